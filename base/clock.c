@@ -1,0 +1,26 @@
+#include "base/clock.h"
+
+#include <time.h>
+
+int64_t clock_now_ns(void)
+{
+  struct timespec now;
+
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec;
+}
+
+int64_t clock_unix_ms(void)
+{
+  struct timespec now;
+
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / CLOCK_NS_PER_MS;
+}
+
+void clock_sleep_ns(int64_t ns)
+{
+  struct timespec span = { .tv_sec = ns / CLOCK_NS_PER_S, .tv_nsec = ns % CLOCK_NS_PER_S };
+
+  nanosleep(&span, NULL);
+}

@@ -1,0 +1,20 @@
+/* Time. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Nanoseconds that never go back: for spans of time. */
+int64_t clock_now_ns(void);
+
+/* Milliseconds since 1970: for deadlines that come from outside. */
+int64_t clock_unix_ms(void);
+
+/* Sleep for at least that long. */
+void clock_sleep_ns(int64_t ns);
+
+#define CLOCK_NS_PER_US INT64_C(1000)
+#define CLOCK_NS_PER_MS INT64_C(1000000)
+#define CLOCK_NS_PER_S  INT64_C(1000000000)
+
+#endif

@@ -1,0 +1,55 @@
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CLASS_NONE   ERR_CLASS_NONE
+#define CLASS_RETRY  ERR_CLASS_RETRY
+#define CLASS_REJECT ERR_CLASS_REJECT
+#define CLASS_FATAL  ERR_CLASS_FATAL
+
+static const struct {
+  enum err_class class_;
+  const char *text;
+} rows[] = {
+#define ERR_ROW(code, class_, text) [code] = { CLASS_##class_, text },
+  ERR_LIST(ERR_ROW)
+#undef ERR_ROW
+};
+
+static _Thread_local char message[1024];
+static _Thread_local char origin[128];
+
+enum err_class err_class(err_code_t code)
+{
+  return rows[code].class_;
+}
+
+const char *err_text(err_code_t code)
+{
+  return rows[code].text;
+}
+
+const char *err_message(void)
+{
+  return message;
+}
+
+const char *err_origin(void)
+{
+  return origin;
+}
+
+err_code_t err_set(err_code_t code, const char *file, int line, const char *format, ...)
+{
+  char text[sizeof message]; /* the new text may quote the old one */
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  memcpy(message, text, sizeof message);
+  snprintf(origin, sizeof origin, "%s:%d", file, line);
+  return code;
+}

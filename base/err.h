@@ -1,0 +1,78 @@
+/* Errors: a code with a class, and a sentence for people kept beside it.
+ *
+ * Whatever can fail returns err_t and delivers values through out parameters, which it writes only on success. The
+ * origin says FAIL(ERR_X, "what %s", detail); everyone above says TRY(call). The class answers the one question that a
+ * caller has:
+ *
+ *   RETRY    back off and do the same again
+ *   REJECT   this input is at fault: count it, send it to the dead letters or answer with an error, go on
+ *   FATAL    log, close in order, exit non-zero for the service manager to restart
+ */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ERR_LIST(X)                                                              \
+  X(ERR_OK, NONE, "ok")                                                          \
+  X(ERR_MEMORY, FATAL, "out of memory")                                          \
+  X(ERR_SYSTEM, FATAL, "the operating system refused")                           \
+  X(ERR_CONFIG, FATAL, "the configuration cannot be used")                       \
+  X(ERR_MODEL, FATAL, "the model cannot be used")                                \
+  X(ERR_STORE, FATAL, "the store failed")                                        \
+  X(ERR_STORE_IN_USE, FATAL, "the store is open in another process")             \
+  X(ERR_STORE_CORRUPT, FATAL, "the store is damaged")                            \
+  X(ERR_FULL, FATAL, "the catalogue does not fit")                               \
+  X(ERR_DISCONTINUITY, FATAL, "the catalogue topic does not continue the store") \
+  X(ERR_KAFKA, FATAL, "Kafka failed")                                            \
+  X(ERR_KAFKA_RETRY, RETRY, "Kafka is not available")                            \
+  X(ERR_WIRE, REJECT, "the message cannot be decoded")                           \
+  X(ERR_ITEM, REJECT, "the item cannot be used")                                 \
+  X(ERR_QUERY, REJECT, "the query cannot be served")                             \
+  X(ERR_SPACE, REJECT, "unknown space")                                          \
+  X(ERR_METHOD, REJECT, "unknown method")                                        \
+  X(ERR_USAGE, REJECT, "the command line cannot be used")
+
+enum err_code {
+#define ERR_CODE(code, class_, text) code,
+  ERR_LIST(ERR_CODE)
+#undef ERR_CODE
+};
+
+enum err_class { ERR_CLASS_NONE, ERR_CLASS_RETRY, ERR_CLASS_REJECT, ERR_CLASS_FATAL };
+
+typedef enum err_code err_code_t;
+
+/* Must be looked at: an ignored error does not compile. */
+#define err_t __attribute__((warn_unused_result)) err_code_t
+
+enum err_class err_class(err_code_t code);
+
+/* Text of a code: static, never NULL. */
+const char *err_text(err_code_t code);
+
+/* The calling thread's newest failure as one sentence, without file and line: valid until its next FAIL. */
+const char *err_message(void);
+
+/* "file:line" of the calling thread's newest failure. */
+const char *err_origin(void);
+
+/* Keep a failure for err_message(). Use FAIL. Thread: any. Allocates: no. */
+err_code_t err_set(err_code_t code, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#define FAIL(code, ...) return err_set((code), __FILE__, __LINE__, __VA_ARGS__)
+
+#define TRY(call)                \
+  do {                           \
+    err_code_t try_err_ = (call); \
+    if (try_err_ != ERR_OK)      \
+      return try_err_;           \
+  } while (0)
+
+/* AUTO(store_close) struct store *s = NULL; closes s when it goes out of scope. */
+#define AUTO(close) __attribute__((cleanup(close)))
+
+#endif

@@ -1,0 +1,101 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 2048, QUOTE_BYTES = 512, QUOTE_BUFFERS = 4 };
+
+static const struct {
+  const char *name;
+  int priority; /* syslog(3) */
+} levels[] = {
+  [LOG_LEVEL_ERROR] = { "error", 3 },
+  [LOG_LEVEL_WARN] = { "warn", 4 },
+  [LOG_LEVEL_INFO] = { "info", 6 },
+  [LOG_LEVEL_DEBUG] = { "debug", 7 },
+};
+
+static _Atomic int threshold = LOG_LEVEL_INFO;
+
+void log_set_level(enum log_level level)
+{
+  atomic_store(&threshold, (int)level);
+}
+
+bool log_level_find(const char *name, enum log_level *out)
+{
+  for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+    if (strcmp(levels[i].name, name) == 0) {
+      *out = (enum log_level)i;
+      return true;
+    }
+  }
+  return false;
+}
+
+static size_t print_prefix(char *line, size_t size, enum log_level level)
+{
+  if (getenv("JOURNAL_STREAM"))
+    return (size_t)snprintf(line, size, "<%d>", levels[level].priority);
+
+  struct timespec now;
+  struct tm utc;
+  clock_gettime(CLOCK_REALTIME, &now);
+  gmtime_r(&now.tv_sec, &utc);
+  size_t n = strftime(line, size, "%Y-%m-%dT%H:%M:%S", &utc);
+  return n + (size_t)snprintf(line + n, size - n, ".%03ldZ %-5s ", now.tv_nsec / 1000000, levels[level].name);
+}
+
+void log_event(enum log_level level, const char *event, const char *format, ...)
+{
+  char line[LINE_BYTES];
+  va_list args;
+
+  if ((int)level > atomic_load_explicit(&threshold, memory_order_relaxed))
+    return;
+  size_t n = print_prefix(line, sizeof line, level);
+  n += (size_t)snprintf(line + n, sizeof line - n, "event=%s%s", event, *format ? " " : "");
+  va_start(args, format);
+  int more = vsnprintf(line + n, sizeof line - n, format, args);
+  va_end(args);
+  n += more > 0 ? (size_t)more : 0;
+  if (n > sizeof line - 2)
+    n = sizeof line - 2;
+  line[n++] = '\n';
+  if (write(STDERR_FILENO, line, n) < 0)
+    return; /* there is nowhere left to say so */
+}
+
+const char *log_quote(struct span text)
+{
+  static _Thread_local char buffers[QUOTE_BUFFERS][QUOTE_BYTES];
+  static _Thread_local unsigned turn;
+  char *out = buffers[turn++ % QUOTE_BUFFERS];
+  size_t n = 0;
+
+  out[n++] = '"';
+  for (size_t i = 0; i < text.n; i++) {
+    uint8_t c = text.p[i];
+    if (n > QUOTE_BYTES - 12) {
+      memcpy(out + n, "...", 3);
+      n += 3;
+      break;
+    }
+    if (c < 0x20 || c > 0x7e || c == '"' || c == '\\')
+      n += (size_t)snprintf(out + n, 5, "\\x%02x", c);
+    else
+      out[n++] = (char)c;
+  }
+  out[n++] = '"';
+  out[n] = '\0';
+  return out;
+}
+
+const char *log_failure(void)
+{
+  return log_quote(span_of_str(err_message()));
+}

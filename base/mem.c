@@ -1,0 +1,88 @@
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static err_t multiply(size_t count, size_t size, size_t *bytes)
+{
+  if (__builtin_mul_overflow(count, size, bytes))
+    FAIL(ERR_MEMORY, "%zu elements of %zu bytes are more than this machine can address", count, size);
+  return ERR_OK;
+}
+
+err_t mem_array(size_t count, size_t size, void *out)
+{
+  size_t bytes;
+  void *p;
+
+  TRY(multiply(count, size, &bytes));
+  if (posix_memalign(&p, MEM_ALIGN, bytes ? bytes : 1) != 0)
+    FAIL(ERR_MEMORY, "no memory for %zu bytes", bytes);
+  memset(p, 0, bytes);
+  *(void **)out = p;
+  return ERR_OK;
+}
+
+err_t mem_grow(size_t count, size_t size, size_t *capacity, void *array)
+{
+  void **slot = array;
+  void *bigger;
+  size_t want = *capacity ? *capacity : 16;
+
+  if (count <= *capacity)
+    return ERR_OK;
+  while (want < count)
+    want = want > SIZE_MAX / 2 ? count : 2 * want;
+  TRY(mem_array(want, size, &bigger));
+  if (*slot)
+    memcpy(bigger, *slot, *capacity * size);
+  free(*slot);
+  *slot = bigger;
+  *capacity = want;
+  return ERR_OK;
+}
+
+void mem_free(void *array)
+{
+  void **slot = array;
+
+  free(*slot);
+  *slot = NULL;
+}
+
+err_t mem_reserve(size_t count, size_t size, void *out)
+{
+  size_t bytes;
+
+  TRY(multiply(count, size, &bytes));
+  void *p = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED)
+    FAIL(ERR_MEMORY, "no address space for %zu bytes: lower catalogue.max_items or raise the limit", bytes);
+  *(void **)out = p;
+  return ERR_OK;
+}
+
+void mem_release(void *array, size_t count, size_t size)
+{
+  void **slot = array;
+
+  if (*slot)
+    munmap(*slot, count && size ? count * size : 1);
+  *slot = NULL;
+}
+
+err_t mem_copy(struct span bytes, void *out)
+{
+  void *p;
+
+  TRY(mem_array(bytes.n + 1, 1, &p)); /* one zero more, so that text stays text */
+  if (bytes.n)
+    memcpy(p, bytes.p, bytes.n);
+  *(void **)out = p;
+  return ERR_OK;
+}
+
+err_t mem_copy_str(const char *text, char **out)
+{
+  return mem_copy(span_of_str(text), out);
+}

@@ -1,0 +1,87 @@
+#include "base/region.h"
+
+#include "base/mem.h"
+
+enum { FIRST_BLOCK_BYTES = 4096, LARGEST_USUAL_BLOCK_BYTES = 1 << 20, ALIGN = 16 };
+
+struct region_block {
+  struct region_block *next;
+  size_t size;
+  _Alignas(ALIGN) uint8_t bytes[];
+};
+
+void region_fini(struct region *r)
+{
+  while (r->first) {
+    struct region_block *block = r->first;
+    r->first = block->next;
+    mem_free(&block);
+  }
+  *r = (struct region){ 0 };
+}
+
+void region_reset(struct region *r)
+{
+  r->current = r->first;
+  r->used = 0;
+}
+
+/* Free the blocks behind the current one that are too small: a use that grows round by round would leave each behind. */
+static void drop_outgrown(struct region *r, size_t bytes)
+{
+  struct region_block **link = r->current ? &r->current->next : &r->first;
+
+  while (*link && (*link)->size < bytes) {
+    struct region_block *block = *link;
+    *link = block->next;
+    mem_free(&block);
+  }
+}
+
+/* Make room for `bytes` in the current block: the next one that is large enough, else a new one. */
+static err_t advance(struct region *r, size_t bytes)
+{
+  drop_outgrown(r, bytes);
+  struct region_block **next = r->current ? &r->current->next : &r->first;
+
+  if (!*next) {
+    struct region_block *block;
+    size_t usual = r->current ? 2 * r->current->size : FIRST_BLOCK_BYTES;
+    if (usual > LARGEST_USUAL_BLOCK_BYTES)
+      usual = LARGEST_USUAL_BLOCK_BYTES;
+    size_t size = bytes > usual ? bytes : usual;
+    TRY(mem_array(1, sizeof *block + size, &block));
+    block->size = size;
+    *next = block;
+  }
+  r->current = *next;
+  r->used = 0;
+  return ERR_OK;
+}
+
+err_t region_array(struct region *r, size_t count, size_t size, void *out)
+{
+  size_t bytes;
+
+  if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
+    FAIL(ERR_MEMORY, "%zu elements of %zu bytes are more than this machine can address", count, size);
+  bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  if (!r->current || r->current->size - r->used < bytes)
+    TRY(advance(r, bytes));
+  void *p = r->current->bytes + r->used;
+  r->used += bytes;
+  memset(p, 0, bytes);
+  *(void **)out = p;
+  return ERR_OK;
+}
+
+err_t region_copy(struct region *r, struct span bytes, struct span *out)
+{
+  uint8_t *copy;
+
+  TRY(region_array(r, bytes.n + 1, 1, &copy));
+  if (bytes.n)
+    memcpy(copy, bytes.p, bytes.n);
+  *out = span_of(copy, bytes.n);
+  return ERR_OK;
+}

@@ -1,0 +1,32 @@
+/* A region: many small allocations that live and die together, one batch or one message long.
+ *
+ * Memory comes from blocks that are kept over region_reset(), so that a region in steady use allocates nothing.
+ * Thread: the one that owns the region.
+ */
+#ifndef BASE_REGION_H
+#define BASE_REGION_H
+
+#include "base/err.h"
+#include "base/span.h"
+
+struct region_block;
+
+struct region {
+  struct region_block *first;
+  struct region_block *current;
+  size_t used; /* bytes of the current block */
+};
+
+/* A region of all zeros is a valid empty one. */
+void region_fini(struct region *r);
+
+/* Forget all allocations; the blocks stay. */
+void region_reset(struct region *r);
+
+/* count x size zeroed bytes, aligned to 16. Valid until region_reset() or region_fini(). */
+err_t region_array(struct region *r, size_t count, size_t size, void *out);
+
+/* Copy bytes into the region; the copy is followed by a zero byte that does not count. */
+err_t region_copy(struct region *r, struct span bytes, struct span *out);
+
+#endif
