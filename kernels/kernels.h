@@ -1,0 +1,106 @@
+/* Arithmetic on arrays: the hot loops of the engine, in a table of function pointers for each instruction set.
+ *
+ * The scalar reference defines every result to the last bit. Each variant computes the same sums in the same order with
+ * the same fused multiply-adds, and is fast because it works on many outputs at once, never because it splits a sum. So
+ * the same search gives the same bytes on every machine, and the tests compare variants with ==.
+ *
+ * Thread: any. Allocates: no. Blocks: no. Pointers need no alignment unless said; arrays do not overlap.
+ */
+#ifndef KERNELS_KERNELS_H
+#define KERNELS_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum {
+  MOL_LANES = 32,      /* items that mol_score() takes at once */
+  DOT_BLOCK_ITEMS = 16, /* items of a block of dot_blocks() */
+  PQ_BLOCK_ITEMS = 64, /* items of a block of pq_scan() */
+  PQ_SUBITEMS = 256,   /* entries of one split's look-up table, whatever the model uses of them */
+};
+
+/* Sizes of a Mixture-of-Logits model, in the paper's symbols: P_q, P_x, d_P; L = P_q P_x. */
+struct mol_shape {
+  size_t n_query_components;
+  size_t n_item_components;
+  size_t component_dim;
+  size_t gate_hidden; /* hidden width of the cross gate */
+  float inv_temperature; /* 1 / tau, rounded to f32 */
+};
+
+/* Weights of the cross gate ("qi" network), transposed to input-major: hidden = SiLU(w1^T l + b1), w = w2^T hidden + b2. */
+struct mol_gate {
+  const float *w1; /* [L][gate_hidden] */
+  const float *b1; /* [gate_hidden] */
+  const float *w2; /* [gate_hidden][L] */
+  const float *b2; /* [L] */
+};
+
+struct kernels {
+  const char *name;
+
+  /* y[i][j] = bias[j] + sum over k, rising, of x[i][k] * w[k][j], each step one fused multiply-add.
+   * x [n][n_in]; w [n_in][n_out]; bias [n_out] or NULL for zeros; y [n][n_out]. */
+  void (*linear)(const float *x, size_t n, size_t n_in, const float *w, const float *bias, size_t n_out, float *y);
+
+  /* x[i] = x[i] / (1 + exp(-x[i])), exp as math_exp() of kernels/math_ref.h. In place. */
+  void (*silu)(float *x, size_t n);
+
+  /* out[c][i] = rows[i][c] for i < n_rows <= MOL_LANES, 0 for the other lanes. out [n_cols][MOL_LANES], aligned to 64. */
+  void (*transpose)(const float *const *rows, size_t n_rows, size_t n_cols, float *out);
+
+  /* Mixture-of-Logits of one query with MOL_LANES items (MoL paper, section 3.1 and appendix A; the formulas of the
+   * authors' implementation). With n a query component, m an item component and p = n * P_x + m:
+   *
+   *   l_p  = inv_temperature * <query[n], items[m]>          w = W2 SiLU(W1 l + b1) + b2
+   *   z_p  = query_gate[p] * item_gates[p] + w_p             s = SiLU(z)        phi = sum_p softmax(s)_p l_p
+   *
+   * query       [P_q][d], L2-normalised
+   * query_gate  [L]
+   * items       [P_x * d][MOL_LANES], L2-normalised, aligned to 64
+   * item_gates  [L][MOL_LANES], aligned to 64
+   * scratch     mol_scratch_floats() floats, aligned to 64
+   * phi         [MOL_LANES]
+   */
+  void (*mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
+                    const float *query_gate, const float *items, const float *item_gates, float *scratch, float *phi);
+
+  /* scores[b * 16 + i] = sum over k, rising, of query[k] * blocks[b][k][i], fused.
+   * blocks [n_blocks][dim][DOT_BLOCK_ITEMS], aligned to 64; scores [n_blocks * DOT_BLOCK_ITEMS]. */
+  void (*dot_blocks)(const float *query, size_t dim, const float *blocks, size_t n_blocks, float *scores);
+
+  /* PQTopK's sum (RecJPQPrune paper, section 3.2): scores[b * 64 + i] = ((S[0][c0] + S[1][c1]) + ...), in f32, rising.
+   * subitem_scores [n_splits][PQ_SUBITEMS]; codes [n_blocks][n_splits][PQ_BLOCK_ITEMS]; scores [n_blocks * 64]. */
+  void (*pq_scan)(const float *subitem_scores, size_t n_splits, const uint8_t *codes, size_t n_blocks, float *scores);
+
+  /* Write the indices i < n, rising, with scores[i] >= threshold (never for NaN) to indices [n]; return how many. */
+  size_t (*filter_ge)(const float *scores, size_t n, float threshold, uint32_t *indices);
+};
+
+/* Instruction sets, rising; each table is the one below it with what it does faster. */
+enum isa { ISA_REF, ISA_AVX2, ISA_AVX512 };
+
+/* Best level that this machine and this build have. */
+enum isa isa_detect(void);
+
+/* "ref", "avx2", "avx512". */
+const char *isa_name(enum isa isa);
+bool isa_find(const char *name, enum isa *out);
+
+/* The table for a level. Returns ERR_CONFIG when this machine does not have it. The table is static. */
+err_t kernels_get(enum isa isa, const struct kernels **out);
+
+/* Floats of scratch that mol_score() needs. */
+size_t mol_scratch_floats(const struct mol_shape *shape);
+
+/* GELU in its exact form, x * Phi(x), in place: not hot, the same code on every machine. */
+void kernels_gelu(float *x, size_t n);
+
+/* Divide each of n rows of dim floats by max(its L2 norm, eps), in place; sums rise and are fused. Not hot: the same code on
+ * every machine. */
+void kernels_normalize(float *rows, size_t n, size_t dim, float eps);
+
+#endif

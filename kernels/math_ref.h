@@ -1,0 +1,62 @@
+/* exp and SiLU in f32, step by step: every variant takes exactly these steps, so that all give the same bits. */
+#ifndef KERNELS_MATH_REF_H
+#define KERNELS_MATH_REF_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Arguments of exp are clamped to this range, in which the result is a normal number: 1.6e-38 to 1.7e38. */
+#define MATH_EXP_MIN -87.0f
+#define MATH_EXP_MAX 88.0f
+
+#define MATH_LOG2_E 0x1.715476p+0f
+/* Adding it rounds to an integer, which then lies in the low bits of the sum. */
+#define MATH_ROUND 0x1.8p+23f
+/* ln 2 in two parts; the first is short, so that n * hi is exact. */
+#define MATH_LN2_HI 0x1.62e4p-1f
+#define MATH_LN2_LO 0x1.7f7d1cp-20f
+
+/* exp(r) = 1 + r + r^2 (C2 + C3 r + ...), minimax on |r| <= ln(2) / 2: relative error 3.1e-9. */
+#define MATH_EXP_C2 0x1.fffffcp-2f
+#define MATH_EXP_C3 0x1.555492p-3f
+#define MATH_EXP_C4 0x1.5558f2p-5f
+#define MATH_EXP_C5 0x1.1239e2p-7f
+#define MATH_EXP_C6 0x1.6a2434p-10f
+
+/* exp(x), within 1 ulp for MATH_EXP_MIN <= x <= MATH_EXP_MAX; the value at the nearer end outside. */
+static inline float math_exp(float x)
+{
+  x = x > MATH_EXP_MIN ? x : MATH_EXP_MIN;
+  x = x < MATH_EXP_MAX ? x : MATH_EXP_MAX;
+
+  float shifted = fmaf(x, MATH_LOG2_E, MATH_ROUND);
+  float n = shifted - MATH_ROUND;
+  float r = fmaf(n, -MATH_LN2_HI, x);
+  r = fmaf(n, -MATH_LN2_LO, r);
+
+  float p = MATH_EXP_C6;
+  p = fmaf(p, r, MATH_EXP_C5);
+  p = fmaf(p, r, MATH_EXP_C4);
+  p = fmaf(p, r, MATH_EXP_C3);
+  p = fmaf(p, r, MATH_EXP_C2);
+  p = fmaf(p, r, 1.0f);
+  p = fmaf(p, r, 1.0f);
+
+  uint32_t p_bits, n_bits;
+  memcpy(&p_bits, &p, sizeof p_bits);
+  memcpy(&n_bits, &shifted, sizeof n_bits);
+  p_bits += n_bits << 23; /* times 2^n: the bits of MATH_ROUND are shifted out */
+  memcpy(&p, &p_bits, sizeof p);
+  return p;
+}
+
+/* SiLU(x) = x / (1 + exp(-x)), with x no less than -MATH_EXP_MAX: below, both are 0 to within 1e-36, and no clamped
+ * exp meets a larger numerator. NaN stays NaN. */
+static inline float math_silu(float x)
+{
+  x = -MATH_EXP_MAX > x ? -MATH_EXP_MAX : x;
+  return x / (1.0f + math_exp(-x));
+}
+
+#endif

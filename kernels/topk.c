@@ -1,0 +1,78 @@
+#include "kernels/topk.h"
+
+#include <assert.h>
+#include <math.h>
+
+void topk_init(struct topk *t, struct topk_entry *heap, size_t k, topk_key_order order, const void *context)
+{
+  assert(k >= 1);
+  *t = (struct topk){ .heap = heap, .k = k, .order = order, .context = context };
+}
+
+float topk_threshold(const struct topk *t)
+{
+  return t->n < t->k ? -INFINITY : t->heap[0].score;
+}
+
+static bool is_worse(const struct topk *t, struct topk_entry a, struct topk_entry b)
+{
+  if (a.score != b.score)
+    return a.score < b.score;
+  return t->order(t->context, a.slot, b.slot) > 0;
+}
+
+static void swap(struct topk_entry *a, struct topk_entry *b)
+{
+  struct topk_entry old = *a;
+
+  *a = *b;
+  *b = old;
+}
+
+static void sift_up(struct topk *t, size_t i)
+{
+  while (i > 0) {
+    size_t parent = (i - 1) / 2;
+    if (!is_worse(t, t->heap[i], t->heap[parent]))
+      return;
+    swap(&t->heap[i], &t->heap[parent]);
+    i = parent;
+  }
+}
+
+static void sift_down(struct topk *t, size_t i, size_t n)
+{
+  for (;;) {
+    size_t worst = i;
+    for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < n; child++) {
+      if (is_worse(t, t->heap[child], t->heap[worst]))
+        worst = child;
+    }
+    if (worst == i)
+      return;
+    swap(&t->heap[i], &t->heap[worst]);
+    i = worst;
+  }
+}
+
+void topk_push(struct topk *t, float score, uint32_t slot)
+{
+  struct topk_entry entry = { score, slot };
+
+  if (t->n < t->k) {
+    t->heap[t->n] = entry;
+    sift_up(t, t->n++);
+  } else if (is_worse(t, t->heap[0], entry)) {
+    t->heap[0] = entry;
+    sift_down(t, 0, t->n);
+  }
+}
+
+size_t topk_finish(struct topk *t)
+{
+  for (size_t last = t->n; last-- > 1;) {
+    swap(&t->heap[0], &t->heap[last]);
+    sift_down(t, 0, last);
+  }
+  return t->n;
+}
