@@ -1,0 +1,250 @@
+#include "store/env.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "store/directory_lock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { N_TABLES = 4, FULL_PERCENT = 80 };
+
+static_assert(sizeof(size_t) == 8, "a map that grows needs 64-bit addresses");
+
+/* Words for what people meet; LMDB's own for the rest. */
+static const char *remedy(int rc)
+{
+  switch (rc) {
+  case ENOSPC:
+  case EDQUOT:
+    return ": make room on the disk";
+  case EACCES:
+  case EPERM:
+    return ": the daemon's user must be able to write there";
+  case EROFS:
+    return ": the file system must be writable (in a systemd unit: StateDirectory= or ReadWritePaths=)";
+  default:
+    return "";
+  }
+}
+
+static bool is_damage(int rc)
+{
+  return rc == MDB_CORRUPTED || rc == MDB_PAGE_NOTFOUND || rc == MDB_INVALID || rc == MDB_VERSION_MISMATCH ||
+         rc == MDB_INCOMPATIBLE;
+}
+
+err_t env_verify_at(struct env *env, int rc, const char *what, const char *file, int line)
+{
+  if (rc == MDB_SUCCESS)
+    return ERR_OK;
+  if (rc == MDB_MAP_FULL)
+    env->is_full = true;
+  if (is_damage(rc))
+    return err_set(ERR_STORE_CORRUPT, file, line, "store %s is damaged or not a store: cannot %s: %s: " ENV_REMEDY,
+                   env->path, what, mdb_strerror(rc));
+  return err_set(ERR_STORE, file, line, "store %s: cannot %s: %s%s", env->path, what, mdb_strerror(rc), remedy(rc));
+}
+
+static err_t verify_alive(const struct env *env)
+{
+  if (!env->mdb)
+    FAIL(ERR_STORE, "store %s cannot be used any more after an earlier failure: restart the daemon", env->path);
+  return ERR_OK;
+}
+
+static err_t make_directory(const char *path)
+{
+  struct stat info;
+
+  if (mkdir(path, 0750) != 0 && errno != EEXIST)
+    FAIL(ERR_STORE, "store directory %s cannot be made: %s%s", path, strerror(errno),
+         errno == ENOENT ? ": its parent must exist" : remedy(errno));
+  if (stat(path, &info) != 0)
+    FAIL(ERR_STORE, "store directory %s cannot be read: %s%s", path, strerror(errno), remedy(errno));
+  if (!S_ISDIR(info.st_mode))
+    FAIL(ERR_STORE, "store path %s is a file: store.path names a directory", path);
+  return ERR_OK;
+}
+
+static void note_usage(struct env *env)
+{
+  MDB_envinfo info;
+
+  mdb_env_info(env->mdb, &info);
+  env->map_bytes = info.me_mapsize;
+  env->used_bytes = (info.me_last_pgno + 1) * env->page_bytes;
+}
+
+/* Keep the file as long as the map. */
+static err_t stretch_file(struct env *env)
+{
+  mdb_filehandle_t fd;
+  struct stat info;
+
+  TRY(env_verify(env, mdb_env_get_fd(env->mdb, &fd), "reach the file"));
+  if (fstat(fd, &info) != 0)
+    FAIL(ERR_STORE, "store %s: data.mdb cannot be read: %s", env->path, strerror(errno));
+  if ((size_t)info.st_size < env->used_bytes)
+    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: data.mdb has been cut to %lld of %zu bytes: " ENV_REMEDY, env->path,
+         (long long)info.st_size, env->used_bytes);
+  if ((size_t)info.st_size < env->map_bytes && ftruncate(fd, (off_t)env->map_bytes) != 0)
+    FAIL(ERR_STORE, "store %s: data.mdb cannot grow to %zu bytes: %s%s", env->path, env->map_bytes, strerror(errno),
+         remedy(errno));
+  return ERR_OK;
+}
+
+/* The file is as long as its map was. */
+static size_t old_map_bytes(const char *directory)
+{
+  char path[PATH_MAX];
+  struct stat info;
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+  if ((size_t)snprintf(path, sizeof path, "%s/data.mdb", directory) >= sizeof path || stat(path, &info) != 0)
+    return 0;
+  return ((size_t)info.st_size + page - 1) / page * page;
+}
+
+static err_t open_mdb(struct env *env, size_t map_bytes)
+{
+  MDB_stat stat;
+  size_t old_bytes = old_map_bytes(env->path);
+  int n_stale;
+
+  TRY(env_verify(env, mdb_env_create(&env->mdb), "begin"));
+  TRY(env_verify(env, mdb_env_set_maxdbs(env->mdb, N_TABLES), "set the number of tables"));
+  TRY(env_verify(env, mdb_env_set_mapsize(env->mdb, old_bytes > map_bytes ? old_bytes : map_bytes), "set the map"));
+  TRY(env_verify(env, mdb_env_open(env->mdb, env->path, MDB_NOMETASYNC, 0640), "open"));
+  TRY(env_verify(env, mdb_env_stat(env->mdb, &stat), "read the page size"));
+  env->page_bytes = stat.ms_psize;
+  note_usage(env);
+  TRY(stretch_file(env));
+  /* Tools that read the store and were killed keep pages from being used again until someone looks. */
+  return env_verify(env, mdb_reader_check(env->mdb, &n_stale), "clear stale readers");
+}
+
+err_t env_open(const char *path, size_t map_bytes, struct env **out)
+{
+  AUTO(env_close) struct env *env = NULL;
+
+  TRY(mem_array(1, sizeof *env, &env));
+  env->lock_fd = -1;
+  TRY(mem_copy_str(path, &env->path));
+  TRY(make_directory(path));
+  TRY(directory_lock_acquire(path, &env->lock_fd));
+  TRY(open_mdb(env, map_bytes));
+  *out = env;
+  env = NULL;
+  return ERR_OK;
+}
+
+/* A closed store is durable to its newest transaction, in a power cut too. page_bytes: it was opened. */
+static void close_mdb(struct env *env)
+{
+  int rc = env->page_bytes ? mdb_env_sync(env->mdb, 1) : MDB_SUCCESS;
+
+  if (rc != MDB_SUCCESS)
+    log_warn("store_not_synced", "path=%s error=%s", log_quote(span_of_str(env->path)),
+             log_quote(span_of_str(mdb_strerror(rc))));
+  mdb_env_close(env->mdb);
+  env->mdb = NULL;
+}
+
+void env_close(struct env **env)
+{
+  if (!*env)
+    return;
+  if ((*env)->mdb)
+    close_mdb(*env);
+  directory_lock_release(&(*env)->lock_fd);
+  mem_free(&(*env)->path);
+  mem_free(env);
+}
+
+/* LMDB unmaps before it maps anew, and is lost when the second fails: so ask beforehand. */
+static err_t verify_address_space(const struct env *env, size_t bytes)
+{
+  void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+  if (p == MAP_FAILED)
+    FAIL(ERR_STORE, "store %s: no address space for a map of %zu bytes: raise the limit (LimitAS=, ulimit -v)",
+         env->path, bytes);
+  munmap(p, bytes);
+  return ERR_OK;
+}
+
+/* Double the map. No transaction may be open. */
+static err_t grow_map(struct env *env)
+{
+  size_t bytes = env->map_bytes * 2;
+
+  TRY(verify_address_space(env, bytes));
+  int rc = mdb_env_set_mapsize(env->mdb, bytes);
+  if (rc != MDB_SUCCESS) {
+    mdb_env_close(env->mdb);
+    env->mdb = NULL;
+    return env_verify(env, rc, "grow the map");
+  }
+  note_usage(env);
+  TRY(stretch_file(env));
+  env->n_grown++;
+  log_info("store_map_grown", "path=%s map_bytes=%zu used_bytes=%zu", log_quote(span_of_str(env->path)),
+           env->map_bytes, env->used_bytes);
+  return ERR_OK;
+}
+
+void env_close_cursor(MDB_cursor **cursor)
+{
+  if (*cursor)
+    mdb_cursor_close(*cursor);
+  *cursor = NULL;
+}
+
+static void abort_txn(MDB_txn **txn)
+{
+  if (*txn)
+    mdb_txn_abort(*txn);
+  *txn = NULL;
+}
+
+static err_t attempt_write(struct env *env, env_body body, void *context)
+{
+  AUTO(abort_txn) MDB_txn *txn = NULL;
+
+  env->is_full = false;
+  TRY(env_verify(env, mdb_txn_begin(env->mdb, NULL, 0, &txn), "begin a write"));
+  TRY(body(context, txn));
+  MDB_txn *committed = txn;
+  txn = NULL; /* a commit ends the transaction even where it fails */
+  return env_verify(env, mdb_txn_commit(committed), "commit");
+}
+
+err_t env_write(struct env *env, env_body body, void *context)
+{
+  TRY(verify_alive(env));
+  if (env->used_bytes >= env->map_bytes / 100 * FULL_PERCENT)
+    TRY(grow_map(env));
+  err_code_t err = attempt_write(env, body, context);
+  while (err != ERR_OK && env->is_full) {
+    TRY(grow_map(env));
+    env->n_redone++;
+    err = attempt_write(env, body, context);
+  }
+  note_usage(env);
+  return err;
+}
+
+err_t env_read(struct env *env, env_body body, void *context)
+{
+  AUTO(abort_txn) MDB_txn *txn = NULL;
+
+  TRY(verify_alive(env));
+  TRY(env_verify(env, mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn), "begin to read"));
+  return body(context, txn);
+}

@@ -1,0 +1,121 @@
+#include "store/positions.h"
+
+#include "base/mem.h"
+#include "store/seal.h"
+
+#include <assert.h>
+#include <endian.h>
+
+struct row {
+  uint64_t seal;
+  int64_t next;
+  int64_t last_offset;
+  uint64_t last_digest;
+  int64_t last_timestamp_ms;
+  int64_t partition;
+};
+
+static_assert(sizeof(struct row) == 48 && sizeof(uint64_t) == SEAL_BYTES, "a row has no padding");
+
+void positions_fini(struct positions *p)
+{
+  mem_free(&p->rows);
+  *p = (struct positions){ 0 };
+}
+
+err_t positions_copy(const struct positions *from, struct positions *to)
+{
+  TRY(mem_grow(from->n, sizeof *to->rows, &to->capacity, &to->rows));
+  if (from->n)
+    memcpy(to->rows, from->rows, from->n * sizeof *to->rows);
+  to->n = from->n;
+  return ERR_OK;
+}
+
+/* Index of the first row that is not before the partition. */
+static size_t lower_bound(const struct positions *p, int32_t partition)
+{
+  size_t i = 0;
+
+  while (i < p->n && p->rows[i].partition < partition)
+    i++;
+  return i;
+}
+
+const struct store_position *positions_find(const struct positions *p, int32_t partition)
+{
+  size_t i = lower_bound(p, partition);
+
+  return i < p->n && p->rows[i].partition == partition ? &p->rows[i] : NULL;
+}
+
+err_t positions_advance(struct positions *p, const struct store_position *position)
+{
+  size_t i = lower_bound(p, position->partition);
+
+  if (i == p->n || p->rows[i].partition != position->partition) {
+    TRY(mem_grow(p->n + 1, sizeof *p->rows, &p->capacity, &p->rows));
+    memmove(p->rows + i + 1, p->rows + i, (p->n - i) * sizeof *p->rows);
+    p->n++;
+  } else if (position->next < p->rows[i].next) {
+    return ERR_OK;
+  }
+  p->rows[i] = *position;
+  return ERR_OK;
+}
+
+err_t positions_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct store_position *position)
+{
+  uint32_t name = htobe32((uint32_t)position->partition);
+  struct row row = {
+    .next = position->next,
+    .last_offset = position->last_offset,
+    .last_digest = position->last_digest,
+    .last_timestamp_ms = position->last_timestamp_ms,
+    .partition = position->partition,
+  };
+  MDB_val key = { sizeof name, &name };
+  MDB_val data = { sizeof row, &row };
+
+  seal_put((uint8_t *)&row, sizeof row);
+  return env_verify(env, mdb_put(txn, table, &key, &data, 0), "write a position");
+}
+
+static err_t decode_row(struct env *env, struct span key, struct span value, struct store_position *out)
+{
+  uint32_t name = 0;
+  struct row row = { 0 };
+
+  if (key.n == sizeof name)
+    memcpy(&name, key.p, sizeof name);
+  if (value.n == sizeof row)
+    memcpy(&row, value.p, sizeof row);
+  if (key.n != sizeof name || value.n != sizeof row || !seal_check(value) || row.partition != (int32_t)be32toh(name))
+    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: the position of partition %d: " ENV_REMEDY, env->path,
+         (int32_t)be32toh(name));
+  *out = (struct store_position){
+    .partition = (int32_t)row.partition,
+    .next = row.next,
+    .last_offset = row.last_offset,
+    .last_digest = row.last_digest,
+    .last_timestamp_ms = row.last_timestamp_ms,
+  };
+  return ERR_OK;
+}
+
+err_t positions_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct positions *out)
+{
+  AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
+  MDB_val key;
+  MDB_val data;
+  int rc;
+
+  out->n = 0;
+  TRY(env_verify(env, mdb_cursor_open(txn, table, &cursor), "read positions"));
+  while ((rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == MDB_SUCCESS) {
+    struct store_position position;
+    TRY(decode_row(env, env_span(key), env_span(data), &position));
+    TRY(positions_advance(out, &position));
+  }
+  return rc == MDB_NOTFOUND ? ERR_OK : env_verify(env, rc, "read positions");
+}

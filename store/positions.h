@@ -1,0 +1,31 @@
+/* The table `positions`, and its rows in memory, in order of partition. */
+#ifndef STORE_POSITIONS_H
+#define STORE_POSITIONS_H
+
+#include "store/store.h"
+#include "store/tables.h"
+
+/* All zeros is an empty list. */
+struct positions {
+  struct store_position *rows;
+  size_t n;
+  size_t capacity;
+};
+
+void positions_fini(struct positions *p);
+
+/* Make `to` equal to `from`. */
+err_t positions_copy(const struct positions *from, struct positions *to);
+
+/* Put a position into the list, unless the list has a later one of that partition. */
+err_t positions_advance(struct positions *p, const struct store_position *position);
+
+/* Row of a partition, or NULL. */
+const struct store_position *positions_find(const struct positions *p, int32_t partition);
+
+/* Read all rows. Returns ERR_STORE_CORRUPT with the partition when one is damaged. */
+err_t positions_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct positions *out);
+
+err_t positions_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct store_position *position);
+
+#endif

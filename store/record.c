@@ -1,0 +1,238 @@
+#include "store/record.h"
+
+#include "base/log.h"
+#include "store/seal.h"
+
+#include <assert.h>
+
+enum { RECORD_BYTES_MAX = 1 << 30 };
+
+struct header {
+  uint64_t seal;
+  uint64_t generation;
+  int64_t offset;
+  int64_t timestamp_ms;
+  int32_t partition;
+  uint16_t key_bytes;
+  uint16_t n_parts;
+};
+
+struct part_header {
+  uint32_t n_vector;
+  uint32_t n_components;
+  uint32_t n_item_gate;
+  uint32_t n_codes;
+  uint32_t space_bytes;
+};
+
+static_assert(sizeof(struct header) == 40, "the header has no padding, so that the check sum covers known bytes only");
+static_assert(sizeof(struct part_header) == 20, "a part header has no padding");
+static_assert((sizeof(struct header) | sizeof(struct part_header)) % sizeof(float) == 0, "numbers are aligned");
+static_assert(offsetof(struct header, seal) == 0 && sizeof(uint64_t) == SEAL_BYTES, "the seal comes first");
+
+/* Bytes that a part takes behind the part headers. Sums of what a record can name do not overflow 64 bits. */
+static uint64_t payload_bytes(const struct part_header *p)
+{
+  uint64_t n_numbers = (uint64_t)p->n_vector + p->n_components + p->n_item_gate;
+
+  return n_numbers * sizeof(float) + p->n_codes + p->space_bytes;
+}
+
+static bool is_part_size_ok(const struct part *p)
+{
+  return p->vector.n <= RECORD_BYTES_MAX && p->components.n <= RECORD_BYTES_MAX && p->item_gate.n <= RECORD_BYTES_MAX &&
+         p->codes.n <= RECORD_BYTES_MAX && p->space.n <= SPACE_NAME_MAX;
+}
+
+static struct part_header header_of_part(const struct part *p)
+{
+  return (struct part_header){
+    .n_vector = (uint32_t)p->vector.n,
+    .n_components = (uint32_t)p->components.n,
+    .n_item_gate = (uint32_t)p->item_gate.n,
+    .n_codes = (uint32_t)p->codes.n,
+    .space_bytes = (uint32_t)p->space.n,
+  };
+}
+
+static err_t measure(const struct item_change *item, uint64_t *bytes)
+{
+  uint64_t sum = sizeof(struct header) + item->key.n + item->n_parts * sizeof(struct part_header);
+
+  if (item->key.n < 1 || item->key.n > ITEM_KEY_MAX)
+    FAIL(ERR_ITEM, "a key has 1 to %d bytes, this one has %zu", ITEM_KEY_MAX, item->key.n);
+  if (item->n_parts > UINT16_MAX)
+    FAIL(ERR_ITEM, "item %s has %zu parts", log_quote(item->key), item->n_parts);
+  for (size_t i = 0; i < item->n_parts; i++) {
+    if (!is_part_size_ok(&item->parts[i]))
+      FAIL(ERR_ITEM, "part %s of item %s is too large", log_quote(item->parts[i].space), log_quote(item->key));
+    struct part_header p = header_of_part(&item->parts[i]);
+    sum += payload_bytes(&p);
+  }
+  if (sum > RECORD_BYTES_MAX)
+    FAIL(ERR_ITEM, "item %s takes %llu bytes, at most %d are possible", log_quote(item->key), (unsigned long long)sum,
+         RECORD_BYTES_MAX);
+  *bytes = sum;
+  return ERR_OK;
+}
+
+static uint8_t *append(uint8_t *to, const void *from, size_t n)
+{
+  if (n)
+    memcpy(to, from, n);
+  return to + n;
+}
+
+static uint8_t *append_numbers(uint8_t *to, const struct part *p)
+{
+  to = append(to, p->vector.v, p->vector.n * sizeof(float));
+  to = append(to, p->components.v, p->components.n * sizeof(float));
+  return append(to, p->item_gate.v, p->item_gate.n * sizeof(float));
+}
+
+err_t record_encode(const struct item_change *item, uint64_t generation, struct region *region, struct span *out)
+{
+  uint64_t bytes = 0;
+  uint8_t *record;
+  struct header header = {
+    .generation = generation,
+    .offset = item->offset,
+    .timestamp_ms = item->timestamp_ms,
+    .partition = item->partition,
+    .key_bytes = (uint16_t)item->key.n,
+    .n_parts = (uint16_t)item->n_parts,
+  };
+
+  TRY(measure(item, &bytes));
+  TRY(region_array(region, bytes, 1, &record));
+  uint8_t *to = append(record, &header, sizeof header);
+  for (size_t i = 0; i < item->n_parts; i++) {
+    struct part_header p = header_of_part(&item->parts[i]);
+    to = append(to, &p, sizeof p);
+  }
+  for (size_t i = 0; i < item->n_parts; i++)
+    to = append_numbers(to, &item->parts[i]);
+  to = append(to, item->key.p, item->key.n);
+  for (size_t i = 0; i < item->n_parts; i++) {
+    to = append(to, item->parts[i].space.p, item->parts[i].space.n);
+    to = append(to, item->parts[i].codes.p, item->parts[i].codes.n);
+  }
+  assert(to == record + bytes);
+  seal_put(record, bytes);
+  *out = span_of(record, bytes);
+  return ERR_OK;
+}
+
+/* Record bytes may be unaligned: headers are copied out. */
+static struct part_header part_header_at(struct span record, size_t i)
+{
+  struct part_header p;
+
+  memcpy(&p, record.p + sizeof(struct header) + i * sizeof p, sizeof p);
+  return p;
+}
+
+/* Check that the sizes that the record names add up to the size that it has; tell how many of its bytes are numbers. */
+static err_t verify_sizes(struct span record, const struct header *header, size_t *number_bytes)
+{
+  uint64_t fixed = sizeof *header + header->n_parts * sizeof(struct part_header);
+  uint64_t sum = fixed + header->key_bytes;
+  uint64_t not_numbers = sum;
+
+  if (header->key_bytes < 1 || header->key_bytes > ITEM_KEY_MAX)
+    FAIL(ERR_STORE_CORRUPT, "it names a key of %u bytes", header->key_bytes);
+  if (record.n < sum)
+    FAIL(ERR_STORE_CORRUPT, "it is cut short at %zu bytes", record.n);
+  for (size_t i = 0; i < header->n_parts; i++) {
+    struct part_header p = part_header_at(record, i);
+    if (p.space_bytes > SPACE_NAME_MAX)
+      FAIL(ERR_STORE_CORRUPT, "it names a space of %u bytes", p.space_bytes);
+    sum += payload_bytes(&p);
+    not_numbers += (uint64_t)p.n_codes + p.space_bytes;
+  }
+  if (sum != record.n)
+    FAIL(ERR_STORE_CORRUPT, "it names %llu bytes and has %zu", (unsigned long long)sum, record.n);
+  *number_bytes = sum - not_numbers;
+  return ERR_OK;
+}
+
+static err_t read_header(struct span record, struct header *header, size_t *number_bytes)
+{
+  if (record.n < sizeof *header)
+    FAIL(ERR_STORE_CORRUPT, "it is cut short at %zu bytes", record.n);
+  if (!seal_check(record))
+    FAIL(ERR_STORE_CORRUPT, "its check sum does not match");
+  memcpy(header, record.p, sizeof *header);
+  return verify_sizes(record, header, number_bytes);
+}
+
+/* Where the bytes begin: behind the headers and the numbers. */
+static size_t bytes_at(const struct header *header, size_t number_bytes)
+{
+  return sizeof *header + header->n_parts * sizeof(struct part_header) + number_bytes;
+}
+
+err_t record_read_head(struct span record, struct record_head *out)
+{
+  struct header header;
+  size_t number_bytes;
+
+  TRY(read_header(record, &header, &number_bytes));
+  *out = (struct record_head){
+    .generation = header.generation,
+    .offset = header.offset,
+    .timestamp_ms = header.timestamp_ms,
+    .partition = header.partition,
+    .key = span_of(record.p + bytes_at(&header, number_bytes), header.key_bytes),
+  };
+  return ERR_OK;
+}
+
+static struct span take_bytes(const uint8_t **from, size_t n)
+{
+  struct span taken = { n ? *from : NULL, n };
+
+  *from += n;
+  return taken;
+}
+
+static struct floats take_floats(const uint8_t **from, size_t n)
+{
+  struct floats taken = { n ? (const float *)(const void *)*from : NULL, n };
+
+  *from += n * sizeof(float);
+  return taken;
+}
+
+err_t record_decode(struct span record, struct region *region, struct item_change *out)
+{
+  struct header header;
+  size_t number_bytes;
+  struct span copy;
+  struct part *parts;
+
+  TRY(read_header(record, &header, &number_bytes));
+  TRY(region_copy(region, record, &copy));
+  TRY(region_array(region, header.n_parts, sizeof *parts, &parts));
+
+  const uint8_t *numbers = copy.p + sizeof header + header.n_parts * sizeof(struct part_header);
+  const uint8_t *bytes = copy.p + bytes_at(&header, number_bytes);
+  *out = (struct item_change){
+    .key = take_bytes(&bytes, header.key_bytes),
+    .is_whole = true,
+    .parts = parts,
+    .n_parts = header.n_parts,
+    .partition = header.partition,
+    .offset = header.offset,
+    .timestamp_ms = header.timestamp_ms,
+  };
+  for (size_t i = 0; i < header.n_parts; i++) {
+    struct part_header p = part_header_at(copy, i);
+    parts[i].vector = take_floats(&numbers, p.n_vector);
+    parts[i].components = take_floats(&numbers, p.n_components);
+    parts[i].item_gate = take_floats(&numbers, p.n_item_gate);
+    parts[i].space = take_bytes(&bytes, p.space_bytes);
+    parts[i].codes = take_bytes(&bytes, p.n_codes);
+  }
+  return ERR_OK;
+}

@@ -1,0 +1,45 @@
+/* The stored form of an item.
+ *
+ *   header         seal, generation, offset, timestamp, partition, size of the key, number of parts
+ *   part header    sizes of vector, components, item gate, codes and name; one for each part
+ *   numbers        f32 of all parts, in order; here, where they are aligned to 4
+ *   bytes          key, then the name and codes of each part
+ *
+ * Numbers are in the machine's own byte order, as LMDB's own pages are: a store moves between like machines only.
+ */
+#ifndef STORE_RECORD_H
+#define STORE_RECORD_H
+
+#include "base/err.h"
+#include "base/item.h"
+#include "base/region.h"
+
+/* What applying a change needs to know of the stored item. */
+struct record_head {
+  uint64_t generation;
+  int64_t offset;
+  int64_t timestamp_ms;
+  int32_t partition;
+  struct span key; /* valid as long as the record's bytes */
+};
+
+/* Encode an item as a record, in a region.
+ *
+ * Returns ERR_OK; ERR_ITEM when the key is not 1..ITEM_KEY_MAX bytes long or the item is larger than a record can be.
+ */
+err_t record_encode(const struct item_change *item, uint64_t generation, struct region *region, struct span *out);
+
+/* Check the whole record, and read its head.
+ *
+ * Returns ERR_OK; ERR_STORE_CORRUPT with the reason when its seal or its sizes are wrong.
+ */
+err_t record_read_head(struct span record, struct record_head *out);
+
+/* Decode a record into a whole item that lives in the region: nothing in it points to the record's bytes, which may be
+ * unaligned.
+ *
+ * Returns as record_read_head() does.
+ */
+err_t record_decode(struct span record, struct region *region, struct item_change *out);
+
+#endif

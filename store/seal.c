@@ -1,0 +1,27 @@
+#include "store/seal.h"
+
+#include <assert.h>
+#include <xxhash.h>
+
+static uint64_t check_sum(const uint8_t *value, size_t n)
+{
+  return XXH3_64bits(value + SEAL_BYTES, n - SEAL_BYTES);
+}
+
+void seal_put(uint8_t *value, size_t n)
+{
+  assert(n >= SEAL_BYTES);
+  uint64_t sum = check_sum(value, n);
+
+  memcpy(value, &sum, sizeof sum);
+}
+
+bool seal_check(struct span value)
+{
+  uint64_t sum;
+
+  if (value.n < SEAL_BYTES)
+    return false;
+  memcpy(&sum, value.p, sizeof sum);
+  return sum == check_sum(value.p, value.n);
+}

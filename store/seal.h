@@ -1,0 +1,15 @@
+/* The seal of a stored value: its first bytes are a check sum (XXH3, 64 bits) of all that follow. */
+#ifndef STORE_SEAL_H
+#define STORE_SEAL_H
+
+#include "base/span.h"
+
+enum { SEAL_BYTES = 8 };
+
+/* Write the seal into the first SEAL_BYTES of a value of n >= SEAL_BYTES bytes. */
+void seal_put(uint8_t *value, size_t n);
+
+/* Whether the value has a seal and it matches. */
+bool seal_check(struct span value);
+
+#endif

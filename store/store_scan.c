@@ -1,0 +1,95 @@
+/* Visiting every item in slot order, and checking the tables against each other on the way. */
+#include "store/store_private.h"
+
+#include <assert.h>
+#include <xxhash.h>
+
+struct scan {
+  struct store *store;
+  uint64_t next; /* slot */
+  size_t n;      /* items of the chunk */
+  struct item_change *changes;
+  uint64_t items_sum; /* over (key, slot) of the records seen */
+  uint64_t keys_sum;  /* over (key, slot) of the table `keys` */
+};
+
+/* Sums of these do not depend on the order, so that each table is read in its own. */
+static uint64_t digest(struct span key, uint64_t slot)
+{
+  return XXH3_64bits_withSeed(key.p, key.n, slot);
+}
+
+/* Decode the record that the cursor finds, which must be that of slot `slot`. */
+static err_t read_item(struct slots *slots, int rc, const MDB_val *key, const MDB_val *data, uint64_t slot,
+                       struct region *region, struct item_change *out)
+{
+  err_code_t err = ERR_OK;
+
+  if (rc != MDB_NOTFOUND)
+    TRY(env_verify(slots->env, rc, "read items"));
+  if (rc == MDB_NOTFOUND || key->mv_size != SLOTS_KEY_BYTES || slots_decode(key->mv_data) != slot)
+    err = err_set(ERR_STORE_CORRUPT, __FILE__, __LINE__, "it is missing");
+  else
+    err = record_decode(env_span(*data), region, out);
+  if (err == ERR_STORE_CORRUPT)
+    return slots_fail_damaged(slots, slot);
+  return err;
+}
+
+static err_code_t read_chunk(void *context, MDB_txn *txn)
+{
+  struct scan *scan = context;
+  struct store *s = scan->store;
+  struct slots slots = store_slots(s, txn);
+  uint8_t first[SLOTS_KEY_BYTES];
+  MDB_val key = { sizeof first, first };
+  MDB_val data;
+  AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
+
+  slots_encode(scan->next, first);
+  TRY(env_verify(s->env, mdb_cursor_open(txn, s->tables.items, &cursor), "read items"));
+  for (size_t i = 0; i < scan->n; i++) {
+    int rc = mdb_cursor_get(cursor, &key, &data, i == 0 ? MDB_SET_RANGE : MDB_NEXT);
+    TRY(read_item(&slots, rc, &key, &data, scan->next, &s->batch, &scan->changes[i]));
+    scan->items_sum += digest(scan->changes[i].key, scan->next);
+    scan->next++;
+  }
+  return ERR_OK;
+}
+
+static err_code_t read_keys(void *context, MDB_txn *txn)
+{
+  struct scan *scan = context;
+  struct store *s = scan->store;
+  MDB_val key;
+  MDB_val data;
+  int rc;
+  AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
+
+  TRY(env_verify(s->env, mdb_cursor_open(txn, s->tables.keys, &cursor), "read keys"));
+  while ((rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == MDB_SUCCESS) {
+    if (data.mv_size != SLOTS_KEY_BYTES)
+      FAIL(ERR_STORE_CORRUPT, "store %s is damaged: a slot in table `keys`: " ENV_REMEDY, s->env->path);
+    scan->keys_sum += digest(env_span(key), slots_decode(data.mv_data));
+  }
+  return rc == MDB_NOTFOUND ? ERR_OK : env_verify(s->env, rc, "read keys");
+}
+
+err_t store_scan(struct store *s, size_t chunk, store_visit visit, void *context)
+{
+  struct scan scan = { .store = s };
+
+  assert(chunk > 0);
+  while (scan.next < s->meta.n_items) {
+    uint64_t left = s->meta.n_items - scan.next;
+    scan.n = left < chunk ? left : chunk;
+    region_reset(&s->batch);
+    TRY(region_array(&s->batch, scan.n, sizeof *scan.changes, &scan.changes));
+    TRY(env_read(s->env, read_chunk, &scan));
+    TRY(visit(context, scan.changes, scan.n));
+  }
+  TRY(env_read(s->env, read_keys, &scan));
+  if (scan.items_sum != scan.keys_sum)
+    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: `keys` does not agree with `items`: " ENV_REMEDY, s->env->path);
+  return ERR_OK;
+}
