@@ -1,0 +1,225 @@
+#include "ingest/catalogue_reader.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "ingest/kafka_client.h"
+
+enum { CLOSE_TIMEOUT_MS = 5000, DRAIN_CHUNK = 512 };
+
+struct catalogue_reader {
+  rd_kafka_t *rk;
+  rd_kafka_queue_t *queue;
+  char *topic;
+  char *cluster_id;              /* librdkafka's memory */
+  rd_kafka_message_t **messages; /* handed out, not yet released */
+  size_t n_messages;
+  size_t messages_capacity;
+};
+
+static const struct kafka_property defaults[] = {
+  { "group.id", "sluice-catalogue" }, /* librdkafka wants one; nothing is committed to it */
+  { "enable.auto.commit", "false" },
+  { "enable.auto.offset.store", "false" },
+  { "auto.offset.reset", "error" },
+  { "isolation.level", "read_committed" },
+  { "enable.partition.eof", "true" },
+  { "socket.nagle.disable", "true" },
+  { "fetch.wait.max.ms", "100" },
+  { "fetch.error.backoff.ms", "50" },
+  { "fetch.message.max.bytes", "8388608" },
+  { "queued.min.messages", "100000" },
+  { "queued.max.messages.kbytes", "262144" },
+};
+
+uint64_t catalogue_record_digest(const struct catalogue_record *record)
+{
+  uint64_t key = XXH3_64bits(record->key.p, record->key.n);
+
+  return XXH3_64bits_withSeed(record->value.p, record->value.n, key + record->has_value);
+}
+
+err_t catalogue_reader_open(const struct kafka_layers *layers, const char *topic, struct catalogue_reader **out)
+{
+  AUTO(catalogue_reader_close) struct catalogue_reader *r = NULL;
+  struct kafka_layers all = kafka_layers_under(defaults, sizeof defaults / sizeof defaults[0], layers);
+  rd_kafka_conf_t *conf;
+
+  TRY(mem_array(1, sizeof *r, &r));
+  TRY(mem_copy_str(topic, &r->topic));
+  TRY(kafka_conf_make(&all, &conf));
+  TRY(kafka_client_new(RD_KAFKA_CONSUMER, conf, &r->rk));
+  rd_kafka_poll_set_consumer(r->rk);
+  r->queue = rd_kafka_queue_get_consumer(r->rk);
+  *out = r;
+  r = NULL;
+  return ERR_OK;
+}
+
+void catalogue_reader_close(struct catalogue_reader **r)
+{
+  if (!*r)
+    return;
+  catalogue_reader_release(*r);
+  if ((*r)->cluster_id)
+    rd_kafka_mem_free((*r)->rk, (*r)->cluster_id);
+  if ((*r)->queue)
+    rd_kafka_queue_destroy((*r)->queue);
+  if ((*r)->rk) {
+    rd_kafka_consumer_close((*r)->rk);
+    rd_kafka_destroy((*r)->rk);
+  }
+  mem_free(&(*r)->messages);
+  mem_free(&(*r)->topic);
+  mem_free(r);
+}
+
+err_t catalogue_reader_cluster_id(struct catalogue_reader *r, int timeout_ms, const char **out)
+{
+  if (!r->cluster_id)
+    r->cluster_id = rd_kafka_clusterid(r->rk, timeout_ms);
+  if (!r->cluster_id && rd_kafka_controllerid(r->rk, timeout_ms) < 0)
+    FAIL(ERR_KAFKA_RETRY, "no Kafka broker has answered within %d ms: is bootstrap.servers right?", timeout_ms);
+  *out = r->cluster_id ? r->cluster_id : "";
+  return ERR_OK;
+}
+
+err_t catalogue_reader_n_partitions(struct catalogue_reader *r, int timeout_ms, int *out)
+{
+  const struct rd_kafka_metadata *metadata;
+  rd_kafka_topic_t *topic = rd_kafka_topic_new(r->rk, r->topic, NULL);
+  rd_kafka_resp_err_t error = rd_kafka_metadata(r->rk, 0, topic, &metadata, timeout_ms);
+  int n = 0;
+
+  rd_kafka_topic_destroy(topic);
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    if (metadata->topic_cnt == 1) {
+      error = metadata->topics[0].err;
+      n = metadata->topics[0].partition_cnt;
+    }
+    rd_kafka_metadata_destroy(metadata);
+  }
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR || n == 0)
+    FAIL(ERR_KAFKA_RETRY, "the partitions of topic %s are not known: %s; create it with `sluicectl topics create`",
+         r->topic, error ? rd_kafka_err2str(error) : "it has none");
+  *out = n;
+  return ERR_OK;
+}
+
+err_t catalogue_reader_bounds(struct catalogue_reader *r, int32_t partition, int timeout_ms, int64_t *first,
+                              int64_t *end)
+{
+  rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(r->rk, r->topic, partition, first, end, timeout_ms);
+
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+    FAIL(ERR_KAFKA_RETRY, "the bounds of topic %s, partition %d are not known: %s", r->topic, partition,
+         rd_kafka_err2str(error));
+  return ERR_OK;
+}
+
+err_t catalogue_reader_assign(struct catalogue_reader *r, int32_t partition, int64_t offset)
+{
+  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+
+  rd_kafka_topic_partition_list_add(list, r->topic, partition)->offset = offset;
+  rd_kafka_error_t *error = rd_kafka_incremental_assign(r->rk, list);
+  rd_kafka_topic_partition_list_destroy(list);
+  if (!error)
+    return ERR_OK;
+  err_code_t err = err_set(ERR_KAFKA, __FILE__, __LINE__, "topic %s, partition %d cannot be taken: %s", r->topic,
+                           partition, rd_kafka_error_string(error));
+  rd_kafka_error_destroy(error);
+  return err;
+}
+
+void catalogue_reader_unassign(struct catalogue_reader *r)
+{
+  rd_kafka_assign(r->rk, NULL);
+}
+
+static struct catalogue_record record_of(const rd_kafka_message_t *m)
+{
+  return (struct catalogue_record){
+    .has_key = m->key != NULL,
+    .key = span_of(m->key, m->key_len),
+    .has_value = m->payload != NULL,
+    .value = span_of(m->payload, m->len),
+    .content_type = kafka_header(m, "content-type"),
+    .partition = m->partition,
+    .offset = m->offset,
+    .timestamp_ms = rd_kafka_message_timestamp(m, NULL),
+  };
+}
+
+struct poll {
+  struct catalogue_reader *reader;
+  struct catalogue_record *records;
+  size_t n;
+  struct catalogue_events *events;
+};
+
+static void take_event(struct poll *p, const rd_kafka_message_t *m)
+{
+  switch (m->err) {
+  case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+    p->records[p->n++] = (struct catalogue_record){ .is_end = true, .partition = m->partition, .offset = m->offset };
+    break;
+  case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+  case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+    p->events->is_out_of_range = true;
+    p->events->out_of_range_partition = m->partition;
+    p->events->reason = "the offset is outside the log";
+    break;
+  default: /* librdkafka goes on by itself: a broker or a topic that is away for now */
+    log_warn("catalogue_consumer", "partition=%d error=%s reason=%s", m->partition, rd_kafka_err2name(m->err),
+             log_quote(span_of_str(rd_kafka_message_errstr(m))));
+  }
+}
+
+/* Keep a record's message until the release; an event's is over at once. */
+static void take(struct poll *p, rd_kafka_message_t *m)
+{
+  struct catalogue_reader *r = p->reader;
+
+  if (m->err) {
+    take_event(p, m);
+    rd_kafka_message_destroy(m);
+    return;
+  }
+  p->records[p->n++] = record_of(m);
+  r->messages[r->n_messages++] = m;
+}
+
+void catalogue_reader_poll(struct catalogue_reader *r, size_t max, int timeout_ms, struct catalogue_record *records,
+                           size_t *n, struct catalogue_events *events)
+{
+  struct poll p = { r, records, 0, events };
+  rd_kafka_message_t *chunk[DRAIN_CHUNK];
+
+  *n = 0;
+  *events = (struct catalogue_events){ 0 };
+  if (mem_grow(r->n_messages + max, sizeof *r->messages, &r->messages_capacity, &r->messages) != ERR_OK)
+    return; /* nothing is taken, nothing is lost: the next poll tries again */
+  rd_kafka_message_t *first = rd_kafka_consumer_poll(r->rk, timeout_ms);
+  if (first)
+    take(&p, first);
+  /* The batch call with a timeout waits until its array is full: it is asked only for what is there. */
+  while (first && p.n < max && !events->is_out_of_range) {
+    size_t room = max - p.n < DRAIN_CHUNK ? max - p.n : DRAIN_CHUNK;
+    ssize_t n_chunk = rd_kafka_consume_batch_queue(r->queue, 0, chunk, room);
+    for (ssize_t i = 0; i < n_chunk; i++)
+      take(&p, chunk[i]);
+    if (n_chunk <= 0)
+      break;
+  }
+  *n = p.n;
+}
+
+void catalogue_reader_release(struct catalogue_reader *r)
+{
+  for (size_t i = 0; i < r->n_messages; i++)
+    rd_kafka_message_destroy(r->messages[i]);
+  r->n_messages = 0;
+}

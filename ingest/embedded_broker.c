@@ -1,0 +1,53 @@
+#include "ingest/embedded_broker.h"
+
+#include "base/mem.h"
+#include "ingest/kafka_client.h" /* before the mock's header, which needs librdkafka's */
+
+#include <librdkafka/rdkafka_mock.h>
+
+struct embedded_broker {
+  rd_kafka_t *rk;
+  rd_kafka_mock_cluster_t *cluster;
+};
+
+err_t embedded_broker_open(struct embedded_broker **out)
+{
+  AUTO(embedded_broker_close) struct embedded_broker *b = NULL;
+  struct kafka_layers none = { 0 };
+  rd_kafka_conf_t *conf;
+
+  TRY(mem_array(1, sizeof *b, &b));
+  TRY(kafka_conf_make(&none, &conf));
+  TRY(kafka_client_new(RD_KAFKA_PRODUCER, conf, &b->rk));
+  b->cluster = rd_kafka_mock_cluster_new(b->rk, 1);
+  if (!b->cluster)
+    FAIL(ERR_KAFKA, "the embedded broker cannot be started: is the loopback interface up?");
+  *out = b;
+  b = NULL;
+  return ERR_OK;
+}
+
+void embedded_broker_close(struct embedded_broker **b)
+{
+  if (!*b)
+    return;
+  if ((*b)->cluster)
+    rd_kafka_mock_cluster_destroy((*b)->cluster);
+  if ((*b)->rk)
+    rd_kafka_destroy((*b)->rk);
+  mem_free(b);
+}
+
+const char *embedded_broker_bootstrap(const struct embedded_broker *b)
+{
+  return rd_kafka_mock_cluster_bootstraps(b->cluster);
+}
+
+err_t embedded_broker_create_topic(struct embedded_broker *b, const char *topic, int n_partitions)
+{
+  rd_kafka_resp_err_t error = rd_kafka_mock_topic_create(b->cluster, topic, n_partitions, 1);
+
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+    FAIL(ERR_KAFKA, "the embedded broker cannot create topic %s: %s", topic, rd_kafka_err2str(error));
+  return ERR_OK;
+}

@@ -1,0 +1,28 @@
+/* Properties of Kafka clients, as the configuration gives them: any of librdkafka's. */
+#ifndef INGEST_KAFKA_PROPERTIES_H
+#define INGEST_KAFKA_PROPERTIES_H
+
+#include "base/err.h"
+
+struct kafka_property {
+  const char *name;
+  const char *value;
+};
+
+/* Later lists override earlier ones: our defaults, then what all clients share, then what one client has of its own. */
+struct kafka_properties {
+  const struct kafka_property *items;
+  size_t n;
+};
+
+enum { KAFKA_LAYERS_MAX = 5 };
+
+struct kafka_layers {
+  struct kafka_properties layer[KAFKA_LAYERS_MAX];
+  size_t n;
+};
+
+/* Verify that librdkafka knows the properties and takes their values. Returns ERR_CONFIG with the property and its reason. */
+err_t kafka_properties_check(const struct kafka_properties *properties);
+
+#endif

@@ -1,0 +1,34 @@
+/* Which offsets of the query topic may be committed: those below which every query has been answered.
+ *
+ * Queries are begun in order of their partition's log and done in any order. Each begun query has a ticket, a small number
+ * that fits a pointer. A partition that was lost to another consumer is forgotten: its tickets end without effect.
+ *
+ * Thread: any; calls lock.
+ */
+#ifndef INGEST_OFFSET_TRACKER_H
+#define INGEST_OFFSET_TRACKER_H
+
+#include "base/err.h"
+#include "base/item.h"
+
+struct offset_tracker;
+
+err_t offset_tracker_open(struct offset_tracker **out);
+void offset_tracker_close(struct offset_tracker **t);
+
+/* A query was taken from the log. Offsets of a partition must rise. */
+err_t offset_tracker_begin(struct offset_tracker *t, int32_t partition, int64_t offset, uint32_t *ticket);
+
+/* It was answered (or put to the dead letters), and the broker has that. Ends the ticket. */
+void offset_tracker_done(struct offset_tracker *t, uint32_t ticket);
+
+/* Forget all partitions: they were revoked. */
+void offset_tracker_forget(struct offset_tracker *t);
+
+/* Positions that may be committed and were not told before: written to positions [capacity]; returns how many. */
+size_t offset_tracker_committable(struct offset_tracker *t, struct position *positions, size_t capacity);
+
+/* Queries begun and not done. */
+size_t offset_tracker_n_open(struct offset_tracker *t);
+
+#endif

@@ -1,0 +1,45 @@
+/* The query topic's consumer: a member of a consumer group, so that several daemons share the queries. Offsets are committed
+ * only for queries that were answered (offset_tracker.h): at least once, whatever happens.
+ *
+ * Thread: the query reader, but query_reader_done(), which any may call.
+ */
+#ifndef INGEST_QUERY_READER_H
+#define INGEST_QUERY_READER_H
+
+#include "base/err.h"
+#include "base/span.h"
+#include "ingest/kafka_properties.h"
+
+struct query_reader;
+
+/* A record of the topic. Spans are valid until the next poll. */
+struct query_record {
+  bool has_key;
+  struct span key;
+  struct span value; /* empty for a tombstone, which is no query */
+  struct span content_type;
+  int32_t partition;
+  int64_t offset;
+  uint32_t ticket; /* to be given to query_reader_done() once */
+};
+
+err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group,
+                        struct query_reader **out);
+
+/* Commit what may be committed and leave the group. */
+void query_reader_close(struct query_reader **r);
+
+/* Wait up to timeout_ms for one record; commits now and then. `*has_record` is false when none came.
+ * Returns ERR_MEMORY; ERR_KAFKA when the client cannot go on. */
+err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool *has_record, struct query_record *out);
+
+/* The record's reply has reached its broker. Thread: any. */
+void query_reader_done(struct query_reader *r, uint32_t ticket);
+
+/* Records polled and not done. Thread: any. */
+size_t query_reader_n_open(struct query_reader *r);
+
+/* Whether the group has given this member its partitions (perhaps none) at least once. Thread: any. */
+bool query_reader_is_assigned(struct query_reader *r);
+
+#endif

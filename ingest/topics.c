@@ -1,0 +1,251 @@
+#include "ingest/topics.h"
+
+#include "base/clock.h"
+#include "ingest/kafka_client.h"
+#include "ingest/topics_settings.h"
+
+enum { REASON_BYTES = 512, RETRY_PAUSE_MS = 50 };
+
+/* The partitions of a topic come from a consumer: a broker does not create a topic that a consumer asks about. */
+static const struct kafka_property asker_defaults[] = { { "allow.auto.create.topics", "false" } };
+
+static void destroy_client(rd_kafka_t **rk)
+{
+  if (*rk)
+    rd_kafka_destroy(*rk);
+}
+
+static void destroy_queue(rd_kafka_queue_t **queue)
+{
+  if (*queue)
+    rd_kafka_queue_destroy(*queue);
+}
+
+static void destroy_event(rd_kafka_event_t **event)
+{
+  if (*event)
+    rd_kafka_event_destroy(*event);
+}
+
+static void destroy_new_topic(rd_kafka_NewTopic_t **topic)
+{
+  if (*topic)
+    rd_kafka_NewTopic_destroy(*topic);
+}
+
+static void destroy_options(rd_kafka_AdminOptions_t **options)
+{
+  if (*options)
+    rd_kafka_AdminOptions_destroy(*options);
+}
+
+static int ms_until(int64_t deadline_ns)
+{
+  int64_t left = (deadline_ns - clock_now_ns()) / CLOCK_NS_PER_MS;
+
+  return left < 1 ? 1 : (int)left;
+}
+
+static err_t open_client(const struct kafka_layers *layers, rd_kafka_type_t type, rd_kafka_t **out)
+{
+  struct kafka_layers all = *layers;
+  rd_kafka_conf_t *conf;
+
+  if (type == RD_KAFKA_CONSUMER)
+    all = kafka_layers_under(asker_defaults, sizeof asker_defaults / sizeof asker_defaults[0], layers);
+  TRY(kafka_conf_make(&all, &conf));
+  return kafka_client_new(type, conf, out);
+}
+
+/* Whether it may help to try again: the broker is away, or about to know the topic. */
+static bool is_retriable(rd_kafka_resp_err_t error)
+{
+  switch (error) {
+  case RD_KAFKA_RESP_ERR__TRANSPORT:
+  case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+  case RD_KAFKA_RESP_ERR__TIMED_OUT:
+  case RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE:
+  case RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT:
+  case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE:
+  case RD_KAFKA_RESP_ERR_NOT_CONTROLLER:
+  case RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE:
+  case RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION:
+  case RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS:
+  case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+  case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static err_t fail_kafka(rd_kafka_resp_err_t error, const char *what, const char *topic, const char *reason)
+{
+  FAIL(is_retriable(error) ? ERR_KAFKA_RETRY : ERR_KAFKA, "%s topic %s: %s", what, topic, reason);
+}
+
+/* Whether the cluster lists the topic. Asking for all topics creates none, on any broker. */
+static err_t find_topic(rd_kafka_t *rk, const char *topic, int timeout_ms, bool *is_there)
+{
+  const struct rd_kafka_metadata *metadata;
+  rd_kafka_resp_err_t error = rd_kafka_metadata(rk, 1, NULL, &metadata, timeout_ms);
+  bool is_found = false;
+
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+    FAIL(is_retriable(error) ? ERR_KAFKA_RETRY : ERR_KAFKA, "no Kafka broker has told its topics within %d ms: %s",
+         timeout_ms, rd_kafka_err2str(error));
+  for (int i = 0; i < metadata->topic_cnt && !is_found; i++)
+    is_found = strcmp(metadata->topics[i].topic, topic) == 0;
+  rd_kafka_metadata_destroy(metadata);
+  *is_there = is_found;
+  return ERR_OK;
+}
+
+/* Partitions of the topic; it exists but has none that is ready: 0. */
+static rd_kafka_resp_err_t ask_partitions(rd_kafka_t *rk, const char *topic, int timeout_ms, int *out)
+{
+  const struct rd_kafka_metadata *metadata;
+  rd_kafka_topic_t *handle = rd_kafka_topic_new(rk, topic, NULL);
+
+  if (!handle)
+    return rd_kafka_last_error();
+  rd_kafka_resp_err_t error = rd_kafka_metadata(rk, 0, handle, &metadata, timeout_ms);
+  rd_kafka_topic_destroy(handle);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return error;
+  error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+  int n = metadata->topic_cnt == 1 ? metadata->topics[0].partition_cnt : 0;
+  rd_kafka_metadata_destroy(metadata);
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
+    *out = n;
+  return error;
+}
+
+/* Ask until the topic has partitions: after its creation that takes a moment. */
+static err_t await_partitions(rd_kafka_t *rk, const char *topic, int64_t deadline_ns, int *out)
+{
+  rd_kafka_resp_err_t error;
+  int n = 0;
+
+  for (;;) {
+    error = ask_partitions(rk, topic, ms_until(deadline_ns), &n);
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR && n > 0)
+      break;
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR && !is_retriable(error))
+      return fail_kafka(error, "Kafka does not tell the partitions of", topic, rd_kafka_err2str(error));
+    if (clock_now_ns() + RETRY_PAUSE_MS * CLOCK_NS_PER_MS > deadline_ns)
+      FAIL(ERR_KAFKA_RETRY, "the partitions of topic %s are not known: %s", topic,
+           error ? rd_kafka_err2str(error) : "it has none yet");
+    clock_sleep_ns(RETRY_PAUSE_MS * CLOCK_NS_PER_MS);
+  }
+  *out = n;
+  return ERR_OK;
+}
+
+static err_t make_new_topic(const char *topic, int n_partitions, const struct kafka_properties *settings,
+                            rd_kafka_NewTopic_t **out)
+{
+  char reason[REASON_BYTES];
+  AUTO(destroy_new_topic) rd_kafka_NewTopic_t *made =
+      rd_kafka_NewTopic_new(topic, n_partitions, -1 /* the broker's own replication factor */, reason, sizeof reason);
+
+  if (!made)
+    FAIL(ERR_KAFKA, "topic %s cannot be created: %s", topic, reason);
+  for (size_t i = 0; settings && i < settings->n; i++) {
+    if (rd_kafka_NewTopic_set_config(made, settings->items[i].name, settings->items[i].value))
+      FAIL(ERR_KAFKA, "topic %s cannot be created with %s: %s", topic, settings->items[i].name, "not a setting");
+  }
+  *out = made;
+  made = NULL;
+  return ERR_OK;
+}
+
+static err_t make_options(rd_kafka_t *rk, int timeout_ms, rd_kafka_AdminOptions_t **out)
+{
+  char reason[REASON_BYTES];
+  AUTO(destroy_options) rd_kafka_AdminOptions_t *options =
+      rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_CREATETOPICS);
+
+  if (!options)
+    FAIL(ERR_MEMORY, "no memory for the options of a new topic");
+  if (rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, reason, sizeof reason) ||
+      rd_kafka_AdminOptions_set_operation_timeout(options, timeout_ms, reason, sizeof reason))
+    FAIL(ERR_KAFKA, "%d ms is no timeout: %s", timeout_ms, reason);
+  *out = options;
+  options = NULL;
+  return ERR_OK;
+}
+
+static err_t read_result(rd_kafka_event_t *event, const char *topic, bool *is_created)
+{
+  const char *what = "Kafka does not create";
+  size_t n = 0;
+
+  if (rd_kafka_event_error(event))
+    return fail_kafka(rd_kafka_event_error(event), what, topic, rd_kafka_event_error_string(event));
+  const rd_kafka_topic_result_t **results =
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &n);
+  if (n != 1)
+    FAIL(ERR_KAFKA, "%s topic %s: it answered for %zu topics", what, topic, n);
+  rd_kafka_resp_err_t error = rd_kafka_topic_result_error(results[0]);
+  const char *reason = rd_kafka_topic_result_error_string(results[0]);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR && error != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
+    return fail_kafka(error, what, topic, reason ? reason : rd_kafka_err2str(error));
+  *is_created = error == RD_KAFKA_RESP_ERR_NO_ERROR;
+  return ERR_OK;
+}
+
+static err_t ask_to_create(rd_kafka_t *rk, const char *topic, int n_partitions,
+                           const struct kafka_properties *settings, int timeout_ms, bool *is_created)
+{
+  AUTO(destroy_new_topic) rd_kafka_NewTopic_t *made = NULL;
+  AUTO(destroy_options) rd_kafka_AdminOptions_t *options = NULL;
+  AUTO(destroy_queue) rd_kafka_queue_t *queue = NULL;
+  AUTO(destroy_event) rd_kafka_event_t *event = NULL;
+
+  TRY(make_new_topic(topic, n_partitions, settings, &made));
+  TRY(make_options(rk, timeout_ms, &options));
+  queue = rd_kafka_queue_new(rk);
+  rd_kafka_CreateTopics(rk, &made, 1, options, queue);
+  event = rd_kafka_queue_poll(queue, timeout_ms + 1000); /* the request's own timeout comes first */
+  if (!event)
+    FAIL(ERR_KAFKA_RETRY, "Kafka has not created topic %s within %d ms", topic, timeout_ms);
+  return read_result(event, topic, is_created);
+}
+
+err_t topics_create_with(const struct kafka_layers *layers, const char *topic, int n_partitions,
+                         const struct kafka_properties *settings, int timeout_ms, bool *is_created)
+{
+  int64_t deadline_ns = clock_now_ns() + timeout_ms * CLOCK_NS_PER_MS;
+  AUTO(destroy_client) rd_kafka_t *rk = NULL;
+  bool is_there;
+  int n;
+
+  TRY(open_client(layers, RD_KAFKA_PRODUCER, &rk));
+  TRY(find_topic(rk, topic, timeout_ms, &is_there));
+  if (is_there) {
+    *is_created = false;
+    return ERR_OK;
+  }
+  /* A broker without a controller, as the embedded one, takes no CreateTopics: it creates what a producer asks about. */
+  if (rd_kafka_controllerid(rk, ms_until(deadline_ns)) >= 0)
+    return ask_to_create(rk, topic, n_partitions, settings, ms_until(deadline_ns), is_created);
+  TRY(await_partitions(rk, topic, deadline_ns, &n));
+  *is_created = true;
+  return ERR_OK;
+}
+
+err_t topics_create(const struct kafka_layers *layers, const char *topic, int n_partitions, int timeout_ms,
+                    bool *is_created)
+{
+  return topics_create_with(layers, topic, n_partitions, NULL, timeout_ms, is_created);
+}
+
+err_t topics_count_partitions(const struct kafka_layers *layers, const char *topic, int timeout_ms, int *out)
+{
+  int64_t deadline_ns = clock_now_ns() + timeout_ms * CLOCK_NS_PER_MS;
+  AUTO(destroy_client) rd_kafka_t *rk = NULL;
+
+  TRY(open_client(layers, RD_KAFKA_CONSUMER, &rk));
+  return await_partitions(rk, topic, deadline_ns, out);
+}

@@ -1,0 +1,123 @@
+#include <stdio.h>
+
+#include "base/log.h"
+#include "ingest/numbers.h"
+#include "ingest/utf8.h"
+#include "ingest/wire_message.h"
+
+enum { PATH_BYTES = 320 };
+
+static err_t read_floats(const Sluice__V1__Vector *vector, struct span space, const char *field, struct region *r,
+                         struct floats *out)
+{
+  char path[PATH_BYTES];
+
+  if (!vector)
+    return ERR_OK;
+  snprintf(path, sizeof path, "parts[%s].%s", log_quote(space), field);
+  return wire_vector_read(vector, path, ERR_ITEM, r, out);
+}
+
+static err_t read_part(const Sluice__V1__Item__PartsEntry *entry, struct region *r, struct part *out)
+{
+  const Sluice__V1__Part *part = entry->value;
+  struct span space = span_of_str(entry->key);
+
+  if (space.n < 1 || space.n > SPACE_NAME_MAX)
+    FAIL(ERR_ITEM, "parts[%s]: the name of a space has 1 to %d bytes, not %zu", log_quote(space), SPACE_NAME_MAX,
+         space.n);
+  if (!utf8_check(space))
+    FAIL(ERR_ITEM, "parts[%s]: the name of a space is UTF-8", log_quote(space));
+  out->space = space;
+  if (!part) /* a map entry without a value is an empty part */
+    return ERR_OK;
+  TRY(read_floats(part->vector, space, "vector", r, &out->vector));
+  TRY(read_floats(part->components, space, "components", r, &out->components));
+  TRY(read_floats(part->item_gate, space, "item_gate", r, &out->item_gate));
+  out->codes = span_of(part->codes.data, part->codes.len);
+  return ERR_OK;
+}
+
+static bool find_space(const struct part *parts, size_t n, struct span space)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (span_equal(parts[i].space, space))
+      return true;
+  }
+  return false;
+}
+
+err_t wire_decode_item(struct span value, enum wire_format format, struct region *r, struct item_change *out)
+{
+  ProtobufCMessage *message;
+  struct part *parts;
+
+  TRY(wire_message_read(value, format, &sluice__v1__item__descriptor, ERR_ITEM, r, &message));
+  const Sluice__V1__Item *item = (const Sluice__V1__Item *)message;
+  if (item->n_parts > WIRE_PARTS_MAX)
+    FAIL(ERR_ITEM, "parts: %zu spaces, at most %d", item->n_parts, (int)WIRE_PARTS_MAX);
+  TRY(region_array(r, item->n_parts, sizeof *parts, &parts));
+  for (size_t i = 0; i < item->n_parts; i++) {
+    TRY(read_part(item->parts[i], r, &parts[i]));
+    if (find_space(parts, i, parts[i].space))
+      FAIL(ERR_ITEM, "parts[%s]: the space is there twice", log_quote(parts[i].space));
+  }
+  out->parts = parts;
+  out->n_parts = item->n_parts;
+  return ERR_OK;
+}
+
+/* For JSON the numbers, for protobuf their bytes. */
+static err_t make_vector(struct floats floats, enum wire_format format, struct region *r, Sluice__V1__Vector **out)
+{
+  Sluice__V1__Vector *vector;
+  uint8_t *bytes;
+
+  if (floats.n == 0)
+    return ERR_OK;
+  TRY(region_array(r, 1, sizeof *vector, &vector));
+  sluice__v1__vector__init(vector);
+  if (format == WIRE_JSON) {
+    vector->values = (float *)floats.v;
+    vector->n_values = floats.n;
+  } else {
+    TRY(region_array(r, floats.n, 4, &bytes));
+    numbers_encode_f32(floats.v, floats.n, bytes);
+    vector->data = (ProtobufCBinaryData){ .len = floats.n * 4, .data = bytes };
+  }
+  *out = vector;
+  return ERR_OK;
+}
+
+static err_t make_entry(const struct part *part, enum wire_format format, struct region *r,
+                        Sluice__V1__Item__PartsEntry **out)
+{
+  struct span space;
+  Sluice__V1__Part *value;
+  Sluice__V1__Item__PartsEntry *entry;
+
+  TRY(region_array(r, 1, sizeof *entry, &entry));
+  TRY(region_array(r, 1, sizeof *value, &value));
+  TRY(region_copy(r, part->space, &space)); /* for the zero at its end */
+  sluice__v1__item__parts_entry__init(entry);
+  sluice__v1__part__init(value);
+  TRY(make_vector(part->vector, format, r, &value->vector));
+  TRY(make_vector(part->components, format, r, &value->components));
+  TRY(make_vector(part->item_gate, format, r, &value->item_gate));
+  value->codes = (ProtobufCBinaryData){ .len = part->codes.n, .data = (uint8_t *)part->codes.p };
+  entry->key = (char *)space.p;
+  entry->value = value;
+  *out = entry;
+  return ERR_OK;
+}
+
+err_t wire_encode_item(const struct item_change *change, enum wire_format format, struct region *r, struct span *out)
+{
+  Sluice__V1__Item item = SLUICE__V1__ITEM__INIT;
+
+  TRY(region_array(r, change->n_parts, sizeof *item.parts, &item.parts));
+  for (size_t i = 0; i < change->n_parts; i++)
+    TRY(make_entry(&change->parts[i], format, r, &item.parts[i]));
+  item.n_parts = change->n_parts;
+  return wire_message_write(&item.base, format, NULL, r, out);
+}

@@ -1,0 +1,118 @@
+#include "base/log.h"
+#include "ingest/message_field.h"
+#include "ingest/utf8.h"
+#include "ingest/wire_message.h"
+
+enum { TOPIC_NAME_MAX = 249 };
+
+/* What Kafka allows as a topic. */
+static bool is_topic_name(const char *name)
+{
+  size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+  return n >= 1 && n <= TOPIC_NAME_MAX && name[n] == '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static void take_text(const char *text, struct span *out)
+{
+  if (utf8_check(span_of_str(text)))
+    *out = span_of_str(text);
+}
+
+/* What an error answer needs, as far as it can be used. */
+static void identify(const Sluice__V1__Query *query, struct query *out)
+{
+  take_text(query->id, &out->id);
+  take_text(query->space, &out->space);
+  if (is_topic_name(query->reply_topic))
+    out->reply_topic = span_of_str(query->reply_topic);
+}
+
+static err_t verify_text(const char *field, const char *text)
+{
+  if (!utf8_check(span_of_str(text)))
+    FAIL(ERR_QUERY, "%s: %s is not UTF-8", field, log_quote(span_of_str(text)));
+  return ERR_OK;
+}
+
+static err_t verify_texts(const Sluice__V1__Query *query)
+{
+  TRY(verify_text("id", query->id));
+  TRY(verify_text("space", query->space));
+  TRY(verify_text("method", query->method));
+  if (*query->reply_topic && !is_topic_name(query->reply_topic))
+    FAIL(ERR_QUERY, "reply_topic: %s is not a topic's name (1 to %d of a-z A-Z 0-9 . _ -)",
+         log_quote(span_of_str(query->reply_topic)), TOPIC_NAME_MAX);
+  return ERR_OK;
+}
+
+static err_t read_exclude(const Sluice__V1__Query *query, struct region *r, struct query *out)
+{
+  struct span *keys;
+
+  TRY(region_array(r, query->n_exclude, sizeof *keys, &keys));
+  for (size_t i = 0; i < query->n_exclude; i++) {
+    keys[i] = span_of(query->exclude[i].data, query->exclude[i].len);
+    if (keys[i].n < 1 || keys[i].n > ITEM_KEY_MAX)
+      FAIL(ERR_QUERY, "exclude[%zu]: a key has 1 to %d bytes, not %zu", i, ITEM_KEY_MAX, keys[i].n);
+  }
+  out->exclude = keys;
+  out->n_exclude = query->n_exclude;
+  return ERR_OK;
+}
+
+static err_t read_at_least(const Sluice__V1__Query *query, struct region *r, struct query *out)
+{
+  struct position *positions;
+
+  TRY(region_array(r, query->n_at_least, sizeof *positions, &positions));
+  for (size_t i = 0; i < query->n_at_least; i++) {
+    const Sluice__V1__Position *from = query->at_least[i];
+    if (from->partition < 0)
+      FAIL(ERR_QUERY, "at_least[%zu].partition: %d is negative", i, from->partition);
+    if (from->next < 0)
+      FAIL(ERR_QUERY, "at_least[%zu].next: %lld is negative", i, (long long)from->next);
+    positions[i] = (struct position){ .partition = from->partition, .next = from->next };
+  }
+  out->at_least = positions;
+  out->n_at_least = query->n_at_least;
+  return ERR_OK;
+}
+
+static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struct query *out)
+{
+  TRY(verify_texts(query));
+  TRY(wire_vector_read(query->vector, "vector", ERR_QUERY, r, &out->vector));
+  TRY(wire_vector_read(query->components, "components", ERR_QUERY, r, &out->components));
+  TRY(wire_vector_read(query->query_gate, "query_gate", ERR_QUERY, r, &out->query_gate));
+  TRY(read_exclude(query, r, out));
+  TRY(read_at_least(query, r, out));
+  out->method = span_of_str(query->method);
+  out->k = query->k;
+  out->has_user_id = message_has(&query->base, "user_id");
+  out->user_id = out->has_user_id ? query->user_id : 0;
+  out->has_deadline = message_has(&query->base, "deadline_unix_ms");
+  out->deadline_unix_ms = out->has_deadline ? query->deadline_unix_ms : 0;
+  return ERR_OK;
+}
+
+err_t wire_decode_query(struct span value, enum wire_format format, struct region *r, struct query *out)
+{
+  struct query identity = { 0 };
+  ProtobufCMessage *message;
+
+  err_code_t err = wire_message_read(value, format, &sluice__v1__query__descriptor, ERR_QUERY, r, &message);
+  if (err != ERR_OK && err != ERR_QUERY)
+    return err;
+
+  const Sluice__V1__Query *query = (const Sluice__V1__Query *)message;
+  identify(query, &identity);
+  struct query whole = identity;
+  if (err == ERR_OK)
+    err = read_fields(query, r, &whole);
+  if (err == ERR_OK)
+    *out = whole;
+  else if (err == ERR_QUERY)
+    *out = identity;
+  return err;
+}
