@@ -1,0 +1,48 @@
+/* An arena: all columns of the catalogue, indexed by slot. Slots stay dense: when an item is deleted, the last one moves
+ * into its place.
+ *
+ * Thread: written by the catalogue thread while it is the back of the pair; read by search workers while it is the front.
+ */
+#ifndef ENGINE_ARENA_H
+#define ENGINE_ARENA_H
+
+#include "base/item.h"
+#include "engine/backend.h"
+#include "engine/keys.h"
+#include "engine/prepare.h"
+#include "engine/space.h"
+
+/* The columns of one space. */
+struct arena_space {
+  const struct columns_ops *ops;
+  struct columns *columns;
+  uint8_t *has_part; /* [capacity] */
+  uint64_t n_items;
+};
+
+struct arena {
+  size_t capacity;
+  size_t n_slots;
+  struct keys keys;
+  struct arena_space *spaces;
+  size_t n_spaces;
+  uint64_t epoch;
+  struct position *watermark; /* in order of partition */
+  size_t n_watermark;
+  size_t watermark_capacity;
+};
+
+err_t arena_init(const struct space *spaces, size_t n_spaces, const struct backend *backend, size_t capacity,
+                 struct arena *out);
+void arena_fini(struct arena *a);
+
+/* Apply prepared changes in order. Returns ERR_FULL or ERR_MEMORY. */
+err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t n);
+
+/* Bring the watermark forward to these positions. */
+err_t arena_advance(struct arena *a, const struct position *positions, size_t n);
+
+/* First offset of a partition that the arena has not seen; 0 for one that it does not know. */
+int64_t arena_next(const struct arena *a, int32_t partition);
+
+#endif

@@ -1,0 +1,9 @@
+#include "engine/backend.h"
+
+const struct backend backend_cpu = {
+  .name = "cpu",
+  .columns = {
+    [SIMILARITY_MOL] = &mol_columns_cpu,
+    [SIMILARITY_RECJPQ] = &recjpq_columns_cpu,
+  },
+};

@@ -1,0 +1,58 @@
+/* Columns: what an arena keeps of one space, indexed by slot, and the searches over it.
+ *
+ * One table of operations a similarity and a backend (backend.h). Writes happen on the back arena, by the catalogue thread alone; searches
+ * on the front arena, by many workers at once, which write nothing.
+ */
+#ifndef ENGINE_COLUMNS_H
+#define ENGINE_COLUMNS_H
+
+#include "base/query.h"
+#include "base/region.h"
+#include "engine/admit.h"
+#include "kernels/kernels.h"
+#include "kernels/topk.h"
+
+struct columns;
+
+/* One query of a batch, and its result. */
+struct search_result {
+  struct admit admit;
+  struct topk topk; /* initialised by the caller; finished by it too */
+  struct receipt receipt;
+  struct counts counts;
+};
+
+struct search_batch {
+  const struct kernels *kernels;
+  const struct method *method;
+  const void *prepared; /* of similarity.prepare_queries */
+  size_t n;
+  struct search_result *results; /* [n] */
+  size_t n_slots;                /* slots of the arena */
+  uint64_t n_items;              /* slots that have a part of this space */
+  struct region *scratch;
+};
+
+struct columns_ops {
+  /* Reserve columns for so many slots. The model stays valid while they are open. */
+  err_t (*open)(const void *model, size_t capacity, struct columns **out);
+  void (*close)(struct columns **c);
+  size_t (*bytes_per_item)(const void *model);
+
+  /* Write a prepared part into a slot. is_new: the slot has none of this space. */
+  err_t (*put)(struct columns *c, uint32_t slot, bool is_new, const uint8_t *prepared);
+
+  /* Forget the part in a slot that has one. */
+  void (*drop)(struct columns *c, uint32_t slot);
+
+  /* Move the part of slot `from` to `to`, which has none; `from` has none afterwards. */
+  void (*move)(struct columns *c, uint32_t from, uint32_t to);
+
+  /* Search a batch: fill topk, receipt and counts of each result. */
+  err_t (*search)(const struct columns *c, struct search_batch *batch);
+};
+
+extern const struct columns_ops mol_columns_cpu;
+extern const struct columns_ops recjpq_columns_cpu;
+
+#endif

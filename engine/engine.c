@@ -1,0 +1,179 @@
+#include "engine/engine.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/engine_state.h"
+#include "engine/method.h"
+
+enum { USUAL_KEY_BYTES = 24 };
+
+static size_t bytes_per_item(const struct engine *e, const struct backend *backend)
+{
+  size_t bytes = keys_bytes_per_slot(USUAL_KEY_BYTES);
+
+  for (size_t i = 0; i < e->n_spaces; i++)
+    bytes += 1 + backend->columns[e->spaces[i].similarity->kind]->bytes_per_item(e->spaces[i].model);
+  return bytes;
+}
+
+/* Both arenas are reserved at start: what could never fit is refused now, not when the machine is out of memory. */
+static err_t verify_memory(const struct engine *e, const struct backend *backend, size_t max_items)
+{
+  double bytes = 2.0 * (double)max_items * (double)bytes_per_item(e, backend);
+  double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+
+  if (max_items >= UINT32_MAX)
+    FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %u items can be served", max_items, UINT32_MAX - 1);
+  if (bytes > machine)
+    FAIL(ERR_CONFIG,
+         "catalogue.max_items = %zu needs %.0f bytes (%.1f GiB) in the two arenas, this machine has %.1f GiB: at most %.0f "
+         "items fit",
+         max_items, bytes, bytes / 0x1p30, machine / 0x1p30, machine / (2.0 * (double)bytes_per_item(e, backend)));
+  return ERR_OK;
+}
+
+static err_t open_spaces(const struct engine_config *config, struct engine *e)
+{
+  TRY(mem_array(config->n_spaces, sizeof *e->spaces, &e->spaces));
+  for (size_t i = 0; i < config->n_spaces; i++) {
+    e->n_spaces = i + 1;
+    TRY(space_init(config->spaces[i].name, config->spaces[i].model_path, &e->spaces[i]));
+  }
+  return ERR_OK;
+}
+
+err_t engine_open(const struct engine_config *config, struct engine **out)
+{
+  AUTO(engine_close) struct engine *e = NULL;
+  const struct backend *backend = &backend_cpu;
+
+  TRY(mem_array(1, sizeof *e, &e));
+  e->max_k = config->max_k;
+  e->max_batch = config->max_batch;
+  TRY(kernels_get(config->isa, &e->kernels));
+  TRY(open_spaces(config, e));
+  TRY(verify_memory(e, backend, config->max_items));
+  TRY(mem_array(1, sizeof *e->pair, &e->pair));
+  for (int i = 0; i < 2; i++)
+    TRY(arena_init(e->spaces, e->n_spaces, backend, config->max_items, &e->pair->arenas[i]));
+  *out = e;
+  e = NULL;
+  return ERR_OK;
+}
+
+void engine_close(struct engine **e)
+{
+  if (!*e)
+    return;
+  for (int i = 0; (*e)->pair && i < 2; i++)
+    arena_fini(&(*e)->pair->arenas[i]);
+  mem_free(&(*e)->pair);
+  for (size_t i = 0; i < (*e)->n_spaces; i++)
+    space_fini(&(*e)->spaces[i]);
+  mem_free(&(*e)->spaces);
+  region_fini(&(*e)->batch);
+  mem_free(e);
+}
+
+err_t engine_check_model(const char *path)
+{
+  struct space space;
+  err_code_t err = space_init("", path, &space);
+
+  space_fini(&space);
+  return err;
+}
+
+err_t engine_check_item(const struct engine *e, const struct item_change *change)
+{
+  for (size_t i = 0; i < change->n_parts; i++) {
+    const struct part *part = &change->parts[i];
+    size_t space;
+    if (!prepare_find_space(e->spaces, e->n_spaces, part->space, &space))
+      FAIL(ERR_SPACE, "there is no space %s: add it to `spaces` of the configuration, or leave the part out",
+           log_quote(part->space));
+    TRY(e->spaces[space].similarity->check_part(e->spaces[space].model, part));
+  }
+  return ERR_OK;
+}
+
+static err_t write_back(struct engine *e, uint64_t epoch, const struct prepared_change *changes, size_t n,
+                        const struct position *positions, size_t n_positions)
+{
+  struct arena *back = pair_back(e->pair);
+
+  TRY(arena_apply(back, changes, n));
+  TRY(arena_advance(back, positions, n_positions));
+  back->epoch = epoch;
+  return ERR_OK;
+}
+
+err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n, const struct position *positions,
+                   size_t n_positions)
+{
+  struct prepared_change *prepared;
+  uint64_t epoch = pair_back(e->pair)->epoch + 1;
+
+  region_reset(&e->batch);
+  TRY(prepare_changes(e->spaces, e->n_spaces, e->kernels, changes, n, &e->batch, &prepared));
+  TRY(write_back(e, epoch, prepared, n, positions, n_positions));
+  pair_publish(e->pair);
+  pair_wait_for_readers(e->pair);
+  return write_back(e, epoch, prepared, n, positions, n_positions);
+}
+
+bool engine_has_seen(struct engine *e, const struct position *positions, size_t n)
+{
+  const struct arena *front = pair_acquire(e->pair);
+  bool has_seen = true;
+
+  for (size_t i = 0; i < n && has_seen; i++)
+    has_seen = arena_next(front, positions[i].partition) >= positions[i].next;
+  pair_release(e->pair, front);
+  return has_seen;
+}
+
+void engine_epoch_get(struct engine *e, struct engine_epoch *out, struct position *positions, size_t capacity)
+{
+  const struct arena *front = pair_acquire(e->pair);
+  size_t n = front->n_watermark < capacity ? front->n_watermark : capacity;
+
+  *out = (struct engine_epoch){ front->epoch, front->n_slots, front->n_watermark };
+  if (n)
+    memcpy(positions, front->watermark, n * sizeof *positions);
+  pair_release(e->pair, front);
+}
+
+size_t engine_n_spaces(const struct engine *e)
+{
+  return e->n_spaces;
+}
+
+void engine_space_get(struct engine *e, size_t space, struct engine_space_info *out)
+{
+  const struct arena *front = pair_acquire(e->pair);
+
+  *out = (struct engine_space_info){
+    .name = e->spaces[space].name,
+    .similarity = e->spaces[space].similarity->name,
+    .n_items = front->spaces[space].n_items,
+    .bytes_per_item = front->spaces[space].ops->bytes_per_item(e->spaces[space].model),
+  };
+  pair_release(e->pair, front);
+}
+
+err_t engine_check_query(const struct engine *e, const struct query *query, size_t *space, struct method *method)
+{
+  const struct space *s;
+
+  if (!prepare_find_space(e->spaces, e->n_spaces, query->space, space))
+    FAIL(ERR_SPACE, "there is no space %s", log_quote(query->space));
+  s = &e->spaces[*space];
+  TRY(method_parse(query->method, method));
+  TRY(s->similarity->check_method(s->model, method));
+  if (query->k < 1 || query->k > e->max_k)
+    FAIL(ERR_QUERY, "query: k is %u; it must be from 1 to %zu (query.max_k)", query->k, e->max_k);
+  return s->similarity->check_query(s->model, query);
+}

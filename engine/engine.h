@@ -1,0 +1,98 @@
+/* The engine: spaces over one catalogue, kept in a pair of arenas and searched. It knows neither Kafka nor LMDB.
+ *
+ * The catalogue thread calls engine_apply(); search workers search the front arena meanwhile, each through a searcher
+ * of its own. A search holds one epoch from its first stage to its last.
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "base/err.h"
+#include "base/query.h"
+#include "kernels/kernels.h"
+
+struct engine;
+struct searcher;
+
+struct engine_space {
+  const char *name;
+  const char *model_path; /* .safetensors */
+};
+
+struct engine_config {
+  const struct engine_space *spaces;
+  size_t n_spaces;
+  size_t max_items; /* the arenas are reserved for so many */
+  size_t max_k;
+  size_t max_batch; /* queries of one search */
+  enum isa isa;
+};
+
+/* Load the models and reserve both arenas.
+ *
+ * Returns ERR_MODEL with the file and the tensor at fault; ERR_CONFIG when max_items needs more memory than there is,
+ * with the bytes; ERR_MEMORY.
+ */
+err_t engine_open(const struct engine_config *config, struct engine **out);
+void engine_close(struct engine **e);
+
+/* Verify that a model file can be served: load it and let it go. Returns ERR_MODEL with what is wrong. */
+err_t engine_check_model(const char *path);
+
+/* Verify that a change can be applied: its spaces exist and its parts have the shapes that they need.
+ * Returns ERR_ITEM or ERR_SPACE with the reason. Thread: any. */
+err_t engine_check_item(const struct engine *e, const struct item_change *change);
+
+/* Apply changes in order and publish them as the next epoch, together with the positions: returns when both arenas have
+ * them, which waits for searches on the former front to end. Changes must have passed engine_check_item().
+ *
+ * Returns ERR_FULL when the items do not fit (the message says how many bytes would do); ERR_MEMORY. The engine
+ * cannot go on after an error.
+ * Thread: catalogue. Blocks: until the last search on the former front ends.
+ */
+err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n, const struct position *positions,
+                   size_t n_positions);
+
+/* Whether the front epoch has seen all of these positions. A partition that it does not know counts as seen up to 0. Thread: any. */
+bool engine_has_seen(struct engine *e, const struct position *positions, size_t n);
+
+/* What the front epoch is. Thread: any. */
+struct engine_epoch {
+  uint64_t number;
+  uint64_t n_items;
+  size_t n_positions; /* of the whole watermark, of which at most the capacity given was written */
+};
+void engine_epoch_get(struct engine *e, struct engine_epoch *out, struct position *positions, size_t capacity);
+
+/* Spaces in the order of the configuration. */
+struct engine_space_info {
+  const char *name;
+  const char *similarity;
+  uint64_t n_items;      /* in the front epoch */
+  size_t bytes_per_item; /* of one arena, keys not included */
+};
+size_t engine_n_spaces(const struct engine *e);
+void engine_space_get(struct engine *e, size_t space, struct engine_space_info *out);
+
+/* Verify a query and find its space and method.
+ *
+ * Returns ERR_SPACE, ERR_METHOD or ERR_QUERY with the reason. On success `*space` is an index and `*method` has a name that can be
+ * compared: "" and "exact" are replaced by the method that they stand for. Thread: any.
+ */
+err_t engine_check_query(const struct engine *e, const struct query *query, size_t *space, struct method *method);
+
+/* Scratch memory of one search worker. */
+err_t searcher_open(struct engine *e, struct searcher **out);
+void searcher_close(struct searcher **s);
+
+/* Search one batch: queries of one space and one method, all checked, at most max_batch.
+ *
+ * answers  [n]; all fields but id, queued_us and error are written. Hits and watermark belong to the searcher and are
+ *          valid until its next search.
+ *
+ * Returns ERR_MEMORY; then no answer is written.
+ * Thread: the worker that owns the searcher. Blocks: no.
+ */
+err_t searcher_search(struct searcher *s, size_t space, const struct method *method, const struct query *const *queries,
+                      size_t n, struct answer *answers);
+
+#endif

@@ -1,0 +1,116 @@
+#include "engine/keys.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/mem.h"
+
+static size_t table_size(size_t capacity)
+{
+  size_t n = 64;
+
+  while (n < 2 * capacity)
+    n *= 2;
+  return n;
+}
+
+err_t keys_init(size_t capacity, struct keys *out)
+{
+  *out = (struct keys){ .capacity = capacity, .n_table = table_size(capacity) };
+  TRY(mem_reserve(capacity, sizeof *out->texts, &out->texts));
+  return mem_reserve(out->n_table, sizeof *out->table, &out->table);
+}
+
+void keys_fini(struct keys *k, size_t n_slots)
+{
+  for (size_t slot = 0; k->texts && slot < n_slots; slot++)
+    mem_free(&k->texts[slot]);
+  mem_release(&k->texts, k->capacity, sizeof *k->texts);
+  mem_release(&k->table, k->n_table, sizeof *k->table);
+}
+
+size_t keys_bytes_per_slot(size_t key_bytes)
+{
+  return sizeof(uint8_t *) + 4 * sizeof(struct keys_entry) + ((key_bytes + 2 + 63) & ~(size_t)63);
+}
+
+struct span keys_get(const struct keys *k, uint32_t slot)
+{
+  uint16_t n;
+
+  memcpy(&n, k->texts[slot], sizeof n);
+  return span_of(k->texts[slot] + sizeof n, n);
+}
+
+static uint32_t hash_of(struct span key)
+{
+  return (uint32_t)XXH3_64bits(key.p, key.n);
+}
+
+/* Where a key stands in the table, or the free entry where it would. */
+static size_t locate(const struct keys *k, struct span key, uint32_t hash)
+{
+  size_t mask = k->n_table - 1;
+  size_t i = hash & mask;
+
+  while (k->table[i].slot_plus_1) {
+    if (k->table[i].hash == hash && span_equal(keys_get(k, k->table[i].slot_plus_1 - 1), key))
+      return i;
+    i = (i + 1) & mask;
+  }
+  return i;
+}
+
+uint32_t keys_find(const struct keys *k, struct span key)
+{
+  return k->table[locate(k, key, hash_of(key))].slot_plus_1 - 1; /* 0 - 1 is KEYS_NONE */
+}
+
+err_t keys_put(struct keys *k, uint32_t slot, struct span key)
+{
+  uint16_t n = (uint16_t)key.n;
+  uint32_t hash = hash_of(key);
+
+  TRY(mem_array(sizeof n + key.n, 1, &k->texts[slot]));
+  memcpy(k->texts[slot], &n, sizeof n);
+  memcpy(k->texts[slot] + sizeof n, key.p, key.n);
+  k->table[locate(k, key, hash)] = (struct keys_entry){ hash, slot + 1 };
+  return ERR_OK;
+}
+
+/* Free an entry and close the gap: an entry further on may only stay where no free entry lies between its home and it. */
+static void free_entry(struct keys *k, size_t hole)
+{
+  size_t mask = k->n_table - 1;
+
+  for (size_t i = (hole + 1) & mask; k->table[i].slot_plus_1; i = (i + 1) & mask) {
+    size_t home = k->table[i].hash & mask;
+    if (((i - home) & mask) >= ((i - hole) & mask)) {
+      k->table[hole] = k->table[i];
+      hole = i;
+    }
+  }
+  k->table[hole] = (struct keys_entry){ 0 };
+}
+
+void keys_remove(struct keys *k, uint32_t slot)
+{
+  struct span key = keys_get(k, slot);
+
+  free_entry(k, locate(k, key, hash_of(key)));
+  mem_free(&k->texts[slot]);
+}
+
+void keys_move(struct keys *k, uint32_t from, uint32_t to)
+{
+  struct span key = keys_get(k, from);
+
+  k->table[locate(k, key, hash_of(key))].slot_plus_1 = to + 1;
+  k->texts[to] = k->texts[from];
+  k->texts[from] = NULL;
+}
+
+int keys_order(const void *keys, uint32_t a, uint32_t b)
+{
+  return span_compare(keys_get(keys, a), keys_get(keys, b));
+}

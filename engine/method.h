@@ -1,0 +1,18 @@
+/* Methods as people write them: "exact", "average(4000)", "combined(100,1000)". */
+#ifndef ENGINE_METHOD_H
+#define ENGINE_METHOD_H
+
+#include "base/err.h"
+#include "base/query.h"
+
+enum { METHOD_TEXT_MAX = 64 };
+
+/* Parse a method. Arguments are integers from 1 to 2^32 - 1. Empty text is "exact". Returns ERR_METHOD with what is expected. */
+err_t method_parse(struct span text, struct method *out);
+
+/* Write it as method_parse() reads it; text has room for METHOD_TEXT_MAX. */
+void method_print(const struct method *method, char *text);
+
+bool method_is(const struct method *method, const char *name, unsigned n_args);
+
+#endif

@@ -1,0 +1,84 @@
+/* A Mixture-of-Logits model: the authors' network, from a safetensors file with their tensor names.
+ *
+ * Symbols: B queries, P_q and P_x components of a query and an item, d_P their dimension, L = P_q P_x, tau the temperature.
+ * Thread: any; a model does not change.
+ */
+#ifndef ENGINE_MOL_MODEL_H
+#define ENGINE_MOL_MODEL_H
+
+#include "base/query.h"
+#include "base/region.h"
+#include "engine/safetensors.h"
+#include "kernels/kernels.h"
+
+/* y = x W + b with W [n_in][n_out]: transposed from PyTorch's (out, in) at load. */
+struct mol_linear {
+  size_t n_in;
+  size_t n_out;
+  float *w;
+  float *b; /* NULL: no bias */
+};
+
+/* A gated linear unit and a linear layer behind it, or the linear layer alone where hidden.w is NULL. */
+struct mol_projection {
+  struct mol_linear glu; /* n_out = 2 * hidden: activated half, then multiplier */
+  bool is_gelu;          /* GEGLU, else SwiGLU */
+  struct mol_linear out;
+};
+
+/* Two layers with a SiLU between them. */
+struct mol_mlp {
+  struct mol_linear first;
+  struct mol_linear second;
+};
+
+struct mol_user_table {
+  size_t n_hash; /* rows without the padding row */
+  float *rows;   /* [n_hash + 1][d_P]; row 0 is never read */
+};
+
+enum { MOL_USER_TABLES_MAX = 8 };
+
+struct mol_model {
+  struct mol_shape shape;
+  size_t n_logits;  /* L */
+  size_t query_dim; /* D_q */
+  size_t item_dim;  /* D_x */
+  float eps;
+  struct mol_projection query_projection; /* to the components that are not user components */
+  struct mol_projection item_projection;
+  struct mol_mlp query_gate;
+  struct mol_mlp item_gate;
+  struct mol_mlp cross_gate;
+  size_t n_user_tables;
+  struct mol_user_table user_tables[MOL_USER_TABLES_MAX]; /* their components come last */
+};
+
+/* What the columns keep of an item, one array after the other. */
+struct mol_item_layout {
+  size_t components; /* floats: P_x d_P, normalised */
+  size_t gate;       /* floats: L */
+  size_t average;    /* floats: d_P, the mean of the components */
+};
+
+static inline struct mol_item_layout mol_item_layout(const struct mol_model *m)
+{
+  return (struct mol_item_layout){
+    .components = m->shape.n_item_components * m->shape.component_dim,
+    .gate = m->n_logits,
+    .average = m->shape.component_dim,
+  };
+}
+
+/* What a search needs of a query. */
+struct mol_query {
+  float *components; /* [P_q][d_P], normalised */
+  float *gate;       /* [L] */
+  float *average;    /* [d_P], the mean of the components */
+  float max_norm;    /* of the components: 1, or less where they are zero */
+};
+
+err_t mol_model_open(const struct safetensors *file, void **out);
+void mol_model_close(void **model);
+
+#endif

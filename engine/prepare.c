@@ -1,0 +1,84 @@
+#include "engine/prepare.h"
+
+bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span name, size_t *out)
+{
+  for (size_t i = 0; i < n_spaces; i++) {
+    if (span_equal(name, span_of_str(spaces[i].name))) {
+      *out = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+/* All parts of one space in a batch, which go through its network together. */
+struct space_parts {
+  const struct part **parts;
+  struct prepared_part **prepared;
+  size_t n;
+};
+
+static err_t index_changes(const struct space *spaces, size_t n_spaces, const struct item_change *changes, size_t n,
+                           struct region *region, struct prepared_change *out, size_t *counts)
+{
+  for (size_t i = 0; i < n; i++) {
+    out[i].change = &changes[i];
+    TRY(region_array(region, changes[i].n_parts, sizeof *out[i].parts, &out[i].parts));
+    for (size_t p = 0; p < changes[i].n_parts; p++) {
+      size_t space;
+      if (!prepare_find_space(spaces, n_spaces, changes[i].parts[p].space, &space))
+        FAIL(ERR_SPACE, "a change names a space that does not exist");
+      out[i].parts[p].space = space;
+      counts[space]++;
+    }
+  }
+  return ERR_OK;
+}
+
+static err_t group_by_space(size_t n_spaces, const size_t *counts, struct prepared_change *changes, size_t n,
+                            struct region *region, struct space_parts *groups)
+{
+  for (size_t s = 0; s < n_spaces; s++) {
+    TRY(region_array(region, counts[s], sizeof *groups[s].parts, &groups[s].parts));
+    TRY(region_array(region, counts[s], sizeof *groups[s].prepared, &groups[s].prepared));
+  }
+  for (size_t i = 0; i < n; i++) {
+    for (size_t p = 0; p < changes[i].change->n_parts; p++) {
+      struct space_parts *group = &groups[changes[i].parts[p].space];
+      group->parts[group->n] = &changes[i].change->parts[p];
+      group->prepared[group->n++] = &changes[i].parts[p];
+    }
+  }
+  return ERR_OK;
+}
+
+static err_t prepare_group(const struct space *space, const struct kernels *kernels, const struct space_parts *group,
+                           struct region *region)
+{
+  size_t bytes = space->similarity->prepared_bytes(space->model);
+  uint8_t *prepared;
+
+  TRY(region_array(region, group->n, bytes, &prepared));
+  TRY(space->similarity->prepare_parts(space->model, kernels, group->parts, group->n, region, prepared));
+  for (size_t i = 0; i < group->n; i++)
+    group->prepared[i]->bytes = prepared + i * bytes;
+  return ERR_OK;
+}
+
+err_t prepare_changes(const struct space *spaces, size_t n_spaces, const struct kernels *kernels,
+                      const struct item_change *changes, size_t n, struct region *region, struct prepared_change **out)
+{
+  struct prepared_change *prepared;
+  struct space_parts *groups;
+  size_t *counts;
+
+  TRY(region_array(region, n, sizeof *prepared, &prepared));
+  TRY(region_array(region, n_spaces, sizeof *groups, &groups));
+  TRY(region_array(region, n_spaces, sizeof *counts, &counts));
+  TRY(index_changes(spaces, n_spaces, changes, n, region, prepared, counts));
+  TRY(group_by_space(n_spaces, counts, prepared, n, region, groups));
+  for (size_t s = 0; s < n_spaces; s++)
+    TRY(prepare_group(&spaces[s], kernels, &groups[s], region));
+  *out = prepared;
+  return ERR_OK;
+}

@@ -1,0 +1,31 @@
+#include "engine/receipt.h"
+
+#include <math.h>
+
+static uint64_t n_admitted(const struct search_result *result, uint64_t n_items)
+{
+  return n_items - result->admit.n_excluded;
+}
+
+void receipt_exact(struct search_result *result, uint64_t n_items)
+{
+  bool is_all = result->topk.n == n_admitted(result, n_items);
+
+  result->counts.items = n_items;
+  result->receipt = (struct receipt){
+    .is_exact = true,
+    .has_bound = !is_all,
+    .bound = is_all ? 0.0f : topk_threshold(&result->topk),
+  };
+}
+
+void receipt_bounded(struct search_result *result, uint64_t n_items, uint64_t n_unscored, float bound)
+{
+  float kth = topk_threshold(&result->topk);
+
+  receipt_exact(result, n_items);
+  if (n_unscored == 0)
+    return;
+  result->receipt.is_exact = kth >= bound; /* -inf below K hits: then what was not scored would belong to them */
+  result->receipt.bound = fmaxf(kth, bound);
+}

@@ -1,0 +1,164 @@
+/* RecJPQPrune: dynamic pruning over sub-items, safe to rank K (RecJPQPrune paper, section 4, Algorithm 1).
+ *
+ * Each split's sub-items are visited from the best score down. An item that was not met yet has only sub-items that were
+ * not visited yet, so the sum over splits of the best score not yet visited bounds its score from above: the upper bound
+ * (sigma). When it falls below the K-th best score found (the threshold, theta), nothing that is left can enter.
+ *
+ * Where the paper is silent or loose:
+ *   - The bound is summed in the order of the splits, as scores are. Rounding is monotone, so it bounds the rounded scores with no slack.
+ *   - An item met in two lists counts once; otherwise its duplicate would raise the threshold above the true K-th score.
+ *   - Ties go by key, so the search goes on while the bound equals the threshold.
+ *   - Sub-items without items are left out of the order: they would only loosen the bound.
+ *   - When one split has no sub-item left, every item has been met.
+ *   - Items that the query does not admit never touch the threshold.
+ */
+#include <stdlib.h>
+
+#include "engine/receipt.h"
+#include "engine/recjpq_columns.h"
+
+/* The paper's Q[m] and P[m]: a split's sub-items from best to worst, and how many of them were visited. */
+struct split_order {
+  uint8_t subitems[PQ_SUBITEMS];
+  uint16_t rank[PQ_SUBITEMS]; /* place of each sub-item in the order */
+  size_t n;
+  size_t n_visited;
+};
+
+struct pruning {
+  const struct recjpq_columns *columns;
+  const float *subitem_scores;
+  struct split_order *splits; /* [M] */
+  struct search_result *result;
+};
+
+struct scored_subitem {
+  float score;
+  uint32_t subitem;
+};
+
+static int best_first(const void *a, const void *b)
+{
+  const struct scored_subitem *x = a, *y = b;
+
+  if (x->score != y->score)
+    return x->score < y->score ? 1 : -1;
+  return (x->subitem > y->subitem) - (x->subitem < y->subitem);
+}
+
+static void order_split(const struct postings *p, const float *scores, size_t split, struct split_order *order)
+{
+  struct scored_subitem live[PQ_SUBITEMS];
+  size_t n = 0;
+
+  for (uint32_t b = 0; b < p->n_subitems; b++) {
+    if (p->lengths[postings_list(p, split, b)])
+      live[n++] = (struct scored_subitem){ scores[b], b };
+  }
+  qsort(live, n, sizeof live[0], best_first);
+  for (size_t i = 0; i < n; i++) {
+    order->subitems[i] = (uint8_t)live[i].subitem;
+    order->rank[live[i].subitem] = (uint16_t)i;
+  }
+  order->n = n;
+  order->n_visited = 0;
+}
+
+static bool is_exhausted(const struct pruning *p)
+{
+  for (size_t m = 0; m < p->columns->model->n_splits; m++) {
+    if (p->splits[m].n_visited == p->splits[m].n)
+      return true;
+  }
+  return false;
+}
+
+/* The best score that a split has still to visit. */
+static float next_score(const struct pruning *p, size_t split)
+{
+  const struct split_order *order = &p->splits[split];
+
+  return p->subitem_scores[split * PQ_SUBITEMS + order->subitems[order->n_visited]];
+}
+
+/* Upper bound on the score of any item not yet met. No split is exhausted. */
+static float upper_bound(const struct pruning *p)
+{
+  float bound = next_score(p, 0);
+
+  for (size_t m = 1; m < p->columns->model->n_splits; m++)
+    bound += next_score(p, m);
+  return bound;
+}
+
+/* The split to visit next: the one whose next sub-item scores best. */
+static size_t best_split(const struct pruning *p)
+{
+  size_t best = 0;
+
+  for (size_t m = 1; m < p->columns->model->n_splits; m++) {
+    if (next_score(p, m) > next_score(p, best))
+      best = m;
+  }
+  return best;
+}
+
+/* Whether the list of another split, visited before, held this item too. */
+static bool was_met(const struct pruning *p, const uint8_t *codes, size_t split)
+{
+  for (size_t m = 0; m < p->columns->model->n_splits; m++) {
+    if (m != split && p->splits[m].rank[codes[m]] < p->splits[m].n_visited)
+      return true;
+  }
+  return false;
+}
+
+static void visit_item(struct pruning *p, uint32_t slot, size_t split)
+{
+  size_t n_splits = p->columns->model->n_splits;
+  const uint8_t *codes = p->columns->codes + (size_t)slot * n_splits;
+  float score = recjpq_score(p->subitem_scores, codes, n_splits);
+
+  p->result->counts.scored++;
+  if (score >= topk_threshold(&p->result->topk) && !was_met(p, codes, split) && admit_slot(&p->result->admit, slot))
+    topk_push(&p->result->topk, score, slot);
+}
+
+static void visit_subitem(struct pruning *p, size_t split)
+{
+  const struct postings *postings = &p->columns->postings;
+  struct split_order *order = &p->splits[split];
+  uint32_t chunk = postings->heads[postings_list(postings, split, order->subitems[order->n_visited])];
+
+  for (; chunk != POSTINGS_NONE; chunk = postings->chunks[chunk].next) {
+    for (uint32_t i = 0; i < postings->chunks[chunk].n; i++)
+      visit_item(p, postings->chunks[chunk].slots[i], split);
+  }
+  order->n_visited++;
+}
+
+static void prune(struct pruning *p, size_t batch_size)
+{
+  for (size_t m = 0; m < p->columns->model->n_splits; m++)
+    order_split(&p->columns->postings, p->subitem_scores + m * PQ_SUBITEMS, m, &p->splits[m]);
+  while (!is_exhausted(p) && upper_bound(p) >= topk_threshold(&p->result->topk)) {
+    size_t split = best_split(p);
+    for (size_t i = 0; i < batch_size && p->splits[split].n_visited < p->splits[split].n; i++)
+      visit_subitem(p, split);
+  }
+}
+
+err_t recjpq_search_prune(const struct recjpq_columns *c, struct search_batch *batch)
+{
+  const struct recjpq_query *queries = batch->prepared;
+  struct pruning p = { .columns = c };
+
+  TRY(region_array(batch->scratch, c->model->n_splits, sizeof *p.splits, &p.splits));
+  for (size_t q = 0; q < batch->n; q++) {
+    p.subitem_scores = queries[q].subitem_scores;
+    p.result = &batch->results[q];
+    prune(&p, batch->method->args[0]);
+    receipt_exact(p.result, batch->n_items);
+  }
+  return ERR_OK;
+}

@@ -1,0 +1,258 @@
+#include "engine/safetensors.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/half.h"
+#include "base/mem.h"
+
+enum { HEADER_MAX = 100 * 1024 * 1024 };
+
+struct safetensors {
+  char *path;
+  uint8_t *bytes;
+  size_t n_bytes;
+  struct span data; /* the tensors, behind the header */
+  json_t *header;
+};
+
+enum dtype { DTYPE_F32, DTYPE_F64, DTYPE_F16, DTYPE_BF16 };
+
+static const struct {
+  const char *name;
+  size_t size;
+} dtypes[] = {
+  [DTYPE_F32] = { "F32", 4 },
+  [DTYPE_F64] = { "F64", 8 },
+  [DTYPE_F16] = { "F16", 2 },
+  [DTYPE_BF16] = { "BF16", 2 },
+};
+
+static err_t read_file(struct safetensors *f)
+{
+  FILE *file = fopen(f->path, "rb");
+
+  if (!file)
+    FAIL(ERR_MODEL, "%s: cannot be opened: %s", f->path, strerror(errno));
+  bool is_sized = fseek(file, 0, SEEK_END) == 0;
+  long size = ftell(file);
+  rewind(file);
+  err_code_t err = is_sized && size >= 0 ? mem_array((size_t)size, 1, &f->bytes) : ERR_MODEL;
+  bool is_read = err == ERR_OK && fread(f->bytes, 1, (size_t)size, file) == (size_t)size;
+  fclose(file);
+  if (err == ERR_MEMORY)
+    return err;
+  if (!is_read)
+    FAIL(ERR_MODEL, "%s: cannot be read: is it a file?", f->path);
+  f->n_bytes = (size_t)size;
+  return ERR_OK;
+}
+
+static err_t parse_header(struct safetensors *f)
+{
+  uint64_t n;
+  json_error_t error;
+
+  if (f->n_bytes < 8)
+    FAIL(ERR_MODEL, "%s: not a safetensors file: only %zu bytes", f->path, f->n_bytes);
+  memcpy(&n, f->bytes, 8);
+  if (n > HEADER_MAX || n > f->n_bytes - 8)
+    FAIL(ERR_MODEL, "%s: not a safetensors file, or cut short: its header would be %" PRIu64 " bytes long", f->path, n);
+  f->header = json_loadb((const char *)f->bytes + 8, (size_t)n, JSON_REJECT_DUPLICATES, &error);
+  if (!json_is_object(f->header))
+    FAIL(ERR_MODEL, "%s: its header is not a JSON object: %s", f->path, error.text);
+  f->data = span_of(f->bytes + 8 + n, f->n_bytes - 8 - (size_t)n);
+  return ERR_OK;
+}
+
+err_t safetensors_open(const char *path, struct safetensors **out)
+{
+  AUTO(safetensors_close) struct safetensors *f = NULL;
+
+  TRY(mem_array(1, sizeof *f, &f));
+  TRY(mem_copy_str(path, &f->path));
+  TRY(read_file(f));
+  TRY(parse_header(f));
+  *out = f;
+  f = NULL;
+  return ERR_OK;
+}
+
+void safetensors_close(struct safetensors **f)
+{
+  if (!*f)
+    return;
+  json_decref((*f)->header);
+  mem_free(&(*f)->bytes);
+  mem_free(&(*f)->path);
+  mem_free(f);
+}
+
+const char *safetensors_path(const struct safetensors *f)
+{
+  return f->path;
+}
+
+const char *safetensors_text(const struct safetensors *f, const char *key)
+{
+  return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
+}
+
+static err_t metadata_number(const struct safetensors *f, const char *key, double min, double max, bool is_integer,
+                             double *out)
+{
+  const char *text = safetensors_text(f, key);
+  char *end;
+
+  if (!text)
+    FAIL(ERR_MODEL, "%s: __metadata__ has no \"%s\"", f->path, key);
+  double value = strtod(text, &end);
+  if (end == text || *end || !(value >= min && value <= max) || (is_integer && value != floor(value)))
+    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\", not %s from %g to %g", f->path, key, text,
+         is_integer ? "a whole number" : "a number", min, max);
+  *out = value;
+  return ERR_OK;
+}
+
+err_t safetensors_integer(const struct safetensors *f, const char *key, int64_t min, int64_t max, int64_t *out)
+{
+  double value;
+
+  TRY(metadata_number(f, key, (double)min, (double)max, true, &value));
+  *out = (int64_t)value;
+  return ERR_OK;
+}
+
+err_t safetensors_real(const struct safetensors *f, const char *key, double min, double max, double *out)
+{
+  return metadata_number(f, key, min, max, false, out);
+}
+
+bool safetensors_has(const struct safetensors *f, const char *name)
+{
+  return strcmp(name, "__metadata__") != 0 && json_object_get(f->header, name) != NULL;
+}
+
+err_t safetensors_shape(const struct safetensors *f, const char *name, struct tensor_shape *out)
+{
+  json_t *dims = json_object_get(json_object_get(f->header, name), "shape");
+  struct tensor_shape shape = { .n_dims = json_array_size(dims) };
+
+  if (!safetensors_has(f, name))
+    FAIL(ERR_MODEL, "%s: there is no tensor \"%s\"", f->path, name);
+  if (!json_is_array(dims) || shape.n_dims > TENSOR_DIMS_MAX)
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" has no shape of at most %d dimensions", f->path, name, TENSOR_DIMS_MAX);
+  for (size_t i = 0; i < shape.n_dims; i++) {
+    json_int_t dim = json_integer_value(json_array_get(dims, i));
+    if (dim < 0 || dim > UINT32_MAX)
+      FAIL(ERR_MODEL, "%s: tensor \"%s\" has a dimension of %" JSON_INTEGER_FORMAT, f->path, name, dim);
+    shape.dim[i] = (size_t)dim;
+  }
+  *out = shape;
+  return ERR_OK;
+}
+
+static err_t find_dtype(const struct safetensors *f, const char *name, enum dtype *out)
+{
+  const char *text = json_string_value(json_object_get(json_object_get(f->header, name), "dtype"));
+
+  for (size_t i = 0; text && i < sizeof dtypes / sizeof dtypes[0]; i++) {
+    if (strcmp(text, dtypes[i].name) == 0) {
+      *out = (enum dtype)i;
+      return ERR_OK;
+    }
+  }
+  FAIL(ERR_MODEL, "%s: tensor \"%s\" has type %s; F32, F64, F16 or BF16 can be used", f->path, name, text ? text : "?");
+}
+
+static err_t find_bytes(const struct safetensors *f, const char *name, size_t n_bytes, const uint8_t **out)
+{
+  json_t *offsets = json_object_get(json_object_get(f->header, name), "data_offsets");
+  json_int_t begin = json_integer_value(json_array_get(offsets, 0));
+  json_int_t end = json_integer_value(json_array_get(offsets, 1));
+
+  if (json_array_size(offsets) != 2 || begin < 0 || end < begin || (uint64_t)end > f->data.n)
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" does not lie inside the file: is it cut short?", f->path, name);
+  if ((uint64_t)(end - begin) != n_bytes)
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" has %" JSON_INTEGER_FORMAT " bytes where its shape needs %zu", f->path, name,
+         end - begin, n_bytes);
+  *out = f->data.p + begin;
+  return ERR_OK;
+}
+
+static float load_number(const uint8_t *p, enum dtype dtype)
+{
+  float f32;
+  double f64;
+
+  switch (dtype) {
+  case DTYPE_F32:
+    memcpy(&f32, p, sizeof f32);
+    return f32;
+  case DTYPE_F64:
+    memcpy(&f64, p, sizeof f64);
+    return (float)f64;
+  case DTYPE_F16:
+    return half_from_f16(p);
+  case DTYPE_BF16:
+    return half_from_bf16(p);
+  }
+  return NAN;
+}
+
+static void print_shape(const struct tensor_shape *shape, char *text, size_t size)
+{
+  size_t n = (size_t)snprintf(text, size, "[");
+
+  for (size_t i = 0; i < shape->n_dims; i++)
+    n += (size_t)snprintf(text + n, size - n, "%s%zu", i ? ", " : "", shape->dim[i]);
+  snprintf(text + n, size - n, "]");
+}
+
+static err_t verify_shape(const struct safetensors *f, const char *name, const struct tensor_shape *want)
+{
+  struct tensor_shape have;
+  char have_text[128], want_text[128];
+
+  TRY(safetensors_shape(f, name, &have));
+  if (have.n_dims == want->n_dims && memcmp(have.dim, want->dim, have.n_dims * sizeof have.dim[0]) == 0)
+    return ERR_OK;
+  print_shape(&have, have_text, sizeof have_text);
+  print_shape(want, want_text, sizeof want_text);
+  FAIL(ERR_MODEL, "%s: tensor \"%s\" has shape %s where the model needs %s", f->path, name, have_text, want_text);
+}
+
+err_t safetensors_floats(const struct safetensors *f, const char *name, float **out, size_t n_dims, ...)
+{
+  struct tensor_shape want = { .n_dims = n_dims };
+  enum dtype dtype = DTYPE_F32;
+  const uint8_t *bytes = NULL;
+  size_t count = 1;
+  va_list args;
+
+  va_start(args, n_dims);
+  for (size_t i = 0; i < n_dims; i++) {
+    want.dim[i] = va_arg(args, size_t);
+    count *= want.dim[i];
+  }
+  va_end(args);
+  TRY(verify_shape(f, name, &want));
+  TRY(find_dtype(f, name, &dtype));
+  TRY(find_bytes(f, name, count * dtypes[dtype].size, &bytes));
+
+  AUTO(mem_free) float *floats = NULL;
+  TRY(mem_array(count, sizeof *floats, &floats));
+  for (size_t i = 0; i < count; i++) {
+    floats[i] = load_number(bytes + i * dtypes[dtype].size, dtype);
+    if (!isfinite(floats[i]))
+      FAIL(ERR_MODEL, "%s: tensor \"%s\": number %zu is not finite", f->path, name, i);
+  }
+  *out = floats;
+  floats = NULL;
+  return ERR_OK;
+}

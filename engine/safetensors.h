@@ -1,0 +1,47 @@
+/* Reader of .safetensors files: tensors by name and text metadata.
+ *
+ * The file is read whole; every offset and shape in its header is checked against its size before use.
+ */
+#ifndef ENGINE_SAFETENSORS_H
+#define ENGINE_SAFETENSORS_H
+
+#include "base/err.h"
+#include "base/span.h"
+
+struct safetensors;
+
+/* Returns ERR_MODEL with the path and what is wrong. */
+err_t safetensors_open(const char *path, struct safetensors **out);
+void safetensors_close(struct safetensors **f);
+
+const char *safetensors_path(const struct safetensors *f);
+
+/* Text of a metadata key, NULL when absent; valid while the file is open. */
+const char *safetensors_text(const struct safetensors *f, const char *key);
+
+/* A metadata key as a number within bounds. Returns ERR_MODEL with the key when it is absent, no number or out of bounds. */
+err_t safetensors_integer(const struct safetensors *f, const char *key, int64_t min, int64_t max, int64_t *out);
+err_t safetensors_real(const struct safetensors *f, const char *key, double min, double max, double *out);
+
+bool safetensors_has(const struct safetensors *f, const char *name);
+
+enum { TENSOR_DIMS_MAX = 4 };
+
+struct tensor_shape {
+  size_t n_dims;
+  size_t dim[TENSOR_DIMS_MAX];
+};
+
+/* Returns ERR_MODEL with the name when there is no such tensor. */
+err_t safetensors_shape(const struct safetensors *f, const char *name, struct tensor_shape *out);
+
+/* A tensor as f32, from F32, F64, F16 or BF16; every number must be finite.
+ *
+ * n_dims, ...  the shape that it must have, as size_t arguments
+ * out          array, the caller's to mem_free()
+ *
+ * Returns ERR_MODEL with the tensor's name when it is absent or of another type or shape.
+ */
+err_t safetensors_floats(const struct safetensors *f, const char *name, float **out, size_t n_dims, ...);
+
+#endif

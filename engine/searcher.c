@@ -1,0 +1,138 @@
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/engine_state.h"
+
+struct searcher {
+  struct engine *engine;
+  struct region scratch; /* of one search, answers included */
+};
+
+err_t searcher_open(struct engine *e, struct searcher **out)
+{
+  struct searcher *s;
+
+  TRY(mem_array(1, sizeof *s, &s));
+  s->engine = e;
+  *out = s;
+  return ERR_OK;
+}
+
+void searcher_close(struct searcher **s)
+{
+  if (*s)
+    region_fini(&(*s)->scratch);
+  mem_free(s);
+}
+
+/* Excluded keys to slots of this epoch, those that the space has, each once. */
+static err_t find_excluded(const struct arena *arena, const struct arena_space *space, const struct query *query,
+                           struct region *region, struct admit *out)
+{
+  uint32_t *slots;
+  size_t n = 0;
+
+  TRY(region_array(region, query->n_exclude, sizeof *slots, &slots));
+  for (size_t i = 0; i < query->n_exclude; i++) {
+    uint32_t slot = keys_find(&arena->keys, query->exclude[i]);
+    bool is_known = slot == KEYS_NONE || !space->has_part[slot];
+    for (size_t j = 0; j < n && !is_known; j++)
+      is_known = slots[j] == slot;
+    if (!is_known)
+      slots[n++] = slot;
+  }
+  *out = (struct admit){ space->has_part, slots, n };
+  return ERR_OK;
+}
+
+static err_t init_result(const struct arena *arena, const struct arena_space *space, const struct query *query,
+                         struct region *region, struct search_result *out)
+{
+  struct topk_entry *heap;
+  size_t k = query->k < arena->n_slots ? query->k : arena->n_slots;
+
+  if (k == 0)
+    k = 1; /* an empty catalogue: the heap stays empty */
+  TRY(find_excluded(arena, space, query, region, &out->admit));
+  TRY(region_array(region, k, sizeof *heap, &heap));
+  topk_init(&out->topk, heap, k, keys_order, &arena->keys);
+  return ERR_OK;
+}
+
+static err_t copy_hits(const struct arena *arena, struct search_result *result, struct region *region,
+                       struct answer *answer)
+{
+  answer->n_hits = topk_finish(&result->topk);
+  TRY(region_array(region, answer->n_hits, sizeof *answer->hits, &answer->hits));
+  for (size_t i = 0; i < answer->n_hits; i++) {
+    TRY(region_copy(region, keys_get(&arena->keys, result->topk.heap[i].slot), &answer->hits[i].key));
+    answer->hits[i].score = result->topk.heap[i].score;
+  }
+  return ERR_OK;
+}
+
+static err_t copy_watermark(const struct arena *arena, struct region *region, struct position **out)
+{
+  TRY(region_array(region, arena->n_watermark, sizeof **out, out));
+  if (arena->n_watermark)
+    memcpy(*out, arena->watermark, arena->n_watermark * sizeof **out);
+  return ERR_OK;
+}
+
+static err_t write_answers(const struct arena *arena, const struct space *space, const struct search_batch *batch,
+                           struct answer *answers)
+{
+  struct position *watermark;
+
+  TRY(copy_watermark(arena, batch->scratch, &watermark));
+  for (size_t i = 0; i < batch->n; i++) {
+    struct answer *answer = &answers[i];
+    TRY(copy_hits(arena, &batch->results[i], batch->scratch, answer));
+    answer->space = span_of_str(space->name);
+    answer->method = *batch->method;
+    answer->receipt = batch->results[i].receipt;
+    answer->counts = batch->results[i].counts;
+    answer->epoch = arena->epoch;
+    answer->watermark = watermark;
+    answer->n_watermark = arena->n_watermark;
+  }
+  return ERR_OK;
+}
+
+static err_t search_arena(struct searcher *s, const struct arena *arena, size_t space, const struct method *method,
+                          const struct query *const *queries, size_t n, struct answer *answers)
+{
+  const struct arena_space *columns = &arena->spaces[space];
+  const struct space *model = &s->engine->spaces[space];
+  struct search_batch batch = {
+    .kernels = s->engine->kernels,
+    .method = method,
+    .n = n,
+    .n_slots = arena->n_slots,
+    .n_items = columns->n_items,
+    .scratch = &s->scratch,
+  };
+  void *prepared;
+
+  TRY(region_array(&s->scratch, n, sizeof *batch.results, &batch.results));
+  for (size_t i = 0; i < n; i++)
+    TRY(init_result(arena, columns, queries[i], &s->scratch, &batch.results[i]));
+  TRY(model->similarity->prepare_queries(model->model, s->engine->kernels, queries, n, &s->scratch, &prepared));
+  batch.prepared = prepared;
+  TRY(columns->ops->search(columns->columns, &batch));
+  return write_answers(arena, model, &batch, answers);
+}
+
+err_t searcher_search(struct searcher *s, size_t space, const struct method *method, const struct query *const *queries,
+                      size_t n, struct answer *answers)
+{
+  const struct arena *front = pair_acquire(s->engine->pair);
+  int64_t begin = clock_now_ns();
+
+  region_reset(&s->scratch);
+  err_code_t err = search_arena(s, front, space, method, queries, n, answers);
+  pair_release(s->engine->pair, front);
+  uint32_t searched_us = (uint32_t)((clock_now_ns() - begin) / CLOCK_NS_PER_US);
+  for (size_t i = 0; err == ERR_OK && i < n; i++)
+    answers[i].searched_us = searched_us;
+  return err;
+}

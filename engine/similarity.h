@@ -1,0 +1,48 @@
+/* A similarity: what a model is, which item parts and queries suit it, and what is computed of them once.
+ *
+ * This half does not depend on where the arenas are; columns.h has the other half, one table for each backend.
+ * The table of similarities is in similarity.c: a new one is added there.
+ */
+#ifndef ENGINE_SIMILARITY_H
+#define ENGINE_SIMILARITY_H
+
+#include "base/query.h"
+#include "base/region.h"
+#include "engine/safetensors.h"
+#include "kernels/kernels.h"
+
+enum similarity_kind { SIMILARITY_MOL, SIMILARITY_RECJPQ, N_SIMILARITIES };
+
+struct similarity {
+  enum similarity_kind kind;
+  const char *name; /* sluice.similarity in a model's metadata */
+
+  /* Load a model; ERR_MODEL names the tensor or metadata key at fault. */
+  err_t (*model_open)(const struct safetensors *file, void **model);
+  void (*model_close)(void **model);
+
+  /* ERR_ITEM, ERR_QUERY or ERR_METHOD say what the model needs. check_method replaces "exact" by what it stands for. */
+  err_t (*check_part)(const void *model, const struct part *part);
+  err_t (*check_query)(const void *model, const struct query *query);
+  err_t (*check_method)(const void *model, struct method *method);
+
+  /* Bytes of one prepared part, as columns take it; a multiple of 4. */
+  size_t (*prepared_bytes)(const void *model);
+
+  /* Compute what the columns keep, of n parts: the item's side of the model. prepared [n][prepared_bytes], aligned to 16. */
+  err_t (*prepare_parts)(const void *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
+                         struct region *scratch, uint8_t *prepared);
+
+  /* Compute the query's side, of n queries: `*prepared` is what the columns' search takes, in the region. */
+  err_t (*prepare_queries)(const void *model, const struct kernels *kernels, const struct query *const *queries,
+                           size_t n, struct region *region, void **prepared);
+};
+
+/* The similarity that a model file names in `sluice.similarity`; where that is absent, "mol.*" keys mean mol.
+ * Returns ERR_MODEL when it names none that we have. */
+err_t similarity_of(const struct safetensors *file, const struct similarity **out);
+
+extern const struct similarity similarity_mol;
+extern const struct similarity similarity_recjpq;
+
+#endif
