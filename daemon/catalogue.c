@@ -1,0 +1,435 @@
+#include "daemon/catalogue.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "daemon/item_batch.h"
+#include "daemon/log_position.h"
+#include "ingest/catalogue_reader.h"
+
+enum { BROKER_TIMEOUT_MS = 5000, RETRY_MS = 500, POLL_MS = 50, LOAD_CHUNK = 4096, SWEEP_CHUNK = 4096 };
+
+struct catalogue {
+  struct catalogue_context with;
+  struct catalogue_reader *reader;
+  struct log_positions log;
+  struct item_batch batch;
+  struct catalogue_record *records; /* [batch_items] */
+  struct region scratch;            /* positions of one batch */
+  int64_t refresh_due_ns;
+  uint64_t n_unusable; /* stored items that the models can no longer use */
+  _Atomic int phase;
+  _Atomic bool is_stopping;
+  pthread_t thread;
+  bool has_thread;
+};
+
+enum catalogue_phase catalogue_phase(const struct catalogue *c)
+{
+  return (enum catalogue_phase)atomic_load(&c->phase);
+}
+
+const char *catalogue_phase_name(enum catalogue_phase phase)
+{
+  switch (phase) {
+  case CATALOGUE_LOADING:
+    return "loading the store";
+  case CATALOGUE_CONNECTING:
+    return "waiting for Kafka";
+  case CATALOGUE_CATCHING_UP:
+    return "catching up";
+  case CATALOGUE_REBUILDING:
+    return "rebuilding from the log";
+  case CATALOGUE_LIVE:
+    return "live";
+  }
+  return "?";
+}
+
+static void set_phase(struct catalogue *c, enum catalogue_phase phase)
+{
+  if (catalogue_phase(c) == phase)
+    return;
+  atomic_store(&c->phase, (int)phase);
+  log_info("catalogue", "phase=%s", log_quote(span_of_str(catalogue_phase_name(phase))));
+}
+
+static bool is_stopping(const struct catalogue *c)
+{
+  return atomic_load(&c->is_stopping);
+}
+
+/* ---- Filling the arenas from the store ---- */
+
+/* Leave out the stored parts that no space can use: the space is not configured, or its model has other sizes now. */
+static void drop_unusable_parts(struct catalogue *c, struct item_change *change)
+{
+  struct item_change one = *change;
+  size_t n = 0;
+
+  one.n_parts = 1;
+  for (size_t i = 0; i < change->n_parts; i++) {
+    one.parts = &change->parts[i];
+    if (engine_check_item(c->with.engine, &one) == ERR_OK)
+      change->parts[n++] = change->parts[i];
+    else if (c->n_unusable++ == 0)
+      log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is served again once it is sent again\"",
+               log_quote(change->key), log_failure());
+  }
+  change->n_parts = n;
+}
+
+static err_code_t load_chunk(void *context, struct item_change *changes, size_t n)
+{
+  struct catalogue *c = context;
+
+  for (size_t i = 0; i < n; i++)
+    drop_unusable_parts(c, &changes[i]);
+  return engine_apply(c->with.engine, changes, n, NULL, 0);
+}
+
+/* Tell the engine where the store stands. */
+static err_t publish_positions(struct catalogue *c, const struct store_position *stored, size_t n,
+                               const struct item_change *changes, size_t n_changes)
+{
+  struct position *positions;
+
+  region_reset(&c->scratch);
+  TRY(region_array(&c->scratch, n, sizeof *positions, &positions));
+  for (size_t i = 0; i < n; i++)
+    positions[i] = (struct position){ stored[i].partition, stored[i].next };
+  return engine_apply(c->with.engine, changes, n_changes, positions, n);
+}
+
+static err_t load_store(struct catalogue *c)
+{
+  int64_t begin = clock_now_ns();
+  struct store_stats stats;
+  size_t n;
+
+  TRY(store_scan(c->with.store, LOAD_CHUNK, load_chunk, c));
+  const struct store_position *positions = store_positions(c->with.store, &n);
+  TRY(publish_positions(c, positions, n, NULL, 0));
+  store_stats(c->with.store, &stats);
+  log_info("store_loaded", "items=%" PRIu64 " unusable_parts=%" PRIu64 " took_ms=%" PRId64, stats.n_items, c->n_unusable,
+           (clock_now_ns() - begin) / CLOCK_NS_PER_MS);
+  return ERR_OK;
+}
+
+/* ---- Taking up the log ---- */
+
+static const struct store_position *stored_position(const struct catalogue *c, int32_t partition)
+{
+  size_t n;
+  const struct store_position *positions = store_positions(c->with.store, &n);
+
+  for (size_t i = 0; i < n; i++) {
+    if (positions[i].partition == partition)
+      return &positions[i];
+  }
+  return NULL;
+}
+
+/* Take up partitions that are not read yet, up to n. */
+static err_t add_partitions(struct catalogue *c, int n)
+{
+  for (int32_t p = (int32_t)c->log.n; p < n; p++) {
+    int64_t first, end, from;
+    TRY(catalogue_reader_bounds(c->reader, p, BROKER_TIMEOUT_MS, &first, &end));
+    TRY(log_positions_add(&c->log, stored_position(c, p), first, end, &from));
+    TRY(catalogue_reader_assign(c->reader, p, from));
+    log_info("partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, p, from, end);
+  }
+  return ERR_OK;
+}
+
+/* Whether cluster, topic and number of partitions are those that the store came from. */
+static err_t verify_source(struct catalogue *c, const struct store_source *now, int n_partitions)
+{
+  struct store_source was;
+  size_t n;
+  const struct store_position *positions = store_positions(c->with.store, &n);
+
+  if (!store_source_get(c->with.store, &was))
+    return ERR_OK;
+  if (strcmp(was.topic, now->topic) != 0)
+    FAIL(ERR_DISCONTINUITY, "the store came from topic %s, not %s", was.topic, now->topic);
+  if (*was.cluster_id && *now->cluster_id && strcmp(was.cluster_id, now->cluster_id) != 0)
+    FAIL(ERR_DISCONTINUITY, "the store came from Kafka cluster %s, this is %s", was.cluster_id, now->cluster_id);
+  if (n > 0 && positions[n - 1].partition >= n_partitions)
+    FAIL(ERR_DISCONTINUITY, "the store has read %zu partitions, the topic has %d", n, n_partitions);
+  return ERR_OK;
+}
+
+static err_t take_up_log(struct catalogue *c)
+{
+  struct store_source source = { .topic = c->with.config->catalogue.topic };
+  int n;
+
+  catalogue_reader_unassign(c->reader);
+  log_positions_clear(&c->log);
+  TRY(catalogue_reader_cluster_id(c->reader, BROKER_TIMEOUT_MS, &source.cluster_id));
+  TRY(catalogue_reader_n_partitions(c->reader, BROKER_TIMEOUT_MS, &n));
+  TRY(verify_source(c, &source, n));
+  TRY(add_partitions(c, n));
+  return store_source_put(c->with.store, &source);
+}
+
+/* The topic does not continue the store: begin again from the log's first record, if that is the policy. Items that the log
+ * no longer has are swept away when it has been read. */
+static err_t handle_discontinuity(struct catalogue *c)
+{
+  bool stops = c->with.config->catalogue.stops_on_discontinuity;
+
+  counters_add(&c->with.counters->discontinuities, 1);
+  log_event(stops ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "catalogue_discontinuity", "topic=%s policy=%s reason=%s",
+            c->with.config->catalogue.topic, stops ? "stop" : "rebuild", log_failure());
+  if (stops) {
+    char reason[512];
+    snprintf(reason, sizeof reason, "%s", err_message());
+    FAIL(ERR_DISCONTINUITY, "%s; catalogue.on_discontinuity is `stop`: set it to `rebuild` to read the topic from its first record",
+         reason);
+  }
+  set_phase(c, CATALOGUE_REBUILDING);
+  return store_begin_rebuild(c->with.store);
+}
+
+/* Take up the log, waiting for broker and topic as long as it takes. */
+static err_t connect(struct catalogue *c)
+{
+  err_code_t last_err = ERR_OK;
+
+  if (catalogue_phase(c) != CATALOGUE_REBUILDING)
+    set_phase(c, CATALOGUE_CONNECTING);
+  while (!is_stopping(c)) {
+    err_code_t err = take_up_log(c);
+    if (err == ERR_OK) {
+      set_phase(c, store_is_rebuilding(c->with.store) ? CATALOGUE_REBUILDING : CATALOGUE_CATCHING_UP);
+      return ERR_OK;
+    }
+    if (err == ERR_DISCONTINUITY) {
+      TRY(handle_discontinuity(c));
+      continue;
+    }
+    if (err_class(err) != ERR_CLASS_RETRY)
+      return err;
+    if (last_err != err)
+      log_warn("catalogue_waiting", "reason=%s", log_failure());
+    last_err = err;
+    clock_sleep_ns(RETRY_MS * CLOCK_NS_PER_MS);
+  }
+  return ERR_OK;
+}
+
+/* ---- Applying batches ---- */
+
+static void count_batch(struct catalogue *c, size_t n_replayed)
+{
+  int64_t now_ms = clock_unix_ms();
+  uint64_t n_deleted = 0;
+
+  for (size_t i = 0; i < c->batch.n; i++) {
+    int64_t age_ms = now_ms - c->batch.changes[i].timestamp_ms;
+    n_deleted += c->batch.changes[i].is_delete;
+    hist_add(&c->with.counters->visible_us, age_ms > 0 ? (uint64_t)age_ms * 1000 : 0);
+  }
+  counters_add(&c->with.counters->deleted, n_deleted);
+  counters_add(&c->with.counters->applied, c->batch.n - n_deleted);
+  counters_add(&c->with.counters->replayed, n_replayed);
+  counters_add(&c->with.counters->batches, 1);
+}
+
+/* Store the batch, then publish it. */
+static err_t apply_batch(struct catalogue *c)
+{
+  struct store_position *positions;
+  size_t n_positions, n_decoded = c->batch.n;
+
+  if (!delivery_wait_for_dead_letters(c->with.delivery))
+    return ERR_OK; /* stopping: these records are read again after the restart */
+  region_reset(&c->scratch);
+  TRY(region_array(&c->scratch, c->log.n, sizeof *positions, &positions));
+  n_positions = log_positions_changed(&c->log, positions);
+  TRY(store_apply(c->with.store, c->batch.changes, c->batch.n, positions, n_positions, c->batch.is_skipped));
+  item_batch_drop_skipped(&c->batch);
+
+  struct position *seen;
+  TRY(region_array(&c->scratch, n_positions, sizeof *seen, &seen));
+  for (size_t i = 0; i < n_positions; i++)
+    seen[i] = (struct position){ positions[i].partition, positions[i].next };
+  TRY(engine_apply(c->with.engine, c->batch.changes, c->batch.n, seen, n_positions));
+  count_batch(c, n_decoded - c->batch.n);
+  return ERR_OK;
+}
+
+static err_t add_record(struct catalogue *c, const struct catalogue_record *record)
+{
+  const struct config *config = c->with.config;
+  bool is_new;
+
+  if (record->is_end) {
+    log_positions_at_end(&c->log, record->partition, record->offset);
+    return ERR_OK;
+  }
+  TRY(log_positions_take(&c->log, record, &is_new));
+  if (!is_new)
+    return ERR_OK;
+  return item_batch_add(&c->batch, c->with.engine, c->with.delivery, config->catalogue.topic,
+                        config->catalogue.dead_letter_topic, record);
+}
+
+/* Gather one batch: what is there, and what comes within the publish interval while more keeps coming. */
+static err_t gather(struct catalogue *c)
+{
+  const struct config *config = c->with.config;
+  int64_t end_ns = 0;
+  int timeout_ms = POLL_MS;
+
+  item_batch_reset(&c->batch);
+  for (size_t n_total = 0; n_total < config->catalogue.batch_items;) {
+    struct catalogue_events events;
+    size_t n;
+    catalogue_reader_poll(c->reader, config->catalogue.batch_items - n_total, timeout_ms, c->records, &n, &events);
+    if (events.is_out_of_range)
+      FAIL(ERR_DISCONTINUITY, "partition %" PRId32 ": %s", events.out_of_range_partition, events.reason);
+    for (size_t i = 0; i < n; i++)
+      TRY(add_record(c, &c->records[i]));
+    n_total += n;
+    if (n_total && !end_ns)
+      end_ns = clock_now_ns() + (int64_t)config->catalogue.publish_interval_ms * CLOCK_NS_PER_MS;
+    if (n == 0 || clock_now_ns() >= end_ns)
+      break;
+    timeout_ms = 0;
+  }
+  return ERR_OK;
+}
+
+/* ---- Following the log ---- */
+
+static err_code_t publish_sweep(void *context, struct item_change *changes, size_t n)
+{
+  struct catalogue *c = context;
+
+  counters_add(&c->with.counters->deleted, n);
+  return engine_apply(c->with.engine, changes, n, NULL, 0);
+}
+
+/* The log has been read: what the rebuild did not find in it goes. */
+static err_t finish_rebuild(struct catalogue *c)
+{
+  bool is_done = !store_is_rebuilding(c->with.store);
+
+  while (!is_done)
+    TRY(store_sweep(c->with.store, SWEEP_CHUNK, publish_sweep, c, &is_done));
+  return ERR_OK;
+}
+
+static err_t note_progress(struct catalogue *c)
+{
+  if (catalogue_phase(c) == CATALOGUE_LIVE || !log_positions_has_caught_up(&c->log))
+    return ERR_OK;
+  TRY(finish_rebuild(c));
+  set_phase(c, CATALOGUE_LIVE);
+  return ERR_OK;
+}
+
+/* Partitions that were added to the topic are read from their first record. */
+static err_t look_for_partitions(struct catalogue *c)
+{
+  int64_t now = clock_now_ns();
+  int n;
+
+  if (now < c->refresh_due_ns)
+    return ERR_OK;
+  c->refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
+  err_code_t err = catalogue_reader_n_partitions(c->reader, BROKER_TIMEOUT_MS, &n);
+  if (err == ERR_OK)
+    err = add_partitions(c, n);
+  if (err_class(err) != ERR_CLASS_RETRY)
+    return err;
+  log_warn("partitions_unknown", "reason=%s", log_failure());
+  return ERR_OK;
+}
+
+static err_t step(struct catalogue *c)
+{
+  TRY(gather(c));
+  if (c->batch.n > 0 || log_positions_is_changed(&c->log))
+    TRY(apply_batch(c));
+  catalogue_reader_release(c->reader);
+  TRY(note_progress(c));
+  return look_for_partitions(c);
+}
+
+/* The rebuild's first positions are behind those of the former log: the watermark goes back to what is known of this one. */
+static err_t begin_again(struct catalogue *c)
+{
+  TRY(handle_discontinuity(c));
+  TRY(connect(c));
+  for (size_t i = 0; i < c->log.n; i++)
+    TRY(publish_positions(c, &c->log.items[i].position, 1, NULL, 0));
+  return ERR_OK;
+}
+
+static err_t follow(struct catalogue *c)
+{
+  TRY(load_store(c));
+  TRY(connect(c));
+  while (!is_stopping(c)) {
+    err_code_t err = step(c);
+    if (err == ERR_DISCONTINUITY) {
+      catalogue_reader_release(c->reader);
+      TRY(begin_again(c));
+    } else if (err != ERR_OK) {
+      return err;
+    }
+  }
+  return ERR_OK;
+}
+
+static void *run(void *context)
+{
+  struct catalogue *c = context;
+  err_code_t err = follow(c);
+
+  if (err != ERR_OK)
+    alarm_raise(c->with.alarm, "catalogue", err);
+  return NULL;
+}
+
+err_t catalogue_open(const struct catalogue_context *context, struct catalogue **out)
+{
+  AUTO(catalogue_close) struct catalogue *c = NULL;
+  const struct config *config = context->config;
+  struct kafka_layers layers = kafka_setup_layers(context->kafka, &config->catalogue.kafka, true);
+
+  TRY(mem_array(1, sizeof *c, &c));
+  c->with = *context;
+  TRY(item_batch_init(config->catalogue.batch_items, &c->batch));
+  TRY(mem_array(config->catalogue.batch_items, sizeof *c->records, &c->records));
+  TRY(catalogue_reader_open(&layers, config->catalogue.topic, &c->reader));
+  if (pthread_create(&c->thread, NULL, run, c) != 0)
+    FAIL(ERR_SYSTEM, "the catalogue thread cannot be started");
+  c->has_thread = true;
+  *out = c;
+  c = NULL;
+  return ERR_OK;
+}
+
+void catalogue_close(struct catalogue **c)
+{
+  if (!*c)
+    return;
+  atomic_store(&(*c)->is_stopping, true);
+  if ((*c)->has_thread)
+    pthread_join((*c)->thread, NULL);
+  catalogue_reader_close(&(*c)->reader);
+  log_positions_fini(&(*c)->log);
+  item_batch_fini(&(*c)->batch);
+  mem_free(&(*c)->records);
+  region_fini(&(*c)->scratch);
+  mem_free(c);
+}

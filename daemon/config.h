@@ -1,0 +1,68 @@
+/* The configuration: one YAML file, read once, checked whole (docs/configuration.md).
+ *
+ * Every setting is one row of the table in config_settings.c: path, type, bounds, default, meaning. The reader, the
+ * reference in docs/ and the messages come from that table.
+ */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include "base/err.h"
+#include "base/log.h"
+#include "ingest/kafka_properties.h"
+#include "kernels/kernels.h"
+
+struct config_space {
+  char *name;
+  char *model_path; /* relative paths are relative to the configuration file */
+};
+
+struct config {
+  char *path;
+  struct kafka_properties kafka; /* of all clients */
+  struct {
+    char *topic;
+    char *dead_letter_topic;
+    uint64_t max_items;
+    uint64_t publish_interval_ms;
+    uint64_t batch_items;
+    bool stops_on_discontinuity; /* on_discontinuity: stop; else rebuild */
+    uint64_t partitions_refresh_ms;
+    struct kafka_properties kafka;
+  } catalogue;
+  struct {
+    char *topic;
+    char *group;
+    char *answer_topic;
+    uint64_t batch_size;
+    uint64_t batch_wait_us;
+    uint64_t max_k;
+    uint64_t workers;
+    uint64_t at_least_timeout_ms;
+    struct kafka_properties kafka;
+    struct kafka_properties answer_kafka;
+  } query;
+  char *store_path;
+  struct config_space *spaces;
+  size_t n_spaces;
+  bool is_isa_auto;
+  enum isa isa; /* where it is not auto */
+  char *http_listen; /* address:port */
+  struct {
+    bool is_enabled;
+    uint64_t partitions;
+  } embedded_broker;
+  enum log_level log_level;
+};
+
+/* Read and check a configuration file.
+ *
+ * Returns ERR_CONFIG with `path:line: what is wrong and what would do`: unknown keys (with the nearest known one), values
+ * out of bounds, missing required settings, wrong types, properties that librdkafka refuses, duplicate keys.
+ */
+err_t config_open(const char *path, struct config **out);
+void config_close(struct config **c);
+
+/* Print the reference as Markdown: docs/configuration.md holds exactly this between its markers. */
+void config_print_reference(void);
+
+#endif

@@ -1,0 +1,41 @@
+/* What the daemon counts. One row each: field, kind, Prometheus name, help. Thread: any; all are atomic. */
+#ifndef DAEMON_COUNTERS_H
+#define DAEMON_COUNTERS_H
+
+#include <stdatomic.h>
+
+#include "base/hist.h"
+
+#define COUNTERS_LIST(X)                                                                                  \
+  X(applied, "sluice_items_applied_total", "Item changes published, tombstones not included")             \
+  X(deleted, "sluice_items_deleted_total", "Tombstones published")                                        \
+  X(replayed, "sluice_items_replayed_total", "Records skipped since the store had them already")          \
+  X(dead_letters, "sluice_dead_letters_total", "Messages put to the dead-letter topic")                   \
+  X(batches, "sluice_batches_total", "Catalogue batches committed and published")                         \
+  X(discontinuities, "sluice_discontinuities_total", "Times the catalogue topic did not continue the store") \
+  X(queries, "sluice_queries_total", "Queries taken from the query topic")                                \
+  X(answers, "sluice_answers_total", "Answers with hits")                                                 \
+  X(errors, "sluice_error_answers_total", "Answers with an error")                                        \
+  X(searches, "sluice_searches_total", "Batches of queries searched")                                     \
+  X(undeliverable, "sluice_undeliverable_total", "Replies and dead letters that no broker took")
+
+struct counters {
+#define COUNTERS_FIELD(field, name, help) _Atomic uint64_t field;
+  COUNTERS_LIST(COUNTERS_FIELD)
+#undef COUNTERS_FIELD
+  struct hist visible_us; /* from the time in a catalogue record to its publication */
+  struct hist queued_us;  /* queries, from the consumer to the search */
+  struct hist search_us;  /* one batch of queries */
+};
+
+static inline void counters_add(_Atomic uint64_t *counter, uint64_t n)
+{
+  atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+static inline uint64_t counters_get(const _Atomic uint64_t *counter)
+{
+  return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,123 @@
+/* sluicectl status */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "daemon/ctl_context.h"
+#include "daemon/ctl_format.h"
+
+static const char *text_of(const json_t *object, const char *name)
+{
+  const char *text = json_string_value(json_object_get(object, name));
+
+  return text ? text : "?";
+}
+
+static uint64_t count_of(const json_t *object, const char *name)
+{
+  json_int_t value = json_integer_value(json_object_get(object, name));
+
+  return value > 0 ? (uint64_t)value : 0;
+}
+
+static void print_head(const json_t *status)
+{
+  double uptime_s = json_number_value(json_object_get(status, "uptime_s"));
+  bool is_ready = json_is_true(json_object_get(status, "ready"));
+
+  printf("sluiced %s, %s, up %s, %s kernels\n", text_of(status, "version"),
+         is_ready ? "ready" : "NOT READY: it has not caught up with the catalogue yet",
+         ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s, text_of(status, "isa"));
+  printf("catalogue  %s items, epoch %" PRIu64 "\n", ctl_format_count(count_of(status, "items")).s,
+         count_of(status, "epoch"));
+}
+
+static void print_kafka(const json_t *status)
+{
+  static const struct {
+    const char *name;
+    const char *label;
+  } rows[] = {
+    { "bootstrap", "broker" },        { "catalogue_topic", "items" },          { "query_topic", "queries" },
+    { "answer_topic", "answers" },    { "dead_letter_topic", "dead letters" },
+  };
+  const json_t *kafka = json_object_get(status, "kafka");
+
+  puts("Kafka");
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    printf("  %-14s %s\n", rows[i].label, text_of(kafka, rows[i].name));
+}
+
+static void print_spaces(const json_t *status)
+{
+  size_t i;
+  json_t *space;
+
+  puts("spaces");
+  json_array_foreach(json_object_get(status, "spaces"), i, space)
+    printf("  %-14s %s, %s items\n", text_of(space, "name"), text_of(space, "similarity"),
+           ctl_format_count(count_of(space, "items")).s);
+}
+
+static void print_watermark(const json_t *status)
+{
+  size_t i;
+  json_t *position;
+
+  puts("seen of the catalogue topic: offsets below");
+  json_array_foreach(json_object_get(status, "watermark"), i, position)
+    printf("  partition %-4" PRIu64 " %s\n", count_of(position, "partition"),
+           ctl_format_count(count_of(position, "next")).s);
+}
+
+static void print_counters(json_t *status)
+{
+  const char *name;
+  json_t *value;
+
+  puts("since the start");
+  json_object_foreach(json_object_get(status, "counters"), name, value)
+    printf("  %-14s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
+}
+
+static void print_status(json_t *status)
+{
+  print_head(status);
+  print_kafka(status);
+  print_spaces(status);
+  print_watermark(status);
+  print_counters(status);
+}
+
+static err_t run_status(const struct ctl_options *options, int argc, char **argv)
+{
+  static const struct option known[] = { { "json", no_argument, NULL, 'j' }, { 0 } };
+  AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
+  AUTO(ctl_json_close) json_t *status = NULL;
+  bool prints_json = false;
+  int option;
+
+  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
+    if (option != 'j')
+      FAIL(ERR_USAGE, "%s: not an option of status", argv[optind - 1]);
+    prints_json = true;
+  }
+  if (optind < argc)
+    FAIL(ERR_USAGE, "%s: status takes options only", argv[optind]);
+  TRY(ctl_context_open(options, &ctx));
+  TRY(ctl_context_status(ctx, &status));
+  if (!prints_json)
+    print_status(status);
+  else if (json_dumpf(status, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER) == 0)
+    putchar('\n');
+  return ERR_OK;
+}
+
+const struct ctl_command ctl_status_command = {
+  .name = "status",
+  .arguments = "[--json]",
+  .summary = "tell what the daemon is doing",
+  .help = "  --json   as the daemon's /status page has it\n",
+  .run = run_status,
+};

@@ -1,0 +1,55 @@
+#include "daemon/kafka_setup.h"
+
+#include "base/log.h"
+
+static err_t create_topics(struct kafka_setup *s)
+{
+  const char *topics[] = { s->config->catalogue.topic, s->config->catalogue.dead_letter_topic, s->config->query.topic,
+                           s->config->query.answer_topic };
+
+  for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++)
+    TRY(embedded_broker_create_topic(s->broker, topics[i], (int)s->config->embedded_broker.partitions));
+  return ERR_OK;
+}
+
+err_t kafka_setup_open(const struct config *config, struct kafka_setup *out)
+{
+  *out = (struct kafka_setup){ .config = config };
+  if (!config->embedded_broker.is_enabled)
+    return ERR_OK;
+  TRY(embedded_broker_open(&out->broker));
+  out->embedded[0] = (struct kafka_property){ "bootstrap.servers", embedded_broker_bootstrap(out->broker) };
+  /* It answers a fetch only when this time has passed, whatever came in meanwhile. */
+  out->embedded[1] = (struct kafka_property){ "fetch.wait.max.ms", "1" };
+  TRY(create_topics(out));
+  log_info("embedded_broker", "bootstrap=%s partitions=%llu note=\"it keeps nothing when the daemon ends\"",
+           kafka_setup_bootstrap(out), (unsigned long long)config->embedded_broker.partitions);
+  return ERR_OK;
+}
+
+void kafka_setup_close(struct kafka_setup *s)
+{
+  embedded_broker_close(&s->broker);
+}
+
+const char *kafka_setup_bootstrap(const struct kafka_setup *s)
+{
+  if (s->broker)
+    return embedded_broker_bootstrap(s->broker);
+  for (size_t i = 0; i < s->config->kafka.n; i++) {
+    if (strcmp(s->config->kafka.items[i].name, "bootstrap.servers") == 0)
+      return s->config->kafka.items[i].value;
+  }
+  return "";
+}
+
+struct kafka_layers kafka_setup_layers(const struct kafka_setup *s, const struct kafka_properties *own, bool is_consumer)
+{
+  struct kafka_layers layers = { .n = 0 };
+
+  if (s->broker)
+    layers.layer[layers.n++] = (struct kafka_properties){ s->embedded, is_consumer ? 2 : 1 };
+  layers.layer[layers.n++] = s->config->kafka;
+  layers.layer[layers.n++] = *own;
+  return layers;
+}

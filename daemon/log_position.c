@@ -1,0 +1,120 @@
+#include "daemon/log_position.h"
+
+#include <inttypes.h>
+
+#include "base/mem.h"
+
+void log_positions_fini(struct log_positions *l)
+{
+  mem_free(&l->items);
+}
+
+void log_positions_clear(struct log_positions *l)
+{
+  l->n = 0;
+}
+
+static err_t verify_bounds(const struct store_position *stored, int64_t first, int64_t end)
+{
+  if (stored->next < first)
+    FAIL(ERR_DISCONTINUITY,
+         "partition %" PRId32 ": the store has read up to offset %" PRId64 ", but the log begins at %" PRId64
+         ": what lies between is gone",
+         stored->partition, stored->next, first);
+  if (stored->next > end)
+    FAIL(ERR_DISCONTINUITY,
+         "partition %" PRId32 ": the store has read up to offset %" PRId64 ", but the log ends at %" PRId64
+         ": it is another topic, or was cut",
+         stored->partition, stored->next, end);
+  return ERR_OK;
+}
+
+err_t log_positions_add(struct log_positions *l, const struct store_position *stored, int64_t first, int64_t end,
+                        int64_t *from)
+{
+  struct log_position p = {
+    .position = { .partition = (int32_t)l->n, .next = first, .last_offset = -1 },
+    .end_at_start = end,
+  };
+
+  if (stored) {
+    TRY(verify_bounds(stored, first, end));
+    p.position = *stored;
+    p.must_verify = stored->last_offset >= first && stored->last_offset < end;
+  }
+  TRY(mem_grow(l->n + 1, sizeof *l->items, &l->capacity, &l->items));
+  l->items[l->n++] = p;
+  *from = p.must_verify ? p.position.last_offset : p.position.next;
+  return ERR_OK;
+}
+
+/* The first record behind a restart: the one that was applied last, or, where compaction has removed that, a younger one. */
+static err_t verify_record(const struct log_position *p, const struct catalogue_record *record)
+{
+  bool is_same = record->offset > p->position.last_offset
+                     ? record->timestamp_ms >= p->position.last_timestamp_ms
+                     : catalogue_record_digest(record) == p->position.last_digest;
+
+  if (!is_same)
+    FAIL(ERR_DISCONTINUITY,
+         "partition %" PRId32 ": the record at offset %" PRId64 " is not the one that the store has applied: it is another topic",
+         record->partition, record->offset);
+  return ERR_OK;
+}
+
+err_t log_positions_take(struct log_positions *l, const struct catalogue_record *record, bool *is_new)
+{
+  if (record->partition < 0 || (size_t)record->partition >= l->n)
+    FAIL(ERR_KAFKA, "a record came from partition %" PRId32 ", which was not asked for", record->partition);
+  struct log_position *p = &l->items[record->partition];
+  if (p->must_verify)
+    TRY(verify_record(p, record));
+  p->must_verify = false;
+  *is_new = record->offset >= p->position.next;
+  if (*is_new) {
+    p->position.next = record->offset + 1;
+    p->position.last_offset = record->offset;
+    p->position.last_digest = catalogue_record_digest(record);
+    p->position.last_timestamp_ms = record->timestamp_ms;
+    p->is_changed = true;
+  }
+  return ERR_OK;
+}
+
+void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t next)
+{
+  if (partition < 0 || (size_t)partition >= l->n || next <= l->items[partition].position.next)
+    return;
+  l->items[partition].position.next = next;
+  l->items[partition].is_changed = true;
+}
+
+bool log_positions_has_caught_up(const struct log_positions *l)
+{
+  for (size_t i = 0; i < l->n; i++) {
+    if (l->items[i].position.next < l->items[i].end_at_start)
+      return false;
+  }
+  return l->n > 0;
+}
+
+bool log_positions_is_changed(const struct log_positions *l)
+{
+  for (size_t i = 0; i < l->n; i++) {
+    if (l->items[i].is_changed)
+      return true;
+  }
+  return false;
+}
+
+size_t log_positions_changed(struct log_positions *l, struct store_position *positions)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < l->n; i++) {
+    if (l->items[i].is_changed)
+      positions[n++] = l->items[i].position;
+    l->items[i].is_changed = false;
+  }
+  return n;
+}

@@ -1,0 +1,141 @@
+/* sluiced: the daemon. The map of its parts is service.c; this file has the command line, the signals and the service
+ * manager's protocol. */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/service.h"
+
+enum { STEP_MS = 20, STATUS_EVERY_MS = 1000 };
+
+static const char usage[] =
+    "usage: sluiced --config FILE [--check-config]\n"
+    "\n"
+    "Sluice takes in item embeddings from a Kafka topic and answers queries from another.\n"
+    "\n"
+    "  -c, --config FILE   configuration (YAML; docs/configuration.md has every setting)\n"
+    "      --check-config  check the configuration and the models it names, and leave\n"
+    "      --version       print the version and leave\n"
+    "  -h, --help          print this and leave\n"
+    "\n"
+    "Signals: SIGTERM and SIGINT answer what was accepted, commit and leave with 0.\n";
+
+/* Tell the service manager how it goes, and that we are alive. */
+static void notify(struct service *s, bool *was_ready)
+{
+  char line[256];
+
+  status_line(&s->status, line, sizeof line);
+  if (atomic_load(&s->status.is_ready) && !*was_ready) {
+    sd_notifyf(0, "READY=1\nSTATUS=%s", line);
+    *was_ready = true;
+  } else {
+    sd_notifyf(0, "STATUS=%s\n%s", line, *was_ready ? "WATCHDOG=1" : "EXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1");
+  }
+}
+
+/* Run until a signal asks to stop or a thread cannot go on. */
+static err_t serve(struct service *s, int signals)
+{
+  struct pollfd fds[] = { { .fd = signals, .events = POLLIN }, { .fd = s->alarm.fd, .events = POLLIN } };
+  bool was_ready = false;
+  int64_t notify_due_ns = 0;
+
+  for (;;) {
+    if (poll(fds, 2, STEP_MS) < 0 && errno != EINTR)
+      FAIL(ERR_SYSTEM, "poll: %s", strerror(errno));
+    if (fds[1].revents)
+      FAIL(ERR_SYSTEM, "a thread cannot go on: see the event above");
+    if (fds[0].revents) {
+      log_info("stopping", "note=\"answering what was accepted\"");
+      sd_notify(0, "STOPPING=1");
+      return ERR_OK;
+    }
+    TRY(service_step(s));
+    if (clock_now_ns() >= notify_due_ns || (!was_ready && atomic_load(&s->status.is_ready))) {
+      notify(s, &was_ready);
+      notify_due_ns = clock_now_ns() + STATUS_EVERY_MS * CLOCK_NS_PER_MS;
+    }
+  }
+}
+
+static int run(const struct config *config, int signals)
+{
+  static struct service service; /* large, and there is one */
+  err_code_t err = service_open(config, &service);
+
+  if (err == ERR_OK) {
+    log_info("started", "version=%s isa=%s config=%s", SLUICE_VERSION, isa_name(service.status.isa), config->path);
+    err = serve(&service, signals);
+  }
+  if (err != ERR_OK)
+    log_error("fatal", "error=%s detail=%s at=%s", log_quote(span_of_str(err_text(err))), log_failure(), err_origin());
+  service_close(&service);
+  log_info("stopped", "status=%d", err != ERR_OK);
+  return err == ERR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int check_only(const struct config *config)
+{
+  for (size_t i = 0; i < config->n_spaces; i++) {
+    if (engine_check_model(config->spaces[i].model_path) != ERR_OK) {
+      fprintf(stderr, "sluiced: %s\n", err_message());
+      return EXIT_FAILURE;
+    }
+  }
+  printf("%s: fine\n", config->path);
+  return EXIT_SUCCESS;
+}
+
+/* Signals are read from a descriptor by main alone; threads inherit the mask. */
+static int block_signals(void)
+{
+  sigset_t set;
+
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  signal(SIGPIPE, SIG_IGN);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+int main(int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "config", required_argument, NULL, 'c' }, { "check-config", no_argument, NULL, 'k' },
+    { "version", no_argument, NULL, 'v' },      { "help", no_argument, NULL, 'h' },
+    { NULL, 0, NULL, 0 },
+  };
+  AUTO(config_close) struct config *config = NULL;
+  const char *path = NULL;
+  bool is_check = false;
+
+  for (int o; (o = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
+    if (o == 'h')
+      return fputs(usage, stdout) < 0;
+    if (o == 'v')
+      return printf("sluiced %s\n", SLUICE_VERSION) < 0;
+    if (o == '?')
+      return fputs(usage, stderr), 2;
+    if (o == 'c')
+      path = optarg;
+    else
+      is_check = true;
+  }
+  if (!path || optind != argc)
+    return fputs(usage, stderr), 2;
+  if (config_open(path, &config) != ERR_OK)
+    return fprintf(stderr, "sluiced: %s\n", err_message()), EXIT_FAILURE;
+  if (is_check)
+    return check_only(config);
+  log_set_level(config->log_level);
+  return run(config, block_signals());
+}

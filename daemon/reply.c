@@ -1,0 +1,82 @@
+#include "daemon/reply.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+
+/* Kafka's longest legal topic name, which wire_decode_query() has checked. */
+enum { TOPIC_MAX = 249 };
+
+/* Encode the answer, or an error in its place: every query gets its reply. Only without memory there is none; then the
+ * offset stays uncommitted, and the query is answered after a restart. */
+static err_t encode(const struct answer *answer, enum wire_format format, struct region *scratch, struct span *out)
+{
+  if (wire_encode_answer(answer, format, scratch, out) == ERR_OK)
+    return ERR_OK;
+  log_error("reply_not_encoded", "id=%s reason=%s", log_quote(answer->id), log_failure());
+  struct answer error = {
+    .id = answer->id,
+    .space = answer->space,
+    .error = ANSWER_INTERNAL,
+    .error_message = "the answer cannot be encoded: see the daemon's log",
+  };
+  return wire_encode_answer(&error, format, scratch, out);
+}
+
+static void send_answer(const struct reply_context *with, const struct pending_query *query,
+                        const struct answer *answer, struct region *scratch)
+{
+  char topic[TOPIC_MAX + 1];
+  struct delivery_reply reply = {
+    .topic = with->answer_topic,
+    .has_key = query->has_key,
+    .key = query->key,
+    .format = query->format,
+    .ticket = query->ticket,
+  };
+
+  region_reset(scratch);
+  if (query->query.reply_topic.n) {
+    snprintf(topic, sizeof topic, "%.*s", (int)query->query.reply_topic.n, (const char *)query->query.reply_topic.p);
+    reply.topic = topic;
+  }
+  if (encode(answer, query->format, scratch, &reply.value) == ERR_OK)
+    delivery_reply(with->delivery, &reply);
+}
+
+void reply_answer(const struct reply_context *with, const struct pending_query *query, struct answer *answer,
+                  struct region *scratch)
+{
+  answer->id = query->query.id;
+  answer->error = ANSWER_OK;
+  counters_add(&with->counters->answers, 1);
+  send_answer(with, query, answer, scratch);
+}
+
+void reply_error(const struct reply_context *with, const struct pending_query *query, enum answer_error error,
+                 const char *message, struct region *scratch)
+{
+  struct answer answer = {
+    .id = query->query.id,
+    .space = query->query.space,
+    .error = error,
+    .error_message = message,
+  };
+
+  counters_add(&with->counters->errors, 1);
+  send_answer(with, query, &answer, scratch);
+}
+
+enum answer_error reply_error_of(err_code_t err)
+{
+  switch (err) {
+  case ERR_SPACE:
+    return ANSWER_UNKNOWN_SPACE;
+  case ERR_METHOD:
+    return ANSWER_UNKNOWN_METHOD;
+  case ERR_QUERY:
+    return ANSWER_BAD_QUERY;
+  default:
+    return ANSWER_INTERNAL;
+  }
+}

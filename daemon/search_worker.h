@@ -1,0 +1,16 @@
+/* Search workers: each pops jobs, searches them in one epoch and replies. */
+#ifndef DAEMON_SEARCH_WORKER_H
+#define DAEMON_SEARCH_WORKER_H
+
+#include "daemon/reply.h"
+#include "engine/engine.h"
+
+struct search_workers;
+
+err_t search_workers_open(size_t n, struct engine *engine, struct job_queue *queue, const struct reply_context *reply,
+                          size_t max_batch, struct search_workers **out);
+
+/* Wait for the workers, which leave once the queue was ended and is empty. */
+void search_workers_close(struct search_workers **w);
+
+#endif

@@ -1,0 +1,104 @@
+#include "daemon/service.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* How long a stop waits for brokers to take what is on its way. */
+enum { STOP_TIMEOUT_S = 20 };
+
+static err_t open_engine(const struct config *config, enum isa isa, struct engine **out)
+{
+  AUTO(mem_free) struct engine_space *spaces = NULL;
+
+  TRY(mem_array(config->n_spaces, sizeof *spaces, &spaces));
+  for (size_t i = 0; i < config->n_spaces; i++)
+    spaces[i] = (struct engine_space){ config->spaces[i].name, config->spaces[i].model_path };
+  struct engine_config engine_config = {
+    .spaces = spaces,
+    .n_spaces = config->n_spaces,
+    .max_items = config->catalogue.max_items,
+    .max_k = config->query.max_k,
+    .max_batch = config->query.batch_size,
+    .isa = isa,
+  };
+  return engine_open(&engine_config, out);
+}
+
+static err_t open_delivery(const struct config *config, struct service *s)
+{
+  struct kafka_layers layers = kafka_setup_layers(&s->kafka, &config->query.answer_kafka, false);
+
+  return delivery_open(&layers, &s->counters, &s->delivery);
+}
+
+static err_t open_catalogue(const struct config *config, struct service *s)
+{
+  struct catalogue_context context = {
+    config, &s->kafka, s->engine, s->store, s->delivery, &s->counters, &s->alarm,
+  };
+
+  return catalogue_open(&context, &s->catalogue);
+}
+
+static err_t open_queries(const struct config *config, struct service *s)
+{
+  struct queries_context context = { config, &s->kafka, s->engine, s->delivery, &s->counters, &s->alarm };
+
+  return queries_open(&context, &s->queries);
+}
+
+err_t service_open(const struct config *config, struct service *s)
+{
+  enum isa isa = config->is_isa_auto ? isa_detect() : config->isa;
+
+  *s = (struct service){ .alarm.fd = -1 };
+  s->status.config = config;
+  s->status.kafka = &s->kafka;
+  s->status.counters = &s->counters;
+  s->status.isa = isa;
+  s->status.started_ns = clock_now_ns();
+  TRY(alarm_init(&s->alarm));
+  TRY(open_engine(config, isa, &s->engine));
+  TRY(store_open(config->store_path, &s->store));
+  TRY(kafka_setup_open(config, &s->kafka));
+  TRY(open_delivery(config, s));
+  TRY(open_catalogue(config, s));
+  TRY(open_queries(config, s));
+  s->status.engine = s->engine;
+  s->status.catalogue = s->catalogue;
+  return http_open(config->http_listen, &s->status, &s->http);
+}
+
+err_t service_step(struct service *s)
+{
+  bool is_live = catalogue_phase(s->catalogue) == CATALOGUE_LIVE;
+
+  if (is_live && !s->has_started_queries) {
+    s->has_started_queries = true;
+    TRY(queries_start(s->queries));
+  }
+  bool is_ready = is_live && queries_is_assigned(s->queries);
+  if (is_ready != atomic_load(&s->status.is_ready))
+    log_info("readiness", "ready=%s phase=%s", is_ready ? "yes" : "no",
+             log_quote(span_of_str(catalogue_phase_name(catalogue_phase(s->catalogue)))));
+  atomic_store(&s->status.is_ready, is_ready);
+  return ERR_OK;
+}
+
+void service_close(struct service *s)
+{
+  atomic_store(&s->status.is_ready, false);
+  if (s->delivery)
+    delivery_give_up_at(s->delivery, clock_now_ns() + STOP_TIMEOUT_S * CLOCK_NS_PER_S);
+  if (s->queries)
+    queries_stop(s->queries);
+  http_close(&s->http); /* reads the catalogue's phase */
+  catalogue_close(&s->catalogue);
+  delivery_close(&s->delivery); /* replies reach their broker before their queries are committed */
+  queries_close(&s->queries);
+  kafka_setup_close(&s->kafka);
+  store_close(&s->store);
+  engine_close(&s->engine);
+  if (s->alarm.fd >= 0)
+    alarm_fini(&s->alarm);
+}

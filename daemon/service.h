@@ -1,0 +1,32 @@
+/* The service: every part of the daemon, opened in one order and closed in the reverse one. Thread: main. */
+#ifndef DAEMON_SERVICE_H
+#define DAEMON_SERVICE_H
+
+#include "daemon/http.h"
+#include "daemon/queries.h"
+#include "daemon/status.h"
+
+struct service {
+  struct counters counters;
+  struct alarm alarm;
+  struct kafka_setup kafka;
+  struct engine *engine;
+  struct store *store;
+  struct delivery *delivery;
+  struct catalogue *catalogue;
+  struct queries *queries;
+  struct http *http;
+  struct status status;
+  bool has_started_queries;
+};
+
+/* Open everything. On error what was opened is closed by service_close(), which has to be called in any case. */
+err_t service_open(const struct config *config, struct service *s);
+
+/* To be called every so often: begins to read queries once the catalogue has caught up, and keeps status.is_ready. */
+err_t service_step(struct service *s);
+
+/* Answer what was accepted, commit, and close. */
+void service_close(struct service *s);
+
+#endif

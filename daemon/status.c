@@ -1,0 +1,136 @@
+#include "daemon/status.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+enum { WATERMARK_MAX = 4096 };
+
+static json_t *kafka_json(const struct status *s)
+{
+  const struct config *config = s->config;
+
+  return json_pack("{ss ss ss ss ss}", "bootstrap", kafka_setup_bootstrap(s->kafka), "catalogue_topic",
+                   config->catalogue.topic, "query_topic", config->query.topic, "answer_topic",
+                   config->query.answer_topic, "dead_letter_topic", config->catalogue.dead_letter_topic);
+}
+
+static json_t *watermark_json(const struct position *positions, size_t n)
+{
+  json_t *list = json_array();
+
+  for (size_t i = 0; i < n; i++)
+    json_array_append_new(list, json_pack("{si sI}", "partition", (int)positions[i].partition, "next",
+                                          (json_int_t)positions[i].next));
+  return list;
+}
+
+static json_t *spaces_json(struct status *s)
+{
+  json_t *list = json_array();
+
+  for (size_t i = 0; i < engine_n_spaces(s->engine); i++) {
+    struct engine_space_info info;
+    engine_space_get(s->engine, i, &info);
+    json_array_append_new(list, json_pack("{ss ss sI sI}", "name", info.name, "similarity", info.similarity, "items",
+                                          (json_int_t)info.n_items, "bytes_per_item", (json_int_t)info.bytes_per_item));
+  }
+  return list;
+}
+
+static json_t *counters_json(const struct counters *c)
+{
+  json_t *object = json_object();
+
+#define COUNTERS_JSON(field, name, help) \
+  json_object_set_new(object, #field, json_integer((json_int_t)counters_get(&c->field)));
+  COUNTERS_LIST(COUNTERS_JSON)
+#undef COUNTERS_JSON
+  return object;
+}
+
+static json_t *quantiles_json(const struct hist *h)
+{
+  return json_pack("{sI sI sI}", "p50", (json_int_t)hist_quantile(h, 0.5), "p95", (json_int_t)hist_quantile(h, 0.95),
+                   "p99", (json_int_t)hist_quantile(h, 0.99));
+}
+
+char *status_json(struct status *s)
+{
+  struct position positions[WATERMARK_MAX];
+  struct engine_epoch epoch;
+
+  engine_epoch_get(s->engine, &epoch, positions, WATERMARK_MAX);
+  size_t n = epoch.n_positions < WATERMARK_MAX ? epoch.n_positions : WATERMARK_MAX;
+  json_t *root = json_pack(
+      "{ss sb ss sI sI sf so so so so ss s{so so so}}", "version", SLUICE_VERSION, "ready", (int)atomic_load(&s->is_ready),
+      "phase", catalogue_phase_name(catalogue_phase(s->catalogue)), "epoch", (json_int_t)epoch.number, "items",
+      (json_int_t)epoch.n_items, "uptime_s", (double)(clock_now_ns() - s->started_ns) / (double)CLOCK_NS_PER_S, "kafka",
+      kafka_json(s), "watermark", watermark_json(positions, n), "spaces", spaces_json(s), "counters",
+      counters_json(s->counters), "isa", isa_name(s->isa), "latency_us", "visible",
+      quantiles_json(&s->counters->visible_us), "queued", quantiles_json(&s->counters->queued_us), "search",
+      quantiles_json(&s->counters->search_us));
+  char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+  json_decref(root);
+  return text;
+}
+
+static void print_quantiles(FILE *out, const char *name, const char *help, const struct hist *h)
+{
+  static const double quantiles[] = { 0.5, 0.95, 0.99 };
+
+  fprintf(out, "# HELP %s %s\n# TYPE %s summary\n", name, help, name);
+  for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++)
+    fprintf(out, "%s{quantile=\"%g\"} %g\n", name, quantiles[i], (double)hist_quantile(h, quantiles[i]) / 1e6);
+  fprintf(out, "%s_sum %g\n%s_count %" PRIu64 "\n", name,
+          (double)atomic_load_explicit(&h->sum, memory_order_relaxed) / 1e6, name, hist_count(h));
+}
+
+static void print_gauge(FILE *out, const char *name, const char *help, uint64_t value)
+{
+  fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %" PRIu64 "\n", name, help, name, name, value);
+}
+
+static void print_metrics(struct status *s, FILE *out)
+{
+  struct counters *c = s->counters;
+  struct engine_epoch epoch;
+
+  engine_epoch_get(s->engine, &epoch, NULL, 0);
+#define COUNTERS_PRINT(field, name, help) \
+  fprintf(out, "# HELP %s %s\n# TYPE %s counter\n%s %" PRIu64 "\n", name, help, name, name, counters_get(&c->field));
+  COUNTERS_LIST(COUNTERS_PRINT)
+#undef COUNTERS_PRINT
+  print_gauge(out, "sluice_ready", "1 when the catalogue has caught up and queries are read", atomic_load(&s->is_ready));
+  print_gauge(out, "sluice_items", "Items in the published epoch", epoch.n_items);
+  print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
+  print_quantiles(out, "sluice_visible_seconds", "From a catalogue record's time to its publication", &c->visible_us);
+  print_quantiles(out, "sluice_queued_seconds", "Queries, from the consumer to the search", &c->queued_us);
+  print_quantiles(out, "sluice_search_seconds", "One batch of queries, searched", &c->search_us);
+}
+
+char *status_metrics(struct status *s)
+{
+  char *text = NULL;
+  size_t n;
+  FILE *out = open_memstream(&text, &n);
+
+  if (!out)
+    return NULL;
+  print_metrics(s, out);
+  fclose(out);
+  return text;
+}
+
+void status_line(struct status *s, char *text, size_t n)
+{
+  struct engine_epoch epoch;
+
+  engine_epoch_get(s->engine, &epoch, NULL, 0);
+  snprintf(text, n, "%s: %" PRIu64 " items, epoch %" PRIu64 ", %" PRIu64 " queries answered",
+           catalogue_phase_name(catalogue_phase(s->catalogue)), epoch.n_items, epoch.number,
+           counters_get(&s->counters->answers));
+}
