@@ -1,0 +1,310 @@
+/* Time of every kernel at every level of this machine, on fresh random inputs: median nanoseconds an item or pair, the
+ * ratio to the reference, and for those that are nothing but fused multiply-adds their share of the machine's peak,
+ * which is measured in the same run. Usage: bench_kernels [ROUNDS]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "kernels/kernels.h"
+#include "tests/support/dice.h"
+
+enum { MAX_ROUNDS = 1001, N_LEVELS = ISA_AVX512 + 1 };
+
+struct bench {
+  struct dice dice;
+  size_t rounds;
+  double peak[N_LEVELS]; /* fused multiply-adds a nanosecond; 0: no such level */
+};
+
+/* One kernel: fill() draws new inputs, run() is timed. */
+struct subject {
+  const char *name;
+  size_t n_units;   /* items or pairs of a run */
+  double unit_fmas; /* 0: not made of them */
+  void (*fill)(struct dice *dice);
+  void (*run)(const struct kernels *kernels);
+};
+
+static void check(err_code_t code)
+{
+  if (code != ERR_OK) {
+    fprintf(stderr, "%s\n", err_message());
+    exit(1);
+  }
+}
+
+static float *floats_new(size_t n)
+{
+  float *p;
+
+  check(mem_array(n, sizeof *p, &p));
+  return p;
+}
+
+/* Peak: twelve independent chains of fused multiply-adds in registers ----------------------------------------------- */
+
+enum { PEAK_LOOPS = 2000000, PEAK_CHAINS = 12 };
+
+#define CHAIN(width, i) "vfmadd231ps %%" width "14, %%" width "15, %%" width #i "\n"
+#define CHAINS(w)                                                                                                     \
+  CHAIN(w, 0) CHAIN(w, 1) CHAIN(w, 2) CHAIN(w, 3) CHAIN(w, 4) CHAIN(w, 5) CHAIN(w, 6) CHAIN(w, 7) CHAIN(w, 8)         \
+  CHAIN(w, 9) CHAIN(w, 10) CHAIN(w, 11)
+#define PEAK_LOOP(w)                                                                                                  \
+  __asm__ volatile("vzeroall\n1:\n" CHAINS(w) "dec %0\njnz 1b\nvzeroupper\n"                                          \
+                   : "+r"(n)                                                                                          \
+                   :                                                                                                  \
+                   : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",   \
+                     "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
+
+static void peak_avx2(void)
+{
+  long n = PEAK_LOOPS;
+  PEAK_LOOP("ymm");
+}
+
+static void peak_avx512(void)
+{
+  long n = PEAK_LOOPS;
+  PEAK_LOOP("zmm");
+}
+
+static double peak_once(enum isa isa)
+{
+  int64_t start = clock_now_ns();
+
+  if (isa == ISA_AVX512)
+    peak_avx512();
+  else
+    peak_avx2();
+  double lanes = isa == ISA_AVX512 ? 16 : 8;
+  return lanes * PEAK_CHAINS * PEAK_LOOPS / (double)(clock_now_ns() - start);
+}
+
+static void find_peaks(struct bench *b)
+{
+  for (enum isa isa = ISA_AVX2; isa <= isa_detect(); isa++) {
+    for (int i = 0; i < 9; i++) {
+      double found = peak_once(isa);
+      b->peak[isa] = found > b->peak[isa] ? found : b->peak[isa];
+    }
+    printf("peak %-7s %6.1f G fused multiply-adds/s\n", isa_name(isa), b->peak[isa]);
+  }
+}
+
+/* mol_score and transpose, in the shape of the Books model ---------------------------------------------------------- */
+
+enum { BOOKS_Q = 8, BOOKS_X = 8, BOOKS_DIM = 32, BOOKS_L = 64, BOOKS_HIDDEN = 128, BOOKS_BLOCKS = 32 };
+enum { ITEM_FLOATS = BOOKS_X * BOOKS_DIM };
+
+static const struct mol_shape books = { BOOKS_Q, BOOKS_X, BOOKS_DIM, BOOKS_HIDDEN, 20.0f };
+
+static struct {
+  float *w1, *b1, *w2, *b2, *query, *query_gate, *items, *item_gates, *scratch, *phi;
+} mol;
+
+static void mol_open(void)
+{
+  mol.w1 = floats_new(BOOKS_L * BOOKS_HIDDEN);
+  mol.b1 = floats_new(BOOKS_HIDDEN);
+  mol.w2 = floats_new(BOOKS_L * BOOKS_HIDDEN);
+  mol.b2 = floats_new(BOOKS_L);
+  mol.query = floats_new(BOOKS_Q * BOOKS_DIM);
+  mol.query_gate = floats_new(BOOKS_L);
+  mol.items = floats_new((size_t)BOOKS_BLOCKS * ITEM_FLOATS * MOL_LANES);
+  mol.item_gates = floats_new((size_t)BOOKS_BLOCKS * BOOKS_L * MOL_LANES);
+  mol.scratch = floats_new(mol_scratch_floats(&books));
+  mol.phi = floats_new(BOOKS_BLOCKS * MOL_LANES);
+}
+
+static void mol_fill(struct dice *dice)
+{
+  dice_fill(dice, mol.w1, BOOKS_L * BOOKS_HIDDEN, 0.1f);
+  dice_fill(dice, mol.b1, BOOKS_HIDDEN, 0.5f);
+  dice_fill(dice, mol.w2, BOOKS_L * BOOKS_HIDDEN, 0.1f);
+  dice_fill(dice, mol.b2, BOOKS_L, 0.5f);
+  dice_fill(dice, mol.query, BOOKS_Q * BOOKS_DIM, 0.3f);
+  dice_fill(dice, mol.query_gate, BOOKS_L, 2.0f);
+  dice_fill(dice, mol.items, (size_t)BOOKS_BLOCKS * ITEM_FLOATS * MOL_LANES, 0.3f);
+  dice_fill(dice, mol.item_gates, (size_t)BOOKS_BLOCKS * BOOKS_L * MOL_LANES, 2.0f);
+}
+
+static void mol_run(const struct kernels *kernels)
+{
+  struct mol_gate gate = { mol.w1, mol.b1, mol.w2, mol.b2 };
+
+  for (size_t b = 0; b < BOOKS_BLOCKS; b++)
+    kernels->mol_score(&books, &gate, mol.query, mol.query_gate, mol.items + b * ITEM_FLOATS * MOL_LANES,
+                       mol.item_gates + b * BOOKS_L * MOL_LANES, mol.scratch, mol.phi + b * MOL_LANES);
+}
+
+static float *transposed;
+
+static void transpose_run(const struct kernels *kernels)
+{
+  const float *rows[MOL_LANES];
+
+  for (size_t b = 0; b < BOOKS_BLOCKS; b++) {
+    for (size_t i = 0; i < MOL_LANES; i++)
+      rows[i] = mol.items + (b * MOL_LANES + i) * ITEM_FLOATS;
+    kernels->transpose(rows, MOL_LANES, ITEM_FLOATS, transposed);
+  }
+}
+
+/* linear and silu: the item network of the Books model ---------------------------------------------------------------- */
+
+enum { LINEAR_ITEMS = 2000, LINEAR_IN = 64, LINEAR_OUT = 256 };
+
+static float *linear_x, *linear_w, *linear_bias, *linear_y;
+
+static void linear_fill(struct dice *dice)
+{
+  dice_fill(dice, linear_x, LINEAR_ITEMS * LINEAR_IN, 1.0f);
+  dice_fill(dice, linear_w, LINEAR_IN * LINEAR_OUT, 0.1f);
+  dice_fill(dice, linear_bias, LINEAR_OUT, 1.0f);
+  dice_fill(dice, linear_y, LINEAR_ITEMS * LINEAR_OUT, 8.0f);
+}
+
+static void linear_run(const struct kernels *kernels)
+{
+  kernels->linear(linear_x, LINEAR_ITEMS, LINEAR_IN, linear_w, linear_bias, LINEAR_OUT, linear_y);
+}
+
+static void silu_run(const struct kernels *kernels)
+{
+  kernels->silu(linear_y, LINEAR_ITEMS * LINEAR_OUT);
+}
+
+/* Scans ------------------------------------------------------------------------------------------------------------- */
+
+enum { SCAN_ITEMS = 64000, DOT_DIM = 32, PQ_SPLITS = 8 };
+
+static float *dot_items, *dot_query, *pq_tables, *scan_scores;
+static uint8_t *pq_codes;
+static uint32_t *filter_indices;
+static float filter_threshold;
+
+static void dot_fill(struct dice *dice)
+{
+  dice_fill(dice, dot_items, (size_t)SCAN_ITEMS * DOT_DIM, 1.0f);
+  dice_fill(dice, dot_query, DOT_DIM, 1.0f);
+}
+
+static void dot_run(const struct kernels *kernels)
+{
+  kernels->dot_blocks(dot_query, DOT_DIM, dot_items, SCAN_ITEMS / DOT_BLOCK_ITEMS, scan_scores);
+}
+
+static void pq_fill(struct dice *dice)
+{
+  dice_fill(dice, pq_tables, PQ_SPLITS * PQ_SUBITEMS, 1.0f);
+  for (size_t i = 0; i < (size_t)SCAN_ITEMS * PQ_SPLITS; i++)
+    pq_codes[i] = (uint8_t)dice_u64(dice);
+}
+
+static void pq_run(const struct kernels *kernels)
+{
+  kernels->pq_scan(pq_tables, PQ_SPLITS, pq_codes, SCAN_ITEMS / PQ_BLOCK_ITEMS, scan_scores);
+}
+
+static void filter_fill(struct dice *dice)
+{
+  dice_fill(dice, scan_scores, SCAN_ITEMS, 1.0f);
+}
+
+/* One in a hundred passes. */
+static void filter_rare_run(const struct kernels *kernels)
+{
+  kernels->filter_ge(scan_scores, SCAN_ITEMS, 0.98f, filter_indices);
+}
+
+static void filter_half_run(const struct kernels *kernels)
+{
+  kernels->filter_ge(scan_scores, SCAN_ITEMS, filter_threshold, filter_indices);
+}
+
+static void inputs_open(void)
+{
+  mol_open();
+  transposed = floats_new(ITEM_FLOATS * MOL_LANES);
+  linear_x = floats_new(LINEAR_ITEMS * LINEAR_IN);
+  linear_w = floats_new(LINEAR_IN * LINEAR_OUT);
+  linear_bias = floats_new(LINEAR_OUT);
+  linear_y = floats_new(LINEAR_ITEMS * LINEAR_OUT);
+  dot_items = floats_new((size_t)SCAN_ITEMS * DOT_DIM);
+  dot_query = floats_new(DOT_DIM);
+  pq_tables = floats_new(PQ_SPLITS * PQ_SUBITEMS);
+  scan_scores = floats_new(SCAN_ITEMS);
+  check(mem_array((size_t)SCAN_ITEMS * PQ_SPLITS, sizeof *pq_codes, &pq_codes));
+  check(mem_array(SCAN_ITEMS, sizeof *filter_indices, &filter_indices));
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+
+  return (x > y) - (x < y);
+}
+
+static double median_ns(struct bench *b, const struct subject *s, const struct kernels *kernels)
+{
+  double ns[MAX_ROUNDS];
+
+  for (size_t i = 0; i < b->rounds; i++) {
+    s->fill(&b->dice);
+    int64_t start = clock_now_ns();
+    s->run(kernels);
+    ns[i] = (double)(clock_now_ns() - start) / (double)s->n_units;
+  }
+  qsort(ns, b->rounds, sizeof ns[0], compare_doubles);
+  return ns[b->rounds / 2];
+}
+
+static void report(struct bench *b, const struct subject *s)
+{
+  double ref_ns = 0;
+
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    const struct kernels *kernels;
+    check(kernels_get(isa, &kernels));
+    double ns = median_ns(b, s, kernels);
+    ref_ns = isa == ISA_REF ? ns : ref_ns;
+    printf("%-24s %-7s %12.3f ns %9.1f x", s->name, kernels->name, ns, ref_ns / ns);
+    if (s->unit_fmas > 0 && b->peak[isa] > 0)
+      printf(" %6.1f %% of peak", 100 * s->unit_fmas / ns / b->peak[isa]);
+    printf("\n");
+    fflush(stdout);
+  }
+}
+
+int main(int argc, char **argv)
+{
+  static const struct subject subjects[] = {
+    { "mol_score/pair", BOOKS_BLOCKS * MOL_LANES, 2 * BOOKS_L * BOOKS_HIDDEN + BOOKS_L * BOOKS_DIM, mol_fill, mol_run },
+    { "transpose/item", BOOKS_BLOCKS * MOL_LANES, 0, mol_fill, transpose_run },
+    { "linear 64x256/item", LINEAR_ITEMS, LINEAR_IN * LINEAR_OUT, linear_fill, linear_run },
+    { "silu/float", LINEAR_ITEMS * LINEAR_OUT, 0, linear_fill, silu_run },
+    { "dot_blocks 32/item", SCAN_ITEMS, DOT_DIM, dot_fill, dot_run },
+    { "pq_scan 8/item", SCAN_ITEMS, 0, pq_fill, pq_run },
+    { "filter_ge 1 %/item", SCAN_ITEMS, 0, filter_fill, filter_rare_run },
+    { "filter_ge 50 %/item", SCAN_ITEMS, 0, filter_fill, filter_half_run },
+  };
+  struct bench b = { .rounds = 15 };
+  long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 15;
+
+  if (rounds < 1 || rounds > MAX_ROUNDS) {
+    fprintf(stderr, "usage: bench_kernels [ROUNDS, 1 to %d]\n", MAX_ROUNDS);
+    return 2;
+  }
+  b.rounds = (size_t)rounds;
+  b.dice.state = dice_seed();
+  inputs_open();
+  find_peaks(&b);
+  for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
+    report(&b, &subjects[i]);
+  return 0;
+}

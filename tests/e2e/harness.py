@@ -1,0 +1,443 @@
+"""Runs the daemon and speaks to it through Kafka as its users do.
+
+    Daemon       one sluiced process, which can be stopped, killed and started again
+    TopicReader  a topic read to its end, as often as wanted
+    Client       sends queries and collects the answers
+    Kcat         the same through the kcat program
+    System       all of these over one set of topics, with the oracle
+"""
+
+import json
+import os
+import queue
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import confluent_kafka
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+
+import data
+import wire
+from oracle import Oracle, Record
+from wire import pb
+
+# Sanitizers and busy machines: everything that waits waits this many times longer.
+SLOWNESS = float(os.environ.get("SLUICE_SLOWNESS") or (8 if data.QUICK else 1))
+# Clients outlive the daemon's embedded broker, and would say so.
+QUIET = {"log_level": 2}
+SANITIZER_WORDS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "WARNING: ThreadSanitizer", "runtime error:")
+
+
+def build_dir():
+    return Path(os.environ.get("SLUICE_BUILD") or data.ROOT / "build" / "dev")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def to_yaml(value, indent=0):
+    """Block style, as people write it; scalars are quoted as JSON does, which YAML reads too."""
+    lines = []
+    for key, inner in value.items():
+        if isinstance(inner, dict) and inner:
+            lines += [" " * indent + f"{key}:", to_yaml(inner, indent + 2)]
+        else:
+            lines.append(" " * indent + f"{key}: {json.dumps(inner)}")
+    return "\n".join(lines)
+
+
+def merged(base, more):
+    out = dict(base)
+    for key, value in more.items():
+        out[key] = merged(out[key], value) if isinstance(value, dict) and isinstance(out.get(key), dict) else value
+    return out
+
+
+def eventually(condition, what, timeout_s=20):
+    """The first true value that condition() returns."""
+    deadline = time.monotonic() + timeout_s * SLOWNESS
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout_s * SLOWNESS:.0f} s in vain for {what}")
+        time.sleep(0.02)
+
+
+class Daemon:
+    def __init__(self, config, folder):
+        self.folder = Path(folder)
+        self.port = free_port()
+        self.config_path = self.folder / "sluice.yaml"
+        self.config = merged(config, {"http": {"listen": f"127.0.0.1:{self.port}"}})
+        self.config_path.write_text(to_yaml(self.config) + "\n")
+        self.log_path = self.folder / "sluiced.log"
+        self.process = None
+        self.kept_log = ""
+
+    def start(self):
+        assert not self.is_running(), "the daemon runs already"
+        program = build_dir() / "sluiced"
+        assert program.exists(), f"there is no {program}; build it, or name its folder in SLUICE_BUILD"
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen([program, "--config", self.config_path], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=subprocess.STDOUT, cwd=self.folder)
+        return self
+
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def get(self, path):
+        """(status, body); None when nobody listens yet."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10 * SLOWNESS) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return None
+
+    def wait_ready(self, timeout_s=60):
+        def is_ready():
+            assert self.is_running(), f"the daemon ended with {self.process.returncode}:\n{self.log_tail()}"
+            answer = self.get("/readyz")
+            return answer and answer[0] == 200
+        eventually(is_ready, "/readyz", timeout_s)
+        return self
+
+    def status(self):
+        code, body = self.get("/status")
+        assert code == 200, f"/status answers {code}: {body}"
+        return json.loads(body)
+
+    def log(self):
+        if self.log_path.exists():
+            self.kept_log = self.log_path.read_text(errors="replace")
+        return self.kept_log
+
+    def log_tail(self, lines=40):
+        return "\n".join(self.log().splitlines()[-lines:])
+
+    def stop(self, timeout_s=30):
+        """SIGTERM; the daemon must end in order, and no sanitizer may have complained."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(timeout_s * SLOWNESS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"no end {timeout_s * SLOWNESS:.0f} s after SIGTERM:\n{self.log_tail()}") from None
+        assert code == 0, f"exit status {code} after SIGTERM:\n{self.log_tail()}"
+        self.check_log()
+
+    def check_log(self):
+        found = [line for line in self.log().splitlines() if any(words in line for words in SANITIZER_WORDS)]
+        assert not found, f"{found[0]}\n{self.log_tail(100)}"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def wait_exit(self, timeout_s=30):
+        try:
+            return self.process.wait(timeout_s * SLOWNESS)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it still runs after {timeout_s * SLOWNESS:.0f} s:\n{self.log_tail()}") from None
+
+
+def partitions_of(consumer, topic):
+    found = consumer.list_topics(topic, timeout=10).topics[topic]
+    return sorted(found.partitions) if found.error is None else []
+
+
+class TopicReader:
+    """Committed records only. read() returns those that came since the last call."""
+
+    def __init__(self, bootstrap, topic):
+        self.bootstrap, self.topic = bootstrap, topic
+        self.next = {}
+
+    def read(self):
+        consumer = Consumer({**QUIET, "bootstrap.servers": self.bootstrap, "group.id": "reader",
+                             "enable.auto.commit": False, "enable.partition.eof": True, "fetch.wait.max.ms": 1,
+                             "isolation.level": "read_committed"})
+        records, waiting = [], set(partitions_of(consumer, self.topic))
+        consumer.assign([TopicPartition(self.topic, p, self.next.get(p, OFFSET_BEGINNING)) for p in waiting])
+        deadline = time.monotonic() + 60 * SLOWNESS
+        while waiting:
+            assert time.monotonic() < deadline, f"topic {self.topic} could not be read to its end"
+            for message in consumer.consume(10000, 0.05):
+                if message.error() is None:
+                    records.append(Record(message.partition(), message.offset(), message.key(), message.value(),
+                                          message.headers() or []))
+                    self.next[message.partition()] = message.offset() + 1
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    waiting.discard(message.partition())
+        consumer.close()
+        return records
+
+
+class Reply:
+    def __init__(self, message, answer):
+        self.topic, self.key, self.answer = message.topic(), message.key(), answer
+        self.is_json = dict(message.headers()).get("content-type") == wire.JSON.encode()
+        self.arrived = time.monotonic()
+
+
+class Client:
+    """One for a set of answer topics, which are read from their beginning."""
+
+    def __init__(self, bootstrap, query_topic, answer_topics):
+        self.query_topic = query_topic
+        self.producer = Producer({**QUIET, "bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
+        self.consumer = Consumer({**QUIET, "bootstrap.servers": bootstrap, "group.id": "client",
+                                  "enable.auto.commit": False, "fetch.wait.max.ms": 1, "fetch.message.max.bytes": 8 << 20})
+        self.consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for topic in answer_topics
+                              for p in partitions_of(self.consumer, topic)])
+        self.sent = {}     # id -> (key, is JSON)
+        self.replies = {}  # id -> [Reply]
+
+    def send(self, query_id, value, headers, key=None, **where):
+        key = key if key is not None else f"key of {query_id}".encode()
+        self.sent[query_id] = key, wire.is_json(value, headers)
+        self.producer.produce(self.query_topic, value, key, headers=headers, **where)
+        self.producer.poll(0)
+
+    def flush(self):
+        assert self.producer.flush(30 * SLOWNESS) == 0, "queries could not be sent"
+
+    def poll(self, timeout_s=0.0):
+        for message in self.consumer.consume(1000, timeout_s):
+            if message.error():
+                raise AssertionError(f"reading answers: {message.error()}")
+            reply = Reply(message, wire.decode_answer(message.value(), message.headers()))
+            self.replies.setdefault(reply.answer.id, []).append(reply)
+
+    def wait(self, ids, timeout_s=30):
+        """{id: first answer}. Checks the key and the format of every reply to them."""
+        self.flush()
+        deadline = time.monotonic() + timeout_s * SLOWNESS
+        while not all(i in self.replies for i in ids):
+            if time.monotonic() > deadline:
+                missing = [i for i in ids if i not in self.replies]
+                raise AssertionError(f"{len(missing)} of {len(ids)} queries have no answer after "
+                                     f"{timeout_s * SLOWNESS:.0f} s: {missing[:5]}")
+            self.poll(0.01)
+        for i in ids:
+            key, is_json = self.sent[i]
+            for reply in self.replies[i]:
+                assert reply.key == key, f"the answer to {i} has the key {reply.key!r}, not {key!r}"
+                assert reply.is_json == is_json, f"the answer to {i} is not in the format of its query"
+        return {i: self.replies[i][0].answer for i in ids}
+
+    def close(self):
+        self.consumer.close()
+
+
+class Kcat:
+    def __init__(self, bootstrap):
+        self.command = ["kcat", "-b", bootstrap]
+        self.followers = []
+
+    def produce(self, topic, pairs, headers=()):
+        """pairs of (key, value); a value of None is a tombstone."""
+        lines = b"".join(key + b"\t" + (value or b"") + b"\n" for key, value in pairs)
+        flags = [flag for name, value in headers for flag in ("-H", f"{name}={value}")]
+        subprocess.run([*self.command, "-P", "-t", topic, "-K", "\t", "-Z", *flags], input=lines, check=True,
+                       timeout=60 * SLOWNESS)
+
+    def follow(self, topic):
+        """A queue that receives (key, value) of every record, from the beginning."""
+        process = subprocess.Popen([*self.command, "-C", "-t", topic, "-o", "beginning", "-u", "-q",
+                                    "-X", "fetch.wait.max.ms=1", "-f", "%k\t%s\n"],
+                                   stdout=subprocess.PIPE)
+        self.followers.append(process)
+        out = queue.Queue()
+
+        def pump():
+            for line in process.stdout:
+                key, _, value = line.rstrip(b"\n").partition(b"\t")
+                out.put((key, value))
+        threading.Thread(target=pump, daemon=True).start()
+        return out
+
+    def close(self):
+        for process in self.followers:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+class System:
+    """Topics, models, a daemon and everything that talks to it. `paths` names the spaces' model files."""
+
+    def __init__(self, paths, models, config=None, bootstrap=None, prefix="sluice", name="system"):
+        self.folder = Path(tempfile.mkdtemp(prefix="sluice-e2e-"))
+        self.models, self.prefix, self.bootstrap = models, prefix, bootstrap
+        base = {
+            "catalogue": {"topic": f"{prefix}.catalogue", "dead_letter_topic": f"{prefix}.dead-letters",
+                          "max_items": 60000, "kafka": {"fetch.wait.max.ms": 100 if bootstrap else 1}},
+            "query": {"topic": f"{prefix}.queries", "answer_topic": f"{prefix}.answers", "group": f"{prefix}.group",
+                      "max_k": 50000, "at_least_timeout_ms": int(20000 * SLOWNESS),
+                      "kafka": {"fetch.wait.max.ms": 100 if bootstrap else 1}},
+            "store": {"path": str(self.folder / "store")},
+            "spaces": {name: {"model": str(path)} for name, path in paths.items()},
+        }
+        if bootstrap:
+            base["kafka"] = {"bootstrap.servers": bootstrap}
+            # After kill -9 the group waits this long for the dead member.
+            base["query"]["kafka"] |= {"session.timeout.ms": 2000, "heartbeat.interval.ms": 500}
+        else:
+            base["embedded_broker"] = {"enabled": True}
+        self.daemon = Daemon(merged(base, config or {}), self.folder)
+        self.rng = data.generator(name)
+        self.items = data.Items(self.rng, models)
+        self.queries = data.Queries(self.rng, models, name)
+        self.records = []
+        self.client = self.producer = None
+        self.answers = []
+
+    def topic(self, kind):
+        return f"{self.prefix}.{kind}"
+
+    def open(self, answer_topics=()):
+        """Starts the daemon and connects to it; the oracle begins with what the catalogue topic holds."""
+        self.daemon.start()
+        try:
+            if self.bootstrap is None:
+                self.daemon.wait_ready()
+                self.bootstrap = self.daemon.status()["kafka"]["bootstrap"]
+            self.connect(answer_topics)
+            self.daemon.wait_ready()
+        except Exception:
+            print(f"\n--- the daemon's log\n{self.daemon.log_tail(60)}\n---", file=sys.stderr)
+            raise
+        return self
+
+    def connect(self, answer_topics=()):
+        self.producer = Producer({**QUIET, "bootstrap.servers": self.bootstrap, "linger.ms": 5, "acks": "all"})
+        self.client = Client(self.bootstrap, self.topic("queries"), [self.topic("answers"), *answer_topics])
+        self.follow_catalogue()
+
+    def follow_catalogue(self):
+        """Forgets the log that was read; the topic's is read from its beginning."""
+        self.oracle = Oracle(self.models)
+        self.reader = TopicReader(self.bootstrap, self.topic("catalogue"))
+        self.records = []
+
+    # -------------------------------------------------------------------------------------------- catalogue
+
+    def put(self, key, item=None, producer=None, **where):
+        """Writes an item drawn at random, or the one given."""
+        value, headers = self.items.encode(self.items.item() if item is None else item)
+        self.put_raw(key, value, headers, producer, **where)
+
+    def put_raw(self, key, value, headers=(), producer=None, **where):
+        # A Producer with nothing in its queue is false.
+        producer = self.producer if producer is None else producer
+        while True:
+            try:
+                producer.produce(self.topic("catalogue"), value, key, headers=list(headers), **where)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+
+    def sync(self):
+        """Everything written so far is in the log, and the oracle knows it."""
+        assert self.producer.flush(60 * SLOWNESS) == 0, "catalogue records could not be written"
+        new = self.reader.read()
+        self.records += new
+        self.oracle.feed(new)
+
+    def positions(self):
+        return [pb.Position(partition=p, next=n) for p, n in self.oracle.end().items()]
+
+    # ---------------------------------------------------------------------------------------------- queries
+
+    def send(self, query, form=None, **where):
+        value, headers = self.queries.encode(query, form)
+        self.client.send(query.id, value, headers, **where)
+        return query
+
+    def ask(self, queries, form=None, timeout_s=30):
+        """Sends all, waits for all, and checks every answer against the oracle."""
+        for query in queries:
+            self.send(query, form)
+        self.check(queries, timeout_s)
+
+    def check(self, queries, timeout_s=30, allowed_errors=()):
+        self.client.wait([q.id for q in queries], timeout_s)
+        # Answers may have seen more than the oracle read until now.
+        self.sync()
+        pairs = [(q, reply.answer) for q in queries for reply in self.client.replies[q.id]]
+        pairs.sort(key=lambda pair: sum(p.next for p in pair[1].watermark))
+        refused = 0
+        for query, answer in pairs:
+            if answer.HasField("error") and pb.Error.Code.Name(answer.error.code) in allowed_errors:
+                refused += 1
+            else:
+                self.oracle.check(query, answer)
+                self.answers.append(answer)
+        return refused
+
+    def check_catalogue(self, spaces=None):
+        """Every live item, its score and nothing else: the whole catalogue is asked for, with two queries a space."""
+        self.sync()
+        queries = [self.queries.draw(name, "exact", k=50000, at_least=self.positions())
+                   for name in spaces or self.models for _ in range(2)]
+        self.ask(queries, "protobuf", 60)
+
+    def wait_dead_letters(self, expected, timeout_s=20):
+        """{(topic, partition, offset): Record} of the dead-letter topic, when all the expected ones are there."""
+        letters, reader = {}, TopicReader(self.bootstrap, self.topic("dead-letters"))
+
+        def complete():
+            for record in reader.read():
+                headers = dict(record.headers)
+                for header in ("sluice.topic", "sluice.partition", "sluice.offset", "sluice.reason"):
+                    assert headers.get(header), f"a dead letter has no header {header}: {headers}"
+                where = (headers["sluice.topic"].decode(), int(headers["sluice.partition"]), int(headers["sluice.offset"]))
+                letters[where] = record
+            return expected <= letters.keys()
+        try:
+            eventually(complete, "dead letters", timeout_s)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: missing {sorted(expected - letters.keys())[:5]}") from None
+        return letters
+
+    def close(self):
+        if self.daemon.is_running():
+            self.daemon.kill()
+        if self.client:
+            self.client.close()
+        self.daemon.log()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Case(unittest.TestCase):
+    """Shows the daemon's log under a test that failed. Subclasses keep what they run in `system`."""
+
+    system = None
+
+    def run(self, result=None):
+        before, started = len(result.failures) + len(result.errors), time.monotonic()
+        super().run(result)
+        print(f"    {time.monotonic() - started:.1f} s", file=sys.stderr, flush=True)
+        if self.system and len(result.failures) + len(result.errors) > before:
+            print(f"\n--- the daemon's log, after {self.id()}\n{self.system.daemon.log_tail(60)}\n---", file=sys.stderr)
+        return result

@@ -1,0 +1,255 @@
+"""The similarities in numpy float64, straight from their formulas, and models drawn at random.
+
+mol     Mixture-of-Logits as the authors' implementation computes it in inference mode (tests/golden/README.md)
+recjpq  score = sum over the splits m of <centroids[m][code_m], q_m>
+"""
+
+import json
+import re
+
+import numpy as np
+from scipy.special import erf
+
+import safetensors_io
+from wire import WireError, floats_of
+
+
+def sigmoid(z):
+    # Both halves of exp stay in range, whatever z is.
+    e = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1, e) / (1 + e)
+
+
+def silu(z):
+    return z * sigmoid(z)
+
+
+def gelu(z):
+    return 0.5 * z * (1 + erf(z / np.sqrt(2)))
+
+
+def load(path):
+    tensors, metadata = safetensors_io.read(path)
+    kind = metadata.get("sluice.similarity", "mol")
+    return {"mol": Mol, "recjpq": Recjpq}[kind](tensors, metadata)
+
+
+class Rows:
+    """Columns of equal length that grow; a part that was seen before gets the row that it had."""
+
+    def __init__(self, **widths):
+        self.columns = {name: np.empty((1024, width)) for name, width in widths.items()}
+        self.by_content = {}
+
+    def find(self, content):
+        return self.by_content.get(content)
+
+    def add(self, content, **values):
+        row = self.by_content[content] = len(self.by_content)
+        for name, column in self.columns.items():
+            if row == len(column):
+                self.columns[name] = np.concatenate([column, np.empty_like(column)])
+        for name, value in values.items():
+            self.columns[name][row] = value
+        return row
+
+    def __getitem__(self, name):
+        return self.columns[name][:len(self.by_content)]
+
+
+class Mol:
+    similarity = "mol"
+    exact_methods = ("", "exact", "brute_force")
+
+    def __init__(self, tensors, metadata):
+        self.w = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
+        self.pq, self.px, self.d, self.dq, self.dx = (int(metadata[f"mol.{n}"]) for n in ("Pq", "Px", "dP", "Dq", "Dx"))
+        self.n_logits = self.pq * self.px
+        self.tau, self.eps = float(metadata["mol.temperature"]), float(metadata["mol.eps"])
+        self.act = {"geglu": gelu, "swiglu": silu}
+        self.qnl, self.inl = metadata.get("mol.qnl"), metadata.get("mol.inl")
+        self.uid_hash = json.loads(metadata.get("mol.uid_hash", "[]"))
+        # Raw vectors are projected in bulk, the first time that a score asks for them.
+        self.rows = Rows(vector=self.dx, components=self.px * self.d, gate=self.n_logits)
+        self.is_raw = []
+        self.n_projected = 0
+
+    def _projection(self, x, prefix, nonlinearity):
+        w = self.w
+        if f"{prefix}.1._w" in w:
+            h = x @ w[f"{prefix}.1._w"] + w[f"{prefix}.1._b"]
+            half = h.shape[1] // 2
+            x = self.act[nonlinearity](h[:, :half]) * h[:, half:]
+            return x @ w[f"{prefix}.2.weight"].T + w[f"{prefix}.2.bias"]
+        return x @ w[f"{prefix}.1.weight"].T + w[f"{prefix}.1.bias"]
+
+    def _normalized(self, components):
+        return components / np.maximum(np.linalg.norm(components, axis=-1, keepdims=True), self.eps)
+
+    def items(self, x):
+        """Normalised components [n, Px, d] and item gates [n, L] of raw vectors [n, Dx]."""
+        w, gate = self.w, "_gating_fn._item_only_partial_module"
+        g = self._projection(x, "_item_embeddings_fn._item_emb_proj_module", self.inl).reshape(-1, self.px, self.d)
+        hidden = silu(x @ w[f"{gate}.1.weight"].T + w[f"{gate}.1.bias"])
+        return self._normalized(g), hidden @ w[f"{gate}.3.weight"].T
+
+    def queries(self, q, user_ids):
+        """Normalised components [n, Pq, d] and query gates [n, L] of raw vectors [n, Dq]."""
+        w, gate = self.w, "_gating_fn._query_only_partial_module"
+        f = self._projection(q, "_query_embeddings_fn._query_emb_proj_module", self.qnl)
+        f = f.reshape(len(q), self.pq - len(self.uid_hash), self.d)
+        for i, size in enumerate(self.uid_hash):
+            table = w[f"_query_embeddings_fn._uid_embeddings_{i}.weight"]
+            row = np.array([int(user) % size + 1 for user in user_ids])
+            f = np.concatenate([f, table[row][:, None]], axis=1)
+        hidden = silu(q @ w[f"{gate}.0.weight"].T + w[f"{gate}.0.bias"])
+        return self._normalized(f), hidden @ w[f"{gate}.2.weight"].T
+
+    def phi(self, f, query_gate, g, item_gate):
+        """Scores [n] of one query (f [Pq, d], gate [L]) against items (g [n, Px, d], gates [n, L])."""
+        w, cross = self.w, "_gating_fn._qi_partial_module"
+        logits = (g @ f.T).transpose(0, 2, 1).reshape(-1, self.n_logits) / self.tau
+        gate = query_gate * item_gate
+        if f"{cross}.1.weight" in w:
+            hidden = silu(logits @ w[f"{cross}.1.weight"].T + w[f"{cross}.1.bias"])
+            gate = gate + hidden @ w[f"{cross}.3.weight"].T + w[f"{cross}.3.bias"]
+        s = silu(gate)
+        pi = np.exp(s - s.max(axis=1, keepdims=True))
+        pi /= pi.sum(axis=1, keepdims=True)
+        return (pi * logits).sum(axis=1)
+
+    def row_of(self, part):
+        """The row of an item part; WireError when the part is not one of this space."""
+        if part.codes:
+            raise WireError("codes in a mol part")
+        ready = part.HasField("components") or part.HasField("item_gate")
+        if part.HasField("vector") == ready:
+            raise WireError("neither a vector nor components with item_gate")
+        if ready:
+            components, gate = floats_of(part.components), floats_of(part.item_gate)
+            if len(components) != self.px * self.d or len(gate) != self.n_logits:
+                raise WireError("wrong dimension")
+            content = (components.tobytes(), gate.tobytes())
+            row = self.rows.find(content)
+            if row is None:
+                unit = self._normalized(components.astype(np.float64).reshape(self.px, self.d))
+                row = self.rows.add(content, components=unit.ravel(), gate=gate)
+                self.is_raw.append(False)
+            return row
+        vector = floats_of(part.vector)
+        if len(vector) != self.dx:
+            raise WireError("wrong dimension")
+        row = self.rows.find(vector.tobytes())
+        if row is None:
+            row = self.rows.add(vector.tobytes(), vector=vector)
+            self.is_raw.append(True)
+        return row
+
+    def _project_new(self):
+        new = np.flatnonzero(self.is_raw[self.n_projected:]) + self.n_projected
+        self.n_projected = len(self.is_raw)
+        if len(new):
+            components, gates = self.items(self.rows["vector"][new])
+            self.rows["components"][new] = components.reshape(len(new), -1)
+            self.rows["gate"][new] = gates
+
+    def _query_side(self, query):
+        if query.HasField("vector"):
+            f, gate = self.queries(floats_of(query.vector).astype(np.float64)[None], [query.user_id])
+            return f[0], gate[0]
+        f = floats_of(query.components).astype(np.float64).reshape(self.pq, self.d)
+        return self._normalized(f), floats_of(query.query_gate).astype(np.float64)
+
+    def scores(self, query, rows):
+        self._project_new()
+        f, gate = self._query_side(query)
+        components = self.rows["components"][rows].reshape(-1, self.px, self.d)
+        return self.phi(f, gate, components, self.rows["gate"][rows])
+
+    def averages(self, query, rows):
+        """First-stage scores of average(N), and by how much arithmetic in bf16 may be off."""
+        self._project_new()
+        f, _ = self._query_side(query)
+        summed = f.sum(axis=0)
+        item = self.rows["components"][rows].reshape(-1, self.px, self.d).sum(axis=1)
+        slack = 3 * 2.0 ** -8 * np.linalg.norm(summed) * np.linalg.norm(item, axis=1).max(initial=0)
+        return item @ summed / self.n_logits, slack / self.n_logits
+
+
+class Recjpq:
+    similarity = "recjpq"
+    exact_methods = ("", "exact", "pqtopk", "prune")
+
+    def __init__(self, tensors, metadata):
+        self.centroids = tensors["centroids"].astype(np.float64)
+        self.m, self.b, self.width = self.centroids.shape
+        self.d = self.m * self.width
+        self.rows = Rows(codes=self.m)
+
+    def row_of(self, part):
+        if any(part.HasField(name) for name in ("vector", "components", "item_gate")):
+            raise WireError("vectors in a recjpq part")
+        if len(part.codes) != self.m:
+            raise WireError("wrong number of codes")
+        if max(part.codes) >= self.b:
+            raise WireError("a code is out of range")
+        row = self.rows.find(part.codes)
+        return self.rows.add(part.codes, codes=list(part.codes)) if row is None else row
+
+    def scores(self, query, rows):
+        q = floats_of(query.vector).astype(np.float64).reshape(self.m, self.width)
+        sub_scores = np.einsum("mbw,mw->mb", self.centroids, q)
+        codes = self.rows["codes"][rows].astype(np.intp)
+        return sub_scores[np.arange(self.m), codes].sum(axis=1)
+
+
+def parse_method(text):
+    match = re.fullmatch(r"(\w*)(?:\((\d+)\))?", text)
+    return (match[1], int(match[2]) if match[2] else None) if match else (text, None)
+
+
+# ------------------------------------------------------------------------------------------------- random models
+
+def random_mol(rng, path, pq=6, px=3, d=16, dq=24, dx=20, uid_hash=(13,), glu="swiglu", query_hidden=48,
+               item_hidden=-1, gating=(32, 24, 40)):
+    """Weights strong enough that gates differ between items; biases are not zero."""
+    def dense(rows, columns):
+        return (rng.standard_normal((rows, columns)) * 1.5 / np.sqrt(columns)).astype(np.float32)
+
+    def bias(n):
+        return (rng.standard_normal(n) * 0.3).astype(np.float32)
+
+    def projection(prefix, width, hidden, out):
+        if hidden <= 0:
+            return {f"{prefix}.1.weight": dense(out, width), f"{prefix}.1.bias": bias(out)}
+        return {f"{prefix}.1._w": np.ascontiguousarray(dense(2 * hidden, width).T), f"{prefix}.1._b": bias((1, 2 * hidden)),
+                f"{prefix}.2.weight": dense(out, hidden), f"{prefix}.2.bias": bias(out)}
+
+    n_logits, own = pq * px, pq - len(uid_hash)
+    hq, hx, hc = gating
+    gate = "_gating_fn"
+    tensors = {
+        **projection("_query_embeddings_fn._query_emb_proj_module", dq, query_hidden, own * d),
+        **projection("_item_embeddings_fn._item_emb_proj_module", dx, item_hidden, px * d),
+        **{f"_query_embeddings_fn._uid_embeddings_{i}.weight": dense(size + 1, d) for i, size in enumerate(uid_hash)},
+        f"{gate}._query_only_partial_module.0.weight": dense(hq, dq),
+        f"{gate}._query_only_partial_module.0.bias": bias(hq),
+        f"{gate}._query_only_partial_module.2.weight": dense(n_logits, hq),
+        f"{gate}._item_only_partial_module.1.weight": dense(hx, dx),
+        f"{gate}._item_only_partial_module.1.bias": bias(hx),
+        f"{gate}._item_only_partial_module.3.weight": dense(n_logits, hx),
+        f"{gate}._qi_partial_module.1.weight": dense(hc, n_logits) / np.float32(5),
+        f"{gate}._qi_partial_module.1.bias": bias(hc),
+        f"{gate}._qi_partial_module.3.weight": dense(n_logits, hc),
+        f"{gate}._qi_partial_module.3.bias": bias(n_logits),
+    }
+    numbers = {"Pq": pq, "Px": px, "dP": d, "Dq": dq, "Dx": dx, "temperature": 0.05, "eps": 1e-6, "qnl": glu, "inl": glu,
+               "query_hidden_dim": query_hidden, "item_hidden_dim": item_hidden, "gating_query_hidden_dim": hq,
+               "gating_item_hidden_dim": hx, "gating_qi_hidden_dim": hc, "gating_combination_type": "glu_silu",
+               "dot_product_l2_norm": 1, "uid_hash": json.dumps(list(uid_hash))}
+    safetensors_io.write(path, tensors, {f"mol.{name}": str(value) for name, value in numbers.items()})
+
+
+def random_recjpq(rng, path, m=8, b=256, d=64):
+    centroids = rng.standard_normal((m, b, d // m)).astype(np.float32)
+    safetensors_io.write(path, {"centroids": centroids}, {"sluice.similarity": "recjpq"})

@@ -1,0 +1,295 @@
+"""What the daemon must answer: the catalogue log replayed up to an answer's watermark, and scores in float64.
+
+    oracle = Oracle({"movies": models.load(path)})
+    oracle.feed(records)                 the catalogue topic, in the order of its offsets
+    oracle.check(query, answer)          AssertionError says what is wrong with the answer
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import models
+import wire
+
+KEY_MAX = 256
+TOLERANCE = 1e-4
+DELETE = "delete"
+
+
+@dataclass
+class Record:
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+    headers: list = field(default_factory=list)
+
+
+class Space:
+    """The items of one space in one state: keys in ascending order, and their rows in the model."""
+
+    def __init__(self, parts_by_key, name):
+        held = sorted((key, parts[name]) for key, parts in parts_by_key.items() if name in parts)
+        self.keys = [key for key, _ in held]
+        self.rows = np.array([row for _, row in held], np.intp)
+        self.index = {key: i for i, key in enumerate(self.keys)}
+
+
+class State:
+    def __init__(self, parts_by_key):
+        self.parts_by_key = parts_by_key
+        self.spaces = {}
+
+    def space(self, name):
+        if name not in self.spaces:
+            self.spaces[name] = Space(self.parts_by_key, name)
+        return self.spaces[name]
+
+
+class Partition:
+    """The changes of one partition, and what the first `position` offsets of it add up to."""
+
+    def __init__(self):
+        self.changes = []  # (offset, key, DELETE or {space: row})
+        self.rewind()
+
+    def rewind(self):
+        self.done, self.position, self.items = 0, 0, {}
+
+    def move_to(self, next_offset):
+        if next_offset < self.position:
+            self.rewind()
+        while self.done < len(self.changes) and self.changes[self.done][0] < next_offset:
+            _, key, change = self.changes[self.done]
+            if change is DELETE:
+                self.items.pop(key, None)
+            else:
+                # A new dict, because states that were handed out share the old one.
+                self.items[key] = {**self.items.get(key, {}), **change}
+            self.done += 1
+        self.position = next_offset
+
+
+class Oracle:
+    def __init__(self, spaces):
+        self.spaces = spaces
+        self.partitions = {}
+        self.rejected = {}  # (partition, offset) -> reason
+        self.ends = {}
+        self.cached = (None, None)
+        self.worst_error = 0.0
+        self.checked = 0
+
+    # ------------------------------------------------------------------------------------------------ the log
+
+    def feed(self, records):
+        for record in records:
+            partition = self.partitions.setdefault(record.partition, Partition())
+            self.ends[record.partition] = record.offset + 1
+            try:
+                partition.changes.append((record.offset, record.key, self._change(record)))
+            except wire.WireError as reason:
+                self.rejected[record.partition, record.offset] = str(reason)
+
+    def _change(self, record):
+        if not record.key or len(record.key) > KEY_MAX:
+            raise wire.WireError("the key is missing or not of 1 to 256 bytes")
+        if record.value is None:
+            return DELETE
+        if not record.value:
+            raise wire.WireError("the value is empty")
+        item = wire.decode_item(record.value, record.headers)
+        unknown = set(item.parts) - set(self.spaces)
+        if unknown:
+            raise wire.WireError(f"unknown spaces {sorted(unknown)}")
+        return {name: self.spaces[name].row_of(part) for name, part in item.parts.items()}
+
+    def end(self):
+        """The watermark that has seen everything that was fed."""
+        return dict(self.ends)
+
+    def state(self, watermark):
+        key = tuple(sorted((p, n) for p, n in watermark.items() if n > 0))
+        if self.cached[0] != key:
+            merged = {}
+            for number, partition in self.partitions.items():
+                partition.move_to(watermark.get(number, 0))
+                twice = merged.keys() & partition.items.keys()
+                assert not twice, f"a test wrote the key {twice.pop()!r} to two partitions"
+                merged.update(partition.items)
+            self.cached = (key, State(merged))
+        return self.cached[1]
+
+    # --------------------------------------------------------------------------------------------- the answer
+
+    def check_error(self, query, answer, *codes):
+        assert answer.id == query.id, f"the answer to {query.id} has the id {answer.id!r}"
+        got = wire.pb.Error.Code.Name(answer.error.code)
+        assert answer.HasField("error"), f"no error, but one of {codes} was due; {len(answer.hits)} hits"
+        assert got in codes, f"error {got} ({answer.error.message}), not one of {codes}"
+        assert answer.error.message, f"the error {got} has no message"
+        assert not answer.hits, "an error and hits in one answer"
+
+    def check(self, query, answer):
+        try:
+            self._check(query, answer)
+        except AssertionError as error:
+            raise AssertionError(
+                f"{error}\nquery {query.id}: space {query.space} method '{query.method}' k {query.k} "
+                f"exclude {len(query.exclude)} at_least {len(query.at_least)}\n"
+                f"answer: method '{answer.method}' hits {len(answer.hits)} epoch {answer.epoch} "
+                f"watermark { {p.partition: p.next for p in answer.watermark} } receipt exact {answer.receipt.exact} "
+                f"bound {answer.receipt.bound if answer.receipt.HasField('bound') else None} "
+                f"counts {answer.counts.items}/{answer.counts.scored}/{answer.counts.candidates}") from None
+        self.checked += 1
+
+    def _check(self, query, answer):
+        assert not answer.HasField("error"), \
+            f"error {wire.pb.Error.Code.Name(answer.error.code)}: {answer.error.message}"
+        assert (answer.id, answer.space) == (query.id, query.space), f"it answers {answer.id!r} in {answer.space!r}"
+        model = self.spaces[query.space]
+        space = self.state(self._watermark(query, answer)).space(query.space)
+        scores = model.scores(query, space.rows) if space.keys else np.empty(0)
+        admitted = np.ones(len(space.keys), bool)
+        for key in query.exclude:
+            if key in space.index:
+                admitted[space.index[key]] = False
+
+        name, argument = models.parse_method(query.method)
+        is_exact = name in model.exact_methods
+        self._check_method(model, query, answer)
+        hits = self._find_hits(space, admitted, answer)
+        self._check_scores(space, scores, hits, answer)
+        left = admitted.copy()
+        left[hits] = False
+
+        if is_exact:
+            due = min(query.k, int(admitted.sum()))
+            assert len(hits) == due, f"{len(hits)} hits, {due} were due"
+            assert answer.receipt.exact, "an exact method whose receipt is not exact"
+        else:
+            self._check_average(model, query, answer, space, scores, admitted, hits, argument)
+        if answer.receipt.exact:
+            self._check_best(space, scores, hits, left)
+        self._check_bound(scores, hits, left, answer)
+        self._check_counts(space, answer, argument if not is_exact else None)
+
+    def _watermark(self, query, answer):
+        watermark = {p.partition: p.next for p in answer.watermark}
+        assert len(watermark) == len(answer.watermark), "a partition is twice in the watermark"
+        for position in query.at_least:
+            assert watermark.get(position.partition, 0) >= position.next, \
+                f"at_least {position.partition}:{position.next} was not seen"
+        return watermark
+
+    @staticmethod
+    def _check_method(model, query, answer):
+        asked, ran = query.method, models.parse_method(answer.method)[0]
+        if asked in ("", "exact"):
+            assert ran and ran in model.exact_methods, f"'{answer.method}' ran, not an exact method"
+        else:
+            assert answer.method.replace(" ", "") == asked, f"'{answer.method}' ran, not '{asked}'"
+
+    @staticmethod
+    def _find_hits(space, admitted, answer):
+        hits = []
+        for hit in answer.hits:
+            assert hit.key in space.index, f"{hit.key!r} is not an item of this state"
+            assert admitted[space.index[hit.key]], f"{hit.key!r} was to be excluded"
+            hits.append(space.index[hit.key])
+        assert len(set(hits)) == len(hits), "an item is among the hits twice"
+        return np.array(hits, np.intp)
+
+    def _check_scores(self, space, scores, hits, answer):
+        if not len(hits):
+            return
+        got, due = np.array([hit.score for hit in answer.hits]), scores[hits]
+        error = np.abs(got - due) / np.maximum(1, np.abs(due))
+        worst = int(error.argmax())
+        self.worst_error = max(self.worst_error, float(error[worst]))
+        assert error[worst] <= TOLERANCE, \
+            f"hit {worst}, {answer.hits[worst].key!r}, has the score {got[worst]:.6f}; it is {due[worst]:.6f}"
+        for i in range(len(hits) - 1):
+            assert got[i] >= got[i + 1], f"hits {i} and {i + 1} are in the wrong order: {got[i]} {got[i + 1]}"
+            assert got[i] > got[i + 1] or answer.hits[i].key < answer.hits[i + 1].key, \
+                f"hits {i} and {i + 1} tie and are not in the order of their keys"
+        by_row = {}
+        for i, hit in enumerate(hits):
+            first = by_row.setdefault(int(space.rows[hit]), got[i])
+            assert first == got[i], f"equal items have the scores {first} and {got[i]}"
+
+    @staticmethod
+    def _check_best(space, scores, hits, left):
+        if not len(hits) or not left.any():
+            return
+        last = hits[np.argmin(scores[hits])]
+        best = np.flatnonzero(left)[np.argmax(scores[left])]
+        slack = TOLERANCE * max(1, abs(scores[best]))
+        assert scores[best] <= scores[last] + slack, \
+            f"{space.keys[best]!r} ({scores[best]:.6f}) is missing; the worst hit has {scores[last]:.6f}"
+        # Equal items are exactly equal whatever the arithmetic: the smaller keys must be the ones that are in.
+        for hit in hits:
+            equal = left & (space.rows == space.rows[hit]) if scores[hit] <= scores[last] + slack else None
+            if equal is not None and equal.any():
+                first = space.keys[int(np.flatnonzero(equal)[0])]
+                assert first > space.keys[hit], f"{first!r} ties with {space.keys[hit]!r} and comes before it"
+
+    @staticmethod
+    def _check_bound(scores, hits, left, answer):
+        receipt = answer.receipt
+        assert answer.HasField("receipt"), "there is no receipt"
+        assert receipt.HasField("bound") == bool(left.any()), \
+            f"bound {'given' if receipt.HasField('bound') else 'missing'}, {int(left.sum())} items were left out"
+        if not left.any():
+            return
+        best = scores[left].max()
+        slack = TOLERANCE * max(1, abs(best))
+        assert best <= receipt.bound + slack, f"an item that was left out has {best:.6f}, over the bound {receipt.bound}"
+        if len(hits) and receipt.bound < answer.hits[-1].score:
+            assert receipt.exact, "the bound proves the answer exact, but the receipt does not say so"
+
+    @staticmethod
+    def _check_average(model, query, answer, space, scores, admitted, hits, n_candidates):
+        """Candidates are the first n by a score that may be in bf16, and taken before or after what is excluded."""
+        due = min(n_candidates, len(space.keys)) - int((~admitted).sum())
+        assert min(query.k, due) <= len(hits) <= min(query.k, n_candidates), f"{len(hits)} hits of {n_candidates}"
+        averages, slack = model.averages(query, space.rows)
+        if len(space.keys) <= n_candidates:
+            return
+        cut_all = np.partition(averages, -n_candidates)[-n_candidates]
+        inside = averages[admitted]
+        cut_inside = np.partition(inside, -n_candidates)[-n_candidates] if len(inside) > n_candidates else -np.inf
+        low = averages[hits].min(initial=np.inf)
+        assert low >= cut_inside - slack, f"a hit averages {low:.5f}, below the {n_candidates} best ({cut_inside:.5f})"
+        if len(hits) == query.k:
+            worst = scores[hits].min()
+            missed = admitted & (averages > cut_all + slack) & (scores > worst + TOLERANCE * max(1, abs(worst)))
+            missed[hits] = False
+            assert not missed.any(), f"candidate {space.keys[int(np.flatnonzero(missed)[0])]!r} is missing"
+
+    @staticmethod
+    def _check_counts(space, answer, n_candidates):
+        counts = answer.counts
+        assert counts.items == len(space.keys), f"{counts.items} items counted, {len(space.keys)} in this state"
+        # prune counts an item once for each split in whose lists it met it.
+        most = counts.items * (64 if answer.method.startswith("prune") else 1)
+        assert len(answer.hits) <= counts.scored <= most, f"{counts.scored} items scored"
+        if n_candidates is not None:
+            assert len(answer.hits) <= counts.candidates <= n_candidates, f"{counts.candidates} candidates"
+            assert counts.scored <= counts.candidates, f"{counts.scored} scored of {counts.candidates} candidates"
+
+
+def check_epochs(answers):
+    """Answers of one run of the daemon: an epoch has one watermark, and a later epoch has seen no less."""
+    epochs = {}
+    for answer in answers:
+        if answer.HasField("error"):
+            continue
+        watermark = {p.partition: p.next for p in answer.watermark}
+        known = epochs.setdefault(answer.epoch, watermark)
+        assert known == watermark, f"epoch {answer.epoch} has the watermarks {known} and {watermark}"
+    ordered = [epochs[epoch] for epoch in sorted(epochs)]
+    for earlier, later in zip(ordered, ordered[1:]):
+        back = [p for p, n in earlier.items() if later.get(p, 0) < n]
+        assert not back, f"the watermark went back in partition {back}: {earlier} -> {later}"

@@ -1,0 +1,451 @@
+#!/usr/bin/python3
+"""The daemon against a real Kafka broker: transactions, restarts, kills, growing and recreated topics."""
+
+import os
+import re
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+import data
+import models
+import wire
+from harness import QUIET, SLOWNESS, Case, Kcat, System, eventually
+from oracle import check_epochs
+from wire import pb
+
+sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
+import kafka_broker  # noqa: E402
+
+N_ITEMS = int(os.environ.get("E2E_ITEMS") or 20000)
+PER_TRANSACTION = 500
+
+
+def setUpModule():
+    global broker, folder, paths, spaces
+    reason = kafka_broker.why_unavailable()
+    if reason:
+        if data.CI:
+            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
+        print(f"SKIPPED: NO TEST AGAINST A REAL KAFKA BROKER WAS RUN: {reason.upper()}", file=sys.stderr, flush=True)
+        raise unittest.SkipTest(reason)
+    broker = kafka_broker.KafkaBroker().start()
+    unittest.addModuleCleanup(broker.close)
+    folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
+    unittest.addModuleCleanup(folder.cleanup)
+    paths = {"movies": data.golden_dir() / "small_uid" / "weights.safetensors",
+             "codes": Path(folder.name) / "codes.safetensors"}
+    models.random_recjpq(data.generator("broker models"), paths["codes"], m=8, b=256, d=64)
+    spaces = {name: models.load(path) for name, path in paths.items()}
+
+
+class Transactions:
+    """Writes the catalogue in transactions of PER_TRANSACTION records."""
+
+    def __init__(self, system):
+        self.system = system
+        self.producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "linger.ms": 5,
+                                  "transactional.id": f"{system.prefix}.loader"})
+        self.producer.init_transactions(30)
+        self.count = 0
+
+    def begin(self):
+        self.producer.begin_transaction()
+
+    def put(self, key, item=None, **where):
+        if self.count == 0:
+            self.begin()
+        self.system.put(key, item, self.producer, **where)
+        self._count()
+
+    def delete(self, key):
+        if self.count == 0:
+            self.begin()
+        self.system.put_raw(key, None, producer=self.producer)
+        self._count()
+
+    def _count(self):
+        self.count += 1
+        if self.count >= PER_TRANSACTION:
+            self.commit()
+
+    def commit(self):
+        if self.count:
+            self.producer.commit_transaction(60)
+            self.count = 0
+
+
+class BrokerCase(Case):
+    """Each class has topics of its own."""
+
+    partitions = 4
+
+    @classmethod
+    def make(cls, name, config=None, partitions=None):
+        system = System(paths, spaces, config, broker.bootstrap, name, name)
+        broker.create_topic(system.topic("catalogue"), partitions or cls.partitions, {"cleanup.policy": "compact"})
+        for kind in ("queries", "answers", "replies"):
+            broker.create_topic(system.topic(kind), 3)
+        broker.create_topic(system.topic("dead-letters"), 1)
+        return system
+
+    def open(self, name, config=None, partitions=None):
+        self.system = self.make(name, config, partitions)
+        self.addCleanup(self.system.close)
+        self.system.open()
+        return self.system
+
+    def said_discontinuity(self, past=0):
+        """The log event after the first `past` characters of the log."""
+        found = re.search(r"^.*\bevent=\S*discontinuity.*$", self.system.daemon.log()[past:], re.M)
+        self.assertTrue(found, "no log line has event= with the word discontinuity")
+        return found[0]
+
+    def caught_up(self):
+        self.system.sync()
+        end = self.system.oracle.end()
+
+        def has_seen():
+            seen = {p["partition"]: p["next"] for p in self.system.daemon.status()["watermark"]}
+            return all(seen.get(p, 0) >= n for p, n in end.items())
+        eventually(has_seen, "the daemon to see the whole log")
+
+
+class Loaded(BrokerCase):
+    """One daemon with the whole catalogue; every test leaves it running."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.system = cls.make("loaded")
+        cls.addClassCleanup(cls.system.close)
+        cls.system.open([cls.system.topic("replies")])
+        cls.load = Transactions(cls.system)
+        cls.kcat = Kcat(broker.bootstrap)
+        cls.addClassCleanup(cls.kcat.close)
+        started = time.monotonic()
+        cls.keys = [b"item-%06d" % i for i in range(N_ITEMS - len(data.awkward_keys()))] + data.awkward_keys()
+        for key in cls.keys:
+            cls.load.put(key)
+        cls.load.commit()
+        written = time.monotonic()
+        cls.system.sync()
+        first = cls.system.queries.draw("codes", "exact", at_least=cls.system.positions())
+        cls.system.ask([first], timeout_s=60)
+        print(f"\n{N_ITEMS} items written in {written - started:.1f} s, all seen {time.monotonic() - written:.1f} s after",
+              flush=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        check_epochs(cls.system.answers)
+        if cls.system.daemon.is_running():
+            cls.system.daemon.stop()
+        print(f"\n{cls.system.oracle.checked} answers checked; the worst score is off by "
+              f"{cls.system.oracle.worst_error:.1e} of its size", flush=True)
+
+    def draw(self, count, **fields):
+        names = list(spaces)
+        return [self.system.queries.draw(names[i % len(names)], **fields) for i in range(count)]
+
+    def at_end(self, count):
+        self.system.sync()
+        return self.draw(count, at_least=self.system.positions())
+
+    def test_the_whole_catalogue(self):
+        self.system.check_catalogue()
+
+    def test_every_method_in_protobuf_and_json(self):
+        for form in ("protobuf", "bare", "array", "values", "data"):
+            self.system.ask([self.system.queries.draw(name, method) for name in spaces
+                             for method in self.system.queries.methods(name)], form)
+
+    def test_json_through_kcat(self):
+        answers = self.kcat.follow(self.system.topic("answers"))
+        queries = {q.id: q for q in self.draw(20)}
+        self.kcat.produce(self.system.topic("queries"),
+                          [(q.id.encode(), wire.dumps(wire.query_json(q))) for q in queries.values()])
+        waiting, deadline = dict(queries), time.monotonic() + 30 * SLOWNESS
+        while waiting:
+            key, value = answers.get(timeout=max(0.1, deadline - time.monotonic()))
+            query = waiting.pop(key.decode(errors="replace"), None)
+            if query:
+                self.system.oracle.check(query, wire.answer_from_json(value))
+
+    def test_updates_and_deletes(self):
+        rng, some = self.system.rng, list(self.keys)
+        rng.shuffle(some)
+        for key in some[:500]:
+            self.load.put(key)
+        for key in some[500:800]:
+            self.load.put(key, self.system.items.item([data.pick(rng, list(spaces))]))
+        for key in some[700:1100]:
+            self.load.delete(key)
+        self.load.commit()
+        self.system.ask(self.at_end(10))
+        self.system.check_catalogue()
+
+    def test_an_aborted_transaction_is_invisible(self):
+        self.load.commit()
+        self.load.begin()
+        for i in range(50):
+            self.system.put(b"ghost-%d" % i, producer=self.load.producer)
+            self.system.put_raw(self.keys[i], None, producer=self.load.producer)
+            self.system.put(self.keys[100 + i], producer=self.load.producer)
+        self.load.producer.flush(30)
+        # While it is open the daemon answers from what is committed.
+        self.system.ask(self.draw(6))
+        self.load.producer.abort_transaction(30)
+        self.load.put(b"after-the-abort")
+        self.load.commit()
+        self.system.ask(self.at_end(6))
+        self.system.check_catalogue()
+        keys = self.system.oracle.state(self.system.oracle.end()).parts_by_key
+        self.assertIn(b"after-the-abort", keys)
+        self.assertNotIn(b"ghost-0", keys)
+
+    def test_exclude(self):
+        for name in spaces:
+            first = self.system.queries.draw(name, "exact", k=40)
+            self.system.ask([first])
+            best = [hit.key for hit in self.system.client.replies[first.id][0].answer.hits]
+            for method in self.system.queries.methods(name):
+                query = pb.Query()
+                query.CopyFrom(first)
+                query.id, query.method = f"{first.id}-without-{method}", method
+                query.exclude.extend(best[1::2])
+                self.system.ask([query])
+
+    def test_reply_topic(self):
+        queries = self.draw(6, reply_topic=self.system.topic("replies"))
+        self.system.ask(queries)
+        for query in queries:
+            self.assertEqual([r.topic for r in self.system.client.replies[query.id]], [self.system.topic("replies")])
+        plain = self.draw(2)
+        self.system.ask(plain)
+        self.assertEqual(self.system.client.replies[plain[0].id][0].topic, self.system.topic("answers"))
+
+    def test_a_reply_topic_that_is_not_there_holds_up_nobody(self):
+        lost = self.system.queries.draw("codes", reply_topic="no.such.topic")
+        self.system.send(lost, key=b"same partition")
+        good = self.draw(6)
+        for query in good:
+            self.system.send(query, key=b"same partition")
+        self.system.check(good)
+
+    def test_at_least(self):
+        took = []
+        for i in range(20):
+            self.load.put(b"fresh-%d" % i)
+            self.load.commit()
+            queries = self.at_end(2)
+            started = time.monotonic()
+            self.system.ask(queries)
+            took.append(self.system.client.replies[queries[0].id][0].arrived - started)
+        took.sort()
+        print(f" [answer that has seen the write before it: median {took[10] * 1e3:.0f} ms] ", end="", flush=True)
+
+
+class Restart(BrokerCase):
+    """Stopped and killed in the middle of a load, with queries on their way."""
+
+    def load_and_ask(self, system, load, numbers, queries):
+        """Yields after each small step: changes of the catalogue, and queries that nobody waits for."""
+        rng = system.rng
+        for i in numbers:
+            load.put(b"item-%06d" % i)
+            if i > 1000 and rng.random() < 0.1:
+                load.put(b"item-%06d" % rng.integers(i), system.items.item([data.pick(rng, list(spaces))]))
+            if i > 1000 and rng.random() < 0.05:
+                load.delete(b"item-%06d" % rng.integers(i))
+            if i % 200 == 0:
+                for name in ("codes", "codes", "movies"):
+                    queries.append(system.send(system.queries.draw(name)))
+                yield i
+        load.commit()
+
+    def check_everything(self, system, queries, allowed_errors=()):
+        system.daemon.wait_ready()
+        refused = system.check(queries, 90, allowed_errors)
+        repeated = sum(len(system.client.replies[q.id]) - 1 for q in queries)
+        print(f" [{len(queries)} queries: all answered, {repeated} answered again, {refused} refused] ", end="", flush=True)
+        system.check_catalogue()
+
+    def test_terminated_in_the_middle_of_a_load(self):
+        system = self.open("terminated")
+        load, queries = Transactions(system), []
+        for i in self.load_and_ask(system, load, range(N_ITEMS), queries):
+            if i == N_ITEMS // 2:
+                system.daemon.stop()
+                system.daemon.start()
+        self.check_everything(system, queries, ("UNAVAILABLE",))
+        system.daemon.stop()
+
+    def test_a_restart_goes_on_where_it_stopped(self):
+        system = self.open("resumed")
+        load = Transactions(system)
+        for i in range(N_ITEMS // 2):
+            load.put(b"item-%06d" % i)
+        load.commit()
+        self.caught_up()
+        system.daemon.stop()
+        known = len(system.records)
+        for i in range(100):
+            load.put(b"late-%06d" % i)
+        load.commit()
+        # Sent to nobody: each partition of the topic gets some, also those in which nothing was ever committed.
+        queries = [system.send(system.queries.draw("codes")) for _ in range(30)]
+        system.client.flush()
+        system.daemon.start()
+        self.check_everything(system, queries)
+        counters = system.daemon.status()["counters"]
+        self.assertLess(counters["applied"] + counters["deleted"], known // 2, "the log was read again from its beginning")
+        self.assertGreaterEqual(counters["applied"], 100)
+        system.daemon.stop()
+
+    def test_killed_in_the_middle_of_a_load_again_and_again(self):
+        system = self.open("killed")
+        load, queries, kills = Transactions(system), [], 0
+        next_kill = time.monotonic() + 0.5
+        for _ in self.load_and_ask(system, load, range(N_ITEMS), queries):
+            if kills < 6 and time.monotonic() > next_kill:
+                self.assertTrue(system.daemon.is_running(), "the daemon ended by itself")
+                system.daemon.kill()
+                kills += 1
+                system.daemon.start()
+                next_kill = time.monotonic() + float(system.rng.uniform(0.2, 1.5))
+        self.assertGreaterEqual(kills, 3, "the load was over before the daemon was killed three times")
+        self.check_everything(system, queries)
+        print(f" [{kills} kills] ", end="", flush=True)
+        system.daemon.stop()
+
+    def test_killed_with_queries_on_their_way(self):
+        system = self.open("interrupted")
+        load, queries = Transactions(system), []
+        for i in range(2000):
+            load.put(b"item-%06d" % i)
+        load.commit()
+        for _ in range(3):
+            queries += [system.send(system.queries.draw("codes")) for _ in range(150)]
+            system.client.flush()
+            time.sleep(float(system.rng.uniform(0, 0.1)))
+            system.daemon.kill()
+            queries += [system.send(system.queries.draw("codes")) for _ in range(20)]
+            system.client.flush()
+            system.daemon.start().wait_ready()
+        self.check_everything(system, queries)
+        system.daemon.stop()
+
+    def test_terminated_with_queries_on_their_way(self):
+        system = self.open("leaving")
+        load, queries = Transactions(system), []
+        for i in range(2000):
+            load.put(b"item-%06d" % i)
+        load.commit()
+        for _ in range(3):
+            queries += [system.send(system.queries.draw("codes")) for _ in range(150)]
+            system.client.flush()
+            system.daemon.stop()
+            system.daemon.start().wait_ready()
+        self.check_everything(system, queries, ("UNAVAILABLE",))
+        system.daemon.stop()
+
+
+class Topics(BrokerCase):
+    def write(self, load, prefix, count, **where):
+        for i in range(count):
+            load.put(b"%s-%05d" % (prefix, i), **where)
+        load.commit()
+
+    def test_new_partitions_are_noticed(self):
+        system = self.open("grown", {"catalogue": {"partitions_refresh_ms": 300}}, partitions=2)
+        load = Transactions(system)
+        self.write(load, b"old", 500)
+        system.check_catalogue()
+        broker.grow_topic(system.topic("catalogue"), 5)
+        # Keys of their own, in the partitions that the producer is told: an old key must not change its partition.
+        load = Transactions(system)
+        for partition in (2, 3, 4):
+            self.write(load, b"new-%d" % partition, 100, partition=partition)
+        system.sync()
+        self.assertEqual(set(system.oracle.end()), {0, 1, 2, 3, 4})
+        system.check_catalogue()
+        system.daemon.stop()
+        system.daemon.start().wait_ready()
+        self.write(load, b"newer", 50, partition=4)
+        system.check_catalogue()
+        system.daemon.stop()
+
+    def recreate(self, name, before, after, config=None):
+        """A daemon that knew a topic with `before` items, stopped; the topic is a new one with `after` others now."""
+        system = self.open(name, config)
+        load = Transactions(system)
+        self.write(load, b"before", before)
+        self.write(load, b"both", 50)
+        system.check_catalogue()
+        system.daemon.stop()
+        broker.delete_topic(system.topic("catalogue"))
+        broker.create_topic(system.topic("catalogue"), self.partitions, {"cleanup.policy": "compact"})
+        system.follow_catalogue()
+        load = Transactions(system)
+        self.write(load, b"both", 50)
+        self.write(load, b"after", after)
+        system.sync()
+        self.assertEqual(len(system.records), 50 + after)
+        return system, len(system.daemon.log())
+
+    def check_rebuilt(self, system, logged):
+        system.daemon.start().wait_ready()
+        system.check_catalogue()
+        keys = system.oracle.state(system.oracle.end()).parts_by_key
+        self.assertIn(b"both-00000", keys)
+        self.assertNotIn(b"before-00000", keys)
+        self.assertEqual(system.daemon.status()["items"], len(keys))
+        print(f" [{self.said_discontinuity(logged)}] ", end="", flush=True)
+        # Once rebuilt, the next start has nothing to complain of.
+        system.daemon.stop()
+        logged = len(system.daemon.log())
+        system.daemon.start().wait_ready()
+        system.check_catalogue()
+        self.assertNotRegex(system.daemon.log()[logged:], r"\bevent=\S*discontinuity")
+        system.daemon.stop()
+
+    def test_a_recreated_topic_that_is_shorter_is_read_anew(self):
+        self.check_rebuilt(*self.recreate("shorter", 2000, 200))
+
+    def test_a_recreated_topic_that_is_longer_is_read_anew(self):
+        self.check_rebuilt(*self.recreate("longer", 300, 2000))
+
+    def test_a_recreated_topic_stops_a_daemon_that_was_told_to(self):
+        system, logged = self.recreate("stopping", 1000, 100, {"catalogue": {"on_discontinuity": "stop"}})
+        system.daemon.start()
+        self.assertGreater(system.daemon.wait_exit(30), 0, "it ended as if all were well, or by a signal")
+        line = self.said_discontinuity(logged)
+        self.assertIn(system.topic("catalogue"), system.daemon.log()[logged:])
+        print(f" [{line}] ", end="", flush=True)
+
+    def test_dead_letters_of_a_real_topic(self):
+        system = self.open("dead")
+        load = Transactions(system)
+        bad = [(b"bad-0", b""), (b"bad-1", b"\xff\xff"), (b"k" * 257, system.items.item().SerializeToString()),
+               (b"bad-2", b'{"parts":{"nowhere":{}}}')]
+        written = set()
+
+        def remember(error, message):
+            self.assertIsNone(error)
+            written.add((message.topic(), message.partition(), message.offset()))
+        for i, (key, value) in enumerate(bad):
+            system.put(b"left-%d" % i)
+            system.put_raw(key, value, on_delivery=remember)
+            system.put(b"right-%d" % i)
+        load.commit()
+        system.check_catalogue()
+        self.assertEqual({where[1:] for where in written}, set(system.oracle.rejected))
+        self.assertEqual(set(system.wait_dead_letters(written)), written)
+        system.daemon.stop()
+
+
+if __name__ == "__main__":
+    data.main()

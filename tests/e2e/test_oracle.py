@@ -1,0 +1,291 @@
+#!/usr/bin/python3
+"""The oracle itself: its scores against those of the reference implementation, and answers with one thing wrong."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import data
+import models
+import safetensors_io
+import wire
+from oracle import Oracle, Record, check_epochs
+from wire import pb
+
+
+class Golden(unittest.TestCase):
+    def test_scores_are_those_of_the_reference(self):
+        for name in ("small_uid", "books", "edge"):
+            with self.subTest(name):
+                folder = data.golden_dir() / name
+                model = models.load(folder / "weights.safetensors")
+                inputs, _ = safetensors_io.read(folder / "inputs.safetensors")
+                expected, _ = safetensors_io.read(folder / "expected.safetensors")
+                items = inputs["item_embeddings"].astype(np.float64)
+                g, item_gate = model.items(items)
+                f, query_gate = model.queries(inputs["query_embeddings"].astype(np.float64), inputs["user_ids"])
+                phi = np.stack([model.phi(f[b], query_gate[b], g, item_gate) for b in range(len(f))])
+                self.assertLess(np.abs(g[:64] - expected["x_comp_f64"]).max(), 1e-11)
+                self.assertLess(np.abs(f - expected["q_comp_f64"]).max(), 1e-11)
+                self.assertLess(np.abs(phi - expected["phi_f64"]).max(), 1e-9)
+                average = (f.sum(axis=1) @ g.sum(axis=1).T) / model.n_logits
+                self.assertLess(np.abs(average - expected["avg_score_f64"]).max(), 1e-11)
+
+    def test_top_items_through_the_messages_are_those_of_the_reference(self):
+        for name in ("small_uid", "books"):
+            with self.subTest(name):
+                folder = data.golden_dir() / name
+                inputs, _ = safetensors_io.read(folder / "inputs.safetensors")
+                expected, _ = safetensors_io.read(folder / "expected.safetensors")
+                model = models.load(folder / "weights.safetensors")
+                rows = np.array([model.row_of(pb.Part(vector=wire.vector(x))) for x in inputs["item_embeddings"]])
+                for b, q in enumerate(inputs["query_embeddings"]):
+                    query = pb.Query(vector=wire.vector(q), user_id=int(inputs["user_ids"][b]))
+                    order = np.argsort(-model.scores(query, rows), kind="stable")[:expected["top_pos"].shape[1]]
+                    self.assertEqual(order.tolist(), expected["top_pos"][b].tolist())
+
+    def test_bf16_rounds_as_the_reference_does(self):
+        expected, _ = safetensors_io.read(data.golden_dir() / "small_uid" / "expected.safetensors")
+        bits = safetensors_io.f32_to_bf16(expected["x_comp"].ravel())
+        self.assertTrue((safetensors_io.bf16_to_f32(bits) == expected["x_comp_bf16"].ravel()).all())
+
+
+class Wire(unittest.TestCase):
+    def test_messages_survive_json(self):
+        rng = data.generator("wire")
+        for form in ("array", "values", "data"):
+            item = pb.Item()
+            item.parts["a"].vector.CopyFrom(wire.vector(rng.standard_normal(7)))
+            item.parts["b"].codes = bytes(rng.integers(0, 256, 8, np.uint8))
+            text = wire.dumps(wire.item_json(item, form))
+            back = wire.decode_item(text, [])
+            self.assertEqual(back.parts["b"].codes, item.parts["b"].codes)
+            self.assertTrue((wire.floats_of(back.parts["a"].vector) == wire.floats_of(item.parts["a"].vector)).all())
+
+    def test_safetensors_survive_writing(self):
+        rng = data.generator("safetensors")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "x.safetensors"
+            tensors = {"b": rng.standard_normal((3, 5)).astype(np.float32), "a": np.arange(4), "c": np.array([7], np.uint8)}
+            safetensors_io.write(path, tensors, {"k": "v"})
+            back, metadata = safetensors_io.read(path)
+            self.assertEqual(metadata, {"k": "v"})
+            for name, tensor in tensors.items():
+                self.assertTrue((back[name] == tensor).all())
+
+
+class Replay(unittest.TestCase):
+    def setUp(self):
+        rng = data.generator("replay")
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        path = Path(self.folder.name) / "codes.safetensors"
+        models.random_recjpq(rng, path, m=2, b=10, d=4)
+        self.oracle = Oracle({"x": models.load(path), "y": models.load(path)})
+
+    def put(self, offset, key, value, partition=0):
+        self.oracle.feed([Record(partition, offset, key, value)])
+
+    @staticmethod
+    def item(**codes):
+        item = pb.Item()
+        for space, values in codes.items():
+            item.parts[space].codes = bytes(values)
+        return item.SerializeToString()
+
+    def keys(self, space, **watermark):
+        return self.oracle.state({int(p[1:]): n for p, n in watermark.items()}).space(space).keys
+
+    def test_updates_deletes_and_partial_updates(self):
+        self.put(0, b"a", self.item(x=[1, 2], y=[3, 4]))
+        self.put(1, b"b", self.item(x=[5, 6]))
+        self.put(3, b"a", self.item(x=[7, 8]))
+        self.put(4, b"b", None)
+        self.put(5, b"b", self.item(y=[1, 1]))
+        self.put(0, b"c", self.item(x=[1, 1]), partition=1)
+        self.assertEqual(self.keys("x", p0=2), [b"a", b"b"])
+        self.assertEqual(self.keys("x", p0=5, p1=1), [b"a", b"c"])
+        self.assertEqual(self.keys("y", p0=6), [b"a", b"b"])
+        self.assertEqual(self.keys("x", p0=6), [b"a"])
+        model, state = self.oracle.spaces["x"], self.oracle.state({0: 6})
+        self.assertEqual(model.rows["codes"][state.space("x").rows[0]].tolist(), [7, 8])
+        self.assertEqual(self.keys("x", p0=1), [b"a"])
+
+    def test_bad_records_change_nothing(self):
+        self.put(0, b"a", self.item(x=[1, 2]))
+        for offset, (key, value) in enumerate([
+                (b"a", b""), (b"a", b"\xff\xff"), (b"a", self.item(z=[1, 2])), (b"a", self.item(x=[1, 10])),
+                (b"a", self.item(x=[3, 3], y=[1])), (None, self.item(x=[1, 2])), (b"", None), (b"k" * 257, None)], 1):
+            self.put(offset, key, value)
+        self.assertEqual(sorted(self.oracle.rejected), [(0, o) for o in range(1, 9)])
+        self.assertEqual(self.keys("x", p0=99), [b"a"])
+
+
+class Checker(unittest.TestCase):
+    """A right answer passes; the same answer with one thing changed does not."""
+
+    def setUp(self):
+        rng = data.generator("checker")
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        path = Path(self.folder.name) / "mol.safetensors"
+        models.random_mol(rng, path)
+        self.oracle = Oracle({"m": models.load(path)})
+        self.model = self.oracle.spaces["m"]
+        vectors = rng.standard_normal((300, self.model.dx))
+        vectors[1:3] = vectors[0]
+        for i, x in enumerate(vectors):
+            item = pb.Item()
+            item.parts["m"].vector.CopyFrom(wire.vector(x))
+            self.oracle.feed([Record(0, i, b"k%03d" % i, item.SerializeToString())])
+        self.query = pb.Query(id="q", space="m", k=20, user_id=5, vector=wire.vector(rng.standard_normal(self.model.dq)))
+
+    def right_answer(self, hit_count=None, watermark=300):
+        space = self.oracle.state({0: watermark}).space("m")
+        scores = self.model.scores(self.query, space.rows).astype(np.float32)
+        excluded = set(self.query.exclude)
+        order = [i for i in np.lexsort((np.arange(len(scores)), -scores)) if space.keys[i] not in excluded]
+        hits, rest = order[:hit_count or self.query.k], order[hit_count or self.query.k:]
+        answer = pb.Answer(id="q", space="m", method="brute_force", epoch=3)
+        for i in hits:
+            answer.hits.add(key=space.keys[i], score=scores[i])
+        answer.receipt.exact = True
+        if rest:
+            answer.receipt.bound = scores[rest[0]]
+        answer.watermark.add(partition=0, next=watermark)
+        answer.counts.items = answer.counts.scored = len(space.keys)
+        return answer
+
+    def refused(self, answer, words):
+        with self.assertRaisesRegex(AssertionError, words):
+            self.oracle.check(self.query, answer)
+
+    def test_the_right_answer_passes(self):
+        self.oracle.check(self.query, self.right_answer())
+        self.query.k = 500
+        self.oracle.check(self.query, self.right_answer())
+        self.query.exclude.extend([b"k000", b"k299", b"nobody"])
+        self.oracle.check(self.query, self.right_answer())
+
+    def test_a_wrong_score_a_swap_and_a_missing_hit(self):
+        answer = self.right_answer()
+        answer.hits[3].score += 3e-4 * max(1, abs(answer.hits[3].score))
+        self.refused(answer, "has the score|wrong order")
+        answer = self.right_answer()
+        answer.hits[0].key, answer.hits[19].key = answer.hits[19].key, answer.hits[0].key
+        self.refused(answer, "has the score")
+        answer = self.right_answer(21)
+        del answer.hits[0]
+        self.refused(answer, "is missing")
+        answer = self.right_answer()
+        del answer.hits[-1]
+        self.refused(answer, "hits, 20 were due")
+
+    def test_ties_out_of_order(self):
+        self.query.k = 300
+        answer = self.right_answer()
+        place = [i for i, hit in enumerate(answer.hits) if hit.key in (b"k000", b"k001")]
+        answer.hits[place[0]].key, answer.hits[place[1]].key = b"k001", b"k000"
+        self.refused(answer, "tie")
+
+    def test_a_tie_at_the_end_that_keeps_the_larger_key(self):
+        self.query.k = 300
+        first = [hit.key for hit in self.right_answer().hits].index(b"k000")
+        self.query.k = first + 2
+        answer = self.right_answer()
+        self.oracle.check(self.query, answer)
+        answer.hits[first + 1].key = b"k002"
+        self.refused(answer, "ties with")
+
+    def test_an_item_that_is_not_there_yet_excluded_or_twice(self):
+        answer = self.right_answer()
+        top = int(answer.hits[0].key[1:])
+        answer.watermark[0].next = top
+        self.refused(answer, "not an item of this state")
+        answer = self.right_answer()
+        self.query.exclude.append(answer.hits[2].key)
+        self.refused(answer, "excluded")
+        del self.query.exclude[:]
+        answer = self.right_answer()
+        answer.hits[1].CopyFrom(answer.hits[0])
+        self.refused(answer, "twice")
+
+    def test_a_receipt_that_lies(self):
+        answer = self.right_answer()
+        answer.receipt.bound = answer.hits[-1].score - 5
+        self.refused(answer, "over the bound")
+        answer = self.right_answer()
+        answer.receipt.ClearField("bound")
+        self.refused(answer, "bound missing")
+        answer = self.right_answer()
+        answer.receipt.exact = False
+        self.refused(answer, "receipt is not exact")
+        self.query.k = 300
+        answer = self.right_answer()
+        answer.receipt.bound = 3
+        self.refused(answer, "bound given")
+
+    def test_counts_method_and_at_least(self):
+        answer = self.right_answer()
+        answer.counts.items = 299
+        self.refused(answer, "items counted")
+        answer = self.right_answer()
+        answer.method = "average(10)"
+        self.refused(answer, "not an exact method")
+        self.query.at_least.add(partition=0, next=301)
+        self.refused(self.right_answer(), "at_least")
+
+    def average_answer(self, n):
+        space = self.oracle.state({0: 300}).space("m")
+        averages, _ = self.model.averages(self.query, space.rows)
+        candidates = np.argsort(-averages)[:n]
+        scores = self.model.scores(self.query, space.rows).astype(np.float32)
+        order = candidates[np.lexsort((candidates, -scores[candidates]))][:self.query.k]
+        answer = self.right_answer()
+        del answer.hits[:]
+        for i in order:
+            answer.hits.add(key=space.keys[i], score=scores[i])
+        answer.method, answer.receipt.exact, answer.receipt.bound = f"average({n})", False, 20
+        answer.counts.scored = answer.counts.candidates = n
+        return answer
+
+    def test_average(self):
+        self.query.method = "average(60)"
+        self.oracle.check(self.query, self.average_answer(60))
+        answer = self.average_answer(60)
+        answer.receipt.exact = True
+        self.refused(answer, "is missing")
+        answer = self.average_answer(60)
+        found = {hit.key for hit in answer.hits}
+        answer.receipt.bound = next(h.score for h in self.right_answer(300).hits if h.key not in found) - 1
+        self.refused(answer, "over the bound")
+        answer = self.average_answer(60)
+        answer.counts.scored = answer.counts.candidates = 61
+        self.refused(answer, "candidates")
+        answer = self.average_answer(300)
+        answer.method, answer.counts.scored, answer.counts.candidates = "average(60)", 60, 60
+        self.refused(answer, "below the 60 best")
+
+    def test_errors_and_epochs(self):
+        error = pb.Answer(id="q", error=pb.Error(code="BAD_QUERY", message="k is 0"))
+        self.oracle.check_error(self.query, error, "BAD_QUERY")
+        with self.assertRaisesRegex(AssertionError, "not one of"):
+            self.oracle.check_error(self.query, error, "NOT_SEEN")
+        with self.assertRaisesRegex(AssertionError, "no error"):
+            self.oracle.check_error(self.query, self.right_answer(), "NOT_SEEN")
+        self.refused(error, "BAD_QUERY")
+        early, late = self.right_answer(watermark=200), self.right_answer()
+        late.epoch = 4
+        check_epochs([late, early])
+        early.epoch = 5
+        with self.assertRaisesRegex(AssertionError, "went back"):
+            check_epochs([late, early])
+        early.epoch = 4
+        with self.assertRaisesRegex(AssertionError, "has the watermarks"):
+            check_epochs([late, early])
+
+
+if __name__ == "__main__":
+    data.main()

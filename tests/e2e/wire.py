@@ -1,0 +1,288 @@
+"""Sluice's wire format as a client has it: protobuf compiled from proto/sluice.proto, and JSON.
+
+Messages are protobuf objects everywhere in the tests; here they become bytes of either format and come back.
+"""
+
+import atexit
+import base64
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from safetensors_io import bf16_to_f32, f32_to_bf16
+
+ROOT = Path(__file__).resolve().parents[2]
+PROTOBUF = "application/x-protobuf"
+JSON = "application/json"
+
+
+def _compile_schema():
+    directory = tempfile.mkdtemp(prefix="sluice-proto-")
+    atexit.register(shutil.rmtree, directory, True)
+    subprocess.run(["protoc", f"--proto_path={ROOT / 'proto'}", f"--python_out={directory}", "sluice.proto"],
+                   check=True)
+    sys.path.insert(0, directory)
+    try:
+        return importlib.import_module("sluice_pb2")
+    finally:
+        sys.path.remove(directory)
+
+
+pb = _compile_schema()
+
+
+class WireError(Exception):
+    """Bytes that are not a well-formed message; the text says why."""
+
+
+# ---------------------------------------------------------------------------------------------------- vectors
+
+def vector(values, kind="F32"):
+    """A pb.Vector. kind: F32, F16, BF16, or VALUES for the repeated field."""
+    values = np.asarray(values, np.float32).ravel()
+    if kind == "VALUES":
+        return pb.Vector(values=values.tolist())
+    data = {"F32": lambda: values.astype("<f4"), "F16": lambda: values.astype("<f2"),
+            "BF16": lambda: f32_to_bf16(values)}[kind]()
+    return pb.Vector(type=pb.Vector.Type.Value(kind), data=data.tobytes())
+
+
+def floats_of(message):
+    """The numbers of a pb.Vector as float32; WireError when it is not well-formed."""
+    if message.data and message.values:
+        raise WireError("both data and values")
+    if message.data:
+        name = pb.Vector.Type.Name(message.type)
+        size = {"F32": 4, "F16": 2, "BF16": 2}[name]
+        if len(message.data) % size:
+            raise WireError(f"{len(message.data)} bytes are not whole {name} numbers")
+        if name == "BF16":
+            values = bf16_to_f32(np.frombuffer(message.data, "<u2"))
+        else:
+            values = np.frombuffer(message.data, {"F32": "<f4", "F16": "<f2"}[name]).astype(np.float32)
+    else:
+        values = np.array(message.values, np.float32)
+    if not np.isfinite(values).all():
+        raise WireError("a number is not finite")
+    return values
+
+
+# ---------------------------------------------------------------------------------------------------- to JSON
+
+def vector_json(message, form="array"):
+    if message.data and form == "data":
+        return {"type": pb.Vector.Type.Name(message.type), "data": base64.b64encode(message.data).decode()}
+    # Nine digits are enough to read back the same float32.
+    values = [float("%.9g" % v) for v in floats_of(message)]
+    return {"values": values} if form == "values" else values
+
+
+def key_json(key):
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(key).decode()}
+
+
+def part_json(part, form="array"):
+    out = {name: vector_json(getattr(part, name), form)
+           for name in ("vector", "components", "item_gate") if part.HasField(name)}
+    if part.codes:
+        out["codes"] = base64.b64encode(part.codes).decode() if form == "data" else list(part.codes)
+    return out
+
+
+def item_json(item, form="array"):
+    return {"parts": {space: part_json(part, form) for space, part in item.parts.items()}}
+
+
+def camel(name):
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def query_json(query, form="array", camel_case=False, ints_as_text=False):
+    integer = str if ints_as_text else int
+    name = camel if camel_case else str
+    out = {"id": query.id, "space": query.space, "k": query.k}
+    if query.method:
+        out["method"] = query.method
+    for field in ("vector", "components", "query_gate"):
+        if query.HasField(field):
+            out[name(field)] = vector_json(getattr(query, field), form)
+    for field in ("user_id", "deadline_unix_ms"):
+        if query.HasField(field):
+            out[name(field)] = integer(getattr(query, field))
+    if query.exclude:
+        out["exclude"] = [key_json(key) for key in query.exclude]
+    if query.at_least:
+        out[name("at_least")] = [{"partition": p.partition, "next": integer(p.next)} for p in query.at_least]
+    if query.reply_topic:
+        out[name("reply_topic")] = query.reply_topic
+    return out
+
+
+def dumps(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# -------------------------------------------------------------------------------------------------- from JSON
+
+def _finite_json(text):
+    def refuse(name):
+        raise WireError(f"{name} is not JSON")
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except (ValueError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError(f"not JSON: {error}") from None
+
+
+def _fields(value, allowed, what):
+    if not isinstance(value, dict):
+        raise WireError(f"{what} is not an object")
+    names = {}
+    for field in allowed:
+        names[field] = names[camel(field)] = field
+    unknown = [name for name in value if name not in names]
+    if unknown:
+        raise WireError(f"{what} has an unknown field '{unknown[0]}'")
+    return {names[name]: inner for name, inner in value.items()}
+
+
+def _base64(text, what):
+    try:
+        return base64.b64decode(text, validate=True)
+    except (ValueError, TypeError):
+        raise WireError(f"{what} is not base64") from None
+
+
+def _vector_of(value, what):
+    if isinstance(value, list):
+        value = {"values": value}
+    fields = _fields(value, ("type", "data", "values"), what)
+    out = pb.Vector()
+    if "data" in fields:
+        out.type = pb.Vector.Type.Value(fields.get("type", "F32"))
+        out.data = _base64(fields["data"], what)
+    values = fields.get("values", [])
+    if not isinstance(values, list) or any(type(x) not in (int, float) for x in values):
+        raise WireError(f"{what} is not a list of numbers")
+    with np.errstate(over="ignore"):
+        rounded = np.array(values, np.float64).astype(np.float32)
+    if not np.isfinite(rounded).all():
+        raise WireError(f"{what} has a number that is not finite")
+    out.values.extend(rounded.tolist())
+    return out
+
+
+def _codes_of(value):
+    if isinstance(value, str):
+        return _base64(value, "codes")
+    if not isinstance(value, list) or any(isinstance(c, bool) or not isinstance(c, int) for c in value):
+        raise WireError("codes are not integers")
+    if any(not 0 <= c <= 255 for c in value):
+        raise WireError("a code is out of range")
+    return bytes(value)
+
+
+def _item_from_json(text):
+    item = pb.Item()
+    parts = _fields(_finite_json(text), ("parts",), "item").get("parts", {})
+    if not isinstance(parts, dict):
+        raise WireError("parts is not an object")
+    for space, value in parts.items():
+        fields = _fields(value, ("vector", "components", "item_gate", "codes"), "part")
+        part = item.parts[space]
+        part.SetInParent()
+        for name in ("vector", "components", "item_gate"):
+            if name in fields:
+                getattr(part, name).CopyFrom(_vector_of(fields[name], name))
+        if "codes" in fields:
+            part.codes = _codes_of(fields["codes"])
+    return item
+
+
+def is_json(value, headers):
+    content_type = dict(headers or []).get("content-type", b"")
+    if content_type:
+        return content_type.decode() == JSON
+    return value[:1] == b"{"
+
+
+def decode_item(value, headers):
+    """A pb.Item from the value of a catalogue record; WireError when it is none."""
+    if is_json(value, headers):
+        try:
+            return _item_from_json(value)
+        except (ValueError, TypeError, KeyError) as error:
+            raise WireError(f"a field of the wrong kind: {error}") from None
+    item = pb.Item()
+    try:
+        item.ParseFromString(value)
+    except Exception as error:
+        raise WireError(f"not protobuf: {error}") from None
+    return item
+
+
+def _integer(value, what):
+    if isinstance(value, str):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise WireError(f"{what} is not an integer")
+    return value
+
+
+def _key_of(value):
+    if isinstance(value, str):
+        return value.encode()
+    return _base64(_fields(value, ("base64",), "key")["base64"], "key")
+
+
+def _strict(value, allowed, what):
+    # Answers come in snake_case only: that is what is promised.
+    unknown = set(value) - set(allowed)
+    if unknown:
+        raise WireError(f"{what} has unknown fields {sorted(unknown)}")
+    return value
+
+
+def answer_from_json(text):
+    fields = _strict(_finite_json(text), [f.name for f in pb.Answer.DESCRIPTOR.fields], "answer")
+    out = pb.Answer(id=fields.get("id", ""), space=fields.get("space", ""), method=fields.get("method", ""),
+                    epoch=_integer(fields.get("epoch", 0), "epoch"))
+    for hit in fields.get("hits", []):
+        _strict(hit, ("key", "score"), "hit")
+        out.hits.add(key=_key_of(hit["key"]), score=hit["score"])
+    if "receipt" in fields:
+        receipt = _strict(fields["receipt"], ("exact", "bound"), "receipt")
+        out.receipt.exact = receipt.get("exact", False)
+        if "bound" in receipt:
+            out.receipt.bound = receipt["bound"]
+    for position in fields.get("watermark", []):
+        _strict(position, ("partition", "next"), "position")
+        out.watermark.add(partition=position.get("partition", 0), next=_integer(position.get("next", 0), "next"))
+    for name in ("counts", "times"):
+        inner = getattr(out, name)
+        for field, value in fields.get(name, {}).items():
+            setattr(inner, field, _integer(value, field))
+    if "error" in fields:
+        error = _strict(fields["error"], ("code", "message"), "error")
+        out.error.code = pb.Error.Code.Value(error["code"])
+        out.error.message = error.get("message", "")
+    return out
+
+
+def decode_answer(value, headers):
+    """A pb.Answer from a record of the answer topic; its content-type header must be there and be true."""
+    content_type = dict(headers or []).get("content-type", b"").decode()
+    if content_type == JSON:
+        return answer_from_json(value)
+    if content_type != PROTOBUF:
+        raise WireError(f"the answer's content-type is '{content_type}'")
+    return pb.Answer.FromString(value)

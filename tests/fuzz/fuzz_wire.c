@@ -1,0 +1,239 @@
+/* Any bytes as an item and as a query, in either format: nothing may break, and an item that decodes is the same after
+ * it was encoded and decoded again.
+ *
+ * With libFuzzer (clang -fsanitize=fuzzer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION): the entry alone. Without: a main
+ * that changes seeds at random, as often as its argument says (20000), from SLUICE_SEED; or runs the files that it is
+ * given.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ingest/wire.h"
+#include "tests/support/dice.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define CHECK(condition)                                                             \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);      \
+      abort();                                                                       \
+    }                                                                                \
+  } while (0)
+
+static struct region region;
+
+static bool are_same_floats(struct floats a, struct floats b)
+{
+  return a.n == b.n && (a.n == 0 || memcmp(a.v, b.v, a.n * sizeof *a.v) == 0);
+}
+
+static bool are_same_parts(const struct item_change *a, const struct item_change *b)
+{
+  for (size_t i = 0; a->n_parts == b->n_parts && i < a->n_parts; i++) {
+    const struct part *p = &a->parts[i], *q = &b->parts[i];
+    if (!span_equal(p->space, q->space) || !span_equal(p->codes, q->codes) || !are_same_floats(p->vector, q->vector) ||
+        !are_same_floats(p->components, q->components) || !are_same_floats(p->item_gate, q->item_gate))
+      return false;
+  }
+  return a->n_parts == b->n_parts;
+}
+
+static void check_item(struct span value, enum wire_format format)
+{
+  struct item_change item = { 0 }, back = { 0 };
+  struct span bytes;
+  err_code_t err = wire_decode_item(value, format, &region, &item);
+
+  CHECK(err == ERR_OK || err == ERR_WIRE || err == ERR_ITEM);
+  if (err != ERR_OK)
+    return;
+  for (enum wire_format to = WIRE_PROTOBUF; to <= WIRE_JSON; to++) {
+    CHECK(wire_encode_item(&item, to, &region, &bytes) == ERR_OK);
+    CHECK(wire_decode_item(bytes, to, &region, &back) == ERR_OK);
+    CHECK(are_same_parts(&item, &back));
+  }
+}
+
+static void check_floats(struct floats floats)
+{
+  for (size_t i = 0; i < floats.n; i++)
+    CHECK(floats.v[i] - floats.v[i] == 0); /* finite */
+}
+
+/* What the daemon echoes of a query, good or bad, can be encoded. */
+static void check_echo(const struct query *query)
+{
+  struct hit hits[4];
+  struct answer answer = { .id = query->id, .space = query->space, .hits = hits };
+  struct span bytes;
+
+  for (; answer.n_hits < query->n_exclude && answer.n_hits < 4; answer.n_hits++)
+    hits[answer.n_hits] = (struct hit){ query->exclude[answer.n_hits], 0.5f };
+  for (int is_error = 0; is_error < 2; is_error++) {
+    answer.error = is_error ? ANSWER_BAD_QUERY : ANSWER_OK;
+    answer.error_message = err_message();
+    CHECK(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &bytes) == ERR_OK);
+    CHECK(wire_encode_answer(&answer, WIRE_JSON, &region, &bytes) == ERR_OK);
+    CHECK(wire_format_of(bytes, (struct span){ 0 }) == WIRE_JSON);
+  }
+}
+
+static void check_query(struct span value, enum wire_format format)
+{
+  struct query query = { 0 };
+  err_code_t err = wire_decode_query(value, format, &region, &query);
+
+  CHECK(err == ERR_OK || err == ERR_WIRE || err == ERR_QUERY);
+  check_floats(query.vector);
+  check_floats(query.components);
+  check_floats(query.query_gate);
+  for (size_t i = 0; i < query.n_exclude; i++)
+    CHECK(query.exclude[i].n >= 1 && query.exclude[i].n <= ITEM_KEY_MAX);
+  for (size_t i = 0; i < query.n_at_least; i++)
+    CHECK(query.at_least[i].partition >= 0 && query.at_least[i].next >= 0);
+  CHECK(query.reply_topic.n <= 249);
+  if (err != ERR_WIRE)
+    check_echo(&query);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  struct span value = span_of(data, size);
+
+  for (enum wire_format format = WIRE_PROTOBUF; format <= WIRE_JSON; format++) {
+    region_reset(&region);
+    check_item(value, format);
+    check_query(value, format);
+  }
+  return 0;
+}
+
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+
+enum { VALUE_MAX = 4096 };
+
+/* One good message of each kind; literals, whose last byte is not theirs. */
+static const struct span *seeds(size_t *n)
+{
+#define SEED(literal) { (const uint8_t *)(literal), sizeof(literal) - 1 }
+  static const struct span list[] = {
+    SEED("{\"parts\":{\"books\":{\"vector\":[1,-2.5,3e-3]},\"c\":{\"codes\":[1,2,255],\"itemGate\":{\"type\":\"F16\","
+         "\"data\":\"ADwAwA==\"},\"components\":{\"values\":[0.5]}}}}"),
+    SEED("{\"id\":\"q\",\"space\":\"books\",\"k\":10,\"method\":\"average(5)\",\"vector\":[1,2],\"user_id\":\"-7\","
+         "\"exclude\":[\"a\",{\"base64\":\"/wA=\"}],\"atLeast\":[{\"partition\":1,\"next\":5}],\"deadline_unix_ms\":9,"
+         "\"reply_topic\":\"t\",\"components\":{\"type\":1,\"data\":[0,60]},\"query_gate\":null}"),
+    SEED("\x0a\x2e\x0a\x05" "books" "\x12\x25\x0a\x0a\x12\x08\x00\x00\xc0\x3f\x00\x00\x00\xc0\x12\x0a\x1a\x08\x00\x00"
+         "\x00\x3f\x00\x00\x80\x3f\x1a\x08\x08\x01\x12\x04\x00\x3c\x00\xc0\x22\x01\x07"),
+    SEED("\x0a\x01q\x12\x05" "books" "\x18\x0a\x22\x0a" "average(5)" "\x2a\x0a\x12\x08\x00\x00\x80\x3f\x00\x00\x00\x40"
+         "\x32\x0a\x1a\x08\x00\x00\x80\x3f\x00\x00\x00\x40\x3a\x06\x08\x02\x12\x02\x80\x3f\x40\x07\x4a\x01" "a"
+         "\x4a\x02\xff\x00\x52\x04\x08\x01\x10\x05\x58\x09\x62\x01t"),
+  };
+#undef SEED
+
+  *n = sizeof list / sizeof list[0];
+  return list;
+}
+
+/* Pieces that a random byte would seldom make. */
+static const char *const words[] = { "null", "1e39", "-1", "{", "}", "[", "]", "\"\"", "\\u0000", "\xff", "\x80\x80",
+                                     "\"base64\":", "\x0a\x00", "\x7f", "4294967296", "\"parts\":{" };
+
+static size_t change(struct dice *d, uint8_t *value, size_t n)
+{
+  size_t at = dice_below(d, n + 1), length;
+
+  switch (dice_below(d, 6)) {
+  case 0: /* flip */
+    if (at < n)
+      value[at] ^= (uint8_t)(1u << dice_below(d, 8));
+    return n;
+  case 1: /* replace */
+    if (at < n)
+      value[at] = (uint8_t)dice_u64(d);
+    return n;
+  case 2: /* cut off */
+    return at;
+  case 3: /* take out */
+    length = dice_below(d, n - at + 1);
+    memmove(value + at, value + at + length, n - at - length);
+    return n - length;
+  case 4: { /* put in */
+    const char *word = words[dice_below(d, sizeof words / sizeof words[0])];
+    length = strlen(word);
+    if (n + length > VALUE_MAX)
+      return n;
+    memmove(value + at + length, value + at, n - at);
+    memcpy(value + at, word, length);
+    return n + length;
+  }
+  default: /* say again */
+    length = dice_below(d, n - at + 1);
+    if (n + length > VALUE_MAX)
+      return n;
+    memmove(value + at + length, value + at, n - at);
+    return n + length;
+  }
+}
+
+static void run_exact(const uint8_t *bytes, size_t n)
+{
+  uint8_t *exact = malloc(n ? n : 1); /* a read beyond it is seen by the sanitizer */
+
+  CHECK(exact);
+  memcpy(exact, bytes, n);
+  LLVMFuzzerTestOneInput(exact, n);
+  free(exact);
+}
+
+static void run_random(long rounds)
+{
+  struct dice d = { dice_seed() };
+  uint8_t value[VALUE_MAX];
+  size_t n_seeds;
+  const struct span *seed = seeds(&n_seeds);
+
+  for (size_t i = 0; i < n_seeds; i++)
+    run_exact(seed[i].p, seed[i].n);
+  for (long round = 0; round < rounds; round++) {
+    const struct span *from = &seed[dice_below(&d, n_seeds)];
+    size_t n = from->n;
+    memcpy(value, from->p, n);
+    for (size_t changes = 1 + dice_below(&d, 6); changes > 0; changes--)
+      n = change(&d, value, n);
+    run_exact(value, n);
+  }
+  printf("%ld inputs\n", rounds);
+}
+
+static int run_file(const char *path)
+{
+  static uint8_t value[1 << 20];
+  FILE *f = fopen(path, "rb");
+
+  if (!f) {
+    perror(path);
+    return 1;
+  }
+  size_t n = fread(value, 1, sizeof value, f);
+  fclose(f);
+  run_exact(value, n);
+  return 0;
+}
+
+int main(int argc, char **argv)
+{
+  char *end = NULL;
+  long rounds = argc == 2 ? strtol(argv[1], &end, 10) : 20000;
+  int failed = 0;
+
+  if (argc < 2 || (end && *end == '\0'))
+    run_random(rounds);
+  else
+    for (int i = 1; i < argc; i++)
+      failed |= run_file(argv[i]);
+  region_fini(&region);
+  return failed;
+}
+
+#endif

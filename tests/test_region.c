@@ -1,0 +1,192 @@
+/* Regions: what is allocated stays apart until the reset, and memory does not grow with use. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/region.h"
+#include "tests/support/assert_ok.h"
+#include "tests/support/dice.h"
+#include "tests/support/heap.h"
+
+enum { MAX_BLOCKS = 400 };
+
+static uint64_t seed;
+
+static size_t draw_size(struct dice *d)
+{
+  switch (dice_below(d, 12)) {
+  case 0:
+    return 0;
+  case 1:
+    return dice_below(d, 300000);
+  case 2:
+    return 4096 - dice_below(d, 40);
+  default:
+    return dice_below(d, 200);
+  }
+}
+
+static bool is_all(const uint8_t *p, size_t n, uint8_t value)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (p[i] != value)
+      return false;
+  }
+  return true;
+}
+
+/* Each array is filled with a number of its own, and still has it when all are there. */
+static void arrays_are_zeroed_aligned_and_apart(void **state)
+{
+  struct dice dice = { seed };
+  struct region r = { 0 };
+  uint8_t *arrays[MAX_BLOCKS];
+  size_t sizes[MAX_BLOCKS];
+
+  (void)state;
+  for (int round = 0; round < 60; round++) {
+    size_t n = dice_below(&dice, round % 3 ? 40 : MAX_BLOCKS);
+    for (size_t i = 0; i < n; i++) {
+      sizes[i] = draw_size(&dice);
+      assert_ok(region_array(&r, sizes[i], 1, &arrays[i]));
+      assert_int_equal((uintptr_t)arrays[i] % 16, 0);
+      assert_true(is_all(arrays[i], sizes[i], 0));
+      if (sizes[i])
+        memset(arrays[i], (int)(i % 255 + 1), sizes[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+      assert_true(is_all(arrays[i], sizes[i], (uint8_t)(i % 255 + 1)));
+    region_reset(&r);
+  }
+  region_fini(&r);
+}
+
+static void the_same_use_again_allocates_nothing(void **state)
+{
+  struct dice dice = { seed };
+  struct region r = { 0 };
+  void *p;
+
+  (void)state;
+  for (int round = 0; round < 20; round++) {
+    struct dice same = dice;
+    size_t before = 0;
+    for (int pass = 0; pass < 4; pass++) {
+      struct dice d = same;
+      region_reset(&r);
+      for (int i = 0; i < 50; i++)
+        assert_ok(region_array(&r, draw_size(&d), 1, &p));
+      if (pass == 1)
+        before = heap_used();
+      if (pass > 1)
+        assert_int_equal(heap_used(), before);
+    }
+    dice_u64(&dice);
+  }
+  region_fini(&r);
+}
+
+/* A catalogue that grows by an item a batch asks for a little more each time. */
+static void what_is_outgrown_is_given_back(void **state)
+{
+  enum { ROUNDS = 400, STEP = 4096, FROM = 2 << 20 };
+  struct region r = { 0 };
+  size_t before = heap_used();
+  void *p;
+
+  (void)state;
+  for (size_t round = 0; round < ROUNDS; round++) {
+    region_reset(&r);
+    assert_ok(region_array(&r, 100, 1, &p));
+    assert_ok(region_array(&r, FROM + round * STEP, 1, &p));
+    assert_ok(region_array(&r, FROM + round * STEP, 1, &p));
+  }
+  size_t last = 2 * (FROM + ROUNDS * STEP);
+  assert_true(heap_used() - before < 2 * last);
+  region_fini(&r);
+  assert_true(heap_used() <= before + 1024);
+}
+
+/* Random sizes, round after round: what is held stays within a small multiple of the largest round. */
+static void memory_is_bounded_by_the_largest_round(void **state)
+{
+  struct dice dice = { seed };
+  struct region r = { 0 };
+  size_t before = heap_used(), largest = 0;
+  void *p;
+
+  (void)state;
+  for (int round = 0; round < 3000; round++) {
+    size_t total = 0;
+    region_reset(&r);
+    for (size_t i = 0, n = 1 + dice_below(&dice, 5); i < n; i++) {
+      size_t size = (size_t)1 << (10 + dice_below(&dice, 11));
+      size += dice_below(&dice, size);
+      assert_ok(region_array(&r, size, 1, &p));
+      total += size;
+    }
+    largest = total > largest ? total : largest;
+  }
+  assert_true(heap_used() - before < 4 * largest);
+  region_fini(&r);
+}
+
+static void sizes_that_overflow_are_errors(void **state)
+{
+  struct region r = { 0 };
+  int mark;
+  void *p = &mark;
+
+  (void)state;
+  assert_fails(region_array(&r, SIZE_MAX, 2, &p), ERR_MEMORY, "elements");
+  assert_fails(region_array(&r, SIZE_MAX, 1, &p), ERR_MEMORY, "elements");
+  assert_fails(region_array(&r, SIZE_MAX / 2, 1, &p), ERR_MEMORY, "bytes");
+  assert_ptr_equal(p, &mark);
+  assert_ok(region_array(&r, 10, 1, &p)); /* it goes on */
+  region_fini(&r);
+}
+
+static void a_copy_is_followed_by_a_zero(void **state)
+{
+  struct region r = { 0 };
+  struct span a, b;
+
+  (void)state;
+  assert_ok(region_copy(&r, span_of("key", 3), &a));
+  assert_ok(region_copy(&r, (struct span){ 0 }, &b));
+  assert_int_equal(a.n, 3);
+  assert_memory_equal(a.p, "key", 4);
+  assert_int_equal(b.n, 0);
+  assert_int_equal(b.p[0], 0);
+  region_fini(&r);
+}
+
+static void an_unused_region_can_be_reset_and_ended(void **state)
+{
+  struct region r = { 0 };
+
+  (void)state;
+  region_reset(&r);
+  region_fini(&r);
+  region_fini(&r);
+  assert_null(r.first);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(arrays_are_zeroed_aligned_and_apart),
+    cmocka_unit_test(the_same_use_again_allocates_nothing),
+    cmocka_unit_test(what_is_outgrown_is_given_back),
+    cmocka_unit_test(memory_is_bounded_by_the_largest_round),
+    cmocka_unit_test(sizes_that_overflow_are_errors),
+    cmocka_unit_test(a_copy_is_followed_by_a_zero),
+    cmocka_unit_test(an_unused_region_can_be_reset_and_ended),
+  };
+
+  seed = dice_seed();
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

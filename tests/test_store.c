@@ -1,0 +1,226 @@
+/* Batches of changes, against an oracle in memory, with the store reopened in between. */
+#include "store/store.h"
+
+#include "tests/support/store_fixture.h"
+
+static uint64_t seed;
+
+static void random_batches_match_the_oracle_across_reopens(void **state)
+{
+  enum { ROUNDS = 300, BATCH_MAX = 60, PARTITIONS = 5 };
+  struct fixture *f = *state;
+  struct dice dice = { seed };
+  struct oracle o = { 0 };
+  struct oracle_item batch[BATCH_MAX];
+  size_t n = 0;
+  int64_t offset = 0;
+  int64_t next[PARTITIONS] = { -1, -1, -1, -1, -1 };
+
+  for (int round = 0; round < ROUNDS; round++) {
+    bool is_repeated = dice_below(&dice, 6) == 0;
+    if (!is_repeated) {
+      n = dice_below(&dice, BATCH_MAX + 1);
+      for (size_t i = 0; i < n; i++)
+        batch[i] = random_change(&dice, 300, offset++);
+    }
+    struct store_position position = position_of((int32_t)dice_below(&dice, PARTITIONS), offset);
+    oracle_apply_both(&o, f->store, batch, n, &position, 1);
+    next[position.partition] = offset;
+    if (dice_below(&dice, 8) == 0)
+      reopen(f);
+    if (dice_below(&dice, 4) == 0)
+      oracle_compare(&o, f->store);
+    assert_same_positions(f, next, PARTITIONS);
+  }
+  reopen(f);
+  oracle_compare(&o, f->store);
+  assert_true(o.n > 50);
+  oracle_fini(&o);
+}
+
+static void replaying_batches_changes_nothing(void **state)
+{
+  enum { N = 400 };
+  struct fixture *f = *state;
+  struct dice dice = { seed };
+  struct oracle o = { 0 };
+  struct oracle now = { 0 };
+  struct oracle_item log[N];
+
+  for (size_t i = 0; i < N; i++) {
+    log[i] = random_change(&dice, 90, (int64_t)i);
+    log[i].partition = (int32_t)(log[i].id % 3);
+    log[i].offset = (int64_t)i;
+  }
+  oracle_apply_both(&now, f->store, log, N, NULL, 0);
+  for (size_t i = 0; i < N; i++) {
+    bool is_skipped;
+    bool is_whole;
+    oracle_apply(&o, &log[i], &is_skipped, &is_whole);
+  }
+  for (size_t from = 0; from < N; from += 37) {
+    oracle_apply_both(&now, f->store, log + from, N - from, NULL, 0);
+    oracle_compare(&o, f->store); /* what was there before the replay, slot by slot */
+  }
+  oracle_fini(&o);
+  oracle_fini(&now);
+}
+
+static void offset_not_above_the_stored_one_is_skipped_in_its_partition_only(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  const struct oracle_item steps[] = {
+    { .id = 1, .seeds = { 1 }, .partition = 2, .offset = 10 },
+    { .id = 1, .seeds = { 2 }, .partition = 2, .offset = 9 },
+    { .id = 1, .seeds = { 3 }, .partition = 2, .offset = 10 },
+    { .id = 1, .is_delete = true, .partition = 2, .offset = 10 },
+  };
+  const struct oracle_item other = { .id = 1, .seeds = { 4 }, .partition = 0, .offset = 3 };
+
+  oracle_apply_both(&o, f->store, steps, 4, NULL, 0);
+  assert_int_equal(o.items[0].seeds[0], 1); /* the oracle is right, too */
+  oracle_compare(&o, f->store);
+  oracle_apply_both(&o, f->store, &other, 1, NULL, 0);
+  assert_int_equal(o.items[0].seeds[0], 4);
+  oracle_compare(&o, f->store);
+  oracle_fini(&o);
+}
+
+static void change_keeps_parts_that_it_does_not_name_unless_it_is_whole(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  const struct oracle_item steps[] = {
+    { .id = 1, .seeds = { 1, 2, 0, 0 }, .offset = 1 },
+    { .id = 1, .seeds = { 0, 3, 4, 0 }, .offset = 2 },
+    { .id = 1, .seeds = { 0, 0, 0, 5 }, .offset = 3, .is_whole = true },
+  };
+
+  oracle_apply_both(&o, f->store, steps, 2, NULL, 0);
+  assert_true(o.items[0].seeds[0] == 1 && o.items[0].seeds[1] == 3 && o.items[0].seeds[2] == 4);
+  oracle_compare(&o, f->store);
+  oracle_apply_both(&o, f->store, steps + 2, 1, NULL, 0);
+  assert_true(o.items[0].seeds[0] == 0 && o.items[0].seeds[3] == 5);
+  oracle_compare(&o, f->store);
+  oracle_fini(&o);
+}
+
+static err_code_t take_first_part(void *context, struct item_change *changes, size_t n)
+{
+  assert_int_equal(n, 1);
+  assert_int_equal(changes[0].n_parts, 1);
+  *(float *)context = changes[0].parts[0].vector.v[0];
+  return ERR_OK;
+}
+
+static void later_part_of_a_space_named_twice_is_kept(void **state)
+{
+  struct fixture *f = *state;
+  const float numbers[] = { 1.0f, 2.0f };
+  struct part parts[] = {
+    { .space = span_of_str("s"), .vector = { &numbers[0], 1 } },
+    { .space = span_of_str("s"), .vector = { &numbers[1], 1 } },
+  };
+  struct item_change change = { .key = span_of_str("k"), .parts = parts, .n_parts = 2 };
+  float got = 0;
+
+  assert_ok(store_apply(f->store, &change, 1, NULL, 0, NULL));
+  assert_ok(store_scan(f->store, 1, take_first_part, &got));
+  assert_true(got == 2.0f);
+}
+
+static void batch_that_fails_leaves_nothing(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  static const uint8_t long_key[ITEM_KEY_MAX + 1];
+  struct item_change changes[] = {
+    { .key = span_of_str("new"), .offset = 100 },
+    { .key = span_of(long_key, sizeof long_key), .offset = 101 },
+  };
+  struct store_position position = position_of(0, 102);
+  const int64_t none = -1;
+
+  fill(f, &o, 5);
+  assert_int_equal(store_apply(f->store, changes, 2, &position, 1, NULL), ERR_ITEM);
+  oracle_compare(&o, f->store);
+  assert_same_positions(f, &none, 1);
+  reopen(f);
+  oracle_compare(&o, f->store);
+  assert_same_positions(f, &none, 1);
+  assert_ok(store_apply(f->store, changes, 1, &position, 1, NULL)); /* it goes on */
+  oracle_fini(&o);
+}
+
+static void positions_without_changes_are_kept_and_do_not_go_back(void **state)
+{
+  struct fixture *f = *state;
+  const struct store_position first[] = { position_of(4, 100), position_of(0, 7), position_of(2, 5) };
+  const struct store_position second[] = { position_of(0, 6), position_of(2, 9), position_of(1, 1), position_of(1, 0) };
+  const int64_t next[] = { 7, 1, 9, -1, 100 };
+
+  assert_ok(store_apply(f->store, NULL, 0, first, 3, NULL));
+  assert_ok(store_apply(f->store, NULL, 0, second, 4, NULL));
+  assert_same_positions(f, next, 5);
+  reopen(f);
+  assert_same_positions(f, next, 5);
+}
+
+static void source_is_kept_until_another_is_put(void **state)
+{
+  struct fixture *f = *state;
+  struct store_source got;
+
+  assert_false(store_source_get(f->store, &got));
+  assert_ok(store_source_put(f->store, &(struct store_source){ "cluster-1", "a.topic" }));
+  reopen(f);
+  assert_true(store_source_get(f->store, &got));
+  assert_string_equal(got.cluster_id, "cluster-1");
+  assert_string_equal(got.topic, "a.topic");
+  assert_ok(store_source_put(f->store, &(struct store_source){ got.topic, "" })); /* its own text, and an empty one */
+  assert_true(store_source_get(f->store, &got));
+  assert_string_equal(got.cluster_id, "a.topic");
+  assert_string_equal(got.topic, "");
+}
+
+static err_code_t stop_at_third(void *context, struct item_change *changes, size_t n)
+{
+  int *calls = context;
+
+  (void)changes;
+  assert_true(n <= 4);
+  return ++*calls == 3 ? ERR_FULL : ERR_OK;
+}
+
+static void error_of_the_visitor_ends_the_scan(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  int calls = 0;
+
+  fill(f, &o, 20);
+  assert_int_equal(store_scan(f->store, 4, stop_at_third, &calls), ERR_FULL);
+  assert_int_equal(calls, 3);
+  oracle_compare(&o, f->store);
+  oracle_fini(&o);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    STORE_TEST(random_batches_match_the_oracle_across_reopens),
+    STORE_TEST(replaying_batches_changes_nothing),
+    STORE_TEST(offset_not_above_the_stored_one_is_skipped_in_its_partition_only),
+    STORE_TEST(change_keeps_parts_that_it_does_not_name_unless_it_is_whole),
+    STORE_TEST(later_part_of_a_space_named_twice_is_kept),
+    STORE_TEST(batch_that_fails_leaves_nothing),
+    STORE_TEST(positions_without_changes_are_kept_and_do_not_go_back),
+    STORE_TEST(source_is_kept_until_another_is_put),
+    STORE_TEST(error_of_the_visitor_ends_the_scan),
+  };
+
+  seed = dice_seed();
+  log_set_level(LOG_LEVEL_WARN);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

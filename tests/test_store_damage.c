@@ -1,0 +1,360 @@
+/* Damage: each kind is an error that says what and where, never a crash and never a wrong item. */
+#include "store/store.h"
+
+#include "store/seal.h"
+#include "tests/support/store_fixture.h"
+
+#include <fcntl.h>
+
+static uint64_t seed;
+
+static size_t read_data(const struct fixture *f, uint8_t **bytes)
+{
+  char path[PATH_MAX + 16];
+  struct stat info;
+
+  snprintf(path, sizeof path, "%s/data.mdb", f->path);
+  int fd = open(path, O_RDONLY);
+  assert_true(fd >= 0 && fstat(fd, &info) == 0);
+  *bytes = malloc((size_t)info.st_size);
+  assert_non_null(*bytes);
+  assert_int_equal(read(fd, *bytes, (size_t)info.st_size), info.st_size);
+  close(fd);
+  return (size_t)info.st_size;
+}
+
+static void write_data(const struct fixture *f, const uint8_t *bytes, size_t n)
+{
+  char path[PATH_MAX + 16];
+
+  snprintf(path, sizeof path, "%s/data.mdb", f->path);
+  int fd = open(path, O_WRONLY | O_TRUNC | O_CREAT, 0640);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, bytes, n), (ssize_t)n);
+  close(fd);
+}
+
+/* Flip one bit in every copy of the needle in data.mdb. The store is closed meanwhile; returns the number of copies. */
+static size_t flip_in_data(struct fixture *f, struct span needle)
+{
+  uint8_t *bytes;
+  size_t n_found = 0;
+
+  store_close(&f->store);
+  size_t n = read_data(f, &bytes);
+  for (size_t at = 0; at + needle.n <= n; at++) {
+    if (memcmp(bytes + at, needle.p, needle.n) == 0) {
+      bytes[at + needle.n / 2] ^= 4;
+      n_found++;
+    }
+  }
+  write_data(f, bytes, n);
+  free(bytes);
+  assert_ok(store_open(f->path, &f->store));
+  return n_found;
+}
+
+/* Small map: these tests read and write the whole file. */
+static void open_small_with_items(struct fixture *f, struct oracle *o)
+{
+  store_close(&f->store);
+  temp_dir_fini(&f->dir);
+  open_sized(f, 1 << 20);
+  fill(f, o, 40);
+}
+
+static void damaged_record_is_an_error_that_names_key_and_slot(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  struct region region = { 0 };
+  struct oracle_item change = { .id = 22, .seeds = { 0, 0, 0, 1 }, .offset = 1000 };
+  bool is_done;
+
+  open_small_with_items(f, &o);
+  struct part part = oracle_part(1, o.items[22].seeds[1], &region);
+  const char *key = log_quote(oracle_key(22, &region));
+  assert_true(part.codes.n > 8);
+  assert_true(flip_in_data(f, part.codes) > 0);
+
+  assert_int_equal(store_scan(f->store, 7, ignore_items, NULL), ERR_STORE_CORRUPT);
+  assert_says(key);
+  assert_says("slot 22");
+  assert_says("check sum");
+  assert_says(f->path);
+
+  struct item_change changes[] = { oracle_change(&change, &region) };
+  assert_int_equal(store_apply(f->store, changes, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
+  assert_says(key);
+  assert_says("slot 22");
+
+  assert_ok(store_begin_rebuild(f->store));
+  assert_int_equal(store_sweep(f->store, 100, ignore_items, NULL, &is_done), ERR_STORE_CORRUPT);
+  assert_says(key);
+  assert_says("slot 22");
+  region_fini(&region);
+  oracle_fini(&o);
+}
+
+static void damaged_key_table_is_found_by_a_scan(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  struct region region = { 0 };
+  uint8_t slot[8];
+
+  open_small_with_items(f, &o);
+  /* A row of `keys` in a leaf page is key, then slot. A record has its key followed by the name of a space. */
+  struct span key = oracle_key(6, &region);
+  uint8_t row[ITEM_KEY_MAX + sizeof slot];
+  slots_encode(6, slot);
+  memcpy(row, key.p, key.n);
+  memcpy(row + key.n, slot, sizeof slot);
+  assert_true(flip_in_data(f, span_of(row, key.n + sizeof slot)) > 0);
+  assert_int_equal(store_scan(f->store, 7, ignore_items, NULL), ERR_STORE_CORRUPT);
+  assert_says("keys");
+  region_fini(&region);
+  oracle_fini(&o);
+}
+
+/* Writing past the store's own functions. */
+struct forgery {
+  struct store *store;
+  MDB_dbi table;
+  struct span key;
+  struct span value; /* n = 0: delete the row */
+};
+
+static err_code_t forge(void *context, MDB_txn *txn)
+{
+  struct forgery *forgery = context;
+  MDB_val key = env_value(forgery->key);
+  MDB_val value = env_value(forgery->value);
+
+  if (value.mv_size)
+    return env_verify(forgery->store->env, mdb_put(txn, forgery->table, &key, &value, 0), "forge");
+  return env_verify(forgery->store->env, mdb_del(txn, forgery->table, &key, NULL), "forge");
+}
+
+static void forge_row(struct fixture *f, MDB_dbi table, struct span key, struct span value)
+{
+  struct forgery forgery = { f->store, table, key, value };
+
+  assert_ok(env_write(f->store->env, forge, &forgery));
+}
+
+static void forge_number(struct fixture *f, const char *name, uint64_t number)
+{
+  uint8_t value[16];
+
+  memcpy(value + SEAL_BYTES, &number, sizeof number);
+  seal_put(value, sizeof value);
+  forge_row(f, f->store->tables.meta, span_of_str(name), span_of(value, sizeof value));
+}
+
+static void assert_open_fails(struct fixture *f, const char *says)
+{
+  store_close(&f->store);
+  assert_int_equal(store_open(f->path, &f->store), ERR_STORE_CORRUPT);
+  assert_null(f->store);
+  assert_says(says);
+  assert_says(f->path);
+}
+
+static void newer_schema_is_refused_with_the_remedy(void **state)
+{
+  struct fixture *f = *state;
+
+  forge_number(f, "schema", META_SCHEMA + 1);
+  assert_open_fails(f, "schema 2, this version reads 1");
+  assert_says("run the version that wrote it");
+}
+
+static void damaged_meta_value_is_refused_by_name(void **state)
+{
+  struct fixture *f = *state;
+
+  forge_row(f, f->store->tables.meta, span_of_str("generation"), span_of("0123456789abcdef", 16));
+  assert_open_fails(f, "generation");
+}
+
+static void missing_meta_value_is_refused_by_name(void **state)
+{
+  struct fixture *f = *state;
+
+  forge_row(f, f->store->tables.meta, span_of_str("rebuilding"), (struct span){ 0 });
+  assert_open_fails(f, "rebuilding");
+}
+
+static void wrong_item_count_is_refused(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+
+  fill(f, &o, 3);
+  forge_number(f, "items", 4);
+  assert_open_fails(f, "4 items and has 3");
+  oracle_fini(&o);
+}
+
+static void damaged_position_is_refused_by_partition(void **state)
+{
+  struct fixture *f = *state;
+  const struct store_position position = position_of(5, 100);
+  const int64_t partition = 5;
+  uint8_t row[48] = { 0 };
+
+  memcpy(row + 40, &partition, sizeof partition); /* all is right but the seal */
+  assert_ok(store_apply(f->store, NULL, 0, &position, 1, NULL));
+  forge_row(f, f->store->tables.positions, span_of("\0\0\0\5", 4), span_of(row, sizeof row));
+  assert_open_fails(f, "partition 5");
+}
+
+static void position_of_another_partition_is_refused(void **state)
+{
+  struct fixture *f = *state;
+  const struct store_position position = position_of(5, 100);
+  uint8_t row[48] = { 0 };
+
+  seal_put(row, sizeof row);
+  assert_ok(store_apply(f->store, NULL, 0, &position, 1, NULL));
+  forge_row(f, f->store->tables.positions, span_of("\0\0\0\5", 4), span_of(row, sizeof row));
+  assert_open_fails(f, "partition 5");
+}
+
+static void hole_in_the_slots_is_found_by_a_scan(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  uint8_t slot[8];
+
+  fill(f, &o, 10);
+  slots_encode(4, slot);
+  forge_row(f, f->store->tables.items, span_of(slot, 8), (struct span){ 0 });
+  assert_int_equal(store_scan(f->store, 3, ignore_items, NULL), ERR_STORE_CORRUPT);
+  assert_says("slot 4");
+  assert_says("missing");
+  oracle_fini(&o);
+}
+
+static void key_that_leads_to_another_item_is_found_by_a_change(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  struct region region = { 0 };
+  struct oracle_item item = { .id = 3, .seeds = { 1 }, .offset = 99 };
+  uint8_t slot[8];
+
+  fill(f, &o, 10);
+  slots_encode(4, slot);
+  struct item_change change = oracle_change(&item, &region);
+  forge_row(f, f->store->tables.keys, change.key, span_of(slot, 8));
+  assert_int_equal(store_apply(f->store, &change, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
+  assert_says("slot 4");
+  slots_encode(1000, slot);
+  forge_row(f, f->store->tables.keys, change.key, span_of(slot, 8));
+  assert_int_equal(store_apply(f->store, &change, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
+  assert_says("slot 1000");
+  forge_row(f, f->store->tables.keys, change.key, span_of(slot, 3));
+  assert_int_equal(store_apply(f->store, &change, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
+  region_fini(&region);
+  oracle_fini(&o);
+}
+
+static void cut_data_file_is_refused_at_every_length(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  uint8_t *bytes;
+
+  open_small_with_items(f, &o);
+  size_t used = f->store->env->used_bytes;
+  store_close(&f->store);
+  size_t n = read_data(f, &bytes);
+  assert_true(used < n);
+  for (size_t cut = 1; cut < used; cut += cut < 4096 * 3 ? 509 : 4093) {
+    write_data(f, bytes, cut);
+    assert_int_equal(store_open(f->path, &f->store), ERR_STORE_CORRUPT);
+    assert_null(f->store);
+    assert_says(f->path);
+    assert_says("move the directory away");
+  }
+  write_data(f, bytes, used); /* behind that there is nothing of ours */
+  assert_ok(store_open(f->path, &f->store));
+  oracle_compare(&o, f->store);
+  free(bytes);
+  oracle_fini(&o);
+}
+
+static void empty_data_file_is_a_new_store(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  size_t n;
+
+  store_close(&f->store);
+  write_data(f, NULL, 0);
+  assert_ok(store_open(f->path, &f->store));
+  oracle_compare(&o, f->store);
+  store_positions(f->store, &n);
+  assert_int_equal(n, 0);
+}
+
+static void file_of_something_else_is_refused(void **state)
+{
+  struct fixture *f = *state;
+  uint8_t noise[3 * 4096];
+  struct dice dice = { seed };
+
+  for (size_t i = 0; i < sizeof noise; i++)
+    noise[i] = (uint8_t)dice_u64(&dice);
+  store_close(&f->store);
+  write_data(f, noise, sizeof noise);
+  assert_open_fails(f, "not a store");
+}
+
+static err_code_t make_foreign_table(void *context, MDB_txn *txn)
+{
+  MDB_dbi table;
+
+  return env_verify(context, mdb_dbi_open(txn, "theirs", MDB_CREATE, &table), "make a table");
+}
+
+static void environment_of_someone_else_is_refused(void **state)
+{
+  struct fixture *f = *state;
+  struct env *env = NULL;
+  char path[PATH_MAX + 16];
+
+  store_close(&f->store);
+  snprintf(path, sizeof path, "%s/data.mdb", f->path);
+  assert_int_equal(unlink(path), 0);
+  assert_ok(env_open(f->path, 1 << 20, &env));
+  assert_ok(env_write(env, make_foreign_table, env));
+  env_close(&env);
+  assert_open_fails(f, "without the table `meta`");
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    STORE_TEST(damaged_record_is_an_error_that_names_key_and_slot),
+    STORE_TEST(damaged_key_table_is_found_by_a_scan),
+    STORE_TEST(newer_schema_is_refused_with_the_remedy),
+    STORE_TEST(damaged_meta_value_is_refused_by_name),
+    STORE_TEST(missing_meta_value_is_refused_by_name),
+    STORE_TEST(wrong_item_count_is_refused),
+    STORE_TEST(damaged_position_is_refused_by_partition),
+    STORE_TEST(position_of_another_partition_is_refused),
+    STORE_TEST(hole_in_the_slots_is_found_by_a_scan),
+    STORE_TEST(key_that_leads_to_another_item_is_found_by_a_change),
+    STORE_TEST(cut_data_file_is_refused_at_every_length),
+    STORE_TEST(empty_data_file_is_a_new_store),
+    STORE_TEST(file_of_something_else_is_refused),
+    STORE_TEST(environment_of_someone_else_is_refused),
+  };
+
+  seed = dice_seed();
+  log_set_level(LOG_LEVEL_WARN);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

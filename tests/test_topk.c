@@ -1,0 +1,168 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "kernels/topk.h"
+#include "tests/support/blocks.h"
+
+static struct dice dice;
+
+/* Keys by slot: a permutation, so that the order of keys is not the order of slots. */
+static int order_by_key(const void *context, uint32_t a, uint32_t b)
+{
+  const uint32_t *keys = context;
+
+  return (keys[a] > keys[b]) - (keys[a] < keys[b]);
+}
+
+static const uint32_t *oracle_keys;
+
+static int compare_entries(const void *a, const void *b)
+{
+  const struct topk_entry *x = a, *y = b;
+
+  if (x->score != y->score)
+    return x->score > y->score ? -1 : 1;
+  return order_by_key(oracle_keys, x->slot, y->slot);
+}
+
+static void shuffle(uint32_t *values, size_t n)
+{
+  for (size_t i = n; i > 1; i--) {
+    size_t j = dice_below(&dice, i);
+    uint32_t old = values[i - 1];
+    values[i - 1] = values[j];
+    values[j] = old;
+  }
+}
+
+static uint32_t *permutation_new(size_t n)
+{
+  uint32_t *values = block_new(n, sizeof *values);
+
+  for (size_t i = 0; i < n; i++)
+    values[i] = (uint32_t)i;
+  shuffle(values, n);
+  return values;
+}
+
+/* Scores of few different values, so that most of them tie. */
+static struct topk_entry *entries_new(size_t n, size_t n_values)
+{
+  struct topk_entry *entries = block_new(n, sizeof *entries);
+
+  for (size_t i = 0; i < n; i++)
+    entries[i] = (struct topk_entry){ (float)dice_below(&dice, n_values) - (float)(n_values / 2), (uint32_t)i };
+  return entries;
+}
+
+static void assert_same_entries(const struct topk_entry *found, const struct topk_entry *wanted, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    assert_int_equal(found[i].slot, wanted[i].slot);
+    assert_true(found[i].score == wanted[i].score);
+  }
+}
+
+/* Push in one order; the oracle sorts everything. */
+static void check_one(const struct topk_entry *entries, const uint32_t *arrival, const uint32_t *keys, size_t n, size_t k)
+{
+  struct topk_entry *heap = block_new(k, sizeof *heap), *sorted = block_new(n, sizeof *sorted);
+  size_t kept = n < k ? n : k;
+  struct topk t;
+
+  memcpy(sorted, entries, n * sizeof *sorted);
+  oracle_keys = keys;
+  qsort(sorted, n, sizeof *sorted, compare_entries);
+  topk_init(&t, heap, k, order_by_key, keys);
+  for (size_t i = 0; i < n; i++)
+    topk_push(&t, entries[arrival[i]].score, entries[arrival[i]].slot);
+  assert_true(topk_threshold(&t) == (n < k ? -INFINITY : sorted[k - 1].score));
+  assert_int_equal(topk_finish(&t), kept);
+  assert_same_entries(heap, sorted, kept);
+  free(sorted);
+  free(heap);
+}
+
+static void the_best_k_come_out_sorted_whatever_the_ties_and_the_arrival(void **state)
+{
+  static const size_t values[] = { 1, 2, 5, 1000 };
+
+  (void)state;
+  for (size_t round = 0; round < 400; round++) {
+    size_t n = dice_below(&dice, 200), k = 1 + dice_below(&dice, round % 4 ? 30 : 250);
+    struct topk_entry *entries = entries_new(n, values[round % 4]);
+    uint32_t *keys = permutation_new(n), *arrival = permutation_new(n);
+    check_one(entries, arrival, keys, n, k);
+    shuffle(arrival, n);
+    check_one(entries, arrival, keys, n, k);
+    free(arrival);
+    free(keys);
+    free(entries);
+  }
+}
+
+/* The threshold after each push is the K-th best score so far. */
+static void the_threshold_rises_to_the_kth_best_score(void **state)
+{
+  enum { N = 60, K = 7 };
+  struct topk_entry heap[K], sorted[N];
+  uint32_t *keys = permutation_new(N);
+  struct topk t;
+
+  (void)state;
+  topk_init(&t, heap, K, order_by_key, keys);
+  oracle_keys = keys;
+  for (uint32_t i = 0; i < N; i++) {
+    sorted[i] = (struct topk_entry){ (float)dice_below(&dice, 12), i };
+    topk_push(&t, sorted[i].score, i);
+    qsort(sorted, i + 1, sizeof sorted[0], compare_entries);
+    assert_true(topk_threshold(&t) == (i + 1 < K ? -INFINITY : sorted[K - 1].score));
+  }
+  free(keys);
+}
+
+static void infinite_scores_are_ordered_like_others(void **state)
+{
+  static const float scores[] = { -INFINITY, 1.0f, INFINITY, -INFINITY, 3.4e38f, -3.4e38f, INFINITY };
+  enum { N = sizeof scores / sizeof scores[0] };
+  struct topk_entry entries[N];
+  uint32_t *keys = permutation_new(N), *arrival = permutation_new(N);
+
+  (void)state;
+  for (uint32_t i = 0; i < N; i++)
+    entries[i] = (struct topk_entry){ scores[i], i };
+  for (size_t k = 1; k <= N + 1; k++)
+    check_one(entries, arrival, keys, N, k);
+  free(arrival);
+  free(keys);
+}
+
+static void nothing_pushed_gives_nothing(void **state)
+{
+  struct topk_entry heap[3];
+  struct topk t;
+
+  (void)state;
+  topk_init(&t, heap, 3, order_by_key, NULL);
+  assert_true(topk_threshold(&t) == -INFINITY);
+  assert_int_equal(topk_finish(&t), 0);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_best_k_come_out_sorted_whatever_the_ties_and_the_arrival),
+    cmocka_unit_test(the_threshold_rises_to_the_kth_best_score),
+    cmocka_unit_test(infinite_scores_are_ordered_like_others),
+    cmocka_unit_test(nothing_pushed_gives_nothing),
+  };
+
+  dice.state = dice_seed();
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
