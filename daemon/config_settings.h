@@ -40,7 +40,8 @@ size_t settings_find(const char *path);
 /* Whether some setting lies below the path. */
 bool settings_has_section(const char *path);
 
-/* Copy the path of the setting or section that is most like the given one: one with the same last word, if there is any.
+/* Copy the path of the setting or section that is most like the given one: of those with the same last word, if there
+ * are any.
  *
  * out  SETTING_PATH_BYTES
  */
@@ -53,7 +54,7 @@ bool setting_is_in_space(const struct setting *s);
  * base       what `offset` counts from
  * directory  of the configuration file, with the slash; "" for the working directory
  *
- * Returns ERR_CONFIG, the message says what would do: "expects a whole number from 1 to 10, not "11"".
+ * Returns ERR_CONFIG, the message says what would do: "expects true or false, not "yes"".
  */
 err_t setting_set(const struct setting *s, struct config *c, void *base, const char *directory, struct span text);
 

@@ -1,5 +1,5 @@
-/* The line's own braces are read here by hand, and the value is left to the one decoder of items: read as a whole into a
- * tree, vectors would cost twice. */
+/* The line's own braces are read here by hand, and the value is left to the one decoder of items: read as a whole into
+ * a tree, vectors would cost twice. */
 #include "daemon/ctl_item_line.h"
 
 #include <jansson.h>

@@ -41,7 +41,7 @@ static err_t open_file(struct load *l, const char *path)
 
   l->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
   if (!l->file)
-    FAIL(ERR_USAGE, "%s cannot be opened: %s", path, strerror(errno));
+    FAIL(ERR_SYSTEM, "%s cannot be opened: %s", path, strerror(errno));
   bool is_regular = fstat(fileno(l->file), &status) == 0 && S_ISREG(status.st_mode);
   ctl_progress_begin(&l->progress, "loading", is_regular ? (uint64_t)status.st_size : 0);
   return ERR_OK;
@@ -153,8 +153,10 @@ const struct ctl_command ctl_load_command = {
   .name = "load",
   .arguments = "FILE.jsonl | -",
   .summary = "write the items of a file to the catalogue topic, and wait until queries see them",
-  .help = "A line is {\"key\": \"gimp\", \"value\": {\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}}, with \"codes\": [3, 17] for spaces\n"
-          "of codes; a value of null deletes the item. A key that is not UTF-8 is {\"base64\": \"...\"}. Lines that cannot be used\n"
-          "are named with the reason and left out; the exit status is then 1.\n",
+  .help = "A line is {\"key\": \"gimp\", \"value\": {\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}}, with\n"
+          "\"codes\": [3, 17] for spaces of codes; a value of null deletes the item. A key that is not\n"
+          "UTF-8 is {\"base64\": \"...\"}.\n"
+          "\n"
+          "Lines that cannot be used are named with the reason and left out; the exit status is then 1.\n",
   .run = run_load,
 };

@@ -69,8 +69,8 @@ const struct ctl_command ctl_put_command = {
   .name = "put",
   .arguments = "KEY JSON-VALUE",
   .summary = "write one item, and wait until queries see it",
-  .help = "The value is as in a file for load: '{\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}'. Spaces that it does not name keep\n"
-          "what they have of the item.\n",
+  .help = "The value is as in a file for load: '{\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}'. Spaces that it\n"
+          "does not name keep what they have of the item.\n",
   .run = run_put,
 };
 

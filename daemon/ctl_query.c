@@ -63,9 +63,8 @@ static err_t open_clients(struct ask *a)
 
   TRY(ctl_context_layers(a->ctx, defaults, sizeof defaults / sizeof defaults[0], &c->query.kafka, &queries));
   TRY(ctl_context_layers(a->ctx, NULL, 0, &c->query.answer_kafka, &answers));
-  if (topics_count_partitions(&queries, c->query.topic, CTL_KAFKA_TIMEOUT_MS, &n) != ERR_OK ||
-      answer_reader_open(&answers, c->query.answer_topic, CTL_KAFKA_TIMEOUT_MS, &a->reader) != ERR_OK)
-    FAIL(ERR_KAFKA_RETRY, "%s. Is the broker running, and has `sluicectl topics create` been run?", err_message());
+  TRY(topics_count_partitions(&queries, c->query.topic, CTL_KAFKA_TIMEOUT_MS, &n));
+  TRY(answer_reader_open(&answers, c->query.answer_topic, CTL_KAFKA_TIMEOUT_MS, &a->reader));
   return sender_open(&queries, on_report, a, &a->sender);
 }
 
@@ -191,7 +190,7 @@ static err_t read_file(struct ask *a, const char *path)
   ssize_t n;
 
   if (!file)
-    FAIL(ERR_USAGE, "%s cannot be opened: %s", path, strerror(errno));
+    FAIL(ERR_SYSTEM, "%s cannot be opened: %s", path, strerror(errno));
   for (uint64_t number = 1; (n = getline(&line, &capacity, file)) >= 0; number++) {
     if (!ctl_item_line_is_blank(span_of(line, (size_t)n)))
       TRY(add_question(a, "line", number, span_of(line, (size_t)n)));
@@ -262,12 +261,12 @@ const struct ctl_command ctl_query_command = {
   .name = "query",
   .arguments = "[--json QUERY]... [--file FILE.jsonl]... [--format table|json]",
   .summary = "ask through Kafka, and print the answers in the order of the queries",
-  .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1], \"method\": \"exact\"}'\n"
+  .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'\n"
           "  --file FILE       a query a line; - for standard input\n"
           "  --format FORMAT   table (default), or json: the answers as they came, one a line\n"
           "  --timeout-ms N    how long to wait for the next answer (10000)\n"
           "\n"
-          "A query without an id gets one. The exit status is 1 if a query could not be used, was answered with an error or\n"
-          "was not answered.\n",
+          "A query without an id gets one. The exit status is 1 if a query could not be used, was answered with an\n"
+          "error or was not answered.\n",
   .run = run_query,
 };

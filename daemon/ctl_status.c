@@ -26,9 +26,9 @@ static void print_head(const json_t *status)
   double uptime_s = json_number_value(json_object_get(status, "uptime_s"));
   bool is_ready = json_is_true(json_object_get(status, "ready"));
 
-  printf("sluiced %s, %s, up %s, %s kernels\n", text_of(status, "version"),
-         is_ready ? "ready" : "NOT READY: it has not caught up with the catalogue yet",
-         ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s, text_of(status, "isa"));
+  printf("sluiced %s, %s (%s), up %s, %s kernels\n", text_of(status, "version"), is_ready ? "ready" : "NOT READY",
+         text_of(status, "phase"), ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s,
+         text_of(status, "isa"));
   printf("catalogue  %s items, epoch %" PRIu64 "\n", ctl_format_count(count_of(status, "items")).s,
          count_of(status, "epoch"));
 }
@@ -46,7 +46,7 @@ static void print_kafka(const json_t *status)
 
   puts("Kafka");
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    printf("  %-14s %s\n", rows[i].label, text_of(kafka, rows[i].name));
+    printf("  %-16s %s\n", rows[i].label, text_of(kafka, rows[i].name));
 }
 
 static void print_spaces(const json_t *status)
@@ -56,7 +56,7 @@ static void print_spaces(const json_t *status)
 
   puts("spaces");
   json_array_foreach(json_object_get(status, "spaces"), i, space)
-    printf("  %-14s %s, %s items\n", text_of(space, "name"), text_of(space, "similarity"),
+    printf("  %-16s %s, %s items\n", text_of(space, "name"), text_of(space, "similarity"),
            ctl_format_count(count_of(space, "items")).s);
 }
 
@@ -67,7 +67,7 @@ static void print_watermark(const json_t *status)
 
   puts("seen of the catalogue topic: offsets below");
   json_array_foreach(json_object_get(status, "watermark"), i, position)
-    printf("  partition %-4" PRIu64 " %s\n", count_of(position, "partition"),
+    printf("  partition %-6" PRIu64 " %s\n", count_of(position, "partition"),
            ctl_format_count(count_of(position, "next")).s);
 }
 
@@ -78,7 +78,20 @@ static void print_counters(json_t *status)
 
   puts("since the start");
   json_object_foreach(json_object_get(status, "counters"), name, value)
-    printf("  %-14s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
+    printf("  %-16s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
+}
+
+static void print_latency(json_t *status)
+{
+  const char *name;
+  json_t *quantiles;
+
+  puts("latency         p50, p95, p99");
+  json_object_foreach(json_object_get(status, "latency_us"), name, quantiles)
+    printf("  %-16s %s, %s, %s\n", name,
+           ctl_format_span((int64_t)count_of(quantiles, "p50") * CLOCK_NS_PER_US).s,
+           ctl_format_span((int64_t)count_of(quantiles, "p95") * CLOCK_NS_PER_US).s,
+           ctl_format_span((int64_t)count_of(quantiles, "p99") * CLOCK_NS_PER_US).s);
 }
 
 static void print_status(json_t *status)
@@ -87,6 +100,7 @@ static void print_status(json_t *status)
   print_kafka(status);
   print_spaces(status);
   print_watermark(status);
+  print_latency(status);
   print_counters(status);
 }
 

@@ -6,7 +6,6 @@
 #include "daemon/ctl_context.h"
 #include "daemon/ctl_format.h"
 #include "ingest/topics.h"
-#include "ingest/topics_settings.h"
 
 enum { PARTITIONS_DEFAULT = 4, PARTITIONS_MAX = 10000 };
 
@@ -24,7 +23,7 @@ static err_t create(struct ctl_context *ctx, const struct role *role, int n_want
   int n = 0;
 
   TRY(ctl_context_layers(ctx, NULL, 0, role->kafka, &layers));
-  TRY(topics_create_with(&layers, role->topic, n_wanted, &role->settings, CTL_KAFKA_TIMEOUT_MS, &is_created));
+  TRY(topics_create(&layers, role->topic, n_wanted, &role->settings, CTL_KAFKA_TIMEOUT_MS, &is_created));
   TRY(topics_count_partitions(&layers, role->topic, CTL_KAFKA_TIMEOUT_MS, &n));
   printf("%-12s %s: %s, %d %s\n", role->name, role->topic, is_created ? "created" : "was there already", n,
          ctl_plural((uint64_t)n, "partition", "partitions"));
@@ -70,9 +69,9 @@ const struct ctl_command ctl_topics_command = {
   .name = "topics",
   .arguments = "create [--partitions N]",
   .summary = "create the topics for items, queries, answers and dead letters",
-  .help = "  --partitions N   partitions of each topic (4). Choose well: when a topic grows, keys move to other partitions\n"
+  .help = "  --partitions N   partitions of each topic (4). Choose well: when a topic grows, keys change partitions\n"
           "\n"
-          "A topic that is there already is left as it is. The catalogue's topic is made compacted. The replication factor is\n"
-          "the broker's default.\n",
+          "A topic that is there already is left as it is. The catalogue's topic is made compacted. The replication\n"
+          "factor is the broker's default.\n",
   .run = run_topics,
 };

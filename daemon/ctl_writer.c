@@ -60,8 +60,7 @@ static err_t open_sender(struct ctl_writer *w, const char *linger_ms)
   int n_partitions;
 
   TRY(ctl_context_layers(w->ctx, defaults, sizeof defaults / sizeof defaults[0], &config->catalogue.kafka, &layers));
-  if (topics_count_partitions(&layers, config->catalogue.topic, CTL_KAFKA_TIMEOUT_MS, &n_partitions) != ERR_OK)
-    FAIL(ERR_KAFKA_RETRY, "%s. Is the broker running, and has `sluicectl topics create` been run?", err_message());
+  TRY(topics_count_partitions(&layers, config->catalogue.topic, CTL_KAFKA_TIMEOUT_MS, &n_partitions));
   return sender_open(&layers, on_report, w, &w->sender);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "daemon/service.h"
+#include "kernels/device.h"
 
 enum { STEP_MS = 20, STATUS_EVERY_MS = 1000 };
 
@@ -66,6 +67,15 @@ static err_t serve(struct service *s, int signals)
   }
 }
 
+static void log_device(void)
+{
+  struct device device;
+
+  if (device_find(&device))
+    log_info("device", "name=%s memory_bytes=%zu note=\"searches of this version run on the processor\"",
+             log_quote(span_of_str(device.name)), device.memory_bytes);
+}
+
 static int run(const struct config *config, int signals)
 {
   static struct service service; /* large, and there is one */
@@ -73,6 +83,7 @@ static int run(const struct config *config, int signals)
 
   if (err == ERR_OK) {
     log_info("started", "version=%s isa=%s config=%s", SLUICE_VERSION, isa_name(service.status.isa), config->path);
+    log_device();
     err = serve(&service, signals);
   }
   if (err != ERR_OK)

@@ -6,7 +6,7 @@
 
 struct admit {
   const uint8_t *has_part;   /* [n_slots] */
-  const uint32_t *excluded;  /* slots, each has a part */
+  const uint32_t *excluded;  /* slots, rising, each has a part */
   size_t n_excluded;
 };
 
@@ -14,9 +14,15 @@ static inline bool admit_slot(const struct admit *a, uint32_t slot)
 {
   if (!a->has_part[slot])
     return false;
-  for (size_t i = 0; i < a->n_excluded; i++) { /* asked only of slots whose score would enter: seldom */
-    if (a->excluded[i] == slot)
+  size_t low = 0, high = a->n_excluded;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (a->excluded[middle] == slot)
       return false;
+    if (a->excluded[middle] < slot)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return true;
 }

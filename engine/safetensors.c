@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/half.h"
 #include "base/mem.h"
@@ -39,17 +40,17 @@ static err_t read_file(struct safetensors *f)
 
   if (!file)
     FAIL(ERR_MODEL, "%s: cannot be opened: %s", f->path, strerror(errno));
-  bool is_sized = fseek(file, 0, SEEK_END) == 0;
-  long size = ftell(file);
-  rewind(file);
-  err_code_t err = is_sized && size >= 0 ? mem_array((size_t)size, 1, &f->bytes) : ERR_MODEL;
-  bool is_read = err == ERR_OK && fread(f->bytes, 1, (size_t)size, file) == (size_t)size;
+  struct stat status;
+  bool is_file = fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode);
+  size_t size = is_file ? (size_t)status.st_size : 0;
+  err_code_t err = mem_array(size, 1, &f->bytes);
+  bool is_read = err == ERR_OK && is_file && fread(f->bytes, 1, size, file) == size;
   fclose(file);
   if (err == ERR_MEMORY)
     return err;
   if (!is_read)
     FAIL(ERR_MODEL, "%s: cannot be read: is it a file?", f->path);
-  f->n_bytes = (size_t)size;
+  f->n_bytes = size;
   return ERR_OK;
 }
 

@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/engine_state.h"
@@ -24,23 +26,32 @@ void searcher_close(struct searcher **s)
   mem_free(s);
 }
 
-/* Excluded keys to slots of this epoch, those that the space has, each once. */
+static int rising(const void *a, const void *b)
+{
+  const uint32_t *x = a, *y = b;
+
+  return (*x > *y) - (*x < *y);
+}
+
+/* Excluded keys to slots of this epoch, those that the space has, each once, rising. */
 static err_t find_excluded(const struct arena *arena, const struct arena_space *space, const struct query *query,
                            struct region *region, struct admit *out)
 {
   uint32_t *slots;
-  size_t n = 0;
+  size_t n = 0, n_once = 0;
 
   TRY(region_array(region, query->n_exclude, sizeof *slots, &slots));
   for (size_t i = 0; i < query->n_exclude; i++) {
     uint32_t slot = keys_find(&arena->keys, query->exclude[i]);
-    bool is_known = slot == KEYS_NONE || !space->has_part[slot];
-    for (size_t j = 0; j < n && !is_known; j++)
-      is_known = slots[j] == slot;
-    if (!is_known)
+    if (slot != KEYS_NONE && space->has_part[slot])
       slots[n++] = slot;
   }
-  *out = (struct admit){ space->has_part, slots, n };
+  qsort(slots, n, sizeof *slots, rising);
+  for (size_t i = 0; i < n; i++) {
+    if (i == 0 || slots[i] != slots[i - 1])
+      slots[n_once++] = slots[i];
+  }
+  *out = (struct admit){ space->has_part, slots, n_once };
   return ERR_OK;
 }
 

@@ -4,7 +4,7 @@
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
-  enum log_level ours = level <= 3 ? LOG_LEVEL_WARN : level <= 5 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
+  enum log_level ours = level <= 3 ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG;
 
   log_event(ours, "kafka_client", "client=%s facility=%s text=%s", rd_kafka_name(rk), facility,
             log_quote(span_of_str(text)));

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "ingest/kafka_client.h"
-#include "ingest/topics_settings.h"
 
-enum { REASON_BYTES = 512, RETRY_PAUSE_MS = 50 };
+/* A topic that is not known after this time is not just young. */
+enum { REASON_BYTES = 512, RETRY_PAUSE_MS = 50, YOUTH_MS = 2000 };
 
 /* The partitions of a topic come from a consumer: a broker does not create a topic that a consumer asks about. */
 static const struct kafka_property asker_defaults[] = { { "allow.auto.create.topics", "false" } };
@@ -84,20 +84,59 @@ static err_t fail_kafka(rd_kafka_resp_err_t error, const char *what, const char 
   FAIL(is_retriable(error) ? ERR_KAFKA_RETRY : ERR_KAFKA, "%s topic %s: %s", what, topic, reason);
 }
 
-/* Whether the cluster lists the topic. Asking for all topics creates none, on any broker. */
-static err_t find_topic(rd_kafka_t *rk, const char *topic, int timeout_ms, bool *is_there)
+/* A question about a topic was not answered, or not well. */
+static err_t fail_ask(rd_kafka_resp_err_t error, const char *topic)
+{
+  switch (error) {
+  case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+  case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    FAIL(ERR_KAFKA_RETRY, "topic %s is not there: create it with `sluicectl topics create`", topic);
+  case RD_KAFKA_RESP_ERR__TRANSPORT:
+  case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+  case RD_KAFKA_RESP_ERR__TIMED_OUT:
+    FAIL(ERR_KAFKA_RETRY, "no Kafka broker answers (%s): is it running, and is bootstrap.servers right?",
+         rd_kafka_err2str(error));
+  case RD_KAFKA_RESP_ERR_NO_ERROR:
+    FAIL(ERR_KAFKA_RETRY, "topic %s has no partitions yet", topic);
+  default:
+    return fail_kafka(error, "Kafka tells nothing of", topic, rd_kafka_err2str(error));
+  }
+}
+
+struct cluster {
+  bool has_topic;
+  bool has_controller; /* among its brokers: one that takes CreateTopics */
+};
+
+static bool lists_topic(const struct rd_kafka_metadata *metadata, const char *topic)
+{
+  for (int i = 0; i < metadata->topic_cnt; i++) {
+    if (strcmp(metadata->topics[i].topic, topic) == 0)
+      return true;
+  }
+  return false;
+}
+
+static bool lists_broker(const struct rd_kafka_metadata *metadata, int32_t id)
+{
+  for (int i = 0; i < metadata->broker_cnt; i++) {
+    if (metadata->brokers[i].id == id)
+      return true;
+  }
+  return false;
+}
+
+/* Asking for all topics creates none, on any broker. */
+static err_t look_at_cluster(rd_kafka_t *rk, const char *topic, int timeout_ms, struct cluster *out)
 {
   const struct rd_kafka_metadata *metadata;
   rd_kafka_resp_err_t error = rd_kafka_metadata(rk, 1, NULL, &metadata, timeout_ms);
-  bool is_found = false;
 
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
-    FAIL(is_retriable(error) ? ERR_KAFKA_RETRY : ERR_KAFKA, "no Kafka broker has told its topics within %d ms: %s",
-         timeout_ms, rd_kafka_err2str(error));
-  for (int i = 0; i < metadata->topic_cnt && !is_found; i++)
-    is_found = strcmp(metadata->topics[i].topic, topic) == 0;
+    return fail_ask(error, topic);
+  out->has_topic = lists_topic(metadata, topic);
+  out->has_controller = lists_broker(metadata, rd_kafka_controllerid(rk, timeout_ms));
   rd_kafka_metadata_destroy(metadata);
-  *is_there = is_found;
   return ERR_OK;
 }
 
@@ -124,6 +163,7 @@ static rd_kafka_resp_err_t ask_partitions(rd_kafka_t *rk, const char *topic, int
 /* Ask until the topic has partitions: after its creation that takes a moment. */
 static err_t await_partitions(rd_kafka_t *rk, const char *topic, int64_t deadline_ns, int *out)
 {
+  int64_t young_until_ns = clock_now_ns() + YOUTH_MS * CLOCK_NS_PER_MS;
   rd_kafka_resp_err_t error;
   int n = 0;
 
@@ -131,11 +171,11 @@ static err_t await_partitions(rd_kafka_t *rk, const char *topic, int64_t deadlin
     error = ask_partitions(rk, topic, ms_until(deadline_ns), &n);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR && n > 0)
       break;
-    if (error != RD_KAFKA_RESP_ERR_NO_ERROR && !is_retriable(error))
-      return fail_kafka(error, "Kafka does not tell the partitions of", topic, rd_kafka_err2str(error));
-    if (clock_now_ns() + RETRY_PAUSE_MS * CLOCK_NS_PER_MS > deadline_ns)
-      FAIL(ERR_KAFKA_RETRY, "the partitions of topic %s are not known: %s", topic,
-           error ? rd_kafka_err2str(error) : "it has none yet");
+    bool is_missing = error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || error == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
+    bool is_late = clock_now_ns() + RETRY_PAUSE_MS * CLOCK_NS_PER_MS >
+                   (is_missing && young_until_ns < deadline_ns ? young_until_ns : deadline_ns);
+    if (is_late || (error != RD_KAFKA_RESP_ERR_NO_ERROR && !is_retriable(error)))
+      return fail_ask(error, topic);
     clock_sleep_ns(RETRY_PAUSE_MS * CLOCK_NS_PER_MS);
   }
   *out = n;
@@ -213,32 +253,26 @@ static err_t ask_to_create(rd_kafka_t *rk, const char *topic, int n_partitions,
   return read_result(event, topic, is_created);
 }
 
-err_t topics_create_with(const struct kafka_layers *layers, const char *topic, int n_partitions,
-                         const struct kafka_properties *settings, int timeout_ms, bool *is_created)
+err_t topics_create(const struct kafka_layers *layers, const char *topic, int n_partitions,
+                    const struct kafka_properties *settings, int timeout_ms, bool *is_created)
 {
   int64_t deadline_ns = clock_now_ns() + timeout_ms * CLOCK_NS_PER_MS;
   AUTO(destroy_client) rd_kafka_t *rk = NULL;
-  bool is_there;
+  struct cluster cluster;
   int n;
 
   TRY(open_client(layers, RD_KAFKA_PRODUCER, &rk));
-  TRY(find_topic(rk, topic, timeout_ms, &is_there));
-  if (is_there) {
+  TRY(look_at_cluster(rk, topic, timeout_ms, &cluster));
+  if (cluster.has_topic) {
     *is_created = false;
     return ERR_OK;
   }
-  /* A broker without a controller, as the embedded one, takes no CreateTopics: it creates what a producer asks about. */
-  if (rd_kafka_controllerid(rk, ms_until(deadline_ns)) >= 0)
+  /* The embedded broker names a controller that does not exist. It creates what a producer asks about. */
+  if (cluster.has_controller)
     return ask_to_create(rk, topic, n_partitions, settings, ms_until(deadline_ns), is_created);
   TRY(await_partitions(rk, topic, deadline_ns, &n));
   *is_created = true;
   return ERR_OK;
-}
-
-err_t topics_create(const struct kafka_layers *layers, const char *topic, int n_partitions, int timeout_ms,
-                    bool *is_created)
-{
-  return topics_create_with(layers, topic, n_partitions, NULL, timeout_ms, is_created);
 }
 
 err_t topics_count_partitions(const struct kafka_layers *layers, const char *topic, int timeout_ms, int *out)

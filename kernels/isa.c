@@ -27,7 +27,7 @@ enum isa isa_detect(void)
 
 const char *isa_name(enum isa isa)
 {
-  return names[isa];
+  return (int)isa < N_NAMES ? names[isa] : "unknown";
 }
 
 bool isa_find(const char *name, enum isa *out)

@@ -48,7 +48,7 @@ void kernels_gelu(float *x, size_t n)
     x[i] = (float)(0.5 * x[i] * (1.0 + erf(x[i] * sqrt_half)));
 }
 
-/* In double a square of a float is exact, so that multiply and add here is a fused multiply-add, and cannot overflow. */
+/* In double a square of a float is exact, so that multiply and add here is a fused multiply-add. It cannot overflow. */
 static double norm_of(const float *row, size_t dim)
 {
   double sum = 0;

@@ -31,7 +31,8 @@ struct mol_shape {
   float inv_temperature; /* 1 / tau, rounded to f32 */
 };
 
-/* Weights of the cross gate ("qi" network), transposed to input-major: hidden = SiLU(w1^T l + b1), w = w2^T hidden + b2. */
+/* Weights of the cross gate ("qi" network), transposed to input-major: hidden = SiLU(w1^T l + b1), and
+ * w = w2^T hidden + b2. */
 struct mol_gate {
   const float *w1; /* [L][gate_hidden] */
   const float *b1; /* [gate_hidden] */
@@ -46,10 +47,11 @@ struct kernels {
    * x [n][n_in]; w [n_in][n_out]; bias [n_out] or NULL for zeros; y [n][n_out]. */
   void (*linear)(const float *x, size_t n, size_t n_in, const float *w, const float *bias, size_t n_out, float *y);
 
-  /* x[i] = x[i] / (1 + exp(-x[i])), exp as math_exp() of kernels/math_ref.h. In place. */
+  /* x[i] = SiLU(x[i]), as math_silu() of kernels/math_ref.h. In place. */
   void (*silu)(float *x, size_t n);
 
-  /* out[c][i] = rows[i][c] for i < n_rows <= MOL_LANES, 0 for the other lanes. out [n_cols][MOL_LANES], aligned to 64. */
+  /* out[c][i] = rows[i][c] for i < n_rows <= MOL_LANES, 0 for the other lanes.
+   * out [n_cols][MOL_LANES], aligned to 64. */
   void (*transpose)(const float *const *rows, size_t n_rows, size_t n_cols, float *out);
 
   /* Mixture-of-Logits of one query with MOL_LANES items (MoL paper, section 3.1 and appendix A; the formulas of the
@@ -73,7 +75,8 @@ struct kernels {
   void (*dot_blocks)(const float *query, size_t dim, const float *blocks, size_t n_blocks, float *scores);
 
   /* PQTopK's sum (RecJPQPrune paper, section 3.2): scores[b * 64 + i] = ((S[0][c0] + S[1][c1]) + ...), in f32, rising.
-   * subitem_scores [n_splits][PQ_SUBITEMS]; codes [n_blocks][n_splits][PQ_BLOCK_ITEMS]; scores [n_blocks * 64]. */
+   * n_splits >= 1; subitem_scores [n_splits][PQ_SUBITEMS]; codes [n_blocks][n_splits][PQ_BLOCK_ITEMS];
+   * scores [n_blocks * 64]. */
   void (*pq_scan)(const float *subitem_scores, size_t n_splits, const uint8_t *codes, size_t n_blocks, float *scores);
 
   /* Write the indices i < n, rising, with scores[i] >= threshold (never for NaN) to indices [n]; return how many. */
@@ -99,8 +102,8 @@ size_t mol_scratch_floats(const struct mol_shape *shape);
 /* GELU in its exact form, x * Phi(x), in place: not hot, the same code on every machine. */
 void kernels_gelu(float *x, size_t n);
 
-/* Divide each of n rows of dim floats by max(its L2 norm, eps), in place; sums rise and are fused. Not hot: the same code on
- * every machine. */
+/* Divide each of n rows of dim floats by max(its L2 norm, eps), in place; norm and quotient in double, sums rise. Not
+ * hot: the same code on every machine. */
 void kernels_normalize(float *rows, size_t n, size_t dim, float eps);
 
 #endif

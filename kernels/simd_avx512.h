@@ -106,15 +106,15 @@ static inline vec vec_negate(vec v)
   return _mm512_xor_ps(v, _mm512_set1_ps(-0.0f));
 }
 
-/* p * 2^n, exactly: that is a normal number. n comes as itself and as n + MATH_ROUND, with n in its low bits. */
+/* p * 2^n, exactly: that is a normal number. n comes as itself and as n + MATH_ROUND, which has n in its low bits. */
 static inline vec vec_scale(vec p, vec n, vec shifted)
 {
   (void)shifted;
   return _mm512_scalef_ps(p, n);
 }
 
-/* table[codes[i]], for 64 codes and a table of 256: the table lies in 16 registers, and each permutation looks 16 codes up
- * in two of them by the codes' low 5 bits. That takes half the time of gather instructions. */
+/* table[codes[i]], for 64 codes and a table of 256: the table lies in 16 registers, and each permutation looks 16 codes
+ * up in two of them by the codes' low 5 bits. That takes half the time of gather instructions. */
 static inline void vec_look_up64(const float *table, const uint8_t *codes, vec out[4])
 {
   vec t[16];
@@ -159,7 +159,8 @@ static inline void vec_transpose4(const float *const *rows, size_t column, vec o
   out[3] = _mm512_shuffle_ps(ab_high, cd_high, _MM_SHUFFLE(3, 2, 3, 2));
 }
 
-/* Append base + i for each i with scores[i] >= threshold; all VEC_FLOATS places of `out` may be written. Returns how many. */
+/* Append base + i for each i with scores[i] >= threshold; all VEC_FLOATS places of `out` may be written. Returns how
+ * many. */
 static inline size_t vec_append_ge(const float *scores, vec threshold, uint32_t base, uint32_t *out)
 {
   __mmask16 hits = _mm512_cmp_ps_mask(_mm512_loadu_ps(scores), threshold, _CMP_GE_OQ);

@@ -23,6 +23,8 @@ static const char *remedy(int rc)
   case ENOSPC:
   case EDQUOT:
     return ": make room on the disk";
+  case EIO: /* LMDB says this, too, when only part of its pages could be written */
+    return ": the disk is full or fails: make room, or see the kernel log";
   case EACCES:
   case EPERM:
     return ": the daemon's user must be able to write there";

@@ -257,7 +257,7 @@ static void choices_are_words_of_their_list(void **state)
   assert_refused("kernels: {isa: sse}\n" REST, 1, "kernels.isa", "`avx512`");
   assert_refused("log: {level: Info}\n" REST, 1, "log.level", "`debug`");
   assert_refused("catalogue: {on_discontinuity: ''}\n" REST, 1, "on_discontinuity", "`rebuild`");
-  assert_refused("log: {level: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n" REST, 1, "log.level", "");
+  assert_refused("log: {level: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n" REST, 1, "log.level", "");
 }
 
 static void a_listening_address_is_numeric_with_a_port(void **state)
@@ -376,8 +376,8 @@ static void the_embedded_broker_takes_no_other_address(void **state)
 {
   (void)state;
   assert_refused("embedded_broker: {enabled: true}\n" REST, 2, "kafka", "choose one");
-  assert_refused("embedded_broker: {enabled: true}\nquery:\n  answer_kafka:\n    metadata.broker.list: a\n" STORE SPACES,
-                 4, "query.answer_kafka", "choose one");
+  assert_refused("embedded_broker: {enabled: true}\nquery:\n  answer_kafka:\n    metadata.broker.list: a\n" STORE
+                 SPACES, 4, "query.answer_kafka", "choose one");
 }
 
 static void spaces_are_kept_in_the_order_of_the_file(void **state)

@@ -138,6 +138,7 @@ static void lock_ends_with_a_killed_process(void **state)
     for (;;)
       pause();
   }
+  close(ready[1]); /* so that a child that fails is an end of file here */
   assert_int_equal(read(ready[0], &byte, 1), 1);
   err_code_t err = store_open(f->path, &f->store);
   kill(child, SIGKILL);
@@ -145,7 +146,6 @@ static void lock_ends_with_a_killed_process(void **state)
   assert_int_equal(err, ERR_STORE_IN_USE);
   assert_ok(store_open(f->path, &f->store));
   close(ready[0]);
-  close(ready[1]);
 }
 
 static void path_that_is_a_file_is_refused(void **state)

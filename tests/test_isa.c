@@ -98,7 +98,7 @@ static void each_level_up_to_the_detected_one_has_a_whole_table(void **state)
 static void a_level_above_the_detected_one_is_refused(void **state)
 {
   (void)state;
-  for (int i = (int)isa_detect() + 1; i <= ISA_AVX512 + 1; i++) {
+  for (int i = (int)isa_detect() + 1; i <= ISA_AVX512 + 1; i++) { /* one more than there are */
     const struct kernels *k = NULL;
     assert_int_equal(kernels_get((enum isa)i, &k), ERR_CONFIG);
     assert_null(k);

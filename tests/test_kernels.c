@@ -52,7 +52,7 @@ static void assert_close(const char *what, double found, double wanted, double t
     fail_msg("%s: %.9g, not %.9g within %.3g", what, found, wanted, tolerance);
 }
 
-/* exp, SiLU ------------------------------------------------------------------------------------------------------- */
+/* exp, SiLU -------------------- */
 
 static void exp_is_within_an_ulp_in_its_range(void **state)
 {
@@ -153,7 +153,7 @@ static void silu_is_the_same_at_every_level(void **state)
   }
 }
 
-/* linear ---------------------------------------------------------------------------------------------------------- */
+/* linear -------------------- */
 
 struct linear_case {
   float *x, *w, *bias;
@@ -235,7 +235,7 @@ static void linear_is_close_to_its_formula(void **state)
   linear_free(&c);
 }
 
-/* transpose ------------------------------------------------------------------------------------------------------- */
+/* transpose -------------------- */
 
 static void check_transpose(enum isa isa, size_t n_rows, size_t n_cols)
 {
@@ -269,7 +269,7 @@ static void transpose_turns_rows_into_lanes_at_every_level(void **state)
   }
 }
 
-/* dot_blocks ------------------------------------------------------------------------------------------------------ */
+/* dot_blocks -------------------- */
 
 static float *dot_run(enum isa isa, const float *query, size_t dim, const float *blocks, size_t n_blocks)
 {
@@ -325,7 +325,7 @@ static void dot_blocks_is_close_to_its_formula(void **state)
   free(query);
 }
 
-/* pq_scan --------------------------------------------------------------------------------------------------------- */
+/* pq_scan -------------------- */
 
 static float *pq_run(enum isa isa, const float *tables, size_t n_splits, const uint8_t *codes, size_t n_blocks)
 {
@@ -390,7 +390,7 @@ static void pq_scan_reads_every_entry_of_a_table(void **state)
   }
 }
 
-/* filter_ge ------------------------------------------------------------------------------------------------------- */
+/* filter_ge -------------------- */
 
 static void check_filter(enum isa isa, const float *scores, size_t n, float threshold)
 {
@@ -436,7 +436,7 @@ static void filter_ge_finds_what_reaches_the_threshold_at_every_level(void **sta
   }
 }
 
-/* GELU, normalisation --------------------------------------------------------------------------------------------- */
+/* GELU, normalisation -------------------- */
 
 static void gelu_is_the_exact_form(void **state)
 {

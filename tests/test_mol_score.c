@@ -161,7 +161,7 @@ static void saturated_gates_give_a_logit(void **state)
   }
 }
 
-/* In double --------------------------------------------------------------------------------------------------------- */
+/* In double -------------------- */
 
 static double silu(double x)
 {
@@ -235,7 +235,7 @@ static void phi_is_close_to_its_formula(void **state)
   }
 }
 
-/* Golden data ------------------------------------------------------------------------------------------------------- */
+/* Golden data -------------------- */
 
 static float *transposed_new(const float *matrix, size_t n_rows, size_t n_cols)
 {
@@ -278,7 +278,8 @@ static struct mol_case golden_case(const struct golden *weights)
 }
 
 /* Rows first..first + n of an array [][n_cols] as lanes. */
-static void transpose_block(const struct kernels *k, const float *array, size_t first, size_t n, size_t n_cols, float *out)
+static void transpose_block(const struct kernels *k, const float *array, size_t first, size_t n, size_t n_cols,
+                            float *out)
 {
   const float *rows[MOL_LANES];
 

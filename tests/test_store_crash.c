@@ -28,7 +28,7 @@ enum {
   OVERLAP_MAX = 10,     /* changes that a child applies again when it starts */
   LIFE_US_MAX = 40000,  /* of a child */
   SHORT_LIFE_US = 4000, /* where the disk has been so slow that the time is used up */
-  BUDGET_S = 10,        /* of one test: from then on lives are short */
+  BUDGET_S = 7,         /* of one test: from then on lives are short */
   POLL_US = 500,
   PATIENCE_US = 1000000,
   LOG_LENGTH = 150,     /* of one generation, where the child rebuilds */

@@ -70,7 +70,8 @@ static void assert_same_entries(const struct topk_entry *found, const struct top
 }
 
 /* Push in one order; the oracle sorts everything. */
-static void check_one(const struct topk_entry *entries, const uint32_t *arrival, const uint32_t *keys, size_t n, size_t k)
+static void check_one(const struct topk_entry *entries, const uint32_t *arrival, const uint32_t *keys, size_t n,
+                      size_t k)
 {
   struct topk_entry *heap = block_new(k, sizeof *heap), *sorted = block_new(n, sizeof *sorted);
   size_t kept = n < k ? n : k;

@@ -205,7 +205,8 @@ class Client:
         self.query_topic = query_topic
         self.producer = Producer({**QUIET, "bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
         self.consumer = Consumer({**QUIET, "bootstrap.servers": bootstrap, "group.id": "client",
-                                  "enable.auto.commit": False, "fetch.wait.max.ms": 1, "fetch.message.max.bytes": 8 << 20})
+                                  "enable.auto.commit": False, "fetch.wait.max.ms": 1,
+                                  "fetch.message.max.bytes": 8 << 20})
         self.consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for topic in answer_topics
                               for p in partitions_of(self.consumer, topic)])
         self.sent = {}     # id -> (key, is JSON)
@@ -411,8 +412,8 @@ class System:
                 headers = dict(record.headers)
                 for header in ("sluice.topic", "sluice.partition", "sluice.offset", "sluice.reason"):
                     assert headers.get(header), f"a dead letter has no header {header}: {headers}"
-                where = (headers["sluice.topic"].decode(), int(headers["sluice.partition"]), int(headers["sluice.offset"]))
-                letters[where] = record
+                topic = headers["sluice.topic"].decode()
+                letters[topic, int(headers["sluice.partition"]), int(headers["sluice.offset"])] = record
             return expected <= letters.keys()
         try:
             eventually(complete, "dead letters", timeout_s)

@@ -222,7 +222,8 @@ def random_mol(rng, path, pq=6, px=3, d=16, dq=24, dx=20, uid_hash=(13,), glu="s
     def projection(prefix, width, hidden, out):
         if hidden <= 0:
             return {f"{prefix}.1.weight": dense(out, width), f"{prefix}.1.bias": bias(out)}
-        return {f"{prefix}.1._w": np.ascontiguousarray(dense(2 * hidden, width).T), f"{prefix}.1._b": bias((1, 2 * hidden)),
+        return {f"{prefix}.1._w": np.ascontiguousarray(dense(2 * hidden, width).T),
+                f"{prefix}.1._b": bias((1, 2 * hidden)),
                 f"{prefix}.2.weight": dense(out, hidden), f"{prefix}.2.bias": bias(out)}
 
     n_logits, own = pq * px, pq - len(uid_hash)
@@ -243,7 +244,8 @@ def random_mol(rng, path, pq=6, px=3, d=16, dq=24, dx=20, uid_hash=(13,), glu="s
         f"{gate}._qi_partial_module.3.weight": dense(n_logits, hc),
         f"{gate}._qi_partial_module.3.bias": bias(n_logits),
     }
-    numbers = {"Pq": pq, "Px": px, "dP": d, "Dq": dq, "Dx": dx, "temperature": 0.05, "eps": 1e-6, "qnl": glu, "inl": glu,
+    numbers = {"Pq": pq, "Px": px, "dP": d, "Dq": dq, "Dx": dx, "temperature": 0.05, "eps": 1e-6,
+               "qnl": glu, "inl": glu,
                "query_hidden_dim": query_hidden, "item_hidden_dim": item_hidden, "gating_query_hidden_dim": hq,
                "gating_item_hidden_dim": hx, "gating_qi_hidden_dim": hc, "gating_combination_type": "glu_silu",
                "dot_product_l2_norm": 1, "uid_hash": json.dumps(list(uid_hash))}

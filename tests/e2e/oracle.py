@@ -245,7 +245,8 @@ class Oracle:
             return
         best = scores[left].max()
         slack = TOLERANCE * max(1, abs(best))
-        assert best <= receipt.bound + slack, f"an item that was left out has {best:.6f}, over the bound {receipt.bound}"
+        assert best <= receipt.bound + slack, \
+            f"an item that was left out has {best:.6f}, over the bound {receipt.bound}"
         if len(hits) and receipt.bound < answer.hits[-1].score:
             assert receipt.exact, "the bound proves the answer exact, but the receipt does not say so"
 

@@ -135,8 +135,8 @@ class Loaded(BrokerCase):
         cls.system.sync()
         first = cls.system.queries.draw("codes", "exact", at_least=cls.system.positions())
         cls.system.ask([first], timeout_s=60)
-        print(f"\n{N_ITEMS} items written in {written - started:.1f} s, all seen {time.monotonic() - written:.1f} s after",
-              flush=True)
+        print(f"\n{N_ITEMS} items written in {written - started:.1f} s, "
+              f"all seen {time.monotonic() - written:.1f} s after", flush=True)
 
     @classmethod
     def tearDownClass(cls):
@@ -270,7 +270,8 @@ class Restart(BrokerCase):
         system.daemon.wait_ready()
         refused = system.check(queries, 90, allowed_errors)
         repeated = sum(len(system.client.replies[q.id]) - 1 for q in queries)
-        print(f" [{len(queries)} queries: all answered, {repeated} answered again, {refused} refused] ", end="", flush=True)
+        print(f" [{len(queries)} queries: all answered, {repeated} answered again, {refused} refused] ",
+              end="", flush=True)
         system.check_catalogue()
 
     def test_terminated_in_the_middle_of_a_load(self):
@@ -301,7 +302,8 @@ class Restart(BrokerCase):
         system.daemon.start()
         self.check_everything(system, queries)
         counters = system.daemon.status()["counters"]
-        self.assertLess(counters["applied"] + counters["deleted"], known // 2, "the log was read again from its beginning")
+        again = counters["applied"] + counters["deleted"]
+        self.assertLess(again, known // 2, "the log was read again from its beginning")
         self.assertGreaterEqual(counters["applied"], 100)
         system.daemon.stop()
 

@@ -255,7 +255,8 @@ class Embedded(Case):
             "numbers as text": json_vector([str(v) for v in one]), "a null": json_vector([None] + one[1:]),
             "over the range of a float": json_vector(one[1:]).replace(b"[", b"[1e39,"),
             "over the range of a double": json_vector(one[1:]).replace(b"[", b"[1e999,"),
-            "the word NaN": json_vector(one[1:]).replace(b"[", b"[NaN,"), "vector too short in JSON": json_vector(one[1:]),
+            "the word NaN": json_vector(one[1:]).replace(b"[", b"[NaN,"),
+            "vector too short in JSON": json_vector(one[1:]),
             "not base64": json_vector({"type": "F32", "data": "***"}),
             "an unknown type": json_vector({"type": "F8", "data": "AAAA"}),
             "NaN in base64": json_vector({"type": "F32", "data": base64.b64encode(
@@ -269,7 +270,8 @@ class Embedded(Case):
             ("no key", None, good_bytes, []), ("an empty key", b"", good_bytes, []),
             ("a key of 257 bytes", b"k" * 257, good_bytes, []), ("a tombstone with no key", None, None, []),
             ("a tombstone with a long key", b"k" * 257, None, []),
-            ("an empty value", b"bad", b"", []), ("an empty value said to be JSON", b"bad", b"", [("content-type", b"application/json")]),
+            ("an empty value", b"bad", b"", []),
+            ("an empty value said to be JSON", b"bad", b"", [("content-type", b"application/json")]),
             ("noise", b"bad", b"\xff" * 40, []), ("cut off protobuf", b"bad", good_bytes[:-1], []),
             ("protobuf said to be JSON", b"bad", good_bytes, [("content-type", b"application/json")]),
             ("JSON said to be protobuf", b"bad", good_json, [("content-type", b"application/x-protobuf")]),
@@ -342,7 +344,8 @@ class Embedded(Case):
             ("unknown method", draw("taste", "magic", k=5), method),
             ("another similarity's method", draw("taste", "pqtopk", k=5), method),
             ("another similarity's method", draw("codes", "average(10)", k=5), method),
-            ("no argument", draw("taste", "average", k=5), either), ("argument 0", draw("taste", "average(0)", k=5), either),
+            ("no argument", draw("taste", "average", k=5), either),
+            ("argument 0", draw("taste", "average(0)", k=5), either),
             ("an argument of text", draw("taste", "average(ten)", k=5), either),
             ("no bracket", draw("taste", "average(10", k=5), either),
             ("two arguments", draw("taste", "average(10,20)", k=5), either),
@@ -384,9 +387,11 @@ class Embedded(Case):
     def test_bad_json_queries_are_answered_with_an_error(self):
         text = wire.query_json(self.system.queries.draw("codes", "exact", k=5))
         changes = {"an unknown field": {"colour": 1}, "k below 0": {"k": -1}, "k a fraction": {"k": 1.5},
-                   "k of text": {"k": "ten"}, "a vector of text": {"vector": "all ones"}, "a vector with null": {"vector": [None] * 64},
+                   "k of text": {"k": "ten"}, "a vector of text": {"vector": "all ones"},
+                   "a vector with null": {"vector": [None] * 64},
                    "a number over the range": {"vector": [1e39] * 64}, "exclude that is no list": {"exclude": "a"},
-                   "at_least that is no position": {"at_least": [7]}, "a position with an unknown field": {"at_least": [{"x": 1}]},
+                   "at_least that is no position": {"at_least": [7]},
+                   "a position with an unknown field": {"at_least": [{"x": 1}]},
                    "a user id over 64 bits": {"user_id": str(2 ** 70)}}
         sent = {}
         for i, (what, change) in enumerate(changes.items()):
@@ -399,14 +404,16 @@ class Embedded(Case):
                 self.system.oracle.check_error(query, answers[query.id], "BAD_QUERY")
 
     def test_undecodable_queries_become_dead_letters(self):
-        values = {b"noise": (b"\xff" * 30, []), b"broken": (b'{"id":', []), b"not an object": (b"[1]", [("content-type", b"application/json")]),
+        values = {b"noise": (b"\xff" * 30, []), b"broken": (b'{"id":', []),
+                  b"not an object": (b"[1]", [("content-type", b"application/json")]),
                   b"deep": (b'{"exclude":' + b"[" * 100000, []),
                   b"misnamed": (b"\x0a\x01x", [("content-type", b"application/json")])}
         written = {}
 
         def remember(error, message):
             self.assertIsNone(error)
-            written[self.system.topic("queries"), message.partition(), message.offset()] = message.key(), message.value()
+            where = self.system.topic("queries"), message.partition(), message.offset()
+            written[where] = message.key(), message.value()
         for key, (value, headers) in values.items():
             self.system.client.producer.produce(self.system.topic("queries"), value, key, headers=headers,
                                                 on_delivery=remember)
@@ -466,8 +473,8 @@ class Embedded(Case):
 
     def test_sluicectl_puts_asks_and_deletes(self):
         def ctl(*arguments):
-            done = subprocess.run([harness.build_dir() / "sluicectl", "--config", self.system.daemon.config_path, *arguments],
-                                  capture_output=True, text=True, timeout=60 * SLOWNESS)
+            command = [harness.build_dir() / "sluicectl", "--config", self.system.daemon.config_path, *arguments]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60 * SLOWNESS)
             self.assertEqual(done.returncode, 0, f"sluicectl {arguments[0]}: {done.stdout}{done.stderr}")
             return done.stdout
 

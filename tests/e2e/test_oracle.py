@@ -68,7 +68,8 @@ class Wire(unittest.TestCase):
         rng = data.generator("safetensors")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "x.safetensors"
-            tensors = {"b": rng.standard_normal((3, 5)).astype(np.float32), "a": np.arange(4), "c": np.array([7], np.uint8)}
+            tensors = {"b": rng.standard_normal((3, 5)).astype(np.float32), "a": np.arange(4),
+                       "c": np.array([7], np.uint8)}
             safetensors_io.write(path, tensors, {"k": "v"})
             back, metadata = safetensors_io.read(path)
             self.assertEqual(metadata, {"k": "v"})
@@ -140,7 +141,8 @@ class Checker(unittest.TestCase):
             item = pb.Item()
             item.parts["m"].vector.CopyFrom(wire.vector(x))
             self.oracle.feed([Record(0, i, b"k%03d" % i, item.SerializeToString())])
-        self.query = pb.Query(id="q", space="m", k=20, user_id=5, vector=wire.vector(rng.standard_normal(self.model.dq)))
+        self.query = pb.Query(id="q", space="m", k=20, user_id=5)
+        self.query.vector.CopyFrom(wire.vector(rng.standard_normal(self.model.dq)))
 
     def right_answer(self, hit_count=None, watermark=300):
         space = self.oracle.state({0: watermark}).space("m")

@@ -220,7 +220,7 @@ def decode_item(value, headers):
     if is_json(value, headers):
         try:
             return _item_from_json(value)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise WireError(f"a field of the wrong kind: {error}") from None
     item = pb.Item()
     try:

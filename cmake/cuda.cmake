@@ -1,0 +1,12 @@
+# The CUDA toolkit: only the preset `cuda` asks for it.
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  message(FATAL_ERROR "SLUICE_CUDA is ON, but nvcc was not found: install the CUDA Toolkit, or use the preset `release`, "
+                      "which needs none.")
+endif()
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real 90-virtual)
+endif()
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)

@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+"""Turns apt's package lists into a catalogue, two models and queries for Sluice.
+
+    prepare.py DIRECTORY    writes packages-mol.safetensors, packages-pq.safetensors, items.jsonl, queries.jsonl,
+                            summaries.tsv; does nothing if they are newer than the lists and this program
+    prepare.py --force DIRECTORY
+"""
+
+import argparse
+import base64
+import glob
+import json
+import os
+import sys
+import time
+
+sys.dont_write_bytecode = True  # nothing but the outputs is to appear
+
+import numpy as np
+
+import aptlists
+import mol
+import pq
+import relation
+import safetensors
+import views
+
+SEED = 20240731
+OUTPUTS = ("packages-mol.safetensors", "packages-pq.safetensors", "items.jsonl", "queries.jsonl", "summaries.tsv")
+# View: SVD axes kept at first, of which 64 numbers remain.
+RANK = {"text": 256, "dependencies": 160, "tags": 96, "origin": 128}
+DIMS = 64
+STEPS = 300
+ASKED = ("gimp", "firefox-esr", "vlc", "vim", "postgresql", "nginx", "python3-numpy")
+K = 8
+STARTED = time.monotonic()
+
+
+def say(text):
+    print(f"{time.monotonic() - STARTED:6.1f} s  {text}", flush=True)
+
+
+def up_to_date(directory):
+    here = os.path.dirname(os.path.abspath(__file__))
+    newest = max([os.stat(p).st_mtime for p in glob.glob(here + "/*.py")] + [aptlists.newest_list_time()])
+    paths = [os.path.join(directory, name) for name in OUTPUTS]
+    return all(os.path.exists(p) and os.stat(p).st_mtime > newest for p in paths)
+
+
+def raw_vectors(packages, pairs, weight, rng):
+    """The items' raw vectors x: four blocks of 64 numbers, one a view."""
+    blocks = []
+    for name, matrix in views.matrices(packages).items():
+        missing = float((matrix.getnnz(axis=1) == 0).mean())
+        say(f"view '{name}': {matrix.shape[1]:,} terms to {DIMS} numbers; {missing:.0%} of the packages lack it")
+        blocks.append(views.embed(matrix, RANK[name], DIMS, pairs, weight, rng))
+    return np.concatenate(blocks, axis=1)
+
+
+def train_mol(x, pairs, weight, held, rng):
+    model = mol.Mol([DIMS] * len(RANK), DIMS, rng=rng)
+
+    def show(when, **kind):
+        for name, which in (("training", ~held), ("held-out", held)):
+            one, ten = mol.hit_rate(model, x, pairs[which], weight[which], np.random.default_rng(SEED), (1, 10), **kind)
+            say(f"{when}: {name} pairs found first of 1,001: {one:5.1%}, among the first ten: {ten:5.1%}")
+
+    show("before training, no gate ", uniform=True)
+    show("before training, with gate")
+    mol.train(model, x, pairs[~held], weight[~held], rng, STEPS, rates=(3e-4, 5e-3),
+              report=lambda step, loss: say(f"step {step} of {STEPS}: loss {loss:.3f}"))
+    show("after training, no gate  ", uniform=True)
+    show("after training, with gate")
+    return model
+
+
+def dense_vectors(model, x, pairs, weight):
+    """Unit vectors of 64 numbers whose inner products stand for likeness: what the codes then approximate."""
+    components = model.item(x)["hat"].reshape(len(x), -1)
+    nobody = np.zeros(len(x), bool)
+    return views.unit_rows(views.related_directions(components, nobody, pairs, weight, DIMS, 1.0, 0.5), nobody)
+
+
+def half_floats(row):
+    return {"type": "F16", "data": base64.b64encode(row.astype("<f2").tobytes()).decode()}
+
+
+def plain(row):
+    return [float(f"{v:.6g}") for v in row]
+
+
+def write_items(path, names, x, codes):
+    with open(path, "w", encoding="utf-8") as f:
+        for name, row, code in zip(names, x, codes.tolist()):
+            parts = {"packages": {"vector": half_floats(row)}, "packages-pq": {"codes": code}}
+            f.write(json.dumps({"key": name, "value": {"parts": parts}}, separators=(",", ":")) + "\n")
+
+
+def write_queries(path, names, x, dense):
+    position = {name: i for i, name in enumerate(names)}
+    with open(path, "w", encoding="utf-8") as f:
+        for name in (n for n in ASKED if n in position):
+            i = position[name]
+            for space, tag, vector in (("packages", "mol", x[i]), ("packages-pq", "pq", pq.query_vector(dense[i]))):
+                query = {"id": f"packages like {name} ({tag})", "space": space, "k": K, "vector": plain(vector),
+                         "exclude": [name]}
+                f.write(json.dumps(query, separators=(",", ":")) + "\n")
+
+
+def show_neighbours(names, model, x, dense, codes, centroids):
+    """A look at the result, scored here in numpy; Sluice is to say the same."""
+    position = {name: i for i, name in enumerate(names)}
+    items = model.item(x)
+    for name in (n for n in ASKED[:3] if n in position):
+        i = position[name]
+        for tag, scores in (("mol", model.score(model.query(x[i:i + 1]), items)[0]),
+                            ("pq ", pq.score(pq.query_vector(dense[i]), codes, centroids))):
+            best = [names[j] for j in np.argsort(-scores)[:K + 1] if j != i][:K]
+            say(f"like {name} ({tag}): {', '.join(best)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Turns apt's package lists into a catalogue for Sluice.")
+    parser.add_argument("--force", action="store_true", help="even if the outputs are up to date")
+    parser.add_argument("directory")
+    arguments = parser.parse_args()
+    directory = arguments.directory
+    os.makedirs(directory, exist_ok=True)
+    if not arguments.force and up_to_date(directory):
+        say(f"{directory} is up to date")
+        return
+    rng = np.random.default_rng(SEED)
+
+    packages = aptlists.read_packages()
+    names = list(packages)
+    say(f"{len(names):,} packages read")
+    pairs, weight = relation.pairs(packages)
+    held = rng.random(len(pairs)) < 0.1
+    say(f"{len(pairs):,} pairs that maintainers relate, a tenth held out")
+
+    x = raw_vectors(packages, pairs[~held], weight[~held], rng).astype(np.float16).astype(np.float32)
+    say("training the projections and the gate")
+    model = train_mol(x, pairs, weight, held, rng)
+    dense = dense_vectors(model, x, pairs[~held], weight[~held])
+    codes, centroids, lost = pq.encode(dense, rng)
+    say(f"{pq.SPLITS} codes a package; they lose {lost:.0%} of the dense vectors' squared length")
+    show_neighbours(names, model, x, dense, codes, centroids)
+
+    paths = {name: os.path.join(directory, name) for name in OUTPUTS}
+    safetensors.write(paths["packages-mol.safetensors"], model.w, model.metadata())
+    safetensors.write(paths["packages-pq.safetensors"], {"centroids": centroids}, {"sluice.similarity": "recjpq"})
+    with open(paths["summaries.tsv"], "w", encoding="utf-8") as f:
+        f.writelines(f"{name}\t{aptlists.summary(record)}\n" for name, record in packages.items())
+    write_queries(paths["queries.jsonl"], names, x, dense)
+    write_items(paths["items.jsonl"], names, x, codes)
+    say(f"written to {directory}: items.jsonl has {os.path.getsize(paths['items.jsonl']) / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Pairs of packages that their maintainers relate: the training signal, none of which is in the views.
+
+Alternatives of each other in a dependency ("a | b"), providers of the same virtual package, and packages listed side by
+side in one Recommends or Suggests field. What a package itself recommends goes with it rather than is like it (gimp
+suggests gimp-help), so that is left out.
+"""
+
+import numpy as np
+
+from aptlists import alternatives
+
+MAX_GROUP = 12
+
+
+def groups(packages):
+    providers = {}
+    for name, record in packages.items():
+        for group in alternatives(record.get("Provides")):
+            providers.setdefault(group[0], []).append(name)
+        for field in ("Depends", "Recommends", "Suggests"):
+            clauses = alternatives(record.get(field))
+            for clause in clauses:
+                if len(clause) > 1:
+                    yield clause, 1.0
+            if field != "Depends":
+                yield [clause[0] for clause in clauses], 0.5
+    for virtual, names in providers.items():
+        if virtual not in packages:
+            yield names, 1.0
+
+
+def pairs(packages):
+    """Distinct (a, b, weight) with a < b. A big group says less about each of its pairs than a small one."""
+    index = {name: i for i, name in enumerate(packages)}
+    weight = {}
+    for names, w in groups(packages):
+        members = sorted({index[n] for n in names if n in index})
+        if not 2 <= len(members) <= MAX_GROUP:
+            continue
+        w = w / (len(members) - 1)
+        for i, a in enumerate(members):
+            for b in members[i + 1:]:
+                weight[a, b] = weight.get((a, b), 0.0) + w
+    ab = np.array(list(weight), np.int64)
+    return ab, np.array(list(weight.values()), np.float32)

@@ -1,0 +1,171 @@
+"""Four views of a package, each a sparse matrix turned into a short dense vector by truncated SVD."""
+
+import re
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from aptlists import alternatives
+
+STOP = set("a an and any are as at be by can for from has in into is it its of on or s so that the this to using with "
+           "which you your".split())
+WORD = re.compile(r"[a-z][a-z+#]*[a-z+#]|[a-z](?=\b)")
+
+
+def words(text):
+    out = []
+    for w in WORD.findall(text.lower()):
+        if w in STOP:
+            continue
+        if len(w) > 4 and w.endswith("s") and not w.endswith("ss"):
+            w = w[:-1]
+        out.append(w)
+    return out
+
+
+def name_words(name):
+    out = []
+    for w in words(name):
+        out.append(w)
+        if w.startswith("lib") and len(w) > 5:
+            out.append(w[3:])
+    return out
+
+
+def text_terms(name, record):
+    """Words of the summary count most, then those of the name, then those of the long description if there is one."""
+    terms = {}
+    summary = words(record.get("Description", ""))
+    for w in summary:
+        terms[w] = terms.get(w, 0.0) + 1.0
+    for a, b in zip(summary, summary[1:]):
+        terms[a + " " + b] = 0.7
+    for w in name_words(name):
+        terms[w] = terms.get(w, 0.0) + 0.3
+    for w in words(record.get("Long", "")):
+        terms[w] = terms.get(w, 0.0) + 0.25
+    return terms
+
+
+def needs(record):
+    """Names that a package cannot do without; of alternatives, the first counts full."""
+    out = {}
+    for field in ("Depends", "Pre-Depends"):
+        for group in alternatives(record.get(field)):
+            for rank, name in enumerate(group):
+                out[name] = max(out.get(name, 0.0), 1.0 if rank == 0 else 0.5)
+    return out
+
+
+def dependency_terms(name, record, needed_by):
+    terms = {"needs " + n: w for n, w in needs(record).items()}
+    terms.update({"needed by " + n: 0.7 for n in needed_by.get(name, ())})
+    return terms
+
+
+def tag_terms(_, record):
+    tags = [t.strip() for t in record.get("Tag", "").replace("\n", " ").split(",")]
+    return {t: 1.0 for t in tags if t and not t.endswith("TODO")}
+
+
+def origin_terms(name, record):
+    """Where a package comes from: section, source, maintainer, home page, and the ends of its name."""
+    terms = {"section " + record.get("Section", ""): 1.5}
+    terms["maintainer " + record.get("Maintainer", "").partition("<")[0].strip()] = 0.5
+    parts = name.split("-")
+    if len(parts) > 1:
+        terms["ends " + re.sub(r"[0-9.]+$", "", parts[-1])] = 0.7
+    host = re.sub(r"^\w+://(www\.)?", "", record.get("Homepage", "")).partition("/")[0]
+    if host:
+        terms["host " + host] = 0.5
+    return terms
+
+
+def tfidf(rows, min_df=2):
+    """Sparse row-normalised tf-idf matrix of a list of {term: weight}."""
+    count = {}
+    for terms in rows:
+        for t in terms:
+            count[t] = count.get(t, 0) + 1
+    column = {t: i for i, t in enumerate(sorted(t for t, c in count.items() if c >= min_df))}
+    idf = np.empty(len(column), np.float32)
+    for t, i in column.items():
+        idf[i] = np.log(len(rows) / count[t])
+    indptr, indices, data = [0], [], []
+    for terms in rows:
+        for t, w in terms.items():
+            i = column.get(t)
+            if i is not None:
+                indices.append(i)
+                data.append(w)
+        indptr.append(len(indices))
+    data = np.asarray(data, np.float32) * idf[indices]
+    matrix = sp.csr_matrix((data, indices, indptr), shape=(len(rows), len(column)), dtype=np.float32)
+    norm = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    return sp.diags((1 / np.maximum(norm, 1e-9)).astype(np.float32)) @ matrix
+
+
+def orthonormal(rows):
+    """Orthonormal basis of the columns of a tall matrix, through its small Gram matrix."""
+    values, vectors = np.linalg.eigh(rows.T.astype(np.float32) @ rows)
+    keep = values > values[-1] * 1e-6
+    return rows @ (vectors[:, keep] / np.sqrt(values[keep]))
+
+
+def truncated_svd(matrix, rank, rng, rounds=3):
+    """Randomised SVD (Halko et al.): U * S of the best rank-`rank` approximation."""
+    transposed = matrix.T.tocsr()
+    basis = matrix @ rng.standard_normal((matrix.shape[1], rank + 16)).astype(np.float32)
+    for _ in range(rounds):
+        basis = matrix @ (transposed @ orthonormal(basis))
+    basis = orthonormal(basis)
+    small = transposed @ basis
+    values, vectors = np.linalg.eigh(small.T @ small)
+    best = np.argsort(-values)[:rank]
+    return basis @ (vectors[:, best] * np.sqrt(np.maximum(values[best], 0)))
+
+
+def unit_rows(dense, missing):
+    """Rows of length one; rows of packages that lack this view are zero."""
+    dense = dense / np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-9)
+    dense[missing] = 0
+    return dense.astype(np.float32)
+
+
+def related_directions(dense, missing, pairs, weight, dims, ridge=0.03, power=0.0):
+    """Fisher's criterion: the `dims` directions in which related packages differ least, compared with all packages.
+
+    ridge  how much of the average spread every direction gets on top, against chance
+    power  0: all directions alike; more: the better ones count for more
+    """
+    use = ~(missing[pairs[:, 0]] | missing[pairs[:, 1]])
+    difference = dense[pairs[use, 0]] - dense[pairs[use, 1]]
+    within = (difference * weight[use, None]).T @ difference / weight[use].sum()
+    within += ridge * np.trace(within) / len(within) * np.eye(len(within), dtype=np.float32)
+    centred = dense - dense[~missing].mean(axis=0)
+    total = centred[~missing].T @ centred[~missing] / (~missing).sum()
+    last = len(within) - 1
+    ratio, directions = scipy.linalg.eigh(total, within, subset_by_index=[last + 1 - dims, last])
+    out = centred @ directions[:, ::-1]
+    return out / out[~missing].std(axis=0) * ratio[::-1] ** power
+
+
+def embed(matrix, rank, dims, pairs, weight, rng):
+    """A view as unit rows of `dims` numbers: SVD to `rank` axes, then the directions that related packages share."""
+    missing = matrix.getnnz(axis=1) == 0
+    dense = unit_rows(truncated_svd(matrix, rank, rng), missing)
+    return unit_rows(related_directions(dense, missing, pairs, weight, dims), missing)
+
+
+def matrices(packages):
+    needed_by = {}
+    for name, record in packages.items():
+        for n in needs(record):
+            needed_by.setdefault(n, []).append(name)
+    return {
+        "text": tfidf([text_terms(n, r) for n, r in packages.items()]),
+        "dependencies": tfidf([dependency_terms(n, r, needed_by) for n, r in packages.items()]),
+        "tags": tfidf([tag_terms(n, r) for n, r in packages.items()]),
+        "origin": tfidf([origin_terms(n, r) for n, r in packages.items()]),
+    }

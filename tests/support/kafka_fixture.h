@@ -1,0 +1,52 @@
+/* What Kafka tests share: an embedded broker, properties for it, and records read and written. To be included after cmocka.h. */
+#ifndef TESTS_SUPPORT_KAFKA_FIXTURE_H
+#define TESTS_SUPPORT_KAFKA_FIXTURE_H
+
+#include "base/clock.h"
+#include "ingest/catalogue_reader.h"
+#include "ingest/embedded_broker.h"
+#include "ingest/sender.h"
+#include "tests/support/assert_ok.h"
+
+enum { KAFKA_TIMEOUT_MS = 10000 };
+
+struct kafka_fixture {
+  struct embedded_broker *broker;
+  struct kafka_property properties[2];
+};
+
+static inline void kafka_fixture_init(struct kafka_fixture *k)
+{
+  assert_ok(embedded_broker_open(&k->broker));
+  k->properties[0] = (struct kafka_property){ "bootstrap.servers", embedded_broker_bootstrap(k->broker) };
+  /* It answers a fetch only when this time has passed. */
+  k->properties[1] = (struct kafka_property){ "fetch.wait.max.ms", "5" };
+}
+
+static inline void kafka_fixture_fini(struct kafka_fixture *k)
+{
+  embedded_broker_close(&k->broker);
+}
+
+/* Layers for a consumer, or for a producer. */
+static inline struct kafka_layers kafka_fixture_layers(const struct kafka_fixture *k, bool is_consumer)
+{
+  return (struct kafka_layers){ .layer = { { k->properties, is_consumer ? 2 : 1 } }, .n = 1 };
+}
+
+/* The same with properties of the test's own. */
+static inline struct kafka_layers kafka_fixture_layers_with(const struct kafka_fixture *k, bool is_consumer,
+                                                            const struct kafka_property *own, size_t n)
+{
+  struct kafka_layers layers = kafka_fixture_layers(k, is_consumer);
+
+  layers.layer[layers.n++] = (struct kafka_properties){ own, n };
+  return layers;
+}
+
+static inline int64_t kafka_deadline_ns(void)
+{
+  return clock_now_ns() + KAFKA_TIMEOUT_MS * CLOCK_NS_PER_MS;
+}
+
+#endif

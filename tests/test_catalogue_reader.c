@@ -1,0 +1,389 @@
+/* The catalogue's consumer against the embedded broker. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "tests/support/kafka_fixture.h"
+
+enum { MAX_RECORDS = 4096, MAX_PARTITIONS = 4 };
+
+static struct kafka_fixture kafka;
+static struct sender *sender;
+
+/* What a reader handed out: copies, in order. */
+struct seen {
+  struct {
+    int32_t partition;
+    int64_t offset;
+    char key[32], value[32], content_type[32];
+    bool has_key, has_value;
+    int64_t timestamp_ms;
+  } records[MAX_RECORDS];
+  size_t n;
+  int64_t ends[MAX_PARTITIONS]; /* as at_end() said last; -1 before */
+  size_t n_at_end[MAX_PARTITIONS]; /* records of the partition handed out when it did */
+  bool is_out_of_range;
+  int32_t out_of_range_partition;
+};
+
+static struct seen seen;
+static struct catalogue_record records[MAX_RECORDS];
+
+static void forget(void)
+{
+  memset(&seen, 0, sizeof seen);
+  for (size_t i = 0; i < MAX_PARTITIONS; i++)
+    seen.ends[i] = -1;
+}
+
+static int open_broker(void **state)
+{
+  (void)state;
+  kafka_fixture_init(&kafka);
+  struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
+  assert_ok(sender_open(&layers, NULL, NULL, &sender));
+  return 0;
+}
+
+static int close_broker(void **state)
+{
+  (void)state;
+  sender_close(&sender);
+  kafka_fixture_fini(&kafka);
+  return 0;
+}
+
+static struct catalogue_reader *open_reader(const char *topic)
+{
+  struct kafka_layers layers = kafka_fixture_layers(&kafka, true);
+  struct catalogue_reader *r;
+
+  assert_ok(catalogue_reader_open(&layers, topic, &r));
+  return r;
+}
+
+static void send(const char *topic, const char *key, const char *value)
+{
+  struct sender_message message = {
+    .topic = topic,
+    .has_key = key,
+    .key = span_of_str(key ? key : ""),
+    .has_value = value,
+    .value = span_of_str(value ? value : ""),
+  };
+
+  assert_ok(sender_send(sender, &message));
+}
+
+static void at_end(void *context, int32_t partition, int64_t next)
+{
+  struct seen *s = context;
+
+  s->ends[partition] = next;
+  s->n_at_end[partition] = s->n;
+}
+
+static void copy_text(struct span from, char *to)
+{
+  assert_true(from.n < 32);
+  memcpy(to, from.p ? (const char *)from.p : "", from.n);
+  to[from.n] = '\0';
+}
+
+static size_t poll_once(struct catalogue_reader *r, size_t max, int timeout_ms)
+{
+  struct catalogue_events events;
+  size_t n;
+
+  catalogue_reader_poll(r, max, timeout_ms, at_end, &seen, records, &n, &events);
+  assert_true(n <= max);
+  for (size_t i = 0; i < n; i++, seen.n++) {
+    const struct catalogue_record *record = &records[i];
+    seen.records[seen.n].partition = record->partition;
+    seen.records[seen.n].offset = record->offset;
+    seen.records[seen.n].has_key = record->has_key;
+    seen.records[seen.n].has_value = record->has_value;
+    seen.records[seen.n].timestamp_ms = record->timestamp_ms;
+    copy_text(record->key, seen.records[seen.n].key);
+    copy_text(record->value, seen.records[seen.n].value);
+    copy_text(record->content_type, seen.records[seen.n].content_type);
+  }
+  if (events.is_out_of_range) {
+    seen.is_out_of_range = true;
+    seen.out_of_range_partition = events.out_of_range_partition;
+    assert_true(strlen(events.reason) > 0);
+  }
+  return n;
+}
+
+/* Poll until partition 0 was read to this end. */
+static void read_to_end(struct catalogue_reader *r, int64_t end)
+{
+  int64_t deadline_ns = kafka_deadline_ns();
+
+  while (seen.ends[0] < end && clock_now_ns() < deadline_ns) {
+    poll_once(r, 100, 100);
+    catalogue_reader_release(r);
+  }
+  assert_int_equal(seen.ends[0], end);
+}
+
+static void the_broker_tells_bounds_partitions_and_cluster(void **state)
+{
+  struct catalogue_reader *r = open_reader("bounds");
+  const char *cluster_id;
+  int64_t first, end;
+  int n;
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(kafka.broker, "bounds", 1));
+  send("bounds", "a", "1");
+  send("bounds", "b", "2");
+  assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
+  assert_ok(catalogue_reader_cluster_id(r, KAFKA_TIMEOUT_MS, &cluster_id));
+  assert_non_null(cluster_id);
+  assert_ok(catalogue_reader_n_partitions(r, KAFKA_TIMEOUT_MS, &n));
+  assert_int_equal(n, 1);
+  assert_ok(catalogue_reader_bounds(r, 0, KAFKA_TIMEOUT_MS, &first, &end));
+  assert_int_equal(first, 0);
+  assert_int_equal(end, 2);
+  catalogue_reader_close(&r);
+  assert_null(r);
+}
+
+static void records_come_in_order_with_all_that_they_have(void **state)
+{
+  struct catalogue_reader *r = open_reader("order");
+  struct sender_header header = { "content-type", span_of_str("application/json") };
+  struct sender_message typed = { .topic = "order", .has_key = true, .key = span_of_str("typed"), .has_value = true,
+                                  .value = span_of_str("{}"), .headers = &header, .n_headers = 1 };
+
+  (void)state;
+  forget();
+  assert_ok(embedded_broker_create_topic(kafka.broker, "order", 1));
+  int64_t begin_ms = clock_unix_ms();
+  send("order", "a", "value");
+  send("order", "a", NULL); /* a tombstone */
+  send("order", "a", "");   /* present, and empty */
+  send("order", NULL, "v");
+  send("order", "", "v");
+  assert_ok(sender_send(sender, &typed));
+  assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
+  assert_ok(catalogue_reader_assign(r, 0, 0));
+  read_to_end(r, 6);
+  assert_int_equal(seen.n, 6);
+  for (size_t i = 0; i < 6; i++) {
+    assert_int_equal(seen.records[i].offset, i);
+    assert_in_range(seen.records[i].timestamp_ms, begin_ms, clock_unix_ms());
+    assert_string_equal(seen.records[i].content_type, i == 5 ? "application/json" : "");
+  }
+  assert_string_equal(seen.records[0].value, "value");
+  assert_true(seen.records[0].has_key && seen.records[0].has_value);
+  assert_true(seen.records[1].has_key && !seen.records[1].has_value);
+  assert_true(seen.records[2].has_key && seen.records[2].has_value);
+  assert_false(seen.records[3].has_key);
+  assert_true(seen.records[4].has_key);
+  catalogue_reader_close(&r);
+}
+
+static void reading_begins_at_the_offset_asked_for(void **state)
+{
+  struct catalogue_reader *r = open_reader("middle");
+  char key[8];
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(kafka.broker, "middle", 1));
+  for (int i = 0; i < 20; i++)
+    send("middle", (snprintf(key, sizeof key, "k%d", i), key), "v");
+  assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
+  for (int64_t from = 20; from >= 0; from -= 5) {
+    forget();
+    assert_ok(catalogue_reader_assign(r, 0, from));
+    read_to_end(r, 20);
+    assert_int_equal(seen.n, 20 - from);
+    for (size_t i = 0; i < seen.n; i++)
+      assert_int_equal(seen.records[i].offset, from + (int64_t)i);
+    catalogue_reader_unassign(r);
+  }
+  catalogue_reader_close(&r);
+}
+
+static void no_poll_hands_out_more_than_was_asked_for(void **state)
+{
+  struct catalogue_reader *r = open_reader("max");
+  size_t rounds = 0;
+
+  (void)state;
+  forget();
+  assert_ok(embedded_broker_create_topic(kafka.broker, "max", 1));
+  for (int i = 0; i < 1500; i++)
+    send("max", "k", "v");
+  assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
+  assert_ok(catalogue_reader_assign(r, 0, 0));
+  int64_t deadline_ns = kafka_deadline_ns();
+  while (seen.n < 1500 && clock_now_ns() < deadline_ns)
+    rounds += poll_once(r, 1 + rounds % 700, 100) > 0; /* records of many polls live until one release */
+  assert_int_equal(seen.n, 1500);
+  for (size_t i = 0; i < 1500; i++)
+    assert_int_equal(seen.records[i].offset, i);
+  catalogue_reader_release(r);
+  catalogue_reader_release(r);
+  catalogue_reader_close(&r);
+}
+
+/* The end is told behind the records below it, never before: also where one poll brings both. */
+static void an_end_is_told_with_the_records_below_it_or_after(void **state)
+{
+  struct catalogue_reader *r = open_reader("ends");
+  int64_t deadline_ns = kafka_deadline_ns();
+  size_t n_together = 0;
+
+  (void)state;
+  forget();
+  assert_ok(embedded_broker_create_topic(kafka.broker, "ends", 1));
+  assert_ok(catalogue_reader_assign(r, 0, 0));
+  read_to_end(r, 0); /* of an empty partition */
+  for (int round = 1; round <= 5; round++) {
+    for (int i = 0; i < 10; i++)
+      send("ends", "k", "v");
+    assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
+    clock_sleep_ns(200 * CLOCK_NS_PER_MS); /* records and end are both waiting */
+    while (seen.ends[0] < 10 * round && clock_now_ns() < deadline_ns) {
+      size_t n = poll_once(r, 100, 100);
+      n_together += n > 0 && seen.ends[0] == 10 * round;
+      catalogue_reader_release(r);
+    }
+    assert_int_equal(seen.ends[0], 10 * round);
+    assert_int_equal(seen.n, 10 * round);
+  }
+  print_message("%zu of 5 polls brought the records and the end together\n", n_together);
+  catalogue_reader_close(&r);
+}
+
+static void an_offset_outside_the_log_is_an_event(void **state)
+{
+  struct catalogue_reader *r = open_reader("range");
+  int64_t deadline_ns = kafka_deadline_ns();
+
+  (void)state;
+  forget();
+  assert_ok(embedded_broker_create_topic(kafka.broker, "range", 1));
+  send("range", "k", "v");
+  assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
+  assert_ok(catalogue_reader_assign(r, 0, 1000));
+  while (!seen.is_out_of_range && clock_now_ns() < deadline_ns)
+    poll_once(r, 10, 100);
+  assert_true(seen.is_out_of_range);
+  assert_int_equal(seen.out_of_range_partition, 0);
+  assert_int_equal(seen.n, 0); /* no silent jump to either end */
+  catalogue_reader_unassign(r);
+  forget();
+  assert_ok(catalogue_reader_assign(r, 0, 0)); /* and it goes on where it is told */
+  read_to_end(r, 1);
+  assert_int_equal(seen.n, 1);
+  catalogue_reader_close(&r);
+}
+
+static void partitions_are_read_each_from_its_own_offset(void **state)
+{
+  struct catalogue_reader *r = open_reader("several");
+  int64_t firsts[3], ends[3], deadline_ns = kafka_deadline_ns();
+  size_t n_want = 0;
+  char key[16];
+
+  (void)state;
+  forget();
+  assert_ok(embedded_broker_create_topic(kafka.broker, "several", 3));
+  for (int i = 0; i < 300; i++)
+    send("several", (snprintf(key, sizeof key, "key%d", i), key), "v");
+  assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
+  for (int32_t p = 0; p < 3; p++) {
+    assert_ok(catalogue_reader_bounds(r, p, KAFKA_TIMEOUT_MS, &firsts[p], &ends[p]));
+    assert_true(ends[p] > 20);
+    assert_ok(catalogue_reader_assign(r, p, p * 5));
+    n_want += (size_t)(ends[p] - p * 5);
+  }
+  while ((seen.ends[0] < ends[0] || seen.ends[1] < ends[1] || seen.ends[2] < ends[2]) && clock_now_ns() < deadline_ns) {
+    poll_once(r, 50, 100);
+    catalogue_reader_release(r);
+  }
+  int64_t next[3] = { 0, 5, 10 };
+  for (size_t i = 0; i < seen.n; i++)
+    assert_int_equal(seen.records[i].offset, next[seen.records[i].partition]++);
+  assert_int_equal(seen.n, n_want);
+  catalogue_reader_close(&r);
+}
+
+static void a_digest_tells_key_value_and_tombstone_apart(void **state)
+{
+  struct catalogue_record rows[] = {
+    { .has_key = true, .key = span_of_str("a"), .has_value = true, .value = span_of_str("b") },
+    { .has_key = true, .key = span_of_str("a"), .has_value = true, .value = span_of_str("c") },
+    { .has_key = true, .key = span_of_str("b"), .has_value = true, .value = span_of_str("b") },
+    { .has_key = true, .key = span_of_str("ab"), .has_value = true, .value = span_of_str("") },
+    { .has_key = true, .key = span_of_str("a"), .has_value = true, .value = span_of_str("") },
+    { .has_key = true, .key = span_of_str("a") },
+    { .has_key = true, .key = span_of_str("b") },
+  };
+  size_t n = sizeof rows / sizeof rows[0];
+
+  (void)state;
+  for (size_t i = 0; i < n; i++) {
+    struct catalogue_record other = rows[i];
+    other.offset = 99; /* where it lies does not count */
+    other.timestamp_ms = 5;
+    assert_true(catalogue_record_digest(&rows[i]) == catalogue_record_digest(&other));
+    for (size_t j = 0; j < i; j++)
+      assert_true(catalogue_record_digest(&rows[i]) != catalogue_record_digest(&rows[j]));
+  }
+}
+
+static void without_a_broker_calls_ask_to_be_repeated(void **state)
+{
+  struct kafka_property nowhere = { "bootstrap.servers", "127.0.0.1:1" };
+  struct kafka_layers layers = { .layer = { { &nowhere, 1 } }, .n = 1 };
+  struct catalogue_reader *r;
+  const char *cluster_id;
+  int64_t first, end;
+  int n;
+
+  (void)state;
+  assert_ok(catalogue_reader_open(&layers, "t", &r));
+  assert_int_equal(catalogue_reader_cluster_id(r, 50, &cluster_id), ERR_KAFKA_RETRY);
+  assert_int_equal(catalogue_reader_n_partitions(r, 50, &n), ERR_KAFKA_RETRY);
+  assert_int_equal(catalogue_reader_bounds(r, 0, 50, &first, &end), ERR_KAFKA_RETRY);
+  catalogue_reader_close(&r);
+}
+
+static void a_property_that_is_none_is_an_error_of_the_configuration(void **state)
+{
+  struct kafka_property wrong = { "no.such.property", "1" };
+  struct kafka_layers layers = { .layer = { { &wrong, 1 } }, .n = 1 };
+  struct catalogue_reader *r = NULL;
+
+  (void)state;
+  assert_fails(catalogue_reader_open(&layers, "t", &r), ERR_CONFIG, "no.such.property");
+  assert_null(r);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_broker_tells_bounds_partitions_and_cluster),
+    cmocka_unit_test(records_come_in_order_with_all_that_they_have),
+    cmocka_unit_test(reading_begins_at_the_offset_asked_for),
+    cmocka_unit_test(no_poll_hands_out_more_than_was_asked_for),
+    cmocka_unit_test(an_end_is_told_with_the_records_below_it_or_after),
+    cmocka_unit_test(an_offset_outside_the_log_is_an_event),
+    cmocka_unit_test(partitions_are_read_each_from_its_own_offset),
+    cmocka_unit_test(a_digest_tells_key_value_and_tombstone_apart),
+    cmocka_unit_test(without_a_broker_calls_ask_to_be_repeated),
+    cmocka_unit_test(a_property_that_is_none_is_an_error_of_the_configuration),
+  };
+
+  return cmocka_run_group_tests(tests, open_broker, close_broker);
+}
