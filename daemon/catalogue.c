@@ -197,6 +197,14 @@ static err_t handle_discontinuity(struct catalogue *c)
   return store_begin_rebuild(c->with.store);
 }
 
+/* The watermark becomes what is known of this log: it may be another one than the store's, and then go back. */
+static err_t publish_log(struct catalogue *c)
+{
+  for (size_t i = 0; i < c->log.n; i++)
+    TRY(publish_positions(c, &c->log.items[i].position, 1, NULL, 0));
+  return ERR_OK;
+}
+
 /* Take up the log, waiting for broker and topic as long as it takes. */
 static err_t connect(struct catalogue *c)
 {
@@ -208,7 +216,7 @@ static err_t connect(struct catalogue *c)
     err_code_t err = take_up_log(c);
     if (err == ERR_OK) {
       set_phase(c, store_is_rebuilding(c->with.store) ? CATALOGUE_REBUILDING : CATALOGUE_CATCHING_UP);
-      return ERR_OK;
+      return publish_log(c);
     }
     if (err == ERR_DISCONTINUITY) {
       TRY(handle_discontinuity(c));
@@ -248,8 +256,10 @@ static err_t apply_batch(struct catalogue *c)
   struct store_position *positions;
   size_t n_positions, n_decoded = c->batch.n;
 
-  if (!delivery_wait_for_dead_letters(c->with.delivery))
-    return ERR_OK; /* stopping: these records are read again after the restart */
+  if (!delivery_wait_for_dead_letters(c->with.delivery)) {
+    atomic_store(&c->is_stopping, true); /* a later batch must not be stored over this one, which is read again */
+    return ERR_OK;
+  }
   region_reset(&c->scratch);
   TRY(region_array(&c->scratch, c->log.n, sizeof *positions, &positions));
   n_positions = log_positions_changed(&c->log, positions);
@@ -360,18 +370,16 @@ static err_t step(struct catalogue *c)
   if (c->batch.n > 0 || log_positions_is_changed(&c->log))
     TRY(apply_batch(c));
   catalogue_reader_release(c->reader);
+  if (is_stopping(c))
+    return ERR_OK; /* the batch may not have been applied: no progress to note */
   TRY(note_progress(c));
   return look_for_partitions(c);
 }
 
-/* The rebuild's first positions are behind those of the former log: the watermark goes back to what is known of this one. */
 static err_t begin_again(struct catalogue *c)
 {
   TRY(handle_discontinuity(c));
-  TRY(connect(c));
-  for (size_t i = 0; i < c->log.n; i++)
-    TRY(publish_positions(c, &c->log.items[i].position, 1, NULL, 0));
-  return ERR_OK;
+  return connect(c);
 }
 
 static err_t follow(struct catalogue *c)

@@ -9,13 +9,15 @@
 #include "base/mem.h"
 #include "ingest/sender.h"
 
-enum { POLL_MS = 100, BACKOFF_NS = 1000000 };
+enum { POLL_MS = 100, BACKOFF_NS = 1000000, LOGGED_A_SECOND = 20 };
 
 struct delivery {
   struct sender *sender;
   struct counters *counters;
   _Atomic(struct query_reader *) queries;
   _Atomic uint64_t n_catalogue_letters; /* on their way */
+  _Atomic int64_t log_second; /* of the newest dead letter */
+  _Atomic uint64_t n_logged;  /* dead letters of that second */
   _Atomic bool is_stopping;
   _Atomic int64_t give_up_ns; /* 0: never */
   pthread_t thread;
@@ -110,23 +112,23 @@ void delivery_attach(struct delivery *d, struct query_reader *queries)
   atomic_store(&d->queries, queries);
 }
 
-/* Send, waiting while the queue is full. What can never be sent is logged and counts as ended. */
-static void send_message(struct delivery *d, const struct sender_message *message)
+/* Send, waiting while the queue is full. When the daemon stops meanwhile, the message is dropped and its ticket stays open:
+ * the query is answered after a restart. Returns ERR_KAFKA for what can never be sent. */
+static err_t send_message(struct delivery *d, const struct sender_message *message)
 {
   err_code_t err;
 
   do {
     err = sender_send(d->sender, message);
-    if (err == ERR_OK)
-      return;
   } while (err_class(err) == ERR_CLASS_RETRY && may_wait(d));
+  if (err == ERR_OK)
+    return ERR_OK;
   counters_add(&d->counters->undeliverable, 1);
   log_error("undeliverable", "topic=%s reason=%s", message->topic, log_failure());
-  if (err_class(err) != ERR_CLASS_RETRY)
-    end_message(d, message->opaque);
+  return err_class(err) == ERR_CLASS_RETRY ? ERR_OK : err;
 }
 
-void delivery_reply(struct delivery *d, const struct delivery_reply *reply)
+err_t delivery_reply(struct delivery *d, const struct delivery_reply *reply)
 {
   struct sender_header header = { "content-type", span_of_str(wire_content_type(reply->format)) };
   struct sender_message message = {
@@ -140,19 +142,38 @@ void delivery_reply(struct delivery *d, const struct delivery_reply *reply)
     .opaque = opaque_of_ticket(reply->ticket),
   };
 
-  send_message(d, &message);
+  return send_message(d, &message);
+}
+
+void delivery_abandon(struct delivery *d, uint32_t ticket)
+{
+  end_message(d, opaque_of_ticket(ticket));
+}
+
+/* A flood of bad messages must not become a flood of log lines: so many a second are told, the rest is counted. */
+static bool may_log(struct delivery *d)
+{
+  int64_t second = clock_now_ns() / CLOCK_NS_PER_S;
+
+  if (atomic_exchange(&d->log_second, second) != second) {
+    uint64_t n_untold = atomic_exchange(&d->n_logged, 0);
+    if (n_untold > LOGGED_A_SECOND)
+      log_warn("dead_letters", "more=%" PRIu64 " note=\"not told one by one\"", n_untold - LOGGED_A_SECOND);
+  }
+  return atomic_fetch_add(&d->n_logged, 1) < LOGGED_A_SECOND;
 }
 
 void delivery_dead_letter(struct delivery *d, const struct delivery_dead_letter *letter)
 {
-  char partition[16], offset[24];
+  char partition[16], offset[24], reason[1024]; /* a copy: err_message() changes while the queue is full */
+  snprintf(reason, sizeof reason, "%s", letter->reason);
   snprintf(partition, sizeof partition, "%" PRId32, letter->partition);
   snprintf(offset, sizeof offset, "%" PRId64, letter->offset);
   struct sender_header headers[] = {
     { "sluice.topic", span_of_str(letter->source_topic) },
     { "sluice.partition", span_of_str(partition) },
     { "sluice.offset", span_of_str(offset) },
-    { "sluice.reason", span_of_str(letter->reason) },
+    { "sluice.reason", span_of_str(reason) },
   };
   struct sender_message message = {
     .topic = letter->topic,
@@ -166,11 +187,13 @@ void delivery_dead_letter(struct delivery *d, const struct delivery_dead_letter 
   };
 
   counters_add(&d->counters->dead_letters, 1);
-  log_warn("dead_letter", "topic=%s partition=%s offset=%s key=%s reason=%s", letter->source_topic, partition, offset,
-           log_quote(letter->key), log_quote(span_of_str(letter->reason)));
+  if (may_log(d))
+    log_warn("dead_letter", "topic=%s partition=%s offset=%s key=%s reason=%s", letter->source_topic, partition,
+             offset, log_quote(letter->key), log_quote(span_of_str(reason)));
   if (!letter->is_query)
     atomic_fetch_add(&d->n_catalogue_letters, 1);
-  send_message(d, &message);
+  if (send_message(d, &message) != ERR_OK)
+    end_message(d, message.opaque);
 }
 
 bool delivery_wait_for_dead_letters(struct delivery *d)

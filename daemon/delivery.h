@@ -23,7 +23,11 @@ void delivery_close(struct delivery **d);
 /* From now on reports of replies go to this reader, which must outlive the delivery. */
 void delivery_attach(struct delivery *d, struct query_reader *queries);
 
-/* Send the reply to a query. */
+/* Send the reply to a query.
+ *
+ * Returns ERR_OK: its ticket ends when a broker has it. ERR_KAFKA when it can never be sent (too large for the producer, say), with the
+ * reason: then the ticket has not ended; send another reply, or delivery_abandon() it.
+ */
 struct delivery_reply {
   const char *topic;
   bool has_key;
@@ -32,7 +36,10 @@ struct delivery_reply {
   enum wire_format format;
   uint32_t ticket;
 };
-void delivery_reply(struct delivery *d, const struct delivery_reply *reply);
+err_t delivery_reply(struct delivery *d, const struct delivery_reply *reply);
+
+/* End the ticket of a query that cannot be replied to at all. */
+void delivery_abandon(struct delivery *d, uint32_t ticket);
 
 /* Send a message that cannot be used, as it is, with headers that say where it came from and why. */
 struct delivery_dead_letter {

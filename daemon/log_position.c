@@ -83,7 +83,10 @@ err_t log_positions_take(struct log_positions *l, const struct catalogue_record 
 
 void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t next)
 {
-  if (partition < 0 || (size_t)partition >= l->n || next <= l->items[partition].position.next)
+  if (partition < 0 || (size_t)partition >= l->n)
+    return;
+  l->items[partition].has_read_end = true;
+  if (next <= l->items[partition].position.next)
     return;
   l->items[partition].position.next = next;
   l->items[partition].is_changed = true;
@@ -92,7 +95,8 @@ void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t ne
 bool log_positions_has_caught_up(const struct log_positions *l)
 {
   for (size_t i = 0; i < l->n; i++) {
-    if (l->items[i].position.next < l->items[i].end_at_start)
+    const struct log_position *p = &l->items[i];
+    if (p->position.next < p->end_at_start || (p->must_verify && !p->has_read_end))
       return false;
   }
   return l->n > 0;

@@ -16,6 +16,7 @@ struct log_position {
   struct store_position position;
   int64_t end_at_start; /* the log's end when reading began: beyond it, this partition has caught up */
   bool must_verify;     /* the record at position.last_offset comes again first, and has to be the same */
+  bool has_read_end;    /* of the log: where must_verify still holds, that record and all behind it are compacted away */
   bool is_changed;      /* since it was last stored */
 };
 

@@ -155,9 +155,29 @@ static void dead_letter(struct queries *q, const struct query_record *record)
   delivery_dead_letter(q->with.delivery, &letter);
 }
 
+/* A reply must not come back to us as a query or as an item. */
+static err_t check_reply_topic(const struct queries *q, struct span topic)
+{
+  if (span_equal(topic, span_of_str(q->with.config->query.topic)) ||
+      span_equal(topic, span_of_str(q->with.config->catalogue.topic)))
+    FAIL(ERR_QUERY, "reply_topic is %s, which this daemon reads itself", log_quote(topic));
+  return ERR_OK;
+}
+
+static err_t check_query(const struct queries *q, struct pending_query *query)
+{
+  err_code_t err = check_reply_topic(q, query->query.reply_topic);
+
+  if (err != ERR_OK) {
+    query->query.reply_topic = (struct span){ 0 }; /* the error goes to the configured topic */
+    return err;
+  }
+  return engine_check_query(q->with.engine, &query->query, &query->space, &query->method);
+}
+
 static void accept(struct queries *q, struct pending_query *query)
 {
-  err_code_t err = engine_check_query(q->with.engine, &query->query, &query->space, &query->method);
+  err_code_t err = check_query(q, query);
 
   if (err != ERR_OK) {
     refuse(q, query, reply_error_of(err), err_message());

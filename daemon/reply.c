@@ -7,23 +7,8 @@
 /* Kafka's longest legal topic name, which wire_decode_query() has checked. */
 enum { TOPIC_MAX = 249 };
 
-/* Encode the answer, or an error in its place: every query gets its reply. Only without memory there is none; then the
- * offset stays uncommitted, and the query is answered after a restart. */
-static err_t encode(const struct answer *answer, enum wire_format format, struct region *scratch, struct span *out)
-{
-  if (wire_encode_answer(answer, format, scratch, out) == ERR_OK)
-    return ERR_OK;
-  log_error("reply_not_encoded", "id=%s reason=%s", log_quote(answer->id), log_failure());
-  struct answer error = {
-    .id = answer->id,
-    .space = answer->space,
-    .error = ANSWER_INTERNAL,
-    .error_message = "the answer cannot be encoded: see the daemon's log",
-  };
-  return wire_encode_answer(&error, format, scratch, out);
-}
-
-static void send_answer(const struct reply_context *with, const struct pending_query *query,
+/* Encode and send. Returns what went wrong if this answer can never be sent. */
+static err_t try_answer(const struct reply_context *with, const struct pending_query *query,
                         const struct answer *answer, struct region *scratch)
 {
   char topic[TOPIC_MAX + 1];
@@ -40,8 +25,25 @@ static void send_answer(const struct reply_context *with, const struct pending_q
     snprintf(topic, sizeof topic, "%.*s", (int)query->query.reply_topic.n, (const char *)query->query.reply_topic.p);
     reply.topic = topic;
   }
-  if (encode(answer, query->format, scratch, &reply.value) == ERR_OK)
-    delivery_reply(with->delivery, &reply);
+  TRY(wire_encode_answer(answer, query->format, scratch, &reply.value));
+  return delivery_reply(with->delivery, &reply);
+}
+
+/* Every query gets its reply: where the answer cannot be encoded, or is too large to send, an error says so in its place. */
+static void send_answer(const struct reply_context *with, const struct pending_query *query,
+                        const struct answer *answer, struct region *scratch)
+{
+  char message[512];
+  struct answer error = {
+    .id = answer->id, .space = answer->space, .error = ANSWER_INTERNAL, .error_message = message,
+  };
+
+  if (try_answer(with, query, answer, scratch) == ERR_OK)
+    return;
+  snprintf(message, sizeof message, "the answer cannot be sent: %s", err_message());
+  log_error("reply_not_sent", "id=%s reason=%s", log_quote(answer->id), log_failure());
+  if (try_answer(with, query, &error, scratch) != ERR_OK)
+    delivery_abandon(with->delivery, query->ticket);
 }
 
 void reply_answer(const struct reply_context *with, const struct pending_query *query, struct answer *answer,

@@ -210,27 +210,6 @@ static void an_end_brings_the_position_forward_and_never_back(void **state)
   log_positions_fini(&l);
 }
 
-/* A poll tells the end while the records below it are still in the caller's hands. */
-static void an_end_told_before_its_records_are_taken_loses_none(void **state)
-{
-  struct store_position positions[1];
-  struct log_positions l = { 0 };
-  int64_t from;
-
-  (void)state;
-  assert_ok(log_positions_add(&l, NULL, 0, 10, &from));
-  log_positions_at_end(&l, 0, 12);
-  for (int64_t offset = 0; offset < 10; offset++)
-    assert_true(take(&l, record_at(0, offset, "v", 1)));
-  assert_int_equal(log_positions_changed(&l, positions), 1);
-  assert_int_equal(positions[0].next, 12);
-  assert_int_equal(positions[0].last_offset, 9);
-  assert_true(take(&l, record_at(0, 12, "v", 1)));
-  assert_int_equal(log_positions_changed(&l, positions), 1);
-  assert_int_equal(positions[0].next, 13);
-  log_positions_fini(&l);
-}
-
 static void growth_adds_partitions_behind_those_that_are_read(void **state)
 {
   struct store_position positions[3];
@@ -268,7 +247,7 @@ static void a_record_of_a_partition_that_was_not_asked_for_is_an_error(void **st
   log_positions_fini(&l);
 }
 
-/* Logs with gaps, read in polls, with ends told before and after, and restarts in between: each record is new once. */
+/* Logs with gaps, with restarts in between: each record is new once. */
 static void each_record_is_new_just_once_over_restarts(void **state)
 {
   enum { END = 300 };
@@ -287,10 +266,8 @@ static void each_record_is_new_just_once_over_restarts(void **state)
       end = end < END ? end : END;
       log_positions_clear(&l);
       assert_ok(log_positions_add(&l, has_stored ? &stored : NULL, 0, end, &from));
-      if (dice_below(&dice, 2))
-        log_positions_at_end(&l, 0, end);
       for (int64_t offset = from; offset < end; offset++) {
-        char value[16];
+        char value[32];
         snprintf(value, sizeof value, "v%lld", (long long)offset);
         if (is_record[offset] && take(&l, record_at(0, offset, value, offset))) {
           assert_false(was_new[offset]);
@@ -320,7 +297,6 @@ int main(void)
     cmocka_unit_test(a_log_that_was_cut_at_either_end_is_a_discontinuity),
     cmocka_unit_test(a_partition_of_markers_alone_goes_on_behind_them),
     cmocka_unit_test(an_end_brings_the_position_forward_and_never_back),
-    cmocka_unit_test(an_end_told_before_its_records_are_taken_loses_none),
     cmocka_unit_test(growth_adds_partitions_behind_those_that_are_read),
     cmocka_unit_test(a_record_of_a_partition_that_was_not_asked_for_is_an_error),
     cmocka_unit_test(each_record_is_new_just_once_over_restarts),

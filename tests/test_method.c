@@ -92,7 +92,7 @@ static void noise_is_refused_or_read_back_the_same(void **state)
   size_t n_accepted = 0;
 
   (void)state;
-  for (int round = 0; round < 200000; round++) {
+  for (int round = 0; round < 50000; round++) {
     struct method method, again;
     size_t n = dice_below(&dice, sizeof bytes);
     for (size_t i = 0; i < n; i++)

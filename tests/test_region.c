@@ -47,7 +47,7 @@ static void arrays_are_zeroed_aligned_and_apart(void **state)
   size_t sizes[MAX_BLOCKS];
 
   (void)state;
-  for (int round = 0; round < 60; round++) {
+  for (int round = 0; round < 20; round++) {
     size_t n = dice_below(&dice, round % 3 ? 40 : MAX_BLOCKS);
     for (size_t i = 0; i < n; i++) {
       sizes[i] = draw_size(&dice);
@@ -92,7 +92,7 @@ static void the_same_use_again_allocates_nothing(void **state)
 /* A catalogue that grows by an item a batch asks for a little more each time. */
 static void what_is_outgrown_is_given_back(void **state)
 {
-  enum { ROUNDS = 400, STEP = 4096, FROM = 2 << 20 };
+  enum { ROUNDS = 100, STEP = 4096, FROM = 1 << 20 };
   struct region r = { 0 };
   size_t before = heap_used();
   void *p;
@@ -119,7 +119,7 @@ static void memory_is_bounded_by_the_largest_round(void **state)
   void *p;
 
   (void)state;
-  for (int round = 0; round < 3000; round++) {
+  for (int round = 0; round < 400; round++) {
     size_t total = 0;
     region_reset(&r);
     for (size_t i = 0, n = 1 + dice_below(&dice, 5); i < n; i++) {

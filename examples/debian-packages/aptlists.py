@@ -67,8 +67,9 @@ def read_packages():
 
 
 def newest_list_time():
+    """When a list last came: its own time is that of the archive, and may lie before what was made of the list it replaced."""
     packages, translations = list_files()
-    return max((os.stat(p).st_mtime for p in packages + translations), default=0.0)
+    return max((os.stat(p).st_ctime for p in packages + translations), default=0.0)
 
 
 def alternatives(field):

@@ -28,9 +28,10 @@ import views
 SEED = 20240731
 OUTPUTS = ("packages-mol.safetensors", "packages-pq.safetensors", "items.jsonl", "queries.jsonl", "summaries.tsv")
 # View: SVD axes kept at first, of which 64 numbers remain.
-RANK = {"text": 256, "dependencies": 160, "tags": 96, "origin": 128}
+RANK = {"text": 256, "dependencies": 128, "tags": 96, "origin": 128}
 DIMS = 64
-STEPS = 300
+DENSE_DIMS = 192
+STEPS = 250
 ASKED = ("gimp", "firefox-esr", "vlc", "vim", "postgresql", "nginx", "python3-numpy")
 K = 8
 STARTED = time.monotonic()
@@ -42,7 +43,8 @@ def say(text):
 
 def up_to_date(directory):
     here = os.path.dirname(os.path.abspath(__file__))
-    newest = max([os.stat(p).st_mtime for p in glob.glob(here + "/*.py")] + [aptlists.newest_list_time()])
+    programs = [p for p in glob.glob(here + "/*.py") if not p.endswith("/show.py")]
+    newest = max([os.stat(p).st_mtime for p in programs] + [aptlists.newest_list_time()])
     paths = [os.path.join(directory, name) for name in OUTPUTS]
     return all(os.path.exists(p) and os.stat(p).st_mtime > newest for p in paths)
 
@@ -75,10 +77,10 @@ def train_mol(x, pairs, weight, held, rng):
 
 
 def dense_vectors(model, x, pairs, weight):
-    """Unit vectors of 64 numbers whose inner products stand for likeness: what the codes then approximate."""
+    """Unit vectors whose inner products stand for likeness: what the codes then approximate."""
     components = model.item(x)["hat"].reshape(len(x), -1)
     nobody = np.zeros(len(x), bool)
-    return views.unit_rows(views.related_directions(components, nobody, pairs, weight, DIMS, 1.0, 0.5), nobody)
+    return views.unit_rows(views.related_directions(components, nobody, pairs, weight, DENSE_DIMS, 4.0, 0.25), nobody)
 
 
 def half_floats(row):
@@ -90,10 +92,13 @@ def plain(row):
 
 
 def write_items(path, names, x, codes):
-    with open(path, "w", encoding="utf-8") as f:
+    """Comes last, under another name until it is whole: if it is there, everything is."""
+    unfinished = path + ".part"
+    with open(unfinished, "w", encoding="utf-8") as f:
         for name, row, code in zip(names, x, codes.tolist()):
             parts = {"packages": {"vector": half_floats(row)}, "packages-pq": {"codes": code}}
             f.write(json.dumps({"key": name, "value": {"parts": parts}}, separators=(",", ":")) + "\n")
+    os.replace(unfinished, path)
 
 
 def write_queries(path, names, x, dense):
@@ -111,7 +116,7 @@ def show_neighbours(names, model, x, dense, codes, centroids):
     """A look at the result, scored here in numpy; Sluice is to say the same."""
     position = {name: i for i, name in enumerate(names)}
     items = model.item(x)
-    for name in (n for n in ASKED[:3] if n in position):
+    for name in (n for n in ASKED if n in position):
         i = position[name]
         for tag, scores in (("mol", model.score(model.query(x[i:i + 1]), items)[0]),
                             ("pq ", pq.score(pq.query_vector(dense[i]), codes, centroids))):
@@ -143,10 +148,12 @@ def main():
     model = train_mol(x, pairs, weight, held, rng)
     dense = dense_vectors(model, x, pairs[~held], weight[~held])
     codes, centroids, lost = pq.encode(dense, rng)
-    say(f"{pq.SPLITS} codes a package; they lose {lost:.0%} of the dense vectors' squared length")
+    say(f"{pq.SPLITS} bytes of codes a package; they lose {lost:.0%} of the dense vectors' squared length")
     show_neighbours(names, model, x, dense, codes, centroids)
 
     paths = {name: os.path.join(directory, name) for name in OUTPUTS}
+    if os.path.exists(paths["items.jsonl"]):
+        os.remove(paths["items.jsonl"])
     safetensors.write(paths["packages-mol.safetensors"], model.w, model.metadata())
     safetensors.write(paths["packages-pq.safetensors"], {"centroids": centroids}, {"sluice.similarity": "recjpq"})
     with open(paths["summaries.tsv"], "w", encoding="utf-8") as f:

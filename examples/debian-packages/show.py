@@ -67,7 +67,7 @@ def receipt_text(answer):
     if receipt.get("exact"):
         return "exact"
     if "bound" in receipt:
-        return f"approximate, nothing left out scores above {receipt['bound']:.2f}"
+        return f"approximate (others score {receipt['bound']:.2f} at most)"
     return "approximate"
 
 

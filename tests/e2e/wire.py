@@ -3,11 +3,9 @@
 Messages are protobuf objects everywhere in the tests; here they become bytes of either format and come back.
 """
 
-import atexit
 import base64
 import importlib
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,15 +21,14 @@ JSON = "application/json"
 
 
 def _compile_schema():
-    directory = tempfile.mkdtemp(prefix="sluice-proto-")
-    atexit.register(shutil.rmtree, directory, True)
-    subprocess.run(["protoc", f"--proto_path={ROOT / 'proto'}", f"--python_out={directory}", "sluice.proto"],
-                   check=True)
-    sys.path.insert(0, directory)
-    try:
-        return importlib.import_module("sluice_pb2")
-    finally:
-        sys.path.remove(directory)
+    with tempfile.TemporaryDirectory(prefix="sluice-proto-") as directory:
+        subprocess.run(["protoc", f"--proto_path={ROOT / 'proto'}", f"--python_out={directory}", "sluice.proto"],
+                       check=True)
+        sys.path.insert(0, directory)
+        try:
+            return importlib.import_module("sluice_pb2")
+        finally:
+            sys.path.remove(directory)
 
 
 pb = _compile_schema()

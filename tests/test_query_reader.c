@@ -1,0 +1,104 @@
+/* The query topic's consumer: what was answered is committed, and nothing else. One test: joining a group takes the embedded
+ * broker three seconds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "ingest/query_reader.h"
+#include "tests/support/kafka_fixture.h"
+
+enum { QUERIES = 12 };
+
+static struct kafka_fixture kafka;
+
+static struct query_reader *open_reader(void)
+{
+  struct kafka_layers layers = kafka_fixture_layers(&kafka, true);
+  struct query_reader *r;
+
+  assert_ok(query_reader_open(&layers, "queries", "group", &r));
+  assert_false(query_reader_is_assigned(r));
+  return r;
+}
+
+/* The next record, whose value is the number of its offset. */
+static struct query_record next_record(struct query_reader *r)
+{
+  int64_t end_ns = kafka_deadline_ns();
+  struct query_record record;
+  bool has_record = false;
+  char want[16];
+
+  while (!has_record && clock_now_ns() < end_ns)
+    assert_ok(query_reader_poll(r, 100, &has_record, &record));
+  assert_true(has_record);
+  assert_true(query_reader_is_assigned(r));
+  snprintf(want, sizeof want, "q%d", (int)record.offset);
+  assert_true(span_equal(record.value, span_of_str(want)));
+  assert_true(record.has_key && span_equal(record.key, span_of_str("key")));
+  assert_true(span_equal(record.content_type, span_of_str("application/json")));
+  return record;
+}
+
+static void send_queries(void)
+{
+  struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
+  struct sender_header header = { "content-type", span_of_str("application/json") };
+  struct sender *s;
+  char value[16];
+
+  assert_ok(sender_open(&layers, NULL, NULL, &s));
+  for (int i = 0; i < QUERIES; i++) {
+    snprintf(value, sizeof value, "q%d", i);
+    struct sender_message message = { .topic = "queries", .has_key = true, .key = span_of_str("key"), .has_value = true,
+                                      .value = span_of_str(value), .headers = &header, .n_headers = 1 };
+    assert_ok(sender_send(s, &message));
+  }
+  assert_ok(sender_flush(s, KAFKA_TIMEOUT_MS));
+  sender_close(&s);
+}
+
+static void a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_before_it(void **state)
+{
+  struct query_reader *r;
+  uint32_t tickets[QUERIES];
+
+  (void)state;
+  kafka_fixture_init(&kafka);
+  assert_ok(embedded_broker_create_topic(kafka.broker, "queries", 1));
+  send_queries();
+  r = open_reader();
+  for (int i = 0; i < QUERIES; i++) {
+    struct query_record record = next_record(r);
+    assert_int_equal(record.offset, i); /* a new group answers what is there */
+    tickets[i] = record.ticket;
+  }
+  assert_int_equal(query_reader_n_open(r), QUERIES);
+  for (int i = 0; i < QUERIES; i++) {
+    if (i != 5 && i != 9)
+      query_reader_done(r, tickets[QUERIES - 1 - i]); /* 6 and 2 stay open */
+  }
+  assert_int_equal(query_reader_n_open(r), 2);
+  query_reader_close(&r); /* commits on its way out */
+  assert_null(r);
+
+  r = open_reader();
+  struct query_record record = next_record(r);
+  assert_int_equal(record.offset, 2);
+  query_reader_done(r, record.ticket);
+  query_reader_close(&r);
+  kafka_fixture_fini(&kafka);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_before_it),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

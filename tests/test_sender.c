@@ -1,0 +1,291 @@
+/* The producer: what becomes of messages is told once each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/support/kafka_fixture.h"
+#include "tests/support/kafka_tap.h"
+
+enum { MAX_MESSAGES = 2000 };
+
+static struct kafka_fixture kafka;
+
+/* What was reported of message i, whose opaque is i + 1. */
+struct reports {
+  unsigned n[MAX_MESSAGES];
+  bool is_delivered[MAX_MESSAGES], is_retriable[MAX_MESSAGES], has_reason[MAX_MESSAGES];
+  int32_t partition[MAX_MESSAGES];
+  int64_t offset[MAX_MESSAGES];
+  size_t n_all;
+};
+
+static struct reports reports;
+
+static void on_report(void *context, const struct sender_report *report)
+{
+  struct reports *r = context;
+  size_t i = (size_t)(uintptr_t)report->opaque - 1;
+
+  assert_true(i < MAX_MESSAGES);
+  r->n[i]++;
+  r->is_delivered[i] = report->is_delivered;
+  r->is_retriable[i] = report->is_retriable;
+  r->has_reason[i] = report->reason && *report->reason;
+  r->partition[i] = report->partition;
+  r->offset[i] = report->offset;
+  r->n_all++;
+}
+
+static int open_broker(void **state)
+{
+  (void)state;
+  kafka_fixture_init(&kafka);
+  return 0;
+}
+
+static int close_broker(void **state)
+{
+  (void)state;
+  kafka_fixture_fini(&kafka);
+  return 0;
+}
+
+static struct sender *open_sender(const struct kafka_property *own, size_t n)
+{
+  struct kafka_layers layers = kafka_fixture_layers_with(&kafka, false, own, n);
+  struct sender *s;
+
+  memset(&reports, 0, sizeof reports);
+  assert_ok(sender_open(&layers, on_report, &reports, &s));
+  return s;
+}
+
+static struct sender_message message_of(const char *topic, const char *key, const char *value, size_t i)
+{
+  return (struct sender_message){ .topic = topic,
+                                  .has_key = key,
+                                  .key = span_of_str(key ? key : ""),
+                                  .has_value = value,
+                                  .value = span_of_str(value ? value : ""),
+                                  .opaque = (void *)(uintptr_t)(i + 1) };
+}
+
+static void each_message_is_reported_once_with_its_place_in_the_log(void **state)
+{
+  enum { N = 1000, PARTITIONS = 3 };
+  struct sender *s = open_sender(NULL, 0);
+  struct kafka_tap tap;
+  char key[16], value[16];
+  size_t n_partition[PARTITIONS] = { 0 };
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(kafka.broker, "reported", PARTITIONS));
+  for (size_t i = 0; i < N; i++) {
+    snprintf(key, sizeof key, "key%zu", i % 40);
+    snprintf(value, sizeof value, "%zu", i);
+    struct sender_message message = message_of("reported", key, value, i);
+    assert_ok(sender_send(s, &message)); /* key and value are copied: the buffers change */
+  }
+  assert_ok(sender_flush(s, KAFKA_TIMEOUT_MS));
+  assert_int_equal(sender_n_waiting(s), 0);
+  assert_int_equal(reports.n_all, N);
+  for (size_t i = 0; i < N; i++) {
+    assert_int_equal(reports.n[i], 1);
+    assert_true(reports.is_delivered[i]);
+    assert_false(reports.has_reason[i]);
+    assert_in_range(reports.partition[i], 0, PARTITIONS - 1);
+    n_partition[reports.partition[i]]++;
+  }
+  assert_true(n_partition[0] && n_partition[1] && n_partition[2]);
+  kafka_tap_init(&tap, &kafka, "reported", PARTITIONS);
+  for (size_t n = 0; n < N; n++) { /* the log has each where its report said */
+    rd_kafka_message_t *m = kafka_tap_next(&tap, KAFKA_TIMEOUT_MS);
+    assert_non_null(m);
+    memcpy(value, m->payload, m->len);
+    value[m->len] = '\0';
+    size_t i = strtoul(value, NULL, 10);
+    assert_int_equal(m->partition, reports.partition[i]);
+    assert_int_equal(m->offset, reports.offset[i]);
+    rd_kafka_message_destroy(m);
+  }
+  kafka_tap_fini(&tap);
+  sender_close(&s);
+  assert_null(s);
+  assert_int_equal(reports.n_all, N);
+}
+
+static void keys_values_and_headers_arrive_as_they_were_sent(void **state)
+{
+  struct sender *s = open_sender(NULL, 0);
+  struct sender_header headers[] = { { "content-type", span_of_str("application/json") },
+                                     { "binary", span_of("\0\xff\n", 3) },
+                                     { "empty", span_of_str("") },
+                                     { "twice", span_of_str("1") },
+                                     { "twice", span_of_str("2") } };
+  struct kafka_tap tap;
+  char text[2048];
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(kafka.broker, "whole", 1));
+  struct sender_message rows[] = {
+    message_of("whole", "k", "v", 0), message_of("whole", "k", NULL, 1), message_of("whole", "k", "", 2),
+    message_of("whole", NULL, "v", 3), message_of("whole", "", "v", 4),
+  };
+  rows[0].headers = headers;
+  rows[0].n_headers = sizeof headers / sizeof headers[0];
+  for (size_t i = 0; i < 5; i++)
+    assert_ok(sender_send(s, &rows[i]));
+  assert_ok(sender_flush(s, KAFKA_TIMEOUT_MS));
+  kafka_tap_init(&tap, &kafka, "whole", 1);
+  for (size_t i = 0; i < 5; i++) {
+    rd_kafka_message_t *m = kafka_tap_next(&tap, KAFKA_TIMEOUT_MS);
+    assert_non_null(m);
+    assert_int_equal(m->key != NULL, rows[i].has_key);
+    assert_int_equal(m->payload != NULL, rows[i].has_value); /* a tombstone is no empty value */
+    assert_true(span_equal(span_of(m->key, m->key_len), rows[i].key));
+    assert_true(span_equal(span_of(m->payload, m->len), rows[i].value));
+    if (i == 0) {
+      assert_string_equal(kafka_tap_header(m, "content-type", text), "application/json");
+      assert_string_equal(kafka_tap_header(m, "empty", text), "");
+      assert_string_equal(kafka_tap_header(m, "twice", text), "2");
+      kafka_tap_header(m, "binary", text);
+      assert_memory_equal(text, "\0\xff\n", 4);
+    }
+    rd_kafka_message_destroy(m);
+  }
+  kafka_tap_fini(&tap);
+  sender_close(&s);
+}
+
+static void messages_of_one_key_arrive_in_the_order_in_which_they_were_sent(void **state)
+{
+  enum { N = 500 };
+  struct sender *s = open_sender(NULL, 0);
+  char value[16];
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(kafka.broker, "ordered", 4));
+  for (size_t i = 0; i < N; i++) {
+    snprintf(value, sizeof value, "%zu", i);
+    struct sender_message message = message_of("ordered", "same", value, i);
+    assert_ok(sender_send(s, &message));
+  }
+  assert_ok(sender_flush(s, KAFKA_TIMEOUT_MS));
+  for (size_t i = 0; i < N; i++) {
+    assert_int_equal(reports.partition[i], reports.partition[0]);
+    assert_int_equal(reports.offset[i], i);
+  }
+  sender_close(&s);
+}
+
+static void a_full_queue_asks_to_be_repeated_and_reports_nothing(void **state)
+{
+  static const struct kafka_property own[] = { { "queue.buffering.max.messages", "5" }, { "linger.ms", "200" } };
+  struct sender *s = open_sender(own, 2);
+  size_t n_full = 0, i = 0;
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(kafka.broker, "full", 1));
+  int64_t end_ns = kafka_deadline_ns();
+  while (i < 23 && clock_now_ns() < end_ns) {
+    struct sender_message message = message_of("full", "k", "v", i);
+    err_code_t err = sender_send(s, &message);
+    if (err == ERR_OK) {
+      i++;
+      continue;
+    }
+    assert_int_equal(err, ERR_KAFKA_RETRY);
+    assert_int_equal(err_class(err), ERR_CLASS_RETRY);
+    assert_non_null(strstr(err_message(), "full"));
+    assert_true(sender_n_waiting(s) >= 1);
+    n_full++;
+    sender_poll(s, 50);
+  }
+  assert_int_equal(i, 23);
+  assert_true(n_full >= 3);
+  assert_ok(sender_flush(s, KAFKA_TIMEOUT_MS));
+  assert_int_equal(reports.n_all, 23);
+  for (i = 0; i < 23; i++) {
+    assert_int_equal(reports.n[i], 1);
+    assert_int_equal(reports.offset[i], i);
+  }
+  sender_close(&s);
+}
+
+static void what_can_never_be_sent_is_an_error_with_its_reason(void **state)
+{
+  struct sender *s = open_sender(NULL, 0);
+  size_t n = 2 << 20;
+  uint8_t *large = calloc(n, 1);
+  struct sender_message message = message_of("large", "k", "", 0);
+  struct sender_header header = { "h", span_of_str("v") };
+  char long_name[600] = "";
+
+  (void)state;
+  message.value = span_of(large, n);
+  message.headers = &header; /* and they are not lost */
+  message.n_headers = 1;
+  assert_fails(sender_send(s, &message), ERR_KAFKA, "large");
+  memset(long_name, 'x', sizeof long_name - 1);
+  message = message_of(long_name, "k", "v", 0);
+  assert_fails(sender_send(s, &message), ERR_KAFKA, "cannot be sent");
+  assert_int_equal(sender_n_waiting(s), 0);
+  sender_close(&s);
+  assert_int_equal(reports.n_all, 0);
+  free(large);
+}
+
+static void what_no_broker_took_is_reported_at_the_close_as_worth_repeating(void **state)
+{
+  static const struct kafka_property own[] = { { "bootstrap.servers", "127.0.0.1:1" } };
+  struct sender *s = open_sender(own, 1);
+
+  (void)state;
+  for (size_t i = 0; i < 20; i++) {
+    struct sender_message message = message_of("nowhere", "k", "v", i);
+    assert_ok(sender_send(s, &message));
+  }
+  sender_poll(s, 20);
+  assert_fails(sender_flush(s, 50), ERR_KAFKA_RETRY, "20 messages");
+  assert_int_equal(reports.n_all, 0);
+  int64_t begin_ns = clock_now_ns();
+  sender_close(&s);
+  assert_true(clock_now_ns() - begin_ns < 4 * CLOCK_NS_PER_S);
+  assert_int_equal(reports.n_all, 20);
+  for (size_t i = 0; i < 20; i++) {
+    assert_int_equal(reports.n[i], 1);
+    assert_false(reports.is_delivered[i]);
+    assert_true(reports.is_retriable[i] && reports.has_reason[i]);
+  }
+}
+
+static void a_property_that_is_none_is_an_error_of_the_configuration(void **state)
+{
+  static const struct kafka_property wrong[] = { { "linger.ms", "soon" } };
+  struct kafka_layers layers = kafka_fixture_layers_with(&kafka, false, wrong, 1);
+  struct sender *s = NULL;
+
+  (void)state;
+  assert_fails(sender_open(&layers, NULL, NULL, &s), ERR_CONFIG, "linger.ms");
+  assert_null(s);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(each_message_is_reported_once_with_its_place_in_the_log),
+    cmocka_unit_test(keys_values_and_headers_arrive_as_they_were_sent),
+    cmocka_unit_test(messages_of_one_key_arrive_in_the_order_in_which_they_were_sent),
+    cmocka_unit_test(a_full_queue_asks_to_be_repeated_and_reports_nothing),
+    cmocka_unit_test(what_can_never_be_sent_is_an_error_with_its_reason),
+    cmocka_unit_test(what_no_broker_took_is_reported_at_the_close_as_worth_repeating),
+    cmocka_unit_test(a_property_that_is_none_is_an_error_of_the_configuration),
+  };
+
+  return cmocka_run_group_tests(tests, open_broker, close_broker);
+}
