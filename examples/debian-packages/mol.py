@@ -8,8 +8,8 @@ implementation, so that a trained model is a file that Sluice reads.
 import numpy as np
 
 EPS = 1e-6
-QUERY_W, QUERY_B = "_query_embeddings_fn._query_emb_proj_module.1.weight", "_query_embeddings_fn._query_emb_proj_module.1.bias"
-ITEM_W, ITEM_B = "_item_embeddings_fn._item_emb_proj_module.1.weight", "_item_embeddings_fn._item_emb_proj_module.1.bias"
+QUERY_W, QUERY_B = ["_query_embeddings_fn._query_emb_proj_module.1." + t for t in ("weight", "bias")]
+ITEM_W, ITEM_B = ["_item_embeddings_fn._item_emb_proj_module.1." + t for t in ("weight", "bias")]
 GATE_Q = ["_gating_fn._query_only_partial_module." + t for t in ("0.weight", "0.bias", "2.weight")]
 GATE_X = ["_gating_fn._item_only_partial_module." + t for t in ("1.weight", "1.bias", "3.weight")]
 GATE_QX = ["_gating_fn._qi_partial_module." + t for t in ("1.weight", "1.bias", "3.weight", "3.bias")]
@@ -23,7 +23,7 @@ class Mol:
     def __init__(self, view_dims, d=32, hidden=32, temperature=0.05, like_with_like=2.0, rng=None):
         """One query and one item component for each view, from that view's block of x alone: as a copy at first.
 
-        The projections have no bias, so that the component of a view that a package lacks is zero and likens it to none.
+        The projections have no bias: the component of a view that a package lacks is zero, and likens it to none.
         """
         self.P, self.d, self.hidden, self.temperature = len(view_dims), d, hidden, temperature
         self.D, self.L = sum(view_dims), len(view_dims) ** 2
@@ -37,13 +37,15 @@ class Mol:
         def normal(rows, columns, gain=1.0):
             return (rng.standard_normal((rows, columns)) * gain / np.sqrt(columns)).astype(np.float32)
 
+        def zeros(n):
+            return np.zeros(n, np.float32)
+
         self.w = {
-            QUERY_W: blocks.copy(), QUERY_B: np.zeros(self.P * d, np.float32),
-            ITEM_W: blocks.copy(), ITEM_B: np.zeros(self.P * d, np.float32),
-            GATE_Q[0]: normal(hidden, self.D), GATE_Q[1]: np.zeros(hidden, np.float32), GATE_Q[2]: normal(self.L, hidden, .3),
-            GATE_X[0]: normal(hidden, self.D), GATE_X[1]: np.zeros(hidden, np.float32), GATE_X[2]: normal(self.L, hidden, .3),
-            GATE_QX[0]: normal(hidden, self.L, .1), GATE_QX[1]: np.zeros(hidden, np.float32),
-            GATE_QX[2]: normal(self.L, hidden, .3), GATE_QX[3]: like_with_like * np.eye(self.P, dtype=np.float32).ravel(),
+            QUERY_W: blocks.copy(), QUERY_B: zeros(self.P * d), ITEM_W: blocks.copy(), ITEM_B: zeros(self.P * d),
+            GATE_Q[0]: normal(hidden, self.D), GATE_Q[1]: zeros(hidden), GATE_Q[2]: normal(self.L, hidden, .3),
+            GATE_X[0]: normal(hidden, self.D), GATE_X[1]: zeros(hidden), GATE_X[2]: normal(self.L, hidden, .3),
+            GATE_QX[0]: normal(hidden, self.L, .1), GATE_QX[1]: zeros(hidden), GATE_QX[2]: normal(self.L, hidden, .3),
+            GATE_QX[3]: like_with_like * np.eye(self.P, dtype=np.float32).ravel(),
         }
 
     def metadata(self):

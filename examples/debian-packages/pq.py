@@ -23,7 +23,7 @@ def means(points, code, fallback):
     return np.where(count > 0, member.T @ points / np.maximum(count, 1), fallback).astype(np.float32)
 
 
-def cluster(points, rng, rounds=6, sample=16384):
+def cluster(points, rng, rounds=6, sample=8192):
     """k-means on a sample."""
     points = points[rng.choice(len(points), min(sample, len(points)), replace=False)]
     centroids = points[rng.choice(len(points), SUB_ITEMS, replace=False)]

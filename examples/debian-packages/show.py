@@ -3,7 +3,8 @@
 
     show.py query QUERIES.jsonl ID METHOD        one query, with that method
     show.py value ITEMS.jsonl KEY [OTHER]        an item's value; with OTHER, a vector a third of the way there
-    show.py hits                                 keys of the hits of an answer
+    show.py hits                                 keys of the hits of an answer on standard input
+    show.py bootstrap                            Kafka's address, from the daemon's status on standard input
     show.py answers SUMMARIES.tsv [BEFORE]       answers, one a line on standard input, as tables; what the answers in
                                                  the file BEFORE did not have is marked
 """
@@ -73,8 +74,8 @@ def receipt_text(answer):
 
 def effort(answer):
     counts = answer["counts"]
-    return (f"{counts['scored']:,} of {counts['items']:,} items scored in {answer['times']['searched_us'] / 1000:.2f} ms, "
-            f"{receipt_text(answer)}")
+    time_ms = answer["times"]["searched_us"] / 1000
+    return f"{counts['scored']:,} of {counts['items']:,} items scored in {time_ms:.2f} ms, {receipt_text(answer)}"
 
 
 def keys(answer):
@@ -123,8 +124,13 @@ def print_hits():
     print("\n".join(keys(json.load(sys.stdin))))
 
 
+def print_bootstrap():
+    print(json.load(sys.stdin)["kafka"]["bootstrap"])
+
+
 def main():
-    commands = {"query": print_query, "value": print_value, "hits": print_hits, "answers": print_answers}
+    commands = {"query": print_query, "value": print_value, "hits": print_hits, "bootstrap": print_bootstrap,
+                "answers": print_answers}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         raise SystemExit(__doc__)
     commands[sys.argv[1]](*sys.argv[2:])

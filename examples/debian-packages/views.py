@@ -82,7 +82,7 @@ def origin_terms(name, record):
     return terms
 
 
-def tfidf(rows, min_df=2):
+def tfidf(rows, min_df=3):
     """Sparse row-normalised tf-idf matrix of a list of {term: weight}."""
     count = {}
     for terms in rows:
