@@ -85,7 +85,7 @@ static void print_quantiles(FILE *out, const char *name, const char *help, const
   fprintf(out, "# HELP %s %s\n# TYPE %s summary\n", name, help, name);
   for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++)
     fprintf(out, "%s{quantile=\"%g\"} %g\n", name, quantiles[i], (double)hist_quantile(h, quantiles[i]) / 1e6);
-  fprintf(out, "%s_sum %g\n%s_count %" PRIu64 "\n", name,
+  fprintf(out, "%s_sum %.6f\n%s_count %" PRIu64 "\n", name,
           (double)atomic_load_explicit(&h->sum, memory_order_relaxed) / 1e6, name, hist_count(h));
 }
 

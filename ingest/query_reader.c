@@ -118,15 +118,26 @@ static void release_message(struct query_reader *r)
   r->message = NULL;
 }
 
+/* After a fatal error librdkafka's close never returns: then the group finds out by itself that this member is gone. */
+static void close_client(struct query_reader *r)
+{
+  char reason[8];
+  bool is_lost = rd_kafka_fatal_error(r->rk, reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR;
+
+  if (!is_lost) {
+    commit(r, false);
+    rd_kafka_consumer_close(r->rk);
+  }
+  rd_kafka_destroy_flags(r->rk, is_lost ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
+}
+
 void query_reader_close(struct query_reader **r)
 {
   if (!*r)
     return;
   release_message(*r);
   if ((*r)->rk) {
-    commit(*r, false);
-    rd_kafka_consumer_close((*r)->rk);
-    rd_kafka_destroy((*r)->rk);
+    close_client(*r);
   }
   offset_tracker_close(&(*r)->tracker);
   mem_free(&(*r)->topic);
@@ -153,6 +164,8 @@ err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool *has_record
   rd_kafka_message_t *m = r->message = rd_kafka_consumer_poll(r->rk, timeout_ms);
   if (!m)
     return ERR_OK;
+  if (m->err == RD_KAFKA_RESP_ERR__FATAL)
+    FAIL(ERR_KAFKA, "queries cannot be read: %s", rd_kafka_message_errstr(m));
   if (m->err) {
     log_warn("query_consumer", "error=%s reason=%s", rd_kafka_err2name(m->err),
              log_quote(span_of_str(rd_kafka_message_errstr(m))));

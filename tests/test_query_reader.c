@@ -1,5 +1,5 @@
-/* The query topic's consumer: what was answered is committed, and nothing else. One test: joining a group takes the embedded
- * broker three seconds. */
+/* The query topic's consumer: what was answered is committed, and nothing else. One test joins a group: that takes the
+ * embedded broker three seconds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+
+#include <librdkafka/rdkafka.h>
 
 #include "ingest/query_reader.h"
 #include "tests/support/kafka_fixture.h"
@@ -62,6 +64,24 @@ static void send_queries(void)
   sender_close(&s);
 }
 
+/* Fenced by another member, say. Silence would be a daemon that is ready and answers nothing. */
+static void assert_fatal_error_is_told(struct query_reader *r)
+{
+  rd_kafka_t *rk = *(rd_kafka_t **)(void *)r; /* the reader's first member */
+  int64_t end_ns = clock_now_ns() + 3 * CLOCK_NS_PER_S;
+  err_code_t err = ERR_OK;
+
+  assert_int_equal(rd_kafka_type(rk), RD_KAFKA_CONSUMER);
+  rd_kafka_test_fatal_error(rk, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, "fenced for the test");
+  while (err == ERR_OK && clock_now_ns() < end_ns) {
+    struct query_record record;
+    bool has_record;
+    err = query_reader_poll(r, 100, &has_record, &record);
+  }
+  assert_int_equal(err, ERR_KAFKA);
+  assert_non_null(strstr(err_message(), "fenced for the test"));
+}
+
 static void a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_before_it(void **state)
 {
   struct query_reader *r;
@@ -90,6 +110,7 @@ static void a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_
   struct query_record record = next_record(r);
   assert_int_equal(record.offset, 2);
   query_reader_done(r, record.ticket);
+  assert_fatal_error_is_told(r);
   query_reader_close(&r);
   kafka_fixture_fini(&kafka);
 }

@@ -128,6 +128,23 @@ static void an_answer_that_cannot_be_written_becomes_an_error(void **state)
   json_decref(reply);
 }
 
+static void an_answer_too_large_to_be_sent_becomes_an_error(void **state)
+{
+  enum { HITS = 100000 };
+  struct pending_query query = query_of("l1");
+  struct hit *hits = calloc(HITS, sizeof *hits);
+  struct answer answer = { .hits = hits, .n_hits = HITS, .method = { .name = "exact" } };
+
+  (void)state;
+  for (size_t i = 0; i < HITS; i++)
+    hits[i] = (struct hit){ span_of_str("a key of a usual length"), 0.5f };
+  reply_answer(&with, &query, &answer, &scratch);
+  json_t *reply = read_reply("answers", "l1");
+  assert_string_equal(error_code(reply), "INTERNAL");
+  json_decref(reply);
+  free(hits);
+}
+
 static void codes_that_reject_a_query_have_an_error_of_their_own(void **state)
 {
   (void)state;
@@ -143,6 +160,7 @@ int main(void)
     cmocka_unit_test(an_answer_goes_to_the_topic_that_its_query_names),
     cmocka_unit_test(an_error_is_a_reply_too),
     cmocka_unit_test(an_answer_that_cannot_be_written_becomes_an_error),
+    cmocka_unit_test(an_answer_too_large_to_be_sent_becomes_an_error),
     cmocka_unit_test(codes_that_reject_a_query_have_an_error_of_their_own),
   };
 

@@ -14,7 +14,7 @@ KEPT = {
 
 
 def list_files():
-    """Paths of the Packages lists, security and updates last, as their records are the newer ones, and of translations."""
+    """Paths of the Packages lists, the newest records (security, updates) last, and of translations."""
     packages = [p for p in glob.glob(LISTS + "/*_Packages*")]
     packages.sort(key=lambda p: ("-security" in p, "-updates" in p, p))
     return packages, sorted(glob.glob(LISTS + "/*_Translation-en*"))
@@ -67,7 +67,7 @@ def read_packages():
 
 
 def newest_list_time():
-    """When a list last came. Its own time is that of the archive: older, maybe, than what was made of the one before."""
+    """When a list last came. Its own time is the archive's: older, maybe, than what was made of the one before."""
     packages, translations = list_files()
     return max((os.stat(p).st_ctime for p in packages + translations), default=0.0)
 

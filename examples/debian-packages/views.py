@@ -58,13 +58,11 @@ def needs(record):
     return out
 
 
-def dependency_terms(name, record, needed_by):
-    terms = {"needs " + n: w for n, w in needs(record).items()}
-    terms.update({"needed by " + n: 0.7 for n in needed_by.get(name, ())})
-    return terms
+def dependency_terms(needed, needed_by):
+    return {"needs " + n: w for n, w in needed.items()} | {"needed by " + n: 0.7 for n in needed_by}
 
 
-def tag_terms(_, record):
+def tag_terms(record):
     tags = [t.strip() for t in record.get("Tag", "").replace("\n", " ").split(",")]
     return {t: 1.0 for t in tags if t and not t.endswith("TODO")}
 
@@ -147,7 +145,7 @@ def related_directions(dense, missing, pairs, weight, dims, ridge=0.03, power=0.
     total = centred[~missing].T @ centred[~missing] / (~missing).sum()
     last = len(within) - 1
     ratio, directions = scipy.linalg.eigh(total, within, subset_by_index=[last + 1 - dims, last])
-    out = centred @ directions[:, ::-1]
+    out = centred @ np.ascontiguousarray(directions[:, ::-1])
     return out / out[~missing].std(axis=0) * ratio[::-1] ** power
 
 
@@ -159,13 +157,14 @@ def embed(matrix, rank, dims, pairs, weight, rng):
 
 
 def matrices(packages):
+    needed = {name: needs(record) for name, record in packages.items()}
     needed_by = {}
-    for name, record in packages.items():
-        for n in needs(record):
-            needed_by.setdefault(n, []).append(name)
+    for name, others in needed.items():
+        for other in others:
+            needed_by.setdefault(other, []).append(name)
     return {
         "text": tfidf([text_terms(n, r) for n, r in packages.items()]),
-        "dependencies": tfidf([dependency_terms(n, r, needed_by) for n, r in packages.items()]),
-        "tags": tfidf([tag_terms(n, r) for n, r in packages.items()]),
+        "dependencies": tfidf([dependency_terms(needed[n], needed_by.get(n, ())) for n in packages]),
+        "tags": tfidf([tag_terms(r) for r in packages.values()]),
         "origin": tfidf([origin_terms(n, r) for n, r in packages.items()]),
     }
