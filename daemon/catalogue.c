@@ -6,16 +6,14 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "daemon/catalogue_log.h"
 #include "daemon/item_batch.h"
-#include "daemon/log_position.h"
-#include "ingest/catalogue_reader.h"
 
-enum { BROKER_TIMEOUT_MS = 5000, RETRY_MS = 500, POLL_MS = 50, LOAD_CHUNK = 4096, SWEEP_CHUNK = 4096 };
+enum { RETRY_MS = 500, POLL_MS = 50, LOAD_CHUNK = 4096, SWEEP_CHUNK = 4096 };
 
 struct catalogue {
   struct catalogue_context with;
-  struct catalogue_reader *reader;
-  struct log_positions log;
+  struct catalogue_log log;
   struct item_batch batch;
   struct catalogue_record *records; /* [batch_items] */
   struct region scratch;            /* positions of one batch */
@@ -121,63 +119,6 @@ static err_t load_store(struct catalogue *c)
 
 /* ---- Taking up the log ---- */
 
-static const struct store_position *stored_position(const struct catalogue *c, int32_t partition)
-{
-  size_t n;
-  const struct store_position *positions = store_positions(c->with.store, &n);
-
-  for (size_t i = 0; i < n; i++) {
-    if (positions[i].partition == partition)
-      return &positions[i];
-  }
-  return NULL;
-}
-
-/* Take up partitions that are not read yet, up to n. */
-static err_t add_partitions(struct catalogue *c, int n)
-{
-  for (int32_t p = (int32_t)c->log.n; p < n; p++) {
-    int64_t first, end, from;
-    TRY(catalogue_reader_bounds(c->reader, p, BROKER_TIMEOUT_MS, &first, &end));
-    TRY(log_positions_add(&c->log, stored_position(c, p), first, end, &from));
-    TRY(catalogue_reader_assign(c->reader, p, from));
-    log_info("partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, p, from, end);
-  }
-  return ERR_OK;
-}
-
-/* Whether cluster, topic and number of partitions are those that the store came from. */
-static err_t verify_source(struct catalogue *c, const struct store_source *now, int n_partitions)
-{
-  struct store_source was;
-  size_t n;
-  const struct store_position *positions = store_positions(c->with.store, &n);
-
-  if (!store_source_get(c->with.store, &was))
-    return ERR_OK;
-  if (strcmp(was.topic, now->topic) != 0)
-    FAIL(ERR_DISCONTINUITY, "the store came from topic %s, not %s", was.topic, now->topic);
-  if (*was.cluster_id && *now->cluster_id && strcmp(was.cluster_id, now->cluster_id) != 0)
-    FAIL(ERR_DISCONTINUITY, "the store came from Kafka cluster %s, this is %s", was.cluster_id, now->cluster_id);
-  if (n > 0 && positions[n - 1].partition >= n_partitions)
-    FAIL(ERR_DISCONTINUITY, "the store has read %zu partitions, the topic has %d", n, n_partitions);
-  return ERR_OK;
-}
-
-static err_t take_up_log(struct catalogue *c)
-{
-  struct store_source source = { .topic = c->with.config->catalogue.topic };
-  int n;
-
-  catalogue_reader_unassign(c->reader);
-  log_positions_clear(&c->log);
-  TRY(catalogue_reader_cluster_id(c->reader, BROKER_TIMEOUT_MS, &source.cluster_id));
-  TRY(catalogue_reader_n_partitions(c->reader, BROKER_TIMEOUT_MS, &n));
-  TRY(verify_source(c, &source, n));
-  TRY(add_partitions(c, n));
-  return store_source_put(c->with.store, &source);
-}
-
 /* The topic does not continue the store: begin again from the log's first record, if that is the policy. Items that the log
  * no longer has are swept away when it has been read. */
 static err_t handle_discontinuity(struct catalogue *c)
@@ -200,8 +141,8 @@ static err_t handle_discontinuity(struct catalogue *c)
 /* The watermark becomes what is known of this log: it may be another one than the store's, and then go back. */
 static err_t publish_log(struct catalogue *c)
 {
-  for (size_t i = 0; i < c->log.n; i++)
-    TRY(publish_positions(c, &c->log.items[i].position, 1, NULL, 0));
+  for (size_t i = 0; i < c->log.at.n; i++)
+    TRY(publish_positions(c, &c->log.at.items[i].position, 1, NULL, 0));
   return ERR_OK;
 }
 
@@ -213,7 +154,7 @@ static err_t connect(struct catalogue *c)
   if (catalogue_phase(c) != CATALOGUE_REBUILDING)
     set_phase(c, CATALOGUE_CONNECTING);
   while (!is_stopping(c)) {
-    err_code_t err = take_up_log(c);
+    err_code_t err = catalogue_log_take_up(&c->log);
     if (err == ERR_OK) {
       set_phase(c, store_is_rebuilding(c->with.store) ? CATALOGUE_REBUILDING : CATALOGUE_CATCHING_UP);
       return publish_log(c);
@@ -261,8 +202,8 @@ static err_t apply_batch(struct catalogue *c)
     return ERR_OK;
   }
   region_reset(&c->scratch);
-  TRY(region_array(&c->scratch, c->log.n, sizeof *positions, &positions));
-  n_positions = log_positions_changed(&c->log, positions);
+  TRY(region_array(&c->scratch, c->log.at.n, sizeof *positions, &positions));
+  n_positions = log_positions_changed(&c->log.at, positions);
   TRY(store_apply(c->with.store, c->batch.changes, c->batch.n, positions, n_positions, c->batch.is_skipped));
   item_batch_drop_skipped(&c->batch);
 
@@ -281,10 +222,10 @@ static err_t add_record(struct catalogue *c, const struct catalogue_record *reco
   bool is_new;
 
   if (record->is_end) {
-    log_positions_at_end(&c->log, record->partition, record->offset);
+    log_positions_at_end(&c->log.at, record->partition, record->offset);
     return ERR_OK;
   }
-  TRY(log_positions_take(&c->log, record, &is_new));
+  TRY(log_positions_take(&c->log.at, record, &is_new));
   if (!is_new)
     return ERR_OK;
   return item_batch_add(&c->batch, c->with.engine, c->with.delivery, config->catalogue.topic,
@@ -302,7 +243,7 @@ static err_t gather(struct catalogue *c)
   for (size_t n_total = 0; n_total < config->catalogue.batch_items;) {
     struct catalogue_events events;
     size_t n;
-    catalogue_reader_poll(c->reader, config->catalogue.batch_items - n_total, timeout_ms, c->records, &n, &events);
+    catalogue_reader_poll(c->log.reader, config->catalogue.batch_items - n_total, timeout_ms, c->records, &n, &events);
     if (events.is_out_of_range)
       FAIL(ERR_DISCONTINUITY, "partition %" PRId32 ": %s", events.out_of_range_partition, events.reason);
     for (size_t i = 0; i < n; i++)
@@ -339,7 +280,7 @@ static err_t finish_rebuild(struct catalogue *c)
 
 static err_t note_progress(struct catalogue *c)
 {
-  if (catalogue_phase(c) == CATALOGUE_LIVE || !log_positions_has_caught_up(&c->log))
+  if (catalogue_phase(c) == CATALOGUE_LIVE || !log_positions_has_caught_up(&c->log.at))
     return ERR_OK;
   TRY(finish_rebuild(c));
   set_phase(c, CATALOGUE_LIVE);
@@ -350,14 +291,11 @@ static err_t note_progress(struct catalogue *c)
 static err_t look_for_partitions(struct catalogue *c)
 {
   int64_t now = clock_now_ns();
-  int n;
 
   if (now < c->refresh_due_ns)
     return ERR_OK;
   c->refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
-  err_code_t err = catalogue_reader_n_partitions(c->reader, BROKER_TIMEOUT_MS, &n);
-  if (err == ERR_OK)
-    err = add_partitions(c, n);
+  err_code_t err = catalogue_log_take_up_new(&c->log);
   if (err_class(err) != ERR_CLASS_RETRY)
     return err;
   log_warn("partitions_unknown", "reason=%s", log_failure());
@@ -367,9 +305,9 @@ static err_t look_for_partitions(struct catalogue *c)
 static err_t step(struct catalogue *c)
 {
   TRY(gather(c));
-  if (c->batch.n > 0 || log_positions_is_changed(&c->log))
+  if (c->batch.n > 0 || log_positions_is_changed(&c->log.at))
     TRY(apply_batch(c));
-  catalogue_reader_release(c->reader);
+  catalogue_reader_release(c->log.reader);
   if (is_stopping(c))
     return ERR_OK; /* the batch may not have been applied: no progress to note */
   TRY(note_progress(c));
@@ -389,7 +327,7 @@ static err_t follow(struct catalogue *c)
   while (!is_stopping(c)) {
     err_code_t err = step(c);
     if (err == ERR_DISCONTINUITY) {
-      catalogue_reader_release(c->reader);
+      catalogue_reader_release(c->log.reader);
       TRY(begin_again(c));
     } else if (err != ERR_OK) {
       return err;
@@ -418,7 +356,7 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
   c->with = *context;
   TRY(item_batch_init(config->catalogue.batch_items, &c->batch));
   TRY(mem_array(config->catalogue.batch_items, sizeof *c->records, &c->records));
-  TRY(catalogue_reader_open(&layers, config->catalogue.topic, &c->reader));
+  TRY(catalogue_log_init(&layers, config->catalogue.topic, context->store, &c->log));
   if (pthread_create(&c->thread, NULL, run, c) != 0)
     FAIL(ERR_SYSTEM, "the catalogue thread cannot be started");
   c->has_thread = true;
@@ -434,8 +372,7 @@ void catalogue_close(struct catalogue **c)
   atomic_store(&(*c)->is_stopping, true);
   if ((*c)->has_thread)
     pthread_join((*c)->thread, NULL);
-  catalogue_reader_close(&(*c)->reader);
-  log_positions_fini(&(*c)->log);
+  catalogue_log_fini(&(*c)->log);
   item_batch_fini(&(*c)->batch);
   mem_free(&(*c)->records);
   region_fini(&(*c)->scratch);
