@@ -26,7 +26,7 @@ void region_reset(struct region *r)
   r->used = 0;
 }
 
-/* Free the blocks behind the current one that are too small: a use that grows round by round would leave each behind. */
+/* Free the blocks behind the current one that are too small: use that grows round by round would leave each behind. */
 static void drop_outgrown(struct region *r, size_t bytes)
 {
   struct region_block **link = r->current ? &r->current->next : &r->first;

@@ -23,6 +23,8 @@ static const struct {
   { "group.id", false, "use query.group" },
   { "isolation.level", true, "the catalogue takes committed records only" },
   { "enable.partition.eof", false, "Sluice needs the ends of partitions to know when it has caught up" },
+  { "message.timeout.ms", false, "an answer waits for its broker until it is delivered" },
+  { "delivery.timeout.ms", false, "an answer waits for its broker until it is delivered" },
   { "transactional.id", false, "Sluice's producers use no transactions" },
   { "test.mock.num.brokers", false, "use embedded_broker.enabled" },
 };

@@ -19,6 +19,7 @@ struct queries {
   size_t n_open_jobs;
   size_t max_open_jobs;
   struct pending_query *waiting; /* for at_least */
+  size_t n_waiting;
   struct region scratch;
   _Atomic bool is_stopping;
   pthread_t thread;
@@ -125,6 +126,7 @@ static void recheck_waiting(struct queries *q)
       continue;
     }
     *link = query->next;
+    q->n_waiting--;
     if (is_seen)
       add_to_job(q, query);
     else if (is_late(query))
@@ -185,10 +187,13 @@ static void accept(struct queries *q, struct pending_query *query)
     refuse(q, query, ANSWER_DEADLINE_PASSED, "the deadline had passed when the query was read");
   } else if (has_seen(q, query)) {
     add_to_job(q, query);
+  } else if (q->n_waiting >= job_queue_n_queries(q->queue) / 2) { /* the other half is for queries that can be served */
+    refuse(q, query, ANSWER_UNAVAILABLE, "too many queries wait for their at_least: send the query again later");
   } else {
     query->give_up_ns = query->received_ns + (int64_t)q->with.config->query.at_least_timeout_ms * CLOCK_NS_PER_MS;
     query->next = q->waiting;
     q->waiting = query;
+    q->n_waiting++;
   }
 }
 
@@ -240,6 +245,7 @@ static void refuse_waiting(struct queries *q)
   while (q->waiting) {
     struct pending_query *query = q->waiting;
     q->waiting = query->next;
+    q->n_waiting--;
     refuse(q, query, ANSWER_UNAVAILABLE, "the daemon is stopping: send the query again");
   }
 }

@@ -67,6 +67,11 @@ void job_queue_close(struct job_queue **q)
   mem_free(q);
 }
 
+size_t job_queue_n_queries(const struct job_queue *q)
+{
+  return q->n_queries;
+}
+
 struct pending_query *job_queue_take_query(struct job_queue *q)
 {
   pthread_mutex_lock(&q->mutex);

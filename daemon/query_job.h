@@ -41,6 +41,9 @@ struct job_queue;
 err_t job_queue_open(size_t n_workers, size_t batch, struct job_queue **out);
 void job_queue_close(struct job_queue **q);
 
+/* Pending queries in all. */
+size_t job_queue_n_queries(const struct job_queue *q);
+
 /* A free pending query or job: NULL when all are in use. */
 struct pending_query *job_queue_take_query(struct job_queue *q);
 struct query_job *job_queue_take_job(struct job_queue *q);

@@ -38,11 +38,15 @@ static void send_answer(const struct reply_context *with, const struct pending_q
     .id = answer->id, .space = answer->space, .error = ANSWER_INTERNAL, .error_message = message,
   };
 
-  if (try_answer(with, query, answer, scratch) == ERR_OK)
+  if (try_answer(with, query, answer, scratch) == ERR_OK) {
+    counters_add(answer->error ? &with->counters->errors : &with->counters->answers, 1);
     return;
+  }
   snprintf(message, sizeof message, "the answer cannot be sent: %s", err_message());
   log_error("reply_not_sent", "id=%s reason=%s", log_quote(answer->id), log_failure());
-  if (try_answer(with, query, &error, scratch) != ERR_OK)
+  counters_add(&with->counters->errors, 1);
+  err_code_t err = try_answer(with, query, &error, scratch);
+  if (err != ERR_OK && err != ERR_MEMORY) /* without memory it is answered after a restart */
     delivery_abandon(with->delivery, query->ticket);
 }
 
@@ -51,7 +55,6 @@ void reply_answer(const struct reply_context *with, const struct pending_query *
 {
   answer->id = query->query.id;
   answer->error = ANSWER_OK;
-  counters_add(&with->counters->answers, 1);
   send_answer(with, query, answer, scratch);
 }
 
@@ -65,7 +68,6 @@ void reply_error(const struct reply_context *with, const struct pending_query *q
     .error_message = message,
   };
 
-  counters_add(&with->counters->errors, 1);
   send_answer(with, query, &answer, scratch);
 }
 

@@ -14,6 +14,9 @@
 
 enum { HEADER_MAX = 100 * 1024 * 1024 };
 
+/* Larger weights come from a broken export, and could overflow scores into infinities. */
+static const float NUMBER_MAX = 1e6f;
+
 struct safetensors {
   char *path;
   uint8_t *bytes;
@@ -250,8 +253,9 @@ err_t safetensors_floats(const struct safetensors *f, const char *name, float **
   TRY(mem_array(count, sizeof *floats, &floats));
   for (size_t i = 0; i < count; i++) {
     floats[i] = load_number(bytes + i * dtypes[dtype].size, dtype);
-    if (!isfinite(floats[i]))
-      FAIL(ERR_MODEL, "%s: tensor \"%s\": number %zu is not finite", f->path, name, i);
+    if (!(fabsf(floats[i]) <= NUMBER_MAX))
+      FAIL(ERR_MODEL, "%s: tensor \"%s\": number %zu is %g, not a number within +-%g", f->path, name, i,
+           (double)floats[i], (double)NUMBER_MAX);
   }
   *out = floats;
   floats = NULL;

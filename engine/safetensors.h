@@ -35,7 +35,7 @@ struct tensor_shape {
 /* Returns ERR_MODEL with the name when there is no such tensor. */
 err_t safetensors_shape(const struct safetensors *f, const char *name, struct tensor_shape *out);
 
-/* A tensor as f32, from F32, F64, F16 or BF16; every number must be finite.
+/* A tensor as f32, from F32, F64, F16 or BF16; every number must be finite and at most 10^6 in size.
  *
  * n_dims, ...  the shape that it must have, as size_t arguments
  * out          array, the caller's to mem_free()

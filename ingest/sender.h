@@ -1,4 +1,5 @@
-/* A producer: messages go out in order of the partition and are reported when the broker has them.
+/* A producer: each message is reported when the broker has it. A message that is sent again after a failure may come
+ * behind later ones; the property enable.idempotence keeps their order.
  *
  * Thread: sender_send() any; sender_poll() one thread, which runs the reports. Memory: keys, values and headers are copied.
  */

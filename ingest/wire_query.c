@@ -6,6 +6,9 @@
 enum { TOPIC_NAME_MAX = 249 };
 
 /* What Kafka allows as a topic. */
+/* A waiting query's positions are looked at again and again: no topic has so many partitions. */
+enum { AT_LEAST_MAX = 4096 };
+
 static bool is_topic_name(const char *name)
 {
   size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
@@ -65,6 +68,8 @@ static err_t read_at_least(const Sluice__V1__Query *query, struct region *r, str
 {
   struct position *positions;
 
+  if (query->n_at_least > AT_LEAST_MAX)
+    FAIL(ERR_QUERY, "at_least has %zu positions, at most %d", query->n_at_least, (int)AT_LEAST_MAX);
   TRY(region_array(r, query->n_at_least, sizeof *positions, &positions));
   for (size_t i = 0; i < query->n_at_least; i++) {
     const Sluice__V1__Position *from = query->at_least[i];

@@ -1,5 +1,5 @@
-/* Arenas under churn, over two spaces: slots stay dense, parts come and go by themselves, and searches say the same as over
- * an engine that was filled with the same items in one go. */
+/* Arenas under churn, over two spaces: slots stay dense, parts come and go by themselves, and searches say the same as
+ * over an engine that was filled with the same items in one go. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,7 +152,9 @@ static void check_query(struct world *w, struct engine *other, const char *space
   struct span exclude[40];
   char texts[40][32];
   bool is_pq = strcmp(space, "pq") == 0;
-  struct query query = { .space = span_of_str(space), .method = span_of_str(method), .k = (uint32_t)k, .exclude = exclude };
+  struct query query = {
+    .space = span_of_str(space), .method = span_of_str(method), .k = (uint32_t)k, .exclude = exclude,
+  };
 
   dice_fill(&w->dice, vector, TWO_QUERY_DIM, 1.0f);
   query.vector = (struct floats){ vector, is_pq ? TWO_SPLITS * TWO_SPLIT_DIM : TWO_QUERY_DIM };

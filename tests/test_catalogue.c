@@ -1,4 +1,5 @@
-/* The catalogue thread from the topic to the store and the engine, over restarts, another topic and brokers that go away. */
+/* The catalogue thread from the topic to the store and the engine, over restarts, another topic and brokers that go
+ * away. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -184,8 +185,9 @@ static void fresh_store(void)
 static void the_topic_becomes_items_and_dead_letters(void **state)
 {
   static const char *const rows[][2] = {
-    { "a", GOOD("1,2") }, { "b", GOOD("1,2") }, { "c", GOOD("3,4") },        { "b", NULL },        { "bad-code", GOOD("1,8") },
-    { "empty", "" },      { "text", "hello" },  { "other", "{\"parts\":{\"no\":{\"codes\":[1,2]}}}" }, { NULL, GOOD("1,2") }, { "", GOOD("1,2") },
+    { "a", GOOD("1,2") }, { "b", GOOD("1,2") }, { "c", GOOD("3,4") }, { "b", NULL }, { "bad-code", GOOD("1,8") },
+    { "empty", "" }, { "text", "hello" }, { "other", "{\"parts\":{\"no\":{\"codes\":[1,2]}}}" },
+    { NULL, GOOD("1,2") }, { "", GOOD("1,2") },
     { "no-parts", "{}" }, { "c", GOOD("5,6") }, { "d", GOOD("0,0") },        { "d", NULL },        { "d", GOOD("7,7") },
   };
   static const char *const keys[] = { "a", "c", "d" };
@@ -260,8 +262,10 @@ static int32_t empty_partition(const struct written *written)
 
 static void another_topic_rebuilds_items_and_watermark(void **state)
 {
-  static const char *const first[][2] = { { "a", GOOD("1,2") }, { "b", GOOD("1,2") }, { "c", GOOD("1,2") }, { "d", GOOD("1,2") },
-                                          { "e", GOOD("1,2") }, { "f", GOOD("1,2") }, { "g", GOOD("1,2") }, { "h", GOOD("1,2") } };
+  static const char *const first[][2] = {
+    { "a", GOOD("1,2") }, { "b", GOOD("1,2") }, { "c", GOOD("1,2") }, { "d", GOOD("1,2") },
+    { "e", GOOD("1,2") }, { "f", GOOD("1,2") }, { "g", GOOD("1,2") }, { "h", GOOD("1,2") },
+  };
   static const char *const second[][2] = { { "b", GOOD("3,3") }, { "b", GOOD("4,4") } };
   static const char *const keys[] = { "b" };
   struct kafka_fixture k;

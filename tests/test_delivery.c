@@ -96,8 +96,9 @@ static void a_dead_letter_keeps_its_reason_while_the_queue_is_full(void **state)
 static void a_reply_carries_key_value_and_format(void **state)
 {
   struct delivery *d = open_delivery(NULL, 0);
-  struct delivery_reply reply = { .topic = "replies", .has_key = true, .key = span_of_str("client"), .format = WIRE_JSON,
-                                  .value = span_of_str("{}"), .ticket = 0 };
+  struct delivery_reply reply = {
+    .topic = "replies", .has_key = true, .key = span_of_str("client"), .value = span_of_str("{}"), .format = WIRE_JSON,
+  };
   struct kafka_tap tap;
   char text[2048];
 
@@ -123,7 +124,8 @@ static void a_reply_carries_key_value_and_format(void **state)
 
 static void nobody_waits_for_a_broker_beyond_the_time_to_give_up(void **state)
 {
-  static const struct kafka_property own[] = { { "bootstrap.servers", "127.0.0.1:1" }, { "queue.buffering.max.messages", "2" } };
+  static const struct kafka_property own[] = { { "bootstrap.servers", "127.0.0.1:1" },
+                                               { "queue.buffering.max.messages", "2" } };
   struct delivery *d = open_delivery(own, 2);
   struct delivery_dead_letter letter = letter_of("letters", "no broker", 1);
 

@@ -199,12 +199,13 @@ static void watch_once(struct worker *w)
 
   engine_epoch_get(engine, &epoch, &seen, 1);
   if (epoch.number < w->last_epoch || epoch.number > EPOCHS)
-    FAULT(w, "the watcher saw epoch %llu after %llu", (unsigned long long)epoch.number, (unsigned long long)w->last_epoch);
+    FAULT(w, "the watcher saw epoch %llu after %llu", (unsigned long long)epoch.number,
+          (unsigned long long)w->last_epoch);
   for (size_t i = 0; i < ITEMS; i++)
     n_live += states[epoch.number].is_live[i];
   if (epoch.n_items != n_live || seen.next != (int64_t)epoch.number * 10)
-    FAULT(w, "epoch %llu has %llu items up to %lld", (unsigned long long)epoch.number, (unsigned long long)epoch.n_items,
-          (long long)seen.next);
+    FAULT(w, "epoch %llu has %llu items up to %lld", (unsigned long long)epoch.number,
+          (unsigned long long)epoch.n_items, (long long)seen.next);
   if (epoch.number > 0 && !engine_has_seen(engine, &seen, 1))
     FAULT(w, "what epoch %llu had seen was forgotten", (unsigned long long)epoch.number);
   if (engine_has_seen(engine, &(struct position){ 0, EPOCHS * 10 + 1 }, 1))
@@ -226,7 +227,8 @@ static void *watch_on(void *context)
 }
 
 /* Draw the next epoch's changes and what it holds. */
-static size_t draw_batch(struct dice *dice, size_t epoch, struct item_change *changes, struct part *parts, char keys[][8])
+static size_t draw_batch(struct dice *dice, size_t epoch, struct item_change *changes, struct part *parts,
+                         char keys[][8])
 {
   struct state *s = &states[epoch];
   size_t n = 1 + dice_below(dice, 12);

@@ -58,9 +58,9 @@ static void a_line_has_time_level_event_and_pairs(void **state)
   unsetenv("JOURNAL_STREAM");
   log_set_level(LOG_LEVEL_WARN);
   capture(say_all_levels, NULL);
-  assert_int_equal(sscanf(captured, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ error event=e\n%n", &year, &month, &day, &hour, &minute,
-                          &second, &milli, &used),
-                   7);
+  int n = sscanf(captured, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ error event=e\n%n", &year, &month, &day, &hour, &minute, &second,
+                 &milli, &used);
+  assert_int_equal(n, 7);
   assert_true(used > 0 && year >= 2024 && month <= 12 && hour < 24);
   const char *second_line = strchr(captured, '\n') + 1;
   assert_string_equal(second_line + strlen("2024-01-01T00:00:00.000Z "), "warn  event=w a=1\n");

@@ -35,7 +35,8 @@ static bool take(struct log_positions *l, struct catalogue_record record)
 }
 
 /* What the store holds when records up to `last` were applied, and the log was read up to `next`. */
-static struct store_position stored_at(int32_t partition, int64_t last, int64_t next, const char *value, int64_t timestamp_ms)
+static struct store_position stored_at(int32_t partition, int64_t last, int64_t next, const char *value,
+                                       int64_t timestamp_ms)
 {
   struct catalogue_record record = record_at(partition, last, value, timestamp_ms);
 
@@ -117,7 +118,9 @@ static void another_record_in_the_place_of_the_last_is_another_topic(void **stat
   static const struct {
     const char *key, *value;
     bool has_value;
-  } others[] = { { "key", "x", true }, { "kez", "v41", true }, { "key", "", false }, { "key", "", true }, { "", "v41", true } };
+  } others[] = {
+    { "key", "x", true }, { "kez", "v41", true }, { "key", "", false }, { "key", "", true }, { "", "v41", true },
+  };
 
   (void)state;
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {

@@ -45,7 +45,8 @@ static void an_array_is_zeros_on_a_cache_line(void **state)
 static void sizes_that_overflow_or_do_not_fit_are_errors_and_touch_nothing(void **state)
 {
   static const size_t sizes[][2] = {
-    { SIZE_MAX, 2 }, { SIZE_MAX / 2, 3 }, { (size_t)1 << 33, (size_t)1 << 33 }, { SIZE_MAX / 4, 2 }, { 1, SIZE_MAX / 2 },
+    { SIZE_MAX, 2 }, { SIZE_MAX / 2, 3 }, { (size_t)1 << 33, (size_t)1 << 33 }, { SIZE_MAX / 4, 2 },
+    { 1, SIZE_MAX / 2 },
   };
   int mark;
   void *p = &mark;

@@ -56,8 +56,9 @@ static void every_malformed_form_is_refused_and_quoted(void **state)
     " ",          "(",           "()",           "(5)",           "Average",         "average(",      "average()",
     "average)",   "average(0)",  "average(-1)",  "average(+1)",   "average(1",       "average(1,",    "average(1,)",
     "average(,1)", "average(1,2,3)", "average(1,2,)", "average(1)x", "average(1))",  "average((1)",   "average(1 )",
-    "average (1)", "average(1 ,2)", "average(x)",  "average(1.5)",  "average(1e3)",   "average(0x1)",  "average(4294967296)",
-    "average(99999999999999999999)", "average(00000000001)", "average(1;2)", "average2", "a-b", "a b", "exact ", " exact", "average(\t1)",
+    "average (1)", "average(1 ,2)", "average(x)",  "average(1.5)",  "average(1e3)",   "average(0x1)",
+    "average(4294967296)", "average(99999999999999999999)", "average(00000000001)", "average(1;2)", "average2", "a-b",
+    "a b", "exact ", " exact", "average(\t1)",
     "abcdefghijklmnopqrstuvwx", "a\xc3\xa4", "\xff", "average(\xc2\xb2)",
   };
 

@@ -248,8 +248,8 @@ static void metadata_that_does_not_agree_with_the_tensors_is_refused_with_a_tens
 
 static void constants_that_the_engine_does_not_have_are_refused(void **state)
 {
-  static const char *const wrong_lists[] = { "", "x", "[", "7", "{}", "[0]", "[-1]", "[\"7\"]", "[7.5]", "[4294967295]", "[1e3]",
-                                             "[1,1,1,1,1]", "[1,1,1,1,1,1,1,1,1]" };
+  static const char *const wrong_lists[] = { "", "x", "[", "7", "{}", "[0]", "[-1]", "[\"7\"]", "[7.5]", "[4294967295]",
+                                             "[1e3]", "[1,1,1,1,1]", "[1,1,1,1,1,1,1,1,1]" };
 
   (void)state;
   struct model m = load("edge");

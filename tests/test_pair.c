@@ -34,7 +34,8 @@ static void write_arena(struct arena *a, uint64_t epoch)
 
 static bool is_of_epoch(const struct arena *a, uint64_t epoch)
 {
-  return a->epoch == epoch && a->n_slots == epoch * 7 && a->capacity == (epoch ^ 0x5555) && a->n_watermark == epoch + 11;
+  return a->epoch == epoch && a->n_slots == epoch * 7 && a->capacity == (epoch ^ 0x5555) &&
+         a->n_watermark == epoch + 11;
 }
 
 static void *read_on(void *context)

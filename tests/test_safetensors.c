@@ -1,4 +1,5 @@
-/* The reader of model files: right numbers from good files, and from broken ones an error that names the file and the tensor. */
+/* The reader of model files: right numbers from good files, and from broken ones an error that names the file and the
+ * tensor. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -227,8 +228,10 @@ static void a_tensor_that_does_not_fit_is_refused_by_name(void **state)
     { "{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[-24,0]}", "inside the file" },
     { "{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]}", "inside the file" },
     { "{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,9223372036854775807]}", "inside the file" },
-    { "{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[9223372036854775800,9223372036854775807]}", "inside the file" },
-    { "{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[-9223372036854775808,9223372036854775807]}", "inside the file" },
+    { "{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[9223372036854775800,9223372036854775807]}",
+      "inside the file" },
+    { "{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[-9223372036854775808,9223372036854775807]}",
+      "inside the file" },
     { "{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[\"0\",\"24\"]}", "" },
     { "{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,20]}", "20 bytes where its shape needs 24" },
     { "[]", "" },
@@ -264,7 +267,8 @@ static void a_tensor_that_is_absent_is_named(void **state)
   float *out;
 
   (void)state;
-  model_file_write(path, "{\"__metadata__\":{\"shape\":\"x\"},\"t\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[0,24]}}",
+  model_file_write(path, "{\"__metadata__\":{\"shape\":\"x\"},"
+                   "\"t\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[0,24]}}",
                    numbers, sizeof numbers);
   assert_ok(safetensors_open(path, &f));
   assert_true(safetensors_has(f, "t"));
@@ -288,6 +292,7 @@ static void a_number_that_is_not_finite_is_refused_with_its_place(void **state)
     { "F32", 0x7fc00000, 4 },         { "F32", 0x7f800000, 4 }, { "F32", 0xff800000, 4 }, { "F32", 0x7f800001, 4 },
     { "F64", 0x7ff8000000000000, 8 }, { "F64", 0x7ff0000000000000, 8 },
     { "F64", 0x7fe0000000000000, 8 }, /* finite, but not as f32 */
+    { "F32", 0x49742401, 4 }, /* just above 10^6 */
     { "F16", 0x7c00, 2 },             { "F16", 0xfe00, 2 },     { "BF16", 0x7f80, 2 },    { "BF16", 0xffc0, 2 },
   };
 
@@ -299,9 +304,9 @@ static void a_number_that_is_not_finite_is_refused_with_its_place(void **state)
       uint8_t data[24] = { 0 };
       char header[256], where[32];
       memcpy(data + at * rows[i].size, &rows[i].bits, rows[i].size);
-      snprintf(header, sizeof header, "{\"w\":{\"dtype\":\"%s\",\"shape\":[3],\"data_offsets\":[0,%zu]}}", rows[i].dtype,
-               3 * rows[i].size);
-      snprintf(where, sizeof where, "number %zu is not finite", at);
+      snprintf(header, sizeof header, "{\"w\":{\"dtype\":\"%s\",\"shape\":[3],\"data_offsets\":[0,%zu]}}",
+               rows[i].dtype, 3 * rows[i].size);
+      snprintf(where, sizeof where, "number %zu is ", at);
       model_file_write(path, header, data, sizeof data);
       assert_ok(safetensors_open(path, &f));
       assert_fails(safetensors_floats(f, "w", &out, 1, (size_t)3), ERR_MODEL, where);
@@ -316,9 +321,12 @@ static void metadata_numbers_are_whole_texts_within_bounds(void **state)
     const char *text;
     bool is_integer, is_real; /* within [-1, 100] */
   } rows[] = {
-    { "5", true, true },     { "-1", true, true },   { "100", true, true }, { "1e2", true, true },  { "5.0", true, true },
-    { "0.5", false, true },  { "101", false, false }, { "-2", false, false }, { "", false, false },  { "x", false, false },
-    { "5x", false, false },  { "5 ", false, false }, { "nan", false, false }, { "inf", false, false }, { "-inf", false, false },
+    { "5", true, true },     { "-1", true, true },   { "100", true, true }, { "1e2", true, true },
+    { "5.0", true, true },
+    { "0.5", false, true },  { "101", false, false }, { "-2", false, false }, { "", false, false },
+    { "x", false, false },
+    { "5x", false, false },  { "5 ", false, false }, { "nan", false, false }, { "inf", false, false },
+    { "-inf", false, false },
     { "1e999", false, false }, { "100.0001", false, false }, { "99999999999999999999", false, false },
   };
 

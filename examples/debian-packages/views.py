@@ -49,17 +49,14 @@ def text_terms(name, record):
 
 
 def needs(record):
-    """Names that a package cannot do without; of alternatives, the first counts full."""
-    out = {}
-    for field in ("Depends", "Pre-Depends"):
-        for group in alternatives(record.get(field)):
-            for rank, name in enumerate(group):
-                out[name] = max(out.get(name, 0.0), 1.0 if rank == 0 else 0.5)
-    return out
+    """Names that a package cannot do without. Of alternatives only the first: what is an alternative to what is for
+    relation.py to learn from, and must not be seen here."""
+    groups = alternatives(record.get("Depends")) + alternatives(record.get("Pre-Depends"))
+    return {group[0] for group in groups}
 
 
 def dependency_terms(needed, needed_by):
-    return {"needs " + n: w for n, w in needed.items()} | {"needed by " + n: 0.7 for n in needed_by}
+    return {"needs " + n: 1.0 for n in needed} | {"needed by " + n: 0.7 for n in needed_by}
 
 
 def tag_terms(record):

@@ -445,6 +445,26 @@ class Embedded(Case):
         self.assertLess(took[hurried.id], 0.9 * limit)
         self.assertLess(took[plain.id], 0.9 * limit)
 
+    def test_a_flood_of_waiting_queries_holds_up_nobody(self):
+        never = [pb.Position(partition=0, next=10 ** 12)]
+        waiting = [self.system.queries.draw("codes", at_least=never) for _ in range(300)]
+        for query in waiting:
+            self.system.send(query, "protobuf", key=b"one partition")
+        plain = [self.system.queries.draw("codes") for _ in range(5)]
+        for query in plain:
+            self.system.send(query, key=b"one partition")
+        self.system.check(plain)
+        self.system.client.wait([query.id for query in waiting])
+        names = [self.system.client.replies[query.id][0].answer.error.code for query in waiting]
+        self.assertEqual(set(names), {pb.Error.NOT_SEEN, pb.Error.UNAVAILABLE})
+
+    def test_a_reply_does_not_come_back_as_a_query_or_an_item(self):
+        for kind in ("queries", "catalogue"):
+            query = self.system.queries.draw("codes", reply_topic=self.system.topic(kind))
+            self.system.send(query)
+            answer = self.system.client.wait([query.id])[query.id]
+            self.system.oracle.check_error(query, answer, "BAD_QUERY")
+
     # --------------------------------------------------------------------------------------------- operating
 
     def test_status_health_and_metrics_tell_the_truth(self):

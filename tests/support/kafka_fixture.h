@@ -1,4 +1,4 @@
-/* What Kafka tests share: an embedded broker, properties for it, and records read and written. To be included after cmocka.h. */
+/* What Kafka tests share: an embedded broker and properties for it. To be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_KAFKA_FIXTURE_H
 #define TESTS_SUPPORT_KAFKA_FIXTURE_H
 

@@ -11,10 +11,14 @@ struct kafka_tap {
 };
 
 /* Every partition from its first record on. */
-static inline void kafka_tap_init(struct kafka_tap *tap, const struct kafka_fixture *k, const char *topic, int n_partitions)
+static inline void kafka_tap_init(struct kafka_tap *tap, const struct kafka_fixture *k, const char *topic,
+                                  int n_partitions)
 {
   static const char *const properties[][2] = {
-    { "group.id", "tap" }, { "enable.auto.commit", "false" }, { "fetch.wait.max.ms", "5" }, { "auto.offset.reset", "earliest" },
+    { "group.id", "tap" },
+    { "enable.auto.commit", "false" },
+    { "fetch.wait.max.ms", "5" },
+    { "auto.offset.reset", "earliest" },
   };
   rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(n_partitions);
   rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -22,7 +26,8 @@ static inline void kafka_tap_init(struct kafka_tap *tap, const struct kafka_fixt
 
   rd_kafka_conf_set(conf, "bootstrap.servers", embedded_broker_bootstrap(k->broker), reason, sizeof reason);
   for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++)
-    assert_int_equal(rd_kafka_conf_set(conf, properties[i][0], properties[i][1], reason, sizeof reason), RD_KAFKA_CONF_OK);
+    assert_int_equal(rd_kafka_conf_set(conf, properties[i][0], properties[i][1], reason, sizeof reason),
+                     RD_KAFKA_CONF_OK);
   tap->rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, reason, sizeof reason);
   assert_non_null(tap->rk);
   rd_kafka_poll_set_consumer(tap->rk);
