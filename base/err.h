@@ -65,11 +65,11 @@ err_code_t err_set(err_code_t code, const char *file, int line, const char *form
 
 #define FAIL(code, ...) return err_set((code), __FILE__, __LINE__, __VA_ARGS__)
 
-#define TRY(call)                \
-  do {                           \
+#define TRY(call)                 \
+  do {                            \
     err_code_t try_err_ = (call); \
-    if (try_err_ != ERR_OK)      \
-      return try_err_;           \
+    if (try_err_ != ERR_OK)       \
+      return try_err_;            \
   } while (0)
 
 /* AUTO(store_close) struct store *s = NULL; closes s when it goes out of scope. */

@@ -12,7 +12,8 @@ struct floats {
   size_t n;
 };
 
-/* What one space needs of an item. Which fields are set depends on the space's similarity (proto/sluice.proto, Part). */
+/* What one space needs of an item. Which fields are set depends on the space's similarity (proto/sluice.proto, Part).
+ */
 struct part {
   struct span space;        /* name of the space */
   struct floats vector;     /* raw vector */

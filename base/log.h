@@ -22,16 +22,15 @@ bool log_level_find(const char *name, enum log_level *out);
 /* event   name of the event, a literal without spaces
  * format  printf format of the `key=value` pairs; "" for none
  */
-void log_event(enum log_level level, const char *event, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void log_event(enum log_level level, const char *event, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #define log_error(...) log_event(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_event(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(...)  log_event(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_event(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
-/* Quote text for a value: "..." with control characters, quotes and bytes over 0x7e as \xHH; cut with "..." where too long.
- * The result lives in one of four buffers of the calling thread, used in turn. */
+/* Quote text for a value: "..." with control characters, quotes and bytes over 0x7e as \xHH; cut with "..." where too
+ * long. The result lives in one of four buffers of the calling thread, used in turn. */
 const char *log_quote(struct span text);
 
 /* The newest failure, quoted, for error=%s. */

@@ -112,15 +112,15 @@ static err_t load_store(struct catalogue *c)
   const struct store_position *positions = store_positions(c->with.store, &n);
   TRY(publish_positions(c, positions, n, NULL, 0));
   store_stats(c->with.store, &stats);
-  log_info("store_loaded", "items=%" PRIu64 " unusable_parts=%" PRIu64 " took_ms=%" PRId64, stats.n_items, c->n_unusable,
-           (clock_now_ns() - begin) / CLOCK_NS_PER_MS);
+  log_info("store_loaded", "items=%" PRIu64 " unusable_parts=%" PRIu64 " took_ms=%" PRId64, stats.n_items,
+           c->n_unusable, (clock_now_ns() - begin) / CLOCK_NS_PER_MS);
   return ERR_OK;
 }
 
 /* ---- Taking up the log ---- */
 
-/* The topic does not continue the store: begin again from the log's first record, if that is the policy. Items that the log
- * no longer has are swept away when it has been read. */
+/* The topic does not continue the store: begin again from the log's first record, if that is the policy. Items that the
+ * log no longer has are swept away when it has been read. */
 static err_t handle_discontinuity(struct catalogue *c)
 {
   bool stops = c->with.config->catalogue.stops_on_discontinuity;
@@ -131,7 +131,8 @@ static err_t handle_discontinuity(struct catalogue *c)
   if (stops) {
     char reason[512];
     snprintf(reason, sizeof reason, "%s", err_message());
-    FAIL(ERR_DISCONTINUITY, "%s; catalogue.on_discontinuity is `stop`: set it to `rebuild` to read the topic from its first record",
+    FAIL(ERR_DISCONTINUITY,
+         "%s; catalogue.on_discontinuity is `stop`: set it to `rebuild` to read the topic from its first record",
          reason);
   }
   set_phase(c, CATALOGUE_REBUILDING);

@@ -1,6 +1,8 @@
-/* The catalogue thread: from the catalogue topic into the store and the arenas (docs/architecture.md, "Life of an item").
+/* The catalogue thread: from the catalogue topic into the store and the arenas (docs/architecture.md, "Life of an
+ * item").
  *
- * It owns the catalogue consumer, the store and the back arena; query threads see its work through the published epoch alone.
+ * It owns the catalogue consumer, the store and the back arena; query threads see its work through the published epoch
+ * alone.
  */
 #ifndef DAEMON_CATALOGUE_H
 #define DAEMON_CATALOGUE_H

@@ -188,8 +188,7 @@ static err_t read_space(struct reader *rd, const struct place *section, const ya
     TRY(read_section(rd, &place, value));
   }
   if (!rd->space->model_path)
-    FAIL(ERR_CONFIG, "%s:%d: %s.model is missing: every space has a model", rd->path, yaml_tree_line(key),
-         place.shown);
+    FAIL(ERR_CONFIG, "%s:%d: %s.model is missing: every space has a model", rd->path, yaml_tree_line(key), place.shown);
   return ERR_OK;
 }
 
@@ -375,8 +374,9 @@ void config_close(struct config **config)
     mem_free(&c->spaces[i].model_path);
   }
   mem_free(&c->spaces);
-  char **texts[] = { &c->path,        &c->catalogue.topic,    &c->catalogue.dead_letter_topic, &c->query.topic,
-                     &c->query.group, &c->query.answer_topic, &c->store_path,                  &c->http_listen };
+  char **texts[] = { &c->path,        &c->catalogue.topic, &c->catalogue.dead_letter_topic,
+                     &c->query.topic, &c->query.group,     &c->query.answer_topic,
+                     &c->store_path,  &c->http_listen };
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     mem_free(texts[i]);
   mem_free(config);

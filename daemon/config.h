@@ -45,7 +45,7 @@ struct config {
   struct config_space *spaces;
   size_t n_spaces;
   bool is_isa_auto;
-  enum isa isa; /* where it is not auto */
+  enum isa isa;      /* where it is not auto */
   char *http_listen; /* address:port */
   struct {
     bool is_enabled;
@@ -56,8 +56,8 @@ struct config {
 
 /* Read and check a configuration file.
  *
- * Returns ERR_CONFIG with `path:line: what is wrong and what would do`: unknown keys (with the nearest known one), values
- * out of bounds, missing required settings, wrong types, properties that librdkafka refuses, duplicate keys.
+ * Returns ERR_CONFIG with `path:line: what is wrong and what would do`: unknown keys (with the nearest known one),
+ * values out of bounds, missing required settings, wrong types, properties that librdkafka refuses, duplicate keys.
  */
 err_t config_open(const char *path, struct config **out);
 void config_close(struct config **c);

@@ -6,17 +6,17 @@
 
 #include "base/hist.h"
 
-#define COUNTERS_LIST(X)                                                                                  \
-  X(applied, "sluice_items_applied_total", "Item changes published, tombstones not included")             \
-  X(deleted, "sluice_items_deleted_total", "Tombstones published")                                        \
-  X(replayed, "sluice_items_replayed_total", "Records skipped since the store had them already")          \
-  X(dead_letters, "sluice_dead_letters_total", "Messages put to the dead-letter topic")                   \
-  X(batches, "sluice_batches_total", "Catalogue batches committed and published")                         \
+#define COUNTERS_LIST(X)                                                                                     \
+  X(applied, "sluice_items_applied_total", "Item changes published, tombstones not included")                \
+  X(deleted, "sluice_items_deleted_total", "Tombstones published")                                           \
+  X(replayed, "sluice_items_replayed_total", "Records skipped since the store had them already")             \
+  X(dead_letters, "sluice_dead_letters_total", "Messages put to the dead-letter topic")                      \
+  X(batches, "sluice_batches_total", "Catalogue batches committed and published")                            \
   X(discontinuities, "sluice_discontinuities_total", "Times the catalogue topic did not continue the store") \
-  X(queries, "sluice_queries_total", "Queries taken from the query topic")                                \
-  X(answers, "sluice_answers_total", "Answers with hits")                                                 \
-  X(errors, "sluice_error_answers_total", "Answers with an error")                                        \
-  X(searches, "sluice_searches_total", "Batches of queries searched")                                     \
+  X(queries, "sluice_queries_total", "Queries taken from the query topic")                                   \
+  X(answers, "sluice_answers_total", "Answers with hits")                                                    \
+  X(errors, "sluice_error_answers_total", "Answers with an error")                                           \
+  X(searches, "sluice_searches_total", "Batches of queries searched")                                        \
   X(undeliverable, "sluice_undeliverable_total", "Replies and dead letters that no broker took")
 
 struct counters {

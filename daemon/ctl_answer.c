@@ -57,7 +57,8 @@ static size_t key_columns(const json_t *hits)
   size_t i;
   json_t *hit;
 
-  json_array_foreach(hits, i, hit) {
+  json_array_foreach(hits, i, hit)
+  {
     size_t n = print_key(json_object_get(hit, "key"), NULL);
     widest = n > widest ? n : widest;
   }
@@ -73,7 +74,8 @@ static void print_hits(const json_t *hits, FILE *out)
   fputs("  rank  key", out);
   pad(n_columns - strlen("key"), out);
   fprintf(out, "  %*s\n", SCORE_COLUMNS, "score");
-  json_array_foreach(hits, i, hit) {
+  json_array_foreach(hits, i, hit)
+  {
     fprintf(out, "  %4zu  ", i + 1);
     pad(n_columns - print_key(json_object_get(hit, "key"), out), out);
     fprintf(out, "  %*.6g\n", SCORE_COLUMNS, json_number_value(json_object_get(hit, "score")));
@@ -110,8 +112,7 @@ static void print_effort(const json_t *answer, FILE *out)
           ctl_format_count(number(answer, "counts", "items")).s);
   if (n_candidates)
     fprintf(out, " (%s candidates)", ctl_format_count(n_candidates).s);
-  fprintf(out, "; queued %s",
-          ctl_format_span((int64_t)number(answer, "times", "queued_us") * CLOCK_NS_PER_US).s);
+  fprintf(out, "; queued %s", ctl_format_span((int64_t)number(answer, "times", "queued_us") * CLOCK_NS_PER_US).s);
   fprintf(out, ", searched %s; epoch %llu\n",
           ctl_format_span((int64_t)number(answer, "times", "searched_us") * CLOCK_NS_PER_US).s,
           (unsigned long long)number(answer, NULL, "epoch"));

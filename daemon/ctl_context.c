@@ -59,8 +59,9 @@ static err_t find_bootstrap(struct ctl_context *ctx)
   TRY(ctl_context_status(ctx, &status));
   const char *bootstrap = json_string_value(json_object_get(json_object_get(status, "kafka"), "bootstrap"));
   if (!bootstrap || !*bootstrap)
-    FAIL(ERR_SYSTEM, "the daemon at %s does not tell the address of its embedded broker: is it the one with this "
-                     "configuration?",
+    FAIL(ERR_SYSTEM,
+         "the daemon at %s does not tell the address of its embedded broker: is it the one with this "
+         "configuration?",
          http_get_base(ctx->http));
   return mem_copy_str(bootstrap, &ctx->bootstrap);
 }
@@ -68,8 +69,8 @@ static err_t find_bootstrap(struct ctl_context *ctx)
 /* Properties that lead to a broker. */
 static bool is_connection(const char *name)
 {
-  static const char *const prefixes[] = { "bootstrap.servers", "metadata.broker.list", "security.", "sasl.",
-                                          "ssl.",              "broker.address.",      "enable.ssl." };
+  static const char *const prefixes[] = { "bootstrap.servers", "metadata.broker.list", "security.", "sasl.", "ssl.",
+                                          "broker.address.",   "enable.ssl." };
 
   for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
     if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)

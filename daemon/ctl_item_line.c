@@ -140,8 +140,8 @@ static err_t read_base64(const json_t *text, struct region *r, struct span *out)
 static err_t read_key(struct span json_text, struct region *r, struct span *out)
 {
   json_error_t error;
-  AUTO(drop_json) json_t *json =
-      json_loadb((const char *)json_text.p, json_text.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+  AUTO(drop_json)
+  json_t *json = json_loadb((const char *)json_text.p, json_text.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
 
   if (!json)
     FAIL(ERR_WIRE, "key: %s", error.text);

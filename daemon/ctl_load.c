@@ -111,8 +111,7 @@ static err_t verify_all(struct load *l)
     ctl_say("meanwhile the daemon has refused %s %s: topic %s tells the reasons", ctl_format_count(n_dead).s,
             ctl_plural(n_dead, "record", "records"), l->writer->ctx->config->catalogue.dead_letter_topic);
   if (l->n_bad)
-    FAIL(ERR_ITEM, "%s of %s lines could not be used", ctl_format_count(l->n_bad).s,
-         ctl_format_count(l->n_lines).s);
+    FAIL(ERR_ITEM, "%s of %s lines could not be used", ctl_format_count(l->n_bad).s, ctl_format_count(l->n_lines).s);
   if (n_dead)
     FAIL(ERR_ITEM, "not everything that was loaded is in the catalogue");
   return ERR_OK;

@@ -28,7 +28,8 @@ static int64_t next_of(const json_t *watermark, int32_t partition)
   size_t i;
   json_t *position;
 
-  json_array_foreach(watermark, i, position) {
+  json_array_foreach(watermark, i, position)
+  {
     if (json_integer_value(json_object_get(position, "partition")) == partition)
       return json_integer_value(json_object_get(position, "next"));
   }

@@ -6,10 +6,10 @@
 #include "base/err.h"
 
 struct ctl_progress {
-  const char *label;  /* "loading" */
-  uint64_t total;     /* of `done`, in any unit; 0: unknown */
+  const char *label; /* "loading" */
+  uint64_t total;    /* of `done`, in any unit; 0: unknown */
   bool is_terminal;
-  bool is_shown;      /* a bar stands on the line */
+  bool is_shown; /* a bar stands on the line */
   int64_t started_ns;
   int64_t shown_ns;
 };

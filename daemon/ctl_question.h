@@ -9,9 +9,9 @@
 
 struct ctl_question {
   char *id;
-  char *text;      /* JSON, with the id */
-  char *answer;    /* JSON; NULL: none yet */
-  char *failure;   /* why there will be none; NULL */
+  char *text;    /* JSON, with the id */
+  char *answer;  /* JSON; NULL: none yet */
+  char *failure; /* why there will be none; NULL */
   size_t n_answer;
 };
 
@@ -19,7 +19,7 @@ struct ctl_questions {
   struct ctl_question *items;
   size_t n;
   size_t capacity;
-  size_t n_open;  /* neither answered nor failed */
+  size_t n_open;   /* neither answered nor failed */
   uint64_t series; /* told apart from other runs: part of the ids that are given here */
 };
 

@@ -39,8 +39,8 @@ static void print_kafka(const json_t *status)
     const char *name;
     const char *label;
   } rows[] = {
-    { "bootstrap", "broker" },        { "catalogue_topic", "items" },          { "query_topic", "queries" },
-    { "answer_topic", "answers" },    { "dead_letter_topic", "dead letters" },
+    { "bootstrap", "broker" },     { "catalogue_topic", "items" },          { "query_topic", "queries" },
+    { "answer_topic", "answers" }, { "dead_letter_topic", "dead letters" },
   };
   const json_t *kafka = json_object_get(status, "kafka");
 
@@ -56,8 +56,8 @@ static void print_spaces(const json_t *status)
 
   puts("spaces");
   json_array_foreach(json_object_get(status, "spaces"), i, space)
-    printf("  %-16s %s, %s items\n", text_of(space, "name"), text_of(space, "similarity"),
-           ctl_format_count(count_of(space, "items")).s);
+      printf("  %-16s %s, %s items\n", text_of(space, "name"), text_of(space, "similarity"),
+             ctl_format_count(count_of(space, "items")).s);
 }
 
 static void print_watermark(const json_t *status)
@@ -67,8 +67,8 @@ static void print_watermark(const json_t *status)
 
   puts("seen of the catalogue topic: offsets below");
   json_array_foreach(json_object_get(status, "watermark"), i, position)
-    printf("  partition %-6" PRIu64 " %s\n", count_of(position, "partition"),
-           ctl_format_count(count_of(position, "next")).s);
+      printf("  partition %-6" PRIu64 " %s\n", count_of(position, "partition"),
+             ctl_format_count(count_of(position, "next")).s);
 }
 
 static void print_counters(json_t *status)
@@ -78,7 +78,7 @@ static void print_counters(json_t *status)
 
   puts("since the start");
   json_object_foreach(json_object_get(status, "counters"), name, value)
-    printf("  %-16s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
+      printf("  %-16s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
 }
 
 static void print_latency(json_t *status)
@@ -88,10 +88,9 @@ static void print_latency(json_t *status)
 
   puts("latency         p50, p95, p99");
   json_object_foreach(json_object_get(status, "latency_us"), name, quantiles)
-    printf("  %-16s %s, %s, %s\n", name,
-           ctl_format_span((int64_t)count_of(quantiles, "p50") * CLOCK_NS_PER_US).s,
-           ctl_format_span((int64_t)count_of(quantiles, "p95") * CLOCK_NS_PER_US).s,
-           ctl_format_span((int64_t)count_of(quantiles, "p99") * CLOCK_NS_PER_US).s);
+      printf("  %-16s %s, %s, %s\n", name, ctl_format_span((int64_t)count_of(quantiles, "p50") * CLOCK_NS_PER_US).s,
+             ctl_format_span((int64_t)count_of(quantiles, "p95") * CLOCK_NS_PER_US).s,
+             ctl_format_span((int64_t)count_of(quantiles, "p99") * CLOCK_NS_PER_US).s);
 }
 
 static void print_status(json_t *status)

@@ -16,8 +16,8 @@ struct delivery {
   struct counters *counters;
   _Atomic(struct query_reader *) queries;
   _Atomic uint64_t n_catalogue_letters; /* on their way */
-  _Atomic int64_t log_second; /* of the newest dead letter */
-  _Atomic uint64_t n_logged;  /* dead letters of that second */
+  _Atomic int64_t log_second;           /* of the newest dead letter */
+  _Atomic uint64_t n_logged;            /* dead letters of that second */
   _Atomic bool is_stopping;
   _Atomic int64_t give_up_ns; /* 0: never */
   pthread_t thread;
@@ -112,8 +112,8 @@ void delivery_attach(struct delivery *d, struct query_reader *queries)
   atomic_store(&d->queries, queries);
 }
 
-/* Send, waiting while the queue is full. When the daemon stops meanwhile, the message is dropped and its ticket stays open:
- * the query is answered after a restart. Returns ERR_KAFKA for what can never be sent. */
+/* Send, waiting while the queue is full. When the daemon stops meanwhile, the message is dropped and its ticket stays
+ * open: the query is answered after a restart. Returns ERR_KAFKA for what can never be sent. */
 static err_t send_message(struct delivery *d, const struct sender_message *message)
 {
   err_code_t err;
@@ -188,8 +188,8 @@ void delivery_dead_letter(struct delivery *d, const struct delivery_dead_letter 
 
   counters_add(&d->counters->dead_letters, 1);
   if (may_log(d))
-    log_warn("dead_letter", "topic=%s partition=%s offset=%s key=%s reason=%s", letter->source_topic, partition,
-             offset, log_quote(letter->key), log_quote(span_of_str(reason)));
+    log_warn("dead_letter", "topic=%s partition=%s offset=%s key=%s reason=%s", letter->source_topic, partition, offset,
+             log_quote(letter->key), log_quote(span_of_str(reason)));
   if (!letter->is_query)
     atomic_fetch_add(&d->n_catalogue_letters, 1);
   if (send_message(d, &message) != ERR_OK)

@@ -1,7 +1,7 @@
 /* What leaves the daemon: answers and dead letters, through one producer, and its delivery thread.
  *
- * A query's offset may be committed once its reply has reached a broker: then the delivery thread tells the query reader.
- * Thread: delivery_reply() and delivery_dead_letter() any. They block while the producer's queue is full.
+ * A query's offset may be committed once its reply has reached a broker: then the delivery thread tells the query
+ * reader. Thread: delivery_reply() and delivery_dead_letter() any. They block while the producer's queue is full.
  */
 #ifndef DAEMON_DELIVERY_H
 #define DAEMON_DELIVERY_H
@@ -16,8 +16,8 @@ struct delivery;
 
 err_t delivery_open(const struct kafka_layers *layers, struct counters *counters, struct delivery **out);
 
-/* Wait until what was sent is reported or it is time to give up, then stop the thread. Whatever is not delivered by then
- * stays uncommitted, and is answered again after a restart. */
+/* Wait until what was sent is reported or it is time to give up, then stop the thread. Whatever is not delivered by
+ * then stays uncommitted, and is answered again after a restart. */
 void delivery_close(struct delivery **d);
 
 /* From now on reports of replies go to this reader, which must outlive the delivery. */
@@ -25,8 +25,8 @@ void delivery_attach(struct delivery *d, struct query_reader *queries);
 
 /* Send the reply to a query.
  *
- * Returns ERR_OK: its ticket ends when a broker has it. ERR_KAFKA when it can never be sent (too large for the producer, say), with the
- * reason: then the ticket has not ended; send another reply, or delivery_abandon() it.
+ * Returns ERR_OK: its ticket ends when a broker has it. ERR_KAFKA when it can never be sent (too large for the
+ * producer, say), with the reason: then the ticket has not ended; send another reply, or delivery_abandon() it.
  */
 struct delivery_reply {
   const char *topic;
@@ -57,8 +57,8 @@ struct delivery_dead_letter {
 };
 void delivery_dead_letter(struct delivery *d, const struct delivery_dead_letter *letter);
 
-/* Wait until no dead letter of the catalogue is on its way: before their offsets are stored. Returns whether that is so; false
- * when the daemon is stopping and no broker took them in time: then their offsets must not be stored. */
+/* Wait until no dead letter of the catalogue is on its way: before their offsets are stored. Returns whether that is
+ * so; false when the daemon is stopping and no broker took them in time: then their offsets must not be stored. */
 bool delivery_wait_for_dead_letters(struct delivery *d);
 
 /* The daemon is stopping: nobody waits for a broker beyond this time (clock_now_ns()). Thread: main. */

@@ -20,8 +20,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *context)
   struct http_get *h = context;
   size_t more = size * n;
 
-  if (more > BODY_BYTES_MAX - h->n_body ||
-      mem_grow(h->n_body + more + 1, 1, &h->body_capacity, &h->body) != ERR_OK)
+  if (more > BODY_BYTES_MAX - h->n_body || mem_grow(h->n_body + more + 1, 1, &h->body_capacity, &h->body) != ERR_OK)
     return 0; /* curl ends the transfer with an error */
   memcpy(h->body + h->n_body, bytes, more);
   h->n_body += more;

@@ -45,8 +45,8 @@ static err_t decode(const struct catalogue_record *record, const struct engine *
   return engine_check_item(engine, out);
 }
 
-err_t item_batch_add(struct item_batch *b, const struct engine *engine, struct delivery *delivery,
-                     const char *topic, const char *dead_letter_topic, const struct catalogue_record *record)
+err_t item_batch_add(struct item_batch *b, const struct engine *engine, struct delivery *delivery, const char *topic,
+                     const char *dead_letter_topic, const struct catalogue_record *record)
 {
   err_code_t err = decode(record, engine, &b->region, &b->changes[b->n]);
 

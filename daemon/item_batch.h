@@ -1,5 +1,5 @@
-/* A batch of item changes: decoded and checked records of the catalogue topic. What cannot be used goes to the dead letters
- * with its reason, and its neighbours go on.
+/* A batch of item changes: decoded and checked records of the catalogue topic. What cannot be used goes to the dead
+ * letters with its reason, and its neighbours go on.
  *
  * Thread: catalogue.
  */
@@ -23,8 +23,8 @@ void item_batch_fini(struct item_batch *b);
 void item_batch_reset(struct item_batch *b);
 
 /* Add a record. Returns ERR_OK whether it could be used or went to the dead letters; ERR_MEMORY. */
-err_t item_batch_add(struct item_batch *b, const struct engine *engine, struct delivery *delivery,
-                     const char *topic, const char *dead_letter_topic, const struct catalogue_record *record);
+err_t item_batch_add(struct item_batch *b, const struct engine *engine, struct delivery *delivery, const char *topic,
+                     const char *dead_letter_topic, const struct catalogue_record *record);
 
 /* Remove the changes that is_skipped marks. */
 void item_batch_drop_skipped(struct item_batch *b);

@@ -43,7 +43,8 @@ const char *kafka_setup_bootstrap(const struct kafka_setup *s)
   return "";
 }
 
-struct kafka_layers kafka_setup_layers(const struct kafka_setup *s, const struct kafka_properties *own, bool is_consumer)
+struct kafka_layers kafka_setup_layers(const struct kafka_setup *s, const struct kafka_properties *own,
+                                       bool is_consumer)
 {
   struct kafka_layers layers = { .n = 0 };
 

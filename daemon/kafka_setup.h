@@ -19,6 +19,7 @@ void kafka_setup_close(struct kafka_setup *s);
 const char *kafka_setup_bootstrap(const struct kafka_setup *s);
 
 /* Layers of a client with properties of its own. Valid while the setup is open. */
-struct kafka_layers kafka_setup_layers(const struct kafka_setup *s, const struct kafka_properties *own, bool is_consumer);
+struct kafka_layers kafka_setup_layers(const struct kafka_setup *s, const struct kafka_properties *own,
+                                       bool is_consumer);
 
 #endif

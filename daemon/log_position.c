@@ -48,16 +48,17 @@ err_t log_positions_add(struct log_positions *l, const struct store_position *st
   return ERR_OK;
 }
 
-/* The first record behind a restart: the one that was applied last, or, where compaction has removed that, a younger one. */
+/* The first record behind a restart: the one that was applied last, or, where compaction has removed that, a younger
+ * one. */
 static err_t verify_record(const struct log_position *p, const struct catalogue_record *record)
 {
-  bool is_same = record->offset > p->position.last_offset
-                     ? record->timestamp_ms >= p->position.last_timestamp_ms
-                     : catalogue_record_digest(record) == p->position.last_digest;
+  bool is_same = record->offset > p->position.last_offset ? record->timestamp_ms >= p->position.last_timestamp_ms
+                                                          : catalogue_record_digest(record) == p->position.last_digest;
 
   if (!is_same)
     FAIL(ERR_DISCONTINUITY,
-         "partition %" PRId32 ": the record at offset %" PRId64 " is not the one that the store has applied: it is another topic",
+         "partition %" PRId32 ": the record at offset %" PRId64
+         " is not the one that the store has applied: it is another topic",
          record->partition, record->offset);
   return ERR_OK;
 }

@@ -1,8 +1,9 @@
-/* Where the catalogue thread stands in each partition of the catalogue topic, and whether the topic is still the one that the
- * store came from.
+/* Where the catalogue thread stands in each partition of the catalogue topic, and whether the topic is still the one
+ * that the store came from.
  *
- * Kafka does not tell a client that a topic was deleted and made anew. So the store keeps a digest of the last record that
- * it applied from each partition; after a restart that record is read again and compared before anything behind it is used.
+ * Kafka does not tell a client that a topic was deleted and made anew. So the store keeps a digest of the last record
+ * that it applied from each partition; after a restart that record is read again and compared before anything behind it
+ * is used.
  *
  * Thread: catalogue.
  */
@@ -16,8 +17,8 @@ struct log_position {
   struct store_position position;
   int64_t end_at_start; /* the log's end when reading began: beyond it, this partition has caught up */
   bool must_verify;     /* the record at position.last_offset comes again first, and has to be the same */
-  bool has_read_end;    /* of the log: where must_verify still holds, that record and all behind it are compacted away */
-  bool is_changed;      /* since it was last stored */
+  bool has_read_end; /* of the log: where must_verify still holds, that record and all behind it are compacted away */
+  bool is_changed;   /* since it was last stored */
 };
 
 struct log_positions {

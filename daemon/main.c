@@ -16,17 +16,16 @@
 
 enum { STEP_MS = 20, STATUS_EVERY_MS = 1000 };
 
-static const char usage[] =
-    "usage: sluiced --config FILE [--check-config]\n"
-    "\n"
-    "Sluice takes in item embeddings from a Kafka topic and answers queries from another.\n"
-    "\n"
-    "  -c, --config FILE   configuration (YAML; docs/configuration.md has every setting)\n"
-    "      --check-config  check the configuration and the models it names, and leave\n"
-    "      --version       print the version and leave\n"
-    "  -h, --help          print this and leave\n"
-    "\n"
-    "Signals: SIGTERM and SIGINT answer what was accepted, commit and leave with 0.\n";
+static const char usage[] = "usage: sluiced --config FILE [--check-config]\n"
+                            "\n"
+                            "Sluice takes in item embeddings from a Kafka topic and answers queries from another.\n"
+                            "\n"
+                            "  -c, --config FILE   configuration (YAML; docs/configuration.md has every setting)\n"
+                            "      --check-config  check the configuration and the models it names, and leave\n"
+                            "      --version       print the version and leave\n"
+                            "  -h, --help          print this and leave\n"
+                            "\n"
+                            "Signals: SIGTERM and SIGINT answer what was accepted, commit and leave with 0.\n";
 
 /* Tell the service manager how it goes, and that we are alive. */
 static void notify(struct service *s, bool *was_ready)
@@ -121,8 +120,10 @@ static int block_signals(void)
 int main(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "config", required_argument, NULL, 'c' }, { "check-config", no_argument, NULL, 'k' },
-    { "version", no_argument, NULL, 'v' },      { "help", no_argument, NULL, 'h' },
+    { "config", required_argument, NULL, 'c' },
+    { "check-config", no_argument, NULL, 'k' },
+    { "version", no_argument, NULL, 'v' },
+    { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
   };
   AUTO(config_close) struct config *config = NULL;

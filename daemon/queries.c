@@ -73,7 +73,8 @@ static bool is_same_search(const struct pending_query *a, const struct pending_q
   return a->space == b->space && memcmp(&a->method, &b->method, sizeof a->method) == 0;
 }
 
-/* A job to be filled: when all are in use, the workers are behind, and this thread waits for them instead of polling. */
+/* A job to be filled: when all are in use, the workers are behind, and this thread waits for them instead of polling.
+ */
 static struct query_job *take_job(struct queries *q)
 {
   struct query_job *job;

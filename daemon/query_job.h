@@ -52,7 +52,8 @@ struct query_job *job_queue_take_job(struct job_queue *q);
 void job_queue_free_query(struct job_queue *q, struct pending_query *query);
 void job_queue_free_job(struct job_queue *q, struct query_job *job);
 
-/* Hand a job to the workers; one of them pops it. job_queue_pop() waits, and returns NULL once the queue was ended and is empty. */
+/* Hand a job to the workers; one of them pops it. job_queue_pop() waits, and returns NULL once the queue was ended and
+ * is empty. */
 void job_queue_push(struct job_queue *q, struct query_job *job);
 struct query_job *job_queue_pop(struct job_queue *q);
 void job_queue_end(struct job_queue *q);

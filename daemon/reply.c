@@ -29,13 +29,17 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
   return delivery_reply(with->delivery, &reply);
 }
 
-/* Every query gets its reply: where the answer cannot be encoded, or is too large to send, an error says so in its place. */
+/* Every query gets its reply: where the answer cannot be encoded, or is too large to send, an error says so in its
+ * place. */
 static void send_answer(const struct reply_context *with, const struct pending_query *query,
                         const struct answer *answer, struct region *scratch)
 {
   char message[512];
   struct answer error = {
-    .id = answer->id, .space = answer->space, .error = ANSWER_INTERNAL, .error_message = message,
+    .id = answer->id,
+    .space = answer->space,
+    .error = ANSWER_INTERNAL,
+    .error_message = message,
   };
 
   if (try_answer(with, query, answer, scratch) == ERR_OK) {

@@ -32,7 +32,8 @@ static void drop_late(struct worker *w, struct query_job *job, struct job_queue 
   for (size_t i = 0; i < job->n; i++) {
     struct pending_query *query = job->queries[i];
     if (query->query.has_deadline && now_ms > query->query.deadline_unix_ms) {
-      reply_error(&w->all->reply, query, ANSWER_DEADLINE_PASSED, "the deadline passed before the search began", &w->scratch);
+      reply_error(&w->all->reply, query, ANSWER_DEADLINE_PASSED, "the deadline passed before the search began",
+                  &w->scratch);
       job_queue_free_query(queue, query);
     } else {
       job->queries[n++] = query;
@@ -69,7 +70,8 @@ static void search_job(struct worker *w, struct query_job *job)
   }
   log_error("search_failed", "queries=%zu reason=%s", job->n, log_failure());
   for (size_t i = 0; i < job->n; i++)
-    reply_error(&w->all->reply, job->queries[i], ANSWER_INTERNAL, "the search failed: see the daemon's log", &w->scratch);
+    reply_error(&w->all->reply, job->queries[i], ANSWER_INTERNAL, "the search failed: see the daemon's log",
+                &w->scratch);
 }
 
 static void *run(void *context)

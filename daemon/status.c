@@ -23,8 +23,8 @@ static json_t *watermark_json(const struct position *positions, size_t n)
   json_t *list = json_array();
 
   for (size_t i = 0; i < n; i++)
-    json_array_append_new(list, json_pack("{si sI}", "partition", (int)positions[i].partition, "next",
-                                          (json_int_t)positions[i].next));
+    json_array_append_new(
+        list, json_pack("{si sI}", "partition", (int)positions[i].partition, "next", (json_int_t)positions[i].next));
   return list;
 }
 
@@ -65,14 +65,14 @@ char *status_json(struct status *s)
 
   engine_epoch_get(s->engine, &epoch, positions, WATERMARK_MAX);
   size_t n = epoch.n_positions < WATERMARK_MAX ? epoch.n_positions : WATERMARK_MAX;
-  json_t *root = json_pack(
-      "{ss sb ss sI sI sf so so so so ss s{so so so}}", "version", SLUICE_VERSION, "ready", (int)atomic_load(&s->is_ready),
-      "phase", catalogue_phase_name(catalogue_phase(s->catalogue)), "epoch", (json_int_t)epoch.number, "items",
-      (json_int_t)epoch.n_items, "uptime_s", (double)(clock_now_ns() - s->started_ns) / (double)CLOCK_NS_PER_S, "kafka",
-      kafka_json(s), "watermark", watermark_json(positions, n), "spaces", spaces_json(s), "counters",
-      counters_json(s->counters), "isa", isa_name(s->isa), "latency_us", "visible",
-      quantiles_json(&s->counters->visible_us), "queued", quantiles_json(&s->counters->queued_us), "search",
-      quantiles_json(&s->counters->search_us));
+  json_t *root =
+      json_pack("{ss sb ss sI sI sf so so so so ss s{so so so}}", "version", SLUICE_VERSION, "ready",
+                (int)atomic_load(&s->is_ready), "phase", catalogue_phase_name(catalogue_phase(s->catalogue)), "epoch",
+                (json_int_t)epoch.number, "items", (json_int_t)epoch.n_items, "uptime_s",
+                (double)(clock_now_ns() - s->started_ns) / (double)CLOCK_NS_PER_S, "kafka", kafka_json(s), "watermark",
+                watermark_json(positions, n), "spaces", spaces_json(s), "counters", counters_json(s->counters), "isa",
+                isa_name(s->isa), "latency_us", "visible", quantiles_json(&s->counters->visible_us), "queued",
+                quantiles_json(&s->counters->queued_us), "search", quantiles_json(&s->counters->search_us));
   char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
   json_decref(root);
   return text;
@@ -104,7 +104,8 @@ static void print_metrics(struct status *s, FILE *out)
   fprintf(out, "# HELP %s %s\n# TYPE %s counter\n%s %" PRIu64 "\n", name, help, name, name, counters_get(&c->field));
   COUNTERS_LIST(COUNTERS_PRINT)
 #undef COUNTERS_PRINT
-  print_gauge(out, "sluice_ready", "1 when the catalogue has caught up and queries are read", atomic_load(&s->is_ready));
+  print_gauge(out, "sluice_ready", "1 when the catalogue has caught up and queries are read",
+              atomic_load(&s->is_ready));
   print_gauge(out, "sluice_items", "Items in the published epoch", epoch.n_items);
   print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
   print_quantiles(out, "sluice_visible_seconds", "From a catalogue record's time to its publication", &c->visible_us);

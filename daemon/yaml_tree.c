@@ -59,8 +59,8 @@ static err_t verify_brackets(const char *path, const uint8_t *bytes, size_t n)
 
 static err_t fail_parse(const char *path, const yaml_parser_t *parser)
 {
-  bool is_in_text = parser->error == YAML_SCANNER_ERROR || parser->error == YAML_PARSER_ERROR ||
-                    parser->error == YAML_COMPOSER_ERROR;
+  bool is_in_text =
+      parser->error == YAML_SCANNER_ERROR || parser->error == YAML_PARSER_ERROR || parser->error == YAML_COMPOSER_ERROR;
 
   if (parser->error == YAML_MEMORY_ERROR)
     FAIL(ERR_MEMORY, "no memory to read %s", path);
@@ -169,4 +169,3 @@ void yaml_tree_pair(struct yaml_tree *tree, const yaml_node_t *map, size_t i, co
   *key = yaml_document_get_node(&tree->document, pair->key);
   *value = yaml_document_get_node(&tree->document, pair->value);
 }
-

@@ -5,8 +5,8 @@
 #include "base/span.h"
 
 struct admit {
-  const uint8_t *has_part;   /* [n_slots] */
-  const uint32_t *excluded;  /* slots, rising, each has a part */
+  const uint8_t *has_part;  /* [n_slots] */
+  const uint32_t *excluded; /* slots, rising, each has a part */
   size_t n_excluded;
 };
 

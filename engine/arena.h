@@ -1,7 +1,8 @@
-/* An arena: all columns of the catalogue, indexed by slot. Slots stay dense: when an item is deleted, the last one moves
- * into its place.
+/* An arena: all columns of the catalogue, indexed by slot. Slots stay dense: when an item is deleted, the last one
+ * moves into its place.
  *
- * Thread: written by the catalogue thread while it is the back of the pair; read by search workers while it is the front.
+ * Thread: written by the catalogue thread while it is the back of the pair; read by search workers while it is the
+ * front.
  */
 #ifndef ENGINE_ARENA_H
 #define ENGINE_ARENA_H

@@ -1,7 +1,7 @@
 /* Columns: what an arena keeps of one space, indexed by slot, and the searches over it.
  *
- * One table of operations a similarity and a backend (backend.h). Writes happen on the back arena, by the catalogue thread alone; searches
- * on the front arena, by many workers at once, which write nothing.
+ * One table of operations a similarity and a backend (backend.h). Writes happen on the back arena, by the catalogue
+ * thread alone; searches on the front arena, by many workers at once, which write nothing.
  */
 #ifndef ENGINE_COLUMNS_H
 #define ENGINE_COLUMNS_H

@@ -28,8 +28,8 @@ static err_t verify_memory(const struct engine *e, const struct backend *backend
     FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %u items can be served", max_items, UINT32_MAX - 1);
   if (bytes > machine)
     FAIL(ERR_CONFIG,
-         "catalogue.max_items = %zu needs %.0f bytes (%.1f GiB) in the two arenas, this machine has %.1f GiB: at most %.0f "
-         "items fit",
+         "catalogue.max_items = %zu needs %.0f bytes (%.1f GiB) in the two arenas, this machine has %.1f GiB: "
+         "at most %.0f items fit",
          max_items, bytes, bytes / 0x1p30, machine / 0x1p30, machine / (2.0 * (double)bytes_per_item(e, backend)));
   return ERR_OK;
 }

@@ -52,7 +52,8 @@ err_t engine_check_item(const struct engine *e, const struct item_change *change
 err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n, const struct position *positions,
                    size_t n_positions);
 
-/* Whether the front epoch has seen all of these positions. A partition that it does not know counts as seen up to 0. Thread: any. */
+/* Whether the front epoch has seen all of these positions. A partition that it does not know counts as seen up to 0.
+ * Thread: any. */
 bool engine_has_seen(struct engine *e, const struct position *positions, size_t n);
 
 /* What the front epoch is. Thread: any. */
@@ -75,8 +76,8 @@ void engine_space_get(struct engine *e, size_t space, struct engine_space_info *
 
 /* Verify a query and find its space and method.
  *
- * Returns ERR_SPACE, ERR_METHOD or ERR_QUERY with the reason. On success `*space` is an index and `*method` has a name that can be
- * compared: "" and "exact" are replaced by the method that they stand for. Thread: any.
+ * Returns ERR_SPACE, ERR_METHOD or ERR_QUERY with the reason. On success `*space` is an index and `*method` has a name
+ * that can be compared: "" and "exact" are replaced by the method that they stand for. Thread: any.
  */
 err_t engine_check_query(const struct engine *e, const struct query *query, size_t *space, struct method *method);
 

@@ -78,7 +78,8 @@ err_t keys_put(struct keys *k, uint32_t slot, struct span key)
   return ERR_OK;
 }
 
-/* Free an entry and close the gap: an entry further on may only stay where no free entry lies between its home and it. */
+/* Free an entry and close the gap: an entry further on may only stay where no free entry lies between its home and it.
+ */
 static void free_entry(struct keys *k, size_t hole)
 {
   size_t mask = k->n_table - 1;

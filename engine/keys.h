@@ -1,7 +1,7 @@
 /* Keys of an arena: slot -> key and key -> slot.
  *
- * Open addressing with linear probing over entries of hash and slot; a delete shifts what follows back, so that there are no
- * tombstones and look-ups stay short under churn.
+ * Open addressing with linear probing over entries of hash and slot; a delete shifts what follows back, so that there
+ * are no tombstones and look-ups stay short under churn.
  *
  * Thread: written by the owner of the arena's back side; read by any while it is in front.
  */
@@ -19,8 +19,8 @@ struct keys_entry {
 };
 
 struct keys {
-  size_t capacity; /* slots */
-  uint8_t **texts; /* [capacity] length as u16, then the key; owned */
+  size_t capacity;          /* slots */
+  uint8_t **texts;          /* [capacity] length as u16, then the key; owned */
   struct keys_entry *table; /* [n_table], a power of two */
   size_t n_table;
 };

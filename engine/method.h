@@ -7,7 +7,8 @@
 
 enum { METHOD_TEXT_MAX = 64 };
 
-/* Parse a method. Arguments are integers from 1 to 2^32 - 1. Empty text is "exact". Returns ERR_METHOD with what is expected. */
+/* Parse a method. Arguments are integers from 1 to 2^32 - 1. Empty text is "exact". Returns ERR_METHOD with what is
+ * expected. */
 err_t method_parse(struct span text, struct method *out);
 
 /* Write it as method_parse() reads it; text has room for METHOD_TEXT_MAX. */

@@ -1,5 +1,5 @@
-/* TopKAvg(N) (MoL paper, section 3.2): the N items whose averaged components have the largest dot product with the query's
- * are scored in full.
+/* TopKAvg(N) (MoL paper, section 3.2): the N items whose averaged components have the largest dot product with the
+ * query's are scored in full.
  *
  * The mean of an item's logits says nothing certain about their largest, so the receipt rests on what can be proven:
  * phi is a convex combination of logits, and a logit is at most |f| |g| / tau with |g| <= 1.

@@ -64,8 +64,8 @@ static err_t load_nonlinearity(const struct safetensors *f, const char *key, boo
   return ERR_OK;
 }
 
-static err_t load_projection(const struct safetensors *f, const char *prefix, int64_t n_hidden, const char *nonlinearity,
-                             size_t n_in, size_t n_out, struct mol_projection *out)
+static err_t load_projection(const struct safetensors *f, const char *prefix, int64_t n_hidden,
+                             const char *nonlinearity, size_t n_in, size_t n_out, struct mol_projection *out)
 {
   char first[PREFIX_MAX_BYTES], second[PREFIX_MAX_BYTES];
 
@@ -121,7 +121,8 @@ static err_t verify_constant(const struct safetensors *f, const char *key, const
   const char *text = safetensors_text(f, key);
 
   if (text && strcmp(text, want) != 0)
-    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\"; only \"%s\" can be served", safetensors_path(f), key, text, want);
+    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\"; only \"%s\" can be served", safetensors_path(f), key, text,
+         want);
   return ERR_OK;
 }
 
@@ -159,7 +160,8 @@ static err_t load_gates(const struct safetensors *f, struct mol_model *m)
   TRY(safetensors_integer(f, "mol.gating_qi_hidden_dim", 1, DIM_MAX, &n_cross));
   TRY(load_mlp(f, "_gating_fn._query_only_partial_module", 0, 2, m->query_dim, n_query, m->n_logits, false,
                &m->query_gate));
-  TRY(load_mlp(f, "_gating_fn._item_only_partial_module", 1, 3, m->item_dim, n_item, m->n_logits, false, &m->item_gate));
+  TRY(load_mlp(f, "_gating_fn._item_only_partial_module", 1, 3, m->item_dim, n_item, m->n_logits, false,
+               &m->item_gate));
   TRY(load_mlp(f, "_gating_fn._qi_partial_module", 1, 3, m->n_logits, n_cross, m->n_logits, true, &m->cross_gate));
   m->shape.gate_hidden = (size_t)n_cross;
   return ERR_OK;

@@ -1,7 +1,7 @@
 /* A Mixture-of-Logits model: the authors' network, from a safetensors file with their tensor names.
  *
- * Symbols: B queries, P_q and P_x components of a query and an item, d_P their dimension, L = P_q P_x, tau the temperature.
- * Thread: any; a model does not change.
+ * Symbols: B queries, P_q and P_x components of a query and an item, d_P their dimension, L = P_q P_x, tau the
+ * temperature. Thread: any; a model does not change.
  */
 #ifndef ENGINE_MOL_MODEL_H
 #define ENGINE_MOL_MODEL_H

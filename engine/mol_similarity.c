@@ -106,7 +106,8 @@ static err_t prepare_parts(const void *model, const struct kernels *kernels, con
   return ERR_OK;
 }
 
-/* The user's rows, behind the projected components. A query without a user id has zeros there: the reference does not define that case. */
+/* The user's rows, behind the projected components. A query without a user id has zeros there: the reference does not
+ * define that case. */
 static void add_user_components(const struct mol_model *m, const struct query *query, float *components)
 {
   size_t dim = m->shape.component_dim;

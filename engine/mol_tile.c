@@ -39,7 +39,8 @@ void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, 
                     struct mol_tile *tile)
 {
   const struct mol_model *m = c->model;
-  struct mol_gate gate = { m->cross_gate.first.w, m->cross_gate.first.b, m->cross_gate.second.w, m->cross_gate.second.b };
+  struct mol_gate gate = { m->cross_gate.first.w, m->cross_gate.first.b, m->cross_gate.second.w,
+                           m->cross_gate.second.b };
 
   kernels->mol_score(&m->shape, &gate, query->components, query->gate, tile->components, tile->gates, tile->scratch,
                      tile->scores);

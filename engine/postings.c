@@ -24,8 +24,8 @@ err_t postings_init(size_t n_splits, size_t n_subitems, size_t capacity, struct 
 
   *out = p;
   if (p.n_chunks > UINT32_MAX / POSTINGS_CHUNK_SLOTS)
-    FAIL(ERR_CONFIG, "catalogue.max_items is %zu, too many for inverted lists over %zu splits; at most %zu fit", capacity,
-         n_splits, (size_t)UINT32_MAX / n_splits - POSTINGS_CHUNK_SLOTS * (n_subitems + 1));
+    FAIL(ERR_CONFIG, "catalogue.max_items is %zu, too many for inverted lists over %zu splits; at most %zu fit",
+         capacity, n_splits, (size_t)UINT32_MAX / n_splits - POSTINGS_CHUNK_SLOTS * (n_subitems + 1));
   TRY(mem_reserve(p.n_chunks, sizeof *p.chunks, &out->chunks));
   TRY(mem_array(p.n_lists, sizeof *p.heads, &out->heads));
   TRY(mem_array(p.n_lists, sizeof *p.lengths, &out->lengths));

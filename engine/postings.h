@@ -1,8 +1,8 @@
 /* Inverted lists: for each sub-item of each split the slots that have it, kept as items come, change and go.
  *
  * A list is a chain of fixed-size chunks from one pool; only its head chunk is not full. Each slot remembers where it
- * stands in each list, so insert and delete are O(1) and touch a few cache lines; a delete moves the newest entry into the
- * hole. Nothing is ever rebuilt. The pool is reserved for the worst case: every list ends in a part-filled chunk.
+ * stands in each list, so insert and delete are O(1) and touch a few cache lines; a delete moves the newest entry into
+ * the hole. Nothing is ever rebuilt. The pool is reserved for the worst case: every list ends in a part-filled chunk.
  *
  * Thread: written by the owner of the arena's back side; read by any while it is in front.
  */

@@ -4,9 +4,9 @@
 
 #include "engine/columns.h"
 
-/* Fill receipts and counts of a batch whose every admitted item was either scored or, like an item that is not among the hits,
- * proven not to belong to the K best: exact, and bounded by the K-th best score.
- * To be called when the heaps are complete. */
+/* Fill receipts and counts of a batch whose every admitted item was either scored or, like an item that is not among
+ * the hits, proven not to belong to the K best: exact, and bounded by the K-th best score. To be called when the heaps
+ * are complete. */
 void receipt_exact(struct search_result *result, uint64_t n_items);
 
 /* The same of an approximate search: `bound` is a proven upper bound on the score of any admitted item that was not

@@ -9,8 +9,8 @@
 struct recjpq_columns {
   const struct recjpq_model *model;
   size_t capacity;
-  uint8_t *codes;    /* [capacity][M]: one item's codes together, for scoring by slot */
-  uint8_t *planes;   /* [capacity / PQ_BLOCK_ITEMS][M][PQ_BLOCK_ITEMS]: the order that pq_scan() reads */
+  uint8_t *codes;  /* [capacity][M]: one item's codes together, for scoring by slot */
+  uint8_t *planes; /* [capacity / PQ_BLOCK_ITEMS][M][PQ_BLOCK_ITEMS]: the order that pq_scan() reads */
   struct postings postings;
 };
 

@@ -1,4 +1,5 @@
-/* A RecJPQ model: sub-item embeddings ("centroids") of M splits with up to 256 sub-items each (RecJPQPrune paper, section 3.1).
+/* A RecJPQ model: sub-item embeddings ("centroids") of M splits with up to 256 sub-items each (RecJPQPrune paper,
+ * section 3.1).
  *
  * Symbols: M n_splits, B n_subitems, d dim; an item is M codes, one sub-item of each split.
  */

@@ -1,12 +1,14 @@
 /* RecJPQPrune: dynamic pruning over sub-items, safe to rank K (RecJPQPrune paper, section 4, Algorithm 1).
  *
- * Each split's sub-items are visited from the best score down. An item that was not met yet has only sub-items that were
- * not visited yet, so the sum over splits of the best score not yet visited bounds its score from above: the upper bound
- * (sigma). When it falls below the K-th best score found (the threshold, theta), nothing that is left can enter.
+ * Each split's sub-items are visited from the best score down. An item that was not met yet has only sub-items that
+ * were not visited yet, so the sum over splits of the best score not yet visited bounds its score from above: the upper
+ * bound (sigma). When it falls below the K-th best score found (the threshold, theta), nothing that is left can enter.
  *
  * Where the paper is silent or loose:
- *   - The bound is summed in the order of the splits, as scores are. Rounding is monotone, so it bounds the rounded scores with no slack.
- *   - An item met in two lists counts once; otherwise its duplicate would raise the threshold above the true K-th score.
+ *   - The bound is summed in the order of the splits, as scores are. Rounding is monotone, so it bounds the rounded
+ * scores with no slack.
+ *   - An item met in two lists counts once; otherwise its duplicate would raise the threshold above the true K-th
+ * score.
  *   - Ties go by key, so the search goes on while the bound equals the threshold.
  *   - Sub-items without items are left out of the order: they would only loosen the bound.
  *   - When one split has no sub-item left, every item has been met.

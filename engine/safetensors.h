@@ -19,7 +19,8 @@ const char *safetensors_path(const struct safetensors *f);
 /* Text of a metadata key, NULL when absent; valid while the file is open. */
 const char *safetensors_text(const struct safetensors *f, const char *key);
 
-/* A metadata key as a number within bounds. Returns ERR_MODEL with the key when it is absent, no number or out of bounds. */
+/* A metadata key as a number within bounds. Returns ERR_MODEL with the key when it is absent, no number or out of
+ * bounds. */
 err_t safetensors_integer(const struct safetensors *f, const char *key, int64_t min, int64_t max, int64_t *out);
 err_t safetensors_real(const struct safetensors *f, const char *key, double min, double max, double *out);
 

@@ -29,7 +29,8 @@ struct similarity {
   /* Bytes of one prepared part, as columns take it; a multiple of 4. */
   size_t (*prepared_bytes)(const void *model);
 
-  /* Compute what the columns keep, of n parts: the item's side of the model. prepared [n][prepared_bytes], aligned to 16. */
+  /* Compute what the columns keep, of n parts: the item's side of the model. prepared [n][prepared_bytes], aligned
+   * to 16. */
   err_t (*prepare_parts)(const void *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
                          struct region *scratch, uint8_t *prepared);
 

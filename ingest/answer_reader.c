@@ -12,14 +12,10 @@ struct answer_reader {
 
 /* librdkafka wants a group to assign partitions; nothing is committed to it, and nobody joins it. */
 static const struct kafka_property defaults[] = {
-  { "group.id", "sluice-answer-reader" },
-  { "enable.auto.commit", "false" },
-  { "enable.auto.offset.store", "false" },
-  { "auto.offset.reset", "error" },
-  { "allow.auto.create.topics", "false" },
-  { "socket.nagle.disable", "true" },
-  { "fetch.wait.max.ms", "100" },
-  { "fetch.error.backoff.ms", "20" },
+  { "group.id", "sluice-answer-reader" },  { "enable.auto.commit", "false" },
+  { "enable.auto.offset.store", "false" }, { "auto.offset.reset", "error" },
+  { "allow.auto.create.topics", "false" }, { "socket.nagle.disable", "true" },
+  { "fetch.wait.max.ms", "100" },          { "fetch.error.backoff.ms", "20" },
 };
 
 static void destroy_list(rd_kafka_topic_partition_list_t **list)

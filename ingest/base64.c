@@ -65,8 +65,8 @@ err_t base64_encode(struct region *r, struct span bytes, char **out)
   at = text;
   for (size_t i = 0; i < bytes.n; i += 3) {
     size_t left = bytes.n - i;
-    uint32_t bits = (uint32_t)bytes.p[i] << 16 | (left > 1 ? (uint32_t)bytes.p[i + 1] << 8 : 0) |
-                    (left > 2 ? bytes.p[i + 2] : 0);
+    uint32_t bits =
+        (uint32_t)bytes.p[i] << 16 | (left > 1 ? (uint32_t)bytes.p[i + 1] << 8 : 0) | (left > 2 ? bytes.p[i + 2] : 0);
     *at++ = alphabet[bits >> 18];
     *at++ = alphabet[bits >> 12 & 63];
     *at++ = left > 1 ? alphabet[bits >> 6 & 63] : '=';

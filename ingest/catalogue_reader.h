@@ -1,5 +1,6 @@
-/* The catalogue's consumer: partitions are taken by hand at offsets that the caller knows, never from the broker's memory of a group, and
- * every discontinuity is an event instead of a silent jump (auto.offset.reset=error). Reads committed transactions only.
+/* The catalogue's consumer: partitions are taken by hand at offsets that the caller knows, never from the broker's
+ * memory of a group, and every discontinuity is an event instead of a silent jump (auto.offset.reset=error). Reads
+ * committed transactions only.
  *
  * Thread: catalogue.
  */
@@ -12,8 +13,8 @@
 
 struct catalogue_reader;
 
-/* A record of the topic, or the news that a partition has been read to its end: then everything below `offset` was handed out
- * or will never be (markers, aborted transactions). Spans are valid until catalogue_reader_release(). */
+/* A record of the topic, or the news that a partition has been read to its end: then everything below `offset` was
+ * handed out or will never be (markers, aborted transactions). Spans are valid until catalogue_reader_release(). */
 struct catalogue_record {
   bool is_end;
   bool has_key;
@@ -32,8 +33,8 @@ uint64_t catalogue_record_digest(const struct catalogue_record *record);
 err_t catalogue_reader_open(const struct kafka_layers *layers, const char *topic, struct catalogue_reader **out);
 void catalogue_reader_close(struct catalogue_reader **r);
 
-/* Id of the cluster, "" where the broker gives none; valid while the reader is open. Returns ERR_KAFKA_RETRY when no broker
- * answers in time. */
+/* Id of the cluster, "" where the broker gives none; valid while the reader is open. Returns ERR_KAFKA_RETRY when no
+ * broker answers in time. */
 err_t catalogue_reader_cluster_id(struct catalogue_reader *r, int timeout_ms, const char **out);
 
 /* Number of partitions. Returns ERR_KAFKA_RETRY when the topic is missing or no broker answers in time. */
@@ -51,7 +52,7 @@ void catalogue_reader_unassign(struct catalogue_reader *r);
 
 /* What one poll brought besides records. */
 struct catalogue_events {
-  bool is_out_of_range;   /* the offset asked for is not in the log of out_of_range_partition */
+  bool is_out_of_range; /* the offset asked for is not in the log of out_of_range_partition */
   int32_t out_of_range_partition;
   const char *reason;
 };

@@ -60,14 +60,22 @@ static const char *path_of(struct reader *rd, const struct step *at)
 static const char *kind_of(const json_t *json)
 {
   switch (json_typeof(json)) {
-  case JSON_OBJECT: return "an object";
-  case JSON_ARRAY: return "a list";
-  case JSON_STRING: return "text";
-  case JSON_INTEGER: return "an integer";
-  case JSON_REAL: return "a fraction";
-  case JSON_TRUE: return "true";
-  case JSON_FALSE: return "false";
-  case JSON_NULL: return "null";
+  case JSON_OBJECT:
+    return "an object";
+  case JSON_ARRAY:
+    return "a list";
+  case JSON_STRING:
+    return "text";
+  case JSON_INTEGER:
+    return "an integer";
+  case JSON_REAL:
+    return "a fraction";
+  case JSON_TRUE:
+    return "true";
+  case JSON_FALSE:
+    return "false";
+  case JSON_NULL:
+    return "null";
   }
   return "something else";
 }
@@ -113,7 +121,8 @@ static err_t read_integer(struct reader *rd, const struct step *at, const json_t
     v.magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
   } else if (!json_is_string(json)) {
     return fail_kind(rd, at, "an integer", json);
-  } else if (strlen(json_string_value(json)) != json_string_length(json) || !parse_integer(json_string_value(json), &v)) {
+  } else if (strlen(json_string_value(json)) != json_string_length(json) ||
+             !parse_integer(json_string_value(json), &v)) {
     FAIL(rd->field_error, "%s: expected an integer of at most 64 bits, not %s", path_of(rd, at),
          log_quote(text_of(json)));
   }
@@ -320,7 +329,8 @@ static err_t read_map(struct reader *rd, const struct step *at, const ProtobufCF
   if (!json_is_object(json))
     return fail_kind(rd, at, "an object", json);
   TRY(region_array(rd->region, json_object_size(json), sizeof *entries, &entries));
-  json_object_foreach(json, name, value) {
+  json_object_foreach(json, name, value)
+  {
     struct step child = { .up = at, .kind = STEP_KEY, .name = name };
     ProtobufCMessage *entry;
     TRY(new_message(rd, type, &entry));
@@ -373,8 +383,7 @@ static err_t read_message(struct reader *rd, const struct step *at, json_t *json
   if (may_be_list && json_is_array(json)) {
     TRY(read_list(rd, at, message_field_find(type, rd->rules->list_field), json, message));
   } else if (json_is_object(json)) {
-    json_object_foreach(json, name, value)
-      TRY(read_member(rd, at, name, value, message));
+    json_object_foreach(json, name, value) TRY(read_member(rd, at, name, value, message));
   } else {
     return fail_kind(rd, at, may_be_list ? "a list or an object" : "an object", json);
   }
@@ -390,7 +399,8 @@ static err_t read_top(struct reader *rd, json_t *json, ProtobufCMessage *message
   const char *name;
   json_t *value;
 
-  json_object_foreach(json, name, value) {
+  json_object_foreach(json, name, value)
+  {
     err_code_t err = read_member(rd, NULL, name, value, message);
     if (err != ERR_OK && err != rd->field_error)
       return err;

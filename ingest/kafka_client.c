@@ -71,7 +71,8 @@ struct span kafka_header(const rd_kafka_message_t *message, const char *name)
   return span_of(value, n);
 }
 
-struct kafka_layers kafka_layers_under(const struct kafka_property *defaults, size_t n, const struct kafka_layers *layers)
+struct kafka_layers kafka_layers_under(const struct kafka_property *defaults, size_t n,
+                                       const struct kafka_layers *layers)
 {
   struct kafka_layers all = { .n = 1 };
 

@@ -9,7 +9,8 @@
 #include "ingest/kafka_properties.h"
 
 /* A configuration from layers of properties, with librdkafka's log lines sent to ours.
- * Returns ERR_CONFIG with the property and librdkafka's reason. The caller owns `*out` until rd_kafka_new() takes it. */
+ * Returns ERR_CONFIG with the property and librdkafka's reason. The caller owns `*out` until rd_kafka_new() takes it.
+ */
 err_t kafka_conf_make(const struct kafka_layers *layers, rd_kafka_conf_t **out);
 
 /* Make a client; takes the configuration in any case. */
@@ -19,6 +20,7 @@ err_t kafka_client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t *
 struct span kafka_header(const rd_kafka_message_t *message, const char *name);
 
 /* Layers with one more in front: what this client needs unless the configuration says otherwise. */
-struct kafka_layers kafka_layers_under(const struct kafka_property *defaults, size_t n, const struct kafka_layers *layers);
+struct kafka_layers kafka_layers_under(const struct kafka_property *defaults, size_t n,
+                                       const struct kafka_layers *layers);
 
 #endif

@@ -22,7 +22,8 @@ struct kafka_layers {
   size_t n;
 };
 
-/* Verify that librdkafka knows the properties and takes their values. Returns ERR_CONFIG with the property and its reason. */
+/* Verify that librdkafka knows the properties and takes their values. Returns ERR_CONFIG with the property and its
+ * reason. */
 err_t kafka_properties_check(const struct kafka_properties *properties);
 
 #endif

@@ -1,7 +1,8 @@
 /* Which offsets of the query topic may be committed: those below which every query has been answered.
  *
- * Queries are begun in order of their partition's log and done in any order. Each begun query has a ticket, a small number
- * that fits a pointer. A partition that was lost to another consumer is forgotten: its tickets end without effect.
+ * Queries are begun in order of their partition's log and done in any order. Each begun query has a ticket, a small
+ * number that fits a pointer. A partition that was lost to another consumer is forgotten: its tickets end without
+ * effect.
  *
  * Thread: any; calls lock.
  */

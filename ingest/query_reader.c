@@ -20,14 +20,11 @@ struct query_reader {
 };
 
 static const struct kafka_property defaults[] = {
-  { "enable.auto.commit", "false" },
-  { "enable.auto.offset.store", "false" },
+  { "enable.auto.commit", "false" },   { "enable.auto.offset.store", "false" },
   { "auto.offset.reset", "earliest" }, /* a new group answers what is there: nothing is skipped */
   { "session.timeout.ms", "6000" },    /* a killed member's partitions move on after so long */
-  { "heartbeat.interval.ms", "1000" },
-  { "topic.metadata.refresh.interval.ms", "30000" },
-  { "socket.nagle.disable", "true" },
-  { "fetch.wait.max.ms", "100" },
+  { "heartbeat.interval.ms", "1000" }, { "topic.metadata.refresh.interval.ms", "30000" },
+  { "socket.nagle.disable", "true" },  { "fetch.wait.max.ms", "100" },
   { "fetch.error.backoff.ms", "50" },
 };
 

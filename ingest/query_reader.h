@@ -1,5 +1,5 @@
-/* The query topic's consumer: a member of a consumer group, so that several daemons share the queries. Offsets are committed
- * only for queries that were answered (offset_tracker.h): at least once, whatever happens.
+/* The query topic's consumer: a member of a consumer group, so that several daemons share the queries. Offsets are
+ * committed only for queries that were answered (offset_tracker.h): at least once, whatever happens.
  *
  * Thread: the query reader, but query_reader_done(), which any may call.
  */

@@ -11,11 +11,8 @@ struct sender {
 
 /* A message waits for its broker for as long as it takes: a reply that was promised is not dropped for a restart. */
 static const struct kafka_property defaults[] = {
-  { "linger.ms", "0" },
-  { "socket.nagle.disable", "true" },
-  { "acks", "all" },
-  { "message.timeout.ms", "0" },
-  { "queue.buffering.max.messages", "100000" },
+  { "linger.ms", "0" },          { "socket.nagle.disable", "true" },           { "acks", "all" },
+  { "message.timeout.ms", "0" }, { "queue.buffering.max.messages", "100000" },
 };
 
 static bool is_retriable(rd_kafka_resp_err_t error)
@@ -89,11 +86,11 @@ err_t sender_send(struct sender *s, const struct sender_message *message)
   static const uint8_t nothing = 0; /* present but empty, where a null pointer would mean absent */
   const void *key = message->has_key ? (message->key.n ? message->key.p : &nothing) : NULL;
   const void *value = message->has_value ? (message->value.n ? message->value.p : &nothing) : NULL;
-  rd_kafka_resp_err_t error =
-      rd_kafka_producev(s->rk, RD_KAFKA_V_TOPIC(message->topic), RD_KAFKA_V_KEY(key, message->has_key ? message->key.n : 0),
-                        RD_KAFKA_V_VALUE((void *)(uintptr_t)value, message->has_value ? message->value.n : 0),
-                        RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                        RD_KAFKA_V_OPAQUE(message->opaque), RD_KAFKA_V_END);
+  rd_kafka_resp_err_t error = rd_kafka_producev(
+      s->rk, RD_KAFKA_V_TOPIC(message->topic), RD_KAFKA_V_KEY(key, message->has_key ? message->key.n : 0),
+      RD_KAFKA_V_VALUE((void *)(uintptr_t)value, message->has_value ? message->value.n : 0),
+      RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_OPAQUE(message->opaque),
+      RD_KAFKA_V_END);
 
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
     return ERR_OK;
@@ -116,6 +113,7 @@ size_t sender_n_waiting(struct sender *s)
 err_t sender_flush(struct sender *s, int timeout_ms)
 {
   if (rd_kafka_flush(s->rk, timeout_ms) != RD_KAFKA_RESP_ERR_NO_ERROR)
-    FAIL(ERR_KAFKA_RETRY, "%zu messages are still waiting for their broker after %d ms", sender_n_waiting(s), timeout_ms);
+    FAIL(ERR_KAFKA_RETRY, "%zu messages are still waiting for their broker after %d ms", sender_n_waiting(s),
+         timeout_ms);
   return ERR_OK;
 }

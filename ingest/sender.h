@@ -1,7 +1,8 @@
 /* A producer: each message is reported when the broker has it. A message that is sent again after a failure may come
  * behind later ones; the property enable.idempotence keeps their order.
  *
- * Thread: sender_send() any; sender_poll() one thread, which runs the reports. Memory: keys, values and headers are copied.
+ * Thread: sender_send() any; sender_poll() one thread, which runs the reports. Memory: keys, values and headers are
+ * copied.
  */
 #ifndef INGEST_SENDER_H
 #define INGEST_SENDER_H
@@ -50,7 +51,8 @@ void sender_close(struct sender **s);
 /* Queue a message.
  *
  * Returns ERR_OK: it will be reported exactly once. ERR_KAFKA_RETRY when the queue is full: poll and send it again.
- * ERR_KAFKA for a message that can never be sent (too large, unknown topic), with the reason. After an error there is no report.
+ * ERR_KAFKA for a message that can never be sent (too large, unknown topic), with the reason. After an error there is
+ * no report.
  */
 err_t sender_send(struct sender *s, const struct sender_message *message);
 

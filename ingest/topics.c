@@ -186,7 +186,8 @@ static err_t make_new_topic(const char *topic, int n_partitions, const struct ka
                             rd_kafka_NewTopic_t **out)
 {
   char reason[REASON_BYTES];
-  AUTO(destroy_new_topic) rd_kafka_NewTopic_t *made =
+  AUTO(destroy_new_topic)
+  rd_kafka_NewTopic_t *made =
       rd_kafka_NewTopic_new(topic, n_partitions, -1 /* the broker's own replication factor */, reason, sizeof reason);
 
   if (!made)
@@ -203,8 +204,8 @@ static err_t make_new_topic(const char *topic, int n_partitions, const struct ka
 static err_t make_options(rd_kafka_t *rk, int timeout_ms, rd_kafka_AdminOptions_t **out)
 {
   char reason[REASON_BYTES];
-  AUTO(destroy_options) rd_kafka_AdminOptions_t *options =
-      rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_CREATETOPICS);
+  AUTO(destroy_options)
+  rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_CREATETOPICS);
 
   if (!options)
     FAIL(ERR_MEMORY, "no memory for the options of a new topic");
@@ -235,8 +236,8 @@ static err_t read_result(rd_kafka_event_t *event, const char *topic, bool *is_cr
   return ERR_OK;
 }
 
-static err_t ask_to_create(rd_kafka_t *rk, const char *topic, int n_partitions,
-                           const struct kafka_properties *settings, int timeout_ms, bool *is_created)
+static err_t ask_to_create(rd_kafka_t *rk, const char *topic, int n_partitions, const struct kafka_properties *settings,
+                           int timeout_ms, bool *is_created)
 {
   AUTO(destroy_new_topic) rd_kafka_NewTopic_t *made = NULL;
   AUTO(destroy_options) rd_kafka_AdminOptions_t *options = NULL;

@@ -101,11 +101,20 @@ static bool take_field(struct span *bytes, struct wire_field *out)
   struct span rest = span_of(bytes->p + n, bytes->n - n);
   *out = (struct wire_field){ .id = (uint32_t)(tag >> 3), .has_content = (tag & 7) == 2 };
   switch (tag & 7) {
-  case 0: n = read_varint(rest, &value); break;
-  case 1: n = 8; break;
-  case 2: n = read_varint(rest, &value); break;
-  case 5: n = 4; break;
-  default: return false;
+  case 0:
+    n = read_varint(rest, &value);
+    break;
+  case 1:
+    n = 8;
+    break;
+  case 2:
+    n = read_varint(rest, &value);
+    break;
+  case 5:
+    n = 4;
+    break;
+  default:
+    return false;
   }
   if (n == 0 || n > rest.n || (out->has_content && value > rest.n - n))
     return false;
@@ -186,9 +195,15 @@ err_t wire_message_write(const ProtobufCMessage *message, enum wire_format forma
 static bool find_type(int type, enum numbers_type *out)
 {
   switch (type) {
-  case SLUICE__V1__VECTOR__TYPE__F32: *out = NUMBERS_F32; return true;
-  case SLUICE__V1__VECTOR__TYPE__F16: *out = NUMBERS_F16; return true;
-  case SLUICE__V1__VECTOR__TYPE__BF16: *out = NUMBERS_BF16; return true;
+  case SLUICE__V1__VECTOR__TYPE__F32:
+    *out = NUMBERS_F32;
+    return true;
+  case SLUICE__V1__VECTOR__TYPE__F16:
+    *out = NUMBERS_F16;
+    return true;
+  case SLUICE__V1__VECTOR__TYPE__BF16:
+    *out = NUMBERS_BF16;
+    return true;
   }
   return false; /* proto3 lets any number through */
 }

@@ -18,8 +18,8 @@ static_assert((int)ANSWER_INTERNAL == (int)SLUICE__V1__ERROR__CODE__INTERNAL, "t
 enum { METHOD_TEXT_MAX = METHOD_NAME_MAX + METHOD_ARGS_MAX * 12 + 3 };
 
 /* What a person who reads JSON expects to see even where it is 0. */
-static const char *const always[] = { "hits",   "score",      "exact",     "epoch",       "partition", "next",
-                                      "items",  "scored",     "candidates", "queued_us",  "searched_us", NULL };
+static const char *const always[] = { "hits",  "score",  "exact",      "epoch",     "partition",   "next",
+                                      "items", "scored", "candidates", "queued_us", "searched_us", NULL };
 
 /* The messages that an answer is made of. */
 struct parts {

@@ -10,9 +10,8 @@ static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static void fill_tables(void)
 {
-  static void (*const overlays[])(struct kernels *) = {
-    [ISA_REF] = variant_ref, [ISA_AVX2] = variant_avx2, [ISA_AVX512] = variant_avx512
-  };
+  static void (*const overlays[])(
+      struct kernels *) = { [ISA_REF] = variant_ref, [ISA_AVX2] = variant_avx2, [ISA_AVX512] = variant_avx512 };
   struct kernels table = { 0 };
 
   for (int isa = ISA_REF; isa <= ISA_AVX512; isa++) {

@@ -16,10 +16,10 @@
 #include "base/err.h"
 
 enum {
-  MOL_LANES = 32,      /* items that mol_score() takes at once */
+  MOL_LANES = 32,       /* items that mol_score() takes at once */
   DOT_BLOCK_ITEMS = 16, /* items of a block of dot_blocks() */
-  PQ_BLOCK_ITEMS = 64, /* items of a block of pq_scan() */
-  PQ_SUBITEMS = 256,   /* entries of one split's look-up table, whatever the model uses of them */
+  PQ_BLOCK_ITEMS = 64,  /* items of a block of pq_scan() */
+  PQ_SUBITEMS = 256,    /* entries of one split's look-up table, whatever the model uses of them */
 };
 
 /* Sizes of a Mixture-of-Logits model, in the paper's symbols: P_q, P_x, d_P; L = P_q P_x. */
@@ -27,7 +27,7 @@ struct mol_shape {
   size_t n_query_components;
   size_t n_item_components;
   size_t component_dim;
-  size_t gate_hidden; /* hidden width of the cross gate */
+  size_t gate_hidden;    /* hidden width of the cross gate */
   float inv_temperature; /* 1 / tau, rounded to f32 */
 };
 

@@ -124,8 +124,7 @@ static inline vec look_up8(const float *table, const uint8_t *codes)
 
 static inline void vec_look_up64(const float *table, const uint8_t *codes, vec out[8])
 {
-  UNROLL for (int i = 0; i < 8; i++)
-    out[i] = look_up8(table, codes + 8 * i);
+  UNROLL for (int i = 0; i < 8; i++) out[i] = look_up8(table, codes + 8 * i);
 }
 
 /* Four floats at rows[i] and at rows[i + 4], one to each half of the vector. */

@@ -119,9 +119,9 @@ static inline void vec_look_up64(const float *table, const uint8_t *codes, vec o
 {
   vec t[16];
 
-  UNROLL for (int i = 0; i < 16; i++)
-    t[i] = _mm512_loadu_ps(table + 16 * i);
-  UNROLL for (int i = 0; i < 4; i++) {
+  UNROLL for (int i = 0; i < 16; i++) t[i] = _mm512_loadu_ps(table + 16 * i);
+  UNROLL for (int i = 0; i < 4; i++)
+  {
     __m512i c = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(codes + 16 * i)));
     __mmask16 bit5 = _mm512_test_epi32_mask(c, _mm512_set1_epi32(32));
     __mmask16 bit6 = _mm512_movepi32_mask(_mm512_slli_epi32(c, 25));

@@ -41,24 +41,23 @@ TILE void linear_tile(const struct linear *l, size_t i, size_t j, int n_rows, in
   float *y = l->y + i * n_out + j;
   vec sums[LINEAR_ROWS][LINEAR_VECS];
 
-  UNROLL for (int v = 0; v < n_vecs; v++) {
+  UNROLL for (int v = 0; v < n_vecs; v++)
+  {
     vec start = l->bias ? linear_load(l->bias + j + v * VEC_FLOATS, n_columns) : vec_zero();
-    UNROLL for (int r = 0; r < n_rows; r++)
-      sums[r][v] = start;
+    UNROLL for (int r = 0; r < n_rows; r++) sums[r][v] = start;
   }
   for (size_t k = 0; k < n_in; k++, w += n_out) {
     vec weights[LINEAR_VECS];
-    UNROLL for (int v = 0; v < n_vecs; v++)
-      weights[v] = linear_load(w + v * VEC_FLOATS, n_columns);
-    UNROLL for (int r = 0; r < n_rows; r++) {
+    UNROLL for (int v = 0; v < n_vecs; v++) weights[v] = linear_load(w + v * VEC_FLOATS, n_columns);
+    UNROLL for (int r = 0; r < n_rows; r++)
+    {
       vec input = vec_set1(x[(size_t)r * n_in + k]);
-      UNROLL for (int v = 0; v < n_vecs; v++)
-        sums[r][v] = vec_fma(input, weights[v], sums[r][v]);
+      UNROLL for (int v = 0; v < n_vecs; v++) sums[r][v] = vec_fma(input, weights[v], sums[r][v]);
     }
   }
-  UNROLL for (int r = 0; r < n_rows; r++) {
-    UNROLL for (int v = 0; v < n_vecs; v++)
-      linear_store(y + (size_t)r * n_out + v * VEC_FLOATS, n_columns, sums[r][v]);
+  UNROLL for (int r = 0; r < n_rows; r++)
+  {
+    UNROLL for (int v = 0; v < n_vecs; v++) linear_store(y + (size_t)r * n_out + v * VEC_FLOATS, n_columns, sums[r][v]);
   }
 }
 
@@ -114,7 +113,7 @@ TILE void transpose_quad(const float *const *rows, size_t n_rows, size_t column,
 
   vec_transpose4(rows, column, columns);
   UNROLL for (int c = 0; c < 4; c++)
-    vec_store(out + c * MOL_LANES, n_rows < VEC_FLOATS ? vec_keep_first(columns[c], n_rows) : columns[c]);
+      vec_store(out + c * MOL_LANES, n_rows < VEC_FLOATS ? vec_keep_first(columns[c], n_rows) : columns[c]);
 }
 
 TILE void transpose_quads(const float *const *rows, size_t n_rows, size_t n_quads, float *out)
@@ -168,17 +167,16 @@ TILE void dot_tile(const float *query, size_t dim, const float *blocks, int n_su
 {
   vec sums[DOT_SUMS];
 
-  UNROLL for (int i = 0; i < n_sums; i++)
-    sums[i] = vec_zero();
+  UNROLL for (int i = 0; i < n_sums; i++) sums[i] = vec_zero();
   for (size_t k = 0; k < dim; k++) {
     vec q = vec_set1(query[k]);
-    UNROLL for (int i = 0; i < n_sums; i++) {
+    UNROLL for (int i = 0; i < n_sums; i++)
+    {
       size_t row = (size_t)(i / DOT_VECS) * dim + k;
       sums[i] = vec_fma(q, vec_load(blocks + row * DOT_BLOCK_ITEMS + (i % DOT_VECS) * VEC_FLOATS), sums[i]);
     }
   }
-  UNROLL for (int i = 0; i < n_sums; i++)
-    vec_store(scores + i * VEC_FLOATS, sums[i]);
+  UNROLL for (int i = 0; i < n_sums; i++) vec_store(scores + i * VEC_FLOATS, sums[i]);
 }
 
 static void VARIANT(dot_blocks)(const float *query, size_t dim, const float *blocks, size_t n_blocks, float *scores)
@@ -204,11 +202,9 @@ static void VARIANT(pq_scan)(const float *subitem_scores, size_t n_splits, const
     vec_look_up64(subitem_scores, codes, sums);
     for (size_t m = 1; m < n_splits; m++) {
       vec_look_up64(subitem_scores + m * PQ_SUBITEMS, codes + m * PQ_BLOCK_ITEMS, terms);
-      UNROLL for (int v = 0; v < VECS; v++)
-        sums[v] = vec_add(sums[v], terms[v]);
+      UNROLL for (int v = 0; v < VECS; v++) sums[v] = vec_add(sums[v], terms[v]);
     }
-    UNROLL for (int v = 0; v < VECS; v++)
-      vec_store(scores + v * VEC_FLOATS, sums[v]);
+    UNROLL for (int v = 0; v < VECS; v++) vec_store(scores + v * VEC_FLOATS, sums[v]);
   }
 }
 

@@ -56,11 +56,9 @@ TILE void silu_tile(float *x, int n)
 {
   vec v[MATH_VECS];
 
-  UNROLL for (int i = 0; i < n; i++)
-    v[i] = vec_load(x + i * VEC_FLOATS);
+  UNROLL for (int i = 0; i < n; i++) v[i] = vec_load(x + i * VEC_FLOATS);
   silu_vecs(v, n);
-  UNROLL for (int i = 0; i < n; i++)
-    vec_store(x + i * VEC_FLOATS, v[i]);
+  UNROLL for (int i = 0; i < n; i++) vec_store(x + i * VEC_FLOATS, v[i]);
 }
 
 static void VARIANT(silu)(float *x, size_t n)

@@ -25,25 +25,24 @@ TILE void layer_tile(const struct layer *l, size_t j, int n_out, size_t lane)
   vec sums[LAYER_OUTPUTS][LAYER_VECS];
   float *out = l->out + j * out_step + lane;
 
-  UNROLL for (int o = 0; o < n_out; o++) {
-    UNROLL for (int v = 0; v < LAYER_VECS; v++)
-      sums[o][v] = l->bias ? vec_set1(l->bias[j + (size_t)o]) : vec_zero();
+  UNROLL for (int o = 0; o < n_out; o++)
+  {
+    UNROLL for (int v = 0; v < LAYER_VECS; v++) sums[o][v] = l->bias ? vec_set1(l->bias[j + (size_t)o]) : vec_zero();
   }
   for (size_t k = l->n_in; k > 0; k--) {
     vec inputs[LAYER_VECS];
-    UNROLL for (int v = 0; v < LAYER_VECS; v++)
-      inputs[v] = vec_load(in + v * VEC_FLOATS);
-    UNROLL for (int o = 0; o < n_out; o++) {
+    UNROLL for (int v = 0; v < LAYER_VECS; v++) inputs[v] = vec_load(in + v * VEC_FLOATS);
+    UNROLL for (int o = 0; o < n_out; o++)
+    {
       vec weight = vec_set1(w[o]);
-      UNROLL for (int v = 0; v < LAYER_VECS; v++)
-        sums[o][v] = vec_fma(inputs[v], weight, sums[o][v]);
+      UNROLL for (int v = 0; v < LAYER_VECS; v++) sums[o][v] = vec_fma(inputs[v], weight, sums[o][v]);
     }
     in += MOL_LANES;
     w += w_step;
   }
-  UNROLL for (int o = 0; o < n_out; o++) {
-    UNROLL for (int v = 0; v < LAYER_VECS; v++)
-      vec_store(out + (size_t)o * out_step + v * VEC_FLOATS, sums[o][v]);
+  UNROLL for (int o = 0; o < n_out; o++)
+  {
+    UNROLL for (int v = 0; v < LAYER_VECS; v++) vec_store(out + (size_t)o * out_step + v * VEC_FLOATS, sums[o][v]);
   }
 }
 
@@ -86,8 +85,12 @@ static void find_logits(const struct mol_shape *shape, const struct mol_scratch 
       part->query[k * n_query + n] = query[n * dim + k];
   }
   for (size_t m = 0; m < n_items; m++) {
-    struct layer l = { .in = items + m * dim * MOL_LANES, .n_in = dim, .w = part->query, .n_out = n_query,
-                       .out = part->logits + m * MOL_LANES, .out_step = n_items * MOL_LANES };
+    struct layer l = { .in = items + m * dim * MOL_LANES,
+                       .n_in = dim,
+                       .w = part->query,
+                       .n_out = n_query,
+                       .out = part->logits + m * MOL_LANES,
+                       .out_step = n_items * MOL_LANES };
     layer_run(&l);
   }
   for (size_t i = 0; i < n_query * n_items * MOL_LANES; i += VEC_FLOATS)
@@ -96,8 +99,13 @@ static void find_logits(const struct mol_shape *shape, const struct mol_scratch 
 
 static void find_hidden(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden)
 {
-  struct layer l = { .in = part->logits, .n_in = n_logits, .w = gate->w1, .bias = gate->b1, .n_out = n_hidden,
-                     .out = part->hidden, .out_step = MOL_LANES };
+  struct layer l = { .in = part->logits,
+                     .n_in = n_logits,
+                     .w = gate->w1,
+                     .bias = gate->b1,
+                     .n_out = n_hidden,
+                     .out = part->hidden,
+                     .out_step = MOL_LANES };
 
   layer_run(&l);
   VARIANT(silu)(part->hidden, n_hidden * MOL_LANES);
@@ -106,8 +114,13 @@ static void find_hidden(const struct mol_scratch *part, const struct mol_gate *g
 static void find_gates(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden,
                        const float *query_gate, const float *item_gates)
 {
-  struct layer l = { .in = part->hidden, .n_in = n_hidden, .w = gate->w2, .bias = gate->b2, .n_out = n_logits,
-                     .out = part->gates, .out_step = MOL_LANES };
+  struct layer l = { .in = part->hidden,
+                     .n_in = n_hidden,
+                     .w = gate->w2,
+                     .bias = gate->b2,
+                     .n_out = n_logits,
+                     .out = part->gates,
+                     .out_step = MOL_LANES };
 
   layer_run(&l);
   for (size_t p = 0; p < n_logits; p++) {
@@ -132,12 +145,14 @@ TILE void mix_rows(struct mix *mix, const float *s, const float *l, int n_rows)
 {
   vec e[MIX_ROWS * MIX_VECS];
 
-  UNROLL for (int i = 0; i < n_rows * MIX_VECS; i++) {
+  UNROLL for (int i = 0; i < n_rows * MIX_VECS; i++)
+  {
     const float *at = s + i / MIX_VECS * MOL_LANES + i % MIX_VECS * VEC_FLOATS;
     e[i] = vec_sub(vec_load(at), mix->max[i % MIX_VECS]);
   }
   exp_vecs(e, n_rows * MIX_VECS);
-  UNROLL for (int i = 0; i < n_rows * MIX_VECS; i++) {
+  UNROLL for (int i = 0; i < n_rows * MIX_VECS; i++)
+  {
     const float *at = l + i / MIX_VECS * MOL_LANES + i % MIX_VECS * VEC_FLOATS;
     mix->den[i % MIX_VECS] = vec_add(mix->den[i % MIX_VECS], e[i]);
     mix->num[i % MIX_VECS] = vec_fma(e[i], vec_load(at), mix->num[i % MIX_VECS]);
@@ -149,20 +164,20 @@ TILE void mix_logits(const float *s, const float *l, size_t n, float *phi)
   struct mix mix;
   size_t p = 0;
 
-  UNROLL for (int v = 0; v < MIX_VECS; v++) {
+  UNROLL for (int v = 0; v < MIX_VECS; v++)
+  {
     mix.max[v] = vec_load(s + v * VEC_FLOATS);
     mix.den[v] = mix.num[v] = vec_zero();
   }
   for (size_t i = 1; i < n; i++) {
-    UNROLL for (int v = 0; v < MIX_VECS; v++)
-      mix.max[v] = vec_max(vec_load(s + i * MOL_LANES + v * VEC_FLOATS), mix.max[v]);
+    UNROLL for (int v = 0; v < MIX_VECS; v++) mix.max[v] =
+        vec_max(vec_load(s + i * MOL_LANES + v * VEC_FLOATS), mix.max[v]);
   }
   for (; p + MIX_ROWS <= n; p += MIX_ROWS)
     mix_rows(&mix, s + p * MOL_LANES, l + p * MOL_LANES, MIX_ROWS);
   for (; p < n; p++)
     mix_rows(&mix, s + p * MOL_LANES, l + p * MOL_LANES, 1);
-  UNROLL for (int v = 0; v < MIX_VECS; v++)
-    vec_store(phi + v * VEC_FLOATS, vec_div(mix.num[v], mix.den[v]));
+  UNROLL for (int v = 0; v < MIX_VECS; v++) vec_store(phi + v * VEC_FLOATS, vec_div(mix.num[v], mix.den[v]));
 }
 
 static void VARIANT(mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,

@@ -196,8 +196,8 @@ static err_t grow_map(struct env *env)
   note_usage(env);
   TRY(stretch_file(env));
   env->n_grown++;
-  log_info("store_map_grown", "path=%s map_bytes=%zu used_bytes=%zu", log_quote(span_of_str(env->path)),
-           env->map_bytes, env->used_bytes);
+  log_info("store_map_grown", "path=%s map_bytes=%zu used_bytes=%zu", log_quote(span_of_str(env->path)), env->map_bytes,
+           env->used_bytes);
   return ERR_OK;
 }
 

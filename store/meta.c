@@ -68,8 +68,9 @@ err_t meta_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out)
 
   TRY(get_number(env, txn, table, "schema", &schema));
   if (schema != META_SCHEMA)
-    FAIL(ERR_STORE_CORRUPT, "store %s has schema %llu, this version reads %d: run the version that wrote it, or "
-         ENV_REMEDY, env->path, (unsigned long long)schema, META_SCHEMA);
+    FAIL(ERR_STORE_CORRUPT,
+         "store %s has schema %llu, this version reads %d: run the version that wrote it, or " ENV_REMEDY, env->path,
+         (unsigned long long)schema, META_SCHEMA);
   TRY(get_number(env, txn, table, "generation", &out->generation));
   TRY(get_number(env, txn, table, "rebuilding", &is_rebuilding));
   TRY(get_number(env, txn, table, "items", &out->n_items));

@@ -27,9 +27,9 @@ struct store;
 /* What identifies the last record applied from a partition: tells a topic that goes on from one that was made anew. */
 struct store_position {
   int32_t partition;
-  int64_t next;          /* first offset not yet applied */
-  int64_t last_offset;   /* offset of the last record applied, -1 when there is none */
-  uint64_t last_digest;  /* digest of that record, as the caller computes it */
+  int64_t next;         /* first offset not yet applied */
+  int64_t last_offset;  /* offset of the last record applied, -1 when there is none */
+  uint64_t last_digest; /* digest of that record, as the caller computes it */
   int64_t last_timestamp_ms;
 };
 
