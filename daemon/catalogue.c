@@ -84,33 +84,19 @@ static err_code_t load_chunk(void *context, struct item_change *changes, size_t 
 {
   struct catalogue *c = context;
 
+  if (is_stopping(c))
+    return err_set(ERR_STOPPING, __FILE__, __LINE__, "the daemon is stopping");
   for (size_t i = 0; i < n; i++)
     drop_unusable_parts(c, &changes[i]);
   return engine_apply(c->with.engine, changes, n, NULL, 0);
-}
-
-/* Tell the engine where the store stands. */
-static err_t publish_positions(struct catalogue *c, const struct store_position *stored, size_t n,
-                               const struct item_change *changes, size_t n_changes)
-{
-  struct position *positions;
-
-  region_reset(&c->scratch);
-  TRY(region_array(&c->scratch, n, sizeof *positions, &positions));
-  for (size_t i = 0; i < n; i++)
-    positions[i] = (struct position){ stored[i].partition, stored[i].next };
-  return engine_apply(c->with.engine, changes, n_changes, positions, n);
 }
 
 static err_t load_store(struct catalogue *c)
 {
   int64_t begin = clock_now_ns();
   struct store_stats stats;
-  size_t n;
 
   TRY(store_scan(c->with.store, LOAD_CHUNK, load_chunk, c));
-  const struct store_position *positions = store_positions(c->with.store, &n);
-  TRY(publish_positions(c, positions, n, NULL, 0));
   store_stats(c->with.store, &stats);
   log_info("store_loaded", "items=%" PRIu64 " unusable_parts=%" PRIu64 " took_ms=%" PRId64, stats.n_items,
            c->n_unusable, (clock_now_ns() - begin) / CLOCK_NS_PER_MS);
@@ -142,9 +128,13 @@ static err_t handle_discontinuity(struct catalogue *c)
 /* The watermark becomes what is known of this log: it may be another one than the store's, and then go back. */
 static err_t publish_log(struct catalogue *c)
 {
+  struct position *positions;
+
+  region_reset(&c->scratch);
+  TRY(region_array(&c->scratch, c->log.at.n, sizeof *positions, &positions));
   for (size_t i = 0; i < c->log.at.n; i++)
-    TRY(publish_positions(c, &c->log.at.items[i].position, 1, NULL, 0));
-  return ERR_OK;
+    positions[i] = (struct position){ (int32_t)i, c->log.at.items[i].position.next };
+  return engine_set_positions(c->with.engine, positions, c->log.at.n);
 }
 
 /* Take up the log, waiting for broker and topic as long as it takes. */
@@ -247,6 +237,8 @@ static err_t gather(struct catalogue *c)
     catalogue_reader_poll(c->log.reader, config->catalogue.batch_items - n_total, timeout_ms, c->records, &n, &events);
     if (events.is_out_of_range)
       FAIL(ERR_DISCONTINUITY, "partition %" PRId32 ": %s", events.out_of_range_partition, events.reason);
+    if (events.is_topic_away)
+      FAIL(ERR_KAFKA_RETRY, "topic %s is away: when it is back, it has to be the same", config->catalogue.topic);
     for (size_t i = 0; i < n; i++)
       TRY(add_record(c, &c->records[i]));
     n_total += n;
@@ -274,7 +266,7 @@ static err_t finish_rebuild(struct catalogue *c)
 {
   bool is_done = !store_is_rebuilding(c->with.store);
 
-  while (!is_done)
+  while (!is_done && !is_stopping(c))
     TRY(store_sweep(c->with.store, SWEEP_CHUNK, publish_sweep, c, &is_done));
   return ERR_OK;
 }
@@ -284,6 +276,8 @@ static err_t note_progress(struct catalogue *c)
   if (catalogue_phase(c) == CATALOGUE_LIVE || !log_positions_has_caught_up(&c->log.at))
     return ERR_OK;
   TRY(finish_rebuild(c));
+  if (is_stopping(c))
+    return ERR_OK;
   set_phase(c, CATALOGUE_LIVE);
   return ERR_OK;
 }
@@ -321,18 +315,26 @@ static err_t begin_again(struct catalogue *c)
   return connect(c);
 }
 
+static err_t reconnect(struct catalogue *c)
+{
+  log_warn("catalogue_waiting", "reason=%s", log_failure());
+  return connect(c);
+}
+
 static err_t follow(struct catalogue *c)
 {
   TRY(load_store(c));
   TRY(connect(c));
   while (!is_stopping(c)) {
     err_code_t err = step(c);
-    if (err == ERR_DISCONTINUITY) {
+    if (err != ERR_OK)
       catalogue_reader_release(c->log.reader);
+    if (err == ERR_DISCONTINUITY)
       TRY(begin_again(c));
-    } else if (err != ERR_OK) {
+    else if (err_class(err) == ERR_CLASS_RETRY)
+      TRY(reconnect(c));
+    else if (err != ERR_OK)
       return err;
-    }
   }
   return ERR_OK;
 }
@@ -342,7 +344,7 @@ static void *run(void *context)
   struct catalogue *c = context;
   err_code_t err = follow(c);
 
-  if (err != ERR_OK)
+  if (err != ERR_OK && err != ERR_STOPPING)
     alarm_raise(c->with.alarm, "catalogue", err);
   return NULL;
 }

@@ -81,5 +81,7 @@ err_t catalogue_log_take_up_new(struct catalogue_log *l)
   int n;
 
   TRY(catalogue_reader_n_partitions(l->reader, BROKER_TIMEOUT_MS, &n));
+  if ((size_t)n < l->at.n)
+    FAIL(ERR_DISCONTINUITY, "the topic had %zu partitions, now it has %d: it is another one", l->at.n, n);
   return add_partitions(l, n);
 }

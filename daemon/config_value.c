@@ -25,6 +25,8 @@ static const struct {
   { "enable.partition.eof", false, "Sluice needs the ends of partitions to know when it has caught up" },
   { "message.timeout.ms", false, "an answer waits for its broker until it is delivered" },
   { "delivery.timeout.ms", false, "an answer waits for its broker until it is delivered" },
+  { "delivery.report.only.error", false, "Sluice must know what was delivered" },
+  { "partition.assignment.strategy", false, "queries move between daemons all at once" },
   { "transactional.id", false, "Sluice's producers use no transactions" },
   { "test.mock.num.brokers", false, "use embedded_broker.enabled" },
 };

@@ -20,8 +20,9 @@ err_t delivery_open(const struct kafka_layers *layers, struct counters *counters
  * then stays uncommitted, and is answered again after a restart. */
 void delivery_close(struct delivery **d);
 
-/* From now on reports of replies go to this reader, which must outlive the delivery. */
-void delivery_attach(struct delivery *d, struct query_reader *queries);
+/* From now on reports of replies go to this reader, which must outlive the delivery; `alarm` is raised when a query can
+ * be told neither its answer nor an error, so that it is answered after a restart. */
+void delivery_attach(struct delivery *d, struct query_reader *queries, struct alarm *alarm);
 
 /* Send the reply to a query.
  *
@@ -33,6 +34,8 @@ struct delivery_reply {
   bool has_key;
   struct span key;
   struct span value;
+  const char *error_topic; /* where the error goes, if the topic does not take the value; outlives the delivery */
+  struct span error_value;
   enum wire_format format;
   uint32_t ticket;
 };
@@ -48,6 +51,7 @@ struct delivery_dead_letter {
   struct span key;
   bool has_value;
   struct span value;
+  struct span content_type; /* of the message; empty for none */
   const char *source_topic;
   int32_t partition;
   int64_t offset;

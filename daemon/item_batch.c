@@ -62,6 +62,7 @@ err_t item_batch_add(struct item_batch *b, const struct engine *engine, struct d
     .key = record->key,
     .has_value = record->has_value,
     .value = record->value,
+    .content_type = record->content_type,
     .source_topic = topic,
     .partition = record->partition,
     .offset = record->offset,

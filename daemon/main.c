@@ -71,8 +71,9 @@ static void log_device(void)
   struct device device;
 
   if (device_find(&device))
-    log_info("device", "name=%s memory_bytes=%zu note=\"searches of this version run on the processor\"",
-             log_quote(span_of_str(device.name)), device.memory_bytes);
+    log_info("device",
+             "name=%s memory_bytes=%zu compute_capability=%d note=\"searches of this version run on the processor\"",
+             log_quote(span_of_str(device.name)), device.memory_bytes, device.compute_capability);
 }
 
 static int run(const struct config *config, int signals)

@@ -145,8 +145,9 @@ static void dead_letter(struct queries *q, const struct query_record *record)
     .topic = q->with.config->catalogue.dead_letter_topic,
     .has_key = record->has_key,
     .key = record->key,
-    .has_value = true,
+    .has_value = record->has_value,
     .value = record->value,
+    .content_type = record->content_type,
     .source_topic = q->with.config->query.topic,
     .partition = record->partition,
     .offset = record->offset,
@@ -288,7 +289,7 @@ err_t queries_start(struct queries *q)
   struct kafka_layers layers = kafka_setup_layers(q->with.kafka, &config->query.kafka, true);
 
   TRY(query_reader_open(&layers, config->query.topic, config->query.group, &q->reader));
-  delivery_attach(q->with.delivery, q->reader);
+  delivery_attach(q->with.delivery, q->reader, q->with.alarm);
   TRY(search_workers_open(config->query.workers, q->with.engine, q->queue, &q->reply, config->query.batch_size,
                           &q->workers));
   if (pthread_create(&q->thread, NULL, run, q) != 0)

@@ -24,7 +24,7 @@ struct queries_context {
   struct alarm *alarm;
 };
 
-/* Open consumer, workers and thread; nothing is read before queries_start(). */
+/* Open the pools; consumer, workers and thread come with queries_start(). */
 err_t queries_open(const struct queries_context *context, struct queries **out);
 
 /* The catalogue has caught up: begin to read. Thread: main. */
@@ -35,7 +35,7 @@ err_t queries_start(struct queries *q);
 void queries_stop(struct queries *q);
 void queries_close(struct queries **q);
 
-/* Whether the consumer group has given this daemon its partitions. Thread: any. */
+/* Whether the consumer group has given this daemon its partitions. Thread: main. */
 bool queries_is_assigned(const struct queries *q);
 
 #endif

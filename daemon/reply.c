@@ -16,8 +16,15 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
     .topic = with->answer_topic,
     .has_key = query->has_key,
     .key = query->key,
+    .error_topic = with->answer_topic,
     .format = query->format,
     .ticket = query->ticket,
+  };
+  struct answer undelivered = {
+    .id = answer->id,
+    .space = answer->space,
+    .error = ANSWER_INTERNAL,
+    .error_message = "no broker took the answer: is its topic there, and may it be written?",
   };
 
   region_reset(scratch);
@@ -25,6 +32,7 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
     snprintf(topic, sizeof topic, "%.*s", (int)query->query.reply_topic.n, (const char *)query->query.reply_topic.p);
     reply.topic = topic;
   }
+  TRY(wire_encode_answer(&undelivered, query->format, scratch, &reply.error_value));
   TRY(wire_encode_answer(answer, query->format, scratch, &reply.value));
   return delivery_reply(with->delivery, &reply);
 }

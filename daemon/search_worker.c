@@ -107,7 +107,7 @@ err_t search_workers_open(size_t n, struct engine *engine, struct job_queue *que
   struct search_workers *all;
 
   TRY(mem_array(1, sizeof *all, &all));
-  *out = all; /* given at once: workers that were started are joined by search_workers_close() */
+  *out = all;
   all->queue = queue;
   all->reply = *reply;
   TRY(mem_array(n, sizeof *all->workers, &all->workers));

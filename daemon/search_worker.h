@@ -7,6 +7,7 @@
 
 struct search_workers;
 
+/* Start n workers. `*out` is written even on error: those that were started are joined by search_workers_close(). */
 err_t search_workers_open(size_t n, struct engine *engine, struct job_queue *queue, const struct reply_context *reply,
                           size_t max_batch, struct search_workers **out);
 

@@ -11,9 +11,9 @@ static err_t init_space(const struct space *space, const struct backend *backend
 }
 
 err_t arena_init(const struct space *spaces, size_t n_spaces, const struct backend *backend, size_t capacity,
-                 struct arena *out)
+                 size_t pair_bytes_per_item, struct arena *out)
 {
-  *out = (struct arena){ .capacity = capacity, .n_spaces = n_spaces };
+  *out = (struct arena){ .capacity = capacity, .pair_bytes_per_item = pair_bytes_per_item, .n_spaces = n_spaces };
   TRY(mem_array(n_spaces, sizeof *out->spaces, &out->spaces));
   TRY(keys_init(capacity, &out->keys));
   for (size_t i = 0; i < n_spaces; i++)
@@ -76,7 +76,9 @@ static void delete_item(struct arena *a, uint32_t slot)
 static err_t insert_item(struct arena *a, struct span key, uint32_t *slot)
 {
   if (a->n_slots == a->capacity)
-    FAIL(ERR_FULL, "the catalogue has more than catalogue.max_items = %zu items: raise it", a->capacity);
+    FAIL(ERR_FULL,
+         "the catalogue has more than catalogue.max_items = %zu items: raise it; each item more takes about %zu bytes",
+         a->capacity, a->pair_bytes_per_item);
   *slot = (uint32_t)a->n_slots;
   TRY(keys_put(&a->keys, *slot, key));
   a->n_slots++;
@@ -134,6 +136,11 @@ err_t arena_advance(struct arena *a, const struct position *positions, size_t n)
     a->watermark[at] = positions[i];
   }
   return ERR_OK;
+}
+
+void arena_forget_watermark(struct arena *a)
+{
+  a->n_watermark = 0;
 }
 
 int64_t arena_next(const struct arena *a, int32_t partition)

@@ -23,6 +23,7 @@ struct arena_space {
 
 struct arena {
   size_t capacity;
+  size_t pair_bytes_per_item; /* for people: what one item more takes in both arenas */
   size_t n_slots;
   struct keys keys;
   struct arena_space *spaces;
@@ -34,7 +35,7 @@ struct arena {
 };
 
 err_t arena_init(const struct space *spaces, size_t n_spaces, const struct backend *backend, size_t capacity,
-                 struct arena *out);
+                 size_t pair_bytes_per_item, struct arena *out);
 void arena_fini(struct arena *a);
 
 /* Apply prepared changes in order. Returns ERR_FULL or ERR_MEMORY. */
@@ -42,6 +43,9 @@ err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t
 
 /* Bring the watermark forward to these positions. */
 err_t arena_advance(struct arena *a, const struct position *positions, size_t n);
+
+/* The arena has seen nothing of the log that comes. */
+void arena_forget_watermark(struct arena *a);
 
 /* First offset of a partition that the arena has not seen; 0 for one that it does not know. */
 int64_t arena_next(const struct arena *a, int32_t partition);

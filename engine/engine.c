@@ -57,7 +57,8 @@ err_t engine_open(const struct engine_config *config, struct engine **out)
   TRY(verify_memory(e, backend, config->max_items));
   TRY(mem_array(1, sizeof *e->pair, &e->pair));
   for (int i = 0; i < 2; i++)
-    TRY(arena_init(e->spaces, e->n_spaces, backend, config->max_items, &e->pair->arenas[i]));
+    TRY(arena_init(e->spaces, e->n_spaces, backend, config->max_items, 2 * bytes_per_item(e, backend),
+                   &e->pair->arenas[i]));
   *out = e;
   e = NULL;
   return ERR_OK;
@@ -122,6 +123,18 @@ err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n
   pair_publish(e->pair);
   pair_wait_for_readers(e->pair);
   return write_back(e, epoch, prepared, n, positions, n_positions);
+}
+
+err_t engine_set_positions(struct engine *e, const struct position *positions, size_t n)
+{
+  uint64_t epoch = pair_back(e->pair)->epoch + 1;
+
+  arena_forget_watermark(pair_back(e->pair));
+  TRY(write_back(e, epoch, NULL, 0, positions, n));
+  pair_publish(e->pair);
+  pair_wait_for_readers(e->pair);
+  arena_forget_watermark(pair_back(e->pair));
+  return write_back(e, epoch, NULL, 0, positions, n);
 }
 
 bool engine_has_seen(struct engine *e, const struct position *positions, size_t n)

@@ -45,12 +45,16 @@ err_t engine_check_item(const struct engine *e, const struct item_change *change
 /* Apply changes in order and publish them as the next epoch, together with the positions: returns when both arenas have
  * them, which waits for searches on the former front to end. Changes must have passed engine_check_item().
  *
- * Returns ERR_FULL when the items do not fit (the message says how many bytes would do); ERR_MEMORY. The engine
+ * Returns ERR_FULL when the items do not fit (the message says what an item takes); ERR_MEMORY. The engine
  * cannot go on after an error.
  * Thread: catalogue. Blocks: until the last search on the former front ends.
  */
 err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n, const struct position *positions,
                    size_t n_positions);
+
+/* Publish an epoch with the same items whose watermark is just these positions: the log is another one now, and what
+ * was seen of the former one means nothing in it. Errors and thread as engine_apply(). */
+err_t engine_set_positions(struct engine *e, const struct position *positions, size_t n);
 
 /* Whether the front epoch has seen all of these positions. A partition that it does not know counts as seen up to 0.
  * Thread: any. */

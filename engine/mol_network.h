@@ -1,4 +1,5 @@
-/* The networks of a Mixture-of-Logits model, run forward (mol.md's formulas: the reference implementation's). */
+/* The networks of a Mixture-of-Logits model, run forward (the reference implementation's formulas, as in
+ * tests/golden/README.md). */
 #ifndef ENGINE_MOL_NETWORK_H
 #define ENGINE_MOL_NETWORK_H
 

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -136,6 +137,7 @@ static err_t search_arena(struct searcher *s, const struct arena *arena, size_t 
 err_t searcher_search(struct searcher *s, size_t space, const struct method *method, const struct query *const *queries,
                       size_t n, struct answer *answers)
 {
+  assert(n >= 1 && n <= s->engine->max_batch);
   const struct arena *front = pair_acquire(s->engine->pair);
   int64_t begin = clock_now_ns();
 

@@ -172,6 +172,11 @@ static void take_event(struct poll *p, const rd_kafka_message_t *m)
     p->events->out_of_range_partition = m->partition;
     p->events->reason = "the offset is outside the log";
     break;
+  case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+  case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+  case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    p->events->is_topic_away = true;
+    break;
   default: /* librdkafka goes on by itself: a broker or a topic that is away for now */
     log_warn("catalogue_consumer", "partition=%d error=%s reason=%s", m->partition, rd_kafka_err2name(m->err),
              log_quote(span_of_str(rd_kafka_message_errstr(m))));
@@ -206,7 +211,7 @@ void catalogue_reader_poll(struct catalogue_reader *r, size_t max, int timeout_m
   if (first)
     take(&p, first);
   /* The batch call with a timeout waits until its array is full: it is asked only for what is there. */
-  while (first && p.n < max && !events->is_out_of_range) {
+  while (first && p.n < max && !events->is_out_of_range && !events->is_topic_away) {
     size_t room = max - p.n < DRAIN_CHUNK ? max - p.n : DRAIN_CHUNK;
     ssize_t n_chunk = rd_kafka_consume_batch_queue(r->queue, 0, chunk, room);
     for (ssize_t i = 0; i < n_chunk; i++)

@@ -55,6 +55,7 @@ struct catalogue_events {
   bool is_out_of_range; /* the offset asked for is not in the log of out_of_range_partition */
   int32_t out_of_range_partition;
   const char *reason;
+  bool is_topic_away; /* it was deleted, or not all brokers know it: take it up anew */
 };
 
 /* Wait up to timeout_ms for a first record, then take what is there, up to max records, without waiting.

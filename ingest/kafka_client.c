@@ -1,5 +1,7 @@
 #include "ingest/kafka_client.h"
 
+#include <assert.h>
+
 #include "base/log.h"
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
@@ -77,7 +79,8 @@ struct kafka_layers kafka_layers_under(const struct kafka_property *defaults, si
   struct kafka_layers all = { .n = 1 };
 
   all.layer[0] = (struct kafka_properties){ defaults, n };
-  for (size_t i = 0; i < layers->n && all.n < KAFKA_LAYERS_MAX; i++)
+  assert(layers->n < KAFKA_LAYERS_MAX);
+  for (size_t i = 0; i < layers->n; i++)
     all.layer[all.n++] = layers->layer[i];
   return all;
 }

@@ -171,6 +171,14 @@ size_t offset_tracker_committable(struct offset_tracker *t, struct position *pos
   return n;
 }
 
+void offset_tracker_tell_again(struct offset_tracker *t)
+{
+  pthread_mutex_lock(&t->mutex);
+  for (size_t i = 0; i < t->n_partitions; i++)
+    t->partitions[i].told = -1;
+  pthread_mutex_unlock(&t->mutex);
+}
+
 size_t offset_tracker_n_open(struct offset_tracker *t)
 {
   pthread_mutex_lock(&t->mutex);

@@ -29,6 +29,9 @@ void offset_tracker_forget(struct offset_tracker *t);
 /* Positions that may be committed and were not told before: written to positions [capacity]; returns how many. */
 size_t offset_tracker_committable(struct offset_tracker *t, struct position *positions, size_t capacity);
 
+/* A commit has failed: tell everything that may be committed again. */
+void offset_tracker_tell_again(struct offset_tracker *t);
+
 /* Queries begun and not done. */
 size_t offset_tracker_n_open(struct offset_tracker *t);
 

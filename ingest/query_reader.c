@@ -28,6 +28,13 @@ static const struct kafka_property defaults[] = {
   { "fetch.error.backoff.ms", "50" },
 };
 
+/* Without a commit these queries would be answered again after a restart: it is tried again. */
+static void note_failed_commit(struct query_reader *r, rd_kafka_resp_err_t error)
+{
+  log_warn("query_commit", "error=%s", rd_kafka_err2name(error));
+  offset_tracker_tell_again(r->tracker);
+}
+
 /* Commit what was answered since the last time. */
 static void commit(struct query_reader *r, bool is_async)
 {
@@ -42,8 +49,8 @@ static void commit(struct query_reader *r, bool is_async)
     rd_kafka_topic_partition_list_add(list, r->topic, positions[i].partition)->offset = positions[i].next;
   rd_kafka_resp_err_t error = rd_kafka_commit(r->rk, list, is_async);
   rd_kafka_topic_partition_list_destroy(list);
-  if (error) /* these queries may be answered again after a restart: the promise is at least once */
-    log_warn("query_commit", "error=%s", rd_kafka_err2name(error));
+  if (error)
+    note_failed_commit(r, error);
 }
 
 static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event, rd_kafka_topic_partition_list_t *partitions,
@@ -67,9 +74,8 @@ static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_
 {
   (void)rk;
   (void)offsets;
-  (void)opaque;
   if (error && error != RD_KAFKA_RESP_ERR__NO_OFFSET)
-    log_warn("query_commit", "error=%s", rd_kafka_err2name(error));
+    note_failed_commit(opaque, error);
 }
 
 static err_t subscribe(struct query_reader *r)
@@ -172,6 +178,7 @@ err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool *has_record
   *out = (struct query_record){
     .has_key = m->key != NULL,
     .key = span_of(m->key, m->key_len),
+    .has_value = m->payload != NULL,
     .value = span_of(m->payload, m->len),
     .content_type = kafka_header(m, "content-type"),
     .partition = m->partition,

@@ -16,7 +16,8 @@ struct query_reader;
 struct query_record {
   bool has_key;
   struct span key;
-  struct span value; /* empty for a tombstone, which is no query */
+  bool has_value; /* false: a tombstone, which is no query */
+  struct span value;
   struct span content_type;
   int32_t partition;
   int64_t offset;

@@ -130,7 +130,7 @@ static void an_answer_that_cannot_be_written_becomes_an_error(void **state)
 
 static void an_answer_too_large_to_be_sent_becomes_an_error(void **state)
 {
-  enum { HITS = 100000 };
+  enum { HITS = 200000 };
   struct pending_query query = query_of("l1");
   struct hit *hits = calloc(HITS, sizeof *hits);
   struct answer answer = { .hits = hits, .n_hits = HITS, .method = { .name = "exact" } };

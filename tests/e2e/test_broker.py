@@ -234,6 +234,10 @@ class Loaded(BrokerCase):
         for query in good:
             self.system.send(query, key=b"same partition")
         self.system.check(good)
+        # The client learns of it where it can be reached: in the configured topic.
+        answer = self.system.client.wait([lost.id], 60)[lost.id]
+        self.system.oracle.check_error(lost, answer, "INTERNAL")
+        self.assertEqual(self.system.client.replies[lost.id][0].topic, self.system.topic("answers"))
 
     def test_at_least(self):
         took = []
@@ -419,6 +423,23 @@ class Topics(BrokerCase):
 
     def test_a_recreated_topic_that_is_longer_is_read_anew(self):
         self.check_rebuilt(*self.recreate("longer", 300, 2000))
+
+    def test_a_topic_recreated_under_the_running_daemon_is_read_anew(self):
+        system = self.open("running")
+        load = Transactions(system)
+        self.write(load, b"before", 300)
+        system.check_catalogue()
+        logged = len(system.daemon.log())
+        broker.delete_topic(system.topic("catalogue"))
+        broker.create_topic(system.topic("catalogue"), self.partitions, {"cleanup.policy": "compact"})
+        system.follow_catalogue()
+        self.write(Transactions(system), b"after", 900)
+        system.sync()
+        eventually(lambda: re.search(r"\bevent=\S*discontinuity", system.daemon.log()[logged:]), "the discontinuity", 60)
+        eventually(lambda: system.daemon.status()["ready"] and system.daemon.status()["items"] == 900,
+                   "the new topic's items alone", 60)
+        system.check_catalogue()
+        system.daemon.stop()
 
     def test_a_recreated_topic_stops_a_daemon_that_was_told_to(self):
         system, logged = self.recreate("stopping", 1000, 100, {"catalogue": {"on_discontinuity": "stop"}})
