@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,9 +38,20 @@ bool log_level_find(const char *name, enum log_level *out)
   return false;
 }
 
+/* Whether standard error is the stream that the journal reads. The variable alone says little: a terminal inherits it. */
+static bool is_journal_stream(void)
+{
+  const char *text = getenv("JOURNAL_STREAM");
+  unsigned long long device, inode;
+  struct stat stream;
+
+  return text && sscanf(text, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &stream) == 0 &&
+         stream.st_dev == device && stream.st_ino == inode;
+}
+
 static size_t print_prefix(char *line, size_t size, enum log_level level)
 {
-  if (getenv("JOURNAL_STREAM"))
+  if (is_journal_stream())
     return (size_t)snprintf(line, size, "<%d>", levels[level].priority);
 
   struct timespec now;
