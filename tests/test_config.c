@@ -462,7 +462,8 @@ static void properties_that_sluice_sets_are_refused_with_the_reason(void **state
 {
   const char *everywhere[] = { "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset", "group.id",
                                "enable.partition.eof", "auto.commit.enable", "transactional.id",
-                               "test.mock.num.brokers", "message.timeout.ms", "delivery.timeout.ms" };
+                               "test.mock.num.brokers", "message.timeout.ms", "delivery.timeout.ms",
+                               "delivery.report.only.error", "partition.assignment.strategy" };
   const char *maps[] = { "kafka:\n  %s: 1\n" STORE SPACES, "catalogue: {kafka: {\n %s: 1}}\n" REST,
                          "query: {kafka: {\n %s: 1}}\n" REST, "query: {answer_kafka: {\n %s: 1}}\n" REST };
   char text[TEXT_BYTES];
