@@ -38,7 +38,7 @@ bool log_level_find(const char *name, enum log_level *out)
   return false;
 }
 
-/* Whether standard error is the stream that the journal reads. The variable alone says little: a terminal inherits it. */
+/* Whether standard error is the stream that the journal reads. The variable alone says little: terminals inherit it. */
 static bool is_journal_stream(void)
 {
   const char *text = getenv("JOURNAL_STREAM");
