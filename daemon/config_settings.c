@@ -85,7 +85,7 @@ const struct setting settings[] = {
                "1 to 64 of `A-Z a-z 0-9 . _ -`. There is at least one space." },
 
   { .path = "kernels.isa", .type = SETTING_CHOICE, .default_text = "auto",
-    .choices = "`auto`, `ref`, `avx2`, `avx512`", .choose = choose_isa,
+    .choices = "`auto`, `ref`, `avx2`, `avx512`, `avx512vnni`, `avx512vbmi`", .choose = choose_isa,
     .meaning = "Instruction set of the arithmetic. Every one gives the same results; `auto` takes the best there is." },
 
   { .path = "http.listen", .type = SETTING_ADDRESS, .offset = AT(http_listen), .min = 1, .max = 64,

@@ -5,16 +5,21 @@
 
 #include "kernels/variants.h"
 
-static struct kernels tables[ISA_AVX512 + 1];
+static struct kernels tables[N_ISAS];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static void fill_tables(void)
 {
-  static void (*const overlays[])(
-      struct kernels *) = { [ISA_REF] = variant_ref, [ISA_AVX2] = variant_avx2, [ISA_AVX512] = variant_avx512 };
+  static void (*const overlays[N_ISAS])(struct kernels *) = {
+    [ISA_REF] = variant_ref,
+    [ISA_AVX2] = variant_avx2,
+    [ISA_AVX512] = variant_avx512,
+    [ISA_AVX512_VNNI] = variant_avx512_vnni,
+    [ISA_AVX512_VBMI] = variant_avx512_vbmi,
+  };
   struct kernels table = { 0 };
 
-  for (int isa = ISA_REF; isa <= ISA_AVX512; isa++) {
+  for (int isa = ISA_REF; isa < N_ISAS; isa++) {
     overlays[isa](&table);
     table.name = isa_name((enum isa)isa);
     tables[isa] = table;

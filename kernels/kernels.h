@@ -84,12 +84,12 @@ struct kernels {
 };
 
 /* Instruction sets, rising; each table is the one below it with what it does faster. */
-enum isa { ISA_REF, ISA_AVX2, ISA_AVX512 };
+enum isa { ISA_REF, ISA_AVX2, ISA_AVX512, ISA_AVX512_VNNI, ISA_AVX512_VBMI, N_ISAS };
 
 /* Best level that this machine and this build have. */
 enum isa isa_detect(void);
 
-/* "ref", "avx2", "avx512". */
+/* "ref", "avx2", "avx512", "avx512vnni", "avx512vbmi". */
 const char *isa_name(enum isa isa);
 bool isa_find(const char *name, enum isa *out);
 

@@ -17,6 +17,8 @@ void variant_ref(struct kernels *table);
 /* Only to be called on a machine that isa_detect() gives this level or a higher one. */
 void variant_avx2(struct kernels *table);
 void variant_avx512(struct kernels *table);
+void variant_avx512_vnni(struct kernels *table);
+void variant_avx512_vbmi(struct kernels *table);
 
 /* mol_score()'s parts of scratch, each aligned to 64. */
 struct mol_scratch {

@@ -11,10 +11,10 @@
 
 static void every_level_is_found_by_its_name(void **state)
 {
-  static const char *const names[] = { "ref", "avx2", "avx512" };
+  static const char *const names[] = { "ref", "avx2", "avx512", "avx512vnni", "avx512vbmi" };
 
   (void)state;
-  for (int i = ISA_REF; i <= ISA_AVX512; i++) {
+  for (int i = ISA_REF; i < N_ISAS; i++) {
     enum isa found;
     assert_string_equal(isa_name((enum isa)i), names[i]);
     assert_true(isa_find(names[i], &found));
@@ -68,6 +68,10 @@ static void the_detected_level_is_the_best_that_the_system_lists(void **state)
     best = ISA_AVX2;
   if (machine_has("avx2 fma avx512f avx512bw avx512vl avx512dq"))
     best = ISA_AVX512;
+  if (best == ISA_AVX512 && machine_has("avx512_vnni"))
+    best = ISA_AVX512_VNNI;
+  if (best == ISA_AVX512_VNNI && machine_has("avx512vbmi"))
+    best = ISA_AVX512_VBMI;
   assert_int_equal(isa_detect(), best);
 }
 
@@ -98,7 +102,7 @@ static void each_level_up_to_the_detected_one_has_a_whole_table(void **state)
 static void a_level_above_the_detected_one_is_refused(void **state)
 {
   (void)state;
-  for (int i = (int)isa_detect() + 1; i <= ISA_AVX512 + 1; i++) { /* one more than there are */
+  for (int i = (int)isa_detect() + 1; i <= N_ISAS; i++) { /* one more than there are */
     const struct kernels *k = NULL;
     assert_int_equal(kernels_get((enum isa)i, &k), ERR_CONFIG);
     assert_null(k);

@@ -1,0 +1,7 @@
+/* AVX-512 with VBMI (Ice Lake and later): look-ups of bytes in tables of 128. */
+#include "kernels/variants.h"
+
+void variant_avx512_vbmi(struct kernels *table)
+{
+  (void)table;
+}
