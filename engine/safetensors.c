@@ -7,9 +7,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "base/half.h"
 #include "base/mem.h"
 
 enum { HEADER_MAX = 100 * 1024 * 1024 };
@@ -21,40 +21,47 @@ struct safetensors {
   char *path;
   uint8_t *bytes;
   size_t n_bytes;
+  bool is_mapped;
   struct span data; /* the tensors, behind the header */
   json_t *header;
 };
 
-enum dtype { DTYPE_F32, DTYPE_F64, DTYPE_F16, DTYPE_BF16 };
-
-static const struct {
-  const char *name;
-  size_t size;
-} dtypes[] = {
-  [DTYPE_F32] = { "F32", 4 },
-  [DTYPE_F64] = { "F64", 8 },
-  [DTYPE_F16] = { "F16", 2 },
-  [DTYPE_BF16] = { "BF16", 2 },
-};
-
-static err_t read_file(struct safetensors *f)
+static void close_file(FILE **file)
 {
-  FILE *file = fopen(f->path, "rb");
+  if (*file)
+    fclose(*file);
+}
+
+static err_t read_bytes(struct safetensors *f, FILE *file)
+{
+  TRY(mem_array(f->n_bytes, 1, &f->bytes));
+  if (fread(f->bytes, 1, f->n_bytes, file) != f->n_bytes)
+    FAIL(ERR_MODEL, "%s: cannot be read: is it a file?", f->path);
+  return ERR_OK;
+}
+
+static err_t map_bytes(struct safetensors *f, FILE *file)
+{
+  void *bytes = f->n_bytes ? mmap(NULL, f->n_bytes, PROT_READ, MAP_PRIVATE, fileno(file), 0) : NULL;
+
+  if (bytes == MAP_FAILED)
+    FAIL(ERR_MODEL, "%s: cannot be mapped into memory: %s", f->path, strerror(errno));
+  f->bytes = bytes;
+  f->is_mapped = true;
+  return ERR_OK;
+}
+
+static err_t load_file(struct safetensors *f, bool is_mapped)
+{
+  AUTO(close_file) FILE *file = fopen(f->path, "rbe");
+  struct stat status;
 
   if (!file)
     FAIL(ERR_MODEL, "%s: cannot be opened: %s", f->path, strerror(errno));
-  struct stat status;
-  bool is_file = fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode);
-  size_t size = is_file ? (size_t)status.st_size : 0;
-  err_code_t err = mem_array(size, 1, &f->bytes);
-  bool is_read = err == ERR_OK && is_file && fread(f->bytes, 1, size, file) == size;
-  fclose(file);
-  if (err == ERR_MEMORY)
-    return err;
-  if (!is_read)
+  if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode))
     FAIL(ERR_MODEL, "%s: cannot be read: is it a file?", f->path);
-  f->n_bytes = size;
-  return ERR_OK;
+  f->n_bytes = (size_t)status.st_size;
+  return is_mapped ? map_bytes(f, file) : read_bytes(f, file);
 }
 
 static err_t parse_header(struct safetensors *f)
@@ -74,17 +81,27 @@ static err_t parse_header(struct safetensors *f)
   return ERR_OK;
 }
 
-err_t safetensors_open(const char *path, struct safetensors **out)
+static err_t open_file(const char *path, bool is_mapped, struct safetensors **out)
 {
   AUTO(safetensors_close) struct safetensors *f = NULL;
 
   TRY(mem_array(1, sizeof *f, &f));
   TRY(mem_copy_str(path, &f->path));
-  TRY(read_file(f));
+  TRY(load_file(f, is_mapped));
   TRY(parse_header(f));
   *out = f;
   f = NULL;
   return ERR_OK;
+}
+
+err_t safetensors_open(const char *path, struct safetensors **out)
+{
+  return open_file(path, false, out);
+}
+
+err_t safetensors_map(const char *path, struct safetensors **out)
+{
+  return open_file(path, true, out);
 }
 
 void safetensors_close(struct safetensors **f)
@@ -92,7 +109,10 @@ void safetensors_close(struct safetensors **f)
   if (!*f)
     return;
   json_decref((*f)->header);
-  mem_free(&(*f)->bytes);
+  if (!(*f)->is_mapped)
+    mem_free(&(*f)->bytes);
+  else if ((*f)->bytes)
+    munmap((*f)->bytes, (*f)->n_bytes);
   mem_free(&(*f)->path);
   mem_free(f);
 }
@@ -161,20 +181,21 @@ err_t safetensors_shape(const struct safetensors *f, const char *name, struct te
   return ERR_OK;
 }
 
-static err_t find_dtype(const struct safetensors *f, const char *name, enum dtype *out)
+static err_t find_type(const struct safetensors *f, const char *name, unsigned types, enum tensor_type *out)
 {
   const char *text = json_string_value(json_object_get(json_object_get(f->header, name), "dtype"));
+  char expected[TENSOR_TYPES_TEXT_MAX];
+  enum tensor_type type;
 
-  for (size_t i = 0; text && i < sizeof dtypes / sizeof dtypes[0]; i++) {
-    if (strcmp(text, dtypes[i].name) == 0) {
-      *out = (enum dtype)i;
-      return ERR_OK;
-    }
+  if (text && tensor_type_find(text, &type) && types & TENSOR_TYPE_BIT(type)) {
+    *out = type;
+    return ERR_OK;
   }
-  FAIL(ERR_MODEL, "%s: tensor \"%s\" has type %s; F32, F64, F16 or BF16 can be used", f->path, name, text ? text : "?");
+  tensor_types_print(types, expected);
+  FAIL(ERR_MODEL, "%s: tensor \"%s\" has type %s; %s can be used", f->path, name, text ? text : "?", expected);
 }
 
-static err_t find_bytes(const struct safetensors *f, const char *name, size_t n_bytes, const uint8_t **out)
+static err_t find_bytes(const struct safetensors *f, const char *name, size_t n_bytes, struct span *out)
 {
   json_t *offsets = json_object_get(json_object_get(f->header, name), "data_offsets");
   json_int_t begin = json_integer_value(json_array_get(offsets, 0));
@@ -185,74 +206,55 @@ static err_t find_bytes(const struct safetensors *f, const char *name, size_t n_
   if ((uint64_t)(end - begin) != n_bytes)
     FAIL(ERR_MODEL, "%s: tensor \"%s\" has %" JSON_INTEGER_FORMAT " bytes where its shape needs %zu", f->path, name,
          end - begin, n_bytes);
-  *out = f->data.p + begin;
+  *out = span_of(f->data.p + begin, n_bytes);
   return ERR_OK;
 }
 
-static float load_number(const uint8_t *p, enum dtype dtype)
+err_t safetensors_tensor(const struct safetensors *f, const char *name, unsigned types, struct tensor *out)
 {
-  float f32;
-  double f64;
+  struct tensor tensor = { .name = name };
+  size_t count;
 
-  switch (dtype) {
-  case DTYPE_F32:
-    memcpy(&f32, p, sizeof f32);
-    return f32;
-  case DTYPE_F64:
-    memcpy(&f64, p, sizeof f64);
-    return (float)f64;
-  case DTYPE_F16:
-    return half_from_f16(p);
-  case DTYPE_BF16:
-    return half_from_bf16(p);
-  }
-  return NAN;
-}
-
-static void print_shape(const struct tensor_shape *shape, char *text, size_t size)
-{
-  size_t n = (size_t)snprintf(text, size, "[");
-
-  for (size_t i = 0; i < shape->n_dims; i++)
-    n += (size_t)snprintf(text + n, size - n, "%s%zu", i ? ", " : "", shape->dim[i]);
-  snprintf(text + n, size - n, "]");
+  TRY(safetensors_shape(f, name, &tensor.shape));
+  TRY(find_type(f, name, types, &tensor.type));
+  if (!tensor_shape_count(&tensor.shape, &count))
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" has more numbers than a file can hold", f->path, name);
+  TRY(find_bytes(f, name, count * tensor_type_bytes(tensor.type), &tensor.bytes));
+  *out = tensor;
+  return ERR_OK;
 }
 
 static err_t verify_shape(const struct safetensors *f, const char *name, const struct tensor_shape *want)
 {
   struct tensor_shape have;
-  char have_text[128], want_text[128];
+  char have_text[TENSOR_SHAPE_TEXT_MAX], want_text[TENSOR_SHAPE_TEXT_MAX];
 
   TRY(safetensors_shape(f, name, &have));
   if (have.n_dims == want->n_dims && memcmp(have.dim, want->dim, have.n_dims * sizeof have.dim[0]) == 0)
     return ERR_OK;
-  print_shape(&have, have_text, sizeof have_text);
-  print_shape(want, want_text, sizeof want_text);
+  tensor_shape_print(&have, have_text);
+  tensor_shape_print(want, want_text);
   FAIL(ERR_MODEL, "%s: tensor \"%s\" has shape %s where the model needs %s", f->path, name, have_text, want_text);
 }
 
 err_t safetensors_floats(const struct safetensors *f, const char *name, float **out, size_t n_dims, ...)
 {
+  AUTO(mem_free) float *floats = NULL;
   struct tensor_shape want = { .n_dims = n_dims };
-  enum dtype dtype = DTYPE_F32;
-  const uint8_t *bytes = NULL;
-  size_t count = 1;
+  struct tensor tensor;
   va_list args;
 
   va_start(args, n_dims);
-  for (size_t i = 0; i < n_dims; i++) {
+  for (size_t i = 0; i < n_dims; i++)
     want.dim[i] = va_arg(args, size_t);
-    count *= want.dim[i];
-  }
   va_end(args);
   TRY(verify_shape(f, name, &want));
-  TRY(find_dtype(f, name, &dtype));
-  TRY(find_bytes(f, name, count * dtypes[dtype].size, &bytes));
+  TRY(safetensors_tensor(f, name, TENSOR_FLOATS, &tensor));
 
-  AUTO(mem_free) float *floats = NULL;
+  size_t count = tensor.bytes.n / tensor_type_bytes(tensor.type);
   TRY(mem_array(count, sizeof *floats, &floats));
+  tensor_floats(&tensor, 0, count, floats);
   for (size_t i = 0; i < count; i++) {
-    floats[i] = load_number(bytes + i * dtypes[dtype].size, dtype);
     if (!(fabsf(floats[i]) <= NUMBER_MAX))
       FAIL(ERR_MODEL, "%s: tensor \"%s\": number %zu is %g, not a number within +-%g", f->path, name, i,
            (double)floats[i], (double)NUMBER_MAX);

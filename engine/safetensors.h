@@ -1,17 +1,22 @@
 /* Reader of .safetensors files: tensors by name and text metadata.
  *
- * The file is read whole; every offset and shape in its header is checked against its size before use.
+ * Every offset and shape in a file's header is checked against its size before use.
  */
 #ifndef ENGINE_SAFETENSORS_H
 #define ENGINE_SAFETENSORS_H
 
 #include "base/err.h"
-#include "base/span.h"
+#include "engine/tensor.h"
 
 struct safetensors;
 
-/* Returns ERR_MODEL with the path and what is wrong. */
+/* Open a file and read it whole. Returns ERR_MODEL with the path and what is wrong. */
 err_t safetensors_open(const char *path, struct safetensors **out);
+
+/* The same without a copy, for files as large as a catalogue: pages are read as their tensors are. Nobody may cut the
+ * file short while it is open. */
+err_t safetensors_map(const char *path, struct safetensors **out);
+
 void safetensors_close(struct safetensors **f);
 
 const char *safetensors_path(const struct safetensors *f);
@@ -26,15 +31,17 @@ err_t safetensors_real(const struct safetensors *f, const char *key, double min,
 
 bool safetensors_has(const struct safetensors *f, const char *name);
 
-enum { TENSOR_DIMS_MAX = 4 };
-
-struct tensor_shape {
-  size_t n_dims;
-  size_t dim[TENSOR_DIMS_MAX];
-};
-
 /* Returns ERR_MODEL with the name when there is no such tensor. */
 err_t safetensors_shape(const struct safetensors *f, const char *name, struct tensor_shape *out);
+
+/* A tensor where it lies in the file: its numbers are not looked at.
+ *
+ * types  TENSOR_TYPE_BITs of those that it may have
+ * out    valid while the file is open, as is `name`
+ *
+ * Returns ERR_MODEL with the tensor's name when it is absent, of another type, or not wholly in the file.
+ */
+err_t safetensors_tensor(const struct safetensors *f, const char *name, unsigned types, struct tensor *out);
 
 /* A tensor as f32, from F32, F64, F16 or BF16; every number must be finite and at most 10^6 in size.
  *
