@@ -37,7 +37,7 @@ static const struct ctl_command settings_command = {
 
 static const struct ctl_command *const commands[] = {
   &ctl_topics_command, &ctl_load_command,   &ctl_put_command,  &ctl_delete_command,
-  &ctl_query_command,  &ctl_status_command, &settings_command,
+  &ctl_query_command,  &ctl_status_command, &ctl_eval_command, &settings_command,
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
@@ -74,7 +74,7 @@ static void print_help(void)
 {
   puts("usage: sluicectl [--config FILE] COMMAND ...\n"
        "\n"
-       "Talk to a running sluiced, over Kafka and over its HTTP address.\n");
+       "Talk to a running sluiced, over Kafka and over its HTTP address; eval needs none.\n");
   for (size_t i = 0; i < N_COMMANDS; i++)
     printf("  %s%s%s\n      %s\n", commands[i]->name, *commands[i]->arguments ? " " : "", commands[i]->arguments,
            commands[i]->summary);

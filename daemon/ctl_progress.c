@@ -36,17 +36,18 @@ void ctl_progress_print(const struct ctl_progress *p, uint64_t done, uint64_t n_
 {
   char bar[BAR_CELLS + 1];
   char left[CTL_TEXT_BYTES + 16] = "";
+  const char *unit = p->unit ? p->unit : "items";
   double share = p->total && done < p->total ? (double)done / (double)p->total : 1;
 
   if (p->total && done > 0)
     snprintf(left, sizeof left, "  %s left", ctl_format_span((int64_t)((double)elapsed_ns * (1 / share - 1))).s);
   print_bar(share, bar);
   if (p->total)
-    snprintf(out, size, "%s [%s] %3.0f %%  %s items  %s items/s%s", p->label, bar, share * 100,
-             ctl_format_count(n_items).s, ctl_format_rate(n_items, elapsed_ns).s, left);
+    snprintf(out, size, "%s [%s] %3.0f %%  %s %s  %s %s/s%s", p->label, bar, share * 100, ctl_format_count(n_items).s,
+             unit, ctl_format_rate(n_items, elapsed_ns).s, unit, left);
   else
-    snprintf(out, size, "%s  %s items  %s items/s", p->label, ctl_format_count(n_items).s,
-             ctl_format_rate(n_items, elapsed_ns).s);
+    snprintf(out, size, "%s  %s %s  %s %s/s", p->label, ctl_format_count(n_items).s, unit,
+             ctl_format_rate(n_items, elapsed_ns).s, unit);
 }
 
 void ctl_progress_tick(struct ctl_progress *p, uint64_t done, uint64_t n_items)

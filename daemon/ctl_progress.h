@@ -7,6 +7,7 @@
 
 struct ctl_progress {
   const char *label; /* "loading" */
+  const char *unit;  /* what people count; NULL: "items" */
   uint64_t total;    /* of `done`, in any unit; 0: unknown */
   bool is_terminal;
   bool is_shown; /* a bar stands on the line */

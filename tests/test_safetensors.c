@@ -356,12 +356,98 @@ static void metadata_numbers_are_whole_texts_within_bounds(void **state)
   }
 }
 
+static void tensors_of_any_type_are_seen_where_they_lie(void **state)
+{
+  static const char header[] =
+      "{\"ids\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[3,19]},"
+      "\"codes\":{\"dtype\":\"U8\",\"shape\":[1,3],\"data_offsets\":[0,3]},"
+      "\"big\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[19,35]},"
+      "\"i32\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+  const int64_t ids[2] = { INT64_MIN, -1 };
+  const double big[2] = { 1e300, -0.5 };
+  uint8_t data[35] = { 7, 0, 255 };
+  float floats[2];
+
+  (void)state;
+  memcpy(data + 3, ids, sizeof ids);
+  memcpy(data + 19, big, sizeof big);
+  model_file_write(path, header, data, sizeof data);
+  for (int is_mapped = 0; is_mapped < 2; is_mapped++) {
+    AUTO(safetensors_close) struct safetensors *f = NULL;
+    struct tensor tensor;
+    assert_ok(is_mapped ? safetensors_map(path, &f) : safetensors_open(path, &f));
+    assert_ok(safetensors_tensor(f, "ids", TENSOR_TYPE_BIT(TENSOR_I64), &tensor));
+    assert_int_equal(tensor.type, TENSOR_I64);
+    assert_int_equal(tensor.shape.n_dims, 1);
+    assert_int_equal(tensor.bytes.n, 16);
+    assert_true(tensor_i64(&tensor, 0) == INT64_MIN && tensor_i64(&tensor, 1) == -1);
+    assert_ok(safetensors_tensor(f, "codes", TENSOR_TYPE_BIT(TENSOR_U8) | TENSOR_FLOATS, &tensor));
+    assert_true(span_equal(tensor.bytes, span_of(data, 3)));
+    assert_ok(safetensors_tensor(f, "big", TENSOR_FLOATS, &tensor));
+    tensor_floats(&tensor, 0, 2, floats);
+    assert_true(isinf(floats[0]) && floats[1] == -0.5f);
+    tensor_floats(&tensor, 1, 1, floats);
+    assert_true(floats[0] == -0.5f);
+    assert_fails(safetensors_tensor(f, "ids", TENSOR_FLOATS, &tensor), ERR_MODEL,
+                 "\"ids\" has type I64; F32, F64, F16 or BF16 can be used");
+    assert_fails(safetensors_tensor(f, "big", TENSOR_TYPE_BIT(TENSOR_U8), &tensor), ERR_MODEL, "type F64; U8 can be used");
+    assert_fails(safetensors_tensor(f, "i32", TENSOR_TYPE_BIT(TENSOR_I64), &tensor), ERR_MODEL, "type I32; I64 can be");
+    assert_fails(safetensors_tensor(f, "absent", TENSOR_FLOATS, &tensor), ERR_MODEL, "no tensor \"absent\"");
+    assert_fails(safetensors_floats(f, "codes", &(float *){ NULL }, 2, (size_t)1, (size_t)3), ERR_MODEL, "type U8");
+  }
+}
+
+static void shapes_beyond_all_files_are_refused(void **state)
+{
+  static const char *const shapes[] = { "[4294967295,4294967295,4294967295]", "[4294967295,4294967295,2]",
+                                        "[4294967295,4294967295]", "[4294967295,4294967295,4294967295,0]" };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+    AUTO(safetensors_close) struct safetensors *f = NULL;
+    struct tensor tensor;
+    char header[256];
+    snprintf(header, sizeof header, "{\"t\":{\"dtype\":\"F64\",\"shape\":%s,\"data_offsets\":[0,8]}}", shapes[i]);
+    model_file_write(path, header, numbers, 8);
+    assert_ok(safetensors_open(path, &f));
+    assert_int_equal(safetensors_tensor(f, "t", TENSOR_FLOATS, &tensor), ERR_MODEL);
+    assert_message_names("\"t\"");
+  }
+}
+
+static void a_file_of_metadata_alone_opens(void **state)
+{
+  (void)state;
+  model_file_write(path, "{\"__metadata__\":{\"sluice.similarity\":\"dot\"}}", NULL, 0);
+  for (int is_mapped = 0; is_mapped < 2; is_mapped++) {
+    AUTO(safetensors_close) struct safetensors *f = NULL;
+    assert_ok(is_mapped ? safetensors_map(path, &f) : safetensors_open(path, &f));
+    assert_string_equal(safetensors_text(f, "sluice.similarity"), "dot");
+    assert_false(safetensors_has(f, "__metadata__"));
+  }
+}
+
+static void what_cannot_be_mapped_is_refused_as_what_cannot_be_read(void **state)
+{
+  struct safetensors *f = NULL;
+
+  (void)state;
+  write_bytes("", 0);
+  assert_fails(safetensors_map(path, &f), ERR_MODEL, "only 0 bytes");
+  write_bytes("1234567", 7);
+  assert_fails(safetensors_map(path, &f), ERR_MODEL, "only 7 bytes");
+  assert_fails(safetensors_map(dir.path, &f), ERR_MODEL, "is it a file?");
+  assert_fails(safetensors_map("/dev/null", &f), ERR_MODEL, "is it a file?");
+  assert_null(f);
+}
+
 /* Everything that can be asked of a file. */
 static void ask_all(void)
 {
   static const char *const names[] = { "t", "u", "__metadata__", "" };
   AUTO(safetensors_close) struct safetensors *f = NULL;
   struct tensor_shape shape;
+  struct tensor tensor;
   int64_t integer;
   double real;
 
@@ -379,6 +465,10 @@ static void ask_all(void)
       assert_message_names(names[i]);
     for (size_t j = 0; out && j < 6; j++)
       assert_true(isfinite(out[j]));
+    if (safetensors_tensor(f, names[i], (1u << N_TENSOR_TYPES) - 1, &tensor) != ERR_OK)
+      assert_message_names(names[i]);
+    else if (tensor.bytes.n) /* within the file */
+      assert_true(tensor.bytes.p[0] + tensor.bytes.p[tensor.bytes.n - 1] >= 0);
     if (safetensors_integer(f, "n", 0, 1000, &integer) == ERR_OK)
       assert_in_range(integer, 0, 1000);
     if (safetensors_real(f, "n", 0.0, 1000.0, &real) == ERR_OK)
@@ -429,6 +519,10 @@ int main(void)
     cmocka_unit_test(a_tensor_that_is_absent_is_named),
     cmocka_unit_test(a_number_that_is_not_finite_is_refused_with_its_place),
     cmocka_unit_test(metadata_numbers_are_whole_texts_within_bounds),
+    cmocka_unit_test(tensors_of_any_type_are_seen_where_they_lie),
+    cmocka_unit_test(shapes_beyond_all_files_are_refused),
+    cmocka_unit_test(a_file_of_metadata_alone_opens),
+    cmocka_unit_test(what_cannot_be_mapped_is_refused_as_what_cannot_be_read),
     cmocka_unit_test(mutated_files_are_read_or_refused),
   };
 

@@ -28,12 +28,12 @@ def read(path):
     return tensors, metadata
 
 
-def write(path, tensors, metadata):
-    """Widest dtype first, then by name, so that every tensor is aligned."""
+def write(path, tensors, metadata, types=None):
+    """Widest dtype first, then by name, so that every tensor is aligned. types: {name: "BF16"}, of bits in U16."""
     header, data = {"__metadata__": dict(metadata)}, bytearray()
     for name in sorted(tensors, key=lambda n: (-tensors[n].dtype.itemsize, n)):
         array = np.ascontiguousarray(tensors[name])
-        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape),
+        header[name] = {"dtype": (types or {}).get(name) or NAMES[array.dtype], "shape": list(array.shape),
                         "data_offsets": [len(data), len(data) + array.nbytes]}
         data += array.tobytes()
     text = json.dumps(header).encode()

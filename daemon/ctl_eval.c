@@ -1,0 +1,368 @@
+/* sluicectl eval: the engine on files. */
+#include <getopt.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "daemon/ctl.h"
+#include "daemon/ctl_eval_output.h"
+#include "daemon/ctl_eval_report.h"
+#include "daemon/ctl_format.h"
+#include "daemon/ctl_progress.h"
+#include "engine/method.h"
+#include "engine/safetensors_write.h"
+#include "engine/similarity.h"
+
+enum { K_DEFAULT = 100, K_MAX = 10000000, BATCH_DEFAULT = 32, BATCH_MAX = 65536, THREADS_MAX = 1024 };
+
+struct eval_options {
+  const char *model_path;
+  const char *items_path;
+  const char *queries_path;
+  const char *output_path;
+  const char **methods; /* as they were given */
+  size_t n_methods;
+  uint64_t k;
+  uint64_t batch;
+  uint64_t n_threads;
+  enum isa isa;
+  bool prints_json;
+};
+
+/* A method that is searched by. */
+struct eval_method {
+  char text[METHOD_TEXT_MAX]; /* as it was given */
+  char ran[METHOD_TEXT_MAX];  /* the name by which it runs */
+  struct method method;
+};
+
+struct eval {
+  struct eval_options options;
+  struct eval_items items;
+  struct eval_queries queries;
+  struct engine *engine;
+  struct engine_space_info space;
+  struct eval_method *methods; /* [0] is exact; it is shown even where it was not asked for */
+  struct eval_row *rows;
+  size_t n_methods;
+  struct eval_answers exact;
+  struct ctl_progress progress;
+};
+
+static void eval_fini(struct eval *e)
+{
+  ctl_progress_hide(&e->progress);
+  eval_answers_fini(&e->exact);
+  engine_close(&e->engine);
+  eval_items_fini(&e->items);
+  eval_queries_fini(&e->queries);
+  mem_free(&e->methods);
+  mem_free(&e->rows);
+  mem_free(&e->options.methods);
+}
+
+static void on_progress(void *context, size_t n_done)
+{
+  ctl_progress_tick(context, n_done, n_done);
+}
+
+/* What the model's metadata says that decides how the files are read. */
+struct model_needs {
+  bool codes;
+  bool user_ids;
+};
+
+static err_t read_needs(const char *model_path, struct model_needs *out)
+{
+  AUTO(safetensors_close) struct safetensors *file = NULL;
+  const struct similarity *similarity;
+
+  TRY(safetensors_map(model_path, &file));
+  TRY(similarity_of(file, &similarity));
+  const char *user_hash = safetensors_text(file, "mol.uid_hash");
+  json_t *tables = user_hash ? json_loads(user_hash, 0, NULL) : NULL;
+  *out = (struct model_needs){
+    .codes = similarity->kind == SIMILARITY_RECJPQ,
+    .user_ids = json_array_size(tables) > 0,
+  };
+  json_decref(tables);
+  return ERR_OK;
+}
+
+/* The one place where the space is configured. */
+static err_t open_engine(const struct eval_options *o, const struct eval_items *items, struct engine **out)
+{
+  const struct engine_space space = { .name = eval_space, .model_path = o->model_path };
+  const struct engine_config config = {
+    .spaces = &space,
+    .n_spaces = 1,
+    .max_items = items->n,
+    .max_k = o->k,
+    .max_batch = o->batch,
+    .isa = o->isa,
+  };
+  char reason[384];
+
+  err_code_t result = engine_open(&config, out);
+  if (result != ERR_CONFIG)
+    return result;
+  snprintf(reason, sizeof reason, "%s", err_message());
+  FAIL(result, "%s: its %s items cannot be held on this machine: take fewer, or a machine with more memory (%s)",
+       safetensors_path(items->file), ctl_format_count(items->n).s, reason);
+}
+
+static err_t open_all(struct eval *e)
+{
+  const struct kernels *kernels;
+  struct model_needs needs;
+
+  TRY(kernels_get(e->options.isa, &kernels));
+  if (e->options.output_path)
+    TRY(safetensors_verify_writable(e->options.output_path));
+  TRY(read_needs(e->options.model_path, &needs));
+  TRY(eval_items_open(e->options.items_path, needs.codes, &e->items));
+  TRY(eval_queries_open(e->options.queries_path, needs.user_ids, &e->queries));
+  if (needs.user_ids && !e->queries.has_user_ids)
+    ctl_say("%s has no tensor \"user_ids\", and the model has user tables: the queries go without a user",
+            e->options.queries_path);
+  return open_engine(&e->options, &e->items, &e->engine);
+}
+
+static err_t add_method(struct eval *e, const char *text)
+{
+  struct eval_method *method = &e->methods[e->n_methods];
+
+  TRY(eval_queries_verify(&e->queries, e->engine, (uint32_t)e->options.k, text, &method->method));
+  snprintf(method->text, sizeof method->text, "%s", text);
+  method_print(&method->method, method->ran);
+  e->n_methods++;
+  return ERR_OK;
+}
+
+/* The reference comes first, under the name by which it was asked for. */
+static err_t add_methods(struct eval *e)
+{
+  const struct eval_options *o = &e->options;
+  bool is_asked = false;
+
+  TRY(mem_array(o->n_methods + 1, sizeof *e->methods, &e->methods));
+  TRY(mem_array(o->n_methods + 1, sizeof *e->rows, &e->rows));
+  TRY(add_method(e, "exact"));
+  for (size_t i = 0; i < o->n_methods; i++) {
+    TRY(add_method(e, o->methods[i]));
+    struct eval_method *last = &e->methods[e->n_methods - 1];
+    if (strcmp(last->ran, e->methods[0].ran) != 0)
+      continue;
+    if (!is_asked)
+      e->methods[0] = *last;
+    is_asked = true;
+    e->n_methods--;
+  }
+  if (!is_asked)
+    ctl_say("exact is searched, too: the others are compared with it");
+  return ERR_OK;
+}
+
+static err_t load_items(struct eval *e, int64_t *out_ns)
+{
+  const struct eval_watch watch = { on_progress, &e->progress };
+  int64_t begin_ns = clock_now_ns();
+
+  ctl_progress_begin(&e->progress, "loading", e->items.n);
+  TRY(eval_items_apply(&e->items, e->engine, &watch));
+  ctl_progress_hide(&e->progress);
+  *out_ns = clock_now_ns() - begin_ns;
+  engine_space_get(e->engine, 0, &e->space);
+  return ERR_OK;
+}
+
+/* Search by one method. The output is the answers of the only method that was asked for. */
+static err_t search(struct eval *e, size_t i)
+{
+  AUTO(eval_answers_fini) struct eval_answers answers = { 0 };
+  const struct eval_options *o = &e->options;
+  const struct eval_method *method = &e->methods[i];
+  const struct eval_watch watch = { on_progress, &e->progress };
+  const struct eval_search what = {
+    .engine = e->engine, .queries = &e->queries, .k = o->k, .batch = o->batch, .n_threads = o->n_threads
+  };
+
+  ctl_progress_begin(&e->progress, method->text, e->queries.n);
+  e->progress.unit = "queries";
+  TRY(eval_run(&what, method->text, &method->method, &watch, &answers));
+  ctl_progress_hide(&e->progress);
+  TRY(eval_compare(&answers, i == 0 ? &answers : &e->exact, &e->rows[i]));
+  e->rows[i].method = method->text;
+  e->rows[i].ran = method->ran;
+  if (o->output_path && i == e->n_methods - 1)
+    TRY(eval_output_write(o->output_path, o->model_path, method->ran, &answers));
+  if (i == 0) {
+    e->exact = answers;
+    answers = (struct eval_answers){ 0 };
+  }
+  return ERR_OK;
+}
+
+static void print_summary(const struct eval *e, int64_t loaded_ns)
+{
+  const struct eval_options *o = &e->options;
+
+  printf("model    %s: %s, %s kernels\n", o->model_path, e->space.similarity, isa_name(o->isa));
+  printf("items    %s from %s in %s (%s items/s), %s bytes each\n", ctl_format_count(e->items.n).s, o->items_path,
+         ctl_format_span(loaded_ns).s, ctl_format_rate(e->items.n, loaded_ns).s,
+         ctl_format_count(e->space.bytes_per_item).s);
+  printf("queries  %s from %s, k %s, batches of %s, %s %s\n", ctl_format_count(e->queries.n).s, o->queries_path,
+         ctl_format_count(o->k).s, ctl_format_count(o->batch).s, ctl_format_count(o->n_threads).s,
+         ctl_plural(o->n_threads, "thread", "threads"));
+  eval_print_table(e->rows, e->n_methods, e->items.n, stdout);
+}
+
+static void print_rows(const struct eval *e)
+{
+  const struct eval_setting setting = {
+    .similarity = e->space.similarity,
+    .isa = isa_name(e->options.isa),
+    .n_items = e->items.n,
+    .batch = e->options.batch,
+    .n_threads = e->options.n_threads,
+  };
+
+  for (size_t i = 0; i < e->n_methods; i++)
+    eval_print_json(&e->rows[i], &setting, stdout);
+}
+
+static err_t evaluate(struct eval *e)
+{
+  int64_t loaded_ns;
+
+  TRY(open_all(e));
+  TRY(add_methods(e));
+  TRY(load_items(e, &loaded_ns));
+  for (size_t i = 0; i < e->n_methods; i++)
+    TRY(search(e, i));
+  e->options.prints_json ? print_rows(e) : print_summary(e, loaded_ns);
+  return ERR_OK;
+}
+
+static err_t take_isa(const char *name, enum isa *out)
+{
+  if (strcmp(name, "auto") != 0 && !isa_find(name, out))
+    FAIL(ERR_USAGE, "--isa expects auto, ref, avx2, avx512, avx512vnni or avx512vbmi, not \"%s\"", name);
+  return ERR_OK;
+}
+
+static err_t take_option(struct eval_options *o, int option)
+{
+  switch (option) {
+  case 'm':
+    o->model_path = optarg;
+    return ERR_OK;
+  case 'i':
+    o->items_path = optarg;
+    return ERR_OK;
+  case 'q':
+    o->queries_path = optarg;
+    return ERR_OK;
+  case 'o':
+    o->output_path = optarg;
+    return ERR_OK;
+  case 'M':
+    o->methods[o->n_methods++] = optarg;
+    return ERR_OK;
+  case 'k':
+    return ctl_parse_number("-k", optarg, 1, K_MAX, &o->k);
+  case 'b':
+    return ctl_parse_number("--batch", optarg, 1, BATCH_MAX, &o->batch);
+  case 't':
+    return ctl_parse_number("--threads", optarg, 1, THREADS_MAX, &o->n_threads);
+  case 's':
+    return take_isa(optarg, &o->isa);
+  case 'j':
+    o->prints_json = true;
+    return ERR_OK;
+  default:
+    FAIL(ERR_USAGE, "not an option of eval, or it lacks its value");
+  }
+}
+
+static err_t verify_options(struct eval_options *o, const char *stray)
+{
+  if (stray)
+    FAIL(ERR_USAGE, "%s: eval takes options only; a method is given as --method '%s'", stray, stray);
+  if (!o->model_path || !o->items_path || !o->queries_path)
+    FAIL(ERR_USAGE, "%s is missing: eval needs --model, --items and --queries",
+         !o->model_path   ? "--model"
+         : !o->items_path ? "--items"
+                          : "--queries");
+  if (o->n_methods == 0)
+    o->methods[o->n_methods++] = "exact";
+  if (o->output_path && o->n_methods > 1)
+    FAIL(ERR_USAGE,
+         "--output takes the answers of one method, and %zu are given: leave --output out to compare them, or "
+         "run eval once for each",
+         o->n_methods);
+  return ERR_OK;
+}
+
+static err_t parse_options(int argc, char **argv, struct eval_options *o)
+{
+  static const struct option known[] = {
+    { "model", required_argument, NULL, 'm' },
+    { "items", required_argument, NULL, 'i' },
+    { "queries", required_argument, NULL, 'q' },
+    { "method", required_argument, NULL, 'M' },
+    { "k", required_argument, NULL, 'k' },
+    { "batch", required_argument, NULL, 'b' },
+    { "threads", required_argument, NULL, 't' },
+    { "isa", required_argument, NULL, 's' },
+    { "output", required_argument, NULL, 'o' },
+    { "json", no_argument, NULL, 'j' },
+    { 0 },
+  };
+  int option;
+
+  TRY(mem_array((size_t)argc + 1, sizeof *o->methods, &o->methods));
+  while ((option = getopt_long(argc, argv, ":k:", known, NULL)) != -1) {
+    if (option == '?' || option == ':')
+      FAIL(ERR_USAGE, "%s: not an option of eval, or it lacks its value", argv[optind - 1]);
+    TRY(take_option(o, option));
+  }
+  return verify_options(o, optind < argc ? argv[optind] : NULL);
+}
+
+static err_t run_eval(const struct ctl_options *options, int argc, char **argv)
+{
+  AUTO(eval_fini) struct eval e = { .options = { .k = K_DEFAULT, .batch = BATCH_DEFAULT, .n_threads = 1 } };
+
+  (void)options;
+  e.options.isa = isa_detect();
+  TRY(parse_options(argc, argv, &e.options));
+  return evaluate(&e);
+}
+
+const struct ctl_command ctl_eval_command = {
+  .name = "eval",
+  .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [-k N] [--output FILE]",
+  .summary = "search files without Kafka, and compare methods with exact: how fast, and how much they find",
+  .help = "  --model FILE      the model\n"
+          "  --items FILE      item_ids (I64 [items]) with item_embeddings (F32, F16, BF16 or F64\n"
+          "                    [items, dimension]), or with codes (U8 [items, splits]) for recjpq\n"
+          "  --queries FILE    query_embeddings (F32, F16, BF16 or F64 [queries, dimension]), and user_ids\n"
+          "                    (I64 [queries]) for a model with user tables\n"
+          "  --method METHOD   'average(4000)', 'prune(8)', exact (default), ...; may be given more than once\n"
+          "  -k N              hits of a query (100)\n"
+          "  --batch N         queries that are searched together (32)\n"
+          "  --threads N       batches that are searched at the same time (1)\n"
+          "  --isa LEVEL       auto (default), ref, avx2, avx512, ...: the arithmetic\n"
+          "  --output FILE     write the answers of one method: top_ids (I64 [queries, k]; -1 behind the last\n"
+          "                    hit), top_scores (F32; -inf there), exact (U8 [queries]; 1 where the list is\n"
+          "                    proven exact), bound (F32 [queries]; nothing left out scores above it; -inf\n"
+          "                    where nothing was left out)\n"
+          "  --json            a JSON object for each method, one a line, in place of the table\n"
+          "\n"
+          "All files are .safetensors; tensors of other names are left alone, so that one file may hold items\n"
+          "and queries. Equal scores are ordered by id. exact is always searched, as the reference. Times are\n"
+          "of whole batches; where there are few, they are searched again for their times alone.\n",
+  .run = run_eval,
+};

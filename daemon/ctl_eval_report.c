@@ -1,0 +1,119 @@
+#include "daemon/ctl_eval_report.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/ctl_format.h"
+
+enum { NAME_COLUMNS_MIN = 6, LABEL_BYTES = 160 };
+
+/* "exact = brute_force" where a name stands for another. */
+static void print_label(const struct eval_row *row, char label[LABEL_BYTES])
+{
+  if (strcmp(row->method, row->ran) == 0)
+    snprintf(label, LABEL_BYTES, "%s", row->ran);
+  else
+    snprintf(label, LABEL_BYTES, "%s = %s", row->method, row->ran);
+}
+
+static int label_columns(const struct eval_row *rows, size_t n)
+{
+  char label[LABEL_BYTES];
+  size_t widest = NAME_COLUMNS_MIN;
+
+  for (size_t i = 0; i < n; i++) {
+    print_label(&rows[i], label);
+    widest = strlen(label) > widest ? strlen(label) : widest;
+  }
+  return (int)widest;
+}
+
+static void print_head(size_t k, int n_columns, FILE *out)
+{
+  char recall[32];
+
+  fprintf(out, "%-*s", n_columns, "method");
+  for (size_t r = 0; r < EVAL_N_RANKS && eval_ranks[r] <= k; r++)
+    fprintf(out, "  %*s%zu", eval_ranks[r] < 10 ? 4 : 3, "HR@", eval_ranks[r]);
+  snprintf(recall, sizeof recall, "recall@%zu", k);
+  fprintf(out, "  %10s  %6s  %10s  %10s  %9s  %9s\n", recall, "proven", "candidates", "scored", "median ms", "p95 ms");
+}
+
+/* Three digits at least, without a power of ten. */
+static void print_ms(double ms, FILE *out)
+{
+  fprintf(out, "  %9.*f", ms < 10 ? 3 : ms < 1000 ? 1 : 0, ms);
+}
+
+static void print_row(const struct eval_row *row, int n_columns, FILE *out)
+{
+  char label[LABEL_BYTES];
+
+  print_label(row, label);
+  fprintf(out, "%-*s", n_columns, label);
+  for (size_t r = 0; r < EVAL_N_RANKS && eval_ranks[r] <= row->k; r++)
+    fprintf(out, "  %*.3f", eval_ranks[r] < 100 ? 5 : 6, row->hit_rate[r]);
+  fprintf(out, "  %10.3f  %6.3f", row->recall, row->proven);
+  fprintf(out, "  %10s", row->candidates > 0 ? ctl_format_count((uint64_t)llround(row->candidates)).s : "-");
+  fprintf(out, "  %10s", ctl_format_count((uint64_t)llround(row->scored)).s);
+  print_ms(row->median_ms, out);
+  print_ms(row->p95_ms, out);
+  fputc('\n', out);
+}
+
+/* A list that is shorter than it was asked to be is not passed over in silence. */
+static void print_short(const struct eval_row *row, size_t n_items, FILE *out)
+{
+  if (row->n_short == 0)
+    return;
+  fprintf(out, "%s: %s of %s %s fewer than %zu hits (the fewest: %zu), as ", row->method,
+          ctl_format_count(row->n_short).s, ctl_format_count(row->n).s,
+          ctl_plural(row->n_short, "query has", "queries have"), row->k, row->min_hits);
+  if (n_items < row->k)
+    fprintf(out, "there are only %s items\n", ctl_format_count(n_items).s);
+  else
+    fputs("the method has fewer candidates: a larger argument gives more\n", out);
+}
+
+void eval_print_table(const struct eval_row *rows, size_t n, size_t n_items, FILE *out)
+{
+  int n_columns = label_columns(rows, n);
+
+  print_head(rows[0].k, n_columns, out);
+  for (size_t i = 0; i < n; i++)
+    print_row(&rows[i], n_columns, out);
+  for (size_t i = 0; i < n; i++)
+    print_short(&rows[i], n_items, out);
+  fprintf(out,
+          "Take the fastest row that finds enough: HR@n is the share of queries whose exact first item is among the "
+          "first n, recall@%zu the share of the exact %zu that is found, proven the share of answers whose receipt "
+          "says exact.\n",
+          rows[0].k, rows[0].k);
+}
+
+void eval_print_json(const struct eval_row *row, const struct eval_setting *setting, FILE *out)
+{
+  json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "method", row->method, "ran", row->ran,
+                           "similarity", setting->similarity, "items", (json_int_t)setting->n_items, "queries",
+                           (json_int_t)row->n, "k", (json_int_t)row->k, "batch", (json_int_t)setting->batch, "threads",
+                           (json_int_t)setting->n_threads, "isa", setting->isa);
+
+  for (size_t r = 0; r < EVAL_N_RANKS && eval_ranks[r] <= row->k; r++) {
+    char name[32];
+    snprintf(name, sizeof name, "hr_at_%zu", eval_ranks[r]);
+    json_object_set_new(json, name, json_real(row->hit_rate[r]));
+  }
+  json_object_set_new(json, "recall_at_k", json_real(row->recall));
+  json_object_set_new(json, "proven_exact", json_real(row->proven));
+  json_object_set_new(json, "candidates", json_real(row->candidates));
+  json_object_set_new(json, "scored", json_real(row->scored));
+  json_object_set_new(json, "short_queries", json_integer((json_int_t)row->n_short));
+  json_object_set_new(json, "fewest_hits", json_integer((json_int_t)row->min_hits));
+  json_object_set_new(json, "timed_batches", json_integer((json_int_t)row->n_timed));
+  json_object_set_new(json, "median_ms", json_real(row->median_ms));
+  json_object_set_new(json, "p95_ms", json_real(row->p95_ms));
+  if (json_dumpf(json, out, JSON_COMPACT | JSON_PRESERVE_ORDER) == 0)
+    fputc('\n', out);
+  json_decref(json);
+}

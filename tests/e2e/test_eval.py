@@ -1,0 +1,357 @@
+#!/usr/bin/python3
+"""sluicectl eval: answers against the reference implementation and double precision, receipts against brute force,
+and what it says of files that it cannot use."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import data
+import models
+import safetensors_io
+
+CTL = Path(os.environ.get("SLUICE_BUILD") or data.ROOT / "build" / "dev") / "sluicectl"
+# Of a score against double precision: tests/golden/README.md suggests it for Mixture-of-Logits.
+TOLERANCE = 1e-4
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-eval-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.rng = data.generator(self.id())
+
+    def write(self, name, tensors, metadata=None, types=None):
+        path = self.folder / name
+        safetensors_io.write(path, tensors, metadata or {}, types)
+        return path
+
+    def run_eval(self, model, items, queries, *arguments):
+        return subprocess.run([CTL, "eval", "--model", model, "--items", items, "--queries", queries,
+                               *map(str, arguments)], capture_output=True, text=True, timeout=300)
+
+    def evaluate(self, model, items, queries, *arguments):
+        done = self.run_eval(model, items, queries, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def answers(self, model, items, queries, method, k, *arguments):
+        """The tensors of the answer file."""
+        output = self.folder / "answers.safetensors"
+        self.evaluate(model, items, queries, "--method", method, "-k", k, "--output", output, *arguments)
+        tensors, metadata = safetensors_io.read(output)
+        self.assertEqual(metadata["model"], str(model))
+        self.assertEqual(metadata["k"], str(k))
+        self.assertEqual({name: (tensor.dtype, tensor.ndim) for name, tensor in tensors.items()},
+                         {"top_ids": (np.int64, 2), "top_scores": (np.float32, 2), "exact": (np.uint8, 1),
+                          "bound": (np.float32, 1)})
+        self.assertEqual(tensors["top_ids"].shape[1], k)
+        return tensors
+
+    def assert_receipts(self, answers, ids, scores, tolerance):
+        """scores [queries, items], in double precision: of every item, by which a receipt is judged."""
+        row_of = {int(item): row for row, item in enumerate(ids)}
+        for q, found in enumerate(answers["top_ids"]):
+            rows = np.array([row_of[int(item)] for item in found if item != -1], int)
+            left = np.delete(scores[q], rows)
+            self.assertEqual(len(set(rows)), len(rows))
+            np.testing.assert_allclose(answers["top_scores"][q][:len(rows)], scores[q][rows], rtol=0, atol=tolerance)
+            self.assertTrue(np.all(answers["top_scores"][q][len(rows):] == -np.inf))
+            self.assertTrue(np.all(found[len(rows):] == -1))
+            if len(left):
+                self.assertLessEqual(left.max(), answers["bound"][q] + tolerance)
+            else:
+                self.assertEqual(answers["bound"][q], -np.inf)
+            if answers["exact"][q]:
+                self.assertEqual(len(rows), min(len(found), len(ids)))
+                best = -np.sort(-scores[q])[:len(rows)]
+                np.testing.assert_allclose(np.sort(scores[q][rows])[::-1], best, rtol=0, atol=2 * tolerance)
+
+
+class Golden(Case):
+    def setUp(self):
+        super().setUp()
+        self.folders = {name: data.golden_dir() / name for name in ("books", "small_uid", "edge")}
+
+    def load(self, name):
+        folder = self.folders[name]
+        return (folder / "weights.safetensors", folder / "inputs.safetensors",
+                safetensors_io.read(folder / "inputs.safetensors")[0],
+                safetensors_io.read(folder / "expected.safetensors")[0])
+
+    def test_exact_finds_what_the_reference_finds(self):
+        for name in ("books", "small_uid"):
+            model, path, inputs, expected = self.load(name)
+            for method in ("exact", "brute_force"):
+                answers = self.answers(model, path, path, method, 100)
+                np.testing.assert_array_equal(answers["top_ids"], expected["top_ids"])
+                self.assertTrue(np.all(answers["exact"] == 1))
+                self.assert_receipts(answers, inputs["item_ids"], expected["phi_f64"], TOLERANCE)
+
+    def test_average_finds_what_the_reference_finds(self):
+        for name in ("books", "small_uid"):
+            model, path, inputs, expected = self.load(name)
+            answers = self.answers(model, path, path, "average(200)", 100)
+            np.testing.assert_array_equal(answers["top_ids"], inputs["item_ids"][expected["avg_top_pos"]])
+            self.assert_receipts(answers, inputs["item_ids"], expected["phi_f64"], TOLERANCE)
+
+    def test_edge_equals_the_reference_up_to_ties(self):
+        model, path, inputs, expected = self.load("edge")
+        ids = inputs["item_ids"]
+        for method in ("exact", "average(60)", "average(119)", "average(120)", "average(4000)"):
+            answers = self.answers(model, path, path, method, 50)
+            self.assert_receipts(answers, ids, expected["phi_f64"], TOLERANCE)
+            if method in ("exact", "average(120)", "average(4000)"):  # all items are candidates
+                self.assertTrue(np.all(answers["exact"] == 1))
+                np.testing.assert_allclose(answers["top_scores"], expected["top_phi_f64"], rtol=0, atol=TOLERANCE)
+            for found, scores in zip(answers["top_ids"], answers["top_scores"]):
+                order = np.lexsort((found, -scores))
+                np.testing.assert_array_equal(found, found[order])  # ties by id
+
+    def test_answers_do_not_depend_on_batch_threads_or_arithmetic(self):
+        model, path, _, _ = self.load("small_uid")
+        files = []
+        for method, more in (("exact", [["--isa", "ref"]]), ("average(70)", [])):
+            for options in ([], ["--batch", 1], ["--batch", 3, "--threads", 3], ["--threads", 3, "--batch", 1],
+                            ["--batch", 1000, "--threads", 40], *more):
+                self.answers(model, path, path, method, 64, *options)
+                files.append((self.folder / "answers.safetensors").read_bytes())
+            self.assertEqual(len(set(files)), 1, method)
+            files.clear()
+
+    def test_queries_without_user_ids_are_told_of(self):
+        model, path, inputs, _ = self.load("small_uid")
+        queries = self.write("q", {"query_embeddings": inputs["query_embeddings"]})
+        done = self.evaluate(model, path, queries)
+        self.assertIn('no tensor "user_ids"', done.stderr)
+        self.assertNotIn("user_ids", self.evaluate(model, path, path).stderr)
+        books, books_path, books_inputs, _ = self.load("books")
+        queries = self.write("q", {"query_embeddings": books_inputs["query_embeddings"],
+                                   "user_ids": np.zeros(3, np.float32)})  # of no use, whatever it is
+        self.assertEqual(self.evaluate(books, books_path, queries).stderr, "")
+
+    def test_embeddings_may_be_of_any_floating_type(self):
+        model, path, inputs, _ = self.load("books")
+        ids, x = inputs["item_ids"], inputs["item_embeddings"]
+        bits = safetensors_io.f32_to_bf16(x)
+        for stored, as_f32, types in ((x.astype(np.float64), x, None),
+                                      (x.astype(np.float16), x.astype(np.float16).astype(np.float32), None),
+                                      (bits, safetensors_io.bf16_to_f32(bits), {"item_embeddings": "BF16"})):
+            safetensors_io.NAMES.setdefault(np.dtype("<u2"), "U16")
+            items = self.write("i", {"item_ids": ids, "item_embeddings": stored}, types=types)
+            plain = self.write("p", {"item_ids": ids, "item_embeddings": as_f32})
+            one = self.answers(model, items, path, "exact", 30)
+            other = self.answers(model, plain, path, "exact", 30)
+            for name in one:
+                np.testing.assert_array_equal(one[name], other[name])
+
+    def test_the_table_compares_with_exact(self):
+        model, path, _, _ = self.load("books")
+        methods = ["average(60)", "average(150)", "average(500)"]
+        arguments = [word for method in methods for word in ("--method", method)]
+        done = self.evaluate(model, path, path, *arguments, "-k", 100)
+        self.assertIn("exact is searched, too", done.stderr)
+        lines = done.stdout.splitlines()
+        (head,) = [i for i, line in enumerate(lines) if line.startswith("method ")]
+        self.assertEqual(re.findall(r"HR@\d+", lines[head]), ["HR@1", "HR@5", "HR@10", "HR@50", "HR@100"])
+        names = [line.split("  ")[0] for line in lines[head + 1:head + 5]]
+        self.assertRegex(names[0], r"^exact = \w+$")
+        self.assertEqual(names[1:], methods)
+        self.assertIn("average(60): 16 of 16 queries have fewer than 100 hits (the fewest: 60)", done.stdout)
+        self.assertNotIn("average(150):", done.stdout)
+        self.assertTrue(lines[-1].startswith("Take the fastest row"))
+
+        done = self.evaluate(model, path, path, "--method", "exact", *arguments, "-k", 100, "--json", "--batch", 5)
+        self.assertEqual(done.stderr, "")
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([row["method"] for row in rows], ["exact"] + methods)
+        exact = self.answers(model, path, path, "exact", 100)["top_ids"]
+        for row in rows:
+            found = self.answers(model, path, path, row["method"], 100)
+            for n in (1, 5, 10, 50, 100):
+                rate = np.mean([exact[q, 0] in found["top_ids"][q, :n] for q in range(len(exact))])
+                self.assertAlmostEqual(row[f"hr_at_{n}"], rate)
+            recall = np.mean([len(set(exact[q]) & set(found["top_ids"][q])) / 100 for q in range(len(exact))])
+            self.assertAlmostEqual(row["recall_at_k"], recall)
+            self.assertAlmostEqual(row["proven_exact"], found["exact"].mean())
+            self.assertEqual(row["short_queries"], int((found["top_ids"][:, -1] == -1).sum()))
+            self.assertEqual((row["items"], row["queries"], row["batch"], row["threads"]), (500, 16, 5, 1))
+            self.assertGreaterEqual(row["timed_batches"], 3)
+            self.assertGreater(row["p95_ms"], 0)
+            self.assertGreaterEqual(row["p95_ms"], row["median_ms"])
+        self.assertEqual([row["candidates"] for row in rows[1:]], [60, 150, 500])
+
+
+class Recjpq(Case):
+    """Random catalogues, whose ids are any 64-bit numbers in any order."""
+
+    def draw(self, n, centroids, n_queries=20):
+        m, b, width = centroids.shape
+        ids = self.rng.choice(2 ** 62, n, replace=False) * self.rng.choice([-2, 2], n)
+        codes = self.rng.integers(0, b, (n, m)).astype(np.uint8)
+        codes[n // 2:] = codes[self.rng.integers(0, n // 2 + 1, n - n // 2)]  # half of them repeat others
+        queries = np.round(self.rng.standard_normal((n_queries, m * width)) * 4).astype(np.float32) / 4
+        model = self.write("m", {"centroids": centroids}, {"sluice.similarity": "recjpq"})
+        items = self.write("i", {"item_ids": ids, "codes": codes,
+                                 "item_embeddings": np.zeros((2, 2), np.float32)})  # of no use here
+        table = np.einsum("mbw,qmw->qmb", centroids.astype(np.float64),
+                          queries.astype(np.float64).reshape(n_queries, m, width))
+        scores = sum(table[:, split, codes[:, split]] for split in range(m))
+        return model, items, self.write("q", {"query_embeddings": queries}), ids, scores
+
+    def assert_exact(self, n, centroids, k):
+        model, items, queries, ids, scores = self.draw(n, centroids)
+        for method in ("exact", "pqtopk", "prune(8)", "prune(1)"):
+            answers = self.answers(model, items, queries, method, k)
+            self.assertTrue(np.all(answers["exact"] == 1), method)
+            self.assert_receipts(answers, ids, scores, 1e-4)
+            yield answers, ids, scores
+
+    def test_every_method_finds_the_best(self):
+        centroids = self.rng.standard_normal((8, 256, 8)).astype(np.float32)
+        for _ in self.assert_exact(9000, centroids, 100):
+            pass
+
+    def test_equal_scores_are_ordered_by_id(self):
+        centroids = self.rng.integers(-2, 3, (4, 5, 3)).astype(np.float32)  # sums without rounding: many ties
+        for answers, ids, scores in self.assert_exact(5000, centroids, 40):
+            for q, found in enumerate(answers["top_ids"]):
+                np.testing.assert_array_equal(found, ids[np.lexsort((ids, -scores[q]))[:40]])
+
+    def test_fewer_items_than_k_give_what_there_is(self):
+        centroids = self.rng.standard_normal((2, 7, 4)).astype(np.float32)
+        for answers, ids, _ in self.assert_exact(9, centroids, 30):
+            self.assertTrue(np.all((answers["top_ids"] != -1).sum(axis=1) == len(ids)))
+        done = self.evaluate(*(self.folder / name for name in "miq"), "-k", 30)
+        self.assertIn("as there are only 9 items", done.stdout)
+
+
+class Refused(Case):
+    """Each file that cannot be used gets a line with the file, the tensor and what to do; nothing is written."""
+
+    def setUp(self):
+        super().setUp()
+        self.model = self.folder / "model"
+        models.random_mol(self.rng, self.model, dq=6, dx=5)
+        self.items = {"item_ids": np.arange(7), "item_embeddings": np.ones((7, 5), np.float32)}
+        self.queries = {"query_embeddings": np.ones((3, 6), np.float32), "user_ids": np.arange(3)}
+
+    def assert_refused(self, files, arguments, code, *words):
+        output = self.folder / "out"
+        done = self.run_eval(*files, *arguments, "--output", output)
+        said = [line for line in done.stderr.splitlines() if "exact is searched" not in line]
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(len(said), 1 if code == 1 else 2, done.stderr)
+        for word in words:
+            self.assertIn(word, said[0])
+        self.assertFalse(output.exists())
+        self.assertEqual(done.stdout, "")
+
+    def test_items(self):
+        queries = self.write("queries", self.queries)
+        nan = np.ones((7, 5), np.float32)
+        nan[4, 2] = np.nan
+        far = np.ones((7, 5))
+        far[6, 0] = 1e300
+        rows = [
+            ({"item_ids": None}, ['no tensor "item_ids"', "I64 [items]"]),
+            ({"item_embeddings": None}, ['no tensor "item_embeddings"', "F32 [items, dimension]"]),
+            ({"item_ids": np.arange(7, dtype=np.int32)}, ['"item_ids"', "I32", "I64 can be used"]),
+            ({"item_ids": np.arange(7, dtype=np.float32)}, ['"item_ids"', "F32", "I64 can be used"]),
+            ({"item_ids": np.arange(6)}, ['"item_embeddings"', "[7, 5]", "6 items"]),
+            ({"item_ids": np.arange(7)[:, None]}, ['"item_ids"', "shape [items]"]),
+            ({"item_ids": np.arange(0)}, ['"item_ids"', "one item at least"]),
+            ({"item_ids": np.array([5, 9, -3, 2, 9, 1, 0])}, ['"item_ids"', "rows 1 and 4", "item 9"]),
+            ({"item_ids": np.zeros(7, np.int64)}, ['"item_ids"', "rows 0 and 1", "item 0"]),
+            ({"item_embeddings": np.ones((7, 5), np.uint8)}, ['"item_embeddings"', "U8", "F32, F64, F16 or BF16"]),
+            ({"item_embeddings": np.ones(35, np.float32)}, ['"item_embeddings"', "[35]", "a row for each item"]),
+            ({"item_embeddings": np.ones((7, 4), np.float32)}, ['"item_embeddings"', "row 0", "4 numbers", "needs 5"]),
+            ({"item_embeddings": np.ones((7, 0), np.float32)}, ['"item_embeddings"', "row 0", "5 numbers are needed"]),
+            ({"item_embeddings": nan}, ['"item_embeddings"', "row 4 (item 4)", "number 2 is nan"]),
+            ({"item_embeddings": far}, ['"item_embeddings"', "row 6 (item 6)", "number 0 is inf"]),
+        ]
+        for change, words in rows:
+            with self.subTest(words):
+                tensors = {name: tensor for name, tensor in {**self.items, **change}.items() if tensor is not None}
+                items = self.write("items", tensors)
+                self.assert_refused((self.model, items, queries), [], 1, str(items), *words)
+
+    def test_queries(self):
+        items = self.write("items", self.items)
+        endless = np.ones((3, 6), np.float32)
+        endless[1, 5] = np.inf
+        rows = [
+            ({"query_embeddings": None}, ['no tensor "query_embeddings"', "F32 [queries, dimension]"]),
+            ({"query_embeddings": np.ones((3, 6), np.int64)}, ['"query_embeddings"', "I64", "F32, F64, F16 or BF16"]),
+            ({"query_embeddings": np.ones((3, 7), np.float32)}, ['"query_embeddings"', "row 0", "7 numbers", "needs 6"]),
+            ({"query_embeddings": np.ones((0, 6), np.float32)}, ['"query_embeddings"', "one query at least"]),
+            ({"query_embeddings": np.ones(6, np.float32)}, ['"query_embeddings"', "shape [queries, dimension]"]),
+            ({"query_embeddings": endless}, ['"query_embeddings"', "row 1", "number 5 is inf"]),
+            ({"user_ids": np.arange(3, dtype=np.int32)}, ['"user_ids"', "I32", "I64 can be used"]),
+            ({"user_ids": np.arange(4)}, ['"user_ids"', "[4]", "[3] is needed"]),
+        ]
+        for change, words in rows:
+            with self.subTest(words):
+                tensors = {name: tensor for name, tensor in {**self.queries, **change}.items() if tensor is not None}
+                queries = self.write("queries", tensors)
+                self.assert_refused((self.model, items, queries), [], 1, str(queries), *words)
+
+    def test_models_and_codes(self):
+        items, queries = self.write("items", self.items), self.write("queries", self.queries)
+        strange = self.write("strange", {"v": np.ones(3, np.float32)}, {"sluice.similarity": "nearest"})
+        nameless = self.write("nameless", {"v": np.ones(3, np.float32)})
+        empty = self.write("empty", {}, {"sluice.similarity": "recjpq"})
+        pq = self.write("pq", {"centroids": np.ones((3, 4, 2), np.float32)}, {"sluice.similarity": "recjpq"})
+        short = self.folder / "short"
+        short.write_bytes(self.model.read_bytes()[:-9])
+        self.assert_refused((strange, items, queries), [], 1, str(strange), '"nearest"', "recjpq")
+        self.assert_refused((nameless, items, queries), [], 1, str(nameless), '"sluice.similarity"', "set it to")
+        self.assert_refused((short, items, queries), [], 1, str(short), "cut short")
+        self.assert_refused((self.folder / "absent", items, queries), [], 1, "absent", "No such file")
+        self.assert_refused((self.folder, items, queries), [], 1, "is it a file")
+        self.assert_refused((self.model, self.folder / "absent", queries), [], 1, "absent", "No such file")
+        self.assert_refused((pq, items, queries), [], 1, str(items), 'no tensor "codes"', "U8 [items, splits]")
+        for codes, words in ((np.ones((7, 2), np.uint8), ["row 0", "2 sub-items", "needs 3"]),
+                             (np.full((7, 3), 4, np.uint8), ["row 0", "code 0 is 4", "0 to 3"]),
+                             (np.ones((7, 3), np.int64), ["I64", "U8 can be used"])):
+            coded = self.write("coded", {"item_ids": np.arange(7), "codes": codes})
+            self.assert_refused((pq, coded, queries), [], 1, str(coded), '"codes"', *words)
+        self.assert_refused((empty, self.write("coded", {"item_ids": np.arange(7), "codes": np.ones((7, 3), np.uint8)}),
+                             queries), [], 1, str(empty), '"centroids"')
+
+    def test_command_lines(self):
+        files = (self.model, self.write("items", self.items), self.write("queries", self.queries))
+        self.assert_refused(files, ["--method", "nearest(3)"], 1, '"nearest(3)"', "average(N)")
+        self.assert_refused(files, ["--method", "average("], 1, "average(", "name(N)")
+        self.assert_refused(files, ["--method", "exact", "--method", "average(3)"], 2, "--output", "one method")
+        for option, value in (("-k", "0"), ("-k", "-1"), ("-k", "x"), ("--batch", "0"), ("--threads", "0"),
+                              ("--isa", "sse"), ("--method", "exact stray")):
+            if option == "--method":
+                self.assert_refused(files, ["stray"], 2, "stray")
+            else:
+                self.assert_refused(files, [option, value], 2, option, f'"{value}"')
+        for missing in ("--model", "--items", "--queries"):
+            words = [word for option, path in zip(("--model", "--items", "--queries"), files) if option != missing
+                     for word in (option, str(path))]
+            done = subprocess.run([CTL, "eval", *words], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"{missing} is missing", done.stderr)
+
+    def test_an_output_that_cannot_be_written_is_refused_at_once(self):
+        files = (self.model, self.write("items", self.items), self.write("queries", self.queries))
+        for output in (self.folder, self.folder / "absent" / "o", "/dev/null"):
+            done = self.run_eval(*files, "--output", output)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"{output} cannot be written", done.stderr)
+            self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    data.main()
