@@ -40,7 +40,7 @@ enum { N = 3, K = 12 };
 static int64_t exact_ids[N * K], ids[N * K];
 static uint8_t all_exact[N] = { 1, 1, 1 }, some_exact[N] = { 1, 0, 0 };
 static size_t full[N] = { K, K, K }, hits[N] = { K, 8, 0 };
-static uint64_t scored[N] = { 100, 100, 100 }, fewer[N] = { 12, 8, 1 };
+static uint64_t scored[N] = { 100, 100, 100 }, fewer[N] = { 12, 8, 1 }, none[N];
 static struct eval_timing timings[] = {
   { 90000000, true, false }, { 2000000, true, true }, { 1000000, false, true },
   { 4000000, true, true },   { 0, true, true },
@@ -60,7 +60,7 @@ static void set_answers(struct eval_answers *exact, struct eval_answers *method)
                                   .exact = all_exact,
                                   .n_hits = full,
                                   .scored = scored,
-                                  .candidates = (uint64_t[N]){ 0 },
+                                  .candidates = none,
                                   .timings = timings,
                                   .n_timings = 5 };
   *method = (struct eval_answers){ .n = N,

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Turns apt's package lists into a catalogue, two models and queries for Sluice.
 
-    prepare.py DIRECTORY    writes packages-mol.safetensors, packages-pq.safetensors, items.jsonl, queries.jsonl,
-                            summaries.tsv; does nothing if they are newer than the lists and this program
+    prepare.py DIRECTORY    writes packages-mol.safetensors, packages-pq.safetensors, packages-eval.safetensors,
+                            items.jsonl, queries.jsonl, summaries.tsv; does nothing if they are newer than the lists and this program
     prepare.py --force DIRECTORY
 """
 
@@ -26,7 +26,8 @@ import safetensors
 import views
 
 SEED = 20240731
-OUTPUTS = ("packages-mol.safetensors", "packages-pq.safetensors", "items.jsonl", "queries.jsonl", "summaries.tsv")
+OUTPUTS = ("packages-mol.safetensors", "packages-pq.safetensors", "packages-eval.safetensors", "items.jsonl",
+           "queries.jsonl", "summaries.tsv")
 # View: SVD axes kept at first, of which 64 numbers remain.
 RANK = {"text": 256, "dependencies": 128, "tags": 96, "origin": 128}
 DIMS = 64
@@ -34,6 +35,7 @@ DENSE_DIMS = 192
 STEPS = 250
 ASKED = ("gimp", "firefox-esr", "vlc", "vim", "postgresql", "nginx", "python3-numpy")
 K = 8
+EVAL_QUERIES = 256
 STARTED = time.monotonic()
 
 
@@ -112,6 +114,14 @@ def write_queries(path, names, x, dense):
                 f.write(json.dumps(query, separators=(",", ":")) + "\n")
 
 
+def write_eval(path, x):
+    """For `sluicectl eval` with packages-mol.safetensors: all packages as items, some as queries. Ids are rows."""
+    asked = np.random.default_rng(SEED).permutation(len(x))[:EVAL_QUERIES]
+    vectors = x.astype(np.float16)  # nothing is lost
+    safetensors.write(path, {"item_ids": np.arange(len(x), dtype=np.int64), "item_embeddings": vectors,
+                             "query_embeddings": vectors[asked]}, {})
+
+
 def show_neighbours(names, model, x, dense, codes, centroids):
     """A look at the result, scored here in numpy; Sluice is to say the same."""
     position = {name: i for i, name in enumerate(names)}
@@ -158,6 +168,7 @@ def main():
     safetensors.write(paths["packages-pq.safetensors"], {"centroids": centroids}, {"sluice.similarity": "recjpq"})
     with open(paths["summaries.tsv"], "w", encoding="utf-8") as f:
         f.writelines(f"{name}\t{aptlists.summary(record)}\n" for name, record in packages.items())
+    write_eval(paths["packages-eval.safetensors"], x)
     write_queries(paths["queries.jsonl"], names, x, dense)
     write_items(paths["items.jsonl"], names, x, codes)
     say(f"written to {directory}: items.jsonl has {os.path.getsize(paths['items.jsonl']) / 1e6:.0f} MB")

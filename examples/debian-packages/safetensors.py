@@ -1,4 +1,4 @@
-"""Writes model files: eight bytes of header length, a JSON header, then the numbers of every tensor, back to back."""
+"""Writes safetensors files: eight bytes of header length, a JSON header, then the numbers of every tensor, back to back."""
 
 import json
 import struct
@@ -6,14 +6,22 @@ import struct
 import numpy as np
 
 
+TYPES = {"F32": "<f4", "F16": "<f2", "I64": "<i8"}
+
+
 def write(path, tensors, metadata):
-    header, at = {"__metadata__": metadata}, 0
+    """float16 and int64 as they are, all else as float32."""
+    stored = {}
     for name, tensor in sorted(tensors.items()):
-        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [at, at + 4 * tensor.size]}
-        at += 4 * tensor.size
+        kind = {"float16": "F16", "int64": "I64"}.get(str(tensor.dtype), "F32")
+        stored[name] = kind, np.ascontiguousarray(tensor, TYPES[kind])
+    header, at = {"__metadata__": metadata}, 0
+    for name, (kind, tensor) in stored.items():
+        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [at, at + tensor.nbytes]}
+        at += tensor.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text)
-        for _, tensor in sorted(tensors.items()):
-            f.write(np.ascontiguousarray(tensor, "<f4").tobytes())
+        for _, tensor in stored.values():
+            f.write(tensor.tobytes())
