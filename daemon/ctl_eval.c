@@ -1,11 +1,11 @@
 /* sluicectl eval: the engine on files. */
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/ctl.h"
+#include "daemon/ctl_eval_options.h"
 #include "daemon/ctl_eval_output.h"
 #include "daemon/ctl_eval_report.h"
 #include "daemon/ctl_format.h"
@@ -13,22 +13,6 @@
 #include "engine/method.h"
 #include "engine/safetensors_write.h"
 #include "engine/similarity.h"
-
-enum { K_DEFAULT = 100, K_MAX = 10000000, BATCH_DEFAULT = 32, BATCH_MAX = 65536, THREADS_MAX = 1024 };
-
-struct eval_options {
-  const char *model_path;
-  const char *items_path;
-  const char *queries_path;
-  const char *output_path;
-  const char **methods; /* as they were given */
-  size_t n_methods;
-  uint64_t k;
-  uint64_t batch;
-  uint64_t n_threads;
-  enum isa isa;
-  bool prints_json;
-};
 
 /* A method that is searched by. */
 struct eval_method {
@@ -59,7 +43,7 @@ static void eval_fini(struct eval *e)
   eval_queries_fini(&e->queries);
   mem_free(&e->methods);
   mem_free(&e->rows);
-  mem_free(&e->options.methods);
+  eval_options_fini(&e->options);
 }
 
 static void on_progress(void *context, size_t n_done)
@@ -245,99 +229,12 @@ static err_t evaluate(struct eval *e)
   return ERR_OK;
 }
 
-static err_t take_isa(const char *name, enum isa *out)
-{
-  if (strcmp(name, "auto") != 0 && !isa_find(name, out))
-    FAIL(ERR_USAGE, "--isa expects auto, ref, avx2, avx512, avx512vnni or avx512vbmi, not \"%s\"", name);
-  return ERR_OK;
-}
-
-static err_t take_option(struct eval_options *o, int option)
-{
-  switch (option) {
-  case 'm':
-    o->model_path = optarg;
-    return ERR_OK;
-  case 'i':
-    o->items_path = optarg;
-    return ERR_OK;
-  case 'q':
-    o->queries_path = optarg;
-    return ERR_OK;
-  case 'o':
-    o->output_path = optarg;
-    return ERR_OK;
-  case 'M':
-    o->methods[o->n_methods++] = optarg;
-    return ERR_OK;
-  case 'k':
-    return ctl_parse_number("-k", optarg, 1, K_MAX, &o->k);
-  case 'b':
-    return ctl_parse_number("--batch", optarg, 1, BATCH_MAX, &o->batch);
-  case 't':
-    return ctl_parse_number("--threads", optarg, 1, THREADS_MAX, &o->n_threads);
-  case 's':
-    return take_isa(optarg, &o->isa);
-  case 'j':
-    o->prints_json = true;
-    return ERR_OK;
-  default:
-    FAIL(ERR_USAGE, "not an option of eval, or it lacks its value");
-  }
-}
-
-static err_t verify_options(struct eval_options *o, const char *stray)
-{
-  if (stray)
-    FAIL(ERR_USAGE, "%s: eval takes options only; a method is given as --method '%s'", stray, stray);
-  if (!o->model_path || !o->items_path || !o->queries_path)
-    FAIL(ERR_USAGE, "%s is missing: eval needs --model, --items and --queries",
-         !o->model_path   ? "--model"
-         : !o->items_path ? "--items"
-                          : "--queries");
-  if (o->n_methods == 0)
-    o->methods[o->n_methods++] = "exact";
-  if (o->output_path && o->n_methods > 1)
-    FAIL(ERR_USAGE,
-         "--output takes the answers of one method, and %zu are given: leave --output out to compare them, or "
-         "run eval once for each",
-         o->n_methods);
-  return ERR_OK;
-}
-
-static err_t parse_options(int argc, char **argv, struct eval_options *o)
-{
-  static const struct option known[] = {
-    { "model", required_argument, NULL, 'm' },
-    { "items", required_argument, NULL, 'i' },
-    { "queries", required_argument, NULL, 'q' },
-    { "method", required_argument, NULL, 'M' },
-    { "k", required_argument, NULL, 'k' },
-    { "batch", required_argument, NULL, 'b' },
-    { "threads", required_argument, NULL, 't' },
-    { "isa", required_argument, NULL, 's' },
-    { "output", required_argument, NULL, 'o' },
-    { "json", no_argument, NULL, 'j' },
-    { 0 },
-  };
-  int option;
-
-  TRY(mem_array((size_t)argc + 1, sizeof *o->methods, &o->methods));
-  while ((option = getopt_long(argc, argv, ":k:", known, NULL)) != -1) {
-    if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: not an option of eval, or it lacks its value", argv[optind - 1]);
-    TRY(take_option(o, option));
-  }
-  return verify_options(o, optind < argc ? argv[optind] : NULL);
-}
-
 static err_t run_eval(const struct ctl_options *options, int argc, char **argv)
 {
-  AUTO(eval_fini) struct eval e = { .options = { .k = K_DEFAULT, .batch = BATCH_DEFAULT, .n_threads = 1 } };
+  AUTO(eval_fini) struct eval e = { 0 };
 
   (void)options;
-  e.options.isa = isa_detect();
-  TRY(parse_options(argc, argv, &e.options));
+  TRY(eval_options_parse(argc, argv, &e.options));
   return evaluate(&e);
 }
 

@@ -326,6 +326,14 @@ class Refused(Case):
         self.assert_refused((empty, self.write("coded", {"item_ids": np.arange(7), "codes": np.ones((7, 3), np.uint8)}),
                              queries), [], 1, str(empty), '"centroids"')
 
+    def test_more_items_than_the_machine_can_hold(self):
+        models.random_mol(self.rng, self.model, pq=1, px=64, d=2048, dq=2, dx=2, uid_hash=(), query_hidden=-1,
+                          gating=(1, 1, 1))  # a megabyte an item, for two arenas
+        n = 2 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2 ** 20
+        items = self.write("items", {"item_ids": np.arange(n), "item_embeddings": np.ones((n, 2), np.float16)})
+        queries = self.write("queries", {"query_embeddings": np.ones((1, 2), np.float32)})
+        self.assert_refused((self.model, items, queries), [], 1, str(items), f"its {n:,} items cannot be held")
+
     def test_command_lines(self):
         files = (self.model, self.write("items", self.items), self.write("queries", self.queries))
         self.assert_refused(files, ["--method", "nearest(3)"], 1, '"nearest(3)"', "average(N)")
