@@ -27,10 +27,11 @@ struct eval {
   struct eval_queries queries;
   struct engine *engine;
   struct engine_space_info space;
-  struct eval_method *methods; /* [0] is exact; it is shown even where it was not asked for */
-  struct eval_row *rows;
+  struct eval_method *methods; /* [n_methods] [0] is exact, then those asked for */
+  struct eval_row *rows;       /* [n_methods] */
   size_t n_methods;
-  struct eval_answers exact;
+  size_t reference;          /* where exact was asked for; 0: it was not */
+  struct eval_answers exact; /* of the reference */
   struct ctl_progress progress;
 };
 
@@ -74,26 +75,33 @@ static err_t read_needs(const char *model_path, struct model_needs *out)
   return ERR_OK;
 }
 
-/* The one place where the space is configured. */
-static err_t open_engine(const struct eval_options *o, const struct eval_items *items, struct engine **out)
+/* Queries of a batch: no more than there are. */
+static size_t batch_of(const struct eval *e)
 {
+  return e->options.batch < e->queries.n ? e->options.batch : e->queries.n;
+}
+
+/* The one place where the space is configured. */
+static err_t open_engine(struct eval *e)
+{
+  const struct eval_options *o = &e->options;
   const struct engine_space space = { .name = eval_space, .model_path = o->model_path };
   const struct engine_config config = {
     .spaces = &space,
     .n_spaces = 1,
-    .max_items = items->n,
+    .max_items = e->items.n,
     .max_k = o->k,
-    .max_batch = o->batch,
+    .max_batch = batch_of(e),
     .isa = o->isa,
   };
   char reason[384];
 
-  err_code_t result = engine_open(&config, out);
+  err_code_t result = engine_open(&config, &e->engine);
   if (result != ERR_CONFIG)
     return result;
   snprintf(reason, sizeof reason, "%s", err_message());
   FAIL(result, "%s: its %s items cannot be held on this machine: take fewer, or a machine with more memory (%s)",
-       safetensors_path(items->file), ctl_format_count(items->n).s, reason);
+       o->items_path, ctl_format_count(e->items.n).s, reason);
 }
 
 static err_t open_all(struct eval *e)
@@ -110,7 +118,7 @@ static err_t open_all(struct eval *e)
   if (needs.user_ids && !e->queries.has_user_ids)
     ctl_say("%s has no tensor \"user_ids\", and the model has user tables: the queries go without a user",
             e->options.queries_path);
-  return open_engine(&e->options, &e->items, &e->engine);
+  return open_engine(e);
 }
 
 static err_t add_method(struct eval *e, const char *text)
@@ -124,26 +132,27 @@ static err_t add_method(struct eval *e, const char *text)
   return ERR_OK;
 }
 
-/* The reference comes first, under the name by which it was asked for. */
+/* Which of those asked for is exact, under whatever name. */
+static size_t find_reference(const struct eval *e)
+{
+  for (size_t i = 1; i < e->n_methods; i++) {
+    if (strcmp(e->methods[i].ran, e->methods[0].ran) == 0)
+      return i;
+  }
+  return 0;
+}
+
 static err_t add_methods(struct eval *e)
 {
   const struct eval_options *o = &e->options;
-  bool is_asked = false;
 
   TRY(mem_array(o->n_methods + 1, sizeof *e->methods, &e->methods));
   TRY(mem_array(o->n_methods + 1, sizeof *e->rows, &e->rows));
   TRY(add_method(e, "exact"));
-  for (size_t i = 0; i < o->n_methods; i++) {
+  for (size_t i = 0; i < o->n_methods; i++)
     TRY(add_method(e, o->methods[i]));
-    struct eval_method *last = &e->methods[e->n_methods - 1];
-    if (strcmp(last->ran, e->methods[0].ran) != 0)
-      continue;
-    if (!is_asked)
-      e->methods[0] = *last;
-    is_asked = true;
-    e->n_methods--;
-  }
-  if (!is_asked)
+  e->reference = find_reference(e);
+  if (e->reference == 0)
     ctl_say("exact is searched, too: the others are compared with it");
   return ERR_OK;
 }
@@ -161,7 +170,7 @@ static err_t load_items(struct eval *e, int64_t *out_ns)
   return ERR_OK;
 }
 
-/* Search by one method. The output is the answers of the only method that was asked for. */
+/* Search by one method, the reference first. The output is the answers of the only method that was asked for. */
 static err_t search(struct eval *e, size_t i)
 {
   AUTO(eval_answers_fini) struct eval_answers answers = { 0 };
@@ -169,23 +178,29 @@ static err_t search(struct eval *e, size_t i)
   const struct eval_method *method = &e->methods[i];
   const struct eval_watch watch = { on_progress, &e->progress };
   const struct eval_search what = {
-    .engine = e->engine, .queries = &e->queries, .k = o->k, .batch = o->batch, .n_threads = o->n_threads
+    .engine = e->engine, .queries = &e->queries, .k = o->k, .batch = batch_of(e), .n_threads = o->n_threads
   };
 
   ctl_progress_begin(&e->progress, method->text, e->queries.n);
   e->progress.unit = "queries";
   TRY(eval_run(&what, method->text, &method->method, &watch, &answers));
   ctl_progress_hide(&e->progress);
-  TRY(eval_compare(&answers, i == 0 ? &answers : &e->exact, &e->rows[i]));
+  TRY(eval_compare(&answers, i == e->reference ? &answers : &e->exact, &e->rows[i]));
   e->rows[i].method = method->text;
   e->rows[i].ran = method->ran;
   if (o->output_path && i == e->n_methods - 1)
     TRY(eval_output_write(o->output_path, o->model_path, method->ran, &answers));
-  if (i == 0) {
+  if (i == e->reference) {
     e->exact = answers;
     answers = (struct eval_answers){ 0 };
   }
   return ERR_OK;
+}
+
+/* exact has a row even where it was not asked for. */
+static size_t first_row(const struct eval *e)
+{
+  return e->reference == 0 ? 0 : 1;
 }
 
 static void print_summary(const struct eval *e, int64_t loaded_ns)
@@ -199,7 +214,7 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
   printf("queries  %s from %s, k %s, batches of %s, %s %s\n", ctl_format_count(e->queries.n).s, o->queries_path,
          ctl_format_count(o->k).s, ctl_format_count(o->batch).s, ctl_format_count(o->n_threads).s,
          ctl_plural(o->n_threads, "thread", "threads"));
-  eval_print_table(e->rows, e->n_methods, e->items.n, stdout);
+  eval_print_table(e->rows + first_row(e), e->n_methods - first_row(e), e->items.n, stdout);
 }
 
 static void print_rows(const struct eval *e)
@@ -212,7 +227,7 @@ static void print_rows(const struct eval *e)
     .n_threads = e->options.n_threads,
   };
 
-  for (size_t i = 0; i < e->n_methods; i++)
+  for (size_t i = first_row(e); i < e->n_methods; i++)
     eval_print_json(&e->rows[i], &setting, stdout);
 }
 
@@ -223,8 +238,11 @@ static err_t evaluate(struct eval *e)
   TRY(open_all(e));
   TRY(add_methods(e));
   TRY(load_items(e, &loaded_ns));
-  for (size_t i = 0; i < e->n_methods; i++)
-    TRY(search(e, i));
+  TRY(search(e, e->reference));
+  for (size_t i = 1; i < e->n_methods; i++) {
+    if (i != e->reference)
+      TRY(search(e, i));
+  }
   e->options.prints_json ? print_rows(e) : print_summary(e, loaded_ns);
   return ERR_OK;
 }

@@ -188,6 +188,19 @@ class Golden(Case):
             self.assertGreaterEqual(row["p95_ms"], row["median_ms"])
         self.assertEqual([row["candidates"] for row in rows[1:]], [60, 150, 500])
 
+    def test_each_method_that_is_asked_for_has_a_row(self):
+        model, path, _, _ = self.load("small_uid")
+        for asked, shown in ((["average(9)"], ["exact", "average(9)"]),
+                             (["average(9)", "exact"], ["average(9)", "exact"]),
+                             (["exact", "average(9)", "exact", ""], ["exact", "average(9)", "exact", "exact"]),
+                             ([], ["exact"])):
+            arguments = [word for method in asked for word in ("--method", method)]
+            done = self.evaluate(model, path, path, *arguments, "--json")
+            rows = [json.loads(line) for line in done.stdout.splitlines()]
+            self.assertEqual([row["method"] for row in rows], shown)
+            self.assertEqual([row["recall_at_k"] == 1 for row in rows], [name == "exact" for name in shown])
+            self.assertEqual("exact is searched, too" in done.stderr, "exact" not in asked and bool(asked))
+
 
 class Recjpq(Case):
     """Random catalogues, whose ids are any 64-bit numbers in any order."""
