@@ -91,6 +91,9 @@ static void progress_tells_share_rate_and_time_left(void **state)
   p.total = 0;
   ctl_progress_print(&p, 500, 20000, 10 * S, line, sizeof line);
   assert_string_equal(line, "loading  20,000 items  2,000 items/s");
+  p.unit = "queries";
+  ctl_progress_print(&p, 500, 20000, 10 * S, line, sizeof line);
+  assert_string_equal(line, "loading  20,000 queries  2,000 queries/s");
 }
 
 static void the_watermark_is_waited_for_in_every_partition(void **state)
