@@ -182,10 +182,13 @@ static void recjpq_judge(struct live_log *log, const struct live_sample *sample)
 
 static void mol_judge(struct live_log *log, const struct live_sample *sample)
 {
+  struct mol_oracle_query query;
+
+  mol_oracle_prepare(&vectors, vectors.queries + sample->query * MOL_DIM, &query);
   for (size_t i = 0; i < sample->found.n; i++) {
     uint32_t id = sample->found.ids[i];
-    double score = mol_oracle_score(&vectors, vectors.queries + sample->query * MOL_DIM,
-                                    (const float *)(const void *)(log->rows + (size_t)id * MOL_DIM * 4));
+    double score =
+        mol_oracle_score(&vectors, &query, (const float *)(const void *)(log->rows + (size_t)id * MOL_DIM * 4));
     if (log->is_absent[id] || fabs(score - (double)sample->found.scores[i]) > 4e-4)
       bench_fail("mol, epoch %llu: hit %zu is not one of the epoch's catalogue", (unsigned long long)sample->epoch, i);
   }

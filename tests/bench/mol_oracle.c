@@ -93,25 +93,30 @@ static double mix(const double *u, const double *v, const double *w, const doubl
   return sum / weights;
 }
 
-double mol_oracle_score(const struct mol_data *d, const float *query, const float *item)
+void mol_oracle_prepare(const struct mol_data *d, const float *query, struct mol_oracle_query *out)
 {
-  double q[MOL_DIM], x[MOL_DIM], f[MOL_COMPONENTS * MOL_COMPONENT_DIM], g[MOL_COMPONENTS * MOL_COMPONENT_DIM];
-  double logits[MOL_LOGITS], u[MOL_LOGITS], v[MOL_LOGITS], w[MOL_LOGITS];
+  double q[MOL_DIM];
 
-  for (size_t i = 0; i < MOL_DIM; i++) {
+  for (size_t i = 0; i < MOL_DIM; i++)
     q[i] = (double)query[i];
+  project_query(d, q, out->components);
+  mlp(mol_weight(d, GATE("query_only", "0.weight")), mol_weight(d, GATE("query_only", "0.bias")),
+      mol_weight(d, GATE("query_only", "2.weight")), NULL, q, MOL_DIM, out->gate);
+}
+
+double mol_oracle_score(const struct mol_data *d, const struct mol_oracle_query *query, const float *item)
+{
+  double x[MOL_DIM], g[MOL_COMPONENTS * MOL_COMPONENT_DIM], logits[MOL_LOGITS], v[MOL_LOGITS], w[MOL_LOGITS];
+
+  for (size_t i = 0; i < MOL_DIM; i++)
     x[i] = (double)item[i];
-  }
-  project_query(d, q, f);
   linear(mol_weight(d, ITEM_NET "1.weight"), mol_weight(d, ITEM_NET "1.bias"), x, MOL_DIM,
          MOL_COMPONENTS * MOL_COMPONENT_DIM, g);
   normalize(g);
-  make_logits(f, g, logits);
-  mlp(mol_weight(d, GATE("query_only", "0.weight")), mol_weight(d, GATE("query_only", "0.bias")),
-      mol_weight(d, GATE("query_only", "2.weight")), NULL, q, MOL_DIM, u);
+  make_logits(query->components, g, logits);
   mlp(mol_weight(d, GATE("item_only", "1.weight")), mol_weight(d, GATE("item_only", "1.bias")),
       mol_weight(d, GATE("item_only", "3.weight")), NULL, x, MOL_DIM, v);
   mlp(mol_weight(d, GATE("qi", "1.weight")), mol_weight(d, GATE("qi", "1.bias")), mol_weight(d, GATE("qi", "3.weight")),
       mol_weight(d, GATE("qi", "3.bias")), logits, MOL_LOGITS, w);
-  return mix(u, v, w, logits);
+  return mix(query->gate, v, w, logits);
 }
