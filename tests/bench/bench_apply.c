@@ -154,10 +154,10 @@ int main(int argc, char **argv)
   bench_check(mem_array(b.options.items / BATCH, sizeof *b.decode_times, &b.decode_times));
   report_begin(&b.options, "Records into both arenas, batches of 1,000, protobuf; items/s of processor time");
   recjpq_data_open(&b.options.dice, b.options.items, 1, &codes);
-  run_space(&b, "recjpq", recjpq_data_write(&codes, &b.options), recjpq_part_of, &codes);
+  run_space(&b, "recjpq", recjpq_data_write(&codes, &b.options), recjpq_data_part_of, &codes);
   recjpq_data_close(&codes);
   mol_data_open(&b.options.dice, b.options.items, 1, &vectors);
-  run_space(&b, "mol", mol_data_write(&vectors, &b.options), mol_part_of, &vectors);
+  run_space(&b, "mol", mol_data_write(&vectors, &b.options), mol_data_part_of, &vectors);
   mol_data_close(&vectors);
   region_fini(&b.messages);
   region_fini(&b.decoded);

@@ -7,7 +7,6 @@
 #endif
 
 #include "base/mem.h"
-#include "tests/bench/bench_clock.h"
 #include "tests/bench/bench_engine.h"
 #include "tests/bench/bench_machine.h"
 #include "tests/bench/bench_peer.h"
@@ -82,7 +81,7 @@ static void rotate_f32(const struct bench *b, size_t round, float *out)
 {
   double rotated[D];
 
-  bilinear_rotate(&b->data, round, rotated);
+  bilinear_data_rotate(&b->data, round, rotated);
   for (size_t c = 0; c < D; c++)
     out[c] = (float)rotated[c];
 }
@@ -96,11 +95,11 @@ static const struct truth *truth_of(void *context, size_t round)
   if (b->truth_round == round)
     return &b->truth;
   b->truth_round = round;
-  bilinear_rotate(&b->data, round, b->rotated);
+  bilinear_data_rotate(&b->data, round, b->rotated);
   rotate_f32(b, round, rotated);
   for (size_t c = 0; c < D; c++)
     square += b->rotated[c] * b->rotated[c];
-  bilinear_scan(&b->data, rotated, b->scores);
+  bilinear_data_scan(&b->data, rotated, b->scores);
   select_best(b->scores, b->data.n_items, b->k + SPARE, &b->truth);
   /* Scores are normal with this deviation: ten of them are the range of a million. */
   b->truth.tolerance = 1e-5 * 10 * sqrt(square);
@@ -108,16 +107,14 @@ static const struct truth *truth_of(void *context, size_t round)
   return &b->truth;
 }
 
-static double scalar_run(void *self, size_t round)
+static void scalar_run(void *self, size_t round)
 {
   struct bench *b = self;
   float rotated[D];
 
   rotate_f32(b, round, rotated);
-  double start = bench_wall_ms();
-  bilinear_scan(&b->data, rotated, b->scores);
+  bilinear_data_scan(&b->data, rotated, b->scores);
   select_best(b->scores, b->data.n_items, b->k, &b->full);
-  return bench_wall_ms() - start;
 }
 
 static void full_collect(void *self, struct found *found)
@@ -133,7 +130,7 @@ static void full_collect(void *self, struct found *found)
 
 #ifdef HAVE_CBLAS
 /* What one would write today: q' = W^T q, one matrix-vector product over all items, and the k best of it. */
-static double sgemv_run(void *self, size_t round)
+static void sgemv_run(void *self, size_t round)
 {
   struct bench *b = self;
   const float *q = b->data.queries + round % QUERIES * D;
@@ -143,7 +140,6 @@ static double sgemv_run(void *self, size_t round)
   cblas_sgemv(CblasRowMajor, CblasNoTrans, (int)b->data.n_items, D, 1.0f, b->data.items, D, rotated, 1, 0.0f, b->scores,
               1);
   select_best(b->scores, b->data.n_items, b->k, &b->full);
-  return -1;
 }
 
 static void add_sgemv(struct bench *b, struct race *race)
@@ -233,7 +229,7 @@ int main(int argc, char **argv)
   report_limit(&b.options, "memory_gb_per_s", "reading 512 MiB from memory", machine_read_rate((size_t)1 << 29, 5),
                "GB/s");
   if (open_engine(&b))
-    bench_engine_fill(&b.engine, b.data.n_items, bilinear_part_of, &b.data);
+    bench_engine_fill(&b.engine, b.data.n_items, bilinear_data_part_of, &b.data);
   peer_open(&b.options, &b.peer);
   race_at(&b, 10);
   race_at(&b, 100);

@@ -111,10 +111,9 @@ void engine_racer_search(struct engine_racer *r, size_t round)
   bench_check(searcher_search(r->engine->searcher, 0, &r->method, pointers, r->batch, r->answers));
 }
 
-double engine_racer_run(void *self, size_t round)
+void engine_racer_run(void *self, size_t round)
 {
   engine_racer_search(self, round);
-  return -1;
 }
 
 void engine_racer_collect(void *self, struct found *found)

@@ -51,7 +51,7 @@ err_t engine_racer_init(struct bench_engine *e, const char *method, const float 
 void engine_racer_search(struct engine_racer *r, size_t round);
 
 /* For races: run() and collect() of struct racer. */
-double engine_racer_run(void *self, size_t round);
+void engine_racer_run(void *self, size_t round);
 void engine_racer_collect(void *self, struct found *found);
 
 #endif

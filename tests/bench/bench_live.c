@@ -169,11 +169,11 @@ static void recjpq_judge(struct live_log *log, const struct live_sample *sample)
   static struct recjpq_tables tables;
   static struct truth truth;
 
-  recjpq_tables_make(&codes, sample->query, &tables);
-  recjpq_scan(&tables, log->rows, log->is_absent, log->n_rows, sample->found.n, &truth);
+  recjpq_data_tables_make(&codes, sample->query, &tables);
+  recjpq_data_scan(&tables, log->rows, log->is_absent, log->n_rows, sample->found.n, &truth);
   for (size_t i = 0; i < truth.n; i++) {
     uint32_t id = sample->found.ids[i];
-    double score = recjpq_score(&tables, log->rows + (size_t)id * RECJPQ_SPLITS);
+    double score = recjpq_data_score(&tables, log->rows + (size_t)id * RECJPQ_SPLITS);
     if (log->is_absent[id] || fabs(score - truth.scores[i]) > 2 * truth.tolerance)
       bench_fail("recjpq, epoch %llu: hit %zu is not that of the epoch's catalogue", (unsigned long long)sample->epoch,
                  i);
@@ -260,7 +260,7 @@ static void vector_part_of(const void *context, uint32_t item, struct part *part
 
 static void draw_vector(struct dice *dice, uint8_t *row)
 {
-  mol_draw_item(dice, (float *)(void *)row);
+  mol_data_draw_item(dice, (float *)(void *)row);
 }
 
 int main(int argc, char **argv)
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
   recjpq_data_open(&options.dice, n_codes + n_codes / 4, QUERIES, &codes);
   run_subject(&options,
               &(struct subject){ "exact", 10, RECJPQ_DIM, RECJPQ_SPLITS, codes.queries, true, codes_part_of,
-                                 recjpq_draw_codes, recjpq_judge },
+                                 recjpq_data_draw_codes, recjpq_judge },
               recjpq_data_write(&codes, &options), codes.codes);
   recjpq_data_close(&codes);
 

@@ -48,11 +48,11 @@ double machine_read_rate(size_t bytes, size_t rounds)
 enum { PEAK_LOOPS = 100000, PEAK_CHAINS = 12 };
 
 #define CHAIN(width, i) "vfmadd231ps %%" width "14, %%" width "15, %%" width #i "\n"
-#define CHAINS(w)                                                                                              \
-  CHAIN(w, 0)                                                                                                  \
-  CHAIN(w, 1)                                                                                                  \
-  CHAIN(w, 2) CHAIN(w, 3) CHAIN(w, 4) CHAIN(w, 5) CHAIN(w, 6) CHAIN(w, 7) CHAIN(w, 8) CHAIN(w, 9) CHAIN(w, 10) \
-      CHAIN(w, 11)
+#define CHAINS(w) \
+  CHAIN(w, 0)     \
+  CHAIN(w, 1)     \
+  CHAIN(w, 2)     \
+  CHAIN(w, 3) CHAIN(w, 4) CHAIN(w, 5) CHAIN(w, 6) CHAIN(w, 7) CHAIN(w, 8) CHAIN(w, 9) CHAIN(w, 10) CHAIN(w, 11)
 #define PEAK_LOOP(w)                                                                                                \
   __asm__ volatile("vzeroall\n1:\n" CHAINS(w) "dec %0\njnz 1b\nvzeroupper\n"                                        \
                    : "+r"(n)                                                                                        \

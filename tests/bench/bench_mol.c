@@ -130,7 +130,7 @@ static void add_methods(struct bench *b, struct race *race, struct engine_racer 
     racer->must_be_exact = is_exact_method(method);
     racer->bytes_per_item = (double)bench_engine_bytes(&b->engine);
     if (strcmp(method, "brute_force") == 0)
-      racer->fmas = mol_pair_fmas() * (double)(b->data.n_items * race->batch);
+      racer->fmas = mol_data_pair_fmas() * (double)(b->data.n_items * race->batch);
   }
 }
 
@@ -183,8 +183,8 @@ int main(int argc, char **argv)
   const char *model = mol_data_write(&b.data, &b.options);
   bench_check(bench_engine_open(model, b.data.n_items, BENCH_K_MAX, BENCH_BATCH_MAX, isa_detect(), &b.engine));
   bench_check(bench_engine_open(model, REF_ITEMS, BENCH_K_MAX, BENCH_BATCH_MAX, ISA_REF, &b.ref_engine));
-  bench_engine_fill(&b.ref_engine, REF_ITEMS, mol_part_of, &b.data);
-  bench_engine_fill(&b.engine, b.data.n_items, mol_part_of, &b.data);
+  bench_engine_fill(&b.ref_engine, REF_ITEMS, mol_data_part_of, &b.data);
+  bench_engine_fill(&b.engine, b.data.n_items, mol_data_part_of, &b.data);
   find_truth(&b);
   peer_open(&b.options, &b.peer);
   report_machine(&b);

@@ -94,14 +94,22 @@ void peer_close(struct peer **peer)
   mem_free(peer);
 }
 
-static double peer_run(void *self, size_t round)
+static void peer_run(void *self, size_t round)
 {
   struct peer_method *m = self;
 
   fprintf(m->peer->to, "run %s %zu %zu %zu\n", m->name, round, m->batch, m->k);
   fflush(m->peer->to);
   read_line(m->peer);
-  return strtod(m->peer->line, NULL);
+}
+
+static void peer_told(void *self, double *wall_ms, double *cpu_ms)
+{
+  struct peer_method *m = self;
+  char *at;
+
+  *wall_ms = strtod(m->peer->line, &at);
+  *cpu_ms = strtod(at, NULL);
 }
 
 static void peer_collect(void *self, struct found *found)
@@ -110,6 +118,7 @@ static void peer_collect(void *self, struct found *found)
   char *at;
 
   strtod(m->peer->line, &at);
+  strtod(at, &at);
   for (size_t q = 0; q < m->batch; q++) {
     found[q] = (struct found){ 0 };
     for (; found[q].n < m->k; found[q].n++)
@@ -125,6 +134,7 @@ void peer_join(struct peer *peer, struct race *race)
     method->k = race->k;
     struct racer *racer = race_add(race, method->name, method, peer_run, peer_collect);
     racer->is_peer = true;
+    racer->told = peer_told;
     snprintf(racer->rival, sizeof racer->rival, "%s", method->rival);
   }
 }

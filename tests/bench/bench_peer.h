@@ -1,6 +1,7 @@
 /* Other programs in the race: a peer loads the same data from the temporary folder, and answers on request.
  *
- * It gets lines "run METHOD ROUND BATCH K" and answers "MS ID ID ...", K a query, having measured MS itself. Its first
+ * It gets lines "run METHOD ROUND BATCH K" and answers "MS CPU_MS ID ID ...", K a query, having
+ * measured both times itself. Its first
  * line is "ready METHOD=RIVAL ...", with the method of ours that each is to be compared with.
  */
 #ifndef TESTS_BENCH_BENCH_PEER_H

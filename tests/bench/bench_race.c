@@ -22,7 +22,7 @@ void race_fini(struct race *race)
   mem_free(&race->racers);
 }
 
-struct racer *race_add(struct race *race, const char *name, void *self, double (*run)(void *, size_t),
+struct racer *race_add(struct race *race, const char *name, void *self, void (*run)(void *, size_t),
                        void (*collect)(void *, struct found *))
 {
   if (race->n_racers == RACERS_MAX) {
@@ -121,19 +121,42 @@ static void judge(struct race *race, struct racer *racer, size_t round)
 
 /* Running -------------------- */
 
-static void run_once(struct race *race, struct racer *racer, size_t round)
+static void run_untimed(struct racer *racer, size_t round)
+{
+  if (racer->prepare)
+    racer->prepare(racer->self, round);
+  racer->run(racer->self, round);
+}
+
+static void run_timed(struct racer *racer, size_t round)
 {
   double scale = racer->scale > 0 ? racer->scale : 1;
 
-  if (racer->n > 0 ? racer->wall[racer->n - 1] / scale < SHORT_MS : !racer->scale && !racer->is_peer)
-    racer->run(racer->self, round + 1);
+  if (racer->prepare)
+    racer->prepare(racer->self, round);
   double wall = bench_wall_ms(), cpu = bench_cpu_ms();
-  double told = racer->run(racer->self, round);
-  wall = told >= 0 ? told : bench_wall_ms() - wall;
-  cpu = told >= 0 ? 0 : bench_cpu_ms() - cpu;
+  racer->run(racer->self, round);
+  cpu = bench_cpu_ms() - cpu;
+  wall = bench_wall_ms() - wall;
+  if (racer->told)
+    racer->told(racer->self, &wall, &cpu);
   racer->wall[racer->n] = wall * scale;
   racer->cpu[racer->n++] = cpu * scale;
   racer->spent_ms += wall;
+}
+
+static bool needs_warming(const struct racer *racer)
+{
+  if (racer->n > 0)
+    return racer->spent_ms / (double)racer->n < SHORT_MS;
+  return !racer->scale && !racer->is_peer;
+}
+
+static void run_once(struct race *race, struct racer *racer, size_t round)
+{
+  if (needs_warming(racer))
+    run_untimed(racer, round + 1);
+  run_timed(racer, round);
   if (race->truth_of && racer->collect)
     judge(race, racer, round);
 }
@@ -170,17 +193,18 @@ static const struct racer *find_racer(const struct race *race, const char *name)
   return NULL;
 }
 
-/* Ratio of medians over the rounds that both ran. */
+/* Ratio of the medians of processor time over the rounds that both ran: others on this machine stretch the wall
+ * clock of long searches more than that of short ones. */
 static double ratio(const struct racer *a, const struct racer *b)
 {
   size_t n = !a || !b ? 0 : a->n < b->n ? a->n : b->n;
 
-  return n ? bench_quantile(a->wall, n, 0.5) / bench_quantile(b->wall, n, 0.5) : 0;
+  return n ? bench_quantile(a->cpu, n, 0.5) / bench_quantile(b->cpu, n, 0.5) : 0;
 }
 
 static struct bench_row row_of(const struct race *race, const struct racer *r)
 {
-  double ns = 1e6 * bench_quantile(r->wall, r->n, 0.5), n_judged = r->n_judged ? (double)r->n_judged : 1;
+  double ns = 1e6 * bench_quantile(r->cpu, r->n, 0.5), n_judged = r->n_judged ? (double)r->n_judged : 1;
   struct bench_row row = {
     .method = r->name,
     .items = race->items,
@@ -188,10 +212,11 @@ static struct bench_row row_of(const struct race *race, const struct racer *r)
     .batch = race->batch,
     .threads = 1,
     .n_runs = r->n,
-    .median_ms = ns * 1e-6,
+    .median_ms = bench_quantile(r->wall, r->n, 0.5),
     .p95_ms = bench_quantile(r->wall, r->n, 0.95),
     .p99_ms = r->n >= 200 ? bench_quantile(r->wall, r->n, 0.99) : 0,
-    .cpu_ms = bench_quantile(r->cpu, r->n, 0.5),
+    .cpu_ms = ns * 1e-6,
+    .cpu_p95_ms = bench_quantile(r->cpu, r->n, 0.95),
     .ratio_to_scalar = ratio(find_racer(race, "scalar"), r),
     .recall = r->sum_recall / n_judged,
     .scored = r->sum_scored / n_judged,

@@ -30,8 +30,10 @@ struct truth {
 struct racer {
   char name[48];
   void *self;
-  double (*run)(void *self, size_t round); /* returns milliseconds, or < 0: what the clock says */
+  void (*prepare)(void *self, size_t round); /* what comes before it and is not timed; NULL: nothing */
+  void (*run)(void *self, size_t round);
   void (*collect)(void *self, struct found *found);
+  void (*told)(void *self, double *wall_ms, double *cpu_ms); /* what it measured itself; NULL: the clocks are right */
   bool must_be_exact;
   bool is_peer;
   char rival[48];      /* of a peer: the method of ours that does the same */
@@ -69,13 +71,14 @@ err_t race_init(const struct bench_options *options, size_t items, size_t k, siz
 void race_fini(struct race *race);
 
 /* A new racer, whose fields the caller sets. */
-struct racer *race_add(struct race *race, const char *name, void *self, double (*run)(void *, size_t),
+struct racer *race_add(struct race *race, const char *name, void *self, void (*run)(void *, size_t),
                        void (*collect)(void *, struct found *));
 
 /* Run: each racer until it used its seconds or max_rounds are over, and at least twice. */
 void race_run(struct race *race);
 
-/* The rows of all racers: n_racers of them; ratios are to the racer named "scalar", and of peers to their rivals. */
+/* The rows of all racers: n_racers of them; ratios, of processor time, are to the racer named "scalar", and of
+ * peers to their rivals. */
 void race_rows(const struct race *race, struct bench_row *rows);
 
 /* Print them. */

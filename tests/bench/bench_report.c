@@ -4,7 +4,7 @@
 
 #include "tests/bench/bench_machine.h"
 
-enum { CELL_BYTES = 48, COLUMNS = 17, LIMITS_MAX = 8 };
+enum { CELL_BYTES = 48, COLUMNS = 18, LIMITS_MAX = 8 };
 
 static struct {
   const char *key;
@@ -69,6 +69,11 @@ static bool cpu_cell(const struct bench_row *r, char *text)
   return print_ms(r->cpu_ms, text);
 }
 
+static bool cpu_p95_cell(const struct bench_row *r, char *text)
+{
+  return print_ms(r->cpu_p95_ms, text);
+}
+
 static bool scalar_cell(const struct bench_row *r, char *text)
 {
   return print_if(r->ratio_to_scalar > 0, text, "%.2f x", r->ratio_to_scalar);
@@ -119,11 +124,12 @@ static bool ns_cell(const struct bench_row *r, char *text)
 }
 
 static const struct column columns[COLUMNS] = {
-  { "method", method_cell },      { "items", items_cell },      { "k", k_cell },           { "batch", batch_cell },
-  { "median ms", median_cell },   { "p95 ms", p95_cell },       { "p99 ms", p99_cell },    { "CPU ms", cpu_cell },
-  { "scalar / it", scalar_cell }, { "in times", other_cell },   { "exact", verdict_cell }, { "recall", recall_cell },
-  { "scored", scored_cell },      { "bytes/item", bytes_cell }, { "limit", limit_cell },   { "items/s", rate_cell },
-  { "ns/item/query", ns_cell },
+  { "method", method_cell },      { "items", items_cell },      { "k", k_cell },
+  { "batch", batch_cell },        { "median ms", median_cell }, { "p95 ms", p95_cell },
+  { "p99 ms", p99_cell },         { "CPU ms", cpu_cell },       { "CPU p95", cpu_p95_cell },
+  { "scalar / it", scalar_cell }, { "in times", other_cell },   { "exact", verdict_cell },
+  { "recall", recall_cell },      { "scored", scored_cell },    { "bytes/item", bytes_cell },
+  { "limit", limit_cell },        { "items/s", rate_cell },     { "ns/item/query", ns_cell },
 };
 
 void report_begin(const struct bench_options *options, const char *title)
@@ -171,6 +177,7 @@ static void json_row(const struct bench_options *options, const struct bench_row
   printf(",\"median_ms\":%.6g,\"p95_ms\":%.6g,\"runs\":%zu", r->median_ms, r->p95_ms, r->n_runs);
   json_number("p99_ms", r->p99_ms);
   json_number("cpu_median_ms", r->cpu_ms);
+  json_number("cpu_p95_ms", r->cpu_p95_ms);
   json_number("ratio_to_scalar", r->ratio_to_scalar);
   if (r->other)
     printf(",\"other\":\"%s\",\"ratio_to_other\":%.6g", r->other, r->ratio_to_other);

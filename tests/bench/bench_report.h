@@ -11,9 +11,10 @@ struct bench_row {
   const char *method;
   const char *variant; /* what distinguishes rows of one method: "idle", "insert" */
   size_t items, k, batch, threads, n_runs;
-  double median_ms, p95_ms, p99_ms, cpu_ms;
-  double ratio_to_scalar; /* how often it fits into the scalar reference's median */
-  const char *other;      /* ratio_to_other: how often `other` takes as long as this row; of a peer's row inverted */
+  double median_ms, p95_ms, p99_ms; /* of the wall clock */
+  double cpu_ms, cpu_p95_ms;        /* of the thread's processor time; the ratios are of this */
+  double ratio_to_scalar;           /* how often it fits into the scalar reference's median */
+  const char *other; /* ratio_to_other: how often `other` takes as long as this row; of a peer's row inverted */
   double ratio_to_other;
   enum bench_verdict verdict; /* whether all timed answers were the K best, checked independently */
   double recall;              /* share of the K best in the answers */

@@ -46,7 +46,7 @@ static void run_recjpq(struct bench *b, size_t items)
   if (bench_engine_open(recjpq_data_write(&data, &b->options), items, K, 1, isa_detect(), &e) != ERR_OK) {
     report_skipped(&b->options, "recjpq", err_message());
   } else {
-    bench_engine_fill(&e, items, recjpq_part_of, &data);
+    bench_engine_fill(&e, items, recjpq_data_part_of, &data);
     time_method(b, &e, "exact", items, data.queries, RECJPQ_DIM, 1);
     time_method(b, &e, "pqtopk", items, data.queries, RECJPQ_DIM, 1);
   }
@@ -70,7 +70,7 @@ static void run_mol(struct bench *b, size_t items)
     run_mol(b, items / 2);
     return;
   }
-  bench_engine_fill(&e, items, mol_part_of, &data);
+  bench_engine_fill(&e, items, mol_data_part_of, &data);
   time_method(b, &e, method, items, data.queries, MOL_DIM, 1);
   time_method(b, &e, method, items, data.queries, MOL_DIM, BENCH_BATCH_MAX);
   bench_engine_close(&e);

@@ -7,28 +7,7 @@
 #include "tests/bench/bench_npy.h"
 #include "tests/support/model_file.h"
 
-enum { D = BILINEAR_DIM, FAST_VALUES = 300 };
-
-/* Rows that are orthonormal: Gram and Schmidt, in double precision. */
-static void draw_orthogonal(struct dice *dice, double *rows)
-{
-  for (size_t i = 0; i < D; i++) {
-    double *row = rows + i * D, square = 0;
-    for (size_t c = 0; c < D; c++)
-      row[c] = draw_normal(dice);
-    for (size_t j = 0; j < i; j++) {
-      double dot = 0;
-      for (size_t c = 0; c < D; c++)
-        dot += row[c] * rows[j * D + c];
-      for (size_t c = 0; c < D; c++)
-        row[c] -= dot * rows[j * D + c];
-    }
-    for (size_t c = 0; c < D; c++)
-      square += row[c] * row[c];
-    for (size_t c = 0; c < D; c++)
-      row[c] /= sqrt(square);
-  }
-}
+enum { D = BILINEAR_DIM, FAST_VALUES = 300, ROTATIONS = 24 };
 
 static double singular_value(size_t i)
 {
@@ -37,24 +16,48 @@ static double singular_value(size_t i)
   return 5.467e-4 - 1.467e-4 * (double)(i - FAST_VALUES) / (D - FAST_VALUES);
 }
 
+/* Turn two rows, or columns, `stride` apart between their elements, by an angle. */
+static void turn(double *a, double *b, size_t stride, double angle)
+{
+  double c = cos(angle), s = sin(angle);
+
+  for (size_t i = 0; i < D; i++) {
+    double x = a[i * stride], y = b[i * stride];
+    a[i * stride] = c * x - s * y;
+    b[i * stride] = s * x + c * y;
+  }
+}
+
+/* Turn all rows, or columns, in random pairs: after many rounds each has a share of every one. */
+static void turn_in_pairs(struct dice *dice, double *w, size_t distance, size_t stride)
+{
+  size_t order[D];
+
+  for (size_t i = 0; i < D; i++) {
+    size_t j = dice_below(dice, i + 1);
+    order[i] = i;
+    order[i] = order[j];
+    order[j] = i;
+  }
+  for (size_t i = 0; i < D; i += 2)
+    turn(w + order[i] * distance, w + order[i + 1] * distance, stride, 6.2831853 * draw_unit(dice));
+}
+
+/* The diagonal of singular values, between random rotations of both sides. */
 static void draw_w(struct dice *dice, float *w)
 {
-  double *u, *v, *sum;
+  double *turned;
 
-  bench_check(mem_array(D * D, sizeof *u, &u));
-  bench_check(mem_array(D * D, sizeof *v, &v));
-  bench_check(mem_array(D * D, sizeof *sum, &sum));
-  draw_orthogonal(dice, u);
-  draw_orthogonal(dice, v);
-  for (size_t r = 0; r < D; r++)
-    for (size_t i = 0; i < D; i++)
-      for (size_t j = 0; j < D; j++)
-        sum[i * D + j] += singular_value(r) * u[r * D + i] * v[r * D + j];
+  bench_check(mem_array(D * D, sizeof *turned, &turned));
+  for (size_t i = 0; i < D; i++)
+    turned[i * D + i] = singular_value(i);
+  for (int i = 0; i < ROTATIONS; i++) {
+    turn_in_pairs(dice, turned, D, 1);
+    turn_in_pairs(dice, turned, 1, D);
+  }
   for (size_t i = 0; i < D * D; i++)
-    w[i] = (float)sum[i];
-  mem_free(&u);
-  mem_free(&v);
-  mem_free(&sum);
+    w[i] = (float)turned[i];
+  mem_free(&turned);
 }
 
 void bilinear_data_open(struct dice *dice, size_t n_items, size_t n_queries, struct bilinear_data *out)
@@ -97,14 +100,14 @@ const char *bilinear_data_write(const struct bilinear_data *data, const struct b
   return path;
 }
 
-void bilinear_part_of(const void *context, uint32_t item, struct part *part)
+void bilinear_data_part_of(const void *context, uint32_t item, struct part *part)
 {
   const struct bilinear_data *data = context;
 
   part->vector = (struct floats){ data->items + (size_t)item * D, D };
 }
 
-void bilinear_rotate(const struct bilinear_data *data, size_t query, double *out)
+void bilinear_data_rotate(const struct bilinear_data *data, size_t query, double *out)
 {
   const float *q = data->queries + query % data->n_queries * D;
 
@@ -114,7 +117,7 @@ void bilinear_rotate(const struct bilinear_data *data, size_t query, double *out
       out[j] += (double)q[i] * (double)data->w[i * D + j];
 }
 
-void bilinear_scan(const struct bilinear_data *data, const float *rotated, float *scores)
+void bilinear_data_scan(const struct bilinear_data *data, const float *rotated, float *scores)
 {
   for (size_t i = 0; i < data->n_items; i++) {
     const float *item = data->items + i * D;

@@ -1,4 +1,4 @@
-/* A bilinear catalogue: random vectors, and W = U diag(sigma) V^T with random orthogonal U, V and singular values as
+/* A bilinear catalogue: random vectors, and W = U diag(sigma) V^T with random rotations U, V and singular values as
  * in the bilinear paper: 5.467, falling over four orders of magnitude within the first 300, then a small tail. */
 #ifndef TESTS_BENCH_BILINEAR_DATA_H
 #define TESTS_BENCH_BILINEAR_DATA_H
@@ -22,12 +22,12 @@ void bilinear_data_close(struct bilinear_data *data);
 const char *bilinear_data_write(const struct bilinear_data *data, const struct bench_options *options);
 
 /* For bench_engine_fill(); context is the data. */
-void bilinear_part_of(const void *context, uint32_t item, struct part *part);
+void bilinear_data_part_of(const void *context, uint32_t item, struct part *part);
 
 /* W^T q, in double precision. */
-void bilinear_rotate(const struct bilinear_data *data, size_t query, double *out);
+void bilinear_data_rotate(const struct bilinear_data *data, size_t query, double *out);
 
 /* scores[i] = <rotated, items[i]>: plain C, each sum in 16 parts that a compiler can keep in vectors. */
-void bilinear_scan(const struct bilinear_data *data, const float *rotated, float *scores);
+void bilinear_data_scan(const struct bilinear_data *data, const float *rotated, float *scores);
 
 #endif

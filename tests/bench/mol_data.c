@@ -38,7 +38,7 @@ static const char metadata[] =
     "\"mol.gating_qi_hidden_dim\":\"128\",\"mol.gating_combination_type\":\"glu_silu\","
     "\"mol.dot_product_l2_norm\":\"1\",\"mol.uid_hash\":\"[]\"}";
 
-double mol_pair_fmas(void)
+double mol_data_pair_fmas(void)
 {
   return MOL_LOGITS * MOL_COMPONENT_DIM + 2 * MOL_LOGITS * MOL_HIDDEN;
 }
@@ -60,7 +60,7 @@ static void draw_weights(struct dice *dice, struct mol_data *data)
   }
 }
 
-void mol_draw_item(struct dice *dice, float *vector)
+void mol_data_draw_item(struct dice *dice, float *vector)
 {
   for (size_t i = 0; i < MOL_DIM; i++)
     vector[i] = draw_rough_normal(dice);
@@ -87,7 +87,7 @@ void mol_data_open(struct dice *dice, size_t n_items, size_t n_queries, struct m
   bench_check(mem_array(n_queries, MOL_DIM * sizeof(float), &out->queries));
   draw_weights(dice, out);
   for (size_t i = 0; i < n_items; i++)
-    mol_draw_item(dice, out->items + i * MOL_DIM);
+    mol_data_draw_item(dice, out->items + i * MOL_DIM);
   for (size_t i = 0; i < n_queries; i++)
     draw_query(dice, out->queries + i * MOL_DIM);
 }
@@ -137,14 +137,14 @@ const char *mol_data_write(const struct mol_data *data, const struct bench_optio
   return write_model(data, bench_path(options, "model.safetensors"));
 }
 
-void mol_part_of(const void *context, uint32_t item, struct part *part)
+void mol_data_part_of(const void *context, uint32_t item, struct part *part)
 {
   const struct mol_data *data = context;
 
   part->vector = (struct floats){ data->items + (size_t)item * MOL_DIM, MOL_DIM };
 }
 
-const float *mol_weight(const struct mol_data *data, const char *name)
+const float *mol_data_weight(const struct mol_data *data, const char *name)
 {
   for (size_t i = 0; i < data->n_weights; i++) {
     if (strcmp(data->weights[i].name, name) == 0)

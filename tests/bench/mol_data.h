@@ -34,17 +34,17 @@ void mol_data_open(struct dice *dice, size_t n_items, size_t n_queries, struct m
 void mol_data_close(struct mol_data *data);
 
 /* Raw vector of a new item. */
-void mol_draw_item(struct dice *dice, float *vector);
+void mol_data_draw_item(struct dice *dice, float *vector);
 
 /* Write the model, and for peers items.npy and queries.npy. Returns the model's path. */
 const char *mol_data_write(const struct mol_data *data, const struct bench_options *options);
 
 /* For bench_engine_fill(); context is the data. */
-void mol_part_of(const void *context, uint32_t item, struct part *part);
+void mol_data_part_of(const void *context, uint32_t item, struct part *part);
 
-const float *mol_weight(const struct mol_data *data, const char *name);
+const float *mol_data_weight(const struct mol_data *data, const char *name);
 
 /* Fused multiply-adds of one query with one item: logits and cross gate. */
-double mol_pair_fmas(void);
+double mol_data_pair_fmas(void);
 
 #endif

@@ -54,7 +54,7 @@ static void normalize(double *components)
 
 static void project_query(const struct mol_data *d, const double *x, double *components)
 {
-  const float *w = mol_weight(d, QUERY_NET "1._w"), *b = mol_weight(d, QUERY_NET "1._b");
+  const float *w = mol_data_weight(d, QUERY_NET "1._w"), *b = mol_data_weight(d, QUERY_NET "1._b");
   double glu[2 * MOL_GLU];
 
   for (size_t o = 0; o < 2 * MOL_GLU; o++) {
@@ -64,7 +64,7 @@ static void project_query(const struct mol_data *d, const double *x, double *com
   }
   for (size_t i = 0; i < MOL_GLU; i++)
     glu[i] = gelu(glu[i]) * glu[MOL_GLU + i];
-  linear(mol_weight(d, QUERY_NET "2.weight"), mol_weight(d, QUERY_NET "2.bias"), glu, MOL_GLU,
+  linear(mol_data_weight(d, QUERY_NET "2.weight"), mol_data_weight(d, QUERY_NET "2.bias"), glu, MOL_GLU,
          MOL_COMPONENTS * MOL_COMPONENT_DIM, components);
   normalize(components);
 }
@@ -100,8 +100,8 @@ void mol_oracle_prepare(const struct mol_data *d, const float *query, struct mol
   for (size_t i = 0; i < MOL_DIM; i++)
     q[i] = (double)query[i];
   project_query(d, q, out->components);
-  mlp(mol_weight(d, GATE("query_only", "0.weight")), mol_weight(d, GATE("query_only", "0.bias")),
-      mol_weight(d, GATE("query_only", "2.weight")), NULL, q, MOL_DIM, out->gate);
+  mlp(mol_data_weight(d, GATE("query_only", "0.weight")), mol_data_weight(d, GATE("query_only", "0.bias")),
+      mol_data_weight(d, GATE("query_only", "2.weight")), NULL, q, MOL_DIM, out->gate);
 }
 
 double mol_oracle_score(const struct mol_data *d, const struct mol_oracle_query *query, const float *item)
@@ -110,13 +110,13 @@ double mol_oracle_score(const struct mol_data *d, const struct mol_oracle_query 
 
   for (size_t i = 0; i < MOL_DIM; i++)
     x[i] = (double)item[i];
-  linear(mol_weight(d, ITEM_NET "1.weight"), mol_weight(d, ITEM_NET "1.bias"), x, MOL_DIM,
+  linear(mol_data_weight(d, ITEM_NET "1.weight"), mol_data_weight(d, ITEM_NET "1.bias"), x, MOL_DIM,
          MOL_COMPONENTS * MOL_COMPONENT_DIM, g);
   normalize(g);
   make_logits(query->components, g, logits);
-  mlp(mol_weight(d, GATE("item_only", "1.weight")), mol_weight(d, GATE("item_only", "1.bias")),
-      mol_weight(d, GATE("item_only", "3.weight")), NULL, x, MOL_DIM, v);
-  mlp(mol_weight(d, GATE("qi", "1.weight")), mol_weight(d, GATE("qi", "1.bias")), mol_weight(d, GATE("qi", "3.weight")),
-      mol_weight(d, GATE("qi", "3.bias")), logits, MOL_LOGITS, w);
+  mlp(mol_data_weight(d, GATE("item_only", "1.weight")), mol_data_weight(d, GATE("item_only", "1.bias")),
+      mol_data_weight(d, GATE("item_only", "3.weight")), NULL, x, MOL_DIM, v);
+  mlp(mol_data_weight(d, GATE("qi", "1.weight")), mol_data_weight(d, GATE("qi", "1.bias")),
+      mol_data_weight(d, GATE("qi", "3.weight")), mol_data_weight(d, GATE("qi", "3.bias")), logits, MOL_LOGITS, w);
   return mix(query->gate, v, w, logits);
 }

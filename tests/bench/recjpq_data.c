@@ -20,7 +20,7 @@ static void draw_clusters(struct dice *dice)
   has_clusters = true;
 }
 
-void recjpq_draw_codes(struct dice *dice, uint8_t *codes)
+void recjpq_data_draw_codes(struct dice *dice, uint8_t *codes)
 {
   uint64_t bits = dice_u64(dice);
   const uint8_t *centre = clusters[dice_below(dice, CLUSTERS)];
@@ -84,7 +84,7 @@ void recjpq_data_open(struct dice *dice, size_t n_items, size_t n_queries, struc
   if (!has_clusters)
     draw_clusters(dice);
   for (size_t i = 0; i < n_items; i++)
-    recjpq_draw_codes(dice, out->codes + i * RECJPQ_SPLITS);
+    recjpq_data_draw_codes(dice, out->codes + i * RECJPQ_SPLITS);
   draw_centroids(dice, out->centroids);
   for (size_t i = 0; i < n_queries; i++)
     draw_query(dice, out->queries + i * RECJPQ_DIM);
@@ -110,7 +110,7 @@ const char *recjpq_data_write(const struct recjpq_data *data, const struct bench
   return path;
 }
 
-void recjpq_part_of(const void *context, uint32_t item, struct part *part)
+void recjpq_data_part_of(const void *context, uint32_t item, struct part *part)
 {
   const struct recjpq_data *data = context;
 
@@ -118,7 +118,7 @@ void recjpq_part_of(const void *context, uint32_t item, struct part *part)
 }
 
 /* The zeros of a query add nothing, so its two numbers give every product; in double precision, rounded once. */
-void recjpq_tables_make(const struct recjpq_data *data, size_t query, struct recjpq_tables *out)
+void recjpq_data_tables_make(const struct recjpq_data *data, size_t query, struct recjpq_tables *out)
 {
   const float *q = data->queries + query % data->n_queries * RECJPQ_DIM;
   double range = 0;
@@ -139,7 +139,7 @@ void recjpq_tables_make(const struct recjpq_data *data, size_t query, struct rec
   out->tolerance = 1e-5 * range;
 }
 
-double recjpq_score(const struct recjpq_tables *tables, const uint8_t *codes)
+double recjpq_data_score(const struct recjpq_tables *tables, const uint8_t *codes)
 {
   double score = 0;
 
@@ -161,8 +161,8 @@ static void keep(struct truth *best, size_t k, uint32_t item, double score)
   best->ids[i] = item;
 }
 
-void recjpq_scan(const struct recjpq_tables *tables, const uint8_t *codes, const uint8_t *is_absent, size_t n_items,
-                 size_t k, struct truth *out)
+void recjpq_data_scan(const struct recjpq_tables *tables, const uint8_t *codes, const uint8_t *is_absent,
+                      size_t n_items, size_t k, struct truth *out)
 {
   float threshold = -INFINITY;
 

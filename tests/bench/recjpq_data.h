@@ -28,22 +28,22 @@ void recjpq_data_open(struct dice *dice, size_t n_items, size_t n_queries, struc
 void recjpq_data_close(struct recjpq_data *data);
 
 /* Codes of a new item. */
-void recjpq_draw_codes(struct dice *dice, uint8_t *codes);
+void recjpq_data_draw_codes(struct dice *dice, uint8_t *codes);
 
 /* Write the model, and for peers codes.npy, centroids.npy and queries.npy. Returns the model's path. */
 const char *recjpq_data_write(const struct recjpq_data *data, const struct bench_options *options);
 
 /* For bench_engine_fill(); context is the data. */
-void recjpq_part_of(const void *context, uint32_t item, struct part *part);
+void recjpq_data_part_of(const void *context, uint32_t item, struct part *part);
 
 /* Sub-item scores of a query. */
-void recjpq_tables_make(const struct recjpq_data *data, size_t query, struct recjpq_tables *out);
+void recjpq_data_tables_make(const struct recjpq_data *data, size_t query, struct recjpq_tables *out);
 
-double recjpq_score(const struct recjpq_tables *tables, const uint8_t *codes);
+double recjpq_data_score(const struct recjpq_tables *tables, const uint8_t *codes);
 
 /* PQTopK as one would write it in C: for each item in turn the sum of its eight table entries, and the k best kept.
  * is_absent: NULL, or a flag for each item; absent ones are passed over. */
-void recjpq_scan(const struct recjpq_tables *tables, const uint8_t *codes, const uint8_t *is_absent, size_t n_items,
-                 size_t k, struct truth *out);
+void recjpq_data_scan(const struct recjpq_tables *tables, const uint8_t *codes, const uint8_t *is_absent,
+                      size_t n_items, size_t k, struct truth *out);
 
 #endif

@@ -1,6 +1,6 @@
 """What the peers' programs share: one thread, the data of the temporary folder, and the conversation with the race.
 
-The benchmark writes "run METHOD ROUND BATCH K"; the answer is one line, "MS ID ID ...", K identifiers a query.
+The benchmark writes "run METHOD ROUND BATCH K"; the answer is one line, "MS CPU_MS ID ID ...", K identifiers a query.
 """
 import json
 import os
@@ -53,8 +53,8 @@ def serve(queries, methods):
         _, name, start, batch, k = line.split()
         start, batch, k = int(start), int(batch), int(k)
         rows = np.ascontiguousarray(queries[np.arange(start * batch, (start + 1) * batch) % len(queries)])
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), time.process_time()
         ids = methods[name][1](rows, k)
-        ms = (time.perf_counter() - begin) * 1e3
+        ms, cpu_ms = (time.perf_counter() - begin) * 1e3, (time.process_time() - cpu) * 1e3
         ids = np.asarray(ids).reshape(batch, -1)[:, :k]
-        print(f"{ms:.6f}", *ids.ravel().tolist(), file=out, flush=True)
+        print(f"{ms:.6f} {cpu_ms:.6f}", *ids.ravel().tolist(), file=out, flush=True)
