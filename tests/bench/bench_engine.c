@@ -9,8 +9,15 @@ enum { FILL_BATCH = 4096 };
 err_t bench_engine_open(const char *model_path, size_t max_items, size_t max_k, size_t max_batch, enum isa isa,
                         struct bench_engine *out)
 {
-  struct engine_space space = { "bench", model_path };
-  struct engine_config config = { &space, 1, max_items, max_k, max_batch, isa };
+  struct engine_space space = { .name = "bench", .model_path = model_path };
+  struct engine_config config = {
+    .spaces = &space,
+    .n_spaces = 1,
+    .max_items = max_items,
+    .max_k = max_k,
+    .max_batch = max_batch,
+    .isa = isa,
+  };
 
   TRY(engine_open(&config, &out->engine));
   return searcher_open(out->engine, &out->searcher);
