@@ -7,8 +7,8 @@
 /* Read an array once, in four streams. Returns a checksum, so that the reads happen. bytes: a multiple of 256. */
 uint64_t machine_read(const void *array, size_t bytes);
 
-/* Bytes a nanosecond of machine_read() over an array of this size, which stays in the caches where it fits: the median
- * of `rounds` passes. */
+/* Bytes a nanosecond of machine_read() over an array of this size, which stays in the caches where it fits: the best
+ * of `rounds` passes, of processor time. */
 double machine_read_rate(size_t bytes, size_t rounds);
 
 /* Fused multiply-adds of f32 a nanosecond of processor time, by independent chains in registers of this level; one
