@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "kernels/kernels.h"
+#include "tests/bench/bench_machine.h"
 #include "tests/support/dice.h"
 
 enum { MAX_ROUNDS = 1001 };
@@ -56,45 +57,6 @@ static float *floats_new(size_t n)
 
   check(mem_array(n, sizeof *p, &p));
   return p;
-}
-
-/* Peak: twelve independent chains of fused multiply-adds in registers -------------------- */
-
-enum { PEAK_LOOPS = 100000, PEAK_CHAINS = 12 };
-
-#define CHAIN(width, i) "vfmadd231ps %%" width "14, %%" width "15, %%" width #i "\n"
-#define CHAINS(w)                                                                                                     \
-  CHAIN(w, 0) CHAIN(w, 1) CHAIN(w, 2) CHAIN(w, 3) CHAIN(w, 4) CHAIN(w, 5) CHAIN(w, 6) CHAIN(w, 7) CHAIN(w, 8)         \
-  CHAIN(w, 9) CHAIN(w, 10) CHAIN(w, 11)
-#define PEAK_LOOP(w)                                                                                                  \
-  __asm__ volatile("vzeroall\n1:\n" CHAINS(w) "dec %0\njnz 1b\nvzeroupper\n"                                          \
-                   : "+r"(n)                                                                                          \
-                   :                                                                                                  \
-                   : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",   \
-                     "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
-
-static void peak_avx2(void)
-{
-  long n = PEAK_LOOPS;
-  PEAK_LOOP("ymm");
-}
-
-static void peak_avx512(void)
-{
-  long n = PEAK_LOOPS;
-  PEAK_LOOP("zmm");
-}
-
-/* Fused multiply-adds a nanosecond. */
-static double peak_once(enum isa isa)
-{
-  double start = now_ns(), lanes = isa >= ISA_AVX512 ? 16 : 8;
-
-  if (isa >= ISA_AVX512)
-    peak_avx512();
-  else
-    peak_avx2();
-  return lanes * PEAK_CHAINS * PEAK_LOOPS / (now_ns() - start);
 }
 
 /* mol_score and transpose, in the shape of the Books model -------------------- */
@@ -264,7 +226,7 @@ static struct times time_subject(struct bench *b, const struct subject *s, enum 
 
   for (size_t i = 0; i < b->rounds; i++) {
     s->fill(&b->dice);
-    double peak = s->unit_fmas > 0 && isa != ISA_REF ? peak_once(isa) : INFINITY, start = now_ns();
+    double peak = s->unit_fmas > 0 && isa != ISA_REF ? machine_fma_once(isa) : INFINITY, start = now_ns();
     s->run(kernels);
     ns[i] = (now_ns() - start) / (double)s->n_units;
     shares[i] = s->unit_fmas / ns[i] / peak;
@@ -287,18 +249,6 @@ static void report(struct bench *b, const struct subject *s)
     printf("\n");
     fflush(stdout);
   }
-}
-
-/* The best of many: what the shares of an idle machine would be taken of. */
-static void report_peak(enum isa isa)
-{
-  double best = 0;
-
-  for (int i = 0; i < 100; i++) {
-    double found = peak_once(isa);
-    best = found > best ? found : best;
-  }
-  printf("peak %-7s %6.1f G fused multiply-adds/s\n", isa_name(isa), best);
 }
 
 int main(int argc, char **argv)
@@ -324,7 +274,7 @@ int main(int argc, char **argv)
   b.dice.state = dice_seed();
   inputs_open();
   for (enum isa isa = ISA_AVX2; isa <= isa_detect(); isa++)
-    report_peak(isa);
+    printf("peak %-7s %6.1f G fused multiply-adds/s\n", isa_name(isa), machine_fma_peak(isa));
   for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
     report(&b, &subjects[i]);
   return 0;
