@@ -284,6 +284,8 @@ static size_t n_cells_max(const struct recjpq_columns *c, const struct search_ba
 {
   size_t n_cells = c->model->n_subitems * (c->model->n_splits > 1 ? c->model->n_subitems : 1);
 
+  if (rule->slots_per_cell == 0)
+    return SIZE_MAX;
   return batch->n_slots / (rule->slots_per_cell + SLOTS_PER_ITEM * batch->n_items / n_cells);
 }
 

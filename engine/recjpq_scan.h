@@ -10,7 +10,7 @@
 struct recjpq_rule {
   uint64_t warm_up_items_min; /* fewer are scanned in the time that a warm-up takes */
   uint64_t scan_items_max;    /* `exact`: up to so many, the scan is as fast at the median, and steadier */
-  size_t slots_per_cell;      /* `exact`: a visited cell takes the time of scanning so many slots */
+  size_t slots_per_cell;      /* `exact`: a visited cell takes the time of scanning so many slots; 0: never scan */
 };
 
 extern const struct recjpq_rule recjpq_rule_usual;
