@@ -25,6 +25,8 @@
 #include "engine/receipt.h"
 #include "engine/recjpq_columns.h"
 
+enum { CELLS_AHEAD = 8 }; /* memory is asked for so many cells before they are visited */
+
 /* The paper's Q[m] and P[m]: a split's sub-items from best to worst, and how many of them were visited. */
 struct split_order {
   uint8_t subitems[PQ_SUBITEMS];
@@ -38,6 +40,7 @@ struct pruning {
   const float *subitem_scores;
   struct split_order *splits; /* [M] */
   struct search_result *result;
+  uint8_t *codes; /* [M]: scratch */
 };
 
 /* When to stop. */
@@ -129,15 +132,22 @@ static bool was_met(const struct pruning *p, const uint8_t *codes, size_t split)
   return false;
 }
 
-static void visit_item(struct pruning *p, uint32_t slot, size_t split)
+/* Items of one cell of the split's list. */
+static void visit_cell(struct pruning *p, const struct cell_pair *pair, size_t index, size_t split)
 {
-  size_t n_splits = p->columns->model->n_splits;
-  const uint8_t *codes = p->columns->codes + (size_t)slot * n_splits;
-  float score = recjpq_score(p->subitem_scores, codes, n_splits);
+  const struct cells *cells = &p->columns->cells;
+  struct cell cell = pair->cells[index];
 
-  p->result->counts.scored++;
-  if (score >= topk_threshold(&p->result->topk) && !was_met(p, codes, split) && admit_slot(&p->result->admit, slot))
-    topk_push(&p->result->topk, score, slot);
+  for (size_t i = 0; i < cell.n; i++) {
+    cell_read(cells, pair, index, i, p->codes);
+    float score = recjpq_score(p->subitem_scores, p->codes, cells->n_splits);
+    if (score < topk_threshold(&p->result->topk) || was_met(p, p->codes, split))
+      continue;
+    uint32_t slot = cell_slots(pair, cell)[i];
+    if (admit_slot(&p->result->admit, slot))
+      topk_push(&p->result->topk, score, slot);
+  }
+  p->result->counts.scored += cell.n;
 }
 
 /* Score the items of the split's next sub-item. */
@@ -147,9 +157,9 @@ static void visit_subitem(struct pruning *p, size_t split)
   struct cell_list list = cells_list(&p->columns->cells, split, order->subitems[order->n_visited]);
 
   for (size_t i = 0; i < list.n; i++) {
-    struct cell cell = list.pair->cells[list.first + i * list.step];
-    for (size_t j = 0; j < cell.n; j++)
-      visit_item(p, cell_slots(list.pair, cell)[j], split);
+    if (i + CELLS_AHEAD < list.n)
+      __builtin_prefetch(cell_codes(list.pair, list.pair->cells[list.first + (i + CELLS_AHEAD) * list.step]));
+    visit_cell(p, list.pair, list.first + i * list.step, split);
   }
   order->n_visited++;
 }
@@ -214,6 +224,7 @@ err_t recjpq_search_prune(const struct recjpq_columns *c, struct search_batch *b
   struct pruning p = { .columns = c };
 
   TRY(region_array(batch->scratch, c->model->n_splits, sizeof *p.splits, &p.splits));
+  TRY(region_array(batch->scratch, c->model->n_splits, 1, &p.codes));
   for (size_t q = 0; q < batch->n; q++) {
     p.subitem_scores = queries[q].subitem_scores;
     p.result = &batch->results[q];

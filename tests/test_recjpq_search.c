@@ -391,10 +391,37 @@ static void every_method_keeps_its_promise_while_items_come_and_go(void **state)
   free(requests);
 }
 
+/* 2^24 + 1.5 rounds to 2^24 + 2: an item whose sum is below the best one's ties with it, and comes first by its key. A
+ * filter that forgot rounding would leave it out. */
+static void items_that_tie_only_by_rounding_are_found(void **state)
+{
+  struct world *w = open_world(2, 2, 1, 0);
+  struct request r = { .vector = { 1.0f, 1.0f }, .k = 1 };
+  static const float centroids[2][2] = { { 0x1p24f, 0x1p24f }, { 2.0f, 1.5f } };
+
+  (void)state;
+  for (size_t m = 0; m < 2; m++)
+    memcpy(w->model.centroids + m * PQ_SUBITEMS, centroids[m], sizeof centroids[m]);
+  for (uint32_t slot = 0; slot < 900; slot++) {
+    put(w, slot, DRAW_UNIFORM);
+    w->keys[slot] = (w->codes[slot][1] == 1 ? 0 : 2000) + slot; /* the lower sum first */
+  }
+  w->n_slots = 900;
+  for (uint32_t slot = 0; slot < w->n_slots; slot++)
+    r.due[r.n_due++] = (struct topk_entry){ score_of(w, r.vector, w->codes[slot], &r.true_scores[slot]), slot };
+  sorted_world = w;
+  qsort(r.due, r.n_due, sizeof r.due[0], compare_entries);
+  assert_true(r.due[0].score == 0x1p24f + 2.0f && w->codes[r.due[0].slot][1] == 1);
+  check_methods(w, &r, 1);
+  check_rings(w, &r, 1);
+  close_world(w);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_method_keeps_its_promise_while_items_come_and_go),
+    cmocka_unit_test(items_that_tie_only_by_rounding_are_found),
   };
 
   seed = dice_seed();

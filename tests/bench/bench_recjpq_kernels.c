@@ -128,10 +128,14 @@ static int by_slot(const void *context, uint32_t a, uint32_t b)
 
 static void scan_plainly(struct bench *b, const float *scores, struct topk *topk)
 {
+  float threshold = -INFINITY;
+
   for (size_t i = 0; i < b->n_items; i++) {
     float score = recjpq_score(scores, b->codes + i * SPLITS, SPLITS);
-    if (score >= topk_threshold(topk))
+    if (score >= threshold) {
       topk_push(topk, score, (uint32_t)i);
+      threshold = topk_threshold(topk);
+    }
   }
   topk_finish(topk);
 }
