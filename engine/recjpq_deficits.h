@@ -22,13 +22,15 @@ enum { RECJPQ_LEVELS = 254 };
 
 struct recjpq_deficits {
   size_t n_splits;
+  const struct cells *cells;
   const float *subitem_scores; /* [M][PQ_SUBITEMS] */
   float *best;                 /* [M] */
   double best_sum;             /* with room for rounding */
   float scale;                 /* levels of one unit of score */
   uint8_t limit;
   uint8_t *tables;        /* [M][PQ_SUBITEMS], aligned to 64 */
-  const uint8_t **splits; /* [M]: the table of each split */
+  uint8_t *order;         /* [M]: splits, falling by how many levels an item loses in them on average */
+  const uint8_t **sorted; /* [M]: the tables in that order */
 };
 
 /* Deficits of one query over the sub-items that have items. Tables and limit are not there yet. The columns have at
@@ -38,6 +40,11 @@ err_t recjpq_deficits_init(const struct cells *cells, const float *subitem_score
 
 /* Write the tables for a threshold, and the limit. Below K hits, -inf: every item passes. */
 void recjpq_deficits_quantise(struct recjpq_deficits *d, float threshold);
+
+static inline const uint8_t *recjpq_deficits_table(const struct recjpq_deficits *d, size_t split)
+{
+  return d->tables + split * PQ_SUBITEMS;
+}
 
 /* Lower the limit to a threshold that has risen; tables stay. */
 void recjpq_deficits_tighten(struct recjpq_deficits *d, float threshold);

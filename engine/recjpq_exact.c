@@ -34,7 +34,8 @@ struct ring_pair {
   const struct cell_pair *cells;
   const struct recjpq_levels *a, *b; /* of its splits; b is NULL when there is one */
   const uint8_t *table_a, *table_b;
-  const uint8_t **others; /* [M - its splits]: tables of the other splits */
+  const uint8_t **others; /* [M - its splits]: tables of the other splits, in the deficits' order */
+  uint8_t *rows;          /* [M - its splits]: where a cell has their codes */
   int next;               /* all cells below this level were visited */
   size_t next_cells;      /* in the next ring, of RING_LEVELS */
 };
@@ -164,8 +165,8 @@ static void visit_cell(struct rings *r, struct visit visit)
 
   for (size_t first = 0; first < cell.n; first += RECJPQ_BLOCK_ITEMS) {
     size_t n = cell.n - first < RECJPQ_BLOCK_ITEMS ? cell.n - first : RECJPQ_BLOCK_ITEMS;
-    n = s->kernels->pq_filter(r->pair->others, p->n_others, codes + first, cell_entries(cell), n, visit.level,
-                              s->deficits.limit, passed);
+    n = s->kernels->pq_filter(r->pair->others, r->pair->rows, p->n_others, codes + first, cell_entries(cell), n,
+                              visit.level, s->deficits.limit, passed);
     s->result->counts.candidates += n;
     for (size_t i = 0; i < n; i++)
       visit_item(r, visit.cell, first + passed[i]);
@@ -224,6 +225,19 @@ static void visit_ring(struct rings *r, struct ring_pair *p, int end)
 
 /* A query -------------------- */
 
+static void list_others(const struct recjpq_deficits *d, struct ring_pair *p)
+{
+  size_t first = p->cells->first, n_splits = p->cells->n_splits, n = 0;
+
+  for (size_t i = 0; i < d->n_splits; i++) {
+    size_t m = d->order[i];
+    if (m >= first && m < first + n_splits)
+      continue;
+    p->others[n] = d->sorted[i];
+    p->rows[n++] = (uint8_t)(m < first ? m : m - n_splits);
+  }
+}
+
 static err_t init_pair(struct rings *r, const struct recjpq_levels *levels, struct region *scratch, size_t index)
 {
   const struct recjpq_deficits *d = &r->search->deficits;
@@ -231,14 +245,14 @@ static err_t init_pair(struct rings *r, const struct recjpq_levels *levels, stru
 
   p->cells = &r->search->columns->cells.pairs[index];
   p->a = &levels[p->cells->first];
-  p->table_a = d->splits[p->cells->first];
+  p->table_a = recjpq_deficits_table(d, p->cells->first);
   if (p->cells->n_splits == 2) {
     p->b = p->a + 1;
-    p->table_b = d->splits[p->cells->first + 1];
+    p->table_b = recjpq_deficits_table(d, p->cells->first + 1);
   }
   TRY(region_array(scratch, p->cells->n_others, sizeof *p->others, &p->others));
-  for (size_t m = 0; m < p->cells->n_others; m++)
-    p->others[m] = d->splits[m < p->cells->first ? m : m + p->cells->n_splits];
+  TRY(region_array(scratch, p->cells->n_others, 1, &p->rows));
+  list_others(d, p);
   set_next(p, 0);
   return ERR_OK;
 }
@@ -252,7 +266,8 @@ static err_t init_rings(struct recjpq_search *s, struct region *scratch, struct 
   TRY(region_array(scratch, cells->n_splits, 1, &r->codes));
   TRY(region_array(scratch, cells->n_splits, sizeof *levels, &levels));
   for (size_t m = 0; m < cells->n_splits; m++)
-    recjpq_levels_sort(s->deficits.splits[m], cells->lengths + m * cells->n_subitems, cells->n_subitems, &levels[m]);
+    recjpq_levels_sort(recjpq_deficits_table(&s->deficits, m), cells->lengths + m * cells->n_subitems,
+                       cells->n_subitems, &levels[m]);
   TRY(region_array(scratch, r->n_pairs, sizeof *r->pairs, &r->pairs));
   for (size_t i = 0; i < r->n_pairs; i++)
     TRY(init_pair(r, levels, scratch, i));

@@ -6,28 +6,44 @@
 
 enum { PQ_LANES = 64, PQ_VECS = 4 }; /* a table that was loaded serves so many vectors */
 
-/* Sums of n_vecs vectors of items; a constant where it is called, so that the sums stay in registers. */
-static inline __attribute__((always_inline)) void pq_sum(const uint8_t *const *tables, size_t n_tables,
-                                                         const uint8_t *codes, size_t stride, uint8_t base, int n_vecs,
-                                                         __m512i sums[PQ_VECS])
+struct pq_rows {
+  const uint8_t *const *tables;
+  const uint8_t *rows;
+  size_t stride;
+};
+
+/* Add the levels of the tables from `first` to `last` - 1 to the sums of n_vecs vectors of items; n_vecs is a constant
+ * where it is called, so that the sums stay in registers. */
+static inline __attribute__((always_inline)) void pq_add(const struct pq_rows *r, size_t first, size_t last,
+                                                         const uint8_t *codes, int n_vecs, __m512i *sums)
 {
-  UNROLL for (int v = 0; v < n_vecs; v++) sums[v] = _mm512_set1_epi8((char)base);
-  for (size_t t = 0; t < n_tables; t++) {
-    struct pq_table table = pq_table_load(tables[t]);
+  for (size_t t = first; t < last; t++) {
+    struct pq_table table = pq_table_load(r->tables[t]);
+    const uint8_t *row = codes + r->rows[t] * r->stride;
     UNROLL for (int v = 0; v < n_vecs; v++)
     {
-      __m512i c = _mm512_loadu_si512(codes + t * stride + v * PQ_LANES);
+      __m512i c = _mm512_loadu_si512(row + v * PQ_LANES);
       sums[v] = _mm512_adds_epu8(sums[v], pq_look_up(&table, c));
     }
   }
 }
 
-/* Append the indices of sums that reach no further than the limit, of n > 0 items. */
-static inline size_t pq_append(__m512i sum, uint8_t limit, size_t first, size_t n, uint32_t *indices)
+static inline uint64_t pq_survivors(__m512i sum, uint8_t limit)
 {
-  uint64_t mask = _mm512_cmple_epu8_mask(sum, _mm512_set1_epi8((char)limit));
+  return _mm512_cmple_epu8_mask(sum, _mm512_set1_epi8((char)limit));
+}
+
+/* The tables that are left for one vector of n > 0 items, and the indices of those that pass. */
+static inline __attribute__((always_inline)) size_t pq_finish(const struct pq_rows *r, size_t n_first, size_t n_tables,
+                                                              const uint8_t *codes, size_t first, size_t n,
+                                                              uint8_t limit, __m512i sum, uint32_t *indices)
+{
   size_t found = 0;
 
+  if (pq_survivors(sum, limit) == 0)
+    return 0;
+  pq_add(r, n_first, n_tables, codes + first, 1, &sum);
+  uint64_t mask = pq_survivors(sum, limit);
   if (n < PQ_LANES)
     mask &= (UINT64_C(1) << n) - 1;
   for (; mask; mask &= mask - 1)
@@ -35,23 +51,27 @@ static inline size_t pq_append(__m512i sum, uint8_t limit, size_t first, size_t 
   return found;
 }
 
-static inline size_t pq_filter_512(const uint8_t *const *tables, size_t n_tables, const uint8_t *codes, size_t stride,
-                                   size_t n, uint8_t base, uint8_t limit, uint32_t *indices)
+static inline size_t pq_filter_512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
+                                   const uint8_t *codes, size_t stride, size_t n, uint8_t base, uint8_t limit,
+                                   uint32_t *indices)
 {
-  __m512i sums[PQ_VECS];
-  size_t found = 0, i = 0;
+  struct pq_rows r = { tables, rows, stride };
+  size_t found = 0, i = 0, n_first = pq_filter_first_tables(n_tables);
+  __m512i start = _mm512_set1_epi8((char)base), sums[PQ_VECS];
 
   for (; n - i >= PQ_VECS * PQ_LANES; i += PQ_VECS * PQ_LANES) {
-    pq_sum(tables, n_tables, codes + i, stride, base, PQ_VECS, sums);
+    UNROLL for (int v = 0; v < PQ_VECS; v++) sums[v] = start;
+    pq_add(&r, 0, n_first, codes + i, PQ_VECS, sums);
     UNROLL for (int v = 0; v < PQ_VECS; v++)
     {
       size_t first = i + (size_t)v * PQ_LANES;
-      found += pq_append(sums[v], limit, first, PQ_LANES, indices + found);
+      found += pq_finish(&r, n_first, n_tables, codes, first, PQ_LANES, limit, sums[v], indices + found);
     }
   }
   for (; i < n; i += PQ_LANES) {
-    pq_sum(tables, n_tables, codes + i, stride, base, 1, sums);
-    found += pq_append(sums[0], limit, i, n - i, indices + found);
+    sums[0] = start;
+    pq_add(&r, 0, n_first, codes + i, 1, sums);
+    found += pq_finish(&r, n_first, n_tables, codes, i, n - i, limit, sums[0], indices + found);
   }
   return found;
 }

@@ -37,23 +37,38 @@ static inline __m256i look_up(const uint8_t *table, __m256i codes)
   return choose(choose(quarter0, quarter1, bit6), choose(quarter2, quarter3, bit6), codes);
 }
 
-static inline uint32_t survivors(const uint8_t *const *tables, size_t n_tables, const uint8_t *codes, size_t stride,
-                                 uint8_t base, uint8_t limit)
-{
-  __m256i sum = _mm256_set1_epi8((char)base), bound = _mm256_set1_epi8((char)limit);
+struct filter {
+  const uint8_t *const *tables;
+  const uint8_t *rows;
+  size_t stride;
+};
 
-  for (size_t t = 0; t < n_tables; t++)
-    sum = _mm256_adds_epu8(sum, look_up(tables[t], _mm256_loadu_si256((const __m256i *)(codes + t * stride))));
-  return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(sum, bound), sum));
+/* Add the levels of the tables from `first` to `last` - 1. */
+static inline __m256i add_levels(const struct filter *f, size_t first, size_t last, const uint8_t *codes, __m256i sum)
+{
+  for (size_t t = first; t < last; t++) {
+    __m256i row = _mm256_loadu_si256((const __m256i *)(codes + f->rows[t] * f->stride));
+    sum = _mm256_adds_epu8(sum, look_up(f->tables[t], row));
+  }
+  return sum;
 }
 
-size_t pq_filter_avx2(const uint8_t *const *tables, size_t n_tables, const uint8_t *codes, size_t stride, size_t n,
-                      uint8_t base, uint8_t limit, uint32_t *indices)
+static inline uint32_t survivors(__m256i sum, uint8_t limit)
 {
-  size_t found = 0;
+  return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(sum, _mm256_set1_epi8((char)limit)), sum));
+}
+
+size_t pq_filter_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices)
+{
+  struct filter f = { tables, rows, stride };
+  size_t found = 0, n_first = pq_filter_first_tables(n_tables);
 
   for (size_t i = 0; i < n; i += LANES) {
-    uint32_t mask = survivors(tables, n_tables, codes + i, stride, base, limit);
+    __m256i sum = add_levels(&f, 0, n_first, codes + i, _mm256_set1_epi8((char)base));
+    uint32_t mask = survivors(sum, limit);
+    if (mask)
+      mask = survivors(add_levels(&f, n_first, n_tables, codes + i, sum), limit);
     if (n - i < LANES)
       mask &= (1u << (n - i)) - 1;
     for (; mask; mask &= mask - 1)

@@ -11,11 +11,11 @@
 #include "kernels/kernels.h"
 #include "tests/support/blocks.h"
 
-typedef size_t (*pq_filter)(const uint8_t *const *tables, size_t n_tables, const uint8_t *codes, size_t stride,
-                            size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+typedef size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                            size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
-size_t pq_filter_vbmi_model(const uint8_t *const *tables, size_t n_tables, const uint8_t *codes, size_t stride,
-                            size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+size_t pq_filter_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                            size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
 enum { MAX_TABLES = 64 };
 
@@ -25,6 +25,7 @@ struct filter_case {
   size_t n_tables, stride, n;
   uint8_t base, limit;
   uint8_t *tables[MAX_TABLES];
+  uint8_t rows[MAX_TABLES];
   uint8_t *codes;
 };
 
@@ -43,6 +44,7 @@ static struct filter_case case_new(size_t n_tables, size_t n)
   c.base = (uint8_t)(dice_below(&dice, 3) ? dice_below(&dice, 60) : dice_below(&dice, 256));
   c.limit = (uint8_t)(dice_below(&dice, 4) ? dice_below(&dice, 255) : 254);
   for (size_t t = 0; t < n_tables; t++) {
+    c.rows[t] = (uint8_t)dice_below(&dice, n_tables);
     c.tables[t] = block_new_aligned(PQ_SUBITEMS, 1);
     for (size_t i = 0; i < PQ_SUBITEMS; i++)
       c.tables[t][i] = draw_level(most);
@@ -67,11 +69,11 @@ static void check_case(const struct filter_case *c, pq_filter filter)
   size_t n_wanted = 0;
 
   memcpy(tables, c->tables, sizeof tables);
-  size_t n_found = filter(tables, c->n_tables, c->codes, c->stride, c->n, c->base, c->limit, found);
+  size_t n_found = filter(tables, c->rows, c->n_tables, c->codes, c->stride, c->n, c->base, c->limit, found);
   for (size_t i = 0; i < c->n; i++) {
     unsigned sum = c->base;
     for (size_t t = 0; t < c->n_tables; t++)
-      sum += c->tables[t][c->codes[t * c->stride + i]];
+      sum += c->tables[t][c->codes[c->rows[t] * c->stride + i]];
     if (sum <= c->limit) {
       assert_true(n_wanted < n_found);
       assert_int_equal(found[n_wanted++], i);
@@ -111,13 +113,15 @@ static void check_entries(pq_filter filter)
 {
   uint8_t *table = block_new_aligned(PQ_SUBITEMS, 1), codes[PQ_SUBITEMS + PQ_FILTER_PAD] = { 0 };
   uint32_t found[PQ_SUBITEMS];
+  uint8_t row = 0;
 
   for (size_t i = 0; i < PQ_SUBITEMS; i++) {
     codes[i] = (uint8_t)(PQ_SUBITEMS - 1 - i);
     table[i] = (uint8_t)(i * 91 + 7);
   }
   for (unsigned limit = 0; limit < 255; limit++) {
-    size_t n = filter((const uint8_t *const[]){ table }, 1, codes, PQ_SUBITEMS, PQ_SUBITEMS, 0, (uint8_t)limit, found);
+    size_t n =
+        filter((const uint8_t *const[]){ table }, &row, 1, codes, PQ_SUBITEMS, PQ_SUBITEMS, 0, (uint8_t)limit, found);
     assert_int_equal(n, limit + 1); /* the table is a permutation of 0..255 */
     for (size_t i = 0; i < n; i++)
       assert_true(table[codes[found[i]]] <= limit);

@@ -210,12 +210,13 @@ static void pq_fill(struct dice *dice)
 static void pq_run(const struct kernels *kernels)
 {
   enum { BLOCK = 256 };
+  static const uint8_t rows[PQ_SPLITS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
   const uint8_t *tables[PQ_SPLITS];
 
   for (size_t t = 0; t < PQ_SPLITS; t++)
     tables[t] = pq_tables + t * PQ_SUBITEMS;
   for (size_t i = 0; i < SCAN_ITEMS; i += BLOCK)
-    kernels->pq_filter(tables, PQ_SPLITS, pq_codes + i * PQ_SPLITS, BLOCK, BLOCK, 0, 254, filter_indices);
+    kernels->pq_filter(tables, rows, PQ_SPLITS, pq_codes + i * PQ_SPLITS, BLOCK, BLOCK, 0, 254, filter_indices);
 }
 
 static void filter_fill(struct dice *dice)
