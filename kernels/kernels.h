@@ -18,7 +18,7 @@
 enum {
   MOL_LANES = 32,       /* items that mol_score() takes at once */
   DOT_BLOCK_ITEMS = 16, /* items of a block of dot_blocks() */
-  PQ_BLOCK_ITEMS = 64,  /* items of a block of pq_scan() */
+  PQ_FILTER_PAD = 63,   /* bytes behind the last code that pq_filter() may read */
   PQ_SUBITEMS = 256,    /* entries of one split's look-up table, whatever the model uses of them */
 };
 
@@ -74,10 +74,13 @@ struct kernels {
    * blocks [n_blocks][dim][DOT_BLOCK_ITEMS], aligned to 64; scores [n_blocks * DOT_BLOCK_ITEMS]. */
   void (*dot_blocks)(const float *query, size_t dim, const float *blocks, size_t n_blocks, float *scores);
 
-  /* PQTopK's sum (RecJPQPrune paper, section 3.2): scores[b * 64 + i] = ((S[0][c0] + S[1][c1]) + ...), in f32, rising.
-   * n_splits >= 1; subitem_scores [n_splits][PQ_SUBITEMS]; codes [n_blocks][n_splits][PQ_BLOCK_ITEMS];
-   * scores [n_blocks * 64]. */
-  void (*pq_scan)(const float *subitem_scores, size_t n_splits, const uint8_t *codes, size_t n_blocks, float *scores);
+  /* Write the indices i < n, rising, of items with base + sum over t of tables[t][codes[rows[t]][i]] <= limit to indices
+   * [n]; return how many. The sum is exact: it does not wrap. Integers, so that every level finds the same items. Tables
+   * with large entries should come first: what is above the limit early is not looked up further.
+   * tables [n_tables][PQ_SUBITEMS], each aligned to 64; rows [n_tables]; n_tables may be 0; codes [][stride], of which n
+   * count, with PQ_FILTER_PAD readable bytes behind the n-th of each row; limit < 255. */
+  size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
   /* Write the indices i < n, rising, with scores[i] >= threshold (never for NaN) to indices [n]; return how many. */
   size_t (*filter_ge)(const float *scores, size_t n, float threshold, uint32_t *indices);
