@@ -1,7 +1,10 @@
 #include "kernels/simd_avx2.h"
+#include "kernels/simd_numbers_avx2.h"
 #include "kernels/vector_kernels.h"
+#include "kernels/vector_sketch.h"
 
 void variant_avx2(struct kernels *table)
 {
   fill_table(table);
+  fill_sketch(table);
 }
