@@ -193,3 +193,13 @@ void sketch_bounds(const struct sketch *s, const struct sketch_query *q, const s
     kernels->sketch_bounds(sums, &items, &q->weights, n_step, bounds + b * SKETCH_BLOCK_ITEMS);
   }
 }
+
+/* The upper bound is the score and the slack, rounded: two slacks below it, and what rounding may have added. */
+float sketch_lower_bound(const struct sketch *s, const struct sketch_query *q, uint32_t slot, float upper)
+{
+  const struct sketch_weights *w = &q->weights;
+  double slack = (double)s->errors[slot] * (double)w->error + (double)s->scales[slot] * (double)w->scale +
+                 (double)w->floor + (s->tails ? (double)s->tails[slot] * (double)w->tail : 0);
+
+  return nextafterf((float)((double)upper - 2 * slack * inflation - fabs((double)upper) * 0x1p-22), -INFINITY);
+}

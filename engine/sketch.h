@@ -62,4 +62,7 @@ void sketch_scores(const struct sketch *s, const struct sketch_query *q, const s
 void sketch_bounds(const struct sketch *s, const struct sketch_query *q, const struct kernels *kernels, size_t first,
                    size_t n, float *bounds);
 
+/* A lower bound on the score of a slot, from the upper bound that sketch_bounds() gave. */
+float sketch_lower_bound(const struct sketch *s, const struct sketch_query *q, uint32_t slot, float upper);
+
 #endif

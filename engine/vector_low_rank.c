@@ -64,29 +64,50 @@ static float bound_of_others(const struct low_rank *query, float cut, double nor
   return query->rest == 0 ? cut : bound_of_scored(query, (double)cut, norm);
 }
 
-/* Score the items under W_r that may enter the candidates, and lower all items' bounds by what is known then. */
-static void score_chunk(struct low_rank_scan *scan, struct low_rank *query, const struct vector_chunk *chunk,
+/* Score an item under W_r that may enter the candidates. Returns a bound on its score under W. */
+static float score_item(const struct low_rank_scan *scan, struct low_rank *query, uint32_t slot, double norm,
                         struct search_result *result)
 {
-  for (size_t i = 0; i < chunk->n; i++) {
-    uint32_t slot = (uint32_t)(chunk->first + i);
-    double norm = (double)scan->columns->norms[slot];
-    bool may_enter = scan->cut[i] >= topk_threshold(&query->candidates);
-    if (!may_enter && scan->bounds[i] < topk_threshold(&query->bounds))
-      continue;
-    if (!admit_slot(&result->admit, slot))
-      continue;
-    float bound = bound_of_others(query, scan->cut[i], norm);
-    if (may_enter) {
-      double score = vector_dot(scan->columns, scan->kernels, query->q, scan->rank, slot);
-      result->counts.candidates++;
-      bound = bound_of_scored(query, score, norm);
-      if ((float)score >= topk_threshold(&query->candidates))
-        topk_push(&query->candidates, (float)score, slot);
-    }
-    bound = fminf(bound, scan->bounds[i]);
-    if (bound >= topk_threshold(&query->bounds))
-      topk_push(&query->bounds, bound, slot);
+  double score = vector_dot(scan->columns, scan->kernels, query->q, scan->rank, slot);
+
+  result->counts.candidates++;
+  if ((float)score >= topk_threshold(&query->candidates))
+    topk_push(&query->candidates, (float)score, slot);
+  return bound_of_scored(query, score, norm);
+}
+
+static void visit_item(const struct low_rank_scan *scan, struct low_rank *query, size_t first, size_t i,
+                       struct search_result *result)
+{
+  uint32_t slot = (uint32_t)(first + i);
+  double norm = (double)scan->columns->norms[slot];
+  float bound;
+
+  if (!admit_slot(&result->admit, slot))
+    return;
+  if (scan->cut[i] >= topk_threshold(&query->candidates))
+    bound = score_item(scan, query, slot, norm, result);
+  else
+    bound = bound_of_others(query, scan->cut[i], norm);
+  bound = fminf(bound, scan->bounds[i]);
+  if (bound >= topk_threshold(&query->bounds))
+    topk_push(&query->bounds, bound, slot);
+}
+
+/* Visit the items that may enter the candidates or the bounds: two rising lists, merged. */
+static void visit_chunk(const struct low_rank_scan *scan, struct low_rank *query, const struct vector_chunk *chunk,
+                        struct search_result *result)
+{
+  uint32_t a[VECTOR_CHUNK_ITEMS + 1], b[VECTOR_CHUNK_ITEMS + 1];
+  size_t n_a = scan->kernels->filter_ge(scan->cut, chunk->n, topk_threshold(&query->candidates), a), i = 0;
+  size_t n_b = scan->kernels->filter_ge(scan->bounds, chunk->n, topk_threshold(&query->bounds), b), j = 0;
+
+  a[n_a] = b[n_b] = UINT32_MAX;
+  while (i < n_a || j < n_b) {
+    uint32_t next = a[i] < b[j] ? a[i] : b[j];
+    i += a[i] == next;
+    j += b[j] == next;
+    visit_item(scan, query, chunk->first, next, result);
   }
 }
 
@@ -98,7 +119,7 @@ static void scan_chunk(struct low_rank_scan *scan, struct low_rank *query, const
 
   sketch_bounds(sketch, &query->sketch, scan->kernels, first, chunk->n_blocks, scan->bounds);
   sketch_bounds(sketch, &query->cut, scan->kernels, first, chunk->n_blocks, scan->cut);
-  score_chunk(scan, query, chunk, result);
+  visit_chunk(scan, query, chunk, result);
 }
 
 static int by_slot(const void *a, const void *b)

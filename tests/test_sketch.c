@@ -108,6 +108,7 @@ static void check_query(const struct catalogue *c, const float *q, double tail, 
                  (double)scores[i], (double)slacks[i]);
       assert_true(wanted <= scores[i] + slacks[i]);
       assert_true(wanted <= bounds[i]);
+      assert_true(wanted >= sketch_lower_bound(&c->sketch, &query, (uint32_t)i, bounds[i]));
     }
   }
   region_fini(&region);
