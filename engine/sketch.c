@@ -27,7 +27,7 @@
 
 #include "base/mem.h"
 
-enum { LARGEST = 127, STEP_BLOCKS = 32 };
+enum { LARGEST = 127, STEP_BLOCKS = 64 };
 
 static const double tiniest = 0x1p-100; /* vectors whose numbers are all smaller are sketched as zeros */
 static const double inflation = 1 + 0x1p-20;
