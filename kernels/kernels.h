@@ -40,6 +40,30 @@ struct mol_gate {
   const float *b2; /* [L] */
 };
 
+/* Sketches of vectors (engine/sketch.h). */
+enum {
+  SKETCH_BLOCK_ITEMS = 16,   /* items of a block of dot_i8() */
+  SKETCH_GROUP = 4,          /* numbers of one item that lie together there */
+  DOT_I8_NUMBER_MAX = 32512, /* 127 * 256: size of a query's number */
+  DOT_I8_SUM_MAX = 16777215, /* (2^31 - 1) / 128, cut: sum of the sizes of a query's numbers */
+};
+
+/* What the bounds of a sketch need of its items, by item. */
+struct sketch_items {
+  const float *scales;
+  const float *errors;
+  const float *tails; /* NULL: none */
+};
+
+/* ... and of the query. */
+struct sketch_weights {
+  float unit;
+  float error;
+  float scale;
+  float tail;
+  float floor;
+};
+
 struct kernels {
   const char *name;
 
@@ -84,6 +108,26 @@ struct kernels {
 
   /* Write the indices i < n, rising, with scores[i] >= threshold (never for NaN) to indices [n]; return how many. */
   size_t (*filter_ge)(const float *scores, size_t n, float threshold, uint32_t *indices);
+
+  /* sums[b * 16 + i] = sum over k of query[k] * x[k], exactly. An item's numbers x, -128..127, are bytes x + 128.
+   * query   [n_groups * 4], each of size DOT_I8_NUMBER_MAX at most, together DOT_I8_SUM_MAX: no sum overflows
+   * blocks  [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][SKETCH_GROUP], aligned to 64
+   * sums    [n_blocks * SKETCH_BLOCK_ITEMS] */
+  void (*dot_i8)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums);
+
+  /* Scores and slacks of n_blocks * SKETCH_BLOCK_ITEMS items from the sums of dot_i8(), in f32:
+   * scores[i] = (sums[i] * scales[i]) * unit
+   * slacks[i] = tails[i] * tail + (errors[i] * error + (scales[i] * scale + floor)), fused; without tails, as if 0. */
+  void (*sketch_scores)(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *weights,
+                        size_t n_blocks, float *scores, float *slacks);
+
+  /* bounds[i] = scores[i] + slacks[i] of sketch_scores(). */
+  void (*sketch_bounds)(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *weights,
+                        size_t n_blocks, float *bounds);
+
+  /* sum of query[k] * row[k] in double: 32 partial sums s[j], each over k = j, j + 32, ..., rising and fused, all as
+   * long as the longest (zeros behind the last k); then s[j] + s[j + 16] for j < 16, and so on by halves. */
+  double (*dot_f64)(const double *query, const float *row, size_t n);
 };
 
 /* Instruction sets, rising; each table is the one below it with what it does faster. */

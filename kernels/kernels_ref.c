@@ -123,4 +123,5 @@ void variant_ref(struct kernels *table)
   table->dot_blocks = dot_blocks_ref;
   table->pq_filter = pq_filter_ref;
   table->filter_ge = filter_ge_ref;
+  variant_ref_sketch(table);
 }
