@@ -4,10 +4,11 @@
 
 enum { SPARE_ENTRIES = 64 };
 
-/* Entries of a list that make_room() leaves alone: with fewer than twice N, it would have to work too often. */
+/* Entries of a list that make_room() leaves alone: a few times N, so that it works seldom and sketches' slack, which
+ * makes twice N entries or more pass for the N best, does not make it ask for exact scores each time. */
 static size_t usual_entries(size_t n_best, size_t n_slots)
 {
-  return (2 * n_best < n_slots ? 2 * n_best : n_slots) + SPARE_ENTRIES;
+  return (4 * n_best < n_slots ? 4 * n_best : n_slots) + SPARE_ENTRIES;
 }
 
 size_t shortlist_bytes(size_t n_lists, size_t n_best, size_t n_slots)
@@ -46,33 +47,18 @@ void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales,
   }
 }
 
-static void swap(struct scan_entry *a, struct scan_entry *b)
+/* Bring entries that score `least` or more to the front; returns how many. No branch depends on a score. */
+static size_t bring_forward(struct scan_entry *entries, size_t n, int32_t least)
 {
-  struct scan_entry old = *a;
+  size_t n_front = 0;
 
-  *a = *b;
-  *b = old;
-}
-
-/* How many of the entries score above, and how many above or just `score`. */
-struct cut {
-  size_t n_above, n_from;
-};
-
-/* Reorder: first what scores above, then what scores the same, then the rest. */
-static struct cut partition(struct scan_entry *entries, size_t n, int32_t score)
-{
-  struct cut cut = { 0, n };
-
-  for (size_t i = 0; i < cut.n_from;) {
-    if (entries[i].score > score)
-      swap(&entries[cut.n_above++], &entries[i++]);
-    else if (entries[i].score < score)
-      swap(&entries[i], &entries[--cut.n_from]);
-    else
-      i++;
+  for (size_t i = 0; i < n; i++) {
+    struct scan_entry entry = entries[i];
+    entries[i] = entries[n_front];
+    entries[n_front] = entry;
+    n_front += entry.score >= least;
   }
-  return cut;
+  return n_front;
 }
 
 static int32_t median(int32_t a, int32_t b, int32_t c)
@@ -95,16 +81,20 @@ static int32_t select_best(struct scan_entry *entries, size_t n, size_t k)
       picks[i] = entries[(dice >> 33) % n].score;
     }
     int32_t pivot = median(picks[0], picks[1], picks[2]);
-    struct cut cut = partition(entries, n, pivot);
-    if (k <= cut.n_above) {
-      n = cut.n_above;
-    } else if (k <= cut.n_from) {
-      return pivot;
-    } else {
-      entries += cut.n_from;
-      n -= cut.n_from;
-      k -= cut.n_from;
+    size_t n_above = bring_forward(entries, n, pivot + 1);
+    if (k <= n_above) {
+      n = n_above;
+      continue;
     }
+    entries += n_above;
+    n -= n_above;
+    k -= n_above;
+    size_t n_same = bring_forward(entries, n, pivot);
+    if (k <= n_same)
+      return pivot;
+    entries += n_same;
+    n -= n_same;
+    k -= n_same;
   }
 }
 
@@ -169,8 +159,8 @@ static float select_exactly(struct shortlists *s, size_t i, struct scan_entry *e
   for (size_t e = 0; e < n; e++)
     s->exact_of[e] = (struct scan_entry){ ordered_of(s->scores[e]), entries[e].slot };
   int32_t worst = select_best(s->exact_of, n, n_wanted);
-  struct cut cut = partition(s->exact_of, n, worst);
-  select_by_key(s, s->exact_of + cut.n_above, cut.n_from - cut.n_above, n_wanted - cut.n_above);
+  size_t n_above = bring_forward(s->exact_of, n, worst + 1), n_rest = n - n_above;
+  select_by_key(s, s->exact_of + n_above, bring_forward(s->exact_of + n_above, n_rest, worst), n_wanted - n_above);
   for (size_t e = 0; e < n_wanted; e++) {
     double score = floor((double)float_of(s->exact_of[e].score) * s->scales[i].units);
     entries[e] = (struct scan_entry){ (int32_t)score, s->exact_of[e].slot };
@@ -188,8 +178,8 @@ static float settle(struct shortlists *s, size_t i)
   struct scan_list *list = &s->lists[i];
   const struct shortlist_scale *scale = &s->scales[i];
   int32_t nth = select_best(list->entries, list->n, s->n_best);
-  size_t n_possible = partition(list->entries, list->n, nth - 2 * scale->slack).n_from;
-  size_t n_certain = partition(list->entries, n_possible, nth + 2 * scale->slack).n_above;
+  size_t n_possible = bring_forward(list->entries, list->n, nth - 2 * scale->slack);
+  size_t n_certain = bring_forward(list->entries, n_possible, nth + 2 * scale->slack + 1);
 
   float worst = select_exactly(s, i, list->entries + n_certain, n_possible - n_certain, s->n_best - n_certain);
   list->n = s->n_admitted[i] = (uint32_t)s->n_best;
@@ -207,7 +197,7 @@ static void make_room(struct shortlists *s, size_t i)
   if (list->n <= s->n_best)
     return;
   int32_t threshold = select_best(list->entries, list->n, s->n_best) - 2 * slack;
-  list->n = s->n_admitted[i] = (uint32_t)partition(list->entries, list->n, threshold).n_from;
+  list->n = s->n_admitted[i] = (uint32_t)bring_forward(list->entries, list->n, threshold);
   raise_threshold(s, i, threshold);
   if (list->n > s->n_usual / 4 * 3)
     settle(s, i);
