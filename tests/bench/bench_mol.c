@@ -1,6 +1,6 @@
 /* Time of whole Mixture-of-Logits searches and of the apply path, on fresh random weights and items in the shape of the
- * Books model (8 x 8 components of 32). Milliseconds of processor time a batch, medians; every method is checked against
- * brute force where it says exact. Usage: bench_mol [ITEMS [ROUNDS [ISA]]]
+ * Books model (8 x 8 components of 32). Milliseconds of processor time a batch, medians; every method is checked
+ * against brute force where it says exact. Usage: bench_mol [ITEMS [ROUNDS [ISA [METHOD]]]]
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,17 @@
 #include "engine/engine.h"
 #include "tests/support/dice.h"
 
-enum { DIM = 64, P_Q = 8, P_X = 8, D = 32, L = P_Q * P_X, HIDDEN = 128, QUERY_HIDDEN = 512, BATCH = 32, K_MAX = 100 };
+enum {
+  DIM = 64,
+  P_Q = 8,
+  P_X = 8,
+  D = 32,
+  L = P_Q * P_X,
+  HIDDEN = 128,
+  QUERY_HIDDEN = 512,
+  BATCH = 32,
+  MAX_ROUNDS = 1000
+};
 
 static struct dice dice;
 
@@ -44,10 +54,10 @@ struct tensor {
 static const struct tensor tensors[] = {
   { "_query_embeddings_fn._query_emb_proj_module.1._w", DIM, 2 * QUERY_HIDDEN, 0 },
   { "_query_embeddings_fn._query_emb_proj_module.1._b", 1, 2 * QUERY_HIDDEN, 0.02f },
-  { "_query_embeddings_fn._query_emb_proj_module.2.weight", P_Q * D, QUERY_HIDDEN, 0 },
-  { "_query_embeddings_fn._query_emb_proj_module.2.bias", P_Q * D, 0, 0.02f },
-  { "_item_embeddings_fn._item_emb_proj_module.1.weight", P_X * D, DIM, 0 },
-  { "_item_embeddings_fn._item_emb_proj_module.1.bias", P_X * D, 0, 0.02f },
+  { "_query_embeddings_fn._query_emb_proj_module.2.weight", P_Q *D, QUERY_HIDDEN, 0 },
+  { "_query_embeddings_fn._query_emb_proj_module.2.bias", P_Q *D, 0, 0.02f },
+  { "_item_embeddings_fn._item_emb_proj_module.1.weight", P_X *D, DIM, 0 },
+  { "_item_embeddings_fn._item_emb_proj_module.1.bias", P_X *D, 0, 0.02f },
   { "_gating_fn._query_only_partial_module.0.weight", HIDDEN, DIM, 0 },
   { "_gating_fn._query_only_partial_module.0.bias", HIDDEN, 0, 0.02f },
   { "_gating_fn._query_only_partial_module.2.weight", L, HIDDEN, 0 },
@@ -68,14 +78,15 @@ static size_t n_floats(const struct tensor *t)
 static void write_model(const char *path)
 {
   static char header[8192];
-  int n = snprintf(header, sizeof header,
-                   "{\"__metadata__\":{\"sluice.similarity\":\"mol\",\"mol.Pq\":\"%d\",\"mol.Px\":\"%d\",\"mol.dP\":\"%d\","
-                   "\"mol.Dq\":\"%d\",\"mol.Dx\":\"%d\",\"mol.temperature\":\"0.05\",\"mol.eps\":\"1e-6\","
-                   "\"mol.qnl\":\"geglu\",\"mol.inl\":\"geglu\",\"mol.query_hidden_dim\":\"%d\","
-                   "\"mol.item_hidden_dim\":\"-1\",\"mol.gating_query_hidden_dim\":\"%d\","
-                   "\"mol.gating_item_hidden_dim\":\"%d\",\"mol.gating_qi_hidden_dim\":\"%d\","
-                   "\"mol.gating_combination_type\":\"glu_silu\",\"mol.dot_product_l2_norm\":\"1\",\"mol.uid_hash\":\"[]\"}",
-                   P_Q, P_X, D, DIM, DIM, QUERY_HIDDEN, HIDDEN, HIDDEN, HIDDEN);
+  int n = snprintf(
+      header, sizeof header,
+      "{\"__metadata__\":{\"sluice.similarity\":\"mol\",\"mol.Pq\":\"%d\",\"mol.Px\":\"%d\",\"mol.dP\":\"%d\","
+      "\"mol.Dq\":\"%d\",\"mol.Dx\":\"%d\",\"mol.temperature\":\"0.05\",\"mol.eps\":\"1e-6\","
+      "\"mol.qnl\":\"geglu\",\"mol.inl\":\"geglu\",\"mol.query_hidden_dim\":\"%d\","
+      "\"mol.item_hidden_dim\":\"-1\",\"mol.gating_query_hidden_dim\":\"%d\","
+      "\"mol.gating_item_hidden_dim\":\"%d\",\"mol.gating_qi_hidden_dim\":\"%d\","
+      "\"mol.gating_combination_type\":\"glu_silu\",\"mol.dot_product_l2_norm\":\"1\",\"mol.uid_hash\":\"[]\"}",
+      P_Q, P_X, D, DIM, DIM, QUERY_HIDDEN, HIDDEN, HIDDEN, HIDDEN);
   size_t at = 0;
   FILE *file = fopen(path, "wb");
 
@@ -162,10 +173,9 @@ static double search_once(const char *text, size_t k, size_t n, struct answer *a
   size_t space;
 
   for (size_t q = 0; q < n; q++) {
-    queries[q] = (struct query){ .space = span_of_str("space"),
-                                 .method = span_of_str(text),
-                                 .k = (uint32_t)k,
-                                 .vector = { query_vectors[q], DIM } };
+    queries[q] = (struct query){
+      .space = span_of_str("space"), .method = span_of_str(text), .k = (uint32_t)k, .vector = { query_vectors[q], DIM }
+    };
     pointers[q] = &queries[q];
     check(engine_check_query(engine, &queries[q], &space, &method));
   }
@@ -177,7 +187,7 @@ static double search_once(const char *text, size_t k, size_t n, struct answer *a
 static void time_method(const char *text, size_t k, size_t n, size_t rounds)
 {
   static struct answer answers[BATCH];
-  double ms[100], scored = 0, candidates = 0;
+  double ms[MAX_ROUNDS], scored = 0, candidates = 0;
 
   search_once(text, k, n, answers);
   for (size_t i = 0; i < rounds; i++)
@@ -194,13 +204,26 @@ static void time_method(const char *text, size_t k, size_t n, size_t rounds)
 
 int main(int argc, char **argv)
 {
+  static const struct {
+    const char *text;
+    size_t k;
+  } methods[] = { { "average(100)", 100 },
+                  { "average(4000)", 100 },
+                  { "per_embedding(100)", 100 },
+                  { "combined(100,1000)", 100 },
+                  { "two_pass", 10 },
+                  { "exact", 10 },
+                  { "exact", 100 },
+                  { "brute_force", 100 } };
   size_t n_items = argc > 1 ? strtoul(argv[1], NULL, 10) : 200000, rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 5;
   char path[] = "/tmp/bench_mol_XXXXXX";
   struct engine_space space = { "space", path };
   struct engine_config config = { &space, 1, n_items, 1000, BATCH, isa_detect() };
 
-  if (argc > 3 && !isa_find(argv[3], &config.isa))
+  if (rounds < 1 || rounds > MAX_ROUNDS || (argc > 3 && !isa_find(argv[3], &config.isa))) {
+    fprintf(stderr, "usage: bench_mol [ITEMS [ROUNDS, 1 to %d [ISA [METHOD]]]]\n", MAX_ROUNDS);
     return 2;
+  }
   dice.state = dice_seed();
   close(mkstemp(path));
   write_model(path);
@@ -211,16 +234,10 @@ int main(int argc, char **argv)
   for (size_t i = 0; i < BATCH * DIM; i++)
     query_vectors[i / DIM][i % DIM] = normal();
   for (size_t n = 1; n <= BATCH; n += BATCH - 1) {
-    time_method("average(100)", 100, n, rounds);
-    time_method("average(4000)", 100, n, rounds);
-    time_method("per_embedding(100)", 100, n, rounds);
-    time_method("combined(100,1000)", 100, n, rounds);
-    if (argc > 4 && argv[4][0] == 'q')
-      continue;
-    time_method("two_pass", 10, n, rounds);
-    time_method("exact", 10, n, rounds);
-    time_method("exact", 100, n, rounds);
-    time_method("brute_force", 100, n, rounds);
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+      if (argc <= 4 || strcmp(argv[4], methods[i].text) == 0)
+        time_method(methods[i].text, methods[i].k, n, rounds);
+    }
   }
   searcher_close(&searcher);
   engine_close(&engine);
