@@ -17,8 +17,9 @@ static void exact_scores(const void *context, size_t list, const struct scan_ent
   const struct average_scan *s = context;
   const struct mol_query *queries = s->batch->prepared;
   size_t dim = s->columns->model->shape.component_dim;
-  struct mol_dots dots = { s->batch->kernels, queries[s->first_query + list].average, dim, s->columns->averages, dim,
-                           s->tile };
+  struct mol_dots dots = {
+    s->batch->kernels, queries[s->first_query + list].average, dim, s->columns->averages, dim, s->tile
+  };
 
   mol_dots(&dots, entries, n, scores);
 }

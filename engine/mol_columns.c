@@ -55,7 +55,8 @@ static size_t bytes_per_item(const void *model)
 /* Where group g of four bytes of a slot's array lies, of n_groups that blocks of slots interleave. */
 static uint8_t *group_at(void *array, uint32_t slot, size_t n_groups, size_t g)
 {
-  return (uint8_t *)array + ((slot / SKETCH_BLOCK_ITEMS * n_groups + g) * SKETCH_BLOCK_ITEMS + slot % SKETCH_BLOCK_ITEMS) * 4;
+  return (uint8_t *)array +
+         ((slot / SKETCH_BLOCK_ITEMS * n_groups + g) * SKETCH_BLOCK_ITEMS + slot % SKETCH_BLOCK_ITEMS) * 4;
 }
 
 static void put_groups(const void *from, size_t n_bytes, void *array, uint32_t slot)

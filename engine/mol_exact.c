@@ -1,10 +1,10 @@
 /* The fastest exact search: brute force over tiles that the queries of a batch share, but for items that cannot enter.
  *
- * An item whose largest logit is below the K-th best score is not among the K best, and that is known from its sketch at
- * a hundredth of what its score costs. Where a query can drop an eighth of a chunk, what is left of the chunk is gathered
- * into tiles of its own; where not, the chunk is scored whole, and the query looks again only some chunks later. The
- * first threshold is the K-th best score among the best items by averaged vectors: those are scored once more when
- * their turn comes.
+ * An item whose largest logit is below the K-th best score is not among the K best, and that is known from its sketch
+ * at a hundredth of what its score costs. Where a query can drop an eighth of a chunk, what is left of the chunk is
+ * gathered into tiles of its own; where not, the chunk is scored whole, and the query looks again only some chunks
+ * later. The first threshold is the K-th best score among the best items by averaged vectors: those are scored once
+ * more when their turn comes.
  */
 #include <math.h>
 
@@ -14,8 +14,8 @@
 #include "engine/receipt.h"
 
 enum {
-  SEEDS = 512,           /* items that give the first threshold */
-  SEEDS_PAY_AT = 16,     /* where there are so many times more */
+  SEEDS = 512,       /* items that give the first threshold */
+  SEEDS_PAY_AT = 16, /* where there are so many times more */
   CHUNK_BLOCKS = SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS,
   LEAST_PART_DROPPED = 8, /* one in so many */
   CHUNKS_UNTIL_RETRY = 15,

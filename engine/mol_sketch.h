@@ -1,11 +1,11 @@
 /* Sketches: components and averaged vectors in integers, and how far dot products of sketches may be off.
  *
- * A component g of an item, |g| <= 1, is kept as bytes with one scale for all, g8 = bytes / 127; a component f of a query
- * as bytes with a scale of its own, f8. Then |<f, g> - <f8, g8>| = |<f - f8, g> + <f8, g - g8>| <=
- * |f - f8| |g| + |f8| |g - g8| (Cauchy-Schwarz): the query's residual |f - f8| is known, and of |g - g8| the columns keep
- * the largest over all items that were ever put, which only grows. Averaged vectors are kept in 16 bits in the same way,
- * with the worst residual that rounding can leave. The slack also covers that the exact dot product is itself a rounded
- * one, in f32.
+ * A component g of an item, |g| <= 1, is kept as bytes with one scale for all, g8 = bytes / 127; a component f of a
+ * query as bytes with a scale of its own, f8. Then |<f, g> - <f8, g8>| = |<f - f8, g> + <f8, g - g8>| <= |f - f8| |g| +
+ * |f8| |g - g8| (Cauchy-Schwarz): the query's residual |f - f8| is known, and of |g - g8| the columns keep the largest
+ * over all items that were ever put, which only grows. Averaged vectors are kept in 16 bits in the same way, with the
+ * worst residual that rounding can leave. The slack also covers that the exact dot product is itself a rounded one, in
+ * f32.
  */
 #ifndef ENGINE_MOL_SKETCH_H
 #define ENGINE_MOL_SKETCH_H

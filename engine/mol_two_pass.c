@@ -1,8 +1,8 @@
 /* Algorithm 1 of the MoL paper (section 3.1), the exact two-pass search; comments give its lines.
  *
  * Three differences, none of which changes what is returned:
- *   - S is the K-th best score of G, not the least (lines 5-8). The K-th best of any items is no more than the K-th best
- *     of all; the least score of G is far below it and lets nearly everything pass.
+ *   - S is the K-th best score of G, not the least (lines 5-8). The K-th best of any items is no more than the K-th
+ * best of all; the least score of G is far below it and lets nearly everything pass.
  *   - Logits are dot products divided by the temperature, so that dot products are compared with S times the
  *     temperature (line 11); sketches in bytes decide, with a slack that misses nothing.
  *   - An item is scored once, and S rises while the second pass finds better ones.

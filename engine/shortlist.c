@@ -68,8 +68,8 @@ static int32_t median(int32_t a, int32_t b, int32_t c)
   return c < low ? low : c > high ? high : c;
 }
 
-/* Reorder so that the k best come first, 1 <= k <= n; returns the k-th best score. Pivots come from a sequence of its own,
- * so that no order of arrival is a bad one. */
+/* Reorder so that the k best come first, 1 <= k <= n; returns the k-th best score. Pivots come from a sequence of its
+ * own, so that no order of arrival is a bad one. */
 static int32_t select_best(struct scan_entry *entries, size_t n, size_t k)
 {
   uint64_t dice = n;
@@ -151,8 +151,8 @@ static void select_by_key(struct shortlists *s, struct scan_entry *entries, size
     entries[e] = (struct scan_entry){ score, s->tied[e].slot };
 }
 
-/* Reduce n entries to the n_wanted <= n best by exact score, ties by key. Their scores are replaced by the exact ones, in
- * units, rounded down: an approximation too. Returns the worst exact score kept. */
+/* Reduce n entries to the n_wanted <= n best by exact score, ties by key. Their scores are replaced by the exact ones,
+ * in units, rounded down: an approximation too. Returns the worst exact score kept. */
 static float select_exactly(struct shortlists *s, size_t i, struct scan_entry *entries, size_t n, size_t n_wanted)
 {
   s->exact(s->exact_context, i, entries, n, s->scores);
@@ -171,8 +171,8 @@ static float select_exactly(struct shortlists *s, size_t i, struct scan_entry *e
 /* Reduce a list of N or more admitted entries to exactly its N best so far; returns the N-th best exact score.
  *
  * T being the N-th best approximate score: fewer than N approximate scores are above T, so that an item whose exact
- * score is sure to exceed every exact score that T or less may stand for, one above T + 2 slack, is among the N best and
- * not the N-th. One below T - 2 slack is not among them. What lies between is decided by exact scores. */
+ * score is sure to exceed every exact score that T or less may stand for, one above T + 2 slack, is among the N best
+ * and not the N-th. One below T - 2 slack is not among them. What lies between is decided by exact scores. */
 static float settle(struct shortlists *s, size_t i)
 {
   struct scan_list *list = &s->lists[i];

@@ -3,8 +3,8 @@
  * whose rank the approximate ones leave open.
  *
  * A scan appends to scan_list.entries every item whose approximate score reaches scan_list.threshold. With T the N-th
- * best approximate score so far and a slack that no approximation misses the exact score by, N items have exact scores of
- * T - slack or more, so that an item whose approximate score is below T - 2 slack scores less than each of them.
+ * best approximate score so far and a slack that no approximation misses the exact score by, N items have exact scores
+ * of T - slack or more, so that an item whose approximate score is below T - 2 slack scores less than each of them.
  *
  * Thread: the one that searches. Allocates: at init, from the region.
  */
@@ -17,8 +17,8 @@
 #include "kernels/topk.h"
 
 enum {
-  SHORTLIST_CHUNK = 256,             /* slots that a scan may append to a list between two calls of make_room() */
-  SHORTLIST_SCORE_MAX = 1 << 30,     /* what no approximate score exceeds */
+  SHORTLIST_CHUNK = 256,         /* slots that a scan may append to a list between two calls of make_room() */
+  SHORTLIST_SCORE_MAX = 1 << 30, /* what no approximate score exceeds */
   SHORTLIST_SLACK_MAX = 1 << 28,
 };
 
@@ -45,12 +45,12 @@ struct shortlists {
 
   /* Private. */
   const struct shortlist_scale *scales; /* [n_lists] */
-  size_t n_usual;               /* entries of a list up to which there is room for a chunk */
-  size_t capacity;              /* of each list */
-  uint32_t *n_admitted;         /* [n_lists] entries in front that are known to be admitted */
-  struct scan_entry *exact_of;  /* [capacity] exact scores in an order of integers */
-  float *scores;                /* [capacity] */
-  struct topk_entry *tied;      /* [capacity] */
+  size_t n_usual;                       /* entries of a list up to which there is room for a chunk */
+  size_t capacity;                      /* of each list */
+  uint32_t *n_admitted;                 /* [n_lists] entries in front that are known to be admitted */
+  struct scan_entry *exact_of;          /* [capacity] exact scores in an order of integers */
+  float *scores;                        /* [capacity] */
+  struct topk_entry *tied;              /* [capacity] */
 };
 
 /* Bytes of n_lists lists. */

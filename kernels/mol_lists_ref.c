@@ -1,4 +1,5 @@
-/* The scalar reference of the scans that keep what reaches a threshold: integers, so that any order gives these bits. */
+/* The scalar reference of the scans that keep what reaches a threshold: integers, so that any order gives these bits.
+ */
 #include "kernels/variants.h"
 
 enum { ITEMS = SKETCH_BLOCK_ITEMS };

@@ -40,8 +40,8 @@ struct lists_case {
 
 static struct lists_case case_new(size_t n_rows, size_t n_components, size_t n_groups, size_t n_blocks, int spread)
 {
-  struct lists_case c = { n_rows, n_components, n_components + dice_below(&dice, 3), n_groups, n_blocks,
-                          NULL,   NULL,         NULL };
+  struct lists_case c = { n_rows, n_components, n_components + dice_below(&dice, 3), n_groups, n_blocks, NULL,
+                          NULL,   NULL };
   bool is_extreme = dice_below(&dice, 4) == 0;
 
   c.row_bytes = bytes_random(n_groups * n_rows * 4, is_extreme);
@@ -98,8 +98,7 @@ static int32_t plain_sum(const struct lists_case *c, size_t b, size_t m, size_t 
 static struct scan_list *run_lists(enum isa isa, const struct lists_case *c, uint32_t first)
 {
   struct sketch_rows rows = { c->n_rows, c->n_groups, c->row_bytes };
-  struct scan_list *lists =
-      lists_new(c->n_rows * c->n_components, c->starts, c->n_blocks * SKETCH_BLOCK_ITEMS);
+  struct scan_list *lists = lists_new(c->n_rows * c->n_components, c->starts, c->n_blocks * SKETCH_BLOCK_ITEMS);
 
   table(isa)->mol_lists(&rows, c->n_components, c->blocks, c->n_all_components * c->n_groups * SKETCH_BLOCK_ITEMS * 4,
                         c->n_blocks, first, lists);

@@ -63,7 +63,8 @@ static int rising(const void *a, const void *b)
   return (*x > *y) - (*x < *y);
 }
 
-/* kind 0: all different; 1: few values; 2: one value and a few more; 3: rising with the slot; 4: zeros of both signs. */
+/* kind 0: all different; 1: few values; 2: one value and a few more; 3: rising with the slot; 4: zeros of both signs.
+ */
 static float draw_score(int kind, size_t slot)
 {
   switch (kind) {
@@ -106,7 +107,8 @@ static void scan(struct shortlists *s, const struct shortlist_scale *scales)
         struct scan_list *list = &s->lists[l];
         int32_t off = (int32_t)dice_below(&dice, 2 * (size_t)scales[l].slack + 1) - scales[l].slack;
         double exact = i < world.n_slots ? (double)world.exact[l][i] * scales[l].units : 0x1p29;
-        int32_t score = (int32_t)(exact < 0 ? ceil(exact) : floor(exact)) + (abs(off) == scales[l].slack ? off * 9 / 10 : off);
+        int32_t score =
+            (int32_t)(exact < 0 ? ceil(exact) : floor(exact)) + (abs(off) == scales[l].slack ? off * 9 / 10 : off);
         assert_int_equal(list->start, -scales[l].offset - list->threshold);
         if (score >= list->threshold)
           list->entries[list->n++] = (struct scan_entry){ score, (uint32_t)i };
@@ -145,10 +147,7 @@ static void check(size_t n_slots, size_t n_best, int kind, int32_t slack)
 {
   struct region region = { 0 };
   struct shortlist_scale scales[LISTS];
-  struct shortlists s = { .n_slots = n_slots,
-                          .order = order,
-                          .exact = exact_scores,
-                          .exact_context = &world };
+  struct shortlists s = { .n_slots = n_slots, .order = order, .exact = exact_scores, .exact_context = &world };
 
   for (size_t l = 0; l < LISTS; l++)
     scales[l] = (struct shortlist_scale){ &world.admit, 30000.0, slack, (int32_t)l * 1000 };
