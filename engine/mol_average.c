@@ -39,10 +39,10 @@ static err_t scan(struct average_scan *s, size_t n, struct slot_set *candidates)
   shortlist_reset(&s->lists, scales, n, s->n_best);
   for (size_t first = 0; first < s->batch->n_slots; first += SHORTLIST_CHUNK) {
     size_t n_slots = s->batch->n_slots - first < SHORTLIST_CHUNK ? s->batch->n_slots - first : SHORTLIST_CHUNK;
-    shortlist_make_room(&s->lists);
-    s->batch->kernels->average_lists(rows, n, n_groups, s->columns->short_averages + first * n_groups * 2,
-                                     (n_slots + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)first,
-                                     s->lists.lists);
+    size_t n_appended = s->batch->kernels->average_lists(
+        rows, n, n_groups, s->columns->short_averages + first * n_groups * 2,
+        (n_slots + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)first, s->lists.lists);
+    shortlist_make_room(&s->lists, n_appended);
   }
   for (size_t q = 0; q < n; q++) {
     shortlist_finish(&s->lists, q);

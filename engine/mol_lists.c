@@ -83,10 +83,10 @@ static void scan(const struct pass *pass, struct query_lists *lists, size_t n_qu
     size_t rest = pass->batch->n_slots - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK;
     const uint8_t *blocks = c->sketches + first / SKETCH_BLOCK_ITEMS * block_bytes;
     for (size_t q = 0; q < n_queries; q++) {
-      shortlist_make_room(&lists[q].lists);
-      pass->batch->kernels->mol_lists(
+      size_t n_appended = pass->batch->kernels->mol_lists(
           &lists[q].sketch.rows, pass->n_components, blocks + pass->first_component * component_bytes, block_bytes,
           (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)first, lists[q].lists.lists);
+      shortlist_make_room(&lists[q].lists, n_appended);
     }
   }
 }

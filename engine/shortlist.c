@@ -13,7 +13,7 @@ static size_t usual_entries(size_t n_best, size_t n_slots)
 
 size_t shortlist_bytes(size_t n_lists, size_t n_best, size_t n_slots)
 {
-  return n_lists * (usual_entries(n_best, n_slots) + SHORTLIST_CHUNK) * sizeof(struct scan_entry);
+  return n_lists * (usual_entries(n_best, n_slots) + 2 * SHORTLIST_CHUNK) * sizeof(struct scan_entry);
 }
 
 static void set_threshold(struct scan_list *list, const struct shortlist_scale *scale, int32_t threshold)
@@ -24,10 +24,11 @@ static void set_threshold(struct scan_list *list, const struct shortlist_scale *
 
 err_t shortlist_init(struct shortlists *s, size_t max_lists, size_t max_best, struct region *region)
 {
-  s->capacity = usual_entries(max_best, s->n_slots) + SHORTLIST_CHUNK;
+  s->capacity = usual_entries(max_best, s->n_slots) + 2 * SHORTLIST_CHUNK;
   TRY(region_array(region, max_lists, sizeof *s->lists, &s->lists));
   TRY(region_array(region, max_lists, sizeof *s->n_admitted, &s->n_admitted));
   TRY(region_array(region, s->capacity, sizeof *s->exact_of, &s->exact_of));
+  TRY(region_array(region, s->capacity, sizeof *s->spare, &s->spare));
   TRY(region_array(region, s->capacity, sizeof *s->scores, &s->scores));
   TRY(region_array(region, s->capacity, sizeof *s->tied, &s->tied));
   for (size_t i = 0; i < max_lists; i++)
@@ -39,6 +40,7 @@ void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales,
 {
   s->n_lists = n_lists;
   s->n_best = n_best;
+  s->n_unseen = 0;
   s->n_usual = usual_entries(n_best, s->n_slots);
   s->scales = scales;
   for (size_t i = 0; i < n_lists; i++) {
@@ -47,17 +49,21 @@ void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales,
   }
 }
 
-/* Bring entries that score `least` or more to the front; returns how many. No branch depends on a score. */
-static size_t bring_forward(struct scan_entry *entries, size_t n, int32_t least)
+/* Bring entries that score `least` or more to the front; returns how many. No branch depends on a score, and no load on
+ * a store. spare [n] */
+static size_t bring_forward(struct scan_entry *entries, size_t n, int32_t least, struct scan_entry *spare)
 {
-  size_t n_front = 0;
+  size_t n_front = 0, n_behind = 0;
 
   for (size_t i = 0; i < n; i++) {
     struct scan_entry entry = entries[i];
-    entries[i] = entries[n_front];
-    entries[n_front] = entry;
-    n_front += entry.score >= least;
+    size_t is_front = entry.score >= least;
+    entries[n_front] = entry; /* a place whose own entry has been read */
+    spare[n_behind] = entry;
+    n_front += is_front;
+    n_behind += 1 - is_front;
   }
+  memcpy(entries + n_front, spare, n_behind * sizeof *spare);
   return n_front;
 }
 
@@ -70,7 +76,7 @@ static int32_t median(int32_t a, int32_t b, int32_t c)
 
 /* Reorder so that the k best come first, 1 <= k <= n; returns the k-th best score. Pivots come from a sequence of its
  * own, so that no order of arrival is a bad one. */
-static int32_t select_best(struct scan_entry *entries, size_t n, size_t k)
+static int32_t select_best(struct scan_entry *entries, size_t n, size_t k, struct scan_entry *spare)
 {
   uint64_t dice = n;
 
@@ -81,7 +87,7 @@ static int32_t select_best(struct scan_entry *entries, size_t n, size_t k)
       picks[i] = entries[(dice >> 33) % n].score;
     }
     int32_t pivot = median(picks[0], picks[1], picks[2]);
-    size_t n_above = bring_forward(entries, n, pivot + 1);
+    size_t n_above = bring_forward(entries, n, pivot + 1, spare);
     if (k <= n_above) {
       n = n_above;
       continue;
@@ -89,7 +95,7 @@ static int32_t select_best(struct scan_entry *entries, size_t n, size_t k)
     entries += n_above;
     n -= n_above;
     k -= n_above;
-    size_t n_same = bring_forward(entries, n, pivot);
+    size_t n_same = bring_forward(entries, n, pivot, spare);
     if (k <= n_same)
       return pivot;
     entries += n_same;
@@ -158,9 +164,10 @@ static float select_exactly(struct shortlists *s, size_t i, struct scan_entry *e
   s->exact(s->exact_context, i, entries, n, s->scores);
   for (size_t e = 0; e < n; e++)
     s->exact_of[e] = (struct scan_entry){ ordered_of(s->scores[e]), entries[e].slot };
-  int32_t worst = select_best(s->exact_of, n, n_wanted);
-  size_t n_above = bring_forward(s->exact_of, n, worst + 1), n_rest = n - n_above;
-  select_by_key(s, s->exact_of + n_above, bring_forward(s->exact_of + n_above, n_rest, worst), n_wanted - n_above);
+  int32_t worst = select_best(s->exact_of, n, n_wanted, s->spare);
+  size_t n_above = bring_forward(s->exact_of, n, worst + 1, s->spare), n_rest = n - n_above;
+  select_by_key(s, s->exact_of + n_above, bring_forward(s->exact_of + n_above, n_rest, worst, s->spare),
+                n_wanted - n_above);
   for (size_t e = 0; e < n_wanted; e++) {
     double score = floor((double)float_of(s->exact_of[e].score) * s->scales[i].units);
     entries[e] = (struct scan_entry){ (int32_t)score, s->exact_of[e].slot };
@@ -177,9 +184,9 @@ static float settle(struct shortlists *s, size_t i)
 {
   struct scan_list *list = &s->lists[i];
   const struct shortlist_scale *scale = &s->scales[i];
-  int32_t nth = select_best(list->entries, list->n, s->n_best);
-  size_t n_possible = bring_forward(list->entries, list->n, nth - 2 * scale->slack);
-  size_t n_certain = bring_forward(list->entries, n_possible, nth + 2 * scale->slack + 1);
+  int32_t nth = select_best(list->entries, list->n, s->n_best, s->spare);
+  size_t n_possible = bring_forward(list->entries, list->n, nth - 2 * scale->slack, s->spare);
+  size_t n_certain = bring_forward(list->entries, n_possible, nth + 2 * scale->slack + 1, s->spare);
 
   float worst = select_exactly(s, i, list->entries + n_certain, n_possible - n_certain, s->n_best - n_certain);
   list->n = s->n_admitted[i] = (uint32_t)s->n_best;
@@ -196,15 +203,19 @@ static void make_room(struct shortlists *s, size_t i)
   drop_not_admitted(s, i);
   if (list->n <= s->n_best)
     return;
-  int32_t threshold = select_best(list->entries, list->n, s->n_best) - 2 * slack;
-  list->n = s->n_admitted[i] = (uint32_t)bring_forward(list->entries, list->n, threshold);
+  int32_t threshold = select_best(list->entries, list->n, s->n_best, s->spare) - 2 * slack;
+  list->n = s->n_admitted[i] = (uint32_t)bring_forward(list->entries, list->n, threshold, s->spare);
   raise_threshold(s, i, threshold);
   if (list->n > s->n_usual / 4 * 3)
     settle(s, i);
 }
 
-void shortlist_make_room(struct shortlists *s)
+void shortlist_make_room(struct shortlists *s, size_t n_appended)
 {
+  s->n_unseen += n_appended;
+  if (s->n_unseen <= SHORTLIST_CHUNK)
+    return; /* so many in the fullest list leave room for a chunk */
+  s->n_unseen = 0;
   for (size_t i = 0; i < s->n_lists; i++) {
     if (s->lists[i].n > s->n_usual)
       make_room(s, i);

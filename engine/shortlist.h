@@ -45,10 +45,12 @@ struct shortlists {
 
   /* Private. */
   const struct shortlist_scale *scales; /* [n_lists] */
-  size_t n_usual;                       /* entries of a list up to which there is room for a chunk */
+  size_t n_usual;                       /* entries that make_room() leaves in a list */
+  size_t n_unseen;                      /* entries that came since it looked */
   size_t capacity;                      /* of each list */
   uint32_t *n_admitted;                 /* [n_lists] entries in front that are known to be admitted */
   struct scan_entry *exact_of;          /* [capacity] exact scores in an order of integers */
+  struct scan_entry *spare;             /* [capacity] */
   float *scores;                        /* [capacity] */
   struct topk_entry *tied;              /* [capacity] */
 };
@@ -62,8 +64,9 @@ err_t shortlist_init(struct shortlists *s, size_t max_lists, size_t max_best, st
 /* Begin anew with n_lists <= max_lists empty lists, 1 <= n_best <= max_best. */
 void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales, size_t n_lists, size_t n_best);
 
-/* Make room for SHORTLIST_CHUNK more entries in every list, and raise thresholds. */
-void shortlist_make_room(struct shortlists *s);
+/* Make room for SHORTLIST_CHUNK more entries in every list, and raise thresholds.
+ * n_appended  entries that came since the last call, to all lists together */
+void shortlist_make_room(struct shortlists *s, size_t n_appended);
 
 /* Reduce a list to its N best, or to all where it has fewer, in no particular order. Returns the N-th best exact score;
  * -inf where there are fewer than N. */

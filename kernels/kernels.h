@@ -105,14 +105,15 @@ struct kernels {
 
   /* All dot products of a query's components with items' components, both in bytes, and those that reach a threshold:
    * for row n, item component m and p = n * n_components + m, sum = lists[p].start + the product of bytes, wrapping;
-   * where sum >= 0, { sum + lists[p].threshold, slot } is appended to lists[p]. Slots of one list rise.
+   * where sum >= 0, { sum + lists[p].threshold, slot } is appended to lists[p]. Slots of one list rise. Returns how many were
+   * appended.
    *
    * blocks        [n_blocks][block_bytes], each [n_components][n_groups][SKETCH_BLOCK_ITEMS][4] (and more behind it),
    *               unsigned: a number x is stored as x + 128, which the starts make up for; aligned to 64
    * first_slot    of blocks[0]
    * lists         [n_rows * n_components], updated
    */
-  void (*mol_lists)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
+  size_t (*mol_lists)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
                     size_t n_blocks, uint32_t first_slot, struct scan_list *lists);
 
   /* The same products; only whether an item has any that reaches its row's threshold: bit i of masks[b] says so of item
@@ -122,7 +123,7 @@ struct kernels {
 
   /* mol_lists() of numbers of 16 bits, one vector an item, and many queries: row r against each item, to lists[r].
    * rows [n_groups][n_rows][2]; blocks [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][2], aligned to 64; lists [n_rows]. */
-  void (*average_lists)(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
+  size_t (*average_lists)(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
                         uint32_t first_slot, struct scan_list *lists);
 };
 

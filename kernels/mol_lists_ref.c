@@ -4,10 +4,13 @@
 
 enum { ITEMS = SKETCH_BLOCK_ITEMS };
 
-static void append(struct scan_list *list, uint32_t sum, uint32_t slot)
+/* Returns how many entries came. */
+static size_t append(struct scan_list *list, uint32_t sum, uint32_t slot)
 {
-  if ((int32_t)sum >= 0)
-    list->entries[list->n++] = (struct scan_entry){ (int32_t)(sum + (uint32_t)list->threshold), slot };
+  if ((int32_t)sum < 0)
+    return 0;
+  list->entries[list->n++] = (struct scan_entry){ (int32_t)(sum + (uint32_t)list->threshold), slot };
+  return 1;
 }
 
 /* start + the product of row r with item i of one component of a block. */
@@ -24,19 +27,20 @@ static uint32_t dot_bytes(const struct sketch_rows *rows, size_t r, const uint8_
   return sum;
 }
 
-static void lists_ref(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
-                      size_t n_blocks, uint32_t first_slot, struct scan_list *lists)
+static size_t lists_ref(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
+                        size_t n_blocks, uint32_t first_slot, struct scan_list *lists)
 {
-  size_t component_bytes = rows->n_groups * ITEMS * 4;
+  size_t component_bytes = rows->n_groups * ITEMS * 4, n = 0;
 
   for (size_t b = 0; b < n_blocks; b++) {
     for (size_t p = 0; p < rows->n_rows * n_components; p++) {
       const uint8_t *component = blocks + b * block_bytes + p % n_components * component_bytes;
       for (size_t i = 0; i < ITEMS; i++)
-        append(&lists[p], dot_bytes(rows, p / n_components, component, i, lists[p].start),
-               first_slot + (uint32_t)(b * ITEMS + i));
+        n += append(&lists[p], dot_bytes(rows, p / n_components, component, i, lists[p].start),
+                    first_slot + (uint32_t)(b * ITEMS + i));
     }
   }
+  return n;
 }
 
 static void any_ref(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t n_blocks,
@@ -56,19 +60,22 @@ static void any_ref(const struct sketch_rows *rows, size_t n_components, const u
   }
 }
 
-static void average_ref(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
-                        uint32_t first_slot, struct scan_list *lists)
+static size_t average_ref(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
+                          uint32_t first_slot, struct scan_list *lists)
 {
+  size_t n = 0;
+
   for (size_t b = 0; b < n_blocks; b++, blocks += n_groups * ITEMS * 2) {
     for (size_t r = 0; r < n_rows; r++) {
       for (size_t i = 0; i < ITEMS; i++) {
         uint32_t sum = (uint32_t)lists[r].start;
         for (size_t k = 0; k < 2 * n_groups; k++)
           sum += (uint32_t)(rows[(k / 2 * n_rows + r) * 2 + k % 2] * blocks[(k / 2 * ITEMS + i) * 2 + k % 2]);
-        append(&lists[r], sum, first_slot + (uint32_t)(b * ITEMS + i));
+        n += append(&lists[r], sum, first_slot + (uint32_t)(b * ITEMS + i));
       }
     }
   }
+  return n;
 }
 
 void mol_lists_ref(struct kernels *table)

@@ -18,19 +18,21 @@ enum {
   VEC_BYTES = LANES * 4,
 };
 
-/* Append what reached 0 of one row's sums with LANES items. */
-static __attribute__((noinline)) void append(struct scan_list *list, ivec sums, uint32_t slot)
+/* Append what reached 0, and return how many, of one row's sums with LANES items. */
+static __attribute__((noinline)) size_t append(struct scan_list *list, ivec sums, uint32_t slot)
 {
   int32_t values[LANES];
   unsigned hits = ~ivec_negative(sums) & ((1u << LANES) - 1);
   struct scan_entry *entries = list->entries + list->n;
 
   ivec_store(values, sums);
-  list->n += (uint32_t)__builtin_popcount(hits);
+  size_t n = (size_t)__builtin_popcount(hits);
+  list->n += (uint32_t)n;
   for (; hits; hits &= hits - 1) {
     unsigned i = (unsigned)__builtin_ctz(hits);
     *entries++ = (struct scan_entry){ (int32_t)((uint32_t)values[i] + (uint32_t)list->threshold), slot + i };
   }
+  return n;
 }
 
 /* One block's work: where its items are and what becomes of the sums. */
@@ -73,7 +75,7 @@ TILE ivec and_all(ivec sums[TILE_ROWS][TILE_VECS], int n_rows, int n_vecs)
 }
 
 /* Rows r.. with components m.. of a block, of which the tile holds n_vecs vectors. */
-TILE void lists_tile(const struct scan *s, size_t r, size_t m, int n_rows, int n_vecs)
+TILE size_t lists_tile(const struct scan *s, size_t r, size_t m, int n_rows, int n_vecs)
 {
   const size_t component_bytes = s->rows->n_groups * GROUP_BYTES;
   struct scan_list *lists = s->lists + r * s->n_components + m;
@@ -86,40 +88,46 @@ TILE void lists_tile(const struct scan *s, size_t r, size_t m, int n_rows, int n
   }
   multiply_bytes(s->rows, r, s->block + m * component_bytes, component_bytes, n_rows, n_vecs, sums);
   if (ivec_negative(and_all(sums, n_rows, n_vecs)) == (1u << LANES) - 1)
-    return;
+    return 0;
+  size_t n = 0;
   UNROLL for (int i = 0; i < n_rows; i++)
   {
     UNROLL for (int v = 0; v < n_vecs; v++)
     {
       if (ivec_negative(sums[i][v]) != (1u << LANES) - 1)
-        append(&lists[(size_t)i * s->n_components + (size_t)(v / BLOCK_VECS)], sums[i][v],
-               s->slot + (uint32_t)(v % BLOCK_VECS * LANES));
+        n += append(&lists[(size_t)i * s->n_components + (size_t)(v / BLOCK_VECS)], sums[i][v],
+                    s->slot + (uint32_t)(v % BLOCK_VECS * LANES));
     }
   }
+  return n;
 }
 
-TILE void lists_rows(const struct scan *s, size_t r, int n_rows)
+TILE size_t lists_rows(const struct scan *s, size_t r, int n_rows)
 {
   enum { TILE_COMPONENTS = TILE_VECS / BLOCK_VECS };
-  size_t m = 0;
+  size_t m = 0, n = 0;
 
   for (; m + TILE_COMPONENTS <= s->n_components; m += TILE_COMPONENTS)
-    lists_tile(s, r, m, n_rows, TILE_VECS);
+    n += lists_tile(s, r, m, n_rows, TILE_VECS);
   for (; m < s->n_components; m++)
-    lists_tile(s, r, m, n_rows, BLOCK_VECS);
+    n += lists_tile(s, r, m, n_rows, BLOCK_VECS);
+  return n;
 }
 
-static void lists(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
-                  size_t n_blocks, uint32_t first_slot, struct scan_list *out)
+static size_t lists(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
+                    size_t n_blocks, uint32_t first_slot, struct scan_list *out)
 {
+  size_t n = 0;
+
   for (size_t b = 0; b < n_blocks; b++) {
     struct scan s = { rows, n_components, blocks + b * block_bytes, first_slot + (uint32_t)(b * ITEMS), out };
     size_t r = 0;
     for (; r + TILE_ROWS <= rows->n_rows; r += TILE_ROWS)
-      lists_rows(&s, r, TILE_ROWS);
+      n += lists_rows(&s, r, TILE_ROWS);
     for (; r < rows->n_rows; r++)
-      lists_rows(&s, r, 1);
+      n += lists_rows(&s, r, 1);
   }
+  return n;
 }
 
 /* The AND of the sums of rows r.. with all components of a block. */
@@ -161,8 +169,8 @@ static void any(const struct sketch_rows *rows, size_t n_components, const uint8
 }
 
 /* Rows r.. of queries with the averaged vectors of one block. */
-TILE void average_tile(const int16_t *rows, size_t n_all_rows, size_t n_groups, const int16_t *block, size_t r,
-                       int n_rows, uint32_t slot, struct scan_list *out)
+TILE size_t average_tile(const int16_t *rows, size_t n_all_rows, size_t n_groups, const int16_t *block, size_t r,
+                         int n_rows, uint32_t slot, struct scan_list *out)
 {
   ivec sums[TILE_ROWS][TILE_VECS];
   const uint8_t *items = (const uint8_t *)block;
@@ -183,28 +191,33 @@ TILE void average_tile(const int16_t *rows, size_t n_all_rows, size_t n_groups, 
     }
   }
   if (ivec_negative(and_all(sums, n_rows, BLOCK_VECS)) == (1u << LANES) - 1)
-    return;
+    return 0;
+  size_t n = 0;
   UNROLL for (int i = 0; i < n_rows; i++)
   {
     UNROLL for (int v = 0; v < BLOCK_VECS; v++)
     {
       if (ivec_negative(sums[i][v]) != (1u << LANES) - 1)
-        append(&out[r + (size_t)i], sums[i][v], slot + (uint32_t)(v * LANES));
+        n += append(&out[r + (size_t)i], sums[i][v], slot + (uint32_t)(v * LANES));
     }
   }
+  return n;
 }
 
-static void average(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
-                    uint32_t first_slot, struct scan_list *out)
+static size_t average(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
+                      uint32_t first_slot, struct scan_list *out)
 {
+  size_t n = 0;
+
   for (size_t b = 0; b < n_blocks; b++, blocks += n_groups * ITEMS * 2) {
     uint32_t slot = first_slot + (uint32_t)(b * ITEMS);
     size_t r = 0;
     for (; r + TILE_ROWS <= n_rows; r += TILE_ROWS)
-      average_tile(rows, n_rows, n_groups, blocks, r, TILE_ROWS, slot, out);
+      n += average_tile(rows, n_rows, n_groups, blocks, r, TILE_ROWS, slot, out);
     for (; r < n_rows; r++)
-      average_tile(rows, n_rows, n_groups, blocks, r, 1, slot, out);
+      n += average_tile(rows, n_rows, n_groups, blocks, r, 1, slot, out);
   }
+  return n;
 }
 
 static void fill_lists(struct kernels *table)

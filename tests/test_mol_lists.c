@@ -100,8 +100,12 @@ static struct scan_list *run_lists(enum isa isa, const struct lists_case *c, uin
   struct sketch_rows rows = { c->n_rows, c->n_groups, c->row_bytes };
   struct scan_list *lists = lists_new(c->n_rows * c->n_components, c->starts, c->n_blocks * SKETCH_BLOCK_ITEMS);
 
-  table(isa)->mol_lists(&rows, c->n_components, c->blocks, c->n_all_components * c->n_groups * SKETCH_BLOCK_ITEMS * 4,
-                        c->n_blocks, first, lists);
+  size_t n =
+      table(isa)->mol_lists(&rows, c->n_components, c->blocks,
+                            c->n_all_components * c->n_groups * SKETCH_BLOCK_ITEMS * 4, c->n_blocks, first, lists);
+  for (size_t p = 0; p < c->n_rows * c->n_components; p++)
+    n -= lists[p].n;
+  assert_int_equal(n, 0);
   return lists;
 }
 
@@ -183,7 +187,7 @@ static void check_average(size_t n_rows, size_t n_groups, size_t n_blocks)
     starts[r] = (int32_t)dice_float(&dice, 3e7f);
   for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
     struct scan_list *lists = lists_new(n_rows, starts, n_blocks * SKETCH_BLOCK_ITEMS);
-    table(isa)->average_lists(rows, n_rows, n_groups, blocks, n_blocks, 7, lists);
+    size_t n_all = table(isa)->average_lists(rows, n_rows, n_groups, blocks, n_blocks, 7, lists);
     for (size_t r = 0; r < n_rows; r++) {
       uint32_t n = 0;
       for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i++) {
@@ -199,7 +203,9 @@ static void check_average(size_t n_rows, size_t n_groups, size_t n_blocks)
         assert_int_equal(lists[r].entries[n++].score, sum);
       }
       assert_int_equal(n, lists[r].n);
+      n_all -= n;
     }
+    assert_int_equal(n_all, 0);
     lists_free(lists, n_rows);
   }
   free(rows);

@@ -101,7 +101,7 @@ static void scan(struct shortlists *s, const struct shortlist_scale *scales)
   size_t n_padded = (world.n_slots + 15) / 16 * 16;
 
   for (size_t first = 0; first < n_padded; first += SHORTLIST_CHUNK) {
-    shortlist_make_room(s);
+    size_t n_appended = 0;
     for (size_t i = first; i < first + SHORTLIST_CHUNK && i < n_padded; i++) {
       for (size_t l = 0; l < LISTS; l++) {
         struct scan_list *list = &s->lists[l];
@@ -112,8 +112,10 @@ static void scan(struct shortlists *s, const struct shortlist_scale *scales)
         assert_int_equal(list->start, -scales[l].offset - list->threshold);
         if (score >= list->threshold)
           list->entries[list->n++] = (struct scan_entry){ score, (uint32_t)i };
+        n_appended += score >= list->threshold;
       }
     }
+    shortlist_make_room(s, n_appended);
   }
 }
 
