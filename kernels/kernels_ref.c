@@ -124,4 +124,5 @@ void variant_ref(struct kernels *table)
   table->pq_filter = pq_filter_ref;
   table->filter_ge = filter_ge_ref;
   variant_ref_sketch(table);
+  mol_lists_ref(table);
 }

@@ -101,4 +101,5 @@ static void dot_i8_vnni(const int16_t *query, size_t n_groups, const uint8_t *bl
 void variant_avx512_vnni(struct kernels *table)
 {
   table->dot_i8 = dot_i8_vnni;
+  mol_lists_vnni(table);
 }
