@@ -1,7 +1,7 @@
 """Mixture-of-Logits in eager PyTorch, as one writes it from the paper's formulas (section 3.1, appendix A).
 
-Like the authors' implementation, each scoring projects its items from raw vectors; what the candidate stages need of all
-items (components, averages) is kept. Brute force goes through the items in chunks, since one call needs 33 GB.
+Like the authors' implementation, each scoring projects its items from raw vectors; what the candidate stages need of
+all items (components, averages) is kept. Brute force goes through the items in chunks: one call needs 33 GB.
 """
 import common
 
