@@ -39,7 +39,7 @@ void bench_progress(const char *what, size_t done, size_t total)
 
 const char *bench_path(const struct bench_options *options, const char *name)
 {
-  static char path[160];
+  static char path[320];
 
   snprintf(path, sizeof path, "%s/%s", options->dir, name);
   return path;
@@ -107,7 +107,7 @@ void bench_begin(int argc, char **argv, const struct bench_options *defaults, st
   out->seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
   out->dice.state = out->seed;
   fprintf(stderr, "bench: %s, SLUICE_SEED=%llu\n", out->workload, (unsigned long long)out->seed);
-  snprintf(out->dir, sizeof out->dir, "/tmp/sluice-bench-XXXXXX");
+  snprintf(out->dir, sizeof out->dir, "%s/sluice-bench-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
   if (!mkdtemp(out->dir)) {
     perror(out->dir);
     exit(1);

@@ -19,7 +19,7 @@ struct bench_options {
   const char *peers; /* folder of the peers' programs, NULL: none run */
   uint64_t seed;
   struct dice dice;
-  char dir[64]; /* temporary folder for the model and what the peers read */
+  char dir[256]; /* temporary folder, in TMPDIR or /tmp, for the model and what the peers read */
 };
 
 /* Read the command line: --items N, --seconds S, --methods M..., --json, --markdown, --peers FOLDER. The options given

@@ -1,4 +1,4 @@
-"""Run a benchmark at a tiny size: it must find no wrong result and print JSON lines with the fields that are promised."""
+"""Run a benchmark at a tiny size: it must find no wrong result, and print JSON lines with the promised fields."""
 import json
 import subprocess
 import sys
