@@ -197,10 +197,10 @@ static void run_method(struct bench *b, const char *text, enum isa isa)
       exit(1);
     }
   }
-  printf("%-10s %-10s median %8.3f ms  p95 %8.3f  max %8.3f  scalar %7.3f  ratio %6.1f  %8.0f scored %6.0f passed\n",
-         text, b->kernels->name, quantile(b->ms, b->n_queries, 50), quantile(b->ms, b->n_queries, 95),
-         b->ms[b->n_queries - 1], quantile(b->scalar_ms, b->n_queries, 50), quantile(b->ratios, b->n_queries, 50),
-         scored / n, passed / n);
+  double median = quantile(b->ms, b->n_queries, 50), p95 = quantile(b->ms, b->n_queries, 95);
+  double scalar = quantile(b->scalar_ms, b->n_queries, 50), ratio = quantile(b->ratios, b->n_queries, 50);
+  printf("%-10s %-10s median %8.3f ms  p95 %8.3f  max %8.3f  scalar %7.3f  ratio %6.1f  %8.0f scored %6.0f passed\n", text,
+         b->kernels->name, median, p95, b->ms[b->n_queries - 1], scalar, ratio, scored / n, passed / n);
   fflush(stdout);
   mem_free(&heap);
 }
