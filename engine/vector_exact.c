@@ -13,7 +13,7 @@
 #include "engine/receipt.h"
 #include "engine/vector_columns.h"
 
-enum { CANDIDATES_MIN = 4096 };
+enum { CANDIDATES_MIN = 1024 };
 
 struct exact_query {
   const struct vector_query *query;

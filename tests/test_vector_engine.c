@@ -495,6 +495,27 @@ static void exact_search_scores_a_small_part_of_the_items(void **state)
   }
 }
 
+/* More candidates than are kept: they are scored while the scan goes on. */
+static void items_that_are_all_alike_are_all_scored_and_ordered_by_key(void **state)
+{
+  (void)state;
+  for (enum model model = MODEL_DOT; model < N_MODELS; model++) {
+    struct world *w = open_world(model, 40, isa_detect());
+    struct question *question = calloc(1, sizeof *question);
+    struct answer answer;
+    fill(w, DRAW_EQUAL, MAX_ITEMS);
+    ask(w, DRAW_UNIFORM, 5, question);
+    question->query.n_exclude = 0;
+    fixture_search(w->engine, w->searcher, &question->query, 1, &answer);
+    assert_int_equal(answer.counts.scored, MAX_ITEMS);
+    assert_int_equal(answer.n_hits, 5);
+    for (size_t i = 0; i < 5; i++)
+      assert_int_equal(index_of(answer.hits[i].key), i);
+    free(question);
+    close_world(w);
+  }
+}
+
 static void methods_and_shapes_that_do_not_fit_are_refused_with_the_reason(void **state)
 {
   struct world *dot = open_world(MODEL_DOT, 4, ISA_REF), *bilinear = open_world(MODEL_MATRIX, 4, ISA_REF);
@@ -527,6 +548,7 @@ int main(void)
     cmocka_unit_test(every_method_holds_what_it_says_while_items_come_and_go),
     cmocka_unit_test(every_isa_gives_the_same_bytes),
     cmocka_unit_test(exact_search_scores_a_small_part_of_the_items),
+    cmocka_unit_test(items_that_are_all_alike_are_all_scored_and_ordered_by_key),
     cmocka_unit_test(methods_and_shapes_that_do_not_fit_are_refused_with_the_reason),
   };
 

@@ -258,6 +258,51 @@ static void average_run(const struct kernels *kernels)
   }
 }
 
+/* Sketches of vectors -------------------- */
+
+enum { VECTOR_ITEMS = 1024, VECTOR_BLOCKS = VECTOR_ITEMS / SKETCH_BLOCK_ITEMS, VECTOR_DIM = 128, ROW_DIM = 768, ROWS = 64 };
+
+static uint8_t *sketch_bytes;
+static int16_t sketch_numbers[VECTOR_DIM];
+static int32_t sketch_sums[VECTOR_ITEMS];
+static float sketch_scales[VECTOR_ITEMS], sketch_upper[VECTOR_ITEMS], *rows;
+static double row_query[ROW_DIM], row_sums[ROWS];
+
+static void vector_fill(struct dice *dice)
+{
+  for (size_t i = 0; i < (size_t)VECTOR_ITEMS * VECTOR_DIM; i++)
+    sketch_bytes[i] = (uint8_t)dice_u64(dice);
+  for (size_t k = 0; k < VECTOR_DIM; k++)
+    sketch_numbers[k] = (int16_t)dice_float(dice, 30000.0f);
+  dice_fill(dice, sketch_scales, VECTOR_ITEMS, 1.0f);
+}
+
+static void dot_i8_run(const struct kernels *kernels)
+{
+  kernels->dot_i8(sketch_numbers, VECTOR_DIM / SKETCH_GROUP, sketch_bytes, VECTOR_BLOCKS, sketch_sums);
+}
+
+static void bounds_run(const struct kernels *kernels)
+{
+  struct sketch_items items = { sketch_scales, sketch_scales, sketch_scales };
+  struct sketch_weights weights = { 1e-6f, 1.0f, 1.0f, 1.0f, 0.0f };
+
+  kernels->sketch_bounds(sketch_sums, &items, &weights, VECTOR_BLOCKS, sketch_upper);
+}
+
+static void rows_fill(struct dice *dice)
+{
+  dice_fill(dice, rows, ROWS * ROW_DIM, 1.0f);
+  for (size_t k = 0; k < ROW_DIM; k++)
+    row_query[k] = (double)dice_float(dice, 1.0f);
+}
+
+static void dot_f64_run(const struct kernels *kernels)
+{
+  for (size_t i = 0; i < ROWS; i++)
+    row_sums[i] = kernels->dot_f64(row_query, rows + i * ROW_DIM, ROW_DIM);
+}
+
 static void inputs_open(void)
 {
   check(mem_array((size_t)SKETCH_ITEMS * BOOKS_X, SKETCH_DIM, &sketch_blocks));
@@ -274,6 +319,8 @@ static void inputs_open(void)
   dot_query = floats_new(DOT_DIM);
   check(mem_array(PQ_SPLITS * PQ_SUBITEMS, 1, &pq_tables));
   scan_scores = floats_new(SCAN_ITEMS);
+  rows = floats_new(ROWS * ROW_DIM);
+  check(mem_array((size_t)VECTOR_ITEMS * VECTOR_DIM, sizeof *sketch_bytes, &sketch_bytes));
   check(mem_array((size_t)SCAN_ITEMS * PQ_SPLITS, sizeof *pq_codes, &pq_codes));
   check(mem_array(SCAN_ITEMS, sizeof *filter_indices, &filter_indices));
 }
@@ -338,6 +385,9 @@ int main(int argc, char **argv)
     { "pq_filter 8/item", SCAN_ITEMS, 0, pq_fill, pq_run },
     { "filter_ge 1 %/item", SCAN_ITEMS, 0, filter_fill, filter_rare_run },
     { "filter_ge 50 %/item", SCAN_ITEMS, 0, filter_fill, filter_half_run },
+    { "dot_i8 128/item", VECTOR_ITEMS, 0, vector_fill, dot_i8_run },
+    { "sketch_bounds/item", VECTOR_ITEMS, 0, vector_fill, bounds_run },
+    { "dot_f64 768/item", ROWS, 0, rows_fill, dot_f64_run },
   };
   struct bench b = { .rounds = 15 };
   long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 15;
