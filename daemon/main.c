@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,16 +107,29 @@ static int check_only(const struct config *config)
   return EXIT_SUCCESS;
 }
 
+static pthread_t main_thread;
+
+/* A library may start threads before main() does anything (OpenBLAS does), and these do not have main's mask: the
+ * kernel may give them a signal of the process. They pass it on. */
+static void pass_to_main(int signal)
+{
+  pthread_kill(main_thread, signal);
+}
+
 /* Signals are read from a descriptor by main alone; threads inherit the mask. */
 static int block_signals(void)
 {
+  struct sigaction pass = { .sa_handler = pass_to_main, .sa_flags = SA_RESTART };
   sigset_t set;
 
+  main_thread = pthread_self();
+  sigaction(SIGTERM, &pass, NULL);
+  sigaction(SIGINT, &pass, NULL);
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   signal(SIGPIPE, SIG_IGN);
-  sigprocmask(SIG_BLOCK, &set, NULL);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
   return signalfd(-1, &set, SFD_CLOEXEC);
 }
 

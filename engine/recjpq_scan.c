@@ -30,10 +30,14 @@ err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *ba
 static void score_slot(struct recjpq_search *s, uint32_t slot)
 {
   size_t n_splits = s->columns->model->n_splits;
-  float score = recjpq_score(s->subitem_scores, s->columns->codes + slot * n_splits, n_splits);
+  float score;
 
+  if (!admit_slot(&s->result->admit, slot)) /* slots without codes are in the blocks too */
+    return;
+  score = recjpq_score(s->subitem_scores, s->columns->codes + slot * n_splits, n_splits);
+  s->result->counts.candidates++;
   s->result->counts.scored++;
-  if (score >= recjpq_threshold(s) && admit_slot(&s->result->admit, slot))
+  if (score >= recjpq_threshold(s))
     topk_push(&s->result->topk, score, slot);
 }
 
@@ -59,7 +63,6 @@ static void scan_block(struct recjpq_search *s, size_t first, size_t n)
 
   prefetch_block(d, codes + BLOCKS_AHEAD * RECJPQ_BLOCK_ITEMS * d->n_splits);
   n_passed = s->kernels->pq_filter(d->sorted, d->order, d->n_splits, codes, RECJPQ_BLOCK_ITEMS, n, 0, d->limit, passed);
-  s->result->counts.candidates += n_passed;
   for (size_t i = 0; i < n_passed; i++)
     score_slot(s, (uint32_t)first + passed[i]);
   if (n_passed == 0)
