@@ -179,13 +179,8 @@ static void turn_groups(struct rings *r)
   const struct cell_pair *p = r->pair->cells;
   unsigned full = r->current, other = 1 - full;
 
-  for (size_t i = 0; i < r->n[full]; i++) {
-    struct cell cell = p->cells[r->groups[full][i].cell];
-    size_t bytes = p->n_others * cell_entries(cell);
-    const uint8_t *codes = cell_codes(p, cell);
-    for (size_t at = 0; cell.n > 0 && at < bytes && at < 512; at += 64)
-      __builtin_prefetch(codes + at);
-  }
+  for (size_t i = 0; i < r->n[full]; i++)
+    cell_prefetch(p, p->cells[r->groups[full][i].cell]);
   for (size_t i = 0; i < r->n[other]; i++)
     visit_cell(r, r->groups[other][i]);
   recjpq_deficits_tighten(&r->search->deficits, recjpq_threshold(r->search));
