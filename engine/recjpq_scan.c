@@ -6,7 +6,7 @@ enum { CACHE_LINE = 64, BLOCKS_AHEAD = 4 };
 
 const struct recjpq_rule recjpq_rule_usual = {
   .warm_up_items_min = 1 << 17,
-  .scan_items_max = 1 << 17,
+  .scan_items_max = 1 << 18,
   .slots_per_cell = 140,
 };
 
