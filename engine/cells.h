@@ -75,6 +75,15 @@ static inline const uint32_t *cell_slots(const struct cell_pair *p, struct cell 
   return p->slots + (size_t)cell.start * CELL_UNIT;
 }
 
+/* Ask for a cell's codes, as far as it is worth it. */
+static inline void cell_prefetch(const struct cell_pair *p, struct cell cell)
+{
+  size_t bytes = cell.n ? p->n_others * cell_entries(cell) : 0;
+
+  for (size_t at = 0; at < bytes && at < 512; at += 64)
+    __builtin_prefetch(cell_codes(p, cell) + at);
+}
+
 /* Index of an item's cell in a pair. */
 static inline size_t cell_of(const struct cells *c, const struct cell_pair *p, const uint8_t *codes)
 {

@@ -17,7 +17,7 @@
  * through are scored. An item that an earlier ring of another pair held is left out by its level in that pair: no set
  * of items met is needed.
  *
- * Small catalogues, and queries for which the rings turn out to be large, are scanned instead: see visit_rings().
+ * Small catalogues, and queries for which the rings turn out to be large, are scanned instead: see is_worth_it().
  */
 #include "engine/receipt.h"
 #include "engine/recjpq_levels.h"
@@ -27,7 +27,7 @@ enum {
   RING_LEVELS = 8,
   GROUP_CELLS = 24,   /* cells whose memory is asked for at once */
   SLOTS_PER_ITEM = 2, /* an item of a visited cell takes the time of scanning so many slots */
-  PLANS = 8,          /* looks ahead on the way to giving up */
+  PLANS = 16,         /* looks ahead on the way to giving up */
 };
 
 struct ring_pair {
@@ -179,13 +179,8 @@ static void turn_groups(struct rings *r)
   const struct cell_pair *p = r->pair->cells;
   unsigned full = r->current, other = 1 - full;
 
-  for (size_t i = 0; i < r->n[full]; i++) {
-    struct cell cell = p->cells[r->groups[full][i].cell];
-    size_t bytes = p->n_others * cell_entries(cell);
-    const uint8_t *codes = cell_codes(p, cell);
-    for (size_t at = 0; cell.n > 0 && at < bytes && at < 512; at += 64)
-      __builtin_prefetch(codes + at);
-  }
+  for (size_t i = 0; i < r->n[full]; i++)
+    cell_prefetch(p, p->cells[r->groups[full][i].cell]);
   for (size_t i = 0; i < r->n[other]; i++)
     visit_cell(r, r->groups[other][i]);
   recjpq_deficits_tighten(&r->search->deficits, recjpq_threshold(r->search));
@@ -274,21 +269,25 @@ static err_t init_rings(struct recjpq_search *s, struct region *scratch, struct 
   return ERR_OK;
 }
 
-/* Visit rings until the answer is proven; false: scanning is the faster way. The threshold rises as rings are visited,
- * so what is left is planned anew from time to time. */
+/* Whether to go on after the n-th part of the cells that may be visited. The threshold rises as rings are visited, so
+ * early plans come out too long and are given more room. */
+static bool is_worth_it(struct rings *r, size_t part, size_t n_cells_max)
+{
+  size_t room = part == 0 ? 3 * n_cells_max : part == 1 ? n_cells_max + n_cells_max / 2 : n_cells_max;
+
+  return r->n_visited + plan(r) <= room;
+}
+
+/* Visit rings until the answer is proven; false: scanning is the faster way. */
 static bool visit_rings(struct rings *r, size_t n_cells_max)
 {
-  size_t next_plan = n_cells_max / PLANS;
+  size_t part = 0;
 
   for (int left = levels_left(r); left > 0; left = levels_left(r)) {
     struct ring_pair *p = cheapest_pair(r);
-    int end = ring_end(p, left);
-    if (r->n_visited + p->next_cells > next_plan) {
-      if (r->n_visited + plan(r) > n_cells_max)
-        return false;
-      next_plan += n_cells_max / PLANS;
-    }
-    visit_ring(r, p, end);
+    if (r->n_visited + p->next_cells > n_cells_max / PLANS * part && !is_worth_it(r, part++, n_cells_max))
+      return false;
+    visit_ring(r, p, ring_end(p, left));
   }
   return true;
 }
@@ -300,7 +299,7 @@ static size_t n_cells_max(const struct recjpq_columns *c, const struct search_ba
   size_t n_cells = c->model->n_subitems * (c->model->n_splits > 1 ? c->model->n_subitems : 1);
 
   if (rule->slots_per_cell == 0)
-    return SIZE_MAX;
+    return SIZE_MAX / 4;
   return batch->n_slots / (rule->slots_per_cell + SLOTS_PER_ITEM * batch->n_items / n_cells);
 }
 

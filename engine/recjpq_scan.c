@@ -5,8 +5,8 @@
 enum { CACHE_LINE = 64, BLOCKS_AHEAD = 4 };
 
 const struct recjpq_rule recjpq_rule_usual = {
-  .warm_up_items_min = 1 << 15,
-  .scan_items_max = 1 << 17,
+  .warm_up_items_min = 1 << 17,
+  .scan_items_max = 1 << 18,
   .slots_per_cell = 140,
 };
 
@@ -68,7 +68,7 @@ static void scan_block(struct recjpq_search *s, size_t first, size_t n)
   if (n_passed == 0)
     return;
   recjpq_deficits_tighten(d, recjpq_threshold(s));
-  if (d->scale == 0.0f || d->limit < RECJPQ_LEVELS - RECJPQ_LEVELS / 8)
+  if (d->scale == 0.0f || d->limit < RECJPQ_LEVELS - RECJPQ_LEVELS / 4)
     recjpq_deficits_quantise(d, recjpq_threshold(s)); /* the bytes' whole range for what is left of the gap */
 }
 

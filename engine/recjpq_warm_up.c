@@ -2,7 +2,7 @@
 
 #include "engine/recjpq_levels.h"
 
-enum { ITEMS_MIN = 256, ITEMS_PER_HIT = 4, ROWS_MIN = 3 };
+enum { ITEMS_MIN = 128, ITEMS_PER_HIT = 4, ROWS_MIN = 3 };
 
 struct warm_up {
   struct recjpq_search *search;
@@ -67,16 +67,20 @@ static size_t choose_rows(const struct warm_up *w, const struct cell_pair *p, ui
   return rows;
 }
 
-static void score_pair(struct warm_up *w, const struct cell_pair *p, uint64_t n_items)
+/* Visit the cells of the best sub-items: ask for their memory, or score them. */
+static void visit_pair(struct warm_up *w, const struct cell_pair *p, size_t rows, bool is_prefetch)
 {
   const struct recjpq_levels *a = &w->levels[p->first], *b = p->n_splits == 2 ? a + 1 : NULL;
-  size_t n_subitems = w->search->columns->cells.n_subitems, rows = choose_rows(w, p, n_items);
+  size_t n_subitems = w->search->columns->cells.n_subitems, n_columns = b ? (rows < b->n ? rows : b->n) : 1;
 
   for (size_t i = 0; i < rows && i < a->n; i++) {
-    for (size_t j = 0; b && j < rows && j < b->n; j++)
-      score_cell(w, p, a->subitems[i] * n_subitems + b->subitems[j]);
-    if (!b)
-      score_cell(w, p, a->subitems[i]);
+    for (size_t j = 0; j < n_columns; j++) {
+      size_t cell = b ? a->subitems[i] * n_subitems + b->subitems[j] : a->subitems[i];
+      if (is_prefetch)
+        cell_prefetch(p, p->cells[cell]);
+      else
+        score_cell(w, p, cell);
+    }
   }
 }
 
@@ -94,7 +98,9 @@ err_t recjpq_warm_up(struct recjpq_search *s, struct search_batch *batch)
     order_split(&w, m);
   for (size_t i = 0; i < cells->n_pairs; i++) {
     topk_init(&w.best, heap, k, by_slot, NULL);
-    score_pair(&w, &cells->pairs[i], batch->n_items);
+    size_t rows = choose_rows(&w, &cells->pairs[i], batch->n_items);
+    visit_pair(&w, &cells->pairs[i], rows, true);
+    visit_pair(&w, &cells->pairs[i], rows, false);
     s->floor = fmaxf(s->floor, topk_threshold(&w.best));
   }
   return ERR_OK;

@@ -3,7 +3,7 @@
  *
  * The instance ("synth-tmall"): four fifths of the items have independent uniform codes, one fifth lies in 2,000
  * clusters of near-equal codes; a query's sub-item scores are a_m (0.8 smooth + 0.6 t5), a_m lognormal.
- * Usage: bench_recjpq_kernels [ITEMS [QUERIES [K [SIGMA]]]]
+ * Usage: bench_recjpq_kernels [ITEMS [QUERIES [K [SIGMA [METHOD...]]]]]
  */
 #include <math.h>
 #include <stdio.h>
@@ -199,8 +199,8 @@ static void run_method(struct bench *b, const char *text, enum isa isa)
   }
   double median = quantile(b->ms, b->n_queries, 50), p95 = quantile(b->ms, b->n_queries, 95);
   double scalar = quantile(b->scalar_ms, b->n_queries, 50), ratio = quantile(b->ratios, b->n_queries, 50);
-  printf("%-10s %-10s median %8.3f ms  p95 %8.3f  max %8.3f  scalar %7.3f  ratio %6.1f  %8.0f scored %6.0f passed\n", text,
-         b->kernels->name, median, p95, b->ms[b->n_queries - 1], scalar, ratio, scored / n, passed / n);
+  printf("%-10s %-10s median %8.3f ms  p95 %8.3f  max %8.3f  scalar %7.3f  ratio %6.1f  %8.0f scored %6.0f passed\n",
+         text, b->kernels->name, median, p95, b->ms[b->n_queries - 1], scalar, ratio, scored / n, passed / n);
   fflush(stdout);
   mem_free(&heap);
 }
@@ -273,19 +273,21 @@ int main(int argc, char **argv)
   b.k = argc > 3 ? strtoul(argv[3], NULL, 10) : b.k;
   b.sigma = argc > 4 ? strtod(argv[4], NULL) : b.sigma;
   if (b.n_items < 100 || b.n_queries < 1 || b.k < 1) {
-    fprintf(stderr, "usage: bench_recjpq_kernels [ITEMS [QUERIES [K [SIGMA]]]]\n");
+    fprintf(stderr, "usage: bench_recjpq_kernels [ITEMS [QUERIES [K [SIGMA [METHOD...]]]]]\n");
     return 2;
   }
   b.dice.state = dice_seed();
   open_bench(&b);
   run_writes(&b);
-  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+  for (int i = 5; i < argc; i++)
+    run_method(&b, argv[i], isa_detect());
+  for (enum isa isa = ISA_REF; argc <= 5 && isa <= isa_detect(); isa++) {
     if (isa == ISA_AVX512_VNNI && isa < isa_detect())
       continue;
     run_method(&b, "exact", isa);
     run_method(&b, "pqtopk", isa);
   }
-  run_method(&b, "prune(8)", isa_detect());
-  run_method(&b, "prune(1)", isa_detect());
+  for (int i = 0; argc <= 5 && i < 2; i++)
+    run_method(&b, i ? "prune(8)" : "prune(1)", isa_detect());
   return 0;
 }
