@@ -13,7 +13,7 @@
 #include "engine/receipt.h"
 #include "engine/vector_columns.h"
 
-enum { CANDIDATES_MIN = 1024 };
+enum { CANDIDATES_MIN = 1024, CANDIDATES_MORE = 16 };
 
 struct exact_query {
   const struct vector_query *query;
@@ -133,7 +133,8 @@ static err_t init_query(const struct vector_query *query, struct search_result *
   size_t k = result->topk.k < n_slots ? result->topk.k : n_slots + 1; /* the heap of more is never full either */
   struct topk_entry *heap;
 
-  *out = (struct exact_query){ .query = query, .result = result, .capacity = CANDIDATES_MIN + 2 * k };
+  *out = (struct exact_query){ .query = query, .result = result };
+  out->capacity = CANDIDATES_MIN + 2 * k + CANDIDATES_MORE * (k < 256 ? k : 256);
   TRY(region_array(scratch, k, sizeof *heap, &heap));
   topk_init(&out->lower, heap, k, result->topk.order, result->topk.context);
   return region_array(scratch, out->capacity, sizeof *out->candidates, &out->candidates);
