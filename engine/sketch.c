@@ -194,6 +194,21 @@ void sketch_bounds(const struct sketch *s, const struct sketch_query *q, const s
   }
 }
 
+void sketch_bounds_pair(const struct sketch *s, const struct sketch_query *const q[2], const struct kernels *kernels,
+                        size_t first, size_t n, float *const bounds[2])
+{
+  int32_t sums[2][STEP_BLOCKS * SKETCH_BLOCK_ITEMS];
+
+  for (size_t b = 0; b < n; b += STEP_BLOCKS) {
+    size_t n_step = n - b < STEP_BLOCKS ? n - b : STEP_BLOCKS;
+    struct sketch_items items = items_at(s, first + b);
+    kernels->dot_i8_pair((const int16_t *const[2]){ q[0]->numbers, q[1]->numbers }, s->n_groups,
+                         s->bytes + (first + b) * block_bytes(s), n_step, (int32_t *const[2]){ sums[0], sums[1] });
+    for (int i = 0; i < 2; i++)
+      kernels->sketch_bounds(sums[i], &items, &q[i]->weights, n_step, bounds[i] + b * SKETCH_BLOCK_ITEMS);
+  }
+}
+
 /* The upper bound is the score and the slack, rounded: two slacks below it, and what rounding may have added. */
 float sketch_lower_bound(const struct sketch *s, const struct sketch_query *q, uint32_t slot, float upper)
 {

@@ -62,6 +62,10 @@ void sketch_scores(const struct sketch *s, const struct sketch_query *q, const s
 void sketch_bounds(const struct sketch *s, const struct sketch_query *q, const struct kernels *kernels, size_t first,
                    size_t n, float *bounds);
 
+/* The same for two queries at once, in little more time than for one. */
+void sketch_bounds_pair(const struct sketch *s, const struct sketch_query *const q[2], const struct kernels *kernels,
+                        size_t first, size_t n, float *const bounds[2]);
+
 /* A lower bound on the score of a slot, from the upper bound that sketch_bounds() gave. */
 float sketch_lower_bound(const struct sketch *s, const struct sketch_query *q, uint32_t slot, float upper);
 

@@ -13,7 +13,7 @@
 #include "engine/receipt.h"
 #include "engine/vector_columns.h"
 
-enum { CANDIDATES_MIN = 1024 };
+enum { CANDIDATES_MIN = 1024, CANDIDATES_MORE = 16 };
 
 struct exact_query {
   const struct vector_query *query;
@@ -93,19 +93,38 @@ static void add_candidate(const struct exact_scan *scan, struct exact_query *q, 
     topk_push(&q->lower, lower, slot);
 }
 
-static void scan_chunk(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk)
+/* Keep what may enter of a chunk. */
+static void take_chunk(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk,
+                       const float *bounds)
 {
-  float bounds[VECTOR_CHUNK_ITEMS];
   uint32_t passed[VECTOR_CHUNK_ITEMS];
-
-  sketch_bounds(&scan->columns->sketch, &q->query->sketch, scan->kernels, chunk->first / SKETCH_BLOCK_ITEMS,
-                chunk->n_blocks, bounds);
   size_t n_passed = scan->kernels->filter_ge(bounds, chunk->n, threshold_of(q), passed);
+
   for (size_t i = 0; i < n_passed; i++) {
     uint32_t slot = (uint32_t)chunk->first + passed[i];
     if (bounds[passed[i]] >= threshold_of(q) && admit_slot(&q->result->admit, slot))
       add_candidate(scan, q, bounds[passed[i]], slot);
   }
+}
+
+static void scan_chunk(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk)
+{
+  float bounds[VECTOR_CHUNK_ITEMS];
+
+  sketch_bounds(&scan->columns->sketch, &q->query->sketch, scan->kernels, chunk->first / SKETCH_BLOCK_ITEMS,
+                chunk->n_blocks, bounds);
+  take_chunk(scan, q, chunk, bounds);
+}
+
+static void scan_chunk_for_two(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk)
+{
+  float bounds[2][VECTOR_CHUNK_ITEMS];
+
+  sketch_bounds_pair(&scan->columns->sketch,
+                     (const struct sketch_query *const[2]){ &q[0].query->sketch, &q[1].query->sketch }, scan->kernels,
+                     chunk->first / SKETCH_BLOCK_ITEMS, chunk->n_blocks, (float *const[2]){ bounds[0], bounds[1] });
+  for (int i = 0; i < 2; i++)
+    take_chunk(scan, &q[i], chunk, bounds[i]);
 }
 
 static err_t init_query(const struct vector_query *query, struct search_result *result, size_t n_slots,
@@ -114,7 +133,8 @@ static err_t init_query(const struct vector_query *query, struct search_result *
   size_t k = result->topk.k < n_slots ? result->topk.k : n_slots + 1; /* the heap of more is never full either */
   struct topk_entry *heap;
 
-  *out = (struct exact_query){ .query = query, .result = result, .capacity = CANDIDATES_MIN + 2 * k };
+  *out = (struct exact_query){ .query = query, .result = result };
+  out->capacity = CANDIDATES_MIN + 2 * k + CANDIDATES_MORE * (k < 256 ? k : 256);
   TRY(region_array(scratch, k, sizeof *heap, &heap));
   topk_init(&out->lower, heap, k, result->topk.order, result->topk.context);
   return region_array(scratch, out->capacity, sizeof *out->candidates, &out->candidates);
@@ -132,7 +152,10 @@ err_t vector_search_exact(const struct vector_columns *c, struct search_batch *b
     TRY(init_query(&queries[q], &batch->results[q], batch->n_slots, batch->scratch, &state[q]));
   for (size_t i = 0; i < chunks.n; i++) {
     struct vector_chunk chunk = vector_chunk_at(&chunks, i);
-    for (size_t q = 0; q < batch->n; q++)
+    size_t q = 0;
+    for (; q + 2 <= batch->n; q += 2)
+      scan_chunk_for_two(&scan, &state[q], &chunk);
+    if (q < batch->n)
       scan_chunk(&scan, &state[q], &chunk);
   }
   for (size_t q = 0; q < batch->n; q++) {

@@ -135,6 +135,10 @@ struct kernels {
    * sums    [n_blocks * SKETCH_BLOCK_ITEMS] */
   void (*dot_i8)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums);
 
+  /* dot_i8() of two queries: what is read of the items serves both. */
+  void (*dot_i8_pair)(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
+                      int32_t *const sums[2]);
+
   /* Scores and slacks of n_blocks * SKETCH_BLOCK_ITEMS items from the sums of dot_i8(), in f32:
    * scores[i] = (sums[i] * scales[i]) * unit
    * slacks[i] = tails[i] * tail + (errors[i] * error + (scales[i] * scale + floor)), fused; without tails, as if 0. */

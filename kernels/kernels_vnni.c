@@ -48,8 +48,8 @@ TILE __m512i broadcast(const int8_t *group)
   return _mm512_set1_epi32(bytes);
 }
 
-/* Add the products of unsigned and signed bytes, by fours. Written out, because gcc copies the sums before and after each
- * _mm512_dpbusd_epi32(), which takes half the time. */
+/* Add the products of unsigned and signed bytes, by fours. Written out, because gcc copies the sums before and after
+ * each _mm512_dpbusd_epi32(), which takes half the time. */
 TILE void add_products(__m512i *sums, __m512i bytes, __m512i numbers)
 {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(*sums) : "v"(bytes), "v"(numbers));
@@ -98,8 +98,69 @@ static void dot_i8_vnni(const int16_t *query, size_t n_groups, const uint8_t *bl
   }
 }
 
+/* dot_i8_pair -------------------- */
+
+enum { PAIR_BLOCKS = 4 }; /* blocks whose sums for both queries are built at once */
+
+/* Add to the sums of n blocks. */
+TILE void pair_tile(const struct byte_query query[2], const uint8_t *blocks, size_t block_bytes, int n,
+                    const int32_t start[2], int32_t *const sums[2], size_t at)
+{
+  __m512i high[2][PAIR_BLOCKS], low[2][PAIR_BLOCKS];
+
+  UNROLL for (int q = 0; q < 2; q++)
+  {
+    UNROLL for (int i = 0; i < n; i++)
+    {
+      __m512i sum = _mm512_loadu_si512(sums[q] + at + i * SKETCH_BLOCK_ITEMS);
+      high[q][i] = _mm512_setzero_si512();
+      low[q][i] = _mm512_add_epi32(sum, _mm512_set1_epi32(start[q]));
+    }
+  }
+  for (size_t g = 0; g < query[0].n_groups; g++) {
+    __m512i bytes[PAIR_BLOCKS];
+    UNROLL for (int i = 0; i < n; i++) bytes[i] = _mm512_load_si512(blocks + (size_t)i * block_bytes + g * ROW_BYTES);
+    UNROLL for (int q = 0; q < 2; q++)
+    {
+      __m512i q_high = broadcast(query[q].high + g * SKETCH_GROUP), q_low = broadcast(query[q].low + g * SKETCH_GROUP);
+      UNROLL for (int i = 0; i < n; i++)
+      {
+        add_products(&high[q][i], bytes[i], q_high);
+        add_products(&low[q][i], bytes[i], q_low);
+      }
+    }
+  }
+  UNROLL for (int q = 0; q < 2; q++)
+  {
+    UNROLL for (int i = 0; i < n; i++) _mm512_storeu_si512(
+        sums[q] + at + i * SKETCH_BLOCK_ITEMS, _mm512_add_epi32(_mm512_slli_epi32(high[q][i], 8), low[q][i]));
+  }
+}
+
+static void dot_i8_pair_vnni(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
+                             int32_t *const sums[2])
+{
+  const size_t block_bytes = n_groups * ROW_BYTES;
+  struct byte_query split[2];
+  int32_t start[2];
+
+  for (int q = 0; q < 2; q++)
+    memset(sums[q], 0, n_blocks * SKETCH_BLOCK_ITEMS * sizeof *sums[q]);
+  for (size_t g = 0; g < n_groups; g += CHUNK_GROUPS) {
+    const uint8_t *from = blocks + g * ROW_BYTES;
+    size_t n = n_groups - g < CHUNK_GROUPS ? n_groups - g : CHUNK_GROUPS, b = 0;
+    for (int q = 0; q < 2; q++)
+      start[q] = -128 * split_bytes(queries[q] + g * SKETCH_GROUP, n, &split[q]);
+    for (; b + PAIR_BLOCKS <= n_blocks; b += PAIR_BLOCKS)
+      pair_tile(split, from + b * block_bytes, block_bytes, PAIR_BLOCKS, start, sums, b * SKETCH_BLOCK_ITEMS);
+    for (; b < n_blocks; b++)
+      pair_tile(split, from + b * block_bytes, block_bytes, 1, start, sums, b * SKETCH_BLOCK_ITEMS);
+  }
+}
+
 void variant_avx512_vnni(struct kernels *table)
 {
   table->dot_i8 = dot_i8_vnni;
   mol_lists_vnni(table);
+  table->dot_i8_pair = dot_i8_pair_vnni;
 }

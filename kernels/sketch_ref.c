@@ -18,6 +18,13 @@ static void dot_i8_ref(const int16_t *query, size_t n_groups, const uint8_t *blo
   }
 }
 
+static void dot_i8_pair_ref(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
+                            int32_t *const sums[2])
+{
+  for (int i = 0; i < 2; i++)
+    dot_i8_ref(queries[i], n_groups, blocks, n_blocks, sums[i]);
+}
+
 static float score_of(int32_t sum, float scale, float unit)
 {
   return (float)sum * scale * unit;
@@ -65,6 +72,7 @@ static double dot_f64_ref(const double *query, const float *row, size_t n)
 void variant_ref_sketch(struct kernels *table)
 {
   table->dot_i8 = dot_i8_ref;
+  table->dot_i8_pair = dot_i8_pair_ref;
   table->sketch_scores = sketch_scores_ref;
   table->sketch_bounds = sketch_bounds_ref;
   table->dot_f64 = dot_f64_ref;

@@ -67,6 +67,28 @@ static int64_t sum_of(const int16_t *query, size_t n_groups, const uint8_t *bloc
   return sum;
 }
 
+/* Two queries at once get what each gets alone. */
+static void check_pair(size_t n_groups, size_t n_blocks, enum size size, const int16_t *query, const uint8_t *blocks)
+{
+  size_t n = n_blocks * SKETCH_BLOCK_ITEMS;
+  int16_t *other = query_new(n_groups * SKETCH_GROUP, size);
+  int32_t *sums[2] = { block_new(n, sizeof(int32_t)), block_new(n, sizeof(int32_t)) };
+  int32_t *wanted = block_new(n, sizeof *wanted);
+
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    table(isa)->dot_i8_pair((const int16_t *const[2]){ query, other }, n_groups, blocks, n_blocks,
+                            (int32_t *const[2]){ sums[0], sums[1] });
+    for (int i = 0; i < 2; i++) {
+      table(isa)->dot_i8(i ? other : query, n_groups, blocks, n_blocks, wanted);
+      assert_memory_equal(sums[i], wanted, n * sizeof *wanted);
+    }
+  }
+  free(other);
+  free(sums[0]);
+  free(sums[1]);
+  free(wanted);
+}
+
 static void check_dot_i8(size_t n_groups, size_t n_blocks, enum size size)
 {
   int16_t *query = query_new(n_groups * SKETCH_GROUP, size);
@@ -82,6 +104,7 @@ static void check_dot_i8(size_t n_groups, size_t n_blocks, enum size size)
         fail_msg("dot_i8 %s: %d, not %lld, with %zu groups", isa_name(isa), sums[i], (long long)wanted, n_groups);
     }
   }
+  check_pair(n_groups, n_blocks, size, query, blocks);
   free(sums);
   free(blocks);
   free(query);

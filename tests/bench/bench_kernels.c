@@ -282,6 +282,15 @@ static void dot_i8_run(const struct kernels *kernels)
   kernels->dot_i8(sketch_numbers, VECTOR_DIM / SKETCH_GROUP, sketch_bytes, VECTOR_BLOCKS, sketch_sums);
 }
 
+/* The second query is the first one. */
+static void dot_i8_pair_run(const struct kernels *kernels)
+{
+  static int32_t more_sums[VECTOR_ITEMS];
+
+  kernels->dot_i8_pair((const int16_t *const[2]){ sketch_numbers, sketch_numbers }, VECTOR_DIM / SKETCH_GROUP,
+                       sketch_bytes, VECTOR_BLOCKS, (int32_t *const[2]){ sketch_sums, more_sums });
+}
+
 static void bounds_run(const struct kernels *kernels)
 {
   struct sketch_items items = { sketch_scales, sketch_scales, sketch_scales };
@@ -386,6 +395,7 @@ int main(int argc, char **argv)
     { "filter_ge 1 %/item", SCAN_ITEMS, 0, filter_fill, filter_rare_run },
     { "filter_ge 50 %/item", SCAN_ITEMS, 0, filter_fill, filter_half_run },
     { "dot_i8 128/item", VECTOR_ITEMS, 0, vector_fill, dot_i8_run },
+    { "dot_i8_pair 128/pair", 2 * VECTOR_ITEMS, 0, vector_fill, dot_i8_pair_run },
     { "sketch_bounds/item", VECTOR_ITEMS, 0, vector_fill, bounds_run },
     { "dot_f64 768/item", ROWS, 0, rows_fill, dot_f64_run },
   };
