@@ -27,11 +27,15 @@ err_t recjpq_deficits_init(const struct cells *cells, const float *subitem_score
   double size = 0;
 
   TRY(region_array(scratch, d.n_splits, sizeof *d.best, &d.best));
+  TRY(region_array(scratch, d.n_splits, sizeof *d.splits, &d.splits));
+  TRY(region_array(scratch, d.n_splits, 1, &d.numbers));
   TRY(region_array(scratch, d.n_splits, 1, &d.order));
   TRY(region_array(scratch, d.n_splits, sizeof *d.sorted, &d.sorted));
   TRY(region_array(scratch, d.n_splits * PQ_SUBITEMS + TABLE_ALIGN, 1, &bytes));
   d.tables = bytes + (-(uintptr_t)bytes & (TABLE_ALIGN - 1));
   for (size_t m = 0; m < d.n_splits; m++) {
+    d.splits[m] = recjpq_deficits_table(&d, m);
+    d.numbers[m] = (uint8_t)m;
     d.best[m] = best_of(cells, subitem_scores + m * PQ_SUBITEMS, m, &size);
     d.best_sum += (double)d.best[m];
   }

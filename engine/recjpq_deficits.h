@@ -29,6 +29,8 @@ struct recjpq_deficits {
   float scale;                 /* levels of one unit of score */
   uint8_t limit;
   uint8_t *tables;        /* [M][PQ_SUBITEMS], aligned to 64 */
+  const uint8_t **splits; /* [M]: the table of each split */
+  uint8_t *numbers;       /* [M]: 0, 1, ... M - 1 */
   uint8_t *order;         /* [M]: splits, falling by how many levels an item loses in them on average */
   const uint8_t **sorted; /* [M]: the tables in that order */
 };

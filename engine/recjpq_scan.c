@@ -2,8 +2,6 @@
 
 #include "engine/recjpq_warm_up.h"
 
-enum { CACHE_LINE = 64, BLOCKS_AHEAD = 4 };
-
 const struct recjpq_rule recjpq_rule_usual = {
   .warm_up_items_min = 1 << 17,
   .scan_items_max = 1 << 18,
@@ -41,18 +39,6 @@ static void score_slot(struct recjpq_search *s, uint32_t slot)
     topk_push(&s->result->topk, score, slot);
 }
 
-/* Splits are read in the order of their deficits, not in that of memory, which the processor would foresee by itself.
- * The last splits are read for few items, so their memory is not asked for. */
-static void prefetch_block(const struct recjpq_deficits *d, const uint8_t *codes)
-{
-  size_t n_rows = d->n_splits - d->n_splits * 3 / 8; /* as many as pq_filter() takes at first */
-
-  for (size_t i = 0; i < n_rows; i++) {
-    for (size_t at = 0; at < RECJPQ_BLOCK_ITEMS; at += CACHE_LINE)
-      __builtin_prefetch(codes + d->order[i] * RECJPQ_BLOCK_ITEMS + at);
-  }
-}
-
 /* Items of one block. */
 static void scan_block(struct recjpq_search *s, size_t first, size_t n)
 {
@@ -61,8 +47,8 @@ static void scan_block(struct recjpq_search *s, size_t first, size_t n)
   uint32_t passed[RECJPQ_BLOCK_ITEMS];
   size_t n_passed;
 
-  prefetch_block(d, codes + BLOCKS_AHEAD * RECJPQ_BLOCK_ITEMS * d->n_splits);
-  n_passed = s->kernels->pq_filter(d->sorted, d->order, d->n_splits, codes, RECJPQ_BLOCK_ITEMS, n, 0, d->limit, passed);
+  n_passed =
+      s->kernels->pq_filter(d->splits, d->numbers, d->n_splits, codes, RECJPQ_BLOCK_ITEMS, n, 0, d->limit, passed);
   for (size_t i = 0; i < n_passed; i++)
     score_slot(s, (uint32_t)first + passed[i]);
   if (n_passed == 0)

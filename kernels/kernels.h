@@ -118,9 +118,10 @@ struct kernels {
    * blocks [n_blocks][dim][DOT_BLOCK_ITEMS], aligned to 64; scores [n_blocks * DOT_BLOCK_ITEMS]. */
   void (*dot_blocks)(const float *query, size_t dim, const float *blocks, size_t n_blocks, float *scores);
 
-  /* Write the indices i < n, rising, of items with base + sum over t of tables[t][codes[rows[t]][i]] <= limit to indices
-   * [n]; return how many. The sum is exact: it does not wrap. Integers, so that every level finds the same items. Tables
-   * with large entries should come first: what is above the limit early is not looked up further.
+  /* Write the indices i < n, rising, of items with base + sum over t of tables[t][codes[rows[t]][i]] <= limit to
+   * indices [n]; return how many. The sum is exact: it does not wrap. Integers, so that every level finds the same
+   * items. Tables with large entries had better come first: of a few items, those above the limit early are looked up
+   * no further.
    * tables [n_tables][PQ_SUBITEMS], each aligned to 64; rows [n_tables]; n_tables may be 0; codes [][stride], of which n
    * count, with PQ_FILTER_PAD readable bytes behind the n-th of each row; limit < 255. */
   size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,

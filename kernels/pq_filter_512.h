@@ -33,17 +33,12 @@ static inline uint64_t pq_survivors(__m512i sum, uint8_t limit)
   return _mm512_cmple_epu8_mask(sum, _mm512_set1_epi8((char)limit));
 }
 
-/* The tables that are left for one vector of n > 0 items, and the indices of those that pass. */
-static inline __attribute__((always_inline)) size_t pq_finish(const struct pq_rows *r, size_t n_first, size_t n_tables,
-                                                              const uint8_t *codes, size_t first, size_t n,
-                                                              uint8_t limit, __m512i sum, uint32_t *indices)
+/* Append the indices of those of n > 0 items from `first` on that pass. */
+static inline size_t pq_append(__m512i sum, uint8_t limit, size_t first, size_t n, uint32_t *indices)
 {
+  uint64_t mask = pq_survivors(sum, limit);
   size_t found = 0;
 
-  if (pq_survivors(sum, limit) == 0)
-    return 0;
-  pq_add(r, n_first, n_tables, codes + first, 1, &sum);
-  uint64_t mask = pq_survivors(sum, limit);
   if (n < PQ_LANES)
     mask &= (UINT64_C(1) << n) - 1;
   for (; mask; mask &= mask - 1)
@@ -51,6 +46,7 @@ static inline __attribute__((always_inline)) size_t pq_finish(const struct pq_ro
   return found;
 }
 
+/* Long rows come from far away, and are fastest read whole and in order. The few items of a cell are given up early. */
 static inline size_t pq_filter_512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
                                    const uint8_t *codes, size_t stride, size_t n, uint8_t base, uint8_t limit,
                                    uint32_t *indices)
@@ -61,17 +57,20 @@ static inline size_t pq_filter_512(const uint8_t *const *tables, const uint8_t *
 
   for (; n - i >= PQ_VECS * PQ_LANES; i += PQ_VECS * PQ_LANES) {
     UNROLL for (int v = 0; v < PQ_VECS; v++) sums[v] = start;
-    pq_add(&r, 0, n_first, codes + i, PQ_VECS, sums);
+    pq_add(&r, 0, n_tables, codes + i, PQ_VECS, sums);
     UNROLL for (int v = 0; v < PQ_VECS; v++)
     {
       size_t first = i + (size_t)v * PQ_LANES;
-      found += pq_finish(&r, n_first, n_tables, codes, first, PQ_LANES, limit, sums[v], indices + found);
+      found += pq_append(sums[v], limit, first, PQ_LANES, indices + found);
     }
   }
   for (; i < n; i += PQ_LANES) {
     sums[0] = start;
     pq_add(&r, 0, n_first, codes + i, 1, sums);
-    found += pq_finish(&r, n_first, n_tables, codes, i, n - i, limit, sums[0], indices + found);
+    if (pq_survivors(sums[0], limit) == 0)
+      continue;
+    pq_add(&r, n_first, n_tables, codes + i, 1, sums);
+    found += pq_append(sums[0], limit, i, n - i, indices + found);
   }
   return found;
 }
