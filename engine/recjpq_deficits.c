@@ -12,8 +12,8 @@ static float best_of(const struct cells *cells, const float *scores, size_t spli
   for (size_t b = 0; b < cells->n_subitems; b++) {
     if (cells->lengths[split * cells->n_subitems + b] == 0)
       continue;
-    best = fmaxf(best, scores[b]);
-    largest = fmaxf(largest, fabsf(scores[b]));
+    best = scores[b] > best ? scores[b] : best;
+    largest = fabsf(scores[b]) > largest ? fabsf(scores[b]) : largest;
   }
   *size += (double)largest;
   return best;

@@ -18,6 +18,11 @@ static int by_slot(const void *context, uint32_t a, uint32_t b)
   return (a > b) - (a < b);
 }
 
+static uint8_t step_of(float x)
+{
+  return (uint8_t)(int)(x < RECJPQ_LEVELS ? x : RECJPQ_LEVELS);
+}
+
 /* Order a split's sub-items by their scores, in 255 steps from the best to the worst. */
 static void order_split(struct warm_up *w, size_t split)
 {
@@ -28,12 +33,12 @@ static void order_split(struct warm_up *w, size_t split)
   uint8_t table[PQ_SUBITEMS];
 
   for (size_t b = 0; b < cells->n_subitems; b++) {
-    best = lengths[b] ? fmaxf(best, scores[b]) : best;
-    worst = lengths[b] ? fminf(worst, scores[b]) : worst;
+    best = lengths[b] && scores[b] > best ? scores[b] : best;
+    worst = lengths[b] && scores[b] < worst ? scores[b] : worst;
   }
   float scale = RECJPQ_LEVELS / fmaxf(best - worst, 1e-30f);
   for (size_t b = 0; b < cells->n_subitems; b++)
-    table[b] = lengths[b] ? (uint8_t)(int)fminf((best - scores[b]) * scale, RECJPQ_LEVELS) : 255;
+    table[b] = lengths[b] ? step_of((best - scores[b]) * scale) : 255;
   recjpq_levels_sort(table, lengths, cells->n_subitems, &w->levels[split]);
 }
 
@@ -67,8 +72,11 @@ static size_t choose_rows(const struct warm_up *w, const struct cell_pair *p, ui
   return rows;
 }
 
-/* Visit the cells of the best sub-items: ask for their memory, or score them. */
-static void visit_pair(struct warm_up *w, const struct cell_pair *p, size_t rows, bool is_prefetch)
+/* The cells lie anywhere in memory: first their heads are asked for, for all pairs, then what these point to. */
+enum step { ASK_FOR_HEADS, ASK_FOR_ITEMS, SCORE };
+
+/* Take a step for the cells of the best sub-items. */
+static void visit_pair(struct warm_up *w, const struct cell_pair *p, size_t rows, enum step step)
 {
   const struct recjpq_levels *a = &w->levels[p->first], *b = p->n_splits == 2 ? a + 1 : NULL;
   size_t n_subitems = w->search->columns->cells.n_subitems, n_columns = b ? (rows < b->n ? rows : b->n) : 1;
@@ -76,7 +84,9 @@ static void visit_pair(struct warm_up *w, const struct cell_pair *p, size_t rows
   for (size_t i = 0; i < rows && i < a->n; i++) {
     for (size_t j = 0; j < n_columns; j++) {
       size_t cell = b ? a->subitems[i] * n_subitems + b->subitems[j] : a->subitems[i];
-      if (is_prefetch)
+      if (step == ASK_FOR_HEADS)
+        __builtin_prefetch(&p->cells[cell]);
+      else if (step == ASK_FOR_ITEMS)
         cell_prefetch(p, p->cells[cell]);
       else
         score_cell(w, p, cell);
@@ -90,17 +100,23 @@ err_t recjpq_warm_up(struct recjpq_search *s, struct search_batch *batch)
   size_t k = s->result->topk.k;
   struct warm_up w = { .search = s, .want = k * ITEMS_PER_HIT > ITEMS_MIN ? k * ITEMS_PER_HIT : ITEMS_MIN };
   struct topk_entry *heap;
+  size_t *rows;
 
+  TRY(region_array(batch->scratch, cells->n_pairs, sizeof *rows, &rows));
   TRY(region_array(batch->scratch, cells->n_splits, sizeof *w.levels, &w.levels));
   TRY(region_array(batch->scratch, cells->n_splits, 1, &w.codes));
   TRY(region_array(batch->scratch, k, sizeof *heap, &heap));
   for (size_t m = 0; m < cells->n_splits; m++)
     order_split(&w, m);
   for (size_t i = 0; i < cells->n_pairs; i++) {
+    rows[i] = choose_rows(&w, &cells->pairs[i], batch->n_items);
+    visit_pair(&w, &cells->pairs[i], rows[i], ASK_FOR_HEADS);
+  }
+  for (size_t i = 0; i < cells->n_pairs; i++)
+    visit_pair(&w, &cells->pairs[i], rows[i], ASK_FOR_ITEMS);
+  for (size_t i = 0; i < cells->n_pairs; i++) {
     topk_init(&w.best, heap, k, by_slot, NULL);
-    size_t rows = choose_rows(&w, &cells->pairs[i], batch->n_items);
-    visit_pair(&w, &cells->pairs[i], rows, true);
-    visit_pair(&w, &cells->pairs[i], rows, false);
+    visit_pair(&w, &cells->pairs[i], rows[i], SCORE);
     s->floor = fmaxf(s->floor, topk_threshold(&w.best));
   }
   return ERR_OK;
