@@ -177,6 +177,14 @@ void engine_space_get(struct engine *e, size_t space, struct engine_space_info *
   pair_release(e->pair, front);
 }
 
+/* A refusal says what the space has. */
+static err_t parse_method(const struct space *s, struct span text, struct method *out)
+{
+  if (method_parse(text, out) != ERR_OK)
+    FAIL(ERR_METHOD, "%s; a %s space has %s", err_message(), s->similarity->name, s->similarity->methods);
+  return s->similarity->check_method(s->model, out);
+}
+
 err_t engine_check_query(const struct engine *e, const struct query *query, size_t *space, struct method *method)
 {
   const struct space *s;
@@ -184,8 +192,7 @@ err_t engine_check_query(const struct engine *e, const struct query *query, size
   if (!prepare_find_space(e->spaces, e->n_spaces, query->space, space))
     FAIL(ERR_SPACE, "there is no space %s", log_quote(query->space));
   s = &e->spaces[*space];
-  TRY(method_parse(query->method, method));
-  TRY(s->similarity->check_method(s->model, method));
+  TRY(parse_method(s, query->method, method));
   if (query->k < 1 || query->k > e->max_k)
     FAIL(ERR_QUERY, "query: k is %u; it must be from 1 to %zu (query.max_k)", query->k, e->max_k);
   return s->similarity->check_query(s->model, query);

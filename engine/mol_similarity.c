@@ -48,10 +48,7 @@ static err_t check_method(const void *model, struct method *method)
       return ERR_OK;
   }
   method_print(method, text);
-  FAIL(ERR_METHOD,
-       "a mol space has no method \"%s\": use exact, brute_force, two_pass, average(N), per_embedding(N) or "
-       "combined(N1,N2)",
-       text);
+  FAIL(ERR_METHOD, "a mol space has no method \"%s\": use %s", text, similarity_mol.methods);
 }
 
 static size_t prepared_bytes(const void *model)
@@ -181,6 +178,7 @@ static err_t prepare_queries(const void *model, const struct kernels *kernels, c
 const struct similarity similarity_mol = {
   .kind = SIMILARITY_MOL,
   .name = "mol",
+  .methods = "exact, brute_force, two_pass, average(N), per_embedding(N) or combined(N1,N2)",
   .model_open = mol_model_open,
   .model_close = mol_model_close,
   .check_part = check_part,

@@ -48,10 +48,8 @@ static err_t check_method(const void *model, struct method *method)
       is_prune(method))
     return ERR_OK;
   method_print(method, text);
-  FAIL(ERR_METHOD,
-       "a recjpq space has no method \"%s\": use exact, pqtopk, default, prune(BS), prune_inflated(BS,PERCENT) or "
-       "prune_limited(BS,ITERATIONS), with BS from 1 to %d and PERCENT from 100",
-       text, PQ_SUBITEMS);
+  FAIL(ERR_METHOD, "a recjpq space has no method \"%s\": use %s, with BS from 1 to %d and PERCENT from 100", text,
+       similarity_recjpq.methods, PQ_SUBITEMS);
 }
 
 /* Codes, padded to a multiple of 4. */
@@ -92,6 +90,7 @@ static err_t prepare_queries(const void *model, const struct kernels *kernels, c
 const struct similarity similarity_recjpq = {
   .kind = SIMILARITY_RECJPQ,
   .name = "recjpq",
+  .methods = "exact, pqtopk, default, prune(BS), prune_inflated(BS,PERCENT) or prune_limited(BS,ITERATIONS)",
   .model_open = recjpq_model_open,
   .model_close = recjpq_model_close,
   .check_part = check_part,

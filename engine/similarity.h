@@ -23,7 +23,8 @@ enum similarity_kind {
 
 struct similarity {
   enum similarity_kind kind;
-  const char *name; /* sluice.similarity in a model's metadata */
+  const char *name;    /* sluice.similarity in a model's metadata */
+  const char *methods; /* what check_method takes, for people */
 
   /* Load a model; ERR_MODEL names the tensor or metadata key at fault. */
   err_t (*model_open)(const struct safetensors *file, void **model);

@@ -23,7 +23,6 @@ err_t vector_search_brute_force(const struct vector_columns *c, struct search_ba
   }
   for (size_t q = 0; q < batch->n; q++) {
     batch->results[q].counts.scored = batch->n_items;
-    batch->results[q].counts.candidates = batch->n_items;
     receipt_exact(&batch->results[q], batch->n_items);
   }
   return ERR_OK;

@@ -36,11 +36,11 @@ static err_t check_method(const void *model, struct method *method)
     return ERR_OK;
   method_print(method, text);
   if (m->kind != SIMILARITY_BILINEAR)
-    FAIL(ERR_METHOD, "this space has no method \"%s\": use exact or brute_force", text);
+    FAIL(ERR_METHOD, "this space has no method \"%s\": use %s", text, similarity_dot.methods);
   if (method_is(method, "low_rank", 1) && method->args[0] <= m->dim)
     return ERR_OK;
-  FAIL(ERR_METHOD, "a bilinear space has no method \"%s\": use exact, brute_force or low_rank(R) with R from 1 to %zu",
-       text, m->dim);
+  FAIL(ERR_METHOD, "a bilinear space has no method \"%s\": use %s, with R from 1 to %zu", text,
+       similarity_bilinear.methods, m->dim);
 }
 
 static size_t prepared_bytes(const void *model)
@@ -162,10 +162,11 @@ static err_t prepare_queries(const void *model, const struct kernels *kernels, c
   return ERR_OK;
 }
 
-#define VECTOR_SIMILARITY(KIND, stem)           \
+#define VECTOR_SIMILARITY(KIND, stem, text)     \
   const struct similarity similarity_##stem = { \
     .kind = SIMILARITY_##KIND,                  \
     .name = #stem,                              \
+    .methods = text,                            \
     .model_open = vector_model_open_##stem,     \
     .model_close = vector_model_close,          \
     .check_part = check_part,                   \
@@ -176,7 +177,7 @@ static err_t prepare_queries(const void *model, const struct kernels *kernels, c
     .prepare_queries = prepare_queries,         \
   }
 
-VECTOR_SIMILARITY(DOT, dot);
-VECTOR_SIMILARITY(COSINE, cosine);
-VECTOR_SIMILARITY(WEIGHTED_DOT, weighted_dot);
-VECTOR_SIMILARITY(BILINEAR, bilinear);
+VECTOR_SIMILARITY(DOT, dot, "exact or brute_force");
+VECTOR_SIMILARITY(COSINE, cosine, "exact or brute_force");
+VECTOR_SIMILARITY(WEIGHTED_DOT, weighted_dot, "exact or brute_force");
+VECTOR_SIMILARITY(BILINEAR, bilinear, "exact, brute_force or low_rank(R)");

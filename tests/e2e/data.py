@@ -63,7 +63,9 @@ class Items:
             return pb.Part(codes=rng.integers(0, model.b, model.m, np.uint8).tobytes())
         kind = pick(rng, ["F32", "F32", "F32", "F16", "BF16", "VALUES"])
         vector = rng.standard_normal(model.dx).astype(np.float32)
-        if rng.random() < 0.9:
+        if rng.random() < 0.04:
+            vector[:] = 0
+        if model.similarity != "mol" or rng.random() < 0.9:
             return pb.Part(vector=wire.vector(vector, kind))
         components, gate = model.items(vector.astype(np.float64)[None])
         return pb.Part(components=wire.vector(components[0]), item_gate=wire.vector(gate[0]))
@@ -102,9 +104,7 @@ class Queries:
         self.count = 0
 
     def methods(self, name):
-        if self.spaces[name].similarity == "recjpq":
-            return ["", "exact", "pqtopk", "prune(1)", "prune(8)"]
-        return ["", "exact", "brute_force", "two_pass", "average(50)", "average(400)"]
+        return self.spaces[name].methods()
 
     def draw(self, name, method=None, k=None, **fields):
         rng, model = self.rng, self.spaces[name]
@@ -115,6 +115,9 @@ class Queries:
                          **fields)
         if model.similarity == "recjpq":
             query.vector.CopyFrom(wire.vector(rng.standard_normal(model.d), pick(rng, ["F32", "F16", "VALUES"])))
+            return query
+        if model.similarity != "mol":
+            query.vector.CopyFrom(wire.vector(rng.standard_normal(model.dq), pick(rng, ["F32", "BF16", "VALUES"])))
             return query
         vector = rng.standard_normal(model.dq)
         vector = ((vector - vector.mean()) / vector.std()).astype(np.float32)

@@ -1,11 +1,18 @@
 """The similarities in numpy float64, straight from their formulas, and models drawn at random.
 
+dot, cosine, weighted_dot, bilinear   as docs/models.md has them
 mol     Mixture-of-Logits as the authors' implementation computes it in inference mode (tests/golden/README.md)
 recjpq  score = sum over the splits m of <centroids[m][code_m], q_m>
+
+A model has exact_methods, methods() to draw from, row_of(part), scores(query, rows), and for its approximate methods:
+
+    stages()   the lists whose union the candidates are; None where any admitted item may be left out
+    ceiling()  the bound on what is not returned that docs/exactness.md promises: a receipt may be below, never above
 """
 
 import json
 import re
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import erf
@@ -31,7 +38,21 @@ def gelu(z):
 def load(path):
     tensors, metadata = safetensors_io.read(path)
     kind = metadata.get("sluice.similarity", "mol")
-    return {"mol": Mol, "recjpq": Recjpq}[kind](tensors, metadata)
+    kinds = {"mol": Mol, "recjpq": Recjpq, "bilinear": Bilinear}
+    return kinds.get(kind, Vectors)(tensors, metadata)
+
+
+@dataclass
+class Stage:
+    """A list of candidates: the n admitted items of the largest values, which the daemon may have off by `slack`."""
+    values: np.ndarray
+    n: int
+    slack: float
+
+
+def nth_best(values, n):
+    """-inf where there are fewer than n."""
+    return np.sort(values)[-n] if 0 < n <= len(values) else -np.inf
 
 
 class Rows:
@@ -55,6 +76,79 @@ class Rows:
 
     def __getitem__(self, name):
         return self.columns[name][:len(self.by_content)]
+
+
+# What f32 may be off by in dot products of unit vectors.
+DOT_SLACK = 2.0 ** -18
+
+
+class Vectors:
+    """dot, cosine and weighted_dot."""
+
+    exact_methods = ("", "exact", "brute_force")
+
+    def __init__(self, tensors, metadata):
+        self.similarity = metadata["sluice.similarity"]
+        self.weights = tensors["v"].astype(np.float64) if "v" in tensors else 1.0
+        self.set_dim(len(tensors["v"]) if "v" in tensors else int(metadata["sluice.dim"]))
+
+    def set_dim(self, n):
+        self.dq = self.dx = n
+        self.rows = Rows(vector=n)
+
+    def methods(self):
+        return ["", "exact", "brute_force"]
+
+    def row_of(self, part):
+        """The row of an item part; WireError when the part is not one of this space."""
+        if part.codes or part.HasField("components") or part.HasField("item_gate") or not part.HasField("vector"):
+            raise WireError("not a vector alone")
+        vector = floats_of(part.vector)
+        if len(vector) != self.dx:
+            raise WireError("wrong dimension")
+        row = self.rows.find(vector.tobytes())
+        return self.rows.add(vector.tobytes(), vector=vector) if row is None else row
+
+    def scores(self, query, rows):
+        q, items = floats_of(query.vector).astype(np.float64), self.rows["vector"][rows]
+        if self.similarity == "cosine":
+            # A vector of zeros scores 0.
+            q, items = (v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300) for v in (q, items))
+        return items @ (self.weights * q)
+
+
+class Bilinear(Vectors):
+    """q^T W d, where W may come as P Q^T."""
+
+    def __init__(self, tensors, metadata):
+        w = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
+        self.similarity = metadata["sluice.similarity"]
+        self.w = w["W"] if "W" in w else w["P"] @ w["Q"].T
+        self.u, self.sigma, self.vt = np.linalg.svd(self.w)
+        self.set_dim(len(self.w))
+
+    def methods(self):
+        return [*super().methods(), "low_rank(1)", "low_rank(5)", f"low_rank({self.dq})"]
+
+    def scores(self, query, rows):
+        return self.rows["vector"][rows] @ (floats_of(query.vector).astype(np.float64) @ self.w)
+
+    def cut_scores(self, query, rows, rank):
+        """Scores under W cut to this rank."""
+        cut = self.u[:, :rank] * self.sigma[:rank] @ self.vt[:rank]
+        return self.rows["vector"][rows] @ (floats_of(query.vector).astype(np.float64) @ cut)
+
+    def stages(self, query, rows, admitted, name, arguments):
+        values = self.cut_scores(query, rows, *arguments)
+        return [Stage(values, query.k, 1e-5 * np.abs(values).max(initial=0))]
+
+    def ceiling(self, query, rows, admitted, left, worst, name, arguments):
+        """Theorem 3 of the bilinear paper: |s_W - s_(W_r)| <= sigma_(r+1) |q| |d|."""
+        rank, = arguments
+        sigma = np.append(self.sigma, 0)[rank]
+        size = np.linalg.norm(floats_of(query.vector).astype(np.float64))
+        sizes = np.linalg.norm(self.rows["vector"][rows[left]], axis=1)
+        return (self.cut_scores(query, rows[left], rank) + sigma * size * sizes).max()
 
 
 class Mol:
@@ -166,25 +260,55 @@ class Mol:
         components = self.rows["components"][rows].reshape(-1, self.px, self.d)
         return self.phi(f, gate, components, self.rows["gate"][rows])
 
+    def methods(self):
+        return ["", "exact", "brute_force", "two_pass", "average(50)", "average(400)", "per_embedding(20)",
+                "combined(5,100)"]
+
     def averages(self, query, rows):
-        """First-stage scores of average(N), and by how much arithmetic in bf16 may be off."""
+        """First-stage scores of average(N), and by how much arithmetic in f32 may be off."""
         self._project_new()
         f, _ = self._query_side(query)
         summed = f.sum(axis=0)
         item = self.rows["components"][rows].reshape(-1, self.px, self.d).sum(axis=1)
-        slack = 3 * 2.0 ** -8 * np.linalg.norm(summed) * np.linalg.norm(item, axis=1).max(initial=0)
+        slack = DOT_SLACK * np.linalg.norm(summed) * np.linalg.norm(item, axis=1).max(initial=0)
         return item @ summed / self.n_logits, slack / self.n_logits
+
+    def dots(self, query, rows):
+        """Dot products [n, Px * Pq] of all pairs of components."""
+        self._project_new()
+        f, _ = self._query_side(query)
+        return (self.rows["components"][rows].reshape(-1, self.px, self.d) @ f.T).reshape(-1, self.n_logits)
+
+    def stages(self, query, rows, admitted, name, arguments):
+        stages = []
+        if name != "average":
+            stages += [Stage(values, arguments[0], DOT_SLACK) for values in self.dots(query, rows).T]
+        if name != "per_embedding":
+            values, slack = self.averages(query, rows)
+            stages.append(Stage(values, arguments[-1], slack))
+        return stages
+
+    def ceiling(self, query, rows, admitted, left, worst, name, arguments):
+        """What is in no list has no dot product above the largest N-th best one; a logit is a dot product over tau."""
+        if name == "average":
+            return (1 + DOT_SLACK) / self.tau
+        cuts = [nth_best(values[admitted], arguments[0]) for values in self.dots(query, rows).T]
+        return (max(cuts) + DOT_SLACK) / self.tau
 
 
 class Recjpq:
     similarity = "recjpq"
-    exact_methods = ("", "exact", "pqtopk", "prune")
+    exact_methods = ("", "exact", "pqtopk", "default", "prune")
 
     def __init__(self, tensors, metadata):
         self.centroids = tensors["centroids"].astype(np.float64)
         self.m, self.b, self.width = self.centroids.shape
         self.d = self.m * self.width
         self.rows = Rows(codes=self.m)
+
+    def methods(self):
+        return ["", "exact", "pqtopk", "default", "prune(1)", "prune(8)", "prune_inflated(8,120)",
+                "prune_limited(8,20)"]
 
     def row_of(self, part):
         if any(part.HasField(name) for name in ("vector", "components", "item_gate")):
@@ -196,16 +320,46 @@ class Recjpq:
         row = self.rows.find(part.codes)
         return self.rows.add(part.codes, codes=list(part.codes)) if row is None else row
 
-    def scores(self, query, rows):
+    def sub_scores(self, query):
         q = floats_of(query.vector).astype(np.float64).reshape(self.m, self.width)
-        sub_scores = np.einsum("mbw,mw->mb", self.centroids, q)
-        codes = self.rows["codes"][rows].astype(np.intp)
-        return sub_scores[np.arange(self.m), codes].sum(axis=1)
+        return np.einsum("mbw,mw->mb", self.centroids, q)
+
+    def scores(self, query, rows):
+        return self.sub_scores(query)[np.arange(self.m), self.rows["codes"][rows].astype(np.intp)].sum(axis=1)
+
+    def visit(self, query, rows, batch_size, n_iterations):
+        """Algorithm 1 of the RecJPQPrune paper without its threshold: which items were met, and sigma at the stop."""
+        scores, codes = self.sub_scores(query), self.rows["codes"][rows].astype(np.intp)
+        orders = []
+        for split in range(self.m):
+            live = np.unique(codes[:, split])
+            orders.append(live[np.argsort(-scores[split, live])])
+        visited = [0] * self.m
+        for _ in range(n_iterations):
+            best = max(range(self.m), key=lambda m: scores[m, orders[m][visited[m]]])
+            visited[best] += batch_size
+            if visited[best] >= len(orders[best]):
+                return np.ones(len(rows), bool), -np.inf
+        met = np.any([np.isin(codes[:, m], orders[m][:visited[m]]) for m in range(self.m)], axis=0)
+        return met, sum(scores[m, orders[m][visited[m]]] for m in range(self.m))
+
+    def stages(self, query, rows, admitted, name, arguments):
+        if name == "prune_inflated":
+            return None
+        met, _ = self.visit(query, rows, *arguments)
+        return [Stage(met.astype(float), int((met & admitted).sum()), 0)]
+
+    def ceiling(self, query, rows, admitted, left, worst, name, arguments):
+        """Sigma at the stop. The inflated threshold stops the search when sigma has come down to it."""
+        if name == "prune_inflated":
+            return worst + (arguments[1] / 100 - 1) * abs(worst)
+        return self.visit(query, rows, *arguments)[1]
 
 
 def parse_method(text):
-    match = re.fullmatch(r"(\w*)(?:\((\d+)\))?", text)
-    return (match[1], int(match[2]) if match[2] else None) if match else (text, None)
+    """(name, [arguments])"""
+    name, _, rest = text.partition("(")
+    return name, [int(argument) for argument in re.findall(r"\d+", rest)]
 
 
 # ------------------------------------------------------------------------------------------------- random models
@@ -255,3 +409,19 @@ def random_mol(rng, path, pq=6, px=3, d=16, dq=24, dx=20, uid_hash=(13,), glu="s
 def random_recjpq(rng, path, m=8, b=256, d=64):
     centroids = rng.standard_normal((m, b, d // m)).astype(np.float32)
     safetensors_io.write(path, {"centroids": centroids}, {"sluice.similarity": "recjpq"})
+
+
+def random_vectors(rng, path, similarity, n=24, rank=None):
+    """dot, cosine, weighted_dot or bilinear; with a rank bilinear comes in factors."""
+    tensors, metadata = {}, {"sluice.similarity": similarity}
+    if similarity == "weighted_dot":
+        tensors["v"] = rng.standard_normal(n).astype(np.float32)
+    elif similarity != "bilinear":
+        metadata["sluice.dim"] = str(n)
+    elif rank:
+        tensors = {name: rng.standard_normal((n, rank)).astype(np.float32) for name in ("P", "Q")}
+    else:
+        # A spectrum that falls, as trained ones do.
+        tensors["W"] = (rng.standard_normal((n, n)) @ np.diag(0.8 ** np.arange(n)) @ rng.standard_normal((n, n))
+                        ).astype(np.float32)
+    safetensors_io.write(path, tensors, metadata)

@@ -13,7 +13,8 @@ import models
 import wire
 
 KEY_MAX = 256
-TOLERANCE = 1e-4
+# Of the range of the scores, as "exact" is defined.
+TOLERANCE = 1e-5
 DELETE = "delete"
 
 
@@ -156,11 +157,13 @@ class Oracle:
             if key in space.index:
                 admitted[space.index[key]] = False
 
-        name, argument = models.parse_method(query.method)
+        name, arguments = models.parse_method(query.method)
         is_exact = name in model.exact_methods
+        # Zero belongs to the range, so that one item alone has one.
+        slack = TOLERANCE * (scores.max(initial=0) - scores.min(initial=0))
         self._check_method(model, query, answer)
         hits = self._find_hits(space, admitted, answer)
-        self._check_scores(space, scores, hits, answer)
+        self._check_scores(space, scores, hits, answer, slack)
         left = admitted.copy()
         left[hits] = False
 
@@ -169,11 +172,13 @@ class Oracle:
             assert len(hits) == due, f"{len(hits)} hits, {due} were due"
             assert answer.receipt.exact, "an exact method whose receipt is not exact"
         else:
-            self._check_average(model, query, answer, space, scores, admitted, hits, argument)
+            self._check_candidates(model, query, answer, space, scores, admitted, hits, slack)
         if answer.receipt.exact:
-            self._check_best(space, scores, hits, left)
-        self._check_bound(scores, hits, left, answer)
-        self._check_counts(space, answer, argument if not is_exact else None)
+            self._check_best(space, scores, hits, left, slack)
+        self._check_bound(scores, hits, left, answer, slack)
+        if left.any():
+            self._check_ceiling(model, query, answer, space, admitted, left, slack)
+        self._check_counts(space, answer)
 
     def _watermark(self, query, answer):
         watermark = {p.partition: p.next for p in answer.watermark}
@@ -201,14 +206,14 @@ class Oracle:
         assert len(set(hits)) == len(hits), "an item is among the hits twice"
         return np.array(hits, np.intp)
 
-    def _check_scores(self, space, scores, hits, answer):
+    def _check_scores(self, space, scores, hits, answer, slack):
         if not len(hits):
             return
         got, due = np.array([hit.score for hit in answer.hits]), scores[hits]
-        error = np.abs(got - due) / np.maximum(1, np.abs(due))
+        error = np.abs(got - due)
         worst = int(error.argmax())
-        self.worst_error = max(self.worst_error, float(error[worst]))
-        assert error[worst] <= TOLERANCE, \
+        self.worst_error = max(self.worst_error, float(error[worst] / slack) * TOLERANCE if slack else 0)
+        assert error[worst] <= slack, \
             f"hit {worst}, {answer.hits[worst].key!r}, has the score {got[worst]:.6f}; it is {due[worst]:.6f}"
         for i in range(len(hits) - 1):
             assert got[i] >= got[i + 1], f"hits {i} and {i + 1} are in the wrong order: {got[i]} {got[i + 1]}"
@@ -220,12 +225,11 @@ class Oracle:
             assert first == got[i], f"equal items have the scores {first} and {got[i]}"
 
     @staticmethod
-    def _check_best(space, scores, hits, left):
+    def _check_best(space, scores, hits, left, slack):
         if not len(hits) or not left.any():
             return
         last = hits[np.argmin(scores[hits])]
         best = np.flatnonzero(left)[np.argmax(scores[left])]
-        slack = TOLERANCE * max(1, abs(scores[best]))
         assert scores[best] <= scores[last] + slack, \
             f"{space.keys[best]!r} ({scores[best]:.6f}) is missing; the worst hit has {scores[last]:.6f}"
         # Equal items are exactly equal whatever the arithmetic: the smaller keys must be the ones that are in.
@@ -236,7 +240,7 @@ class Oracle:
                 assert first > space.keys[hit], f"{first!r} ties with {space.keys[hit]!r} and comes before it"
 
     @staticmethod
-    def _check_bound(scores, hits, left, answer):
+    def _check_bound(scores, hits, left, answer, slack):
         receipt = answer.receipt
         assert answer.HasField("receipt"), "there is no receipt"
         assert receipt.HasField("bound") == bool(left.any()), \
@@ -244,41 +248,54 @@ class Oracle:
         if not left.any():
             return
         best = scores[left].max()
-        slack = TOLERANCE * max(1, abs(best))
         assert best <= receipt.bound + slack, \
             f"an item that was left out has {best:.6f}, over the bound {receipt.bound}"
         if len(hits) and receipt.bound < answer.hits[-1].score:
             assert receipt.exact, "the bound proves the answer exact, but the receipt does not say so"
 
     @staticmethod
-    def _check_average(model, query, answer, space, scores, admitted, hits, n_candidates):
-        """Candidates are the first n by a score that may be in bf16, and taken before or after what is excluded."""
-        due = min(n_candidates, len(space.keys)) - int((~admitted).sum())
-        assert min(query.k, due) <= len(hits) <= min(query.k, n_candidates), f"{len(hits)} hits of {n_candidates}"
-        averages, slack = model.averages(query, space.rows)
-        if len(space.keys) <= n_candidates:
-            return
-        cut_all = np.partition(averages, -n_candidates)[-n_candidates]
-        inside = averages[admitted]
-        cut_inside = np.partition(inside, -n_candidates)[-n_candidates] if len(inside) > n_candidates else -np.inf
-        low = averages[hits].min(initial=np.inf)
-        assert low >= cut_inside - slack, f"a hit averages {low:.5f}, below the {n_candidates} best ({cut_inside:.5f})"
-        if len(hits) == query.k:
-            worst = scores[hits].min()
-            missed = admitted & (averages > cut_all + slack) & (scores > worst + TOLERANCE * max(1, abs(worst)))
-            missed[hits] = False
-            assert not missed.any(), f"candidate {space.keys[int(np.flatnonzero(missed)[0])]!r} is missing"
+    def _check_ceiling(model, query, answer, space, admitted, left, slack):
+        """A receipt bounds what was left out no worse than docs/exactness.md says."""
+        name, arguments = models.parse_method(query.method)
+        worst = answer.hits[-1].score if len(answer.hits) == query.k else -np.inf
+        ceiling = worst
+        if not answer.receipt.exact:
+            ceiling = max(worst, model.ceiling(query, space.rows, admitted, left, worst, name, arguments))
+        assert answer.receipt.bound <= ceiling + slack, \
+            f"the bound {answer.receipt.bound} is above {ceiling:.6f}, which is a bound too"
 
     @staticmethod
-    def _check_counts(space, answer, n_candidates):
+    def _check_candidates(model, query, answer, space, scores, admitted, hits, slack):
+        """The hits are the best of the candidates: min(k, candidates) of them."""
+        name, arguments = models.parse_method(query.method)
+        stages = model.stages(query, space.rows, admitted, name, arguments)
+        if stages is None:
+            due = min(query.k, int(admitted.sum()))
+            assert len(hits) == due, f"{len(hits)} hits, {due} were due"
+            return
+        sure, possible = np.zeros(len(scores), bool), np.zeros(len(scores), bool)
+        for stage in stages:
+            last, next_ = (models.nth_best(stage.values[admitted], n) for n in (stage.n, stage.n + 1))
+            sure |= admitted & (stage.values > next_ + stage.slack)
+            possible |= admitted & (stage.values >= last - stage.slack)
+        assert possible[hits].all(), f"{space.keys[hits[np.argmin(possible[hits])]]!r} is below the candidates' lists"
+        least, most = (min(query.k, int(set_.sum())) for set_ in (sure, possible))
+        assert least <= len(hits) <= most, f"{len(hits)} hits, {least} to {most} were due"
+        if name in ("average", "per_embedding", "combined"):
+            assert sure.sum() <= answer.counts.candidates <= possible.sum(), \
+                f"{answer.counts.candidates} candidates, {sure.sum()} to {possible.sum()} were due"
+            assert answer.counts.scored == answer.counts.candidates, f"{answer.counts.scored} candidates were scored"
+        # Where not all can be returned the worst may be missing; low_rank has no more candidates than hits.
+        is_cut = len(hits) == query.k and name != "low_rank"
+        missed = sure & (scores > scores[hits].min() + slack) if is_cut else sure
+        missed[hits] = False
+        assert not missed.any(), f"candidate {space.keys[int(np.flatnonzero(missed)[0])]!r} is missing"
+
+    @staticmethod
+    def _check_counts(space, answer):
         counts = answer.counts
         assert counts.items == len(space.keys), f"{counts.items} items counted, {len(space.keys)} in this state"
-        # prune counts an item once for each split in whose lists it met it.
-        most = counts.items * (64 if answer.method.startswith("prune") else 1)
-        assert len(answer.hits) <= counts.scored <= most, f"{counts.scored} items scored"
-        if n_candidates is not None:
-            assert len(answer.hits) <= counts.candidates <= n_candidates, f"{counts.candidates} candidates"
-            assert counts.scored <= counts.candidates, f"{counts.scored} scored of {counts.candidates} candidates"
+        assert len(answer.hits) <= counts.scored <= counts.items, f"{counts.scored} items scored"
 
 
 def check_epochs(answers):

@@ -144,7 +144,7 @@ class Loaded(BrokerCase):
         if cls.system.daemon.is_running():
             cls.system.daemon.stop()
         print(f"\n{cls.system.oracle.checked} answers checked; the worst score is off by "
-              f"{cls.system.oracle.worst_error:.1e} of its size", flush=True)
+              f"{cls.system.oracle.worst_error:.1e} of the range", flush=True)
 
     def draw(self, count, **fields):
         names = list(spaces)

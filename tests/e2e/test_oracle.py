@@ -268,7 +268,7 @@ class Checker(unittest.TestCase):
         self.refused(answer, "candidates")
         answer = self.average_answer(300)
         answer.method, answer.counts.scored, answer.counts.candidates = "average(60)", 60, 60
-        self.refused(answer, "below the 60 best")
+        self.refused(answer, "is below the candidates' lists")
 
     def test_errors_and_epochs(self):
         error = pb.Answer(id="q", error=pb.Error(code="BAD_QUERY", message="k is 0"))
@@ -287,6 +287,110 @@ class Checker(unittest.TestCase):
         early.epoch = 4
         with self.assertRaisesRegex(AssertionError, "has the watermarks"):
             check_epochs([late, early])
+
+
+class Approximate(unittest.TestCase):
+    """A right answer of an approximate method passes; the same with one thing changed does not."""
+
+    N = 400
+
+    def make(self, similarity, draw, k, method):
+        """The oracle, the query, and the items in the order of their scores."""
+        rng = data.generator(f"approximate {similarity}")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = Path(folder.name) / "x.safetensors"
+        draw(rng, path)
+        self.model = models.load(path)
+        self.oracle = Oracle({"x": self.model})
+        items = data.Items(rng, {"x": self.model})
+        for i in range(self.N):
+            self.oracle.feed([Record(0, i, b"k%03d" % i, items.item(["x"]).SerializeToString())])
+        self.query = data.Queries(rng, {"x": self.model}, "q").draw("x", method, k)
+        self.space = self.oracle.state({0: self.N}).space("x")
+        self.scores = self.model.scores(self.query, self.space.rows)
+        self.name, self.arguments = models.parse_method(method)
+
+    def answer(self, candidates, bound, exact=False):
+        """Of the candidates, a mask; bound: what is claimed of the items that are not returned."""
+        order = np.flatnonzero(candidates)
+        order = order[np.lexsort((order, -self.scores[order]))][:self.query.k]
+        out = pb.Answer(id=self.query.id, space="x", method=self.query.method,
+                        hits=[pb.Hit(key=self.space.keys[i], score=self.scores[i]) for i in order],
+                        watermark=[pb.Position(partition=0, next=self.N)])
+        out.receipt.exact = exact
+        out.receipt.bound = max([bound] + [out.hits[-1].score] * (len(order) == self.query.k))
+        out.counts.items, out.counts.scored, out.counts.candidates = self.N, candidates.sum(), candidates.sum()
+        return out
+
+    def ceiling(self, left):
+        everything = np.ones(self.N, bool)
+        return self.model.ceiling(self.query, self.space.rows, everything, left, 0, self.name, self.arguments)
+
+    def stage_answer(self, candidates):
+        left = np.ones(self.N, bool)
+        left[np.flatnonzero(candidates)[np.argsort(-self.scores[candidates])][:self.query.k]] = False
+        return self.answer(candidates, self.ceiling(left))
+
+    def refused(self, answer, words):
+        with self.assertRaisesRegex(AssertionError, words):
+            self.oracle.check(self.query, answer)
+
+    def refuses_wrong_candidates_and_bounds(self, candidates):
+        self.oracle.check(self.query, self.stage_answer(candidates))
+        best = np.flatnonzero(candidates)[np.argmax(self.scores[candidates])]
+        fewer = candidates.copy()
+        fewer[best] = False
+        self.refused(self.stage_answer(fewer), "due|is missing")
+        more = np.ones(self.N, bool)
+        more[best] = False
+        self.refused(self.stage_answer(more), "below the candidates' lists")
+        answer = self.stage_answer(candidates)
+        answer.receipt.bound += 0.01 * np.ptp(self.scores)
+        self.refused(answer, "is a bound too")
+        answer = self.stage_answer(candidates)
+        del answer.hits[-1]
+        self.refused(answer, "due|is missing")
+
+    def test_low_rank(self):
+        self.make("bilinear", lambda rng, path: models.random_vectors(rng, path, "bilinear"), 10, "low_rank(2)")
+        cut = self.model.cut_scores(self.query, self.space.rows, 2)
+        candidates = np.isin(np.arange(self.N), np.argsort(-cut)[:10])
+        self.refuses_wrong_candidates_and_bounds(candidates)
+        # The rank-2 scores are those of the two largest singular values.
+        u, s, vt = np.linalg.svd(self.model.w)
+        rotated = (wire.floats_of(self.query.vector) @ u[:, :2]) * s[:2]
+        np.testing.assert_allclose(cut, (self.space_vectors() @ vt[:2].T) @ rotated, atol=1e-9)
+
+    def space_vectors(self):
+        return self.model.rows["vector"][self.space.rows]
+
+    def test_lists_of_pairs(self):
+        for method, average in (("per_embedding(4)", 0), ("combined(4,30)", 30)):
+            self.make("mol", models.random_mol, 10, method)
+            lists = [np.argsort(-dots)[:4] for dots in self.model.dots(self.query, self.space.rows).T]
+            if average:
+                lists.append(np.argsort(-self.model.averages(self.query, self.space.rows)[0])[:average])
+            self.refuses_wrong_candidates_and_bounds(np.isin(np.arange(self.N), np.concatenate(lists)))
+
+    def test_prune_limited(self):
+        self.make("recjpq", lambda rng, path: models.random_recjpq(rng, path, b=64), 10, "prune_limited(2,6)")
+        met, sigma = self.model.visit(self.query, self.space.rows, 2, 6)
+        self.assertTrue(10 < met.sum() < self.N and self.scores[~met].max() < sigma)
+        self.refuses_wrong_candidates_and_bounds(met)
+
+    def test_prune_inflated_must_fill_its_hits(self):
+        self.make("recjpq", lambda rng, path: models.random_recjpq(rng, path, b=64), 10, "prune_inflated(2,150)")
+        some = np.ones(self.N, bool)
+        some[np.argsort(self.scores)[-9]] = False
+        worst = np.sort(self.scores[some])[-10]
+        bound = worst + 0.5 * abs(worst)
+        self.oracle.check(self.query, self.answer(some, bound))
+        answer = self.answer(some, bound * 1.01)
+        self.refused(answer, "is a bound too")
+        answer = self.answer(some, bound)
+        del answer.hits[-1]
+        self.refused(answer, "9 hits, 10 were due")
 
 
 if __name__ == "__main__":
