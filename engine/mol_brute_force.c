@@ -2,19 +2,6 @@
 #include "engine/mol_columns.h"
 #include "engine/receipt.h"
 
-static void offer(struct search_result *result, const struct kernels *kernels, const float *scores, uint32_t first,
-                  size_t n)
-{
-  uint32_t passed[MOL_LANES];
-  size_t n_passed = kernels->filter_ge(scores, n, topk_threshold(&result->topk), passed);
-
-  for (size_t i = 0; i < n_passed; i++) {
-    uint32_t slot = first + passed[i];
-    if (admit_slot(&result->admit, slot))
-      topk_push(&result->topk, scores[passed[i]], slot);
-  }
-}
-
 err_t mol_search_brute_force(const struct mol_columns *c, struct search_batch *batch)
 {
   const struct mol_query *queries = batch->prepared;
@@ -29,7 +16,8 @@ err_t mol_search_brute_force(const struct mol_columns *c, struct search_batch *b
     mol_tile_load(c, batch->kernels, slots, n, &tile);
     for (size_t q = 0; q < batch->n; q++) {
       mol_tile_score(c, batch->kernels, &queries[q], &tile);
-      offer(&batch->results[q], batch->kernels, tile.scores, (uint32_t)first, n);
+      mol_tile_offer(&tile, batch->kernels, (uint32_t)first, n, topk_threshold(&batch->results[q].topk),
+                     &batch->results[q]);
     }
   }
   for (size_t q = 0; q < batch->n; q++) {

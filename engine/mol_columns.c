@@ -5,7 +5,7 @@
 
 static size_t n_blocks(size_t capacity)
 {
-  return (capacity + DOT_BLOCK_ITEMS - 1) / DOT_BLOCK_ITEMS;
+  return (capacity + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS;
 }
 
 static void close_columns(struct columns **columns)
@@ -15,9 +15,12 @@ static void close_columns(struct columns **columns)
   if (!c)
     return;
   struct mol_item_layout layout = mol_item_layout(c->model);
+  size_t blocks = n_blocks(c->capacity);
   mem_release(&c->components, c->capacity, layout.components * sizeof *c->components);
   mem_release(&c->gates, c->capacity, layout.gate * sizeof *c->gates);
-  mem_release(&c->averages, n_blocks(c->capacity), layout.average * DOT_BLOCK_ITEMS * sizeof *c->averages);
+  mem_release(&c->averages, c->capacity, layout.average * sizeof *c->averages);
+  mem_release(&c->sketches, blocks, layout.sketch * SKETCH_BLOCK_ITEMS);
+  mem_release(&c->short_averages, blocks, layout.short_average * SKETCH_BLOCK_ITEMS * sizeof *c->short_averages);
   mem_free(columns);
 }
 
@@ -25,6 +28,7 @@ static err_t open_columns(const void *model, size_t capacity, struct columns **o
 {
   AUTO(close_columns) struct columns *columns = NULL;
   struct mol_item_layout layout = mol_item_layout(model);
+  size_t blocks = n_blocks(capacity);
   struct mol_columns *c;
 
   TRY(mem_array(1, sizeof *c, &c));
@@ -33,7 +37,9 @@ static err_t open_columns(const void *model, size_t capacity, struct columns **o
   c->capacity = capacity;
   TRY(mem_reserve(capacity, layout.components * sizeof *c->components, &c->components));
   TRY(mem_reserve(capacity, layout.gate * sizeof *c->gates, &c->gates));
-  TRY(mem_reserve(n_blocks(capacity), layout.average * DOT_BLOCK_ITEMS * sizeof *c->averages, &c->averages));
+  TRY(mem_reserve(capacity, layout.average * sizeof *c->averages, &c->averages));
+  TRY(mem_reserve(blocks, layout.sketch * SKETCH_BLOCK_ITEMS, &c->sketches));
+  TRY(mem_reserve(blocks, layout.short_average * SKETCH_BLOCK_ITEMS * sizeof *c->short_averages, &c->short_averages));
   *out = columns;
   columns = NULL;
   return ERR_OK;
@@ -43,28 +49,41 @@ static size_t bytes_per_item(const void *model)
 {
   struct mol_item_layout layout = mol_item_layout(model);
 
-  return (layout.components + layout.gate + layout.average) * sizeof(float);
+  return mol_item_bytes(&layout) - layout.residual * sizeof(float);
 }
 
-/* Where number k of a slot's averaged vector lies. */
-static float *average_at(const struct mol_columns *c, uint32_t slot, size_t k)
+/* Where group g of four bytes of a slot's array lies, of n_groups that blocks of slots interleave. */
+static uint8_t *group_at(void *array, uint32_t slot, size_t n_groups, size_t g)
 {
-  size_t dim = c->model->shape.component_dim;
+  return (uint8_t *)array +
+         ((slot / SKETCH_BLOCK_ITEMS * n_groups + g) * SKETCH_BLOCK_ITEMS + slot % SKETCH_BLOCK_ITEMS) * 4;
+}
 
-  return c->averages + (slot / DOT_BLOCK_ITEMS * dim + k) * DOT_BLOCK_ITEMS + slot % DOT_BLOCK_ITEMS;
+static void put_groups(const void *from, size_t n_bytes, void *array, uint32_t slot)
+{
+  for (size_t g = 0; g < n_bytes / 4; g++)
+    memcpy(group_at(array, slot, n_bytes / 4, g), (const uint8_t *)from + 4 * g, 4);
+}
+
+static void move_groups(size_t n_bytes, void *array, uint32_t from, uint32_t to)
+{
+  for (size_t g = 0; g < n_bytes / 4; g++)
+    memcpy(group_at(array, to, n_bytes / 4, g), group_at(array, from, n_bytes / 4, g), 4);
 }
 
 static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
 {
   struct mol_columns *c = (struct mol_columns *)columns;
   struct mol_item_layout layout = mol_item_layout(c->model);
-  const float *item = (const float *)(const void *)prepared;
+  struct mol_item item = mol_item_at(&layout, (uint8_t *)(uintptr_t)prepared);
 
   (void)is_new;
-  memcpy(c->components + slot * layout.components, item, layout.components * sizeof *item);
-  memcpy(c->gates + slot * layout.gate, item + layout.components, layout.gate * sizeof *item);
-  for (size_t k = 0; k < layout.average; k++)
-    *average_at(c, slot, k) = item[layout.components + layout.gate + k];
+  memcpy(c->components + slot * layout.components, item.components, layout.components * sizeof(float));
+  memcpy(c->gates + slot * layout.gate, item.gate, layout.gate * sizeof(float));
+  memcpy(c->averages + slot * layout.average, item.average, layout.average * sizeof(float));
+  put_groups(item.sketch, layout.sketch, c->sketches, slot);
+  put_groups(item.short_average, layout.short_average * sizeof(int16_t), c->short_averages, slot);
+  c->residual = *item.residual > c->residual ? *item.residual : c->residual;
   return ERR_OK;
 }
 
@@ -80,10 +99,11 @@ static void move(struct columns *columns, uint32_t from, uint32_t to)
   struct mol_item_layout layout = mol_item_layout(c->model);
 
   memcpy(c->components + to * layout.components, c->components + from * layout.components,
-         layout.components * sizeof *c->components);
-  memcpy(c->gates + to * layout.gate, c->gates + from * layout.gate, layout.gate * sizeof *c->gates);
-  for (size_t k = 0; k < layout.average; k++)
-    *average_at(c, to, k) = *average_at(c, from, k);
+         layout.components * sizeof(float));
+  memcpy(c->gates + to * layout.gate, c->gates + from * layout.gate, layout.gate * sizeof(float));
+  memcpy(c->averages + to * layout.average, c->averages + from * layout.average, layout.average * sizeof(float));
+  move_groups(layout.sketch, c->sketches, from, to);
+  move_groups(layout.short_average * sizeof(int16_t), c->short_averages, from, to);
 }
 
 static err_t search(const struct columns *columns, struct search_batch *batch)
@@ -92,6 +112,14 @@ static err_t search(const struct columns *columns, struct search_batch *batch)
 
   if (method_is(batch->method, "average", 1))
     return mol_search_average(c, batch);
+  if (method_is(batch->method, "per_embedding", 1))
+    return mol_search_per_embedding(c, batch);
+  if (method_is(batch->method, "combined", 2))
+    return mol_search_combined(c, batch);
+  if (method_is(batch->method, "two_pass", 0))
+    return mol_search_two_pass(c, batch);
+  if (method_is(batch->method, "exact", 0))
+    return mol_search_exact(c, batch);
   return mol_search_brute_force(c, batch);
 }
 

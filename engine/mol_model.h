@@ -54,11 +54,14 @@ struct mol_model {
   struct mol_user_table user_tables[MOL_USER_TABLES_MAX]; /* their components come last */
 };
 
-/* What the columns keep of an item, one array after the other. */
+/* What the columns keep of an item, one array after the other; mol_sketch.h says what the last three are. */
 struct mol_item_layout {
-  size_t components; /* floats: P_x d_P, normalised */
-  size_t gate;       /* floats: L */
-  size_t average;    /* floats: d_P, the mean of the components */
+  size_t components;    /* floats: P_x d_P, normalised */
+  size_t gate;          /* floats: L */
+  size_t average;       /* floats: d_P, the mean of the components */
+  size_t residual;      /* float: 1 */
+  size_t sketch;        /* bytes: P_x times d_P, rounded up to whole groups of 4 */
+  size_t short_average; /* numbers of 16 bits: d_P, rounded up to pairs */
 };
 
 static inline struct mol_item_layout mol_item_layout(const struct mol_model *m)
@@ -67,7 +70,38 @@ static inline struct mol_item_layout mol_item_layout(const struct mol_model *m)
     .components = m->shape.n_item_components * m->shape.component_dim,
     .gate = m->n_logits,
     .average = m->shape.component_dim,
+    .residual = 1,
+    .sketch = m->shape.n_item_components * ((m->shape.component_dim + 3) / 4 * 4),
+    .short_average = (m->shape.component_dim + 1) / 2 * 2,
   };
+}
+
+/* The arrays of a prepared item. */
+struct mol_item {
+  float *components;
+  float *gate;
+  float *average;
+  float *residual;
+  uint8_t *sketch;
+  int16_t *short_average;
+};
+
+static inline struct mol_item mol_item_at(const struct mol_item_layout *layout, uint8_t *prepared)
+{
+  struct mol_item item = { .components = (float *)(void *)prepared };
+
+  item.gate = item.components + layout->components;
+  item.average = item.gate + layout->gate;
+  item.residual = item.average + layout->average;
+  item.sketch = (uint8_t *)(item.residual + layout->residual);
+  item.short_average = (int16_t *)(void *)(item.sketch + layout->sketch);
+  return item;
+}
+
+static inline size_t mol_item_bytes(const struct mol_item_layout *layout)
+{
+  return (layout->components + layout->gate + layout->average + layout->residual) * sizeof(float) + layout->sketch +
+         layout->short_average * sizeof(int16_t);
 }
 
 /* What a search needs of a query. */

@@ -1,5 +1,6 @@
-#include "engine/mol_network.h"
 #include "engine/method.h"
+#include "engine/mol_network.h"
+#include "engine/mol_sketch.h"
 #include "engine/shape_check.h"
 #include "engine/similarity.h"
 
@@ -34,22 +35,30 @@ static err_t check_query(const void *model, const struct query *query)
 
 static err_t check_method(const void *model, struct method *method)
 {
+  static const struct {
+    const char *name;
+    unsigned n_args;
+  } methods[] = { { "exact", 0 },   { "brute_force", 0 },   { "two_pass", 0 },
+                  { "average", 1 }, { "per_embedding", 1 }, { "combined", 2 } };
   char text[METHOD_TEXT_MAX];
 
   (void)model;
-  if (method_is(method, "exact", 0))
-    *method = (struct method){ .name = "brute_force" };
-  if (method_is(method, "brute_force", 0) || method_is(method, "average", 1))
-    return ERR_OK;
+  for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+    if (method_is(method, methods[i].name, methods[i].n_args))
+      return ERR_OK;
+  }
   method_print(method, text);
-  FAIL(ERR_METHOD, "a mol space has no method \"%s\": use exact, brute_force or average(N)", text);
+  FAIL(ERR_METHOD,
+       "a mol space has no method \"%s\": use exact, brute_force, two_pass, average(N), per_embedding(N) or "
+       "combined(N1,N2)",
+       text);
 }
 
 static size_t prepared_bytes(const void *model)
 {
   struct mol_item_layout layout = mol_item_layout(model);
 
-  return (layout.components + layout.gate + layout.average) * sizeof(float);
+  return mol_item_bytes(&layout);
 }
 
 /* Raw vectors, or zeros for ready-made parts: those are put in their place afterwards. */
@@ -70,10 +79,9 @@ static void use_ready_made(const struct part *part, float *components, float *ga
 }
 
 static err_t prepare_chunk(const struct mol_model *m, const struct kernels *kernels, const struct part *const *parts,
-                           size_t n, struct region *scratch, float *prepared)
+                           size_t n, struct region *scratch, uint8_t *prepared)
 {
   struct mol_item_layout layout = mol_item_layout(m);
-  size_t stride = layout.components + layout.gate + layout.average;
   size_t n_components = m->shape.n_item_components;
   float *x, *components, *gates;
 
@@ -84,12 +92,13 @@ static err_t prepare_chunk(const struct mol_model *m, const struct kernels *kern
   TRY(mol_project(&m->item_projection, kernels, x, n, scratch, components));
   TRY(mol_gate(&m->item_gate, kernels, x, n, scratch, gates));
   for (size_t i = 0; i < n; i++) {
-    float *item = prepared + i * stride;
-    memcpy(item, components + i * layout.components, layout.components * sizeof *item);
-    memcpy(item + layout.components, gates + i * layout.gate, layout.gate * sizeof *item);
-    use_ready_made(parts[i], item, item + layout.components);
-    kernels_normalize(item, n_components, layout.average, m->eps);
-    mol_average(item, n_components, layout.average, item + layout.components + layout.gate);
+    struct mol_item item = mol_item_at(&layout, prepared + i * mol_item_bytes(&layout));
+    memcpy(item.components, components + i * layout.components, layout.components * sizeof *components);
+    memcpy(item.gate, gates + i * layout.gate, layout.gate * sizeof *gates);
+    use_ready_made(parts[i], item.components, item.gate);
+    kernels_normalize(item.components, n_components, layout.average, m->eps);
+    mol_average(item.components, n_components, layout.average, item.average);
+    mol_sketch_item(&m->shape, &item);
   }
   return ERR_OK;
 }
@@ -101,7 +110,7 @@ static err_t prepare_parts(const void *model, const struct kernels *kernels, con
 
   for (size_t i = 0; i < n; i += PREPARE_CHUNK) {
     size_t n_chunk = n - i < PREPARE_CHUNK ? n - i : PREPARE_CHUNK;
-    TRY(prepare_chunk(model, kernels, parts + i, n_chunk, scratch, (float *)(void *)(prepared + i * bytes)));
+    TRY(prepare_chunk(model, kernels, parts + i, n_chunk, scratch, prepared + i * bytes));
   }
   return ERR_OK;
 }

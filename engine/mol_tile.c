@@ -2,8 +2,7 @@
 
 enum { VECTOR_BYTES = 64 };
 
-/* Aligned to a whole vector, which a region does not promise. */
-static err_t aligned_floats(struct region *region, size_t n, float **out)
+err_t mol_tile_array(struct region *region, size_t n, float **out)
 {
   uint8_t *bytes;
 
@@ -16,9 +15,9 @@ err_t mol_tile_init(const struct mol_columns *c, struct region *region, struct m
 {
   struct mol_item_layout layout = mol_item_layout(c->model);
 
-  TRY(aligned_floats(region, layout.components * MOL_LANES, &out->components));
-  TRY(aligned_floats(region, layout.gate * MOL_LANES, &out->gates));
-  return aligned_floats(region, mol_scratch_floats(&c->model->shape), &out->scratch);
+  TRY(mol_tile_array(region, layout.components * MOL_LANES, &out->components));
+  TRY(mol_tile_array(region, layout.gate * MOL_LANES, &out->gates));
+  return mol_tile_array(region, mol_scratch_floats(&c->model->shape), &out->scratch);
 }
 
 void mol_tile_load(const struct mol_columns *c, const struct kernels *kernels, const uint32_t *slots, size_t n,
@@ -33,6 +32,19 @@ void mol_tile_load(const struct mol_columns *c, const struct kernels *kernels, c
   for (size_t i = 0; i < n; i++)
     rows[i] = c->gates + slots[i] * layout.gate;
   kernels->transpose(rows, n, layout.gate, tile->gates);
+}
+
+void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, uint32_t first, size_t n,
+                    float threshold, struct search_result *result)
+{
+  uint32_t passed[MOL_LANES];
+  size_t n_passed = kernels->filter_ge(tile->scores, n, threshold, passed);
+
+  for (size_t i = 0; i < n_passed; i++) {
+    uint32_t slot = first + passed[i];
+    if (admit_slot(&result->admit, slot))
+      topk_push(&result->topk, tile->scores[passed[i]], slot);
+  }
 }
 
 void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,

@@ -19,6 +19,7 @@ enum {
   MOL_LANES = 32,       /* items that mol_score() takes at once */
   DOT_BLOCK_ITEMS = 16, /* items of a block of dot_blocks() */
   PQ_BLOCK_ITEMS = 64,  /* items of a block of pq_scan() */
+  SKETCH_BLOCK_ITEMS = 16, /* items of a block of mol_lists() and average_lists() */
   PQ_SUBITEMS = 256,    /* entries of one split's look-up table, whatever the model uses of them */
 };
 
@@ -38,6 +39,26 @@ struct mol_gate {
   const float *b1; /* [gate_hidden] */
   const float *w2; /* [gate_hidden][L] */
   const float *b2; /* [L] */
+};
+
+/* A list that a scan of integers appends to: the slots whose score reaches the threshold. */
+struct scan_entry {
+  int32_t score;
+  uint32_t slot;
+};
+
+struct scan_list {
+  int32_t start;     /* what a sum starts from, so that a hit is one that ends at 0 or above */
+  int32_t threshold; /* what is added to such a sum: the score */
+  uint32_t n;
+  struct scan_entry *entries; /* the caller sees to it that they have room for every item of a call */
+};
+
+/* Components of one query in bytes. */
+struct sketch_rows {
+  size_t n_rows;       /* P_q */
+  size_t n_groups;     /* ceil(d / 4) */
+  const int8_t *bytes; /* [n_groups][n_rows][4], zeros behind d */
 };
 
 struct kernels {
@@ -81,6 +102,29 @@ struct kernels {
 
   /* Write the indices i < n, rising, with scores[i] >= threshold (never for NaN) to indices [n]; return how many. */
   size_t (*filter_ge)(const float *scores, size_t n, float threshold, uint32_t *indices);
+
+  /* All dot products of a query's components with items' components, both in bytes, and those that reach a threshold:
+   * for row n, item component m and p = n * n_components + m, sum = lists[p].start + the product of bytes, wrapping;
+   * where sum >= 0, { sum + lists[p].threshold, slot } is appended to lists[p]. Slots of one list rise. Returns how many were
+   * appended.
+   *
+   * blocks        [n_blocks][block_bytes], each [n_components][n_groups][SKETCH_BLOCK_ITEMS][4] (and more behind it),
+   *               unsigned: a number x is stored as x + 128, which the starts make up for; aligned to 64
+   * first_slot    of blocks[0]
+   * lists         [n_rows * n_components], updated
+   */
+  size_t (*mol_lists)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
+                    size_t n_blocks, uint32_t first_slot, struct scan_list *lists);
+
+  /* The same products; only whether an item has any that reaches its row's threshold: bit i of masks[b] says so of item
+   * i of block b. starts [n_rows]; blocks [n_blocks][n_components][n_groups][SKETCH_BLOCK_ITEMS][4]; masks [n_blocks]. */
+  void (*mol_any)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t n_blocks,
+                  const int32_t *starts, uint16_t *masks);
+
+  /* mol_lists() of numbers of 16 bits, one vector an item, and many queries: row r against each item, to lists[r].
+   * rows [n_groups][n_rows][2]; blocks [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][2], aligned to 64; lists [n_rows]. */
+  size_t (*average_lists)(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
+                        uint32_t first_slot, struct scan_list *lists);
 };
 
 /* Instruction sets, rising; each table is the one below it with what it does faster. */

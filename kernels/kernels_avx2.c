@@ -4,4 +4,5 @@
 void variant_avx2(struct kernels *table)
 {
   fill_table(table);
+  mol_lists_avx2(table);
 }

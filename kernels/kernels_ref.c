@@ -136,4 +136,5 @@ void variant_ref(struct kernels *table)
   table->dot_blocks = dot_blocks_ref;
   table->pq_scan = pq_scan_ref;
   table->filter_ge = filter_ge_ref;
+  mol_lists_ref(table);
 }

@@ -3,5 +3,5 @@
 
 void variant_avx512_vnni(struct kernels *table)
 {
-  (void)table;
+  mol_lists_vnni(table);
 }

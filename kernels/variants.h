@@ -20,6 +20,12 @@ void variant_avx512(struct kernels *table);
 void variant_avx512_vnni(struct kernels *table);
 void variant_avx512_vbmi(struct kernels *table);
 
+/* What the files mol_lists_*.c lay over a table: mol_lists(), mol_any() and average_lists(). */
+void mol_lists_ref(struct kernels *table);
+void mol_lists_avx2(struct kernels *table);
+void mol_lists_avx512(struct kernels *table);
+void mol_lists_vnni(struct kernels *table);
+
 /* mol_score()'s parts of scratch, each aligned to 64. */
 struct mol_scratch {
   float *query;  /* [d][P_q]: the query's components, transposed */

@@ -116,6 +116,22 @@ static void assert_hits(const struct golden_case *c, bool has_ties, size_t q, co
   }
 }
 
+/* Method with the arguments that a case's golden lists were made with. */
+static void method_of(const struct golden_case *c, const char *name, char text[32])
+{
+  int n_average = (int)golden_extent(c->expected, "avg_cand_pos", 1);
+  int n_pairs = (int)golden_extent(c->expected, "peremb_cand_pos", 2);
+
+  if (strcmp(name, "average") == 0)
+    snprintf(text, 32, "average(%d)", n_average);
+  else if (strcmp(name, "per_embedding") == 0)
+    snprintf(text, 32, "per_embedding(%d)", n_pairs);
+  else if (strcmp(name, "combined") == 0)
+    snprintf(text, 32, "combined(%d,%d)", n_pairs, n_average / 2);
+  else
+    snprintf(text, 32, "%s", name);
+}
+
 static void check_method(enum isa isa, const char *method, const char *positions_name, const char *scores_name,
                          bool is_exact)
 {
@@ -123,9 +139,7 @@ static void check_method(enum isa isa, const char *method, const char *positions
     struct golden_case c = { 0 };
     open_case(cases[i].name, isa, &c);
     char text[32];
-    snprintf(text, sizeof text, strchr(method, '%') ? method : "%s", method);
-    if (strchr(method, '%'))
-      snprintf(text, sizeof text, method, (int)golden_extent(c.expected, "avg_cand_pos", 1));
+    method_of(&c, method, text);
     struct answer *answers = search_all(&c, c.k, text);
     const int64_t *positions = GOLDEN_I64(c.expected, positions_name, 0, 0);
     const double *scores = GOLDEN_F64(c.expected, scores_name, 0, 0);
@@ -139,17 +153,30 @@ static void check_method(enum isa isa, const char *method, const char *positions
   }
 }
 
-static void brute_force_returns_the_golden_top_k_on_every_isa(void **state)
+static void exact_methods_return_the_golden_top_k_on_every_isa(void **state)
 {
   (void)state;
-  for (int isa = ISA_REF; isa <= (int)isa_detect(); isa++)
+  for (int isa = ISA_REF; isa <= (int)isa_detect(); isa++) {
     check_method((enum isa)isa, "brute_force", "top_pos", "top_phi_f64", true);
+    check_method((enum isa)isa, "two_pass", "top_pos", "top_phi_f64", true);
+    check_method((enum isa)isa, "exact", "top_pos", "top_phi_f64", true);
+  }
 }
 
 static void average_returns_the_golden_candidates_rescored(void **state)
 {
   (void)state;
-  check_method(isa_detect(), "average(%d)", "avg_top_pos", "avg_top_phi_f64", false);
+  for (int isa = ISA_REF; isa <= (int)isa_detect(); isa++)
+    check_method((enum isa)isa, "average", "avg_top_pos", "avg_top_phi_f64", false);
+}
+
+static void lists_of_pairs_return_the_golden_candidates_rescored(void **state)
+{
+  (void)state;
+  for (int isa = ISA_REF; isa <= (int)isa_detect(); isa++) {
+    check_method((enum isa)isa, "per_embedding", "peremb_top_pos", "peremb_top_phi_f64", false);
+    check_method((enum isa)isa, "combined", "comb_top_pos", "comb_top_phi_f64", false);
+  }
 }
 
 /* Receipts of average(N) for all N: the bound holds for every item that was not returned. */
@@ -312,8 +339,9 @@ static void queries_that_cannot_be_served_are_refused_with_the_reason(void **sta
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(brute_force_returns_the_golden_top_k_on_every_isa),
+    cmocka_unit_test(exact_methods_return_the_golden_top_k_on_every_isa),
     cmocka_unit_test(average_returns_the_golden_candidates_rescored),
+    cmocka_unit_test(lists_of_pairs_return_the_golden_candidates_rescored),
     cmocka_unit_test(average_receipts_hold_for_every_n),
     cmocka_unit_test(a_batch_and_single_queries_give_the_same_bytes),
     cmocka_unit_test(every_isa_gives_the_same_bytes),

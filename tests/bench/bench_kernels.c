@@ -227,8 +227,73 @@ static void filter_half_run(const struct kernels *kernels)
   kernels->filter_ge(scan_scores, SCAN_ITEMS, 0.0f, filter_indices);
 }
 
+/* Scans of component sketches, in the shape of the Books model; about one list in 2000 items has a hit -------------------- */
+
+/* A chunk as the engine has them, which stays in cache. */
+enum { SKETCH_BLOCKS = 16, SKETCH_RUNS = 40, SKETCH_ITEMS = SKETCH_BLOCKS * SKETCH_BLOCK_ITEMS, SKETCH_DIM = BOOKS_DIM };
+
+static uint8_t *sketch_blocks;
+static int16_t *average_blocks, average_rows[BOOKS_DIM * 32];
+static int8_t sketch_query[BOOKS_Q * SKETCH_DIM];
+static struct scan_list sketch_lists[BOOKS_L];
+static int32_t sketch_starts[BOOKS_Q];
+static uint16_t sketch_masks[SKETCH_BLOCKS];
+
+static void sketch_fill(struct dice *dice)
+{
+  int32_t sums[BOOKS_Q] = { 0 };
+
+  for (size_t i = 0; i < (size_t)SKETCH_ITEMS * BOOKS_X * SKETCH_DIM; i++)
+    sketch_blocks[i] = (uint8_t)(128 + (int)dice_float(dice, 40.0f));
+  for (size_t i = 0; i < sizeof sketch_query; i++) {
+    sketch_query[i] = (int8_t)dice_float(dice, 127.0f);
+    sums[i / 4 % BOOKS_Q] += sketch_query[i];
+  }
+  for (size_t p = 0; p < BOOKS_L; p++) {
+    sketch_lists[p].start = -128 * sums[p / BOOKS_X] - 32000;
+    sketch_starts[p / BOOKS_X] = sketch_lists[p].start;
+  }
+  for (size_t i = 0; i < (size_t)SKETCH_ITEMS * SKETCH_DIM; i++)
+    average_blocks[i] = (int16_t)dice_float(dice, 3000.0f);
+  for (size_t i = 0; i < sizeof average_rows / sizeof average_rows[0]; i++)
+    average_rows[i] = (int16_t)dice_float(dice, 3000.0f);
+}
+
+static const struct sketch_rows sketch_rows = { BOOKS_Q, SKETCH_DIM / 4, sketch_query };
+
+static void lists_run(const struct kernels *kernels)
+{
+  for (size_t i = 0; i < SKETCH_RUNS; i++) {
+    for (size_t p = 0; p < BOOKS_L; p++)
+      sketch_lists[p].n = 0;
+    kernels->mol_lists(&sketch_rows, BOOKS_X, sketch_blocks, BOOKS_X * SKETCH_DIM * SKETCH_BLOCK_ITEMS, SKETCH_BLOCKS,
+                       0, sketch_lists);
+  }
+}
+
+static void any_run(const struct kernels *kernels)
+{
+  for (size_t i = 0; i < SKETCH_RUNS; i++)
+    kernels->mol_any(&sketch_rows, BOOKS_X, sketch_blocks, SKETCH_BLOCKS, sketch_starts, sketch_masks);
+}
+
+static void average_run(const struct kernels *kernels)
+{
+  for (size_t i = 0; i < SKETCH_RUNS; i++) {
+    for (size_t q = 0; q < 32; q++) {
+      sketch_lists[q].n = 0;
+      sketch_lists[q].start = -80000000;
+    }
+    kernels->average_lists(average_rows, 32, SKETCH_DIM / 2, average_blocks, SKETCH_BLOCKS, 0, sketch_lists);
+  }
+}
+
 static void inputs_open(void)
 {
+  check(mem_array((size_t)SKETCH_ITEMS * BOOKS_X, SKETCH_DIM, &sketch_blocks));
+  check(mem_array((size_t)SKETCH_ITEMS, SKETCH_DIM * sizeof *average_blocks, &average_blocks));
+  for (size_t p = 0; p < BOOKS_L; p++)
+    check(mem_array(SKETCH_ITEMS, sizeof *sketch_lists[p].entries, &sketch_lists[p].entries));
   mol_open();
   transposed = floats_new(ITEM_FLOATS * MOL_LANES);
   linear_x = floats_new(LINEAR_ITEMS * LINEAR_IN);
@@ -305,6 +370,9 @@ int main(int argc, char **argv)
 {
   static const struct subject subjects[] = {
     { "mol_score/pair", BOOKS_BLOCKS * MOL_LANES, 2 * BOOKS_L * BOOKS_HIDDEN + BOOKS_L * BOOKS_DIM, mol_fill, mol_run },
+    { "mol_lists/item", SKETCH_ITEMS * SKETCH_RUNS, 0, sketch_fill, lists_run },
+    { "mol_any/item", SKETCH_ITEMS * SKETCH_RUNS, 0, sketch_fill, any_run },
+    { "average_lists/pair", SKETCH_ITEMS * SKETCH_RUNS * 32, 0, sketch_fill, average_run },
     { "transpose/item", BOOKS_BLOCKS * MOL_LANES, 0, mol_fill, transpose_run },
     { "linear 64x256/item", LINEAR_ITEMS, LINEAR_IN * LINEAR_OUT, linear_fill, linear_run },
     { "silu/float", LINEAR_ITEMS * LINEAR_OUT, 0, linear_fill, silu_run },

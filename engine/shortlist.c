@@ -1,0 +1,229 @@
+#include "engine/shortlist.h"
+
+#include <math.h>
+
+enum { SPARE_ENTRIES = 64 };
+
+/* Entries of a list that make_room() leaves alone: a few times N, so that it works seldom and sketches' slack, which
+ * makes twice N entries or more pass for the N best, does not make it ask for exact scores each time. */
+static size_t usual_entries(size_t n_best, size_t n_slots)
+{
+  return (4 * n_best < n_slots ? 4 * n_best : n_slots) + SPARE_ENTRIES;
+}
+
+size_t shortlist_bytes(size_t n_lists, size_t n_best, size_t n_slots)
+{
+  return n_lists * (usual_entries(n_best, n_slots) + 2 * SHORTLIST_CHUNK) * sizeof(struct scan_entry);
+}
+
+static void set_threshold(struct scan_list *list, const struct shortlist_scale *scale, int32_t threshold)
+{
+  list->threshold = threshold;
+  list->start = -scale->offset - threshold;
+}
+
+err_t shortlist_init(struct shortlists *s, size_t max_lists, size_t max_best, struct region *region)
+{
+  s->capacity = usual_entries(max_best, s->n_slots) + 2 * SHORTLIST_CHUNK;
+  TRY(region_array(region, max_lists, sizeof *s->lists, &s->lists));
+  TRY(region_array(region, max_lists, sizeof *s->n_admitted, &s->n_admitted));
+  TRY(region_array(region, s->capacity, sizeof *s->exact_of, &s->exact_of));
+  TRY(region_array(region, s->capacity, sizeof *s->spare, &s->spare));
+  TRY(region_array(region, s->capacity, sizeof *s->scores, &s->scores));
+  TRY(region_array(region, s->capacity, sizeof *s->tied, &s->tied));
+  for (size_t i = 0; i < max_lists; i++)
+    TRY(region_array(region, s->capacity, sizeof *s->lists[i].entries, &s->lists[i].entries));
+  return ERR_OK;
+}
+
+void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales, size_t n_lists, size_t n_best)
+{
+  s->n_lists = n_lists;
+  s->n_best = n_best;
+  s->n_unseen = 0;
+  s->n_usual = usual_entries(n_best, s->n_slots);
+  s->scales = scales;
+  for (size_t i = 0; i < n_lists; i++) {
+    s->lists[i].n = s->n_admitted[i] = 0;
+    set_threshold(&s->lists[i], &scales[i], -SHORTLIST_SCORE_MAX);
+  }
+}
+
+/* Bring entries that score `least` or more to the front; returns how many. No branch depends on a score, and no load on
+ * a store. spare [n] */
+static size_t bring_forward(struct scan_entry *entries, size_t n, int32_t least, struct scan_entry *spare)
+{
+  size_t n_front = 0, n_behind = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    struct scan_entry entry = entries[i];
+    size_t is_front = entry.score >= least;
+    entries[n_front] = entry; /* a place whose own entry has been read */
+    spare[n_behind] = entry;
+    n_front += is_front;
+    n_behind += 1 - is_front;
+  }
+  memcpy(entries + n_front, spare, n_behind * sizeof *spare);
+  return n_front;
+}
+
+static int32_t median(int32_t a, int32_t b, int32_t c)
+{
+  int32_t low = a < b ? a : b, high = a < b ? b : a;
+
+  return c < low ? low : c > high ? high : c;
+}
+
+/* Reorder so that the k best come first, 1 <= k <= n; returns the k-th best score. Pivots come from a sequence of its
+ * own, so that no order of arrival is a bad one. */
+static int32_t select_best(struct scan_entry *entries, size_t n, size_t k, struct scan_entry *spare)
+{
+  uint64_t dice = n;
+
+  for (;;) {
+    int32_t picks[3];
+    for (int i = 0; i < 3; i++) {
+      dice = dice * 6364136223846793005u + 1442695040888963407u;
+      picks[i] = entries[(dice >> 33) % n].score;
+    }
+    int32_t pivot = median(picks[0], picks[1], picks[2]);
+    size_t n_above = bring_forward(entries, n, pivot + 1, spare);
+    if (k <= n_above) {
+      n = n_above;
+      continue;
+    }
+    entries += n_above;
+    n -= n_above;
+    k -= n_above;
+    size_t n_same = bring_forward(entries, n, pivot, spare);
+    if (k <= n_same)
+      return pivot;
+    entries += n_same;
+    n -= n_same;
+    k -= n_same;
+  }
+}
+
+/* Floats as integers of the same order; equal floats give equal integers. */
+static int32_t ordered_of(float x)
+{
+  int32_t bits;
+
+  x += 0.0f; /* no -0 */
+  memcpy(&bits, &x, sizeof bits);
+  return bits >= 0 ? bits : bits ^ INT32_MAX;
+}
+
+static float float_of(int32_t ordered)
+{
+  int32_t bits = ordered >= 0 ? ordered : ordered ^ INT32_MAX;
+  float x;
+
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static void drop_not_admitted(struct shortlists *s, size_t i)
+{
+  struct scan_list *list = &s->lists[i];
+  uint32_t n = s->n_admitted[i];
+
+  for (uint32_t e = n; e < list->n; e++) {
+    uint32_t slot = list->entries[e].slot;
+    if (slot < s->n_slots && admit_slot(s->scales[i].admit, slot))
+      list->entries[n++] = list->entries[e];
+  }
+  list->n = s->n_admitted[i] = n;
+}
+
+static void raise_threshold(struct shortlists *s, size_t i, double threshold)
+{
+  if (threshold > s->lists[i].threshold)
+    set_threshold(&s->lists[i], &s->scales[i], (int32_t)fmin(threshold, SHORTLIST_SCORE_MAX));
+}
+
+/* Of n entries that tie, move the n_wanted whose keys come first to the front. */
+static void select_by_key(struct shortlists *s, struct scan_entry *entries, size_t n, size_t n_wanted)
+{
+  int32_t score = entries[0].score;
+  struct topk first;
+
+  if (n_wanted == 0 || n_wanted == n)
+    return;
+  topk_init(&first, s->tied, n_wanted, s->order, s->order_context);
+  for (size_t e = 0; e < n; e++)
+    topk_push(&first, 0.0f, entries[e].slot);
+  for (size_t e = 0; e < n_wanted; e++)
+    entries[e] = (struct scan_entry){ score, s->tied[e].slot };
+}
+
+/* Reduce n entries to the n_wanted <= n best by exact score, ties by key. Their scores are replaced by the exact ones,
+ * in units, rounded down: an approximation too. Returns the worst exact score kept. */
+static float select_exactly(struct shortlists *s, size_t i, struct scan_entry *entries, size_t n, size_t n_wanted)
+{
+  s->exact(s->exact_context, i, entries, n, s->scores);
+  for (size_t e = 0; e < n; e++)
+    s->exact_of[e] = (struct scan_entry){ ordered_of(s->scores[e]), entries[e].slot };
+  int32_t worst = select_best(s->exact_of, n, n_wanted, s->spare);
+  size_t n_above = bring_forward(s->exact_of, n, worst + 1, s->spare), n_rest = n - n_above;
+  select_by_key(s, s->exact_of + n_above, bring_forward(s->exact_of + n_above, n_rest, worst, s->spare),
+                n_wanted - n_above);
+  for (size_t e = 0; e < n_wanted; e++) {
+    double score = floor((double)float_of(s->exact_of[e].score) * s->scales[i].units);
+    entries[e] = (struct scan_entry){ (int32_t)score, s->exact_of[e].slot };
+  }
+  return float_of(worst);
+}
+
+/* Reduce a list of N or more admitted entries to exactly its N best so far; returns the N-th best exact score.
+ *
+ * T being the N-th best approximate score: fewer than N approximate scores are above T, so that an item whose exact
+ * score is sure to exceed every exact score that T or less may stand for, one above T + 2 slack, is among the N best
+ * and not the N-th. One below T - 2 slack is not among them. What lies between is decided by exact scores. */
+static float settle(struct shortlists *s, size_t i)
+{
+  struct scan_list *list = &s->lists[i];
+  const struct shortlist_scale *scale = &s->scales[i];
+  int32_t nth = select_best(list->entries, list->n, s->n_best, s->spare);
+  size_t n_possible = bring_forward(list->entries, list->n, nth - 2 * scale->slack, s->spare);
+  size_t n_certain = bring_forward(list->entries, n_possible, nth + 2 * scale->slack + 1, s->spare);
+
+  float worst = select_exactly(s, i, list->entries + n_certain, n_possible - n_certain, s->n_best - n_certain);
+  list->n = s->n_admitted[i] = (uint32_t)s->n_best;
+  /* An approximate score below this stands for an exact one below the worst kept. */
+  raise_threshold(s, i, floor((double)worst * scale->units) - scale->slack);
+  return worst;
+}
+
+static void make_room(struct shortlists *s, size_t i)
+{
+  struct scan_list *list = &s->lists[i];
+  int32_t slack = s->scales[i].slack;
+
+  drop_not_admitted(s, i);
+  if (list->n <= s->n_best)
+    return;
+  int32_t threshold = select_best(list->entries, list->n, s->n_best, s->spare) - 2 * slack;
+  list->n = s->n_admitted[i] = (uint32_t)bring_forward(list->entries, list->n, threshold, s->spare);
+  raise_threshold(s, i, threshold);
+  if (list->n > s->n_usual / 4 * 3)
+    settle(s, i);
+}
+
+void shortlist_make_room(struct shortlists *s, size_t n_appended)
+{
+  s->n_unseen += n_appended;
+  if (s->n_unseen <= SHORTLIST_CHUNK)
+    return; /* so many in the fullest list leave room for a chunk */
+  s->n_unseen = 0;
+  for (size_t i = 0; i < s->n_lists; i++) {
+    if (s->lists[i].n > s->n_usual)
+      make_room(s, i);
+  }
+}
+
+float shortlist_finish(struct shortlists *s, size_t i)
+{
+  drop_not_admitted(s, i);
+  return s->lists[i].n < s->n_best ? -INFINITY : settle(s, i);
+}

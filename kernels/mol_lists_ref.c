@@ -1,0 +1,86 @@
+/* The scalar reference of the scans that keep what reaches a threshold: integers, so that any order gives these bits.
+ */
+#include "kernels/variants.h"
+
+enum { ITEMS = SKETCH_BLOCK_ITEMS };
+
+/* Returns how many entries came. */
+static size_t append(struct scan_list *list, uint32_t sum, uint32_t slot)
+{
+  if ((int32_t)sum < 0)
+    return 0;
+  list->entries[list->n++] = (struct scan_entry){ (int32_t)(sum + (uint32_t)list->threshold), slot };
+  return 1;
+}
+
+/* start + the product of row r with item i of one component of a block. */
+static uint32_t dot_bytes(const struct sketch_rows *rows, size_t r, const uint8_t *component, size_t i, int32_t start)
+{
+  uint32_t sum = (uint32_t)start;
+
+  for (size_t g = 0; g < rows->n_groups; g++) {
+    for (size_t k = 0; k < 4; k++) {
+      int x = component[(g * ITEMS + i) * 4 + k];
+      sum += (uint32_t)(x * rows->bytes[(g * rows->n_rows + r) * 4 + k]);
+    }
+  }
+  return sum;
+}
+
+static size_t lists_ref(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
+                        size_t n_blocks, uint32_t first_slot, struct scan_list *lists)
+{
+  size_t component_bytes = rows->n_groups * ITEMS * 4, n = 0;
+
+  for (size_t b = 0; b < n_blocks; b++) {
+    for (size_t p = 0; p < rows->n_rows * n_components; p++) {
+      const uint8_t *component = blocks + b * block_bytes + p % n_components * component_bytes;
+      for (size_t i = 0; i < ITEMS; i++)
+        n += append(&lists[p], dot_bytes(rows, p / n_components, component, i, lists[p].start),
+                    first_slot + (uint32_t)(b * ITEMS + i));
+    }
+  }
+  return n;
+}
+
+static void any_ref(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t n_blocks,
+                    const int32_t *starts, uint16_t *masks)
+{
+  size_t component_bytes = rows->n_groups * ITEMS * 4;
+
+  for (size_t b = 0; b < n_blocks; b++) {
+    unsigned mask = 0;
+    for (size_t m = 0; m < n_components; m++, blocks += component_bytes) {
+      for (size_t r = 0; r < rows->n_rows; r++) {
+        for (size_t i = 0; i < ITEMS; i++)
+          mask |= (unsigned)((int32_t)dot_bytes(rows, r, blocks, i, starts[r]) >= 0) << i;
+      }
+    }
+    masks[b] = (uint16_t)mask;
+  }
+}
+
+static size_t average_ref(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
+                          uint32_t first_slot, struct scan_list *lists)
+{
+  size_t n = 0;
+
+  for (size_t b = 0; b < n_blocks; b++, blocks += n_groups * ITEMS * 2) {
+    for (size_t r = 0; r < n_rows; r++) {
+      for (size_t i = 0; i < ITEMS; i++) {
+        uint32_t sum = (uint32_t)lists[r].start;
+        for (size_t k = 0; k < 2 * n_groups; k++)
+          sum += (uint32_t)(rows[(k / 2 * n_rows + r) * 2 + k % 2] * blocks[(k / 2 * ITEMS + i) * 2 + k % 2]);
+        n += append(&lists[r], sum, first_slot + (uint32_t)(b * ITEMS + i));
+      }
+    }
+  }
+  return n;
+}
+
+void mol_lists_ref(struct kernels *table)
+{
+  table->mol_lists = lists_ref;
+  table->mol_any = any_ref;
+  table->average_lists = average_ref;
+}
