@@ -14,6 +14,7 @@ endfunction()
 
 sluice_library(rdkafka rdkafka 2.0.2 librdkafka-dev)
 sluice_library(lmdb lmdb 0.9.24 liblmdb-dev)
+sluice_library(lapacke lapacke 3.11.0 liblapacke-dev)
 sluice_library(jansson jansson 2.14 libjansson-dev)
 sluice_library(protobuf_c libprotobuf-c 1.4.1 "libprotobuf-c-dev protobuf-c-compiler")
 sluice_library(yaml yaml-0.1 0.2.5 libyaml-dev)

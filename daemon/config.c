@@ -222,7 +222,7 @@ static err_t set_defaults(struct reader *rd)
 {
   for (size_t i = 0; i < n_settings; i++) {
     const struct setting *s = &settings[i];
-    if (s->default_text && s->type != SETTING_PROPERTIES)
+    if (s->default_text && s->type != SETTING_PROPERTIES && !setting_is_in_space(s)) /* spaces begin as zeros */
       TRY(setting_set(s, rd->config, rd->config, rd->directory, span_of_str(s->default_text)));
   }
   return ERR_OK;

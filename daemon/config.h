@@ -14,6 +14,7 @@
 struct config_space {
   char *name;
   char *model_path; /* relative paths are relative to the configuration file */
+  uint64_t dim;     /* 0: the model's own */
 };
 
 struct config {

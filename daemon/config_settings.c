@@ -83,6 +83,10 @@ const struct setting settings[] = {
   { .path = "spaces.NAME.model", .type = SETTING_PATH, .offset = AT_SPACE(model_path), .min = 1, .max = 4000,
     .meaning = "Model of the space, a safetensors file. NAME is what queries and items call the space: "
                "1 to 64 of `A-Z a-z 0-9 . _ -`. There is at least one space." },
+  { .path = "spaces.NAME.dim", .type = SETTING_NUMBER, .offset = AT_SPACE(dim), .min = 0, .max = 65536,
+    .default_text = "0",
+    .meaning = "Numbers of a vector, where the model is `dot` or `cosine` and its file has no `sluice.dim`. "
+               "0: the file says." },
 
   { .path = "kernels.isa", .type = SETTING_CHOICE, .default_text = "auto",
     .choices = "`auto`, `ref`, `avx2`, `avx512`, `avx512vnni`, `avx512vbmi`", .choose = choose_isa,

@@ -56,6 +56,7 @@ static void on_progress(void *context, size_t n_done)
 struct model_needs {
   bool codes;
   bool user_ids;
+  bool dim; /* the model does not say how long a vector is */
 };
 
 static err_t read_needs(const char *model_path, struct model_needs *out)
@@ -70,6 +71,8 @@ static err_t read_needs(const char *model_path, struct model_needs *out)
   *out = (struct model_needs){
     .codes = similarity->kind == SIMILARITY_RECJPQ,
     .user_ids = json_array_size(tables) > 0,
+    .dim = (similarity->kind == SIMILARITY_DOT || similarity->kind == SIMILARITY_COSINE) &&
+           !safetensors_text(file, "sluice.dim"),
   };
   json_decref(tables);
   return ERR_OK;
@@ -82,10 +85,14 @@ static size_t batch_of(const struct eval *e)
 }
 
 /* The one place where the space is configured. */
-static err_t open_engine(struct eval *e)
+static err_t open_engine(struct eval *e, const struct model_needs *needs)
 {
   const struct eval_options *o = &e->options;
-  const struct engine_space space = { .name = eval_space, .model_path = o->model_path };
+  const struct engine_space space = {
+    .name = eval_space,
+    .model_path = o->model_path,
+    .dim = needs->dim ? e->items.width : 0,
+  };
   const struct engine_config config = {
     .spaces = &space,
     .n_spaces = 1,
@@ -118,7 +125,7 @@ static err_t open_all(struct eval *e)
   if (needs.user_ids && !e->queries.has_user_ids)
     ctl_say("%s has no tensor \"user_ids\", and the model has user tables: the queries go without a user",
             e->options.queries_path);
-  return open_engine(e);
+  return open_engine(e, &needs);
 }
 
 static err_t add_method(struct eval *e, const char *text)

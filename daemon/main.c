@@ -96,7 +96,8 @@ static int run(const struct config *config, int signals)
 static int check_only(const struct config *config)
 {
   for (size_t i = 0; i < config->n_spaces; i++) {
-    if (engine_check_model(config->spaces[i].model_path) != ERR_OK) {
+    struct engine_space space = { config->spaces[i].name, config->spaces[i].model_path, config->spaces[i].dim };
+    if (engine_check_model(&space) != ERR_OK) {
       fprintf(stderr, "sluiced: %s\n", err_message());
       return EXIT_FAILURE;
     }

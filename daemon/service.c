@@ -12,7 +12,7 @@ static err_t open_engine(const struct config *config, enum isa isa, struct engin
 
   TRY(mem_array(config->n_spaces, sizeof *spaces, &spaces));
   for (size_t i = 0; i < config->n_spaces; i++)
-    spaces[i] = (struct engine_space){ config->spaces[i].name, config->spaces[i].model_path };
+    spaces[i] = (struct engine_space){ config->spaces[i].name, config->spaces[i].model_path, config->spaces[i].dim };
   struct engine_config engine_config = {
     .spaces = spaces,
     .n_spaces = config->n_spaces,

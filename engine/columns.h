@@ -54,5 +54,6 @@ struct columns_ops {
 
 extern const struct columns_ops mol_columns_cpu;
 extern const struct columns_ops recjpq_columns_cpu;
+extern const struct columns_ops vector_columns_cpu; /* dot, cosine, weighted_dot, bilinear */
 
 #endif

@@ -39,7 +39,7 @@ static err_t open_spaces(const struct engine_config *config, struct engine *e)
   TRY(mem_array(config->n_spaces, sizeof *e->spaces, &e->spaces));
   for (size_t i = 0; i < config->n_spaces; i++) {
     e->n_spaces = i + 1;
-    TRY(space_init(config->spaces[i].name, config->spaces[i].model_path, &e->spaces[i]));
+    TRY(space_init(&config->spaces[i], &e->spaces[i]));
   }
   return ERR_OK;
 }
@@ -78,10 +78,10 @@ void engine_close(struct engine **e)
   mem_free(e);
 }
 
-err_t engine_check_model(const char *path)
+err_t engine_check_model(const struct engine_space *config)
 {
   struct space space;
-  err_code_t err = space_init("", path, &space);
+  err_code_t err = space_init(config, &space);
 
   space_fini(&space);
   return err;

@@ -16,6 +16,7 @@ struct searcher;
 struct engine_space {
   const char *name;
   const char *model_path; /* .safetensors */
+  size_t dim;             /* numbers of a vector, for models whose file does not say; 0: the file does */
 };
 
 struct engine_config {
@@ -35,8 +36,8 @@ struct engine_config {
 err_t engine_open(const struct engine_config *config, struct engine **out);
 void engine_close(struct engine **e);
 
-/* Verify that a model file can be served: load it and let it go. Returns ERR_MODEL with what is wrong. */
-err_t engine_check_model(const char *path);
+/* Verify that a space's model can be served: load it and let it go. Returns ERR_MODEL with what is wrong. */
+err_t engine_check_model(const struct engine_space *space);
 
 /* Verify that a change can be applied: its spaces exist and its parts have the shapes that they need.
  * Returns ERR_ITEM or ERR_SPACE with the reason. Thread: any. */

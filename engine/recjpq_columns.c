@@ -5,7 +5,7 @@
 
 static size_t n_blocks(size_t capacity)
 {
-  return (capacity + PQ_BLOCK_ITEMS - 1) / PQ_BLOCK_ITEMS;
+  return (capacity + RECJPQ_BLOCK_ITEMS - 1) / RECJPQ_BLOCK_ITEMS;
 }
 
 static void close_columns(struct columns **columns)
@@ -15,8 +15,8 @@ static void close_columns(struct columns **columns)
   if (!c)
     return;
   mem_release(&c->codes, c->capacity, c->model->n_splits);
-  mem_release(&c->planes, n_blocks(c->capacity), c->model->n_splits * PQ_BLOCK_ITEMS);
-  postings_fini(&c->postings);
+  mem_release(&c->planes, n_blocks(c->capacity), c->model->n_splits * RECJPQ_BLOCK_ITEMS);
+  cells_fini(&c->cells);
   mem_free(columns);
 }
 
@@ -31,8 +31,8 @@ static err_t open_columns(const void *model, size_t capacity, struct columns **o
   c->model = m;
   c->capacity = capacity;
   TRY(mem_reserve(capacity, m->n_splits, &c->codes));
-  TRY(mem_reserve(n_blocks(capacity), m->n_splits * PQ_BLOCK_ITEMS, &c->planes));
-  TRY(postings_init(m->n_splits, m->n_subitems, capacity, &c->postings));
+  TRY(mem_reserve(n_blocks(capacity), m->n_splits * RECJPQ_BLOCK_ITEMS, &c->planes));
+  TRY(cells_init(m->n_splits, m->n_subitems, capacity, &c->cells));
   *out = columns;
   columns = NULL;
   return ERR_OK;
@@ -42,7 +42,7 @@ static size_t bytes_per_item(const void *model)
 {
   const struct recjpq_model *m = model;
 
-  return 2 * m->n_splits + postings_bytes_per_slot(m->n_splits);
+  return 2 * m->n_splits + cells_bytes_per_slot(m->n_splits);
 }
 
 static uint8_t *codes_of(const struct recjpq_columns *c, uint32_t slot)
@@ -53,18 +53,18 @@ static uint8_t *codes_of(const struct recjpq_columns *c, uint32_t slot)
 static void write_codes(struct recjpq_columns *c, uint32_t slot, const uint8_t *codes)
 {
   size_t n_splits = c->model->n_splits;
-  uint8_t *plane = c->planes + slot / PQ_BLOCK_ITEMS * n_splits * PQ_BLOCK_ITEMS + slot % PQ_BLOCK_ITEMS;
+  uint8_t *plane = c->planes + slot / RECJPQ_BLOCK_ITEMS * n_splits * RECJPQ_BLOCK_ITEMS + slot % RECJPQ_BLOCK_ITEMS;
 
   memcpy(codes_of(c, slot), codes, n_splits);
   for (size_t m = 0; m < n_splits; m++)
-    plane[m * PQ_BLOCK_ITEMS] = codes[m];
+    plane[m * RECJPQ_BLOCK_ITEMS] = codes[m];
 }
 
 static void drop(struct columns *columns, uint32_t slot)
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
 
-  postings_remove(&c->postings, slot, codes_of(c, slot));
+  cells_remove(&c->cells, slot, codes_of(c, slot));
 }
 
 static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
@@ -74,8 +74,7 @@ static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint
   if (!is_new)
     drop(columns, slot);
   write_codes(c, slot, prepared);
-  postings_insert(&c->postings, slot, prepared);
-  return ERR_OK;
+  return cells_insert(&c->cells, slot, prepared);
 }
 
 static void move(struct columns *columns, uint32_t from, uint32_t to)
@@ -83,16 +82,20 @@ static void move(struct columns *columns, uint32_t from, uint32_t to)
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
 
   write_codes(c, to, codes_of(c, from));
-  postings_rename(&c->postings, from, to);
+  cells_rename(&c->cells, from, to, codes_of(c, from));
 }
 
 static err_t search(const struct columns *columns, struct search_batch *batch)
 {
   const struct recjpq_columns *c = (const struct recjpq_columns *)columns;
 
-  if (method_is(batch->method, "prune", 1))
-    return recjpq_search_prune(c, batch);
-  return recjpq_search_pqtopk(c, batch);
+  if (method_is(batch->method, "default", 0))
+    return recjpq_search_default(c, batch);
+  if (method_is(batch->method, "pqtopk", 0))
+    return recjpq_search_pqtopk(c, batch);
+  if (method_is(batch->method, "exact", 0))
+    return recjpq_search_exact(c, batch);
+  return recjpq_search_prune(c, batch);
 }
 
 const struct columns_ops recjpq_columns_cpu = {

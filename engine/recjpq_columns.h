@@ -1,24 +1,29 @@
-/* RecJPQ columns in host memory: codes and inverted lists. */
+/* RecJPQ columns in host memory: codes by item, codes by split, and cells over pairs of splits. */
 #ifndef ENGINE_RECJPQ_COLUMNS_H
 #define ENGINE_RECJPQ_COLUMNS_H
 
+#include "engine/cells.h"
 #include "engine/columns.h"
-#include "engine/postings.h"
 #include "engine/recjpq_model.h"
+
+enum { RECJPQ_BLOCK_ITEMS = 256 };
 
 struct recjpq_columns {
   const struct recjpq_model *model;
   size_t capacity;
   uint8_t *codes;  /* [capacity][M]: one item's codes together, for scoring by slot */
-  uint8_t *planes; /* [capacity / PQ_BLOCK_ITEMS][M][PQ_BLOCK_ITEMS]: the order that pq_scan() reads */
-  struct postings postings;
+  uint8_t *planes; /* [capacity / RECJPQ_BLOCK_ITEMS][M][RECJPQ_BLOCK_ITEMS]: what the exhaustive scan reads */
+  struct cells cells;
 };
 
-/* The methods: recjpq_pqtopk.c and recjpq_prune.c. */
+/* The methods, in the files of their names. */
+err_t recjpq_search_default(const struct recjpq_columns *c, struct search_batch *batch);
 err_t recjpq_search_pqtopk(const struct recjpq_columns *c, struct search_batch *batch);
 err_t recjpq_search_prune(const struct recjpq_columns *c, struct search_batch *batch);
+err_t recjpq_search_exact(const struct recjpq_columns *c, struct search_batch *batch);
 
-/* The score of an item: its sub-items' scores, added in order of the splits (Equation 2). */
+/* The score of an item: its sub-items' scores, added in order of the splits (Equation 5). Every method gives this sum,
+ * to the last bit. */
 static inline float recjpq_score(const float *subitem_scores, const uint8_t *codes, size_t n_splits)
 {
   float score = subitem_scores[codes[0]];

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-enum { SPLITS_MAX = 64, SPLIT_DIM_MAX = 16384 };
+enum { SPLIT_DIM_MAX = 16384 };
 
 static void close_model(struct recjpq_model **m)
 {
@@ -27,10 +27,10 @@ static err_t load_sizes(const struct safetensors *f, struct recjpq_model *m)
   if (shape.n_dims != 3 || shape.dim[0] < 1 || shape.dim[1] < 1 || shape.dim[2] < 1)
     FAIL(ERR_MODEL, "%s: tensor \"centroids\" is not of shape [splits, sub-items, dimension of a split]",
          safetensors_path(f));
-  if (shape.dim[0] > SPLITS_MAX || shape.dim[1] > PQ_SUBITEMS || shape.dim[2] > SPLIT_DIM_MAX)
+  if (shape.dim[0] > RECJPQ_SPLITS_MAX || shape.dim[1] > PQ_SUBITEMS || shape.dim[2] > SPLIT_DIM_MAX)
     FAIL(ERR_MODEL,
          "%s: tensor \"centroids\" has %zu splits of %zu sub-items of dimension %zu; up to %d, %d, %d can be served",
-         safetensors_path(f), shape.dim[0], shape.dim[1], shape.dim[2], SPLITS_MAX, PQ_SUBITEMS, SPLIT_DIM_MAX);
+         safetensors_path(f), shape.dim[0], shape.dim[1], shape.dim[2], RECJPQ_SPLITS_MAX, PQ_SUBITEMS, SPLIT_DIM_MAX);
   m->n_splits = shape.dim[0];
   m->n_subitems = shape.dim[1];
   m->split_dim = shape.dim[2];

@@ -9,6 +9,8 @@
 #include "engine/safetensors.h"
 #include "kernels/kernels.h"
 
+enum { RECJPQ_SPLITS_MAX = 64 };
+
 struct recjpq_model {
   size_t n_splits;
   size_t n_subitems;
@@ -16,8 +18,9 @@ struct recjpq_model {
   float *centroids; /* [M][d / M][PQ_SUBITEMS]: transposed, zeros behind the last sub-item */
 };
 
-/* What a search needs of a query: S[m][b], the score of each sub-item (Equation 3). */
+/* What a search needs of a query: itself, and S[m][b], the score of each sub-item (section 3.2). */
 struct recjpq_query {
+  const float *vector;   /* [d], the query's own */
   float *subitem_scores; /* [M][PQ_SUBITEMS] */
 };
 

@@ -1,40 +1,26 @@
-/* PQTopK: score every item by its sub-items' scores (RecJPQPrune paper, section 3.2). */
+/* PQTopK: every item's score is the sum of its sub-items' scores (RecJPQPrune paper, section 3.2).
+ *
+ * Every item is looked at, but most are only compared: bytes that bound the sum (recjpq_deficits.h) leave out those
+ * that cannot reach the K-th best score found so far, and the sum itself is taken of what is left.
+ */
 #include "engine/receipt.h"
-#include "engine/recjpq_columns.h"
+#include "engine/recjpq_scan.h"
 
-enum { CHUNK_BLOCKS = 16, CHUNK_ITEMS = CHUNK_BLOCKS * PQ_BLOCK_ITEMS };
-
-static void offer(struct search_result *result, const struct kernels *kernels, const float *scores, uint32_t first,
-                  size_t n)
-{
-  uint32_t passed[CHUNK_ITEMS];
-  size_t n_passed = kernels->filter_ge(scores, n, topk_threshold(&result->topk), passed);
-
-  for (size_t i = 0; i < n_passed; i++) {
-    float score = scores[passed[i]];
-    uint32_t slot = first + passed[i];
-    if (score >= topk_threshold(&result->topk) && admit_slot(&result->admit, slot))
-      topk_push(&result->topk, score, slot);
-  }
-}
+enum { CHUNK_ITEMS = 16 * RECJPQ_BLOCK_ITEMS }; /* codes of a chunk stay in the nearest cache for the whole batch */
 
 err_t recjpq_search_pqtopk(const struct recjpq_columns *c, struct search_batch *batch)
 {
-  const struct recjpq_query *queries = batch->prepared;
-  size_t n_splits = c->model->n_splits;
-  float scores[CHUNK_ITEMS];
+  size_t n_slots = batch->n_items > 0 ? batch->n_slots : 0;
+  struct recjpq_search *searches;
 
-  for (size_t first = 0; first < batch->n_slots; first += CHUNK_ITEMS) {
-    size_t n = batch->n_slots - first < CHUNK_ITEMS ? batch->n_slots - first : CHUNK_ITEMS;
-    size_t n_blocks = (n + PQ_BLOCK_ITEMS - 1) / PQ_BLOCK_ITEMS;
-    for (size_t q = 0; q < batch->n; q++) {
-      batch->kernels->pq_scan(queries[q].subitem_scores, n_splits, c->planes + first * n_splits, n_blocks, scores);
-      offer(&batch->results[q], batch->kernels, scores, (uint32_t)first, n);
-    }
+  TRY(region_array(batch->scratch, batch->n, sizeof *searches, &searches));
+  for (size_t q = 0; n_slots > 0 && q < batch->n; q++)
+    TRY(recjpq_search_init(c, batch, q, &recjpq_rule_usual, &searches[q]));
+  for (size_t first = 0; first < n_slots; first += CHUNK_ITEMS) {
+    for (size_t q = 0; q < batch->n; q++)
+      recjpq_scan(&searches[q], first, n_slots - first < CHUNK_ITEMS ? n_slots - first : CHUNK_ITEMS);
   }
-  for (size_t q = 0; q < batch->n; q++) {
-    batch->results[q].counts.scored = batch->n_items;
+  for (size_t q = 0; q < batch->n; q++)
     receipt_exact(&batch->results[q], batch->n_items);
-  }
   return ERR_OK;
 }

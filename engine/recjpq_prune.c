@@ -13,11 +13,19 @@
  *   - Sub-items without items are left out of the order: they would only loosen the bound.
  *   - When one split has no sub-item left, every item has been met.
  *   - Items that the query does not admit never touch the threshold.
+ *
+ * Two unsafe rules, which the paper names and leaves open (section 4.2): prune_inflated stops when the bound falls to a
+ * threshold that counts for more than it is, prune_limited after so many iterations. Their receipts say how good an
+ * item that was not met can be: the upper bound at the stop.
  */
+#include <math.h>
 #include <stdlib.h>
 
+#include "engine/method.h"
 #include "engine/receipt.h"
 #include "engine/recjpq_columns.h"
+
+enum { CELLS_AHEAD = 8 }; /* memory is asked for so many cells before they are visited */
 
 /* The paper's Q[m] and P[m]: a split's sub-items from best to worst, and how many of them were visited. */
 struct split_order {
@@ -32,6 +40,15 @@ struct pruning {
   const float *subitem_scores;
   struct split_order *splits; /* [M] */
   struct search_result *result;
+  uint8_t *codes; /* [M]: scratch */
+};
+
+/* When to stop. */
+struct prune_rule {
+  size_t batch_size;         /* BS */
+  bool is_safe;              /* false: as the paper's condition reads, and with an inflated threshold */
+  float inflation;           /* >= 1 */
+  uint64_t n_iterations_max; /* of Algorithm 1's loop */
 };
 
 struct scored_subitem {
@@ -48,13 +65,13 @@ static int best_first(const void *a, const void *b)
   return (x->subitem > y->subitem) - (x->subitem < y->subitem);
 }
 
-static void order_split(const struct postings *p, const float *scores, size_t split, struct split_order *order)
+static void order_split(const struct cells *c, const float *scores, size_t split, struct split_order *order)
 {
   struct scored_subitem live[PQ_SUBITEMS];
   size_t n = 0;
 
-  for (uint32_t b = 0; b < p->n_subitems; b++) {
-    if (p->lengths[postings_list(p, split, b)])
+  for (uint32_t b = 0; b < c->n_subitems; b++) {
+    if (c->lengths[split * c->n_subitems + b])
       live[n++] = (struct scored_subitem){ scores[b], b };
   }
   qsort(live, n, sizeof live[0], best_first);
@@ -115,52 +132,104 @@ static bool was_met(const struct pruning *p, const uint8_t *codes, size_t split)
   return false;
 }
 
-static void visit_item(struct pruning *p, uint32_t slot, size_t split)
+/* Items of one cell of the split's list. */
+static void visit_cell(struct pruning *p, const struct cell_pair *pair, size_t index, size_t split)
 {
-  size_t n_splits = p->columns->model->n_splits;
-  const uint8_t *codes = p->columns->codes + (size_t)slot * n_splits;
-  float score = recjpq_score(p->subitem_scores, codes, n_splits);
+  const struct cells *cells = &p->columns->cells;
+  struct cell cell = pair->cells[index];
 
-  p->result->counts.scored++;
-  if (score >= topk_threshold(&p->result->topk) && !was_met(p, codes, split) && admit_slot(&p->result->admit, slot))
-    topk_push(&p->result->topk, score, slot);
+  for (size_t i = 0; i < cell.n; i++) {
+    cell_read(cells, pair, index, i, p->codes);
+    float score = recjpq_score(p->subitem_scores, p->codes, cells->n_splits);
+    if (score < topk_threshold(&p->result->topk) || was_met(p, p->codes, split))
+      continue;
+    uint32_t slot = cell_slots(pair, cell)[i];
+    if (admit_slot(&p->result->admit, slot))
+      topk_push(&p->result->topk, score, slot);
+  }
+  p->result->counts.scored += cell.n;
 }
 
+/* Score the items of the split's next sub-item. */
 static void visit_subitem(struct pruning *p, size_t split)
 {
-  const struct postings *postings = &p->columns->postings;
   struct split_order *order = &p->splits[split];
-  uint32_t chunk = postings->heads[postings_list(postings, split, order->subitems[order->n_visited])];
+  struct cell_list list = cells_list(&p->columns->cells, split, order->subitems[order->n_visited]);
 
-  for (; chunk != POSTINGS_NONE; chunk = postings->chunks[chunk].next) {
-    for (uint32_t i = 0; i < postings->chunks[chunk].n; i++)
-      visit_item(p, postings->chunks[chunk].slots[i], split);
+  for (size_t i = 0; i < list.n; i++) {
+    if (i + CELLS_AHEAD < list.n)
+      __builtin_prefetch(cell_codes(list.pair, list.pair->cells[list.first + (i + CELLS_AHEAD) * list.step]));
+    visit_cell(p, list.pair, list.first + i * list.step, split);
   }
   order->n_visited++;
 }
 
-static void prune(struct pruning *p, size_t batch_size)
+/* What the threshold counts as: the K-th best score, inflated by the rule's share of its size. */
+static float inflated_threshold(const struct pruning *p, const struct prune_rule *rule)
+{
+  float threshold = topk_threshold(&p->result->topk);
+
+  return isinf(threshold) ? threshold : threshold + (rule->inflation - 1.0f) * fabsf(threshold);
+}
+
+/* Whether what is left may be left out. The safe rule goes on while an item not met could tie with the K-th best. */
+static bool is_done(const struct pruning *p, const struct prune_rule *rule, uint64_t n_iterations)
+{
+  if (is_exhausted(p) || n_iterations == rule->n_iterations_max)
+    return true;
+  float bound = upper_bound(p), threshold = inflated_threshold(p, rule);
+  return rule->is_safe ? bound < threshold : bound <= threshold;
+}
+
+static void prune(struct pruning *p, const struct prune_rule *rule)
 {
   for (size_t m = 0; m < p->columns->model->n_splits; m++)
-    order_split(&p->columns->postings, p->subitem_scores + m * PQ_SUBITEMS, m, &p->splits[m]);
-  while (!is_exhausted(p) && upper_bound(p) >= topk_threshold(&p->result->topk)) {
+    order_split(&p->columns->cells, p->subitem_scores + m * PQ_SUBITEMS, m, &p->splits[m]);
+  for (uint64_t n_iterations = 0; !is_done(p, rule, n_iterations); n_iterations++) {
     size_t split = best_split(p);
-    for (size_t i = 0; i < batch_size && p->splits[split].n_visited < p->splits[split].n; i++)
+    for (size_t i = 0; i < rule->batch_size && p->splits[split].n_visited < p->splits[split].n; i++)
       visit_subitem(p, split);
   }
+}
+
+/* Exact where every item is returned or was met, or the bound on the others is below the K-th best; else the bound is
+ * what is said. */
+static void write_receipt(const struct pruning *p, uint64_t n_items)
+{
+  struct search_result *result = p->result;
+
+  receipt_exact(result, n_items);
+  if (!result->receipt.has_bound || is_exhausted(p) || upper_bound(p) < topk_threshold(&result->topk))
+    return;
+  result->receipt = (struct receipt){ .has_bound = true, .bound = upper_bound(p) };
+}
+
+/* prune(BS), prune_inflated(BS,PERCENT) or prune_limited(BS,ITERATIONS). */
+static struct prune_rule rule_of(const struct method *method)
+{
+  struct prune_rule rule = { .batch_size = method->args[0], .n_iterations_max = UINT64_MAX, .inflation = 1.0f };
+
+  rule.is_safe = !method_is(method, "prune_inflated", 2);
+  if (!rule.is_safe)
+    rule.inflation = (float)method->args[1] / 100.0f;
+  if (method_is(method, "prune_limited", 2))
+    rule.n_iterations_max = method->args[1];
+  return rule;
 }
 
 err_t recjpq_search_prune(const struct recjpq_columns *c, struct search_batch *batch)
 {
   const struct recjpq_query *queries = batch->prepared;
+  struct prune_rule rule = rule_of(batch->method);
   struct pruning p = { .columns = c };
 
   TRY(region_array(batch->scratch, c->model->n_splits, sizeof *p.splits, &p.splits));
+  TRY(region_array(batch->scratch, c->model->n_splits, 1, &p.codes));
   for (size_t q = 0; q < batch->n; q++) {
     p.subitem_scores = queries[q].subitem_scores;
     p.result = &batch->results[q];
-    prune(&p, batch->method->args[0]);
-    receipt_exact(p.result, batch->n_items);
+    prune(&p, &rule);
+    write_receipt(&p, batch->n_items);
   }
   return ERR_OK;
 }

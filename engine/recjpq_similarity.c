@@ -30,18 +30,28 @@ static err_t check_query(const void *model, const struct query *query)
   return shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->n_splits * m->split_dim);
 }
 
+static bool is_prune(const struct method *method)
+{
+  if (method->n_args < 1 || method->args[0] > PQ_SUBITEMS)
+    return false;
+  if (method_is(method, "prune_inflated", 2))
+    return method->args[1] >= 100;
+  return method_is(method, "prune", 1) || method_is(method, "prune_limited", 2);
+}
+
 static err_t check_method(const void *model, struct method *method)
 {
   char text[METHOD_TEXT_MAX];
 
   (void)model;
-  if (method_is(method, "exact", 0))
-    *method = (struct method){ .name = "pqtopk" };
-  if (method_is(method, "pqtopk", 0) || (method_is(method, "prune", 1) && method->args[0] <= PQ_SUBITEMS))
+  if (method_is(method, "exact", 0) || method_is(method, "pqtopk", 0) || method_is(method, "default", 0) ||
+      is_prune(method))
     return ERR_OK;
   method_print(method, text);
-  FAIL(ERR_METHOD, "a recjpq space has no method \"%s\": use exact, pqtopk or prune(BS) with BS from 1 to %d", text,
-       PQ_SUBITEMS);
+  FAIL(ERR_METHOD,
+       "a recjpq space has no method \"%s\": use exact, pqtopk, default, prune(BS), prune_inflated(BS,PERCENT) or "
+       "prune_limited(BS,ITERATIONS), with BS from 1 to %d and PERCENT from 100",
+       text, PQ_SUBITEMS);
 }
 
 /* Codes, padded to a multiple of 4. */
@@ -70,10 +80,10 @@ static err_t prepare_queries(const void *model, const struct kernels *kernels, c
   for (size_t i = 0; i < n; i++) {
     float *scores;
     TRY(region_array(region, m->n_splits * PQ_SUBITEMS, sizeof *scores, &scores));
-    for (size_t s = 0; s < m->n_splits; s++) /* Equation 3: one small matrix product a split */
+    for (size_t s = 0; s < m->n_splits; s++) /* section 3.2: one small matrix product a split */
       kernels->linear(queries[i]->vector.v + s * m->split_dim, 1, m->split_dim,
                       m->centroids + s * m->split_dim * PQ_SUBITEMS, NULL, PQ_SUBITEMS, scores + s * PQ_SUBITEMS);
-    out[i].subitem_scores = scores;
+    out[i] = (struct recjpq_query){ queries[i]->vector.v, scores };
   }
   *prepared = out;
   return ERR_OK;

@@ -127,6 +127,20 @@ const char *safetensors_text(const struct safetensors *f, const char *key)
   return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
 }
 
+err_t safetensors_supply(struct safetensors *f, const char *key, const char *text)
+{
+  const char *own = safetensors_text(f, key);
+
+  if (own && strcmp(own, text) != 0)
+    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\", the configuration says %s: leave it out there", f->path, key,
+         own, text);
+  if (!json_object_get(f->header, "__metadata__") && json_object_set_new(f->header, "__metadata__", json_object()) != 0)
+    FAIL(ERR_MEMORY, "no memory for the metadata of %s", f->path);
+  if (json_object_set_new(json_object_get(f->header, "__metadata__"), key, json_string(text)) != 0)
+    FAIL(ERR_MEMORY, "no memory for the metadata of %s", f->path);
+  return ERR_OK;
+}
+
 static err_t metadata_number(const struct safetensors *f, const char *key, double min, double max, bool is_integer,
                              double *out)
 {

@@ -24,6 +24,10 @@ const char *safetensors_path(const struct safetensors *f);
 /* Text of a metadata key, NULL when absent; valid while the file is open. */
 const char *safetensors_text(const struct safetensors *f, const char *key);
 
+/* Add a metadata key that the file may lack. What the file says itself stays. Returns ERR_MODEL, when the file says
+ * something else; ERR_MEMORY. */
+err_t safetensors_supply(struct safetensors *f, const char *key, const char *text);
+
 /* A metadata key as a number within bounds. Returns ERR_MODEL with the key when it is absent, no number or out of
  * bounds. */
 err_t safetensors_integer(const struct safetensors *f, const char *key, int64_t min, int64_t max, int64_t *out);

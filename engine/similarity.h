@@ -11,7 +11,15 @@
 #include "engine/safetensors.h"
 #include "kernels/kernels.h"
 
-enum similarity_kind { SIMILARITY_MOL, SIMILARITY_RECJPQ, N_SIMILARITIES };
+enum similarity_kind {
+  SIMILARITY_MOL,
+  SIMILARITY_RECJPQ,
+  SIMILARITY_DOT,
+  SIMILARITY_COSINE,
+  SIMILARITY_WEIGHTED_DOT,
+  SIMILARITY_BILINEAR,
+  N_SIMILARITIES
+};
 
 struct similarity {
   enum similarity_kind kind;
@@ -45,5 +53,9 @@ err_t similarity_of(const struct safetensors *file, const struct similarity **ou
 
 extern const struct similarity similarity_mol;
 extern const struct similarity similarity_recjpq;
+extern const struct similarity similarity_dot;
+extern const struct similarity similarity_cosine;
+extern const struct similarity similarity_weighted_dot;
+extern const struct similarity similarity_bilinear;
 
 #endif

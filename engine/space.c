@@ -1,14 +1,29 @@
 #include "engine/space.h"
 
-#include "base/mem.h"
+#include <stdio.h>
 
-err_t space_init(const char *name, const char *model_path, struct space *out)
+#include "base/mem.h"
+#include "engine/engine.h"
+
+/* A dimension that the configuration gives, for models whose file has none. */
+static err_t supply_dim(struct safetensors *file, size_t dim)
+{
+  char text[24];
+
+  if (dim == 0)
+    return ERR_OK;
+  snprintf(text, sizeof text, "%zu", dim);
+  return safetensors_supply(file, "sluice.dim", text);
+}
+
+err_t space_init(const struct engine_space *config, struct space *out)
 {
   AUTO(safetensors_close) struct safetensors *file = NULL;
 
   *out = (struct space){ 0 };
-  TRY(mem_copy_str(name, &out->name));
-  TRY(safetensors_open(model_path, &file));
+  TRY(mem_copy_str(config->name, &out->name));
+  TRY(safetensors_open(config->model_path, &file));
+  TRY(supply_dim(file, config->dim));
   TRY(similarity_of(file, &out->similarity));
   return out->similarity->model_open(file, &out->model);
 }

@@ -10,7 +10,10 @@ struct space {
   void *model;
 };
 
-err_t space_init(const char *name, const char *model_path, struct space *out);
+struct engine_space;
+
+/* Load the model. Returns ERR_MODEL, ERR_MEMORY; the space can be finished then too. */
+err_t space_init(const struct engine_space *config, struct space *out);
 void space_fini(struct space *s);
 
 #endif

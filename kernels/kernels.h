@@ -18,8 +18,7 @@
 enum {
   MOL_LANES = 32,       /* items that mol_score() takes at once */
   DOT_BLOCK_ITEMS = 16, /* items of a block of dot_blocks() */
-  PQ_BLOCK_ITEMS = 64,  /* items of a block of pq_scan() */
-  SKETCH_BLOCK_ITEMS = 16, /* items of a block of mol_lists() and average_lists() */
+  PQ_FILTER_PAD = 63,   /* bytes behind the last code that pq_filter() may read */
   PQ_SUBITEMS = 256,    /* entries of one split's look-up table, whatever the model uses of them */
 };
 
@@ -39,6 +38,30 @@ struct mol_gate {
   const float *b1; /* [gate_hidden] */
   const float *w2; /* [gate_hidden][L] */
   const float *b2; /* [L] */
+};
+
+/* Sketches of vectors (engine/sketch.h). */
+enum {
+  SKETCH_BLOCK_ITEMS = 16,   /* items of a block of dot_i8() */
+  SKETCH_GROUP = 4,          /* numbers of one item that lie together there */
+  DOT_I8_NUMBER_MAX = 32512, /* 127 * 256: size of a query's number */
+  DOT_I8_SUM_MAX = 16777215, /* (2^31 - 1) / 128, cut: sum of the sizes of a query's numbers */
+};
+
+/* What the bounds of a sketch need of its items, by item. */
+struct sketch_items {
+  const float *scales;
+  const float *errors;
+  const float *tails; /* NULL: none */
+};
+
+/* ... and of the query. */
+struct sketch_weights {
+  float unit;
+  float error;
+  float scale;
+  float tail;
+  float floor;
 };
 
 /* A list that a scan of integers appends to: the slots whose score reaches the threshold. */
@@ -95,13 +118,36 @@ struct kernels {
    * blocks [n_blocks][dim][DOT_BLOCK_ITEMS], aligned to 64; scores [n_blocks * DOT_BLOCK_ITEMS]. */
   void (*dot_blocks)(const float *query, size_t dim, const float *blocks, size_t n_blocks, float *scores);
 
-  /* PQTopK's sum (RecJPQPrune paper, section 3.2): scores[b * 64 + i] = ((S[0][c0] + S[1][c1]) + ...), in f32, rising.
-   * n_splits >= 1; subitem_scores [n_splits][PQ_SUBITEMS]; codes [n_blocks][n_splits][PQ_BLOCK_ITEMS];
-   * scores [n_blocks * 64]. */
-  void (*pq_scan)(const float *subitem_scores, size_t n_splits, const uint8_t *codes, size_t n_blocks, float *scores);
+  /* Write the indices i < n, rising, of items with base + sum over t of tables[t][codes[rows[t]][i]] <= limit to indices
+   * [n]; return how many. The sum is exact: it does not wrap. Integers, so that every level finds the same items. Tables
+   * with large entries should come first: what is above the limit early is not looked up further.
+   * tables [n_tables][PQ_SUBITEMS], each aligned to 64; rows [n_tables]; n_tables may be 0; codes [][stride], of which n
+   * count, with PQ_FILTER_PAD readable bytes behind the n-th of each row; limit < 255. */
+  size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
   /* Write the indices i < n, rising, with scores[i] >= threshold (never for NaN) to indices [n]; return how many. */
   size_t (*filter_ge)(const float *scores, size_t n, float threshold, uint32_t *indices);
+
+  /* sums[b * 16 + i] = sum over k of query[k] * x[k], exactly. An item's numbers x, -128..127, are bytes x + 128.
+   * query   [n_groups * 4], each of size DOT_I8_NUMBER_MAX at most, together DOT_I8_SUM_MAX: no sum overflows
+   * blocks  [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][SKETCH_GROUP], aligned to 64
+   * sums    [n_blocks * SKETCH_BLOCK_ITEMS] */
+  void (*dot_i8)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums);
+
+  /* Scores and slacks of n_blocks * SKETCH_BLOCK_ITEMS items from the sums of dot_i8(), in f32:
+   * scores[i] = (sums[i] * scales[i]) * unit
+   * slacks[i] = tails[i] * tail + (errors[i] * error + (scales[i] * scale + floor)), fused; without tails, as if 0. */
+  void (*sketch_scores)(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *weights,
+                        size_t n_blocks, float *scores, float *slacks);
+
+  /* bounds[i] = scores[i] + slacks[i] of sketch_scores(). */
+  void (*sketch_bounds)(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *weights,
+                        size_t n_blocks, float *bounds);
+
+  /* sum of query[k] * row[k] in double: 32 partial sums s[j], each over k = j, j + 32, ..., rising and fused, all as
+   * long as the longest (zeros behind the last k); then s[j] + s[j + 16] for j < 16, and so on by halves. */
+  double (*dot_f64)(const double *query, const float *row, size_t n);
 
   /* All dot products of a query's components with items' components, both in bytes, and those that reach a threshold:
    * for row n, item component m and p = n * n_components + m, sum = lists[p].start + the product of bytes, wrapping;

@@ -1,8 +1,13 @@
+#include "kernels/pq_filter.h"
 #include "kernels/simd_avx2.h"
+#include "kernels/simd_numbers_avx2.h"
 #include "kernels/vector_kernels.h"
+#include "kernels/vector_sketch.h"
 
 void variant_avx2(struct kernels *table)
 {
   fill_table(table);
+  table->pq_filter = pq_filter_avx2;
+  fill_sketch(table);
   mol_lists_avx2(table);
 }

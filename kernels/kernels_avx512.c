@@ -1,8 +1,13 @@
+#include "kernels/pq_filter.h"
 #include "kernels/simd_avx512.h"
+#include "kernels/simd_numbers_avx512.h"
 #include "kernels/vector_kernels.h"
+#include "kernels/vector_sketch.h"
 
 void variant_avx512(struct kernels *table)
 {
   fill_table(table);
+  table->pq_filter = pq_filter_avx512;
+  fill_sketch(table);
   mol_lists_avx512(table);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernels/math_ref.h"
+#include "kernels/pq_filter.h"
 #include "kernels/variants.h"
 
 static void linear_ref(const float *x, size_t n, size_t n_in, const float *w, const float *bias, size_t n_out, float *y)
@@ -102,20 +103,6 @@ static void dot_blocks_ref(const float *query, size_t dim, const float *blocks, 
   }
 }
 
-static void pq_scan_ref(const float *subitem_scores, size_t n_splits, const uint8_t *codes, size_t n_blocks,
-                        float *scores)
-{
-  for (size_t b = 0; b < n_blocks; b++) {
-    const uint8_t *block = codes + b * n_splits * PQ_BLOCK_ITEMS;
-    for (size_t i = 0; i < PQ_BLOCK_ITEMS; i++) {
-      float sum = subitem_scores[block[i]];
-      for (size_t m = 1; m < n_splits; m++)
-        sum += subitem_scores[m * PQ_SUBITEMS + block[m * PQ_BLOCK_ITEMS + i]];
-      scores[b * PQ_BLOCK_ITEMS + i] = sum;
-    }
-  }
-}
-
 static size_t filter_ge_ref(const float *scores, size_t n, float threshold, uint32_t *indices)
 {
   size_t found = 0;
@@ -134,7 +121,8 @@ void variant_ref(struct kernels *table)
   table->transpose = transpose_ref;
   table->mol_score = mol_score_ref;
   table->dot_blocks = dot_blocks_ref;
-  table->pq_scan = pq_scan_ref;
+  table->pq_filter = pq_filter_ref;
   table->filter_ge = filter_ge_ref;
+  variant_ref_sketch(table);
   mol_lists_ref(table);
 }

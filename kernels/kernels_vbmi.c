@@ -1,7 +1,8 @@
 /* AVX-512 with VBMI (Ice Lake and later): look-ups of bytes in tables of 128. */
+#include "kernels/pq_filter.h"
 #include "kernels/variants.h"
 
 void variant_avx512_vbmi(struct kernels *table)
 {
-  (void)table;
+  table->pq_filter = pq_filter_vbmi;
 }

@@ -112,21 +112,6 @@ static inline vec vec_scale(vec p, vec n, vec shifted)
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), exponent));
 }
 
-/* table[codes[i]]: plain loads take half the time of a gather instruction. */
-static inline vec look_up8(const float *table, const uint8_t *codes)
-{
-  uint64_t c;
-
-  memcpy(&c, codes, sizeof c);
-  return _mm256_setr_ps(table[c & 255], table[c >> 8 & 255], table[c >> 16 & 255], table[c >> 24 & 255],
-                        table[c >> 32 & 255], table[c >> 40 & 255], table[c >> 48 & 255], table[c >> 56]);
-}
-
-static inline void vec_look_up64(const float *table, const uint8_t *codes, vec out[8])
-{
-  UNROLL for (int i = 0; i < 8; i++) out[i] = look_up8(table, codes + 8 * i);
-}
-
 /* Four floats at rows[i] and at rows[i + 4], one to each half of the vector. */
 static inline vec load_quads(const float *const *rows, size_t column)
 {

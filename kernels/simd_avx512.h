@@ -113,28 +113,6 @@ static inline vec vec_scale(vec p, vec n, vec shifted)
   return _mm512_scalef_ps(p, n);
 }
 
-/* table[codes[i]], for 64 codes and a table of 256: the table lies in 16 registers, and each permutation looks 16 codes
- * up in two of them by the codes' low 5 bits. That takes half the time of gather instructions. */
-static inline void vec_look_up64(const float *table, const uint8_t *codes, vec out[4])
-{
-  vec t[16];
-
-  UNROLL for (int i = 0; i < 16; i++) t[i] = _mm512_loadu_ps(table + 16 * i);
-  UNROLL for (int i = 0; i < 4; i++)
-  {
-    __m512i c = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(codes + 16 * i)));
-    __mmask16 bit5 = _mm512_test_epi32_mask(c, _mm512_set1_epi32(32));
-    __mmask16 bit6 = _mm512_movepi32_mask(_mm512_slli_epi32(c, 25));
-    __mmask16 bit7 = _mm512_movepi32_mask(_mm512_slli_epi32(c, 24));
-#define PAIR(j) _mm512_permutex2var_ps(t[2 * (j)], c, t[2 * (j) + 1])
-    vec q0 = _mm512_mask_blend_ps(bit5, PAIR(0), PAIR(1)), q1 = _mm512_mask_blend_ps(bit5, PAIR(2), PAIR(3));
-    vec low = _mm512_mask_blend_ps(bit6, q0, q1);
-    vec q2 = _mm512_mask_blend_ps(bit5, PAIR(4), PAIR(5)), q3 = _mm512_mask_blend_ps(bit5, PAIR(6), PAIR(7));
-#undef PAIR
-    out[i] = _mm512_mask_blend_ps(bit7, low, _mm512_mask_blend_ps(bit6, q2, q3));
-  }
-}
-
 /* Four floats at rows[i], rows[i + 4], rows[i + 8], rows[i + 12], one to each quarter of the vector. */
 static inline vec load_quads(const float *const *rows, size_t column)
 {

@@ -13,6 +13,7 @@
 
 /* Fills every function: where all tables start. */
 void variant_ref(struct kernels *table);
+void variant_ref_sketch(struct kernels *table); /* the part of it that is in sketch_ref.c */
 
 /* Only to be called on a machine that isa_detect() gives this level or a higher one. */
 void variant_avx2(struct kernels *table);

@@ -190,24 +190,6 @@ static void VARIANT(dot_blocks)(const float *query, size_t dim, const float *blo
     dot_tile(query, dim, blocks + b * dim * DOT_BLOCK_ITEMS, DOT_VECS, scores + b * DOT_BLOCK_ITEMS);
 }
 
-/* pq_scan -------------------- */
-
-static void VARIANT(pq_scan)(const float *subitem_scores, size_t n_splits, const uint8_t *codes, size_t n_blocks,
-                             float *scores)
-{
-  enum { VECS = PQ_BLOCK_ITEMS / VEC_FLOATS };
-
-  for (size_t b = 0; b < n_blocks; b++, codes += n_splits * PQ_BLOCK_ITEMS, scores += PQ_BLOCK_ITEMS) {
-    vec sums[VECS], terms[VECS];
-    vec_look_up64(subitem_scores, codes, sums);
-    for (size_t m = 1; m < n_splits; m++) {
-      vec_look_up64(subitem_scores + m * PQ_SUBITEMS, codes + m * PQ_BLOCK_ITEMS, terms);
-      UNROLL for (int v = 0; v < VECS; v++) sums[v] = vec_add(sums[v], terms[v]);
-    }
-    UNROLL for (int v = 0; v < VECS; v++) vec_store(scores + v * VEC_FLOATS, sums[v]);
-  }
-}
-
 /* filter_ge -------------------- */
 
 static size_t VARIANT(filter_ge)(const float *scores, size_t n, float threshold, uint32_t *indices)
@@ -232,7 +214,6 @@ static void fill_table(struct kernels *table)
   table->transpose = VARIANT(transpose);
   table->mol_score = VARIANT(mol_score);
   table->dot_blocks = VARIANT(dot_blocks);
-  table->pq_scan = VARIANT(pq_scan);
   table->filter_ge = VARIANT(filter_ge);
 }
 

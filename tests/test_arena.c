@@ -169,7 +169,9 @@ static void check_query(struct world *w, struct engine *other, const char *space
   assert_int_equal(answers[0].receipt.is_exact, answers[1].receipt.is_exact);
   assert_int_equal(answers[0].receipt.has_bound, answers[1].receipt.has_bound);
   assert_memory_equal(&answers[0].receipt.bound, &answers[1].receipt.bound, sizeof(float));
-  assert_memory_equal(&answers[0].counts, &answers[1].counts, sizeof answers[0].counts);
+  assert_int_equal(answers[0].counts.items, answers[1].counts.items);
+  if (strcmp(method, "pqtopk") != 0) /* what its filter lets through depends on the order of the slots */
+    assert_memory_equal(&answers[0].counts, &answers[1].counts, sizeof answers[0].counts);
   for (size_t i = 0; i < answers[0].n_hits; i++) {
     for (size_t j = 0; j < query.n_exclude; j++)
       assert_false(span_equal(answers[0].hits[i].key, exclude[j]));

@@ -38,7 +38,7 @@ struct life {
 
 static void open_engine(struct engine **out)
 {
-  struct engine_space space = { "pq", model_path };
+  struct engine_space space = { .name = "pq", .model_path = model_path };
   struct engine_config config = { &space, 1, 1000, 1000, 4, isa_detect() };
 
   assert_ok(engine_open(&config, out));

@@ -84,6 +84,8 @@ static void file_with(const struct setting *s, const char *value, char *out)
     sprintf(out, "store: {path: %s}\n" KAFKA SPACES, value);
   } else if (strcmp(s->path, "spaces.NAME.model") == 0) {
     sprintf(out, "spaces: {books: {model: %s}}\n" KAFKA STORE, value);
+  } else if (setting_is_in_space(s)) {
+    sprintf(out, "spaces: {books: {model: m.safetensors, %s: %s}}\n" KAFKA STORE, strrchr(s->path, '.') + 1, value);
   } else {
     *dot = '\0';
     sprintf(out, "%s: {%s: %s}\n" REST, word, dot + 1, value);
@@ -142,6 +144,7 @@ static void numbers_are_taken_at_their_bounds_and_refused_beyond(void **state)
     const struct setting *s = &settings[i];
     if (s->type != SETTING_NUMBER)
       continue;
+    const char *shown = setting_is_in_space(s) ? "spaces.books.dim" : s->path;
     const uint64_t good[] = { s->min, s->max };
     for (size_t j = 0; j < 2; j++) {
       snprintf(value, sizeof value, "%llu", (unsigned long long)good[j]);
@@ -155,16 +158,16 @@ static void numbers_are_taken_at_their_bounds_and_refused_beyond(void **state)
     const char *bad[] = { value, "-1", "0x10", "1.5", "ten", "18446744073709551616", "1e3", "' 7'", "true" };
     for (size_t j = 0; j < sizeof bad / sizeof bad[0]; j++) {
       file_with(s, bad[j], text);
-      assert_refused(text, 1, s->path, range);
+      assert_refused(text, 1, shown, range);
     }
     if (s->min > 0) {
       snprintf(value, sizeof value, "%llu", (unsigned long long)s->min - 1);
       file_with(s, value, text);
-      assert_refused(text, 1, s->path, range);
+      assert_refused(text, 1, shown, range);
     }
     n_tried++;
   }
-  assert_int_equal(n_tried, 10);
+  assert_int_equal(n_tried, 11);
 }
 
 static void texts_are_taken_at_their_longest_and_refused_beyond(void **state)

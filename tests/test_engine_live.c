@@ -281,7 +281,7 @@ static size_t count_searches(struct worker *workers)
 
 static void open_engine(struct dice *dice, char *path, size_t size)
 {
-  struct engine_space space = { "pq", path };
+  struct engine_space space = { .name = "pq", .model_path = path };
   struct engine_config config = { &space, 1, ITEMS, 2 * ITEMS, BATCH, isa_detect() };
 
   for (size_t i = 0; i < sizeof centroids / sizeof(float); i++)

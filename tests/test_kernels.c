@@ -1,5 +1,5 @@
 /* Every variant that this machine has against the scalar reference, to the last bit; the reference against the formulas
- * in double precision. mol_score() has test_mol_score.c. */
+ * in double precision. mol_score() has test_mol_score.c, pq_filter() test_pq_filter.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -325,71 +325,6 @@ static void dot_blocks_is_close_to_its_formula(void **state)
   free(query);
 }
 
-/* pq_scan -------------------- */
-
-static float *pq_run(enum isa isa, const float *tables, size_t n_splits, const uint8_t *codes, size_t n_blocks)
-{
-  float *scores = block_new(n_blocks * PQ_BLOCK_ITEMS, sizeof *scores);
-
-  table(isa)->pq_scan(tables, n_splits, codes, n_blocks, scores);
-  return scores;
-}
-
-static uint8_t *codes_new(size_t n)
-{
-  uint8_t *codes = block_new(n, 1);
-
-  for (size_t i = 0; i < n; i++)
-    codes[i] = (uint8_t)dice_u64(&dice);
-  return codes;
-}
-
-/* The oracle is the formula itself, in f32 and in its order. */
-static void check_pq(enum isa isa, size_t n_splits, size_t n_blocks, enum fill fill)
-{
-  float *tables = floats_filled(&dice, fill, n_splits * PQ_SUBITEMS);
-  uint8_t *codes = codes_new(n_blocks * n_splits * PQ_BLOCK_ITEMS);
-  float *scores = pq_run(isa, tables, n_splits, codes, n_blocks);
-
-  for (size_t i = 0; i < n_blocks * PQ_BLOCK_ITEMS; i++) {
-    const uint8_t *item = codes + i / PQ_BLOCK_ITEMS * n_splits * PQ_BLOCK_ITEMS + i % PQ_BLOCK_ITEMS;
-    float sum = tables[item[0]];
-    for (size_t m = 1; m < n_splits; m++)
-      sum += tables[m * PQ_SUBITEMS + item[m * PQ_BLOCK_ITEMS]];
-    assert_same_bits("pq_scan", &scores[i], &sum, 1);
-  }
-  free(scores);
-  free(codes);
-  free(tables);
-}
-
-static void pq_scan_sums_the_subitem_scores_in_order_at_every_level(void **state)
-{
-  (void)state;
-  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
-    for (size_t n_splits = 1; n_splits < SIZES_SMALL; n_splits++)
-      check_pq(isa, n_splits, dice_below(&dice, 6), (enum fill)(n_splits % N_FILLS));
-    check_pq(isa, 8, 500, FILL_RANDOM);
-  }
-}
-
-static void pq_scan_reads_every_entry_of_a_table(void **state)
-{
-  enum { BLOCKS = PQ_SUBITEMS / PQ_BLOCK_ITEMS };
-  uint8_t codes[PQ_SUBITEMS];
-
-  (void)state;
-  for (size_t i = 0; i < PQ_SUBITEMS; i++)
-    codes[i] = (uint8_t)(PQ_SUBITEMS - 1 - i);
-  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
-    float *tables = floats_filled(&dice, FILL_RANDOM, PQ_SUBITEMS), *scores = pq_run(isa, tables, 1, codes, BLOCKS);
-    for (size_t i = 0; i < PQ_SUBITEMS; i++)
-      assert_same_bits("pq_scan", &scores[i], &tables[PQ_SUBITEMS - 1 - i], 1);
-    free(scores);
-    free(tables);
-  }
-}
-
 /* filter_ge -------------------- */
 
 static void check_filter(enum isa isa, const float *scores, size_t n, float threshold)
@@ -506,8 +441,6 @@ int main(void)
     cmocka_unit_test(transpose_turns_rows_into_lanes_at_every_level),
     cmocka_unit_test(dot_blocks_is_the_same_at_every_level),
     cmocka_unit_test(dot_blocks_is_close_to_its_formula),
-    cmocka_unit_test(pq_scan_sums_the_subitem_scores_in_order_at_every_level),
-    cmocka_unit_test(pq_scan_reads_every_entry_of_a_table),
     cmocka_unit_test(filter_ge_finds_what_reaches_the_threshold_at_every_level),
     cmocka_unit_test(gelu_is_the_exact_form),
     cmocka_unit_test(gelu_of_large_numbers_is_the_number_or_nothing),

@@ -42,7 +42,7 @@ static size_t position_of(struct span key)
 static void open_case(const char *name, enum isa isa, struct golden_case *c)
 {
   char path[256];
-  struct engine_space space = { "space", path };
+  struct engine_space space = { .name = "space", .model_path = path };
   struct engine_config config = { &space, 1, 1000, 1000, 64, isa };
 
   snprintf(path, sizeof path, "%s/inputs.safetensors", name);

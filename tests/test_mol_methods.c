@@ -90,7 +90,7 @@ static double oracle_score(const float *query, const float *query_gate, const st
 static void open_world(const char *name)
 {
   char path[256];
-  struct engine_space space = { "space", path };
+  struct engine_space space = { .name = "space", .model_path = path };
 
   snprintf(path, sizeof path, "%s/weights.safetensors", name);
   world.weights = golden_open(path);

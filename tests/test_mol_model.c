@@ -69,7 +69,7 @@ static void save(const struct model *m, json_t *header)
 static void assert_refused(const struct model *m, json_t *header, const char *name)
 {
   save(m, header);
-  if (engine_check_model(path) != ERR_MODEL)
+  if (engine_check_model(&(struct engine_space){ .name = "", .model_path = path }) != ERR_MODEL)
     fail_msg("a model with a wrong %s was not refused", name);
   if (!strstr(err_message(), path) || !strstr(err_message(), name))
     fail_msg("\"%s\" does not name the file and %s", err_message(), name);
@@ -81,7 +81,7 @@ static void golden_models_are_accepted(void **state)
   for (size_t c = 0; c < N_CASES; c++) {
     struct model m = load(cases[c]);
     save(&m, m.header);
-    assert_ok(engine_check_model(path));
+    assert_ok(engine_check_model(&(struct engine_space){ .name = "", .model_path = path }));
     unload(&m);
   }
 }
@@ -257,7 +257,7 @@ static void constants_that_the_engine_does_not_have_are_refused(void **state)
   refuse_metadata(&m, "mol.dot_product_l2_norm", "0", "\"mol.dot_product_l2_norm\"");
   refuse_metadata(&m, "mol.inl", "relu", "\"mol.inl\"");
   refuse_metadata(&m, "mol.inl", NULL, "\"mol.inl\"");
-  refuse_metadata(&m, "sluice.similarity", "cosine", "sluice.similarity");
+  refuse_metadata(&m, "sluice.similarity", "colbert", "sluice.similarity");
   refuse_metadata(&m, "mol.Pq", NULL, "sluice.similarity"); /* nothing says what it is */
   for (size_t i = 0; i < sizeof wrong_lists / sizeof wrong_lists[0]; i++)
     refuse_metadata(&m, "mol.uid_hash", wrong_lists[i], "\"mol.uid_hash\"");
@@ -291,7 +291,7 @@ static void mutated_headers_never_break_the_loader(void **state)
       mutated[at] = digits[dice_below(&dice, sizeof digits - 1)];
     }
     model_file_write(path, mutated, m.data, m.n);
-    err_code_t err = engine_check_model(path);
+    err_code_t err = engine_check_model(&(struct engine_space){ .name = "", .model_path = path });
     assert_true(err == ERR_OK || err == ERR_MODEL);
     n_refused += err == ERR_MODEL;
     free(mutated);
@@ -314,7 +314,7 @@ static void the_largest_numbers_give_finite_scores(void **state)
 
   (void)state;
   snprintf(path, sizeof path, "%s/books/weights.safetensors", SLUICE_GOLDEN_DIR);
-  struct engine_space space = { "books", path };
+  struct engine_space space = { .name = "books", .model_path = path };
   struct engine_config config = { &space, 1, ITEMS, ITEMS, 4, isa_detect() };
   assert_ok(engine_open(&config, &e));
   assert_ok(searcher_open(e, &s));

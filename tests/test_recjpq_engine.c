@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "engine/engine.h"
+#include "engine/method.h"
 #include "tests/support/dice.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/model_file.h"
@@ -77,7 +78,7 @@ static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split
 {
   struct world *w = calloc(1, sizeof *w);
   char path[sizeof w->dir.path + 32];
-  struct engine_space space = { "pq", path };
+  struct engine_space space = { .name = "pq", .model_path = path };
   struct engine_config config = { &space, 1, MAX_ITEMS, 2 * MAX_ITEMS, 16, isa };
 
   w->dice.state = seed + n_splits * 1000 + n_subitems;
@@ -143,7 +144,7 @@ static void assert_exact(struct world *w, const struct answer *answer, size_t k,
 
 static void check_searches(struct world *w, size_t k)
 {
-  static const char *const methods[] = { "pqtopk", "prune(1)", "prune(8)", "prune(256)", "exact" };
+  static const char *const methods[] = { "default", "pqtopk", "prune(1)", "prune(8)", "prune(256)", "exact" };
   float query[MAX_SPLITS * MAX_DIM];
   struct answer first = { 0 };
   struct hit *first_hits = NULL;
@@ -167,6 +168,9 @@ static void check_searches(struct world *w, size_t k)
     }
     size_t n_live = score_all(w, query);
     fixture_search(w->engine, searcher, &q, 1, &answer);
+    char name[METHOD_TEXT_MAX];
+    method_print(&answer.method, name);
+    assert_string_equal(name, methods[i]);
     assert_exact(w, &answer, k, n_live);
     if (i == 0) {
       first = answer;
@@ -247,6 +251,56 @@ static void pruning_scores_fewer_items_than_the_exhaustive_scan(void **state)
   close_world(w);
 }
 
+static void methods_that_do_not_exist_are_refused_with_those_that_do(void **state)
+{
+  static const char *const methods[] = {
+    "prune", "prune(257)", "prune(8,2)", "pqtopk(1)", "prune_inflated(8)", "prune_inflated(8,99)",
+    "prune_limited(0,1)", "prune_limited(300,1)", "default(2)", "brute_force",
+  };
+  struct world *w = open_world(2, 10, 2, isa_detect());
+  float query[4] = { 0 };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+    struct query q = {
+      .space = span_of_str("pq"), .method = span_of_str(methods[i]), .k = 1, .vector = { query, 4 },
+    };
+    struct method method;
+    size_t space;
+    assert_int_equal(engine_check_query(w->engine, &q, &space, &method), ERR_METHOD);
+    if (strcmp(methods[i], "prune_limited(0,1)") != 0)
+      assert_non_null(strstr(err_message(), "use exact, pqtopk, default, prune(BS), prune_inflated(BS,PERCENT) or "
+                                            "prune_limited(BS,ITERATIONS), with BS from 1 to 256"));
+  }
+  close_world(w);
+}
+
+/* A bias lies in the first dimension of split 0's centroids; the query's first number is 1 (section 3.1). */
+static void item_biases_are_the_first_dimension_of_the_first_split(void **state)
+{
+  static const char *const methods[] = { "default", "pqtopk", "prune(1)", "exact" };
+  struct world *w = open_world(3, 16, 2, isa_detect());
+  float query[6] = { 1.0f };
+
+  (void)state;
+  for (size_t i = 0; i < 200; i++)
+    put(w, i, DRAW_UNIFORM);
+  for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
+    struct query q = {
+      .space = span_of_str("pq"), .method = span_of_str(methods[m]), .k = 200, .vector = { query, 6 },
+    };
+    struct answer answer;
+    fixture_search(w->engine, w->searcher, &q, 1, &answer);
+    assert_int_equal(answer.n_hits, 200);
+    for (size_t i = 0; i < answer.n_hits; i++) { /* a query of nothing but the 1 scores by the biases alone */
+      float bias = w->centroids[w->codes[index_of(answer.hits[i].key)][0] * w->split_dim];
+      assert_true(answer.hits[i].score == bias);
+      assert_true(i == 0 || answer.hits[i - 1].score >= bias);
+    }
+  }
+  close_world(w);
+}
+
 static void assert_item_refused(struct world *w, const struct part *part, const char *reason)
 {
   struct part copy = *part;
@@ -295,6 +349,8 @@ int main(void)
     cmocka_unit_test(every_method_is_exact_while_items_come_and_go),
     cmocka_unit_test(every_isa_gives_the_same_bytes),
     cmocka_unit_test(pruning_scores_fewer_items_than_the_exhaustive_scan),
+    cmocka_unit_test(methods_that_do_not_exist_are_refused_with_those_that_do),
+    cmocka_unit_test(item_biases_are_the_first_dimension_of_the_first_split),
     cmocka_unit_test(parts_that_do_not_fit_are_refused_with_the_reason),
     cmocka_unit_test(an_item_too_many_is_an_error_that_names_the_setting),
   };

@@ -21,7 +21,7 @@ static struct engine *engine;
 static int open_full_engine(void **state)
 {
   char path[sizeof dir.path + 32];
-  struct engine_space space = { "pq", path };
+  struct engine_space space = { .name = "pq", .model_path = path };
   struct engine_config config = { &space, 1, ITEMS, ITEMS, 32, isa_detect() };
   float centroids[SPLITS * SUBITEMS] = { 0 }; /* every item ties: keys decide */
   struct item_change *changes = calloc(ITEMS, sizeof *changes);

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "kernels/kernels.h"
+#include "tests/bench/bench_machine.h"
 #include "tests/support/dice.h"
 
 enum { MAX_ROUNDS = 1001 };
@@ -56,45 +57,6 @@ static float *floats_new(size_t n)
 
   check(mem_array(n, sizeof *p, &p));
   return p;
-}
-
-/* Peak: twelve independent chains of fused multiply-adds in registers -------------------- */
-
-enum { PEAK_LOOPS = 100000, PEAK_CHAINS = 12 };
-
-#define CHAIN(width, i) "vfmadd231ps %%" width "14, %%" width "15, %%" width #i "\n"
-#define CHAINS(w)                                                                                                     \
-  CHAIN(w, 0) CHAIN(w, 1) CHAIN(w, 2) CHAIN(w, 3) CHAIN(w, 4) CHAIN(w, 5) CHAIN(w, 6) CHAIN(w, 7) CHAIN(w, 8)         \
-  CHAIN(w, 9) CHAIN(w, 10) CHAIN(w, 11)
-#define PEAK_LOOP(w)                                                                                                  \
-  __asm__ volatile("vzeroall\n1:\n" CHAINS(w) "dec %0\njnz 1b\nvzeroupper\n"                                          \
-                   : "+r"(n)                                                                                          \
-                   :                                                                                                  \
-                   : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",   \
-                     "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
-
-static void peak_avx2(void)
-{
-  long n = PEAK_LOOPS;
-  PEAK_LOOP("ymm");
-}
-
-static void peak_avx512(void)
-{
-  long n = PEAK_LOOPS;
-  PEAK_LOOP("zmm");
-}
-
-/* Fused multiply-adds a nanosecond. */
-static double peak_once(enum isa isa)
-{
-  double start = now_ns(), lanes = isa >= ISA_AVX512 ? 16 : 8;
-
-  if (isa >= ISA_AVX512)
-    peak_avx512();
-  else
-    peak_avx2();
-  return lanes * PEAK_CHAINS * PEAK_LOOPS / (now_ns() - start);
 }
 
 /* mol_score and transpose, in the shape of the Books model -------------------- */
@@ -184,8 +146,8 @@ static void silu_run(const struct kernels *kernels)
 
 enum { SCAN_ITEMS = 64000, DOT_DIM = 32, PQ_SPLITS = 8 };
 
-static float *dot_items, *dot_query, *pq_tables, *scan_scores;
-static uint8_t *pq_codes;
+static float *dot_items, *dot_query, *scan_scores;
+static uint8_t *pq_codes, *pq_tables;
 static uint32_t *filter_indices;
 
 static void dot_fill(struct dice *dice)
@@ -201,14 +163,22 @@ static void dot_run(const struct kernels *kernels)
 
 static void pq_fill(struct dice *dice)
 {
-  dice_fill(dice, pq_tables, PQ_SPLITS * PQ_SUBITEMS, 1.0f);
+  for (size_t i = 0; i < PQ_SPLITS * PQ_SUBITEMS; i++)
+    pq_tables[i] = (uint8_t)(20 + dice_below(dice, 236)); /* about one item in a hundred thousand passes */
   for (size_t i = 0; i < (size_t)SCAN_ITEMS * PQ_SPLITS; i++)
     pq_codes[i] = (uint8_t)dice_u64(dice);
 }
 
 static void pq_run(const struct kernels *kernels)
 {
-  kernels->pq_scan(pq_tables, PQ_SPLITS, pq_codes, SCAN_ITEMS / PQ_BLOCK_ITEMS, scan_scores);
+  enum { BLOCK = 256 };
+  static const uint8_t rows[PQ_SPLITS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+  const uint8_t *tables[PQ_SPLITS];
+
+  for (size_t t = 0; t < PQ_SPLITS; t++)
+    tables[t] = pq_tables + t * PQ_SUBITEMS;
+  for (size_t i = 0; i < SCAN_ITEMS; i += BLOCK)
+    kernels->pq_filter(tables, rows, PQ_SPLITS, pq_codes + i * PQ_SPLITS, BLOCK, BLOCK, 0, 254, filter_indices);
 }
 
 static void filter_fill(struct dice *dice)
@@ -288,6 +258,51 @@ static void average_run(const struct kernels *kernels)
   }
 }
 
+/* Sketches of vectors -------------------- */
+
+enum { VECTOR_ITEMS = 1024, VECTOR_BLOCKS = VECTOR_ITEMS / SKETCH_BLOCK_ITEMS, VECTOR_DIM = 128, ROW_DIM = 768, ROWS = 64 };
+
+static uint8_t *sketch_bytes;
+static int16_t sketch_numbers[VECTOR_DIM];
+static int32_t sketch_sums[VECTOR_ITEMS];
+static float sketch_scales[VECTOR_ITEMS], sketch_upper[VECTOR_ITEMS], *rows;
+static double row_query[ROW_DIM], row_sums[ROWS];
+
+static void vector_fill(struct dice *dice)
+{
+  for (size_t i = 0; i < (size_t)VECTOR_ITEMS * VECTOR_DIM; i++)
+    sketch_bytes[i] = (uint8_t)dice_u64(dice);
+  for (size_t k = 0; k < VECTOR_DIM; k++)
+    sketch_numbers[k] = (int16_t)dice_float(dice, 30000.0f);
+  dice_fill(dice, sketch_scales, VECTOR_ITEMS, 1.0f);
+}
+
+static void dot_i8_run(const struct kernels *kernels)
+{
+  kernels->dot_i8(sketch_numbers, VECTOR_DIM / SKETCH_GROUP, sketch_bytes, VECTOR_BLOCKS, sketch_sums);
+}
+
+static void bounds_run(const struct kernels *kernels)
+{
+  struct sketch_items items = { sketch_scales, sketch_scales, sketch_scales };
+  struct sketch_weights weights = { 1e-6f, 1.0f, 1.0f, 1.0f, 0.0f };
+
+  kernels->sketch_bounds(sketch_sums, &items, &weights, VECTOR_BLOCKS, sketch_upper);
+}
+
+static void rows_fill(struct dice *dice)
+{
+  dice_fill(dice, rows, ROWS * ROW_DIM, 1.0f);
+  for (size_t k = 0; k < ROW_DIM; k++)
+    row_query[k] = (double)dice_float(dice, 1.0f);
+}
+
+static void dot_f64_run(const struct kernels *kernels)
+{
+  for (size_t i = 0; i < ROWS; i++)
+    row_sums[i] = kernels->dot_f64(row_query, rows + i * ROW_DIM, ROW_DIM);
+}
+
 static void inputs_open(void)
 {
   check(mem_array((size_t)SKETCH_ITEMS * BOOKS_X, SKETCH_DIM, &sketch_blocks));
@@ -302,8 +317,10 @@ static void inputs_open(void)
   linear_y = floats_new(LINEAR_ITEMS * LINEAR_OUT);
   dot_items = floats_new((size_t)SCAN_ITEMS * DOT_DIM);
   dot_query = floats_new(DOT_DIM);
-  pq_tables = floats_new(PQ_SPLITS * PQ_SUBITEMS);
+  check(mem_array(PQ_SPLITS * PQ_SUBITEMS, 1, &pq_tables));
   scan_scores = floats_new(SCAN_ITEMS);
+  rows = floats_new(ROWS * ROW_DIM);
+  check(mem_array((size_t)VECTOR_ITEMS * VECTOR_DIM, sizeof *sketch_bytes, &sketch_bytes));
   check(mem_array((size_t)SCAN_ITEMS * PQ_SPLITS, sizeof *pq_codes, &pq_codes));
   check(mem_array(SCAN_ITEMS, sizeof *filter_indices, &filter_indices));
 }
@@ -329,7 +346,7 @@ static struct times time_subject(struct bench *b, const struct subject *s, enum 
 
   for (size_t i = 0; i < b->rounds; i++) {
     s->fill(&b->dice);
-    double peak = s->unit_fmas > 0 && isa != ISA_REF ? peak_once(isa) : INFINITY, start = now_ns();
+    double peak = s->unit_fmas > 0 && isa != ISA_REF ? machine_fma_once(isa) : INFINITY, start = now_ns();
     s->run(kernels);
     ns[i] = (now_ns() - start) / (double)s->n_units;
     shares[i] = s->unit_fmas / ns[i] / peak;
@@ -354,18 +371,6 @@ static void report(struct bench *b, const struct subject *s)
   }
 }
 
-/* The best of many: what the shares of an idle machine would be taken of. */
-static void report_peak(enum isa isa)
-{
-  double best = 0;
-
-  for (int i = 0; i < 100; i++) {
-    double found = peak_once(isa);
-    best = found > best ? found : best;
-  }
-  printf("peak %-7s %6.1f G fused multiply-adds/s\n", isa_name(isa), best);
-}
-
 int main(int argc, char **argv)
 {
   static const struct subject subjects[] = {
@@ -377,9 +382,12 @@ int main(int argc, char **argv)
     { "linear 64x256/item", LINEAR_ITEMS, LINEAR_IN * LINEAR_OUT, linear_fill, linear_run },
     { "silu/float", LINEAR_ITEMS * LINEAR_OUT, 0, linear_fill, silu_run },
     { "dot_blocks 32/item", SCAN_ITEMS, DOT_DIM, dot_fill, dot_run },
-    { "pq_scan 8/item", SCAN_ITEMS, 0, pq_fill, pq_run },
+    { "pq_filter 8/item", SCAN_ITEMS, 0, pq_fill, pq_run },
     { "filter_ge 1 %/item", SCAN_ITEMS, 0, filter_fill, filter_rare_run },
     { "filter_ge 50 %/item", SCAN_ITEMS, 0, filter_fill, filter_half_run },
+    { "dot_i8 128/item", VECTOR_ITEMS, 0, vector_fill, dot_i8_run },
+    { "sketch_bounds/item", VECTOR_ITEMS, 0, vector_fill, bounds_run },
+    { "dot_f64 768/item", ROWS, 0, rows_fill, dot_f64_run },
   };
   struct bench b = { .rounds = 15 };
   long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 15;
@@ -392,7 +400,7 @@ int main(int argc, char **argv)
   b.dice.state = dice_seed();
   inputs_open();
   for (enum isa isa = ISA_AVX2; isa <= isa_detect(); isa++)
-    report_peak(isa);
+    printf("peak %-7s %6.1f G fused multiply-adds/s\n", isa_name(isa), machine_fma_peak(isa));
   for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
     report(&b, &subjects[i]);
   return 0;

@@ -1,245 +1,198 @@
-/* Time of whole Mixture-of-Logits searches and of the apply path, on fresh random weights and items in the shape of the
- * Books model (8 x 8 components of 32). Milliseconds of processor time a batch, medians; every method is checked
- * against brute force where it says exact. Usage: bench_mol [ITEMS [ROUNDS [ISA [METHOD]]]]
+/* ops/bench mol: Mixture-of-Logits in the shape of the paper's Books, batches of 32 and of 1.
+ *
+ * The K best are found by brute force in the engine, untimed, and that is judged in double precision: the scores of
+ * all it returned, and a sample of what it did not. Every timed answer is then judged by it.
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/mem.h"
-#include "engine/engine.h"
-#include "tests/support/dice.h"
+#include "tests/bench/bench_engine.h"
+#include "tests/bench/bench_machine.h"
+#include "tests/bench/bench_peer.h"
+#include "tests/bench/mol_oracle.h"
 
-enum {
-  DIM = 64,
-  P_Q = 8,
-  P_X = 8,
-  D = 32,
-  L = P_Q * P_X,
-  HIDDEN = 128,
-  QUERY_HIDDEN = 512,
-  BATCH = 32,
-  MAX_ROUNDS = 1000
+enum { K = 100, POOL_ROUNDS = 3, QUERIES = POOL_ROUNDS * BENCH_BATCH_MAX, REF_ITEMS = 160, SAMPLE = 3000 };
+
+/* A score's range is 40: logits lie within +- 1 / temperature. */
+static const double TOLERANCE = 1e-5 * 40;
+
+struct bench {
+  struct bench_options options;
+  struct mol_data data;
+  struct bench_engine engine, ref_engine;
+  struct peer *peer;
+  size_t batch;
+  struct truth truth[QUERIES];
 };
 
-static struct dice dice;
-
-static void check(err_code_t code)
+static double oracle(struct bench *b, size_t query, uint32_t item)
 {
-  if (code != ERR_OK) {
-    fprintf(stderr, "%s\n", err_message());
-    exit(1);
+  static struct mol_oracle_query prepared;
+  static size_t prepared_query = SIZE_MAX;
+
+  if (prepared_query != query) {
+    mol_oracle_prepare(&b->data, b->data.queries + query * MOL_DIM, &prepared);
+    prepared_query = query;
+  }
+  return mol_oracle_score(&b->data, &prepared, b->data.items + (size_t)item * MOL_DIM);
+}
+
+/* Judge one query's brute force: nothing in a random sample beats its last. */
+static void judge_truth(struct bench *b, size_t query)
+{
+  const struct truth *truth = &b->truth[query];
+
+  for (size_t i = 0; i < truth->n; i++) {
+    if (fabs(oracle(b, query, truth->ids[i]) - truth->scores[i]) > TOLERANCE)
+      bench_fail("brute force, query %zu: a score is not the double-precision one", query);
+  }
+  for (size_t i = 0; i < SAMPLE; i++) {
+    uint32_t item = (uint32_t)dice_below(&b->options.dice, b->data.n_items);
+    bool is_among = false;
+    for (size_t t = 0; t < truth->n; t++)
+      is_among |= truth->ids[t] == item;
+    if (!is_among && oracle(b, query, item) > truth->scores[truth->n - 1] + TOLERANCE)
+      bench_fail("brute force, query %zu: item %u is missing", query, item);
   }
 }
 
-static double now_ms(void)
+/* The K + 1 best of all queries of the pool, by brute force. */
+static void find_truth(struct bench *b)
 {
-  struct timespec now;
+  static struct engine_racer racer;
+  static struct found found[BENCH_BATCH_MAX];
 
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
-/* The model file -------------------- */
-
-struct tensor {
-  const char *name;
-  size_t rows, columns; /* columns 0: one dimension */
-  float scale;          /* 0: Xavier's */
-};
-
-static const struct tensor tensors[] = {
-  { "_query_embeddings_fn._query_emb_proj_module.1._w", DIM, 2 * QUERY_HIDDEN, 0 },
-  { "_query_embeddings_fn._query_emb_proj_module.1._b", 1, 2 * QUERY_HIDDEN, 0.02f },
-  { "_query_embeddings_fn._query_emb_proj_module.2.weight", P_Q *D, QUERY_HIDDEN, 0 },
-  { "_query_embeddings_fn._query_emb_proj_module.2.bias", P_Q *D, 0, 0.02f },
-  { "_item_embeddings_fn._item_emb_proj_module.1.weight", P_X *D, DIM, 0 },
-  { "_item_embeddings_fn._item_emb_proj_module.1.bias", P_X *D, 0, 0.02f },
-  { "_gating_fn._query_only_partial_module.0.weight", HIDDEN, DIM, 0 },
-  { "_gating_fn._query_only_partial_module.0.bias", HIDDEN, 0, 0.02f },
-  { "_gating_fn._query_only_partial_module.2.weight", L, HIDDEN, 0 },
-  { "_gating_fn._item_only_partial_module.1.weight", HIDDEN, DIM, 0 },
-  { "_gating_fn._item_only_partial_module.1.bias", HIDDEN, 0, 0.02f },
-  { "_gating_fn._item_only_partial_module.3.weight", L, HIDDEN, 0 },
-  { "_gating_fn._qi_partial_module.1.weight", HIDDEN, L, 0 },
-  { "_gating_fn._qi_partial_module.1.bias", HIDDEN, 0, 0.02f },
-  { "_gating_fn._qi_partial_module.3.weight", L, HIDDEN, 0 },
-  { "_gating_fn._qi_partial_module.3.bias", L, 0, 0.02f },
-};
-
-static size_t n_floats(const struct tensor *t)
-{
-  return t->rows * (t->columns ? t->columns : 1);
-}
-
-static void write_model(const char *path)
-{
-  static char header[8192];
-  int n = snprintf(
-      header, sizeof header,
-      "{\"__metadata__\":{\"sluice.similarity\":\"mol\",\"mol.Pq\":\"%d\",\"mol.Px\":\"%d\",\"mol.dP\":\"%d\","
-      "\"mol.Dq\":\"%d\",\"mol.Dx\":\"%d\",\"mol.temperature\":\"0.05\",\"mol.eps\":\"1e-6\","
-      "\"mol.qnl\":\"geglu\",\"mol.inl\":\"geglu\",\"mol.query_hidden_dim\":\"%d\","
-      "\"mol.item_hidden_dim\":\"-1\",\"mol.gating_query_hidden_dim\":\"%d\","
-      "\"mol.gating_item_hidden_dim\":\"%d\",\"mol.gating_qi_hidden_dim\":\"%d\","
-      "\"mol.gating_combination_type\":\"glu_silu\",\"mol.dot_product_l2_norm\":\"1\",\"mol.uid_hash\":\"[]\"}",
-      P_Q, P_X, D, DIM, DIM, QUERY_HIDDEN, HIDDEN, HIDDEN, HIDDEN);
-  size_t at = 0;
-  FILE *file = fopen(path, "wb");
-
-  for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
-    const struct tensor *t = &tensors[i];
-    char shape[64];
-    snprintf(shape, sizeof shape, t->columns ? "%zu,%zu" : "%zu", t->rows, t->columns);
-    n += snprintf(header + n, sizeof header - (size_t)n,
-                  ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}", t->name, shape, at,
-                  at + 4 * n_floats(t));
-    at += 4 * n_floats(t);
-  }
-  header[n++] = '}';
-  uint64_t n_header = (uint64_t)n;
-  if (!file || fwrite(&n_header, 8, 1, file) != 1 || fwrite(header, (size_t)n, 1, file) != 1)
-    exit(1);
-  for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
-    const struct tensor *t = &tensors[i];
-    float scale = t->scale > 0 ? t->scale : sqrtf(6.0f / (float)(t->rows + t->columns));
-    for (size_t k = 0; k < n_floats(t); k++) {
-      float x = dice_float(&dice, scale);
-      fwrite(&x, sizeof x, 1, file);
+  bench_check(
+      engine_racer_init(&b->engine, "brute_force", b->data.queries, QUERIES, MOL_DIM, K + 1, BENCH_BATCH_MAX, &racer));
+  for (size_t r = 0; r < POOL_ROUNDS; r++) {
+    engine_racer_search(&racer, r);
+    engine_racer_collect(&racer, found);
+    for (size_t q = 0; q < BENCH_BATCH_MAX; q++) {
+      struct truth *truth = &b->truth[r * BENCH_BATCH_MAX + q];
+      truth->n = found[q].n;
+      truth->tolerance = TOLERANCE;
+      for (size_t i = 0; i < found[q].n; i++) {
+        truth->ids[i] = found[q].ids[i];
+        truth->scores[i] = (double)found[q].scores[i];
+      }
     }
+    judge_truth(b, r * BENCH_BATCH_MAX);
+    bench_progress("batches searched by brute force, to judge by", r + 1, POOL_ROUNDS);
   }
-  fclose(file);
 }
 
-/* Items and queries -------------------- */
-
-static float normal(void)
+static const struct truth *truth_of(void *context, size_t round)
 {
-  float sum = 0;
+  struct bench *b = context;
 
-  for (int i = 0; i < 12; i++)
-    sum += dice_float(&dice, 0.5f);
-  return sum;
+  return &b->truth[round * b->batch % QUERIES];
 }
 
-static void apply_items(struct engine *e, size_t n_items)
+/* Of the best the score is known; of others it is computed. */
+static double score_of(void *context, size_t round, size_t query, uint32_t item)
 {
-  enum { CHANGES = 1000 };
-  static float vectors[CHANGES][DIM];
-  static char keys[CHANGES][16];
-  static struct part parts[CHANGES];
-  static struct item_change changes[CHANGES];
-  double spent = 0;
+  struct bench *b = context;
+  size_t index = (round * b->batch + query) % QUERIES;
+  const struct truth *truth = &b->truth[index];
 
-  for (size_t first = 0; first < n_items; first += CHANGES) {
-    size_t n = n_items - first < CHANGES ? n_items - first : CHANGES;
-    for (size_t i = 0; i < n; i++) {
-      for (size_t k = 0; k < DIM; k++)
-        vectors[i][k] = normal();
-      parts[i] = (struct part){ .space = span_of_str("space"), .vector = { vectors[i], DIM } };
-      changes[i] = (struct item_change){
-        .key = span_of(keys[i], (size_t)snprintf(keys[i], sizeof keys[i], "%08zu", first + i)),
-        .parts = &parts[i],
-        .n_parts = 1,
-      };
+  for (size_t i = 0; i < truth->n; i++) {
+    if (truth->ids[i] == item)
+      return truth->scores[i];
+  }
+  return oracle(b, index, item);
+}
+
+/* The engine's scalar level is many times too slow for the catalogue: the time of few items, times what is missing. */
+static void add_scalar(struct bench *b, struct race *race, struct engine_racer *engine_racer)
+{
+  bench_check(engine_racer_init(&b->ref_engine, "brute_force", b->data.queries, QUERIES, MOL_DIM, K, race->batch,
+                                engine_racer));
+  struct racer *racer = race_add(race, "scalar", engine_racer, engine_racer_run, NULL);
+  racer->scale = (double)b->data.n_items / REF_ITEMS;
+}
+
+static bool is_exact_method(const char *method)
+{
+  return strcmp(method, "exact") == 0 || strcmp(method, "brute_force") == 0 || strcmp(method, "two_pass") == 0;
+}
+
+static void add_methods(struct bench *b, struct race *race, struct engine_racer *racers)
+{
+  for (size_t i = 0; i < b->options.n_methods; i++) {
+    const char *method = b->options.methods[i];
+    if (engine_racer_init(&b->engine, method, b->data.queries, QUERIES, MOL_DIM, K, race->batch, &racers[i]) !=
+        ERR_OK) {
+      report_skipped(&b->options, method, err_message());
+      continue;
     }
-    double start = now_ms();
-    check(engine_apply(e, changes, n, NULL, 0));
-    spent += now_ms() - start;
+    struct racer *racer = race_add(race, method, &racers[i], engine_racer_run, engine_racer_collect);
+    racer->must_be_exact = is_exact_method(method);
+    racer->bytes_per_item = (double)bench_engine_bytes(&b->engine);
+    if (strcmp(method, "brute_force") == 0)
+      racer->fmas = mol_data_pair_fmas() * (double)(b->data.n_items * race->batch);
   }
-  printf("apply: %.0f items a second, %.2f us an item, both arenas\n", (double)n_items / spent * 1e3,
-         spent * 1e3 / (double)n_items);
 }
 
-static int rising(const void *a, const void *b)
+static void race_at(struct bench *b, size_t batch)
 {
-  double x = *(const double *)a, y = *(const double *)b;
+  static struct engine_racer racers[BENCH_METHODS_MAX], scalar;
+  AUTO(race_fini) struct race race;
 
-  return (x > y) - (x < y);
+  b->batch = batch;
+  bench_check(race_init(&b->options, b->data.n_items, K, batch, &race));
+  race.context = b;
+  race.truth_of = truth_of;
+  race.score_of = score_of;
+  race.max_rounds = 200;
+  race.fma_rate = machine_fma_peak(isa_detect());
+  add_scalar(b, &race, &scalar);
+  add_methods(b, &race, racers);
+  peer_join(b->peer, &race);
+  race_run(&race);
+  race_report(&race);
 }
 
-static struct engine *engine;
-static struct searcher *searcher;
-static float query_vectors[BATCH][DIM];
-
-static double search_once(const char *text, size_t k, size_t n, struct answer *answers)
+static void report_machine(const struct bench *b)
 {
-  struct query queries[BATCH];
-  const struct query *pointers[BATCH];
-  struct method method;
-  size_t space;
-
-  for (size_t q = 0; q < n; q++) {
-    queries[q] = (struct query){
-      .space = span_of_str("space"), .method = span_of_str(text), .k = (uint32_t)k, .vector = { query_vectors[q], DIM }
-    };
-    pointers[q] = &queries[q];
-    check(engine_check_query(engine, &queries[q], &space, &method));
-  }
-  double start = now_ms();
-  check(searcher_search(searcher, space, &method, pointers, n, answers));
-  return now_ms() - start;
-}
-
-static void time_method(const char *text, size_t k, size_t n, size_t rounds)
-{
-  static struct answer answers[BATCH];
-  double ms[MAX_ROUNDS], scored = 0, candidates = 0;
-
-  search_once(text, k, n, answers);
-  for (size_t i = 0; i < rounds; i++)
-    ms[i] = search_once(text, k, n, answers);
-  qsort(ms, rounds, sizeof ms[0], rising);
-  for (size_t q = 0; q < n; q++) {
-    scored += (double)answers[q].counts.scored / (double)n;
-    candidates += (double)answers[q].counts.candidates / (double)n;
-  }
-  printf("%-20s k %3zu batch %2zu: %9.2f ms median %9.2f ms best, %8.0f scored %8.0f candidates\n", text, k, n,
-         ms[rounds / 2], ms[0], scored, candidates);
-  fflush(stdout);
+  report_begin(&b->options, "Mixture-of-Logits: 8 x 8 components of dimension 32, gates of 128 (Books)");
+  if (b->options.format != BENCH_JSON)
+    printf("\nscalar: brute force of the scalar level over %d items, scaled by the number of items\n", REF_ITEMS);
+  report_limit(&b->options, "memory_gb_per_s", "reading 512 MiB from memory", machine_read_rate((size_t)1 << 29, 5),
+               "GB/s");
+  report_limit(&b->options, "fma_g_per_s", "fused multiply-adds of f32", machine_fma_peak(isa_detect()), "G/s");
+  if (machine_has_amx())
+    report_limit(&b->options, "amx_bf16_g_per_s", "AMX multiply-adds of bf16", machine_amx_peak(), "G/s");
+  else if (b->options.format != BENCH_JSON)
+    printf("%sAMX: this processor has none\n", b->options.format == BENCH_MARKDOWN ? "\n" : "");
 }
 
 int main(int argc, char **argv)
 {
-  static const struct {
-    const char *text;
-    size_t k;
-  } methods[] = { { "average(100)", 100 },
-                  { "average(4000)", 100 },
-                  { "per_embedding(100)", 100 },
-                  { "combined(100,1000)", 100 },
-                  { "two_pass", 10 },
-                  { "exact", 10 },
-                  { "exact", 100 },
-                  { "brute_force", 100 } };
-  size_t n_items = argc > 1 ? strtoul(argv[1], NULL, 10) : 200000, rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 5;
-  char path[] = "/tmp/bench_mol_XXXXXX";
-  struct engine_space space = { "space", path };
-  struct engine_config config = { &space, 1, n_items, 1000, BATCH, isa_detect() };
+  static const struct bench_options defaults = {
+    .workload = "mol",
+    .items = 674044,
+    .seconds = 15,
+    .methods = { "average(4000)", "combined(100,1000)", "per_embedding(100)", "two_pass", "exact", "brute_force" },
+    .n_methods = 6,
+  };
+  static struct bench b;
 
-  if (rounds < 1 || rounds > MAX_ROUNDS || (argc > 3 && !isa_find(argv[3], &config.isa))) {
-    fprintf(stderr, "usage: bench_mol [ITEMS [ROUNDS, 1 to %d [ISA [METHOD]]]]\n", MAX_ROUNDS);
-    return 2;
-  }
-  dice.state = dice_seed();
-  close(mkstemp(path));
-  write_model(path);
-  check(engine_open(&config, &engine));
-  remove(path);
-  check(searcher_open(engine, &searcher));
-  apply_items(engine, n_items);
-  for (size_t i = 0; i < BATCH * DIM; i++)
-    query_vectors[i / DIM][i % DIM] = normal();
-  for (size_t n = 1; n <= BATCH; n += BATCH - 1) {
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
-      if (argc <= 4 || strcmp(argv[4], methods[i].text) == 0)
-        time_method(methods[i].text, methods[i].k, n, rounds);
-    }
-  }
-  searcher_close(&searcher);
-  engine_close(&engine);
-  return 0;
+  bench_begin(argc, argv, &defaults, &b.options);
+  mol_data_open(&b.options.dice, b.options.items, QUERIES, &b.data);
+  const char *model = mol_data_write(&b.data, &b.options);
+  bench_check(bench_engine_open(model, b.data.n_items, BENCH_K_MAX, BENCH_BATCH_MAX, isa_detect(), &b.engine));
+  bench_check(bench_engine_open(model, REF_ITEMS, BENCH_K_MAX, BENCH_BATCH_MAX, ISA_REF, &b.ref_engine));
+  bench_engine_fill(&b.ref_engine, REF_ITEMS, mol_data_part_of, &b.data);
+  bench_engine_fill(&b.engine, b.data.n_items, mol_data_part_of, &b.data);
+  find_truth(&b);
+  peer_open(&b.options, &b.peer);
+  report_machine(&b);
+  race_at(&b, 32);
+  race_at(&b, 1);
+  peer_close(&b.peer);
+  bench_engine_close(&b.engine);
+  bench_engine_close(&b.ref_engine);
+  mol_data_close(&b.data);
+  return bench_end(&b.options);
 }

@@ -127,7 +127,7 @@ def save_file(tensors, filename, metadata=None):
 '''
 
 # The similarities that this version serves: to be made longer as they come.
-SERVED = ("mol", "recjpq")
+SERVED = ("dot", "cosine", "weighted_dot", "bilinear", "mol", "recjpq")
 
 
 class ModelsPage(unittest.TestCase):

@@ -32,8 +32,8 @@ static inline void two_spaces_init(struct two_spaces *t, struct dice *dice)
   snprintf(t->mol_path, sizeof t->mol_path, "%s/edge/weights.safetensors", SLUICE_GOLDEN_DIR);
   dice_fill(dice, centroids, sizeof centroids / sizeof *centroids, 1.0f);
   model_file_write_recjpq(t->pq_path, centroids, TWO_SPLITS, TWO_SUBITEMS, TWO_SPLIT_DIM);
-  t->spaces[0] = (struct engine_space){ "pq", t->pq_path };
-  t->spaces[1] = (struct engine_space){ "mol", t->mol_path };
+  t->spaces[0] = (struct engine_space){ .name = "pq", .model_path = t->pq_path };
+  t->spaces[1] = (struct engine_space){ .name = "mol", .model_path = t->mol_path };
   t->config = (struct engine_config){ t->spaces, 2, TWO_MAX, 2 * TWO_MAX, 8, isa_detect() };
 }
 

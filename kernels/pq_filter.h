@@ -1,0 +1,23 @@
+/* pq_filter() of each level, laid into the tables by the variants. Private to kernels/. */
+#ifndef KERNELS_PQ_FILTER_H
+#define KERNELS_PQ_FILTER_H
+
+#include "kernels/kernels.h"
+
+/* Of so many tables, how many are looked up before a vector of items is given up that are all above the limit: with
+ * tables in a good order most are by then, and testing more often costs more than it saves. */
+static inline size_t pq_filter_first_tables(size_t n_tables)
+{
+  return n_tables - n_tables * 3 / 8;
+}
+
+size_t pq_filter_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                     size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+size_t pq_filter_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+size_t pq_filter_avx512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                        size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+size_t pq_filter_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+
+#endif

@@ -1,0 +1,78 @@
+/* pq_filter() with AVX2: a table of 256 bytes is 16 tables of 16 for the byte shuffle, which looks up by the low half
+ * of a code; the four bits of its high half choose between the 16 results. */
+#include <immintrin.h>
+
+#include "kernels/pq_filter.h"
+#include "kernels/variants.h"
+
+enum { LANES = 32 };
+
+/* Bit 7 of each byte of `choice` set: b, else a. */
+static inline __m256i choose(__m256i a, __m256i b, __m256i choice)
+{
+  return _mm256_blendv_epi8(a, b, choice);
+}
+
+/* Results of the four tables from `table` on. */
+static inline __m256i look_up_quarter(const uint8_t *table, __m256i low, __m256i bit4, __m256i bit5)
+{
+  __m256i found[4];
+
+  UNROLL for (int i = 0; i < 4; i++)
+  {
+    __m128i part = _mm_loadu_si128((const __m128i *)(table + 16 * i));
+    found[i] = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(part), low);
+  }
+  return choose(choose(found[0], found[1], bit4), choose(found[2], found[3], bit4), bit5);
+}
+
+static inline __m256i look_up(const uint8_t *table, __m256i codes)
+{
+  __m256i low = _mm256_and_si256(codes, _mm256_set1_epi8(15));
+  __m256i bit4 = _mm256_slli_epi16(codes, 3), bit5 = _mm256_slli_epi16(codes, 2), bit6 = _mm256_slli_epi16(codes, 1);
+  __m256i quarter0 = look_up_quarter(table, low, bit4, bit5), quarter1 = look_up_quarter(table + 64, low, bit4, bit5);
+  __m256i quarter2 = look_up_quarter(table + 128, low, bit4, bit5);
+  __m256i quarter3 = look_up_quarter(table + 192, low, bit4, bit5);
+
+  return choose(choose(quarter0, quarter1, bit6), choose(quarter2, quarter3, bit6), codes);
+}
+
+struct filter {
+  const uint8_t *const *tables;
+  const uint8_t *rows;
+  size_t stride;
+};
+
+/* Add the levels of the tables from `first` to `last` - 1. */
+static inline __m256i add_levels(const struct filter *f, size_t first, size_t last, const uint8_t *codes, __m256i sum)
+{
+  for (size_t t = first; t < last; t++) {
+    __m256i row = _mm256_loadu_si256((const __m256i *)(codes + f->rows[t] * f->stride));
+    sum = _mm256_adds_epu8(sum, look_up(f->tables[t], row));
+  }
+  return sum;
+}
+
+static inline uint32_t survivors(__m256i sum, uint8_t limit)
+{
+  return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(sum, _mm256_set1_epi8((char)limit)), sum));
+}
+
+size_t pq_filter_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices)
+{
+  struct filter f = { tables, rows, stride };
+  size_t found = 0, n_first = pq_filter_first_tables(n_tables);
+
+  for (size_t i = 0; i < n; i += LANES) {
+    __m256i sum = add_levels(&f, 0, n_first, codes + i, _mm256_set1_epi8((char)base));
+    uint32_t mask = survivors(sum, limit);
+    if (mask)
+      mask = survivors(add_levels(&f, n_first, n_tables, codes + i, sum), limit);
+    if (n - i < LANES)
+      mask &= (1u << (n - i)) - 1;
+    for (; mask; mask &= mask - 1)
+      indices[found++] = (uint32_t)i + (uint32_t)__builtin_ctz(mask);
+  }
+  return found;
+}

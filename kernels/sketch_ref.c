@@ -1,0 +1,71 @@
+/* The scalar reference of the kernels for sketches and vectors (kernels_ref.c has the others). */
+#include <math.h>
+
+#include "kernels/variants.h"
+
+static void dot_i8_ref(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums)
+{
+  for (size_t b = 0; b < n_blocks; b++) {
+    const uint8_t *block = blocks + b * n_groups * SKETCH_BLOCK_ITEMS * SKETCH_GROUP;
+    for (size_t i = 0; i < SKETCH_BLOCK_ITEMS; i++) {
+      int32_t sum = 0;
+      for (size_t k = 0; k < n_groups * SKETCH_GROUP; k++) {
+        size_t group = k / SKETCH_GROUP * SKETCH_BLOCK_ITEMS + i;
+        sum += query[k] * ((int32_t)block[group * SKETCH_GROUP + k % SKETCH_GROUP] - 128);
+      }
+      sums[b * SKETCH_BLOCK_ITEMS + i] = sum;
+    }
+  }
+}
+
+static float score_of(int32_t sum, float scale, float unit)
+{
+  return (float)sum * scale * unit;
+}
+
+static float slack_of(const struct sketch_items *items, const struct sketch_weights *w, size_t i)
+{
+  float slack = fmaf(items->errors[i], w->error, fmaf(items->scales[i], w->scale, w->floor));
+
+  return items->tails ? fmaf(items->tails[i], w->tail, slack) : slack;
+}
+
+static void sketch_scores_ref(const int32_t *sums, const struct sketch_items *items,
+                              const struct sketch_weights *weights, size_t n_blocks, float *scores, float *slacks)
+{
+  for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i++) {
+    scores[i] = score_of(sums[i], items->scales[i], weights->unit);
+    slacks[i] = slack_of(items, weights, i);
+  }
+}
+
+static void sketch_bounds_ref(const int32_t *sums, const struct sketch_items *items,
+                              const struct sketch_weights *weights, size_t n_blocks, float *bounds)
+{
+  for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i++)
+    bounds[i] = score_of(sums[i], items->scales[i], weights->unit) + slack_of(items, weights, i);
+}
+
+enum { PARTIAL_SUMS = 32 };
+
+static double dot_f64_ref(const double *query, const float *row, size_t n)
+{
+  double sums[PARTIAL_SUMS] = { 0 };
+  size_t n_whole = (n + PARTIAL_SUMS - 1) / PARTIAL_SUMS * PARTIAL_SUMS;
+
+  for (size_t k = 0; k < n_whole; k++)
+    sums[k % PARTIAL_SUMS] = fma(k < n ? query[k] : 0.0, k < n ? (double)row[k] : 0.0, sums[k % PARTIAL_SUMS]);
+  for (size_t half = PARTIAL_SUMS / 2; half > 0; half /= 2) {
+    for (size_t j = 0; j < half; j++)
+      sums[j] += sums[j + half];
+  }
+  return sums[0];
+}
+
+void variant_ref_sketch(struct kernels *table)
+{
+  table->dot_i8 = dot_i8_ref;
+  table->sketch_scores = sketch_scores_ref;
+  table->sketch_bounds = sketch_bounds_ref;
+  table->dot_f64 = dot_f64_ref;
+}

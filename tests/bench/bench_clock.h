@@ -1,0 +1,49 @@
+/* The two clocks of a benchmark, and quantiles of what they say. */
+#ifndef TESTS_BENCH_BENCH_CLOCK_H
+#define TESTS_BENCH_BENCH_CLOCK_H
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static inline double bench_clock_ms(clockid_t clock)
+{
+  struct timespec now;
+
+  clock_gettime(clock, &now);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* What a user waits for. */
+static inline double bench_wall_ms(void)
+{
+  return bench_clock_ms(CLOCK_MONOTONIC);
+}
+
+/* What this thread used: others on the same core are not in it. */
+static inline double bench_cpu_ms(void)
+{
+  return bench_clock_ms(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static inline int bench_compare_doubles(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+
+  return (x > y) - (x < y);
+}
+
+/* The value that a share q of n values does not exceed; n >= 1. */
+static inline double bench_quantile(const double *values, size_t n, double q)
+{
+  double *sorted = malloc(n * sizeof *sorted);
+  size_t index = (size_t)(q * (double)n);
+
+  memcpy(sorted, values, n * sizeof *sorted);
+  qsort(sorted, n, sizeof *sorted, bench_compare_doubles);
+  double value = sorted[index < n ? index : n - 1];
+  free(sorted);
+  return value;
+}
+
+#endif

@@ -1,0 +1,140 @@
+#include "tests/bench/bench_engine.h"
+
+#include <stdio.h>
+
+#include "engine/method.h"
+
+enum { FILL_BATCH = 4096 };
+
+err_t bench_engine_open(const char *model_path, size_t max_items, size_t max_k, size_t max_batch, enum isa isa,
+                        struct bench_engine *out)
+{
+  struct engine_space space = { .name = "bench", .model_path = model_path };
+  struct engine_config config = {
+    .spaces = &space,
+    .n_spaces = 1,
+    .max_items = max_items,
+    .max_k = max_k,
+    .max_batch = max_batch,
+    .isa = isa,
+  };
+
+  TRY(engine_open(&config, &out->engine));
+  return searcher_open(out->engine, &out->searcher);
+}
+
+void bench_engine_close(struct bench_engine *e)
+{
+  searcher_close(&e->searcher);
+  engine_close(&e->engine);
+}
+
+struct span bench_key(uint32_t item, uint8_t key[BENCH_KEY_BYTES])
+{
+  for (int i = 0; i < BENCH_KEY_BYTES; i++)
+    key[i] = (uint8_t)(item >> (24 - 8 * i));
+  return span_of(key, BENCH_KEY_BYTES);
+}
+
+uint32_t bench_item_of(struct span key)
+{
+  return (uint32_t)key.p[0] << 24 | (uint32_t)key.p[1] << 16 | (uint32_t)key.p[2] << 8 | key.p[3];
+}
+
+void bench_engine_apply(struct bench_engine *e, const uint32_t *items, const bool *is_delete, size_t n,
+                        bench_part_of part_of, const void *context)
+{
+  static _Thread_local struct item_change changes[FILL_BATCH];
+  static _Thread_local struct part parts[FILL_BATCH];
+  static _Thread_local uint8_t keys[FILL_BATCH][BENCH_KEY_BYTES];
+
+  for (size_t i = 0; i < n; i++) {
+    parts[i] = (struct part){ .space = span_of_str("bench") };
+    changes[i] = (struct item_change){ .key = bench_key(items[i], keys[i]), .is_delete = is_delete && is_delete[i] };
+    if (!changes[i].is_delete) {
+      part_of(context, items[i], &parts[i]);
+      changes[i].parts = &parts[i];
+      changes[i].n_parts = 1;
+      bench_check(engine_check_item(e->engine, &changes[i]));
+    }
+  }
+  bench_check(engine_apply(e->engine, changes, n, NULL, 0));
+}
+
+void bench_engine_fill(struct bench_engine *e, size_t n, bench_part_of part_of, const void *context)
+{
+  static uint32_t items[FILL_BATCH];
+
+  for (size_t begin = 0; begin < n; begin += FILL_BATCH) {
+    size_t n_batch = n - begin < FILL_BATCH ? n - begin : FILL_BATCH;
+    for (size_t i = 0; i < n_batch; i++)
+      items[i] = (uint32_t)(begin + i);
+    bench_engine_apply(e, items, NULL, n_batch, part_of, context);
+    bench_progress("items applied", begin + n_batch, n);
+  }
+}
+
+size_t bench_engine_bytes(const struct bench_engine *e)
+{
+  struct engine_space_info info;
+
+  engine_space_get(e->engine, 0, &info);
+  return info.bytes_per_item;
+}
+
+static struct query make_query(const struct engine_racer *r, const char *method, size_t index)
+{
+  return (struct query){
+    .space = span_of_str("bench"),
+    .method = span_of_str(method),
+    .k = r->k,
+    .vector = { r->queries + index % r->n_queries * r->dim, r->dim },
+  };
+}
+
+err_t engine_racer_init(struct bench_engine *e, const char *method, const float *queries, size_t n_queries, size_t dim,
+                        uint32_t k, size_t batch, struct engine_racer *out)
+{
+  size_t space;
+
+  *out = (struct engine_racer){ .engine = e, .queries = queries, .dim = dim, .n_queries = n_queries, .batch = batch };
+  out->k = k;
+  for (size_t i = 0; i < n_queries; i++) {
+    struct query query = make_query(out, method, i);
+    TRY(engine_check_query(e->engine, &query, &space, &out->method));
+  }
+  return ERR_OK;
+}
+
+void engine_racer_search(struct engine_racer *r, size_t round)
+{
+  struct query queries[BENCH_BATCH_MAX];
+  const struct query *pointers[BENCH_BATCH_MAX];
+
+  for (size_t i = 0; i < r->batch; i++) {
+    queries[i] = make_query(r, "", round * r->batch + i);
+    pointers[i] = &queries[i];
+  }
+  bench_check(searcher_search(r->engine->searcher, 0, &r->method, pointers, r->batch, r->answers));
+}
+
+void engine_racer_run(void *self, size_t round)
+{
+  engine_racer_search(self, round);
+}
+
+void engine_racer_collect(void *self, struct found *found)
+{
+  struct engine_racer *r = self;
+
+  for (size_t i = 0; i < r->batch; i++) {
+    const struct answer *answer = &r->answers[i];
+    found[i] = (struct found){ .n = answer->n_hits, .receipt = answer->receipt, .has_receipt = true };
+    found[i].n_scored = answer->counts.scored;
+    found[i].has_scores = true;
+    for (size_t h = 0; h < answer->n_hits; h++) {
+      found[i].ids[h] = bench_item_of(answer->hits[h].key);
+      found[i].scores[h] = answer->hits[h].score;
+    }
+  }
+}

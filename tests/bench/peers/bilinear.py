@@ -1,0 +1,18 @@
+"""The full product under W by others: numpy (OpenBLAS sgemv) and Faiss's exact index, both over q' = W^T q."""
+from common import best, load, load_model, note, serve
+
+import faiss
+import numpy as np
+
+faiss.omp_set_num_threads(1)
+W = load_model()["W"]
+items = load("items")
+index = faiss.IndexFlatIP(items.shape[1])
+for begin in range(0, len(items), 65536):
+    index.add(np.ascontiguousarray(items[begin:begin + 65536]))
+note(f"IndexFlatIP: {index.ntotal} items")
+
+serve(load("queries"), {
+    "numpy:sgemv": ("exact", lambda q, k: best((q @ W) @ items.T if len(q) > 1 else (items @ (q[0] @ W))[None], k)),
+    "faiss:IndexFlatIP": ("exact", lambda q, k: index.search(q @ W, k)[1]),
+})

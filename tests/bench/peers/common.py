@@ -1,0 +1,60 @@
+"""What the peers' programs share: one thread, the data of the temporary folder, and the conversation with the race.
+
+The benchmark writes "run METHOD ROUND BATCH K"; the answer is one line, "MS CPU_MS ID ID ...", K identifiers a query.
+"""
+import json
+import os
+import sys
+import time
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import numpy as np  # noqa: E402: reads the variables
+
+
+def folder():
+    return sys.argv[1]
+
+
+def load(name):
+    """An array that the benchmark wrote, mapped: its pages are shared with whoever else reads it."""
+    return np.load(os.path.join(folder(), name + ".npy"), mmap_mode="r")
+
+
+def load_model():
+    """Tensors of model.safetensors: name -> array."""
+    with open(os.path.join(folder(), "model.safetensors"), "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = file.read()
+    header.pop("__metadata__", None)
+    return {
+        name: np.frombuffer(data[t["data_offsets"][0]:t["data_offsets"][1]], np.float32).reshape(t["shape"])
+        for name, t in header.items()
+    }
+
+
+def note(text):
+    print("peers:", text, file=sys.stderr, flush=True)
+
+
+def best(scores, k):
+    """The k best of each row, best first."""
+    rows = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+    order = np.argsort(-np.take_along_axis(scores, rows, 1), axis=1)
+    return np.take_along_axis(rows, order, 1)
+
+
+def serve(queries, methods):
+    """methods: name -> (rival of ours, search(queries [batch, dim], k) -> ids [batch, k])."""
+    out = os.fdopen(os.dup(1), "w")
+    print("ready", *(f"{name}={rival}" for name, (rival, _) in methods.items()), file=out, flush=True)
+    for line in sys.stdin:
+        _, name, start, batch, k = line.split()
+        start, batch, k = int(start), int(batch), int(k)
+        rows = np.ascontiguousarray(queries[np.arange(start * batch, (start + 1) * batch) % len(queries)])
+        begin, cpu = time.perf_counter(), time.process_time()
+        ids = methods[name][1](rows, k)
+        ms, cpu_ms = (time.perf_counter() - begin) * 1e3, (time.process_time() - cpu) * 1e3
+        ids = np.asarray(ids).reshape(batch, -1)[:, :k]
+        print(f"{ms:.6f} {cpu_ms:.6f}", *ids.ravel().tolist(), file=out, flush=True)

@@ -1,0 +1,59 @@
+"""Faiss over the same codes: its exact index over the vectors that they stand for, and its two product quantisers."""
+from common import load, note, serve
+
+import faiss
+import numpy as np
+
+SPLITS, SUBITEMS = 8, 256
+CHUNK = 65536
+TRAINING = 65536
+
+faiss.omp_set_num_threads(1)
+codes, queries = load("codes"), load("queries")
+centroids = np.ascontiguousarray(load("centroids")).reshape(SPLITS, SUBITEMS, -1)
+dim = SPLITS * centroids.shape[2]
+
+
+def vectors(rows):
+    """The vectors that codes stand for: the centroids of their sub-items, one after the other."""
+    return np.concatenate([centroids[m, rows[:, m]] for m in range(SPLITS)], axis=1)
+
+
+def flat():
+    """Every vector, reconstructed: 4 bytes x dim an item."""
+    index = faiss.IndexFlatIP(dim)
+    for begin in range(0, len(codes), CHUNK):
+        index.add(vectors(codes[begin:begin + CHUNK]))
+    return index
+
+
+def pq():
+    """The codes and the centroids as they are."""
+    index = faiss.IndexPQ(dim, SPLITS, 8, faiss.METRIC_INNER_PRODUCT)
+    faiss.copy_array_to_vector(centroids.ravel(), index.pq.centroids)
+    index.is_trained = True
+    faiss.copy_array_to_vector(np.ascontiguousarray(codes).ravel(), index.codes)
+    index.ntotal = len(codes)
+    return index
+
+
+def fast_scan():
+    """16 codes of 4 bits, trained by Faiss: as many bytes an item, and an approximation of the scores."""
+    index = faiss.IndexPQFastScan(dim, 16, 4, faiss.METRIC_INNER_PRODUCT)
+    picked = np.random.default_rng(1).choice(len(codes), min(TRAINING, len(codes)), replace=False)
+    index.train(vectors(codes[np.sort(picked)]))
+    for begin in range(0, len(codes), CHUNK):
+        index.add(vectors(codes[begin:begin + CHUNK]))
+    return index
+
+
+def searching(what, index):
+    note(f"{what}: {index.ntotal} items")
+    return lambda q, k: index.search(q, k)[1]
+
+
+serve(queries, {
+    "faiss:IndexPQ": ("exact", searching("IndexPQ", pq())),
+    "faiss:IndexPQFastScan": ("exact", searching("IndexPQFastScan", fast_scan())),
+    "faiss:IndexFlatIP": ("exact", searching("IndexFlatIP", flat())),
+})

@@ -1,0 +1,24 @@
+"""Run a benchmark at a tiny size: it must find no wrong result, and print JSON lines with the promised fields."""
+import json
+import subprocess
+import sys
+
+FIELDS = {"workload", "items", "method", "k", "batch", "threads", "median_ms", "p95_ms"}
+
+
+def main(workload, program, *arguments):
+    done = subprocess.run([program, "--json", *arguments], stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0, f"exit status {done.returncode}"
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows, "no rows"
+    for row in rows:
+        missing = FIELDS - row.keys()
+        assert not missing, f"{row['method']}: no {missing}"
+        assert row["workload"] == workload, row
+        assert 0 < row["median_ms"] <= row["p95_ms"], row
+    judged = [row for row in rows if row.get("exact")]
+    assert judged or workload in ("apply", "scale"), "no method was found exact"
+    print(f"{len(rows)} rows, {len(judged)} of them checked exact")
+
+
+main(*sys.argv[1:])

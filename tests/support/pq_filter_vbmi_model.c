@@ -1,0 +1,7 @@
+/* pq_filter() of the VBMI level over a model of its instruction. Compiled with AVX-512BW. */
+#include <immintrin.h>
+
+#include "tests/support/vbmi_model.h"
+
+#define pq_filter_vbmi pq_filter_vbmi_model
+#include "kernels/pq_filter_vbmi.c"

@@ -1,0 +1,24 @@
+/* The one VBMI instruction that pq_filter() uses, in plain C, so that the rest of the VBMI variant can be tested on a
+ * machine that has AVX-512BW alone. It says nothing about the instruction itself; that is tested where it exists.
+ * To be included after <immintrin.h> and before the variant's code. */
+#ifndef TESTS_SUPPORT_VBMI_MODEL_H
+#define TESTS_SUPPORT_VBMI_MODEL_H
+
+#include <stdint.h>
+
+/* Byte i of the result is byte (index[i] & 127) of a and b, one after the other. */
+static inline __m512i model_permutex2var_epi8(__m512i a, __m512i index, __m512i b)
+{
+  uint8_t table[128], places[64], out[64];
+
+  _mm512_storeu_si512(table, a);
+  _mm512_storeu_si512(table + 64, b);
+  _mm512_storeu_si512(places, index);
+  for (int i = 0; i < 64; i++)
+    out[i] = table[places[i] & 127];
+  return _mm512_loadu_si512(out);
+}
+
+#define _mm512_permutex2var_epi8 model_permutex2var_epi8
+
+#endif

@@ -1,0 +1,161 @@
+/* pq_filter() at every level that this machine has against its formula. The VBMI variant is tested twice: as it is on
+ * machines that have VBMI, and on every machine with AVX-512BW over a model of its one instruction in plain C
+ * (support/vbmi_model.h), which exercises all of the variant but that instruction. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kernels/kernels.h"
+#include "tests/support/blocks.h"
+
+typedef size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                            size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+
+size_t pq_filter_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                            size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+
+enum { MAX_TABLES = 64 };
+
+static struct dice dice;
+
+struct filter_case {
+  size_t n_tables, stride, n;
+  uint8_t base, limit;
+  uint8_t *tables[MAX_TABLES];
+  uint8_t rows[MAX_TABLES];
+  uint8_t *codes;
+};
+
+/* Bytes up to `most`; some cases have bytes of 255 among them. */
+static uint8_t draw_level(size_t most)
+{
+  return dice_below(&dice, 16) == 0 ? 255 : (uint8_t)dice_below(&dice, most + 1);
+}
+
+static struct filter_case case_new(size_t n_tables, size_t n)
+{
+  struct filter_case c = { .n_tables = n_tables, .n = n, .stride = n + dice_below(&dice, 40) };
+  size_t most = n_tables ? 1 + dice_below(&dice, 2 * 254 / n_tables + 1) : 0, n_codes = n_tables * c.stride;
+
+  most = most > 255 ? 255 : most;
+  c.base = (uint8_t)(dice_below(&dice, 3) ? dice_below(&dice, 60) : dice_below(&dice, 256));
+  c.limit = (uint8_t)(dice_below(&dice, 4) ? dice_below(&dice, 255) : 254);
+  for (size_t t = 0; t < n_tables; t++) {
+    c.rows[t] = (uint8_t)dice_below(&dice, n_tables);
+    c.tables[t] = block_new_aligned(PQ_SUBITEMS, 1);
+    for (size_t i = 0; i < PQ_SUBITEMS; i++)
+      c.tables[t][i] = draw_level(most);
+  }
+  c.codes = block_new(n_codes + PQ_FILTER_PAD, 1);
+  for (size_t i = 0; i < n_codes; i++)
+    c.codes[i] = (uint8_t)dice_u64(&dice);
+  return c;
+}
+
+static void case_free(struct filter_case *c)
+{
+  for (size_t t = 0; t < c->n_tables; t++)
+    free(c->tables[t]);
+  free(c->codes);
+}
+
+static void check_case(const struct filter_case *c, pq_filter filter)
+{
+  const uint8_t *tables[MAX_TABLES];
+  uint32_t *found = block_new(c->n, sizeof *found);
+  size_t n_wanted = 0;
+
+  memcpy(tables, c->tables, sizeof tables);
+  size_t n_found = filter(tables, c->rows, c->n_tables, c->codes, c->stride, c->n, c->base, c->limit, found);
+  for (size_t i = 0; i < c->n; i++) {
+    unsigned sum = c->base;
+    for (size_t t = 0; t < c->n_tables; t++)
+      sum += c->tables[t][c->codes[c->rows[t] * c->stride + i]];
+    if (sum <= c->limit) {
+      assert_true(n_wanted < n_found);
+      assert_int_equal(found[n_wanted++], i);
+    }
+  }
+  assert_int_equal(n_found, n_wanted);
+  free(found);
+}
+
+static void check_filter(pq_filter filter)
+{
+  for (size_t n = 0; n < 600; n += n < 200 ? 1 : 1 + dice_below(&dice, 30)) {
+    static const size_t tables[] = { 0, 1, 2, 6, 7, 8, 64 };
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+      struct filter_case c = case_new(tables[t], n);
+      check_case(&c, filter);
+      case_free(&c);
+    }
+  }
+  struct filter_case large = case_new(8, 50000);
+  check_case(&large, filter);
+  case_free(&large);
+}
+
+static void the_same_items_pass_at_every_level(void **state)
+{
+  (void)state;
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    const struct kernels *k;
+    assert_int_equal(kernels_get(isa, &k), ERR_OK);
+    check_filter(k->pq_filter);
+  }
+}
+
+/* One item of each code: it passes when the limit is its entry and fails when the limit is one less. */
+static void check_entries(pq_filter filter)
+{
+  uint8_t *table = block_new_aligned(PQ_SUBITEMS, 1), codes[PQ_SUBITEMS + PQ_FILTER_PAD] = { 0 };
+  uint32_t found[PQ_SUBITEMS];
+  uint8_t row = 0;
+
+  for (size_t i = 0; i < PQ_SUBITEMS; i++) {
+    codes[i] = (uint8_t)(PQ_SUBITEMS - 1 - i);
+    table[i] = (uint8_t)(i * 91 + 7);
+  }
+  for (unsigned limit = 0; limit < 255; limit++) {
+    size_t n =
+        filter((const uint8_t *const[]){ table }, &row, 1, codes, PQ_SUBITEMS, PQ_SUBITEMS, 0, (uint8_t)limit, found);
+    assert_int_equal(n, limit + 1); /* the table is a permutation of 0..255 */
+    for (size_t i = 0; i < n; i++)
+      assert_true(table[codes[found[i]]] <= limit);
+  }
+  free(table);
+}
+
+static void every_entry_of_a_table_is_read_at_every_level(void **state)
+{
+  (void)state;
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    const struct kernels *k;
+    assert_int_equal(kernels_get(isa, &k), ERR_OK);
+    check_entries(k->pq_filter);
+  }
+}
+
+static void the_vbmi_variant_over_a_model_of_its_instruction_passes_the_same_items(void **state)
+{
+  (void)state;
+  if (isa_detect() < ISA_AVX512)
+    skip();
+  check_filter(pq_filter_vbmi_model);
+  check_entries(pq_filter_vbmi_model);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_same_items_pass_at_every_level),
+    cmocka_unit_test(every_entry_of_a_table_is_read_at_every_level),
+    cmocka_unit_test(the_vbmi_variant_over_a_model_of_its_instruction_passes_the_same_items),
+  };
+
+  dice.state = dice_seed();
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

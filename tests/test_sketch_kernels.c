@@ -1,0 +1,221 @@
+/* The kernels for sketches and vectors: every level against the scalar reference, to the last bit, and that against the
+ * formulas. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "kernels/kernels.h"
+#include "tests/support/blocks.h"
+
+static struct dice dice;
+
+enum { SIZES_SMALL = 68, ROW_BYTES = SKETCH_BLOCK_ITEMS * SKETCH_GROUP };
+
+static const struct kernels *table(enum isa isa)
+{
+  const struct kernels *k = NULL;
+
+  assert_int_equal(kernels_get(isa, &k), ERR_OK);
+  return k;
+}
+
+/* dot_i8 -------------------- */
+
+/* How large the numbers of a query are. */
+enum size { SIZE_SMALL, SIZE_LARGEST, SIZE_ALL_LARGEST, SIZE_ALL_LEAST, SIZE_ZERO, N_SIZES };
+
+static int16_t *query_new(size_t n, enum size size)
+{
+  int16_t *query = block_new(n, sizeof *query);
+  size_t limit = n * DOT_I8_NUMBER_MAX > DOT_I8_SUM_MAX ? DOT_I8_SUM_MAX / n : DOT_I8_NUMBER_MAX;
+
+  for (size_t k = 0; k < n; k++) {
+    size_t bound = size == SIZE_SMALL ? 100 : size == SIZE_ZERO ? 0 : limit;
+    bound = bound < limit ? bound : limit;
+    long number = (long)dice_below(&dice, 2 * bound + 1) - (long)bound;
+    if (size == SIZE_ALL_LARGEST)
+      number = (long)limit;
+    if (size == SIZE_ALL_LEAST)
+      number = -(long)limit;
+    query[k] = (int16_t)number;
+  }
+  return query;
+}
+
+/* Bytes of all values, or all of the least or the largest. */
+static uint8_t *blocks_new(size_t n)
+{
+  uint8_t *blocks = block_new_aligned(n, 1);
+  size_t kind = dice_below(&dice, 4);
+
+  for (size_t i = 0; i < n; i++)
+    blocks[i] = kind == 0 ? 0 : kind == 1 ? 255 : (uint8_t)dice_u64(&dice);
+  return blocks;
+}
+
+static int64_t sum_of(const int16_t *query, size_t n_groups, const uint8_t *block, size_t item)
+{
+  int64_t sum = 0;
+
+  for (size_t k = 0; k < n_groups * SKETCH_GROUP; k++)
+    sum += (int64_t)query[k] * ((int64_t)block[k / 4 * ROW_BYTES + item * 4 + k % 4] - 128);
+  return sum;
+}
+
+static void check_dot_i8(size_t n_groups, size_t n_blocks, enum size size)
+{
+  int16_t *query = query_new(n_groups * SKETCH_GROUP, size);
+  uint8_t *blocks = blocks_new(n_blocks * n_groups * ROW_BYTES);
+  int32_t *sums = block_new(n_blocks * SKETCH_BLOCK_ITEMS, sizeof *sums);
+
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    table(isa)->dot_i8(query, n_groups, blocks, n_blocks, sums);
+    for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i++) {
+      int64_t wanted =
+          sum_of(query, n_groups, blocks + i / SKETCH_BLOCK_ITEMS * n_groups * ROW_BYTES, i % SKETCH_BLOCK_ITEMS);
+      if (sums[i] != wanted)
+        fail_msg("dot_i8 %s: %d, not %lld, with %zu groups", isa_name(isa), sums[i], (long long)wanted, n_groups);
+    }
+  }
+  free(sums);
+  free(blocks);
+  free(query);
+}
+
+static void dot_i8_is_exact_at_every_level(void **state)
+{
+  (void)state;
+  for (size_t n_groups = 0; n_groups < SIZES_SMALL; n_groups++)
+    for (enum size size = SIZE_SMALL; size < N_SIZES; size++)
+      check_dot_i8(n_groups, dice_below(&dice, 20), size);
+  for (size_t n_blocks = 0; n_blocks < 34; n_blocks++)
+    check_dot_i8(dice_below(&dice, 40), n_blocks, SIZE_LARGEST);
+}
+
+static void dot_i8_is_exact_where_the_sums_are_as_large_as_they_may_be(void **state)
+{
+  static const size_t groups[] = { 128, 129, 130, 255, 256, 257, 511, 513, 1024, 4096 };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+    for (int repeat = 0; repeat < 4; repeat++) {
+      check_dot_i8(groups[i], 3, SIZE_ALL_LARGEST);
+      check_dot_i8(groups[i], 2, SIZE_ALL_LEAST);
+      check_dot_i8(groups[i], 9, SIZE_LARGEST);
+    }
+  }
+}
+
+/* sketch_scores, sketch_bounds -------------------- */
+
+static float *sizes_filled(size_t n)
+{
+  float *p = floats_filled(&dice, (enum fill)dice_below(&dice, N_FILLS), n);
+
+  for (size_t i = 0; i < n; i++)
+    p[i] = fabsf(p[i]);
+  return p;
+}
+
+static float a_size(void)
+{
+  static const float sizes[] = { 0.0f, 1.0f, 1e-40f, 1e-20f, 3.0f, 1e12f };
+
+  return sizes[dice_below(&dice, 6)] * (1.0f + dice_float(&dice, 0.5f));
+}
+
+static void check_bounds(size_t n_blocks, bool has_tails)
+{
+  size_t n = n_blocks * SKETCH_BLOCK_ITEMS;
+  int32_t *sums = block_new(n, sizeof *sums);
+  float *scales = sizes_filled(n), *errors = sizes_filled(n), *tails = has_tails ? sizes_filled(n) : NULL;
+  float *scores = block_new(n, sizeof *scores), *slacks = block_new(n, sizeof *slacks);
+  float *bounds = block_new(n, sizeof *bounds);
+  struct sketch_items items = { scales, errors, tails };
+  struct sketch_weights w = { a_size(), a_size(), a_size(), a_size(), a_size() };
+
+  for (size_t i = 0; i < n; i++)
+    sums[i] = dice_below(&dice, 5) ? (int32_t)dice_u64(&dice) : (int32_t)dice_below(&dice, 100) - 50;
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    table(isa)->sketch_scores(sums, &items, &w, n_blocks, scores, slacks);
+    table(isa)->sketch_bounds(sums, &items, &w, n_blocks, bounds);
+    for (size_t i = 0; i < n; i++) {
+      float score = (float)sums[i] * scales[i] * w.unit;
+      float slack = fmaf(errors[i], w.error, fmaf(scales[i], w.scale, w.floor));
+      slack = has_tails ? fmaf(tails[i], w.tail, slack) : slack;
+      float bound = score + slack;
+      assert_memory_equal(&scores[i], &score, sizeof score);
+      assert_memory_equal(&slacks[i], &slack, sizeof slack);
+      assert_memory_equal(&bounds[i], &bound, sizeof bound);
+    }
+  }
+  free(sums);
+  free(scales);
+  free(errors);
+  free(tails);
+  free(scores);
+  free(slacks);
+  free(bounds);
+}
+
+static void bounds_take_the_steps_of_their_formula_at_every_level(void **state)
+{
+  (void)state;
+  for (size_t n_blocks = 0; n_blocks < SIZES_SMALL; n_blocks++) {
+    check_bounds(n_blocks, false);
+    check_bounds(n_blocks, true);
+  }
+}
+
+/* dot_f64 -------------------- */
+
+static void check_dot_f64(size_t n, enum fill fill)
+{
+  float *row = floats_filled(&dice, fill, n), *numbers = floats_filled(&dice, fill, n);
+  double *query = block_new(n, sizeof *query), sum = 0, size = 0;
+  double wanted, found;
+
+  for (size_t k = 0; k < n; k++) {
+    query[k] = (double)numbers[k] * (1 + (double)dice_float(&dice, 0x1p-26f));
+    sum += query[k] * (double)row[k];
+    size += fabs(query[k] * (double)row[k]);
+  }
+  wanted = table(ISA_REF)->dot_f64(query, row, n);
+  if (!(fabs(wanted - sum) <= (double)(n + 1) * 0x1p-52 * size))
+    fail_msg("dot_f64: %.17g, not %.17g", wanted, sum);
+  for (enum isa isa = ISA_AVX2; isa <= isa_detect(); isa++) {
+    found = table(isa)->dot_f64(query, row, n);
+    assert_memory_equal(&found, &wanted, sizeof found);
+  }
+  free(row);
+  free(numbers);
+  free(query);
+}
+
+static void dot_f64_is_the_same_at_every_level(void **state)
+{
+  (void)state;
+  for (size_t n = 0; n < 3 * SIZES_SMALL; n++)
+    for (enum fill fill = FILL_RANDOM; fill < N_FILLS; fill++)
+      check_dot_f64(n, fill);
+  check_dot_f64(768, FILL_RANDOM);
+  check_dot_f64(4099, FILL_MIXED);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(dot_i8_is_exact_at_every_level),
+    cmocka_unit_test(dot_i8_is_exact_where_the_sums_are_as_large_as_they_may_be),
+    cmocka_unit_test(bounds_take_the_steps_of_their_formula_at_every_level),
+    cmocka_unit_test(dot_f64_is_the_same_at_every_level),
+  };
+
+  dice.state = dice_seed();
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
