@@ -11,7 +11,7 @@
 
 static void every_level_is_found_by_its_name(void **state)
 {
-  static const char *const names[] = { "ref", "avx2", "avx512", "avx512vnni", "avx512vbmi" };
+  static const char *const names[] = { "ref", "avx2", "avx512", "avx512vnni", "avx512vbmi", "amx" };
 
   (void)state;
   for (int i = ISA_REF; i < N_ISAS; i++) {
