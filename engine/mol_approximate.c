@@ -43,6 +43,17 @@ static size_t list_length(const struct search_batch *batch, uint32_t n)
   return n < batch->n_slots ? n : batch->n_slots ? batch->n_slots : 1;
 }
 
+/* Lists that have room for every item. */
+static err_t search_all(const struct mol_columns *c, struct search_batch *batch, struct slot_set *candidates,
+                        float *nth_best)
+{
+  for (size_t q = 0; q < batch->n; q++) {
+    mol_candidates_all(batch, q, &candidates[q]);
+    nth_best[q] = -INFINITY;
+  }
+  return score_candidates(c, batch, candidates, nth_best);
+}
+
 /* n_pairs, n_average   lengths of the lists; 0: without them */
 static err_t search(const struct mol_columns *c, struct search_batch *batch, uint32_t n_pairs, uint32_t n_average)
 {
@@ -57,6 +68,8 @@ static err_t search(const struct mol_columns *c, struct search_batch *batch, uin
     n_best[q] = list_length(batch, n_pairs);
     nth_best[q] = INFINITY;
   }
+  if (n_pairs >= batch->n_items)
+    return search_all(c, batch, candidates, nth_best);
   if (n_pairs)
     TRY(mol_candidates_of_pairs(c, batch, n_best, candidates, nth_best));
   if (n_average)

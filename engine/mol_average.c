@@ -52,14 +52,6 @@ static err_t scan(struct average_scan *s, size_t n, struct slot_set *candidates)
   return ERR_OK;
 }
 
-err_t mol_candidates_init(struct search_batch *batch, struct slot_set **out)
-{
-  TRY(region_array(batch->scratch, batch->n, sizeof **out, out));
-  for (size_t q = 0; q < batch->n; q++)
-    TRY(slot_set_init(batch->n_slots, batch->scratch, &(*out)[q]));
-  return ERR_OK;
-}
-
 err_t mol_candidates_of_average(const struct mol_columns *c, struct search_batch *batch, size_t n_best,
                                 struct slot_set *candidates)
 {
@@ -67,6 +59,10 @@ err_t mol_candidates_of_average(const struct mol_columns *c, struct search_batch
   size_t n_together = MOL_LISTS_BYTES_MAX / shortlist_bytes(1, n_best, batch->n_slots);
   struct average_scan s = { .columns = c, .batch = batch, .n_best = n_best };
 
+  for (size_t q = 0; n_best >= batch->n_items && q < batch->n; q++)
+    mol_candidates_all(batch, q, &candidates[q]);
+  if (n_best >= batch->n_items)
+    return ERR_OK;
   n_together = n_together < 1 ? 1 : n_together > batch->n ? batch->n : n_together;
   s.lists = (struct shortlists){ .n_slots = batch->n_slots,
                                  .order = topk->order,

@@ -25,6 +25,9 @@ err_t mol_candidates_init(struct search_batch *batch, struct slot_set **out);
 err_t mol_candidates_of_average(const struct mol_columns *c, struct search_batch *batch, size_t n_best,
                                 struct slot_set *candidates);
 
+/* Every item that a query admits: what lists of so many are. */
+void mol_candidates_all(struct search_batch *batch, size_t q, struct slot_set *candidates);
+
 /* Memory that lists may take at once, so that larger batches and lists are found in parts. */
 enum { MOL_LISTS_BYTES_MAX = 64 << 20 };
 

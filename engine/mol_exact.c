@@ -17,7 +17,6 @@ enum {
   SEEDS = 512,       /* items that give the first threshold */
   SEEDS_PAY_AT = 16, /* where there are so many times more */
   CHUNK_BLOCKS = SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS,
-  LEAST_PART_DROPPED = 8, /* one in so many */
   CHUNKS_UNTIL_RETRY = 15,
 };
 
@@ -97,8 +96,14 @@ static void add_survivors(struct exact_query *e, size_t first, size_t n, const u
   }
 }
 
+/* Of n items, how many must be dropped for tiles of one query to cost less than tiles that a batch loads once. */
+static size_t least_dropped(size_t n, size_t n_queries)
+{
+  return n_queries > 1 ? n / 4 : n / 16;
+}
+
 /* Drop what cannot enter, or leave the chunk to be scored whole. */
-static void prune_chunk(struct exact_query *e, size_t first, size_t n)
+static void prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_queries)
 {
   uint16_t masks[CHUNK_BLOCKS];
 
@@ -110,7 +115,7 @@ static void prune_chunk(struct exact_query *e, size_t first, size_t n)
     return;
   }
   size_t n_survivors = find_survivors(e, first, (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, masks);
-  if (n_survivors > n - n / LEAST_PART_DROPPED) {
+  if (n_survivors > n - least_dropped(n, n_queries)) {
     e->n_until_retry = CHUNKS_UNTIL_RETRY;
     return;
   }
@@ -146,7 +151,7 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
   size_t rest = batch->n_slots - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK;
 
   for (size_t q = 0; q < batch->n; q++)
-    prune_chunk(&queries[q], first, n);
+    prune_chunk(&queries[q], first, n, batch->n);
   for (size_t i = 0; i < n; i += MOL_LANES)
     score_tile(c, batch, queries, first + i, n - i < MOL_LANES ? n - i : MOL_LANES, tile);
 }

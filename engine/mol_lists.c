@@ -8,6 +8,9 @@
 #include "engine/mol_dots.h"
 #include "engine/mol_sketch.h"
 
+/* Slots that one query meets before the next does: their sketches, and the lists that they go to, stay in cache. */
+enum { STRETCH = 4 * SHORTLIST_CHUNK };
+
 /* One pass: the components of items that it looks at, and the lists of one query. */
 struct pass {
   const struct mol_columns *columns;
@@ -72,21 +75,29 @@ static err_t begin_lists(const struct pass *pass, size_t q, size_t n_best, struc
   return ERR_OK;
 }
 
-/* Read the sketches once, in chunks that stay in cache while each query meets them. */
-static void scan(const struct pass *pass, struct query_lists *lists, size_t n_queries)
+/* One chunk of slots for one query. */
+static void scan_chunk(const struct pass *pass, struct query_lists *l, size_t first, size_t n)
 {
   const struct mol_columns *c = pass->columns;
-  size_t block_bytes = mol_sketch_block_bytes(c);
-  size_t component_bytes = block_bytes / c->model->shape.n_item_components;
+  size_t block_bytes = mol_sketch_block_bytes(c), component_bytes = block_bytes / c->model->shape.n_item_components;
+  const uint8_t *blocks = c->sketches + first / SKETCH_BLOCK_ITEMS * block_bytes;
 
-  for (size_t first = 0; first < pass->batch->n_slots; first += SHORTLIST_CHUNK) {
-    size_t rest = pass->batch->n_slots - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK;
-    const uint8_t *blocks = c->sketches + first / SKETCH_BLOCK_ITEMS * block_bytes;
+  shortlist_make_room(
+      &l->lists, pass->batch->kernels->mol_lists(
+                     &l->sketch.rows, pass->n_components, blocks + pass->first_component * component_bytes, block_bytes,
+                     (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)first, l->lists.lists));
+}
+
+/* Read the sketches once, in stretches that stay in cache while each query meets them. */
+static void scan(const struct pass *pass, struct query_lists *lists, size_t n_queries)
+{
+  size_t n_slots = pass->batch->n_slots;
+
+  for (size_t stretch = 0; stretch < n_slots; stretch += STRETCH) {
+    size_t end = n_slots - stretch < STRETCH ? n_slots : stretch + STRETCH;
     for (size_t q = 0; q < n_queries; q++) {
-      size_t n_appended = pass->batch->kernels->mol_lists(
-          &lists[q].sketch.rows, pass->n_components, blocks + pass->first_component * component_bytes, block_bytes,
-          (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)first, lists[q].lists.lists);
-      shortlist_make_room(&lists[q].lists, n_appended);
+      for (size_t first = stretch; first < end; first += SHORTLIST_CHUNK)
+        scan_chunk(pass, &lists[q], first, end - first < SHORTLIST_CHUNK ? end - first : SHORTLIST_CHUNK);
     }
   }
 }

@@ -8,23 +8,40 @@ static const float byte_scale = 127.0f, short_scale = 32000.0f;
 /* No component and no average is longer: they are normalised in double and rounded once. */
 static const double longest = 1.0 + 0x1p-20;
 
+/* Four numbers at a time, on every machine: one number at a time takes a tenth of the apply path. */
+typedef float floats4 __attribute__((vector_size(16)));
+typedef int32_t ints4 __attribute__((vector_size(16)));
+typedef uint8_t bytes4 __attribute__((vector_size(4)));
+
+/* Four numbers as bytes; returns the squares of what is lost, in units. A number is at most 1 and a little, so that
+ * what is cut down to an integer is positive and below 256. */
+static floats4 sketch_four(const float *g, uint8_t *bytes)
+{
+  floats4 x;
+
+  memcpy(&x, g, sizeof x);
+  x *= byte_scale;
+  ints4 rounded = __builtin_convertvector(x + 128.5f, ints4);
+  floats4 rest = x - __builtin_convertvector(rounded - 128, floats4);
+  bytes4 packed = __builtin_convertvector(rounded, bytes4);
+  memcpy(bytes, &packed, sizeof packed);
+  return rest * rest;
+}
+
 /* One component, d numbers, to whole groups of four bytes; returns the squared length of what is lost, in units. */
 static float sketch_component(const float *g, size_t dim, uint8_t *bytes)
 {
-  float lost = 0.0f;
+  floats4 lost = { 0 };
   size_t k = 0;
 
-  for (; k < dim; k++) {
-    float x = g[k] * byte_scale;
-    int byte = (int)(x + 128.5f); /* positive: cut down, so rounded to the nearest */
-    byte = byte > 255 ? 255 : byte;
-    float rest = x - (float)(byte - 128);
-    bytes[k] = (uint8_t)byte;
-    lost += rest * rest;
+  for (; k + 4 <= dim; k += 4)
+    lost += sketch_four(g + k, bytes + k);
+  if (k < dim) {
+    float last[4] = { 0 };
+    memcpy(last, g + k, (dim - k) * sizeof last[0]);
+    lost += sketch_four(last, bytes + k);
   }
-  for (; k % 4 != 0; k++)
-    bytes[k] = 128;
-  return lost;
+  return (lost[0] + lost[1]) + (lost[2] + lost[3]);
 }
 
 static int16_t short_of(float x)

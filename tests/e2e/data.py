@@ -104,7 +104,7 @@ class Queries:
     def methods(self, name):
         if self.spaces[name].similarity == "recjpq":
             return ["", "exact", "pqtopk", "prune(1)", "prune(8)"]
-        return ["", "exact", "brute_force", "average(50)", "average(400)"]
+        return ["", "exact", "brute_force", "two_pass", "average(50)", "average(400)"]
 
     def draw(self, name, method=None, k=None, **fields):
         rng, model = self.rng, self.spaces[name]

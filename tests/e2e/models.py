@@ -59,7 +59,7 @@ class Rows:
 
 class Mol:
     similarity = "mol"
-    exact_methods = ("", "exact", "brute_force")
+    exact_methods = ("", "exact", "brute_force", "two_pass")
 
     def __init__(self, tensors, metadata):
         self.w = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}

@@ -72,16 +72,19 @@ static inline float model_flush(float x)
   return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x;
 }
 
-static inline float model_bf16(int t, size_t row, size_t i)
+/* The numbers of a row of a tile of pairs, even ones first. */
+static inline void model_row(int t, size_t row, float out[2][MODEL_ROWS])
 {
-  uint16_t high;
-  uint32_t bits;
-  float x;
-
-  memcpy(&high, model_tiles[t][row] + 2 * i, sizeof high);
-  bits = (uint32_t)high << 16;
-  memcpy(&x, &bits, sizeof x);
-  return model_flush(x);
+  for (size_t i = 0; i < MODEL_ROW_BYTES / 4; i++) {
+    uint32_t pair, low, high;
+    memcpy(&pair, model_tiles[t][row] + 4 * i, sizeof pair);
+    low = pair << 16;
+    high = pair & 0xffff0000u;
+    memcpy(&out[0][i], &low, sizeof low);
+    memcpy(&out[1][i], &high, sizeof high);
+    out[0][i] = model_flush(out[0][i]);
+    out[1][i] = model_flush(out[1][i]);
+  }
 }
 
 static inline float model_rounded(double x)
@@ -108,22 +111,39 @@ static inline float model_step(float a, float b, float sum)
   return model_flush(fmaf(a, b, sum));
 }
 
+/* sums[n] += a * b[n] */
+static inline void model_steps(float a, const float *b, float *sums)
+{
+  if (tile_fault == FAULT_NONE) {
+    for (size_t n = 0; n < MODEL_ROWS; n++)
+      sums[n] = model_flush(fmaf(a, b[n], sums[n]));
+    return;
+  }
+  for (size_t n = 0; n < MODEL_ROWS; n++)
+    sums[n] = model_step(a, b[n], sums[n]);
+}
+
 static inline void tile_add_products(int sums, int a, int b)
 {
+  size_t n_pairs = MODEL_ROWS - (tile_fault == FAULT_LOST_PAIR), swapped = tile_fault == FAULT_SWAPPED;
+  float columns[MODEL_ROWS][2][MODEL_ROWS];
+
   demand_tiles();
+  for (size_t k = 0; k < MODEL_ROWS; k++)
+    model_row(b, k, columns[k]);
   for (size_t m = 0; m < MODEL_ROWS; m++) {
-    for (size_t n = 0; n < MODEL_ROW_BYTES / 4; n++) {
-      float even = 0.0f, odd = 0.0f, before;
-      for (size_t k = 0; k < MODEL_ROWS - (tile_fault == FAULT_LOST_PAIR); k++) {
-        even = model_step(model_bf16(a, m, 2 * k), model_bf16(b, k, 2 * n + (tile_fault == FAULT_SWAPPED)), even);
-        odd = model_step(model_bf16(a, m, 2 * k + 1), model_bf16(b, k, 2 * n + (tile_fault != FAULT_SWAPPED)), odd);
-      }
-      memcpy(&before, model_tiles[sums][m] + 4 * n, sizeof before);
-      if (tile_fault == FAULT_FORGETFUL)
-        before = 0.0f;
-      before = model_rounded((double)before + (double)model_rounded((double)even + (double)odd));
-      memcpy(model_tiles[sums][m] + 4 * n, &before, sizeof before);
+    float row[2][MODEL_ROWS], even[MODEL_ROWS] = { 0 }, odd[MODEL_ROWS] = { 0 }, before[MODEL_ROWS];
+    model_row(a, m, row);
+    for (size_t k = 0; k < n_pairs; k++) {
+      model_steps(row[0][k], columns[k][swapped], even);
+      model_steps(row[1][k], columns[k][1 - swapped], odd);
     }
+    memcpy(before, model_tiles[sums][m], sizeof before);
+    for (size_t n = 0; n < MODEL_ROWS; n++) {
+      float products = model_rounded((double)even[n] + (double)odd[n]);
+      before[n] = model_rounded((tile_fault == FAULT_FORGETFUL ? 0.0 : (double)before[n]) + (double)products);
+    }
+    memcpy(model_tiles[sums][m], before, sizeof before);
   }
 }
 
