@@ -13,6 +13,8 @@ enum { UPPER_VECS = MOL_LANES / VEC_FLOATS, PAIR_BYTES = 4 };
  * what lies beyond has no bound. */
 #define UPPER_DELTA_MAX  40.0f
 #define UPPER_SQUARE_MAX 0x1p60f
+/* |l|^2 counts as no less, so that squares may underflow. */
+#define UPPER_SQUARE_MIN 0x1p-100f
 
 /* The inputs of a layer, for each 16 lanes: pairs of rows, in bf16, high parts and low parts.
  * [UPPER_VECS][n_in / 2][VEC_FLOATS], n_in of the layer in hand */
@@ -226,14 +228,15 @@ static vec find_upper(const struct mol_split *split, size_t n_logits, vec score,
                       vec hidden_squares, vec largest_gate)
 {
   const vec rounding = vec_set1((float)(n_logits + 8) * 0x1p-21f), second_order = vec_set1(1 + 0x1p-10f);
-  vec norm = _mm512_sqrt_ps(logit_squares), delta = vec_set1(split->constant), error, upper;
+  vec squares = vec_max(logit_squares, vec_set1(UPPER_SQUARE_MIN)), norm = _mm512_sqrt_ps(squares);
+  vec delta = vec_set1(split->constant), error, upper;
 
   delta = vec_fma(vec_set1(split->per_logits), norm, delta);
   delta = vec_fma(vec_set1(split->per_hidden), _mm512_sqrt_ps(hidden_squares), delta);
   delta = vec_fma(vec_set1(split->per_gate), largest_gate, delta);
   /* Rounding of the mean square and of the score's square: (6 L + 20) 2^-24 |l|^2. */
   vec variance = vec_sub(mean_square, vec_mul(score, score));
-  variance = vec_fma(rounding, logit_squares, vec_max(variance, vec_zero()));
+  variance = vec_fma(rounding, squares, vec_max(variance, vec_zero()));
   /* (exp(2 delta) - 1) / 2, and what the difference loses */
   error = vec_mul(vec_min(delta, vec_set1(UPPER_DELTA_MAX)), vec_set1(2.0f));
   exp_vecs(&error, 1);
