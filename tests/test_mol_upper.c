@@ -49,7 +49,8 @@ static void run(const struct mol_case *c, const struct kernels *k, const struct 
   float *scratch = block_new_aligned(mol_upper_scratch_floats(&c->shape), sizeof *scratch);
 
   k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, phi);
-  memset(scratch, 0xa5, mol_upper_scratch_floats(&c->shape) * sizeof *scratch);
+  for (size_t i = 0; i < mol_upper_scratch_floats(&c->shape); i++)
+    scratch[i] = INFINITY;
   k->mol_upper(&c->shape, &gate, split, c->query, c->query_gate, c->items, c->item_gates, scratch, upper);
   free(scratch);
 }
@@ -131,6 +132,46 @@ static void no_score_is_above_its_bound_for_odd_shapes_and_scales(void **state)
   }
 }
 
+/* Numbers whose parts that are left out have the same sign, so that their products add up: the second 8 bits are just
+ * below or just above a half of the last of the first 8. */
+static float with_much_left_out(float x)
+{
+  static const float tails[] = { 0x1.01p0f, 0x1.00fefep0f, 0x1.00fffep0f, 0x1.017e7ep0f };
+
+  return x * tails[dice_below(&dice, 4)];
+}
+
+/* One component a vector, so that logits are what the test wants: half of them +l, half -l. First weights have the sign
+ * of their logit, second ones are positive for the positive logits and zeros for others; the gates bring z to where
+ * SiLU is steep. */
+static void no_score_is_above_its_bound_where_all_errors_add_up(void **state)
+{
+  (void)state;
+  skip_without_vectors();
+  for (size_t i = 0; i < 200; i++) {
+    struct mol_case c = mol_new(&dice, (struct mol_shape){ 1, 64, 1, 128, 16.0f }, FILL_RANDOM);
+    float g = with_much_left_out(0.5f), w1 = with_much_left_out(ldexpf(1, -2 - (int)dice_below(&dice, 6)));
+    float w2 = with_much_left_out(ldexpf(1, -3 - (int)dice_below(&dice, 6))), sign = dice_below(&dice, 2) ? -1 : 1;
+    float hidden = 64 * 16 * g * w1, z = 128 * hidden * w2;
+    c.query[0] = 1;
+    scale_floats(c.b1, 128, 0);
+    scale_floats(c.b2, 64, 0);
+    for (size_t p = 0; p < 64; p++) {
+      c.query_gate[p] = p % 2 ? 1 : 0;
+      for (size_t j = 0; j < 128; j++) {
+        c.w1[p * 128 + j] = p % 2 ? w1 : -w1;
+        c.w2[j * 64 + p] = p % 2 ? sign * w2 : 0;
+      }
+      for (size_t lane = 0; lane < MOL_LANES; lane++) {
+        c.items[p * MOL_LANES + lane] = p % 2 ? g : -g;
+        c.item_gates[p * MOL_LANES + lane] = -sign * z + (float)lane * 0.25f - 2;
+      }
+    }
+    check_bounds(&c);
+    mol_free(&c);
+  }
+}
+
 static void infinite_gates_have_no_bound(void **state)
 {
   struct mol_case c;
@@ -155,13 +196,13 @@ static void infinite_gates_have_no_bound(void **state)
 /* Xavier's weights, as the random model of the benchmarks has: scores deviate by 1.6. */
 static void bounds_of_a_random_model_are_close(void **state)
 {
-  struct mol_shape shape = { 8, 8, 32, 128, 20.0f };
+  static const struct mol_shape shapes[] = { { 8, 8, 32, 128, 20.0f }, { 5, 3, 12, 19, 20.0f } };
   float most = 0;
 
   (void)state;
   skip_without_vectors();
   for (size_t i = 0; i < 20; i++) {
-    struct mol_case c = mol_new(&dice, shape, FILL_RANDOM);
+    struct mol_case c = mol_new(&dice, shapes[i % 2], FILL_RANDOM);
     scale_weights(&c, 0.177f / 0.3f, 0.177f / 0.3f);
     most = fmaxf(most, check_bounds(&c));
     mol_free(&c);
@@ -357,6 +398,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_score_is_above_its_bound),
     cmocka_unit_test(no_score_is_above_its_bound_for_odd_shapes_and_scales),
+    cmocka_unit_test(no_score_is_above_its_bound_where_all_errors_add_up),
     cmocka_unit_test(infinite_gates_have_no_bound),
     cmocka_unit_test(bounds_of_a_random_model_are_close),
     cmocka_unit_test(weights_beyond_the_proof_are_not_split),
