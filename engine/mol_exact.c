@@ -28,7 +28,7 @@ struct exact_query {
   int32_t *starts; /* [P_q] */
   size_t n_until_retry;
   bool is_whole;    /* the current chunk is scored whole */
-  bool is_bounded;  /* and bounds go before scores there */
+  bool is_bounded;  /* if so, bounds go before scores */
   size_t n_reached; /* items of such a chunk whose bound reached the threshold */
   size_t n_until_bounds;
 };
@@ -100,33 +100,6 @@ static void add_survivors(struct exact_query *e, size_t first, size_t n, const u
   }
 }
 
-/* Of n items, how many must be dropped for tiles of one query to cost less than tiles that a batch loads once. */
-static size_t least_dropped(size_t n, size_t n_queries)
-{
-  return n_queries > 1 ? n / 4 : n / 16;
-}
-
-/* Drop what cannot enter, or leave the chunk to be scored whole. */
-static void prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_queries)
-{
-  uint16_t masks[CHUNK_BLOCKS];
-
-  e->is_whole = true;
-  if (mol_scorer_threshold(&e->scorer) == -INFINITY)
-    return;
-  if (e->n_until_retry > 0) {
-    e->n_until_retry--;
-    return;
-  }
-  size_t n_survivors = find_survivors(e, first, (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, masks);
-  if (n_survivors > n - least_dropped(n, n_queries)) {
-    e->n_until_retry = CHUNKS_UNTIL_RETRY;
-    return;
-  }
-  e->is_whole = false;
-  add_survivors(e, first, n, masks);
-}
-
 /* Bounds that drop less than half of a chunk are not worth their time: then some chunks go without them. */
 static bool is_worth_bounding(struct exact_query *e)
 {
@@ -141,6 +114,35 @@ static bool is_worth_bounding(struct exact_query *e)
     return true;
   e->n_until_bounds--;
   return false;
+}
+
+/* Of n items, how many must be dropped for tiles of one query to cost less than tiles that a batch loads once. Where
+ * bounds go before scores, a whole chunk costs, by estimate, about half of its scores. */
+static size_t least_dropped(size_t n, size_t n_queries, bool is_bounded)
+{
+  return is_bounded ? n / 2 : n_queries > 1 ? n / 4 : n / 16;
+}
+
+/* Drop what cannot enter, or leave the chunk to be scored whole. */
+static void prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_queries)
+{
+  uint16_t masks[CHUNK_BLOCKS];
+
+  e->is_whole = true;
+  e->is_bounded = is_worth_bounding(e);
+  if (mol_scorer_threshold(&e->scorer) == -INFINITY)
+    return;
+  if (e->n_until_retry > 0) {
+    e->n_until_retry--;
+    return;
+  }
+  size_t n_survivors = find_survivors(e, first, (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, masks);
+  if (n_survivors > n - least_dropped(n, n_queries, e->is_bounded)) {
+    e->n_until_retry = CHUNKS_UNTIL_RETRY;
+    return;
+  }
+  e->is_whole = false;
+  add_survivors(e, first, n, masks);
 }
 
 /* Gather the items of a tile whose bound reaches the threshold: a score that reaches it has a bound that does. */
@@ -194,10 +196,8 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
 {
   size_t rest = batch->n_slots - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK;
 
-  for (size_t q = 0; q < batch->n; q++) {
+  for (size_t q = 0; q < batch->n; q++)
     prune_chunk(&queries[q], first, n, batch->n);
-    queries[q].is_bounded = queries[q].is_whole && is_worth_bounding(&queries[q]);
-  }
   for (size_t i = 0; i < n; i += MOL_LANES)
     score_tile(c, batch, queries, first + i, n - i < MOL_LANES ? n - i : MOL_LANES, tile);
 }

@@ -192,7 +192,7 @@ struct kernels {
 enum isa { ISA_REF, ISA_AVX2, ISA_AVX512, ISA_AVX512_VNNI, ISA_AVX512_VBMI, ISA_AMX, N_ISAS };
 
 /* Best level that this machine and this build have. The first call asks the system for what the level amx needs and
- * tries its instructions: a few microseconds. */
+ * tries its instructions: less than a millisecond. */
 enum isa isa_detect(void);
 
 /* "ref", "avx2", "avx512", "avx512vnni", "avx512vbmi", "amx". */
