@@ -89,7 +89,7 @@ const struct setting settings[] = {
                "0: the file says." },
 
   { .path = "kernels.isa", .type = SETTING_CHOICE, .default_text = "auto",
-    .choices = "`auto`, `ref`, `avx2`, `avx512`, `avx512vnni`, `avx512vbmi`", .choose = choose_isa,
+    .choices = "`auto`, `ref`, `avx2`, `avx512`, `avx512vnni`, `avx512vbmi`, `amx`", .choose = choose_isa,
     .meaning = "Instruction set of the arithmetic. Every one gives the same results; `auto` takes the best there is." },
 
   { .path = "http.listen", .type = SETTING_ADDRESS, .offset = AT(http_listen), .min = 1, .max = 64,

@@ -12,7 +12,7 @@ enum { K_DEFAULT = 100, K_MAX = 10000000, BATCH_DEFAULT = 32, BATCH_MAX = 65536,
 static err_t take_isa(const char *name, enum isa *out)
 {
   if (strcmp(name, "auto") != 0 && !isa_find(name, out))
-    FAIL(ERR_USAGE, "--isa expects auto, ref, avx2, avx512, avx512vnni or avx512vbmi, not \"%s\"", name);
+    FAIL(ERR_USAGE, "--isa expects auto, ref, avx2, avx512, avx512vnni, avx512vbmi or amx, not \"%s\"", name);
   return ERR_OK;
 }
 

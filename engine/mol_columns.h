@@ -56,4 +56,9 @@ void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, 
 void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
                     struct mol_tile *tile);
 
+/* tile->scores = numbers that the items' scores do not exceed, for less time; where this level and model have that. */
+bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kernels);
+void mol_tile_bound(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
+                    struct mol_tile *tile);
+
 #endif

@@ -3,8 +3,9 @@
  * An item whose largest logit is below the K-th best score is not among the K best, and that is known from its sketch
  * at a hundredth of what its score costs. Where a query can drop an eighth of a chunk, what is left of the chunk is
  * gathered into tiles of its own; where not, the chunk is scored whole, and the query looks again only some chunks
- * later. The first threshold is the K-th best score among the best items by averaged vectors: those are scored once
- * more when their turn comes.
+ * later. Where the machine computes upper bounds of scores for less than the scores (mol_tile_bound()), a whole chunk's
+ * items are scored only where the bound reaches the threshold. The first threshold is the K-th best score among the
+ * best items by averaged vectors: those are scored once more when their turn comes.
  */
 #include <math.h>
 
@@ -26,7 +27,10 @@ struct exact_query {
   struct mol_query_sketch sketch;
   int32_t *starts; /* [P_q] */
   size_t n_until_retry;
-  bool is_whole; /* the current chunk is scored whole */
+  bool is_whole;    /* the current chunk is scored whole */
+  bool is_bounded;  /* if so, bounds go before scores */
+  size_t n_reached; /* items of such a chunk whose bound reached the threshold */
+  size_t n_until_bounds;
 };
 
 static err_t init_query(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
@@ -96,10 +100,27 @@ static void add_survivors(struct exact_query *e, size_t first, size_t n, const u
   }
 }
 
-/* Of n items, how many must be dropped for tiles of one query to cost less than tiles that a batch loads once. */
-static size_t least_dropped(size_t n, size_t n_queries)
+/* Bounds that drop less than half of a chunk are not worth their time: then some chunks go without them. */
+static bool is_worth_bounding(struct exact_query *e)
 {
-  return n_queries > 1 ? n / 4 : n / 16;
+  const struct mol_scorer *s = &e->scorer;
+
+  if (!mol_tile_can_bound(s->columns, s->kernels) || mol_scorer_threshold(s) == -INFINITY)
+    return false;
+  if (e->n_reached > SHORTLIST_CHUNK / 2)
+    e->n_until_bounds = CHUNKS_UNTIL_RETRY;
+  e->n_reached = 0;
+  if (e->n_until_bounds == 0)
+    return true;
+  e->n_until_bounds--;
+  return false;
+}
+
+/* Of n items, how many must be dropped for tiles of one query to cost less than tiles that a batch loads once. Where
+ * bounds go before scores, a whole chunk costs, by estimate, about half of its scores. */
+static size_t least_dropped(size_t n, size_t n_queries, bool is_bounded)
+{
+  return is_bounded ? n / 2 : n_queries > 1 ? n / 4 : n / 16;
 }
 
 /* Drop what cannot enter, or leave the chunk to be scored whole. */
@@ -108,6 +129,7 @@ static void prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_
   uint16_t masks[CHUNK_BLOCKS];
 
   e->is_whole = true;
+  e->is_bounded = is_worth_bounding(e);
   if (mol_scorer_threshold(&e->scorer) == -INFINITY)
     return;
   if (e->n_until_retry > 0) {
@@ -115,12 +137,36 @@ static void prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_
     return;
   }
   size_t n_survivors = find_survivors(e, first, (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, masks);
-  if (n_survivors > n - least_dropped(n, n_queries)) {
+  if (n_survivors > n - least_dropped(n, n_queries, e->is_bounded)) {
     e->n_until_retry = CHUNKS_UNTIL_RETRY;
     return;
   }
   e->is_whole = false;
   add_survivors(e, first, n, masks);
+}
+
+/* Gather the items of a tile whose bound reaches the threshold: a score that reaches it has a bound that does. */
+static void bound_tile(struct exact_query *e, uint32_t first, size_t n, struct mol_tile *tile)
+{
+  struct mol_scorer *s = &e->scorer;
+  uint32_t reached[MOL_LANES];
+
+  mol_tile_bound(s->columns, s->kernels, s->query, tile);
+  size_t n_reached = s->kernels->filter_ge(tile->scores, n, mol_scorer_threshold(s), reached);
+  for (size_t i = 0; i < n_reached; i++) {
+    if (admit_slot(&e->result->admit, first + reached[i]))
+      mol_scorer_add(s, first + reached[i]);
+  }
+  e->n_reached += n_reached;
+}
+
+static void score_whole(struct exact_query *e, uint32_t first, size_t n, struct mol_tile *tile)
+{
+  struct mol_scorer *s = &e->scorer;
+
+  mol_tile_score(s->columns, s->kernels, s->query, tile);
+  mol_tile_offer(tile, s->kernels, first, n, mol_scorer_threshold(s), e->result);
+  s->n_scored += n;
 }
 
 /* One tile for all queries that score the chunk whole. */
@@ -138,10 +184,10 @@ static void score_tile(const struct mol_columns *c, struct search_batch *batch, 
     if (!is_loaded)
       mol_tile_load(c, batch->kernels, slots, n, tile);
     is_loaded = true;
-    mol_tile_score(c, batch->kernels, queries[q].scorer.query, tile);
-    mol_tile_offer(tile, batch->kernels, (uint32_t)first, n, mol_scorer_threshold(&queries[q].scorer),
-                   queries[q].result);
-    queries[q].scorer.n_scored += n;
+    if (queries[q].is_bounded)
+      bound_tile(&queries[q], (uint32_t)first, n, tile);
+    else
+      score_whole(&queries[q], (uint32_t)first, n, tile);
   }
 }
 
@@ -159,12 +205,13 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
 err_t mol_search_exact(const struct mol_columns *c, struct search_batch *batch)
 {
   struct exact_query *queries;
-  struct mol_tile tile;
+  struct mol_tile tile, gathered;
 
   TRY(mol_tile_init(c, batch->scratch, &tile));
+  TRY(mol_tile_init(c, batch->scratch, &gathered)); /* filled while the other is in use */
   TRY(region_array(batch->scratch, batch->n, sizeof *queries, &queries));
   for (size_t q = 0; q < batch->n; q++)
-    TRY(init_query(c, batch, q, &tile, &queries[q]));
+    TRY(init_query(c, batch, q, &gathered, &queries[q]));
   TRY(find_floors(c, batch, queries));
   for (size_t first = 0; first < batch->n_slots; first += SHORTLIST_CHUNK)
     search_chunk(c, batch, queries, first, &tile);

@@ -50,6 +50,7 @@ struct mol_model {
   struct mol_mlp query_gate;
   struct mol_mlp item_gate;
   struct mol_mlp cross_gate;
+  struct mol_split *split; /* the cross gate as mol_upper() reads it; NULL: it has no bound for this model */
   size_t n_user_tables;
   struct mol_user_table user_tables[MOL_USER_TABLES_MAX]; /* their components come last */
 };
@@ -111,6 +112,12 @@ struct mol_query {
   float *average;    /* [d_P], the mean of the components */
   float max_norm;    /* of the components: 1, or less where they are zero */
 };
+
+static inline struct mol_gate mol_model_gate(const struct mol_model *m)
+{
+  return (struct mol_gate){ m->cross_gate.first.w, m->cross_gate.first.b, m->cross_gate.second.w,
+                            m->cross_gate.second.b };
+}
 
 err_t mol_model_open(const struct safetensors *file, void **out);
 void mol_model_close(void **model);

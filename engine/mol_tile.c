@@ -17,7 +17,7 @@ err_t mol_tile_init(const struct mol_columns *c, struct region *region, struct m
 
   TRY(mol_tile_array(region, layout.components * MOL_LANES, &out->components));
   TRY(mol_tile_array(region, layout.gate * MOL_LANES, &out->gates));
-  return mol_tile_array(region, mol_scratch_floats(&c->model->shape), &out->scratch);
+  return mol_tile_array(region, mol_upper_scratch_floats(&c->model->shape), &out->scratch); /* mol_score() needs less */
 }
 
 void mol_tile_load(const struct mol_columns *c, const struct kernels *kernels, const uint32_t *slots, size_t n,
@@ -51,9 +51,23 @@ void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, 
                     struct mol_tile *tile)
 {
   const struct mol_model *m = c->model;
-  struct mol_gate gate = { m->cross_gate.first.w, m->cross_gate.first.b, m->cross_gate.second.w,
-                           m->cross_gate.second.b };
+  struct mol_gate gate = mol_model_gate(m);
 
   kernels->mol_score(&m->shape, &gate, query->components, query->gate, tile->components, tile->gates, tile->scratch,
                      tile->scores);
+}
+
+bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kernels)
+{
+  return kernels->mol_upper && c->model->split;
+}
+
+void mol_tile_bound(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
+                    struct mol_tile *tile)
+{
+  const struct mol_model *m = c->model;
+  struct mol_gate gate = mol_model_gate(m);
+
+  kernels->mol_upper(&m->shape, &gate, m->split, query->components, query->gate, tile->components, tile->gates,
+                     tile->scratch, tile->scores);
 }

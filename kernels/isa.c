@@ -1,6 +1,10 @@
+#include <cpuid.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include "kernels/kernels.h"
+#include "kernels/variants.h"
 
 static const char *const names[N_ISAS] = {
   [ISA_REF] = "ref",
@@ -8,6 +12,7 @@ static const char *const names[N_ISAS] = {
   [ISA_AVX512] = "avx512",
   [ISA_AVX512_VNNI] = "avx512vnni",
   [ISA_AVX512_VBMI] = "avx512vbmi",
+  [ISA_AMX] = "amx",
 };
 
 static bool has_avx2(void)
@@ -21,15 +26,48 @@ static bool has_avx512(void)
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
+/* Registers of 8 KiB: a process has to ask the system for them. */
+static bool is_granted_tiles(void)
+{
+  enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+
+  return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+
+static bool has_amx(void)
+{
+  enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+  unsigned a, b, c, d;
+
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_BF16) && (d & AMX_TILE) && is_granted_tiles() &&
+         variant_amx_works();
+}
+
 /* A level needs all that the levels below it need. */
-enum isa isa_detect(void)
+static enum isa find_best(void)
 {
   __builtin_cpu_init();
   if (!has_avx512())
     return has_avx2() ? ISA_AVX2 : ISA_REF;
   if (!__builtin_cpu_supports("avx512vnni"))
     return ISA_AVX512;
-  return __builtin_cpu_supports("avx512vbmi") ? ISA_AVX512_VBMI : ISA_AVX512_VNNI;
+  if (!__builtin_cpu_supports("avx512vbmi"))
+    return ISA_AVX512_VNNI;
+  return has_amx() ? ISA_AMX : ISA_AVX512_VBMI;
+}
+
+static enum isa best;
+static pthread_once_t best_once = PTHREAD_ONCE_INIT;
+
+static void set_best(void)
+{
+  best = find_best();
+}
+
+enum isa isa_detect(void)
+{
+  pthread_once(&best_once, set_best);
+  return best;
 }
 
 const char *isa_name(enum isa isa)

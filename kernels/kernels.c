@@ -16,6 +16,7 @@ static void fill_tables(void)
     [ISA_AVX512] = variant_avx512,
     [ISA_AVX512_VNNI] = variant_avx512_vnni,
     [ISA_AVX512_VBMI] = variant_avx512_vbmi,
+    [ISA_AMX] = variant_amx,
   };
   struct kernels table = { 0 };
 

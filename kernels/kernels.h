@@ -64,6 +64,9 @@ struct sketch_weights {
   float floor;
 };
 
+/* The same weights as mol_upper() reads them (mol_split.h), and what its bound needs of them. */
+struct mol_split;
+
 /* A list that a scan of integers appends to: the slots whose score reaches the threshold. */
 struct scan_entry {
   int32_t score;
@@ -113,6 +116,18 @@ struct kernels {
    */
   void (*mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
                     const float *query_gate, const float *items, const float *item_gates, float *scratch, float *phi);
+
+  /* Upper bounds on what mol_score() gives, for less than its time: for each lane a number no less than phi, or infinity
+   * where there is no better; phi is NaN only where it is infinity. From products of 16 bits, with a proof
+   * (mol_split.h). NULL where the level has nothing that makes this worth it. Arguments as mol_score()'s, but:
+   *
+   * split       of the same gate
+   * scratch     mol_upper_scratch_floats() floats, aligned to 64
+   * upper       [MOL_LANES]
+   */
+  void (*mol_upper)(const struct mol_shape *shape, const struct mol_gate *gate, const struct mol_split *split,
+                    const float *query, const float *query_gate, const float *items, const float *item_gates,
+                    float *scratch, float *upper);
 
   /* scores[b * 16 + i] = sum over k, rising, of query[k] * blocks[b][k][i], fused.
    * blocks [n_blocks][dim][DOT_BLOCK_ITEMS], aligned to 64; scores [n_blocks * DOT_BLOCK_ITEMS]. */
@@ -179,12 +194,13 @@ struct kernels {
 };
 
 /* Instruction sets, rising; each table is the one below it with what it does faster. */
-enum isa { ISA_REF, ISA_AVX2, ISA_AVX512, ISA_AVX512_VNNI, ISA_AVX512_VBMI, N_ISAS };
+enum isa { ISA_REF, ISA_AVX2, ISA_AVX512, ISA_AVX512_VNNI, ISA_AVX512_VBMI, ISA_AMX, N_ISAS };
 
-/* Best level that this machine and this build have. */
+/* Best level that this machine and this build have. The first call asks the system for what the level amx needs and
+ * tries its instructions: less than a millisecond. */
 enum isa isa_detect(void);
 
-/* "ref", "avx2", "avx512", "avx512vnni", "avx512vbmi". */
+/* "ref", "avx2", "avx512", "avx512vnni", "avx512vbmi", "amx". */
 const char *isa_name(enum isa isa);
 bool isa_find(const char *name, enum isa *out);
 
@@ -193,6 +209,14 @@ err_t kernels_get(enum isa isa, const struct kernels **out);
 
 /* Floats of scratch that mol_score() needs. */
 size_t mol_scratch_floats(const struct mol_shape *shape);
+
+/* Prepare a model's gate for mol_upper(): not hot, the same code on every machine. `*out` is NULL where sizes or weights
+ * are beyond what its proof covers. Returns ERR_MEMORY. Closed with mol_split_close(). */
+err_t mol_split_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_split **out);
+void mol_split_close(struct mol_split **split);
+
+/* Floats of scratch that mol_upper() needs. */
+size_t mol_upper_scratch_floats(const struct mol_shape *shape);
 
 /* GELU in its exact form, x * Phi(x), in place: not hot, the same code on every machine. */
 void kernels_gelu(float *x, size_t n);

@@ -20,6 +20,11 @@ void variant_avx2(struct kernels *table);
 void variant_avx512(struct kernels *table);
 void variant_avx512_vnni(struct kernels *table);
 void variant_avx512_vbmi(struct kernels *table);
+void variant_amx(struct kernels *table);
+
+/* Whether tile instructions do here what mol_upper()'s proof supposes. To be called where the machine has them and the
+ * system has granted them. */
+bool variant_amx_works(void);
 
 /* What the files mol_lists_*.c lay over a table: mol_lists(), mol_any() and average_lists(). */
 void mol_lists_ref(struct kernels *table);

@@ -14,6 +14,8 @@
 #define TILE static inline __attribute__((always_inline))
 /* Functions of their own: there the compiler keeps the pointers of the inner loop in registers. */
 #define OWN static __attribute__((noinline))
+/* Functions that not every file which includes them calls. */
+#define SHARED static __attribute__((unused))
 
 /* x[i] = math_exp(x[i]) for x[i] <= MATH_EXP_MAX. One vector's steps wait for each other, those of n vectors do not: so
  * each step is written for all of them before the next. */
@@ -61,7 +63,7 @@ TILE void silu_tile(float *x, int n)
   UNROLL for (int i = 0; i < n; i++) vec_store(x + i * VEC_FLOATS, v[i]);
 }
 
-static void VARIANT(silu)(float *x, size_t n)
+SHARED void VARIANT(silu)(float *x, size_t n)
 {
   size_t i = 0;
 

@@ -97,7 +97,7 @@ static void find_logits(const struct mol_shape *shape, const struct mol_scratch 
     vec_store(part->logits + i, vec_mul(vec_load(part->logits + i), inv_temperature));
 }
 
-static void find_hidden(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden)
+SHARED void find_hidden(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden)
 {
   struct layer l = { .in = part->logits,
                      .n_in = n_logits,
@@ -111,7 +111,7 @@ static void find_hidden(const struct mol_scratch *part, const struct mol_gate *g
   VARIANT(silu)(part->hidden, n_hidden * MOL_LANES);
 }
 
-static void find_gates(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden,
+SHARED void find_gates(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden,
                        const float *query_gate, const float *item_gates)
 {
   struct layer l = { .in = part->hidden,
@@ -180,7 +180,7 @@ TILE void mix_logits(const float *s, const float *l, size_t n, float *phi)
   UNROLL for (int v = 0; v < MIX_VECS; v++) vec_store(phi + v * VEC_FLOATS, vec_div(mix.num[v], mix.den[v]));
 }
 
-static void VARIANT(mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
+SHARED void VARIANT(mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
                                const float *query_gate, const float *items, const float *item_gates, float *scratch,
                                float *phi)
 {

@@ -10,72 +10,9 @@
 #include <cmocka.h>
 
 #include "kernels/kernels.h"
-#include "tests/support/blocks.h"
-#include "tests/support/golden.h"
+#include "tests/support/mol_case.h"
 
 static struct dice dice;
-
-/* One query, one block of items and a gate, in blocks of exactly their sizes. */
-struct mol_case {
-  struct mol_shape shape;
-  float *w1, *b1, *w2, *b2;
-  float *query, *query_gate, *items, *item_gates;
-};
-
-static size_t n_logits_of(const struct mol_shape *s)
-{
-  return s->n_query_components * s->n_item_components;
-}
-
-static void scale_floats(float *x, size_t n, float scale)
-{
-  for (size_t i = 0; i < n; i++)
-    x[i] *= scale;
-}
-
-static void normalize_items(struct mol_case *c)
-{
-  size_t n_items = c->shape.n_item_components, dim = c->shape.component_dim;
-
-  for (size_t lane = 0; lane < MOL_LANES; lane++) {
-    for (size_t m = 0; m < n_items; m++) {
-      float *column = c->items + m * dim * MOL_LANES + lane;
-      double sum = 0;
-      for (size_t k = 0; k < dim; k++)
-        sum += (double)column[k * MOL_LANES] * (double)column[k * MOL_LANES];
-      for (size_t k = 0; k < dim; k++)
-        column[k * MOL_LANES] /= (float)fmax(sqrt(sum), 1e-6);
-    }
-  }
-}
-
-static struct mol_case mol_new(struct mol_shape shape, enum fill fill)
-{
-  size_t n_logits = n_logits_of(&shape), n_weights = n_logits * shape.gate_hidden;
-  struct mol_case c = { .shape = shape };
-
-  c.w1 = floats_filled(&dice, FILL_RANDOM, n_weights);
-  c.b1 = floats_filled(&dice, FILL_RANDOM, shape.gate_hidden);
-  c.w2 = floats_filled(&dice, FILL_RANDOM, n_weights);
-  c.b2 = floats_filled(&dice, FILL_RANDOM, n_logits);
-  scale_floats(c.w1, n_weights, 0.3f);
-  scale_floats(c.w2, n_weights, 0.3f);
-  c.query = floats_filled(&dice, fill, shape.n_query_components * shape.component_dim);
-  kernels_normalize(c.query, shape.n_query_components, shape.component_dim, 1e-6f);
-  c.items = floats_filled_aligned(&dice, fill, shape.n_item_components * shape.component_dim * MOL_LANES);
-  normalize_items(&c);
-  c.query_gate = floats_filled(&dice, fill, n_logits);
-  c.item_gates = floats_filled_aligned(&dice, fill, n_logits * MOL_LANES);
-  return c;
-}
-
-static void mol_free(struct mol_case *c)
-{
-  float *all[] = { c->w1, c->b1, c->w2, c->b2, c->query, c->query_gate, c->items, c->item_gates };
-
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-    free(all[i]);
-}
 
 static void mol_run(const struct mol_case *c, enum isa isa, float phi[MOL_LANES])
 {
@@ -125,7 +62,7 @@ static void phi_is_the_same_at_every_level(void **state)
   (void)state;
   for (size_t i = 0; i < N_SHAPES; i++) {
     for (int fill = 0; fill < N_FILLS; fill++) {
-      struct mol_case c = mol_new(shapes[i], (enum fill)fill);
+      struct mol_case c = mol_new(&dice, shapes[i], (enum fill)fill);
       check_same(&c);
       mol_free(&c);
     }
@@ -138,7 +75,7 @@ static void phi_is_the_same_at_every_level_for_odd_shapes(void **state)
   for (size_t i = 0; i < 150; i++) {
     struct mol_shape shape = { 1 + dice_below(&dice, 18), 1 + dice_below(&dice, 9), 1 + dice_below(&dice, 40),
                                1 + dice_below(&dice, 67), 20.0f };
-    struct mol_case c = mol_new(shape, (enum fill)(i % N_FILLS));
+    struct mol_case c = mol_new(&dice, shape, (enum fill)(i % N_FILLS));
     check_same(&c);
     mol_free(&c);
   }
@@ -149,7 +86,7 @@ static void saturated_gates_give_a_logit(void **state)
 {
   (void)state;
   for (size_t i = 0; i < N_SHAPES; i++) {
-    struct mol_case c = mol_new(shapes[i], FILL_RANDOM);
+    struct mol_case c = mol_new(&dice, shapes[i], FILL_RANDOM);
     scale_floats(c.query_gate, n_logits_of(&c.shape), 1e4f);
     scale_floats(c.item_gates, n_logits_of(&c.shape) * MOL_LANES, 1e4f);
     check_same(&c);
@@ -223,7 +160,7 @@ static void phi_is_close_to_its_formula(void **state)
 {
   (void)state;
   for (size_t i = 0; i < N_SHAPES; i++) {
-    struct mol_case c = mol_new(shapes[i], FILL_RANDOM);
+    struct mol_case c = mol_new(&dice, shapes[i], FILL_RANDOM);
     float phi[MOL_LANES];
     mol_run(&c, ISA_REF, phi);
     for (size_t lane = 0; lane < MOL_LANES; lane++) {
@@ -236,57 +173,6 @@ static void phi_is_close_to_its_formula(void **state)
 }
 
 /* Golden data -------------------- */
-
-static float *transposed_new(const float *matrix, size_t n_rows, size_t n_cols)
-{
-  float *out = block_new(n_rows * n_cols, sizeof *out);
-
-  for (size_t r = 0; r < n_rows; r++) {
-    for (size_t c = 0; c < n_cols; c++)
-      out[c * n_rows + r] = matrix[r * n_cols + c];
-  }
-  return out;
-}
-
-static float *copy_new(const float *values, size_t n)
-{
-  float *out = block_new(n, sizeof *out);
-
-  memcpy(out, values, n * sizeof *out);
-  return out;
-}
-
-static struct mol_case golden_case(const struct golden *weights)
-{
-  struct mol_case c = { .shape = { (size_t)golden_number(weights, "mol.Pq"), (size_t)golden_number(weights, "mol.Px"),
-                                   (size_t)golden_number(weights, "mol.dP"),
-                                   (size_t)golden_number(weights, "mol.gating_qi_hidden_dim"),
-                                   (float)(1 / golden_number(weights, "mol.temperature")) } };
-  size_t n_logits = n_logits_of(&c.shape), n_hidden = c.shape.gate_hidden;
-  const float *w1 = GOLDEN_F32(weights, "_gating_fn._qi_partial_module.1.weight", n_hidden, n_logits);
-  const float *w2 = GOLDEN_F32(weights, "_gating_fn._qi_partial_module.3.weight", n_logits, n_hidden);
-
-  c.w1 = transposed_new(w1, n_hidden, n_logits);
-  c.b1 = copy_new(GOLDEN_F32(weights, "_gating_fn._qi_partial_module.1.bias", n_hidden), n_hidden);
-  c.w2 = transposed_new(w2, n_logits, n_hidden);
-  c.b2 = copy_new(GOLDEN_F32(weights, "_gating_fn._qi_partial_module.3.bias", n_logits), n_logits);
-  c.query = block_new(c.shape.n_query_components * c.shape.component_dim, sizeof *c.query);
-  c.query_gate = block_new(n_logits, sizeof *c.query_gate);
-  c.items = block_new_aligned(c.shape.n_item_components * c.shape.component_dim * MOL_LANES, sizeof *c.items);
-  c.item_gates = block_new_aligned(n_logits * MOL_LANES, sizeof *c.item_gates);
-  return c;
-}
-
-/* Rows first..first + n of an array [][n_cols] as lanes. */
-static void transpose_block(const struct kernels *k, const float *array, size_t first, size_t n, size_t n_cols,
-                            float *out)
-{
-  const float *rows[MOL_LANES];
-
-  for (size_t i = 0; i < n; i++)
-    rows[i] = array + (first + i) * n_cols;
-  k->transpose(rows, n, n_cols, out);
-}
 
 struct golden_pairs {
   const float *item_components, *item_gates, *query_components, *query_gates, *phi;
@@ -333,7 +219,7 @@ static void check_golden_block(struct mol_case *c, const struct golden_pairs *g,
 static void check_golden(const char *weights_path, const char *expected_path)
 {
   struct golden *weights = golden_open(weights_path), *expected = golden_open(expected_path);
-  struct mol_case c = golden_case(weights);
+  struct mol_case c = mol_case_of_golden(weights);
   struct golden_pairs pairs = golden_pairs(expected, &c.shape);
 
   for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {

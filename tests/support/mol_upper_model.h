@@ -1,0 +1,17 @@
+/* mol_upper() as the level amx has it, with tiles in plain C instead of tile instructions: all else is the code that
+ * runs there. The instructions themselves are not exercised by this. Needs AVX-512. */
+#ifndef TESTS_SUPPORT_MOL_UPPER_MODEL_H
+#define TESTS_SUPPORT_MOL_UPPER_MODEL_H
+
+#include "kernels/kernels.h"
+
+/* For struct kernels. */
+void mol_upper_model(const struct mol_shape *shape, const struct mol_gate *gate, const struct mol_split *split,
+                     const float *query, const float *query_gate, const float *items, const float *item_gates,
+                     float *scratch, float *upper);
+
+/* What the check of the machine's tiles says of tiles with such a fault; 0 is none. */
+bool mol_upper_model_works(int fault);
+int mol_upper_model_n_faults(void);
+
+#endif

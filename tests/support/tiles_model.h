@@ -1,0 +1,150 @@
+/* The words of kernels/tiles_amx.h in plain C: tiles as the manual defines them (Intel's architecture manual, volume 2,
+ * TDPBF16PS), so that the code that uses them runs where there are none. One instance for each file that includes it.
+ *
+ * A product of two rows of pairs is summed in two sums, of the even and the odd numbers, each by fused multiply-adds;
+ * their sum is added to what the tile had. Denormal numbers are zeros, as inputs and as results.
+ */
+#ifndef TESTS_SUPPORT_TILES_MODEL_H
+#define TESTS_SUPPORT_TILES_MODEL_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { MODEL_TILES = 8, MODEL_ROWS = 16, MODEL_ROW_BYTES = 64 };
+
+/* What is wrong with the model, for the test of the check of the machine's tiles. */
+enum tile_fault {
+  FAULT_NONE,
+  FAULT_CUT,
+  FAULT_ROUNDED_PRODUCTS,
+  FAULT_SWAPPED,
+  FAULT_LOST_PAIR,
+  FAULT_FORGETFUL,
+  N_FAULTS
+};
+
+static enum tile_fault tile_fault;
+static bool are_tiles_begun;
+static uint8_t model_tiles[MODEL_TILES][MODEL_ROWS][MODEL_ROW_BYTES];
+
+static inline void tiles_begin(void)
+{
+  memset(model_tiles, 0, sizeof model_tiles);
+  are_tiles_begun = true;
+}
+
+static inline void tiles_end(void)
+{
+  are_tiles_begun = false;
+}
+
+/* Outside of tiles_begin() and tiles_end() the instructions are illegal. */
+static inline void demand_tiles(void)
+{
+  if (!are_tiles_begun)
+    __builtin_trap();
+}
+
+static inline void tile_zero(int t)
+{
+  demand_tiles();
+  memset(model_tiles[t], 0, sizeof model_tiles[t]);
+}
+
+static inline void tile_load(int t, const void *from, size_t step)
+{
+  demand_tiles();
+  for (size_t r = 0; r < MODEL_ROWS; r++)
+    memcpy(model_tiles[t][r], (const uint8_t *)from + r * step, MODEL_ROW_BYTES);
+}
+
+static inline void tile_store(int t, void *to, size_t step)
+{
+  demand_tiles();
+  for (size_t r = 0; r < MODEL_ROWS; r++)
+    memcpy((uint8_t *)to + r * step, model_tiles[t][r], MODEL_ROW_BYTES);
+}
+
+static inline float model_flush(float x)
+{
+  return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x;
+}
+
+/* The numbers of a row of a tile of pairs, even ones first. */
+static inline void model_row(int t, size_t row, float out[2][MODEL_ROWS])
+{
+  for (size_t i = 0; i < MODEL_ROW_BYTES / 4; i++) {
+    uint32_t pair, low, high;
+    memcpy(&pair, model_tiles[t][row] + 4 * i, sizeof pair);
+    low = pair << 16;
+    high = pair & 0xffff0000u;
+    memcpy(&out[0][i], &low, sizeof low);
+    memcpy(&out[1][i], &high, sizeof high);
+    out[0][i] = model_flush(out[0][i]);
+    out[1][i] = model_flush(out[1][i]);
+  }
+}
+
+static inline float model_rounded(double x)
+{
+  float f = (float)x;
+
+  if (tile_fault == FAULT_CUT && fabs((double)f) > fabs(x))
+    f = nextafterf(f, 0.0f);
+  return model_flush(f);
+}
+
+static inline float model_step(float a, float b, float sum)
+{
+  if (tile_fault == FAULT_CUT)
+    return model_rounded((double)a * (double)b + (double)sum);
+  if (tile_fault == FAULT_ROUNDED_PRODUCTS) {
+    float product = a * b; /* to 12 bits */
+    uint32_t bits;
+    memcpy(&bits, &product, sizeof bits);
+    bits = (bits + 0x800u) & ~0xfffu;
+    memcpy(&product, &bits, sizeof bits);
+    return model_flush(product + sum);
+  }
+  return model_flush(fmaf(a, b, sum));
+}
+
+/* sums[n] += a * b[n] */
+static inline void model_steps(float a, const float *b, float *sums)
+{
+  if (tile_fault == FAULT_NONE) {
+    for (size_t n = 0; n < MODEL_ROWS; n++)
+      sums[n] = model_flush(fmaf(a, b[n], sums[n]));
+    return;
+  }
+  for (size_t n = 0; n < MODEL_ROWS; n++)
+    sums[n] = model_step(a, b[n], sums[n]);
+}
+
+static inline void tile_add_products(int sums, int a, int b)
+{
+  size_t n_pairs = MODEL_ROWS - (tile_fault == FAULT_LOST_PAIR), swapped = tile_fault == FAULT_SWAPPED;
+  float columns[MODEL_ROWS][2][MODEL_ROWS];
+
+  demand_tiles();
+  for (size_t k = 0; k < MODEL_ROWS; k++)
+    model_row(b, k, columns[k]);
+  for (size_t m = 0; m < MODEL_ROWS; m++) {
+    float row[2][MODEL_ROWS], even[MODEL_ROWS] = { 0 }, odd[MODEL_ROWS] = { 0 }, before[MODEL_ROWS];
+    model_row(a, m, row);
+    for (size_t k = 0; k < n_pairs; k++) {
+      model_steps(row[0][k], columns[k][swapped], even);
+      model_steps(row[1][k], columns[k][1 - swapped], odd);
+    }
+    memcpy(before, model_tiles[sums][m], sizeof before);
+    for (size_t n = 0; n < MODEL_ROWS; n++) {
+      float products = model_rounded((double)even[n] + (double)odd[n]);
+      before[n] = model_rounded((tile_fault == FAULT_FORGETFUL ? 0.0 : (double)before[n]) + (double)products);
+    }
+    memcpy(model_tiles[sums][m], before, sizeof before);
+  }
+}
+
+#endif

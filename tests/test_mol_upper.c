@@ -1,0 +1,412 @@
+/* mol_upper(): bounds that no score exceeds, close to the scores; and whole exact searches with it.
+ *
+ * The code runs here with tiles in plain C (tests/support/mol_upper_model.h), and with the machine's own where it has
+ * them. Needs AVX-512, and is skipped without.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "engine/engine_state.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/mol_case.h"
+#include "tests/support/mol_upper_model.h"
+
+static struct dice dice;
+static struct kernels model; /* the table of this machine, with tiles in plain C */
+
+static int open_model(void **state)
+{
+  const struct kernels *k = NULL;
+
+  (void)state;
+  if (isa_detect() < ISA_AVX512)
+    return 0;
+  if (kernels_get(isa_detect(), &k) != ERR_OK)
+    return -1;
+  model = *k;
+  model.mol_upper = mol_upper_model;
+  return 0;
+}
+
+static void skip_without_vectors(void)
+{
+  if (isa_detect() < ISA_AVX512)
+    skip();
+}
+
+/* Bounds -------------------- */
+
+static void run(const struct mol_case *c, const struct kernels *k, const struct mol_split *split, float *phi,
+                float *upper)
+{
+  struct mol_gate gate = { c->w1, c->b1, c->w2, c->b2 };
+  float *scratch = block_new_aligned(mol_upper_scratch_floats(&c->shape), sizeof *scratch);
+
+  k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, phi);
+  for (size_t i = 0; i < mol_upper_scratch_floats(&c->shape); i++)
+    scratch[i] = INFINITY;
+  k->mol_upper(&c->shape, &gate, split, c->query, c->query_gate, c->items, c->item_gates, scratch, upper);
+  free(scratch);
+}
+
+/* The largest distance of a bound from its score. */
+static float check_bounds_of(const struct mol_case *c, const struct kernels *k)
+{
+  struct mol_gate gate = { c->w1, c->b1, c->w2, c->b2 };
+  struct mol_split *split;
+  float phi[MOL_LANES], upper[MOL_LANES], most = 0;
+
+  assert_ok(mol_split_open(&c->shape, &gate, &split));
+  assert_non_null(split);
+  run(c, k, split, phi, upper);
+  for (size_t i = 0; i < MOL_LANES; i++) {
+    if (!(upper[i] >= phi[i]))
+      fail_msg("%zux%zux%zu, hidden %zu: the score is %.9g, its bound %.9g", c->shape.n_query_components,
+               c->shape.n_item_components, c->shape.component_dim, c->shape.gate_hidden, (double)phi[i],
+               (double)upper[i]);
+    most = fmaxf(most, upper[i] - phi[i]);
+  }
+  mol_split_close(&split);
+  return most;
+}
+
+static float check_bounds(const struct mol_case *c)
+{
+  const struct kernels *k = NULL;
+  float most = check_bounds_of(c, &model);
+
+  if (isa_detect() == ISA_AMX && kernels_get(ISA_AMX, &k) == ERR_OK)
+    most = fmaxf(most, check_bounds_of(c, k));
+  return most;
+}
+
+static void scale_weights(struct mol_case *c, float first, float second)
+{
+  size_t n = n_logits_of(&c->shape) * c->shape.gate_hidden;
+
+  scale_floats(c->w1, n, first);
+  scale_floats(c->w2, n, second);
+}
+
+static void no_score_is_above_its_bound(void **state)
+{
+  static const struct mol_shape shapes[] = {
+    { 8, 8, 32, 128, 20.0f }, { 8, 4, 64, 128, 20.0f }, { 5, 3, 12, 19, 20.0f }, { 1, 1, 1, 1, 20.0f },
+    { 3, 7, 13, 33, 20.0f },  { 2, 1, 67, 5, 1.0f },    { 16, 2, 8, 66, 20.0f }, { 9, 9, 4, 8, 100.0f },
+  };
+
+  (void)state;
+  skip_without_vectors();
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+    for (int fill = 0; fill < N_FILLS; fill++) {
+      struct mol_case c = mol_new(&dice, shapes[i], (enum fill)fill);
+      check_bounds(&c);
+      mol_free(&c);
+    }
+  }
+}
+
+static void no_score_is_above_its_bound_for_odd_shapes_and_scales(void **state)
+{
+  static const float scales[] = { 0.0f, 1e-30f, 1e-3f, 0.03f, 0.3f, 1.0f, 10.0f, 1e3f };
+
+  (void)state;
+  skip_without_vectors();
+  for (size_t i = 0; i < 600; i++) {
+    struct mol_shape shape = { 1 + dice_below(&dice, 12), 1 + dice_below(&dice, 9), 1 + dice_below(&dice, 40),
+                               1 + dice_below(&dice, 140), dice_below(&dice, 3) ? 20.0f : 1.0f };
+    struct mol_case c =
+        mol_new(&dice, shape, dice_below(&dice, 2) ? FILL_RANDOM : (enum fill)dice_below(&dice, N_FILLS));
+    scale_weights(&c, scales[dice_below(&dice, 8)], scales[dice_below(&dice, 8)]);
+    scale_floats(c.b1, shape.gate_hidden, scales[dice_below(&dice, 8)]);
+    scale_floats(c.b2, n_logits_of(&shape), scales[dice_below(&dice, 8)]);
+    scale_floats(c.item_gates, n_logits_of(&shape) * MOL_LANES, scales[dice_below(&dice, 8)]);
+    check_bounds(&c);
+    mol_free(&c);
+  }
+}
+
+/* Numbers whose parts that are left out have the same sign, so that their products add up: the second 8 bits are just
+ * below or just above a half of the last of the first 8. */
+static float with_much_left_out(float x)
+{
+  static const float tails[] = { 0x1.01p0f, 0x1.00fefep0f, 0x1.00fffep0f, 0x1.017e7ep0f };
+
+  return x * tails[dice_below(&dice, 4)];
+}
+
+/* One component a vector, so that logits are what the test wants: half of them +l, half -l. First weights have the sign
+ * of their logit, second ones are positive for the positive logits and zeros for others; the gates bring z to where
+ * SiLU is steep. */
+static void no_score_is_above_its_bound_where_all_errors_add_up(void **state)
+{
+  (void)state;
+  skip_without_vectors();
+  for (size_t i = 0; i < 200; i++) {
+    struct mol_case c = mol_new(&dice, (struct mol_shape){ 1, 64, 1, 128, 16.0f }, FILL_RANDOM);
+    float g = with_much_left_out(0.5f), w1 = with_much_left_out(ldexpf(1, -2 - (int)dice_below(&dice, 6)));
+    float w2 = with_much_left_out(ldexpf(1, -3 - (int)dice_below(&dice, 6))), sign = dice_below(&dice, 2) ? -1 : 1;
+    float hidden = 64 * 16 * g * w1, z = 128 * hidden * w2;
+    c.query[0] = 1;
+    scale_floats(c.b1, 128, 0);
+    scale_floats(c.b2, 64, 0);
+    for (size_t p = 0; p < 64; p++) {
+      c.query_gate[p] = p % 2 ? 1 : 0;
+      for (size_t j = 0; j < 128; j++) {
+        c.w1[p * 128 + j] = p % 2 ? w1 : -w1;
+        c.w2[j * 64 + p] = p % 2 ? sign * w2 : 0;
+      }
+      for (size_t lane = 0; lane < MOL_LANES; lane++) {
+        c.items[p * MOL_LANES + lane] = p % 2 ? g : -g;
+        c.item_gates[p * MOL_LANES + lane] = -sign * z + (float)lane * 0.25f - 2;
+      }
+    }
+    check_bounds(&c);
+    mol_free(&c);
+  }
+}
+
+static void infinite_gates_have_no_bound(void **state)
+{
+  struct mol_case c;
+  struct mol_split *split;
+  float phi[MOL_LANES], upper[MOL_LANES];
+
+  (void)state;
+  skip_without_vectors();
+  c = mol_new(&dice, (struct mol_shape){ 4, 4, 8, 16, 20.0f }, FILL_RANDOM);
+  struct mol_gate gate = { c.w1, c.b1, c.w2, c.b2 };
+  c.query_gate[3] = 3e38f;
+  for (size_t i = 0; i < MOL_LANES; i++)
+    c.item_gates[3 * MOL_LANES + i] = i % 2 ? 3e38f : 1e-38f;
+  assert_ok(mol_split_open(&c.shape, &gate, &split));
+  run(&c, &model, split, phi, upper);
+  for (size_t i = 0; i < MOL_LANES; i++)
+    assert_true(i % 2 ? upper[i] == INFINITY : upper[i] >= phi[i] && upper[i] < INFINITY);
+  mol_split_close(&split);
+  mol_free(&c);
+}
+
+/* Xavier's weights, as the random model of the benchmarks has: scores deviate by 1.6. */
+static void bounds_of_a_random_model_are_close(void **state)
+{
+  static const struct mol_shape shapes[] = { { 8, 8, 32, 128, 20.0f }, { 5, 3, 12, 19, 20.0f } };
+  float most = 0;
+
+  (void)state;
+  skip_without_vectors();
+  for (size_t i = 0; i < 20; i++) {
+    struct mol_case c = mol_new(&dice, shapes[i % 2], FILL_RANDOM);
+    scale_weights(&c, 0.177f / 0.3f, 0.177f / 0.3f);
+    most = fmaxf(most, check_bounds(&c));
+    mol_free(&c);
+  }
+  print_message("random model: bounds are at most %.3f above scores\n", (double)most);
+  assert_true(most < 0.5f);
+}
+
+static void weights_beyond_the_proof_are_not_split(void **state)
+{
+  static const float beyond[] = { 2e6f, -2e6f, INFINITY, NAN };
+  struct mol_case c = mol_new(&dice, (struct mol_shape){ 4, 2, 8, 5, 20.0f }, FILL_RANDOM);
+  struct mol_gate gate = { c.w1, c.b1, c.w2, c.b2 };
+  float *const weights[] = { c.w1 + 39, c.b1 + 4, c.w2 + 39, c.b2 + 7 };
+
+  (void)state;
+  for (size_t w = 0; w < 4; w++) {
+    for (size_t i = 0; i < 4; i++) {
+      struct mol_split *split;
+      float kept = *weights[w];
+      *weights[w] = beyond[i];
+      assert_ok(mol_split_open(&c.shape, &gate, &split));
+      assert_null(split);
+      *weights[w] = kept;
+    }
+  }
+  mol_free(&c);
+}
+
+/* The check of the machine's tiles -------------------- */
+
+static void tiles_that_are_wrong_are_found_out(void **state)
+{
+  (void)state;
+  skip_without_vectors();
+  assert_true(mol_upper_model_works(0));
+  for (int fault = 1; fault < mol_upper_model_n_faults(); fault++) {
+    if (mol_upper_model_works(fault))
+      fail_msg("fault %d was not found", fault);
+  }
+}
+
+/* Searches -------------------- */
+
+enum { MAX_ITEMS = 9000, N_QUERIES = 3, K_MAX = 300, MAX_COMPONENTS = 8 * 32, MAX_L = 64 };
+
+struct world {
+  struct engine *engine;
+  struct searcher *searcher;
+  size_t n_query, n_item, dim, n_logits;
+};
+
+static struct world world_open(const char *golden)
+{
+  char path[256];
+  struct engine_space space = { .name = "space", .model_path = path };
+  struct engine_config config = { &space, 1, MAX_ITEMS, K_MAX, N_QUERIES, isa_detect() };
+  struct world w;
+
+  snprintf(path, sizeof path, "%s/weights.safetensors", golden);
+  struct golden *weights = golden_open(path);
+  w.n_query = (size_t)golden_number(weights, "mol.Pq");
+  w.n_item = (size_t)golden_number(weights, "mol.Px");
+  w.dim = (size_t)golden_number(weights, "mol.dP");
+  w.n_logits = w.n_query * w.n_item;
+  golden_close(&weights);
+  snprintf(path, sizeof path, "%s/%s/weights.safetensors", SLUICE_GOLDEN_DIR, golden);
+  assert_ok(engine_open(&config, &w.engine));
+  w.engine->kernels = &model;
+  assert_ok(searcher_open(w.engine, &w.searcher));
+  return w;
+}
+
+static void world_close(struct world *w)
+{
+  searcher_close(&w->searcher);
+  engine_close(&w->engine);
+}
+
+/* What items are: all random, a few drawn often, all nearly the same, zeros among them. */
+enum kind { KIND_RANDOM, KIND_DUPLICATES, KIND_CLUSTER, KIND_ZEROS, N_KINDS };
+
+static void draw(enum kind kind, float *out, size_t n, float scale)
+{
+  struct dice pool = { dice_below(&dice, 5) };
+
+  dice_fill(kind == KIND_DUPLICATES ? &pool : &dice, out, n, kind == KIND_CLUSTER ? 1e-3f : scale);
+  for (size_t i = 0; kind == KIND_CLUSTER && i < n; i++)
+    out[i] += (float)(i % 7) - 3.0f;
+  if (kind == KIND_ZEROS && dice_below(&dice, 2))
+    memset(out, 0, n * sizeof *out);
+}
+
+static struct span key_of(size_t item, char text[16])
+{
+  return span_of(text, (size_t)snprintf(text, 16, "%05zu", item * 7919 % 99991));
+}
+
+static void put_items(struct world *w, size_t n, enum kind kind)
+{
+  float components[MAX_COMPONENTS], gate[MAX_L];
+  char text[16];
+
+  for (size_t i = 0; i < n; i++) {
+    draw(kind, components, w->n_item * w->dim, 1.0f);
+    draw(kind, gate, w->n_logits, 2.0f);
+    struct part part = { .space = span_of_str("space"),
+                         .components = { components, w->n_item * w->dim },
+                         .item_gate = { gate, w->n_logits } };
+    fixture_put(w->engine, key_of(i, text), &part, 1);
+  }
+  for (size_t i = 0; i < n; i += 1 + dice_below(&dice, 20))
+    fixture_delete(w->engine, key_of(i, text));
+}
+
+/* Search all queries by both methods; the items that exact scored. */
+static uint64_t check_searches(struct world *w, size_t n_items, size_t k)
+{
+  static float components[N_QUERIES][MAX_COMPONENTS], gates[N_QUERIES][MAX_L];
+  char texts[20][16];
+  struct span excluded[20];
+  struct query queries[N_QUERIES];
+  struct answer answers[N_QUERIES], brute[1];
+  uint64_t scored = 0;
+  struct searcher *other;
+
+  for (size_t i = 0; i < 20; i++)
+    excluded[i] = key_of(dice_below(&dice, n_items), texts[i]);
+  for (size_t q = 0; q < N_QUERIES; q++) {
+    draw(dice_below(&dice, 2) ? KIND_RANDOM : KIND_CLUSTER, components[q], w->n_query * w->dim, 1.0f);
+    draw(KIND_RANDOM, gates[q], w->n_logits, 2.0f);
+    queries[q] = (struct query){ .space = span_of_str("space"),
+                                 .method = span_of_str("exact"),
+                                 .k = (uint32_t)k,
+                                 .components = { components[q], w->n_query * w->dim },
+                                 .query_gate = { gates[q], w->n_logits },
+                                 .exclude = excluded,
+                                 .n_exclude = 20 };
+  }
+  assert_ok(searcher_open(w->engine, &other));
+  fixture_search(w->engine, w->searcher, queries, N_QUERIES, answers);
+  for (size_t q = 0; q < N_QUERIES; q++) {
+    queries[q].method = span_of_str("brute_force");
+    fixture_search(w->engine, other, &queries[q], 1, brute);
+    fixture_assert_same_hits(&answers[q], &brute[0]);
+    assert_true(answers[q].receipt.is_exact);
+    assert_int_equal(answers[q].receipt.has_bound, brute[0].receipt.has_bound);
+    assert_true(answers[q].receipt.bound == brute[0].receipt.bound);
+    scored += answers[q].counts.scored;
+  }
+  searcher_close(&other);
+  return scored;
+}
+
+static void check_world(const char *golden, size_t n_items, size_t n_rounds)
+{
+  for (int kind = 0; kind < N_KINDS; kind++) {
+    struct world w = world_open(golden);
+    put_items(&w, n_items, (enum kind)kind);
+    for (size_t i = 0; i < n_rounds; i++) {
+      size_t k = i == 0 ? 1 : 1 + dice_below(&dice, K_MAX);
+      uint64_t scored = check_searches(&w, n_items, k);
+      print_message("%s, %zu items, kind %d, k %zu: %.1f%% of the scores\n", golden, n_items, kind, k,
+                    100.0 * (double)scored / (double)(N_QUERIES * n_items));
+    }
+    world_close(&w);
+  }
+}
+
+static void exact_searches_return_what_brute_force_returns(void **state)
+{
+  (void)state;
+  skip_without_vectors();
+  check_world("small_uid", 3000, 4);
+  check_world("edge", 1500, 4);
+  check_world("books", 1000, 2);
+}
+
+static void exact_searches_score_only_what_bounds_leave(void **state)
+{
+  struct world w;
+
+  (void)state;
+  skip_without_vectors();
+  w = world_open("books");
+  put_items(&w, MAX_ITEMS, KIND_RANDOM);
+  assert_true(check_searches(&w, MAX_ITEMS, 10) < N_QUERIES * MAX_ITEMS / 4);
+  world_close(&w);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(no_score_is_above_its_bound),
+    cmocka_unit_test(no_score_is_above_its_bound_for_odd_shapes_and_scales),
+    cmocka_unit_test(no_score_is_above_its_bound_where_all_errors_add_up),
+    cmocka_unit_test(infinite_gates_have_no_bound),
+    cmocka_unit_test(bounds_of_a_random_model_are_close),
+    cmocka_unit_test(weights_beyond_the_proof_are_not_split),
+    cmocka_unit_test(tiles_that_are_wrong_are_found_out),
+    cmocka_unit_test(exact_searches_return_what_brute_force_returns),
+    cmocka_unit_test(exact_searches_score_only_what_bounds_leave),
+  };
+
+  dice.state = dice_seed();
+  return cmocka_run_group_tests(tests, open_model, NULL);
+}
