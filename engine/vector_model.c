@@ -78,9 +78,10 @@ static err_t find_shape(const struct safetensors *file, const char *name, size_t
                         struct tensor_shape *out)
 {
   TRY(safetensors_shape(file, name, out));
-  if (out->n_dims != n_dims || out->dim[0] < 1 || (n_dims == 2 && out->dim[1] < 1))
-    FAIL(ERR_MODEL, "%s: tensor \"%s\" has %zu dimensions, or none of something: it must have %zu, each at least 1",
-         safetensors_path(file), name, out->n_dims, n_dims);
+  if (out->n_dims != n_dims)
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" has %zu dimensions, not %zu", safetensors_path(file), name, out->n_dims, n_dims);
+  if (out->dim[0] < 1 || (n_dims == 2 && out->dim[1] < 1))
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" has no numbers", safetensors_path(file), name);
   if (out->dim[0] > max || (n_dims == 2 && out->dim[1] > max))
     FAIL(ERR_MODEL, "%s: tensor \"%s\" is for vectors of more than the %zu numbers that can be served",
          safetensors_path(file), name, max);

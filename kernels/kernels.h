@@ -117,8 +117,8 @@ struct kernels {
   void (*mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
                     const float *query_gate, const float *items, const float *item_gates, float *scratch, float *phi);
 
-  /* Upper bounds on what mol_score() gives, for less than its time: for each lane a number no less than phi, or infinity
-   * where there is no better; phi is NaN only where it is infinity. From products of 16 bits, with a proof
+  /* Upper bounds on what mol_score() gives, for less than its time: for each lane a number no less than phi, or
+   * infinity where there is no better; phi is NaN only where it is infinity. From products of 16 bits, with a proof
    * (mol_split.h). NULL where the level has nothing that makes this worth it. Arguments as mol_score()'s, but:
    *
    * split       of the same gate
@@ -137,8 +137,8 @@ struct kernels {
    * indices [n]; return how many. The sum is exact: it does not wrap. Integers, so that every level finds the same
    * items. Tables with large entries had better come first: of a few items, those above the limit early are looked up
    * no further.
-   * tables [n_tables][PQ_SUBITEMS], each aligned to 64; rows [n_tables]; n_tables may be 0; codes [][stride], of which n
-   * count, with PQ_FILTER_PAD readable bytes behind the n-th of each row; limit < 255. */
+   * tables [n_tables][PQ_SUBITEMS], each aligned to 64; rows [n_tables]; n_tables may be 0; codes [][stride], of which
+   * n count, with PQ_FILTER_PAD readable bytes behind the n-th of each row; limit < 255. */
   size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                       size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
@@ -171,8 +171,8 @@ struct kernels {
 
   /* All dot products of a query's components with items' components, both in bytes, and those that reach a threshold:
    * for row n, item component m and p = n * n_components + m, sum = lists[p].start + the product of bytes, wrapping;
-   * where sum >= 0, { sum + lists[p].threshold, slot } is appended to lists[p]. Slots of one list rise. Returns how many were
-   * appended.
+   * where sum >= 0, { sum + lists[p].threshold, slot } is appended to lists[p]. Slots of one list rise. Returns how
+   * many were appended.
    *
    * blocks        [n_blocks][block_bytes], each [n_components][n_groups][SKETCH_BLOCK_ITEMS][4] (and more behind it),
    *               unsigned: a number x is stored as x + 128, which the starts make up for; aligned to 64
@@ -180,17 +180,18 @@ struct kernels {
    * lists         [n_rows * n_components], updated
    */
   size_t (*mol_lists)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
-                    size_t n_blocks, uint32_t first_slot, struct scan_list *lists);
+                      size_t n_blocks, uint32_t first_slot, struct scan_list *lists);
 
   /* The same products; only whether an item has any that reaches its row's threshold: bit i of masks[b] says so of item
-   * i of block b. starts [n_rows]; blocks [n_blocks][n_components][n_groups][SKETCH_BLOCK_ITEMS][4]; masks [n_blocks]. */
+   * i of block b. starts [n_rows]; blocks [n_blocks][n_components][n_groups][SKETCH_BLOCK_ITEMS][4]; masks [n_blocks].
+   */
   void (*mol_any)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t n_blocks,
                   const int32_t *starts, uint16_t *masks);
 
   /* mol_lists() of numbers of 16 bits, one vector an item, and many queries: row r against each item, to lists[r].
    * rows [n_groups][n_rows][2]; blocks [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][2], aligned to 64; lists [n_rows]. */
   size_t (*average_lists)(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
-                        uint32_t first_slot, struct scan_list *lists);
+                          uint32_t first_slot, struct scan_list *lists);
 };
 
 /* Instruction sets, rising; each table is the one below it with what it does faster. */
@@ -210,8 +211,8 @@ err_t kernels_get(enum isa isa, const struct kernels **out);
 /* Floats of scratch that mol_score() needs. */
 size_t mol_scratch_floats(const struct mol_shape *shape);
 
-/* Prepare a model's gate for mol_upper(): not hot, the same code on every machine. `*out` is NULL where sizes or weights
- * are beyond what its proof covers. Returns ERR_MEMORY. Closed with mol_split_close(). */
+/* Prepare a model's gate for mol_upper(): not hot, the same code on every machine. `*out` is NULL where sizes or
+ * weights are beyond what its proof covers. Returns ERR_MEMORY. Closed with mol_split_close(). */
 err_t mol_split_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_split **out);
 void mol_split_close(struct mol_split **split);
 

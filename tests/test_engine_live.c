@@ -308,7 +308,8 @@ static void every_answer_is_right_for_the_epoch_that_it_names(void **state)
   int64_t end_ns = clock_now_ns() + MAX_SECONDS * CLOCK_NS_PER_S;
   while (epoch < EPOCHS && clock_now_ns() < end_ns) {
     apply_epoch(&dice, ++epoch);
-    while (count_searches(workers) < epoch / 4 && clock_now_ns() < end_ns) /* a fast writer would be done before they begin */
+    /* A fast writer would be done before they begin. */
+    while (count_searches(workers) < epoch / 4 && clock_now_ns() < end_ns)
       sched_yield();
   }
   while (!has_searched_enough(workers) && clock_now_ns() < end_ns)

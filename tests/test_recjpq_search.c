@@ -36,7 +36,7 @@ struct request {
   size_t n_excluded;
   size_t k;
   double true_scores[MAX_SLOTS];
-  double term_sums[MAX_SLOTS]; /* of the sizes of the terms */
+  double term_sums[MAX_SLOTS];      /* of the sizes of the terms */
   struct topk_entry due[MAX_SLOTS]; /* all admitted items, best first */
   size_t n_due;
 };

@@ -216,10 +216,16 @@ static void filter_half_run(const struct kernels *kernels)
   kernels->filter_ge(scan_scores, SCAN_ITEMS, 0.0f, filter_indices);
 }
 
-/* Scans of component sketches, in the shape of the Books model; about one list in 2000 items has a hit -------------------- */
+/* Scans of component sketches, in the shape of the Books model; about one list in 2000 items has a hit
+ * -------------------- */
 
 /* A chunk as the engine has them, which stays in cache. */
-enum { SKETCH_BLOCKS = 16, SKETCH_RUNS = 40, SKETCH_ITEMS = SKETCH_BLOCKS * SKETCH_BLOCK_ITEMS, SKETCH_DIM = BOOKS_DIM };
+enum {
+  SKETCH_BLOCKS = 16,
+  SKETCH_RUNS = 40,
+  SKETCH_ITEMS = SKETCH_BLOCKS * SKETCH_BLOCK_ITEMS,
+  SKETCH_DIM = BOOKS_DIM
+};
 
 static uint8_t *sketch_blocks;
 static int16_t *average_blocks, average_rows[BOOKS_DIM * 32];
@@ -279,7 +285,13 @@ static void average_run(const struct kernels *kernels)
 
 /* Sketches of vectors -------------------- */
 
-enum { VECTOR_ITEMS = 1024, VECTOR_BLOCKS = VECTOR_ITEMS / SKETCH_BLOCK_ITEMS, VECTOR_DIM = 128, ROW_DIM = 768, ROWS = 64 };
+enum {
+  VECTOR_ITEMS = 1024,
+  VECTOR_BLOCKS = VECTOR_ITEMS / SKETCH_BLOCK_ITEMS,
+  VECTOR_DIM = 128,
+  ROW_DIM = 768,
+  ROWS = 64
+};
 
 static uint8_t *sketch_bytes;
 static int16_t sketch_numbers[VECTOR_DIM];
