@@ -329,6 +329,8 @@ class Recjpq:
 
     def visit(self, query, rows, batch_size, n_iterations):
         """Algorithm 1 of the RecJPQPrune paper without its threshold: which items were met, and sigma at the stop."""
+        if len(rows) == 0:
+            return np.ones(0, bool), -np.inf
         scores, codes = self.sub_scores(query), self.rows["codes"][rows].astype(np.intp)
         orders = []
         for split in range(self.m):
