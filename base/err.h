@@ -25,6 +25,7 @@
   X(ERR_STORE_IN_USE, FATAL, "the store is open in another process")             \
   X(ERR_STORE_CORRUPT, FATAL, "the store is damaged")                            \
   X(ERR_FULL, FATAL, "the catalogue does not fit")                               \
+  X(ERR_DEVICE, FATAL, "the GPU failed")                                         \
   X(ERR_DISCONTINUITY, FATAL, "the catalogue topic does not continue the store") \
   X(ERR_KAFKA, FATAL, "Kafka failed")                                            \
   X(ERR_KAFKA_RETRY, RETRY, "Kafka is not available")                            \

@@ -2,30 +2,41 @@
 
 #include "base/mem.h"
 
-static err_t init_space(const struct space *space, const struct backend *backend, size_t capacity,
-                        struct arena_space *out)
+/* Columns of a backend that failed are left as they are. */
+#define FOR_EACH_BACKEND(arena, b) for (size_t b = atomic_load(&(arena)->backends->first); b < (arena)->backends->n; b++)
+
+static err_t init_space(const struct arena *a, const struct space *space, struct arena_space *out)
 {
-  out->ops = backend->columns[space->similarity->kind];
-  TRY(mem_reserve(capacity, sizeof *out->has_part, &out->has_part));
-  return out->ops->open(space->model, capacity, &out->columns);
+  TRY(mem_reserve(a->capacity, sizeof *out->has_part, &out->has_part));
+  FOR_EACH_BACKEND (a, b) {
+    struct arena_columns *on = &out->on[b];
+    on->ops = a->backends->at[b]->columns[space->similarity->kind];
+    TRY(on->ops->open(space->model, a->capacity, &on->columns));
+  }
+  return ERR_OK;
 }
 
-err_t arena_init(const struct space *spaces, size_t n_spaces, const struct backend *backend, size_t capacity,
+err_t arena_init(const struct space *spaces, size_t n_spaces, struct backends *backends, size_t capacity,
                  size_t pair_bytes_per_item, struct arena *out)
 {
-  *out = (struct arena){ .capacity = capacity, .pair_bytes_per_item = pair_bytes_per_item, .n_spaces = n_spaces };
+  *out = (struct arena){ .capacity = capacity,
+                         .pair_bytes_per_item = pair_bytes_per_item,
+                         .n_spaces = n_spaces,
+                         .backends = backends };
   TRY(mem_array(n_spaces, sizeof *out->spaces, &out->spaces));
   TRY(keys_init(capacity, &out->keys));
   for (size_t i = 0; i < n_spaces; i++)
-    TRY(init_space(&spaces[i], backend, capacity, &out->spaces[i]));
+    TRY(init_space(out, &spaces[i], &out->spaces[i]));
   return ERR_OK;
 }
 
 void arena_fini(struct arena *a)
 {
   for (size_t i = 0; a->spaces && i < a->n_spaces; i++) {
-    if (a->spaces[i].columns)
-      a->spaces[i].ops->close(&a->spaces[i].columns);
+    for (size_t b = 0; b < BACKENDS_MAX; b++) {
+      if (a->spaces[i].on[b].columns)
+        a->spaces[i].on[b].ops->close(&a->spaces[i].on[b].columns);
+    }
     mem_release(&a->spaces[i].has_part, a->capacity, sizeof *a->spaces[i].has_part);
   }
   mem_free(&a->spaces);
@@ -33,11 +44,12 @@ void arena_fini(struct arena *a)
   mem_free(&a->watermark);
 }
 
-static void drop_part(struct arena_space *space, uint32_t slot)
+static void drop_part(const struct arena *a, struct arena_space *space, uint32_t slot)
 {
   if (!space->has_part[slot])
     return;
-  space->ops->drop(space->columns, slot);
+  FOR_EACH_BACKEND (a, b)
+    space->on[b].ops->drop(space->on[b].columns, slot);
   space->has_part[slot] = 0;
   space->n_items--;
 }
@@ -45,7 +57,7 @@ static void drop_part(struct arena_space *space, uint32_t slot)
 static void drop_all_parts(struct arena *a, uint32_t slot)
 {
   for (size_t i = 0; i < a->n_spaces; i++)
-    drop_part(&a->spaces[i], slot);
+    drop_part(a, &a->spaces[i], slot);
 }
 
 static void move_slot(struct arena *a, uint32_t from, uint32_t to)
@@ -53,7 +65,8 @@ static void move_slot(struct arena *a, uint32_t from, uint32_t to)
   for (size_t i = 0; i < a->n_spaces; i++) {
     struct arena_space *space = &a->spaces[i];
     if (space->has_part[from]) {
-      space->ops->move(space->columns, from, to);
+      FOR_EACH_BACKEND (a, b)
+        space->on[b].ops->move(space->on[b].columns, from, to);
       space->has_part[from] = 0;
       space->has_part[to] = 1;
     }
@@ -85,15 +98,34 @@ static err_t insert_item(struct arena *a, struct span key, uint32_t *slot)
   return ERR_OK;
 }
 
+static err_t put_part(const struct arena *a, struct arena_space *space, uint32_t slot, const uint8_t *prepared)
+{
+  FOR_EACH_BACKEND (a, b) {
+    err_code_t err = space->on[b].ops->put(space->on[b].columns, slot, !space->has_part[slot], prepared);
+    if (err != ERR_OK)
+      TRY(backends_fail(a->backends, b, err));
+  }
+  space->n_items += !space->has_part[slot];
+  space->has_part[slot] = 1;
+  return ERR_OK;
+}
+
 static err_t put_item(struct arena *a, uint32_t slot, const struct prepared_change *change)
 {
   if (change->change->is_whole)
     drop_all_parts(a, slot);
   for (size_t i = 0; i < change->change->n_parts; i++) {
-    struct arena_space *space = &a->spaces[change->parts[i].space];
-    TRY(space->ops->put(space->columns, slot, !space->has_part[slot], change->parts[i].bytes));
-    space->n_items += !space->has_part[slot];
-    space->has_part[slot] = 1;
+    TRY(put_part(a, &a->spaces[change->parts[i].space], slot, change->parts[i].bytes));
+  }
+  return ERR_OK;
+}
+
+static err_t flush_space(const struct arena *a, const struct arena_space *space)
+{
+  FOR_EACH_BACKEND (a, b) {
+    err_code_t err = space->on[b].ops->flush ? space->on[b].ops->flush(space->on[b].columns) : ERR_OK;
+    if (err != ERR_OK)
+      TRY(backends_fail(a->backends, b, err));
   }
   return ERR_OK;
 }
@@ -111,6 +143,8 @@ err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t
       TRY(insert_item(a, changes[i].change->key, &slot));
     TRY(put_item(a, slot, &changes[i]));
   }
+  for (size_t i = 0; i < a->n_spaces; i++)
+    TRY(flush_space(a, &a->spaces[i]));
   return ERR_OK;
 }
 

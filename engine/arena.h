@@ -13,10 +13,15 @@
 #include "engine/prepare.h"
 #include "engine/space.h"
 
-/* The columns of one space. */
-struct arena_space {
+/* The columns of one space, of one backend. */
+struct arena_columns {
   const struct columns_ops *ops;
   struct columns *columns;
+};
+
+/* One space. */
+struct arena_space {
+  struct arena_columns on[BACKENDS_MAX];
   uint8_t *has_part; /* [capacity] */
   uint64_t n_items;
 };
@@ -26,6 +31,7 @@ struct arena {
   size_t pair_bytes_per_item; /* for people: what one item more takes in both arenas */
   size_t n_slots;
   struct keys keys;
+  struct backends *backends; /* the engine's */
   struct arena_space *spaces;
   size_t n_spaces;
   uint64_t epoch;
@@ -34,11 +40,12 @@ struct arena {
   size_t watermark_capacity;
 };
 
-err_t arena_init(const struct space *spaces, size_t n_spaces, const struct backend *backend, size_t capacity,
+err_t arena_init(const struct space *spaces, size_t n_spaces, struct backends *backends, size_t capacity,
                  size_t pair_bytes_per_item, struct arena *out);
 void arena_fini(struct arena *a);
 
-/* Apply prepared changes in order. Returns ERR_FULL or ERR_MEMORY. */
+/* Apply prepared changes in order, and make them visible to searches that begin afterwards. Returns ERR_FULL, ERR_MEMORY
+ * or ERR_DEVICE. */
 err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t n);
 
 /* Bring the watermark forward to these positions. */

@@ -22,8 +22,11 @@ struct search_result {
   struct counts counts;
 };
 
+struct device_worker;
+
 struct search_batch {
   const struct kernels *kernels;
+  struct device_worker *worker; /* what the worker has of the device; NULL where the columns are in host memory */
   const struct method *method;
   const void *prepared; /* of similarity.prepare_queries */
   size_t n;
@@ -48,9 +51,16 @@ struct columns_ops {
   /* Move the part of slot `from` to `to`, which has none; `from` has none afterwards. */
   void (*move)(struct columns *c, uint32_t from, uint32_t to);
 
+  /* Make what was written visible to searches that begin from now on. NULL: it is anyway. */
+  err_t (*flush)(struct columns *c);
+
   /* Search a batch: fill topk, receipt and counts of each result. */
   err_t (*search)(const struct columns *c, struct search_batch *batch);
 };
+
+extern const struct columns_ops mol_columns_cuda;
+extern const struct columns_ops recjpq_columns_cuda;
+extern const struct columns_ops vector_columns_cuda;
 
 extern const struct columns_ops mol_columns_cpu;
 extern const struct columns_ops recjpq_columns_cpu;

@@ -9,28 +9,54 @@
 
 enum { USUAL_KEY_BYTES = 24 };
 
-static size_t bytes_per_item(const struct engine *e, const struct backend *backend)
+static size_t columns_bytes_per_item(const struct engine *e, const struct backend *backend)
 {
-  size_t bytes = keys_bytes_per_slot(USUAL_KEY_BYTES);
+  size_t bytes = 0;
 
   for (size_t i = 0; i < e->n_spaces; i++)
-    bytes += 1 + backend->columns[e->spaces[i].similarity->kind]->bytes_per_item(e->spaces[i].model);
+    bytes += backend->columns[e->spaces[i].similarity->kind]->bytes_per_item(e->spaces[i].model);
   return bytes;
 }
 
-/* Both arenas are reserved at start: what could never fit is refused now, not when the machine is out of memory. */
-static err_t verify_memory(const struct engine *e, const struct backend *backend, size_t max_items)
+/* Of the host's memory, in one arena. */
+static size_t host_bytes_per_item(const struct engine *e)
 {
-  double bytes = 2.0 * (double)max_items * (double)bytes_per_item(e, backend);
+  size_t bytes = keys_bytes_per_slot(USUAL_KEY_BYTES) + e->n_spaces;
+
+  for (size_t b = 0; b < e->backends.n; b++) {
+    if (!e->backends.at[b]->memory)
+      bytes += columns_bytes_per_item(e, e->backends.at[b]);
+  }
+  return bytes;
+}
+
+static err_t verify_fit(const struct engine *e, size_t bytes_per_item, double there_is, const char *where)
+{
+  double needed = 2.0 * (double)e->max_items * (double)bytes_per_item;
+
+  if (needed > there_is)
+    FAIL(ERR_CONFIG,
+         "catalogue.max_items = %zu needs %.0f bytes (%.1f GiB) in the two arenas, %s %.1f GiB: at most %.0f items fit",
+         e->max_items, needed, needed / 0x1p30, where, there_is / 0x1p30, there_is / (2.0 * (double)bytes_per_item));
+  return ERR_OK;
+}
+
+/* Both arenas are reserved at start: what could never fit is refused now, not when the machine is out of memory. */
+static err_t verify_memory(const struct engine *e)
+{
   double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 
-  if (max_items >= UINT32_MAX)
-    FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %u items can be served", max_items, UINT32_MAX - 1);
-  if (bytes > machine)
-    FAIL(ERR_CONFIG,
-         "catalogue.max_items = %zu needs %.0f bytes (%.1f GiB) in the two arenas, this machine has %.1f GiB: "
-         "at most %.0f items fit",
-         max_items, bytes, bytes / 0x1p30, machine / 0x1p30, machine / (2.0 * (double)bytes_per_item(e, backend)));
+  if (e->max_items >= UINT32_MAX)
+    FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %u items can be served", e->max_items, UINT32_MAX - 1);
+  TRY(verify_fit(e, host_bytes_per_item(e), machine, "this machine has"));
+  for (size_t b = 0; b < e->backends.n; b++) {
+    const struct backend *backend = e->backends.at[b];
+    size_t free_bytes;
+    if (!backend->memory)
+      continue;
+    TRY(backend->memory(&free_bytes));
+    TRY(verify_fit(e, columns_bytes_per_item(e, backend), (double)free_bytes, "the GPU has"));
+  }
   return ERR_OK;
 }
 
@@ -47,17 +73,18 @@ static err_t open_spaces(const struct engine_config *config, struct engine *e)
 err_t engine_open(const struct engine_config *config, struct engine **out)
 {
   AUTO(engine_close) struct engine *e = NULL;
-  const struct backend *backend = &backend_cpu;
 
   TRY(mem_array(1, sizeof *e, &e));
   e->max_k = config->max_k;
   e->max_batch = config->max_batch;
+  e->max_items = config->max_items;
+  TRY(backends_choose(config->backend, &e->backends));
   TRY(kernels_get(config->isa, &e->kernels));
   TRY(open_spaces(config, e));
-  TRY(verify_memory(e, backend, config->max_items));
+  TRY(verify_memory(e));
   TRY(mem_array(1, sizeof *e->pair, &e->pair));
   for (int i = 0; i < 2; i++)
-    TRY(arena_init(e->spaces, e->n_spaces, backend, config->max_items, 2 * bytes_per_item(e, backend),
+    TRY(arena_init(e->spaces, e->n_spaces, &e->backends, config->max_items, 2 * host_bytes_per_item(e),
                    &e->pair->arenas[i]));
   *out = e;
   e = NULL;
@@ -159,6 +186,12 @@ void engine_epoch_get(struct engine *e, struct engine_epoch *out, struct positio
   pair_release(e->pair, front);
 }
 
+const char *engine_backend_name(const struct engine *e, size_t *n_failed)
+{
+  *n_failed = atomic_load(&e->backends.first);
+  return e->backends.at[*n_failed]->name;
+}
+
 size_t engine_n_spaces(const struct engine *e)
 {
   return e->n_spaces;
@@ -172,7 +205,8 @@ void engine_space_get(struct engine *e, size_t space, struct engine_space_info *
     .name = e->spaces[space].name,
     .similarity = e->spaces[space].similarity->name,
     .n_items = front->spaces[space].n_items,
-    .bytes_per_item = front->spaces[space].ops->bytes_per_item(e->spaces[space].model),
+    .bytes_per_item =
+        front->spaces[space].on[atomic_load(&e->backends.first)].ops->bytes_per_item(e->spaces[space].model),
   };
   pair_release(e->pair, front);
 }

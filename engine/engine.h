@@ -19,6 +19,10 @@ struct engine_space {
   size_t dim;             /* numbers of a vector, for models whose file does not say; 0: the file does */
 };
 
+/* Where the arenas are: host memory, a GPU's memory, or a GPU's with host memory beside it, so that the processor goes on
+ * where the GPU fails; without a GPU, auto is cpu. */
+enum engine_backend { ENGINE_CPU, ENGINE_CUDA, ENGINE_AUTO };
+
 struct engine_config {
   const struct engine_space *spaces;
   size_t n_spaces;
@@ -26,12 +30,13 @@ struct engine_config {
   size_t max_k;
   size_t max_batch; /* queries of one search */
   enum isa isa;
+  enum engine_backend backend;
 };
 
 /* Load the models and reserve both arenas.
  *
  * Returns ERR_MODEL with the file and the tensor at fault; ERR_CONFIG when max_items needs more memory than there is,
- * with the bytes; ERR_MEMORY.
+ * with the bytes, and when there is no GPU and one is asked for; ERR_DEVICE; ERR_MEMORY.
  */
 err_t engine_open(const struct engine_config *config, struct engine **out);
 void engine_close(struct engine **e);
@@ -46,8 +51,8 @@ err_t engine_check_item(const struct engine *e, const struct item_change *change
 /* Apply changes in order and publish them as the next epoch, together with the positions: returns when both arenas have
  * them, which waits for searches on the former front to end. Changes must have passed engine_check_item().
  *
- * Returns ERR_FULL when the items do not fit (the message says what an item takes); ERR_MEMORY. The engine
- * cannot go on after an error.
+ * Returns ERR_FULL when the items do not fit (the message says what an item takes); ERR_MEMORY; ERR_DEVICE when the
+ * GPU fails and there is no other backend. The engine cannot go on after an error.
  * Thread: catalogue. Blocks: until the last search on the former front ends.
  */
 err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n, const struct position *positions,
@@ -76,6 +81,9 @@ struct engine_space_info {
   uint64_t n_items;      /* in the front epoch */
   size_t bytes_per_item; /* of one arena, keys not included */
 };
+/* The backend that is searched: "cpu" or "cuda". n_failed: backends that failed before it took over. Thread: any. */
+const char *engine_backend_name(const struct engine *e, size_t *n_failed);
+
 size_t engine_n_spaces(const struct engine *e);
 void engine_space_get(struct engine *e, size_t space, struct engine_space_info *out);
 
@@ -95,7 +103,7 @@ void searcher_close(struct searcher **s);
  * answers  [n]; all fields but id, queued_us and error are written. Hits and watermark belong to the searcher and are
  *          valid until its next search.
  *
- * Returns ERR_MEMORY; then no answer is written.
+ * Returns ERR_MEMORY or, when the GPU fails and there is no other backend, ERR_DEVICE; then no answer is written.
  * Thread: the worker that owns the searcher. Blocks: no.
  */
 err_t searcher_search(struct searcher *s, size_t space, const struct method *method, const struct query *const *queries,

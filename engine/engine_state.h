@@ -10,7 +10,9 @@ struct engine {
   size_t n_spaces;
   size_t max_k;
   size_t max_batch;
+  size_t max_items;
   const struct kernels *kernels;
+  struct backends backends;
   struct pair *pair;
   struct region batch; /* of the catalogue thread: what engine_apply() prepares */
 };

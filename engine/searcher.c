@@ -8,22 +8,43 @@
 struct searcher {
   struct engine *engine;
   struct region scratch; /* of one search, answers included */
+  struct device_worker *workers[BACKENDS_MAX];
 };
+
+static err_t open_workers(struct searcher *s)
+{
+  struct engine *e = s->engine;
+
+  for (size_t b = atomic_load(&e->backends.first); b < e->backends.n; b++) {
+    const struct backend *backend = e->backends.at[b];
+    err_code_t err = backend->worker_open ? backend->worker_open(e->max_items, &s->workers[b]) : ERR_OK;
+    if (err != ERR_OK)
+      TRY(backends_fail(&e->backends, b, err));
+  }
+  return ERR_OK;
+}
 
 err_t searcher_open(struct engine *e, struct searcher **out)
 {
-  struct searcher *s;
+  AUTO(searcher_close) struct searcher *s = NULL;
 
   TRY(mem_array(1, sizeof *s, &s));
   s->engine = e;
+  TRY(open_workers(s));
   *out = s;
+  s = NULL;
   return ERR_OK;
 }
 
 void searcher_close(struct searcher **s)
 {
-  if (*s)
-    region_fini(&(*s)->scratch);
+  if (!*s)
+    return;
+  for (size_t b = 0; b < BACKENDS_MAX; b++) {
+    if ((*s)->workers[b])
+      (*s)->engine->backends.at[b]->worker_close(&(*s)->workers[b]);
+  }
+  region_fini(&(*s)->scratch);
   mem_free(s);
 }
 
@@ -110,13 +131,15 @@ static err_t write_answers(const struct arena *arena, const struct space *space,
   return ERR_OK;
 }
 
-static err_t search_arena(struct searcher *s, const struct arena *arena, size_t space, const struct method *method,
-                          const struct query *const *queries, size_t n, struct answer *answers)
+static err_t search_arena(struct searcher *s, const struct arena *arena, size_t backend, size_t space,
+                          const struct method *method, const struct query *const *queries, size_t n,
+                          struct answer *answers)
 {
   const struct arena_space *columns = &arena->spaces[space];
   const struct space *model = &s->engine->spaces[space];
   struct search_batch batch = {
     .kernels = s->engine->kernels,
+    .worker = s->workers[backend],
     .method = method,
     .n = n,
     .n_slots = arena->n_slots,
@@ -130,8 +153,22 @@ static err_t search_arena(struct searcher *s, const struct arena *arena, size_t 
     TRY(init_result(arena, columns, queries[i], &s->scratch, &batch.results[i]));
   TRY(model->similarity->prepare_queries(model->model, s->engine->kernels, queries, n, &s->scratch, &prepared));
   batch.prepared = prepared;
-  TRY(columns->ops->search(columns->columns, &batch));
+  TRY(columns->on[backend].ops->search(columns->on[backend].columns, &batch));
   return write_answers(arena, model, &batch, answers);
+}
+
+/* By the first backend that can. */
+static err_t search_backends(struct searcher *s, const struct arena *arena, size_t space, const struct method *method,
+                             const struct query *const *queries, size_t n, struct answer *answers)
+{
+  for (;;) {
+    size_t backend = atomic_load(&s->engine->backends.first);
+    region_reset(&s->scratch);
+    err_code_t err = search_arena(s, arena, backend, space, method, queries, n, answers);
+    if (err == ERR_OK)
+      return ERR_OK;
+    TRY(backends_fail(&s->engine->backends, backend, err));
+  }
 }
 
 err_t searcher_search(struct searcher *s, size_t space, const struct method *method, const struct query *const *queries,
@@ -141,8 +178,7 @@ err_t searcher_search(struct searcher *s, size_t space, const struct method *met
   const struct arena *front = pair_acquire(s->engine->pair);
   int64_t begin = clock_now_ns();
 
-  region_reset(&s->scratch);
-  err_code_t err = search_arena(s, front, space, method, queries, n, answers);
+  err_code_t err = search_backends(s, front, space, method, queries, n, answers);
   pair_release(s->engine->pair, front);
   uint32_t searched_us = (uint32_t)((clock_now_ns() - begin) / CLOCK_NS_PER_US);
   for (size_t i = 0; err == ERR_OK && i < n; i++)

@@ -6,6 +6,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* On a GPU too: its fused multiply-adds and divisions round as the processor's do. */
+#ifdef __CUDACC__
+#define MATH_FUNCTION static inline __host__ __device__
+#else
+#define MATH_FUNCTION static inline
+#endif
+
 /* Arguments of exp are clamped to this range, in which the result is a normal number: 1.6e-38 to 1.7e38. */
 #define MATH_EXP_MIN -87.0f
 #define MATH_EXP_MAX 88.0f
@@ -25,7 +32,7 @@
 #define MATH_EXP_C6 0x1.6a2434p-10f
 
 /* exp(x), within 1 ulp for MATH_EXP_MIN <= x <= MATH_EXP_MAX; the value at the nearer end outside. */
-static inline float math_exp(float x)
+MATH_FUNCTION float math_exp(float x)
 {
   x = x > MATH_EXP_MIN ? x : MATH_EXP_MIN;
   x = x < MATH_EXP_MAX ? x : MATH_EXP_MAX;
@@ -53,7 +60,7 @@ static inline float math_exp(float x)
 
 /* SiLU(x) = x / (1 + exp(-x)), with x no less than -MATH_EXP_MAX: below, both are 0 to within 1e-36, and no clamped
  * exp meets a larger numerator. NaN stays NaN. */
-static inline float math_silu(float x)
+MATH_FUNCTION float math_silu(float x)
 {
   x = -MATH_EXP_MAX > x ? -MATH_EXP_MAX : x;
   return x / (1.0f + math_exp(-x));

@@ -39,7 +39,7 @@ struct life {
 static void open_engine(struct engine **out)
 {
   struct engine_space space = { .name = "pq", .model_path = model_path };
-  struct engine_config config = { &space, 1, 1000, 1000, 4, isa_detect() };
+  struct engine_config config = { &space, 1, 1000, 1000, 4, isa_detect(), ENGINE_CPU };
 
   assert_ok(engine_open(&config, out));
 }

@@ -1,0 +1,143 @@
+#include "engine/cuda/device_columns.h"
+
+#include "base/mem.h"
+
+static size_t whole_tiles(size_t n)
+{
+  return (n + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS * DEVICE_TILE_ITEMS;
+}
+
+void device_columns_close(struct columns **columns)
+{
+  struct device_columns *c = (struct device_columns *)*columns;
+
+  if (!c)
+    return;
+  if (c->shared)
+    c->ops->close(&c->shared);
+  for (size_t i = 0; i < DERIVED_MAX; i++)
+    device_free(&c->derived[i]);
+  device_free(&c->rows.bytes);
+  device_free(&c->rows.present);
+  row_log_close(&c->log);
+  mem_free(columns);
+}
+
+static err_t alloc_zeros(struct device_columns *c, size_t n, size_t size, void *out)
+{
+  void **memory = out;
+
+  TRY(device_alloc(n, size, memory));
+  return device_fill(c->log.stream, *memory, 0, n * size);
+}
+
+static err_t open_arrays(struct device_columns *c)
+{
+  size_t n = whole_tiles(c->capacity);
+
+  TRY(row_log_open(c->layout.row_bytes, c->capacity, &c->log));
+  c->rows.row_bytes = c->layout.row_bytes;
+  TRY(alloc_zeros(c, n, c->layout.row_bytes, &c->rows.bytes));
+  TRY(alloc_zeros(c, n, 1, &c->rows.present));
+  for (size_t i = 0; i < DERIVED_MAX; i++) {
+    if (c->layout.derived[i])
+      TRY(alloc_zeros(c, n, c->layout.derived[i], &c->derived[i]));
+  }
+  if (c->ops->open)
+    TRY(c->ops->open(c->model, c->log.stream, &c->shared));
+  return device_wait(c->log.stream);
+}
+
+err_t device_columns_open(const struct device_columns_ops *ops, const void *model, size_t capacity,
+                          struct columns **out)
+{
+  AUTO(device_columns_close) struct columns *columns = NULL;
+  struct device_columns *c;
+
+  TRY(mem_array(1, sizeof *c, &c));
+  columns = (struct columns *)c;
+  c->model = model;
+  c->ops = ops;
+  c->capacity = capacity;
+  c->layout = ops->layout(model);
+  TRY(open_arrays(c));
+  *out = columns;
+  columns = NULL;
+  return ERR_OK;
+}
+
+size_t device_columns_bytes_per_item(const struct device_columns_ops *ops, const void *model)
+{
+  struct device_layout layout = ops->layout(model);
+  size_t bytes = layout.row_bytes + 1;
+
+  for (size_t i = 0; i < DERIVED_MAX; i++)
+    bytes += layout.derived[i];
+  return bytes;
+}
+
+static err_t write_log(struct device_columns *c)
+{
+  const uint32_t *changed;
+  size_t n;
+
+  if (c->log.n_changes == 0)
+    return ERR_OK;
+  TRY(row_log_write(&c->log, &c->rows, &changed, &n));
+  if (c->ops->derive && n > 0)
+    TRY(c->ops->derive(c, changed, n, c->log.stream));
+  TRY(device_wait(c->log.stream));
+  row_log_clear(&c->log);
+  return ERR_OK;
+}
+
+err_t device_columns_flush(struct columns *columns)
+{
+  struct device_columns *c = (struct device_columns *)columns;
+
+  if (c->err == ERR_OK)
+    c->err = write_log(c);
+  return c->err;
+}
+
+/* The log, with room for a change: NULL after an error, which flush will tell. */
+static struct row_log *log_with_room(struct device_columns *c)
+{
+  if (c->err == ERR_OK && !row_log_has_room(&c->log))
+    c->err = write_log(c);
+  return c->err == ERR_OK ? &c->log : NULL;
+}
+
+err_t device_columns_put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
+{
+  struct device_columns *c = (struct device_columns *)columns;
+  struct row_log *log = log_with_room(c);
+
+  (void)is_new;
+  if (log)
+    row_log_put(log, slot, prepared);
+  return c->err;
+}
+
+void device_columns_drop(struct columns *columns, uint32_t slot)
+{
+  struct row_log *log = log_with_room((struct device_columns *)columns);
+
+  if (log)
+    row_log_drop(log, slot);
+}
+
+void device_columns_move(struct columns *columns, uint32_t from, uint32_t to)
+{
+  struct row_log *log = log_with_room((struct device_columns *)columns);
+
+  if (log)
+    row_log_move(log, from, to);
+}
+
+err_t device_columns_search(const struct columns *columns, struct search_batch *batch)
+{
+  const struct device_columns *c = (const struct device_columns *)columns;
+
+  return c->ops->search(c, batch);
+}

@@ -1,0 +1,80 @@
+/* Columns in the device's memory: the rows of all items, what a similarity derives from them there, and the log through
+ * which changes come.
+ *
+ * A similarity brings a table of its sizes and kernels (struct device_layout) and gets operations for its columns_ops.
+ * Writes go to the log; flush brings them to the device and waits, so that a search that begins after the arena is
+ * published sees them. A full log flushes itself. Errors of drop and move, which return none, are kept until flush.
+ */
+#ifndef ENGINE_CUDA_DEVICE_COLUMNS_H
+#define ENGINE_CUDA_DEVICE_COLUMNS_H
+
+#include "engine/columns.h"
+#include "engine/cuda/row_log.h"
+
+enum { DERIVED_MAX = 6 };
+
+/* What a similarity keeps of an item on the device. */
+struct device_layout {
+  size_t row_bytes;            /* the first so many bytes of a prepared part, as they are; a multiple of 4 */
+  size_t derived[DERIVED_MAX]; /* bytes of an item in each derived array; 0: there is none */
+};
+
+struct device_columns {
+  const void *model;
+  const struct device_columns_ops *ops;
+  size_t capacity;
+  struct device_layout layout;
+  struct device_rows rows;
+  void *derived[DERIVED_MAX]; /* [capacity rounded up to DEVICE_TILE_ITEMS][layout.derived]; zeros at first */
+  void *shared;               /* what ops->open made of the model, on the device */
+  struct row_log log;
+  err_code_t err;
+};
+
+struct device_columns_ops {
+  struct device_layout (*layout)(const void *model);
+
+  /* Bring what searches need of the model to the device: `*shared`. May be NULL. stream may be waited for. */
+  err_t (*open)(const void *model, struct device_stream *stream, void **shared);
+  void (*close)(void **shared);
+
+  /* Compute the derived arrays of these slots from their rows, in the stream; slots without a part are to be skipped.
+   * May be NULL. slots [n] of the device */
+  err_t (*derive)(struct device_columns *c, const uint32_t *slots, size_t n, struct device_stream *stream);
+
+  err_t (*search)(const struct device_columns *c, struct search_batch *batch);
+};
+
+/* Items whose best bound a scan may report together: derived arrays have whole tiles. */
+enum { DEVICE_TILE_ITEMS = 64 };
+
+err_t device_columns_open(const struct device_columns_ops *ops, const void *model, size_t capacity,
+                          struct columns **out);
+void device_columns_close(struct columns **columns);
+size_t device_columns_bytes_per_item(const struct device_columns_ops *ops, const void *model);
+err_t device_columns_put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared);
+void device_columns_drop(struct columns *columns, uint32_t slot);
+void device_columns_move(struct columns *columns, uint32_t from, uint32_t to);
+err_t device_columns_flush(struct columns *columns);
+err_t device_columns_search(const struct columns *columns, struct search_batch *batch);
+
+/* Define a columns_ops NAME of a device_columns_ops. */
+#define DEVICE_COLUMNS(name, device_ops)                                             \
+  static err_t name##_open(const void *model, size_t capacity, struct columns **out) \
+  {                                                                                  \
+    return device_columns_open(&(device_ops), model, capacity, out);                 \
+  }                                                                                  \
+  static size_t name##_bytes_per_item(const void *model)                             \
+  {                                                                                  \
+    return device_columns_bytes_per_item(&(device_ops), model);                      \
+  }                                                                                  \
+  const struct columns_ops name = { .open = name##_open,                             \
+                                    .close = device_columns_close,                   \
+                                    .bytes_per_item = name##_bytes_per_item,         \
+                                    .put = device_columns_put,                       \
+                                    .drop = device_columns_drop,                     \
+                                    .move = device_columns_move,                     \
+                                    .flush = device_columns_flush,                   \
+                                    .search = device_columns_search }
+
+#endif

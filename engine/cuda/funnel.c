@@ -1,0 +1,263 @@
+#include "engine/cuda/funnel.h"
+
+#include <math.h>
+
+#include "engine/receipt.h"
+
+enum {
+  LIST_USUAL = 16384,  /* items that a list can keep, at least */
+  LIST_RANKS = 8,      /* ... and so many times the rank */
+  HITS_MORE = 256,     /* ties that fit in what comes back */
+  TILES_PER_RANK = 16, /* tiles that give a floor, for each item that is asked for */
+};
+
+static size_t least(size_t a, size_t b)
+{
+  return a < b ? a : b;
+}
+
+static size_t rank_of(const struct search_batch *batch, size_t q)
+{
+  return batch->results[q].topk.k + batch->results[q].admit.n_excluded;
+}
+
+static size_t max_rank_of(const struct search_batch *batch)
+{
+  size_t most = 1;
+
+  for (size_t q = 0; q < batch->n; q++)
+    most = rank_of(batch, q) > most ? rank_of(batch, q) : most;
+  return most;
+}
+
+/* Sizes of what a query needs. */
+struct plan {
+  size_t list_capacity, hits_capacity;
+  size_t n_together; /* queries */
+};
+
+static size_t n_tiles_of(const struct search_batch *batch)
+{
+  return (batch->n_slots + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS;
+}
+
+static struct plan plan_search(const struct funnel *f)
+{
+  const struct device_worker *w = f->batch->worker;
+  size_t rank = max_rank_of(f->batch), tail = 64 * 1024; /* small arrays, and what alignment takes */
+  struct plan plan = { .hits_capacity = least(rank + HITS_MORE, f->batch->n_slots) };
+
+  plan.list_capacity = rank * LIST_RANKS > LIST_USUAL ? rank * LIST_RANKS : LIST_USUAL;
+  plan.list_capacity = least(plan.list_capacity, f->batch->n_slots);
+  size_t scratch = (plan.list_capacity + plan.hits_capacity) * 8 + n_tiles_of(f->batch) * sizeof(float) +
+                   f->ops->query_bytes(f) + 1024;
+  size_t pinned = plan.hits_capacity * 8 + f->ops->query_bytes(f) + 1024;
+  plan.n_together = least((w->scratch_bytes - tail) / scratch, (w->pinned_bytes - tail) / pinned);
+  plan.n_together = least(plan.n_together, f->batch->n);
+  return plan;
+}
+
+err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, struct device_lists *out)
+{
+  *out = (struct device_lists){ .n_lists = n_lists, .capacity = capacity };
+  TRY(device_worker_array(w, n_lists, sizeof *out->n, &out->n));
+  TRY(device_worker_array(w, n_lists * capacity, sizeof *out->slots, &out->slots));
+  return device_worker_array(w, n_lists * capacity, sizeof *out->scores, &out->scores);
+}
+
+err_t funnel_floors(const struct funnel *f, const struct funnel_group *group, const uint32_t *ranks, size_t max_rank,
+                    float *floors)
+{
+  struct device_worker *w = f->batch->worker;
+  size_t stride = n_tiles_of(f->batch) / (TILES_PER_RANK * max_rank);
+  float *maxima;
+
+  stride = stride < 1 ? 1 : stride;
+  size_t n_tiles = (n_tiles_of(f->batch) + stride - 1) / stride;
+  TRY(device_worker_array(w, group->n * n_tiles, sizeof *maxima, &maxima));
+  TRY(f->ops->maxima(f, group, stride, n_tiles, maxima));
+  return lists_threshold_of(w->stream, maxima, group->n, n_tiles, ranks, floors);
+}
+
+static err_t upload_ranks(const struct funnel *f, struct funnel_group *group)
+{
+  struct device_worker *w = f->batch->worker;
+  uint32_t *ranks;
+
+  TRY(region_array(f->batch->scratch, group->n, sizeof *ranks, &ranks));
+  for (size_t q = 0; q < group->n; q++)
+    ranks[q] = (uint32_t)rank_of(f->batch, group->first + q);
+  TRY(device_worker_upload(w, ranks, group->n, sizeof *ranks, &group->ranks));
+  TRY(device_worker_array(w, group->n, sizeof *group->floors, &group->floors));
+  return device_worker_array(w, group->n, sizeof *group->thresholds, &group->thresholds);
+}
+
+/* From floors to hits, all on the device. */
+static err_t find_hits(const struct funnel *f, struct funnel_group *group)
+{
+  struct device_worker *w = f->batch->worker;
+  struct slot_range all = { 0, f->batch->n_slots };
+
+  TRY(lists_clear(w->stream, &group->lists));
+  TRY(lists_clear(w->stream, &group->hits));
+  if (f->ops->floor)
+    TRY(f->ops->floor(f, group));
+  else
+    TRY(funnel_floors(f, group, group->ranks, max_rank_of(f->batch), group->floors));
+  TRY(f->ops->append(f, group, all, group->floors));
+  if (f->ops->score)
+    TRY(f->ops->score(f, group));
+  TRY(lists_threshold(w->stream, &group->lists, group->ranks, group->thresholds));
+  return lists_keep(w->stream, &group->lists, group->thresholds, &group->hits);
+}
+
+/* What comes back of a group. */
+struct copies {
+  uint32_t *n_listed; /* [n] */
+  uint32_t *n_hits;   /* [n] */
+  uint32_t *slots;    /* [n][capacity] */
+  float *scores;
+};
+
+static err_t copy_hits(struct device_worker *w, const struct funnel_group *group, struct copies *out)
+{
+  size_t n = group->n, n_entries = n * group->hits.capacity;
+
+  TRY(device_worker_pinned(w, n, sizeof *out->n_listed, &out->n_listed));
+  TRY(device_worker_pinned(w, n, sizeof *out->n_hits, &out->n_hits));
+  TRY(device_worker_pinned(w, n_entries, sizeof *out->slots, &out->slots));
+  TRY(device_worker_pinned(w, n_entries, sizeof *out->scores, &out->scores));
+  TRY(device_copy_out(w->stream, out->n_listed, group->lists.n, n * sizeof *out->n_listed));
+  TRY(device_copy_out(w->stream, out->n_hits, group->hits.n, n * sizeof *out->n_hits));
+  TRY(device_copy_out(w->stream, out->slots, group->hits.slots, n_entries * sizeof *out->slots));
+  TRY(device_copy_out(w->stream, out->scores, group->hits.scores, n_entries * sizeof *out->scores));
+  return device_wait(w->stream);
+}
+
+static void offer(struct search_result *result, const uint32_t *slots, const float *scores, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (scores[i] >= topk_threshold(&result->topk) && admit_slot(&result->admit, slots[i]))
+      topk_push(&result->topk, scores[i], slots[i]);
+  }
+}
+
+/* A list of some stretch, brought to the host by pieces. */
+static err_t offer_list(const struct funnel *f, const struct device_lists *list, size_t n, struct search_result *result)
+{
+  enum { PIECE = 1 << 16 };
+  struct device_worker *w = f->batch->worker;
+  size_t pinned_used = w->pinned_used;
+  uint32_t *slots;
+  float *scores;
+
+  TRY(device_worker_pinned(w, PIECE, sizeof *slots, &slots));
+  TRY(device_worker_pinned(w, PIECE, sizeof *scores, &scores));
+  for (size_t first = 0; first < n; first += PIECE) {
+    size_t n_piece = least(n - first, PIECE);
+    TRY(device_copy_out(w->stream, slots, list->slots + first, n_piece * sizeof *slots));
+    TRY(device_copy_out(w->stream, scores, list->scores + first, n_piece * sizeof *scores));
+    TRY(device_wait(w->stream));
+    offer(result, slots, scores, n_piece);
+  }
+  w->pinned_used = pinned_used;
+  return ERR_OK;
+}
+
+/* One stretch of slots: how many items reached the floor, all of which are in the list if it could keep them. */
+static err_t search_stretch(const struct funnel *f, struct funnel_group *one, struct slot_range range, float floor,
+                            uint32_t *n_listed)
+{
+  struct device_worker *w = f->batch->worker;
+  size_t pinned_used = w->pinned_used, scratch_used = w->scratch_used;
+  uint32_t *n;
+  float *pinned_floor;
+
+  TRY(device_worker_pinned(w, 1, sizeof *pinned_floor, &pinned_floor));
+  TRY(device_worker_pinned(w, 1, sizeof *n, &n));
+  *pinned_floor = floor;
+  TRY(device_copy_in(w->stream, one->floors, pinned_floor, sizeof *pinned_floor));
+  TRY(lists_clear(w->stream, &one->lists));
+  TRY(f->ops->append(f, one, range, one->floors));
+  TRY(device_copy_out(w->stream, n, one->lists.n, sizeof *n));
+  TRY(device_wait(w->stream));
+  *n_listed = *n;
+  if (*n_listed <= one->lists.capacity && f->ops->score) {
+    TRY(f->ops->score(f, one));
+    TRY(device_wait(w->stream));
+  }
+  w->pinned_used = pinned_used;
+  w->scratch_used = scratch_used;
+  return ERR_OK;
+}
+
+/* Search for one query in stretches that fit. */
+static err_t search_in_stretches(const struct funnel *f, size_t q)
+{
+  struct device_worker *w = f->batch->worker;
+  struct search_result *result = &f->batch->results[q];
+  struct funnel_group one = { .first = q, .n = 1 };
+  size_t n_slots = f->batch->n_slots, span = n_slots;
+
+  device_worker_reset(w);
+  result->counts.scored = 0;
+  TRY(upload_ranks(f, &one));
+  TRY(f->ops->upload(f, &one));
+  TRY(funnel_lists(w, 1, least(n_slots, LIST_USUAL), &one.lists));
+  for (size_t first = 0; first < n_slots;) {
+    struct slot_range range = { first, least(span, n_slots - first) };
+    uint32_t n_listed;
+    TRY(search_stretch(f, &one, range, topk_threshold(&result->topk), &n_listed));
+    if (n_listed > one.lists.capacity) {
+      span = (range.n / 2 + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS * DEVICE_TILE_ITEMS;
+      continue;
+    }
+    TRY(offer_list(f, &one.lists, n_listed, result));
+    result->counts.scored += n_listed;
+    first += range.n;
+  }
+  return ERR_OK;
+}
+
+static err_t search_group(const struct funnel *f, const struct plan *plan, struct funnel_group *group,
+                          bool *is_overfull)
+{
+  struct device_worker *w = f->batch->worker;
+  struct copies copies;
+
+  device_worker_reset(w);
+  TRY(upload_ranks(f, group));
+  TRY(f->ops->upload(f, group));
+  TRY(funnel_lists(w, group->n, plan->list_capacity, &group->lists));
+  TRY(funnel_lists(w, group->n, plan->hits_capacity, &group->hits));
+  TRY(find_hits(f, group));
+  TRY(copy_hits(w, group, &copies));
+  for (size_t q = 0; q < group->n; q++) {
+    struct search_result *result = &f->batch->results[group->first + q];
+    is_overfull[q] = copies.n_listed[q] > group->lists.capacity || copies.n_hits[q] > group->hits.capacity;
+    result->counts.scored = copies.n_listed[q];
+    if (!is_overfull[q])
+      offer(result, copies.slots + q * group->hits.capacity, copies.scores + q * group->hits.capacity,
+            copies.n_hits[q]);
+  }
+  return ERR_OK;
+}
+
+err_t funnel_search(struct funnel *f)
+{
+  struct search_batch *batch = f->batch;
+  struct plan plan = plan_search(f);
+  bool *is_overfull;
+
+  TRY(region_array(batch->scratch, batch->n, sizeof *is_overfull, &is_overfull));
+  for (size_t q = 0; q < batch->n && batch->n_items > 0 && plan.n_together > 0; q += plan.n_together) {
+    struct funnel_group group = { .first = q, .n = least(plan.n_together, batch->n - q) };
+    TRY(search_group(f, &plan, &group, is_overfull + q));
+  }
+  for (size_t q = 0; q < batch->n; q++) {
+    if (batch->n_items > 0 && (plan.n_together == 0 || is_overfull[q]))
+      TRY(search_in_stretches(f, q));
+    receipt_exact(&batch->results[q], batch->n_items);
+  }
+  return ERR_OK;
+}

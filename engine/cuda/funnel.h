@@ -1,0 +1,82 @@
+/* A search of the device: a scan bounds every item's score from both sides, lists keep the items that may be among the
+ * K best, and their scores, computed once and for all as everywhere (the canonical routine), decide.
+ *
+ *   floor    a score that K items are known to reach, for each query: of a subset of tiles of items, the K-th largest
+ * of each tile's largest lower bound, or what a similarity knows better append   items whose upper bound reaches the
+ * floor score    their scores; those that reach the K-th best go to the host, ties included
+ *
+ * The host orders them by score and key. Where more items reach a floor than a list can keep, as when all are alike,
+ * the query is searched again in stretches that fit, with the K-th best score so far as its floor: slow, and exact.
+ * Excluded items are found with the others and left out by the host, so that a query with E of them asks for K + E.
+ */
+#ifndef ENGINE_CUDA_FUNNEL_H
+#define ENGINE_CUDA_FUNNEL_H
+
+#include "engine/cuda/device_columns.h"
+#include "engine/cuda/device_worker.h"
+#include "kernels/cuda/lists.h"
+
+/* Slots that a scan looks at. */
+struct slot_range {
+  size_t first; /* a multiple of DEVICE_TILE_ITEMS */
+  size_t n;
+};
+
+/* Queries of a batch that are searched together, and their arrays on the device. */
+struct funnel_group {
+  size_t first, n;           /* queries of the batch */
+  void *queries;             /* what the similarity's upload made, on the device or not */
+  uint32_t *ranks;           /* [n]: K + E */
+  float *floors;             /* [n] */
+  float *thresholds;         /* [n] */
+  struct device_lists lists; /* n of them */
+  struct device_lists hits;
+};
+
+struct funnel {
+  const struct device_columns *columns;
+  struct search_batch *batch;
+  const struct funnel_ops *ops;
+  const void *context; /* the similarity's own */
+};
+
+struct funnel_ops {
+  /* Make group->queries of queries group->first and on. */
+  err_t (*upload)(const struct funnel *f, struct funnel_group *group);
+
+  /* Bytes of pinned memory, and of scratch besides, that a query takes in upload and floor. */
+  size_t (*query_bytes)(const struct funnel *f);
+
+  /* floors[q], for the n queries of a group: at most the ranks[q]-th best score; -inf where none is known. NULL: from
+   * maxima. */
+  err_t (*floor)(const struct funnel *f, struct funnel_group *group);
+
+  /* maxima[q][t] = the largest lower bound on the score of a present item of tile t * stride, for t < n_tiles; -inf
+   * where there is none. */
+  err_t (*maxima)(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
+                  float *maxima);
+
+  /* Append to list q the present items of the range whose upper bound reaches floors[q]. Scores may be left open. */
+  err_t (*append)(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
+                  const float *floors);
+
+  /* The scores of what is in the lists. NULL: append leaves them behind. */
+  err_t (*score)(const struct funnel *f, const struct funnel_group *group);
+};
+
+/* Search the batch and fill its results, receipts of an exact search included. */
+err_t funnel_search(struct funnel *f);
+
+/* Floors from maxima: what ops->floor does where it is NULL. ranks may be others than the group's. */
+err_t funnel_floors(const struct funnel *f, const struct funnel_group *group, const uint32_t *ranks, size_t max_rank,
+                    float *floors);
+
+/* Lists for n queries, of the worker's scratch. */
+err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, struct device_lists *out);
+
+static inline struct device_worker *funnel_worker(const struct funnel *f)
+{
+  return f->batch->worker;
+}
+
+#endif

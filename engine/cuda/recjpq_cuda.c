@@ -1,0 +1,73 @@
+/* RecJPQ on the device. The exhaustive scan is as fast there as the memory, so every method is served by it: the pruned
+ * ones return what they would, the unsafe ones that or better, and all say so in their receipts.
+ */
+#include "engine/cuda/funnel.h"
+#include "engine/recjpq_model.h"
+#include "kernels/cuda/pq_scan.h"
+
+static struct device_layout layout(const void *model)
+{
+  return (struct device_layout){ .row_bytes = (((const struct recjpq_model *)model)->n_splits + 3) / 4 * 4 };
+}
+
+static size_t table_bytes(const struct funnel *f)
+{
+  return ((const struct recjpq_model *)f->columns->model)->n_splits * PQ_SUBITEMS * sizeof(float);
+}
+
+static err_t upload(const struct funnel *f, struct funnel_group *group)
+{
+  const struct recjpq_query *queries = (const struct recjpq_query *)f->batch->prepared + group->first;
+  struct device_worker *w = funnel_worker(f);
+  size_t bytes = table_bytes(f);
+  uint8_t *tables;
+
+  TRY(device_worker_pinned(w, group->n, bytes, &tables));
+  TRY(device_worker_array(w, group->n, bytes, &group->queries));
+  for (size_t q = 0; q < group->n; q++)
+    memcpy(tables + q * bytes, queries[q].subitem_scores, bytes);
+  return device_copy_in(w->stream, group->queries, tables, group->n * bytes);
+}
+
+static struct pq_scan_input scan_input(const struct funnel *f, const struct funnel_group *group)
+{
+  return (struct pq_scan_input){ .rows = f->columns->rows,
+                                 .n_splits = ((const struct recjpq_model *)f->columns->model)->n_splits,
+                                 .subitem_scores = group->queries,
+                                 .n_queries = group->n,
+                                 .n_blocks = funnel_worker(f)->n_processors };
+}
+
+static err_t maxima(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
+                    float *maxima)
+{
+  struct pq_scan_input input = scan_input(f, group);
+
+  return pq_scan_maxima(funnel_worker(f)->stream, &input, f->batch->n_slots, stride, n_tiles, maxima);
+}
+
+static err_t append(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
+                    const float *floors)
+{
+  struct pq_scan_input input = scan_input(f, group);
+
+  return pq_scan_append(funnel_worker(f)->stream, &input, range.first, range.n, floors, &group->lists);
+}
+
+static const struct funnel_ops scan_ops = {
+  .upload = upload,
+  .query_bytes = table_bytes,
+  .maxima = maxima,
+  .append = append,
+};
+
+static err_t search(const struct device_columns *c, struct search_batch *batch)
+{
+  struct funnel f = { .columns = c, .batch = batch, .ops = &scan_ops };
+
+  return funnel_search(&f);
+}
+
+static const struct device_columns_ops recjpq_ops = { .layout = layout, .search = search };
+
+DEVICE_COLUMNS(recjpq_columns_cuda, recjpq_ops);

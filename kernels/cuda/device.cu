@@ -1,0 +1,140 @@
+#include "kernels/cuda/launch.cuh"
+
+#include <stdio.h>
+
+static void give(void *out, void *memory)
+{
+  *static_cast<void **>(out) = memory;
+}
+
+static void *take(void *memory)
+{
+  void **at = static_cast<void **>(memory), *taken = *at;
+
+  *at = NULL;
+  return taken;
+}
+
+err_code_t cuda_failure(cudaError_t error, const char *what)
+{
+  cudaGetLastError(); /* forgets it, where CUDA can */
+  FAIL(ERR_DEVICE, "%s: %s", what, cudaGetErrorString(error));
+}
+
+bool device_find(struct device *out)
+{
+  cudaDeviceProp properties;
+  int n = 0;
+
+  if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0 || cudaGetDeviceProperties(&properties, 0) != cudaSuccess)
+    return false;
+  snprintf(out->name, sizeof out->name, "%s", properties.name);
+  out->memory_bytes = properties.totalGlobalMem;
+  out->compute_capability = 10 * properties.major + properties.minor;
+  out->n_processors = properties.multiProcessorCount;
+  return true;
+}
+
+err_code_t device_free_bytes(size_t *out)
+{
+  size_t total;
+  cudaError_t error = cudaMemGetInfo(out, &total);
+
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "the free memory of the GPU is not known");
+}
+
+err_code_t device_alloc(size_t count, size_t size, void *out)
+{
+  void *memory;
+  size_t bytes;
+
+  if (__builtin_mul_overflow(count, size, &bytes))
+    FAIL(ERR_DEVICE, "%zu times %zu bytes is too much", count, size);
+  cudaError_t error = cudaMalloc(&memory, bytes ? bytes : 1);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    FAIL(ERR_DEVICE, "the GPU does not give %zu bytes: %s", bytes, cudaGetErrorString(error));
+  }
+  give(out, memory);
+  return ERR_OK;
+}
+
+void device_free(void *memory)
+{
+  cudaFree(take(memory));
+}
+
+err_code_t device_alloc_host(size_t count, size_t size, void *out)
+{
+  void *memory;
+  size_t bytes;
+
+  if (__builtin_mul_overflow(count, size, &bytes))
+    FAIL(ERR_DEVICE, "%zu times %zu bytes is too much", count, size);
+  cudaError_t error = cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocDefault);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    FAIL(ERR_DEVICE, "%zu bytes of memory cannot be pinned: %s", bytes, cudaGetErrorString(error));
+  }
+  give(out, memory);
+  return ERR_OK;
+}
+
+void device_free_host(void *memory)
+{
+  cudaFreeHost(take(memory));
+}
+
+err_code_t device_stream_open(struct device_stream **out)
+{
+  cudaStream_t stream;
+  cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+
+  if (error != cudaSuccess)
+    return cuda_failure(error, "a stream cannot be opened");
+  *out = reinterpret_cast<struct device_stream *>(stream);
+  return ERR_OK;
+}
+
+void device_stream_close(struct device_stream **s)
+{
+  if (*s)
+    cudaStreamDestroy(cuda_stream(*s));
+  *s = NULL;
+}
+
+static err_code_t copy(struct device_stream *s, void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+{
+  cudaError_t error = bytes ? cudaMemcpyAsync(to, from, bytes, kind, cuda_stream(s)) : cudaSuccess;
+
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "a copy cannot be started");
+}
+
+err_code_t device_copy_in(struct device_stream *s, void *to, const void *from, size_t bytes)
+{
+  return copy(s, to, from, bytes, cudaMemcpyHostToDevice);
+}
+
+err_code_t device_copy_out(struct device_stream *s, void *to, const void *from, size_t bytes)
+{
+  return copy(s, to, from, bytes, cudaMemcpyDeviceToHost);
+}
+
+err_code_t device_copy(struct device_stream *s, void *to, const void *from, size_t bytes)
+{
+  return copy(s, to, from, bytes, cudaMemcpyDeviceToDevice);
+}
+
+err_code_t device_fill(struct device_stream *s, void *memory, int byte, size_t bytes)
+{
+  cudaError_t error = bytes ? cudaMemsetAsync(memory, byte, bytes, cuda_stream(s)) : cudaSuccess;
+
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "memory of the GPU cannot be filled");
+}
+
+err_code_t device_wait(struct device_stream *s)
+{
+  cudaError_t error = cudaStreamSynchronize(cuda_stream(s));
+
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "the GPU failed at its work");
+}

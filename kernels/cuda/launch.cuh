@@ -1,0 +1,59 @@
+/* Kernel launches, errors, and the few names that differ between CUDA and its model on the processor. */
+#ifndef KERNELS_CUDA_LAUNCH_CUH
+#define KERNELS_CUDA_LAUNCH_CUH
+
+#ifdef SLUICE_CUDA_MODEL
+#include "tests/support/cuda_model/cuda_model.h"
+#else
+#include <cuda_runtime.h>
+#endif
+
+#include "kernels/device.h"
+
+enum { WARP_LANES = 32, SHARED_BYTES_USUAL = 48 * 1024 };
+
+/* ERR_DEVICE with what CUDA says. */
+err_code_t cuda_failure(cudaError_t error, const char *what);
+
+static inline cudaStream_t cuda_stream(struct device_stream *s)
+{
+  return reinterpret_cast<cudaStream_t>(s);
+}
+
+/* Shared memory of the block, as much as the launch asked for, aligned to 128. */
+template <class T> __device__ __forceinline__ T *shared_memory()
+{
+#ifdef SLUICE_CUDA_MODEL
+  return reinterpret_cast<T *>(cuda_model_now.shared);
+#else
+  extern __shared__ __align__(128) unsigned char shared_bytes[];
+  return reinterpret_cast<T *>(shared_bytes);
+#endif
+}
+
+/* Run a kernel in a stream. Returns ERR_DEVICE. */
+template <class... Parameters, class... Arguments>
+err_code_t launch(struct device_stream *stream, dim3 grid, unsigned n_threads, size_t shared_bytes,
+                  void (*kernel)(Parameters...), Arguments... arguments)
+{
+#ifdef SLUICE_CUDA_MODEL
+  cudaError_t error =
+      cuda_model_launch(grid, n_threads, shared_bytes, cuda_stream(stream), [=] { kernel(arguments...); });
+#else
+  cudaError_t error = cudaSuccess;
+  if (shared_bytes > SHARED_BYTES_USUAL)
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+  if (error == cudaSuccess) {
+    kernel<<<grid, n_threads, shared_bytes, cuda_stream(stream)>>>(arguments...);
+    error = cudaGetLastError();
+  }
+#endif
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "a kernel cannot be launched");
+}
+
+static inline unsigned blocks_for(size_t n, size_t per_block)
+{
+  return (unsigned)((n + per_block - 1) / per_block);
+}
+
+#endif

@@ -1,0 +1,124 @@
+#include "kernels/cuda/append.cuh"
+
+enum { THREADS = 512, DIGITS = 256, DIGIT_BITS = 8, KEY_BITS = 32 };
+
+/* An order of integers that is that of the numbers. */
+static __device__ __forceinline__ uint32_t key_of(float score)
+{
+  uint32_t bits = __float_as_uint(score);
+
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+static __device__ __forceinline__ float score_of(uint32_t key)
+{
+  return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
+
+/* The rank-th largest of n keys, digit by digit from the highest: a histogram says which digit it has, and from then on
+ * only keys with that digit count. One block. */
+static __device__ uint32_t select_key(const float *scores, uint32_t n, uint32_t rank, uint32_t *histogram)
+{
+  uint32_t *chosen = histogram + DIGITS; /* the digit, and the rank among the keys that have it */
+  uint32_t prefix = 0;
+
+  for (int shift = KEY_BITS - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
+    for (unsigned i = threadIdx.x; i < DIGITS; i += blockDim.x)
+      histogram[i] = 0;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
+      uint32_t key = key_of(scores[i]);
+      if (shift == KEY_BITS - DIGIT_BITS || key >> (shift + DIGIT_BITS) == prefix)
+        atomicAdd(&histogram[key >> shift & (DIGITS - 1)], 1u);
+    }
+    __syncthreads();
+    if (threadIdx.x < WARP_LANES) {
+      /* A lane has eight digits, lane 0 the highest; the sums of those before it say where the rank falls. */
+      uint32_t mine = 0, before;
+      for (int i = 0; i < DIGITS / WARP_LANES; i++)
+        mine += histogram[DIGITS - 1 - (threadIdx.x * (DIGITS / WARP_LANES) + i)];
+      before = mine;
+      for (int step = 1; step < WARP_LANES; step *= 2) {
+        uint32_t other = __shfl_up_sync(WARP_ALL, before, step);
+        before += threadIdx.x >= (unsigned)step ? other : 0;
+      }
+      before -= mine;
+      if (before < rank && rank <= before + mine) {
+        uint32_t digit = DIGITS - 1 - threadIdx.x * (DIGITS / WARP_LANES);
+        while (before + histogram[digit] < rank)
+          before += histogram[digit--];
+        chosen[0] = digit;
+        chosen[1] = rank - before;
+      }
+    }
+    __syncthreads();
+    prefix = prefix << DIGIT_BITS | chosen[0];
+    rank = chosen[1];
+    __syncthreads();
+  }
+  return prefix;
+}
+
+/* A block a list; n is NULL where all have `length`. */
+static __global__ void __launch_bounds__(THREADS) threshold(const float *scores, size_t stride, const uint32_t *n,
+                                                            uint32_t length, const uint32_t *ranks, float *thresholds)
+{
+  uint32_t list = blockIdx.x, n_scores = n && n[list] < length ? n[list] : length, rank = ranks[list];
+  float found = -INFINITY;
+
+  if (rank <= n_scores)
+    found = score_of(select_key(scores + list * stride, n_scores, rank, shared_memory<uint32_t>()));
+  if (threadIdx.x == 0)
+    thresholds[list] = found;
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    keep(struct device_lists from, const float *thresholds, struct device_lists to)
+{
+  size_t list = blockIdx.y;
+  uint32_t n = list_length(from, list);
+  float least = thresholds[list];
+
+  for (uint32_t first = blockIdx.x * THREADS; first < n; first += gridDim.x * THREADS) {
+    uint32_t i = first + threadIdx.x;
+    bool is_in = i < n;
+    float score = is_in ? from.scores[list * from.capacity + i] : -INFINITY;
+    uint32_t slot = is_in ? from.slots[list * from.capacity + i] : 0;
+    append_warp(to, list, is_in && score >= least, slot, score);
+  }
+}
+
+err_code_t lists_clear(struct device_stream *stream, const struct device_lists *lists)
+{
+  return device_fill(stream, lists->n, 0, lists->n_lists * sizeof *lists->n);
+}
+
+static err_code_t find_thresholds(struct device_stream *stream, const float *scores, size_t n_lists, size_t stride,
+                                  const uint32_t *n, const uint32_t *ranks, float *thresholds)
+{
+  return launch(stream, (unsigned)n_lists, THREADS, (DIGITS + 2) * sizeof(uint32_t), threshold, scores, stride, n,
+                (uint32_t)stride, ranks, thresholds);
+}
+
+err_code_t lists_threshold(struct device_stream *stream, const struct device_lists *lists, const uint32_t *ranks,
+                           float *thresholds)
+{
+  return find_thresholds(stream, lists->scores, lists->n_lists, lists->capacity, lists->n, ranks, thresholds);
+}
+
+err_code_t lists_threshold_of(struct device_stream *stream, const float *scores, size_t n_lists, size_t n,
+                              const uint32_t *ranks, float *thresholds)
+{
+  return find_thresholds(stream, scores, n_lists, n, NULL, ranks, thresholds);
+}
+
+/* Few blocks a list: most lists are short, and a block goes on where it does not reach. */
+err_code_t lists_keep(struct device_stream *stream, const struct device_lists *from, const float *thresholds,
+                      const struct device_lists *to)
+{
+  unsigned n_blocks = blocks_for(from->capacity, 4 * THREADS);
+
+  if (n_blocks > 16)
+    n_blocks = 16;
+  return launch(stream, dim3(n_blocks, (unsigned)from->n_lists), THREADS, 0, keep, *from, thresholds, *to);
+}

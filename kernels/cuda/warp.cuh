@@ -1,0 +1,137 @@
+/* What the lanes of a warp do together, and numbers of 16 bits. */
+#ifndef KERNELS_CUDA_WARP_CUH
+#define KERNELS_CUDA_WARP_CUH
+
+#include "kernels/cuda/launch.cuh"
+
+#ifdef SLUICE_CUDA_MODEL
+#include "tests/support/cuda_model/cuda_model_mma.h"
+#else
+#include <cuda_fp16.h>
+#endif
+
+#define WARP_ALL 0xffffffffu
+
+static __device__ __forceinline__ unsigned warp_lane()
+{
+  return threadIdx.x % WARP_LANES;
+}
+
+static __device__ __forceinline__ float warp_sum(float x)
+{
+  for (int step = 16; step > 0; step /= 2)
+    x += __shfl_xor_sync(WARP_ALL, x, step);
+  return x;
+}
+
+static __device__ __forceinline__ float warp_max(float x)
+{
+  for (int step = 16; step > 0; step /= 2)
+    x = fmaxf(x, __shfl_xor_sync(WARP_ALL, x, step));
+  return x;
+}
+
+/* Half-precision numbers are known by their bits. */
+typedef uint16_t half_bits;
+
+static __device__ __forceinline__ half_bits half_of(float x) /* to nearest, ties to even */
+{
+#ifdef SLUICE_CUDA_MODEL
+  return cuda_model_half(x);
+#else
+  return __half_as_ushort(__float2half_rn(x));
+#endif
+}
+
+static __device__ __forceinline__ float float_of(half_bits x)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return cuda_model_float(x);
+#else
+  return __half2float(__ushort_as_half(x));
+#endif
+}
+
+/* Two of them, the first in the low bits, as the operands of a tensor core lie in registers. */
+static __device__ __forceinline__ uint32_t half_pair(float low, float high)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return (uint32_t)cuda_model_half(low) | (uint32_t)cuda_model_half(high) << 16;
+#else
+  __half2 pair = __floats2half2_rn(low, high);
+  return *reinterpret_cast<uint32_t *>(&pair);
+#endif
+}
+
+/* D = A B + C on a tensor core: A [16][16] and B [16][8] in half precision, C and D [16][8] in f32. With g = lane / 4
+ * and t = lane % 4, a lane has
+ *
+ *   a[0] A[g][2t, 2t+1]   a[1] A[g+8][2t, 2t+1]   a[2] A[g][2t+8, 2t+9]   a[3] A[g+8][2t+8, 2t+9]
+ *   b[0] B[2t, 2t+1][g]   b[1] B[2t+8, 2t+9][g]
+ *   c[0], c[1] C[g][2t, 2t+1]   c[2], c[3] C[g+8][2t, 2t+1]   and D likewise
+ *
+ * Products are exact; sums are in f32, each step within MMA_STEP_ERROR of the sizes that it adds: tensor cores cut off
+ * what lies below the 24 bits of the largest, and not all generations round. */
+#define MMA_STEP_ERROR 0x1p-21f
+
+static __device__ __forceinline__ void mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4])
+{
+#ifdef SLUICE_CUDA_MODEL
+  cuda_model_mma_f16(d, a, b, c);
+#else
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+#endif
+}
+
+/* exp2 and tanh of the special-function unit: 2 ulp and a relative error of 2^-11 (PTX manual). */
+static __device__ __forceinline__ float fast_exp2(float x)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return exp2f(x);
+#else
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+
+static __device__ __forceinline__ float fast_tanh(float x)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return cuda_model_fast_tanh(x);
+#else
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+
+/* 16 bytes from global to shared memory while the thread goes on. */
+static __device__ __forceinline__ void copy_async(void *shared, const void *global)
+{
+#ifdef SLUICE_CUDA_MODEL
+  memcpy(shared, global, 16);
+#else
+  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global));
+#endif
+}
+
+static __device__ __forceinline__ void copy_async_commit()
+{
+#ifndef SLUICE_CUDA_MODEL
+  asm volatile("cp.async.commit_group;");
+#endif
+}
+
+/* Wait until at most `pending` of the thread's newest groups are under way; others' copies need a barrier too. */
+template <int pending> __device__ __forceinline__ void copy_async_wait()
+{
+#ifndef SLUICE_CUDA_MODEL
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#endif
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* Checks for programs that run where there is nothing but a compiler and a GPU. */
+#ifndef TESTS_GPU_CHECK_H
+#define TESTS_GPU_CHECK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "kernels/device.h"
+#ifdef SLUICE_CUDA_MODEL
+#include "tests/support/cuda_model/cuda_model_control.h"
+#endif
+
+static size_t check_n; /* how many were made */
+
+#define CHECK(condition, ...)                                         \
+  do {                                                                \
+    check_n++;                                                        \
+    if (!(condition)) {                                               \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, __VA_ARGS__);                                   \
+      fputc('\n', stderr);                                            \
+      abort();                                                        \
+    }                                                                 \
+  } while (0)
+
+#define CHECK_OK(call)                                                   \
+  do {                                                                   \
+    err_code_t check_err_ = (call);                                      \
+    CHECK(check_err_ == ERR_OK, "%s (%s)", err_message(), err_origin()); \
+  } while (0)
+
+/* The device that the program is about: a real one, or the model. Exits with 77, which means skipped, where there is
+ * none. */
+static inline void check_begin(const char *what)
+{
+  struct device device;
+
+#ifdef SLUICE_CUDA_MODEL
+  cuda_model_set_present(true);
+#endif
+  if (!device_find(&device)) {
+    fprintf(stderr, "%s: there is no GPU\n", what);
+    exit(77);
+  }
+  printf("%s on %s\n", what, device.name);
+}
+
+static inline int check_end(const char *what)
+{
+  printf("%s: %zu checks passed\n", what, check_n);
+  return check_n == 0;
+}
+
+#endif

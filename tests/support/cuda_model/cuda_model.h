@@ -1,0 +1,211 @@
+/* A model of a CUDA device on the processor, for tests: the sources of kernels/cuda compile against it unchanged.
+ *
+ * A thread of a block is a fiber that runs until it meets the others, at __syncthreads() or in an operation of a warp.
+ * Threads that wait for others that never come stop the program with a message. Streams are lazy: copies and kernels
+ * happen when somebody waits for the stream, so that host code which reads or reuses memory too early is found out.
+ * Fresh memory, shared memory too, is filled with bytes that are no sensible number, and lies on the heap, where the
+ * address sanitizer watches it. Blocks of one launch run one after another, and warps in an order that changes.
+ *
+ * What the model does not show: speed, races between blocks, weak memory order, and the rounding of a tensor core's
+ * sums, which it takes in f32.
+ */
+#ifndef CUDA_MODEL_H
+#define CUDA_MODEL_H
+
+#include <functional>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <tuple>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__ __restrict
+
+struct dim3 {
+  unsigned x, y, z;
+  dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_)
+  {
+  }
+};
+
+struct uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+
+/* The thread that runs now. */
+struct cuda_model_thread {
+  dim3 thread, block, block_size, grid;
+  unsigned char *shared;
+};
+extern thread_local struct cuda_model_thread cuda_model_now;
+
+#define threadIdx (cuda_model_now.thread)
+#define blockIdx  (cuda_model_now.block)
+#define blockDim  (cuda_model_now.block_size)
+#define gridDim   (cuda_model_now.grid)
+
+void __syncthreads();
+void __syncwarp();
+void __threadfence();
+
+enum { CUDA_MODEL_WARP_BYTES = 64 };
+
+/* Every lane gives n bytes and sees those of all 32 lanes. */
+const unsigned char (*cuda_model_exchange(const void *mine, size_t n))[CUDA_MODEL_WARP_BYTES];
+
+template <class T> T cuda_model_from(T value, unsigned lane)
+{
+  const unsigned char(*all)[CUDA_MODEL_WARP_BYTES] = cuda_model_exchange(&value, sizeof value);
+  T result;
+  memcpy(&result, all[lane % 32], sizeof result);
+  return result;
+}
+
+static inline unsigned cuda_model_lane()
+{
+  return cuda_model_now.thread.x % 32;
+}
+
+template <class T> T __shfl_sync(unsigned, T value, int lane)
+{
+  return cuda_model_from(value, (unsigned)lane);
+}
+template <class T> T __shfl_xor_sync(unsigned, T value, int mask)
+{
+  return cuda_model_from(value, cuda_model_lane() ^ (unsigned)mask);
+}
+template <class T> T __shfl_down_sync(unsigned, T value, unsigned delta)
+{
+  unsigned lane = cuda_model_lane();
+  return cuda_model_from(value, lane + delta < 32 ? lane + delta : lane);
+}
+template <class T> T __shfl_up_sync(unsigned, T value, unsigned delta)
+{
+  unsigned lane = cuda_model_lane();
+  return cuda_model_from(value, lane >= delta ? lane - delta : lane);
+}
+unsigned __ballot_sync(unsigned mask, int predicate);
+static inline int __any_sync(unsigned mask, int predicate)
+{
+  return __ballot_sync(mask, predicate) != 0;
+}
+static inline int __all_sync(unsigned mask, int predicate)
+{
+  return __ballot_sync(mask, !predicate) == 0;
+}
+
+template <class T> T atomicAdd(T *p, T value)
+{
+  T old = *p;
+  *p = old + value;
+  return old;
+}
+template <class T> T atomicMax(T *p, T value)
+{
+  T old = *p;
+  *p = old > value ? old : value;
+  return old;
+}
+template <class T> T atomicOr(T *p, T value)
+{
+  T old = *p;
+  *p = old | value;
+  return old;
+}
+
+static inline int __popc(unsigned x)
+{
+  return __builtin_popcount(x);
+}
+static inline int __ffs(int x)
+{
+  return __builtin_ffs(x);
+}
+static inline int __clz(int x)
+{
+  return x == 0 ? 32 : __builtin_clz((unsigned)x);
+}
+static inline unsigned __float_as_uint(float x)
+{
+  unsigned bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+static inline float __uint_as_float(unsigned bits)
+{
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+static inline int __float_as_int(float x)
+{
+  return (int)__float_as_uint(x);
+}
+static inline float __int_as_float(int bits)
+{
+  return __uint_as_float((unsigned)bits);
+}
+template <class T> T __ldg(const T *p)
+{
+  return *p;
+}
+template <class T> T __ldcs(const T *p)
+{
+  return *p;
+}
+template <class T> T min(T a, T b)
+{
+  return b < a ? b : a;
+}
+template <class T> T max(T a, T b)
+{
+  return a < b ? b : a;
+}
+
+/* The part of the runtime that kernels/cuda/device.cu uses. */
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorInvalidValue, cudaErrorUnknown };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0 };
+
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem;
+  int major, minor, multiProcessorCount;
+};
+
+typedef struct cuda_model_stream *cudaStream_t;
+
+cudaError_t cudaGetDeviceCount(int *n);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device);
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
+cudaError_t cudaMalloc(void **out, size_t bytes);
+cudaError_t cudaFree(void *memory);
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void *memory);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream);
+cudaError_t cudaGetLastError();
+const char *cudaGetErrorString(cudaError_t error);
+
+/* Run `body` once for each thread of each block, when the stream is waited for. */
+cudaError_t cuda_model_launch(dim3 grid, unsigned n_threads, size_t shared_bytes, cudaStream_t stream,
+                              std::function<void()> body);
+
+#endif

@@ -1,0 +1,15 @@
+/* The model's half-precision numbers, tensor cores and special functions. */
+#ifndef CUDA_MODEL_MMA_H
+#define CUDA_MODEL_MMA_H
+
+#include "tests/support/cuda_model/cuda_model.h"
+
+uint16_t cuda_model_half(float x);
+float cuda_model_float(uint16_t half);
+
+/* Within the relative error of 2^-11 that the unit is allowed: this one errs by 2^-12, up and down. */
+float cuda_model_fast_tanh(float x);
+
+void cuda_model_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4]);
+
+#endif
