@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/engine.h"
 #include "ingest/kafka_properties.h"
 #include "kernels/kernels.h"
 
@@ -45,6 +46,7 @@ struct config {
   char *store_path;
   struct config_space *spaces;
   size_t n_spaces;
+  enum engine_backend backend;
   bool is_isa_auto;
   enum isa isa;      /* where it is not auto */
   char *http_listen; /* address:port */

@@ -16,6 +16,11 @@ static bool choose_isa(struct config *c, const char *word)
   return c->is_isa_auto || isa_find(word, &c->isa);
 }
 
+static bool choose_backend(struct config *c, const char *word)
+{
+  return engine_backend_find(word, &c->backend);
+}
+
 static bool choose_log_level(struct config *c, const char *word)
 {
   return log_level_find(word, &c->log_level);
@@ -87,6 +92,12 @@ const struct setting settings[] = {
     .default_text = "0",
     .meaning = "Numbers of a vector, where the model is `dot` or `cosine` and its file has no `sluice.dim`. "
                "0: the file says." },
+
+  { .path = "engine.backend", .type = SETTING_CHOICE, .default_text = "auto",
+    .choices = "`auto`, `cpu`, `cuda`", .choose = choose_backend,
+    .meaning = "Where the catalogue is kept and searched: in host memory, or in a GPU's. `auto` uses a GPU where there is "
+               "one and keeps the catalogue in host memory beside it, so that the processor goes on if the GPU fails; "
+               "`cuda` keeps it in the GPU's alone and stops if that fails." },
 
   { .path = "kernels.isa", .type = SETTING_CHOICE, .default_text = "auto",
     .choices = "`auto`, `ref`, `avx2`, `avx512`, `avx512vnni`, `avx512vbmi`, `amx`", .choose = choose_isa,

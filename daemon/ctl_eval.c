@@ -100,6 +100,7 @@ static err_t open_engine(struct eval *e, const struct model_needs *needs)
     .max_k = o->k,
     .max_batch = batch_of(e),
     .isa = o->isa,
+    .backend = o->backend,
   };
   char reason[384];
 
@@ -214,7 +215,8 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
 {
   const struct eval_options *o = &e->options;
 
-  printf("model    %s: %s, %s kernels\n", o->model_path, e->space.similarity, isa_name(o->isa));
+  printf("model    %s: %s, %s kernels%s\n", o->model_path, e->space.similarity, isa_name(o->isa),
+         o->backend == ENGINE_CUDA ? ", on the GPU" : "");
   printf("items    %s from %s in %s (%s items/s), %s bytes each\n", ctl_format_count(e->items.n).s, o->items_path,
          ctl_format_span(loaded_ns).s, ctl_format_rate(e->items.n, loaded_ns).s,
          ctl_format_count(e->space.bytes_per_item).s);
@@ -276,6 +278,7 @@ const struct ctl_command ctl_eval_command = {
           "  -k N              hits of a query (100)\n"
           "  --batch N         queries that are searched together (32)\n"
           "  --threads N       batches that are searched at the same time (1)\n"
+          "  --backend NAME    cpu (default) or cuda: where the items are kept and searched\n"
           "  --isa LEVEL       auto (default), ref, avx2, avx512, ...: the arithmetic\n"
           "  --output FILE     write the answers of one method: top_ids (I64 [queries, k]; -1 behind the last\n"
           "                    hit), top_scores (F32; -inf there), exact (U8 [queries]; 1 where the list is\n"

@@ -16,6 +16,13 @@ static err_t take_isa(const char *name, enum isa *out)
   return ERR_OK;
 }
 
+static err_t take_backend(const char *name, enum engine_backend *out)
+{
+  if (!engine_backend_find(name, out) || *out == ENGINE_AUTO)
+    FAIL(ERR_USAGE, "--backend expects cpu or cuda, not \"%s\"", name);
+  return ERR_OK;
+}
+
 static err_t take_option(struct eval_options *o, int option)
 {
   switch (option) {
@@ -42,6 +49,8 @@ static err_t take_option(struct eval_options *o, int option)
     return ctl_parse_number("--threads", optarg, 1, THREADS_MAX, &o->n_threads);
   case 's':
     return take_isa(optarg, &o->isa);
+  case 'B':
+    return take_backend(optarg, &o->backend);
   case 'j':
     o->prints_json = true;
     return ERR_OK;
@@ -80,6 +89,7 @@ static err_t take_options(int argc, char **argv, struct eval_options *o)
     { "batch", required_argument, NULL, 'b' },
     { "threads", required_argument, NULL, 't' },
     { "isa", required_argument, NULL, 's' },
+    { "backend", required_argument, NULL, 'B' },
     { "output", required_argument, NULL, 'o' },
     { "json", no_argument, NULL, 'j' },
     { 0 },

@@ -3,7 +3,7 @@
 #define DAEMON_CTL_EVAL_OPTIONS_H
 
 #include "base/err.h"
-#include "kernels/kernels.h"
+#include "engine/engine.h"
 
 struct eval_options {
   const char *model_path;
@@ -16,6 +16,7 @@ struct eval_options {
   uint64_t batch;
   uint64_t n_threads;
   enum isa isa;
+  enum engine_backend backend;
   bool prints_json;
 };
 

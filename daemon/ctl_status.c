@@ -26,9 +26,12 @@ static void print_head(const json_t *status)
   double uptime_s = json_number_value(json_object_get(status, "uptime_s"));
   bool is_ready = json_is_true(json_object_get(status, "ready"));
 
+  uint64_t n_failed = count_of(status, "backends_failed");
+
   printf("sluiced %s, %s (%s), up %s, %s kernels\n", text_of(status, "version"), is_ready ? "ready" : "NOT READY",
          text_of(status, "phase"), ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s,
          text_of(status, "isa"));
+  printf("searched   by %s%s\n", text_of(status, "backend"), n_failed ? ", since the GPU FAILED: see the log" : "");
   printf("catalogue  %s items, epoch %" PRIu64 "\n", ctl_format_count(count_of(status, "items")).s,
          count_of(status, "epoch"));
 }

@@ -67,16 +67,6 @@ static err_t serve(struct service *s, int signals)
   }
 }
 
-static void log_device(void)
-{
-  struct device device;
-
-  if (device_find(&device))
-    log_info("device",
-             "name=%s memory_bytes=%zu compute_capability=%d note=\"searches of this version run on the processor\"",
-             log_quote(span_of_str(device.name)), device.memory_bytes, device.compute_capability);
-}
-
 static int run(const struct config *config, int signals)
 {
   static struct service service; /* large, and there is one */
@@ -84,7 +74,6 @@ static int run(const struct config *config, int signals)
 
   if (err == ERR_OK) {
     log_info("started", "version=%s isa=%s config=%s", SLUICE_VERSION, isa_name(service.status.isa), config->path);
-    log_device();
     err = serve(&service, signals);
   }
   if (err != ERR_OK)

@@ -290,8 +290,8 @@ err_t queries_start(struct queries *q)
 
   TRY(query_reader_open(&layers, config->query.topic, config->query.group, &q->reader));
   delivery_attach(q->with.delivery, q->reader, q->with.alarm);
-  TRY(search_workers_open(config->query.workers, q->with.engine, q->queue, &q->reply, config->query.batch_size,
-                          &q->workers));
+  TRY(search_workers_open(config->query.workers, q->with.engine, q->queue, &q->reply, q->with.alarm,
+                          config->query.batch_size, &q->workers));
   if (pthread_create(&q->thread, NULL, run, q) != 0)
     FAIL(ERR_SYSTEM, "the query thread cannot be started");
   q->has_thread = true;

@@ -1,6 +1,7 @@
 #include "daemon/search_worker.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -19,6 +20,8 @@ struct worker {
 struct search_workers {
   struct job_queue *queue;
   struct reply_context reply;
+  struct alarm *alarm;
+  _Atomic bool has_alarmed;
   struct worker *workers;
   size_t n;
 };
@@ -69,6 +72,8 @@ static void search_job(struct worker *w, struct query_job *job)
     return;
   }
   log_error("search_failed", "queries=%zu reason=%s", job->n, log_failure());
+  if (err == ERR_DEVICE && !atomic_exchange(&w->all->has_alarmed, true))
+    alarm_raise(w->all->alarm, "search", err);
   for (size_t i = 0; i < job->n; i++)
     reply_error(&w->all->reply, job->queries[i], ANSWER_INTERNAL, "the search failed: see the daemon's log",
                 &w->scratch);
@@ -102,7 +107,7 @@ static err_t open_worker(struct search_workers *all, struct engine *engine, size
 }
 
 err_t search_workers_open(size_t n, struct engine *engine, struct job_queue *queue, const struct reply_context *reply,
-                          size_t max_batch, struct search_workers **out)
+                          struct alarm *alarm, size_t max_batch, struct search_workers **out)
 {
   struct search_workers *all;
 
@@ -110,6 +115,7 @@ err_t search_workers_open(size_t n, struct engine *engine, struct job_queue *que
   *out = all;
   all->queue = queue;
   all->reply = *reply;
+  all->alarm = alarm;
   TRY(mem_array(n, sizeof *all->workers, &all->workers));
   all->n = n;
   for (size_t i = 0; i < n; i++)

@@ -2,14 +2,15 @@
 #ifndef DAEMON_SEARCH_WORKER_H
 #define DAEMON_SEARCH_WORKER_H
 
+#include "daemon/alarm.h"
 #include "daemon/reply.h"
 #include "engine/engine.h"
 
 struct search_workers;
 
-/* Start n workers. `*out` is written even on error: those that were started are joined by search_workers_close(). */
+/* Start n workers. One whose engine cannot go on raises the alarm. `*out` is written even on error: those that were started are joined by search_workers_close(). */
 err_t search_workers_open(size_t n, struct engine *engine, struct job_queue *queue, const struct reply_context *reply,
-                          size_t max_batch, struct search_workers **out);
+                          struct alarm *alarm, size_t max_batch, struct search_workers **out);
 
 /* Wait for the workers, which leave once the queue was ended and is empty. */
 void search_workers_close(struct search_workers **w);

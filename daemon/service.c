@@ -1,7 +1,9 @@
 #include "daemon/service.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "kernels/device.h"
 
 /* How long a stop waits for brokers to take what is on its way. */
 enum { STOP_TIMEOUT_S = 20 };
@@ -20,8 +22,22 @@ static err_t open_engine(const struct config *config, enum isa isa, struct engin
     .max_k = config->query.max_k,
     .max_batch = config->query.batch_size,
     .isa = isa,
+    .backend = config->backend,
   };
   return engine_open(&engine_config, out);
+}
+
+static void log_backend(const struct engine *e)
+{
+  struct device device;
+  size_t n_failed;
+  const char *name = engine_backend_name(e, &n_failed);
+
+  if (strcmp(name, "cuda") == 0 && device_find(&device))
+    log_info("backend", "name=%s device=%s memory_bytes=%zu compute_capability=%d", name,
+             log_quote(span_of_str(device.name)), device.memory_bytes, device.compute_capability);
+  else
+    log_info("backend", "name=%s", name);
 }
 
 static err_t open_delivery(const struct config *config, struct service *s)
@@ -59,6 +75,7 @@ err_t service_open(const struct config *config, struct service *s)
   s->status.started_ns = clock_now_ns();
   TRY(alarm_init(&s->alarm));
   TRY(open_engine(config, isa, &s->engine));
+  log_backend(s->engine);
   TRY(store_open(config->store_path, &s->store));
   TRY(kafka_setup_open(config, &s->kafka));
   TRY(open_delivery(config, s));

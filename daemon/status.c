@@ -63,16 +63,20 @@ char *status_json(struct status *s)
   struct position positions[WATERMARK_MAX];
   struct engine_epoch epoch;
 
+  size_t n_failed;
+  const char *backend = engine_backend_name(s->engine, &n_failed);
+
   engine_epoch_get(s->engine, &epoch, positions, WATERMARK_MAX);
   size_t n = epoch.n_positions < WATERMARK_MAX ? epoch.n_positions : WATERMARK_MAX;
   json_t *root =
-      json_pack("{ss sb ss sI sI sf so so so so ss s{so so so}}", "version", SLUICE_VERSION, "ready",
+      json_pack("{ss sb ss sI sI sf so so so so ss ss sI s{so so so}}", "version", SLUICE_VERSION, "ready",
                 (int)atomic_load(&s->is_ready), "phase", catalogue_phase_name(catalogue_phase(s->catalogue)), "epoch",
                 (json_int_t)epoch.number, "items", (json_int_t)epoch.n_items, "uptime_s",
                 (double)(clock_now_ns() - s->started_ns) / (double)CLOCK_NS_PER_S, "kafka", kafka_json(s), "watermark",
                 watermark_json(positions, n), "spaces", spaces_json(s), "counters", counters_json(s->counters), "isa",
-                isa_name(s->isa), "latency_us", "visible", quantiles_json(&s->counters->visible_us), "queued",
-                quantiles_json(&s->counters->queued_us), "search", quantiles_json(&s->counters->search_us));
+                isa_name(s->isa), "backend", backend, "backends_failed", (json_int_t)n_failed, "latency_us", "visible",
+                quantiles_json(&s->counters->visible_us), "queued", quantiles_json(&s->counters->queued_us), "search",
+                quantiles_json(&s->counters->search_us));
   char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
   json_decref(root);
   return text;
@@ -99,6 +103,9 @@ static void print_metrics(struct status *s, FILE *out)
   struct counters *c = s->counters;
   struct engine_epoch epoch;
 
+  size_t n_failed;
+  const char *backend = engine_backend_name(s->engine, &n_failed);
+
   engine_epoch_get(s->engine, &epoch, NULL, 0);
 #define COUNTERS_PRINT(field, name, help) \
   fprintf(out, "# HELP %s %s\n# TYPE %s counter\n%s %" PRIu64 "\n", name, help, name, name, counters_get(&c->field));
@@ -107,6 +114,9 @@ static void print_metrics(struct status *s, FILE *out)
   print_gauge(out, "sluice_ready", "1 when the catalogue has caught up and queries are read",
               atomic_load(&s->is_ready));
   print_gauge(out, "sluice_items", "Items in the published epoch", epoch.n_items);
+  fprintf(out, "# HELP sluice_backend What is searched\n# TYPE sluice_backend gauge\nsluice_backend{name=\"%s\"} 1\n",
+          backend);
+  print_gauge(out, "sluice_backend_failures", "GPUs that failed, so that the processor took over", n_failed);
   print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
   print_quantiles(out, "sluice_visible_seconds", "From a catalogue record's time to its publication", &c->visible_us);
   print_quantiles(out, "sluice_queued_seconds", "Queries, from the consumer to the search", &c->queued_us);

@@ -6,6 +6,8 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include <string.h>
+
 #include "base/err.h"
 #include "base/query.h"
 #include "kernels/kernels.h"
@@ -22,6 +24,20 @@ struct engine_space {
 /* Where the arenas are: host memory, a GPU's memory, or a GPU's with host memory beside it, so that the processor goes on
  * where the GPU fails; without a GPU, auto is cpu. */
 enum engine_backend { ENGINE_CPU, ENGINE_CUDA, ENGINE_AUTO };
+
+/* "cpu", "cuda", "auto". */
+static inline bool engine_backend_find(const char *name, enum engine_backend *out)
+{
+  static const char *const names[] = { "cpu", "cuda", "auto" };
+
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(name, names[i]) == 0) {
+      *out = (enum engine_backend)i;
+      return true;
+    }
+  }
+  return false;
+}
 
 struct engine_config {
   const struct engine_space *spaces;

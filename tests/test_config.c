@@ -244,6 +244,13 @@ static void choices_are_words_of_their_list(void **state)
       assert_int_equal(c->isa, isas[i].isa);
     config_close(&c);
   }
+  const char *backends[] = { "cpu", "cuda", "auto" };
+  for (size_t i = 0; i < 3; i++) {
+    file_with(&settings[settings_find("engine.backend")], backends[i], text);
+    struct config *c = open_text(text);
+    assert_int_equal(c->backend, i);
+    config_close(&c);
+  }
   const char *levels[] = { "error", "warn", "info", "debug" };
   for (size_t i = 0; i < 4; i++) {
     file_with(&settings[settings_find("log.level")], levels[i], text);
@@ -258,6 +265,7 @@ static void choices_are_words_of_their_list(void **state)
   assert_false(c->catalogue.stops_on_discontinuity);
   config_close(&c);
   assert_refused("kernels: {isa: sse}\n" REST, 1, "kernels.isa", "`avx512`");
+  assert_refused("engine: {backend: gpu}\n" REST, 1, "engine.backend", "`cuda`");
   assert_refused("log: {level: Info}\n" REST, 1, "log.level", "`debug`");
   assert_refused("catalogue: {on_discontinuity: ''}\n" REST, 1, "on_discontinuity", "`rebuild`");
   assert_refused("log: {level: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n" REST, 1, "log.level", "");

@@ -86,6 +86,7 @@ class Daemon:
         self.config = merged(config, {"http": {"listen": f"127.0.0.1:{self.port}"}})
         self.config_path.write_text(to_yaml(self.config) + "\n")
         self.log_path = self.folder / "sluiced.log"
+        self.environment = {}
         self.process = None
         self.kept_log = ""
 
@@ -95,7 +96,8 @@ class Daemon:
         assert program.exists(), f"there is no {program}; build it, or name its folder in SLUICE_BUILD"
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen([program, "--config", self.config_path], stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=subprocess.STDOUT, cwd=self.folder)
+                                            stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
+                                            env={**os.environ, **self.environment})
         return self
 
     def is_running(self):
@@ -286,7 +288,7 @@ class Kcat:
 class System:
     """Topics, models, a daemon and everything that talks to it. `paths` names the spaces' model files."""
 
-    def __init__(self, paths, models, config=None, bootstrap=None, prefix="sluice", name="system"):
+    def __init__(self, paths, models, config=None, bootstrap=None, prefix="sluice", name="system", environment=None):
         self.folder = Path(tempfile.mkdtemp(prefix="sluice-e2e-"))
         self.models, self.prefix, self.bootstrap = models, prefix, bootstrap
         base = {
@@ -305,6 +307,7 @@ class System:
         else:
             base["embedded_broker"] = {"enabled": True}
         self.daemon = Daemon(merged(base, config or {}), self.folder)
+        self.daemon.environment = environment or {}
         self.rng = data.generator(name)
         self.items = data.Items(self.rng, models)
         self.queries = data.Queries(self.rng, models, name)

@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""The daemon with a GPU, which here is a model of one on the processor (tests/support/cuda_model): it serves from it,
+goes on by the processor when it fails, or stops where the configuration says that nothing but the GPU will do."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import data
+import models
+from harness import Case, Daemon, System
+from wire import pb
+
+N_ITEMS = 150 if data.QUICK else 600
+
+
+def setUpModule():
+    global folder, paths, spaces
+    folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
+    rng = data.generator("gpu models")
+    paths = {name: Path(folder.name) / f"{name}.safetensors" for name in ("taste", "codes", "plain", "rotated")}
+    models.random_mol(rng, paths["taste"], uid_hash=(13,))
+    models.random_recjpq(rng, paths["codes"], m=8, b=100, d=64)
+    models.random_vectors(rng, paths["plain"], "weighted_dot")
+    models.random_vectors(rng, paths["rotated"], "bilinear", n=40)
+    spaces = {name: models.load(path) for name, path in paths.items()}
+
+
+def tearDownModule():
+    folder.cleanup()
+
+
+class Gpu(Case):
+    def open(self, backend, model, name):
+        self.system = System(paths, spaces, {"engine": {"backend": backend}, "catalogue": {"max_items": 2000}},
+                             name=name, environment={"SLUICE_CUDA_MODEL": model})
+        self.addCleanup(self.system.close)
+        self.system.open()
+        self.system.oracle.may_search_more = True
+        self.write(range(N_ITEMS))
+
+    def write(self, numbers):
+        for i in numbers:
+            self.system.put(b"item-%d" % i)
+        self.system.sync()
+
+    def draw_all(self):
+        """A query of every method of every space, which waits for all that was written."""
+        return [self.system.queries.draw(name, method, at_least=self.system.positions())
+                for name in spaces for method in self.system.queries.methods(name)]
+
+    def test_answers_come_from_the_gpu(self):
+        self.open("auto", "on", "gpu")
+        self.assertEqual(self.system.daemon.status()["backend"], "cuda")
+        for round_ in range(3):
+            self.system.ask(self.draw_all())
+            self.write(range(round_ * 50, N_ITEMS, 3))
+            for i in range(round_, N_ITEMS, 11):
+                self.system.put_raw(b"item-%d" % i, None)
+            self.system.sync()
+        self.system.check_catalogue()
+        status = self.system.daemon.status()
+        self.assertEqual((status["backend"], status["backends_failed"]), ("cuda", 0))
+        self.assertIn('sluice_backend{name="cuda"} 1', self.system.daemon.get("/metrics")[1])
+        self.system.daemon.stop()
+
+    def test_the_processor_goes_on_when_the_gpu_fails(self):
+        for calls in (700, 1501, 4000):  # while items come, between them, while queries are answered
+            with self.subTest(calls=calls):
+                self.open("auto", f"fail:{calls}", f"failing{calls}")
+                for round_ in range(60):
+                    self.system.ask(self.draw_all())
+                    self.write(range(round_, N_ITEMS, 29))
+                    if self.system.daemon.status()["backends_failed"]:
+                        break
+                status = self.system.daemon.status()
+                self.assertEqual((status["backend"], status["backends_failed"]), ("cpu", 1))
+                self.assertIn("sluice_backend_failures 1", self.system.daemon.get("/metrics")[1])
+                self.assertEqual(self.system.daemon.log().count("event=backend_failed"), 1)
+                self.write(range(0, N_ITEMS, 5))
+                self.system.ask(self.draw_all())
+                self.system.check_catalogue()
+                self.system.daemon.stop()
+
+    def test_nothing_but_the_gpu_stops_in_order(self):
+        self.open("cuda", "fail:2500", "alone")
+        queries = []
+        while self.system.daemon.is_running() and len(queries) < 3000:
+            query = self.system.queries.draw("codes", "exact")
+            self.system.send(query)
+            queries.append(query)
+            try:
+                self.system.client.wait([query.id], 5)
+            except AssertionError:
+                break  # it stopped before it answered
+        self.assertEqual(self.system.daemon.wait_exit(), 1)
+        log = self.system.daemon.log()
+        self.assertIn("the GPU failed", log)
+        self.assertIn("event=stopped", log)
+        answers = [self.system.client.replies[q.id][0].answer for q in queries if q.id in self.system.client.replies]
+        errors = [a for a in answers if a.HasField("error")]
+        self.assertTrue(all(pb.Error.Code.Name(a.error.code) == "INTERNAL" for a in errors))
+        self.assertGreater(len(answers), len(errors))
+
+    def test_no_gpu_is_said(self):
+        with tempfile.TemporaryDirectory() as place:
+            config = {"engine": {"backend": "cuda"}, "embedded_broker": {"enabled": True},
+                      "store": {"path": f"{place}/store"}, "spaces": {"codes": {"model": str(paths["codes"])}}}
+            daemon = Daemon(config, place).start()
+            self.assertEqual(daemon.wait_exit(), 1)
+            self.assertIn("engine.backend is cuda, and no GPU with a driver was found", daemon.log())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
