@@ -11,7 +11,9 @@ static err_t init_space(const struct arena *a, const struct space *space, struct
   FOR_EACH_BACKEND (a, b) {
     struct arena_columns *on = &out->on[b];
     on->ops = a->backends->at[b]->columns[space->similarity->kind];
-    TRY(on->ops->open(space->model, a->capacity, &on->columns));
+    err_code_t err = on->ops->open(space->model, a->capacity, &on->columns);
+    if (err != ERR_OK)
+      TRY(backends_fail(a->backends, b, err));
   }
   return ERR_OK;
 }

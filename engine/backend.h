@@ -42,7 +42,7 @@ struct backends {
 err_t backends_choose(enum engine_backend choice, struct backends *out);
 
 /* Go on without backend i after an error: ERR_OK where another one takes over, which is logged; else the error itself.
- * Thread: any. */
+ * What is wrong with the host, and not with the backend, the next one will meet too. Thread: any. */
 err_t backends_fail(struct backends *b, size_t i, err_code_t err);
 
 #endif

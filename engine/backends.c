@@ -32,7 +32,7 @@ err_t backends_fail(struct backends *b, size_t i, err_code_t err)
 {
   size_t expected = i;
 
-  if (err != ERR_DEVICE || i + 1 >= b->n)
+  if (i + 1 >= b->n)
     return err;
   if (atomic_compare_exchange_strong(&b->first, &expected, i + 1))
     log_error("backend_failed", "backend=%s detail=%s goes_on_with=%s", b->at[i]->name, log_failure(),

@@ -42,7 +42,15 @@ static err_t verify_fit(const struct engine *e, size_t bytes_per_item, double th
 }
 
 /* Both arenas are reserved at start: what could never fit is refused now, not when the machine is out of memory. */
-static err_t verify_memory(const struct engine *e)
+static err_t verify_device_memory(const struct engine *e, const struct backend *backend)
+{
+  size_t free_bytes;
+
+  TRY(backend->memory(&free_bytes));
+  return verify_fit(e, columns_bytes_per_item(e, backend), (double)free_bytes, "the GPU has");
+}
+
+static err_t verify_memory(struct engine *e)
 {
   double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 
@@ -50,12 +58,9 @@ static err_t verify_memory(const struct engine *e)
     FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %u items can be served", e->max_items, UINT32_MAX - 1);
   TRY(verify_fit(e, host_bytes_per_item(e), machine, "this machine has"));
   for (size_t b = 0; b < e->backends.n; b++) {
-    const struct backend *backend = e->backends.at[b];
-    size_t free_bytes;
-    if (!backend->memory)
-      continue;
-    TRY(backend->memory(&free_bytes));
-    TRY(verify_fit(e, columns_bytes_per_item(e, backend), (double)free_bytes, "the GPU has"));
+    err_code_t err = e->backends.at[b]->memory ? verify_device_memory(e, e->backends.at[b]) : ERR_OK;
+    if (err != ERR_OK)
+      TRY(backends_fail(&e->backends, b, err));
   }
   return ERR_OK;
 }

@@ -11,7 +11,7 @@
 #include "tests/support/cuda_model/cuda_model_control.h"
 #endif
 
-static size_t check_n; /* how many were made */
+static _Atomic size_t check_n; /* how many were made */
 
 #define CHECK(condition, ...)                                         \
   do {                                                                \

@@ -1,0 +1,127 @@
+/* A device that fails, at every call that can: with `auto` the processor goes on with the same answers; with `cuda` the
+ * error is told, and everything can be closed. On the model alone, which fails when it is asked to. */
+#include "tests/gpu/check.h"
+
+#include <string.h>
+
+#include "engine/engine.h"
+#include "tests/support/model_file.h"
+#include "tests/support/temp_dir.h"
+
+enum { ITEMS = 40, SPLITS = 3, SUBITEMS = 16, K = 7, ROUNDS = 3 };
+
+static char model_path[4096];
+
+static err_t put_items(struct engine *e, uint8_t salt)
+{
+  static struct item_change changes[ITEMS];
+  static struct part parts[ITEMS];
+  static uint8_t codes[ITEMS][SPLITS];
+  static char keys[ITEMS][8];
+
+  for (size_t i = 0; i < ITEMS; i++) {
+    for (size_t m = 0; m < SPLITS; m++)
+      codes[i][m] = (uint8_t)((i * (m + 3) + salt) % SUBITEMS);
+    parts[i] = (struct part){ .space = span_of_str("pq"), .codes = span_of(codes[i], SPLITS) };
+    changes[i] = (struct item_change){ .key = span_of(keys[i], (size_t)sprintf(keys[i], "%03zu", i)),
+                                       .parts = &parts[i],
+                                       .n_parts = 1,
+                                       .is_delete = (i + salt) % 9 == 0 };
+  }
+  return engine_apply(e, changes, ITEMS, NULL, 0);
+}
+
+struct found {
+  size_t n;
+  struct {
+    char key[4];
+    float score;
+  } hits[K];
+};
+
+static err_t search(struct engine *e, struct searcher *s, struct found *out)
+{
+  static const float vector[SPLITS] = { 1.0f, -0.5f, 0.25f };
+  struct query query = { .space = span_of_str("pq"), .k = K, .vector = { vector, SPLITS } };
+  const struct query *queries[] = { &query };
+  struct answer answer = { 0 };
+  struct method method;
+  size_t space;
+
+  TRY(engine_check_query(e, &query, &space, &method));
+  TRY(searcher_search(s, space, &method, queries, 1, &answer));
+  *out = (struct found){ .n = answer.n_hits };
+  for (size_t i = 0; i < answer.n_hits; i++) {
+    memcpy(out->hits[i].key, answer.hits[i].key.p, 3);
+    out->hits[i].score = answer.hits[i].score;
+  }
+  return ERR_OK;
+}
+
+/* What a life of an engine finds: in each round, items come and a query is answered. */
+static err_t live(enum engine_backend backend, struct found *found, const char **name)
+{
+  AUTO(engine_close) struct engine *e = NULL;
+  AUTO(searcher_close) struct searcher *s = NULL;
+  struct engine_space space = { "pq", model_path, 0 };
+  struct engine_config config = { &space, 1, ITEMS, K, 4, isa_detect(), backend };
+  size_t n_failed;
+
+  TRY(engine_open(&config, &e));
+  TRY(searcher_open(e, &s));
+  for (uint8_t round = 0; round < ROUNDS; round++) {
+    TRY(put_items(e, round));
+    TRY(search(e, s, &found[round]));
+  }
+  *name = engine_backend_name(e, &n_failed);
+  return ERR_OK;
+}
+
+static void write_model(struct temp_dir *dir)
+{
+  float centroids[SPLITS * SUBITEMS];
+
+  for (size_t i = 0; i < SPLITS * SUBITEMS; i++)
+    centroids[i] = (float)(i * 37 % 101) / 101.0f;
+  temp_dir_init(dir);
+  snprintf(model_path, sizeof model_path, "%s/pq.safetensors", dir->path);
+  model_file_write_recjpq(model_path, centroids, SPLITS, SUBITEMS, 1);
+}
+
+int main(void)
+{
+  struct found expected[ROUNDS], found[ROUNDS];
+  struct temp_dir dir;
+  const char *name;
+
+  check_begin("gpu_failure");
+  write_model(&dir);
+  CHECK_OK(live(ENGINE_CPU, expected, &name));
+  size_t n_calls = cuda_model_calls();
+  CHECK_OK(live(ENGINE_AUTO, found, &name));
+  CHECK(strcmp(name, "cuda") == 0, "%s was searched", name);
+  CHECK(memcmp(found, expected, sizeof found) == 0, "another answer");
+  n_calls = cuda_model_calls() - n_calls;
+  CHECK(n_calls > 50, "%zu calls are too few to be all", n_calls);
+  for (size_t n = 1; n <= n_calls; n++) {
+    cuda_model_fail_after(n);
+    CHECK_OK(live(ENGINE_AUTO, found, &name));
+    CHECK(strcmp(name, "cpu") == 0, "call %zu failed, and %s was searched", n, name);
+    CHECK(memcmp(found, expected, sizeof found) == 0, "call %zu failed, and another answer came", n);
+    cuda_model_fail_after(n);
+    err_code_t err = live(ENGINE_CUDA, found, &name);
+    CHECK(err == ERR_DEVICE, "call %zu failed, and the error is %s", n, err_text(err));
+  }
+  cuda_model_fail_after(0);
+  temp_dir_fini(&dir);
+
+  /* A catalogue that does not fit. */
+  write_model(&dir);
+  cuda_model_set_memory(100);
+  err_code_t err = live(ENGINE_CUDA, found, &name);
+  CHECK(err == ERR_CONFIG && strstr(err_message(), "the GPU has"), "%s", err_message());
+  CHECK_OK(live(ENGINE_AUTO, found, &name));
+  CHECK(strcmp(name, "cpu") == 0, "%s was searched", name);
+  temp_dir_fini(&dir);
+  return check_end("gpu_failure");
+}
