@@ -174,13 +174,9 @@ struct kernels {
   void (*dot_i8_pair)(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
                       int32_t *const sums[2]);
 
-  /* Scores and slacks of n_blocks * SKETCH_BLOCK_ITEMS items from the sums of dot_i8(), in f32:
-   * scores[i] = (sums[i] * scales[i]) * unit
-   * slacks[i] = tails[i] * tail + (errors[i] * error + (scales[i] * scale + floor)), fused; without tails, as if 0. */
-  void (*sketch_scores)(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *weights,
-                        size_t n_blocks, float *scores, float *slacks);
-
-  /* bounds[i] = scores[i] + slacks[i] of sketch_scores(). */
+  /* Bounds of n_blocks * SKETCH_BLOCK_ITEMS items from the sums of dot_i8(), in f32: bounds[i] = score + slack,
+   * score = (sums[i] * scales[i]) * unit
+   * slack = tails[i] * tail + (errors[i] * error + (scales[i] * scale + floor)), fused; without tails, as if 0. */
   void (*sketch_bounds)(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *weights,
                         size_t n_blocks, float *bounds);
 
