@@ -26,6 +26,17 @@ void region_reset(struct region *r)
   r->used = 0;
 }
 
+struct region_mark region_mark(const struct region *r)
+{
+  return (struct region_mark){ r->current, r->used };
+}
+
+void region_rewind(struct region *r, struct region_mark mark)
+{
+  r->current = mark.current ? mark.current : r->first;
+  r->used = mark.used;
+}
+
 /* Free the blocks behind the current one that are too small: use that grows round by round would leave each behind. */
 static void drop_outgrown(struct region *r, size_t bytes)
 {

@@ -23,6 +23,15 @@ void region_fini(struct region *r);
 /* Forget all allocations; the blocks stay. */
 void region_reset(struct region *r);
 
+/* A place to come back to: what was allocated since is forgotten. */
+struct region_mark {
+  struct region_block *current;
+  size_t used;
+};
+
+struct region_mark region_mark(const struct region *r);
+void region_rewind(struct region *r, struct region_mark mark);
+
 /* count x size zeroed bytes, aligned to 16. Valid until region_reset() or region_fini(). */
 err_t region_array(struct region *r, size_t count, size_t size, void *out);
 

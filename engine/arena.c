@@ -132,9 +132,14 @@ static err_t flush_space(const struct arena *a, const struct arena_space *space)
   return ERR_OK;
 }
 
+/* Changes between the fetching of a key's place and its use. */
+enum { KEYS_AHEAD = 8 };
+
 err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
+    if (n - i > KEYS_AHEAD)
+      keys_fetch(&a->keys, changes[i + KEYS_AHEAD].change->key);
     uint32_t slot = keys_find(&a->keys, changes[i].change->key);
     if (changes[i].change->is_delete) {
       if (slot != KEYS_NONE)

@@ -61,6 +61,11 @@ static size_t locate(const struct keys *k, struct span key, uint32_t hash)
   return i;
 }
 
+void keys_fetch(const struct keys *k, struct span key)
+{
+  __builtin_prefetch(&k->table[hash_of(key) & (k->n_table - 1)]);
+}
+
 uint32_t keys_find(const struct keys *k, struct span key)
 {
   return k->table[locate(k, key, hash_of(key))].slot_plus_1 - 1; /* 0 - 1 is KEYS_NONE */

@@ -34,6 +34,9 @@ size_t keys_bytes_per_slot(size_t key_bytes);
 /* The key of a slot that has one: valid until the slot changes. */
 struct span keys_get(const struct keys *k, uint32_t slot);
 
+/* Have the place of a key come into cache, for a call that follows soon. */
+void keys_fetch(const struct keys *k, struct span key);
+
 /* The slot of a key, or KEYS_NONE. */
 uint32_t keys_find(const struct keys *k, struct span key);
 

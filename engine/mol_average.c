@@ -2,6 +2,7 @@
 #include "engine/mol_candidates.h"
 #include "engine/mol_dots.h"
 #include "engine/mol_sketch.h"
+#include "engine/spread.h"
 
 struct average_scan {
   const struct mol_columns *columns;
@@ -24,31 +25,60 @@ static void exact_scores(const void *context, size_t list, const struct scan_ent
   mol_dots(&dots, entries, n, scores);
 }
 
-/* One pass over the averaged vectors for n queries. */
-static err_t scan(struct average_scan *s, size_t n, struct slot_set *candidates)
+/* One pass over the averaged vectors for n queries, whose lists it fills. */
+static err_t scan(struct average_scan *s, size_t n, bool is_guessing)
 {
   const struct mol_query *queries = s->batch->prepared;
   const struct mol_shape *shape = &s->columns->model->shape;
-  size_t n_groups = (shape->component_dim + 1) / 2;
+  size_t n_groups = (shape->component_dim + 1) / 2, n_slots = s->batch->n_slots;
+  struct spread chunks = spread_over((n_slots + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK);
   struct shortlist_scale *scales;
   int16_t *rows;
 
   TRY(mol_sketch_averages(shape, queries + s->first_query, n, s->batch->scratch, &rows, &scales));
   for (size_t q = 0; q < n; q++)
     scales[q].admit = &s->batch->results[s->first_query + q].admit;
-  shortlist_reset(&s->lists, scales, n, s->n_best);
-  for (size_t first = 0; first < s->batch->n_slots; first += SHORTLIST_CHUNK) {
-    size_t n_slots = s->batch->n_slots - first < SHORTLIST_CHUNK ? s->batch->n_slots - first : SHORTLIST_CHUNK;
+  shortlist_reset(&s->lists, scales, n, s->n_best, is_guessing);
+  for (size_t i = 0; i < chunks.n; i++) {
+    size_t first = spread_next(&chunks) * SHORTLIST_CHUNK;
+    size_t n_now = n_slots - first < SHORTLIST_CHUNK ? n_slots - first : SHORTLIST_CHUNK;
     size_t n_appended = s->batch->kernels->average_lists(
         rows, n, n_groups, s->columns->short_averages + first * n_groups * 2,
-        (n_slots + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)first, s->lists.lists);
-    shortlist_make_room(&s->lists, n_appended);
+        (n_now + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)first, s->lists.lists);
+    shortlist_make_room(&s->lists, n_now, n_appended);
   }
+  return ERR_OK;
+}
+
+static void add_candidates(struct average_scan *s, size_t q, struct slot_set *candidates)
+{
+  const struct scan_list *list = &s->lists.lists[q];
+
+  shortlist_finish(&s->lists, q);
+  for (uint32_t i = 0; i < list->n; i++)
+    slot_set_add(candidates, list->entries[i].slot);
+}
+
+/* The candidates of n queries, in one pass and one more for each query whose thresholds were guessed wrong. */
+static err_t search(struct average_scan *s, size_t n, struct slot_set *candidates)
+{
+  size_t first_query = s->first_query, n_wrong = 0;
+  size_t *wrong;
+
+  TRY(region_array(s->batch->scratch, n, sizeof *wrong, &wrong));
+  TRY(scan(s, n, true));
   for (size_t q = 0; q < n; q++) {
-    shortlist_finish(&s->lists, q);
-    for (uint32_t i = 0; i < s->lists.lists[q].n; i++)
-      slot_set_add(&candidates[q], s->lists.lists[q].entries[i].slot);
+    if (shortlist_is_complete(&s->lists, q))
+      add_candidates(s, q, &candidates[q]);
+    else
+      wrong[n_wrong++] = q;
   }
+  for (size_t i = 0; i < n_wrong; i++) {
+    s->first_query = first_query + wrong[i];
+    TRY(scan(s, 1, false));
+    add_candidates(s, 0, &candidates[wrong[i]]);
+  }
+  s->first_query = first_query;
   return ERR_OK;
 }
 
@@ -73,7 +103,7 @@ err_t mol_candidates_of_average(const struct mol_columns *c, struct search_batch
   TRY(mol_tile_array(batch->scratch, c->model->shape.component_dim * MOL_LANES, &s.tile));
   for (; s.first_query < batch->n; s.first_query += n_together) {
     size_t rest = batch->n - s.first_query;
-    TRY(scan(&s, rest < n_together ? rest : n_together, candidates + s.first_query));
+    TRY(search(&s, rest < n_together ? rest : n_together, candidates + s.first_query));
   }
   return ERR_OK;
 }

@@ -15,7 +15,7 @@ err_t mol_search_brute_force(const struct mol_columns *c, struct search_batch *b
       slots[i] = (uint32_t)(first + i);
     mol_tile_load(c, batch->kernels, slots, n, &tile);
     for (size_t q = 0; q < batch->n; q++) {
-      mol_tile_score(c, batch->kernels, &queries[q], &tile);
+      mol_tile_score(c, batch->kernels, &queries[q], &tile, NULL);
       mol_tile_offer(&tile, batch->kernels, (uint32_t)first, n, topk_threshold(&batch->results[q].topk),
                      &batch->results[q]);
     }

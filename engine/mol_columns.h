@@ -36,6 +36,7 @@ struct mol_tile {
   float *components; /* [P_x d_P][MOL_LANES] */
   float *gates;      /* [L][MOL_LANES] */
   float *scratch;
+  const float **lines; /* of the tile that comes next */
   float scores[MOL_LANES];
 };
 
@@ -52,13 +53,17 @@ void mol_tile_load(const struct mol_columns *c, const struct kernels *kernels, c
 void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, uint32_t first, size_t n,
                     float threshold, struct search_result *result);
 
-/* tile->scores = phi(query, items of the tile), exactly, in f32. */
+/* Slots that will be loaded next, as mol_tile_score() takes them; n <= MOL_LANES. Good until the next call. */
+struct mol_ahead mol_tile_ahead(const struct mol_columns *c, const uint32_t *slots, size_t n, struct mol_tile *tile);
+
+/* tile->scores = phi(query, items of the tile), exactly, in f32.
+ * ahead  NULL: nothing is known of what comes next */
 void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
-                    struct mol_tile *tile);
+                    struct mol_tile *tile, const struct mol_ahead *ahead);
 
 /* tile->scores = numbers that the items' scores do not exceed, for less time; where this level and model have that. */
 bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kernels);
 void mol_tile_bound(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
-                    struct mol_tile *tile);
+                    struct mol_tile *tile, const struct mol_ahead *ahead);
 
 #endif

@@ -151,7 +151,7 @@ static void bound_tile(struct exact_query *e, uint32_t first, size_t n, struct m
   struct mol_scorer *s = &e->scorer;
   uint32_t reached[MOL_LANES];
 
-  mol_tile_bound(s->columns, s->kernels, s->query, tile);
+  mol_tile_bound(s->columns, s->kernels, s->query, tile, NULL);
   size_t n_reached = s->kernels->filter_ge(tile->scores, n, mol_scorer_threshold(s), reached);
   for (size_t i = 0; i < n_reached; i++) {
     if (admit_slot(&e->result->admit, first + reached[i]))
@@ -164,7 +164,7 @@ static void score_whole(struct exact_query *e, uint32_t first, size_t n, struct 
 {
   struct mol_scorer *s = &e->scorer;
 
-  mol_tile_score(s->columns, s->kernels, s->query, tile);
+  mol_tile_score(s->columns, s->kernels, s->query, tile, NULL);
   mol_tile_offer(tile, s->kernels, first, n, mol_scorer_threshold(s), e->result);
   s->n_scored += n;
 }

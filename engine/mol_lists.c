@@ -7,6 +7,7 @@
 #include "engine/mol_candidates.h"
 #include "engine/mol_dots.h"
 #include "engine/mol_sketch.h"
+#include "engine/spread.h"
 
 /* Slots that one query meets before the next does: their sketches, and the lists that they go to, stay in cache. */
 enum { STRETCH = 4 * SHORTLIST_CHUNK };
@@ -71,7 +72,7 @@ static err_t begin_lists(const struct pass *pass, size_t q, size_t n_best, struc
     l->scales[i] = l->sketch.scales[i / pass->n_components];
     l->scales[i].admit = &pass->batch->results[q].admit;
   }
-  shortlist_reset(&l->lists, l->scales, n_lists, n_best);
+  shortlist_reset(&l->lists, l->scales, n_lists, n_best, true);
   return ERR_OK;
 }
 
@@ -82,24 +83,42 @@ static void scan_chunk(const struct pass *pass, struct query_lists *l, size_t fi
   size_t block_bytes = mol_sketch_block_bytes(c), component_bytes = block_bytes / c->model->shape.n_item_components;
   const uint8_t *blocks = c->sketches + first / SKETCH_BLOCK_ITEMS * block_bytes;
 
-  shortlist_make_room(
-      &l->lists, pass->batch->kernels->mol_lists(
-                     &l->sketch.rows, pass->n_components, blocks + pass->first_component * component_bytes, block_bytes,
-                     (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)first, l->lists.lists));
+  shortlist_make_room(&l->lists, n,
+                      pass->batch->kernels->mol_lists(&l->sketch.rows, pass->n_components,
+                                                      blocks + pass->first_component * component_bytes, block_bytes,
+                                                      (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS,
+                                                      (uint32_t)first, l->lists.lists));
 }
 
 /* Read the sketches once, in stretches that stay in cache while each query meets them. */
 static void scan(const struct pass *pass, struct query_lists *lists, size_t n_queries)
 {
   size_t n_slots = pass->batch->n_slots;
+  struct spread stretches = spread_over((n_slots + STRETCH - 1) / STRETCH);
 
-  for (size_t stretch = 0; stretch < n_slots; stretch += STRETCH) {
-    size_t end = n_slots - stretch < STRETCH ? n_slots : stretch + STRETCH;
+  for (size_t i = 0; i < stretches.n; i++) {
+    size_t stretch = spread_next(&stretches) * STRETCH, end = n_slots - stretch < STRETCH ? n_slots : stretch + STRETCH;
     for (size_t q = 0; q < n_queries; q++) {
       for (size_t first = stretch; first < end; first += SHORTLIST_CHUNK)
         scan_chunk(pass, &lists[q], first, end - first < SHORTLIST_CHUNK ? end - first : SHORTLIST_CHUNK);
     }
   }
+}
+
+static bool are_complete(struct query_lists *l)
+{
+  for (size_t i = 0; i < l->lists.n_lists; i++) {
+    if (!shortlist_is_complete(&l->lists, i))
+      return false;
+  }
+  return true;
+}
+
+/* Once more, where a threshold was guessed wrong. */
+static void scan_again(const struct pass *pass, struct query_lists *l)
+{
+  shortlist_reset(&l->lists, l->scales, l->lists.n_lists, l->lists.n_best, false);
+  scan(pass, l, 1);
 }
 
 static void add_candidates(struct query_lists *l, struct slot_set *candidates, float *nth_best)
@@ -119,8 +138,11 @@ static err_t run_pass(const struct pass *pass, const size_t *n_best, size_t firs
   for (size_t q = 0; q < n; q++)
     TRY(begin_lists(pass, first_query + q, n_best[first_query + q], &lists[q]));
   scan(pass, lists, n);
-  for (size_t q = 0; q < n; q++)
+  for (size_t q = 0; q < n; q++) {
+    if (!are_complete(&lists[q]))
+      scan_again(pass, &lists[q]);
     add_candidates(&lists[q], &candidates[first_query + q], &nth_best[first_query + q]);
+  }
   return ERR_OK;
 }
 

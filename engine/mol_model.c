@@ -151,6 +151,16 @@ static err_t load_sizes(const struct safetensors *f, struct mol_model *m)
   return ERR_OK;
 }
 
+static err_t pack(struct mol_linear *l)
+{
+  AUTO(mem_free) float *plain = l->w;
+
+  l->w = NULL;
+  TRY(mem_array(l->n_in * l->n_out, sizeof *l->w, &l->w));
+  mol_pack(plain, l->n_in, l->n_out, l->w);
+  return ERR_OK;
+}
+
 static err_t load_gates(const struct safetensors *f, struct mol_model *m)
 {
   int64_t n_query, n_item, n_cross;
@@ -164,7 +174,8 @@ static err_t load_gates(const struct safetensors *f, struct mol_model *m)
                &m->item_gate));
   TRY(load_mlp(f, "_gating_fn._qi_partial_module", 1, 3, m->n_logits, n_cross, m->n_logits, true, &m->cross_gate));
   m->shape.gate_hidden = (size_t)n_cross;
-  return ERR_OK;
+  TRY(pack(&m->cross_gate.first));
+  return pack(&m->cross_gate.second);
 }
 
 static err_t load_projections(const struct safetensors *f, struct mol_model *m)

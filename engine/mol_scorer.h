@@ -1,4 +1,5 @@
-/* Scoring of scattered items: slots are gathered until a tile of MOL_LANES is full, and then scored for one query. */
+/* Scoring of scattered items: slots are gathered until a tile of MOL_LANES is full, and scored for one query when the
+ * next tile is full, whose items meanwhile come into cache. */
 #ifndef ENGINE_MOL_SCORER_H
 #define ENGINE_MOL_SCORER_H
 
@@ -28,9 +29,11 @@ struct mol_scorer {
   const struct mol_query *query;
   struct mol_tile *tile; /* may be shared: nothing stays in it between calls */
   struct topk *topk;
-  float floor; /* a score that K items are known to reach: -inf where there are none */
-  uint32_t slots[MOL_LANES];
+  float floor;               /* a score that K items are known to reach: -inf where there are none */
+  uint32_t slots[MOL_LANES]; /* being gathered */
   size_t n;
+  uint32_t waiting[MOL_LANES]; /* to be scored next */
+  size_t n_waiting;
   uint64_t n_scored;
 };
 

@@ -107,7 +107,9 @@ static err_t prepare_parts(const void *model, const struct kernels *kernels, con
 
   for (size_t i = 0; i < n; i += PREPARE_CHUNK) {
     size_t n_chunk = n - i < PREPARE_CHUNK ? n - i : PREPARE_CHUNK;
+    struct region_mark mark = region_mark(scratch); /* the next chunk finds the same memory in cache */
     TRY(prepare_chunk(model, kernels, parts + i, n_chunk, scratch, prepared + i * bytes));
+    region_rewind(scratch, mark);
   }
   return ERR_OK;
 }

@@ -2,7 +2,11 @@
 
 #include <math.h>
 
-enum { SPARE_ENTRIES = 64 };
+enum {
+  SPARE_ENTRIES = 64,
+  GUESS_FROM = 8 * SHORTLIST_CHUNK, /* slots without which there is no sample */
+  GUESS_ENTRIES = 256,              /* what a list may gather between two guesses, and some times more */
+};
 
 /* Entries of a list that make_room() leaves alone: a few times N, so that it works seldom and sketches' slack, which
  * makes twice N entries or more pass for the N best, does not make it ask for exact scores each time. */
@@ -16,6 +20,8 @@ size_t shortlist_bytes(size_t n_lists, size_t n_best, size_t n_slots)
   return n_lists * (usual_entries(n_best, n_slots) + 2 * SHORTLIST_CHUNK) * sizeof(struct scan_entry);
 }
 
+static const int32_t NO_GUESS = INT32_MIN;
+
 static void set_threshold(struct scan_list *list, const struct shortlist_scale *scale, int32_t threshold)
 {
   list->threshold = threshold;
@@ -27,6 +33,8 @@ err_t shortlist_init(struct shortlists *s, size_t max_lists, size_t max_best, st
   s->capacity = usual_entries(max_best, s->n_slots) + 2 * SHORTLIST_CHUNK;
   TRY(region_array(region, max_lists, sizeof *s->lists, &s->lists));
   TRY(region_array(region, max_lists, sizeof *s->n_admitted, &s->n_admitted));
+  TRY(region_array(region, max_lists, sizeof *s->limits, &s->limits));
+  TRY(region_array(region, max_lists, sizeof *s->guesses, &s->guesses));
   TRY(region_array(region, s->capacity, sizeof *s->exact_of, &s->exact_of));
   TRY(region_array(region, s->capacity, sizeof *s->spare, &s->spare));
   TRY(region_array(region, s->capacity, sizeof *s->scores, &s->scores));
@@ -36,15 +44,19 @@ err_t shortlist_init(struct shortlists *s, size_t max_lists, size_t max_best, st
   return ERR_OK;
 }
 
-void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales, size_t n_lists, size_t n_best)
+void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales, size_t n_lists, size_t n_best,
+                     bool is_guessing)
 {
   s->n_lists = n_lists;
   s->n_best = n_best;
-  s->n_unseen = 0;
+  s->n_unseen = s->n_seen = 0;
   s->n_usual = usual_entries(n_best, s->n_slots);
+  s->is_guessing = is_guessing;
   s->scales = scales;
   for (size_t i = 0; i < n_lists; i++) {
     s->lists[i].n = s->n_admitted[i] = 0;
+    s->limits[i] = (uint32_t)(is_guessing && GUESS_FROM < s->n_usual ? GUESS_FROM : s->n_usual);
+    s->guesses[i] = NO_GUESS;
     set_threshold(&s->lists[i], &scales[i], -SHORTLIST_SCORE_MAX);
   }
 }
@@ -195,31 +207,68 @@ static float settle(struct shortlists *s, size_t i)
   return worst;
 }
 
-static void make_room(struct shortlists *s, size_t i)
+/* The rank in a list, which has seen some of the slots, of a score that N of all slots are likely to reach: of the N
+ * best, so many lie among those slots but for one time in ten thousand or less. N where nothing can be said. */
+static size_t guess_rank(const struct shortlists *s)
+{
+  double expected = (double)s->n_best * (double)s->n_seen / (double)s->n_slots;
+  double rank = expected + 4 * sqrt(expected) + 4;
+
+  return s->is_guessing && s->n_seen >= GUESS_FROM && rank < (double)s->n_best ? (size_t)rank : s->n_best;
+}
+
+/* When to look again: once the list has grown enough for it to pay, and while there is room. */
+static uint32_t next_limit(const struct shortlists *s, size_t n, size_t rank)
+{
+  size_t limit = 2 * (n > rank ? n : rank) + GUESS_ENTRIES;
+
+  return (uint32_t)(rank < s->n_best && limit < s->n_usual ? limit : s->n_usual);
+}
+
+static void make_room(struct shortlists *s, size_t i, size_t rank)
 {
   struct scan_list *list = &s->lists[i];
   int32_t slack = s->scales[i].slack;
 
   drop_not_admitted(s, i);
-  if (list->n <= s->n_best)
+  s->limits[i] = next_limit(s, list->n, rank);
+  if (list->n <= rank)
     return;
-  int32_t threshold = select_best(list->entries, list->n, s->n_best, s->spare) - 2 * slack;
+  int32_t threshold = select_best(list->entries, list->n, rank, s->spare) - 2 * slack;
   list->n = s->n_admitted[i] = (uint32_t)bring_forward(list->entries, list->n, threshold, s->spare);
+  if (rank < s->n_best && threshold > s->guesses[i])
+    s->guesses[i] = threshold;
   raise_threshold(s, i, threshold);
-  if (list->n > s->n_usual / 4 * 3)
+  s->limits[i] = next_limit(s, list->n, rank);
+  if (list->n > s->n_best && list->n > s->n_usual / 4 * 3)
     settle(s, i);
 }
 
-void shortlist_make_room(struct shortlists *s, size_t n_appended)
+void shortlist_make_room(struct shortlists *s, size_t n_scanned, size_t n_appended)
 {
+  s->n_seen += n_scanned;
   s->n_unseen += n_appended;
   if (s->n_unseen <= SHORTLIST_CHUNK)
     return; /* so many in the fullest list leave room for a chunk */
   s->n_unseen = 0;
+  size_t rank = guess_rank(s);
   for (size_t i = 0; i < s->n_lists; i++) {
-    if (s->lists[i].n > s->n_usual)
-      make_room(s, i);
+    if (s->lists[i].n > s->limits[i])
+      make_room(s, i, rank);
   }
+}
+
+bool shortlist_is_complete(struct shortlists *s, size_t i)
+{
+  const struct scan_list *list = &s->lists[i];
+  size_t n = 0;
+
+  if (s->guesses[i] == NO_GUESS)
+    return true;
+  drop_not_admitted(s, i);
+  for (uint32_t e = 0; e < list->n; e++)
+    n += list->entries[e].score >= s->guesses[i] + 2 * s->scales[i].slack;
+  return n >= s->n_best;
 }
 
 float shortlist_finish(struct shortlists *s, size_t i)

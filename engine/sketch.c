@@ -167,20 +167,6 @@ static struct sketch_items items_at(const struct sketch *s, size_t block)
   return (struct sketch_items){ s->scales + slot, s->errors + slot, s->tails ? s->tails + slot : NULL };
 }
 
-void sketch_scores(const struct sketch *s, const struct sketch_query *q, const struct kernels *kernels, size_t first,
-                   size_t n, float *scores, float *slacks)
-{
-  int32_t sums[STEP_BLOCKS * SKETCH_BLOCK_ITEMS];
-
-  for (size_t b = 0; b < n; b += STEP_BLOCKS) {
-    size_t n_step = n - b < STEP_BLOCKS ? n - b : STEP_BLOCKS;
-    struct sketch_items items = items_at(s, first + b);
-    kernels->dot_i8(q->numbers, s->n_groups, s->bytes + (first + b) * block_bytes(s), n_step, sums);
-    kernels->sketch_scores(sums, &items, &q->weights, n_step, scores + b * SKETCH_BLOCK_ITEMS,
-                           slacks + b * SKETCH_BLOCK_ITEMS);
-  }
-}
-
 void sketch_bounds(const struct sketch *s, const struct sketch_query *q, const struct kernels *kernels, size_t first,
                    size_t n, float *bounds)
 {

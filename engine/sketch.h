@@ -52,13 +52,8 @@ struct sketch_query {
  */
 err_t sketch_query_init(size_t dim, const float *q, double tail, struct region *region, struct sketch_query *out);
 
-/* Scores of the items of blocks first .. first + n - 1, and slacks: |score, rounded to f32 - scores[i]| <= slacks[i],
- * and the score, rounded to f32, is at most scores[i] + slacks[i], added in f32. Both are [n * SKETCH_BLOCK_ITEMS].
- * Slots that were never written get numbers without a meaning. */
-void sketch_scores(const struct sketch *s, const struct sketch_query *q, const struct kernels *kernels, size_t first,
-                   size_t n, float *scores, float *slacks);
-
-/* The upper bounds alone: scores[i] + slacks[i] of sketch_scores(). */
+/* Upper bounds on the scores, rounded to f32, of the items of blocks first .. first + n - 1. bounds [n *
+ * SKETCH_BLOCK_ITEMS]: slots that were never written get numbers without a meaning. */
 void sketch_bounds(const struct sketch *s, const struct sketch_query *q, const struct kernels *kernels, size_t first,
                    size_t n, float *bounds);
 

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "kernels/variants.h"
 
@@ -45,6 +46,15 @@ size_t mol_scratch_floats(const struct mol_shape *shape)
   return (2 * n_logits + shape->gate_hidden) * MOL_LANES + shape->n_query_components * shape->component_dim;
 }
 
+void mol_pack(const float *w, size_t n_in, size_t n_out, float *packed)
+{
+  for (size_t j = 0; j < n_out; j++) {
+    size_t step, at = mol_packed_at(n_in, n_out, j, &step);
+    for (size_t k = 0; k < n_in; k++)
+      packed[at + k * step] = w[k * n_out + j];
+  }
+}
+
 void kernels_gelu(float *x, size_t n)
 {
   const double sqrt_half = 0x1.6a09e667f3bcdp-1;
@@ -53,7 +63,21 @@ void kernels_gelu(float *x, size_t n)
     x[i] = (float)(0.5 * x[i] * (1.0 + erf(x[i] * sqrt_half)));
 }
 
-/* In double a square of a float is exact, so that multiply and add here is a fused multiply-add. It cannot overflow. */
+/* The norms of ROWS rows. In double a square of a float is exact, so that multiply and add here is a fused
+ * multiply-add. It cannot overflow. One sum waits for its last term, several do not wait for each other. */
+enum { ROWS = 4 };
+
+static void find_norms(const float *rows, size_t dim, double norms[ROWS])
+{
+  double sums[ROWS] = { 0 };
+
+  for (size_t i = 0; i < dim; i++) {
+    UNROLL for (size_t r = 0; r < ROWS; r++) sums[r] += (double)rows[r * dim + i] * (double)rows[r * dim + i];
+  }
+  for (size_t r = 0; r < ROWS; r++)
+    norms[r] = sqrt(sums[r]);
+}
+
 static double norm_of(const float *row, size_t dim)
 {
   double sum = 0;
@@ -63,13 +87,36 @@ static double norm_of(const float *row, size_t dim)
   return sqrt(sum);
 }
 
+typedef float floats2 __attribute__((vector_size(8)));
+typedef double doubles2 __attribute__((vector_size(16)));
+
+/* Two quotients take as long as one. */
+static void divide(float *row, size_t dim, double divisor)
+{
+  size_t i = 0;
+
+  for (; i + 2 <= dim; i += 2) {
+    floats2 x;
+    memcpy(&x, row + i, sizeof x);
+    x = __builtin_convertvector(__builtin_convertvector(x, doubles2) / divisor, floats2);
+    memcpy(row + i, &x, sizeof x);
+  }
+  if (i < dim)
+    row[i] = (float)((double)row[i] / divisor);
+}
+
 void kernels_normalize(float *rows, size_t n, size_t dim, float eps)
 {
-  for (size_t r = 0; r < n; r++) {
-    float *row = rows + r * dim;
-    double norm = norm_of(row, dim);
-    double divisor = norm > (double)eps ? norm : (double)eps;
-    for (size_t i = 0; i < dim; i++)
-      row[i] = (float)((double)row[i] / divisor);
+  size_t r = 0;
+
+  for (; r + ROWS <= n; r += ROWS) {
+    double norms[ROWS];
+    find_norms(rows + r * dim, dim, norms);
+    for (size_t i = 0; i < ROWS; i++)
+      divide(rows + (r + i) * dim, dim, norms[i] > (double)eps ? norms[i] : (double)eps);
+  }
+  for (; r < n; r++) {
+    double norm = norm_of(rows + r * dim, dim);
+    divide(rows + r * dim, dim, norm > (double)eps ? norm : (double)eps);
   }
 }

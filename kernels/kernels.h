@@ -31,14 +31,31 @@ struct mol_shape {
   float inv_temperature; /* 1 / tau, rounded to f32 */
 };
 
-/* Weights of the cross gate ("qi" network), transposed to input-major: hidden = SiLU(w1^T l + b1), and
- * w = w2^T hidden + b2. */
+/* Lines of memory that will be read after mol_score() or mol_upper(): they come into cache while those compute. */
+struct mol_ahead {
+  const float *const *lines;
+  size_t n;
+};
+
+/* Weights of the cross gate ("qi" network): hidden = SiLU(w1^T l + b1), and w = w2^T hidden + b2. The weights of a
+ * layer are packed: MOL_PACK outputs after another, [n_in][MOL_PACK] of each, the last with what outputs are left. */
 struct mol_gate {
-  const float *w1; /* [L][gate_hidden] */
+  const float *w1; /* L inputs, gate_hidden outputs */
   const float *b1; /* [gate_hidden] */
-  const float *w2; /* [gate_hidden][L] */
+  const float *w2; /* gate_hidden inputs, L outputs */
   const float *b2; /* [L] */
 };
+
+enum { MOL_PACK = 8 };
+
+/* Where the weight of output j for input 0 lies in packed weights, and the step from one input to the next. */
+static inline size_t mol_packed_at(size_t n_in, size_t n_out, size_t j, size_t *step)
+{
+  size_t first = j / MOL_PACK * MOL_PACK;
+
+  *step = n_out - first < MOL_PACK ? n_out - first : MOL_PACK;
+  return first * n_in + (j - first);
+}
 
 /* Sketches of vectors (engine/sketch.h). */
 enum {
@@ -112,10 +129,12 @@ struct kernels {
    * items       [P_x * d][MOL_LANES], L2-normalised, aligned to 64
    * item_gates  [L][MOL_LANES], aligned to 64
    * scratch     mol_scratch_floats() floats, aligned to 64
+   * ahead       NULL: nothing is known of what comes next
    * phi         [MOL_LANES]
    */
   void (*mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
-                    const float *query_gate, const float *items, const float *item_gates, float *scratch, float *phi);
+                    const float *query_gate, const float *items, const float *item_gates, float *scratch,
+                    const struct mol_ahead *ahead, float *phi);
 
   /* Upper bounds on what mol_score() gives, for less than its time: for each lane a number no less than phi, or
    * infinity where there is no better; phi is NaN only where it is infinity. From products of 16 bits, with a proof
@@ -127,7 +146,7 @@ struct kernels {
    */
   void (*mol_upper)(const struct mol_shape *shape, const struct mol_gate *gate, const struct mol_split *split,
                     const float *query, const float *query_gate, const float *items, const float *item_gates,
-                    float *scratch, float *upper);
+                    float *scratch, const struct mol_ahead *ahead, float *upper);
 
   /* scores[b * 16 + i] = sum over k, rising, of query[k] * blocks[b][k][i], fused.
    * blocks [n_blocks][dim][DOT_BLOCK_ITEMS], aligned to 64; scores [n_blocks * DOT_BLOCK_ITEMS]. */
@@ -155,13 +174,9 @@ struct kernels {
   void (*dot_i8_pair)(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
                       int32_t *const sums[2]);
 
-  /* Scores and slacks of n_blocks * SKETCH_BLOCK_ITEMS items from the sums of dot_i8(), in f32:
-   * scores[i] = (sums[i] * scales[i]) * unit
-   * slacks[i] = tails[i] * tail + (errors[i] * error + (scales[i] * scale + floor)), fused; without tails, as if 0. */
-  void (*sketch_scores)(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *weights,
-                        size_t n_blocks, float *scores, float *slacks);
-
-  /* bounds[i] = scores[i] + slacks[i] of sketch_scores(). */
+  /* Bounds of n_blocks * SKETCH_BLOCK_ITEMS items from the sums of dot_i8(), in f32: bounds[i] = score + slack,
+   * score = (sums[i] * scales[i]) * unit
+   * slack = tails[i] * tail + (errors[i] * error + (scales[i] * scale + floor)), fused; without tails, as if 0. */
   void (*sketch_bounds)(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *weights,
                         size_t n_blocks, float *bounds);
 
@@ -207,6 +222,9 @@ bool isa_find(const char *name, enum isa *out);
 
 /* The table for a level. Returns ERR_CONFIG when this machine does not have it. The table is static. */
 err_t kernels_get(enum isa isa, const struct kernels **out);
+
+/* Pack a layer's weights w [n_in][n_out] for struct mol_gate. Not hot. */
+void mol_pack(const float *w, size_t n_in, size_t n_out, float *packed);
 
 /* Floats of scratch that mol_score() needs. */
 size_t mol_scratch_floats(const struct mol_shape *shape);

@@ -41,13 +41,14 @@ static float dot_lane(const float *a, const float *lane, size_t n)
   return sum;
 }
 
-/* bias[j] + sum over k, rising, of lane[k] * w[k][j]. */
+/* bias[j] + sum over k, rising, of lane[k] * w[k][j], packed. */
 static float cross_sum(const float *lane, size_t n_in, const float *w, size_t n_out, const float *bias, size_t j)
 {
+  size_t step, at = mol_packed_at(n_in, n_out, j, &step);
   float sum = bias[j];
 
   for (size_t k = 0; k < n_in; k++)
-    sum = fmaf(lane[k * MOL_LANES], w[k * n_out + j], sum);
+    sum = fmaf(lane[k * MOL_LANES], w[at + k * step], sum);
   return sum;
 }
 
@@ -68,8 +69,9 @@ static float mix_logits(const float *s, const float *l, size_t n)
 
 static void mol_score_ref(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
                           const float *query_gate, const float *items, const float *item_gates, float *scratch,
-                          float *phi)
+                          const struct mol_ahead *ahead, float *phi)
 {
+  (void)ahead;
   struct mol_scratch part = mol_scratch_split(shape, scratch);
   size_t n_items = shape->n_item_components, dim = shape->component_dim, hidden = shape->gate_hidden;
   size_t n_logits = shape->n_query_components * n_items;

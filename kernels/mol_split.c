@@ -30,7 +30,7 @@ static bool is_covered(const struct mol_shape *shape, const struct mol_gate *gat
          are_moderate(gate->w2, n_hidden * n_logits) && are_moderate(gate->b2, n_logits);
 }
 
-/* w [n_in][n_out] to rows of outputs, in two parts. */
+/* Packed weights to rows of outputs, in two parts. */
 static err_t split_layer_init(const float *w, size_t n_in, size_t n_out, struct split_layer *out)
 {
   out->n_in = split_pad(n_in);
@@ -38,8 +38,9 @@ static err_t split_layer_init(const float *w, size_t n_in, size_t n_out, struct 
   TRY(mem_array(out->n_in * out->n_out, sizeof *out->high, &out->high));
   TRY(mem_array(out->n_in * out->n_out, sizeof *out->low, &out->low));
   for (size_t o = 0; o < n_out; o++) {
+    size_t step, at = mol_packed_at(n_in, n_out, o, &step);
     for (size_t i = 0; i < n_in; i++) {
-      float x = w[i * n_out + o], high, low;
+      float x = w[at + i * step], high, low;
       uint32_t bits;
       memcpy(&bits, &x, sizeof bits);
       bits = split_round(bits);
@@ -53,13 +54,14 @@ static err_t split_layer_init(const float *w, size_t n_in, size_t n_out, struct 
   return ERR_OK;
 }
 
-/* The norm of column c of w [n_rows][n_cols]. */
-static double column_norm(const float *w, size_t n_rows, size_t n_cols, size_t c)
+/* The norm of an output's weights, packed. */
+static double weight_norm(const float *w, size_t n_in, size_t n_out, size_t o)
 {
+  size_t step, at = mol_packed_at(n_in, n_out, o, &step);
   double sum = 0;
 
-  for (size_t r = 0; r < n_rows; r++)
-    sum += (double)w[r * n_cols + c] * (double)w[r * n_cols + c];
+  for (size_t i = 0; i < n_in; i++)
+    sum += (double)w[at + i * step] * (double)w[at + i * step];
   return sqrt(sum);
 }
 
@@ -74,16 +76,17 @@ static err_t find_norms(const struct mol_gate *gate, size_t n_logits, size_t n_h
 
   TRY(mem_array(n_hidden, sizeof *norms, &norms));
   for (size_t j = 0; j < n_hidden; j++)
-    norms[j] = column_norm(gate->w1, n_logits, n_hidden, j);
+    norms[j] = weight_norm(gate->w1, n_logits, n_hidden, j);
   for (size_t p = 0; p < n_logits; p++) {
+    size_t step, at = mol_packed_at(n_hidden, n_logits, p, &step);
     double through = 0, bias_through = 0;
     for (size_t j = 0; j < n_hidden; j++) {
-      through += fabs((double)gate->w2[j * n_logits + p]) * norms[j];
-      bias_through += fabs((double)gate->w2[j * n_logits + p] * (double)gate->b1[j]);
+      through += fabs((double)gate->w2[at + j * step]) * norms[j];
+      bias_through += fabs((double)gate->w2[at + j * step] * (double)gate->b1[j]);
     }
     max->through = fmax(max->through, through);
     max->bias_through = fmax(max->bias_through, bias_through);
-    max->weights = fmax(max->weights, column_norm(gate->w2, n_hidden, n_logits, p));
+    max->weights = fmax(max->weights, weight_norm(gate->w2, n_hidden, n_logits, p));
     max->bias = fmax(max->bias, fabs((double)gate->b2[p]));
   }
   return ERR_OK;

@@ -37,15 +37,6 @@ static float slack_of(const struct sketch_items *items, const struct sketch_weig
   return items->tails ? fmaf(items->tails[i], w->tail, slack) : slack;
 }
 
-static void sketch_scores_ref(const int32_t *sums, const struct sketch_items *items,
-                              const struct sketch_weights *weights, size_t n_blocks, float *scores, float *slacks)
-{
-  for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i++) {
-    scores[i] = score_of(sums[i], items->scales[i], weights->unit);
-    slacks[i] = slack_of(items, weights, i);
-  }
-}
-
 static void sketch_bounds_ref(const int32_t *sums, const struct sketch_items *items,
                               const struct sketch_weights *weights, size_t n_blocks, float *bounds)
 {
@@ -73,7 +64,6 @@ void variant_ref_sketch(struct kernels *table)
 {
   table->dot_i8 = dot_i8_ref;
   table->dot_i8_pair = dot_i8_pair_ref;
-  table->sketch_scores = sketch_scores_ref;
   table->sketch_bounds = sketch_bounds_ref;
   table->dot_f64 = dot_f64_ref;
 }

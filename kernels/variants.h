@@ -34,7 +34,7 @@ void mol_lists_vnni(struct kernels *table);
 
 /* mol_score()'s parts of scratch, each aligned to 64. */
 struct mol_scratch {
-  float *query;  /* [d][P_q]: the query's components, transposed */
+  float *query;  /* the query's components, packed: d inputs, P_q outputs */
   float *logits; /* [L][MOL_LANES] */
   float *hidden; /* [gate_hidden][MOL_LANES] */
   float *gates;  /* [L][MOL_LANES]: s */

@@ -168,34 +168,39 @@ static void any(const struct sketch_rows *rows, size_t n_components, const uint8
   }
 }
 
-/* Rows r.. of queries with the averaged vectors of one block. */
-TILE size_t average_tile(const int16_t *rows, size_t n_all_rows, size_t n_groups, const int16_t *block, size_t r,
-                         int n_rows, uint32_t slot, struct scan_list *out)
+/* Rows r.. of queries with the averaged vectors of some blocks, of which the tile holds n_vecs vectors. The second tile
+ * of rows, which finds these blocks in cache, has the next ones come. */
+TILE size_t average_tile(const int16_t *rows, size_t n_all_rows, size_t n_groups, const int16_t *blocks, size_t r,
+                         int n_rows, int n_vecs, uint32_t slot, struct scan_list *out)
 {
+  const size_t block_bytes = n_groups * GROUP_BYTES;
   ivec sums[TILE_ROWS][TILE_VECS];
-  const uint8_t *items = (const uint8_t *)block;
+  const uint8_t *items = (const uint8_t *)blocks;
 
   UNROLL for (int i = 0; i < n_rows; i++)
   {
-    UNROLL for (int v = 0; v < BLOCK_VECS; v++) sums[i][v] = ivec_set1(out[r + (size_t)i].start);
+    UNROLL for (int v = 0; v < n_vecs; v++) sums[i][v] = ivec_set1(out[r + (size_t)i].start);
   }
   for (size_t g = 0; g < n_groups; g++, items += GROUP_BYTES) {
     const int16_t *row = rows + (g * n_all_rows + r) * 2;
-    ivec x[BLOCK_VECS];
-    UNROLL for (int v = 0; v < BLOCK_VECS; v++) x[v] = ivec_load(items + v * VEC_BYTES);
+    ivec x[TILE_VECS];
+    UNROLL for (int v = 0; r == TILE_ROWS && v < n_vecs; v += BLOCK_VECS)
+        __builtin_prefetch(items + (size_t)((n_vecs + v) / BLOCK_VECS) * block_bytes);
+    UNROLL for (int v = 0; v < n_vecs; v++) x[v] =
+        ivec_load(items + (size_t)(v / BLOCK_VECS) * block_bytes + v % BLOCK_VECS * VEC_BYTES);
     UNROLL for (int i = 0; i < n_rows; i++)
     {
       int32_t pair;
       memcpy(&pair, row + 2 * i, sizeof pair);
-      UNROLL for (int v = 0; v < BLOCK_VECS; v++) sums[i][v] = add_dot_words(sums[i][v], x[v], ivec_set1(pair));
+      UNROLL for (int v = 0; v < n_vecs; v++) sums[i][v] = add_dot_words(sums[i][v], x[v], ivec_set1(pair));
     }
   }
-  if (ivec_negative(and_all(sums, n_rows, BLOCK_VECS)) == (1u << LANES) - 1)
+  if (ivec_negative(and_all(sums, n_rows, n_vecs)) == (1u << LANES) - 1)
     return 0;
   size_t n = 0;
   UNROLL for (int i = 0; i < n_rows; i++)
   {
-    UNROLL for (int v = 0; v < BLOCK_VECS; v++)
+    UNROLL for (int v = 0; v < n_vecs; v++)
     {
       if (ivec_negative(sums[i][v]) != (1u << LANES) - 1)
         n += append(&out[r + (size_t)i], sums[i][v], slot + (uint32_t)(v * LANES));
@@ -204,19 +209,32 @@ TILE size_t average_tile(const int16_t *rows, size_t n_all_rows, size_t n_groups
   return n;
 }
 
+/* All rows with the blocks of one tile. */
+TILE size_t average_rows(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, int n_vecs,
+                         uint32_t slot, struct scan_list *out)
+{
+  size_t r = 0, n = 0;
+
+  for (; r + TILE_ROWS <= n_rows; r += TILE_ROWS)
+    n += average_tile(rows, n_rows, n_groups, blocks, r, TILE_ROWS, n_vecs, slot, out);
+  for (; r < n_rows; r++)
+    n += average_tile(rows, n_rows, n_groups, blocks, r, 1, n_vecs, slot, out);
+  return n;
+}
+
 static size_t average(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
                       uint32_t first_slot, struct scan_list *out)
 {
-  size_t n = 0;
+  enum { TILE_BLOCKS = TILE_VECS / BLOCK_VECS };
+  const size_t block_numbers = n_groups * ITEMS * 2;
+  size_t b = 0, n = 0;
 
-  for (size_t b = 0; b < n_blocks; b++, blocks += n_groups * ITEMS * 2) {
-    uint32_t slot = first_slot + (uint32_t)(b * ITEMS);
-    size_t r = 0;
-    for (; r + TILE_ROWS <= n_rows; r += TILE_ROWS)
-      n += average_tile(rows, n_rows, n_groups, blocks, r, TILE_ROWS, slot, out);
-    for (; r < n_rows; r++)
-      n += average_tile(rows, n_rows, n_groups, blocks, r, 1, slot, out);
-  }
+  for (; b + TILE_BLOCKS <= n_blocks; b += TILE_BLOCKS)
+    n += average_rows(rows, n_rows, n_groups, blocks + b * block_numbers, TILE_VECS, first_slot + (uint32_t)(b * ITEMS),
+                      out);
+  for (; b < n_blocks; b++)
+    n += average_rows(rows, n_rows, n_groups, blocks + b * block_numbers, BLOCK_VECS,
+                      first_slot + (uint32_t)(b * ITEMS), out);
   return n;
 }
 

@@ -252,13 +252,15 @@ static vec find_upper(const struct mol_split *split, size_t n_logits, vec score,
 
 static void VARIANT(mol_upper)(const struct mol_shape *shape, const struct mol_gate *gate,
                                const struct mol_split *split, const float *query, const float *query_gate,
-                               const float *items, const float *item_gates, float *scratch, float *upper)
+                               const float *items, const float *item_gates, float *scratch,
+                               const struct mol_ahead *ahead, float *upper)
 {
+  struct mol_ahead rest = ahead ? *ahead : (struct mol_ahead){ 0 };
   struct upper_scratch part = upper_scratch_split(split, scratch);
   size_t n_logits = shape->n_query_components * shape->n_item_components, n_hidden = shape->gate_hidden;
   vec logit_squares[UPPER_VECS], hidden_squares[UPPER_VECS], largest_gate[UPPER_VECS];
 
-  find_logits(shape, &part.mol, query, items);
+  find_logits(shape, &part.mol, query, items, &rest);
   clear_rows(part.mol.logits, n_logits, split->first.n_in);
   square_rows(part.mol.logits, n_logits, logit_squares);
   tiles_begin();

@@ -100,7 +100,7 @@ static void VARIANT(dot_i8_pair)(const int16_t *const queries[2], size_t n_group
     VARIANT(dot_i8)(queries[i], n_groups, blocks, n_blocks, sums[i]);
 }
 
-/* sketch_scores, sketch_bounds -------------------- */
+/* sketch_bounds -------------------- */
 
 TILE vec sketch_score(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *w, size_t i)
 {
@@ -113,15 +113,6 @@ TILE vec sketch_slack(const struct sketch_items *items, const struct sketch_weig
 
   slack = vec_fma(vec_load(items->errors + i), vec_set1(w->error), slack);
   return items->tails ? vec_fma(vec_load(items->tails + i), vec_set1(w->tail), slack) : slack;
-}
-
-static void VARIANT(sketch_scores)(const int32_t *sums, const struct sketch_items *items,
-                                   const struct sketch_weights *weights, size_t n_blocks, float *scores, float *slacks)
-{
-  for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i += VEC_FLOATS) {
-    vec_store(scores + i, sketch_score(sums, items, weights, i));
-    vec_store(slacks + i, sketch_slack(items, weights, i));
-  }
 }
 
 static void VARIANT(sketch_bounds)(const int32_t *sums, const struct sketch_items *items,
@@ -179,7 +170,6 @@ static void fill_sketch(struct kernels *table)
 {
   table->dot_i8 = VARIANT(dot_i8);
   table->dot_i8_pair = VARIANT(dot_i8_pair);
-  table->sketch_scores = VARIANT(sketch_scores);
   table->sketch_bounds = VARIANT(sketch_bounds);
   table->dot_f64 = VARIANT(dot_f64);
 }

@@ -416,6 +416,31 @@ static void normalize_gives_rows_of_length_one(void **state)
   }
 }
 
+/* Sums rise whether rows come together or one by one. */
+static void normalize_gives_each_row_the_same_bits_in_any_company(void **state)
+{
+  (void)state;
+  for (size_t n = 0; n < 10; n++) {
+    for (size_t dim = 1; dim < SIZES_SMALL; dim++) {
+      float *rows = floats_filled(&dice, FILL_RANDOM, n * dim), *alone = block_new(n * dim, sizeof *alone);
+      for (size_t i = 0; i < n * dim; i++)
+        alone[i] = rows[i];
+      kernels_normalize(rows, n, dim, 1e-6f);
+      for (size_t r = 0; r < n; r++) {
+        double sum = 0;
+        for (size_t i = 0; i < dim; i++)
+          sum = fma((double)alone[r * dim + i], (double)alone[r * dim + i], sum);
+        for (size_t i = 0; i < dim; i++) {
+          float quotient = (float)((double)alone[r * dim + i] / fmax(sqrt(sum), (double)1e-6f));
+          assert_memory_equal(&rows[r * dim + i], &quotient, sizeof quotient);
+        }
+      }
+      free(alone);
+      free(rows);
+    }
+  }
+}
+
 static void normalize_divides_short_rows_by_eps(void **state)
 {
   float rows[3][2] = { { 0.0f, -0.0f }, { 3e-9f, 4e-9f }, { 3e-40f, 0.0f } };
@@ -445,6 +470,7 @@ int main(void)
     cmocka_unit_test(gelu_is_the_exact_form),
     cmocka_unit_test(gelu_of_large_numbers_is_the_number_or_nothing),
     cmocka_unit_test(normalize_gives_rows_of_length_one),
+    cmocka_unit_test(normalize_gives_each_row_the_same_bits_in_any_company),
     cmocka_unit_test(normalize_divides_short_rows_by_eps),
   };
 

@@ -16,14 +16,18 @@ static struct dice dice;
 
 static void mol_run(const struct mol_case *c, enum isa isa, float phi[MOL_LANES])
 {
-  struct mol_gate gate = { c->w1, c->b1, c->w2, c->b2 };
+  struct mol_gate gate = gate_new(c);
   float *scratch = block_new_aligned(mol_scratch_floats(&c->shape), sizeof *scratch);
   float *out = block_new(MOL_LANES, sizeof *out);
   const struct kernels *k = NULL;
+  const float *lines[] = { c->items, c->query, c->item_gates, NULL, c->items }; /* it fetches, and does not read */
+  struct mol_ahead ahead = { lines, dice_below(&dice, 6) };
 
   assert_int_equal(kernels_get(isa, &k), ERR_OK);
-  k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, out);
+  k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, isa % 2 ? &ahead : NULL,
+               out);
   memcpy(phi, out, MOL_LANES * sizeof *phi);
+  gate_free(&gate);
   free(out);
   free(scratch);
 }

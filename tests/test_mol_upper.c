@@ -45,20 +45,21 @@ static void skip_without_vectors(void)
 static void run(const struct mol_case *c, const struct kernels *k, const struct mol_split *split, float *phi,
                 float *upper)
 {
-  struct mol_gate gate = { c->w1, c->b1, c->w2, c->b2 };
+  struct mol_gate gate = gate_new(c);
   float *scratch = block_new_aligned(mol_upper_scratch_floats(&c->shape), sizeof *scratch);
 
-  k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, phi);
+  k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, NULL, phi);
   for (size_t i = 0; i < mol_upper_scratch_floats(&c->shape); i++)
     scratch[i] = INFINITY;
-  k->mol_upper(&c->shape, &gate, split, c->query, c->query_gate, c->items, c->item_gates, scratch, upper);
+  k->mol_upper(&c->shape, &gate, split, c->query, c->query_gate, c->items, c->item_gates, scratch, NULL, upper);
+  gate_free(&gate);
   free(scratch);
 }
 
 /* The largest distance of a bound from its score. */
 static float check_bounds_of(const struct mol_case *c, const struct kernels *k)
 {
-  struct mol_gate gate = { c->w1, c->b1, c->w2, c->b2 };
+  struct mol_gate gate = gate_new(c);
   struct mol_split *split;
   float phi[MOL_LANES], upper[MOL_LANES], most = 0;
 
@@ -73,6 +74,7 @@ static float check_bounds_of(const struct mol_case *c, const struct kernels *k)
     most = fmaxf(most, upper[i] - phi[i]);
   }
   mol_split_close(&split);
+  gate_free(&gate);
   return most;
 }
 
@@ -181,7 +183,7 @@ static void infinite_gates_have_no_bound(void **state)
   (void)state;
   skip_without_vectors();
   c = mol_new(&dice, (struct mol_shape){ 4, 4, 8, 16, 20.0f }, FILL_RANDOM);
-  struct mol_gate gate = { c.w1, c.b1, c.w2, c.b2 };
+  struct mol_gate gate = gate_new(&c);
   c.query_gate[3] = 3e38f;
   for (size_t i = 0; i < MOL_LANES; i++)
     c.item_gates[3 * MOL_LANES + i] = i % 2 ? 3e38f : 1e-38f;
@@ -190,6 +192,7 @@ static void infinite_gates_have_no_bound(void **state)
   for (size_t i = 0; i < MOL_LANES; i++)
     assert_true(i % 2 ? upper[i] == INFINITY : upper[i] >= phi[i] && upper[i] < INFINITY);
   mol_split_close(&split);
+  gate_free(&gate);
   mol_free(&c);
 }
 
@@ -215,7 +218,6 @@ static void weights_beyond_the_proof_are_not_split(void **state)
 {
   static const float beyond[] = { 2e6f, -2e6f, INFINITY, NAN };
   struct mol_case c = mol_new(&dice, (struct mol_shape){ 4, 2, 8, 5, 20.0f }, FILL_RANDOM);
-  struct mol_gate gate = { c.w1, c.b1, c.w2, c.b2 };
   float *const weights[] = { c.w1 + 39, c.b1 + 4, c.w2 + 39, c.b2 + 7 };
 
   (void)state;
@@ -224,8 +226,10 @@ static void weights_beyond_the_proof_are_not_split(void **state)
       struct mol_split *split;
       float kept = *weights[w];
       *weights[w] = beyond[i];
+      struct mol_gate gate = gate_new(&c);
       assert_ok(mol_split_open(&c.shape, &gate, &split));
       assert_null(split);
+      gate_free(&gate);
       *weights[w] = kept;
     }
   }

@@ -164,6 +164,35 @@ static void a_copy_is_followed_by_a_zero(void **state)
   region_fini(&r);
 }
 
+static void what_follows_a_mark_is_forgotten_and_nothing_else(void **state)
+{
+  struct dice dice = { seed + 3 };
+  struct region r = { 0 };
+
+  (void)state;
+  for (size_t round = 0; round < 50; round++) {
+    size_t n = draw_size(&dice), n_later = draw_size(&dice);
+    uint8_t *kept = NULL, *first = NULL;
+    struct region_mark start = region_mark(&r);
+    assert_ok(region_array(&r, n, 1, &kept));
+    memset(kept, 7, n);
+    struct region_mark mark = region_mark(&r);
+    for (size_t again = 0; again < 3; again++) {
+      uint8_t *later = NULL;
+      assert_ok(region_array(&r, n_later, 1, &later));
+      assert_true(is_all(later, n_later, 0));
+      memset(later, 9, n_later);
+      first = again == 0 ? later : first;
+      assert_ptr_equal(later, first);
+      region_rewind(&r, mark);
+      assert_true(is_all(kept, n, 7));
+    }
+    if (dice_below(&dice, 2))
+      region_rewind(&r, start);
+  }
+  region_fini(&r);
+}
+
 static void an_unused_region_can_be_reset_and_ended(void **state)
 {
   struct region r = { 0 };
@@ -184,6 +213,7 @@ int main(void)
     cmocka_unit_test(memory_is_bounded_by_the_largest_round),
     cmocka_unit_test(sizes_that_overflow_are_errors),
     cmocka_unit_test(a_copy_is_followed_by_a_zero),
+    cmocka_unit_test(what_follows_a_mark_is_forgotten_and_nothing_else),
     cmocka_unit_test(an_unused_region_can_be_reset_and_ended),
   };
 

@@ -107,7 +107,7 @@ static void mol_run(const struct kernels *kernels)
 
   for (size_t b = 0; b < BOOKS_BLOCKS; b++)
     kernels->mol_score(&books, &gate, mol.query, mol.query_gate, mol.items + b * ITEM_FLOATS * MOL_LANES,
-                       mol.item_gates + b * BOOKS_L * MOL_LANES, mol.scratch, mol.phi + b * MOL_LANES);
+                       mol.item_gates + b * BOOKS_L * MOL_LANES, mol.scratch, NULL, mol.phi + b * MOL_LANES);
 }
 
 /* Below the level that has it the bound's place is taken by the score. */
@@ -121,7 +121,7 @@ static void mol_upper_run(const struct kernels *kernels)
   }
   for (size_t b = 0; b < BOOKS_BLOCKS; b++)
     kernels->mol_upper(&books, &gate, mol.split, mol.query, mol.query_gate, mol.items + b * ITEM_FLOATS * MOL_LANES,
-                       mol.item_gates + b * BOOKS_L * MOL_LANES, mol.scratch, mol.phi + b * MOL_LANES);
+                       mol.item_gates + b * BOOKS_L * MOL_LANES, mol.scratch, NULL, mol.phi + b * MOL_LANES);
 }
 
 static float *transposed;

@@ -63,6 +63,35 @@ static inline struct mol_case mol_new(struct dice *dice, struct mol_shape shape,
   return c;
 }
 
+static inline float *packed_new(const float *w, size_t n_in, size_t n_out)
+{
+  float *packed = block_new(n_in * n_out, sizeof *packed);
+  size_t n = 0;
+
+  for (size_t first = 0; first < n_out; first += 8) {
+    for (size_t k = 0; k < n_in; k++) {
+      for (size_t j = first; j < n_out && j < first + 8; j++)
+        packed[n++] = w[k * n_out + j];
+    }
+  }
+  return packed;
+}
+
+/* The gate of a case, as kernels take it. */
+static inline struct mol_gate gate_new(const struct mol_case *c)
+{
+  size_t n_logits = n_logits_of(&c->shape), n_hidden = c->shape.gate_hidden;
+
+  return (struct mol_gate){ packed_new(c->w1, n_logits, n_hidden), c->b1, packed_new(c->w2, n_hidden, n_logits),
+                            c->b2 };
+}
+
+static inline void gate_free(struct mol_gate *gate)
+{
+  free((void *)(uintptr_t)gate->w1);
+  free((void *)(uintptr_t)gate->w2);
+}
+
 static inline void mol_free(struct mol_case *c)
 {
   float *all[] = { c->w1, c->b1, c->w2, c->b2, c->query, c->query_gate, c->items, c->item_gates };

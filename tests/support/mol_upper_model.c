@@ -8,9 +8,9 @@
 
 void mol_upper_model(const struct mol_shape *shape, const struct mol_gate *gate, const struct mol_split *split,
                      const float *query, const float *query_gate, const float *items, const float *item_gates,
-                     float *scratch, float *upper)
+                     float *scratch, const struct mol_ahead *ahead, float *upper)
 {
-  mol_upper_avx512(shape, gate, split, query, query_gate, items, item_gates, scratch, upper);
+  mol_upper_avx512(shape, gate, split, query, query_gate, items, item_gates, scratch, ahead, upper);
 }
 
 bool mol_upper_model_works(int fault)

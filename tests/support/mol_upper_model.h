@@ -8,7 +8,7 @@
 /* For struct kernels. */
 void mol_upper_model(const struct mol_shape *shape, const struct mol_gate *gate, const struct mol_split *split,
                      const float *query, const float *query_gate, const float *items, const float *item_gates,
-                     float *scratch, float *upper);
+                     float *scratch, const struct mol_ahead *ahead, float *upper);
 
 /* What the check of the machine's tiles says of tiles with such a fault; 0 is none. */
 bool mol_upper_model_works(int fault);
