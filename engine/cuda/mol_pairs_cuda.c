@@ -1,0 +1,277 @@
+/* As everywhere on the device: floors from a part of the tiles, then all items whose upper bounds reach them, then
+ * exact dot products, which decide. All lists of as many queries and components of items as scratch has room for are
+ * found in one pass over the items.
+ */
+#include "engine/cuda/mol_pairs_cuda.h"
+
+#include <math.h>
+
+#include "engine/mol_model.h"
+#include "kernels/cuda/mol_pair_lists.h"
+
+enum {
+  TILES_PER_RANK = 16, /* tiles that give a floor, for each item that is asked for */
+  TILES_LEAST = 2048,
+  TILES_SHARE = 32, /* ... and at least one of so many, so that lists stay short in large catalogues */
+  LIST_MORE = 256,
+};
+
+/* Above this share of the tiles' maxima a floor says too little of how many items reach it. */
+static const double SHARE_MAX = 0.75;
+
+/* How lists of up to `rank` items are found. */
+struct plan {
+  size_t stride, n_tiles; /* of tiles that give floors */
+  size_t capacity;        /* of a list */
+  size_t list_bytes;      /* of scratch, with all that belongs to a list */
+};
+
+/* One pass's arrays on the device, for as many lists as fit. */
+struct pass {
+  struct plan plan;
+  size_t max_lists;
+  struct device_lists lists;
+  uint32_t *floor_ranks, *ranks;                   /* [max_lists] */
+  float *floors, *thresholds;                      /* [max_lists] */
+  float *maxima;                                   /* [max_lists][plan.n_tiles] */
+  const uint32_t *query_floor_ranks, *query_ranks; /* [group->n]: N + E, N */
+  struct mol_pairs_rows rows;                      /* of all queries */
+  struct mol_pairs_input input;
+  struct mol_pair_queries queries;
+  struct mol_pair_union result;
+};
+
+static size_t least(size_t a, size_t b)
+{
+  return a < b ? a : b;
+}
+
+static size_t most(size_t a, size_t b)
+{
+  return a > b ? a : b;
+}
+
+static const struct mol_shape *shape_of(const struct funnel *f)
+{
+  return &((const struct mol_model *)f->columns->model)->shape;
+}
+
+/* If the rank-th largest of n_tiles maxima is the floor, a share of rank / n_tiles of the tiles reach it, and so does a
+ * share p of the items with 1 - (1 - p)^64 = rank / n_tiles, give or take a factor of 1 / sqrt(rank): a list has room
+ * for twice that many and 16 deviations. */
+static size_t capacity_of(size_t n_all_tiles, size_t n_tiles, size_t rank)
+{
+  double share = (double)rank / (double)n_tiles, n = -log1p(-share) * (double)n_all_tiles;
+
+  if (share > SHARE_MAX)
+    return SIZE_MAX;
+  return (size_t)(2 * n + 16 * n / sqrt((double)rank)) + LIST_MORE;
+}
+
+static struct plan plan_lists(const struct search_batch *batch, size_t rank)
+{
+  size_t n_all = (batch->n_slots + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS;
+  struct plan plan = { .stride = most(1, n_all / most(most(TILES_PER_RANK * rank, TILES_LEAST), n_all / TILES_SHARE)) };
+
+  plan.n_tiles = most(1, (n_all + plan.stride - 1) / plan.stride);
+  plan.capacity = least(capacity_of(n_all, plan.n_tiles, rank), batch->n_items);
+  plan.list_bytes = plan.capacity * (sizeof(uint32_t) + sizeof(float)) + plan.n_tiles * sizeof(float) +
+                    3 * sizeof(uint32_t) + 2 * sizeof(float);
+  return plan;
+}
+
+static size_t n_words_of(const struct search_batch *batch)
+{
+  return (batch->n_slots + 31) / 32;
+}
+
+size_t mol_pairs_query_bytes(const struct funnel *f, uint32_t n_best)
+{
+  const struct mol_shape *shape = shape_of(f);
+  size_t max_excluded = 0;
+
+  for (size_t q = 0; q < f->batch->n; q++)
+    max_excluded = most(max_excluded, f->batch->results[q].admit.n_excluded);
+  return plan_lists(f->batch, n_best + max_excluded).list_bytes + n_words_of(f->batch) * sizeof(uint32_t) +
+         (max_excluded + 3) * sizeof(uint32_t) +
+         shape->n_query_components *
+             (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(struct mol_pairs_margin));
+}
+
+static const struct admit *admit_of(const struct funnel *f, const struct funnel_group *group, size_t q)
+{
+  return &f->batch->results[group->first + q].admit;
+}
+
+/* Excluded slots of all queries, one behind the other. */
+static err_t upload_excluded(const struct funnel *f, const struct funnel_group *group, struct mol_pair_queries *out)
+{
+  struct device_worker *w = funnel_worker(f);
+  uint32_t *first, *slots, *device_first, *device_slots;
+  size_t n = 0;
+
+  TRY(region_array(f->batch->scratch, group->n + 1, sizeof *first, &first));
+  for (size_t q = 0; q < group->n; q++) {
+    first[q] = (uint32_t)n;
+    n += admit_of(f, group, q)->n_excluded;
+  }
+  first[group->n] = (uint32_t)n;
+  TRY(region_array(f->batch->scratch, n, sizeof *slots, &slots));
+  for (size_t q = 0; q < group->n; q++) {
+    if (first[q + 1] > first[q])
+      memcpy(slots + first[q], admit_of(f, group, q)->excluded, (first[q + 1] - first[q]) * sizeof *slots);
+  }
+  TRY(device_worker_upload(w, first, group->n + 1, sizeof *first, &device_first));
+  TRY(device_worker_upload(w, slots, n, sizeof *slots, &device_slots));
+  out->first_excluded = device_first;
+  out->excluded = device_slots;
+  return ERR_OK;
+}
+
+/* Ranks of all queries; *largest of the floors'. */
+static err_t upload_ranks(const struct funnel *f, const struct funnel_group *group, const uint32_t *n_best,
+                          struct pass *pass, size_t *largest)
+{
+  struct device_worker *w = funnel_worker(f);
+  uint32_t *floor_ranks, *on_device;
+
+  TRY(region_array(f->batch->scratch, group->n, sizeof *floor_ranks, &floor_ranks));
+  *largest = 1;
+  for (size_t q = 0; q < group->n; q++) {
+    floor_ranks[q] = n_best[q] + (uint32_t)admit_of(f, group, q)->n_excluded;
+    *largest = most(*largest, floor_ranks[q]);
+  }
+  TRY(device_worker_upload(w, floor_ranks, group->n, sizeof *floor_ranks, &on_device));
+  pass->query_floor_ranks = on_device;
+  TRY(device_worker_upload(w, n_best, group->n, sizeof *n_best, &on_device));
+  pass->query_ranks = on_device;
+  return ERR_OK;
+}
+
+static err_t prepare_rows(const struct funnel *f, const struct funnel_group *group, const float *components,
+                          struct mol_pairs_rows *rows)
+{
+  struct device_worker *w = funnel_worker(f);
+  size_t dim = shape_of(f)->component_dim;
+
+  rows->n = group->n * shape_of(f)->n_query_components;
+  rows->vectors = components;
+  TRY(device_worker_array(w, rows->n, mol_pairs_half_dim(dim) * sizeof *rows->halves, &rows->halves));
+  TRY(device_worker_array(w, rows->n, sizeof *rows->margins, &rows->margins));
+  return mol_pairs_prepare(w->stream, rows, dim);
+}
+
+/* As many lists as scratch has room for. */
+static err_t open_lists(struct device_worker *w, size_t n_lists, struct pass *pass)
+{
+  enum { ALIGNMENT = 4096 }; /* more than that of all arrays */
+  size_t n_left = w->scratch_bytes - w->scratch_used;
+  size_t n = n_left < ALIGNMENT ? 0 : least(n_lists, (n_left - ALIGNMENT) / pass->plan.list_bytes);
+
+  if (n == 0)
+    FAIL(ERR_DEVICE, "no list of %zu items fits into the %zu bytes that are left", pass->plan.capacity, n_left);
+  pass->max_lists = n;
+  TRY(funnel_lists(w, n, pass->plan.capacity, &pass->lists));
+  TRY(device_worker_array(w, n, sizeof *pass->floor_ranks, &pass->floor_ranks));
+  TRY(device_worker_array(w, n, sizeof *pass->ranks, &pass->ranks));
+  TRY(device_worker_array(w, n, sizeof *pass->floors, &pass->floors));
+  TRY(device_worker_array(w, n, sizeof *pass->thresholds, &pass->thresholds));
+  return device_worker_array(w, n, pass->plan.n_tiles * sizeof *pass->maxima, &pass->maxima);
+}
+
+/* The lists of some rows and components, from floors to the union. */
+static err_t run_pass(const struct funnel *f, struct pass *pass)
+{
+  struct device_stream *stream = funnel_worker(f)->stream;
+  size_t n_slots = f->batch->n_slots;
+
+  pass->lists.n_lists = pass->input.rows.n * pass->input.n_components;
+  TRY(lists_clear(stream, &pass->lists));
+  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, pass->query_floor_ranks, pass->floor_ranks));
+  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, pass->query_ranks, pass->ranks));
+  TRY(mol_pairs_maxima(stream, &pass->input, n_slots, pass->plan.stride, pass->plan.n_tiles, pass->maxima));
+  TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_tiles, pass->floor_ranks,
+                         pass->floors));
+  TRY(mol_pairs_append(stream, &pass->input, n_slots, pass->floors, &pass->lists));
+  TRY(mol_pair_lists_score(stream, &pass->input, &pass->queries, &pass->lists));
+  TRY(lists_threshold(stream, &pass->lists, pass->ranks, pass->thresholds));
+  return mol_pair_union_add(stream, &pass->input, &pass->queries, &pass->lists, pass->thresholds, &pass->result);
+}
+
+/* Rows n rows from `first` on, of all queries. */
+static void take_rows(struct pass *pass, size_t dim, size_t first, size_t n)
+{
+  pass->queries.first_row = first;
+  pass->input.rows =
+      (struct mol_pairs_rows){ n, pass->rows.vectors + first * dim, pass->rows.halves + first * mol_pairs_half_dim(dim),
+                               pass->rows.margins + first };
+}
+
+/* Passes read only the components that they are for, so that these are divided before the rows are. */
+static err_t run_passes(const struct funnel *f, struct pass *pass)
+{
+  size_t dim = shape_of(f)->component_dim, n_item_components = shape_of(f)->n_item_components;
+  size_t n_components = most(1, least(n_item_components, pass->max_lists / pass->rows.n));
+  size_t n_rows = least(pass->rows.n, pass->max_lists / n_components);
+
+  for (size_t row = 0; row < pass->rows.n; row += n_rows) {
+    take_rows(pass, dim, row, least(n_rows, pass->rows.n - row));
+    for (size_t m = 0; m < n_item_components; m += n_components) {
+      pass->input.first_component = m;
+      pass->input.n_components = least(n_components, n_item_components - m);
+      TRY(run_pass(f, pass));
+    }
+  }
+  return ERR_OK;
+}
+
+static err_t find(const struct funnel *f, const struct funnel_group *group, const struct mol_pairs_source *source,
+                  const uint32_t *n_best, struct pass *pass)
+{
+  struct device_worker *w = funnel_worker(f);
+  size_t rank;
+
+  pass->input = (struct mol_pairs_input){ .items = f->columns->rows,
+                                          .halves = source->halves,
+                                          .n_item_components = shape_of(f)->n_item_components,
+                                          .component_dim = shape_of(f)->component_dim,
+                                          .n_blocks = w->n_processors };
+  TRY(upload_ranks(f, group, n_best, pass, &rank));
+  TRY(prepare_rows(f, group, source->query_components, &pass->rows));
+  pass->plan = plan_lists(f->batch, rank);
+  TRY(open_lists(w, pass->rows.n * pass->input.n_item_components, pass));
+  return run_passes(f, pass);
+}
+
+/* Whether every query asks for as many items as there are. */
+static bool is_all(const struct search_batch *batch, const uint32_t *n_best, size_t n)
+{
+  for (size_t q = 0; q < n; q++) {
+    if (n_best[q] < batch->n_items)
+      return false;
+  }
+  return true;
+}
+
+err_t mol_cuda_candidates_of_pairs(const struct funnel *f, const struct funnel_group *group,
+                                   const struct mol_pairs_source *source, const uint32_t *n_best,
+                                   const struct mol_pairs_found *found)
+{
+  struct device_worker *w = funnel_worker(f);
+  size_t scratch_used = w->scratch_used;
+  struct pass pass = { .queries = { .n = group->n, .n_components = shape_of(f)->n_query_components },
+                       .result = { .n_words = n_words_of(f->batch),
+                                   .candidates = found->candidates,
+                                   .nth_best = found->nth_best,
+                                   .is_overfull = found->is_overfull } };
+
+  TRY(device_worker_array(w, group->n * pass.result.n_words, sizeof *pass.result.seen, &pass.result.seen));
+  TRY(upload_excluded(f, group, &pass.queries));
+  TRY(mol_pair_union_begin(w->stream, &pass.result));
+  if (is_all(f->batch, n_best, group->n))
+    TRY(mol_pair_union_all(w->stream, f->columns->rows.present, f->batch->n_slots, &pass.queries, &pass.result));
+  else
+    TRY(find(f, group, source, n_best, &pass));
+  w->scratch_used = scratch_used; /* the stream uses it in order */
+  return ERR_OK;
+}

@@ -1,0 +1,220 @@
+#include "kernels/cuda/mol_pair_lists.h"
+
+#include "kernels/cuda/append.cuh"
+
+enum { THREADS = 256, WARPS = THREADS / WARP_LANES, LIST_BLOCKS_MAX = 16, PITCH = WARP_LANES + 1 };
+
+static __device__ __forceinline__ size_t query_of(const struct mol_pair_queries &queries, size_t row)
+{
+  return (queries.first_row + row) / queries.n_components;
+}
+
+static __device__ bool is_excluded(const struct mol_pair_queries &queries, size_t query, uint32_t slot)
+{
+  uint32_t low = queries.first_excluded[query], end = queries.first_excluded[query + 1], high = end;
+
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (queries.excluded[middle] < slot)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < end && queries.excluded[low] == slot;
+}
+
+static __global__ void begin(struct mol_pair_union out, size_t n)
+{
+  size_t q = (size_t)blockIdx.x * THREADS + threadIdx.x;
+
+  if (q >= n)
+    return;
+  out.nth_best[q] = -INFINITY;
+  out.is_overfull[q] = 0;
+}
+
+static __global__ void spread(size_t n_lists, size_t n_rows, struct mol_pair_queries queries,
+                              const uint32_t *of_queries, uint32_t *of_lists)
+{
+  size_t list = (size_t)blockIdx.x * THREADS + threadIdx.x;
+
+  if (list < n_lists)
+    of_lists[list] = of_queries[query_of(queries, list % n_rows)];
+}
+
+/* 32 numbers of each of 32 items to shared memory, a row of an item at a time, so that neighbours read neighbours.
+ * rows, of the lane's item, is NULL where there is none. */
+static __device__ __forceinline__ void load_numbers(const float *row, size_t k, size_t dim, float *tile)
+{
+  unsigned lane = warp_lane();
+
+  for (unsigned i = 0; i < WARP_LANES; i++) {
+    const float *of_item = reinterpret_cast<const float *>(
+        __shfl_sync(WARP_ALL, (unsigned long long)reinterpret_cast<uintptr_t>(row), (int)i));
+    if (of_item && k + lane < dim)
+      tile[i * PITCH + lane] = of_item[k + lane];
+  }
+  __syncwarp();
+}
+
+/* The lane's item times f, in the order of kernels_ref.c. */
+static __device__ float dot(const float *f, const float *row, size_t dim, float *tile)
+{
+  float sum = 0.0f;
+
+  for (size_t k = 0; k < dim; k += WARP_LANES) {
+    size_t n = dim - k < WARP_LANES ? dim - k : (size_t)WARP_LANES;
+    load_numbers(row, k, dim, tile);
+    for (size_t i = 0; i < n && row; i++)
+      sum = fmaf(f[k + i], tile[warp_lane() * PITCH + i], sum);
+    __syncwarp();
+  }
+  return sum;
+}
+
+/* A warp takes 32 entries at a time. */
+static __global__ void __launch_bounds__(THREADS)
+    score(struct mol_pairs_input in, struct mol_pair_queries queries, struct device_lists lists)
+{
+  float *tile = shared_memory<float>() + threadIdx.x / WARP_LANES * WARP_LANES * PITCH;
+  size_t list = blockIdx.x, row = list % in.rows.n, dim = in.component_dim;
+  size_t offset = (in.first_component + list / in.rows.n) * dim;
+  uint32_t n = list_length(lists, list);
+
+  for (uint32_t first = (blockIdx.y * WARPS + threadIdx.x / WARP_LANES) * WARP_LANES; first < n;
+       first += gridDim.y * THREADS) {
+    size_t at = list * lists.capacity + first + warp_lane();
+    bool is_in = first + warp_lane() < n;
+    uint32_t slot = is_in ? lists.slots[at] : 0;
+    const float *item = reinterpret_cast<const float *>(in.items.bytes + slot * in.items.row_bytes) + offset;
+    float sum = dot(in.rows.vectors + row * dim, is_in ? item : NULL, dim, tile);
+    if (is_in)
+      lists.scores[at] = is_excluded(queries, query_of(queries, row), slot) ? -INFINITY : sum;
+  }
+}
+
+static __device__ void add(const struct mol_pair_union &out, size_t query, bool is_in, uint32_t slot, float score)
+{
+  uint32_t bit = 1u << slot % 32;
+  bool is_new = is_in && !(atomicOr(&out.seen[query * out.n_words + slot / 32], bit) & bit);
+
+  append_warp(out.candidates, query, is_new, slot, score);
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    add_lists(size_t n_rows, struct mol_pair_queries queries, struct device_lists lists, const float *thresholds,
+              struct mol_pair_union out)
+{
+  size_t list = blockIdx.x, query = query_of(queries, list % n_rows);
+  uint32_t n = list_length(lists, list);
+  float least = thresholds[list];
+
+  for (uint32_t first = blockIdx.y * THREADS; first < n; first += gridDim.y * THREADS) {
+    size_t at = list * lists.capacity + first + threadIdx.x;
+    bool is_in = first + threadIdx.x < n;
+    float score = is_in ? lists.scores[at] : -INFINITY;
+    add(out, query, is_in && score >= least && score > -INFINITY, is_in ? lists.slots[at] : 0, score);
+  }
+}
+
+/* A warp a query: what its lists say together. */
+static __global__ void sum_up(size_t n_rows, size_t n_components, struct mol_pair_queries queries,
+                              struct device_lists lists, const float *thresholds, struct mol_pair_union out)
+{
+  size_t query = blockIdx.x;
+  float best = -INFINITY;
+  bool is_overfull = false;
+
+  for (size_t list = warp_lane(); list < n_rows * n_components; list += WARP_LANES) {
+    if (query_of(queries, list % n_rows) == query) {
+      best = fmaxf(best, thresholds[list]);
+      is_overfull |= lists.n[list] > lists.capacity;
+    }
+  }
+  best = warp_max(best);
+  is_overfull = __any_sync(WARP_ALL, is_overfull);
+  if (warp_lane() == 0) {
+    out.nth_best[query] = fmaxf(out.nth_best[query], best);
+    if (is_overfull || out.candidates.n[query] > out.candidates.capacity)
+      out.is_overfull[query] = 1;
+  }
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    add_all(const uint8_t *present, size_t n_slots, struct mol_pair_queries queries, struct mol_pair_union out)
+{
+  size_t query = blockIdx.x;
+
+  for (size_t first = (size_t)blockIdx.y * THREADS; first < n_slots; first += (size_t)gridDim.y * THREADS) {
+    size_t slot = first + threadIdx.x;
+    bool is_in = slot < n_slots && present[slot] && !is_excluded(queries, query, (uint32_t)slot);
+    add(out, query, is_in, is_in ? (uint32_t)slot : 0, 0.0f);
+  }
+}
+
+err_code_t mol_pair_union_begin(struct device_stream *stream, const struct mol_pair_union *out)
+{
+  size_t n = out->candidates.n_lists;
+
+  TRY(lists_clear(stream, &out->candidates));
+  TRY(device_fill(stream, out->seen, 0, n * out->n_words * sizeof *out->seen));
+  return n ? launch(stream, blocks_for(n, THREADS), THREADS, 0, begin, *out, n) : ERR_OK;
+}
+
+static size_t n_lists_of(const struct mol_pairs_input *in)
+{
+  return in->rows.n * in->n_components;
+}
+
+err_code_t mol_pair_lists_spread(struct device_stream *stream, const struct mol_pairs_input *input,
+                                 const struct mol_pair_queries *queries, const uint32_t *of_queries, uint32_t *of_lists)
+{
+  size_t n = n_lists_of(input);
+
+  return n ? launch(stream, blocks_for(n, THREADS), THREADS, 0, spread, n, input->rows.n, *queries, of_queries,
+                    of_lists)
+           : ERR_OK;
+}
+
+/* Few blocks a list: most lists are short, and a block goes on where it does not reach. */
+static dim3 blocks_of(size_t n_lists, size_t n)
+{
+  unsigned n_blocks = blocks_for(n + 1, 4 * THREADS);
+
+  return dim3((unsigned)n_lists, n_blocks > LIST_BLOCKS_MAX ? (unsigned)LIST_BLOCKS_MAX : n_blocks);
+}
+
+err_code_t mol_pair_lists_score(struct device_stream *stream, const struct mol_pairs_input *input,
+                                const struct mol_pair_queries *queries, const struct device_lists *lists)
+{
+  if (n_lists_of(input) == 0)
+    return ERR_OK;
+  return launch(stream, blocks_of(n_lists_of(input), lists->capacity), THREADS,
+                WARPS * WARP_LANES * PITCH * sizeof(float), score, *input, *queries, *lists);
+}
+
+err_code_t mol_pair_union_add(struct device_stream *stream, const struct mol_pairs_input *input,
+                              const struct mol_pair_queries *queries, const struct device_lists *lists,
+                              const float *thresholds, const struct mol_pair_union *out)
+{
+  size_t n_rows = input->rows.n, n_lists = n_lists_of(input);
+
+  if (n_lists == 0)
+    return ERR_OK;
+  TRY(launch(stream, blocks_of(n_lists, lists->capacity), THREADS, 0, add_lists, n_rows, *queries, *lists, thresholds,
+             *out));
+  return launch(stream, (unsigned)queries->n, WARP_LANES, 0, sum_up, n_rows, input->n_components, *queries, *lists,
+                thresholds, *out);
+}
+
+err_code_t mol_pair_union_all(struct device_stream *stream, const uint8_t *present, size_t n_slots,
+                              const struct mol_pair_queries *queries, const struct mol_pair_union *out)
+{
+  struct device_lists none = {};
+
+  if (queries->n == 0 || n_slots == 0)
+    return ERR_OK;
+  TRY(launch(stream, blocks_of(queries->n, n_slots), THREADS, 0, add_all, present, n_slots, *queries, *out));
+  return launch(stream, (unsigned)queries->n, WARP_LANES, 0, sum_up, (size_t)0, (size_t)0, *queries, none,
+                (const float *)NULL, *out);
+}
