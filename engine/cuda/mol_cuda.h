@@ -22,8 +22,10 @@ struct mol_cuda_queries {
   const float *gates;      /* [n][L] */
   const float *averages;   /* [n][d_P] */
   struct candidates_excluded excluded;
-  float *work;           /* of mol_score.h; NULL: it needs none */
-  const float *nth_best; /* [n], pinned: of mol_cuda_candidates_of_pairs(), when the group's work is done */
+  float *work; /* of mol_score.h; NULL: it needs none */
+  /* Pinned, [n], and there when the group's work is done; NULL: nobody asked. */
+  const float *nth_best;   /* of mol_cuda_candidates_of_pairs() */
+  const uint32_t *n_seeds; /* of two_pass */
 };
 
 static inline const struct mol_model *mol_cuda_model(const struct funnel *f)

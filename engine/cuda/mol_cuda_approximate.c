@@ -166,6 +166,15 @@ static const struct funnel_ops ops = { .upload = mol_cuda_upload,
                                        .collect = collect,
                                        .receipt = receipt };
 
+/* Every item is a candidate. */
+static err_t search_all(const struct device_columns *c, struct search_batch *batch)
+{
+  TRY(mol_cuda_search_exact(c, batch));
+  for (size_t q = 0; q < batch->n; q++)
+    batch->results[q].counts.candidates = batch->n_items - batch->results[q].admit.n_excluded;
+  return ERR_OK;
+}
+
 err_t mol_cuda_search_approximate(const struct device_columns *c, struct search_batch *batch, uint32_t n_pairs,
                                   uint32_t n_average)
 {
@@ -173,7 +182,7 @@ err_t mol_cuda_search_approximate(const struct device_columns *c, struct search_
   struct funnel f = { .columns = c, .batch = batch, .ops = &ops, .context = &a };
 
   if (n_pairs >= batch->n_items || n_average >= batch->n_items)
-    return mol_cuda_search_exact(c, batch); /* every item is a candidate */
+    return search_all(c, batch);
   TRY(region_array(batch->scratch, batch->n, sizeof *a.nth_best, &a.nth_best));
   for (size_t q = 0; q < batch->n; q++)
     a.nth_best[q] = INFINITY;

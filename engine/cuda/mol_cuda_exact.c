@@ -77,6 +77,25 @@ static size_t average_scratch_bytes(const struct funnel *f)
   return bytes + seeds_room(f->batch) * 8 + mol_cuda_average_bytes(f->batch, n_seeds_of(f->batch));
 }
 
+/* How many seeds there were, when the group's work is done: G's size. */
+static err_t copy_counts(const struct funnel *f, const struct funnel_group *group, const struct device_lists *seeds)
+{
+  struct device_worker *w = funnel_worker(f);
+  uint32_t *n_seeds;
+
+  TRY(device_worker_pinned(w, group->n, sizeof *n_seeds, &n_seeds));
+  ((struct mol_cuda_queries *)group->queries)->n_seeds = n_seeds;
+  return device_copy_out(w->stream, n_seeds, seeds->n, group->n * sizeof *n_seeds);
+}
+
+static void collect_counts(const struct funnel *f, const struct funnel_group *group)
+{
+  const struct mol_cuda_queries *queries = group->queries;
+
+  for (size_t q = 0; q < group->n; q++)
+    f->batch->results[group->first + q].counts.candidates = queries->n_seeds[q];
+}
+
 /* Lines 1-8 of Algorithm 1: S is the K-th best score of G, the K best of each pair. */
 static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
 {
@@ -93,6 +112,7 @@ static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
   TRY(device_worker_array(w, group->n, sizeof *nth_best, &nth_best));
   TRY(lists_clear(w->stream, &seeds));
   TRY(mol_cuda_candidates_of_pairs(f, group, group->queries, n_best, &seeds, nth_best));
+  TRY(copy_counts(f, group, &seeds));
   return floors_of_seeds(f, group, &seeds, ranks);
 }
 
@@ -129,7 +149,8 @@ err_t mol_cuda_search_two_pass(const struct device_columns *c, struct search_bat
                                          .query_bytes = mol_cuda_query_bytes,
                                          .scratch_bytes = pairs_scratch_bytes,
                                          .floor = floor_of_pairs,
-                                         .append = mol_cuda_append_scores };
+                                         .append = mol_cuda_append_scores,
+                                         .collect = collect_counts };
 
   return search(c, batch, &ops);
 }
