@@ -297,16 +297,17 @@ static void check_more(const struct mol_file *shape, enum draw draw, uint64_t se
 /* More items with one score and one average than lists keep: the search goes on in stretches, and is exact. */
 static void check_many_ties(uint64_t seed)
 {
-  static const char *const methods[] = { "exact", "two_pass", "average(30)", "per_embedding(5)", "combined(1,1)" };
+  static const char *const methods[] = { "exact", "average(30)", "combined(1,1)" };
   struct world *w = world_open(&shapes[2], DRAW_FEW, MANY, seed);
 
   churn(w, MANY, true);
   make_queries(w, 2, K_MAX);
   for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
     search(w, 2, methods[m]);
-    if (m < 2)
+    if (m == 0)
       twins_check_same(&w->t, 2);
-    check_not_worse(w, 2);
+    else
+      check_not_worse(w, 2);
     for (size_t q = 0; q < 2; q++)
       CHECK(w->t.cuda_answers[q].receipt.is_exact, "query %zu: lists that were too short led to no exact search", q);
   }
