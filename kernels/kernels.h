@@ -53,7 +53,7 @@ static inline size_t mol_packed_at(size_t n_in, size_t n_out, size_t j, size_t *
 {
   size_t first = j / MOL_PACK * MOL_PACK;
 
-  *step = n_out - first < MOL_PACK ? n_out - first : MOL_PACK;
+  *step = n_out - first < MOL_PACK ? n_out - first : (size_t)MOL_PACK;
   return first * n_in + (j - first);
 }
 

@@ -48,9 +48,10 @@ static struct plan plan_search(const struct funnel *f)
   struct plan plan = { .hits_capacity = least(rank + HITS_MORE, f->batch->n_slots) };
 
   plan.list_capacity = rank * LIST_RANKS > LIST_USUAL ? rank * LIST_RANKS : LIST_USUAL;
+  plan.list_capacity = f->n_candidates > plan.list_capacity ? f->n_candidates : plan.list_capacity;
   plan.list_capacity = least(plan.list_capacity, f->batch->n_slots);
   size_t scratch = (plan.list_capacity + plan.hits_capacity) * 8 + n_tiles_of(f->batch) * sizeof(float) +
-                   f->ops->query_bytes(f) + 1024;
+                   f->ops->query_bytes(f) + (f->ops->scratch_bytes ? f->ops->scratch_bytes(f) : 0) + 1024;
   size_t pinned = plan.hits_capacity * 8 + f->ops->query_bytes(f) + 1024;
   plan.n_together = least((w->scratch_bytes - tail) / scratch, (w->pinned_bytes - tail) / pinned);
   plan.n_together = least(plan.n_together, f->batch->n);
@@ -178,7 +179,7 @@ static err_t search_stretch(const struct funnel *f, struct funnel_group *one, st
   *pinned_floor = floor;
   TRY(device_copy_in(w->stream, one->floors, pinned_floor, sizeof *pinned_floor));
   TRY(lists_clear(w->stream, &one->lists));
-  TRY(f->ops->append(f, one, range, one->floors));
+  TRY((f->ops->exhaust ? f->ops->exhaust : f->ops->append)(f, one, range, one->floors));
   TRY(device_copy_out(w->stream, n, one->lists.n, sizeof *n));
   TRY(device_wait(w->stream));
   *n_listed = *n;
@@ -232,6 +233,8 @@ static err_t search_group(const struct funnel *f, const struct plan *plan, struc
   TRY(funnel_lists(w, group->n, plan->hits_capacity, &group->hits));
   TRY(find_hits(f, group));
   TRY(copy_hits(w, group, &copies));
+  if (f->ops->collect)
+    f->ops->collect(f, group);
   for (size_t q = 0; q < group->n; q++) {
     struct search_result *result = &f->batch->results[group->first + q];
     is_overfull[q] = copies.n_listed[q] > group->lists.capacity || copies.n_hits[q] > group->hits.capacity;
@@ -255,9 +258,13 @@ err_t funnel_search(struct funnel *f)
     TRY(search_group(f, &plan, &group, is_overfull + q));
   }
   for (size_t q = 0; q < batch->n; q++) {
-    if (batch->n_items > 0 && (plan.n_together == 0 || is_overfull[q]))
+    bool is_exact = batch->n_items > 0 && (plan.n_together == 0 || is_overfull[q]);
+    if (is_exact)
       TRY(search_in_stretches(f, q));
-    receipt_exact(&batch->results[q], batch->n_items);
+    if (f->ops->receipt)
+      f->ops->receipt(f, q, is_exact);
+    else
+      receipt_exact(&batch->results[q], batch->n_items);
   }
   return ERR_OK;
 }

@@ -38,6 +38,7 @@ struct funnel {
   struct search_batch *batch;
   const struct funnel_ops *ops;
   const void *context; /* the similarity's own */
+  size_t n_candidates; /* items that group->lists keep at least, besides what the ranks ask for */
 };
 
 struct funnel_ops {
@@ -46,6 +47,9 @@ struct funnel_ops {
 
   /* Bytes of pinned memory, and of scratch besides, that a query takes in upload and floor. */
   size_t (*query_bytes)(const struct funnel *f);
+
+  /* Bytes of scratch alone that a query takes in floor, append and score. NULL: none. */
+  size_t (*scratch_bytes)(const struct funnel *f);
 
   /* floors[q], for the n queries of a group: at most the ranks[q]-th best score; -inf where none is known. NULL: from
    * maxima. */
@@ -62,6 +66,18 @@ struct funnel_ops {
 
   /* The scores of what is in the lists. NULL: append leaves them behind. */
   err_t (*score)(const struct funnel *f, const struct funnel_group *group);
+
+  /* What append is where a query is searched in stretches: of approximate searches, whose append does not bound all
+   * items. Such a query's search is exact. NULL: append. */
+  err_t (*exhaust)(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
+                   const float *floors);
+
+  /* A group's work on the device is done, and copies that were asked for have arrived. May be NULL. */
+  void (*collect)(const struct funnel *f, const struct funnel_group *group);
+
+  /* Fill receipt and counts of query q of the batch; counts.scored is what was in its lists. is_exact: it was searched
+   * in stretches. NULL: the receipt of an exact search. */
+  void (*receipt)(const struct funnel *f, size_t q, bool is_exact);
 };
 
 /* Search the batch and fill its results, receipts of an exact search included. */

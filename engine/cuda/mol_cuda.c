@@ -1,19 +1,120 @@
-#include "engine/cuda/funnel.h"
-#include "engine/mol_model.h"
+/* Mixture-of-Logits columns on the device: rows in f32, whose scores decide, and half-precision copies for filters. */
+#include "engine/cuda/mol_cuda.h"
+
+#include "base/mem.h"
+#include "engine/method.h"
+#include "kernels/cuda/mol_derive.h"
+
+enum { COMPONENTS_GROUP = 8, GATES_GROUP = 8, AVERAGES_GROUP = 16 };
 
 static struct device_layout layout(const void *model)
 {
-  (void)model;
-  return (struct device_layout){ .row_bytes = 4 };
+  struct mol_item_layout item = mol_item_layout(model);
+  struct device_layout out = { .row_bytes =
+                                   (item.components + item.gate + item.average + item.residual) * sizeof(float) };
+
+  out.derived[MOL_DERIVED_COMPONENTS] = mol_halves_stride(item.components, COMPONENTS_GROUP) * sizeof(uint16_t);
+  out.derived[MOL_DERIVED_GATES] = mol_halves_stride(item.gate, GATES_GROUP) * sizeof(uint16_t);
+  out.derived[MOL_DERIVED_AVERAGES] = mol_halves_stride(item.average, AVERAGES_GROUP) * sizeof(uint16_t);
+  out.derived[MOL_DERIVED_RESIDUALS] = MOL_RESIDUALS * sizeof(float);
+  return out;
+}
+
+struct mol_halves mol_cuda_halves(const struct device_columns *c)
+{
+  return (struct mol_halves){ .components = c->derived[MOL_DERIVED_COMPONENTS],
+                              .gates = c->derived[MOL_DERIVED_GATES],
+                              .averages = c->derived[MOL_DERIVED_AVERAGES],
+                              .residuals = c->derived[MOL_DERIVED_RESIDUALS] };
+}
+
+static void close_shared(void **shared)
+{
+  struct mol_cuda_shared *s = *shared;
+
+  if (!s)
+    return;
+  device_free(&s->gate.w1);
+  device_free(&s->gate.b1);
+  device_free(&s->gate.w2);
+  device_free(&s->gate.b2);
+  mem_free(shared);
+}
+
+static void free_host(float **memory)
+{
+  device_free_host(memory);
+}
+
+/* Weights of a layer on the device, unpacked: rows of n_out numbers, an input each, padded with zeros. */
+static err_t bring_weights(const float *packed, size_t n_in, size_t n_out, struct device_stream *stream,
+                           const float **out)
+{
+  AUTO(free_host) float *pinned = NULL;
+  size_t stride = mol_score_pad(n_out);
+
+  TRY(device_alloc_host(n_in * stride, sizeof *pinned, &pinned));
+  memset(pinned, 0, n_in * stride * sizeof *pinned);
+  for (size_t j = 0; j < n_out; j++) {
+    size_t step, at = mol_packed_at(n_in, n_out, j, &step);
+    for (size_t i = 0; i < n_in; i++)
+      pinned[i * stride + j] = packed[at + i * step];
+  }
+  TRY(device_alloc(n_in * stride, sizeof *pinned, out));
+  TRY(device_copy_in(stream, (void *)(uintptr_t)*out, pinned, n_in * stride * sizeof *pinned));
+  return device_wait(stream);
+}
+
+static err_t open_shared(const void *model, struct device_stream *stream, void **out)
+{
+  const struct mol_model *m = model;
+  struct mol_gate gate = mol_model_gate(m);
+  size_t n_logits = m->n_logits, hidden = m->shape.gate_hidden;
+  AUTO(close_shared) void *shared = NULL;
+  struct mol_cuda_shared *s;
+
+  TRY(mem_array(1, sizeof *s, &s));
+  shared = s;
+  TRY(bring_weights(gate.w1, n_logits, hidden, stream, &s->gate.w1));
+  TRY(bring_weights(gate.b1, 1, hidden, stream, &s->gate.b1));
+  TRY(bring_weights(gate.w2, hidden, n_logits, stream, &s->gate.w2));
+  TRY(bring_weights(gate.b2, 1, n_logits, stream, &s->gate.b2));
+  *out = shared;
+  shared = NULL;
+  return ERR_OK;
+}
+
+static err_t derive(struct device_columns *c, const uint32_t *slots, size_t n, struct device_stream *stream)
+{
+  struct mol_derive_arrays to = { .components = c->derived[MOL_DERIVED_COMPONENTS],
+                                  .gates = c->derived[MOL_DERIVED_GATES],
+                                  .averages = c->derived[MOL_DERIVED_AVERAGES],
+                                  .residuals = c->derived[MOL_DERIVED_RESIDUALS] };
+
+  return mol_derive(stream, &((const struct mol_model *)c->model)->shape, &c->rows, slots, n, &to);
 }
 
 static err_t search(const struct device_columns *c, struct search_batch *batch)
 {
-  (void)c;
-  (void)batch;
-  FAIL(ERR_DEVICE, "not written yet");
+  const struct method *method = batch->method;
+
+  if (method_is(method, "average", 1))
+    return mol_cuda_search_approximate(c, batch, 0, method->args[0]);
+  if (method_is(method, "per_embedding", 1))
+    return mol_cuda_search_approximate(c, batch, method->args[0], 0);
+  if (method_is(method, "combined", 2))
+    return mol_cuda_search_approximate(c, batch, method->args[0], method->args[1]);
+  if (method_is(method, "two_pass", 0))
+    return mol_cuda_search_two_pass(c, batch);
+  return mol_cuda_search_exact(c, batch);
 }
 
-static const struct device_columns_ops mol_ops = { .layout = layout, .search = search };
+static const struct device_columns_ops mol_ops = {
+  .layout = layout,
+  .open = open_shared,
+  .close = close_shared,
+  .derive = derive,
+  .search = search,
+};
 
 DEVICE_COLUMNS(mol_columns_cuda, mol_ops);

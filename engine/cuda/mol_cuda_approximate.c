@@ -1,0 +1,199 @@
+/* Algorithm 2 of the MoL paper (section 3.2) on the device: candidates by dot products, which are then scored in full.
+ *
+ * Candidates are the processor's, and with them all that tie with the last of a list: the device does not know keys.
+ * Receipts are the processor's too (engine/mol_approximate.c). A query whose lists cannot keep what reaches their
+ * floors is searched exactly instead.
+ */
+#include <math.h>
+
+#include "engine/cuda/mol_cuda.h"
+#include "engine/mol_bound.h"
+#include "engine/receipt.h"
+
+enum { TIED = 1024 /* candidates beyond those that were asked for */ };
+
+struct approximate {
+  size_t n_pairs, n_average; /* lengths of the lists; 0: without them */
+  float *nth_best;           /* [batch->n]: the largest dot product that an item outside the candidates may have */
+};
+
+static size_t n_words_of(const struct search_batch *batch)
+{
+  return (batch->n_slots + 31) / 32;
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+  return a < b ? a : b;
+}
+
+/* Candidates that a query may have. */
+static size_t room_of(const struct funnel *f)
+{
+  const struct approximate *a = f->context;
+  size_t n_slots = f->batch->n_slots;
+
+  if (a->n_pairs >= n_slots)
+    return n_slots;
+  return min_size(a->n_pairs * mol_cuda_model(f)->n_logits + a->n_average + TIED, n_slots);
+}
+
+static size_t pairs_room(const struct funnel *f)
+{
+  return min_size(((const struct approximate *)f->context)->n_pairs * mol_cuda_model(f)->n_logits + TIED,
+                  f->batch->n_slots);
+}
+
+static size_t scratch_bytes(const struct funnel *f)
+{
+  const struct approximate *a = f->context;
+  size_t bytes = mol_cuda_work_bytes(f) + room_of(f) * 8 + n_words_of(f->batch) * sizeof(uint32_t);
+
+  if (a->n_pairs)
+    bytes += mol_pairs_query_bytes(f, (uint32_t)a->n_pairs) + pairs_room(f) * 8;
+  if (a->n_average)
+    bytes += mol_cuda_average_bytes(f->batch, a->n_average);
+  return bytes;
+}
+
+/* What becomes of a group's candidates on the way. */
+struct finding {
+  struct device_lists all;      /* candidates of every kind, each once */
+  struct device_lists of_pairs; /* those of the pairs, where there are */
+  struct device_lists overfull; /* in n alone: not 0 where a list of the pairs was too short */
+  struct device_lists offered;  /* what lists of averages were too short for, in n alone */
+  uint32_t *seen;
+};
+
+static err_t open_finding(const struct funnel *f, const struct funnel_group *group, struct finding *out)
+{
+  struct device_worker *w = funnel_worker(f);
+  size_t n_bits = group->n * n_words_of(f->batch);
+
+  TRY(funnel_lists(w, group->n, room_of(f), &out->all));
+  TRY(lists_clear(w->stream, &out->all));
+  out->offered = (struct device_lists){ .n_lists = group->n, .capacity = group->lists.capacity };
+  TRY(device_worker_array(w, group->n, sizeof *out->offered.n, &out->offered.n));
+  TRY(device_fill(w->stream, out->offered.n, 0, group->n * sizeof *out->offered.n));
+  TRY(device_worker_array(w, n_bits, sizeof *out->seen, &out->seen));
+  return device_fill(w->stream, out->seen, 0, n_bits * sizeof *out->seen);
+}
+
+/* The lists of the pairs: their candidates' scores are set, so that they count as found. */
+static err_t add_pairs(const struct funnel *f, const struct funnel_group *group, struct finding *finding)
+{
+  const struct approximate *a = f->context;
+  struct device_worker *w = funnel_worker(f);
+  struct mol_cuda_queries *queries = group->queries;
+  struct mol_pairs_source source = mol_cuda_pairs_source(f, group);
+  struct device_lists *lists = &finding->of_pairs;
+  struct mol_pairs_found found;
+  uint32_t *n_best;
+  float *pinned;
+
+  TRY(region_array(f->batch->scratch, group->n, sizeof *n_best, &n_best));
+  for (size_t q = 0; q < group->n; q++)
+    n_best[q] = (uint32_t)a->n_pairs;
+  TRY(funnel_lists(w, group->n, pairs_room(f), lists));
+  finding->overfull = (struct device_lists){ .n_lists = group->n };
+  TRY(device_worker_array(w, group->n, sizeof *finding->overfull.n, &finding->overfull.n));
+  TRY(device_worker_array(w, group->n, sizeof *found.nth_best, &found.nth_best));
+  found.candidates = *lists;
+  found.is_overfull = finding->overfull.n;
+  TRY(mol_cuda_candidates_of_pairs(f, group, &source, n_best, &found));
+  TRY(device_fill(w->stream, lists->scores, 0, group->n * lists->capacity * sizeof *lists->scores));
+  TRY(candidates_add(w->stream, lists, NULL, finding->seen, n_words_of(f->batch), &finding->all));
+  TRY(device_worker_pinned(w, group->n, sizeof *pinned, &pinned));
+  queries->nth_best = pinned;
+  return device_copy_out(w->stream, pinned, found.nth_best, group->n * sizeof *pinned);
+}
+
+/* Candidates and their scores to group->lists, all at once; a list is spoilt where one that led to it was too short. */
+static err_t append(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
+                    const float *floors)
+{
+  const struct approximate *a = f->context;
+  struct device_worker *w = funnel_worker(f);
+  struct finding finding = { 0 };
+
+  (void)range; /* all */
+  (void)floors;
+  TRY(open_finding(f, group, &finding));
+  if (a->n_average)
+    TRY(mol_cuda_candidates_of_average(f, group, a->n_average, true, finding.seen, &finding.all, finding.offered.n));
+  if (a->n_pairs)
+    TRY(add_pairs(f, group, &finding));
+  TRY(mol_cuda_score(f, group, &finding.all));
+  TRY(candidates_add(w->stream, &finding.all, NULL, NULL, 0, &group->lists));
+  TRY(candidates_spoil(w->stream, &finding.offered, &group->lists));
+  if (a->n_pairs)
+    TRY(candidates_spoil(w->stream, &finding.overfull, &group->lists));
+  return candidates_spoil(w->stream, &finding.all, &group->lists);
+}
+
+/* Append needs no floors. */
+static err_t no_floor(const struct funnel *f, struct funnel_group *group)
+{
+  (void)f;
+  (void)group;
+  return ERR_OK;
+}
+
+static void collect(const struct funnel *f, const struct funnel_group *group)
+{
+  const struct approximate *a = f->context;
+  const struct mol_cuda_queries *queries = group->queries;
+
+  if (queries->nth_best)
+    memcpy(a->nth_best + group->first, queries->nth_best, group->n * sizeof *a->nth_best);
+}
+
+static void receipt(const struct funnel *f, size_t q, bool is_exact)
+{
+  const struct approximate *a = f->context;
+  const struct mol_query *query = (const struct mol_query *)f->batch->prepared + q;
+  struct search_result *result = &f->batch->results[q];
+  uint64_t n_items = f->batch->n_items;
+
+  result->counts.candidates = result->counts.scored;
+  if (is_exact)
+    receipt_exact(result, n_items);
+  else
+    receipt_bounded(result, n_items, n_items - result->admit.n_excluded - result->counts.scored,
+                    mol_bound_of_dot(&mol_cuda_model(f)->shape, query, a->nth_best[q]));
+}
+
+static const struct funnel_ops ops = { .upload = mol_cuda_upload,
+                                       .query_bytes = mol_cuda_query_bytes,
+                                       .scratch_bytes = scratch_bytes,
+                                       .floor = no_floor,
+                                       .append = append,
+                                       .exhaust = mol_cuda_append_scores,
+                                       .collect = collect,
+                                       .receipt = receipt };
+
+/* Every item is a candidate. */
+static err_t search_all(const struct device_columns *c, struct search_batch *batch)
+{
+  TRY(mol_cuda_search_exact(c, batch));
+  for (size_t q = 0; q < batch->n; q++)
+    batch->results[q].counts.candidates = batch->n_items - batch->results[q].admit.n_excluded;
+  return ERR_OK;
+}
+
+err_t mol_cuda_search_approximate(const struct device_columns *c, struct search_batch *batch, uint32_t n_pairs,
+                                  uint32_t n_average)
+{
+  struct approximate a = { .n_pairs = n_pairs, .n_average = n_average };
+  struct funnel f = { .columns = c, .batch = batch, .ops = &ops, .context = &a };
+
+  if (n_pairs >= batch->n_items || n_average >= batch->n_items)
+    return search_all(c, batch);
+  TRY(region_array(batch->scratch, batch->n, sizeof *a.nth_best, &a.nth_best));
+  for (size_t q = 0; q < batch->n; q++)
+    a.nth_best[q] = INFINITY;
+  f.n_candidates = room_of(&f);
+  if (n_average && mol_cuda_average_room(batch, n_average) > f.n_candidates)
+    f.n_candidates = mol_cuda_average_room(batch, n_average);
+  return funnel_search(&f);
+}

@@ -1,0 +1,102 @@
+/* TopKAvg on the device (MoL paper, section 3.2): a scan in half precision finds all that may be among the N best by
+ * the averaged vectors, and their dot products in f32 decide. */
+#include "engine/cuda/mol_cuda.h"
+#include "kernels/cuda/average_scan.h"
+#include "kernels/cuda/average_score.h"
+
+enum {
+  LIST_LEAST = 16384,
+  LIST_RANKS = 8,      /* items that may reach a floor, for each that is asked for */
+  MAXIMA_PER_RANK = 4, /* maxima that give a floor, likewise */
+};
+
+static size_t n_tiles_of(const struct search_batch *batch)
+{
+  return (batch->n_slots + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS;
+}
+
+size_t mol_cuda_average_room(const struct search_batch *batch, size_t n)
+{
+  size_t room = n < batch->n_slots ? LIST_RANKS * n : batch->n_slots;
+
+  room = room > LIST_LEAST ? room : LIST_LEAST;
+  return room < batch->n_slots ? room : batch->n_slots;
+}
+
+/* Every so many tiles give the floor: few enough that it is quickly found, and so many that not more than a quarter of
+ * the room is likely to be used: what reaches it in the tiles that are looked at has others beside it. */
+static size_t stride_of(const struct search_batch *batch, size_t n)
+{
+  size_t by_maxima = n_tiles_of(batch) * AVERAGE_SCAN_MAXIMA / (MAXIMA_PER_RANK * n);
+  size_t by_room = mol_cuda_average_room(batch, n) / (4 * n), stride = by_maxima < by_room ? by_maxima : by_room;
+
+  return stride > 0 ? stride : 1;
+}
+
+static size_t n_sampled(const struct search_batch *batch, size_t stride)
+{
+  return (n_tiles_of(batch) + stride - 1) / stride;
+}
+
+size_t mol_cuda_average_bytes(const struct search_batch *batch, size_t n)
+{
+  return n_sampled(batch, stride_of(batch, n)) * AVERAGE_SCAN_MAXIMA * sizeof(float);
+}
+
+static struct average_scan_input scan_input(const struct funnel *f, const struct funnel_group *group)
+{
+  return (struct average_scan_input){ .present = f->columns->rows.present,
+                                      .items = mol_cuda_halves(f->columns),
+                                      .dim = mol_cuda_model(f)->shape.component_dim,
+                                      .queries = ((const struct mol_cuda_queries *)group->queries)->averages,
+                                      .n_queries = group->n,
+                                      .n_blocks = funnel_worker(f)->n_processors };
+}
+
+/* Floors of the n_best items' dot products, and of as many more as a query excludes. */
+static err_t find_floors(const struct funnel *f, const struct funnel_group *group, size_t n_best, bool admitted,
+                         float *floors)
+{
+  struct device_worker *w = funnel_worker(f);
+  struct average_scan_input input = scan_input(f, group);
+  size_t stride = stride_of(f->batch, n_best), n_tiles = n_sampled(f->batch, stride);
+  uint32_t *ranks;
+  float *maxima;
+
+  TRY(mol_cuda_ranks(f, group, (uint32_t)n_best, admitted, &ranks));
+  TRY(device_worker_array(w, group->n * n_tiles * AVERAGE_SCAN_MAXIMA, sizeof *maxima, &maxima));
+  TRY(average_scan_maxima(w->stream, &input, f->batch->n_slots, stride, n_tiles, maxima));
+  return lists_threshold_of(w->stream, maxima, group->n, n_tiles * AVERAGE_SCAN_MAXIMA, ranks, floors);
+}
+
+/* The dot products of what is in group->lists. */
+static err_t score_lists(const struct funnel *f, const struct funnel_group *group, bool admitted)
+{
+  const struct mol_cuda_queries *queries = group->queries;
+  struct mol_item_layout item = mol_item_layout(mol_cuda_model(f));
+  struct average_score_input input = { .rows = f->columns->rows,
+                                       .offset = (item.components + item.gate) * sizeof(float),
+                                       .dim = item.average,
+                                       .queries = queries->averages };
+
+  if (admitted)
+    input.excluded = queries->excluded;
+  return average_score_lists(funnel_worker(f)->stream, &input, &group->lists);
+}
+
+err_t mol_cuda_candidates_of_average(const struct funnel *f, const struct funnel_group *group, size_t n_best,
+                                     bool admitted, uint32_t *seen, const struct device_lists *to, uint32_t *n_offered)
+{
+  struct device_worker *w = funnel_worker(f);
+  struct average_scan_input input = scan_input(f, group);
+  uint32_t *ranks;
+
+  TRY(find_floors(f, group, n_best, admitted, group->floors));
+  TRY(average_scan_append(w->stream, &input, 0, f->batch->n_slots, group->floors, &group->lists));
+  TRY(score_lists(f, group, admitted));
+  TRY(mol_cuda_ranks(f, group, (uint32_t)n_best, false, &ranks));
+  TRY(lists_threshold(w->stream, &group->lists, ranks, group->thresholds));
+  TRY(candidates_add(w->stream, &group->lists, group->thresholds, seen, (f->batch->n_slots + 31) / 32, to));
+  TRY(device_copy(w->stream, n_offered, group->lists.n, group->n * sizeof *n_offered));
+  return lists_clear(w->stream, &group->lists);
+}

@@ -1,0 +1,157 @@
+/* The exact methods on the device: floors from the scores of some items that are likely to be good, and then every item
+ * that may reach them. `exact` and `brute_force` take the best by averaged vectors, `two_pass` the best of each pair of
+ * components, as Algorithm 1 of the MoL paper (section 3.1).
+ */
+#include "engine/cuda/mol_cuda.h"
+
+enum {
+  SEEDS = 1024,        /* items that give the floor, at least */
+  SEEDS_PER_RANK = 4,  /* ... and so many times what is asked for */
+  SEEDS_PAY_AT = 4,    /* where there are so many times more */
+  SEEDS_TIED = 256,    /* more of them, where some tie */
+  PAIRS_SEEDS = 16384, /* of two_pass: more than these do not make a better floor */
+};
+
+static size_t min_size(size_t a, size_t b)
+{
+  return a < b ? a : b;
+}
+
+static size_t max_rank_of(const struct search_batch *batch)
+{
+  size_t most = 1;
+
+  for (size_t q = 0; q < batch->n; q++) {
+    size_t rank = batch->results[q].topk.k + batch->results[q].admit.n_excluded;
+    most = rank > most ? rank : most;
+  }
+  return most;
+}
+
+static size_t n_seeds_of(const struct search_batch *batch)
+{
+  size_t n = SEEDS_PER_RANK * max_rank_of(batch);
+
+  return n > SEEDS ? n : SEEDS;
+}
+
+static bool is_worth_seeding(const struct search_batch *batch)
+{
+  return batch->n_items >= SEEDS_PAY_AT * n_seeds_of(batch);
+}
+
+static size_t seeds_room(const struct search_batch *batch)
+{
+  return min_size(n_seeds_of(batch) + SEEDS_TIED, batch->n_slots);
+}
+
+/* Floors from scores of seeds. Any of them will do: lists that could not keep all are good enough. */
+static err_t floors_of_seeds(const struct funnel *f, const struct funnel_group *group, const struct device_lists *seeds,
+                             const uint32_t *ranks)
+{
+  TRY(mol_cuda_score(f, group, seeds));
+  return lists_threshold(funnel_worker(f)->stream, seeds, ranks, group->floors);
+}
+
+static err_t floor_of_average(const struct funnel *f, struct funnel_group *group)
+{
+  struct device_worker *w = funnel_worker(f);
+  struct device_lists seeds;
+  uint32_t *n_offered;
+
+  if (!is_worth_seeding(f->batch)) /* the lists are empty: -inf */
+    return lists_threshold(w->stream, &group->lists, group->ranks, group->floors);
+  TRY(funnel_lists(w, group->n, seeds_room(f->batch), &seeds));
+  TRY(device_worker_array(w, group->n, sizeof *n_offered, &n_offered));
+  TRY(lists_clear(w->stream, &seeds));
+  TRY(mol_cuda_candidates_of_average(f, group, n_seeds_of(f->batch), false, NULL, &seeds, n_offered));
+  return floors_of_seeds(f, group, &seeds, group->ranks);
+}
+
+static size_t average_scratch_bytes(const struct funnel *f)
+{
+  size_t bytes = mol_cuda_work_bytes(f);
+
+  if (!is_worth_seeding(f->batch))
+    return bytes;
+  return bytes + seeds_room(f->batch) * 8 + mol_cuda_average_bytes(f->batch, n_seeds_of(f->batch));
+}
+
+/* How many seeds there were, when the group's work is done: G's size. */
+static err_t copy_counts(const struct funnel *f, const struct funnel_group *group, const struct device_lists *seeds)
+{
+  struct device_worker *w = funnel_worker(f);
+  uint32_t *n_seeds;
+
+  TRY(device_worker_pinned(w, group->n, sizeof *n_seeds, &n_seeds));
+  ((struct mol_cuda_queries *)group->queries)->n_seeds = n_seeds;
+  return device_copy_out(w->stream, n_seeds, seeds->n, group->n * sizeof *n_seeds);
+}
+
+static void collect_counts(const struct funnel *f, const struct funnel_group *group)
+{
+  const struct mol_cuda_queries *queries = group->queries;
+
+  for (size_t q = 0; q < group->n; q++)
+    f->batch->results[group->first + q].counts.candidates = queries->n_seeds[q];
+}
+
+/* Lines 1-8 of Algorithm 1: S is the K-th best score of G, the K best of each pair. */
+static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
+{
+  struct device_worker *w = funnel_worker(f);
+  struct mol_pairs_source source = mol_cuda_pairs_source(f, group);
+  struct mol_pairs_found found;
+  uint32_t *n_best, *ranks;
+
+  TRY(region_array(f->batch->scratch, group->n, sizeof *n_best, &n_best));
+  for (size_t q = 0; q < group->n; q++)
+    n_best[q] = (uint32_t)f->batch->results[group->first + q].topk.k;
+  TRY(mol_cuda_ranks(f, group, 0, false, &ranks));
+  TRY(funnel_lists(w, group->n, min_size(PAIRS_SEEDS, f->batch->n_slots), &found.candidates));
+  TRY(device_worker_array(w, group->n, sizeof *found.nth_best, &found.nth_best));
+  TRY(device_worker_array(w, group->n, sizeof *found.is_overfull, &found.is_overfull));
+  TRY(mol_cuda_candidates_of_pairs(f, group, &source, n_best, &found));
+  TRY(copy_counts(f, group, &found.candidates));
+  return floors_of_seeds(f, group, &found.candidates, ranks);
+}
+
+static size_t pairs_scratch_bytes(const struct funnel *f)
+{
+  return mol_cuda_work_bytes(f) + min_size(PAIRS_SEEDS, f->batch->n_slots) * 8 +
+         mol_pairs_query_bytes(f, (uint32_t)max_rank_of(f->batch));
+}
+
+/* A filter that bounds scores takes the place of append where it covers the shape, and mol_cuda_score that of score:
+ * then what it lets pass is scored. */
+static err_t search(const struct device_columns *c, struct search_batch *batch, const struct funnel_ops *ops)
+{
+  struct funnel f = { .columns = c, .batch = batch, .ops = ops };
+
+  if (is_worth_seeding(batch))
+    f.n_candidates = mol_cuda_average_room(batch, n_seeds_of(batch));
+  return funnel_search(&f);
+}
+
+err_t mol_cuda_search_exact(const struct device_columns *c, struct search_batch *batch)
+{
+  static const struct funnel_ops ops = { .upload = mol_cuda_upload,
+                                         .query_bytes = mol_cuda_query_bytes,
+                                         .scratch_bytes = average_scratch_bytes,
+                                         .floor = floor_of_average,
+                                         .append = mol_cuda_append_scores };
+
+  return search(c, batch, &ops);
+}
+
+err_t mol_cuda_search_two_pass(const struct device_columns *c, struct search_batch *batch)
+{
+  static const struct funnel_ops ops = { .upload = mol_cuda_upload,
+                                         .query_bytes = mol_cuda_query_bytes,
+                                         .scratch_bytes = pairs_scratch_bytes,
+                                         .floor = floor_of_pairs,
+                                         .append = mol_cuda_append_scores,
+                                         .collect = collect_counts };
+
+  return search(c, batch, &ops);
+}

@@ -1,0 +1,134 @@
+/* Queries on the device, and their canonical scores. */
+#include "engine/cuda/mol_cuda.h"
+
+enum { ARRAYS_EACH = 6 /* of a query: ranks and the like */ };
+
+static const struct mol_query *query_of(const struct funnel *f, size_t q)
+{
+  return (const struct mol_query *)f->batch->prepared + q;
+}
+
+size_t mol_cuda_query_bytes(const struct funnel *f)
+{
+  const struct mol_model *m = mol_cuda_model(f);
+  size_t n_arrays = 2 * m->n_logits; /* gates, and ranks of pairs */
+  size_t n_floats = (m->shape.n_query_components + 1) * m->shape.component_dim + n_arrays, n_excluded = 0;
+
+  for (size_t q = 0; q < f->batch->n; q++) {
+    size_t n = f->batch->results[q].admit.n_excluded;
+    n_excluded = n > n_excluded ? n : n_excluded;
+  }
+  return (n_floats + 2 * (n_excluded + ARRAYS_EACH)) * sizeof(uint32_t); /* methods upload what is excluded again */
+}
+
+size_t mol_cuda_work_bytes(const struct funnel *f)
+{
+  return mol_score_work_bytes(&mol_cuda_model(f)->shape, 1);
+}
+
+/* One of the arrays that a query has, of all queries of a group. */
+static err_t upload_floats(const struct funnel *f, const struct funnel_group *group, size_t n, size_t offset,
+                           const float **out)
+{
+  struct device_worker *w = funnel_worker(f);
+  float *pinned, *device;
+
+  TRY(device_worker_pinned(w, group->n * n, sizeof *pinned, &pinned));
+  TRY(device_worker_array(w, group->n * n, sizeof *device, &device));
+  for (size_t q = 0; q < group->n; q++) {
+    const float *from;
+    memcpy(&from, (const uint8_t *)query_of(f, group->first + q) + offset, sizeof from);
+    memcpy(pinned + q * n, from, n * sizeof *pinned);
+  }
+  *out = device;
+  return device_copy_in(w->stream, device, pinned, group->n * n * sizeof *pinned);
+}
+
+static err_t upload_excluded(const struct funnel *f, const struct funnel_group *group, struct candidates_excluded *out)
+{
+  struct device_worker *w = funnel_worker(f);
+  uint32_t *firsts, *slots, n = 0;
+  void *device;
+
+  *out = (struct candidates_excluded){ NULL, NULL };
+  TRY(region_array(f->batch->scratch, group->n + 1, sizeof *firsts, &firsts));
+  for (size_t q = 0; q < group->n; q++) {
+    firsts[q] = n;
+    n += (uint32_t)f->batch->results[group->first + q].admit.n_excluded;
+  }
+  firsts[group->n] = n;
+  if (n == 0)
+    return ERR_OK;
+  TRY(region_array(f->batch->scratch, n, sizeof *slots, &slots));
+  for (size_t q = 0; q < group->n; q++) {
+    const struct admit *admit = &f->batch->results[group->first + q].admit;
+    if (admit->n_excluded > 0)
+      memcpy(slots + firsts[q], admit->excluded, admit->n_excluded * sizeof *slots);
+  }
+  TRY(device_worker_upload(w, firsts, group->n + 1, sizeof *firsts, &device));
+  out->firsts = device;
+  TRY(device_worker_upload(w, slots, n, sizeof *slots, &device));
+  out->slots = device;
+  return ERR_OK;
+}
+
+err_t mol_cuda_upload(const struct funnel *f, struct funnel_group *group)
+{
+  const struct mol_model *m = mol_cuda_model(f);
+  size_t dim = m->shape.component_dim, work_bytes = mol_cuda_work_bytes(f);
+  struct mol_cuda_queries *queries;
+
+  TRY(region_array(f->batch->scratch, 1, sizeof *queries, &queries));
+  TRY(upload_floats(f, group, m->shape.n_query_components * dim, offsetof(struct mol_query, components),
+                    &queries->components));
+  TRY(upload_floats(f, group, m->n_logits, offsetof(struct mol_query, gate), &queries->gates));
+  TRY(upload_floats(f, group, dim, offsetof(struct mol_query, average), &queries->averages));
+  TRY(upload_excluded(f, group, &queries->excluded));
+  if (work_bytes > 0)
+    TRY(device_worker_array(funnel_worker(f), group->n, work_bytes, &queries->work));
+  group->queries = queries;
+  return ERR_OK;
+}
+
+err_t mol_cuda_ranks(const struct funnel *f, const struct funnel_group *group, uint32_t base, bool with_excluded,
+                     uint32_t **out)
+{
+  uint32_t *ranks;
+
+  TRY(region_array(f->batch->scratch, group->n, sizeof *ranks, &ranks));
+  for (size_t q = 0; q < group->n; q++) {
+    const struct search_result *result = &f->batch->results[group->first + q];
+    size_t rank = (base ? base : result->topk.k) + (with_excluded ? result->admit.n_excluded : 0);
+    ranks[q] = rank < UINT32_MAX ? (uint32_t)rank : UINT32_MAX;
+  }
+  return device_worker_upload(funnel_worker(f), ranks, group->n, sizeof *ranks, out);
+}
+
+static struct mol_score_input score_input(const struct funnel *f, const struct funnel_group *group)
+{
+  const struct mol_cuda_queries *queries = group->queries;
+
+  return (struct mol_score_input){ .shape = mol_cuda_model(f)->shape,
+                                   .gate = ((const struct mol_cuda_shared *)f->columns->shared)->gate,
+                                   .rows = f->columns->rows,
+                                   .components = queries->components,
+                                   .gates = queries->gates,
+                                   .n_queries = group->n,
+                                   .n_blocks = queries->work ? (unsigned)group->n : funnel_worker(f)->n_processors,
+                                   .work = queries->work };
+}
+
+err_t mol_cuda_score(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists)
+{
+  struct mol_score_input input = score_input(f, group);
+
+  return mol_score_lists(funnel_worker(f)->stream, &input, lists);
+}
+
+err_t mol_cuda_append_scores(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
+                             const float *floors)
+{
+  struct mol_score_input input = score_input(f, group);
+
+  return mol_score_append(funnel_worker(f)->stream, &input, range.first, range.n, floors, &group->lists);
+}

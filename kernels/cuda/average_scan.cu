@@ -1,0 +1,221 @@
+/* A warp multiplies 64 items with up to 32 queries at a time on tensor cores; items come straight from memory, queries
+ * from shared memory, where they are in half precision. The order of the numbers in a dot product is free: a lane takes
+ * four neighbours of each sixteen, so that it reads eight bytes at once.
+ */
+#include "kernels/cuda/average_scan.h"
+
+#include "kernels/cuda/append.cuh"
+
+enum {
+  THREADS = 256,
+  WARPS = THREADS / WARP_LANES,
+  TILE = 64,
+  TILE_ROWS = 16, /* items of a tensor core's operand */
+  OPERANDS = TILE / TILE_ROWS,
+  STEP = 16, /* numbers */
+  GROUP = 8, /* queries of an operand */
+  GROUPS_MAX = 4,
+  BLOCKS_RESIDENT = 2, /* of one multiprocessor */
+  SHARED_BYTES_MAX = 100 * 1024
+};
+
+#define ITEM_NORM_MAX  (1.0f + 0x1p-9f)
+#define STEP_ERROR     (1.5f * MMA_STEP_ERROR)
+#define ROUNDED_UP     (1.0f + 0x1p-12f)
+#define UNDERFLOW_NORM 0x1p-60f
+
+struct scan_range {
+  size_t first, n_slots, stride, n_tiles; /* slots first + t * stride * TILE and on, below n_slots */
+};
+
+/* What a query's bounds need: error = residual * norm + base. */
+struct query_error {
+  float norm, base, floor;
+};
+
+/* Shared memory: errors of GROUP * G queries, then their numbers, so far apart that eight of them meet in no bank. */
+struct shared_layout {
+  size_t padded; /* numbers of an item or a query */
+  size_t pitch;  /* numbers from query to query; 0: they do not fit, and are read as they are */
+};
+
+/* By a warp: a query in half precision, where there is room, and its error. Queries that are not there are zeros. */
+static __device__ void load_query(const struct average_scan_input &in, const struct shared_layout &layout, size_t q,
+                                  float floor, half_bits *numbers, struct query_error *error)
+{
+  float squares = 0.0f, lost = 0.0f;
+
+  for (size_t k = warp_lane(); k < layout.padded; k += WARP_LANES) {
+    float x = q < in.n_queries && k < in.dim ? in.queries[q * in.dim + k] : 0.0f;
+    half_bits half = half_of(x);
+    float rest = x - float_of(half);
+    if (layout.pitch)
+      numbers[k] = half;
+    squares += x * x;
+    lost += rest * rest;
+  }
+  float norm = fmaf(sqrtf(warp_sum(squares)), ROUNDED_UP, UNDERFLOW_NORM);
+  float residual = fmaf(sqrtf(warp_sum(lost)), ROUNDED_UP, UNDERFLOW_NORM);
+  float sums = (float)(layout.padded + 8) * STEP_ERROR * ITEM_NORM_MAX * (norm + residual);
+  if (warp_lane() == 0)
+    *error = { norm, fmaf(ITEM_NORM_MAX, residual, sums + 0x1p-100f), floor };
+}
+
+/* Four numbers of query q from k on. */
+static __device__ __forceinline__ uint2 query_numbers(const struct average_scan_input &in,
+                                                      const struct shared_layout &layout, const half_bits *numbers,
+                                                      size_t first_query, unsigned q, size_t k)
+{
+  uint2 pairs = { 0, 0 };
+
+  if (layout.pitch)
+    return *reinterpret_cast<const uint2 *>(numbers + q * layout.pitch + k);
+  if (first_query + q < in.n_queries) {
+    const float *from = in.queries + (first_query + q) * in.dim;
+    pairs.x = half_pair(k < in.dim ? from[k] : 0.0f, k + 1 < in.dim ? from[k + 1] : 0.0f);
+    pairs.y = half_pair(k + 2 < in.dim ? from[k + 2] : 0.0f, k + 3 < in.dim ? from[k + 3] : 0.0f);
+  }
+  return pairs;
+}
+
+/* products[i][j]: of items 16 i and on with queries 8 j and on, as a tensor core lays them out. */
+template <int G>
+static __device__ __forceinline__ void multiply_tile(const struct average_scan_input &in,
+                                                     const struct shared_layout &layout, const half_bits *numbers,
+                                                     size_t first_query, size_t first_slot,
+                                                     float products[OPERANDS][G][4])
+{
+  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
+  const uint16_t *rows = in.items.averages + (first_slot + g) * layout.padded + 4 * t;
+
+#pragma unroll
+  for (int i = 0; i < OPERANDS; i++) {
+#pragma unroll
+    for (int j = 0; j < G; j++)
+      products[i][j][0] = products[i][j][1] = products[i][j][2] = products[i][j][3] = 0.0f;
+  }
+  for (size_t k = 0; k < layout.padded; k += STEP) {
+    uint32_t a[OPERANDS][4];
+#pragma unroll
+    for (int i = 0; i < OPERANDS; i++) {
+      uint2 upper = *reinterpret_cast<const uint2 *>(rows + (size_t)(i * TILE_ROWS) * layout.padded + k);
+      uint2 lower = *reinterpret_cast<const uint2 *>(rows + (size_t)(i * TILE_ROWS + 8) * layout.padded + k);
+      a[i][0] = upper.x;
+      a[i][1] = lower.x;
+      a[i][2] = upper.y;
+      a[i][3] = lower.y;
+    }
+#pragma unroll
+    for (int j = 0; j < G; j++) {
+      uint2 pairs = query_numbers(in, layout, numbers, first_query, j * GROUP + g, k + 4 * t);
+      uint32_t b[2] = { pairs.x, pairs.y };
+#pragma unroll
+      for (int i = 0; i < OPERANDS; i++)
+        mma_f16(products[i][j], a[i], b, products[i][j]);
+    }
+  }
+}
+
+/* Every tile of the range for 8 G queries; `maxima` or `lists`, of which one is there, take what is found. */
+template <int G, bool IS_MAXIMA>
+static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
+    scan(struct average_scan_input in, struct shared_layout layout, struct scan_range range, const float *floors,
+         float *maxima, struct device_lists lists)
+{
+  struct query_error *errors = shared_memory<struct query_error>();
+  half_bits *numbers = reinterpret_cast<half_bits *>(errors + GROUPS_MAX * GROUP);
+  size_t first_query = (size_t)blockIdx.y * G * GROUP;
+  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
+
+  for (unsigned q = threadIdx.x / WARP_LANES; q < G * GROUP; q += WARPS)
+    load_query(in, layout, first_query + q, !IS_MAXIMA && first_query + q < in.n_queries ? floors[first_query + q] : 0,
+               numbers + q * layout.pitch, &errors[q]);
+  __syncthreads();
+  for (size_t tile = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES; tile < range.n_tiles;
+       tile += (size_t)gridDim.x * WARPS) {
+    size_t first = range.first + tile * range.stride * TILE;
+    float products[OPERANDS][G][4], best[G][2];
+    multiply_tile<G>(in, layout, numbers, first_query, first, products);
+#pragma unroll
+    for (int j = 0; j < G; j++)
+      best[j][0] = best[j][1] = -INFINITY;
+#pragma unroll
+    for (int row = 0; row < 2 * OPERANDS; row++) { /* of the lane: two of each operand */
+      size_t slot = first + row * 8 + g;
+      if (slot >= range.n_slots || !in.present[slot])
+        continue;
+      float residual = in.items.residuals[slot * MOL_RESIDUALS + MOL_RESIDUAL_AVERAGE];
+#pragma unroll
+      for (int j = 0; j < G; j++) {
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+          const struct query_error &e = errors[j * GROUP + 2 * t + c];
+          float product = products[row / 2][j][row % 2 * 2 + c], error = fmaf(residual, e.norm, e.base);
+          size_t query = first_query + j * GROUP + 2 * t + c;
+          if (IS_MAXIMA)
+            best[j][c] = fmaxf(best[j][c], product - error);
+          else if (!(product + error < e.floor) && query < in.n_queries)
+            append(lists, query, (uint32_t)slot, product);
+        }
+      }
+    }
+    if (IS_MAXIMA) {
+#pragma unroll
+      for (int i = 0; i < 2 * G; i++) {
+        size_t query = first_query + i / 2 * GROUP + 2 * t + i % 2;
+        if (query < in.n_queries)
+          maxima[(query * range.n_tiles + tile) * AVERAGE_SCAN_MAXIMA + g] = best[i / 2][i % 2];
+      }
+    }
+  }
+}
+
+static size_t block_bytes(const struct shared_layout *layout, size_t n_groups)
+{
+  return GROUPS_MAX * GROUP * sizeof(struct query_error) + n_groups * GROUP * layout->pitch * sizeof(half_bits);
+}
+
+template <int G, bool IS_MAXIMA>
+static err_code_t run_with(struct device_stream *stream, const struct average_scan_input *in,
+                           struct shared_layout layout, struct scan_range range, const float *floors, float *maxima,
+                           const struct device_lists *lists)
+{
+  unsigned n_blocks = blocks_for(range.n_tiles, WARPS), n_groups = blocks_for(in->n_queries, G * GROUP);
+  unsigned most = in->n_blocks * BLOCKS_RESIDENT / n_groups ? in->n_blocks * BLOCKS_RESIDENT / n_groups : 1;
+
+  if (block_bytes(&layout, G) > SHARED_BYTES_MAX)
+    layout.pitch = 0;
+  return launch(stream, dim3(n_blocks < most ? n_blocks : most, n_groups), THREADS, block_bytes(&layout, G),
+                scan<G, IS_MAXIMA>, *in, layout, range, floors, maxima, *lists);
+}
+
+template <bool IS_MAXIMA>
+static err_code_t run(struct device_stream *stream, const struct average_scan_input *in, struct scan_range range,
+                      const float *floors, float *maxima, const struct device_lists *lists)
+{
+  size_t padded = mol_halves_stride(in->dim, STEP);
+  struct shared_layout layout = { padded, (padded / STEP | 1) * STEP };
+
+  if (range.n_tiles == 0 || in->n_queries == 0)
+    return ERR_OK;
+  if (in->n_queries > GROUP && block_bytes(&layout, GROUPS_MAX) <= SHARED_BYTES_MAX)
+    return run_with<GROUPS_MAX, IS_MAXIMA>(stream, in, layout, range, floors, maxima, lists);
+  return run_with<1, IS_MAXIMA>(stream, in, layout, range, floors, maxima, lists);
+}
+
+err_code_t average_scan_maxima(struct device_stream *stream, const struct average_scan_input *input, size_t n_slots,
+                               size_t stride, size_t n_tiles, float *maxima)
+{
+  struct scan_range range = { 0, n_slots, stride, n_tiles };
+  struct device_lists none = {};
+
+  return run<true>(stream, input, range, NULL, maxima, &none);
+}
+
+err_code_t average_scan_append(struct device_stream *stream, const struct average_scan_input *input, size_t first,
+                               size_t n, const float *floors, const struct device_lists *lists)
+{
+  struct scan_range range = { first, first + n, 1, (n + TILE - 1) / TILE };
+
+  return run<false>(stream, input, range, floors, NULL, lists);
+}

@@ -1,0 +1,566 @@
+/* The kernels of Mixture-of-Logits against scalar references: half-precision copies and what rounding left of them,
+ * canonical scores to the last bit, and bounds of averaged dot products from both sides.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "kernels/cuda/average_scan.h"
+#include "kernels/cuda/average_score.h"
+#include "kernels/cuda/mol_derive.h"
+#include "kernels/cuda/mol_score.h"
+#include "tests/gpu/check.h"
+#include "tests/support/dice.h"
+
+enum { TILE = 64, QUERIES_MAX = 40, N_BLOCKS = 3 };
+
+static struct dice dice;
+static struct device_stream *stream;
+
+/* Everything that is tested at once: a catalogue of random rows, some slots of which are absent. */
+struct catalogue {
+  struct mol_shape shape;
+  size_t n_slots, n_padded, row_floats, n_logits;
+  float *rows; /* [n_padded][row_floats] of the host */
+  uint8_t *present;
+  struct device_rows device_rows;
+  struct mol_derive_arrays device;
+  uint16_t *components, *gates, *averages; /* copied back */
+  float *residuals;
+  size_t components_stride, gates_stride, averages_stride;
+};
+
+/* A copy on the device. */
+static void *to_device(const void *from, size_t bytes)
+{
+  void *pinned, *memory;
+
+  CHECK_OK(device_alloc_host(bytes, 1, &pinned));
+  CHECK_OK(device_alloc(bytes, 1, &memory));
+  memcpy(pinned, from, bytes);
+  CHECK_OK(device_copy_in(stream, memory, pinned, bytes));
+  CHECK_OK(device_wait(stream));
+  device_free_host(&pinned);
+  return memory;
+}
+
+static void *from_device(const void *from, size_t bytes)
+{
+  void *pinned, *memory = malloc(bytes + 1);
+
+  CHECK_OK(device_alloc_host(bytes, 1, &pinned));
+  CHECK_OK(device_copy_out(stream, pinned, from, bytes));
+  CHECK_OK(device_wait(stream));
+  memcpy(memory, pinned, bytes);
+  device_free_host(&pinned);
+  return memory;
+}
+
+static void *device_zeros(size_t bytes)
+{
+  void *zeros = calloc(bytes, 1), *memory = to_device(zeros, bytes);
+
+  free(zeros);
+  return memory;
+}
+
+static float half_at(const uint16_t *array, size_t i)
+{
+  uint8_t bytes[2] = { (uint8_t)array[i], (uint8_t)(array[i] >> 8) };
+
+  return half_from_f16(bytes);
+}
+
+/* Just above the middle of two neighbours in half precision, so that rounding errors are as large as can be. */
+static float middle(float x)
+{
+  float step = ldexpf(1.0f, ilogbf(x) - 10);
+
+  return (floorf(x / step) + 0.5f) * step * (1 + 0x1p-22f);
+}
+
+/* An average of a norm of at most 1: random, all rounded one way, tiny, or zero. */
+static void draw_average(float *out, size_t dim)
+{
+  size_t kind = dice_below(&dice, 5);
+  float even = middle(1 / sqrtf((float)dim) * 0.9f * (1 - dice_float(&dice, 0.04f)));
+
+  for (size_t k = 0; k < dim; k++)
+    out[k] = kind == 0   ? even
+             : kind == 1 ? -even
+             : kind == 2 ? dice_float(&dice, 1e-6f)
+             : kind == 3 ? (dice_below(&dice, 4) ? 0.0f : dice_float(&dice, 0.1f))
+                         : dice_float(&dice, 1 / sqrtf((float)dim));
+}
+
+static void draw_row(const struct catalogue *c, float *row)
+{
+  size_t n_components = c->shape.n_item_components * c->shape.component_dim;
+
+  dice_fill(&dice, row, n_components, dice_below(&dice, 4) ? 0.3f : 0.0f);
+  dice_fill(&dice, row + n_components, c->n_logits, dice_below(&dice, 4) ? 3.0f : 2e5f); /* beyond half precision */
+  draw_average(row + n_components + c->n_logits, c->shape.component_dim);
+}
+
+static struct catalogue catalogue_open(struct mol_shape shape, size_t n_slots)
+{
+  struct catalogue c = { .shape = shape, .n_slots = n_slots, .n_padded = (n_slots + TILE - 1) / TILE * TILE };
+  uint32_t *slots = calloc(n_slots, sizeof *slots);
+
+  c.n_logits = shape.n_query_components * shape.n_item_components;
+  c.row_floats = (shape.n_item_components + 1) * shape.component_dim + c.n_logits + 1;
+  c.components_stride = mol_halves_stride(shape.n_item_components * shape.component_dim, 8);
+  c.gates_stride = mol_halves_stride(c.n_logits, 8);
+  c.averages_stride = mol_halves_stride(shape.component_dim, 16);
+  c.rows = calloc(c.n_padded * c.row_floats, sizeof *c.rows);
+  c.present = calloc(c.n_padded, 1);
+  for (size_t i = 0; i < n_slots; i++) {
+    slots[i] = (uint32_t)(n_slots - 1 - i);
+    c.present[i] = dice_below(&dice, 6) != 0;
+    draw_row(&c, c.rows + i * c.row_floats);
+  }
+  c.device_rows.row_bytes = c.row_floats * sizeof(float);
+  c.device_rows.bytes = to_device(c.rows, c.n_padded * c.device_rows.row_bytes);
+  c.device_rows.present = to_device(c.present, c.n_padded);
+  c.device.components = device_zeros(c.n_padded * c.components_stride * 2);
+  c.device.gates = device_zeros(c.n_padded * c.gates_stride * 2);
+  c.device.averages = device_zeros(c.n_padded * c.averages_stride * 2);
+  c.device.residuals = device_zeros(c.n_padded * MOL_RESIDUALS * sizeof(float));
+  uint32_t *device_slots = to_device(slots, n_slots * sizeof *slots);
+  CHECK_OK(mol_derive(stream, &shape, &c.device_rows, device_slots, n_slots, &c.device));
+  CHECK_OK(device_wait(stream));
+  device_free(&device_slots);
+  free(slots);
+  c.components = from_device(c.device.components, c.n_padded * c.components_stride * 2);
+  c.gates = from_device(c.device.gates, c.n_padded * c.gates_stride * 2);
+  c.averages = from_device(c.device.averages, c.n_padded * c.averages_stride * 2);
+  c.residuals = from_device(c.device.residuals, c.n_padded * MOL_RESIDUALS * sizeof(float));
+  return c;
+}
+
+static void catalogue_close(struct catalogue *c)
+{
+  device_free(&c->device.components);
+  device_free(&c->device.gates);
+  device_free(&c->device.averages);
+  device_free(&c->device.residuals);
+  device_free(&c->device_rows.bytes);
+  device_free(&c->device_rows.present);
+  free(c->rows);
+  free(c->present);
+  free(c->components);
+  free(c->gates);
+  free(c->averages);
+  free(c->residuals);
+}
+
+static const float *average_of(const struct catalogue *c, size_t slot)
+{
+  return c->rows + slot * c->row_floats + c->row_floats - 1 - c->shape.component_dim;
+}
+
+/* Copies -------------------- */
+
+/* |x - half| in double; each number must be rounded to the nearest. */
+static double residual(const float *x, const uint16_t *halves, size_t n)
+{
+  double sum = 0;
+
+  for (size_t k = 0; k < n; k++) {
+    double rest = fabs((double)x[k] - (double)half_at(halves, k));
+    if (fabsf(x[k]) < 65504.0f)
+      CHECK(rest <= fmax(fabs((double)x[k]) * 0x1p-11, 0x1p-25), "%.9g is not rounded to nearest", (double)x[k]);
+    sum += rest * rest;
+  }
+  return sqrt(sum);
+}
+
+static void check_residual(float stored, double want, const char *what)
+{
+  CHECK((double)stored >= want, "%s: a residual of %.9g is below %.9g", what, (double)stored, want);
+  CHECK(isinf(want) || (double)stored <= want * 1.001 + 1e-15, "%s: a residual of %.9g is far above %.9g", what,
+        (double)stored, want);
+}
+
+static void check_item(const struct catalogue *c, size_t slot)
+{
+  const float *row = c->rows + slot * c->row_floats, *residuals = c->residuals + slot * MOL_RESIDUALS;
+  size_t n_item = c->shape.n_item_components, n_query = c->shape.n_query_components, dim = c->shape.component_dim;
+  const uint16_t *gates = c->gates + slot * c->gates_stride;
+  double most = 0;
+  float *item_major = calloc(c->n_logits, sizeof *item_major);
+
+  for (size_t m = 0; m < n_item; m++)
+    most = fmax(most, residual(row + m * dim, c->components + slot * c->components_stride + m * dim, dim));
+  check_residual(residuals[MOL_RESIDUAL_COMPONENT], most, "components");
+  for (size_t n = 0; n < n_query; n++) {
+    for (size_t m = 0; m < n_item; m++)
+      item_major[m * n_query + n] = row[n_item * dim + n * n_item + m];
+  }
+  check_residual(residuals[MOL_RESIDUAL_GATE], residual(item_major, gates, c->n_logits), "gates");
+  check_residual(residuals[MOL_RESIDUAL_AVERAGE],
+                 residual(average_of(c, slot), c->averages + slot * c->averages_stride, dim), "average");
+  for (size_t k = c->n_logits; k < c->gates_stride; k++)
+    CHECK(gates[k] == 0, "no zeros behind the gates");
+  for (size_t k = dim; k < c->averages_stride; k++)
+    CHECK(c->averages[slot * c->averages_stride + k] == 0, "no zeros behind the average");
+  free(item_major);
+}
+
+static void check_copies(const struct catalogue *c)
+{
+  for (size_t slot = 0; slot < c->n_padded; slot++) {
+    if (c->present[slot])
+      check_item(c, slot);
+    else
+      CHECK(c->residuals[slot * MOL_RESIDUALS] == 0 && c->averages[slot * c->averages_stride] == 0,
+            "an absent slot was derived");
+  }
+}
+
+/* Lists -------------------- */
+
+static struct device_lists lists_new(size_t n_lists, size_t capacity)
+{
+  return (struct device_lists){ .n_lists = n_lists,
+                                .capacity = capacity,
+                                .n = device_zeros(n_lists * sizeof(uint32_t)),
+                                .slots = device_zeros(n_lists * capacity * sizeof(uint32_t)),
+                                .scores = device_zeros(n_lists * capacity * sizeof(float)) };
+}
+
+static void lists_free(struct device_lists *lists)
+{
+  device_free(&lists->n);
+  device_free(&lists->slots);
+  device_free(&lists->scores);
+}
+
+struct host_lists {
+  uint32_t *n, *slots;
+  float *scores;
+};
+
+static struct host_lists lists_read(const struct device_lists *lists)
+{
+  size_t n_entries = lists->n_lists * lists->capacity;
+
+  return (struct host_lists){ from_device(lists->n, lists->n_lists * sizeof(uint32_t)),
+                              from_device(lists->slots, n_entries * sizeof(uint32_t)),
+                              from_device(lists->scores, n_entries * sizeof(float)) };
+}
+
+static void host_lists_free(struct host_lists *lists)
+{
+  free(lists->n);
+  free(lists->slots);
+  free(lists->scores);
+}
+
+/* Scores -------------------- */
+
+struct scorer {
+  const struct kernels *kernels;
+  struct mol_gate gate;
+  float *query, *query_gate, *items, *item_gates, *scratch;
+};
+
+static float *floats_new(size_t n, float scale)
+{
+  float *x = aligned_alloc(64, (n * sizeof *x + 63) / 64 * 64);
+
+  dice_fill(&dice, x, n, scale);
+  return x;
+}
+
+/* The reference's score of one item. */
+static float score_ref(const struct scorer *s, const struct catalogue *c, size_t q, size_t slot)
+{
+  const float *row = c->rows + slot * c->row_floats;
+  size_t n_components = c->shape.n_item_components * c->shape.component_dim;
+  const float *gates = row + n_components;
+  float phi[MOL_LANES];
+
+  s->kernels->transpose(&row, 1, n_components, s->items);
+  s->kernels->transpose(&gates, 1, c->n_logits, s->item_gates);
+  s->kernels->mol_score(&c->shape, &s->gate, s->query + q * c->shape.n_query_components * c->shape.component_dim,
+                        s->query_gate + q * c->n_logits, s->items, s->item_gates, s->scratch, NULL, phi);
+  return phi[0];
+}
+
+/* Rows padded as the device wants them, the padding not zero. */
+static const float *padded_to_device(const float *rows, size_t n, size_t n_out)
+{
+  size_t stride = mol_score_pad(n_out);
+  float *padded = floats_new(n * stride, 9.0f);
+
+  for (size_t i = 0; i < n; i++)
+    memcpy(padded + i * stride, rows + i * n_out, n_out * sizeof *padded);
+  void *device = to_device(padded, n * stride * sizeof *padded);
+  free(padded);
+  return device;
+}
+
+static void check_list_scores(const struct catalogue *c, const struct scorer *s, const struct mol_score_input *in)
+{
+  struct device_lists lists = lists_new(in->n_queries, c->n_slots + 3);
+  uint32_t *slots = calloc(lists.capacity * in->n_queries, sizeof *slots), *n = calloc(in->n_queries, sizeof *n);
+
+  for (size_t q = 0; q < in->n_queries; q++) {
+    for (size_t slot = 0; slot < c->n_slots; slot++) {
+      if (c->present[slot] && dice_below(&dice, 3))
+        slots[q * lists.capacity + n[q]++] = (uint32_t)slot;
+    }
+  }
+  device_free(&lists.n);
+  device_free(&lists.slots);
+  lists.n = to_device(n, in->n_queries * sizeof *n);
+  lists.slots = to_device(slots, in->n_queries * lists.capacity * sizeof *slots);
+  CHECK_OK(mol_score_lists(stream, in, &lists));
+  struct host_lists got = lists_read(&lists);
+  for (size_t q = 0; q < in->n_queries; q++) {
+    for (size_t i = 0; i < n[q]; i++) {
+      float want = score_ref(s, c, q, slots[q * lists.capacity + i]), have = got.scores[q * lists.capacity + i];
+      CHECK(memcmp(&want, &have, sizeof want) == 0, "query %zu, entry %zu: %.9g instead of %.9g", q, i, (double)have,
+            (double)want);
+    }
+    CHECK(got.scores[q * lists.capacity + n[q]] == 0.0f, "query %zu: a score behind the list", q);
+  }
+  host_lists_free(&got);
+  lists_free(&lists);
+  free(slots);
+  free(n);
+}
+
+static void check_append_scores(const struct catalogue *c, const struct scorer *s, const struct mol_score_input *in)
+{
+  struct device_lists lists = lists_new(in->n_queries, c->n_slots);
+  float floors[QUERIES_MAX];
+  size_t first = c->n_slots > TILE ? TILE : 0;
+
+  for (size_t q = 0; q < in->n_queries; q++)
+    floors[q] = q % 3 ? score_ref(s, c, q, c->n_slots / 2) : -INFINITY;
+  float *device_floors = to_device(floors, in->n_queries * sizeof *floors);
+  CHECK_OK(mol_score_append(stream, in, first, c->n_slots - first, device_floors, &lists));
+  struct host_lists got = lists_read(&lists);
+  for (size_t q = 0; q < in->n_queries; q++) {
+    size_t n_want = 0;
+    for (size_t slot = first; slot < c->n_slots; slot++) {
+      float want = score_ref(s, c, q, slot);
+      bool is_hit = c->present[slot] && want >= floors[q], is_found = false;
+      n_want += is_hit;
+      for (size_t i = 0; i < got.n[q]; i++)
+        is_found |= got.slots[q * lists.capacity + i] == slot &&
+                    memcmp(&want, &got.scores[q * lists.capacity + i], sizeof want) == 0;
+      CHECK(is_found == is_hit, "query %zu, slot %zu, score %.9g: found %d", q, slot, (double)want, is_found);
+    }
+    CHECK(got.n[q] == n_want, "query %zu: %u items instead of %zu", q, got.n[q], n_want);
+  }
+  host_lists_free(&got);
+  lists_free(&lists);
+  device_free(&device_floors);
+}
+
+static void check_scores(const struct catalogue *c, size_t n_queries)
+{
+  size_t hidden = c->shape.gate_hidden, n_query = c->shape.n_query_components * c->shape.component_dim;
+  size_t work = mol_score_work_bytes(&c->shape, N_BLOCKS);
+  struct scorer s = { .query = floats_new(n_queries * n_query, 0.3f),
+                      .query_gate = floats_new(n_queries * c->n_logits, 2.0f),
+                      .items = floats_new(c->shape.n_item_components * c->shape.component_dim * MOL_LANES, 0),
+                      .item_gates = floats_new(c->n_logits * MOL_LANES, 0),
+                      .scratch = floats_new(mol_scratch_floats(&c->shape), 0) };
+  float *weights[] = { floats_new(c->n_logits * hidden, 0.3f), floats_new(hidden, 1.0f),
+                       floats_new(c->n_logits * hidden, 0.3f), floats_new(c->n_logits, 1.0f) };
+  float *packed[] = { floats_new(c->n_logits * hidden, 0), floats_new(c->n_logits * hidden, 0) };
+
+  CHECK_OK(kernels_get(ISA_REF, &s.kernels));
+  mol_pack(weights[0], c->n_logits, hidden, packed[0]);
+  mol_pack(weights[2], hidden, c->n_logits, packed[1]);
+  s.gate = (struct mol_gate){ packed[0], weights[1], packed[1], weights[3] };
+  struct mol_score_input in = {
+    .shape = c->shape,
+    .gate = { padded_to_device(weights[0], c->n_logits, hidden), padded_to_device(weights[1], 1, hidden),
+              padded_to_device(weights[2], hidden, c->n_logits), padded_to_device(weights[3], 1, c->n_logits) },
+    .rows = c->device_rows,
+    .components = to_device(s.query, n_queries * n_query * sizeof(float)),
+    .gates = to_device(s.query_gate, n_queries * c->n_logits * sizeof(float)),
+    .n_queries = n_queries,
+    .n_blocks = N_BLOCKS,
+    .work = work ? device_zeros(work) : NULL
+  };
+  check_list_scores(c, &s, &in);
+  check_append_scores(c, &s, &in);
+  const void *of_device[] = { in.gate.w1, in.gate.b1, in.gate.w2, in.gate.b2, in.components, in.gates, in.work };
+  for (size_t i = 0; i < sizeof of_device / sizeof of_device[0]; i++)
+    device_free(&of_device[i]);
+  float *of_host[] = { s.query,    s.query_gate, s.items,    s.item_gates, s.scratch,
+                       weights[0], weights[1],   weights[2], weights[3],   packed[0], packed[1] };
+  for (size_t i = 0; i < sizeof of_host / sizeof of_host[0]; i++)
+    free(of_host[i]);
+}
+
+/* Averages -------------------- */
+
+static float dot(const float *a, const float *b, size_t n)
+{
+  float sum = 0.0f;
+
+  for (size_t k = 0; k < n; k++)
+    sum = fmaf(a[k], b[k], sum);
+  return sum;
+}
+
+/* How far bounds may be from the dot product, generously. */
+static float slack_of(size_t dim)
+{
+  return 0x1.8p-10f + (float)dim * 0x1p-19f;
+}
+
+static void check_maxima(const struct catalogue *c, const struct average_scan_input *in, const float *queries,
+                         size_t stride)
+{
+  size_t n_tiles = (c->n_padded / TILE + stride - 1) / stride, n = n_tiles * AVERAGE_SCAN_MAXIMA;
+  float *device = device_zeros(in->n_queries * n * sizeof *device);
+
+  CHECK_OK(average_scan_maxima(stream, in, c->n_slots, stride, n_tiles, device));
+  float *maxima = from_device(device, in->n_queries * n * sizeof *maxima);
+  for (size_t q = 0; q < in->n_queries; q++) {
+    for (size_t i = 0; i < n; i++) {
+      float most = -INFINITY, got = maxima[q * n + i];
+      for (size_t j = 0; j < TILE / AVERAGE_SCAN_MAXIMA; j++) {
+        size_t slot = i / AVERAGE_SCAN_MAXIMA * stride * TILE + i % AVERAGE_SCAN_MAXIMA + j * AVERAGE_SCAN_MAXIMA;
+        if (slot < c->n_slots && c->present[slot])
+          most = fmaxf(most, dot(queries + q * in->dim, average_of(c, slot), in->dim));
+      }
+      CHECK(got <= most, "query %zu, maximum %zu: the lower bound %.9g is above %.9g", q, i, (double)got, (double)most);
+      CHECK(isinf(most) || got >= most - slack_of(in->dim),
+            "query %zu, maximum %zu: the lower bound %.9g is far below %.9g", q, i, (double)got, (double)most);
+    }
+  }
+  free(maxima);
+  device_free(&device);
+}
+
+/* Floors that are items' dot products themselves: the items must be found. */
+static void check_append(const struct catalogue *c, const struct average_scan_input *in, const float *queries,
+                         size_t first)
+{
+  struct device_lists lists = lists_new(in->n_queries, c->n_slots);
+  float floors[QUERIES_MAX];
+  uint8_t *is_found = calloc(c->n_slots, 1);
+
+  for (size_t q = 0; q < in->n_queries; q++)
+    floors[q] = dot(queries + q * in->dim, average_of(c, dice_below(&dice, c->n_slots)), in->dim);
+  float *device_floors = to_device(floors, in->n_queries * sizeof *floors);
+  CHECK_OK(average_scan_append(stream, in, first, c->n_slots - first, device_floors, &lists));
+  struct host_lists got = lists_read(&lists);
+  for (size_t q = 0; q < in->n_queries; q++) {
+    memset(is_found, 0, c->n_slots);
+    for (size_t i = 0; i < got.n[q]; i++) {
+      uint32_t slot = got.slots[q * lists.capacity + i];
+      CHECK(slot >= first && slot < c->n_slots && c->present[slot] && !is_found[slot], "slot %u is not one to find",
+            slot);
+      is_found[slot] = 1;
+    }
+    for (size_t slot = first; slot < c->n_slots; slot++) {
+      float product = dot(queries + q * in->dim, average_of(c, slot), in->dim);
+      CHECK(is_found[slot] || !c->present[slot] || product < floors[q], "query %zu: slot %zu with %.9g is lost", q,
+            slot, (double)product);
+      CHECK(!is_found[slot] || product >= floors[q] - slack_of(in->dim),
+            "query %zu: slot %zu with %.9g is far below %.9g", q, slot, (double)product, (double)floors[q]);
+    }
+  }
+  host_lists_free(&got);
+  lists_free(&lists);
+  device_free(&device_floors);
+  free(is_found);
+}
+
+/* Exact dot products of lists, without what queries exclude. */
+static void check_average_scores(const struct catalogue *c, const struct average_scan_input *in, const float *queries)
+{
+  struct device_lists lists = lists_new(in->n_queries, c->n_slots);
+  float floors[QUERIES_MAX];
+  uint32_t firsts[QUERIES_MAX + 1] = { 0 }, *slots = calloc(c->n_slots * in->n_queries, sizeof *slots);
+
+  for (size_t q = 0; q < in->n_queries; q++) {
+    floors[q] = -INFINITY;
+    firsts[q + 1] = firsts[q];
+    for (size_t slot = q; slot < c->n_slots; slot += 3 + q)
+      slots[firsts[q + 1]++] = (uint32_t)slot;
+  }
+  float *device_floors = to_device(floors, in->n_queries * sizeof *floors);
+  CHECK_OK(average_scan_append(stream, in, 0, c->n_slots, device_floors, &lists));
+  struct average_score_input score = { .rows = c->device_rows,
+                                       .offset = (c->row_floats - 1 - in->dim) * sizeof(float),
+                                       .dim = in->dim,
+                                       .queries = in->queries,
+                                       .excluded = { to_device(firsts, sizeof firsts),
+                                                     to_device(slots, firsts[in->n_queries] * sizeof *slots) } };
+  CHECK_OK(average_score_lists(stream, &score, &lists));
+  struct host_lists got = lists_read(&lists);
+  for (size_t q = 0; q < in->n_queries; q++) {
+    for (size_t i = 0; i < got.n[q]; i++) {
+      uint32_t slot = got.slots[q * lists.capacity + i];
+      bool is_excluded = slot >= q && (slot - q) % (3 + q) == 0;
+      float want = is_excluded ? -INFINITY : dot(queries + q * in->dim, average_of(c, slot), in->dim);
+      CHECK(memcmp(&want, &got.scores[q * lists.capacity + i], sizeof want) == 0, "query %zu: slot %u has another dot",
+            q, slot);
+    }
+  }
+  host_lists_free(&got);
+  lists_free(&lists);
+  device_free(&device_floors);
+  device_free(&score.excluded.firsts);
+  device_free(&score.excluded.slots);
+  free(slots);
+}
+
+static void check_averages(const struct catalogue *c, size_t n_queries)
+{
+  size_t dim = c->shape.component_dim;
+  float *queries = calloc(n_queries * dim, sizeof *queries);
+
+  for (size_t q = 0; q < n_queries; q++)
+    draw_average(queries + q * dim, dim);
+  struct average_scan_input in = { .present = c->device_rows.present,
+                                   .items = { .averages = c->device.averages, .residuals = c->device.residuals },
+                                   .dim = dim,
+                                   .queries = to_device(queries, n_queries * dim * sizeof *queries),
+                                   .n_queries = n_queries,
+                                   .n_blocks = N_BLOCKS };
+  check_maxima(c, &in, queries, 1);
+  check_maxima(c, &in, queries, 3);
+  check_append(c, &in, queries, 0);
+  check_append(c, &in, queries, c->n_slots > TILE ? TILE : 0);
+  check_average_scores(c, &in, queries);
+  device_free(&in.queries);
+  free(queries);
+}
+
+static void check_shape(struct mol_shape shape, size_t n_slots, size_t n_queries)
+{
+  struct catalogue c = catalogue_open(shape, n_slots);
+
+  check_copies(&c);
+  check_averages(&c, n_queries);
+  check_scores(&c, n_queries < 3 ? n_queries : 3);
+  catalogue_close(&c);
+}
+
+int main(void)
+{
+  dice.state = dice_seed();
+  check_begin("gpu_mol_kernels");
+  CHECK_OK(device_stream_open(&stream));
+  check_shape((struct mol_shape){ 8, 8, 32, 128, 20.0f }, 200, 33);
+  check_shape((struct mol_shape){ 8, 4, 64, 128, 20.0f }, 100, 9);
+  check_shape((struct mol_shape){ 2, 3, 5, 7, 20.0f }, 700, 40);
+  check_shape((struct mol_shape){ 1, 1, 1, 1, 3.0f }, 130, 8);
+  check_shape((struct mol_shape){ 3, 2, 301, 20, 7.0f }, 65, 2);    /* pieces of a component */
+  check_shape((struct mol_shape){ 16, 17, 3, 1200, 20.0f }, 40, 2); /* beyond shared memory */
+  check_shape((struct mol_shape){ 1, 1, 9000, 3, 20.0f }, 70, 3);   /* queries that are read as they are */
+  device_stream_close(&stream);
+  return check_end("gpu_mol_kernels");
+}
