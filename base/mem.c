@@ -51,7 +51,7 @@ void mem_free(void *array)
 }
 
 /* Bytes from which an array is worth huge pages, the last of which is half empty on average. */
-enum { HUGE_FROM = 64 << 20 };
+enum { HUGE_FROM = 16 << 20 };
 
 err_t mem_reserve(size_t count, size_t size, void *out)
 {

@@ -6,7 +6,7 @@
 #include "engine/columns.h"
 #include "engine/recjpq_model.h"
 
-enum { RECJPQ_BLOCK_ITEMS = 256 };
+enum { RECJPQ_BLOCK_ITEMS = PQ_BLOCK_ITEMS };
 
 struct recjpq_columns {
   const struct recjpq_model *model;

@@ -25,6 +25,7 @@
 
 enum {
   RING_LEVELS = 8,
+  CELL_ITEMS = 256,   /* of a cell that are filtered at once */
   GROUP_CELLS = 24,   /* cells whose memory is asked for at once */
   SLOTS_PER_ITEM = 2, /* an item of a visited cell takes the time of scanning so many slots */
   PLANS = 16,         /* looks ahead on the way to giving up */
@@ -161,10 +162,10 @@ static void visit_cell(struct rings *r, struct visit visit)
   struct recjpq_search *s = r->search;
   struct cell cell = p->cells[visit.cell];
   const uint8_t *codes = cell_codes(p, cell);
-  uint32_t passed[RECJPQ_BLOCK_ITEMS];
+  uint32_t passed[CELL_ITEMS];
 
-  for (size_t first = 0; first < cell.n; first += RECJPQ_BLOCK_ITEMS) {
-    size_t n = cell.n - first < RECJPQ_BLOCK_ITEMS ? cell.n - first : RECJPQ_BLOCK_ITEMS;
+  for (size_t first = 0; first < cell.n; first += CELL_ITEMS) {
+    size_t n = cell.n - first < CELL_ITEMS ? cell.n - first : CELL_ITEMS;
     n = s->kernels->pq_filter(r->pair->others, r->pair->rows, p->n_others, codes + first, cell_entries(cell), n,
                               visit.level, s->deficits.limit, passed);
     s->result->counts.candidates += n;
@@ -318,7 +319,8 @@ static err_t search_query(const struct recjpq_columns *c, struct search_batch *b
     s.result->topk.n = 0;
     recjpq_deficits_quantise(&s.deficits, s.floor);
   }
-  recjpq_scan(&s, 0, batch->n_slots);
+  for (size_t first = 0; first < batch->n_slots; first += RECJPQ_BLOCK_ITEMS)
+    recjpq_scan_block(&s, first, batch->n_slots);
   return ERR_OK;
 }
 

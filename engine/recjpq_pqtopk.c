@@ -6,8 +6,6 @@
 #include "engine/receipt.h"
 #include "engine/recjpq_scan.h"
 
-enum { CHUNK_ITEMS = 16 * RECJPQ_BLOCK_ITEMS }; /* codes of a chunk stay in the nearest cache for the whole batch */
-
 err_t recjpq_search_pqtopk(const struct recjpq_columns *c, struct search_batch *batch)
 {
   size_t n_slots = batch->n_items > 0 ? batch->n_slots : 0;
@@ -16,9 +14,9 @@ err_t recjpq_search_pqtopk(const struct recjpq_columns *c, struct search_batch *
   TRY(region_array(batch->scratch, batch->n, sizeof *searches, &searches));
   for (size_t q = 0; n_slots > 0 && q < batch->n; q++)
     TRY(recjpq_search_init(c, batch, q, &recjpq_rule_usual, &searches[q]));
-  for (size_t first = 0; first < n_slots; first += CHUNK_ITEMS) {
+  for (size_t first = 0; first < n_slots; first += RECJPQ_BLOCK_ITEMS) { /* whose codes stay near for the whole batch */
     for (size_t q = 0; q < batch->n; q++)
-      recjpq_scan(&searches[q], first, n_slots - first < CHUNK_ITEMS ? n_slots - first : CHUNK_ITEMS);
+      recjpq_scan_block(&searches[q], first, n_slots);
   }
   for (size_t q = 0; q < batch->n; q++)
     receipt_exact(&batch->results[q], batch->n_items);

@@ -15,6 +15,8 @@ struct recjpq_rule {
 
 extern const struct recjpq_rule recjpq_rule_usual;
 
+enum { RECJPQ_ASKED_MAX = 64 };
+
 /* One query of a batch. */
 struct recjpq_search {
   const struct recjpq_columns *columns;
@@ -23,6 +25,10 @@ struct recjpq_search {
   struct search_result *result;
   float floor; /* a score that K admitted items reach; -inf: none known */
   struct recjpq_deficits deficits;
+  size_t n_tables; /* the scan filters by so many splits, those in which items lose most */
+  size_t n_quiet;  /* blocks in a row of which hardly any item passed */
+  size_t n_asked;
+  uint32_t asked[RECJPQ_ASKED_MAX]; /* slots that passed and are not scored yet, while their codes are on the way */
 };
 
 /* Prepare a query: its floor by a warm-up over the cells, where there are items enough to pay for it, and its deficits
@@ -42,8 +48,9 @@ static inline bool recjpq_admit(const struct recjpq_search *s, uint32_t slot)
   return s->result->admit.n_excluded == 0 || admit_slot(&s->result->admit, slot);
 }
 
-/* Filter and score the items of slots first to first + n; first is a multiple of RECJPQ_BLOCK_ITEMS. */
-void recjpq_scan(struct recjpq_search *s, size_t first, size_t n);
+/* Filter and score the items of the block that begins at slot `first`, a multiple of RECJPQ_BLOCK_ITEMS; there are
+ * n_slots slots in all. Blocks are scanned in order; all items are scored when the last one was. */
+void recjpq_scan_block(struct recjpq_search *s, size_t first, size_t n_slots);
 
 /* Method `exact` by another rule than the usual one: for tests. */
 err_t recjpq_search_exact_by(const struct recjpq_columns *c, struct search_batch *batch,

@@ -16,10 +16,11 @@
 #include "base/err.h"
 
 enum {
-  MOL_LANES = 32,       /* items that mol_score() takes at once */
-  DOT_BLOCK_ITEMS = 16, /* items of a block of dot_blocks() */
-  PQ_FILTER_PAD = 63,   /* bytes behind the last code that pq_filter() may read */
-  PQ_SUBITEMS = 256,    /* entries of one split's look-up table, whatever the model uses of them */
+  MOL_LANES = 32,        /* items that mol_score() takes at once */
+  DOT_BLOCK_ITEMS = 16,  /* items of a block of dot_blocks() */
+  PQ_FILTER_PAD = 63,    /* bytes behind the last code that pq_filter() may read */
+  PQ_BLOCK_ITEMS = 4096, /* items of a block of pq_scan(): a row of their codes is a page */
+  PQ_SUBITEMS = 256,     /* entries of one split's look-up table, whatever the model uses of them */
 };
 
 /* Sizes of a Mixture-of-Logits model, in the paper's symbols: P_q, P_x, d_P; L = P_q P_x. */
@@ -160,6 +161,12 @@ struct kernels {
    * n count, with PQ_FILTER_PAD readable bytes behind the n-th of each row; limit < 255. */
   size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                       size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+
+  /* The same with base 0 over up to PQ_BLOCK_ITEMS items at once, row after row, for catalogues that are read from far
+   * away: while a row is looked up the next one is asked for, and after the last one the first row of `next`.
+   * codes [][PQ_BLOCK_ITEMS], of which n count; next: the block that is scanned after this one, or NULL. */
+  size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
+                    uint8_t limit, const uint8_t *next, uint32_t *indices);
 
   /* Write the indices i < n, rising, with scores[i] >= threshold (never for NaN) to indices [n]; return how many. */
   size_t (*filter_ge)(const float *scores, size_t n, float threshold, uint32_t *indices);

@@ -8,6 +8,7 @@ void variant_avx512(struct kernels *table)
 {
   fill_table(table);
   table->pq_filter = pq_filter_avx512;
+  table->pq_scan = pq_scan_avx512;
   fill_sketch(table);
   mol_lists_avx512(table);
 }

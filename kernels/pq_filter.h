@@ -1,4 +1,4 @@
-/* pq_filter() of each level, laid into the tables by the variants. Private to kernels/. */
+/* pq_filter() and pq_scan() of each level, laid into the tables by the variants. Private to kernels/. */
 #ifndef KERNELS_PQ_FILTER_H
 #define KERNELS_PQ_FILTER_H
 
@@ -19,5 +19,14 @@ size_t pq_filter_avx512(const uint8_t *const *tables, const uint8_t *rows, size_
                         size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 size_t pq_filter_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                       size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+
+size_t pq_scan_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
+                   uint8_t limit, const uint8_t *next, uint32_t *indices);
+size_t pq_scan_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
+                    uint8_t limit, const uint8_t *next, uint32_t *indices);
+size_t pq_scan_avx512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices);
+size_t pq_scan_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
+                    uint8_t limit, const uint8_t *next, uint32_t *indices);
 
 #endif

@@ -40,10 +40,26 @@ static inline __m512i pq_look_up(const struct pq_table *t, __m512i codes)
   return _mm512_mask_blend_epi8(second_byte, first, second);
 }
 
+/* Levels of 32 codes, one in each word. */
+static inline __m512i pq_look_up_few(const struct pq_table *t, __m512i codes)
+{
+  __m512i words = look_up_words(t, _mm512_srli_epi16(codes, 1), _mm512_test_epi16_mask(codes, _mm512_set1_epi16(0x80)));
+
+  words = _mm512_mask_srli_epi16(words, _mm512_test_epi16_mask(codes, _mm512_set1_epi16(1)), words, 8);
+  return _mm512_and_si512(words, _mm512_set1_epi16(0xff));
+}
+
 #include "kernels/pq_filter_512.h"
+#include "kernels/pq_scan_512.h"
 
 size_t pq_filter_avx512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                         size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices)
 {
   return pq_filter_512(tables, rows, n_tables, codes, stride, n, base, limit, indices);
+}
+
+size_t pq_scan_avx512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices)
+{
+  return pq_scan_512(tables, rows, n_tables, codes, n, limit, next, indices);
 }

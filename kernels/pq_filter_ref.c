@@ -14,3 +14,10 @@ size_t pq_filter_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n
   }
   return found;
 }
+
+size_t pq_scan_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
+                   uint8_t limit, const uint8_t *next, uint32_t *indices)
+{
+  (void)next;
+  return pq_filter_ref(tables, rows, n_tables, codes, PQ_BLOCK_ITEMS, n, 0, limit, indices);
+}

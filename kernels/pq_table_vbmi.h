@@ -24,4 +24,10 @@ static inline __m512i pq_look_up(const struct pq_table *t, __m512i codes)
   return _mm512_mask_blend_epi8(_mm512_movepi8_mask(codes), lower, upper);
 }
 
+/* Levels of 32 codes, one in each word. */
+static inline __m512i pq_look_up_few(const struct pq_table *t, __m512i codes)
+{
+  return _mm512_and_si512(pq_look_up(t, codes), _mm512_set1_epi16(0xff));
+}
+
 #endif

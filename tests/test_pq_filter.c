@@ -1,6 +1,6 @@
-/* pq_filter() at every level that this machine has against its formula. The VBMI variant is tested twice: as it is on
- * machines that have VBMI, and on every machine with AVX-512BW over a model of its one instruction in plain C
- * (support/vbmi_model.h), which exercises all of the variant but that instruction. */
+/* pq_filter() and pq_scan() at every level that this machine has against their formula. The VBMI variant is tested
+ * twice: as it is on machines that have VBMI, and on every machine with AVX-512BW over a model of its one instruction
+ * in plain C (support/vbmi_model.h), which exercises all of the variant but that instruction. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,11 @@
 typedef size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                             size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
+typedef size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                          size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices);
+
+size_t pq_scan_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                          size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices);
 size_t pq_filter_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                             size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
@@ -35,9 +40,9 @@ static uint8_t draw_level(size_t most)
   return dice_below(&dice, 16) == 0 ? 255 : (uint8_t)dice_below(&dice, most + 1);
 }
 
-static struct filter_case case_new(size_t n_tables, size_t n)
+static struct filter_case case_new(size_t n_tables, size_t n, size_t stride)
 {
-  struct filter_case c = { .n_tables = n_tables, .n = n, .stride = n + dice_below(&dice, 40) };
+  struct filter_case c = { .n_tables = n_tables, .n = n, .stride = stride };
   size_t most = n_tables ? 1 + dice_below(&dice, 2 * 254 / n_tables + 1) : 0, n_codes = n_tables * c.stride;
 
   most = most > 255 ? 255 : most;
@@ -62,14 +67,10 @@ static void case_free(struct filter_case *c)
   free(c->codes);
 }
 
-static void check_case(const struct filter_case *c, pq_filter filter)
+static void check_found(const struct filter_case *c, const uint32_t *found, size_t n_found)
 {
-  const uint8_t *tables[MAX_TABLES];
-  uint32_t *found = block_new(c->n, sizeof *found);
   size_t n_wanted = 0;
 
-  memcpy(tables, c->tables, sizeof tables);
-  size_t n_found = filter(tables, c->rows, c->n_tables, c->codes, c->stride, c->n, c->base, c->limit, found);
   for (size_t i = 0; i < c->n; i++) {
     unsigned sum = c->base;
     for (size_t t = 0; t < c->n_tables; t++)
@@ -80,6 +81,15 @@ static void check_case(const struct filter_case *c, pq_filter filter)
     }
   }
   assert_int_equal(n_found, n_wanted);
+}
+
+static void check_case(const struct filter_case *c, pq_filter filter)
+{
+  const uint8_t *tables[MAX_TABLES];
+  uint32_t *found = block_new(c->n, sizeof *found);
+
+  memcpy(tables, c->tables, sizeof tables);
+  check_found(c, found, filter(tables, c->rows, c->n_tables, c->codes, c->stride, c->n, c->base, c->limit, found));
   free(found);
 }
 
@@ -88,14 +98,31 @@ static void check_filter(pq_filter filter)
   for (size_t n = 0; n < 600; n += n < 200 ? 1 : 1 + dice_below(&dice, 30)) {
     static const size_t tables[] = { 0, 1, 2, 6, 7, 8, 64 };
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
-      struct filter_case c = case_new(tables[t], n);
+      struct filter_case c = case_new(tables[t], n, n + dice_below(&dice, 40));
       check_case(&c, filter);
       case_free(&c);
     }
   }
-  struct filter_case large = case_new(8, 50000);
+  struct filter_case large = case_new(8, 50000, 50000);
   check_case(&large, filter);
   case_free(&large);
+}
+
+/* A block has rows of its full length, whatever part of them counts. */
+static void check_scan(pq_scan scan)
+{
+  static const size_t sizes[] = { 0, 1, 31, 63, 64, 65, 256, 1000, PQ_BLOCK_ITEMS - 1, PQ_BLOCK_ITEMS };
+
+  for (size_t i = 0; i < 4 * sizeof sizes / sizeof sizes[0]; i++) {
+    struct filter_case c = case_new(1 + i % 9, sizes[i / 4], PQ_BLOCK_ITEMS);
+    const uint8_t *tables[MAX_TABLES], *next = i % 2 ? c.codes : NULL;
+    uint32_t *found = block_new(c.n, sizeof *found);
+    c.base = 0;
+    memcpy(tables, c.tables, sizeof tables);
+    check_found(&c, found, scan(tables, c.rows, c.n_tables, c.codes, c.n, c.limit, next, found));
+    free(found);
+    case_free(&c);
+  }
 }
 
 static void the_same_items_pass_at_every_level(void **state)
@@ -105,6 +132,7 @@ static void the_same_items_pass_at_every_level(void **state)
     const struct kernels *k;
     assert_int_equal(kernels_get(isa, &k), ERR_OK);
     check_filter(k->pq_filter);
+    check_scan(k->pq_scan);
   }
 }
 
@@ -145,6 +173,7 @@ static void the_vbmi_variant_over_a_model_of_its_instruction_passes_the_same_ite
   if (isa_detect() < ISA_AVX512)
     skip();
   check_filter(pq_filter_vbmi_model);
+  check_scan(pq_scan_vbmi_model);
   check_entries(pq_filter_vbmi_model);
 }
 

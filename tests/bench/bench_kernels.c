@@ -200,6 +200,17 @@ static void pq_run(const struct kernels *kernels)
     kernels->pq_filter(tables, rows, PQ_SPLITS, pq_codes + i * PQ_SPLITS, BLOCK, BLOCK, 0, 254, filter_indices);
 }
 
+static void pq_scan_run(const struct kernels *kernels)
+{
+  static const uint8_t rows[PQ_SPLITS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+  const uint8_t *tables[PQ_SPLITS];
+
+  for (size_t t = 0; t < PQ_SPLITS; t++)
+    tables[t] = pq_tables + t * PQ_SUBITEMS;
+  for (size_t i = 0; i + PQ_BLOCK_ITEMS <= SCAN_ITEMS; i += PQ_BLOCK_ITEMS)
+    kernels->pq_scan(tables, rows, PQ_SPLITS, pq_codes + i * PQ_SPLITS, PQ_BLOCK_ITEMS, 254, NULL, filter_indices);
+}
+
 static void filter_fill(struct dice *dice)
 {
   dice_fill(dice, scan_scores, SCAN_ITEMS, 1.0f);
@@ -424,6 +435,7 @@ int main(int argc, char **argv)
     { "silu/float", LINEAR_ITEMS * LINEAR_OUT, 0, linear_fill, silu_run },
     { "dot_blocks 32/item", SCAN_ITEMS, DOT_DIM, dot_fill, dot_run },
     { "pq_filter 8/item", SCAN_ITEMS, 0, pq_fill, pq_run },
+    { "pq_scan 8/item", SCAN_ITEMS, 0, pq_fill, pq_scan_run },
     { "filter_ge 1 %/item", SCAN_ITEMS, 0, filter_fill, filter_rare_run },
     { "filter_ge 50 %/item", SCAN_ITEMS, 0, filter_fill, filter_half_run },
     { "dot_i8 128/item", VECTOR_ITEMS, 0, vector_fill, dot_i8_run },

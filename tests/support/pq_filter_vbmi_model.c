@@ -1,7 +1,8 @@
-/* pq_filter() of the VBMI level over a model of its instruction. Compiled with AVX-512BW. */
+/* pq_filter() and pq_scan() of the VBMI level over a model of its instruction. Compiled with AVX-512BW. */
 #include <immintrin.h>
 
 #include "tests/support/vbmi_model.h"
 
 #define pq_filter_vbmi pq_filter_vbmi_model
+#define pq_scan_vbmi pq_scan_vbmi_model
 #include "kernels/pq_filter_vbmi.c"
