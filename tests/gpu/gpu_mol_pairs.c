@@ -10,7 +10,7 @@
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"
 
-enum { ITEMS_MAX = 1500, QUERIES_MAX = 33, EXCLUDED_MAX = 4, SCRATCH_TAIL = 64 * 1024 };
+enum { ITEMS_MAX = 1500, QUERIES_MAX = 33, EXCLUDED_MAX = 4, SCRATCH_TAIL = 8 * 1024 };
 
 /* How components are drawn. */
 enum draw {
