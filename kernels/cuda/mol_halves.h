@@ -1,5 +1,4 @@
-/* What the device keeps of an item of Mixture-of-Logits besides its f32 row: numbers of 16 bits for tensor cores, and
- * what rounding to them left. */
+/* What the device keeps of Mixture-of-Logits items besides their f32 rows: half-precision copies, for filters. */
 #ifndef KERNELS_CUDA_MOL_HALVES_H
 #define KERNELS_CUDA_MOL_HALVES_H
 
