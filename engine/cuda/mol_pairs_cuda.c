@@ -253,9 +253,9 @@ static bool is_all(const struct search_batch *batch, const uint32_t *n_best, siz
   return true;
 }
 
-err_t mol_cuda_candidates_of_pairs(const struct funnel *f, const struct funnel_group *group,
-                                   const struct mol_pairs_source *source, const uint32_t *n_best,
-                                   const struct mol_pairs_found *found)
+err_t mol_pairs_candidates(const struct funnel *f, const struct funnel_group *group,
+                           const struct mol_pairs_source *source, const uint32_t *n_best,
+                           const struct mol_pairs_found *found)
 {
   struct device_worker *w = funnel_worker(f);
   size_t scratch_used = w->scratch_used;

@@ -33,9 +33,9 @@ struct mol_pairs_found {
  * Lists that take more scratch than there is are found in passes; scratch is as it was afterwards. Returns ERR_DEVICE
  * where less is left than group->n times mol_pairs_query_bytes() and 64 KiB, ERR_MEMORY. Blocks: no.
  */
-err_t mol_cuda_candidates_of_pairs(const struct funnel *f, const struct funnel_group *group,
-                                   const struct mol_pairs_source *source, const uint32_t *n_best,
-                                   const struct mol_pairs_found *found);
+err_t mol_pairs_candidates(const struct funnel *f, const struct funnel_group *group,
+                           const struct mol_pairs_source *source, const uint32_t *n_best,
+                           const struct mol_pairs_found *found);
 
 /* Bytes of scratch that a query of the batch takes at least, for lists of n_best. Fewer passes need more. */
 size_t mol_pairs_query_bytes(const struct funnel *f, uint32_t n_best);

@@ -254,8 +254,10 @@ template <int GROUPS, bool IS_MAXIMA>
 static err_code_t run_rows(struct device_stream *stream, const struct mol_pairs_input *in, struct scan_range range,
                            const float *floors, float *maxima, const struct device_lists *lists)
 {
-  if (in->rows.n <= 2 * ROWS)
-    return run_with<GROUPS, 2, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
+  const int few = GROUPS <= 2 ? 2 : 4; /* the ring takes at most 96 KiB */
+
+  if (in->rows.n <= (size_t)few * ROWS)
+    return run_with<GROUPS, few, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
   return run_with<GROUPS, 8, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
 }
 

@@ -10,7 +10,7 @@
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"
 
-enum { ITEMS_MAX = 1500, QUERIES_MAX = 33, EXCLUDED_MAX = 4, SCRATCH_TAIL = 64 * 1024 };
+enum { ITEMS_MAX = 1500, QUERIES_MAX = 33, EXCLUDED_MAX = 4, SCRATCH_TAIL = 8 * 1024 };
 
 /* How components are drawn. */
 enum draw {
@@ -484,7 +484,7 @@ static void find(const uint32_t *n_best, struct answers *out)
   CHECK_OK(funnel_lists(t.worker, group.n, t.n_slots, &found.candidates));
   CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.nth_best, &found.nth_best));
   CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.is_overfull, &found.is_overfull));
-  CHECK_OK(mol_cuda_candidates_of_pairs(&f, &group, &t.source, n_best, &found));
+  CHECK_OK(mol_pairs_candidates(&f, &group, &t.source, n_best, &found));
   CHECK_OK(device_copy_out(stream, out->n, found.candidates.n, group.n * sizeof *out->n));
   CHECK_OK(device_copy_out(stream, out->slots, found.candidates.slots, group.n * t.n_slots * sizeof *out->slots));
   CHECK_OK(device_copy_out(stream, out->nth_best, found.nth_best, group.n * sizeof *out->nth_best));
