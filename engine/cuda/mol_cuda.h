@@ -25,7 +25,7 @@ struct mol_cuda_queries {
   struct candidates_excluded excluded;
   float *work; /* of mol_score.h; NULL: it needs none */
   /* Pinned, [n], and there when the group's work is done; NULL: nobody asked. */
-  const float *nth_best;   /* of mol_cuda_candidates_of_pairs() */
+  const float *nth_best;   /* of mol_pairs_candidates() */
   const uint32_t *n_seeds; /* of two_pass */
 };
 
@@ -67,7 +67,7 @@ size_t mol_cuda_average_bytes(const struct search_batch *batch, size_t n);
 err_t mol_cuda_candidates_of_average(const struct funnel *f, const struct funnel_group *group, size_t n_best,
                                      bool admitted, uint32_t *seen, const struct device_lists *to, uint32_t *n_offered);
 
-/* What mol_cuda_candidates_of_pairs() reads of a group. */
+/* What mol_pairs_candidates() reads of a group. */
 static inline struct mol_pairs_source mol_cuda_pairs_source(const struct funnel *f, const struct funnel_group *group)
 {
   return (struct mol_pairs_source){ mol_cuda_halves(f->columns),

@@ -100,7 +100,7 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
   TRY(device_worker_array(w, group->n, sizeof *found.nth_best, &found.nth_best));
   found.candidates = *lists;
   found.is_overfull = finding->overfull.n;
-  TRY(mol_cuda_candidates_of_pairs(f, group, &source, n_best, &found));
+  TRY(mol_pairs_candidates(f, group, &source, n_best, &found));
   TRY(device_fill(w->stream, lists->scores, 0, group->n * lists->capacity * sizeof *lists->scores));
   TRY(candidates_add(w->stream, lists, NULL, finding->seen, n_words_of(f->batch), &finding->all));
   TRY(device_worker_pinned(w, group->n, sizeof *pinned, &pinned));

@@ -111,7 +111,7 @@ static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
   TRY(funnel_lists(w, group->n, min_size(PAIRS_SEEDS, f->batch->n_slots), &found.candidates));
   TRY(device_worker_array(w, group->n, sizeof *found.nth_best, &found.nth_best));
   TRY(device_worker_array(w, group->n, sizeof *found.is_overfull, &found.is_overfull));
-  TRY(mol_cuda_candidates_of_pairs(f, group, &source, n_best, &found));
+  TRY(mol_pairs_candidates(f, group, &source, n_best, &found));
   TRY(copy_counts(f, group, &found.candidates));
   return floors_of_seeds(f, group, &found.candidates, ranks);
 }
