@@ -1,19 +1,153 @@
-#include "engine/cuda/funnel.h"
-#include "engine/vector_model.h"
+/* Vectors on the device. Bounds in half precision say which items are worth scoring (kernels/cuda/vector_scan.h), so
+ * that scoring all of them is never faster: brute_force is served by the exact search, whose answer is the same.
+ */
+#include "engine/cuda/vector_cuda.h"
+
+#include <math.h>
+
+#include "engine/method.h"
+#include "kernels/cuda/vector_scan.h"
+#include "kernels/cuda/vector_score.h"
 
 static struct device_layout layout(const void *model)
 {
-  (void)model;
-  return (struct device_layout){ .row_bytes = 4 };
+  const struct vector_model *m = model;
+
+  return (struct device_layout){
+    .row_bytes = (m->row_dim + N_VECTOR_SIZES) * sizeof(float),
+    .derived = { [VECTOR_DERIVED_NUMBERS] = vector_halves_stride(m->sketch_dim) * sizeof(uint16_t),
+                 [VECTOR_DERIVED_SIZES] = sizeof(struct vector_sizes) },
+  };
+}
+
+static struct vector_halves halves_of_items(const struct device_columns *c)
+{
+  return (struct vector_halves){ .stride = vector_halves_stride(vector_cuda_model(c)->sketch_dim),
+                                 .numbers = c->derived[VECTOR_DERIVED_NUMBERS],
+                                 .sizes = c->derived[VECTOR_DERIVED_SIZES] };
+}
+
+static err_t derive(struct device_columns *c, const uint32_t *slots, size_t n, struct device_stream *stream)
+{
+  const struct vector_model *m = vector_cuda_model(c);
+  struct vector_halves items = halves_of_items(c);
+
+  return vector_derive_items(stream, &c->rows, m->sketch_dim, m->row_dim + VECTOR_TAIL, slots, n, &items);
+}
+
+/* What a search takes of the queries. */
+struct search_of {
+  size_t n;          /* numbers that make the score */
+  size_t n_sketched; /* of which these have halves */
+};
+
+/* Queries of a group, on the device. */
+struct uploaded {
+  double *q; /* [group][n] */
+  struct vector_halves halves;
+};
+
+static size_t query_bytes(const struct funnel *f)
+{
+  enum { SMALL = 1024 }; /* sizes, and what alignment takes */
+  const struct search_of *of = f->context;
+
+  return of->n * sizeof(double) + vector_halves_stride(of->n_sketched) * sizeof(uint16_t) + SMALL;
+}
+
+/* What a query's tail adds is rounded up to f32. */
+static float tail_of(const struct vector_model *m, const double *q, const struct search_of *of)
+{
+  return nextafterf((float)vector_query_tail(m, q, of->n_sketched, of->n), INFINITY);
+}
+
+static err_t upload(const struct funnel *f, struct funnel_group *group)
+{
+  const struct vector_query *queries = (const struct vector_query *)f->batch->prepared + group->first;
+  const struct search_of *of = f->context;
+  struct device_worker *w = funnel_worker(f);
+  struct uploaded *u;
+  double *q;
+  float *tails, *device_tails;
+
+  TRY(region_array(f->batch->scratch, 1, sizeof *u, &u));
+  TRY(device_worker_pinned(w, group->n, of->n * sizeof *q, &q));
+  TRY(device_worker_pinned(w, group->n, sizeof *tails, &tails));
+  for (size_t i = 0; i < group->n; i++) {
+    memcpy(q + i * of->n, queries[i].q, of->n * sizeof *q);
+    tails[i] = tail_of(vector_cuda_model(f->columns), queries[i].q, of);
+  }
+  u->halves.stride = vector_halves_stride(of->n_sketched);
+  TRY(device_worker_array(w, group->n, of->n * sizeof *q, &u->q));
+  TRY(device_worker_array(w, group->n, sizeof *tails, &device_tails));
+  TRY(device_worker_array(w, group->n, u->halves.stride * sizeof *u->halves.numbers, &u->halves.numbers));
+  TRY(device_worker_array(w, group->n, sizeof *u->halves.sizes, &u->halves.sizes));
+  TRY(device_copy_in(w->stream, u->q, q, group->n * of->n * sizeof *q));
+  TRY(device_copy_in(w->stream, device_tails, tails, group->n * sizeof *tails));
+  group->queries = u;
+  return vector_derive_queries(w->stream, u->q, device_tails, group->n, of->n, of->n_sketched, &u->halves);
+}
+
+static struct vector_scan_input scan_input(const struct funnel *f, const struct funnel_group *group)
+{
+  return (struct vector_scan_input){ .present = f->columns->rows.present,
+                                     .items = halves_of_items(f->columns),
+                                     .queries = ((const struct uploaded *)group->queries)->halves,
+                                     .n_queries = group->n,
+                                     .n_blocks = funnel_worker(f)->n_processors };
+}
+
+static err_t maxima(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
+                    float *maxima)
+{
+  struct vector_scan_input input = scan_input(f, group);
+
+  return vector_scan_maxima(funnel_worker(f)->stream, &input, f->batch->n_slots, stride, n_tiles, maxima);
+}
+
+static err_t append(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
+                    const float *floors)
+{
+  struct vector_scan_input input = scan_input(f, group);
+
+  return vector_scan_append(funnel_worker(f)->stream, &input, range.first, range.n, floors, &group->lists);
+}
+
+static err_t score(const struct funnel *f, const struct funnel_group *group)
+{
+  const struct search_of *of = f->context;
+  const struct uploaded *u = group->queries;
+
+  return vector_score(funnel_worker(f)->stream, &f->columns->rows, u->q, of->n, &group->lists);
+}
+
+static const struct funnel_ops vector_funnel = {
+  .upload = upload,
+  .query_bytes = query_bytes,
+  .maxima = maxima,
+  .append = append,
+  .score = score,
+};
+
+err_t vector_cuda_search(const struct device_columns *c, struct search_batch *batch, size_t n)
+{
+  size_t sketch_dim = vector_cuda_model(c)->sketch_dim;
+  struct search_of of = { .n = n, .n_sketched = n < sketch_dim ? n : sketch_dim };
+  struct funnel f = { .columns = c, .batch = batch, .ops = &vector_funnel, .context = &of };
+
+  TRY(funnel_search(&f));
+  for (size_t q = 0; q < batch->n; q++)
+    batch->results[q].counts.candidates = batch->results[q].counts.scored;
+  return ERR_OK;
 }
 
 static err_t search(const struct device_columns *c, struct search_batch *batch)
 {
-  (void)c;
-  (void)batch;
-  FAIL(ERR_DEVICE, "not written yet");
+  if (method_is(batch->method, "low_rank", 1))
+    return vector_cuda_search_low_rank(c, batch);
+  return vector_cuda_search(c, batch, vector_cuda_model(c)->row_dim);
 }
 
-static const struct device_columns_ops vector_ops = { .layout = layout, .search = search };
+static const struct device_columns_ops vector_ops = { .layout = layout, .derive = derive, .search = search };
 
 DEVICE_COLUMNS(vector_columns_cuda, vector_ops);

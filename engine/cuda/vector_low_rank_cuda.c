@@ -1,0 +1,144 @@
+/* low_rank(r) on the device: the K best by W_r, the best rank-r approximation of W, in the order of their scores under
+ * W (bilinear paper, section 5).
+ *
+ * The K best by W_r are those of an exact search with the first r numbers, decided by the scores under W_r as the
+ * processor decides them; then those K are scored under W.
+ *
+ * The receipt needs a bound on the score under W of what is not returned. On the processor that is Theorem 3's, with
+ * residual norms in place of its sigma_(r+1) |q| |d|. Here an exact search costs no more than computing those of every
+ * item, and gives the least bound there is: where the K best under W are those that are returned, the K-th of their
+ * scores, and else the best score of one that is not.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/cuda/vector_cuda.h"
+#include "engine/receipt.h"
+#include "kernels/cuda/vector_score.h"
+
+/* A batch with results of its own. */
+static err_t like_batch(const struct search_batch *batch, struct search_batch *out)
+{
+  *out = *batch;
+  TRY(region_array(batch->scratch, batch->n, sizeof *out->results, &out->results));
+  for (size_t q = 0; q < batch->n; q++) {
+    const struct topk *like = &batch->results[q].topk;
+    struct topk_entry *heap;
+    out->results[q] = (struct search_result){ .admit = batch->results[q].admit };
+    TRY(region_array(batch->scratch, like->k, sizeof *heap, &heap));
+    topk_init(&out->results[q].topk, heap, like->k, like->order, like->context);
+  }
+  return ERR_OK;
+}
+
+/* Score the kept items of queries first .. first + n - 1 under W, and push them. k_max: of all queries. */
+static err_t score_kept(const struct device_columns *c, struct search_batch *batch, const struct search_batch *kept,
+                        size_t first, size_t n, size_t k_max)
+{
+  const struct vector_query *queries = batch->prepared;
+  size_t row_dim = vector_cuda_model(c)->row_dim;
+  struct device_worker *w = batch->worker;
+  struct device_lists lists = { .n_lists = n, .capacity = k_max };
+  uint32_t *lengths, *slots;
+  float *scores;
+  double *q, *device_q;
+
+  device_worker_reset(w);
+  TRY(device_worker_pinned(w, n, sizeof *lengths, &lengths));
+  TRY(device_worker_pinned(w, n * k_max, sizeof *slots, &slots));
+  TRY(device_worker_pinned(w, n * k_max, sizeof *scores, &scores));
+  TRY(device_worker_pinned(w, n * row_dim, sizeof *q, &q));
+  for (size_t i = 0; i < n; i++) {
+    const struct topk *topk = &kept->results[first + i].topk;
+    lengths[i] = (uint32_t)topk->n;
+    for (size_t j = 0; j < topk->n; j++)
+      slots[i * k_max + j] = topk->heap[j].slot;
+    memcpy(q + i * row_dim, queries[first + i].q, row_dim * sizeof *q);
+  }
+  TRY(funnel_lists(w, n, k_max, &lists));
+  TRY(device_worker_array(w, n * row_dim, sizeof *device_q, &device_q));
+  TRY(device_copy_in(w->stream, lists.n, lengths, n * sizeof *lengths));
+  TRY(device_copy_in(w->stream, lists.slots, slots, n * k_max * sizeof *slots));
+  TRY(device_copy_in(w->stream, device_q, q, n * row_dim * sizeof *q));
+  TRY(vector_score(w->stream, &c->rows, device_q, row_dim, &lists));
+  TRY(device_copy_out(w->stream, scores, lists.scores, n * k_max * sizeof *scores));
+  TRY(device_wait(w->stream));
+  for (size_t i = 0; i < n; i++) {
+    for (size_t j = 0; j < lengths[i]; j++)
+      topk_push(&batch->results[first + i].topk, scores[i * k_max + j], slots[i * k_max + j]);
+  }
+  return ERR_OK;
+}
+
+/* The same of all queries, as many at a time as the worker's memory holds. */
+static err_t score_all_kept(const struct device_columns *c, struct search_batch *batch, const struct search_batch *kept)
+{
+  enum { SMALL = 64 * 1024, MORE = 256 }; /* what alignment takes, of all and of each */
+  size_t k_max = 1;
+
+  for (size_t q = 0; q < batch->n; q++)
+    k_max = kept->results[q].topk.n > k_max ? kept->results[q].topk.n : k_max;
+  size_t bytes = vector_cuda_model(c)->row_dim * sizeof(double) + k_max * 8 + MORE;
+  size_t n_together = (DEVICE_PINNED_BYTES - SMALL) / bytes;
+  n_together = n_together < 1 ? 1 : n_together;
+  for (size_t q = 0; q < batch->n; q += n_together)
+    TRY(score_kept(c, batch, kept, q, batch->n - q < n_together ? batch->n - q : n_together, k_max));
+  return ERR_OK;
+}
+
+static int by_slot(const void *a, const void *b)
+{
+  const struct topk_entry *x = a, *y = b;
+
+  return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+/* Whether an item that was not returned belongs among those that were. */
+static bool is_missed(const struct topk *returned, const struct topk_entry *entry)
+{
+  float threshold = topk_threshold(returned);
+
+  return entry->score > threshold || (entry->score == threshold && returned->n > 0 &&
+                                      returned->order(returned->context, entry->slot, returned->heap[0].slot) < 0);
+}
+
+/* The largest score of an item that is not returned, or a little more where its key decides: a bound with which the
+ * receipt says exact just where that is so. -inf where the best are those that were kept. Sorts these. */
+static float bound_of_rest(const struct topk *returned, struct topk *kept, const struct topk *best)
+{
+  float bound = -INFINITY;
+
+  qsort(kept->heap, kept->n, sizeof *kept->heap, by_slot);
+  for (size_t i = 0; i < best->n; i++) {
+    const struct topk_entry *entry = &best->heap[i];
+    if (entry->score < bound || bsearch(entry, kept->heap, kept->n, sizeof *kept->heap, by_slot))
+      continue;
+    float score = entry->score == topk_threshold(returned) && is_missed(returned, entry)
+                      ? nextafterf(entry->score, INFINITY)
+                      : entry->score;
+    bound = score > bound ? score : bound;
+  }
+  return bound;
+}
+
+err_t vector_cuda_search_low_rank(const struct device_columns *c, struct search_batch *batch)
+{
+  size_t row_dim = vector_cuda_model(c)->row_dim;
+  size_t rank = batch->method->args[0] < row_dim ? batch->method->args[0] : row_dim;
+  struct search_batch kept, best;
+
+  TRY(like_batch(batch, &kept));
+  TRY(vector_cuda_search(c, &kept, rank));
+  TRY(like_batch(batch, &best));
+  TRY(vector_cuda_search(c, &best, row_dim));
+  TRY(score_all_kept(c, batch, &kept));
+  for (size_t q = 0; q < batch->n; q++) {
+    struct search_result *result = &batch->results[q];
+    float bound = bound_of_rest(&result->topk, &kept.results[q].topk, &best.results[q].topk);
+    uint64_t n_returned = kept.results[q].topk.n;
+    result->counts.scored = n_returned;
+    result->counts.candidates = kept.results[q].counts.scored;
+    receipt_bounded(result, batch->n_items, batch->n_items - result->admit.n_excluded - n_returned, bound);
+  }
+  return ERR_OK;
+}

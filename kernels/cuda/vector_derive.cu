@@ -1,0 +1,111 @@
+/* A warp makes the halves of a vector: once through it for the largest number, once more to round. */
+#include "kernels/cuda/vector_derive.h"
+
+#include "kernels/cuda/warp.cuh"
+
+enum { THREADS = 128, WARPS = THREADS / WARP_LANES };
+
+/* Scales of items and queries and their product are f32: 2^42 * 2^84 is below 2^127. Items are below 2^42. */
+enum { SCALE_MIN = -126, ITEM_SCALE_MAX = 42, QUERY_SCALE_MAX = 84 };
+
+static __device__ __forceinline__ double warp_sum_f64(double x)
+{
+  for (int step = 16; step > 0; step /= 2)
+    x += __shfl_xor_sync(WARP_ALL, x, step);
+  return x;
+}
+
+/* The exponent of a vector's scale. */
+template <class T> static __device__ int exponent_of(const T *x, size_t n, int most)
+{
+  int exponent = SCALE_MIN;
+
+  for (size_t k = warp_lane(); k < n; k += WARP_LANES)
+    exponent = x[k] == 0 ? exponent : max(exponent, ilogb((double)x[k]));
+  for (int step = 16; step > 0; step /= 2)
+    exponent = max(exponent, __shfl_xor_sync(WARP_ALL, exponent, step));
+  return min(exponent, most);
+}
+
+/* (1 + 2^-20) x in f32, and above what sums of 2^16 squares in double may lose. */
+static __device__ __forceinline__ float inflate(double x)
+{
+  return nextafterf((float)(x * (1 + 0x1p-20)), INFINITY);
+}
+
+struct rounded {
+  double scale, norm, norm16, error; /* norms in units of scale */
+};
+
+template <class T>
+static __device__ struct rounded round_vector(const T *x, size_t n, int exponent, uint16_t *numbers, size_t stride)
+{
+  double inverse = ldexp(1.0, -exponent), norm2 = 0, norm16 = 0, error2 = 0;
+
+  for (size_t k = warp_lane(); k < stride; k += WARP_LANES) {
+    double value = k < n ? (double)x[k] * inverse : 0.0;
+    half_bits half = half_of((float)value); /* whatever it is rounded to: the error is taken from what is stored */
+    double stored = (double)float_of(half), error = value - stored;
+    numbers[k] = half;
+    norm2 += value * value;
+    norm16 += stored * stored;
+    error2 += error * error;
+  }
+  return { ldexp(1.0, exponent), sqrt(warp_sum_f64(norm2)), sqrt(warp_sum_f64(norm16)), sqrt(warp_sum_f64(error2)) };
+}
+
+/* What a scan's sums may lose, as a part of |x| + |error|: see the proof in vector_scan.h. */
+static __device__ __forceinline__ double loss_of(size_t stride)
+{
+  return 0x1p-20 + 1.0625 * VECTOR_STEP_ERROR * (double)(stride / 16);
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    derive_items(struct device_rows rows, size_t n, size_t tail_at, const uint32_t *slots, size_t n_slots,
+                 struct vector_halves items)
+{
+  size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
+
+  if (i >= n_slots || !rows.present[slots[i]]) /* the whole warp */
+    return;
+  size_t slot = slots[i];
+  const float *x = reinterpret_cast<const float *>(rows.bytes + slot * rows.row_bytes);
+  int exponent = exponent_of(x, n, ITEM_SCALE_MAX);
+  struct rounded r = round_vector(x, n, exponent, items.numbers + slot * items.stride, items.stride);
+  double error = r.error + loss_of(items.stride) * (r.norm + r.error);
+
+  if (warp_lane() == 0)
+    items.sizes[slot] = { (float)r.scale, inflate(r.norm * r.scale), inflate(error * r.scale),
+                          inflate((double)x[tail_at]) };
+}
+
+static __global__ void __launch_bounds__(THREADS) derive_queries(const double *q, const float *tails, size_t n_queries,
+                                                                 size_t n_all, size_t n, struct vector_halves queries)
+{
+  size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
+
+  if (i >= n_queries)
+    return;
+  int exponent = exponent_of(q + i * n_all, n, QUERY_SCALE_MAX);
+  struct rounded r = round_vector(q + i * n_all, n, exponent, queries.numbers + i * queries.stride, queries.stride);
+
+  if (warp_lane() == 0)
+    queries.sizes[i] = { (float)r.scale, inflate(r.norm16 * r.scale), inflate(r.error * r.scale),
+                         inflate((double)tails[i]) };
+}
+
+err_code_t vector_derive_items(struct device_stream *stream, const struct device_rows *rows, size_t n, size_t tail_at,
+                               const uint32_t *slots, size_t n_slots, const struct vector_halves *items)
+{
+  return n_slots == 0 ? ERR_OK
+                      : launch(stream, blocks_for(n_slots, WARPS), THREADS, 0, derive_items, *rows, n, tail_at, slots,
+                               n_slots, *items);
+}
+
+err_code_t vector_derive_queries(struct device_stream *stream, const double *q, const float *tails, size_t n_queries,
+                                 size_t n_all, size_t n, const struct vector_halves *queries)
+{
+  return n_queries == 0 ? ERR_OK
+                        : launch(stream, blocks_for(n_queries, WARPS), THREADS, 0, derive_queries, q, tails, n_queries,
+                                 n_all, n, *queries);
+}

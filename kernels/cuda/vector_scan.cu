@@ -1,0 +1,270 @@
+/* A block keeps the numbers of Q queries in shared memory, or leaves them where they are when they are too many; a warp
+ * takes a tile of 64 items at a time. The order of the numbers in a product is free, so a lane takes 8 in a row, 16
+ * bytes, of items and queries alike: its part of both operands of two steps. Reading the items, once for Q queries, is
+ * all that takes time.
+ */
+#include "kernels/cuda/vector_scan.h"
+
+#include "kernels/cuda/append.cuh"
+
+enum {
+  THREADS = 256,
+  WARPS = THREADS / WARP_LANES,
+  BLOCKS_EACH = 2, /* on a processor */
+  TILE = 64,
+  ROWS = 16,   /* of a step: items */
+  COLUMNS = 8, /* queries */
+  M = TILE / ROWS,
+  LANE_NUMBERS = 8,
+  SHARED_BYTES_MAX = 200 * 1024
+};
+
+struct scan_range {
+  size_t first, n_slots, stride, n_tiles; /* slots first + t * stride * TILE and on, below n_slots */
+};
+
+/* The queries of a block. */
+struct block_queries {
+  const uint4 *numbers; /* [Q][pitch] */
+  const float4 *sizes;  /* [Q]: struct vector_sizes */
+  const float *floors;  /* [Q] */
+  size_t pitch;         /* in 16 bytes */
+};
+
+/* Rows that lie 64 bytes beside a multiple of 128: 8 lanes, 4 of each of two rows, then meet in no bank. */
+static __host__ __device__ __forceinline__ size_t pitch_of(size_t stride)
+{
+  size_t pitch = stride / LANE_NUMBERS;
+
+  return pitch % 8 == 0 ? pitch + 4 : pitch;
+}
+
+static __device__ __forceinline__ size_t least(size_t a, size_t b)
+{
+  return a < b ? a : b;
+}
+
+/* Columns behind the last query repeat it: nothing of them is kept. */
+template <int Q, bool IS_SHARED>
+static __device__ struct block_queries load_queries(const struct vector_scan_input &in, size_t first,
+                                                    const float *floors)
+{
+  const uint4 *from = reinterpret_cast<const uint4 *>(in.queries.numbers);
+  size_t n = in.queries.stride / LANE_NUMBERS, pitch = IS_SHARED ? pitch_of(in.queries.stride) : n;
+  float4 *sizes = shared_memory<float4>();
+  float *block_floors = reinterpret_cast<float *>(sizes + Q);
+  uint4 *numbers = reinterpret_cast<uint4 *>(block_floors + Q);
+
+  for (size_t q = threadIdx.x; q < Q; q += THREADS) {
+    size_t query = least(first + q, in.n_queries - 1);
+    sizes[q] = reinterpret_cast<const float4 *>(in.queries.sizes)[query];
+    block_floors[q] = floors ? floors[query] : 0.0f;
+  }
+  for (size_t i = threadIdx.x; IS_SHARED && i < Q * n; i += THREADS)
+    numbers[i / n * pitch + i % n] = from[least(first + i / n, in.n_queries - 1) * n + i % n];
+  __syncthreads();
+  return { IS_SHARED ? numbers : from, sizes, block_floors, pitch };
+}
+
+/* sums = the products of the tile's items and the queries. */
+template <int Q, bool IS_SHARED>
+static __device__ __forceinline__ void multiply(const struct vector_scan_input &in, const struct block_queries &queries,
+                                                size_t first_query, size_t first_slot, float sums[M][Q / COLUMNS][4])
+{
+  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
+  size_t n = in.queries.stride / LANE_NUMBERS, pitch = in.items.stride / LANE_NUMBERS;
+  const uint4 *items = reinterpret_cast<const uint4 *>(in.items.numbers) + (first_slot + g) * pitch + t;
+
+#pragma unroll
+  for (int i = 0; i < M * (Q / COLUMNS) * 4; i++)
+    (&sums[0][0][0])[i] = 0.0f;
+#pragma unroll 1
+  for (size_t k = 0; k < n; k += VECTOR_SLICE / LANE_NUMBERS) {
+    uint4 rows[M][2];
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+      rows[m][0] = __ldg(items + m * ROWS * pitch + k);
+      rows[m][1] = __ldg(items + (m * ROWS + ROWS / 2) * pitch + k);
+    }
+#pragma unroll
+    for (int c = 0; c < Q / COLUMNS; c++) {
+      size_t q = c * COLUMNS + g;
+      uint4 b = queries.numbers[(IS_SHARED ? q : least(first_query + q, in.n_queries - 1)) * queries.pitch + k + t];
+      const uint32_t low[2] = { b.x, b.y }, high[2] = { b.z, b.w };
+#pragma unroll
+      for (int m = 0; m < M; m++) {
+        const uint32_t a_low[4] = { rows[m][0].x, rows[m][1].x, rows[m][0].y, rows[m][1].y };
+        const uint32_t a_high[4] = { rows[m][0].z, rows[m][1].z, rows[m][0].w, rows[m][1].w };
+        mma_f16(sums[m][c], a_low, low, sums[m][c]);
+        mma_f16(sums[m][c], a_high, high, sums[m][c]);
+      }
+    }
+  }
+}
+
+/* Sizes of the items of a lane's rows, g and g + 8 of each 16. */
+struct lane_items {
+  float4 sizes[M][2];
+  uint32_t is_in; /* bit 2 m + half */
+};
+
+static __device__ __forceinline__ size_t slot_of(size_t first, int row)
+{
+  return first + (size_t)row * (ROWS / 2) + warp_lane() / 4;
+}
+
+static __device__ __forceinline__ struct lane_items load_items(const struct vector_scan_input &in, size_t first,
+                                                               size_t n_slots)
+{
+  struct lane_items items;
+
+  items.is_in = 0;
+#pragma unroll
+  for (int row = 0; row < 2 * M; row++) {
+    size_t slot = slot_of(first, row);
+    bool is_in = slot < n_slots && in.present[slot];
+    items.is_in |= (uint32_t)is_in << row;
+    items.sizes[row / 2][row % 2] =
+        is_in ? reinterpret_cast<const float4 *>(in.items.sizes)[slot] : float4{ 0.0f, 0.0f, 0.0f, 0.0f };
+  }
+  return items;
+}
+
+/* The slack of vector_scan.h: x, y, z, w are scale, norm, error and tail. */
+static __device__ __forceinline__ float slack_of(const float4 &item, const float4 &query)
+{
+  return fmaf(query.z, item.y, fmaf(query.y, item.z, fmaf(query.w, item.w, 0x1p-100f)));
+}
+
+static __device__ __forceinline__ float upper_of(float sum, const float4 &item, const float4 &query)
+{
+  return fmaf(sum, item.x * query.x, slack_of(item, query));
+}
+
+static __device__ __forceinline__ float lower_of(float sum, const float4 &item, const float4 &query)
+{
+  float lower = fmaf(sum, item.x * query.x, -slack_of(item, query));
+
+  return lower < INFINITY ? lower : -INFINITY;
+}
+
+template <int Q>
+static __device__ __forceinline__ void append_tile(const struct block_queries &queries, size_t n_queries,
+                                                   size_t first_query, size_t first_slot,
+                                                   const struct lane_items &items, const float sums[M][Q / COLUMNS][4],
+                                                   const struct device_lists &lists)
+{
+#pragma unroll
+  for (int i = 0; i < Q / COLUMNS * 2; i++) {
+    int c = i / 2, column = c * COLUMNS + 2 * (int)(warp_lane() % 4) + i % 2;
+    float4 query = queries.sizes[column];
+    float floor = queries.floors[column];
+    uint32_t hits = 0;
+#pragma unroll
+    for (int row = 0; row < 2 * M; row++) {
+      float upper = upper_of(sums[row / 2][c][row % 2 * 2 + i % 2], items.sizes[row / 2][row % 2], query);
+      hits |= (uint32_t) !(upper < floor) << row;
+    }
+    hits &= first_query + column < n_queries ? items.is_in : 0;
+    for (; hits; hits &= hits - 1)
+      append(lists, first_query + column, (uint32_t)slot_of(first_slot, __ffs((int)hits) - 1), 0.0f);
+  }
+}
+
+template <int Q>
+static __device__ __forceinline__ void write_maxima(const struct block_queries &queries, size_t n_queries,
+                                                    size_t first_query, const struct lane_items &items,
+                                                    const float sums[M][Q / COLUMNS][4], size_t n_tiles, float *maxima)
+{
+#pragma unroll
+  for (int i = 0; i < Q / COLUMNS * 2; i++) {
+    int c = i / 2, column = c * COLUMNS + 2 * (int)(warp_lane() % 4) + i % 2;
+    float4 query = queries.sizes[column];
+    float best = -INFINITY;
+#pragma unroll
+    for (int row = 0; row < 2 * M; row++) {
+      float lower = lower_of(sums[row / 2][c][row % 2 * 2 + i % 2], items.sizes[row / 2][row % 2], query);
+      best = items.is_in >> row & 1 ? fmaxf(best, lower) : best;
+    }
+    for (int step = 4; step < WARP_LANES; step *= 2)
+      best = fmaxf(best, __shfl_xor_sync(WARP_ALL, best, step));
+    if (warp_lane() < 4 && first_query + column < n_queries)
+      maxima[(first_query + column) * n_tiles] = best;
+  }
+}
+
+/* Every tile of the range for Q queries; `maxima` or `lists`, of which one is there, take what is found. */
+template <int Q, bool IS_SHARED, bool IS_MAXIMA>
+static __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
+    scan(struct vector_scan_input in, struct scan_range range, const float *floors, float *maxima,
+         struct device_lists lists)
+{
+  size_t first_query = (size_t)blockIdx.y * Q;
+  struct block_queries queries = load_queries<Q, IS_SHARED>(in, first_query, floors);
+
+  for (size_t tile = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES; tile < range.n_tiles;
+       tile += (size_t)gridDim.x * WARPS) {
+    size_t first = range.first + tile * range.stride * TILE;
+    float sums[M][Q / COLUMNS][4];
+    __syncwarp();
+    multiply<Q, IS_SHARED>(in, queries, first_query, first, sums);
+    struct lane_items items = load_items(in, first, range.n_slots);
+    if (IS_MAXIMA)
+      write_maxima<Q>(queries, in.n_queries, first_query, items, sums, range.n_tiles, maxima + tile);
+    else
+      append_tile<Q>(queries, in.n_queries, first_query, first, items, sums, lists);
+  }
+}
+
+static size_t sizes_bytes(size_t n_queries)
+{
+  return n_queries * (sizeof(float4) + sizeof(float));
+}
+
+static size_t block_bytes(const struct vector_scan_input *in, size_t n_queries)
+{
+  return sizes_bytes(n_queries) + n_queries * pitch_of(in->queries.stride) * sizeof(uint4);
+}
+
+template <int Q, bool IS_SHARED, bool IS_MAXIMA>
+static err_code_t run_with(struct device_stream *stream, const struct vector_scan_input *in, struct scan_range range,
+                           const float *floors, float *maxima, const struct device_lists *lists)
+{
+  unsigned n_blocks = blocks_for(range.n_tiles, WARPS), most = in->n_blocks * BLOCKS_EACH;
+
+  return launch(stream, dim3(n_blocks < most ? n_blocks : most, blocks_for(in->n_queries, Q)), THREADS,
+                IS_SHARED ? block_bytes(in, Q) : sizes_bytes(Q), scan<Q, IS_SHARED, IS_MAXIMA>, *in, range, floors,
+                maxima, *lists);
+}
+
+template <bool IS_MAXIMA>
+static err_code_t run(struct device_stream *stream, const struct vector_scan_input *in, struct scan_range range,
+                      const float *floors, float *maxima, const struct device_lists *lists)
+{
+  if (range.n_tiles == 0 || in->n_queries == 0)
+    return ERR_OK;
+  if (in->n_queries > 16 && block_bytes(in, 32) <= SHARED_BYTES_MAX)
+    return run_with<32, true, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
+  if (in->n_queries > 8 && block_bytes(in, 16) <= SHARED_BYTES_MAX)
+    return run_with<16, true, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
+  if (block_bytes(in, 8) <= SHARED_BYTES_MAX)
+    return run_with<8, true, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
+  return run_with<8, false, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
+}
+
+err_code_t vector_scan_maxima(struct device_stream *stream, const struct vector_scan_input *input, size_t n_slots,
+                              size_t stride, size_t n_tiles, float *maxima)
+{
+  struct scan_range range = { 0, n_slots, stride, n_tiles };
+  struct device_lists none = {};
+
+  return run<true>(stream, input, range, NULL, maxima, &none);
+}
+
+err_code_t vector_scan_append(struct device_stream *stream, const struct vector_scan_input *input, size_t first,
+                              size_t n, const float *floors, const struct device_lists *lists)
+{
+  struct scan_range range = { first, first + n, 1, (n + TILE - 1) / TILE };
+
+  return run<false>(stream, input, range, floors, NULL, lists);
+}
