@@ -89,7 +89,7 @@ static void draw_average(float *out, size_t dim)
     out[k] = kind == 0   ? even
              : kind == 1 ? -even
              : kind == 2 ? dice_float(&dice, 1e-6f)
-             : kind == 3 ? (dice_below(&dice, 4) ? 0.0f : dice_float(&dice, 0.1f))
+             : kind == 3 ? (dice_below(&dice, 4) ? 0.0f : dice_float(&dice, 1 / sqrtf((float)dim)))
                          : dice_float(&dice, 1 / sqrtf((float)dim));
 }
 
