@@ -20,7 +20,8 @@
  *    kernel's SiLU, y/2 + y/2 tanh(y/2), is off by 2^-12 |y'| of the unit's tanh; mol_score()'s by 2^-22 of itself.
  *    Rounding to half precision adds 2^-11 |h'| and 2^-25 sqrt(H).
  * 4. w - w' = W2 (h - h') + (W2 - W2_16) h' + rest, |rest| <= (m H / 16 + (H + 4) u) (|W2|_F |h'| + |b2|). What comes
- *    of step 1 has the factor |W2 D W1| <= 0.5 |W2 W1| + 0.6 |W2| |W1|; everything else of steps 2 and 3, 1.1 |W2|.
+ *    of step 1 has the factor |W2 D W1| <= 0.5 |W2 W1| + 0.6 |W2 / S| |S W1|, with any diagonal S;
+ *    everything else of steps 2 and 3, 1.1 |W2|.
  * 5. |z - z'| <= |w - w'| + max |query gate| |v - v16| + 2 u |z'|.
  * 6. So the logarithms of the softmax's weights, but for a number that all share, are off by a vector of norm
  *    delta = 1.1 |z - z'| + (2^-12 + 2^-18) |z'| + 2^-14: SiLU's own error; and the arguments of two exponentials, the

@@ -101,9 +101,9 @@ static void find_norms(const double *w, const double *rounding, size_t n_logits,
   out->bias = sqrt(sum);
 }
 
-/* Steps 2 to 6 of the proof. `both` is |W2 W1|. */
+/* Steps 2 to 6 of the proof. `through` is step 4's bound on |W2 D W1|. */
 static struct mol_bound_factors find_factors(size_t n_logits, const struct layer_norms *first,
-                                             const struct layer_norms *second, double both)
+                                             const struct layer_norms *second, double through)
 {
   const double u = 0x1p-24, slope = 1.1, l = (double)n_logits, h = H, second_order = (double)BOUND_SECOND_ORDER;
   const double steps = (double)BOUND_MMA_ERROR / BOUND_STEP, tanh_error = 0x1p-12 + 0x1p-22;
@@ -116,7 +116,7 @@ static struct mol_bound_factors find_factors(size_t n_logits, const struct layer
       second->spectral * ((slope * sums1 + tanh_error) * first->bias + sqrt(h) * 0x1p-25) + sums2 * second->bias;
   struct mol_bound_factors out;
 
-  out.logit_errors = (float)(second_order * slope * (0.5 * both + 0.6 * first->spectral * second->spectral));
+  out.logit_errors = (float)(second_order * slope * through);
   out.logits = (float)(second_order * slope * logits);
   out.hidden = (float)(second_order * slope * hidden);
   out.gate_errors = (float)(second_order * slope);
@@ -177,8 +177,33 @@ static void fill_matrices(const struct mol_shape *shape, const struct mol_gate *
   }
 }
 
-static err_code_t find_gate_factors(const struct mol_shape *shape, const struct mol_gate *gate,
-                                    const struct gate_matrices *w, struct mol_bound_factors *out)
+/* Of hidden unit j, the norm of its column of w by logit. */
+static double unit_norm(const double *w, size_t n_logits, size_t j)
+{
+  double sum = 0;
+
+  for (size_t i = 0; i < n_logits; i++)
+    sum += w[i * H + j] * w[i * H + j];
+  return sqrt(sum);
+}
+
+/* Scale each hidden unit's weights so that those that come in and those that go out are of one size: the products, also
+ * with a diagonal between them, stay the same, and their norms' product may fall. */
+static void balance(struct gate_matrices *w, size_t n_logits)
+{
+  for (size_t j = 0; j < H; j++) {
+    double in = unit_norm(w->first, n_logits, j), out = unit_norm(w->second, n_logits, j);
+    double by = in > 0 && out > 0 ? sqrt(out / in) : 1;
+    for (size_t i = 0; i < n_logits; i++) {
+      w->first[i * H + j] *= by;
+      w->second[i * H + j] /= by;
+    }
+  }
+}
+
+/* The exact weights are balanced when it is done. */
+static err_code_t find_gate_factors(const struct mol_shape *shape, const struct mol_gate *gate, struct gate_matrices *w,
+                                    struct mol_bound_factors *out)
 {
   size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components;
   AUTO(mem_free) double *product = NULL;
@@ -190,7 +215,10 @@ static err_code_t find_gate_factors(const struct mol_shape *shape, const struct 
   find_norms(w->first, w->first_rounding, n_logits, gate->b1, H, scratch, &first);
   find_norms(w->second, w->second_rounding, n_logits, gate->b2, n_logits, scratch, &second);
   multiply(w->second, w->first, n_logits, H, product);
-  *out = find_factors(n_logits, &first, &second, spectral(product, n_logits, n_logits, scratch));
+  double both = spectral(product, n_logits, n_logits, scratch), separate = first.spectral * second.spectral;
+  balance(w, n_logits);
+  separate = fmin(separate, spectral(w->first, n_logits, H, scratch) * spectral(w->second, n_logits, H, scratch));
+  *out = find_factors(n_logits, &first, &second, 0.5 * both + 0.6 * separate);
   return ERR_OK;
 }
 
