@@ -137,7 +137,7 @@ static struct mol_bound_input input_open(const struct mol_bound_gate *gate)
     .query_components = to_device(w.queries, w.n_queries * P_Q * d * sizeof(float)),
     .query_gates = to_device(w.query_gates, w.n_queries * w.n_logits * sizeof(float)),
     .n_queries = w.n_queries,
-    .n_blocks = 4,
+    .n_blocks = (unsigned)(1 + dice_below(&dice, 4)),
   };
 }
 
@@ -352,7 +352,7 @@ static void check_shapes_and_batches(void)
   static const size_t batches[] = { 5, 17, 32, 33 };
 
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
-    make_world(shapes[s].m, shapes[s].d, 20, s == 0 ? 131 : 62, 1 + s);
+    make_world(shapes[s].m, shapes[s].d, 20, s == 0 ? 263 : 62, 1 + s);
     check_world("random", true);
   }
   for (size_t b = 0; b < sizeof batches / sizeof batches[0]; b++) {
@@ -453,6 +453,8 @@ enum aligned {
   ALIGNED_ITEMS,
   ALIGNED_HIDDEN,
   ALIGNED_GATES,
+  ALIGNED_ONE_GATE,
+  ALIGNED_TANH,
   N_ALIGNED
 };
 
@@ -464,11 +466,26 @@ static void align_more(enum aligned kind, float sign)
   for (size_t j = 0; kind == ALIGNED_HIDDEN && j < HIDDEN; j++)
     w.b1[j] = rounding_bias();
   for (size_t p = 0; kind == ALIGNED_GATES && p < w.n_logits; p++) {
-    float v = (p % m % 2 ? sign : -sign) * (2 - 0x1p-11f);
+    float v = (p % m % 2 ? sign : -sign) * (2 - 0x1.04p-11f);
     w.b2[p] = 2.4f - 8 * v;
     w.query_gates[p] = w.query_gates[w.n_logits + p] = 8;
     for (size_t i = 0; i < w.n_items; i++)
       w.item_gates[i][p] = v;
+  }
+  /* One weight of the softmax is as large as all others together, and far off. */
+  for (size_t p = 0; kind == ALIGNED_ONE_GATE && p < w.n_logits; p++) {
+    float v = p == 1 ? 2 - 0x1.04p-11f : 0, u = sign * 22;
+    w.b2[p] = p == 1 ? logf((float)w.n_logits) - u * v : 0;
+    w.query_gates[p] = w.query_gates[w.n_logits + p] = u;
+    for (size_t i = 0; i < w.n_items; i++)
+      w.item_gates[i][p] = v;
+  }
+  /* Large z, of nearly equal weights: what is left is the error of tanh. */
+  for (size_t p = 0; kind == ALIGNED_TANH && p < w.n_logits; p++) {
+    w.b2[p] = 40;
+    w.query_gates[p] = w.query_gates[w.n_logits + p] = p % m % 2 ? 1 : 0;
+    for (size_t i = 0; i < w.n_items; i++)
+      w.item_gates[i][p] = (float)i * 0x1p-7f;
   }
 }
 
@@ -476,13 +493,15 @@ static void align_more(enum aligned kind, float sign)
 static void check_aligned_one(size_t m, size_t d, enum aligned kind, float sign)
 {
   bool is_sharp = kind >= ALIGNED_LOGITS, is_exact = kind >= ALIGNED_HIDDEN;
-  bool is_linear = kind == ALIGNED_NO_GATE || kind == ALIGNED_LOGITS_ALONE || kind == ALIGNED_GATES;
+  bool is_linear = kind == ALIGNED_NO_GATE || kind == ALIGNED_LOGITS_ALONE || kind >= ALIGNED_GATES;
   float side = 1 / sqrtf((float)d), most = is_exact ? 1 : kind == ALIGNED_ITEMS ? 1 - 0x1.04p-12f : 1 + 0x1.fep-12f;
   float g = is_sharp ? side * most : tailed(side), f = is_sharp ? side * most : tailed(side);
   float w1 = is_sharp ? 0x1p-7f : tailed(ldexpf(1, -3 - (int)dice_below(&dice, 6)));
   float w2 = is_sharp ? 0x1p-7f : tailed(ldexpf(1, -3 - (int)dice_below(&dice, 6)));
 
   make_world(m, d, is_sharp ? 32 : ldexpf(1, (int)dice_below(&dice, 6)), is_sharp ? 33 : 17, 2);
+  if (kind == ALIGNED_ITEMS)
+    w2 = 0x1p-8f;
   if (kind == ALIGNED_HIDDEN) {
     w1 = 0;
     w2 = 0x1p-4f;
@@ -498,7 +517,7 @@ static void check_aligned_one(size_t m, size_t d, enum aligned kind, float sign)
     bool is_last_straw = is_sharp && !is_exact && k % d == 0; /* for which the sum rounds down too */
     w.queries[k] = is_last_straw ? f + side * (float)(d / 2 - 1) * 0x1p-10f : f;
   }
-  n_lost_bits = kind == ALIGNED_ITEMS || kind == ALIGNED_GATES ? 2 : 0;
+  n_lost_bits = kind == ALIGNED_ITEMS ? 3 : kind == ALIGNED_GATES ? 2 : kind == ALIGNED_ONE_GATE ? 5 : 0;
   check_world("aligned", false);
   n_lost_bits = 0;
 }
