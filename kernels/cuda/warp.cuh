@@ -108,6 +108,29 @@ static __device__ __forceinline__ float fast_tanh(float x)
 #endif
 }
 
+/* A square root and a reciprocal, each within 2^-22 of itself (PTX manual: 2^-23, and 1 ulp). */
+static __device__ __forceinline__ float fast_sqrt(float x)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return cuda_model_inexact(sqrtf(x), 0x1p-23f);
+#else
+  float y;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+
+static __device__ __forceinline__ float fast_reciprocal(float x)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return cuda_model_inexact(1 / x, 0x1p-23f);
+#else
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+
 /* 16 bytes from global to shared memory while the thread goes on. */
 static __device__ __forceinline__ void copy_async(void *shared, const void *global)
 {

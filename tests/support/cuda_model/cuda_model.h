@@ -6,8 +6,8 @@
  * Fresh memory, shared memory too, is filled with bytes that are no sensible number, and lies on the heap, where the
  * address sanitizer watches it. Blocks of one launch run one after another, and warps in an order that changes.
  *
- * What the model does not show: speed, races between blocks, weak memory order, and the rounding of a tensor core's
- * sums, which it takes in f32.
+ * What the model does not show: speed, races between blocks, weak memory order, and how a certain tensor core rounds its
+ * sums: it takes them in f32, or cuts them off, as a test asks (cuda_model_control.h).
  */
 #ifndef CUDA_MODEL_H
 #define CUDA_MODEL_H

@@ -1,6 +1,9 @@
 #include "tests/support/cuda_model/cuda_model_mma.h"
 
+#include <atomic>
+
 #include "base/half.h"
+#include "tests/support/cuda_model/cuda_model_control.h"
 
 float cuda_model_float(uint16_t half)
 {
@@ -23,6 +26,11 @@ uint16_t cuda_model_half(float x)
   return (uint16_t)(sign | ((size - 0x38000000) >> 13));
 }
 
+float cuda_model_inexact(float x, float error)
+{
+  return x * (__float_as_uint(x) * 2654435761u >> 31 ? 1 + error : 1 - error);
+}
+
 float cuda_model_fast_tanh(float x)
 {
   float error = __float_as_uint(x) * 2654435761u >> 31 ? 0x1p-12f : -0x1p-12f;
@@ -30,9 +38,73 @@ float cuda_model_fast_tanh(float x)
   return tanhf(x) * (1 + error);
 }
 
+/* How sums are rounded: each step to nearest, or as a device may that cuts off. */
+static std::atomic<bool> is_cutting{ false };
+
+extern "C" void cuda_model_set_cutting(bool cuts)
+{
+  is_cutting = cuts;
+}
+
+enum { PRODUCTS = 16, BLOCK = 8 };
+
+static float sum_rounding(float sum, const float products[PRODUCTS])
+{
+  for (int k = 0; k < PRODUCTS; k++)
+    sum += products[k];
+  return sum;
+}
+
+/* A sum and 8 products at a time, each cut below the 25th bit of the largest; and what they make, below its 24th. */
+static float sum_cutting(float sum, const float products[PRODUCTS])
+{
+  for (int first = 0; first < PRODUCTS; first += BLOCK) {
+    float largest = fabsf(sum);
+    for (int k = first; k < first + BLOCK; k++)
+      largest = fmaxf(largest, fabsf(products[k]));
+    if (!(largest > 0) || !(largest < INFINITY)) {
+      for (int k = first; k < first + BLOCK; k++)
+        sum += products[k];
+      continue;
+    }
+    double last = ldexp(1, ilogbf(largest) - 24), total = trunc((double)sum / last);
+    for (int k = first; k < first + BLOCK; k++)
+      total += trunc((double)products[k] / last);
+    double place = total == 0 ? 1 : ldexp(1, ilogb(total) - 23);
+    sum = (float)(trunc(total / place) * place * last);
+  }
+  return sum;
+}
+
 struct operands {
   uint32_t a[4], b[2];
 };
+
+/* Every half-precision number. */
+struct half_table {
+  float of[1 << 16];
+  half_table()
+  {
+    for (unsigned i = 0; i < 1 << 16; i++)
+      of[i] = cuda_model_float((uint16_t)i);
+  }
+};
+
+/* The 16 numbers of which four lanes have two low and two high ones each. */
+static void gather(const unsigned char (*lanes)[CUDA_MODEL_WARP_BYTES], size_t low, size_t high, float out[PRODUCTS])
+{
+  static const half_table table;
+
+  for (unsigned i = 0; i < 4; i++) {
+    uint32_t two[2];
+    memcpy(&two[0], lanes[i] + low, sizeof two[0]);
+    memcpy(&two[1], lanes[i] + high, sizeof two[1]);
+    for (unsigned k = 0; k < 2; k++) {
+      out[2 * i + k] = table.of[two[0] >> 16 * k & 0xffff];
+      out[8 + 2 * i + k] = table.of[two[1] >> 16 * k & 0xffff];
+    }
+  }
+}
 
 void cuda_model_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4])
 {
@@ -41,17 +113,16 @@ void cuda_model_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], co
   memcpy(mine.b, b, sizeof mine.b);
   const unsigned char(*all)[CUDA_MODEL_WARP_BYTES] = cuda_model_exchange(&mine, sizeof mine);
   unsigned g = cuda_model_lane() / 4, t = cuda_model_lane() % 4;
+  bool cuts = is_cutting;
+  float rows[2][PRODUCTS], columns[2][PRODUCTS], products[PRODUCTS];
 
+  for (unsigned i = 0; i < 2; i++) {
+    gather(all + 4 * g, offsetof(operands, a) + i * 4, offsetof(operands, a) + i * 4 + 8, rows[i]);
+    gather(all + 4 * (2 * t + i), offsetof(operands, b), offsetof(operands, b) + 4, columns[i]);
+  }
   for (unsigned i = 0; i < 4; i++) {
-    unsigned row = i / 2, column = 2 * t + i % 2; /* row + 8 * (i / 2), within g's registers */
-    float sum = c[i];
-    for (unsigned k = 0; k < 16; k++) {
-      operands of_row, of_column;
-      memcpy(&of_row, all[4 * g + k % 8 / 2], sizeof of_row);
-      memcpy(&of_column, all[4 * column + k % 8 / 2], sizeof of_column);
-      sum += cuda_model_float((uint16_t)(of_row.a[row + k / 8 * 2] >> 16 * (k % 2))) *
-             cuda_model_float((uint16_t)(of_column.b[k / 8] >> 16 * (k % 2)));
-    }
-    d[i] = sum;
+    for (unsigned k = 0; k < PRODUCTS; k++)
+      products[k] = rows[i / 2][k] * columns[i % 2][k];
+    d[i] = cuts ? sum_cutting(c[i], products) : sum_rounding(c[i], products);
   }
 }

@@ -7,6 +7,9 @@
 uint16_t cuda_model_half(float x);
 float cuda_model_float(uint16_t half);
 
+/* x with a relative error of this size, up or down. */
+float cuda_model_inexact(float x, float error);
+
 /* Within the relative error of 2^-11 that the unit is allowed: this one errs by 2^-12, up and down. */
 float cuda_model_fast_tanh(float x);
 

@@ -1,0 +1,646 @@
+/* A warp has two sets of 16 items by one query: in a scan, the same items and two queries; in lists, one query and two
+ * groups of items. What tensor cores give for one layer is, lane for lane, what they take for the next: logits of two
+ * item components are the 16 inputs of a step of the first layer, 16 hidden units those of the second. So nothing but
+ * weights, queries and items comes from shared memory, and all of it is loaded by 4, 8 or 16 bytes a lane from
+ * different banks. Items come while the tile before them is worked on.
+ */
+#include "kernels/cuda/mol_bound.h"
+
+#include "kernels/cuda/append.cuh"
+#include "kernels/cuda/mol_bound_gate.cuh"
+
+enum { SETS = 2, GROUP_ITEMS = 16, SIZES_OF_A_QUERY = 8, GRAM = BOUND_QUERY_COMPONENTS * BOUND_QUERY_COMPONENTS };
+
+/* Of a query, in shared memory: the error of its logits is ERROR + PER_RESIDUAL * the item's; MIX_ERROR and
+ * MIX_PER_RESIDUAL are step 8's. */
+enum { QUERY_ERROR, QUERY_PER_RESIDUAL, QUERY_MIX_ERROR, QUERY_MIX_PER_RESIDUAL, QUERY_MIX_ROUNDING, QUERY_MAX_GATE };
+
+/* What is summed over a pair's logits; HIDDEN over its hidden units. */
+enum { SUM_NUM, SUM_DEN, SUM_A, SUM_E, SUM_C, SUM_LOGITS, SUM_GATES, SUM_HIDDEN, SUMS };
+
+#define LOG2_E 1.44269504f
+/* Exponents are this much lower, so that squares of the softmax's weights stay within f32. */
+#define EXPONENT_SHIFT 40.0f
+
+/* Sizes of a kernel, which follow from P_x and d_P. Rows of items in shared memory are padded so that the eight rows
+ * that a warp reads at a time lie in different banks. */
+template <int N_COMPONENTS, int DIM, bool IS_LISTS> struct sizes {
+  enum {
+    M = N_COMPONENTS,
+    D = DIM,
+    L = M * BOUND_QUERY_COMPONENTS,
+    STEPS = L / BOUND_STEP,
+    CHUNKS = BOUND_HIDDEN / BOUND_STEP,
+    ROW = M * D + (D == 16 ? 16 : 32), /* halves */
+    GATE_ROW = L + 8,
+    TILE = IS_LISTS       ? (M * D <= 512 ? 64 : 32)
+           : M * D <= 256 ? 64
+           : M * D <= 512 ? 32
+                          : 16,
+    WARPS = IS_LISTS ? TILE / (SETS * GROUP_ITEMS) : 8,
+    THREADS = WARPS * WARP_LANES,
+    STAGES = IS_LISTS ? 1 : 2,
+    GROUPS = TILE / GROUP_ITEMS / (IS_LISTS ? SETS : 1), /* of items, each a warp's */
+    TILE_BYTES = TILE * (ROW * 2 + GATE_ROW * 2 + MOL_RESIDUALS * 4),
+    QUERIES_MAX = IS_LISTS       ? 1
+                  : M * D <= 512 ? 32
+                                 : 16,
+    QUERY_BYTES = BOUND_QUERY_COMPONENTS * D * 2 + (L + SIZES_OF_A_QUERY) * 4,
+    CHUNKS_OF_COMPONENTS = M * D / 8, /* of 16 bytes */
+    CHUNKS_OF_GATES = L / 8,
+    CHUNKS_OF_AN_ITEM = CHUNKS_OF_COMPONENTS + CHUNKS_OF_GATES + 1
+  };
+};
+
+struct bound_work {
+  struct mol_bound_factors factors;
+  const uint4 *weights;
+  float inv_temperature;
+  const uint8_t *present;
+  struct mol_halves items;
+  const float *query_components, *query_gates;
+  uint32_t n_queries, n_group; /* queries, and how many a block takes */
+  uint32_t first, n;           /* slots of a scan */
+  const float *floors;
+  float *lowers; /* of lists */
+  struct device_lists lists;
+};
+
+/* A block's shared memory. */
+template <class S> struct bound_memory {
+  const uint4 *first, *second;      /* layers */
+  const float *bias1, *bias2;       /* halves */
+  unsigned char *tiles;             /* [STAGES][TILE_BYTES] */
+  uint2 *components;                /* [n_group][d_P / 16][32]: b[0] and b[1] of mma_f16() */
+  float *gates;                     /* [n_group][L]: halves, in item-major order */
+  float (*query)[SIZES_OF_A_QUERY]; /* [n_group] */
+  float *scratch;                   /* [WARPS][GRAM] */
+};
+
+template <class S> static size_t memory_bytes(size_t n_group)
+{
+  return bound_weight_bytes(S::L) + (size_t)S::STAGES * S::TILE_BYTES + n_group * S::QUERY_BYTES +
+         S::WARPS * GRAM * sizeof(float);
+}
+
+template <class S> static __device__ __forceinline__ bound_memory<S> divide_memory(uint32_t n_group)
+{
+  bound_memory<S> m;
+
+  m.first = shared_memory<uint4>();
+  m.second = m.first + S::CHUNKS * S::STEPS * WARP_LANES;
+  m.bias1 = reinterpret_cast<const float *>(m.second + S::CHUNKS * S::STEPS * WARP_LANES);
+  m.bias2 = m.bias1 + BOUND_HIDDEN;
+  m.tiles = shared_memory<unsigned char>() + bound_weight_bytes(S::L);
+  m.components = reinterpret_cast<uint2 *>(m.tiles + S::STAGES * S::TILE_BYTES);
+  m.gates = reinterpret_cast<float *>(m.components + n_group * (S::D / BOUND_STEP) * WARP_LANES);
+  m.query = reinterpret_cast<float(*)[SIZES_OF_A_QUERY]>(m.gates + n_group * S::L);
+  m.scratch = reinterpret_cast<float *>(m.query + n_group);
+  return m;
+}
+
+/* Queries -------------------- */
+
+/* A bound on the spectral norm of the 8 rows whose products are in `gram`, at most 4% above it: it is the root of
+ * |gram|, which is at most |gram^16|_F^(1/16). Divided by the trace, no power of it underflows. `gram` is overwritten;
+ * all lanes have the result. */
+static __device__ float spectral_norm(float *gram, float trace)
+{
+  unsigned lane = warp_lane();
+  float power = 0.0f;
+
+  if (trace > 0.0f) { /* the warp's */
+    float mine[2] = { gram[lane] / trace, gram[lane + WARP_LANES] / trace };
+    for (int squaring = 0; squaring < 4; squaring++) {
+      __syncwarp();
+      gram[lane] = mine[0];
+      gram[lane + WARP_LANES] = mine[1];
+      __syncwarp();
+      for (unsigned i = 0; i < 2; i++) {
+        unsigned row = lane / 8 + 4 * i, column = lane % 8;
+        mine[i] = 0.0f;
+        for (unsigned k = 0; k < 8; k++)
+          mine[i] = fmaf(gram[row * 8 + k], gram[k * 8 + column], mine[i]);
+      }
+    }
+    power = warp_sum(fmaf(mine[0], mine[0], mine[1] * mine[1]));
+    for (int root = 0; root < 6; root++)
+      power = sqrtf(power);
+    power *= 1.001f * sqrtf(trace); /* gram's rounding is at most 8 d_P u of its norm */
+  }
+  __syncwarp();
+  return trace > 0.0f ? power : trace;
+}
+
+/* One number of a query's components times 1 / tau, as the kernel has it, or what rounding leaves of it. */
+static __device__ __forceinline__ float scaled(float f, float inv_temperature, bool is_rounding)
+{
+  float x = f * inv_temperature;
+
+  return is_rounding ? x - float_of(half_of(x)) : x;
+}
+
+/* Norms of 8 rows, scaled or what rounding leaves of them, by a warp: the spectral one, Frobenius's, the largest row's.
+ */
+template <class S>
+static __device__ void find_query_norms(const float *components, float inv_temperature, bool is_rounding, float *gram,
+                                        float norms[3])
+{
+  unsigned lane = warp_lane();
+  float trace = 0.0f, most = 0.0f;
+
+  for (unsigned i = 0; i < 2; i++) {
+    const float *a = components + (lane / 8 + 4 * i) * S::D, *b = components + lane % 8 * S::D;
+    float sum = 0.0f;
+    for (unsigned k = 0; k < S::D; k++)
+      sum = fmaf(scaled(a[k], inv_temperature, is_rounding), scaled(b[k], inv_temperature, is_rounding), sum);
+    gram[lane + i * WARP_LANES] = sum;
+  }
+  __syncwarp();
+  for (unsigned n = 0; n < BOUND_QUERY_COMPONENTS; n++) {
+    float square = gram[n * (BOUND_QUERY_COMPONENTS + 1)];
+    trace += square;
+    most = fmaxf(most, square); /* the trace has NaN */
+  }
+  __syncwarp();
+  norms[0] = spectral_norm(gram, trace);
+  norms[1] = sqrtf(trace);
+  norms[2] = sqrtf(most);
+}
+
+/* Steps 1 and 8 of the proof, for one query, by a warp. */
+template <class S>
+static __device__ void find_query_sizes(const float *components, const float *gates, float inv_temperature, float *gram,
+                                        float *out)
+{
+  const float u = 0x1p-24f, sums = S::D / BOUND_STEP * BOUND_MMA_ERROR + (S::D + 6) * u;
+  const float longest = BOUND_SECOND_ORDER * MOL_BOUND_NORM_MAX;
+  float norms[3], rounding[3], gate = 0.0f;
+
+  find_query_norms<S>(components, inv_temperature, false, gram, norms);
+  find_query_norms<S>(components, inv_temperature, true, gram, rounding);
+  for (unsigned p = warp_lane(); p < S::L; p += WARP_LANES)
+    gate = fmaxf(gate, fabsf(gates[p])); /* of NaN, the score has more to say */
+  gate = warp_max(gate);
+  if (warp_lane() != 0)
+    return;
+  float max_logit = longest * norms[2];
+  out[QUERY_ERROR] = longest * sqrtf((float)S::M) * (rounding[0] + sums * norms[1]) + 0x1p-21f;
+  out[QUERY_PER_RESIDUAL] = BOUND_SECOND_ORDER * sqrtf((float)S::M) * norms[0];
+  out[QUERY_MIX_ERROR] =
+      longest * (rounding[2] + sums * norms[2]) + (0x1p-11f + (2 * S::L + 4) * u) * max_logit + 0x1p-21f;
+  out[QUERY_MIX_PER_RESIDUAL] = BOUND_SECOND_ORDER * norms[2];
+  out[QUERY_MIX_ROUNDING] = 48 * u * max_logit;
+  out[QUERY_MAX_GATE] = gate;
+}
+
+/* Which number of a query's components a lane's i-th of a step has: any order will do that items have too (load_rows()
+ * below). */
+template <class S> static __device__ __forceinline__ unsigned dim_of(unsigned step, unsigned lane, unsigned i)
+{
+  unsigned t = lane % 4;
+
+  return S::D == 16 ? 4 * t + i : step / 2 * 32 + 8 * t + step % 2 * 4 + i;
+}
+
+template <class S>
+static __device__ void load_query(const struct bound_work &work, const bound_memory<S> &m, uint32_t q, uint32_t query)
+{
+  const float *components = work.query_components + (size_t)query * BOUND_QUERY_COMPONENTS * S::D;
+  const float *gates = work.query_gates + (size_t)query * S::L;
+  unsigned lane = warp_lane();
+
+  for (unsigned step = 0; step < S::D / BOUND_STEP; step++) {
+    float x[4];
+    for (unsigned i = 0; i < 4; i++)
+      x[i] = scaled(components[lane / 4 * S::D + dim_of<S>(step, lane, i)], work.inv_temperature, false);
+    uint2 both;
+    both.x = half_pair(x[0], x[1]);
+    both.y = half_pair(x[2], x[3]);
+    m.components[(q * (S::D / BOUND_STEP) + step) * WARP_LANES + lane] = both;
+  }
+  for (unsigned i = lane; i < S::L; i += WARP_LANES)
+    m.gates[q * S::L + i] = 0.5f * gates[i % BOUND_QUERY_COMPONENTS * S::M + i / BOUND_QUERY_COMPONENTS];
+  find_query_sizes<S>(components, gates, work.inv_temperature, m.scratch + threadIdx.x / WARP_LANES * GRAM, m.query[q]);
+}
+
+/* Items -------------------- */
+
+/* Which slot row i of a tile has; where a tile goes beyond the end, the last one again. */
+template <bool IS_LISTS>
+static __device__ __forceinline__ size_t slot_of(const struct bound_work &work, uint32_t n, uint32_t i)
+{
+  uint32_t at = i < n ? i : n - 1;
+
+  return IS_LISTS ? work.lists.slots[(size_t)blockIdx.y * work.lists.capacity + at] : work.first + at;
+}
+
+template <class S, bool IS_LISTS>
+static __device__ void load_tile(const struct bound_work &work, uint32_t n, uint32_t tile, unsigned char *to)
+{
+  unsigned char *gates = to + S::TILE * S::ROW * 2, *residuals = gates + S::TILE * S::GATE_ROW * 2;
+
+  for (unsigned i = threadIdx.x; i < S::TILE * S::CHUNKS_OF_AN_ITEM; i += S::THREADS) {
+    unsigned row = i / S::CHUNKS_OF_AN_ITEM, chunk = i % S::CHUNKS_OF_AN_ITEM;
+    size_t slot = slot_of<IS_LISTS>(work, n, tile * S::TILE + row);
+    if (chunk < S::CHUNKS_OF_COMPONENTS)
+      copy_async(to + row * S::ROW * 2 + chunk * 16, work.items.components + slot * S::M * S::D + chunk * 8);
+    else if (chunk < S::CHUNKS_OF_COMPONENTS + S::CHUNKS_OF_GATES)
+      copy_async(gates + row * S::GATE_ROW * 2 + (chunk - S::CHUNKS_OF_COMPONENTS) * 16,
+                 work.items.gates + slot * S::L + (chunk - S::CHUNKS_OF_COMPONENTS) * 8);
+    else
+      copy_async(residuals + row * MOL_RESIDUALS * 4, work.items.residuals + slot * MOL_RESIDUALS);
+  }
+}
+
+/* Two rows of an item component, numbers of two steps: a lane's 16 bytes of each row are its a[] of both. */
+template <class S>
+static __device__ __forceinline__ void load_rows(const uint16_t *rows, unsigned component, unsigned step,
+                                                 uint32_t a[2][4])
+{
+  const uint16_t *row = rows + warp_lane() / 4 * S::ROW + component * S::D;
+
+  if (S::D == 16) {
+    uint2 low = *reinterpret_cast<const uint2 *>(row + warp_lane() % 4 * 4);
+    uint2 high = *reinterpret_cast<const uint2 *>(row + 8 * S::ROW + warp_lane() % 4 * 4);
+    a[0][0] = low.x, a[0][2] = low.y, a[0][1] = high.x, a[0][3] = high.y;
+  } else {
+    uint4 low = *reinterpret_cast<const uint4 *>(row + step * BOUND_STEP + warp_lane() % 4 * 8);
+    uint4 high = *reinterpret_cast<const uint4 *>(row + 8 * S::ROW + step * BOUND_STEP + warp_lane() % 4 * 8);
+    a[0][0] = low.x, a[0][2] = low.y, a[0][1] = high.x, a[0][3] = high.y;
+    a[1][0] = low.z, a[1][2] = low.w, a[1][1] = high.z, a[1][3] = high.w;
+  }
+}
+
+/* Scores -------------------- */
+
+/* What a warp works on: for each set, its items' rows and its query. */
+struct bound_sets {
+  const uint16_t *rows[SETS], *gates[SETS];
+  uint32_t query[SETS];
+};
+
+/* The logits of both sets, as inputs of the first layer. */
+template <class S, bool IS_LISTS>
+static __device__ __forceinline__ void find_logits(const bound_memory<S> &m, const struct bound_sets &sets,
+                                                   uint32_t logits[SETS][S::STEPS][4])
+{
+  const int per_load = S::D == 16 ? 1 : 2, d_steps = S::D / BOUND_STEP;
+  float sums[SETS][S::M][4];
+
+#pragma unroll
+  for (int step = 0; step < d_steps; step += per_load) {
+    uint2 b[SETS][2];
+#pragma unroll
+    for (int s = 0; s < (IS_LISTS ? 1 : SETS); s++) {
+#pragma unroll
+      for (int i = 0; i < per_load; i++)
+        b[s][i] = m.components[(sets.query[s] * d_steps + step + i) * WARP_LANES + warp_lane()];
+    }
+#pragma unroll
+    for (int c = 0; c < S::M; c++) {
+      uint32_t a[2][4];
+#pragma unroll
+      for (int s = 0; s < SETS; s++) {
+        const uint2 *of_query = b[IS_LISTS ? 0 : s];
+        if (s == 0 || IS_LISTS)
+          load_rows<S>(sets.rows[s], c, step, a);
+#pragma unroll
+        for (int i = 0; i < per_load; i++) {
+          const float zeros[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
+          const uint32_t operand[2] = { of_query[i].x, of_query[i].y };
+          mma_f16(sums[s][c], a[i], operand, step + i == 0 ? zeros : sums[s][c]);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < SETS; s++) {
+#pragma unroll
+    for (int c = 0; c < S::M; c++) {
+      logits[s][c / 2][c % 2 * 2] = half_pair(sums[s][c][0], sums[s][c][1]);
+      logits[s][c / 2][c % 2 * 2 + 1] = half_pair(sums[s][c][2], sums[s][c][3]);
+    }
+  }
+}
+
+/* 16 hidden units of one set, as inputs of the second layer; adds their squares by row. */
+static __device__ __forceinline__ void activate(const float y[2][4], uint32_t hidden[4], float squares[2])
+{
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    float h[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      h[k] = fmaf(y[i][k], fast_tanh(y[i][k]), y[i][k]);
+      squares[k / 2] = fmaf(h[k], h[k], squares[k / 2]);
+    }
+    hidden[2 * i] = half_pair(h[0], h[1]);
+    hidden[2 * i + 1] = half_pair(h[2], h[3]);
+  }
+}
+
+/* Both layers: half of w to `gates`, squares of hidden units to `squares`. */
+template <class S>
+static __device__ __forceinline__ void run_gate(const bound_memory<S> &m, const uint32_t logits[SETS][S::STEPS][4],
+                                                float gates[SETS][S::M][4], float squares[SETS][2])
+{
+  unsigned column = warp_lane() % 4 * 2;
+
+#pragma unroll
+  for (int c = 0; c < S::M; c++) {
+    float2 bias = *reinterpret_cast<const float2 *>(m.bias2 + c * 8 + column);
+#pragma unroll
+    for (int s = 0; s < SETS; s++)
+      gates[s][c][0] = gates[s][c][2] = bias.x, gates[s][c][1] = gates[s][c][3] = bias.y;
+  }
+#pragma unroll 1
+  for (int chunk = 0; chunk < S::CHUNKS; chunk++) {
+    const uint4 *first = m.first + chunk * S::STEPS * WARP_LANES + warp_lane();
+    const uint4 *second = m.second + chunk * S::STEPS * WARP_LANES + warp_lane();
+    float y[SETS][2][4];
+    uint32_t hidden[SETS][4];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      float2 bias = *reinterpret_cast<const float2 *>(m.bias1 + chunk * BOUND_STEP + i * 8 + column);
+#pragma unroll
+      for (int s = 0; s < SETS; s++)
+        y[s][i][0] = y[s][i][2] = bias.x, y[s][i][1] = y[s][i][3] = bias.y;
+    }
+#pragma unroll
+    for (int step = 0; step < S::STEPS; step++) {
+      uint4 w = first[step * WARP_LANES];
+      const uint32_t b[2][2] = { { w.x, w.y }, { w.z, w.w } };
+#pragma unroll
+      for (int s = 0; s < SETS; s++) {
+        mma_f16(y[s][0], logits[s][step], b[0], y[s][0]);
+        mma_f16(y[s][1], logits[s][step], b[1], y[s][1]);
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < SETS; s++)
+      activate(y[s], hidden[s], squares[s]);
+#pragma unroll
+    for (int step = 0; step < S::STEPS; step++) {
+      uint4 w = second[step * WARP_LANES];
+      const uint32_t b[2][2] = { { w.x, w.y }, { w.z, w.w } };
+#pragma unroll
+      for (int s = 0; s < SETS; s++) {
+        mma_f16(gates[s][2 * step], hidden[s], b[0], gates[s][2 * step]);
+        mma_f16(gates[s][2 * step + 1], hidden[s], b[1], gates[s][2 * step + 1]);
+      }
+    }
+  }
+}
+
+/* One logit and half of its z. */
+static __device__ __forceinline__ void add_logit(float sums[SUMS], float half_z, float l)
+{
+  float x = fmaf(half_z, fast_tanh(half_z), half_z);
+  float e = fast_exp2(fmaf(x, LOG2_E, -EXPONENT_SHIFT)), r = e * l;
+
+  sums[SUM_NUM] += r;
+  sums[SUM_DEN] += e;
+  sums[SUM_A] = fmaf(e, e, sums[SUM_A]);
+  sums[SUM_E] = fmaf(e, r, sums[SUM_E]);
+  sums[SUM_C] = fmaf(r, r, sums[SUM_C]);
+  sums[SUM_LOGITS] = fmaf(l, l, sums[SUM_LOGITS]);
+  sums[SUM_GATES] = fmaf(half_z, half_z, sums[SUM_GATES]);
+}
+
+/* A lane's share of both rows of one set. */
+template <class S>
+static __device__ __forceinline__ void mix(const uint32_t logits[S::STEPS][4], const float gates[S::M][4],
+                                           const uint16_t *item_gates, const float *query_gates, float sums[2][SUMS])
+{
+  unsigned column = warp_lane() % 4 * 2;
+
+#pragma unroll
+  for (int c = 0; c < S::M; c++) {
+    float2 u = *reinterpret_cast<const float2 *>(query_gates + c * 8 + column);
+#pragma unroll
+    for (int row = 0; row < 2; row++) {
+      uint32_t l = logits[c / 2][c % 2 * 2 + row];
+      uint32_t v =
+          *reinterpret_cast<const uint32_t *>(item_gates + (warp_lane() / 4 + row * 8) * S::GATE_ROW + c * 8 + column);
+      add_logit(sums[row], fmaf(u.x, float_of((half_bits)v), gates[c][2 * row]), float_of((half_bits)l));
+      add_logit(sums[row], fmaf(u.y, float_of((half_bits)(v >> 16)), gates[c][2 * row + 1]),
+                float_of((half_bits)(l >> 16)));
+    }
+  }
+}
+
+/* Sums over the four lanes of a row. Lane t of them has those of set t / 2, row t % 2. */
+static __device__ __forceinline__ void add_lanes(const float sums[SETS][2][SUMS], float out[SUMS])
+{
+  bool is_second = warp_lane() & 2, is_high = warp_lane() & 1;
+
+#pragma unroll
+  for (int i = 0; i < SUMS; i++) {
+    float of_set[2];
+#pragma unroll
+    for (int row = 0; row < 2; row++) {
+      float mine = is_second ? sums[1][row][i] : sums[0][row][i], other = is_second ? sums[0][row][i] : sums[1][row][i];
+      of_set[row] = mine + __shfl_xor_sync(WARP_ALL, other, 2);
+    }
+    float mine = is_high ? of_set[1] : of_set[0], other = is_high ? of_set[0] : of_set[1];
+    out[i] = mine + __shfl_xor_sync(WARP_ALL, other, 1);
+  }
+}
+
+/* exp(delta) - 1 or a little more. */
+static __device__ __forceinline__ float exp_less_one(float delta)
+{
+  float small = delta * fmaf(delta, fmaf(delta, 0.25f, 0.5f), 1.0f); /* where delta <= 1: the series' rest is below */
+  float large = fast_exp2(delta * 1.4428f) - 1.0f;                   /* log2 e is 7e-5 less, in proportion */
+
+  return (delta < 1.0f ? small : large) * (1 + 0x1p-10f);
+}
+
+/* Steps 6 to 8 of the proof, for one pair. */
+static __device__ __forceinline__ void find_bounds(const struct mol_bound_factors &factors, const float sums[SUMS],
+                                                   const float *query, const float *residuals, float *upper,
+                                                   float *lower)
+{
+  float l = fast_sqrt(sums[SUM_LOGITS]), h = fast_sqrt(sums[SUM_HIDDEN]), z = 2 * fast_sqrt(sums[SUM_GATES]);
+  float component = residuals[MOL_RESIDUAL_COMPONENT];
+  float logit_error = fmaf(query[QUERY_PER_RESIDUAL], component, fmaf(0x1p-11f, l, query[QUERY_ERROR]));
+  float gate_error = query[QUERY_MAX_GATE] * residuals[MOL_RESIDUAL_GATE];
+  float delta = factors.constant + factors.logit_errors * logit_error + factors.logits * l + factors.hidden * h +
+                factors.gate_errors * gate_error + factors.gates * z;
+  float kappa = exp_less_one(delta), kappa2 = kappa * kappa;
+  float over = fast_reciprocal(sums[SUM_DEN]), score = sums[SUM_NUM] * over;
+  float a = sums[SUM_A] * over * over, e = sums[SUM_E] * over * over, c = sums[SUM_C] * over * over;
+  float sizes = c + score * score * a;
+  c = fmaxf(c - 2 * score * e + score * score * a, 0.0f) + 0x1p-16f * sizes + 0x1p-60f; /* NaN is in sizes too */
+  e -= score * a;
+  float left = 1.0f - kappa2 * (a * (1 + 0x1p-15f)), x = kappa2 * e, root = fast_sqrt(x * x + kappa2 * c * left);
+  float over_left = (1 + 0x1p-9f) / left;
+  float rest = query[QUERY_MIX_ERROR] + query[QUERY_MIX_PER_RESIDUAL] * component +
+               2 * query[QUERY_MIX_ROUNDING] * over_left + 0x1p-20f * fabsf(score);
+  bool is_known = left >= 0x1p-4f;
+  *upper = score + ((root - x) * over_left + rest);
+  *lower = score - ((root + x) * over_left + rest);
+  *upper = is_known && *upper == *upper ? *upper : INFINITY;
+  *lower = is_known && *lower == *lower ? *lower : -INFINITY;
+}
+
+/* One row of a tile and one query, by one lane: append what may reach the floor, or write the bounds. */
+template <bool IS_LISTS>
+static __device__ __forceinline__ void report(const struct bound_work &work, uint32_t n, uint32_t i, uint32_t query,
+                                              float upper, float lower)
+{
+  if (i >= n || query >= work.n_queries)
+    return;
+  if (IS_LISTS) {
+    work.lists.scores[(size_t)query * work.lists.capacity + i] = upper;
+    work.lowers[(size_t)query * work.lists.capacity + i] = lower;
+  } else if (!(upper < work.floors[query]) && work.present[work.first + i]) {
+    append(work.lists, query, work.first + i, upper);
+  }
+}
+
+/* 16 items by two queries, or 32 items by one. */
+template <class S, bool IS_LISTS>
+static __device__ __forceinline__ void work_on(const struct bound_work &work, const bound_memory<S> &m,
+                                               const unsigned char *tile, unsigned group, uint32_t pair, uint32_t n,
+                                               uint32_t first, uint32_t first_query)
+{
+  const uint16_t *rows = reinterpret_cast<const uint16_t *>(tile), *gates = rows + S::TILE * S::ROW;
+  const float *residuals = reinterpret_cast<const float *>(gates + S::TILE * S::GATE_ROW);
+  unsigned lane = warp_lane();
+  uint32_t logits[SETS][S::STEPS][4];
+  float half_w[SETS][S::M][4], squares[SETS][2] = {}, sums[SETS][2][SUMS] = {}, mine[SUMS], upper, lower;
+  struct bound_sets sets;
+
+#pragma unroll
+  for (unsigned s = 0; s < SETS; s++) {
+    unsigned row = IS_LISTS ? (group * SETS + s) * GROUP_ITEMS : group * GROUP_ITEMS;
+    sets.rows[s] = rows + row * S::ROW;
+    sets.gates[s] = gates + row * S::GATE_ROW;
+    sets.query[s] = IS_LISTS ? 0 : pair * SETS + s;
+  }
+  find_logits<S, IS_LISTS>(m, sets, logits);
+  run_gate<S>(m, logits, half_w, squares);
+#pragma unroll
+  for (unsigned s = 0; s < SETS; s++) {
+    mix<S>(logits[s], half_w[s], sets.gates[s], m.gates + sets.query[s] * S::L, sums[s]);
+    sums[s][0][SUM_HIDDEN] = squares[s][0];
+    sums[s][1][SUM_HIDDEN] = squares[s][1];
+  }
+  add_lanes(sums, mine);
+  unsigned set = lane % 4 / 2, row = lane / 4 + lane % 2 * 8;
+  row += IS_LISTS ? (group * SETS + set) * GROUP_ITEMS : group * GROUP_ITEMS;
+  uint32_t query = IS_LISTS ? 0 : pair * SETS + set;
+  find_bounds(work.factors, mine, m.query[query], residuals + row * MOL_RESIDUALS, &upper, &lower);
+  report<IS_LISTS>(work, n, first + row, first_query + query, upper, lower);
+}
+
+/* A scan: grid [blocks][groups of n_group queries]. Lists: [blocks][lists]. */
+template <int N_COMPONENTS, int DIM, bool IS_LISTS>
+static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, IS_LISTS>::THREADS, 1)
+    bound_pairs(struct bound_work work)
+{
+  typedef sizes<N_COMPONENTS, DIM, IS_LISTS> S;
+  bound_memory<S> m = divide_memory<S>(work.n_group);
+  unsigned warp = threadIdx.x / WARP_LANES;
+  uint32_t first_query = blockIdx.y * work.n_group;
+  uint32_t n = IS_LISTS ? list_length(work.lists, blockIdx.y) : work.n, n_tiles = (n + S::TILE - 1) / S::TILE;
+
+  for (unsigned i = threadIdx.x; i < bound_weight_bytes(S::L) / 16; i += S::THREADS)
+    copy_async(shared_memory<uint4>() + i, work.weights + i);
+  if (blockIdx.x < n_tiles)
+    load_tile<S, IS_LISTS>(work, n, blockIdx.x, m.tiles);
+  copy_async_commit();
+  for (uint32_t q = warp; q < work.n_group; q += S::WARPS) /* beyond the last query, the last one again */
+    load_query<S>(work, m, q, first_query + q < work.n_queries ? first_query + q : work.n_queries - 1);
+  for (uint32_t tile = blockIdx.x, i = 0; tile < n_tiles; tile += gridDim.x, i++) {
+    if (S::STAGES == 2 && tile + gridDim.x < n_tiles)
+      load_tile<S, IS_LISTS>(work, n, tile + gridDim.x, m.tiles + (i + 1) % 2 * S::TILE_BYTES);
+    copy_async_commit();
+    copy_async_wait<1>();
+    __syncthreads();
+    for (uint32_t pair = warp / S::GROUPS; pair < (work.n_group + SETS - 1) / SETS; pair += S::WARPS / S::GROUPS)
+      work_on<S, IS_LISTS>(work, m, m.tiles + i % S::STAGES * S::TILE_BYTES, warp % S::GROUPS, pair, n, tile * S::TILE,
+                           first_query);
+    __syncthreads();
+    if (S::STAGES == 1 && tile + gridDim.x < n_tiles) {
+      load_tile<S, IS_LISTS>(work, n, tile + gridDim.x, m.tiles);
+      copy_async_commit();
+    }
+  }
+  copy_async_wait<0>(); /* where there was no tile */
+}
+
+template <int N_COMPONENTS, int DIM, bool IS_LISTS>
+static err_code_t run_with(struct device_stream *stream, struct bound_work work, unsigned n_blocks)
+{
+  typedef sizes<N_COMPONENTS, DIM, IS_LISTS> S;
+  uint32_t most = S::QUERIES_MAX, even = (work.n_queries + 1) / SETS * SETS;
+
+  work.n_group = IS_LISTS ? 1 : even < most ? even : most;
+  unsigned n_groups = IS_LISTS ? (unsigned)work.lists.n_lists : blocks_for(work.n_queries, work.n_group);
+  unsigned n_tiles = blocks_for(IS_LISTS ? work.lists.capacity : work.n, S::TILE);
+  unsigned share = n_blocks / n_groups ? n_blocks / n_groups : 1;
+  return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_groups), S::THREADS, memory_bytes<S>(work.n_group),
+                bound_pairs<N_COMPONENTS, DIM, IS_LISTS>, work);
+}
+
+template <int N_COMPONENTS, bool IS_LISTS>
+static err_code_t run_components(struct device_stream *stream, const struct bound_work &work, size_t dim,
+                                 unsigned n_blocks)
+{
+  if (dim == 16)
+    return run_with<N_COMPONENTS, 16, IS_LISTS>(stream, work, n_blocks);
+  if (dim == 32)
+    return run_with<N_COMPONENTS, 32, IS_LISTS>(stream, work, n_blocks);
+  if (dim == 64)
+    return run_with<N_COMPONENTS, 64, IS_LISTS>(stream, work, n_blocks);
+  return run_with<N_COMPONENTS, 128, IS_LISTS>(stream, work, n_blocks);
+}
+
+template <bool IS_LISTS>
+static err_code_t run(struct device_stream *stream, const struct mol_bound_input *input, struct bound_work work)
+{
+  const struct mol_shape *shape = &input->gate->shape;
+
+  if (input->n_queries == 0)
+    return ERR_OK;
+  work.factors = input->gate->factors;
+  work.weights = input->gate->weights;
+  work.inv_temperature = shape->inv_temperature;
+  work.present = input->present;
+  work.items = input->items;
+  work.query_components = input->query_components;
+  work.query_gates = input->query_gates;
+  work.n_queries = (uint32_t)input->n_queries;
+  return shape->n_item_components == 4
+             ? run_components<4, IS_LISTS>(stream, work, shape->component_dim, input->n_blocks)
+             : run_components<8, IS_LISTS>(stream, work, shape->component_dim, input->n_blocks);
+}
+
+err_code_t mol_bound_append(struct device_stream *stream, const struct mol_bound_input *input, size_t first, size_t n,
+                            const float *floors, const struct device_lists *lists)
+{
+  struct bound_work work = {};
+
+  if (n == 0)
+    return ERR_OK;
+  work.first = (uint32_t)first;
+  work.n = (uint32_t)n;
+  work.floors = floors;
+  work.lists = *lists;
+  return run<false>(stream, input, work);
+}
+
+err_code_t mol_bound_lists(struct device_stream *stream, const struct mol_bound_input *input,
+                           const struct device_lists *lists, float *lowers)
+{
+  struct bound_work work = {};
+
+  if (lists->capacity == 0 || lists->n_lists == 0)
+    return ERR_OK;
+  work.lists = *lists;
+  work.lowers = lowers;
+  return run<true>(stream, input, work);
+}

@@ -1,0 +1,306 @@
+#include "kernels/cuda/mol_bound_gate.cuh"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern "C" {
+#include "base/mem.h"
+}
+
+enum { L_MAX = 64, H = BOUND_HIDDEN, SQUARINGS = 7 };
+
+/* Half of it is within half's range, and temperatures within what the proof's constants of second order suppose. */
+#define WEIGHT_MAX 0x1p15f
+
+/* Room for spectral(). */
+struct squares {
+  double power[L_MAX * L_MAX], square[L_MAX * L_MAX];
+};
+
+/* What the proof needs of one layer: norms of its weights, of what rounding them left, and of its biases. */
+struct layer_norms {
+  double spectral, frobenius, rounding, rounding_frobenius, bias;
+};
+
+/* Double to half precision, to nearest; within half's range. */
+static uint16_t half_from(double x)
+{
+  double size = fabs(x);
+  int exponent = size < 0x1p-14 ? -14 : ilogb(size);
+  /* 1024 to 2048 of the last place, or less where it is subnormal; a carry goes to the exponent, as it should. */
+  unsigned fraction = (unsigned)nearbyint(ldexp(size, 10 - exponent));
+  unsigned bits = size < 0x1p-14 ? fraction : fraction + ((unsigned)(exponent + 14) << 10);
+
+  return (uint16_t)((signbit(x) ? 0x8000u : 0u) | bits);
+}
+
+static double double_from(uint16_t half)
+{
+  int exponent = half >> 10 & 0x1f;
+  double size = exponent ? ldexp((half & 0x3ff) + 1024, exponent - 25) : ldexp(half & 0x3ff, -24);
+
+  return half & 0x8000 ? -size : size;
+}
+
+static double frobenius(const double *w, size_t n)
+{
+  double sum = 0;
+
+  for (size_t i = 0; i < n; i++)
+    sum += w[i] * w[i];
+  return sqrt(sum);
+}
+
+/* out [n][n] = a [n][m] times the transpose of b [n][m]. */
+static void multiply(const double *a, const double *b, size_t n, size_t m, double *out)
+{
+  for (size_t i = 0; i < n; i++) {
+    for (size_t j = 0; j < n; j++) {
+      double sum = 0;
+      for (size_t k = 0; k < m; k++)
+        sum += a[i * m + k] * b[j * m + k];
+      out[i * n + j] = sum;
+    }
+  }
+}
+
+/* An upper bound on the spectral norm of w [n][m], less than 1% above it: with G = w w^T, whose norm is the square, it
+ * is at most |G^(2^k)|_F^(2^-(k+1)). */
+static double spectral(const double *w, size_t n, size_t m, struct squares *scratch)
+{
+  double *power = scratch->power, *square = scratch->square, log_norm = 0, share = 0.5;
+
+  multiply(w, w, n, m, power);
+  for (int k = 0;; k++) {
+    double size = frobenius(power, n * n);
+    if (size == 0)
+      return 0;
+    log_norm += share * log(size);
+    if (k == SQUARINGS)
+      return exp(log_norm) * (1 + 1e-6);
+    for (size_t i = 0; i < n * n; i++)
+      power[i] /= size;
+    multiply(power, power, n, n, square); /* it is symmetric */
+    memcpy(power, square, n * n * sizeof *power);
+    share /= 2;
+  }
+}
+
+static void find_norms(const double *w, const double *rounding, size_t n_logits, const float *bias, size_t n_bias,
+                       struct squares *scratch, struct layer_norms *out)
+{
+  double sum = 0;
+
+  for (size_t i = 0; i < n_bias; i++)
+    sum += (double)bias[i] * (double)bias[i];
+  out->spectral = spectral(w, n_logits, H, scratch);
+  out->frobenius = frobenius(w, n_logits * H);
+  out->rounding = spectral(rounding, n_logits, H, scratch);
+  out->rounding_frobenius = frobenius(rounding, n_logits * H);
+  out->bias = sqrt(sum);
+}
+
+/* Steps 2 to 6 of the proof. `through` is step 4's bound on |W2 D W1|. */
+static struct mol_bound_factors find_factors(size_t n_logits, const struct layer_norms *first,
+                                             const struct layer_norms *second, double through)
+{
+  const double u = 0x1p-24, slope = 1.1, l = (double)n_logits, h = H, second_order = (double)BOUND_SECOND_ORDER;
+  const double steps = (double)BOUND_MMA_ERROR / BOUND_STEP, tanh_error = 0x1p-12 + 0x1p-22;
+  double sums1 = l * steps + (l + 4) * u, sums2 = h * steps + (h + 4) * u;
+  double norm1 = first->frobenius + first->rounding_frobenius, norm2 = second->frobenius + second->rounding_frobenius;
+  double logits =
+      second->spectral * (slope * (first->rounding + sums1 * norm1) + tanh_error * (first->spectral + first->rounding));
+  double hidden = second->spectral * (0x1p-11 + 0x1p-21) + second->rounding + sums2 * norm2;
+  double constant =
+      second->spectral * ((slope * sums1 + tanh_error) * first->bias + sqrt(h) * 0x1p-25) + sums2 * second->bias;
+  struct mol_bound_factors out;
+
+  out.logit_errors = (float)(second_order * slope * through);
+  out.logits = (float)(second_order * slope * logits);
+  out.hidden = (float)(second_order * slope * hidden);
+  out.gate_errors = (float)(second_order * slope);
+  out.gates = (float)(second_order * (0x1p-12 + 0x1p-18));
+  out.constant = (float)(second_order * (slope * constant + 0x1p-14));
+  return out;
+}
+
+static bool are_moderate(const float *x, size_t n)
+{
+  bool are = true;
+
+  for (size_t i = 0; i < n; i++)
+    are = are && fabsf(x[i]) <= WEIGHT_MAX;
+  return are;
+}
+
+static bool is_covered(const struct mol_shape *shape, const struct mol_gate *gate)
+{
+  size_t m = shape->n_item_components, d = shape->component_dim, n_logits = BOUND_QUERY_COMPONENTS * m;
+
+  return shape->n_query_components == BOUND_QUERY_COMPONENTS && (m == 4 || m == 8) &&
+         (d == 16 || d == 32 || d == 64 || d == 128) && shape->gate_hidden == H &&
+         fabsf(shape->inv_temperature) <= WEIGHT_MAX && are_moderate(gate->w1, n_logits * H) &&
+         are_moderate(gate->b1, H) && are_moderate(gate->w2, H * n_logits) && are_moderate(gate->b2, n_logits);
+}
+
+/* The logit of mol_shape's order at item-major place i. */
+static size_t logit_at(const struct mol_shape *shape, size_t i)
+{
+  return i % BOUND_QUERY_COMPONENTS * shape->n_item_components + i / BOUND_QUERY_COMPONENTS;
+}
+
+/* Both layers by logit, in item-major order, and by hidden unit; and what rounding their halves leaves of them. */
+struct gate_matrices {
+  double first[L_MAX * H], second[L_MAX * H], first_rounding[L_MAX * H], second_rounding[L_MAX * H];
+  uint16_t first_half[L_MAX * H], second_half[L_MAX * H]; /* of w / 2 */
+};
+
+static void round_weight(float w, double *exact, uint16_t *half, double *rounding)
+{
+  *exact = (double)w;
+  *half = half_from((double)w / 2);
+  *rounding = (double)w - 2 * double_from(*half);
+}
+
+/* The weight of input i for output j. */
+static float packed_weight(const float *packed, size_t n_in, size_t n_out, size_t i, size_t j)
+{
+  size_t step, at = mol_packed_at(n_in, n_out, j, &step);
+
+  return packed[at + i * step];
+}
+
+static void fill_matrices(const struct mol_shape *shape, const struct mol_gate *gate, struct gate_matrices *out)
+{
+  size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components;
+
+  for (size_t i = 0; i < n_logits; i++) {
+    size_t p = logit_at(shape, i);
+    for (size_t j = 0; j < H; j++) {
+      size_t at = i * H + j;
+      round_weight(packed_weight(gate->w1, n_logits, H, p, j), &out->first[at], &out->first_half[at],
+                   &out->first_rounding[at]);
+      round_weight(packed_weight(gate->w2, H, n_logits, j, p), &out->second[at], &out->second_half[at],
+                   &out->second_rounding[at]);
+    }
+  }
+}
+
+/* Of hidden unit j, the norm of its column of w by logit. */
+static double unit_norm(const double *w, size_t n_logits, size_t j)
+{
+  double sum = 0;
+
+  for (size_t i = 0; i < n_logits; i++)
+    sum += w[i * H + j] * w[i * H + j];
+  return sqrt(sum);
+}
+
+/* Scale each hidden unit's weights so that those that come in and those that go out are of one size: the products, also
+ * with a diagonal between them, stay the same, and their norms' product may fall. */
+static void balance(struct gate_matrices *w, size_t n_logits)
+{
+  for (size_t j = 0; j < H; j++) {
+    double in = unit_norm(w->first, n_logits, j), out = unit_norm(w->second, n_logits, j);
+    double by = in > 0 && out > 0 ? sqrt(out / in) : 1;
+    for (size_t i = 0; i < n_logits; i++) {
+      w->first[i * H + j] *= by;
+      w->second[i * H + j] /= by;
+    }
+  }
+}
+
+/* The exact weights are balanced when it is done. */
+static err_code_t find_gate_factors(const struct mol_shape *shape, const struct mol_gate *gate, struct gate_matrices *w,
+                                    struct mol_bound_factors *out)
+{
+  size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components;
+  AUTO(mem_free) double *product = NULL;
+  AUTO(mem_free) struct squares *scratch = NULL;
+  struct layer_norms first, second;
+
+  TRY(mem_array(L_MAX * L_MAX, sizeof *product, &product));
+  TRY(mem_array(1, sizeof *scratch, &scratch));
+  find_norms(w->first, w->first_rounding, n_logits, gate->b1, H, scratch, &first);
+  find_norms(w->second, w->second_rounding, n_logits, gate->b2, n_logits, scratch, &second);
+  multiply(w->second, w->first, n_logits, H, product);
+  double both = spectral(product, n_logits, n_logits, scratch), separate = first.spectral * second.spectral;
+  balance(w, n_logits);
+  separate = fmin(separate, spectral(w->first, n_logits, H, scratch) * spectral(w->second, n_logits, H, scratch));
+  *out = find_factors(n_logits, &first, &second, 0.5 * both + 0.6 * separate);
+  return ERR_OK;
+}
+
+static unsigned two(uint16_t low, uint16_t high)
+{
+  return (unsigned)low | (unsigned)high << 16;
+}
+
+/* In the order that struct mol_bound_gate says. */
+static void pack(const struct mol_shape *shape, const struct mol_gate *gate, const struct gate_matrices *w, uint4 *out)
+{
+  size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components, n_steps = n_logits / BOUND_STEP;
+  uint4 *second = out + bound_layer_bytes(n_logits) / sizeof *out;
+  float *biases = reinterpret_cast<float *>(second + bound_layer_bytes(n_logits) / sizeof *out);
+
+  for (size_t at = 0; at < H / BOUND_STEP * n_steps * WARP_LANES; at++) {
+    size_t lane = at % WARP_LANES, g = lane / 4, t = lane % 4;
+    size_t unit = at / WARP_LANES / n_steps * BOUND_STEP, logit = at / WARP_LANES % n_steps * BOUND_STEP;
+    const uint16_t *w1 = w->first_half + (logit + 2 * t) * H + unit + g;
+    const uint16_t *w2 = w->second_half + (logit + g) * H + unit + 2 * t;
+    out[at].x = two(w1[0], w1[H]);
+    out[at].y = two(w1[8 * H], w1[9 * H]);
+    out[at].z = two(w1[8], w1[H + 8]);
+    out[at].w = two(w1[8 * H + 8], w1[9 * H + 8]);
+    second[at].x = two(w2[0], w2[1]);
+    second[at].y = two(w2[8], w2[9]);
+    second[at].z = two(w2[8 * H], w2[8 * H + 1]);
+    second[at].w = two(w2[8 * H + 8], w2[8 * H + 9]);
+  }
+  for (size_t j = 0; j < H; j++)
+    biases[j] = gate->b1[j] / 2;
+  for (size_t i = 0; i < n_logits; i++)
+    biases[H + i] = gate->b2[logit_at(shape, i)] / 2;
+}
+
+static err_code_t upload(const struct mol_bound_gate *gate, const struct mol_gate *weights,
+                         const struct gate_matrices *matrices, struct device_stream *stream)
+{
+  size_t bytes = bound_weight_bytes(BOUND_QUERY_COMPONENTS * gate->shape.n_item_components);
+  AUTO(device_free_host) uint4 *staging = NULL;
+
+  TRY(device_alloc_host(bytes, 1, &staging));
+  pack(&gate->shape, weights, matrices, staging);
+  TRY(device_copy_in(stream, gate->weights, staging, bytes));
+  return device_wait(stream);
+}
+
+err_code_t mol_bound_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct device_stream *stream,
+                               struct mol_bound_gate **out)
+{
+  AUTO(mol_bound_gate_close) struct mol_bound_gate *opened = NULL;
+  AUTO(mem_free) struct gate_matrices *matrices = NULL;
+
+  *out = NULL;
+  if (!is_covered(shape, gate))
+    return ERR_OK;
+  TRY(mem_array(1, sizeof *opened, &opened));
+  TRY(mem_array(1, sizeof *matrices, &matrices));
+  opened->shape = *shape;
+  fill_matrices(shape, gate, matrices);
+  TRY(find_gate_factors(shape, gate, matrices, &opened->factors));
+  TRY(device_alloc(bound_weight_bytes(BOUND_QUERY_COMPONENTS * shape->n_item_components), 1, &opened->weights));
+  TRY(upload(opened, gate, matrices, stream));
+  *out = opened;
+  opened = NULL;
+  return ERR_OK;
+}
+
+void mol_bound_gate_close(struct mol_bound_gate **gate)
+{
+  if (!*gate)
+    return;
+  device_free(&(*gate)->weights);
+  mem_free(gate);
+}
