@@ -411,10 +411,10 @@ static float dot(const float *a, const float *b, size_t n)
   return sum;
 }
 
-/* How far bounds may be from the dot product, generously. */
+/* How far bounds may be from the dot product: twice the error, which the product itself may be off by. */
 static float slack_of(size_t dim)
 {
-  return 0x1.8p-10f + (float)dim * 0x1p-19f;
+  return 0x1.2p-9f + (float)dim * 0x1p-19f;
 }
 
 static void check_maxima(const struct catalogue *c, const struct average_scan_input *in, const float *queries,
