@@ -6,6 +6,7 @@
 #include "engine/cuda/mol_pairs_cuda.h"
 #include "engine/mol_model.h"
 #include "kernels/cuda/candidates.h"
+#include "kernels/cuda/mol_bound.h"
 #include "kernels/cuda/mol_halves.h"
 #include "kernels/cuda/mol_score.h"
 
@@ -14,7 +15,8 @@ enum { MOL_DERIVED_COMPONENTS, MOL_DERIVED_GATES, MOL_DERIVED_AVERAGES, MOL_DERI
 
 /* What columns bring of the model to the device. */
 struct mol_cuda_shared {
-  struct mol_gate gate; /* as mol_score.h takes it */
+  struct mol_gate gate;         /* as mol_score.h takes it */
+  struct mol_bound_gate *bound; /* NULL: the shape has no bounds but the scores themselves */
 };
 
 /* A group's queries: funnel_group.queries. Arrays of the device. */
@@ -27,6 +29,7 @@ struct mol_cuda_queries {
   /* Pinned, [n], and there when the group's work is done; NULL: nobody asked. */
   const float *nth_best;   /* of mol_pairs_candidates() */
   const uint32_t *n_seeds; /* of two_pass */
+  const uint32_t *n_found; /* candidates of approximate methods */
 };
 
 static inline const struct mol_model *mol_cuda_model(const struct funnel *f)
@@ -47,6 +50,15 @@ err_t mol_cuda_ranks(const struct funnel *f, const struct funnel_group *group, u
 
 /* lists->scores = canonical scores of what is in a group's lists. */
 err_t mol_cuda_score(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists);
+
+/* Whether scores have bounds in half precision, for a fraction of their time; and what those read of a group. */
+bool mol_cuda_has_bounds(const struct funnel *f);
+struct mol_bound_input mol_cuda_bound_input(const struct funnel *f, const struct funnel_group *group);
+
+/* funnel_ops.append by those bounds, and funnel_ops.score behind it. */
+err_t mol_cuda_append_bounds(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
+                             const float *floors);
+err_t mol_cuda_score_lists(const struct funnel *f, const struct funnel_group *group);
 
 /* funnel_ops.append by canonical scores, which it leaves behind: for every shape. */
 err_t mol_cuda_append_scores(const struct funnel *f, const struct funnel_group *group, struct slot_range range,

@@ -14,7 +14,9 @@ enum { TIED = 1024 /* candidates beyond those that were asked for */ };
 
 struct approximate {
   size_t n_pairs, n_average; /* lengths of the lists; 0: without them */
-  float *nth_best;           /* [batch->n]: the largest dot product that an item outside the candidates may have */
+  /* [batch->n] */
+  float *nth_best;   /* the largest dot product that an item outside the candidates may have */
+  uint32_t *n_found; /* candidates */
 };
 
 static size_t n_words_of(const struct search_batch *batch)
@@ -53,6 +55,8 @@ static size_t scratch_bytes(const struct funnel *f)
     bytes += mol_pairs_query_bytes(f, (uint32_t)a->n_pairs) + pairs_room(f) * 8;
   if (a->n_average)
     bytes += mol_cuda_average_bytes(f->batch, a->n_average);
+  if (mol_cuda_has_bounds(f))
+    bytes += room_of(f) * sizeof(float);
   return bytes;
 }
 
@@ -108,6 +112,38 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
   return device_copy_out(w->stream, pinned, found.nth_best, group->n * sizeof *pinned);
 }
 
+/* Those candidates go to group->lists that may be among the K best: the K-th best lower bound is reached by K of them, so
+ * that one whose upper bound is below it is not. */
+static err_t keep_by_bounds(const struct funnel *f, const struct funnel_group *group, const struct device_lists *all)
+{
+  struct device_worker *w = funnel_worker(f);
+  struct mol_bound_input input = mol_cuda_bound_input(f, group);
+  struct device_lists by_lowers = *all;
+
+  TRY(device_worker_array(w, group->n * all->capacity, sizeof *by_lowers.scores, &by_lowers.scores));
+  TRY(mol_bound_lists(w->stream, &input, all, by_lowers.scores));
+  TRY(lists_threshold(w->stream, &by_lowers, group->ranks, group->floors));
+  TRY(candidates_add(w->stream, all, group->floors, NULL, 0, &group->lists));
+  return mol_cuda_score(f, group, &group->lists);
+}
+
+static err_t keep_by_scores(const struct funnel *f, const struct funnel_group *group, const struct device_lists *all)
+{
+  TRY(mol_cuda_score(f, group, all));
+  return candidates_add(funnel_worker(f)->stream, all, NULL, NULL, 0, &group->lists);
+}
+
+/* How many candidates there are, when the group's work is done. */
+static err_t copy_n_found(const struct funnel *f, const struct funnel_group *group, const struct device_lists *all)
+{
+  struct device_worker *w = funnel_worker(f);
+  uint32_t *pinned;
+
+  TRY(device_worker_pinned(w, group->n, sizeof *pinned, &pinned));
+  ((struct mol_cuda_queries *)group->queries)->n_found = pinned;
+  return device_copy_out(w->stream, pinned, all->n, group->n * sizeof *pinned);
+}
+
 /* Candidates and their scores to group->lists, all at once; a list is spoilt where one that led to it was too short. */
 static err_t append(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                     const float *floors)
@@ -123,8 +159,8 @@ static err_t append(const struct funnel *f, const struct funnel_group *group, st
     TRY(mol_cuda_candidates_of_average(f, group, a->n_average, true, finding.seen, &finding.all, finding.offered.n));
   if (a->n_pairs)
     TRY(add_pairs(f, group, &finding));
-  TRY(mol_cuda_score(f, group, &finding.all));
-  TRY(candidates_add(w->stream, &finding.all, NULL, NULL, 0, &group->lists));
+  TRY(mol_cuda_has_bounds(f) ? keep_by_bounds(f, group, &finding.all) : keep_by_scores(f, group, &finding.all));
+  TRY(copy_n_found(f, group, &finding.all));
   TRY(candidates_spoil(w->stream, &finding.offered, &group->lists));
   if (a->n_pairs)
     TRY(candidates_spoil(w->stream, &finding.overfull, &group->lists));
@@ -144,6 +180,7 @@ static void collect(const struct funnel *f, const struct funnel_group *group)
   const struct approximate *a = f->context;
   const struct mol_cuda_queries *queries = group->queries;
 
+  memcpy(a->n_found + group->first, queries->n_found, group->n * sizeof *a->n_found);
   if (queries->nth_best)
     memcpy(a->nth_best + group->first, queries->nth_best, group->n * sizeof *a->nth_best);
 }
@@ -155,6 +192,8 @@ static void receipt(const struct funnel *f, size_t q, bool is_exact)
   struct search_result *result = &f->batch->results[q];
   uint64_t n_items = f->batch->n_items;
 
+  if (!is_exact)
+    result->counts.scored = a->n_found[q];
   result->counts.candidates = result->counts.scored;
   if (is_exact)
     receipt_exact(result, n_items);
@@ -190,6 +229,7 @@ err_t mol_cuda_search_approximate(const struct device_columns *c, struct search_
   if (n_pairs >= batch->n_items || n_average >= batch->n_items)
     return search_all(c, batch);
   TRY(region_array(batch->scratch, batch->n, sizeof *a.nth_best, &a.nth_best));
+  TRY(region_array(batch->scratch, batch->n, sizeof *a.n_found, &a.n_found));
   for (size_t q = 0; q < batch->n; q++)
     a.nth_best[q] = INFINITY;
   f.n_candidates = room_of(&f);

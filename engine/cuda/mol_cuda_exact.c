@@ -122,12 +122,15 @@ static size_t pairs_scratch_bytes(const struct funnel *f)
          mol_pairs_query_bytes(f, (uint32_t)max_rank_of(f->batch));
 }
 
-/* A filter that bounds scores takes the place of append where it covers the shape, and mol_cuda_score that of score:
- * then what it lets pass is scored. */
-static err_t search(const struct device_columns *c, struct search_batch *batch, const struct funnel_ops *ops)
+/* Where the model has bounds on scores, those are for append, and what they let pass is scored. */
+static err_t search(const struct device_columns *c, struct search_batch *batch, struct funnel_ops ops)
 {
-  struct funnel f = { .columns = c, .batch = batch, .ops = ops };
+  struct funnel f = { .columns = c, .batch = batch, .ops = &ops };
 
+  if (mol_cuda_has_bounds(&f)) {
+    ops.append = mol_cuda_append_bounds;
+    ops.score = mol_cuda_score_lists;
+  }
   if (is_worth_seeding(batch))
     f.n_candidates = mol_cuda_average_room(batch, n_seeds_of(batch));
   return funnel_search(&f);
@@ -141,7 +144,7 @@ err_t mol_cuda_search_exact(const struct device_columns *c, struct search_batch 
                                          .floor = floor_of_average,
                                          .append = mol_cuda_append_scores };
 
-  return search(c, batch, &ops);
+  return search(c, batch, ops);
 }
 
 err_t mol_cuda_search_two_pass(const struct device_columns *c, struct search_batch *batch)
@@ -153,5 +156,5 @@ err_t mol_cuda_search_two_pass(const struct device_columns *c, struct search_bat
                                          .append = mol_cuda_append_scores,
                                          .collect = collect_counts };
 
-  return search(c, batch, &ops);
+  return search(c, batch, ops);
 }
