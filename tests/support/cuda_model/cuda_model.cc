@@ -10,6 +10,7 @@
 #include "cuda_model_control.h"
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -95,6 +96,10 @@ static void prepare_fiber(fiber *f)
       stop("no memory for a stack");
     f->stack = (unsigned char *)memory;
   }
+#if defined(__SANITIZE_ADDRESS__)
+  /* A fiber that ended never returned from yield(), whose frame would still be guarded. */
+  __asan_unpoison_memory_region(f->stack + STACK_BYTES - 4096, 4096);
+#endif
   void **top = (void **)(f->stack + STACK_BYTES) - 1; /* a call's alignment: 8 off 16 */
   *--top = (void *)fiber_main;
   for (int i = 0; i < 6; i++)
