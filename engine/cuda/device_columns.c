@@ -1,6 +1,15 @@
 #include "engine/cuda/device_columns.h"
 
 #include "base/mem.h"
+#include "engine/cuda/device_worker.h"
+#include "kernels/cuda/device_timer.h"
+
+static _Thread_local struct device_timer *search_timer;
+
+void device_columns_time(struct device_timer *timer)
+{
+  search_timer = timer;
+}
 
 static size_t whole_tiles(size_t n)
 {
@@ -139,5 +148,9 @@ err_t device_columns_search(const struct columns *columns, struct search_batch *
 {
   const struct device_columns *c = (const struct device_columns *)columns;
 
-  return c->ops->search(c, batch);
+  if (!search_timer)
+    return c->ops->search(c, batch);
+  TRY(device_timer_start(search_timer, batch->worker->stream));
+  TRY(c->ops->search(c, batch));
+  return device_timer_stop(search_timer, batch->worker->stream);
 }

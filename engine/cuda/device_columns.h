@@ -58,6 +58,10 @@ void device_columns_move(struct columns *columns, uint32_t from, uint32_t to);
 err_t device_columns_flush(struct columns *columns);
 err_t device_columns_search(const struct columns *columns, struct search_batch *batch);
 
+/* Have the searches of this thread marked by a timer from now on, for benchmarks; NULL: no more. */
+struct device_timer;
+void device_columns_time(struct device_timer *timer);
+
 /* Define a columns_ops NAME of a device_columns_ops. */
 #define DEVICE_COLUMNS(name, device_ops)                                             \
   static err_t name##_open(const void *model, size_t capacity, struct columns **out) \

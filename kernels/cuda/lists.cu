@@ -2,11 +2,13 @@
 
 enum { THREADS = 512, DIGITS = 256, DIGIT_BITS = 8, KEY_BITS = 32 };
 
-/* An order of integers that is that of the numbers. */
+/* An order of integers that is that of the numbers, NaN first. */
 static __device__ __forceinline__ uint32_t key_of(float score)
 {
   uint32_t bits = __float_as_uint(score);
 
+  if (score != score)
+    return 0;
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
@@ -68,6 +70,8 @@ static __global__ void __launch_bounds__(THREADS) threshold(const float *scores,
 
   if (rank <= n_scores)
     found = score_of(select_key(scores + list * stride, n_scores, rank, shared_memory<uint32_t>()));
+  if (found != found)
+    found = -INFINITY;
   if (threadIdx.x == 0)
     thresholds[list] = found;
 }

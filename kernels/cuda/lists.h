@@ -26,7 +26,7 @@ struct device_lists {
 err_t lists_clear(struct device_stream *stream, const struct device_lists *lists);
 
 /* thresholds[i] = the ranks[i]-th best of list i's scores, ranks[i] >= 1; -inf where it has fewer. A list that did not
- * keep all that was offered counts with what it kept. No score is NaN. ranks, thresholds [n_lists], of the device. */
+ * keep all that was offered counts with what it kept. NaN is not a score: it counts as nothing. ranks, thresholds [n_lists], of the device. */
 err_t lists_threshold(struct device_stream *stream, const struct device_lists *lists, const uint32_t *ranks,
                       float *thresholds);
 
@@ -34,7 +34,7 @@ err_t lists_threshold(struct device_stream *stream, const struct device_lists *l
 err_t lists_threshold_of(struct device_stream *stream, const float *scores, size_t n_lists, size_t n,
                          const uint32_t *ranks, float *thresholds);
 
-/* Append to list i of `to` what of list i of `from` scores thresholds[i] or more. */
+/* Append to list i of `to` what of list i of `from` scores thresholds[i] or more, NaN never. */
 err_t lists_keep(struct device_stream *stream, const struct device_lists *from, const float *thresholds,
                  const struct device_lists *to);
 

@@ -224,7 +224,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
       tile.slot = i < n ? (int)lists.slots[q * lists.capacity + i] : SLOT_NONE;
       float score = score_items(in, s, tile);
       if (threadIdx.x < WARP_LANES && i < n)
-        lists.scores[q * lists.capacity + i] = score == score ? score : -INFINITY;
+        lists.scores[q * lists.capacity + i] = score;
       __syncthreads();
     }
   }

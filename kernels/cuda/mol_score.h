@@ -35,7 +35,7 @@ struct mol_score_input {
 /* Bytes that the kernels need for shapes beyond what the device's processors keep to themselves; 0 for most. */
 size_t mol_score_work_bytes(const struct mol_shape *shape, unsigned n_blocks);
 
-/* lists->scores = the scores of the entries of list q for query q; -inf for NaN. Slots are present. Both return
+/* lists->scores = the scores of the entries of list q for query q; NaN where they are. Slots are present. Both return
  * ERR_DEVICE. */
 err_t mol_score_lists(struct device_stream *stream, const struct mol_score_input *input,
                       const struct device_lists *lists);

@@ -6,6 +6,12 @@
 
 enum { FILL_BATCH = 4096 };
 
+static err_t open_engine(const struct engine_config *config, struct bench_engine *out)
+{
+  TRY(engine_open(config, &out->engine));
+  return searcher_open(out->engine, &out->searcher);
+}
+
 err_t bench_engine_open(const char *model_path, size_t max_items, size_t max_k, size_t max_batch, enum isa isa,
                         struct bench_engine *out)
 {
@@ -19,8 +25,24 @@ err_t bench_engine_open(const char *model_path, size_t max_items, size_t max_k, 
     .isa = isa,
   };
 
-  TRY(engine_open(&config, &out->engine));
-  return searcher_open(out->engine, &out->searcher);
+  return open_engine(&config, out);
+}
+
+err_t bench_engine_open_on(enum engine_backend backend, const char *model_path, size_t max_items,
+                           struct bench_engine *out)
+{
+  struct engine_space space = { .name = "bench", .model_path = model_path };
+  struct engine_config config = {
+    .spaces = &space,
+    .n_spaces = 1,
+    .max_items = max_items,
+    .max_k = BENCH_K_MAX,
+    .max_batch = BENCH_BATCH_MAX,
+    .isa = isa_detect(),
+    .backend = backend,
+  };
+
+  return open_engine(&config, out);
 }
 
 void bench_engine_close(struct bench_engine *e)
@@ -106,7 +128,7 @@ err_t engine_racer_init(struct bench_engine *e, const char *method, const float 
   return ERR_OK;
 }
 
-void engine_racer_search(struct engine_racer *r, size_t round)
+err_t engine_racer_try(struct engine_racer *r, size_t round)
 {
   struct query queries[BENCH_BATCH_MAX];
   const struct query *pointers[BENCH_BATCH_MAX];
@@ -115,7 +137,12 @@ void engine_racer_search(struct engine_racer *r, size_t round)
     queries[i] = make_query(r, "", round * r->batch + i);
     pointers[i] = &queries[i];
   }
-  bench_check(searcher_search(r->engine->searcher, 0, &r->method, pointers, r->batch, r->answers));
+  return searcher_search(r->engine->searcher, 0, &r->method, pointers, r->batch, r->answers);
+}
+
+void engine_racer_search(struct engine_racer *r, size_t round)
+{
+  bench_check(engine_racer_try(r, round));
 }
 
 void engine_racer_run(void *self, size_t round)

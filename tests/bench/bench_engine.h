@@ -18,6 +18,10 @@ err_t bench_engine_open(const char *model_path, size_t max_items, size_t max_k, 
                         struct bench_engine *out);
 void bench_engine_close(struct bench_engine *e);
 
+/* The same, on a backend of one's choice and at the processor's best level. */
+err_t bench_engine_open_on(enum engine_backend backend, const char *model_path, size_t max_items,
+                           struct bench_engine *out);
+
 struct span bench_key(uint32_t item, uint8_t key[BENCH_KEY_BYTES]);
 uint32_t bench_item_of(struct span key);
 
@@ -49,6 +53,9 @@ err_t engine_racer_init(struct bench_engine *e, const char *method, const float 
 
 /* Search the queries of a round; the results are in the answers. */
 void engine_racer_search(struct engine_racer *r, size_t round);
+
+/* The same, where it may fail. Returns what searcher_search() does. */
+err_t engine_racer_try(struct engine_racer *r, size_t round);
 
 /* For races: run() and collect() of struct racer. */
 void engine_racer_run(void *self, size_t round);

@@ -4,7 +4,7 @@
 
 #include "tests/bench/bench_machine.h"
 
-enum { CELL_BYTES = 48, COLUMNS = 18, LIMITS_MAX = 8 };
+enum { CELL_BYTES = 48, COLUMNS = 22, LIMITS_MAX = 8 };
 
 static struct {
   const char *key;
@@ -74,6 +74,26 @@ static bool cpu_p95_cell(const struct bench_row *r, char *text)
   return print_ms(r->cpu_p95_ms, text);
 }
 
+static bool device_cell(const struct bench_row *r, char *text)
+{
+  return print_ms(r->device_ms, text);
+}
+
+static bool device_p95_cell(const struct bench_row *r, char *text)
+{
+  return print_ms(r->device_p95_ms, text);
+}
+
+static bool target_cell(const struct bench_row *r, char *text)
+{
+  return print_if(r->target_ms > 0, text, "%.2f", r->target_ms);
+}
+
+static bool ceiling_cell(const struct bench_row *r, char *text)
+{
+  return print_if(r->of_ceiling > 0, text, "%.2f", r->of_ceiling);
+}
+
 static bool scalar_cell(const struct bench_row *r, char *text)
 {
   return print_if(r->ratio_to_scalar > 0, text, "%.2f x", r->ratio_to_scalar);
@@ -127,6 +147,8 @@ static const struct column columns[COLUMNS] = {
   { "method", method_cell },      { "items", items_cell },      { "k", k_cell },
   { "batch", batch_cell },        { "median ms", median_cell }, { "p95 ms", p95_cell },
   { "p99 ms", p99_cell },         { "CPU ms", cpu_cell },       { "CPU p95", cpu_p95_cell },
+  { "device ms", device_cell },   { "device p95", device_p95_cell }, { "target ms", target_cell },
+  { "of ceiling", ceiling_cell },
   { "scalar / it", scalar_cell }, { "in times", other_cell },   { "exact", verdict_cell },
   { "recall", recall_cell },      { "scored", scored_cell },    { "bytes/item", bytes_cell },
   { "limit", limit_cell },        { "items/s", rate_cell },     { "ns/item/query", ns_cell },
@@ -178,6 +200,12 @@ static void json_row(const struct bench_options *options, const struct bench_row
   json_number("p99_ms", r->p99_ms);
   json_number("cpu_median_ms", r->cpu_ms);
   json_number("cpu_p95_ms", r->cpu_p95_ms);
+  if (r->device)
+    printf(",\"device\":\"%s\"", r->device);
+  json_number("device_median_ms", r->device_ms);
+  json_number("device_p95_ms", r->device_p95_ms);
+  json_number("target_ms", r->target_ms);
+  json_number("of_ceiling", r->of_ceiling);
   json_number("ratio_to_scalar", r->ratio_to_scalar);
   if (r->other)
     printf(",\"other\":\"%s\",\"ratio_to_other\":%.6g", r->other, r->ratio_to_other);

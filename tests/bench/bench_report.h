@@ -13,6 +13,10 @@ struct bench_row {
   size_t items, k, batch, threads, n_runs;
   double median_ms, p95_ms, p99_ms; /* of the wall clock */
   double cpu_ms, cpu_p95_ms;        /* of the thread's processor time; the ratios are of this */
+  const char *device;               /* of a search on a GPU: its name, */
+  double device_ms, device_p95_ms;  /* the time between the first and the last that it was asked for, by its clock, */
+  double target_ms;                 /* what was aimed at, */
+  double of_ceiling;                /* and the least time by the device's measured limits / device_ms */
   double ratio_to_scalar;           /* how often it fits into the scalar reference's median */
   const char *other; /* ratio_to_other: how often `other` takes as long as this row; of a peer's row inverted */
   double ratio_to_other;

@@ -30,6 +30,12 @@ static _Atomic size_t check_n; /* how many were made */
     CHECK(check_err_ == ERR_OK, "%s (%s)", err_message(), err_origin()); \
   } while (0)
 
+/* A size of a test: the first, or with SLUICE_GPU_QUICK in the environment, as under a sanitizer, the second. */
+static inline size_t check_size(size_t usual, size_t quick)
+{
+  return getenv("SLUICE_GPU_QUICK") ? quick : usual;
+}
+
 /* The device that the program is about: a real one, or the model. Exits with 77, which means skipped, where there is
  * none. */
 static inline void check_begin(const char *what)

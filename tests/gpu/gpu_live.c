@@ -134,13 +134,15 @@ int main(void)
   CHECK_OK(engine_open(&config, &engine));
   for (size_t i = 0; i < SEARCHERS; i++)
     CHECK(pthread_create(&threads[i], NULL, search, (void *)(uintptr_t)(dice_u64(&dice) | 1)) == 0, "no thread");
-  for (size_t epoch = 1; epoch <= EPOCHS; epoch++)
+  size_t n_epochs = check_size(EPOCHS, 40);
+
+  for (size_t epoch = 1; epoch <= n_epochs; epoch++)
     publish(epoch);
   atomic_store(&is_over, true);
   for (size_t i = 0; i < SEARCHERS; i++)
     pthread_join(threads[i], NULL);
   CHECK(n_searches > SEARCHERS, "%zu searches are too few", (size_t)n_searches);
-  printf("gpu_live: %zu batches over %d epochs\n", (size_t)n_searches, EPOCHS);
+  printf("gpu_live: %zu batches over %zu epochs\n", (size_t)n_searches, n_epochs);
   engine_close(&engine);
   temp_dir_fini(&dir);
   return check_end("gpu_live");

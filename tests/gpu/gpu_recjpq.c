@@ -110,7 +110,7 @@ static void check_shape(const struct shape *shape, enum draw draw, uint64_t seed
   write_model(&t, shape, &dir, path);
   twins_open(&t, "pq", path, 0, ITEMS, 1000);
   search(&t, shape, 3, 5, "exact"); /* an empty catalogue */
-  for (int round = 0; round < 5; round++) {
+  for (size_t round = 0; round < check_size(5, 2); round++) {
     churn(&t, shape, draw, 1 + dice_below(&t.dice, round < 3 ? CHANGES_MAX - 1 : 3));
     for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++)
       search(&t, shape, 1 + dice_below(&t.dice, m == 0 ? 40 : 4), round % 2 ? 1000 : 20, methods[m]);

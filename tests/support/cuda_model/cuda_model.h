@@ -188,6 +188,7 @@ struct cudaDeviceProp {
 };
 
 typedef struct cuda_model_stream *cudaStream_t;
+typedef struct cuda_model_event *cudaEvent_t;
 
 cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device);
@@ -201,6 +202,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream);
+cudaError_t cudaEventCreate(cudaEvent_t *out); /* it has the time of the processor's clock */
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaGetLastError();
 const char *cudaGetErrorString(cudaError_t error);
 

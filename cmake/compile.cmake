@@ -1,0 +1,25 @@
+# How Sluice is compiled, and whether for CUDA: for this project, and for that of tests/gpu.
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_C_FLAGS_DEV "-O2 -g")
+set(CMAKE_CXX_FLAGS_DEV "-O2 -g")
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g -DNDEBUG")
+
+# No global -march: variants for instruction sets are files with flags of their own. No contraction: a sum has the
+# same bits whatever compiled it.
+add_compile_options(
+  $<$<COMPILE_LANGUAGE:C>:-Wall> $<$<COMPILE_LANGUAGE:C>:-Wextra> $<$<COMPILE_LANGUAGE:C>:-Werror>
+  $<$<COMPILE_LANGUAGE:C>:-Wshadow> $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+  $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wvla>
+  $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> # does not see that an error means: not used
+  $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:C>:-fno-omit-frame-pointer>)
+add_compile_definitions(_GNU_SOURCE)
+if(SLUICE_CUDA STREQUAL "MODEL")
+  enable_language(CXX)
+elseif(SLUICE_CUDA)
+  include(${CMAKE_CURRENT_LIST_DIR}/cuda.cmake)
+endif()
+if(SLUICE_CUDA)
+  add_compile_definitions(SLUICE_CUDA)
+endif()

@@ -1,0 +1,126 @@
+#include "tests/bench/gpu_race.h"
+
+#include <string.h>
+
+#include "engine/cuda/device_columns.h"
+#include "tests/bench/bench_clock.h"
+
+enum { WARM_UP_ROUNDS = 20, QUICK_BATCH = 4 };
+
+static const double WARM_UP_MS = 300;
+
+bool gpu_bench_wants(const struct gpu_bench *b, const char *name)
+{
+  bool is_named = b->options.n_methods == 0;
+
+  for (size_t i = 0; i < b->options.n_methods; i++)
+    is_named |= strcmp(b->options.methods[i], name) == 0;
+  return is_named;
+}
+
+bool gpu_race_try(struct gpu_bench *b, struct engine_racer *racer, const char *name)
+{
+  if (engine_racer_try(racer, 0) == ERR_OK)
+    return true;
+  if (strstr(err_message(), "not written yet"))
+    report_skipped(&b->options, name, err_message());
+  else
+    bench_fail("%s: %s", name, err_message());
+  return false;
+}
+
+/* The processor's hits of one query are the GPU's, to the last bit. */
+static void judge(struct gpu_bench *b, const struct gpu_case *c, const struct answer *answer, size_t query)
+{
+  static struct engine_racer cpu;
+
+  bench_check(engine_racer_init(&b->cpu, c->method, b->subject->queries, b->subject->n_queries, b->subject->dim,
+                                (uint32_t)c->k, 1, &cpu));
+  engine_racer_search(&cpu, query);
+  const struct answer *expected = &cpu.answers[0];
+  if (answer->n_hits != expected->n_hits) {
+    bench_fail("%s, query %zu: %zu hits, not %zu", c->name, query, answer->n_hits, expected->n_hits);
+    return;
+  }
+  for (size_t i = 0; i < answer->n_hits; i++) {
+    const struct hit *x = &answer->hits[i], *y = &expected->hits[i];
+    if (!span_equal(x->key, y->key) || memcmp(&x->score, &y->score, sizeof x->score) != 0) {
+      bench_fail("%s, query %zu, hit %zu: item %u with %.9g, not item %u with %.9g", c->name, query, i,
+                 bench_item_of(x->key), (double)x->score, bench_item_of(y->key), (double)y->score);
+      return;
+    }
+  }
+}
+
+static void warm_up(const struct gpu_bench *b, struct engine_racer *racer)
+{
+  double begin = bench_wall_ms();
+
+  for (size_t i = 1; !b->is_quick && i <= WARM_UP_ROUNDS && bench_wall_ms() - begin < WARM_UP_MS; i++)
+    engine_racer_search(racer, i);
+}
+
+/* Returns the number of rounds. */
+static size_t time_rounds(struct gpu_bench *b, struct engine_racer *racer, double *wall, double *device)
+{
+  size_t n = 0, least = b->is_quick ? 1 : 2;
+  double begin = bench_wall_ms();
+
+  while (n < least || (n < RACE_ROUNDS_MAX && bench_wall_ms() - begin < 1e3 * b->options.seconds)) {
+    bench_check(gpu_ceilings_flush(b->ceilings));
+    double start = bench_wall_ms();
+    engine_racer_search(racer, 1 + n);
+    wall[n] = bench_wall_ms() - start;
+    bench_check(device_timer_read(b->timer, &device[n++]));
+  }
+  return n;
+}
+
+static struct bench_row make_row(const struct gpu_bench *b, const struct gpu_case *c, size_t n, const double *wall,
+                                 const double *device)
+{
+  struct gpu_work work = c->work(c, (double)b->options.items);
+  double device_ms = bench_quantile(device, n, 0.5);
+
+  return (struct bench_row){
+    .method = c->name,
+    .items = b->options.items,
+    .k = c->k,
+    .batch = c->batch,
+    .threads = 1,
+    .n_runs = n,
+    .median_ms = bench_quantile(wall, n, 0.5),
+    .p95_ms = bench_quantile(wall, n, 0.95),
+    .device = b->device.name,
+    .device_ms = device_ms,
+    .device_p95_ms = bench_quantile(device, n, 0.95),
+    .target_ms = b->options.items == b->subject->default_items ? c->target_ms : 0,
+    .of_ceiling = device_ms > 0 ? gpu_work_floor_ms(&work, &b->limits) / device_ms : 0,
+    .verdict = c->is_exact ? VERDICT_EXACT : VERDICT_UNCHECKED, /* judged: else the exit status is 1 */
+    .recall = 1,
+    .bytes_per_item = (double)bench_engine_bytes(&b->cuda),
+  };
+}
+
+bool gpu_race_run(struct gpu_bench *b, const struct gpu_case *given, struct bench_row *row)
+{
+  static struct engine_racer racer;
+  static double wall[RACE_ROUNDS_MAX], device[RACE_ROUNDS_MAX];
+  struct gpu_case c = *given;
+
+  if (b->is_quick && c.batch > QUICK_BATCH)
+    c.batch = QUICK_BATCH;
+  bench_check(engine_racer_init(&b->cuda, c.method, b->subject->queries, b->subject->n_queries, b->subject->dim,
+                                (uint32_t)c.k, c.batch, &racer));
+  if (!gpu_race_try(b, &racer, c.name))
+    return false;
+  judge(b, &c, &racer.answers[0], 0);
+  if (c.batch > 1)
+    judge(b, &c, &racer.answers[c.batch - 1], c.batch - 1);
+  warm_up(b, &racer);
+  device_columns_time(b->timer);
+  size_t n = time_rounds(b, &racer, wall, device);
+  device_columns_time(NULL);
+  *row = make_row(b, &c, n, wall, device);
+  return true;
+}

@@ -1,0 +1,29 @@
+# The programs that test the GPU: on a device where the build has CUDA, on its model elsewhere. They need no library of
+# tests. Shared by tests/CMakeLists.txt and the project of its own beside this file.
+#
+#   sluice_gpu_test(NAME [LIBRARY...])   tests/gpu/NAME.c
+set(gpu_dir ${CMAKE_CURRENT_LIST_DIR})
+set(gpu_tests)
+function(sluice_gpu_test name)
+  add_executable(${name} ${gpu_dir}/${name}.c)
+  target_link_libraries(${name} PRIVATE engine Threads::Threads ${ARGN})
+  if(SLUICE_CUDA STREQUAL "MODEL")
+    target_compile_definitions(${name} PRIVATE SLUICE_CUDA_MODEL)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77
+                       ENVIRONMENT "${sanitizer_environment}")
+  set(gpu_tests ${gpu_tests} ${name} PARENT_SCOPE)
+endfunction()
+
+sluice_gpu_test(gpu_live)
+sluice_gpu_test(gpu_mol)
+sluice_gpu_test(gpu_mol_bound m)
+sluice_gpu_test(gpu_mol_kernels)
+sluice_gpu_test(gpu_mol_pairs m)
+sluice_gpu_test(gpu_recjpq)
+sluice_gpu_test(gpu_vector)
+sluice_gpu_test(gpu_vector_kernels)
+if(SLUICE_CUDA STREQUAL "MODEL")
+  sluice_gpu_test(gpu_failure) # which only the model can be asked for
+endif()
