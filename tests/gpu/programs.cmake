@@ -16,6 +16,7 @@ function(sluice_gpu_test name)
   set(gpu_tests ${gpu_tests} ${name} PARENT_SCOPE)
 endfunction()
 
+sluice_gpu_test(gpu_lists m)
 sluice_gpu_test(gpu_live)
 sluice_gpu_test(gpu_mol)
 sluice_gpu_test(gpu_mol_bound m)

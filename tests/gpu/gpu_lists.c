@@ -1,0 +1,160 @@
+/* Lists of the device: thresholds and what reaches them, against sorting. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cuda/lists.h"
+#include "tests/gpu/check.h"
+#include "tests/support/dice.h"
+
+enum { LISTS_MAX = 40, CAPACITY_MAX = 6000 };
+
+static struct dice dice;
+static struct device_stream *stream;
+
+/* What lists hold, on the host. */
+struct lists {
+  size_t n_lists, capacity;
+  uint32_t n[LISTS_MAX];
+  uint32_t slots[LISTS_MAX * CAPACITY_MAX];
+  float scores[LISTS_MAX * CAPACITY_MAX];
+};
+
+static void *to_device(const void *from, size_t bytes)
+{
+  void *pinned, *device;
+
+  CHECK_OK(device_alloc_host(bytes, 1, &pinned));
+  memcpy(pinned, from, bytes);
+  CHECK_OK(device_alloc(bytes, 1, &device));
+  CHECK_OK(device_copy_in(stream, device, pinned, bytes));
+  CHECK_OK(device_wait(stream));
+  device_free_host(&pinned);
+  return device;
+}
+
+static void from_device(void *to, const void *from, size_t bytes)
+{
+  void *pinned;
+
+  CHECK_OK(device_alloc_host(bytes, 1, &pinned));
+  CHECK_OK(device_copy_out(stream, pinned, from, bytes));
+  CHECK_OK(device_wait(stream));
+  memcpy(to, pinned, bytes);
+  device_free_host(&pinned);
+}
+
+/* Few values, so that they tie, or many; infinities, zeros of both signs and NaN among them. */
+static float draw_score(size_t kind)
+{
+  static const float odd[] = { INFINITY, -INFINITY, 0.0f, -0.0f, 1e-45f, -1e-45f, 3.4e38f, -3.4e38f };
+
+  if (kind == 0)
+    return (float)dice_below(&dice, 5) - 2.0f;
+  if (dice_below(&dice, 50) == 0)
+    return kind == 1 ? odd[dice_below(&dice, 8)] : NAN;
+  return dice_float(&dice, kind == 1 ? 1e3f : 1e-3f);
+}
+
+static void draw_lists(struct lists *out)
+{
+  out->n_lists = 1 + dice_below(&dice, LISTS_MAX);
+  out->capacity = 1 + dice_below(&dice, dice_below(&dice, 4) ? 100 : CAPACITY_MAX);
+  for (size_t i = 0; i < out->n_lists; i++) {
+    size_t kind = dice_below(&dice, 3);
+    out->n[i] = (uint32_t)dice_below(&dice, out->capacity + out->capacity / 4 + 2); /* more than it keeps, at times */
+    for (size_t j = 0; j < out->capacity; j++) {
+      out->slots[i * out->capacity + j] = (uint32_t)(j * 3 + i);
+      out->scores[i * out->capacity + j] = draw_score(kind);
+    }
+  }
+}
+
+static int falling(const void *a, const void *b)
+{
+  const float *x = a, *y = b;
+
+  return (*x < *y) - (*x > *y);
+}
+
+static float threshold_of(const float *scores, size_t n, size_t rank)
+{
+  static float sorted[CAPACITY_MAX];
+  size_t n_real = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    if (!isnan(scores[i]))
+      sorted[n_real++] = scores[i];
+  }
+  qsort(sorted, n_real, sizeof *sorted, falling);
+  return rank <= n_real ? sorted[rank - 1] : -INFINITY;
+}
+
+static void check_kept(const struct lists *in, const float *thresholds, const struct lists *kept)
+{
+  for (size_t i = 0; i < in->n_lists; i++) {
+    const float *scores = in->scores + i * in->capacity;
+    size_t n = in->n[i] < in->capacity ? in->n[i] : in->capacity, n_due = 0;
+    static uint8_t is_seen[CAPACITY_MAX];
+    memset(is_seen, 0, sizeof is_seen);
+    for (size_t j = 0; j < n; j++)
+      n_due += scores[j] >= thresholds[i];
+    CHECK(kept->n[i] == n_due, "list %zu: %u items were kept, and %zu reach %g", i, kept->n[i], n_due,
+          (double)thresholds[i]);
+    for (size_t j = 0; j < n_due; j++) {
+      size_t at = (kept->slots[i * in->capacity + j] - i) / 3;
+      CHECK(at < n && !is_seen[at] && memcmp(&scores[at], &kept->scores[i * in->capacity + j], 4) == 0 &&
+                scores[at] >= thresholds[i],
+            "list %zu: entry %zu is none that was to be kept", i, j);
+      is_seen[at] = 1;
+    }
+  }
+}
+
+static void check_lists(void)
+{
+  static struct lists in, kept;
+  uint32_t ranks[LISTS_MAX];
+  float thresholds[LISTS_MAX];
+
+  draw_lists(&in);
+  size_t entries = in.n_lists * in.capacity;
+  for (size_t i = 0; i < in.n_lists; i++)
+    ranks[i] = (uint32_t)(1 + dice_below(&dice, dice_below(&dice, 2) ? 5 : in.capacity + 3));
+  struct device_lists from = { in.n_lists, in.capacity, to_device(in.n, in.n_lists * 4),
+                               to_device(in.slots, entries * 4), to_device(in.scores, entries * 4) };
+  struct device_lists to = { in.n_lists, in.capacity, to_device(in.n, in.n_lists * 4), to_device(in.slots, entries * 4),
+                             to_device(in.scores, entries * 4) };
+  uint32_t *device_ranks = to_device(ranks, sizeof ranks);
+  float *device_thresholds = to_device(thresholds, sizeof thresholds);
+  CHECK_OK(lists_threshold(stream, &from, device_ranks, device_thresholds));
+  from_device(thresholds, device_thresholds, sizeof thresholds);
+  for (size_t i = 0; i < in.n_lists; i++) {
+    float due = threshold_of(in.scores + i * in.capacity, in.n[i] < in.capacity ? in.n[i] : in.capacity, ranks[i]);
+    CHECK(thresholds[i] == due, "list %zu: the best but %u is %g, not %g", i, ranks[i] - 1, (double)due,
+          (double)thresholds[i]);
+  }
+  CHECK_OK(lists_clear(stream, &to));
+  CHECK_OK(lists_keep(stream, &from, device_thresholds, &to));
+  from_device(kept.n, to.n, in.n_lists * 4);
+  from_device(kept.slots, to.slots, entries * 4);
+  from_device(kept.scores, to.scores, entries * 4);
+  check_kept(&in, thresholds, &kept);
+  CHECK_OK(lists_threshold_of(stream, from.scores, in.n_lists, in.capacity, device_ranks, device_thresholds));
+  from_device(thresholds, device_thresholds, sizeof thresholds);
+  for (size_t i = 0; i < in.n_lists; i++)
+    CHECK(thresholds[i] == threshold_of(in.scores + i * in.capacity, in.capacity, ranks[i]), "array %zu", i);
+  void *all[] = { from.n, from.slots, from.scores, to.n, to.slots, to.scores, device_ranks, device_thresholds };
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    device_free(&all[i]);
+}
+
+int main(void)
+{
+  dice.state = dice_seed();
+  check_begin("gpu_lists");
+  CHECK_OK(device_stream_open(&stream));
+  for (size_t round = 0; round < check_size(60, 10); round++)
+    check_lists();
+  device_stream_close(&stream);
+  return check_end("gpu_lists");
+}
