@@ -6,7 +6,7 @@
 #include "engine/cuda/mol_pairs_cuda.h"
 #include "engine/mol_model.h"
 #include "kernels/cuda/candidates.h"
-#include "kernels/cuda/mol_bound.h"
+#include "kernels/cuda/mol_bounds.h"
 #include "kernels/cuda/mol_halves.h"
 #include "kernels/cuda/mol_score.h"
 

@@ -1,9 +1,9 @@
-/* What the kernel of mol_bound.cu reads of a model: the cross gate's weights, and the factors of mol_bound.h's proof.
+/* What the kernel of mol_bounds.cu reads of a model: the cross gate's weights, and the factors of mol_bounds.h's proof.
  */
 #ifndef KERNELS_CUDA_MOL_BOUND_GATE_CUH
 #define KERNELS_CUDA_MOL_BOUND_GATE_CUH
 
-#include "kernels/cuda/mol_bound.h"
+#include "kernels/cuda/mol_bounds.h"
 #include "kernels/cuda/warp.cuh"
 
 enum { BOUND_QUERY_COMPONENTS = 8, BOUND_HIDDEN = 128, BOUND_STEP = 16 /* inputs of one mma_f16() */ };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "kernels/cuda/mol_bound.h"
+#include "kernels/cuda/mol_bounds.h"
 #include "kernels/kernels.h"
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"

@@ -39,7 +39,7 @@ struct machine {
   const std::function<void()> *body;
 };
 
-thread_local struct cuda_model_thread cuda_model_now;
+__constinit thread_local struct cuda_model_thread cuda_model_now;
 static thread_local machine m;
 #if defined(__SANITIZE_ADDRESS__)
 static thread_local const void *scheduler_bottom;

@@ -56,23 +56,27 @@ static float sum_rounding(float sum, const float products[PRODUCTS])
 }
 
 /* A sum and 8 products at a time, each cut below the 25th bit of the largest; and what they make, below its 24th. */
+static float cut_block(float sum, const float products[BLOCK])
+{
+  float largest = fabsf(sum), plain = sum;
+
+  for (int k = 0; k < BLOCK; k++) {
+    largest = fmaxf(largest, fabsf(products[k]));
+    plain += products[k];
+  }
+  if (largest == 0 || !(fabsf(plain) < INFINITY))
+    return plain;
+  double last = ldexp(1, ilogbf(largest) - 24), total = trunc((double)sum / last);
+  for (int k = 0; k < BLOCK; k++)
+    total += trunc((double)products[k] / last);
+  double place = total == 0 ? 1 : ldexp(1, ilogb(total) - 23);
+  return (float)(trunc(total / place) * place * last);
+}
+
 static float sum_cutting(float sum, const float products[PRODUCTS])
 {
-  for (int first = 0; first < PRODUCTS; first += BLOCK) {
-    float largest = fabsf(sum);
-    for (int k = first; k < first + BLOCK; k++)
-      largest = fmaxf(largest, fabsf(products[k]));
-    if (!(largest > 0) || !(largest < INFINITY)) {
-      for (int k = first; k < first + BLOCK; k++)
-        sum += products[k];
-      continue;
-    }
-    double last = ldexp(1, ilogbf(largest) - 24), total = trunc((double)sum / last);
-    for (int k = first; k < first + BLOCK; k++)
-      total += trunc((double)products[k] / last);
-    double place = total == 0 ? 1 : ldexp(1, ilogb(total) - 23);
-    sum = (float)(trunc(total / place) * place * last);
-  }
+  for (int first = 0; first < PRODUCTS; first += BLOCK)
+    sum = cut_block(sum, products + first);
   return sum;
 }
 

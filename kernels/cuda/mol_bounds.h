@@ -7,7 +7,7 @@
  * The proof. Norms are Euclidean, of matrices spectral unless _F says Frobenius; u = 2^-24; x is what mol_score()
  * computes, x' what the kernel does; x16 is x in half precision. A sum of n terms in f32 is off by at most (n + 1) u of
  * the terms' sizes, in whatever order; one mma_f16() by at most m = 2^-19 of them: four steps of MMA_STEP_ERROR. What
- * is of second order is covered by one factor, SECOND_ORDER of mol_bound_gate.cu.
+ * is of second order is covered by one factor, BOUND_SECOND_ORDER of mol_bound_gate.cuh.
  *
  * 1. Logits, l = T F g. F holds the query's components, G the item's. With F16 the components times T, rounded, and
  *    dG = G - G16, |l - l'| <= |T F - F16| |G|_F + |T F| |dG|_F + (m d_P / 16 + (d_P + 4) u) |T F|_F |G|_F. The
@@ -39,8 +39,8 @@
  * |l'|, |h'|, |z'|, A, E and C are each pair's own. A number beyond half's range gives infinities, then NaN, and NaN
  * counts as no bound.
  */
-#ifndef KERNELS_CUDA_MOL_BOUND_H
-#define KERNELS_CUDA_MOL_BOUND_H
+#ifndef KERNELS_CUDA_MOL_BOUNDS_H
+#define KERNELS_CUDA_MOL_BOUNDS_H
 
 #include "kernels/cuda/lists.h"
 #include "kernels/cuda/mol_halves.h"

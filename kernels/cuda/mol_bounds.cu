@@ -4,7 +4,7 @@
  * weights, queries and items comes from shared memory, and all of it is loaded by 4, 8 or 16 bytes a lane from
  * different banks. Items come while the tile before them is worked on.
  */
-#include "kernels/cuda/mol_bound.h"
+#include "kernels/cuda/mol_bounds.h"
 
 #include "kernels/cuda/append.cuh"
 #include "kernels/cuda/mol_bound_gate.cuh"
