@@ -20,7 +20,7 @@ enum {
 };
 
 #define ITEM_NORM_MAX  (1.0f + 0x1p-9f)
-#define STEP_ERROR     (1.5f * MMA_STEP_ERROR)
+#define STEP_ERROR     (1.5f * 0x1p-21f) /* of a product: 16 of them are more than MMA_ERROR */
 #define ROUNDED_UP     (1.0f + 0x1p-12f)
 #define UNDERFLOW_NORM 0x1p-60f
 

@@ -9,7 +9,7 @@
  * 2. Components have a norm of 1 at most, and of 2^-20 more for rounding; so has a mean of up to 256 of them, and 2^-14
  *    more for its own. Rounding to half adds at most 2^-11 of it, and sqrt(n) 2^-25 where numbers are subnormal, n <=
  *    16384: |a'| <= A = 1 + 2^-9. A number beyond half's range is not possible.
- * 3. The tensor core adds n products to a sum, each within MMA_STEP_ERROR = 2^-21 of the sizes that it adds, and no
+ * 3. The tensor core adds n products to a sum, 16 at a time within MMA_ERROR < 16 * 2^-21 of the sizes, and no
  *    sum of sizes is above M = A (B + S), but for the errors before it, which add less than 2^-7 of it: n 2^-21 M (1 +
  *    2^-7). D itself, n fused steps in f32, is off by n 2^-24 M; the bound's own arithmetic by less than 2^-23 M. All
  *    together is below (n + 8) 1.5 * 2^-21 M.

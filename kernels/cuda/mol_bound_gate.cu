@@ -106,7 +106,7 @@ static struct mol_bound_factors find_factors(size_t n_logits, const struct layer
                                              const struct layer_norms *second, double through)
 {
   const double u = 0x1p-24, slope = 1.1, l = (double)n_logits, h = H, second_order = (double)BOUND_SECOND_ORDER;
-  const double steps = (double)BOUND_MMA_ERROR / BOUND_STEP, tanh_error = 0x1p-12 + 0x1p-22;
+  const double steps = (double)MMA_ERROR / BOUND_STEP, tanh_error = 0x1p-12 + 0x1p-22;
   double sums1 = l * steps + (l + 4) * u, sums2 = h * steps + (h + 4) * u;
   double norm1 = first->frobenius + first->rounding_frobenius, norm2 = second->frobenius + second->rounding_frobenius;
   double logits =

@@ -8,7 +8,6 @@
 
 enum { BOUND_QUERY_COMPONENTS = 8, BOUND_HIDDEN = 128, BOUND_STEP = 16 /* inputs of one mma_f16() */ };
 
-#define BOUND_MMA_ERROR    (4 * MMA_STEP_ERROR) /* of one mma_f16() */
 #define BOUND_SECOND_ORDER (1 + 0x1p-8f)
 
 /* delta = logit_errors |l - l'| + logits |l'| + hidden |h'| + gate_errors |errors of z| + gates |z'| + constant */

@@ -173,7 +173,7 @@ template <class S>
 static __device__ void find_query_sizes(const float *components, const float *gates, float inv_temperature, float *gram,
                                         float *out)
 {
-  const float u = 0x1p-24f, sums = S::D / BOUND_STEP * BOUND_MMA_ERROR + (S::D + 6) * u;
+  const float u = 0x1p-24f, sums = S::D / BOUND_STEP * MMA_ERROR + (S::D + 6) * u;
   const float longest = BOUND_SECOND_ORDER * MOL_BOUND_NORM_MAX;
   float norms[3], rounding[3], gate = 0.0f;
 

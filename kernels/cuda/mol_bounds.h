@@ -6,7 +6,7 @@
  *
  * The proof. Norms are Euclidean, of matrices spectral unless _F says Frobenius; u = 2^-24; x is what mol_score()
  * computes, x' what the kernel does; x16 is x in half precision. A sum of n terms in f32 is off by at most (n + 1) u of
- * the terms' sizes, in whatever order; one mma_f16() by at most m = 2^-19 of them: four steps of MMA_STEP_ERROR. What
+ * the terms' sizes, in whatever order; one mma_f16() by at most m = MMA_ERROR of them. What
  * is of second order is covered by one factor, BOUND_SECOND_ORDER of mol_bound_gate.cuh.
  *
  * 1. Logits, l = T F g. F holds the query's components, G the item's. With F16 the components times T, rounded, and

@@ -10,9 +10,8 @@
  * 1. |<f, g> - <f', g'>| <= |f - f'| |g| + |f'| |g - g'| <= |f - f'| G + |f'| r (Cauchy-Schwarz).
  * 2. The exact dot product, a sum of d fused steps, is off by at most d u / (1 - d u) sum |f_k g_k| <= 2 d u |f| G.
  * 3. Products of halves are exact in f32. With P = sum |f'_k g'_k| <= |f'| (G + r) and an accumulator that starts from
- *    c, each step is off by at most e = 2 MMA_STEP_ERROR = 2^-20 of the sizes that it adds, which are at most
- *    (|c| + P) (1 + s e): twice what the tensor core is known to need, so that a sum of 16 products one after another
- *    in f32 is covered too.
+ *    c, each step is off by at most e = MMA_ERROR of the sizes that it adds, which are at most
+ *    (|c| + P) (1 + s e). A sum of 16 products one after another in f32, off by 2^-20, is covered too.
  * 4. With S = (s + 1) e and a row's numbers, rounded up,
  *      norm = |f'| (1 + S) (1 + 2 S),  base = (|f - f'| G + 2 d u |f| G + S |f'| G + 2^-80) (1 + 2 S)
  *    margin = norm r + base covers 1, 2 and 3 for c = 0 with e P to spare, which is more than the roundings of the

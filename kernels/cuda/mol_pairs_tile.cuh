@@ -22,7 +22,7 @@ enum {
 /* S of the header, of rows of n_groups times 32 numbers, which take two steps each. */
 static __device__ __forceinline__ float slack_of(size_t n_groups)
 {
-  return (float)(2 * n_groups + 1) * 2 * MMA_STEP_ERROR;
+  return (float)(2 * n_groups + 1) * MMA_ERROR;
 }
 
 /* The present items of a tile, and their largest residual; infinity where one is no number. */

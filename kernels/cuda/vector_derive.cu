@@ -57,7 +57,7 @@ static __device__ struct rounded round_vector(const T *x, size_t n, int exponent
 /* What a scan's sums may lose, as a part of |x| + |error|: see the proof in vector_scan.h. */
 static __device__ __forceinline__ double loss_of(size_t stride)
 {
-  return 0x1p-20 + 1.0625 * VECTOR_STEP_ERROR * (double)(stride / 16);
+  return 0x1p-20 + 1.0625 * (double)MMA_ERROR * (double)(stride / 16);
 }
 
 static __global__ void __launch_bounds__(THREADS)

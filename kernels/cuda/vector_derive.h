@@ -20,7 +20,7 @@ enum { VECTOR_SLICE = 32 }; /* numbers that a scan takes at a time */
 struct vector_sizes {
   float scale;
   float norm;  /* item: |x|; query: |scale x16| */
-  float error; /* |x - scale x16|; item: and what a scan's sums may add (VECTOR_STEP_ERROR) */
+  float error; /* |x - scale x16|; item: and what a scan's sums may add (vector_scan.h) */
   float tail;  /* the size of what is not among the n numbers */
 };
 
@@ -35,11 +35,6 @@ static inline size_t vector_halves_stride(size_t n)
 {
   return (n + VECTOR_SLICE - 1) / VECTOR_SLICE * VECTOR_SLICE;
 }
-
-/* One step of a tensor core adds 16 products to a sum. What it loses is at most so much of the sizes of all that it
- * adds. Where it cuts every addend to the 24 bits of the largest, and the result too, it loses at most 16 2^-23 of the
- * largest and 2^-23 of the result: less than this, which is eight times what current devices need (warp.cuh). */
-#define VECTOR_STEP_ERROR 0x1p-18
 
 /* Halves of the items in these slots from their rows: the first n floats of each, and float `tail_at` as the tail.
  * Slots without a part are skipped. slots [n_slots] of the device. Both return ERR_DEVICE. */

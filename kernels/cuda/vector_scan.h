@@ -11,7 +11,7 @@
  * with u = 2^-24:
  *
  *   1. <q, b> - <t q16, s b16> = <d, b> + <t q16, e>, at most |d| |b| + |t q16| |e| by Cauchy-Schwarz.
- *   2. Products of halves are exact. A step loses at most h = VECTOR_STEP_ERROR of the sizes that it adds. The sizes of
+ *   2. Products of halves are exact. A step loses at most h = MMA_ERROR of the sizes that it adds. The sizes of
  *      all products are at most P = |q16| |b16|, so that m steps lose m h P (1 + h)^m at most; m <= 4096 makes the last
  *      factor less than 1.02. Hence |A s t - <t q16, s b16>| <= 1.0625 m h |t q16| (|b| + |e|).
  *   3. The score as it is computed differs from p by at most 2^-41 |q| |b| (sums of 2^16 numbers in double, 32 at a
