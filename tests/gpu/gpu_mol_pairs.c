@@ -594,7 +594,8 @@ int main(void)
   CHECK_OK(device_worker_open(ITEMS_MAX, &t.worker));
   check_infinities();
   for (size_t s = 0; s < N_SHAPES; s++) {
-    for (enum draw draw = DRAW_UNIFORM; draw < N_DRAWS; draw++) {
+    for (size_t i = 0; i < check_size(N_DRAWS, 1); i++) {
+      enum draw draw = (enum draw)((s + i) % N_DRAWS);
       check_bounds(&shapes[s], 1 + dice_below(&t.dice, 300), 1 + dice_below(&t.dice, 3), draw, draw % 2 ? 1 : 40);
       check_candidates(&shapes[s], 100 + dice_below(&t.dice, 200), 1 + dice_below(&t.dice, 3), draw, s % 2 == draw % 2);
     }

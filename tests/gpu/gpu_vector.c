@@ -372,7 +372,7 @@ int main(void)
   check_tie_by_key();
   check_tails(seed);
   for (enum model model = MODEL_DOT; model < N_MODELS; model++) {
-    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i += check_size(1, 3))
       check_all_draws(model, dims[i], seed);
     if (model != MODEL_MATRIX)
       check_model(model, 768, DRAW_UNIFORM, 1, seed + model);

@@ -13,6 +13,9 @@ function(sluice_gpu_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77
                        ENVIRONMENT "${sanitizer_environment}")
+  if(SLUICE_SANITIZE)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT SLUICE_GPU_QUICK=1)
+  endif()
   set(gpu_tests ${gpu_tests} ${name} PARENT_SCOPE)
 endfunction()
 
