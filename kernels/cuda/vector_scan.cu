@@ -69,32 +69,32 @@ static __device__ struct block_queries load_queries(const struct vector_scan_inp
 /* sums = the products of the tile's items and the queries. */
 template <int Q, bool IS_SHARED>
 static __device__ __forceinline__ void multiply(const struct vector_scan_input &in, const struct block_queries &queries,
-                                                size_t first_query, size_t first_slot, float sums[M][Q / COLUMNS][4])
+                                                size_t first_query, uint32_t first_slot, float sums[M][Q / COLUMNS][4])
 {
   unsigned g = warp_lane() / 4, t = warp_lane() % 4;
-  size_t n = in.queries.stride / LANE_NUMBERS, pitch = in.items.stride / LANE_NUMBERS;
-  const uint4 *items = reinterpret_cast<const uint4 *>(in.items.numbers) + (first_slot + g) * pitch + t;
+  uint32_t n = (uint32_t)in.queries.stride / LANE_NUMBERS, pitch = (uint32_t)in.items.stride / LANE_NUMBERS;
+  const uint4 *items = reinterpret_cast<const uint4 *>(in.items.numbers) + (first_slot + g) * (size_t)pitch + t;
 
 #pragma unroll
   for (int i = 0; i < M * (Q / COLUMNS) * 4; i++)
     (&sums[0][0][0])[i] = 0.0f;
 #pragma unroll 1
-  for (size_t k = 0; k < n; k += VECTOR_SLICE / LANE_NUMBERS) {
-    uint4 rows[M][2];
-#pragma unroll
-    for (int m = 0; m < M; m++) {
-      rows[m][0] = __ldg(items + m * ROWS * pitch + k);
-      rows[m][1] = __ldg(items + (m * ROWS + ROWS / 2) * pitch + k);
-    }
+  for (uint32_t k = 0; k < n; k += VECTOR_SLICE / LANE_NUMBERS) {
+    uint4 columns[Q / COLUMNS];
 #pragma unroll
     for (int c = 0; c < Q / COLUMNS; c++) {
-      size_t q = c * COLUMNS + g;
-      uint4 b = queries.numbers[(IS_SHARED ? q : least(first_query + q, in.n_queries - 1)) * queries.pitch + k + t];
-      const uint32_t low[2] = { b.x, b.y }, high[2] = { b.z, b.w };
+      uint32_t q = c * COLUMNS + g;
+      columns[c] = IS_SHARED ? queries.numbers[q * (uint32_t)queries.pitch + k + t]
+                             : queries.numbers[least(first_query + q, in.n_queries - 1) * queries.pitch + k + t];
+    }
 #pragma unroll
-      for (int m = 0; m < M; m++) {
-        const uint32_t a_low[4] = { rows[m][0].x, rows[m][1].x, rows[m][0].y, rows[m][1].y };
-        const uint32_t a_high[4] = { rows[m][0].z, rows[m][1].z, rows[m][0].w, rows[m][1].w };
+    for (int m = 0; m < M; m++) {
+      uint4 above = __ldg(items + m * ROWS * pitch + k), below = __ldg(items + (m * ROWS + ROWS / 2) * pitch + k);
+      const uint32_t a_low[4] = { above.x, below.x, above.y, below.y };
+      const uint32_t a_high[4] = { above.z, below.z, above.w, below.w };
+#pragma unroll
+      for (int c = 0; c < Q / COLUMNS; c++) {
+        const uint32_t low[2] = { columns[c].x, columns[c].y }, high[2] = { columns[c].z, columns[c].w };
         mma_f16(sums[m][c], a_low, low, sums[m][c]);
         mma_f16(sums[m][c], a_high, high, sums[m][c]);
       }
@@ -102,32 +102,24 @@ static __device__ __forceinline__ void multiply(const struct vector_scan_input &
   }
 }
 
-/* Sizes of the items of a lane's rows, g and g + 8 of each 16. */
-struct lane_items {
-  float4 sizes[M][2];
-  uint32_t is_in; /* bit 2 m + half */
-};
-
-static __device__ __forceinline__ size_t slot_of(size_t first, int row)
+static __device__ __forceinline__ uint32_t slot_of(uint32_t first, int row)
 {
-  return first + (size_t)row * (ROWS / 2) + warp_lane() / 4;
+  return first + (uint32_t)row * (ROWS / 2) + warp_lane() / 4;
 }
 
-static __device__ __forceinline__ struct lane_items load_items(const struct vector_scan_input &in, size_t first,
-                                                               size_t n_slots)
+/* Whether the item of a lane's row counts, rows being g and g + 8 of each 16; and its sizes, if so. */
+static __device__ __forceinline__ bool load_item(const struct vector_scan_input &in, uint32_t slot, uint32_t n_slots,
+                                                 float4 &sizes)
 {
-  struct lane_items items;
+  if (slot >= n_slots || !in.present[slot])
+    return false;
+  sizes = reinterpret_cast<const float4 *>(in.items.sizes)[slot];
+  return true;
+}
 
-  items.is_in = 0;
-#pragma unroll
-  for (int row = 0; row < 2 * M; row++) {
-    size_t slot = slot_of(first, row);
-    bool is_in = slot < n_slots && in.present[slot];
-    items.is_in |= (uint32_t)is_in << row;
-    items.sizes[row / 2][row % 2] =
-        is_in ? reinterpret_cast<const float4 *>(in.items.sizes)[slot] : float4{ 0.0f, 0.0f, 0.0f, 0.0f };
-  }
-  return items;
+static __device__ __forceinline__ int column_of(int i)
+{
+  return i / 2 * COLUMNS + 2 * (int)(warp_lane() % 4) + i % 2;
 }
 
 /* The slack of vector_scan.h: x, y, z, w are scale, norm, error and tail. */
@@ -149,47 +141,58 @@ static __device__ __forceinline__ float lower_of(float sum, const float4 &item, 
 }
 
 template <int Q>
-static __device__ __forceinline__ void append_tile(const struct block_queries &queries, size_t n_queries,
-                                                   size_t first_query, size_t first_slot,
-                                                   const struct lane_items &items, const float sums[M][Q / COLUMNS][4],
+static __device__ __forceinline__ void append_tile(const struct vector_scan_input &in,
+                                                   const struct block_queries &queries, size_t first_query,
+                                                   uint32_t first_slot, uint32_t n_slots,
+                                                   const float sums[M][Q / COLUMNS][4],
                                                    const struct device_lists &lists)
 {
 #pragma unroll
-  for (int i = 0; i < Q / COLUMNS * 2; i++) {
-    int c = i / 2, column = c * COLUMNS + 2 * (int)(warp_lane() % 4) + i % 2;
-    float4 query = queries.sizes[column];
-    float floor = queries.floors[column];
+  for (int row = 0; row < 2 * M; row++) {
+    uint32_t slot = slot_of(first_slot, row);
     uint32_t hits = 0;
+    float4 item;
+    if (!load_item(in, slot, n_slots, item))
+      continue;
 #pragma unroll
-    for (int row = 0; row < 2 * M; row++) {
-      float upper = upper_of(sums[row / 2][c][row % 2 * 2 + i % 2], items.sizes[row / 2][row % 2], query);
-      hits |= (uint32_t) !(upper < floor) << row;
+    for (int i = 0; i < Q / COLUMNS * 2; i++) {
+      float upper = upper_of(sums[row / 2][i / 2][row % 2 * 2 + i % 2], item, queries.sizes[column_of(i)]);
+      hits |= (uint32_t) !(upper < queries.floors[column_of(i)]) << i;
     }
-    hits &= first_query + column < n_queries ? items.is_in : 0;
-    for (; hits; hits &= hits - 1)
-      append(lists, first_query + column, (uint32_t)slot_of(first_slot, __ffs((int)hits) - 1), 0.0f);
+    for (; hits; hits &= hits - 1) {
+      size_t query = first_query + column_of(__ffs((int)hits) - 1);
+      if (query < in.n_queries)
+        append(lists, query, slot, 0.0f);
+    }
   }
 }
 
 template <int Q>
-static __device__ __forceinline__ void write_maxima(const struct block_queries &queries, size_t n_queries,
-                                                    size_t first_query, const struct lane_items &items,
+static __device__ __forceinline__ void write_maxima(const struct vector_scan_input &in,
+                                                    const struct block_queries &queries, size_t first_query,
+                                                    uint32_t first_slot, uint32_t n_slots,
                                                     const float sums[M][Q / COLUMNS][4], size_t n_tiles, float *maxima)
 {
+  float best[Q / COLUMNS * 2];
+
+#pragma unroll
+  for (int i = 0; i < Q / COLUMNS * 2; i++)
+    best[i] = -INFINITY;
+#pragma unroll
+  for (int row = 0; row < 2 * M; row++) {
+    float4 item;
+    if (!load_item(in, slot_of(first_slot, row), n_slots, item))
+      continue;
+#pragma unroll
+    for (int i = 0; i < Q / COLUMNS * 2; i++)
+      best[i] = fmaxf(best[i], lower_of(sums[row / 2][i / 2][row % 2 * 2 + i % 2], item, queries.sizes[column_of(i)]));
+  }
 #pragma unroll
   for (int i = 0; i < Q / COLUMNS * 2; i++) {
-    int c = i / 2, column = c * COLUMNS + 2 * (int)(warp_lane() % 4) + i % 2;
-    float4 query = queries.sizes[column];
-    float best = -INFINITY;
-#pragma unroll
-    for (int row = 0; row < 2 * M; row++) {
-      float lower = lower_of(sums[row / 2][c][row % 2 * 2 + i % 2], items.sizes[row / 2][row % 2], query);
-      best = items.is_in >> row & 1 ? fmaxf(best, lower) : best;
-    }
     for (int step = 4; step < WARP_LANES; step *= 2)
-      best = fmaxf(best, __shfl_xor_sync(WARP_ALL, best, step));
-    if (warp_lane() < 4 && first_query + column < n_queries)
-      maxima[(first_query + column) * n_tiles] = best;
+      best[i] = fmaxf(best[i], __shfl_xor_sync(WARP_ALL, best[i], step));
+    if (warp_lane() < 4 && first_query + column_of(i) < in.n_queries)
+      maxima[(first_query + column_of(i)) * n_tiles] = best[i];
   }
 }
 
@@ -202,17 +205,15 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
   size_t first_query = (size_t)blockIdx.y * Q;
   struct block_queries queries = load_queries<Q, IS_SHARED>(in, first_query, floors);
 
-  for (size_t tile = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES; tile < range.n_tiles;
-       tile += (size_t)gridDim.x * WARPS) {
-    size_t first = range.first + tile * range.stride * TILE;
+  for (uint32_t tile = blockIdx.x * WARPS + threadIdx.x / WARP_LANES; tile < range.n_tiles; tile += gridDim.x * WARPS) {
+    uint32_t first = (uint32_t)(range.first + tile * range.stride * TILE);
     float sums[M][Q / COLUMNS][4];
     __syncwarp();
     multiply<Q, IS_SHARED>(in, queries, first_query, first, sums);
-    struct lane_items items = load_items(in, first, range.n_slots);
     if (IS_MAXIMA)
-      write_maxima<Q>(queries, in.n_queries, first_query, items, sums, range.n_tiles, maxima + tile);
+      write_maxima<Q>(in, queries, first_query, first, (uint32_t)range.n_slots, sums, range.n_tiles, maxima + tile);
     else
-      append_tile<Q>(queries, in.n_queries, first_query, first, items, sums, lists);
+      append_tile<Q>(in, queries, first_query, first, (uint32_t)range.n_slots, sums, lists);
   }
 }
 
