@@ -12,8 +12,11 @@ void receipt_exact(struct search_result *result, uint64_t n_items)
   bool is_all = result->topk.n == n_admitted(result, n_items);
 
   result->counts.items = n_items;
-  if (result->counts.scored > n_items) /* a search may score an item for its threshold, and once more in its turn */
+  /* A search may score an item for its threshold and once more in its turn, or one that is not admitted in vain. */
+  if (result->counts.scored > n_items)
     result->counts.scored = n_items;
+  if (result->counts.candidates > n_items)
+    result->counts.candidates = n_items;
   result->receipt = (struct receipt){
     .is_exact = true,
     .has_bound = !is_all,

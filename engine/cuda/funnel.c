@@ -8,7 +8,7 @@ enum {
   LIST_USUAL = 16384,  /* items that a list can keep, at least */
   LIST_RANKS = 8,      /* ... and so many times the rank */
   HITS_MORE = 256,     /* ties that fit in what comes back */
-  TILES_PER_RANK = 16, /* tiles that give a floor, for each item that is asked for */
+  TILES_PER_RANK = 16, /* tiles that give a floor, at least, for each item that is asked for */
 };
 
 static size_t least(size_t a, size_t b)
@@ -66,18 +66,27 @@ err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, str
   return device_worker_array(w, n_lists * capacity, sizeof *out->scores, &out->scores);
 }
 
-err_t funnel_floors(const struct funnel *f, const struct funnel_group *group, const uint32_t *ranks, size_t max_rank,
-                    float *floors)
+/* Of so many of all tiles, every how many-th gives floors. Where the r-th largest maximum of t tiles out of T is the
+ * floor, about r T / t items reach it: a list should have room for four times that. */
+static size_t stride_of(size_t n_all, size_t rank, size_t list_capacity)
+{
+  size_t n_tiles = TILES_PER_RANK * rank, n_for_room = 4 * rank * n_all / list_capacity;
+
+  n_tiles = n_for_room > n_tiles ? n_for_room : n_tiles;
+  return n_all > n_tiles ? n_all / n_tiles : 1;
+}
+
+/* Floors from maxima. */
+static err_t find_floors(const struct funnel *f, const struct funnel_group *group)
 {
   struct device_worker *w = f->batch->worker;
-  size_t stride = n_tiles_of(f->batch) / (TILES_PER_RANK * max_rank);
+  size_t n_all = n_tiles_of(f->batch), stride = stride_of(n_all, max_rank_of(f->batch), group->lists.capacity);
+  size_t n_tiles = (n_all + stride - 1) / stride;
   float *maxima;
 
-  stride = stride < 1 ? 1 : stride;
-  size_t n_tiles = (n_tiles_of(f->batch) + stride - 1) / stride;
   TRY(device_worker_array(w, group->n * n_tiles, sizeof *maxima, &maxima));
   TRY(f->ops->maxima(f, group, stride, n_tiles, maxima));
-  return lists_threshold_of(w->stream, maxima, group->n, n_tiles, ranks, floors);
+  return lists_threshold_of(w->stream, maxima, group->n, n_tiles, group->ranks, group->floors);
 }
 
 static err_t upload_ranks(const struct funnel *f, struct funnel_group *group)
@@ -104,7 +113,7 @@ static err_t find_hits(const struct funnel *f, struct funnel_group *group)
   if (f->ops->floor)
     TRY(f->ops->floor(f, group));
   else
-    TRY(funnel_floors(f, group, group->ranks, max_rank_of(f->batch), group->floors));
+    TRY(find_floors(f, group));
   TRY(f->ops->append(f, group, all, group->floors));
   if (f->ops->score)
     TRY(f->ops->score(f, group));

@@ -83,10 +83,6 @@ struct funnel_ops {
 /* Search the batch and fill its results, receipts of an exact search included. */
 err_t funnel_search(struct funnel *f);
 
-/* Floors from maxima: what ops->floor does where it is NULL. ranks may be others than the group's. */
-err_t funnel_floors(const struct funnel *f, const struct funnel_group *group, const uint32_t *ranks, size_t max_rank,
-                    float *floors);
-
 /* Lists for n queries, of the worker's scratch. */
 err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, struct device_lists *out);
 
