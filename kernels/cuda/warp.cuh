@@ -139,14 +139,14 @@ static __device__ __forceinline__ void copy_async(void *shared, const void *glob
   memcpy(shared, global, 16);
 #else
   unsigned at = (unsigned)__cvta_generic_to_shared(shared);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
 #endif
 }
 
 static __device__ __forceinline__ void copy_async_commit()
 {
 #ifndef SLUICE_CUDA_MODEL
-  asm volatile("cp.async.commit_group;");
+  asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 

@@ -1,0 +1,261 @@
+/* What a block of mol_bounds.cu has in shared memory: sizes and places, queries with the norms that the proof needs of
+ * them, and tiles of items. */
+#ifndef KERNELS_CUDA_MOL_BOUND_TILE_CUH
+#define KERNELS_CUDA_MOL_BOUND_TILE_CUH
+
+#include "kernels/cuda/append.cuh"
+#include "kernels/cuda/mol_bound_gate.cuh"
+
+enum { SETS = 2, GROUP_ITEMS = 16, SIZES_OF_A_QUERY = 8, GRAM = BOUND_QUERY_COMPONENTS * BOUND_QUERY_COMPONENTS };
+
+/* Of a query, in shared memory: the error of its logits is ERROR + PER_RESIDUAL * the item's; MIX_ERROR and
+ * MIX_PER_RESIDUAL are step 8's. */
+enum { QUERY_ERROR, QUERY_PER_RESIDUAL, QUERY_MIX_ERROR, QUERY_MIX_PER_RESIDUAL, QUERY_MIX_ROUNDING, QUERY_MAX_GATE };
+
+/* Sizes of a kernel, which follow from P_x and d_P. Rows of items in shared memory are padded so that the eight rows
+ * that a warp reads at a time lie in different banks. */
+template <int N_COMPONENTS, int DIM, bool IS_LISTS> struct sizes {
+  enum {
+    M = N_COMPONENTS,
+    D = DIM,
+    L = M * BOUND_QUERY_COMPONENTS,
+    STEPS = L / BOUND_STEP,
+    CHUNKS = BOUND_HIDDEN / BOUND_STEP,
+    ROW = M * D + (D == 16 ? 16 : 32), /* halves */
+    GATE_ROW = L + 8,
+    TILE = IS_LISTS       ? (M * D <= 512 ? 64 : 32)
+           : M * D <= 256 ? 64
+           : M * D <= 512 ? 32
+                          : 16,
+    WARPS = IS_LISTS ? TILE / (SETS * GROUP_ITEMS) : 8,
+    THREADS = WARPS * WARP_LANES,
+    STAGES = IS_LISTS ? 1 : 2,
+    GROUPS = TILE / GROUP_ITEMS / (IS_LISTS ? SETS : 1), /* of items, each a warp's */
+    TILE_BYTES = TILE * (ROW * 2 + GATE_ROW * 2 + MOL_RESIDUALS * 4),
+    QUERIES_MAX = IS_LISTS       ? 1
+                  : M * D <= 512 ? 32
+                                 : 16,
+    QUERY_BYTES = BOUND_QUERY_COMPONENTS * D * 2 + (L + SIZES_OF_A_QUERY) * 4,
+    CHUNKS_OF_COMPONENTS = M * D / 8, /* of 16 bytes */
+    CHUNKS_OF_GATES = L / 8,
+    CHUNKS_OF_AN_ITEM = CHUNKS_OF_COMPONENTS + CHUNKS_OF_GATES + 1
+  };
+};
+
+struct bound_work {
+  struct mol_bound_factors factors;
+  const uint4 *weights;
+  float inv_temperature;
+  const uint8_t *present;
+  struct mol_halves items;
+  const float *query_components, *query_gates;
+  uint32_t n_queries, n_group; /* queries, and how many a block takes */
+  uint32_t first, n;           /* slots of a scan */
+  const float *floors;
+  float *lowers; /* of lists */
+  struct device_lists lists;
+};
+
+/* A block's shared memory. */
+template <class S> struct bound_memory {
+  const uint4 *first, *second;      /* layers */
+  const float *bias1, *bias2;       /* halves */
+  unsigned char *tiles;             /* [STAGES][TILE_BYTES] */
+  uint2 *components;                /* [n_group][d_P / 16][32]: b[0] and b[1] of mma_f16() */
+  float *gates;                     /* [n_group][L]: halves, in item-major order */
+  float (*query)[SIZES_OF_A_QUERY]; /* [n_group] */
+  float *scratch;                   /* [WARPS][GRAM] */
+};
+
+template <class S> static size_t memory_bytes(size_t n_group)
+{
+  return bound_weight_bytes(S::L) + (size_t)S::STAGES * S::TILE_BYTES + n_group * S::QUERY_BYTES +
+         S::WARPS * GRAM * sizeof(float);
+}
+
+template <class S> static __device__ __forceinline__ bound_memory<S> divide_memory(uint32_t n_group)
+{
+  bound_memory<S> m;
+
+  m.first = shared_memory<uint4>();
+  m.second = m.first + S::CHUNKS * S::STEPS * WARP_LANES;
+  m.bias1 = reinterpret_cast<const float *>(m.second + S::CHUNKS * S::STEPS * WARP_LANES);
+  m.bias2 = m.bias1 + BOUND_HIDDEN;
+  m.tiles = shared_memory<unsigned char>() + bound_weight_bytes(S::L);
+  m.components = reinterpret_cast<uint2 *>(m.tiles + S::STAGES * S::TILE_BYTES);
+  m.gates = reinterpret_cast<float *>(m.components + n_group * (S::D / BOUND_STEP) * WARP_LANES);
+  m.query = reinterpret_cast<float(*)[SIZES_OF_A_QUERY]>(m.gates + n_group * S::L);
+  m.scratch = reinterpret_cast<float *>(m.query + n_group);
+  return m;
+}
+
+/* A bound on the spectral norm of the 8 rows whose products are in `gram`, at most 4% above it: it is the root of
+ * |gram|, which is at most |gram^16|_F^(1/16). Divided by the trace, no power of it underflows. `gram` is overwritten;
+ * all lanes have the result. */
+static __device__ float spectral_norm(float *gram, float trace)
+{
+  unsigned lane = warp_lane();
+  float power = 0.0f;
+
+  if (trace > 0.0f) { /* the warp's */
+    float mine[2] = { gram[lane] / trace, gram[lane + WARP_LANES] / trace };
+    for (int squaring = 0; squaring < 4; squaring++) {
+      __syncwarp();
+      gram[lane] = mine[0];
+      gram[lane + WARP_LANES] = mine[1];
+      __syncwarp();
+      for (unsigned i = 0; i < 2; i++) {
+        unsigned row = lane / 8 + 4 * i, column = lane % 8;
+        mine[i] = 0.0f;
+        for (unsigned k = 0; k < 8; k++)
+          mine[i] = fmaf(gram[row * 8 + k], gram[k * 8 + column], mine[i]);
+      }
+    }
+    power = warp_sum(fmaf(mine[0], mine[0], mine[1] * mine[1]));
+    for (int root = 0; root < 6; root++)
+      power = sqrtf(power);
+    power *= 1.001f * sqrtf(trace); /* gram's rounding is at most 8 d_P u of its norm */
+  }
+  __syncwarp();
+  return trace > 0.0f ? power : trace;
+}
+
+/* One number of a query's components times 1 / tau, as the kernel has it, or what rounding leaves of it. */
+static __device__ __forceinline__ float scaled(float f, float inv_temperature, bool is_rounding)
+{
+  float x = f * inv_temperature;
+
+  return is_rounding ? x - float_of(half_of(x)) : x;
+}
+
+/* Norms of 8 rows, scaled or what rounding leaves of them, by a warp: the spectral one, Frobenius's, the largest row's.
+ */
+template <class S>
+static __device__ void find_query_norms(const float *components, float inv_temperature, bool is_rounding, float *gram,
+                                        float norms[3])
+{
+  unsigned lane = warp_lane();
+  float trace = 0.0f, most = 0.0f;
+
+  for (unsigned i = 0; i < 2; i++) {
+    const float *a = components + (lane / 8 + 4 * i) * S::D, *b = components + lane % 8 * S::D;
+    float sum = 0.0f;
+    for (unsigned k = 0; k < S::D; k++)
+      sum = fmaf(scaled(a[k], inv_temperature, is_rounding), scaled(b[k], inv_temperature, is_rounding), sum);
+    gram[lane + i * WARP_LANES] = sum;
+  }
+  __syncwarp();
+  for (unsigned n = 0; n < BOUND_QUERY_COMPONENTS; n++) {
+    float square = gram[n * (BOUND_QUERY_COMPONENTS + 1)];
+    trace += square;
+    most = fmaxf(most, square); /* the trace has NaN */
+  }
+  __syncwarp();
+  norms[0] = spectral_norm(gram, trace);
+  norms[1] = sqrtf(trace);
+  norms[2] = sqrtf(most);
+}
+
+/* Steps 1 and 8 of the proof, for one query, by a warp. */
+template <class S>
+static __device__ void find_query_sizes(const float *components, const float *gates, float inv_temperature, float *gram,
+                                        float *out)
+{
+  const float u = 0x1p-24f, sums = S::D / BOUND_STEP * MMA_ERROR + (S::D + 6) * u;
+  const float longest = BOUND_SECOND_ORDER * MOL_BOUND_NORM_MAX;
+  float norms[3], rounding[3], gate = 0.0f;
+
+  find_query_norms<S>(components, inv_temperature, false, gram, norms);
+  find_query_norms<S>(components, inv_temperature, true, gram, rounding);
+  for (unsigned p = warp_lane(); p < S::L; p += WARP_LANES)
+    gate = fmaxf(gate, fabsf(gates[p])); /* of NaN, the score has more to say */
+  gate = warp_max(gate);
+  if (warp_lane() != 0)
+    return;
+  float max_logit = longest * norms[2];
+  out[QUERY_ERROR] = longest * sqrtf((float)S::M) * (rounding[0] + sums * norms[1]) + 0x1p-21f;
+  out[QUERY_PER_RESIDUAL] = BOUND_SECOND_ORDER * sqrtf((float)S::M) * norms[0];
+  out[QUERY_MIX_ERROR] =
+      longest * (rounding[2] + sums * norms[2]) + (0x1p-11f + (2 * S::L + 4) * u) * max_logit + 0x1p-21f;
+  out[QUERY_MIX_PER_RESIDUAL] = BOUND_SECOND_ORDER * norms[2];
+  out[QUERY_MIX_ROUNDING] = 48 * u * max_logit;
+  out[QUERY_MAX_GATE] = gate;
+}
+
+/* Which number of a query's components a lane's i-th of a step has: any order will do that items have too (load_rows()
+ * below). */
+template <class S> static __device__ __forceinline__ unsigned dim_of(unsigned step, unsigned lane, unsigned i)
+{
+  unsigned t = lane % 4;
+
+  return S::D == 16 ? 4 * t + i : step / 2 * 32 + 8 * t + step % 2 * 4 + i;
+}
+
+template <class S>
+static __device__ void load_query(const struct bound_work &work, const bound_memory<S> &m, uint32_t q, uint32_t query)
+{
+  const float *components = work.query_components + (size_t)query * BOUND_QUERY_COMPONENTS * S::D;
+  const float *gates = work.query_gates + (size_t)query * S::L;
+  unsigned lane = warp_lane();
+
+  for (unsigned step = 0; step < S::D / BOUND_STEP; step++) {
+    float x[4];
+    for (unsigned i = 0; i < 4; i++)
+      x[i] = scaled(components[lane / 4 * S::D + dim_of<S>(step, lane, i)], work.inv_temperature, false);
+    uint2 both;
+    both.x = half_pair(x[0], x[1]);
+    both.y = half_pair(x[2], x[3]);
+    m.components[(q * (S::D / BOUND_STEP) + step) * WARP_LANES + lane] = both;
+  }
+  for (unsigned i = lane; i < S::L; i += WARP_LANES)
+    m.gates[q * S::L + i] = 0.5f * gates[i % BOUND_QUERY_COMPONENTS * S::M + i / BOUND_QUERY_COMPONENTS];
+  find_query_sizes<S>(components, gates, work.inv_temperature, m.scratch + threadIdx.x / WARP_LANES * GRAM, m.query[q]);
+}
+
+/* Which slot row i of a tile has; where a tile goes beyond the end, the last one again. */
+template <bool IS_LISTS>
+static __device__ __forceinline__ size_t slot_of(const struct bound_work &work, uint32_t n, uint32_t i)
+{
+  uint32_t at = i < n ? i : n - 1;
+
+  return IS_LISTS ? work.lists.slots[(size_t)blockIdx.y * work.lists.capacity + at] : work.first + at;
+}
+
+template <class S, bool IS_LISTS>
+static __device__ void load_tile(const struct bound_work &work, uint32_t n, uint32_t tile, unsigned char *to)
+{
+  unsigned char *gates = to + S::TILE * S::ROW * 2, *residuals = gates + S::TILE * S::GATE_ROW * 2;
+
+  for (unsigned i = threadIdx.x; i < S::TILE * S::CHUNKS_OF_AN_ITEM; i += S::THREADS) {
+    unsigned row = i / S::CHUNKS_OF_AN_ITEM, chunk = i % S::CHUNKS_OF_AN_ITEM;
+    size_t slot = slot_of<IS_LISTS>(work, n, tile * S::TILE + row);
+    if (chunk < S::CHUNKS_OF_COMPONENTS)
+      copy_async(to + row * S::ROW * 2 + chunk * 16, work.items.components + slot * S::M * S::D + chunk * 8);
+    else if (chunk < S::CHUNKS_OF_COMPONENTS + S::CHUNKS_OF_GATES)
+      copy_async(gates + row * S::GATE_ROW * 2 + (chunk - S::CHUNKS_OF_COMPONENTS) * 16,
+                 work.items.gates + slot * S::L + (chunk - S::CHUNKS_OF_COMPONENTS) * 8);
+    else
+      copy_async(residuals + row * MOL_RESIDUALS * 4, work.items.residuals + slot * MOL_RESIDUALS);
+  }
+}
+
+/* Two rows of an item component, numbers of two steps: a lane's 16 bytes of each row are its a[] of both. */
+template <class S>
+static __device__ __forceinline__ void load_rows(const uint16_t *rows, unsigned component, unsigned step,
+                                                 uint32_t a[2][4])
+{
+  const uint16_t *row = rows + warp_lane() / 4 * S::ROW + component * S::D;
+
+  if (S::D == 16) {
+    uint2 low = *reinterpret_cast<const uint2 *>(row + warp_lane() % 4 * 4);
+    uint2 high = *reinterpret_cast<const uint2 *>(row + 8 * S::ROW + warp_lane() % 4 * 4);
+    a[0][0] = low.x, a[0][2] = low.y, a[0][1] = high.x, a[0][3] = high.y;
+  } else {
+    uint4 low = *reinterpret_cast<const uint4 *>(row + step * BOUND_STEP + warp_lane() % 4 * 8);
+    uint4 high = *reinterpret_cast<const uint4 *>(row + 8 * S::ROW + step * BOUND_STEP + warp_lane() % 4 * 8);
+    a[0][0] = low.x, a[0][2] = low.y, a[0][1] = high.x, a[0][3] = high.y;
+    a[1][0] = low.z, a[1][2] = low.w, a[1][1] = high.z, a[1][3] = high.w;
+  }
+}
+
+#endif
