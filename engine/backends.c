@@ -18,7 +18,7 @@ err_t backends_choose(enum engine_backend choice, struct backends *out)
   if (choice == ENGINE_CUDA && !has_device)
     FAIL(ERR_CONFIG, "engine.backend is cuda, and %s: use auto or cpu",
 #ifdef SLUICE_CUDA
-         "no GPU with a driver was found"
+         "no GPU of compute capability 8.0 or above was found, or no driver"
 #else
          "this build has no CUDA (preset cuda has)"
 #endif

@@ -23,7 +23,7 @@ struct device {
   int n_processors;       /* streaming multiprocessors */
 };
 
-/* Find the first device. Returns false when there is none, or no driver for it. Thread: any. Blocks: while the driver
+/* Find the first device. Returns false when there is none of compute capability 8.0 or above, or no driver for it. Thread: any. Blocks: while the driver
  * starts. */
 bool device_find(struct device *out);
 

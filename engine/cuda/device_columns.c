@@ -22,13 +22,13 @@ void device_columns_close(struct columns **columns)
 
   if (!c)
     return;
+  row_log_close(&c->log); /* its stream first: it may be at work on the others */
   if (c->shared)
     c->ops->close(&c->shared);
   for (size_t i = 0; i < DERIVED_MAX; i++)
     device_free(&c->derived[i]);
   device_free(&c->rows.bytes);
   device_free(&c->rows.present);
-  row_log_close(&c->log);
   mem_free(columns);
 }
 
@@ -144,13 +144,21 @@ void device_columns_move(struct columns *columns, uint32_t from, uint32_t to)
     row_log_move(log, from, to);
 }
 
-err_t device_columns_search(const struct columns *columns, struct search_batch *batch)
+static err_t search_timed(const struct device_columns *c, struct search_batch *batch)
 {
-  const struct device_columns *c = (const struct device_columns *)columns;
-
   if (!search_timer)
     return c->ops->search(c, batch);
   TRY(device_timer_start(search_timer, batch->worker->stream));
   TRY(c->ops->search(c, batch));
   return device_timer_stop(search_timer, batch->worker->stream);
+}
+
+err_t device_columns_search(const struct columns *columns, struct search_batch *batch)
+{
+  err_code_t err = search_timed((const struct device_columns *)columns, batch);
+
+  /* What was begun must not outlive the batch: it reads pinned memory, and the arena. */
+  if (err != ERR_OK && device_wait(batch->worker->stream) != ERR_OK)
+    return ERR_DEVICE;
+  return err;
 }

@@ -110,6 +110,9 @@ static err_t find_hits(const struct funnel *f, struct funnel_group *group)
 
   TRY(lists_clear(w->stream, &group->lists));
   TRY(lists_clear(w->stream, &group->hits));
+  /* All of the hits is copied back, and how many there are is not known before. */
+  TRY(device_fill(w->stream, group->hits.slots, 0, group->n * group->hits.capacity * sizeof *group->hits.slots));
+  TRY(device_fill(w->stream, group->hits.scores, 0, group->n * group->hits.capacity * sizeof *group->hits.scores));
   if (f->ops->floor)
     TRY(f->ops->floor(f, group));
   else

@@ -112,8 +112,8 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
   return device_copy_out(w->stream, pinned, found.nth_best, group->n * sizeof *pinned);
 }
 
-/* Those candidates go to group->lists that may be among the K best: the K-th best lower bound is reached by K of them, so
- * that one whose upper bound is below it is not. */
+/* Those candidates go to group->lists that may be among the K best: the K-th best lower bound is reached by K of them,
+ * so that one whose upper bound is below it is not. */
 static err_t keep_by_bounds(const struct funnel *f, const struct funnel_group *group, const struct device_lists *all)
 {
   struct device_worker *w = funnel_worker(f);

@@ -60,6 +60,7 @@ static err_t score_kept(const struct device_columns *c, struct search_batch *bat
   TRY(device_copy_in(w->stream, lists.n, lengths, n * sizeof *lengths));
   TRY(device_copy_in(w->stream, lists.slots, slots, n * k_max * sizeof *slots));
   TRY(device_copy_in(w->stream, device_q, q, n * row_dim * sizeof *q));
+  TRY(device_fill(w->stream, lists.scores, 0, n * k_max * sizeof *scores)); /* all are copied, some lists are short */
   TRY(vector_score(w->stream, &c->rows, device_q, row_dim, &lists));
   TRY(device_copy_out(w->stream, scores, lists.scores, n * k_max * sizeof *scores));
   TRY(device_wait(w->stream));

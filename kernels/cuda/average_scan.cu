@@ -183,7 +183,7 @@ static err_code_t run_with(struct device_stream *stream, const struct average_sc
   unsigned n_blocks = blocks_for(range.n_tiles, WARPS), n_groups = blocks_for(in->n_queries, G * GROUP);
   unsigned most = in->n_blocks * BLOCKS_RESIDENT / n_groups ? in->n_blocks * BLOCKS_RESIDENT / n_groups : 1;
 
-  if (block_bytes(&layout, G) > SHARED_BYTES_MAX)
+  if (block_bytes(&layout, G) > device_shared_bytes(SHARED_BYTES_MAX))
     layout.pitch = 0;
   return launch(stream, dim3(n_blocks < most ? n_blocks : most, n_groups), THREADS, block_bytes(&layout, G),
                 scan<G, IS_MAXIMA>, *in, layout, range, floors, maxima, *lists);
@@ -198,7 +198,7 @@ static err_code_t run(struct device_stream *stream, const struct average_scan_in
 
   if (range.n_tiles == 0 || in->n_queries == 0)
     return ERR_OK;
-  if (in->n_queries > GROUP && block_bytes(&layout, GROUPS_MAX) <= SHARED_BYTES_MAX)
+  if (in->n_queries > GROUP && block_bytes(&layout, GROUPS_MAX) <= device_shared_bytes(SHARED_BYTES_MAX))
     return run_with<GROUPS_MAX, IS_MAXIMA>(stream, in, layout, range, floors, maxima, lists);
   return run_with<1, IS_MAXIMA>(stream, in, layout, range, floors, maxima, lists);
 }

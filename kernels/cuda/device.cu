@@ -21,12 +21,23 @@ err_code_t cuda_failure(cudaError_t error, const char *what)
   FAIL(ERR_DEVICE, "%s: %s", what, cudaGetErrorString(error));
 }
 
+size_t device_shared_bytes(size_t most)
+{
+  int n = 0;
+
+  if (cudaDeviceGetAttribute(&n, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0) != cudaSuccess || n < SHARED_BYTES_USUAL)
+    n = SHARED_BYTES_USUAL;
+  return (size_t)n < most ? (size_t)n : most;
+}
+
+/* Kernels are built for compute capability 8.0 and above. */
 bool device_find(struct device *out)
 {
   cudaDeviceProp properties;
   int n = 0;
 
-  if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0 || cudaGetDeviceProperties(&properties, 0) != cudaSuccess)
+  if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0 || cudaGetDeviceProperties(&properties, 0) != cudaSuccess ||
+      properties.major < 8)
     return false;
   snprintf(out->name, sizeof out->name, "%s", properties.name);
   out->memory_bytes = properties.totalGlobalMem;
@@ -98,8 +109,10 @@ err_code_t device_stream_open(struct device_stream **out)
 
 void device_stream_close(struct device_stream **s)
 {
-  if (*s)
+  if (*s) {
+    cudaStreamSynchronize(cuda_stream(*s)); /* what it does uses memory that is freed next */
     cudaStreamDestroy(cuda_stream(*s));
+  }
   *s = NULL;
 }
 

@@ -31,7 +31,11 @@ template <class T> __device__ __forceinline__ T *shared_memory()
 #endif
 }
 
-/* Run a kernel in a stream. Returns ERR_DEVICE. */
+/* Bytes of shared memory that a block of this device can have, at least SHARED_BYTES_USUAL; and no more than `most`. */
+size_t device_shared_bytes(size_t most);
+
+/* Run a kernel in a stream. Returns ERR_DEVICE. A kernel's limit is the whole process's, so that every thread sets it
+ * to the same: what the device has. */
 template <class... Parameters, class... Arguments>
 err_code_t launch(struct device_stream *stream, dim3 grid, unsigned n_threads, size_t shared_bytes,
                   void (*kernel)(Parameters...), Arguments... arguments)
@@ -42,7 +46,8 @@ err_code_t launch(struct device_stream *stream, dim3 grid, unsigned n_threads, s
 #else
   cudaError_t error = cudaSuccess;
   if (shared_bytes > SHARED_BYTES_USUAL)
-    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)device_shared_bytes(SIZE_MAX));
   if (error == cudaSuccess) {
     kernel<<<grid, n_threads, shared_bytes, cuda_stream(stream)>>>(arguments...);
     error = cudaGetLastError();

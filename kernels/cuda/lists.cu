@@ -100,6 +100,8 @@ err_code_t lists_clear(struct device_stream *stream, const struct device_lists *
 static err_code_t find_thresholds(struct device_stream *stream, const float *scores, size_t n_lists, size_t stride,
                                   const uint32_t *n, const uint32_t *ranks, float *thresholds)
 {
+  if (n_lists == 0)
+    return ERR_OK;
   return launch(stream, (unsigned)n_lists, THREADS, (DIGITS + 2) * sizeof(uint32_t), threshold, scores, stride, n,
                 (uint32_t)stride, ranks, thresholds);
 }
@@ -122,6 +124,8 @@ err_code_t lists_keep(struct device_stream *stream, const struct device_lists *f
 {
   unsigned n_blocks = blocks_for(from->capacity, 4 * THREADS);
 
+  if (n_blocks == 0 || from->n_lists == 0)
+    return ERR_OK;
   if (n_blocks > 16)
     n_blocks = 16;
   return launch(stream, dim3(n_blocks, (unsigned)from->n_lists), THREADS, 0, keep, *from, thresholds, *to);

@@ -26,7 +26,8 @@ struct device_lists {
 err_t lists_clear(struct device_stream *stream, const struct device_lists *lists);
 
 /* thresholds[i] = the ranks[i]-th best of list i's scores, ranks[i] >= 1; -inf where it has fewer. A list that did not
- * keep all that was offered counts with what it kept. NaN is not a score: it counts as nothing. ranks, thresholds [n_lists], of the device. */
+ * keep all that was offered counts with what it kept. NaN is not a score: it counts as nothing. ranks, thresholds
+ * [n_lists], of the device. */
 err_t lists_threshold(struct device_stream *stream, const struct device_lists *lists, const uint32_t *ranks,
                       float *thresholds);
 

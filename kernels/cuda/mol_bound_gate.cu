@@ -283,7 +283,7 @@ err_code_t mol_bound_gate_open(const struct mol_shape *shape, const struct mol_g
   AUTO(mem_free) struct gate_matrices *matrices = NULL;
 
   *out = NULL;
-  if (!is_covered(shape, gate))
+  if (!is_covered(shape, gate) || bound_least_bytes(shape) > device_shared_bytes(SIZE_MAX))
     return ERR_OK;
   TRY(mem_array(1, sizeof *opened, &opened));
   TRY(mem_array(1, sizeof *matrices, &matrices));

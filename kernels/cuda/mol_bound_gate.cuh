@@ -35,4 +35,7 @@ static inline __host__ __device__ size_t bound_weight_bytes(size_t n_logits)
   return 2 * bound_layer_bytes(n_logits) + (BOUND_HIDDEN + n_logits) * sizeof(float);
 }
 
+/* Shared memory that a block of the kernels needs at least, for a shape that they cover. */
+size_t bound_least_bytes(const struct mol_shape *shape);
+
 #endif

@@ -319,12 +319,36 @@ static err_code_t run_with(struct device_stream *stream, struct bound_work work,
   typedef sizes<N_COMPONENTS, DIM, IS_LISTS> S;
   uint32_t most = S::QUERIES_MAX, even = (work.n_queries + 1) / SETS * SETS;
 
+  while (!IS_LISTS && most > SETS && memory_bytes<S>(most) > device_shared_bytes(SIZE_MAX))
+    most -= SETS;
   work.n_group = IS_LISTS ? 1 : even < most ? even : most;
   unsigned n_groups = IS_LISTS ? (unsigned)work.lists.n_lists : blocks_for(work.n_queries, work.n_group);
   unsigned n_tiles = blocks_for(IS_LISTS ? work.lists.capacity : work.n, S::TILE);
   unsigned share = n_blocks / n_groups ? n_blocks / n_groups : 1;
   return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_groups), S::THREADS, memory_bytes<S>(work.n_group),
                 bound_pairs<N_COMPONENTS, DIM, IS_LISTS>, work);
+}
+
+template <int N_COMPONENTS, int DIM> static size_t least_bytes()
+{
+  size_t scan = memory_bytes<sizes<N_COMPONENTS, DIM, false>>(SETS),
+         lists = memory_bytes<sizes<N_COMPONENTS, DIM, true>>(1);
+
+  return scan > lists ? scan : lists;
+}
+
+template <int N_COMPONENTS> static size_t least_bytes_of(size_t dim)
+{
+  return dim == 16   ? least_bytes<N_COMPONENTS, 16>()
+         : dim == 32 ? least_bytes<N_COMPONENTS, 32>()
+         : dim == 64 ? least_bytes<N_COMPONENTS, 64>()
+                     : least_bytes<N_COMPONENTS, 128>();
+}
+
+size_t bound_least_bytes(const struct mol_shape *shape)
+{
+  return shape->n_item_components == 4 ? least_bytes_of<4>(shape->component_dim)
+                                       : least_bytes_of<8>(shape->component_dim);
 }
 
 template <int N_COMPONENTS, bool IS_LISTS>

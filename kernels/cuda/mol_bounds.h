@@ -57,8 +57,9 @@ extern "C" {
 /* The cross gate's weights as the kernel reads them, in the device's memory, and the factors of the proof. */
 struct mol_bound_gate;
 
-/* *out is NULL where there is no bound for the shape (P_q 8, P_x 4 or 8, d_P 16, 32, 64 or 128, hidden 128) or for the
- * size of the weights. Returns ERR_MEMORY, ERR_DEVICE. Blocks: until the weights are on the device. */
+/* *out is NULL where there is no bound for the shape (P_q 8, P_x 4 or 8, d_P 16, 32, 64 or 128, hidden 128), for the
+ * size of the weights, or in this device's shared memory. Returns ERR_MEMORY, ERR_DEVICE. Blocks: until the weights are
+ * on the device. */
 err_t mol_bound_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct device_stream *stream,
                           struct mol_bound_gate **out);
 void mol_bound_gate_close(struct mol_bound_gate **gate);

@@ -263,18 +263,18 @@ size_t mol_score_work_bytes(const struct mol_shape *shape, unsigned n_blocks)
 {
   struct score_sizes s = sizes_of(shape);
 
-  return tile_bytes(&s) <= SHARED_BYTES_MAX ? 0 : tile_bytes(&s) * n_blocks;
+  return tile_bytes(&s) <= device_shared_bytes(SHARED_BYTES_MAX) ? 0 : tile_bytes(&s) * n_blocks;
 }
 
 err_code_t mol_score_lists(struct device_stream *stream, const struct mol_score_input *input,
                            const struct device_lists *lists)
 {
   struct score_sizes s = sizes_of(&input->shape);
-  bool is_shared = tile_bytes(&s) <= SHARED_BYTES_MAX;
-  dim3 grid = grid_of(input, (lists->capacity + WARP_LANES - 1) / WARP_LANES, lists->n_lists, is_shared);
+  bool is_shared = tile_bytes(&s) <= device_shared_bytes(SHARED_BYTES_MAX);
 
   if (lists->n_lists == 0 || lists->capacity == 0)
     return ERR_OK;
+  dim3 grid = grid_of(input, (lists->capacity + WARP_LANES - 1) / WARP_LANES, lists->n_lists, is_shared);
   return launch(stream, grid, THREADS, is_shared ? tile_bytes(&s) : 0,
                 is_shared ? score_lists<true> : score_lists<false>, *input, s, *lists);
 }
@@ -283,7 +283,7 @@ err_code_t mol_score_append(struct device_stream *stream, const struct mol_score
                             const float *floors, const struct device_lists *lists)
 {
   struct score_sizes s = sizes_of(&input->shape);
-  bool is_shared = tile_bytes(&s) <= SHARED_BYTES_MAX;
+  bool is_shared = tile_bytes(&s) <= device_shared_bytes(SHARED_BYTES_MAX);
 
   if (n == 0 || input->n_queries == 0)
     return ERR_OK;

@@ -98,13 +98,15 @@ template <bool IS_MAXIMA>
 static err_code_t run(struct device_stream *stream, const struct pq_scan_input *in, struct scan_range range,
                       const float *floors, float *maxima, const struct device_lists *lists)
 {
-  if (range.n_tiles == 0)
+  size_t limit = device_shared_bytes(TABLE_BYTES_MAX);
+
+  if (range.n_tiles == 0 || in->n_queries == 0)
     return ERR_OK;
-  if (in->n_queries > 8 && table_bytes(in, 16) <= TABLE_BYTES_MAX)
+  if (in->n_queries > 8 && table_bytes(in, 16) <= limit)
     return run_with<16, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
-  if (in->n_queries > 2 && table_bytes(in, 8) <= TABLE_BYTES_MAX)
+  if (in->n_queries > 2 && table_bytes(in, 8) <= limit)
     return run_with<8, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
-  if (in->n_queries > 1 && table_bytes(in, 2) <= TABLE_BYTES_MAX)
+  if (in->n_queries > 1 && table_bytes(in, 2) <= limit)
     return run_with<2, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
   return run_with<1, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
 }

@@ -242,13 +242,15 @@ template <bool IS_MAXIMA>
 static err_code_t run(struct device_stream *stream, const struct vector_scan_input *in, struct scan_range range,
                       const float *floors, float *maxima, const struct device_lists *lists)
 {
+  size_t limit = device_shared_bytes(SHARED_BYTES_MAX);
+
   if (range.n_tiles == 0 || in->n_queries == 0)
     return ERR_OK;
-  if (in->n_queries > 16 && block_bytes(in, 32) <= SHARED_BYTES_MAX)
+  if (in->n_queries > 16 && block_bytes(in, 32) <= limit)
     return run_with<32, true, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
-  if (in->n_queries > 8 && block_bytes(in, 16) <= SHARED_BYTES_MAX)
+  if (in->n_queries > 8 && block_bytes(in, 16) <= limit)
     return run_with<16, true, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
-  if (block_bytes(in, 8) <= SHARED_BYTES_MAX)
+  if (block_bytes(in, 8) <= limit)
     return run_with<8, true, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
   return run_with<8, false, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
 }

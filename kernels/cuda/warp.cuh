@@ -70,9 +70,9 @@ static __device__ __forceinline__ uint32_t half_pair(float low, float high)
  *   b[0] B[2t, 2t+1][g]   b[1] B[2t+8, 2t+9][g]
  *   c[0], c[1] C[g][2t, 2t+1]   c[2], c[3] C[g+8][2t, 2t+1]   and D likewise
  *
- * Products are exact. Each number of D is off by at most MMA_ERROR of the sizes of the 17 numbers that it is the sum of,
- * in whatever order they are added: if each is cut below the 24 bits of the largest, and the sum once more, that is 18
- * times 2^-23, and no generation of tensor cores that we compile for is known to keep fewer bits. */
+ * Products are exact. Each number of D is off by at most MMA_ERROR of the sizes of the 17 numbers that it is the sum
+ * of, in whatever order they are added: if each is cut below the 24 bits of the largest, and the sum once more, that is
+ * 18 times 2^-23, and no generation of tensor cores that we compile for is known to keep fewer bits. */
 #define MMA_ERROR 0x1.2p-19f
 
 static __device__ __forceinline__ void mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4])

@@ -108,7 +108,7 @@ class Gpu(Case):
                       "store": {"path": f"{place}/store"}, "spaces": {"codes": {"model": str(paths["codes"])}}}
             daemon = Daemon(config, place).start()
             self.assertEqual(daemon.wait_exit(), 1)
-            self.assertIn("engine.backend is cuda, and no GPU with a driver was found", daemon.log())
+            self.assertIn("engine.backend is cuda, and no GPU of compute capability 8.0 or above was found", daemon.log())
 
 
 if __name__ == "__main__":

@@ -329,5 +329,12 @@ int main(void)
     check_more(&shapes[4], DRAW_FEW, seed + 102);
   }
   check_many_ties(seed + 103);
+#ifdef SLUICE_CUDA_MODEL
+  for (size_t kib = 99; kib < 200; kib += 64) { /* cards with less shared memory */
+    cuda_model_set_shared(kib * 1024);
+    check_shape(&shapes[0], DRAW_RANDOM, seed + 200);
+    check_shape(&shapes[3], DRAW_CLUSTER, seed + 201);
+  }
+#endif
   return check_end("gpu_mol");
 }

@@ -394,8 +394,8 @@ static void check_scores(const struct catalogue *c, size_t n_queries)
   const void *of_device[] = { in.gate.w1, in.gate.b1, in.gate.w2, in.gate.b2, in.components, in.gates, in.work };
   for (size_t i = 0; i < sizeof of_device / sizeof of_device[0]; i++)
     device_free(&of_device[i]);
-  float *of_host[] = { s.query,    s.query_gate, s.items,    s.item_gates, s.scratch,
-                       weights[0], weights[1],   weights[2], weights[3],   packed[0], packed[1] };
+  float *of_host[] = { s.query,    s.query_gate, s.items,    s.item_gates, s.scratch, weights[0],
+                       weights[1], weights[2],   weights[3], packed[0],    packed[1] };
   for (size_t i = 0; i < sizeof of_host / sizeof of_host[0]; i++)
     free(of_host[i]);
 }

@@ -129,5 +129,12 @@ int main(void)
       check_shape(&shapes[s], draw, seed + s * N_DRAWS + draw);
   }
   check_many_ties(seed);
+#ifdef SLUICE_CUDA_MODEL
+  for (size_t kib = 99; kib < 200; kib += 64) { /* cards with less shared memory */
+    cuda_model_set_shared(kib * 1024);
+    check_shape(&shapes[0], DRAW_UNIFORM, seed + 200);
+    check_shape(&shapes[3], DRAW_UNIFORM, seed + 201);
+  }
+#endif
   return check_end("gpu_recjpq");
 }

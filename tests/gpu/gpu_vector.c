@@ -379,5 +379,9 @@ int main(void)
   }
   check_many_ties(MODEL_DOT, seed);
   check_many_ties(MODEL_MATRIX, seed);
+#ifdef SLUICE_CUDA_MODEL
+  cuda_model_set_shared(99 * 1024); /* of smaller cards */
+  check_model(MODEL_DOT, 768, DRAW_UNIFORM, 1, seed + 200);
+#endif
   return check_end("gpu_vector");
 }

@@ -215,8 +215,6 @@ static void run(dim3 grid, unsigned n_threads, size_t shared_bytes, const std::f
 
   if (n_threads % WARP || n_threads == 0 || n_threads > 1024)
     stop("a block must be of whole warps, at most 32");
-  if (shared_bytes > 227 * 1024)
-    stop("too much shared memory");
   m.n_threads = n_threads;
   m.body = &body;
   if (m.fibers.size() < n_threads)
@@ -247,6 +245,7 @@ struct cuda_model_stream {
 
 static std::atomic<bool> is_present{ false };
 static std::atomic<size_t> memory_bytes{ (size_t)16 << 30 };
+static std::atomic<size_t> shared_bytes_most{ 227 * 1024 };
 static std::atomic<size_t> n_used{ 0 };
 static std::atomic<size_t> n_calls{ 0 };
 static std::atomic<size_t> fail_at{ 0 };
@@ -271,6 +270,11 @@ extern "C" void cuda_model_set_present(bool present)
 extern "C" void cuda_model_set_memory(size_t bytes)
 {
   memory_bytes = bytes;
+}
+
+extern "C" void cuda_model_set_shared(size_t bytes)
+{
+  shared_bytes_most = bytes;
 }
 
 extern "C" void cuda_model_fail_after(size_t n)
@@ -303,6 +307,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int)
   out->totalGlobalMem = memory_bytes;
   out->major = 9;
   out->multiProcessorCount = 4;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr, int)
+{
+  *out = (int)shared_bytes_most;
   return cudaSuccess;
 }
 
@@ -464,7 +474,7 @@ const char *cudaGetErrorString(cudaError_t error)
 cudaError_t cuda_model_launch(dim3 grid, unsigned n_threads, size_t shared_bytes, cudaStream_t stream,
                               std::function<void()> body)
 {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535)
+  if (shared_bytes > shared_bytes_most || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535)
     return cudaErrorInvalidValue;
   if (fails())
     return cudaErrorUnknown;

@@ -6,8 +6,8 @@
  * Fresh memory, shared memory too, is filled with bytes that are no sensible number, and lies on the heap, where the
  * address sanitizer watches it. Blocks of one launch run one after another, and warps in an order that changes.
  *
- * What the model does not show: speed, races between blocks, weak memory order, and how a certain tensor core rounds its
- * sums: it takes them in f32, or cuts them off, as a test asks (cuda_model_control.h).
+ * What the model does not show: speed, races between blocks, weak memory order, and how a certain tensor core rounds
+ * its sums: it takes them in f32, or cuts them off, as a test asks (cuda_model_control.h).
  */
 #ifndef CUDA_MODEL_H
 #define CUDA_MODEL_H
@@ -182,6 +182,8 @@ enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorInvalidValue
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0 };
 
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin };
+
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem;
@@ -193,6 +195,7 @@ typedef struct cuda_model_event *cudaEvent_t;
 
 cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device);
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr attribute, int device);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *memory);

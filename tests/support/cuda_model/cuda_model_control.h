@@ -14,6 +14,9 @@ extern "C" {
 void cuda_model_set_present(bool is_present);
 void cuda_model_set_memory(size_t bytes);
 
+/* What a block can have of shared memory: 227 KiB, as a Hopper card; 163 and 99 KiB are an A100's and an L4's. */
+void cuda_model_set_shared(size_t bytes);
+
 /* The n-th call from now that can fail fails, and all later ones too, as after an error of the device. 0: none. */
 void cuda_model_fail_after(size_t n);
 
