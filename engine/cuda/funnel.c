@@ -89,6 +89,34 @@ static err_t find_floors(const struct funnel *f, const struct funnel_group *grou
   return lists_threshold_of(w->stream, maxima, group->n, n_tiles, group->ranks, group->floors);
 }
 
+err_t funnel_upload_excluded(const struct funnel *f, const struct funnel_group *group, struct candidates_excluded *out)
+{
+  struct device_worker *w = funnel_worker(f);
+  uint32_t *firsts, *slots, n = 0;
+  void *device;
+
+  *out = (struct candidates_excluded){ NULL, NULL };
+  TRY(region_array(f->batch->scratch, group->n + 1, sizeof *firsts, &firsts));
+  for (size_t q = 0; q < group->n; q++) {
+    firsts[q] = n;
+    n += (uint32_t)f->batch->results[group->first + q].admit.n_excluded;
+  }
+  firsts[group->n] = n;
+  if (n == 0)
+    return ERR_OK;
+  TRY(region_array(f->batch->scratch, n, sizeof *slots, &slots));
+  for (size_t q = 0; q < group->n; q++) {
+    const struct admit *admit = &f->batch->results[group->first + q].admit;
+    if (admit->n_excluded > 0)
+      memcpy(slots + firsts[q], admit->excluded, admit->n_excluded * sizeof *slots);
+  }
+  TRY(device_worker_upload(w, firsts, group->n + 1, sizeof *firsts, &device));
+  out->firsts = device;
+  TRY(device_worker_upload(w, slots, n, sizeof *slots, &device));
+  out->slots = device;
+  return ERR_OK;
+}
+
 static err_t upload_ranks(const struct funnel *f, struct funnel_group *group)
 {
   struct device_worker *w = f->batch->worker;

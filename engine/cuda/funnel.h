@@ -14,6 +14,7 @@
 
 #include "engine/cuda/device_columns.h"
 #include "engine/cuda/device_worker.h"
+#include "kernels/cuda/candidates.h"
 #include "kernels/cuda/lists.h"
 
 /* Slots that a scan looks at. */
@@ -85,6 +86,9 @@ err_t funnel_search(struct funnel *f);
 
 /* Lists for n queries, of the worker's scratch. */
 err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, struct device_lists *out);
+
+/* The slots that queries of the group exclude, on the device, by way of pinned memory. */
+err_t funnel_upload_excluded(const struct funnel *f, const struct funnel_group *group, struct candidates_excluded *out);
 
 static inline struct device_worker *funnel_worker(const struct funnel *f)
 {

@@ -82,8 +82,9 @@ err_t mol_cuda_candidates_of_average(const struct funnel *f, const struct funnel
 /* What mol_pairs_candidates() reads of a group. */
 static inline struct mol_pairs_source mol_cuda_pairs_source(const struct funnel *f, const struct funnel_group *group)
 {
-  return (struct mol_pairs_source){ mol_cuda_halves(f->columns),
-                                    ((const struct mol_cuda_queries *)group->queries)->components };
+  const struct mol_cuda_queries *queries = group->queries;
+
+  return (struct mol_pairs_source){ mol_cuda_halves(f->columns), queries->components, queries->excluded };
 }
 
 /* The methods. */

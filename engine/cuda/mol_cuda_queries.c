@@ -18,7 +18,7 @@ size_t mol_cuda_query_bytes(const struct funnel *f)
     size_t n = f->batch->results[q].admit.n_excluded;
     n_excluded = n > n_excluded ? n : n_excluded;
   }
-  return (n_floats + 2 * (n_excluded + ARRAYS_EACH)) * sizeof(uint32_t); /* methods upload what is excluded again */
+  return (n_floats + n_excluded + 2 * ARRAYS_EACH) * sizeof(uint32_t);
 }
 
 size_t mol_cuda_work_bytes(const struct funnel *f)
@@ -44,34 +44,6 @@ static err_t upload_floats(const struct funnel *f, const struct funnel_group *gr
   return device_copy_in(w->stream, device, pinned, group->n * n * sizeof *pinned);
 }
 
-static err_t upload_excluded(const struct funnel *f, const struct funnel_group *group, struct candidates_excluded *out)
-{
-  struct device_worker *w = funnel_worker(f);
-  uint32_t *firsts, *slots, n = 0;
-  void *device;
-
-  *out = (struct candidates_excluded){ NULL, NULL };
-  TRY(region_array(f->batch->scratch, group->n + 1, sizeof *firsts, &firsts));
-  for (size_t q = 0; q < group->n; q++) {
-    firsts[q] = n;
-    n += (uint32_t)f->batch->results[group->first + q].admit.n_excluded;
-  }
-  firsts[group->n] = n;
-  if (n == 0)
-    return ERR_OK;
-  TRY(region_array(f->batch->scratch, n, sizeof *slots, &slots));
-  for (size_t q = 0; q < group->n; q++) {
-    const struct admit *admit = &f->batch->results[group->first + q].admit;
-    if (admit->n_excluded > 0)
-      memcpy(slots + firsts[q], admit->excluded, admit->n_excluded * sizeof *slots);
-  }
-  TRY(device_worker_upload(w, firsts, group->n + 1, sizeof *firsts, &device));
-  out->firsts = device;
-  TRY(device_worker_upload(w, slots, n, sizeof *slots, &device));
-  out->slots = device;
-  return ERR_OK;
-}
-
 err_t mol_cuda_upload(const struct funnel *f, struct funnel_group *group)
 {
   const struct mol_model *m = mol_cuda_model(f);
@@ -83,7 +55,7 @@ err_t mol_cuda_upload(const struct funnel *f, struct funnel_group *group)
                     &queries->components));
   TRY(upload_floats(f, group, m->n_logits, offsetof(struct mol_query, gate), &queries->gates));
   TRY(upload_floats(f, group, dim, offsetof(struct mol_query, average), &queries->averages));
-  TRY(upload_excluded(f, group, &queries->excluded));
+  TRY(funnel_upload_excluded(f, group, &queries->excluded));
   if (work_bytes > 0)
     TRY(device_worker_array(funnel_worker(f), group->n, work_bytes, &queries->work));
   group->queries = queries;

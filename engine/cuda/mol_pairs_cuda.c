@@ -93,7 +93,7 @@ size_t mol_pairs_query_bytes(const struct funnel *f, uint32_t n_best)
   for (size_t q = 0; q < f->batch->n; q++)
     max_excluded = most(max_excluded, f->batch->results[q].admit.n_excluded);
   return plan_lists(f->batch, n_best + max_excluded).list_bytes + n_words_of(f->batch) * sizeof(uint32_t) +
-         (max_excluded + 3) * sizeof(uint32_t) +
+         2 * sizeof(uint32_t) +
          shape->n_query_components *
              (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(struct mol_pairs_margin));
 }
@@ -101,31 +101,6 @@ size_t mol_pairs_query_bytes(const struct funnel *f, uint32_t n_best)
 static const struct admit *admit_of(const struct funnel *f, const struct funnel_group *group, size_t q)
 {
   return &f->batch->results[group->first + q].admit;
-}
-
-/* Excluded slots of all queries, one behind the other. */
-static err_t upload_excluded(const struct funnel *f, const struct funnel_group *group, struct mol_pair_queries *out)
-{
-  struct device_worker *w = funnel_worker(f);
-  uint32_t *first, *slots, *device_first, *device_slots;
-  size_t n = 0;
-
-  TRY(region_array(f->batch->scratch, group->n + 1, sizeof *first, &first));
-  for (size_t q = 0; q < group->n; q++) {
-    first[q] = (uint32_t)n;
-    n += admit_of(f, group, q)->n_excluded;
-  }
-  first[group->n] = (uint32_t)n;
-  TRY(region_array(f->batch->scratch, n, sizeof *slots, &slots));
-  for (size_t q = 0; q < group->n; q++) {
-    if (first[q + 1] > first[q])
-      memcpy(slots + first[q], admit_of(f, group, q)->excluded, (first[q + 1] - first[q]) * sizeof *slots);
-  }
-  TRY(device_worker_upload(w, first, group->n + 1, sizeof *first, &device_first));
-  TRY(device_worker_upload(w, slots, n, sizeof *slots, &device_slots));
-  out->first_excluded = device_first;
-  out->excluded = device_slots;
-  return ERR_OK;
 }
 
 /* Ranks of all queries; *largest of the floors'. */
@@ -259,14 +234,15 @@ err_t mol_pairs_candidates(const struct funnel *f, const struct funnel_group *gr
 {
   struct device_worker *w = funnel_worker(f);
   size_t scratch_used = w->scratch_used;
-  struct pass pass = { .queries = { .n = group->n, .n_components = shape_of(f)->n_query_components },
-                       .result = { .n_words = n_words_of(f->batch),
-                                   .candidates = found->candidates,
-                                   .nth_best = found->nth_best,
-                                   .is_overfull = found->is_overfull } };
+  struct pass pass = {
+    .queries = { .n = group->n, .n_components = shape_of(f)->n_query_components, .excluded = source->excluded },
+    .result = { .n_words = n_words_of(f->batch),
+                .candidates = found->candidates,
+                .nth_best = found->nth_best,
+                .is_overfull = found->is_overfull }
+  };
 
   TRY(device_worker_array(w, group->n * pass.result.n_words, sizeof *pass.result.seen, &pass.result.seen));
-  TRY(upload_excluded(f, group, &pass.queries));
   TRY(mol_pair_union_begin(w->stream, &pass.result));
   if (is_all(f->batch, n_best, group->n))
     TRY(mol_pair_union_all(w->stream, f->columns->rows.present, f->batch->n_slots, &pass.queries, &pass.result));

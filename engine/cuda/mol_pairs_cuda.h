@@ -8,8 +8,9 @@
 
 /* What it reads, of the device. */
 struct mol_pairs_source {
-  struct mol_halves halves;      /* components and residuals */
-  const float *query_components; /* [group->n][P_q][d_P] */
+  struct mol_halves halves;            /* components and residuals */
+  const float *query_components;       /* [group->n][P_q][d_P] */
+  struct candidates_excluded excluded; /* what the batch's queries exclude */
 };
 
 /* What it writes, of the device. */

@@ -32,11 +32,6 @@ void row_log_close(struct row_log *log)
   mem_release(&log->touched, log->capacity, sizeof *log->touched);
 }
 
-size_t row_log_device_bytes(size_t row_bytes)
-{
-  return (ROW_LOG_ROWS + ROW_LOG_SLOTS) * row_bytes + ROW_LOG_SLOTS * (2 * sizeof(uint32_t) + sizeof(int32_t));
-}
-
 bool row_log_has_room(const struct row_log *log)
 {
   return log->n_rows < ROW_LOG_ROWS && log->n_changes + 2 <= ROW_LOG_SLOTS;

@@ -40,9 +40,6 @@ struct row_log {
 err_t row_log_open(size_t row_bytes, size_t capacity, struct row_log *out);
 void row_log_close(struct row_log *log);
 
-/* Bytes of the device that a log takes. */
-size_t row_log_device_bytes(size_t row_bytes);
-
 /* Whether there is room for one more change of an item, which is a put, or a drop and a move. */
 bool row_log_has_room(const struct row_log *log);
 

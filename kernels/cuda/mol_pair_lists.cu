@@ -1,26 +1,13 @@
 #include "kernels/cuda/mol_pair_lists.h"
 
 #include "kernels/cuda/append.cuh"
+#include "kernels/cuda/excluded.cuh"
 
 enum { THREADS = 256, WARPS = THREADS / WARP_LANES, LIST_BLOCKS_MAX = 16, PITCH = WARP_LANES + 1 };
 
 static __device__ __forceinline__ size_t query_of(const struct mol_pair_queries &queries, size_t row)
 {
   return (queries.first_row + row) / queries.n_components;
-}
-
-static __device__ bool is_excluded(const struct mol_pair_queries &queries, size_t query, uint32_t slot)
-{
-  uint32_t low = queries.first_excluded[query], end = queries.first_excluded[query + 1], high = end;
-
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (queries.excluded[middle] < slot)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < end && queries.excluded[low] == slot;
 }
 
 static __global__ void begin(struct mol_pair_union out, size_t n)
@@ -89,7 +76,7 @@ static __global__ void __launch_bounds__(THREADS)
     const float *item = reinterpret_cast<const float *>(in.items.bytes + slot * in.items.row_bytes) + offset;
     float sum = dot(in.rows.vectors + row * dim, is_in ? item : NULL, dim, tile);
     if (is_in)
-      lists.scores[at] = is_excluded(queries, query_of(queries, row), slot) ? -INFINITY : sum;
+      lists.scores[at] = is_excluded(queries.excluded, query_of(queries, row), slot) ? -INFINITY : sum;
   }
 }
 
@@ -147,7 +134,7 @@ static __global__ void __launch_bounds__(THREADS)
 
   for (size_t first = (size_t)blockIdx.y * THREADS; first < n_slots; first += (size_t)gridDim.y * THREADS) {
     size_t slot = first + threadIdx.x;
-    bool is_in = slot < n_slots && present[slot] && !is_excluded(queries, query, (uint32_t)slot);
+    bool is_in = slot < n_slots && present[slot] && !is_excluded(queries.excluded, query, (uint32_t)slot);
     add(out, query, is_in, is_in ? (uint32_t)slot : 0, 0.0f);
   }
 }

@@ -2,6 +2,7 @@
 #ifndef KERNELS_CUDA_MOL_PAIR_LISTS_H
 #define KERNELS_CUDA_MOL_PAIR_LISTS_H
 
+#include "kernels/cuda/candidates.h"
 #include "kernels/cuda/mol_pairs.h"
 
 #ifdef __cplusplus
@@ -11,10 +12,9 @@ extern "C" {
 /* The queries whose rows a pass has some of; all pointers are of the device. */
 struct mol_pair_queries {
   size_t n;
-  size_t n_components;            /* P_q: rows of a query */
-  size_t first_row;               /* row 0 of the pass, among those of all queries */
-  const uint32_t *excluded;       /* slots, rising for each query */
-  const uint32_t *first_excluded; /* [n + 1]: where a query's begin, and the last one's end */
+  size_t n_components; /* P_q: rows of a query */
+  size_t first_row;    /* row 0 of the pass, among those of all queries */
+  struct candidates_excluded excluded;
 };
 
 /* What is found for each query. */
