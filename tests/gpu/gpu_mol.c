@@ -274,7 +274,8 @@ static void check_shape(const struct mol_file *shape, enum draw draw, uint64_t s
   world_close(w);
 }
 
-/* Enough items for seeds, and for floors that leave most out. */
+/* Enough items for seeds, and for floors that leave most out. In a cluster the halves of all items may come out alike:
+ * then the lists overflow, and the answer is the exact one. */
 static void check_more(const struct mol_file *shape, enum draw draw, uint64_t seed)
 {
   static const char *const methods[] = { "exact", "two_pass", "average(20)", "average(300)", "combined(3,100)" };
@@ -284,7 +285,7 @@ static void check_more(const struct mol_file *shape, enum draw draw, uint64_t se
   make_queries(w, 3, 100);
   for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
     search(w, 3, methods[m]);
-    if (m < 2 || !has_ties(w))
+    if (m < 2 || draw == DRAW_RANDOM)
       twins_check_same(&w->t, 3);
     else
       check_not_worse(w, 3);
