@@ -6,17 +6,13 @@
 
 extern "C" {
 #include "base/mem.h"
+#include "kernels/matrix.h"
 }
 
-enum { L_MAX = 64, H = BOUND_HIDDEN, SQUARINGS = 7 };
+enum { L_MAX = 64, H = BOUND_HIDDEN };
 
 /* Half of it is within half's range, and temperatures within what the proof's constants of second order suppose. */
 #define WEIGHT_MAX 0x1p15f
-
-/* Room for spectral(). */
-struct squares {
-  double power[L_MAX * L_MAX], square[L_MAX * L_MAX];
-};
 
 /* What the proof needs of one layer: norms of its weights, of what rounding them left, and of its biases. */
 struct layer_norms {
@@ -43,62 +39,19 @@ static double double_from(uint16_t half)
   return half & 0x8000 ? -size : size;
 }
 
-static double frobenius(const double *w, size_t n)
-{
-  double sum = 0;
-
-  for (size_t i = 0; i < n; i++)
-    sum += w[i] * w[i];
-  return sqrt(sum);
-}
-
-/* out [n][n] = a [n][m] times the transpose of b [n][m]. */
-static void multiply(const double *a, const double *b, size_t n, size_t m, double *out)
-{
-  for (size_t i = 0; i < n; i++) {
-    for (size_t j = 0; j < n; j++) {
-      double sum = 0;
-      for (size_t k = 0; k < m; k++)
-        sum += a[i * m + k] * b[j * m + k];
-      out[i * n + j] = sum;
-    }
-  }
-}
-
-/* An upper bound on the spectral norm of w [n][m], less than 1% above it: with G = w w^T, whose norm is the square, it
- * is at most |G^(2^k)|_F^(2^-(k+1)). */
-static double spectral(const double *w, size_t n, size_t m, struct squares *scratch)
-{
-  double *power = scratch->power, *square = scratch->square, log_norm = 0, share = 0.5;
-
-  multiply(w, w, n, m, power);
-  for (int k = 0;; k++) {
-    double size = frobenius(power, n * n);
-    if (size == 0)
-      return 0;
-    log_norm += share * log(size);
-    if (k == SQUARINGS)
-      return exp(log_norm) * (1 + 1e-6);
-    for (size_t i = 0; i < n * n; i++)
-      power[i] /= size;
-    multiply(power, power, n, n, square); /* it is symmetric */
-    memcpy(power, square, n * n * sizeof *power);
-    share /= 2;
-  }
-}
-
-static void find_norms(const double *w, const double *rounding, size_t n_logits, const float *bias, size_t n_bias,
-                       struct squares *scratch, struct layer_norms *out)
+static err_code_t find_norms(const double *w, const double *rounding, size_t n_logits, const float *bias,
+                             size_t n_bias, struct layer_norms *out)
 {
   double sum = 0;
 
   for (size_t i = 0; i < n_bias; i++)
     sum += (double)bias[i] * (double)bias[i];
-  out->spectral = spectral(w, n_logits, H, scratch);
-  out->frobenius = frobenius(w, n_logits * H);
-  out->rounding = spectral(rounding, n_logits, H, scratch);
-  out->rounding_frobenius = frobenius(rounding, n_logits * H);
+  TRY(matrix_spectral(w, n_logits, H, &out->spectral));
+  TRY(matrix_spectral(rounding, n_logits, H, &out->rounding));
+  out->frobenius = matrix_frobenius(w, n_logits * H);
+  out->rounding_frobenius = matrix_frobenius(rounding, n_logits * H);
   out->bias = sqrt(sum);
+  return ERR_OK;
 }
 
 /* Steps 2 to 6 of the proof. `through` is step 4's bound on |W2 D W1|. */
@@ -217,17 +170,18 @@ static err_code_t find_gate_factors(const struct mol_shape *shape, const struct 
 {
   size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components;
   AUTO(mem_free) double *product = NULL;
-  AUTO(mem_free) struct squares *scratch = NULL;
   struct layer_norms first, second;
+  double both, balanced_first, balanced_second;
 
   TRY(mem_array(L_MAX * L_MAX, sizeof *product, &product));
-  TRY(mem_array(1, sizeof *scratch, &scratch));
-  find_norms(w->first, w->first_rounding, n_logits, gate->b1, H, scratch, &first);
-  find_norms(w->second, w->second_rounding, n_logits, gate->b2, n_logits, scratch, &second);
-  multiply(w->second, w->first, n_logits, H, product);
-  double both = spectral(product, n_logits, n_logits, scratch), separate = first.spectral * second.spectral;
+  TRY(find_norms(w->first, w->first_rounding, n_logits, gate->b1, H, &first));
+  TRY(find_norms(w->second, w->second_rounding, n_logits, gate->b2, n_logits, &second));
+  matrix_multiply_transposed(w->second, w->first, n_logits, H, product);
+  TRY(matrix_spectral(product, n_logits, n_logits, &both));
   balance(w, n_logits);
-  separate = fmin(separate, spectral(w->first, n_logits, H, scratch) * spectral(w->second, n_logits, H, scratch));
+  TRY(matrix_spectral(w->first, n_logits, H, &balanced_first));
+  TRY(matrix_spectral(w->second, n_logits, H, &balanced_second));
+  double separate = fmin(first.spectral * second.spectral, balanced_first * balanced_second);
   *out = find_factors(n_logits, &first, &second, 0.5 * both + 0.6 * separate);
   return ERR_OK;
 }

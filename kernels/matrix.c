@@ -1,0 +1,80 @@
+#include "kernels/matrix.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { SQUARINGS = 7 };
+
+void matrix_multiply_transposed(const double *a, const double *b, size_t n, size_t m, double *out)
+{
+  for (size_t i = 0; i < n; i++) {
+    for (size_t j = 0; j < n; j++) {
+      double sum = 0;
+      for (size_t k = 0; k < m; k++)
+        sum += a[i * m + k] * b[j * m + k];
+      out[i * n + j] = sum;
+    }
+  }
+}
+
+double matrix_frobenius(const double *w, size_t n)
+{
+  double sum = 0;
+
+  for (size_t i = 0; i < n; i++)
+    sum += w[i] * w[i];
+  return sqrt(sum);
+}
+
+/* With G = w w^T [n][n], whose norm is the square of w's, it is at most |G^(2^k)|_F^(2^-(k+1)). `square` is room for
+ * such a matrix. */
+static double norm_of_gram(double *power, double *square, size_t n)
+{
+  double log_norm = 0, share = 0.5;
+
+  for (int k = 0;; k++) {
+    double size = matrix_frobenius(power, n * n);
+    if (size == 0)
+      return 0;
+    log_norm += share * log(size);
+    if (k == SQUARINGS)
+      return exp(log_norm) * (1 + 1e-6);
+    for (size_t i = 0; i < n * n; i++)
+      power[i] /= size;
+    matrix_multiply_transposed(power, power, n, n, square); /* it is symmetric */
+    memcpy(power, square, n * n * sizeof *power);
+    share /= 2;
+  }
+}
+
+static void transpose(const double *w, size_t n, size_t m, double *out)
+{
+  for (size_t i = 0; i < n; i++) {
+    for (size_t j = 0; j < m; j++)
+      out[j * n + i] = w[i * m + j];
+  }
+}
+
+err_t matrix_spectral(const double *w, size_t n, size_t m, double *out)
+{
+  size_t least = n < m ? n : m, most = n < m ? m : n;
+  AUTO(mem_free) double *rows = NULL;
+  AUTO(mem_free) double *power = NULL;
+  AUTO(mem_free) double *square = NULL;
+
+  *out = matrix_frobenius(w, n * m);
+  if (least > MATRIX_SPECTRAL_MAX)
+    return ERR_OK;
+  TRY(mem_array(n * m, sizeof *rows, &rows));
+  TRY(mem_array(least * least, sizeof *power, &power));
+  TRY(mem_array(least * least, sizeof *square, &square));
+  if (n == least)
+    memcpy(rows, w, n * m * sizeof *rows);
+  else
+    transpose(w, n, m, rows);
+  matrix_multiply_transposed(rows, rows, least, most, power);
+  *out = fmin(*out, norm_of_gram(power, square, least));
+  return ERR_OK;
+}

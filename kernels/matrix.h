@@ -1,0 +1,24 @@
+/* Norms of small matrices in double: what the bounds on Mixture-of-Logits scores need of a model's weights, once when it
+ * is loaded.
+ *
+ * Thread: any.
+ */
+#ifndef KERNELS_MATRIX_H
+#define KERNELS_MATRIX_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* out [n][n] = a [n][m] times the transpose of b [n][m]. */
+void matrix_multiply_transposed(const double *a, const double *b, size_t n, size_t m, double *out);
+
+double matrix_frobenius(const double *w, size_t n);
+
+/* An upper bound on the spectral norm of w [n][m], less than 1% above it; but Frobenius's norm, which is one too, where
+ * both sizes are beyond MATRIX_SPECTRAL_MAX. Returns ERR_MEMORY. */
+err_t matrix_spectral(const double *w, size_t n, size_t m, double *out);
+
+enum { MATRIX_SPECTRAL_MAX = 256 };
+
+#endif
