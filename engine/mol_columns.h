@@ -38,6 +38,7 @@ struct mol_tile {
   float *scratch;
   const float **lines; /* of the tile that comes next */
   float scores[MOL_LANES];
+  float lower[MOL_LANES], upper[MOL_LANES];
 };
 
 /* n floats, aligned to a whole vector, which a region does not promise. */
@@ -61,7 +62,8 @@ struct mol_ahead mol_tile_ahead(const struct mol_columns *c, const uint32_t *slo
 void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
                     struct mol_tile *tile, const struct mol_ahead *ahead);
 
-/* tile->scores = numbers that the items' scores do not exceed, for less time; where this level and model have that. */
+/* tile->lower and tile->upper = numbers between which the items' scores lie, for less time; where this level and model
+ * have that. */
 bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kernels);
 void mol_tile_bound(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
                     struct mol_tile *tile, const struct mol_ahead *ahead);

@@ -152,7 +152,7 @@ static void bound_tile(struct exact_query *e, uint32_t first, size_t n, struct m
   uint32_t reached[MOL_LANES];
 
   mol_tile_bound(s->columns, s->kernels, s->query, tile, NULL);
-  size_t n_reached = s->kernels->filter_ge(tile->scores, n, mol_scorer_threshold(s), reached);
+  size_t n_reached = s->kernels->filter_ge(tile->upper, n, mol_scorer_threshold(s), reached);
   for (size_t i = 0; i < n_reached; i++) {
     if (admit_slot(&e->result->admit, first + reached[i]))
       mol_scorer_add(s, first + reached[i]);

@@ -32,7 +32,7 @@ struct mol_shape {
   float inv_temperature; /* 1 / tau, rounded to f32 */
 };
 
-/* Lines of memory that will be read after mol_score() or mol_upper(): they come into cache while those compute. */
+/* Lines of memory that will be read after mol_score() or mol_bounds(): they come into cache while those compute. */
 struct mol_ahead {
   const float *const *lines;
   size_t n;
@@ -82,8 +82,8 @@ struct sketch_weights {
   float floor;
 };
 
-/* The same weights as mol_upper() reads them (mol_split.h), and what its bound needs of them. */
-struct mol_split;
+/* The same weights as mol_bounds() reads them, and what its proofs need of them (mol_bounds_gate.h). */
+struct mol_bounds_gate;
 
 /* A list that a scan of integers appends to: the slots whose score reaches the threshold. */
 struct scan_entry {
@@ -137,17 +137,20 @@ struct kernels {
                     const float *query_gate, const float *items, const float *item_gates, float *scratch,
                     const struct mol_ahead *ahead, float *phi);
 
-  /* Upper bounds on what mol_score() gives, for less than its time: for each lane a number no less than phi, or
-   * infinity where there is no better; phi is NaN only where it is infinity. From products of 16 bits, with a proof
-   * (mol_split.h). NULL where the level has nothing that makes this worth it. Arguments as mol_score()'s, but:
+  /* Bounds on what mol_score() gives, for less than its time: for each lane a number no more than phi and one no less,
+   * or infinities where there are no better; phi is NaN only where they are infinities. From products of 16 bits, with a
+   * proof (mol_split.h, mol_fixed.h). NULL where the level has nothing that makes this worth it. Arguments as
+   * mol_score()'s, but:
    *
-   * split       of the same gate
-   * scratch     mol_upper_scratch_floats() floats, aligned to 64
-   * upper       [MOL_LANES]
+   * gate           biases
+   * bounds_gate    of the same gate
+   * scratch        mol_bounds_scratch_floats() floats, aligned to 64
+   * lower, upper   [MOL_LANES]
    */
-  void (*mol_upper)(const struct mol_shape *shape, const struct mol_gate *gate, const struct mol_split *split,
-                    const float *query, const float *query_gate, const float *items, const float *item_gates,
-                    float *scratch, const struct mol_ahead *ahead, float *upper);
+  void (*mol_bounds)(const struct mol_shape *shape, const struct mol_gate *gate,
+                     const struct mol_bounds_gate *bounds_gate, const float *query, const float *query_gate,
+                     const float *items, const float *item_gates, float *scratch, const struct mol_ahead *ahead,
+                     float *lower, float *upper);
 
   /* scores[b * 16 + i] = sum over k, rising, of query[k] * blocks[b][k][i], fused.
    * blocks [n_blocks][dim][DOT_BLOCK_ITEMS], aligned to 64; scores [n_blocks * DOT_BLOCK_ITEMS]. */
@@ -236,13 +239,13 @@ void mol_pack(const float *w, size_t n_in, size_t n_out, float *packed);
 /* Floats of scratch that mol_score() needs. */
 size_t mol_scratch_floats(const struct mol_shape *shape);
 
-/* Prepare a model's gate for mol_upper(): not hot, the same code on every machine. `*out` is NULL where sizes or
- * weights are beyond what its proof covers. Returns ERR_MEMORY. Closed with mol_split_close(). */
-err_t mol_split_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_split **out);
-void mol_split_close(struct mol_split **split);
+/* Prepare a model's gate for mol_bounds(): not hot, the same code on every machine. `*out` is NULL where sizes or
+ * weights are beyond what its proof covers. Returns ERR_MEMORY. Closed with mol_bounds_gate_close(). */
+err_t mol_bounds_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_bounds_gate **out);
+void mol_bounds_gate_close(struct mol_bounds_gate **gate);
 
-/* Floats of scratch that mol_upper() needs. */
-size_t mol_upper_scratch_floats(const struct mol_shape *shape);
+/* Floats of scratch that mol_bounds() needs. */
+size_t mol_bounds_scratch_floats(const struct mol_shape *shape);
 
 /* GELU in its exact form, x * Phi(x), in place: not hot, the same code on every machine. */
 void kernels_gelu(float *x, size_t n);

@@ -1,11 +1,13 @@
-/* AVX-512 with tiles of bf16 (Sapphire Rapids and later): upper bounds on Mixture-of-Logits scores. No machine with
+/* AVX-512 with tiles of bf16 (Sapphire Rapids and later): bounds on Mixture-of-Logits scores. No machine with
  * tiles was at hand: the tests run all of this but the instructions themselves, and tile_check.h tries those at start.
  */
 #include "kernels/simd_avx512.h"
 #include "kernels/tiles_amx.h"
 
 #include "kernels/tile_check.h"
-#include "kernels/vector_mol_upper.h"
+#include "kernels/vector_split_layer.h"
+
+#include "kernels/vector_mol_bounds.h"
 
 bool variant_amx_works(void)
 {
@@ -14,5 +16,5 @@ bool variant_amx_works(void)
 
 void variant_amx(struct kernels *table)
 {
-  table->mol_upper = mol_upper_avx512;
+  table->mol_bounds = mol_bounds_avx512;
 }

@@ -162,5 +162,6 @@ void variant_avx512_vnni(struct kernels *table)
 {
   table->dot_i8 = dot_i8_vnni;
   mol_lists_vnni(table);
+  mol_bounds_vnni(table);
   table->dot_i8_pair = dot_i8_pair_vnni;
 }

@@ -22,7 +22,7 @@ void variant_avx512_vnni(struct kernels *table);
 void variant_avx512_vbmi(struct kernels *table);
 void variant_amx(struct kernels *table);
 
-/* Whether tile instructions do here what mol_upper()'s proof supposes. To be called where the machine has them and the
+/* Whether tile instructions do here what mol_bounds()'s proof supposes. To be called where the machine has them and the
  * system has granted them. */
 bool variant_amx_works(void);
 
@@ -31,6 +31,9 @@ void mol_lists_ref(struct kernels *table);
 void mol_lists_avx2(struct kernels *table);
 void mol_lists_avx512(struct kernels *table);
 void mol_lists_vnni(struct kernels *table);
+
+/* What mol_bounds_vnni.c lays over a table: mol_bounds(). */
+void mol_bounds_vnni(struct kernels *table);
 
 /* mol_score()'s parts of scratch, each aligned to 64. */
 struct mol_scratch {

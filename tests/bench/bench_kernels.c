@@ -67,8 +67,8 @@ enum { ITEM_FLOATS = BOOKS_X * BOOKS_DIM };
 static const struct mol_shape books = { BOOKS_Q, BOOKS_X, BOOKS_DIM, BOOKS_HIDDEN, 20.0f };
 
 static struct {
-  float *w1, *b1, *w2, *b2, *query, *query_gate, *items, *item_gates, *scratch, *phi;
-  struct mol_split *split;
+  float *w1, *b1, *w2, *b2, *query, *query_gate, *items, *item_gates, *scratch, *phi, *lower;
+  struct mol_bounds_gate *bounds_gate;
 } mol;
 
 static void mol_open(void)
@@ -81,8 +81,9 @@ static void mol_open(void)
   mol.query_gate = floats_new(BOOKS_L);
   mol.items = floats_new((size_t)BOOKS_BLOCKS * ITEM_FLOATS * MOL_LANES);
   mol.item_gates = floats_new((size_t)BOOKS_BLOCKS * BOOKS_L * MOL_LANES);
-  mol.scratch = floats_new(mol_upper_scratch_floats(&books));
+  mol.scratch = floats_new(mol_bounds_scratch_floats(&books));
   mol.phi = floats_new(BOOKS_BLOCKS * MOL_LANES);
+  mol.lower = floats_new(BOOKS_BLOCKS * MOL_LANES);
 }
 
 static void mol_fill(struct dice *dice)
@@ -96,8 +97,8 @@ static void mol_fill(struct dice *dice)
   dice_fill(dice, mol.items, (size_t)BOOKS_BLOCKS * ITEM_FLOATS * MOL_LANES, 0.3f);
   dice_fill(dice, mol.item_gates, (size_t)BOOKS_BLOCKS * BOOKS_L * MOL_LANES, 2.0f);
   struct mol_gate gate = { mol.w1, mol.b1, mol.w2, mol.b2 };
-  mol_split_close(&mol.split);
-  if (mol_split_open(&books, &gate, &mol.split) != ERR_OK)
+  mol_bounds_gate_close(&mol.bounds_gate);
+  if (mol_bounds_gate_open(&books, &gate, &mol.bounds_gate) != ERR_OK)
     exit(1);
 }
 
@@ -110,18 +111,19 @@ static void mol_run(const struct kernels *kernels)
                        mol.item_gates + b * BOOKS_L * MOL_LANES, mol.scratch, NULL, mol.phi + b * MOL_LANES);
 }
 
-/* Below the level that has it the bound's place is taken by the score. */
-static void mol_upper_run(const struct kernels *kernels)
+/* Below the level that has them the bounds' place is taken by the score. */
+static void mol_bounds_run(const struct kernels *kernels)
 {
   struct mol_gate gate = { mol.w1, mol.b1, mol.w2, mol.b2 };
 
-  if (!kernels->mol_upper) {
+  if (!kernels->mol_bounds) {
     mol_run(kernels);
     return;
   }
   for (size_t b = 0; b < BOOKS_BLOCKS; b++)
-    kernels->mol_upper(&books, &gate, mol.split, mol.query, mol.query_gate, mol.items + b * ITEM_FLOATS * MOL_LANES,
-                       mol.item_gates + b * BOOKS_L * MOL_LANES, mol.scratch, NULL, mol.phi + b * MOL_LANES);
+    kernels->mol_bounds(&books, &gate, mol.bounds_gate, mol.query, mol.query_gate,
+                        mol.items + b * ITEM_FLOATS * MOL_LANES, mol.item_gates + b * BOOKS_L * MOL_LANES, mol.scratch,
+                        NULL, mol.lower + b * MOL_LANES, mol.phi + b * MOL_LANES);
 }
 
 static float *transposed;
@@ -426,7 +428,7 @@ int main(int argc, char **argv)
 {
   static const struct subject subjects[] = {
     { "mol_score/pair", BOOKS_BLOCKS * MOL_LANES, 2 * BOOKS_L * BOOKS_HIDDEN + BOOKS_L * BOOKS_DIM, mol_fill, mol_run },
-    { "mol_upper/pair", BOOKS_BLOCKS * MOL_LANES, 0, mol_fill, mol_upper_run },
+    { "mol_bounds/pair", BOOKS_BLOCKS * MOL_LANES, 0, mol_fill, mol_bounds_run },
     { "mol_lists/item", SKETCH_ITEMS * SKETCH_RUNS, 0, sketch_fill, lists_run },
     { "mol_any/item", SKETCH_ITEMS * SKETCH_RUNS, 0, sketch_fill, any_run },
     { "average_lists/pair", SKETCH_ITEMS * SKETCH_RUNS * 32, 0, sketch_fill, average_run },

@@ -1,6 +1,6 @@
-/* mol_upper(): bounds that no score exceeds, close to the scores; and whole exact searches with it.
+/* mol_bounds(): bounds that no score exceeds, close to the scores; and whole exact searches with it.
  *
- * The code runs here with tiles in plain C (tests/support/mol_upper_model.h), and with the machine's own where it has
+ * The code runs here with tiles in plain C (tests/support/mol_bounds_model.h), and with the machine's own where it has
  * them. Needs AVX-512, and is skipped without.
  */
 #include <math.h>
@@ -13,24 +13,24 @@
 #include <cmocka.h>
 
 #include "engine/engine_state.h"
+#include "kernels/mol_bounds_gate.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/mol_case.h"
-#include "tests/support/mol_upper_model.h"
+#include "tests/support/mol_bounds_model.h"
 
 static struct dice dice;
+static const struct kernels *machine;
 static struct kernels model; /* the table of this machine, with tiles in plain C */
 
 static int open_model(void **state)
 {
-  const struct kernels *k = NULL;
-
   (void)state;
   if (isa_detect() < ISA_AVX512)
     return 0;
-  if (kernels_get(isa_detect(), &k) != ERR_OK)
+  if (kernels_get(isa_detect(), &machine) != ERR_OK)
     return -1;
-  model = *k;
-  model.mol_upper = mol_upper_model;
+  model = *machine;
+  model.mol_bounds = mol_bounds_model;
   return 0;
 }
 
@@ -40,51 +40,91 @@ static void skip_without_vectors(void)
     skip();
 }
 
+/* Functions -------------------- */
+
+/* 2^-22 of mol_score()'s own SiLU, and exponential, is taken off what they may be apart. */
+static void check_functions(const float *x)
+{
+  float silu[MOL_BOUNDS_MODEL_VEC], e[MOL_BOUNDS_MODEL_VEC];
+
+  memcpy(silu, x, sizeof silu);
+  memcpy(e, x, sizeof e);
+  mol_bounds_model_silu(silu);
+  mol_bounds_model_exp(e);
+  for (size_t i = 0; i < MOL_BOUNDS_MODEL_VEC; i++) {
+    double right_exp = exp((double)x[i]), right_silu = (double)x[i] / (1 + exp(-(double)x[i]));
+    if (x[i] > -87 && !(fabs((double)silu[i] - right_silu) <= (ROUGH_SILU_ERROR - 0x1p-22) * fabs(right_silu)))
+      fail_msg("SiLU(%a) is %a", (double)x[i], (double)silu[i]);
+    if (x[i] > -87 && x[i] < 88 && !(fabs((double)e[i] - right_exp) <= (ROUGH_EXP_ERROR - 0x1p-22) * right_exp))
+      fail_msg("exp(%a) is %a", (double)x[i], (double)e[i]);
+    assert_true(x[i] > -104 || e[i] < 1e-44f);
+  }
+}
+
+static void functions_are_nearly_right(void **state)
+{
+  static const float scales[] = { 1e-30f, 1e-3f, 0.3f, 1.0f, 3.0f, 20.0f, 90.0f, 1e4f, 1e9f, 1e14f };
+
+  (void)state;
+  skip_without_vectors();
+  for (size_t round = 0; round < 100000; round++) {
+    float x[MOL_BOUNDS_MODEL_VEC];
+    dice_fill(&dice, x, MOL_BOUNDS_MODEL_VEC, scales[round % 10]);
+    check_functions(x);
+  }
+}
+
 /* Bounds -------------------- */
 
-static void run(const struct mol_case *c, const struct kernels *k, const struct mol_split *split, float *phi,
-                float *upper)
+struct case_bounds {
+  float phi[MOL_LANES], lower[MOL_LANES], upper[MOL_LANES];
+};
+
+static void run(const struct mol_case *c, const struct kernels *k, const struct mol_bounds_gate *bounds_gate,
+                struct case_bounds *out)
 {
   struct mol_gate gate = gate_new(c);
-  float *scratch = block_new_aligned(mol_upper_scratch_floats(&c->shape), sizeof *scratch);
+  float *scratch = block_new_aligned(mol_bounds_scratch_floats(&c->shape), sizeof *scratch);
 
-  k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, NULL, phi);
-  for (size_t i = 0; i < mol_upper_scratch_floats(&c->shape); i++)
+  k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, NULL, out->phi);
+  for (size_t i = 0; i < mol_bounds_scratch_floats(&c->shape); i++)
     scratch[i] = INFINITY;
-  k->mol_upper(&c->shape, &gate, split, c->query, c->query_gate, c->items, c->item_gates, scratch, NULL, upper);
+  k->mol_bounds(&c->shape, &gate, bounds_gate, c->query, c->query_gate, c->items, c->item_gates, scratch, NULL,
+                out->lower, out->upper);
   gate_free(&gate);
   free(scratch);
 }
 
 /* The largest distance of a bound from its score. */
-static float check_bounds_of(const struct mol_case *c, const struct kernels *k)
+static float check_bounds_of(const struct mol_case *c, const struct kernels *k, const char *name)
 {
   struct mol_gate gate = gate_new(c);
-  struct mol_split *split;
-  float phi[MOL_LANES], upper[MOL_LANES], most = 0;
+  struct mol_bounds_gate *bounds_gate;
+  struct case_bounds b;
+  float most = 0;
 
-  assert_ok(mol_split_open(&c->shape, &gate, &split));
-  assert_non_null(split);
-  run(c, k, split, phi, upper);
+  assert_ok(mol_bounds_gate_open(&c->shape, &gate, &bounds_gate));
+  assert_non_null(bounds_gate);
+  run(c, k, bounds_gate, &b);
   for (size_t i = 0; i < MOL_LANES; i++) {
-    if (!(upper[i] >= phi[i]))
-      fail_msg("%zux%zux%zu, hidden %zu: the score is %.9g, its bound %.9g", c->shape.n_query_components,
-               c->shape.n_item_components, c->shape.component_dim, c->shape.gate_hidden, (double)phi[i],
-               (double)upper[i]);
-    most = fmaxf(most, upper[i] - phi[i]);
+    if (!(b.lower[i] <= b.phi[i] && b.phi[i] <= b.upper[i]))
+      fail_msg("%s, %zux%zux%zu, hidden %zu: the score is %.9g, its bounds %.9g and %.9g", name,
+               c->shape.n_query_components, c->shape.n_item_components, c->shape.component_dim, c->shape.gate_hidden,
+               (double)b.phi[i], (double)b.lower[i], (double)b.upper[i]);
+    most = fmaxf(most, b.upper[i] - b.phi[i]);
   }
-  mol_split_close(&split);
+  mol_bounds_gate_close(&bounds_gate);
   gate_free(&gate);
   return most;
 }
 
+/* Of tiles in plain C, and of the machine. */
 static float check_bounds(const struct mol_case *c)
 {
-  const struct kernels *k = NULL;
-  float most = check_bounds_of(c, &model);
+  float most = check_bounds_of(c, &model, "model of tiles");
 
-  if (isa_detect() == ISA_AMX && kernels_get(ISA_AMX, &k) == ERR_OK)
-    most = fmaxf(most, check_bounds_of(c, k));
+  if (machine->mol_bounds)
+    most = fmaxf(most, check_bounds_of(c, machine, machine->name));
   return most;
 }
 
@@ -174,25 +214,35 @@ static void no_score_is_above_its_bound_where_all_errors_add_up(void **state)
   }
 }
 
+static void check_infinite_gates(const struct mol_case *c, const struct kernels *k)
+{
+  struct mol_gate gate = gate_new(c);
+  struct mol_bounds_gate *bounds_gate;
+  struct case_bounds b;
+
+  assert_ok(mol_bounds_gate_open(&c->shape, &gate, &bounds_gate));
+  run(c, k, bounds_gate, &b);
+  for (size_t i = 0; i < MOL_LANES; i++) {
+    assert_true(i % 2 ? b.upper[i] == INFINITY : b.upper[i] >= b.phi[i] && b.upper[i] < INFINITY);
+    assert_true(i % 2 ? b.lower[i] == -INFINITY : b.lower[i] <= b.phi[i] && b.lower[i] > -INFINITY);
+  }
+  mol_bounds_gate_close(&bounds_gate);
+  gate_free(&gate);
+}
+
 static void infinite_gates_have_no_bound(void **state)
 {
   struct mol_case c;
-  struct mol_split *split;
-  float phi[MOL_LANES], upper[MOL_LANES];
 
   (void)state;
   skip_without_vectors();
   c = mol_new(&dice, (struct mol_shape){ 4, 4, 8, 16, 20.0f }, FILL_RANDOM);
-  struct mol_gate gate = gate_new(&c);
   c.query_gate[3] = 3e38f;
   for (size_t i = 0; i < MOL_LANES; i++)
     c.item_gates[3 * MOL_LANES + i] = i % 2 ? 3e38f : 1e-38f;
-  assert_ok(mol_split_open(&c.shape, &gate, &split));
-  run(&c, &model, split, phi, upper);
-  for (size_t i = 0; i < MOL_LANES; i++)
-    assert_true(i % 2 ? upper[i] == INFINITY : upper[i] >= phi[i] && upper[i] < INFINITY);
-  mol_split_close(&split);
-  gate_free(&gate);
+  check_infinite_gates(&c, &model);
+  if (machine->mol_bounds)
+    check_infinite_gates(&c, machine);
   mol_free(&c);
 }
 
@@ -223,12 +273,12 @@ static void weights_beyond_the_proof_are_not_split(void **state)
   (void)state;
   for (size_t w = 0; w < 4; w++) {
     for (size_t i = 0; i < 4; i++) {
-      struct mol_split *split;
+      struct mol_bounds_gate *bounds_gate;
       float kept = *weights[w];
       *weights[w] = beyond[i];
       struct mol_gate gate = gate_new(&c);
-      assert_ok(mol_split_open(&c.shape, &gate, &split));
-      assert_null(split);
+      assert_ok(mol_bounds_gate_open(&c.shape, &gate, &bounds_gate));
+      assert_null(bounds_gate);
       gate_free(&gate);
       *weights[w] = kept;
     }
@@ -242,9 +292,9 @@ static void tiles_that_are_wrong_are_found_out(void **state)
 {
   (void)state;
   skip_without_vectors();
-  assert_true(mol_upper_model_works(0));
-  for (int fault = 1; fault < mol_upper_model_n_faults(); fault++) {
-    if (mol_upper_model_works(fault))
+  assert_true(mol_bounds_model_works(0));
+  for (int fault = 1; fault < mol_bounds_model_n_faults(); fault++) {
+    if (mol_bounds_model_works(fault))
       fail_msg("fault %d was not found", fault);
   }
 }
@@ -400,6 +450,7 @@ static void exact_searches_score_only_what_bounds_leave(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(functions_are_nearly_right),
     cmocka_unit_test(no_score_is_above_its_bound),
     cmocka_unit_test(no_score_is_above_its_bound_for_odd_shapes_and_scales),
     cmocka_unit_test(no_score_is_above_its_bound_where_all_errors_add_up),

@@ -1,0 +1,187 @@
+#include "kernels/mol_bounds_gate.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "kernels/matrix.h"
+
+#define SECOND_ORDER (1 + 0x1p-5)
+#define WEIGHT_MAX   0x1p12f
+
+enum { COVERED_MAX = 1024 };
+
+/* One layer with its weights by output, and what the proof needs of it. */
+struct gate_layer {
+  size_t n_in, n_out;
+  float *weights;       /* [n_out][n_in] */
+  double *exact, *rest; /* the same in double, and what integers leave of it */
+  double spectral, frobenius, rest_norm, bias;
+};
+
+/* Step 1's, of one layer. */
+struct layer_error {
+  double rest, sums;
+};
+
+static bool are_moderate(const float *x, size_t n)
+{
+  bool are = true;
+
+  for (size_t i = 0; i < n; i++)
+    are = are && fabsf(x[i]) <= WEIGHT_MAX;
+  return are;
+}
+
+/* Larger sizes and weights would ask for other terms of second order. */
+static bool is_covered(const struct mol_shape *shape, const struct mol_gate *gate)
+{
+  size_t n_logits = shape->n_query_components * shape->n_item_components, n_hidden = shape->gate_hidden;
+
+  return n_logits <= COVERED_MAX && n_hidden <= COVERED_MAX && shape->inv_temperature <= WEIGHT_MAX &&
+         are_moderate(gate->w1, n_logits * n_hidden) && are_moderate(gate->b1, n_hidden) &&
+         are_moderate(gate->w2, n_hidden * n_logits) && are_moderate(gate->b2, n_logits);
+}
+
+static void gate_layer_fini(struct gate_layer *layer)
+{
+  mem_free(&layer->weights);
+  mem_free(&layer->exact);
+  mem_free(&layer->rest);
+}
+
+static err_t unpack(const float *packed, const float *bias, struct gate_layer *layer)
+{
+  size_t n_in = layer->n_in, n = n_in * layer->n_out;
+  double sum = 0;
+
+  TRY(mem_array(n, sizeof *layer->weights, &layer->weights));
+  TRY(mem_array(n, sizeof *layer->exact, &layer->exact));
+  TRY(mem_array(n, sizeof *layer->rest, &layer->rest));
+  for (size_t o = 0; o < layer->n_out; o++) {
+    size_t step, at = mol_packed_at(n_in, layer->n_out, o, &step);
+    sum += (double)bias[o] * (double)bias[o];
+    for (size_t k = 0; k < n_in; k++)
+      layer->exact[o * n_in + k] = layer->weights[o * n_in + k] = packed[at + k * step];
+  }
+  layer->bias = sqrt(sum);
+  return ERR_OK;
+}
+
+static err_t layer_init(const float *packed, const float *bias, struct gate_layer *layer, struct split_layer *split,
+                        struct fixed_layer *fixed)
+{
+  TRY(unpack(packed, bias, layer));
+  TRY(split_layer_init(layer->weights, layer->n_in, layer->n_out, split));
+  TRY(fixed_layer_init(layer->weights, layer->n_in, layer->n_out, layer->rest, fixed));
+  layer->frobenius = matrix_frobenius(layer->exact, layer->n_in * layer->n_out);
+  TRY(matrix_spectral(layer->exact, layer->n_out, layer->n_in, &layer->spectral));
+  return matrix_spectral(layer->rest, layer->n_out, layer->n_in, &layer->rest_norm);
+}
+
+/* Step 4's bound on |W2 D W1|. */
+static err_t find_through(const struct gate_layer *first, const struct gate_layer *second, double *out)
+{
+  size_t n_logits = first->n_in, n_hidden = first->n_out;
+  AUTO(mem_free) double *product = NULL;
+  double both;
+
+  TRY(mem_array(n_logits * n_logits, sizeof *product, &product));
+  for (size_t p = 0; p < n_logits; p++) {
+    for (size_t j = 0; j < n_hidden; j++) {
+      double weight = second->exact[p * n_hidden + j];
+      for (size_t k = 0; k < n_logits; k++)
+        product[p * n_logits + k] += weight * first->exact[j * n_logits + k];
+    }
+  }
+  TRY(matrix_spectral(product, n_logits, n_logits, &both));
+  *out = 0.5 * both + 0.6 * first->spectral * second->spectral;
+  return ERR_OK;
+}
+
+/* Steps 2 to 6. */
+static struct mol_bounds_factors find_factors(const struct gate_layer layers[GATE_LAYERS],
+                                              const struct layer_error errors[GATE_LAYERS], double through)
+{
+  const struct gate_layer *first = &layers[0], *second = &layers[1];
+  const double u = 0x1p-24, slope = 1.1, l = (double)first->n_in, h = (double)first->n_out;
+  double logits = second->spectral * slope * (errors[0].rest + errors[0].sums * first->frobenius) + 4 * u * through;
+  double hidden = second->spectral * (ROUGH_SILU_ERROR + 4 * u) + errors[1].rest + errors[1].sums * second->frobenius;
+  double constant = second->spectral * slope * errors[0].sums * first->bias + errors[1].sums * second->bias;
+
+  return (struct mol_bounds_factors){
+    .logit_unit = (float)(SECOND_ORDER * slope * through * sqrt(l) / 2),
+    .logits = (float)(SECOND_ORDER * slope * logits),
+    .hidden_unit = (float)(SECOND_ORDER * slope * second->spectral * sqrt(h) / 2),
+    .hidden = (float)(SECOND_ORDER * slope * hidden),
+    .gates = (float)(SECOND_ORDER * (slope * 2 * u + ROUGH_SILU_ERROR + (2 * sqrt(l) + 6) * u)),
+    .constant = (float)(SECOND_ORDER * (slope * constant + ROUGH_EXP_ERROR * 2 * sqrt(l))),
+  };
+}
+
+static struct layer_error split_error(const struct gate_layer *layer)
+{
+  return (struct layer_error){ SPLIT_REST * layer->frobenius, (4 * (double)layer->n_in + 12) * 0x1p-24 };
+}
+
+static struct layer_error fixed_error(const struct gate_layer *layer)
+{
+  return (struct layer_error){ layer->rest_norm, ((double)layer->n_in + 8) * 0x1p-24 };
+}
+
+static err_t gate_init(const struct mol_gate *gate, struct gate_layer layers[GATE_LAYERS], struct mol_bounds_gate *out)
+{
+  struct layer_error split[GATE_LAYERS], fixed[GATE_LAYERS];
+  double through;
+
+  TRY(layer_init(gate->w1, gate->b1, &layers[0], &out->split[0], &out->fixed[0]));
+  TRY(layer_init(gate->w2, gate->b2, &layers[1], &out->split[1], &out->fixed[1]));
+  TRY(find_through(&layers[0], &layers[1], &through));
+  for (size_t i = 0; i < GATE_LAYERS; i++) {
+    split[i] = split_error(&layers[i]);
+    fixed[i] = fixed_error(&layers[i]);
+  }
+  out->split_factors = find_factors(layers, split, through);
+  out->fixed_factors = find_factors(layers, fixed, through);
+  return ERR_OK;
+}
+
+void mol_bounds_gate_close(struct mol_bounds_gate **gate)
+{
+  if (!*gate)
+    return;
+  for (size_t i = 0; i < GATE_LAYERS; i++) {
+    split_layer_fini(&(*gate)->split[i]);
+    fixed_layer_fini(&(*gate)->fixed[i]);
+  }
+  mem_free(gate);
+}
+
+err_t mol_bounds_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_bounds_gate **out)
+{
+  AUTO(mol_bounds_gate_close) struct mol_bounds_gate *g = NULL;
+  size_t n_logits = shape->n_query_components * shape->n_item_components;
+  struct gate_layer layers[GATE_LAYERS] = { { .n_in = n_logits, .n_out = shape->gate_hidden },
+                                            { .n_in = shape->gate_hidden, .n_out = n_logits } };
+
+  *out = NULL;
+  if (!is_covered(shape, gate))
+    return ERR_OK;
+  TRY(mem_array(1, sizeof *g, &g));
+  err_code_t err = gate_init(gate, layers, g);
+  for (size_t i = 0; i < GATE_LAYERS; i++)
+    gate_layer_fini(&layers[i]);
+  if (err == ERR_OK) {
+    *out = g;
+    g = NULL;
+  }
+  return err;
+}
+
+/* Rows as tiles want them, or fewer. */
+size_t mol_bounds_scratch_floats(const struct mol_shape *shape)
+{
+  size_t n_logits = split_pad(shape->n_query_components * shape->n_item_components);
+  size_t n_hidden = split_pad(shape->gate_hidden), n_most = n_logits > n_hidden ? n_logits : n_hidden;
+
+  return (2 * n_logits + n_hidden + n_most) * MOL_LANES + shape->n_query_components * shape->component_dim;
+}

@@ -1,0 +1,46 @@
+#include "tests/support/mol_bounds_model.h"
+
+#include "kernels/simd_avx512.h"
+#include "tests/support/tiles_model.h"
+
+#include "kernels/tile_check.h"
+#include "kernels/vector_split_layer.h"
+
+#include "kernels/vector_mol_bounds.h"
+
+void mol_bounds_model(const struct mol_shape *shape, const struct mol_gate *gate,
+                      const struct mol_bounds_gate *bounds_gate, const float *query, const float *query_gate,
+                      const float *items, const float *item_gates, float *scratch, const struct mol_ahead *ahead,
+                      float *lower, float *upper)
+{
+  mol_bounds_avx512(shape, gate, bounds_gate, query, query_gate, items, item_gates, scratch, ahead, lower, upper);
+}
+
+void mol_bounds_model_silu(float *x)
+{
+  vec v = vec_load(x);
+
+  silu_roughly(&v, 1);
+  vec_store(x, v);
+}
+
+void mol_bounds_model_exp(float *x)
+{
+  vec v = vec_load(x);
+
+  exp_roughly(&v, 1, &v, 1);
+  vec_store(x, v);
+}
+
+bool mol_bounds_model_works(int fault)
+{
+  tile_fault = (enum tile_fault)fault;
+  bool works = tiles_work();
+  tile_fault = FAULT_NONE;
+  return works;
+}
+
+int mol_bounds_model_n_faults(void)
+{
+  return N_FAULTS;
+}
