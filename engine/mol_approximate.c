@@ -24,15 +24,12 @@ static err_t score_candidates(const struct mol_columns *c, struct search_batch *
   TRY(mol_tile_init(c, batch->scratch, &tile));
   for (size_t q = 0; q < batch->n; q++) {
     struct search_result *result = &batch->results[q];
-    struct mol_scorer scorer = { .columns = c,
-                                 .kernels = batch->kernels,
-                                 .query = &queries[q],
-                                 .tile = &tile,
-                                 .topk = &result->topk,
-                                 .floor = -INFINITY };
+    struct mol_scorer scorer;
+    TRY(mol_scorer_init(c, batch, q, &tile, &scorer));
     mol_scorer_add_set(&scorer, &candidates[q]);
-    result->counts.scored = result->counts.candidates = scorer.n_scored;
-    receipt_bounded(result, batch->n_items, batch->n_items - result->admit.n_excluded - scorer.n_scored,
+    result->counts.candidates = scorer.n_added;
+    result->counts.scored = scorer.n_scored;
+    receipt_bounded(result, batch->n_items, batch->n_items - result->admit.n_excluded - scorer.n_added,
                     mol_bound_of_dot(&c->model->shape, &queries[q], nth_best[q]));
   }
   return ERR_OK;

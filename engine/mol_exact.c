@@ -3,9 +3,9 @@
  * An item whose largest logit is below the K-th best score is not among the K best, and that is known from its sketch
  * at a hundredth of what its score costs. Where a query can drop an eighth of a chunk, what is left of the chunk is
  * gathered into tiles of its own; where not, the chunk is scored whole, and the query looks again only some chunks
- * later. Where the machine computes upper bounds of scores for less than the scores (mol_tile_bound()), a whole chunk's
- * items are scored only where the bound reaches the threshold. The first threshold is the K-th best score among the
- * best items by averaged vectors: those are scored once more when their turn comes.
+ * later. Where the machine bounds scores for less than the scores (mol_tile_bound()), items are scored only where the
+ * bound reaches the threshold. The first threshold is the K-th best score among the best items by averaged vectors:
+ * those are scored once more when their turn comes.
  */
 #include <math.h>
 
@@ -27,10 +27,8 @@ struct exact_query {
   struct mol_query_sketch sketch;
   int32_t *starts; /* [P_q] */
   size_t n_until_retry;
-  bool is_whole;    /* the current chunk is scored whole */
-  bool is_bounded;  /* if so, bounds go before scores */
-  size_t n_reached; /* items of such a chunk whose bound reached the threshold */
-  size_t n_until_bounds;
+  bool is_whole;   /* the current chunk is scored whole */
+  bool is_bounded; /* if so, bounds go before scores */
 };
 
 static err_t init_query(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
@@ -39,12 +37,7 @@ static err_t init_query(const struct mol_columns *c, struct search_batch *batch,
   const struct mol_query *query = (const struct mol_query *)batch->prepared + q;
 
   out->result = &batch->results[q];
-  out->scorer = (struct mol_scorer){ .columns = c,
-                                     .kernels = batch->kernels,
-                                     .query = query,
-                                     .tile = tile,
-                                     .topk = &out->result->topk,
-                                     .floor = -INFINITY };
+  TRY(mol_scorer_init(c, batch, q, tile, &out->scorer));
   TRY(region_array(batch->scratch, c->model->shape.n_query_components, sizeof *out->starts, &out->starts));
   return mol_sketch_query(&c->model->shape, query->components, c->residual, batch->scratch, &out->sketch);
 }
@@ -52,12 +45,9 @@ static err_t init_query(const struct mol_columns *c, struct search_batch *batch,
 /* Score the seeds for the sake of their K-th best score, and forget them. */
 static void find_floor(struct exact_query *e, const struct slot_set *seeds)
 {
-  struct topk *topk = &e->result->topk;
-
   mol_scorer_add_set(&e->scorer, seeds);
-  e->scorer.floor = topk_threshold(topk);
+  mol_scorer_forget(&e->scorer);
   e->scorer.n_scored = 0;
-  topk_init(topk, topk->heap, topk->k, topk->order, topk->context);
 }
 
 static err_t find_floors(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries)
@@ -100,64 +90,38 @@ static void add_survivors(struct exact_query *e, size_t first, size_t n, const u
   }
 }
 
-/* Bounds that drop less than half of a chunk are not worth their time: then some chunks go without them. */
-static bool is_worth_bounding(struct exact_query *e)
+/* Of n items, how many must be dropped for tiles of one query to cost less than tiles that a batch loads once. */
+static size_t least_dropped(size_t n, size_t n_queries)
 {
-  const struct mol_scorer *s = &e->scorer;
-
-  if (!mol_tile_can_bound(s->columns, s->kernels) || mol_scorer_threshold(s) == -INFINITY)
-    return false;
-  if (e->n_reached > SHORTLIST_CHUNK / 2)
-    e->n_until_bounds = CHUNKS_UNTIL_RETRY;
-  e->n_reached = 0;
-  if (e->n_until_bounds == 0)
-    return true;
-  e->n_until_bounds--;
-  return false;
+  return n_queries > 1 ? n / 4 : n / 16;
 }
 
-/* Of n items, how many must be dropped for tiles of one query to cost less than tiles that a batch loads once. Where
- * bounds go before scores, a whole chunk costs, by estimate, about half of its scores. */
-static size_t least_dropped(size_t n, size_t n_queries, bool is_bounded)
-{
-  return is_bounded ? n / 2 : n_queries > 1 ? n / 4 : n / 16;
-}
-
-/* Drop what cannot enter, or leave the chunk to be scored whole. */
-static void prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_queries)
+/* Drop what cannot enter, and score the rest; false: the chunk is as well scored whole. */
+static bool prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_queries)
 {
   uint16_t masks[CHUNK_BLOCKS];
 
-  e->is_whole = true;
-  e->is_bounded = is_worth_bounding(e);
   if (mol_scorer_threshold(&e->scorer) == -INFINITY)
-    return;
+    return false;
   if (e->n_until_retry > 0) {
     e->n_until_retry--;
-    return;
+    return false;
   }
   size_t n_survivors = find_survivors(e, first, (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, masks);
-  if (n_survivors > n - least_dropped(n, n_queries, e->is_bounded)) {
+  if (n_survivors > n - least_dropped(n, n_queries)) {
     e->n_until_retry = CHUNKS_UNTIL_RETRY;
-    return;
+    return false;
   }
-  e->is_whole = false;
   add_survivors(e, first, n, masks);
+  return true;
 }
 
-/* Gather the items of a tile whose bound reaches the threshold: a score that reaches it has a bound that does. */
-static void bound_tile(struct exact_query *e, uint32_t first, size_t n, struct mol_tile *tile)
+static void bound_whole(struct exact_query *e, uint32_t first, size_t n, struct mol_tile *tile)
 {
   struct mol_scorer *s = &e->scorer;
-  uint32_t reached[MOL_LANES];
 
   mol_tile_bound(s->columns, s->kernels, s->query, tile, NULL);
-  size_t n_reached = s->kernels->filter_ge(tile->upper, n, mol_scorer_threshold(s), reached);
-  for (size_t i = 0; i < n_reached; i++) {
-    if (admit_slot(&e->result->admit, first + reached[i]))
-      mol_scorer_add(s, first + reached[i]);
-  }
-  e->n_reached += n_reached;
+  mol_scorer_add_bounded(s, first, n, tile);
 }
 
 static void score_whole(struct exact_query *e, uint32_t first, size_t n, struct mol_tile *tile)
@@ -185,7 +149,7 @@ static void score_tile(const struct mol_columns *c, struct search_batch *batch, 
       mol_tile_load(c, batch->kernels, slots, n, tile);
     is_loaded = true;
     if (queries[q].is_bounded)
-      bound_tile(&queries[q], (uint32_t)first, n, tile);
+      bound_whole(&queries[q], (uint32_t)first, n, tile);
     else
       score_whole(&queries[q], (uint32_t)first, n, tile);
   }
@@ -196,8 +160,10 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
 {
   size_t rest = batch->n_slots - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK;
 
-  for (size_t q = 0; q < batch->n; q++)
-    prune_chunk(&queries[q], first, n, batch->n);
+  for (size_t q = 0; q < batch->n; q++) {
+    queries[q].is_whole = !prune_chunk(&queries[q], first, n, batch->n);
+    queries[q].is_bounded = queries[q].is_whole && mol_scorer_wants_bounds(&queries[q].scorer, n);
+  }
   for (size_t i = 0; i < n; i += MOL_LANES)
     score_tile(c, batch, queries, first + i, n - i < MOL_LANES ? n - i : MOL_LANES, tile);
 }

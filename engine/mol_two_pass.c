@@ -43,12 +43,7 @@ static err_t score_candidates(const struct mol_columns *c, struct search_batch *
 
   TRY(mol_sketch_query(&c->model->shape, query->components, c->residual, batch->scratch, &out->sketch));
   TRY(region_array(batch->scratch, c->model->shape.n_query_components, sizeof *out->starts, &out->starts));
-  out->scorer = (struct mol_scorer){ .columns = c,
-                                     .kernels = batch->kernels,
-                                     .query = query,
-                                     .tile = tile,
-                                     .topk = &batch->results[q].topk,
-                                     .floor = -INFINITY };
+  TRY(mol_scorer_init(c, batch, q, tile, &out->scorer));
   mol_scorer_add_set(&out->scorer, candidates);
   return ERR_OK;
 }
@@ -99,7 +94,7 @@ err_t mol_search_two_pass(const struct mol_columns *c, struct search_batch *batc
   for (size_t q = 0; q < batch->n; q++)
     TRY(score_candidates(c, batch, q, &candidates[q], &tile, &searches[q]));
   for (size_t q = 0; q < batch->n; q++)
-    batch->results[q].counts.candidates = searches[q].scorer.n_scored;
+    batch->results[q].counts.candidates = searches[q].scorer.n_added;
   second_pass(searches, batch, candidates);
   for (size_t q = 0; q < batch->n; q++) {
     mol_scorer_flush(&searches[q].scorer);

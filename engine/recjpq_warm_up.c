@@ -16,12 +16,6 @@ struct warm_up {
   size_t want;               /* items of a pair to score */
 };
 
-static int by_slot(const void *context, uint32_t a, uint32_t b)
-{
-  (void)context;
-  return (a > b) - (a < b);
-}
-
 static void count_used(struct warm_up *w, size_t split)
 {
   const struct cells *cells = &w->search->columns->cells;
@@ -155,7 +149,7 @@ err_t recjpq_warm_up(struct recjpq_search *s, struct search_batch *batch)
   for (size_t i = 0; i < cells->n_pairs; i++)
     visit_pair(&w, &cells->pairs[i], ASK_FOR_ITEMS);
   for (size_t i = 0; i < cells->n_pairs; i++) {
-    topk_init(&w.best, heap, k, by_slot, NULL);
+    topk_init(&w.best, heap, k, topk_by_slot, NULL);
     visit_pair(&w, &cells->pairs[i], SCORE);
     s->floor = fmaxf(s->floor, topk_threshold(&w.best));
   }

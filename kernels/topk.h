@@ -22,6 +22,9 @@ struct topk_entry {
 /* Order of the keys of two different slots: <0 when a comes first. */
 typedef int (*topk_key_order)(const void *context, uint32_t a, uint32_t b);
 
+/* The order of slots, for scores whose slots do not matter. */
+int topk_by_slot(const void *context, uint32_t a, uint32_t b);
+
 struct topk {
   struct topk_entry *heap; /* [capacity], the caller's */
   size_t n;

@@ -411,6 +411,37 @@ static uint64_t check_searches(struct world *w, size_t n_items, size_t k)
   return scored;
 }
 
+/* Approximate methods take bounds too: that changes nothing but how many items are scored. */
+static void check_approximate(struct world *w, size_t n_items, size_t k)
+{
+  static const char *const methods[] = { "average(60)", "average(700)", "per_embedding(4)", "combined(2,300)",
+                                         "two_pass" };
+  float components[MAX_COMPONENTS], gate[MAX_L];
+  struct answer with[1], without[1];
+  struct query query = { .space = span_of_str("space"),
+                         .k = (uint32_t)k,
+                         .components = { components, w->n_query * w->dim },
+                         .query_gate = { gate, w->n_logits } };
+  struct searcher *other;
+
+  draw(KIND_RANDOM, components, w->n_query * w->dim, 1.0f);
+  draw(KIND_RANDOM, gate, w->n_logits, 2.0f);
+  assert_ok(searcher_open(w->engine, &other));
+  for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+    query.method = span_of_str(methods[i]);
+    fixture_search(w->engine, w->searcher, &query, 1, with);
+    model.mol_bounds = NULL;
+    fixture_search(w->engine, other, &query, 1, without);
+    model.mol_bounds = mol_bounds_model;
+    fixture_assert_same_hits(&with[0], &without[0]);
+    assert_int_equal(with[0].counts.candidates, without[0].counts.candidates);
+    assert_true(with[0].receipt.bound == without[0].receipt.bound);
+    assert_true(with[0].counts.scored <= without[0].counts.scored);
+    assert_true(without[0].counts.scored <= n_items);
+  }
+  searcher_close(&other);
+}
+
 static void check_world(const char *golden, size_t n_items, size_t n_rounds)
 {
   for (int kind = 0; kind < N_KINDS; kind++) {
@@ -419,6 +450,7 @@ static void check_world(const char *golden, size_t n_items, size_t n_rounds)
     for (size_t i = 0; i < n_rounds; i++) {
       size_t k = i == 0 ? 1 : 1 + dice_below(&dice, K_MAX);
       uint64_t scored = check_searches(&w, n_items, k);
+      check_approximate(&w, n_items, k);
       print_message("%s, %zu items, kind %d, k %zu: %.1f%% of the scores\n", golden, n_items, kind, k,
                     100.0 * (double)scored / (double)(N_QUERIES * n_items));
     }
@@ -426,7 +458,7 @@ static void check_world(const char *golden, size_t n_items, size_t n_rounds)
   }
 }
 
-static void exact_searches_return_what_brute_force_returns(void **state)
+static void searches_with_bounds_return_what_those_without_return(void **state)
 {
   (void)state;
   skip_without_vectors();
@@ -458,7 +490,7 @@ int main(void)
     cmocka_unit_test(bounds_of_a_random_model_are_close),
     cmocka_unit_test(weights_beyond_the_proof_are_not_split),
     cmocka_unit_test(tiles_that_are_wrong_are_found_out),
-    cmocka_unit_test(exact_searches_return_what_brute_force_returns),
+    cmocka_unit_test(searches_with_bounds_return_what_those_without_return),
     cmocka_unit_test(exact_searches_score_only_what_bounds_leave),
   };
 
