@@ -183,6 +183,17 @@ static float with_much_left_out(float x)
   return x * tails[dice_below(&dice, 4)];
 }
 
+/* A first logit that has no weight, and makes the unit of the others such that all are rounded by nearly half of it. */
+static void set_unit(struct mol_case *c, float g)
+{
+  float times = (float)FIXED_MAX / ((float)(100 + dice_below(&dice, 4000)) + 0.499f);
+
+  for (size_t j = 0; j < c->shape.gate_hidden; j++)
+    c->w1[j] = 0;
+  for (size_t lane = 0; lane < MOL_LANES; lane++)
+    c->items[lane] = g * times;
+}
+
 /* One component a vector, so that logits are what the test wants: half of them +l, half -l. First weights have the sign
  * of their logit, second ones are positive for the positive logits and zeros for others; the gates bring z to where
  * SiLU is steep. */
@@ -209,6 +220,8 @@ static void no_score_is_above_its_bound_where_all_errors_add_up(void **state)
         c.item_gates[p * MOL_LANES + lane] = -sign * z + (float)lane * 0.25f - 2;
       }
     }
+    if (dice_below(&dice, 2))
+      set_unit(&c, g);
     check_bounds(&c);
     mol_free(&c);
   }
