@@ -227,6 +227,84 @@ static void no_score_is_above_its_bound_where_all_errors_add_up(void **state)
   }
 }
 
+/* A number of units, nearly a half more or less than a whole one: integers lose the most of it, with that sign. */
+static double rounded_by_half(bool is_up)
+{
+  return (double)(50 + dice_below(&dice, 300)) + (is_up ? -0.47 : 0.47);
+}
+
+/* A case of one-dimensional components, of which two share the softmax: all errors of one layer meet in logit 1. */
+static struct mol_case case_of_two(size_t n_logits, size_t n_hidden)
+{
+  struct mol_case c = mol_new(&dice, (struct mol_shape){ 1, n_logits, 1, n_hidden, 1.0f }, FILL_RANDOM);
+
+  c.query[0] = 1;
+  scale_floats(c.w1, n_logits * n_hidden, 0);
+  scale_floats(c.w2, n_logits * n_hidden, 0);
+  scale_floats(c.b1, n_hidden, 0);
+  scale_floats(c.b2, n_logits, 0);
+  for (size_t p = 0; p < n_logits; p++) {
+    c.query_gate[p] = 1;
+    for (size_t lane = 0; lane < MOL_LANES; lane++)
+      c.item_gates[p * MOL_LANES + lane] = p < 2 ? 12.0f : 0.0f;
+  }
+  return c;
+}
+
+/* Logit 0 makes the unit; the others are rounded so that one hidden unit's errors add up, where SiLU is steep. */
+static void no_score_is_above_its_bound_where_logits_are_rounded(void **state)
+{
+  enum { N = 64 };
+
+  (void)state;
+  skip_without_vectors();
+  for (size_t i = 0; i < 100; i++) {
+    struct mol_case c = case_of_two(N, 1);
+    double unit = 1.0 / FIXED_MAX, sum = 0, weight = ldexp(1, (int)dice_below(&dice, 4));
+    for (size_t p = 0; p < N; p++) {
+      bool is_up = dice_below(&dice, 2);
+      double l = p == 0 ? 1 : rounded_by_half(is_up) * unit;
+      c.w1[p] = p == 0 ? 0 : is_up ? (float)-weight : (float)weight;
+      sum += l * (double)c.w1[p];
+      for (size_t lane = 0; lane < MOL_LANES; lane++)
+        c.items[p * MOL_LANES + lane] = (float)l;
+    }
+    c.b1[0] = (float)(2.4 - sum);
+    c.w2[1] = dice_below(&dice, 2) ? 1.0f : -1.0f;
+    check_bounds(&c);
+    mol_free(&c);
+  }
+}
+
+/* Hidden unit 0 makes the unit, the others are rounded so that their errors add up. */
+static void no_score_is_above_its_bound_where_hidden_units_are_rounded(void **state)
+{
+  enum { N = 128 };
+
+  (void)state;
+  skip_without_vectors();
+  for (size_t i = 0; i < 100; i++) {
+    struct mol_case c = case_of_two(2, N);
+    double largest = 10 / (1 + exp(-10.0)), unit = largest / FIXED_MAX, sum = 0;
+    for (size_t lane = 0; lane < MOL_LANES; lane++) {
+      c.items[lane] = 1;
+      c.items[MOL_LANES + lane] = -1;
+    }
+    for (size_t j = 0; j < N; j++) {
+      bool is_up = dice_below(&dice, 2);
+      double h = j == 0 ? largest : rounded_by_half(is_up) * unit, y = h;
+      for (size_t k = 0; k < 100; k++) /* SiLU's inverse */
+        y = h * (1 + exp(-y));
+      c.b1[j] = (float)y;
+      c.w2[j * 2 + 1] = j == 0 ? 0 : is_up ? -0.125f : 0.125f;
+      sum += (double)c.w2[j * 2 + 1] * h;
+    }
+    c.b2[1] = (float)-sum;
+    check_bounds(&c);
+    mol_free(&c);
+  }
+}
+
 static void check_infinite_gates(const struct mol_case *c, const struct kernels *k)
 {
   struct mol_gate gate = gate_new(c);
@@ -314,7 +392,7 @@ static void tiles_that_are_wrong_are_found_out(void **state)
 
 /* Searches -------------------- */
 
-enum { MAX_ITEMS = 9000, N_QUERIES = 3, K_MAX = 300, MAX_COMPONENTS = 8 * 32, MAX_L = 64 };
+enum { MAX_ITEMS = 10000, N_QUERIES = 3, K_MAX = 300, MAX_COMPONENTS = 8 * 32, MAX_L = 64 };
 
 struct world {
   struct engine *engine;
@@ -499,6 +577,8 @@ int main(void)
     cmocka_unit_test(no_score_is_above_its_bound),
     cmocka_unit_test(no_score_is_above_its_bound_for_odd_shapes_and_scales),
     cmocka_unit_test(no_score_is_above_its_bound_where_all_errors_add_up),
+    cmocka_unit_test(no_score_is_above_its_bound_where_logits_are_rounded),
+    cmocka_unit_test(no_score_is_above_its_bound_where_hidden_units_are_rounded),
     cmocka_unit_test(infinite_gates_have_no_bound),
     cmocka_unit_test(bounds_of_a_random_model_are_close),
     cmocka_unit_test(weights_beyond_the_proof_are_not_split),
