@@ -1,4 +1,5 @@
-/* Algorithm 2 of the MoL paper (section 3.2): candidates by dot products, which are then scored in full.
+/* Algorithm 2 of the MoL paper (section 3.2): candidates by dot products, and the K best of them
+ * by score.
  *
  *   TopKPerEmbedding(N)    the N best items of each pair of components
  *   TopKAvg(N)             the N best items by the averaged vectors

@@ -1,11 +1,11 @@
 /* The fastest exact search: brute force over tiles that the queries of a batch share, but for items that cannot enter.
  *
  * An item whose largest logit is below the K-th best score is not among the K best, and that is known from its sketch
- * at a hundredth of what its score costs. Where a query can drop an eighth of a chunk, what is left of the chunk is
- * gathered into tiles of its own; where not, the chunk is scored whole, and the query looks again only some chunks
- * later. Where the machine bounds scores for less than the scores (mol_tile_bound()), items are scored only where the
- * bound reaches the threshold. The first threshold is the K-th best score among the best items by averaged vectors:
- * those are scored once more when their turn comes.
+ * at a hundredth of what its score costs. Where a query can drop a quarter of a chunk (a sixteenth, if it is alone),
+ * what is left of the chunk is gathered into tiles of its own; where not, the chunk is scored whole, and the query
+ * looks again only some chunks later. Where the machine bounds scores for less than the scores (mol_tile_bound()),
+ * items are scored only where the bound reaches the threshold. The first threshold is the K-th best score among the
+ * best items by averaged vectors: those are met once more when their turn comes.
  */
 #include <math.h>
 
@@ -47,7 +47,6 @@ static void find_floor(struct exact_query *e, const struct slot_set *seeds)
 {
   mol_scorer_add_set(&e->scorer, seeds);
   mol_scorer_forget(&e->scorer);
-  e->scorer.n_scored = 0;
 }
 
 static err_t find_floors(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries)
@@ -162,7 +161,7 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
 
   for (size_t q = 0; q < batch->n; q++) {
     queries[q].is_whole = !prune_chunk(&queries[q], first, n, batch->n);
-    queries[q].is_bounded = queries[q].is_whole && mol_scorer_wants_bounds(&queries[q].scorer, n);
+    queries[q].is_bounded = queries[q].is_whole && mol_scorer_take_bounds(&queries[q].scorer, n);
   }
   for (size_t i = 0; i < n; i += MOL_LANES)
     score_tile(c, batch, queries, first + i, n - i < MOL_LANES ? n - i : MOL_LANES, tile);
@@ -182,10 +181,8 @@ err_t mol_search_exact(const struct mol_columns *c, struct search_batch *batch)
   for (size_t first = 0; first < batch->n_slots; first += SHORTLIST_CHUNK)
     search_chunk(c, batch, queries, first, &tile);
   for (size_t q = 0; q < batch->n; q++) {
-    uint64_t n_scored;
     mol_scorer_flush(&queries[q].scorer);
-    n_scored = queries[q].scorer.n_scored;
-    batch->results[q].counts.scored = n_scored < batch->n_items ? n_scored : batch->n_items;
+    batch->results[q].counts.scored = queries[q].scorer.n_scored;
     receipt_exact(&batch->results[q], batch->n_items);
   }
   return ERR_OK;

@@ -43,7 +43,7 @@ float mol_scorer_threshold(const struct mol_scorer *s)
   return fmaxf(topk_threshold(&s->result->topk), known);
 }
 
-/* Score n <= MOL_LANES items, while the next ones come into cache. */
+/* Score n <= MOL_LANES items, while the next ones come into cache. Bounds in the tile stay as they are. */
 static void score_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_ahead *ahead)
 {
   mol_tile_load(s->columns, s->kernels, slots, n, s->tile);
@@ -103,7 +103,7 @@ static void add_late(struct mol_scorer *s, uint32_t slot, float upper)
   s->n_reached++;
 }
 
-bool mol_scorer_wants_bounds(struct mol_scorer *s, size_t n_items)
+bool mol_scorer_take_bounds(struct mol_scorer *s, size_t n_items)
 {
   if (s->n_late_max == 0)
     return false;
@@ -120,7 +120,7 @@ bool mol_scorer_wants_bounds(struct mol_scorer *s, size_t n_items)
 }
 
 /* An item reaches the threshold if its score does: then its upper bound does. */
-static void take_bounds(struct mol_scorer *s, uint32_t slot, float lower, float upper)
+static void add_bounds(struct mol_scorer *s, uint32_t slot, float lower, float upper)
 {
   if (lower >= topk_threshold(&s->lowers))
     topk_push(&s->lowers, lower, slot);
@@ -134,7 +134,7 @@ void mol_scorer_add_bounded(struct mol_scorer *s, uint32_t first, size_t n, cons
 
   for (size_t i = 0; i < n_reached; i++) {
     if (admit_slot(&s->result->admit, first + reached[i]))
-      take_bounds(s, first + reached[i], tile->lower[reached[i]], tile->upper[reached[i]]);
+      add_bounds(s, first + reached[i], tile->lower[reached[i]], tile->upper[reached[i]]);
   }
 }
 
@@ -148,7 +148,7 @@ static void bound_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, co
   mol_tile_bound(s->columns, s->kernels, s->query, s->tile, ahead);
   n_reached = s->kernels->filter_ge(tile->upper, n, mol_scorer_threshold(s), reached);
   for (size_t i = 0; i < n_reached; i++)
-    take_bounds(s, slots[reached[i]], tile->lower[reached[i]], tile->upper[reached[i]]);
+    add_bounds(s, slots[reached[i]], tile->lower[reached[i]], tile->upper[reached[i]]);
 }
 
 /* Take on what waits; what was gathered waits now. */
@@ -156,7 +156,7 @@ static void turn(struct mol_scorer *s)
 {
   if (s->n_waiting > 0) {
     struct mol_ahead ahead = mol_tile_ahead(s->columns, s->slots, s->n, s->tile);
-    if (mol_scorer_wants_bounds(s, s->n_waiting))
+    if (mol_scorer_take_bounds(s, s->n_waiting))
       bound_tile(s, s->waiting, s->n_waiting, &ahead);
     else
       score_tile(s, s->waiting, s->n_waiting, &ahead);
@@ -182,7 +182,6 @@ void mol_scorer_forget(struct mol_scorer *s)
   topk_init(topk, topk->heap, topk->k, topk->order, topk->context);
   if (s->n_late_max)
     topk_init(&s->lowers, s->lowers.heap, s->lowers.k, s->lowers.order, s->lowers.context);
-  s->n_late = 0;
 }
 
 void mol_scorer_add(struct mol_scorer *s, uint32_t slot)

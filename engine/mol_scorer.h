@@ -1,5 +1,5 @@
-/* Scoring of scattered items: slots are gathered until a tile of MOL_LANES is full, which is scored for one query when
- * the next tile is full, whose items meanwhile come into cache.
+/* The K best of scattered items: slots are gathered until a tile of MOL_LANES is full, whose turn is when the next tile
+ * is full, whose items meanwhile come into cache.
  *
  * Where the machine bounds scores for less than the scores (mol_tile_bound()), that comes first. The K-th best of the
  * lower bounds is a score that K items reach, so that only items whose upper bound reaches it are kept for later; and
@@ -60,22 +60,23 @@ err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, s
 /* The least score that may still be among the K best. */
 float mol_scorer_threshold(const struct mol_scorer *s);
 
-/* Score an admitted item, now or later; each item once. */
+/* Score an admitted item, now or later, unless it cannot enter; each item once. */
 void mol_scorer_add(struct mol_scorer *s, uint32_t slot);
 
-/* Score all items of a set, in order of slot for the memory's sake. */
+/* Add all items of a set, in order of slot for the memory's sake, and flush. */
 void mol_scorer_add_set(struct mol_scorer *s, const struct slot_set *set);
 
-/* Whether bounds pay at present for those who have items in a tile already; to be asked every so many items. */
-bool mol_scorer_wants_bounds(struct mol_scorer *s, size_t n_items);
+/* Whether the next n_items items should have bounds first; they then count as having them. For those who have items in
+ * a tile already. */
+bool mol_scorer_take_bounds(struct mol_scorer *s, size_t n_items);
 
 /* The same for the n items of slots first and on, whose bounds are in a tile; not all need be admitted. */
 void mol_scorer_add_bounded(struct mol_scorer *s, uint32_t first, size_t n, const struct mol_tile *tile);
 
-/* Score what is left. */
+/* Have done with all items that were added. */
 void mol_scorer_flush(struct mol_scorer *s);
 
-/* Forget all items but the floor that they gave, and that they were counted. */
+/* After a flush: forget all items but the floor that they gave, and their count. */
 void mol_scorer_forget(struct mol_scorer *s);
 
 #endif

@@ -5,7 +5,7 @@
  * best of all; the least score of G is far below it and lets nearly everything pass.
  *   - Logits are dot products divided by the temperature, so that dot products are compared with S times the
  *     temperature (line 11); sketches in bytes decide, with a slack that misses nothing.
- *   - An item is scored once, and S rises while the second pass finds better ones.
+ *   - An item is scored at most once, and S rises while the second pass finds better ones.
  */
 #include <math.h>
 

@@ -24,12 +24,12 @@ void receipt_exact(struct search_result *result, uint64_t n_items)
   };
 }
 
-void receipt_bounded(struct search_result *result, uint64_t n_items, uint64_t n_unscored, float bound)
+void receipt_bounded(struct search_result *result, uint64_t n_items, uint64_t n_outside, float bound)
 {
   float kth = topk_threshold(&result->topk);
 
   receipt_exact(result, n_items);
-  if (n_unscored == 0)
+  if (n_outside == 0)
     return;
   result->receipt.is_exact = kth >= bound; /* -inf below K hits: then what was not scored would belong to them */
   result->receipt.bound = fmaxf(kth, bound);

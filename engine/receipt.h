@@ -9,8 +9,8 @@
  * are complete. */
 void receipt_exact(struct search_result *result, uint64_t n_items);
 
-/* The same of an approximate search: `bound` is a proven upper bound on the score of any admitted item that was not
- * scored, of which there are n_unscored. */
-void receipt_bounded(struct search_result *result, uint64_t n_items, uint64_t n_unscored, float bound);
+/* The same of an approximate search: `bound` is a proven upper bound on the score of any admitted item that was not a
+ * candidate, of which there are n_outside; candidates that were not scored do not belong to the K best of them. */
+void receipt_bounded(struct search_result *result, uint64_t n_items, uint64_t n_outside, float bound);
 
 #endif

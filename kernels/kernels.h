@@ -47,6 +47,9 @@ struct mol_gate {
   const float *b2; /* [L] */
 };
 
+/* The cross gate as mol_bounds() reads it, and what its proof needs (mol_bounds_gate.h). */
+struct mol_bounds_gate;
+
 enum { MOL_PACK = 8 };
 
 /* Where the weight of output j for input 0 lies in packed weights, and the step from one input to the next. */
@@ -81,9 +84,6 @@ struct sketch_weights {
   float tail;
   float floor;
 };
-
-/* The same weights as mol_bounds() reads them, and what its proofs need of them (mol_bounds_gate.h). */
-struct mol_bounds_gate;
 
 /* A list that a scan of integers appends to: the slots whose score reaches the threshold. */
 struct scan_entry {
@@ -139,7 +139,7 @@ struct kernels {
 
   /* Bounds on what mol_score() gives, for less than its time: for each lane a number no more than phi and one no less,
    * or infinities where there are no better; phi is NaN only where they are infinities. From products of 16 bits, with a
-   * proof (mol_split.h, mol_fixed.h). NULL where the level has nothing that makes this worth it. Arguments as
+   * proof (mol_bounds_gate.h). NULL where the level has nothing that makes this worth it. Arguments as
    * mol_score()'s, but:
    *
    * gate           biases

@@ -1,4 +1,4 @@
-/* AVX-512 with VNNI (Cascade Lake and later): products of bytes, summed in 32 bits. */
+/* AVX-512 with VNNI (Cascade Lake and later): products of bytes and of 16-bit integers, summed in 32 bits. */
 #include <immintrin.h>
 #include <string.h>
 
@@ -161,7 +161,7 @@ static void dot_i8_pair_vnni(const int16_t *const queries[2], size_t n_groups, c
 void variant_avx512_vnni(struct kernels *table)
 {
   table->dot_i8 = dot_i8_vnni;
+  table->dot_i8_pair = dot_i8_pair_vnni;
   mol_lists_vnni(table);
   mol_bounds_vnni(table);
-  table->dot_i8_pair = dot_i8_pair_vnni;
 }

@@ -15,7 +15,7 @@ void matrix_multiply_transposed(const double *a, const double *b, size_t n, size
 
 double matrix_frobenius(const double *w, size_t n);
 
-/* An upper bound on the spectral norm of w [n][m], less than 1% above it; but Frobenius's norm, which is one too, where
+/* An upper bound on the spectral norm of w [n][m], at most 1.1% above it; but Frobenius's norm, which is one too, where
  * both sizes are beyond MATRIX_SPECTRAL_MAX. Returns ERR_MEMORY. */
 err_t matrix_spectral(const double *w, size_t n, size_t m, double *out);
 

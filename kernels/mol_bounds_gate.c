@@ -177,7 +177,7 @@ err_t mol_bounds_gate_open(const struct mol_shape *shape, const struct mol_gate 
   return err;
 }
 
-/* Rows as tiles want them, or fewer. */
+/* For the parts of bounds_scratch_split(): rows are padded as tiles want them, the larger of the two formats. */
 size_t mol_bounds_scratch_floats(const struct mol_shape *shape)
 {
   size_t n_logits = split_pad(shape->n_query_components * shape->n_item_components);

@@ -125,7 +125,7 @@ static void rough_layer_run(const struct mol_bounds_gate *gate, int number, cons
   fix_rows(rows, n, scales, pairs);
   for (size_t o = 0; o < layer->n_out; o += FIXED_OUTPUTS) {
     const int16_t *weights = layer->weights + o * layer->n_pairs * 2;
-    if (ahead->n < n_lines) {
+    if (ahead->n == 0 || ahead->n < n_lines) {
       fixed_outputs(pairs, layer->n_pairs, weights, layer->units + o, input->units, out + o * MOL_LANES);
       continue;
     }

@@ -96,7 +96,7 @@ static void layer_whole(const struct layer *l, size_t j, size_t lane)
 {
   size_t n_lines = l->n_in / INPUTS_PER_LINE;
 
-  if (l->ahead->n < n_lines) {
+  if (l->ahead->n == 0 || l->ahead->n < n_lines) {
     layer_outputs(l, j, lane);
     return;
   }

@@ -45,8 +45,8 @@ static struct bounds_scratch bounds_scratch_split(const struct mol_shape *shape,
 #define ROUGH_EXP_C4 0x1.53a08ep-5f
 #define ROUGH_LN2    0x1.62e43p-1f
 
-/* out[i] = exp(sign x[i]), but for ROUGH_EXP_ERROR of it, for a sign of 1 or -1 and |x[i]| < 2^21; 0 where sign x[i] is
- * below that, down to -2^50. */
+/* out[i] = exp(sign x[i]), but for ROUGH_EXP_ERROR of it where that is a normal number, for a sign of 1 or -1 and
+ * |x[i]| < 2^21; 0 where sign x[i] is below that, down to -2^50. */
 TILE void exp_roughly(const vec *x, float sign, vec *out, int n)
 {
   vec shifted[MATH_VECS], n_float[MATH_VECS], r[MATH_VECS], p[MATH_VECS];

@@ -266,6 +266,9 @@ class Checker(unittest.TestCase):
         answer = self.average_answer(60)
         answer.counts.scored = answer.counts.candidates = 61
         self.refused(answer, "candidates")
+        answer = self.average_answer(60)
+        answer.counts.scored = 61
+        self.refused(answer, "more than the 60 candidates")
         answer = self.average_answer(300)
         answer.method, answer.counts.scored, answer.counts.candidates = "average(60)", 60, 60
         self.refused(answer, "is below the candidates' lists")
