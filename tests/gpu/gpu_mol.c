@@ -274,6 +274,19 @@ static void check_shape(const struct mol_file *shape, enum draw draw, uint64_t s
   world_close(w);
 }
 
+/* Whether lists that overflowed made an approximate search an exact one on the device. */
+static bool has_more_candidates(const struct world *w, size_t n)
+{
+  bool has = false;
+
+  for (size_t q = 0; q < n; q++) {
+    bool is_more = w->t.cuda_answers[q].counts.candidates > w->t.cpu_answers[q].counts.candidates;
+    CHECK(!is_more || w->t.cuda_answers[q].receipt.is_exact, "query %zu: more candidates, and yet not exact", q);
+    has = has || is_more;
+  }
+  return has;
+}
+
 /* Enough items for seeds, and for floors that leave most out. In a cluster the halves of all items may come out alike:
  * then the lists overflow, and the answer is the exact one. */
 static void check_more(const struct mol_file *shape, enum draw draw, uint64_t seed)
@@ -285,7 +298,7 @@ static void check_more(const struct mol_file *shape, enum draw draw, uint64_t se
   make_queries(w, 3, 100);
   for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
     search(w, 3, methods[m]);
-    if (m < 2 || draw == DRAW_RANDOM)
+    if (m < 2 || draw == DRAW_RANDOM || (!has_ties(w) && !has_more_candidates(w, 3)))
       twins_check_same(&w->t, 3);
     else
       check_not_worse(w, 3);
