@@ -174,16 +174,19 @@ static void visit_cell(struct rings *r, struct visit visit)
   }
 }
 
-/* Ask for the memory of the group that was filled, and visit the one before, whose memory is here by now. */
+/* Visit the group whose memory was asked for, and between its cells ask for the memory of the one that was filled: so
+ * waiting and arithmetic overlap. */
 static void turn_groups(struct rings *r)
 {
   const struct cell_pair *p = r->pair->cells;
   unsigned full = r->current, other = 1 - full;
 
-  for (size_t i = 0; i < r->n[full]; i++)
-    cell_prefetch(p, p->cells[r->groups[full][i].cell]);
-  for (size_t i = 0; i < r->n[other]; i++)
-    visit_cell(r, r->groups[other][i]);
+  for (size_t i = 0; i < GROUP_CELLS; i++) {
+    if (i < r->n[full])
+      cell_prefetch(p, p->cells[r->groups[full][i].cell]);
+    if (i < r->n[other])
+      visit_cell(r, r->groups[other][i]);
+  }
   recjpq_deficits_tighten(&r->search->deficits, recjpq_threshold(r->search));
   r->n_visited += r->n[other];
   r->n[other] = 0;
