@@ -29,5 +29,6 @@ sluice_gpu_test(gpu_recjpq)
 sluice_gpu_test(gpu_vector)
 sluice_gpu_test(gpu_vector_kernels)
 if(SLUICE_CUDA STREQUAL "MODEL")
-  sluice_gpu_test(gpu_failure) # which only the model can be asked for
+  sluice_gpu_test(gpu_failure) # what only the model can be asked for
+  sluice_gpu_test(gpu_steps)
 endif()

@@ -248,6 +248,7 @@ static std::atomic<size_t> memory_bytes{ (size_t)16 << 30 };
 static std::atomic<size_t> shared_bytes_most{ 227 * 1024 };
 static std::atomic<size_t> n_used{ 0 };
 static std::atomic<size_t> n_calls{ 0 };
+static std::atomic<size_t> n_waits{ 0 };
 static std::atomic<size_t> fail_at{ 0 };
 static thread_local cudaError_t last_error;
 
@@ -285,6 +286,11 @@ extern "C" void cuda_model_fail_after(size_t n)
 extern "C" size_t cuda_model_calls(void)
 {
   return n_calls;
+}
+
+extern "C" size_t cuda_model_waits(void)
+{
+  return n_waits;
 }
 
 static bool fails()
@@ -387,6 +393,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
   std::vector<std::function<void()>> work;
 
   work.swap(stream->work);
+  n_waits++;
   if (fails())
     return cudaErrorUnknown;
   for (auto &step : work)

@@ -23,6 +23,9 @@ void cuda_model_fail_after(size_t n);
 /* Calls that could have failed so far: what fail_after counts. */
 size_t cuda_model_calls(void);
 
+/* Of those, how many waited for a stream. */
+size_t cuda_model_waits(void);
+
 /* Whether tensor cores cut sums off, as some devices do, where the model rounds. */
 void cuda_model_set_cutting(bool cuts);
 
