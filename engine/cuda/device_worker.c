@@ -10,13 +10,26 @@ static const size_t SCRATCH_BYTES_LEAST = (size_t)64 << 20;
 /* Bytes of scratch for each slot: a list that keeps every item of the catalogue fits twice. */
 enum { SCRATCH_BYTES_PER_SLOT = 32 };
 
+static void close_mirror(struct device_mirror *m)
+{
+  device_free(&m->device);
+  device_free_host(&m->host);
+}
+
+static err_t open_mirror(struct device_mirror *m)
+{
+  TRY(device_alloc_host(DEVICE_MIRROR_BYTES, 1, &m->host));
+  return device_alloc(DEVICE_MIRROR_BYTES, 1, &m->device);
+}
+
 void device_worker_close(struct device_worker **w)
 {
   if (!*w)
     return;
   device_stream_close(&(*w)->stream);
   device_free(&(*w)->scratch);
-  device_free_host(&(*w)->pinned);
+  close_mirror(&(*w)->inputs);
+  close_mirror(&(*w)->outputs);
   mem_free(w);
 }
 
@@ -30,10 +43,13 @@ err_t device_worker_open(size_t capacity, struct device_worker **out)
   TRY(mem_array(1, sizeof *w, &w));
   w->n_processors = (unsigned)device.n_processors;
   w->scratch_bytes = SCRATCH_BYTES_LEAST + capacity * SCRATCH_BYTES_PER_SLOT;
-  w->pinned_bytes = DEVICE_PINNED_BYTES;
-  TRY(device_alloc(w->scratch_bytes, 1, &w->scratch));
-  TRY(device_alloc_host(w->pinned_bytes, 1, &w->pinned));
   TRY(device_stream_open(&w->stream));
+  TRY(device_alloc(w->scratch_bytes, 1, &w->scratch));
+  TRY(open_mirror(&w->inputs));
+  TRY(open_mirror(&w->outputs));
+  /* What is between outputs, and what of them was not written, comes back too. */
+  TRY(device_fill(w->stream, w->outputs.device, 0, DEVICE_MIRROR_BYTES));
+  TRY(device_wait(w->stream));
   *out = w;
   w = NULL;
   return ERR_OK;
@@ -42,16 +58,17 @@ err_t device_worker_open(size_t capacity, struct device_worker **out)
 void device_worker_reset(struct device_worker *w)
 {
   w->scratch_used = 0;
-  w->pinned_used = 0;
+  w->inputs.used = w->inputs_sent = 0;
+  w->outputs.used = 0;
 }
 
-static err_t take(uint8_t *memory, size_t total, size_t *used, size_t count, size_t size, void *out)
+static err_t take(size_t total, size_t *used, size_t count, size_t size, size_t *at)
 {
   size_t bytes;
 
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > total - *used)
     FAIL(ERR_DEVICE, "a search needs %zu times %zu bytes more than the %zu that its worker has", count, size, total);
-  *(void **)out = memory + *used;
+  *at = *used;
   *used += (bytes + ALIGN - 1) / ALIGN * ALIGN;
   if (*used > total)
     *used = total;
@@ -60,23 +77,53 @@ static err_t take(uint8_t *memory, size_t total, size_t *used, size_t count, siz
 
 err_t device_worker_array(struct device_worker *w, size_t count, size_t size, void *out)
 {
-  return take(w->scratch, w->scratch_bytes, &w->scratch_used, count, size, out);
-}
+  size_t at;
 
-err_t device_worker_pinned(struct device_worker *w, size_t count, size_t size, void *out)
-{
-  return take(w->pinned, w->pinned_bytes, &w->pinned_used, count, size, out);
-}
-
-err_t device_worker_upload(struct device_worker *w, const void *from, size_t count, size_t size, void *out)
-{
-  void *pinned, *device;
-
-  TRY(device_worker_pinned(w, count, size, &pinned));
-  TRY(device_worker_array(w, count, size, &device));
-  if (count > 0 && size > 0)
-    memcpy(pinned, from, count * size);
-  TRY(device_copy_in(w->stream, device, pinned, count * size));
-  *(void **)out = device;
+  TRY(take(w->scratch_bytes, &w->scratch_used, count, size, &at));
+  *(void **)out = w->scratch + at;
   return ERR_OK;
+}
+
+static err_t take_both(struct device_mirror *m, size_t count, size_t size, void *host, void *device)
+{
+  size_t at;
+
+  TRY(take(DEVICE_MIRROR_BYTES, &m->used, count, size, &at));
+  *(void **)host = m->host + at;
+  *(void **)device = m->device + at;
+  return ERR_OK;
+}
+
+err_t device_worker_input(struct device_worker *w, size_t count, size_t size, void *host, void *device)
+{
+  return take_both(&w->inputs, count, size, host, device);
+}
+
+err_t device_worker_upload(struct device_worker *w, const void *from, size_t count, size_t size, void *device)
+{
+  void *host;
+
+  TRY(device_worker_input(w, count, size, &host, device));
+  if (count > 0 && size > 0)
+    memcpy(host, from, count * size);
+  return ERR_OK;
+}
+
+err_t device_worker_send(struct device_worker *w)
+{
+  size_t first = w->inputs_sent;
+
+  w->inputs_sent = w->inputs.used;
+  return device_copy_in(w->stream, w->inputs.device + first, w->inputs.host + first, w->inputs.used - first);
+}
+
+err_t device_worker_output(struct device_worker *w, size_t count, size_t size, void *device, void *host)
+{
+  return take_both(&w->outputs, count, size, host, device);
+}
+
+err_t device_worker_receive(struct device_worker *w)
+{
+  TRY(device_copy_out(w->stream, w->outputs.host, w->outputs.device, w->outputs.used));
+  return device_wait(w->stream);
 }

@@ -52,8 +52,9 @@ static struct plan plan_search(const struct funnel *f)
   plan.list_capacity = least(plan.list_capacity, f->batch->n_slots);
   size_t scratch = (plan.list_capacity + plan.hits_capacity) * 8 + n_tiles_of(f->batch) * sizeof(float) +
                    f->ops->query_bytes(f) + (f->ops->scratch_bytes ? f->ops->scratch_bytes(f) : 0) + 1024;
-  size_t pinned = plan.hits_capacity * 8 + f->ops->query_bytes(f) + 1024;
-  plan.n_together = least((w->scratch_bytes - tail) / scratch, (w->pinned_bytes - tail) / pinned);
+  size_t inputs = f->ops->query_bytes(f) + 1024, outputs = plan.hits_capacity * 8 + 1024;
+  plan.n_together = least((w->scratch_bytes - tail) / scratch, (DEVICE_MIRROR_BYTES - tail) / inputs);
+  plan.n_together = least(plan.n_together, (DEVICE_MIRROR_BYTES - tail) / outputs);
   plan.n_together = least(plan.n_together, f->batch->n);
   return plan;
 }
@@ -86,7 +87,8 @@ static err_t find_floors(const struct funnel *f, const struct funnel_group *grou
 
   TRY(device_worker_array(w, group->n * n_tiles, sizeof *maxima, &maxima));
   TRY(f->ops->maxima(f, group, stride, n_tiles, maxima));
-  return lists_threshold_of(w->stream, maxima, group->n, n_tiles, group->ranks, group->floors);
+  return lists_threshold_of(w->stream, maxima, group->n, n_tiles, (struct lists_ranks){ group->ranks, 0 },
+                            group->floors);
 }
 
 err_t funnel_upload_excluded(const struct funnel *f, const struct funnel_group *group, struct candidates_excluded *out)
@@ -120,12 +122,20 @@ err_t funnel_upload_excluded(const struct funnel *f, const struct funnel_group *
 static err_t upload_ranks(const struct funnel *f, struct funnel_group *group)
 {
   struct device_worker *w = f->batch->worker;
-  uint32_t *ranks;
+  uint32_t *ks, *n_excluded, *ranks, n_all = 0;
 
-  TRY(region_array(f->batch->scratch, group->n, sizeof *ranks, &ranks));
-  for (size_t q = 0; q < group->n; q++)
-    ranks[q] = (uint32_t)rank_of(f->batch, group->first + q);
-  TRY(device_worker_upload(w, ranks, group->n, sizeof *ranks, &group->ranks));
+  TRY(device_worker_input(w, group->n, sizeof *ks, &ks, &group->ks));
+  TRY(device_worker_input(w, group->n, sizeof *n_excluded, &n_excluded, &group->n_excluded));
+  TRY(device_worker_input(w, group->n, sizeof *ranks, &ranks, &group->ranks));
+  for (size_t q = 0; q < group->n; q++) {
+    const struct search_result *result = &f->batch->results[group->first + q];
+    ks[q] = (uint32_t)result->topk.k;
+    n_excluded[q] = (uint32_t)result->admit.n_excluded;
+    ranks[q] = ks[q] + n_excluded[q];
+    n_all += n_excluded[q];
+  }
+  if (n_all == 0)
+    group->n_excluded = NULL;
   TRY(device_worker_array(w, group->n, sizeof *group->floors, &group->floors));
   return device_worker_array(w, group->n, sizeof *group->thresholds, &group->thresholds);
 }
@@ -136,11 +146,6 @@ static err_t find_hits(const struct funnel *f, struct funnel_group *group)
   struct device_worker *w = f->batch->worker;
   struct slot_range all = { 0, f->batch->n_slots };
 
-  TRY(lists_clear(w->stream, &group->lists));
-  TRY(lists_clear(w->stream, &group->hits));
-  /* All of the hits is copied back, and how many there are is not known before. */
-  TRY(device_fill(w->stream, group->hits.slots, 0, group->n * group->hits.capacity * sizeof *group->hits.slots));
-  TRY(device_fill(w->stream, group->hits.scores, 0, group->n * group->hits.capacity * sizeof *group->hits.scores));
   if (f->ops->floor)
     TRY(f->ops->floor(f, group));
   else
@@ -148,31 +153,34 @@ static err_t find_hits(const struct funnel *f, struct funnel_group *group)
   TRY(f->ops->append(f, group, all, group->floors));
   if (f->ops->score)
     TRY(f->ops->score(f, group));
-  TRY(lists_threshold(w->stream, &group->lists, group->ranks, group->thresholds));
+  TRY(lists_threshold(w->stream, &group->lists, (struct lists_ranks){ group->ranks, 0 }, group->thresholds));
   return lists_keep(w->stream, &group->lists, group->thresholds, &group->hits);
 }
 
 /* What comes back of a group. */
-struct copies {
-  uint32_t *n_listed; /* [n] */
-  uint32_t *n_hits;   /* [n] */
-  uint32_t *slots;    /* [n][capacity] */
-  float *scores;
+struct returned {
+  const uint32_t *n_listed; /* [n] */
+  const uint32_t *n_hits;   /* [n] */
+  const uint32_t *slots;    /* [n][capacity] */
+  const float *scores;
 };
 
-static err_t copy_hits(struct device_worker *w, const struct funnel_group *group, struct copies *out)
+/* A group's lists and hits, empty. */
+static err_t open_lists(struct device_worker *w, const struct plan *plan, struct funnel_group *group,
+                        struct returned *out)
 {
-  size_t n = group->n, n_entries = n * group->hits.capacity;
+  size_t n = group->n, n_entries = n * plan->hits_capacity;
+  struct device_lists both = { .n_lists = 2 * n };
 
-  TRY(device_worker_pinned(w, n, sizeof *out->n_listed, &out->n_listed));
-  TRY(device_worker_pinned(w, n, sizeof *out->n_hits, &out->n_hits));
-  TRY(device_worker_pinned(w, n_entries, sizeof *out->slots, &out->slots));
-  TRY(device_worker_pinned(w, n_entries, sizeof *out->scores, &out->scores));
-  TRY(device_copy_out(w->stream, out->n_listed, group->lists.n, n * sizeof *out->n_listed));
-  TRY(device_copy_out(w->stream, out->n_hits, group->hits.n, n * sizeof *out->n_hits));
-  TRY(device_copy_out(w->stream, out->slots, group->hits.slots, n_entries * sizeof *out->slots));
-  TRY(device_copy_out(w->stream, out->scores, group->hits.scores, n_entries * sizeof *out->scores));
-  return device_wait(w->stream);
+  TRY(funnel_lists(w, n, plan->list_capacity, &group->lists));
+  group->hits = (struct device_lists){ .n_lists = n, .capacity = plan->hits_capacity };
+  TRY(device_worker_output(w, 2 * n, sizeof *both.n, &both.n, &out->n_listed));
+  TRY(device_worker_output(w, n_entries, sizeof *out->slots, &group->hits.slots, &out->slots));
+  TRY(device_worker_output(w, n_entries, sizeof *out->scores, &group->hits.scores, &out->scores));
+  group->lists.n = both.n;
+  group->hits.n = both.n + n;
+  out->n_hits = out->n_listed + n;
+  return lists_clear(w->stream, &both);
 }
 
 static void offer(struct search_result *result, const uint32_t *slots, const float *scores, size_t n)
@@ -188,12 +196,13 @@ static err_t offer_list(const struct funnel *f, const struct device_lists *list,
 {
   enum { PIECE = 1 << 16 };
   struct device_worker *w = f->batch->worker;
-  size_t pinned_used = w->pinned_used;
+  size_t outputs_used = w->outputs.used;
   uint32_t *slots;
   float *scores;
+  void *unused;
 
-  TRY(device_worker_pinned(w, PIECE, sizeof *slots, &slots));
-  TRY(device_worker_pinned(w, PIECE, sizeof *scores, &scores));
+  TRY(device_worker_output(w, PIECE, sizeof *slots, &unused, &slots));
+  TRY(device_worker_output(w, PIECE, sizeof *scores, &unused, &scores));
   for (size_t first = 0; first < n; first += PIECE) {
     size_t n_piece = least(n - first, PIECE);
     TRY(device_copy_out(w->stream, slots, list->slots + first, n_piece * sizeof *slots));
@@ -201,7 +210,7 @@ static err_t offer_list(const struct funnel *f, const struct device_lists *list,
     TRY(device_wait(w->stream));
     offer(result, slots, scores, n_piece);
   }
-  w->pinned_used = pinned_used;
+  w->outputs.used = outputs_used;
   return ERR_OK;
 }
 
@@ -210,24 +219,24 @@ static err_t search_stretch(const struct funnel *f, struct funnel_group *one, st
                             uint32_t *n_listed)
 {
   struct device_worker *w = f->batch->worker;
-  size_t pinned_used = w->pinned_used, scratch_used = w->scratch_used;
-  uint32_t *n;
-  float *pinned_floor;
+  size_t inputs_used = w->inputs.used, outputs_used = w->outputs.used, scratch_used = w->scratch_used;
+  const uint32_t *n;
+  float *floors;
 
-  TRY(device_worker_pinned(w, 1, sizeof *pinned_floor, &pinned_floor));
-  TRY(device_worker_pinned(w, 1, sizeof *n, &n));
-  *pinned_floor = floor;
-  TRY(device_copy_in(w->stream, one->floors, pinned_floor, sizeof *pinned_floor));
+  TRY(device_worker_input(w, 1, sizeof *floors, &floors, &one->floors));
+  TRY(device_worker_output(w, 1, sizeof *n, &one->lists.n, &n));
+  *floors = floor;
+  TRY(device_worker_send(w));
   TRY(lists_clear(w->stream, &one->lists));
   TRY((f->ops->exhaust ? f->ops->exhaust : f->ops->append)(f, one, range, one->floors));
-  TRY(device_copy_out(w->stream, n, one->lists.n, sizeof *n));
-  TRY(device_wait(w->stream));
+  TRY(device_worker_receive(w));
   *n_listed = *n;
   if (*n_listed <= one->lists.capacity && f->ops->score) {
     TRY(f->ops->score(f, one));
     TRY(device_wait(w->stream));
   }
-  w->pinned_used = pinned_used;
+  w->inputs.used = w->inputs_sent = inputs_used;
+  w->outputs.used = outputs_used;
   w->scratch_used = scratch_used;
   return ERR_OK;
 }
@@ -244,6 +253,7 @@ static err_t search_in_stretches(const struct funnel *f, size_t q)
   result->counts.scored = 0;
   TRY(upload_ranks(f, &one));
   TRY(f->ops->upload(f, &one));
+  TRY(device_worker_send(w));
   TRY(funnel_lists(w, 1, least(n_slots, LIST_USUAL), &one.lists));
   for (size_t first = 0; first < n_slots;) {
     struct slot_range range = { first, least(span, n_slots - first) };
@@ -264,24 +274,24 @@ static err_t search_group(const struct funnel *f, const struct plan *plan, struc
                           bool *is_overfull)
 {
   struct device_worker *w = f->batch->worker;
-  struct copies copies;
+  struct returned returned;
 
   device_worker_reset(w);
   TRY(upload_ranks(f, group));
   TRY(f->ops->upload(f, group));
-  TRY(funnel_lists(w, group->n, plan->list_capacity, &group->lists));
-  TRY(funnel_lists(w, group->n, plan->hits_capacity, &group->hits));
+  TRY(device_worker_send(w));
+  TRY(open_lists(w, plan, group, &returned));
   TRY(find_hits(f, group));
-  TRY(copy_hits(w, group, &copies));
+  TRY(device_worker_receive(w));
   if (f->ops->collect)
     f->ops->collect(f, group);
   for (size_t q = 0; q < group->n; q++) {
     struct search_result *result = &f->batch->results[group->first + q];
-    is_overfull[q] = copies.n_listed[q] > group->lists.capacity || copies.n_hits[q] > group->hits.capacity;
-    result->counts.scored = copies.n_listed[q];
+    is_overfull[q] = returned.n_listed[q] > group->lists.capacity || returned.n_hits[q] > group->hits.capacity;
+    result->counts.scored = returned.n_listed[q];
     if (!is_overfull[q])
-      offer(result, copies.slots + q * group->hits.capacity, copies.scores + q * group->hits.capacity,
-            copies.n_hits[q]);
+      offer(result, returned.slots + q * group->hits.capacity, returned.scores + q * group->hits.capacity,
+            returned.n_hits[q]);
   }
   return ERR_OK;
 }

@@ -25,12 +25,14 @@ struct slot_range {
 
 /* Queries of a batch that are searched together, and their arrays on the device. */
 struct funnel_group {
-  size_t first, n;           /* queries of the batch */
-  void *queries;             /* what the similarity's upload made, on the device or not */
-  uint32_t *ranks;           /* [n]: K + E */
-  float *floors;             /* [n] */
-  float *thresholds;         /* [n] */
-  struct device_lists lists; /* n of them */
+  size_t first, n;            /* queries of the batch */
+  void *queries;              /* what the similarity's upload made, on the device or not */
+  const uint32_t *ranks;      /* [n]: K + E */
+  const uint32_t *ks;         /* [n]: K */
+  const uint32_t *n_excluded; /* [n]: E; NULL: zeros */
+  float *floors;              /* [n] */
+  float *thresholds;          /* [n] */
+  struct device_lists lists;  /* n of them */
   struct device_lists hits;
 };
 
@@ -43,10 +45,10 @@ struct funnel {
 };
 
 struct funnel_ops {
-  /* Make group->queries of queries group->first and on. */
+  /* Make group->queries of queries group->first and on. Inputs that it leaves are sent behind it. */
   err_t (*upload)(const struct funnel *f, struct funnel_group *group);
 
-  /* Bytes of pinned memory, and of scratch besides, that a query takes in upload and floor. */
+  /* Bytes of inputs, and as many of scratch besides, that a query takes in upload and floor. */
   size_t (*query_bytes)(const struct funnel *f);
 
   /* Bytes of scratch alone that a query takes in floor, append and score. NULL: none. */
@@ -73,7 +75,7 @@ struct funnel_ops {
   err_t (*exhaust)(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                    const float *floors);
 
-  /* A group's work on the device is done, and copies that were asked for have arrived. May be NULL. */
+  /* A group's work on the device is done, and its outputs were received. May be NULL. */
   void (*collect)(const struct funnel *f, const struct funnel_group *group);
 
   /* Fill receipt and counts of query q of the batch; counts.scored is what was in its lists. is_exact: it was searched
@@ -87,7 +89,7 @@ err_t funnel_search(struct funnel *f);
 /* Lists for n queries, of the worker's scratch. */
 err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, struct device_lists *out);
 
-/* The slots that queries of the group exclude, on the device, by way of pinned memory. */
+/* The slots that queries of the group exclude: inputs. */
 err_t funnel_upload_excluded(const struct funnel *f, const struct funnel_group *group, struct candidates_excluded *out);
 
 static inline struct device_worker *funnel_worker(const struct funnel *f)

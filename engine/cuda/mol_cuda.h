@@ -26,7 +26,7 @@ struct mol_cuda_queries {
   const float *averages;   /* [n][d_P] */
   struct candidates_excluded excluded;
   float *work; /* of mol_score.h; NULL: it needs none */
-  /* Pinned, [n], and there when the group's work is done; NULL: nobody asked. */
+  /* Outputs, [n]; NULL: nobody asked. */
   const float *nth_best;   /* of mol_pairs_candidates() */
   const uint32_t *n_seeds; /* of two_pass */
   const uint32_t *n_found; /* candidates of approximate methods */
@@ -43,10 +43,6 @@ struct mol_halves mol_cuda_halves(const struct device_columns *c);
 err_t mol_cuda_upload(const struct funnel *f, struct funnel_group *group);
 size_t mol_cuda_query_bytes(const struct funnel *f);
 size_t mol_cuda_work_bytes(const struct funnel *f);
-
-/* n numbers on the device: base, or of each query its K, and what it excludes where with_excluded is set. */
-err_t mol_cuda_ranks(const struct funnel *f, const struct funnel_group *group, uint32_t base, bool with_excluded,
-                     uint32_t **out);
 
 /* lists->scores = canonical scores of what is in a group's lists. */
 err_t mol_cuda_score(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists);

@@ -71,16 +71,18 @@ struct finding {
 
 static err_t open_finding(const struct funnel *f, const struct funnel_group *group, struct finding *out)
 {
+  struct mol_cuda_queries *queries = group->queries;
   struct device_worker *w = funnel_worker(f);
-  size_t n_bits = group->n * n_words_of(f->batch);
+  size_t n_zeros = group->n * (1 + n_words_of(f->batch));
+  uint32_t *zeros;
 
   TRY(funnel_lists(w, group->n, room_of(f), &out->all));
+  TRY(device_worker_output(w, group->n, sizeof *out->all.n, &out->all.n, &queries->n_found));
   TRY(lists_clear(w->stream, &out->all));
-  out->offered = (struct device_lists){ .n_lists = group->n, .capacity = group->lists.capacity };
-  TRY(device_worker_array(w, group->n, sizeof *out->offered.n, &out->offered.n));
-  TRY(device_fill(w->stream, out->offered.n, 0, group->n * sizeof *out->offered.n));
-  TRY(device_worker_array(w, n_bits, sizeof *out->seen, &out->seen));
-  return device_fill(w->stream, out->seen, 0, n_bits * sizeof *out->seen);
+  TRY(device_worker_array(w, n_zeros, sizeof *zeros, &zeros));
+  out->offered = (struct device_lists){ .n_lists = group->n, .capacity = group->lists.capacity, .n = zeros };
+  out->seen = zeros + group->n;
+  return device_fill(w->stream, zeros, 0, n_zeros * sizeof *zeros);
 }
 
 /* The lists of the pairs: their candidates' scores are set, so that they count as found. */
@@ -93,7 +95,6 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
   struct device_lists *lists = &finding->of_pairs;
   struct mol_pairs_found found;
   uint32_t *n_best;
-  float *pinned;
 
   TRY(region_array(f->batch->scratch, group->n, sizeof *n_best, &n_best));
   for (size_t q = 0; q < group->n; q++)
@@ -101,15 +102,12 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
   TRY(funnel_lists(w, group->n, pairs_room(f), lists));
   finding->overfull = (struct device_lists){ .n_lists = group->n };
   TRY(device_worker_array(w, group->n, sizeof *finding->overfull.n, &finding->overfull.n));
-  TRY(device_worker_array(w, group->n, sizeof *found.nth_best, &found.nth_best));
+  TRY(device_worker_output(w, group->n, sizeof *found.nth_best, &found.nth_best, &queries->nth_best));
   found.candidates = *lists;
   found.is_overfull = finding->overfull.n;
   TRY(mol_pairs_candidates(f, group, &source, n_best, &found));
   TRY(device_fill(w->stream, lists->scores, 0, group->n * lists->capacity * sizeof *lists->scores));
-  TRY(candidates_add(w->stream, lists, NULL, finding->seen, n_words_of(f->batch), &finding->all));
-  TRY(device_worker_pinned(w, group->n, sizeof *pinned, &pinned));
-  queries->nth_best = pinned;
-  return device_copy_out(w->stream, pinned, found.nth_best, group->n * sizeof *pinned);
+  return candidates_add(w->stream, lists, NULL, finding->seen, n_words_of(f->batch), &finding->all);
 }
 
 /* Those candidates go to group->lists that may be among the K best: the K-th best lower bound is reached by K of them,
@@ -122,7 +120,7 @@ static err_t keep_by_bounds(const struct funnel *f, const struct funnel_group *g
 
   TRY(device_worker_array(w, group->n * all->capacity, sizeof *by_lowers.scores, &by_lowers.scores));
   TRY(mol_bound_lists(w->stream, &input, all, by_lowers.scores));
-  TRY(lists_threshold(w->stream, &by_lowers, group->ranks, group->floors));
+  TRY(lists_threshold(w->stream, &by_lowers, (struct lists_ranks){ group->ranks, 0 }, group->floors));
   TRY(candidates_add(w->stream, all, group->floors, NULL, 0, &group->lists));
   return mol_cuda_score(f, group, &group->lists);
 }
@@ -131,17 +129,6 @@ static err_t keep_by_scores(const struct funnel *f, const struct funnel_group *g
 {
   TRY(mol_cuda_score(f, group, all));
   return candidates_add(funnel_worker(f)->stream, all, NULL, NULL, 0, &group->lists);
-}
-
-/* How many candidates there are, when the group's work is done. */
-static err_t copy_n_found(const struct funnel *f, const struct funnel_group *group, const struct device_lists *all)
-{
-  struct device_worker *w = funnel_worker(f);
-  uint32_t *pinned;
-
-  TRY(device_worker_pinned(w, group->n, sizeof *pinned, &pinned));
-  ((struct mol_cuda_queries *)group->queries)->n_found = pinned;
-  return device_copy_out(w->stream, pinned, all->n, group->n * sizeof *pinned);
 }
 
 /* Candidates and their scores to group->lists, all at once; a list is spoilt where one that led to it was too short. */
@@ -160,7 +147,6 @@ static err_t append(const struct funnel *f, const struct funnel_group *group, st
   if (a->n_pairs)
     TRY(add_pairs(f, group, &finding));
   TRY(mol_cuda_has_bounds(f) ? keep_by_bounds(f, group, &finding.all) : keep_by_scores(f, group, &finding.all));
-  TRY(copy_n_found(f, group, &finding.all));
   TRY(candidates_spoil(w->stream, &finding.offered, &group->lists));
   if (a->n_pairs)
     TRY(candidates_spoil(w->stream, &finding.overfull, &group->lists));

@@ -60,10 +60,9 @@ static err_t find_floors(const struct funnel *f, const struct funnel_group *grou
   struct device_worker *w = funnel_worker(f);
   struct average_scan_input input = scan_input(f, group);
   size_t stride = stride_of(f->batch, n_best), n_tiles = n_sampled(f->batch, stride);
-  uint32_t *ranks;
+  struct lists_ranks ranks = { admitted ? group->n_excluded : NULL, (uint32_t)n_best };
   float *maxima;
 
-  TRY(mol_cuda_ranks(f, group, (uint32_t)n_best, admitted, &ranks));
   TRY(device_worker_array(w, group->n * n_tiles * AVERAGE_SCAN_MAXIMA, sizeof *maxima, &maxima));
   TRY(average_scan_maxima(w->stream, &input, f->batch->n_slots, stride, n_tiles, maxima));
   return lists_threshold_of(w->stream, maxima, group->n, n_tiles * AVERAGE_SCAN_MAXIMA, ranks, floors);
@@ -89,12 +88,11 @@ err_t mol_cuda_candidates_of_average(const struct funnel *f, const struct funnel
 {
   struct device_worker *w = funnel_worker(f);
   struct average_scan_input input = scan_input(f, group);
-  uint32_t *ranks;
+  struct lists_ranks ranks = { NULL, (uint32_t)n_best };
 
   TRY(find_floors(f, group, n_best, admitted, group->floors));
   TRY(average_scan_append(w->stream, &input, 0, f->batch->n_slots, group->floors, &group->lists));
   TRY(score_lists(f, group, admitted));
-  TRY(mol_cuda_ranks(f, group, (uint32_t)n_best, false, &ranks));
   TRY(lists_threshold(w->stream, &group->lists, ranks, group->thresholds));
   TRY(candidates_add(w->stream, &group->lists, group->thresholds, seen, (f->batch->n_slots + 31) / 32, to));
   TRY(device_copy(w->stream, n_offered, group->lists.n, group->n * sizeof *n_offered));

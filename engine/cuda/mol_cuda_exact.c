@@ -47,7 +47,7 @@ static size_t seeds_room(const struct search_batch *batch)
 
 /* Floors from scores of seeds. Any of them will do: lists that could not keep all are good enough. */
 static err_t floors_of_seeds(const struct funnel *f, const struct funnel_group *group, const struct device_lists *seeds,
-                             const uint32_t *ranks)
+                             struct lists_ranks ranks)
 {
   TRY(mol_cuda_score(f, group, seeds));
   return lists_threshold(funnel_worker(f)->stream, seeds, ranks, group->floors);
@@ -56,16 +56,17 @@ static err_t floors_of_seeds(const struct funnel *f, const struct funnel_group *
 static err_t floor_of_average(const struct funnel *f, struct funnel_group *group)
 {
   struct device_worker *w = funnel_worker(f);
+  struct lists_ranks ranks = { group->ranks, 0 };
   struct device_lists seeds;
   uint32_t *n_offered;
 
   if (!is_worth_seeding(f->batch)) /* the lists are empty: -inf */
-    return lists_threshold(w->stream, &group->lists, group->ranks, group->floors);
+    return lists_threshold(w->stream, &group->lists, ranks, group->floors);
   TRY(funnel_lists(w, group->n, seeds_room(f->batch), &seeds));
   TRY(device_worker_array(w, group->n, sizeof *n_offered, &n_offered));
   TRY(lists_clear(w->stream, &seeds));
   TRY(mol_cuda_candidates_of_average(f, group, n_seeds_of(f->batch), false, NULL, &seeds, n_offered));
-  return floors_of_seeds(f, group, &seeds, group->ranks);
+  return floors_of_seeds(f, group, &seeds, ranks);
 }
 
 static size_t average_scratch_bytes(const struct funnel *f)
@@ -75,17 +76,6 @@ static size_t average_scratch_bytes(const struct funnel *f)
   if (!is_worth_seeding(f->batch))
     return bytes;
   return bytes + seeds_room(f->batch) * 8 + mol_cuda_average_bytes(f->batch, n_seeds_of(f->batch));
-}
-
-/* How many seeds there were, when the group's work is done: G's size. */
-static err_t copy_counts(const struct funnel *f, const struct funnel_group *group, const struct device_lists *seeds)
-{
-  struct device_worker *w = funnel_worker(f);
-  uint32_t *n_seeds;
-
-  TRY(device_worker_pinned(w, group->n, sizeof *n_seeds, &n_seeds));
-  ((struct mol_cuda_queries *)group->queries)->n_seeds = n_seeds;
-  return device_copy_out(w->stream, n_seeds, seeds->n, group->n * sizeof *n_seeds);
 }
 
 static void collect_counts(const struct funnel *f, const struct funnel_group *group)
@@ -101,19 +91,19 @@ static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
 {
   struct device_worker *w = funnel_worker(f);
   struct mol_pairs_source source = mol_cuda_pairs_source(f, group);
+  struct mol_cuda_queries *queries = group->queries;
   struct mol_pairs_found found;
-  uint32_t *n_best, *ranks;
+  uint32_t *n_best;
 
   TRY(region_array(f->batch->scratch, group->n, sizeof *n_best, &n_best));
   for (size_t q = 0; q < group->n; q++)
     n_best[q] = (uint32_t)f->batch->results[group->first + q].topk.k;
-  TRY(mol_cuda_ranks(f, group, 0, false, &ranks));
   TRY(funnel_lists(w, group->n, min_size(PAIRS_SEEDS, f->batch->n_slots), &found.candidates));
+  TRY(device_worker_output(w, group->n, sizeof *found.candidates.n, &found.candidates.n, &queries->n_seeds));
   TRY(device_worker_array(w, group->n, sizeof *found.nth_best, &found.nth_best));
   TRY(device_worker_array(w, group->n, sizeof *found.is_overfull, &found.is_overfull));
   TRY(mol_pairs_candidates(f, group, &source, n_best, &found));
-  TRY(copy_counts(f, group, &found.candidates));
-  return floors_of_seeds(f, group, &found.candidates, ranks);
+  return floors_of_seeds(f, group, &found.candidates, (struct lists_ranks){ group->ks, 0 });
 }
 
 static size_t pairs_scratch_bytes(const struct funnel *f)

@@ -30,18 +30,15 @@ size_t mol_cuda_work_bytes(const struct funnel *f)
 static err_t upload_floats(const struct funnel *f, const struct funnel_group *group, size_t n, size_t offset,
                            const float **out)
 {
-  struct device_worker *w = funnel_worker(f);
-  float *pinned, *device;
+  float *to;
 
-  TRY(device_worker_pinned(w, group->n * n, sizeof *pinned, &pinned));
-  TRY(device_worker_array(w, group->n * n, sizeof *device, &device));
+  TRY(device_worker_input(funnel_worker(f), group->n * n, sizeof *to, &to, out));
   for (size_t q = 0; q < group->n; q++) {
     const float *from;
     memcpy(&from, (const uint8_t *)query_of(f, group->first + q) + offset, sizeof from);
-    memcpy(pinned + q * n, from, n * sizeof *pinned);
+    memcpy(to + q * n, from, n * sizeof *to);
   }
-  *out = device;
-  return device_copy_in(w->stream, device, pinned, group->n * n * sizeof *pinned);
+  return ERR_OK;
 }
 
 err_t mol_cuda_upload(const struct funnel *f, struct funnel_group *group)
@@ -60,20 +57,6 @@ err_t mol_cuda_upload(const struct funnel *f, struct funnel_group *group)
     TRY(device_worker_array(funnel_worker(f), group->n, work_bytes, &queries->work));
   group->queries = queries;
   return ERR_OK;
-}
-
-err_t mol_cuda_ranks(const struct funnel *f, const struct funnel_group *group, uint32_t base, bool with_excluded,
-                     uint32_t **out)
-{
-  uint32_t *ranks;
-
-  TRY(region_array(f->batch->scratch, group->n, sizeof *ranks, &ranks));
-  for (size_t q = 0; q < group->n; q++) {
-    const struct search_result *result = &f->batch->results[group->first + q];
-    size_t rank = (base ? base : result->topk.k) + (with_excluded ? result->admit.n_excluded : 0);
-    ranks[q] = rank < UINT32_MAX ? (uint32_t)rank : UINT32_MAX;
-  }
-  return device_worker_upload(funnel_worker(f), ranks, group->n, sizeof *ranks, out);
 }
 
 static struct mol_score_input score_input(const struct funnel *f, const struct funnel_group *group)

@@ -120,7 +120,7 @@ static err_t upload_ranks(const struct funnel *f, const struct funnel_group *gro
   pass->query_floor_ranks = on_device;
   TRY(device_worker_upload(w, n_best, group->n, sizeof *n_best, &on_device));
   pass->query_ranks = on_device;
-  return ERR_OK;
+  return device_worker_send(w);
 }
 
 static err_t prepare_rows(const struct funnel *f, const struct funnel_group *group, const float *components,
@@ -162,14 +162,16 @@ static err_t run_pass(const struct funnel *f, struct pass *pass)
 
   pass->lists.n_lists = pass->input.rows.n * pass->input.n_components;
   TRY(lists_clear(stream, &pass->lists));
-  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, pass->query_floor_ranks, pass->floor_ranks));
-  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, pass->query_ranks, pass->ranks));
+  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, (struct lists_ranks){ pass->query_floor_ranks, 0 },
+                            pass->floor_ranks));
+  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, (struct lists_ranks){ pass->query_ranks, 0 },
+                            pass->ranks));
   TRY(mol_pairs_maxima(stream, &pass->input, n_slots, pass->plan.stride, pass->plan.n_tiles, pass->maxima));
-  TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_tiles, pass->floor_ranks,
-                         pass->floors));
+  TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_tiles,
+                         (struct lists_ranks){ pass->floor_ranks, 0 }, pass->floors));
   TRY(mol_pairs_append(stream, &pass->input, n_slots, pass->floors, &pass->lists));
   TRY(mol_pair_lists_score(stream, &pass->input, &pass->queries, &pass->lists));
-  TRY(lists_threshold(stream, &pass->lists, pass->ranks, pass->thresholds));
+  TRY(lists_threshold(stream, &pass->lists, (struct lists_ranks){ pass->ranks, 0 }, pass->thresholds));
   return mol_pair_union_add(stream, &pass->input, &pass->queries, &pass->lists, pass->thresholds, &pass->result);
 }
 

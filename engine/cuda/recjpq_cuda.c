@@ -18,15 +18,13 @@ static size_t table_bytes(const struct funnel *f)
 static err_t upload(const struct funnel *f, struct funnel_group *group)
 {
   const struct recjpq_query *queries = (const struct recjpq_query *)f->batch->prepared + group->first;
-  struct device_worker *w = funnel_worker(f);
   size_t bytes = table_bytes(f);
   uint8_t *tables;
 
-  TRY(device_worker_pinned(w, group->n, bytes, &tables));
-  TRY(device_worker_array(w, group->n, bytes, &group->queries));
+  TRY(device_worker_input(funnel_worker(f), group->n, bytes, &tables, &group->queries));
   for (size_t q = 0; q < group->n; q++)
     memcpy(tables + q * bytes, queries[q].subitem_scores, bytes);
-  return device_copy_in(w->stream, group->queries, tables, group->n * bytes);
+  return ERR_OK;
 }
 
 static struct pq_scan_input scan_input(const struct funnel *f, const struct funnel_group *group)

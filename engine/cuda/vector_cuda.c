@@ -71,19 +71,16 @@ static err_t upload(const struct funnel *f, struct funnel_group *group)
   float *tails, *device_tails;
 
   TRY(region_array(f->batch->scratch, 1, sizeof *u, &u));
-  TRY(device_worker_pinned(w, group->n, of->n * sizeof *q, &q));
-  TRY(device_worker_pinned(w, group->n, sizeof *tails, &tails));
+  TRY(device_worker_input(w, group->n, of->n * sizeof *q, &q, &u->q));
+  TRY(device_worker_input(w, group->n, sizeof *tails, &tails, &device_tails));
   for (size_t i = 0; i < group->n; i++) {
     memcpy(q + i * of->n, queries[i].q, of->n * sizeof *q);
     tails[i] = tail_of(vector_cuda_model(f->columns), queries[i].q, of);
   }
   u->halves.stride = vector_halves_stride(of->n_sketched);
-  TRY(device_worker_array(w, group->n, of->n * sizeof *q, &u->q));
-  TRY(device_worker_array(w, group->n, sizeof *tails, &device_tails));
   TRY(device_worker_array(w, group->n, u->halves.stride * sizeof *u->halves.numbers, &u->halves.numbers));
   TRY(device_worker_array(w, group->n, sizeof *u->halves.sizes, &u->halves.sizes));
-  TRY(device_copy_in(w->stream, u->q, q, group->n * of->n * sizeof *q));
-  TRY(device_copy_in(w->stream, device_tails, tails, group->n * sizeof *tails));
+  TRY(device_worker_send(w));
   group->queries = u;
   return vector_derive_queries(w->stream, u->q, device_tails, group->n, of->n, of->n_sketched, &u->halves);
 }

@@ -44,10 +44,10 @@ static err_t score_kept(const struct device_columns *c, struct search_batch *bat
   double *q, *device_q;
 
   device_worker_reset(w);
-  TRY(device_worker_pinned(w, n, sizeof *lengths, &lengths));
-  TRY(device_worker_pinned(w, n * k_max, sizeof *slots, &slots));
-  TRY(device_worker_pinned(w, n * k_max, sizeof *scores, &scores));
-  TRY(device_worker_pinned(w, n * row_dim, sizeof *q, &q));
+  TRY(device_worker_input(w, n, sizeof *lengths, &lengths, &lists.n));
+  TRY(device_worker_input(w, n * k_max, sizeof *slots, &slots, &lists.slots));
+  TRY(device_worker_input(w, n * row_dim, sizeof *q, &q, &device_q));
+  TRY(device_worker_output(w, n * k_max, sizeof *scores, &lists.scores, &scores));
   for (size_t i = 0; i < n; i++) {
     const struct topk *topk = &kept->results[first + i].topk;
     lengths[i] = (uint32_t)topk->n;
@@ -55,15 +55,9 @@ static err_t score_kept(const struct device_columns *c, struct search_batch *bat
       slots[i * k_max + j] = topk->heap[j].slot;
     memcpy(q + i * row_dim, queries[first + i].q, row_dim * sizeof *q);
   }
-  TRY(funnel_lists(w, n, k_max, &lists));
-  TRY(device_worker_array(w, n * row_dim, sizeof *device_q, &device_q));
-  TRY(device_copy_in(w->stream, lists.n, lengths, n * sizeof *lengths));
-  TRY(device_copy_in(w->stream, lists.slots, slots, n * k_max * sizeof *slots));
-  TRY(device_copy_in(w->stream, device_q, q, n * row_dim * sizeof *q));
-  TRY(device_fill(w->stream, lists.scores, 0, n * k_max * sizeof *scores)); /* all are copied, some lists are short */
+  TRY(device_worker_send(w));
   TRY(vector_score(w->stream, &c->rows, device_q, row_dim, &lists));
-  TRY(device_copy_out(w->stream, scores, lists.scores, n * k_max * sizeof *scores));
-  TRY(device_wait(w->stream));
+  TRY(device_worker_receive(w));
   for (size_t i = 0; i < n; i++) {
     for (size_t j = 0; j < lengths[i]; j++)
       topk_push(&batch->results[first + i].topk, scores[i * k_max + j], slots[i * k_max + j]);
@@ -80,7 +74,7 @@ static err_t score_all_kept(const struct device_columns *c, struct search_batch 
   for (size_t q = 0; q < batch->n; q++)
     k_max = kept->results[q].topk.n > k_max ? kept->results[q].topk.n : k_max;
   size_t bytes = vector_cuda_model(c)->row_dim * sizeof(double) + k_max * 8 + MORE;
-  size_t n_together = (DEVICE_PINNED_BYTES - SMALL) / bytes;
+  size_t n_together = (DEVICE_MIRROR_BYTES - SMALL) / bytes;
   n_together = n_together < 1 ? 1 : n_together;
   for (size_t q = 0; q < batch->n; q += n_together)
     TRY(score_kept(c, batch, kept, q, batch->n - q < n_together ? batch->n - q : n_together, k_max));

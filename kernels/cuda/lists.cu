@@ -63,9 +63,10 @@ static __device__ uint32_t select_key(const float *scores, uint32_t n, uint32_t 
 
 /* A block a list; n is NULL where all have `length`. */
 static __global__ void __launch_bounds__(THREADS) threshold(const float *scores, size_t stride, const uint32_t *n,
-                                                            uint32_t length, const uint32_t *ranks, float *thresholds)
+                                                            uint32_t length, struct lists_ranks ranks, float *thresholds)
 {
-  uint32_t list = blockIdx.x, n_scores = n && n[list] < length ? n[list] : length, rank = ranks[list];
+  uint32_t list = blockIdx.x, n_scores = n && n[list] < length ? n[list] : length;
+  uint32_t rank = ranks.more + (ranks.of ? ranks.of[list] : 0);
   float found = -INFINITY;
 
   if (rank <= n_scores)
@@ -98,7 +99,7 @@ err_code_t lists_clear(struct device_stream *stream, const struct device_lists *
 }
 
 static err_code_t find_thresholds(struct device_stream *stream, const float *scores, size_t n_lists, size_t stride,
-                                  const uint32_t *n, const uint32_t *ranks, float *thresholds)
+                                  const uint32_t *n, struct lists_ranks ranks, float *thresholds)
 {
   if (n_lists == 0)
     return ERR_OK;
@@ -106,14 +107,14 @@ static err_code_t find_thresholds(struct device_stream *stream, const float *sco
                 (uint32_t)stride, ranks, thresholds);
 }
 
-err_code_t lists_threshold(struct device_stream *stream, const struct device_lists *lists, const uint32_t *ranks,
+err_code_t lists_threshold(struct device_stream *stream, const struct device_lists *lists, struct lists_ranks ranks,
                            float *thresholds)
 {
   return find_thresholds(stream, lists->scores, lists->n_lists, lists->capacity, lists->n, ranks, thresholds);
 }
 
 err_code_t lists_threshold_of(struct device_stream *stream, const float *scores, size_t n_lists, size_t n,
-                              const uint32_t *ranks, float *thresholds)
+                              struct lists_ranks ranks, float *thresholds)
 {
   return find_thresholds(stream, scores, n_lists, n, NULL, ranks, thresholds);
 }

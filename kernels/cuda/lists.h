@@ -25,15 +25,21 @@ struct device_lists {
 /* Empty all lists. */
 err_t lists_clear(struct device_stream *stream, const struct device_lists *lists);
 
-/* thresholds[i] = the ranks[i]-th best of list i's scores, ranks[i] >= 1; -inf where it has fewer. A list that did not
- * keep all that was offered counts with what it kept. NaN is not a score: it counts as nothing. ranks, thresholds
- * [n_lists], of the device. */
-err_t lists_threshold(struct device_stream *stream, const struct device_lists *lists, const uint32_t *ranks,
+/* What is asked of each list: its (of[i] + more)-th best, at least the first. of [n_lists], of the device; NULL: zeros. */
+struct lists_ranks {
+  const uint32_t *of;
+  uint32_t more;
+};
+
+/* thresholds[i] = the best of list i's scores of its rank; -inf where it has fewer. A list that did not keep all that
+ * was offered counts with what it kept. NaN is not a score: it counts as nothing. thresholds [n_lists], of the device.
+ */
+err_t lists_threshold(struct device_stream *stream, const struct device_lists *lists, struct lists_ranks ranks,
                       float *thresholds);
 
 /* The same of plain arrays: scores [n_lists][n], of which -inf stands for nothing. */
 err_t lists_threshold_of(struct device_stream *stream, const float *scores, size_t n_lists, size_t n,
-                         const uint32_t *ranks, float *thresholds);
+                         struct lists_ranks ranks, float *thresholds);
 
 /* Append to list i of `to` what of list i of `from` scores thresholds[i] or more, NaN never. */
 err_t lists_keep(struct device_stream *stream, const struct device_lists *from, const float *thresholds,

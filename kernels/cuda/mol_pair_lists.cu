@@ -21,12 +21,12 @@ static __global__ void begin(struct mol_pair_union out, size_t n)
 }
 
 static __global__ void spread(size_t n_lists, size_t n_rows, struct mol_pair_queries queries,
-                              const uint32_t *of_queries, uint32_t *of_lists)
+                              struct lists_ranks of_queries, uint32_t *of_lists)
 {
   size_t list = (size_t)blockIdx.x * THREADS + threadIdx.x;
 
   if (list < n_lists)
-    of_lists[list] = of_queries[query_of(queries, list % n_rows)];
+    of_lists[list] = of_queries.more + (of_queries.of ? of_queries.of[query_of(queries, list % n_rows)] : 0);
 }
 
 /* 32 numbers of each of 32 items to shared memory, a row of an item at a time, so that neighbours read neighbours.
@@ -154,7 +154,8 @@ static size_t n_lists_of(const struct mol_pairs_input *in)
 }
 
 err_code_t mol_pair_lists_spread(struct device_stream *stream, const struct mol_pairs_input *input,
-                                 const struct mol_pair_queries *queries, const uint32_t *of_queries, uint32_t *of_lists)
+                                 const struct mol_pair_queries *queries, struct lists_ranks of_queries,
+                                 uint32_t *of_lists)
 {
   size_t n = n_lists_of(input);
 

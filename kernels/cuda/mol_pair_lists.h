@@ -29,9 +29,10 @@ struct mol_pair_union {
 /* Empty it: nth_best is -inf. */
 err_t mol_pair_union_begin(struct device_stream *stream, const struct mol_pair_union *out);
 
-/* of_lists[list] = of_queries[query of the list's row]. All return ERR_DEVICE. */
+/* of_lists[list] = the rank of the query of the list's row. All return ERR_DEVICE. */
 err_t mol_pair_lists_spread(struct device_stream *stream, const struct mol_pairs_input *input,
-                            const struct mol_pair_queries *queries, const uint32_t *of_queries, uint32_t *of_lists);
+                            const struct mol_pair_queries *queries, struct lists_ranks of_queries,
+                            uint32_t *of_lists);
 
 /* Scores of all that is in the lists: the exact dot product (mol_pairs.h), or -inf for items that are excluded. */
 err_t mol_pair_lists_score(struct device_stream *stream, const struct mol_pairs_input *input,

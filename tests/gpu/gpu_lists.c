@@ -113,20 +113,25 @@ static void check_kept(const struct lists *in, const float *thresholds, const st
 static void check_lists(void)
 {
   static struct lists in, kept;
-  uint32_t ranks[LISTS_MAX];
+  uint32_t ranks[LISTS_MAX], of[LISTS_MAX];
   float thresholds[LISTS_MAX];
+  struct lists_ranks asked = { .more = (uint32_t)dice_below(&dice, 3) };
+  bool are_alike = asked.more > 0 && dice_below(&dice, 2);
 
   draw_lists(&in);
   size_t entries = in.n_lists * in.capacity;
-  for (size_t i = 0; i < in.n_lists; i++)
-    ranks[i] = (uint32_t)(1 + dice_below(&dice, dice_below(&dice, 2) ? 5 : in.capacity + 3));
+  for (size_t i = 0; i < in.n_lists; i++) {
+    of[i] = (uint32_t)(1 + dice_below(&dice, dice_below(&dice, 2) ? 5 : in.capacity + 3));
+    ranks[i] = asked.more + (are_alike ? 0 : of[i]);
+  }
   struct device_lists from = { in.n_lists, in.capacity, to_device(in.n, in.n_lists * 4),
                                to_device(in.slots, entries * 4), to_device(in.scores, entries * 4) };
   struct device_lists to = { in.n_lists, in.capacity, to_device(in.n, in.n_lists * 4), to_device(in.slots, entries * 4),
                              to_device(in.scores, entries * 4) };
-  uint32_t *device_ranks = to_device(ranks, sizeof ranks);
+  uint32_t *device_ranks = to_device(of, sizeof of);
   float *device_thresholds = to_device(thresholds, sizeof thresholds);
-  CHECK_OK(lists_threshold(stream, &from, device_ranks, device_thresholds));
+  asked.of = are_alike ? NULL : device_ranks;
+  CHECK_OK(lists_threshold(stream, &from, asked, device_thresholds));
   from_device(thresholds, device_thresholds, sizeof thresholds);
   for (size_t i = 0; i < in.n_lists; i++) {
     float due = threshold_of(in.scores + i * in.capacity, in.n[i] < in.capacity ? in.n[i] : in.capacity, ranks[i]);
@@ -139,7 +144,7 @@ static void check_lists(void)
   from_device(kept.slots, to.slots, entries * 4);
   from_device(kept.scores, to.scores, entries * 4);
   check_kept(&in, thresholds, &kept);
-  CHECK_OK(lists_threshold_of(stream, from.scores, in.n_lists, in.capacity, device_ranks, device_thresholds));
+  CHECK_OK(lists_threshold_of(stream, from.scores, in.n_lists, in.capacity, asked, device_thresholds));
   from_device(thresholds, device_thresholds, sizeof thresholds);
   for (size_t i = 0; i < in.n_lists; i++)
     CHECK(thresholds[i] == threshold_of(in.scores + i * in.capacity, in.capacity, ranks[i]), "array %zu", i);

@@ -485,6 +485,7 @@ static void find(const uint32_t *n_best, struct answers *out)
   CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.nth_best, &found.nth_best));
   CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.is_overfull, &found.is_overfull));
   CHECK_OK(funnel_upload_excluded(&f, &group, &t.source.excluded));
+  CHECK_OK(device_worker_send(t.worker));
   CHECK_OK(mol_pairs_candidates(&f, &group, &t.source, n_best, &found));
   CHECK_OK(device_copy_out(stream, out->n, found.candidates.n, group.n * sizeof *out->n));
   CHECK_OK(device_copy_out(stream, out->slots, found.candidates.slots, group.n * t.n_slots * sizeof *out->slots));

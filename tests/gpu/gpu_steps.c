@@ -6,7 +6,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
 
-enum { ITEMS = 6000, K = 20, BATCH = 4, DIM = 32, SPLITS = 8, SUBITEMS = 256, MANY_EXCLUDED = 2 };
+enum { ITEMS = 4200, K = 20, BATCH = 2, DIM = 32, SPLITS = 8, SUBITEMS = 256, MANY_EXCLUDED = 2 };
 
 enum { RECJPQ, MOL, BILINEAR, N_SPACES };
 static const char *const names[N_SPACES] = { "pq", "mol", "bilinear" };
