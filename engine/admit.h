@@ -8,6 +8,7 @@ struct admit {
   const uint8_t *has_part;  /* [n_slots] */
   const uint32_t *excluded; /* slots, rising, each has a part */
   size_t n_excluded;
+  bool is_everyone; /* every slot of the arena is admitted: has_part need not be read */
 };
 
 static inline bool admit_slot(const struct admit *a, uint32_t slot)

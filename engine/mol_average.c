@@ -94,7 +94,8 @@ err_t mol_candidates_of_average(const struct mol_columns *c, struct search_batch
   if (n_best >= batch->n_items)
     return ERR_OK;
   n_together = n_together < 1 ? 1 : n_together > batch->n ? batch->n : n_together;
-  s.lists = (struct shortlists){ .n_slots = batch->n_slots,
+  s.lists = (struct shortlists){ .kernels = batch->kernels,
+                                 .n_slots = batch->n_slots,
                                  .order = topk->order,
                                  .order_context = topk->context,
                                  .exact = exact_scores,

@@ -50,7 +50,8 @@ static err_t init_lists(const struct pass *pass, size_t n_components, size_t max
   size_t n_lists = pass->columns->model->shape.n_query_components * n_components;
 
   out->pass = pass;
-  out->lists = (struct shortlists){ .n_slots = pass->batch->n_slots,
+  out->lists = (struct shortlists){ .kernels = pass->batch->kernels,
+                                    .n_slots = pass->batch->n_slots,
                                     .order = topk->order,
                                     .order_context = topk->context,
                                     .exact = exact_scores,

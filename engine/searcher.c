@@ -73,7 +73,7 @@ static err_t find_excluded(const struct arena *arena, const struct arena_space *
     if (i == 0 || slots[i] != slots[i - 1])
       slots[n_once++] = slots[i];
   }
-  *out = (struct admit){ space->has_part, slots, n_once };
+  *out = (struct admit){ space->has_part, slots, n_once, space->n_items == arena->n_slots && n_once == 0 };
   return ERR_OK;
 }
 

@@ -61,22 +61,10 @@ void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales,
   }
 }
 
-/* Bring entries that score `least` or more to the front; returns how many. No branch depends on a score, and no load on
- * a store. spare [n] */
-static size_t bring_forward(struct scan_entry *entries, size_t n, int32_t least, struct scan_entry *spare)
+/* Bring entries that score `least` or more to the front; returns how many. */
+static size_t bring_forward(const struct shortlists *s, struct scan_entry *entries, size_t n, int32_t least)
 {
-  size_t n_front = 0, n_behind = 0;
-
-  for (size_t i = 0; i < n; i++) {
-    struct scan_entry entry = entries[i];
-    size_t is_front = entry.score >= least;
-    entries[n_front] = entry; /* a place whose own entry has been read */
-    spare[n_behind] = entry;
-    n_front += is_front;
-    n_behind += 1 - is_front;
-  }
-  memcpy(entries + n_front, spare, n_behind * sizeof *spare);
-  return n_front;
+  return s->kernels->bring_forward(entries, n, least, s->spare);
 }
 
 static int32_t median(int32_t a, int32_t b, int32_t c)
@@ -88,7 +76,7 @@ static int32_t median(int32_t a, int32_t b, int32_t c)
 
 /* Reorder so that the k best come first, 1 <= k <= n; returns the k-th best score. Pivots come from a sequence of its
  * own, so that no order of arrival is a bad one. */
-static int32_t select_best(struct scan_entry *entries, size_t n, size_t k, struct scan_entry *spare)
+static int32_t select_best(const struct shortlists *s, struct scan_entry *entries, size_t n, size_t k)
 {
   uint64_t dice = n;
 
@@ -99,7 +87,7 @@ static int32_t select_best(struct scan_entry *entries, size_t n, size_t k, struc
       picks[i] = entries[(dice >> 33) % n].score;
     }
     int32_t pivot = median(picks[0], picks[1], picks[2]);
-    size_t n_above = bring_forward(entries, n, pivot + 1, spare);
+    size_t n_above = bring_forward(s, entries, n, pivot + 1);
     if (k <= n_above) {
       n = n_above;
       continue;
@@ -107,7 +95,7 @@ static int32_t select_best(struct scan_entry *entries, size_t n, size_t k, struc
     entries += n_above;
     n -= n_above;
     k -= n_above;
-    size_t n_same = bring_forward(entries, n, pivot, spare);
+    size_t n_same = bring_forward(s, entries, n, pivot);
     if (k <= n_same)
       return pivot;
     entries += n_same;
@@ -135,11 +123,22 @@ static float float_of(int32_t ordered)
   return x;
 }
 
+static bool are_slots(const struct shortlists *s, const struct scan_entry *entries, size_t n)
+{
+  uint32_t largest = 0;
+
+  for (size_t e = 0; e < n; e++)
+    largest = entries[e].slot > largest ? entries[e].slot : largest;
+  return largest < s->n_slots;
+}
+
 static void drop_not_admitted(struct shortlists *s, size_t i)
 {
   struct scan_list *list = &s->lists[i];
   uint32_t n = s->n_admitted[i];
 
+  if (s->scales[i].admit->is_everyone && are_slots(s, list->entries + n, list->n - n))
+    n = list->n;
   for (uint32_t e = n; e < list->n; e++) {
     uint32_t slot = list->entries[e].slot;
     if (slot < s->n_slots && admit_slot(s->scales[i].admit, slot))
@@ -176,10 +175,9 @@ static float select_exactly(struct shortlists *s, size_t i, struct scan_entry *e
   s->exact(s->exact_context, i, entries, n, s->scores);
   for (size_t e = 0; e < n; e++)
     s->exact_of[e] = (struct scan_entry){ ordered_of(s->scores[e]), entries[e].slot };
-  int32_t worst = select_best(s->exact_of, n, n_wanted, s->spare);
-  size_t n_above = bring_forward(s->exact_of, n, worst + 1, s->spare), n_rest = n - n_above;
-  select_by_key(s, s->exact_of + n_above, bring_forward(s->exact_of + n_above, n_rest, worst, s->spare),
-                n_wanted - n_above);
+  int32_t worst = select_best(s, s->exact_of, n, n_wanted);
+  size_t n_above = bring_forward(s, s->exact_of, n, worst + 1), n_rest = n - n_above;
+  select_by_key(s, s->exact_of + n_above, bring_forward(s, s->exact_of + n_above, n_rest, worst), n_wanted - n_above);
   for (size_t e = 0; e < n_wanted; e++) {
     double score = floor((double)float_of(s->exact_of[e].score) * s->scales[i].units);
     entries[e] = (struct scan_entry){ (int32_t)score, s->exact_of[e].slot };
@@ -196,9 +194,9 @@ static float settle(struct shortlists *s, size_t i)
 {
   struct scan_list *list = &s->lists[i];
   const struct shortlist_scale *scale = &s->scales[i];
-  int32_t nth = select_best(list->entries, list->n, s->n_best, s->spare);
-  size_t n_possible = bring_forward(list->entries, list->n, nth - 2 * scale->slack, s->spare);
-  size_t n_certain = bring_forward(list->entries, n_possible, nth + 2 * scale->slack + 1, s->spare);
+  int32_t nth = select_best(s, list->entries, list->n, s->n_best);
+  size_t n_possible = bring_forward(s, list->entries, list->n, nth - 2 * scale->slack);
+  size_t n_certain = bring_forward(s, list->entries, n_possible, nth + 2 * scale->slack + 1);
 
   float worst = select_exactly(s, i, list->entries + n_certain, n_possible - n_certain, s->n_best - n_certain);
   list->n = s->n_admitted[i] = (uint32_t)s->n_best;
@@ -234,8 +232,8 @@ static void make_room(struct shortlists *s, size_t i, size_t rank)
   s->limits[i] = next_limit(s, list->n, rank);
   if (list->n <= rank)
     return;
-  int32_t threshold = select_best(list->entries, list->n, rank, s->spare) - 2 * slack;
-  list->n = s->n_admitted[i] = (uint32_t)bring_forward(list->entries, list->n, threshold, s->spare);
+  int32_t threshold = select_best(s, list->entries, list->n, rank) - 2 * slack;
+  list->n = s->n_admitted[i] = (uint32_t)bring_forward(s, list->entries, list->n, threshold);
   if (rank < s->n_best && threshold > s->guesses[i])
     s->guesses[i] = threshold;
   raise_threshold(s, i, threshold);

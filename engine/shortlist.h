@@ -41,6 +41,7 @@ struct shortlists {
   struct scan_list *lists; /* [n_lists] for the scan */
 
   /* Of the caller, to be set before init. */
+  const struct kernels *kernels;
   size_t n_slots; /* a scan may append slots from here on: they are dropped */
   topk_key_order order;
   const void *order_context;

@@ -138,9 +138,9 @@ struct kernels {
                     const struct mol_ahead *ahead, float *phi);
 
   /* Bounds on what mol_score() gives, for less than its time: for each lane a number no more than phi and one no less,
-   * or infinities where there are no better; phi is NaN only where they are infinities. From products of 16 bits, with a
-   * proof (mol_bounds_gate.h). NULL where the level has nothing that makes this worth it. Arguments as
-   * mol_score()'s, but:
+   * or infinities where there are no better; phi is NaN only where they are infinities. From products of 16 bits, with
+   * a proof (mol_bounds_gate.h). NULL where the level has nothing that makes this worth it. Arguments as mol_score()'s,
+   * but:
    *
    * gate           biases
    * bounds_gate    of the same gate
@@ -217,6 +217,10 @@ struct kernels {
    * rows [n_groups][n_rows][2]; blocks [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][2], aligned to 64; lists [n_rows]. */
   size_t (*average_lists)(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
                           uint32_t first_slot, struct scan_list *lists);
+
+  /* Bring the entries that score `least` or more to the front; these and the others keep their order. Returns how many.
+   * entries, spare [n]; spare is written over. */
+  size_t (*bring_forward)(struct scan_entry *entries, size_t n, int32_t least, struct scan_entry *spare);
 };
 
 /* Instruction sets, rising; each table is the one below it with what it does faster. */

@@ -1,5 +1,8 @@
-/* The scalar reference of the scans that keep what reaches a threshold: integers, so that any order gives these bits.
+/* The scalar reference of the scans that keep what reaches a threshold, and of what becomes of the lists: integers, so
+ * that any order gives these bits.
  */
+#include <string.h>
+
 #include "kernels/variants.h"
 
 enum { ITEMS = SKETCH_BLOCK_ITEMS };
@@ -78,9 +81,27 @@ static size_t average_ref(const int16_t *rows, size_t n_rows, size_t n_groups, c
   return n;
 }
 
+/* No branch depends on a score, and no load on a store. */
+static size_t bring_forward_ref(struct scan_entry *entries, size_t n, int32_t least, struct scan_entry *spare)
+{
+  size_t n_front = 0, n_behind = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    struct scan_entry entry = entries[i];
+    size_t is_front = entry.score >= least;
+    entries[n_front] = entry; /* a place whose own entry has been read */
+    spare[n_behind] = entry;
+    n_front += is_front;
+    n_behind += 1 - is_front;
+  }
+  memcpy(entries + n_front, spare, n_behind * sizeof *spare);
+  return n_front;
+}
+
 void mol_lists_ref(struct kernels *table)
 {
   table->mol_lists = lists_ref;
   table->mol_any = any_ref;
   table->average_lists = average_ref;
+  table->bring_forward = bring_forward_ref;
 }

@@ -220,12 +220,54 @@ static void average_lists_keeps_the_same_hits_at_every_level(void **state)
     check_average(1 + dice_below(&dice, 35), dice_below(&dice, 18), dice_below(&dice, 5));
 }
 
+static void check_bring_forward(size_t n, int32_t spread, int32_t least)
+{
+  struct scan_entry *from = block_new(n, sizeof *from);
+
+  for (size_t i = 0; i < n; i++)
+    from[i] =
+        (struct scan_entry){ (int32_t)dice_below(&dice, 2 * (size_t)spread + 1) - spread, (uint32_t)dice_u64(&dice) };
+  if (n > 0)
+    from[dice_below(&dice, n)].score = dice_below(&dice, 2) ? INT32_MIN : INT32_MAX;
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    struct scan_entry *entries = block_new(n, sizeof *entries), *spare = block_new(n, sizeof *spare);
+    size_t n_front = 0;
+    if (n > 0)
+      memcpy(entries, from, n * sizeof *from);
+    size_t n_found = table(isa)->bring_forward(entries, n, least, spare);
+    for (size_t i = 0; i < n; i++) {
+      if (from[i].score >= least)
+        assert_memory_equal(&entries[n_front++], &from[i], sizeof *from);
+    }
+    assert_int_equal(n_found, n_front);
+    for (size_t i = 0, at = n_front; i < n; i++) {
+      if (from[i].score < least)
+        assert_memory_equal(&entries[at++], &from[i], sizeof *from);
+    }
+    free(entries);
+    free(spare);
+  }
+  free(from);
+}
+
+static void bring_forward_keeps_both_orders_at_every_level(void **state)
+{
+  static const int32_t spreads[] = { 0, 3, 1000, INT32_MAX / 2 };
+
+  (void)state;
+  for (size_t i = 0; i < 1000; i++) {
+    int32_t spread = spreads[i % 4], least = (int32_t)dice_below(&dice, 2 * (size_t)spread + 1) - spread;
+    check_bring_forward(dice_below(&dice, i % 3 ? 40 : 700), spread, i % 9 ? least : i % 2 ? INT32_MIN : INT32_MAX);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(mol_lists_keeps_the_same_hits_at_every_level),
     cmocka_unit_test(mol_any_tells_which_items_have_a_hit_at_every_level),
     cmocka_unit_test(average_lists_keeps_the_same_hits_at_every_level),
+    cmocka_unit_test(bring_forward_keeps_both_orders_at_every_level),
   };
 
   dice.state = dice_seed();

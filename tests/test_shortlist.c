@@ -86,6 +86,14 @@ static float draw_score(int kind, size_t slot)
   }
 }
 
+static const struct kernels *best_kernels(void)
+{
+  const struct kernels *kernels;
+
+  assert_ok(kernels_get(isa_detect(), &kernels));
+  return kernels;
+}
+
 static void draw_world(size_t n_slots, int kind)
 {
   world.n_slots = n_slots;
@@ -93,10 +101,10 @@ static void draw_world(size_t n_slots, int kind)
   for (size_t l = 0; l < LISTS; l++)
     for (size_t i = 0; i < n_slots; i++)
       world.exact[l][i] = draw_score(kind, i);
-  world.admit = (struct admit){ world.has_part, world.excluded, 0 };
+  world.admit = (struct admit){ world.has_part, world.excluded, 0, dice_below(&dice, 3) == 0 };
   for (uint32_t i = 0; i < n_slots; i++) {
-    world.has_part[i] = dice_below(&dice, 10) != 0;
-    if (world.has_part[i] && dice_below(&dice, 50) == 0)
+    world.has_part[i] = world.admit.is_everyone || dice_below(&dice, 10) != 0;
+    if (!world.admit.is_everyone && world.has_part[i] && dice_below(&dice, 50) == 0)
       world.excluded[world.admit.n_excluded++] = i;
   }
 }
@@ -179,7 +187,9 @@ static void check(size_t n_slots, size_t n_best, int kind, int32_t slack)
 {
   struct region region = { 0 };
   struct shortlist_scale scales[LISTS];
-  struct shortlists s = { .n_slots = n_slots, .order = order, .exact = exact_scores, .exact_context = &world };
+  struct shortlists s = {
+    .kernels = best_kernels(), .n_slots = n_slots, .order = order, .exact = exact_scores, .exact_context = &world
+  };
 
   for (size_t l = 0; l < LISTS; l++)
     scales[l] = (struct shortlist_scale){ &world.admit, 30000.0, slack, (int32_t)l * 1000 };
@@ -211,7 +221,9 @@ static void a_small_slack_asks_for_few_exact_scores(void **state)
 {
   struct region region = { 0 };
   struct shortlist_scale scales[LISTS];
-  struct shortlists s = { .n_slots = MAX_SLOTS, .order = order, .exact = exact_scores, .exact_context = &world };
+  struct shortlists s = {
+    .kernels = best_kernels(), .n_slots = MAX_SLOTS, .order = order, .exact = exact_scores, .exact_context = &world
+  };
 
   (void)state;
   for (size_t l = 0; l < LISTS; l++)
@@ -230,7 +242,9 @@ static void count_entries(int kind, bool is_spread, size_t *n_entries, size_t *n
 {
   struct region region = { 0 };
   struct shortlist_scale scales[LISTS];
-  struct shortlists s = { .n_slots = MAX_SLOTS, .order = order, .exact = exact_scores, .exact_context = &world };
+  struct shortlists s = {
+    .kernels = best_kernels(), .n_slots = MAX_SLOTS, .order = order, .exact = exact_scores, .exact_context = &world
+  };
 
   for (size_t l = 0; l < LISTS; l++)
     scales[l] = (struct shortlist_scale){ &world.admit, 1e6, 10, 0 };

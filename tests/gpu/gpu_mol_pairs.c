@@ -185,7 +185,7 @@ static void draw_excluded(void)
       if (t.present[slot])
         t.excluded[q][n++] = (uint32_t)slot;
     }
-    t.results[q].admit = (struct admit){ t.present, t.excluded[q], n };
+    t.results[q].admit = (struct admit){ t.present, t.excluded[q], n, false };
   }
 }
 
