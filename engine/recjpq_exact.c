@@ -26,7 +26,7 @@
 enum {
   RING_LEVELS = 8,
   CELL_ITEMS = 256,   /* of a cell that are filtered at once */
-  GROUP_CELLS = 24,   /* cells whose memory is asked for at once */
+  GROUP_CELLS = 24,   /* cells between asking for a cell's memory and its visit */
   SLOTS_PER_ITEM = 2, /* an item of a visited cell takes the time of scanning so many slots */
   PLANS = 16,         /* looks ahead on the way to giving up */
 };

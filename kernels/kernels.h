@@ -219,7 +219,7 @@ struct kernels {
                           uint32_t first_slot, struct scan_list *lists);
 
   /* Bring the entries that score `least` or more to the front; these and the others keep their order. Returns how many.
-   * entries, spare [n]; spare is written over. */
+   * entries, spare [n], apart; spare is written over. */
   size_t (*bring_forward)(struct scan_entry *entries, size_t n, int32_t least, struct scan_entry *spare);
 };
 

@@ -257,7 +257,8 @@ static void search(struct world *w, const char *method_text, enum isa isa, const
     queries[i].vector = (struct floats){ requests[i].vector, w->model.n_splits * w->model.split_dim };
     pointers[i] = &queries[i];
     assert_ok(region_array(&w->region, requests[i].k, sizeof *heap, &heap));
-    results[i] = (struct search_result){ .admit = { w->has_part, requests[i].excluded, requests[i].n_excluded } };
+    results[i] =
+        (struct search_result){ .admit = { w->has_part, requests[i].excluded, requests[i].n_excluded, false } };
     topk_init(&results[i].topk, heap, requests[i].k, order_keys, w);
   }
   assert_ok(similarity_recjpq.prepare_queries(&w->model, batch.kernels, pointers, n, &w->region, &prepared));

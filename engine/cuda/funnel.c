@@ -50,8 +50,8 @@ static struct plan plan_search(const struct funnel *f)
   plan.list_capacity = rank * LIST_RANKS > LIST_USUAL ? rank * LIST_RANKS : LIST_USUAL;
   plan.list_capacity = f->n_candidates > plan.list_capacity ? f->n_candidates : plan.list_capacity;
   plan.list_capacity = least(plan.list_capacity, f->batch->n_slots);
-  size_t scratch = (plan.list_capacity + plan.hits_capacity) * 8 + n_tiles_of(f->batch) * sizeof(float) +
-                   f->ops->query_bytes(f) + (f->ops->scratch_bytes ? f->ops->scratch_bytes(f) : 0) + 1024;
+  size_t scratch = plan.list_capacity * 8 + n_tiles_of(f->batch) * sizeof(float) +
+                   (f->ops->scratch_bytes ? f->ops->scratch_bytes(f) : 0) + 1024;
   size_t inputs = f->ops->query_bytes(f) + 1024, outputs = plan.hits_capacity * 8 + 1024;
   plan.n_together = least((w->scratch_bytes - tail) / scratch, (DEVICE_MIRROR_BYTES - tail) / inputs);
   plan.n_together = least(plan.n_together, (DEVICE_MIRROR_BYTES - tail) / outputs);
@@ -119,7 +119,7 @@ err_t funnel_upload_excluded(const struct funnel *f, const struct funnel_group *
   return ERR_OK;
 }
 
-static err_t upload_ranks(const struct funnel *f, struct funnel_group *group)
+err_t funnel_upload_ranks(const struct funnel *f, struct funnel_group *group)
 {
   struct device_worker *w = f->batch->worker;
   uint32_t *ks, *n_excluded, *ranks, n_all = 0;
@@ -131,7 +131,7 @@ static err_t upload_ranks(const struct funnel *f, struct funnel_group *group)
     const struct search_result *result = &f->batch->results[group->first + q];
     ks[q] = (uint32_t)result->topk.k;
     n_excluded[q] = (uint32_t)result->admit.n_excluded;
-    ranks[q] = ks[q] + n_excluded[q];
+    ranks[q] = (uint32_t)rank_of(f->batch, group->first + q);
     n_all += n_excluded[q];
   }
   if (n_all == 0)
@@ -251,7 +251,7 @@ static err_t search_in_stretches(const struct funnel *f, size_t q)
 
   device_worker_reset(w);
   result->counts.scored = 0;
-  TRY(upload_ranks(f, &one));
+  TRY(funnel_upload_ranks(f, &one));
   TRY(f->ops->upload(f, &one));
   TRY(device_worker_send(w));
   TRY(funnel_lists(w, 1, least(n_slots, LIST_USUAL), &one.lists));
@@ -277,7 +277,7 @@ static err_t search_group(const struct funnel *f, const struct plan *plan, struc
   struct returned returned;
 
   device_worker_reset(w);
-  TRY(upload_ranks(f, group));
+  TRY(funnel_upload_ranks(f, group));
   TRY(f->ops->upload(f, group));
   TRY(device_worker_send(w));
   TRY(open_lists(w, plan, group, &returned));

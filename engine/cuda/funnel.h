@@ -48,10 +48,10 @@ struct funnel_ops {
   /* Make group->queries of queries group->first and on. Inputs that it leaves are sent behind it. */
   err_t (*upload)(const struct funnel *f, struct funnel_group *group);
 
-  /* Bytes of inputs, and as many of scratch besides, that a query takes in upload and floor. */
+  /* Bytes of inputs that a query takes. */
   size_t (*query_bytes)(const struct funnel *f);
 
-  /* Bytes of scratch alone that a query takes in floor, append and score. NULL: none. */
+  /* Bytes of scratch that a query takes in upload, floor, append and score. NULL: none. */
   size_t (*scratch_bytes)(const struct funnel *f);
 
   /* floors[q], for the n queries of a group: at most the ranks[q]-th best score; -inf where none is known. NULL: from
@@ -89,7 +89,8 @@ err_t funnel_search(struct funnel *f);
 /* Lists for n queries, of the worker's scratch. */
 err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, struct device_lists *out);
 
-/* The slots that queries of the group exclude: inputs. */
+/* Inputs of a group: its ranks, and the slots that its queries exclude. */
+err_t funnel_upload_ranks(const struct funnel *f, struct funnel_group *group);
 err_t funnel_upload_excluded(const struct funnel *f, const struct funnel_group *group, struct candidates_excluded *out);
 
 static inline struct device_worker *funnel_worker(const struct funnel *f)

@@ -26,7 +26,7 @@ struct mol_cuda_queries {
   const float *averages;   /* [n][d_P] */
   struct candidates_excluded excluded;
   float *work; /* of mol_score.h; NULL: it needs none */
-  /* Outputs, [n]; NULL: nobody asked. */
+  /* On the host, [n], of outputs; NULL: nobody asked. */
   const float *nth_best;   /* of mol_pairs_candidates() */
   const uint32_t *n_seeds; /* of two_pass */
   const uint32_t *n_found; /* candidates of approximate methods */

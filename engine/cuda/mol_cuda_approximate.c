@@ -94,18 +94,14 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
   struct mol_pairs_source source = mol_cuda_pairs_source(f, group);
   struct device_lists *lists = &finding->of_pairs;
   struct mol_pairs_found found;
-  uint32_t *n_best;
 
-  TRY(region_array(f->batch->scratch, group->n, sizeof *n_best, &n_best));
-  for (size_t q = 0; q < group->n; q++)
-    n_best[q] = (uint32_t)a->n_pairs;
   TRY(funnel_lists(w, group->n, pairs_room(f), lists));
   finding->overfull = (struct device_lists){ .n_lists = group->n };
   TRY(device_worker_array(w, group->n, sizeof *finding->overfull.n, &finding->overfull.n));
   TRY(device_worker_output(w, group->n, sizeof *found.nth_best, &found.nth_best, &queries->nth_best));
   found.candidates = *lists;
   found.is_overfull = finding->overfull.n;
-  TRY(mol_pairs_candidates(f, group, &source, n_best, &found));
+  TRY(mol_pairs_candidates(f, group, &source, (uint32_t)a->n_pairs, &found));
   TRY(device_fill(w->stream, lists->scores, 0, group->n * lists->capacity * sizeof *lists->scores));
   return candidates_add(w->stream, lists, NULL, finding->seen, n_words_of(f->batch), &finding->all);
 }

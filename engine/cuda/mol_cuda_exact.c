@@ -93,16 +93,12 @@ static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
   struct mol_pairs_source source = mol_cuda_pairs_source(f, group);
   struct mol_cuda_queries *queries = group->queries;
   struct mol_pairs_found found;
-  uint32_t *n_best;
 
-  TRY(region_array(f->batch->scratch, group->n, sizeof *n_best, &n_best));
-  for (size_t q = 0; q < group->n; q++)
-    n_best[q] = (uint32_t)f->batch->results[group->first + q].topk.k;
   TRY(funnel_lists(w, group->n, min_size(PAIRS_SEEDS, f->batch->n_slots), &found.candidates));
   TRY(device_worker_output(w, group->n, sizeof *found.candidates.n, &found.candidates.n, &queries->n_seeds));
   TRY(device_worker_array(w, group->n, sizeof *found.nth_best, &found.nth_best));
   TRY(device_worker_array(w, group->n, sizeof *found.is_overfull, &found.is_overfull));
-  TRY(mol_pairs_candidates(f, group, &source, n_best, &found));
+  TRY(mol_pairs_candidates(f, group, &source, 0, &found));
   return floors_of_seeds(f, group, &found.candidates, (struct lists_ranks){ group->ks, 0 });
 }
 

@@ -31,11 +31,11 @@ struct pass {
   struct plan plan;
   size_t max_lists;
   struct device_lists lists;
-  uint32_t *floor_ranks, *ranks;                   /* [max_lists] */
-  float *floors, *thresholds;                      /* [max_lists] */
-  float *maxima;                                   /* [max_lists][plan.n_tiles] */
-  const uint32_t *query_floor_ranks, *query_ranks; /* [group->n]: N + E, N */
-  struct mol_pairs_rows rows;                      /* of all queries */
+  uint32_t *floor_ranks, *ranks;                /* [max_lists] */
+  float *floors, *thresholds;                   /* [max_lists] */
+  float *maxima;                                /* [max_lists][plan.n_tiles] */
+  struct lists_ranks query_floors, query_ranks; /* N + E, N */
+  struct mol_pairs_rows rows;                   /* of all queries */
   struct mol_pairs_input input;
   struct mol_pair_queries queries;
   struct mol_pair_union result;
@@ -98,29 +98,20 @@ size_t mol_pairs_query_bytes(const struct funnel *f, uint32_t n_best)
              (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(struct mol_pairs_margin));
 }
 
-static const struct admit *admit_of(const struct funnel *f, const struct funnel_group *group, size_t q)
+/* N of a query, with or without what it excludes. */
+static size_t n_best_of(const struct search_result *result, uint32_t n_best, bool with_excluded)
 {
-  return &f->batch->results[group->first + q].admit;
+  return (n_best ? n_best : result->topk.k) + (with_excluded ? result->admit.n_excluded : 0);
 }
 
-/* Ranks of all queries; *largest of the floors'. */
-static err_t upload_ranks(const struct funnel *f, const struct funnel_group *group, const uint32_t *n_best,
-                          struct pass *pass, size_t *largest)
+/* The largest N of the group's queries, with what they exclude. */
+static size_t largest_rank(const struct search_batch *batch, const struct funnel_group *group, uint32_t n_best)
 {
-  struct device_worker *w = funnel_worker(f);
-  uint32_t *floor_ranks, *on_device;
+  size_t largest = 1;
 
-  TRY(region_array(f->batch->scratch, group->n, sizeof *floor_ranks, &floor_ranks));
-  *largest = 1;
-  for (size_t q = 0; q < group->n; q++) {
-    floor_ranks[q] = n_best[q] + (uint32_t)admit_of(f, group, q)->n_excluded;
-    *largest = most(*largest, floor_ranks[q]);
-  }
-  TRY(device_worker_upload(w, floor_ranks, group->n, sizeof *floor_ranks, &on_device));
-  pass->query_floor_ranks = on_device;
-  TRY(device_worker_upload(w, n_best, group->n, sizeof *n_best, &on_device));
-  pass->query_ranks = on_device;
-  return device_worker_send(w);
+  for (size_t q = 0; q < group->n; q++)
+    largest = most(largest, n_best_of(&batch->results[group->first + q], n_best, true));
+  return largest;
 }
 
 static err_t prepare_rows(const struct funnel *f, const struct funnel_group *group, const float *components,
@@ -162,10 +153,8 @@ static err_t run_pass(const struct funnel *f, struct pass *pass)
 
   pass->lists.n_lists = pass->input.rows.n * pass->input.n_components;
   TRY(lists_clear(stream, &pass->lists));
-  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, (struct lists_ranks){ pass->query_floor_ranks, 0 },
-                            pass->floor_ranks));
-  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, (struct lists_ranks){ pass->query_ranks, 0 },
-                            pass->ranks));
+  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, pass->query_floors, pass->floor_ranks));
+  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, pass->query_ranks, pass->ranks));
   TRY(mol_pairs_maxima(stream, &pass->input, n_slots, pass->plan.stride, pass->plan.n_tiles, pass->maxima));
   TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_tiles,
                          (struct lists_ranks){ pass->floor_ranks, 0 }, pass->floors));
@@ -203,36 +192,36 @@ static err_t run_passes(const struct funnel *f, struct pass *pass)
 }
 
 static err_t find(const struct funnel *f, const struct funnel_group *group, const struct mol_pairs_source *source,
-                  const uint32_t *n_best, struct pass *pass)
+                  uint32_t n_best, struct pass *pass)
 {
   struct device_worker *w = funnel_worker(f);
-  size_t rank;
 
   pass->input = (struct mol_pairs_input){ .items = f->columns->rows,
                                           .halves = source->halves,
                                           .n_item_components = shape_of(f)->n_item_components,
                                           .component_dim = shape_of(f)->component_dim,
                                           .n_blocks = w->n_processors };
-  TRY(upload_ranks(f, group, n_best, pass, &rank));
+  pass->query_floors =
+      n_best ? (struct lists_ranks){ group->n_excluded, n_best } : (struct lists_ranks){ group->ranks, 0 };
+  pass->query_ranks = n_best ? (struct lists_ranks){ NULL, n_best } : (struct lists_ranks){ group->ks, 0 };
   TRY(prepare_rows(f, group, source->query_components, &pass->rows));
-  pass->plan = plan_lists(f->batch, rank);
+  pass->plan = plan_lists(f->batch, largest_rank(f->batch, group, n_best));
   TRY(open_lists(w, pass->rows.n * pass->input.n_item_components, pass));
   return run_passes(f, pass);
 }
 
 /* Whether every query asks for as many items as there are. */
-static bool is_all(const struct search_batch *batch, const uint32_t *n_best, size_t n)
+static bool is_all(const struct search_batch *batch, const struct funnel_group *group, uint32_t n_best)
 {
-  for (size_t q = 0; q < n; q++) {
-    if (n_best[q] < batch->n_items)
+  for (size_t q = 0; q < group->n; q++) {
+    if (n_best_of(&batch->results[group->first + q], n_best, false) < batch->n_items)
       return false;
   }
   return true;
 }
 
 err_t mol_pairs_candidates(const struct funnel *f, const struct funnel_group *group,
-                           const struct mol_pairs_source *source, const uint32_t *n_best,
-                           const struct mol_pairs_found *found)
+                           const struct mol_pairs_source *source, uint32_t n_best, const struct mol_pairs_found *found)
 {
   struct device_worker *w = funnel_worker(f);
   size_t scratch_used = w->scratch_used;
@@ -246,7 +235,7 @@ err_t mol_pairs_candidates(const struct funnel *f, const struct funnel_group *gr
 
   TRY(device_worker_array(w, group->n * pass.result.n_words, sizeof *pass.result.seen, &pass.result.seen));
   TRY(mol_pair_union_begin(w->stream, &pass.result));
-  if (is_all(f->batch, n_best, group->n))
+  if (is_all(f->batch, group, n_best))
     TRY(mol_pair_union_all(w->stream, f->columns->rows.present, f->batch->n_slots, &pass.queries, &pass.result));
   else
     TRY(find(f, group, source, n_best, &pass));

@@ -24,7 +24,8 @@ struct mol_pairs_found {
  * with the largest dot product in f32. The device has no keys: all items that tie with the last of them are in too.
  *
  * f       the columns (their model and f32 rows), and the batch, whose admit says what a query excludes
- * n_best  [group->n]: N, at least 1
+ * group   its ranks, and what source names, were sent
+ * n_best  N; 0: of each query its K
  * found   candidates: the union over the pairs, each slot once, scores left open; what was in the lists is forgotten.
  *         nth_best: the largest N-th best dot product over the pairs: no admitted item outside the candidates has a
  *         larger one; -inf where all admitted items are candidates. is_overfull: 1 where a list could not keep what
@@ -35,8 +36,7 @@ struct mol_pairs_found {
  * where less is left than group->n times mol_pairs_query_bytes() and 64 KiB, ERR_MEMORY. Blocks: no.
  */
 err_t mol_pairs_candidates(const struct funnel *f, const struct funnel_group *group,
-                           const struct mol_pairs_source *source, const uint32_t *n_best,
-                           const struct mol_pairs_found *found);
+                           const struct mol_pairs_source *source, uint32_t n_best, const struct mol_pairs_found *found);
 
 /* Bytes of scratch that a query of the batch takes at least, for lists of n_best. Fewer passes need more. */
 size_t mol_pairs_query_bytes(const struct funnel *f, uint32_t n_best);

@@ -49,10 +49,14 @@ struct uploaded {
 
 static size_t query_bytes(const struct funnel *f)
 {
-  enum { SMALL = 1024 }; /* sizes, and what alignment takes */
+  return ((const struct search_of *)f->context)->n * sizeof(double) + sizeof(float);
+}
+
+static size_t scratch_bytes(const struct funnel *f)
+{
   const struct search_of *of = f->context;
 
-  return of->n * sizeof(double) + vector_halves_stride(of->n_sketched) * sizeof(uint16_t) + SMALL;
+  return vector_halves_stride(of->n_sketched) * sizeof(uint16_t) + sizeof(struct vector_sizes);
 }
 
 /* What a query's tail adds is rounded up to f32. */
@@ -121,6 +125,7 @@ static err_t score(const struct funnel *f, const struct funnel_group *group)
 static const struct funnel_ops vector_funnel = {
   .upload = upload,
   .query_bytes = query_bytes,
+  .scratch_bytes = scratch_bytes,
   .maxima = maxima,
   .append = append,
   .score = score,

@@ -25,7 +25,8 @@ struct device_lists {
 /* Empty all lists. */
 err_t lists_clear(struct device_stream *stream, const struct device_lists *lists);
 
-/* What is asked of each list: its (of[i] + more)-th best, at least the first. of [n_lists], of the device; NULL: zeros. */
+/* What is asked of each list: its (of[i] + more)-th best, at least the first. of [n_lists], of the device; NULL:
+ * zeros. */
 struct lists_ranks {
   const uint32_t *of;
   uint32_t more;

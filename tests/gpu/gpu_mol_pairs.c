@@ -465,7 +465,7 @@ struct answers {
   float *nth_best;
 };
 
-static void find(const uint32_t *n_best, struct answers *out)
+static void find(uint32_t n_best, struct answers *out)
 {
   static const struct method method;
   struct search_batch batch = { .worker = t.worker,
@@ -484,6 +484,7 @@ static void find(const uint32_t *n_best, struct answers *out)
   CHECK_OK(funnel_lists(t.worker, group.n, t.n_slots, &found.candidates));
   CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.nth_best, &found.nth_best));
   CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.is_overfull, &found.is_overfull));
+  CHECK_OK(funnel_upload_ranks(&f, &group));
   CHECK_OK(funnel_upload_excluded(&f, &group, &t.source.excluded));
   CHECK_OK(device_worker_send(t.worker));
   CHECK_OK(mol_pairs_candidates(&f, &group, &t.source, n_best, &found));
@@ -513,22 +514,22 @@ static void check_query(size_t q, uint32_t n_best, const struct answers *a)
   }
 }
 
-/* n_best 0: another one for each query. Returns how many queries had lists that were too short. */
+/* n_best 0: of each query its K. Returns how many queries had lists that were too short. */
 static size_t check_answers(uint32_t n_best)
 {
   size_t n = t.n_queries, n_overfull = 0;
-  uint32_t ranks[QUERIES_MAX];
   struct answers a = { on_host(n, sizeof *a.n), on_host(n * t.n_slots, sizeof *a.slots),
                        on_host(n, sizeof *a.is_overfull), on_host(n, sizeof *a.nth_best) };
 
   for (size_t q = 0; q < n; q++)
-    ranks[q] = n_best ? n_best : 1 + (uint32_t)dice_below(&t.dice, 2 * t.n_items + 1);
+    t.results[q].topk.k = 1 + dice_below(&t.dice, 2 * t.n_items + 1);
   device_worker_reset(t.worker);
-  find(ranks, &a);
+  find(n_best, &a);
   for (size_t q = 0; q < n; q++) {
     n_overfull += a.is_overfull[q] != 0;
-    if (!a.is_overfull[q] && (n_best || ranks[q] < t.n_items))
-      check_query(q, ranks[q], &a);
+    size_t n_due = n_best ? n_best : t.results[q].topk.k;
+    if (!a.is_overfull[q] && (n_best || n_due < t.n_items))
+      check_query(q, (uint32_t)n_due, &a);
   }
   device_free_host(&a.n);
   device_free_host(&a.slots);

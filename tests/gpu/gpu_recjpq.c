@@ -115,6 +115,8 @@ static void check_shape(const struct shape *shape, enum draw draw, uint64_t seed
     for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++)
       search(&t, shape, 1 + dice_below(&t.dice, m == 0 ? 40 : 4), round % 2 ? 1000 : 20, methods[m]);
   }
+  if (shape->n_splits == SPLITS_MAX && draw == DRAW_UNIFORM) /* more than go to the device at once */
+    search(&t, shape, check_size(TWINS_BATCH_MAX, 40), 20, "exact");
   twins_close(&t);
   temp_dir_fini(&dir);
 }

@@ -21,6 +21,7 @@ static const char *const methods[] = { "exact", "two_pass", "average(60)", "per_
 enum { METHODS = sizeof methods / sizeof methods[0] };
 
 static struct engine *engine;
+static size_t n_items, n_queries; /* ITEMS and QUERIES, or fewer under sanitizers */
 static float vectors[QUERIES][DIM];
 
 struct alone {
@@ -35,19 +36,19 @@ static struct alone alone[METHODS][QUERIES];
 
 static void put_items(struct dice *dice)
 {
-  struct item_change *changes = calloc(ITEMS, sizeof *changes);
-  struct part *parts = calloc(ITEMS, sizeof *parts);
-  float(*items)[DIM] = calloc(ITEMS, sizeof *items);
-  char(*keys)[8] = calloc(ITEMS, sizeof *keys);
+  struct item_change *changes = calloc(n_items, sizeof *changes);
+  struct part *parts = calloc(n_items, sizeof *parts);
+  float(*items)[DIM] = calloc(n_items, sizeof *items);
+  char(*keys)[8] = calloc(n_items, sizeof *keys);
 
-  for (size_t i = 0; i < ITEMS; i++) {
+  for (size_t i = 0; i < n_items; i++) {
     dice_fill(dice, items[i], DIM, 1.0f);
     parts[i] = (struct part){ .space = span_of_str("mol"), .vector = { items[i], DIM } };
     changes[i] = (struct item_change){ .key = span_of(keys[i], (size_t)sprintf(keys[i], "%06zu", i)),
                                        .parts = &parts[i],
                                        .n_parts = 1 };
   }
-  CHECK_OK(engine_apply(engine, changes, ITEMS, NULL, 0));
+  CHECK_OK(engine_apply(engine, changes, n_items, NULL, 0));
   free(changes);
   free(parts);
   free(items);
@@ -66,7 +67,7 @@ static void search(struct searcher *s, size_t m, size_t first, size_t n, struct 
     queries[i] = (struct query){ .space = span_of_str("mol"),
                                  .method = span_of_str(methods[m]),
                                  .k = K,
-                                 .vector = { vectors[(first + i) % QUERIES], DIM } };
+                                 .vector = { vectors[(first + i) % n_queries], DIM } };
     pointers[i] = &queries[i];
     CHECK_OK(engine_check_query(engine, &queries[i], &space, &method));
   }
@@ -79,7 +80,7 @@ static void search_alone(void)
 
   CHECK_OK(searcher_open(engine, &s));
   for (size_t m = 0; m < METHODS; m++) {
-    for (size_t q = 0; q < QUERIES; q++) {
+    for (size_t q = 0; q < n_queries; q++) {
       struct alone *out = &alone[m][q];
       struct answer answer = { 0 };
       search(s, m, q, 1, &answer);
@@ -115,10 +116,10 @@ static void *search_together(void *context)
   CHECK_OK(searcher_open(engine, &s));
   for (size_t round = 0; round < check_size(ROUNDS, 2); round++) {
     for (size_t m = 0; m < METHODS; m++) {
-      size_t first = dice_below(&dice, QUERIES), n = 1 + dice_below(&dice, QUERIES);
+      size_t first = dice_below(&dice, n_queries), n = 1 + dice_below(&dice, n_queries);
       search(s, m, first, n, answers);
       for (size_t i = 0; i < n; i++)
-        check_answer(m, (first + i) % QUERIES, &answers[i]);
+        check_answer(m, (first + i) % n_queries, &answers[i]);
     }
   }
   searcher_close(&s);
@@ -135,12 +136,14 @@ int main(void)
   pthread_t threads[THREADS];
 
   check_begin("gpu_threads");
+  n_items = check_size(ITEMS, ITEMS < 2000 ? ITEMS : 2000);
+  n_queries = check_size(QUERIES, 6);
   temp_dir_init(&dir);
   snprintf(path, sizeof path, "%s/mol.safetensors", dir.path);
   mol_file_write(path, &shape, &dice);
   CHECK_OK(engine_open(&config, &engine));
   put_items(&dice);
-  for (size_t q = 0; q < QUERIES; q++)
+  for (size_t q = 0; q < n_queries; q++)
     dice_fill(&dice, vectors[q], DIM, 1.0f);
   search_alone();
   for (size_t i = 0; i < THREADS; i++)
