@@ -93,7 +93,6 @@ size_t mol_pairs_query_bytes(const struct funnel *f, uint32_t n_best)
   for (size_t q = 0; q < f->batch->n; q++)
     max_excluded = most(max_excluded, f->batch->results[q].admit.n_excluded);
   return plan_lists(f->batch, n_best + max_excluded).list_bytes + n_words_of(f->batch) * sizeof(uint32_t) +
-         2 * sizeof(uint32_t) +
          shape->n_query_components *
              (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(struct mol_pairs_margin));
 }
