@@ -1,5 +1,5 @@
-/* What a search asks of the device: it waits once, for its answer; how many operations it takes is printed. On the
- * model alone, which counts them. */
+/* What a search asks of the device: one copy there, one copy back, and one wait for that; how many operations it takes
+ * is printed. On the model alone, which counts them. */
 #include "engine/engine.h"
 #include "tests/gpu/check.h"
 #include "tests/support/mol_file.h"
@@ -113,13 +113,15 @@ static void check_ask(struct world *w, const struct ask *ask, size_t n_excluded)
     queries[q] = &made[q];
     CHECK_OK(engine_check_query(w->engine, &made[q], &space, &method));
   }
-  size_t n_calls = cuda_model_calls(), n_waits = cuda_model_waits();
+  size_t n_calls = cuda_model_calls(), n_waits = cuda_model_waits(), n_copies = cuda_model_copies();
   CHECK_OK(searcher_search(w->searcher, space, &method, queries, BATCH, answers));
   n_calls = cuda_model_calls() - n_calls;
   n_waits = cuda_model_waits() - n_waits;
+  n_copies = cuda_model_copies() - n_copies;
   printf("%-9s %-18s %zu excluded: %zu operations, %zu waits\n", names[ask->space], ask->method, n_excluded,
          n_calls - n_waits, n_waits);
   CHECK(n_waits == ask->n_waits, "%zu waits, not %zu", n_waits, ask->n_waits);
+  CHECK(n_copies == 2 * n_waits, "%zu copies, and %zu waits", n_copies, n_waits);
   for (size_t q = 0; q < BATCH; q++)
     CHECK(answers[q].n_hits == K, "%zu hits", answers[q].n_hits);
 }

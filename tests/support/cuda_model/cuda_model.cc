@@ -249,6 +249,7 @@ static std::atomic<size_t> shared_bytes_most{ 227 * 1024 };
 static std::atomic<size_t> n_used{ 0 };
 static std::atomic<size_t> n_calls{ 0 };
 static std::atomic<size_t> n_waits{ 0 };
+static std::atomic<size_t> n_copies{ 0 };
 static std::atomic<size_t> fail_at{ 0 };
 static thread_local cudaError_t last_error;
 
@@ -291,6 +292,11 @@ extern "C" size_t cuda_model_calls(void)
 extern "C" size_t cuda_model_waits(void)
 {
   return n_waits;
+}
+
+extern "C" size_t cuda_model_copies(void)
+{
+  return n_copies;
 }
 
 static bool fails()
@@ -401,8 +407,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t stream)
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
 {
+  n_copies += kind != cudaMemcpyDeviceToDevice;
   if (fails())
     return cudaErrorUnknown;
   stream->work.push_back([=] { memcpy(to, from, bytes); });

@@ -26,6 +26,9 @@ size_t cuda_model_calls(void);
 /* Of those, how many waited for a stream. */
 size_t cuda_model_waits(void);
 
+/* And how many were copies between host and device. */
+size_t cuda_model_copies(void);
+
 /* Whether tensor cores cut sums off, as some devices do, where the model rounds. */
 void cuda_model_set_cutting(bool cuts);
 
