@@ -24,17 +24,46 @@ void region_reset(struct region *r)
 {
   r->current = r->first;
   r->used = 0;
+  r->taken_bytes = 0;
+}
+
+size_t region_bytes(const struct region *r)
+{
+  size_t bytes = 0;
+
+  for (const struct region_block *block = r->first; block; block = block->next)
+    bytes += block->size;
+  return bytes;
+}
+
+void region_trim(struct region *r, size_t keep_bytes)
+{
+  struct region_block **link = &r->first;
+  size_t kept = 0;
+
+  while (*link) {
+    struct region_block *block = *link;
+    if (block->size <= keep_bytes - kept) {
+      kept += block->size;
+      link = &block->next;
+    } else {
+      *link = block->next;
+      mem_free(&block);
+    }
+  }
+  region_reset(r);
 }
 
 struct region_mark region_mark(const struct region *r)
 {
-  return (struct region_mark){ r->current, r->used };
+  return (struct region_mark){ r->current, r->used, r->taken_bytes };
 }
 
 void region_rewind(struct region *r, struct region_mark mark)
 {
   r->current = mark.current ? mark.current : r->first;
   r->used = mark.used;
+  r->taken_bytes = mark.taken_bytes;
 }
 
 /* Free the blocks behind the current one that are too small: use that grows round by round would leave each behind. */
@@ -77,10 +106,13 @@ err_t region_array(struct region *r, size_t count, size_t size, void *out)
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
     FAIL(ERR_MEMORY, "%zu elements of %zu bytes are more than this machine can address", count, size);
   bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  if (r->limit_bytes && (r->taken_bytes > r->limit_bytes || bytes > r->limit_bytes - r->taken_bytes))
+    FAIL(ERR_TOO_LARGE, "%zu bytes more than %zu, where %zu are allowed", bytes, r->taken_bytes, r->limit_bytes);
   if (!r->current || r->current->size - r->used < bytes)
     TRY(advance(r, bytes));
   void *p = r->current->bytes + r->used;
   r->used += bytes;
+  r->taken_bytes += bytes;
   memset(p, 0, bytes);
   *(void **)out = p;
   return ERR_OK;

@@ -3,6 +3,9 @@
 #include "base/mem.h"
 #include "ingest/wire.h"
 
+/* What decoded parts may keep between batches: a usual batch fits, what one of huge items took is given back. */
+enum { KEPT_BYTES = 16 << 20 };
+
 err_t item_batch_init(size_t capacity, struct item_batch *out)
 {
   *out = (struct item_batch){ .capacity = capacity };
@@ -20,7 +23,7 @@ void item_batch_fini(struct item_batch *b)
 void item_batch_reset(struct item_batch *b)
 {
   b->n = 0;
-  region_reset(&b->region);
+  region_trim(&b->region, KEPT_BYTES);
 }
 
 static err_t decode(const struct catalogue_record *record, const struct engine *engine, struct region *region,

@@ -193,6 +193,60 @@ static void what_follows_a_mark_is_forgotten_and_nothing_else(void **state)
   region_fini(&r);
 }
 
+/* One large use among small ones: the memory is given back, and what is kept is within the number and used again. */
+static void a_trim_gives_back_what_is_above_a_size(void **state)
+{
+  enum { KEEP = 256 << 10, LARGE = 30 << 20 };
+  struct region r = { 0 };
+  size_t before = heap_used();
+  void *p;
+
+  (void)state;
+  for (int round = 0; round < 5; round++) {
+    for (int i = 0; i < 40; i++)
+      assert_ok(region_array(&r, 2000, 1, &p));
+    assert_ok(region_array(&r, LARGE, 1, &p));
+    assert_true(region_bytes(&r) >= LARGE);
+    region_trim(&r, KEEP);
+    assert_true(region_bytes(&r) <= KEEP);
+    assert_true(region_bytes(&r) >= 40 * 2000); /* the small blocks stay */
+    assert_true(heap_used() - before <= KEEP + 4096);
+  }
+  size_t kept = region_bytes(&r);
+  for (int i = 0; i < 40; i++)
+    assert_ok(region_array(&r, 2000, 1, &p));
+  region_trim(&r, KEEP);
+  assert_int_equal(region_bytes(&r), kept); /* usual use allocates nothing */
+  region_trim(&r, 0);
+  assert_int_equal(region_bytes(&r), 0);
+  assert_true(heap_used() <= before + 1024);
+  region_fini(&r);
+}
+
+/* What is handed out counts, not the blocks; a mark gives it back; the failure is a rejection, and the region goes on. */
+static void beyond_the_limit_is_an_error_that_rejects(void **state)
+{
+  struct region r = { .limit_bytes = 10000 };
+  void *p;
+
+  (void)state;
+  assert_fails(region_array(&r, 10001, 1, &p), ERR_TOO_LARGE, "10000 are allowed");
+  assert_int_equal(err_class(ERR_TOO_LARGE), ERR_CLASS_REJECT);
+  assert_ok(region_array(&r, 6000, 1, &p));
+  struct region_mark mark = region_mark(&r);
+  assert_ok(region_array(&r, 4000, 1, &p));
+  assert_fails(region_array(&r, 1, 1, &p), ERR_TOO_LARGE, "10000 are allowed");
+  region_rewind(&r, mark);
+  assert_ok(region_array(&r, 4000, 1, &p));
+  r.limit_bytes = 9000; /* lowered below what is there */
+  assert_fails(region_array(&r, 1, 1, &p), ERR_TOO_LARGE, "9000 are allowed");
+  region_reset(&r);
+  assert_ok(region_array(&r, 8992, 1, &p));
+  r.limit_bytes = 0;
+  assert_ok(region_array(&r, 1 << 20, 1, &p));
+  region_fini(&r);
+}
+
 static void an_unused_region_can_be_reset_and_ended(void **state)
 {
   struct region r = { 0 };
@@ -214,6 +268,8 @@ int main(void)
     cmocka_unit_test(sizes_that_overflow_are_errors),
     cmocka_unit_test(a_copy_is_followed_by_a_zero),
     cmocka_unit_test(what_follows_a_mark_is_forgotten_and_nothing_else),
+    cmocka_unit_test(a_trim_gives_back_what_is_above_a_size),
+    cmocka_unit_test(beyond_the_limit_is_an_error_that_rejects),
     cmocka_unit_test(an_unused_region_can_be_reset_and_ended),
   };
 
