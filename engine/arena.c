@@ -117,7 +117,8 @@ static err_t put_item(struct arena *a, uint32_t slot, const struct prepared_chan
   if (change->change->is_whole)
     drop_all_parts(a, slot);
   for (size_t i = 0; i < change->change->n_parts; i++) {
-    TRY(put_part(a, &a->spaces[change->parts[i].space], slot, change->parts[i].bytes));
+    if (change->parts[i].space != PREPARE_NO_SPACE)
+      TRY(put_part(a, &a->spaces[change->parts[i].space], slot, change->parts[i].bytes));
   }
   return ERR_OK;
 }

@@ -119,16 +119,27 @@ err_t engine_check_model(const struct engine_space *config)
   return err;
 }
 
+bool engine_has_space(const struct engine *e, struct span name)
+{
+  size_t space;
+
+  return prepare_find_space(e->spaces, e->n_spaces, name, &space);
+}
+
+err_t engine_check_part(const struct engine *e, const struct part *part)
+{
+  size_t space;
+
+  if (!prepare_find_space(e->spaces, e->n_spaces, part->space, &space))
+    FAIL(ERR_SPACE, "there is no space %s: add it to `spaces` of the configuration, or leave the part out",
+         log_quote(part->space));
+  return e->spaces[space].similarity->check_part(e->spaces[space].model, part);
+}
+
 err_t engine_check_item(const struct engine *e, const struct item_change *change)
 {
-  for (size_t i = 0; i < change->n_parts; i++) {
-    const struct part *part = &change->parts[i];
-    size_t space;
-    if (!prepare_find_space(e->spaces, e->n_spaces, part->space, &space))
-      FAIL(ERR_SPACE, "there is no space %s: add it to `spaces` of the configuration, or leave the part out",
-           log_quote(part->space));
-    TRY(e->spaces[space].similarity->check_part(e->spaces[space].model, part));
-  }
+  for (size_t i = 0; i < change->n_parts; i++)
+    TRY(engine_check_part(e, &change->parts[i]));
   return ERR_OK;
 }
 
@@ -167,6 +178,46 @@ err_t engine_set_positions(struct engine *e, const struct position *positions, s
   pair_wait_for_readers(e->pair);
   arena_forget_watermark(pair_back(e->pair));
   return write_back(e, epoch, NULL, 0, positions, n);
+}
+
+/* The arena that is being filled, at the back. */
+struct engine_filling {
+  struct engine *engine;
+  struct arena *arena;
+};
+
+err_t engine_take(struct engine_filling *filling, const struct item_change *changes, size_t n)
+{
+  struct engine *e = filling->engine;
+  struct prepared_change *prepared;
+
+  region_reset(&e->batch);
+  TRY(prepare_changes(e->spaces, e->n_spaces, e->kernels, changes, n, &e->batch, &prepared));
+  return arena_apply(filling->arena, prepared, n);
+}
+
+/* An emptied arena is made anew: so its memory goes back, too. */
+static err_t fill_back(struct engine *e, uint64_t epoch, engine_feed feed, void *context,
+                       const struct position *positions, size_t n)
+{
+  struct engine_filling filling = { e, pair_back(e->pair) };
+
+  arena_fini(filling.arena);
+  TRY(arena_init(e->spaces, e->n_spaces, &e->backends, e->max_items, 2 * host_bytes_per_item(e), filling.arena));
+  TRY(feed(context, &filling));
+  TRY(arena_advance(filling.arena, positions, n));
+  filling.arena->epoch = epoch;
+  return ERR_OK;
+}
+
+err_t engine_replace(struct engine *e, engine_feed feed, void *context, const struct position *positions, size_t n)
+{
+  uint64_t epoch = pair_back(e->pair)->epoch + 1;
+
+  TRY(fill_back(e, epoch, feed, context, positions, n));
+  pair_publish(e->pair);
+  pair_wait_for_readers(e->pair);
+  return fill_back(e, epoch, feed, context, positions, n);
 }
 
 bool engine_has_seen(struct engine *e, const struct position *positions, size_t n)

@@ -60,12 +60,19 @@ void engine_close(struct engine **e);
 /* Verify that a space's model can be served: load it and let it go. Returns ERR_MODEL with what is wrong. */
 err_t engine_check_model(const struct engine_space *space);
 
-/* Verify that a change can be applied: its spaces exist and its parts have the shapes that they need.
+/* Does the engine have a space of this name? Thread: any. */
+bool engine_has_space(const struct engine *e, struct span name);
+
+/* Verify that a part can be applied: its space exists and it has the shape that the space needs.
  * Returns ERR_ITEM or ERR_SPACE with the reason. Thread: any. */
+err_t engine_check_part(const struct engine *e, const struct part *part);
+
+/* The same for all parts of a change. */
 err_t engine_check_item(const struct engine *e, const struct item_change *change);
 
 /* Apply changes in order and publish them as the next epoch, together with the positions: returns when both arenas have
- * them, which waits for searches on the former front to end. Changes must have passed engine_check_item().
+ * them, which waits for searches on the former front to end. Parts must have passed engine_check_part(); those of spaces that
+ * the engine does not have are ignored.
  *
  * Returns ERR_FULL when the items do not fit (the message says what an item takes); ERR_MEMORY; ERR_DEVICE when the
  * GPU fails and there is no other backend. The engine cannot go on after an error.
@@ -77,6 +84,20 @@ err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n
 /* Publish an epoch with the same items whose watermark is just these positions: the log is another one now, and what
  * was seen of the former one means nothing in it. Errors and thread as engine_apply(). */
 err_t engine_set_positions(struct engine *e, const struct position *positions, size_t n);
+
+/* Replace the whole catalogue in one epoch: searches see the former items until all of the new ones are in place.
+ *
+ * feed       gives every item, by calls of engine_take() with changes as engine_apply() has them. It is called twice,
+ *            once for each arena, and must give the same items both times
+ * positions  the new watermark
+ *
+ * Returns the error of feed, or as engine_apply() does; the engine cannot go on after one.
+ * Thread: catalogue. Blocks: as engine_apply(), and while items are fed. Source: the left-right scheme of pair.h.
+ */
+struct engine_filling;
+typedef err_code_t (*engine_feed)(void *context, struct engine_filling *filling);
+err_t engine_replace(struct engine *e, engine_feed feed, void *context, const struct position *positions, size_t n);
+err_t engine_take(struct engine_filling *filling, const struct item_change *changes, size_t n);
 
 /* Whether the front epoch has seen all of these positions. A partition that it does not know counts as seen up to 0.
  * Thread: any. */

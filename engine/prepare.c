@@ -27,9 +27,10 @@ static err_t index_changes(const struct space *spaces, size_t n_spaces, const st
     for (size_t p = 0; p < changes[i].n_parts; p++) {
       size_t space;
       if (!prepare_find_space(spaces, n_spaces, changes[i].parts[p].space, &space))
-        FAIL(ERR_SPACE, "a change names a space that does not exist");
+        space = PREPARE_NO_SPACE;
+      else
+        counts[space]++;
       out[i].parts[p].space = space;
-      counts[space]++;
     }
   }
   return ERR_OK;
@@ -44,6 +45,8 @@ static err_t group_by_space(size_t n_spaces, const size_t *counts, struct prepar
   }
   for (size_t i = 0; i < n; i++) {
     for (size_t p = 0; p < changes[i].change->n_parts; p++) {
+      if (changes[i].parts[p].space == PREPARE_NO_SPACE)
+        continue;
       struct space_parts *group = &groups[changes[i].parts[p].space];
       group->parts[group->n] = &changes[i].change->parts[p];
       group->prepared[group->n++] = &changes[i].parts[p];

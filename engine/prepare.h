@@ -7,8 +7,11 @@
 #include "base/region.h"
 #include "engine/space.h"
 
+/* The space of a part that no space of the engine can use: it is left alone. */
+#define PREPARE_NO_SPACE SIZE_MAX
+
 struct prepared_part {
-  size_t space;
+  size_t space; /* index, or PREPARE_NO_SPACE */
   const uint8_t *bytes; /* as columns_ops.put takes it */
 };
 
@@ -20,7 +23,7 @@ struct prepared_change {
 /* Index of a space by name; false when there is none. */
 bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span name, size_t *out);
 
-/* Prepare n changes that were checked. `*out` [n] lives in the region. */
+/* Prepare n changes whose parts were checked; parts of spaces that there are not are left out. `*out` [n] lives in the region. */
 err_t prepare_changes(const struct space *spaces, size_t n_spaces, const struct kernels *kernels,
                       const struct item_change *changes, size_t n, struct region *region, struct prepared_change **out);
 

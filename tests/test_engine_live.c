@@ -22,6 +22,7 @@ enum {
   SUBITEMS = 12,
   SPLIT_DIM = 2,
   EPOCHS = 2000,
+  REPLACE_EVERY = 7, /* epochs whose items are all given anew */
   SEARCHERS = 3,
   BATCH = 3,
   ENOUGH_SEARCHES = 200,
@@ -260,6 +261,43 @@ static void apply_epoch(struct dice *dice, size_t epoch)
   assert_ok(engine_apply(engine, changes, n, &(struct position){ 0, (int64_t)epoch * 10 }, 1));
 }
 
+/* Gives a whole epoch's items, half a dozen at a time, each with a part that no space can use. */
+static err_code_t feed_epoch(void *context, struct engine_filling *filling)
+{
+  const struct state *s = context;
+  struct item_change changes[6];
+  struct part parts[6][2];
+  char keys[6][8];
+  size_t n = 0;
+
+  for (size_t i = 0; i < ITEMS; i++) {
+    if (s->is_live[i]) {
+      parts[n][0] = (struct part){ .space = span_of_str("unknown"), .codes = span_of(s->codes[i], 1) };
+      parts[n][1] = (struct part){ .space = span_of_str("pq"), .codes = span_of(s->codes[i], SPLITS) };
+      changes[n] = (struct item_change){ .key = key_of(i, keys[n]), .is_whole = true, .parts = parts[n], .n_parts = 2 };
+      n++;
+    }
+    if (n == 6 || i == ITEMS - 1) {
+      TRY(engine_take(filling, changes, n));
+      n = 0;
+    }
+  }
+  return ERR_OK;
+}
+
+/* Another catalogue from one epoch to the next. */
+static void replace_epoch(struct dice *dice, size_t epoch)
+{
+  struct state *s = &states[epoch];
+
+  for (size_t i = 0; i < ITEMS; i++) {
+    s->is_live[i] = dice_below(dice, 2);
+    for (size_t m = 0; m < SPLITS; m++)
+      s->codes[i][m] = (uint8_t)dice_below(dice, SUBITEMS);
+  }
+  assert_ok(engine_replace(engine, feed_epoch, s, &(struct position){ 0, (int64_t)epoch * 10 }, 1));
+}
+
 static bool has_searched_enough(struct worker *workers)
 {
   for (size_t i = 0; i < SEARCHERS; i++) {
@@ -307,7 +345,11 @@ static void every_answer_is_right_for_the_epoch_that_it_names(void **state)
   }
   int64_t end_ns = clock_now_ns() + MAX_SECONDS * CLOCK_NS_PER_S;
   while (epoch < EPOCHS && clock_now_ns() < end_ns) {
-    apply_epoch(&dice, ++epoch);
+    epoch++;
+    if (epoch % REPLACE_EVERY == 0)
+      replace_epoch(&dice, epoch);
+    else
+      apply_epoch(&dice, epoch);
     /* A fast writer would be done before they begin. */
     while (count_searches(workers) < epoch / 4 && clock_now_ns() < end_ns)
       sched_yield();
