@@ -1,0 +1,185 @@
+"""One Apache Kafka node (KRaft, listening on 127.0.0.1 alone) whose configuration, log and data lie in one folder.
+
+What ops/kafka runs for people and tests/broker/kafka_broker.py for tests. The jars come from ops/setup; KAFKA_JARS
+names another folder to take them from.
+"""
+
+import base64
+import os
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+START_TIMEOUT_S = 90
+STOP_TIMEOUT_S = 30
+
+# One replica of everything, as there is one node. Topics are made by sluicectl, never by a client that mistyped a name.
+# Sluice takes values of up to 4 MiB: a batch of them has room.
+PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": 1,
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "default.replication.factor": 1,
+    "offsets.topic.num.partitions": 1,
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.num.partitions": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "group.initial.rebalance.delay.ms": 0,
+    "message.max.bytes": 8 << 20,
+    "controlled.shutdown.enable": "false",
+    # The default is for large clusters, and takes 128 MiB of a small heap.
+    "log.cleaner.dedupe.buffer.size": 8 << 20,
+}
+
+LOG4J = """
+log4j.rootLogger=WARN, out
+log4j.logger.kafka.server.KafkaRaftServer=INFO
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p %c{1}: %m%n
+"""
+
+
+class KafkaMissing(Exception):
+    """Kafka cannot be run here; the text says what is missing and how to get it."""
+
+
+def jars_dir():
+    return Path(os.environ.get("KAFKA_JARS", ROOT / "build" / "deps" / "kafka"))
+
+
+def why_unavailable():
+    """None when Kafka can be run, else a sentence."""
+    if shutil.which("java") is None:
+        return "there is no java; ops/setup installs it"
+    if not list(jars_dir().glob("kafka_2.13-*.jar")):
+        return f"Kafka's jars are not in {jars_dir()}; ops/setup fetches them"
+    return None
+
+
+def free_ports(count):
+    # All held at once, so that no two are the same.
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [s.getsockname()[1] for s in sockets]
+    finally:
+        for s in sockets:
+            s.close()
+
+
+def accepts(port):
+    """Does somebody listen on this port?"""
+    with socket.socket() as s:
+        s.settimeout(1)
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
+def answers(port, timeout_s=5):
+    """Does a Kafka broker answer on this port?"""
+    import confluent_kafka.admin
+    # Quiet, because a broker that is still starting drops connections.
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+    try:
+        return bool(admin.list_topics(timeout=timeout_s).brokers)
+    except confluent_kafka.KafkaException:
+        return False
+
+
+def random_cluster_id():
+    # Any 16 bytes in URL-safe base64 are a cluster id; made here it saves one start of a JVM.
+    return base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "a", 1)
+
+
+class KafkaNode:
+    def __init__(self, folder, port=None, properties=None, heap_mb=320, outlives_us=False):
+        """Nothing is written before start(). Without a port, one that is free."""
+        self.folder = Path(folder).resolve()
+        ports = free_ports(2)
+        self.port = port or ports[0]
+        self.controller_port = ports[1]
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.config_path = self.folder / "server.properties"
+        self.log_path = self.folder / "broker.log"
+        self.data_path = self.folder / "logs"
+        self.heap_mb = heap_mb
+        self.outlives_us = outlives_us
+        self.properties = {
+            **PROPERTIES,
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "log.dirs": self.data_path,
+            **(properties or {}),
+        }
+        self.process = None
+
+    def start(self, cluster_id=None):
+        """Starts and waits until it answers. What the folder holds from before is there again."""
+        reason = why_unavailable()
+        if reason:
+            raise KafkaMissing(reason)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "log4j.properties").write_text(LOG4J)
+        self.config_path.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
+        if not (self.data_path / "meta.properties").exists():
+            self._format(cluster_id or random_cluster_id())
+        self._spawn()
+        self._wait_ready()
+        return self
+
+    def _spawn(self):
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(self._java("kafka.Kafka", str(self.config_path)), cwd=self.folder,
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                                            start_new_session=self.outlives_us)
+
+    def _java(self, main, *arguments):
+        return ["java", "-Xms128m", f"-Xmx{self.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                "-Xshare:auto", "-Djava.net.preferIPv4Stack=true", f"-Dlog4j.configuration=file:{self.folder}/log4j.properties",
+                "-cp", f"{jars_dir().resolve()}/*", main, *arguments]
+
+    def _format(self, cluster_id):
+        done = subprocess.run(self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c",
+                                         str(self.config_path)), cwd=self.folder, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"formatting the broker's storage failed:\n{done.stdout}{done.stderr}")
+
+    def _wait_ready(self):
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the broker ended with {self.process.returncode}:\n{self.log_tail()}")
+            if accepts(self.port) and answers(self.port):
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"the broker was not ready after {START_TIMEOUT_S} s:\n{self.log_tail()}")
+
+    def cluster_id(self):
+        """Of the data in the folder."""
+        lines = (self.data_path / "meta.properties").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)["cluster.id"]
+
+    def log_tail(self, lines=30):
+        return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
+
+    def stop(self):
+        """Stops the process and keeps the data, so that start() can go on with it."""
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process = None

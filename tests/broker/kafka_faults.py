@@ -1,0 +1,335 @@
+#!/usr/bin/python3
+"""What users, operators and disks do to a Kafka broker: for tests of what the daemon makes of it.
+
+    recreate_topic      a topic deleted and, after a delay, made anew with records in it
+    damage_batch        a byte of a record batch flipped on the broker's disk
+    open_transaction    a transaction that neither commits nor aborts, and holds back readers
+    compact_away        a record removed by compaction, soon
+    create_leaderless   topics with partitions that have no leader
+
+As a program it does each of them to a broker of its own and says what a client sees.
+"""
+
+import struct
+import sys
+import time
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from kafka_broker import KafkaBroker
+from kafka_node import KafkaNode, free_ports
+
+QUIET = {"log_level": 0}
+SECOND = 2  # id of the node that leaves
+
+
+def write(broker, topic, records, **where):
+    """Writes (key, value) or (key, value, timestamp_ms) one after the other; returns their offsets in that order."""
+    producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "linger.ms": 5, "acks": "all"})
+    offsets = [None] * len(records := list(records))
+
+    def remember(i):
+        def report(error, message):
+            if error:
+                raise KafkaException(error)
+            offsets[i] = message.offset()
+        return report
+    for i, (key, value, *timestamp) in enumerate(records):
+        while True:
+            try:
+                producer.produce(topic, value, key, on_delivery=remember(i),
+                                 **({"timestamp": timestamp[0]} if timestamp else {}), **where)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    if producer.flush(60):
+        raise RuntimeError(f"not everything could be written to {topic}")
+    return offsets
+
+
+def recreate_topic(broker, name, partitions=1, config=None, delay_s=0.0, records=(), **where):
+    """Deletes a topic, waits, makes it anew and writes `records` at once. Returns their offsets.
+
+    A librdkafka 2.0.2 consumer at an offset that the new topic soon has reads on there. After a delay of 1 s its error
+    callback has _UNKNOWN_PARTITION and UNKNOWN_TOPIC_OR_PART; after none it sees no sign at all.
+    """
+    broker.delete_topic(name)
+    time.sleep(delay_s)
+    broker.create_topic(name, partitions, config)
+    return write(broker, name, records, **where)
+
+
+# ------------------------------------------------------------------------------------------------- damage on disk
+
+# baseOffset i64, batchLength i32, partitionLeaderEpoch i32, magic i8, crc u32, attributes i16, lastOffsetDelta i32, ...
+BATCH_HEAD = struct.Struct(">qiibIhi")
+BATCH_LENGTH_FROM = 12
+BATCH_MAGIC_AT = 16
+BATCH_RECORDS_FROM = 61
+
+
+def find_batch(broker, topic, partition, offset):
+    """(segment's path, position, length) of the batch that holds an offset."""
+    for path in sorted((broker.data_path / f"{topic}-{partition}").glob("*.log")):
+        content, at = path.read_bytes(), 0
+        while at + BATCH_RECORDS_FROM <= len(content):
+            base, length, _, magic, _, _, last_delta = BATCH_HEAD.unpack_from(content, at)
+            if length == 0:
+                break  # preallocated
+            assert magic == 2, f"{path} at {at}: magic {magic}"
+            if base <= offset <= base + last_delta:
+                return path, at, BATCH_LENGTH_FROM + length
+            at += BATCH_LENGTH_FROM + length
+    raise LookupError(f"{topic} [{partition}] has no batch with offset {offset}")
+
+
+def damage_batch(broker, topic, offset, partition=0, at=-1):
+    """Flips all bits of one byte of the batch that holds an offset; the same call again mends it.
+
+    at: which byte, counted from the batch's end where it is negative. -1 is the number of headers of the last record,
+        and before it comes that record's value; BATCH_RECORDS_FROM is the length of the first record, which makes the
+        batch unreadable whether or not a client looks at checksums; BATCH_MAGIC_AT makes the broker itself stumble.
+    The broker may run: it sends what the file holds, and checks nothing, at a start after an orderly stop neither.
+
+    What librdkafka 2.0.2 makes of it:
+        with check.crcs      _BAD_MSG at the batch's first offset, several times a second for ever, and no more
+        without, value       the record comes, with the damage in it
+        without, length      nothing: no record, no error, no log line; the partition stands still
+        magic, either way    _NOT_IMPLEMENTED at the offset, twice; then it goes on behind the batch
+    """
+    path, start, length = find_batch(broker, topic, partition, offset)
+    where = start + at + (length if at < 0 else 0)
+    with open(path, "r+b") as file:
+        file.seek(where)
+        byte = file.read(1)[0]
+        file.seek(where)
+        file.write(bytes((byte ^ 0xff,)))
+
+
+# ---------------------------------------------------------------------------------------------------- transactions
+
+@contextmanager
+def open_transaction(broker, topic, records, transactional_id="held", **where):
+    """Writes records in a transaction that stays open: readers of committed records see nothing from the first of them
+    on. Gives the producer, to commit or abort with; what is still open at the end of the block is aborted.
+
+    Readers of committed records reach the "end" in front of it, and are told of no other. The broker itself aborts it
+    after `transaction.timeout.ms`, here 15 minutes.
+    """
+    producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id,
+                         "transaction.timeout.ms": 900000, "linger.ms": 5})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for key, value in records:
+        producer.produce(topic, value, key, **where)
+        producer.poll(0)
+    producer.flush(30)
+    try:
+        yield producer
+    finally:
+        try:
+            producer.abort_transaction(30)
+        except KafkaException:
+            pass  # it was committed or aborted
+
+
+# ------------------------------------------------------------------------------------------------------ compaction
+
+# Each batch closes the segment before it, whatever the records' times are, so that the cleaner may have it at once.
+COMPACTED_SOON = {"cleanup.policy": "compact", "segment.bytes": "100", "min.cleanable.dirty.ratio": "0.0",
+                  "min.compaction.lag.ms": "0", "delete.retention.ms": "0", "segment.index.bytes": "1024"}
+
+
+def offsets_of(broker, topic, partition=0, first=0):
+    """Offsets of the records that a partition holds, from `first` on."""
+    consumer = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": "offsets",
+                         "enable.auto.commit": False, "enable.partition.eof": True, "fetch.wait.max.ms": 10})
+    consumer.assign([TopicPartition(topic, partition, first)])
+    found, deadline = [], time.monotonic() + 30
+    try:
+        while time.monotonic() < deadline:
+            message = consumer.poll(1)
+            if message is None:
+                continue
+            if message.error() is None:
+                found.append(message.offset())
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                return found
+            else:
+                raise KafkaException(message.error())
+    finally:
+        consumer.close()
+    raise RuntimeError(f"{topic} [{partition}] could not be read to its end in 30 s")
+
+
+def wait_compacted(broker, topic, offset, partition=0, timeout_s=60):
+    """Waits until compaction has removed a record.
+
+    It must have a younger one of its key, and another batch behind that: the active segment is never cleaned.
+    """
+    deadline = time.monotonic() + timeout_s
+    while offset in offsets_of(broker, topic, partition, offset):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"offset {offset} of {topic} [{partition}] is still there after {timeout_s} s")
+        time.sleep(0.2)
+
+
+# ------------------------------------------------------------------------------------------------------------ leaders
+
+def create_leaderless(broker, assignments):
+    """Makes topics of which some partitions have no leader: they belong to a second broker, which has left for good.
+
+    assignments: {topic: [the node of each partition]}, 1 for the broker itself, SECOND for the one that has left:
+        {"stuck": [SECOND], "half": [1, SECOND]}
+
+    Writes to them time out and reads wait, both without an error. Takes some 5 s. Meanwhile no other topic may be made,
+    nor a first consumer group: it might land on the second.
+    """
+    (port,) = free_ports(1)
+    second = KafkaNode(broker.folder / f"second-{port}", port, {
+        **broker.properties, "process.roles": "broker", "node.id": SECOND, "controlled.shutdown.enable": "true",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}", "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "log.dirs": broker.folder / f"second-{port}" / "logs"})
+    second.start(broker.cluster_id())
+    try:
+        # The other one may be ready before the controller lets it have partitions.
+        broker.wait_for_brokers(2)
+        topics = [NewTopic(name, len(nodes), replica_assignment=[[node] for node in nodes])
+                  for name, nodes in assignments.items()]
+        for future in broker.admin().create_topics(topics).values():
+            future.result(30)
+    finally:
+        second.stop()
+    broker.wait_for(lambda topics: all(
+        name in topics and len(topics[name].partitions) == len(nodes)
+        and all((topics[name].partitions[i].leader == -1) == (node == SECOND) for i, node in enumerate(nodes))
+        for name, nodes in assignments.items()), "partitions without a leader")
+
+
+# --------------------------------------------------------------------------------------------- each of them, tried out
+
+class Reader:
+    """What a client sees of one partition: records, ends, errors, in their order."""
+
+    def __init__(self, broker, topic, offset=0, partition=0, **properties):
+        self.logged = []
+        self.consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "try", "fetch.wait.max.ms": 10,
+                                  "enable.auto.commit": False, "enable.partition.eof": True,
+                                  "auto.offset.reset": "error", "log_level": 5, "logger": self,
+                                  "error_cb": lambda e: self.logged.append(f"callback {e.name()}"), **properties})
+        self.consumer.assign([TopicPartition(topic, partition, offset)])
+
+    def log(self, level, form, *arguments):
+        self.logged.append("log " + (form % arguments).strip()[:160])
+
+    def see(self, seconds):
+        """{what: how often}, in the order of the first time"""
+        seen, end = {}, time.monotonic() + seconds
+        while time.monotonic() < end:
+            message = self.consumer.poll(0.1)
+            if message is not None:
+                error = message.error()
+                what = (f"record {message.offset()} {message.key()} {str(message.value())[:40]}" if error is None else
+                        f"{error.name()} {error.str()} at {message.offset()}")
+                seen[what] = seen.get(what, 0) + 1
+        for what in self.logged:
+            seen[what] = seen.get(what, 0) + 1
+        self.logged.clear()
+        return seen
+
+    def close(self):
+        self.consumer.close()
+
+
+def tell(what, seen):
+    print(f"\n{what}")
+    for line, count in seen.items():
+        print(f"    {count:4} x {line}", flush=True)
+
+
+def try_recreate(broker):
+    for delay_s in (0.0, 1.0, 4.0):
+        topic = f"again-{delay_s:.0f}"
+        broker.create_topic(topic)
+        write(broker, topic, [(b"old-%d" % i, b"v") for i in range(4)])
+        reader = Reader(broker, topic)
+        tell("before", reader.see(1))
+        recreate_topic(broker, topic, delay_s=delay_s, records=[(b"new-%d" % i, b"v") for i in range(9)])
+        tell(f"{topic} made anew after {delay_s} s with 9 records", reader.see(3))
+        reader.close()
+
+
+def try_damage(broker):
+    broker.create_topic("damaged")
+    for i in range(5):
+        write(broker, "damaged", [(b"key-%d" % i, b"a value of some length")])
+    for at in (-1, -3, BATCH_RECORDS_FROM, BATCH_MAGIC_AT):
+        damage_batch(broker, "damaged", 2, at=at)
+        for crcs in (False, True):
+            reader = Reader(broker, "damaged", **{"check.crcs": crcs})
+            tell(f"damaged at {at}, check.crcs {crcs}", reader.see(2))
+            reader.close()
+        if at != BATCH_MAGIC_AT:
+            damage_batch(broker, "damaged", 2, at=at)
+    broker.stop()
+    broker.start()
+    reader = Reader(broker, "damaged", **{"check.crcs": True})
+    tell("damaged, the broker stopped and started", reader.see(2))
+    reader.close()
+
+
+def try_transaction(broker):
+    broker.create_topic("held")
+    write(broker, "held", [(b"before", b"v")])
+    reader = Reader(broker, "held")
+    with open_transaction(broker, "held", [(b"inside", b"v")]) as producer:
+        write(broker, "held", [(b"behind", b"v")] * 3)
+        tell("an open transaction, and 3 records behind it", reader.see(2))
+        low, high = reader.consumer.get_watermark_offsets(TopicPartition("held", 0), 5)
+        tell("ends", {f"committed {low}..{high}": 1})
+        producer.commit_transaction(10)
+        tell("committed", reader.see(2))
+    reader.close()
+
+
+def try_compaction(broker):
+    broker.create_topic("compacted", config=COMPACTED_SOON)
+    write(broker, "compacted", [(b"key", b"1")])
+    started = time.monotonic()
+    for record in ((b"key", b"2", 1000000000000), (b"other", b"3")):
+        write(broker, "compacted", [record])
+    wait_compacted(broker, "compacted", 0)
+    tell(f"compacted after {time.monotonic() - started:.1f} s", {f"offsets {offsets_of(broker, 'compacted')}": 1})
+
+
+def try_leaders(broker):
+    started = time.monotonic()
+    create_leaderless(broker, {"stuck": [SECOND], "half": [1, SECOND]})
+    tell(f"made in {time.monotonic() - started:.1f} s", {
+        f"{name} partition {p.id} leader {p.leader}": 1
+        for name in ("stuck", "half") for p in broker.admin().list_topics(timeout=5).topics[name].partitions.values()})
+    reports = {}
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": 3000, "log_level": 0})
+    for topic in ("stuck", "half"):
+        for partition in range(2 if topic == "half" else 1):
+            producer.produce(topic, b"v", partition=partition, on_delivery=lambda e, m: reports.update(
+                {f"{m.topic()} {m.partition()}: {e.name() if e else 'delivered'}": 1}))
+    producer.flush(10)
+    tell("written with a limit of 3 s", reports)
+    reader = Reader(broker, "stuck")
+    tell("read", reader.see(2))
+    reader.close()
+
+
+def main():
+    tries = {name[4:]: function for name, function in globals().items() if name.startswith("try_")}
+    for name in sys.argv[1:] or tries:
+        with KafkaBroker() as broker:
+            print(f"\n==== {name}", flush=True)
+            tries[name](broker)
+
+
+if __name__ == "__main__":
+    main()
