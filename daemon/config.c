@@ -16,7 +16,8 @@ struct reader {
   struct yaml_tree *tree;
   struct config *config;
   struct config_space *space; /* while below spaces.NAME */
-  int lines[SETTINGS_MAX];    /* where each setting was given; 0: it was not */
+  bool names_spaces;          /* rightly or wrongly */
+  struct problems *problems;
 };
 
 /* Where a key leads: as the table has it, and as the file does. They differ below `spaces`. */
@@ -43,6 +44,12 @@ static void place_below(const struct place *section, const char *word, struct sp
 static err_t fail_at(struct reader *rd, err_code_t code, const yaml_node_t *node, const char *shown)
 {
   FAIL(code, "%s:%d: %s %s", rd->path, yaml_tree_line(node), shown, err_message());
+}
+
+/* What is wrong with one setting does not keep the others from being looked at. */
+static err_t note(struct reader *rd, err_code_t err)
+{
+  return err == ERR_CONFIG ? problems_add(rd->problems) : err;
 }
 
 static err_t verify_key(struct reader *rd, const yaml_node_t *map, size_t i, const char *shown)
@@ -102,35 +109,70 @@ static err_t read_properties(struct reader *rd, const struct setting *s, const y
   TRY(mem_array(n_pairs, sizeof *items, &items));
   properties->items = items;
   for (size_t i = 0; i < n_pairs; i++) {
-    TRY(verify_key(rd, map, i, s->path));
+    err_code_t err = verify_key(rd, map, i, s->path);
     yaml_tree_pair(rd->tree, map, i, &key, &value);
-    TRY(add_property(rd, s, &items[i], &properties->n, key, value));
+    if (err == ERR_OK)
+      err = add_property(rd, s, &items[properties->n], &properties->n, key, value);
+    TRY(note(rd, err));
   }
   return ERR_OK;
 }
 
-static err_t read_setting(struct reader *rd, size_t index, const struct place *place, const yaml_node_t *node)
+static err_t set_text_of(struct reader *rd, const struct setting *s, const struct place *place, const yaml_node_t *node)
 {
-  const struct setting *s = &settings[index];
-  bool is_map = s->type == SETTING_PROPERTIES;
-  enum yaml_kind kind = yaml_tree_kind(node);
+  void *base = setting_is_in_space(s) ? (void *)rd->space : (void *)rd->config;
+  err_code_t result = setting_set(s, rd->config, base, rd->directory, yaml_tree_text(node));
 
-  rd->lines[index] = yaml_tree_line(node);
-  if (is_map && kind == YAML_KIND_NOTHING)
+  return result == ERR_OK ? ERR_OK : fail_at(rd, result, node, place->shown);
+}
+
+static err_t read_list(struct reader *rd, const struct setting *s, const struct place *place, const yaml_node_t *list)
+{
+  for (size_t i = 0; i < yaml_tree_n_items(list); i++) {
+    const yaml_node_t *item = yaml_tree_item(rd->tree, list, i);
+    if (yaml_tree_kind(item) != YAML_KIND_TEXT)
+      FAIL(ERR_CONFIG, "%s:%d: %s expects a list of texts", rd->path, yaml_tree_line(item), place->shown);
+    TRY(note(rd, set_text_of(rd, s, place, item)));
+  }
+  return ERR_OK;
+}
+
+/* A map or a list; without anything in it, it is empty. */
+static err_t read_collection(struct reader *rd, const struct setting *s, const struct place *place,
+                             const yaml_node_t *node)
+{
+  enum yaml_kind kind = yaml_tree_kind(node);
+  bool is_map = s->type == SETTING_PROPERTIES;
+
+  if (kind == YAML_KIND_NOTHING)
     return ERR_OK;
   if (is_map && kind == YAML_KIND_MAP)
     return read_properties(rd, s, node);
   if (is_map)
     FAIL(ERR_CONFIG, "%s:%d: %s expects a map of properties", rd->path, yaml_tree_line(node), place->shown);
+  if (kind == YAML_KIND_LIST)
+    return read_list(rd, s, place, node);
+  FAIL(ERR_CONFIG, "%s:%d: %s expects a list, as in [one, two]", rd->path, yaml_tree_line(node), place->shown);
+}
+
+static err_t read_setting(struct reader *rd, size_t index, const struct place *place, const yaml_node_t *node)
+{
+  const struct setting *s = &settings[index];
+  struct config *c = rd->config;
+  enum yaml_kind kind = yaml_tree_kind(node);
+
+  c->lines[index] = yaml_tree_line(node);
+  if (s->type == SETTING_PROPERTIES || s->type == SETTING_LIST)
+    return read_collection(rd, s, place, node);
   if (kind == YAML_KIND_NOTHING)
     FAIL(ERR_CONFIG, "%s:%d: %s has no value%s", rd->path, yaml_tree_line(node), place->shown,
          s->default_text ? ": leave the line out for the default" : "");
   if (kind != YAML_KIND_TEXT)
     FAIL(ERR_CONFIG, "%s:%d: %s expects one value, not a %s", rd->path, yaml_tree_line(node), place->shown,
          kind == YAML_KIND_MAP ? "map" : "list");
-  void *base = setting_is_in_space(s) ? (void *)rd->space : (void *)rd->config;
-  err_code_t result = setting_set(s, rd->config, base, rd->directory, yaml_tree_text(node));
-  return result == ERR_OK ? ERR_OK : fail_at(rd, result, node, place->shown);
+  if (!setting_is_in_space(s))
+    TRY(mem_copy(yaml_tree_text(node), &c->given[index]));
+  return set_text_of(rd, s, place, node);
 }
 
 static err_t read_section(struct reader *rd, const struct place *section, const yaml_node_t *node);
@@ -180,14 +222,16 @@ static err_t read_space(struct reader *rd, const struct place *section, const ya
   if (result != ERR_OK)
     return fail_at(rd, result, key, section->shown);
   place_below(section, "NAME", name, &place);
+  c->lines[settings_find("spaces.NAME.model")] = 0;
   rd->space = &c->spaces[c->n_spaces];
+  rd->space->line = yaml_tree_line(key);
   TRY(mem_copy(name, &rd->space->name));
   c->n_spaces++;
   if (yaml_tree_kind(value) != YAML_KIND_NOTHING) {
     TRY(verify_section(rd, &place, value));
     TRY(read_section(rd, &place, value));
   }
-  if (!rd->space->model_path)
+  if (c->lines[settings_find("spaces.NAME.model")] == 0)
     FAIL(ERR_CONFIG, "%s:%d: %s.model is missing: every space has a model", rd->path, yaml_tree_line(key), place.shown);
   return ERR_OK;
 }
@@ -196,6 +240,7 @@ static err_t make_spaces(struct reader *rd, const yaml_node_t *node)
 {
   size_t n = yaml_tree_n_pairs(node);
 
+  rd->names_spaces = n > 0;
   if (n > SPACES_MAX)
     FAIL(ERR_CONFIG, "%s:%d: %zu spaces are more than %d", rd->path, yaml_tree_line(node), n, SPACES_MAX);
   return mem_array(n, sizeof *rd->config->spaces, &rd->config->spaces);
@@ -211,9 +256,11 @@ static err_t read_section(struct reader *rd, const struct place *section, const 
   if (is_spaces)
     TRY(make_spaces(rd, node));
   for (size_t i = 0; i < yaml_tree_n_pairs(node); i++) {
-    TRY(verify_key(rd, node, i, shown));
+    err_code_t err = verify_key(rd, node, i, shown);
     yaml_tree_pair(rd->tree, node, i, &key, &value);
-    TRY(is_spaces ? read_space(rd, section, key, value) : read_key(rd, section, key, value));
+    if (err == ERR_OK)
+      err = is_spaces ? read_space(rd, section, key, value) : read_key(rd, section, key, value);
+    TRY(note(rd, err));
   }
   return ERR_OK;
 }
@@ -222,26 +269,32 @@ static err_t set_defaults(struct reader *rd)
 {
   for (size_t i = 0; i < n_settings; i++) {
     const struct setting *s = &settings[i];
-    if (s->default_text && s->type != SETTING_PROPERTIES && !setting_is_in_space(s)) /* spaces begin as zeros */
+    bool begins_as_zeros = s->type == SETTING_PROPERTIES || s->type == SETTING_LIST || setting_is_in_space(s);
+    if (s->default_text && !begins_as_zeros)
       TRY(setting_set(s, rd->config, rd->config, rd->directory, span_of_str(s->default_text)));
   }
   return ERR_OK;
 }
 
-static err_t verify_required(struct reader *rd)
+static err_t verify_is_given(struct reader *rd, size_t index)
 {
-  for (size_t i = 0; i < n_settings; i++) {
-    if (!settings[i].default_text && !setting_is_in_space(&settings[i]) && rd->lines[i] == 0)
-      FAIL(ERR_CONFIG, "%s: %s is missing. %s", rd->path, settings[i].path, settings[i].meaning);
-  }
-  if (rd->config->n_spaces == 0)
+  const struct setting *s = &settings[index];
+
+  if (!s->default_text && !setting_is_in_space(s) && rd->config->lines[index] == 0)
+    FAIL(ERR_CONFIG, "%s: %s is missing. %s", rd->path, s->path, s->meaning);
+  return ERR_OK;
+}
+
+static err_t verify_has_space(struct reader *rd)
+{
+  if (!rd->names_spaces)
     FAIL(ERR_CONFIG, "%s: there is no space: name at least one below spaces, with its model", rd->path);
   return ERR_OK;
 }
 
 static int line_of(const struct reader *rd, const char *path)
 {
-  int line = rd->lines[settings_find(path)];
+  int line = rd->config->lines[settings_find(path)];
 
   return line ? line : 1;
 }
@@ -319,9 +372,11 @@ static err_t read_tree(struct reader *rd)
       FAIL(ERR_CONFIG, "%s:%d: a configuration is a map of sections", rd->path, yaml_tree_line(root));
     TRY(read_section(rd, &top, root));
   }
-  TRY(verify_required(rd));
-  TRY(verify_broker(rd));
-  return verify_topics(rd);
+  for (size_t i = 0; i < n_settings; i++)
+    TRY(note(rd, verify_is_given(rd, i)));
+  TRY(note(rd, verify_has_space(rd)));
+  TRY(note(rd, verify_broker(rd)));
+  return note(rd, verify_topics(rd));
 }
 
 static err_t copy_directory(const char *path, char **out)
@@ -331,7 +386,7 @@ static err_t copy_directory(const char *path, char **out)
   return mem_copy(span_of(path, slash ? (size_t)(slash - path) + 1 : 0), out);
 }
 
-err_t config_open(const char *path, struct config **out)
+err_t config_read(const char *path, struct problems *problems, struct config **out)
 {
   AUTO(mem_free) char *directory = NULL;
   AUTO(yaml_tree_close) struct yaml_tree *tree = NULL;
@@ -341,11 +396,39 @@ err_t config_open(const char *path, struct config **out)
   TRY(yaml_tree_open(path, &tree));
   TRY(mem_array(1, sizeof *config, &config));
   TRY(mem_copy_str(path, &config->path));
-  struct reader rd = { .path = path, .directory = directory, .tree = tree, .config = config };
+  TRY(mem_array(n_settings, sizeof *config->given, &config->given));
+  TRY(mem_array(n_settings, sizeof *config->lines, &config->lines));
+  struct reader rd = { .path = path, .directory = directory, .tree = tree, .config = config, .problems = problems };
   TRY(read_tree(&rd));
   *out = config;
   config = NULL;
   return ERR_OK;
+}
+
+err_t config_open(const char *path, struct config **out)
+{
+  AUTO(problems_fini) struct problems problems = { 0 };
+  AUTO(config_close) struct config *config = NULL;
+
+  TRY(config_read(path, &problems, &config));
+  TRY(problems_verify(&problems));
+  *out = config;
+  config = NULL;
+  return ERR_OK;
+}
+
+err_t config_blame(const struct config *c, const char *setting, err_code_t err)
+{
+  size_t index = settings_find(setting);
+
+  if (index < n_settings && c->lines[index])
+    FAIL(err, "%s:%d: %s", c->path, c->lines[index], err_message());
+  FAIL(err, "%s: %s", c->path, err_message());
+}
+
+err_t config_blame_space(const struct config *c, size_t space, err_code_t err)
+{
+  FAIL(err, "%s:%d: spaces.%s: %s", c->path, c->spaces[space].line, c->spaces[space].name, err_message());
 }
 
 static void free_properties(struct kafka_properties *properties)
@@ -357,6 +440,13 @@ static void free_properties(struct kafka_properties *properties)
     mem_free(&items[i].value);
   }
   mem_free(&items);
+}
+
+static void free_list(struct config_list *list)
+{
+  for (size_t i = 0; i < list->n; i++)
+    mem_free(&list->items[i]);
+  mem_free(&list->items);
 }
 
 void config_close(struct config **config)
@@ -374,9 +464,14 @@ void config_close(struct config **config)
     mem_free(&c->spaces[i].model_path);
   }
   mem_free(&c->spaces);
+  free_list(&c->http.hosts);
+  for (size_t i = 0; c->given && i < n_settings; i++)
+    mem_free(&c->given[i]);
+  mem_free(&c->given);
+  mem_free(&c->lines);
   char **texts[] = { &c->path,        &c->catalogue.topic, &c->catalogue.dead_letter_topic,
                      &c->query.topic, &c->query.group,     &c->query.answer_topic,
-                     &c->store_path,  &c->http_listen };
+                     &c->store_path,  &c->http.listen };
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     mem_free(texts[i]);
   mem_free(config);

@@ -8,18 +8,27 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "daemon/problems.h"
 #include "engine/engine.h"
 #include "ingest/kafka_properties.h"
 #include "kernels/kernels.h"
+
+struct config_list {
+  char **items;
+  size_t n;
+};
 
 struct config_space {
   char *name;
   char *model_path; /* relative paths are relative to the configuration file */
   uint64_t dim;     /* 0: the model's own */
+  int line;         /* of the space in the file */
 };
 
 struct config {
   char *path;
+  char **given; /* the text of each setting that the file gives, by the table's index; else NULL. Not of maps and lists */
+  int *lines;   /* where it gives it; else 0 */
   struct kafka_properties kafka; /* of all clients */
   struct {
     char *topic;
@@ -49,7 +58,10 @@ struct config {
   enum engine_backend backend;
   bool is_isa_auto;
   enum isa isa;      /* where it is not auto */
-  char *http_listen; /* address:port */
+  struct {
+    char *listen;             /* address:port */
+    struct config_list hosts; /* names that requests may be addressed to, besides the usual ones */
+  } http;
   struct {
     bool is_enabled;
     uint64_t partitions;
@@ -59,11 +71,30 @@ struct config {
 
 /* Read and check a configuration file.
  *
- * Returns ERR_CONFIG with `path:line: what is wrong and what would do`: unknown keys (with the nearest known one),
- * values out of bounds, missing required settings, wrong types, properties that librdkafka refuses, duplicate keys.
+ * Returns ERR_CONFIG with `path:line: what is wrong and what would do`, a line for each problem: unknown keys (with the
+ * nearest known one), values out of bounds, missing required settings, wrong types, properties that librdkafka refuses,
+ * duplicate keys.
  */
 err_t config_open(const char *path, struct config **out);
 void config_close(struct config **c);
+
+/* The same, for whoever wants to look on: ERR_CONFIG only when there is no YAML to read.
+ *
+ * problems  all that is wrong with the file are added to it. Where there is any, the configuration is not for use: what
+ *           is wrong is missing from it, and only models that it names may be looked at
+ */
+err_t config_read(const char *path, struct problems *problems, struct config **out);
+
+/* Put file and line of a setting before the newest failure: "sluice.yaml:12: ". For what the file alone cannot tell.
+ *
+ * setting  as the table has it, "catalogue.max_items"; where the file has none, the line is left out
+ */
+err_t config_blame(const struct config *c, const char *setting, err_code_t err);
+err_t config_blame_space(const struct config *c, size_t space, err_code_t err);
+
+/* Call `differs` for each setting in which two configurations are not alike: "catalogue.max_items", "spaces.books". */
+void config_compare(const struct config *a, const struct config *b,
+                    void (*differs)(void *context, const char *setting), void *context);
 
 /* Print the reference as Markdown: docs/configuration.md holds exactly this between its markers. */
 void config_print_reference(void);

@@ -103,10 +103,14 @@ const struct setting settings[] = {
     .choices = "`auto`, `ref`, `avx2`, `avx512`, `avx512vnni`, `avx512vbmi`, `amx`", .choose = choose_isa,
     .meaning = "Instruction set of the arithmetic. Every one gives the same results; `auto` takes the best there is." },
 
-  { .path = "http.listen", .type = SETTING_ADDRESS, .offset = AT(http_listen), .min = 1, .max = 64,
+  { .path = "http.listen", .type = SETTING_ADDRESS, .offset = AT(http.listen), .min = 1, .max = 64,
     .default_text = "127.0.0.1:8321",
     .meaning = "Where `/healthz`, `/readyz`, `/metrics` and `/status` are served. Nothing there asks who you are: "
                "keep it on a loopback address." },
+  { .path = "http.hosts", .type = SETTING_LIST, .offset = AT(http.hosts), .min = 1, .max = 253, .default_text = "",
+    .meaning = "Names by which people reach `http.listen`, as in `sluice.example.org`; the port does not matter. On a "
+               "loopback address, `localhost`, loopback addresses and these are answered, so that no web page can read "
+               "from the daemon through a name of its own; on another address, any name is, until there is a list." },
 
   { .path = "embedded_broker.enabled", .type = SETTING_BOOL, .offset = AT(embedded_broker.is_enabled),
     .default_text = "false",
@@ -228,6 +232,9 @@ static void write_values(const struct setting *s, FILE *out)
     break;
   case SETTING_ADDRESS:
     fputs("numeric address:port, `[address]:port` for IPv6", out);
+    break;
+  case SETTING_LIST:
+    fprintf(out, "a list of texts of %llu to %llu bytes", (unsigned long long)s->min, (unsigned long long)s->max);
     break;
   case SETTING_PROPERTIES:
     fputs("a map of librdkafka's properties", out);

@@ -14,6 +14,7 @@ enum setting_type {
   SETTING_TOPIC,      /* char *, what Kafka takes as a topic's name */
   SETTING_PATH,       /* char *, relative to the configuration file */
   SETTING_ADDRESS,    /* char *, numeric address:port */
+  SETTING_LIST,       /* struct config_list of texts */
   SETTING_PROPERTIES, /* struct kafka_properties */
 };
 
@@ -21,15 +22,15 @@ struct setting {
   const char *path; /* "catalogue.max_items"; NAME stands for any name */
   enum setting_type type;
   size_t offset; /* of the field in struct config, or in struct config_space for what is below spaces.NAME */
-  uint64_t min;  /* of a number; of a text, its bytes */
+  uint64_t min;  /* of a number; of a text, its bytes; of a list, those of each text */
   uint64_t max;
-  const char *default_text; /* as one would write it; NULL: required; "" of properties: none */
+  const char *default_text; /* as one would write it; NULL: required; "" of properties and lists: none */
   const char *choices;      /* SETTING_CHOICE: the words, for people */
   bool (*choose)(struct config *c, const char *word); /* false: not one of them */
   const char *meaning;
 };
 
-enum { SETTINGS_MAX = 64, SPACES_MAX = 1000, SETTING_PATH_BYTES = 128 };
+enum { SETTINGS_MAX = 64, SPACES_MAX = 1000, LIST_MAX = 1000, SETTING_PATH_BYTES = 128 };
 
 extern const struct setting settings[];
 extern const size_t n_settings;
@@ -49,7 +50,7 @@ void settings_nearest(const char *path, char *out);
 
 bool setting_is_in_space(const struct setting *s);
 
-/* Set the value of a setting (not of SETTING_PROPERTIES) from text.
+/* Set the value of a setting from text; of a SETTING_LIST, add the text to it. Not of SETTING_PROPERTIES.
  *
  * base       what `offset` counts from
  * directory  of the configuration file, with the slash; "" for the working directory

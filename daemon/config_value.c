@@ -165,6 +165,19 @@ static err_t set_text(char **out, const char *prefix, struct span text)
   return ERR_OK;
 }
 
+static err_t add_to_list(struct config_list *list, struct span text)
+{
+  char *copy;
+
+  if (list->n == LIST_MAX)
+    FAIL(ERR_CONFIG, "expects at most %d texts", LIST_MAX);
+  if (!list->items)
+    TRY(mem_array(LIST_MAX, sizeof *list->items, &list->items));
+  TRY(mem_copy(text, &copy));
+  list->items[list->n++] = copy;
+  return ERR_OK;
+}
+
 err_t setting_set(const struct setting *s, struct config *c, void *base, const char *directory, struct span text)
 {
   void *field = (char *)base + s->offset;
@@ -188,6 +201,9 @@ err_t setting_set(const struct setting *s, struct config *c, void *base, const c
   case SETTING_ADDRESS:
     TRY(verify_address(text));
     return set_text(field, "", text);
+  case SETTING_LIST:
+    TRY(verify_text(s, text));
+    return add_to_list(field, text);
   case SETTING_PROPERTIES:
     break; /* a map, not a text */
   }

@@ -10,7 +10,7 @@ err_t ctl_context_open(const struct ctl_options *options, struct ctl_context **o
 
   TRY(mem_array(1, sizeof *ctx, &ctx));
   TRY(config_open(options->config_path, &ctx->config));
-  TRY(http_get_open(ctx->config->http_listen, &ctx->http));
+  TRY(http_get_open(ctx->config->http.listen, &ctx->http));
   *out = ctx;
   ctx = NULL;
   return ERR_OK;

@@ -83,7 +83,7 @@ err_t service_open(const struct config *config, struct service *s)
   TRY(open_queries(config, s));
   s->status.engine = s->engine;
   s->status.catalogue = s->catalogue;
-  return http_open(config->http_listen, &s->status, &s->http);
+  return http_open(config->http.listen, &s->status, &s->http);
 }
 
 err_t service_step(struct service *s)

@@ -156,6 +156,16 @@ struct span yaml_tree_text(const yaml_node_t *node)
   return span_of(node->data.scalar.value, node->data.scalar.length);
 }
 
+size_t yaml_tree_n_items(const yaml_node_t *list)
+{
+  return (size_t)(list->data.sequence.items.top - list->data.sequence.items.start);
+}
+
+const yaml_node_t *yaml_tree_item(struct yaml_tree *tree, const yaml_node_t *list, size_t i)
+{
+  return yaml_document_get_node(&tree->document, list->data.sequence.items.start[i]);
+}
+
 size_t yaml_tree_n_pairs(const yaml_node_t *map)
 {
   return (size_t)(map->data.mapping.pairs.top - map->data.mapping.pairs.start);

@@ -30,6 +30,9 @@ enum yaml_kind yaml_tree_kind(const yaml_node_t *node);
 /* Text of a node of YAML_KIND_TEXT; it may hold zero bytes. */
 struct span yaml_tree_text(const yaml_node_t *node);
 
+size_t yaml_tree_n_items(const yaml_node_t *list);
+const yaml_node_t *yaml_tree_item(struct yaml_tree *tree, const yaml_node_t *list, size_t i);
+
 size_t yaml_tree_n_pairs(const yaml_node_t *map);
 void yaml_tree_pair(struct yaml_tree *tree, const yaml_node_t *map, size_t i, const yaml_node_t **key,
                     const yaml_node_t **value);

@@ -92,6 +92,130 @@ static void file_with(const struct setting *s, const char *value, char *out)
   }
 }
 
+static void all_that_is_wrong_is_said_at_once(void **state)
+{
+  static const char text[] = "catalogue: {max_item: 5, publish_interval_ms: 0, kafka: {enable.auto.commit: true}}\n"
+                             "query: {max_k: many}\n"
+                             "http: {hosts: [good.example, [bad]]}\n"
+                             "kafka: {bootstrap.servers: 'h:1', nonsense: 1}\n"
+                             "spaces:\n  a: {}\n  'b b': {model: m}\n  c: {model: c.safetensors}\n";
+  static const char *const expected[] = {
+    ":1: there is no setting \"catalogue.max_item\"; the nearest is catalogue.max_items",
+    ":1: catalogue.publish_interval_ms expects a whole number from 1 to 10000",
+    ":1: catalogue.kafka: enable.auto.commit",
+    ":2: query.max_k expects a whole number",
+    ":3: http.hosts expects a list of texts",
+    ":4: kafka: librdkafka has no property \"nonsense\"",
+    ":6: spaces.a.model is missing",
+    ":7: spaces expects the name of a space",
+    ": store.path is missing",
+  };
+  enum { N_EXPECTED = sizeof expected / sizeof expected[0] };
+  struct problems problems = { 0 };
+  struct config *c = NULL;
+
+  (void)state;
+  write_bytes(text, strlen(text));
+  assert_int_equal(config_read(path, &problems, &c), ERR_OK);
+  for (size_t i = 0; i < N_EXPECTED && i < problems.n; i++) {
+    if (strncmp(problems.items[i], path, strlen(path)) != 0 || !strstr(problems.items[i], expected[i]))
+      fail_msg("expected %s...%s, got: %s", path, expected[i], problems.items[i]);
+  }
+  assert_int_equal(problems.n, N_EXPECTED);
+  assert_int_equal(c->n_spaces, 2); /* for a look at the models that are named */
+  assert_non_null(strstr(c->spaces[1].model_path, "c.safetensors"));
+  assert_int_equal(problems_verify(&problems), ERR_CONFIG);
+  for (size_t i = 0; i < N_EXPECTED; i++)
+    assert_non_null(strstr(err_message(), expected[i]));
+  problems_fini(&problems);
+  config_close(&c);
+}
+
+static void problems_beyond_the_first_twenty_are_counted(void **state)
+{
+  struct problems problems = { 0 };
+  struct config *c = NULL;
+  char text[TEXT_BYTES] = REST;
+
+  (void)state;
+  for (int i = 0; i < PROBLEMS_MAX + 3; i++)
+    sprintf(text + strlen(text), "unknown%d: 1\n", i);
+  write_bytes(text, strlen(text));
+  assert_int_equal(config_read(path, &problems, &c), ERR_OK);
+  assert_int_equal(problems.n, PROBLEMS_MAX);
+  assert_int_equal(problems.n_more, 3);
+  assert_int_equal(problems_verify(&problems), ERR_CONFIG);
+  assert_non_null(strstr(err_message(), "\nand "));
+  assert_non_null(strstr(err_message(), " more"));
+  problems_fini(&problems);
+  config_close(&c);
+}
+
+static void a_list_is_kept_in_the_order_of_the_file(void **state)
+{
+  struct config *c = open_text("http: {hosts: [a.example, \"b\"]}\n" REST);
+
+  (void)state;
+  assert_int_equal(c->http.hosts.n, 2);
+  assert_string_equal(c->http.hosts.items[0], "a.example");
+  assert_string_equal(c->http.hosts.items[1], "b");
+  config_close(&c);
+  c = open_text("http: {hosts: []}\n" REST);
+  assert_int_equal(c->http.hosts.n, 0);
+  config_close(&c);
+  c = open_text("http: {hosts: }\n" REST);
+  assert_int_equal(c->http.hosts.n, 0);
+  config_close(&c);
+  assert_refused("http: {hosts: a.example}\n" REST, 1, "http.hosts expects a list", "[one, two]");
+  assert_refused("http:\n  hosts:\n    - a\n    - ''\n" REST, 4, "http.hosts expects a text of 1 to 253 bytes", "");
+  assert_refused("http: {hosts: {a: b}}\n" REST, 1, "http.hosts expects a list", "");
+}
+
+static void join_name(void *context, const char *setting)
+{
+  char *text = context;
+
+  sprintf(text + strlen(text), "%s ", setting);
+}
+
+static void two_configurations_are_compared_by_what_they_mean(void **state)
+{
+  static const char first[] = "log: {level: info}\nquery: {max_k: 1000}\nhttp: {hosts: [a]}\n"
+                              "catalogue: {kafka: {fetch.wait.max.ms: 5}}\n" KAFKA STORE
+                              "spaces: {one: {model: m}, two: {model: m}, three: {model: m, dim: 3}}\n";
+  static const char second[] = "log: {level: debug}\nquery: {max_k: 01000, group: g}\nhttp: {hosts: [a, b]}\n"
+                               "catalogue: {kafka: {fetch.wait.max.ms: 6}}\nengine: {backend: auto}\n" KAFKA STORE
+                               "spaces: {three: {model: m, dim: 4}, one: {model: m}, four: {model: m}}\n";
+  char text[TEXT_BYTES] = "";
+  struct config *a = open_text(first), *b = open_text(second);
+
+  (void)state;
+  config_compare(a, a, join_name, text);
+  assert_string_equal(text, "");
+  config_compare(a, b, join_name, text);
+  assert_string_equal(text, "catalogue.kafka query.group http.hosts log.level spaces.two spaces.three spaces.four ");
+  config_close(&a);
+  config_close(&b);
+}
+
+static void what_the_file_alone_cannot_tell_is_blamed_on_its_line(void **state)
+{
+  struct config *c = open_text("query: {max_k: 10}\nspaces:\n  a: {model: m}\n" KAFKA STORE);
+  char expected[128];
+
+  (void)state;
+  assert_int_equal(config_blame(c, "query.max_k", err_set(ERR_CONFIG, "f", 1, "too many")), ERR_CONFIG);
+  snprintf(expected, sizeof expected, "%s:1: too many", path);
+  assert_string_equal(err_message(), expected);
+  assert_int_equal(config_blame(c, "catalogue.max_items", err_set(ERR_CONFIG, "f", 1, "too many")), ERR_CONFIG);
+  snprintf(expected, sizeof expected, "%s: too many", path);
+  assert_string_equal(err_message(), expected);
+  assert_int_equal(config_blame_space(c, 0, err_set(ERR_MODEL, "f", 1, "no model")), ERR_MODEL);
+  snprintf(expected, sizeof expected, "%s:3: spaces.a: no model", path);
+  assert_string_equal(err_message(), expected);
+  config_close(&c);
+}
+
 static void an_absent_setting_has_its_default(void **state)
 {
   struct config *c = open_text(REST);
@@ -117,7 +241,7 @@ static void an_absent_setting_has_its_default(void **state)
   assert_int_equal(c->query.kafka.n, 0);
   assert_int_equal(c->query.answer_kafka.n, 0);
   assert_true(c->is_isa_auto);
-  assert_string_equal(c->http_listen, "127.0.0.1:8321");
+  assert_string_equal(c->http.listen, "127.0.0.1:8321");
   assert_false(c->embedded_broker.is_enabled);
   assert_int_equal(c->embedded_broker.partitions, 4);
   assert_int_equal(c->log_level, LOG_LEVEL_INFO);
@@ -284,7 +408,7 @@ static void a_listening_address_is_numeric_with_a_port(void **state)
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
     file_with(s, good[i], text);
     struct config *c = open_text(text);
-    assert_true(strstr(good[i], c->http_listen) != NULL);
+    assert_true(strstr(good[i], c->http.listen) != NULL);
     config_close(&c);
   }
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -682,6 +806,11 @@ static int remove_directory(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(all_that_is_wrong_is_said_at_once),
+    cmocka_unit_test(problems_beyond_the_first_twenty_are_counted),
+    cmocka_unit_test(a_list_is_kept_in_the_order_of_the_file),
+    cmocka_unit_test(two_configurations_are_compared_by_what_they_mean),
+    cmocka_unit_test(what_the_file_alone_cannot_tell_is_blamed_on_its_line),
     cmocka_unit_test(an_absent_setting_has_its_default),
     cmocka_unit_test(sections_that_are_empty_are_as_good_as_absent),
     cmocka_unit_test(numbers_are_taken_at_their_bounds_and_refused_beyond),
