@@ -22,6 +22,7 @@
   X(ERR_CONFIG, FATAL, "the configuration cannot be used")                       \
   X(ERR_MODEL, FATAL, "the model cannot be used")                                \
   X(ERR_STORE, FATAL, "the store failed")                                        \
+  X(ERR_STORE_FULL, RETRY, "the store's disk is full")                           \
   X(ERR_STORE_IN_USE, FATAL, "the store is open in another process")             \
   X(ERR_STORE_CORRUPT, FATAL, "the store is damaged")                            \
   X(ERR_FULL, FATAL, "the catalogue does not fit")                               \

@@ -166,19 +166,19 @@ static err_t connect(struct catalogue *c)
 
 /* ---- Applying batches ---- */
 
-static void count_batch(struct catalogue *c, size_t n_replayed)
+static void count_batch(struct catalogue *c, const struct store_effects *effects)
 {
   int64_t now_ms = clock_unix_ms();
   uint64_t n_deleted = 0;
 
-  for (size_t i = 0; i < c->batch.n; i++) {
-    int64_t age_ms = now_ms - c->batch.changes[i].timestamp_ms;
-    n_deleted += c->batch.changes[i].is_delete;
+  for (size_t i = 0; i < effects->n_changes; i++) {
+    int64_t age_ms = now_ms - effects->changes[i].timestamp_ms;
+    n_deleted += effects->changes[i].is_delete;
     hist_add(&c->with.counters->visible_us, age_ms > 0 ? (uint64_t)age_ms * 1000 : 0);
   }
   counters_add(&c->with.counters->deleted, n_deleted);
-  counters_add(&c->with.counters->applied, c->batch.n - n_deleted);
-  counters_add(&c->with.counters->replayed, n_replayed);
+  counters_add(&c->with.counters->applied, effects->n_changes - n_deleted);
+  counters_add(&c->with.counters->replayed, c->batch.n - effects->n_changes);
   counters_add(&c->with.counters->batches, 1);
 }
 
@@ -186,7 +186,8 @@ static void count_batch(struct catalogue *c, size_t n_replayed)
 static err_t apply_batch(struct catalogue *c)
 {
   struct store_position *positions;
-  size_t n_positions, n_decoded = c->batch.n;
+  struct store_effects effects;
+  size_t n_positions;
 
   if (!delivery_wait_for_dead_letters(c->with.delivery)) {
     atomic_store(&c->is_stopping, true); /* a later batch must not be stored over this one, which is read again */
@@ -195,15 +196,14 @@ static err_t apply_batch(struct catalogue *c)
   region_reset(&c->scratch);
   TRY(region_array(&c->scratch, c->log.at.n, sizeof *positions, &positions));
   n_positions = log_positions_changed(&c->log.at, positions);
-  TRY(store_apply(c->with.store, c->batch.changes, c->batch.n, positions, n_positions, c->batch.is_skipped));
-  item_batch_drop_skipped(&c->batch);
+  TRY(store_apply(c->with.store, c->batch.changes, c->batch.n, positions, n_positions, &effects));
 
   struct position *seen;
   TRY(region_array(&c->scratch, n_positions, sizeof *seen, &seen));
   for (size_t i = 0; i < n_positions; i++)
     seen[i] = (struct position){ positions[i].partition, positions[i].next };
-  TRY(engine_apply(c->with.engine, c->batch.changes, c->batch.n, seen, n_positions));
-  count_batch(c, n_decoded - c->batch.n);
+  TRY(engine_apply(c->with.engine, effects.changes, effects.n_changes, seen, n_positions));
+  count_batch(c, &effects);
   return ERR_OK;
 }
 

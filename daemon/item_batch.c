@@ -9,14 +9,12 @@ enum { KEPT_BYTES = 16 << 20 };
 err_t item_batch_init(size_t capacity, struct item_batch *out)
 {
   *out = (struct item_batch){ .capacity = capacity };
-  TRY(mem_array(capacity, sizeof *out->changes, &out->changes));
-  return mem_array(capacity, sizeof *out->is_skipped, &out->is_skipped);
+  return mem_array(capacity, sizeof *out->changes, &out->changes);
 }
 
 void item_batch_fini(struct item_batch *b)
 {
   mem_free(&b->changes);
-  mem_free(&b->is_skipped);
   region_fini(&b->region);
 }
 
@@ -73,15 +71,4 @@ err_t item_batch_add(struct item_batch *b, const struct engine *engine, struct d
   };
   delivery_dead_letter(delivery, &letter);
   return ERR_OK;
-}
-
-void item_batch_drop_skipped(struct item_batch *b)
-{
-  size_t n = 0;
-
-  for (size_t i = 0; i < b->n; i++) {
-    if (!b->is_skipped[i])
-      b->changes[n++] = b->changes[i];
-  }
-  b->n = n;
 }

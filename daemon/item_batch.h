@@ -12,7 +12,6 @@
 
 struct item_batch {
   struct item_change *changes; /* [capacity]; keys are borrowed from the records */
-  bool *is_skipped;            /* [capacity] */
   size_t n;
   size_t capacity;
   struct region region; /* parts */
@@ -25,8 +24,5 @@ void item_batch_reset(struct item_batch *b);
 /* Add a record. Returns ERR_OK whether it could be used or went to the dead letters; ERR_MEMORY. */
 err_t item_batch_add(struct item_batch *b, const struct engine *engine, struct delivery *delivery, const char *topic,
                      const char *dead_letter_topic, const struct catalogue_record *record);
-
-/* Remove the changes that is_skipped marks. */
-void item_batch_drop_skipped(struct item_batch *b);
 
 #endif

@@ -93,6 +93,8 @@ void store_close(struct store **s)
   positions_fini(&(*s)->draft);
   region_fini(&(*s)->scratch);
   region_fini(&(*s)->batch);
+  mem_free(&(*s)->effects.kinds);
+  mem_free(&(*s)->effects.changes);
   mem_free(&(*s)->cluster_id);
   mem_free(&(*s)->topic);
   mem_free(s);

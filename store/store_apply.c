@@ -1,13 +1,14 @@
 /* Applying a batch: changes and positions in one transaction. */
 #include "store/store_private.h"
 
+#include "base/mem.h"
+
 struct batch {
   struct store *store;
-  struct item_change *changes;
+  const struct item_change *changes;
   size_t n;
   const struct store_position *positions;
   size_t n_positions;
-  bool *is_skipped; /* may be NULL */
   struct meta meta; /* as the transaction leaves it */
 };
 
@@ -65,14 +66,14 @@ static err_t put_item(struct slots *slots, uint64_t generation, struct item_chan
   return slots_append(slots, change->key, record);
 }
 
-static err_t apply_change(struct slots *slots, uint64_t generation, struct item_change *change, bool *is_skipped)
+static err_t apply_change(struct slots *slots, uint64_t generation, struct item_change *change, enum store_effect *kind)
 {
   struct slots_item stored;
   bool is_found;
 
   TRY(slots_find(slots, change->key, &is_found, &stored));
-  *is_skipped = is_found ? is_replayed(change, &stored.head, generation) : change->is_delete;
-  if (*is_skipped)
+  *kind = (is_found ? is_replayed(change, &stored.head, generation) : change->is_delete) ? STORE_SKIPPED : STORE_APPLIED;
+  if (*kind == STORE_SKIPPED)
     return ERR_OK;
   if (change->is_delete)
     return slots_del(slots, stored.slot, change->key);
@@ -94,12 +95,13 @@ static err_code_t apply_batch(void *context, MDB_txn *txn)
   struct store *s = b->store;
   struct slots slots = store_slots(s, txn);
 
+  s->effects.n_changes = 0;
   for (size_t i = 0; i < b->n; i++) {
-    bool is_skipped;
+    struct item_change change = b->changes[i];
     region_reset(&s->scratch);
-    TRY(apply_change(&slots, s->meta.generation, &b->changes[i], &is_skipped));
-    if (b->is_skipped)
-      b->is_skipped[i] = is_skipped;
+    TRY(apply_change(&slots, s->meta.generation, &change, &s->effects.kinds[i]));
+    if (s->effects.kinds[i] == STORE_APPLIED)
+      s->effects.changes[s->effects.n_changes++] = change;
   }
   TRY(put_positions(b, txn));
   b->meta = s->meta;
@@ -115,8 +117,8 @@ static void swap_positions(struct positions *a, struct positions *b)
   *b = c;
 }
 
-err_t store_apply(struct store *s, struct item_change *changes, size_t n, const struct store_position *positions,
-                  size_t n_positions, bool *is_skipped)
+err_t store_apply(struct store *s, const struct item_change *changes, size_t n, const struct store_position *positions,
+                  size_t n_positions, struct store_effects *effects)
 {
   struct batch batch = {
     .store = s,
@@ -124,13 +126,16 @@ err_t store_apply(struct store *s, struct item_change *changes, size_t n, const 
     .n = n,
     .positions = positions,
     .n_positions = n_positions,
-    .is_skipped = is_skipped,
   };
 
+  TRY(mem_grow(n, sizeof *s->effects.kinds, &s->effects.kinds_capacity, &s->effects.kinds));
+  TRY(mem_grow(n, sizeof *s->effects.changes, &s->effects.changes_capacity, &s->effects.changes));
   TRY(positions_copy(&s->positions, &s->draft));
   for (size_t i = 0; i < n_positions; i++)
     TRY(positions_advance(&s->draft, &positions[i]));
   TRY(store_write(s, apply_batch, &batch, &batch.meta));
   swap_positions(&s->positions, &s->draft);
+  if (effects)
+    *effects = (struct store_effects){ s->effects.kinds, s->effects.changes, s->effects.n_changes, 0 };
   return ERR_OK;
 }

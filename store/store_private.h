@@ -30,6 +30,15 @@ struct store {
   struct region batch;    /* lives for one chunk of items that a visitor gets */
 
   struct {
+    enum store_effect *kinds; /* [capacity] */
+    size_t kinds_capacity;
+    struct item_change *changes; /* [capacity] */
+    size_t changes_capacity;
+    size_t n_changes;
+    size_t n_refused;
+  } effects; /* of the newest batch */
+
+  struct {
     _Atomic uint64_t n_items;
     _Atomic uint64_t map_bytes;
     _Atomic uint64_t used_bytes;

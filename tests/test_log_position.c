@@ -40,7 +40,7 @@ static struct store_position stored_at(int32_t partition, int64_t last, int64_t 
 {
   struct catalogue_record record = record_at(partition, last, value, timestamp_ms);
 
-  return (struct store_position){ partition, next, last, catalogue_record_digest(&record), timestamp_ms };
+  return (struct store_position){ partition, next, last, catalogue_record_digest(&record), timestamp_ms, 0 };
 }
 
 static void a_new_partition_is_read_from_its_first_record(void **state)

@@ -105,7 +105,7 @@ static err_t apply_log(struct store *s, int64_t from, int64_t to, size_t n_ids)
     changes[offset - from] = oracle_change(&item, &region);
   }
   for (int32_t i = 0; i < PARTITIONS; i++)
-    positions[i] = (struct store_position){ i, to, to - 1, s->meta.generation, to };
+    positions[i] = (struct store_position){ i, to, to - 1, s->meta.generation, to, 0 };
   return store_apply(s, changes, (size_t)(to - from), positions, PARTITIONS, NULL);
 }
 

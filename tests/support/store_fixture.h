@@ -85,7 +85,7 @@ static inline struct oracle_item random_change(struct dice *dice, uint32_t n_ids
 
 static inline struct store_position position_of(int32_t partition, int64_t next)
 {
-  return (struct store_position){ partition, next, next - 1, (uint64_t)next * 31, next * 7 };
+  return (struct store_position){ partition, next, next - 1, (uint64_t)next * 31, next * 7, 0 };
 }
 
 static inline void assert_same_positions(const struct fixture *f, const int64_t *next, size_t n_partitions)
