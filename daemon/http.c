@@ -34,6 +34,16 @@ static enum MHD_Result respond_made(struct MHD_Connection *connection, const cha
   return text ? respond(connection, MHD_HTTP_OK, type, text, MHD_RESPMEM_MUST_FREE) : MHD_NO;
 }
 
+static enum MHD_Result respond_ready(struct MHD_Connection *connection, const char *not_ready)
+{
+  char text[128];
+
+  if (!not_ready)
+    return respond(connection, MHD_HTTP_OK, "text/plain", "ready\n", MHD_RESPMEM_PERSISTENT);
+  snprintf(text, sizeof text, "not ready: %s\n", not_ready);
+  return respond(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain", text, MHD_RESPMEM_MUST_COPY);
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url, const char *method,
                                   const char *version, const char *upload, size_t *upload_size, void **request)
 {
@@ -49,10 +59,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
   if (strcmp(url, "/healthz") == 0)
     return respond(connection, MHD_HTTP_OK, "text/plain", "ok\n", MHD_RESPMEM_PERSISTENT);
   if (strcmp(url, "/readyz") == 0)
-    return atomic_load(&h->status->is_ready)
-               ? respond(connection, MHD_HTTP_OK, "text/plain", "ready\n", MHD_RESPMEM_PERSISTENT)
-               : respond(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain",
-                         catalogue_phase_name(catalogue_phase(h->status->catalogue)), MHD_RESPMEM_PERSISTENT);
+    return respond_ready(connection, status_not_ready(h->status));
   if (strcmp(url, "/status") == 0)
     return respond_made(connection, "application/json", status_json(h->status));
   if (strcmp(url, "/metrics") == 0)

@@ -2,6 +2,7 @@
  * manager's protocol. */
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/reload.h"
 #include "daemon/service.h"
 #include "kernels/device.h"
 
@@ -26,7 +28,33 @@ static const char usage[] = "usage: sluiced --config FILE [--check-config]\n"
                             "      --version       print the version and leave\n"
                             "  -h, --help          print this and leave\n"
                             "\n"
-                            "Signals: SIGTERM and SIGINT answer what was accepted, commit and leave with 0.\n";
+                            "Signals: SIGTERM and SIGINT answer what was accepted, commit and leave with 0. SIGHUP\n"
+                            "reads the configuration again: log.level is taken over, the rest needs a restart.\n"
+                            "\n"
+                            "Exit status: 0 after a signal; 2 for a wrong command line; 3 when the catalogue topic does\n"
+                            "not continue the store and catalogue.on_discontinuity is stop; 4 when the store is damaged;\n"
+                            "78 when the configuration or a model cannot be used; 1 for the rest, where a restart may help.\n";
+
+/* What a restart cannot help has a status of its own, which the unit lists in RestartPreventExitStatus=. */
+enum { EXIT_USAGE = 2, EXIT_DISCONTINUITY = 3, EXIT_STORE_CORRUPT = 4, EXIT_CONFIG = 78 /* as sysexits.h has it */ };
+
+static int exit_status_of(err_code_t err)
+{
+  switch (err) {
+  case ERR_OK:
+    return EXIT_SUCCESS;
+  case ERR_CONFIG:
+  case ERR_MODEL:
+  case ERR_FULL:
+    return EXIT_CONFIG;
+  case ERR_DISCONTINUITY:
+    return EXIT_DISCONTINUITY;
+  case ERR_STORE_CORRUPT:
+    return EXIT_STORE_CORRUPT;
+  default:
+    return EXIT_FAILURE;
+  }
+}
 
 /* Tell the service manager how it goes, and that we are alive. */
 static void notify(struct service *s, bool *was_ready)
@@ -34,7 +62,7 @@ static void notify(struct service *s, bool *was_ready)
   char line[256];
 
   status_line(&s->status, line, sizeof line);
-  if (atomic_load(&s->status.is_ready) && !*was_ready) {
+  if (!status_not_ready(&s->status) && !*was_ready) {
     sd_notifyf(0, "READY=1\nSTATUS=%s", line);
     *was_ready = true;
   } else {
@@ -42,8 +70,25 @@ static void notify(struct service *s, bool *was_ready)
   }
 }
 
+/* A service manager that waits for the reload is told when it begins and when it is done. */
+static void reload_and_notify(struct config *config, bool was_ready)
+{
+  if (was_ready)
+    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_now_ns() / CLOCK_NS_PER_US);
+  reload(config);
+  if (was_ready)
+    sd_notify(0, "READY=1");
+}
+
+static bool is_hangup(int signals)
+{
+  struct signalfd_siginfo signal;
+
+  return read(signals, &signal, sizeof signal) == (ssize_t)sizeof signal && signal.ssi_signo == SIGHUP;
+}
+
 /* Run until a signal asks to stop or a thread cannot go on. */
-static err_t serve(struct service *s, int signals)
+static err_t serve(struct service *s, struct config *config, int signals)
 {
   struct pollfd fds[] = { { .fd = signals, .events = POLLIN }, { .fd = s->alarm.fd, .events = POLLIN } };
   bool was_ready = false;
@@ -53,34 +98,48 @@ static err_t serve(struct service *s, int signals)
     if (poll(fds, 2, STEP_MS) < 0 && errno != EINTR)
       FAIL(ERR_SYSTEM, "poll: %s", strerror(errno));
     if (fds[1].revents)
-      FAIL(ERR_SYSTEM, "a thread cannot go on: see the event above");
-    if (fds[0].revents) {
+      return alarm_failure(&s->alarm);
+    if (fds[0].revents && is_hangup(signals)) {
+      reload_and_notify(config, was_ready);
+    } else if (fds[0].revents) {
       log_info("stopping", "note=\"answering what was accepted\"");
       sd_notify(0, "STOPPING=1");
       return ERR_OK;
     }
     TRY(service_step(s));
-    if (clock_now_ns() >= notify_due_ns || (!was_ready && atomic_load(&s->status.is_ready))) {
+    if (clock_now_ns() >= notify_due_ns || (!was_ready && !status_not_ready(&s->status))) {
       notify(s, &was_ready);
       notify_due_ns = clock_now_ns() + STATUS_EVERY_MS * CLOCK_NS_PER_MS;
     }
   }
 }
 
-static int run(const struct config *config, int signals)
+static int run(struct config *config, int signals)
 {
   static struct service service; /* large, and there is one */
   err_code_t err = service_open(config, &service);
 
   if (err == ERR_OK) {
     log_info("started", "version=%s isa=%s config=%s", SLUICE_VERSION, isa_name(service.status.isa), config->path);
-    err = serve(&service, signals);
+    err = serve(&service, config, signals);
   }
   if (err != ERR_OK)
     log_error("fatal", "error=%s detail=%s at=%s", log_quote(span_of_str(err_text(err))), log_failure(), err_origin());
   service_close(&service);
-  log_info("stopped", "status=%d", err != ERR_OK);
-  return err == ERR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+  log_info("stopped", "status=%d", exit_status_of(err));
+  return exit_status_of(err);
+}
+
+/* Say all that is wrong with the configuration; false: it cannot be used. */
+static bool read_config(const char *path, struct config **out)
+{
+  AUTO(problems_fini) struct problems problems = { 0 };
+  err_code_t err = config_read(path, &problems, out);
+
+  if (err != ERR_OK)
+    fprintf(stderr, "sluiced: %s\n", err_message());
+  problems_print(&problems, "sluiced");
+  return err == ERR_OK && problems.n == 0;
 }
 
 static int check_only(const struct config *config)
@@ -89,7 +148,7 @@ static int check_only(const struct config *config)
     struct engine_space space = { config->spaces[i].name, config->spaces[i].model_path, config->spaces[i].dim };
     if (engine_check_model(&space) != ERR_OK) {
       fprintf(stderr, "sluiced: %s\n", err_message());
-      return EXIT_FAILURE;
+      return EXIT_CONFIG;
     }
   }
   printf("%s: fine\n", config->path);
@@ -108,15 +167,16 @@ static void pass_to_main(int signal)
 /* Signals are read from a descriptor by main alone; threads inherit the mask. */
 static int block_signals(void)
 {
+  static const int handled[] = { SIGTERM, SIGINT, SIGHUP };
   struct sigaction pass = { .sa_handler = pass_to_main, .sa_flags = SA_RESTART };
   sigset_t set;
 
   main_thread = pthread_self();
-  sigaction(SIGTERM, &pass, NULL);
-  sigaction(SIGINT, &pass, NULL);
   sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
+  for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++) {
+    sigaction(handled[i], &pass, NULL);
+    sigaddset(&set, handled[i]);
+  }
   signal(SIGPIPE, SIG_IGN);
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   return signalfd(-1, &set, SFD_CLOEXEC);
@@ -141,16 +201,16 @@ int main(int argc, char **argv)
     if (o == 'v')
       return printf("sluiced %s\n", SLUICE_VERSION) < 0;
     if (o == '?')
-      return fputs(usage, stderr), 2;
+      return fputs(usage, stderr), EXIT_USAGE;
     if (o == 'c')
       path = optarg;
     else
       is_check = true;
   }
   if (!path || optind != argc)
-    return fputs(usage, stderr), 2;
-  if (config_open(path, &config) != ERR_OK)
-    return fprintf(stderr, "sluiced: %s\n", err_message()), EXIT_FAILURE;
+    return fputs(usage, stderr), EXIT_USAGE;
+  if (!read_config(path, &config))
+    return EXIT_CONFIG;
   if (is_check)
     return check_only(config);
   log_set_level(config->log_level);

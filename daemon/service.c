@@ -73,6 +73,7 @@ err_t service_open(const struct config *config, struct service *s)
   s->status.counters = &s->counters;
   s->status.isa = isa;
   s->status.started_ns = clock_now_ns();
+  atomic_store(&s->status.not_ready, "starting");
   TRY(alarm_init(&s->alarm));
   TRY(open_engine(config, isa, &s->engine));
   log_backend(s->engine);
@@ -86,25 +87,39 @@ err_t service_open(const struct config *config, struct service *s)
   return http_open(config->http.listen, &s->status, &s->http);
 }
 
+/* The one place that decides whether the daemon is ready, and says why it is not: see status_not_ready(). */
+static const char *why_not_ready(const struct service *s)
+{
+  enum catalogue_phase phase = catalogue_phase(s->catalogue);
+
+  if (phase != CATALOGUE_LIVE)
+    return catalogue_phase_name(phase);
+  if (!queries_is_assigned(s->queries))
+    return "waiting for the query partitions";
+  return NULL;
+}
+
+static void set_not_ready(struct service *s, const char *reason)
+{
+  if (reason != status_not_ready(&s->status))
+    log_info("readiness", "ready=%s%s%s", reason ? "no" : "yes", reason ? " reason=" : "",
+             reason ? log_quote(span_of_str(reason)) : "");
+  atomic_store(&s->status.not_ready, reason);
+}
+
 err_t service_step(struct service *s)
 {
-  bool is_live = catalogue_phase(s->catalogue) == CATALOGUE_LIVE;
-
-  if (is_live && !s->has_started_queries) {
+  if (catalogue_phase(s->catalogue) == CATALOGUE_LIVE && !s->has_started_queries) {
     s->has_started_queries = true;
     TRY(queries_start(s->queries));
   }
-  bool is_ready = is_live && queries_is_assigned(s->queries);
-  if (is_ready != atomic_load(&s->status.is_ready))
-    log_info("readiness", "ready=%s phase=%s", is_ready ? "yes" : "no",
-             log_quote(span_of_str(catalogue_phase_name(catalogue_phase(s->catalogue)))));
-  atomic_store(&s->status.is_ready, is_ready);
+  set_not_ready(s, why_not_ready(s));
   return ERR_OK;
 }
 
 void service_close(struct service *s)
 {
-  atomic_store(&s->status.is_ready, false);
+  atomic_store(&s->status.not_ready, "stopping");
   if (s->delivery)
     delivery_give_up_at(s->delivery, clock_now_ns() + STOP_TIMEOUT_S * CLOCK_NS_PER_S);
   if (s->queries)

@@ -23,7 +23,7 @@ struct service {
 /* Open everything. On error what was opened is closed by service_close(), which has to be called in any case. */
 err_t service_open(const struct config *config, struct service *s);
 
-/* To be called every so often: begins to read queries once the catalogue has caught up, and keeps status.is_ready. */
+/* To be called every so often: begins to read queries once the catalogue has caught up, and keeps the readiness. */
 err_t service_step(struct service *s);
 
 /* Answer what was accepted, commit, and close. */

@@ -65,12 +65,13 @@ char *status_json(struct status *s)
 
   size_t n_failed;
   const char *backend = engine_backend_name(s->engine, &n_failed);
+  const char *not_ready = status_not_ready(s);
 
   engine_epoch_get(s->engine, &epoch, positions, WATERMARK_MAX);
   size_t n = epoch.n_positions < WATERMARK_MAX ? epoch.n_positions : WATERMARK_MAX;
   json_t *root =
-      json_pack("{ss sb ss sI sI sf so so so so ss ss sI s{so so so}}", "version", SLUICE_VERSION, "ready",
-                (int)atomic_load(&s->is_ready), "phase", catalogue_phase_name(catalogue_phase(s->catalogue)), "epoch",
+      json_pack("{ss sb ss? ss sI sI sf so so so so ss ss sI s{so so so}}", "version", SLUICE_VERSION, "ready",
+                not_ready == NULL, "not_ready", not_ready, "phase", catalogue_phase_name(catalogue_phase(s->catalogue)), "epoch",
                 (json_int_t)epoch.number, "items", (json_int_t)epoch.n_items, "uptime_s",
                 (double)(clock_now_ns() - s->started_ns) / (double)CLOCK_NS_PER_S, "kafka", kafka_json(s), "watermark",
                 watermark_json(positions, n), "spaces", spaces_json(s), "counters", counters_json(s->counters), "isa",
@@ -112,7 +113,7 @@ static void print_metrics(struct status *s, FILE *out)
   COUNTERS_LIST(COUNTERS_PRINT)
 #undef COUNTERS_PRINT
   print_gauge(out, "sluice_ready", "1 when the catalogue has caught up and queries are read",
-              atomic_load(&s->is_ready));
+              status_not_ready(s) == NULL);
   print_gauge(out, "sluice_items", "Items in the published epoch", epoch.n_items);
   fprintf(out, "# HELP sluice_backend What is searched\n# TYPE sluice_backend gauge\nsluice_backend{name=\"%s\"} 1\n",
           backend);
@@ -139,9 +140,10 @@ char *status_metrics(struct status *s)
 void status_line(struct status *s, char *text, size_t n)
 {
   struct engine_epoch epoch;
+  const char *not_ready = status_not_ready(s);
 
   engine_epoch_get(s->engine, &epoch, NULL, 0);
-  snprintf(text, n, "%s: %" PRIu64 " items, epoch %" PRIu64 ", %" PRIu64 " queries answered",
-           catalogue_phase_name(catalogue_phase(s->catalogue)), epoch.n_items, epoch.number,
+  snprintf(text, n, "%s%s; %" PRIu64 " items, epoch %" PRIu64 ", %" PRIu64 " queries answered",
+           not_ready ? "not ready: " : "ready", not_ready ? not_ready : "", epoch.n_items, epoch.number,
            counters_get(&s->counters->answers));
 }

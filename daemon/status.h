@@ -14,14 +14,21 @@ struct status {
   struct counters *counters;
   enum isa isa;
   int64_t started_ns;
-  _Atomic bool is_ready;
+  _Atomic(const char *) not_ready; /* see below; service_step() keeps it */
 };
+
+/* Why the daemon is not ready, in words that follow "not ready: "; NULL: it is ready. Static text. /readyz, /status,
+ * /metrics and the service manager all say this. */
+static inline const char *status_not_ready(const struct status *s)
+{
+  return atomic_load(&s->not_ready);
+}
 
 /* Text that the caller frees with free(); NULL without memory. */
 char *status_json(struct status *s);
 char *status_metrics(struct status *s);
 
-/* One line for people: phase, items, epoch. text has room for n bytes. */
+/* One line for people: readiness, items, epoch. text has room for n bytes. */
 void status_line(struct status *s, char *text, size_t n);
 
 #endif
