@@ -13,6 +13,9 @@ struct method {
   unsigned n_args;
 };
 
+/* Most bytes of an id and of a method, most keys to exclude, most positions to wait for. */
+enum { QUERY_ID_MAX = 1024, QUERY_METHOD_MAX = 128, QUERY_EXCLUDE_MAX = 100000, QUERY_AT_LEAST_MAX = 4096 };
+
 /* Borrowed from the message that it came in. */
 struct query {
   struct span id;

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "ingest/base64.h"
+#include "ingest/json_text.h"
 #include "ingest/message_field.h"
 
 enum { PATH_BYTES = 320, NAMES_BYTES = 256, KEPT_BYTES = 768 };
@@ -27,6 +28,7 @@ struct reader {
   const struct json_rules *rules;
   struct region *region;
   err_code_t field_error;
+  bool has_large; /* the text went through json_text_quote_large() */
   char path[PATH_BYTES];
 };
 
@@ -80,14 +82,24 @@ static const char *kind_of(const json_t *json)
   return "something else";
 }
 
-static err_t fail_kind(struct reader *rd, const struct step *at, const char *expected, const json_t *json)
-{
-  FAIL(rd->field_error, "%s: expected %s, not %s", path_of(rd, at), expected, kind_of(json));
-}
-
 static struct span text_of(const json_t *json)
 {
   return span_of(json_string_value(json), json_string_length(json));
+}
+
+/* The digits of a number beyond 64 bits; NULL for everything else. */
+static const char *large_of(const struct reader *rd, const json_t *json)
+{
+  struct span text = json_is_string(json) ? text_of(json) : (struct span){ 0 };
+  bool is_large = rd->has_large && text.n > 1 && text.p[0] == JSON_TEXT_LARGE && strchr("-0123456789", text.p[1]);
+
+  return is_large ? (const char *)text.p + 1 : NULL;
+}
+
+static err_t fail_kind(struct reader *rd, const struct step *at, const char *expected, const json_t *json)
+{
+  FAIL(rd->field_error, "%s: expected %s, not %s", path_of(rd, at), expected,
+       large_of(rd, json) ? "a number beyond 64 bits" : kind_of(json));
 }
 
 /* An integer of at most 64 bits, of either sign. */
@@ -114,8 +126,12 @@ static err_t read_integer(struct reader *rd, const struct step *at, const json_t
                           uint64_t *out)
 {
   struct integer v = { 0 };
+  const char *large = large_of(rd, json);
 
-  if (json_is_integer(json)) {
+  if (large) {
+    if (!parse_integer(large, &v))
+      FAIL(rd->field_error, "%s: expected an integer of at most 64 bits, not %.40s", path_of(rd, at), large);
+  } else if (json_is_integer(json)) {
     json_int_t value = json_integer_value(json);
     v.is_negative = value < 0;
     v.magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
@@ -135,10 +151,14 @@ static err_t read_integer(struct reader *rd, const struct step *at, const json_t
 
 static err_t read_float(struct reader *rd, const struct step *at, const json_t *json, float *out)
 {
-  if (!json_is_number(json))
+  const char *large = large_of(rd, json);
+
+  if (!large && !json_is_number(json))
     return fail_kind(rd, at, "a number", json);
 
-  double value = json_number_value(json);
+  double value = large ? strtod(large, NULL) : json_number_value(json);
+  if (!isfinite(value)) /* only a large one */
+    FAIL(rd->field_error, "%s: %.40s does not fit in 32 bits", path_of(rd, at), large ? large : "it");
   if (!isfinite((float)value))
     FAIL(rd->field_error, "%s: %g does not fit in 32 bits", path_of(rd, at), value);
   *out = (float)value;
@@ -177,7 +197,7 @@ static err_t read_string(struct reader *rd, const struct step *at, const json_t 
 {
   struct span copy;
 
-  if (!json_is_string(json))
+  if (!json_is_string(json) || large_of(rd, json))
     return fail_kind(rd, at, "text", json);
   if (strlen(json_string_value(json)) != json_string_length(json)) /* keys may have one: those are bytes */
     FAIL(rd->field_error, "%s: text with a zero character", path_of(rd, at));
@@ -224,6 +244,8 @@ static err_t read_bytes(struct reader *rd, const struct step *at, bool is_text, 
 
   if (json_is_string(base64))
     return read_base64(rd, at, base64, out);
+  if (large_of(rd, json))
+    return fail_kind(rd, at, "bytes", json);
   if (is_text && json_is_string(json)) {
     struct span copy;
     TRY(region_copy(rd->region, text_of(json), &copy));
@@ -291,6 +313,15 @@ static err_t read_value(struct reader *rd, const struct step *at, const Protobuf
   FAIL(rd->field_error, "%s: of a type that has no JSON", path_of(rd, at));
 }
 
+static err_t verify_count(struct reader *rd, const struct step *at, const ProtobufCFieldDescriptor *field, size_t n)
+{
+  size_t most = message_field_limit(field, rd->rules->limits);
+
+  if (n > most)
+    FAIL(rd->field_error, "%s: %zu elements, at most %zu", path_of(rd, at), n, most);
+  return ERR_OK;
+}
+
 static err_t read_list(struct reader *rd, const struct step *at, const ProtobufCFieldDescriptor *field, json_t *json,
                        ProtobufCMessage *message)
 {
@@ -299,6 +330,7 @@ static err_t read_list(struct reader *rd, const struct step *at, const ProtobufC
 
   if (!json_is_array(json))
     return fail_kind(rd, at, "a list", json);
+  TRY(verify_count(rd, at, field, n));
   TRY(region_array(rd->region, n, size, &elements));
   for (size_t i = 0; i < n; i++) {
     struct step child = { .up = at, .kind = STEP_INDEX, .index = i };
@@ -328,6 +360,7 @@ static err_t read_map(struct reader *rd, const struct step *at, const ProtobufCF
 
   if (!json_is_object(json))
     return fail_kind(rd, at, "an object", json);
+  TRY(verify_count(rd, at, field, json_object_size(json)));
   TRY(region_array(rd->region, json_object_size(json), sizeof *entries, &entries));
   json_object_foreach(json, name, value)
   {
@@ -395,21 +428,46 @@ static err_t read_message(struct reader *rd, const struct step *at, json_t *json
 static err_t read_top(struct reader *rd, json_t *json, ProtobufCMessage *message)
 {
   char kept[KEPT_BYTES];
-  bool is_kept = false;
+  err_code_t first = ERR_OK;
   const char *name;
   json_t *value;
 
   json_object_foreach(json, name, value)
   {
+    if (first != ERR_OK && !message_field_find(message->descriptor, name))
+      continue; /* a sentence for each of a million would take a second */
+    struct region_mark start = region_mark(rd->region);
     err_code_t err = read_member(rd, NULL, name, value, message);
-    if (err != ERR_OK && err != rd->field_error)
+    if (err == ERR_OK)
+      continue;
+    if (err != rd->field_error && err != ERR_TOO_LARGE)
       return err;
-    if (err != ERR_OK && !is_kept)
+    region_rewind(rd->region, start);
+    if (first == ERR_OK)
       snprintf(kept, sizeof kept, "%s", err_message());
-    is_kept |= err != ERR_OK;
+    first = first == ERR_OK ? err : first;
   }
-  if (is_kept)
-    FAIL(rd->field_error, "%s", kept);
+  if (first != ERR_OK)
+    FAIL(first, "%s", kept);
+  return ERR_OK;
+}
+
+/* Parse a text. Numbers beyond 64 bits end jansson's parse: they are made into text, and it parses again. */
+static err_t parse(struct reader *rd, struct span text, json_t **out)
+{
+  json_error_t error;
+
+  if (json_text_cost(text) > JSON_COST_MAX)
+    FAIL(ERR_WIRE, "JSON that takes more than %d bytes of memory to parse: too many values", (int)JSON_COST_MAX);
+  json_t *json = json_loadb((const char *)text.p, text.n, JSON_ALLOW_NUL, &error);
+  if (!json && json_error_code(&error) == json_error_numeric_overflow) {
+    TRY(json_text_quote_large(text, rd->region, &text));
+    rd->has_large = true;
+    json = json_loadb((const char *)text.p, text.n, JSON_ALLOW_NUL, &error);
+  }
+  if (!json)
+    FAIL(ERR_WIRE, "not JSON: %s (line %d, column %d)", error.text, error.line, error.column);
+  *out = json;
   return ERR_OK;
 }
 
@@ -418,17 +476,15 @@ err_t json_message_read(struct span text, const ProtobufCMessageDescriptor *type
 {
   struct reader rd = { .rules = rules, .region = r, .field_error = field_error };
   ProtobufCMessage *message;
-  json_error_t error;
+  AUTO(json_decrefp) json_t *json = NULL;
 
-  AUTO(json_decrefp) json_t *json = json_loadb((const char *)text.p, text.n, JSON_ALLOW_NUL, &error);
-  if (!json)
-    FAIL(ERR_WIRE, "not JSON: %s (line %d, column %d)", error.text, error.line, error.column);
+  TRY(parse(&rd, text, &json));
   if (!json_is_object(json))
     FAIL(ERR_WIRE, "JSON, but %s where an object is expected", kind_of(json));
   TRY(new_message(&rd, type, &message));
 
   err_code_t err = read_top(&rd, json, message);
-  if (err == ERR_OK || err == field_error)
+  if (err == ERR_OK || err == field_error || err == ERR_TOO_LARGE)
     *out = message;
   return err;
 }

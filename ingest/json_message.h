@@ -15,10 +15,9 @@
 #ifndef INGEST_JSON_MESSAGE_H
 #define INGEST_JSON_MESSAGE_H
 
-#include <protobuf-c/protobuf-c.h>
-
 #include "base/err.h"
 #include "base/region.h"
+#include "ingest/message_field.h"
 
 /* What JSON does that the schema does not say. Lists of names end with NULL; the lists may be NULL. */
 struct json_rules {
@@ -26,16 +25,22 @@ struct json_rules {
   const char *list_field;
   const char *const *text_fields; /* bytes fields that hold text */
   const char *const *always;      /* fields that are written even if they are zero or empty */
+  const struct message_limit *limits; /* most elements of fields that are read */
 };
+
+/* Most memory that parsing a text may take, by json_text_cost(): a list of a million numbers. */
+enum { JSON_COST_MAX = 64 << 20 };
 
 /* Read a message.
  *
  * field_error  the code for what is JSON but not this message
- * out          in the region, borrows nothing from `text`. Written on success, and with field_error: then it holds the
- *              fields that could be read, so that a caller can tell whose message it was
+ * out          in the region, borrows nothing from `text`. Written on success, and with field_error and ERR_TOO_LARGE:
+ *              then it holds the fields that could be read, so that a caller can tell whose message it was
  *
- * Returns ERR_OK; ERR_WIRE when the text is not one JSON object; field_error when a field is unknown or has a wrong
- * value: the message names the first such field and what is expected. Allocates: in the region, and jansson's own.
+ * Returns ERR_OK; ERR_WIRE when the text is not one JSON object or would take more than JSON_COST_MAX to parse;
+ * field_error when a field is unknown or has a wrong value: the message names the first such field and what is
+ * expected; ERR_TOO_LARGE when the first field that cannot be read goes beyond the region's limit. Allocates: in the
+ * region, and jansson's own.
  */
 err_t json_message_read(struct span text, const ProtobufCMessageDescriptor *type, const struct json_rules *rules,
                         err_code_t field_error, struct region *r, ProtobufCMessage **out);

@@ -89,6 +89,15 @@ bool message_field_is_in(const ProtobufCFieldDescriptor *field, const char *cons
   return false;
 }
 
+size_t message_field_limit(const ProtobufCFieldDescriptor *field, const struct message_limit *limits)
+{
+  for (; limits && limits->field; limits++) {
+    if (strcmp(limits->field, field->name) == 0)
+      return limits->most;
+  }
+  return SIZE_MAX;
+}
+
 static bool is_all_zero(const uint8_t *p, size_t n)
 {
   for (size_t i = 0; i < n; i++) {

@@ -28,6 +28,15 @@ const ProtobufCFieldDescriptor *message_field_find(const ProtobufCMessageDescrip
 /* Whether the field's name is in a list that ends with NULL; no list is an empty one. */
 bool message_field_is_in(const ProtobufCFieldDescriptor *field, const char *const *names);
 
+/* The most elements that a repeated field may have. */
+struct message_limit {
+  const char *field; /* its name, in whichever message */
+  size_t most;
+};
+
+/* limits  end with a field of NULL; NULL is an empty list. SIZE_MAX where the field has none. */
+size_t message_field_limit(const ProtobufCFieldDescriptor *field, const struct message_limit *limits);
+
 /* Whether a field was given; one without presence, whether it differs from its default. */
 bool message_field_is_set(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 

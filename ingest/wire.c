@@ -4,6 +4,7 @@
 
 #include "ingest/json_message.h"
 #include "ingest/numbers.h"
+#include "ingest/protobuf_message.h"
 #include "ingest/wire_message.h"
 
 static const char json_type[] = "application/json";
@@ -45,123 +46,31 @@ static struct json_rules rules_of(const char *const *always)
   };
 }
 
-/* protobuf-c's allocator on a region, which takes back all at once. */
-struct region_allocator {
-  struct region *region;
-  bool is_exhausted;
+/* Most elements of a field of that name, in either format. */
+static const struct message_limit limits[] = {
+  { "parts", WIRE_PARTS_MAX },
+  { "exclude", QUERY_EXCLUDE_MAX },
+  { "at_least", QUERY_AT_LEAST_MAX },
+  { NULL, 0 },
 };
 
-static void *allocate(void *context, size_t size)
+struct wire_limit wire_limit_begin(struct region *r, size_t value_bytes)
 {
-  struct region_allocator *a = context;
-  void *p;
+  struct wire_limit limit = { .region = r, .bytes = WIRE_TAKEN_MAX, .before = r->limit_bytes };
 
-  if (region_array(a->region, 1, size, &p) == ERR_OK)
-    return p;
-  a->is_exhausted = true;
-  return NULL;
+  if (value_bytes < (WIRE_TAKEN_MAX - WIRE_TAKEN_MORE) / WIRE_TAKEN_TIMES)
+    limit.bytes = value_bytes * WIRE_TAKEN_TIMES + WIRE_TAKEN_MORE;
+  if (!limit.before || r->taken_bytes + limit.bytes < limit.before)
+    r->limit_bytes = r->taken_bytes + limit.bytes;
+  return limit;
 }
 
-static void leave(void *context, void *p)
+err_t wire_limit_end(const struct wire_limit *limit, err_code_t err, err_code_t field_error)
 {
-  (void)context;
-  (void)p;
-}
-
-/* Read a varint; 0 bytes where there is none. */
-static size_t read_varint(struct span bytes, uint64_t *out)
-{
-  uint64_t value = 0;
-
-  for (size_t i = 0; i < bytes.n && i < 10; i++) {
-    value |= (uint64_t)(bytes.p[i] & 0x7f) << 7 * i;
-    if (bytes.p[i] < 0x80) {
-      *out = value;
-      return i + 1;
-    }
-  }
-  return 0;
-}
-
-/* One field of an encoded message. */
-struct wire_field {
-  uint32_t id;
-  bool has_content; /* of wire type "length-delimited" */
-  struct span content;
-};
-
-/* Take the next field off the bytes; false where they do not start with one: they are untouched then. */
-static bool take_field(struct span *bytes, struct wire_field *out)
-{
-  uint64_t tag, value;
-  size_t n = read_varint(*bytes, &tag);
-
-  if (n == 0 || tag >> 3 == 0)
-    return false;
-  struct span rest = span_of(bytes->p + n, bytes->n - n);
-  *out = (struct wire_field){ .id = (uint32_t)(tag >> 3), .has_content = (tag & 7) == 2 };
-  switch (tag & 7) {
-  case 0:
-    n = read_varint(rest, &value);
-    break;
-  case 1:
-    n = 8;
-    break;
-  case 2:
-    n = read_varint(rest, &value);
-    break;
-  case 5:
-    n = 4;
-    break;
-  default:
-    return false;
-  }
-  if (n == 0 || n > rest.n || (out->has_content && value > rest.n - n))
-    return false;
-  if (out->has_content) {
-    out->content = span_of(rest.p + n, value);
-    n += value;
-  }
-  *bytes = span_of(rest.p + n, rest.n - n);
-  return true;
-}
-
-/* Verify what protobuf-c lets through: a field of number 0, which is how a schema registry's framing starts, and a zero
- * byte in a string, which would silently end it there: `books\0x` is not the space `books`. */
-static err_t verify_encoding(struct span bytes, const ProtobufCMessageDescriptor *type)
-{
-  struct wire_field at;
-
-  while (bytes.n > 0) {
-    if (!take_field(&bytes, &at))
-      FAIL(ERR_WIRE, "not a protobuf message of type %s%s", type->name,
-           bytes.p[0] == 0 ? " (a schema registry's framing is not understood: send the bare message)" : "");
-    const ProtobufCFieldDescriptor *field =
-        at.has_content ? protobuf_c_message_descriptor_get_field(type, at.id) : NULL;
-    if (!field)
-      continue;
-    if (field->type == PROTOBUF_C_TYPE_STRING && at.content.n > 0 && memchr(at.content.p, 0, at.content.n))
-      FAIL(ERR_WIRE, "%s.%s holds a zero byte", type->name, field->name);
-    if (field->type == PROTOBUF_C_TYPE_MESSAGE)
-      TRY(verify_encoding(at.content, field->descriptor));
-  }
-  return ERR_OK;
-}
-
-static err_t read_protobuf(struct span value, const ProtobufCMessageDescriptor *type, struct region *r,
-                           ProtobufCMessage **out)
-{
-  struct region_allocator context = { .region = r };
-  ProtobufCAllocator allocator = { .alloc = allocate, .free = leave, .allocator_data = &context };
-
-  TRY(verify_encoding(value, type));
-  ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, value.n, value.p);
-  if (context.is_exhausted)
-    return ERR_MEMORY;
-  if (!message)
-    FAIL(ERR_WIRE, "not a protobuf message of type %s", type->name);
-  *out = message;
-  return ERR_OK;
+  limit->region->limit_bytes = limit->before;
+  if (err == ERR_TOO_LARGE)
+    FAIL(field_error, "the message takes more than %zu bytes of memory to decode", limit->bytes);
+  return err;
 }
 
 err_t wire_message_read(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
@@ -170,9 +79,10 @@ err_t wire_message_read(struct span value, enum wire_format format, const Protob
   if (value.n > WIRE_VALUE_MAX)
     FAIL(ERR_WIRE, "%zu bytes are more than the %d that a message can have", value.n, (int)WIRE_VALUE_MAX);
   if (format == WIRE_PROTOBUF)
-    return read_protobuf(value, type, r, out);
+    return protobuf_message_read(value, type, limits, field_error, r, out);
 
   struct json_rules rules = rules_of(NULL);
+  rules.limits = limits;
   return json_message_read(value, type, &rules, field_error, r, out);
 }
 

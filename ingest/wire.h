@@ -24,7 +24,7 @@ const char *wire_content_type(enum wire_format format);
 /* Decode the value of a catalogue record into out->parts and out->n_parts; the other fields are left alone.
  *
  * Returns ERR_OK; ERR_WIRE when it is not a message of this type; ERR_ITEM when a field is wrong (named in the
- * message).
+ * message) or the message takes more memory than its size allows. On error the region is as it was.
  */
 err_t wire_decode_item(struct span value, enum wire_format format, struct region *r, struct item_change *out);
 
@@ -34,8 +34,8 @@ err_t wire_encode_item(const struct item_change *change, enum wire_format format
 /* Decode a query.
  *
  * Returns ERR_OK; ERR_WIRE when it is not a message of this type (nobody can be answered: `out` is untouched);
- * ERR_QUERY when a field is wrong or unknown (named in the message): `out` then has id, space and reply_topic where
- * they could be read, for the error answer.
+ * ERR_QUERY when a field is wrong, unknown or too long (named in the message) or the message takes more memory than its
+ * size allows: `out` then has id, space and reply_topic where they can be used, for the error answer.
  */
 err_t wire_decode_query(struct span value, enum wire_format format, struct region *r, struct query *out);
 

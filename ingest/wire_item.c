@@ -47,15 +47,13 @@ static bool find_space(const struct part *parts, size_t n, struct span space)
   return false;
 }
 
-err_t wire_decode_item(struct span value, enum wire_format format, struct region *r, struct item_change *out)
+static err_t decode(struct span value, enum wire_format format, struct region *r, struct item_change *out)
 {
   ProtobufCMessage *message;
   struct part *parts;
 
   TRY(wire_message_read(value, format, &sluice__v1__item__descriptor, ERR_ITEM, r, &message));
   const Sluice__V1__Item *item = (const Sluice__V1__Item *)message;
-  if (item->n_parts > WIRE_PARTS_MAX)
-    FAIL(ERR_ITEM, "parts: %zu spaces, at most %d", item->n_parts, (int)WIRE_PARTS_MAX);
   TRY(region_array(r, item->n_parts, sizeof *parts, &parts));
   for (size_t i = 0; i < item->n_parts; i++) {
     TRY(read_part(item->parts[i], r, &parts[i]));
@@ -65,6 +63,17 @@ err_t wire_decode_item(struct span value, enum wire_format format, struct region
   out->parts = parts;
   out->n_parts = item->n_parts;
   return ERR_OK;
+}
+
+err_t wire_decode_item(struct span value, enum wire_format format, struct region *r, struct item_change *out)
+{
+  struct region_mark start = region_mark(r);
+  struct wire_limit limit = wire_limit_begin(r, value.n);
+
+  err_code_t err = decode(value, format, r, out);
+  if (err != ERR_OK) /* a batch of bad records takes no more than the worst of them */
+    region_rewind(r, start);
+  return wire_limit_end(&limit, err, ERR_ITEM);
 }
 
 /* For JSON the numbers, for protobuf their bytes. */

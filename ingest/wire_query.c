@@ -6,9 +6,6 @@
 enum { TOPIC_NAME_MAX = 249 };
 
 /* What Kafka allows as a topic. */
-/* A waiting query's positions are looked at again and again: no topic has so many partitions. */
-enum { AT_LEAST_MAX = 4096 };
-
 static bool is_topic_name(const char *name)
 {
   size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
@@ -16,33 +13,39 @@ static bool is_topic_name(const char *name)
   return n >= 1 && n <= TOPIC_NAME_MAX && name[n] == '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-static void take_text(const char *text, struct span *out)
+static void take_text(const char *text, size_t most, struct span *out)
 {
-  if (utf8_check(span_of_str(text)))
-    *out = span_of_str(text);
+  struct span whole = span_of_str(text);
+
+  if (whole.n <= most && utf8_check(whole))
+    *out = whole;
 }
 
 /* What an error answer needs, as far as it can be used. */
 static void identify(const Sluice__V1__Query *query, struct query *out)
 {
-  take_text(query->id, &out->id);
-  take_text(query->space, &out->space);
+  take_text(query->id, QUERY_ID_MAX, &out->id);
+  take_text(query->space, SPACE_NAME_MAX, &out->space);
   if (is_topic_name(query->reply_topic))
     out->reply_topic = span_of_str(query->reply_topic);
 }
 
-static err_t verify_text(const char *field, const char *text)
+static err_t verify_text(const char *field, const char *text, size_t most)
 {
-  if (!utf8_check(span_of_str(text)))
-    FAIL(ERR_QUERY, "%s: %s is not UTF-8", field, log_quote(span_of_str(text)));
+  struct span whole = span_of_str(text);
+
+  if (whole.n > most)
+    FAIL(ERR_QUERY, "%s: %zu bytes, at most %zu", field, whole.n, most);
+  if (!utf8_check(whole))
+    FAIL(ERR_QUERY, "%s: %s is not UTF-8", field, log_quote(whole));
   return ERR_OK;
 }
 
 static err_t verify_texts(const Sluice__V1__Query *query)
 {
-  TRY(verify_text("id", query->id));
-  TRY(verify_text("space", query->space));
-  TRY(verify_text("method", query->method));
+  TRY(verify_text("id", query->id, QUERY_ID_MAX));
+  TRY(verify_text("space", query->space, SPACE_NAME_MAX));
+  TRY(verify_text("method", query->method, QUERY_METHOD_MAX));
   if (*query->reply_topic && !is_topic_name(query->reply_topic))
     FAIL(ERR_QUERY, "reply_topic: %s is not a topic's name (1 to %d of a-z A-Z 0-9 . _ -)",
          log_quote(span_of_str(query->reply_topic)), TOPIC_NAME_MAX);
@@ -68,8 +71,6 @@ static err_t read_at_least(const Sluice__V1__Query *query, struct region *r, str
 {
   struct position *positions;
 
-  if (query->n_at_least > AT_LEAST_MAX)
-    FAIL(ERR_QUERY, "at_least has %zu positions, at most %d", query->n_at_least, (int)AT_LEAST_MAX);
   TRY(region_array(r, query->n_at_least, sizeof *positions, &positions));
   for (size_t i = 0; i < query->n_at_least; i++) {
     const Sluice__V1__Position *from = query->at_least[i];
@@ -101,13 +102,13 @@ static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struc
   return ERR_OK;
 }
 
-err_t wire_decode_query(struct span value, enum wire_format format, struct region *r, struct query *out)
+static err_t decode(struct span value, enum wire_format format, struct region *r, struct query *out)
 {
   struct query identity = { 0 };
   ProtobufCMessage *message;
 
   err_code_t err = wire_message_read(value, format, &sluice__v1__query__descriptor, ERR_QUERY, r, &message);
-  if (err != ERR_OK && err != ERR_QUERY)
+  if (err != ERR_OK && err != ERR_QUERY && err != ERR_TOO_LARGE)
     return err;
 
   const Sluice__V1__Query *query = (const Sluice__V1__Query *)message;
@@ -117,7 +118,15 @@ err_t wire_decode_query(struct span value, enum wire_format format, struct regio
     err = read_fields(query, r, &whole);
   if (err == ERR_OK)
     *out = whole;
-  else if (err == ERR_QUERY)
+  else if (err == ERR_QUERY || err == ERR_TOO_LARGE)
     *out = identity;
   return err;
+}
+
+err_t wire_decode_query(struct span value, enum wire_format format, struct region *r, struct query *out)
+{
+  struct wire_limit limit = wire_limit_begin(r, value.n);
+
+  err_code_t err = decode(value, format, r, out);
+  return wire_limit_end(&limit, err, ERR_QUERY);
 }

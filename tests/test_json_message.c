@@ -212,9 +212,9 @@ static void other_values_are_checked(void **state)
 
 static void what_is_not_a_json_object_is_not_a_message(void **state)
 {
-  const char *texts[] = { "", " ", "{", "}", "{]", "nul", "{\"k\":}", "{\"k\":1}x", "{\"k\":1e999}", "{'k':1}",
+  const char *texts[] = { "", " ", "{", "}", "{]", "nul", "{\"k\":}", "{\"k\":1}x", "{\"k\":1e999", "{'k':1}",
                           "{\"k\":1,}", "{\"id\":\"\\ud800\"}", "{\"id\":\"\xff\"}", "{\"id\":\"\xc3\"}",
-                          "{\"\\u0000\":1}", "{\"k\":123456789012345678901234567890}" };
+                          "{\"\\u0000\":1}", "{\"k\":123456789012345678901234567890" };
   ProtobufCMessage *message;
   (void)state;
 
@@ -224,6 +224,79 @@ static void what_is_not_a_json_object_is_not_a_message(void **state)
     assert_memory_equal(err_message(), "not JSON: ", 10);
   }
   assert_refused(&sluice__v1__query__descriptor, "[1]", ERR_WIRE, "JSON, but a list where an object is expected");
+}
+
+/* Numbers beyond 64 bits, of which the parser itself knows nothing. */
+static void large_numbers_are_refused_by_the_name_of_their_field(void **state)
+{
+  static const char *const cases[][2] = {
+    { "\"k\":9223372036854775808", "k: 9223372036854775808 is not between 0 and 4294967295" },
+    { "\"user_id\":9223372036854775808",
+      "user_id: 9223372036854775808 is not between -9223372036854775808 and 9223372036854775807" },
+    { "\"user_id\":-9223372036854775809",
+      "user_id: -9223372036854775809 is not between -9223372036854775808 and 9223372036854775807" },
+    { "\"k\":-123456789012345678901234567890",
+      "k: expected an integer of at most 64 bits, not -123456789012345678901234567890" },
+    { "\"k\":1e400", "k: expected an integer of at most 64 bits, not 1e400" },
+    { "\"vector\":[1,-1e400]", "vector[1]: -1e400 does not fit in 32 bits" },
+    { "\"vector\":[1000000000000000000000000000000000000000]", "vector[0]: 1e+39 does not fit in 32 bits" },
+    { "\"space\":1e999", "space: expected text, not a number beyond 64 bits" },
+    { "\"exclude\":[1e999]", "exclude[0]: expected bytes, not a number beyond 64 bits" },
+    { "\"at_least\":1e999", "at_least: expected a list, not a number beyond 64 bits" },
+    { "\"vector\":1e999", "vector: expected a list or an object, not a number beyond 64 bits" },
+    { "\"vector\":{\"type\":1e999}", "vector.type: expected one of F32, F16, BF16" },
+    { "\"vector\":{\"data\":[9223372036854775808]}",
+      "vector.data[0]: expected an integer, not a number beyond 64 bits" },
+    { "\"nonsense\":[{\"a\":1e999}]", "unknown field \"nonsense\"" },
+  };
+  char text[256];
+  ProtobufCMessage *message;
+  (void)state;
+
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    snprintf(text, sizeof text, "{\"id\":\"1e999 \\\" 1e999\",%s,\"reply_topic\":\"t\"}", cases[i][0]);
+    assert_int_equal(read_as(text, &sluice__v1__query__descriptor, &message), ERR_QUERY);
+    assert_string_equal(err_message(), cases[i][1]);
+    Sluice__V1__Query *q = (Sluice__V1__Query *)message;
+    assert_string_equal(q->id, "1e999 \" 1e999");
+    assert_string_equal(q->reply_topic, "t");
+  }
+}
+
+/* An integer beyond 64 bits is a float like any other. */
+static void large_integers_are_floats_where_floats_are_expected(void **state)
+{
+  ProtobufCMessage *message;
+  (void)state;
+
+  assert_int_equal(read_as("{\"vector\":[100000000000000000000,-9223372036854775809,1e-400]}",
+                           &sluice__v1__query__descriptor, &message),
+                   ERR_OK);
+  Sluice__V1__Query *q = (Sluice__V1__Query *)message;
+  assert_int_equal(q->vector->n_values, 3);
+  assert_true(q->vector->values[0] == 1e20f && q->vector->values[1] == -9223372036854775808.0f);
+  assert_true(q->vector->values[2] == 0);
+}
+
+/* What parsing takes is known before: objects without content are the worst. */
+static void text_that_takes_too_much_to_parse_is_refused(void **state)
+{
+  static const char *const elements[] = { "{},", "[],", "0,", "\"\",", "{\"\":0}," };
+  enum { N = 4 << 20 };
+  char *text = malloc(N + 64);
+  ProtobufCMessage *message;
+  (void)state;
+
+  assert_non_null(text);
+  for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++) {
+    size_t n = (size_t)sprintf(text, "{\"vector\":["), size = strlen(elements[i]);
+    for (; n + size + 3 < N; n += size)
+      memcpy(text + n, elements[i], size);
+    strcpy(text + n, "0]}");
+    assert_int_equal(read_as(text, &sluice__v1__query__descriptor, &message), ERR_WIRE);
+    assert_memory_equal(err_message(), "JSON that takes more than 67108864 bytes", 40);
+  }
+  free(text);
 }
 
 static void nesting_without_end_is_refused(void **state)
@@ -446,6 +519,9 @@ int main(void)
     cmocka_unit_test(integers_are_checked),
     cmocka_unit_test(other_values_are_checked),
     cmocka_unit_test(what_is_not_a_json_object_is_not_a_message),
+    cmocka_unit_test(large_numbers_are_refused_by_the_name_of_their_field),
+    cmocka_unit_test(large_integers_are_floats_where_floats_are_expected),
+    cmocka_unit_test(text_that_takes_too_much_to_parse_is_refused),
     cmocka_unit_test(nesting_without_end_is_refused),
     cmocka_unit_test(after_a_wrong_field_the_others_are_read_and_the_first_is_named),
     cmocka_unit_test(long_names_are_cut_in_the_error),

@@ -223,7 +223,7 @@ static void a_trim_gives_back_what_is_above_a_size(void **state)
   region_fini(&r);
 }
 
-/* What is handed out counts, not the blocks; a mark gives it back; the failure is a rejection, and the region goes on. */
+/* What is handed out counts, not the blocks; a mark gives it back; the region goes on after a failure. */
 static void beyond_the_limit_is_an_error_that_rejects(void **state)
 {
   struct region r = { .limit_bytes = 10000 };

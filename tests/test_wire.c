@@ -484,7 +484,7 @@ static void wrong_protobuf_items_are_refused_by_name(void **state)
   struct item_change change;
   assert_int_equal(decode_item(pack(&item_message(WIRE_PARTS_MAX)->base), WIRE_PROTOBUF, &change), ERR_OK);
   assert_bad_item(pack(&item_message(WIRE_PARTS_MAX + 1)->base), WIRE_PROTOBUF, ERR_ITEM,
-                  "parts: 257 spaces, at most 256");
+                  "parts: 257 elements, at most 256");
 }
 
 static void what_is_no_protobuf_item_is_refused(void **state)
@@ -502,16 +502,16 @@ static void what_is_no_protobuf_item_is_refused(void **state)
     { "\x00\x00\x00\x00\x07\x00", 6,
       "not a protobuf message of type sluice.v1.Item (a schema registry's framing is not understood: send the bare "
       "message)" },
-    { "\x0a\x04\x0a\x02\x02\x00", 6, "sluice.v1.Item.PartsEntry.key holds a zero byte" },
     { "\x0a\x02\x12\x01", 4, "not a protobuf message of type sluice.v1.Item.PartsEntry" },
     { "\x0b\x0c", 2, "not a protobuf message of type sluice.v1.Item" },
-    { "\x0a\x05\x0a\x03" "a\0b", 7, "sluice.v1.Item.PartsEntry.key holds a zero byte" },
     { "{\"parts\":{}}", 12, "not a protobuf message of type sluice.v1.Item" },
   };
   (void)state;
 
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     assert_bad_item(span_of(cases[i].p, cases[i].n), WIRE_PROTOBUF, ERR_WIRE, cases[i].sentence);
+  assert_bad_item(span_of("\x0a\x05\x0a\x03" "a\0b", 7), WIRE_PROTOBUF, ERR_ITEM,
+                  "parts.key: text with a zero character");
   size_t n = WIRE_VALUE_MAX + 1;
   uint8_t *large = calloc(n, 1);
   assert_non_null(large);
@@ -733,8 +733,6 @@ static void what_is_no_query_leaves_the_output_alone(void **state)
   region_reset(&region);
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     assert_int_equal(decode_query(span_of_str(texts[i]), WIRE_JSON, &q), ERR_WIRE);
-  assert_int_equal(decode_query(span_of("\x0a\x03" "a\0b", 5), WIRE_PROTOBUF, &q), ERR_WIRE);
-  assert_string_equal(err_message(), "sluice.v1.Query.id holds a zero byte");
   assert_int_equal(decode_query(span_of("\x0a\x03" "a", 3), WIRE_PROTOBUF, &q), ERR_WIRE);
   assert_memory_equal(&q, &before, sizeof q);
 }
