@@ -141,10 +141,12 @@ class KafkaNode:
             self.process = subprocess.Popen(self._java("kafka.Kafka", str(self.config_path)), cwd=self.folder,
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                             start_new_session=self.outlives_us)
+        (self.folder / "pid").write_text(f"{self.process.pid}\n")
 
     def _java(self, main, *arguments):
         return ["java", "-Xms128m", f"-Xmx{self.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                "-Xshare:auto", "-Djava.net.preferIPv4Stack=true", f"-Dlog4j.configuration=file:{self.folder}/log4j.properties",
+                "-Xshare:auto", "-Djava.net.preferIPv4Stack=true",
+                f"-Dlog4j.configuration=file:{self.folder}/log4j.properties",
                 "-cp", f"{jars_dir().resolve()}/*", main, *arguments]
 
     def _format(self, cluster_id):
