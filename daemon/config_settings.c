@@ -114,10 +114,11 @@ const struct setting settings[] = {
 
   { .path = "embedded_broker.enabled", .type = SETTING_BOOL, .offset = AT(embedded_broker.is_enabled),
     .default_text = "false",
-    .meaning = "Run a broker inside the daemon, for a first look: it is reachable from this machine only and keeps "
-               "nothing when the daemon stops. `/status` tells its address." },
+    .meaning = "Run a broker inside the daemon, for a first look: it is reachable from this machine only, holds about "
+               "5 MiB of a partition and drops what is older, and keeps nothing when the daemon stops. `/status` tells "
+               "its address." },
   { .path = "embedded_broker.partitions", .type = SETTING_NUMBER, .offset = AT(embedded_broker.partitions),
-    .min = 1, .max = 1000, .default_text = "4", .meaning = "Partitions of each of its topics." },
+    .min = 1, .max = 1000, .default_text = "4", .meaning = "Partitions of each of its topics, each with room for about 5 MiB." },
 
   { .path = "log.level", .type = SETTING_CHOICE, .default_text = "info",
     .choices = "`error`, `warn`, `info`, `debug`", .choose = choose_log_level,
