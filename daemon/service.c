@@ -84,7 +84,7 @@ err_t service_open(const struct config *config, struct service *s)
   TRY(open_queries(config, s));
   s->status.engine = s->engine;
   s->status.catalogue = s->catalogue;
-  return http_open(config->http.listen, &s->status, &s->http);
+  return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);
 }
 
 /* The one place that decides whether the daemon is ready, and says why it is not: see status_not_ready(). */
