@@ -84,16 +84,27 @@ static void print_counters(json_t *status)
       printf("  %-16s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
 }
 
+static void print_quantiles(const char *name, const json_t *quantiles)
+{
+  uint64_t n = count_of(quantiles, "count");
+
+  if (n == 0)
+    printf("  %-16s none\n", name);
+  else
+    printf("  %-16s %s, %s, %s (of %s)\n", name,
+           ctl_format_span((int64_t)count_of(quantiles, "p50") * CLOCK_NS_PER_US).s,
+           ctl_format_span((int64_t)count_of(quantiles, "p95") * CLOCK_NS_PER_US).s,
+           ctl_format_span((int64_t)count_of(quantiles, "p99") * CLOCK_NS_PER_US).s, ctl_format_count(n).s);
+}
+
 static void print_latency(json_t *status)
 {
   const char *name;
   json_t *quantiles;
 
-  puts("latency         p50, p95, p99");
+  puts("latency of the last minute or two: p50, p95, p99");
   json_object_foreach(json_object_get(status, "latency_us"), name, quantiles)
-      printf("  %-16s %s, %s, %s\n", name, ctl_format_span((int64_t)count_of(quantiles, "p50") * CLOCK_NS_PER_US).s,
-             ctl_format_span((int64_t)count_of(quantiles, "p95") * CLOCK_NS_PER_US).s,
-             ctl_format_span((int64_t)count_of(quantiles, "p99") * CLOCK_NS_PER_US).s);
+    print_quantiles(name, quantiles);
 }
 
 static void print_status(json_t *status)

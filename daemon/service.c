@@ -114,6 +114,7 @@ err_t service_step(struct service *s)
     TRY(queries_start(s->queries));
   }
   set_not_ready(s, why_not_ready(s));
+  status_step(&s->status);
   return ERR_OK;
 }
 
