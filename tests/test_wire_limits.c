@@ -185,8 +185,8 @@ static void a_list_in_pieces_takes_memory_once(void **state)
 
 /* ---- Memory ---- */
 
-/* A vector whose first piece is half of `size` bytes, and then that vector again and again with one number. Merging would
- * copy all that came before each time. */
+/* A vector whose first piece is half of `size` bytes, and then that vector again and again with one number. Merging
+ * would copy all that came before each time. */
 static void put_merges(unsigned id, size_t size)
 {
   static const uint8_t numbers[ROOM];
