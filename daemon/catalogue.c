@@ -9,7 +9,7 @@
 #include "daemon/catalogue_log.h"
 #include "daemon/item_batch.h"
 
-enum { RETRY_MS = 500, POLL_MS = 50, LOAD_CHUNK = 4096, SWEEP_CHUNK = 4096 };
+enum { RETRY_MS = 500, POLL_MS = 50, LOAD_CHUNK = 4096 };
 
 struct catalogue {
   struct catalogue_context with;
@@ -105,8 +105,8 @@ static err_t load_store(struct catalogue *c)
 
 /* ---- Taking up the log ---- */
 
-/* The topic does not continue the store: begin again from the log's first record, if that is the policy. Items that the
- * log no longer has are swept away when it has been read. */
+/* The topic does not continue the store: begin again from the log's first record, if that is the policy. The former
+ * items are served until it has been read. */
 static err_t handle_discontinuity(struct catalogue *c)
 {
   bool stops = c->with.config->catalogue.stops_on_discontinuity;
@@ -126,14 +126,22 @@ static err_t handle_discontinuity(struct catalogue *c)
 }
 
 /* The watermark becomes what is known of this log: it may be another one than the store's, and then go back. */
+static err_t log_watermark(struct catalogue *c, struct position **positions)
+{
+  region_reset(&c->scratch);
+  TRY(region_array(&c->scratch, c->log.at.n, sizeof **positions, positions));
+  for (size_t i = 0; i < c->log.at.n; i++)
+    (*positions)[i] = (struct position){ (int32_t)i, c->log.at.items[i].position.next };
+  return ERR_OK;
+}
+
 static err_t publish_log(struct catalogue *c)
 {
   struct position *positions;
 
-  region_reset(&c->scratch);
-  TRY(region_array(&c->scratch, c->log.at.n, sizeof *positions, &positions));
-  for (size_t i = 0; i < c->log.at.n; i++)
-    positions[i] = (struct position){ (int32_t)i, c->log.at.items[i].position.next };
+  if (store_is_rebuilding(c->with.store))
+    return ERR_OK; /* what is searched came from the former log */
+  TRY(log_watermark(c, &positions));
   return engine_set_positions(c->with.engine, positions, c->log.at.n);
 }
 
@@ -199,12 +207,13 @@ static err_t apply_batch(struct catalogue *c)
   TRY(store_apply(c->with.store, c->batch.changes, c->batch.n, positions, n_positions, &effects));
 
   struct position *seen;
+  count_batch(c, &effects);
+  if (store_is_rebuilding(c->with.store))
+    return ERR_OK;
   TRY(region_array(&c->scratch, n_positions, sizeof *seen, &seen));
   for (size_t i = 0; i < n_positions; i++)
     seen[i] = (struct position){ positions[i].partition, positions[i].next };
-  TRY(engine_apply(c->with.engine, effects.changes, effects.n_changes, seen, n_positions));
-  count_batch(c, &effects);
-  return ERR_OK;
+  return engine_apply(c->with.engine, effects.changes, effects.n_changes, seen, n_positions);
 }
 
 static err_t add_record(struct catalogue *c, const struct catalogue_record *record)
@@ -253,22 +262,40 @@ static err_t gather(struct catalogue *c)
 
 /* ---- Following the log ---- */
 
-static err_code_t publish_sweep(void *context, struct item_change *changes, size_t n)
-{
-  struct catalogue *c = context;
+struct feed {
+  struct catalogue *catalogue;
+  struct engine_filling *filling;
+};
 
-  counters_add(&c->with.counters->deleted, n);
-  return engine_apply(c->with.engine, changes, n, NULL, 0);
+static err_code_t feed_chunk(void *context, struct item_change *changes, size_t n)
+{
+  struct feed *feed = context;
+
+  if (is_stopping(feed->catalogue))
+    return err_set(ERR_STOPPING, __FILE__, __LINE__, "the daemon is stopping");
+  for (size_t i = 0; i < n; i++)
+    drop_unusable_parts(feed->catalogue, &changes[i]);
+  return engine_take(feed->filling, changes, n);
 }
 
-/* The log has been read: what the rebuild did not find in it goes. */
+static err_code_t feed_store(void *context, struct engine_filling *filling)
+{
+  struct catalogue *c = context;
+  struct feed feed = { c, filling };
+
+  return store_scan(c->with.store, LOAD_CHUNK, feed_chunk, &feed);
+}
+
+/* The log has been read: what was rebuilt from it takes the place of the former catalogue. */
 static err_t finish_rebuild(struct catalogue *c)
 {
-  bool is_done = !store_is_rebuilding(c->with.store);
+  struct position *positions;
 
-  while (!is_done && !is_stopping(c))
-    TRY(store_sweep(c->with.store, SWEEP_CHUNK, publish_sweep, c, &is_done));
-  return ERR_OK;
+  if (!store_is_rebuilding(c->with.store))
+    return ERR_OK;
+  TRY(store_finish_rebuild(c->with.store));
+  TRY(log_watermark(c, &positions));
+  return engine_replace(c->with.engine, feed_store, c, positions, c->log.at.n);
 }
 
 static err_t note_progress(struct catalogue *c)

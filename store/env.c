@@ -2,17 +2,21 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "store/directory_lock.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { N_TABLES = 4, FULL_PERCENT = 80 };
+enum {
+  TABLES_MAX = 16,
+  FULL_PERCENT = 80,
+  LOCK_FILE_BYTES = 8192, /* what LMDB makes lock.mdb, for 126 readers */
+};
 
 static_assert(sizeof(size_t) == 8, "a map that grows needs 64-bit addresses");
 
@@ -25,6 +29,8 @@ static const char *remedy(int rc)
     return ": make room on the disk";
   case EIO: /* LMDB says this, too, when only part of its pages could be written */
     return ": the disk is full or fails: make room, or see the kernel log";
+  case EFBIG:
+    return ": raise the limit on the size of files (LimitFSIZE=, ulimit -f)";
   case EACCES:
   case EPERM:
     return ": the daemon's user must be able to write there";
@@ -33,6 +39,17 @@ static const char *remedy(int rc)
   default:
     return "";
   }
+}
+
+static bool is_disk_full(int rc)
+{
+  return rc == ENOSPC || rc == EDQUOT || rc == EIO || rc == EFBIG;
+}
+
+/* Of what an errno stands for. */
+static err_code_t code_of(int error)
+{
+  return is_disk_full(error) ? ERR_STORE_FULL : ERR_STORE;
 }
 
 static bool is_damage(int rc)
@@ -50,13 +67,13 @@ err_t env_verify_at(struct env *env, int rc, const char *what, const char *file,
   if (is_damage(rc))
     return err_set(ERR_STORE_CORRUPT, file, line, "store %s is damaged or not a store: cannot %s: %s: " ENV_REMEDY,
                    env->path, what, mdb_strerror(rc));
-  return err_set(ERR_STORE, file, line, "store %s: cannot %s: %s%s", env->path, what, mdb_strerror(rc), remedy(rc));
+  return err_set(code_of(rc), file, line, "store %s: cannot %s: %s%s", env->path, what, mdb_strerror(rc), remedy(rc));
 }
 
 static err_t verify_alive(const struct env *env)
 {
   if (!env->mdb)
-    FAIL(ERR_STORE, "store %s cannot be used any more after an earlier failure: restart the daemon", env->path);
+    FAIL(ERR_STORE, "store %s cannot be used after an earlier failure: restart the daemon", env->path);
   return ERR_OK;
 }
 
@@ -65,7 +82,7 @@ static err_t make_directory(const char *path)
   struct stat info;
 
   if (mkdir(path, 0750) != 0 && errno != EEXIST)
-    FAIL(ERR_STORE, "store directory %s cannot be made: %s%s", path, strerror(errno),
+    FAIL(code_of(errno), "store directory %s cannot be made: %s%s", path, strerror(errno),
          errno == ENOENT ? ": its parent must exist" : remedy(errno));
   if (stat(path, &info) != 0)
     FAIL(ERR_STORE, "store directory %s cannot be read: %s%s", path, strerror(errno), remedy(errno));
@@ -83,21 +100,47 @@ static void note_usage(struct env *env)
   env->used_bytes = (info.me_last_pgno + 1) * env->page_bytes;
 }
 
-/* Keep the file as long as the map. */
-static err_t stretch_file(struct env *env)
+static err_t reach_file(struct env *env, mdb_filehandle_t *fd, size_t *bytes)
 {
-  mdb_filehandle_t fd;
   struct stat info;
 
-  TRY(env_verify(env, mdb_env_get_fd(env->mdb, &fd), "reach the file"));
-  if (fstat(fd, &info) != 0)
+  TRY(env_verify(env, mdb_env_get_fd(env->mdb, fd), "reach the file"));
+  if (fstat(*fd, &info) != 0)
     FAIL(ERR_STORE, "store %s: data.mdb cannot be read: %s", env->path, strerror(errno));
-  if ((size_t)info.st_size < env->used_bytes)
-    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: data.mdb has been cut to %lld of %zu bytes: " ENV_REMEDY, env->path,
-         (long long)info.st_size, env->used_bytes);
-  if ((size_t)info.st_size < env->map_bytes && ftruncate(fd, (off_t)env->map_bytes) != 0)
-    FAIL(ERR_STORE, "store %s: data.mdb cannot grow to %zu bytes: %s%s", env->path, env->map_bytes, strerror(errno),
+  *bytes = (size_t)info.st_size;
+  return ERR_OK;
+}
+
+static size_t last_txn_id(const struct env *env)
+{
+  MDB_envinfo info;
+
+  mdb_env_info(env->mdb, &info);
+  return info.me_last_txnid;
+}
+
+/* Make the file as long as a map is or will be. */
+static err_t stretch_file(struct env *env, size_t map_bytes)
+{
+  mdb_filehandle_t fd;
+  size_t bytes;
+
+  TRY(reach_file(env, &fd, &bytes));
+  if (bytes < map_bytes && ftruncate(fd, (off_t)map_bytes) != 0)
+    FAIL(code_of(errno), "store %s: data.mdb cannot grow to %zu bytes: %s%s", env->path, map_bytes, strerror(errno),
          remedy(errno));
+  return ERR_OK;
+}
+
+static err_t verify_not_cut(struct env *env)
+{
+  mdb_filehandle_t fd;
+  size_t bytes;
+
+  TRY(reach_file(env, &fd, &bytes));
+  if (bytes < env->used_bytes)
+    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: data.mdb has been cut to %zu of %zu bytes: " ENV_REMEDY, env->path,
+         bytes, env->used_bytes);
   return ERR_OK;
 }
 
@@ -113,20 +156,50 @@ static size_t old_map_bytes(const char *directory)
   return ((size_t)info.st_size + page - 1) / page * page;
 }
 
+/* LMDB writes to lock.mdb through a map: on a full disk, a file without blocks would kill the process. */
+static err_t reserve_lock_file(const struct env *env)
+{
+  char path[PATH_MAX];
+
+  if ((size_t)snprintf(path, sizeof path, "%s/lock.mdb", env->path) >= sizeof path)
+    FAIL(ERR_STORE, "the path of store %.64s... is too long", env->path);
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+  if (fd < 0)
+    FAIL(code_of(errno), "%s cannot be made: %s%s", path, strerror(errno), remedy(errno));
+  int error = fallocate(fd, 0, 0, LOCK_FILE_BYTES) == 0 ? 0 : errno;
+  close(fd);
+  if (is_disk_full(error))
+    FAIL(ERR_STORE_FULL, "%s cannot be written: %s%s", path, strerror(error), remedy(error));
+  return ERR_OK; /* some file systems cannot reserve: then as LMDB does it */
+}
+
+/* A new map is as long as asked for. Where the disk refuses that, an old one goes on with its own length. */
+static err_t fit_file(struct env *env, size_t old_bytes)
+{
+  TRY(verify_not_cut(env));
+  err_code_t err = stretch_file(env, env->map_bytes);
+  if (err != ERR_STORE_FULL || old_bytes == 0)
+    return err;
+  TRY(env_verify(env, mdb_env_set_mapsize(env->mdb, old_bytes), "set the map"));
+  note_usage(env);
+  return ERR_OK;
+}
+
 static err_t open_mdb(struct env *env, size_t map_bytes)
 {
   MDB_stat stat;
   size_t old_bytes = old_map_bytes(env->path);
   int n_stale;
 
+  TRY(reserve_lock_file(env));
   TRY(env_verify(env, mdb_env_create(&env->mdb), "begin"));
-  TRY(env_verify(env, mdb_env_set_maxdbs(env->mdb, N_TABLES), "set the number of tables"));
+  TRY(env_verify(env, mdb_env_set_maxdbs(env->mdb, TABLES_MAX), "set the number of tables"));
   TRY(env_verify(env, mdb_env_set_mapsize(env->mdb, old_bytes > map_bytes ? old_bytes : map_bytes), "set the map"));
   TRY(env_verify(env, mdb_env_open(env->mdb, env->path, MDB_NOMETASYNC, 0640), "open"));
   TRY(env_verify(env, mdb_env_stat(env->mdb, &stat), "read the page size"));
   env->page_bytes = stat.ms_psize;
   note_usage(env);
-  TRY(stretch_file(env));
+  TRY(fit_file(env, old_bytes));
   /* Tools that read the store and were killed keep pages from being used again until someone looks. */
   return env_verify(env, mdb_reader_check(env->mdb, &n_stale), "clear stale readers");
 }
@@ -136,11 +209,12 @@ err_t env_open(const char *path, size_t map_bytes, struct env **out)
   AUTO(env_close) struct env *env = NULL;
 
   TRY(mem_array(1, sizeof *env, &env));
-  env->lock_fd = -1;
+  env->lock = DIRECTORY_LOCK_NONE;
   TRY(mem_copy_str(path, &env->path));
   TRY(make_directory(path));
-  TRY(directory_lock_acquire(path, &env->lock_fd));
+  TRY(directory_lock_acquire(path, &env->lock));
   TRY(open_mdb(env, map_bytes));
+  env->txn_id = last_txn_id(env);
   *out = env;
   env = NULL;
   return ERR_OK;
@@ -164,9 +238,44 @@ void env_close(struct env **env)
     return;
   if ((*env)->mdb)
     close_mdb(*env);
-  directory_lock_release(&(*env)->lock_fd);
+  directory_lock_release(&(*env)->lock);
   mem_free(&(*env)->path);
   mem_free(env);
+}
+
+bool env_is_lost(const struct env *env)
+{
+  return !env->mdb;
+}
+
+void env_lose(struct env *env)
+{
+  if (env->mdb)
+    mdb_env_close(env->mdb);
+  env->mdb = NULL;
+}
+
+static err_t verify_same_transaction(const struct env *env)
+{
+  size_t id = last_txn_id(env);
+
+  if (id != env->txn_id)
+    FAIL(ERR_STORE, "store %s holds transaction %zu, not %zu, after a failed write: restart the daemon", env->path, id,
+         env->txn_id);
+  return ERR_OK;
+}
+
+err_t env_reopen(struct env *env)
+{
+  err_code_t err = open_mdb(env, env->map_bytes);
+
+  if (err == ERR_OK)
+    err = verify_same_transaction(env);
+  if (err != ERR_OK)
+    env_lose(env);
+  else
+    log_warn("store_reopened", "path=%s", log_quote(span_of_str(env->path)));
+  return err;
 }
 
 /* LMDB unmaps before it maps anew, and is lost when the second fails: so ask beforehand. */
@@ -187,14 +296,13 @@ static err_t grow_map(struct env *env)
   size_t bytes = env->map_bytes * 2;
 
   TRY(verify_address_space(env, bytes));
+  TRY(stretch_file(env, bytes));
   int rc = mdb_env_set_mapsize(env->mdb, bytes);
   if (rc != MDB_SUCCESS) {
-    mdb_env_close(env->mdb);
-    env->mdb = NULL;
+    env_lose(env);
     return env_verify(env, rc, "grow the map");
   }
   note_usage(env);
-  TRY(stretch_file(env));
   env->n_grown++;
   log_info("store_map_grown", "path=%s map_bytes=%zu used_bytes=%zu", log_quote(span_of_str(env->path)), env->map_bytes,
            env->used_bytes);
@@ -224,7 +332,18 @@ static err_t attempt_write(struct env *env, env_body body, void *context)
   TRY(body(context, txn));
   MDB_txn *committed = txn;
   txn = NULL; /* a commit ends the transaction even where it fails */
-  return env_verify(env, mdb_txn_commit(committed), "commit");
+  TRY(env_verify(env, mdb_txn_commit(committed), "commit"));
+  env->txn_id = last_txn_id(env);
+  return ERR_OK;
+}
+
+/* A header page that could not be written makes LMDB refuse everything until it is opened anew. */
+static void note_panic(struct env *env)
+{
+  AUTO(abort_txn) MDB_txn *txn = NULL;
+
+  if (mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn) == MDB_PANIC)
+    env_lose(env);
 }
 
 err_t env_write(struct env *env, env_body body, void *context)
@@ -238,7 +357,10 @@ err_t env_write(struct env *env, env_body body, void *context)
     env->n_redone++;
     err = attempt_write(env, body, context);
   }
-  note_usage(env);
+  if (err != ERR_OK)
+    note_panic(env);
+  if (env->mdb)
+    note_usage(env);
   return err;
 }
 
@@ -248,5 +370,8 @@ err_t env_read(struct env *env, env_body body, void *context)
 
   TRY(verify_alive(env));
   TRY(env_verify(env, mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn), "begin to read"));
-  return body(context, txn);
+  TRY(body(context, txn));
+  MDB_txn *ended = txn;
+  txn = NULL;
+  return env_verify(env, mdb_txn_commit(ended), "end reading"); /* an abort would close tables opened in it */
 }

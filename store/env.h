@@ -11,16 +11,18 @@
 
 #include "base/err.h"
 #include "base/span.h"
+#include "store/directory_lock.h"
 
 #include <lmdb.h>
 
 struct env {
   char *path;
-  int lock_fd;
-  MDB_env *mdb; /* NULL after a failure that LMDB does not survive */
+  struct directory_lock lock;
+  MDB_env *mdb; /* NULL: see env_is_lost() */
   size_t page_bytes;
   size_t map_bytes;
   size_t used_bytes; /* of the map, by the newest transaction */
+  size_t txn_id;     /* of that */
   bool is_full;      /* the running transaction met the end of the map */
   unsigned n_grown;  /* times that the map was doubled */
   unsigned n_redone; /* times that a transaction had to be redone for it */
@@ -35,19 +37,31 @@ struct env {
 err_t env_open(const char *path, size_t map_bytes, struct env **out);
 void env_close(struct env **env);
 
+/* Has LMDB met a failure that its environment does not survive, such as a header page that could not be written? Then
+ * all calls fail until env_reopen(), after which tables have to be opened anew. */
+bool env_is_lost(const struct env *env);
+
+/* Returns ERR_STORE when the directory has another newest transaction than memory: it may be the one that failed. */
+err_t env_reopen(struct env *env);
+
+/* Give the environment up: env_is_lost() from then on. */
+void env_lose(struct env *env);
+
 /* Run `body` in a write transaction and commit it. The map is doubled first when 80 % of it are used; when the
  * transaction still meets its end, it is aborted, the map is doubled and `body` runs again from its start: so
  * `body` keeps its results in its context until env_write() returns, and begins by resetting them.
  *
- * Returns ERR_OK when it is committed; otherwise nothing has changed, and the error is body's or LMDB's.
+ * Returns ERR_OK when it is committed; otherwise nothing has changed, and the error is body's or LMDB's: ERR_STORE_FULL
+ * when the disk had no room, and the same may be tried again.
  */
 typedef err_code_t (*env_body)(void *context, MDB_txn *txn);
 err_t env_write(struct env *env, env_body body, void *context);
 
-/* Run `body` in a read transaction, which ends with it. */
+/* Run `body` in a read transaction, which ends with it. Tables that it opened stay open if it succeeds. */
 err_t env_read(struct env *env, env_body body, void *context);
 
-/* Turn LMDB's result into ours: ERR_STORE_CORRUPT where it says so, else ERR_STORE, with the path and the remedy.
+/* Turn LMDB's result into ours: ERR_STORE_CORRUPT and ERR_STORE_FULL where it says so, else ERR_STORE, with the path
+ * and the remedy.
  *
  * what  what could not be done: "write an item"
  */

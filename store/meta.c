@@ -3,7 +3,11 @@
 #include "base/mem.h"
 #include "store/seal.h"
 
+#include <assert.h>
+
 enum { TEXT_BYTES_MAX = 1024 };
+
+static_assert(sizeof(struct meta) == (4 + 2 * TABLES_SIDES) * sizeof(uint64_t), "what is stored has no padding");
 
 static err_t put_value(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, struct span payload)
 {
@@ -35,12 +39,7 @@ static err_t get_value(struct env *env, MDB_txn *txn, MDB_dbi table, const char 
   return ERR_OK;
 }
 
-static err_t put_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t number)
-{
-  return put_value(env, txn, table, name, span_of(&number, sizeof number));
-}
-
-static err_t get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t *out)
+err_t meta_get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t *out)
 {
   bool is_found;
   struct span value;
@@ -52,41 +51,41 @@ static err_t get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char
   return ERR_OK;
 }
 
-err_t meta_create(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out)
+err_t meta_get_schema(struct env *env, MDB_txn *txn, MDB_dbi table, uint64_t *out)
 {
-  *out = (struct meta){ .generation = 1 };
-  TRY(put_number(env, txn, table, "schema", META_SCHEMA));
-  TRY(put_number(env, txn, table, "generation", out->generation));
-  TRY(put_number(env, txn, table, "rebuilding", out->is_rebuilding));
-  return put_number(env, txn, table, "items", out->n_items);
+  TRY(meta_get_number(env, txn, table, "schema", out));
+  if (*out > META_SCHEMA || *out < 1)
+    FAIL(ERR_STORE_CORRUPT,
+         "store %s has schema %llu, this version reads up to %d: run the version that wrote it, or " ENV_REMEDY,
+         env->path, (unsigned long long)*out, META_SCHEMA);
+  return ERR_OK;
+}
+
+err_t meta_put_schema(struct env *env, MDB_txn *txn, MDB_dbi table)
+{
+  uint64_t schema = META_SCHEMA;
+
+  return put_value(env, txn, table, "schema", span_of(&schema, sizeof schema));
 }
 
 err_t meta_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out)
 {
-  uint64_t schema;
-  uint64_t is_rebuilding;
+  bool is_found;
+  struct span value;
 
-  TRY(get_number(env, txn, table, "schema", &schema));
-  if (schema != META_SCHEMA)
-    FAIL(ERR_STORE_CORRUPT,
-         "store %s has schema %llu, this version reads %d: run the version that wrote it, or " ENV_REMEDY, env->path,
-         (unsigned long long)schema, META_SCHEMA);
-  TRY(get_number(env, txn, table, "generation", &out->generation));
-  TRY(get_number(env, txn, table, "rebuilding", &is_rebuilding));
-  TRY(get_number(env, txn, table, "items", &out->n_items));
-  out->is_rebuilding = is_rebuilding != 0;
+  TRY(get_value(env, txn, table, "state", &is_found, &value));
+  if (!is_found || value.n != sizeof *out)
+    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: no `state` in table `meta`: " ENV_REMEDY, env->path);
+  memcpy(out, value.p, sizeof *out);
+  if (out->live >= TABLES_SIDES || out->rebuilt == out->live ||
+      (out->rebuilt >= TABLES_SIDES && out->rebuilt != META_NO_SIDE))
+    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: the sides in table `meta`: " ENV_REMEDY, env->path);
   return ERR_OK;
 }
 
-err_t meta_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct meta *old, const struct meta *new)
+err_t meta_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct meta *meta)
 {
-  if (new->generation != old->generation)
-    TRY(put_number(env, txn, table, "generation", new->generation));
-  if (new->is_rebuilding != old->is_rebuilding)
-    TRY(put_number(env, txn, table, "rebuilding", new->is_rebuilding));
-  if (new->n_items != old->n_items)
-    TRY(put_number(env, txn, table, "items", new->n_items));
-  return ERR_OK;
+  return put_value(env, txn, table, "state", span_of(meta, sizeof *meta));
 }
 
 err_t meta_get_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, char **out)

@@ -5,24 +5,40 @@
 #include "store/tables.h"
 
 /* Raised when an older daemon could misread what this one writes. */
-enum { META_SCHEMA = 1 };
+enum { META_SCHEMA = 2 };
 
-struct meta {
-  uint64_t generation; /* of the log; records of an older one are left over from before the rebuild */
+#define META_NO_SIDE UINT64_MAX
+
+struct meta_side {
+  uint64_t generation; /* of its log; records of an older one are kept from a log that was forgotten */
   uint64_t n_items;
-  bool is_rebuilding;
 };
 
-/* Write the values of a new store. */
-err_t meta_create(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out);
+/* Stored as it is. */
+struct meta {
+  uint64_t live;       /* side */
+  uint64_t rebuilt;    /* side, or META_NO_SIDE */
+  uint64_t n_rebuilds; /* begun ever */
+  uint64_t generation; /* the newest one given out */
+  struct meta_side sides[TABLES_SIDES];
+};
 
-/* Read and check. Returns ERR_STORE_CORRUPT with the remedy, for a newer schema too. */
+/* The side that follows the log. */
+static inline size_t meta_current(const struct meta *meta)
+{
+  return meta->rebuilt == META_NO_SIDE ? meta->live : meta->rebuilt;
+}
+
+/* The schema that the store has. Returns ERR_STORE_CORRUPT with the remedy when it is newer than this version's. */
+err_t meta_get_schema(struct env *env, MDB_txn *txn, MDB_dbi table, uint64_t *out);
+err_t meta_put_schema(struct env *env, MDB_txn *txn, MDB_dbi table);
+
+/* Read and check. Returns ERR_STORE_CORRUPT with the remedy. */
 err_t meta_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out);
+err_t meta_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct meta *meta);
 
-/* Write what differs between `old` and `new`. */
-err_t meta_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct meta *old, const struct meta *new);
-
-/* Texts: `*out` is a copy to be freed with mem_free(), NULL where there is none; putting NULL deletes. */
+/* Numbers and texts. A text is a copy to be freed with mem_free(), NULL where there is none; putting NULL deletes. */
+err_t meta_get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t *out);
 err_t meta_get_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, char **out);
 err_t meta_put_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, const char *text);
 

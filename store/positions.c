@@ -13,14 +13,22 @@ struct row {
   uint64_t last_digest;
   int64_t last_timestamp_ms;
   int64_t partition;
+  int64_t committed_unix_ms;
 };
 
-static_assert(sizeof(struct row) == 48 && sizeof(uint64_t) == SEAL_BYTES, "a row has no padding");
+enum { SCHEMA_1_BYTES = offsetof(struct row, committed_unix_ms) };
+
+static_assert(sizeof(struct row) == 56 && sizeof(uint64_t) == SEAL_BYTES, "a row has no padding");
 
 void positions_fini(struct positions *p)
 {
   mem_free(&p->rows);
   *p = (struct positions){ 0 };
+}
+
+void positions_clear(struct positions *p)
+{
+  p->n = 0;
 }
 
 err_t positions_copy(const struct positions *from, struct positions *to)
@@ -73,6 +81,7 @@ err_t positions_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct s
     .last_digest = position->last_digest,
     .last_timestamp_ms = position->last_timestamp_ms,
     .partition = position->partition,
+    .committed_unix_ms = position->committed_unix_ms,
   };
   MDB_val key = { sizeof name, &name };
   MDB_val data = { sizeof row, &row };
@@ -85,12 +94,13 @@ static err_t decode_row(struct env *env, struct span key, struct span value, str
 {
   uint32_t name = 0;
   struct row row = { 0 };
+  bool is_sized = key.n == sizeof name && (value.n == sizeof row || value.n == SCHEMA_1_BYTES);
 
   if (key.n == sizeof name)
     memcpy(&name, key.p, sizeof name);
-  if (value.n == sizeof row)
-    memcpy(&row, value.p, sizeof row);
-  if (key.n != sizeof name || value.n != sizeof row || !seal_check(value) || row.partition != (int32_t)be32toh(name))
+  if (is_sized)
+    memcpy(&row, value.p, value.n);
+  if (!is_sized || !seal_check(value) || row.partition != (int32_t)be32toh(name))
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: the position of partition %d: " ENV_REMEDY, env->path,
          (int32_t)be32toh(name));
   *out = (struct store_position){
@@ -99,6 +109,7 @@ static err_t decode_row(struct env *env, struct span key, struct span value, str
     .last_offset = row.last_offset,
     .last_digest = row.last_digest,
     .last_timestamp_ms = row.last_timestamp_ms,
+    .committed_unix_ms = row.committed_unix_ms,
   };
   return ERR_OK;
 }
@@ -110,7 +121,7 @@ err_t positions_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct positio
   MDB_val data;
   int rc;
 
-  out->n = 0;
+  positions_clear(out);
   TRY(env_verify(env, mdb_cursor_open(txn, table, &cursor), "read positions"));
   while ((rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == MDB_SUCCESS) {
     struct store_position position;

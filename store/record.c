@@ -5,7 +5,13 @@
 
 #include <assert.h>
 
-enum { RECORD_BYTES_MAX = 1 << 30 };
+enum {
+  RECORD_BYTES_MAX = 1 << 30,
+  /* In the header's key_size: */
+  KEY_BYTES = 0x0fff,
+  IS_TOMBSTONE = 0x8000,
+  HAS_ASIDE = 0x4000,
+};
 
 struct header {
   uint64_t seal;
@@ -13,7 +19,7 @@ struct header {
   int64_t offset;
   int64_t timestamp_ms;
   int32_t partition;
-  uint16_t key_bytes;
+  uint16_t key_size; /* bytes of the key, and marks */
   uint16_t n_parts;
 };
 
@@ -27,8 +33,21 @@ struct part_header {
 
 static_assert(sizeof(struct header) == 40, "the header has no padding, so that the check sum covers known bytes only");
 static_assert(sizeof(struct part_header) == 20, "a part header has no padding");
+static_assert((int)ITEM_KEY_MAX <= (int)KEY_BYTES, "there is room for the marks");
 static_assert((sizeof(struct header) | sizeof(struct part_header)) % sizeof(float) == 0, "numbers are aligned");
 static_assert(offsetof(struct header, seal) == 0 && sizeof(uint64_t) == SEAL_BYTES, "the seal comes first");
+
+static size_t key_bytes(const struct header *header)
+{
+  return header->key_size & KEY_BYTES;
+}
+
+/* Bytes of all that has a fixed size. */
+static size_t fixed_bytes(const struct header *header)
+{
+  return sizeof *header +
+         (header->key_size & IS_TOMBSTONE ? sizeof(int64_t) : header->n_parts * sizeof(struct part_header));
+}
 
 /* Bytes that a part takes behind the part headers. Sums of what a record can name do not overflow 64 bits. */
 static uint64_t payload_bytes(const struct part_header *p)
@@ -55,12 +74,18 @@ static struct part_header header_of_part(const struct part *p)
   };
 }
 
+static err_t verify_key(struct span key)
+{
+  if (key.n < 1 || key.n > ITEM_KEY_MAX)
+    FAIL(ERR_ITEM, "a key has 1 to %d bytes, this one has %zu", ITEM_KEY_MAX, key.n);
+  return ERR_OK;
+}
+
 static err_t measure(const struct item_change *item, uint64_t *bytes)
 {
   uint64_t sum = sizeof(struct header) + item->key.n + item->n_parts * sizeof(struct part_header);
 
-  if (item->key.n < 1 || item->key.n > ITEM_KEY_MAX)
-    FAIL(ERR_ITEM, "a key has 1 to %d bytes, this one has %zu", ITEM_KEY_MAX, item->key.n);
+  TRY(verify_key(item->key));
   if (item->n_parts > UINT16_MAX)
     FAIL(ERR_ITEM, "item %s has %zu parts", log_quote(item->key), item->n_parts);
   for (size_t i = 0; i < item->n_parts; i++) {
@@ -99,7 +124,7 @@ err_t record_encode(const struct item_change *item, uint64_t generation, struct 
     .offset = item->offset,
     .timestamp_ms = item->timestamp_ms,
     .partition = item->partition,
-    .key_bytes = (uint16_t)item->key.n,
+    .key_size = (uint16_t)item->key.n,
     .n_parts = (uint16_t)item->n_parts,
   };
 
@@ -123,6 +148,46 @@ err_t record_encode(const struct item_change *item, uint64_t generation, struct 
   return ERR_OK;
 }
 
+err_t record_encode_tombstone(const struct item_change *item, uint64_t generation, int64_t applied_unix_ms,
+                              struct region *region, struct span *out)
+{
+  struct header header = {
+    .generation = generation,
+    .offset = item->offset,
+    .timestamp_ms = item->timestamp_ms,
+    .partition = item->partition,
+    .key_size = (uint16_t)(item->key.n | IS_TOMBSTONE),
+  };
+  size_t bytes = fixed_bytes(&header) + item->key.n;
+  uint8_t *record;
+
+  TRY(verify_key(item->key));
+  TRY(region_array(region, bytes, 1, &record));
+  uint8_t *to = append(record, &header, sizeof header);
+  to = append(to, &applied_unix_ms, sizeof applied_unix_ms);
+  append(to, item->key.p, item->key.n);
+  seal_put(record, bytes);
+  *out = span_of(record, bytes);
+  return ERR_OK;
+}
+
+err_t record_copy(struct span record, bool has_aside, struct region *region, struct span *out)
+{
+  struct header header;
+  uint8_t *copy;
+
+  TRY(region_array(region, record.n, 1, &copy));
+  memcpy(copy, record.p, record.n);
+  *out = span_of(copy, record.n);
+  memcpy(&header, copy, sizeof header);
+  if (has_aside == ((header.key_size & HAS_ASIDE) != 0))
+    return ERR_OK;
+  header.key_size ^= HAS_ASIDE;
+  memcpy(copy, &header, sizeof header);
+  seal_put(copy, record.n);
+  return ERR_OK;
+}
+
 /* Record bytes may be unaligned: headers are copied out. */
 static struct part_header part_header_at(struct span record, size_t i)
 {
@@ -135,12 +200,13 @@ static struct part_header part_header_at(struct span record, size_t i)
 /* Check that the sizes that the record names add up to the size that it has; tell how many of its bytes are numbers. */
 static err_t verify_sizes(struct span record, const struct header *header, size_t *number_bytes)
 {
-  uint64_t fixed = sizeof *header + header->n_parts * sizeof(struct part_header);
-  uint64_t sum = fixed + header->key_bytes;
+  uint64_t sum = fixed_bytes(header) + key_bytes(header);
   uint64_t not_numbers = sum;
 
-  if (header->key_bytes < 1 || header->key_bytes > ITEM_KEY_MAX)
-    FAIL(ERR_STORE_CORRUPT, "it names a key of %u bytes", header->key_bytes);
+  if (key_bytes(header) < 1 || key_bytes(header) > ITEM_KEY_MAX)
+    FAIL(ERR_STORE_CORRUPT, "it names a key of %zu bytes", key_bytes(header));
+  if (header->key_size & IS_TOMBSTONE && header->n_parts)
+    FAIL(ERR_STORE_CORRUPT, "it is a tombstone with %u parts", header->n_parts);
   if (record.n < sum)
     FAIL(ERR_STORE_CORRUPT, "it is cut short at %zu bytes", record.n);
   for (size_t i = 0; i < header->n_parts; i++) {
@@ -169,7 +235,7 @@ static err_t read_header(struct span record, struct header *header, size_t *numb
 /* Where the bytes begin: behind the headers and the numbers. */
 static size_t bytes_at(const struct header *header, size_t number_bytes)
 {
-  return sizeof *header + header->n_parts * sizeof(struct part_header) + number_bytes;
+  return fixed_bytes(header) + number_bytes;
 }
 
 err_t record_read_head(struct span record, struct record_head *out)
@@ -183,8 +249,12 @@ err_t record_read_head(struct span record, struct record_head *out)
     .offset = header.offset,
     .timestamp_ms = header.timestamp_ms,
     .partition = header.partition,
-    .key = span_of(record.p + bytes_at(&header, number_bytes), header.key_bytes),
+    .is_tombstone = (header.key_size & IS_TOMBSTONE) != 0,
+    .has_aside = (header.key_size & HAS_ASIDE) != 0,
+    .key = span_of(record.p + bytes_at(&header, number_bytes), key_bytes(&header)),
   };
+  if (out->is_tombstone)
+    memcpy(&out->applied_unix_ms, record.p + sizeof header, sizeof out->applied_unix_ms);
   return ERR_OK;
 }
 
@@ -212,13 +282,15 @@ err_t record_decode(struct span record, struct region *region, struct item_chang
   struct part *parts;
 
   TRY(read_header(record, &header, &number_bytes));
+  if (header.key_size & IS_TOMBSTONE)
+    FAIL(ERR_STORE_CORRUPT, "it is a tombstone");
   TRY(region_copy(region, record, &copy));
   TRY(region_array(region, header.n_parts, sizeof *parts, &parts));
 
-  const uint8_t *numbers = copy.p + sizeof header + header.n_parts * sizeof(struct part_header);
+  const uint8_t *numbers = copy.p + fixed_bytes(&header);
   const uint8_t *bytes = copy.p + bytes_at(&header, number_bytes);
   *out = (struct item_change){
-    .key = take_bytes(&bytes, header.key_bytes),
+    .key = take_bytes(&bytes, key_bytes(&header)),
     .is_whole = true,
     .parts = parts,
     .n_parts = header.n_parts,

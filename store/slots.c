@@ -62,6 +62,10 @@ err_t slots_get(const struct slots *s, uint64_t slot, struct slots_item *out)
   out->record = env_span(data);
   if (record_read_head(out->record, &out->head) != ERR_OK)
     return slots_fail_damaged(s, slot);
+  if (out->head.is_tombstone) {
+    err_set(ERR_STORE_CORRUPT, __FILE__, __LINE__, "it is a tombstone");
+    return slots_fail_damaged(s, slot);
+  }
   return ERR_OK;
 }
 

@@ -13,7 +13,7 @@ enum { SLOTS_KEY_BYTES = 8 };
 
 struct slots {
   struct env *env;
-  const struct tables *tables;
+  const struct tables *tables; /* of one catalogue */
   MDB_txn *txn;
   struct region *scratch; /* for what has to outlive a page while it is moved */
   uint64_t n;             /* slots in use, 0..n-1 */

@@ -50,7 +50,8 @@ struct store_position {
   int64_t last_offset;  /* offset of the last record applied, -1 when there is none */
   uint64_t last_digest; /* digest of that record, as the caller computes it */
   int64_t last_timestamp_ms;
-  int64_t committed_unix_ms; /* the store's: when store_apply() last committed a position of this partition */
+  int64_t committed_unix_ms; /* the store's: when store_apply() last committed a position of this partition; 0: an
+                              * earlier version did, which kept no time */
 };
 
 /* The log that the store reflects. Texts are owned by the caller on put, by the store on get (valid until the next call
@@ -167,9 +168,6 @@ err_t store_abandon_rebuild(struct store *s);
  * whose end is no reason to delete. Records of the next log apply on top of the items, whatever their offsets, and
  * keep the parts that they do not name. What was kept aside is forgotten. */
 err_t store_forget_log(struct store *s);
-
-/* Goes with the rebuild in place that it belongs to. */
-err_t store_sweep(struct store *s, size_t max, store_visit visit, void *context, bool *is_done);
 
 /* Free some of what dropped catalogues take: at most `max` rows, in one transaction. store_apply() does so a little,
  * too; this is for quiet times. */

@@ -1,7 +1,11 @@
 /* Applying a batch: changes and positions in one transaction. */
+#include "store/key_states.h"
 #include "store/store_private.h"
 
 #include "base/mem.h"
+
+/* Work on the side that goes with each batch, in rows: more than a batch adds. */
+enum { WALK_MIN = 8, WALK_PER_CHANGE = 2, FREE_MIN = 64, FREE_PER_CHANGE = 2 };
 
 struct batch {
   struct store *store;
@@ -9,112 +13,146 @@ struct batch {
   size_t n;
   const struct store_position *positions;
   size_t n_positions;
-  struct meta meta; /* as the transaction leaves it */
+  int64_t now_unix_ms;
+  bool remembers_tombstones;
+  bool must_remember; /* the batch is to be done again, with tombstones remembered */
+
+  /* As the transaction leaves it. */
+  struct meta meta;
+  struct tombstone_walk walk;
+  uint64_t n_aside;
+  bool has_leftovers;
 };
 
-/* Whether the log is being read again: offsets compare within one partition of one generation only. */
-static bool is_replayed(const struct item_change *change, const struct record_head *stored, uint64_t generation)
+static bool is_blocked(const void *refused, int32_t partition)
 {
-  return stored->generation == generation && stored->partition == change->partition && change->offset <= stored->offset;
+  return positions_find(refused, partition) != NULL;
 }
 
-/* Whether the parts from i on name the space. */
-static bool names_space(const struct item_change *change, size_t i, struct span space)
+static err_t note_refused(struct batch *b, const struct item_change *change)
 {
-  for (; i < change->n_parts; i++)
-    if (span_equal(change->parts[i].space, space))
-      return true;
-  return false;
-}
+  struct store *s = b->store;
+  struct store_position first = { .partition = change->partition, .next = change->offset };
 
-/* The item as the change leaves it: its parts, and those of the stored item that it does not name. Where a change
- * names a space twice, the later part is the one. Bytes stay where they are. */
-static err_t merge(const struct item_change *stored, const struct item_change *change, struct region *region,
-                   struct item_change *out)
-{
-  struct part *parts;
-  size_t n = 0;
-
-  TRY(region_array(region, stored->n_parts + change->n_parts, sizeof *parts, &parts));
-  for (size_t i = 0; i < stored->n_parts; i++)
-    if (!names_space(change, 0, stored->parts[i].space))
-      parts[n++] = stored->parts[i];
-  for (size_t i = 0; i < change->n_parts; i++)
-    if (!names_space(change, i + 1, change->parts[i].space))
-      parts[n++] = change->parts[i];
-  *out = *change;
-  out->parts = parts;
-  out->n_parts = n;
+  s->effects.n_refused++;
+  if (!is_blocked(&s->draft.refused, change->partition))
+    return positions_advance(&s->draft.refused, &first);
   return ERR_OK;
 }
 
-static err_t put_item(struct slots *slots, uint64_t generation, struct item_change *change,
-                      const struct slots_item *stored)
+static err_t apply_changes(struct batch *b, struct key_context *k)
 {
-  struct item_change before = { 0 };
-  struct item_change after;
-  struct span record;
+  struct store *s = b->store;
 
-  if (stored && stored->head.generation < generation)
-    change->is_whole = true;
-  if (stored && !change->is_whole)
-    TRY(record_decode(stored->record, slots->scratch, &before));
-  TRY(merge(&before, change, slots->scratch, &after));
-  TRY(record_encode(&after, generation, slots->scratch, &record));
-  if (stored)
-    return slots_overwrite(slots, stored->slot, record);
-  return slots_append(slots, change->key, record);
-}
-
-static err_t apply_change(struct slots *slots, uint64_t generation, struct item_change *change, enum store_effect *kind)
-{
-  struct slots_item stored;
-  bool is_found;
-
-  TRY(slots_find(slots, change->key, &is_found, &stored));
-  *kind = (is_found ? is_replayed(change, &stored.head, generation) : change->is_delete) ? STORE_SKIPPED : STORE_APPLIED;
-  if (*kind == STORE_SKIPPED)
-    return ERR_OK;
-  if (change->is_delete)
-    return slots_del(slots, stored.slot, change->key);
-  return put_item(slots, generation, change, is_found ? &stored : NULL);
+  for (size_t i = 0; i < b->n; i++) {
+    enum store_effect *kind = &s->effects.kinds[i];
+    region_reset(&s->scratch);
+    TRY(key_apply(k, &b->changes[i], kind, &s->effects.changes[s->effects.n_changes]));
+    s->effects.n_changes += *kind == STORE_APPLIED;
+    if (*kind == STORE_REFUSED)
+      TRY(note_refused(b, &b->changes[i]));
+  }
+  /* A partition that stands still is read again, so that a delete has to be known to the puts before it. */
+  b->must_remember = s->effects.n_refused > 0 && !b->remembers_tombstones;
+  if (b->must_remember)
+    FAIL(ERR_STORE, "the batch has to be done again");
+  return ERR_OK;
 }
 
 static err_t put_positions(const struct batch *b, MDB_txn *txn)
 {
   struct store *s = b->store;
 
-  for (size_t i = 0; i < b->n_positions; i++)
-    TRY(positions_put(s->env, txn, s->tables.positions, positions_find(&s->draft, b->positions[i].partition)));
+  for (size_t i = 0; i < b->n_positions; i++) {
+    struct store_position position = b->positions[i];
+    position.committed_unix_ms = b->now_unix_ms;
+    if (is_blocked(&s->draft.refused, position.partition))
+      continue;
+    TRY(positions_advance(&s->draft.positions, &position));
+    TRY(positions_put(s->env, txn, store_current(s)->tables.positions,
+                      positions_find(&s->draft.positions, position.partition)));
+  }
   return ERR_OK;
+}
+
+/* Every attempt begins from what is committed. */
+static err_t reset_attempt(struct batch *b)
+{
+  struct store *s = b->store;
+
+  b->must_remember = false;
+  s->effects.n_changes = 0;
+  s->effects.n_refused = 0;
+  region_reset(&s->effects.region);
+  b->meta = s->meta;
+  b->walk = s->walk;
+  b->has_leftovers = s->has_leftovers;
+  TRY(positions_copy(&store_current(s)->positions, &s->draft.positions));
+  return positions_copy(&s->refused, &s->draft.refused);
+}
+
+static err_t do_side_work(struct batch *b, const struct slots *slots, const struct aside *aside)
+{
+  struct store *s = b->store;
+  bool is_done;
+
+  TRY(store_walk_tombstones(slots, aside, &b->walk, b->now_unix_ms, WALK_MIN + WALK_PER_CHANGE * b->n));
+  if (b->has_leftovers) {
+    TRY(store_free_leftovers(s, slots->txn, FREE_MIN + FREE_PER_CHANGE * b->n, &is_done));
+    b->has_leftovers = !is_done;
+  }
+  return tables_count(s->env, slots->txn, aside->table, &b->n_aside);
 }
 
 static err_code_t apply_batch(void *context, MDB_txn *txn)
 {
   struct batch *b = context;
   struct store *s = b->store;
-  struct slots slots = store_slots(s, txn);
+  size_t side = meta_current(&s->meta);
+  struct slots slots = store_slots(s, txn, side);
+  struct aside aside = { s->env, s->sides[side].tables.aside, txn, s->meta.sides[side].generation };
+  struct key_context k = {
+    .slots = &slots,
+    .aside = &aside,
+    .effects = &s->effects.region,
+    .generation = aside.generation,
+    .max_items = s->max_items,
+    .now_unix_ms = b->now_unix_ms,
+    .remembers_tombstones = b->remembers_tombstones,
+    .is_blocked = is_blocked,
+    .blocked = &s->draft.refused,
+  };
 
-  s->effects.n_changes = 0;
-  for (size_t i = 0; i < b->n; i++) {
-    struct item_change change = b->changes[i];
-    region_reset(&s->scratch);
-    TRY(apply_change(&slots, s->meta.generation, &change, &s->effects.kinds[i]));
-    if (s->effects.kinds[i] == STORE_APPLIED)
-      s->effects.changes[s->effects.n_changes++] = change;
-  }
+  TRY(reset_attempt(b));
+  TRY(apply_changes(b, &k));
   TRY(put_positions(b, txn));
-  b->meta = s->meta;
-  b->meta.n_items = slots.n;
-  return meta_put(s->env, txn, s->tables.meta, &s->meta, &b->meta);
+  if (k.has_new_tombstone)
+    store_note_tombstone(&b->walk, b->now_unix_ms);
+  TRY(do_side_work(b, &slots, &aside));
+  b->meta.sides[side].n_items = slots.n;
+  if (memcmp(&b->meta, &s->meta, sizeof b->meta) != 0)
+    TRY(meta_put(s->env, txn, s->meta_table, &b->meta));
+  return ERR_OK;
 }
 
-static void swap_positions(struct positions *a, struct positions *b)
+static void swap(struct positions *a, struct positions *b)
 {
   struct positions c = *a;
 
   *a = *b;
   *b = c;
+}
+
+/* It is committed. */
+static void take_over(const struct batch *b)
+{
+  struct store *s = b->store;
+
+  swap(&store_current(s)->positions, &s->draft.positions);
+  swap(&s->refused, &s->draft.refused);
+  s->walk = b->walk;
+  s->has_leftovers = b->has_leftovers;
+  atomic_store_explicit(&s->stats.n_aside, b->n_aside, memory_order_relaxed);
 }
 
 err_t store_apply(struct store *s, const struct item_change *changes, size_t n, const struct store_position *positions,
@@ -126,16 +164,42 @@ err_t store_apply(struct store *s, const struct item_change *changes, size_t n, 
     .n = n,
     .positions = positions,
     .n_positions = n_positions,
+    .now_unix_ms = s->clock_unix_ms(),
+    .remembers_tombstones = s->n_log_partitions != 1 || store_is_full(s),
   };
 
-  TRY(mem_grow(n, sizeof *s->effects.kinds, &s->effects.kinds_capacity, &s->effects.kinds));
-  TRY(mem_grow(n, sizeof *s->effects.changes, &s->effects.changes_capacity, &s->effects.changes));
-  TRY(positions_copy(&s->positions, &s->draft));
-  for (size_t i = 0; i < n_positions; i++)
-    TRY(positions_advance(&s->draft, &positions[i]));
-  TRY(store_write(s, apply_batch, &batch, &batch.meta));
-  swap_positions(&s->positions, &s->draft);
+  TRY(mem_grow(n + 1, sizeof *s->effects.kinds, &s->effects.kinds_capacity, &s->effects.kinds));
+  TRY(mem_grow(n + 1, sizeof *s->effects.changes, &s->effects.changes_capacity, &s->effects.changes));
+  err_code_t err = store_write(s, apply_batch, &batch, &batch.meta);
+  if (err != ERR_OK && batch.must_remember) {
+    batch.remembers_tombstones = true;
+    err = store_write(s, apply_batch, &batch, &batch.meta);
+  }
+  if (err != ERR_OK)
+    return err;
+  take_over(&batch);
   if (effects)
-    *effects = (struct store_effects){ s->effects.kinds, s->effects.changes, s->effects.n_changes, 0 };
+    *effects = (struct store_effects){ s->effects.kinds, s->effects.changes, s->effects.n_changes,
+                                       s->effects.n_refused };
   return ERR_OK;
+}
+
+void store_set_limit(struct store *s, uint64_t max_items)
+{
+  s->max_items = max_items;
+}
+
+bool store_is_full(const struct store *s)
+{
+  return s->refused.n > 0;
+}
+
+void store_retry_refused(struct store *s)
+{
+  positions_clear(&s->refused);
+}
+
+void store_set_log_partitions(struct store *s, size_t n)
+{
+  s->n_log_partitions = n;
 }

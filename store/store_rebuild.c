@@ -1,107 +1,173 @@
-/* Rebuilding from the log: mark and sweep over generations.
+/* Rebuilding beside: a second catalogue is filled while the live one stays as it is, and `meta` says which is which. So
+ * beginning, finishing and abandoning are one small transaction each, and a crash finds the one state or the other.
  *
- * The sweep goes from the last slot down. What has been passed is of the present generation and stays so: applying a
- * batch writes that generation only, and the record that moves into a hole is the last one, passed already. So
- * one number says where to go on, batches may be applied between the steps, and after a crash the sweep
- * just begins at the end again.
+ * What a dropped catalogue leaves is freed row by row, a few with each batch: in one transaction it would fill LMDB's
+ * list of free pages so far that each later commit has to write megabytes.
  */
 #include "store/store_private.h"
 
-#include "base/mem.h"
-
 #include <assert.h>
 
-struct begin {
+struct change_of_sides {
   struct store *store;
   struct meta meta;
 };
 
-static err_code_t begin_generation(void *context, MDB_txn *txn)
+static bool is_dropped(const struct meta *meta, size_t side)
 {
-  struct begin *b = context;
-  struct store *s = b->store;
+  return side != meta->live && side != meta->rebuilt;
+}
 
-  TRY(env_verify(s->env, mdb_drop(txn, s->tables.positions, 0), "forget the positions"));
-  TRY(meta_put_text(s->env, txn, s->tables.meta, "cluster_id", NULL));
-  TRY(meta_put_text(s->env, txn, s->tables.meta, "topic", NULL));
-  b->meta = s->meta;
-  b->meta.generation++;
-  b->meta.is_rebuilding = true;
-  return meta_put(s->env, txn, s->tables.meta, &s->meta, &b->meta);
+/* An empty side, or the former rebuild's, or any but the live one. */
+static err_t choose_side(struct store *s, MDB_txn *txn, size_t *out)
+{
+  size_t side = s->meta.rebuilt;
+  uint64_t n_rows;
+
+  for (size_t i = 0; i < TABLES_SIDES; i++) {
+    if (!is_dropped(&s->meta, i))
+      continue;
+    TRY(tables_count_side(s->env, txn, &s->sides[i].tables, &n_rows));
+    if (n_rows == 0 || side == META_NO_SIDE)
+      side = i;
+    if (n_rows == 0)
+      break;
+  }
+  *out = side;
+  return ERR_OK;
+}
+
+static err_code_t begin_rebuild(void *context, MDB_txn *txn)
+{
+  struct change_of_sides *c = context;
+  struct store *s = c->store;
+  size_t side;
+
+  TRY(choose_side(s, txn, &side));
+  TRY(tables_clear_side(s->env, txn, &s->sides[side].tables)); /* mostly empty: two rebuilds rarely follow at once */
+  TRY(store_forget_side(s, txn, side));
+  c->meta = s->meta;
+  c->meta.rebuilt = side;
+  c->meta.n_rebuilds++;
+  c->meta.generation++;
+  c->meta.sides[side] = (struct meta_side){ .generation = c->meta.generation };
+  return meta_put(s->env, txn, s->meta_table, &c->meta);
+}
+
+static err_t change_sides(struct store *s, env_body body)
+{
+  struct change_of_sides c = { .store = s };
+
+  TRY(store_write(s, body, &c, &c.meta));
+  s->has_leftovers = true;
+  store_forget_progress(s);
+  return ERR_OK;
 }
 
 err_t store_begin_rebuild(struct store *s)
 {
-  struct begin begin = { .store = s };
-
-  TRY(store_write(s, begin_generation, &begin, &begin.meta));
-  s->positions.n = 0;
-  s->sweep_slot = UINT64_MAX;
-  mem_free(&s->cluster_id);
-  mem_free(&s->topic);
+  TRY(change_sides(s, begin_rebuild));
+  store_clear_side(store_current(s));
   return ERR_OK;
 }
 
 bool store_is_rebuilding(const struct store *s)
 {
-  return s->meta.is_rebuilding;
+  return s->meta.rebuilt != META_NO_SIDE;
 }
 
-struct sweep {
-  struct store *store;
-  size_t max;
-  struct item_change *deleted;
-  size_t n_deleted;
-  uint64_t slot; /* where the step ends */
-  struct meta meta;
-};
-
-static err_t sweep_slot(struct sweep *w, struct slots *slots)
+uint64_t store_rebuild_number(const struct store *s)
 {
-  struct slots_item item;
-  struct span key;
+  return s->meta.n_rebuilds;
+}
 
-  region_reset(slots->scratch);
-  TRY(slots_get(slots, w->slot, &item));
-  if (item.head.generation >= w->store->meta.generation)
-    return ERR_OK;
-  TRY(region_copy(&w->store->batch, item.head.key, &key));
-  TRY(slots_del(slots, w->slot, key));
-  w->deleted[w->n_deleted++] = (struct item_change){ .key = key, .is_delete = true, .partition = -1, .offset = -1 };
+static err_code_t finish_rebuild(void *context, MDB_txn *txn)
+{
+  struct change_of_sides *c = context;
+  struct store *s = c->store;
+
+  c->meta = s->meta;
+  c->meta.live = s->meta.rebuilt;
+  c->meta.rebuilt = META_NO_SIDE;
+  return meta_put(s->env, txn, s->meta_table, &c->meta);
+}
+
+err_t store_finish_rebuild(struct store *s)
+{
+  assert(store_is_rebuilding(s));
+  return change_sides(s, finish_rebuild);
+}
+
+static err_code_t abandon_rebuild(void *context, MDB_txn *txn)
+{
+  struct change_of_sides *c = context;
+  struct store *s = c->store;
+
+  c->meta = s->meta;
+  c->meta.rebuilt = META_NO_SIDE;
+  return meta_put(s->env, txn, s->meta_table, &c->meta);
+}
+
+err_t store_abandon_rebuild(struct store *s)
+{
+  assert(store_is_rebuilding(s));
+  return change_sides(s, abandon_rebuild);
+}
+
+/* Its items stay, of an older generation than what the next log brings. */
+static err_code_t forget_log(void *context, MDB_txn *txn)
+{
+  struct change_of_sides *c = context;
+  struct store *s = c->store;
+  size_t side = meta_current(&s->meta);
+
+  TRY(store_forget_side(s, txn, side));
+  c->meta = s->meta;
+  c->meta.generation++;
+  c->meta.sides[side].generation = c->meta.generation;
+  return meta_put(s->env, txn, s->meta_table, &c->meta);
+}
+
+err_t store_forget_log(struct store *s)
+{
+  TRY(change_sides(s, forget_log));
+  store_clear_side(store_current(s));
   return ERR_OK;
 }
 
-static err_code_t sweep_step(void *context, MDB_txn *txn)
-{
-  struct sweep *w = context;
-  struct store *s = w->store;
-  struct slots slots = store_slots(s, txn);
+/* ---- Freeing what was dropped ---- */
 
-  w->n_deleted = 0;
-  w->slot = s->sweep_slot < slots.n ? s->sweep_slot : slots.n;
-  for (size_t i = 0; i < w->max && w->slot > 0; i++) {
-    w->slot--;
-    TRY(sweep_slot(w, &slots));
-  }
-  w->meta = s->meta;
-  w->meta.n_items = slots.n;
-  w->meta.is_rebuilding = w->slot > 0;
-  return meta_put(s->env, txn, s->tables.meta, &s->meta, &w->meta);
+err_t store_free_leftovers(struct store *s, MDB_txn *txn, size_t max, bool *is_done)
+{
+  for (size_t i = 0; i < TABLES_SIDES && max > 0; i++)
+    if (is_dropped(&s->meta, i))
+      TRY(tables_trim_side(s->env, txn, &s->sides[i].tables, &max));
+  *is_done = max > 0;
+  return ERR_OK;
 }
 
-err_t store_sweep(struct store *s, size_t max, store_visit visit, void *context, bool *is_done)
+struct tidying {
+  struct store *store;
+  size_t max;
+  bool is_done;
+};
+
+static err_code_t tidy(void *context, MDB_txn *txn)
 {
-  struct sweep sweep = { .store = s, .max = max < s->meta.n_items ? max : s->meta.n_items };
+  struct tidying *t = context;
+
+  return store_free_leftovers(t->store, txn, t->max, &t->is_done);
+}
+
+err_t store_tidy(struct store *s, size_t max, bool *is_done)
+{
+  struct tidying t = { .store = s, .max = max };
 
   assert(max > 0);
-  if (s->meta.is_rebuilding) {
-    region_reset(&s->batch);
-    TRY(region_array(&s->batch, sweep.max, sizeof *sweep.deleted, &sweep.deleted));
-    TRY(store_write(s, sweep_step, &sweep, &sweep.meta));
-    s->sweep_slot = sweep.slot;
-    if (sweep.n_deleted > 0)
-      TRY(visit(context, sweep.deleted, sweep.n_deleted));
-  }
-  *is_done = !s->meta.is_rebuilding;
+  if (s->has_leftovers)
+    TRY(store_write(s, tidy, &t, &s->meta));
+  if (t.is_done)
+    s->has_leftovers = false;
+  *is_done = !s->has_leftovers;
   return ERR_OK;
 }

@@ -1,4 +1,4 @@
-/* Visiting every item in slot order, and checking the tables against each other on the way. */
+/* Visiting every item of the live catalogue in slot order, and checking the tables against each other on the way. */
 #include "store/store_private.h"
 
 #include <assert.h>
@@ -40,14 +40,14 @@ static err_code_t read_chunk(void *context, MDB_txn *txn)
 {
   struct scan *scan = context;
   struct store *s = scan->store;
-  struct slots slots = store_slots(s, txn);
+  struct slots slots = store_slots(s, txn, s->meta.live);
   uint8_t first[SLOTS_KEY_BYTES];
   MDB_val key = { sizeof first, first };
   MDB_val data;
   AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
 
   slots_encode(scan->next, first);
-  TRY(env_verify(s->env, mdb_cursor_open(txn, s->tables.items, &cursor), "read items"));
+  TRY(env_verify(s->env, mdb_cursor_open(txn, slots.tables->items, &cursor), "read items"));
   for (size_t i = 0; i < scan->n; i++) {
     int rc = mdb_cursor_get(cursor, &key, &data, i == 0 ? MDB_SET_RANGE : MDB_NEXT);
     TRY(read_item(&slots, rc, &key, &data, scan->next, &s->batch, &scan->changes[i]));
@@ -66,7 +66,7 @@ static err_code_t read_keys(void *context, MDB_txn *txn)
   int rc;
   AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
 
-  TRY(env_verify(s->env, mdb_cursor_open(txn, s->tables.keys, &cursor), "read keys"));
+  TRY(env_verify(s->env, mdb_cursor_open(txn, s->sides[s->meta.live].tables.keys, &cursor), "read keys"));
   while ((rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == MDB_SUCCESS) {
     if (data.mv_size != SLOTS_KEY_BYTES)
       FAIL(ERR_STORE_CORRUPT, "store %s is damaged: a slot in table `keys`: " ENV_REMEDY, s->env->path);
@@ -78,17 +78,18 @@ static err_code_t read_keys(void *context, MDB_txn *txn)
 err_t store_scan(struct store *s, size_t chunk, store_visit visit, void *context)
 {
   struct scan scan = { .store = s };
+  uint64_t n_items = s->meta.sides[s->meta.live].n_items;
 
   assert(chunk > 0);
-  while (scan.next < s->meta.n_items) {
-    uint64_t left = s->meta.n_items - scan.next;
+  while (scan.next < n_items) {
+    uint64_t left = n_items - scan.next;
     scan.n = left < chunk ? left : chunk;
     region_reset(&s->batch);
     TRY(region_array(&s->batch, scan.n, sizeof *scan.changes, &scan.changes));
-    TRY(env_read(s->env, read_chunk, &scan));
+    TRY(store_read(s, read_chunk, &scan));
     TRY(visit(context, scan.changes, scan.n));
   }
-  TRY(env_read(s->env, read_keys, &scan));
+  TRY(store_read(s, read_keys, &scan));
   if (scan.items_sum != scan.keys_sum)
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: `keys` does not agree with `items`: " ENV_REMEDY, s->env->path);
   return ERR_OK;

@@ -31,16 +31,15 @@ enum {
   BUDGET_S = 7,         /* of one test: from then on lives are short */
   POLL_US = 500,
   PATIENCE_US = 1000000,
-  LOG_LENGTH = 150,     /* of one generation, where the child rebuilds */
-  SWEEP_MAX = 9,
+  LOG_LENGTH = 150,     /* of one log, where the child rebuilds */
 };
 
 static uint64_t seed;
 
 /* Shared with the child. */
 struct progress {
-  _Atomic int64_t committed;  /* next offset, once store_apply() has returned */
-  _Atomic int64_t generation; /* the newest one that is complete */
+  _Atomic int64_t committed; /* next offset, once store_apply() has returned */
+  _Atomic int64_t finished;  /* number of the newest rebuild that is complete */
   _Atomic unsigned n_batches;
 };
 
@@ -75,25 +74,25 @@ static int teardown(void **state)
   return 0;
 }
 
-/* The change at an offset of the log of one generation. A key stays in its partition. */
-static struct oracle_item log_at(uint64_t generation, int64_t offset, size_t n_ids)
+/* The change at an offset of a log. Now and then a key changes its partition. */
+static struct oracle_item log_at(uint64_t log, int64_t offset, size_t n_ids)
 {
-  struct dice dice = { seed ^ (generation << 40) ^ (uint64_t)offset };
+  struct dice dice = { seed ^ (log << 40) ^ (uint64_t)offset };
   struct oracle_item change = {
-    .id = (uint32_t)(dice_below(&dice, n_ids) + generation * 7 % 90),
+    .id = (uint32_t)(dice_below(&dice, n_ids) + log * 7 % 90),
     .is_delete = dice_below(&dice, 4) == 0,
     .offset = offset,
-    .generation = generation,
   };
 
-  change.partition = (int32_t)(change.id % PARTITIONS);
+  change.partition = (int32_t)((change.id + (dice_below(&dice, 8) == 0)) % PARTITIONS);
+  change.timestamp_ms = 1 + offset + (int64_t)dice_below(&dice, 50);
   for (size_t i = 0; i < ORACLE_SPACES; i++)
     change.seeds[i] = dice_below(&dice, 2) ? dice_u64(&dice) | 1 : 0;
   return change;
 }
 
 /* Apply the log from `from` to before `to`, in one batch. */
-static err_t apply_log(struct store *s, int64_t from, int64_t to, size_t n_ids)
+static err_t apply_log(struct store *s, uint64_t log, int64_t from, int64_t to, size_t n_ids)
 {
   struct item_change changes[BATCH_MAX + OVERLAP_MAX];
   struct store_position positions[PARTITIONS];
@@ -101,16 +100,16 @@ static err_t apply_log(struct store *s, int64_t from, int64_t to, size_t n_ids)
 
   region_reset(&region);
   for (int64_t offset = from; offset < to; offset++) {
-    struct oracle_item item = log_at(s->meta.generation, offset, n_ids);
+    struct oracle_item item = log_at(log, offset, n_ids);
     changes[offset - from] = oracle_change(&item, &region);
   }
   for (int32_t i = 0; i < PARTITIONS; i++)
-    positions[i] = (struct store_position){ i, to, to - 1, s->meta.generation, to, 0 };
+    positions[i] = (struct store_position){ i, to, to - 1, log, to, 0 };
   return store_apply(s, changes, (size_t)(to - from), positions, PARTITIONS, NULL);
 }
 
 /* The next offset of the log. All partitions say the same, as they were written together. */
-static int64_t stored_next(const struct store *s)
+static int64_t stored_next(const struct store *s, uint64_t log)
 {
   size_t n;
   const struct store_position *positions = store_positions(s, &n);
@@ -121,7 +120,7 @@ static int64_t stored_next(const struct store *s)
   for (size_t i = 0; i < n; i++) {
     assert_int_equal(positions[i].partition, i);
     assert_int_equal(positions[i].next, positions[0].next);
-    assert_int_equal(positions[i].last_digest, s->meta.generation);
+    assert_int_equal(positions[i].last_digest, log);
   }
   return positions[0].next;
 }
@@ -174,11 +173,11 @@ static int apply_forever(struct fixture *f, struct dice *dice)
 
   if (store_open_sized(f->path, 256 * 1024, &s) != ERR_OK) /* a map that grows on the way */
     return complain();
-  int64_t next = stored_next(s);
+  int64_t next = stored_next(s, 1);
   int64_t from = next - (int64_t)dice_below(dice, OVERLAP_MAX + 1);
   for (from = from < 0 ? 0 : from;; from = next) {
     next += 1 + (int64_t)dice_below(dice, BATCH_MAX);
-    if (apply_log(s, from, next, IDS) != ERR_OK)
+    if (apply_log(s, 1, from, next, IDS) != ERR_OK)
       return complain();
     atomic_store(&f->progress->committed, next);
     atomic_fetch_add(&f->progress->n_batches, 1);
@@ -195,18 +194,15 @@ static void every_kill_leaves_exactly_what_the_positions_say(void **state)
 
   for (int kill = 0; kill < KILLS; kill++) {
     struct store *s = NULL;
-    bool is_skipped;
-    bool is_whole;
     run_and_kill(f, &dice, apply_forever);
     assert_ok(store_open(f->path, &s));
-    int64_t next = stored_next(s);
+    int64_t next = stored_next(s, 1);
     int64_t reported = atomic_load(&f->progress->committed);
     assert_true(next >= reported && next <= reported + BATCH_MAX + OVERLAP_MAX);
     n_beyond += next > reported;
     for (; applied < next; applied++) {
       struct oracle_item change = log_at(1, applied, IDS);
-      change.generation = 0;
-      oracle_apply(&o, &change, &is_skipped, &is_whole);
+      oracle_apply(&o, &change);
     }
     oracle_compare(&o, s); /* to the slot: batches are cut anywhere, their order is the log's */
     store_close(&s);
@@ -218,32 +214,27 @@ static void every_kill_leaves_exactly_what_the_positions_say(void **state)
 
 /* --- kill while rebuilding --- */
 
-enum { REBUILD_IDS = 60 };
+enum { REBUILD_IDS = 60, TIDY_MAX = 25 };
 
-static err_code_t ignore_items(void *context, struct item_change *changes, size_t n)
-{
-  (void)context;
-  (void)changes;
-  (void)n;
-  return ERR_OK;
-}
-
-/* Read the log of the present generation to its end, sweep, begin the next one. */
+/* Rebuild number n is read from log n: to its end, then the next one begins. What is dropped is freed meanwhile. */
 static err_t rebuild_once(struct fixture *f, struct store *s, struct dice *dice)
 {
-  bool is_done = !store_is_rebuilding(s);
+  uint64_t log = store_rebuild_number(s);
+  bool is_done;
 
-  for (int64_t next = stored_next(s); next < LOG_LENGTH;) {
+  if (!store_is_rebuilding(s))
+    return store_begin_rebuild(s);
+  for (int64_t next = stored_next(s, log); next < LOG_LENGTH;) {
     int64_t from = next;
     next += 1 + (int64_t)dice_below(dice, 40);
     next = next > LOG_LENGTH ? LOG_LENGTH : next;
-    TRY(apply_log(s, from, next, REBUILD_IDS));
+    TRY(apply_log(s, log, from, next, REBUILD_IDS));
     atomic_fetch_add(&f->progress->n_batches, 1);
+    TRY(store_tidy(s, TIDY_MAX, &is_done));
   }
-  while (!is_done)
-    TRY(store_sweep(s, SWEEP_MAX, ignore_items, NULL, &is_done));
-  atomic_store(&f->progress->generation, (int64_t)s->meta.generation);
-  return store_begin_rebuild(s);
+  TRY(store_finish_rebuild(s));
+  atomic_store(&f->progress->finished, (int64_t)log);
+  return ERR_OK;
 }
 
 static int rebuild_forever(struct fixture *f, struct dice *dice)
@@ -257,116 +248,65 @@ static int rebuild_forever(struct fixture *f, struct dice *dice)
       return complain();
 }
 
-/* The items that the log of a generation makes, up to an offset, from nothing. */
-static void replay(uint64_t generation, int64_t to, struct oracle *o)
+/* The store's live items are what a log makes, up to an offset, from nothing. */
+static void verify_live(struct store *s, uint64_t log, int64_t to)
 {
-  bool is_skipped;
-  bool is_whole;
+  struct oracle o = { 0 };
 
-  o->generation = generation;
-  for (int64_t offset = 0; offset < to; offset++) {
-    struct oracle_item change = log_at(generation, offset, REBUILD_IDS);
-    oracle_apply(o, &change, &is_skipped, &is_whole);
+  for (int64_t offset = 0; log > 0 && offset < to; offset++) {
+    struct oracle_item change = log_at(log, offset, REBUILD_IDS);
+    oracle_apply(&o, &change);
   }
+  oracle_compare(&o, s);
+  oracle_fini(&o);
 }
 
-static bool is_touched(uint64_t generation, int64_t to, uint32_t id)
-{
-  for (int64_t offset = 0; offset < to; offset++)
-    if (log_at(generation, offset, REBUILD_IDS).id == id)
-      return true;
-  return false;
-}
-
-/* What the store may hold in the middle of a rebuild: what the new log says of the keys that it has named, and what the
- * old one said of the others, as far as the sweep has left them. */
-struct expectation {
-  struct oracle now;
-  struct oracle before;
-  uint64_t generation;
+/* What was made live before its log was at its end, by this test. */
+struct cut_short {
+  uint64_t log;
   int64_t next;
-  size_t n_now;
-  size_t n_before;
 };
 
-static err_code_t check_items(void *context, struct item_change *changes, size_t n)
+static void verify_rebuild(struct store *s, struct dice *dice, struct cut_short *cut)
 {
-  struct expectation *e = context;
-  struct region region = { 0 };
+  uint64_t newest = store_rebuild_number(s);
+  uint64_t log = store_is_rebuilding(s) ? newest - 1 : newest;
 
-  for (size_t i = 0; i < n; i++) {
-    bool is_found = false;
-    for (size_t j = 0; j < e->now.n && !is_found; j++) {
-      struct item_change want = oracle_change(&e->now.items[j], &region);
-      is_found = oracle_is_same(&want, &changes[i]);
-      e->n_now += is_found;
-    }
-    for (size_t j = 0; j < e->before.n && !is_found; j++) {
-      struct item_change want = oracle_change(&e->before.items[j], &region);
-      is_found = oracle_is_same(&want, &changes[i]) && !is_touched(e->generation, e->next, e->before.items[j].id);
-      e->n_before += is_found;
-    }
-    if (!is_found)
-      fail_msg("generation %llu, offset %lld: an item that neither log gives", (unsigned long long)e->generation,
-               (long long)e->next);
-  }
-  region_fini(&region);
-  return ERR_OK;
+  verify_live(s, log, log == cut->log ? cut->next : LOG_LENGTH);
+  if (!store_is_rebuilding(s) || dice_below(dice, 2))
+    return;
+  *cut = (struct cut_short){ newest, stored_next(s, newest) };
+  assert_ok(store_finish_rebuild(s)); /* to look into it */
+  verify_live(s, cut->log, cut->next);
 }
 
-static size_t count_untouched(const struct expectation *e)
-{
-  size_t n = 0;
-
-  for (size_t i = 0; i < e->before.n; i++)
-    n += !is_touched(e->generation, e->next, e->before.items[i].id);
-  return n;
-}
-
-static void verify_rebuild(struct store *s)
-{
-  struct expectation e = { .generation = s->meta.generation, .next = stored_next(s) };
-
-  replay(e.generation, e.next, &e.now);
-  if (e.generation > 1)
-    replay(e.generation - 1, LOG_LENGTH, &e.before);
-  assert_ok(store_scan(s, 16, check_items, &e));
-  assert_int_equal(e.n_now, e.now.n);
-  if (e.next < LOG_LENGTH)
-    assert_int_equal(e.n_before, count_untouched(&e)); /* nothing is swept before the log is at its end */
-  if (!store_is_rebuilding(s))
-    assert_int_equal(e.n_before, 0);
-  oracle_fini(&e.now);
-  oracle_fini(&e.before);
-}
-
-static void every_kill_in_a_rebuild_leaves_one_that_goes_on(void **state)
+static void every_kill_in_a_rebuild_leaves_the_live_catalogue_and_one_that_goes_on(void **state)
 {
   struct fixture *f = *state;
   struct dice dice = { seed + 1 };
-  uint64_t generation = 0;
+  struct cut_short cut = { 0 };
+  uint64_t newest = 0;
   int n_cut = 0; /* kills in the middle of a rebuild */
 
   for (int kill = 0; kill < REBUILD_KILLS; kill++) {
     struct store *s = NULL;
     run_and_kill(f, &dice, rebuild_forever);
     assert_ok(store_open(f->path, &s));
-    assert_true(s->meta.generation >= (uint64_t)atomic_load(&f->progress->generation));
+    newest = store_rebuild_number(s);
+    assert_true(newest >= (uint64_t)atomic_load(&f->progress->finished));
     n_cut += store_is_rebuilding(s);
-    generation = s->meta.generation;
-    verify_rebuild(s);
+    verify_rebuild(s, &dice, &cut);
     store_close(&s);
   }
-  print_message("%d kills, %llu generations, %d kills in a rebuild\n", REBUILD_KILLS, (unsigned long long)generation,
-                n_cut);
-  assert_true(generation > 1 && n_cut > 0);
+  print_message("%d kills, %llu rebuilds, %d kills in one\n", REBUILD_KILLS, (unsigned long long)newest, n_cut);
+  assert_true(newest > 1 && n_cut > 0);
 }
 
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(every_kill_leaves_exactly_what_the_positions_say, setup, teardown),
-    cmocka_unit_test_setup_teardown(every_kill_in_a_rebuild_leaves_one_that_goes_on, setup, teardown),
+    cmocka_unit_test_setup_teardown(every_kill_in_a_rebuild_leaves_the_live_catalogue_and_one_that_goes_on, setup, teardown),
   };
 
   seed = dice_seed();

@@ -69,7 +69,6 @@ static void damaged_record_is_an_error_that_names_key_and_slot(void **state)
   struct oracle o = { 0 };
   struct region region = { 0 };
   struct oracle_item change = { .id = 22, .seeds = { 0, 0, 0, 1 }, .offset = 1000 };
-  bool is_done;
 
   open_small_with_items(f, &o);
   struct part part = oracle_part(1, o.items[22].seeds[1], &region);
@@ -87,11 +86,28 @@ static void damaged_record_is_an_error_that_names_key_and_slot(void **state)
   assert_int_equal(store_apply(f->store, changes, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
   assert_says(key);
   assert_says("slot 22");
+  region_fini(&region);
+  oracle_fini(&o);
+}
 
-  assert_ok(store_begin_rebuild(f->store));
-  assert_int_equal(store_sweep(f->store, 100, ignore_items, NULL, &is_done), ERR_STORE_CORRUPT);
-  assert_says(key);
-  assert_says("slot 22");
+static void damaged_record_aside_is_an_error_that_names_the_key(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  struct region region = { 0 };
+  const struct oracle_item older = { .id = 22, .seeds = { 0, 1000 }, .partition = 1, .offset = 5, .timestamp_ms = 1 };
+  const struct oracle_item newer = { .id = 22, .seeds = { 1 }, .partition = 1, .offset = 6, .timestamp_ms = 9999 };
+
+  open_small_with_items(f, &o);
+  oracle_apply_both(&o, f->store, &older, 1, NULL, 0);
+  struct part part = oracle_part(1, 1000, &region);
+  assert_true(part.codes.n > 8);
+  assert_true(flip_in_data(f, part.codes) > 0);
+  struct item_change change = oracle_change(&newer, &region);
+  assert_int_equal(store_apply(f->store, &change, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
+  assert_says(log_quote(change.key));
+  assert_says("check sum");
+  assert_says(f->path);
   region_fini(&region);
   oracle_fini(&o);
 }
@@ -149,7 +165,16 @@ static void forge_number(struct fixture *f, const char *name, uint64_t number)
 
   memcpy(value + SEAL_BYTES, &number, sizeof number);
   seal_put(value, sizeof value);
-  forge_row(f, f->store->tables.meta, span_of_str(name), span_of(value, sizeof value));
+  forge_row(f, f->store->meta_table, span_of_str(name), span_of(value, sizeof value));
+}
+
+static void forge_meta(struct fixture *f, const struct meta *meta)
+{
+  uint8_t value[SEAL_BYTES + sizeof *meta];
+
+  memcpy(value + SEAL_BYTES, meta, sizeof *meta);
+  seal_put(value, sizeof value);
+  forge_row(f, f->store->meta_table, span_of_str("state"), span_of(value, sizeof value));
 }
 
 static void assert_open_fails(struct fixture *f, const char *says)
@@ -166,7 +191,7 @@ static void newer_schema_is_refused_with_the_remedy(void **state)
   struct fixture *f = *state;
 
   forge_number(f, "schema", META_SCHEMA + 1);
-  assert_open_fails(f, "schema 2, this version reads 1");
+  assert_open_fails(f, "schema 3, this version reads up to 2");
   assert_says("run the version that wrote it");
 }
 
@@ -174,16 +199,16 @@ static void damaged_meta_value_is_refused_by_name(void **state)
 {
   struct fixture *f = *state;
 
-  forge_row(f, f->store->tables.meta, span_of_str("generation"), span_of("0123456789abcdef", 16));
-  assert_open_fails(f, "generation");
+  forge_row(f, f->store->meta_table, span_of_str("state"), span_of("0123456789abcdef", 16));
+  assert_open_fails(f, "state");
 }
 
 static void missing_meta_value_is_refused_by_name(void **state)
 {
   struct fixture *f = *state;
 
-  forge_row(f, f->store->tables.meta, span_of_str("rebuilding"), (struct span){ 0 });
-  assert_open_fails(f, "rebuilding");
+  forge_row(f, f->store->meta_table, span_of_str("state"), (struct span){ 0 });
+  assert_open_fails(f, "state");
 }
 
 static void wrong_item_count_is_refused(void **state)
@@ -192,9 +217,21 @@ static void wrong_item_count_is_refused(void **state)
   struct oracle o = { 0 };
 
   fill(f, &o, 3);
-  forge_number(f, "items", 4);
+  struct meta meta = f->store->meta;
+  meta.sides[meta.live].n_items = 4;
+  forge_meta(f, &meta);
   assert_open_fails(f, "4 items and has 3");
   oracle_fini(&o);
+}
+
+static void impossible_sides_are_refused(void **state)
+{
+  struct fixture *f = *state;
+  struct meta meta = f->store->meta;
+
+  meta.rebuilt = meta.live;
+  forge_meta(f, &meta);
+  assert_open_fails(f, "sides");
 }
 
 static void damaged_position_is_refused_by_partition(void **state)
@@ -206,7 +243,7 @@ static void damaged_position_is_refused_by_partition(void **state)
 
   memcpy(row + 40, &partition, sizeof partition); /* all is right but the seal */
   assert_ok(store_apply(f->store, NULL, 0, &position, 1, NULL));
-  forge_row(f, f->store->tables.positions, span_of("\0\0\0\5", 4), span_of(row, sizeof row));
+  forge_row(f, store_current(f->store)->tables.positions, span_of("\0\0\0\5", 4), span_of(row, sizeof row));
   assert_open_fails(f, "partition 5");
 }
 
@@ -218,7 +255,7 @@ static void position_of_another_partition_is_refused(void **state)
 
   seal_put(row, sizeof row);
   assert_ok(store_apply(f->store, NULL, 0, &position, 1, NULL));
-  forge_row(f, f->store->tables.positions, span_of("\0\0\0\5", 4), span_of(row, sizeof row));
+  forge_row(f, store_current(f->store)->tables.positions, span_of("\0\0\0\5", 4), span_of(row, sizeof row));
   assert_open_fails(f, "partition 5");
 }
 
@@ -230,7 +267,7 @@ static void hole_in_the_slots_is_found_by_a_scan(void **state)
 
   fill(f, &o, 10);
   slots_encode(4, slot);
-  forge_row(f, f->store->tables.items, span_of(slot, 8), (struct span){ 0 });
+  forge_row(f, store_current(f->store)->tables.items, span_of(slot, 8), (struct span){ 0 });
   assert_int_equal(store_scan(f->store, 3, ignore_items, NULL), ERR_STORE_CORRUPT);
   assert_says("slot 4");
   assert_says("missing");
@@ -248,14 +285,14 @@ static void key_that_leads_to_another_item_is_found_by_a_change(void **state)
   fill(f, &o, 10);
   slots_encode(4, slot);
   struct item_change change = oracle_change(&item, &region);
-  forge_row(f, f->store->tables.keys, change.key, span_of(slot, 8));
+  forge_row(f, store_current(f->store)->tables.keys, change.key, span_of(slot, 8));
   assert_int_equal(store_apply(f->store, &change, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
   assert_says("slot 4");
   slots_encode(1000, slot);
-  forge_row(f, f->store->tables.keys, change.key, span_of(slot, 8));
+  forge_row(f, store_current(f->store)->tables.keys, change.key, span_of(slot, 8));
   assert_int_equal(store_apply(f->store, &change, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
   assert_says("slot 1000");
-  forge_row(f, f->store->tables.keys, change.key, span_of(slot, 3));
+  forge_row(f, store_current(f->store)->tables.keys, change.key, span_of(slot, 3));
   assert_int_equal(store_apply(f->store, &change, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
   region_fini(&region);
   oracle_fini(&o);
@@ -344,6 +381,8 @@ int main(void)
     STORE_TEST(damaged_meta_value_is_refused_by_name),
     STORE_TEST(missing_meta_value_is_refused_by_name),
     STORE_TEST(wrong_item_count_is_refused),
+    STORE_TEST(impossible_sides_are_refused),
+    STORE_TEST(damaged_record_aside_is_an_error_that_names_the_key),
     STORE_TEST(damaged_position_is_refused_by_partition),
     STORE_TEST(position_of_another_partition_is_refused),
     STORE_TEST(hole_in_the_slots_is_found_by_a_scan),

@@ -1,37 +1,18 @@
-/* Rebuilding: what the new generation has not written is swept, and only that. */
+/* Rebuilding beside the live catalogue: which one is live, which one follows the log, and what is left of the others. */
 #include "store/store.h"
 
+#include "store/seal.h"
 #include "tests/support/store_fixture.h"
 
 static uint64_t seed;
 
-struct deleted {
-  struct oracle *oracle;
-  size_t n;
-  size_t n_calls;
-  size_t n_max; /* of one call */
-};
+static const struct store_source old_source = { "old cluster", "old.topic" };
+static const struct store_source new_source = { "new cluster", "new.topic" };
 
-static err_code_t note_deleted(void *context, struct item_change *changes, size_t n)
+static void assert_source(const struct store_source *got, const struct store_source *want)
 {
-  struct deleted *d = context;
-  struct region region = { 0 };
-
-  assert_true(n > 0);
-  for (size_t i = 0; i < n; i++) {
-    size_t at = 0;
-    assert_true(changes[i].is_delete);
-    while (at < d->oracle->n && !span_equal(oracle_key(d->oracle->items[at].id, &region), changes[i].key))
-      at++;
-    assert_true(at < d->oracle->n);
-    assert_true(d->oracle->items[at].generation < d->oracle->generation);
-    d->oracle->items[at] = d->oracle->items[--d->oracle->n];
-  }
-  d->n += n;
-  d->n_calls++;
-  d->n_max = n > d->n_max ? n : d->n_max;
-  region_fini(&region);
-  return ERR_OK;
+  assert_string_equal(got->cluster_id, want->cluster_id);
+  assert_string_equal(got->topic, want->topic);
 }
 
 static void assert_nothing_known_of_the_log(const struct fixture *f)
@@ -39,199 +20,457 @@ static void assert_nothing_known_of_the_log(const struct fixture *f)
   struct store_source source;
   size_t n;
 
-  assert_true(store_is_rebuilding(f->store));
   assert_false(store_source_get(f->store, &source));
-  assert_null(f->store->cluster_id);
-  assert_null(f->store->topic);
   store_positions(f->store, &n);
   assert_int_equal(n, 0);
 }
 
-static void begin_rebuild(struct fixture *f, struct oracle *o)
+static void assert_live_log(const struct fixture *f, int64_t next)
 {
-  const struct store_position positions[] = { position_of(0, 100000), position_of(3, 7) };
+  struct store_source source;
+  size_t n;
+  const struct store_position *positions = store_live_positions(f->store, &n);
 
-  assert_ok(store_source_put(f->store, &(struct store_source){ "c", "t" }));
-  assert_ok(store_apply(f->store, NULL, 0, positions, 2, NULL));
+  assert_int_equal(n, 1);
+  assert_int_equal(positions[0].next, next);
+  assert_true(store_live_source_get(f->store, &source));
+  assert_source(&source, &old_source);
+}
+
+static struct store_stats stats_of(const struct fixture *f)
+{
+  struct store_stats stats;
+
+  store_stats(f->store, &stats);
+  return stats;
+}
+
+/* A live catalogue of n items, from offset 100 of partition 0. */
+static void fill_live(struct fixture *f, struct oracle *o, uint32_t n)
+{
+  const struct store_position position = position_of(0, 100);
+
+  fill(f, o, n);
+  assert_ok(store_source_put(f->store, &old_source));
+  oracle_apply_both(o, f->store, NULL, 0, &position, 1);
+}
+
+/* Offsets of the new log start again, below the old ones. */
+static const struct oracle_item new_log[] = {
+  { .id = 7, .seeds = { 1, 0, 0, 0 }, .offset = 0 },
+  { .id = 9, .seeds = { 0, 2, 0, 0 }, .offset = 1 },
+  { .id = 7, .seeds = { 0, 3, 0, 0 }, .offset = 2 },
+  { .id = 3, .is_delete = true, .offset = 3 },
+  { .id = 99, .seeds = { 5, 0, 0, 0 }, .offset = 4 },
+};
+enum { NEW_LOG = 5, NEW_ITEMS = 3 };
+
+static void the_live_catalogue_stays_as_it_is_until_the_rebuilt_one_takes_its_place(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle live = { 0 };
+  struct oracle rebuilt = { 0 };
+  const struct store_position position = position_of(0, NEW_LOG);
+  const int64_t next = NEW_LOG;
+
+  fill_live(f, &live, 20);
+  assert_false(store_is_rebuilding(f->store));
   assert_ok(store_begin_rebuild(f->store));
-  o->generation++;
+  assert_true(store_is_rebuilding(f->store));
   assert_nothing_known_of_the_log(f);
-}
+  assert_live_log(f, 100);
 
-static void sweep_to_the_end(struct fixture *f, struct deleted *d, size_t max)
-{
-  bool is_done = false;
-  size_t n_steps = (d->oracle->n + max - 1) / max;
+  oracle_apply_both(&rebuilt, f->store, new_log, NEW_LOG, &position, 1);
+  assert_ok(store_source_put(f->store, &new_source));
+  oracle_compare(&live, f->store);
+  assert_live_log(f, 100);
+  assert_same_positions(f, &next, 1);
+  assert_int_equal(stats_of(f).n_rebuilt_items, NEW_ITEMS);
 
-  for (; !is_done; n_steps--) {
-    assert_true(n_steps > 0); /* each looks at `max` items */
-    assert_ok(store_sweep(f->store, max, note_deleted, d, &is_done));
-    oracle_compare(d->oracle, f->store);
-    assert_int_equal(store_is_rebuilding(f->store), !is_done);
+  assert_ok(store_finish_rebuild(f->store));
+  for (int round = 0; round < 2; round++) { /* and after a restart */
+    struct store_source source;
+    assert_false(store_is_rebuilding(f->store));
+    oracle_compare(&rebuilt, f->store);
+    assert_same_positions(f, &next, 1);
+    assert_true(store_source_get(f->store, &source));
+    assert_source(&source, &new_source);
+    assert_int_equal(stats_of(f).n_rebuilt_items, 0);
+    reopen(f);
   }
-  assert_int_equal(n_steps, 0);
-  assert_true(d->n_max <= max);
+  oracle_fini(&live);
+  oracle_fini(&rebuilt);
 }
 
-static void rebuild_forgets_old_parts_and_sweeps_what_was_not_written(void **state)
+static void a_rebuild_goes_on_where_it_was_after_a_restart(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle live = { 0 };
+  struct oracle rebuilt = { 0 };
+
+  fill_live(f, &live, 20);
+  assert_ok(store_begin_rebuild(f->store));
+  for (int64_t i = 0; i < NEW_LOG; i++) {
+    const struct store_position position = position_of(0, i + 1);
+    const int64_t next = i + 1;
+    oracle_apply_both(&rebuilt, f->store, &new_log[i], 1, &position, 1);
+    reopen(f);
+    assert_true(store_is_rebuilding(f->store));
+    assert_same_positions(f, &next, 1);
+    assert_live_log(f, 100);
+    oracle_compare(&live, f->store);
+  }
+  assert_ok(store_finish_rebuild(f->store));
+  oracle_compare(&rebuilt, f->store);
+  oracle_fini(&live);
+  oracle_fini(&rebuilt);
+}
+
+static void an_abandoned_rebuild_leaves_the_live_catalogue_with_its_log(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle live = { 0 };
+  struct oracle rebuilt = { 0 };
+  const struct oracle_item more = { .id = 4, .seeds = { 0, 9 }, .offset = 101 };
+  const struct store_position position = position_of(0, 5);
+  struct store_source source;
+
+  fill_live(f, &live, 20);
+  assert_ok(store_begin_rebuild(f->store));
+  oracle_apply_both(&rebuilt, f->store, new_log, NEW_LOG, &position, 1);
+  assert_ok(store_source_put(f->store, &new_source));
+  assert_ok(store_abandon_rebuild(f->store));
+  assert_false(store_is_rebuilding(f->store));
+  assert_live_log(f, 100);
+  assert_true(store_source_get(f->store, &source));
+  assert_source(&source, &old_source);
+  oracle_apply_both(&live, f->store, &more, 1, NULL, 0);
+  reopen(f);
+  oracle_compare(&live, f->store);
+  assert_live_log(f, 100);
+  oracle_fini(&live);
+  oracle_fini(&rebuilt);
+}
+
+static void beginning_again_drops_what_was_gathered_and_raises_the_number(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle live = { 0 };
+
+  fill_live(f, &live, 20);
+  assert_int_equal(store_rebuild_number(f->store), 0);
+  for (uint64_t round = 1; round <= 6; round++) { /* more than there are sides */
+    struct oracle rebuilt = { 0 };
+    const struct store_position position = position_of(0, 5);
+    assert_ok(store_begin_rebuild(f->store));
+    assert_nothing_known_of_the_log(f);
+    assert_int_equal(stats_of(f).n_rebuilt_items, 0);
+    oracle_apply_both(&rebuilt, f->store, new_log, NEW_LOG, &position, 1);
+    assert_ok(store_source_put(f->store, &new_source));
+    if (round % 2)
+      reopen(f);
+    assert_int_equal(store_rebuild_number(f->store), round);
+    oracle_compare(&live, f->store);
+    oracle_fini(&rebuilt);
+  }
+  assert_ok(store_finish_rebuild(f->store));
+  assert_int_equal(store_rebuild_number(f->store), 6);
+  assert_int_equal(stats_of(f).n_items, NEW_ITEMS);
+  oracle_fini(&live);
+}
+
+static void what_was_dropped_is_freed_bit_by_bit(void **state)
+{
+  enum { N = 300, STEP = 40 };
+  struct fixture *f = *state;
+  struct oracle live = { 0 };
+  bool is_done = false;
+  int n_steps = 0;
+
+  fill_live(f, &live, N);
+  assert_ok(store_begin_rebuild(f->store));
+  assert_ok(store_finish_rebuild(f->store));
+  reopen(f);
+  for (; !is_done; n_steps++) {
+    assert_true(n_steps < N);
+    assert_ok(store_tidy(f->store, STEP, &is_done));
+  }
+  assert_int_equal(n_steps, (2 * N + 1) / STEP + 1); /* rows of items, keys and positions */
+  assert_ok(store_tidy(f->store, STEP, &is_done));
+  assert_true(is_done);
+  oracle_fini(&live);
+}
+
+static void fill_at_once(struct fixture *f, struct oracle *o, uint32_t n)
+{
+  struct oracle_item *items = calloc(n, sizeof *items);
+
+  assert_non_null(items);
+  for (uint32_t id = 0; id < n; id++)
+    items[id] = (struct oracle_item){ .id = id, .seeds = { id + 1, 0, id + 3 }, .offset = id };
+  oracle_apply_both(o, f->store, items, n, NULL, 0);
+  free(items);
+}
+
+/* The disk holds two catalogues at most, however often they are rebuilt. */
+static void rebuilds_use_the_space_of_those_before(void **state)
+{
+  enum { N = 400, ROUNDS = 12 };
+  struct fixture *f = *state;
+  uint64_t used_bytes = 0;
+
+  for (int round = 0; round < ROUNDS; round++) {
+    struct oracle o = { 0 };
+    bool is_done = false;
+    assert_ok(store_begin_rebuild(f->store));
+    fill_at_once(f, &o, N);
+    assert_ok(store_finish_rebuild(f->store));
+    while (!is_done)
+      assert_ok(store_tidy(f->store, N, &is_done));
+    oracle_compare(&o, f->store);
+    if (round == 2)
+      used_bytes = stats_of(f).used_bytes;
+    oracle_fini(&o);
+  }
+  assert_true(stats_of(f).used_bytes <= used_bytes * 3 / 2);
+}
+
+static void batches_free_what_was_dropped_too(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle live = { 0 };
+  struct oracle next = { 0 };
+  bool is_done;
+
+  fill_live(f, &live, 300);
+  assert_ok(store_begin_rebuild(f->store));
+  assert_ok(store_finish_rebuild(f->store));
+  fill(f, &next, 30);
+  assert_false(f->store->has_leftovers);
+  assert_ok(store_tidy(f->store, 1, &is_done));
+  assert_true(is_done);
+  oracle_compare(&next, f->store);
+  oracle_fini(&live);
+  oracle_fini(&next);
+}
+
+static void a_forgotten_log_leaves_its_items_and_the_next_one_applies_on_top(void **state)
 {
   struct fixture *f = *state;
   struct oracle o = { 0 };
-  struct deleted d = { .oracle = &o };
-  const struct store_position position = position_of(0, 3);
-  /* Offsets of the new log start again, below the old ones. */
-  const struct oracle_item log[] = {
-    { .id = 7, .seeds = { 1, 0, 0, 0 }, .offset = 0 },
-    { .id = 9, .seeds = { 0, 2, 0, 0 }, .offset = 1 },
-    { .id = 7, .seeds = { 0, 3, 0, 0 }, .offset = 2 },
-    { .id = 3, .is_delete = true, .offset = 2 },
-    { .id = 99, .seeds = { 5, 0, 0, 0 }, .offset = 2 },
-  };
 
-  fill(f, &o, 20);
-  begin_rebuild(f, &o);
-  oracle_compare(&o, f->store); /* it keeps the items meanwhile */
-  oracle_apply_both(&o, f->store, log, 5, &position, 1);
-  assert_int_equal(o.n, 20);
+  fill_live(f, &o, 20);
+  assert_ok(store_forget_log(f->store));
+  o.generation++;
+  assert_false(store_is_rebuilding(f->store));
+  assert_nothing_known_of_the_log(f);
+  oracle_compare(&o, f->store);
+  reopen(f);
+  assert_nothing_known_of_the_log(f);
+  oracle_apply_both(&o, f->store, new_log, NEW_LOG, NULL, 0);
+  assert_int_equal(o.n, 20); /* one deleted, one new */
   assert_true(oracle_find(&o, 7)->seeds[0] == 1 && oracle_find(&o, 7)->seeds[1] == 3);
-  assert_int_equal(oracle_find(&o, 7)->seeds[3], 0);
+  assert_int_equal(oracle_find(&o, 7)->seeds[3], 7 + 4); /* a part that the new log does not name */
   oracle_compare(&o, f->store);
-  sweep_to_the_end(f, &d, 4);
-  assert_int_equal(o.n, 3);
-  assert_int_equal(d.n, 17);
-  reopen(f);
-  assert_false(store_is_rebuilding(f->store));
+  oracle_compare_served(&o);
+  oracle_apply_both(&o, f->store, new_log, NEW_LOG, NULL, 0); /* within the new log, offsets count */
   oracle_compare(&o, f->store);
   oracle_fini(&o);
 }
 
-static void sweep_passes_what_is_new_and_goes_on_behind_it(void **state)
-{
-  struct fixture *f = *state;
-  struct oracle o = { 0 };
-  struct deleted d = { .oracle = &o };
-
-  fill(f, &o, 40);
-  begin_rebuild(f, &o);
-  reopen(f);
-  assert_nothing_known_of_the_log(f);
-  for (uint32_t id = 20; id < 50; id++) {
-    struct oracle_item item = { .id = id, .seeds = { id }, .offset = id };
-    oracle_apply_both(&o, f->store, &item, 1, NULL, 0);
-  }
-  sweep_to_the_end(f, &d, 4);
-  assert_int_equal(o.n, 30);
-  assert_int_equal(d.n, 20);
-  fill(f, &o, 60);
-  d.n = 0;
-  begin_rebuild(f, &o);
-  sweep_to_the_end(f, &d, 7); /* the next one begins at the end again */
-  assert_int_equal(d.n, 60);
-  oracle_fini(&o);
-}
-
-static void sweep_without_a_rebuild_is_done_and_deletes_nothing(void **state)
-{
-  struct fixture *f = *state;
-  struct oracle o = { 0 };
-  struct deleted d = { .oracle = &o };
-  bool is_done = false;
-
-  fill(f, &o, 5);
-  assert_ok(store_sweep(f->store, 10, note_deleted, &d, &is_done));
-  assert_true(is_done);
-  assert_int_equal(d.n_calls, 0);
-  oracle_compare(&o, f->store);
-  oracle_fini(&o);
-}
-
-static void sweep_of_an_empty_store_ends_the_rebuild(void **state)
-{
-  struct fixture *f = *state;
-  struct oracle o = { 0 };
-  struct deleted d = { .oracle = &o };
-  bool is_done = false;
-
-  begin_rebuild(f, &o);
-  assert_ok(store_sweep(f->store, 10, note_deleted, &d, &is_done));
-  assert_true(is_done);
-  reopen(f);
-  assert_false(store_is_rebuilding(f->store));
-}
-
-/* Batches and reopening between the steps (a crash does no more), a second rebuild on top of the first. */
+/* Batches, restarts, rebuilds that are begun again, abandoned and finished, logs that are forgotten. */
 static void random_rebuilds_match_the_oracle_across_reopens(void **state)
 {
-  enum { REBUILDS = 12, BATCH = 40 };
+  enum { ROUNDS = 400, BATCH = 30, KINDS = 16 };
   struct fixture *f = *state;
   struct dice dice = { seed + 1 };
-  struct oracle o = { 0 };
-  struct deleted d = { .oracle = &o };
-  int64_t offset = 0;
+  struct oracle live = { 0 };
+  struct oracle rebuilt = { 0 };
+  int64_t live_offset = 0;
+  int64_t rebuilt_offset = 0;
+  int n_finished = 0;
 
-  for (int rebuild = 0; rebuild < REBUILDS; rebuild++) {
-    bool is_done = false;
-    for (size_t steps = dice_below(&dice, 4); !is_done; steps -= steps > 0) {
-      struct oracle_item batch[BATCH];
-      for (size_t i = 0; i < BATCH; i++)
-        batch[i] = random_change(&dice, 250, offset++);
-      oracle_apply_both(&o, f->store, batch, BATCH, NULL, 0);
-      if (steps == 0)
-        assert_ok(store_sweep(f->store, 1 + dice_below(&dice, 60), note_deleted, &d, &is_done));
-      if (dice_below(&dice, 3) == 0)
-        reopen(f);
-      assert_int_equal(store_is_rebuilding(f->store), !is_done && rebuild > 0);
-      oracle_compare(&o, f->store);
-      if (!is_done && rebuild > 0 && dice_below(&dice, 6) == 0)
+  for (int round = 0; round < ROUNDS; round++) {
+    bool was_rebuilding = store_is_rebuilding(f->store);
+    struct oracle *current = was_rebuilding ? &rebuilt : &live;
+    int64_t *offset = was_rebuilding ? &rebuilt_offset : &live_offset;
+    struct oracle_item batch[BATCH];
+    switch (dice_below(&dice, KINDS)) {
+    case 0:
+      assert_ok(store_begin_rebuild(f->store));
+      oracle_fini(&rebuilt);
+      rebuilt_offset = 0;
+      break;
+    case 1:
+      if (!was_rebuilding)
         break;
+      assert_ok(store_finish_rebuild(f->store));
+      oracle_fini(&live);
+      live = rebuilt;
+      live_offset = rebuilt_offset;
+      rebuilt = (struct oracle){ 0 };
+      n_finished++;
+      break;
+    case 2:
+      if (was_rebuilding && dice_below(&dice, 2))
+        assert_ok(store_abandon_rebuild(f->store));
+      break;
+    case 3:
+      if (dice_below(&dice, 2))
+        break;
+      assert_ok(store_forget_log(f->store));
+      current->generation++;
+      *offset = 0;
+      break;
+    case 4:
+    case 5:
+      reopen(f);
+      assert_int_equal(store_is_rebuilding(f->store), was_rebuilding);
+      break;
+    default:
+      for (size_t i = 0; i < BATCH; i++)
+        batch[i] = random_change(&dice, 120, (*offset)++);
+      oracle_apply_both(current, f->store, batch, BATCH, NULL, 0);
+      oracle_compare_served(current);
     }
-    if (is_done)
-      for (size_t i = 0; i < o.n; i++)
-        assert_true(o.items[i].generation == o.generation);
-    begin_rebuild(f, &o);
-    offset = 0;
+    oracle_compare(&live, f->store);
   }
-  assert_true(d.n > 100);
+  assert_true(n_finished > 3);
+  oracle_fini(&live);
+  oracle_fini(&rebuilt);
+}
+
+/* ---- Stores of schema 1 ---- */
+
+struct old_store {
+  struct env *env;
+  const struct oracle *o;
+  bool is_rebuilding;
+};
+
+static err_t put_sealed(struct env *env, MDB_txn *txn, MDB_dbi table, struct span name, struct span payload)
+{
+  uint8_t value[256];
+  MDB_val key = env_value(name);
+  MDB_val data = { SEAL_BYTES + payload.n, value };
+
+  memcpy(value + SEAL_BYTES, payload.p, payload.n);
+  seal_put(value, data.mv_size);
+  return env_verify(env, mdb_put(txn, table, &key, &data, 0), "forge");
+}
+
+static err_code_t write_old_items(const struct old_store *old, MDB_txn *txn)
+{
+  struct region region = { 0 };
+  struct tables tables;
+
+  TRY(env_verify(old->env, mdb_dbi_open(txn, "items", MDB_CREATE, &tables.items), "forge"));
+  TRY(env_verify(old->env, mdb_dbi_open(txn, "keys", MDB_CREATE, &tables.keys), "forge"));
+  struct slots slots = { .env = old->env, .tables = &tables, .txn = txn, .scratch = &region };
+  for (size_t i = 0; i < old->o->n; i++) {
+    struct item_change item = oracle_change(&old->o->items[i], &region);
+    struct span record;
+    TRY(record_encode(&item, 5, &region, &record));
+    TRY(slots_append(&slots, item.key, record));
+  }
+  region_fini(&region);
+  return ERR_OK;
+}
+
+static err_code_t write_old_store(void *context, MDB_txn *txn)
+{
+  const struct old_store *old = context;
+  const uint64_t numbers[] = { 1, 5, old->is_rebuilding, old->o->n };
+  const char *const names[] = { "schema", "generation", "rebuilding", "items" };
+  const int64_t position[] = { 100, 99, 100 * 31, 100 * 7, 0 };
+  MDB_dbi meta;
+  MDB_dbi positions;
+
+  TRY(write_old_items(old, txn));
+  TRY(env_verify(old->env, mdb_dbi_open(txn, "meta", MDB_CREATE, &meta), "forge"));
+  TRY(env_verify(old->env, mdb_dbi_open(txn, "positions", MDB_CREATE, &positions), "forge"));
+  for (size_t i = 0; i < 4; i++)
+    TRY(put_sealed(old->env, txn, meta, span_of_str(names[i]), span_of(&numbers[i], sizeof numbers[i])));
+  TRY(put_sealed(old->env, txn, meta, span_of_str("cluster_id"), span_of_str(old_source.cluster_id)));
+  TRY(put_sealed(old->env, txn, meta, span_of_str("topic"), span_of_str(old_source.topic)));
+  return put_sealed(old->env, txn, positions, span_of("\0\0\0\0", 4), span_of(position, sizeof position));
+}
+
+static void make_old_store(struct fixture *f, struct oracle *o, bool is_rebuilding)
+{
+  struct old_store old = { .o = o, .is_rebuilding = is_rebuilding };
+  char path[PATH_MAX + 16];
+
+  fill(f, o, 20);
+  store_close(&f->store);
+  snprintf(path, sizeof path, "%s/data.mdb", f->path);
+  assert_int_equal(unlink(path), 0);
+  assert_ok(env_open(f->path, 1 << 20, &old.env));
+  assert_ok(env_write(old.env, write_old_store, &old));
+  env_close(&old.env);
+  assert_ok(store_open(f->path, &f->store));
+}
+
+static void a_store_of_schema_1_is_converted(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  const struct oracle_item more[] = { { .id = 4, .seeds = { 0, 9 }, .offset = 101 },
+                                      { .id = 5, .seeds = { 0, 9 }, .offset = 5 } };
+
+  make_old_store(f, &o, false);
+  for (int round = 0; round < 2; round++) {
+    assert_false(store_is_rebuilding(f->store));
+    oracle_compare(&o, f->store);
+    assert_live_log(f, 100);
+    oracle_apply_both(&o, f->store, more, 2, NULL, 0); /* the second one was applied before */
+    assert_int_equal(oracle_find(&o, 5)->seeds[1], 5 + 2);
+    reopen(f);
+  }
+  assert_ok(store_begin_rebuild(f->store));
+  assert_live_log(f, 100);
   oracle_fini(&o);
 }
 
-static void sweep_that_fills_the_map_is_redone_and_told_once(void **state)
+static void a_rebuild_of_schema_1_keeps_its_items_and_begins_anew(void **state)
 {
-  enum { MAP_BYTES = 512 * 1024, N = 480 };
   struct fixture *f = *state;
   struct oracle o = { 0 };
-  struct deleted d = { .oracle = &o };
-  struct oracle_item items[N];
-  bool is_done = false;
+  struct oracle rebuilt = { 0 };
+  struct store_source source;
+  size_t n;
 
-  store_close(&f->store);
-  temp_dir_fini(&f->dir);
-  open_sized(f, MAP_BYTES);
-  /* In one transaction, so that no page is free; long keys, so that the sweep writes to many pages of `keys`. */
-  for (uint32_t i = 0; i < N; i++)
-    items[i] = (struct oracle_item){ .id = 7 * i + 700 };
-  oracle_apply_both(&o, f->store, items, N, NULL, 0);
-  assert_ok(store_begin_rebuild(f->store));
-  o.generation++;
-  assert_true(f->store->env->used_bytes < MAP_BYTES / 100 * 80);
-  assert_int_equal(f->store->env->n_grown, 0);
-  assert_ok(store_sweep(f->store, 1000, note_deleted, &d, &is_done));
-  assert_true(is_done);
-  assert_true(f->store->env->n_redone > 0);
-  assert_int_equal(d.n, N);
+  make_old_store(f, &o, true);
+  assert_true(store_is_rebuilding(f->store));
+  assert_int_equal(store_rebuild_number(f->store), 1);
   oracle_compare(&o, f->store);
+  assert_nothing_known_of_the_log(f);
+  store_live_positions(f->store, &n);
+  assert_int_equal(n, 0);
+  assert_false(store_live_source_get(f->store, &source));
+  oracle_apply_both(&rebuilt, f->store, new_log, NEW_LOG, NULL, 0);
+  reopen(f);
+  oracle_compare(&o, f->store);
+  assert_ok(store_finish_rebuild(f->store));
+  oracle_compare(&rebuilt, f->store);
   oracle_fini(&o);
+  oracle_fini(&rebuilt);
 }
 
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    STORE_TEST(rebuild_forgets_old_parts_and_sweeps_what_was_not_written),
-    STORE_TEST(sweep_passes_what_is_new_and_goes_on_behind_it),
-    STORE_TEST(sweep_without_a_rebuild_is_done_and_deletes_nothing),
-    STORE_TEST(sweep_of_an_empty_store_ends_the_rebuild),
+    STORE_TEST(the_live_catalogue_stays_as_it_is_until_the_rebuilt_one_takes_its_place),
+    STORE_TEST(a_rebuild_goes_on_where_it_was_after_a_restart),
+    STORE_TEST(an_abandoned_rebuild_leaves_the_live_catalogue_with_its_log),
+    STORE_TEST(beginning_again_drops_what_was_gathered_and_raises_the_number),
+    STORE_TEST(what_was_dropped_is_freed_bit_by_bit),
+    STORE_TEST(rebuilds_use_the_space_of_those_before),
+    STORE_TEST(batches_free_what_was_dropped_too),
+    STORE_TEST(a_forgotten_log_leaves_its_items_and_the_next_one_applies_on_top),
     STORE_TEST(random_rebuilds_match_the_oracle_across_reopens),
-    STORE_TEST(sweep_that_fills_the_map_is_redone_and_told_once),
+    STORE_TEST(a_store_of_schema_1_is_converted),
+    STORE_TEST(a_rebuild_of_schema_1_keeps_its_items_and_begins_anew),
   };
 
   seed = dice_seed();

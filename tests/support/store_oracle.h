@@ -1,4 +1,5 @@
-/* What a store should hold: the simplest model of it, an array of items in slot order.
+/* What a store should hold: the simplest model of it, an array of items in slot order, and what each partition says of
+ * each key. Beside it, what an engine holds that only knows the effects that the store tells.
  *
  * The bytes of a part are a function of a number, its seed, so that the oracle keeps seeds only. Seed 0: no such part.
  */
@@ -8,6 +9,7 @@
 #include "base/item.h"
 #include "base/mem.h"
 #include "base/region.h"
+#include "store/record.h"
 #include "store/store.h"
 #include "tests/support/dice.h"
 
@@ -21,7 +23,7 @@
 
 enum { ORACLE_SPACES = 4 };
 
-/* One change, or one item. */
+/* One change, one item, or what one partition says of a key. */
 struct oracle_item {
   uint32_t id; /* of the key */
   bool is_delete;
@@ -29,19 +31,36 @@ struct oracle_item {
   uint64_t seeds[ORACLE_SPACES];
   int32_t partition;
   int64_t offset;
+  int64_t timestamp_ms; /* 0: made of offset and partition */
   uint64_t generation;
 };
 
+/* What the engine has of an item: its parts. */
+struct oracle_served {
+  uint8_t *record;
+  size_t n;
+};
+
 struct oracle {
-  struct oracle_item *items;
+  struct oracle_item *items; /* in slot order */
   size_t n;
   size_t capacity;
-  uint64_t generation; /* starts at 0: only its changes matter */
+  struct oracle_item *states; /* of each partition, tombstones too */
+  size_t n_states;
+  size_t states_capacity;
+  uint64_t generation; /* of the log; starts at 0: only its changes matter */
+  struct oracle_served *served;
+  size_t n_served;
+  size_t served_capacity;
 };
 
 static inline void oracle_fini(struct oracle *o)
 {
+  for (size_t i = 0; i < o->n_served; i++)
+    free(o->served[i].record);
   mem_free(&o->items);
+  mem_free(&o->states);
+  mem_free(&o->served);
   *o = (struct oracle){ 0 };
 }
 
@@ -102,6 +121,11 @@ static inline struct part oracle_part(size_t space, uint64_t seed, struct region
   return part;
 }
 
+static inline int64_t oracle_time(const struct oracle_item *item)
+{
+  return item->timestamp_ms ? item->timestamp_ms : item->offset * 7 + item->partition;
+}
+
 static inline struct item_change oracle_change(const struct oracle_item *item, struct region *region)
 {
   struct part *parts;
@@ -119,7 +143,7 @@ static inline struct item_change oracle_change(const struct oracle_item *item, s
     .n_parts = n,
     .partition = item->partition,
     .offset = item->offset,
-    .timestamp_ms = item->offset * 7 + item->partition,
+    .timestamp_ms = oracle_time(item),
   };
 }
 
@@ -131,34 +155,91 @@ static inline struct oracle_item *oracle_find(const struct oracle *o, uint32_t i
   return NULL;
 }
 
-/* Apply a change; tell what the store should say of it. */
-static inline void oracle_apply(struct oracle *o, const struct oracle_item *change, bool *is_skipped, bool *is_whole)
+static inline struct oracle_item *oracle_push(struct oracle_item **items, size_t *n, size_t *capacity)
 {
-  struct oracle_item *item = oracle_find(o, change->id);
-  bool is_old = item && item->generation < o->generation;
+  assert_ok(mem_grow(*n + 1, sizeof **items, capacity, items));
+  return &(*items)[(*n)++];
+}
 
-  *is_whole = change->is_whole;
-  *is_skipped = item ? !is_old && item->partition == change->partition && change->offset <= item->offset
-                     : change->is_delete;
-  if (*is_skipped)
-    return;
-  if (change->is_delete) {
-    *item = o->items[--o->n];
-    return;
-  }
-  *is_whole |= is_old;
-  if (!item) {
-    assert_ok(mem_grow(o->n + 1, sizeof *o->items, &o->capacity, &o->items));
-    item = &o->items[o->n++];
-    *item = *change;
-  }
+/* State of a key in a partition, of the present generation. */
+static inline struct oracle_item *oracle_state(const struct oracle *o, uint32_t id, int32_t partition)
+{
+  for (size_t i = 0; i < o->n_states; i++)
+    if (o->states[i].id == id && o->states[i].partition == partition && o->states[i].generation == o->generation)
+      return &o->states[i];
+  return NULL;
+}
+
+/* A put keeps the parts of what it follows; a tombstone forgets them. */
+static inline void oracle_fold(struct oracle_item *state, const struct oracle_item *change)
+{
+  bool is_fresh = state->is_delete || change->is_delete || change->is_whole;
+
   for (size_t i = 0; i < ORACLE_SPACES; i++)
-    if (change->seeds[i] || *is_whole)
-      item->seeds[i] = change->seeds[i];
-  item->id = change->id;
-  item->partition = change->partition;
-  item->offset = change->offset;
-  item->generation = o->generation;
+    if (change->seeds[i] || is_fresh)
+      state->seeds[i] = change->is_delete ? 0 : change->seeds[i];
+  state->id = change->id;
+  state->is_delete = change->is_delete;
+  state->partition = change->partition;
+  state->offset = change->offset;
+  state->timestamp_ms = oracle_time(change);
+}
+
+/* The rule: the newest state by time, ties to the higher partition. NULL: no partition says anything. */
+static inline const struct oracle_item *oracle_winner(const struct oracle *o, uint32_t id)
+{
+  const struct oracle_item *best = NULL;
+
+  for (size_t i = 0; i < o->n_states; i++) {
+    const struct oracle_item *s = &o->states[i];
+    if (s->id != id || s->generation != o->generation)
+      continue;
+    if (!best || s->timestamp_ms > best->timestamp_ms ||
+        (s->timestamp_ms == best->timestamp_ms && s->partition > best->partition))
+      best = s;
+  }
+  return best;
+}
+
+/* Make the winner of a key its item. Returns whether the item changed. */
+static inline bool oracle_settle(struct oracle *o, uint32_t id)
+{
+  const struct oracle_item *winner = oracle_winner(o, id);
+  struct oracle_item *item = oracle_find(o, id);
+
+  if (winner->is_delete) {
+    if (item)
+      *item = o->items[--o->n];
+    return item;
+  }
+  if (item && item->partition == winner->partition && item->offset == winner->offset &&
+      item->generation == winner->generation)
+    return false;
+  if (!item)
+    item = oracle_push(&o->items, &o->n, &o->capacity);
+  *item = *winner;
+  return true;
+}
+
+/* Apply a change; tell what the store should say of it. */
+static inline enum store_effect oracle_apply(struct oracle *o, const struct oracle_item *change)
+{
+  struct oracle_item *state = oracle_state(o, change->id, change->partition);
+  const struct oracle_item *item = oracle_find(o, change->id);
+
+  if (state && change->offset <= state->offset)
+    return STORE_SKIPPED;
+  if (!state) {
+    state = oracle_push(&o->states, &o->n_states, &o->states_capacity);
+    *state = (struct oracle_item){ .is_delete = true };
+    if (item && item->generation < o->generation)
+      *state = *item; /* of a log that was forgotten: the base of what the next one says */
+    state->generation = o->generation;
+  }
+  oracle_fold(state, change);
+  if (oracle_settle(o, change->id))
+    return STORE_APPLIED;
+  return change->is_delete && !oracle_find(o, change->id) ? STORE_SKIPPED : STORE_ASIDE;
 }
 
 static inline const struct part *oracle_find_part(const struct item_change *item, struct span space)
@@ -174,11 +255,10 @@ static inline bool oracle_floats_equal(struct floats a, struct floats b)
   return span_equal(span_of(a.v, a.n * sizeof(float)), span_of(b.v, b.n * sizeof(float)));
 }
 
-/* Whether two items are the same to the last bit, in whatever order their parts are. */
-static inline bool oracle_is_same(const struct item_change *a, const struct item_change *b)
+/* Whether two items have the same parts to the last bit, in whatever order they are. */
+static inline bool oracle_has_same_parts(const struct item_change *a, const struct item_change *b)
 {
-  if (!span_equal(a->key, b->key) || a->partition != b->partition || a->offset != b->offset ||
-      a->timestamp_ms != b->timestamp_ms || a->n_parts != b->n_parts)
+  if (!span_equal(a->key, b->key) || a->n_parts != b->n_parts)
     return false;
   for (size_t i = 0; i < a->n_parts; i++) {
     const struct part *p = &a->parts[i];
@@ -188,6 +268,12 @@ static inline bool oracle_is_same(const struct item_change *a, const struct item
       return false;
   }
   return true;
+}
+
+static inline bool oracle_is_same(const struct item_change *a, const struct item_change *b)
+{
+  return a->partition == b->partition && a->offset == b->offset && a->timestamp_ms == b->timestamp_ms &&
+         oracle_has_same_parts(a, b);
 }
 
 struct oracle_scan {
@@ -225,6 +311,86 @@ static inline void oracle_compare(const struct oracle *o, struct store *s)
   assert_int_equal(stats.n_items, o->n);
 }
 
+/* ---- The engine that knows the effects only ---- */
+
+static inline void oracle_read_served(const struct oracle_served *served, struct region *region,
+                                      struct item_change *out)
+{
+  assert_ok(record_decode(span_of(served->record, served->n), region, out));
+}
+
+static inline struct oracle_served *oracle_find_served(const struct oracle *o, struct span key)
+{
+  for (size_t i = 0; i < o->n_served; i++) {
+    struct record_head head;
+    assert_ok(record_read_head(span_of(o->served[i].record, o->served[i].n), &head));
+    if (span_equal(head.key, key))
+      return &o->served[i];
+  }
+  return NULL;
+}
+
+static inline void oracle_write_served(struct oracle_served *served, const struct item_change *item,
+                                       struct region *region)
+{
+  struct span record;
+
+  assert_ok(record_encode(item, 0, region, &record));
+  free(served->record);
+  served->record = malloc(record.n);
+  assert_non_null(served->record);
+  memcpy(served->record, record.p, record.n);
+  served->n = record.n;
+}
+
+/* A put replaces the parts that it names, or, where it is whole, all. */
+static inline void oracle_serve(struct oracle *o, const struct item_change *effect, struct region *region)
+{
+  struct oracle_served *served = oracle_find_served(o, effect->key);
+  struct item_change before = { 0 };
+  struct item_change after = *effect;
+
+  if (effect->is_delete) {
+    assert_non_null(served); /* nothing is deleted that the engine does not have */
+    free(served->record);
+    *served = o->served[--o->n_served];
+    return;
+  }
+  if (!served) {
+    assert_ok(mem_grow(o->n_served + 1, sizeof *o->served, &o->served_capacity, &o->served));
+    served = &o->served[o->n_served++];
+    *served = (struct oracle_served){ 0 };
+  } else if (!effect->is_whole) {
+    oracle_read_served(served, region, &before);
+  }
+  assert_ok(region_array(region, before.n_parts + effect->n_parts, sizeof *after.parts, &after.parts));
+  after.n_parts = 0;
+  for (size_t i = 0; i < before.n_parts; i++)
+    if (!oracle_find_part(effect, before.parts[i].space))
+      after.parts[after.n_parts++] = before.parts[i];
+  for (size_t i = 0; i < effect->n_parts; i++)
+    after.parts[after.n_parts++] = effect->parts[i];
+  oracle_write_served(served, &after, region);
+}
+
+/* What was served is what the oracle has. */
+static inline void oracle_compare_served(const struct oracle *o)
+{
+  struct region region = { 0 };
+
+  assert_int_equal(o->n_served, o->n);
+  for (size_t i = 0; i < o->n; i++) {
+    struct item_change got;
+    region_reset(&region);
+    struct item_change want = oracle_change(&o->items[i], &region);
+    const struct oracle_served *served = oracle_find_served(o, want.key);
+    assert_non_null(served);
+    oracle_read_served(served, &region, &got);
+    assert_true(oracle_has_same_parts(&want, &got));
+  }
+  region_fini(&region);
+}
+
 /* Apply a batch to both; what the store says of each change must be what the oracle says. */
 static inline void oracle_apply_both(struct oracle *o, struct store *s, const struct oracle_item *items, size_t n,
                                      const struct store_position *positions, size_t n_positions)
@@ -232,21 +398,21 @@ static inline void oracle_apply_both(struct oracle *o, struct store *s, const st
   struct region region = { 0 };
   struct item_change *changes;
   struct store_effects effects;
-  size_t at = 0;
+  size_t n_applied = 0;
 
   assert_ok(region_array(&region, n, sizeof *changes, &changes));
   for (size_t i = 0; i < n; i++)
     changes[i] = oracle_change(&items[i], &region);
   assert_ok(store_apply(s, changes, n, positions, n_positions, &effects));
   for (size_t i = 0; i < n; i++) {
-    bool want_skipped;
-    bool want_whole;
-    oracle_apply(o, &items[i], &want_skipped, &want_whole);
-    assert_int_equal(effects.kinds[i], want_skipped ? STORE_SKIPPED : STORE_APPLIED);
-    if (!want_skipped)
-      assert_int_equal(effects.changes[at++].is_whole, want_whole);
+    enum store_effect want = oracle_apply(o, &items[i]);
+    assert_int_equal(effects.kinds[i], want);
+    n_applied += want == STORE_APPLIED;
   }
-  assert_int_equal(effects.n_changes, at);
+  assert_int_equal(effects.n_changes, n_applied);
+  assert_int_equal(effects.n_refused, 0);
+  for (size_t i = 0; i < effects.n_changes; i++)
+    oracle_serve(o, &effects.changes[i], &region);
   region_fini(&region);
 }
 
