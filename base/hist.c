@@ -24,25 +24,101 @@ void hist_add(struct hist *h, uint64_t value)
   atomic_fetch_add_explicit(&h->sum, value, memory_order_relaxed);
 }
 
-uint64_t hist_count(const struct hist *h)
+static uint64_t get(const _Atomic uint64_t *count)
+{
+  return atomic_load_explicit(count, memory_order_relaxed);
+}
+
+static uint64_t sum_of(const uint64_t counts[HIST_BUCKETS])
 {
   uint64_t n = 0;
 
   for (unsigned i = 0; i < HIST_BUCKETS; i++)
-    n += atomic_load_explicit(&h->counts[i], memory_order_relaxed);
+    n += counts[i];
   return n;
 }
 
-uint64_t hist_quantile(const struct hist *h, double q)
+static uint64_t quantile_of(const uint64_t counts[HIST_BUCKETS], double q)
 {
-  uint64_t n = hist_count(h);
+  uint64_t n = sum_of(counts);
   double rank = q * (double)n;
   uint64_t seen = 0;
 
   for (unsigned i = 0; i < HIST_BUCKETS && n; i++) {
-    seen += atomic_load_explicit(&h->counts[i], memory_order_relaxed);
+    seen += counts[i];
     if ((double)seen >= rank && seen)
       return upper_end(i);
   }
   return 0;
+}
+
+static void copy_counts(const struct hist *h, uint64_t counts[HIST_BUCKETS])
+{
+  for (unsigned i = 0; i < HIST_BUCKETS; i++)
+    counts[i] = get(&h->counts[i]);
+}
+
+/* A turn in between may leave some buckets without what the others have: of no importance to quantiles. */
+static void copy_window(const struct hist_window *w, const struct hist *h, uint64_t counts[HIST_BUCKETS])
+{
+  for (unsigned i = 0; i < HIST_BUCKETS; i++) {
+    uint64_t before = get(&w->before[1][i]);
+    uint64_t now = get(&h->counts[i]);
+    counts[i] = now > before ? now - before : 0;
+  }
+}
+
+uint64_t hist_count(const struct hist *h)
+{
+  uint64_t counts[HIST_BUCKETS];
+
+  copy_counts(h, counts);
+  return sum_of(counts);
+}
+
+uint64_t hist_quantile(const struct hist *h, double q)
+{
+  uint64_t counts[HIST_BUCKETS];
+
+  copy_counts(h, counts);
+  return quantile_of(counts, q);
+}
+
+void hist_powers_get(const struct hist *h, struct hist_powers *out)
+{
+  uint64_t counts[HIST_BUCKETS];
+  uint64_t n = 0;
+  unsigned bucket = 0;
+
+  copy_counts(h, counts);
+  for (unsigned power = 0; power < HIST_POWERS; power++) {
+    while (bucket < bucket_of(UINT64_C(1) << power)) /* a power of two is the first value of its bucket */
+      n += counts[bucket++];
+    out->below[power] = n;
+  }
+  out->n = sum_of(counts);
+}
+
+void hist_window_turn(struct hist_window *w, const struct hist *h)
+{
+  for (unsigned i = 0; i < HIST_BUCKETS; i++) {
+    atomic_store_explicit(&w->before[1][i], get(&w->before[0][i]), memory_order_relaxed);
+    atomic_store_explicit(&w->before[0][i], get(&h->counts[i]), memory_order_relaxed);
+  }
+}
+
+uint64_t hist_window_count(const struct hist_window *w, const struct hist *h)
+{
+  uint64_t counts[HIST_BUCKETS];
+
+  copy_window(w, h, counts);
+  return sum_of(counts);
+}
+
+uint64_t hist_window_quantile(const struct hist_window *w, const struct hist *h, double q)
+{
+  uint64_t counts[HIST_BUCKETS];
+
+  copy_window(w, h, counts);
+  return quantile_of(counts, q);
 }

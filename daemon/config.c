@@ -73,6 +73,12 @@ static err_t verify_key(struct reader *rd, const yaml_node_t *map, size_t i, con
   return ERR_OK;
 }
 
+static void free_property(struct kafka_property *property)
+{
+  mem_free(&property->name);
+  mem_free(&property->value);
+}
+
 static err_t add_property(struct reader *rd, const struct setting *s, struct kafka_property *slot, size_t *n,
                           const yaml_node_t *key, const yaml_node_t *value)
 {
@@ -93,9 +99,11 @@ static err_t add_property(struct reader *rd, const struct setting *s, struct kaf
   TRY(mem_copy(value_span, &text));
   slot->value = text;
   err_code_t result = setting_verify_property(s, slot);
-  if (result != ERR_OK)
-    FAIL(result, "%s:%d: %s: %s", rd->path, yaml_tree_line(key), s->path, err_message());
-  return ERR_OK;
+  if (result == ERR_OK)
+    return ERR_OK;
+  *n -= 1;
+  free_property(slot);
+  FAIL(result, "%s:%d: %s: %s", rd->path, yaml_tree_line(key), s->path, err_message());
 }
 
 static err_t read_properties(struct reader *rd, const struct setting *s, const yaml_node_t *map)
@@ -435,10 +443,8 @@ static void free_properties(struct kafka_properties *properties)
 {
   struct kafka_property *items = (struct kafka_property *)properties->items; /* ours to free */
 
-  for (size_t i = 0; i < properties->n; i++) {
-    mem_free(&items[i].name);
-    mem_free(&items[i].value);
-  }
+  for (size_t i = 0; i < properties->n; i++)
+    free_property(&items[i]);
   mem_free(&items);
 }
 

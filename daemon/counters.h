@@ -1,4 +1,4 @@
-/* What the daemon counts. One row each: field, kind, Prometheus name, help. Thread: any; all are atomic. */
+/* What the daemon counts. One row each: field, Prometheus name, help. Thread: any; all are atomic. */
 #ifndef DAEMON_COUNTERS_H
 #define DAEMON_COUNTERS_H
 
@@ -19,13 +19,26 @@
   X(searches, "sluice_searches_total", "Batches of queries searched")                                        \
   X(undeliverable, "sluice_undeliverable_total", "Replies and dead letters that no broker took")
 
+/* Durations, in microseconds. One row each: field, name in /status, Prometheus name, help. */
+#define COUNTERS_HISTS(X)                                                                                          \
+  X(visible_us, "visible", "sluice_visible_seconds", "From a catalogue record's time to its publication")          \
+  X(queued_us, "queued", "sluice_queued_seconds", "Queries, from the consumer to the search")                      \
+  X(search_us, "search", "sluice_search_seconds", "One batch of queries, searched")
+
 struct counters {
 #define COUNTERS_FIELD(field, name, help) _Atomic uint64_t field;
   COUNTERS_LIST(COUNTERS_FIELD)
 #undef COUNTERS_FIELD
-  struct hist visible_us; /* from the time in a catalogue record to its publication */
-  struct hist queued_us;  /* queries, from the consumer to the search */
-  struct hist search_us;  /* one batch of queries */
+#define COUNTERS_HIST(field, name, prometheus, help) struct hist field;
+  COUNTERS_HISTS(COUNTERS_HIST)
+#undef COUNTERS_HIST
+};
+
+/* The same histograms, as far as they were filled lately. */
+struct counters_windows {
+#define COUNTERS_WINDOW(field, name, prometheus, help) struct hist_window field;
+  COUNTERS_HISTS(COUNTERS_WINDOW)
+#undef COUNTERS_WINDOW
 };
 
 static inline void counters_add(_Atomic uint64_t *counter, uint64_t n)

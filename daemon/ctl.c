@@ -37,7 +37,7 @@ static const struct ctl_command settings_command = {
 
 static const struct ctl_command *const commands[] = {
   &ctl_topics_command, &ctl_load_command,   &ctl_put_command,  &ctl_delete_command,
-  &ctl_query_command,  &ctl_status_command, &ctl_eval_command, &settings_command,
+  &ctl_query_command,  &ctl_status_command, &ctl_rebuild_command, &ctl_eval_command, &settings_command,
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };

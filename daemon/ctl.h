@@ -25,6 +25,7 @@ extern const struct ctl_command ctl_put_command;
 extern const struct ctl_command ctl_delete_command;
 extern const struct ctl_command ctl_query_command;
 extern const struct ctl_command ctl_status_command;
+extern const struct ctl_command ctl_rebuild_command;
 extern const struct ctl_command ctl_eval_command;
 
 /* Say something on standard error, below the program's name. */

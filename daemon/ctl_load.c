@@ -94,26 +94,27 @@ static void print_result(const struct load *l, int64_t started_ns, int64_t visib
 {
   int64_t took_ns = visible_ns - started_ns;
 
-  printf("loaded %s %s in %s (%s items/s)", ctl_format_count(l->writer->n_delivered).s,
-         ctl_plural(l->writer->n_delivered, "item", "items"), ctl_format_span(took_ns).s,
+  printf("sent %s %s in %s (%s records/s)", ctl_format_count(l->writer->n_delivered).s,
+         ctl_plural(l->writer->n_delivered, "record", "records"), ctl_format_span(took_ns).s,
          ctl_format_rate(l->writer->n_delivered, took_ns).s);
   if (l->writer->n_delivered)
-    printf("; the last was visible %s after Kafka had it", ctl_format_span(visible_ns - l->writer->delivered_ns).s);
+    printf("; the daemon had seen all of them %s after Kafka", ctl_format_span(visible_ns - l->writer->delivered_ns).s);
   putchar('\n');
 }
 
 static err_t verify_all(struct load *l)
 {
-  uint64_t n_dead;
+  struct ctl_counts counts;
 
-  TRY(ctl_writer_dead_letters(l->writer, &n_dead));
+  TRY(ctl_writer_counts(l->writer, &counts));
+  uint64_t n_dead = counts.refused > 0 ? (uint64_t)counts.refused : 0;
   if (n_dead)
     ctl_say("meanwhile the daemon has refused %s %s: topic %s tells the reasons", ctl_format_count(n_dead).s,
             ctl_plural(n_dead, "record", "records"), l->writer->ctx->config->catalogue.dead_letter_topic);
   if (l->n_bad)
     FAIL(ERR_ITEM, "%s of %s lines could not be used", ctl_format_count(l->n_bad).s, ctl_format_count(l->n_lines).s);
   if (n_dead)
-    FAIL(ERR_ITEM, "not everything that was loaded is in the catalogue");
+    FAIL(ERR_ITEM, "not everything that was sent is in the catalogue");
   return ERR_OK;
 }
 
@@ -156,6 +157,7 @@ const struct ctl_command ctl_load_command = {
           "\"codes\": [3, 17] for spaces of codes; a value of null deletes the item. A key that is not\n"
           "UTF-8 is {\"base64\": \"...\"}.\n"
           "\n"
-          "Lines that cannot be used are named with the reason and left out; the exit status is then 1.\n",
+          "Lines that cannot be used are named with the reason and left out; the exit status is then 1. It is\n"
+          "1, too, when the daemon refused records meanwhile; those of other producers count among them.\n",
   .run = run_load,
 };

@@ -11,23 +11,39 @@ static void region_close(struct region *r)
   region_fini(r);
 }
 
+/* What was done to the record, if it can be told: others may write meanwhile. */
+static const char *name_result(const struct ctl_record *record, const struct ctl_counts *counts)
+{
+  bool is_alone = counts->applied + counts->deleted + counts->skipped == 1;
+
+  if (!record->is_delete)
+    return "visible";
+  if (is_alone && counts->deleted == 1)
+    return "deleted";
+  if (is_alone && counts->skipped == 1)
+    return "there was no such item; the tombstone was taken";
+  return "no longer there";
+}
+
 /* Write one record, and say how long it took until queries saw it. */
 static err_t write_record(struct ctl_context *ctx, const struct ctl_record *record)
 {
   AUTO(ctl_writer_close) struct ctl_writer *w = NULL;
   int64_t visible_ns;
-  uint64_t n_dead;
+  struct ctl_counts counts;
 
   TRY(ctl_writer_open(ctx, "0", &w));
   int64_t started_ns = clock_now_ns();
   TRY(ctl_writer_send(w, record));
   TRY(ctl_writer_flush(w));
   TRY(ctl_writer_await_visible(w, NULL, &visible_ns));
-  TRY(ctl_writer_dead_letters(w, &n_dead));
-  if (n_dead)
-    FAIL(ERR_ITEM, "the daemon has refused it: topic %s tells the reason", ctx->config->catalogue.dead_letter_topic);
-  printf("visible after %s (%s after Kafka had it)\n", ctl_format_span(visible_ns - started_ns).s,
-         ctl_format_span(visible_ns - w->delivered_ns).s);
+  TRY(ctl_writer_counts(w, &counts));
+  if (counts.refused)
+    FAIL(ERR_ITEM, "the daemon has refused %s: topic %s tells the reason",
+         counts.refused == 1 && counts.applied == 0 ? "it" : "records meanwhile, perhaps this one",
+         ctx->config->catalogue.dead_letter_topic);
+  printf("%s after %s (%s after Kafka had it)\n", name_result(record, &counts),
+         ctl_format_span(visible_ns - started_ns).s, ctl_format_span(visible_ns - w->delivered_ns).s);
   return ERR_OK;
 }
 
@@ -78,6 +94,7 @@ const struct ctl_command ctl_delete_command = {
   .name = "delete",
   .arguments = "KEY",
   .summary = "delete one item, and wait until queries no longer see it",
-  .help = "A tombstone is written to the catalogue topic, whether the item is there or not.\n",
+  .help = "A tombstone is written to the catalogue topic, whether the item is there or not. Which it was is said\n"
+          "unless others write at the same time.\n",
   .run = run_delete,
 };

@@ -2,10 +2,13 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "daemon/ctl_context.h"
 #include "daemon/ctl_format.h"
+#include "daemon/ctl_rebuild.h"
 
 static const char *text_of(const json_t *object, const char *name)
 {
@@ -28,8 +31,8 @@ static void print_head(const json_t *status)
 
   uint64_t n_failed = count_of(status, "backends_failed");
 
-  printf("sluiced %s, %s (%s), up %s, %s kernels\n", text_of(status, "version"), is_ready ? "ready" : "NOT READY",
-         text_of(status, "phase"), ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s,
+  printf("sluiced %s, %s%s, up %s, %s kernels\n", text_of(status, "version"), is_ready ? "ready" : "NOT READY: ",
+         is_ready ? "" : text_of(status, "not_ready"), ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s,
          text_of(status, "isa"));
   printf("searched   by %s%s\n", text_of(status, "backend"), n_failed ? ", since the GPU FAILED: see the log" : "");
   printf("catalogue  %s items, epoch %" PRIu64 "\n", ctl_format_count(count_of(status, "items")).s,
@@ -84,26 +87,92 @@ static void print_counters(json_t *status)
       printf("  %-16s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
 }
 
+static void print_quantiles(const char *name, const json_t *quantiles)
+{
+  uint64_t n = count_of(quantiles, "count");
+
+  if (n == 0)
+    printf("  %-16s none\n", name);
+  else
+    printf("  %-16s %s, %s, %s (of %s)\n", name,
+           ctl_format_span((int64_t)count_of(quantiles, "p50") * CLOCK_NS_PER_US).s,
+           ctl_format_span((int64_t)count_of(quantiles, "p95") * CLOCK_NS_PER_US).s,
+           ctl_format_span((int64_t)count_of(quantiles, "p99") * CLOCK_NS_PER_US).s, ctl_format_count(n).s);
+}
+
 static void print_latency(json_t *status)
 {
   const char *name;
   json_t *quantiles;
 
-  puts("latency         p50, p95, p99");
+  puts("latency of the last minute or two: p50, p95, p99");
   json_object_foreach(json_object_get(status, "latency_us"), name, quantiles)
-      printf("  %-16s %s, %s, %s\n", name, ctl_format_span((int64_t)count_of(quantiles, "p50") * CLOCK_NS_PER_US).s,
-             ctl_format_span((int64_t)count_of(quantiles, "p95") * CLOCK_NS_PER_US).s,
-             ctl_format_span((int64_t)count_of(quantiles, "p99") * CLOCK_NS_PER_US).s);
+    print_quantiles(name, quantiles);
+}
+
+static bool is_printed_above(const char *name)
+{
+  static const char *const names[] = { "version", "ready",     "not_ready", "phase",  "epoch",    "items",
+                                       "backend", "kafka",     "spaces",    "isa",    "uptime_s", "watermark",
+                                       "rebuild", "latency_us", "counters",  "backends_failed" };
+
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    if (strcmp(name, names[i]) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* A value in one line: text as it is, whole numbers with commas, the rest as JSON. */
+static void print_value(const char *name, const json_t *value)
+{
+  char *text = NULL;
+
+  if (json_is_string(value))
+    printf("  %-16s %s\n", name, json_string_value(value));
+  else if (json_is_integer(value) && json_integer_value(value) >= 0)
+    printf("  %-16s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
+  else if ((text = json_dumps(value, JSON_ENCODE_ANY)))
+    printf("  %-16s %s\n", name, text);
+  free(text);
+}
+
+/* What a newer daemon says besides. */
+static void print_rest(json_t *status)
+{
+  const char *name, *inner;
+  json_t *value, *inner_value;
+  bool has_title = false;
+
+  json_object_foreach(status, name, value)
+  {
+    if (is_printed_above(name) || json_is_null(value) || json_is_object(value))
+      continue;
+    if (!has_title)
+      puts("also");
+    has_title = true;
+    print_value(name, value);
+  }
+  json_object_foreach(status, name, value)
+  {
+    if (is_printed_above(name) || !json_is_object(value))
+      continue;
+    puts(name);
+    json_object_foreach(value, inner, inner_value)
+      print_value(inner, inner_value);
+  }
 }
 
 static void print_status(json_t *status)
 {
   print_head(status);
+  ctl_rebuild_print(json_object_get(status, "rebuild"), stdout);
   print_kafka(status);
   print_spaces(status);
   print_watermark(status);
   print_latency(status);
   print_counters(status);
+  print_rest(status);
 }
 
 static err_t run_status(const struct ctl_options *options, int argc, char **argv)

@@ -13,6 +13,7 @@ enum {
   FLUSH_TIMEOUT_MS = 60000,
   STILL_TIMEOUT_MS = 60000,
   STATUS_PERIOD_MS = 2,
+  COUNT_TIMEOUT_MS = 1000,
 };
 
 static void on_report(void *context, const struct sender_report *report)
@@ -28,9 +29,16 @@ static void on_report(void *context, const struct sender_report *report)
     snprintf(w->reason, sizeof w->reason, "%s", report->reason ? report->reason : err_message());
 }
 
-static int64_t dead_letters_of(const json_t *status)
+static struct ctl_counts counts_of(const json_t *status)
 {
-  return json_integer_value(json_object_get(json_object_get(status, "counters"), "dead_letters"));
+  const json_t *counters = json_object_get(status, "counters");
+
+  return (struct ctl_counts){
+    .applied = json_integer_value(json_object_get(counters, "applied")),
+    .deleted = json_integer_value(json_object_get(counters, "deleted")),
+    .skipped = json_integer_value(json_object_get(counters, "replayed")),
+    .refused = json_integer_value(json_object_get(counters, "dead_letters")),
+  };
 }
 
 /* The daemon and this configuration must speak of the same topic, or the wait for the watermark would never end. */
@@ -42,7 +50,7 @@ static err_t verify_daemon(struct ctl_writer *w)
   const char *topic = json_string_value(json_object_get(json_object_get(status, "kafka"), "catalogue_topic"));
   if (topic && strcmp(topic, w->ctx->config->catalogue.topic) != 0)
     FAIL(ERR_CONFIG, "the daemon reads topic %s, this configuration says %s", topic, w->ctx->config->catalogue.topic);
-  w->dead_letters = dead_letters_of(status);
+  w->before = counts_of(status);
   return ERR_OK;
 }
 
@@ -152,12 +160,20 @@ err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progre
   return ERR_OK;
 }
 
-err_t ctl_writer_dead_letters(struct ctl_writer *w, uint64_t *out)
+err_t ctl_writer_counts(struct ctl_writer *w, struct ctl_counts *out)
 {
-  AUTO(ctl_json_close) json_t *status = NULL;
+  const struct ctl_counts *before = &w->before;
+  int64_t until_ns = clock_now_ns() + COUNT_TIMEOUT_MS * CLOCK_NS_PER_MS;
 
-  TRY(ctl_context_status(w->ctx, &status));
-  int64_t more = dead_letters_of(status) - w->dead_letters;
-  *out = more > 0 ? (uint64_t)more : 0;
-  return ERR_OK;
+  for (;;) {
+    AUTO(ctl_json_close) json_t *status = NULL;
+    TRY(ctl_context_status(w->ctx, &status));
+    struct ctl_counts now = counts_of(status);
+    *out = (struct ctl_counts){ now.applied - before->applied, now.deleted - before->deleted,
+                                now.skipped - before->skipped, now.refused - before->refused };
+    int64_t n = out->applied + out->deleted + out->skipped + out->refused;
+    if (n >= (int64_t)w->n_delivered || clock_now_ns() > until_ns)
+      return ERR_OK;
+    clock_sleep_ns(STATUS_PERIOD_MS * CLOCK_NS_PER_MS);
+  }
 }

@@ -10,6 +10,14 @@
 
 enum { CTL_REASON_BYTES = 256 };
 
+/* What the daemon has done, for all who write to it. */
+struct ctl_counts {
+  int64_t applied;
+  int64_t deleted;
+  int64_t skipped; /* records that changed nothing: it had them already, or they delete what is not there */
+  int64_t refused;
+};
+
 struct ctl_writer {
   struct ctl_context *ctx;
   struct sender *sender;
@@ -18,7 +26,7 @@ struct ctl_writer {
   uint64_t n_failed;
   char reason[CTL_REASON_BYTES]; /* of the first that was not delivered */
   int64_t delivered_ns;          /* when Kafka had the newest of them, by clock_now_ns() */
-  int64_t dead_letters;          /* of the daemon, before anything was written */
+  struct ctl_counts before;      /* anything was written */
 };
 
 /* Look whether daemon and topic are there, and open a producer.
@@ -44,7 +52,8 @@ err_t ctl_writer_flush(struct ctl_writer *w);
  */
 err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns);
 
-/* Records that the daemon has put among the dead letters since the writer was opened. Others' count, too. */
-err_t ctl_writer_dead_letters(struct ctl_writer *w, uint64_t *out);
+/* What the daemon has done since the writer was opened, with the records of others, too. To be called when all is visible:
+ * waits a moment until it has counted as many records as were delivered. */
+err_t ctl_writer_counts(struct ctl_writer *w, struct ctl_counts *out);
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/check.h"
 #include "daemon/reload.h"
 #include "daemon/service.h"
 #include "kernels/device.h"
@@ -142,17 +143,15 @@ static bool read_config(const char *path, struct config **out)
   return err == ERR_OK && problems.n == 0;
 }
 
-static int check_only(const struct config *config)
+static int check_only(const char *path)
 {
-  for (size_t i = 0; i < config->n_spaces; i++) {
-    struct engine_space space = { config->spaces[i].name, config->spaces[i].model_path, config->spaces[i].dim };
-    if (engine_check_model(&space) != ERR_OK) {
-      fprintf(stderr, "sluiced: %s\n", err_message());
-      return EXIT_CONFIG;
-    }
-  }
-  printf("%s: fine\n", config->path);
-  return EXIT_SUCCESS;
+  AUTO(problems_fini) struct problems problems = { 0 };
+  err_code_t err = check_file(path, &problems);
+
+  problems_print(&problems, "sluiced");
+  if (err != ERR_OK)
+    return fprintf(stderr, "sluiced: %s\n", err_message()), exit_status_of(err);
+  return problems.n ? EXIT_CONFIG : (printf("%s: fine\n", path), EXIT_SUCCESS);
 }
 
 static pthread_t main_thread;
@@ -209,10 +208,10 @@ int main(int argc, char **argv)
   }
   if (!path || optind != argc)
     return fputs(usage, stderr), EXIT_USAGE;
+  if (is_check)
+    return check_only(path);
   if (!read_config(path, &config))
     return EXIT_CONFIG;
-  if (is_check)
-    return check_only(config);
   log_set_level(config->log_level);
   return run(config, block_signals());
 }

@@ -17,6 +17,10 @@ void problems_fini(struct problems *p)
 
 err_t problems_add(struct problems *p)
 {
+  for (size_t i = 0; i < p->n; i++) {
+    if (strcmp(p->items[i], err_message()) == 0)
+      return ERR_OK;
+  }
   if (p->n == PROBLEMS_MAX) {
     p->n_more++;
     return ERR_OK;

@@ -15,7 +15,7 @@ struct problems {
 
 void problems_fini(struct problems *p);
 
-/* Keep the calling thread's newest failure. Returns ERR_MEMORY. */
+/* Keep the calling thread's newest failure, if it is not there yet. Returns ERR_MEMORY. */
 err_t problems_add(struct problems *p);
 
 /* Returns ERR_OK where there are none, else ERR_CONFIG with all of them, one a line: those that do not fit into a message

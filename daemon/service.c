@@ -3,28 +3,21 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/engine_setup.h"
 #include "kernels/device.h"
 
 /* How long a stop waits for brokers to take what is on its way. */
 enum { STOP_TIMEOUT_S = 20 };
 
-static err_t open_engine(const struct config *config, enum isa isa, struct engine **out)
+static err_t open_engine(const struct config *config, struct service *s)
 {
   AUTO(mem_free) struct engine_space *spaces = NULL;
+  struct engine_config engine_config;
 
   TRY(mem_array(config->n_spaces, sizeof *spaces, &spaces));
-  for (size_t i = 0; i < config->n_spaces; i++)
-    spaces[i] = (struct engine_space){ config->spaces[i].name, config->spaces[i].model_path, config->spaces[i].dim };
-  struct engine_config engine_config = {
-    .spaces = spaces,
-    .n_spaces = config->n_spaces,
-    .max_items = config->catalogue.max_items,
-    .max_k = config->query.max_k,
-    .max_batch = config->query.batch_size,
-    .isa = isa,
-    .backend = config->backend,
-  };
-  return engine_open(&engine_config, out);
+  engine_setup_make(config, spaces, &engine_config);
+  s->status.isa = engine_config.isa;
+  return engine_open(&engine_config, &s->engine);
 }
 
 static void log_backend(const struct engine *e)
@@ -65,17 +58,14 @@ static err_t open_queries(const struct config *config, struct service *s)
 
 err_t service_open(const struct config *config, struct service *s)
 {
-  enum isa isa = config->is_isa_auto ? isa_detect() : config->isa;
-
   *s = (struct service){ .alarm.fd = -1 };
   s->status.config = config;
   s->status.kafka = &s->kafka;
   s->status.counters = &s->counters;
-  s->status.isa = isa;
   s->status.started_ns = clock_now_ns();
   atomic_store(&s->status.not_ready, "starting");
   TRY(alarm_init(&s->alarm));
-  TRY(open_engine(config, isa, &s->engine));
+  TRY(open_engine(config, s));
   log_backend(s->engine);
   TRY(store_open(config->store_path, &s->store));
   TRY(kafka_setup_open(config, &s->kafka));
@@ -84,7 +74,7 @@ err_t service_open(const struct config *config, struct service *s)
   TRY(open_queries(config, s));
   s->status.engine = s->engine;
   s->status.catalogue = s->catalogue;
-  return http_open(config->http.listen, &s->status, &s->http);
+  return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);
 }
 
 /* The one place that decides whether the daemon is ready, and says why it is not: see status_not_ready(). */
@@ -114,6 +104,7 @@ err_t service_step(struct service *s)
     TRY(queries_start(s->queries));
   }
   set_not_ready(s, why_not_ready(s));
+  status_step(&s->status);
   return ERR_OK;
 }
 

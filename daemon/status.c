@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-enum { WATERMARK_MAX = 4096 };
+enum { WATERMARK_MAX = 4096, WINDOW_S = 60 };
 
 static json_t *kafka_json(const struct status *s)
 {
@@ -52,10 +52,35 @@ static json_t *counters_json(const struct counters *c)
   return object;
 }
 
-static json_t *quantiles_json(const struct hist *h)
+static json_t *quantiles_json(const struct hist_window *w, const struct hist *h)
 {
-  return json_pack("{sI sI sI}", "p50", (json_int_t)hist_quantile(h, 0.5), "p95", (json_int_t)hist_quantile(h, 0.95),
-                   "p99", (json_int_t)hist_quantile(h, 0.99));
+  return json_pack("{sI sI sI sI}", "count", (json_int_t)hist_window_count(w, h), "p50",
+                   (json_int_t)hist_window_quantile(w, h, 0.5), "p95", (json_int_t)hist_window_quantile(w, h, 0.95),
+                   "p99", (json_int_t)hist_window_quantile(w, h, 0.99));
+}
+
+/* Of the last minute or two: what was before would hide how it goes now. */
+static json_t *latency_json(const struct status *s)
+{
+  json_t *object = json_object();
+
+#define COUNTERS_QUANTILES(field, name, prometheus, help) \
+  json_object_set_new(object, name, quantiles_json(&s->windows.field, &s->counters->field));
+  COUNTERS_HISTS(COUNTERS_QUANTILES)
+#undef COUNTERS_QUANTILES
+  return object;
+}
+
+void status_step(struct status *s)
+{
+  if (clock_now_ns() < s->windows_due_ns)
+    return;
+  if (s->windows_due_ns) {
+#define COUNTERS_TURN(field, name, prometheus, help) hist_window_turn(&s->windows.field, &s->counters->field);
+    COUNTERS_HISTS(COUNTERS_TURN)
+#undef COUNTERS_TURN
+  }
+  s->windows_due_ns = clock_now_ns() + WINDOW_S * CLOCK_NS_PER_S;
 }
 
 char *status_json(struct status *s)
@@ -70,28 +95,30 @@ char *status_json(struct status *s)
   engine_epoch_get(s->engine, &epoch, positions, WATERMARK_MAX);
   size_t n = epoch.n_positions < WATERMARK_MAX ? epoch.n_positions : WATERMARK_MAX;
   json_t *root =
-      json_pack("{ss sb ss? ss sI sI sf so so so so ss ss sI s{so so so}}", "version", SLUICE_VERSION, "ready",
+      json_pack("{ss sb ss? ss sI sI sf so so so so ss ss sI so}", "version", SLUICE_VERSION, "ready",
                 not_ready == NULL, "not_ready", not_ready, "phase", catalogue_phase_name(catalogue_phase(s->catalogue)), "epoch",
                 (json_int_t)epoch.number, "items", (json_int_t)epoch.n_items, "uptime_s",
                 (double)(clock_now_ns() - s->started_ns) / (double)CLOCK_NS_PER_S, "kafka", kafka_json(s), "watermark",
                 watermark_json(positions, n), "spaces", spaces_json(s), "counters", counters_json(s->counters), "isa",
-                isa_name(s->isa), "backend", backend, "backends_failed", (json_int_t)n_failed, "latency_us", "visible",
-                quantiles_json(&s->counters->visible_us), "queued", quantiles_json(&s->counters->queued_us), "search",
-                quantiles_json(&s->counters->search_us));
+                isa_name(s->isa), "backend", backend, "backends_failed", (json_int_t)n_failed, "latency_us", latency_json(s));
   char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
   json_decref(root);
   return text;
 }
 
-static void print_quantiles(FILE *out, const char *name, const char *help, const struct hist *h)
-{
-  static const double quantiles[] = { 0.5, 0.95, 0.99 };
+/* Bounds of buckets are powers of two in microseconds, from 64 us to 67 s: exactly where buckets of a histogram end. */
+enum { BUCKETS_FROM = 6, BUCKETS_TO = 26 };
 
-  fprintf(out, "# HELP %s %s\n# TYPE %s summary\n", name, help, name);
-  for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++)
-    fprintf(out, "%s{quantile=\"%g\"} %g\n", name, quantiles[i], (double)hist_quantile(h, quantiles[i]) / 1e6);
-  fprintf(out, "%s_sum %.6f\n%s_count %" PRIu64 "\n", name,
-          (double)atomic_load_explicit(&h->sum, memory_order_relaxed) / 1e6, name, hist_count(h));
+static void print_hist(FILE *out, const char *name, const char *help, const struct hist *h)
+{
+  struct hist_powers p;
+
+  hist_powers_get(h, &p);
+  fprintf(out, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name);
+  for (int i = BUCKETS_FROM; i <= BUCKETS_TO; i++)
+    fprintf(out, "%s_bucket{le=\"%.6f\"} %" PRIu64 "\n", name, (double)(UINT64_C(1) << i) / 1e6, p.below[i]);
+  fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.6f\n%s_count %" PRIu64 "\n", name, p.n, name,
+          (double)atomic_load_explicit(&h->sum, memory_order_relaxed) / 1e6, name, p.n);
 }
 
 static void print_gauge(FILE *out, const char *name, const char *help, uint64_t value)
@@ -119,9 +146,9 @@ static void print_metrics(struct status *s, FILE *out)
           backend);
   print_gauge(out, "sluice_backend_failures", "GPUs that failed, so that the processor took over", n_failed);
   print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
-  print_quantiles(out, "sluice_visible_seconds", "From a catalogue record's time to its publication", &c->visible_us);
-  print_quantiles(out, "sluice_queued_seconds", "Queries, from the consumer to the search", &c->queued_us);
-  print_quantiles(out, "sluice_search_seconds", "One batch of queries, searched", &c->search_us);
+#define COUNTERS_PRINT_HIST(field, name, prometheus, help) print_hist(out, prometheus, help, &c->field);
+  COUNTERS_HISTS(COUNTERS_PRINT_HIST)
+#undef COUNTERS_PRINT_HIST
 }
 
 char *status_metrics(struct status *s)

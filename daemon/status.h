@@ -14,6 +14,8 @@ struct status {
   struct counters *counters;
   enum isa isa;
   int64_t started_ns;
+  struct counters_windows windows;
+  int64_t windows_due_ns; /* for the next turn; of main */
   _Atomic(const char *) not_ready; /* see below; service_step() keeps it */
 };
 
@@ -23,6 +25,9 @@ static inline const char *status_not_ready(const struct status *s)
 {
   return atomic_load(&s->not_ready);
 }
+
+/* To be called every so often: lets the windows move on. Thread: main. */
+void status_step(struct status *s);
 
 /* Text that the caller frees with free(); NULL without memory. */
 char *status_json(struct status *s);

@@ -1,69 +1,11 @@
 #include "engine/engine.h"
 
-#include <unistd.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/engine_state.h"
 #include "engine/method.h"
-
-enum { USUAL_KEY_BYTES = 24 };
-
-static size_t columns_bytes_per_item(const struct engine *e, const struct backend *backend)
-{
-  size_t bytes = 0;
-
-  for (size_t i = 0; i < e->n_spaces; i++)
-    bytes += backend->columns[e->spaces[i].similarity->kind]->bytes_per_item(e->spaces[i].model);
-  return bytes;
-}
-
-/* Of the host's memory, in one arena. */
-static size_t host_bytes_per_item(const struct engine *e)
-{
-  size_t bytes = keys_bytes_per_slot(USUAL_KEY_BYTES) + e->n_spaces;
-
-  for (size_t b = 0; b < e->backends.n; b++) {
-    if (!e->backends.at[b]->memory)
-      bytes += columns_bytes_per_item(e, e->backends.at[b]);
-  }
-  return bytes;
-}
-
-static err_t verify_fit(const struct engine *e, size_t bytes_per_item, double there_is, const char *where)
-{
-  double needed = 2.0 * (double)e->max_items * (double)bytes_per_item;
-
-  if (needed > there_is)
-    FAIL(ERR_CONFIG,
-         "catalogue.max_items = %zu needs %.0f bytes (%.1f GiB) in the two arenas, %s %.1f GiB: at most %.0f items fit",
-         e->max_items, needed, needed / 0x1p30, where, there_is / 0x1p30, there_is / (2.0 * (double)bytes_per_item));
-  return ERR_OK;
-}
-
-/* Both arenas are reserved at start: what could never fit is refused now, not when the machine is out of memory. */
-static err_t verify_device_memory(const struct engine *e, const struct backend *backend)
-{
-  size_t free_bytes;
-
-  TRY(backend->memory(&free_bytes));
-  return verify_fit(e, columns_bytes_per_item(e, backend), (double)free_bytes, "the GPU has");
-}
-
-static err_t verify_memory(struct engine *e)
-{
-  double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-
-  if (e->max_items >= UINT32_MAX)
-    FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %u items can be served", e->max_items, UINT32_MAX - 1);
-  TRY(verify_fit(e, host_bytes_per_item(e), machine, "this machine has"));
-  for (size_t b = 0; b < e->backends.n; b++) {
-    err_code_t err = e->backends.at[b]->memory ? verify_device_memory(e, e->backends.at[b]) : ERR_OK;
-    if (err != ERR_OK)
-      TRY(backends_fail(&e->backends, b, err));
-  }
-  return ERR_OK;
-}
 
 static err_t open_spaces(const struct engine_config *config, struct engine *e)
 {
@@ -86,10 +28,10 @@ err_t engine_open(const struct engine_config *config, struct engine **out)
   TRY(backends_choose(config->backend, &e->backends));
   TRY(kernels_get(config->isa, &e->kernels));
   TRY(open_spaces(config, e));
-  TRY(verify_memory(e));
+  TRY(engine_verify_memory(e, false));
   TRY(mem_array(1, sizeof *e->pair, &e->pair));
   for (int i = 0; i < 2; i++)
-    TRY(arena_init(e->spaces, e->n_spaces, &e->backends, config->max_items, 2 * host_bytes_per_item(e),
+    TRY(arena_init(e->spaces, e->n_spaces, &e->backends, config->max_items, 2 * engine_host_bytes_per_item(e),
                    &e->pair->arenas[i]));
   *out = e;
   e = NULL;
@@ -110,13 +52,19 @@ void engine_close(struct engine **e)
   mem_free(e);
 }
 
-err_t engine_check_model(const struct engine_space *config)
+/* A refusal says which spaces there are, if not too many. */
+static err_t fail_no_space(const struct engine *e, struct span name)
 {
-  struct space space;
-  err_code_t err = space_init(config, &space);
+  enum { SHOWN_MAX = 20, NAMES_BYTES = 600 };
+  char names[NAMES_BYTES] = "";
+  size_t n = 0;
+  size_t i = 0;
 
-  space_fini(&space);
-  return err;
+  for (; i < e->n_spaces && i < SHOWN_MAX && n + strlen(e->spaces[i].name) + 3 < sizeof names; i++)
+    n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", e->spaces[i].name);
+  if (i < e->n_spaces)
+    FAIL(ERR_SPACE, "there is no space %s; there are %s, and %zu more", log_quote(name), names, e->n_spaces - i);
+  FAIL(ERR_SPACE, "there is no space %s; there %s %s", log_quote(name), e->n_spaces == 1 ? "is" : "are", names);
 }
 
 bool engine_has_space(const struct engine *e, struct span name)
@@ -203,7 +151,7 @@ static err_t fill_back(struct engine *e, uint64_t epoch, engine_feed feed, void 
   struct engine_filling filling = { e, pair_back(e->pair) };
 
   arena_fini(filling.arena);
-  TRY(arena_init(e->spaces, e->n_spaces, &e->backends, e->max_items, 2 * host_bytes_per_item(e), filling.arena));
+  TRY(arena_init(e->spaces, e->n_spaces, &e->backends, e->max_items, 2 * engine_host_bytes_per_item(e), filling.arena));
   TRY(feed(context, &filling));
   TRY(arena_advance(filling.arena, positions, n));
   filling.arena->epoch = epoch;
@@ -280,7 +228,7 @@ err_t engine_check_query(const struct engine *e, const struct query *query, size
   const struct space *s;
 
   if (!prepare_find_space(e->spaces, e->n_spaces, query->space, space))
-    FAIL(ERR_SPACE, "there is no space %s", log_quote(query->space));
+    return fail_no_space(e, query->space);
   s = &e->spaces[*space];
   TRY(parse_method(s, query->method, method));
   if (query->k < 1 || query->k > e->max_k)

@@ -60,6 +60,17 @@ void engine_close(struct engine **e);
 /* Verify that a space's model can be served: load it and let it go. Returns ERR_MODEL with what is wrong. */
 err_t engine_check_model(const struct engine_space *space);
 
+/* Verify all that engine_open() would, models, backend, instruction set and memory, and go on after what is wrong. Models
+ * are loaded one after the other; no arena is reserved.
+ *
+ * problem  called with each, which err_message() tells; `space` is an index of config->spaces. Its error ends the check
+ *
+ * A space without a model_path is passed over. Returns ERR_OK whatever was found; ERR_MEMORY.
+ */
+enum engine_fault { ENGINE_FAULT_BACKEND, ENGINE_FAULT_ISA, ENGINE_FAULT_SPACE, ENGINE_FAULT_MAX_ITEMS };
+typedef err_code_t (*engine_problem)(void *context, err_code_t err, enum engine_fault fault, size_t space);
+err_t engine_check(const struct engine_config *config, engine_problem problem, void *context);
+
 /* Does the engine have a space of this name? Thread: any. */
 bool engine_has_space(const struct engine *e, struct span name);
 

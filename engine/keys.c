@@ -1,9 +1,15 @@
 #include "engine/keys.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <sys/random.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/mem.h"
+
+static_assert(KEYS_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, "what XXH3 needs");
 
 static size_t table_size(size_t capacity)
 {
@@ -17,6 +23,8 @@ static size_t table_size(size_t capacity)
 err_t keys_init(size_t capacity, struct keys *out)
 {
   *out = (struct keys){ .capacity = capacity, .n_table = table_size(capacity) };
+  if (getrandom(out->secret, sizeof out->secret, 0) != sizeof out->secret)
+    FAIL(ERR_SYSTEM, "no random bytes: %s", strerror(errno));
   TRY(mem_reserve(capacity, sizeof *out->texts, &out->texts));
   return mem_reserve(out->n_table, sizeof *out->table, &out->table);
 }
@@ -42,9 +50,9 @@ struct span keys_get(const struct keys *k, uint32_t slot)
   return span_of(k->texts[slot] + sizeof n, n);
 }
 
-static uint32_t hash_of(struct span key)
+static uint32_t hash_of(const struct keys *k, struct span key)
 {
-  return (uint32_t)XXH3_64bits(key.p, key.n);
+  return (uint32_t)XXH3_64bits_withSecret(key.p, key.n, k->secret, sizeof k->secret);
 }
 
 /* Where a key stands in the table, or the free entry where it would. */
@@ -63,18 +71,18 @@ static size_t locate(const struct keys *k, struct span key, uint32_t hash)
 
 void keys_fetch(const struct keys *k, struct span key)
 {
-  __builtin_prefetch(&k->table[hash_of(key) & (k->n_table - 1)]);
+  __builtin_prefetch(&k->table[hash_of(k, key) & (k->n_table - 1)]);
 }
 
 uint32_t keys_find(const struct keys *k, struct span key)
 {
-  return k->table[locate(k, key, hash_of(key))].slot_plus_1 - 1; /* 0 - 1 is KEYS_NONE */
+  return k->table[locate(k, key, hash_of(k, key))].slot_plus_1 - 1; /* 0 - 1 is KEYS_NONE */
 }
 
 err_t keys_put(struct keys *k, uint32_t slot, struct span key)
 {
   uint16_t n = (uint16_t)key.n;
-  uint32_t hash = hash_of(key);
+  uint32_t hash = hash_of(k, key);
 
   TRY(mem_array(sizeof n + key.n, 1, &k->texts[slot]));
   memcpy(k->texts[slot], &n, sizeof n);
@@ -103,7 +111,7 @@ void keys_remove(struct keys *k, uint32_t slot)
 {
   struct span key = keys_get(k, slot);
 
-  free_entry(k, locate(k, key, hash_of(key)));
+  free_entry(k, locate(k, key, hash_of(k, key)));
   mem_free(&k->texts[slot]);
 }
 
@@ -111,7 +119,7 @@ void keys_move(struct keys *k, uint32_t from, uint32_t to)
 {
   struct span key = keys_get(k, from);
 
-  k->table[locate(k, key, hash_of(key))].slot_plus_1 = to + 1;
+  k->table[locate(k, key, hash_of(k, key))].slot_plus_1 = to + 1;
   k->texts[to] = k->texts[from];
   k->texts[from] = NULL;
 }

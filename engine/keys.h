@@ -1,7 +1,8 @@
 /* Keys of an arena: slot -> key and key -> slot.
  *
  * Open addressing with linear probing over entries of hash and slot; a delete shifts what follows back, so that there
- * are no tombstones and look-ups stay short under churn.
+ * are no tombstones and look-ups stay short under churn. The hash has a secret of its own, drawn at random: keys come
+ * from outside, and nobody can choose some that share a place.
  *
  * Thread: written by the owner of the arena's back side; read by any while it is in front.
  */
@@ -13,6 +14,8 @@
 
 #define KEYS_NONE UINT32_MAX
 
+enum { KEYS_SECRET_BYTES = 192 };
+
 struct keys_entry {
   uint32_t hash;
   uint32_t slot_plus_1; /* 0: free */
@@ -23,6 +26,7 @@ struct keys {
   uint8_t **texts;          /* [capacity] length as u16, then the key; owned */
   struct keys_entry *table; /* [n_table], a power of two */
   size_t n_table;
+  uint8_t secret[KEYS_SECRET_BYTES]; /* of the hash */
 };
 
 err_t keys_init(size_t capacity, struct keys *out);

@@ -2,6 +2,8 @@
 #ifndef INGEST_KAFKA_PROPERTIES_H
 #define INGEST_KAFKA_PROPERTIES_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 struct kafka_property {
@@ -25,5 +27,9 @@ struct kafka_layers {
 /* Verify that librdkafka knows the properties and takes their values. Returns ERR_CONFIG with the property and its
  * reason. */
 err_t kafka_properties_check(const struct kafka_properties *properties);
+
+/* Verify that librdkafka takes them all together, and can read the files that they name. A client is made and let go,
+ * without a broker. Returns ERR_CONFIG with its reason. */
+err_t kafka_client_check(bool is_consumer, const struct kafka_layers *layers);
 
 #endif

@@ -65,13 +65,57 @@ static err_t decode(struct span value, enum wire_format format, struct region *r
   return ERR_OK;
 }
 
+static err_t copy_floats(struct floats *floats, struct region *r)
+{
+  float *copy;
+
+  TRY(region_array(r, floats->n, sizeof *copy, &copy));
+  if (floats->n)
+    memcpy(copy, floats->v, floats->n * sizeof *copy);
+  floats->v = copy;
+  return ERR_OK;
+}
+
+/* Move the parts, and all that they refer to, into a region. */
+static err_t copy_parts(struct item_change *change, struct region *r)
+{
+  struct part *parts;
+
+  TRY(region_array(r, change->n_parts, sizeof *parts, &parts));
+  for (size_t i = 0; i < change->n_parts; i++) {
+    parts[i] = change->parts[i];
+    TRY(region_copy(r, parts[i].space, &parts[i].space));
+    TRY(region_copy(r, parts[i].codes, &parts[i].codes));
+    TRY(copy_floats(&parts[i].vector, r));
+    TRY(copy_floats(&parts[i].components, r));
+    TRY(copy_floats(&parts[i].item_gate, r));
+  }
+  change->parts = parts;
+  return ERR_OK;
+}
+
+/* Give back what was only needed to decode: a batch of such messages would hold it for each. */
+static err_t keep_parts_alone(struct region *r, struct region_mark start, struct item_change *change)
+{
+  AUTO(region_fini) struct region aside = { 0 };
+
+  TRY(copy_parts(change, &aside));
+  region_rewind(r, start);
+  return copy_parts(change, r);
+}
+
 err_t wire_decode_item(struct span value, enum wire_format format, struct region *r, struct item_change *out)
 {
   struct region_mark start = region_mark(r);
   struct wire_limit limit = wire_limit_begin(r, value.n);
+  struct item_change whole = *out;
 
-  err_code_t err = decode(value, format, r, out);
-  if (err != ERR_OK) /* a batch of bad records takes no more than the worst of them */
+  err_code_t err = decode(value, format, r, &whole);
+  if (err == ERR_OK && r->taken_bytes - start.taken_bytes > WIRE_KEPT_WHOLE)
+    err = keep_parts_alone(r, start, &whole);
+  if (err == ERR_OK)
+    *out = whole;
+  else /* a batch of bad records takes no more than the worst of them */
     region_rewind(r, start);
   return wire_limit_end(&limit, err, ERR_ITEM);
 }

@@ -16,6 +16,9 @@ enum { WIRE_VALUE_MAX = 4 << 20, WIRE_PARTS_MAX = 256 };
  * to 64 bytes of each field while it reads. Lists of empty messages take more, but have at most 4,096 elements. */
 enum { WIRE_TAKEN_TIMES = 32, WIRE_TAKEN_MORE = 1 << 20, WIRE_TAKEN_MAX = 64 << 20 };
 
+/* A decoded item that takes more is stripped of what only decoding needed. */
+enum { WIRE_KEPT_WHOLE = 256 << 10 };
+
 struct wire_limit {
   struct region *region;
   size_t bytes;  /* that this value may take */

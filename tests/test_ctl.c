@@ -5,7 +5,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "daemon/ctl_answer.h"
@@ -14,6 +16,7 @@
 #include "daemon/ctl_positions.h"
 #include "daemon/ctl_progress.h"
 #include "daemon/ctl_question.h"
+#include "daemon/ctl_rebuild.h"
 #include "ingest/wire.h"
 #include "tests/support/dice.h"
 
@@ -113,6 +116,81 @@ static void the_watermark_is_waited_for_in_every_partition(void **state)
   assert_int_equal(ctl_positions_behind(&p, NULL), 5 + 14 + 1);
   ctl_positions_fini(&p);
   json_decref(watermark);
+}
+
+static void assert_rebuild_is_printed(const char *json, const char *expected)
+{
+  json_t *rebuild = json ? json_loads(json, 0, NULL) : NULL;
+  char *text = NULL;
+  size_t n;
+  FILE *out = open_memstream(&text, &n);
+
+  ctl_rebuild_print(rebuild, out);
+  fclose(out);
+  assert_string_equal(text, expected);
+  free(text);
+  json_decref(rebuild);
+}
+
+static void a_rebuild_says_how_far_it_is_and_what_it_waits_for(void **state)
+{
+  (void)state;
+  assert_rebuild_is_printed(NULL, "");
+  assert_rebuild_is_printed("{\"number\":3,\"items\":12,\"live_items\":19900,\"waits\":false}",
+                            "rebuild    number 3: 12 items so far, beside the 19,900 that are served\n");
+  assert_rebuild_is_printed("{\"number\":3,\"items\":12,\"live_items\":19900,\"waits\":true,\"reason\":\"too few\"}",
+                            "rebuild    number 3: 12 items so far, beside the 19,900 that are served\n"
+                            "           it WAITS for `sluicectl rebuild accept`\n"
+                            "           too few\n");
+}
+
+static void only_a_rebuild_that_waits_is_accepted(void **state)
+{
+  json_t *waits = json_loads("{\"number\":7,\"waits\":true}", 0, NULL);
+  json_t *goes_on = json_loads("{\"number\":7,\"waits\":false}", 0, NULL);
+  uint64_t number = 0;
+
+  (void)state;
+  assert_int_equal(ctl_rebuild_waiting(NULL, &number), ERR_SYSTEM);
+  assert_int_equal(ctl_rebuild_waiting(goes_on, &number), ERR_SYSTEM);
+  assert_int_equal(number, 0);
+  assert_int_equal(ctl_rebuild_waiting(waits, &number), ERR_OK);
+  assert_int_equal(number, 7);
+  json_decref(waits);
+  json_decref(goes_on);
+}
+
+static size_t count_files(const char *directory)
+{
+  DIR *d = opendir(directory);
+  size_t n = 0;
+
+  assert_non_null(d);
+  while (readdir(d))
+    n++;
+  closedir(d);
+  return n - 2; /* . and .. */
+}
+
+static void the_number_of_an_accepted_rebuild_is_written_whole(void **state)
+{
+  char directory[] = "/tmp/sluice-ctl-XXXXXX", path[64], text[32] = "";
+
+  (void)state;
+  assert_non_null(mkdtemp(directory));
+  snprintf(path, sizeof path, "%s/%s", directory, CTL_REBUILD_FILE);
+  assert_int_equal(ctl_rebuild_write(directory, 41), ERR_OK);
+  assert_int_equal(ctl_rebuild_write(directory, 18446744073709551615u), ERR_OK); /* the newest holds */
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  assert_non_null(fgets(text, sizeof text, file));
+  fclose(file);
+  assert_string_equal(text, "18446744073709551615\n");
+  assert_int_equal(count_files(directory), 1); /* nothing temporary is left */
+  unlink(path);
+  rmdir(directory);
+  assert_int_equal(ctl_rebuild_write(directory, 1), ERR_SYSTEM);
+  assert_non_null(strstr(err_message(), directory));
 }
 
 static err_code_t read_line(const char *line, struct region *r, struct ctl_record *out)
@@ -390,6 +468,9 @@ int main(void)
     cmocka_unit_test(numbers_on_the_command_line_are_checked),
     cmocka_unit_test(progress_tells_share_rate_and_time_left),
     cmocka_unit_test(the_watermark_is_waited_for_in_every_partition),
+    cmocka_unit_test(a_rebuild_says_how_far_it_is_and_what_it_waits_for),
+    cmocka_unit_test(only_a_rebuild_that_waits_is_accepted),
+    cmocka_unit_test(the_number_of_an_accepted_rebuild_is_written_whole),
     cmocka_unit_test(a_line_becomes_the_record_that_the_daemon_reads),
     cmocka_unit_test(null_deletes_and_keys_may_be_base64),
     cmocka_unit_test(lines_that_cannot_be_used_are_refused_with_the_reason),

@@ -73,6 +73,51 @@ static void every_power_and_its_neighbours_fall_into_their_bucket(void **state)
   }
 }
 
+static void counts_below_powers_of_two_are_exact(void **state)
+{
+  struct hist h = { 0 };
+  struct hist_powers p;
+  struct dice dice = { seed };
+  uint64_t expected[HIST_POWERS] = { 0 };
+
+  (void)state;
+  for (int i = 0; i < MAX_VALUES; i++) {
+    uint64_t value = dice_u64(&dice) >> dice_below(&dice, 64);
+    if (i < 3 * 44) /* powers and their neighbours */
+      value = (UINT64_C(1) << (i / 3)) + (uint64_t)(i % 3) - 1;
+    hist_add(&h, value);
+    for (int power = 0; power < HIST_POWERS; power++)
+      expected[power] += value < UINT64_C(1) << power;
+  }
+  hist_powers_get(&h, &p);
+  assert_int_equal(p.n, MAX_VALUES);
+  for (int power = 0; power < HIST_POWERS; power++)
+    assert_int_equal(p.below[power], expected[power]);
+}
+
+static void a_window_forgets_what_was_two_turns_ago(void **state)
+{
+  struct hist h = { 0 };
+  struct hist_window w = { 0 };
+
+  (void)state;
+  for (int i = 0; i < 1000; i++)
+    hist_add(&h, 1000000); /* a slow morning */
+  assert_int_equal(hist_window_count(&w, &h), 1000);
+  hist_window_turn(&w, &h);
+  for (int i = 0; i < 10; i++)
+    hist_add(&h, 1);
+  assert_int_equal(hist_window_count(&w, &h), 1010);
+  assert_int_equal(hist_window_quantile(&w, &h, 0.99), hist_quantile(&h, 0.99));
+  hist_window_turn(&w, &h);
+  assert_int_equal(hist_window_count(&w, &h), 10);
+  assert_int_equal(hist_window_quantile(&w, &h, 0.99), 1);
+  assert_true(hist_quantile(&h, 0.99) >= 1000000);
+  hist_window_turn(&w, &h);
+  assert_int_equal(hist_window_count(&w, &h), 0);
+  assert_int_equal(hist_window_quantile(&w, &h, 0.99), 0);
+}
+
 static void an_empty_histogram_says_zero(void **state)
 {
   struct hist h = { 0 };
@@ -122,6 +167,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(quantiles_are_within_a_quarter_above_the_true_ones),
     cmocka_unit_test(every_power_and_its_neighbours_fall_into_their_bucket),
+    cmocka_unit_test(counts_below_powers_of_two_are_exact),
+    cmocka_unit_test(a_window_forgets_what_was_two_turns_ago),
     cmocka_unit_test(an_empty_histogram_says_zero),
     cmocka_unit_test(values_off_the_scale_count_as_the_largest),
     cmocka_unit_test(nothing_is_lost_between_threads),

@@ -128,9 +128,9 @@ static void keys_are_found_in_their_slot_under_churn(void **state)
   close_world(w);
 }
 
-static uint32_t hash_of(const void *p, size_t n)
+static uint32_t hash_of(const struct world *w, const void *p, size_t n)
 {
-  return (uint32_t)XXH3_64bits(p, n);
+  return (uint32_t)XXH3_64bits_withSecret(p, n, w->keys.secret, sizeof w->keys.secret);
 }
 
 /* All keys have their home in the last few entries of the table: one long run that wraps around its end. */
@@ -142,7 +142,7 @@ static void keys_that_share_a_home_are_kept_apart_and_gaps_close(void **state)
 
   (void)state;
   for (size_t i = 0; i < N; candidate++) {
-    if ((hash_of(&candidate, 4) & mask) < mask - 2)
+    if ((hash_of(w, &candidate, 4) & mask) < mask - 2)
       continue;
     w->all[i].n = 4;
     memcpy(w->all[i++].bytes, &candidate, 4);
@@ -171,7 +171,7 @@ static void keys_with_equal_hashes_are_told_by_their_bytes(void **state)
 
   (void)state;
   for (uint32_t i = 0; i < CANDIDATES; i++)
-    hashed[i] = (struct hashed){ hash_of(&i, 4), i };
+    hashed[i] = (struct hashed){ hash_of(w, &i, 4), i };
   qsort(hashed, CANDIDATES, sizeof *hashed, by_hash);
   for (size_t i = 1; i < CANDIDATES && n < 40; i++) {
     if (hashed[i].hash != hashed[i - 1].hash)
@@ -186,6 +186,34 @@ static void keys_with_equal_hashes_are_told_by_their_bytes(void **state)
   churn(w, 3000, 1);
   close_world(w);
   free(hashed);
+}
+
+/* Keys that an outsider chose so that the hash without a secret puts all of them into one place. */
+static void keys_chosen_to_share_a_home_do_not(void **state)
+{
+  enum { N = 400 };
+  struct world *w = open_world(N), *other = open_world(N);
+  size_t mask = w->keys.n_table - 1, n_farther = 0;
+  uint32_t candidate = 0;
+
+  (void)state;
+  for (size_t i = 0; i < N; candidate++) {
+    if ((XXH3_64bits(&candidate, 4) & mask) != 7)
+      continue;
+    w->all[i].n = 4;
+    memcpy(w->all[i++].bytes, &candidate, 4);
+  }
+  for (size_t i = 0; i < N; i++)
+    put(w, i);
+  for (size_t i = 0; i <= mask; i++) {
+    if (w->keys.table[i].slot_plus_1 && ((i - w->keys.table[i].hash) & mask) > 64)
+      n_farther++;
+  }
+  assert_int_equal(n_farther, 0);
+  assert_memory_not_equal(w->keys.secret, other->keys.secret, sizeof w->keys.secret);
+  check_all(w);
+  close_world(w);
+  close_world(other);
 }
 
 static void keys_are_ordered_bytewise(void **state)
@@ -211,6 +239,7 @@ int main(void)
     cmocka_unit_test(keys_are_found_in_their_slot_under_churn),
     cmocka_unit_test(keys_that_share_a_home_are_kept_apart_and_gaps_close),
     cmocka_unit_test(keys_with_equal_hashes_are_told_by_their_bytes),
+    cmocka_unit_test(keys_chosen_to_share_a_home_do_not),
     cmocka_unit_test(keys_are_ordered_bytewise),
   };
 

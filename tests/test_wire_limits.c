@@ -185,8 +185,8 @@ static void a_list_in_pieces_takes_memory_once(void **state)
 
 /* ---- Memory ---- */
 
-/* A vector whose first piece is half of `size` bytes, and then that vector again and again with one number. Merging would
- * copy all that came before each time. */
+/* A vector whose first piece is half of `size` bytes, and then that vector again and again with one number. Merging
+ * would copy all that came before each time. */
 static void put_merges(unsigned id, size_t size)
 {
   static const uint8_t numbers[ROOM];
@@ -261,6 +261,35 @@ static void a_refused_item_leaves_the_region_as_it_was(void **state)
     assert_fails(decode_item(WIRE_PROTOBUF), ERR_ITEM, "the message takes more than");
   assert_int_equal(region.taken_bytes, taken);
   assert_true(region_bytes(&region) <= 40 << 20);
+}
+
+/* Of an item whose decoding takes 13 times what it holds, the batch keeps what it holds. */
+static void a_decoded_item_keeps_its_parts_alone(void **state)
+{
+  enum { N = 100000 };
+  struct item_change item = { .offset = 7 };
+  void *p;
+
+  (void)state;
+  start();
+  for (size_t i = 0; i < N; i++)
+    put("\x1d\0\0\x80\x3f", 5);
+  wrap(3, "\x22\x02" "ab", 4);
+  wrap(2, "\x0a\x01s", 3);
+  wrap(1, NULL, 0);
+  assert_ok(region_array(&region, 100, 1, &p));
+  size_t before = region.taken_bytes;
+  assert_ok(wire_decode_item(span_of(buffer, n_buffer), WIRE_PROTOBUF, &region, &item));
+  assert_true(region.taken_bytes - before < 4 * N + 1024);
+  memset(buffer, 0xff, n_buffer); /* nothing is borrowed */
+  assert_int_equal(item.offset, 7);
+  assert_int_equal(item.n_parts, 1);
+  const struct part *part = &item.parts[0];
+  assert_true(span_equal(part->space, span_of_str("s")) && span_equal(part->codes, span_of_str("ab")));
+  assert_int_equal(part->item_gate.n, N);
+  for (size_t i = 0; i < N; i++)
+    assert_true(part->item_gate.v[i] == 1);
+  assert_int_equal(part->vector.n + part->components.n, 0);
 }
 
 /* A limit of the caller's own holds where it is the smaller one. */
@@ -521,6 +550,7 @@ int main(void)
     cmocka_unit_test(a_list_in_pieces_takes_memory_once),
     cmocka_unit_test(what_takes_too_much_memory_is_refused_and_identified),
     cmocka_unit_test(a_refused_item_leaves_the_region_as_it_was),
+    cmocka_unit_test(a_decoded_item_keeps_its_parts_alone),
     cmocka_unit_test(a_smaller_limit_of_the_region_holds),
     cmocka_unit_test(honest_messages_are_taken),
     cmocka_unit_test(an_item_of_many_small_parts_is_taken),

@@ -1,5 +1,5 @@
-/* Any bytes as an item and as a query, in either format: nothing may break, and an item that decodes is the same after
- * it was encoded and decoded again.
+/* Any bytes as an item and as a query, in either format: nothing may break, decoding takes a multiple of their size at
+ * most, and an item that decodes is the same after it was encoded and decoded again.
  *
  * With libFuzzer (clang -fsanitize=fuzzer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION): the entry alone. Without: a main
  * that changes seeds at random, as often as its argument says (20000), from SLUICE_SEED; or runs the files that it is
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "ingest/wire.h"
+#include "ingest/wire_message.h"
 #include "tests/support/dice.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -39,12 +40,21 @@ static bool are_same_parts(const struct item_change *a, const struct item_change
   return a->n_parts == b->n_parts;
 }
 
+/* What decoding may have taken since, successful or not: besides what it is limited to, what it tells whose it was. */
+static void check_taken(size_t before, struct span value)
+{
+  CHECK(region.taken_bytes - before <= value.n * WIRE_TAKEN_TIMES + WIRE_TAKEN_MORE);
+  CHECK(region.limit_bytes == 0);
+}
+
 static void check_item(struct span value, enum wire_format format)
 {
   struct item_change item = { 0 }, back = { 0 };
   struct span bytes;
+  size_t before = region.taken_bytes;
   err_code_t err = wire_decode_item(value, format, &region, &item);
 
+  check_taken(before, value);
   CHECK(err == ERR_OK || err == ERR_WIRE || err == ERR_ITEM);
   if (err != ERR_OK)
     return;
@@ -82,8 +92,12 @@ static void check_echo(const struct query *query)
 static void check_query(struct span value, enum wire_format format)
 {
   struct query query = { 0 };
+  size_t before = region.taken_bytes;
   err_code_t err = wire_decode_query(value, format, &region, &query);
 
+  check_taken(before, value);
+  CHECK(query.id.n <= QUERY_ID_MAX && query.space.n <= SPACE_NAME_MAX && query.method.n <= QUERY_METHOD_MAX);
+  CHECK(query.n_exclude <= QUERY_EXCLUDE_MAX && query.n_at_least <= QUERY_AT_LEAST_MAX);
   CHECK(err == ERR_OK || err == ERR_WIRE || err == ERR_QUERY);
   check_floats(query.vector);
   check_floats(query.components);
@@ -111,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 
-enum { VALUE_MAX = 4096 };
+enum { VALUE_MAX = 16384 };
 
 /* One good message of each kind; literals, whose last byte is not theirs. */
 static const struct span *seeds(size_t *n)
@@ -128,6 +142,12 @@ static const struct span *seeds(size_t *n)
     SEED("\x0a\x01q\x12\x05" "books" "\x18\x0a\x22\x0a" "average(5)" "\x2a\x0a\x12\x08\x00\x00\x80\x3f\x00\x00\x00\x40"
          "\x32\x0a\x1a\x08\x00\x00\x80\x3f\x00\x00\x00\x40\x3a\x06\x08\x02\x12\x02\x80\x3f\x40\x07\x4a\x01" "a"
          "\x4a\x02\xff\x00\x52\x04\x08\x01\x10\x05\x58\x09\x62\x01t"),
+    /* Fields that are there twice: a vector that was begun, and again; a part's value; an id. */
+    SEED("\x0a\x01q\x2a\x0a\x1a\x08\x00\x00\x80\x3f\x00\x00\x00\x40\x2a\x05\x1d\x00\x00\x00\x00"),
+    SEED("\x0a\x13\x0a\x01s\x12\x07\x0a\x05\x1d\x00\x00\x00\x00\x12\x05\x0a\x03\x12\x01\x00"),
+    SEED("\x0a\x01q\x12\x01s\x0a\x01r\x18\x01\x18\x02\x78\x01\x78\x01"),
+    SEED("{\"id\":\"q\",\"id\":\"r\",\"k\":9223372036854775808,\"vector\":[1e400,100000000000000000000],"
+         "\"user_id\":-9223372036854775809,\"space\":\"1e400\"}"),
   };
 #undef SEED
 
@@ -136,14 +156,23 @@ static const struct span *seeds(size_t *n)
 }
 
 /* Pieces that a random byte would seldom make. */
-static const char *const words[] = { "null", "1e39", "-1", "{", "}", "[", "]", "\"\"", "\\u0000", "\xff", "\x80\x80",
-                                     "\"base64\":", "\x0a\x00", "\x7f", "4294967296", "\"parts\":{" };
+static const struct span words[] = {
+#define WORD(literal) { (const uint8_t *)(literal), sizeof(literal) - 1 }
+  WORD("null"), WORD("1e39"), WORD("-1"), WORD("{"), WORD("}"), WORD("["), WORD("]"), WORD("\"\""), WORD("\\u0000"),
+  WORD("\xff"), WORD("\x80\x80"), WORD("\"base64\":"), WORD("\x0a\x00"), WORD("\x7f"), WORD("4294967296"),
+  WORD("\"parts\":{"), WORD("1e400"), WORD("9223372036854775808"), WORD("{},"), WORD("[],"),
+  WORD("\x2a\x05\x1d\x00\x00\x00\x00"), WORD("\x1a\x00"), WORD("\x78\x01"), WORD("\x4a\x01" "a"), WORD("\x52\x00"),
+  /* lengths that no value has */
+  WORD("\x2a\xff\xff\xff\xff\x07"), WORD("\x0a\xff\xff\xff\xff\x0f"),
+  WORD("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+#undef WORD
+};
 
 static size_t change(struct dice *d, uint8_t *value, size_t n)
 {
   size_t at = dice_below(d, n + 1), length;
 
-  switch (dice_below(d, 6)) {
+  switch (dice_below(d, 7)) {
   case 0: /* flip */
     if (at < n)
       value[at] ^= (uint8_t)(1u << dice_below(d, 8));
@@ -159,14 +188,22 @@ static size_t change(struct dice *d, uint8_t *value, size_t n)
     memmove(value + at, value + at + length, n - at - length);
     return n - length;
   case 4: { /* put in */
-    const char *word = words[dice_below(d, sizeof words / sizeof words[0])];
-    length = strlen(word);
-    if (n + length > VALUE_MAX)
-      return n;
-    memmove(value + at + length, value + at, n - at);
-    memcpy(value + at, word, length);
-    return n + length;
+    struct span word = words[dice_below(d, sizeof words / sizeof words[0])];
+    size_t times = dice_below(d, 4) ? 1 : 1 + dice_below(d, 1000);
+    for (; times > 0 && n + word.n <= VALUE_MAX; times--) {
+      memmove(value + at + word.n, value + at, n - at);
+      memcpy(value + at, word.p, word.n);
+      n += word.n;
+    }
+    return n;
   }
+  case 5: /* the same piece again and again */
+    length = dice_below(d, (n - at < 40 ? n - at : 40) + 1);
+    for (size_t times = dice_below(d, 200); times > 0 && n + length <= VALUE_MAX; times--) {
+      memmove(value + at + length, value + at, n - at);
+      n += length;
+    }
+    return n;
   default: /* say again */
     length = dice_below(d, n - at + 1);
     if (n + length > VALUE_MAX)

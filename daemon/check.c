@@ -1,0 +1,112 @@
+#include "daemon/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "daemon/engine_setup.h"
+
+struct check {
+  const struct config *config;
+  struct problems *problems;
+};
+
+static err_t note(struct check *c, err_code_t err)
+{
+  return err == ERR_OK ? ERR_OK : problems_add(c->problems);
+}
+
+static err_code_t note_engine(void *context, err_code_t err, enum engine_fault fault, size_t space)
+{
+  static const char *const settings[] = {
+    [ENGINE_FAULT_BACKEND] = "engine.backend",
+    [ENGINE_FAULT_ISA] = "kernels.isa",
+    [ENGINE_FAULT_MAX_ITEMS] = "catalogue.max_items",
+  };
+  struct check *c = context;
+
+  if (err == ERR_MEMORY)
+    return err;
+  return note(c, fault == ENGINE_FAULT_SPACE ? config_blame_space(c->config, space, err)
+                                             : config_blame(c->config, settings[fault], err));
+}
+
+static err_t check_engine(struct check *c)
+{
+  AUTO(mem_free) struct engine_space *spaces = NULL;
+  struct engine_config engine_config;
+
+  TRY(mem_array(c->config->n_spaces, sizeof *spaces, &spaces));
+  engine_setup_make(c->config, spaces, &engine_config);
+  return engine_check(&engine_config, note_engine, c);
+}
+
+/* The store makes its directory, but not the one that it is in. */
+static err_t verify_store_path(const char *path)
+{
+  char parent[4096];
+  struct stat status;
+
+  if (stat(path, &status) == 0) {
+    if (!S_ISDIR(status.st_mode))
+      FAIL(ERR_CONFIG, "store.path %s is a file: it names a directory", path);
+    return ERR_OK;
+  }
+  snprintf(parent, sizeof parent, "%s", path);
+  for (size_t n = strlen(parent); n > 1 && parent[n - 1] == '/'; n--)
+    parent[n - 1] = '\0';
+  char *slash = strrchr(parent, '/');
+  if (errno != ENOENT || !slash || slash == parent)
+    return ERR_OK; /* not to be told by anyone but the daemon's own user */
+  *slash = '\0';
+  if (stat(parent, &status) != 0 && errno == ENOENT)
+    FAIL(ERR_CONFIG, "store.path %s cannot be made: there is no directory %s", path, parent);
+  return ERR_OK;
+}
+
+static err_t check_store(struct check *c)
+{
+  if (!c->config->store_path)
+    return ERR_OK; /* missing, which was said */
+  err_code_t err = verify_store_path(c->config->store_path);
+  return err == ERR_OK ? ERR_OK : note(c, config_blame(c->config, "store.path", err));
+}
+
+/* Properties that are wrong by themselves were said, and left out, when they were read. */
+static err_t check_kafka(struct check *c)
+{
+  const struct config *config = c->config;
+  const struct {
+    const char *setting;
+    const struct kafka_properties *own;
+    bool is_consumer;
+  } clients[] = {
+    { "catalogue.kafka", &config->catalogue.kafka, true },
+    { "query.kafka", &config->query.kafka, true },
+    { "query.answer_kafka", &config->query.answer_kafka, false },
+  };
+
+  for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++) {
+    struct kafka_layers layers = { .layer = { config->kafka, *clients[i].own }, .n = 2 };
+    err_code_t err = kafka_client_check(clients[i].is_consumer, &layers);
+    if (err != ERR_OK)
+      TRY(note(c, config_blame(config, clients[i].own->n ? clients[i].setting : "kafka", err)));
+  }
+  return ERR_OK;
+}
+
+err_t check_file(const char *path, struct problems *problems)
+{
+  AUTO(config_close) struct config *config = NULL;
+  err_code_t err = config_read(path, problems, &config);
+
+  if (err == ERR_CONFIG)
+    return problems_add(problems);
+  TRY(err);
+  struct check c = { config, problems };
+  TRY(check_store(&c));
+  TRY(check_kafka(&c));
+  return check_engine(&c);
+}

@@ -1,0 +1,46 @@
+/* What would keep an engine from being opened, found without opening one. */
+#include "base/mem.h"
+#include "engine/engine_state.h"
+
+err_t engine_check_model(const struct engine_space *config)
+{
+  struct space space;
+  err_code_t err = space_init(config, &space);
+
+  space_fini(&space);
+  return err;
+}
+
+static err_t note(engine_problem problem, void *context, err_code_t err, enum engine_fault fault, size_t space)
+{
+  return err == ERR_OK ? ERR_OK : problem(context, err, fault, space);
+}
+
+/* Spaces that can be served are kept, so that their memory is counted. */
+static err_t check_spaces(const struct engine_config *config, struct engine *e, engine_problem problem, void *context)
+{
+  TRY(mem_array(config->n_spaces, sizeof *e->spaces, &e->spaces));
+  for (size_t i = 0; i < config->n_spaces; i++) {
+    if (!config->spaces[i].model_path)
+      continue;
+    err_code_t err = space_init(&config->spaces[i], &e->spaces[e->n_spaces]);
+    if (err == ERR_OK)
+      e->n_spaces++;
+    else
+      space_fini(&e->spaces[e->n_spaces]);
+    TRY(note(problem, context, err, ENGINE_FAULT_SPACE, i));
+  }
+  return ERR_OK;
+}
+
+err_t engine_check(const struct engine_config *config, engine_problem problem, void *context)
+{
+  AUTO(engine_close) struct engine *e = NULL;
+
+  TRY(mem_array(1, sizeof *e, &e));
+  e->max_items = config->max_items;
+  TRY(note(problem, context, backends_choose(config->backend, &e->backends), ENGINE_FAULT_BACKEND, 0));
+  TRY(note(problem, context, kernels_get(config->isa, &e->kernels), ENGINE_FAULT_ISA, 0));
+  TRY(check_spaces(config, e, problem, context));
+  return note(problem, context, engine_verify_memory(e, true), ENGINE_FAULT_MAX_ITEMS, 0);
+}

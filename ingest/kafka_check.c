@@ -1,0 +1,26 @@
+/* What librdkafka says to all properties of a client together, when it makes one: apart, since no client of ours comes of
+ * it. */
+#include "ingest/kafka_client.h"
+
+/* Ours, where they decide what may stand beside them. */
+static const struct kafka_property consumer_defaults[] = {
+  { "group.id", "sluice" },
+  { "session.timeout.ms", "6000" },
+};
+
+err_t kafka_client_check(bool is_consumer, const struct kafka_layers *layers)
+{
+  struct kafka_layers all = kafka_layers_under(consumer_defaults, is_consumer ? 2 : 0, layers);
+  rd_kafka_conf_t *conf;
+  rd_kafka_t *rk;
+
+  TRY(kafka_conf_make(&all, &conf));
+  rd_kafka_conf_set_log_cb(conf, NULL); /* that it has no brokers is no news */
+  if (rd_kafka_conf_set(conf, "bootstrap.servers", "", NULL, 0) != RD_KAFKA_CONF_OK) {
+    rd_kafka_conf_destroy(conf);
+    FAIL(ERR_KAFKA, "librdkafka wants a broker");
+  }
+  TRY(kafka_client_new(is_consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER, conf, &rk));
+  rd_kafka_destroy(rk);
+  return ERR_OK;
+}

@@ -1,0 +1,312 @@
+#!/usr/bin/python3
+"""What the daemon and its tools say: checks of a configuration, readiness, the ends that a restart cannot help, SIGHUP,
+what a load did, and the HTTP endpoint under slow clients."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import data
+import harness
+import models
+import safetensors_io
+from harness import SLOWNESS, Case, System, eventually
+
+sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
+import kafka_broker  # noqa: E402
+
+EXIT_DISCONTINUITY, EXIT_CONFIG = 3, 78
+N_SLOW, PROBE_PERIOD_S, ATTACK_S = 500, 0.05, 5
+
+
+def setUpModule():
+    global folder, paths, spaces
+    folder = tempfile.TemporaryDirectory(prefix="sluice-words-")
+    unittest.addModuleCleanup(folder.cleanup)
+    paths = {"books": Path(folder.name) / "books.safetensors"}
+    safetensors_io.write(paths["books"], {}, {"sluice.similarity": "dot", "sluice.dim": "2"})
+    spaces = {name: models.load(path) for name, path in paths.items()}
+
+
+def run(program, *arguments, stdin=None):
+    done = subprocess.run([harness.build_dir() / program, *map(str, arguments)], capture_output=True, text=True,
+                          input=stdin, timeout=120 * SLOWNESS)
+    return done.returncode, done.stdout, done.stderr
+
+
+class CheckConfig(unittest.TestCase):
+    """sluiced --check-config refuses what start refuses, all of it at once, and leaves nothing behind."""
+
+    def check(self, config):
+        with tempfile.TemporaryDirectory(prefix="sluice-check-") as where:
+            path = Path(where) / "sluice.yaml"
+            path.write_text(config.replace("STORE", f"{where}/store").replace("BOOKS", str(paths["books"])))
+            code, out, errors = run("sluiced", "--check-config", "--config", path)
+            self.assertEqual(["sluice.yaml"], [p.name for p in Path(where).iterdir()], "the check made something")
+            if code == 0:
+                return []
+            started = subprocess.run([harness.build_dir() / "sluiced", "--config", path], stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL, timeout=60 * SLOWNESS)
+            self.assertEqual(EXIT_CONFIG, code)
+            self.assertEqual(EXIT_CONFIG, started.returncode, "start and check do not agree")
+            return errors.replace(f"sluiced: {path}", "").splitlines()
+
+    def test_what_is_right_is_fine(self):
+        self.assertEqual([], self.check("embedded_broker: {enabled: true}\nstore: {path: STORE}\n"
+                                        "spaces: {books: {model: BOOKS}}\n"))
+
+    def test_a_catalogue_that_cannot_fit_is_refused(self):
+        found = self.check("embedded_broker: {enabled: true}\nstore: {path: STORE}\nspaces: {books: {model: BOOKS}}\n"
+                           "catalogue:\n  max_items: 4000000000\n")
+        self.assertEqual(1, len(found), found)
+        self.assertRegex(found[0], r"^:5: catalogue\.max_items = 4000000000 needs .* this machine has .* items fit$")
+
+    def test_a_backend_that_is_not_there_is_refused(self):
+        found = self.check("embedded_broker: {enabled: true}\nstore: {path: STORE}\nspaces: {books: {model: BOOKS}}\n"
+                           "engine: {backend: cuda}\n")
+        if found:  # there may be a GPU
+            self.assertEqual(1, len(found), found)
+            self.assertRegex(found[0], r"^:4: engine\.backend is cuda, and ")
+
+    def test_all_problems_are_told_in_one_run(self):
+        found = self.check("embedded_broker: {enabled: true}\n"
+                           "store: {path: STORE/below/it}\n"
+                           "catalogue: {max_itms: 3, batch_items: 0}\n"
+                           "query: {kafka: {max.poll.interval.ms: 2000}}\n"
+                           "spaces:\n"
+                           "  books: {model: BOOKS}\n"
+                           "  absent: {model: absent.safetensors}\n"
+                           "  nonsense: {model: sluice.yaml}\n")
+        expected = [r"^:3: .*max_itms.*nearest is catalogue\.max_items", r"^:3: catalogue\.batch_items expects",
+                    r"^:2: store\.path ", r"^:4: .*max\.poll\.interval\.ms", r"^:7: spaces\.absent: .*absent\.safetensors",
+                    r"^:8: spaces\.nonsense: .*not a safetensors file"]
+        for pattern in expected:
+            self.assertTrue(any(re.search(pattern, line) for line in found), f"{pattern} is not among {found}")
+        self.assertEqual(len(expected), len(found), found)
+
+
+class Words(Case):
+    """One daemon with its embedded broker; every test leaves it running, with the configuration that it had."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.system = System(paths, spaces, name="words")
+        cls.addClassCleanup(cls.system.close)
+        cls.system.daemon.start()
+        cls.early = eventually(lambda: cls.system.daemon.get("/readyz"), "the HTTP address")
+        cls.system.daemon.wait_ready()
+        cls.text = cls.system.daemon.config_path.read_text()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.system.daemon.stop()
+
+    def ctl(self, *arguments, stdin=None):
+        return run("sluicectl", "--config", self.system.daemon.config_path, *arguments, stdin=stdin)
+
+    # ------------------------------------------------------------------------------------------ readiness
+
+    def test_why_it_is_not_ready_is_said(self):
+        code, body = self.early
+        self.assertEqual(503, code)
+        self.assertRegex(body, r"^not ready: (starting|loading the store|waiting for \S.*|catching up.*)\n$")
+        self.assertRegex(self.system.daemon.log(), r'event=readiness ready=no reason="waiting for the query partitions"')
+        self.assertEqual((200, "ready\n"), self.system.daemon.get("/readyz"))
+        status = self.system.daemon.status()
+        self.assertEqual((True, None), (status["ready"], status["not_ready"]))
+        code, out, _ = self.ctl("status")
+        self.assertEqual(0, code)
+        self.assertRegex(out, r"^sluiced \S+, ready, up ")
+
+    # ------------------------------------------------------------------------------------------ SIGHUP
+
+    def hang_up(self, config, expected):
+        before = len(self.system.daemon.log())
+        self.system.daemon.config_path.write_text(config)
+        self.system.daemon.process.send_signal(signal.SIGHUP)
+
+        def said():
+            self.assertTrue(self.system.daemon.is_running(), self.system.daemon.log_tail())
+            return re.search(expected, self.system.daemon.log()[before:])
+        return eventually(said, expected)
+
+    def test_sighup_reloads_what_it_can_and_names_the_rest(self):
+        changed = self.text.replace("max_items: 60000", "max_items: 50000") + "log:\n  level: debug\n"
+        self.assertNotEqual(self.text, changed)
+        self.hang_up(changed, r'event=reloaded .*changed="log\.level" needs_restart="catalogue\.max_items"')
+        self.hang_up(self.text, r'event=reloaded .*changed="log\.level" needs_restart=""')
+        self.hang_up(self.text, r'event=reloaded .*changed="" needs_restart=""')
+
+    def test_sighup_with_a_wrong_file_changes_nothing(self):
+        self.hang_up(self.text + "nonsense: 1\nlog: {level: loud}\n",
+                     r'event=reload_refused problem=".*nonsense.*\n.*event=reload_refused problem=".*log\.level.*\n'
+                     r'.*event=reload_refused .*problems=2')
+        self.assertEqual(200, self.system.daemon.get("/readyz")[0])
+        self.hang_up(self.text, r'event=reloaded .*changed="" needs_restart=""')
+
+    # ------------------------------------------------------------------------------------------ sluicectl
+
+    def test_load_says_what_was_sent_and_what_was_refused(self):
+        lines = [{"key": f"load {i}", "value": {"parts": {"books": {"vector": [i, 1][:1 if i % 2 else 2]}}}}
+                 for i in range(5)]
+        code, out, errors = self.ctl("load", "-", stdin="\n".join(map(json.dumps, lines)) + "\n")
+        self.assertEqual(1, code)
+        self.assertRegex(out, r"^sent 5 records in ")
+        self.assertNotIn("loaded", out)
+        self.assertRegex(errors, r"the daemon has refused 2 records")
+        code, out, errors = self.ctl("load", "-", stdin=json.dumps(lines[0]) + "\n")
+        self.assertEqual((0, ""), (code, errors))
+        self.assertRegex(out, r"^sent 1 record in ")
+
+    def test_delete_says_whether_there_was_an_item(self):
+        code, out, _ = self.ctl("put", "short-lived", '{"parts": {"books": {"vector": [1, 2]}}}')
+        self.assertEqual(0, code)
+        self.assertRegex(out, r"^visible after ")
+        code, out, _ = self.ctl("delete", "short-lived")
+        self.assertEqual(0, code)
+        self.assertRegex(out, r"^deleted after ")
+        code, out, _ = self.ctl("delete", "short-lived")
+        self.assertEqual(0, code)
+        self.assertRegex(out, r"^there was no such item")
+        code, _, errors = self.ctl("put", "refused", '{"parts": {"books": {"vector": [1]}}}')
+        self.assertEqual(1, code)
+        self.assertIn("the daemon has refused it", errors)
+
+    def test_an_unknown_space_is_told_which_there_are(self):
+        code, out, errors = self.ctl("query", "--json", '{"space": "boks", "k": 1, "vector": [1, 2]}')
+        self.assertNotEqual(0, code)
+        self.assertIn('there is no space "boks"; there is books', out + errors)
+
+    def test_there_is_no_rebuild_to_accept(self):
+        self.assertEqual((0, "no rebuild is under way\n", ""), self.ctl("rebuild"))
+        code, _, errors = self.ctl("rebuild", "accept")
+        self.assertEqual(1, code)
+        self.assertIn("there is no rebuild to accept", errors)
+
+    # ------------------------------------------------------------------------------------------ HTTP
+
+    def test_metrics_hold_histograms(self):
+        self.ctl("put", "seen", '{"parts": {"books": {"vector": [1, 2]}}}')
+        _, text = self.system.daemon.get("/metrics")
+        for name in ("visible", "queued", "search"):
+            self.assertIn(f"# TYPE sluice_{name}_seconds histogram\n", text)
+            buckets = re.findall(rf'^sluice_{name}_seconds_bucket{{le="(\S+)"}} (\d+)$', text, re.M)
+            self.assertEqual("+Inf", buckets[-1][0])
+            bounds, counts = [float(b) for b, _ in buckets], [int(n) for _, n in buckets]
+            self.assertEqual((sorted(bounds), sorted(counts)), (bounds, counts))
+            self.assertEqual(counts[-1], int(re.search(rf"^sluice_{name}_seconds_count (\d+)$", text, re.M)[1]))
+        latency = self.system.daemon.status()["latency_us"]["visible"]
+        self.assertGreater(latency["count"], 0)
+
+    def test_head_methods_and_hosts(self):
+        url = f"http://127.0.0.1:{self.system.daemon.port}/status"
+
+        def ask(method="GET", host=None):
+            request = urllib.request.Request(url, method=method, headers={"Host": host} if host else {})
+            try:
+                with urllib.request.urlopen(request, timeout=10 * SLOWNESS) as response:
+                    return response.status, response.headers, response.read()
+            except urllib.error.HTTPError as error:
+                return error.code, error.headers, error.read()
+        code, headers, body = ask("HEAD")
+        self.assertEqual((200, b"", "no-store"), (code, body, headers["Cache-Control"]))
+        code, headers, _ = ask("POST")
+        self.assertEqual((405, "GET, HEAD"), (code, headers["Allow"]))
+        self.assertEqual(200, ask(host="localhost:1")[0])
+        code, _, body = ask(host="rebound.example")
+        self.assertEqual(421, code)
+        self.assertNotIn(b"version", body)
+
+    def test_slow_connections_do_not_lock_out_probes(self):
+        """500 clients send their headers a byte at a time and come back when they are shut out."""
+        address = ("127.0.0.1", self.system.daemon.port)
+        stop = threading.Event()
+
+        def connect():
+            client = socket.create_connection(address, timeout=10 * SLOWNESS)
+            client.setblocking(False)
+            client.send(b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+            return client
+
+        def trickle(clients):
+            while not stop.wait(0.1):
+                for i, client in enumerate(clients):
+                    try:
+                        client.send(b"x")
+                    except BlockingIOError:
+                        pass
+                    except OSError:
+                        client.close()
+                        try:
+                            clients[i] = connect()
+                        except OSError:
+                            pass  # again in the next round
+
+        clients = [connect() for _ in range(N_SLOW)]
+        thread = threading.Thread(target=trickle, args=[clients])
+        thread.start()
+        asked = answered = 0
+        try:
+            until = time.monotonic() + ATTACK_S
+            while time.monotonic() < until:
+                for path in ("/healthz", "/readyz"):
+                    asked += 1
+                    answer = self.system.daemon.get(path)
+                    answered += answer is not None and answer[0] == 200
+                time.sleep(PROBE_PERIOD_S)
+        finally:
+            stop.set()
+            thread.join()
+            for client in clients:
+                client.close()
+        self.assertEqual(asked, answered, f"{asked - answered} of {asked} probes were not answered")
+        self.assertGreater(asked, 10)
+
+
+class Ends(Case):
+    """What a restart cannot help ends with a status of its own, and with words that say what it was."""
+
+    def setUp(self):
+        reason = kafka_broker.why_unavailable()
+        if reason and data.CI:
+            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
+        if reason:
+            self.skipTest(reason)
+        self.broker = kafka_broker.KafkaBroker().start()
+        self.addCleanup(self.broker.close)
+
+    def test_a_policy_stop_says_so(self):
+        self.system = System(paths, spaces, {"catalogue": {"on_discontinuity": "stop"}}, self.broker.bootstrap, "ends",
+                             "ends")
+        self.addCleanup(self.system.close)
+        for kind in ("catalogue", "queries", "answers", "dead-letters"):
+            self.broker.create_topic(self.system.topic(kind), 1)
+        self.system.open()
+        for i in range(10):
+            self.system.put(b"item %d" % i)
+        self.system.sync()
+        eventually(lambda: self.system.daemon.status()["items"] == 10, "the items")
+        self.system.daemon.stop()
+        self.broker.delete_topic(self.system.topic("catalogue"))
+        self.broker.create_topic(self.system.topic("catalogue"), 1)
+        before = len(self.system.daemon.log())
+        self.system.daemon.start()
+        self.assertEqual(EXIT_DISCONTINUITY, self.system.daemon.wait_exit())
+        last = [line for line in self.system.daemon.log()[before:].splitlines() if "event=fatal " in line][-1]
+        self.assertIn('error="the catalogue topic does not continue the store"', last)
+        self.assertIn("catalogue.on_discontinuity", last)
+        self.assertNotIn("operating system", last)
+
+
+if __name__ == "__main__":
+    data.main()
