@@ -395,11 +395,16 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
   return ERR_OK;
 }
 
+void catalogue_ask_to_stop(struct catalogue *c)
+{
+  atomic_store(&c->is_stopping, true);
+}
+
 void catalogue_close(struct catalogue **c)
 {
   if (!*c)
     return;
-  atomic_store(&(*c)->is_stopping, true);
+  catalogue_ask_to_stop(*c);
   if ((*c)->has_thread)
     pthread_join((*c)->thread, NULL);
   catalogue_log_fini(&(*c)->log);

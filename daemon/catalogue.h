@@ -39,6 +39,9 @@ enum catalogue_phase {
 /* Start the thread. The context is copied; what it points to outlives the catalogue. */
 err_t catalogue_open(const struct catalogue_context *context, struct catalogue **out);
 
+/* Tell the thread to stop after the batch at hand, and do not wait for it. Thread: any. */
+void catalogue_ask_to_stop(struct catalogue *c);
+
 /* Stop after the batch at hand. */
 void catalogue_close(struct catalogue **c);
 

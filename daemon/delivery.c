@@ -149,12 +149,17 @@ static bool may_wait(struct delivery *d)
   return true;
 }
 
+void delivery_drain(struct delivery *d)
+{
+  while (d->has_thread && sender_n_waiting(d->sender) > 0 && may_wait(d))
+    ;
+}
+
 void delivery_close(struct delivery **d)
 {
   if (!*d)
     return;
-  while ((*d)->has_thread && sender_n_waiting((*d)->sender) > 0 && may_wait(*d))
-    ;
+  delivery_drain(*d);
   atomic_store(&(*d)->is_stopping, true);
   if ((*d)->has_thread)
     pthread_join((*d)->thread, NULL);

@@ -16,7 +16,10 @@ struct delivery;
 
 err_t delivery_open(const struct kafka_layers *layers, struct counters *counters, struct delivery **out);
 
-/* Wait until what was sent is reported or it is time to give up, then stop the thread. Whatever is not delivered by
+/* Wait until what was sent is reported, or it is time to give up. Thread: main. */
+void delivery_drain(struct delivery *d);
+
+/* Drain, then stop the thread. Whatever is not delivered by
  * then stays uncommitted, and is answered again after a restart. */
 void delivery_close(struct delivery **d);
 

@@ -16,6 +16,7 @@
 #include "daemon/check.h"
 #include "daemon/reload.h"
 #include "daemon/service.h"
+#include "daemon/stop.h"
 #include "kernels/device.h"
 
 enum { STEP_MS = 20, STATUS_EVERY_MS = 1000 };
@@ -126,8 +127,12 @@ static int run(struct config *config, int signals)
   }
   if (err != ERR_OK)
     log_error("fatal", "error=%s detail=%s at=%s", log_quote(span_of_str(err_text(err))), log_failure(), err_origin());
-  service_close(&service);
+  bool is_closed = stop_service(&service, signals);
   log_info("stopped", "status=%d", exit_status_of(err));
+  if (!is_closed) { /* exit handlers would pull libraries from under threads that still run */
+    fflush(NULL);
+    _exit(exit_status_of(err));
+  }
   return exit_status_of(err);
 }
 

@@ -4,10 +4,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/engine_setup.h"
+#include "ingest/kafka_closing.h"
 #include "kernels/device.h"
 
-/* How long a stop waits for brokers to take what is on its way. */
-enum { STOP_TIMEOUT_S = 20 };
+/* How long a stop waits for brokers to take what is on its way, and then for Kafka clients to end. */
+enum { DELIVERY_TIMEOUT_S = 10, CLIENTS_TIMEOUT_S = 5, CLIENTS_STEP_MS = 100 };
 
 static err_t open_engine(const struct config *config, struct service *s)
 {
@@ -58,7 +59,7 @@ static err_t open_queries(const struct config *config, struct service *s)
 
 err_t service_open(const struct config *config, struct service *s)
 {
-  *s = (struct service){ .alarm.fd = -1 };
+  *s = (struct service){ .alarm.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
   s->status.config = config;
   s->status.kafka = &s->kafka;
   s->status.counters = &s->counters;
@@ -108,20 +109,60 @@ err_t service_step(struct service *s)
   return ERR_OK;
 }
 
-void service_close(struct service *s)
+/* Wait for the closing of all Kafka clients, which goes on side by side. */
+static bool wait_for_clients(const struct service *s)
+{
+  int64_t until_ns = clock_now_ns() + CLIENTS_TIMEOUT_S * CLOCK_NS_PER_S;
+
+  while (kafka_closing_wait(clock_now_ns() + CLIENTS_STEP_MS * CLOCK_NS_PER_MS) > 0) {
+    if (clock_now_ns() >= until_ns || atomic_load(&s->is_hurried))
+      break;
+  }
+  return kafka_closing_tell_left() == 0;
+}
+
+void service_hurry(struct service *s)
+{
+  atomic_store(&s->is_hurried, true);
+  pthread_mutex_lock(&s->lock);
+  if (s->delivery)
+    delivery_give_up_at(s->delivery, clock_now_ns());
+  pthread_mutex_unlock(&s->lock);
+}
+
+static void close_delivery(struct service *s)
+{
+  pthread_mutex_lock(&s->lock);
+  struct delivery *d = s->delivery;
+  s->delivery = NULL;
+  pthread_mutex_unlock(&s->lock);
+  delivery_close(&d);
+}
+
+bool service_close(struct service *s)
 {
   atomic_store(&s->status.not_ready, "stopping");
+  kafka_closing_together();
   if (s->delivery)
-    delivery_give_up_at(s->delivery, clock_now_ns() + STOP_TIMEOUT_S * CLOCK_NS_PER_S);
+    delivery_give_up_at(s->delivery, clock_now_ns() + DELIVERY_TIMEOUT_S * CLOCK_NS_PER_S);
+  if (s->catalogue)
+    catalogue_ask_to_stop(s->catalogue); /* it may take a while */
   if (s->queries)
     queries_stop(s->queries);
   http_close(&s->http); /* reads the catalogue's phase */
+  if (s->delivery)
+    delivery_drain(s->delivery); /* replies reach their broker before their queries are committed */
   catalogue_close(&s->catalogue);
-  delivery_close(&s->delivery); /* replies reach their broker before their queries are committed */
+  close_delivery(s);
   queries_close(&s->queries);
-  kafka_setup_close(&s->kafka);
   store_close(&s->store);
   engine_close(&s->engine);
+  bool is_closed = wait_for_clients(s);
+  if (is_closed) { /* clients need the embedded broker for their ends */
+    kafka_setup_close(&s->kafka);
+    is_closed = wait_for_clients(s);
+  }
   if (s->alarm.fd >= 0)
     alarm_fini(&s->alarm);
+  return is_closed;
 }

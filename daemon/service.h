@@ -2,6 +2,8 @@
 #ifndef DAEMON_SERVICE_H
 #define DAEMON_SERVICE_H
 
+#include <pthread.h>
+
 #include "daemon/http.h"
 #include "daemon/queries.h"
 #include "daemon/status.h"
@@ -18,6 +20,8 @@ struct service {
   struct http *http;
   struct status status;
   bool has_started_queries;
+  _Atomic bool is_hurried; /* a stop waits for Kafka no longer */
+  pthread_mutex_t lock;    /* of `delivery`, for service_hurry() */
 };
 
 /* Open everything. On error what was opened is closed by service_close(), which has to be called in any case. */
@@ -26,7 +30,11 @@ err_t service_open(const struct config *config, struct service *s);
 /* To be called every so often: begins to read queries once the catalogue has caught up, and keeps the readiness. */
 err_t service_step(struct service *s);
 
-/* Answer what was accepted, commit, and close. */
-void service_close(struct service *s);
+/* Answer what was accepted, commit, and close. Nothing waits for Kafka for ever: clients that do not end are left
+ * behind, and said. Returns whether none was: else threads of theirs still run. Thread: any. */
+bool service_close(struct service *s);
+
+/* A service_close() that goes on waits for Kafka no longer. Thread: any. */
+void service_hurry(struct service *s);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "ingest/kafka_client.h"
+#include "ingest/kafka_closing.h"
 #include "ingest/topics.h"
 
 struct answer_reader {
@@ -85,16 +86,23 @@ static void drop_message(struct answer_reader *r)
   r->message = NULL;
 }
 
+static void close_reader(void *object)
+{
+  struct answer_reader *r = object;
+
+  drop_message(r);
+  if (r->rk) {
+    rd_kafka_consumer_close(r->rk);
+    rd_kafka_destroy(r->rk);
+  }
+  mem_free(&r);
+}
+
 void answer_reader_close(struct answer_reader **r)
 {
-  if (!*r)
-    return;
-  drop_message(*r);
-  if ((*r)->rk) {
-    rd_kafka_consumer_close((*r)->rk);
-    rd_kafka_destroy((*r)->rk);
-  }
-  mem_free(r);
+  if (*r)
+    kafka_closing_run("answers", close_reader, *r);
+  *r = NULL;
 }
 
 /* What librdkafka cannot mend by waiting. */

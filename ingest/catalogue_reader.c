@@ -6,8 +6,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "ingest/kafka_client.h"
+#include "ingest/kafka_closing.h"
 
-enum { CLOSE_TIMEOUT_MS = 5000, DRAIN_CHUNK = 512 };
+enum { DRAIN_CHUNK = 512 };
 
 struct catalogue_reader {
   rd_kafka_t *rk;
@@ -58,22 +59,29 @@ err_t catalogue_reader_open(const struct kafka_layers *layers, const char *topic
   return ERR_OK;
 }
 
+static void close_reader(void *object)
+{
+  struct catalogue_reader *r = object;
+
+  catalogue_reader_release(r);
+  if (r->cluster_id)
+    rd_kafka_mem_free(r->rk, r->cluster_id);
+  if (r->queue)
+    rd_kafka_queue_destroy(r->queue);
+  if (r->rk) {
+    rd_kafka_consumer_close(r->rk);
+    rd_kafka_destroy(r->rk);
+  }
+  mem_free(&r->messages);
+  mem_free(&r->topic);
+  mem_free(&r);
+}
+
 void catalogue_reader_close(struct catalogue_reader **r)
 {
-  if (!*r)
-    return;
-  catalogue_reader_release(*r);
-  if ((*r)->cluster_id)
-    rd_kafka_mem_free((*r)->rk, (*r)->cluster_id);
-  if ((*r)->queue)
-    rd_kafka_queue_destroy((*r)->queue);
-  if ((*r)->rk) {
-    rd_kafka_consumer_close((*r)->rk);
-    rd_kafka_destroy((*r)->rk);
-  }
-  mem_free(&(*r)->messages);
-  mem_free(&(*r)->topic);
-  mem_free(r);
+  if (*r)
+    kafka_closing_run("catalogue", close_reader, *r);
+  *r = NULL;
 }
 
 err_t catalogue_reader_cluster_id(struct catalogue_reader *r, int timeout_ms, const char **out)

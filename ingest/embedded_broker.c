@@ -1,6 +1,7 @@
 #include "ingest/embedded_broker.h"
 
 #include "base/mem.h"
+#include "ingest/kafka_closing.h"
 #include "ingest/kafka_client.h" /* before the mock's header, which needs librdkafka's */
 
 #include <librdkafka/rdkafka_mock.h>
@@ -27,15 +28,22 @@ err_t embedded_broker_open(struct embedded_broker **out)
   return ERR_OK;
 }
 
+static void close_broker(void *object)
+{
+  struct embedded_broker *b = object;
+
+  if (b->cluster)
+    rd_kafka_mock_cluster_destroy(b->cluster);
+  if (b->rk)
+    rd_kafka_destroy(b->rk);
+  mem_free(&b);
+}
+
 void embedded_broker_close(struct embedded_broker **b)
 {
-  if (!*b)
-    return;
-  if ((*b)->cluster)
-    rd_kafka_mock_cluster_destroy((*b)->cluster);
-  if ((*b)->rk)
-    rd_kafka_destroy((*b)->rk);
-  mem_free(b);
+  if (*b)
+    kafka_closing_run("embedded_broker", close_broker, *b);
+  *b = NULL;
 }
 
 const char *embedded_broker_bootstrap(const struct embedded_broker *b)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "ingest/kafka_client.h"
+#include "ingest/kafka_closing.h"
 #include "ingest/offset_tracker.h"
 
 enum { COMMIT_INTERVAL_MS = 200, COMMIT_PARTITIONS = 1024 };
@@ -134,17 +135,23 @@ static void close_client(struct query_reader *r)
   rd_kafka_destroy_flags(r->rk, is_lost ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
 }
 
+static void close_reader(void *object)
+{
+  struct query_reader *r = object;
+
+  release_message(r);
+  if (r->rk)
+    close_client(r);
+  offset_tracker_close(&r->tracker);
+  mem_free(&r->topic);
+  mem_free(&r);
+}
+
 void query_reader_close(struct query_reader **r)
 {
-  if (!*r)
-    return;
-  release_message(*r);
-  if ((*r)->rk) {
-    close_client(*r);
-  }
-  offset_tracker_close(&(*r)->tracker);
-  mem_free(&(*r)->topic);
-  mem_free(r);
+  if (*r)
+    kafka_closing_run("queries", close_reader, *r);
+  *r = NULL;
 }
 
 static void commit_now_and_then(struct query_reader *r)

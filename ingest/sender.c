@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "ingest/kafka_client.h"
+#include "ingest/kafka_closing.h"
 
 struct sender {
   rd_kafka_t *rk;
@@ -57,14 +58,21 @@ err_t sender_open(const struct kafka_layers *layers, sender_reported reported, v
   return ERR_OK;
 }
 
+static void destroy_client(void *object)
+{
+  struct sender *s = object;
+
+  rd_kafka_destroy(s->rk);
+  mem_free(&s);
+}
+
 void sender_close(struct sender **s)
 {
-  if (!*s)
-    return;
-  if ((*s)->rk) {
+  if (*s && (*s)->rk) {
     rd_kafka_purge((*s)->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    rd_kafka_flush((*s)->rk, 1000); /* runs the reports of what was purged */
-    rd_kafka_destroy((*s)->rk);
+    rd_kafka_flush((*s)->rk, 1000); /* runs the reports of what was purged: destroying runs none */
+    kafka_closing_run("producer", destroy_client, *s);
+    *s = NULL;
   }
   mem_free(s);
 }

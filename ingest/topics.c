@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "ingest/kafka_client.h"
+#include "ingest/kafka_closing.h"
 
 /* A topic that is not known after this time is not just young. */
 enum { REASON_BYTES = 512, RETRY_PAUSE_MS = 50, YOUTH_MS = 2000 };
@@ -9,10 +10,15 @@ enum { REASON_BYTES = 512, RETRY_PAUSE_MS = 50, YOUTH_MS = 2000 };
 /* The partitions of a topic come from a consumer: a broker does not create a topic that a consumer asks about. */
 static const struct kafka_property asker_defaults[] = { { "allow.auto.create.topics", "false" } };
 
+static void destroy(void *object)
+{
+  rd_kafka_destroy(object);
+}
+
 static void destroy_client(rd_kafka_t **rk)
 {
   if (*rk)
-    rd_kafka_destroy(*rk);
+    kafka_closing_run("topics", destroy, *rk);
 }
 
 static void destroy_queue(rd_kafka_queue_t **queue)

@@ -1,5 +1,6 @@
 /* C11 threads on POSIX threads, for builds with the thread sanitizer: it knows the latter only, and librdkafka uses the
- * former. Linked into every program of such a build, in front of the C library's. */
+ * former. Linked into every program of such a build, in front of the C library's. cnd_timedwait() is in
+ * ingest/kafka_waits.c. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -109,9 +110,4 @@ int cnd_broadcast(cnd_t *condition)
 int cnd_wait(cnd_t *condition, mtx_t *mutex)
 {
   return result_of(pthread_cond_wait((pthread_cond_t *)condition, (pthread_mutex_t *)mutex));
-}
-
-int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict until)
-{
-  return result_of(pthread_cond_timedwait((pthread_cond_t *)condition, (pthread_mutex_t *)mutex, until));
 }

@@ -1,0 +1,150 @@
+#include "ingest/kafka_closing.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { LIMIT_MS = 10000 };
+
+struct closing {
+  const char *name;
+  void (*close)(void *object);
+  void *object;
+  pthread_t thread;
+  bool has_ended;
+  bool is_told;
+  struct closing *next;
+};
+
+/* Of the process, because what is left behind is the process's too. */
+static struct {
+  pthread_mutex_t mutex;
+  pthread_cond_t ended;
+  struct closing *first;
+  bool is_together;
+} all = { .mutex = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
+
+static void *run(void *context)
+{
+  struct closing *c = context;
+
+  c->close(c->object);
+  pthread_mutex_lock(&all.mutex);
+  c->has_ended = true;
+  pthread_cond_broadcast(&all.ended);
+  pthread_mutex_unlock(&all.mutex);
+  return NULL;
+}
+
+/* Free those that have ended; returns how many have not. Locked: all.mutex. */
+static size_t reap(void)
+{
+  struct closing **link = &all.first;
+  size_t n = 0;
+
+  while (*link) {
+    struct closing *c = *link;
+    if (c->has_ended) {
+      *link = c->next;
+      pthread_join(c->thread, NULL); /* it has unlocked the mutex, or waits for nothing else */
+      mem_free(&c);
+    } else {
+      link = &c->next;
+      n++;
+    }
+  }
+  return n;
+}
+
+static bool is_pending(const struct closing *which)
+{
+  for (const struct closing *c = all.first; c; c = c->next) {
+    if (c == which)
+      return true;
+  }
+  return false;
+}
+
+static void wait_for_end(int64_t until_ns)
+{
+  struct timespec until = { .tv_sec = until_ns / CLOCK_NS_PER_S, .tv_nsec = until_ns % CLOCK_NS_PER_S };
+
+  pthread_cond_clockwait(&all.ended, &all.mutex, CLOCK_MONOTONIC, &until);
+}
+
+static void tell_left(struct closing *c)
+{
+  if (!c->is_told)
+    log_warn("kafka_client_left", "client=%s note=\"its closing does not end: the process goes on without it\"",
+             c->name);
+  c->is_told = true;
+}
+
+static void await(struct closing *which)
+{
+  int64_t until_ns = clock_now_ns() + LIMIT_MS * CLOCK_NS_PER_MS;
+
+  for (;;) {
+    reap();
+    if (!is_pending(which))
+      return;
+    if (clock_now_ns() >= until_ns)
+      break;
+    wait_for_end(until_ns);
+  }
+  tell_left(which);
+}
+
+void kafka_closing_run(const char *name, void (*close)(void *object), void *object)
+{
+  struct closing *c;
+
+  if (mem_array(1, sizeof *c, &c) != ERR_OK) {
+    close(object);
+    return;
+  }
+  *c = (struct closing){ .name = name, .close = close, .object = object };
+  pthread_mutex_lock(&all.mutex);
+  if (pthread_create(&c->thread, NULL, run, c) == 0) {
+    c->next = all.first;
+    all.first = c;
+    if (!all.is_together)
+      await(c);
+    pthread_mutex_unlock(&all.mutex);
+  } else {
+    pthread_mutex_unlock(&all.mutex);
+    mem_free(&c);
+    close(object);
+  }
+}
+
+void kafka_closing_together(void)
+{
+  pthread_mutex_lock(&all.mutex);
+  all.is_together = true;
+  pthread_mutex_unlock(&all.mutex);
+}
+
+size_t kafka_closing_wait(int64_t until_ns)
+{
+  size_t n;
+
+  pthread_mutex_lock(&all.mutex);
+  while ((n = reap()) > 0 && clock_now_ns() < until_ns)
+    wait_for_end(until_ns);
+  pthread_mutex_unlock(&all.mutex);
+  return n;
+}
+
+size_t kafka_closing_tell_left(void)
+{
+  pthread_mutex_lock(&all.mutex);
+  size_t n = reap();
+  for (struct closing *c = all.first; c; c = c->next)
+    tell_left(c);
+  pthread_mutex_unlock(&all.mutex);
+  return n;
+}
