@@ -76,6 +76,17 @@ void mem_release(void *array, size_t count, size_t size)
   *slot = NULL;
 }
 
+void mem_give_back(void *array, size_t from, size_t to, size_t size)
+{
+  enum { PAGE = 4096, HUGE = 2 << 20 };
+  size_t step = to * size >= HUGE_FROM ? HUGE : PAGE; /* half a huge page would cost its other half's speed */
+  uintptr_t first = ((uintptr_t)array + from * size + step - 1) & ~(uintptr_t)(step - 1);
+  uintptr_t end = ((uintptr_t)array + to * size + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+
+  if (array && from < to && first < end)
+    (void)madvise((void *)first, end - first, MADV_DONTNEED); /* refused, the memory stays where it is */
+}
+
 err_t mem_copy(struct span bytes, void *out)
 {
   void *p;

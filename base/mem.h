@@ -29,6 +29,10 @@ void mem_free(void *array);
 err_t mem_reserve(size_t count, size_t size, void *out);
 void mem_release(void *array, size_t count, size_t size);
 
+/* Give the memory of elements from..to-1 of such an array back to the system, in whole pages. What they hold afterwards
+ * is what they held, or zeros. No element from `to` on may have been touched. */
+void mem_give_back(void *array, size_t from, size_t to, size_t size);
+
 /* Copy of a string or of bytes, freed with mem_free(). */
 err_t mem_copy(struct span bytes, void *out);
 err_t mem_copy_str(const char *text, char **out);

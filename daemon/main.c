@@ -21,6 +21,10 @@
 
 enum { STEP_MS = 20, STATUS_EVERY_MS = 1000 };
 
+/* jemalloc's settings, by this name: it gives back what was freed even while nothing is allocated. */
+extern const char *malloc_conf;
+const char *malloc_conf = "background_thread:true";
+
 static const char usage[] = "usage: sluiced --config FILE [--check-config]\n"
                             "\n"
                             "Sluice takes in item embeddings from a Kafka topic and answers queries from another.\n"

@@ -97,6 +97,7 @@ static err_t insert_item(struct arena *a, struct span key, uint32_t *slot)
   *slot = (uint32_t)a->n_slots;
   TRY(keys_put(&a->keys, *slot, key));
   a->n_slots++;
+  a->high_slots = a->n_slots > a->high_slots ? a->n_slots : a->high_slots;
   return ERR_OK;
 }
 
@@ -133,6 +134,27 @@ static err_t flush_space(const struct arena *a, const struct arena_space *space)
   return ERR_OK;
 }
 
+/* Give back what a catalogue that has become much smaller left behind. In large steps: slots are freed and taken all
+ * the time, and memory that comes and goes costs faults. Nobody else sees this arena. */
+static void give_back(struct arena *a)
+{
+  enum { HALF_FROM = 4096 };
+  size_t from = a->n_slots, to = a->high_slots;
+  bool is_far_below = to >= HALF_FROM && from <= to / 2;
+
+  if (to == 0 || (from > 0 && !is_far_below))
+    return;
+  for (size_t i = 0; i < a->n_spaces; i++) {
+    mem_give_back(a->spaces[i].has_part, from, to, sizeof *a->spaces[i].has_part);
+    FOR_EACH_BACKEND (a, b) {
+      if (a->spaces[i].on[b].ops->trim)
+        a->spaces[i].on[b].ops->trim(a->spaces[i].on[b].columns, from, to);
+    }
+  }
+  keys_trim(&a->keys, from, to);
+  a->high_slots = from;
+}
+
 /* Changes between the fetching of a key's place and its use. */
 enum { KEYS_AHEAD = 8 };
 
@@ -153,6 +175,7 @@ err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t
   }
   for (size_t i = 0; i < a->n_spaces; i++)
     TRY(flush_space(a, &a->spaces[i]));
+  give_back(a);
   return ERR_OK;
 }
 

@@ -30,6 +30,7 @@ struct arena {
   size_t capacity;
   size_t pair_bytes_per_item; /* for people: what one item more takes in both arenas */
   size_t n_slots;
+  size_t high_slots; /* slots that may hold memory: n_slots, or the most since memory was given back */
   struct keys keys;
   struct backends *backends; /* the engine's */
   struct arena_space *spaces;

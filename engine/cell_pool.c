@@ -1,5 +1,7 @@
 #include "engine/cell_pool.h"
 
+#include <assert.h>
+
 #include "base/mem.h"
 
 enum { NONE = UINT32_MAX, NEXT = 0, PREVIOUS = 1 };
@@ -48,6 +50,20 @@ static void remove_free(struct cell_pool *p, unsigned class, uint32_t start)
   p->free_size[start] = 0;
 }
 
+/* Join a block with its free neighbours, and keep it. */
+static void put_free(struct cell_pool *p, unsigned class, uint32_t start)
+{
+  while (class + 1 < CELL_CLASSES) {
+    uint32_t buddy = start ^ (1u << class);
+    if (buddy >= p->n_used || p->free_size[buddy] != class + 1)
+      break;
+    remove_free(p, class, buddy);
+    start &= ~(1u << class);
+    class ++;
+  }
+  add_free(p, class, start);
+}
+
 /* Units that were never used, from the next multiple of the size on; what is skipped becomes free blocks. */
 static bool extend(struct cell_pool *p, unsigned class, uint32_t *start)
 {
@@ -59,7 +75,7 @@ static bool extend(struct cell_pool *p, unsigned class, uint32_t *start)
     unsigned gap = (unsigned)__builtin_ctz(p->n_used); /* the largest block that may begin here ends by `from` */
     uint32_t at = p->n_used;
     p->n_used += 1u << gap;
-    cell_pool_give(p, gap, at);
+    put_free(p, gap, at);
   }
   p->n_used = (uint32_t)(from + size);
   *start = (uint32_t)from;
@@ -72,8 +88,12 @@ bool cell_pool_take(struct cell_pool *p, unsigned class, uint32_t *start)
 
   while (found < CELL_CLASSES && p->first[found] == NONE)
     found++;
-  if (found >= CELL_CLASSES)
-    return class < CELL_CLASSES && extend(p, class, start);
+  if (found >= CELL_CLASSES) {
+    bool is_taken = class < CELL_CLASSES && extend(p, class, start);
+    p->n_taken += is_taken ? 1u << class : 0;
+    return is_taken;
+  }
+  p->n_taken += 1u << class;
   *start = p->first[found];
   remove_free(p, found, *start);
   while (found > class) { /* the upper halves stay free */
@@ -85,13 +105,16 @@ bool cell_pool_take(struct cell_pool *p, unsigned class, uint32_t *start)
 
 void cell_pool_give(struct cell_pool *p, unsigned class, uint32_t start)
 {
-  while (class + 1 < CELL_CLASSES) {
-    uint32_t buddy = start ^ (1u << class);
-    if (buddy >= p->n_used || p->free_size[buddy] != class + 1)
-      break;
-    remove_free(p, class, buddy);
-    start &= ~(1u << class);
-    class ++;
-  }
-  add_free(p, class, start);
+  p->n_taken -= 1u << class;
+  put_free(p, class, start);
+}
+
+void cell_pool_clear(struct cell_pool *p)
+{
+  assert(p->n_taken == 0);
+  memset(p->first, 0xff, sizeof p->first);
+  memset(p->free_size, 0, p->n_used); /* pages that stay have to be clear too */
+  mem_give_back(p->free_size, 0, p->n_used, 1);
+  mem_give_back(p->links, 0, p->n_used, 2 * sizeof *p->links);
+  p->n_used = 0;
 }

@@ -17,6 +17,7 @@ enum { CELL_UNIT = 8, CELL_CLASSES = 28 }; /* entries of the smallest block; siz
 struct cell_pool {
   uint32_t n_units;   /* reserved */
   uint32_t n_used;    /* units that were in a block at any time: they come first */
+  uint32_t n_taken;   /* units of blocks that were not given back */
   uint8_t *free_size; /* [n_units]: 1 + the class of the free block that begins here, else 0 */
   uint32_t *links;    /* [n_units][2]: next and previous free block of the same class */
   uint32_t first[CELL_CLASSES];
@@ -29,5 +30,8 @@ void cell_pool_fini(struct cell_pool *p);
  */
 bool cell_pool_take(struct cell_pool *p, unsigned class, uint32_t *start);
 void cell_pool_give(struct cell_pool *p, unsigned class, uint32_t start);
+
+/* Make a pool whose blocks were all given back like a new one, and give its memory back. */
+void cell_pool_clear(struct cell_pool *p);
 
 #endif

@@ -65,6 +65,19 @@ void cells_fini(struct cells *c)
   mem_free(&c->pairs);
 }
 
+void cells_trim(struct cells *c, size_t from, size_t to)
+{
+  mem_give_back(c->places, from, to, c->n_pairs * sizeof *c->places);
+  for (size_t i = 0; i < c->n_pairs; i++) {
+    struct cell_pair *p = &c->pairs[i];
+    if (p->pool.n_taken > 0) /* the items that are left lie all over it */
+      continue;
+    mem_give_back(p->codes, 0, (size_t)p->pool.n_used * CELL_UNIT, p->n_others);
+    mem_give_back(p->slots, 0, (size_t)p->pool.n_used * CELL_UNIT, sizeof *p->slots);
+    cell_pool_clear(&p->pool);
+  }
+}
+
 static size_t entry_bytes(const struct cell_pair *p)
 {
   return p->n_others + sizeof *p->slots;

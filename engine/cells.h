@@ -57,6 +57,10 @@ size_t cells_bytes(const struct cells *c);
 err_t cells_insert(struct cells *c, uint32_t slot, const uint8_t *codes);
 void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes);
 
+/* Give back the memory of slots from..to-1, which are in no cell; those from `to` on were in none since the last call.
+ * A pool gives its memory back when no cell has an item. */
+void cells_trim(struct cells *c, size_t from, size_t to);
+
 /* The item of slot `from` is in slot `to` now. */
 void cells_rename(struct cells *c, uint32_t from, uint32_t to, const uint8_t *codes);
 

@@ -51,6 +51,10 @@ struct columns_ops {
   /* Move the part of slot `from` to `to`, which has none; `from` has none afterwards. */
   void (*move)(struct columns *c, uint32_t from, uint32_t to);
 
+  /* Give the memory of slots from..to-1 back: none of them has a part, and those from `to` on had none since the last
+   * call. NULL: there is nothing to give back. */
+  void (*trim)(struct columns *c, size_t from, size_t to);
+
   /* Make what was written visible to searches that begin from now on. NULL: it is anyway. */
   err_t (*flush)(struct columns *c);
 

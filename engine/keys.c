@@ -124,6 +124,13 @@ void keys_move(struct keys *k, uint32_t from, uint32_t to)
   k->texts[from] = NULL;
 }
 
+void keys_trim(struct keys *k, size_t from, size_t to)
+{
+  mem_give_back(k->texts, from, to, sizeof *k->texts);
+  if (from == 0) /* all entries are free: zeros */
+    mem_give_back(k->table, 0, k->n_table, sizeof *k->table);
+}
+
 int keys_order(const void *keys, uint32_t a, uint32_t b)
 {
   return span_compare(keys_get(keys, a), keys_get(keys, b));

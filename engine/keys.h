@@ -53,6 +53,9 @@ void keys_remove(struct keys *k, uint32_t slot);
 /* Move the key of `from` to `to`, which has none. */
 void keys_move(struct keys *k, uint32_t from, uint32_t to);
 
+/* Give back the memory of slots from..to-1, which have no keys; those from `to` on had none since the last call. */
+void keys_trim(struct keys *k, size_t from, size_t to);
+
 /* Order of two slots by their keys; a topk_key_order with the keys as its context. */
 int keys_order(const void *keys, uint32_t a, uint32_t b);
 

@@ -106,6 +106,19 @@ static void move(struct columns *columns, uint32_t from, uint32_t to)
   move_groups(layout.short_average * sizeof(int16_t), c->short_averages, from, to);
 }
 
+static void trim(struct columns *columns, size_t from, size_t to)
+{
+  struct mol_columns *c = (struct mol_columns *)columns;
+  struct mol_item_layout layout = mol_item_layout(c->model);
+
+  mem_give_back(c->components, from, to, layout.components * sizeof *c->components);
+  mem_give_back(c->gates, from, to, layout.gate * sizeof *c->gates);
+  mem_give_back(c->averages, from, to, layout.average * sizeof *c->averages);
+  mem_give_back(c->sketches, n_blocks(from), n_blocks(to), layout.sketch * SKETCH_BLOCK_ITEMS);
+  mem_give_back(c->short_averages, n_blocks(from), n_blocks(to),
+                layout.short_average * SKETCH_BLOCK_ITEMS * sizeof *c->short_averages);
+}
+
 static err_t search(const struct columns *columns, struct search_batch *batch)
 {
   const struct mol_columns *c = (const struct mol_columns *)columns;
@@ -130,5 +143,6 @@ const struct columns_ops mol_columns_cpu = {
   .put = put,
   .drop = drop,
   .move = move,
+  .trim = trim,
   .search = search,
 };

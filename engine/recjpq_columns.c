@@ -85,6 +85,15 @@ static void move(struct columns *columns, uint32_t from, uint32_t to)
   cells_rename(&c->cells, from, to, codes_of(c, from));
 }
 
+static void trim(struct columns *columns, size_t from, size_t to)
+{
+  struct recjpq_columns *c = (struct recjpq_columns *)columns;
+
+  mem_give_back(c->codes, from, to, c->model->n_splits);
+  mem_give_back(c->planes, n_blocks(from), n_blocks(to), c->model->n_splits * RECJPQ_BLOCK_ITEMS);
+  cells_trim(&c->cells, from, to);
+}
+
 static err_t search(const struct columns *columns, struct search_batch *batch)
 {
   const struct recjpq_columns *c = (const struct recjpq_columns *)columns;
@@ -105,5 +114,6 @@ const struct columns_ops recjpq_columns_cpu = {
   .put = put,
   .drop = drop,
   .move = move,
+  .trim = trim,
   .search = search,
 };

@@ -67,6 +67,15 @@ void sketch_fini(struct sketch *s)
   mem_release(&s->tails, s->capacity, sizeof *s->tails);
 }
 
+void sketch_trim(struct sketch *s, size_t from, size_t to)
+{
+  mem_give_back(s->bytes, (from + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS,
+                (to + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, block_bytes(s));
+  mem_give_back(s->scales, from, to, sizeof *s->scales);
+  mem_give_back(s->errors, from, to, sizeof *s->errors);
+  mem_give_back(s->tails, from, to, sizeof *s->tails);
+}
+
 size_t sketch_bytes_per_item(size_t dim, bool has_tail)
 {
   return n_groups_of(dim) * SKETCH_GROUP + (has_tail ? 3 : 2) * sizeof(float);

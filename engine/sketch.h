@@ -25,6 +25,9 @@ struct sketch {
 err_t sketch_init(size_t dim, size_t capacity, bool has_tail, struct sketch *out);
 void sketch_fini(struct sketch *s);
 
+/* Give back the memory of slots from..to-1, which are free; those from `to` on were not used since the last call. */
+void sketch_trim(struct sketch *s, size_t from, size_t to);
+
 size_t sketch_bytes_per_item(size_t dim, bool has_tail);
 
 /* Write the sketch of a vector of numbers within +-1e9.

@@ -82,6 +82,15 @@ static void move(struct columns *columns, uint32_t from, uint32_t to)
   sketch_move(&c->sketch, from, to);
 }
 
+static void trim(struct columns *columns, size_t from, size_t to)
+{
+  struct vector_columns *c = (struct vector_columns *)columns;
+
+  mem_give_back(c->rows, from, to, c->model->row_dim * sizeof *c->rows);
+  mem_give_back(c->norms, from, to, sizeof *c->norms);
+  sketch_trim(&c->sketch, from, to);
+}
+
 static err_t search(const struct columns *columns, struct search_batch *batch)
 {
   const struct vector_columns *c = (const struct vector_columns *)columns;
@@ -100,6 +109,7 @@ const struct columns_ops vector_columns_cpu = {
   .put = put,
   .drop = drop,
   .move = move,
+  .trim = trim,
   .search = search,
 };
 

@@ -204,6 +204,15 @@ static void blocks_do_not_overlap_and_lie_at_multiples_of_their_size(void **stat
   for (int step = 0; step < 60000; step++) {
     size_t i = dice_below(&dice, BLOCKS);
     unsigned class = (unsigned)(dice_below(&dice, 7) * dice_below(&dice, 2));
+    if (pool.n_taken == 0 && pool.n_used > 0) { /* it begins anew */
+      cell_pool_clear(&pool);
+      assert_int_equal(pool.n_used, 0);
+    }
+    if (step % 20000 > 15000) { /* and again and again it is emptied */
+      i = (size_t)step % BLOCKS;
+      if (classes[i] < 0)
+        continue;
+    }
     if (classes[i] >= 0) {
       memset(taken + starts[i], 0, (size_t)1 << classes[i]);
       cell_pool_give(&pool, (unsigned)classes[i], starts[i]);
@@ -214,7 +223,12 @@ static void blocks_do_not_overlap_and_lie_at_multiples_of_their_size(void **stat
       for (uint32_t unit = starts[i]; unit < starts[i] + (1u << class); unit++)
         assert_int_equal(taken[unit]++, 0);
     }
+    size_t n_taken = 0;
+    for (size_t unit = 0; step % 1000 == 0 && unit < UNITS; unit++)
+      n_taken += taken[unit];
+    assert_true(step % 1000 != 0 || n_taken == pool.n_taken);
   }
+  assert_int_equal(pool.n_used, 0);
   cell_pool_fini(&pool);
 }
 

@@ -134,6 +134,46 @@ static void reserved_pages_cost_memory_once_they_are_touched(void **state)
   assert_null(empty);
 }
 
+static size_t resident_pages(void)
+{
+  FILE *file = fopen("/proc/self/statm", "r");
+  size_t pages = 0;
+
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%*d %zu", &pages), 1);
+  fclose(file);
+  return pages;
+}
+
+/* Of arrays large enough for huge pages and of small ones: what is below stays, and what was given back is as it was or
+ * zero, and can be used again. */
+static void what_is_given_back_costs_nothing_and_the_rest_stays(void **state)
+{
+  static const size_t counts[] = { 100, 40000, 3000000 };
+  enum { SIZE = 24 };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    size_t n = counts[i], from = n / 3, touched = n - n / 10;
+    uint8_t *p;
+    assert_ok(mem_reserve(n, SIZE, &p));
+    for (int round = 0; round < 2; round++) {
+      memset(p, 7, touched * SIZE);
+      size_t before = resident_pages();
+      mem_give_back(p, from, touched, SIZE);
+      if (n > 1000000 && !__sanitizer_get_current_allocated_bytes)
+        assert_true(before - resident_pages() > (touched - from) * SIZE / 4096 * 3 / 4);
+      for (size_t b = 0; b < from * SIZE; b++)
+        assert_int_equal(p[b], 7);
+      for (size_t b = from * SIZE; b < touched * SIZE; b++)
+        assert_true(p[b] == 7 || p[b] == 0);
+    }
+    mem_give_back(p, touched, touched, SIZE);
+    mem_give_back(NULL, 0, n, SIZE);
+    mem_release(&p, n, SIZE);
+  }
+}
+
 static void a_copy_has_a_zero_behind_it(void **state)
 {
   uint8_t *copy;
@@ -160,6 +200,7 @@ int main(void)
     cmocka_unit_test(growing_keeps_what_was_there_and_adds_zeros),
     cmocka_unit_test(growing_too_far_is_an_error_that_touches_nothing),
     cmocka_unit_test(reserved_pages_cost_memory_once_they_are_touched),
+    cmocka_unit_test(what_is_given_back_costs_nothing_and_the_rest_stays),
     cmocka_unit_test(a_copy_has_a_zero_behind_it),
   };
 
