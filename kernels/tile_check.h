@@ -1,8 +1,8 @@
 /* Whether tile products are what the proof in mol_bounds_gate.h supposes: sums of exact products, rounded to nearest
  * once a step, in whatever order. To be included after one of the two headers of tile instructions. Private.
  *
- * The instructions could not be run where this was written. A search must not depend on trust in an instruction: a
- * machine whose tiles fail here does not have the level.
+ * They were right on Sapphire Rapids, the one kind of processor that was tried. A search must not depend on trust in an
+ * instruction: a machine whose tiles fail here does not have the level.
  */
 #ifndef KERNELS_TILE_CHECK_H
 #define KERNELS_TILE_CHECK_H
