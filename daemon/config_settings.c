@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/edit_distance.h"
+
 static bool choose_discontinuity(struct config *c, const char *word)
 {
   c->catalogue.stops_on_discontinuity = strcmp(word, "stop") == 0;
@@ -153,32 +155,6 @@ bool settings_has_section(const char *path)
 bool setting_is_in_space(const struct setting *s)
 {
   return strncmp(s->path, "spaces.", strlen("spaces.")) == 0;
-}
-
-static size_t least(size_t a, size_t b)
-{
-  return a < b ? a : b;
-}
-
-/* Edits that make one text the other (Levenshtein), of at most SETTING_PATH_BYTES each. */
-static size_t edit_distance(const char *a, const char *b)
-{
-  size_t n_a = strnlen(a, SETTING_PATH_BYTES);
-  size_t n_b = strnlen(b, SETTING_PATH_BYTES);
-  size_t row[SETTING_PATH_BYTES + 1];
-
-  for (size_t j = 0; j <= n_b; j++)
-    row[j] = j;
-  for (size_t i = 1; i <= n_a; i++) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= n_b; j++) {
-      size_t above = row[j];
-      row[j] = least(diagonal + (a[i - 1] != b[j - 1]), 1 + least(above, row[j - 1]));
-      diagonal = above;
-    }
-  }
-  return row[n_b];
 }
 
 static const char *last_word(const char *path)

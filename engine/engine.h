@@ -57,7 +57,8 @@ struct engine_config {
 err_t engine_open(const struct engine_config *config, struct engine **out);
 void engine_close(struct engine **e);
 
-/* Verify that a space's model can be served: load it and let it go. Returns ERR_MODEL with what is wrong. */
+/* Verify that a space's model can be served: its metadata, its tensors' names, shapes and numbers. A large bilinear model
+ * is not decomposed, which takes engine_open() minutes. Returns ERR_MODEL with what is wrong. */
 err_t engine_check_model(const struct engine_space *space);
 
 /* Verify all that engine_open() would, models, backend, instruction set and memory, and go on after what is wrong. Models
@@ -65,7 +66,8 @@ err_t engine_check_model(const struct engine_space *space);
  *
  * problem  called with each, which err_message() tells; `space` is an index of config->spaces. Its error ends the check
  *
- * A space without a model_path is passed over. Returns ERR_OK whatever was found; ERR_MEMORY.
+ * A space without a model_path is passed over. Of large bilinear models the memory is not counted, which is known when
+ * they are decomposed. Returns ERR_OK whatever was found; ERR_MEMORY.
  */
 enum engine_fault { ENGINE_FAULT_BACKEND, ENGINE_FAULT_ISA, ENGINE_FAULT_SPACE, ENGINE_FAULT_MAX_ITEMS };
 typedef err_code_t (*engine_problem)(void *context, err_code_t err, enum engine_fault fault, size_t space);

@@ -5,7 +5,7 @@
 err_t engine_check_model(const struct engine_space *config)
 {
   struct space space;
-  err_code_t err = space_init(config, &space);
+  err_code_t err = space_check(config, &space);
 
   space_fini(&space);
   return err;
@@ -16,15 +16,15 @@ static err_t note(engine_problem problem, void *context, err_code_t err, enum en
   return err == ERR_OK ? ERR_OK : problem(context, err, fault, space);
 }
 
-/* Spaces that can be served are kept, so that their memory is counted. */
+/* Spaces that were loaded are kept, so that their memory is counted. */
 static err_t check_spaces(const struct engine_config *config, struct engine *e, engine_problem problem, void *context)
 {
   TRY(mem_array(config->n_spaces, sizeof *e->spaces, &e->spaces));
   for (size_t i = 0; i < config->n_spaces; i++) {
     if (!config->spaces[i].model_path)
       continue;
-    err_code_t err = space_init(&config->spaces[i], &e->spaces[e->n_spaces]);
-    if (err == ERR_OK)
+    err_code_t err = space_check(&config->spaces[i], &e->spaces[e->n_spaces]);
+    if (err == ERR_OK && e->spaces[e->n_spaces].model)
       e->n_spaces++;
     else
       space_fini(&e->spaces[e->n_spaces]);

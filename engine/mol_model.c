@@ -57,9 +57,11 @@ static err_t load_nonlinearity(const struct safetensors *f, const char *key, boo
 {
   const char *text = safetensors_text(f, key);
 
-  if (!text || (strcmp(text, "geglu") != 0 && strcmp(text, "swiglu") != 0))
-    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\"; geglu or swiglu can be used", safetensors_path(f), key,
-         text ? text : "");
+  if (!text)
+    FAIL(ERR_MODEL, "%s: __metadata__ lacks \"%s\", geglu or swiglu, which the projection's hidden layer needs",
+         safetensors_path(f), key);
+  if (strcmp(text, "geglu") != 0 && strcmp(text, "swiglu") != 0)
+    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\"; geglu or swiglu can be used", safetensors_path(f), key, text);
   *is_gelu = strcmp(text, "geglu") == 0;
   return ERR_OK;
 }
@@ -90,14 +92,42 @@ static err_t load_mlp(const struct safetensors *f, const char *prefix, int first
   return load_linear(f, name, (size_t)n_hidden, n_out, has_output_bias, &out->second);
 }
 
+static void print_table_name(size_t i, char name[NAME_MAX_BYTES])
+{
+  snprintf(name, NAME_MAX_BYTES, "_query_embeddings_fn._uid_embeddings_%zu.weight", i);
+}
+
+/* A file without user tables need not say that it has none. */
+static err_t verify_no_user_tables(const struct safetensors *f)
+{
+  char name[NAME_MAX_BYTES], sizes[MOL_USER_TABLES_MAX * 24] = "";
+  struct tensor_shape shape;
+  size_t i = 0, n = 0;
+
+  for (; i < MOL_USER_TABLES_MAX; i++) {
+    print_table_name(i, name);
+    if (!safetensors_has(f, name))
+      break;
+    TRY(safetensors_shape(f, name, &shape));
+    n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%zu", i ? ", " : "", shape.dim[0] ? shape.dim[0] - 1 : 0);
+  }
+  if (i > 0)
+    FAIL(ERR_MODEL,
+         "%s: __metadata__ lacks \"mol.uid_hash\", but there are user tables: add \"mol.uid_hash\": \"[%s]\"",
+         safetensors_path(f), sizes);
+  return ERR_OK;
+}
+
 static err_t load_user_tables(const struct safetensors *f, struct mol_model *m)
 {
   const char *text = safetensors_text(f, "mol.uid_hash");
-  json_t *sizes = text ? json_loads(text, 0, NULL) : json_array();
-  size_t n = json_array_size(sizes);
   json_int_t hash[MOL_USER_TABLES_MAX] = { 0 };
-  bool is_valid = json_is_array(sizes) && n <= MOL_USER_TABLES_MAX;
 
+  if (!text)
+    return verify_no_user_tables(f);
+  json_t *sizes = json_loads(text, 0, NULL);
+  size_t n = json_array_size(sizes);
+  bool is_valid = json_is_array(sizes) && n <= MOL_USER_TABLES_MAX;
   for (size_t i = 0; is_valid && i < n; i++) {
     hash[i] = json_integer_value(json_array_get(sizes, i));
     is_valid = hash[i] >= 1 && hash[i] < UINT32_MAX;
@@ -105,10 +135,10 @@ static err_t load_user_tables(const struct safetensors *f, struct mol_model *m)
   json_decref(sizes);
   if (!is_valid || n >= m->shape.n_query_components)
     FAIL(ERR_MODEL, "%s: __metadata__ \"mol.uid_hash\" is \"%s\", not a JSON list of fewer than mol.Pq table sizes",
-         safetensors_path(f), text ? text : "");
+         safetensors_path(f), text);
   for (size_t i = 0; i < n; i++) {
     char name[NAME_MAX_BYTES];
-    snprintf(name, sizeof name, "_query_embeddings_fn._uid_embeddings_%zu.weight", i);
+    print_table_name(i, name);
     m->user_tables[i].n_hash = (size_t)hash[i];
     TRY(safetensors_floats(f, name, &m->user_tables[i].rows, 2, (size_t)hash[i] + 1, m->shape.component_dim));
     m->n_user_tables = i + 1;
@@ -116,13 +146,33 @@ static err_t load_user_tables(const struct safetensors *f, struct mol_model *m)
   return ERR_OK;
 }
 
-static err_t verify_constant(const struct safetensors *f, const char *key, const char *want)
-{
-  const char *text = safetensors_text(f, key);
+/* Hyper-parameters that leave no trace in the tensors, with the one value that is served. A model that was trained with
+ * another one would load, and its scores would be wrong: so the file has to say it. */
+static const struct {
+  const char *key;
+  const char *value;
+  const char *spellings[3]; /* of the value, as Python writes it */
+} constants[] = {
+  { "mol.gating_combination_type", "glu_silu", { "glu_silu" } },
+  { "mol.dot_product_l2_norm", "1", { "1", "True", "true" } },
+};
 
-  if (text && strcmp(text, want) != 0)
-    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\"; only \"%s\" can be served", safetensors_path(f), key, text,
-         want);
+static err_t verify_constants(const struct safetensors *f)
+{
+  for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
+    const char *key = constants[i].key, *text = safetensors_text(f, key);
+    bool is_served = false;
+    if (!text)
+      FAIL(ERR_MODEL,
+           "%s: __metadata__ lacks \"%s\": add \"%s\": \"%s\" if the model was trained with that, the default of the "
+           "authors' code (docs/models.md says how to see it); no other value can be served",
+           safetensors_path(f), key, key, constants[i].value);
+    for (size_t j = 0; j < 3 && constants[i].spellings[j]; j++)
+      is_served = is_served || strcmp(text, constants[i].spellings[j]) == 0;
+    if (!is_served)
+      FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\"; only \"%s\" can be served", safetensors_path(f), key, text,
+           constants[i].value);
+  }
   return ERR_OK;
 }
 
@@ -131,8 +181,7 @@ static err_t load_sizes(const struct safetensors *f, struct mol_model *m)
   int64_t n_query, n_item, dim, query_dim, item_dim;
   double tau, eps;
 
-  TRY(verify_constant(f, "mol.gating_combination_type", "glu_silu"));
-  TRY(verify_constant(f, "mol.dot_product_l2_norm", "1"));
+  TRY(verify_constants(f));
   TRY(safetensors_integer(f, "mol.Pq", 1, COMPONENTS_MAX, &n_query));
   TRY(safetensors_integer(f, "mol.Px", 1, COMPONENTS_MAX, &n_item));
   TRY(safetensors_integer(f, "mol.dP", 1, DIM_MAX, &dim));

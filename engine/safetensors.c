@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "engine/tensor_hint.h"
 
 enum { HEADER_MAX = 100 * 1024 * 1024 };
 
@@ -127,6 +128,26 @@ const char *safetensors_text(const struct safetensors *f, const char *key)
   return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
 }
 
+/* The key behind this one, which must be the object's own; NULL: the first. */
+static const char *next_of(json_t *object, const char *previous)
+{
+  void *at = previous ? json_object_iter_next(object, json_object_key_to_iter(previous)) : json_object_iter(object);
+
+  return at ? json_object_iter_key(at) : NULL;
+}
+
+const char *safetensors_next_key(const struct safetensors *f, const char *previous)
+{
+  return next_of(json_object_get(f->header, "__metadata__"), previous);
+}
+
+const char *safetensors_next_tensor(const struct safetensors *f, const char *previous)
+{
+  const char *name = next_of(f->header, previous);
+
+  return name && strcmp(name, "__metadata__") == 0 ? next_of(f->header, name) : name;
+}
+
 err_t safetensors_supply(struct safetensors *f, const char *key, const char *text)
 {
   const char *own = safetensors_text(f, key);
@@ -148,7 +169,7 @@ static err_t metadata_number(const struct safetensors *f, const char *key, doubl
   char *end;
 
   if (!text)
-    FAIL(ERR_MODEL, "%s: __metadata__ has no \"%s\"", f->path, key);
+    FAIL(ERR_MODEL, "%s: __metadata__ lacks \"%s\": docs/models.md says what it is", f->path, key);
   double value = strtod(text, &end);
   if (end == text || *end || !(value >= min && value <= max) || (is_integer && value != floor(value)))
     FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\", not %s from %g to %g", f->path, key, text,
@@ -181,8 +202,11 @@ err_t safetensors_shape(const struct safetensors *f, const char *name, struct te
   json_t *dims = json_object_get(json_object_get(f->header, name), "shape");
   struct tensor_shape shape = { .n_dims = json_array_size(dims) };
 
-  if (!safetensors_has(f, name))
-    FAIL(ERR_MODEL, "%s: there is no tensor \"%s\"", f->path, name);
+  if (!safetensors_has(f, name)) {
+    char hint[TENSOR_HINT_MAX];
+    tensor_hint_print(f, name, hint);
+    FAIL(ERR_MODEL, "%s: there is no tensor \"%s\"%s", f->path, name, hint);
+  }
   if (!json_is_array(dims) || shape.n_dims > TENSOR_DIMS_MAX)
     FAIL(ERR_MODEL, "%s: tensor \"%s\" has no shape of at most %d dimensions", f->path, name, TENSOR_DIMS_MAX);
   for (size_t i = 0; i < shape.n_dims; i++) {

@@ -24,6 +24,11 @@ const char *safetensors_path(const struct safetensors *f);
 /* Text of a metadata key, NULL when absent; valid while the file is open. */
 const char *safetensors_text(const struct safetensors *f, const char *key);
 
+/* The metadata key or the tensor that follows the previous one, which must come from here; NULL gives the first, and ends
+ * them. Valid while the file is open and nothing is supplied. */
+const char *safetensors_next_key(const struct safetensors *f, const char *previous);
+const char *safetensors_next_tensor(const struct safetensors *f, const char *previous);
+
 /* Add a metadata key that the file may lack. What the file says itself stays. Returns ERR_MODEL, when the file says
  * something else; ERR_MEMORY. */
 err_t safetensors_supply(struct safetensors *f, const char *key, const char *text);
@@ -35,7 +40,7 @@ err_t safetensors_real(const struct safetensors *f, const char *key, double min,
 
 bool safetensors_has(const struct safetensors *f, const char *name);
 
-/* Returns ERR_MODEL with the name when there is no such tensor. */
+/* Returns ERR_MODEL with the name when there is no such tensor, and with one that looks like it. */
 err_t safetensors_shape(const struct safetensors *f, const char *name, struct tensor_shape *out);
 
 /* A tensor where it lies in the file: its numbers are not looked at.

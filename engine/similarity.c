@@ -1,5 +1,7 @@
 #include "engine/similarity.h"
 
+#include "engine/model_keys.h"
+
 #define NAMES "mol, recjpq, dot, cosine, weighted_dot, bilinear"
 
 static const struct similarity *const all[N_SIMILARITIES] = {
@@ -15,6 +17,7 @@ err_t similarity_of(const struct safetensors *file, const struct similarity **ou
 {
   const char *name = safetensors_text(file, "sluice.similarity");
 
+  TRY(model_keys_verify(file));
   if (!name && safetensors_text(file, "mol.Pq"))
     name = similarity_mol.name;
   if (!name)

@@ -30,6 +30,10 @@ struct similarity {
   err_t (*model_open)(const struct safetensors *file, void **model);
   void (*model_close)(void **model);
 
+  /* Refuse what model_open refuses, in seconds: of a model that takes longer `*model` is left as it is. NULL: model_open
+   * never takes longer. */
+  err_t (*model_check)(const struct safetensors *file, void **model);
+
   /* ERR_ITEM, ERR_QUERY or ERR_METHOD say what the model needs. check_method replaces "exact" by what it stands for. */
   err_t (*check_part)(const void *model, const struct part *part);
   err_t (*check_query)(const void *model, const struct query *query);
@@ -49,7 +53,7 @@ struct similarity {
 };
 
 /* The similarity that a model file names in `sluice.similarity`; where that is absent, "mol.*" keys mean mol.
- * Returns ERR_MODEL when it names none that we have. */
+ * Returns ERR_MODEL when it names none that we have, and where a key of ours is mistyped. */
 err_t similarity_of(const struct safetensors *file, const struct similarity **out);
 
 extern const struct similarity similarity_mol;

@@ -16,15 +16,32 @@ static err_t supply_dim(struct safetensors *file, size_t dim)
   return safetensors_supply(file, "sluice.dim", text);
 }
 
+static err_t open_file(const struct engine_space *config, struct safetensors **file, const struct similarity **out)
+{
+  TRY(safetensors_open(config->model_path, file));
+  TRY(supply_dim(*file, config->dim));
+  return similarity_of(*file, out);
+}
+
 err_t space_init(const struct engine_space *config, struct space *out)
 {
   AUTO(safetensors_close) struct safetensors *file = NULL;
 
   *out = (struct space){ 0 };
   TRY(mem_copy_str(config->name, &out->name));
-  TRY(safetensors_open(config->model_path, &file));
-  TRY(supply_dim(file, config->dim));
-  TRY(similarity_of(file, &out->similarity));
+  TRY(open_file(config, &file, &out->similarity));
+  return out->similarity->model_open(file, &out->model);
+}
+
+err_t space_check(const struct engine_space *config, struct space *out)
+{
+  AUTO(safetensors_close) struct safetensors *file = NULL;
+
+  *out = (struct space){ 0 };
+  TRY(mem_copy_str(config->name, &out->name));
+  TRY(open_file(config, &file, &out->similarity));
+  if (out->similarity->model_check)
+    return out->similarity->model_check(file, &out->model);
   return out->similarity->model_open(file, &out->model);
 }
 

@@ -4,8 +4,9 @@
 
 #include "base/mem.h"
 #include "engine/svd.h"
+#include "engine/tensor_hint.h"
 
-enum { DIM_MAX = 65536, BILINEAR_DIM_MAX = 8192, SKETCH_STEP = 32 };
+enum { DIM_MAX = 65536, BILINEAR_DIM_MAX = 8192, SKETCH_STEP = 32, CHECK_DIM_MAX = 768 };
 
 /* Scores are f32: vectors of numbers up to 1e9 must not take them out of it. */
 static const double score_max = 1e34, number_max2 = 1e18;
@@ -106,44 +107,87 @@ err_t vector_model_open_weighted_dot(const struct safetensors *file, void **out)
 
 /* bilinear -------------------- */
 
-static err_t decompose_matrix(const struct safetensors *file, struct svd *svd)
-{
-  AUTO(mem_free) float *tensor = NULL;
-  AUTO(mem_free) double *w = NULL;
-  struct tensor_shape shape;
-  size_t n;
+/* The tensors of a bilinear model: W [n][n], or P and Q [n][r]. */
+struct bilinear_tensors {
+  size_t n, r;
+  float *w, *p, *q;
+};
 
-  TRY(find_shape(file, "W", 2, BILINEAR_DIM_MAX, &shape));
-  n = shape.dim[0];
-  if (shape.dim[1] != n)
-    FAIL(ERR_MODEL, "%s: tensor \"W\" is %zu x %zu, but must be square: a number of the query times one of the item",
-         safetensors_path(file), n, shape.dim[1]);
-  TRY(verify_dim(file, n));
-  TRY(safetensors_floats(file, "W", &tensor, 2, n, n));
-  TRY(mem_array(n * n, sizeof *w, &w));
-  for (size_t i = 0; i < n * n; i++)
-    w[i] = (double)tensor[i];
-  return svd_of_matrix(w, n, svd);
+static void free_tensors(struct bilinear_tensors *t)
+{
+  mem_free(&t->w);
+  mem_free(&t->p);
+  mem_free(&t->q);
 }
 
-static err_t decompose_factors(const struct safetensors *file, struct svd *svd)
+static err_t read_matrix(const struct safetensors *file, struct bilinear_tensors *t)
 {
-  AUTO(mem_free) float *p = NULL;
-  AUTO(mem_free) float *q = NULL;
+  struct tensor_shape shape;
+
+  TRY(find_shape(file, "W", 2, BILINEAR_DIM_MAX, &shape));
+  t->n = shape.dim[0];
+  if (shape.dim[1] != t->n)
+    FAIL(ERR_MODEL, "%s: tensor \"W\" is %zu x %zu, but must be square: a number of the query times one of the item",
+         safetensors_path(file), t->n, shape.dim[1]);
+  TRY(verify_dim(file, t->n));
+  return safetensors_floats(file, "W", &t->w, 2, t->n, t->n);
+}
+
+static err_t read_factors(const struct safetensors *file, struct bilinear_tensors *t)
+{
   struct tensor_shape shape, other;
-  size_t n, r;
 
   TRY(find_shape(file, "P", 2, BILINEAR_DIM_MAX, &shape));
   TRY(find_shape(file, "Q", 2, BILINEAR_DIM_MAX, &other));
-  n = shape.dim[0];
-  r = shape.dim[1];
-  if (other.dim[0] != n || other.dim[1] != r)
+  t->n = shape.dim[0];
+  t->r = shape.dim[1];
+  if (other.dim[0] != t->n || other.dim[1] != t->r)
     FAIL(ERR_MODEL, "%s: tensors \"P\" and \"Q\" must have one shape, [n, r]: they are %zu x %zu and %zu x %zu",
-         safetensors_path(file), n, r, other.dim[0], other.dim[1]);
-  TRY(verify_dim(file, n));
-  TRY(safetensors_floats(file, "P", &p, 2, n, r));
-  TRY(safetensors_floats(file, "Q", &q, 2, n, r));
-  return svd_of_product(p, q, n, r, svd);
+         safetensors_path(file), t->n, t->r, other.dim[0], other.dim[1]);
+  TRY(verify_dim(file, t->n));
+  TRY(safetensors_floats(file, "P", &t->p, 2, t->n, t->r));
+  return safetensors_floats(file, "Q", &t->q, 2, t->n, t->r);
+}
+
+/* The Frobenius norm, which no singular value exceeds. */
+static double norm_of(const float *matrix, size_t n)
+{
+  double sum2 = 0;
+
+  for (size_t i = 0; i < n; i++)
+    sum2 += (double)matrix[i] * (double)matrix[i];
+  return sqrt(sum2);
+}
+
+static err_t read_bilinear(const struct safetensors *file, struct bilinear_tensors *t)
+{
+  bool has_matrix = safetensors_has(file, "W"), has_factors = safetensors_has(file, "P") || safetensors_has(file, "Q");
+  char hint[TENSOR_HINT_MAX] = "";
+
+  if (has_matrix == has_factors) {
+    if (!has_matrix)
+      tensor_hint_print(file, "W", hint);
+    FAIL(ERR_MODEL, "%s: a bilinear model has either a tensor \"W\" or tensors \"P\" and \"Q\"%s",
+         safetensors_path(file), hint);
+  }
+  TRY(has_matrix ? read_matrix(file, t) : read_factors(file, t));
+  double sigma_max = has_matrix ? norm_of(t->w, t->n * t->n) : norm_of(t->p, t->n * t->r) * norm_of(t->q, t->n * t->r);
+  if (!(sigma_max * number_max2 * (double)t->n <= score_max))
+    FAIL(ERR_MODEL, "%s: its tensors have a norm of %g: scores would not fit into f32", safetensors_path(file),
+         sigma_max);
+  return ERR_OK;
+}
+
+static err_t decompose(const struct bilinear_tensors *t, struct svd *svd)
+{
+  AUTO(mem_free) double *w = NULL;
+
+  if (!t->w)
+    return svd_of_product(t->p, t->q, t->n, t->r, svd);
+  TRY(mem_array(t->n * t->n, sizeof *w, &w));
+  for (size_t i = 0; i < t->n * t->n; i++)
+    w[i] = (double)t->w[i];
+  return svd_of_matrix(w, t->n, svd);
 }
 
 /* How many numbers are sketched. For isotropic vectors a score's deviation is in proportion to sqrt(sum sigma_k^2), and
@@ -181,24 +225,41 @@ static err_t take_svd(struct svd *svd, struct vector_model *m)
   return ERR_OK;
 }
 
-err_t vector_model_open_bilinear(const struct safetensors *file, void **out)
+static err_t open_bilinear(const struct bilinear_tensors *tensors, void **out)
 {
   AUTO(svd_fini) struct svd svd = { 0 };
   AUTO(close_model) struct vector_model *m = NULL;
-  bool has_matrix = safetensors_has(file, "W"), has_factors = safetensors_has(file, "P") || safetensors_has(file, "Q");
 
-  if (has_matrix == has_factors)
-    FAIL(ERR_MODEL, "%s: a bilinear model has either a tensor \"W\" or tensors \"P\" and \"Q\"",
-         safetensors_path(file));
-  TRY(has_matrix ? decompose_matrix(file, &svd) : decompose_factors(file, &svd));
-  if (!(svd.sigma[0] * number_max2 * (double)svd.n <= score_max))
-    FAIL(ERR_MODEL, "%s: its largest singular value is %g: scores would not fit into f32", safetensors_path(file),
-         svd.sigma[0]);
+  TRY(decompose(tensors, &svd));
   TRY(mem_array(1, sizeof *m, &m));
   TRY(take_svd(&svd, m));
   *out = m;
   m = NULL;
   return ERR_OK;
+}
+
+err_t vector_model_open_bilinear(const struct safetensors *file, void **out)
+{
+  AUTO(free_tensors) struct bilinear_tensors tensors = { 0 };
+
+  TRY(read_bilinear(file, &tensors));
+  return open_bilinear(&tensors, out);
+}
+
+/* Decomposing takes a second or two, even with the reference BLAS. */
+static bool is_small(const struct bilinear_tensors *t)
+{
+  double rank = (double)(t->w || t->r > t->n ? t->n : t->r);
+
+  return (double)t->n * rank * rank <= (double)CHECK_DIM_MAX * CHECK_DIM_MAX * CHECK_DIM_MAX;
+}
+
+err_t vector_model_check_bilinear(const struct safetensors *file, void **out)
+{
+  AUTO(free_tensors) struct bilinear_tensors tensors = { 0 };
+
+  TRY(read_bilinear(file, &tensors));
+  return is_small(&tensors) ? open_bilinear(&tensors, out) : ERR_OK;
 }
 
 double vector_query_tail(const struct vector_model *m, const double *q, size_t from, size_t to)

@@ -45,6 +45,9 @@ err_t vector_model_open_weighted_dot(const struct safetensors *file, void **out)
 err_t vector_model_open_bilinear(const struct safetensors *file, void **out);
 void vector_model_close(void **model);
 
+/* All that opening verifies; a large model is not decomposed, and `*out` stays as it is. */
+err_t vector_model_check_bilinear(const struct safetensors *file, void **out);
+
 /* |diag(sigma)^(1/2) a| over from <= k < to, where q' = diag(sigma) a: with an item's tail it bounds that part of the
  * score (Cauchy-Schwarz). 0 where there is nothing. */
 double vector_query_tail(const struct vector_model *m, const double *q, size_t from, size_t to);

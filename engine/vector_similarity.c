@@ -162,22 +162,23 @@ static err_t prepare_queries(const void *model, const struct kernels *kernels, c
   return ERR_OK;
 }
 
-#define VECTOR_SIMILARITY(KIND, stem, text)     \
-  const struct similarity similarity_##stem = { \
-    .kind = SIMILARITY_##KIND,                  \
-    .name = #stem,                              \
-    .methods = text,                            \
-    .model_open = vector_model_open_##stem,     \
-    .model_close = vector_model_close,          \
-    .check_part = check_part,                   \
-    .check_query = check_query,                 \
-    .check_method = check_method,               \
-    .prepared_bytes = prepared_bytes,           \
-    .prepare_parts = prepare_parts,             \
-    .prepare_queries = prepare_queries,         \
+#define VECTOR_SIMILARITY(KIND, stem, check, text) \
+  const struct similarity similarity_##stem = {    \
+    .kind = SIMILARITY_##KIND,                     \
+    .name = #stem,                                 \
+    .methods = text,                               \
+    .model_open = vector_model_open_##stem,        \
+    .model_close = vector_model_close,             \
+    .model_check = check,                          \
+    .check_part = check_part,                      \
+    .check_query = check_query,                    \
+    .check_method = check_method,                  \
+    .prepared_bytes = prepared_bytes,              \
+    .prepare_parts = prepare_parts,                \
+    .prepare_queries = prepare_queries,            \
   }
 
-VECTOR_SIMILARITY(DOT, dot, "exact or brute_force");
-VECTOR_SIMILARITY(COSINE, cosine, "exact or brute_force");
-VECTOR_SIMILARITY(WEIGHTED_DOT, weighted_dot, "exact or brute_force");
-VECTOR_SIMILARITY(BILINEAR, bilinear, "exact, brute_force or low_rank(R)");
+VECTOR_SIMILARITY(DOT, dot, NULL, "exact or brute_force");
+VECTOR_SIMILARITY(COSINE, cosine, NULL, "exact or brute_force");
+VECTOR_SIMILARITY(WEIGHTED_DOT, weighted_dot, NULL, "exact or brute_force");
+VECTOR_SIMILARITY(BILINEAR, bilinear, vector_model_check_bilinear, "exact, brute_force or low_rank(R)");

@@ -264,11 +264,131 @@ static void constants_that_the_engine_does_not_have_are_refused(void **state)
   refuse_metadata(&m, "mol.uid_hash", "[7]", "tensor \"");
   refuse_metadata(&m, "mol.uid_hash", "[7,5,3]", "tensor \"");
   refuse_metadata(&m, "mol.uid_hash", "[7,6]", "_uid_embeddings_1.weight");
-  refuse_metadata(&m, "mol.uid_hash", NULL, "tensor \"");
   unload(&m);
   m = load("books");
   refuse_metadata(&m, "mol.qnl", "", "\"mol.qnl\"");
   refuse_metadata(&m, "sluice.similarity", "recjpq", "\"centroids\"");
+  unload(&m);
+}
+
+/* What leaves no trace in the tensors has to be said, and the sentence says how. */
+static void absent_hyper_parameters_are_refused_with_the_line_to_add(void **state)
+{
+  static const struct {
+    const char *key, *line;
+  } rows[] = {
+    { "mol.gating_combination_type", "lacks \"mol.gating_combination_type\": add \"mol.gating_combination_type\"" },
+    { "mol.gating_combination_type", ": \"glu_silu\" if the model was trained with that" },
+    { "mol.dot_product_l2_norm", "lacks \"mol.dot_product_l2_norm\": add \"mol.dot_product_l2_norm\": \"1\"" },
+    { "mol.uid_hash", "lacks \"mol.uid_hash\", but there are user tables: add \"mol.uid_hash\": \"[7, 5]\"" },
+    { "mol.inl", "lacks \"mol.inl\", geglu or swiglu" },
+    { "mol.temperature", "lacks \"mol.temperature\": docs/models.md" },
+  };
+
+  (void)state;
+  struct model m = load("edge");
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    refuse_metadata(&m, rows[i].key, NULL, rows[i].line);
+  unload(&m);
+}
+
+static void accept_metadata(const struct model *m, const char *key, const char *value)
+{
+  json_t *header = json_deep_copy(m->header), *texts = json_object_get(header, "__metadata__");
+
+  if (value)
+    json_object_set_new(texts, key, json_string(value));
+  else
+    json_object_del(texts, key);
+  save(m, header);
+  assert_ok(engine_check_model(&(struct engine_space){ .name = "", .model_path = path }));
+  json_decref(header);
+}
+
+static void what_cannot_change_a_score_may_be_absent(void **state)
+{
+  (void)state;
+  struct model m = load("books");
+  accept_metadata(&m, "mol.uid_hash", NULL); /* there are no user tables */
+  accept_metadata(&m, "mol.inl", NULL);      /* no hidden layer on the items' side */
+  accept_metadata(&m, "mol.dot_product_l2_norm", "True");
+  accept_metadata(&m, "mol.dot_product_l2_norm", "true");
+  unload(&m);
+}
+
+static void mistyped_keys_are_refused_with_the_nearest(void **state)
+{
+  static const struct {
+    const char *key, *nearest;
+  } rows[] = {
+    { "mol.temprature", "the nearest is \"mol.temperature\"" },
+    { "mol.pq", "the nearest is \"mol.Pq\"" },
+    { "mol.dq", "the nearest is \"mol.Dq\"" },
+    { "mol.dot_product_norm", "the nearest is \"mol.dot_product_l2_norm\"" },
+    { "mol.", "the nearest is \"mol." },
+    { "sluice.similarty", "the nearest is \"sluice.similarity\"" },
+    { "sluice.dims", "the nearest is \"sluice.dim\"" },
+    { "recjpq.splits", "none below \"recjpq.\"" },
+    { "mol.new\nline\"", "mol.new\\x0aline\\x22" },
+  };
+
+  (void)state;
+  struct model m = load("edge");
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    refuse_metadata(&m, rows[i].key, "1", rows[i].nearest);
+  accept_metadata(&m, "trainer.mol", "1"); /* other prefixes are the user's own */
+  accept_metadata(&m, "molecule", "1");
+  accept_metadata(&m, "format", "pt");
+  unload(&m);
+}
+
+/* The header with every tensor under another name. */
+static json_t *rename_all(const json_t *header, const char *prefix)
+{
+  json_t *renamed = json_object(), *value;
+  const char *name;
+
+  json_object_foreach((json_t *)(uintptr_t)header, name, value) {
+    char text[256];
+    bool is_tensor = strcmp(name, "__metadata__") != 0;
+    snprintf(text, sizeof text, "%s%s", is_tensor ? prefix : "", name);
+    json_object_set(renamed, text, value);
+  }
+  return renamed;
+}
+
+static void prefixed_tensors_are_refused_with_the_prefix(void **state)
+{
+  static const char *const prefixes[] = { "module.", "_orig_mod.", "model.similarity_module.", "module._ndp_module." };
+  char hint[256];
+
+  (void)state;
+  for (size_t c = 0; c < N_CASES; c++) {
+    struct model m = load(cases[c]);
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+      json_t *renamed = rename_all(m.header, prefixes[i]);
+      snprintf(hint, sizeof hint, "take the prefix \"%s\" off the names, as docs/models.md does", prefixes[i]);
+      assert_refused(&m, renamed, hint);
+      json_decref(renamed);
+    }
+    unload(&m);
+  }
+}
+
+static void old_names_are_refused_with_the_tensor_that_looks_like_the_missing_one(void **state)
+{
+  static const char new_name[] = "_item_embeddings_fn._item_emb_proj_module.1.weight";
+
+  (void)state;
+  struct model m = load("books");
+  json_t *header = json_copy(m.header);
+  json_object_set(header, "_item_proj_module.1.weight", json_object_get(header, new_name));
+  json_object_del(header, new_name);
+  assert_refused(&m, header, new_name);
+  assert_refused(&m, header, "\"_item_proj_module.1.weight\", which looks like it");
+  json_object_del(header, "_item_proj_module.1.weight");
+  assert_refused(&m, header, "12 more (docs/models.md has the names)"); /* of other layers: none looks like it */
+  json_decref(header);
   unload(&m);
 }
 
@@ -349,6 +469,11 @@ int main(void)
     cmocka_unit_test(metadata_that_is_absent_or_no_value_is_refused),
     cmocka_unit_test(metadata_that_does_not_agree_with_the_tensors_is_refused_with_a_tensor),
     cmocka_unit_test(constants_that_the_engine_does_not_have_are_refused),
+    cmocka_unit_test(absent_hyper_parameters_are_refused_with_the_line_to_add),
+    cmocka_unit_test(what_cannot_change_a_score_may_be_absent),
+    cmocka_unit_test(mistyped_keys_are_refused_with_the_nearest),
+    cmocka_unit_test(prefixed_tensors_are_refused_with_the_prefix),
+    cmocka_unit_test(old_names_are_refused_with_the_tensor_that_looks_like_the_missing_one),
     cmocka_unit_test(mutated_headers_never_break_the_loader),
     cmocka_unit_test(the_largest_numbers_give_finite_scores),
   };

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dlfcn.h>
+#include <lapacke.h>
 
 #include "engine/space.h"
 #include "engine/engine.h"
@@ -22,6 +24,86 @@ static struct dice dice;
 static err_code_t check(size_t dim)
 {
   return engine_check_model(&(struct engine_space){ .name = "v", .model_path = path, .dim = dim });
+}
+
+/* The library's own, counted: this program's comes first. */
+static size_t n_decompositions;
+
+lapack_int LAPACKE_dgesdd(int layout, char job, lapack_int m, lapack_int n, double *a, lapack_int lda, double *s,
+                          double *u, lapack_int ldu, double *vt, lapack_int ldvt)
+{
+  lapack_int (*own)(int, char, lapack_int, lapack_int, double *, lapack_int, double *, double *, lapack_int, double *,
+                    lapack_int);
+
+  *(void **)&own = dlsym(RTLD_NEXT, "LAPACKE_dgesdd");
+  n_decompositions++;
+  return own(layout, job, m, n, a, lda, s, u, ldu, vt, ldvt);
+}
+
+/* Load it, as the daemon does. */
+static err_code_t open_space(size_t dim)
+{
+  struct space space;
+  err_code_t err = space_init(&(struct engine_space){ .name = "v", .model_path = path, .dim = dim }, &space);
+
+  space_fini(&space);
+  return err;
+}
+
+/* A large matrix is decomposed for minutes: too long for a check before each start. */
+static void a_check_does_not_decompose_what_is_large(void **state)
+{
+  enum { LARGE = 800 };
+  float *numbers = calloc((size_t)2 * LARGE * LARGE, sizeof *numbers);
+
+  (void)state;
+  numbers[0] = 1;
+  n_decompositions = 0;
+  vector_file_write_matrix(path, numbers, LARGE, LARGE);
+  assert_ok(check(0));
+  assert_fails(check(3), ERR_MODEL, "for vectors of 800 numbers");
+  vector_file_write_factors(path, numbers, LARGE, LARGE, LARGE);
+  assert_ok(check(LARGE));
+  assert_int_equal(n_decompositions, 0);
+  numbers[LARGE] = NAN;
+  vector_file_write_matrix(path, numbers, LARGE, LARGE);
+  assert_fails(check(0), ERR_MODEL, "tensor \"W\": number 800");
+  numbers[LARGE] = 1;
+  vector_file_write_factors(path, numbers, LARGE, 3, 3); /* of rank 3 at most: quick */
+  assert_ok(check(LARGE));
+  assert_int_equal(n_decompositions, 1);
+  assert_ok(open_space(LARGE));
+  assert_int_equal(n_decompositions, 2);
+  free(numbers);
+}
+
+static void tensors_of_other_names_are_refused_with_a_hint(void **state)
+{
+  static const struct {
+    const char *similarity, *tensor, *hint;
+  } rows[] = {
+    { "bilinear", "module.W", "take the prefix \"module.\" off the names, as docs/models.md does" },
+    { "bilinear", "weight", "the file has \"weight\" (docs/models.md has the names)" },
+    { "weighted_dot", "_orig_mod.v", "take the prefix \"_orig_mod.\" off the names" },
+    { "recjpq", "item_codes.centroids", "take the prefix \"item_codes.\" off the names" },
+    { "recjpq", "item_centroids", "\"item_centroids\", which looks like it: rename it" },
+    { "recjpq", "embedding", "the file has \"embedding\" (docs/models.md" },
+  };
+  char header[512];
+  float number = 1;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    snprintf(header, sizeof header,
+             "{\"__metadata__\":{\"sluice.similarity\":\"%s\"},"
+             "\"%s\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]}}",
+             rows[i].similarity, rows[i].tensor);
+    model_file_write(path, header, &number, 4);
+    assert_fails(check(0), ERR_MODEL, rows[i].hint);
+    assert_fails(open_space(0), ERR_MODEL, rows[i].hint);
+  }
+  model_file_write(path, "{\"__metadata__\":{\"sluice.similarity\":\"recjpq\"}}", NULL, 0);
+  assert_fails(check(0), ERR_MODEL, "\"centroids\"; the file has none");
 }
 
 static void a_model_without_tensors_needs_a_dimension_from_somewhere(void **state)
@@ -182,14 +264,18 @@ static void mutated_files_never_break_the_loader(void **state)
     file = fopen(path, "wb");
     fwrite(bytes, 1, n, file);
     fclose(file);
-    err_code_t err = check(dice_below(&dice, 2) * 3);
+    size_t dim = dice_below(&dice, 2) * 3;
+    err_code_t err = check(dim);
     assert_true(err == ERR_OK || err == ERR_MODEL);
+    assert_int_equal(open_space(dim), err); /* the check knows what the daemon will say */
   }
 }
 
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_check_does_not_decompose_what_is_large),
+    cmocka_unit_test(tensors_of_other_names_are_refused_with_a_hint),
     cmocka_unit_test(a_model_without_tensors_needs_a_dimension_from_somewhere),
     cmocka_unit_test(a_dimension_beside_tensors_must_be_theirs),
     cmocka_unit_test(a_name_that_is_no_similarity_is_refused_with_all_names),
