@@ -16,10 +16,11 @@
 #include "daemon/check.h"
 #include "daemon/reload.h"
 #include "daemon/service.h"
+#include "daemon/start_notice.h"
 #include "daemon/stop.h"
 #include "kernels/device.h"
 
-enum { STEP_MS = 20, STATUS_EVERY_MS = 1000 };
+enum { STEP_MS = 20, STATUS_EVERY_MS = 1000, NOTICE_EVERY_MS = 5000 };
 
 /* jemalloc's settings, by this name: it gives back what was freed even while nothing is allocated. */
 extern const char *malloc_conf;
@@ -120,10 +121,21 @@ static err_t serve(struct service *s, struct config *config, int signals)
   }
 }
 
+/* A service that is all zeros, where nothing was opened, can be closed too. */
+static err_t open_service(const struct config *config, struct service *s)
+{
+  struct start_notice notice;
+
+  TRY(start_notice_begin(&notice, NOTICE_EVERY_MS * CLOCK_NS_PER_MS));
+  err_code_t err = service_open(config, s);
+  start_notice_end(&notice);
+  return err;
+}
+
 static int run(struct config *config, int signals)
 {
-  static struct service service; /* large, and there is one */
-  err_code_t err = service_open(config, &service);
+  static struct service service = { .alarm.fd = -1 }; /* large, and there is one */
+  err_code_t err = open_service(config, &service);
 
   if (err == ERR_OK) {
     log_info("started", "version=%s isa=%s config=%s", SLUICE_VERSION, isa_name(service.status.isa), config->path);
