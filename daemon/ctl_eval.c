@@ -122,7 +122,9 @@ static err_t open_all(struct eval *e)
     TRY(safetensors_verify_writable(e->options.output_path));
   TRY(read_needs(e->options.model_path, &needs));
   TRY(eval_items_open(e->options.items_path, needs.codes, &e->items));
-  TRY(eval_queries_open(e->options.queries_path, needs.user_ids, &e->queries));
+  TRY(eval_queries_open(e->options.queries_path, needs.user_ids, e->options.has_targets, &e->queries));
+  if (e->options.has_targets)
+    TRY(eval_queries_verify_targets(&e->queries, &e->items));
   if (needs.user_ids && !e->queries.has_user_ids)
     ctl_say("%s has no tensor \"user_ids\", and the model has user tables: the queries go without a user",
             e->options.queries_path);
@@ -193,7 +195,8 @@ static err_t search(struct eval *e, size_t i)
   e->progress.unit = "queries";
   TRY(eval_run(&what, method->text, &method->method, &watch, &answers));
   ctl_progress_hide(&e->progress);
-  TRY(eval_compare(&answers, i == e->reference ? &answers : &e->exact, &e->rows[i]));
+  TRY(eval_compare(&answers, i == e->reference ? &answers : &e->exact, o->has_targets ? &e->queries.target_ids : NULL,
+                   &e->rows[i]));
   e->rows[i].method = method->text;
   e->rows[i].ran = method->ran;
   if (o->output_path && i == e->n_methods - 1)
@@ -267,7 +270,7 @@ static err_t run_eval(const struct ctl_options *options, int argc, char **argv)
 
 const struct ctl_command ctl_eval_command = {
   .name = "eval",
-  .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [-k N] [--output FILE]",
+  .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [-k N] [--targets] [--output FILE]",
   .summary = "search files without Kafka, and compare methods with exact: how fast, and how much they find",
   .help = "  --model FILE      the model\n"
           "  --items FILE      item_ids (I64 [items]) with item_embeddings (F32, F16, BF16 or F64\n"
@@ -284,6 +287,8 @@ const struct ctl_command ctl_eval_command = {
           "                    hit), top_scores (F32; -inf there), exact (U8 [queries]; 1 where the list is\n"
           "                    proven exact), bound (F32 [queries]; nothing left out scores above it; -inf\n"
           "                    where nothing was left out)\n"
+          "  --targets         also tell how often the held-out item of a query is among its hits: the queries'\n"
+          "                    file has target_ids (I64 [queries]), each among the items\n"
           "  --json            a JSON object for each method, one a line, in place of the table\n"
           "\n"
           "All files are .safetensors; tensors of other names are left alone, so that one file may hold items\n"

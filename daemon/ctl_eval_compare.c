@@ -8,6 +8,16 @@
 
 const size_t eval_ranks[EVAL_N_RANKS] = { 1, 5, 10, 50, 100 };
 
+size_t eval_recall_ranks(size_t k, size_t ranks[EVAL_RECALLS_MAX])
+{
+  size_t n = 0;
+
+  for (size_t rank = 1; rank < k && rank <= 100; rank *= 10)
+    ranks[n++] = rank;
+  ranks[n++] = k;
+  return n;
+}
+
 static int by_id(const void *a, const void *b)
 {
   const int64_t *x = a, *y = b;
@@ -35,22 +45,56 @@ static size_t find_id(const int64_t *ids, size_t n, int64_t id)
   return i;
 }
 
+static size_t least(size_t a, size_t b)
+{
+  return a < b ? a : b;
+}
+
+/* Share of the exact first n that are among the first n hits; `sorted` has room for n ids. */
+static double recall_of(const struct eval_answers *answers, const struct eval_answers *exact, size_t q, size_t n,
+                        int64_t *sorted)
+{
+  size_t n_hits = least(n, answers->n_hits[q]), n_exact = least(n, exact->n_hits[q]);
+
+  if (n_exact == 0)
+    return 1.0;
+  memcpy(sorted, exact->ids + q * exact->k, n_exact * sizeof *sorted);
+  qsort(sorted, n_exact, sizeof *sorted, by_id);
+  return (double)count_common(answers->ids + q * answers->k, n_hits, sorted, n_exact) / (double)n_exact;
+}
+
+/* Queries whose target is among the first eval_ranks[i] hits. */
+static void count_hits(const struct eval_answers *answers, const struct tensor *targets, size_t counts[EVAL_N_RANKS])
+{
+  for (size_t q = 0; q < answers->n; q++) {
+    size_t n = answers->n_hits[q], place = find_id(answers->ids + q * answers->k, n, tensor_i64(targets, q));
+    for (size_t r = 0; r < EVAL_N_RANKS; r++)
+      counts[r] += place < n && place < eval_ranks[r];
+  }
+}
+
+static void rate_hits(const struct eval_answers *answers, const struct eval_answers *exact,
+                      const struct tensor *targets, struct eval_row *row)
+{
+  size_t hits[EVAL_N_RANKS] = { 0 }, exact_hits[EVAL_N_RANKS] = { 0 };
+
+  count_hits(answers, targets, hits);
+  count_hits(exact, targets, exact_hits);
+  row->has_targets = true;
+  for (size_t r = 0; r < EVAL_N_RANKS; r++) {
+    row->hit_rate[r] = (double)hits[r] / (double)answers->n;
+    row->hit_ratio[r] = exact_hits[r] ? (double)hits[r] / (double)exact_hits[r] : (double)NAN;
+  }
+}
+
 /* Sums over the queries; `sorted` has room for k ids. */
 static void add_query(const struct eval_answers *answers, const struct eval_answers *exact, size_t q, int64_t *sorted,
                       struct eval_row *row)
 {
-  const int64_t *ids = answers->ids + q * answers->k;
-  const int64_t *exact_ids = exact->ids + q * exact->k;
-  size_t n = answers->n_hits[q];
-  size_t n_exact = exact->n_hits[q];
-  size_t place = n_exact ? find_id(ids, n, exact_ids[0]) : 0;
+  size_t ranks[EVAL_RECALLS_MAX], n_ranks = eval_recall_ranks(answers->k, ranks), n = answers->n_hits[q];
 
-  for (size_t r = 0; r < EVAL_N_RANKS; r++)
-    row->hit_rate[r] += n_exact == 0 || (place < n && place < eval_ranks[r]);
-  if (n_exact)
-    memcpy(sorted, exact_ids, n_exact * sizeof *sorted);
-  qsort(sorted, n_exact, sizeof *sorted, by_id);
-  row->recall += n_exact ? (double)count_common(ids, n, sorted, n_exact) / (double)n_exact : 1.0;
+  for (size_t r = 0; r < n_ranks; r++)
+    row->recall[r] += recall_of(answers, exact, q, ranks[r], sorted);
   row->proven += answers->exact[q];
   row->candidates += (double)answers->candidates[q];
   row->scored += (double)answers->scored[q];
@@ -96,7 +140,8 @@ static err_t summarize_timings(const struct eval_answers *a, struct eval_row *ro
   return ERR_OK;
 }
 
-err_t eval_compare(const struct eval_answers *answers, const struct eval_answers *exact, struct eval_row *out)
+err_t eval_compare(const struct eval_answers *answers, const struct eval_answers *exact, const struct tensor *targets,
+                   struct eval_row *out)
 {
   AUTO(mem_free) int64_t *sorted = NULL;
   struct eval_row row = { .n = answers->n, .k = answers->k, .min_hits = answers->k };
@@ -105,9 +150,10 @@ err_t eval_compare(const struct eval_answers *answers, const struct eval_answers
   TRY(mem_array(answers->k, sizeof *sorted, &sorted));
   for (size_t q = 0; q < answers->n; q++)
     add_query(answers, exact, q, sorted, &row);
-  for (size_t r = 0; r < EVAL_N_RANKS; r++)
-    row.hit_rate[r] /= n;
-  row.recall /= n;
+  for (size_t r = 0; r < EVAL_RECALLS_MAX; r++)
+    row.recall[r] /= n;
+  if (targets)
+    rate_hits(answers, exact, targets, &row);
   row.proven /= n;
   row.candidates /= n;
   row.scored /= n;

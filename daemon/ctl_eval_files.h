@@ -40,15 +40,20 @@ struct eval_queries {
   struct safetensors *file;
   struct tensor embeddings; /* floats [n, width] */
   struct tensor user_ids;   /* I64 [n], where has_user_ids */
+  struct tensor target_ids; /* I64 [n], where has_targets */
   bool has_user_ids;
+  bool has_targets;
   size_t n;
   size_t width;
 };
 
-/* Open the queries' file: query_embeddings, and user_ids if they are wanted and there.
+/* Open the queries' file: query_embeddings, user_ids if they are wanted and there, and target_ids if they are wanted.
  * Returns ERR_MODEL, naming the file, the tensor and what is expected. */
-err_t eval_queries_open(const char *path, bool wants_user_ids, struct eval_queries *out);
+err_t eval_queries_open(const char *path, bool wants_user_ids, bool wants_targets, struct eval_queries *out);
 void eval_queries_fini(struct eval_queries *queries);
+
+/* Verify that each query's target is one of the items. Returns ERR_ITEM, naming the query; ERR_MEMORY. */
+err_t eval_queries_verify_targets(const struct eval_queries *queries, const struct eval_items *items);
 
 /* Queries first to first + n: what the file has of them, k and the method.
  *

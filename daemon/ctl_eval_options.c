@@ -54,6 +54,9 @@ static err_t take_option(struct eval_options *o, int option)
   case 'j':
     o->prints_json = true;
     return ERR_OK;
+  case 'T':
+    o->has_targets = true;
+    return ERR_OK;
   default:
     FAIL(ERR_USAGE, "not an option of eval, or it lacks its value");
   }
@@ -92,6 +95,7 @@ static err_t take_options(int argc, char **argv, struct eval_options *o)
     { "backend", required_argument, NULL, 'B' },
     { "output", required_argument, NULL, 'o' },
     { "json", no_argument, NULL, 'j' },
+    { "targets", no_argument, NULL, 'T' },
     { 0 },
   };
   int option;

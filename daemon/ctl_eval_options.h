@@ -18,6 +18,7 @@ struct eval_options {
   enum isa isa;
   enum engine_backend backend;
   bool prints_json;
+  bool has_targets;
 };
 
 /* argv[0] is the command's name. Returns ERR_USAGE with what is wrong; ERR_MEMORY. */

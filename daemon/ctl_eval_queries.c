@@ -20,23 +20,37 @@ static err_t find_embeddings(struct eval_queries *queries)
   return ERR_OK;
 }
 
-static err_t find_user_ids(struct eval_queries *queries)
+/* An I64 for each query. */
+static err_t find_ids(const struct eval_queries *queries, const char *name, struct tensor *out)
 {
-  const struct tensor_shape *shape = &queries->user_ids.shape;
   char text[TENSOR_SHAPE_TEXT_MAX];
 
-  if (!safetensors_has(queries->file, "user_ids"))
-    return ERR_OK;
-  TRY(safetensors_tensor(queries->file, "user_ids", TENSOR_TYPE_BIT(TENSOR_I64), &queries->user_ids));
-  tensor_shape_print(shape, text);
-  if (shape->n_dims != 1 || shape->dim[0] != queries->n)
-    FAIL(ERR_MODEL, "%s: tensor \"user_ids\" has shape %s where \"query_embeddings\" has %zu queries: [%zu] is needed",
-         safetensors_path(queries->file), text, queries->n, queries->n);
-  queries->has_user_ids = true;
+  TRY(safetensors_tensor(queries->file, name, TENSOR_TYPE_BIT(TENSOR_I64), out));
+  tensor_shape_print(&out->shape, text);
+  if (out->shape.n_dims != 1 || out->shape.dim[0] != queries->n)
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" has shape %s where \"query_embeddings\" has %zu queries: [%zu] is needed",
+         safetensors_path(queries->file), name, text, queries->n, queries->n);
   return ERR_OK;
 }
 
-err_t eval_queries_open(const char *path, bool wants_user_ids, struct eval_queries *out)
+static err_t find_user_ids(struct eval_queries *queries)
+{
+  queries->has_user_ids = safetensors_has(queries->file, "user_ids");
+  return queries->has_user_ids ? find_ids(queries, "user_ids", &queries->user_ids) : ERR_OK;
+}
+
+static err_t find_targets(struct eval_queries *queries)
+{
+  queries->has_targets = true;
+  if (!safetensors_has(queries->file, "target_ids"))
+    FAIL(ERR_MODEL,
+         "%s: there is no tensor \"target_ids\", which --targets needs: the id of each query's held-out item, "
+         "I64 [queries]",
+         safetensors_path(queries->file));
+  return find_ids(queries, "target_ids", &queries->target_ids);
+}
+
+err_t eval_queries_open(const char *path, bool wants_user_ids, bool wants_targets, struct eval_queries *out)
 {
   AUTO(eval_queries_fini) struct eval_queries queries = { 0 };
 
@@ -44,6 +58,8 @@ err_t eval_queries_open(const char *path, bool wants_user_ids, struct eval_queri
   TRY(find_embeddings(&queries));
   if (wants_user_ids)
     TRY(find_user_ids(&queries));
+  if (wants_targets)
+    TRY(find_targets(&queries));
   *out = queries;
   queries = (struct eval_queries){ 0 };
   return ERR_OK;

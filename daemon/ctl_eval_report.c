@@ -31,13 +31,15 @@ static int label_columns(const struct eval_row *rows, size_t n)
 
 static void print_head(size_t k, int n_columns, FILE *out)
 {
+  size_t ranks[EVAL_RECALLS_MAX], n_ranks = eval_recall_ranks(k, ranks);
   char recall[32];
 
   fprintf(out, "%-*s", n_columns, "method");
-  for (size_t r = 0; r < EVAL_N_RANKS && eval_ranks[r] <= k; r++)
-    fprintf(out, "  %*s%zu", eval_ranks[r] < 10 ? 4 : 3, "HR@", eval_ranks[r]);
-  snprintf(recall, sizeof recall, "recall@%zu", k);
-  fprintf(out, "  %10s  %6s  %10s  %10s  %9s  %9s\n", recall, "proven", "candidates", "scored", "median ms", "p95 ms");
+  for (size_t r = 0; r < n_ranks; r++) {
+    snprintf(recall, sizeof recall, "recall@%zu", ranks[r]);
+    fprintf(out, "  %10s", recall);
+  }
+  fprintf(out, "  %6s  %10s  %10s  %9s  %9s\n", "proven", "candidates", "scored", "median ms", "p95 ms");
 }
 
 /* Three digits at least, without a power of ten. */
@@ -48,17 +50,43 @@ static void print_ms(double ms, FILE *out)
 
 static void print_row(const struct eval_row *row, int n_columns, FILE *out)
 {
+  size_t ranks[EVAL_RECALLS_MAX], n_ranks = eval_recall_ranks(row->k, ranks);
   char label[LABEL_BYTES];
 
   print_label(row, label);
   fprintf(out, "%-*s", n_columns, label);
-  for (size_t r = 0; r < EVAL_N_RANKS && eval_ranks[r] <= row->k; r++)
-    fprintf(out, "  %*.3f", eval_ranks[r] < 100 ? 5 : 6, row->hit_rate[r]);
-  fprintf(out, "  %10.3f  %6.3f", row->recall, row->proven);
+  for (size_t r = 0; r < n_ranks; r++)
+    fprintf(out, "  %10.3f", row->recall[r]);
+  fprintf(out, "  %6.3f", row->proven);
   fprintf(out, "  %10s", row->candidates > 0 ? ctl_format_count((uint64_t)llround(row->candidates)).s : "-");
   fprintf(out, "  %10s", ctl_format_count((uint64_t)llround(row->scored)).s);
   print_ms(row->median_ms, out);
   print_ms(row->p95_ms, out);
+  fputc('\n', out);
+}
+
+/* Table 4 of the paper has the ratios and the time. */
+static void print_hit_rates(const struct eval_row *rows, size_t n, int n_columns, FILE *out)
+{
+  char label[LABEL_BYTES];
+
+  fprintf(out, "%-*s", n_columns, "method");
+  for (size_t r = 0; r < EVAL_N_RANKS && eval_ranks[r] <= rows[0].k; r++)
+    fprintf(out, "  %*s%zu  ratio", eval_ranks[r] < 10 ? 4 : 3, "HR@", eval_ranks[r]);
+  fprintf(out, "  %9s\n", "median ms");
+  for (size_t i = 0; i < n; i++) {
+    print_label(&rows[i], label);
+    fprintf(out, "%-*s", n_columns, label);
+    for (size_t r = 0; r < EVAL_N_RANKS && eval_ranks[r] <= rows[i].k; r++) {
+      fprintf(out, "  %*.3f", eval_ranks[r] < 100 ? 5 : 6, rows[i].hit_rate[r]);
+      if (isnan(rows[i].hit_ratio[r]))
+        fputs("      -", out);
+      else
+        fprintf(out, "  %.3f", rows[i].hit_ratio[r]);
+    }
+    print_ms(rows[i].median_ms, out);
+    fputc('\n', out);
+  }
   fputc('\n', out);
 }
 
@@ -80,16 +108,45 @@ void eval_print_table(const struct eval_row *rows, size_t n, size_t n_items, FIL
 {
   int n_columns = label_columns(rows, n);
 
+  if (rows[0].has_targets)
+    print_hit_rates(rows, n, n_columns, out);
   print_head(rows[0].k, n_columns, out);
   for (size_t i = 0; i < n; i++)
     print_row(&rows[i], n_columns, out);
   for (size_t i = 0; i < n; i++)
     print_short(&rows[i], n_items, out);
-  fprintf(out,
-          "Take the fastest row that finds enough: HR@n is the share of queries whose exact first item is among the "
-          "first n, recall@%zu the share of the exact %zu that is found, proven the share of answers whose receipt "
-          "says exact.\n",
-          rows[0].k, rows[0].k);
+  fputs("Take the fastest row that finds enough: ", out);
+  if (rows[0].has_targets)
+    fputs("HR@n is the share of queries whose target is among the first n hits, ratio that share divided by exact's, "
+          "as in Table 4 of the Mixture-of-Logits paper, ",
+          out);
+  fputs("recall@n the share of the exact first n that is among the first n hits, proven the share of answers whose "
+        "receipt says exact.\n",
+        out);
+}
+
+/* null where exact finds no target. */
+static json_t *ratio_json(double ratio)
+{
+  return isnan(ratio) ? json_null() : json_real(ratio);
+}
+
+static void add_rates(const struct eval_row *row, json_t *json)
+{
+  size_t ranks[EVAL_RECALLS_MAX], n_ranks = eval_recall_ranks(row->k, ranks);
+  char name[32];
+
+  for (size_t r = 0; row->has_targets && r < EVAL_N_RANKS && eval_ranks[r] <= row->k; r++) {
+    snprintf(name, sizeof name, "hr_at_%zu", eval_ranks[r]);
+    json_object_set_new(json, name, json_real(row->hit_rate[r]));
+    snprintf(name, sizeof name, "hr_ratio_at_%zu", eval_ranks[r]);
+    json_object_set_new(json, name, ratio_json(row->hit_ratio[r]));
+  }
+  for (size_t r = 0; r < n_ranks; r++) {
+    snprintf(name, sizeof name, "recall_at_%zu", ranks[r]);
+    json_object_set_new(json, name, json_real(row->recall[r]));
+  }
+  json_object_set_new(json, "recall_at_k", json_real(row->recall[n_ranks - 1]));
 }
 
 void eval_print_json(const struct eval_row *row, const struct eval_setting *setting, FILE *out)
@@ -99,12 +156,7 @@ void eval_print_json(const struct eval_row *row, const struct eval_setting *sett
                            (json_int_t)row->n, "k", (json_int_t)row->k, "batch", (json_int_t)setting->batch, "threads",
                            (json_int_t)setting->n_threads, "isa", setting->isa);
 
-  for (size_t r = 0; r < EVAL_N_RANKS && eval_ranks[r] <= row->k; r++) {
-    char name[32];
-    snprintf(name, sizeof name, "hr_at_%zu", eval_ranks[r]);
-    json_object_set_new(json, name, json_real(row->hit_rate[r]));
-  }
-  json_object_set_new(json, "recall_at_k", json_real(row->recall));
+  add_rates(row, json);
   json_object_set_new(json, "proven_exact", json_real(row->proven));
   json_object_set_new(json, "candidates", json_real(row->candidates));
   json_object_set_new(json, "scored", json_real(row->scored));

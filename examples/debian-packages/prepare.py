@@ -114,12 +114,25 @@ def write_queries(path, names, x, dense):
                 f.write(json.dumps(query, separators=(",", ":")) + "\n")
 
 
-def write_eval(path, x):
-    """For `sluicectl eval` with packages-mol.safetensors: all packages as items, some as queries. Ids are rows."""
-    asked = np.random.default_rng(SEED).permutation(len(x))[:EVAL_QUERIES]
+def draw_questions(pairs, weight, rng):
+    """Pairs (asked, target) such that no package is asked twice and no target is asked."""
+    asked, targets = [], []
+    order = rng.choice(len(pairs), min(len(pairs), 20 * EVAL_QUERIES), replace=False, p=weight / weight.sum())
+    for a, b in rng.permuted(pairs[order], axis=1):
+        if len(asked) < EVAL_QUERIES and a not in asked and a not in targets and b not in asked:
+            asked.append(a)
+            targets.append(b)
+    return np.array(asked, np.int64), np.array(targets, np.int64)
+
+
+def write_eval(path, x, pairs, weight):
+    """For `sluicectl eval` with packages-mol.safetensors: some packages as queries, all others as items. The target of a
+    query is the package that a held-out pair relates to it. Ids are rows."""
+    asked, targets = draw_questions(pairs, weight, np.random.default_rng(SEED))
+    items = np.setdiff1d(np.arange(len(x), dtype=np.int64), asked)
     vectors = x.astype(np.float16)  # nothing is lost
-    safetensors.write(path, {"item_ids": np.arange(len(x), dtype=np.int64), "item_embeddings": vectors,
-                             "query_embeddings": vectors[asked]}, {})
+    safetensors.write(path, {"item_ids": items, "item_embeddings": vectors[items], "query_embeddings": vectors[asked],
+                             "target_ids": targets}, {})
 
 
 def show_neighbours(names, model, x, dense, codes, centroids):
@@ -168,7 +181,7 @@ def main():
     safetensors.write(paths["packages-pq.safetensors"], {"centroids": centroids}, {"sluice.similarity": "recjpq"})
     with open(paths["summaries.tsv"], "w", encoding="utf-8") as f:
         f.writelines(f"{name}\t{aptlists.summary(record)}\n" for name, record in packages.items())
-    write_eval(paths["packages-eval.safetensors"], x)
+    write_eval(paths["packages-eval.safetensors"], x, pairs[held], weight[held])
     write_queries(paths["queries.jsonl"], names, x, dense)
     write_items(paths["items.jsonl"], names, x, codes)
     say(f"written to {directory}: items.jsonl has {os.path.getsize(paths['items.jsonl']) / 1e6:.0f} MB")

@@ -160,7 +160,8 @@ class Golden(Case):
         self.assertIn("exact is searched, too", done.stderr)
         lines = done.stdout.splitlines()
         (head,) = [i for i, line in enumerate(lines) if line.startswith("method ")]
-        self.assertEqual(re.findall(r"HR@\d+", lines[head]), ["HR@1", "HR@5", "HR@10", "HR@50", "HR@100"])
+        self.assertEqual(re.findall(r"recall@\d+", lines[head]), ["recall@1", "recall@10", "recall@100"])
+        self.assertNotIn("HR@", done.stdout)  # there are no held-out items
         names = [line.split("  ")[0] for line in lines[head + 1:head + 5]]
         self.assertEqual(names[0], "exact")
         self.assertEqual(names[1:], methods)
@@ -175,11 +176,11 @@ class Golden(Case):
         exact = self.answers(model, path, path, "exact", 100)["top_ids"]
         for row in rows:
             found = self.answers(model, path, path, row["method"], 100)
-            for n in (1, 5, 10, 50, 100):
-                rate = np.mean([exact[q, 0] in found["top_ids"][q, :n] for q in range(len(exact))])
-                self.assertAlmostEqual(row[f"hr_at_{n}"], rate)
-            recall = np.mean([len(set(exact[q]) & set(found["top_ids"][q])) / 100 for q in range(len(exact))])
-            self.assertAlmostEqual(row["recall_at_k"], recall)
+            for n in (1, 10, 100):
+                recall = np.mean([len(set(exact[q, :n]) & set(found["top_ids"][q, :n])) / n for q in range(len(exact))])
+                self.assertAlmostEqual(row[f"recall_at_{n}"], recall)
+            self.assertEqual(row["recall_at_k"], row["recall_at_100"])
+            self.assertEqual([name for name in row if name.startswith("hr_")], [])
             self.assertAlmostEqual(row["proven_exact"], found["exact"].mean())
             self.assertEqual(row["short_queries"], int((found["top_ids"][:, -1] == -1).sum()))
             self.assertEqual((row["items"], row["queries"], row["batch"], row["threads"]), (500, 16, 5, 1))
@@ -187,6 +188,60 @@ class Golden(Case):
             self.assertGreater(row["p95_ms"], 0)
             self.assertGreaterEqual(row["p95_ms"], row["median_ms"])
         self.assertEqual([row["candidates"] for row in rows[1:]], [60, 150, 500])
+
+    def target_files(self):
+        """A golden model and its files with a held-out item for each query: some near the top, some far below."""
+        model, path, inputs, expected = self.load("books")
+        ids, scores = inputs["item_ids"], expected["phi_f64"]
+        order = np.argsort(-scores, axis=1)
+        places = self.rng.choice([0, 1, 3, 6, 20, 60, 99, 100, 300], len(order))
+        targets = ids[order[np.arange(len(order)), places]]
+        queries = self.write("targets", {"query_embeddings": inputs["query_embeddings"], "target_ids": targets})
+        return model, path, queries, ids, scores, targets
+
+    def test_hit_rates_are_those_of_numpy(self):
+        model, path, queries, ids, scores, targets = self.target_files()
+        methods = ["exact", "average(60)", "average(150)", "per_embedding(5)"]
+        arguments = [word for method in methods for word in ("--method", method)]
+        done = self.evaluate(model, path, queries, *arguments, "-k", 100, "--targets", "--json")
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        # Of exact from double precision alone, of the others from their lists.
+        rank = (scores > scores[np.arange(len(targets)), np.searchsorted(ids, targets)][:, None]).sum(axis=1)
+        exact = {n: np.mean(rank < n) for n in (1, 5, 10, 50, 100)}
+        for row in rows:
+            found = self.answers(model, path, queries, row["method"], 100)["top_ids"]
+            for n, of_exact in exact.items():
+                rate = np.mean((found[:, :n] == targets[:, None]).any(axis=1))
+                if row["method"] == "exact":
+                    self.assertAlmostEqual(rate, of_exact)
+                self.assertAlmostEqual(row[f"hr_at_{n}"], rate)
+                if of_exact:
+                    self.assertAlmostEqual(row[f"hr_ratio_at_{n}"], rate / of_exact)
+                else:
+                    self.assertIsNone(row[f"hr_ratio_at_{n}"])
+        table = self.evaluate(model, path, queries, *arguments, "-k", 100, "--targets").stdout
+        (head,) = [line for line in table.splitlines() if "HR@1 " in line]
+        self.assertEqual(head.split(), ["method", *(word for n in exact for word in (f"HR@{n}", "ratio")), "median", "ms"])
+        (row,) = [line.split() for line in table.split(head)[1].splitlines()[:5] if line.startswith("average(150)")]
+        self.assertEqual(row[1:11:2], [f"{rows[2][f'hr_at_{n}']:.3f}" for n in exact])
+        self.assertIn("recall@100", table)
+
+    def test_targets_that_are_no_items_are_refused(self):
+        model, path, queries, ids, _, targets = self.target_files()
+        vectors = safetensors_io.read(queries)[0]["query_embeddings"]
+        stray = targets.copy()
+        stray[5] = ids.max() + 1
+        for change, words in ((None, ['no tensor "target_ids"', "I64 [queries]"]),
+                              (stray, ['"target_ids"', f"row 5: item {stray[5]} is not among the items of {path}"]),
+                              (targets[1:], ['"target_ids"', "[15]", "[16] is needed"]),
+                              (targets.astype(np.int32), ['"target_ids"', "I32", "I64 can be used"])):
+            tensors = {"query_embeddings": vectors, **({} if change is None else {"target_ids": change})}
+            done = self.run_eval(model, path, self.write("q", tensors), "--targets")
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            for word in words:
+                self.assertIn(word, done.stderr)
+            if change is not None:  # without the option the tensor is left alone
+                self.evaluate(model, path, self.folder / "q")
 
     def test_each_method_that_is_asked_for_has_a_row(self):
         model, path, _, _ = self.load("small_uid")
