@@ -221,7 +221,8 @@ class Golden(Case):
                     self.assertIsNone(row[f"hr_ratio_at_{n}"])
         table = self.evaluate(model, path, queries, *arguments, "-k", 100, "--targets").stdout
         (head,) = [line for line in table.splitlines() if "HR@1 " in line]
-        self.assertEqual(head.split(), ["method", *(word for n in exact for word in (f"HR@{n}", "ratio")), "median", "ms"])
+        columns = [word for n in exact for word in (f"HR@{n}", "ratio")]
+        self.assertEqual(head.split(), ["method", *columns, "median", "ms"])
         (row,) = [line.split() for line in table.split(head)[1].splitlines()[:5] if line.startswith("average(150)")]
         self.assertEqual(row[1:11:2], [f"{rows[2][f'hr_at_{n}']:.3f}" for n in exact])
         self.assertIn("recall@100", table)
