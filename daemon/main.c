@@ -1,21 +1,20 @@
-/* sluiced: the daemon. The map of its parts is service.c; this file has the command line, the signals and the service
- * manager's protocol. */
+/* sluiced: the daemon. The map of its parts is service.c; this file has the command line, what signals do, and the
+ * service manager's protocol. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "daemon/check.h"
+#include "daemon/exit_status.h"
 #include "daemon/reload.h"
 #include "daemon/service.h"
+#include "daemon/signals.h"
 #include "daemon/start_notice.h"
 #include "daemon/stop.h"
 #include "kernels/device.h"
@@ -42,27 +41,6 @@ static const char usage[] = "usage: sluiced --config FILE [--check-config]\n"
                             "not continue the store and catalogue.on_discontinuity is stop; 4 when the store is damaged;\n"
                             "78 when the configuration or a model cannot be used; 1 for the rest, where a restart may help.\n";
 
-/* What a restart cannot help has a status of its own, which the unit lists in RestartPreventExitStatus=. */
-enum { EXIT_USAGE = 2, EXIT_DISCONTINUITY = 3, EXIT_STORE_CORRUPT = 4, EXIT_CONFIG = 78 /* as sysexits.h has it */ };
-
-static int exit_status_of(err_code_t err)
-{
-  switch (err) {
-  case ERR_OK:
-    return EXIT_SUCCESS;
-  case ERR_CONFIG:
-  case ERR_MODEL:
-  case ERR_FULL:
-    return EXIT_CONFIG;
-  case ERR_DISCONTINUITY:
-    return EXIT_DISCONTINUITY;
-  case ERR_STORE_CORRUPT:
-    return EXIT_STORE_CORRUPT;
-  default:
-    return EXIT_FAILURE;
-  }
-}
-
 /* Tell the service manager how it goes, and that we are alive. */
 static void notify(struct service *s, bool *was_ready)
 {
@@ -87,13 +65,6 @@ static void reload_and_notify(struct config *config, bool was_ready)
     sd_notify(0, "READY=1");
 }
 
-static bool is_hangup(int signals)
-{
-  struct signalfd_siginfo signal;
-
-  return read(signals, &signal, sizeof signal) == (ssize_t)sizeof signal && signal.ssi_signo == SIGHUP;
-}
-
 /* Run until a signal asks to stop or a thread cannot go on. */
 static err_t serve(struct service *s, struct config *config, int signals)
 {
@@ -106,7 +77,7 @@ static err_t serve(struct service *s, struct config *config, int signals)
       FAIL(ERR_SYSTEM, "poll: %s", strerror(errno));
     if (fds[1].revents)
       return alarm_failure(&s->alarm);
-    if (fds[0].revents && is_hangup(signals)) {
+    if (fds[0].revents && signals_next(signals) == SIGHUP) {
       reload_and_notify(config, was_ready);
     } else if (fds[0].revents) {
       log_info("stopping", "note=\"answering what was accepted\"");
@@ -172,34 +143,7 @@ static int check_only(const char *path)
   problems_print(&problems, "sluiced");
   if (err != ERR_OK)
     return fprintf(stderr, "sluiced: %s\n", err_message()), exit_status_of(err);
-  return problems.n ? EXIT_CONFIG : (printf("%s: fine\n", path), EXIT_SUCCESS);
-}
-
-static pthread_t main_thread;
-
-/* A library may start threads before main() does anything (OpenBLAS does), and these do not have main's mask: the
- * kernel may give them a signal of the process. They pass it on. */
-static void pass_to_main(int signal)
-{
-  pthread_kill(main_thread, signal);
-}
-
-/* Signals are read from a descriptor by main alone; threads inherit the mask. */
-static int block_signals(void)
-{
-  static const int handled[] = { SIGTERM, SIGINT, SIGHUP };
-  struct sigaction pass = { .sa_handler = pass_to_main, .sa_flags = SA_RESTART };
-  sigset_t set;
-
-  main_thread = pthread_self();
-  sigemptyset(&set);
-  for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++) {
-    sigaction(handled[i], &pass, NULL);
-    sigaddset(&set, handled[i]);
-  }
-  signal(SIGPIPE, SIG_IGN);
-  pthread_sigmask(SIG_BLOCK, &set, NULL);
-  return signalfd(-1, &set, SFD_CLOEXEC);
+  return problems.n ? EXIT_STATUS_CONFIG : (printf("%s: fine\n", path), EXIT_STATUS_OK);
 }
 
 int main(int argc, char **argv)
@@ -221,18 +165,18 @@ int main(int argc, char **argv)
     if (o == 'v')
       return printf("sluiced %s\n", SLUICE_VERSION) < 0;
     if (o == '?')
-      return fputs(usage, stderr), EXIT_USAGE;
+      return fputs(usage, stderr), EXIT_STATUS_USAGE;
     if (o == 'c')
       path = optarg;
     else
       is_check = true;
   }
   if (!path || optind != argc)
-    return fputs(usage, stderr), EXIT_USAGE;
+    return fputs(usage, stderr), EXIT_STATUS_USAGE;
   if (is_check)
     return check_only(path);
   if (!read_config(path, &config))
-    return EXIT_CONFIG;
+    return EXIT_STATUS_CONFIG;
   log_set_level(config->log_level);
-  return run(config, block_signals());
+  return run(config, signals_open());
 }

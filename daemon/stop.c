@@ -3,11 +3,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/signals.h"
 
 enum { STEP_MS = 10, HURRIED_S = 3 };
 
@@ -21,10 +20,9 @@ static void *close_service(void *context)
 static bool is_asked_again(int signals)
 {
   struct pollfd fd = { .fd = signals, .events = POLLIN };
-  struct signalfd_siginfo signal;
+  int signal = poll(&fd, 1, STEP_MS) > 0 ? signals_next(signals) : 0;
 
-  return poll(&fd, 1, STEP_MS) > 0 && read(signals, &signal, sizeof signal) == (ssize_t)sizeof signal &&
-         signal.ssi_signo != SIGHUP;
+  return signal != 0 && signal != SIGHUP;
 }
 
 /* Wait for the thread; the second signal brings the end nearer. */

@@ -1,0 +1,36 @@
+/* The exit status of sluiced. What a restart cannot help has one of its own: systemd/sluiced.service.in lists these in
+ * RestartPreventExitStatus=, and docs/configuration.md says what to do. */
+#ifndef DAEMON_EXIT_STATUS_H
+#define DAEMON_EXIT_STATUS_H
+
+#include "base/err.h"
+
+enum exit_status {
+  EXIT_STATUS_OK = 0,
+  EXIT_STATUS_FAILURE = 1, /* a restart may help */
+  EXIT_STATUS_USAGE = 2,
+  EXIT_STATUS_DISCONTINUITY = 3,
+  EXIT_STATUS_STORE_CORRUPT = 4,
+  EXIT_STATUS_CONFIG = 78, /* EX_CONFIG of sysexits.h */
+};
+
+/* The status that an error ends the daemon with. */
+static inline enum exit_status exit_status_of(err_code_t err)
+{
+  switch (err) {
+  case ERR_OK:
+    return EXIT_STATUS_OK;
+  case ERR_CONFIG:
+  case ERR_MODEL:
+  case ERR_FULL:
+    return EXIT_STATUS_CONFIG;
+  case ERR_DISCONTINUITY:
+    return EXIT_STATUS_DISCONTINUITY;
+  case ERR_STORE_CORRUPT:
+    return EXIT_STATUS_STORE_CORRUPT;
+  default:
+    return EXIT_STATUS_FAILURE;
+  }
+}
+
+#endif
