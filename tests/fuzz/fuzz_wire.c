@@ -125,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 
-enum { VALUE_MAX = 16384 };
+enum { VALUE_MAX = 8192 };
 
 /* One good message of each kind; literals, whose last byte is not theirs. */
 static const struct span *seeds(size_t *n)
