@@ -160,6 +160,8 @@ static err_t read_collection(struct reader *rd, const struct setting *s, const s
     FAIL(ERR_CONFIG, "%s:%d: %s expects a map of properties", rd->path, yaml_tree_line(node), place->shown);
   if (kind == YAML_KIND_LIST)
     return read_list(rd, s, place, node);
+  if (s->type == SETTING_PATTERNS && kind == YAML_KIND_TEXT)
+    return set_text_of(rd, s, place, node);
   FAIL(ERR_CONFIG, "%s:%d: %s expects a list, as in [one, two]", rd->path, yaml_tree_line(node), place->shown);
 }
 
@@ -170,7 +172,7 @@ static err_t read_setting(struct reader *rd, size_t index, const struct place *p
   enum yaml_kind kind = yaml_tree_kind(node);
 
   c->lines[index] = yaml_tree_line(node);
-  if (s->type == SETTING_PROPERTIES || s->type == SETTING_LIST)
+  if (setting_is_collection(s))
     return read_collection(rd, s, place, node);
   if (kind == YAML_KIND_NOTHING)
     FAIL(ERR_CONFIG, "%s:%d: %s has no value%s", rd->path, yaml_tree_line(node), place->shown,
@@ -277,7 +279,7 @@ static err_t set_defaults(struct reader *rd)
 {
   for (size_t i = 0; i < n_settings; i++) {
     const struct setting *s = &settings[i];
-    bool begins_as_zeros = s->type == SETTING_PROPERTIES || s->type == SETTING_LIST || setting_is_in_space(s);
+    bool begins_as_zeros = setting_is_collection(s) || setting_is_in_space(s);
     if (s->default_text && !begins_as_zeros)
       TRY(setting_set(s, rd->config, rd->config, rd->directory, span_of_str(s->default_text)));
   }
@@ -470,6 +472,7 @@ void config_close(struct config **config)
     mem_free(&c->spaces[i].model_path);
   }
   mem_free(&c->spaces);
+  free_list(&c->query.reply_topics);
   free_list(&c->http.hosts);
   for (size_t i = 0; c->given && i < n_settings; i++)
     mem_free(&c->given[i]);

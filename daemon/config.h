@@ -44,6 +44,8 @@ struct config {
     char *topic;
     char *group;
     char *answer_topic;
+    struct config_list reply_topics; /* patterns (base/glob.h) of those that queries may name */
+    uint64_t reply_timeout_ms;
     uint64_t batch_size;
     uint64_t batch_wait_us;
     uint64_t max_k;

@@ -48,6 +48,7 @@ static bool are_equal(const struct config *a, const struct config *b, size_t ind
   case SETTING_CHOICE:
     return are_texts_equal(word_of(a, index), word_of(b, index));
   case SETTING_LIST:
+  case SETTING_PATTERNS:
     return are_lists_equal(in_a, in_b);
   case SETTING_PROPERTIES:
     return are_properties_equal(in_a, in_b);

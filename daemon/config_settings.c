@@ -68,6 +68,14 @@ const struct setting settings[] = {
   { .path = "query.answer_topic", .type = SETTING_TOPIC, .offset = AT(query.answer_topic),
     .default_text = "sluice.answers",
     .meaning = "Topic that answers go to, where a query names no other." },
+  { .path = "query.reply_topics", .type = SETTING_PATTERNS, .offset = AT(query.reply_topics), .default_text = "",
+    .meaning = "Topics that a query may name in `reply_topic`, apart from `query.answer_topic`. Topics that Sluice reads, "
+               "and the dead letters, are never among them. Admit no topic that is somebody's catalogue: "
+               "a crafted query could write items there." },
+  { .path = "query.reply_timeout_ms", .type = SETTING_NUMBER, .offset = AT(query.reply_timeout_ms),
+    .min = 1000, .max = 600000, .default_text = "10000",
+    .meaning = "How long a reply waits for the broker of a topic that its query names. Then an error goes to "
+               "`query.answer_topic`, where replies wait without a limit." },
   { .path = "query.batch_size", .type = SETTING_NUMBER, .offset = AT(query.batch_size), .min = 1, .max = 1024,
     .default_text = "32", .meaning = "Most queries that are searched together." },
   { .path = "query.batch_wait_us", .type = SETTING_NUMBER, .offset = AT(query.batch_wait_us), .min = 0, .max = 1000000,
@@ -152,6 +160,11 @@ bool settings_has_section(const char *path)
   return false;
 }
 
+bool setting_is_collection(const struct setting *s)
+{
+  return s->type == SETTING_PROPERTIES || s->type == SETTING_LIST || s->type == SETTING_PATTERNS;
+}
+
 bool setting_is_in_space(const struct setting *s)
 {
   return strncmp(s->path, "spaces.", strlen("spaces.")) == 0;
@@ -212,6 +225,9 @@ static void write_values(const struct setting *s, FILE *out)
     break;
   case SETTING_LIST:
     fprintf(out, "a list of texts of %llu to %llu bytes", (unsigned long long)s->min, (unsigned long long)s->max);
+    break;
+  case SETTING_PATTERNS:
+    fputs("a list of topics, in which `*` stands for any text and `?` for one character", out);
     break;
   case SETTING_PROPERTIES:
     fputs("a map of librdkafka's properties", out);

@@ -15,6 +15,7 @@ enum setting_type {
   SETTING_PATH,       /* char *, relative to the configuration file */
   SETTING_ADDRESS,    /* char *, numeric address:port */
   SETTING_LIST,       /* struct config_list of texts */
+  SETTING_PATTERNS,   /* struct config_list of topics, with wildcards; in the file a list or one text */
   SETTING_PROPERTIES, /* struct kafka_properties */
 };
 
@@ -48,9 +49,12 @@ bool settings_has_section(const char *path);
  */
 void settings_nearest(const char *path, char *out);
 
+/* A map or a list: empty unless given. */
+bool setting_is_collection(const struct setting *s);
+
 bool setting_is_in_space(const struct setting *s);
 
-/* Set the value of a setting from text; of a SETTING_LIST, add the text to it. Not of SETTING_PROPERTIES.
+/* Set the value of a setting from text; of a list, add the text to it. Not of SETTING_PROPERTIES.
  *
  * base       what `offset` counts from
  * directory  of the configuration file, with the slash; "" for the working directory

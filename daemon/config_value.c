@@ -26,6 +26,12 @@ static const struct {
   { "message.timeout.ms", false, "an answer waits for its broker until it is delivered" },
   { "delivery.timeout.ms", false, "an answer waits for its broker until it is delivered" },
   { "delivery.report.only.error", false, "Sluice must know what was delivered" },
+  { "enabled_events", false, "Sluice must know what was delivered" },
+  { "acks", false, "an answer counts as delivered when all replicas have it: its query is then committed" },
+  { "request.required.acks", false,
+    "an answer counts as delivered when all replicas have it: its query is then committed" },
+  { "retries", false, "an answer is sent again until a broker has it" },
+  { "message.send.max.retries", false, "an answer is sent again until a broker has it" },
   { "partition.assignment.strategy", false, "queries move between daemons all at once" },
   { "transactional.id", false, "Sluice's producers use no transactions" },
   { "test.mock.num.brokers", false, "use embedded_broker.enabled" },
@@ -117,6 +123,20 @@ static err_t verify_topic(struct span text)
   return ERR_OK;
 }
 
+/* What a topic's name may be, with `*` and `?`. */
+static err_t verify_pattern(struct span text)
+{
+  char name[TOPIC_BYTES_MAX];
+  bool is_short = text.n >= 1 && text.n <= TOPIC_BYTES_MAX;
+
+  for (size_t i = 0; is_short && i < text.n; i++)
+    name[i] = (char)(text.p[i] == '*' || text.p[i] == '?' ? 'x' : text.p[i]);
+  if (!is_short || !has_name_bytes_only(span_of(name, text.n)))
+    FAIL(ERR_CONFIG, "expects topics (1 to %d of A-Z a-z 0-9 . _ - and the wildcards * ?), not %s", TOPIC_BYTES_MAX,
+         log_quote(text));
+  return ERR_OK;
+}
+
 static bool is_host(const char *text)
 {
   struct in_addr v4;
@@ -203,6 +223,9 @@ err_t setting_set(const struct setting *s, struct config *c, void *base, const c
     return set_text(field, "", text);
   case SETTING_LIST:
     TRY(verify_text(s, text));
+    return add_to_list(field, text);
+  case SETTING_PATTERNS:
+    TRY(verify_pattern(text));
     return add_to_list(field, text);
   case SETTING_PROPERTIES:
     break; /* a map, not a text */

@@ -171,6 +171,28 @@ static void a_list_is_kept_in_the_order_of_the_file(void **state)
   assert_refused("http: {hosts: {a: b}}\n" REST, 1, "http.hosts expects a list", "");
 }
 
+static void patterns_of_topics_are_a_list_or_one_text(void **state)
+{
+  struct config *c = open_text(REST);
+
+  (void)state;
+  assert_int_equal(c->query.reply_topics.n, 0); /* none, unless somebody says so */
+  config_close(&c);
+  c = open_text("query: {reply_topics: [team-a.*, \"replies.?\", one]}\n" REST);
+  assert_int_equal(c->query.reply_topics.n, 3);
+  assert_string_equal(c->query.reply_topics.items[0], "team-a.*");
+  assert_string_equal(c->query.reply_topics.items[1], "replies.?");
+  assert_string_equal(c->query.reply_topics.items[2], "one");
+  config_close(&c);
+  c = open_text("query: {reply_topics: team-a.*}\n" REST);
+  assert_int_equal(c->query.reply_topics.n, 1);
+  assert_string_equal(c->query.reply_topics.items[0], "team-a.*");
+  config_close(&c);
+  assert_refused("query:\n  reply_topics:\n    - a\n    - 'b c'\n" REST, 4, "query.reply_topics expects topics", "b c");
+  assert_refused("query: {reply_topics: ['']}\n" REST, 1, "query.reply_topics expects topics", "wildcards");
+  assert_refused("query: {reply_topics: {a: b}}\n" REST, 1, "query.reply_topics expects a list", "");
+}
+
 static void join_name(void *context, const char *setting)
 {
   char *text = context;
@@ -291,7 +313,7 @@ static void numbers_are_taken_at_their_bounds_and_refused_beyond(void **state)
     }
     n_tried++;
   }
-  assert_int_equal(n_tried, 11);
+  assert_int_equal(n_tried, 12);
 }
 
 static void texts_are_taken_at_their_longest_and_refused_beyond(void **state)
@@ -567,7 +589,7 @@ static void any_property_of_librdkafka_is_taken_with_its_text(void **state)
   struct config *c = open_text("kafka:\n  bootstrap.servers: a:1,b:2\n  socket.timeout.ms: 1000\n  sasl.password: ''\n"
                                "catalogue: {kafka: {fetch.min.bytes: 7}}\n"
                                "query:\n  kafka: {check.crcs: true, isolation.level: read_uncommitted}\n"
-                               "  answer_kafka: {acks: all, compression.codec: zstd}\n" STORE SPACES);
+                               "  answer_kafka: {batch.size: 100000, compression.codec: zstd}\n" STORE SPACES);
   assert_int_equal(c->kafka.n, 3);
   assert_string_equal(c->kafka.items[0].name, "bootstrap.servers");
   assert_string_equal(c->kafka.items[0].value, "a:1,b:2");
@@ -585,7 +607,7 @@ static void properties_that_librdkafka_refuses_are_refused_with_its_reason(void 
   (void)state;
   assert_refused(STORE SPACES "kafka:\n  bootstrap.servers: a\n  linger.mss: 1\n", 5, "kafka", "linger.mss");
   assert_refused("query:\n  kafka:\n    fetch.wait.max.ms: soon\n" REST, 3, "query.kafka", "fetch.wait.max.ms");
-  assert_refused("query:\n  answer_kafka:\n    acks: 7000\n" REST, 3, "query.answer_kafka", "range");
+  assert_refused("query:\n  answer_kafka:\n    linger.ms: 9000000\n" REST, 3, "query.answer_kafka", "range");
   assert_refused("query:\n  kafka:\n    error_cb: x\n" REST, 3, "query.kafka", "error_cb");
   assert_refused("query:\n  kafka:\n    ut_handle_ProduceResponse: x\n" REST, 3, "query.kafka", "no property");
   assert_refused("kafka:\n  bootstrap:\n    servers: x\n" STORE SPACES, 3, "bootstrap", "dots");
@@ -598,7 +620,8 @@ static void properties_that_sluice_sets_are_refused_with_the_reason(void **state
   const char *everywhere[] = { "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset", "group.id",
                                "enable.partition.eof", "auto.commit.enable", "transactional.id",
                                "test.mock.num.brokers", "message.timeout.ms", "delivery.timeout.ms",
-                               "delivery.report.only.error", "partition.assignment.strategy" };
+                               "delivery.report.only.error", "partition.assignment.strategy", "acks",
+                               "request.required.acks", "retries", "message.send.max.retries", "enabled_events" };
   const char *maps[] = { "kafka:\n  %s: 1\n" STORE SPACES, "catalogue: {kafka: {\n %s: 1}}\n" REST,
                          "query: {kafka: {\n %s: 1}}\n" REST, "query: {answer_kafka: {\n %s: 1}}\n" REST };
   char text[TEXT_BYTES];
@@ -809,6 +832,7 @@ int main(void)
     cmocka_unit_test(all_that_is_wrong_is_said_at_once),
     cmocka_unit_test(problems_beyond_the_first_twenty_are_counted),
     cmocka_unit_test(a_list_is_kept_in_the_order_of_the_file),
+    cmocka_unit_test(patterns_of_topics_are_a_list_or_one_text),
     cmocka_unit_test(two_configurations_are_compared_by_what_they_mean),
     cmocka_unit_test(what_the_file_alone_cannot_tell_is_blamed_on_its_line),
     cmocka_unit_test(an_absent_setting_has_its_default),
