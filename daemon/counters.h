@@ -17,7 +17,7 @@
   X(answers, "sluice_answers_total", "Answers with hits")                                                    \
   X(errors, "sluice_error_answers_total", "Answers with an error")                                           \
   X(searches, "sluice_searches_total", "Batches of queries searched")                                        \
-  X(undeliverable, "sluice_undeliverable_total", "Replies and dead letters that no broker took")
+  X(undeliverable, "sluice_undeliverable_total", "Replies and dead letters given up since no broker takes them")
 
 /* Durations, in microseconds. One row each: field, name in /status, Prometheus name, help. */
 #define COUNTERS_HISTS(X)                                                                                          \
@@ -29,6 +29,7 @@ struct counters {
 #define COUNTERS_FIELD(field, name, help) _Atomic uint64_t field;
   COUNTERS_LIST(COUNTERS_FIELD)
 #undef COUNTERS_FIELD
+  _Atomic uint64_t dead_letters_waiting; /* on their way now */
 #define COUNTERS_HIST(field, name, prometheus, help) struct hist field;
   COUNTERS_HISTS(COUNTERS_HIST)
 #undef COUNTERS_HIST

@@ -46,7 +46,7 @@ static void on_report(void *context, const struct sender_report *report)
   size_t i = (size_t)(uintptr_t)report->opaque;
   char reason[256];
 
-  if (report->is_delivered)
+  if (report->fate == SENDER_DELIVERED)
     return;
   snprintf(reason, sizeof reason, "it did not reach Kafka: %s", report->reason);
   if (ctl_questions_fail(&a->questions, i, reason) != ERR_OK)

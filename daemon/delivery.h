@@ -1,72 +1,81 @@
-/* What leaves the daemon: answers and dead letters, through one producer, and its delivery thread.
+/* What leaves the daemon: answers, replies to topics that queries name, and dead letters, each through a producer and a
+ * thread of its own.
  *
- * A query's offset may be committed once its reply has reached a broker: then the delivery thread tells the query
- * reader. Thread: delivery_reply() and delivery_dead_letter() any. They block while the producer's queue is full.
+ * A query's offset may be committed once its reply has reached a broker: then the query reader is told. What no broker
+ * takes is replaced by something smaller: an answer by an error in the configured topic, that by an error without key and
+ * id, that by a dead letter. Only when that is refused too is a query given up: it is logged and counted.
  */
 #ifndef DAEMON_DELIVERY_H
 #define DAEMON_DELIVERY_H
 
 #include "daemon/alarm.h"
 #include "daemon/counters.h"
+#include "daemon/dead_letters.h"
 #include "ingest/kafka_properties.h"
 #include "ingest/query_reader.h"
 #include "ingest/wire.h"
 
 struct delivery;
 
-err_t delivery_open(const struct kafka_layers *layers, struct counters *counters, struct delivery **out);
+/* Texts and properties outlive the delivery. */
+struct delivery_config {
+  const struct kafka_layers *layers;
+  const char *query_topic; /* where queries come from: for their dead letters */
+  const char *answer_topic;
+  const char *dead_letter_topic;
+  bool has_reply_topics;     /* queries may name topics */
+  uint64_t reply_timeout_ms; /* how long a reply waits for the broker of a topic that its query names */
+  struct counters *counters;
+};
+
+err_t delivery_open(const struct delivery_config *config, struct delivery **out);
 
 /* Wait until what was sent is reported, or it is time to give up. Thread: main. */
 void delivery_drain(struct delivery *d);
 
-/* Drain, then stop the thread. Whatever is not delivered by
+/* Drain, then stop the threads. Whatever is not delivered by
  * then stays uncommitted, and is answered again after a restart. */
 void delivery_close(struct delivery **d);
 
-/* From now on reports of replies go to this reader, which must outlive the delivery; `alarm` is raised when a query can
- * be told neither its answer nor an error, so that it is answered after a restart. */
+/* From now on reports of replies go to this reader, which must outlive the delivery; `alarm` is raised when the producer
+ * of answers is lost: what was not delivered is answered after a restart. */
 void delivery_attach(struct delivery *d, struct query_reader *queries, struct alarm *alarm);
 
-/* Send the reply to a query.
+/* Send the reply to a query. Its ticket ends when a broker has it, or has what replaces it.
  *
- * Returns ERR_OK: its ticket ends when a broker has it. ERR_KAFKA when it can never be sent (too large for the
- * producer, say), with the reason: then the ticket has not ended; send another reply, or delivery_abandon() it.
+ * Thread: any. Blocks: while the queue of answers is full. Memory: copied.
  */
 struct delivery_reply {
-  const char *topic;
+  const char *topic; /* that the query names; NULL: the configured one */
   bool has_key;
   struct span key;
+  struct span id; /* of the query, and its space: for an error in place of the reply */
+  struct span space;
   struct span value;
-  const char *error_topic; /* where the error goes, if the topic does not take the value; outlives the delivery */
-  struct span error_value;
   enum wire_format format;
   uint32_t ticket;
-};
-err_t delivery_reply(struct delivery *d, const struct delivery_reply *reply);
-
-/* End the ticket of a query that cannot be replied to at all. */
-void delivery_abandon(struct delivery *d, uint32_t ticket);
-
-/* Send a message that cannot be used, as it is, with headers that say where it came from and why. */
-struct delivery_dead_letter {
-  const char *topic; /* the dead-letter topic */
-  bool has_key;
-  struct span key;
-  bool has_value;
-  struct span value;
-  struct span content_type; /* of the message; empty for none */
-  const char *source_topic;
-  int32_t partition;
+  int32_t partition; /* where the query is */
   int64_t offset;
-  const char *reason;
-  bool is_query; /* of the query topic: it has a ticket */
-  uint32_t ticket;
 };
-void delivery_dead_letter(struct delivery *d, const struct delivery_dead_letter *letter);
+void delivery_reply(struct delivery *d, const struct delivery_reply *reply);
+
+/* A reply cannot even be made, for want of memory: its ticket stays open and the alarm is raised. Thread: any. */
+void delivery_fail(struct delivery *d, err_code_t err);
+
+/* Send a message that cannot be used, as it is, with headers that say where it came from and why.
+ *
+ * Returns whether the letter was taken (dead_letters.h). false: too many are on their way; of a letter of the catalogue
+ * only. One of a query is then given up, logged and counted.
+ * Thread: any. Blocks: no.
+ */
+bool delivery_dead_letter(struct delivery *d, const struct delivery_dead_letter *letter);
 
 /* Wait until no dead letter of the catalogue is on its way: before their offsets are stored. Returns whether that is
  * so; false when the daemon is stopping and no broker took them in time: then their offsets must not be stored. */
 bool delivery_wait_for_dead_letters(struct delivery *d);
+
+/* Sleep a little. Returns false once it is time to give up. */
+bool delivery_may_wait(struct delivery *d);
 
 /* The daemon is stopping: nobody waits for a broker beyond this time (clock_now_ns()). Thread: main. */
 void delivery_give_up_at(struct delivery *d, int64_t ns);

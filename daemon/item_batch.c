@@ -69,6 +69,9 @@ err_t item_batch_add(struct item_batch *b, const struct engine *engine, struct d
     .offset = record->offset,
     .reason = err_message(),
   };
-  delivery_dead_letter(delivery, &letter);
+  while (!delivery_dead_letter(delivery, &letter)) {
+    if (!delivery_may_wait(delivery))
+      FAIL(ERR_STOPPING, "the daemon is stopping, and a dead letter has no room");
+  }
   return ERR_OK;
 }

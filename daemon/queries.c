@@ -159,23 +159,11 @@ static void dead_letter(struct queries *q, const struct query_record *record)
   delivery_dead_letter(q->with.delivery, &letter);
 }
 
-/* A reply must not come back to us as a query or as an item. */
-static err_t check_reply_topic(const struct queries *q, struct span topic)
-{
-  if (span_equal(topic, span_of_str(q->with.config->query.topic)) ||
-      span_equal(topic, span_of_str(q->with.config->catalogue.topic)))
-    FAIL(ERR_QUERY, "reply_topic is %s, which this daemon reads itself", log_quote(topic));
-  return ERR_OK;
-}
-
 static err_t check_query(const struct queries *q, struct pending_query *query)
 {
-  err_code_t err = check_reply_topic(q, query->query.reply_topic);
-
-  if (err != ERR_OK) {
-    query->query.reply_topic = (struct span){ 0 }; /* the error goes to the configured topic */
-    return err;
-  }
+  TRY(reply_verify_topic(&q->reply, query->query.reply_topic)); /* the error goes to the configured topic */
+  if (query->is_key_too_long)
+    FAIL(ERR_QUERY, "the record's key is longer than %d bytes: the answer would have the same", QUERY_KEY_MAX);
   return engine_check_query(q->with.engine, &query->query, &query->space, &query->method);
 }
 
@@ -199,15 +187,24 @@ static void accept(struct queries *q, struct pending_query *query)
   }
 }
 
+/* A reply echoes the key: one that is too long for most topics must not come back. */
+static err_t take_key(const struct query_record *record, struct pending_query *query)
+{
+  query->is_key_too_long = record->key.n > QUERY_KEY_MAX;
+  query->has_key = record->has_key && !query->is_key_too_long;
+  return region_copy(&query->region, query->has_key ? record->key : (struct span){ 0 }, &query->key);
+}
+
 static err_t take_record(struct queries *q, const struct query_record *record, struct pending_query *query)
 {
   counters_add(&q->with.counters->queries, 1);
   query->query = (struct query){ 0 };
-  query->has_key = record->has_key;
   query->format = wire_format_of(record->value, record->content_type);
   query->ticket = record->ticket;
   query->received_ns = clock_now_ns();
-  TRY(region_copy(&query->region, record->key, &query->key));
+  query->partition = record->partition;
+  query->offset = record->offset;
+  TRY(take_key(record, query));
   err_code_t err = wire_decode_query(record->value, query->format, &query->region, &query->query);
   if (err == ERR_OK) {
     accept(q, query);
@@ -274,7 +271,7 @@ err_t queries_open(const struct queries_context *context, struct queries **out)
 
   TRY(mem_array(1, sizeof *q, &q));
   q->with = *context;
-  q->reply = (struct reply_context){ context->delivery, context->counters, config->query.answer_topic };
+  q->reply = (struct reply_context){ context->delivery, context->counters, config };
   TRY(job_queue_open(config->query.workers, config->query.batch_size, &q->queue));
   q->max_open_jobs = 3 * config->query.workers + 1;
   TRY(mem_array(q->max_open_jobs, sizeof(struct query_job *), &q->open_jobs));

@@ -13,14 +13,20 @@
 #include "base/region.h"
 #include "ingest/wire.h"
 
+/* Most bytes of a record's key, which the reply has too. */
+enum { QUERY_KEY_MAX = 4096 };
+
 struct pending_query {
   struct pending_query *next; /* in a list of the reader, or of the free ones */
   struct region region;       /* everything below points into it */
   struct query query;
   bool has_key;
-  struct span key; /* of the record: the reply has the same */
+  bool is_key_too_long; /* then the query is refused, without its key */
+  struct span key;      /* of the record: the reply has the same */
   enum wire_format format;
   uint32_t ticket;
+  int32_t partition; /* of the record */
+  int64_t offset;
   int64_t received_ns;
   int64_t give_up_ns; /* when at_least is no longer waited for */
   size_t space;

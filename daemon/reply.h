@@ -2,6 +2,7 @@
 #ifndef DAEMON_REPLY_H
 #define DAEMON_REPLY_H
 
+#include "daemon/config.h"
 #include "daemon/counters.h"
 #include "daemon/delivery.h"
 #include "daemon/query_job.h"
@@ -9,10 +10,15 @@
 struct reply_context {
   struct delivery *delivery;
   struct counters *counters;
-  const char *answer_topic;
+  const struct config *config;
 };
 
-/* Send the answer to a query. id and error of the answer are set here; scratch is reset. Thread: any. */
+/* Verify that a query may have its reply in this topic; an empty one is the configured topic.
+ * Returns ERR_QUERY with the reason, and the setting that would admit it. */
+err_t reply_verify_topic(const struct reply_context *with, struct span topic);
+
+/* Send the answer to a query: to the topic that it names, where that is admitted, else to the configured one. id and error
+ * of the answer are set here; scratch is reset. Thread: any. */
 void reply_answer(const struct reply_context *with, const struct pending_query *query, struct answer *answer,
                   struct region *scratch);
 

@@ -38,7 +38,17 @@ static err_t open_delivery(const struct config *config, struct service *s)
 {
   struct kafka_layers layers = kafka_setup_layers(&s->kafka, &config->query.answer_kafka, false);
 
-  return delivery_open(&layers, &s->counters, &s->delivery);
+  struct delivery_config delivery = {
+    .layers = &layers,
+    .query_topic = config->query.topic,
+    .answer_topic = config->query.answer_topic,
+    .dead_letter_topic = config->catalogue.dead_letter_topic,
+    .has_reply_topics = config->query.reply_topics.n > 0,
+    .reply_timeout_ms = config->query.reply_timeout_ms,
+    .counters = &s->counters,
+  };
+
+  return delivery_open(&delivery, &s->delivery);
 }
 
 static err_t open_catalogue(const struct config *config, struct service *s)

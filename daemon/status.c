@@ -141,6 +141,8 @@ static void print_metrics(struct status *s, FILE *out)
 #undef COUNTERS_PRINT
   print_gauge(out, "sluice_ready", "1 when the catalogue has caught up and queries are read",
               status_not_ready(s) == NULL);
+  print_gauge(out, "sluice_dead_letters_waiting", "Dead letters on their way that no broker has yet",
+              counters_get(&c->dead_letters_waiting));
   print_gauge(out, "sluice_items", "Items in the published epoch", epoch.n_items);
   fprintf(out, "# HELP sluice_backend What is searched\n# TYPE sluice_backend gauge\nsluice_backend{name=\"%s\"} 1\n",
           backend);

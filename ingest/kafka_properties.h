@@ -17,7 +17,7 @@ struct kafka_properties {
   size_t n;
 };
 
-enum { KAFKA_LAYERS_MAX = 5 };
+enum { KAFKA_LAYERS_MAX = 7 };
 
 struct kafka_layers {
   struct kafka_properties layer[KAFKA_LAYERS_MAX];

@@ -16,11 +16,96 @@ static const struct kafka_property defaults[] = {
   { "message.timeout.ms", "0" }, { "queue.buffering.max.messages", "100000" },
 };
 
-static bool is_retriable(rd_kafka_resp_err_t error)
+/* Whether a later attempt may have another end is not the library's to say: it has repeated what it may repeat. */
+static enum sender_fate fate_of(rd_kafka_resp_err_t error)
 {
-  return error == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || error == RD_KAFKA_RESP_ERR__PURGE_QUEUE ||
-         error == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT || error == RD_KAFKA_RESP_ERR__DESTROY ||
-         error == RD_KAFKA_RESP_ERR__TRANSPORT;
+  switch (error) {
+  case RD_KAFKA_RESP_ERR__QUEUE_FULL:
+    return SENDER_FULL;
+  case RD_KAFKA_RESP_ERR__FATAL:
+    return SENDER_FATAL;
+  case RD_KAFKA_RESP_ERR__PURGE_QUEUE:
+  case RD_KAFKA_RESP_ERR__PURGE_INFLIGHT:
+  case RD_KAFKA_RESP_ERR__DESTROY:
+    return SENDER_CLOSED;
+  case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+  case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+    return SENDER_TOO_LARGE;
+  case RD_KAFKA_RESP_ERR__INVALID_ARG:
+  case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+  case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
+  case RD_KAFKA_RESP_ERR_INVALID_RECORD: /* a compacted topic wants a key */
+  case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
+    return SENDER_REFUSED;
+  case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+  case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+  case RD_KAFKA_RESP_ERR__TRANSPORT:
+  case RD_KAFKA_RESP_ERR__MSG_TIMED_OUT:
+  case RD_KAFKA_RESP_ERR__TIMED_OUT:
+  case RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE:
+  case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+  case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE:
+  case RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION:
+  case RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT:
+  case RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE:
+  case RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION:
+  case RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS:
+  case RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+  case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+  case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+  case RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR:
+    return SENDER_AWAY;
+  default:
+    return SENDER_UNSURE;
+  }
+}
+
+/* After a fatal error its consequences come under other names: the first one counts. */
+static enum sender_fate fate_in(const struct sender *s, rd_kafka_resp_err_t error)
+{
+  enum sender_fate fate = fate_of(error);
+  char reason[8];
+
+  if (fate != SENDER_CLOSED && rd_kafka_fatal_error(s->rk, reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return SENDER_FATAL;
+  return fate;
+}
+
+static size_t read_headers(const rd_kafka_message_t *message, struct sender_header *out)
+{
+  rd_kafka_headers_t *headers;
+  size_t n = 0;
+
+  if (rd_kafka_message_headers(message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return 0;
+  while (n < SENDER_HEADERS_MAX) {
+    const void *value;
+    size_t n_value;
+    if (rd_kafka_header_get_all(headers, n, &out[n].name, &value, &n_value) != RD_KAFKA_RESP_ERR_NO_ERROR)
+      break;
+    out[n++].value = span_of(value, n_value);
+  }
+  return n;
+}
+
+static void report_failure(struct sender *s, const rd_kafka_message_t *message, struct sender_report *report)
+{
+  struct sender_header headers[SENDER_HEADERS_MAX];
+  struct sender_message sent = {
+    .topic = rd_kafka_topic_name(message->rkt),
+    .has_key = message->key != NULL,
+    .key = span_of(message->key, message->key_len),
+    .has_value = message->payload != NULL,
+    .value = span_of(message->payload, message->len),
+    .headers = headers,
+    .n_headers = read_headers(message, headers),
+    .opaque = message->_private,
+  };
+
+  report->fate = fate_in(s, message->err);
+  report->reason = rd_kafka_err2str(message->err);
+  report->message = &sent;
+  s->reported(s->context, report);
 }
 
 static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
@@ -28,15 +113,15 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
   struct sender *s = opaque;
   struct sender_report report = {
     .opaque = message->_private,
-    .is_delivered = message->err == RD_KAFKA_RESP_ERR_NO_ERROR,
-    .is_retriable = is_retriable(message->err),
-    .reason = message->err ? rd_kafka_err2str(message->err) : NULL,
+    .fate = SENDER_DELIVERED,
     .partition = message->partition,
     .offset = message->offset,
   };
 
   (void)rk;
-  if (s->reported)
+  if (s->reported && message->err)
+    report_failure(s, message, &report);
+  else if (s->reported)
     s->reported(s->context, &report);
 }
 
@@ -88,7 +173,7 @@ static rd_kafka_headers_t *make_headers(const struct sender_message *message)
   return headers;
 }
 
-err_t sender_send(struct sender *s, const struct sender_message *message)
+enum sender_fate sender_try(struct sender *s, const struct sender_message *message, const char **reason)
 {
   rd_kafka_headers_t *headers = make_headers(message);
   static const uint8_t nothing = 0; /* present but empty, where a null pointer would mean absent */
@@ -101,11 +186,66 @@ err_t sender_send(struct sender *s, const struct sender_message *message)
       RD_KAFKA_V_END);
 
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
-    return ERR_OK;
+    return SENDER_QUEUED;
   rd_kafka_headers_destroy(headers);
-  if (error == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+  *reason = rd_kafka_err2str(error);
+  return fate_in(s, error);
+}
+
+err_t sender_send(struct sender *s, const struct sender_message *message)
+{
+  const char *reason;
+  enum sender_fate fate = sender_try(s, message, &reason);
+
+  if (fate == SENDER_QUEUED)
+    return ERR_OK;
+  if (fate == SENDER_FULL)
     FAIL(ERR_KAFKA_RETRY, "the producer's queue is full");
-  FAIL(ERR_KAFKA, "a message for topic %s cannot be sent: %s", message->topic, rd_kafka_err2str(error));
+  FAIL(ERR_KAFKA, "a message for topic %s cannot be sent: %s", message->topic, reason);
+}
+
+/* Bytes that a copy needs behind its struct: texts end with a zero. */
+static size_t size_of(const struct sender_message *message, size_t n_headers)
+{
+  size_t n = strlen(message->topic) + 1 + message->key.n + message->value.n;
+
+  for (size_t i = 0; i < n_headers; i++)
+    n += strlen(message->headers[i].name) + 1 + message->headers[i].value.n;
+  return n;
+}
+
+static void *put(uint8_t **end, const void *bytes, size_t n)
+{
+  uint8_t *begin = *end;
+
+  if (n)
+    memcpy(begin, bytes, n);
+  *end += n;
+  return begin;
+}
+
+err_t sender_message_copy(const struct sender_message *message, struct sender_message **out)
+{
+  size_t n_headers = message->n_headers < SENDER_HEADERS_MAX ? message->n_headers : SENDER_HEADERS_MAX;
+  struct sender_message *copy;
+  struct sender_header *headers;
+
+  TRY(mem_array(1, sizeof *copy + n_headers * sizeof *headers + size_of(message, n_headers), &copy));
+  headers = (struct sender_header *)(copy + 1);
+  uint8_t *end = (uint8_t *)(headers + n_headers);
+  *copy = *message;
+  copy->topic = put(&end, message->topic, strlen(message->topic) + 1);
+  copy->key.p = put(&end, message->key.p, message->key.n);
+  copy->value.p = put(&end, message->value.p, message->value.n);
+  copy->headers = headers;
+  copy->n_headers = n_headers;
+  for (size_t i = 0; i < n_headers; i++) {
+    const struct sender_header *from = &message->headers[i];
+    headers[i].name = put(&end, from->name, strlen(from->name) + 1);
+    headers[i].value = span_of(put(&end, from->value.p, from->value.n), from->value.n);
+  }
+  *out = copy;
+  return ERR_OK;
 }
 
 void sender_poll(struct sender *s, int timeout_ms)

@@ -64,7 +64,14 @@ static struct life *open_life(const struct kafka_fixture *k, const struct kafka_
   assert_ok(alarm_init(&l->alarm));
   open_engine(&l->engine);
   assert_ok(store_open(store_path, &l->store));
-  assert_ok(delivery_open(letters ? letters : &same, &l->counters, &l->delivery));
+  struct delivery_config delivery = {
+    .layers = letters ? letters : &same,
+    .query_topic = "queries",
+    .answer_topic = "answers",
+    .dead_letter_topic = "letters",
+    .counters = &l->counters,
+  };
+  assert_ok(delivery_open(&delivery, &l->delivery));
   context.engine = l->engine;
   context.store = l->store;
   context.delivery = l->delivery;
@@ -125,7 +132,7 @@ static void on_report(void *context, const struct sender_report *report)
 {
   struct written *w = context;
 
-  assert_true(report->is_delivered);
+  assert_true(report->fate == SENDER_DELIVERED);
   w->next[report->partition] = report->offset + 1;
 }
 

@@ -18,6 +18,11 @@ static struct kafka_fixture kafka;
 static struct counters counters;
 static struct delivery *delivery;
 static struct reply_context with;
+static char *patterns[] = { (char *)"min?", (char *)"team.*" };
+static const struct config config = {
+  .catalogue = { .topic = (char *)"items", .dead_letter_topic = (char *)"team.letters" },
+  .query = { .topic = (char *)"queries", .answer_topic = (char *)"answers", .reply_topics = { patterns, 2 } },
+};
 static struct region scratch;
 
 static int open_all(void **state)
@@ -27,8 +32,17 @@ static int open_all(void **state)
   struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
   assert_ok(embedded_broker_create_topic(kafka.broker, "answers", 1));
   assert_ok(embedded_broker_create_topic(kafka.broker, "mine", 1));
-  assert_ok(delivery_open(&layers, &counters, &delivery));
-  with = (struct reply_context){ delivery, &counters, "answers" };
+  struct delivery_config delivery_config = {
+    .layers = &layers,
+    .query_topic = "queries",
+    .answer_topic = "answers",
+    .dead_letter_topic = "letters",
+    .has_reply_topics = true,
+    .reply_timeout_ms = 5000,
+    .counters = &counters,
+  };
+  assert_ok(delivery_open(&delivery_config, &delivery));
+  with = (struct reply_context){ delivery, &counters, &config };
   return 0;
 }
 
@@ -103,6 +117,30 @@ static void an_answer_goes_to_the_topic_that_its_query_names(void **state)
   assert_int_equal(counters_get(&counters.answers), 2);
 }
 
+/* Whoever may ask could otherwise write into any topic that the daemon may write: a crafted reply is an item. */
+static void a_topic_that_no_setting_admits_gets_no_reply(void **state)
+{
+  static const struct {
+    const char *topic;
+    bool is_admitted;
+  } rows[] = {
+    { "", true },           { "answers", true },     { "mine", true }, { "min", false },   { "miners", false },
+    { "team.7", true },     { "teams", false },      { "team.", true }, { "items", false }, { "queries", false },
+    { "team.letters", false }, { "other", false },
+  };
+  struct pending_query query = query_of("u1");
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    assert_int_equal(reply_verify_topic(&with, span_of_str(rows[i].topic)) == ERR_OK, rows[i].is_admitted);
+  assert_fails(reply_verify_topic(&with, span_of_str("other")), ERR_QUERY, "query.reply_topics");
+  query.query.reply_topic = span_of_str("other"); /* an error to a query that was not even checked, say */
+  reply_error(&with, &query, ANSWER_BAD_QUERY, "k is 0", &scratch);
+  json_t *reply = read_reply("answers", "u1");
+  assert_string_equal(error_code(reply), "BAD_QUERY");
+  json_decref(reply);
+}
+
 static void an_error_is_a_reply_too(void **state)
 {
   struct pending_query query = query_of("e1");
@@ -158,6 +196,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_answer_goes_to_the_topic_that_its_query_names),
+    cmocka_unit_test(a_topic_that_no_setting_admits_gets_no_reply),
     cmocka_unit_test(an_error_is_a_reply_too),
     cmocka_unit_test(an_answer_that_cannot_be_written_becomes_an_error),
     cmocka_unit_test(an_answer_too_large_to_be_sent_becomes_an_error),

@@ -8,8 +8,10 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/kafka_tap.h"
+#include "tests/support/stubborn_broker.h"
 
 enum { MAX_MESSAGES = 2000 };
 
@@ -18,7 +20,9 @@ static struct kafka_fixture kafka;
 /* What was reported of message i, whose opaque is i + 1. */
 struct reports {
   unsigned n[MAX_MESSAGES];
-  bool is_delivered[MAX_MESSAGES], is_retriable[MAX_MESSAGES], has_reason[MAX_MESSAGES];
+  enum sender_fate fate[MAX_MESSAGES];
+  bool has_reason[MAX_MESSAGES];
+  char value[MAX_MESSAGES][16]; /* of one that was not delivered */
   int32_t partition[MAX_MESSAGES];
   int64_t offset[MAX_MESSAGES];
   size_t n_all;
@@ -33,8 +37,11 @@ static void on_report(void *context, const struct sender_report *report)
 
   assert_true(i < MAX_MESSAGES);
   r->n[i]++;
-  r->is_delivered[i] = report->is_delivered;
-  r->is_retriable[i] = report->is_retriable;
+  r->fate[i] = report->fate;
+  assert_int_equal(report->message == NULL, report->fate == SENDER_DELIVERED);
+  if (report->message)
+    snprintf(r->value[i], sizeof r->value[i], "%.*s", (int)report->message->value.n,
+             (const char *)report->message->value.p);
   r->has_reason[i] = report->reason && *report->reason;
   r->partition[i] = report->partition;
   r->offset[i] = report->offset;
@@ -96,7 +103,7 @@ static void each_message_is_reported_once_with_its_place_in_the_log(void **state
   assert_int_equal(reports.n_all, N);
   for (size_t i = 0; i < N; i++) {
     assert_int_equal(reports.n[i], 1);
-    assert_true(reports.is_delivered[i]);
+    assert_int_equal(reports.fate[i], SENDER_DELIVERED);
     assert_false(reports.has_reason[i]);
     assert_in_range(reports.partition[i], 0, PARTITIONS - 1);
     n_partition[reports.partition[i]]++;
@@ -240,7 +247,7 @@ static void what_can_never_be_sent_is_an_error_with_its_reason(void **state)
   free(large);
 }
 
-static void what_no_broker_took_is_reported_at_the_close_as_worth_repeating(void **state)
+static void what_no_broker_took_is_reported_at_the_close_as_taken_back(void **state)
 {
   static const struct kafka_property own[] = { { "bootstrap.servers", "127.0.0.1:1" } };
   struct sender *s = open_sender(own, 1);
@@ -259,9 +266,130 @@ static void what_no_broker_took_is_reported_at_the_close_as_worth_repeating(void
   assert_int_equal(reports.n_all, 20);
   for (size_t i = 0; i < 20; i++) {
     assert_int_equal(reports.n[i], 1);
-    assert_false(reports.is_delivered[i]);
-    assert_true(reports.is_retriable[i] && reports.has_reason[i]);
+    assert_int_equal(reports.fate[i], SENDER_CLOSED);
+    assert_true(reports.has_reason[i]);
+    assert_string_equal(reports.value[i], "v");
   }
+}
+
+static enum sender_fate try_one(struct sender *s, const char *topic, size_t i)
+{
+  struct sender_message message = message_of(topic, "k", "v", i);
+  const char *reason = NULL;
+  enum sender_fate fate = sender_try(s, &message, &reason);
+
+  assert_int_equal(reason != NULL, fate != SENDER_QUEUED);
+  return fate;
+}
+
+static struct sender *open_stubborn(struct stubborn_broker *b, const struct kafka_property *own, size_t n)
+{
+  struct sender *s;
+
+  stubborn_broker_init(b);
+  struct kafka_layers layers = stubborn_broker_layers(b, false, own, n);
+  memset(&reports, 0, sizeof reports);
+  assert_ok(sender_open(&layers, on_report, &reports, &s));
+  return s;
+}
+
+static void close_stubborn(struct stubborn_broker *b, struct sender **s)
+{
+  sender_close(s);
+  stubborn_broker_fini(b);
+}
+
+static void wait_for_reports(struct sender *s, size_t n)
+{
+  int64_t end_ns = kafka_deadline_ns();
+
+  while (reports.n_all < n && clock_now_ns() < end_ns)
+    sender_poll(s, 50);
+  assert_int_equal(reports.n_all, n);
+}
+
+static void a_report_tells_whether_the_message_is_wrong_or_its_topic_is_away(void **state)
+{
+  static const struct {
+    rd_kafka_resp_err_t error;
+    enum sender_fate fate;
+  } rows[] = {
+    { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, SENDER_TOO_LARGE },
+    { RD_KAFKA_RESP_ERR_INVALID_RECORD, SENDER_REFUSED },
+    { RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS, SENDER_UNSURE },
+    { RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, SENDER_AWAY }, /* the last: the topic stays away for a while */
+  };
+  struct stubborn_broker broker;
+  struct sender *s = open_stubborn(&broker, NULL, 0);
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    stubborn_broker_refuse(&broker, rows[i].error, 1);
+    assert_int_equal(try_one(s, "t", i), SENDER_QUEUED);
+    wait_for_reports(s, i + 1);
+    assert_int_equal(reports.fate[i], rows[i].fate);
+    assert_string_equal(reports.value[i], "v");
+  }
+  assert_int_equal(try_one(s, "t", 9), SENDER_AWAY);
+  close_stubborn(&broker, &s);
+}
+
+static void a_missing_topic_is_away_and_not_wrong(void **state)
+{
+  static const struct kafka_property own[] = { { "topic.metadata.propagation.max.ms", "0" } };
+  struct stubborn_broker broker;
+  struct sender *s = open_stubborn(&broker, own, 1);
+
+  (void)state;
+  stubborn_broker_hide(&broker, "missing", true);
+  assert_int_equal(try_one(s, "missing", 0), SENDER_QUEUED);
+  wait_for_reports(s, 1);
+  assert_int_equal(reports.fate[0], SENDER_AWAY);
+  assert_int_equal(try_one(s, "missing", 1), SENDER_AWAY);
+  close_stubborn(&broker, &s);
+}
+
+/* Whatever is sent after it fails as well: nobody may take that for the message's own fault. */
+static void a_fatal_error_of_the_producer_is_told_of_every_message(void **state)
+{
+  static const struct kafka_property own[] = { { "enable.idempotence", "true" } };
+  struct stubborn_broker broker;
+  struct sender *s = open_stubborn(&broker, own, 1);
+
+  (void)state;
+  assert_int_equal(try_one(s, "t", 0), SENDER_QUEUED);
+  wait_for_reports(s, 1);
+  assert_int_equal(reports.fate[0], SENDER_DELIVERED);
+  stubborn_broker_refuse(&broker, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, 1);
+  assert_int_equal(try_one(s, "t", 1), SENDER_QUEUED);
+  wait_for_reports(s, 2);
+  assert_int_equal(reports.fate[1], SENDER_FATAL);
+  assert_int_equal(try_one(s, "t", 2), SENDER_FATAL);
+  close_stubborn(&broker, &s);
+}
+
+static void a_copy_of_a_message_has_all_that_the_message_has(void **state)
+{
+  char key[] = "key", value[] = "value", text[] = "text";
+  struct sender_header headers[] = { { "first", span_of_str(text) }, { "empty", { 0 } } };
+  struct sender_message message = message_of("topic", key, value, 7), *copy;
+
+  (void)state;
+  message.headers = headers;
+  message.n_headers = 2;
+  assert_ok(sender_message_copy(&message, &copy));
+  memset(key, 'x', 3);
+  memset(value, 'x', 5);
+  memset(text, 'x', 4);
+  assert_string_equal(copy->topic, "topic");
+  assert_true(span_equal(copy->key, span_of_str("key")) && span_equal(copy->value, span_of_str("value")));
+  assert_int_equal(copy->n_headers, 2);
+  assert_string_equal(copy->headers[0].name, "first");
+  assert_true(span_equal(copy->headers[0].value, span_of_str("text")));
+  assert_string_equal(copy->headers[1].name, "empty");
+  assert_int_equal(copy->headers[1].value.n, 0);
+  assert_ptr_equal(copy->opaque, message.opaque);
+  mem_free(&copy);
 }
 
 static void a_property_that_is_none_is_an_error_of_the_configuration(void **state)
@@ -283,7 +411,11 @@ int main(void)
     cmocka_unit_test(messages_of_one_key_arrive_in_the_order_in_which_they_were_sent),
     cmocka_unit_test(a_full_queue_asks_to_be_repeated_and_reports_nothing),
     cmocka_unit_test(what_can_never_be_sent_is_an_error_with_its_reason),
-    cmocka_unit_test(what_no_broker_took_is_reported_at_the_close_as_worth_repeating),
+    cmocka_unit_test(what_no_broker_took_is_reported_at_the_close_as_taken_back),
+    cmocka_unit_test(a_report_tells_whether_the_message_is_wrong_or_its_topic_is_away),
+    cmocka_unit_test(a_missing_topic_is_away_and_not_wrong),
+    cmocka_unit_test(a_fatal_error_of_the_producer_is_told_of_every_message),
+    cmocka_unit_test(a_copy_of_a_message_has_all_that_the_message_has),
     cmocka_unit_test(a_property_that_is_none_is_an_error_of_the_configuration),
   };
 

@@ -11,8 +11,7 @@ struct kafka_tap {
 };
 
 /* Every partition from its first record on. */
-static inline void kafka_tap_init(struct kafka_tap *tap, const struct kafka_fixture *k, const char *topic,
-                                  int n_partitions)
+static inline void kafka_tap_open(struct kafka_tap *tap, const char *bootstrap, const char *topic, int n_partitions)
 {
   static const char *const properties[][2] = {
     { "group.id", "tap" },
@@ -24,7 +23,7 @@ static inline void kafka_tap_init(struct kafka_tap *tap, const struct kafka_fixt
   rd_kafka_conf_t *conf = rd_kafka_conf_new();
   char reason[512];
 
-  rd_kafka_conf_set(conf, "bootstrap.servers", embedded_broker_bootstrap(k->broker), reason, sizeof reason);
+  rd_kafka_conf_set(conf, "bootstrap.servers", bootstrap, reason, sizeof reason);
   for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++)
     assert_int_equal(rd_kafka_conf_set(conf, properties[i][0], properties[i][1], reason, sizeof reason),
                      RD_KAFKA_CONF_OK);
@@ -35,6 +34,12 @@ static inline void kafka_tap_init(struct kafka_tap *tap, const struct kafka_fixt
     rd_kafka_topic_partition_list_add(list, topic, i)->offset = 0;
   assert_int_equal(rd_kafka_assign(tap->rk, list), RD_KAFKA_RESP_ERR_NO_ERROR);
   rd_kafka_topic_partition_list_destroy(list);
+}
+
+static inline void kafka_tap_init(struct kafka_tap *tap, const struct kafka_fixture *k, const char *topic,
+                                  int n_partitions)
+{
+  kafka_tap_open(tap, embedded_broker_bootstrap(k->broker), topic, n_partitions);
 }
 
 static inline void kafka_tap_fini(struct kafka_tap *tap)

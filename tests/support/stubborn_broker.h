@@ -1,0 +1,58 @@
+/* A broker inside the test, which refuses what the test tells it to. To be included after cmocka.h. */
+#ifndef TESTS_SUPPORT_STUBBORN_BROKER_H
+#define TESTS_SUPPORT_STUBBORN_BROKER_H
+
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+
+#include "ingest/kafka_properties.h"
+#include "tests/support/assert_ok.h"
+
+struct stubborn_broker {
+  rd_kafka_t *rk;
+  rd_kafka_mock_cluster_t *cluster;
+  struct kafka_property properties[2];
+};
+
+enum { STUBBORN_PRODUCE = 0 }; /* Kafka's number of that request */
+
+static inline void stubborn_broker_init(struct stubborn_broker *b)
+{
+  char reason[512];
+
+  b->rk = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), reason, sizeof reason);
+  assert_non_null(b->rk);
+  b->cluster = rd_kafka_mock_cluster_new(b->rk, 1);
+  assert_non_null(b->cluster);
+  b->properties[0] = (struct kafka_property){ "bootstrap.servers", rd_kafka_mock_cluster_bootstraps(b->cluster) };
+  b->properties[1] = (struct kafka_property){ "fetch.wait.max.ms", "5" };
+}
+
+static inline void stubborn_broker_fini(struct stubborn_broker *b)
+{
+  rd_kafka_mock_cluster_destroy(b->cluster);
+  rd_kafka_destroy(b->rk);
+}
+
+/* Layers for a client with properties of the test's own, which outlive it. */
+static inline struct kafka_layers stubborn_broker_layers(const struct stubborn_broker *b, bool is_consumer,
+                                                         const struct kafka_property *own, size_t n)
+{
+  return (struct kafka_layers){ .layer = { { b->properties, is_consumer ? 2 : 1 }, { own, n } }, .n = 2 };
+}
+
+/* The next n messages that anybody produces fail. */
+static inline void stubborn_broker_refuse(struct stubborn_broker *b, rd_kafka_resp_err_t error, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    rd_kafka_mock_push_request_errors(b->cluster, STUBBORN_PRODUCE, 1, error);
+}
+
+/* From now on the topic is as if it had never been; or it is back. */
+static inline void stubborn_broker_hide(struct stubborn_broker *b, const char *topic, bool is_hidden)
+{
+  rd_kafka_mock_topic_set_error(b->cluster, topic,
+                                is_hidden ? RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART : RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+#endif
