@@ -120,7 +120,7 @@ class Loaded(BrokerCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.system = cls.make("loaded")
+        cls.system = cls.make("loaded", {"query": {"reply_topics": ["loaded.replies", "no.such.topic"]}})
         cls.addClassCleanup(cls.system.close)
         cls.system.open([cls.system.topic("replies")])
         cls.load = Transactions(cls.system)
