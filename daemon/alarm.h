@@ -1,15 +1,18 @@
-/* How a thread tells main that it cannot go on: main then stops all in order and leaves with a failure. */
+/* How a thread tells main that it cannot go on: main then stops all in order and leaves with a failure. And, by its
+ * pulse, that it does. */
 #ifndef DAEMON_ALARM_H
 #define DAEMON_ALARM_H
 
 #include <pthread.h>
 
 #include "base/err.h"
+#include "daemon/pulse.h"
 
 enum { ALARM_TEXT_BYTES = 1024, ALARM_NAME_BYTES = 128 };
 
 struct alarm {
   int fd; /* an eventfd that main polls */
+  struct pulses pulses;
   pthread_mutex_t lock;
   err_code_t code; /* of the first thread that raised it; ERR_OK: none has */
   char thread[ALARM_NAME_BYTES];

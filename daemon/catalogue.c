@@ -6,8 +6,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "daemon/age_watch.h"
 #include "daemon/catalogue_log.h"
 #include "daemon/item_batch.h"
+#include "daemon/pulse.h"
 
 enum { RETRY_MS = 500, POLL_MS = 50, LOAD_CHUNK = 4096 };
 
@@ -17,6 +19,8 @@ struct catalogue {
   struct item_batch batch;
   struct catalogue_record *records; /* [batch_items] */
   struct region scratch;            /* positions of one batch */
+  struct age_watch ages;
+  struct pulse pulse;
   int64_t refresh_due_ns;
   uint64_t n_unusable; /* stored items that the models can no longer use */
   _Atomic int phase;
@@ -84,6 +88,7 @@ static err_code_t load_chunk(void *context, struct item_change *changes, size_t 
 {
   struct catalogue *c = context;
 
+  pulse_beat();
   if (is_stopping(c))
     return err_set(ERR_STOPPING, __FILE__, __LINE__, "the daemon is stopping");
   for (size_t i = 0; i < n; i++)
@@ -153,6 +158,7 @@ static err_t connect(struct catalogue *c)
   if (catalogue_phase(c) != CATALOGUE_REBUILDING)
     set_phase(c, CATALOGUE_CONNECTING);
   while (!is_stopping(c)) {
+    pulse_beat();
     err_code_t err = catalogue_log_take_up(&c->log);
     if (err == ERR_OK) {
       set_phase(c, store_is_rebuilding(c->with.store) ? CATALOGUE_REBUILDING : CATALOGUE_CATCHING_UP);
@@ -179,10 +185,12 @@ static void count_batch(struct catalogue *c, const struct store_effects *effects
   int64_t now_ms = clock_unix_ms();
   uint64_t n_deleted = 0;
 
+  age_watch_look(&c->ages);
   for (size_t i = 0; i < effects->n_changes; i++) {
     int64_t age_ms = now_ms - effects->changes[i].timestamp_ms;
     n_deleted += effects->changes[i].is_delete;
-    hist_add(&c->with.counters->visible_us, age_ms > 0 ? (uint64_t)age_ms * 1000 : 0);
+    if (age_watch_believes(&c->ages, age_ms))
+      hist_add(&c->with.counters->visible_us, age_ms > 0 ? (uint64_t)age_ms * 1000 : 0);
   }
   counters_add(&c->with.counters->deleted, n_deleted);
   counters_add(&c->with.counters->applied, effects->n_changes - n_deleted);
@@ -326,6 +334,7 @@ static err_t look_for_partitions(struct catalogue *c)
 
 static err_t step(struct catalogue *c)
 {
+  pulse_beat();
   TRY(gather(c));
   if (c->batch.n > 0 || log_positions_is_changed(&c->log.at))
     TRY(apply_batch(c));
@@ -369,8 +378,10 @@ static err_t follow(struct catalogue *c)
 static void *run(void *context)
 {
   struct catalogue *c = context;
-  err_code_t err = follow(c);
 
+  pulse_begin(&c->with.alarm->pulses, &c->pulse, "catalogue");
+  err_code_t err = follow(c);
+  pulse_rest();
   if (err != ERR_OK && err != ERR_STOPPING)
     alarm_raise(c->with.alarm, "catalogue", err);
   return NULL;

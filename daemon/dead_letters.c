@@ -295,6 +295,7 @@ err_t dead_letters_open(const struct dead_letters_config *config, struct dead_le
   struct kafka_layers layers = *config->layers;
   struct outlet_config outlet = {
     .name = "dead_letters", .layers = &layers, .is_patient = true, .ended = on_ended, .ticked = on_tick,
+    .pulses = config->pulses,
   };
 
   layers.layer[layers.n++] = (struct kafka_properties){ own, sizeof own / sizeof own[0] };

@@ -31,6 +31,7 @@ struct dead_letters_config {
   struct counters *counters;
   void *context;
   void (*ticket_ended)(void *context, uint32_t ticket); /* a query's letter needs no more waiting. Thread: any */
+  struct pulses *pulses; /* where its thread beats; may be NULL */
 };
 
 err_t dead_letters_open(const struct dead_letters_config *config, struct dead_letters **out);

@@ -9,6 +9,7 @@
 #include "base/log_limit.h"
 #include "base/mem.h"
 #include "base/region.h"
+#include "daemon/pulse.h"
 #include "daemon/reply_topics.h"
 
 /* More answers that wait to be sent again than this, and nobody adds to them. */
@@ -197,8 +198,9 @@ static err_t open_outlets(struct delivery *d)
 {
   struct outlet_config answers = {
     .name = "answers", .layers = d->with.layers, .is_patient = true, .context = d, .ended = on_answer_ended,
+    .pulses = d->with.pulses,
   };
-  struct dead_letters_config letters = { d->with.layers, d->with.counters, d, end_ticket };
+  struct dead_letters_config letters = { d->with.layers, d->with.counters, d, end_ticket, d->with.pulses };
   struct reply_topics_config topics = { d->with.layers, d->with.reply_timeout_ms, d, on_reply_topic_ended };
 
   TRY(dead_letters_open(&letters, &d->letters));
@@ -228,6 +230,7 @@ bool delivery_may_wait(struct delivery *d)
 {
   int64_t give_up_ns = atomic_load(&d->give_up_ns);
 
+  pulse_beat(); /* waiting for a broker is no standstill */
   if (give_up_ns && clock_now_ns() >= give_up_ns)
     return false;
   clock_sleep_ns(BACKOFF_NS);

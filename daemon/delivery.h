@@ -26,6 +26,7 @@ struct delivery_config {
   bool has_reply_topics;     /* queries may name topics */
   uint64_t reply_timeout_ms; /* how long a reply waits for the broker of a topic that its query names */
   struct counters *counters;
+  struct pulses *pulses; /* where its threads beat; may be NULL */
 };
 
 err_t delivery_open(const struct delivery_config *config, struct delivery **out);

@@ -47,7 +47,9 @@ static void notify(struct service *s, bool *was_ready)
   char line[256];
 
   status_line(&s->status, line, sizeof line);
-  if (!status_not_ready(&s->status) && !*was_ready) {
+  if (!service_is_alive(s)) {
+    sd_notifyf(0, "STATUS=%s", line);
+  } else if (!status_not_ready(&s->status) && !*was_ready) {
     sd_notifyf(0, "READY=1\nSTATUS=%s", line);
     *was_ready = true;
   } else {

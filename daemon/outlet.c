@@ -24,6 +24,7 @@ struct outlet {
   int64_t due_ns; /* when to try them. Thread: the outlet's */
   _Atomic bool is_away;
   struct log_limit limit;
+  struct pulse pulse;
   _Atomic bool is_stopping;
   pthread_t thread;
   bool has_thread;
@@ -234,7 +235,10 @@ static void *run(void *context)
 {
   struct outlet *o = context;
 
+  if (o->with.pulses)
+    pulse_begin(o->with.pulses, &o->pulse, o->with.name);
   while (!atomic_load(&o->is_stopping)) {
+    pulse_beat();
     bool is_busy = outlet_n_waiting(o) || (o->alone && sender_n_waiting(o->alone));
     sender_poll(o->sender, is_busy ? BUSY_POLL_MS : POLL_MS);
     if (o->alone)
@@ -244,6 +248,7 @@ static void *run(void *context)
     if (o->with.ticked)
       o->with.ticked(o->with.context);
   }
+  pulse_rest();
   return NULL;
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "daemon/pulse.h"
 #include "ingest/sender.h"
 
 struct outlet;
@@ -31,6 +32,7 @@ struct outlet_config {
   const char *name; /* for the log; a literal */
   const struct kafka_layers *layers; /* copied; the properties outlive the outlet */
   bool is_patient; /* sends again while the topic or its brokers are away; else that is a refusal */
+  struct pulses *pulses; /* where its thread beats, if the outlet outlives them; else NULL */
   void *context;
 
   /* The end of a message.

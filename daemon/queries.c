@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "daemon/pulse.h"
 #include "daemon/search_worker.h"
 #include "ingest/query_reader.h"
 
@@ -22,6 +23,7 @@ struct queries {
   size_t n_waiting;
   struct region scratch;
   _Atomic bool is_stopping;
+  struct pulse pulse;
   pthread_t thread;
   bool has_thread;
 };
@@ -80,6 +82,7 @@ static struct query_job *take_job(struct queries *q)
   struct query_job *job;
 
   while (!(job = job_queue_take_job(q->queue))) {
+    pulse_beat(); /* the workers have pulses of their own */
     flush_all(q);
     clock_sleep_ns(50 * CLOCK_NS_PER_US);
   }
@@ -226,6 +229,7 @@ static err_t step(struct queries *q)
   struct query_record record;
   bool has_record = false;
 
+  pulse_beat();
   if (query)
     TRY(query_reader_poll(q->reader, is_busy ? BUSY_POLL_MS : IDLE_POLL_MS, &has_record, &record));
   else /* all are in use: not polling holds the topic back */
@@ -254,6 +258,7 @@ static void *run(void *context)
   struct queries *q = context;
   err_code_t err = ERR_OK;
 
+  pulse_begin(&q->with.alarm->pulses, &q->pulse, "queries");
   while (!atomic_load(&q->is_stopping) && err == ERR_OK)
     err = step(q);
   if (err != ERR_OK)
@@ -261,6 +266,7 @@ static void *run(void *context)
   refuse_waiting(q);
   flush_all(q);
   job_queue_end(q->queue);
+  pulse_rest();
   return NULL;
 }
 

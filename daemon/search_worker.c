@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/pulse.h"
 
 struct worker {
   struct search_workers *all;
@@ -13,6 +14,7 @@ struct worker {
   const struct query **queries; /* [max_batch] */
   struct answer *answers;       /* [max_batch] */
   struct region scratch;
+  struct pulse pulse;
   pthread_t thread;
   bool has_thread;
 };
@@ -85,11 +87,15 @@ static void *run(void *context)
   struct job_queue *queue = w->all->queue;
   struct query_job *job;
 
+  pulse_begin(&w->all->alarm->pulses, &w->pulse, "search");
+  pulse_rest();
   while ((job = job_queue_pop(queue))) {
+    pulse_beat();
     drop_late(w, job, queue);
     if (job->n)
       search_job(w, job);
     job_queue_free_job(queue, job);
+    pulse_rest();
   }
   return NULL;
 }

@@ -1,14 +1,23 @@
 #include "daemon/service.h"
 
+#include <inttypes.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/engine_setup.h"
 #include "ingest/kafka_closing.h"
+#include "ingest/kafka_waits.h"
 #include "kernels/device.h"
 
 /* How long a stop waits for brokers to take what is on its way, and then for Kafka clients to end. */
 enum { DELIVERY_TIMEOUT_S = 10, CLIENTS_TIMEOUT_S = 5, CLIENTS_STEP_MS = 100 };
+
+/* How long a step of a thread may take: librdkafka waits for a broker that hangs for 60 s (socket.timeout.ms). */
+enum { STILL_S = 120 };
+
+/* A step back that librdkafka waits out, where it waits by the wall clock. */
+enum { CLOCK_STEP_MS_MAX = 10000 };
 
 static err_t open_engine(const struct config *config, struct service *s)
 {
@@ -46,6 +55,7 @@ static err_t open_delivery(const struct config *config, struct service *s)
     .has_reply_topics = config->query.reply_topics.n > 0,
     .reply_timeout_ms = config->query.reply_timeout_ms,
     .counters = &s->counters,
+    .pulses = &s->alarm.pulses,
   };
 
   return delivery_open(&delivery, &s->delivery);
@@ -108,8 +118,23 @@ static void set_not_ready(struct service *s, const char *reason)
   atomic_store(&s->status.not_ready, reason);
 }
 
+/* A step of the wall clock moves no wait of ours, and none of librdkafka's (ingest/kafka_waits.h). Where librdkafka has
+ * conditions of its own, a large step back would freeze it: only a restart helps. */
+static err_t look_at_clock(struct service *s)
+{
+  int64_t by_ms = clock_watch_step(&s->clock);
+  bool is_steady = kafka_waits_are_steady();
+
+  if (by_ms)
+    log_warn("clock_stepped", "by_ms=%" PRId64 " waits=%s", by_ms, is_steady ? "steady" : "wall");
+  if (by_ms < -CLOCK_STEP_MS_MAX && !is_steady)
+    FAIL(ERR_SYSTEM, "the clock went back by %" PRId64 " ms, and this librdkafka waits by it", -by_ms);
+  return ERR_OK;
+}
+
 err_t service_step(struct service *s)
 {
+  TRY(look_at_clock(s));
   if (catalogue_phase(s->catalogue) == CATALOGUE_LIVE && !s->has_started_queries) {
     s->has_started_queries = true;
     TRY(queries_start(s->queries));
@@ -117,6 +142,18 @@ err_t service_step(struct service *s)
   set_not_ready(s, why_not_ready(s));
   status_step(&s->status);
   return ERR_OK;
+}
+
+bool service_is_alive(struct service *s)
+{
+  const char *still = pulses_find_still(&s->alarm.pulses, STILL_S * CLOCK_NS_PER_S);
+
+  if (still && !s->still)
+    log_error("thread_still", "thread=%s note=\"no progress for more than %d s: the watchdog is not fed\"", still, STILL_S);
+  if (!still && s->still)
+    log_info("thread_goes_on", "thread=%s", s->still);
+  s->still = still;
+  return !still;
 }
 
 /* Wait for the closing of all Kafka clients, which goes on side by side. */

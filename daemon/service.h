@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "daemon/http.h"
 #include "daemon/queries.h"
 #include "daemon/status.h"
@@ -20,6 +21,8 @@ struct service {
   struct http *http;
   struct status status;
   bool has_started_queries;
+  struct clock_watch clock;
+  const char *still; /* a thread that makes no progress */
   _Atomic bool is_hurried; /* a stop waits for Kafka no longer */
   pthread_mutex_t lock;    /* of `delivery`, for service_hurry() */
 };
@@ -29,6 +32,10 @@ err_t service_open(const struct config *config, struct service *s);
 
 /* To be called every so often: begins to read queries once the catalogue has caught up, and keeps the readiness. */
 err_t service_step(struct service *s);
+
+/* Whether all threads make progress. When one does not, an event says which; another says that it goes on. Thread: main.
+ */
+bool service_is_alive(struct service *s);
 
 /* Answer what was accepted, commit, and close. Nothing waits for Kafka for ever: clients that do not end are left
  * behind, and said. Returns whether none was: else threads of theirs still run. Thread: any. */

@@ -1,0 +1,45 @@
+#include "daemon/pulse.h"
+
+#include <stddef.h>
+
+#include "base/clock.h"
+
+static _Thread_local struct pulse *own;
+
+void pulse_begin(struct pulses *all, struct pulse *pulse, const char *thread)
+{
+  pulse->thread = thread;
+  atomic_store(&pulse->beat_ns, clock_now_ns());
+  pulse->next = atomic_load(&all->first);
+  while (!atomic_compare_exchange_weak(&all->first, &pulse->next, pulse))
+    ;
+  own = pulse;
+}
+
+static void set(int64_t ns)
+{
+  if (own)
+    atomic_store_explicit(&own->beat_ns, ns, memory_order_relaxed);
+}
+
+void pulse_beat(void)
+{
+  set(clock_now_ns());
+}
+
+void pulse_rest(void)
+{
+  set(0);
+}
+
+const char *pulses_find_still(struct pulses *all, int64_t limit_ns)
+{
+  int64_t now_ns = clock_now_ns();
+
+  for (struct pulse *p = atomic_load(&all->first); p; p = p->next) {
+    int64_t beat_ns = atomic_load(&p->beat_ns);
+    if (beat_ns && now_ns - beat_ns > limit_ns)
+      return p->thread;
+  }
+  return NULL;
+}

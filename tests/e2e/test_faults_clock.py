@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+"""Steps of the wall clock under a running daemon, an hour back and an hour forward: nothing waits longer for them."""
+
+import re
+import struct
+import sys
+import time
+import unittest
+
+from confluent_kafka import Consumer, TopicPartition
+
+import data
+import models
+from harness import QUIET, SLOWNESS, Case, System, build_dir, eventually
+from wire import pb
+
+sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
+import kafka_broker  # noqa: E402
+
+HOUR_S = 3600
+
+
+def setUpModule():
+    global broker, paths, spaces
+    reason = kafka_broker.why_unavailable()
+    if reason:
+        if data.CI:
+            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
+        print(f"SKIPPED: {reason.upper()}", file=sys.stderr, flush=True)
+        raise unittest.SkipTest(reason)
+    broker = kafka_broker.KafkaBroker().start()
+    unittest.addModuleCleanup(broker.close)
+    paths = {"movies": data.golden_dir() / "small_uid" / "weights.safetensors"}
+    spaces = {name: models.load(path) for name, path in paths.items()}
+
+
+class Clock(Case):
+    def setUp(self):
+        name = self.id().rsplit(".", 1)[1].replace("_", "-")
+        self.system = system = System(paths, spaces, {"query": {"at_least_timeout_ms": int(5000 * SLOWNESS)}},
+                                      broker.bootstrap, name, name)
+        self.addCleanup(system.close)
+        self.offset = system.folder / "offset"
+        self.offset.write_bytes(bytes(8))
+        system.daemon.environment = {"LD_PRELOAD": str(build_dir() / "tests" / "libstep_clock.so"),
+                                     "STEP_CLOCK": str(self.offset)}
+        for kind, partitions in (("catalogue", 2), ("queries", 3), ("answers", 3), ("dead-letters", 1)):
+            broker.create_topic(system.topic(kind), partitions)
+        system.open()
+        self.write(20)
+
+    def write(self, n):
+        for i in range(n):
+            self.system.put(b"item-%d" % i)
+        self.system.sync()
+        self.system.ask([self.system.queries.draw("movies", at_least=self.system.positions()) for _ in range(5)])
+
+    def step(self, seconds):
+        self.now = getattr(self, "now", 0) + seconds
+        with open(self.offset, "r+b") as file:  # in place: the daemon has mapped it
+            file.write(struct.pack("<q", self.now * 10**9))
+
+    def ask_too_much(self):
+        """A query for records that nobody writes: its error comes when its time is over."""
+        query = self.system.queries.draw("movies", at_least=[pb.Position(partition=0, next=1 << 40)])
+        return self.system.send(query)
+
+    def is_committed(self):
+        consumer = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": f"{self.system.prefix}.group"})
+        topic = self.system.topic("queries")
+        try:
+            wanted = [TopicPartition(topic, p) for p in range(3)]
+            ends = [consumer.get_watermark_offsets(p, 10)[1] for p in wanted]
+            committed = [max(0, p.offset) for p in consumer.committed(wanted, 10)]
+        finally:
+            consumer.close()
+        return committed == ends
+
+    def check_all_goes_on(self):
+        """at_least in its time, queries, commits, the catalogue; ready all the while."""
+        waiting, began = self.ask_too_much(), time.monotonic()
+        self.write(10)
+        answer = self.system.client.wait([waiting.id], 15)[waiting.id]
+        self.assertEqual(answer.error.code, pb.Error.NOT_SEEN)
+        self.assertGreater(time.monotonic() - began, 4)
+        eventually(self.is_committed, "the commits", 10)
+        self.assertEqual(self.system.daemon.get("/readyz")[0], 200)
+
+    def check_step(self, seconds):
+        before = self.ask_too_much()
+        self.system.client.flush()
+        time.sleep(0.5)
+        self.system.put(b"item-on-its-way")
+        self.step(seconds)
+        self.system.client.wait([before.id], 15)
+        self.check_all_goes_on()
+        found = re.search(r"event=clock_stepped by_ms=(-?\d+) .*", self.system.daemon.log())
+        self.assertTrue(found, "no event tells of the step")
+        self.assertAlmostEqual(int(found[1]), seconds * 1000, delta=1000)
+        self.assertIn("waits=steady", found[0])
+
+    def stop(self):
+        began = time.monotonic()
+        self.system.daemon.stop(15)
+        print(f" [stopped in {time.monotonic() - began:.1f} s] ", end="", flush=True)
+
+    def test_an_hour_back(self):
+        self.check_step(-HOUR_S)
+        self.stop()
+
+    def test_an_hour_forward(self):
+        self.check_step(HOUR_S)
+        # Ages of records written before the step would be an hour.
+        total = re.search(r"^sluice_visible_seconds_sum (\S+)", self.system.daemon.get("/metrics")[1], re.M)
+        self.assertLess(float(total[1]), HOUR_S)
+        self.stop()
+
+    def test_a_step_back_right_before_the_stop(self):
+        self.step(-HOUR_S)
+        self.stop()
+
+
+if __name__ == "__main__":
+    data.main()

@@ -1,0 +1,59 @@
+/* Threads that beat, rest, and stand still. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "daemon/pulse.h"
+
+static struct pulses all;
+static struct pulse ours, others;
+
+static void *beat_once(void *unused)
+{
+  pulse_begin(&all, &others, "other");
+  pulse_beat();
+  return unused;
+}
+
+static void a_thread_without_a_pulse_beats_for_nothing(void **state)
+{
+  (void)state;
+  pulse_beat();
+  pulse_rest();
+  assert_null(pulses_find_still(&all, 0));
+}
+
+static void a_thread_that_does_not_beat_is_found_and_one_that_rests_is_not(void **state)
+{
+  pthread_t thread;
+
+  (void)state;
+  pulse_begin(&all, &ours, "ours");
+  assert_null(pulses_find_still(&all, 60 * CLOCK_NS_PER_S));
+  clock_sleep_ns(2 * CLOCK_NS_PER_MS);
+  assert_string_equal(pulses_find_still(&all, CLOCK_NS_PER_MS), "ours");
+  pulse_rest();
+  assert_null(pulses_find_still(&all, CLOCK_NS_PER_MS));
+
+  assert_int_equal(pthread_create(&thread, NULL, beat_once, NULL), 0);
+  pthread_join(thread, NULL);
+  clock_sleep_ns(2 * CLOCK_NS_PER_MS);
+  assert_string_equal(pulses_find_still(&all, CLOCK_NS_PER_MS), "other");
+  pulse_beat();
+  assert_string_equal(pulses_find_still(&all, CLOCK_NS_PER_MS), "other");
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_thread_without_a_pulse_beats_for_nothing),
+    cmocka_unit_test(a_thread_that_does_not_beat_is_found_and_one_that_rests_is_not),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
