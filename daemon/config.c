@@ -221,6 +221,16 @@ static err_t read_key(struct reader *rd, const struct place *section, const yaml
   return read_section(rd, &place, value);
 }
 
+/* What the file says comes over it. */
+static err_t set_space_defaults(struct reader *rd)
+{
+  for (size_t i = 0; i < n_settings; i++) {
+    if (setting_is_in_space(&settings[i]) && settings[i].default_text)
+      TRY(setting_set(&settings[i], rd->config, rd->space, rd->directory, span_of_str(settings[i].default_text)));
+  }
+  return ERR_OK;
+}
+
 static err_t read_space(struct reader *rd, const struct place *section, const yaml_node_t *key,
                         const yaml_node_t *value)
 {
@@ -237,6 +247,7 @@ static err_t read_space(struct reader *rd, const struct place *section, const ya
   rd->space->line = yaml_tree_line(key);
   TRY(mem_copy(name, &rd->space->name));
   c->n_spaces++;
+  TRY(set_space_defaults(rd));
   if (yaml_tree_kind(value) != YAML_KIND_NOTHING) {
     TRY(verify_section(rd, &place, value));
     TRY(read_section(rd, &place, value));

@@ -22,6 +22,7 @@ struct config_space {
   char *name;
   char *model_path; /* relative paths are relative to the configuration file */
   uint64_t dim;     /* 0: the model's own */
+  uint64_t weight;
   int line;         /* of the space in the file */
 };
 
@@ -47,7 +48,9 @@ struct config {
     struct config_list reply_topics; /* patterns (base/glob.h) of those that queries may name */
     uint64_t reply_timeout_ms;
     uint64_t batch_size;
-    uint64_t batch_wait_us;
+    uint64_t batch_wait_us; /* read, and without effect */
+    uint64_t batch_time_ms;
+    uint64_t memory_bytes;
     uint64_t max_k;
     uint64_t workers;
     uint64_t at_least_timeout_ms;

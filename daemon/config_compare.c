@@ -78,7 +78,7 @@ static void compare_spaces(const struct config *a, const struct config *b, bool 
 
   for (size_t i = 0; i < a->n_spaces; i++) {
     const struct config_space *other = find_space(b, a->spaces[i].name);
-    if (other && (only_absent || (other->dim == a->spaces[i].dim &&
+    if (other && (only_absent || (other->dim == a->spaces[i].dim && other->weight == a->spaces[i].weight &&
                                   are_texts_equal(other->model_path, a->spaces[i].model_path))))
       continue;
     snprintf(shown, sizeof shown, "spaces.%s", a->spaces[i].name);

@@ -79,7 +79,11 @@ const struct setting settings[] = {
   { .path = "query.batch_size", .type = SETTING_NUMBER, .offset = AT(query.batch_size), .min = 1, .max = 1024,
     .default_text = "32", .meaning = "Most queries that are searched together." },
   { .path = "query.batch_wait_us", .type = SETTING_NUMBER, .offset = AT(query.batch_wait_us), .min = 0, .max = 1000000,
-    .default_text = "500", .meaning = "Longest time that a query waits for others to be searched with." },
+    .default_text = "500", .meaning = "Has no effect, and is accepted for files that have it: a worker that is free takes "
+                                      "at once what waits." },
+  { .path = "query.batch_time_ms", .type = SETTING_NUMBER, .offset = AT(query.batch_time_ms), .min = 1, .max = 60000,
+    .default_text = "50", .meaning = "A batch has as many queries as are expected to take this long together, by what "
+                                     "earlier ones took: at least one, at most `query.batch_size`." },
   { .path = "query.max_k", .type = SETTING_NUMBER, .offset = AT(query.max_k), .min = 1, .max = 100000,
     .default_text = "1000", .meaning = "Most hits that a query may ask for." },
   { .path = "query.workers", .type = SETTING_NUMBER, .offset = AT(query.workers), .min = 1, .max = 256,
@@ -87,6 +91,10 @@ const struct setting settings[] = {
   { .path = "query.at_least_timeout_ms", .type = SETTING_NUMBER, .offset = AT(query.at_least_timeout_ms),
     .min = 1, .max = 600000, .default_text = "5000",
     .meaning = "How long a query waits for the positions in its `at_least`, unless its deadline is sooner." },
+  { .path = "query.memory_bytes", .type = SETTING_NUMBER, .offset = AT(query.memory_bytes),
+    .min = 1048576, .max = 1099511627776, .default_text = "268435456",
+    .meaning = "Most memory that queries take from when they are read until they are answered. Above it no more are "
+               "read; half of it is for queries that wait for their `at_least`." },
   { .path = "query.kafka", .type = SETTING_PROPERTIES, .offset = AT(query.kafka), .default_text = "",
     .meaning = "More properties for the consumer of queries; they override `kafka`." },
   { .path = "query.answer_kafka", .type = SETTING_PROPERTIES, .offset = AT(query.answer_kafka), .default_text = "",
@@ -102,6 +110,9 @@ const struct setting settings[] = {
     .default_text = "0",
     .meaning = "Numbers of a vector, where the model is `dot` or `cosine` and its file has no `sluice.dim`. "
                "0: the file says." },
+  { .path = "spaces.NAME.weight", .type = SETTING_NUMBER, .offset = AT_SPACE(weight), .min = 1, .max = 1000,
+    .default_text = "1",
+    .meaning = "The space's share of the workers while queries of other spaces wait too: in proportion to the weights." },
 
   { .path = "engine.backend", .type = SETTING_CHOICE, .default_text = "auto",
     .choices = "`auto`, `cpu`, `cuda`", .choose = choose_backend,

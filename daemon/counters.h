@@ -16,6 +16,7 @@
   X(queries, "sluice_queries_total", "Queries taken from the query topic")                                   \
   X(answers, "sluice_answers_total", "Answers with hits")                                                    \
   X(errors, "sluice_error_answers_total", "Answers with an error")                                           \
+  X(refused, "sluice_refused_total", "Queries refused unsearched: for their deadline, or for want of room")   \
   X(searches, "sluice_searches_total", "Batches of queries searched")                                        \
   X(undeliverable, "sluice_undeliverable_total", "Replies and dead letters given up since no broker takes them")
 

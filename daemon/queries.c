@@ -1,14 +1,31 @@
 #include "daemon/queries.h"
 
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/pulse.h"
 #include "daemon/search_worker.h"
+#include "daemon/waiting.h"
 #include "ingest/query_reader.h"
 
+/* How long to wait for a record where nothing else is due, and where something may be. */
 enum { IDLE_POLL_MS = 100, BUSY_POLL_MS = 1 };
+
+/* The pool: 4,096 queries or four batches for each worker, whichever is more. Half of it, in queries and in bytes, may
+ * wait for at_least: the other half is for queries that can be served. */
+enum { POOL_QUERIES = 4096, POOL_BATCHES = 4 };
+
+/* Queries taken and not committed. One reply that no broker takes holds back the commits of all behind it. */
+enum { UNCOMMITTED_MAX = 100000 };
+
+/* A reason to take no queries is told once in so many seconds. */
+enum { HELD_EVERY_S = 60 };
+
+/* How long workers go on when the daemon stops. */
+enum { STOP_SEARCHES_S = 5 };
 
 struct queries {
   struct queries_context with;
@@ -16,12 +33,12 @@ struct queries {
   struct query_reader *reader;
   struct job_queue *queue;
   struct search_workers *workers;
-  struct query_job **open_jobs; /* being filled */
-  size_t n_open_jobs;
-  size_t max_open_jobs;
-  struct pending_query *waiting; /* for at_least */
-  size_t n_waiting;
+  uint32_t *weights; /* of the spaces */
+  struct waiting waiting;
+  uint64_t generation; /* of the assignment that the queries came with */
+  int64_t held_said_ns;
   struct region scratch;
+  struct region explain_scratch;
   _Atomic bool is_stopping;
   struct pulse pulse;
   pthread_t thread;
@@ -39,105 +56,83 @@ static void refuse(struct queries *q, struct pending_query *query, enum answer_e
   job_queue_free_query(q->queue, query);
 }
 
-/* ---- Batching ---- */
-
-static void flush_job(struct queries *q, size_t index)
+static void refuse_for(struct queries *q, struct pending_query *query, enum answer_error error, const char *message)
 {
-  job_queue_push(q->queue, q->open_jobs[index]);
-  q->open_jobs[index] = q->open_jobs[--q->n_open_jobs];
+  counters_add(&q->with.counters->refused, 1);
+  refuse(q, query, error, message);
 }
 
-static void flush_all(struct queries *q)
+/* ---- Deadlines ---- */
+
+/* By the clock that never goes back, so that a step of the other one changes nothing for queries that were taken. */
+static int64_t deadline_of(const struct query *query, int64_t now_ns)
 {
-  while (q->n_open_jobs)
-    flush_job(q, q->n_open_jobs - 1);
+  int64_t left_ms, left_ns, deadline_ns;
+
+  if (!query->has_deadline)
+    return PENDING_NO_DEADLINE;
+  bool is_far = __builtin_sub_overflow(query->deadline_unix_ms, clock_unix_ms(), &left_ms) ||
+                __builtin_mul_overflow(left_ms, CLOCK_NS_PER_MS, &left_ns) ||
+                __builtin_add_overflow(left_ns, now_ns, &deadline_ns);
+  if (is_far)
+    return query->deadline_unix_ms > 0 ? PENDING_NO_DEADLINE : 0;
+  return deadline_ns;
 }
 
-/* Push what is full, old enough, or wanted by an idle worker: the oldest first. */
-static void flush_due(struct queries *q)
+static void queue(struct queries *q, struct pending_query *query)
 {
-  int64_t wait_ns = (int64_t)q->with.config->query.batch_wait_us * CLOCK_NS_PER_US;
+  char message[160];
+  int64_t left_ns = query->deadline_ns - clock_now_ns();
 
-  while (q->n_open_jobs) {
-    size_t oldest = 0;
-    for (size_t i = 1; i < q->n_open_jobs; i++) {
-      if (q->open_jobs[i]->opened_ns < q->open_jobs[oldest]->opened_ns)
-        oldest = i;
-    }
-    if (clock_now_ns() - q->open_jobs[oldest]->opened_ns < wait_ns && !job_queue_has_idle_worker(q->queue))
+  if (query->deadline_ns != PENDING_NO_DEADLINE) {
+    int64_t estimate_ns = job_queue_estimate_ns(q->queue, query);
+    if (left_ns < estimate_ns) {
+      snprintf(message, sizeof message,
+               "the deadline is in %" PRId64 " ms, and the answer would take about %" PRId64 " ms",
+               left_ns / CLOCK_NS_PER_MS, estimate_ns / CLOCK_NS_PER_MS);
+      refuse_for(q, query, ANSWER_DEADLINE_PASSED, message);
       return;
-    flush_job(q, oldest);
+    }
   }
-}
-
-static bool is_same_search(const struct pending_query *a, const struct pending_query *b)
-{
-  return a->space == b->space && memcmp(&a->method, &b->method, sizeof a->method) == 0;
-}
-
-/* A job to be filled: when all are in use, the workers are behind, and this thread waits for them instead of polling.
- */
-static struct query_job *take_job(struct queries *q)
-{
-  struct query_job *job;
-
-  while (!(job = job_queue_take_job(q->queue))) {
-    pulse_beat(); /* the workers have pulses of their own */
-    flush_all(q);
-    clock_sleep_ns(50 * CLOCK_NS_PER_US);
-  }
-  job->opened_ns = clock_now_ns();
-  return job;
-}
-
-static void add_to_job(struct queries *q, struct pending_query *query)
-{
-  size_t i = 0;
-
-  while (i < q->n_open_jobs && !is_same_search(q->open_jobs[i]->queries[0], query))
-    i++;
-  if (i == q->n_open_jobs) {
-    struct query_job *job = take_job(q); /* may flush all: the new one's place is known only now */
-    i = q->n_open_jobs++;
-    q->open_jobs[i] = job;
-  }
-  q->open_jobs[i]->queries[q->open_jobs[i]->n++] = query;
-  if (q->open_jobs[i]->n == q->with.config->query.batch_size)
-    flush_job(q, i);
+  job_queue_push(q->queue, query);
 }
 
 /* ---- Waiting for at_least ---- */
 
-static bool has_seen(struct queries *q, const struct pending_query *query)
+static void refuse_unseen(struct queries *q, struct pending_query *query, int64_t now_ns)
 {
-  return engine_has_seen(q->with.engine, query->query.at_least, query->query.n_at_least);
-}
+  bool is_late = query->deadline_ns <= now_ns;
+  char message[400];
 
-static bool is_late(const struct pending_query *query)
-{
-  return query->query.has_deadline && clock_unix_ms() > query->query.deadline_unix_ms;
+  waiting_explain(q->with.engine, &query->query,
+                  is_late ? "the deadline passed before the catalogue had seen at_least" :
+                            "the catalogue has not seen at_least within query.at_least_timeout_ms",
+                  &q->explain_scratch, message, sizeof message);
+  refuse(q, query, is_late ? ANSWER_DEADLINE_PASSED : ANSWER_NOT_SEEN, message);
 }
 
 static void recheck_waiting(struct queries *q)
 {
-  struct pending_query **link = &q->waiting;
+  int64_t now_ns = clock_now_ns();
 
-  while (*link) {
-    struct pending_query *query = *link;
-    bool is_seen = has_seen(q, query);
-    if (!is_seen && !is_late(query) && clock_now_ns() < query->give_up_ns) {
-      link = &query->next;
-      continue;
-    }
-    *link = query->next;
-    q->n_waiting--;
-    if (is_seen)
-      add_to_job(q, query);
-    else if (is_late(query))
-      refuse(q, query, ANSWER_DEADLINE_PASSED, "the deadline passed before the catalogue had seen at_least");
+  for (struct pending_query *query = waiting_take_ended(&q->waiting, q->with.engine, now_ns), *next; query;
+       query = next) {
+    next = query->next;
+    if (query->is_seen)
+      queue(q, query);
     else
-      refuse(q, query, ANSWER_NOT_SEEN, "the catalogue has not seen at_least within query.at_least_timeout_ms");
+      refuse_unseen(q, query, now_ns);
   }
+}
+
+static void wait_for_at_least(struct queries *q, struct pending_query *query)
+{
+  if (!waiting_has_room(&q->waiting, query)) {
+    refuse_for(q, query, ANSWER_UNAVAILABLE, "too many queries wait for their at_least: send the query again later");
+    return;
+  }
+  query->give_up_ns = query->received_ns + (int64_t)q->with.config->query.at_least_timeout_ms * CLOCK_NS_PER_MS;
+  waiting_push(&q->waiting, query);
 }
 
 /* ---- Taking queries ---- */
@@ -174,20 +169,14 @@ static void accept(struct queries *q, struct pending_query *query)
 {
   err_code_t err = check_query(q, query);
 
-  if (err != ERR_OK) {
+  if (err != ERR_OK)
     refuse(q, query, reply_error_of(err), err_message());
-  } else if (is_late(query)) {
-    refuse(q, query, ANSWER_DEADLINE_PASSED, "the deadline had passed when the query was read");
-  } else if (has_seen(q, query)) {
-    add_to_job(q, query);
-  } else if (q->n_waiting >= job_queue_n_queries(q->queue) / 2) { /* the other half is for queries that can be served */
-    refuse(q, query, ANSWER_UNAVAILABLE, "too many queries wait for their at_least: send the query again later");
-  } else {
-    query->give_up_ns = query->received_ns + (int64_t)q->with.config->query.at_least_timeout_ms * CLOCK_NS_PER_MS;
-    query->next = q->waiting;
-    q->waiting = query;
-    q->n_waiting++;
-  }
+  else if (query->deadline_ns < query->received_ns)
+    refuse_for(q, query, ANSWER_DEADLINE_PASSED, "the deadline had passed when the query was read");
+  else if (engine_has_seen(q->with.engine, query->query.at_least, query->query.n_at_least))
+    queue(q, query);
+  else
+    wait_for_at_least(q, query);
 }
 
 /* A reply echoes the key: one that is too long for most topics must not come back. */
@@ -209,7 +198,9 @@ static err_t take_record(struct queries *q, const struct query_record *record, s
   query->offset = record->offset;
   TRY(take_key(record, query));
   err_code_t err = wire_decode_query(record->value, query->format, &query->region, &query->query);
+  job_queue_weigh(q->queue, query);
   if (err == ERR_OK) {
+    query->deadline_ns = deadline_of(&query->query, query->received_ns);
     accept(q, query);
   } else if (err == ERR_WIRE) {
     dead_letter(q, record);
@@ -222,33 +213,64 @@ static err_t take_record(struct queries *q, const struct query_record *record, s
   return ERR_OK;
 }
 
+/* Whether so much is taken and not committed that no more is taken. It is told now and then. */
+static bool is_held(struct queries *q)
+{
+  int64_t now_ns = clock_now_ns();
+
+  if (query_reader_n_held(q->reader) < UNCOMMITTED_MAX)
+    return false;
+  if (!q->held_said_ns || now_ns - q->held_said_ns > HELD_EVERY_S * CLOCK_NS_PER_S) {
+    log_warn("queries_held", "uncommitted=%zu not_replied=%zu reason=%s", query_reader_n_held(q->reader),
+             query_reader_n_open(q->reader),
+             log_quote(span_of_str("no more queries are taken until replies are delivered and commits go on")));
+    q->held_said_ns = now_ns;
+  }
+  return true;
+}
+
+static void drop(struct queries *q, struct pending_query *queries)
+{
+  for (struct pending_query *query = queries, *next; query; query = next) {
+    next = query->next;
+    query_reader_done(q->reader, query->ticket); /* of a former assignment: nothing is committed by it */
+    job_queue_free_query(q->queue, query);
+  }
+}
+
+/* After an assignment the queries of the former one are read again, by this daemon or by another: those that no worker
+ * has begun would be answered twice. */
+static void drop_reassigned(struct queries *q)
+{
+  if (query_reader_generation(q->reader) == q->generation)
+    return;
+  q->generation = query_reader_generation(q->reader);
+  drop(q, waiting_take_all(&q->waiting));
+  drop(q, job_queue_take_all(q->queue));
+}
+
 static err_t step(struct queries *q)
 {
-  bool is_busy = q->n_open_jobs || q->waiting;
-  struct pending_query *query = job_queue_take_query(q->queue);
+  struct pending_query *query = is_held(q) ? NULL : job_queue_take_query(q->queue);
+  bool is_idle = query && q->waiting.n == 0;
   struct query_record record;
   bool has_record = false;
 
   pulse_beat();
-  if (query)
-    TRY(query_reader_poll(q->reader, is_busy ? BUSY_POLL_MS : IDLE_POLL_MS, &has_record, &record));
-  else /* all are in use: not polling holds the topic back */
-    clock_sleep_ns(CLOCK_NS_PER_MS / 10);
+  TRY(query_reader_poll(q->reader, is_idle ? IDLE_POLL_MS : BUSY_POLL_MS, query != NULL, &has_record, &record));
+  drop_reassigned(q);
   if (has_record)
     TRY(take_record(q, &record, query));
   else if (query)
     job_queue_free_query(q->queue, query);
   recheck_waiting(q);
-  flush_due(q);
   return ERR_OK;
 }
 
 static void refuse_waiting(struct queries *q)
 {
-  while (q->waiting) {
-    struct pending_query *query = q->waiting;
-    q->waiting = query->next;
-    q->n_waiting--;
+  for (struct pending_query *query = waiting_take_all(&q->waiting), *next; query; query = next) {
+    next = query->next;
     refuse(q, query, ANSWER_UNAVAILABLE, "the daemon is stopping: send the query again");
   }
 }
@@ -264,23 +286,40 @@ static void *run(void *context)
   if (err != ERR_OK)
     alarm_raise(q->with.alarm, "queries", err);
   refuse_waiting(q);
-  flush_all(q);
-  job_queue_end(q->queue);
+  job_queue_end(q->queue, clock_now_ns() + STOP_SEARCHES_S * CLOCK_NS_PER_S);
   pulse_rest();
   return NULL;
+}
+
+static err_t open_queue(struct queries *q)
+{
+  const struct config *config = q->with.config;
+  size_t at_once = POOL_BATCHES * config->query.workers * config->query.batch_size;
+  struct fair_queue_config queue_config = {
+    .n_spaces = config->n_spaces,
+    .n_workers = config->query.workers,
+    .n_queries = at_once > POOL_QUERIES ? at_once : POOL_QUERIES,
+    .batch = config->query.batch_size,
+    .batch_time_ns = (int64_t)config->query.batch_time_ms * CLOCK_NS_PER_MS,
+  };
+
+  TRY(mem_array(config->n_spaces, sizeof *q->weights, &q->weights));
+  for (size_t i = 0; i < config->n_spaces; i++)
+    q->weights[i] = (uint32_t)config->spaces[i].weight;
+  queue_config.weights = q->weights;
+  q->waiting.max_queries = queue_config.n_queries / 2;
+  q->waiting.max_bytes = config->query.memory_bytes / 2;
+  return job_queue_open(&queue_config, config->query.memory_bytes, &q->queue);
 }
 
 err_t queries_open(const struct queries_context *context, struct queries **out)
 {
   AUTO(queries_close) struct queries *q = NULL;
-  const struct config *config = context->config;
 
   TRY(mem_array(1, sizeof *q, &q));
   q->with = *context;
-  q->reply = (struct reply_context){ context->delivery, context->counters, config };
-  TRY(job_queue_open(config->query.workers, config->query.batch_size, &q->queue));
-  q->max_open_jobs = 3 * config->query.workers + 1;
-  TRY(mem_array(q->max_open_jobs, sizeof(struct query_job *), &q->open_jobs));
+  q->reply = (struct reply_context){ context->delivery, context->counters, context->config };
+  TRY(open_queue(q));
   *out = q;
   q = NULL;
   return ERR_OK;
@@ -307,7 +346,7 @@ void queries_stop(struct queries *q)
   if (q->has_thread)
     pthread_join(q->thread, NULL);
   else
-    job_queue_end(q->queue);
+    job_queue_end(q->queue, 0);
   q->has_thread = false;
   search_workers_close(&q->workers);
 }
@@ -320,7 +359,8 @@ void queries_close(struct queries **q)
     queries_stop(*q);
   query_reader_close(&(*q)->reader);
   job_queue_close(&(*q)->queue);
-  mem_free(&(*q)->open_jobs);
+  mem_free(&(*q)->weights);
   region_fini(&(*q)->scratch);
+  region_fini(&(*q)->explain_scratch);
   mem_free(q);
 }

@@ -1,8 +1,8 @@
 /* The query reader thread: from the query topic to the search workers (docs/architecture.md, "Life of a query").
  *
- * It decodes and checks, holds queries back until the catalogue has seen what they ask for (at_least), and batches them
- * by space and method. A batch goes to the workers when it is full, when it is query.batch_wait_us old, or as soon as a
- * worker is idle.
+ * It decodes and checks, refuses what cannot be answered before its deadline, holds queries back until the catalogue has
+ * seen what they ask for (at_least), and queues the rest for the workers (query_job.h). It polls the consumer always, also
+ * when there is no room for a query: else the group would throw it out.
  */
 #ifndef DAEMON_QUERIES_H
 #define DAEMON_QUERIES_H
@@ -30,12 +30,13 @@ err_t queries_open(const struct queries_context *context, struct queries **out);
 /* The catalogue has caught up: begin to read. Thread: main. */
 err_t queries_start(struct queries *q);
 
-/* Take no more queries, answer those that were accepted. The delivery has to be closed before queries_close(), which
- * commits. */
+/* Take no more queries and answer those that were accepted, for some seconds at most: what is left then stays
+ * uncommitted, and another daemon answers it, or this one after its restart. The delivery has to be closed before
+ * queries_close(), which commits. */
 void queries_stop(struct queries *q);
 void queries_close(struct queries **q);
 
-/* Whether the consumer group has given this daemon its partitions. Thread: main. */
+/* Whether the consumer group has given this daemon its partitions and the topic is there. Thread: main. */
 bool queries_is_assigned(const struct queries *q);
 
 #endif

@@ -2,52 +2,38 @@
 
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+
+/* What a free query keeps, so that the next one allocates nothing; and what all free ones keep. */
+enum { KEPT_BYTES = 64 << 10, ALL_KEPT_BYTES = 32 << 20 };
 
 struct job_queue {
   pthread_mutex_t mutex;
   pthread_cond_t pushed;
-  struct pending_query *queries; /* [n_queries] */
+  struct fair_queue *fair;
+  struct pending_query *queries; /* [n_queries], of which n_used were ever taken */
   size_t n_queries;
-  struct query_job *jobs; /* [n_jobs] */
-  size_t n_jobs;
-  struct pending_query **slots; /* arrays of all jobs */
-  struct pending_query *free_queries;
-  struct query_job *free_jobs;
-  struct query_job *first; /* pushed, oldest first */
-  struct query_job *last;
-  size_t n_pushed;
-  size_t n_idle; /* workers that wait */
+  size_t n_used;
+  struct pending_query *free_queries; /* the newest first: it is in the cache */
+  size_t memory_bytes;
+  size_t bytes;      /* of the queries in use */
+  size_t kept_bytes; /* of the free ones */
   bool is_ended;
+  int64_t end_ns;
 };
 
-static err_t allocate(struct job_queue *q, size_t n_workers, size_t batch)
-{
-  q->n_jobs = 3 * n_workers + 1;
-  q->n_queries = q->n_jobs * batch;
-  TRY(mem_array(q->n_queries, sizeof *q->queries, &q->queries));
-  TRY(mem_array(q->n_jobs, sizeof *q->jobs, &q->jobs));
-  TRY(mem_array(q->n_jobs * batch, sizeof *q->slots, &q->slots));
-  for (size_t i = 0; i < q->n_queries; i++) {
-    q->queries[i].next = q->free_queries;
-    q->free_queries = &q->queries[i];
-  }
-  for (size_t i = 0; i < q->n_jobs; i++) {
-    q->jobs[i].queries = q->slots + i * batch;
-    q->jobs[i].next = q->free_jobs;
-    q->free_jobs = &q->jobs[i];
-  }
-  return ERR_OK;
-}
-
-err_t job_queue_open(size_t n_workers, size_t batch, struct job_queue **out)
+err_t job_queue_open(const struct fair_queue_config *config, size_t memory_bytes, struct job_queue **out)
 {
   AUTO(job_queue_close) struct job_queue *q = NULL;
 
   TRY(mem_array(1, sizeof *q, &q));
   pthread_mutex_init(&q->mutex, NULL);
   pthread_cond_init(&q->pushed, NULL);
-  TRY(allocate(q, n_workers, batch));
+  q->n_queries = config->n_queries;
+  q->memory_bytes = memory_bytes;
+  TRY(mem_reserve(q->n_queries, sizeof *q->queries, &q->queries));
+  TRY(fair_queue_open(config, &q->fair));
   *out = q;
   q = NULL;
   return ERR_OK;
@@ -57,50 +43,62 @@ void job_queue_close(struct job_queue **q)
 {
   if (!*q)
     return;
-  for (size_t i = 0; (*q)->queries && i < (*q)->n_queries; i++)
+  for (size_t i = 0; i < (*q)->n_used; i++)
     region_fini(&(*q)->queries[i].region);
+  mem_release(&(*q)->queries, (*q)->n_queries, sizeof *(*q)->queries);
+  fair_queue_close(&(*q)->fair);
   pthread_mutex_destroy(&(*q)->mutex);
   pthread_cond_destroy(&(*q)->pushed);
-  mem_free(&(*q)->queries);
-  mem_free(&(*q)->jobs);
-  mem_free(&(*q)->slots);
   mem_free(q);
 }
 
-size_t job_queue_n_queries(const struct job_queue *q)
+static struct pending_query *take(struct job_queue *q)
 {
-  return q->n_queries;
+  struct pending_query *query = q->free_queries;
+
+  if (q->bytes >= q->memory_bytes)
+    return NULL;
+  if (query) {
+    q->free_queries = query->next;
+    q->kept_bytes -= query->bytes;
+  } else if (q->n_used < q->n_queries) {
+    query = &q->queries[q->n_used++];
+  } else {
+    return NULL;
+  }
+  query->next = NULL;
+  q->bytes += query->bytes;
+  return query;
 }
 
 struct pending_query *job_queue_take_query(struct job_queue *q)
 {
   pthread_mutex_lock(&q->mutex);
-  struct pending_query *query = q->free_queries;
-  if (query)
-    q->free_queries = query->next;
+  struct pending_query *query = take(q);
   pthread_mutex_unlock(&q->mutex);
-  if (query)
-    query->next = NULL;
   return query;
 }
 
-struct query_job *job_queue_take_job(struct job_queue *q)
+void job_queue_weigh(struct job_queue *q, struct pending_query *query)
 {
+  size_t bytes = region_bytes(&query->region);
+
+  if (bytes == query->bytes) /* as usual: what the last one left was enough */
+    return;
   pthread_mutex_lock(&q->mutex);
-  struct query_job *job = q->free_jobs;
-  if (job)
-    q->free_jobs = job->next;
+  q->bytes = q->bytes - query->bytes + bytes;
+  query->bytes = bytes;
   pthread_mutex_unlock(&q->mutex);
-  if (job) {
-    job->next = NULL;
-    job->n = 0;
-  }
-  return job;
 }
 
-static void put_query(struct job_queue *q, struct pending_query *query)
+static void put(struct job_queue *q, struct pending_query *query)
 {
-  region_reset(&query->region);
+  bool has_room = q->kept_bytes < ALL_KEPT_BYTES;
+
+  q->bytes -= query->bytes;
+  region_trim(&query->region, has_room ? KEPT_BYTES : 0);
+  query->bytes = region_bytes(&query->region);
+  q->kept_bytes += query->bytes;
   query->next = q->free_queries;
   q->free_queries = query;
 }
@@ -108,64 +106,62 @@ static void put_query(struct job_queue *q, struct pending_query *query)
 void job_queue_free_query(struct job_queue *q, struct pending_query *query)
 {
   pthread_mutex_lock(&q->mutex);
-  put_query(q, query);
+  put(q, query);
   pthread_mutex_unlock(&q->mutex);
 }
 
-void job_queue_free_job(struct job_queue *q, struct query_job *job)
+void job_queue_push(struct job_queue *q, struct pending_query *query)
 {
   pthread_mutex_lock(&q->mutex);
-  for (size_t i = 0; i < job->n; i++)
-    put_query(q, job->queries[i]);
-  job->next = q->free_jobs;
-  q->free_jobs = job;
-  pthread_mutex_unlock(&q->mutex);
-}
-
-void job_queue_push(struct job_queue *q, struct query_job *job)
-{
-  pthread_mutex_lock(&q->mutex);
-  job->next = NULL;
-  if (q->last)
-    q->last->next = job;
-  else
-    q->first = job;
-  q->last = job;
-  q->n_pushed++;
+  fair_queue_push(q->fair, query);
   pthread_cond_signal(&q->pushed);
   pthread_mutex_unlock(&q->mutex);
 }
 
-struct query_job *job_queue_pop(struct job_queue *q)
+int64_t job_queue_estimate_ns(struct job_queue *q, const struct pending_query *query)
 {
+  int64_t now_ns = clock_now_ns();
+
   pthread_mutex_lock(&q->mutex);
-  q->n_idle++;
-  while (!q->first && !q->is_ended)
-    pthread_cond_wait(&q->pushed, &q->mutex);
-  q->n_idle--;
-  struct query_job *job = q->first;
-  if (job) {
-    q->first = job->next;
-    q->n_pushed--;
-    if (!q->first)
-      q->last = NULL;
-  }
+  int64_t estimate_ns = fair_queue_estimate_ns(q->fair, query->space, &query->method, now_ns);
   pthread_mutex_unlock(&q->mutex);
-  return job;
+  return estimate_ns;
 }
 
-void job_queue_end(struct job_queue *q)
+bool job_queue_pop(struct job_queue *q, struct query_job *job)
+{
+  pthread_mutex_lock(&q->mutex);
+  while (fair_queue_n(q->fair) == 0 && !q->is_ended)
+    pthread_cond_wait(&q->pushed, &q->mutex);
+  int64_t now_ns = clock_now_ns();
+  bool has_job = !(q->is_ended && now_ns >= q->end_ns) && fair_queue_pop(q->fair, now_ns, job);
+  pthread_mutex_unlock(&q->mutex);
+  return has_job;
+}
+
+void job_queue_finish(struct job_queue *q, struct query_job *job, size_t n_searched, int64_t cost_ns)
+{
+  pthread_mutex_lock(&q->mutex);
+  fair_queue_done(q->fair, job, n_searched, cost_ns, clock_now_ns());
+  for (size_t i = 0; i < job->n; i++)
+    put(q, job->queries[i]);
+  job->n = 0;
+  pthread_mutex_unlock(&q->mutex);
+}
+
+struct pending_query *job_queue_take_all(struct job_queue *q)
+{
+  pthread_mutex_lock(&q->mutex);
+  struct pending_query *all = fair_queue_take_all(q->fair);
+  pthread_mutex_unlock(&q->mutex);
+  return all;
+}
+
+void job_queue_end(struct job_queue *q, int64_t end_ns)
 {
   pthread_mutex_lock(&q->mutex);
   q->is_ended = true;
+  q->end_ns = end_ns;
   pthread_cond_broadcast(&q->pushed);
   pthread_mutex_unlock(&q->mutex);
-}
-
-bool job_queue_has_idle_worker(struct job_queue *q)
-{
-  pthread_mutex_lock(&q->mutex);
-  bool has_idle = q->n_idle > q->n_pushed;
-  pthread_mutex_unlock(&q->mutex);
-  return has_idle;
 }

@@ -1,70 +1,48 @@
-/* Queries on their way through the daemon, in pools of fixed size: when all are in use, the query reader stops polling.
+/* From the query reader to the search workers: the pool of pending queries, and the queue in which they wait.
  *
- *   pending query   one decoded query, from its record to its reply
- *   job             a batch of them for one space and method
- *   job queue       from the query reader to the search workers
+ * The pool has a bound in queries and one in bytes. When one is reached the reader takes no more, and the topic holds
+ * what comes. Which queries are searched next is fair_queue.h's business.
  *
  * Thread: any; the queue locks.
  */
 #ifndef DAEMON_QUERY_JOB_H
 #define DAEMON_QUERY_JOB_H
 
-#include "base/query.h"
-#include "base/region.h"
-#include "ingest/wire.h"
-
-/* Most bytes of a record's key, which the reply has too. */
-enum { QUERY_KEY_MAX = 4096 };
-
-struct pending_query {
-  struct pending_query *next; /* in a list of the reader, or of the free ones */
-  struct region region;       /* everything below points into it */
-  struct query query;
-  bool has_key;
-  bool is_key_too_long; /* then the query is refused, without its key */
-  struct span key;      /* of the record: the reply has the same */
-  enum wire_format format;
-  uint32_t ticket;
-  int32_t partition; /* of the record */
-  int64_t offset;
-  int64_t received_ns;
-  int64_t give_up_ns; /* when at_least is no longer waited for */
-  size_t space;
-  struct method method;
-};
-
-struct query_job {
-  struct query_job *next;
-  struct pending_query **queries; /* [capacity] */
-  size_t n;
-  int64_t opened_ns;
-};
+#include "daemon/fair_queue.h"
 
 struct job_queue;
 
-/* n_workers  search workers, each of which has a job at hand, one waiting, and one being filled for it
- * batch      queries of a job at most */
-err_t job_queue_open(size_t n_workers, size_t batch, struct job_queue **out);
+/* memory_bytes  what all pending queries may take together */
+err_t job_queue_open(const struct fair_queue_config *config, size_t memory_bytes, struct job_queue **out);
 void job_queue_close(struct job_queue **q);
 
-/* Pending queries in all. */
-size_t job_queue_n_queries(const struct job_queue *q);
-
-/* A free pending query or job: NULL when all are in use. */
+/* A pending query that is free: NULL when all are in use, or when those in use take the memory that they may. */
 struct pending_query *job_queue_take_query(struct job_queue *q);
-struct query_job *job_queue_take_job(struct job_queue *q);
 
-/* Give them back. Giving a job back gives its queries back too. */
+/* Count the memory of a query, once it is decoded. */
+void job_queue_weigh(struct job_queue *q, struct pending_query *query);
+
+/* Give it back: to be called for each query that is not finished with its job. */
 void job_queue_free_query(struct job_queue *q, struct pending_query *query);
-void job_queue_free_job(struct job_queue *q, struct query_job *job);
 
-/* Hand a job to the workers; one of them pops it. job_queue_pop() waits, and returns NULL once the queue was ended and
- * is empty. */
-void job_queue_push(struct job_queue *q, struct query_job *job);
-struct query_job *job_queue_pop(struct job_queue *q);
-void job_queue_end(struct job_queue *q);
+/* Let it wait for a worker. */
+void job_queue_push(struct job_queue *q, struct pending_query *query);
 
-/* Whether a worker waits for a job that no pushed job will keep busy. */
-bool job_queue_has_idle_worker(struct job_queue *q);
+/* How long it would take until this query is answered, if it were pushed now. */
+int64_t job_queue_estimate_ns(struct job_queue *q, const struct pending_query *query);
+
+/* Take the next batch: waits for one. Returns false once the queue was ended and is empty, or its time is over. */
+bool job_queue_pop(struct job_queue *q, struct query_job *job);
+
+/* The batch has ended: its queries are free, and the next estimates know what it cost.
+ *
+ * n_searched  queries that were searched, in cost_ns together */
+void job_queue_finish(struct job_queue *q, struct query_job *job, size_t n_searched, int64_t cost_ns);
+
+/* Take all that wait for a worker away: a chain by `next`. */
+struct pending_query *job_queue_take_all(struct job_queue *q);
+
+/* No more will be pushed; what waits is still popped until end_ns (clock_now_ns()). */
+void job_queue_end(struct job_queue *q, int64_t end_ns);
 
 #endif

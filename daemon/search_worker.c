@@ -11,8 +11,10 @@
 struct worker {
   struct search_workers *all;
   struct searcher *searcher;
-  const struct query **queries; /* [max_batch] */
-  struct answer *answers;       /* [max_batch] */
+  struct query_job job;
+  struct pending_query **pending; /* [max_batch], the job's */
+  const struct query **queries;   /* [max_batch] */
+  struct answer *answers;         /* [max_batch] */
   struct region scratch;
   struct pulse pulse;
   pthread_t thread;
@@ -28,16 +30,19 @@ struct search_workers {
   size_t n;
 };
 
-/* Answer what is too late; keep the rest, in order. */
-static void drop_late(struct worker *w, struct query_job *job, struct job_queue *queue)
+/* Answer what is too late, or would be when the batch has been searched; keep the rest, in order. */
+static void drop_late(struct worker *w, struct query_job *job, struct job_queue *queue, int64_t now_ns)
 {
-  int64_t now_ms = clock_unix_ms();
+  int64_t expected_ns = now_ns + (job->is_fresh ? job->estimate_ns : 0);
   size_t n = 0;
 
   for (size_t i = 0; i < job->n; i++) {
     struct pending_query *query = job->queries[i];
-    if (query->query.has_deadline && now_ms > query->query.deadline_unix_ms) {
-      reply_error(&w->all->reply, query, ANSWER_DEADLINE_PASSED, "the deadline passed before the search began",
+    if (query->deadline_ns < expected_ns) {
+      counters_add(&w->all->reply.counters->refused, 1);
+      reply_error(&w->all->reply, query, ANSWER_DEADLINE_PASSED,
+                  query->deadline_ns < now_ns ? "the deadline passed before the search began" :
+                                                "the deadline is sooner than the search would end",
                   &w->scratch);
       job_queue_free_query(queue, query);
     } else {
@@ -47,7 +52,7 @@ static void drop_late(struct worker *w, struct query_job *job, struct job_queue 
   job->n = n;
 }
 
-static void reply_all(struct worker *w, struct query_job *job, int64_t began_ns)
+static void reply_all(struct worker *w, const struct query_job *job, int64_t began_ns)
 {
   for (size_t i = 0; i < job->n; i++) {
     int64_t queued_us = (began_ns - job->queries[i]->received_ns) / CLOCK_NS_PER_US;
@@ -59,19 +64,20 @@ static void reply_all(struct worker *w, struct query_job *job, int64_t began_ns)
   counters_add(&w->all->reply.counters->searches, 1);
 }
 
-static void search_job(struct worker *w, struct query_job *job)
+/* Returns what the search took. */
+static int64_t search_job(struct worker *w, const struct query_job *job, int64_t began_ns)
 {
   const struct pending_query *first = job->queries[0];
-  int64_t began_ns = clock_now_ns();
 
   for (size_t i = 0; i < job->n; i++) {
     w->queries[i] = &job->queries[i]->query;
     w->answers[i] = (struct answer){ 0 };
   }
   err_code_t err = searcher_search(w->searcher, first->space, &first->method, w->queries, job->n, w->answers);
+  int64_t cost_ns = clock_now_ns() - began_ns;
   if (err == ERR_OK) {
     reply_all(w, job, began_ns);
-    return;
+    return cost_ns;
   }
   log_error("search_failed", "queries=%zu reason=%s", job->n, log_failure());
   if (err == ERR_DEVICE && !atomic_exchange(&w->all->has_alarmed, true))
@@ -79,22 +85,23 @@ static void search_job(struct worker *w, struct query_job *job)
   for (size_t i = 0; i < job->n; i++)
     reply_error(&w->all->reply, job->queries[i], ANSWER_INTERNAL, "the search failed: see the daemon's log",
                 &w->scratch);
+  return cost_ns;
 }
 
 static void *run(void *context)
 {
   struct worker *w = context;
   struct job_queue *queue = w->all->queue;
-  struct query_job *job;
 
+  w->job.queries = w->pending;
   pulse_begin(&w->all->alarm->pulses, &w->pulse, "search");
   pulse_rest();
-  while ((job = job_queue_pop(queue))) {
+  while (job_queue_pop(queue, &w->job)) {
     pulse_beat();
-    drop_late(w, job, queue);
-    if (job->n)
-      search_job(w, job);
-    job_queue_free_job(queue, job);
+    int64_t began_ns = clock_now_ns();
+    drop_late(w, &w->job, queue, began_ns);
+    int64_t cost_ns = w->job.n ? search_job(w, &w->job, began_ns) : 0;
+    job_queue_finish(queue, &w->job, w->job.n, cost_ns);
     pulse_rest();
   }
   return NULL;
@@ -104,6 +111,7 @@ static err_t open_worker(struct search_workers *all, struct engine *engine, size
 {
   w->all = all;
   TRY(searcher_open(engine, &w->searcher));
+  TRY(mem_array(max_batch, sizeof(struct pending_query *), &w->pending));
   TRY(mem_array(max_batch, sizeof *w->queries, &w->queries));
   TRY(mem_array(max_batch, sizeof *w->answers, &w->answers));
   if (pthread_create(&w->thread, NULL, run, w) != 0)
@@ -138,6 +146,7 @@ void search_workers_close(struct search_workers **w)
     if (worker->has_thread)
       pthread_join(worker->thread, NULL);
     searcher_close(&worker->searcher);
+    mem_free(&worker->pending);
     mem_free(&worker->queries);
     mem_free(&worker->answers);
     region_fini(&worker->scratch);

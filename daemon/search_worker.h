@@ -12,7 +12,7 @@ struct search_workers;
 err_t search_workers_open(size_t n, struct engine *engine, struct job_queue *queue, const struct reply_context *reply,
                           struct alarm *alarm, size_t max_batch, struct search_workers **out);
 
-/* Wait for the workers, which leave once the queue was ended and is empty. */
+/* Wait for the workers, which leave once the queue was ended and is empty or out of time. */
 void search_workers_close(struct search_workers **w);
 
 #endif

@@ -29,6 +29,7 @@ struct offset_tracker {
   size_t entries_capacity;
   uint32_t free;
   size_t n_open;
+  size_t n_held; /* entries in use */
   struct partition *partitions;
   size_t n_partitions;
   size_t partitions_capacity;
@@ -74,10 +75,11 @@ static err_t take_entry(struct offset_tracker *t, uint32_t *out)
   if (t->free != NO_ENTRY) {
     *out = t->free;
     t->free = t->entries[*out].next;
-    return ERR_OK;
+  } else {
+    TRY(mem_grow(t->n_entries + 1, sizeof *t->entries, &t->entries_capacity, &t->entries));
+    *out = (uint32_t)t->n_entries++;
   }
-  TRY(mem_grow(t->n_entries + 1, sizeof *t->entries, &t->entries_capacity, &t->entries));
-  *out = (uint32_t)t->n_entries++;
+  t->n_held++;
   return ERR_OK;
 }
 
@@ -111,6 +113,7 @@ static void free_entry(struct offset_tracker *t, uint32_t entry)
 {
   t->entries[entry].next = t->free;
   t->free = entry;
+  t->n_held--;
 }
 
 /* Free what is done at the front of a partition's chain. */
@@ -183,6 +186,14 @@ size_t offset_tracker_n_open(struct offset_tracker *t)
 {
   pthread_mutex_lock(&t->mutex);
   size_t n = t->n_open;
+  pthread_mutex_unlock(&t->mutex);
+  return n;
+}
+
+size_t offset_tracker_n_held(struct offset_tracker *t)
+{
+  pthread_mutex_lock(&t->mutex);
+  size_t n = t->n_held;
   pthread_mutex_unlock(&t->mutex);
   return n;
 }

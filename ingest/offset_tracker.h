@@ -35,4 +35,7 @@ void offset_tracker_tell_again(struct offset_tracker *t);
 /* Queries begun and not done. */
 size_t offset_tracker_n_open(struct offset_tracker *t);
 
+/* Queries that take memory here: begun and not done, or done behind one that is not. */
+size_t offset_tracker_n_held(struct offset_tracker *t);
+
 #endif

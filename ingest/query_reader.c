@@ -1,6 +1,10 @@
 #include "ingest/query_reader.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -11,13 +15,27 @@
 
 enum { COMMIT_INTERVAL_MS = 200, COMMIT_PARTITIONS = 1024 };
 
+/* Events wait for this long at most while records flow. */
+enum { EVENTS_INTERVAL_MS = 10, EVENTS_AT_ONCE = 64 };
+
+/* How often a topic that is away is looked for, and for how long. */
+enum { AWAY_INTERVAL_MS = 1000, AWAY_TIMEOUT_MS = 500 };
+
 struct query_reader {
   rd_kafka_t *rk;
   char *topic;
   struct offset_tracker *tracker;
+  rd_kafka_queue_t *events;    /* the consumer's own queue: rebalances, commits, errors */
+  rd_kafka_queue_t *records;   /* what the partitions fetched */
+  int wake_fd;                 /* readable when one of the two queues has something */
   rd_kafka_message_t *message; /* of the last poll */
   int64_t commit_due_ns;
+  int64_t events_due_ns;
+  int64_t away_due_ns;
+  uint64_t generation;
   _Atomic bool is_assigned;
+  _Atomic bool is_topic_away; /* until the topic is back and assigned again */
+  bool is_rejoining;          /* the topic is back */
 };
 
 static const struct kafka_property defaults[] = {
@@ -36,13 +54,15 @@ static void note_failed_commit(struct query_reader *r, rd_kafka_resp_err_t error
   offset_tracker_tell_again(r->tracker);
 }
 
-/* Commit what was answered since the last time. */
+/* Commit what was answered since the last time. Offsets of a topic that went mean nothing in the one that comes. */
 static void commit(struct query_reader *r, bool is_async)
 {
   struct position positions[COMMIT_PARTITIONS];
-  size_t n = offset_tracker_committable(r->tracker, positions, COMMIT_PARTITIONS);
   rd_kafka_topic_partition_list_t *list;
 
+  if (atomic_load(&r->is_topic_away))
+    return;
+  size_t n = offset_tracker_committable(r->tracker, positions, COMMIT_PARTITIONS);
   if (n == 0)
     return;
   list = rd_kafka_topic_partition_list_new((int)n);
@@ -54,21 +74,55 @@ static void commit(struct query_reader *r, bool is_async)
     note_failed_commit(r, error);
 }
 
+/* The partitions' records go to a queue of ours. librdkafka lets this forwarding stand when it starts to fetch, and
+ * removes it when it stops: so it is set at each assignment, before the fetch begins. Records of an earlier assignment
+ * that are still in the queue are dropped by librdkafka when they are popped: they bear an older version. */
+static void forward_records(struct query_reader *r, const rd_kafka_topic_partition_list_t *partitions)
+{
+  for (int i = 0; i < partitions->cnt; i++) {
+    rd_kafka_queue_t *queue =
+        rd_kafka_queue_get_partition(r->rk, partitions->elems[i].topic, partitions->elems[i].partition);
+    rd_kafka_queue_forward(queue, r->records);
+    rd_kafka_queue_destroy(queue);
+  }
+}
+
+static void take_assignment(struct query_reader *r, rd_kafka_topic_partition_list_t *partitions)
+{
+  bool is_away = atomic_load(&r->is_topic_away);
+
+  forward_records(r, partitions);
+  rd_kafka_assign(r->rk, partitions);
+  if (!is_away) {
+    r->generation += partitions->cnt > 0;
+  } else if (r->is_rejoining || partitions->cnt > 0) {
+    offset_tracker_forget(r->tracker);
+    r->is_rejoining = false;
+    atomic_store(&r->is_topic_away, false);
+  }
+}
+
+static void give_up_assignment(struct query_reader *r)
+{
+  if (!rd_kafka_assignment_lost(r->rk)) /* what was lost is no longer ours to commit */
+    commit(r, false);
+  offset_tracker_forget(r->tracker);
+  rd_kafka_assign(r->rk, NULL);
+}
+
 static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event, rd_kafka_topic_partition_list_t *partitions,
                          void *opaque)
 {
   struct query_reader *r = opaque;
+  bool is_assigned = event == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
 
-  if (event == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
-    rd_kafka_assign(rk, partitions);
-    atomic_store(&r->is_assigned, true);
-  } else {
-    commit(r, false);
-    offset_tracker_forget(r->tracker);
-    rd_kafka_assign(rk, NULL);
-  }
-  log_info("query_partitions", "topic=%s %s=%d", r->topic,
-           event == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS ? "assigned" : "revoked", partitions->cnt);
+  (void)rk;
+  if (is_assigned)
+    take_assignment(r, partitions);
+  else
+    give_up_assignment(r);
+  atomic_store(&r->is_assigned, is_assigned);
+  log_info("query_partitions", "topic=%s %s=%d", r->topic, is_assigned ? "assigned" : "revoked", partitions->cnt);
 }
 
 static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_partition_list_t *offsets, void *opaque)
@@ -91,6 +145,20 @@ static err_t subscribe(struct query_reader *r)
   return ERR_OK;
 }
 
+static err_t open_queues(struct query_reader *r)
+{
+  static const uint64_t one = 1;
+
+  r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (r->wake_fd < 0)
+    FAIL(ERR_SYSTEM, "eventfd: %s", strerror(errno));
+  r->events = rd_kafka_queue_get_consumer(r->rk);
+  r->records = rd_kafka_queue_new(r->rk);
+  rd_kafka_queue_io_event_enable(r->events, r->wake_fd, &one, sizeof one);
+  rd_kafka_queue_io_event_enable(r->records, r->wake_fd, &one, sizeof one);
+  return ERR_OK;
+}
+
 err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group,
                         struct query_reader **out)
 {
@@ -101,6 +169,7 @@ err_t query_reader_open(const struct kafka_layers *layers, const char *topic, co
 
   all.layer[all.n++] = (struct kafka_properties){ &group_id, 1 };
   TRY(mem_array(1, sizeof *r, &r));
+  r->wake_fd = -1;
   TRY(mem_copy_str(topic, &r->topic));
   TRY(offset_tracker_open(&r->tracker));
   TRY(kafka_conf_make(&all, &conf));
@@ -109,6 +178,7 @@ err_t query_reader_open(const struct kafka_layers *layers, const char *topic, co
   rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
   TRY(kafka_client_new(RD_KAFKA_CONSUMER, conf, &r->rk));
   rd_kafka_poll_set_consumer(r->rk);
+  TRY(open_queues(r));
   TRY(subscribe(r));
   *out = r;
   r = NULL;
@@ -122,6 +192,19 @@ static void release_message(struct query_reader *r)
   r->message = NULL;
 }
 
+static void close_queues(struct query_reader *r)
+{
+  if (r->records) {
+    rd_kafka_queue_io_event_enable(r->records, -1, NULL, 0);
+    rd_kafka_queue_destroy(r->records);
+  }
+  if (r->events) {
+    rd_kafka_queue_io_event_enable(r->events, -1, NULL, 0);
+    rd_kafka_queue_destroy(r->events);
+  }
+  r->records = r->events = NULL;
+}
+
 /* After a fatal error librdkafka's close never returns: then the group finds out by itself that this member is gone. */
 static void close_client(struct query_reader *r)
 {
@@ -132,6 +215,7 @@ static void close_client(struct query_reader *r)
     commit(r, false);
     rd_kafka_consumer_close(r->rk);
   }
+  close_queues(r);
   rd_kafka_destroy_flags(r->rk, is_lost ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
 }
 
@@ -142,6 +226,8 @@ static void close_reader(void *object)
   release_message(r);
   if (r->rk)
     close_client(r);
+  if (r->wake_fd >= 0)
+    close(r->wake_fd);
   offset_tracker_close(&r->tracker);
   mem_free(&r->topic);
   mem_free(&r);
@@ -154,33 +240,105 @@ void query_reader_close(struct query_reader **r)
   *r = NULL;
 }
 
-static void commit_now_and_then(struct query_reader *r)
+static void commit_now_and_then(struct query_reader *r, int64_t now_ns)
 {
-  int64_t now = clock_now_ns();
-
-  if (now >= r->commit_due_ns) {
-    r->commit_due_ns = now + COMMIT_INTERVAL_MS * CLOCK_NS_PER_MS;
+  if (now_ns >= r->commit_due_ns) {
+    r->commit_due_ns = now_ns + COMMIT_INTERVAL_MS * CLOCK_NS_PER_MS;
     commit(r, true);
   }
 }
 
-err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool *has_record, struct query_record *out)
+/* ---- The topic goes, and comes back ---- */
+
+static void note_topic_away(struct query_reader *r, const char *reason)
+{
+  if (!atomic_exchange(&r->is_topic_away, true))
+    log_warn("query_topic_away", "topic=%s reason=%s", r->topic, log_quote(span_of_str(reason)));
+}
+
+static bool has_topic(struct query_reader *r)
+{
+  rd_kafka_topic_t *topic = rd_kafka_topic_new(r->rk, r->topic, NULL);
+  const struct rd_kafka_metadata *metadata;
+  bool has = false;
+
+  if (!topic)
+    return false;
+  if (rd_kafka_metadata(r->rk, 0, topic, &metadata, AWAY_TIMEOUT_MS) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    has = metadata->topic_cnt == 1 && !metadata->topics[0].err && metadata->topics[0].partition_cnt > 0;
+    rd_kafka_metadata_destroy(metadata);
+  }
+  rd_kafka_topic_destroy(topic);
+  return has;
+}
+
+/* Join anew when the topic is back: positions are those of the group, if it still has any, and else the beginning. */
+static err_t look_for_topic(struct query_reader *r, int64_t now_ns)
+{
+  if (r->is_rejoining || now_ns < r->away_due_ns)
+    return ERR_OK;
+  r->away_due_ns = now_ns + AWAY_INTERVAL_MS * CLOCK_NS_PER_MS;
+  if (!has_topic(r))
+    return ERR_OK;
+  log_info("query_topic_back", "topic=%s", r->topic);
+  r->is_rejoining = true;
+  return subscribe(r);
+}
+
+/* ---- Polling ---- */
+
+/* What came in place of a record, from one of the two queues. */
+static err_t note_error(struct query_reader *r, const rd_kafka_message_t *m)
+{
+  const char *reason = rd_kafka_message_errstr(m);
+
+  switch (m->err) {
+  case RD_KAFKA_RESP_ERR_NO_ERROR: /* forward_records() has seen to it that this cannot be */
+    FAIL(ERR_KAFKA, "a query came past the queue of the partitions");
+  case RD_KAFKA_RESP_ERR__FATAL:
+    FAIL(ERR_KAFKA, "queries cannot be read: %s", reason);
+  case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+  case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+  case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+    note_topic_away(r, reason);
+    return ERR_OK;
+  case RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED:
+    atomic_store(&r->is_assigned, false);
+    break;
+  default:
+    break;
+  }
+  log_warn("query_consumer", "error=%s reason=%s", rd_kafka_err2name(m->err), log_quote(span_of_str(reason)));
+  return ERR_OK;
+}
+
+/* The consumer's own queue: rebalances and results of commits are served by callbacks, errors come as messages. */
+static err_t serve_events(struct query_reader *r, int64_t now_ns)
+{
+  rd_kafka_message_t *m;
+
+  r->events_due_ns = now_ns + EVENTS_INTERVAL_MS * CLOCK_NS_PER_MS;
+  for (int i = 0; i < EVENTS_AT_ONCE && (m = rd_kafka_consumer_poll(r->rk, 0)); i++) {
+    err_code_t err = note_error(r, m);
+    rd_kafka_message_destroy(m);
+    if (err != ERR_OK)
+      return err;
+  }
+  return atomic_load(&r->is_topic_away) ? look_for_topic(r, now_ns) : ERR_OK;
+}
+
+/* The next record of our queue, if there is one. */
+static err_t pop_record(struct query_reader *r, bool *has_record, struct query_record *out)
 {
   uint32_t ticket;
+  rd_kafka_message_t *m;
 
-  release_message(r);
-  *has_record = false;
-  commit_now_and_then(r);
-  rd_kafka_message_t *m = r->message = rd_kafka_consumer_poll(r->rk, timeout_ms);
+  while ((m = r->message = rd_kafka_consume_queue(r->records, 0)) && m->err) {
+    TRY(note_error(r, m));
+    release_message(r);
+  }
   if (!m)
     return ERR_OK;
-  if (m->err == RD_KAFKA_RESP_ERR__FATAL)
-    FAIL(ERR_KAFKA, "queries cannot be read: %s", rd_kafka_message_errstr(m));
-  if (m->err) {
-    log_warn("query_consumer", "error=%s reason=%s", rd_kafka_err2name(m->err),
-             log_quote(span_of_str(rd_kafka_message_errstr(m))));
-    return ERR_OK;
-  }
   TRY(offset_tracker_begin(r->tracker, m->partition, m->offset, &ticket));
   *out = (struct query_record){
     .has_key = m->key != NULL,
@@ -196,6 +354,38 @@ err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool *has_record
   return ERR_OK;
 }
 
+/* Wait until a queue has got something. Of a queue that had something before, nothing is told. */
+static void wait_for_queues(struct query_reader *r, int64_t wait_ns)
+{
+  struct pollfd fd = { .fd = r->wake_fd, .events = POLLIN };
+  uint64_t n;
+
+  if (poll(&fd, 1, (int)((wait_ns + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS)) > 0)
+    (void)!read(r->wake_fd, &n, sizeof n); /* before the queues are looked at: what comes later wakes again */
+}
+
+err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_record, bool *has_record,
+                        struct query_record *out)
+{
+  int64_t now_ns = clock_now_ns();
+  int64_t end_ns = now_ns + timeout_ms * CLOCK_NS_PER_MS;
+
+  release_message(r);
+  *has_record = false;
+  commit_now_and_then(r, now_ns);
+  if (now_ns >= r->events_due_ns)
+    TRY(serve_events(r, now_ns));
+  for (;;) {
+    if (takes_record)
+      TRY(pop_record(r, has_record, out));
+    if (*has_record || now_ns >= end_ns)
+      return ERR_OK;
+    wait_for_queues(r, end_ns - now_ns);
+    now_ns = clock_now_ns();
+    TRY(serve_events(r, now_ns));
+  }
+}
+
 void query_reader_done(struct query_reader *r, uint32_t ticket)
 {
   offset_tracker_done(r->tracker, ticket);
@@ -206,7 +396,17 @@ size_t query_reader_n_open(struct query_reader *r)
   return offset_tracker_n_open(r->tracker);
 }
 
+size_t query_reader_n_held(struct query_reader *r)
+{
+  return offset_tracker_n_held(r->tracker);
+}
+
 bool query_reader_is_assigned(struct query_reader *r)
 {
-  return atomic_load(&r->is_assigned);
+  return atomic_load(&r->is_assigned) && !atomic_load(&r->is_topic_away);
+}
+
+uint64_t query_reader_generation(const struct query_reader *r)
+{
+  return r->generation;
 }

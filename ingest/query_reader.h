@@ -1,7 +1,10 @@
 /* The query topic's consumer: a member of a consumer group, so that several daemons share the queries. Offsets are
  * committed only for queries that were answered (offset_tracker.h): at least once, whatever happens.
  *
- * Thread: the query reader, but query_reader_done(), which any may call.
+ * The group's events and the partitions' records come from two queues, so that the caller can poll without taking a
+ * record: a member that does not poll for max.poll.interval.ms is thrown out of its group.
+ *
+ * Thread: the query reader, except where a function says any.
  */
 #ifndef INGEST_QUERY_READER_H
 #define INGEST_QUERY_READER_H
@@ -30,9 +33,15 @@ err_t query_reader_open(const struct kafka_layers *layers, const char *topic, co
 /* Commit what may be committed and leave the group. */
 void query_reader_close(struct query_reader **r);
 
-/* Wait up to timeout_ms for one record; commits now and then. `*has_record` is false when none came.
- * Returns ERR_MEMORY; ERR_KAFKA when the client cannot go on. */
-err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool *has_record, struct query_record *out);
+/* Serve the group, commit now and then, and wait up to timeout_ms for one record.
+ *
+ * takes_record  false: records stay where they are, the rest is done all the same
+ * has_record    whether one came
+ *
+ * Returns ERR_MEMORY; ERR_KAFKA when the client cannot go on. Blocks: up to timeout_ms; half a second more while the
+ * topic is away. */
+err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_record, bool *has_record,
+                        struct query_record *out);
 
 /* The record's reply has reached its broker. Thread: any. */
 void query_reader_done(struct query_reader *r, uint32_t ticket);
@@ -40,7 +49,14 @@ void query_reader_done(struct query_reader *r, uint32_t ticket);
 /* Records polled and not done. Thread: any. */
 size_t query_reader_n_open(struct query_reader *r);
 
-/* Whether the group has given this member its partitions (perhaps none) at least once. Thread: any. */
+/* Records polled that are remembered: not done, or done behind one that is not. Thread: any. */
+size_t query_reader_n_held(struct query_reader *r);
+
+/* Whether the group has given this member its partitions (perhaps none) and the topic is there. Thread: any. */
 bool query_reader_is_assigned(struct query_reader *r);
+
+/* Rises when partitions are assigned. Records of an earlier number that were not done are read again, by this member or
+ * by another. */
+uint64_t query_reader_generation(const struct query_reader *r);
 
 #endif

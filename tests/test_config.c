@@ -257,9 +257,13 @@ static void an_absent_setting_has_its_default(void **state)
   assert_string_equal(c->query.answer_topic, "sluice.answers");
   assert_int_equal(c->query.batch_size, 32);
   assert_int_equal(c->query.batch_wait_us, 500);
+  assert_int_equal(c->query.batch_time_ms, 50);
+  assert_int_equal(c->query.memory_bytes, 256 << 20);
   assert_int_equal(c->query.max_k, 1000);
   assert_int_equal(c->query.workers, 1);
   assert_int_equal(c->query.at_least_timeout_ms, 5000);
+  assert_int_equal(c->spaces[0].dim, 0);
+  assert_int_equal(c->spaces[0].weight, 1);
   assert_int_equal(c->query.kafka.n, 0);
   assert_int_equal(c->query.answer_kafka.n, 0);
   assert_true(c->is_isa_auto);
@@ -290,7 +294,9 @@ static void numbers_are_taken_at_their_bounds_and_refused_beyond(void **state)
     const struct setting *s = &settings[i];
     if (s->type != SETTING_NUMBER)
       continue;
-    const char *shown = setting_is_in_space(s) ? "spaces.books.dim" : s->path;
+    char shown[128];
+    snprintf(shown, sizeof shown, "%s%s", setting_is_in_space(s) ? "spaces.books." : "",
+             setting_is_in_space(s) ? s->path + strlen("spaces.NAME.") : s->path);
     const uint64_t good[] = { s->min, s->max };
     for (size_t j = 0; j < 2; j++) {
       snprintf(value, sizeof value, "%llu", (unsigned long long)good[j]);
@@ -313,7 +319,7 @@ static void numbers_are_taken_at_their_bounds_and_refused_beyond(void **state)
     }
     n_tried++;
   }
-  assert_int_equal(n_tried, 12);
+  assert_int_equal(n_tried, 15);
 }
 
 static void texts_are_taken_at_their_longest_and_refused_beyond(void **state)

@@ -230,7 +230,7 @@ static void take_tickets(struct stubborn *s)
     struct query_record record;
     bool has_record;
     assert_true(clock_now_ns() < end_ns);
-    assert_ok(query_reader_poll(s->queries, 100, &has_record, &record));
+    assert_ok(query_reader_poll(s->queries, 100, true, &has_record, &record));
     if (has_record)
       s->tickets[n++] = record.ticket;
   }

@@ -1,5 +1,5 @@
-/* The query topic's consumer: what was answered is committed, and nothing else. One test joins a group: that takes the
- * embedded broker three seconds. */
+/* The query topic's consumer: what was answered is committed, and nothing else. One test joins groups: that takes the
+ * embedded broker three seconds each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static struct query_record next_record(struct query_reader *r)
   char want[16];
 
   while (!has_record && clock_now_ns() < end_ns)
-    assert_ok(query_reader_poll(r, 100, &has_record, &record));
+    assert_ok(query_reader_poll(r, 100, true, &has_record, &record));
   assert_true(has_record);
   assert_true(query_reader_is_assigned(r));
   snprintf(want, sizeof want, "q%d", (int)record.offset);
@@ -64,6 +64,31 @@ static void send_queries(void)
   sender_close(&s);
 }
 
+/* Longer than the group waits for a member that does not poll, nothing is taken: nothing is lost, and nothing comes
+ * twice. */
+static void assert_reader_stays_without_taking(void)
+{
+  static const struct kafka_property own[] = { { "max.poll.interval.ms", "6000" }, { "session.timeout.ms", "6000" } };
+  struct kafka_layers layers = kafka_fixture_layers_with(&kafka, true, own, 2);
+  struct query_reader *r;
+  struct query_record record;
+  bool has_record;
+
+  assert_ok(query_reader_open(&layers, "queries", "patient", &r));
+  assert_int_equal(next_record(r).offset, 0);
+  uint64_t generation = query_reader_generation(r);
+  for (int64_t end_ns = clock_now_ns() + 8 * CLOCK_NS_PER_S; clock_now_ns() < end_ns;) {
+    assert_ok(query_reader_poll(r, 50, false, &has_record, &record));
+    assert_false(has_record);
+    assert_true(query_reader_is_assigned(r));
+  }
+  assert_int_equal(query_reader_n_held(r), 1);
+  for (int i = 1; i < QUERIES; i++)
+    assert_int_equal(next_record(r).offset, i);
+  assert_int_equal(query_reader_generation(r), generation);
+  query_reader_close(&r);
+}
+
 /* Fenced by another member, say. Silence would be a daemon that is ready and answers nothing. */
 static void assert_fatal_error_is_told(struct query_reader *r)
 {
@@ -76,7 +101,7 @@ static void assert_fatal_error_is_told(struct query_reader *r)
   while (err == ERR_OK && clock_now_ns() < end_ns) {
     struct query_record record;
     bool has_record;
-    err = query_reader_poll(r, 100, &has_record, &record);
+    err = query_reader_poll(r, 100, true, &has_record, &record);
   }
   assert_int_equal(err, ERR_KAFKA);
   assert_non_null(strstr(err_message(), "fenced for the test"));
@@ -91,6 +116,7 @@ static void a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_
   kafka_fixture_init(&kafka);
   assert_ok(embedded_broker_create_topic(kafka.broker, "queries", 1));
   send_queries();
+  assert_reader_stays_without_taking();
   r = open_reader();
   for (int i = 0; i < QUERIES; i++) {
     struct query_record record = next_record(r);
@@ -103,6 +129,7 @@ static void a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_
       query_reader_done(r, tickets[QUERIES - 1 - i]); /* 6 and 2 stay open */
   }
   assert_int_equal(query_reader_n_open(r), 2);
+  assert_int_equal(query_reader_n_held(r), QUERIES - 2); /* all behind the older of the two */
   query_reader_close(&r); /* commits on its way out */
   assert_null(r);
 

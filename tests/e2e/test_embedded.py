@@ -447,7 +447,7 @@ class Embedded(Case):
 
     def test_a_flood_of_waiting_queries_holds_up_nobody(self):
         never = [pb.Position(partition=0, next=10 ** 12)]
-        waiting = [self.system.queries.draw("codes", at_least=never) for _ in range(300)]
+        waiting = [self.system.queries.draw("codes", at_least=never) for _ in range(2500)]
         for query in waiting:
             self.system.send(query, "protobuf", key=b"one partition")
         plain = [self.system.queries.draw("codes") for _ in range(5)]
