@@ -177,8 +177,9 @@ int main(int argc, char **argv)
     return fputs(usage, stderr), EXIT_STATUS_USAGE;
   if (is_check)
     return check_only(path);
+  int signals = signals_open(); /* before all that takes time: a stop during it is a stop in order, too */
   if (!read_config(path, &config))
     return EXIT_STATUS_CONFIG;
   log_set_level(config->log_level);
-  return run(config, signals_open());
+  return run(config, signals);
 }

@@ -127,6 +127,7 @@ class Stop(Case):
         broker.process.send_signal(signal.SIGCONT)
         # Nothing is lost: what was not committed is answered by the next start.
         system.daemon.start()
+        system.daemon.wait_ready()
         system.client.wait([q.id for q in queries], 60)
         self.stop()
 
