@@ -5,6 +5,7 @@ names another folder to take them from.
 """
 
 import base64
+import importlib.util
 import os
 import shutil
 import socket
@@ -61,6 +62,8 @@ def why_unavailable():
         return "there is no java; ops/setup installs it"
     if not list(jars_dir().glob("kafka_2.13-*.jar")):
         return f"Kafka's jars are not in {jars_dir()}; ops/setup fetches them"
+    if importlib.util.find_spec("confluent_kafka") is None:
+        return "there is no python3-confluent-kafka; ops/setup installs it"
     return None
 
 
