@@ -30,6 +30,7 @@
   X(ERR_DISCONTINUITY, FATAL, "the catalogue topic does not continue the store") \
   X(ERR_KAFKA, FATAL, "Kafka failed")                                            \
   X(ERR_KAFKA_RETRY, RETRY, "Kafka is not available")                            \
+  X(ERR_KAFKA_DAMAGED, RETRY, "the broker's log is damaged")                      \
   X(ERR_STOPPING, FATAL, "the daemon is stopping")                               \
   X(ERR_WIRE, REJECT, "the message cannot be decoded")                           \
   X(ERR_ITEM, REJECT, "the item cannot be used")                                 \

@@ -1,16 +1,26 @@
+/* What the broker says of the topic, beside what the store remembers. */
 #include "daemon/catalogue_log.h"
 
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 
 enum { BROKER_TIMEOUT_MS = 5000 };
 
 err_t catalogue_log_init(const struct kafka_layers *layers, const char *topic, struct store *store,
                          struct catalogue_log *out)
 {
-  *out = (struct catalogue_log){ .topic = topic, .store = store };
+  *out = (struct catalogue_log){ .layers = *layers, .topic = topic, .store = store };
   return catalogue_reader_open(layers, topic, &out->reader);
+}
+
+err_t catalogue_log_reopen(struct catalogue_log *l)
+{
+  catalogue_reader_close(&l->reader);
+  log_positions_clear(&l->at);
+  return catalogue_reader_open(&l->layers, l->topic, &l->reader);
 }
 
 void catalogue_log_fini(struct catalogue_log *l)
@@ -62,18 +72,70 @@ static err_t verify_source(struct catalogue_log *l, const struct store_source *n
   return ERR_OK;
 }
 
+static bool is_source(const struct store_source *a, const struct store_source *b)
+{
+  return strcmp(a->topic, b->topic) == 0 && strcmp(a->cluster_id, b->cluster_id) == 0;
+}
+
+/* A configuration that named the wrong broker or topic has begun a rebuild, and was mended. */
+static err_t return_to_live(struct catalogue_log *l, const struct store_source *now)
+{
+  struct store_source live, rebuilt;
+  bool is_live = store_live_source_get(l->store, &live) && is_source(&live, now);
+  bool is_another = store_source_get(l->store, &rebuilt) && !is_source(&rebuilt, now);
+
+  if (!store_is_rebuilding(l->store) || !is_live || !is_another)
+    return ERR_OK;
+  log_info("rebuild_given_up", "number=%" PRIu64 " note=\"the topic is the served catalogue's own again\"",
+           store_rebuild_number(l->store));
+  return store_abandon_rebuild(l->store);
+}
+
+/* Compaction removes a tombstone when it is older than delete.retention.ms: who was away for longer may miss deletes.
+ * Asked once, at the start: a daemon that runs reads what comes. */
+static err_t verify_absence(struct catalogue_log *l, const struct topic_policy *policy)
+{
+  int64_t now_ms = clock_unix_ms();
+
+  if (l->was_taken_up || !policy->is_known || !policy->is_compacted)
+    return ERR_OK;
+  for (size_t i = 0; i < l->at.n; i++) {
+    const struct log_position *p = &l->at.items[i];
+    int64_t away_ms = p->position.committed_unix_ms > 0 ? now_ms - p->position.committed_unix_ms : 0;
+    if (away_ms > policy->delete_retention_ms && p->position.next < p->end_at_start)
+      FAIL(ERR_DISCONTINUITY,
+           "the daemon was away for %" PRId64 " s, the topic keeps tombstones for %" PRId64
+           " s (delete.retention.ms): deletes may be missing",
+           away_ms / 1000, policy->delete_retention_ms / 1000);
+  }
+  return ERR_OK;
+}
+
+static err_t take_up_from(struct catalogue_log *l, const struct store_source *source)
+{
+  struct topic_policy policy;
+  int n;
+
+  TRY(catalogue_reader_n_partitions(l->reader, BROKER_TIMEOUT_MS, &n));
+  TRY(return_to_live(l, source));
+  TRY(verify_source(l, source, n));
+  policy = catalogue_reader_policy(l->reader, BROKER_TIMEOUT_MS);
+  l->at.has_holes = !policy.is_known || policy.is_compacted;
+  TRY(add_partitions(l, n));
+  TRY(verify_absence(l, &policy));
+  TRY(store_source_put(l->store, source));
+  l->was_taken_up = true;
+  return ERR_OK;
+}
+
 err_t catalogue_log_take_up(struct catalogue_log *l)
 {
-  struct store_source source = { .topic = l->topic };
-  int n;
+  AUTO(mem_free) char *cluster_id = NULL;
 
   catalogue_reader_unassign(l->reader);
   log_positions_clear(&l->at);
-  TRY(catalogue_reader_cluster_id(l->reader, BROKER_TIMEOUT_MS, &source.cluster_id));
-  TRY(catalogue_reader_n_partitions(l->reader, BROKER_TIMEOUT_MS, &n));
-  TRY(verify_source(l, &source, n));
-  TRY(add_partitions(l, n));
-  return store_source_put(l->store, &source);
+  TRY(catalogue_reader_cluster_id(l->reader, BROKER_TIMEOUT_MS, &cluster_id));
+  return take_up_from(l, &(struct store_source){ .topic = l->topic, .cluster_id = cluster_id });
 }
 
 err_t catalogue_log_take_up_new(struct catalogue_log *l)
@@ -84,4 +146,22 @@ err_t catalogue_log_take_up_new(struct catalogue_log *l)
   if ((size_t)n < l->at.n)
     FAIL(ERR_DISCONTINUITY, "the topic had %zu partitions, now it has %d: it is another one", l->at.n, n);
   return add_partitions(l, n);
+}
+
+err_t catalogue_log_retry(struct catalogue_log *l, int32_t partition)
+{
+  const struct log_position *p = &l->at.items[partition];
+
+  catalogue_reader_leave(l->reader, partition);
+  return catalogue_reader_assign(l->reader, partition, p->must_verify ? p->position.last_offset : p->position.next);
+}
+
+err_t catalogue_log_is_inside(struct catalogue_log *l, int32_t partition, bool *out)
+{
+  int64_t first, end;
+
+  TRY(catalogue_reader_bounds(l->reader, partition, BROKER_TIMEOUT_MS, &first, &end));
+  int64_t next = l->at.items[partition].position.next;
+  *out = next >= first && next <= end;
+  return ERR_OK;
 }

@@ -9,24 +9,37 @@
 #include "daemon/log_position.h"
 
 struct catalogue_log {
+  struct kafka_layers layers;
   const char *topic;
   struct store *store;
   struct catalogue_reader *reader; /* owned */
   struct log_positions at;
+  bool was_taken_up; /* since the daemon's start */
 };
 
 err_t catalogue_log_init(const struct kafka_layers *layers, const char *topic, struct store *store,
                          struct catalogue_log *out);
 void catalogue_log_fini(struct catalogue_log *l);
 
-/* Take up every partition where the store stands, and tell the store what it comes from.
+/* Make the consumer anew: what the old one remembers of topic and cluster may be wrong. */
+err_t catalogue_log_reopen(struct catalogue_log *l);
+
+/* Take up every partition where the store stands, and tell the store what it comes from. A rebuild that a wrong
+ * configuration has begun is given up when the log is the served catalogue's own again.
  *
- * Returns ERR_DISCONTINUITY when cluster, topic or partitions are others than those that the store came from, or a
- * position is outside its log; ERR_KAFKA_RETRY while broker or topic are away.
+ * Returns ERR_DISCONTINUITY when cluster, topic or partitions are others than those that the store came from, when a
+ * position is outside its log, or when the daemon was down for longer than the log keeps tombstones; ERR_KAFKA_RETRY
+ * while broker or topic are away.
  */
 err_t catalogue_log_take_up(struct catalogue_log *l);
 
 /* Take up the partitions that were added to the topic, from their first records. Errors as above. */
 err_t catalogue_log_take_up_new(struct catalogue_log *l);
+
+/* Read one partition again from where it stands. */
+err_t catalogue_log_retry(struct catalogue_log *l, int32_t partition);
+
+/* Is the position of a partition inside its log, as the broker has it now? */
+err_t catalogue_log_is_inside(struct catalogue_log *l, int32_t partition, bool *out);
 
 #endif

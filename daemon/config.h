@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "daemon/unknown_spaces.h"
 #include "daemon/problems.h"
 #include "engine/engine.h"
 #include "ingest/kafka_properties.h"
@@ -38,6 +39,9 @@ struct config {
     uint64_t publish_interval_ms;
     uint64_t batch_items;
     bool stops_on_discontinuity; /* on_discontinuity: stop; else rebuild */
+    uint64_t rebuild_min_percent;
+    bool stops_on_damage; /* on_damage: stop; else wait */
+    enum unknown_policy unknown_spaces;
     uint64_t partitions_refresh_ms;
     struct kafka_properties kafka;
   } catalogue;

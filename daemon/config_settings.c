@@ -12,6 +12,25 @@ static bool choose_discontinuity(struct config *c, const char *word)
   return c->catalogue.stops_on_discontinuity || strcmp(word, "rebuild") == 0;
 }
 
+static bool choose_damage(struct config *c, const char *word)
+{
+  c->catalogue.stops_on_damage = strcmp(word, "stop") == 0;
+  return c->catalogue.stops_on_damage || strcmp(word, "wait") == 0;
+}
+
+static bool choose_unknown_spaces(struct config *c, const char *word)
+{
+  static const char *const words[] = { "keep", "skip", "refuse" };
+
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(word, words[i]) == 0) {
+      c->catalogue.unknown_spaces = (enum unknown_policy)i;
+      return true;
+    }
+  }
+  return false;
+}
+
 static bool choose_isa(struct config *c, const char *word)
 {
   c->is_isa_auto = strcmp(word, "auto") == 0;
@@ -54,6 +73,18 @@ const struct setting settings[] = {
     .choices = "`rebuild`, `stop`", .choose = choose_discontinuity,
     .meaning = "What to do when the topic does not continue what the store has seen: read it again from its "
                "beginning, or stop for a person to look." },
+  { .path = "catalogue.rebuild_min_percent", .type = SETTING_NUMBER, .offset = AT(catalogue.rebuild_min_percent),
+    .min = 0, .max = 100, .default_text = "50",
+    .meaning = "A rebuild that would leave fewer than this share of the items waits for `sluicectl rebuild accept`; until "
+               "then the former catalogue is served." },
+  { .path = "catalogue.on_damage", .type = SETTING_CHOICE, .default_text = "wait",
+    .choices = "`wait`, `stop`", .choose = choose_damage,
+    .meaning = "What to do when a partition of the topic cannot be read at one place, because the broker's disk is "
+               "damaged there: try again less and less often while the rest goes on, or stop." },
+  { .path = "catalogue.unknown_spaces", .type = SETTING_CHOICE, .default_text = "keep",
+    .choices = "`keep`, `skip`, `refuse`", .choose = choose_unknown_spaces,
+    .meaning = "What to do with a part of a space that is not configured: store it, so that it is served once the space "
+               "is; drop it; or put the record to the dead letters." },
   { .path = "catalogue.partitions_refresh_ms", .type = SETTING_NUMBER, .offset = AT(catalogue.partitions_refresh_ms),
     .min = 100, .max = 3600000, .default_text = "30000",
     .meaning = "How often to look for new partitions of the topic." },

@@ -1,3 +1,4 @@
+/* What each record of the catalogue topic asks for. */
 #include "daemon/item_batch.h"
 
 #include "base/mem.h"
@@ -24,8 +25,28 @@ void item_batch_reset(struct item_batch *b)
   region_trim(&b->region, KEPT_BYTES);
 }
 
-static err_t decode(const struct catalogue_record *record, const struct engine *engine, struct region *region,
-                    struct item_change *out)
+/* Verify the parts, and apply the policy to those of spaces that the configuration does not have. A part that cannot be
+ * used refuses the whole record; what is left of it otherwise stays in order. */
+static err_t sort_parts(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
+                        struct item_change *change)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < change->n_parts; i++) {
+    bool is_known = engine_has_space(engine, change->parts[i].space);
+    if (is_known || policy == UNKNOWN_REFUSE)
+      TRY(engine_check_part(engine, &change->parts[i]));
+    if (is_known || policy == UNKNOWN_KEEP)
+      change->parts[n++] = change->parts[i];
+    if (!is_known)
+      unknown_spaces_count(&b->unknown, change->parts[i].space, policy);
+  }
+  change->n_parts = n;
+  return ERR_OK;
+}
+
+static err_t decode(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
+                    const struct catalogue_record *record, struct item_change *out)
 {
   *out = (struct item_change){
     .key = record->key,
@@ -40,38 +61,24 @@ static err_t decode(const struct catalogue_record *record, const struct engine *
     return ERR_OK;
   if (record->value.n == 0)
     FAIL(ERR_ITEM, "the value is empty but not absent: send no value to delete the item");
-  TRY(wire_decode_item(record->value, wire_format_of(record->value, record->content_type), region, out));
+  TRY(wire_decode_item(record->value, wire_format_of(record->value, record->content_type), &b->region, out));
   if (out->n_parts == 0)
     FAIL(ERR_ITEM, "the item has no parts: send no value to delete it");
-  return engine_check_item(engine, out);
+  return sort_parts(b, engine, policy, out);
 }
 
-err_t item_batch_add(struct item_batch *b, const struct engine *engine, struct delivery *delivery, const char *topic,
-                     const char *dead_letter_topic, const struct catalogue_record *record)
+err_t item_batch_add(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
+                     const struct catalogue_record *record)
 {
-  err_code_t err = decode(record, engine, &b->region, &b->changes[b->n]);
+  struct item_change *change = &b->changes[b->n];
 
-  if (err == ERR_OK) {
-    b->n++;
-    return ERR_OK;
-  }
-  if (err_class(err) != ERR_CLASS_REJECT)
+  struct region_mark mark = region_mark(&b->region);
+
+  err_code_t err = decode(b, engine, policy, record, change);
+  if (err != ERR_OK) {
+    region_rewind(&b->region, mark); /* a flood of large wrong records must not pile up */
     return err;
-  struct delivery_dead_letter letter = {
-    .topic = dead_letter_topic,
-    .has_key = record->has_key,
-    .key = record->key,
-    .has_value = record->has_value,
-    .value = record->value,
-    .content_type = record->content_type,
-    .source_topic = topic,
-    .partition = record->partition,
-    .offset = record->offset,
-    .reason = err_message(),
-  };
-  while (!delivery_dead_letter(delivery, &letter)) {
-    if (!delivery_may_wait(delivery))
-      FAIL(ERR_STOPPING, "the daemon is stopping, and a dead letter has no room");
   }
+  b->n += change->is_delete || change->n_parts > 0;
   return ERR_OK;
 }

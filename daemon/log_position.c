@@ -2,10 +2,8 @@
 
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "base/mem.h"
-
-/* Records of one partition come from many producers, whose clocks differ. */
-enum { CLOCK_SKEW_MS = 10 * 60 * 1000 };
 
 void log_positions_fini(struct log_positions *l)
 {
@@ -15,6 +13,7 @@ void log_positions_fini(struct log_positions *l)
 void log_positions_clear(struct log_positions *l)
 {
   l->n = 0;
+  l->has_holes = true;
 }
 
 static err_t verify_bounds(const struct store_position *stored, int64_t first, int64_t end)
@@ -37,6 +36,7 @@ err_t log_positions_add(struct log_positions *l, const struct store_position *st
 {
   struct log_position p = {
     .position = { .partition = (int32_t)l->n, .next = first, .last_offset = -1 },
+    .begin = first,
     .end_at_start = end,
   };
 
@@ -51,15 +51,29 @@ err_t log_positions_add(struct log_positions *l, const struct store_position *st
   return ERR_OK;
 }
 
-/* The first record behind a restart: the one that was applied last, or, where compaction has removed that, a younger
- * one. */
-static err_t verify_record(const struct log_position *p, const struct catalogue_record *record)
+bool log_position_is_same(const struct store_position *last, const struct catalogue_record *record)
 {
-  bool is_same = record->offset > p->position.last_offset
-                     ? record->timestamp_ms >= p->position.last_timestamp_ms - CLOCK_SKEW_MS
-                     : catalogue_record_digest(record) == p->position.last_digest;
+  return catalogue_record_digest(record) == last->last_digest && record->timestamp_ms == last->last_timestamp_ms;
+}
 
-  if (!is_same)
+/* The first record that comes: the one that was applied last, or, where compaction has removed that, a later one. Of a
+ * later one even the timestamp says nothing: producers' clocks differ, and a backfill writes old times. */
+static err_t verify_record(const struct log_positions *l, const struct log_position *p,
+                           const struct catalogue_record *record)
+{
+  bool is_missing = record->offset > p->position.last_offset;
+
+  if (is_missing && l->has_holes) {
+    log_info("last_record_compacted", "partition=%" PRId32 " offset=%" PRId64 " note=\"it cannot be compared\"",
+             record->partition, p->position.last_offset);
+    return ERR_OK;
+  }
+  if (is_missing)
+    FAIL(ERR_DISCONTINUITY,
+         "partition %" PRId32 ": the record at offset %" PRId64
+         ", which the store has applied, is not there, and the topic is not compacted: it is another topic",
+         record->partition, p->position.last_offset);
+  if (!log_position_is_same(&p->position, record))
     FAIL(ERR_DISCONTINUITY,
          "partition %" PRId32 ": the record at offset %" PRId64
          " is not the one that the store has applied: it is another topic",
@@ -73,8 +87,9 @@ err_t log_positions_take(struct log_positions *l, const struct catalogue_record 
     FAIL(ERR_KAFKA, "a record came from partition %" PRId32 ", which was not asked for", record->partition);
   struct log_position *p = &l->items[record->partition];
   if (p->must_verify)
-    TRY(verify_record(p, record));
+    TRY(verify_record(l, p, record));
   p->must_verify = false;
+  p->is_at_end = false;
   *is_new = record->offset >= p->position.next;
   if (*is_new) {
     p->position.next = record->offset + 1;
@@ -91,6 +106,7 @@ void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t ne
   if (partition < 0 || (size_t)partition >= l->n)
     return;
   l->items[partition].has_read_end = true;
+  l->items[partition].is_at_end = true;
   if (next <= l->items[partition].position.next)
     return;
   l->items[partition].position.next = next;
@@ -121,9 +137,15 @@ size_t log_positions_changed(struct log_positions *l, struct store_position *pos
   size_t n = 0;
 
   for (size_t i = 0; i < l->n; i++) {
-    if (l->items[i].is_changed)
+    if (l->items[i].is_changed && !l->items[i].is_held)
       positions[n++] = l->items[i].position;
     l->items[i].is_changed = false;
   }
   return n;
+}
+
+void log_positions_touch(struct log_positions *l)
+{
+  for (size_t i = 0; i < l->n; i++)
+    l->items[i].is_changed = true;
 }

@@ -2,8 +2,10 @@
  * that the store came from.
  *
  * Kafka does not tell a client that a topic was deleted and made anew. So the store keeps a digest of the last record
- * that it applied from each partition; after a restart that record is read again and compared before anything behind it
- * is used.
+ * that it applied from each partition, and its timestamp: a topic that is written again from an export may well have
+ * the same record in the same place, but of another time. Whenever the log is taken up, after a start or an absence,
+ * that record is read again and compared before anything behind it is used. Where compaction has removed it, nothing can be compared, and
+ * the log is taken for the same one; a log that is not compacted has no such holes.
  *
  * Thread: catalogue.
  */
@@ -15,9 +17,12 @@
 
 struct log_position {
   struct store_position position;
+  int64_t begin;        /* the log's first offset when reading began */
   int64_t end_at_start; /* the log's end when reading began: beyond it, this partition has caught up */
   bool must_verify;     /* the record at position.last_offset comes again first, and has to be the same */
   bool has_read_end; /* of the log: where must_verify still holds, that record and all behind it are compacted away */
+  bool is_at_end;    /* read up to the end of the committed records */
+  bool is_held;      /* a record from here on found no room: the position stays before it (catalogue.max_items) */
   bool is_changed;   /* since it was last stored */
 };
 
@@ -25,6 +30,7 @@ struct log_positions {
   struct log_position *items; /* [n], index is the partition */
   size_t n;
   size_t capacity;
+  bool has_holes; /* compaction may remove any record but the newest of a key */
 };
 
 void log_positions_fini(struct log_positions *l);
@@ -41,6 +47,9 @@ void log_positions_clear(struct log_positions *l);
 err_t log_positions_add(struct log_positions *l, const struct store_position *stored, int64_t first, int64_t end,
                         int64_t *from);
 
+/* Is the record at last_offset the one that was applied? */
+bool log_position_is_same(const struct store_position *last, const struct catalogue_record *record);
+
 /* A record came: `*is_new` says whether it has to be applied.
  * Returns ERR_DISCONTINUITY when it shows that the topic is another one. */
 err_t log_positions_take(struct log_positions *l, const struct catalogue_record *record, bool *is_new);
@@ -52,7 +61,10 @@ bool log_positions_has_caught_up(const struct log_positions *l);
 
 bool log_positions_is_changed(const struct log_positions *l);
 
-/* The positions that changed: to positions [n of the list]; returns how many, and marks them unchanged. */
+/* The positions that changed and are not held: to positions [n of the list]; returns how many, and marks them unchanged. */
 size_t log_positions_changed(struct log_positions *l, struct store_position *positions);
+
+/* Mark all as changed: to be stored again. */
+void log_positions_touch(struct log_positions *l);
 
 #endif

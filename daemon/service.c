@@ -135,7 +135,7 @@ static err_t look_at_clock(struct service *s)
 err_t service_step(struct service *s)
 {
   TRY(look_at_clock(s));
-  if (catalogue_phase(s->catalogue) == CATALOGUE_LIVE && !s->has_started_queries) {
+  if (catalogue_is_serving(s->catalogue) && !s->has_started_queries) {
     s->has_started_queries = true;
     TRY(queries_start(s->queries));
   }
@@ -199,8 +199,10 @@ bool service_close(struct service *s)
   http_close(&s->http); /* reads the catalogue's phase */
   if (s->delivery)
     delivery_drain(s->delivery); /* replies reach their broker before their queries are committed */
-  catalogue_close(&s->catalogue);
+  if (s->catalogue)
+    catalogue_stop(s->catalogue);
   close_delivery(s);
+  catalogue_close(&s->catalogue); /* deliveries note what became of its letters */
   queries_close(&s->queries);
   store_close(&s->store);
   engine_close(&s->engine);

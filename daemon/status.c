@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "daemon/catalogue_status.h"
 
 enum { WATERMARK_MAX = 4096, WINDOW_S = 60 };
 
@@ -101,6 +102,8 @@ char *status_json(struct status *s)
                 (double)(clock_now_ns() - s->started_ns) / (double)CLOCK_NS_PER_S, "kafka", kafka_json(s), "watermark",
                 watermark_json(positions, n), "spaces", spaces_json(s), "counters", counters_json(s->counters), "isa",
                 isa_name(s->isa), "backend", backend, "backends_failed", (json_int_t)n_failed, "latency_us", latency_json(s));
+  if (root)
+    catalogue_status_json(catalogue_report_of(s->catalogue), root);
   char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
   json_decref(root);
   return text;
@@ -147,6 +150,7 @@ static void print_metrics(struct status *s, FILE *out)
   fprintf(out, "# HELP sluice_backend What is searched\n# TYPE sluice_backend gauge\nsluice_backend{name=\"%s\"} 1\n",
           backend);
   print_gauge(out, "sluice_backend_failures", "GPUs that failed, so that the processor took over", n_failed);
+  catalogue_status_metrics(catalogue_report_of(s->catalogue), out);
   print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
 #define COUNTERS_PRINT_HIST(field, name, prometheus, help) print_hist(out, prometheus, help, &c->field);
   COUNTERS_HISTS(COUNTERS_PRINT_HIST)

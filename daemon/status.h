@@ -10,7 +10,7 @@ struct status {
   const struct config *config;
   const struct kafka_setup *kafka;
   struct engine *engine;
-  const struct catalogue *catalogue;
+  struct catalogue *catalogue;
   struct counters *counters;
   enum isa isa;
   int64_t started_ns;

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_closing.h"
+#include "ingest/topic_policy_ask.h"
 
 enum { DRAIN_CHUNK = 512 };
 
@@ -14,10 +15,10 @@ struct catalogue_reader {
   rd_kafka_t *rk;
   rd_kafka_queue_t *queue;
   char *topic;
-  char *cluster_id;              /* librdkafka's memory */
   rd_kafka_message_t **messages; /* handed out, not yet released */
   size_t n_messages;
   size_t messages_capacity;
+  bool is_away; /* the client has said so since the last poll */
 };
 
 static const struct kafka_property defaults[] = {
@@ -27,6 +28,7 @@ static const struct kafka_property defaults[] = {
   { "auto.offset.reset", "error" },
   { "isolation.level", "read_committed" },
   { "enable.partition.eof", "true" },
+  { "check.crcs", "true" }, /* a damaged batch is an event, not other numbers */
   { "socket.nagle.disable", "true" },
   { "fetch.wait.max.ms", "100" },
   { "fetch.error.backoff.ms", "50" },
@@ -35,11 +37,35 @@ static const struct kafka_property defaults[] = {
   { "queued.max.messages.kbytes", "262144" },
 };
 
+/* After any of these the log may be another one when it is back. */
+static bool is_sign_of_absence(rd_kafka_resp_err_t error)
+{
+  switch (error) {
+  case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+  case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+  case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+  case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+    return true;
+  default:
+    return false;
+  }
+}
+
 uint64_t catalogue_record_digest(const struct catalogue_record *record)
 {
   uint64_t key = XXH3_64bits(record->key.p, record->key.n);
 
   return XXH3_64bits_withSeed(record->value.p, record->value.n, key + record->has_value);
+}
+
+/* What the client finds out by itself comes as an error of its own, not as a message: above all, that the topic or all
+ * brokers are gone. */
+static void on_error(rd_kafka_t *rk, int error, const char *reason, void *opaque)
+{
+  struct catalogue_reader *r = opaque;
+
+  kafka_log_error(rk, error, reason);
+  r->is_away |= is_sign_of_absence((rd_kafka_resp_err_t)error);
 }
 
 err_t catalogue_reader_open(const struct kafka_layers *layers, const char *topic, struct catalogue_reader **out)
@@ -51,6 +77,8 @@ err_t catalogue_reader_open(const struct kafka_layers *layers, const char *topic
   TRY(mem_array(1, sizeof *r, &r));
   TRY(mem_copy_str(topic, &r->topic));
   TRY(kafka_conf_make(&all, &conf));
+  rd_kafka_conf_set_opaque(conf, r);
+  rd_kafka_conf_set_error_cb(conf, on_error);
   TRY(kafka_client_new(RD_KAFKA_CONSUMER, conf, &r->rk));
   rd_kafka_poll_set_consumer(r->rk);
   r->queue = rd_kafka_queue_get_consumer(r->rk);
@@ -64,8 +92,6 @@ static void close_reader(void *object)
   struct catalogue_reader *r = object;
 
   catalogue_reader_release(r);
-  if (r->cluster_id)
-    rd_kafka_mem_free(r->rk, r->cluster_id);
   if (r->queue)
     rd_kafka_queue_destroy(r->queue);
   if (r->rk) {
@@ -84,14 +110,31 @@ void catalogue_reader_close(struct catalogue_reader **r)
   *r = NULL;
 }
 
-err_t catalogue_reader_cluster_id(struct catalogue_reader *r, int timeout_ms, const char **out)
+err_t catalogue_reader_cluster_id(struct catalogue_reader *r, int timeout_ms, char **out)
 {
-  if (!r->cluster_id)
-    r->cluster_id = rd_kafka_clusterid(r->rk, timeout_ms);
-  if (!r->cluster_id && rd_kafka_controllerid(r->rk, timeout_ms) < 0)
+  char *id = rd_kafka_clusterid(r->rk, timeout_ms);
+  err_code_t err = ERR_OK;
+
+  if (!id && rd_kafka_controllerid(r->rk, timeout_ms) < 0)
     FAIL(ERR_KAFKA_RETRY, "no Kafka broker has answered within %d ms: is bootstrap.servers right?", timeout_ms);
-  *out = r->cluster_id ? r->cluster_id : "";
-  return ERR_OK;
+  err = mem_copy_str(id ? id : "", out);
+  if (id)
+    rd_kafka_mem_free(r->rk, id);
+  return err;
+}
+
+struct topic_policy catalogue_reader_policy(struct catalogue_reader *r, int timeout_ms)
+{
+  return topic_policy_ask(r->rk, r->topic, timeout_ms);
+}
+
+int64_t catalogue_reader_log_end(struct catalogue_reader *r, int32_t partition)
+{
+  int64_t first, end;
+
+  if (rd_kafka_get_watermark_offsets(r->rk, r->topic, partition, &first, &end) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return -1;
+  return end;
 }
 
 err_t catalogue_reader_n_partitions(struct catalogue_reader *r, int timeout_ms, int *out)
@@ -142,6 +185,17 @@ err_t catalogue_reader_assign(struct catalogue_reader *r, int32_t partition, int
   return err;
 }
 
+void catalogue_reader_leave(struct catalogue_reader *r, int32_t partition)
+{
+  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+
+  rd_kafka_topic_partition_list_add(list, r->topic, partition);
+  rd_kafka_error_t *error = rd_kafka_incremental_unassign(r->rk, list);
+  if (error) /* it was not assigned */
+    rd_kafka_error_destroy(error);
+  rd_kafka_topic_partition_list_destroy(list);
+}
+
 void catalogue_reader_unassign(struct catalogue_reader *r)
 {
   rd_kafka_assign(r->rk, NULL);
@@ -180,24 +234,33 @@ static void take_event(struct poll *p, const rd_kafka_message_t *m)
     p->events->out_of_range_partition = m->partition;
     p->events->reason = "the offset is outside the log";
     break;
-  case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
-  case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
-  case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
-    p->events->is_topic_away = true;
+  case RD_KAFKA_RESP_ERR__BAD_MSG:
+  case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:
+  case RD_KAFKA_RESP_ERR_INVALID_MSG:
+  case RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED: /* a batch of a version that there is not */
+    if (!p->events->is_damaged) {
+      p->events->is_damaged = true;
+      p->events->damaged_partition = m->partition;
+      p->events->damaged_offset = m->offset;
+    }
     break;
-  default: /* librdkafka goes on by itself: a broker or a topic that is away for now */
+  default: /* librdkafka goes on by itself, unless the topic is gone */
+    p->events->is_away |= is_sign_of_absence(m->err);
     log_warn("catalogue_consumer", "partition=%d error=%s reason=%s", m->partition, rd_kafka_err2name(m->err),
              log_quote(span_of_str(rd_kafka_message_errstr(m))));
   }
 }
 
-/* Keep a record's message until the release; an event's is over at once. */
+/* Keep a record's message until the release; an event's is over at once. The library goes on behind a damaged batch: what
+ * it finds there is not taken, since what was in the batch is missing. */
 static void take(struct poll *p, rd_kafka_message_t *m)
 {
   struct catalogue_reader *r = p->reader;
 
-  if (m->err) {
-    take_event(p, m);
+  bool is_behind_damage = p->events->is_damaged && m->partition == p->events->damaged_partition;
+  if (m->err || is_behind_damage) {
+    if (!is_behind_damage)
+      take_event(p, m);
     rd_kafka_message_destroy(m);
     return;
   }
@@ -219,7 +282,7 @@ void catalogue_reader_poll(struct catalogue_reader *r, size_t max, int timeout_m
   if (first)
     take(&p, first);
   /* The batch call with a timeout waits until its array is full: it is asked only for what is there. */
-  while (first && p.n < max && !events->is_out_of_range && !events->is_topic_away) {
+  while (first && p.n < max && !events->is_out_of_range && !events->is_damaged && !events->is_away) {
     size_t room = max - p.n < DRAIN_CHUNK ? max - p.n : DRAIN_CHUNK;
     ssize_t n_chunk = rd_kafka_consume_batch_queue(r->queue, 0, chunk, room);
     for (ssize_t i = 0; i < n_chunk; i++)
@@ -227,6 +290,8 @@ void catalogue_reader_poll(struct catalogue_reader *r, size_t max, int timeout_m
     if (n_chunk <= 0)
       break;
   }
+  events->is_away |= r->is_away;
+  r->is_away = false;
   *n = p.n;
 }
 

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/span.h"
 #include "ingest/kafka_properties.h"
+#include "ingest/topic_policy.h"
 
 struct catalogue_reader;
 
@@ -33,9 +34,12 @@ uint64_t catalogue_record_digest(const struct catalogue_record *record);
 err_t catalogue_reader_open(const struct kafka_layers *layers, const char *topic, struct catalogue_reader **out);
 void catalogue_reader_close(struct catalogue_reader **r);
 
-/* Id of the cluster, "" where the broker gives none; valid while the reader is open. Returns ERR_KAFKA_RETRY when no
+/* Id of the cluster, "" where the broker gives none; to be freed with mem_free(). Returns ERR_KAFKA_RETRY when no
  * broker answers in time. */
-err_t catalogue_reader_cluster_id(struct catalogue_reader *r, int timeout_ms, const char **out);
+err_t catalogue_reader_cluster_id(struct catalogue_reader *r, int timeout_ms, char **out);
+
+/* What the broker does with old records of the topic. Blocks: up to timeout_ms. */
+struct topic_policy catalogue_reader_policy(struct catalogue_reader *r, int timeout_ms);
 
 /* Number of partitions. Returns ERR_KAFKA_RETRY when the topic is missing or no broker answers in time. */
 err_t catalogue_reader_n_partitions(struct catalogue_reader *r, int timeout_ms, int *out);
@@ -47,6 +51,13 @@ err_t catalogue_reader_bounds(struct catalogue_reader *r, int32_t partition, int
 /* Read a partition from an offset on. */
 err_t catalogue_reader_assign(struct catalogue_reader *r, int32_t partition, int64_t offset);
 
+/* The end of a partition's log, open transactions included, as the newest fetch has told; -1 when none has. Blocks: no.
+ */
+int64_t catalogue_reader_log_end(struct catalogue_reader *r, int32_t partition);
+
+/* Give one partition up. */
+void catalogue_reader_leave(struct catalogue_reader *r, int32_t partition);
+
 /* Give all partitions up. */
 void catalogue_reader_unassign(struct catalogue_reader *r);
 
@@ -55,7 +66,10 @@ struct catalogue_events {
   bool is_out_of_range; /* the offset asked for is not in the log of out_of_range_partition */
   int32_t out_of_range_partition;
   const char *reason;
-  bool is_topic_away; /* it was deleted, or not all brokers know it: take it up anew */
+  bool is_damaged; /* the broker's log cannot be read at damaged_offset (-1: it does not say where) */
+  int32_t damaged_partition;
+  int64_t damaged_offset;
+  bool is_away; /* topic or brokers are gone: when they are back, the log may be another one */
 };
 
 /* Wait up to timeout_ms for a first record, then take what is there, up to max records, without waiting.

@@ -46,6 +46,14 @@ void embedded_broker_close(struct embedded_broker **b)
   *b = NULL;
 }
 
+void embedded_broker_set_down(struct embedded_broker *b, bool is_down)
+{
+  if (is_down)
+    rd_kafka_mock_broker_set_down(b->cluster, 1);
+  else
+    rd_kafka_mock_broker_set_up(b->cluster, 1);
+}
+
 const char *embedded_broker_bootstrap(const struct embedded_broker *b)
 {
   return rd_kafka_mock_cluster_bootstraps(b->cluster);

@@ -11,6 +11,9 @@ struct embedded_broker;
 err_t embedded_broker_open(struct embedded_broker **out);
 void embedded_broker_close(struct embedded_broker **b);
 
+/* Stop answering, or answer again: for tests of what clients do meanwhile. */
+void embedded_broker_set_down(struct embedded_broker *b, bool is_down);
+
 /* "127.0.0.1:port", valid while it is open. */
 const char *embedded_broker_bootstrap(const struct embedded_broker *b);
 

@@ -12,11 +12,16 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
             log_quote(span_of_str(text)));
 }
 
+void kafka_log_error(rd_kafka_t *rk, int error, const char *reason)
+{
+  log_warn("kafka_error", "client=%s error=%s reason=%s", rd_kafka_name(rk), rd_kafka_err2name(error),
+           log_quote(span_of_str(reason)));
+}
+
 static void on_error(rd_kafka_t *rk, int error, const char *reason, void *opaque)
 {
   (void)opaque;
-  log_warn("kafka_error", "client=%s error=%s reason=%s", rd_kafka_name(rk), rd_kafka_err2name(error),
-           log_quote(span_of_str(reason)));
+  kafka_log_error(rk, error, reason);
 }
 
 static err_t set_all(rd_kafka_conf_t *conf, const struct kafka_layers *layers)

@@ -13,6 +13,9 @@
  */
 err_t kafka_conf_make(const struct kafka_layers *layers, rd_kafka_conf_t **out);
 
+/* The error callback that kafka_conf_make() sets: logs. For a client that sets one of its own and looks at the code. */
+void kafka_log_error(rd_kafka_t *rk, int error, const char *reason);
+
 /* Make a client; takes the configuration in any case. */
 err_t kafka_client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out);
 

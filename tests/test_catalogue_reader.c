@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "tests/support/kafka_fixture.h"
 
 enum { MAX_RECORDS = 4096, MAX_PARTITIONS = 4 };
@@ -25,7 +26,7 @@ struct seen {
   } records[MAX_RECORDS];
   size_t n;
   int64_t ends[MAX_PARTITIONS]; /* newest; -1 before */
-  bool is_out_of_range;
+  bool is_out_of_range, is_away;
   int32_t out_of_range_partition;
 };
 
@@ -112,6 +113,7 @@ static size_t poll_once(struct catalogue_reader *r, size_t max, int timeout_ms)
   assert_true(n <= max);
   for (size_t i = 0; i < n; i++)
     keep(&records[i]);
+  seen.is_away |= events.is_away;
   if (events.is_out_of_range) {
     seen.is_out_of_range = true;
     seen.out_of_range_partition = events.out_of_range_partition;
@@ -135,7 +137,7 @@ static void read_to_end(struct catalogue_reader *r, int64_t end)
 static void the_broker_tells_bounds_partitions_and_cluster(void **state)
 {
   struct catalogue_reader *r = open_reader("bounds");
-  const char *cluster_id;
+  char *cluster_id = NULL;
   int64_t first, end;
   int n;
 
@@ -151,6 +153,7 @@ static void the_broker_tells_bounds_partitions_and_cluster(void **state)
   assert_ok(catalogue_reader_bounds(r, 0, KAFKA_TIMEOUT_MS, &first, &end));
   assert_int_equal(first, 0);
   assert_int_equal(end, 2);
+  mem_free(&cluster_id);
   catalogue_reader_close(&r);
   assert_null(r);
 }
@@ -292,6 +295,28 @@ static void an_offset_outside_the_log_is_an_event(void **state)
   catalogue_reader_close(&r);
 }
 
+static void brokers_that_go_away_are_an_event(void **state)
+{
+  struct catalogue_reader *r = open_reader("away");
+  int64_t deadline_ns = kafka_deadline_ns();
+
+  (void)state;
+  forget();
+  assert_ok(embedded_broker_create_topic(kafka.broker, "away", 1));
+  send("away", "k", "v");
+  assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
+  assert_ok(catalogue_reader_assign(r, 0, 0));
+  read_to_end(r, 1);
+  assert_false(seen.is_away);
+  assert_int_equal(catalogue_reader_log_end(r, 0), 1);
+  embedded_broker_set_down(kafka.broker, true);
+  while (!seen.is_away && clock_now_ns() < deadline_ns)
+    poll_once(r, 10, 100);
+  embedded_broker_set_down(kafka.broker, false);
+  assert_true(seen.is_away);
+  catalogue_reader_close(&r);
+}
+
 static void partitions_are_read_each_from_its_own_offset(void **state)
 {
   struct catalogue_reader *r = open_reader("several");
@@ -351,7 +376,7 @@ static void without_a_broker_calls_ask_to_be_repeated(void **state)
   struct kafka_property nowhere = { "bootstrap.servers", "127.0.0.1:1" };
   struct kafka_layers layers = { .layer = { { &nowhere, 1 } }, .n = 1 };
   struct catalogue_reader *r;
-  const char *cluster_id;
+  char *cluster_id;
   int64_t first, end;
   int n;
 
@@ -383,6 +408,7 @@ int main(void)
     cmocka_unit_test(no_poll_hands_out_more_than_was_asked_for),
     cmocka_unit_test(an_end_comes_behind_the_records_below_it),
     cmocka_unit_test(an_offset_outside_the_log_is_an_event),
+    cmocka_unit_test(brokers_that_go_away_are_an_event),
     cmocka_unit_test(partitions_are_read_each_from_its_own_offset),
     cmocka_unit_test(a_digest_tells_key_value_and_tombstone_apart),
     cmocka_unit_test(without_a_broker_calls_ask_to_be_repeated),

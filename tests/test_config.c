@@ -319,7 +319,7 @@ static void numbers_are_taken_at_their_bounds_and_refused_beyond(void **state)
     }
     n_tried++;
   }
-  assert_int_equal(n_tried, 15);
+  assert_true(n_tried >= 15); /* a table of nothing would pass, too */
 }
 
 static void texts_are_taken_at_their_longest_and_refused_beyond(void **state)

@@ -137,22 +137,51 @@ static void another_record_in_the_place_of_the_last_is_another_topic(void **stat
   }
 }
 
-static void where_compaction_removed_the_last_record_the_next_must_be_younger(void **state)
+/* A backfill writes old timestamps: they say nothing about the topic. */
+static void where_compaction_removed_the_last_record_the_next_may_be_of_any_time(void **state)
 {
-  enum { HOUR_MS = 3600 * 1000 }; /* clocks of producers differ by less */
-  struct store_position stored = stored_at(0, 41, 42, "v41", HOUR_MS);
-  struct catalogue_record record = record_at(0, 45, "w", HOUR_MS / 2);
-  struct log_positions l = { 0 };
+  enum { DAY_MS = 24 * 3600 * 1000 };
+  struct store_position stored = stored_at(0, 41, 42, "v41", DAY_MS);
+  struct log_positions l = { .has_holes = true };
+  int64_t from;
+
+  (void)state;
+  assert_ok(log_positions_add(&l, &stored, 0, 100, &from));
+  assert_true(take(&l, record_at(0, 45, "w", 5)));
+  assert_true(take(&l, record_at(0, 46, "w", 2 * (int64_t)DAY_MS)));
+  log_positions_fini(&l);
+}
+
+static void without_compaction_a_missing_record_is_another_topic(void **state)
+{
+  struct store_position stored = stored_at(0, 41, 42, "v41", 500);
+  struct catalogue_record record = record_at(0, 45, "w", 900);
+  struct log_positions l = { .has_holes = false };
   int64_t from;
   bool is_new;
 
   (void)state;
   assert_ok(log_positions_add(&l, &stored, 0, 100, &from));
-  assert_true(take(&l, record_at(0, 45, "w", HOUR_MS - 1000)));
-  assert_true(take(&l, record_at(0, 46, "w", 100))); /* only the first one is looked at */
-  log_positions_clear(&l);
-  assert_ok(log_positions_add(&l, &stored, 0, 100, &from));
-  assert_fails(log_positions_take(&l, &record, &is_new), ERR_DISCONTINUITY, "offset 45");
+  assert_fails(log_positions_take(&l, &record, &is_new), ERR_DISCONTINUITY, "offset 41");
+  log_positions_fini(&l);
+}
+
+static void a_held_position_is_not_stored(void **state)
+{
+  struct store_position positions[2];
+  struct log_positions l = { 0 };
+  int64_t from;
+
+  (void)state;
+  assert_ok(log_positions_add(&l, NULL, 0, 5, &from));
+  assert_ok(log_positions_add(&l, NULL, 0, 5, &from));
+  assert_true(take(&l, record_at(0, 0, "v", 1)));
+  assert_true(take(&l, record_at(1, 0, "v", 1)));
+  l.items[0].is_held = true;
+  assert_int_equal(log_positions_changed(&l, positions), 1);
+  assert_int_equal(positions[0].partition, 1);
+  log_positions_touch(&l);
+  assert_int_equal(log_positions_changed(&l, positions), 1);
   log_positions_fini(&l);
 }
 
@@ -297,7 +326,9 @@ int main(void)
     cmocka_unit_test(after_a_restart_the_last_record_comes_again_and_is_not_new),
     cmocka_unit_test(nothing_new_is_caught_up_only_when_the_last_record_was_seen_again),
     cmocka_unit_test(another_record_in_the_place_of_the_last_is_another_topic),
-    cmocka_unit_test(where_compaction_removed_the_last_record_the_next_must_be_younger),
+    cmocka_unit_test(where_compaction_removed_the_last_record_the_next_may_be_of_any_time),
+    cmocka_unit_test(without_compaction_a_missing_record_is_another_topic),
+    cmocka_unit_test(a_held_position_is_not_stored),
     cmocka_unit_test(a_log_that_was_cut_at_either_end_is_a_discontinuity),
     cmocka_unit_test(a_partition_of_markers_alone_goes_on_behind_them),
     cmocka_unit_test(an_end_brings_the_position_forward_and_never_back),

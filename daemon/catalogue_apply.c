@@ -1,0 +1,109 @@
+/* From a batch into the store, and what the store has done into the engine. */
+#include "daemon/catalogue_state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { DISK_RETRY_MS = 1000, DISK_POLL_MS = 50, ROOM_WAIT_MS = 10000 };
+
+static void count_batch(struct catalogue *c, const struct store_effects *effects)
+{
+  int64_t now_ms = clock_unix_ms();
+  uint64_t n_deleted = 0;
+
+  age_watch_look(&c->ages);
+  for (size_t i = 0; i < effects->n_changes; i++) {
+    int64_t age_ms = now_ms - effects->changes[i].timestamp_ms;
+    n_deleted += effects->changes[i].is_delete;
+    if (age_watch_believes(&c->ages, age_ms))
+      hist_add(&c->with.counters->visible_us, age_ms > 0 ? (uint64_t)age_ms * 1000 : 0);
+  }
+  counters_add(&c->with.counters->deleted, n_deleted);
+  counters_add(&c->with.counters->applied, effects->n_changes - n_deleted);
+  counters_add(&c->with.counters->replayed, c->batch.n - effects->n_changes - effects->n_refused);
+  counters_add(&c->with.counters->batches, 1);
+}
+
+/* A full disk is waited out: queries go on from what was published. */
+static err_t store_batch(struct catalogue *c, const struct store_position *positions, size_t n,
+                         struct store_effects *effects)
+{
+  enum catalogue_phase before = catalogue_phase(c);
+  err_code_t err;
+
+  while ((err = store_apply(c->with.store, c->batch.changes, c->batch.n, positions, n, effects)) == ERR_STORE_FULL) {
+    if (catalogue_phase(c) != CATALOGUE_DISK_FULL)
+      log_error("store_disk_full", "reason=%s note=\"queries go on; the catalogue goes on when there is room\"",
+                log_failure());
+    pulse_beat();
+    catalogue_set_phase(c, CATALOGUE_DISK_FULL, err_message());
+    atomic_store(&c->is_serving, true);
+    for (int slept_ms = 0; slept_ms < DISK_RETRY_MS && !catalogue_is_stopping(c); slept_ms += DISK_POLL_MS)
+      clock_sleep_ns(DISK_POLL_MS * CLOCK_NS_PER_MS);
+    if (catalogue_is_stopping(c))
+      return ERR_STOPPING;
+  }
+  if (err == ERR_OK && catalogue_phase(c) == CATALOGUE_DISK_FULL)
+    catalogue_set_phase(c, before, NULL);
+  return err;
+}
+
+/* Some items found no room. Their partitions' positions stay before them; what comes behind is applied where it can be:
+ * a delete makes room. */
+static void note_refused(struct catalogue *c, const struct store_effects *effects)
+{
+  char problem[REPORT_TEXT_BYTES];
+
+  for (size_t i = 0; i < c->batch.n; i++) {
+    if (effects->kinds[i] == STORE_REFUSED)
+      c->log.at.items[c->batch.changes[i].partition].is_held = true;
+  }
+  counters_add(&c->with.counters->refused_full, effects->n_refused);
+  snprintf(problem, sizeof problem,
+           "the catalogue holds catalogue.max_items = %" PRIu64
+           " items: new ones wait in the topic; delete items, or raise it and restart",
+           c->with.config->catalogue.max_items);
+  if (catalogue_phase(c) != CATALOGUE_FULL)
+    log_error("catalogue_full", "reason=%s", log_quote(span_of_str(problem)));
+  catalogue_set_phase(c, CATALOGUE_FULL, problem);
+  c->room_due_ns = clock_now_ns() + ROOM_WAIT_MS * CLOCK_NS_PER_MS;
+  if (!store_is_rebuilding(c->with.store))
+    atomic_store(&c->is_serving, true);
+}
+
+/* Positions to store: those that changed, but before the oldest letter that no broker has. */
+static err_t list_positions(struct catalogue *c, struct store_position **out, size_t *n)
+{
+  TRY(region_array(&c->scratch, c->log.at.n, sizeof **out, out));
+  *n = log_positions_changed(&c->log.at, *out);
+  for (size_t i = 0; i < *n; i++) {
+    const struct store_position *hold = letter_window_hold(&c->letters, (*out)[i].partition);
+    if (hold)
+      (*out)[i] = *hold;
+  }
+  return ERR_OK;
+}
+
+/* Store the batch, then publish it. While another log is read, its items go into the store alone. */
+err_t catalogue_apply(struct catalogue *c)
+{
+  struct store_effects effects;
+  struct store_position *positions;
+  struct position *seen;
+  size_t n_positions, n_seen;
+
+  region_reset(&c->scratch);
+  TRY(list_positions(c, &positions, &n_positions));
+  TRY(store_batch(c, positions, n_positions, &effects));
+  if (effects.n_refused > 0)
+    note_refused(c, &effects);
+  if (!store_is_rebuilding(c->with.store)) {
+    TRY(catalogue_list_seen(c, &seen, &n_seen));
+    TRY(engine_apply(c->with.engine, effects.changes, effects.n_changes, seen, n_seen));
+    count_batch(c, &effects);
+  }
+  return ERR_OK;
+}

@@ -1,0 +1,128 @@
+/* One audit at a time: ask for one record of each partition. The consumer stays: opening one takes a moment, in which
+ * nothing would be published. */
+#include "daemon/log_audit.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { RECORDS = 64, MAY_TAKE_S = 20 };
+
+/* One batch of records from each partition is enough. */
+static const struct kafka_property frugal[] = { { "fetch.message.max.bytes", "1" }, { "queued.min.messages", "1" } };
+
+void log_audit_init(const struct kafka_layers *layers, const char *topic, int64_t interval_ns, struct log_audit *out)
+{
+  *out = (struct log_audit){ .layers = *layers, .topic = topic, .interval_ns = interval_ns };
+  out->layers.layer[out->layers.n++] = (struct kafka_properties){ frugal, sizeof frugal / sizeof frugal[0] };
+}
+
+void log_audit_fini(struct log_audit *a)
+{
+  catalogue_reader_close(&a->reader);
+  mem_free(&a->anchors);
+}
+
+/* Take the newest records as anchors for the next audit. */
+static err_t set_anchors(struct log_audit *a, const struct log_positions *at)
+{
+  a->is_running = false;
+  a->n_awaited = 0;
+  a->n = 0;
+  TRY(mem_grow(at->n, sizeof *a->anchors, &a->capacity, &a->anchors));
+  for (; a->n < at->n; a->n++)
+    a->anchors[a->n] = (struct log_anchor){ .position = at->items[a->n].position };
+  a->due_ns = clock_now_ns() + a->interval_ns;
+  return ERR_OK;
+}
+
+err_t log_audit_begin(struct log_audit *a, const struct log_positions *at)
+{
+  catalogue_reader_close(&a->reader); /* what it remembers of the topic may be wrong */
+  return set_anchors(a, at);
+}
+
+static err_t ask(struct log_audit *a)
+{
+  if (!a->reader)
+    TRY(catalogue_reader_open(&a->layers, a->topic, &a->reader));
+  a->is_running = true;
+  for (size_t p = 0; p < a->n; p++) {
+    a->anchors[p].is_awaited = a->anchors[p].position.last_offset >= 0;
+    if (!a->anchors[p].is_awaited)
+      continue;
+    TRY(catalogue_reader_assign(a->reader, (int32_t)p, a->anchors[p].position.last_offset));
+    a->n_awaited++;
+  }
+  a->due_ns = clock_now_ns() + MAY_TAKE_S * CLOCK_NS_PER_S;
+  return ERR_OK;
+}
+
+static void settle(struct log_audit *a, int32_t partition)
+{
+  a->anchors[partition].is_awaited = false;
+  a->n_awaited--;
+  catalogue_reader_leave(a->reader, partition);
+}
+
+/* The first record at or behind the anchor. Where compaction may have removed it, a later one says nothing. */
+static err_t look_at(struct log_audit *a, const struct catalogue_record *record, bool has_holes)
+{
+  if (record->partition < 0 || (size_t)record->partition >= a->n || !a->anchors[record->partition].is_awaited)
+    return ERR_OK;
+  const struct store_position *anchor = &a->anchors[record->partition].position;
+  bool is_there = !record->is_end && record->offset == anchor->last_offset;
+  bool is_same = is_there ? log_position_is_same(anchor, record) : has_holes;
+  if (!is_same)
+    FAIL(ERR_DISCONTINUITY,
+         "partition %" PRId32 ": the record at offset %" PRId64
+         " was applied, and is another one now: the topic was made anew",
+         record->partition, anchor->last_offset);
+  settle(a, record->partition);
+  return ERR_OK;
+}
+
+/* The anchor is outside the log: retention has removed it, or the log is a shorter one. */
+static err_t look_outside(struct log_audit *a, const struct catalogue_events *events)
+{
+  int32_t p = events->out_of_range_partition;
+  int64_t first, end;
+
+  if (p < 0 || (size_t)p >= a->n || !a->anchors[p].is_awaited)
+    return ERR_OK;
+  TRY(catalogue_reader_bounds(a->reader, p, 1000, &first, &end));
+  if (a->anchors[p].position.last_offset >= end)
+    FAIL(ERR_DISCONTINUITY,
+         "partition %" PRId32 ": the record at offset %" PRId64 " was applied, and the log ends at %" PRId64
+         " now: the topic was made anew",
+         p, a->anchors[p].position.last_offset, end);
+  settle(a, p);
+  return ERR_OK;
+}
+
+static err_t look(struct log_audit *a, bool has_holes)
+{
+  struct catalogue_record records[RECORDS];
+  struct catalogue_events events;
+  size_t n;
+
+  catalogue_reader_poll(a->reader, RECORDS, 0, records, &n, &events);
+  for (size_t i = 0; i < n; i++)
+    TRY(look_at(a, &records[i], has_holes));
+  catalogue_reader_release(a->reader);
+  return events.is_out_of_range ? look_outside(a, &events) : ERR_OK;
+}
+
+err_t log_audit_step(struct log_audit *a, const struct log_positions *at)
+{
+  bool is_due = clock_now_ns() >= a->due_ns;
+
+  if (!a->is_running)
+    return is_due ? ask(a) : ERR_OK;
+  TRY(look(a, at->has_holes));
+  if (a->n_awaited > 0 && !is_due)
+    return ERR_OK;
+  catalogue_reader_unassign(a->reader);
+  return set_anchors(a, at);
+}
