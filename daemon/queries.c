@@ -351,6 +351,12 @@ void queries_stop(struct queries *q)
   search_workers_close(&q->workers);
 }
 
+void queries_commit(struct queries *q)
+{
+  if (q->reader)
+    query_reader_commit(q->reader);
+}
+
 void queries_close(struct queries **q)
 {
   if (!*q)

@@ -34,6 +34,10 @@ err_t queries_start(struct queries *q);
  * uncommitted, and another daemon answers it, or this one after its restart. The delivery has to be closed before
  * queries_close(), which commits. */
 void queries_stop(struct queries *q);
+
+/* Commit what is delivered; to be called when they are stopped. Blocks: for some seconds at most. */
+void queries_commit(struct queries *q);
+
 void queries_close(struct queries **q);
 
 /* Whether the consumer group has given this daemon its partitions and the topic is there. Thread: main. */

@@ -11,7 +11,7 @@
 #include "kernels/device.h"
 
 /* How long a stop waits for brokers to take what is on its way, and then for Kafka clients to end. */
-enum { DELIVERY_TIMEOUT_S = 10, CLIENTS_TIMEOUT_S = 5, CLIENTS_STEP_MS = 100 };
+enum { DELIVERY_TIMEOUT_S = 9, CLIENTS_TIMEOUT_S = 5, CLIENTS_STEP_MS = 100 };
 
 /* How long a step of a thread may take: librdkafka waits for a broker that hangs for 60 s (socket.timeout.ms). */
 enum { STILL_S = 120 };
@@ -199,12 +199,14 @@ bool service_close(struct service *s)
   http_close(&s->http); /* reads the catalogue's phase */
   if (s->delivery)
     delivery_drain(s->delivery); /* replies reach their broker before their queries are committed */
+  if (s->queries && !atomic_load(&s->is_hurried))
+    queries_commit(s->queries);
   if (s->catalogue)
     catalogue_stop(s->catalogue);
   close_delivery(s);
   catalogue_close(&s->catalogue); /* deliveries note what became of its letters */
-  queries_close(&s->queries);
   store_close(&s->store);
+  queries_close(&s->queries);
   engine_close(&s->engine);
   bool is_closed = wait_for_clients(s);
   if (is_closed) { /* clients need the embedded broker for their ends */

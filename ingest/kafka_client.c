@@ -66,6 +66,21 @@ err_t kafka_client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t *
   return ERR_OK;
 }
 
+rd_kafka_resp_err_t kafka_commit_within(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *offsets, int timeout_ms)
+{
+  rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+  rd_kafka_resp_err_t error = rd_kafka_commit_queue(rk, offsets, queue, NULL, NULL);
+
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms);
+    error = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+    if (event)
+      rd_kafka_event_destroy(event);
+  }
+  rd_kafka_queue_destroy(queue);
+  return error;
+}
+
 struct span kafka_header(const rd_kafka_message_t *message, const char *name)
 {
   rd_kafka_headers_t *headers;

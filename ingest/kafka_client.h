@@ -19,6 +19,10 @@ void kafka_log_error(rd_kafka_t *rk, int error, const char *reason);
 /* Make a client; takes the configuration in any case. */
 err_t kafka_client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out);
 
+/* Commit offsets, and wait for the group's answer, but not for ever as rd_kafka_commit() does. Returns
+ * RD_KAFKA_RESP_ERR__TIMED_OUT when none came in time: then they may be committed or not. */
+rd_kafka_resp_err_t kafka_commit_within(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *offsets, int timeout_ms);
+
 /* Value of a header, or an empty span; valid as long as the message. */
 struct span kafka_header(const rd_kafka_message_t *message, const char *name);
 

@@ -13,7 +13,7 @@
 #include "ingest/kafka_closing.h"
 #include "ingest/offset_tracker.h"
 
-enum { COMMIT_INTERVAL_MS = 200, COMMIT_PARTITIONS = 1024 };
+enum { COMMIT_INTERVAL_MS = 200, COMMIT_TIMEOUT_MS = 3000, COMMIT_PARTITIONS = 1024 };
 
 /* Events wait for this long at most while records flow. */
 enum { EVENTS_INTERVAL_MS = 10, EVENTS_AT_ONCE = 64 };
@@ -68,7 +68,8 @@ static void commit(struct query_reader *r, bool is_async)
   list = rd_kafka_topic_partition_list_new((int)n);
   for (size_t i = 0; i < n; i++)
     rd_kafka_topic_partition_list_add(list, r->topic, positions[i].partition)->offset = positions[i].next;
-  rd_kafka_resp_err_t error = rd_kafka_commit(r->rk, list, is_async);
+  rd_kafka_resp_err_t error =
+      is_async ? rd_kafka_commit(r->rk, list, true) : kafka_commit_within(r->rk, list, COMMIT_TIMEOUT_MS);
   rd_kafka_topic_partition_list_destroy(list);
   if (error)
     note_failed_commit(r, error);
@@ -217,6 +218,14 @@ static void close_client(struct query_reader *r)
   }
   close_queues(r);
   rd_kafka_destroy_flags(r->rk, is_lost ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
+}
+
+void query_reader_commit(struct query_reader *r)
+{
+  char reason[8];
+
+  if (rd_kafka_fatal_error(r->rk, reason, sizeof reason) == RD_KAFKA_RESP_ERR_NO_ERROR)
+    commit(r, false);
 }
 
 static void close_reader(void *object)
