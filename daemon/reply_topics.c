@@ -210,7 +210,10 @@ err_t reply_topics_open(const struct reply_topics_config *config, struct reply_t
   r->own[2] = (struct kafka_property){ "enable.gapless.guarantee", "false" };
   r->own[3] = (struct kafka_property){ "enable.idempotence", "false" };
   r->layers.layer[r->layers.n++] = (struct kafka_properties){ r->own, sizeof r->own / sizeof r->own[0] };
-  TRY(open_producer(r, &r->current));
+  pthread_mutex_lock(&r->mutex); /* the producer's thread looks at `current` */
+  err_code_t err = open_producer(r, &r->current);
+  pthread_mutex_unlock(&r->mutex);
+  TRY(err);
   *out = r;
   r = NULL;
   return ERR_OK;
