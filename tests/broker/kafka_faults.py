@@ -137,9 +137,14 @@ def open_transaction(broker, topic, records, transactional_id="held", **where):
 
 # ------------------------------------------------------------------------------------------------------ compaction
 
-# Each batch closes the segment before it, whatever the records' times are, so that the cleaner may have it at once.
-COMPACTED_SOON = {"cleanup.policy": "compact", "segment.bytes": "100", "min.cleanable.dirty.ratio": "0.0",
-                  "min.compaction.lag.ms": "0", "delete.retention.ms": "0", "segment.index.bytes": "1024"}
+def compacted_soon(batch_bytes=140):
+    """Properties of a topic that compaction follows closely: each batch closes the segment before it, whatever the
+    times of its records are, and the cleaner takes a closed segment at once.
+
+    batch_bytes: no batch has more, none less than half (61 bytes, and some 8 more than key and value of each record).
+    """
+    return {"cleanup.policy": "compact", "segment.bytes": str(batch_bytes), "min.cleanable.dirty.ratio": "0.0",
+            "min.compaction.lag.ms": "0", "segment.index.bytes": "1024"}
 
 
 def offsets_of(broker, topic, partition=0, first=0):
@@ -295,7 +300,7 @@ def try_transaction(broker):
 
 
 def try_compaction(broker):
-    broker.create_topic("compacted", config=COMPACTED_SOON)
+    broker.create_topic("compacted", config=compacted_soon())
     write(broker, "compacted", [(b"key", b"1")])
     started = time.monotonic()
     for record in ((b"key", b"2", 1000000000000), (b"other", b"3")):

@@ -1,0 +1,349 @@
+#!/usr/bin/python3
+"""What happens to a catalogue topic on a real broker: made anew, emptied, compacted, held back, damaged.
+
+The daemon must end with exactly the items of the topic that is there, and say what it waits for.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import data
+import harness
+import models
+from harness import SLOWNESS, Case, System, eventually
+
+sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
+import kafka_broker  # noqa: E402
+import kafka_faults  # noqa: E402
+
+COMPACT = {"cleanup.policy": "compact"}
+HOUR_MS = 3600 * 1000
+
+
+def setUpModule():
+    global broker, paths, spaces
+    reason = kafka_broker.why_unavailable()
+    if reason:
+        if data.CI:
+            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
+        print(f"SKIPPED: {reason.upper()}", file=sys.stderr, flush=True)
+        raise unittest.SkipTest(reason)
+    broker = kafka_broker.KafkaBroker().start()
+    unittest.addModuleCleanup(broker.close)
+    folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
+    unittest.addModuleCleanup(folder.cleanup)
+    paths = {"codes": Path(folder.name) / "codes.safetensors"}
+    models.random_recjpq(data.generator("topic models"), paths["codes"], m=8, b=256, d=64)
+    spaces = {name: models.load(path) for name, path in paths.items()}
+
+
+class TopicCase(Case):
+    """Each test has topics and a daemon of its own; the catalogue has one partition, unless it says otherwise."""
+
+    def open(self, name, config=None, topic_config=None, partitions=1):
+        self.system = system = System(paths, spaces, config, broker.bootstrap, name, name)
+        self.addCleanup(system.close)
+        self.catalogue = system.topic("catalogue")
+        broker.create_topic(self.catalogue, partitions, topic_config or COMPACT)
+        for kind in ("queries", "answers", "dead-letters"):
+            broker.create_topic(system.topic(kind))
+        return system.open()
+
+    def records(self, prefix, count):
+        """(key, value) of new items."""
+        return [(b"%s-%04d" % (prefix, i), self.system.items.item().SerializeToString()) for i in range(count)]
+
+    def load(self, records, **where):
+        """Writes records, and waits until the daemon serves them all."""
+        kafka_faults.write(broker, self.catalogue, records, **where)
+        self.system.check_catalogue()
+
+    def status(self):
+        return self.system.daemon.status()
+
+    def events(self, word):
+        """Lines of the log whose event has the word in its name."""
+        return [line for line in self.system.daemon.log().splitlines() if re.search(rf"\bevent=\S*{word}", line)]
+
+    def is_ready(self):
+        return self.system.daemon.get("/readyz")[0] == 200
+
+    def assert_catalogue(self, n_items):
+        """The daemon serves the topic that is there, and nothing else."""
+        self.system.follow_catalogue()
+        eventually(lambda: self.is_ready() and self.status()["items"] == n_items,
+                   f"{n_items} items; there are {self.status()['items']}", 30)
+        self.system.check_catalogue()
+        self.assertEqual(len(self.system.oracle.state(self.system.oracle.end()).parts_by_key), n_items)
+        self.assertEqual(self.status()["items"], n_items)
+
+
+class MadeAnew(TopicCase):
+    def make_anew(self, name, delay_s, new=None, is_other=True):
+        """400 items are served; the topic is deleted and made anew with 900 records, other ones unless told.
+
+        A topic that is away for a moment only may leave no sign but its records, which are looked at every second here.
+        """
+        self.open(name, {"catalogue": {"partitions_refresh_ms": 1000}})
+        old = self.records(b"old", 400)
+        self.load(old)
+        broker.delete_topic(self.catalogue)
+        deleted = time.monotonic()
+        if delay_s >= 2:
+            eventually(lambda: not self.is_ready(), "/readyz to say that the topic is away", delay_s)
+            self.assertTrue(self.status()["not_ready"])
+        time.sleep(max(0.0, deleted + delay_s - time.monotonic()))
+        broker.create_topic(self.catalogue, config=COMPACT)
+        kafka_faults.write(broker, self.catalogue, new(old) if new else self.records(b"new", 900))
+        if is_other:
+            eventually(lambda: self.status()["counters"]["discontinuities"], "the discontinuity", 30)
+        self.assert_catalogue(900)
+
+    def assert_one_discontinuity(self):
+        self.assertEqual(self.status()["counters"]["discontinuities"], 1)
+        self.assertEqual(len(self.events("discontinuity")), 1, self.events("discontinuity"))
+        self.system.daemon.stop()
+        self.system.daemon.start().wait_ready()
+        self.assertEqual(self.status()["counters"]["discontinuities"], 0, "the restart found another one")
+        self.assert_catalogue(900)
+
+    def test_at_once(self):
+        self.make_anew("anew-at-once", 0)
+        self.assert_one_discontinuity()
+
+    def test_after_a_fifth_of_a_second(self):
+        self.make_anew("anew-fifth", 0.2)
+        self.assert_one_discontinuity()
+
+    def test_after_one_second(self):
+        self.make_anew("anew-one", 1)
+        self.assert_one_discontinuity()
+
+    def test_after_four_seconds(self):
+        self.make_anew("anew-four", 4)
+        self.assert_one_discontinuity()
+
+    def test_with_the_same_records_and_more(self):
+        # Whether or not the daemon tells the topics apart, it ends with the items of the one that is there.
+        self.make_anew("anew-same", 1, lambda old: old + self.records(b"new", 500), is_other=False)
+
+    def test_with_the_same_record_where_the_daemon_stood(self):
+        self.make_anew("anew-trap", 1, lambda old: self.records(b"new", 399) + old[399:] + self.records(b"more", 500))
+
+    def test_while_the_daemon_is_stopped(self):
+        self.open("anew-stopped")
+        self.load(self.records(b"old", 400))
+        self.system.daemon.stop()
+        kafka_faults.recreate_topic(broker, self.catalogue, 1, COMPACT, 0, self.records(b"new", 900))
+        self.system.daemon.start().wait_ready()
+        self.assert_catalogue(900)
+
+
+class Emptied(TopicCase):
+    """An empty topic, or nearly so, looks like a mistake: what is served stays until the topic has items again, or a
+    person says that it is right."""
+
+    def open_emptied(self, name, is_running):
+        self.open(name)
+        self.load(self.records(b"old", 400))
+        if not is_running:
+            self.system.daemon.stop()
+        kafka_faults.recreate_topic(broker, self.catalogue, 1, COMPACT, 1)
+        if not is_running:
+            self.system.daemon.start()
+        eventually(lambda: (self.system.daemon.get("/status") or [0])[0] == 200 and self.rebuild().get("waits"),
+                   "the rebuild to wait")
+
+    def rebuild(self):
+        return self.status().get("rebuild") or {}
+
+    def assert_old_is_served(self):
+        query = self.system.queries.draw("codes", "exact", k=1000)
+        self.system.send(query)
+        answer = self.system.client.wait([query.id])[query.id]
+        self.assertEqual({hit.key[:3] for hit in answer.hits}, {b"old"})
+        self.assertEqual(len(answer.hits), 400)
+        self.assertEqual(self.status()["items"], 400)
+
+    def accept(self):
+        done = subprocess.run([harness.build_dir() / "sluicectl", "--config", self.system.daemon.config_path, "rebuild",
+                               "accept"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_old_items_are_served_until_there_are_enough_new_ones(self):
+        self.open_emptied("emptied-running", True)
+        rebuild = self.rebuild()
+        self.assertEqual((rebuild["items"], rebuild["live_items"]), (0, 400))
+        self.assertTrue(rebuild["reason"])
+        self.assertEqual(len(self.events("rebuild_waits")), 1)
+        self.assert_old_is_served()
+        kafka_faults.write(broker, self.catalogue, self.records(b"new", 100))
+        eventually(lambda: self.rebuild().get("items") == 100, "100 new items to be read")
+        self.assertTrue(self.rebuild()["waits"])
+        self.assert_old_is_served()
+        kafka_faults.write(broker, self.catalogue, self.records(b"more", 150))
+        self.assert_catalogue(250)
+
+    def test_the_new_items_are_served_once_a_person_accepts_them(self):
+        self.open_emptied("emptied-stopped", False)
+        self.assert_old_is_served()
+        kafka_faults.write(broker, self.catalogue, self.records(b"new", 3))
+        eventually(lambda: self.rebuild().get("items") == 3, "3 new items to be read")
+        self.accept()
+        self.assert_catalogue(3)
+        self.assertFalse(self.rebuild())
+
+
+class Compacted(TopicCase):
+    def test_the_last_applied_record_is_gone_and_the_next_is_older(self):
+        system = self.open("compacted", topic_config=kafka_faults.compacted_soon())
+        some = self.records(b"some", 10)
+        for record in some:
+            kafka_faults.write(broker, self.catalogue, [record])
+        system.check_catalogue()
+        system.daemon.stop()
+        # A backfill: the last item anew, and another, with yesterday's time.
+        past_ms = int(time.time() * 1000) - 24 * HOUR_MS
+        key, value = some[9][0], system.items.item().SerializeToString()
+        kafka_faults.write(broker, self.catalogue, [(key, value, past_ms)])
+        kafka_faults.write(broker, self.catalogue, [(b"other", value, past_ms)])
+        kafka_faults.wait_compacted(broker, self.catalogue, 9)
+        system.daemon.start().wait_ready()
+        self.assert_catalogue(11)
+        self.assertEqual(self.status()["counters"]["discontinuities"], 0)
+        self.assertEqual(self.events("discontinuity"), [])
+
+
+class HeldBack(TopicCase):
+    def log(self):
+        """The row of partition 0 in /status."""
+        (row,) = self.status()["catalogue_log"]
+        return row
+
+    def test_an_open_transaction_is_said(self):
+        self.open("held")
+        self.load(self.records(b"before", 20))
+        inside, behind = self.records(b"inside", 5), self.records(b"behind", 50)
+        with kafka_faults.open_transaction(broker, self.catalogue, inside, "held.loader") as producer:
+            kafka_faults.write(broker, self.catalogue, behind)
+            eventually(lambda: self.log()["held_back"] == 55, "55 records to be told as held back")
+            row = self.log()
+            self.assertEqual((row["partition"], row["next"], row["committed_end"], row["end"], row["lag"]),
+                             (0, 20, 20, 75, 55))
+            eventually(lambda: self.log()["age_s"] > 1, "their age")
+            self.assertTrue(self.is_ready())
+            self.assertEqual(self.status()["items"], 20)
+            self.assertRegex(self.system.daemon.get("/metrics")[1],
+                             r'(?m)^sluice_catalogue_held_back_records{partition="0"} 55$')
+            eventually(lambda: self.events("held_back"), "the event")
+            time.sleep(2)
+            self.assertEqual(len(self.events("held_back")), 1, self.events("held_back"))
+            producer.commit_transaction(30)
+        eventually(lambda: self.status()["items"] == 75, "the records behind the transaction")
+        eventually(lambda: (self.log()["held_back"], self.log()["lag"], self.log()["age_s"]) == (0, 0, 0),
+                   "lag and age to end")
+        self.system.check_catalogue()
+
+
+class Damaged(TopicCase):
+    """A batch that cannot be read stops its partition; the rest goes on, and it is said once."""
+
+    def open_damaged(self, name, at):
+        """20 items in each of two partitions; behind them in partition 0 one good batch, one damaged and one good."""
+        system = self.open(name, partitions=2)
+        for partition in (0, 1):
+            self.load(self.records(b"p%d" % partition, 20), partition=partition)
+        system.daemon.stop()
+        batches = [self.records(b"batch-%d" % i, 5) for i in range(3)]
+        for batch in batches:
+            kafka_faults.write(broker, self.catalogue, batch, partition=0)
+        self.damage = lambda: kafka_faults.damage_batch(broker, self.catalogue, 25, at=at)
+        self.damage()
+        system.daemon.start()
+        eventually(lambda: (system.daemon.get("/status") or [0])[0] == 200 and self.events("damage"),
+                   "the damage to be told")
+        self.assertEqual(self.status()["counters"]["discontinuities"], 0)
+
+    def next(self):
+        return {p["partition"]: p["next"] for p in self.status()["watermark"]}
+
+    def assert_waits_and_recovers(self):
+        system = self.system
+        eventually(lambda: self.next().get(0) == 25, "the batch before the damage")
+        kafka_faults.write(broker, self.catalogue, self.records(b"late", 7), partition=1)
+        eventually(lambda: self.next().get(1) == 27, "the other partition to go on")
+        before = len(system.daemon.log().splitlines())
+        time.sleep(4)
+        said = system.daemon.log().splitlines()[before:]
+        self.assertLess(len(said), 20, "it does not back off:\n" + "\n".join(said[:40]))
+        self.assertEqual(len(self.events("damage")), 1, self.events("damage"))
+        self.assertEqual(self.next()[0], 25)
+        counters = self.status()["counters"]
+        self.assertEqual((counters["damages"], counters["discontinuities"], counters["rebuilds"]), (1, 0, 0))
+        self.damage()  # again, which mends it
+        eventually(lambda: self.next()[0] == 35, "the partition to go on once the batch is whole", 60)
+        system.daemon.wait_ready()
+        self.assert_catalogue(62)
+        system.daemon.stop()
+
+    def test_a_batch_that_cannot_be_taken_apart(self):
+        self.open_damaged("damaged-length", kafka_faults.BATCH_RECORDS_FROM)
+        self.assert_waits_and_recovers()
+
+    def test_a_value_that_is_not_what_was_written(self):
+        self.open_damaged("damaged-value", -3)
+        self.assert_waits_and_recovers()
+
+    def test_a_batch_of_no_known_version(self):
+        # The client library goes on behind it: what it held must not be passed over in silence.
+        self.open_damaged("damaged-magic", kafka_faults.BATCH_MAGIC_AT)
+        eventually(lambda: self.next().get(0) == 25, "the batch before the damage")
+        time.sleep(2)
+        self.assertEqual(self.next()[0], 25)
+
+    def test_a_daemon_that_was_told_to_stops(self):
+        system = self.open("damaged-stop", {"catalogue": {"on_damage": "stop"}})
+        kafka_faults.write(broker, self.catalogue, self.records(b"batch", 5))
+        system.check_catalogue()
+        system.daemon.stop()
+        kafka_faults.write(broker, self.catalogue, self.records(b"more", 5))
+        kafka_faults.damage_batch(broker, self.catalogue, 5)
+        system.daemon.start()
+        self.assertGreater(system.daemon.wait_exit(30 * SLOWNESS), 0)
+
+
+class Embedded(Case):
+    """The embedded broker drops what exceeds 5 MiB of a partition: an error that names the remedy, and no rebuild."""
+
+    def test_a_gap_deletes_nothing(self):
+        system = self.system = System(paths, spaces, {"embedded_broker": {"partitions": 1}, "catalogue": {
+            "max_items": 500000}}, None, "sluice", "gap")
+        self.addCleanup(system.close)
+        system.open()
+        status, seen, written = system.daemon.status, 0, 0
+        while not status()["counters"]["gaps"] and written < 300000:  # it may keep up for a while
+            for written in range(written + 1, written + 30001):
+                system.put_raw(b"key-%d" % written, b'{"parts": {"codes": {"codes": [1,2,3,4,5,6,7,8]}}}' + b" " * 2000)
+                if written % 5000 == 0:
+                    seen, before = status()["items"], seen
+                    self.assertGreaterEqual(seen, before, "items went away")
+            self.assertEqual(system.producer.flush(60 * SLOWNESS), 0)
+        eventually(lambda: status()["watermark"] and status()["watermark"][0]["next"] == written, "the end of the log")
+        system.daemon.wait_ready()
+        counters = status()["counters"]
+        print(f" [{written} written, {status()['items']} served, {counters['gaps']} gaps] ", end="", flush=True)
+        self.assertEqual((counters["discontinuities"], counters["rebuilds"]), (0, 0))
+        self.assertEqual(status()["items"], counters["applied"])
+        self.assertGreater(counters["gaps"], 0)
+        self.assertLess(status()["items"], written)
+        lines = [line for line in system.daemon.log().splitlines() if "event=embedded_broker_gap" in line]
+        self.assertTrue(lines and all("ops/kafka" in line for line in lines), lines)
+
+
+if __name__ == "__main__":
+    data.main()
