@@ -357,6 +357,11 @@ bool delivery_dead_letter(struct delivery *d, const struct delivery_dead_letter 
   return letter->is_query;
 }
 
+bool delivery_has_room(struct delivery *d)
+{
+  return outlet_n_waiting(d->answers) < WAITING_MAX;
+}
+
 bool delivery_wait_for_dead_letters(struct delivery *d)
 {
   while (dead_letters_n_catalogue(d->letters) > 0) {

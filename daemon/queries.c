@@ -18,8 +18,9 @@ enum { IDLE_POLL_MS = 100, BUSY_POLL_MS = 1 };
  * wait for at_least: the other half is for queries that can be served. */
 enum { POOL_QUERIES = 4096, POOL_BATCHES = 4 };
 
-/* Queries taken and not committed. One reply that no broker takes holds back the commits of all behind it. */
-enum { UNCOMMITTED_MAX = 100000 };
+/* Queries taken and not committed. One reply that no broker takes holds back the commits of all behind it. It is below
+ * what the producer's queue takes by default, so that there is room to refuse those that wait. */
+enum { UNCOMMITTED_MAX = 90000 };
 
 /* A reason to take no queries is told once in so many seconds. */
 enum { HELD_EVERY_S = 60 };
@@ -48,6 +49,11 @@ struct queries {
 bool queries_is_assigned(const struct queries *q)
 {
   return q->reader && query_reader_is_assigned(q->reader);
+}
+
+bool queries_is_topic_away(const struct queries *q)
+{
+  return q->reader && query_reader_is_topic_away(q->reader);
 }
 
 static void refuse(struct queries *q, struct pending_query *query, enum answer_error error, const char *message)
@@ -213,13 +219,13 @@ static err_t take_record(struct queries *q, const struct query_record *record, s
   return ERR_OK;
 }
 
-/* Whether so much is taken and not committed that no more is taken. It is told now and then. */
+/* Whether so much is taken and not committed, or cannot be replied to, that no more is taken: this thread must not wait
+ * for a broker, because it has to poll. It is told now and then. */
 static bool is_held(struct queries *q)
 {
-  int64_t now_ns = clock_now_ns();
-
-  if (query_reader_n_held(q->reader) < UNCOMMITTED_MAX)
+  if (query_reader_n_held(q->reader) < UNCOMMITTED_MAX && delivery_has_room(q->with.delivery))
     return false;
+  int64_t now_ns = clock_now_ns();
   if (!q->held_said_ns || now_ns - q->held_said_ns > HELD_EVERY_S * CLOCK_NS_PER_S) {
     log_warn("queries_held", "uncommitted=%zu not_replied=%zu reason=%s", query_reader_n_held(q->reader),
              query_reader_n_open(q->reader),
@@ -251,7 +257,8 @@ static void drop_reassigned(struct queries *q)
 
 static err_t step(struct queries *q)
 {
-  struct pending_query *query = is_held(q) ? NULL : job_queue_take_query(q->queue);
+  bool can_reply = !is_held(q);
+  struct pending_query *query = can_reply ? job_queue_take_query(q->queue) : NULL;
   bool is_idle = query && q->waiting.n == 0;
   struct query_record record;
   bool has_record = false;
@@ -263,7 +270,8 @@ static err_t step(struct queries *q)
     TRY(take_record(q, &record, query));
   else if (query)
     job_queue_free_query(q->queue, query);
-  recheck_waiting(q);
+  if (can_reply)
+    recheck_waiting(q);
   return ERR_OK;
 }
 

@@ -43,4 +43,7 @@ void queries_close(struct queries **q);
 /* Whether the consumer group has given this daemon its partitions and the topic is there. Thread: main. */
 bool queries_is_assigned(const struct queries *q);
 
+/* Whether the query topic is not there. Thread: main. */
+bool queries_is_topic_away(const struct queries *q);
+
 #endif

@@ -105,6 +105,8 @@ static const char *why_not_ready(const struct service *s)
 
   if (phase != CATALOGUE_LIVE)
     return catalogue_phase_name(phase);
+  if (queries_is_topic_away(s->queries))
+    return "waiting for the query topic";
   if (!queries_is_assigned(s->queries))
     return "waiting for the query partitions";
   return NULL;

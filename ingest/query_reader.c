@@ -415,6 +415,11 @@ bool query_reader_is_assigned(struct query_reader *r)
   return atomic_load(&r->is_assigned) && !atomic_load(&r->is_topic_away);
 }
 
+bool query_reader_is_topic_away(struct query_reader *r)
+{
+  return atomic_load(&r->is_topic_away);
+}
+
 uint64_t query_reader_generation(const struct query_reader *r)
 {
   return r->generation;

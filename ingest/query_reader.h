@@ -58,6 +58,9 @@ size_t query_reader_n_held(struct query_reader *r);
 /* Whether the group has given this member its partitions (perhaps none) and the topic is there. Thread: any. */
 bool query_reader_is_assigned(struct query_reader *r);
 
+/* Whether the topic was deleted, or was never there. Thread: any. */
+bool query_reader_is_topic_away(struct query_reader *r);
+
 /* Rises when partitions are assigned. Records of an earlier number that were not done are read again, by this member or
  * by another. */
 uint64_t query_reader_generation(const struct query_reader *r);
