@@ -49,9 +49,21 @@ static err_t encode_tombstone(const struct key_context *k, const struct item_cha
   return record_encode_tombstone(change, k->generation, k->now_unix_ms, k->slots->scratch, out);
 }
 
-static bool has_room(const struct key_context *k, int32_t partition)
+static bool has_room(const struct key_context *k)
 {
-  return k->slots->n < k->max_items && !k->is_blocked(k->blocked, partition);
+  return k->slots->n < k->max_items;
+}
+
+/* A put must not overtake one that was refused. A delete may: of what lies before it, nothing is left. */
+static bool must_wait(const struct key_context *k, const struct item_change *change)
+{
+  return !change->is_delete && refused_keys_check(k->refused, change->key, change->partition);
+}
+
+static err_t refuse(struct key_context *k, const struct item_change *change, enum store_effect *kind)
+{
+  *kind = STORE_REFUSED;
+  return refused_keys_add(k->refused, change->key, change->partition);
 }
 
 static err_t put_tombstone(struct key_context *k, const struct item_change *change, struct span tombstone)
@@ -81,9 +93,9 @@ static err_t put_alone(struct key_context *k, const struct item_change *change, 
 {
   struct span record;
 
-  *kind = item || has_room(k, change->partition) ? STORE_APPLIED : STORE_REFUSED;
-  if (*kind == STORE_REFUSED)
-    return ERR_OK;
+  if (must_wait(k, change) || (!item && !has_room(k)))
+    return refuse(k, change, kind);
+  *kind = STORE_APPLIED;
   TRY(encode_put(k, change, item ? item->record : (struct span){ 0 }, &record));
   return item ? slots_overwrite(k->slots, item->slot, record) : slots_append(k->slots, change->key, record);
 }
@@ -240,12 +252,9 @@ static err_t apply_among_states(struct key_context *k, const struct item_change 
   TRY(make_next(k, change, s));
   bool next_wins = !s->other || is_newer(&s->next.head, &s->other->head);
   const struct aside_state *winner = next_wins ? &s->next : s->other;
-  bool is_refused = (!change->is_delete && !s->is_own_item && k->is_blocked(k->blocked, change->partition)) ||
-                    (!s->has_item && !winner->head.is_tombstone && !has_room(k, winner->head.partition));
-  if (is_refused) {
-    *kind = STORE_REFUSED;
-    return ERR_OK;
-  }
+  bool makes_item = !s->has_item && !winner->head.is_tombstone;
+  if (must_wait(k, change) || (makes_item && !has_room(k)))
+    return refuse(k, change, kind);
   TRY(tell_effect(k, change, s, winner, kind, effect));
   return next_wins ? settle_next_wins(k, change, s) : settle_other_wins(k, change, s);
 }

@@ -3,6 +3,7 @@
 #define STORE_KEY_STATES_H
 
 #include "store/aside.h"
+#include "store/refused.h"
 #include "store/slots.h"
 #include "store/store.h"
 
@@ -14,15 +15,16 @@ struct key_context {
   uint64_t generation;
   uint64_t max_items;
   int64_t now_unix_ms;
-  bool remembers_tombstones;                                /* of keys that no other partition has */
-  bool (*is_blocked)(const void *blocked, int32_t partition); /* does it stand still since a change was refused? */
-  const void *blocked;
+  bool remembers_tombstones; /* of keys that no other partition has */
+  struct refused_keys *refused;
   bool has_new_tombstone; /* set when one was stored */
 };
 
 /* Apply a change.
  *
  * effect  with STORE_APPLIED: what the engine must apply
+ *
+ * Returns ERR_OK; ERR_ITEM when key or item have an impossible size; ERR_STORE_CORRUPT; errors of writing.
  */
 err_t key_apply(struct key_context *k, const struct item_change *change, enum store_effect *kind,
                 struct item_change *effect);

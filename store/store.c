@@ -201,6 +201,7 @@ void store_close(struct store **s)
     positions_fini(&(*s)->sides[i].positions);
   }
   positions_fini(&(*s)->refused);
+  refused_keys_fini(&(*s)->refused_keys);
   positions_fini(&(*s)->draft.positions);
   positions_fini(&(*s)->draft.refused);
   region_fini(&(*s)->scratch);
@@ -215,7 +216,7 @@ void store_close(struct store **s)
 
 void store_forget_progress(struct store *s)
 {
-  positions_clear(&s->refused);
+  store_retry_refused(s);
   s->walk = (struct tombstone_walk){ .is_walking = true, .oldest_unix_ms = INT64_MAX };
 }
 

@@ -108,11 +108,10 @@ err_t store_apply(struct store *s, const struct item_change *changes, size_t n, 
                   size_t n_positions, struct store_effects *effects);
 
 /* Refuse a put that would make the current catalogue larger than this: STORE_REFUSED, and the rest of the batch goes
- * on. Nothing is lost: the position of a partition with a refused change stands still, and so that no later record
- * overtakes the refused one, a partition goes on refusing new keys, whether there is room or not. Its updates and
- * deletes apply. To try again, read the refused partitions anew from store_positions(), after store_retry_refused();
- * records that were applied already are skipped. A store that is opened with more items keeps them. At first there is
- * no limit. Nothing is written. */
+ * on. Nothing is lost: the position of a partition with a refused change stands still, and later puts of that key in
+ * that partition are refused as well, so that none overtakes, until store_retry_refused(). To try again, call that and
+ * read those partitions anew from store_positions(); what was applied already is skipped. A store that is opened with
+ * more items keeps them. At first there is no limit. Nothing is written. */
 void store_set_limit(struct store *s, uint64_t max_items);
 
 /* Is a partition standing still since a change of it was refused? */

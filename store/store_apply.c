@@ -24,9 +24,9 @@ struct batch {
   bool has_leftovers;
 };
 
-static bool is_blocked(const void *refused, int32_t partition)
+static bool stands_still(const struct store *s, int32_t partition)
 {
-  return positions_find(refused, partition) != NULL;
+  return positions_find(&s->draft.refused, partition) != NULL;
 }
 
 static err_t note_refused(struct batch *b, const struct item_change *change)
@@ -35,7 +35,7 @@ static err_t note_refused(struct batch *b, const struct item_change *change)
   struct store_position first = { .partition = change->partition, .next = change->offset };
 
   s->effects.n_refused++;
-  if (!is_blocked(&s->draft.refused, change->partition))
+  if (!stands_still(s, change->partition))
     return positions_advance(&s->draft.refused, &first);
   return ERR_OK;
 }
@@ -66,7 +66,7 @@ static err_t put_positions(const struct batch *b, MDB_txn *txn)
   for (size_t i = 0; i < b->n_positions; i++) {
     struct store_position position = b->positions[i];
     position.committed_unix_ms = b->now_unix_ms;
-    if (is_blocked(&s->draft.refused, position.partition))
+    if (stands_still(s, position.partition))
       continue;
     TRY(positions_advance(&s->draft.positions, &position));
     TRY(positions_put(s->env, txn, store_current(s)->tables.positions,
@@ -87,6 +87,8 @@ static err_t reset_attempt(struct batch *b)
   b->meta = s->meta;
   b->walk = s->walk;
   b->has_leftovers = s->has_leftovers;
+  if (!store_is_full(s))
+    refused_keys_clear(&s->refused_keys);
   TRY(positions_copy(&store_current(s)->positions, &s->draft.positions));
   return positions_copy(&s->refused, &s->draft.refused);
 }
@@ -119,8 +121,7 @@ static err_code_t apply_batch(void *context, MDB_txn *txn)
     .max_items = s->max_items,
     .now_unix_ms = b->now_unix_ms,
     .remembers_tombstones = b->remembers_tombstones,
-    .is_blocked = is_blocked,
-    .blocked = &s->draft.refused,
+    .refused = &s->refused_keys,
   };
 
   TRY(reset_attempt(b));
@@ -197,6 +198,7 @@ bool store_is_full(const struct store *s)
 void store_retry_refused(struct store *s)
 {
   positions_clear(&s->refused);
+  refused_keys_clear(&s->refused_keys);
 }
 
 void store_set_log_partitions(struct store *s, size_t n)

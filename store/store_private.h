@@ -6,6 +6,7 @@
 #include "store/env.h"
 #include "store/meta.h"
 #include "store/positions.h"
+#include "store/refused.h"
 #include "store/slots.h"
 #include "store/store.h"
 #include "store/tables.h"
@@ -43,6 +44,7 @@ struct store {
   uint64_t max_items;
   size_t n_log_partitions;  /* 0: not told */
   struct positions refused; /* partitions that stand still: `next` is their first refused offset */
+  struct refused_keys refused_keys;
   struct tombstone_walk walk;
 
   struct {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -115,6 +116,44 @@ static void second_opener_is_refused_while_the_first_has_it(void **state)
   assert_null(second);
   store_close(&f->store);
   assert_int_equal(in_child(open_succeeds, f), 0);
+  assert_ok(store_open(f->path, &f->store));
+}
+
+static int open_is_refused_without_a_holder(struct fixture *f)
+{
+  struct store *second = NULL;
+
+  if (store_open(f->path, &second) != ERR_STORE_IN_USE || second)
+    return 1;
+  return strstr(err_message(), f->path) && strstr(err_message(), "another process") ? 0 : 2;
+}
+
+static void removed_lock_file_lets_nobody_in(void **state)
+{
+  struct fixture *f = *state;
+  char path[PATH_MAX + 16];
+
+  snprintf(path, sizeof path, "%s/sluice.lock", f->path);
+  assert_int_equal(unlink(path), 0);
+  assert_int_equal(in_child(open_is_refused_without_a_holder, f), 0);
+  assert_int_equal(access(path, F_OK), -1); /* nor does the second one make it again */
+  store_close(&f->store);
+  assert_int_equal(in_child(open_succeeds, f), 0);
+  assert_ok(store_open(f->path, &f->store));
+}
+
+/* Versions before this one lock the file alone. */
+static void locked_file_keeps_out_too(void **state)
+{
+  struct fixture *f = *state;
+  char path[PATH_MAX + 16];
+
+  store_close(&f->store);
+  snprintf(path, sizeof path, "%s/sluice.lock", f->path);
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  assert_true(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
+  assert_int_equal(store_open(f->path, &f->store), ERR_STORE_IN_USE);
+  close(fd);
   assert_ok(store_open(f->path, &f->store));
 }
 
@@ -325,6 +364,8 @@ int main(void)
     STORE_TEST(batch_that_fills_the_map_is_redone_in_a_larger_one),
     STORE_TEST(smallest_map_grows_until_the_tables_fit),
     STORE_TEST(second_opener_is_refused_while_the_first_has_it),
+    STORE_TEST(removed_lock_file_lets_nobody_in),
+    STORE_TEST(locked_file_keeps_out_too),
     STORE_TEST(lock_ends_with_a_killed_process),
     STORE_TEST(path_that_is_a_file_is_refused),
     STORE_TEST(missing_parent_is_refused),

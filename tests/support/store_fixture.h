@@ -51,6 +51,12 @@ static inline void reopen(struct fixture *f)
   assert_ok(store_open(f->path, &f->store));
 }
 
+/* For tests of many small batches: nothing waits for the disk. */
+static inline void skip_syncs(struct fixture *f)
+{
+  assert_int_equal(mdb_env_set_flags(f->store->env->mdb, MDB_NOSYNC, 1), MDB_SUCCESS);
+}
+
 static inline void assert_says(const char *text)
 {
   if (!strstr(err_message(), text))
