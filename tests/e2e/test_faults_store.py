@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+"""One key in several partitions: every daemon has the same items at the same watermark, whenever it was started."""
+
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+import data
+import models
+import safetensors_io
+import wire
+from harness import QUIET, Case, System
+from wire import pb
+
+sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
+import kafka_broker  # noqa: E402
+
+KEYS = 40
+
+
+def setUpModule():
+    global broker, paths, spaces
+    reason = kafka_broker.why_unavailable()
+    if reason:
+        if data.CI:
+            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
+        print(f"SKIPPED: {reason.upper()}", file=sys.stderr, flush=True)
+        raise unittest.SkipTest(reason)
+    broker = kafka_broker.KafkaBroker().start()
+    unittest.addModuleCleanup(broker.close)
+    folder = tempfile.TemporaryDirectory(prefix="sluice-store-")
+    unittest.addModuleCleanup(folder.cleanup)
+    paths = {"books": Path(folder.name) / "books.safetensors"}
+    safetensors_io.write(paths["books"], {}, {"sluice.similarity": "dot", "sluice.dim": "2"})
+    spaces = {name: models.load(path) for name, path in paths.items()}
+
+
+class Partitions(Case):
+    def open(self, name, config=None):
+        system = System(paths, spaces, config, broker.bootstrap, name, name)
+        self.addCleanup(system.close)
+        for kind, partitions in (("catalogue", 1), ("queries", 1), ("answers", 1), ("dead-letters", 1)):
+            broker.create_topic(system.topic(kind), partitions)
+        system.open()
+        return system
+
+    def write(self, partition, changes):
+        """changes: (key, number or None, timestamp)."""
+        producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "linger.ms": 5, "acks": "all"})
+        for key, number, timestamp in changes:
+            item = number and pb.Item(parts={"books": pb.Part(vector=wire.vector([number, 0.0]))}).SerializeToString()
+            producer.produce(self.system.topic("catalogue"), item, key, partition, timestamp=timestamp)
+        self.assertEqual(0, producer.flush(60))
+
+    def items(self, system, watermark):
+        """{key: number} of all items, from a daemon that has seen the watermark."""
+        query = pb.Query(id=f"q{time.monotonic_ns()}", space="books", k=1000, vector=wire.vector([1.0, 0.0]),
+                         at_least=[pb.Position(partition=p, next=n) for p, n in watermark.items()])
+        system.client.send(query.id, query.SerializeToString(), [])
+        answer = system.client.wait([query.id])[query.id]
+        self.assertFalse(answer.HasField("error"), answer.error.message)
+        return {hit.key: hit.score for hit in answer.hits}
+
+    def test_a_topic_that_grows_gives_every_daemon_the_same_items(self):
+        self.system = self.open("grown", {"catalogue": {"partitions_refresh_ms": 300}})
+        base = int(time.time() * 1000) - 3600_000
+
+        def keys(kind):
+            return [f"{kind}-{i}".encode() for i in range(KEYS)]
+
+        # Before: all in partition 0.
+        self.write(0, [(key, 1.0, base) for kind in ("moved", "deleted", "kept", "back") for key in keys(kind)])
+        self.items(self.system, {0: 4 * KEYS})
+        broker.grow_topic(self.system.topic("catalogue"), 2)
+        # After: newer records and tombstones in partition 1, one of an older time, and one key that comes back to 0.
+        self.write(1, [(key, 2.0, base + 10) for key in keys("moved")] + [(key, None, base + 10) for key in keys("deleted")] +
+                   [(key, 2.0, base - 10) for key in keys("kept")] + [(key, 2.0, base + 10) for key in keys("back")])
+        self.write(0, [(key, 3.0, base + 20) for key in keys("back")])
+        seen = {0: 5 * KEYS, 1: 4 * KEYS}
+        want = {**dict.fromkeys(keys("moved"), 2.0), **dict.fromkeys(keys("kept"), 1.0), **dict.fromkeys(keys("back"), 3.0)}
+        self.assertEqual(want, self.items(self.system, seen), "the daemon that ran all the time")
+        self.system.daemon.stop()
+        self.system.daemon.start().wait_ready()
+        self.assertEqual(want, self.items(self.system, seen), "the same one after a restart")
+        for i in range(2):
+            fresh = self.open(f"fresh-{i}", {"catalogue": {"topic": self.system.topic("catalogue")}})
+            self.assertEqual(want, self.items(fresh, seen), "a daemon with an empty store")
+            fresh.daemon.stop()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
