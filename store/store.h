@@ -120,8 +120,9 @@ bool store_is_full(const struct store *s);
 /* Forget what was refused: the caller reads those partitions from store_positions() on. */
 void store_retry_refused(struct store *s);
 
-/* Tell how many partitions the log has. With one, no tombstones are remembered: a key has one state at most. Before it
- * is told, the store takes it that there are several. Nothing is written. */
+/* Tell how many partitions the log has. With one, a key has one state at most, and no tombstones are remembered but
+ * those at or above the position stored with them. Before it is told, the store takes it that there are several.
+ * Nothing is written. */
 void store_set_log_partitions(struct store *s, size_t n);
 
 /* Positions of the current catalogue, in order of partition. The array belongs to the store and is valid until the next

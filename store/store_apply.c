@@ -52,7 +52,7 @@ static err_t apply_changes(struct batch *b, struct key_context *k)
     if (*kind == STORE_REFUSED)
       TRY(note_refused(b, &b->changes[i]));
   }
-  /* A partition that stands still is read again, so that a delete has to be known to the puts before it. */
+  /* A partition that stands still is read again, too. */
   b->must_remember = s->effects.n_refused > 0 && !b->remembers_tombstones;
   if (b->must_remember)
     FAIL(ERR_STORE, "the batch has to be done again");
@@ -156,6 +156,33 @@ static void take_over(const struct batch *b)
   atomic_store_explicit(&s->stats.n_aside, b->n_aside, memory_order_relaxed);
 }
 
+/* Where reading a partition goes on after the batch. */
+static int64_t next_after(const struct batch *b, int32_t partition)
+{
+  const struct store_position *stored = positions_find(&store_current(b->store)->positions, partition);
+  int64_t next = stored ? stored->next : 0;
+
+  for (size_t i = 0; i < b->n_positions; i++)
+    if (b->positions[i].partition == partition && b->positions[i].next > next)
+      next = b->positions[i].next;
+  return next;
+}
+
+/* Whether the caller holds a position back behind what it applies: then that is read again some day, and deletes have to
+ * be known to the puts before them. */
+static bool is_ahead(const struct batch *b)
+{
+  int64_t next = 0;
+
+  for (size_t i = 0; i < b->n; i++) {
+    if (i == 0 || b->changes[i].partition != b->changes[i - 1].partition)
+      next = next_after(b, b->changes[i].partition);
+    if (b->changes[i].offset >= next)
+      return true;
+  }
+  return false;
+}
+
 err_t store_apply(struct store *s, const struct item_change *changes, size_t n, const struct store_position *positions,
                   size_t n_positions, struct store_effects *effects)
 {
@@ -166,8 +193,9 @@ err_t store_apply(struct store *s, const struct item_change *changes, size_t n, 
     .positions = positions,
     .n_positions = n_positions,
     .now_unix_ms = s->clock_unix_ms(),
-    .remembers_tombstones = s->n_log_partitions != 1 || store_is_full(s),
   };
+
+  batch.remembers_tombstones = s->n_log_partitions != 1 || store_is_full(s) || is_ahead(&batch);
 
   TRY(mem_grow(n + 1, sizeof *s->effects.kinds, &s->effects.kinds_capacity, &s->effects.kinds));
   TRY(mem_grow(n + 1, sizeof *s->effects.changes, &s->effects.changes_capacity, &s->effects.changes));

@@ -243,6 +243,33 @@ static void with_one_partition_no_tombstone_is_kept(void **state)
   }
 }
 
+/* A position that stays behind, as before a dead letter that no broker has: what was applied is not applied again. */
+static void what_lies_above_the_position_is_applied_once(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  const struct store_position behind = position_of(0, 1);
+  const struct store_position at_end = position_of(0, 5);
+  const struct oracle_item items[] = {
+    { .id = 1, .seeds = { 1 }, .offset = 0 },
+    { .id = 1, .seeds = { 0, 2 }, .offset = 1 },
+    { .id = 1, .is_delete = true, .offset = 2 },
+    { .id = 2, .seeds = { 1 }, .offset = 3 },
+    { .id = 2, .is_delete = true, .offset = 4 },
+  };
+
+  store_set_log_partitions(f->store, 1);
+  oracle_apply_both(&o, f->store, items, 5, &behind, 1);
+  reopen(f);
+  store_set_log_partitions(f->store, 1);
+  for (size_t i = 1; i < 5; i++) {
+    oracle_apply_both(&o, f->store, &items[i], 1, i == 4 ? &at_end : NULL, i == 4);
+    oracle_compare(&o, f->store);
+    assert_int_equal(o.n, 0);
+  }
+  oracle_fini(&o);
+}
+
 /* ---- A catalogue that is full ---- */
 
 static void a_full_catalogue_refuses_and_loses_nothing(void **state)
@@ -453,6 +480,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     STORE_TEST(every_order_of_reading_gives_the_same_items),
     STORE_TEST(with_one_partition_no_tombstone_is_kept),
+    STORE_TEST(what_lies_above_the_position_is_applied_once),
     STORE_TEST(a_full_catalogue_refuses_and_loses_nothing),
     STORE_TEST(updates_and_deletes_apply_to_a_full_catalogue),
     STORE_TEST(a_store_with_more_items_than_the_limit_keeps_them),
