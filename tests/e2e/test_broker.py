@@ -419,7 +419,7 @@ class Topics(BrokerCase):
         system.daemon.stop()
 
     def test_a_recreated_topic_that_is_shorter_is_read_anew(self):
-        self.check_rebuilt(*self.recreate("shorter", 2000, 200))
+        self.check_rebuilt(*self.recreate("shorter", 2000, 200, {"catalogue": {"rebuild_min_percent": 10}}))
 
     def test_a_recreated_topic_that_is_longer_is_read_anew(self):
         self.check_rebuilt(*self.recreate("longer", 300, 2000))
@@ -450,7 +450,7 @@ class Topics(BrokerCase):
         print(f" [{line}] ", end="", flush=True)
 
     def test_dead_letters_of_a_real_topic(self):
-        system = self.open("dead")
+        system = self.open("dead", {"catalogue": {"unknown_spaces": "refuse"}})
         load = Transactions(system)
         bad = [(b"bad-0", b""), (b"bad-1", b"\xff\xff"), (b"k" * 257, system.items.item().SerializeToString()),
                (b"bad-2", b'{"parts":{"nowhere":{}}}')]

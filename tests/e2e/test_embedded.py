@@ -43,7 +43,8 @@ def tearDownModule():
 class Embedded(Case):
     @classmethod
     def setUpClass(cls):
-        cls.system = System(paths, spaces, {"query": {"at_least_timeout_ms": AT_LEAST_TIMEOUT_MS}}, name="embedded")
+        cls.system = System(paths, spaces, {"query": {"at_least_timeout_ms": AT_LEAST_TIMEOUT_MS},
+                                             "catalogue": {"unknown_spaces": "refuse"}}, name="embedded")
         cls.addClassCleanup(cls.system.close)
         cls.system.open()
         cls.kcat = Kcat(cls.system.bootstrap)
