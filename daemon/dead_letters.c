@@ -36,7 +36,6 @@ struct dead_letters {
   struct letter *newest;
   size_t n_bytes;
   _Atomic size_t n_open;
-  _Atomic size_t n_catalogue;
   int64_t away_ns; /* since when letters wait for longer than usual; 0: they do not. Thread: the outlet's */
   uint64_t n_away; /* most that waited meanwhile */
   struct log_limit limit;
@@ -60,7 +59,6 @@ static bool append(struct dead_letters *l, struct letter *letter)
     l->newest = letter;
     l->n_bytes += letter->n_bytes;
     atomic_fetch_add(&l->n_open, 1);
-    atomic_fetch_add(&l->n_catalogue, !letter->is_query);
   }
   pthread_mutex_unlock(&l->mutex);
   return has_room;
@@ -103,7 +101,6 @@ static void end_letter(struct dead_letters *l, struct letter *letter, bool is_se
     l->with.ticket_ended(l->with.context, letter->ticket);
   if (is_settled && letter->is_settled)
     atomic_store(letter->is_settled, true);
-  atomic_fetch_sub(&l->n_catalogue, !letter->is_query);
   atomic_fetch_sub(&l->n_open, 1);
   mem_free(&letter);
 }
@@ -260,7 +257,6 @@ bool dead_letters_send(struct dead_letters *l, const struct delivery_dead_letter
   }
   if (!outlet_send(l->outlet, &made->item, &message)) {
     detach(l, made);
-    atomic_fetch_sub(&l->n_catalogue, !made->is_query);
     atomic_fetch_sub(&l->n_open, 1);
     mem_free(&made);
     return false;
@@ -279,11 +275,6 @@ void dead_letters_drop(struct dead_letters *l, const struct delivery_dead_letter
 size_t dead_letters_n_open(const struct dead_letters *l)
 {
   return atomic_load(&l->n_open);
-}
-
-size_t dead_letters_n_catalogue(const struct dead_letters *l)
-{
-  return atomic_load(&l->n_catalogue);
 }
 
 err_t dead_letters_open(const struct dead_letters_config *config, struct dead_letters **out)

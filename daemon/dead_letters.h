@@ -51,8 +51,7 @@ bool dead_letters_send(struct dead_letters *l, const struct delivery_dead_letter
 /* Tell and count a letter that was not taken, and end its ticket. */
 void dead_letters_drop(struct dead_letters *l, const struct delivery_dead_letter *letter);
 
-/* Letters on their way; those of the catalogue. */
+/* Letters on their way. */
 size_t dead_letters_n_open(const struct dead_letters *l);
-size_t dead_letters_n_catalogue(const struct dead_letters *l);
 
 #endif

@@ -361,12 +361,3 @@ bool delivery_has_room(struct delivery *d)
 {
   return outlet_n_waiting(d->answers) < WAITING_MAX;
 }
-
-bool delivery_wait_for_dead_letters(struct delivery *d)
-{
-  while (dead_letters_n_catalogue(d->letters) > 0) {
-    if (!delivery_may_wait(d))
-      return false;
-  }
-  return true;
-}

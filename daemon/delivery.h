@@ -74,10 +74,6 @@ bool delivery_dead_letter(struct delivery *d, const struct delivery_dead_letter 
 /* Whether a reply can be sent now without waiting for a broker, as far as one can tell. Thread: any. */
 bool delivery_has_room(struct delivery *d);
 
-/* Wait until no dead letter of the catalogue is on its way: before their offsets are stored. Returns whether that is
- * so; false when the daemon is stopping and no broker took them in time: then their offsets must not be stored. */
-bool delivery_wait_for_dead_letters(struct delivery *d);
-
 /* Sleep a little. Returns false once it is time to give up. */
 bool delivery_may_wait(struct delivery *d);
 
