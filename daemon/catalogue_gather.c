@@ -62,13 +62,9 @@ static err_t add_record(struct catalogue *c, const struct catalogue_record *reco
 static err_t note_out_of_range(struct catalogue *c, const struct catalogue_events *events,
                                struct damage_sighting *damage)
 {
-  bool is_inside;
-
   if ((size_t)events->out_of_range_partition >= c->log.at.n)
     return ERR_OK;
-  TRY(catalogue_log_is_inside(&c->log, events->out_of_range_partition, &is_inside));
-  if (!is_inside)
-    FAIL(ERR_DISCONTINUITY, "partition %" PRId32 ": %s", events->out_of_range_partition, events->reason);
+  TRY(catalogue_log_verify_inside(&c->log, events->out_of_range_partition));
   *damage = (struct damage_sighting){ true, events->out_of_range_partition,
                                       c->log.at.items[events->out_of_range_partition].position.next };
   return ERR_OK;

@@ -18,7 +18,7 @@ err_t catalogue_log_init(const struct kafka_layers *layers, const char *topic, s
 
 err_t catalogue_log_reopen(struct catalogue_log *l)
 {
-  catalogue_reader_close(&l->reader);
+  catalogue_reader_abandon(&l->reader);
   log_positions_clear(&l->at);
   return catalogue_reader_open(&l->layers, l->topic, &l->reader);
 }
@@ -156,12 +156,19 @@ err_t catalogue_log_retry(struct catalogue_log *l, int32_t partition)
   return catalogue_reader_assign(l->reader, partition, p->must_verify ? p->position.last_offset : p->position.next);
 }
 
-err_t catalogue_log_is_inside(struct catalogue_log *l, int32_t partition, bool *out)
+err_t catalogue_log_verify_inside(struct catalogue_log *l, int32_t partition)
 {
   int64_t first, end;
 
   TRY(catalogue_reader_bounds(l->reader, partition, BROKER_TIMEOUT_MS, &first, &end));
   int64_t next = l->at.items[partition].position.next;
-  *out = next >= first && next <= end;
+  if (next < first)
+    FAIL(ERR_DISCONTINUITY,
+         "partition %" PRId32 ": %" PRId64 " records are gone: the log begins at offset %" PRId64 ", and %" PRId64
+         " was to be read",
+         partition, first - next, first, next);
+  if (next > end)
+    FAIL(ERR_DISCONTINUITY, "partition %" PRId32 ": offset %" PRId64 " was to be read, and the log ends at %" PRId64,
+         partition, next, end);
   return ERR_OK;
 }

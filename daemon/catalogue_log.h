@@ -39,7 +39,8 @@ err_t catalogue_log_take_up_new(struct catalogue_log *l);
 /* Read one partition again from where it stands. */
 err_t catalogue_log_retry(struct catalogue_log *l, int32_t partition);
 
-/* Is the position of a partition inside its log, as the broker has it now? */
-err_t catalogue_log_is_inside(struct catalogue_log *l, int32_t partition, bool *out);
+/* Verify that the position of a partition is inside its log, as the broker has it now. Returns ERR_DISCONTINUITY with
+ * the offsets, ERR_KAFKA_RETRY. */
+err_t catalogue_log_verify_inside(struct catalogue_log *l, int32_t partition);
 
 #endif

@@ -39,7 +39,7 @@ static err_t set_anchors(struct log_audit *a, const struct log_positions *at)
 
 err_t log_audit_begin(struct log_audit *a, const struct log_positions *at)
 {
-  catalogue_reader_close(&a->reader); /* what it remembers of the topic may be wrong */
+  catalogue_reader_abandon(&a->reader); /* what it remembers of the topic may be wrong */
   return set_anchors(a, at);
 }
 

@@ -110,6 +110,13 @@ void catalogue_reader_close(struct catalogue_reader **r)
   *r = NULL;
 }
 
+void catalogue_reader_abandon(struct catalogue_reader **r)
+{
+  if (*r)
+    kafka_closing_begin("catalogue", close_reader, *r);
+  *r = NULL;
+}
+
 err_t catalogue_reader_cluster_id(struct catalogue_reader *r, int timeout_ms, char **out)
 {
   char *id = rd_kafka_clusterid(r->rk, timeout_ms);

@@ -98,7 +98,7 @@ static void await(struct closing *which)
   tell_left(which);
 }
 
-void kafka_closing_run(const char *name, void (*close)(void *object), void *object)
+static void begin(const char *name, void (*close)(void *object), void *object, bool waits)
 {
   struct closing *c;
 
@@ -111,7 +111,7 @@ void kafka_closing_run(const char *name, void (*close)(void *object), void *obje
   if (pthread_create(&c->thread, NULL, run, c) == 0) {
     c->next = all.first;
     all.first = c;
-    if (!all.is_together)
+    if (waits && !all.is_together)
       await(c);
     pthread_mutex_unlock(&all.mutex);
   } else {
@@ -119,6 +119,16 @@ void kafka_closing_run(const char *name, void (*close)(void *object), void *obje
     mem_free(&c);
     close(object);
   }
+}
+
+void kafka_closing_run(const char *name, void (*close)(void *object), void *object)
+{
+  begin(name, close, object, true);
+}
+
+void kafka_closing_begin(const char *name, void (*close)(void *object), void *object)
+{
+  begin(name, close, object, false);
 }
 
 void kafka_closing_together(void)

@@ -18,6 +18,9 @@
  */
 void kafka_closing_run(const char *name, void (*close)(void *object), void *object);
 
+/* The same, and do not wait: for a caller that goes on with another client. */
+void kafka_closing_begin(const char *name, void (*close)(void *object), void *object);
+
 /* The process is about to end: from now on kafka_closing_run() begins a closing and does not wait for it. */
 void kafka_closing_together(void);
 
