@@ -5,9 +5,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/config.h"
+#include "ingest/kafka_closing.h"
 
 #ifndef SLUICE_VERSION
 #define SLUICE_VERSION "unknown"
@@ -167,5 +169,10 @@ int main(int argc, char **argv)
     return EXIT_USAGE;
   }
   log_set_level(request.is_verbose ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR);
-  return run_command(command, &request, n - 1, argv + 1);
+  int status = run_command(command, &request, n - 1, argv + 1);
+  if (kafka_closing_tell_left() > 0) { /* exit handlers would pull libraries from under threads that still run */
+    fflush(NULL);
+    _exit(status);
+  }
+  return status;
 }

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Run close(object) in a thread of its own, and wait for it, for some seconds at most. Does not wait after
- * kafka_closing_together().
+/* Run close(object) in a thread of its own, and wait for it, for three seconds at most. Does not wait after
+ * kafka_closing_together(), nor any longer once that is called.
  *
  * name    for the event; outlives the process
  * object  belongs to `close` from now on
