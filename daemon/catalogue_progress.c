@@ -7,7 +7,7 @@
 #include "base/log.h"
 
 /* A full catalogue reads its log again when so much of max_items is free, or when anything is after ROOM_WAIT_MS. */
-enum { ROOM_PERCENT = 1 };
+enum { ROOM_PERCENT = 1, TIDY_ROWS = 10000 };
 
 /* The other log has been read: its catalogue takes the place of the one that is served. */
 static err_t finish_rebuild(struct catalogue *c)
@@ -58,7 +58,20 @@ static err_t look_for_partitions(struct catalogue *c)
   if (now < c->refresh_due_ns)
     return ERR_OK;
   c->refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
-  return catalogue_log_take_up_new(&c->log); /* a topic that is gone is taken up anew when it is back */
+  TRY(catalogue_log_take_up_new(&c->log)); /* a topic that is gone is taken up anew when it is back */
+  store_set_log_partitions(c->with.store, c->log.at.n);
+  return ERR_OK;
+}
+
+/* In quiet times, what a rebuild has dropped is freed faster than batches do it. On a full disk that can wait. */
+static err_t tidy(struct catalogue *c)
+{
+  bool is_done;
+
+  if (c->batch.n > 0)
+    return ERR_OK;
+  err_code_t err = store_tidy(c->with.store, TIDY_ROWS, &is_done);
+  return err == ERR_STORE_FULL ? ERR_OK : err;
 }
 
 /* A full catalogue has room again: the log is read from the first item that had none. */
@@ -76,5 +89,6 @@ err_t catalogue_note_progress(struct catalogue *c)
 {
   TRY(look_for_end(c));
   TRY(look_for_partitions(c));
+  TRY(tidy(c));
   return look_for_room(c);
 }

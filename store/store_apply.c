@@ -183,6 +183,15 @@ static bool is_ahead(const struct batch *b)
   return false;
 }
 
+/* A log of one partition that nothing is read twice of needs no tombstones. */
+static bool needs_tombstones(const struct batch *b)
+{
+  const struct store *s = b->store;
+  bool has_one_partition = s->n_log_partitions == 1 && store_current(b->store)->positions.n <= 1;
+
+  return !has_one_partition || store_is_full(s) || is_ahead(b);
+}
+
 err_t store_apply(struct store *s, const struct item_change *changes, size_t n, const struct store_position *positions,
                   size_t n_positions, struct store_effects *effects)
 {
@@ -195,7 +204,7 @@ err_t store_apply(struct store *s, const struct item_change *changes, size_t n, 
     .now_unix_ms = s->clock_unix_ms(),
   };
 
-  batch.remembers_tombstones = s->n_log_partitions != 1 || store_is_full(s) || is_ahead(&batch);
+  batch.remembers_tombstones = needs_tombstones(&batch);
 
   TRY(mem_grow(n + 1, sizeof *s->effects.kinds, &s->effects.kinds_capacity, &s->effects.kinds));
   TRY(mem_grow(n + 1, sizeof *s->effects.changes, &s->effects.changes_capacity, &s->effects.changes));

@@ -243,6 +243,26 @@ static void with_one_partition_no_tombstone_is_kept(void **state)
   }
 }
 
+/* It was told that there is one partition, and sees another: the topic has grown. */
+static void a_second_partition_is_noticed(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  const struct store_position positions[] = { position_of(0, 1), position_of(1, 9) };
+  const struct oracle_item items[] = {
+    { .id = 1, .is_delete = true, .partition = 1, .offset = 8, .timestamp_ms = 50 },
+    { .id = 1, .seeds = { 1 }, .partition = 0, .offset = 1, .timestamp_ms = 40 },
+  };
+
+  store_set_log_partitions(f->store, 1);
+  assert_ok(store_apply(f->store, NULL, 0, positions, 2, NULL));
+  oracle_apply_both(&o, f->store, &items[0], 1, positions, 2);
+  oracle_apply_both(&o, f->store, &items[1], 1, positions, 2);
+  assert_int_equal(o.n, 0);
+  oracle_compare(&o, f->store);
+  oracle_fini(&o);
+}
+
 /* A position that stays behind, as before a dead letter that no broker has: what was applied is not applied again. */
 static void what_lies_above_the_position_is_applied_once(void **state)
 {
@@ -480,6 +500,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     STORE_TEST(every_order_of_reading_gives_the_same_items),
     STORE_TEST(with_one_partition_no_tombstone_is_kept),
+    STORE_TEST(a_second_partition_is_noticed),
     STORE_TEST(what_lies_above_the_position_is_applied_once),
     STORE_TEST(a_full_catalogue_refuses_and_loses_nothing),
     STORE_TEST(updates_and_deletes_apply_to_a_full_catalogue),
