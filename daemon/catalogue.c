@@ -39,6 +39,19 @@ const char *catalogue_phase_name(enum catalogue_phase phase)
   return names[phase];
 }
 
+const char *catalogue_phase_word(enum catalogue_phase phase)
+{
+  static const char *const words[] = {
+    [CATALOGUE_LOADING] = "loading",         [CATALOGUE_CONNECTING] = "connecting",
+    [CATALOGUE_CATCHING_UP] = "catching_up", [CATALOGUE_REBUILDING] = "rebuilding",
+    [CATALOGUE_AWAITING] = "awaiting",       [CATALOGUE_FULL] = "full",
+    [CATALOGUE_DISK_FULL] = "disk_full",     [CATALOGUE_DAMAGED] = "damaged",
+    [CATALOGUE_LIVE] = "live",
+  };
+
+  return words[phase];
+}
+
 void catalogue_set_phase(struct catalogue *c, enum catalogue_phase phase, const char *problem)
 {
   catalogue_report_problem(&c->report, problem ? problem : "");

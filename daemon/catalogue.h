@@ -58,6 +58,9 @@ void catalogue_close(struct catalogue **c);
 enum catalogue_phase catalogue_phase(const struct catalogue *c);
 const char *catalogue_phase_name(enum catalogue_phase phase);
 
+/* The same as one word, for metrics: "disk_full". */
+const char *catalogue_phase_word(enum catalogue_phase phase);
+
 /* Has a whole catalogue been published since the start, so that queries can be answered? It may be old: the phase says
  * whether it is. Thread: any. */
 bool catalogue_is_serving(const struct catalogue *c);

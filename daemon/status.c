@@ -150,6 +150,9 @@ static void print_metrics(struct status *s, FILE *out)
   fprintf(out, "# HELP sluice_backend What is searched\n# TYPE sluice_backend gauge\nsluice_backend{name=\"%s\"} 1\n",
           backend);
   print_gauge(out, "sluice_backend_failures", "GPUs that failed, so that the processor took over", n_failed);
+  fprintf(out, "# HELP sluice_catalogue_phase Where the catalogue stands\n# TYPE sluice_catalogue_phase gauge\n"
+               "sluice_catalogue_phase{phase=\"%s\"} 1\n",
+          catalogue_phase_word(catalogue_phase(s->catalogue)));
   catalogue_status_metrics(catalogue_report_of(s->catalogue), out);
   print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
 #define COUNTERS_PRINT_HIST(field, name, prometheus, help) print_hist(out, prometheus, help, &c->field);
