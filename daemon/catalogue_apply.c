@@ -74,17 +74,33 @@ static void note_refused(struct catalogue *c, const struct store_effects *effect
     atomic_store(&c->is_serving, true);
 }
 
-/* Positions to store: those that changed, but before the oldest letter that no broker has. */
-static err_t list_positions(struct catalogue *c, struct store_position **out, size_t *n)
+/* Positions that changed. The watermark has them as they are; the store stays before the oldest letter that no broker
+ * has. */
+static err_t list_positions(struct catalogue *c, struct store_position **stored, struct position **seen, size_t *n)
 {
-  TRY(region_array(&c->scratch, c->log.at.n, sizeof **out, out));
-  *n = log_positions_changed(&c->log.at, *out);
+  TRY(region_array(&c->scratch, c->log.at.n, sizeof **stored, stored));
+  TRY(region_array(&c->scratch, c->log.at.n, sizeof **seen, seen));
+  *n = log_positions_changed(&c->log.at, *stored);
   for (size_t i = 0; i < *n; i++) {
-    const struct store_position *hold = letter_window_hold(&c->letters, (*out)[i].partition);
+    struct store_position *position = &(*stored)[i];
+    const struct store_position *hold = letter_window_hold(&c->letters, position->partition);
+    (*seen)[i] = (struct position){ position->partition, position->next };
     if (hold)
-      (*out)[i] = *hold;
+      *position = *hold;
   }
   return ERR_OK;
+}
+
+/* A partition that was held while the batch was applied has not been seen so far. */
+static size_t drop_held(const struct catalogue *c, struct position *seen, size_t n)
+{
+  size_t n_kept = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    if (!c->log.at.items[seen[i].partition].is_held)
+      seen[n_kept++] = seen[i];
+  }
+  return n_kept;
 }
 
 /* Store the batch, then publish it. While another log is read, its items go into the store alone. */
@@ -96,12 +112,12 @@ err_t catalogue_apply(struct catalogue *c)
   size_t n_positions, n_seen;
 
   region_reset(&c->scratch);
-  TRY(list_positions(c, &positions, &n_positions));
+  TRY(list_positions(c, &positions, &seen, &n_positions));
   TRY(store_batch(c, positions, n_positions, &effects));
   if (effects.n_refused > 0)
     note_refused(c, &effects);
   if (!store_is_rebuilding(c->with.store)) {
-    TRY(catalogue_list_seen(c, &seen, &n_seen));
+    n_seen = drop_held(c, seen, n_positions);
     TRY(engine_apply(c->with.engine, effects.changes, effects.n_changes, seen, n_seen));
     count_batch(c, &effects);
   }
