@@ -295,7 +295,10 @@ static void accept_rebuild(const struct life *l)
   snprintf(path, sizeof path, "%s/accept-rebuild", store_path);
   FILE *file = fopen(path, "we");
   assert_non_null(file);
-  fprintf(file, "%llu\n", (unsigned long long)store_rebuild_number(l->store));
+  struct catalogue_report *report = catalogue_report_of(l->catalogue);
+  catalogue_report_lock(report);
+  fprintf(file, "%llu\n", (unsigned long long)report->rebuild.number);
+  catalogue_report_unlock(report);
   fclose(file);
 }
 
@@ -425,8 +428,7 @@ static void a_rebuild_that_leaves_too_few_items_waits_and_the_old_ones_are_serve
     if (round == 0)
       close_life(l);
   }
-  accept_rebuild(l);
-  wait_until_live(l);
+  wait_until_live_accepting(l);
   wait_for_all(l, &rewritten);
   assert_items(l, new_keys, 1);
   assert_int_equal(counters_get(&l->counters.rebuilds), 1);
