@@ -24,7 +24,10 @@ err_t positions_advance(struct positions *p, const struct store_position *positi
 /* Row of a partition, or NULL. */
 const struct store_position *positions_find(const struct positions *p, int32_t partition);
 
-/* Read all rows; those of schema 1 have no time of a commit, and get 0. Returns ERR_STORE_CORRUPT with the partition when one is damaged. */
+/* Read all rows; those of schema 1 have no time of a commit, and get 0.
+ *
+ * Returns ERR_STORE_CORRUPT with the partition when one is damaged.
+ */
 err_t positions_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct positions *out);
 
 err_t positions_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct store_position *position);

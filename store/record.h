@@ -47,8 +47,8 @@ err_t record_copy(struct span record, bool has_aside, struct region *region, str
  */
 err_t record_read_head(struct span record, struct record_head *out);
 
-/* Decode a record, not a tombstone, into a whole item that lives in the region: nothing in it points to the record's bytes, which may be
- * unaligned.
+/* Decode a record, not a tombstone, into a whole item that lives in the region: nothing in it points to the record's
+ * bytes, which may be unaligned.
  *
  * Returns as record_read_head() does.
  */

@@ -44,7 +44,8 @@ static err_code_t open_sides(void *context, MDB_txn *txn)
   return ERR_OK;
 }
 
-/* After a failure that LMDB does not survive, its environment is opened anew. What memory has of the store stays true. */
+/* After a failure that LMDB does not survive, its environment is opened anew. What memory has of the store stays
+ * true. */
 static err_t ensure_open(struct store *s)
 {
   if (!env_is_lost(s->env))

@@ -168,8 +168,8 @@ static int64_t next_after(const struct batch *b, int32_t partition)
   return next;
 }
 
-/* Whether the caller holds a position back behind what it applies: then that is read again some day, and deletes have to
- * be known to the puts before them. */
+/* Whether the caller holds a position back behind what it applies: then that is read again some day, and deletes have
+ * to be known to the puts before them. */
 static bool is_ahead(const struct batch *b)
 {
   int64_t next = 0;

@@ -215,6 +215,38 @@ static void what_a_record_cannot_hold_is_refused(void **state)
   region_fini(&region);
 }
 
+static void tombstone_has_a_head_and_nothing_else(void **state)
+{
+  struct region region = { 0 };
+  struct oracle_item item = { .id = 7, .is_delete = true, .partition = 3, .offset = 99 };
+  struct span record;
+  struct span copy;
+  struct record_head head;
+  struct item_change got;
+
+  (void)state;
+  struct item_change change = oracle_change(&item, &region);
+  assert_ok(record_encode_tombstone(&change, 5, 123456789, &region, &record));
+  assert_ok(record_read_head(record, &head));
+  assert_true(head.is_tombstone && !head.has_aside);
+  assert_true(span_equal(head.key, change.key));
+  assert_true(head.generation == 5 && head.partition == 3 && head.offset == 99);
+  assert_int_equal(head.timestamp_ms, change.timestamp_ms);
+  assert_int_equal(head.applied_unix_ms, 123456789);
+  assert_int_equal(record_decode(record, &region, &got), ERR_STORE_CORRUPT);
+  for (size_t n = 0; n < record.n; n++) {
+    uint8_t *cut = exact_copy(span_of(record.p, n));
+    if (n >= SEAL_BYTES)
+      seal_put(cut, n);
+    assert_damaged(span_of(cut, n), &region);
+    free(cut);
+  }
+  assert_ok(record_copy(record, true, &region, &copy));
+  assert_ok(record_read_head(copy, &head));
+  assert_true(head.is_tombstone && head.has_aside);
+  region_fini(&region);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -226,6 +258,7 @@ int main(void)
     cmocka_unit_test(sizes_that_lie_are_never_followed),
     cmocka_unit_test(keys_have_1_to_256_bytes),
     cmocka_unit_test(what_a_record_cannot_hold_is_refused),
+    cmocka_unit_test(tombstone_has_a_head_and_nothing_else),
   };
 
   seed = dice_seed();

@@ -280,7 +280,7 @@ static void verify_rebuild(struct store *s, struct dice *dice, struct cut_short 
   verify_live(s, cut->log, cut->next);
 }
 
-static void every_kill_in_a_rebuild_leaves_the_live_catalogue_and_one_that_goes_on(void **state)
+static void every_kill_in_a_rebuild_leaves_two_whole_catalogues(void **state)
 {
   struct fixture *f = *state;
   struct dice dice = { seed + 1 };
@@ -306,7 +306,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(every_kill_leaves_exactly_what_the_positions_say, setup, teardown),
-    cmocka_unit_test_setup_teardown(every_kill_in_a_rebuild_leaves_the_live_catalogue_and_one_that_goes_on, setup, teardown),
+    cmocka_unit_test_setup_teardown(every_kill_in_a_rebuild_leaves_two_whole_catalogues, setup, teardown),
   };
 
   seed = dice_seed();

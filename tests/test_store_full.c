@@ -1,4 +1,5 @@
-/* A full disk: the failed write is an error to try again, what was committed stays, and the store opens without writing.
+/* A full disk: the failed write is an error to try again, what was committed stays, and the store opens without
+ * writing.
  *
  * Two means: a small file system, where one may be mounted; and calls that fail by order, which this program puts in
  * the C library's place, since LMDB calls them.

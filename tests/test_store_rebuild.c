@@ -1,4 +1,4 @@
-/* Rebuilding beside the live catalogue: which one is live, which one follows the log, and what is left of the others. */
+/* Rebuilding beside the live catalogue: which one is live, which one follows the log, what is left of the others. */
 #include "store/store.h"
 
 #include "store/seal.h"

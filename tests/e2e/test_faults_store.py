@@ -77,11 +77,13 @@ class Partitions(Case):
         self.items(self.system, {0: 4 * KEYS})
         broker.grow_topic(self.system.topic("catalogue"), 2)
         # After: newer records and tombstones in partition 1, one of an older time, and one key that comes back to 0.
-        self.write(1, [(key, 2.0, base + 10) for key in keys("moved")] + [(key, None, base + 10) for key in keys("deleted")] +
+        self.write(1, [(key, 2.0, base + 10) for key in keys("moved")] +
+                   [(key, None, base + 10) for key in keys("deleted")] +
                    [(key, 2.0, base - 10) for key in keys("kept")] + [(key, 2.0, base + 10) for key in keys("back")])
         self.write(0, [(key, 3.0, base + 20) for key in keys("back")])
         seen = {0: 5 * KEYS, 1: 4 * KEYS}
-        want = {**dict.fromkeys(keys("moved"), 2.0), **dict.fromkeys(keys("kept"), 1.0), **dict.fromkeys(keys("back"), 3.0)}
+        want = {**dict.fromkeys(keys("moved"), 2.0), **dict.fromkeys(keys("kept"), 1.0),
+                **dict.fromkeys(keys("back"), 3.0)}
         self.assertEqual(want, self.items(self.system, seen), "the daemon that ran all the time")
         self.system.daemon.stop()
         self.system.daemon.start().wait_ready()
