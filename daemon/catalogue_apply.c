@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { DISK_RETRY_MS = 1000, DISK_POLL_MS = 50, ROOM_WAIT_MS = 10000 };
+enum { DISK_RETRY_MS = 1000, DISK_POLL_MS = 50, ROOM_WAIT_MS = 10000, FULL_SAID_EVERY_S = 60 };
 
 static void count_batch(struct catalogue *c, const struct store_effects *effects)
 {
@@ -66,8 +66,10 @@ static void note_refused(struct catalogue *c, const struct store_effects *effect
            "the catalogue holds catalogue.max_items = %" PRIu64
            " items: new ones wait in the topic; delete items, or raise it and restart",
            c->with.config->catalogue.max_items);
-  if (catalogue_phase(c) != CATALOGUE_FULL)
+  if (clock_now_ns() >= c->full_said_due_ns) { /* room may come and go item by item */
     log_error("catalogue_full", "reason=%s", log_quote(span_of_str(problem)));
+    c->full_said_due_ns = clock_now_ns() + FULL_SAID_EVERY_S * CLOCK_NS_PER_S;
+  }
   catalogue_set_phase(c, CATALOGUE_FULL, problem);
   c->room_due_ns = clock_now_ns() + ROOM_WAIT_MS * CLOCK_NS_PER_MS;
   if (!store_is_rebuilding(c->with.store))

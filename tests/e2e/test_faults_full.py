@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+"""What is full: the catalogue (max_items), or the store's disk. Queries go on, nothing is lost, it is said, and the
+catalogue goes on by itself when there is room."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import data
+import models
+from harness import Case, System, eventually
+
+DISK_MB = 40
+
+
+def setUpModule():
+    global paths, spaces
+    folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
+    unittest.addModuleCleanup(folder.cleanup)
+    paths = {"codes": Path(folder.name) / "codes.safetensors"}
+    models.random_recjpq(data.generator("full models"), paths["codes"], m=8, b=256, d=64)
+    spaces = {name: models.load(path) for name, path in paths.items()}
+
+
+class FullCase(Case):
+    def open(self, name, config):
+        self.system = System(paths, spaces, config, None, name, name)
+        self.addCleanup(self.system.close)
+        return self.system.open()
+
+    def status(self):
+        return self.system.daemon.status()
+
+    def ready(self):
+        return self.system.daemon.get("/readyz")
+
+    def write(self, keys):
+        for key in keys:
+            self.system.put(key)
+        self.system.producer.flush(60)
+
+    def delete(self, keys):
+        for key in keys:
+            self.system.put_raw(key, None)
+        self.system.producer.flush(60)
+
+    def keys_found(self):
+        """What a query for everything finds."""
+        query = self.system.queries.draw("codes", "exact", k=50000)
+        self.system.send(query)
+        answer = self.system.client.wait([query.id])[query.id]
+        self.assertFalse(answer.HasField("error"), answer.error)
+        self.assertTrue(answer.receipt.exact)
+        return {hit.key for hit in answer.hits}
+
+    def wait_not_ready(self, words):
+        eventually(lambda: self.ready()[0] == 503 and words in self.ready()[1], f"/readyz to say {words!r}")
+
+
+def numbered(prefix, n):
+    return [b"%s-%04d" % (prefix, i) for i in range(n)]
+
+
+class Catalogue(FullCase):
+    def test_new_items_wait_until_tombstones_make_room(self):
+        system = self.open("full", {"catalogue": {"max_items": 1000}})
+        first, second = numbered(b"first", 700), numbered(b"second", 700)
+        self.write(first)
+        system.check_catalogue()
+        self.write(second)
+        self.wait_not_ready("max_items")
+        eventually(lambda: self.status()["items"] == 1000, "1,000 items")
+        found = self.keys_found()
+        self.assertEqual(len(found), 1000)
+        self.assertLess(set(first), found)
+        self.assertRegex(system.daemon.get("/metrics")[1], r'(?m)^sluice_catalogue_phase{phase="full"} 1$')
+        self.assertIn("max_items", self.status()["problem"])
+        self.write(first[:50])  # updates of known items are applied
+        eventually(lambda: self.status()["counters"]["applied"] >= 1050, "updates")
+        system.daemon.stop()
+
+    def test_deletes_are_applied_and_the_rest_follows(self):
+        system = self.open("room", {"catalogue": {"max_items": 1000}})
+        first, second = numbered(b"first", 700), numbered(b"second", 700)
+        self.write(first)
+        self.write(second)
+        self.wait_not_ready("max_items")
+        self.delete(first[:500])
+        system.daemon.wait_ready()
+        system.check_catalogue()
+        self.assertEqual(self.keys_found(), {*first[500:], *second})
+        self.assertEqual(len([line for line in system.daemon.log().splitlines() if "event=catalogue_full" in line]), 1)
+        system.daemon.stop()
+
+
+class Disk(FullCase):
+    def setUp(self):
+        self.disk = tempfile.mkdtemp(prefix="sluice-disk-")
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", self.disk],
+                                 capture_output=True, text=True)
+        self.addCleanup(os.rmdir, self.disk)
+        if mounted.returncode:
+            self.skipTest(f"no small disk can be mounted here: {mounted.stderr}")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=False)
+
+    def fill(self):
+        with open(Path(self.disk) / "filler", "wb", buffering=0) as filler:
+            try:
+                while True:
+                    filler.write(bytes(4096))
+            except OSError:
+                pass
+
+    def test_queries_go_on_and_the_catalogue_follows_when_there_is_room(self):
+        system = self.open("disk", {"store": {"path": str(Path(self.disk) / "store")}})
+        before, behind = numbered(b"before", 300), numbered(b"behind", 3000)
+        self.write(before)
+        system.check_catalogue()
+        self.fill()
+        self.write(behind)
+        self.wait_not_ready("disk is full")
+        self.assertLessEqual(set(before), self.keys_found())
+        self.assertTrue(system.daemon.is_running())
+        os.unlink(Path(self.disk) / "filler")
+        system.daemon.wait_ready()
+        system.check_catalogue()
+        self.assertEqual(self.keys_found(), {*before, *behind})
+        system.daemon.stop()
+
+
+if __name__ == "__main__":
+    data.main()
