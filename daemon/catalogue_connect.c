@@ -75,7 +75,8 @@ static err_t note_connected(struct catalogue *c)
   return publish_log(c);
 }
 
-/* Take up the log, waiting for broker and topic as long as it takes. */
+/* Take up the log, waiting for broker and topic as long as it takes. A stop in between is no success: what `log.at` has
+ * then may be of another log than the store's, and must not be stored. */
 err_t catalogue_connect(struct catalogue *c)
 {
   err_code_t last_err = ERR_OK;
@@ -99,7 +100,7 @@ err_t catalogue_connect(struct catalogue *c)
     last_err = err;
     clock_sleep_ns(CATALOGUE_RETRY_MS * CLOCK_NS_PER_MS);
   }
-  return ERR_OK;
+  FAIL(ERR_STOPPING, "the daemon stops before the log was taken up");
 }
 
 err_t catalogue_begin_again(struct catalogue *c)

@@ -87,8 +87,10 @@ err_t catalogue_list_seen(struct catalogue *c, struct position **out, size_t *n)
 err_t catalogue_load(struct catalogue *c);
 err_t catalogue_replace(struct catalogue *c);
 
-/* catalogue_connect.c: take up the log, waiting for broker and topic as long as it takes; returns when it is taken up or
- * the daemon stops. The newest failure is the reason of a new beginning, or of a new consumer. */
+/* catalogue_connect.c: take up the log, waiting for broker and topic as long as it takes. The newest failure is the reason
+ * of a new beginning, or of a new consumer.
+ *
+ * Return ERR_OK when the log is taken up; ERR_STOPPING when the daemon stops before. */
 err_t catalogue_connect(struct catalogue *c);
 err_t catalogue_begin_again(struct catalogue *c);
 err_t catalogue_reconnect(struct catalogue *c);
