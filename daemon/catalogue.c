@@ -215,6 +215,7 @@ void catalogue_close(struct catalogue **c)
   item_batch_fini(&(*c)->batch);
   letter_window_fini(&(*c)->letters);
   catalogue_report_fini(&(*c)->report);
+  mem_free(&(*c)->damages.items);
   mem_free(&(*c)->records);
   region_fini(&(*c)->scratch);
   mem_free(c);

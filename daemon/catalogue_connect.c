@@ -52,6 +52,7 @@ static err_t handle_discontinuity(struct catalogue *c)
          "%s; catalogue.on_discontinuity is `stop`: set it to `rebuild` to read the topic from its first record",
          reason);
   catalogue_set_phase(c, CATALOGUE_REBUILDING, reason);
+  c->damages.n = 0; /* they were of the former log */
   TRY(engine_set_positions(c->with.engine, NULL, 0)); /* at_least speaks of the new log from now on */
   return catalogue_rebuild_begin(&c->rebuild, reason);
 }

@@ -150,8 +150,9 @@ err_t catalogue_log_take_up_new(struct catalogue_log *l)
 
 err_t catalogue_log_retry(struct catalogue_log *l, int32_t partition)
 {
-  const struct log_position *p = &l->at.items[partition];
+  struct log_position *p = &l->at.items[partition];
 
+  p->is_left = false;
   catalogue_reader_leave(l->reader, partition);
   return catalogue_reader_assign(l->reader, partition, p->must_verify ? p->position.last_offset : p->position.next);
 }

@@ -35,9 +35,13 @@ static bool is_held(const struct catalogue *c)
 
 static err_t look_for_end(struct catalogue *c)
 {
-  if (catalogue_phase(c) == CATALOGUE_LIVE || is_held(c) || c->damage.is_there ||
-      !log_positions_has_caught_up(&c->log.at))
+  if (catalogue_phase(c) == CATALOGUE_LIVE || is_held(c) || !log_positions_has_caught_up(&c->log.at))
     return ERR_OK;
+  if (c->damages.n > 0) { /* all but what cannot be read has been: that can be searched, though it is not ready */
+    if (!store_is_rebuilding(c->with.store) && catalogue_n_followed(c) > 0)
+      atomic_store(&c->is_serving, true);
+    return ERR_OK;
+  }
   if (store_is_rebuilding(c->with.store)) {
     if (!catalogue_rebuild_may_end(&c->rebuild)) {
       catalogue_set_phase(c, CATALOGUE_AWAITING, "see the event rebuild_waits, or sluicectl rebuild");

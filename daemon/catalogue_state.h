@@ -27,14 +27,20 @@ enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_LOAD_CHUNK = 4096, CATALOGUE_RETRY_
 
 /* A place in the broker's log that cannot be read. */
 struct damage {
-  bool is_there;
   int32_t partition;
   int64_t next; /* where the partition stands */
   int64_t retry_ns;
   int backoff_ms;
 };
 
-/* What the consumer has met of it. */
+/* Those that there are, one of a partition at most: a broken disk has more than one. */
+struct damages {
+  struct damage *items; /* [n] */
+  size_t n;
+  size_t capacity;
+};
+
+/* What the consumer has met of one. */
 struct damage_sighting {
   bool is_there;
   int32_t partition;
@@ -51,7 +57,7 @@ struct catalogue {
   struct catalogue_record *records; /* [CATALOGUE_POLL_ITEMS] */
   struct region scratch;            /* positions of one batch */
   struct catalogue_report report;
-  struct damage damage;
+  struct damages damages;
   struct age_watch ages;
   struct pulse pulse;
   int64_t refresh_due_ns;
@@ -105,7 +111,7 @@ err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage);
 /* catalogue_apply.c: store the batch with the positions, then publish it. */
 err_t catalogue_apply(struct catalogue *c);
 
-/* catalogue_damage.c: note what the consumer has met, and return ERR_KAFKA_DAMAGED; go on without the place; look at it
+/* catalogue_damage.c: note what the consumer has met, and return ERR_KAFKA_DAMAGED; go on without the places; look at them
  * again in time. */
 err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting);
 err_t catalogue_go_around_damage(struct catalogue *c);

@@ -117,7 +117,7 @@ bool log_positions_has_caught_up(const struct log_positions *l)
 {
   for (size_t i = 0; i < l->n; i++) {
     const struct log_position *p = &l->items[i];
-    if (p->position.next < p->end_at_start || (p->must_verify && !p->has_read_end))
+    if (!p->is_left && (p->position.next < p->end_at_start || (p->must_verify && !p->has_read_end)))
       return false;
   }
   return l->n > 0;

@@ -23,6 +23,7 @@ struct log_position {
   bool has_read_end; /* of the log: where must_verify still holds, that record and all behind it are compacted away */
   bool is_at_end;    /* read up to the end of the committed records */
   bool is_held;      /* a record from here on found no room: the position stays before it (catalogue.max_items) */
+  bool is_left;      /* not read for now: the broker's log is damaged where it stands */
   bool is_changed;   /* since it was last stored */
 };
 
@@ -57,6 +58,7 @@ err_t log_positions_take(struct log_positions *l, const struct catalogue_record 
 /* Everything below next was read, markers included. */
 void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t next);
 
+/* Whether each partition that is read has come to where its log ended when it was taken up. */
 bool log_positions_has_caught_up(const struct log_positions *l);
 
 bool log_positions_is_changed(const struct log_positions *l);

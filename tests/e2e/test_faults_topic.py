@@ -306,6 +306,32 @@ class Damaged(TopicCase):
         time.sleep(2)
         self.assertEqual(self.next()[0], 25)
 
+    def test_two_partitions_that_are_damaged(self):
+        system = self.open("damaged-twice", partitions=3)
+        for partition in (0, 1, 2):
+            self.load(self.records(b"p%d" % partition, 20), partition=partition)
+        system.daemon.stop()
+        for partition in (0, 1):
+            for i in range(2):
+                kafka_faults.write(broker, self.catalogue, self.records(b"p%d-%d" % (partition, i), 5),
+                                   partition=partition)
+            kafka_faults.damage_batch(broker, self.catalogue, 20, partition)
+        system.daemon.start()
+        eventually(lambda: len(self.events("catalogue_damaged")) == 2, "both to be told")
+        query = system.send(system.queries.draw("codes", "exact", k=5))
+        system.client.wait([query.id])  # from what there is
+        self.assertFalse(self.is_ready())
+        before = len(system.daemon.log().splitlines())
+        time.sleep(4)
+        said = system.daemon.log().splitlines()[before:]
+        self.assertLess(len(said), 60, "it does not back off:\n" + "\n".join(said[:60]))
+        self.assertEqual(self.status()["counters"]["damages"], 2)
+        for partition in (0, 1):
+            kafka_faults.damage_batch(broker, self.catalogue, 20, partition)
+        eventually(lambda: (self.next().get(0), self.next().get(1)) == (30, 30), "both to go on", 90)
+        system.daemon.wait_ready()
+        self.assert_catalogue(80)
+
     def test_a_daemon_that_was_told_to_stops(self):
         system = self.open("damaged-stop", {"catalogue": {"on_damage": "stop"}})
         kafka_faults.write(broker, self.catalogue, self.records(b"batch", 5))
