@@ -1,4 +1,4 @@
-/* Rows of the report as JSON objects and as gauges. */
+/* Rows of the report as JSON objects and as metrics. */
 #include "daemon/catalogue_status.h"
 
 #include <inttypes.h>
@@ -75,21 +75,21 @@ void catalogue_status_json(struct catalogue_report *r, json_t *root)
   catalogue_report_unlock(r);
 }
 
-static void print_head(FILE *out, const char *name, const char *help)
+static void print_head(FILE *out, const char *name, const char *type, const char *help)
 {
-  fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+  fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 static void print_lags(const struct catalogue_report *r, FILE *out)
 {
-  print_head(out, "sluice_catalogue_lag_records", "Records of a partition that were not applied yet");
+  print_head(out, "sluice_catalogue_lag_records", "gauge", "Records of a partition that were not applied yet");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_lag_records{partition=\"%zu\"} %" PRId64 "\n", i, lag_of(&r->partitions[i]).records);
-  print_head(out, "sluice_catalogue_held_back_records", "Of these, records that an open transaction holds back");
+  print_head(out, "sluice_catalogue_held_back_records", "gauge", "Of these, records that an open transaction holds back");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_held_back_records{partition=\"%zu\"} %" PRId64 "\n", i,
             lag_of(&r->partitions[i]).held_back);
-  print_head(out, "sluice_catalogue_behind_seconds", "How long records of a partition have been missing");
+  print_head(out, "sluice_catalogue_behind_seconds", "gauge", "How long records of a partition have been missing");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_behind_seconds{partition=\"%zu\"} %.3f\n", i, lag_of(&r->partitions[i]).age_s);
 }
@@ -110,9 +110,9 @@ static void print_label(const char *text, FILE *out)
 
 static void print_unknown(const struct unknown_spaces *unknown, FILE *out)
 {
-  print_head(out, "sluice_unknown_space_parts", "Parts of spaces that are not configured, met since the start");
+  print_head(out, "sluice_unknown_space_parts_total", "counter", "Parts met of spaces that are not configured");
   for (size_t i = 0; i < unknown->n; i++) {
-    fputs("sluice_unknown_space_parts{space=\"", out);
+    fputs("sluice_unknown_space_parts_total{space=\"", out);
     print_label(unknown->spaces[i].name, out);
     fprintf(out, "\"} %" PRIu64 "\n", unknown->spaces[i].n_parts);
   }
@@ -122,7 +122,7 @@ void catalogue_status_metrics(struct catalogue_report *r, FILE *out)
 {
   catalogue_report_lock(r);
   print_lags(r, out);
-  print_head(out, "sluice_rebuild_waits", "1 while a rebuilt catalogue waits for sluicectl rebuild accept");
+  print_head(out, "sluice_rebuild_waits", "gauge", "1 while a rebuilt catalogue waits for sluicectl rebuild accept");
   fprintf(out, "sluice_rebuild_waits %d\n", r->rebuild.waits);
   print_unknown(&r->unknown, out);
   catalogue_report_unlock(r);

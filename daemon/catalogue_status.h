@@ -7,10 +7,10 @@
 
 #include "daemon/catalogue_report.h"
 
-/* Add `catalogue_log`, `rebuild`, `unknown_spaces` and `problem` to an object. */
+/* Add `problem`, `rebuild`, `catalogue_log`, `unknown_spaces` and `open_dead_letters` to an object. */
 void catalogue_status_json(struct catalogue_report *r, json_t *root);
 
-/* Print gauges for Prometheus. */
+/* Print metrics for Prometheus. */
 void catalogue_status_metrics(struct catalogue_report *r, FILE *out);
 
 #endif
