@@ -20,7 +20,7 @@ void catalogue_rebuild_init(const struct config *config, struct store *store, st
 
 static void accept_path(const struct catalogue_rebuild *r, char *path, size_t size)
 {
-  snprintf(path, size, "%s/accept-rebuild", r->config->store_path);
+  snprintf(path, size, "%s/%s", r->config->store_path, CATALOGUE_REBUILD_FILE);
 }
 
 err_t catalogue_rebuild_begin(struct catalogue_rebuild *r, const char *cause)

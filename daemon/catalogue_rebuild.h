@@ -14,6 +14,9 @@
 #include "daemon/config.h"
 #include "store/store.h"
 
+/* The file of the store's directory whose number says which rebuild a person has accepted. */
+#define CATALOGUE_REBUILD_FILE "accept-rebuild"
+
 struct catalogue_rebuild {
   const struct config *config;
   struct store *store;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/catalogue_rebuild.h"
 #include "daemon/ctl_context.h"
 #include "daemon/ctl_format.h"
 
@@ -75,8 +76,8 @@ err_t ctl_rebuild_write(const char *store_path, uint64_t number)
 {
   char path[PATH_BYTES], temporary[PATH_BYTES];
 
-  snprintf(path, sizeof path, "%.4000s/%s", store_path, CTL_REBUILD_FILE);
-  snprintf(temporary, sizeof temporary, "%.4000s/.%s.%ld", store_path, CTL_REBUILD_FILE, (long)getpid());
+  snprintf(path, sizeof path, "%.4000s/%s", store_path, CATALOGUE_REBUILD_FILE);
+  snprintf(temporary, sizeof temporary, "%.4000s/.%s.%ld", store_path, CATALOGUE_REBUILD_FILE, (long)getpid());
   err_code_t err = write_file(temporary, number);
   if (err == ERR_OK && rename(temporary, path) != 0)
     err = fail_write(path, errno);

@@ -8,9 +8,6 @@
 
 #include "base/err.h"
 
-/* The file of the store's directory whose number says which rebuild a person has accepted. */
-#define CTL_REBUILD_FILE "accept-rebuild"
-
 /* Say how far it is and whether it waits, and for what.
  *
  * rebuild  {"number": 3, "items": 10, "live_items": 19900, "waits": true, "reason": "..."}; NULL: nothing is printed

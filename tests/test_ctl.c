@@ -16,6 +16,7 @@
 #include "daemon/ctl_positions.h"
 #include "daemon/ctl_progress.h"
 #include "daemon/ctl_question.h"
+#include "daemon/catalogue_rebuild.h"
 #include "daemon/ctl_rebuild.h"
 #include "ingest/wire.h"
 #include "tests/support/dice.h"
@@ -178,7 +179,7 @@ static void the_number_of_an_accepted_rebuild_is_written_whole(void **state)
 
   (void)state;
   assert_non_null(mkdtemp(directory));
-  snprintf(path, sizeof path, "%s/%s", directory, CTL_REBUILD_FILE);
+  snprintf(path, sizeof path, "%s/%s", directory, CATALOGUE_REBUILD_FILE);
   assert_int_equal(ctl_rebuild_write(directory, 41), ERR_OK);
   assert_int_equal(ctl_rebuild_write(directory, 18446744073709551615u), ERR_OK); /* the newest holds */
   FILE *file = fopen(path, "r");
