@@ -18,7 +18,7 @@ from wire import pb
 sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
 import kafka_broker  # noqa: E402
 
-N_ITEMS = 2500
+N_ITEMS = 1500
 MAX_POLL_MS = 2000
 BATCH = 48
 
@@ -104,7 +104,7 @@ class Jobs(Case):
     def test_slow_searches_keep_the_daemon_in_its_group(self):
         """A full batch takes longer than max.poll.interval.ms, and more queries come than there were places for."""
         consumer = self.consumer()
-        queries = [self.draw("slow") for _ in range(230)]
+        queries = [self.draw("slow") for _ in range(160)]
         for query in queries:
             self.system.send(query, "protobuf")
         self.system.client.flush()
@@ -240,7 +240,7 @@ class Jobs(Case):
             "catalogue": {"topic": "jobs.catalogue"}}, broker.bootstrap, "jobs2", "jobs2")
         self.addCleanup(second.close)
         broker.create_topic(second.topic("dead-letters"), 1)
-        queries = [self.draw("slow") for _ in range(150)]
+        queries = [self.draw("slow") for _ in range(100)]
         for query in queries:
             self.system.send(query, "protobuf")
         self.system.client.flush()

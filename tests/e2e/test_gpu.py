@@ -107,7 +107,7 @@ class Gpu(Case):
             config = {"engine": {"backend": "cuda"}, "embedded_broker": {"enabled": True},
                       "store": {"path": f"{place}/store"}, "spaces": {"codes": {"model": str(paths["codes"])}}}
             daemon = Daemon(config, place).start()
-            self.assertEqual(daemon.wait_exit(), 1)
+            self.assertEqual(daemon.wait_exit(), 78)
             self.assertIn("engine.backend is cuda, and no GPU of compute capability 8.0 or above was found", daemon.log())
 
 
