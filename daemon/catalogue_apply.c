@@ -23,7 +23,7 @@ static void count_batch(struct catalogue *c, const struct store_effects *effects
   }
   counters_add(&c->with.counters->deleted, n_deleted);
   counters_add(&c->with.counters->applied, effects->n_changes - n_deleted);
-  counters_add(&c->with.counters->replayed, c->batch.n - effects->n_changes - effects->n_refused);
+  counters_add(&c->with.counters->replayed, c->batch.n - effects->n_changes - effects->n_refused - effects->n_unfit);
   counters_add(&c->with.counters->batches, 1);
 }
 
@@ -76,6 +76,28 @@ static void note_refused(struct catalogue *c, const struct store_effects *effect
     atomic_store(&c->is_serving, true);
 }
 
+/* An item grows with each space that is named, configured or not, and a record does not. The position has passed the
+ * change already: its letter holds nothing back. */
+static void send_unfit(struct catalogue *c, const struct store_effects *effects)
+{
+  struct delivery_dead_letter letter = {
+    .topic = c->with.config->catalogue.dead_letter_topic,
+    .has_key = true,
+    .source_topic = c->with.config->catalogue.topic,
+    .reason = "with the parts that are stored, the item would be larger than an item can be",
+  };
+
+  for (size_t i = 0; i < c->batch.n; i++) {
+    if (effects->kinds[i] != STORE_UNFIT)
+      continue;
+    letter.key = c->batch.changes[i].key;
+    letter.partition = c->batch.changes[i].partition;
+    letter.offset = c->batch.changes[i].offset;
+    if (!delivery_dead_letter(c->with.delivery, &letter))
+      counters_add(&c->with.counters->dead_letters_lost, 1);
+  }
+}
+
 /* Positions that changed. The watermark has them as they are; the store stays before the oldest letter that no broker
  * has. */
 static err_t list_positions(struct catalogue *c, struct store_position **stored, struct position **seen, size_t *n)
@@ -118,6 +140,8 @@ err_t catalogue_apply(struct catalogue *c)
   TRY(store_batch(c, positions, n_positions, &effects));
   if (effects.n_refused > 0)
     note_refused(c, &effects);
+  if (effects.n_unfit > 0)
+    send_unfit(c, &effects);
   if (!store_is_rebuilding(c->with.store)) {
     n_seen = drop_held(c, seen, n_positions);
     TRY(engine_apply(c->with.engine, effects.changes, effects.n_changes, seen, n_seen));

@@ -273,7 +273,10 @@ err_t key_apply(struct key_context *k, const struct item_change *change, enum st
     is_alone = head->generation != k->generation || (head->partition == change->partition && !head->has_aside);
   else
     TRY(aside_check_empty(k->aside, &is_alone));
-  if (is_alone)
-    return apply_alone(k, change, s.has_item ? &s.item : NULL, kind, effect);
-  return apply_among_states(k, change, &s, kind, effect);
+  err_code_t err = is_alone ? apply_alone(k, change, s.has_item ? &s.item : NULL, kind, effect) :
+                              apply_among_states(k, change, &s, kind, effect);
+  if (err != ERR_ITEM)
+    return err;
+  *kind = STORE_UNFIT; /* found out before anything was written */
+  return ERR_OK;
 }

@@ -24,7 +24,7 @@ struct key_context {
  *
  * effect  with STORE_APPLIED: what the engine must apply
  *
- * Returns ERR_OK; ERR_ITEM when key or item have an impossible size; ERR_STORE_CORRUPT; errors of writing.
+ * Returns ERR_OK; ERR_ITEM when the key has an impossible size; ERR_STORE_CORRUPT; errors of writing.
  */
 err_t key_apply(struct key_context *k, const struct item_change *change, enum store_effect *kind,
                 struct item_change *effect);

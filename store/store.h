@@ -76,6 +76,7 @@ enum store_effect {
   STORE_SKIPPED, /* nothing to do: it was applied before, or deletes what is absent */
   STORE_ASIDE,   /* kept aside: another partition has a newer record of the key */
   STORE_REFUSED, /* the catalogue is full: see store_set_limit() */
+  STORE_UNFIT,   /* with what is stored, the item would be larger than a record can be: the change is left out */
 };
 
 /* What a batch did. All arrays are the store's, valid until its next store_apply(); what the changes point to, as long
@@ -86,6 +87,7 @@ struct store_effects {
                                    * another partition's state takes over, it is a whole item, or a delete */
   size_t n_changes;
   size_t n_refused;
+  size_t n_unfit;
 };
 
 /* Apply changes and positions to the current catalogue in one transaction and commit it. Changes are applied in order;
@@ -101,8 +103,8 @@ struct store_effects {
  * The map is grown between transactions; when it is full in the middle, the batch is redone after growing.
  *
  * Returns ERR_OK when it is committed. Otherwise nothing of the batch is: ERR_STORE_FULL when the disk is full;
- * ERR_STORE_CORRUPT with key and slot when a record that the batch needs is damaged; ERR_ITEM when a key or an item has
- * an impossible size; ERR_STORE for the rest, with LMDB's words and the path.
+ * ERR_STORE_CORRUPT with key and slot when a record that the batch needs is damaged; ERR_ITEM when a key has an
+ * impossible size; ERR_STORE for the rest, with LMDB's words and the path.
  */
 err_t store_apply(struct store *s, const struct item_change *changes, size_t n, const struct store_position *positions,
                   size_t n_positions, struct store_effects *effects);

@@ -49,6 +49,7 @@ static err_t apply_changes(struct batch *b, struct key_context *k)
     region_reset(&s->scratch);
     TRY(key_apply(k, &b->changes[i], kind, &s->effects.changes[s->effects.n_changes]));
     s->effects.n_changes += *kind == STORE_APPLIED;
+    s->effects.n_unfit += *kind == STORE_UNFIT;
     if (*kind == STORE_REFUSED)
       TRY(note_refused(b, &b->changes[i]));
   }
@@ -83,6 +84,7 @@ static err_t reset_attempt(struct batch *b)
   b->must_remember = false;
   s->effects.n_changes = 0;
   s->effects.n_refused = 0;
+  s->effects.n_unfit = 0;
   region_reset(&s->effects.region);
   b->meta = s->meta;
   b->walk = s->walk;
@@ -218,7 +220,7 @@ err_t store_apply(struct store *s, const struct item_change *changes, size_t n, 
   take_over(&batch);
   if (effects)
     *effects = (struct store_effects){ s->effects.kinds, s->effects.changes, s->effects.n_changes,
-                                       s->effects.n_refused };
+                                       s->effects.n_refused, s->effects.n_unfit };
   return ERR_OK;
 }
 

@@ -61,6 +61,7 @@ struct store {
     size_t changes_capacity;
     size_t n_changes;
     size_t n_refused;
+    size_t n_unfit;
     struct region region; /* items that take over */
   } effects;              /* of the newest batch */
 

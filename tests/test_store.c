@@ -129,6 +129,31 @@ static void later_part_of_a_space_named_twice_is_kept(void **state)
   assert_true(got == 2.0f);
 }
 
+static void change_that_makes_an_item_too_large_is_left_out(void **state)
+{
+  struct fixture *f = *state;
+  static const uint8_t byte = 0;
+  struct part small = { .space = span_of_str("s"), .codes = span_of(&byte, 1) };
+  struct part huge = { .space = span_of_str("t"), .codes = span_of(&byte, (size_t)2 << 30) };
+  struct item_change changes[] = {
+    { .key = span_of_str("a"), .parts = &small, .n_parts = 1, .offset = 1 },
+    { .key = span_of_str("a"), .parts = &huge, .n_parts = 1, .offset = 2 },
+    { .key = span_of_str("b"), .parts = &huge, .n_parts = 1, .offset = 3, .partition = 1 },
+    { .key = span_of_str("c"), .parts = &small, .n_parts = 1, .offset = 4 },
+  };
+  const enum store_effect want[] = { STORE_APPLIED, STORE_UNFIT, STORE_UNFIT, STORE_APPLIED };
+  struct store_position position = position_of(0, 5);
+  struct store_effects effects;
+  struct store_stats stats;
+
+  assert_ok(store_apply(f->store, changes, 4, &position, 1, &effects));
+  assert_memory_equal(effects.kinds, want, sizeof want);
+  assert_int_equal(effects.n_changes, 2);
+  assert_int_equal(effects.n_unfit, 2);
+  store_stats(f->store, &stats);
+  assert_int_equal(stats.n_items, 2);
+}
+
 static void batch_that_fails_leaves_nothing(void **state)
 {
   struct fixture *f = *state;
@@ -213,6 +238,7 @@ int main(void)
     STORE_TEST(offset_not_above_the_stored_one_is_skipped_in_its_partition_only),
     STORE_TEST(change_keeps_parts_that_it_does_not_name_unless_it_is_whole),
     STORE_TEST(later_part_of_a_space_named_twice_is_kept),
+    STORE_TEST(change_that_makes_an_item_too_large_is_left_out),
     STORE_TEST(batch_that_fails_leaves_nothing),
     STORE_TEST(positions_without_changes_are_kept_and_do_not_go_back),
     STORE_TEST(source_is_kept_until_another_is_put),
