@@ -19,7 +19,6 @@ struct letter {
   int64_t since_ns;
   size_t n_bytes;
   bool is_bare; /* sent without key and value */
-  bool is_query;
   bool has_ticket; /* of a query, not ended yet */
   uint32_t ticket;
   _Atomic bool *is_settled;
@@ -205,7 +204,6 @@ static err_t make_letter(const struct delivery_dead_letter *from, struct letter 
   TRY(mem_array(1, sizeof *letter + n_topic, &letter));
   letter->since_ns = clock_now_ns();
   letter->n_bytes = sizeof *letter + n_topic + from->key.n + from->value.n;
-  letter->is_query = from->is_query;
   letter->has_ticket = from->is_query;
   letter->ticket = from->ticket;
   letter->is_settled = from->is_settled;
