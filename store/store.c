@@ -232,12 +232,6 @@ err_t store_forget_side(struct store *s, MDB_txn *txn, size_t side)
   return meta_put_text(s->env, txn, s->meta_table, name, NULL);
 }
 
-static const struct store_position *positions_of(const struct store *s, size_t side, size_t *n)
-{
-  *n = s->sides[side].positions.n;
-  return s->sides[side].positions.rows;
-}
-
 static bool get_source(const struct store *s, size_t side, struct store_source *out)
 {
   const char *cluster_id = s->sides[side].cluster_id;
@@ -251,12 +245,10 @@ static bool get_source(const struct store *s, size_t side, struct store_source *
 
 const struct store_position *store_positions(const struct store *s, size_t *n)
 {
-  return positions_of(s, meta_current(&s->meta), n);
-}
+  const struct positions *positions = &s->sides[meta_current(&s->meta)].positions;
 
-const struct store_position *store_live_positions(const struct store *s, size_t *n)
-{
-  return positions_of(s, s->meta.live, n);
+  *n = positions->n;
+  return positions->rows;
 }
 
 bool store_source_get(const struct store *s, struct store_source *out)

@@ -135,8 +135,7 @@ const struct store_position *store_positions(const struct store *s, size_t *n);
 bool store_source_get(const struct store *s, struct store_source *out);
 err_t store_source_put(struct store *s, const struct store_source *source);
 
-/* The same of the live catalogue, which differs during a rebuild: to tell when the former log is back. */
-const struct store_position *store_live_positions(const struct store *s, size_t *n);
+/* The source of the live catalogue, which is another one during a rebuild: to tell when the former log is back. */
 bool store_live_source_get(const struct store *s, struct store_source *out);
 
 /* Visit every item of the live catalogue in slot order, whole (is_whole set): for filling the arenas. Verifies each

@@ -27,12 +27,11 @@ static void assert_nothing_known_of_the_log(const struct fixture *f)
 
 static void assert_live_log(const struct fixture *f, int64_t next)
 {
+  const struct positions *positions = &f->store->sides[f->store->meta.live].positions;
   struct store_source source;
-  size_t n;
-  const struct store_position *positions = store_live_positions(f->store, &n);
 
-  assert_int_equal(n, 1);
-  assert_int_equal(positions[0].next, next);
+  assert_int_equal(positions->n, 1);
+  assert_int_equal(positions->rows[0].next, next);
   assert_true(store_live_source_get(f->store, &source));
   assert_source(&source, &old_source);
 }
@@ -438,15 +437,13 @@ static void a_rebuild_of_schema_1_keeps_its_items_and_begins_anew(void **state)
   struct oracle o = { 0 };
   struct oracle rebuilt = { 0 };
   struct store_source source;
-  size_t n;
 
   make_old_store(f, &o, true);
   assert_true(store_is_rebuilding(f->store));
   assert_int_equal(store_rebuild_number(f->store), 1);
   oracle_compare(&o, f->store);
   assert_nothing_known_of_the_log(f);
-  store_live_positions(f->store, &n);
-  assert_int_equal(n, 0);
+  assert_int_equal(f->store->sides[f->store->meta.live].positions.n, 0);
   assert_false(store_live_source_get(f->store, &source));
   oracle_apply_both(&rebuilt, f->store, new_log, NEW_LOG, NULL, 0);
   reopen(f);
