@@ -68,22 +68,6 @@ static void copy_window(const struct hist_window *w, const struct hist *h, uint6
   }
 }
 
-uint64_t hist_count(const struct hist *h)
-{
-  uint64_t counts[HIST_BUCKETS];
-
-  copy_counts(h, counts);
-  return sum_of(counts);
-}
-
-uint64_t hist_quantile(const struct hist *h, double q)
-{
-  uint64_t counts[HIST_BUCKETS];
-
-  copy_counts(h, counts);
-  return quantile_of(counts, q);
-}
-
 void hist_powers_get(const struct hist *h, struct hist_powers *out)
 {
   uint64_t counts[HIST_BUCKETS];

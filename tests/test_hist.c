@@ -14,6 +14,8 @@ enum { MAX_VALUES = 5000, THREADS = 4, ADDS = 20000 };
 
 static uint64_t seed;
 
+static const struct hist_window since_start; /* never turned */
+
 static int rising(const void *a, const void *b)
 {
   const uint64_t *x = a, *y = b;
@@ -48,11 +50,11 @@ static void quantiles_are_within_a_quarter_above_the_true_ones(void **state)
       hist_add(&h, values[i]);
     }
     qsort(values, n, sizeof values[0], rising);
-    assert_int_equal(hist_count(&h), n);
+    assert_int_equal(hist_window_count(&since_start, &h), n);
     assert_int_equal(h.sum, sum);
     for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++) {
       uint64_t want = true_quantile(values, n, quantiles[i]);
-      uint64_t have = hist_quantile(&h, quantiles[i]);
+      uint64_t have = hist_window_quantile(&since_start, &h, quantiles[i]);
       assert_true(have >= want);
       assert_true((double)have <= 1.25 * (double)want);
     }
@@ -67,7 +69,7 @@ static void every_power_and_its_neighbours_fall_into_their_bucket(void **state)
       struct hist h = { 0 };
       uint64_t value = (UINT64_C(1) << power) + (uint64_t)off;
       hist_add(&h, value);
-      uint64_t have = hist_quantile(&h, 0.5);
+      uint64_t have = hist_window_quantile(&since_start, &h, 0.5);
       assert_true(have >= value && (double)have <= 1.25 * (double)value);
     }
   }
@@ -108,11 +110,11 @@ static void a_window_forgets_what_was_two_turns_ago(void **state)
   for (int i = 0; i < 10; i++)
     hist_add(&h, 1);
   assert_int_equal(hist_window_count(&w, &h), 1010);
-  assert_int_equal(hist_window_quantile(&w, &h, 0.99), hist_quantile(&h, 0.99));
+  assert_int_equal(hist_window_quantile(&w, &h, 0.99), hist_window_quantile(&since_start, &h, 0.99));
   hist_window_turn(&w, &h);
   assert_int_equal(hist_window_count(&w, &h), 10);
   assert_int_equal(hist_window_quantile(&w, &h, 0.99), 1);
-  assert_true(hist_quantile(&h, 0.99) >= 1000000);
+  assert_true(hist_window_quantile(&since_start, &h, 0.99) >= 1000000);
   hist_window_turn(&w, &h);
   assert_int_equal(hist_window_count(&w, &h), 0);
   assert_int_equal(hist_window_quantile(&w, &h, 0.99), 0);
@@ -123,9 +125,9 @@ static void an_empty_histogram_says_zero(void **state)
   struct hist h = { 0 };
 
   (void)state;
-  assert_int_equal(hist_count(&h), 0);
-  assert_int_equal(hist_quantile(&h, 0.0), 0);
-  assert_int_equal(hist_quantile(&h, 1.0), 0);
+  assert_int_equal(hist_window_count(&since_start, &h), 0);
+  assert_int_equal(hist_window_quantile(&since_start, &h, 0.0), 0);
+  assert_int_equal(hist_window_quantile(&since_start, &h, 1.0), 0);
 }
 
 static void values_off_the_scale_count_as_the_largest(void **state)
@@ -135,8 +137,8 @@ static void values_off_the_scale_count_as_the_largest(void **state)
   (void)state;
   hist_add(&h, UINT64_MAX);
   hist_add(&h, UINT64_C(1) << 50);
-  assert_int_equal(hist_count(&h), 2);
-  assert_true(hist_quantile(&h, 0.5) > UINT64_C(1) << 40);
+  assert_int_equal(hist_window_count(&since_start, &h), 2);
+  assert_true(hist_window_quantile(&since_start, &h, 0.5) > UINT64_C(1) << 40);
 }
 
 static void *add_many(void *context)
@@ -155,10 +157,10 @@ static void nothing_is_lost_between_threads(void **state)
   for (int i = 0; i < THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, add_many, &h), 0);
   for (int i = 0; i < 100; i++)
-    assert_true(hist_quantile(&h, 1.0) < 1250);
+    assert_true(hist_window_quantile(&since_start, &h, 1.0) < 1250);
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
-  assert_int_equal(hist_count(&h), THREADS * ADDS);
+  assert_int_equal(hist_window_count(&since_start, &h), THREADS * ADDS);
   assert_int_equal(h.sum, (uint64_t)THREADS * ADDS / 1000 * (999 * 1000 / 2));
 }
 
