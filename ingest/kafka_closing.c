@@ -11,6 +11,7 @@
 enum { LIMIT_MS = 3000 };
 
 struct closing {
+  uint64_t number; /* another may lie at the same address later */
   const char *name;
   void (*close)(void *object);
   void *object;
@@ -25,6 +26,7 @@ static struct {
   pthread_mutex_t mutex;
   pthread_cond_t ended;
   struct closing *first;
+  uint64_t n_begun;
   bool is_together;
 } all = { .mutex = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 
@@ -60,13 +62,13 @@ static size_t reap(void)
   return n;
 }
 
-static bool is_pending(const struct closing *which)
+static struct closing *find(uint64_t number)
 {
-  for (const struct closing *c = all.first; c; c = c->next) {
-    if (c == which)
-      return true;
-  }
-  return false;
+  struct closing *c = all.first;
+
+  while (c && c->number != number)
+    c = c->next;
+  return c;
 }
 
 static void wait_for_end(int64_t until_ns)
@@ -84,19 +86,21 @@ static void tell_left(struct closing *c)
   c->is_told = true;
 }
 
-static void await(struct closing *which)
+static void await(uint64_t number)
 {
   int64_t until_ns = clock_now_ns() + LIMIT_MS * CLOCK_NS_PER_MS;
 
   for (;;) {
     reap();
-    if (!is_pending(which) || all.is_together)
+    struct closing *c = find(number);
+    if (!c || all.is_together)
       return;
-    if (clock_now_ns() >= until_ns)
-      break;
+    if (clock_now_ns() >= until_ns) {
+      tell_left(c);
+      return;
+    }
     wait_for_end(until_ns);
   }
-  tell_left(which);
 }
 
 static void begin(const char *name, void (*close)(void *object), void *object, bool waits)
@@ -110,10 +114,11 @@ static void begin(const char *name, void (*close)(void *object), void *object, b
   *c = (struct closing){ .name = name, .close = close, .object = object };
   pthread_mutex_lock(&all.mutex);
   if (pthread_create(&c->thread, NULL, run, c) == 0) {
+    c->number = ++all.n_begun;
     c->next = all.first;
     all.first = c;
     if (waits && !all.is_together)
-      await(c);
+      await(c->number);
     pthread_mutex_unlock(&all.mutex);
   } else {
     pthread_mutex_unlock(&all.mutex);
