@@ -1,5 +1,6 @@
 /* Which ages of records to believe. An age is the difference of two wall clocks, the writer's and ours: it says nothing
- * while they do not agree, because the writer's is ahead of ours, or because ours was stepped after the record was written.
+ * while they do not agree, because the writer's is ahead of ours, or because ours was stepped after the record was
+ * written.
  * Thread: one.
  */
 #ifndef DAEMON_AGE_WATCH_H

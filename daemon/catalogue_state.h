@@ -93,8 +93,8 @@ err_t catalogue_list_seen(struct catalogue *c, struct position **out, size_t *n)
 err_t catalogue_load(struct catalogue *c);
 err_t catalogue_replace(struct catalogue *c);
 
-/* catalogue_connect.c: take up the log, waiting for broker and topic as long as it takes. The newest failure is the reason
- * of a new beginning, or of a new consumer.
+/* catalogue_connect.c: take up the log, waiting for broker and topic as long as it takes. The newest failure is the
+ * reason of a new beginning, or of a new consumer.
  *
  * Return ERR_OK when the log is taken up; ERR_STOPPING when the daemon stops before. */
 err_t catalogue_connect(struct catalogue *c);
@@ -111,8 +111,8 @@ err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage);
 /* catalogue_apply.c: store the batch with the positions, then publish it. */
 err_t catalogue_apply(struct catalogue *c);
 
-/* catalogue_damage.c: note what the consumer has met, and return ERR_KAFKA_DAMAGED; go on without the places; look at them
- * again in time. */
+/* catalogue_damage.c: note what the consumer has met, and return ERR_KAFKA_DAMAGED; go on without the places; look at
+ * them again in time. */
 err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting);
 err_t catalogue_go_around_damage(struct catalogue *c);
 err_t catalogue_retry_damage(struct catalogue *c);

@@ -85,7 +85,8 @@ static void print_lags(const struct catalogue_report *r, FILE *out)
   print_head(out, "sluice_catalogue_lag_records", "gauge", "Records of a partition that were not applied yet");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_lag_records{partition=\"%zu\"} %" PRId64 "\n", i, lag_of(&r->partitions[i]).records);
-  print_head(out, "sluice_catalogue_held_back_records", "gauge", "Of these, records that an open transaction holds back");
+  print_head(out, "sluice_catalogue_held_back_records", "gauge",
+             "Of these, records that an open transaction holds back");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_held_back_records{partition=\"%zu\"} %" PRId64 "\n", i,
             lag_of(&r->partitions[i]).held_back);

@@ -29,7 +29,8 @@ struct config_space {
 
 struct config {
   char *path;
-  char **given; /* the text of each setting that the file gives, by the table's index; else NULL. Not of maps and lists */
+  char **given; /* by the table's index: the text of each setting that the file gives, else NULL; not of maps and
+                 * lists */
   int *lines;   /* where it gives it; else 0 */
   struct kafka_properties kafka; /* of all clients */
   struct {

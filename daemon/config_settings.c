@@ -75,16 +75,16 @@ const struct setting settings[] = {
                "beginning, or stop for a person to look." },
   { .path = "catalogue.rebuild_min_percent", .type = SETTING_NUMBER, .offset = AT(catalogue.rebuild_min_percent),
     .min = 0, .max = 100, .default_text = "50",
-    .meaning = "A rebuild that would leave fewer than this share of the items waits for `sluicectl rebuild accept`; until "
-               "then the former catalogue is served." },
+    .meaning = "A rebuild that would leave fewer than this share of the items waits for `sluicectl rebuild accept`; "
+               "until then the former catalogue is served." },
   { .path = "catalogue.on_damage", .type = SETTING_CHOICE, .default_text = "wait",
     .choices = "`wait`, `stop`", .choose = choose_damage,
     .meaning = "What to do when a partition of the topic cannot be read at one place, because the broker's disk is "
                "damaged there: try again less and less often while the rest goes on, or stop." },
   { .path = "catalogue.unknown_spaces", .type = SETTING_CHOICE, .default_text = "keep",
     .choices = "`keep`, `skip`, `refuse`", .choose = choose_unknown_spaces,
-    .meaning = "What to do with a part of a space that is not configured: store it, so that it is served once the space "
-               "is; drop it; or put the record to the dead letters." },
+    .meaning = "What to do with a part of a space that is not configured: store it, so that it is served once the "
+               "space is; drop it; or put the record to the dead letters." },
   { .path = "catalogue.partitions_refresh_ms", .type = SETTING_NUMBER, .offset = AT(catalogue.partitions_refresh_ms),
     .min = 100, .max = 3600000, .default_text = "30000",
     .meaning = "How often to look for new partitions of the topic, and to read a record of each again: where it is "
@@ -101,8 +101,8 @@ const struct setting settings[] = {
     .default_text = "sluice.answers",
     .meaning = "Topic that answers go to, where a query names no other." },
   { .path = "query.reply_topics", .type = SETTING_PATTERNS, .offset = AT(query.reply_topics), .default_text = "",
-    .meaning = "Topics that a query may name in `reply_topic`, apart from `query.answer_topic`. Topics that Sluice reads, "
-               "and the dead letters, are never among them. Admit no topic that is somebody's catalogue: "
+    .meaning = "Topics that a query may name in `reply_topic`, apart from `query.answer_topic`. Topics that Sluice "
+               "reads, and the dead letters, are never among them. Admit no topic that is somebody's catalogue: "
                "a crafted query could write items there." },
   { .path = "query.reply_timeout_ms", .type = SETTING_NUMBER, .offset = AT(query.reply_timeout_ms),
     .min = 1000, .max = 600000, .default_text = "10000",
@@ -111,8 +111,9 @@ const struct setting settings[] = {
   { .path = "query.batch_size", .type = SETTING_NUMBER, .offset = AT(query.batch_size), .min = 1, .max = 1024,
     .default_text = "32", .meaning = "Most queries that are searched together." },
   { .path = "query.batch_wait_us", .type = SETTING_NUMBER, .offset = AT(query.batch_wait_us), .min = 0, .max = 1000000,
-    .default_text = "500", .meaning = "Has no effect, and is accepted for files that have it: a worker that is free takes "
-                                      "at once what waits." },
+    .default_text = "500",
+    .meaning = "Has no effect, and is accepted for files that have it: a worker that is free takes at once what "
+               "waits." },
   { .path = "query.batch_time_ms", .type = SETTING_NUMBER, .offset = AT(query.batch_time_ms), .min = 1, .max = 60000,
     .default_text = "50", .meaning = "A batch has as many queries as are expected to take this long together, by what "
                                      "earlier ones took: at least one, at most `query.batch_size`." },
@@ -144,13 +145,14 @@ const struct setting settings[] = {
                "0: the file says." },
   { .path = "spaces.NAME.weight", .type = SETTING_NUMBER, .offset = AT_SPACE(weight), .min = 1, .max = 1000,
     .default_text = "1",
-    .meaning = "The space's share of the workers while queries of other spaces wait too: in proportion to the weights." },
+    .meaning = "The space's share of the workers while queries of other spaces wait too: in proportion to the "
+               "weights." },
 
   { .path = "engine.backend", .type = SETTING_CHOICE, .default_text = "auto",
     .choices = "`auto`, `cpu`, `cuda`", .choose = choose_backend,
-    .meaning = "Where the catalogue is kept and searched: in host memory, or in a GPU's. `auto` uses a GPU where there is "
-               "one and keeps the catalogue in host memory beside it, so that the processor goes on if the GPU fails; "
-               "`cuda` keeps it in the GPU's alone and stops if that fails." },
+    .meaning = "Where the catalogue is kept and searched: in host memory, or in a GPU's. `auto` uses a GPU where there "
+               "is one and keeps the catalogue in host memory beside it, so that the processor goes on if the GPU "
+               "fails; `cuda` keeps it in the GPU's alone and stops if that fails." },
 
   { .path = "kernels.isa", .type = SETTING_CHOICE, .default_text = "auto",
     .choices = "`auto`, `ref`, `avx2`, `avx512`, `avx512vnni`, `avx512vbmi`, `amx`", .choose = choose_isa,
@@ -171,7 +173,8 @@ const struct setting settings[] = {
                "5 MiB of a partition and drops what is older, and keeps nothing when the daemon stops. `/status` tells "
                "its address." },
   { .path = "embedded_broker.partitions", .type = SETTING_NUMBER, .offset = AT(embedded_broker.partitions),
-    .min = 1, .max = 1000, .default_text = "4", .meaning = "Partitions of each of its topics, each with room for about 5 MiB." },
+    .min = 1, .max = 1000, .default_text = "4",
+    .meaning = "Partitions of each of its topics, each with room for about 5 MiB." },
 
   { .path = "log.level", .type = SETTING_CHOICE, .default_text = "info",
     .choices = "`error`, `warn`, `info`, `debug`", .choose = choose_log_level,

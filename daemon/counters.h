@@ -17,7 +17,8 @@
   X(gaps, "sluice_embedded_broker_gaps_total", "Times the embedded broker had dropped records before they were read") \
   X(damages, "sluice_catalogue_damages_total", "Damaged places in the broker's log")                         \
   X(refused_full, "sluice_items_refused_full_total", "Puts of new items that found no room (catalogue.max_items)") \
-  X(dead_letters_lost, "sluice_dead_letters_lost_total", "Dead letters of the catalogue that were not sent, since too many waited") \
+  X(dead_letters_lost, "sluice_dead_letters_lost_total",                                                     \
+    "Dead letters of the catalogue that were not sent, since too many waited")                               \
   X(queries, "sluice_queries_total", "Queries taken from the query topic")                                   \
   X(answers, "sluice_answers_total", "Answers with hits")                                                    \
   X(errors, "sluice_error_answers_total", "Answers with an error")                                           \

@@ -17,8 +17,8 @@ void ctl_rebuild_print(const json_t *rebuild, FILE *out);
 /* Verify that a rebuild waits for being accepted, and give its number. Returns ERR_SYSTEM where none does. */
 err_t ctl_rebuild_waiting(const json_t *rebuild, uint64_t *number);
 
-/* Write the number into the store's directory; whoever may write there may accept. The file is there whole or not at all.
- * Returns ERR_SYSTEM with the path. */
+/* Write the number into the store's directory; whoever may write there may accept. The file is there whole or not at
+ * all. Returns ERR_SYSTEM with the path. */
 err_t ctl_rebuild_write(const char *store_path, uint64_t number);
 
 #endif

@@ -20,7 +20,8 @@ static void on_report(void *context, const struct sender_report *report)
 {
   struct ctl_writer *w = context;
 
-  if (report->fate == SENDER_DELIVERED && ctl_positions_add(&w->positions, report->partition, report->offset) == ERR_OK) {
+  if (report->fate == SENDER_DELIVERED &&
+      ctl_positions_add(&w->positions, report->partition, report->offset) == ERR_OK) {
     w->n_delivered++;
     w->delivered_ns = clock_now_ns();
     return;

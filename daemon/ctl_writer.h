@@ -52,8 +52,8 @@ err_t ctl_writer_flush(struct ctl_writer *w);
  */
 err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns);
 
-/* What the daemon has done since the writer was opened, with the records of others, too. To be called when all is visible:
- * waits a moment until it has counted as many records as were delivered. */
+/* What the daemon has done since the writer was opened, with the records of others, too. To be called when all is
+ * visible: waits a moment until it has counted as many records as were delivered. */
 err_t ctl_writer_counts(struct ctl_writer *w, struct ctl_counts *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* Dead letters: messages that cannot be used, on their way to the dead-letter topic. Bounded in number and bytes, so that
- * a topic that is away holds up nobody: what does not fit is the caller's to keep, or is told and let go. */
+/* Dead letters: messages that cannot be used, on their way to the dead-letter topic. Bounded in number and bytes, so
+ * that a topic that is away holds up nobody: what does not fit is the caller's to keep, or is told and let go. */
 #ifndef DAEMON_DEAD_LETTERS_H
 #define DAEMON_DEAD_LETTERS_H
 

@@ -2,8 +2,8 @@
  * thread of its own.
  *
  * A query's offset may be committed once its reply has reached a broker: then the query reader is told. What no broker
- * takes is replaced by something smaller: an answer by an error in the configured topic, that by an error without key and
- * id, that by a dead letter. Only when that is refused too is a query given up: it is logged and counted.
+ * takes is replaced by something smaller: an answer by an error in the configured topic, that by an error without key
+ * and id, that by a dead letter. Only when that is refused too is a query given up: it is logged and counted.
  */
 #ifndef DAEMON_DELIVERY_H
 #define DAEMON_DELIVERY_H
@@ -38,8 +38,8 @@ void delivery_drain(struct delivery *d);
  * then stays uncommitted, and is answered again after a restart. */
 void delivery_close(struct delivery **d);
 
-/* From now on reports of replies go to this reader, which must outlive the delivery; `alarm` is raised when the producer
- * of answers is lost: what was not delivered is answered after a restart. */
+/* From now on reports of replies go to this reader, which must outlive the delivery; `alarm` is raised when the
+ * producer of answers is lost: what was not delivered is answered after a restart. */
 void delivery_attach(struct delivery *d, struct query_reader *queries, struct alarm *alarm);
 
 /* Send the reply to a query. Its ticket ends when a broker has it, or has what replaces it.

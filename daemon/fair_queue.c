@@ -63,7 +63,7 @@ err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue 
 
   TRY(mem_array(1, sizeof *f, &f));
   f->with = *config;
-  f->max_classes = config->n_queries + config->n_workers; /* so many are busy at most, and a new one always finds room */
+  f->max_classes = config->n_queries + config->n_workers; /* as many as can be busy: a new one always finds room */
   TRY(mem_array(config->n_spaces, sizeof *f->spaces, &f->spaces));
   for (size_t i = 0; i < config->n_spaces; i++)
     f->spaces[i] = (struct space){ .weight = config->weights[i], .active = NO_CLASS };

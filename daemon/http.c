@@ -243,8 +243,8 @@ static err_t start_server(struct http *h, const char *listen)
   TRY(resolve(listen, &address));
   unsigned flags = MHD_USE_EPOLL | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
   h->server = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_SOCK_ADDR, address->ai_addr,
-                               MHD_OPTION_CONNECTION_LIMIT, (unsigned)SLOTS, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-                               h, MHD_OPTION_NOTIFY_COMPLETED, on_answered, h, MHD_OPTION_END);
+                               MHD_OPTION_CONNECTION_LIMIT, (unsigned)SLOTS, MHD_OPTION_NOTIFY_CONNECTION,
+                               on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_answered, h, MHD_OPTION_END);
   int reason = errno;
   freeaddrinfo(address);
   return h->server ? ERR_OK : fail_listen(listen, reason);

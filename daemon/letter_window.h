@@ -1,9 +1,9 @@
 /* Dead letters of the catalogue that no broker has yet, and the positions that they hold back.
  *
- * A record that cannot be used must not be passed for good before its letter has arrived; but a dead-letter topic that is
- * away must not stop the catalogue either. So the stream goes on, and the position that the store keeps for a partition
- * stays before its oldest open letter: after a crash, records from there on are read again, those that were applied are
- * skipped, and the letters are sent again.
+ * A record that cannot be used must not be passed for good before its letter has arrived; but a dead-letter topic that
+ * is away must not stop the catalogue either. So the stream goes on, and the position that the store keeps for a
+ * partition stays before its oldest open letter: after a crash, records from there on are read again, those that were
+ * applied are skipped, and the letters are sent again.
  *
  * Thread: catalogue; the flags are set by the delivery thread.
  */

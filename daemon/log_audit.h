@@ -1,7 +1,7 @@
 /* Looking back: is a record that was applied some time ago still in the log?
  *
- * A topic that is deleted and made anew within a moment, and filled at once beyond where we stand, gives its consumer no
- * sign: it goes on at its offset, in another log. So a second consumer reads, every so often, the record of each
+ * A topic that is deleted and made anew within a moment, and filled at once beyond where we stand, gives its consumer
+ * no sign: it goes on at its offset, in another log. So a second consumer reads, every so often, the record of each
  * partition that was the newest one at the time before. Where it is another record now, the topic is another one.
  *
  * Thread: catalogue. Blocks: no, but for opening the consumer.
@@ -36,7 +36,8 @@ void log_audit_fini(struct log_audit *a);
 /* The log was taken up, and its last records were verified, or are about to be. */
 err_t log_audit_begin(struct log_audit *a, const struct log_positions *at);
 
-/* Go on: to be called often. Returns ERR_DISCONTINUITY with the partition and offset of a record that is another one. */
+/* Go on: to be called often. Returns ERR_DISCONTINUITY with the partition and offset of a record that is another
+ * one. */
 err_t log_audit_step(struct log_audit *a, const struct log_positions *at);
 
 #endif

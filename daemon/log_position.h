@@ -4,8 +4,8 @@
  * Kafka does not tell a client that a topic was deleted and made anew. So the store keeps a digest of the last record
  * that it applied from each partition, and its timestamp: a topic that is written again from an export may well have
  * the same record in the same place, but of another time. Whenever the log is taken up, after a start or an absence,
- * that record is read again and compared before anything behind it is used. Where compaction has removed it, nothing can be compared, and
- * the log is taken for the same one; a log that is not compacted has no such holes.
+ * that record is read again and compared before anything behind it is used. Where compaction has removed it, nothing
+ * can be compared, and the log is taken for the same one; a log that is not compacted has no such holes.
  *
  * Thread: catalogue.
  */
@@ -63,7 +63,8 @@ bool log_positions_has_caught_up(const struct log_positions *l);
 
 bool log_positions_is_changed(const struct log_positions *l);
 
-/* The positions that changed and are not held: to positions [n of the list]; returns how many, and marks them unchanged. */
+/* The positions that changed and are not held: to positions [n of the list]; returns how many, and marks them
+ * unchanged. */
 size_t log_positions_changed(struct log_positions *l, struct store_position *positions);
 
 /* Mark all as changed: to be stored again. */

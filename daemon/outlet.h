@@ -55,7 +55,8 @@ void outlet_close(struct outlet **o);
 
 /* Send a message; its `opaque` is set here.
  *
- * Returns whether the outlet has it: then `ended` is called once, perhaps before this returns. false: the queue is full.
+ * Returns whether the outlet has it: then `ended` is called once, perhaps before this returns. false: the queue is
+ * full.
  * Thread: any. Blocks: no.
  */
 bool outlet_send(struct outlet *o, struct outlet_item *item, const struct sender_message *message);

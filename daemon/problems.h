@@ -18,8 +18,8 @@ void problems_fini(struct problems *p);
 /* Keep the calling thread's newest failure, if it is not there yet. Returns ERR_MEMORY. */
 err_t problems_add(struct problems *p);
 
-/* Returns ERR_OK where there are none, else ERR_CONFIG with all of them, one a line: those that do not fit into a message
- * are counted at its end. */
+/* Returns ERR_OK where there are none, else ERR_CONFIG with all of them, one a line: those that do not fit into a
+ * message are counted at its end. */
 err_t problems_verify(const struct problems *p);
 
 /* Print each to standard error, in a line of its own, after the program's name. */

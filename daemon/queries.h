@@ -1,8 +1,8 @@
 /* The query reader thread: from the query topic to the search workers (docs/architecture.md, "Life of a query").
  *
- * It decodes and checks, refuses what cannot be answered before its deadline, holds queries back until the catalogue has
- * seen what they ask for (at_least), and queues the rest for the workers (query_job.h). It polls the consumer always, also
- * when there is no room for a query: else the group would throw it out.
+ * It decodes and checks, refuses what cannot be answered before its deadline, holds queries back until the catalogue
+ * has seen what they ask for (at_least), and queues the rest for the workers (query_job.h). It polls the consumer
+ * always, also when there is no room for a query: else the group would throw it out.
  */
 #ifndef DAEMON_QUERIES_H
 #define DAEMON_QUERIES_H

@@ -17,8 +17,8 @@ struct reply_context {
  * Returns ERR_QUERY with the reason, and the setting that would admit it. */
 err_t reply_verify_topic(const struct reply_context *with, struct span topic);
 
-/* Send the answer to a query: to the topic that it names, where that is admitted, else to the configured one. id and error
- * of the answer are set here; scratch is reset. Thread: any. */
+/* Send the answer to a query: to the topic that it names, where that is admitted, else to the configured one. id and
+ * error of the answer are set here; scratch is reset. Thread: any. */
 void reply_answer(const struct reply_context *with, const struct pending_query *query, struct answer *answer,
                   struct region *scratch);
 

@@ -83,7 +83,9 @@ static void on_tick(void *context)
 static err_t open_producer(struct reply_topics *all, struct producer **out)
 {
   AUTO(close_producer) struct producer *p = NULL;
-  struct outlet_config config = { .name = "reply_topics", .layers = &all->layers, .ended = on_ended, .ticked = on_tick };
+  struct outlet_config config = {
+    .name = "reply_topics", .layers = &all->layers, .ended = on_ended, .ticked = on_tick,
+  };
 
   TRY(mem_array(1, sizeof *p, &p));
   p->all = all;

@@ -1,9 +1,9 @@
 /* Replies to topics that queries name, through producers of their own.
  *
- * Such a topic may be missing, without a leader, or not ours to write; a client may name another one with each query. So
- * everything is bounded: the time that a reply waits for its broker, the replies on their way to one topic and in all,
- * and the topics that a producer knows. librdkafka never forgets a topic: when a producer knows too many, the next one
- * takes over, and the former is closed once nothing is on its way through it.
+ * Such a topic may be missing, without a leader, or not ours to write; a client may name another one with each query.
+ * So everything is bounded: the time that a reply waits for its broker, the replies on their way to one topic and in
+ * all, and the topics that a producer knows. librdkafka never forgets a topic: when a producer knows too many, the next
+ * one takes over, and the former is closed once nothing is on its way through it.
  */
 #ifndef DAEMON_REPLY_TOPICS_H
 #define DAEMON_REPLY_TOPICS_H

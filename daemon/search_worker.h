@@ -8,7 +8,8 @@
 
 struct search_workers;
 
-/* Start n workers. One whose engine cannot go on raises the alarm. `*out` is written even on error: those that were started are joined by search_workers_close(). */
+/* Start n workers. One whose engine cannot go on raises the alarm. `*out` is written even on error: those that were
+ * started are joined by search_workers_close(). */
 err_t search_workers_open(size_t n, struct engine *engine, struct job_queue *queue, const struct reply_context *reply,
                           struct alarm *alarm, size_t max_batch, struct search_workers **out);
 

@@ -151,7 +151,8 @@ bool service_is_alive(struct service *s)
   const char *still = pulses_find_still(&s->alarm.pulses, STILL_S * CLOCK_NS_PER_S);
 
   if (still && !s->still)
-    log_error("thread_still", "thread=%s note=\"no progress for more than %d s: the watchdog is not fed\"", still, STILL_S);
+    log_error("thread_still", "thread=%s note=\"no progress for more than %d s: the watchdog is not fed\"", still,
+              STILL_S);
   if (!still && s->still)
     log_info("thread_goes_on", "thread=%s", s->still);
   s->still = still;

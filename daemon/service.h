@@ -33,8 +33,8 @@ err_t service_open(const struct config *config, struct service *s);
 /* To be called every so often: begins to read queries once the catalogue has caught up, and keeps the readiness. */
 err_t service_step(struct service *s);
 
-/* Whether all threads make progress. When one does not, an event says which; another says that it goes on. Thread: main.
- */
+/* Whether all threads make progress. When one does not, an event says which; another says that it goes on.
+ * Thread: main. */
 bool service_is_alive(struct service *s);
 
 /* Answer what was accepted, commit, and close. Nothing waits for Kafka for ever: clients that do not end are left

@@ -97,11 +97,13 @@ char *status_json(struct status *s)
   size_t n = epoch.n_positions < WATERMARK_MAX ? epoch.n_positions : WATERMARK_MAX;
   json_t *root =
       json_pack("{ss sb ss? ss sI sI sf so so so so ss ss sI so}", "version", SLUICE_VERSION, "ready",
-                not_ready == NULL, "not_ready", not_ready, "phase", catalogue_phase_name(catalogue_phase(s->catalogue)), "epoch",
-                (json_int_t)epoch.number, "items", (json_int_t)epoch.n_items, "uptime_s",
+                not_ready == NULL, "not_ready", not_ready, "phase",
+                catalogue_phase_name(catalogue_phase(s->catalogue)), "epoch", (json_int_t)epoch.number, "items",
+                (json_int_t)epoch.n_items, "uptime_s",
                 (double)(clock_now_ns() - s->started_ns) / (double)CLOCK_NS_PER_S, "kafka", kafka_json(s), "watermark",
                 watermark_json(positions, n), "spaces", spaces_json(s), "counters", counters_json(s->counters), "isa",
-                isa_name(s->isa), "backend", backend, "backends_failed", (json_int_t)n_failed, "latency_us", latency_json(s));
+                isa_name(s->isa), "backend", backend, "backends_failed", (json_int_t)n_failed, "latency_us",
+                latency_json(s));
   if (root)
     catalogue_status_json(catalogue_report_of(s->catalogue), root);
   char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;

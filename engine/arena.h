@@ -45,8 +45,8 @@ err_t arena_init(const struct space *spaces, size_t n_spaces, struct backends *b
                  size_t pair_bytes_per_item, struct arena *out);
 void arena_fini(struct arena *a);
 
-/* Apply prepared changes in order, and make them visible to searches that begin afterwards. Returns ERR_FULL, ERR_MEMORY
- * or ERR_DEVICE. */
+/* Apply prepared changes in order, and make them visible to searches that begin afterwards. Returns ERR_FULL,
+ * ERR_MEMORY or ERR_DEVICE. */
 err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t n);
 
 /* Bring the watermark forward to these positions. */

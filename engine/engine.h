@@ -21,8 +21,8 @@ struct engine_space {
   size_t dim;             /* numbers of a vector, for models whose file does not say; 0: the file does */
 };
 
-/* Where the arenas are: host memory, a GPU's memory, or a GPU's with host memory beside it, so that the processor goes on
- * where the GPU fails; without a GPU, auto is cpu. */
+/* Where the arenas are: host memory, a GPU's memory, or a GPU's with host memory beside it, so that the processor goes
+ * on where the GPU fails; without a GPU, auto is cpu. */
 enum engine_backend { ENGINE_CPU, ENGINE_CUDA, ENGINE_AUTO };
 
 /* "cpu", "cuda", "auto". */
@@ -57,12 +57,12 @@ struct engine_config {
 err_t engine_open(const struct engine_config *config, struct engine **out);
 void engine_close(struct engine **e);
 
-/* Verify that a space's model can be served: its metadata, its tensors' names, shapes and numbers. A large bilinear model
- * is not decomposed, which takes engine_open() minutes. Returns ERR_MODEL with what is wrong. */
+/* Verify that a space's model can be served: its metadata, its tensors' names, shapes and numbers. A large bilinear
+ * model is not decomposed, which takes engine_open() minutes. Returns ERR_MODEL with what is wrong. */
 err_t engine_check_model(const struct engine_space *space);
 
-/* Verify all that engine_open() would, models, backend, instruction set and memory, and go on after what is wrong. Models
- * are loaded one after the other; no arena is reserved.
+/* Verify all that engine_open() would, models, backend, instruction set and memory, and go on after what is wrong.
+ * Models are loaded one after the other; no arena is reserved.
  *
  * problem  called with each, which err_message() tells; `space` is an index of config->spaces. Its error ends the check
  *
@@ -84,8 +84,8 @@ err_t engine_check_part(const struct engine *e, const struct part *part);
 err_t engine_check_item(const struct engine *e, const struct item_change *change);
 
 /* Apply changes in order and publish them as the next epoch, together with the positions: returns when both arenas have
- * them, which waits for searches on the former front to end. Parts must have passed engine_check_part(); those of spaces that
- * the engine does not have are ignored.
+ * them, which waits for searches on the former front to end. Parts must have passed engine_check_part(); those of
+ * spaces that the engine does not have are ignored.
  *
  * Returns ERR_FULL when the items do not fit (the message says what an item takes); ERR_MEMORY; ERR_DEVICE when the
  * GPU fails and there is no other backend. The engine cannot go on after an error.

@@ -23,7 +23,8 @@ struct prepared_change {
 /* Index of a space by name; false when there is none. */
 bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span name, size_t *out);
 
-/* Prepare n changes whose parts were checked; parts of spaces that there are not are left out. `*out` [n] lives in the region. */
+/* Prepare n changes whose parts were checked; parts of spaces that there are not are left out. `*out` [n] lives in the
+ * region. */
 err_t prepare_changes(const struct space *spaces, size_t n_spaces, const struct kernels *kernels,
                       const struct item_change *changes, size_t n, struct region *region, struct prepared_change **out);
 

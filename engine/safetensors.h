@@ -24,8 +24,8 @@ const char *safetensors_path(const struct safetensors *f);
 /* Text of a metadata key, NULL when absent; valid while the file is open. */
 const char *safetensors_text(const struct safetensors *f, const char *key);
 
-/* The metadata key or the tensor that follows the previous one, which must come from here; NULL gives the first, and ends
- * them. Valid while the file is open and nothing is supplied. */
+/* The metadata key or the tensor that follows the previous one, which must come from here; NULL gives the first, and
+ * ends them. Valid while the file is open and nothing is supplied. */
 const char *safetensors_next_key(const struct safetensors *f, const char *previous);
 const char *safetensors_next_tensor(const struct safetensors *f, const char *previous);
 

@@ -30,8 +30,8 @@ struct similarity {
   err_t (*model_open)(const struct safetensors *file, void **model);
   void (*model_close)(void **model);
 
-  /* Refuse what model_open refuses, in seconds: of a model that takes longer `*model` is left as it is. NULL: model_open
-   * never takes longer. */
+  /* Refuse what model_open refuses, in seconds: of a model that takes longer `*model` is left as it is. NULL:
+   * model_open never takes longer. */
   err_t (*model_check)(const struct safetensors *file, void **model);
 
   /* ERR_ITEM, ERR_QUERY or ERR_METHOD say what the model needs. check_method replaces "exact" by what it stands for. */

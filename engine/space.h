@@ -16,8 +16,8 @@ struct engine_space;
 err_t space_init(const struct engine_space *config, struct space *out);
 void space_fini(struct space *s);
 
-/* Refuse what space_init() would refuse, in seconds whatever the model: of one that takes longer to load there is then none
- * in the space. Errors as above. */
+/* Refuse what space_init() would refuse, in seconds whatever the model: of one that takes longer to load there is then
+ * none in the space. Errors as above. */
 err_t space_check(const struct engine_space *config, struct space *out);
 
 #endif

@@ -258,8 +258,8 @@ static void take_event(struct poll *p, const rd_kafka_message_t *m)
   }
 }
 
-/* Keep a record's message until the release; an event's is over at once. The library goes on behind a damaged batch: what
- * it finds there is not taken, since what was in the batch is missing. */
+/* Keep a record's message until the release; an event's is over at once. The library goes on behind a damaged batch:
+ * what it finds there is not taken, since what was in the batch is missing. */
 static void take(struct poll *p, rd_kafka_message_t *m)
 {
   struct catalogue_reader *r = p->reader;

@@ -34,7 +34,8 @@ uint64_t catalogue_record_digest(const struct catalogue_record *record);
 err_t catalogue_reader_open(const struct kafka_layers *layers, const char *topic, struct catalogue_reader **out);
 void catalogue_reader_close(struct catalogue_reader **r);
 
-/* Close in the background: after a topic was deleted, closing may take long, and another reader can be opened meanwhile. */
+/* Close in the background: after a topic was deleted, closing may take long, and another reader can be opened
+ * meanwhile. */
 void catalogue_reader_abandon(struct catalogue_reader **r);
 
 /* Id of the cluster, "" where the broker gives none; to be freed with mem_free(). Returns ERR_KAFKA_RETRY when no

@@ -1,5 +1,5 @@
-/* What librdkafka says to all properties of a client together, when it makes one: apart, since no client of ours comes of
- * it. */
+/* What librdkafka says to all properties of a client together, when it makes one: apart, since no client of ours comes
+ * of it. */
 #include "ingest/kafka_client.h"
 
 /* Ours, where they decide what may stand beside them. */

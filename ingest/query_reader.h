@@ -30,7 +30,8 @@ struct query_record {
 err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group,
                         struct query_reader **out);
 
-/* Commit what may be committed. Thread: the query reader, or any when that has ended. Blocks: for some seconds at most. */
+/* Commit what may be committed. Thread: the query reader, or any when that has ended. Blocks: for some seconds at
+ * most. */
 void query_reader_commit(struct query_reader *r);
 
 /* Commit what may be committed and leave the group. */

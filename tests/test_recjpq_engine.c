@@ -1,4 +1,5 @@
-/* RecJPQ searches against brute force in double precision, over catalogues made to be awkward, while items come and go. */
+/* RecJPQ searches against brute force in double precision, over catalogues made to be awkward, while items come and
+ * go. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -119,7 +120,8 @@ static size_t score_all(struct world *w, const float *query)
   return n_live;
 }
 
-/* The hits are the k best up to scores that differ by less than the tolerance, best first, ties by key, nothing twice. */
+/* The hits are the k best up to scores that differ by less than the tolerance, best first, ties by key, nothing
+ * twice. */
 static void assert_exact(struct world *w, const struct answer *answer, size_t k, size_t n_live)
 {
   const double tolerance = 1e-5;
