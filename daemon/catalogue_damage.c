@@ -59,8 +59,9 @@ err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *s
   }
   d->next = c->log.at.items[d->partition].position.next;
   back_off(d);
-  if (c->with.config->catalogue.stops_on_damage)
-    FAIL(ERR_KAFKA, "%s; catalogue.on_damage is `stop`", problem);
+  c->stops_here = c->with.config->catalogue.stops_on_damage;
+  if (c->stops_here)
+    FAIL(ERR_KAFKA_DAMAGED, "%s; catalogue.on_damage is `stop`", problem);
   FAIL(ERR_KAFKA_DAMAGED, "%s", problem);
 }
 

@@ -9,7 +9,7 @@ enum exit_status {
   EXIT_STATUS_OK = 0,
   EXIT_STATUS_FAILURE = 1, /* a restart may help */
   EXIT_STATUS_USAGE = 2,
-  EXIT_STATUS_DISCONTINUITY = 3,
+  EXIT_STATUS_TOPIC = 3, /* a person has to look at the catalogue topic */
   EXIT_STATUS_STORE_CORRUPT = 4,
   EXIT_STATUS_CONFIG = 78, /* EX_CONFIG of sysexits.h */
 };
@@ -25,7 +25,8 @@ static inline enum exit_status exit_status_of(err_code_t err)
   case ERR_FULL:
     return EXIT_STATUS_CONFIG;
   case ERR_DISCONTINUITY:
-    return EXIT_STATUS_DISCONTINUITY;
+  case ERR_KAFKA_DAMAGED: /* it ends the daemon only with catalogue.on_damage at stop */
+    return EXIT_STATUS_TOPIC;
   case ERR_STORE_CORRUPT:
     return EXIT_STATUS_STORE_CORRUPT;
   default:

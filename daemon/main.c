@@ -38,9 +38,9 @@ static const char usage[] = "usage: sluiced --config FILE [--check-config]\n"
                             "reads the configuration again: log.level is taken over, the rest needs a restart.\n"
                             "\n"
                             "Exit status: 0 after a signal; 2 for a wrong command line; 3 when the catalogue topic\n"
-                            "does not continue the store and catalogue.on_discontinuity is stop; 4 when the store is\n"
-                            "damaged; 78 when the configuration or a model cannot be used; 1 for the rest, where a\n"
-                            "restart may help.\n";
+                            "does not continue the store, or is damaged, and catalogue.on_discontinuity or\n"
+                            "catalogue.on_damage is stop; 4 when the store is damaged; 78 when the configuration or\n"
+                            "a model cannot be used; 1 for the rest, where a restart may help.\n";
 
 /* Tell the service manager how it goes, and that we are alive. */
 static void notify(struct service *s, bool *was_ready)

@@ -340,7 +340,7 @@ class Damaged(TopicCase):
         kafka_faults.write(broker, self.catalogue, self.records(b"more", 5))
         kafka_faults.damage_batch(broker, self.catalogue, 5)
         system.daemon.start()
-        self.assertGreater(system.daemon.wait_exit(30 * SLOWNESS), 0)
+        self.assertEqual(system.daemon.wait_exit(30 * SLOWNESS), 3)
 
 
 class Embedded(Case):
