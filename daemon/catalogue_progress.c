@@ -9,6 +9,17 @@
 /* A full catalogue reads its log again when so much of max_items is free, or when anything is after ROOM_WAIT_MS. */
 enum { ROOM_PERCENT = 1, TIDY_ROWS = 10000 };
 
+/* The engine gets what the store has now. Trying again later would go on with the former items and the new log: what the
+ * store cannot read now, a restart reads. */
+static err_t replace_items(struct catalogue *c)
+{
+  err_code_t err = catalogue_replace(c);
+
+  if (err_class(err) == ERR_CLASS_RETRY)
+    FAIL(ERR_STORE, "the rebuilt catalogue cannot be loaded: %s", err_message());
+  return err;
+}
+
 /* The other log has been read: its catalogue takes the place of the one that is served. */
 static err_t finish_rebuild(struct catalogue *c)
 {
@@ -16,7 +27,7 @@ static err_t finish_rebuild(struct catalogue *c)
 
   store_stats(c->with.store, &before);
   TRY(store_finish_rebuild(c->with.store));
-  TRY(catalogue_replace(c));
+  TRY(replace_items(c));
   store_stats(c->with.store, &after);
   catalogue_rebuild_end(&c->rebuild);
   counters_add(&c->with.counters->rebuilds, 1);
