@@ -180,6 +180,15 @@ void service_hurry(struct service *s)
   pthread_mutex_unlock(&s->lock);
 }
 
+/* Unless somebody is in a hurry already. */
+static void set_delivery_limit(struct service *s)
+{
+  pthread_mutex_lock(&s->lock);
+  if (s->delivery && !atomic_load(&s->is_hurried))
+    delivery_give_up_at(s->delivery, clock_now_ns() + DELIVERY_TIMEOUT_S * CLOCK_NS_PER_S);
+  pthread_mutex_unlock(&s->lock);
+}
+
 static void close_delivery(struct service *s)
 {
   pthread_mutex_lock(&s->lock);
@@ -193,8 +202,7 @@ bool service_close(struct service *s)
 {
   atomic_store(&s->status.not_ready, "stopping");
   kafka_closing_together();
-  if (s->delivery)
-    delivery_give_up_at(s->delivery, clock_now_ns() + DELIVERY_TIMEOUT_S * CLOCK_NS_PER_S);
+  set_delivery_limit(s);
   if (s->catalogue)
     catalogue_ask_to_stop(s->catalogue); /* it may take a while */
   if (s->queries)
