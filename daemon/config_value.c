@@ -32,6 +32,7 @@ static const struct {
     "an answer counts as delivered when all replicas have it: its query is then committed" },
   { "retries", false, "an answer is sent again until a broker has it" },
   { "message.send.max.retries", false, "an answer is sent again until a broker has it" },
+  { "enable.gapless.guarantee", false, "an answer too large for its topic would cost all others their producer" },
   { "partition.assignment.strategy", false, "queries move between daemons all at once" },
   { "transactional.id", false, "Sluice's producers use no transactions" },
   { "test.mock.num.brokers", false, "use embedded_broker.enabled" },

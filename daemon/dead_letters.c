@@ -278,8 +278,7 @@ size_t dead_letters_n_open(const struct dead_letters *l)
 err_t dead_letters_open(const struct dead_letters_config *config, struct dead_letters **out)
 {
   /* Nobody needs the order of letters, and a lost sequence must not lose the producer. */
-  static const struct kafka_property own[] = { { "enable.gapless.guarantee", "false" },
-                                               { "enable.idempotence", "false" } };
+  static const struct kafka_property own[] = { { "enable.idempotence", "false" } };
   AUTO(dead_letters_close) struct dead_letters *l = NULL;
   struct kafka_layers layers = *config->layers;
   struct outlet_config outlet = {

@@ -31,7 +31,7 @@ struct reply_topics {
   struct reply_topics_config with;
   struct kafka_layers layers;
   char timeout_ms[24];
-  struct kafka_property own[4];
+  struct kafka_property own[3];
   pthread_mutex_t mutex;     /* guards what follows, and the table of the producer in use */
   struct producer *current;  /* NULL while there is none */
   struct producer *retired;  /* its last replies are on their way; NULL for none */
@@ -209,8 +209,7 @@ err_t reply_topics_open(const struct reply_topics_config *config, struct reply_t
   /* A topic that brokers do not know is given up after this, not after 30 s: time enough for one that they make. */
   r->own[1] = (struct kafka_property){ "topic.metadata.propagation.max.ms", "2000" };
   /* One client's topic must not cost all others the producer. */
-  r->own[2] = (struct kafka_property){ "enable.gapless.guarantee", "false" };
-  r->own[3] = (struct kafka_property){ "enable.idempotence", "false" };
+  r->own[2] = (struct kafka_property){ "enable.idempotence", "false" };
   r->layers.layer[r->layers.n++] = (struct kafka_properties){ r->own, sizeof r->own / sizeof r->own[0] };
   pthread_mutex_lock(&r->mutex); /* the producer's thread looks at `current` */
   err_code_t err = open_producer(r, &r->current);
