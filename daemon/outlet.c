@@ -117,6 +117,7 @@ static void note_away(struct outlet *o, const char *reason, const char *topic)
              topic, log_quote(span_of_str(reason)));
 }
 
+/* Only what a broker took tells that it is back: a message that is merely queued again may wait there for long. */
 static void note_back(struct outlet *o)
 {
   if (atomic_load(&o->is_away) && outlet_n_waiting(o) == 0 && atomic_exchange(&o->is_away, false) &&
@@ -147,10 +148,12 @@ static void on_report(void *context, const struct sender_report *report)
   struct outlet *o = context;
   struct outlet_item *item = report->opaque;
 
-  if (report->fate == SENDER_DELIVERED)
+  if (report->fate == SENDER_DELIVERED) {
     end_item(o, item, OUTLET_DELIVERED, NULL, NULL);
-  else
+    note_back(o);
+  } else {
     on_failure(o, item, report->fate, report->reason, report->message, true);
+  }
 }
 
 /* ---- Sending ---- */
@@ -244,7 +247,6 @@ static void *run(void *context)
     if (o->alone)
       sender_poll(o->alone, 0);
     send_waiting(o);
-    note_back(o);
     if (o->with.ticked)
       o->with.ticked(o->with.context);
   }

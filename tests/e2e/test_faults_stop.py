@@ -105,7 +105,9 @@ class Stop(Case):
         self.open("no-answers")
         self.delete("answers")
         self.in_flight()
-        time.sleep(3)
+        eventually(lambda: "event=delivery_waiting outlet=answers" in self.system.daemon.log(), "the event that says so")
+        time.sleep(2)
+        self.assertNotIn("event=delivery_resumed", self.system.daemon.log())
         self.stop(codes=(0, 1))  # answers that nobody takes may have ended it before
 
     def test_all_topics_were_deleted(self):
