@@ -1,6 +1,7 @@
 #include "engine/safetensors.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -52,9 +53,17 @@ static err_t map_bytes(struct safetensors *f, FILE *file)
   return ERR_OK;
 }
 
+/* Without waiting for a writer, where the path is a pipe. */
+static FILE *open_to_read(const char *path)
+{
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+  return fd < 0 ? NULL : fdopen(fd, "rb");
+}
+
 static err_t load_file(struct safetensors *f, bool is_mapped)
 {
-  AUTO(close_file) FILE *file = fopen(f->path, "rbe");
+  AUTO(close_file) FILE *file = open_to_read(f->path);
   struct stat status;
 
   if (!file)

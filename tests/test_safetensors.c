@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -441,6 +442,20 @@ static void what_cannot_be_mapped_is_refused_as_what_cannot_be_read(void **state
   assert_null(f);
 }
 
+static void a_pipe_that_nobody_writes_is_refused_at_once(void **state)
+{
+  struct safetensors *f = NULL;
+
+  (void)state;
+  remove(path);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  alarm(10); /* opening it would wait for ever */
+  assert_fails(safetensors_map(path, &f), ERR_MODEL, "is it a file?");
+  alarm(0);
+  assert_null(f);
+  remove(path);
+}
+
 /* Everything that can be asked of a file. */
 static void ask_all(void)
 {
@@ -523,6 +538,7 @@ int main(void)
     cmocka_unit_test(shapes_beyond_all_files_are_refused),
     cmocka_unit_test(a_file_of_metadata_alone_opens),
     cmocka_unit_test(what_cannot_be_mapped_is_refused_as_what_cannot_be_read),
+    cmocka_unit_test(a_pipe_that_nobody_writes_is_refused_at_once),
     cmocka_unit_test(mutated_files_are_read_or_refused),
   };
 
