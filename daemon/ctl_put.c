@@ -3,21 +3,49 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "daemon/ctl_format.h"
 #include "daemon/ctl_writer.h"
+#include "ingest/wire.h"
 
 static void region_close(struct region *r)
 {
   region_fini(r);
 }
 
+static bool has_space(const struct config *config, struct span name)
+{
+  for (size_t i = 0; i < config->n_spaces; i++) {
+    if (span_equal(name, span_of_str(config->spaces[i].name)))
+      return true;
+  }
+  return false;
+}
+
+/* Tell of parts that no query can see. Whether there is one that queries can. */
+static err_t tell_unserved(const struct config *config, const struct ctl_record *record, bool *is_served)
+{
+  AUTO(region_close) struct region region = { 0 };
+  struct item_change item;
+
+  TRY(wire_decode_item(record->value, WIRE_PROTOBUF, &region, &item));
+  *is_served = false;
+  for (size_t i = 0; i < item.n_parts; i++) {
+    if (has_space(config, item.parts[i].space))
+      *is_served = true;
+    else
+      ctl_say("the configuration has no space %s: queries do not see that part", log_quote(item.parts[i].space));
+  }
+  return ERR_OK;
+}
+
 /* What was done to the record, if it can be told: others may write meanwhile. */
-static const char *name_result(const struct ctl_record *record, const struct ctl_counts *counts)
+static const char *name_result(const struct ctl_record *record, const struct ctl_counts *counts, bool is_served)
 {
   bool is_alone = counts->applied + counts->deleted + counts->skipped == 1;
 
   if (!record->is_delete)
-    return "visible";
+    return is_served ? "visible" : "taken, and not served,";
   if (is_alone && counts->deleted == 1)
     return "deleted";
   if (is_alone && counts->skipped == 1)
@@ -31,6 +59,7 @@ static err_t write_record(struct ctl_context *ctx, const struct ctl_record *reco
   AUTO(ctl_writer_close) struct ctl_writer *w = NULL;
   int64_t visible_ns;
   struct ctl_counts counts;
+  bool is_served = false;
 
   TRY(ctl_writer_open(ctx, "0", &w));
   int64_t started_ns = clock_now_ns();
@@ -42,7 +71,9 @@ static err_t write_record(struct ctl_context *ctx, const struct ctl_record *reco
     FAIL(ERR_ITEM, "the daemon has refused %s: topic %s tells the reason",
          counts.refused == 1 && counts.applied == 0 ? "it" : "records meanwhile, perhaps this one",
          ctx->config->catalogue.dead_letter_topic);
-  printf("%s after %s (%s after Kafka had it)\n", name_result(record, &counts),
+  if (!record->is_delete)
+    TRY(tell_unserved(ctx->config, record, &is_served));
+  printf("%s after %s (%s after Kafka had it)\n", name_result(record, &counts, is_served),
          ctl_format_span(visible_ns - started_ns).s, ctl_format_span(visible_ns - w->delivered_ns).s);
   return ERR_OK;
 }

@@ -182,6 +182,16 @@ class Words(Case):
         self.assertEqual(1, code)
         self.assertIn("the daemon has refused it", errors)
 
+    def test_a_part_that_nobody_serves_is_not_called_visible(self):
+        code, out, errors = self.ctl("put", "aside", '{"parts": {"boks": {"vector": [1, 2]}}}')
+        self.assertEqual(0, code)
+        self.assertRegex(out, r"^taken, and not served, after ")
+        self.assertIn('the configuration has no space "boks"', errors)
+        code, out, errors = self.ctl("put", "aside", '{"parts": {"boks": {"vector": [1, 2]}, "books": {"vector": [1, 2]}}}')
+        self.assertRegex(out, r"^visible after ")
+        self.assertIn('"boks"', errors)
+        self.ctl("delete", "aside")
+
     def test_an_unknown_space_is_told_which_there_are(self):
         code, out, errors = self.ctl("query", "--json", '{"space": "boks", "k": 1, "vector": [1, 2]}')
         self.assertNotEqual(0, code)
