@@ -3,7 +3,6 @@
 
 import os
 import re
-import sys
 import tempfile
 import time
 import unittest
@@ -13,13 +12,11 @@ from confluent_kafka import Producer
 
 import data
 import models
+import real_broker
 import wire
 from harness import QUIET, SLOWNESS, Case, Kcat, System, eventually
 from oracle import check_epochs
 from wire import pb
-
-sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
-import kafka_broker  # noqa: E402
 
 N_ITEMS = int(os.environ.get("E2E_ITEMS") or 20000)
 PER_TRANSACTION = 500
@@ -27,14 +24,7 @@ PER_TRANSACTION = 500
 
 def setUpModule():
     global broker, folder, paths, spaces
-    reason = kafka_broker.why_unavailable()
-    if reason:
-        if data.CI:
-            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
-        print(f"SKIPPED: NO TEST AGAINST A REAL KAFKA BROKER WAS RUN: {reason.upper()}", file=sys.stderr, flush=True)
-        raise unittest.SkipTest(reason)
-    broker = kafka_broker.KafkaBroker().start()
-    unittest.addModuleCleanup(broker.close)
+    broker = real_broker.open_for()
     folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
     unittest.addModuleCleanup(folder.cleanup)
     paths = {"movies": data.golden_dir() / "small_uid" / "weights.safetensors",

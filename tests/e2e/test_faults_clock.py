@@ -3,33 +3,22 @@
 
 import re
 import struct
-import sys
 import time
-import unittest
 
 from confluent_kafka import Consumer, TopicPartition
 
 import data
 import models
+import real_broker
 from harness import QUIET, SLOWNESS, Case, System, build_dir, eventually
 from wire import pb
-
-sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
-import kafka_broker  # noqa: E402
 
 HOUR_S = 3600
 
 
 def setUpModule():
     global broker, paths, spaces
-    reason = kafka_broker.why_unavailable()
-    if reason:
-        if data.CI:
-            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
-        print(f"SKIPPED: {reason.upper()}", file=sys.stderr, flush=True)
-        raise unittest.SkipTest(reason)
-    broker = kafka_broker.KafkaBroker().start()
-    unittest.addModuleCleanup(broker.close)
+    broker = real_broker.open_for()
     paths = {"movies": data.golden_dir() / "small_uid" / "weights.safetensors"}
     spaces = {name: models.load(path) for name, path in paths.items()}
 

@@ -2,7 +2,6 @@
 """Queries on their way to the workers, where searches are slow and queries are many or large: a real broker, a space whose
 search takes tenths of a second, and a fast one beside it."""
 
-import sys
 import tempfile
 import time
 import unittest
@@ -12,11 +11,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 import data
 import models
+import real_broker
 from harness import QUIET, SLOWNESS, Case, System, eventually
 from wire import pb
-
-sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
-import kafka_broker  # noqa: E402
 
 N_ITEMS = 1500
 MAX_POLL_MS = 2000
@@ -25,13 +22,7 @@ BATCH = 48
 
 def setUpModule():
     global broker, paths, spaces
-    reason = kafka_broker.why_unavailable()
-    if reason:
-        if data.CI:
-            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
-        raise unittest.SkipTest(reason)
-    broker = kafka_broker.KafkaBroker().start()
-    unittest.addModuleCleanup(broker.close)
+    broker = real_broker.open_for()
     folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
     unittest.addModuleCleanup(folder.cleanup)
     paths = {"slow": Path(folder.name) / "slow.safetensors", "fast": Path(folder.name) / "fast.safetensors"}

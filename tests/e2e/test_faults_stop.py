@@ -4,20 +4,16 @@
 A stop is done in 20 s, whatever Kafka does; what was answered is committed first.
 """
 
-import os
 import signal
-import sys
 import time
-import unittest
 
 from confluent_kafka import Consumer, TopicPartition
 
 import data
 import models
-from harness import QUIET, SLOWNESS, Case, System, eventually
+import real_broker
+from harness import QUIET, SLOWNESS, Case, System
 
-sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
-import kafka_broker  # noqa: E402
 
 # What the daemon promises, and what the test gives a busy machine on top.
 STOP_S, MARGIN_S = 20, 5
@@ -25,14 +21,7 @@ STOP_S, MARGIN_S = 20, 5
 
 def setUpModule():
     global broker, paths, spaces
-    reason = kafka_broker.why_unavailable()
-    if reason:
-        if data.CI:
-            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
-        print(f"SKIPPED: {reason.upper()}", file=sys.stderr, flush=True)
-        raise unittest.SkipTest(reason)
-    broker = kafka_broker.KafkaBroker().start()
-    unittest.addModuleCleanup(broker.close)
+    broker = real_broker.open_for()
     paths = {"movies": data.golden_dir() / "small_uid" / "weights.safetensors"}
     spaces = {name: models.load(path) for name, path in paths.items()}
 

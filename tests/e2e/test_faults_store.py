@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """One key in several partitions: every daemon has the same items at the same watermark, whenever it was started."""
 
-import sys
 import tempfile
 import time
 import unittest
@@ -9,29 +8,19 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-import data
 import models
+import real_broker
 import safetensors_io
 import wire
 from harness import QUIET, Case, System
 from wire import pb
-
-sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
-import kafka_broker  # noqa: E402
 
 KEYS = 40
 
 
 def setUpModule():
     global broker, paths, spaces
-    reason = kafka_broker.why_unavailable()
-    if reason:
-        if data.CI:
-            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
-        print(f"SKIPPED: {reason.upper()}", file=sys.stderr, flush=True)
-        raise unittest.SkipTest(reason)
-    broker = kafka_broker.KafkaBroker().start()
-    unittest.addModuleCleanup(broker.close)
+    broker = real_broker.open_for()
     folder = tempfile.TemporaryDirectory(prefix="sluice-store-")
     unittest.addModuleCleanup(folder.cleanup)
     paths = {"books": Path(folder.name) / "books.safetensors"}

@@ -15,10 +15,10 @@ from pathlib import Path
 import data
 import harness
 import models
+import real_broker
 from harness import SLOWNESS, Case, System, eventually
 
 sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
-import kafka_broker  # noqa: E402
 import kafka_faults  # noqa: E402
 
 COMPACT = {"cleanup.policy": "compact"}
@@ -27,14 +27,7 @@ HOUR_MS = 3600 * 1000
 
 def setUpModule():
     global broker, paths, spaces
-    reason = kafka_broker.why_unavailable()
-    if reason:
-        if data.CI:
-            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
-        print(f"SKIPPED: {reason.upper()}", file=sys.stderr, flush=True)
-        raise unittest.SkipTest(reason)
-    broker = kafka_broker.KafkaBroker().start()
-    unittest.addModuleCleanup(broker.close)
+    broker = real_broker.open_for()
     folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
     unittest.addModuleCleanup(folder.cleanup)
     paths = {"codes": Path(folder.name) / "codes.safetensors"}

@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,11 +18,10 @@ from pathlib import Path
 import data
 import harness
 import models
+import real_broker
 import safetensors_io
 from harness import SLOWNESS, Case, System, eventually
 
-sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
-import kafka_broker  # noqa: E402
 
 EXIT_DISCONTINUITY, EXIT_CONFIG = 3, 78
 N_SLOW, PROBE_PERIOD_S, ATTACK_S = 500, 0.05, 5
@@ -287,13 +285,7 @@ class Ends(Case):
     """What a restart cannot help ends with a status of its own, and with words that say what it was."""
 
     def setUp(self):
-        reason = kafka_broker.why_unavailable()
-        if reason and data.CI:
-            raise AssertionError(f"CI runs nothing without a real broker: {reason}")
-        if reason:
-            self.skipTest(reason)
-        self.broker = kafka_broker.KafkaBroker().start()
-        self.addCleanup(self.broker.close)
+        self.broker = real_broker.open_for(self.addCleanup)
 
     def test_a_policy_stop_says_so(self):
         self.system = System(paths, spaces, {"catalogue": {"on_discontinuity": "stop"}}, self.broker.bootstrap, "ends",
