@@ -10,6 +10,14 @@ int64_t clock_now_ns(void)
   return (int64_t)now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec;
 }
 
+int64_t clock_boot_ns(void)
+{
+  struct timespec now;
+
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return (int64_t)now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec;
+}
+
 int64_t clock_unix_ms(void)
 {
   struct timespec now;

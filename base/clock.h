@@ -7,6 +7,9 @@
 /* Nanoseconds that never go back: for spans of time. */
 int64_t clock_now_ns(void);
 
+/* The same, and it counts the time that the machine was suspended. */
+int64_t clock_boot_ns(void);
+
 /* Milliseconds since 1970: for deadlines that come from outside. */
 int64_t clock_unix_ms(void);
 

@@ -101,6 +101,7 @@ static err_t step(struct catalogue *c)
   struct damage_sighting damage;
 
   pulse_beat();
+  TRY(catalogue_log_note_reading(&c->log));
   TRY(catalogue_gather(c, &damage));
   note_time(c);
   if (c->batch.n > 0 || log_positions_is_changed(&c->log.at))

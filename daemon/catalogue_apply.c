@@ -127,6 +127,38 @@ static size_t drop_held(const struct catalogue *c, struct position *seen, size_t
   return n_kept;
 }
 
+/* Where another partition's state takes over, its parts come from the store, which may have them from another model. */
+static void drop_unusable(struct catalogue *c, const struct store_effects *effects)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < c->batch.n; i++) {
+    if (effects->kinds[i] != STORE_APPLIED)
+      continue;
+    struct item_change *effect = &effects->changes[n++];
+    if (effect->parts != c->batch.changes[i].parts)
+      catalogue_drop_unusable_parts(c, effect);
+  }
+}
+
+/* A letter or an item without room may hold the position back at the log's beginning. Its first record tells a later
+ * start whether the log is still the same. On a full disk the batch waits, too. */
+static err_t store_first(struct catalogue *c)
+{
+  struct store_position *positions;
+
+  TRY(region_array(&c->scratch, c->log.at.n, sizeof *positions, &positions));
+  size_t n = log_positions_first(&c->log.at, positions);
+  if (n == 0)
+    return ERR_OK;
+  err_code_t err = store_apply(c->with.store, NULL, 0, positions, n, NULL);
+  if (err == ERR_STORE_FULL)
+    return ERR_OK;
+  TRY(err);
+  log_positions_first_stored(&c->log.at);
+  return ERR_OK;
+}
+
 /* Store the batch, then publish it. While another log is read, its items go into the store alone. */
 err_t catalogue_apply(struct catalogue *c)
 {
@@ -136,6 +168,7 @@ err_t catalogue_apply(struct catalogue *c)
   size_t n_positions, n_seen;
 
   region_reset(&c->scratch);
+  TRY(store_first(c));
   TRY(list_positions(c, &positions, &seen, &n_positions));
   TRY(store_batch(c, positions, n_positions, &effects));
   if (effects.n_refused > 0)
@@ -143,6 +176,7 @@ err_t catalogue_apply(struct catalogue *c)
   if (effects.n_unfit > 0)
     send_unfit(c, &effects);
   if (!store_is_rebuilding(c->with.store)) {
+    drop_unusable(c, &effects);
     n_seen = drop_held(c, seen, n_positions);
     TRY(engine_apply(c->with.engine, effects.changes, effects.n_changes, seen, n_seen));
     count_batch(c, &effects);

@@ -7,7 +7,7 @@
 #include "base/log.h"
 
 /* Leave out the stored parts that no space can use: the space is not configured, or its model has other sizes now. */
-static void drop_unusable_parts(struct catalogue *c, struct item_change *change)
+void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *change)
 {
   size_t n = 0;
 
@@ -30,7 +30,7 @@ static err_t drop_unusable(struct catalogue *c, struct item_change *changes, siz
   if (catalogue_is_stopping(c))
     return err_set(ERR_STOPPING, __FILE__, __LINE__, "the daemon is stopping");
   for (size_t i = 0; i < n; i++)
-    drop_unusable_parts(c, &changes[i]);
+    catalogue_drop_unusable_parts(c, &changes[i]);
   return ERR_OK;
 }
 

@@ -10,8 +10,9 @@
 enum { POLL_MS = 50 };
 
 /* A record that cannot be used: its letter is on its way, or there are too many. */
-static void send_letter(struct catalogue *c, const struct catalogue_record *record, const struct store_position *before)
+static void send_letter(struct catalogue *c, const struct catalogue_record *record)
 {
+  struct store_position before = log_positions_before(&c->log.at, record);
   struct delivery_dead_letter letter = {
     .topic = c->with.config->catalogue.dead_letter_topic,
     .has_key = record->has_key,
@@ -24,7 +25,7 @@ static void send_letter(struct catalogue *c, const struct catalogue_record *reco
     .offset = record->offset,
     .reason = err_message(),
   };
-  struct letter *open = letter_window_push(&c->letters, before);
+  struct letter *open = letter_window_push(&c->letters, &before);
 
   letter.is_settled = open ? &open->is_settled : NULL;
   if (open && delivery_dead_letter(c->with.delivery, &letter))
@@ -45,16 +46,13 @@ static err_t add_record(struct catalogue *c, const struct catalogue_record *reco
     log_positions_at_end(&c->log.at, record->partition, record->offset);
     return ERR_OK;
   }
-  if ((size_t)record->partition >= c->log.at.n)
-    FAIL(ERR_KAFKA, "a record came from partition %" PRId32 ", which was not asked for", record->partition);
-  struct store_position before = c->log.at.items[record->partition].position;
   TRY(log_positions_take(&c->log.at, record, &is_new));
   if (!is_new)
     return ERR_OK;
   err_code_t err = item_batch_add(&c->batch, c->with.engine, c->with.config->catalogue.unknown_spaces, record);
   if (err_class(err) != ERR_CLASS_REJECT)
     return err;
-  send_letter(c, record, &before);
+  send_letter(c, record);
   return ERR_OK;
 }
 

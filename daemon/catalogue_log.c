@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-enum { BROKER_TIMEOUT_MS = 5000 };
+/* STILL_MIN_S: a batch may take that long. */
+enum { BROKER_TIMEOUT_MS = 5000, STILL_MIN_S = 5 };
 
 err_t catalogue_log_init(const struct kafka_layers *layers, const char *topic, struct store *store,
                          struct catalogue_log *out)
@@ -91,17 +92,34 @@ static err_t return_to_live(struct catalogue_log *l, const struct store_source *
   return store_abandon_rebuild(l->store);
 }
 
-/* Compaction removes a tombstone when it is older than delete.retention.ms: who was away for longer may miss deletes.
- * Asked once, at the start: a daemon that runs reads what comes. */
+static bool was_still(const struct catalogue_log *l)
+{
+  int64_t still_ns = clock_boot_ns() - l->read_ns;
+
+  return l->was_taken_up && l->tombstones_for_ns > 0 && still_ns > l->tombstones_for_ns &&
+         still_ns > STILL_MIN_S * CLOCK_NS_PER_S;
+}
+
+/* For how long the position has not moved although the log may have. The store knows it of a daemon that was down; one
+ * that runs may have been suspended, or without broker or disk. */
+static int64_t absence_ms(const struct catalogue_log *l, const struct store_position *position)
+{
+  if (position->committed_unix_ms <= 0) /* of a log that is read for the first time */
+    return 0;
+  if (l->was_taken_up)
+    return was_still(l) ? (clock_boot_ns() - l->read_ns) / CLOCK_NS_PER_MS : 0;
+  return clock_unix_ms() - position->committed_unix_ms;
+}
+
+/* Compaction removes a tombstone when it is older than delete.retention.ms: who was away for longer may miss
+ * deletes. */
 static err_t verify_absence(struct catalogue_log *l, const struct topic_policy *policy)
 {
-  int64_t now_ms = clock_unix_ms();
-
-  if (l->was_taken_up || !policy->is_known || !policy->is_compacted)
+  if (!policy->is_known || !policy->is_compacted)
     return ERR_OK;
   for (size_t i = 0; i < l->at.n; i++) {
     const struct log_position *p = &l->at.items[i];
-    int64_t away_ms = p->position.committed_unix_ms > 0 ? now_ms - p->position.committed_unix_ms : 0;
+    int64_t away_ms = absence_ms(l, &p->position);
     if (away_ms > policy->delete_retention_ms && p->position.next < p->end_at_start)
       FAIL(ERR_DISCONTINUITY,
            "the daemon was away for %" PRId64 " s, the topic keeps tombstones for %" PRId64
@@ -109,6 +127,21 @@ static err_t verify_absence(struct catalogue_log *l, const struct topic_policy *
            away_ms / 1000, policy->delete_retention_ms / 1000);
   }
   return ERR_OK;
+}
+
+err_t catalogue_log_note_reading(struct catalogue_log *l)
+{
+  if (was_still(l))
+    FAIL(ERR_KAFKA_RETRY, "topic %s was not read for %" PRId64 " s: deletes may be missing", l->topic,
+         (clock_boot_ns() - l->read_ns) / CLOCK_NS_PER_S);
+  l->read_ns = clock_boot_ns();
+  return ERR_OK;
+}
+
+static int64_t retention_ns(const struct topic_policy *policy)
+{
+  return policy->delete_retention_ms < INT64_MAX / CLOCK_NS_PER_MS ? policy->delete_retention_ms * CLOCK_NS_PER_MS
+                                                                   : INT64_MAX;
 }
 
 static err_t take_up_from(struct catalogue_log *l, const struct store_source *source)
@@ -125,6 +158,8 @@ static err_t take_up_from(struct catalogue_log *l, const struct store_source *so
   TRY(verify_absence(l, &policy));
   TRY(store_source_put(l->store, source));
   l->was_taken_up = true;
+  l->read_ns = clock_boot_ns();
+  l->tombstones_for_ns = policy.is_known && policy.is_compacted ? retention_ns(&policy) : 0;
   return ERR_OK;
 }
 

@@ -14,7 +14,9 @@ struct catalogue_log {
   struct store *store;
   struct catalogue_reader *reader; /* owned */
   struct log_positions at;
-  bool was_taken_up; /* since the daemon's start */
+  bool was_taken_up;         /* since the daemon's start */
+  int64_t read_ns;           /* since then: when the log was read last (clock_boot_ns) */
+  int64_t tombstones_for_ns; /* how long the log keeps tombstones; 0: for ever, or it is not known */
 };
 
 err_t catalogue_log_init(const struct kafka_layers *layers, const char *topic, struct store *store,
@@ -28,10 +30,16 @@ err_t catalogue_log_reopen(struct catalogue_log *l);
  * configuration has begun is given up when the log is the served catalogue's own again.
  *
  * Returns ERR_DISCONTINUITY when cluster, topic or partitions are others than those that the store came from, when a
- * position is outside its log, or when the daemon was down for longer than the log keeps tombstones; ERR_KAFKA_RETRY
+ * position is outside its log, or when the log was not read for longer than it keeps tombstones; ERR_KAFKA_RETRY
  * while broker or topic are away.
  */
 err_t catalogue_log_take_up(struct catalogue_log *l);
+
+/* The log is about to be read: to be called each time.
+ *
+ * Returns ERR_KAFKA_RETRY when the last time was so long ago that deletes may be missing: it has to be taken up
+ * anew. */
+err_t catalogue_log_note_reading(struct catalogue_log *l);
 
 /* Take up the partitions that were added to the topic, from their first records. Errors as above. */
 err_t catalogue_log_take_up_new(struct catalogue_log *l);

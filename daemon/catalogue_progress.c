@@ -58,7 +58,11 @@ static err_t look_for_end(struct catalogue *c)
       catalogue_set_phase(c, CATALOGUE_AWAITING, "see the event rebuild_waits, or sluicectl rebuild");
       return ERR_OK;
     }
+    if (!log_audit_confirms(&c->audit)) /* the topic may have been replaced again meanwhile */
+      return ERR_OK;
     TRY(finish_rebuild(c));
+    c->report_due_ns = 0; /* who sees that we are ready shall not see a rebuild */
+    TRY(catalogue_tell(c));
   }
   atomic_store(&c->is_serving, true);
   catalogue_set_phase(c, CATALOGUE_LIVE, NULL);

@@ -78,11 +78,16 @@ static void describe(const struct catalogue_rebuild *r, char *text, size_t size)
              r->cause, stats.n_rebuilt_items, stats.n_items, r->config->catalogue.rebuild_min_percent);
 }
 
+static bool needs_accept(const struct catalogue_rebuild *r)
+{
+  return is_another_cluster(r) || leaves_too_few(r);
+}
+
 bool catalogue_rebuild_may_end(struct catalogue_rebuild *r)
 {
   char text[REPORT_TEXT_BYTES];
 
-  if ((!is_another_cluster(r) && !leaves_too_few(r)) || is_accepted(r))
+  if (!needs_accept(r) || is_accepted(r))
     return true;
   if (!r->waits) {
     describe(r, text, sizeof text);
@@ -115,8 +120,8 @@ void catalogue_rebuild_report(const struct catalogue_rebuild *r, struct report_r
   out->number = store_rebuild_number(r->store);
   out->n_items = stats.n_rebuilt_items;
   out->n_live_items = stats.n_items;
-  out->waits = r->waits;
-  if (r->waits)
+  out->waits = r->waits && needs_accept(r); /* it may have grown since, and wait for room */
+  if (out->waits)
     describe(r, out->reason, sizeof out->reason);
   else
     snprintf(out->reason, sizeof out->reason, "%s", r->cause);

@@ -93,6 +93,10 @@ err_t catalogue_list_seen(struct catalogue *c, struct position **out, size_t *n)
 err_t catalogue_load(struct catalogue *c);
 err_t catalogue_replace(struct catalogue *c);
 
+/* Leave out the parts of a stored item that no space can use: the engine would read them in the size that its model
+ * has. */
+void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *change);
+
 /* catalogue_connect.c: take up the log, waiting for broker and topic as long as it takes. The newest failure is the
  * reason of a new beginning, or of a new consumer.
  *

@@ -24,31 +24,55 @@ void log_audit_fini(struct log_audit *a)
   mem_free(&a->anchors);
 }
 
-/* Take the newest records as anchors for the next audit. */
-static err_t set_anchors(struct log_audit *a, const struct log_positions *at)
+/* A partition that has no anchor gets its newest record as soon as there is one: a topic that is being read for the
+ * first time may be replaced, too. */
+static err_t set_first_anchors(struct log_audit *a, const struct log_positions *at)
 {
-  a->is_running = false;
-  a->n_awaited = 0;
-  a->n = 0;
   TRY(mem_grow(at->n, sizeof *a->anchors, &a->capacity, &a->anchors));
   for (; a->n < at->n; a->n++)
-    a->anchors[a->n] = (struct log_anchor){ .position = at->items[a->n].position };
-  a->due_ns = clock_now_ns() + a->interval_ns;
+    a->anchors[a->n] = (struct log_anchor){ .position = { .last_offset = -1 }, .next = { .last_offset = -1 } };
+  for (size_t p = 0; p < at->n; p++) {
+    if (a->anchors[p].position.last_offset < 0)
+      a->anchors[p].position = at->items[p].position;
+  }
   return ERR_OK;
 }
 
 err_t log_audit_begin(struct log_audit *a, const struct log_positions *at)
 {
   catalogue_reader_abandon(&a->reader); /* what it remembers of the topic may be wrong */
-  return set_anchors(a, at);
+  a->is_running = false;
+  a->demand = LOG_AUDIT_NOT_ASKED;
+  a->n_awaited = 0;
+  a->n = 0;
+  a->due_ns = clock_now_ns() + a->interval_ns;
+  return set_first_anchors(a, at);
 }
 
-static err_t ask(struct log_audit *a)
+/* An anchor that was not found in time is looked for again. */
+static void end_audit(struct log_audit *a)
+{
+  a->is_running = false;
+  a->n_awaited = 0;
+  for (size_t p = 0; p < a->n; p++) {
+    if (!a->anchors[p].is_awaited)
+      a->anchors[p].position = a->anchors[p].next;
+    a->anchors[p].is_awaited = false;
+  }
+  a->due_ns = clock_now_ns() + (a->demand == LOG_AUDIT_ASKED ? 0 : a->interval_ns);
+  if (a->demand == LOG_AUDIT_UNDER_WAY)
+    a->demand = LOG_AUDIT_DONE;
+}
+
+static err_t ask(struct log_audit *a, const struct log_positions *at)
 {
   if (!a->reader)
     TRY(catalogue_reader_open(&a->layers, a->topic, &a->reader));
   a->is_running = true;
+  if (a->demand == LOG_AUDIT_ASKED)
+    a->demand = LOG_AUDIT_UNDER_WAY;
   for (size_t p = 0; p < a->n; p++) {
+    a->anchors[p].next = at->items[p].position;
     a->anchors[p].is_awaited = a->anchors[p].position.last_offset >= 0;
     if (!a->anchors[p].is_awaited)
       continue;
@@ -114,15 +138,31 @@ static err_t look(struct log_audit *a, bool has_holes)
   return events.is_out_of_range ? look_outside(a, &events) : ERR_OK;
 }
 
+bool log_audit_confirms(struct log_audit *a)
+{
+  if (a->demand == LOG_AUDIT_DONE) {
+    a->demand = LOG_AUDIT_NOT_ASKED;
+    return true;
+  }
+  if (a->demand == LOG_AUDIT_NOT_ASKED) {
+    a->demand = LOG_AUDIT_ASKED;
+    if (!a->is_running)
+      a->due_ns = clock_now_ns();
+  }
+  return false;
+}
+
 err_t log_audit_step(struct log_audit *a, const struct log_positions *at)
 {
   bool is_due = clock_now_ns() >= a->due_ns;
 
+  TRY(set_first_anchors(a, at));
   if (!a->is_running)
-    return is_due ? ask(a) : ERR_OK;
+    return is_due ? ask(a, at) : ERR_OK;
   TRY(look(a, at->has_holes));
   if (a->n_awaited > 0 && !is_due)
     return ERR_OK;
   catalogue_reader_unassign(a->reader);
-  return set_anchors(a, at);
+  end_audit(a);
+  return ERR_OK;
 }

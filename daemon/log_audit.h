@@ -2,7 +2,8 @@
  *
  * A topic that is deleted and made anew within a moment, and filled at once beyond where we stand, gives its consumer
  * no sign: it goes on at its offset, in another log. So a second consumer reads, every so often, the record of each
- * partition that was the newest one at the time before. Where it is another record now, the topic is another one.
+ * partition that was the newest one when the audit before began. Where it is another record now, the topic is another
+ * one. Where it is the same, so is all that was read before the audit: the newest record from then is looked for next.
  *
  * Thread: catalogue. Blocks: no, but for opening the consumer.
  */
@@ -14,8 +15,12 @@
 /* The record of one partition that is looked for. */
 struct log_anchor {
   struct store_position position; /* last_offset -1: none */
+  struct store_position next;     /* for the next audit: the newest record when this one began */
   bool is_awaited;
 };
+
+/* An audit that somebody waits for. */
+enum log_audit_demand { LOG_AUDIT_NOT_ASKED, LOG_AUDIT_ASKED, LOG_AUDIT_UNDER_WAY, LOG_AUDIT_DONE };
 
 struct log_audit {
   struct kafka_layers layers;
@@ -28,6 +33,7 @@ struct log_audit {
   int64_t interval_ns;
   int64_t due_ns;     /* of the next audit, or the time that the running one may take */
   size_t n_awaited;
+  enum log_audit_demand demand;
 };
 
 void log_audit_init(const struct kafka_layers *layers, const char *topic, int64_t interval_ns, struct log_audit *out);
@@ -35,6 +41,10 @@ void log_audit_fini(struct log_audit *a);
 
 /* The log was taken up, and its last records were verified, or are about to be. */
 err_t log_audit_begin(struct log_audit *a, const struct log_positions *at);
+
+/* Has an audit that began after the first call found nothing? Ask until it has: it is due at once. Then all that had
+ * been read by the first call is of one log, the one that is there; the next call asks anew. */
+bool log_audit_confirms(struct log_audit *a);
 
 /* Go on: to be called often. Returns ERR_DISCONTINUITY with the partition and offset of a record that is another
  * one. */

@@ -92,13 +92,43 @@ err_t log_positions_take(struct log_positions *l, const struct catalogue_record 
   p->is_at_end = false;
   *is_new = record->offset >= p->position.next;
   if (*is_new) {
+    bool is_first = p->position.last_offset < 0;
     p->position.next = record->offset + 1;
     p->position.last_offset = record->offset;
     p->position.last_digest = catalogue_record_digest(record);
     p->position.last_timestamp_ms = record->timestamp_ms;
     p->is_changed = true;
+    if (is_first) {
+      p->first = log_positions_before(l, record);
+      p->has_new_first = true;
+    }
   }
   return ERR_OK;
+}
+
+struct store_position log_positions_before(const struct log_positions *l, const struct catalogue_record *record)
+{
+  struct store_position position = l->items[record->partition].position;
+
+  position.next = record->offset;
+  return position;
+}
+
+size_t log_positions_first(const struct log_positions *l, struct store_position *positions)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < l->n; i++) {
+    if (l->items[i].has_new_first)
+      positions[n++] = l->items[i].first;
+  }
+  return n;
+}
+
+void log_positions_first_stored(struct log_positions *l)
+{
+  for (size_t i = 0; i < l->n; i++)
+    l->items[i].has_new_first = false;
 }
 
 void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t next)

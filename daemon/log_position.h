@@ -25,6 +25,8 @@ struct log_position {
   bool is_held;      /* a record from here on found no room: the position stays before it (catalogue.max_items) */
   bool is_left;      /* not read for now: the broker's log is damaged where it stands */
   bool is_changed;   /* since it was last stored */
+  bool has_new_first; /* `first` is to be stored, before anything that comes from the partition */
+  struct store_position first; /* at the first record that was read */
 };
 
 struct log_positions {
@@ -54,6 +56,14 @@ bool log_position_is_same(const struct store_position *last, const struct catalo
 /* A record came: `*is_new` says whether it has to be applied.
  * Returns ERR_DISCONTINUITY when it shows that the topic is another one. */
 err_t log_positions_take(struct log_positions *l, const struct catalogue_record *record, bool *is_new);
+
+/* The position before the record that was taken last, to be verified by that record itself: reading goes on with it. */
+struct store_position log_positions_before(const struct log_positions *l, const struct catalogue_record *record);
+
+/* The first records that were read since the last call, as such positions: to positions [n of the list]; returns how
+ * many. Where all that follows is held back, the store would know nothing that it can compare. */
+size_t log_positions_first(const struct log_positions *l, struct store_position *positions);
+void log_positions_first_stored(struct log_positions *l);
 
 /* Everything below next was read, markers included. */
 void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t next);

@@ -12,7 +12,7 @@ import models
 import real_broker
 import safetensors_io
 import wire
-from harness import QUIET, Case, System
+from harness import QUIET, Case, System, to_yaml
 from wire import pb
 
 KEYS = 40
@@ -81,6 +81,29 @@ class Partitions(Case):
             fresh = self.open(f"fresh-{i}", {"catalogue": {"topic": self.system.topic("catalogue")}})
             self.assertEqual(want, self.items(fresh, seen), "a daemon with an empty store")
             fresh.daemon.stop()
+
+    def test_a_state_aside_that_the_model_can_no_longer_use(self):
+        self.system = self.open("remodelled", {"catalogue": {"partitions_refresh_ms": 300}})
+        base = int(time.time() * 1000) - 3600_000
+        self.write(0, [(b"back", 1.0, base), (b"again", 1.0, base)])
+        broker.grow_topic(self.system.topic("catalogue"), 2)
+        self.write(1, [(b"back", 2.0, base + 10), (b"again", 2.0, base + 10)])
+        self.assertEqual({b"back": 2.0, b"again": 2.0}, self.items(self.system, {0: 2, 1: 2}))
+        self.system.daemon.stop()
+        path = paths["books"].with_name("larger.safetensors")
+        safetensors_io.write(path, {}, {"sluice.similarity": "dot", "sluice.dim": "1000"})
+        self.system.daemon.config["spaces"]["books"]["model"] = str(path)
+        self.system.daemon.config_path.write_text(to_yaml(self.system.daemon.config) + "\n")
+        self.system.daemon.start().wait_ready()
+        # Partition 1's time goes back: what partition 0 has is the item again, and of the former model.
+        self.write(1, [(b"back", None, base - 10)])
+        query = pb.Query(id="larger", space="books", k=10, vector=wire.vector([1.0] * 1000),
+                         at_least=[pb.Position(partition=1, next=3)])
+        self.system.client.send(query.id, query.SerializeToString(), [])
+        answer = self.system.client.wait([query.id])[query.id]
+        self.assertFalse(answer.HasField("error"), answer.error.message)
+        self.assertEqual([], list(answer.hits), "parts of the former model are served")
+        self.assertEqual(2, self.system.daemon.status()["items"])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The daemon must end with exactly the items of the topic that is there, and say w
 """
 
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -137,6 +138,48 @@ class MadeAnew(TopicCase):
         self.assert_catalogue(900)
 
 
+    def test_twice_in_a_row(self):
+        # The second time while the records of the first are read, whose keys and numbers of records are alike.
+        self.open("anew-twice", {"catalogue": {"partitions_refresh_ms": 1000}}, partitions=2)
+        for partition in (0, 1):
+            self.load(self.records(b"p%d" % partition, 250), partition=partition)
+        for count in (250, 350):
+            broker.delete_topic(self.catalogue)
+            broker.create_topic(self.catalogue, 2, COMPACT)
+            for partition in (0, 1):
+                kafka_faults.write(broker, self.catalogue, self.records(b"p%d" % partition, count), partition=partition)
+        eventually(lambda: self.is_ready() and self.status()["items"] == 700, "700 items")
+        time.sleep(3)  # what gives no sign is found by looking back
+        self.assert_catalogue(700)
+
+
+    def test_while_the_position_is_held_back(self):
+        # By letters that no broker takes, and by items without room: both from the first records on.
+        system = self.open("anew-held", {"catalogue": {"max_items": 500}})
+        broker.delete_topic(system.topic("dead-letters"))
+        bad = [(b"bad-%d" % i, b"\xff\xff\xff") for i in range(5)]
+        kafka_faults.write(broker, self.catalogue, bad + self.records(b"old", 400))
+        system.check_catalogue()
+        self.replace_while_stopped(bad + self.records(b"new", 450))
+        self.assert_catalogue(450)
+        self.replace_while_stopped(self.records(b"many", 600), waits_for="full")
+        self.replace_while_stopped(self.records(b"few", 480))
+        self.assert_catalogue(480)
+
+    def replace_while_stopped(self, records, waits_for=None):
+        """A restart by itself finds nothing; one with another topic does."""
+        for is_other in (False, True):
+            self.system.daemon.stop()
+            if is_other:
+                kafka_faults.recreate_topic(broker, self.catalogue, 1, COMPACT, 0, records)
+            self.system.daemon.start()
+            eventually(lambda: (self.system.daemon.get("/status") or [0])[0] == 200 and
+                       (self.is_ready() or "full" in (self.status()["not_ready"] or "")), "the topic to be read")
+            if waits_for and is_other:
+                eventually(lambda: waits_for in (self.status()["not_ready"] or ""), waits_for)
+            self.assertEqual(self.status()["counters"]["discontinuities"], int(is_other))
+
+
 class Emptied(TopicCase):
     """An empty topic, or nearly so, looks like a mistake: what is served stays until the topic has items again, or a
     person says that it is right."""
@@ -210,6 +253,27 @@ class Compacted(TopicCase):
         self.assert_catalogue(11)
         self.assertEqual(self.status()["counters"]["discontinuities"], 0)
         self.assertEqual(self.events("discontinuity"), [])
+
+
+    def test_deletes_that_were_missed_while_the_daemon_was_suspended(self):
+        self.open("suspended", topic_config=kafka_faults.compacted_soon() | {"delete.retention.ms": "1000"})
+        some = self.records(b"some", 5)
+        for record in some:
+            kafka_faults.write(broker, self.catalogue, [record])
+        self.system.check_catalogue()
+        self.system.daemon.process.send_signal(signal.SIGSTOP)
+        until = time.monotonic() + 6
+        (gone,) = kafka_faults.write(broker, self.catalogue, [(some[0][0], None)])
+
+        def is_gone():
+            kafka_faults.write(broker, self.catalogue, [some[1]])  # compaction looks at what lies before
+            return gone not in kafka_faults.offsets_of(broker, self.catalogue)
+        eventually(is_gone, "the tombstone to be removed", 60)
+        time.sleep(max(0.0, until - time.monotonic()))
+        self.system.daemon.process.send_signal(signal.SIGCONT)
+        eventually(lambda: self.status()["counters"]["discontinuities"], "the discontinuity")
+        self.assertTrue(any("deletes may be missing" in line for line in self.events("discontinuity")))
+        self.assert_catalogue(4)
 
 
 class HeldBack(TopicCase):
