@@ -179,6 +179,8 @@ int main(int argc, char **argv)
   if (is_check)
     return check_only(path);
   int signals = signals_open(); /* before all that takes time: a stop during it is a stop in order, too */
+  if (signals < 0)
+    return perror("sluiced: no descriptor for signals"), EXIT_STATUS_FAILURE;
   if (!read_config(path, &config))
     return EXIT_STATUS_CONFIG;
   log_set_level(config->log_level);
