@@ -96,6 +96,14 @@ static void note_time(struct catalogue *c)
   }
 }
 
+/* A look back that gets no answer is begun anew: the log itself is read on. */
+static err_t look_back(struct catalogue *c)
+{
+  err_code_t err = log_audit_step(&c->audit, &c->log.at);
+
+  return err_class(err) == ERR_CLASS_RETRY ? log_audit_begin(&c->audit, &c->log.at) : err;
+}
+
 static err_t step(struct catalogue *c)
 {
   struct damage_sighting damage;
@@ -111,7 +119,7 @@ static err_t step(struct catalogue *c)
     return catalogue_note_damage(c, &damage);
   TRY(catalogue_note_progress(c));
   TRY(catalogue_retry_damage(c));
-  TRY(log_audit_step(&c->audit, &c->log.at));
+  TRY(look_back(c));
   return catalogue_tell(c);
 }
 

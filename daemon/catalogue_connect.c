@@ -34,6 +34,13 @@ static err_t go_on_behind_gap(struct catalogue *c, const char *reason)
   return store_forget_log(c->with.store);
 }
 
+static err_t begin_rebuild(struct catalogue *c, const char *cause)
+{
+  c->damages.n = 0; /* they were of the former log */
+  TRY(engine_set_positions(c->with.engine, NULL, 0)); /* at_least speaks of the new log from now on */
+  return catalogue_rebuild_begin(&c->rebuild, cause);
+}
+
 /* The topic does not continue the store: read it from its first record, if that is the policy. */
 static err_t handle_discontinuity(struct catalogue *c)
 {
@@ -43,6 +50,8 @@ static err_t handle_discontinuity(struct catalogue *c)
   snprintf(reason, sizeof reason, "%s", err_message());
   if (c->with.config->embedded_broker.is_enabled)
     return go_on_behind_gap(c, reason);
+  if (!stops)
+    TRY(begin_rebuild(c, reason)); /* on a full disk it is tried again: counted and told once it has begun */
   counters_add(&c->with.counters->discontinuities, 1);
   log_event(stops ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "catalogue_discontinuity", "topic=%s policy=%s reason=%s",
             c->with.config->catalogue.topic, stops ? "stop" : "rebuild", log_quote(span_of_str(reason)));
@@ -52,9 +61,7 @@ static err_t handle_discontinuity(struct catalogue *c)
          "%s; catalogue.on_discontinuity is `stop`: set it to `rebuild` to read the topic from its first record",
          reason);
   catalogue_set_phase(c, CATALOGUE_REBUILDING, reason);
-  c->damages.n = 0; /* they were of the former log */
-  TRY(engine_set_positions(c->with.engine, NULL, 0)); /* at_least speaks of the new log from now on */
-  return catalogue_rebuild_begin(&c->rebuild, reason);
+  return ERR_OK;
 }
 
 static err_t note_connected(struct catalogue *c)

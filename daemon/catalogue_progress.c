@@ -7,7 +7,7 @@
 #include "base/log.h"
 
 /* A full catalogue reads its log again when so much of max_items is free, or when anything is after ROOM_WAIT_MS. */
-enum { ROOM_PERCENT = 1, TIDY_ROWS = 10000 };
+enum { ROOM_PERCENT = 1, TIDY_ROWS = 10000, TIDY_RETRY_S = 10 };
 
 /* The engine gets what the store has now. Trying again later would go on with the former items and the new log: what the
  * store cannot read now, a restart reads. */
@@ -87,10 +87,13 @@ static err_t tidy(struct catalogue *c)
 {
   bool is_done;
 
-  if (c->batch.n > 0)
+  if (c->batch.n > 0 || clock_now_ns() < c->tidy_due_ns)
     return ERR_OK;
   err_code_t err = store_tidy(c->with.store, TIDY_ROWS, &is_done);
-  return err == ERR_STORE_FULL ? ERR_OK : err;
+  if (err != ERR_STORE_FULL)
+    return err;
+  c->tidy_due_ns = clock_now_ns() + TIDY_RETRY_S * CLOCK_NS_PER_S;
+  return ERR_OK;
 }
 
 /* A full catalogue has room again: the log is read from the first item that had none. */

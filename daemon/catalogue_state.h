@@ -64,6 +64,7 @@ struct catalogue {
   int64_t report_due_ns;
   int64_t touch_due_ns;
   int64_t room_due_ns;
+  int64_t tidy_due_ns;
   int64_t full_said_due_ns;
   bool has_told_lost_letters;
   bool stops_here;     /* a policy says so: the newest error is not waited out */

@@ -177,5 +177,5 @@ size_t log_positions_changed(struct log_positions *l, struct store_position *pos
 void log_positions_touch(struct log_positions *l)
 {
   for (size_t i = 0; i < l->n; i++)
-    l->items[i].is_changed = true;
+    l->items[i].is_changed |= !l->items[i].is_left; /* of one that is not read, the time stands still */
 }

@@ -77,7 +77,7 @@ bool log_positions_is_changed(const struct log_positions *l);
  * unchanged. */
 size_t log_positions_changed(struct log_positions *l, struct store_position *positions);
 
-/* Mark all as changed: to be stored again. */
+/* Mark all that are read as changed: to be stored again, with the time. */
 void log_positions_touch(struct log_positions *l);
 
 #endif

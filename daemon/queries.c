@@ -25,6 +25,9 @@ enum { UNCOMMITTED_MAX = 90000 };
 /* A reason to take no queries is told once in so many seconds. */
 enum { HELD_EVERY_S = 60 };
 
+/* Queries whose wait ends in one step: so few that their replies do not fill up what has room. */
+enum { RECHECKED_MAX = 64 };
+
 /* How long workers go on when the daemon stops. */
 enum { STOP_SEARCHES_S = 5 };
 
@@ -121,7 +124,7 @@ static void recheck_waiting(struct queries *q)
 {
   int64_t now_ns = clock_now_ns();
 
-  for (struct pending_query *query = waiting_take_ended(&q->waiting, q->with.engine, now_ns), *next; query;
+  for (struct pending_query *query = waiting_take_ended(&q->waiting, q->with.engine, now_ns, RECHECKED_MAX), *next; query;
        query = next) {
     next = query->next;
     if (query->is_seen)

@@ -41,9 +41,10 @@ struct pending_query *waiting_take_all(struct waiting *w)
   return all;
 }
 
-struct pending_query *waiting_take_ended(struct waiting *w, struct engine *engine, int64_t now_ns)
+struct pending_query *waiting_take_ended(struct waiting *w, struct engine *engine, int64_t now_ns, size_t max)
 {
   struct pending_query *ended = NULL, **link = &ended;
+  size_t n_ended = 0;
   struct engine_epoch epoch;
 
   if (w->n == 0)
@@ -54,8 +55,9 @@ struct pending_query *waiting_take_ended(struct waiting *w, struct engine *engin
   w->epoch = epoch.number;
   for (struct pending_query *query = waiting_take_all(w), *next; query; query = next) {
     next = query->next;
-    query->is_seen = engine_has_seen(engine, query->query.at_least, query->query.n_at_least);
-    if (query->is_seen || end_of(query) <= now_ns) {
+    query->is_seen = n_ended < max && engine_has_seen(engine, query->query.at_least, query->query.n_at_least);
+    if (n_ended < max && (query->is_seen || end_of(query) <= now_ns)) {
+      n_ended++;
       query->next = NULL;
       *link = query;
       link = &query->next;
@@ -63,6 +65,8 @@ struct pending_query *waiting_take_ended(struct waiting *w, struct engine *engin
       append(w, query);
     }
   }
+  if (n_ended == max && w->n > 0)
+    w->due_ns = now_ns; /* the rest is looked at the next time */
   return ended;
 }
 
@@ -89,6 +93,11 @@ void waiting_explain(struct engine *engine, const struct query *query, const cha
     return;
   engine_epoch_get(engine, &epoch, seen, capacity);
   size_t n_seen = epoch.n_positions < capacity ? epoch.n_positions : capacity;
+  if (n_seen == 0) {
+    snprintf(message, n, "%s: nothing of the catalogue topic has been seen, or it is another one that is still read",
+             reason);
+    return;
+  }
   for (size_t i = 0; i < query->n_at_least; i++) {
     const struct position *want = &query->at_least[i];
     const struct position *have = find_partition(seen, n_seen, want->partition);

@@ -26,9 +26,9 @@ bool waiting_has_room(const struct waiting *w, const struct pending_query *query
 /* Add one: give_up_ns and deadline_ns are set. */
 void waiting_push(struct waiting *w, struct pending_query *query);
 
-/* Take those that were seen (is_seen), that are late, or that give up: a chain by `next`, in the order of their
+/* Take up to `max` that were seen (is_seen), that are late, or that give up: a chain by `next`, in the order of their
  * coming. */
-struct pending_query *waiting_take_ended(struct waiting *w, struct engine *engine, int64_t now_ns);
+struct pending_query *waiting_take_ended(struct waiting *w, struct engine *engine, int64_t now_ns, size_t max);
 
 /* Take all: a chain by `next`. */
 struct pending_query *waiting_take_all(struct waiting *w);

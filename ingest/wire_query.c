@@ -105,10 +105,10 @@ static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struc
 static err_t decode(struct span value, enum wire_format format, struct region *r, struct query *out)
 {
   struct query identity = { 0 };
-  ProtobufCMessage *message;
+  ProtobufCMessage *message = NULL;
 
   err_code_t err = wire_message_read(value, format, &sluice__v1__query__descriptor, ERR_QUERY, r, &message);
-  if (err != ERR_OK && err != ERR_QUERY && err != ERR_TOO_LARGE)
+  if (!message)
     return err;
 
   const Sluice__V1__Query *query = (const Sluice__V1__Query *)message;
