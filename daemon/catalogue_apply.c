@@ -39,8 +39,8 @@ static err_t store_batch(struct catalogue *c, const struct store_position *posit
       log_error("store_disk_full", "reason=%s note=\"queries go on; the catalogue goes on when there is room\"",
                 log_failure());
     pulse_beat();
-    catalogue_set_phase(c, CATALOGUE_DISK_FULL, err_message());
     atomic_store(&c->is_serving, true);
+    catalogue_set_phase(c, CATALOGUE_DISK_FULL, err_message());
     for (int slept_ms = 0; slept_ms < DISK_RETRY_MS && !catalogue_is_stopping(c); slept_ms += DISK_POLL_MS)
       clock_sleep_ns(DISK_POLL_MS * CLOCK_NS_PER_MS);
     if (catalogue_is_stopping(c))
@@ -70,10 +70,10 @@ static void note_refused(struct catalogue *c, const struct store_effects *effect
     log_error("catalogue_full", "reason=%s", log_quote(span_of_str(problem)));
     c->full_said_due_ns = clock_now_ns() + FULL_SAID_EVERY_S * CLOCK_NS_PER_S;
   }
-  catalogue_set_phase(c, CATALOGUE_FULL, problem);
-  c->room_due_ns = clock_now_ns() + ROOM_WAIT_MS * CLOCK_NS_PER_MS;
   if (!store_is_rebuilding(c->with.store))
     atomic_store(&c->is_serving, true);
+  catalogue_set_phase(c, CATALOGUE_FULL, problem);
+  c->room_due_ns = clock_now_ns() + ROOM_WAIT_MS * CLOCK_NS_PER_MS;
 }
 
 /* An item grows with each space that is named, configured or not, and a record does not. The position has passed the

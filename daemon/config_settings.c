@@ -87,8 +87,7 @@ const struct setting settings[] = {
                "space is; drop it; or put the record to the dead letters." },
   { .path = "catalogue.partitions_refresh_ms", .type = SETTING_NUMBER, .offset = AT(catalogue.partitions_refresh_ms),
     .min = 100, .max = 3600000, .default_text = "30000",
-    .meaning = "How often to look for new partitions of the topic, and to read a record of each again: where it is "
-               "another one, the topic was made anew." },
+    .meaning = "How often to look for new partitions of the topic." },
   { .path = "catalogue.kafka", .type = SETTING_PROPERTIES, .offset = AT(catalogue.kafka), .default_text = "",
     .meaning = "More properties for the consumer of the catalogue; they override `kafka`." },
 

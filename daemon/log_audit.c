@@ -7,14 +7,15 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum { RECORDS = 64, MAY_TAKE_S = 20 };
+/* How often: each partition costs a fetch. */
+enum { RECORDS = 64, MAY_TAKE_S = 20, EVERY_MS = 2000, EVERY_MS_A_PARTITION = 50 };
 
 /* One batch of records from each partition is enough. */
 static const struct kafka_property frugal[] = { { "fetch.message.max.bytes", "1" }, { "queued.min.messages", "1" } };
 
-void log_audit_init(const struct kafka_layers *layers, const char *topic, int64_t interval_ns, struct log_audit *out)
+void log_audit_init(const struct kafka_layers *layers, const char *topic, int64_t longest_ns, struct log_audit *out)
 {
-  *out = (struct log_audit){ .layers = *layers, .topic = topic, .interval_ns = interval_ns };
+  *out = (struct log_audit){ .layers = *layers, .topic = topic, .longest_ns = longest_ns };
   out->layers.layer[out->layers.n++] = (struct kafka_properties){ frugal, sizeof frugal / sizeof frugal[0] };
 }
 
@@ -22,6 +23,13 @@ void log_audit_fini(struct log_audit *a)
 {
   catalogue_reader_close(&a->reader);
   mem_free(&a->anchors);
+}
+
+static int64_t interval_ns(const struct log_audit *a)
+{
+  int64_t usual_ns = (EVERY_MS + (int64_t)a->n * EVERY_MS_A_PARTITION) * CLOCK_NS_PER_MS;
+
+  return usual_ns < a->longest_ns ? usual_ns : a->longest_ns;
 }
 
 /* A partition that has no anchor gets its newest record as soon as there is one: a topic that is being read for the
@@ -45,7 +53,7 @@ err_t log_audit_begin(struct log_audit *a, const struct log_positions *at)
   a->demand = LOG_AUDIT_NOT_ASKED;
   a->n_awaited = 0;
   a->n = 0;
-  a->due_ns = clock_now_ns() + a->interval_ns;
+  a->due_ns = clock_now_ns() + interval_ns(a);
   return set_first_anchors(a, at);
 }
 
@@ -59,7 +67,7 @@ static void end_audit(struct log_audit *a)
       a->anchors[p].position = a->anchors[p].next;
     a->anchors[p].is_awaited = false;
   }
-  a->due_ns = clock_now_ns() + (a->demand == LOG_AUDIT_ASKED ? 0 : a->interval_ns);
+  a->due_ns = clock_now_ns() + (a->demand == LOG_AUDIT_ASKED ? 0 : interval_ns(a));
   if (a->demand == LOG_AUDIT_UNDER_WAY)
     a->demand = LOG_AUDIT_DONE;
 }

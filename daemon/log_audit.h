@@ -30,13 +30,13 @@ struct log_audit {
   struct log_anchor *anchors;      /* [n], index is the partition */
   size_t n;
   size_t capacity;
-  int64_t interval_ns;
+  int64_t longest_ns; /* between two audits */
   int64_t due_ns;     /* of the next audit, or the time that the running one may take */
   size_t n_awaited;
   enum log_audit_demand demand;
 };
 
-void log_audit_init(const struct kafka_layers *layers, const char *topic, int64_t interval_ns, struct log_audit *out);
+void log_audit_init(const struct kafka_layers *layers, const char *topic, int64_t longest_ns, struct log_audit *out);
 void log_audit_fini(struct log_audit *a);
 
 /* The log was taken up, and its last records were verified, or are about to be. */
