@@ -6,7 +6,6 @@ import json
 import subprocess
 import tempfile
 import time
-import unittest
 from pathlib import Path
 
 import numpy as np

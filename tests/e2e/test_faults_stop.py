@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 import data
 import models
 import real_broker
-from harness import QUIET, SLOWNESS, Case, System
+from harness import QUIET, SLOWNESS, Case, System, eventually
 
 
 # What the daemon promises, and what the test gives a busy machine on top.
