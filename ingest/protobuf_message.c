@@ -130,10 +130,11 @@ static err_t verify_counts(const struct verifier *v, const struct place *at, con
   char reason[64];
 
   for (unsigned i = 0; i < type->n_fields; i++) {
-    size_t most = message_field_limit(&type->fields[i], v->limits);
+    size_t most = counts[i] ? message_field_limit(&type->fields[i], v->limits) : 0;
+    if (counts[i] <= most)
+      continue;
     snprintf(reason, sizeof reason, "%zu elements, at most %zu", counts[i], most);
-    if (counts[i] > most)
-      return fail_field(v, at, &type->fields[i], reason);
+    return fail_field(v, at, &type->fields[i], reason);
   }
   return ERR_OK;
 }
