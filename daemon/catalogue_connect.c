@@ -34,11 +34,22 @@ static err_t go_on_behind_gap(struct catalogue *c, const char *reason)
   return store_forget_log(c->with.store);
 }
 
+/* A full disk is waited out here: the log must not be taken up again before, because only a look back may have shown
+ * that it is another one. */
 static err_t begin_rebuild(struct catalogue *c, const char *cause)
 {
+  err_code_t err;
+
   c->damages.n = 0; /* they were of the former log */
   TRY(engine_set_positions(c->with.engine, NULL, 0)); /* at_least speaks of the new log from now on */
-  return catalogue_rebuild_begin(&c->rebuild, cause);
+  while ((err = catalogue_rebuild_begin(&c->rebuild, cause)) == ERR_STORE_FULL && !catalogue_is_stopping(c)) {
+    if (catalogue_phase(c) != CATALOGUE_DISK_FULL)
+      log_error("store_disk_full", "reason=%s", log_failure());
+    catalogue_set_phase(c, CATALOGUE_DISK_FULL, err_message());
+    pulse_beat();
+    clock_sleep_ns(CATALOGUE_RETRY_MS * CLOCK_NS_PER_MS);
+  }
+  return err;
 }
 
 /* The topic does not continue the store: read it from its first record, if that is the policy. */
@@ -51,7 +62,7 @@ static err_t handle_discontinuity(struct catalogue *c)
   if (c->with.config->embedded_broker.is_enabled)
     return go_on_behind_gap(c, reason);
   if (!stops)
-    TRY(begin_rebuild(c, reason)); /* on a full disk it is tried again: counted and told once it has begun */
+    TRY(begin_rebuild(c, reason));
   counters_add(&c->with.counters->discontinuities, 1);
   log_event(stops ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "catalogue_discontinuity", "topic=%s policy=%s reason=%s",
             c->with.config->catalogue.topic, stops ? "stop" : "rebuild", log_quote(span_of_str(reason)));

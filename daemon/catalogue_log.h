@@ -29,9 +29,10 @@ err_t catalogue_log_reopen(struct catalogue_log *l);
 /* Take up every partition where the store stands, and tell the store what it comes from. A rebuild that a wrong
  * configuration has begun is given up when the log is the served catalogue's own again.
  *
- * Returns ERR_DISCONTINUITY when cluster, topic or partitions are others than those that the store came from, when a
- * position is outside its log, or when the log was not read for longer than it keeps tombstones; ERR_KAFKA_RETRY
- * while broker or topic are away.
+ * Returns ERR_KAFKA_RETRY while broker or topic are away; ERR_DISCONTINUITY in these cases:
+ *   cluster, topic or partitions are not the store's
+ *   a position is outside its log
+ *   the log was not read for longer than it keeps tombstones
  */
 err_t catalogue_log_take_up(struct catalogue_log *l);
 

@@ -1,5 +1,5 @@
-/* A rebuild: the catalogue topic is not the one that the store came from, so it is read from its first record into a
- * second catalogue beside the one that is served, which takes its place when it is complete.
+/* A rebuild. The catalogue topic is not the one that the store came from. It is read from its first record into a second
+ * catalogue. The former one is served until the second is complete.
  *
  * A wrong cluster, an empty topic or a wrong name look like a new topic, too. So a new catalogue that would leave too
  * few of the items, or comes from another cluster, waits until a person accepts it: `sluicectl rebuild accept` writes

@@ -352,8 +352,8 @@ static double space_cost(const struct fair_queue *f, size_t space, uint32_t own,
   return cost_ns;
 }
 
-/* While a class gets through the work ahead of a query, each other class of its space gets as much at most, and each
- * other space that much by its weight: or less, if it has less that waits. */
+/* A query waits for the work ahead of it in its class. Meanwhile each other class of its space is served for as long at
+ * most. Each other space gets its share by weight. Neither gets more than it has waiting. */
 int64_t fair_queue_estimate_ns(const struct fair_queue *f, size_t space, const struct method *method, int64_t now_ns)
 {
   uint32_t index = find_class(f, space, method);

@@ -1,8 +1,8 @@
 /* The query reader thread: from the query topic to the search workers (docs/architecture.md, "Life of a query").
  *
- * It decodes and checks, refuses what cannot be answered before its deadline, holds queries back until the catalogue
- * has seen what they ask for (at_least), and queues the rest for the workers (query_job.h). It polls the consumer
- * always, also when there is no room for a query: else the group would throw it out.
+ * It decodes and checks each query. What cannot be answered before its deadline is refused. A query with at_least waits
+ * until the catalogue has seen those positions. The rest is queued for the workers (query_job.h). The consumer is polled
+ * even when there is no room for a query: otherwise the group would throw this daemon out.
  */
 #ifndef DAEMON_QUERIES_H
 #define DAEMON_QUERIES_H
