@@ -267,7 +267,16 @@ class Oracle:
             f"the bound {answer.receipt.bound} is above {ceiling:.6f}, which is a bound too"
 
     @staticmethod
-    def _check_candidates(model, query, answer, space, scores, admitted, hits, slack):
+    def members(stages, admitted):
+        """Masks: the items that are candidates whatever the rounding, and those that may be."""
+        sure, possible = np.zeros(len(admitted), bool), np.zeros(len(admitted), bool)
+        for stage in stages:
+            last, next_ = (models.nth_best(stage.values[admitted], n) for n in (stage.n, stage.n + 1))
+            sure |= admitted & (stage.values > next_ + stage.slack)
+            possible |= admitted & (stage.values >= last - stage.slack)
+        return sure, possible
+
+    def _check_candidates(self, model, query, answer, space, scores, admitted, hits, slack):
         """The hits are the best of the candidates: min(k, candidates) of them."""
         name, arguments = models.parse_method(query.method)
         stages = model.stages(query, space.rows, admitted, name, arguments)
@@ -275,11 +284,7 @@ class Oracle:
             due = min(query.k, int(admitted.sum()))
             assert len(hits) == due, f"{len(hits)} hits, {due} were due"
             return
-        sure, possible = np.zeros(len(scores), bool), np.zeros(len(scores), bool)
-        for stage in stages:
-            last, next_ = (models.nth_best(stage.values[admitted], n) for n in (stage.n, stage.n + 1))
-            sure |= admitted & (stage.values > next_ + stage.slack)
-            possible |= admitted & (stage.values >= last - stage.slack)
+        sure, possible = self.members(stages, admitted)
         assert possible[hits].all(), f"{space.keys[hits[np.argmin(possible[hits])]]!r} is below the candidates' lists"
         least, most = (min(query.k, int(set_.sum())) for set_ in (sure, possible))
         assert least <= len(hits) <= most, f"{len(hits)} hits, {least} to {most} were due"
