@@ -91,6 +91,7 @@ static err_t note_connected(struct catalogue *c)
     catalogue_set_phase(c, CATALOGUE_CATCHING_UP, NULL);
   }
   TRY(log_audit_begin(&c->audit, &c->log.at));
+  TRY(catalogue_log_read(&c->log));
   return publish_log(c);
 }
 

@@ -65,7 +65,8 @@ err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *s
   FAIL(ERR_KAFKA_DAMAGED, "%s", problem);
 }
 
-/* A damaged place is not asked for again before its time. One that was being asked for gets a time anew. */
+/* A damaged place is not asked for again before its time: called before the log is read. One that was being asked for
+ * gets a time anew. */
 void catalogue_leave_damage(struct catalogue *c)
 {
   for (size_t i = c->damages.n; i-- > 0;) {
@@ -74,7 +75,6 @@ void catalogue_leave_damage(struct catalogue *c)
       *d = c->damages.items[--c->damages.n];
       continue;
     }
-    catalogue_reader_leave(c->log.reader, d->partition);
     c->log.at.items[d->partition].is_left = true;
     if (d->retry_ns == INT64_MAX)
       d->retry_ns = clock_now_ns() + d->backoff_ms * CLOCK_NS_PER_MS;

@@ -42,14 +42,13 @@ static const struct store_position *stored_position(const struct catalogue_log *
   return NULL;
 }
 
-/* Take up partitions that are not read yet, up to n. */
+/* Learn where partitions that are not known yet stand, up to n. */
 static err_t add_partitions(struct catalogue_log *l, int n)
 {
   for (int32_t p = (int32_t)l->at.n; p < n; p++) {
     int64_t first, end, from;
     TRY(catalogue_reader_bounds(l->reader, p, BROKER_TIMEOUT_MS, &first, &end));
     TRY(log_positions_add(&l->at, stored_position(l, p), first, end, &from));
-    TRY(catalogue_reader_assign(l->reader, p, from));
     log_info("partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, p, from, end);
   }
   return ERR_OK;
@@ -180,7 +179,25 @@ err_t catalogue_log_take_up_new(struct catalogue_log *l)
   TRY(catalogue_reader_n_partitions(l->reader, BROKER_TIMEOUT_MS, &n));
   if ((size_t)n < l->at.n)
     FAIL(ERR_DISCONTINUITY, "the topic had %zu partitions, now it has %d: it is another one", l->at.n, n);
-  return add_partitions(l, n);
+  TRY(add_partitions(l, n));
+  return catalogue_log_read(l);
+}
+
+static err_t read_partition(struct catalogue_log *l, struct log_position *p)
+{
+  p->is_read = true;
+  return catalogue_reader_assign(l->reader, p->position.partition,
+                                 p->must_verify ? p->position.last_offset : p->position.next);
+}
+
+err_t catalogue_log_read(struct catalogue_log *l)
+{
+  for (size_t i = 0; i < l->at.n; i++) {
+    struct log_position *p = &l->at.items[i];
+    if (!p->is_read && !p->is_left)
+      TRY(read_partition(l, p));
+  }
+  return ERR_OK;
 }
 
 err_t catalogue_log_retry(struct catalogue_log *l, int32_t partition)
@@ -189,7 +206,7 @@ err_t catalogue_log_retry(struct catalogue_log *l, int32_t partition)
 
   p->is_left = false;
   catalogue_reader_leave(l->reader, partition);
-  return catalogue_reader_assign(l->reader, partition, p->must_verify ? p->position.last_offset : p->position.next);
+  return read_partition(l, p);
 }
 
 err_t catalogue_log_verify_inside(struct catalogue_log *l, int32_t partition)

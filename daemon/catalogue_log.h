@@ -26,8 +26,9 @@ void catalogue_log_fini(struct catalogue_log *l);
 /* Make the consumer anew: what the old one remembers of topic and cluster may be wrong. */
 err_t catalogue_log_reopen(struct catalogue_log *l);
 
-/* Take up every partition where the store stands, and tell the store what it comes from. A rebuild that a wrong
- * configuration has begun is given up when the log is the served catalogue's own again.
+/* Learn where every partition stands, and tell the store what it comes from. Nothing is read before
+ * catalogue_log_read(). A rebuild that a wrong configuration has begun is given up when the log is the served
+ * catalogue's own again.
  *
  * Returns ERR_KAFKA_RETRY while broker or topic are away; ERR_DISCONTINUITY in these cases:
  *   cluster, topic or partitions are not the store's
@@ -35,6 +36,9 @@ err_t catalogue_log_reopen(struct catalogue_log *l);
  *   the log was not read for longer than it keeps tombstones
  */
 err_t catalogue_log_take_up(struct catalogue_log *l);
+
+/* Read every partition that is not read yet from where it stands, except those that are left (log_position.is_left). */
+err_t catalogue_log_read(struct catalogue_log *l);
 
 /* The log is about to be read: to be called each time.
  *

@@ -23,6 +23,7 @@ struct log_position {
   bool has_read_end; /* of the log: where must_verify still holds, that record and all behind it are compacted away */
   bool is_at_end;    /* read up to the end of the committed records */
   bool is_held;      /* a record from here on found no room: the position stays before it (catalogue.max_items) */
+  bool is_read;      /* its records are being asked for */
   bool is_left;      /* not read for now: the broker's log is damaged where it stands */
   bool is_changed;   /* since it was last stored */
   bool has_new_first; /* `first` is to be stored, before anything that comes from the partition */
