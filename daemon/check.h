@@ -2,7 +2,7 @@
 #ifndef DAEMON_CHECK_H
 #define DAEMON_CHECK_H
 
-#include "daemon/problems.h"
+#include "daemon/config/problems.h"
 
 /* Read a configuration and check all that it names: models, backend, instruction set, memory, the store's directory.
  * Nothing is opened for writing, no arena is reserved, no broker is asked.

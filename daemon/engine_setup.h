@@ -2,7 +2,7 @@
 #ifndef DAEMON_ENGINE_SETUP_H
 #define DAEMON_ENGINE_SETUP_H
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 /* spaces  [n_spaces of the configuration]; valid as long as `out` and the configuration are */
 void engine_setup_make(const struct config *config, struct engine_space *spaces, struct engine_config *out);

@@ -2,7 +2,7 @@
 #ifndef DAEMON_KAFKA_SETUP_H
 #define DAEMON_KAFKA_SETUP_H
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "ingest/embedded_broker.h"
 
 struct kafka_setup {

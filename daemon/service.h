@@ -5,9 +5,9 @@
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "daemon/http.h"
-#include "daemon/queries.h"
-#include "daemon/status.h"
+#include "daemon/http/http.h"
+#include "daemon/queries/queries.h"
+#include "daemon/http/status.h"
 
 struct service {
   struct counters counters;

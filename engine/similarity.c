@@ -1,6 +1,6 @@
 #include "engine/similarity.h"
 
-#include "engine/model_keys.h"
+#include "engine/model/model_keys.h"
 
 #define NAMES "mol, recjpq, dot, cosine, weighted_dot, bilinear"
 

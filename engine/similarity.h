@@ -8,7 +8,7 @@
 
 #include "base/query.h"
 #include "base/region.h"
-#include "engine/safetensors.h"
+#include "engine/model/safetensors.h"
 #include "kernels/kernels.h"
 
 enum similarity_kind {

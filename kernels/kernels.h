@@ -61,7 +61,7 @@ static inline size_t mol_packed_at(size_t n_in, size_t n_out, size_t j, size_t *
   return first * n_in + (j - first);
 }
 
-/* Sketches of vectors (engine/sketch.h). */
+/* Sketches of vectors (engine/vector/sketch.h). */
 enum {
   SKETCH_BLOCK_ITEMS = 16,   /* items of a block of dot_i8() */
   SKETCH_GROUP = 4,          /* numbers of one item that lie together there */

@@ -1,13 +1,13 @@
 /* Algorithm 2 of the MoL paper (section 3.2) on the device: candidates by dot products, which are then scored in full.
  *
  * Candidates are the processor's, and with them all that tie with the last of a list: the device does not know keys.
- * Receipts are the processor's too (engine/mol_approximate.c). A query whose lists cannot keep what reaches their
+ * Receipts are the processor's too (engine/mol/mol_approximate.c). A query whose lists cannot keep what reaches their
  * floors is searched exactly instead.
  */
 #include <math.h>
 
 #include "engine/cuda/mol_cuda.h"
-#include "engine/mol_bound.h"
+#include "engine/mol/mol_bound.h"
 #include "engine/receipt.h"
 
 enum { TIED = 1024 /* candidates beyond those that were asked for */ };

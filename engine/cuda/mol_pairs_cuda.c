@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "engine/mol_model.h"
+#include "engine/mol/mol_model.h"
 #include "kernels/cuda/mol_pair_lists.h"
 
 enum {

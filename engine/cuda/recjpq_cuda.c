@@ -2,7 +2,7 @@
  * ones return what they would, the unsafe ones that or better, and all say so in their receipts.
  */
 #include "engine/cuda/funnel.h"
-#include "engine/recjpq_model.h"
+#include "engine/recjpq/recjpq_model.h"
 #include "kernels/cuda/pq_scan.h"
 
 static struct device_layout layout(const void *model)

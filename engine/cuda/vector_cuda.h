@@ -3,7 +3,7 @@
 #define ENGINE_CUDA_VECTOR_CUDA_H
 
 #include "engine/cuda/funnel.h"
-#include "engine/vector_model.h"
+#include "engine/vector/vector_model.h"
 
 /* Derived arrays: struct vector_halves of the first sketch_dim numbers of b. */
 enum { VECTOR_DERIVED_NUMBERS, VECTOR_DERIVED_SIZES };

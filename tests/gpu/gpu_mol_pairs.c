@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/cuda/mol_pairs_cuda.h"
-#include "engine/mol_model.h"
+#include "engine/mol/mol_model.h"
 #include "kernels/cuda/mol_pairs.h"
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"

@@ -1,12 +1,12 @@
 #include "tests/support/mol_bounds_model.h"
 
-#include "kernels/simd_avx512.h"
+#include "kernels/x86/simd_avx512.h"
 #include "tests/support/tiles_model.h"
 
-#include "kernels/tile_check.h"
-#include "kernels/vector_split_layer.h"
+#include "kernels/x86/tile_check.h"
+#include "kernels/x86/simd_split_layer.h"
 
-#include "kernels/vector_mol_bounds.h"
+#include "kernels/x86/simd_mol_bounds.h"
 
 void mol_bounds_model(const struct mol_shape *shape, const struct mol_gate *gate,
                       const struct mol_bounds_gate *bounds_gate, const float *query, const float *query_gate,

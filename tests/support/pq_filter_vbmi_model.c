@@ -5,4 +5,4 @@
 
 #define pq_filter_vbmi pq_filter_vbmi_model
 #define pq_scan_vbmi pq_scan_vbmi_model
-#include "kernels/pq_filter_vbmi.c"
+#include "kernels/x86/pq_filter_vbmi.c"

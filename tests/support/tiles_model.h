@@ -1,4 +1,4 @@
-/* The words of kernels/tiles_amx.h in plain C: tiles as the manual defines them (Intel's architecture manual, volume 2,
+/* The words of kernels/x86/tiles_amx.h in plain C: tiles as the manual defines them (Intel's architecture manual, volume 2,
  * TDPBF16PS), so that the code that uses them runs where there are none. One instance for each file that includes it.
  *
  * A product of two rows of pairs is summed in two sums, of the even and the odd numbers, each by fused multiply-adds;

@@ -1,0 +1,185 @@
+/* From a batch into the store, and what the store has done into the engine. */
+#include "daemon/catalogue/catalogue_state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { DISK_RETRY_MS = 1000, DISK_POLL_MS = 50, ROOM_WAIT_MS = 10000, FULL_SAID_EVERY_S = 60 };
+
+static void count_batch(struct catalogue *c, const struct store_effects *effects)
+{
+  int64_t now_ms = clock_unix_ms();
+  uint64_t n_deleted = 0;
+
+  age_watch_look(&c->ages);
+  for (size_t i = 0; i < effects->n_changes; i++) {
+    int64_t age_ms = now_ms - effects->changes[i].timestamp_ms;
+    n_deleted += effects->changes[i].is_delete;
+    if (age_watch_believes(&c->ages, age_ms))
+      hist_add(&c->with.counters->visible_us, age_ms > 0 ? (uint64_t)age_ms * 1000 : 0);
+  }
+  counters_add(&c->with.counters->deleted, n_deleted);
+  counters_add(&c->with.counters->applied, effects->n_changes - n_deleted);
+  counters_add(&c->with.counters->replayed, c->batch.n - effects->n_changes - effects->n_refused - effects->n_unfit);
+  counters_add(&c->with.counters->batches, 1);
+}
+
+/* A full disk is waited out: queries go on from what was published. */
+static err_t store_batch(struct catalogue *c, const struct store_position *positions, size_t n,
+                         struct store_effects *effects)
+{
+  enum catalogue_phase before = catalogue_phase(c);
+  err_code_t err;
+
+  while ((err = store_apply(c->with.store, c->batch.changes, c->batch.n, positions, n, effects)) == ERR_STORE_FULL) {
+    if (catalogue_phase(c) != CATALOGUE_DISK_FULL)
+      log_error("store_disk_full", "reason=%s note=\"queries go on; the catalogue goes on when there is room\"",
+                log_failure());
+    pulse_beat();
+    atomic_store(&c->is_serving, true);
+    catalogue_set_phase(c, CATALOGUE_DISK_FULL, err_message());
+    for (int slept_ms = 0; slept_ms < DISK_RETRY_MS && !catalogue_is_stopping(c); slept_ms += DISK_POLL_MS)
+      clock_sleep_ns(DISK_POLL_MS * CLOCK_NS_PER_MS);
+    if (catalogue_is_stopping(c))
+      return ERR_STOPPING;
+  }
+  if (err == ERR_OK && catalogue_phase(c) == CATALOGUE_DISK_FULL)
+    catalogue_set_phase(c, before, NULL);
+  return err;
+}
+
+/* Some items found no room. Their partitions' positions stay before them; what comes behind is applied where it can be:
+ * a delete makes room. */
+static void note_refused(struct catalogue *c, const struct store_effects *effects)
+{
+  char problem[REPORT_TEXT_BYTES];
+
+  for (size_t i = 0; i < c->batch.n; i++) {
+    if (effects->kinds[i] == STORE_REFUSED)
+      c->log.at.items[c->batch.changes[i].partition].is_held = true;
+  }
+  counters_add(&c->with.counters->refused_full, effects->n_refused);
+  snprintf(problem, sizeof problem,
+           "the catalogue holds catalogue.max_items = %" PRIu64
+           " items: new ones wait in the topic; delete items, or raise it and restart",
+           c->with.config->catalogue.max_items);
+  if (clock_now_ns() >= c->full_said_due_ns) { /* room may come and go item by item */
+    log_error("catalogue_full", "reason=%s", log_quote(span_of_str(problem)));
+    c->full_said_due_ns = clock_now_ns() + FULL_SAID_EVERY_S * CLOCK_NS_PER_S;
+  }
+  if (!store_is_rebuilding(c->with.store))
+    atomic_store(&c->is_serving, true);
+  catalogue_set_phase(c, CATALOGUE_FULL, problem);
+  c->room_due_ns = clock_now_ns() + ROOM_WAIT_MS * CLOCK_NS_PER_MS;
+}
+
+/* An item grows with each space that is named, configured or not, and a record does not. The position has passed the
+ * change already: its letter holds nothing back. */
+static void send_unfit(struct catalogue *c, const struct store_effects *effects)
+{
+  struct delivery_dead_letter letter = {
+    .topic = c->with.config->catalogue.dead_letter_topic,
+    .has_key = true,
+    .source_topic = c->with.config->catalogue.topic,
+    .reason = "with the parts that are stored, the item would be larger than an item can be",
+  };
+
+  for (size_t i = 0; i < c->batch.n; i++) {
+    if (effects->kinds[i] != STORE_UNFIT)
+      continue;
+    letter.key = c->batch.changes[i].key;
+    letter.partition = c->batch.changes[i].partition;
+    letter.offset = c->batch.changes[i].offset;
+    if (!delivery_dead_letter(c->with.delivery, &letter))
+      counters_add(&c->with.counters->dead_letters_lost, 1);
+  }
+}
+
+/* Positions that changed. The watermark has them as they are; the store stays before the oldest letter that no broker
+ * has. */
+static err_t list_positions(struct catalogue *c, struct store_position **stored, struct position **seen, size_t *n)
+{
+  TRY(region_array(&c->scratch, c->log.at.n, sizeof **stored, stored));
+  TRY(region_array(&c->scratch, c->log.at.n, sizeof **seen, seen));
+  *n = log_positions_changed(&c->log.at, *stored);
+  for (size_t i = 0; i < *n; i++) {
+    struct store_position *position = &(*stored)[i];
+    const struct store_position *hold = letter_window_hold(&c->letters, position->partition);
+    (*seen)[i] = (struct position){ position->partition, position->next };
+    if (hold)
+      *position = *hold;
+  }
+  return ERR_OK;
+}
+
+/* A partition that was held while the batch was applied has not been seen so far. */
+static size_t drop_held(const struct catalogue *c, struct position *seen, size_t n)
+{
+  size_t n_kept = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    if (!c->log.at.items[seen[i].partition].is_held)
+      seen[n_kept++] = seen[i];
+  }
+  return n_kept;
+}
+
+/* Where another partition's state takes over, its parts come from the store, which may have them from another model. */
+static void drop_unusable(struct catalogue *c, const struct store_effects *effects)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < c->batch.n; i++) {
+    if (effects->kinds[i] != STORE_APPLIED)
+      continue;
+    struct item_change *effect = &effects->changes[n++];
+    if (effect->parts != c->batch.changes[i].parts)
+      catalogue_drop_unusable_parts(c, effect);
+  }
+}
+
+/* A letter or an item without room may hold the position back at the log's beginning. Its first record tells a later
+ * start whether the log is still the same. On a full disk the batch waits, too. */
+static err_t store_first(struct catalogue *c)
+{
+  struct store_position *positions;
+
+  TRY(region_array(&c->scratch, c->log.at.n, sizeof *positions, &positions));
+  size_t n = log_positions_first(&c->log.at, positions);
+  if (n == 0)
+    return ERR_OK;
+  err_code_t err = store_apply(c->with.store, NULL, 0, positions, n, NULL);
+  if (err == ERR_STORE_FULL)
+    return ERR_OK;
+  TRY(err);
+  log_positions_first_stored(&c->log.at);
+  return ERR_OK;
+}
+
+/* Store the batch, then publish it. While another log is read, its items go into the store alone. */
+err_t catalogue_apply(struct catalogue *c)
+{
+  struct store_effects effects;
+  struct store_position *positions;
+  struct position *seen;
+  size_t n_positions, n_seen;
+
+  region_reset(&c->scratch);
+  TRY(store_first(c));
+  TRY(list_positions(c, &positions, &seen, &n_positions));
+  TRY(store_batch(c, positions, n_positions, &effects));
+  if (effects.n_refused > 0)
+    note_refused(c, &effects);
+  if (effects.n_unfit > 0)
+    send_unfit(c, &effects);
+  if (!store_is_rebuilding(c->with.store)) {
+    drop_unusable(c, &effects);
+    n_seen = drop_held(c, seen, n_positions);
+    TRY(engine_apply(c->with.engine, effects.changes, effects.n_changes, seen, n_seen));
+    count_batch(c, &effects);
+  }
+  return ERR_OK;
+}

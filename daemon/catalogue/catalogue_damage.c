@@ -1,0 +1,125 @@
+/* Places in the broker's log that cannot be read: each is said once, gone around, and looked at again. */
+#include "daemon/catalogue/catalogue_state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { DAMAGE_RETRY_MAX_MS = 30000 };
+
+static struct damage *find(struct damages *d, int32_t partition)
+{
+  for (size_t i = 0; i < d->n; i++) {
+    if (d->items[i].partition == partition)
+      return &d->items[i];
+  }
+  return NULL;
+}
+
+static err_t find_or_add(struct damages *d, int32_t partition, struct damage **out)
+{
+  *out = find(d, partition);
+  if (*out)
+    return ERR_OK;
+  TRY(mem_grow(d->n + 1, sizeof *d->items, &d->capacity, &d->items));
+  *out = &d->items[d->n++];
+  **out = (struct damage){ .partition = partition };
+  return ERR_OK;
+}
+
+/* Wait twice as long as the last time. */
+static void back_off(struct damage *d)
+{
+  d->backoff_ms = d->backoff_ms ? 2 * d->backoff_ms : CATALOGUE_RETRY_MS;
+  if (d->backoff_ms > DAMAGE_RETRY_MAX_MS)
+    d->backoff_ms = DAMAGE_RETRY_MAX_MS;
+  d->retry_ns = clock_now_ns() + d->backoff_ms * CLOCK_NS_PER_MS;
+}
+
+/* The broker's disk holds something that is no batch of records. It is said once, and read again later and later. */
+err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting)
+{
+  bool is_known = find(&c->damages, sighting->partition) != NULL;
+  char problem[REPORT_TEXT_BYTES];
+  struct damage *d;
+
+  if ((size_t)sighting->partition >= c->log.at.n)
+    FAIL(ERR_KAFKA_RETRY, "an error came from partition %" PRId32 ", which was not asked for", sighting->partition);
+  TRY(find_or_add(&c->damages, sighting->partition, &d));
+  snprintf(problem, sizeof problem,
+           "partition %" PRId32 " of topic %s cannot be read at offset %" PRId64
+           ": the broker's log is damaged there; restore the replica, or delete the records up to the damage",
+           sighting->partition, c->with.config->catalogue.topic, sighting->offset);
+  if (!is_known) {
+    log_error("catalogue_damaged", "reason=%s", log_quote(span_of_str(problem)));
+    counters_add(&c->with.counters->damages, 1);
+  }
+  d->next = c->log.at.items[d->partition].position.next;
+  back_off(d);
+  c->stops_here = c->with.config->catalogue.stops_on_damage;
+  if (c->stops_here)
+    FAIL(ERR_KAFKA_DAMAGED, "%s; catalogue.on_damage is `stop`", problem);
+  FAIL(ERR_KAFKA_DAMAGED, "%s", problem);
+}
+
+/* A damaged place is not asked for again before its time: called before the log is read. One that was being asked for
+ * gets a time anew. */
+void catalogue_leave_damage(struct catalogue *c)
+{
+  for (size_t i = c->damages.n; i-- > 0;) {
+    struct damage *d = &c->damages.items[i];
+    if ((size_t)d->partition >= c->log.at.n) { /* the topic that it was of had more partitions */
+      *d = c->damages.items[--c->damages.n];
+      continue;
+    }
+    c->log.at.items[d->partition].is_left = true;
+    if (d->retry_ns == INT64_MAX)
+      d->retry_ns = clock_now_ns() + d->backoff_ms * CLOCK_NS_PER_MS;
+  }
+}
+
+/* All partitions are taken up anew, where the store stands, but the damaged ones. */
+err_t catalogue_go_around_damage(struct catalogue *c)
+{
+  char problem[REPORT_TEXT_BYTES];
+
+  snprintf(problem, sizeof problem, "%s", err_message());
+  TRY(catalogue_connect(c));
+  catalogue_set_phase(c, CATALOGUE_DAMAGED, problem);
+  return ERR_OK;
+}
+
+/* Whether a place can be read again: its partition has moved on. If not, it is asked for when its time has come. */
+static err_t look_again(struct catalogue *c, struct damage *d, bool *is_over)
+{
+  const struct log_position *at = &c->log.at.items[d->partition];
+
+  *is_over = at->position.next > d->next || at->is_at_end;
+  if (*is_over || clock_now_ns() < d->retry_ns)
+    return ERR_OK;
+  d->retry_ns = INT64_MAX; /* until it fails again */
+  return catalogue_log_retry(&c->log, d->partition);
+}
+
+static void end_damage(struct catalogue *c, struct damage *d)
+{
+  log_info("catalogue_damage_over", "partition=%" PRId32, d->partition);
+  *d = c->damages.items[--c->damages.n];
+  if (c->damages.n == 0)
+    catalogue_set_phase(c, store_is_rebuilding(c->with.store) ? CATALOGUE_REBUILDING : CATALOGUE_CATCHING_UP, NULL);
+}
+
+err_t catalogue_retry_damage(struct catalogue *c)
+{
+  for (size_t i = c->damages.n; i-- > 0;) {
+    struct damage *d = &c->damages.items[i];
+    bool is_over;
+    TRY(look_again(c, d, &is_over));
+    if (is_over)
+      end_damage(c, d);
+  }
+  return ERR_OK;
+}

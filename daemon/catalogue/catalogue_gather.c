@@ -1,0 +1,105 @@
+/* From the log into a batch: records that can be used, and letters for those that cannot. */
+#include "daemon/catalogue/catalogue_state.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+/* How long an idle thread waits for a record, and looks at other things after. */
+enum { POLL_MS = 50 };
+
+/* A record that cannot be used: its letter is on its way, or there are too many. */
+static void send_letter(struct catalogue *c, const struct catalogue_record *record)
+{
+  struct store_position before = log_positions_before(&c->log.at, record);
+  struct delivery_dead_letter letter = {
+    .topic = c->with.config->catalogue.dead_letter_topic,
+    .has_key = record->has_key,
+    .key = record->key,
+    .has_value = record->has_value,
+    .value = record->value,
+    .content_type = record->content_type,
+    .source_topic = c->with.config->catalogue.topic,
+    .partition = record->partition,
+    .offset = record->offset,
+    .reason = err_message(),
+  };
+  struct letter *open = letter_window_push(&c->letters, &before);
+
+  letter.is_settled = open ? &open->is_settled : NULL;
+  if (open && delivery_dead_letter(c->with.delivery, &letter))
+    return;
+  if (open)
+    letter_window_pop(&c->letters);
+  if (!c->has_told_lost_letters)
+    log_error("dead_letters_lost", "note=\"too many wait for their topic: further ones are counted, not kept\"");
+  c->has_told_lost_letters = true;
+  counters_add(&c->with.counters->dead_letters_lost, 1);
+}
+
+static err_t add_record(struct catalogue *c, const struct catalogue_record *record)
+{
+  bool is_new;
+
+  if (record->is_end) {
+    log_positions_at_end(&c->log.at, record->partition, record->offset);
+    return ERR_OK;
+  }
+  TRY(log_positions_take(&c->log.at, record, &is_new));
+  if (!is_new)
+    return ERR_OK;
+  err_code_t err = item_batch_add(&c->batch, c->with.engine, c->with.config->catalogue.unknown_spaces, record);
+  if (err_class(err) != ERR_CLASS_REJECT)
+    return err;
+  send_letter(c, record);
+  return ERR_OK;
+}
+
+/* An offset that the broker refuses although its log has it comes from damage, too. */
+static err_t note_out_of_range(struct catalogue *c, const struct catalogue_events *events,
+                               struct damage_sighting *damage)
+{
+  if ((size_t)events->out_of_range_partition >= c->log.at.n)
+    return ERR_OK;
+  TRY(catalogue_log_verify_inside(&c->log, events->out_of_range_partition));
+  *damage = (struct damage_sighting){ true, events->out_of_range_partition,
+                                      c->log.at.items[events->out_of_range_partition].position.next };
+  return ERR_OK;
+}
+
+/* Gather one batch: what is there, and what comes within the publish interval while more keeps coming. */
+err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage)
+{
+  const struct config *config = c->with.config;
+  int64_t end_ns = 0;
+  int timeout_ms = POLL_MS;
+
+  *damage = (struct damage_sighting){ 0 };
+  item_batch_reset(&c->batch);
+  for (size_t n_total = 0; n_total < config->catalogue.batch_items;) {
+    struct catalogue_events events;
+    size_t n, room = config->catalogue.batch_items - n_total;
+    if (room > CATALOGUE_POLL_ITEMS)
+      room = CATALOGUE_POLL_ITEMS;
+    catalogue_reader_poll(c->log.reader, room, timeout_ms, c->records, &n, &events);
+    if (events.is_away)
+      FAIL(ERR_KAFKA_RETRY, "topic %s or its brokers are away: when they are back, the topic has to be the same",
+           config->catalogue.topic);
+    if (events.is_out_of_range)
+      TRY(note_out_of_range(c, &events, damage));
+    for (size_t i = 0; i < n; i++)
+      TRY(add_record(c, &c->records[i]));
+    if (events.is_damaged) {
+      *damage = (struct damage_sighting){ true, events.damaged_partition, events.damaged_offset };
+      break; /* what lies before the damage is applied */
+    }
+    n_total += n;
+    if (n_total && !end_ns)
+      end_ns = clock_now_ns() + (int64_t)config->catalogue.publish_interval_ms * CLOCK_NS_PER_MS;
+    if (n == 0 || clock_now_ns() >= end_ns)
+      break;
+    timeout_ms = 0;
+  }
+  return ERR_OK;
+}

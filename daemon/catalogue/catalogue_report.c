@@ -1,0 +1,44 @@
+/* A mutex and what it guards. */
+#include "daemon/catalogue/catalogue_report.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+
+void catalogue_report_init(struct catalogue_report *r)
+{
+  *r = (struct catalogue_report){ 0 };
+  pthread_mutex_init(&r->mutex, NULL);
+}
+
+void catalogue_report_fini(struct catalogue_report *r)
+{
+  pthread_mutex_destroy(&r->mutex);
+  mem_free(&r->partitions);
+}
+
+void catalogue_report_lock(struct catalogue_report *r)
+{
+  pthread_mutex_lock(&r->mutex);
+}
+
+void catalogue_report_unlock(struct catalogue_report *r)
+{
+  pthread_mutex_unlock(&r->mutex);
+}
+
+err_t catalogue_report_resize(struct catalogue_report *r, size_t n)
+{
+  TRY(mem_grow(n, sizeof *r->partitions, &r->capacity, &r->partitions));
+  for (; r->n < n; r->n++)
+    r->partitions[r->n] = (struct report_partition){ 0 };
+  r->n = n;
+  return ERR_OK;
+}
+
+void catalogue_report_problem(struct catalogue_report *r, const char *text)
+{
+  catalogue_report_lock(r);
+  snprintf(r->problem, sizeof r->problem, "%s", text);
+  catalogue_report_unlock(r);
+}

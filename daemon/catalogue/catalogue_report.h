@@ -1,0 +1,55 @@
+/* What the catalogue thread tells of itself, for the status page: written by it a few times a second, read by any.
+ *
+ * Thread: any, between lock and unlock.
+ */
+#ifndef DAEMON_CATALOGUE_CATALOGUE_REPORT_H
+#define DAEMON_CATALOGUE_CATALOGUE_REPORT_H
+
+#include <pthread.h>
+
+#include "base/err.h"
+#include "daemon/config/unknown_spaces.h"
+
+enum { REPORT_CAUSE_BYTES = 256, REPORT_TEXT_BYTES = 512 };
+
+/* Where one partition of the catalogue topic stands. */
+struct report_partition {
+  int64_t next;          /* first offset not yet applied */
+  int64_t log_end;       /* of all records; -1: not known yet */
+  int64_t committed_end; /* of those that no open transaction holds back; -1: not known yet */
+  int64_t behind_since_ns; /* 0: nothing is missing */
+  bool is_told;            /* that records are held back */
+};
+
+struct report_rebuild {
+  bool is_under_way;
+  uint64_t number;
+  uint64_t n_items;      /* of the new catalogue */
+  uint64_t n_live_items; /* of the one that is served */
+  bool waits;            /* for `sluicectl rebuild accept` */
+  char reason[REPORT_TEXT_BYTES];
+};
+
+struct catalogue_report {
+  pthread_mutex_t mutex;
+  struct report_partition *partitions; /* [n], index is the partition */
+  size_t n;
+  size_t capacity;
+  struct report_rebuild rebuild;
+  struct unknown_spaces unknown;
+  size_t n_open_letters;
+  char problem[REPORT_TEXT_BYTES]; /* why the catalogue is not live; "" when it is */
+};
+
+void catalogue_report_init(struct catalogue_report *r);
+void catalogue_report_fini(struct catalogue_report *r);
+void catalogue_report_lock(struct catalogue_report *r);
+void catalogue_report_unlock(struct catalogue_report *r);
+
+/* Have n partitions; new ones are zeros. Between lock and unlock. Returns ERR_MEMORY: then the number is as before. */
+err_t catalogue_report_resize(struct catalogue_report *r, size_t n);
+
+/* Say why the catalogue is not live. Locks. */
+void catalogue_report_problem(struct catalogue_report *r, const char *text);
+
+#endif

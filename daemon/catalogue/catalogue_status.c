@@ -1,0 +1,130 @@
+/* Rows of the report as JSON objects and as metrics. */
+#include "daemon/catalogue/catalogue_status.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+
+/* What a partition still has for us. */
+struct lag {
+  int64_t records;   /* up to the log's end */
+  int64_t held_back; /* of these, behind an open transaction */
+  double age_s;      /* since when something has been missing */
+};
+
+static struct lag lag_of(const struct report_partition *p)
+{
+  struct lag lag = { 0 };
+
+  if (p->log_end > p->next)
+    lag.records = p->log_end - p->next;
+  if (p->committed_end >= 0 && p->log_end > p->committed_end)
+    lag.held_back = p->log_end - p->committed_end;
+  if (p->behind_since_ns)
+    lag.age_s = (double)(clock_now_ns() - p->behind_since_ns) / (double)CLOCK_NS_PER_S;
+  return lag;
+}
+
+static json_t *offset_json(int64_t offset)
+{
+  return offset < 0 ? json_null() : json_integer((json_int_t)offset);
+}
+
+static json_t *log_json(const struct catalogue_report *r)
+{
+  json_t *list = json_array();
+
+  for (size_t i = 0; i < r->n; i++) {
+    const struct report_partition *p = &r->partitions[i];
+    struct lag lag = lag_of(p);
+    json_array_append_new(list, json_pack("{si sI so so sI sI sf}", "partition", (int)i, "next", (json_int_t)p->next,
+                                          "end", offset_json(p->log_end), "committed_end",
+                                          offset_json(p->committed_end), "lag", (json_int_t)lag.records, "held_back",
+                                          (json_int_t)lag.held_back, "age_s", lag.age_s));
+  }
+  return list;
+}
+
+static json_t *rebuild_json(const struct report_rebuild *rebuild)
+{
+  if (!rebuild->is_under_way)
+    return json_null();
+  return json_pack("{sI sI sI sb ss}", "number", (json_int_t)rebuild->number, "items", (json_int_t)rebuild->n_items,
+                   "live_items", (json_int_t)rebuild->n_live_items, "waits", (int)rebuild->waits, "reason",
+                   rebuild->reason);
+}
+
+static json_t *unknown_json(const struct unknown_spaces *unknown)
+{
+  json_t *list = json_array();
+
+  for (size_t i = 0; i < unknown->n; i++)
+    json_array_append_new(list, json_pack("{ss sI}", "name", unknown->spaces[i].name, "parts",
+                                          (json_int_t)unknown->spaces[i].n_parts));
+  return list;
+}
+
+void catalogue_status_json(struct catalogue_report *r, json_t *root)
+{
+  catalogue_report_lock(r);
+  json_object_set_new(root, "problem", *r->problem ? json_string(r->problem) : json_null());
+  json_object_set_new(root, "rebuild", rebuild_json(&r->rebuild));
+  json_object_set_new(root, "catalogue_log", log_json(r));
+  json_object_set_new(root, "unknown_spaces", unknown_json(&r->unknown));
+  json_object_set_new(root, "open_dead_letters", json_integer((json_int_t)r->n_open_letters));
+  catalogue_report_unlock(r);
+}
+
+static void print_head(FILE *out, const char *name, const char *type, const char *help)
+{
+  fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void print_lags(const struct catalogue_report *r, FILE *out)
+{
+  print_head(out, "sluice_catalogue_lag_records", "gauge", "Records of a partition that were not applied yet");
+  for (size_t i = 0; i < r->n; i++)
+    fprintf(out, "sluice_catalogue_lag_records{partition=\"%zu\"} %" PRId64 "\n", i, lag_of(&r->partitions[i]).records);
+  print_head(out, "sluice_catalogue_held_back_records", "gauge",
+             "Of these, records that an open transaction holds back");
+  for (size_t i = 0; i < r->n; i++)
+    fprintf(out, "sluice_catalogue_held_back_records{partition=\"%zu\"} %" PRId64 "\n", i,
+            lag_of(&r->partitions[i]).held_back);
+  print_head(out, "sluice_catalogue_behind_seconds", "gauge", "How long records of a partition have been missing");
+  for (size_t i = 0; i < r->n; i++)
+    fprintf(out, "sluice_catalogue_behind_seconds{partition=\"%zu\"} %.3f\n", i, lag_of(&r->partitions[i]).age_s);
+}
+
+/* A label's value: Prometheus wants backslash, quote and line feed escaped. */
+static void print_label(const char *text, FILE *out)
+{
+  for (; *text; text++) {
+    if (*text == '\n') {
+      fputs("\\n", out);
+      continue;
+    }
+    if (*text == '"' || *text == '\\')
+      fputc('\\', out);
+    fputc(*text, out);
+  }
+}
+
+static void print_unknown(const struct unknown_spaces *unknown, FILE *out)
+{
+  print_head(out, "sluice_unknown_space_parts_total", "counter", "Parts met of spaces that are not configured");
+  for (size_t i = 0; i < unknown->n; i++) {
+    fputs("sluice_unknown_space_parts_total{space=\"", out);
+    print_label(unknown->spaces[i].name, out);
+    fprintf(out, "\"} %" PRIu64 "\n", unknown->spaces[i].n_parts);
+  }
+}
+
+void catalogue_status_metrics(struct catalogue_report *r, FILE *out)
+{
+  catalogue_report_lock(r);
+  print_lags(r, out);
+  print_head(out, "sluice_rebuild_waits", "gauge", "1 while a rebuilt catalogue waits for sluicectl rebuild accept");
+  fprintf(out, "sluice_rebuild_waits %d\n", r->rebuild.waits);
+  print_unknown(&r->unknown, out);
+  catalogue_report_unlock(r);
+}

@@ -1,0 +1,64 @@
+/* A ring in order of sending; letters may settle in any order. */
+#include "daemon/catalogue/letter_window.h"
+
+#include "base/mem.h"
+
+static struct letter *letter_at(const struct letter_window *w, size_t i)
+{
+  return &w->letters[(w->first + i) % LETTER_WINDOW_MAX];
+}
+
+err_t letter_window_init(struct letter_window *w)
+{
+  *w = (struct letter_window){ 0 };
+  return mem_array(LETTER_WINDOW_MAX, sizeof *w->letters, &w->letters);
+}
+
+void letter_window_fini(struct letter_window *w)
+{
+  mem_free(&w->letters);
+}
+
+struct letter *letter_window_push(struct letter_window *w, const struct store_position *before)
+{
+  if (w->n == LETTER_WINDOW_MAX)
+    return NULL;
+  struct letter *letter = letter_at(w, w->n++);
+  letter->before = *before;
+  letter->is_forgotten = false;
+  atomic_store(&letter->is_settled, false);
+  return letter;
+}
+
+void letter_window_pop(struct letter_window *w)
+{
+  w->n--;
+}
+
+bool letter_window_settle(struct letter_window *w)
+{
+  bool is_any = false;
+
+  while (w->n > 0 && atomic_load(&letter_at(w, 0)->is_settled)) {
+    w->first = (w->first + 1) % LETTER_WINDOW_MAX;
+    w->n--;
+    is_any = true;
+  }
+  return is_any;
+}
+
+const struct store_position *letter_window_hold(const struct letter_window *w, int32_t partition)
+{
+  for (size_t i = 0; i < w->n; i++) {
+    const struct letter *letter = letter_at(w, i);
+    if (letter->before.partition == partition && !letter->is_forgotten && !atomic_load(&letter->is_settled))
+      return &letter->before;
+  }
+  return NULL;
+}
+
+void letter_window_forget(struct letter_window *w)
+{
+  for (size_t i = 0; i < w->n; i++)
+    letter_at(w, i)->is_forgotten = true;
+}

@@ -1,0 +1,255 @@
+/* From text to the value of a setting. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/item.h"
+#include "base/mem.h"
+#include "daemon/config/config_settings.h"
+
+enum { TOPIC_BYTES_MAX = 249, ADDRESS_BYTES_MAX = 64, PORT_MAX = 65535 };
+
+/* Properties that Sluice sets itself, because its promises hang on them. */
+static const struct {
+  const char *name;
+  bool is_for_catalogue; /* refused only where it would reach the consumer of the catalogue */
+  const char *reason;
+} refused[] = {
+  { "enable.auto.commit", false, "Sluice commits a position when what lies before it is durable or answered" },
+  { "auto.commit.enable", false, "Sluice commits a position when what lies before it is durable or answered" },
+  { "enable.auto.offset.store", false, "Sluice commits a position when what lies before it is durable or answered" },
+  { "auto.offset.reset", false, "Sluice must see every gap in a topic (catalogue.on_discontinuity says what it does)" },
+  { "group.id", false, "use query.group" },
+  { "isolation.level", true, "the catalogue takes committed records only" },
+  { "enable.partition.eof", false, "Sluice needs the ends of partitions to know when it has caught up" },
+  { "message.timeout.ms", false, "an answer waits for its broker until it is delivered" },
+  { "delivery.timeout.ms", false, "an answer waits for its broker until it is delivered" },
+  { "delivery.report.only.error", false, "Sluice must know what was delivered" },
+  { "enabled_events", false, "Sluice must know what was delivered" },
+  { "acks", false, "an answer counts as delivered when all replicas have it: its query is then committed" },
+  { "request.required.acks", false,
+    "an answer counts as delivered when all replicas have it: its query is then committed" },
+  { "retries", false, "an answer is sent again until a broker has it" },
+  { "message.send.max.retries", false, "an answer is sent again until a broker has it" },
+  { "enable.gapless.guarantee", false, "an answer too large for its topic would cost all others their producer" },
+  { "partition.assignment.strategy", false, "queries move between daemons all at once" },
+  { "transactional.id", false, "Sluice's producers use no transactions" },
+  { "test.mock.num.brokers", false, "use embedded_broker.enabled" },
+};
+
+static bool has_control_bytes(struct span text)
+{
+  for (size_t i = 0; i < text.n; i++) {
+    if (text.p[i] < 0x20 || text.p[i] == 0x7f)
+      return true;
+  }
+  return false;
+}
+
+static bool has_name_bytes_only(struct span text)
+{
+  for (size_t i = 0; i < text.n; i++) {
+    uint8_t c = text.p[i];
+    bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!is_letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-')
+      return false;
+  }
+  return true;
+}
+
+static bool parse_number(struct span text, uint64_t *out)
+{
+  uint64_t value = 0;
+
+  for (size_t i = 0; i < text.n; i++) {
+    uint8_t c = text.p[i];
+    if (c < '0' || c > '9' || __builtin_mul_overflow(value, 10, &value) ||
+        __builtin_add_overflow(value, (uint64_t)(c - '0'), &value))
+      return false;
+  }
+  *out = value;
+  return text.n > 0;
+}
+
+static err_t set_number(const struct setting *s, uint64_t *out, struct span text)
+{
+  uint64_t value;
+
+  if (!parse_number(text, &value) || value < s->min || value > s->max)
+    FAIL(ERR_CONFIG, "expects a whole number from %llu to %llu, not %s", (unsigned long long)s->min,
+         (unsigned long long)s->max, log_quote(text));
+  *out = value;
+  return ERR_OK;
+}
+
+static err_t set_bool(bool *out, struct span text)
+{
+  bool is_true = span_equal(text, span_of_str("true"));
+
+  if (!is_true && !span_equal(text, span_of_str("false")))
+    FAIL(ERR_CONFIG, "expects true or false, not %s", log_quote(text));
+  *out = is_true;
+  return ERR_OK;
+}
+
+static err_t set_choice(const struct setting *s, struct config *c, struct span text)
+{
+  char word[32] = { 0 };
+
+  if (text.n < sizeof word && !has_control_bytes(text)) {
+    memcpy(word, text.p, text.n);
+    if (s->choose(c, word))
+      return ERR_OK;
+  }
+  FAIL(ERR_CONFIG, "expects one of %s, not %s", s->choices, log_quote(text));
+}
+
+static err_t verify_text(const struct setting *s, struct span text)
+{
+  if (text.n < s->min || text.n > s->max)
+    FAIL(ERR_CONFIG, "expects a text of %llu to %llu bytes, not one of %zu", (unsigned long long)s->min,
+         (unsigned long long)s->max, text.n);
+  if (has_control_bytes(text))
+    FAIL(ERR_CONFIG, "expects a text without control characters, not %s", log_quote(text));
+  return ERR_OK;
+}
+
+static err_t verify_topic(struct span text)
+{
+  bool is_dots = span_equal(text, span_of_str(".")) || span_equal(text, span_of_str(".."));
+
+  if (text.n < 1 || text.n > TOPIC_BYTES_MAX || is_dots || !has_name_bytes_only(text))
+    FAIL(ERR_CONFIG, "expects a topic (1 to %d of A-Z a-z 0-9 . _ -), not %s", TOPIC_BYTES_MAX, log_quote(text));
+  return ERR_OK;
+}
+
+/* What a topic's name may be, with `*` and `?`. */
+static err_t verify_pattern(struct span text)
+{
+  char name[TOPIC_BYTES_MAX];
+  bool is_short = text.n >= 1 && text.n <= TOPIC_BYTES_MAX;
+
+  for (size_t i = 0; is_short && i < text.n; i++)
+    name[i] = (char)(text.p[i] == '*' || text.p[i] == '?' ? 'x' : text.p[i]);
+  if (!is_short || !has_name_bytes_only(span_of(name, text.n)))
+    FAIL(ERR_CONFIG, "expects topics (1 to %d of A-Z a-z 0-9 . _ - and the wildcards * ?), not %s", TOPIC_BYTES_MAX,
+         log_quote(text));
+  return ERR_OK;
+}
+
+static bool is_host(const char *text)
+{
+  struct in_addr v4;
+  struct in6_addr v6;
+  char host[ADDRESS_BYTES_MAX];
+  size_t n = strlen(text);
+
+  if (text[0] != '[')
+    return inet_pton(AF_INET, text, &v4) == 1;
+  if (text[n - 1] != ']')
+    return false;
+  memcpy(host, text + 1, n - 2);
+  host[n - 2] = '\0';
+  return inet_pton(AF_INET6, host, &v6) == 1;
+}
+
+static err_t verify_address(struct span text)
+{
+  char host[ADDRESS_BYTES_MAX + 1] = { 0 };
+  uint64_t port;
+  char *colon = NULL;
+
+  if (text.n <= ADDRESS_BYTES_MAX && !has_control_bytes(text)) {
+    memcpy(host, text.p, text.n);
+    colon = strrchr(host, ':');
+  }
+  bool is_port = colon && parse_number(span_of_str(colon + 1), &port) && port >= 1 && port <= PORT_MAX;
+  if (is_port)
+    *colon = '\0';
+  if (!is_port || colon - host < 2 || !is_host(host))
+    FAIL(ERR_CONFIG, "expects a numeric address and a port from 1 to %d, like 127.0.0.1:8321 or [::1]:8321, not %s",
+         PORT_MAX, log_quote(text));
+  return ERR_OK;
+}
+
+static err_t set_text(char **out, const char *prefix, struct span text)
+{
+  char *copy;
+  size_t n_prefix = strlen(prefix);
+
+  TRY(mem_array(n_prefix + text.n + 1, 1, &copy));
+  memcpy(copy, prefix, n_prefix);
+  memcpy(copy + n_prefix, text.p, text.n);
+  mem_free(out);
+  *out = copy;
+  return ERR_OK;
+}
+
+static err_t add_to_list(struct config_list *list, struct span text)
+{
+  char *copy;
+
+  if (list->n == LIST_MAX)
+    FAIL(ERR_CONFIG, "expects at most %d texts", LIST_MAX);
+  if (!list->items)
+    TRY(mem_array(LIST_MAX, sizeof *list->items, &list->items));
+  TRY(mem_copy(text, &copy));
+  list->items[list->n++] = copy;
+  return ERR_OK;
+}
+
+err_t setting_set(const struct setting *s, struct config *c, void *base, const char *directory, struct span text)
+{
+  void *field = (char *)base + s->offset;
+
+  switch (s->type) {
+  case SETTING_NUMBER:
+    return set_number(s, field, text);
+  case SETTING_BOOL:
+    return set_bool(field, text);
+  case SETTING_CHOICE:
+    return set_choice(s, c, text);
+  case SETTING_TEXT:
+    TRY(verify_text(s, text));
+    return set_text(field, "", text);
+  case SETTING_TOPIC:
+    TRY(verify_topic(text));
+    return set_text(field, "", text);
+  case SETTING_PATH:
+    TRY(verify_text(s, text));
+    return set_text(field, text.p[0] == '/' ? "" : directory, text);
+  case SETTING_ADDRESS:
+    TRY(verify_address(text));
+    return set_text(field, "", text);
+  case SETTING_LIST:
+    TRY(verify_text(s, text));
+    return add_to_list(field, text);
+  case SETTING_PATTERNS:
+    TRY(verify_pattern(text));
+    return add_to_list(field, text);
+  case SETTING_PROPERTIES:
+    break; /* a map, not a text */
+  }
+  FAIL(ERR_CONFIG, "expects a map of properties");
+}
+
+err_t setting_verify_property(const struct setting *s, const struct kafka_property *property)
+{
+  bool reaches_catalogue = strcmp(s->path, "kafka") == 0 || strcmp(s->path, "catalogue.kafka") == 0;
+  struct kafka_properties one = { .items = property, .n = 1 };
+
+  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    if (strcmp(property->name, refused[i].name) == 0 && (reaches_catalogue || !refused[i].is_for_catalogue))
+      FAIL(ERR_CONFIG, "%s is not for the configuration to set: %s", property->name, refused[i].reason);
+  }
+  return kafka_properties_check(&one);
+}
+
+err_t setting_verify_space(struct span name)
+{
+  if (name.n < 1 || name.n > SPACE_NAME_MAX || !has_name_bytes_only(name))
+    FAIL(ERR_CONFIG, "expects the name of a space (1 to %d of A-Z a-z 0-9 . _ -), not %s", SPACE_NAME_MAX,
+         log_quote(name));
+  return ERR_OK;
+}

@@ -1,0 +1,181 @@
+#include "daemon/config/yaml_tree.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+
+enum { READ_BYTES = 8192, FILE_BYTES_MAX = 1 << 20, OPEN_BRACKETS_MAX = 1000 };
+
+struct yaml_tree {
+  yaml_document_t document;
+  bool has_document;
+};
+
+static void close_file(FILE **file)
+{
+  if (*file)
+    fclose(*file);
+}
+
+static err_t read_file(const char *path, uint8_t **bytes, size_t *n)
+{
+  AUTO(mem_free) uint8_t *buffer = NULL;
+  AUTO(close_file) FILE *file = fopen(path, "re");
+  size_t capacity = 0;
+  size_t n_read = 0;
+
+  if (!file)
+    FAIL(ERR_CONFIG, "%s cannot be opened: %s", path, strerror(errno));
+  do {
+    TRY(mem_grow(n_read + READ_BYTES, 1, &capacity, &buffer));
+    n_read += fread(buffer + n_read, 1, READ_BYTES, file);
+  } while (!feof(file) && !ferror(file) && n_read <= FILE_BYTES_MAX);
+  if (ferror(file))
+    FAIL(ERR_CONFIG, "%s cannot be read: %s", path, strerror(errno));
+  if (n_read > FILE_BYTES_MAX)
+    FAIL(ERR_CONFIG, "%s is larger than %d bytes", path, FILE_BYTES_MAX);
+  *bytes = buffer;
+  *n = n_read;
+  buffer = NULL;
+  return ERR_OK;
+}
+
+/* libyaml takes quadratic time over nested brackets. Counted without regard to quotes: nobody has that many there. */
+static err_t verify_brackets(const char *path, const uint8_t *bytes, size_t n)
+{
+  int n_open = 0;
+  int line = 1;
+
+  for (size_t i = 0; i < n; i++) {
+    n_open += bytes[i] == '[' || bytes[i] == '{';
+    n_open -= (bytes[i] == ']' || bytes[i] == '}') && n_open > 0;
+    line += bytes[i] == '\n';
+    if (n_open > OPEN_BRACKETS_MAX)
+      FAIL(ERR_CONFIG, "%s:%d: more than %d open brackets", path, line, OPEN_BRACKETS_MAX);
+  }
+  return ERR_OK;
+}
+
+static err_t fail_parse(const char *path, const yaml_parser_t *parser)
+{
+  bool is_in_text =
+      parser->error == YAML_SCANNER_ERROR || parser->error == YAML_PARSER_ERROR || parser->error == YAML_COMPOSER_ERROR;
+
+  if (parser->error == YAML_MEMORY_ERROR)
+    FAIL(ERR_MEMORY, "no memory to read %s", path);
+  if (!is_in_text)
+    FAIL(ERR_CONFIG, "%s:1: this is not YAML: %s at byte %zu", path, parser->problem ? parser->problem : "bad text",
+         parser->problem_offset);
+  FAIL(ERR_CONFIG, "%s:%zu: this is not YAML: %s%s%s", path, parser->problem_mark.line + 1,
+       parser->context ? parser->context : "", parser->context ? ", " : "",
+       parser->problem ? parser->problem : "bad text");
+}
+
+/* A second document would be silently ignored settings. */
+static err_t verify_end(const char *path, yaml_parser_t *parser)
+{
+  yaml_document_t next;
+
+  if (!yaml_parser_load(parser, &next))
+    return fail_parse(path, parser);
+  const yaml_node_t *root = yaml_document_get_root_node(&next);
+  int line = root ? yaml_tree_line(root) : 0;
+  yaml_document_delete(&next);
+  if (line)
+    FAIL(ERR_CONFIG, "%s:%d: a second YAML document begins here: a configuration is one document", path, line);
+  return ERR_OK;
+}
+
+static err_t load(const char *path, yaml_parser_t *parser, struct yaml_tree *tree)
+{
+  if (!yaml_parser_load(parser, &tree->document))
+    return fail_parse(path, parser);
+  tree->has_document = true;
+  /* At the end of the stream there is an empty document, and nothing to load behind it. */
+  return yaml_document_get_root_node(&tree->document) ? verify_end(path, parser) : ERR_OK;
+}
+
+err_t yaml_tree_open(const char *path, struct yaml_tree **out)
+{
+  AUTO(mem_free) uint8_t *bytes = NULL;
+  AUTO(yaml_tree_close) struct yaml_tree *tree = NULL;
+  yaml_parser_t parser;
+  size_t n;
+
+  TRY(read_file(path, &bytes, &n));
+  TRY(verify_brackets(path, bytes, n));
+  TRY(mem_array(1, sizeof *tree, &tree));
+  if (!yaml_parser_initialize(&parser))
+    FAIL(ERR_MEMORY, "no memory to read %s", path);
+  yaml_parser_set_input_string(&parser, bytes, n);
+  err_code_t result = load(path, &parser, tree);
+  yaml_parser_delete(&parser);
+  TRY(result);
+  *out = tree;
+  tree = NULL;
+  return ERR_OK;
+}
+
+void yaml_tree_close(struct yaml_tree **tree)
+{
+  if (!*tree)
+    return;
+  if ((*tree)->has_document)
+    yaml_document_delete(&(*tree)->document);
+  mem_free(tree);
+}
+
+const yaml_node_t *yaml_tree_root(struct yaml_tree *tree)
+{
+  return yaml_document_get_root_node(&tree->document);
+}
+
+int yaml_tree_line(const yaml_node_t *node)
+{
+  return (int)node->start_mark.line + 1;
+}
+
+enum yaml_kind yaml_tree_kind(const yaml_node_t *node)
+{
+  if (!node || node->type == YAML_NO_NODE)
+    return YAML_KIND_NOTHING;
+  if (node->type == YAML_MAPPING_NODE)
+    return YAML_KIND_MAP;
+  if (node->type == YAML_SEQUENCE_NODE)
+    return YAML_KIND_LIST;
+  struct span text = yaml_tree_text(node);
+  bool is_plain = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+  if (is_plain && (text.n == 0 || span_equal(text, span_of_str("~")) || span_equal(text, span_of_str("null"))))
+    return YAML_KIND_NOTHING;
+  return YAML_KIND_TEXT;
+}
+
+struct span yaml_tree_text(const yaml_node_t *node)
+{
+  return span_of(node->data.scalar.value, node->data.scalar.length);
+}
+
+size_t yaml_tree_n_items(const yaml_node_t *list)
+{
+  return (size_t)(list->data.sequence.items.top - list->data.sequence.items.start);
+}
+
+const yaml_node_t *yaml_tree_item(struct yaml_tree *tree, const yaml_node_t *list, size_t i)
+{
+  return yaml_document_get_node(&tree->document, list->data.sequence.items.start[i]);
+}
+
+size_t yaml_tree_n_pairs(const yaml_node_t *map)
+{
+  return (size_t)(map->data.mapping.pairs.top - map->data.mapping.pairs.start);
+}
+
+void yaml_tree_pair(struct yaml_tree *tree, const yaml_node_t *map, size_t i, const yaml_node_t **key,
+                    const yaml_node_t **value)
+{
+  const yaml_node_pair_t *pair = map->data.mapping.pairs.start + i;
+
+  *key = yaml_document_get_node(&tree->document, pair->key);
+  *value = yaml_document_get_node(&tree->document, pair->value);
+}

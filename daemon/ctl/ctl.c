@@ -1,0 +1,178 @@
+/* sluicectl: the command table, and what all commands share. */
+#include "daemon/ctl/ctl.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/config/config.h"
+#include "ingest/kafka_closing.h"
+
+#ifndef SLUICE_VERSION
+#define SLUICE_VERSION "unknown"
+#endif
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static const char config_path_default[] = "/etc/sluice/sluice.yaml";
+
+static err_t run_settings(const struct ctl_options *options, int argc, char **argv)
+{
+  (void)options;
+  (void)argv;
+  if (argc > 1)
+    FAIL(ERR_USAGE, "settings takes no arguments");
+  config_print_reference();
+  return ERR_OK;
+}
+
+static const struct ctl_command settings_command = {
+  .name = "settings",
+  .arguments = "",
+  .summary = "print every setting of the configuration, with bounds, default and meaning",
+  .help = "",
+  .run = run_settings,
+};
+
+static const struct ctl_command *const commands[] = {
+  &ctl_topics_command, &ctl_load_command,   &ctl_put_command,  &ctl_delete_command,
+  &ctl_query_command,  &ctl_status_command, &ctl_rebuild_command, &ctl_eval_command, &settings_command,
+};
+
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+/* What is said on the command line, whatever the command. */
+struct request {
+  struct ctl_options options;
+  bool wants_help;
+  bool wants_version;
+  bool is_verbose;
+};
+
+void ctl_say(const char *format, ...)
+{
+  va_list args;
+
+  fputs("sluicectl: ", stderr);
+  va_start(args, format);
+  vfprintf(stderr, format, args);
+  va_end(args);
+  fputc('\n', stderr);
+}
+
+static const struct ctl_command *find_command(const char *name)
+{
+  for (size_t i = 0; i < N_COMMANDS; i++) {
+    if (strcmp(commands[i]->name, name) == 0)
+      return commands[i];
+  }
+  return NULL;
+}
+
+static void print_help(void)
+{
+  puts("usage: sluicectl [--config FILE] COMMAND ...\n"
+       "\n"
+       "Talk to a running sluiced, over Kafka and over its HTTP address; eval needs none.\n");
+  for (size_t i = 0; i < N_COMMANDS; i++)
+    printf("  %s%s%s\n      %s\n", commands[i]->name, *commands[i]->arguments ? " " : "", commands[i]->arguments,
+           commands[i]->summary);
+  printf("\n"
+         "  --config FILE   the daemon's configuration (%s)\n"
+         "  --verbose       show what the Kafka client says\n"
+         "  --help          this, or after a command more about it\n"
+         "  --version\n",
+         config_path_default);
+}
+
+static void print_command_help(const struct ctl_command *command)
+{
+  printf("usage: sluicectl [--config FILE] %s %s\n\n%s.\n", command->name, command->arguments, command->summary);
+  if (*command->help)
+    printf("\n%s", command->help);
+}
+
+/* Whether argv[i] is the shared option `name`, with its value behind it or behind a '='. */
+static bool take_value(int argc, char **argv, int *i, const char *name, const char **value)
+{
+  size_t n = strlen(name);
+
+  if (strncmp(argv[*i], name, n) != 0)
+    return false;
+  if (argv[*i][n] == '=') {
+    *value = argv[*i] + n + 1;
+    return true;
+  }
+  if (argv[*i][n] != '\0' || *i + 1 >= argc)
+    return false;
+  *value = argv[++*i];
+  return true;
+}
+
+/* Take the shared options out of the command line, wherever they stand before "--"; returns the rest's length. */
+static int take_shared(int argc, char **argv, struct request *request)
+{
+  int n_left = 1;
+  int i = 1;
+
+  for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
+    if (take_value(argc, argv, &i, "--config", &request->options.config_path))
+      continue;
+    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+      request->wants_help = true;
+    else if (strcmp(argv[i], "--version") == 0)
+      request->wants_version = true;
+    else if (strcmp(argv[i], "--verbose") == 0)
+      request->is_verbose = true;
+    else
+      argv[n_left++] = argv[i];
+  }
+  while (i < argc)
+    argv[n_left++] = argv[i++];
+  argv[n_left] = NULL;
+  return n_left;
+}
+
+static int run_command(const struct ctl_command *command, const struct request *request, int argc, char **argv)
+{
+  opterr = 0;
+  optind = 0; /* a fresh start, which also forgets what getopt has permuted */
+  err_code_t result = command->run(&request->options, argc, argv);
+  if (result == ERR_OK)
+    return EXIT_OK;
+  ctl_say("%s", err_message());
+  if (result == ERR_USAGE)
+    ctl_say("`sluicectl %s --help` tells more", command->name);
+  return result == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+  struct request request = { .options.config_path = config_path_default };
+  int n = take_shared(argc, argv, &request);
+  const struct ctl_command *command = n > 1 ? find_command(argv[1]) : NULL;
+
+  if (request.wants_version) {
+    puts("sluicectl " SLUICE_VERSION);
+    return EXIT_OK;
+  }
+  if (request.wants_help && (command || n == 1)) {
+    command ? print_command_help(command) : print_help();
+    return EXIT_OK;
+  }
+  if (!command) {
+    ctl_say(n > 1 ? "there is no command \"%s\"; `sluicectl --help` lists them" : "which command?%s",
+            n > 1 ? argv[1] : " `sluicectl --help` lists them");
+    return EXIT_USAGE;
+  }
+  log_set_level(request.is_verbose ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR);
+  int status = run_command(command, &request, n - 1, argv + 1);
+  if (kafka_closing_tell_left() > 0) { /* exit handlers would pull libraries from under threads that still run */
+    fflush(NULL);
+    _exit(status);
+  }
+  return status;
+}

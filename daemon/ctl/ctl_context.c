@@ -1,0 +1,115 @@
+#include "daemon/ctl/ctl_context.h"
+
+#include "base/mem.h"
+
+enum { HTTP_OK = 200 };
+
+err_t ctl_context_open(const struct ctl_options *options, struct ctl_context **out)
+{
+  AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
+
+  TRY(mem_array(1, sizeof *ctx, &ctx));
+  TRY(config_open(options->config_path, &ctx->config));
+  TRY(http_get_open(ctx->config->http.listen, &ctx->http));
+  *out = ctx;
+  ctx = NULL;
+  return ERR_OK;
+}
+
+void ctl_context_close(struct ctl_context **ctx)
+{
+  if (!*ctx)
+    return;
+  mem_free(&(*ctx)->bootstrap);
+  region_fini(&(*ctx)->region);
+  http_get_close(&(*ctx)->http);
+  config_close(&(*ctx)->config);
+  mem_free(ctx);
+}
+
+void ctl_json_close(json_t **json)
+{
+  json_decref(*json);
+}
+
+err_t ctl_context_status(struct ctl_context *ctx, json_t **out)
+{
+  struct span body;
+  long code;
+  json_error_t error;
+
+  TRY(http_get_page(ctx->http, "/status", CTL_HTTP_TIMEOUT_MS, &code, &body));
+  if (code != HTTP_OK)
+    FAIL(ERR_SYSTEM, "%s/status answers with HTTP status %ld", http_get_base(ctx->http), code);
+  json_t *status = json_loadb((const char *)body.p, body.n, 0, &error);
+  if (!json_is_object(status)) {
+    json_decref(status);
+    FAIL(ERR_SYSTEM, "what %s/status answers is not a status: %s", http_get_base(ctx->http), error.text);
+  }
+  *out = status;
+  return ERR_OK;
+}
+
+static err_t find_bootstrap(struct ctl_context *ctx)
+{
+  AUTO(ctl_json_close) json_t *status = NULL;
+
+  if (ctx->bootstrap)
+    return ERR_OK;
+  TRY(ctl_context_status(ctx, &status));
+  const char *bootstrap = json_string_value(json_object_get(json_object_get(status, "kafka"), "bootstrap"));
+  if (!bootstrap || !*bootstrap)
+    FAIL(ERR_SYSTEM,
+         "the daemon at %s does not tell the address of its embedded broker: is it the one with this "
+         "configuration?",
+         http_get_base(ctx->http));
+  return mem_copy_str(bootstrap, &ctx->bootstrap);
+}
+
+/* Properties that lead to a broker. */
+static bool is_connection(const char *name)
+{
+  static const char *const prefixes[] = { "bootstrap.servers", "metadata.broker.list", "security.", "sasl.", "ssl.",
+                                          "broker.address.",   "enable.ssl." };
+
+  for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+    if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+      return true;
+  }
+  return false;
+}
+
+static size_t append(struct kafka_property *to, size_t n, const struct kafka_property *from, size_t n_from)
+{
+  if (n_from)
+    memcpy(to + n, from, n_from * sizeof *from);
+  return n + n_from;
+}
+
+err_t ctl_context_layers(struct ctl_context *ctx, const struct kafka_property *defaults, size_t n_defaults,
+                         const struct kafka_properties *of, struct kafka_layers *out)
+{
+  const struct config *config = ctx->config;
+  struct kafka_property *items;
+  size_t n = 0;
+
+  if (config->embedded_broker.is_enabled)
+    TRY(find_bootstrap(ctx));
+  /* All in one layer, in rising order, so that the client's own defaults still have room below. */
+  TRY(region_array(&ctx->region, n_defaults + config->kafka.n + of->n + 2, sizeof *items, &items));
+  n = append(items, n, defaults, n_defaults);
+  if (ctx->bootstrap) {
+    const struct kafka_property embedded[] = {
+      { "bootstrap.servers", ctx->bootstrap },
+      { "fetch.wait.max.ms", "1" }, /* it answers a fetch only when this time has passed */
+    };
+    n = append(items, n, embedded, 2);
+  }
+  n = append(items, n, config->kafka.items, config->kafka.n);
+  for (size_t i = 0; i < of->n; i++) {
+    if (is_connection(of->items[i].name))
+      n = append(items, n, &of->items[i], 1);
+  }
+  *out = (struct kafka_layers){ .layer = { { items, n } }, .n = 1 };
+  return ERR_OK;
+}

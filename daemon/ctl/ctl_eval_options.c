@@ -1,0 +1,126 @@
+#include "daemon/ctl/ctl_eval_options.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "daemon/ctl/ctl_format.h"
+
+enum { K_DEFAULT = 100, K_MAX = 10000000, BATCH_DEFAULT = 32, BATCH_MAX = 65536, THREADS_MAX = 1024 };
+
+static err_t take_isa(const char *name, enum isa *out)
+{
+  if (strcmp(name, "auto") != 0 && !isa_find(name, out))
+    FAIL(ERR_USAGE, "--isa expects auto, ref, avx2, avx512, avx512vnni, avx512vbmi or amx, not \"%s\"", name);
+  return ERR_OK;
+}
+
+static err_t take_backend(const char *name, enum engine_backend *out)
+{
+  if (!engine_backend_find(name, out) || *out == ENGINE_AUTO)
+    FAIL(ERR_USAGE, "--backend expects cpu or cuda, not \"%s\"", name);
+  return ERR_OK;
+}
+
+static err_t take_option(struct eval_options *o, int option)
+{
+  switch (option) {
+  case 'm':
+    o->model_path = optarg;
+    return ERR_OK;
+  case 'i':
+    o->items_path = optarg;
+    return ERR_OK;
+  case 'q':
+    o->queries_path = optarg;
+    return ERR_OK;
+  case 'o':
+    o->output_path = optarg;
+    return ERR_OK;
+  case 'M':
+    o->methods[o->n_methods++] = *optarg ? optarg : "exact";
+    return ERR_OK;
+  case 'k':
+    return ctl_parse_number("-k", optarg, 1, K_MAX, &o->k);
+  case 'b':
+    return ctl_parse_number("--batch", optarg, 1, BATCH_MAX, &o->batch);
+  case 't':
+    return ctl_parse_number("--threads", optarg, 1, THREADS_MAX, &o->n_threads);
+  case 's':
+    return take_isa(optarg, &o->isa);
+  case 'B':
+    return take_backend(optarg, &o->backend);
+  case 'j':
+    o->prints_json = true;
+    return ERR_OK;
+  case 'T':
+    o->has_targets = true;
+    return ERR_OK;
+  default:
+    FAIL(ERR_USAGE, "not an option of eval, or it lacks its value");
+  }
+}
+
+static err_t verify_options(struct eval_options *o, const char *stray)
+{
+  if (stray)
+    FAIL(ERR_USAGE, "%s: eval takes options only; a method is given as --method '%s'", stray, stray);
+  if (!o->model_path || !o->items_path || !o->queries_path)
+    FAIL(ERR_USAGE, "%s is missing: eval needs --model, --items and --queries",
+         !o->model_path   ? "--model"
+         : !o->items_path ? "--items"
+                          : "--queries");
+  if (o->n_methods == 0)
+    o->methods[o->n_methods++] = "exact";
+  if (o->output_path && o->n_methods > 1)
+    FAIL(ERR_USAGE,
+         "--output takes the answers of one method, and %zu are given: leave --output out to compare them, or "
+         "run eval once for each",
+         o->n_methods);
+  return ERR_OK;
+}
+
+static err_t take_options(int argc, char **argv, struct eval_options *o)
+{
+  static const struct option known[] = {
+    { "model", required_argument, NULL, 'm' },
+    { "items", required_argument, NULL, 'i' },
+    { "queries", required_argument, NULL, 'q' },
+    { "method", required_argument, NULL, 'M' },
+    { "k", required_argument, NULL, 'k' },
+    { "batch", required_argument, NULL, 'b' },
+    { "threads", required_argument, NULL, 't' },
+    { "isa", required_argument, NULL, 's' },
+    { "backend", required_argument, NULL, 'B' },
+    { "output", required_argument, NULL, 'o' },
+    { "json", no_argument, NULL, 'j' },
+    { "targets", no_argument, NULL, 'T' },
+    { 0 },
+  };
+  int option;
+
+  TRY(mem_array((size_t)argc + 1, sizeof *o->methods, &o->methods));
+  while ((option = getopt_long(argc, argv, ":k:", known, NULL)) != -1) {
+    if (option == '?' || option == ':')
+      FAIL(ERR_USAGE, "%s: not an option of eval, or it lacks its value", argv[optind - 1]);
+    TRY(take_option(o, option));
+  }
+  return verify_options(o, optind < argc ? argv[optind] : NULL);
+}
+
+err_t eval_options_parse(int argc, char **argv, struct eval_options *out)
+{
+  AUTO(eval_options_fini) struct eval_options options = { .k = K_DEFAULT, .batch = BATCH_DEFAULT, .n_threads = 1 };
+
+  options.isa = isa_detect();
+  TRY(take_options(argc, argv, &options));
+  *out = options;
+  options = (struct eval_options){ 0 };
+  return ERR_OK;
+}
+
+void eval_options_fini(struct eval_options *o)
+{
+  mem_free(&o->methods);
+}

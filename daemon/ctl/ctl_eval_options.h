@@ -1,0 +1,28 @@
+/* The command line of sluicectl eval. */
+#ifndef DAEMON_CTL_CTL_EVAL_OPTIONS_H
+#define DAEMON_CTL_CTL_EVAL_OPTIONS_H
+
+#include "base/err.h"
+#include "engine/engine.h"
+
+struct eval_options {
+  const char *model_path;
+  const char *items_path;
+  const char *queries_path;
+  const char *output_path;
+  const char **methods; /* as they were given */
+  size_t n_methods;
+  uint64_t k;
+  uint64_t batch;
+  uint64_t n_threads;
+  enum isa isa;
+  enum engine_backend backend;
+  bool prints_json;
+  bool has_targets;
+};
+
+/* argv[0] is the command's name. Returns ERR_USAGE with what is wrong; ERR_MEMORY. */
+err_t eval_options_parse(int argc, char **argv, struct eval_options *out);
+void eval_options_fini(struct eval_options *o);
+
+#endif

@@ -1,0 +1,272 @@
+/* sluicectl query */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "daemon/ctl/ctl_answer.h"
+#include "daemon/ctl/ctl_context.h"
+#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_item_line.h"
+#include "daemon/ctl/ctl_progress.h"
+#include "daemon/ctl/ctl_question.h"
+#include "ingest/answer_reader.h"
+#include "ingest/sender.h"
+#include "ingest/topics.h"
+#include "ingest/wire.h"
+
+enum { TIMEOUT_MS_DEFAULT = 10000, TIMEOUT_MS_MAX = 3600000, POLL_MS = 20, AFTER_ANSWERS = 256 };
+
+struct ask {
+  struct ctl_context *ctx;
+  struct ctl_questions questions;
+  struct sender *sender;
+  struct answer_reader *reader;
+  struct ctl_progress progress;
+  uint64_t timeout_ms;
+  uint64_t n_unusable; /* lines that are no query */
+  bool prints_json;
+  int64_t moved_ns; /* when the newest answer came */
+};
+
+static void ask_fini(struct ask *a)
+{
+  ctl_progress_hide(&a->progress);
+  answer_reader_close(&a->reader);
+  sender_close(&a->sender);
+  ctl_questions_fini(&a->questions);
+  ctl_context_close(&a->ctx);
+}
+
+static void on_report(void *context, const struct sender_report *report)
+{
+  struct ask *a = context;
+  size_t i = (size_t)(uintptr_t)report->opaque;
+  char reason[256];
+
+  if (report->fate == SENDER_DELIVERED)
+    return;
+  snprintf(reason, sizeof reason, "it did not reach Kafka: %s", report->reason);
+  if (ctl_questions_fail(&a->questions, i, reason) != ERR_OK)
+    ctl_say("%s", err_message());
+}
+
+/* The reader comes first: what is answered before it stands would be missed. */
+static err_t open_clients(struct ask *a)
+{
+  static const struct kafka_property defaults[] = { { "linger.ms", "0" }, { "message.timeout.ms", "30000" } };
+  const struct config *c = a->ctx->config;
+  struct kafka_layers queries, answers;
+  int n;
+
+  TRY(ctl_context_layers(a->ctx, defaults, sizeof defaults / sizeof defaults[0], &c->query.kafka, &queries));
+  TRY(ctl_context_layers(a->ctx, NULL, 0, &c->query.answer_kafka, &answers));
+  TRY(topics_count_partitions(&queries, c->query.topic, CTL_KAFKA_TIMEOUT_MS, &n));
+  TRY(answer_reader_open(&answers, c->query.answer_topic, CTL_KAFKA_TIMEOUT_MS, &a->reader));
+  return sender_open(&queries, on_report, a, &a->sender);
+}
+
+/* Take answers: those that are there, or wait a little for the first. */
+static err_t take_answers(struct ask *a, int timeout_ms)
+{
+  struct span answer;
+
+  for (int i = 0; i < AFTER_ANSWERS; i++) {
+    size_t n_before = a->questions.n_open;
+    sender_poll(a->sender, 0);
+    TRY(answer_reader_next(a->reader, i == 0 ? timeout_ms : 0, &answer));
+    if (!answer.n)
+      break;
+    TRY(ctl_questions_take(&a->questions, answer));
+    if (a->questions.n_open < n_before)
+      a->moved_ns = clock_now_ns();
+  }
+  ctl_progress_tick(&a->progress, a->questions.n - a->questions.n_open, a->questions.n - a->questions.n_open);
+  return ERR_OK;
+}
+
+static bool is_overdue(const struct ask *a)
+{
+  return clock_now_ns() - a->moved_ns > (int64_t)a->timeout_ms * CLOCK_NS_PER_MS;
+}
+
+static err_t send_question(struct ask *a, size_t i)
+{
+  const struct ctl_question *question = &a->questions.items[i];
+  const struct sender_header header = { "content-type", span_of_str(wire_content_type(WIRE_JSON)) };
+  const struct sender_message message = {
+    .topic = a->ctx->config->query.topic,
+    .has_key = true,
+    .key = span_of_str(question->id),
+    .has_value = true,
+    .value = span_of_str(question->text),
+    .headers = &header,
+    .n_headers = 1,
+    .opaque = (void *)(uintptr_t)i,
+  };
+  err_code_t result;
+
+  while ((result = sender_send(a->sender, &message)) == ERR_KAFKA_RETRY && !is_overdue(a))
+    TRY(take_answers(a, POLL_MS));
+  return result == ERR_OK ? ERR_OK : ctl_questions_fail(&a->questions, i, err_message());
+}
+
+static err_t ask_all(struct ask *a)
+{
+  a->moved_ns = clock_now_ns();
+  ctl_progress_begin(&a->progress, "asking", a->questions.n);
+  for (size_t i = 0; i < a->questions.n; i++) {
+    TRY(send_question(a, i));
+    if (i % AFTER_ANSWERS == AFTER_ANSWERS - 1)
+      TRY(take_answers(a, 0));
+  }
+  while (a->questions.n_open > 0 && !is_overdue(a))
+    TRY(take_answers(a, POLL_MS));
+  ctl_progress_hide(&a->progress);
+  return ERR_OK;
+}
+
+static void drop_text(char **text)
+{
+  free(*text);
+}
+
+/* Print one answer; false where there is none, or an error. */
+static bool print_answer(const struct ask *a, const struct ctl_question *question)
+{
+  if (!question->answer) {
+    ctl_say("query %s: %s", question->id, question->failure ? question->failure : "no answer came in time");
+    return false;
+  }
+  AUTO(ctl_json_close) json_t *answer = json_loadb(question->answer, question->n_answer, 0, NULL);
+  AUTO(drop_text) char *error = ctl_answer_error(answer);
+  if (error)
+    ctl_say("query %s: %s", question->id, error);
+  if (a->prints_json)
+    printf("%.*s\n", (int)question->n_answer, question->answer);
+  else if (!error)
+    ctl_answer_print(answer, stdout);
+  return !error;
+}
+
+static err_t print_answers(const struct ask *a)
+{
+  uint64_t n_bad = a->n_unusable;
+
+  for (size_t i = 0; i < a->questions.n; i++) {
+    n_bad += !print_answer(a, &a->questions.items[i]);
+    fflush(stdout); /* in step with what is said on standard error */
+  }
+  if (n_bad)
+    FAIL(ERR_QUERY, "%s of %s queries have no hits to show", ctl_format_count(n_bad).s,
+         ctl_format_count(a->questions.n + a->n_unusable).s);
+  return ERR_OK;
+}
+
+static err_t add_question(struct ask *a, const char *where, uint64_t line, struct span text)
+{
+  err_code_t result = ctl_questions_add(&a->questions, text, a->ctx->config->query.answer_topic);
+
+  if (err_class(result) != ERR_CLASS_REJECT)
+    return result;
+  a->n_unusable++;
+  ctl_say("%s %llu: %s", where, (unsigned long long)line, err_message());
+  return ERR_OK;
+}
+
+static void close_file(FILE **file)
+{
+  if (*file && *file != stdin)
+    fclose(*file);
+}
+
+static err_t read_file(struct ask *a, const char *path)
+{
+  AUTO(close_file) FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+  AUTO(drop_text) char *line = NULL;
+  size_t capacity = 0;
+  ssize_t n;
+
+  if (!file)
+    FAIL(ERR_SYSTEM, "%s cannot be opened: %s", path, strerror(errno));
+  for (uint64_t number = 1; (n = getline(&line, &capacity, file)) >= 0; number++) {
+    if (!ctl_item_line_is_blank(span_of(line, (size_t)n)))
+      TRY(add_question(a, "line", number, span_of(line, (size_t)n)));
+  }
+  if (ferror(file))
+    FAIL(ERR_SYSTEM, "%s cannot be read to its end: %s", path, strerror(errno));
+  return ERR_OK;
+}
+
+static err_t set_format(struct ask *a, const char *name)
+{
+  a->prints_json = strcmp(name, "json") == 0;
+  if (!a->prints_json && strcmp(name, "table") != 0)
+    FAIL(ERR_USAGE, "--format expects table or json, not \"%s\"", name);
+  return ERR_OK;
+}
+
+static err_t take_option(struct ask *a, int option, uint64_t *n_given)
+{
+  switch (option) {
+  case 'j':
+    *n_given += 1;
+    return add_question(a, "--json", *n_given, span_of_str(optarg));
+  case 'f':
+    *n_given += 1;
+    return read_file(a, optarg);
+  case 'o':
+    return set_format(a, optarg);
+  case 't':
+    return ctl_parse_number("--timeout-ms", optarg, 1, TIMEOUT_MS_MAX, &a->timeout_ms);
+  default:
+    FAIL(ERR_USAGE, "%s: not an option of query, or it lacks its value", optarg ? optarg : "the last word");
+  }
+}
+
+static err_t run_query(const struct ctl_options *options, int argc, char **argv)
+{
+  static const struct option known[] = {
+    { "json", required_argument, NULL, 'j' },
+    { "file", required_argument, NULL, 'f' },
+    { "format", required_argument, NULL, 'o' },
+    { "timeout-ms", required_argument, NULL, 't' },
+    { 0 },
+  };
+  AUTO(ask_fini) struct ask a = { .timeout_ms = TIMEOUT_MS_DEFAULT };
+  uint64_t n_given = 0;
+  int option;
+
+  ctl_questions_init(&a.questions);
+  TRY(ctl_context_open(options, &a.ctx));
+  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
+    if (option == '?' || option == ':')
+      FAIL(ERR_USAGE, "%s: not an option of query, or it lacks its value", argv[optind - 1]);
+    TRY(take_option(&a, option, &n_given));
+  }
+  if (optind < argc)
+    FAIL(ERR_USAGE, "%s: queries come after --json, or in a file after --file", argv[optind]);
+  if (n_given == 0)
+    FAIL(ERR_USAGE, "give a query after --json, or a file of queries after --file");
+  if (a.questions.n > 0) {
+    TRY(open_clients(&a));
+    TRY(ask_all(&a));
+  }
+  return print_answers(&a);
+}
+
+const struct ctl_command ctl_query_command = {
+  .name = "query",
+  .arguments = "[--json QUERY]... [--file FILE.jsonl]... [--format table|json]",
+  .summary = "ask through Kafka, and print the answers in the order of the queries",
+  .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'\n"
+          "  --file FILE       a query a line; - for standard input\n"
+          "  --format FORMAT   table (default), or json: the answers as they came, one a line\n"
+          "  --timeout-ms N    how long to wait for the next answer (10000)\n"
+          "\n"
+          "A query without an id gets one. The exit status is 1 if a query could not be used, was answered with an\n"
+          "error or was not answered.\n",
+  .run = run_query,
+};

@@ -1,0 +1,133 @@
+#include "daemon/ctl/ctl_question.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { ID_BYTES = 64 };
+
+static void drop_json(json_t **json)
+{
+  json_decref(*json);
+}
+
+static void drop_text(char **text)
+{
+  free(*text);
+}
+
+void ctl_questions_init(struct ctl_questions *q)
+{
+  *q = (struct ctl_questions){ .series = (uint64_t)clock_unix_ms() << 16 ^ (uint64_t)getpid() };
+}
+
+void ctl_questions_fini(struct ctl_questions *q)
+{
+  for (size_t i = 0; i < q->n; i++) {
+    mem_free(&q->items[i].id);
+    mem_free(&q->items[i].text);
+    mem_free(&q->items[i].answer);
+    mem_free(&q->items[i].failure);
+  }
+  mem_free(&q->items);
+  *q = (struct ctl_questions){ 0 };
+}
+
+/* Give the query an id where it has none. */
+static err_t name_query(struct ctl_questions *q, json_t *query)
+{
+  char id[ID_BYTES];
+  const json_t *given = json_object_get(query, "id");
+
+  if (given && !json_is_string(given) && !json_is_null(given))
+    FAIL(ERR_QUERY, "id: expects text");
+  if (json_string_length(given) > 0)
+    return ERR_OK;
+  snprintf(id, sizeof id, "sluicectl-%" PRIx64 "-%zu", q->series, q->n + 1);
+  if (json_object_set_new(query, "id", json_string(id)) != 0)
+    FAIL(ERR_MEMORY, "no memory for a query");
+  return ERR_OK;
+}
+
+static err_t verify_reply_topic(const json_t *query, const char *answer_topic)
+{
+  const json_t *topic = json_object_get(query, "reply_topic");
+
+  if (!topic)
+    topic = json_object_get(query, "replyTopic");
+  if (json_string_length(topic) > 0 && strcmp(json_string_value(topic), answer_topic) != 0)
+    FAIL(ERR_QUERY, "reply_topic: the answer would go to %s, and answers are read from %s", json_string_value(topic),
+         answer_topic);
+  return ERR_OK;
+}
+
+static err_t verify_unique(const struct ctl_questions *q, const char *id)
+{
+  for (size_t i = 0; i < q->n; i++) {
+    if (strcmp(q->items[i].id, id) == 0)
+      FAIL(ERR_QUERY, "id: another query here has %s, too", log_quote(span_of_str(id)));
+  }
+  return ERR_OK;
+}
+
+err_t ctl_questions_add(struct ctl_questions *q, struct span text, const char *answer_topic)
+{
+  json_error_t error;
+  AUTO(drop_json) json_t *query = json_loadb((const char *)text.p, text.n, JSON_REJECT_DUPLICATES, &error);
+  AUTO(drop_text) char *dumped = NULL;
+  AUTO(mem_free) char *id = NULL;
+  char *copy;
+
+  if (!query)
+    FAIL(ERR_QUERY, "not JSON: %s", error.text);
+  if (!json_is_object(query))
+    FAIL(ERR_QUERY, "a query is an object: {\"space\": ..., \"k\": 10, \"vector\": [...]}");
+  TRY(name_query(q, query));
+  TRY(verify_reply_topic(query, answer_topic));
+  TRY(mem_copy_str(json_string_value(json_object_get(query, "id")), &id));
+  TRY(verify_unique(q, id));
+  dumped = json_dumps(query, JSON_COMPACT);
+  if (!dumped)
+    FAIL(ERR_MEMORY, "no memory for a query");
+  TRY(mem_grow(q->n + 1, sizeof *q->items, &q->capacity, &q->items));
+  TRY(mem_copy_str(dumped, &copy));
+  q->items[q->n++] = (struct ctl_question){ .id = id, .text = copy };
+  q->n_open++;
+  id = NULL;
+  return ERR_OK;
+}
+
+static bool is_open(const struct ctl_question *question)
+{
+  return !question->answer && !question->failure;
+}
+
+err_t ctl_questions_take(struct ctl_questions *q, struct span answer)
+{
+  AUTO(drop_json) json_t *json = json_loadb((const char *)answer.p, answer.n, 0, NULL);
+  const char *id = json_string_value(json_object_get(json, "id"));
+
+  for (size_t i = 0; id && i < q->n; i++) {
+    if (!is_open(&q->items[i]) || strcmp(q->items[i].id, id) != 0)
+      continue;
+    TRY(mem_copy(answer, &q->items[i].answer));
+    q->items[i].n_answer = answer.n;
+    q->n_open--;
+    return ERR_OK;
+  }
+  return ERR_OK;
+}
+
+err_t ctl_questions_fail(struct ctl_questions *q, size_t i, const char *reason)
+{
+  if (!is_open(&q->items[i]))
+    return ERR_OK;
+  TRY(mem_copy_str(reason, &q->items[i].failure));
+  q->n_open--;
+  return ERR_OK;
+}

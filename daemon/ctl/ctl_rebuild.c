@@ -1,0 +1,145 @@
+/* sluicectl rebuild */
+#include "daemon/ctl/ctl_rebuild.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/catalogue/catalogue_rebuild.h"
+#include "daemon/ctl/ctl_context.h"
+#include "daemon/ctl/ctl_format.h"
+
+enum { PATH_BYTES = 4200, PERIOD_MS = 100, WAIT_MS = 60000 };
+
+static uint64_t count_of(const json_t *object, const char *name)
+{
+  json_int_t value = json_integer_value(json_object_get(object, name));
+
+  return value > 0 ? (uint64_t)value : 0;
+}
+
+void ctl_rebuild_print(const json_t *rebuild, FILE *out)
+{
+  const char *reason = json_string_value(json_object_get(rebuild, "reason"));
+  bool waits = json_is_true(json_object_get(rebuild, "waits"));
+
+  if (!json_is_object(rebuild))
+    return;
+  fprintf(out, "rebuild    number %" PRIu64 ": %s items so far, beside the %s that are served\n",
+          count_of(rebuild, "number"), ctl_format_count(count_of(rebuild, "items")).s,
+          ctl_format_count(count_of(rebuild, "live_items")).s);
+  if (waits)
+    fputs("           it WAITS for `sluicectl rebuild accept`\n", out);
+  if (reason && *reason)
+    fprintf(out, "           %s\n", reason);
+}
+
+err_t ctl_rebuild_waiting(const json_t *rebuild, uint64_t *number)
+{
+  if (!json_is_object(rebuild))
+    FAIL(ERR_SYSTEM, "there is no rebuild to accept");
+  if (!json_is_true(json_object_get(rebuild, "waits")))
+    FAIL(ERR_SYSTEM, "rebuild %" PRIu64 " does not wait for being accepted: it goes on by itself",
+         count_of(rebuild, "number"));
+  *number = count_of(rebuild, "number");
+  return ERR_OK;
+}
+
+static err_t fail_write(const char *path, int reason)
+{
+  FAIL(ERR_SYSTEM, "%s cannot be written: %s%s", path, strerror(reason),
+       reason == EACCES || reason == EPERM ? "; only those who may write to the store may accept" : "");
+}
+
+static err_t write_file(const char *path, uint64_t number)
+{
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  int n = fd < 0 ? -1 : dprintf(fd, "%" PRIu64 "\n", number);
+  int reason = errno;
+
+  /* The daemon reads it as a user of its own, whatever the umask here. */
+  if (n > 0 && (fchmod(fd, 0644) != 0 || fsync(fd) != 0)) {
+    n = -1;
+    reason = errno;
+  }
+  if (fd >= 0)
+    close(fd);
+  return n > 0 ? ERR_OK : fail_write(path, reason);
+}
+
+err_t ctl_rebuild_write(const char *store_path, uint64_t number)
+{
+  char path[PATH_BYTES], temporary[PATH_BYTES];
+
+  snprintf(path, sizeof path, "%.4000s/%s", store_path, CATALOGUE_REBUILD_FILE);
+  snprintf(temporary, sizeof temporary, "%.4000s/.%s.%ld", store_path, CATALOGUE_REBUILD_FILE, (long)getpid());
+  err_code_t err = write_file(temporary, number);
+  if (err == ERR_OK && rename(temporary, path) != 0)
+    err = fail_write(path, errno);
+  if (err != ERR_OK)
+    unlink(temporary);
+  return err;
+}
+
+/* Wait until the daemon has taken it over: then it shows no rebuild, or another one. */
+static err_t await_taken(struct ctl_context *ctx, uint64_t number)
+{
+  int64_t until_ns = clock_now_ns() + WAIT_MS * CLOCK_NS_PER_MS;
+
+  while (clock_now_ns() < until_ns) {
+    AUTO(ctl_json_close) json_t *status = NULL;
+    TRY(ctl_context_status(ctx, &status));
+    const json_t *rebuild = json_object_get(status, "rebuild");
+    if (!json_is_object(rebuild) || count_of(rebuild, "number") != number) {
+      printf("the new catalogue is served: %s items\n", ctl_format_count(count_of(status, "items")).s);
+      return ERR_OK;
+    }
+    clock_sleep_ns(PERIOD_MS * CLOCK_NS_PER_MS);
+  }
+  FAIL(ERR_SYSTEM, "rebuild %" PRIu64 " is accepted, and not served after %d s: look at the daemon's log", number,
+       WAIT_MS / 1000);
+}
+
+static err_t run_rebuild(const struct ctl_options *options, int argc, char **argv)
+{
+  static const struct option none[] = { { 0 } };
+  AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
+  AUTO(ctl_json_close) json_t *status = NULL;
+  uint64_t number;
+
+  if (getopt_long(argc, argv, "+", none, NULL) != -1)
+    FAIL(ERR_USAGE, "unknown option %s", argv[optind - 1]);
+  bool accepts = argc - optind == 1 && strcmp(argv[optind], "accept") == 0;
+  if (argc != optind && !accepts)
+    FAIL(ERR_USAGE, "rebuild takes nothing, or the word accept");
+  TRY(ctl_context_open(options, &ctx));
+  TRY(ctl_context_status(ctx, &status));
+  const json_t *rebuild = json_object_get(status, "rebuild");
+  ctl_rebuild_print(rebuild, stdout);
+  if (!accepts && !json_is_object(rebuild))
+    puts("no rebuild is under way");
+  if (!accepts)
+    return ERR_OK;
+  TRY(ctl_rebuild_waiting(rebuild, &number));
+  TRY(ctl_rebuild_write(ctx->config->store_path, number));
+  return await_taken(ctx, number);
+}
+
+const struct ctl_command ctl_rebuild_command = {
+  .name = "rebuild",
+  .arguments = "[accept]",
+  .summary = "tell how far a rebuild of the catalogue is, or accept it",
+  .help = "When the catalogue topic does not continue what the daemon has seen, the daemon builds a new catalogue\n"
+          "beside the one that it serves, and changes over when it is complete. A new catalogue that is far smaller\n"
+          "(catalogue.rebuild_min_percent), or that comes from another cluster, waits until a person accepts it: the\n"
+          "wrong broker or an empty topic would else empty the catalogue.\n"
+          "\n"
+          "  accept   serve the new catalogue: its number is written into the store's directory, so that it takes\n"
+          "           whoever may write there, on the daemon's machine; then wait until it is served\n",
+  .run = run_rebuild,
+};

@@ -1,0 +1,208 @@
+/* sluicectl status */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "daemon/ctl/ctl_context.h"
+#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_rebuild.h"
+
+static const char *text_of(const json_t *object, const char *name)
+{
+  const char *text = json_string_value(json_object_get(object, name));
+
+  return text ? text : "?";
+}
+
+static uint64_t count_of(const json_t *object, const char *name)
+{
+  json_int_t value = json_integer_value(json_object_get(object, name));
+
+  return value > 0 ? (uint64_t)value : 0;
+}
+
+static void print_head(const json_t *status)
+{
+  double uptime_s = json_number_value(json_object_get(status, "uptime_s"));
+  bool is_ready = json_is_true(json_object_get(status, "ready"));
+
+  uint64_t n_failed = count_of(status, "backends_failed");
+
+  printf("sluiced %s, %s%s, up %s, %s kernels\n", text_of(status, "version"), is_ready ? "ready" : "NOT READY: ",
+         is_ready ? "" : text_of(status, "not_ready"), ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s,
+         text_of(status, "isa"));
+  printf("searched   by %s%s\n", text_of(status, "backend"), n_failed ? ", since the GPU FAILED: see the log" : "");
+  printf("catalogue  %s items, epoch %" PRIu64 "\n", ctl_format_count(count_of(status, "items")).s,
+         count_of(status, "epoch"));
+}
+
+static void print_kafka(const json_t *status)
+{
+  static const struct {
+    const char *name;
+    const char *label;
+  } rows[] = {
+    { "bootstrap", "broker" },     { "catalogue_topic", "items" },          { "query_topic", "queries" },
+    { "answer_topic", "answers" }, { "dead_letter_topic", "dead letters" },
+  };
+  const json_t *kafka = json_object_get(status, "kafka");
+
+  puts("Kafka");
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    printf("  %-16s %s\n", rows[i].label, text_of(kafka, rows[i].name));
+}
+
+static void print_spaces(const json_t *status)
+{
+  size_t i;
+  json_t *space;
+
+  puts("spaces");
+  json_array_foreach(json_object_get(status, "spaces"), i, space)
+      printf("  %-16s %s, %s items\n", text_of(space, "name"), text_of(space, "similarity"),
+             ctl_format_count(count_of(space, "items")).s);
+}
+
+static void print_watermark(const json_t *status)
+{
+  size_t i;
+  json_t *position;
+
+  puts("seen of the catalogue topic: offsets below");
+  json_array_foreach(json_object_get(status, "watermark"), i, position)
+      printf("  partition %-6" PRIu64 " %s\n", count_of(position, "partition"),
+             ctl_format_count(count_of(position, "next")).s);
+}
+
+static void print_counters(json_t *status)
+{
+  const char *name;
+  json_t *value;
+
+  puts("since the start");
+  json_object_foreach(json_object_get(status, "counters"), name, value)
+      printf("  %-16s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
+}
+
+static void print_quantiles(const char *name, const json_t *quantiles)
+{
+  uint64_t n = count_of(quantiles, "count");
+
+  if (n == 0)
+    printf("  %-16s none\n", name);
+  else
+    printf("  %-16s %s, %s, %s (of %s)\n", name,
+           ctl_format_span((int64_t)count_of(quantiles, "p50") * CLOCK_NS_PER_US).s,
+           ctl_format_span((int64_t)count_of(quantiles, "p95") * CLOCK_NS_PER_US).s,
+           ctl_format_span((int64_t)count_of(quantiles, "p99") * CLOCK_NS_PER_US).s, ctl_format_count(n).s);
+}
+
+static void print_latency(json_t *status)
+{
+  const char *name;
+  json_t *quantiles;
+
+  puts("latency of the last minute or two: p50, p95, p99");
+  json_object_foreach(json_object_get(status, "latency_us"), name, quantiles)
+    print_quantiles(name, quantiles);
+}
+
+static bool is_printed_above(const char *name)
+{
+  static const char *const names[] = { "version", "ready",     "not_ready", "phase",  "epoch",    "items",
+                                       "backend", "kafka",     "spaces",    "isa",    "uptime_s", "watermark",
+                                       "rebuild", "latency_us", "counters",  "backends_failed" };
+
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    if (strcmp(name, names[i]) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* A value in one line: text as it is, whole numbers with commas, the rest as JSON. */
+static void print_value(const char *name, const json_t *value)
+{
+  char *text = NULL;
+
+  if (json_is_string(value))
+    printf("  %-16s %s\n", name, json_string_value(value));
+  else if (json_is_integer(value) && json_integer_value(value) >= 0)
+    printf("  %-16s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
+  else if ((text = json_dumps(value, JSON_ENCODE_ANY)))
+    printf("  %-16s %s\n", name, text);
+  free(text);
+}
+
+/* What a newer daemon says besides. */
+static void print_rest(json_t *status)
+{
+  const char *name, *inner;
+  json_t *value, *inner_value;
+  bool has_title = false;
+
+  json_object_foreach(status, name, value)
+  {
+    if (is_printed_above(name) || json_is_null(value) || json_is_object(value))
+      continue;
+    if (!has_title)
+      puts("also");
+    has_title = true;
+    print_value(name, value);
+  }
+  json_object_foreach(status, name, value)
+  {
+    if (is_printed_above(name) || !json_is_object(value))
+      continue;
+    puts(name);
+    json_object_foreach(value, inner, inner_value)
+      print_value(inner, inner_value);
+  }
+}
+
+static void print_status(json_t *status)
+{
+  print_head(status);
+  ctl_rebuild_print(json_object_get(status, "rebuild"), stdout);
+  print_kafka(status);
+  print_spaces(status);
+  print_watermark(status);
+  print_latency(status);
+  print_counters(status);
+  print_rest(status);
+}
+
+static err_t run_status(const struct ctl_options *options, int argc, char **argv)
+{
+  static const struct option known[] = { { "json", no_argument, NULL, 'j' }, { 0 } };
+  AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
+  AUTO(ctl_json_close) json_t *status = NULL;
+  bool prints_json = false;
+  int option;
+
+  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
+    if (option != 'j')
+      FAIL(ERR_USAGE, "%s: not an option of status", argv[optind - 1]);
+    prints_json = true;
+  }
+  if (optind < argc)
+    FAIL(ERR_USAGE, "%s: status takes options only", argv[optind]);
+  TRY(ctl_context_open(options, &ctx));
+  TRY(ctl_context_status(ctx, &status));
+  if (!prints_json)
+    print_status(status);
+  else if (json_dumpf(status, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER) == 0)
+    putchar('\n');
+  return ERR_OK;
+}
+
+const struct ctl_command ctl_status_command = {
+  .name = "status",
+  .arguments = "[--json]",
+  .summary = "tell what the daemon is doing",
+  .help = "  --json   as the daemon's /status page has it\n",
+  .run = run_status,
+};

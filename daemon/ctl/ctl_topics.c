@@ -1,0 +1,77 @@
+/* sluicectl topics */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/ctl/ctl_context.h"
+#include "daemon/ctl/ctl_format.h"
+#include "ingest/topics.h"
+
+enum { PARTITIONS_DEFAULT = 4, PARTITIONS_MAX = 10000 };
+
+struct role {
+  const char *name;
+  const char *topic;
+  const struct kafka_properties *kafka; /* of the client that the daemon has there */
+  struct kafka_properties settings;
+};
+
+static err_t create(struct ctl_context *ctx, const struct role *role, int n_wanted)
+{
+  struct kafka_layers layers;
+  bool is_created;
+  int n = 0;
+
+  TRY(ctl_context_layers(ctx, NULL, 0, role->kafka, &layers));
+  TRY(topics_create(&layers, role->topic, n_wanted, &role->settings, CTL_KAFKA_TIMEOUT_MS, &is_created));
+  TRY(topics_count_partitions(&layers, role->topic, CTL_KAFKA_TIMEOUT_MS, &n));
+  printf("%-12s %s: %s, %d %s\n", role->name, role->topic, is_created ? "created" : "was there already", n,
+         ctl_plural((uint64_t)n, "partition", "partitions"));
+  return ERR_OK;
+}
+
+static err_t create_all(struct ctl_context *ctx, int n_partitions)
+{
+  /* The newest change of each item is kept for ever: the topic is the catalogue's memory. */
+  static const struct kafka_property compacted[] = { { "cleanup.policy", "compact" } };
+  const struct config *c = ctx->config;
+  const struct role roles[] = {
+    { "catalogue", c->catalogue.topic, &c->catalogue.kafka, { compacted, 1 } },
+    { "queries", c->query.topic, &c->query.kafka, { NULL, 0 } },
+    { "answers", c->query.answer_topic, &c->query.answer_kafka, { NULL, 0 } },
+    { "dead letters", c->catalogue.dead_letter_topic, &c->catalogue.kafka, { NULL, 0 } },
+  };
+
+  for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+    TRY(create(ctx, &roles[i], n_partitions));
+  return ERR_OK;
+}
+
+static err_t run_topics(const struct ctl_options *options, int argc, char **argv)
+{
+  static const struct option known[] = { { "partitions", required_argument, NULL, 'p' }, { 0 } };
+  AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
+  uint64_t n_partitions = PARTITIONS_DEFAULT;
+  int option;
+
+  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
+    if (option != 'p')
+      FAIL(ERR_USAGE, "%s: not an option of topics, or it lacks its value", argv[optind - 1]);
+    TRY(ctl_parse_number("--partitions", optarg, 1, PARTITIONS_MAX, &n_partitions));
+  }
+  if (argc - optind != 1 || strcmp(argv[optind], "create") != 0)
+    FAIL(ERR_USAGE, "topics takes one word: create");
+  TRY(ctl_context_open(options, &ctx));
+  return create_all(ctx, (int)n_partitions);
+}
+
+const struct ctl_command ctl_topics_command = {
+  .name = "topics",
+  .arguments = "create [--partitions N]",
+  .summary = "create the topics for items, queries, answers and dead letters",
+  .help = "  --partitions N   partitions of each topic (4). Choose well: when a topic grows, keys change partitions\n"
+          "\n"
+          "A topic that is there already is left as it is. The catalogue's topic is made compacted. The replication\n"
+          "factor is the broker's default.\n",
+  .run = run_topics,
+};

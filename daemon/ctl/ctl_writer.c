@@ -1,0 +1,180 @@
+#include "daemon/ctl/ctl_writer.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "ingest/topics.h"
+#include "ingest/wire.h"
+
+enum {
+  POLL_MS = 50,
+  SEND_TIMEOUT_MS = 30000,
+  FLUSH_TIMEOUT_MS = 60000,
+  STILL_TIMEOUT_MS = 60000,
+  STATUS_PERIOD_MS = 2,
+  COUNT_TIMEOUT_MS = 1000,
+};
+
+static void on_report(void *context, const struct sender_report *report)
+{
+  struct ctl_writer *w = context;
+
+  if (report->fate == SENDER_DELIVERED &&
+      ctl_positions_add(&w->positions, report->partition, report->offset) == ERR_OK) {
+    w->n_delivered++;
+    w->delivered_ns = clock_now_ns();
+    return;
+  }
+  if (w->n_failed++ == 0)
+    snprintf(w->reason, sizeof w->reason, "%s", report->reason ? report->reason : err_message());
+}
+
+static struct ctl_counts counts_of(const json_t *status)
+{
+  const json_t *counters = json_object_get(status, "counters");
+
+  return (struct ctl_counts){
+    .applied = json_integer_value(json_object_get(counters, "applied")),
+    .deleted = json_integer_value(json_object_get(counters, "deleted")),
+    .skipped = json_integer_value(json_object_get(counters, "replayed")),
+    .refused = json_integer_value(json_object_get(counters, "dead_letters")),
+  };
+}
+
+/* The daemon and this configuration must speak of the same topic, or the wait for the watermark would never end. */
+static err_t verify_daemon(struct ctl_writer *w)
+{
+  AUTO(ctl_json_close) json_t *status = NULL;
+
+  TRY(ctl_context_status(w->ctx, &status));
+  const char *topic = json_string_value(json_object_get(json_object_get(status, "kafka"), "catalogue_topic"));
+  if (topic && strcmp(topic, w->ctx->config->catalogue.topic) != 0)
+    FAIL(ERR_CONFIG, "the daemon reads topic %s, this configuration says %s", topic, w->ctx->config->catalogue.topic);
+  w->before = counts_of(status);
+  return ERR_OK;
+}
+
+static err_t open_sender(struct ctl_writer *w, const char *linger_ms)
+{
+  const struct kafka_property defaults[] = {
+    { "enable.idempotence", "true" }, /* changes of a key keep their order when a request is repeated */
+    { "linger.ms", linger_ms },
+    { "message.timeout.ms", "30000" },
+    { "queue.buffering.max.messages", "20000" },
+    { "queue.buffering.max.kbytes", "131072" },
+  };
+  const struct config *config = w->ctx->config;
+  struct kafka_layers layers;
+  int n_partitions;
+
+  TRY(ctl_context_layers(w->ctx, defaults, sizeof defaults / sizeof defaults[0], &config->catalogue.kafka, &layers));
+  TRY(topics_count_partitions(&layers, config->catalogue.topic, CTL_KAFKA_TIMEOUT_MS, &n_partitions));
+  return sender_open(&layers, on_report, w, &w->sender);
+}
+
+err_t ctl_writer_open(struct ctl_context *ctx, const char *linger_ms, struct ctl_writer **out)
+{
+  AUTO(ctl_writer_close) struct ctl_writer *w = NULL;
+
+  TRY(mem_array(1, sizeof *w, &w));
+  w->ctx = ctx;
+  TRY(verify_daemon(w));
+  TRY(open_sender(w, linger_ms));
+  *out = w;
+  w = NULL;
+  return ERR_OK;
+}
+
+void ctl_writer_close(struct ctl_writer **w)
+{
+  if (!*w)
+    return;
+  sender_close(&(*w)->sender);
+  ctl_positions_fini(&(*w)->positions);
+  mem_free(w);
+}
+
+err_t ctl_writer_send(struct ctl_writer *w, const struct ctl_record *record)
+{
+  const struct sender_header header = { "content-type", span_of_str(wire_content_type(WIRE_PROTOBUF)) };
+  struct sender_message message = {
+    .topic = w->ctx->config->catalogue.topic,
+    .has_key = true,
+    .key = record->key,
+    .has_value = !record->is_delete,
+    .value = record->value,
+    .headers = &header,
+    .n_headers = record->is_delete ? 0 : 1,
+  };
+  int64_t deadline_ns = clock_now_ns() + SEND_TIMEOUT_MS * CLOCK_NS_PER_MS;
+
+  for (;;) {
+    err_code_t result = sender_send(w->sender, &message);
+    sender_poll(w->sender, result == ERR_KAFKA_RETRY ? POLL_MS : 0);
+    if (result != ERR_KAFKA_RETRY || clock_now_ns() > deadline_ns)
+      return result;
+  }
+}
+
+err_t ctl_writer_flush(struct ctl_writer *w)
+{
+  TRY(sender_flush(w->sender, FLUSH_TIMEOUT_MS));
+  if (w->n_failed)
+    FAIL(ERR_KAFKA, "Kafka did not take %llu of %llu records: %s", (unsigned long long)w->n_failed,
+         (unsigned long long)(w->n_failed + w->n_delivered), w->reason);
+  return ERR_OK;
+}
+
+/* One look at the daemon. */
+static err_t look(struct ctl_writer *w, uint64_t *behind)
+{
+  AUTO(ctl_json_close) json_t *status = NULL;
+
+  TRY(ctl_context_status(w->ctx, &status));
+  *behind = ctl_positions_behind(&w->positions, json_object_get(status, "watermark"));
+  return ERR_OK;
+}
+
+err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns)
+{
+  uint64_t total, behind;
+  int64_t moved_ns = clock_now_ns();
+
+  TRY(look(w, &total));
+  behind = total;
+  if (progress)
+    ctl_progress_begin(progress, "indexing", total);
+  while (behind > 0) {
+    uint64_t before = behind;
+    clock_sleep_ns(STATUS_PERIOD_MS * CLOCK_NS_PER_MS);
+    TRY(look(w, &behind));
+    if (behind != before)
+      moved_ns = clock_now_ns();
+    if (clock_now_ns() - moved_ns > STILL_TIMEOUT_MS * CLOCK_NS_PER_MS)
+      FAIL(ERR_SYSTEM, "the daemon has been %llu records behind for %d s: look at its log", (unsigned long long)behind,
+           STILL_TIMEOUT_MS / 1000);
+    if (progress)
+      ctl_progress_tick(progress, total - (behind < total ? behind : total), total - (behind < total ? behind : total));
+  }
+  *visible_ns = clock_now_ns();
+  return ERR_OK;
+}
+
+err_t ctl_writer_counts(struct ctl_writer *w, struct ctl_counts *out)
+{
+  const struct ctl_counts *before = &w->before;
+  int64_t until_ns = clock_now_ns() + COUNT_TIMEOUT_MS * CLOCK_NS_PER_MS;
+
+  for (;;) {
+    AUTO(ctl_json_close) json_t *status = NULL;
+    TRY(ctl_context_status(w->ctx, &status));
+    struct ctl_counts now = counts_of(status);
+    *out = (struct ctl_counts){ now.applied - before->applied, now.deleted - before->deleted,
+                                now.skipped - before->skipped, now.refused - before->refused };
+    int64_t n = out->applied + out->deleted + out->skipped + out->refused;
+    if (n >= (int64_t)w->n_delivered || clock_now_ns() > until_ns)
+      return ERR_OK;
+    clock_sleep_ns(STATUS_PERIOD_MS * CLOCK_NS_PER_MS);
+  }
+}

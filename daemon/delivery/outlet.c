@@ -1,0 +1,289 @@
+#include "daemon/delivery/outlet.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/log_limit.h"
+#include "base/mem.h"
+
+/* Failures of which nobody knows whether they pass are taken for a refusal after so many. */
+enum { POLL_MS = 100, BUSY_POLL_MS = 10, RETRY_MS = 250, UNSURE_MAX = 20 };
+
+struct outlet {
+  struct outlet_config with;
+  struct kafka_layers layers;
+  struct sender *sender;
+  struct sender *alone; /* one message a batch; opened when it is needed first. Thread: the outlet's */
+  bool has_no_alone;    /* it could not be opened */
+  pthread_mutex_t mutex;
+  struct outlet_item *first; /* waiting to be sent again */
+  struct outlet_item *last;
+  _Atomic size_t n_waiting;
+  int64_t due_ns; /* when to try them. Thread: the outlet's */
+  _Atomic bool is_away;
+  struct log_limit limit;
+  struct pulse pulse;
+  _Atomic bool is_stopping;
+  pthread_t thread;
+  bool has_thread;
+};
+
+size_t outlet_n_waiting(const struct outlet *o)
+{
+  return atomic_load_explicit(&o->n_waiting, memory_order_relaxed);
+}
+
+static void end_item(struct outlet *o, struct outlet_item *item, enum outlet_end end, const char *reason,
+                     const struct sender_message *message)
+{
+  struct sender_message *copy = item->copy; /* the owner may free the item, and `message` may be the copy */
+
+  item->copy = NULL;
+  o->with.ended(o->with.context, item, end, reason, message);
+  mem_free(&copy);
+}
+
+/* ---- Messages that wait to be sent again ---- */
+
+static void push_waiting(struct outlet *o, struct outlet_item *item)
+{
+  pthread_mutex_lock(&o->mutex);
+  item->next = NULL;
+  if (o->last)
+    o->last->next = item;
+  else
+    o->first = item;
+  o->last = item;
+  atomic_fetch_add(&o->n_waiting, 1);
+  pthread_mutex_unlock(&o->mutex);
+}
+
+static void push_waiting_front(struct outlet *o, struct outlet_item *item)
+{
+  pthread_mutex_lock(&o->mutex);
+  item->next = o->first;
+  o->first = item;
+  if (!o->last)
+    o->last = item;
+  atomic_fetch_add(&o->n_waiting, 1);
+  pthread_mutex_unlock(&o->mutex);
+}
+
+static struct outlet_item *pop_waiting(struct outlet *o)
+{
+  pthread_mutex_lock(&o->mutex);
+  struct outlet_item *item = o->first;
+  if (item) {
+    o->first = item->next;
+    if (!o->first)
+      o->last = NULL;
+    atomic_fetch_sub(&o->n_waiting, 1);
+  }
+  pthread_mutex_unlock(&o->mutex);
+  return item;
+}
+
+/* Keep a message to be sent again. Without memory for a copy it ends here. */
+static void wait_with(struct outlet *o, struct outlet_item *item, const struct sender_message *message)
+{
+  if (!item->copy && sender_message_copy(message, &item->copy) != ERR_OK) {
+    end_item(o, item, OUTLET_REFUSED, err_message(), message);
+    return;
+  }
+  push_waiting(o, item);
+}
+
+/* ---- What became of a message ---- */
+
+/* Whether a message that failed should be sent again. */
+static bool is_worth_repeating(const struct outlet *o, struct outlet_item *item, enum sender_fate fate, bool is_report)
+{
+  if (fate == SENDER_TOO_LARGE) { /* a broker refuses a whole batch; the producer judges each message by itself */
+    bool was_alone = item->is_alone;
+    item->is_alone = true;
+    return is_report && !was_alone && !o->has_no_alone;
+  }
+  if (!o->with.is_patient)
+    return false;
+  return fate == SENDER_AWAY || (fate == SENDER_UNSURE && ++item->n_unsure < UNSURE_MAX);
+}
+
+static void note_away(struct outlet *o, const char *reason, const char *topic)
+{
+  if (!atomic_exchange(&o->is_away, true) && log_limit_allows(&o->limit, "delivery_waiting"))
+    log_warn("delivery_waiting", "outlet=%s topic=%s reason=%s note=\"sent again until it is taken\"", o->with.name,
+             topic, log_quote(span_of_str(reason)));
+}
+
+/* Only what a broker took tells that it is back: a message that is merely queued again may wait there for long. */
+static void note_back(struct outlet *o)
+{
+  if (atomic_load(&o->is_away) && outlet_n_waiting(o) == 0 && atomic_exchange(&o->is_away, false) &&
+      log_limit_allows(&o->limit, "delivery_waiting"))
+    log_info("delivery_resumed", "outlet=%s", o->with.name);
+}
+
+static void on_failure(struct outlet *o, struct outlet_item *item, enum sender_fate fate, const char *reason,
+                       const struct sender_message *message, bool is_report)
+{
+  bool is_closing = atomic_load(&o->is_stopping);
+
+  if (fate == SENDER_CLOSED || is_closing) {
+    end_item(o, item, OUTLET_CLOSED, reason, message);
+  } else if (fate == SENDER_FATAL) {
+    end_item(o, item, OUTLET_LOST, reason, message);
+  } else if (is_worth_repeating(o, item, fate, is_report)) {
+    if (fate != SENDER_TOO_LARGE)
+      note_away(o, reason, message->topic);
+    wait_with(o, item, message);
+  } else {
+    end_item(o, item, OUTLET_REFUSED, reason, message);
+  }
+}
+
+static void on_report(void *context, const struct sender_report *report)
+{
+  struct outlet *o = context;
+  struct outlet_item *item = report->opaque;
+
+  if (report->fate == SENDER_DELIVERED) {
+    end_item(o, item, OUTLET_DELIVERED, NULL, NULL);
+    note_back(o);
+  } else {
+    on_failure(o, item, report->fate, report->reason, report->message, true);
+  }
+}
+
+/* ---- Sending ---- */
+
+bool outlet_send(struct outlet *o, struct outlet_item *item, const struct sender_message *message)
+{
+  struct sender_message own = *message;
+  const char *reason;
+
+  own.opaque = item;
+  enum sender_fate fate = sender_try(o->sender, &own, &reason);
+  if (fate == SENDER_FULL)
+    return false;
+  if (fate != SENDER_QUEUED)
+    on_failure(o, item, fate, reason, &own, false);
+  return true;
+}
+
+void outlet_send_later(struct outlet *o, struct outlet_item *item, const struct sender_message *message)
+{
+  if (!outlet_send(o, item, message))
+    wait_with(o, item, message);
+}
+
+static struct sender *sender_for(struct outlet *o, const struct outlet_item *item)
+{
+  static const struct kafka_property one[] = { { "batch.num.messages", "1" } };
+  struct kafka_layers layers = o->layers;
+
+  if (!item->is_alone || o->has_no_alone)
+    return o->sender;
+  if (!o->alone) {
+    layers.layer[layers.n++] = (struct kafka_properties){ one, 1 };
+    if (sender_open(&layers, on_report, o, &o->alone) != ERR_OK) {
+      log_warn("delivery_alone", "outlet=%s reason=%s", o->with.name, log_failure());
+      o->has_no_alone = true;
+      return o->sender;
+    }
+  }
+  return o->alone;
+}
+
+/* Send one that waits. Returns whether the next one should be tried at once: those behind it go the same way. */
+static bool send_waiting_one(struct outlet *o, struct outlet_item *item)
+{
+  struct sender_message *copy = item->copy;
+  const char *reason;
+
+  copy->opaque = item;
+  item->copy = NULL; /* once it is queued, the report may come before this thread is back */
+  enum sender_fate fate = sender_try(sender_for(o, item), copy, &reason);
+  if (fate == SENDER_QUEUED) {
+    mem_free(&copy);
+    return true;
+  }
+  item->copy = copy;
+  if (fate == SENDER_FULL || (fate == SENDER_AWAY && o->with.is_patient)) {
+    push_waiting_front(o, item);
+    o->due_ns = clock_now_ns() + (fate == SENDER_FULL ? BUSY_POLL_MS : RETRY_MS) * CLOCK_NS_PER_MS;
+    return false;
+  }
+  on_failure(o, item, fate, reason, copy, false);
+  return true;
+}
+
+/* Those that fail again meanwhile are for the next time. */
+static void send_waiting(struct outlet *o)
+{
+  size_t n = outlet_n_waiting(o);
+
+  if (n == 0 || clock_now_ns() < o->due_ns)
+    return;
+  o->due_ns = clock_now_ns() + RETRY_MS * CLOCK_NS_PER_MS;
+  for (size_t i = 0; i < n; i++) {
+    struct outlet_item *item = pop_waiting(o);
+    if (!item || !send_waiting_one(o, item))
+      return;
+  }
+}
+
+static void *run(void *context)
+{
+  struct outlet *o = context;
+
+  if (o->with.pulses)
+    pulse_begin(o->with.pulses, &o->pulse, o->with.name);
+  while (!atomic_load(&o->is_stopping)) {
+    pulse_beat();
+    bool is_busy = outlet_n_waiting(o) || (o->alone && sender_n_waiting(o->alone));
+    sender_poll(o->sender, is_busy ? BUSY_POLL_MS : POLL_MS);
+    if (o->alone)
+      sender_poll(o->alone, 0);
+    send_waiting(o);
+    if (o->with.ticked)
+      o->with.ticked(o->with.context);
+  }
+  pulse_rest();
+  return NULL;
+}
+
+err_t outlet_open(const struct outlet_config *config, struct outlet **out)
+{
+  AUTO(outlet_close) struct outlet *o = NULL;
+
+  TRY(mem_array(1, sizeof *o, &o));
+  o->with = *config;
+  o->layers = *config->layers;
+  pthread_mutex_init(&o->mutex, NULL);
+  TRY(sender_open(&o->layers, on_report, o, &o->sender));
+  if (pthread_create(&o->thread, NULL, run, o) != 0)
+    FAIL(ERR_SYSTEM, "the thread of outlet %s cannot be started", config->name);
+  o->has_thread = true;
+  *out = o;
+  o = NULL;
+  return ERR_OK;
+}
+
+void outlet_close(struct outlet **o)
+{
+  struct outlet_item *item;
+
+  if (!*o)
+    return;
+  atomic_store(&(*o)->is_stopping, true);
+  if ((*o)->has_thread)
+    pthread_join((*o)->thread, NULL);
+  sender_close(&(*o)->sender);
+  sender_close(&(*o)->alone);
+  while ((item = pop_waiting(*o)))
+    end_item(*o, item, OUTLET_CLOSED, NULL, NULL);
+  pthread_mutex_destroy(&(*o)->mutex);
+  mem_free(o);
+}

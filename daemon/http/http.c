@@ -1,0 +1,286 @@
+#include "daemon/http/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/http/http_hosts.h"
+
+/* The library closes a connection some time after it was shut down, and meanwhile it counts for the library: hence room
+ * for twice as many. */
+enum { SLOTS = 2 * HTTP_CONNECTIONS_MAX, STEP_MS = 250 };
+
+struct slot {
+  bool is_used;
+  bool is_shut;
+  int fd;
+  int64_t begun_ns; /* the request, or the wait for it */
+};
+
+struct http {
+  struct MHD_Daemon *server;
+  struct status *status;
+  struct http_hosts hosts;
+  struct slot slots[SLOTS]; /* of the thread alone */
+  int stop_fd;              /* an eventfd */
+  pthread_t thread;
+  bool has_thread;
+};
+
+/* ---- Answers ---- */
+
+static enum MHD_Result respond(struct MHD_Connection *connection, unsigned code, const char *type, const char *text,
+                               enum MHD_ResponseMemoryMode mode)
+{
+  struct MHD_Response *response = MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, mode);
+  enum MHD_Result result;
+
+  if (!response)
+    return MHD_NO;
+  MHD_add_response_header(response, "Content-Type", type);
+  MHD_add_response_header(response, "Cache-Control", "no-store");
+  MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+  if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
+    MHD_add_response_header(response, "Allow", "GET, HEAD");
+  result = MHD_queue_response(connection, code, response);
+  MHD_destroy_response(response);
+  return result;
+}
+
+static enum MHD_Result respond_text(struct MHD_Connection *connection, unsigned code, const char *text)
+{
+  return respond(connection, code, "text/plain; charset=utf-8", text, MHD_RESPMEM_MUST_COPY);
+}
+
+static enum MHD_Result respond_made(struct MHD_Connection *connection, const char *type, char *text)
+{
+  return text ? respond(connection, MHD_HTTP_OK, type, text, MHD_RESPMEM_MUST_FREE) : MHD_NO;
+}
+
+static enum MHD_Result respond_ready(struct MHD_Connection *connection, const char *not_ready)
+{
+  char text[128];
+
+  if (!not_ready)
+    return respond_text(connection, MHD_HTTP_OK, "ready\n");
+  snprintf(text, sizeof text, "not ready: %s\n", not_ready);
+  return respond_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, text);
+}
+
+static enum MHD_Result respond_page(struct http *h, struct MHD_Connection *connection, const char *url)
+{
+  if (strcmp(url, "/healthz") == 0)
+    return respond_text(connection, MHD_HTTP_OK, "ok\n");
+  if (strcmp(url, "/readyz") == 0)
+    return respond_ready(connection, status_not_ready(h->status));
+  if (strcmp(url, "/status") == 0)
+    return respond_made(connection, "application/json", status_json(h->status));
+  if (strcmp(url, "/metrics") == 0)
+    return respond_made(connection, "text/plain; version=0.0.4", status_metrics(h->status));
+  return respond_text(connection, MHD_HTTP_NOT_FOUND, "there are /healthz, /readyz, /status and /metrics\n");
+}
+
+/* Called when the headers are there, and again when the body is. A request that is answered at the first call ends its
+ * connection, which saves reading the body. */
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_size, void **request)
+{
+  struct http *h = context;
+
+  (void)version;
+  (void)upload;
+  if (!http_hosts_serve(&h->hosts, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host")))
+    return respond_text(connection, MHD_HTTP_MISDIRECTED_REQUEST, "http.hosts does not have this host\n");
+  if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) /* the library leaves out the body for HEAD */
+    return respond_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are answered here\n");
+  if (!*request || *upload_size) {
+    *request = h; /* anything but NULL */
+    *upload_size = 0;
+    return MHD_YES;
+  }
+  return respond_page(h, connection, url);
+}
+
+/* ---- Connections ---- */
+
+/* The library finds the connection ended, and closes it. */
+static void shut(struct slot *slot)
+{
+  slot->is_shut = true;
+  shutdown(slot->fd, SHUT_RDWR);
+}
+
+static void shut_oldest_beyond_max(struct http *h)
+{
+  struct slot *oldest = NULL;
+  size_t n = 0;
+
+  for (size_t i = 0; i < SLOTS; i++) {
+    struct slot *slot = &h->slots[i];
+    if (!slot->is_used || slot->is_shut)
+      continue;
+    n++;
+    if (!oldest || slot->begun_ns < oldest->begun_ns)
+      oldest = slot;
+  }
+  if (n > HTTP_CONNECTIONS_MAX)
+    shut(oldest);
+}
+
+static void shut_late(struct http *h)
+{
+  int64_t begun_before_ns = clock_now_ns() - HTTP_REQUEST_S * CLOCK_NS_PER_S;
+
+  for (size_t i = 0; i < SLOTS; i++) {
+    struct slot *slot = &h->slots[i];
+    if (slot->is_used && !slot->is_shut && slot->begun_ns < begun_before_ns)
+      shut(slot);
+  }
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **slot_of,
+                          enum MHD_ConnectionNotificationCode code)
+{
+  struct http *h = context;
+  struct slot *slot = *slot_of;
+  size_t i = 0;
+
+  if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+    if (slot)
+      slot->is_used = false;
+    return;
+  }
+  while (i < SLOTS - 1 && h->slots[i].is_used) /* one is free: the library has as many connections at most */
+    i++;
+  int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+  h->slots[i] = (struct slot){ .is_used = true, .fd = fd, .begun_ns = clock_now_ns() };
+  *slot_of = &h->slots[i];
+  shut_oldest_beyond_max(h);
+}
+
+/* The connection is kept for the next request, whose time begins now. */
+static void on_answered(void *context, struct MHD_Connection *connection, void **request,
+                        enum MHD_RequestTerminationCode code)
+{
+  struct slot *slot = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+
+  (void)context;
+  (void)request;
+  (void)code;
+  if (slot)
+    slot->begun_ns = clock_now_ns();
+}
+
+static int step_ms(struct http *h)
+{
+  MHD_UNSIGNED_LONG_LONG ms;
+
+  return MHD_get_timeout(h->server, &ms) == MHD_YES && ms < STEP_MS ? (int)ms : STEP_MS;
+}
+
+static void *serve(void *context)
+{
+  struct http *h = context;
+  struct pollfd fds[] = {
+    { .fd = MHD_get_daemon_info(h->server, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, .events = POLLIN },
+    { .fd = h->stop_fd, .events = POLLIN },
+  };
+
+  while (!fds[1].revents) {
+    poll(fds, 2, step_ms(h));
+    MHD_run(h->server);
+    shut_late(h);
+  }
+  return NULL;
+}
+
+/* ---- Opening ---- */
+
+/* Split "address:port" or "[address]:port" and look it up without asking a name server. */
+static err_t resolve(const char *listen, struct addrinfo **out)
+{
+  struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE, .ai_socktype = SOCK_STREAM };
+  char host[128];
+  const char *colon = strrchr(listen, ':');
+  const char *begin = listen;
+  size_t n = colon ? (size_t)(colon - listen) : 0;
+
+  if (n >= 2 && listen[0] == '[' && listen[n - 1] == ']') {
+    begin++;
+    n -= 2;
+  }
+  if (!colon || n >= sizeof host)
+    FAIL(ERR_CONFIG, "http.listen is \"%s\", not of the form address:port, such as 127.0.0.1:8321", listen);
+  snprintf(host, sizeof host, "%.*s", (int)n, begin);
+  if (getaddrinfo(host, colon + 1, &hints, out) != 0)
+    FAIL(ERR_CONFIG, "http.listen is \"%s\": that is no numeric address and port, such as 127.0.0.1:8321", listen);
+  return ERR_OK;
+}
+
+/* A port that is taken now may be free at the next start; one that needs privileges will not. */
+static err_t fail_listen(const char *listen, int reason)
+{
+  err_code_t err = reason == EACCES || reason == EPERM ? ERR_CONFIG : ERR_SYSTEM;
+
+  FAIL(err, "http.listen: %s cannot be listened on: %s", listen, strerror(reason));
+}
+
+static err_t start_server(struct http *h, const char *listen)
+{
+  struct addrinfo *address;
+
+  TRY(resolve(listen, &address));
+  unsigned flags = MHD_USE_EPOLL | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
+  h->server = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_SOCK_ADDR, address->ai_addr,
+                               MHD_OPTION_CONNECTION_LIMIT, (unsigned)SLOTS, MHD_OPTION_NOTIFY_CONNECTION,
+                               on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_answered, h, MHD_OPTION_END);
+  int reason = errno;
+  freeaddrinfo(address);
+  return h->server ? ERR_OK : fail_listen(listen, reason);
+}
+
+err_t http_open(const char *listen, const struct config_list *hosts, struct status *status, struct http **out)
+{
+  AUTO(http_close) struct http *h = NULL;
+
+  TRY(mem_array(1, sizeof *h, &h));
+  h->status = status;
+  http_hosts_init(listen, hosts, &h->hosts);
+  h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (h->stop_fd < 0)
+    FAIL(ERR_SYSTEM, "eventfd: %s", strerror(errno));
+  TRY(start_server(h, listen));
+  if (pthread_create(&h->thread, NULL, serve, h) != 0)
+    FAIL(ERR_SYSTEM, "the HTTP thread cannot be started");
+  h->has_thread = true;
+  log_info("http", "listen=%s", listen);
+  *out = h;
+  h = NULL;
+  return ERR_OK;
+}
+
+void http_close(struct http **http)
+{
+  struct http *h = *http;
+
+  if (!h)
+    return;
+  if (h->has_thread && eventfd_write(h->stop_fd, 1) == 0)
+    pthread_join(h->thread, NULL);
+  if (h->server)
+    MHD_stop_daemon(h->server);
+  if (h->stop_fd >= 0)
+    close(h->stop_fd);
+  mem_free(http);
+}

@@ -1,0 +1,376 @@
+#include "daemon/queries/fair_queue.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define NO_CLASS UINT32_MAX
+
+/* A newer measurement counts for one part in so many. */
+enum { AVERAGE_OF = 4 };
+
+/* An estimate that is older than this refuses nobody: the next query measures anew. */
+#define FRESH_NS CLOCK_NS_PER_S
+
+struct class {
+  size_t space;
+  struct method method;
+  uint32_t next_in_table;
+  uint32_t next_active; /* of the classes of its space with queries that wait */
+  struct pending_query *first;
+  struct pending_query *last;
+  size_t n;
+  size_t n_running; /* batches */
+  double virtual_ns;
+  int64_t cost_ns;      /* of a query; 0: never measured */
+  int64_t full_cost_ns; /* the same, of batches that were at least half full */
+  int64_t measured_ns;  /* when */
+};
+
+struct space {
+  double weight;
+  double virtual_ns;
+  double newest_ns; /* virtual time of the class chosen last */
+  uint32_t active;  /* first of its classes with queries that wait */
+};
+
+/* A batch in the hands of a worker. */
+struct run {
+  bool is_used;
+  int64_t began_ns;
+  int64_t estimate_ns;
+};
+
+struct fair_queue {
+  struct fair_queue_config with;
+  struct space *spaces;
+  double newest_ns; /* virtual time of the space chosen last */
+  struct class *classes;
+  size_t max_classes;
+  size_t n_classes; /* that were ever used */
+  size_t hand;      /* where the search for an idle class goes on */
+  uint32_t *table;  /* [table_mask + 1] by hash */
+  size_t table_mask;
+  struct run *runs; /* [n_workers] */
+  size_t n;
+};
+
+err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue **out)
+{
+  AUTO(fair_queue_close) struct fair_queue *f = NULL;
+
+  TRY(mem_array(1, sizeof *f, &f));
+  f->with = *config;
+  f->max_classes = config->n_queries + config->n_workers; /* as many as can be busy: a new one always finds room */
+  TRY(mem_array(config->n_spaces, sizeof *f->spaces, &f->spaces));
+  for (size_t i = 0; i < config->n_spaces; i++)
+    f->spaces[i] = (struct space){ .weight = config->weights[i], .active = NO_CLASS };
+  TRY(mem_reserve(f->max_classes, sizeof *f->classes, &f->classes));
+  for (f->table_mask = 63; f->table_mask < f->max_classes; f->table_mask = 2 * f->table_mask + 1)
+    ;
+  TRY(mem_array(f->table_mask + 1, sizeof *f->table, &f->table));
+  memset(f->table, 0xff, (f->table_mask + 1) * sizeof *f->table); /* NO_CLASS */
+  TRY(mem_array(config->n_workers, sizeof *f->runs, &f->runs));
+  *out = f;
+  f = NULL;
+  return ERR_OK;
+}
+
+void fair_queue_close(struct fair_queue **f)
+{
+  if (!*f)
+    return;
+  mem_release(&(*f)->classes, (*f)->max_classes, sizeof *(*f)->classes);
+  mem_free(&(*f)->spaces);
+  mem_free(&(*f)->table);
+  mem_free(&(*f)->runs);
+  mem_free(f);
+}
+
+size_t fair_queue_n(const struct fair_queue *f)
+{
+  return f->n;
+}
+
+/* ---- The table of classes ---- */
+
+/* FNV-1a. */
+static size_t hash_of(size_t space, const struct method *method)
+{
+  const uint8_t *bytes = (const uint8_t *)method;
+  uint64_t hash = 0xcbf29ce484222325u ^ space;
+
+  for (size_t i = 0; i < sizeof *method; i++)
+    hash = (hash ^ bytes[i]) * 0x100000001b3u;
+  return (size_t)(hash ^ hash >> 32);
+}
+
+static uint32_t find_class(const struct fair_queue *f, size_t space, const struct method *method)
+{
+  uint32_t i = f->table[hash_of(space, method) & f->table_mask];
+
+  while (i != NO_CLASS &&
+         (f->classes[i].space != space || memcmp(&f->classes[i].method, method, sizeof *method) != 0))
+    i = f->classes[i].next_in_table;
+  return i;
+}
+
+static void drop_from_table(struct fair_queue *f, uint32_t index)
+{
+  const struct class *c = &f->classes[index];
+  uint32_t *link = &f->table[hash_of(c->space, &c->method) & f->table_mask];
+
+  while (*link != index)
+    link = &f->classes[*link].next_in_table;
+  *link = c->next_in_table;
+}
+
+/* A place for a class: a new one, else that of an idle class, whose measurements are lost. */
+static uint32_t take_place(struct fair_queue *f)
+{
+  if (f->n_classes < f->max_classes)
+    return (uint32_t)f->n_classes++;
+  while (f->classes[f->hand].n || f->classes[f->hand].n_running)
+    f->hand = (f->hand + 1) % f->max_classes;
+  drop_from_table(f, (uint32_t)f->hand);
+  return (uint32_t)f->hand;
+}
+
+static uint32_t find_or_make_class(struct fair_queue *f, size_t space, const struct method *method)
+{
+  uint32_t index = find_class(f, space, method);
+
+  if (index != NO_CLASS)
+    return index;
+  index = take_place(f);
+  uint32_t *slot = &f->table[hash_of(space, method) & f->table_mask];
+  f->classes[index] = (struct class){ .space = space, .method = *method, .next_in_table = *slot };
+  *slot = index;
+  return index;
+}
+
+/* ---- Costs ---- */
+
+/* What a query of a long queue costs: batches will be full. Measurements of small batches say too much, those of full
+ * ones may be old: the smaller of the two refuses nobody without need. */
+static int64_t queued_cost(const struct class *c)
+{
+  return c->full_cost_ns && c->full_cost_ns < c->cost_ns ? c->full_cost_ns : c->cost_ns;
+}
+
+static double waiting_cost(const struct class *c)
+{
+  return (double)c->n * (double)queued_cost(c);
+}
+
+static size_t batch_limit(const struct fair_queue *f, const struct class *c)
+{
+  if (c->cost_ns == 0)
+    return 1;
+  int64_t n = f->with.batch_time_ns / c->cost_ns;
+  return n < 1 ? 1 : (size_t)n < f->with.batch ? (size_t)n : f->with.batch;
+}
+
+static bool is_fresh(const struct class *c, int64_t now_ns)
+{
+  return c->cost_ns && now_ns - c->measured_ns < FRESH_NS;
+}
+
+static void charge(struct fair_queue *f, struct class *c, double cost_ns)
+{
+  c->virtual_ns += cost_ns; /* the methods of a space have one weight */
+  f->spaces[c->space].virtual_ns += cost_ns / f->spaces[c->space].weight;
+}
+
+static void average(int64_t *cost_ns, int64_t newest_ns)
+{
+  *cost_ns = *cost_ns ? *cost_ns + (newest_ns - *cost_ns) / AVERAGE_OF : newest_ns;
+  if (*cost_ns < 1)
+    *cost_ns = 1;
+}
+
+/* ---- Queries come and go ---- */
+
+static double later(double a, double b)
+{
+  return a > b ? a : b;
+}
+
+static void activate(struct fair_queue *f, uint32_t index)
+{
+  struct class *c = &f->classes[index];
+  struct space *space = &f->spaces[c->space];
+
+  if (space->active == NO_CLASS)
+    space->virtual_ns = later(space->virtual_ns, f->newest_ns);
+  c->virtual_ns = later(c->virtual_ns, space->newest_ns);
+  c->next_active = space->active;
+  space->active = index;
+}
+
+void fair_queue_push(struct fair_queue *f, struct pending_query *query)
+{
+  uint32_t index = find_or_make_class(f, query->space, &query->method);
+  struct class *c = &f->classes[index];
+
+  query->next = NULL;
+  if (c->n == 0) {
+    c->first = query;
+    activate(f, index);
+  } else {
+    c->last->next = query;
+  }
+  c->last = query;
+  c->n++;
+  f->n++;
+}
+
+static struct space *next_space(struct fair_queue *f)
+{
+  struct space *best = NULL;
+
+  for (size_t i = 0; i < f->with.n_spaces; i++) {
+    struct space *space = &f->spaces[i];
+    if (space->active != NO_CLASS && (!best || space->virtual_ns < best->virtual_ns))
+      best = space;
+  }
+  return best;
+}
+
+/* Where the link to the class is, so that it can be taken out. Of equal ones the one that has waited longest: it is
+ * the last of the list. */
+static uint32_t *next_class(struct fair_queue *f, struct space *space)
+{
+  uint32_t *best = &space->active;
+
+  for (uint32_t *link = best; *link != NO_CLASS; link = &f->classes[*link].next_active) {
+    if (f->classes[*link].virtual_ns <= f->classes[*best].virtual_ns)
+      best = link;
+  }
+  return best;
+}
+
+static size_t take_run(struct fair_queue *f, int64_t now_ns, int64_t estimate_ns)
+{
+  size_t i = 0;
+
+  while (f->runs[i].is_used)
+    i++;
+  f->runs[i] = (struct run){ true, now_ns, estimate_ns };
+  return i;
+}
+
+bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_job *job)
+{
+  struct space *space = next_space(f);
+
+  if (!space)
+    return false;
+  uint32_t *link = next_class(f, space);
+  struct class *c = &f->classes[*link];
+  size_t limit = batch_limit(f, c);
+  f->newest_ns = later(f->newest_ns, space->virtual_ns);
+  space->newest_ns = later(space->newest_ns, c->virtual_ns);
+  job->class = *link;
+  for (job->n = 0; job->n < limit && c->first; c->first = c->first->next)
+    job->queries[job->n++] = c->first;
+  c->n -= job->n;
+  f->n -= job->n;
+  if (c->n == 0)
+    *link = c->next_active;
+  c->n_running++;
+  job->estimate_ns = (int64_t)job->n * c->cost_ns;
+  job->is_fresh = is_fresh(c, now_ns);
+  job->run = take_run(f, now_ns, job->estimate_ns);
+  charge(f, c, (double)job->estimate_ns);
+  return true;
+}
+
+void fair_queue_done(struct fair_queue *f, const struct query_job *job, size_t n, int64_t cost_ns, int64_t now_ns)
+{
+  struct class *c = &f->classes[job->class];
+
+  f->runs[job->run].is_used = false;
+  c->n_running--;
+  charge(f, c, (double)(cost_ns - job->estimate_ns));
+  if (n == 0)
+    return;
+  if (2 * n >= batch_limit(f, c))
+    average(&c->full_cost_ns, cost_ns / (int64_t)n);
+  average(&c->cost_ns, cost_ns / (int64_t)n);
+  c->measured_ns = now_ns;
+}
+
+struct pending_query *fair_queue_take_all(struct fair_queue *f)
+{
+  struct pending_query *all = NULL;
+
+  for (size_t i = 0; i < f->with.n_spaces; i++) {
+    for (uint32_t *link = &f->spaces[i].active; *link != NO_CLASS; *link = f->classes[*link].next_active) {
+      struct class *c = &f->classes[*link];
+      c->last->next = all;
+      all = c->first;
+      c->first = NULL;
+      c->n = 0;
+    }
+  }
+  f->n = 0;
+  return all;
+}
+
+/* ---- Estimates ---- */
+
+static double smaller(double a, double b)
+{
+  return a < b ? a : b;
+}
+
+/* What is left of the batches that run. */
+static double running_cost(const struct fair_queue *f, int64_t now_ns)
+{
+  double cost_ns = 0;
+
+  for (size_t i = 0; i < f->with.n_workers; i++) {
+    int64_t left = f->runs[i].began_ns + f->runs[i].estimate_ns - now_ns;
+    if (f->runs[i].is_used && left > 0)
+      cost_ns += (double)left;
+  }
+  return cost_ns;
+}
+
+/* What waits in a space. Where `limit_ns` is given, other classes than `own` get no more than it. */
+static double space_cost(const struct fair_queue *f, size_t space, uint32_t own, double limit_ns)
+{
+  double cost_ns = 0;
+
+  for (uint32_t i = f->spaces[space].active; i != NO_CLASS; i = f->classes[i].next_active) {
+    if (i != own)
+      cost_ns += smaller(waiting_cost(&f->classes[i]), limit_ns);
+  }
+  return cost_ns;
+}
+
+/* A query waits for the work ahead of it in its class. Meanwhile each other class of its space is served for as long at
+ * most. Each other space gets its share by weight. Neither gets more than it has waiting. */
+int64_t fair_queue_estimate_ns(const struct fair_queue *f, size_t space, const struct method *method, int64_t now_ns)
+{
+  uint32_t index = find_class(f, space, method);
+  const struct class *c = index == NO_CLASS ? NULL : &f->classes[index];
+  double cost_ns = 0, own_ns = 0, batch_ns = 0;
+
+  if (c && (c->n || c->n_running || is_fresh(c, now_ns))) {
+    size_t limit = batch_limit(f, c);
+    cost_ns = c->n ? (double)queued_cost(c) : (double)c->cost_ns;
+    own_ns = waiting_cost(c) + cost_ns;
+    batch_ns = smaller(own_ns, (double)limit * cost_ns);
+  }
+  double total_ns = own_ns + space_cost(f, space, index, own_ns);
+  double share_ns = total_ns / f->spaces[space].weight;
+  for (size_t i = 0; i < f->with.n_spaces; i++) {
+    if (i != space)
+      total_ns += smaller(space_cost(f, i, NO_CLASS, INFINITY), share_ns * f->spaces[i].weight);
+  }
+  return (int64_t)((running_cost(f, now_ns) + total_ns - batch_ns) / (double)f->with.n_workers + batch_ns);
+}

@@ -1,0 +1,49 @@
+/* The query reader thread: from the query topic to the search workers (docs/architecture.md, "Life of a query").
+ *
+ * It decodes and checks each query. What cannot be answered before its deadline is refused. A query with at_least waits
+ * until the catalogue has seen those positions. The rest is queued for the workers (query_job.h). The consumer is polled
+ * even when there is no room for a query: otherwise the group would throw this daemon out.
+ */
+#ifndef DAEMON_QUERIES_QUERIES_H
+#define DAEMON_QUERIES_QUERIES_H
+
+#include "daemon/alarm.h"
+#include "daemon/config/config.h"
+#include "daemon/kafka_setup.h"
+#include "daemon/queries/reply.h"
+#include "engine/engine.h"
+
+struct queries;
+
+struct queries_context {
+  const struct config *config;
+  const struct kafka_setup *kafka;
+  struct engine *engine;
+  struct delivery *delivery;
+  struct counters *counters;
+  struct alarm *alarm;
+};
+
+/* Open the pools; consumer, workers and thread come with queries_start(). */
+err_t queries_open(const struct queries_context *context, struct queries **out);
+
+/* The catalogue has caught up: begin to read. Thread: main. */
+err_t queries_start(struct queries *q);
+
+/* Take no more queries and answer those that were accepted, for some seconds at most: what is left then stays
+ * uncommitted, and another daemon answers it, or this one after its restart. The delivery has to be closed before
+ * queries_close(), which commits. */
+void queries_stop(struct queries *q);
+
+/* Commit what is delivered; to be called when they are stopped. Blocks: for some seconds at most. */
+void queries_commit(struct queries *q);
+
+void queries_close(struct queries **q);
+
+/* Whether the consumer group has given this daemon its partitions and the topic is there. Thread: main. */
+bool queries_is_assigned(const struct queries *q);
+
+/* Whether the query topic is not there. Thread: main. */
+bool queries_is_topic_away(const struct queries *q);
+
+#endif

@@ -1,0 +1,167 @@
+#include "daemon/queries/query_job.h"
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* What a free query keeps, so that the next one allocates nothing; and what all free ones keep. */
+enum { KEPT_BYTES = 64 << 10, ALL_KEPT_BYTES = 32 << 20 };
+
+struct job_queue {
+  pthread_mutex_t mutex;
+  pthread_cond_t pushed;
+  struct fair_queue *fair;
+  struct pending_query *queries; /* [n_queries], of which n_used were ever taken */
+  size_t n_queries;
+  size_t n_used;
+  struct pending_query *free_queries; /* the newest first: it is in the cache */
+  size_t memory_bytes;
+  size_t bytes;      /* of the queries in use */
+  size_t kept_bytes; /* of the free ones */
+  bool is_ended;
+  int64_t end_ns;
+};
+
+err_t job_queue_open(const struct fair_queue_config *config, size_t memory_bytes, struct job_queue **out)
+{
+  AUTO(job_queue_close) struct job_queue *q = NULL;
+
+  TRY(mem_array(1, sizeof *q, &q));
+  pthread_mutex_init(&q->mutex, NULL);
+  pthread_cond_init(&q->pushed, NULL);
+  q->n_queries = config->n_queries;
+  q->memory_bytes = memory_bytes;
+  TRY(mem_reserve(q->n_queries, sizeof *q->queries, &q->queries));
+  TRY(fair_queue_open(config, &q->fair));
+  *out = q;
+  q = NULL;
+  return ERR_OK;
+}
+
+void job_queue_close(struct job_queue **q)
+{
+  if (!*q)
+    return;
+  for (size_t i = 0; i < (*q)->n_used; i++)
+    region_fini(&(*q)->queries[i].region);
+  mem_release(&(*q)->queries, (*q)->n_queries, sizeof *(*q)->queries);
+  fair_queue_close(&(*q)->fair);
+  pthread_mutex_destroy(&(*q)->mutex);
+  pthread_cond_destroy(&(*q)->pushed);
+  mem_free(q);
+}
+
+static struct pending_query *take(struct job_queue *q)
+{
+  struct pending_query *query = q->free_queries;
+
+  if (q->bytes >= q->memory_bytes)
+    return NULL;
+  if (query) {
+    q->free_queries = query->next;
+    q->kept_bytes -= query->bytes;
+  } else if (q->n_used < q->n_queries) {
+    query = &q->queries[q->n_used++];
+  } else {
+    return NULL;
+  }
+  query->next = NULL;
+  q->bytes += query->bytes;
+  return query;
+}
+
+struct pending_query *job_queue_take_query(struct job_queue *q)
+{
+  pthread_mutex_lock(&q->mutex);
+  struct pending_query *query = take(q);
+  pthread_mutex_unlock(&q->mutex);
+  return query;
+}
+
+void job_queue_weigh(struct job_queue *q, struct pending_query *query)
+{
+  size_t bytes = region_bytes(&query->region);
+
+  if (bytes == query->bytes) /* as usual: what the last one left was enough */
+    return;
+  pthread_mutex_lock(&q->mutex);
+  q->bytes = q->bytes - query->bytes + bytes;
+  query->bytes = bytes;
+  pthread_mutex_unlock(&q->mutex);
+}
+
+static void put(struct job_queue *q, struct pending_query *query)
+{
+  bool has_room = q->kept_bytes < ALL_KEPT_BYTES;
+
+  q->bytes -= query->bytes;
+  region_trim(&query->region, has_room ? KEPT_BYTES : 0);
+  query->bytes = region_bytes(&query->region);
+  q->kept_bytes += query->bytes;
+  query->next = q->free_queries;
+  q->free_queries = query;
+}
+
+void job_queue_free_query(struct job_queue *q, struct pending_query *query)
+{
+  pthread_mutex_lock(&q->mutex);
+  put(q, query);
+  pthread_mutex_unlock(&q->mutex);
+}
+
+void job_queue_push(struct job_queue *q, struct pending_query *query)
+{
+  pthread_mutex_lock(&q->mutex);
+  fair_queue_push(q->fair, query);
+  pthread_cond_signal(&q->pushed);
+  pthread_mutex_unlock(&q->mutex);
+}
+
+int64_t job_queue_estimate_ns(struct job_queue *q, const struct pending_query *query)
+{
+  int64_t now_ns = clock_now_ns();
+
+  pthread_mutex_lock(&q->mutex);
+  int64_t estimate_ns = fair_queue_estimate_ns(q->fair, query->space, &query->method, now_ns);
+  pthread_mutex_unlock(&q->mutex);
+  return estimate_ns;
+}
+
+bool job_queue_pop(struct job_queue *q, struct query_job *job)
+{
+  pthread_mutex_lock(&q->mutex);
+  while (fair_queue_n(q->fair) == 0 && !q->is_ended)
+    pthread_cond_wait(&q->pushed, &q->mutex);
+  int64_t now_ns = clock_now_ns();
+  bool has_job = !(q->is_ended && now_ns >= q->end_ns) && fair_queue_pop(q->fair, now_ns, job);
+  pthread_mutex_unlock(&q->mutex);
+  return has_job;
+}
+
+void job_queue_finish(struct job_queue *q, struct query_job *job, size_t n_searched, int64_t cost_ns)
+{
+  pthread_mutex_lock(&q->mutex);
+  fair_queue_done(q->fair, job, n_searched, cost_ns, clock_now_ns());
+  for (size_t i = 0; i < job->n; i++)
+    put(q, job->queries[i]);
+  job->n = 0;
+  pthread_mutex_unlock(&q->mutex);
+}
+
+struct pending_query *job_queue_take_all(struct job_queue *q)
+{
+  pthread_mutex_lock(&q->mutex);
+  struct pending_query *all = fair_queue_take_all(q->fair);
+  pthread_mutex_unlock(&q->mutex);
+  return all;
+}
+
+void job_queue_end(struct job_queue *q, int64_t end_ns)
+{
+  pthread_mutex_lock(&q->mutex);
+  q->is_ended = true;
+  q->end_ns = end_ns;
+  pthread_cond_broadcast(&q->pushed);
+  pthread_mutex_unlock(&q->mutex);
+}

@@ -1,0 +1,139 @@
+#include "daemon/queries/reply.h"
+
+#include <stdio.h>
+
+#include "base/glob.h"
+#include "base/log.h"
+#include "base/log_limit.h"
+
+/* Kafka's longest legal topic name, which wire_decode_query() has checked. */
+enum { TOPIC_MAX = 249 };
+
+/* ---- Topics that queries may name ---- */
+
+static bool is_configured(const struct reply_context *with, struct span topic)
+{
+  return topic.n == 0 || span_equal(topic, span_of_str(with->config->query.answer_topic));
+}
+
+/* A reply must not come back to us as a query or as an item, nor look like a letter. */
+static bool is_reserved(const struct reply_context *with, struct span topic)
+{
+  const struct config *c = with->config;
+
+  return span_equal(topic, span_of_str(c->query.topic)) || span_equal(topic, span_of_str(c->catalogue.topic)) ||
+         span_equal(topic, span_of_str(c->catalogue.dead_letter_topic));
+}
+
+static bool is_admitted(const struct reply_context *with, struct span topic)
+{
+  const struct config_list *patterns = &with->config->query.reply_topics;
+
+  for (size_t i = 0; i < patterns->n; i++) {
+    if (glob_check(patterns->items[i], topic))
+      return true;
+  }
+  return false;
+}
+
+err_t reply_verify_topic(const struct reply_context *with, struct span topic)
+{
+  if (is_configured(with, topic))
+    return ERR_OK;
+  if (is_reserved(with, topic))
+    FAIL(ERR_QUERY, "reply_topic is %s, which this daemon uses itself", log_quote(topic));
+  if (!is_admitted(with, topic))
+    FAIL(ERR_QUERY, "reply_topic is %s, which the daemon's setting query.reply_topics does not admit",
+         log_quote(topic));
+  return ERR_OK;
+}
+
+/* ---- Replies ---- */
+
+/* Encode and send. Returns what went wrong if the answer cannot be written. */
+static err_t try_answer(const struct reply_context *with, const struct pending_query *query,
+                        const struct answer *answer, struct region *scratch)
+{
+  char topic[TOPIC_MAX + 1];
+  struct span own = query->query.reply_topic;
+  struct delivery_reply reply = {
+    .has_key = query->has_key,
+    .key = query->key,
+    .id = answer->id,
+    .space = answer->space,
+    .format = query->format,
+    .ticket = query->ticket,
+    .partition = query->partition,
+    .offset = query->offset,
+  };
+
+  region_reset(scratch);
+  if (!is_configured(with, own) && !is_reserved(with, own) && is_admitted(with, own)) {
+    snprintf(topic, sizeof topic, "%.*s", (int)own.n, (const char *)own.p);
+    reply.topic = topic;
+  }
+  TRY(wire_encode_answer(answer, query->format, scratch, &reply.value));
+  delivery_reply(with->delivery, &reply);
+  return ERR_OK;
+}
+
+/* Every query gets its reply: where the answer cannot be written, an error says so in its place. */
+static void send_answer(const struct reply_context *with, const struct pending_query *query,
+                        const struct answer *answer, struct region *scratch)
+{
+  static struct log_limit limit;
+  char message[512];
+  struct answer error = {
+    .id = answer->id,
+    .space = answer->space,
+    .error = ANSWER_INTERNAL,
+    .error_message = message,
+  };
+
+  if (try_answer(with, query, answer, scratch) == ERR_OK) {
+    counters_add(answer->error ? &with->counters->errors : &with->counters->answers, 1);
+    return;
+  }
+  snprintf(message, sizeof message, "the answer cannot be written: %s", err_message());
+  if (log_limit_allows(&limit, "reply_not_written"))
+    log_error("reply_not_written", "id=%s reason=%s", log_quote(answer->id), log_failure());
+  counters_add(&with->counters->errors, 1);
+  err_code_t err = try_answer(with, query, &error, scratch);
+  if (err != ERR_OK)
+    delivery_fail(with->delivery, err); /* without memory: it is answered after a restart */
+}
+
+void reply_answer(const struct reply_context *with, const struct pending_query *query, struct answer *answer,
+                  struct region *scratch)
+{
+  answer->id = query->query.id;
+  answer->error = ANSWER_OK;
+  send_answer(with, query, answer, scratch);
+}
+
+void reply_error(const struct reply_context *with, const struct pending_query *query, enum answer_error error,
+                 const char *message, struct region *scratch)
+{
+  struct answer answer = {
+    .id = query->query.id,
+    .space = query->query.space,
+    .error = error,
+    .error_message = message,
+  };
+
+  send_answer(with, query, &answer, scratch);
+}
+
+enum answer_error reply_error_of(err_code_t err)
+{
+  switch (err) {
+  case ERR_SPACE:
+    return ANSWER_UNKNOWN_SPACE;
+  case ERR_METHOD:
+    return ANSWER_UNKNOWN_METHOD;
+  case ERR_QUERY:
+    return ANSWER_BAD_QUERY;
+  default:
+    return ANSWER_INTERNAL;
+  }
+}

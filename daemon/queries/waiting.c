@@ -1,0 +1,116 @@
+#include "daemon/queries/waiting.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+bool waiting_has_room(const struct waiting *w, const struct pending_query *query)
+{
+  return w->n < w->max_queries && (w->n == 0 || w->bytes + query->bytes <= w->max_bytes);
+}
+
+static int64_t end_of(const struct pending_query *query)
+{
+  return query->deadline_ns < query->give_up_ns ? query->deadline_ns : query->give_up_ns;
+}
+
+static void append(struct waiting *w, struct pending_query *query)
+{
+  query->next = NULL;
+  if (w->last)
+    w->last->next = query;
+  else
+    w->first = query;
+  w->last = query;
+  w->n++;
+  w->bytes += query->bytes;
+  if (w->n == 1 || end_of(query) < w->due_ns)
+    w->due_ns = end_of(query);
+}
+
+void waiting_push(struct waiting *w, struct pending_query *query)
+{
+  append(w, query);
+}
+
+struct pending_query *waiting_take_all(struct waiting *w)
+{
+  struct pending_query *all = w->first;
+
+  w->first = w->last = NULL;
+  w->n = w->bytes = 0;
+  return all;
+}
+
+struct pending_query *waiting_take_ended(struct waiting *w, struct engine *engine, int64_t now_ns, size_t max)
+{
+  struct pending_query *ended = NULL, **link = &ended;
+  size_t n_ended = 0;
+  struct engine_epoch epoch;
+
+  if (w->n == 0)
+    return NULL;
+  engine_epoch_get(engine, &epoch, NULL, 0); /* before the queries are looked at: a later one is another */
+  if (epoch.number == w->epoch && now_ns < w->due_ns)
+    return NULL;
+  w->epoch = epoch.number;
+  for (struct pending_query *query = waiting_take_all(w), *next; query; query = next) {
+    next = query->next;
+    query->is_seen = n_ended < max && engine_has_seen(engine, query->query.at_least, query->query.n_at_least);
+    if (n_ended < max && (query->is_seen || end_of(query) <= now_ns)) {
+      n_ended++;
+      query->next = NULL;
+      *link = query;
+      link = &query->next;
+    } else {
+      append(w, query);
+    }
+  }
+  if (n_ended == max && w->n > 0)
+    w->due_ns = now_ns; /* the rest is looked at the next time */
+  return ended;
+}
+
+static const struct position *find_partition(const struct position *positions, size_t n, int32_t partition)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (positions[i].partition == partition)
+      return &positions[i];
+  }
+  return NULL;
+}
+
+void waiting_explain(struct engine *engine, const struct query *query, const char *reason, struct region *scratch,
+                     char *message, size_t n)
+{
+  struct engine_epoch epoch;
+  struct position *seen;
+
+  snprintf(message, n, "%s", reason);
+  region_reset(scratch);
+  engine_epoch_get(engine, &epoch, NULL, 0);
+  size_t capacity = epoch.n_positions;
+  if (region_array(scratch, capacity + 1, sizeof *seen, &seen) != ERR_OK)
+    return;
+  engine_epoch_get(engine, &epoch, seen, capacity);
+  size_t n_seen = epoch.n_positions < capacity ? epoch.n_positions : capacity;
+  if (n_seen == 0) {
+    snprintf(message, n, "%s: nothing of the catalogue topic has been seen, or it is another one that is still read",
+             reason);
+    return;
+  }
+  for (size_t i = 0; i < query->n_at_least; i++) {
+    const struct position *want = &query->at_least[i];
+    const struct position *have = find_partition(seen, n_seen, want->partition);
+    if (!have && want->next > 0)
+      snprintf(message, n,
+               "%s: partition %" PRId32 " was to be seen up to %" PRId64
+               ", but the catalogue topic has no such partition: %zu are known",
+               reason, want->partition, want->next, n_seen);
+    else if (have && have->next < want->next)
+      snprintf(message, n, "%s: partition %" PRId32 " was to be seen up to %" PRId64 ", and is up to %" PRId64, reason,
+               want->partition, want->next, have->next);
+    else
+      continue;
+    return;
+  }
+}

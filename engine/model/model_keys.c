@@ -1,0 +1,103 @@
+#include "engine/model/model_keys.h"
+
+#include <ctype.h>
+
+#include "base/edit_distance.h"
+#include "base/log.h"
+
+static const char *const prefixes[] = { "sluice.", "mol.", "recjpq." };
+
+static const char *const keys[] = {
+  "sluice.similarity",
+  "sluice.dim",
+  "mol.Pq",
+  "mol.Px",
+  "mol.dP",
+  "mol.Dq",
+  "mol.Dx",
+  "mol.temperature",
+  "mol.eps",
+  "mol.uid_hash",
+  "mol.query_hidden_dim",
+  "mol.item_hidden_dim",
+  "mol.qnl",
+  "mol.inl",
+  "mol.gating_query_hidden_dim",
+  "mol.gating_item_hidden_dim",
+  "mol.gating_qi_hidden_dim",
+  "mol.gating_combination_type",
+  "mol.dot_product_l2_norm",
+};
+
+enum { N_PREFIXES = sizeof prefixes / sizeof prefixes[0], N_KEYS = sizeof keys / sizeof keys[0] };
+
+static bool starts_with(const char *text, const char *prefix)
+{
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static void lower(const char *text, char out[EDIT_TEXT_MAX + 1])
+{
+  size_t n = 0;
+
+  for (; text[n] && n < EDIT_TEXT_MAX; n++)
+    out[n] = (char)tolower((unsigned char)text[n]);
+  out[n] = '\0';
+}
+
+/* "mol.dq" is mol.Dq rather than mol.dP: letters count more than their case. */
+static size_t distance_of(const char *known, const char *key)
+{
+  char known_lower[EDIT_TEXT_MAX + 1], key_lower[EDIT_TEXT_MAX + 1];
+
+  lower(known, known_lower);
+  lower(key, key_lower);
+  return edit_distance(known_lower, key_lower) * EDIT_TEXT_MAX + edit_distance(known, key);
+}
+
+/* NULL where nothing is known below the prefix. */
+static const char *find_nearest(const char *prefix, const char *key)
+{
+  const char *nearest = NULL;
+  size_t least = SIZE_MAX;
+
+  for (size_t i = 0; i < N_KEYS; i++) {
+    size_t distance = starts_with(keys[i], prefix) ? distance_of(keys[i], key) : SIZE_MAX;
+    if (distance < least) {
+      least = distance;
+      nearest = keys[i];
+    }
+  }
+  return nearest;
+}
+
+static bool is_known(const char *key)
+{
+  for (size_t i = 0; i < N_KEYS; i++) {
+    if (strcmp(keys[i], key) == 0)
+      return true;
+  }
+  return false;
+}
+
+static err_t refuse(const struct safetensors *file, const char *prefix, const char *key)
+{
+  const char *nearest = find_nearest(prefix, key), *quoted = log_quote(span_of_str(key));
+
+  if (nearest)
+    FAIL(ERR_MODEL, "%s: __metadata__ has the key %s, which is none of a model's; the nearest is \"%s\"",
+         safetensors_path(file), quoted, nearest);
+  FAIL(ERR_MODEL, "%s: __metadata__ has the key %s, which is none of a model's: there are none below \"%s\"",
+       safetensors_path(file), quoted, prefix);
+}
+
+err_t model_keys_verify(const struct safetensors *file)
+{
+  for (const char *key = NULL; (key = safetensors_next_key(file, key));) {
+    for (size_t i = 0; i < N_PREFIXES; i++) {
+      if (starts_with(key, prefixes[i]) && !is_known(key))
+        return refuse(file, prefixes[i], key);
+    }
+  }
+  return ERR_OK;
+}

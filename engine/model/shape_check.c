@@ -1,0 +1,36 @@
+#include "engine/model/shape_check.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+
+/* Larger numbers come from a broken exporter, and could overflow a model's networks into infinities. */
+static const float NUMBER_MAX = 1e9f;
+
+err_t shape_check_floats(err_code_t code, const char *where, const char *field, struct floats given, size_t n)
+{
+  if (given.n == 0)
+    FAIL(code, "%s: %s is missing: %zu numbers are needed", where, field, n);
+  if (given.n != n)
+    FAIL(code, "%s: %s has %zu numbers where the model needs %zu", where, field, given.n, n);
+  for (size_t i = 0; i < n; i++) {
+    if (!(given.v[i] >= -NUMBER_MAX && given.v[i] <= NUMBER_MAX))
+      FAIL(code, "%s: %s: number %zu is %g, beyond +-%g", where, field, i, (double)given.v[i], (double)NUMBER_MAX);
+  }
+  return ERR_OK;
+}
+
+err_t shape_check_absent(err_code_t code, const char *where, const char *field, size_t n_given)
+{
+  if (n_given)
+    FAIL(code, "%s: %s is given, which this space does not use together with the rest", where, field);
+  return ERR_OK;
+}
+
+const char *shape_check_part_name(const struct part *part)
+{
+  static _Thread_local char text[4 * SPACE_NAME_MAX + 32];
+
+  snprintf(text, sizeof text, "part %s", log_quote(part->space));
+  return text;
+}

@@ -1,0 +1,104 @@
+#include "engine/model/tensor_hint.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/model/safetensors.h"
+
+/* So many bytes of what a layer is called must agree, besides its number and what the tensor is to the layer. */
+enum { LIKE_BYTES_MIN = 4, NAMES_LISTED = 3 };
+
+/* Modules at the top of the authors' Mixture-of-Logits: a tensor below one of them has its name already. */
+static const char *const roots[] = { "_query_embeddings_fn.", "_item_embeddings_fn.", "_gating_fn." };
+
+static bool is_renamed(const char *name)
+{
+  for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++) {
+    if (strncmp(name, roots[i], strlen(roots[i])) == 0)
+      return true;
+  }
+  return false;
+}
+
+static size_t common_suffix(const char *a, const char *b)
+{
+  size_t n_a = strlen(a), n_b = strlen(b), n = 0;
+
+  while (n < n_a && n < n_b && a[n_a - 1 - n] == b[n_b - 1 - n])
+    n++;
+  return n;
+}
+
+/* Bytes of ".1.weight": what many layers have in common. */
+static size_t tail_bytes(const char *name)
+{
+  const char *dot = strrchr(name, '.');
+  size_t n = strlen(name);
+
+  if (!dot)
+    return 0;
+  while (dot > name && isdigit((unsigned char)dot[-1]))
+    dot--;
+  if (dot > name && dot[-1] == '.')
+    dot--;
+  return n - (size_t)(dot - name);
+}
+
+/* The tensor with the longest common suffix, NULL where none is like it. */
+static const char *find_like(const struct safetensors *f, const char *missing)
+{
+  size_t longest = tail_bytes(missing) + LIKE_BYTES_MIN - 1;
+  const char *like = NULL;
+
+  for (const char *name = NULL; (name = safetensors_next_tensor(f, name));) {
+    size_t n = is_renamed(name) ? 0 : common_suffix(name, missing);
+    if (n > longest) {
+      longest = n;
+      like = name;
+    }
+  }
+  return like;
+}
+
+/* The tensor that is the missing one below a wrapper: "module.W" for "W". */
+static const char *find_wrapped(const struct safetensors *f, const char *missing)
+{
+  size_t n = strlen(missing);
+
+  for (const char *name = NULL; (name = safetensors_next_tensor(f, name));) {
+    size_t n_name = strlen(name);
+    if (n_name > n + 1 && name[n_name - n - 1] == '.' && strcmp(name + n_name - n, missing) == 0)
+      return name;
+  }
+  return NULL;
+}
+
+static void print_names(const struct safetensors *f, char text[TENSOR_HINT_MAX])
+{
+  size_t n = 0, at = 0;
+
+  for (const char *name = NULL; (name = safetensors_next_tensor(f, name)); n++) {
+    if (n < NAMES_LISTED)
+      at += (size_t)snprintf(text + at, TENSOR_HINT_MAX - at, "%s%.120s", n ? ", " : "; the file has ",
+                             log_quote(span_of_str(name)));
+  }
+  if (n > NAMES_LISTED)
+    at += (size_t)snprintf(text + at, TENSOR_HINT_MAX - at, " and %zu more", n - NAMES_LISTED);
+  snprintf(text + at, TENSOR_HINT_MAX - at, "%s", n ? " (docs/models.md has the names)" : "; the file has none");
+}
+
+void tensor_hint_print(const struct safetensors *f, const char *missing, char text[TENSOR_HINT_MAX])
+{
+  const char *wrapped = find_wrapped(f, missing), *like = find_like(f, missing);
+
+  if (wrapped)
+    snprintf(text, TENSOR_HINT_MAX, "; the file has %s: take the prefix %s off the names, as docs/models.md does",
+             log_quote(span_of_str(wrapped)), log_quote(span_of(wrapped, strlen(wrapped) - strlen(missing))));
+  else if (like)
+    snprintf(text, TENSOR_HINT_MAX, "; the file has %s, which looks like it: rename it, as docs/models.md does",
+             log_quote(span_of_str(like)));
+  else
+    print_names(f, text);
+}

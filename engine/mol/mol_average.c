@@ -1,0 +1,110 @@
+/* The candidates of TopKAvg (MoL paper, section 3.2): one list a query, of sketches of the averaged vectors. */
+#include "engine/mol/mol_candidates.h"
+#include "engine/mol/mol_dots.h"
+#include "engine/mol/mol_sketch.h"
+#include "engine/mol/spread.h"
+
+struct average_scan {
+  const struct mol_columns *columns;
+  struct search_batch *batch;
+  size_t first_query; /* of those searched together */
+  size_t n_best;
+  float *tile;
+  struct shortlists lists; /* one a query */
+};
+
+static void exact_scores(const void *context, size_t list, const struct scan_entry *entries, size_t n, float *scores)
+{
+  const struct average_scan *s = context;
+  const struct mol_query *queries = s->batch->prepared;
+  size_t dim = s->columns->model->shape.component_dim;
+  struct mol_dots dots = {
+    s->batch->kernels, queries[s->first_query + list].average, dim, s->columns->averages, dim, s->tile
+  };
+
+  mol_dots(&dots, entries, n, scores);
+}
+
+/* One pass over the averaged vectors for n queries, whose lists it fills. */
+static err_t scan(struct average_scan *s, size_t n, bool is_guessing)
+{
+  const struct mol_query *queries = s->batch->prepared;
+  const struct mol_shape *shape = &s->columns->model->shape;
+  size_t n_groups = (shape->component_dim + 1) / 2, n_slots = s->batch->n_slots;
+  struct spread chunks = spread_over((n_slots + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK);
+  struct shortlist_scale *scales;
+  int16_t *rows;
+
+  TRY(mol_sketch_averages(shape, queries + s->first_query, n, s->batch->scratch, &rows, &scales));
+  for (size_t q = 0; q < n; q++)
+    scales[q].admit = &s->batch->results[s->first_query + q].admit;
+  shortlist_reset(&s->lists, scales, n, s->n_best, is_guessing);
+  for (size_t i = 0; i < chunks.n; i++) {
+    size_t first = spread_next(&chunks) * SHORTLIST_CHUNK;
+    size_t n_now = n_slots - first < SHORTLIST_CHUNK ? n_slots - first : SHORTLIST_CHUNK;
+    size_t n_appended = s->batch->kernels->average_lists(
+        rows, n, n_groups, s->columns->short_averages + first * n_groups * 2,
+        (n_now + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)first, s->lists.lists);
+    shortlist_make_room(&s->lists, n_now, n_appended);
+  }
+  return ERR_OK;
+}
+
+static void add_candidates(struct average_scan *s, size_t q, struct slot_set *candidates)
+{
+  const struct scan_list *list = &s->lists.lists[q];
+
+  shortlist_finish(&s->lists, q);
+  for (uint32_t i = 0; i < list->n; i++)
+    slot_set_add(candidates, list->entries[i].slot);
+}
+
+/* The candidates of n queries, in one pass and one more for each query whose thresholds were guessed wrong. */
+static err_t search(struct average_scan *s, size_t n, struct slot_set *candidates)
+{
+  size_t first_query = s->first_query, n_wrong = 0;
+  size_t *wrong;
+
+  TRY(region_array(s->batch->scratch, n, sizeof *wrong, &wrong));
+  TRY(scan(s, n, true));
+  for (size_t q = 0; q < n; q++) {
+    if (shortlist_is_complete(&s->lists, q))
+      add_candidates(s, q, &candidates[q]);
+    else
+      wrong[n_wrong++] = q;
+  }
+  for (size_t i = 0; i < n_wrong; i++) {
+    s->first_query = first_query + wrong[i];
+    TRY(scan(s, 1, false));
+    add_candidates(s, 0, &candidates[wrong[i]]);
+  }
+  s->first_query = first_query;
+  return ERR_OK;
+}
+
+err_t mol_candidates_of_average(const struct mol_columns *c, struct search_batch *batch, size_t n_best,
+                                struct slot_set *candidates)
+{
+  const struct topk *topk = &batch->results[0].topk;
+  size_t n_together = MOL_LISTS_BYTES_MAX / shortlist_bytes(1, n_best, batch->n_slots);
+  struct average_scan s = { .columns = c, .batch = batch, .n_best = n_best };
+
+  for (size_t q = 0; n_best >= batch->n_items && q < batch->n; q++)
+    mol_candidates_all(batch, q, &candidates[q]);
+  if (n_best >= batch->n_items)
+    return ERR_OK;
+  n_together = n_together < 1 ? 1 : n_together > batch->n ? batch->n : n_together;
+  s.lists = (struct shortlists){ .kernels = batch->kernels,
+                                 .n_slots = batch->n_slots,
+                                 .order = topk->order,
+                                 .order_context = topk->context,
+                                 .exact = exact_scores,
+                                 .exact_context = &s };
+  TRY(shortlist_init(&s.lists, n_together, n_best, batch->scratch));
+  TRY(mol_tile_array(batch->scratch, c->model->shape.component_dim * MOL_LANES, &s.tile));
+  for (; s.first_query < batch->n; s.first_query += n_together) {
+    size_t rest = batch->n - s.first_query;
+    TRY(search(&s, rest < n_together ? rest : n_together, candidates + s.first_query));
+  }
+  return ERR_OK;
+}

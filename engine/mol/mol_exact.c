@@ -1,0 +1,189 @@
+/* The fastest exact search: brute force over tiles that the queries of a batch share, but for items that cannot enter.
+ *
+ * An item whose largest logit is below the K-th best score is not among the K best, and that is known from its sketch
+ * at a hundredth of what its score costs. Where a query can drop a quarter of a chunk (a sixteenth, if it is alone),
+ * what is left of the chunk is gathered into tiles of its own; where not, the chunk is scored whole, and the query
+ * looks again only some chunks later. Where the machine bounds scores for less than the scores (mol_tile_bound()),
+ * items are scored only where the bound reaches the threshold. The first threshold is the K-th best score among the
+ * best items by averaged vectors: those are met once more when their turn comes.
+ */
+#include <math.h>
+
+#include "engine/mol/mol_bound.h"
+#include "engine/mol/mol_candidates.h"
+#include "engine/mol/mol_sketch.h"
+#include "engine/receipt.h"
+
+enum {
+  SEEDS = 512,       /* items that give the first threshold */
+  SEEDS_PAY_AT = 16, /* where there are so many times more */
+  CHUNK_BLOCKS = SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS,
+  CHUNKS_UNTIL_RETRY = 15,
+};
+
+struct exact_query {
+  struct mol_scorer scorer;
+  struct search_result *result;
+  struct mol_query_sketch sketch;
+  int32_t *starts; /* [P_q] */
+  size_t n_until_retry;
+  bool is_whole;   /* the current chunk is scored whole */
+  bool is_bounded; /* if so, bounds go before scores */
+};
+
+static err_t init_query(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
+                        struct exact_query *out)
+{
+  const struct mol_query *query = (const struct mol_query *)batch->prepared + q;
+
+  out->result = &batch->results[q];
+  TRY(mol_scorer_init(c, batch, q, tile, &out->scorer));
+  TRY(region_array(batch->scratch, c->model->shape.n_query_components, sizeof *out->starts, &out->starts));
+  return mol_sketch_query(&c->model->shape, query->components, c->residual, batch->scratch, &out->sketch);
+}
+
+/* Score the seeds for the sake of their K-th best score, and forget them. */
+static void find_floor(struct exact_query *e, const struct slot_set *seeds)
+{
+  mol_scorer_add_set(&e->scorer, seeds);
+  mol_scorer_forget(&e->scorer);
+}
+
+static err_t find_floors(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries)
+{
+  struct slot_set *seeds;
+
+  if (batch->n_items < (uint64_t)SEEDS * SEEDS_PAY_AT)
+    return ERR_OK;
+  TRY(mol_candidates_init(batch, &seeds));
+  TRY(mol_candidates_of_average(c, batch, SEEDS, seeds));
+  for (size_t q = 0; q < batch->n; q++)
+    find_floor(&queries[q], &seeds[q]);
+  return ERR_OK;
+}
+
+/* Which items of a chunk can enter, in masks; returns how many. */
+static size_t find_survivors(struct exact_query *e, size_t first, size_t n_blocks, uint16_t *masks)
+{
+  const struct mol_columns *c = e->scorer.columns;
+  const struct mol_shape *shape = &c->model->shape;
+  size_t n = 0;
+
+  mol_sketch_starts(&e->sketch, mol_bound_dot(shape, e->scorer.query, mol_scorer_threshold(&e->scorer)), e->starts);
+  e->scorer.kernels->mol_any(&e->sketch.rows, shape->n_item_components,
+                             c->sketches + first / SKETCH_BLOCK_ITEMS * mol_sketch_block_bytes(c), n_blocks, e->starts,
+                             masks);
+  for (size_t b = 0; b < n_blocks; b++)
+    n += (size_t)__builtin_popcount(masks[b]);
+  return n;
+}
+
+static void add_survivors(struct exact_query *e, size_t first, size_t n, const uint16_t *masks)
+{
+  for (size_t b = 0; b * SKETCH_BLOCK_ITEMS < n; b++) {
+    for (unsigned mask = masks[b]; mask; mask &= mask - 1) {
+      size_t i = b * SKETCH_BLOCK_ITEMS + (size_t)__builtin_ctz(mask);
+      if (i < n && admit_slot(&e->result->admit, (uint32_t)(first + i)))
+        mol_scorer_add(&e->scorer, (uint32_t)(first + i));
+    }
+  }
+}
+
+/* Of n items, how many must be dropped for tiles of one query to cost less than tiles that a batch loads once. */
+static size_t least_dropped(size_t n, size_t n_queries)
+{
+  return n_queries > 1 ? n / 4 : n / 16;
+}
+
+/* Drop what cannot enter, and score the rest; false: the chunk is as well scored whole. */
+static bool prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_queries)
+{
+  uint16_t masks[CHUNK_BLOCKS];
+
+  if (mol_scorer_threshold(&e->scorer) == -INFINITY)
+    return false;
+  if (e->n_until_retry > 0) {
+    e->n_until_retry--;
+    return false;
+  }
+  size_t n_survivors = find_survivors(e, first, (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, masks);
+  if (n_survivors > n - least_dropped(n, n_queries)) {
+    e->n_until_retry = CHUNKS_UNTIL_RETRY;
+    return false;
+  }
+  add_survivors(e, first, n, masks);
+  return true;
+}
+
+static void bound_whole(struct exact_query *e, uint32_t first, size_t n, struct mol_tile *tile)
+{
+  struct mol_scorer *s = &e->scorer;
+
+  mol_tile_bound(s->columns, s->kernels, s->query, tile, NULL);
+  mol_scorer_add_bounded(s, first, n, tile);
+}
+
+static void score_whole(struct exact_query *e, uint32_t first, size_t n, struct mol_tile *tile)
+{
+  struct mol_scorer *s = &e->scorer;
+
+  mol_tile_score(s->columns, s->kernels, s->query, tile, NULL);
+  mol_tile_offer(tile, s->kernels, first, n, mol_scorer_threshold(s), e->result);
+  s->n_scored += n;
+}
+
+/* One tile for all queries that score the chunk whole. */
+static void score_tile(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries,
+                       size_t first, size_t n, struct mol_tile *tile)
+{
+  uint32_t slots[MOL_LANES];
+  bool is_loaded = false;
+
+  for (size_t q = 0; q < batch->n; q++) {
+    if (!queries[q].is_whole)
+      continue;
+    for (size_t i = 0; i < n && !is_loaded; i++)
+      slots[i] = (uint32_t)(first + i);
+    if (!is_loaded)
+      mol_tile_load(c, batch->kernels, slots, n, tile);
+    is_loaded = true;
+    if (queries[q].is_bounded)
+      bound_whole(&queries[q], (uint32_t)first, n, tile);
+    else
+      score_whole(&queries[q], (uint32_t)first, n, tile);
+  }
+}
+
+static void search_chunk(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries,
+                         size_t first, struct mol_tile *tile)
+{
+  size_t rest = batch->n_slots - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK;
+
+  for (size_t q = 0; q < batch->n; q++) {
+    queries[q].is_whole = !prune_chunk(&queries[q], first, n, batch->n);
+    queries[q].is_bounded = queries[q].is_whole && mol_scorer_take_bounds(&queries[q].scorer, n);
+  }
+  for (size_t i = 0; i < n; i += MOL_LANES)
+    score_tile(c, batch, queries, first + i, n - i < MOL_LANES ? n - i : MOL_LANES, tile);
+}
+
+err_t mol_search_exact(const struct mol_columns *c, struct search_batch *batch)
+{
+  struct exact_query *queries;
+  struct mol_tile tile, gathered;
+
+  TRY(mol_tile_init(c, batch->scratch, &tile));
+  TRY(mol_tile_init(c, batch->scratch, &gathered)); /* filled while the other is in use */
+  TRY(region_array(batch->scratch, batch->n, sizeof *queries, &queries));
+  for (size_t q = 0; q < batch->n; q++)
+    TRY(init_query(c, batch, q, &gathered, &queries[q]));
+  TRY(find_floors(c, batch, queries));
+  for (size_t first = 0; first < batch->n_slots; first += SHORTLIST_CHUNK)
+    search_chunk(c, batch, queries, first, &tile);
+  for (size_t q = 0; q < batch->n; q++) {
+    mol_scorer_flush(&queries[q].scorer);
+    batch->results[q].counts.scored = queries[q].scorer.n_scored;
+    receipt_exact(&batch->results[q], batch->n_items);
+  }
+  return ERR_OK;
+}

@@ -1,0 +1,125 @@
+/* A Mixture-of-Logits model: the authors' network, from a safetensors file with their tensor names.
+ *
+ * Symbols: B queries, P_q and P_x components of a query and an item, d_P their dimension, L = P_q P_x, tau the
+ * temperature. Thread: any; a model does not change.
+ */
+#ifndef ENGINE_MOL_MOL_MODEL_H
+#define ENGINE_MOL_MOL_MODEL_H
+
+#include "base/query.h"
+#include "base/region.h"
+#include "engine/model/safetensors.h"
+#include "kernels/kernels.h"
+
+/* y = x W + b with W [n_in][n_out]: transposed from PyTorch's (out, in) at load. */
+struct mol_linear {
+  size_t n_in;
+  size_t n_out;
+  float *w;
+  float *b; /* NULL: no bias */
+};
+
+/* A gated linear unit and a linear layer behind it, or the linear layer alone where hidden.w is NULL. */
+struct mol_projection {
+  struct mol_linear glu; /* n_out = 2 * hidden: activated half, then multiplier */
+  bool is_gelu;          /* GEGLU, else SwiGLU */
+  struct mol_linear out;
+};
+
+/* Two layers with a SiLU between them. */
+struct mol_mlp {
+  struct mol_linear first;
+  struct mol_linear second;
+};
+
+struct mol_user_table {
+  size_t n_hash; /* rows without the padding row */
+  float *rows;   /* [n_hash + 1][d_P]; row 0 is never read */
+};
+
+enum { MOL_USER_TABLES_MAX = 8 };
+
+struct mol_model {
+  struct mol_shape shape;
+  size_t n_logits;  /* L */
+  size_t query_dim; /* D_q */
+  size_t item_dim;  /* D_x */
+  float eps;
+  struct mol_projection query_projection; /* to the components that are not user components */
+  struct mol_projection item_projection;
+  struct mol_mlp query_gate;
+  struct mol_mlp item_gate;
+  struct mol_mlp cross_gate; /* weights packed, as struct mol_gate has them */
+  struct mol_bounds_gate *bounds_gate; /* as mol_bounds() reads it; NULL: it has no bounds for this model */
+  size_t n_user_tables;
+  struct mol_user_table user_tables[MOL_USER_TABLES_MAX]; /* their components come last */
+};
+
+/* What the columns keep of an item, one array after the other; mol_sketch.h says what the last three are. */
+struct mol_item_layout {
+  size_t components;    /* floats: P_x d_P, normalised */
+  size_t gate;          /* floats: L */
+  size_t average;       /* floats: d_P, the mean of the components */
+  size_t residual;      /* float: 1 */
+  size_t sketch;        /* bytes: P_x times d_P, rounded up to whole groups of 4 */
+  size_t short_average; /* numbers of 16 bits: d_P, rounded up to pairs */
+};
+
+static inline struct mol_item_layout mol_item_layout(const struct mol_model *m)
+{
+  return (struct mol_item_layout){
+    .components = m->shape.n_item_components * m->shape.component_dim,
+    .gate = m->n_logits,
+    .average = m->shape.component_dim,
+    .residual = 1,
+    .sketch = m->shape.n_item_components * ((m->shape.component_dim + 3) / 4 * 4),
+    .short_average = (m->shape.component_dim + 1) / 2 * 2,
+  };
+}
+
+/* The arrays of a prepared item. */
+struct mol_item {
+  float *components;
+  float *gate;
+  float *average;
+  float *residual;
+  uint8_t *sketch;
+  int16_t *short_average;
+};
+
+static inline struct mol_item mol_item_at(const struct mol_item_layout *layout, uint8_t *prepared)
+{
+  struct mol_item item = { .components = (float *)(void *)prepared };
+
+  item.gate = item.components + layout->components;
+  item.average = item.gate + layout->gate;
+  item.residual = item.average + layout->average;
+  item.sketch = (uint8_t *)(item.residual + layout->residual);
+  item.short_average = (int16_t *)(void *)(item.sketch + layout->sketch);
+  return item;
+}
+
+static inline size_t mol_item_bytes(const struct mol_item_layout *layout)
+{
+  return (layout->components + layout->gate + layout->average + layout->residual) * sizeof(float) + layout->sketch +
+         layout->short_average * sizeof(int16_t);
+}
+
+/* What a search needs of a query. */
+struct mol_query {
+  float *components; /* [P_q][d_P], normalised */
+  float *gate;       /* [L] */
+  float *average;    /* [d_P], the mean of the components */
+  float max_norm;    /* of the components: 1, or less where they are zero */
+};
+
+static inline struct mol_gate mol_model_gate(const struct mol_model *m)
+{
+  return (struct mol_gate){ m->cross_gate.first.w, m->cross_gate.first.b, m->cross_gate.second.w,
+                            m->cross_gate.second.b };
+}
+
+err_t mol_model_open(const struct safetensors *file, void **out);
+void mol_model_close(void **model);
+
+#endif

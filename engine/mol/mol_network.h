@@ -1,0 +1,19 @@
+/* The networks of a Mixture-of-Logits model, run forward (the reference implementation's formulas, as in
+ * tests/golden/README.md). */
+#ifndef ENGINE_MOL_MOL_NETWORK_H
+#define ENGINE_MOL_MOL_NETWORK_H
+
+#include "engine/mol/mol_model.h"
+
+/* out = projection(x). x [n][n_in]; out [n][n_out]; scratch from the region. */
+err_t mol_project(const struct mol_projection *p, const struct kernels *kernels, const float *x, size_t n,
+                  struct region *scratch, float *out);
+
+/* out = second(SiLU(first(x))). x [n][n_in]; out [n][n_out]. */
+err_t mol_gate(const struct mol_mlp *mlp, const struct kernels *kernels, const float *x, size_t n,
+               struct region *scratch, float *out);
+
+/* average[k] = mean over n components of components[.][k]. */
+void mol_average(const float *components, size_t n, size_t dim, float *average);
+
+#endif

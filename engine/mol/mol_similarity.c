@@ -1,0 +1,192 @@
+#include "engine/method.h"
+#include "engine/mol/mol_network.h"
+#include "engine/mol/mol_sketch.h"
+#include "engine/model/shape_check.h"
+#include "engine/similarity.h"
+
+/* Items that pass through the item network together: enough to reuse the weights, few enough to stay in cache. */
+enum { PREPARE_CHUNK = 128 };
+
+static err_t check_part(const void *model, const struct part *part)
+{
+  const struct mol_model *m = model;
+  struct mol_item_layout layout = mol_item_layout(m);
+  const char *where = shape_check_part_name(part);
+
+  TRY(shape_check_absent(ERR_ITEM, where, "codes", part->codes.n));
+  if (part->components.n == 0 && part->item_gate.n == 0)
+    return shape_check_floats(ERR_ITEM, where, "vector", part->vector, m->item_dim);
+  TRY(shape_check_absent(ERR_ITEM, where, "vector", part->vector.n));
+  TRY(shape_check_floats(ERR_ITEM, where, "components", part->components, layout.components));
+  return shape_check_floats(ERR_ITEM, where, "item_gate", part->item_gate, layout.gate);
+}
+
+static err_t check_query(const void *model, const struct query *query)
+{
+  const struct mol_model *m = model;
+
+  if (query->components.n == 0 && query->query_gate.n == 0)
+    return shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->query_dim);
+  TRY(shape_check_absent(ERR_QUERY, "query", "vector", query->vector.n));
+  TRY(shape_check_floats(ERR_QUERY, "query", "components", query->components,
+                         m->shape.n_query_components * m->shape.component_dim));
+  return shape_check_floats(ERR_QUERY, "query", "query_gate", query->query_gate, m->n_logits);
+}
+
+static err_t check_method(const void *model, struct method *method)
+{
+  static const struct {
+    const char *name;
+    unsigned n_args;
+  } methods[] = { { "exact", 0 },   { "brute_force", 0 },   { "two_pass", 0 },
+                  { "average", 1 }, { "per_embedding", 1 }, { "combined", 2 } };
+  char text[METHOD_TEXT_MAX];
+
+  (void)model;
+  for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+    if (method_is(method, methods[i].name, methods[i].n_args))
+      return ERR_OK;
+  }
+  method_print(method, text);
+  FAIL(ERR_METHOD, "a mol space has no method \"%s\": use %s", text, similarity_mol.methods);
+}
+
+static size_t prepared_bytes(const void *model)
+{
+  struct mol_item_layout layout = mol_item_layout(model);
+
+  return mol_item_bytes(&layout);
+}
+
+/* Raw vectors, or zeros for ready-made parts: those are put in their place afterwards. */
+static void gather_vectors(const struct mol_model *m, const struct part *const *parts, size_t n, float *x)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (parts[i]->vector.n)
+      memcpy(x + i * m->item_dim, parts[i]->vector.v, m->item_dim * sizeof *x);
+  }
+}
+
+static void use_ready_made(const struct part *part, float *components, float *gate)
+{
+  if (part->components.n) {
+    memcpy(components, part->components.v, part->components.n * sizeof *components);
+    memcpy(gate, part->item_gate.v, part->item_gate.n * sizeof *gate);
+  }
+}
+
+static err_t prepare_chunk(const struct mol_model *m, const struct kernels *kernels, const struct part *const *parts,
+                           size_t n, struct region *scratch, uint8_t *prepared)
+{
+  struct mol_item_layout layout = mol_item_layout(m);
+  size_t n_components = m->shape.n_item_components;
+  float *x, *components, *gates;
+
+  TRY(region_array(scratch, n * m->item_dim, sizeof *x, &x));
+  TRY(region_array(scratch, n * layout.components, sizeof *components, &components));
+  TRY(region_array(scratch, n * layout.gate, sizeof *gates, &gates));
+  gather_vectors(m, parts, n, x);
+  TRY(mol_project(&m->item_projection, kernels, x, n, scratch, components));
+  TRY(mol_gate(&m->item_gate, kernels, x, n, scratch, gates));
+  for (size_t i = 0; i < n; i++) {
+    struct mol_item item = mol_item_at(&layout, prepared + i * mol_item_bytes(&layout));
+    memcpy(item.components, components + i * layout.components, layout.components * sizeof *components);
+    memcpy(item.gate, gates + i * layout.gate, layout.gate * sizeof *gates);
+    use_ready_made(parts[i], item.components, item.gate);
+    kernels_normalize(item.components, n_components, layout.average, m->eps);
+    mol_average(item.components, n_components, layout.average, item.average);
+    mol_sketch_item(&m->shape, &item);
+  }
+  return ERR_OK;
+}
+
+static err_t prepare_parts(const void *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
+                           struct region *scratch, uint8_t *prepared)
+{
+  size_t bytes = prepared_bytes(model);
+
+  for (size_t i = 0; i < n; i += PREPARE_CHUNK) {
+    size_t n_chunk = n - i < PREPARE_CHUNK ? n - i : PREPARE_CHUNK;
+    struct region_mark mark = region_mark(scratch); /* the next chunk finds the same memory in cache */
+    TRY(prepare_chunk(model, kernels, parts + i, n_chunk, scratch, prepared + i * bytes));
+    region_rewind(scratch, mark);
+  }
+  return ERR_OK;
+}
+
+/* The user's rows, behind the projected components. A query without a user id has zeros there: the reference does not
+ * define that case. */
+static void add_user_components(const struct mol_model *m, const struct query *query, float *components)
+{
+  size_t dim = m->shape.component_dim;
+  float *out = components + (m->shape.n_query_components - m->n_user_tables) * dim;
+
+  for (size_t i = 0; i < m->n_user_tables && query->has_user_id; i++) {
+    const struct mol_user_table *table = &m->user_tables[i];
+    int64_t n_hash = (int64_t)table->n_hash;
+    int64_t row = ((query->user_id % n_hash) + n_hash) % n_hash + 1; /* floor modulo, behind the padding row */
+    memcpy(out + i * dim, table->rows + (size_t)row * dim, dim * sizeof *out);
+  }
+}
+
+static float max_norm(const float *components, size_t n, size_t dim)
+{
+  float max = 0.0f;
+
+  for (size_t i = 0; i < n; i++) {
+    float sum = 0.0f;
+    for (size_t k = 0; k < dim; k++)
+      sum += components[i * dim + k] * components[i * dim + k];
+    max = sum > max ? sum : max;
+  }
+  return __builtin_sqrtf(max);
+}
+
+static err_t prepare_query(const struct mol_model *m, const struct kernels *kernels, const struct query *query,
+                           struct region *region, struct mol_query *out)
+{
+  size_t n = m->shape.n_query_components;
+  size_t dim = m->shape.component_dim;
+
+  TRY(region_array(region, n * dim, sizeof *out->components, &out->components));
+  TRY(region_array(region, m->n_logits, sizeof *out->gate, &out->gate));
+  TRY(region_array(region, dim, sizeof *out->average, &out->average));
+  if (query->vector.n) {
+    TRY(mol_project(&m->query_projection, kernels, query->vector.v, 1, region, out->components));
+    TRY(mol_gate(&m->query_gate, kernels, query->vector.v, 1, region, out->gate));
+    add_user_components(m, query, out->components);
+  } else {
+    memcpy(out->components, query->components.v, query->components.n * sizeof *out->components);
+    memcpy(out->gate, query->query_gate.v, query->query_gate.n * sizeof *out->gate);
+  }
+  kernels_normalize(out->components, n, dim, m->eps);
+  mol_average(out->components, n, dim, out->average);
+  out->max_norm = max_norm(out->components, n, dim);
+  return ERR_OK;
+}
+
+static err_t prepare_queries(const void *model, const struct kernels *kernels, const struct query *const *queries,
+                             size_t n, struct region *region, void **prepared)
+{
+  struct mol_query *out;
+
+  TRY(region_array(region, n, sizeof *out, &out));
+  for (size_t i = 0; i < n; i++)
+    TRY(prepare_query(model, kernels, queries[i], region, &out[i]));
+  *prepared = out;
+  return ERR_OK;
+}
+
+const struct similarity similarity_mol = {
+  .kind = SIMILARITY_MOL,
+  .name = "mol",
+  .methods = "exact, brute_force, two_pass, average(N), per_embedding(N) or combined(N1,N2)",
+  .model_open = mol_model_open,
+  .model_close = mol_model_close,
+  .check_part = check_part,
+  .check_query = check_query,
+  .check_method = check_method,
+  .prepared_bytes = prepared_bytes,
+  .prepare_parts = prepare_parts,
+  .prepare_queries = prepare_queries,
+};

@@ -1,0 +1,95 @@
+#include "engine/mol/mol_columns.h"
+
+enum { VECTOR_BYTES = 64, LINE_FLOATS = 16 };
+
+err_t mol_tile_array(struct region *region, size_t n, float **out)
+{
+  uint8_t *bytes;
+
+  TRY(region_array(region, n * sizeof **out + VECTOR_BYTES, 1, &bytes));
+  *out = (float *)(((uintptr_t)bytes + VECTOR_BYTES - 1) & ~(uintptr_t)(VECTOR_BYTES - 1));
+  return ERR_OK;
+}
+
+err_t mol_tile_init(const struct mol_columns *c, struct region *region, struct mol_tile *out)
+{
+  struct mol_item_layout layout = mol_item_layout(c->model);
+  size_t n_lines = layout.components / LINE_FLOATS + layout.gate / LINE_FLOATS + 2;
+
+  TRY(region_array(region, n_lines * MOL_LANES, sizeof *out->lines, &out->lines));
+  TRY(mol_tile_array(region, layout.components * MOL_LANES, &out->components));
+  TRY(mol_tile_array(region, layout.gate * MOL_LANES, &out->gates));
+  return mol_tile_array(region, mol_bounds_scratch_floats(&c->model->shape), &out->scratch); /* mol_score() needs less */
+}
+
+void mol_tile_load(const struct mol_columns *c, const struct kernels *kernels, const uint32_t *slots, size_t n,
+                   struct mol_tile *tile)
+{
+  struct mol_item_layout layout = mol_item_layout(c->model);
+  const float *rows[MOL_LANES] = { 0 };
+
+  for (size_t i = 0; i < n; i++)
+    rows[i] = c->components + slots[i] * layout.components;
+  kernels->transpose(rows, n, layout.components, tile->components);
+  for (size_t i = 0; i < n; i++)
+    rows[i] = c->gates + slots[i] * layout.gate;
+  kernels->transpose(rows, n, layout.gate, tile->gates);
+}
+
+void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, uint32_t first, size_t n,
+                    float threshold, struct search_result *result)
+{
+  uint32_t passed[MOL_LANES];
+  size_t n_passed = kernels->filter_ge(tile->scores, n, threshold, passed);
+
+  for (size_t i = 0; i < n_passed; i++) {
+    uint32_t slot = first + passed[i];
+    if (admit_slot(&result->admit, slot))
+      topk_push(&result->topk, tile->scores[passed[i]], slot);
+  }
+}
+
+/* The lines of n floats. */
+static const float **add_lines(const float *row, size_t n, const float **lines)
+{
+  for (size_t k = 0; k < n; k += LINE_FLOATS)
+    *lines++ = row + k;
+  return lines;
+}
+
+struct mol_ahead mol_tile_ahead(const struct mol_columns *c, const uint32_t *slots, size_t n, struct mol_tile *tile)
+{
+  struct mol_item_layout layout = mol_item_layout(c->model);
+  const float **lines = tile->lines;
+
+  for (size_t i = 0; i < n; i++) {
+    lines = add_lines(c->components + slots[i] * layout.components, layout.components, lines);
+    lines = add_lines(c->gates + slots[i] * layout.gate, layout.gate, lines);
+  }
+  return (struct mol_ahead){ tile->lines, (size_t)(lines - tile->lines) };
+}
+
+void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
+                    struct mol_tile *tile, const struct mol_ahead *ahead)
+{
+  const struct mol_model *m = c->model;
+  struct mol_gate gate = mol_model_gate(m);
+
+  kernels->mol_score(&m->shape, &gate, query->components, query->gate, tile->components, tile->gates, tile->scratch,
+                     ahead, tile->scores);
+}
+
+bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kernels)
+{
+  return kernels->mol_bounds && c->model->bounds_gate;
+}
+
+void mol_tile_bound(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
+                    struct mol_tile *tile, const struct mol_ahead *ahead)
+{
+  const struct mol_model *m = c->model;
+  struct mol_gate gate = mol_model_gate(m);
+
+  kernels->mol_bounds(&m->shape, &gate, m->bounds_gate, query->components, query->gate, tile->components, tile->gates,
+                      tile->scratch, ahead, tile->lower, tile->upper);
+}

@@ -1,0 +1,119 @@
+#include "engine/recjpq/recjpq_columns.h"
+
+#include "base/mem.h"
+#include "engine/method.h"
+
+static size_t n_blocks(size_t capacity)
+{
+  return (capacity + RECJPQ_BLOCK_ITEMS - 1) / RECJPQ_BLOCK_ITEMS;
+}
+
+static void close_columns(struct columns **columns)
+{
+  struct recjpq_columns *c = (struct recjpq_columns *)*columns;
+
+  if (!c)
+    return;
+  mem_release(&c->codes, c->capacity, c->model->n_splits);
+  mem_release(&c->planes, n_blocks(c->capacity), c->model->n_splits * RECJPQ_BLOCK_ITEMS);
+  cells_fini(&c->cells);
+  mem_free(columns);
+}
+
+static err_t open_columns(const void *model, size_t capacity, struct columns **out)
+{
+  AUTO(close_columns) struct columns *columns = NULL;
+  const struct recjpq_model *m = model;
+  struct recjpq_columns *c;
+
+  TRY(mem_array(1, sizeof *c, &c));
+  columns = (struct columns *)c;
+  c->model = m;
+  c->capacity = capacity;
+  TRY(mem_reserve(capacity, m->n_splits, &c->codes));
+  TRY(mem_reserve(n_blocks(capacity), m->n_splits * RECJPQ_BLOCK_ITEMS, &c->planes));
+  TRY(cells_init(m->n_splits, m->n_subitems, capacity, &c->cells));
+  *out = columns;
+  columns = NULL;
+  return ERR_OK;
+}
+
+static size_t bytes_per_item(const void *model)
+{
+  const struct recjpq_model *m = model;
+
+  return 2 * m->n_splits + cells_bytes_per_slot(m->n_splits);
+}
+
+static uint8_t *codes_of(const struct recjpq_columns *c, uint32_t slot)
+{
+  return c->codes + (size_t)slot * c->model->n_splits;
+}
+
+static void write_codes(struct recjpq_columns *c, uint32_t slot, const uint8_t *codes)
+{
+  size_t n_splits = c->model->n_splits;
+  uint8_t *plane = c->planes + slot / RECJPQ_BLOCK_ITEMS * n_splits * RECJPQ_BLOCK_ITEMS + slot % RECJPQ_BLOCK_ITEMS;
+
+  memcpy(codes_of(c, slot), codes, n_splits);
+  for (size_t m = 0; m < n_splits; m++)
+    plane[m * RECJPQ_BLOCK_ITEMS] = codes[m];
+}
+
+static void drop(struct columns *columns, uint32_t slot)
+{
+  struct recjpq_columns *c = (struct recjpq_columns *)columns;
+
+  cells_remove(&c->cells, slot, codes_of(c, slot));
+}
+
+static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
+{
+  struct recjpq_columns *c = (struct recjpq_columns *)columns;
+
+  if (!is_new)
+    drop(columns, slot);
+  write_codes(c, slot, prepared);
+  return cells_insert(&c->cells, slot, prepared);
+}
+
+static void move(struct columns *columns, uint32_t from, uint32_t to)
+{
+  struct recjpq_columns *c = (struct recjpq_columns *)columns;
+
+  write_codes(c, to, codes_of(c, from));
+  cells_rename(&c->cells, from, to, codes_of(c, from));
+}
+
+static void trim(struct columns *columns, size_t from, size_t to)
+{
+  struct recjpq_columns *c = (struct recjpq_columns *)columns;
+
+  mem_give_back(c->codes, from, to, c->model->n_splits);
+  mem_give_back(c->planes, n_blocks(from), n_blocks(to), c->model->n_splits * RECJPQ_BLOCK_ITEMS);
+  cells_trim(&c->cells, from, to);
+}
+
+static err_t search(const struct columns *columns, struct search_batch *batch)
+{
+  const struct recjpq_columns *c = (const struct recjpq_columns *)columns;
+
+  if (method_is(batch->method, "default", 0))
+    return recjpq_search_default(c, batch);
+  if (method_is(batch->method, "pqtopk", 0))
+    return recjpq_search_pqtopk(c, batch);
+  if (method_is(batch->method, "exact", 0))
+    return recjpq_search_exact(c, batch);
+  return recjpq_search_prune(c, batch);
+}
+
+const struct columns_ops recjpq_columns_cpu = {
+  .open = open_columns,
+  .close = close_columns,
+  .bytes_per_item = bytes_per_item,
+  .put = put,
+  .drop = drop,
+  .move = move,
+  .trim = trim,
+  .search = search,
+};

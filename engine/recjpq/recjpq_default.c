@@ -1,0 +1,64 @@
+/* The baseline that the RecJPQPrune paper calls Transformer Default: each item's embedding is put together from its
+ * sub-items' embeddings (Equation 3), then multiplied with the query (Equation 2). The products of a split are added
+ * first, then the splits, so that the scores are those of the other methods.
+ */
+#include "engine/receipt.h"
+#include "engine/recjpq/recjpq_columns.h"
+
+/* Embeddings of DOT_BLOCK_ITEMS items in one split: out [d / M][DOT_BLOCK_ITEMS]. */
+static void reconstruct(const struct recjpq_model *m, size_t split, const uint8_t *codes, float *out)
+{
+  const float *centroids = m->centroids + split * m->split_dim * PQ_SUBITEMS;
+
+  for (size_t k = 0; k < m->split_dim; k++) {
+    for (size_t i = 0; i < DOT_BLOCK_ITEMS; i++)
+      out[k * DOT_BLOCK_ITEMS + i] = centroids[k * PQ_SUBITEMS + codes[i]];
+  }
+}
+
+static void offer(struct search_result *result, const float *scores, size_t first, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    uint32_t slot = (uint32_t)(first + i);
+    if (scores[i] >= topk_threshold(&result->topk) && admit_slot(&result->admit, slot))
+      topk_push(&result->topk, scores[i], slot);
+  }
+}
+
+/* Products of all queries with a block of items. codes: of the block, [M][RECJPQ_BLOCK_ITEMS]; embeddings: scratch. */
+static void score_block(const struct recjpq_model *m, struct search_batch *batch, const uint8_t *codes,
+                        float *embeddings, float *scores)
+{
+  const struct recjpq_query *queries = batch->prepared;
+  float products[DOT_BLOCK_ITEMS];
+
+  for (size_t split = 0; split < m->n_splits; split++) {
+    reconstruct(m, split, codes + split * RECJPQ_BLOCK_ITEMS, embeddings);
+    for (size_t q = 0; q < batch->n; q++) {
+      float *sums = scores + q * DOT_BLOCK_ITEMS;
+      batch->kernels->dot_blocks(queries[q].vector + split * m->split_dim, m->split_dim, embeddings, 1, products);
+      for (size_t i = 0; i < DOT_BLOCK_ITEMS; i++)
+        sums[i] = split == 0 ? products[i] : sums[i] + products[i];
+    }
+  }
+}
+
+err_t recjpq_search_default(const struct recjpq_columns *c, struct search_batch *batch)
+{
+  float *embeddings, *scores;
+
+  TRY(region_array(batch->scratch, (c->model->split_dim + 4) * DOT_BLOCK_ITEMS, sizeof *embeddings, &embeddings));
+  embeddings += (-(uintptr_t)embeddings & 63) / sizeof *embeddings;
+  TRY(region_array(batch->scratch, batch->n * DOT_BLOCK_ITEMS, sizeof *scores, &scores));
+  for (size_t first = 0; first < batch->n_slots; first += DOT_BLOCK_ITEMS) {
+    size_t block = first / RECJPQ_BLOCK_ITEMS * RECJPQ_BLOCK_ITEMS, n = batch->n_slots - first;
+    score_block(c->model, batch, c->planes + block * c->model->n_splits + (first - block), embeddings, scores);
+    for (size_t q = 0; q < batch->n; q++)
+      offer(&batch->results[q], scores + q * DOT_BLOCK_ITEMS, first, n < DOT_BLOCK_ITEMS ? n : DOT_BLOCK_ITEMS);
+  }
+  for (size_t q = 0; q < batch->n; q++) {
+    batch->results[q].counts.scored = batch->n_items;
+    receipt_exact(&batch->results[q], batch->n_items);
+  }
+  return ERR_OK;
+}

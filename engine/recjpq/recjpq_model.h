@@ -1,0 +1,30 @@
+/* A RecJPQ model: sub-item embeddings ("centroids") of M splits with up to 256 sub-items each (RecJPQPrune paper,
+ * section 3.1).
+ *
+ * Symbols: M n_splits, B n_subitems, d dim; an item is M codes, one sub-item of each split.
+ */
+#ifndef ENGINE_RECJPQ_RECJPQ_MODEL_H
+#define ENGINE_RECJPQ_RECJPQ_MODEL_H
+
+#include "engine/model/safetensors.h"
+#include "kernels/kernels.h"
+
+enum { RECJPQ_SPLITS_MAX = 64 };
+
+struct recjpq_model {
+  size_t n_splits;
+  size_t n_subitems;
+  size_t split_dim; /* d / M */
+  float *centroids; /* [M][d / M][PQ_SUBITEMS]: transposed, zeros behind the last sub-item */
+};
+
+/* What a search needs of a query: itself, and S[m][b], the score of each sub-item (section 3.2). */
+struct recjpq_query {
+  const float *vector;   /* [d], the query's own */
+  float *subitem_scores; /* [M][PQ_SUBITEMS] */
+};
+
+err_t recjpq_model_open(const struct safetensors *file, void **out);
+void recjpq_model_close(void **model);
+
+#endif

@@ -1,0 +1,24 @@
+/* PQTopK: every item's score is the sum of its sub-items' scores (RecJPQPrune paper, section 3.2).
+ *
+ * Every item is looked at, but most are only compared: bytes that bound the sum (recjpq_deficits.h) leave out those
+ * that cannot reach the K-th best score found so far, and the sum itself is taken of what is left.
+ */
+#include "engine/receipt.h"
+#include "engine/recjpq/recjpq_scan.h"
+
+err_t recjpq_search_pqtopk(const struct recjpq_columns *c, struct search_batch *batch)
+{
+  size_t n_slots = batch->n_items > 0 ? batch->n_slots : 0;
+  struct recjpq_search *searches;
+
+  TRY(region_array(batch->scratch, batch->n, sizeof *searches, &searches));
+  for (size_t q = 0; n_slots > 0 && q < batch->n; q++)
+    TRY(recjpq_search_init(c, batch, q, &recjpq_rule_usual, &searches[q]));
+  for (size_t first = 0; first < n_slots; first += RECJPQ_BLOCK_ITEMS) { /* whose codes stay near for the whole batch */
+    for (size_t q = 0; q < batch->n; q++)
+      recjpq_scan_block(&searches[q], first, n_slots);
+  }
+  for (size_t q = 0; q < batch->n; q++)
+    receipt_exact(&batch->results[q], batch->n_items);
+  return ERR_OK;
+}

@@ -1,0 +1,235 @@
+/* RecJPQPrune: dynamic pruning over sub-items, safe to rank K (RecJPQPrune paper, section 4, Algorithm 1).
+ *
+ * Each split's sub-items are visited from the best score down. An item that was not met yet has only sub-items that
+ * were not visited yet, so the sum over splits of the best score not yet visited bounds its score from above: the upper
+ * bound (sigma). When it falls below the K-th best score found (the threshold, theta), nothing that is left can enter.
+ *
+ * Where the paper is silent or loose:
+ *   - The bound is summed in the order of the splits, as scores are. Rounding is monotone, so it bounds the rounded
+ * scores with no slack.
+ *   - An item met in two lists counts once; otherwise its duplicate would raise the threshold above the true K-th
+ * score.
+ *   - Ties go by key, so the search goes on while the bound equals the threshold.
+ *   - Sub-items without items are left out of the order: they would only loosen the bound.
+ *   - When one split has no sub-item left, every item has been met.
+ *   - Items that the query does not admit never touch the threshold.
+ *
+ * Two unsafe rules, which the paper names and leaves open (section 4.2): prune_inflated stops when the bound falls to a
+ * threshold that counts for more than it is, prune_limited after so many iterations. Their receipts say how good an
+ * item that was not met can be: the upper bound at the stop.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/method.h"
+#include "engine/receipt.h"
+#include "engine/recjpq/recjpq_columns.h"
+
+enum { CELLS_AHEAD = 8 }; /* memory is asked for so many cells before they are visited */
+
+/* The paper's Q[m] and P[m]: a split's sub-items from best to worst, and how many of them were visited. */
+struct split_order {
+  uint8_t subitems[PQ_SUBITEMS];
+  uint16_t rank[PQ_SUBITEMS]; /* place of each sub-item in the order */
+  size_t n;
+  size_t n_visited;
+};
+
+struct pruning {
+  const struct recjpq_columns *columns;
+  const float *subitem_scores;
+  struct split_order *splits; /* [M] */
+  struct search_result *result;
+  uint8_t *codes; /* [M]: scratch */
+};
+
+/* When to stop. */
+struct prune_rule {
+  size_t batch_size;         /* BS */
+  bool is_safe;              /* false: as the paper's condition reads, and with an inflated threshold */
+  float inflation;           /* >= 1 */
+  uint64_t n_iterations_max; /* of Algorithm 1's loop */
+};
+
+struct scored_subitem {
+  float score;
+  uint32_t subitem;
+};
+
+static int best_first(const void *a, const void *b)
+{
+  const struct scored_subitem *x = a, *y = b;
+
+  if (x->score != y->score)
+    return x->score < y->score ? 1 : -1;
+  return (x->subitem > y->subitem) - (x->subitem < y->subitem);
+}
+
+static void order_split(const struct cells *c, const float *scores, size_t split, struct split_order *order)
+{
+  struct scored_subitem live[PQ_SUBITEMS];
+  size_t n = 0;
+
+  for (uint32_t b = 0; b < c->n_subitems; b++) {
+    if (c->lengths[split * c->n_subitems + b])
+      live[n++] = (struct scored_subitem){ scores[b], b };
+  }
+  qsort(live, n, sizeof live[0], best_first);
+  for (size_t i = 0; i < n; i++) {
+    order->subitems[i] = (uint8_t)live[i].subitem;
+    order->rank[live[i].subitem] = (uint16_t)i;
+  }
+  order->n = n;
+  order->n_visited = 0;
+}
+
+static bool is_exhausted(const struct pruning *p)
+{
+  for (size_t m = 0; m < p->columns->model->n_splits; m++) {
+    if (p->splits[m].n_visited == p->splits[m].n)
+      return true;
+  }
+  return false;
+}
+
+/* The best score that a split has still to visit. */
+static float next_score(const struct pruning *p, size_t split)
+{
+  const struct split_order *order = &p->splits[split];
+
+  return p->subitem_scores[split * PQ_SUBITEMS + order->subitems[order->n_visited]];
+}
+
+/* Upper bound on the score of any item not yet met. No split is exhausted. */
+static float upper_bound(const struct pruning *p)
+{
+  float bound = next_score(p, 0);
+
+  for (size_t m = 1; m < p->columns->model->n_splits; m++)
+    bound += next_score(p, m);
+  return bound;
+}
+
+/* The split to visit next: the one whose next sub-item scores best. */
+static size_t best_split(const struct pruning *p)
+{
+  size_t best = 0;
+
+  for (size_t m = 1; m < p->columns->model->n_splits; m++) {
+    if (next_score(p, m) > next_score(p, best))
+      best = m;
+  }
+  return best;
+}
+
+/* Whether the list of another split, visited before, held this item too. */
+static bool was_met(const struct pruning *p, const uint8_t *codes, size_t split)
+{
+  for (size_t m = 0; m < p->columns->model->n_splits; m++) {
+    if (m != split && p->splits[m].rank[codes[m]] < p->splits[m].n_visited)
+      return true;
+  }
+  return false;
+}
+
+/* Items of one cell of the split's list. */
+static void visit_cell(struct pruning *p, const struct cell_pair *pair, size_t index, size_t split)
+{
+  const struct cells *cells = &p->columns->cells;
+  struct cell cell = pair->cells[index];
+
+  for (size_t i = 0; i < cell.n; i++) {
+    cell_read(cells, pair, index, i, p->codes);
+    float score = recjpq_score(p->subitem_scores, p->codes, cells->n_splits);
+    if (score < topk_threshold(&p->result->topk) || was_met(p, p->codes, split))
+      continue;
+    uint32_t slot = cell_slots(pair, cell)[i];
+    if (admit_slot(&p->result->admit, slot))
+      topk_push(&p->result->topk, score, slot);
+  }
+  p->result->counts.scored += cell.n;
+}
+
+/* Score the items of the split's next sub-item. */
+static void visit_subitem(struct pruning *p, size_t split)
+{
+  struct split_order *order = &p->splits[split];
+  struct cell_list list = cells_list(&p->columns->cells, split, order->subitems[order->n_visited]);
+
+  for (size_t i = 0; i < list.n; i++) {
+    if (i + CELLS_AHEAD < list.n)
+      __builtin_prefetch(cell_codes(list.pair, list.pair->cells[list.first + (i + CELLS_AHEAD) * list.step]));
+    visit_cell(p, list.pair, list.first + i * list.step, split);
+  }
+  order->n_visited++;
+}
+
+/* What the threshold counts as: the K-th best score, inflated by the rule's share of its size. */
+static float inflated_threshold(const struct pruning *p, const struct prune_rule *rule)
+{
+  float threshold = topk_threshold(&p->result->topk);
+
+  return isinf(threshold) ? threshold : threshold + (rule->inflation - 1.0f) * fabsf(threshold);
+}
+
+/* Whether what is left may be left out. The safe rule goes on while an item not met could tie with the K-th best. */
+static bool is_done(const struct pruning *p, const struct prune_rule *rule, uint64_t n_iterations)
+{
+  if (is_exhausted(p) || n_iterations == rule->n_iterations_max)
+    return true;
+  float bound = upper_bound(p), threshold = inflated_threshold(p, rule);
+  return rule->is_safe ? bound < threshold : bound <= threshold;
+}
+
+static void prune(struct pruning *p, const struct prune_rule *rule)
+{
+  for (size_t m = 0; m < p->columns->model->n_splits; m++)
+    order_split(&p->columns->cells, p->subitem_scores + m * PQ_SUBITEMS, m, &p->splits[m]);
+  for (uint64_t n_iterations = 0; !is_done(p, rule, n_iterations); n_iterations++) {
+    size_t split = best_split(p);
+    for (size_t i = 0; i < rule->batch_size && p->splits[split].n_visited < p->splits[split].n; i++)
+      visit_subitem(p, split);
+  }
+}
+
+/* Exact where every item is returned or was met, or the bound on the others is below the K-th best; else the bound is
+ * what is said. */
+static void write_receipt(const struct pruning *p, uint64_t n_items)
+{
+  struct search_result *result = p->result;
+
+  receipt_exact(result, n_items);
+  if (!result->receipt.has_bound || is_exhausted(p) || upper_bound(p) < topk_threshold(&result->topk))
+    return;
+  result->receipt = (struct receipt){ .has_bound = true, .bound = upper_bound(p) };
+}
+
+/* prune(BS), prune_inflated(BS,PERCENT) or prune_limited(BS,ITERATIONS). */
+static struct prune_rule rule_of(const struct method *method)
+{
+  struct prune_rule rule = { .batch_size = method->args[0], .n_iterations_max = UINT64_MAX, .inflation = 1.0f };
+
+  rule.is_safe = !method_is(method, "prune_inflated", 2);
+  if (!rule.is_safe)
+    rule.inflation = (float)method->args[1] / 100.0f;
+  if (method_is(method, "prune_limited", 2))
+    rule.n_iterations_max = method->args[1];
+  return rule;
+}
+
+err_t recjpq_search_prune(const struct recjpq_columns *c, struct search_batch *batch)
+{
+  const struct recjpq_query *queries = batch->prepared;
+  struct prune_rule rule = rule_of(batch->method);
+  struct pruning p = { .columns = c };
+
+  TRY(region_array(batch->scratch, c->model->n_splits, sizeof *p.splits, &p.splits));
+  TRY(region_array(batch->scratch, c->model->n_splits, 1, &p.codes));
+  for (size_t q = 0; q < batch->n; q++) {
+    p.subitem_scores = queries[q].subitem_scores;
+    p.result = &batch->results[q];
+    prune(&p, &rule);
+    write_receipt(&p, batch->n_items);
+  }
+  return ERR_OK;
+}

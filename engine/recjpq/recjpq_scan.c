@@ -1,0 +1,118 @@
+#include "engine/recjpq/recjpq_scan.h"
+
+#include "engine/recjpq/recjpq_warm_up.h"
+
+enum {
+  PIECE_ITEMS = 256, /* as long as every item passes */
+  PASSED_MANY = 16,  /* of a block: scoring them takes longer than one more table for all */
+  PASSED_FEW = 1,    /* the other way round */
+  QUIET_BLOCKS = 8,
+};
+
+const struct recjpq_rule recjpq_rule_usual = {
+  .warm_up_items_min = 1 << 17,
+  .scan_items_max = 1 << 18,
+  .slots_per_cell = 140,
+};
+
+err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *batch, size_t query,
+                         const struct recjpq_rule *rule, struct recjpq_search *out)
+{
+  *out = (struct recjpq_search){
+    .columns = c,
+    .kernels = batch->kernels,
+    .subitem_scores = ((const struct recjpq_query *)batch->prepared)[query].subitem_scores,
+    .result = &batch->results[query],
+    .floor = -INFINITY,
+    .n_tables = c->model->n_splits - c->model->n_splits * 3 / 8,
+  };
+  if (batch->n_items >= rule->warm_up_items_min)
+    TRY(recjpq_warm_up(out, batch));
+  TRY(recjpq_deficits_init(&c->cells, out->subitem_scores, batch->scratch, &out->deficits));
+  recjpq_deficits_quantise(&out->deficits, out->floor);
+  return ERR_OK;
+}
+
+/* Slots without codes are in the blocks too, so an item must be admitted whatever its score. */
+static void score_slot(struct recjpq_search *s, uint32_t slot)
+{
+  size_t n_splits = s->columns->model->n_splits;
+  float score = recjpq_score(s->subitem_scores, s->columns->codes + slot * n_splits, n_splits);
+
+  if (score >= recjpq_threshold(s) && admit_slot(&s->result->admit, slot))
+    topk_push(&s->result->topk, score, slot);
+}
+
+static void score_asked(struct recjpq_search *s)
+{
+  for (size_t i = 0; i < s->n_asked; i++)
+    score_slot(s, s->asked[i]);
+  s->n_asked = 0;
+}
+
+/* Score those that passed. Their codes lie apart from those that were filtered, so a few of them are only asked for
+ * now, and scored when the next block was filtered. */
+static void score_passed(struct recjpq_search *s, size_t first, const uint32_t *passed, size_t n)
+{
+  size_t n_splits = s->columns->model->n_splits;
+
+  score_asked(s);
+  s->result->counts.candidates += n;
+  s->result->counts.scored += n;
+  for (size_t i = 0; i < n; i++) {
+    uint32_t slot = (uint32_t)first + passed[i];
+    if (n > RECJPQ_ASKED_MAX) {
+      score_slot(s, slot);
+      continue;
+    }
+    __builtin_prefetch(s->columns->codes + slot * n_splits);
+    s->asked[s->n_asked++] = slot;
+  }
+}
+
+/* A table more costs the whole block; one less lets items pass that must be scored one by one. */
+static void choose_n_tables(struct recjpq_search *s, size_t n_passed)
+{
+  s->n_quiet = n_passed <= PASSED_FEW ? s->n_quiet + 1 : 0;
+  if (n_passed >= PASSED_MANY && s->n_tables < s->deficits.n_splits)
+    s->n_tables++;
+  if (s->n_quiet == QUIET_BLOCKS && s->n_tables > 1) {
+    s->n_tables--;
+    s->n_quiet = 0;
+  }
+}
+
+static void raise_threshold(struct recjpq_search *s)
+{
+  struct recjpq_deficits *d = &s->deficits;
+
+  recjpq_deficits_tighten(d, recjpq_threshold(s));
+  if (d->scale == 0.0f || d->limit < RECJPQ_LEVELS - RECJPQ_LEVELS / 4)
+    recjpq_deficits_quantise(d, recjpq_threshold(s)); /* the bytes' whole range for what is left of the gap */
+}
+
+/* n items of a block, from any multiple of 64 on. next: the block that comes after them, or NULL. */
+static size_t scan_items(struct recjpq_search *s, size_t first, size_t n, const uint8_t *next)
+{
+  const struct recjpq_deficits *d = &s->deficits;
+  size_t n_splits = d->n_splits, at = first % RECJPQ_BLOCK_ITEMS;
+  const uint8_t *codes = s->columns->planes + (first - at) * n_splits + at;
+  uint32_t passed[RECJPQ_BLOCK_ITEMS];
+
+  n = s->kernels->pq_scan(d->sorted, d->order, s->n_tables, codes, n, d->limit, next, passed);
+  score_passed(s, first, passed, n);
+  raise_threshold(s);
+  return n;
+}
+
+void recjpq_scan_block(struct recjpq_search *s, size_t first, size_t n_slots)
+{
+  size_t end = n_slots - first < RECJPQ_BLOCK_ITEMS ? n_slots : first + RECJPQ_BLOCK_ITEMS;
+  const uint8_t *next = end < n_slots ? s->columns->planes + end * s->deficits.n_splits : NULL;
+
+  for (; s->deficits.scale == 0.0f && end - first > PIECE_ITEMS; first += PIECE_ITEMS)
+    scan_items(s, first, PIECE_ITEMS, NULL);
+  choose_n_tables(s, scan_items(s, first, end - first, next));
+  if (!next)
+    score_asked(s);
+}

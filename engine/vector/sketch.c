@@ -1,0 +1,215 @@
+/* Why the slack is enough. u = 2^-24 is the rounding of f32; sizes are L2 norms; what is stored is rounded up.
+ *
+ *   error of an item   E = (|e| + 2^-20 |v|) (1 + 2^-20)
+ *   weights of a query Q = |q| (1 + 2^-20),  D = |d| 127 sqrt(dim) (1 + 2^-20),  T = tail (1 + 2^-20)
+ *   slack              E Q + s D + tail T + 2^-80
+ *
+ * The true score is <p, v> + r, in real numbers, then rounded once to f32; |p - q| <= 2^-22 |q|, |r| <= tail T. What it
+ * may differ from the score that the kernel computes, A = ((float)sum * s) * t:
+ *
+ *   |<p - q, v>|                          <= 2^-22 |q| |v|
+ *   |<q, e>|                              <= |q| |e|
+ *   |<d, s x>|                            <= |d| s 127 sqrt(dim), since |x| <= 127 sqrt(dim)
+ *   |r|                                   <= tail T
+ *   three roundings of A                  <= 3.1 u |t n| |s x|      where |t n| <= |q| + |d| and |s x| <= |v| + |e|
+ *   rounding the true score to f32        <= 1.1 u |q| |v| + u |r|
+ *   rounding A + slack, by the caller     <= 1.1 u |t n| |s x| + u slack
+ *   four roundings of the slack itself    <= 4.1 u slack
+ *
+ * The terms in |q| |v| add up to at most (4 + 3.1 + 1.1 + 1.1) u = 9.3 u < 16 u = 2^-20: they fit into E's second part.
+ * Those in |q| |e|, |d| |s x| and r are relative by less than 16 u to terms that are there with a factor of at least
+ * 1 + 2^-20. What underflow may take, less than 2^-149 a step and number, is below 2^-80: s is 0 or at least 2^-108,
+ * so (float)sum * s does not underflow, and a query's numbers that round to 0 lie within its |d|.
+ */
+#include "engine/vector/sketch.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+
+enum { LARGEST = 127, STEP_BLOCKS = 64 };
+
+static const double tiniest = 0x1p-100; /* vectors whose numbers are all smaller are sketched as zeros */
+static const double inflation = 1 + 0x1p-20;
+
+static float round_up(double x)
+{
+  return nextafterf((float)x, INFINITY);
+}
+
+static size_t n_groups_of(size_t dim)
+{
+  return (dim + SKETCH_GROUP - 1) / SKETCH_GROUP;
+}
+
+static size_t block_bytes(const struct sketch *s)
+{
+  return s->n_groups * SKETCH_GROUP * SKETCH_BLOCK_ITEMS;
+}
+
+err_t sketch_init(size_t dim, size_t capacity, bool has_tail, struct sketch *out)
+{
+  *out = (struct sketch){ .dim = dim, .n_groups = n_groups_of(dim) };
+  out->capacity = (capacity + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS * SKETCH_BLOCK_ITEMS;
+  TRY(mem_reserve(out->capacity / SKETCH_BLOCK_ITEMS, block_bytes(out), &out->bytes));
+  TRY(mem_reserve(out->capacity, sizeof *out->scales, &out->scales));
+  TRY(mem_reserve(out->capacity, sizeof *out->errors, &out->errors));
+  if (has_tail)
+    TRY(mem_reserve(out->capacity, sizeof *out->tails, &out->tails));
+  return ERR_OK;
+}
+
+void sketch_fini(struct sketch *s)
+{
+  mem_release(&s->bytes, s->capacity / SKETCH_BLOCK_ITEMS, block_bytes(s));
+  mem_release(&s->scales, s->capacity, sizeof *s->scales);
+  mem_release(&s->errors, s->capacity, sizeof *s->errors);
+  mem_release(&s->tails, s->capacity, sizeof *s->tails);
+}
+
+void sketch_trim(struct sketch *s, size_t from, size_t to)
+{
+  mem_give_back(s->bytes, (from + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS,
+                (to + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, block_bytes(s));
+  mem_give_back(s->scales, from, to, sizeof *s->scales);
+  mem_give_back(s->errors, from, to, sizeof *s->errors);
+  mem_give_back(s->tails, from, to, sizeof *s->tails);
+}
+
+size_t sketch_bytes_per_item(size_t dim, bool has_tail)
+{
+  return n_groups_of(dim) * SKETCH_GROUP + (has_tail ? 3 : 2) * sizeof(float);
+}
+
+/* The group of a slot's bytes: 4 bytes, and the next SKETCH_BLOCK_ITEMS groups on. */
+static uint8_t *group_of(const struct sketch *s, uint32_t slot, size_t group)
+{
+  return s->bytes + slot / SKETCH_BLOCK_ITEMS * block_bytes(s) +
+         (group * SKETCH_BLOCK_ITEMS + slot % SKETCH_BLOCK_ITEMS) * SKETCH_GROUP;
+}
+
+static double largest_of(const float *v, size_t n)
+{
+  float largest = 0.0f;
+
+  for (size_t k = 0; k < n; k++)
+    largest = fabsf(v[k]) > largest ? fabsf(v[k]) : largest;
+  return (double)largest;
+}
+
+void sketch_put(struct sketch *s, uint32_t slot, const float *v, float tail)
+{
+  double largest = largest_of(v, s->dim);
+  float scale = largest < tiniest ? 0.0f : round_up(largest / LARGEST);
+  float inverse = largest < tiniest ? 0.0f : (float)(1.0 / (double)scale);
+  double norm2 = 0, error2 = 0;
+
+  for (size_t g = 0; g < s->n_groups; g++) {
+    uint8_t *group = group_of(s, slot, g);
+    for (size_t i = 0; i < SKETCH_GROUP; i++) {
+      size_t k = g * SKETCH_GROUP + i;
+      float value = k < s->dim ? v[k] : 0.0f;
+      int number = (int)rintf(value * inverse); /* whatever it is rounded to: the error is taken from what is stored */
+      number = number > LARGEST ? LARGEST : number < -LARGEST ? -LARGEST : number;
+      double error = (double)value - (double)scale * number;
+      norm2 += (double)value * (double)value;
+      error2 += error * error;
+      group[i] = (uint8_t)(number + 128);
+    }
+  }
+  s->scales[slot] = scale;
+  s->errors[slot] = round_up((sqrt(error2) + 0x1p-20 * sqrt(norm2)) * inflation);
+  if (s->tails)
+    s->tails[slot] = tail;
+}
+
+void sketch_move(struct sketch *s, uint32_t from, uint32_t to)
+{
+  for (size_t g = 0; g < s->n_groups; g++)
+    memcpy(group_of(s, to, g), group_of(s, from, g), SKETCH_GROUP);
+  s->scales[to] = s->scales[from];
+  s->errors[to] = s->errors[from];
+  if (s->tails)
+    s->tails[to] = s->tails[from];
+}
+
+/* The finest unit with which the numbers are neither too large for dot_i8() nor, together, too many. */
+static float unit_of(const float *q, size_t dim)
+{
+  double largest = largest_of(q, dim), sum = 0;
+
+  for (size_t k = 0; k < dim; k++)
+    sum += fabs((double)q[k]);
+  if (largest < tiniest)
+    return 0.0f;
+  return round_up(fmax(largest / DOT_I8_NUMBER_MAX, sum / (DOT_I8_SUM_MAX - (double)dim)));
+}
+
+err_t sketch_query_init(size_t dim, const float *q, double tail, struct region *region, struct sketch_query *out)
+{
+  float unit = unit_of(q, dim);
+  double norm2 = 0, error2 = 0;
+
+  TRY(region_array(region, n_groups_of(dim) * SKETCH_GROUP, sizeof *out->numbers, &out->numbers));
+  for (size_t k = 0; k < dim; k++) {
+    double number = unit > 0 ? rint((double)q[k] / (double)unit) : 0;
+    double error = (double)q[k] - (double)unit * number;
+    norm2 += (double)q[k] * (double)q[k];
+    error2 += error * error;
+    out->numbers[k] = (int16_t)number;
+  }
+  out->weights = (struct sketch_weights){
+    .unit = unit,
+    .error = round_up(sqrt(norm2) * inflation),
+    .scale = round_up(sqrt(error2) * LARGEST * sqrt((double)dim) * inflation),
+    .tail = round_up(tail * inflation),
+    .floor = 0x1p-80f,
+  };
+  return ERR_OK;
+}
+
+/* What the kernels read, from a block on. */
+static struct sketch_items items_at(const struct sketch *s, size_t block)
+{
+  size_t slot = block * SKETCH_BLOCK_ITEMS;
+
+  return (struct sketch_items){ s->scales + slot, s->errors + slot, s->tails ? s->tails + slot : NULL };
+}
+
+void sketch_bounds(const struct sketch *s, const struct sketch_query *q, const struct kernels *kernels, size_t first,
+                   size_t n, float *bounds)
+{
+  int32_t sums[STEP_BLOCKS * SKETCH_BLOCK_ITEMS];
+
+  for (size_t b = 0; b < n; b += STEP_BLOCKS) {
+    size_t n_step = n - b < STEP_BLOCKS ? n - b : STEP_BLOCKS;
+    struct sketch_items items = items_at(s, first + b);
+    kernels->dot_i8(q->numbers, s->n_groups, s->bytes + (first + b) * block_bytes(s), n_step, sums);
+    kernels->sketch_bounds(sums, &items, &q->weights, n_step, bounds + b * SKETCH_BLOCK_ITEMS);
+  }
+}
+
+void sketch_bounds_pair(const struct sketch *s, const struct sketch_query *const q[2], const struct kernels *kernels,
+                        size_t first, size_t n, float *const bounds[2])
+{
+  int32_t sums[2][STEP_BLOCKS * SKETCH_BLOCK_ITEMS];
+
+  for (size_t b = 0; b < n; b += STEP_BLOCKS) {
+    size_t n_step = n - b < STEP_BLOCKS ? n - b : STEP_BLOCKS;
+    struct sketch_items items = items_at(s, first + b);
+    kernels->dot_i8_pair((const int16_t *const[2]){ q[0]->numbers, q[1]->numbers }, s->n_groups,
+                         s->bytes + (first + b) * block_bytes(s), n_step, (int32_t *const[2]){ sums[0], sums[1] });
+    for (int i = 0; i < 2; i++)
+      kernels->sketch_bounds(sums[i], &items, &q[i]->weights, n_step, bounds[i] + b * SKETCH_BLOCK_ITEMS);
+  }
+}
+
+/* The upper bound is the score and the slack, rounded: two slacks below it, and what rounding may have added. */
+float sketch_lower_bound(const struct sketch *s, const struct sketch_query *q, uint32_t slot, float upper)
+{
+  const struct sketch_weights *w = &q->weights;
+  double slack = (double)s->errors[slot] * (double)w->error + (double)s->scales[slot] * (double)w->scale +
+                 (double)w->floor + (s->tails ? (double)s->tails[slot] * (double)w->tail : 0);
+
+  return nextafterf((float)((double)upper - 2 * slack * inflation - fabs((double)upper) * 0x1p-22), -INFINITY);
+}

@@ -1,0 +1,146 @@
+#include "engine/vector/vector_columns.h"
+
+#include "base/mem.h"
+#include "engine/method.h"
+
+/* Bytes of a chunk's sketches: they stay in the second cache while all queries of a batch pass over them. */
+enum { CHUNK_BYTES = 256 * 1024 };
+
+static bool has_tail(const struct vector_model *m)
+{
+  return m->sketch_dim < m->row_dim;
+}
+
+static void close_columns(struct columns **columns)
+{
+  struct vector_columns *c = (struct vector_columns *)*columns;
+
+  if (!c)
+    return;
+  mem_release(&c->rows, c->capacity, c->model->row_dim * sizeof *c->rows);
+  mem_release(&c->norms, c->capacity, sizeof *c->norms);
+  sketch_fini(&c->sketch);
+  mem_free(columns);
+}
+
+static err_t open_columns(const void *model, size_t capacity, struct columns **out)
+{
+  AUTO(close_columns) struct columns *columns = NULL;
+  const struct vector_model *m = model;
+  struct vector_columns *c;
+
+  TRY(mem_array(1, sizeof *c, &c));
+  columns = (struct columns *)c;
+  c->model = m;
+  c->capacity = capacity;
+  TRY(mem_reserve(capacity, m->row_dim * sizeof *c->rows, &c->rows));
+  if (m->kind == SIMILARITY_BILINEAR)
+    TRY(mem_reserve(capacity, sizeof *c->norms, &c->norms));
+  TRY(sketch_init(m->sketch_dim, capacity, has_tail(m), &c->sketch));
+  *out = columns;
+  columns = NULL;
+  return ERR_OK;
+}
+
+static size_t bytes_per_item(const void *model)
+{
+  const struct vector_model *m = model;
+  size_t floats = m->row_dim + (m->kind == SIMILARITY_BILINEAR ? 1 : 0);
+
+  return floats * sizeof(float) + sketch_bytes_per_item(m->sketch_dim, has_tail(m));
+}
+
+static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
+{
+  struct vector_columns *c = (struct vector_columns *)columns;
+  size_t n = c->model->row_dim;
+  const float *row = (const float *)(const void *)prepared;
+
+  (void)is_new;
+  memcpy(c->rows + (size_t)slot * n, row, n * sizeof *row);
+  if (c->norms)
+    c->norms[slot] = row[n + VECTOR_NORM];
+  sketch_put(&c->sketch, slot, row, row[n + VECTOR_TAIL]);
+  return ERR_OK;
+}
+
+/* What a slot without a part holds is never admitted. */
+static void drop(struct columns *columns, uint32_t slot)
+{
+  (void)columns;
+  (void)slot;
+}
+
+static void move(struct columns *columns, uint32_t from, uint32_t to)
+{
+  struct vector_columns *c = (struct vector_columns *)columns;
+  size_t n = c->model->row_dim;
+
+  memcpy(c->rows + (size_t)to * n, c->rows + (size_t)from * n, n * sizeof *c->rows);
+  if (c->norms)
+    c->norms[to] = c->norms[from];
+  sketch_move(&c->sketch, from, to);
+}
+
+static void trim(struct columns *columns, size_t from, size_t to)
+{
+  struct vector_columns *c = (struct vector_columns *)columns;
+
+  mem_give_back(c->rows, from, to, c->model->row_dim * sizeof *c->rows);
+  mem_give_back(c->norms, from, to, sizeof *c->norms);
+  sketch_trim(&c->sketch, from, to);
+}
+
+static err_t search(const struct columns *columns, struct search_batch *batch)
+{
+  const struct vector_columns *c = (const struct vector_columns *)columns;
+
+  if (method_is(batch->method, "low_rank", 1))
+    return vector_search_low_rank(c, batch);
+  if (method_is(batch->method, "brute_force", 0))
+    return vector_search_brute_force(c, batch);
+  return vector_search_exact(c, batch);
+}
+
+const struct columns_ops vector_columns_cpu = {
+  .open = open_columns,
+  .close = close_columns,
+  .bytes_per_item = bytes_per_item,
+  .put = put,
+  .drop = drop,
+  .move = move,
+  .trim = trim,
+  .search = search,
+};
+
+static size_t common_divisor(size_t a, size_t b)
+{
+  return b == 0 ? a : common_divisor(b, a % b);
+}
+
+struct vector_chunks vector_chunks_of(const struct vector_columns *c, size_t n_slots)
+{
+  size_t block_bytes = c->sketch.n_groups * SKETCH_GROUP * SKETCH_BLOCK_ITEMS;
+  struct vector_chunks chunks = { .n_slots = n_slots, .n_blocks = CHUNK_BYTES / block_bytes };
+
+  chunks.n_blocks = chunks.n_blocks < 8                     ? 8
+                    : chunks.n_blocks > VECTOR_CHUNK_BLOCKS ? VECTOR_CHUNK_BLOCKS
+                                                            : chunks.n_blocks;
+  size_t n_items = chunks.n_blocks * SKETCH_BLOCK_ITEMS;
+  chunks.n = (n_slots + n_items - 1) / n_items;
+  /* Steps of the golden section leave the least gaps; one without a common divisor comes to every chunk once. */
+  chunks.step = chunks.n * 618 / 1000 + 1;
+  while (chunks.n > 1 && common_divisor(chunks.n, chunks.step) != 1)
+    chunks.step++;
+  return chunks;
+}
+
+struct vector_chunk vector_chunk_at(const struct vector_chunks *chunks, size_t i)
+{
+  size_t n_items = chunks->n_blocks * SKETCH_BLOCK_ITEMS;
+  struct vector_chunk chunk = { .first = i * chunks->step % chunks->n * n_items };
+
+  chunk.n = chunks->n_slots - chunk.first < n_items ? chunks->n_slots - chunk.first : n_items;
+  chunk.n_blocks = (chunk.n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS;
+  return chunk;
+}

@@ -1,0 +1,167 @@
+/* Exact search over vectors: bounds from the sketches tell which items are worth scoring.
+ *
+ * While the sketches are scanned, the K best lower bounds are kept: K items score at least the K-th of them, so an item
+ * whose upper bound is below that threshold is not among the K best. Those that reach it are candidates. They are
+ * scored when the scan is over, from the best upper bound down, until the next upper bound is below the K-th best
+ * score: so hardly more rows are read than any method with these bounds must read. Only where candidates are too many
+ * to keep, as with items that are all alike, they are scored in between. Equality is never enough to skip: ties go by
+ * key.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/receipt.h"
+#include "engine/vector/vector_columns.h"
+
+enum { CANDIDATES_MIN = 1024, CANDIDATES_MORE = 16 };
+
+struct exact_query {
+  const struct vector_query *query;
+  struct search_result *result;
+  struct topk lower;             /* K best lower bounds */
+  struct topk_entry *candidates; /* [capacity]: upper bounds */
+  size_t n_candidates;
+  size_t capacity;
+};
+
+struct exact_scan {
+  const struct vector_columns *columns;
+  const struct kernels *kernels;
+};
+
+/* What is below cannot be among the K best. */
+static float threshold_of(const struct exact_query *q)
+{
+  return fmaxf(topk_threshold(&q->lower), topk_threshold(&q->result->topk));
+}
+
+static int by_bound(const void *a, const void *b)
+{
+  const struct topk_entry *x = a, *y = b;
+
+  if (x->score != y->score)
+    return x->score < y->score ? 1 : -1;
+  return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+static void drop_hopeless(struct exact_query *q)
+{
+  float threshold = threshold_of(q);
+  size_t n = 0;
+
+  for (size_t i = 0; i < q->n_candidates; i++) {
+    if (q->candidates[i].score >= threshold)
+      q->candidates[n++] = q->candidates[i];
+  }
+  q->n_candidates = n;
+}
+
+static void score_item(const struct exact_scan *scan, struct exact_query *q, uint32_t slot)
+{
+  size_t n = scan->columns->model->row_dim;
+  float score = (float)vector_dot(scan->columns, scan->kernels, q->query->q, n, slot);
+
+  q->result->counts.scored++;
+  if (score >= topk_threshold(&q->result->topk))
+    topk_push(&q->result->topk, score, slot);
+}
+
+/* Score the candidates, best first, as long as they may enter; none is left. */
+static void score_candidates(const struct exact_scan *scan, struct exact_query *q)
+{
+  drop_hopeless(q);
+  qsort(q->candidates, q->n_candidates, sizeof *q->candidates, by_bound);
+  for (size_t i = 0; i < q->n_candidates && q->candidates[i].score >= threshold_of(q); i++) {
+    if (i + 1 < q->n_candidates)
+      vector_prefetch(scan->columns, scan->columns->model->row_dim, q->candidates[i + 1].slot);
+    score_item(scan, q, q->candidates[i].slot);
+  }
+  q->n_candidates = 0;
+}
+
+static void add_candidate(const struct exact_scan *scan, struct exact_query *q, float bound, uint32_t slot)
+{
+  float lower = sketch_lower_bound(&scan->columns->sketch, &q->query->sketch, slot, bound);
+
+  if (q->n_candidates == q->capacity) {
+    drop_hopeless(q);
+    if (q->n_candidates > q->capacity / 2) /* else it would soon be full again, for little */
+      score_candidates(scan, q);
+  }
+  q->candidates[q->n_candidates++] = (struct topk_entry){ bound, slot };
+  if (lower >= topk_threshold(&q->lower))
+    topk_push(&q->lower, lower, slot);
+}
+
+/* Keep what may enter of a chunk. */
+static void take_chunk(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk,
+                       const float *bounds)
+{
+  uint32_t passed[VECTOR_CHUNK_ITEMS];
+  size_t n_passed = scan->kernels->filter_ge(bounds, chunk->n, threshold_of(q), passed);
+
+  for (size_t i = 0; i < n_passed; i++) {
+    uint32_t slot = (uint32_t)chunk->first + passed[i];
+    if (bounds[passed[i]] >= threshold_of(q) && admit_slot(&q->result->admit, slot))
+      add_candidate(scan, q, bounds[passed[i]], slot);
+  }
+}
+
+static void scan_chunk(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk)
+{
+  float bounds[VECTOR_CHUNK_ITEMS];
+
+  sketch_bounds(&scan->columns->sketch, &q->query->sketch, scan->kernels, chunk->first / SKETCH_BLOCK_ITEMS,
+                chunk->n_blocks, bounds);
+  take_chunk(scan, q, chunk, bounds);
+}
+
+static void scan_chunk_for_two(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk)
+{
+  float bounds[2][VECTOR_CHUNK_ITEMS];
+
+  sketch_bounds_pair(&scan->columns->sketch,
+                     (const struct sketch_query *const[2]){ &q[0].query->sketch, &q[1].query->sketch }, scan->kernels,
+                     chunk->first / SKETCH_BLOCK_ITEMS, chunk->n_blocks, (float *const[2]){ bounds[0], bounds[1] });
+  for (int i = 0; i < 2; i++)
+    take_chunk(scan, &q[i], chunk, bounds[i]);
+}
+
+static err_t init_query(const struct vector_query *query, struct search_result *result, size_t n_slots,
+                        struct region *scratch, struct exact_query *out)
+{
+  size_t k = result->topk.k < n_slots ? result->topk.k : n_slots + 1; /* the heap of more is never full either */
+  struct topk_entry *heap;
+
+  *out = (struct exact_query){ .query = query, .result = result };
+  out->capacity = CANDIDATES_MIN + 2 * k + CANDIDATES_MORE * (k < 256 ? k : 256);
+  TRY(region_array(scratch, k, sizeof *heap, &heap));
+  topk_init(&out->lower, heap, k, result->topk.order, result->topk.context);
+  return region_array(scratch, out->capacity, sizeof *out->candidates, &out->candidates);
+}
+
+err_t vector_search_exact(const struct vector_columns *c, struct search_batch *batch)
+{
+  const struct vector_query *queries = batch->prepared;
+  struct vector_chunks chunks = vector_chunks_of(c, batch->n_slots);
+  struct exact_scan scan = { .columns = c, .kernels = batch->kernels };
+  struct exact_query *state;
+
+  TRY(region_array(batch->scratch, batch->n, sizeof *state, &state));
+  for (size_t q = 0; q < batch->n; q++)
+    TRY(init_query(&queries[q], &batch->results[q], batch->n_slots, batch->scratch, &state[q]));
+  for (size_t i = 0; i < chunks.n; i++) {
+    struct vector_chunk chunk = vector_chunk_at(&chunks, i);
+    size_t q = 0;
+    for (; q + 2 <= batch->n; q += 2)
+      scan_chunk_for_two(&scan, &state[q], &chunk);
+    if (q < batch->n)
+      scan_chunk(&scan, &state[q], &chunk);
+  }
+  for (size_t q = 0; q < batch->n; q++) {
+    score_candidates(&scan, &state[q]);
+    batch->results[q].counts.candidates = batch->results[q].counts.scored;
+    receipt_exact(&batch->results[q], batch->n_items);
+  }
+  return ERR_OK;
+}

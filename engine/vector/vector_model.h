@@ -1,0 +1,59 @@
+/* Models whose score is an inner product: dot, cosine, weighted_dot and bilinear (bilinear paper, Definition 1).
+ *
+ *   dot           q^T d               metadata sluice.dim, or the dimension that the space is given
+ *   cosine        q^T d / (|q| |d|)   the same; a zero vector scores 0
+ *   weighted_dot  q^T diag(v) d       tensor v [n]
+ *   bilinear      q^T W d             tensor W [n, n], or P [n, r] and Q [n, r] with W = P Q^T
+ *
+ * All become q'^T b: b is the row that the columns keep of an item, q' is what is made of a query. Bilinear's are
+ * rotated, W = U diag(sigma) V^T, b = V^T d and q' = diag(sigma) U^T q, so that what matters most comes first.
+ * Thread: any; a model does not change.
+ */
+#ifndef ENGINE_VECTOR_VECTOR_MODEL_H
+#define ENGINE_VECTOR_VECTOR_MODEL_H
+
+#include "engine/similarity.h"
+#include "engine/vector/sketch.h"
+
+struct vector_model {
+  enum similarity_kind kind;
+  size_t dim;        /* n: numbers of a vector, of items and of queries */
+  size_t row_dim;    /* numbers of b: n; for bilinear the rank of W */
+  size_t sketch_dim; /* s: so many first numbers of b are sketched; the tail bounds the others */
+  float *weights;    /* weighted_dot: v [n] */
+  double *sigma;     /* bilinear: [row_dim], falling */
+  double *u;         /* [row_dim][n]: U^T */
+  float *v;          /* [n][row_dim]: V */
+};
+
+/* What the columns take of an item: row_dim floats b, then these. */
+enum {
+  VECTOR_TAIL, /* |diag(sigma)^(1/2) b| over k >= s, rounded up */
+  VECTOR_NORM, /* |b|, rounded up */
+  N_VECTOR_SIZES
+};
+
+/* What a search needs of a query. */
+struct vector_query {
+  double *q;                  /* [row_dim]: q' */
+  struct sketch_query sketch; /* bounds on q'^T b */
+};
+
+err_t vector_model_open_dot(const struct safetensors *file, void **out);
+err_t vector_model_open_cosine(const struct safetensors *file, void **out);
+err_t vector_model_open_weighted_dot(const struct safetensors *file, void **out);
+err_t vector_model_open_bilinear(const struct safetensors *file, void **out);
+void vector_model_close(void **model);
+
+/* All that opening verifies; a large model is not decomposed, and `*out` stays as it is. */
+err_t vector_model_check_bilinear(const struct safetensors *file, void **out);
+
+/* |diag(sigma)^(1/2) a| over from <= k < to, where q' = diag(sigma) a: with an item's tail it bounds that part of the
+ * score (Cauchy-Schwarz). 0 where there is nothing. */
+double vector_query_tail(const struct vector_model *m, const double *q, size_t from, size_t to);
+
+/* Sketch the query's first n numbers of q', as if the others were 0. Returns ERR_MEMORY. */
+err_t vector_query_sketch(const struct vector_model *m, const double *q, size_t n, struct region *region,
+                          struct sketch_query *out);
+
+#endif

@@ -1,0 +1,184 @@
+#include <math.h>
+
+#include "engine/method.h"
+#include "engine/model/shape_check.h"
+#include "engine/vector/vector_model.h"
+
+/* Items that are rotated together: enough to reuse the matrix, few enough to stay in cache. */
+enum { PREPARE_CHUNK = 96 };
+
+static err_t check_part(const void *model, const struct part *part)
+{
+  const struct vector_model *m = model;
+  const char *where = shape_check_part_name(part);
+
+  TRY(shape_check_absent(ERR_ITEM, where, "components", part->components.n));
+  TRY(shape_check_absent(ERR_ITEM, where, "item_gate", part->item_gate.n));
+  TRY(shape_check_absent(ERR_ITEM, where, "codes", part->codes.n));
+  return shape_check_floats(ERR_ITEM, where, "vector", part->vector, m->dim);
+}
+
+static err_t check_query(const void *model, const struct query *query)
+{
+  const struct vector_model *m = model;
+
+  TRY(shape_check_absent(ERR_QUERY, "query", "components", query->components.n));
+  TRY(shape_check_absent(ERR_QUERY, "query", "query_gate", query->query_gate.n));
+  return shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->dim);
+}
+
+static err_t check_method(const void *model, struct method *method)
+{
+  const struct vector_model *m = model;
+  char text[METHOD_TEXT_MAX];
+
+  if (method_is(method, "exact", 0) || method_is(method, "brute_force", 0))
+    return ERR_OK;
+  method_print(method, text);
+  if (m->kind != SIMILARITY_BILINEAR)
+    FAIL(ERR_METHOD, "this space has no method \"%s\": use %s", text, similarity_dot.methods);
+  if (method_is(method, "low_rank", 1) && method->args[0] <= m->dim)
+    return ERR_OK;
+  FAIL(ERR_METHOD, "a bilinear space has no method \"%s\": use %s, with R from 1 to %zu", text,
+       similarity_bilinear.methods, m->dim);
+}
+
+static size_t prepared_bytes(const void *model)
+{
+  return (((const struct vector_model *)model)->row_dim + N_VECTOR_SIZES) * sizeof(float);
+}
+
+/* sqrt(sum of w_k b_k^2), rounded up; w NULL: of ones. */
+static float size_of(const double *w, const float *b, size_t n)
+{
+  double sum = 0;
+
+  for (size_t k = 0; k < n; k++)
+    sum += (w ? w[k] : 1.0) * ((double)b[k] * (double)b[k]);
+  return nextafterf((float)(sqrt(sum) * (1 + 0x1p-40)), INFINITY);
+}
+
+static void finish_row(const struct vector_model *m, float *row)
+{
+  size_t s = m->sketch_dim;
+
+  if (m->kind == SIMILARITY_COSINE)
+    kernels_normalize(row, 1, m->row_dim, 0x1p-149f); /* the least norm that is not 0 */
+  row[m->row_dim + VECTOR_TAIL] = m->sigma ? size_of(m->sigma + s, row + s, m->row_dim - s) : 0.0f;
+  row[m->row_dim + VECTOR_NORM] = m->sigma ? size_of(NULL, row, m->row_dim) : 0.0f;
+}
+
+/* b = V^T d in f32. The canonical score is defined on b as it is kept, so that this rounding is part of the model,
+ * once, and of no bound. It is small: each step of a sum rounds by 2^-25 of the sum so far, about |b_k| / sqrt(2) over
+ * the sum's length, so that sqrt(n) random roundings make 2^-25.5 sqrt(n) of a number, 6e-7 at n = 768, and as much of
+ * a score. */
+static err_t rotate_chunk(const struct vector_model *m, const struct kernels *kernels, const struct part *const *parts,
+                          size_t n, struct region *scratch, float *rotated)
+{
+  float *vectors;
+
+  TRY(region_array(scratch, n * m->dim, sizeof *vectors, &vectors));
+  for (size_t i = 0; i < n; i++)
+    memcpy(vectors + i * m->dim, parts[i]->vector.v, m->dim * sizeof *vectors);
+  kernels->linear(vectors, n, m->dim, m->v, NULL, m->row_dim, rotated);
+  return ERR_OK;
+}
+
+static err_t prepare_chunk(const struct vector_model *m, const struct kernels *kernels, const struct part *const *parts,
+                           size_t n, struct region *scratch, float *prepared)
+{
+  size_t stride = m->row_dim + N_VECTOR_SIZES;
+  float *rotated = NULL;
+
+  if (m->v) {
+    TRY(region_array(scratch, n * m->row_dim, sizeof *rotated, &rotated));
+    TRY(rotate_chunk(m, kernels, parts, n, scratch, rotated));
+  }
+  for (size_t i = 0; i < n; i++) {
+    memcpy(prepared + i * stride, rotated ? rotated + i * m->row_dim : parts[i]->vector.v,
+           m->row_dim * sizeof *prepared);
+    finish_row(m, prepared + i * stride);
+  }
+  return ERR_OK;
+}
+
+static err_t prepare_parts(const void *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
+                           struct region *scratch, uint8_t *prepared)
+{
+  size_t bytes = prepared_bytes(model);
+
+  for (size_t i = 0; i < n; i += PREPARE_CHUNK) {
+    size_t n_chunk = n - i < PREPARE_CHUNK ? n - i : PREPARE_CHUNK;
+    TRY(prepare_chunk(model, kernels, parts + i, n_chunk, scratch, (float *)(void *)(prepared + i * bytes)));
+  }
+  return ERR_OK;
+}
+
+static void divide_by_norm(double *q, size_t n)
+{
+  double sum = 0;
+
+  for (size_t k = 0; k < n; k++)
+    sum += q[k] * q[k];
+  for (size_t k = 0; k < n && sum > 0; k++)
+    q[k] /= sqrt(sum);
+}
+
+/* q' of queries that are not rotated. */
+static void weigh_query(const struct vector_model *m, const float *vector, double *q)
+{
+  for (size_t k = 0; k < m->dim; k++)
+    q[k] = (double)vector[k] * (m->weights ? (double)m->weights[k] : 1.0);
+  if (m->kind == SIMILARITY_COSINE)
+    divide_by_norm(q, m->dim);
+}
+
+/* q' = diag(sigma) U^T q for all queries: they share what is read of U. */
+static void rotate_queries(const struct vector_model *m, const struct kernels *kernels,
+                           const struct query *const *queries, size_t n, struct vector_query *out)
+{
+  for (size_t k = 0; k < m->row_dim; k++)
+    for (size_t i = 0; i < n; i++)
+      out[i].q[k] = m->sigma[k] * kernels->dot_f64(m->u + k * m->dim, queries[i]->vector.v, m->dim);
+}
+
+static err_t prepare_queries(const void *model, const struct kernels *kernels, const struct query *const *queries,
+                             size_t n, struct region *region, void **prepared)
+{
+  const struct vector_model *m = model;
+  struct vector_query *out;
+
+  TRY(region_array(region, n, sizeof *out, &out));
+  for (size_t i = 0; i < n; i++)
+    TRY(region_array(region, m->row_dim, sizeof *out[i].q, &out[i].q));
+  if (m->u)
+    rotate_queries(m, kernels, queries, n, out);
+  for (size_t i = 0; i < n; i++) {
+    if (!m->u)
+      weigh_query(m, queries[i]->vector.v, out[i].q);
+    TRY(vector_query_sketch(m, out[i].q, m->row_dim, region, &out[i].sketch));
+  }
+  *prepared = out;
+  return ERR_OK;
+}
+
+#define VECTOR_SIMILARITY(KIND, stem, check, text) \
+  const struct similarity similarity_##stem = {    \
+    .kind = SIMILARITY_##KIND,                     \
+    .name = #stem,                                 \
+    .methods = text,                               \
+    .model_open = vector_model_open_##stem,        \
+    .model_close = vector_model_close,             \
+    .model_check = check,                          \
+    .check_part = check_part,                      \
+    .check_query = check_query,                    \
+    .check_method = check_method,                  \
+    .prepared_bytes = prepared_bytes,              \
+    .prepare_parts = prepare_parts,                \
+    .prepare_queries = prepare_queries,            \
+  }
+
+VECTOR_SIMILARITY(DOT, dot, NULL, "exact or brute_force");
+VECTOR_SIMILARITY(COSINE, cosine, NULL, "exact or brute_force");
+VECTOR_SIMILARITY(WEIGHTED_DOT, weighted_dot, NULL, "exact or brute_force");
+VECTOR_SIMILARITY(BILINEAR, bilinear, vector_model_check_bilinear, "exact, brute_force or low_rank(R)");

@@ -1,0 +1,14 @@
+#include "kernels/pq_filter.h"
+#include "kernels/x86/simd_avx2.h"
+#include "kernels/x86/simd_numbers_avx2.h"
+#include "kernels/x86/simd_kernels.h"
+#include "kernels/x86/simd_sketch.h"
+
+void variant_avx2(struct kernels *table)
+{
+  fill_table(table);
+  table->pq_filter = pq_filter_avx2;
+  table->pq_scan = pq_scan_avx2;
+  fill_sketch(table);
+  mol_lists_avx2(table);
+}

@@ -1,0 +1,14 @@
+#include "kernels/pq_filter.h"
+#include "kernels/x86/simd_avx512.h"
+#include "kernels/x86/simd_numbers_avx512.h"
+#include "kernels/x86/simd_kernels.h"
+#include "kernels/x86/simd_sketch.h"
+
+void variant_avx512(struct kernels *table)
+{
+  fill_table(table);
+  table->pq_filter = pq_filter_avx512;
+  table->pq_scan = pq_scan_avx512;
+  fill_sketch(table);
+  mol_lists_avx512(table);
+}

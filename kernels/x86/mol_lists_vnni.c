@@ -1,0 +1,73 @@
+/* mol_lists(), mol_any() and average_lists() with AVX-512 VNNI: four products of bytes to a lane. */
+#include <immintrin.h>
+#include <string.h>
+
+#include "kernels/variants.h"
+
+typedef __m512i ivec;
+
+enum { LANES = 16, TILE_ROWS = 8, TILE_VECS = 2 };
+
+struct item_bytes {
+  ivec x;
+};
+
+struct row_bytes {
+  ivec x;
+};
+
+static inline ivec ivec_load(const uint8_t *p)
+{
+  return _mm512_loadu_si512(p);
+}
+
+static inline void ivec_store(int32_t *p, ivec v)
+{
+  _mm512_storeu_si512(p, v);
+}
+
+static inline ivec ivec_set1(int32_t x)
+{
+  return _mm512_set1_epi32(x);
+}
+
+static inline ivec ivec_and(ivec a, ivec b)
+{
+  return _mm512_and_si512(a, b);
+}
+
+/* One bit a lane: it is below 0. */
+static inline unsigned ivec_negative(ivec v)
+{
+  return _mm512_movepi32_mask(v);
+}
+
+static inline struct item_bytes item_bytes_load(const uint8_t *p)
+{
+  return (struct item_bytes){ ivec_load(p) };
+}
+
+static inline struct row_bytes row_bytes_load(const int8_t *p)
+{
+  int32_t bytes;
+
+  memcpy(&bytes, p, sizeof bytes);
+  return (struct row_bytes){ _mm512_set1_epi32(bytes) };
+}
+
+static inline ivec add_dot_words(ivec sums, ivec x, ivec row)
+{
+  return _mm512_dpwssd_epi32(sums, x, row);
+}
+
+static inline ivec add_dot_bytes(ivec sums, struct item_bytes x, struct row_bytes row)
+{
+  return _mm512_dpbusd_epi32(sums, x.x, row.x);
+}
+
+#include "kernels/x86/simd_lists.h"
+
+void mol_lists_vnni(struct kernels *table)
+{
+  fill_lists(table);
+}

@@ -1,0 +1,65 @@
+/* pq_filter() with AVX-512BW and no look-up of bytes: a table of 256 bytes is 128 words in four registers. A code's
+ * bits 1 to 6 look a word up in two of them, bit 7 chooses which two, bit 0 chooses the byte of the word. Codes at even
+ * and at odd places are looked up apart, and the bytes found are laid together again. */
+#include <immintrin.h>
+
+#include "kernels/pq_filter.h"
+#include "kernels/variants.h"
+
+struct pq_table {
+  __m512i parts[4];
+};
+
+static inline struct pq_table pq_table_load(const uint8_t *table)
+{
+  struct pq_table out;
+
+  UNROLL for (int i = 0; i < 4; i++) out.parts[i] = _mm512_load_si512(table + 64 * i);
+  return out;
+}
+
+/* The word of each index, in bits 0 to 5 of each word, out of the half of the table that `is_upper` chooses. */
+static inline __m512i look_up_words(const struct pq_table *t, __m512i index, __mmask32 is_upper)
+{
+  __m512i lower = _mm512_permutex2var_epi16(t->parts[0], index, t->parts[1]);
+  __m512i upper = _mm512_permutex2var_epi16(t->parts[2], index, t->parts[3]);
+
+  return _mm512_mask_blend_epi16(is_upper, lower, upper);
+}
+
+static inline __m512i pq_look_up(const struct pq_table *t, __m512i codes)
+{
+  const __mmask64 odd = UINT64_C(0xaaaaaaaaaaaaaaaa);
+  __mmask64 second_byte = _mm512_test_epi8_mask(codes, _mm512_set1_epi8(1));
+  __m512i at_even =
+      look_up_words(t, _mm512_srli_epi16(codes, 1), _mm512_test_epi16_mask(codes, _mm512_set1_epi16(0x80)));
+  __m512i at_odd = look_up_words(t, _mm512_srli_epi16(codes, 9), _mm512_movepi16_mask(codes));
+  __m512i first = _mm512_mask_blend_epi8(odd, at_even, _mm512_slli_epi16(at_odd, 8));
+  __m512i second = _mm512_mask_blend_epi8(odd, _mm512_srli_epi16(at_even, 8), at_odd);
+
+  return _mm512_mask_blend_epi8(second_byte, first, second);
+}
+
+/* Levels of 32 codes, one in each word. */
+static inline __m512i pq_look_up_few(const struct pq_table *t, __m512i codes)
+{
+  __m512i words = look_up_words(t, _mm512_srli_epi16(codes, 1), _mm512_test_epi16_mask(codes, _mm512_set1_epi16(0x80)));
+
+  words = _mm512_mask_srli_epi16(words, _mm512_test_epi16_mask(codes, _mm512_set1_epi16(1)), words, 8);
+  return _mm512_and_si512(words, _mm512_set1_epi16(0xff));
+}
+
+#include "kernels/x86/pq_filter_512.h"
+#include "kernels/x86/pq_scan_512.h"
+
+size_t pq_filter_avx512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                        size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices)
+{
+  return pq_filter_512(tables, rows, n_tables, codes, stride, n, base, limit, indices);
+}
+
+size_t pq_scan_avx512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices)
+{
+  return pq_scan_512(tables, rows, n_tables, codes, n, limit, next, indices);
+}

@@ -1,0 +1,21 @@
+#include <immintrin.h>
+
+#include "kernels/pq_filter.h"
+#include "kernels/variants.h"
+
+#include "kernels/x86/pq_table_vbmi.h"
+
+#include "kernels/x86/pq_filter_512.h"
+#include "kernels/x86/pq_scan_512.h"
+
+size_t pq_filter_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices)
+{
+  return pq_filter_512(tables, rows, n_tables, codes, stride, n, base, limit, indices);
+}
+
+size_t pq_scan_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
+                    uint8_t limit, const uint8_t *next, uint32_t *indices)
+{
+  return pq_scan_512(tables, rows, n_tables, codes, n, limit, next, indices);
+}

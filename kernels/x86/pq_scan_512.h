@@ -1,0 +1,42 @@
+/* pq_scan() over vectors of 64 codes: to be included after pq_filter_512.h. Private to the variant files.
+ *
+ * A table stays in registers for a whole row, and the sums lie in the nearest cache. Memory answers a page late where a
+ * row begins, which no processor foresees; so each line of a row asks for the same line of the row that comes next.
+ */
+#ifndef KERNELS_X86_PQ_SCAN_512_H
+#define KERNELS_X86_PQ_SCAN_512_H
+
+/* Add a table's levels to the sums of n items. ahead: the row that comes next. */
+static inline void pq_scan_row(const uint8_t *table, const uint8_t *row, const uint8_t *ahead, size_t n, uint8_t *sums)
+{
+  struct pq_table t = pq_table_load(table);
+
+  for (size_t i = 0; i < n; i += PQ_LANES) {
+    _mm_prefetch((const char *)ahead + i, _MM_HINT_T0);
+    __m512i levels = pq_look_up(&t, _mm512_loadu_si512(row + i));
+    _mm512_store_si512(sums + i, _mm512_adds_epu8(_mm512_load_si512(sums + i), levels));
+  }
+}
+
+static inline size_t pq_scan_512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
+                                 const uint8_t *codes, size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices)
+{
+  _Alignas(64) uint8_t sums[PQ_BLOCK_ITEMS];
+  size_t found = 0;
+
+  for (size_t i = 0; i < n; i += PQ_LANES)
+    _mm512_store_si512(sums + i, _mm512_setzero_si512());
+  for (size_t t = 0; t < n_tables; t++) {
+    const uint8_t *row = codes + (size_t)rows[t] * PQ_BLOCK_ITEMS, *ahead = row;
+    if (t + 1 < n_tables)
+      ahead = codes + (size_t)rows[t + 1] * PQ_BLOCK_ITEMS;
+    else if (next)
+      ahead = next + (size_t)rows[0] * PQ_BLOCK_ITEMS;
+    pq_scan_row(tables[t], row, ahead, n, sums);
+  }
+  for (size_t i = 0; i < n; i += PQ_LANES)
+    found += pq_append(_mm512_load_si512(sums + i), limit, i, n - i, indices + found);
+  return found;
+}
+
+#endif

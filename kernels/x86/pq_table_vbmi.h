@@ -1,0 +1,33 @@
+/* A table of 256 bytes for AVX-512 VBMI: two look-ups of bytes in 128 each, of which bit 7 of the code takes one. In a
+ * file of its own so that a test can compile it on machines without VBMI, over a model of the one instruction.
+ */
+#ifndef KERNELS_X86_PQ_TABLE_VBMI_H
+#define KERNELS_X86_PQ_TABLE_VBMI_H
+
+struct pq_table {
+  __m512i parts[4];
+};
+
+static inline struct pq_table pq_table_load(const uint8_t *table)
+{
+  struct pq_table out;
+
+  UNROLL for (int i = 0; i < 4; i++) out.parts[i] = _mm512_load_si512(table + 64 * i);
+  return out;
+}
+
+static inline __m512i pq_look_up(const struct pq_table *t, __m512i codes)
+{
+  __m512i lower = _mm512_permutex2var_epi8(t->parts[0], codes, t->parts[1]);
+  __m512i upper = _mm512_permutex2var_epi8(t->parts[2], codes, t->parts[3]);
+
+  return _mm512_mask_blend_epi8(_mm512_movepi8_mask(codes), lower, upper);
+}
+
+/* Levels of 32 codes, one in each word. */
+static inline __m512i pq_look_up_few(const struct pq_table *t, __m512i codes)
+{
+  return _mm512_and_si512(pq_look_up(t, codes), _mm512_set1_epi16(0xff));
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* A layer from products of integers of 16 bits (fixed_layer.h), summed in 32. To be included after simd_avx512.h, where
+ * VNNI is compiled. Private.
+ */
+#ifndef KERNELS_X86_SIMD_FIXED_LAYER_H
+#define KERNELS_X86_SIMD_FIXED_LAYER_H
+
+#include "kernels/x86/simd_rough_layer.h"
+
+#define ROUGH_FACTORS(gate) (&(gate)->fixed_factors)
+
+/* The largest input of an item counts as no less, so that a unit's inverse is finite. */
+#define LARGEST_MIN 0x1p-60f
+
+enum { PAIRS_PER_LINE = 2 }; /* pairs of inputs between two lines that are fetched */
+
+static void rough_layers_begin(void)
+{
+}
+
+static void rough_layers_end(void)
+{
+}
+
+/* The integers of two rows, in the low and the high halves of 32 bits. */
+static inline __m512i fixed_pair(vec even, vec odd, vec scale)
+{
+  const __mmask32 high_halves = 0xaaaaaaaa;
+  __m512i low = _mm512_cvtps_epi32(vec_mul(even, scale)), high = _mm512_cvtps_epi32(vec_mul(odd, scale));
+
+  return _mm512_mask_blend_epi16(high_halves, low, _mm512_slli_epi32(high, 16));
+}
+
+/* pairs [(n + 1) / 2][MOL_LANES] */
+static void fix_rows(const float *rows, size_t n, const vec scales[ROUGH_VECS], uint32_t *pairs)
+{
+  for (size_t k = 0; k < n; k += 2, pairs += MOL_LANES) {
+    UNROLL for (int v = 0; v < ROUGH_VECS; v++)
+    {
+      const float *even = rows + k * MOL_LANES + v * VEC_FLOATS;
+      vec odd = k + 1 < n ? vec_load(even + MOL_LANES) : vec_zero();
+      _mm512_storeu_si512(pairs + v * VEC_FLOATS, fixed_pair(vec_load(even), odd, scales[v]));
+    }
+  }
+}
+
+/* Add the products of signed numbers of 16 bits, by twos. Written out, because gcc copies the sums before and after
+ * each _mm512_dpwssd_epi32(). */
+TILE void add_pair_products(__m512i *sums, __m512i a, __m512i b)
+{
+  __asm__("vpdpwssd %2, %1, %0" : "+v"(*sums) : "v"(a), "v"(b));
+}
+
+TILE void fixed_step(const uint32_t *pairs, const int16_t *weights, __m512i sums[FIXED_OUTPUTS][ROUGH_VECS])
+{
+  __m512i in[ROUGH_VECS];
+
+  UNROLL for (int v = 0; v < ROUGH_VECS; v++) in[v] = _mm512_loadu_si512(pairs + v * VEC_FLOATS);
+  UNROLL for (int o = 0; o < FIXED_OUTPUTS; o++)
+  {
+    int32_t both;
+    __builtin_memcpy(&both, weights + 2 * o, sizeof both);
+    __m512i weight = _mm512_set1_epi32(both);
+    UNROLL for (int v = 0; v < ROUGH_VECS; v++) add_pair_products(&sums[o][v], in[v], weight);
+  }
+}
+
+/* FIXED_OUTPUTS outputs; lines  NULL, or n_pairs / PAIRS_PER_LINE to be fetched. */
+TILE void fixed_tile(const uint32_t *pairs, size_t n_pairs, const int16_t *weights, const float *units,
+                     const vec input_units[ROUGH_VECS], const float *const *lines, float *out)
+{
+  __m512i sums[FIXED_OUTPUTS][ROUGH_VECS];
+  size_t k = n_pairs;
+
+  UNROLL for (int o = 0; o < FIXED_OUTPUTS; o++)
+  {
+    UNROLL for (int v = 0; v < ROUGH_VECS; v++) sums[o][v] = _mm512_setzero_si512();
+  }
+  for (; lines && k >= PAIRS_PER_LINE; k -= PAIRS_PER_LINE) {
+    __builtin_prefetch(*lines++, 0, 2);
+    UNROLL for (int i = 0; i < PAIRS_PER_LINE; i++)
+    {
+      fixed_step(pairs, weights, sums);
+      pairs += MOL_LANES;
+      weights += 2 * FIXED_OUTPUTS;
+    }
+  }
+  for (; k > 0; k--) {
+    fixed_step(pairs, weights, sums);
+    pairs += MOL_LANES;
+    weights += 2 * FIXED_OUTPUTS;
+  }
+  UNROLL for (int o = 0; o < FIXED_OUTPUTS; o++)
+  {
+    UNROLL for (int v = 0; v < ROUGH_VECS; v++)
+        vec_store(out + o * MOL_LANES + v * VEC_FLOATS,
+                  vec_mul(_mm512_cvtepi32_ps(sums[o][v]), vec_mul(vec_set1(units[o]), input_units[v])));
+  }
+}
+
+OWN void fixed_outputs(const uint32_t *pairs, size_t n_pairs, const int16_t *weights, const float *units,
+                       const vec input_units[ROUGH_VECS], float *out)
+{
+  fixed_tile(pairs, n_pairs, weights, units, input_units, NULL, out);
+}
+
+OWN void fixed_outputs_fetching(const uint32_t *pairs, size_t n_pairs, const int16_t *weights, const float *units,
+                                const vec input_units[ROUGH_VECS], const float *const *lines, float *out)
+{
+  fixed_tile(pairs, n_pairs, weights, units, input_units, lines, out);
+}
+
+static void rough_layer_run(const struct mol_bounds_gate *gate, int number, const float *rows, size_t n,
+                            uint32_t *pairs, float *out, struct mol_ahead *ahead, struct rough_input *input)
+{
+  const struct fixed_layer *layer = &gate->fixed[number];
+  size_t n_lines = layer->n_pairs / PAIRS_PER_LINE;
+  vec scales[ROUGH_VECS];
+
+  UNROLL for (int v = 0; v < ROUGH_VECS; v++)
+  {
+    vec largest = vec_max(input->largest[v], vec_set1(LARGEST_MIN));
+    scales[v] = vec_div(vec_set1(FIXED_MAX), largest);
+    input->units[v] = vec_mul(largest, vec_set1(1.0f / FIXED_MAX));
+  }
+  fix_rows(rows, n, scales, pairs);
+  for (size_t o = 0; o < layer->n_out; o += FIXED_OUTPUTS) {
+    const int16_t *weights = layer->weights + o * layer->n_pairs * 2;
+    if (ahead->n == 0 || ahead->n < n_lines) {
+      fixed_outputs(pairs, layer->n_pairs, weights, layer->units + o, input->units, out + o * MOL_LANES);
+      continue;
+    }
+    fixed_outputs_fetching(pairs, layer->n_pairs, weights, layer->units + o, input->units, ahead->lines,
+                           out + o * MOL_LANES);
+    ahead->lines += n_lines;
+    ahead->n -= n_lines;
+  }
+}
+
+#endif

@@ -1,0 +1,247 @@
+/* Vector code of mol_score(): lanes are items. The three layers (logits, hidden, gates) are matrix products in tiles of
+ * registers, outputs x vectors of lanes; weights are broadcast. To be included after a simd_*.h. Private.
+ */
+#ifndef KERNELS_X86_SIMD_MOL_H
+#define KERNELS_X86_SIMD_MOL_H
+
+#include "kernels/x86/simd_math.h"
+
+/* So that a tile's weights lie together. */
+_Static_assert(MOL_PACK % LAYER_OUTPUTS == 0, "tiles of outputs must not straddle packs");
+
+/* Inputs of a tile of registers between two lines that are fetched: many at once would make all other reading wait. */
+enum { INPUTS_PER_LINE = 4 };
+
+/* One matrix product for all lanes: out[j][lane] = bias[j] + sum over k, rising, of in[k][lane] * w[k][j]. */
+struct layer {
+  const float *in; /* [n_in][MOL_LANES] */
+  size_t n_in;
+  const float *w;    /* packed */
+  const float *bias; /* [n_out]; NULL for zeros */
+  size_t n_out;
+  float *out; /* row j at out + j * out_step */
+  size_t out_step;
+  struct mol_ahead *ahead; /* what is left to be fetched */
+};
+
+/* Add the products of one input. */
+TILE void layer_step(const float *in, const float *w, int n_out, vec sums[LAYER_OUTPUTS][LAYER_VECS])
+{
+  vec inputs[LAYER_VECS];
+
+  UNROLL for (int v = 0; v < LAYER_VECS; v++) inputs[v] = vec_load(in + v * VEC_FLOATS);
+  UNROLL for (int o = 0; o < n_out; o++)
+  {
+    vec weight = vec_set1(w[o]);
+    UNROLL for (int v = 0; v < LAYER_VECS; v++) sums[o][v] = vec_fma(inputs[v], weight, sums[o][v]);
+  }
+}
+
+/* n_out outputs from j on, LAYER_VECS vectors of lanes from `lane` on; lines  NULL, or n_in / INPUTS_PER_LINE to be
+ * fetched. */
+TILE void layer_tile(const struct layer *l, size_t j, int n_out, size_t lane, const float *const *lines)
+{
+  const size_t out_step = l->out_step;
+  size_t w_step;
+  const float *in = l->in + lane, *w = l->w + mol_packed_at(l->n_in, l->n_out, j, &w_step);
+  vec sums[LAYER_OUTPUTS][LAYER_VECS];
+  float *out = l->out + j * out_step + lane;
+  size_t k = l->n_in;
+
+  UNROLL for (int o = 0; o < n_out; o++)
+  {
+    UNROLL for (int v = 0; v < LAYER_VECS; v++) sums[o][v] = l->bias ? vec_set1(l->bias[j + (size_t)o]) : vec_zero();
+  }
+  for (; lines && k >= INPUTS_PER_LINE; k -= INPUTS_PER_LINE) {
+    __builtin_prefetch(*lines++, 0, 2);
+    UNROLL for (int i = 0; i < INPUTS_PER_LINE; i++)
+    {
+      layer_step(in, w, n_out, sums);
+      in += MOL_LANES;
+      w += w_step;
+    }
+  }
+  for (; k > 0; k--) {
+    layer_step(in, w, n_out, sums);
+    in += MOL_LANES;
+    w += w_step;
+  }
+  UNROLL for (int o = 0; o < n_out; o++)
+  {
+    UNROLL for (int v = 0; v < LAYER_VECS; v++) vec_store(out + (size_t)o * out_step + v * VEC_FLOATS, sums[o][v]);
+  }
+}
+
+OWN void layer_outputs(const struct layer *l, size_t j, size_t lane)
+{
+  layer_tile(l, j, LAYER_OUTPUTS, lane, NULL);
+}
+
+OWN void layer_fetching(const struct layer *l, size_t j, size_t lane, const float *const *lines)
+{
+  layer_tile(l, j, LAYER_OUTPUTS, lane, lines);
+}
+
+OWN void layer_half(const struct layer *l, size_t j, size_t lane)
+{
+  layer_tile(l, j, 4, lane, NULL);
+}
+
+OWN void layer_single(const struct layer *l, size_t j, size_t lane)
+{
+  layer_tile(l, j, 1, lane, NULL);
+}
+
+static void layer_whole(const struct layer *l, size_t j, size_t lane)
+{
+  size_t n_lines = l->n_in / INPUTS_PER_LINE;
+
+  if (l->ahead->n == 0 || l->ahead->n < n_lines) {
+    layer_outputs(l, j, lane);
+    return;
+  }
+  layer_fetching(l, j, lane, l->ahead->lines);
+  l->ahead->lines += n_lines;
+  l->ahead->n -= n_lines;
+}
+
+static void layer_run(const struct layer *l)
+{
+  for (size_t lane = 0; lane < MOL_LANES; lane += LAYER_VECS * VEC_FLOATS) {
+    size_t j = 0;
+    for (; j + LAYER_OUTPUTS <= l->n_out; j += LAYER_OUTPUTS)
+      layer_whole(l, j, lane);
+    for (; j + 4 <= l->n_out; j += LAYER_OUTPUTS / 2)
+      layer_half(l, j, lane);
+    for (; j < l->n_out; j++)
+      layer_single(l, j, lane);
+  }
+}
+
+static void find_logits(const struct mol_shape *shape, const struct mol_scratch *part, const float *query,
+                        const float *items, struct mol_ahead *ahead)
+{
+  size_t n_query = shape->n_query_components, n_items = shape->n_item_components, dim = shape->component_dim;
+  vec inv_temperature = vec_set1(shape->inv_temperature);
+
+  for (size_t n = 0; n < n_query; n++) {
+    size_t step, at = mol_packed_at(dim, n_query, n, &step);
+    for (size_t k = 0; k < dim; k++)
+      part->query[at + k * step] = query[n * dim + k];
+  }
+  for (size_t m = 0; m < n_items; m++) {
+    struct layer l = { .in = items + m * dim * MOL_LANES,
+                       .n_in = dim,
+                       .w = part->query,
+                       .n_out = n_query,
+                       .out = part->logits + m * MOL_LANES,
+                       .out_step = n_items * MOL_LANES,
+                       .ahead = ahead };
+    layer_run(&l);
+  }
+  for (size_t i = 0; i < n_query * n_items * MOL_LANES; i += VEC_FLOATS)
+    vec_store(part->logits + i, vec_mul(vec_load(part->logits + i), inv_temperature));
+}
+
+SHARED void find_hidden(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden,
+                        struct mol_ahead *ahead)
+{
+  struct layer l = { .in = part->logits,
+                     .n_in = n_logits,
+                     .w = gate->w1,
+                     .bias = gate->b1,
+                     .n_out = n_hidden,
+                     .out = part->hidden,
+                     .out_step = MOL_LANES,
+                     .ahead = ahead };
+
+  layer_run(&l);
+  VARIANT(silu)(part->hidden, n_hidden * MOL_LANES);
+}
+
+SHARED void find_gates(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden,
+                       const float *query_gate, const float *item_gates, struct mol_ahead *ahead)
+{
+  struct layer l = { .in = part->hidden,
+                     .n_in = n_hidden,
+                     .w = gate->w2,
+                     .bias = gate->b2,
+                     .n_out = n_logits,
+                     .out = part->gates,
+                     .out_step = MOL_LANES,
+                     .ahead = ahead };
+
+  layer_run(&l);
+  for (size_t p = 0; p < n_logits; p++) {
+    float *z = part->gates + p * MOL_LANES;
+    for (size_t i = 0; i < MOL_LANES; i += VEC_FLOATS)
+      vec_store(z + i, vec_fma(vec_set1(query_gate[p]), vec_load(item_gates + p * MOL_LANES + i), vec_load(z + i)));
+  }
+  VARIANT(silu)(part->gates, n_logits * MOL_LANES);
+}
+
+/* The softmax of MIX_VECS vectors of lanes. */
+enum { MIX_VECS = LAYER_VECS, MIX_ROWS = MATH_VECS / MIX_VECS };
+
+struct mix {
+  vec max[MIX_VECS];
+  vec den[MIX_VECS];
+  vec num[MIX_VECS];
+};
+
+/* Add n_rows values of p to the sums, in their order. */
+TILE void mix_rows(struct mix *mix, const float *s, const float *l, int n_rows)
+{
+  vec e[MIX_ROWS * MIX_VECS];
+
+  UNROLL for (int i = 0; i < n_rows * MIX_VECS; i++)
+  {
+    const float *at = s + i / MIX_VECS * MOL_LANES + i % MIX_VECS * VEC_FLOATS;
+    e[i] = vec_sub(vec_load(at), mix->max[i % MIX_VECS]);
+  }
+  exp_vecs(e, n_rows * MIX_VECS);
+  UNROLL for (int i = 0; i < n_rows * MIX_VECS; i++)
+  {
+    const float *at = l + i / MIX_VECS * MOL_LANES + i % MIX_VECS * VEC_FLOATS;
+    mix->den[i % MIX_VECS] = vec_add(mix->den[i % MIX_VECS], e[i]);
+    mix->num[i % MIX_VECS] = vec_fma(e[i], vec_load(at), mix->num[i % MIX_VECS]);
+  }
+}
+
+TILE void mix_logits(const float *s, const float *l, size_t n, float *phi)
+{
+  struct mix mix;
+  size_t p = 0;
+
+  UNROLL for (int v = 0; v < MIX_VECS; v++)
+  {
+    mix.max[v] = vec_load(s + v * VEC_FLOATS);
+    mix.den[v] = mix.num[v] = vec_zero();
+  }
+  for (size_t i = 1; i < n; i++) {
+    UNROLL for (int v = 0; v < MIX_VECS; v++) mix.max[v] =
+        vec_max(vec_load(s + i * MOL_LANES + v * VEC_FLOATS), mix.max[v]);
+  }
+  for (; p + MIX_ROWS <= n; p += MIX_ROWS)
+    mix_rows(&mix, s + p * MOL_LANES, l + p * MOL_LANES, MIX_ROWS);
+  for (; p < n; p++)
+    mix_rows(&mix, s + p * MOL_LANES, l + p * MOL_LANES, 1);
+  UNROLL for (int v = 0; v < MIX_VECS; v++) vec_store(phi + v * VEC_FLOATS, vec_div(mix.num[v], mix.den[v]));
+}
+
+SHARED void VARIANT(mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
+                               const float *query_gate, const float *items, const float *item_gates, float *scratch,
+                               const struct mol_ahead *ahead, float *phi)
+{
+  struct mol_ahead rest = ahead ? *ahead : (struct mol_ahead){ 0 };
+  struct mol_scratch part = mol_scratch_split(shape, scratch);
+  size_t n_logits = shape->n_query_components * shape->n_item_components;
+
+  find_logits(shape, &part, query, items, &rest);
+  find_hidden(&part, gate, n_logits, shape->gate_hidden, &rest);
+  find_gates(&part, gate, n_logits, shape->gate_hidden, query_gate, item_gates, &rest);
+  for (size_t lane = 0; lane < MOL_LANES; lane += MIX_VECS * VEC_FLOATS)
+    mix_logits(part.gates + lane, part.logits + lane, n_logits, phi + lane);
+}
+
+#endif

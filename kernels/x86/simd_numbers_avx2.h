@@ -1,0 +1,82 @@
+/* The integer and double vectors of simd_sketch.h, AVX2. Contracts as in simd_numbers_avx512.h. */
+#ifndef KERNELS_X86_SIMD_NUMBERS_AVX2_H
+#define KERNELS_X86_SIMD_NUMBERS_AVX2_H
+
+#include "kernels/x86/simd_avx2.h"
+
+typedef __m256i ints;
+typedef __m256d doubles;
+
+enum { INTS_BYTES = 32, DOUBLES_N = 4 };
+
+static inline ints ints_load(const void *p)
+{
+  return _mm256_loadu_si256((const __m256i *)p);
+}
+
+static inline void ints_store(void *p, ints v)
+{
+  _mm256_storeu_si256((__m256i *)p, v);
+}
+
+static inline ints ints_set1(uint32_t x)
+{
+  return _mm256_set1_epi32((int)x);
+}
+
+static inline ints ints_add(ints a, ints b)
+{
+  return _mm256_add_epi32(a, b);
+}
+
+static inline ints ints_even_bytes(ints v)
+{
+  return _mm256_and_si256(v, _mm256_set1_epi32(0x00ff00ff));
+}
+
+static inline ints ints_odd_bytes(ints v)
+{
+  return _mm256_srli_epi16(v, 8);
+}
+
+static inline ints ints_multiply_pairs(ints a, ints b)
+{
+  return _mm256_madd_epi16(a, b);
+}
+
+static inline vec ints_to_floats(ints v)
+{
+  return _mm256_cvtepi32_ps(v);
+}
+
+static inline doubles doubles_zero(void)
+{
+  return _mm256_setzero_pd();
+}
+
+static inline doubles doubles_load(const double *p)
+{
+  return _mm256_loadu_pd(p);
+}
+
+static inline void doubles_store(double *p, doubles v)
+{
+  _mm256_storeu_pd(p, v);
+}
+
+static inline doubles doubles_from_floats(const float *p)
+{
+  return _mm256_cvtps_pd(_mm_loadu_ps(p));
+}
+
+static inline doubles doubles_fma(doubles a, doubles b, doubles c)
+{
+  return _mm256_fmadd_pd(a, b, c);
+}
+
+static inline doubles doubles_add(doubles a, doubles b)
+{
+  return _mm256_add_pd(a, b);
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* The integer and double vectors of simd_sketch.h, AVX-512. To be included after simd_avx512.h. */
+#ifndef KERNELS_X86_SIMD_NUMBERS_AVX512_H
+#define KERNELS_X86_SIMD_NUMBERS_AVX512_H
+
+#include "kernels/x86/simd_avx512.h"
+
+typedef __m512i ints;
+typedef __m512d doubles;
+
+enum { INTS_BYTES = 64, DOUBLES_N = 8 };
+
+static inline ints ints_load(const void *p)
+{
+  return _mm512_loadu_si512(p);
+}
+
+static inline void ints_store(void *p, ints v)
+{
+  _mm512_storeu_si512(p, v);
+}
+
+static inline ints ints_set1(uint32_t x)
+{
+  return _mm512_set1_epi32((int)x);
+}
+
+static inline ints ints_add(ints a, ints b)
+{
+  return _mm512_add_epi32(a, b);
+}
+
+/* Bytes 0 and 2 of each 32 bits, as 16-bit numbers. */
+static inline ints ints_even_bytes(ints v)
+{
+  return _mm512_and_si512(v, _mm512_set1_epi32(0x00ff00ff));
+}
+
+/* Bytes 1 and 3. */
+static inline ints ints_odd_bytes(ints v)
+{
+  return _mm512_srli_epi16(v, 8);
+}
+
+/* The sum of the products of each two 16-bit numbers. */
+static inline ints ints_multiply_pairs(ints a, ints b)
+{
+  return _mm512_madd_epi16(a, b);
+}
+
+static inline vec ints_to_floats(ints v)
+{
+  return _mm512_cvtepi32_ps(v);
+}
+
+static inline doubles doubles_zero(void)
+{
+  return _mm512_setzero_pd();
+}
+
+static inline doubles doubles_load(const double *p)
+{
+  return _mm512_loadu_pd(p);
+}
+
+static inline void doubles_store(double *p, doubles v)
+{
+  _mm512_storeu_pd(p, v);
+}
+
+static inline doubles doubles_from_floats(const float *p)
+{
+  return _mm512_cvtps_pd(_mm256_loadu_ps(p));
+}
+
+static inline doubles doubles_fma(doubles a, doubles b, doubles c)
+{
+  return _mm512_fmadd_pd(a, b, c);
+}
+
+static inline doubles doubles_add(doubles a, doubles b)
+{
+  return _mm512_add_pd(a, b);
+}
+
+#endif

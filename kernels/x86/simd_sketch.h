@@ -1,0 +1,177 @@
+/* Vector code of the kernels in sketch_ref.c, once for all instruction sets: to be included after a simd_numbers_*.h.
+ * Private. */
+#ifndef KERNELS_X86_SIMD_SKETCH_H
+#define KERNELS_X86_SIMD_SKETCH_H
+
+#include <string.h>
+
+#include "kernels/x86/simd_math.h"
+
+/* dot_i8 -------------------- */
+
+enum {
+  BYTES_ROW = SKETCH_BLOCK_ITEMS * SKETCH_GROUP, /* bytes of a block that one group takes */
+  BYTES_PARTS = BYTES_ROW / INTS_BYTES,          /* vectors of that */
+  BYTES_SUMS = 8,                                /* vectors of sums that are built at once */
+  BYTES_GROUPS = 256,                            /* groups of the query that are split at once */
+};
+
+/* The query's numbers of a group, as the even and the odd bytes of an item meet them. */
+struct byte_pairs {
+  uint32_t even[BYTES_GROUPS];
+  uint32_t odd[BYTES_GROUPS];
+  size_t n;
+};
+
+static void split_pairs(const int16_t *query, size_t n_groups, struct byte_pairs *out)
+{
+  out->n = n_groups;
+  for (size_t g = 0; g < n_groups; g++, query += SKETCH_GROUP) {
+    out->even[g] = (uint16_t)query[0] | (uint32_t)(uint16_t)query[2] << 16;
+    out->odd[g] = (uint16_t)query[1] | (uint32_t)(uint16_t)query[3] << 16;
+  }
+}
+
+/* Add to n_sums vectors of sums. */
+TILE void bytes_tile(const struct byte_pairs *pairs, const uint8_t *blocks, size_t block_bytes, int n_sums,
+                     int32_t *sums)
+{
+  ints totals[BYTES_SUMS];
+
+  UNROLL for (int i = 0; i < n_sums; i++) totals[i] = ints_load((uint8_t *)sums + i * INTS_BYTES);
+  for (size_t g = 0; g < pairs->n; g++) {
+    ints even = ints_set1(pairs->even[g]), odd = ints_set1(pairs->odd[g]);
+    UNROLL for (int i = 0; i < n_sums; i++)
+    {
+      size_t at = (size_t)(i / BYTES_PARTS) * block_bytes + g * BYTES_ROW + (i % BYTES_PARTS) * INTS_BYTES;
+      ints bytes = ints_load(blocks + at);
+      ints low = ints_multiply_pairs(ints_even_bytes(bytes), even);
+      totals[i] = ints_add(totals[i], ints_add(low, ints_multiply_pairs(ints_odd_bytes(bytes), odd)));
+    }
+  }
+  UNROLL for (int i = 0; i < n_sums; i++) ints_store((uint8_t *)sums + i * INTS_BYTES, totals[i]);
+}
+
+/* Bytes are 128 too large: where all sums start. */
+static int32_t start_of_sums(const int16_t *query, size_t n)
+{
+  enum { NUMBERS = INTS_BYTES / 2, SUMS = INTS_BYTES / 4 };
+  ints sums = ints_set1(0);
+  int32_t each[SUMS], sum = 0;
+  size_t k = 0;
+
+  for (; k + NUMBERS <= n; k += NUMBERS)
+    sums = ints_add(sums, ints_multiply_pairs(ints_load(query + k), ints_set1(0x00010001)));
+  for (; k < n; k++)
+    sum += query[k];
+  ints_store(each, sums);
+  for (size_t i = 0; i < SUMS; i++)
+    sum += each[i];
+  return -128 * sum;
+}
+
+/* Between the start and the end a sum may leave 32 bits: the vectors' additions wrap, and the end is within. */
+static void VARIANT(dot_i8)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks,
+                            int32_t *sums)
+{
+  enum { TILE_BLOCKS = BYTES_SUMS / BYTES_PARTS };
+  const size_t block_bytes = n_groups * BYTES_ROW;
+  const int32_t start = start_of_sums(query, n_groups * SKETCH_GROUP);
+  struct byte_pairs pairs;
+
+  for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i++)
+    sums[i] = start;
+  for (size_t g = 0; g < n_groups; g += BYTES_GROUPS) {
+    const uint8_t *from = blocks + g * BYTES_ROW;
+    size_t b = 0;
+    split_pairs(query + g * SKETCH_GROUP, n_groups - g < BYTES_GROUPS ? n_groups - g : BYTES_GROUPS, &pairs);
+    for (; b + TILE_BLOCKS <= n_blocks; b += TILE_BLOCKS)
+      bytes_tile(&pairs, from + b * block_bytes, block_bytes, BYTES_SUMS, sums + b * SKETCH_BLOCK_ITEMS);
+    for (; b < n_blocks; b++)
+      bytes_tile(&pairs, from + b * block_bytes, block_bytes, BYTES_PARTS, sums + b * SKETCH_BLOCK_ITEMS);
+  }
+}
+
+/* Here the arithmetic takes longer than the reading. */
+static void VARIANT(dot_i8_pair)(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks,
+                                 size_t n_blocks, int32_t *const sums[2])
+{
+  for (int i = 0; i < 2; i++)
+    VARIANT(dot_i8)(queries[i], n_groups, blocks, n_blocks, sums[i]);
+}
+
+/* sketch_bounds -------------------- */
+
+TILE vec sketch_score(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *w, size_t i)
+{
+  return vec_mul(vec_mul(ints_to_floats(ints_load(sums + i)), vec_load(items->scales + i)), vec_set1(w->unit));
+}
+
+TILE vec sketch_slack(const struct sketch_items *items, const struct sketch_weights *w, size_t i)
+{
+  vec slack = vec_fma(vec_load(items->scales + i), vec_set1(w->scale), vec_set1(w->floor));
+
+  slack = vec_fma(vec_load(items->errors + i), vec_set1(w->error), slack);
+  return items->tails ? vec_fma(vec_load(items->tails + i), vec_set1(w->tail), slack) : slack;
+}
+
+static void VARIANT(sketch_bounds)(const int32_t *sums, const struct sketch_items *items,
+                                   const struct sketch_weights *weights, size_t n_blocks, float *bounds)
+{
+  for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i += VEC_FLOATS)
+    vec_store(bounds + i, vec_add(sketch_score(sums, items, weights, i), sketch_slack(items, weights, i)));
+}
+
+/* dot_f64 -------------------- */
+
+enum { PARTIAL_SUMS = 32, PARTIAL_VECS = PARTIAL_SUMS / DOUBLES_N };
+
+TILE void add_products(const double *query, const float *row, doubles sums[PARTIAL_VECS])
+{
+  UNROLL for (int i = 0; i < PARTIAL_VECS; i++) sums[i] =
+      doubles_fma(doubles_load(query + i * DOUBLES_N), doubles_from_floats(row + i * DOUBLES_N), sums[i]);
+}
+
+TILE double sum_by_halves(doubles sums[PARTIAL_VECS])
+{
+  double last[DOUBLES_N];
+
+  UNROLL for (int half = PARTIAL_VECS / 2; half > 0; half /= 2)
+  {
+    UNROLL for (int i = 0; i < half; i++) sums[i] = doubles_add(sums[i], sums[i + half]);
+  }
+  doubles_store(last, sums[0]);
+  UNROLL for (int half = DOUBLES_N / 2; half > 0; half /= 2)
+  {
+    UNROLL for (int i = 0; i < half; i++) last[i] += last[i + half];
+  }
+  return last[0];
+}
+
+static double VARIANT(dot_f64)(const double *query, const float *row, size_t n)
+{
+  doubles sums[PARTIAL_VECS];
+  size_t k = 0;
+
+  UNROLL for (int i = 0; i < PARTIAL_VECS; i++) sums[i] = doubles_zero();
+  for (; k + PARTIAL_SUMS <= n; k += PARTIAL_SUMS)
+    add_products(query + k, row + k, sums);
+  if (k < n) {
+    double last_query[PARTIAL_SUMS] = { 0 };
+    float last_row[PARTIAL_SUMS] = { 0 };
+    memcpy(last_query, query + k, (n - k) * sizeof *query);
+    memcpy(last_row, row + k, (n - k) * sizeof *row);
+    add_products(last_query, last_row, sums);
+  }
+  return sum_by_halves(sums);
+}
+
+static void fill_sketch(struct kernels *table)
+{
+  table->dot_i8 = VARIANT(dot_i8);
+  table->dot_i8_pair = VARIANT(dot_i8_pair);
+  table->sketch_bounds = VARIANT(sketch_bounds);
+  table->dot_f64 = VARIANT(dot_f64);
+}
+
+#endif

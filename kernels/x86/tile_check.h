@@ -1,0 +1,128 @@
+/* Whether tile products are what the proof in mol_bounds_gate.h supposes: sums of exact products, rounded to nearest
+ * once a step, in whatever order. To be included after one of the two headers of tile instructions. Private.
+ *
+ * They were right on Sapphire Rapids, the one kind of processor that was tried. A search must not depend on trust in an
+ * instruction: a machine whose tiles fail here does not have the level.
+ */
+#ifndef KERNELS_X86_TILE_CHECK_H
+#define KERNELS_X86_TILE_CHECK_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { CHECK_ROWS = 16, CHECK_PAIRS = 16, CHECK_COLUMNS = 16, CHECK_ROUNDS = 8 };
+
+/* Factors in f32 with 8 significant bits, and as tiles take them. */
+struct tile_case {
+  float a[CHECK_ROWS][2 * CHECK_PAIRS], b[2 * CHECK_PAIRS][CHECK_COLUMNS];
+  uint16_t a_tile[CHECK_ROWS][2 * CHECK_PAIRS], b_tile[CHECK_PAIRS][CHECK_COLUMNS][2];
+  float before[CHECK_ROWS][CHECK_COLUMNS], after[CHECK_ROWS][CHECK_COLUMNS];
+  uint64_t state;
+};
+
+/* What is multiplied. */
+enum tile_case_kind {
+  CASE_INTEGERS,    /* every sum is exact */
+  CASE_TWO_ROUNDED, /* of a row of a two numbers are not zero: their sum is rounded once */
+  CASE_ONE_ADDED,   /* one of them, and it is added to something */
+  CASE_RANDOM,
+  N_TILE_CASES
+};
+
+static inline uint32_t tile_case_dice(struct tile_case *c)
+{
+  c->state = c->state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(c->state >> 33);
+}
+
+/* Of 8 significant bits, sizes from 2^-6 to 2^7. */
+static inline float tile_case_number(struct tile_case *c, enum tile_case_kind kind)
+{
+  int32_t bits = (int32_t)(128 + tile_case_dice(c) % 128), sign = tile_case_dice(c) % 2 ? 1 : -1;
+
+  if (kind == CASE_INTEGERS)
+    return (float)(sign * (bits % 9));
+  return ldexpf((float)(sign * bits), (int)(tile_case_dice(c) % 13) - 13);
+}
+
+static inline uint16_t tile_case_bf16(float x)
+{
+  uint32_t bits;
+
+  memcpy(&bits, &x, sizeof bits);
+  return (uint16_t)(bits >> 16);
+}
+
+static inline void tile_case_fill(struct tile_case *c, enum tile_case_kind kind)
+{
+  for (size_t m = 0; m < CHECK_ROWS; m++) {
+    size_t first = tile_case_dice(c) % (2 * CHECK_PAIRS), second = tile_case_dice(c) % (2 * CHECK_PAIRS);
+    for (size_t k = 0; k < 2 * CHECK_PAIRS; k++) {
+      bool is_kept =
+          k == first || (k == second && kind != CASE_ONE_ADDED) || kind == CASE_INTEGERS || kind == CASE_RANDOM;
+      c->a[m][k] = is_kept ? tile_case_number(c, kind) : 0.0f;
+      c->a_tile[m][k] = tile_case_bf16(c->a[m][k]);
+    }
+    for (size_t n = 0; n < CHECK_COLUMNS; n++)
+      c->before[m][n] = kind == CASE_TWO_ROUNDED ? 0.0f : tile_case_number(c, kind) * 129.0f;
+  }
+  for (size_t k = 0; k < 2 * CHECK_PAIRS; k++) {
+    for (size_t n = 0; n < CHECK_COLUMNS; n++) {
+      c->b[k][n] = tile_case_number(c, kind);
+      c->b_tile[k / 2][n][k % 2] = tile_case_bf16(c->b[k][n]);
+    }
+  }
+}
+
+static inline void tile_case_run(struct tile_case *c)
+{
+  tiles_begin();
+  tile_load(0, c->before, sizeof c->before[0]);
+  tile_load(2, c->a_tile, sizeof c->a_tile[0]);
+  tile_load(4, c->b_tile, sizeof c->b_tile[0]);
+  tile_add_products(0, 2, 4);
+  tile_store(0, c->after, sizeof c->after[0]);
+  tiles_end();
+}
+
+/* Products and sums of these few bits are exact in double. */
+static inline bool tile_case_is_right(const struct tile_case *c, enum tile_case_kind kind)
+{
+  bool is_right = true;
+
+  for (size_t m = 0; m < CHECK_ROWS; m++) {
+    for (size_t n = 0; n < CHECK_COLUMNS; n++) {
+      double sum = (double)c->before[m][n], sizes = fabs(sum), after = (double)c->after[m][n];
+      for (size_t k = 0; k < 2 * CHECK_PAIRS; k++) {
+        sum += (double)c->a[m][k] * (double)c->b[k][n];
+        sizes += fabs((double)c->a[m][k] * (double)c->b[k][n]);
+      }
+      if (kind == CASE_RANDOM)
+        is_right = is_right && fabs(after - sum) <= 2 * CHECK_PAIRS * 0x1p-24 * sizes;
+      else
+        is_right = is_right && c->after[m][n] == (float)sum;
+    }
+  }
+  return is_right;
+}
+
+static inline bool tiles_work(void)
+{
+  static struct tile_case c;
+  bool is_right = true;
+
+  c.state = 1;
+  for (int round = 0; round < CHECK_ROUNDS; round++) {
+    for (int kind = 0; kind < N_TILE_CASES; kind++) {
+      tile_case_fill(&c, (enum tile_case_kind)kind);
+      memset(c.after, 0xff, sizeof c.after);
+      tile_case_run(&c);
+      is_right = is_right && tile_case_is_right(&c, (enum tile_case_kind)kind);
+    }
+  }
+  return is_right;
+}
+
+#endif

@@ -1,0 +1,479 @@
+/* What leaves the daemon, under brokers that are slow, full or away. */
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "daemon/delivery/delivery.h"
+#include "tests/support/kafka_fixture.h"
+#include "tests/support/kafka_tap.h"
+#include "tests/support/stubborn_broker.h"
+
+static struct kafka_fixture kafka;
+static struct counters counters;
+
+static int open_broker(void **state)
+{
+  (void)state;
+  kafka_fixture_init(&kafka);
+  return 0;
+}
+
+static int close_broker(void **state)
+{
+  (void)state;
+  kafka_fixture_fini(&kafka);
+  return 0;
+}
+
+static struct delivery *open_with(const struct kafka_layers *layers)
+{
+  struct delivery_config config = {
+    .layers = layers,
+    .query_topic = "queries",
+    .answer_topic = "answers",
+    .dead_letter_topic = "letters",
+    .has_reply_topics = true,
+    .reply_timeout_ms = 3000,
+    .counters = &counters,
+  };
+  struct delivery *d;
+
+  memset(&counters, 0, sizeof counters);
+  assert_ok(delivery_open(&config, &d));
+  return d;
+}
+
+static struct delivery *open_delivery(const struct kafka_property *own, size_t n)
+{
+  struct kafka_layers layers = kafka_fixture_layers_with(&kafka, false, own, n);
+
+  return open_with(&layers);
+}
+
+static struct delivery_dead_letter letter_of(const char *topic, const char *reason, int64_t offset)
+{
+  return (struct delivery_dead_letter){ .topic = topic,
+                                        .has_key = true,
+                                        .key = span_of_str("key"),
+                                        .has_value = offset % 2,
+                                        .value = span_of_str("value"),
+                                        .source_topic = "items",
+                                        .partition = 3,
+                                        .offset = offset,
+                                        .reason = reason };
+}
+
+static err_t fail_for(int64_t offset)
+{
+  FAIL(ERR_ITEM, "this is what was wrong with the record at offset %d", (int)offset);
+}
+
+/* The reason is the thread's newest failure, and a full queue is a failure too. */
+static void a_dead_letter_keeps_its_reason_while_the_queue_is_full(void **state)
+{
+  static const struct kafka_property own[] = { { "queue.buffering.max.messages", "1" }, { "linger.ms", "20" } };
+  _Atomic bool is_settled[8] = { 0 };
+  struct delivery *d = open_delivery(own, 2);
+  struct kafka_tap tap;
+  char text[2048], want[100];
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(kafka.broker, "letters", 1));
+  for (int64_t offset = 0; offset < 8; offset++) {
+    assert_int_equal(fail_for(offset), ERR_ITEM);
+    struct delivery_dead_letter letter = letter_of("letters", err_message(), offset);
+    letter.is_settled = &is_settled[offset];
+    int64_t end_ns = kafka_deadline_ns();
+    while (!delivery_dead_letter(d, &letter) && clock_now_ns() < end_ns)
+      clock_sleep_ns(CLOCK_NS_PER_MS);
+  }
+  int64_t settled_by_ns = kafka_deadline_ns();
+  for (int i = 0; i < 8; i++) {
+    while (!atomic_load(&is_settled[i]) && clock_now_ns() < settled_by_ns)
+      clock_sleep_ns(CLOCK_NS_PER_MS);
+    assert_true(atomic_load(&is_settled[i]));
+  }
+  kafka_tap_init(&tap, &kafka, "letters", 1);
+  for (int64_t offset = 0; offset < 8; offset++) {
+    rd_kafka_message_t *m = kafka_tap_next(&tap, KAFKA_TIMEOUT_MS);
+    assert_non_null(m);
+    snprintf(want, sizeof want, "this is what was wrong with the record at offset %d", (int)offset);
+    assert_string_equal(kafka_tap_header(m, "sluice.reason", text), want);
+    assert_string_equal(kafka_tap_header(m, "sluice.topic", text), "items");
+    assert_string_equal(kafka_tap_header(m, "sluice.partition", text), "3");
+    assert_int_equal(strtol(kafka_tap_header(m, "sluice.offset", text), NULL, 10), offset);
+    assert_true(span_equal(span_of(m->key, m->key_len), span_of_str("key")));
+    assert_int_equal(m->payload != NULL, offset % 2); /* the original value, tombstones too */
+    rd_kafka_message_destroy(m);
+  }
+  kafka_tap_fini(&tap);
+  delivery_close(&d);
+  assert_null(d);
+  assert_int_equal(counters_get(&counters.dead_letters), 8);
+  assert_int_equal(counters_get(&counters.undeliverable), 0);
+}
+
+static void a_reply_carries_key_value_and_format(void **state)
+{
+  struct delivery *d = open_delivery(NULL, 0);
+  struct delivery_reply reply = {
+    .has_key = true, .key = span_of_str("client"), .value = span_of_str("{}"), .format = WIRE_JSON,
+  };
+  struct kafka_tap tap;
+  char text[2048];
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(kafka.broker, "answers", 1));
+  delivery_reply(d, &reply);
+  reply.has_key = false;
+  reply.format = WIRE_PROTOBUF;
+  delivery_reply(d, &reply);
+  delivery_close(&d); /* waits for the broker */
+  kafka_tap_init(&tap, &kafka, "answers", 1);
+  for (int i = 0; i < 2; i++) {
+    rd_kafka_message_t *m = kafka_tap_next(&tap, KAFKA_TIMEOUT_MS);
+    assert_non_null(m);
+    assert_string_equal(kafka_tap_header(m, "content-type", text), i ? "application/x-protobuf" : "application/json");
+    assert_int_equal(m->key != NULL, i == 0);
+    assert_true(span_equal(span_of(m->payload, m->len), span_of_str("{}")));
+    rd_kafka_message_destroy(m);
+  }
+  kafka_tap_fini(&tap);
+  assert_int_equal(counters_get(&counters.undeliverable), 0);
+}
+
+static void nobody_waits_for_a_broker_beyond_the_time_to_give_up(void **state)
+{
+  static const struct kafka_property own[] = { { "bootstrap.servers", "127.0.0.1:1" },
+                                               { "queue.buffering.max.messages", "2" } };
+  struct delivery *d = open_delivery(own, 2);
+  _Atomic bool is_settled = false;
+  struct delivery_dead_letter letter = letter_of("letters", "no broker", 1);
+  struct delivery_reply reply = { .value = span_of_str("{}"), .format = WIRE_JSON };
+
+  (void)state;
+  int64_t begin_ns = clock_now_ns();
+  delivery_give_up_at(d, begin_ns + 100 * CLOCK_NS_PER_MS);
+  letter.is_settled = &is_settled;
+  assert_true(delivery_dead_letter(d, &letter));
+  for (int i = 0; i < 4; i++)
+    delivery_reply(d, &reply); /* two too many for the queue */
+  assert_false(atomic_load(&is_settled));
+  assert_true(clock_now_ns() - begin_ns >= 100 * CLOCK_NS_PER_MS);
+  delivery_close(&d);
+  assert_true(clock_now_ns() - begin_ns < 10 * CLOCK_NS_PER_S);
+  assert_int_equal(counters_get(&counters.undeliverable), 0); /* nothing is given up: it is taken up after a restart */
+}
+
+/* The catalogue goes on without a broker for its letters, and keeps what it may not forget yet. */
+static void a_letter_without_room_is_not_taken_and_holds_up_nobody(void **state)
+{
+  static const struct kafka_property own[] = { { "bootstrap.servers", "127.0.0.1:1" },
+                                               { "queue.buffering.max.messages", "5" } };
+  struct delivery *d = open_delivery(own, 2);
+  _Atomic bool is_settled = false;
+  size_t n_taken = 0;
+
+  (void)state;
+  int64_t begin_ns = clock_now_ns();
+  for (int i = 0; i < 8; i++) {
+    struct delivery_dead_letter letter = letter_of("letters", "no broker", i);
+    letter.is_settled = &is_settled;
+    n_taken += delivery_dead_letter(d, &letter);
+  }
+  assert_int_equal(n_taken, 5);
+  assert_true(clock_now_ns() - begin_ns < 5 * CLOCK_NS_PER_S);
+  assert_false(is_settled);
+  while (counters_get(&counters.dead_letters_waiting) != 5 && clock_now_ns() - begin_ns < 10 * CLOCK_NS_PER_S)
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  assert_int_equal(counters_get(&counters.dead_letters_waiting), 5);
+  assert_int_equal(counters_get(&counters.dead_letters), 5);
+  struct delivery_dead_letter of_query = letter_of("letters", "no room", 9);
+  of_query.is_query = true;
+  assert_true(delivery_dead_letter(d, &of_query)); /* nobody can keep it: it is told and counted */
+  assert_int_equal(counters_get(&counters.undeliverable), 1);
+  delivery_give_up_at(d, clock_now_ns());
+  delivery_close(&d);
+  assert_false(is_settled);
+}
+
+/* ---- Brokers that refuse ---- */
+
+enum { QUERIES = 12 };
+
+/* A delivery over a stubborn broker, with queries whose tickets wait to be ended. */
+struct stubborn {
+  struct stubborn_broker broker;
+  struct delivery *delivery;
+  struct query_reader *queries;
+  struct alarm alarm;
+  uint32_t tickets[QUERIES];
+};
+
+static void send_queries(struct stubborn *s)
+{
+  struct kafka_layers layers = stubborn_broker_layers(&s->broker, false, NULL, 0);
+  struct sender_message message = { .topic = "queries", .has_value = true, .value = span_of_str("q") };
+  struct sender *sender;
+
+  assert_ok(sender_open(&layers, NULL, NULL, &sender));
+  for (int i = 0; i < QUERIES; i++)
+    assert_ok(sender_send(sender, &message));
+  assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
+  sender_close(&sender);
+}
+
+static void take_tickets(struct stubborn *s)
+{
+  struct kafka_layers layers = stubborn_broker_layers(&s->broker, true, NULL, 0);
+  int64_t end_ns = clock_now_ns() + 30 * CLOCK_NS_PER_S;
+
+  assert_ok(query_reader_open(&layers, "queries", "group", &s->queries));
+  for (size_t n = 0; n < QUERIES;) {
+    struct query_record record;
+    bool has_record;
+    assert_true(clock_now_ns() < end_ns);
+    assert_ok(query_reader_poll(s->queries, 100, true, &has_record, &record));
+    if (has_record)
+      s->tickets[n++] = record.ticket;
+  }
+}
+
+static void open_stubborn(struct stubborn *s, const struct kafka_property *own, size_t n)
+{
+  stubborn_broker_init(&s->broker);
+  assert_int_equal(rd_kafka_mock_topic_create(s->broker.cluster, "queries", 1, 1), 0);
+  assert_int_equal(rd_kafka_mock_topic_create(s->broker.cluster, "answers", 1, 1), 0);
+  assert_int_equal(rd_kafka_mock_topic_create(s->broker.cluster, "letters", 1, 1), 0);
+  send_queries(s);
+  take_tickets(s);
+  struct kafka_layers layers = stubborn_broker_layers(&s->broker, false, own, n);
+  s->delivery = open_with(&layers);
+  assert_ok(alarm_init(&s->alarm));
+  delivery_attach(s->delivery, s->queries, &s->alarm);
+}
+
+static void close_stubborn(struct stubborn *s)
+{
+  delivery_close(&s->delivery);
+  query_reader_close(&s->queries);
+  alarm_fini(&s->alarm);
+  stubborn_broker_fini(&s->broker);
+}
+
+static bool has_alarm(const struct stubborn *s)
+{
+  struct pollfd fd = { .fd = s->alarm.fd, .events = POLLIN };
+
+  return poll(&fd, 1, 0) == 1;
+}
+
+static void wait_for_open(struct stubborn *s, size_t n_open)
+{
+  int64_t end_ns = kafka_deadline_ns();
+
+  while (query_reader_n_open(s->queries) != n_open && clock_now_ns() < end_ns)
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  assert_int_equal(query_reader_n_open(s->queries), n_open);
+}
+
+static void reply_to(struct stubborn *s, size_t i, const char *topic)
+{
+  struct delivery_reply reply = {
+    .topic = topic,
+    .has_key = true,
+    .key = span_of_str("client"),
+    .id = span_of_str("some id"),
+    .space = span_of_str("books"),
+    .value = span_of_str("the answer"),
+    .format = WIRE_JSON,
+    .ticket = s->tickets[i],
+    .partition = 2,
+    .offset = (int64_t)i,
+  };
+
+  delivery_reply(s->delivery, &reply);
+}
+
+static void open_tap(struct kafka_tap *tap, const struct stubborn *s, const char *topic)
+{
+  kafka_tap_open(tap, rd_kafka_mock_cluster_bootstraps(s->broker.cluster), topic, 1);
+}
+
+/* What a message holds, as one text: is there a key, and what of the query is in its value. */
+static const char *shape_of(const rd_kafka_message_t *m, char text[100])
+{
+  char value[2000];
+
+  snprintf(value, sizeof value, "%.*s", m->payload ? (int)m->len : 0, (const char *)m->payload);
+  snprintf(text, 100, "%s%s%s%s", m->key ? "key " : "", strstr(value, "some id") ? "id " : "",
+           strstr(value, "INTERNAL") ? "error" : "", strcmp(value, "the answer") == 0 ? "answer" : "");
+  return text;
+}
+
+static void assert_next(struct kafka_tap *tap, const char *shape)
+{
+  rd_kafka_message_t *m = kafka_tap_next(tap, KAFKA_TIMEOUT_MS);
+  char text[100];
+
+  assert_non_null(m);
+  assert_string_equal(shape_of(m, text), shape);
+  rd_kafka_message_destroy(m);
+}
+
+/* A query is given up only when a broker refuses the smallest thing that can be said of it. */
+static void what_is_refused_is_replaced_by_less_until_something_is_taken(void **state)
+{
+  struct stubborn s;
+  struct kafka_tap answers, letters;
+  char text[2048];
+
+  (void)state;
+  open_stubborn(&s, NULL, 0);
+  for (size_t i = 0; i <= 5; i++) {
+    stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_INVALID_RECORD, i);
+    reply_to(&s, i, NULL);
+    wait_for_open(&s, QUERIES - 1 - i);
+  }
+  open_tap(&answers, &s, "answers");
+  assert_next(&answers, "key answer");
+  assert_next(&answers, "key id error");
+  assert_next(&answers, "error");
+  kafka_tap_fini(&answers);
+  open_tap(&letters, &s, "letters");
+  for (size_t i = 3; i <= 4; i++) {
+    rd_kafka_message_t *m = kafka_tap_next(&letters, KAFKA_TIMEOUT_MS);
+    assert_non_null(m);
+    assert_null(m->payload);
+    assert_int_equal(m->key != NULL, i == 3);
+    assert_string_equal(kafka_tap_header(m, "sluice.topic", text), "queries");
+    assert_string_equal(kafka_tap_header(m, "sluice.partition", text), "2");
+    assert_int_equal(strtol(kafka_tap_header(m, "sluice.offset", text), NULL, 10), i);
+    assert_non_null(strstr(kafka_tap_header(m, "sluice.reason", text), "answers"));
+    rd_kafka_message_destroy(m);
+  }
+  kafka_tap_fini(&letters);
+  assert_int_equal(counters_get(&counters.undeliverable), 1);
+  assert_false(has_alarm(&s));
+  close_stubborn(&s);
+}
+
+/* Brokers refuse batches: an answer must not pay for its neighbours. */
+static void what_was_too_large_together_with_others_is_sent_alone(void **state)
+{
+  struct stubborn s;
+  struct kafka_tap answers;
+
+  (void)state;
+  open_stubborn(&s, NULL, 0);
+  stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
+  reply_to(&s, 0, NULL);
+  wait_for_open(&s, QUERIES - 1);
+  stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 2);
+  reply_to(&s, 1, NULL);
+  wait_for_open(&s, QUERIES - 2);
+  open_tap(&answers, &s, "answers");
+  assert_next(&answers, "key answer");
+  assert_next(&answers, "key id error");
+  kafka_tap_fini(&answers);
+  close_stubborn(&s);
+}
+
+/* After it nothing can be sent: what was not delivered must be answered after a restart, so no ticket may end. */
+static void a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket(void **state)
+{
+  static const struct kafka_property own[] = { { "enable.idempotence", "true" } };
+  struct stubborn s;
+
+  (void)state;
+  open_stubborn(&s, own, 1);
+  reply_to(&s, 0, NULL);
+  wait_for_open(&s, QUERIES - 1);
+  assert_false(has_alarm(&s));
+  stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, 1);
+  reply_to(&s, 1, NULL);
+  int64_t end_ns = kafka_deadline_ns();
+  while (!has_alarm(&s) && clock_now_ns() < end_ns)
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  assert_true(has_alarm(&s));
+  for (size_t i = 2; i < QUERIES; i++)
+    reply_to(&s, i, NULL);
+  assert_int_equal(query_reader_n_open(s.queries), QUERIES - 1);
+  close_stubborn(&s);
+}
+
+/* The configured topic is waited for, however long it is away: nothing is replaced, nothing given up. */
+static void an_answer_waits_for_its_topic(void **state)
+{
+  static const struct kafka_property own[] = { { "topic.metadata.propagation.max.ms", "0" } };
+  struct stubborn s;
+  struct kafka_tap answers;
+
+  (void)state;
+  open_stubborn(&s, own, 1);
+  stubborn_broker_hide(&s.broker, "answers", true);
+  for (size_t i = 0; i < 4; i++) {
+    reply_to(&s, i, NULL);
+    clock_sleep_ns(400 * CLOCK_NS_PER_MS); /* the first is reported; the last fails at once */
+  }
+  assert_int_equal(query_reader_n_open(s.queries), QUERIES);
+  stubborn_broker_hide(&s.broker, "answers", false);
+  wait_for_open(&s, QUERIES - 4);
+  open_tap(&answers, &s, "answers");
+  for (size_t i = 0; i < 4; i++)
+    assert_next(&answers, "key answer");
+  kafka_tap_fini(&answers);
+  assert_false(has_alarm(&s));
+  assert_int_equal(counters_get(&counters.undeliverable), 0);
+  close_stubborn(&s);
+}
+
+/* Far more than its queue holds, and than the errors' queue does. */
+static void a_missing_reply_topic_costs_no_query_and_no_daemon(void **state)
+{
+  enum { N = 15000 };
+  static const struct kafka_property own[] = { { "queue.buffering.max.messages", "500" } };
+  struct stubborn s;
+  struct kafka_tap answers;
+
+  (void)state;
+  open_stubborn(&s, own, 1);
+  stubborn_broker_hide(&s.broker, "nobody.s", true);
+  struct delivery_reply reply = { .topic = "nobody.s", .id = span_of_str("some id"), .value = span_of_str("{}"),
+                                  .format = WIRE_JSON };
+  delivery_attach(s.delivery, NULL, &s.alarm);
+  for (size_t i = 0; i < N; i++)
+    delivery_reply(s.delivery, &reply);
+  delivery_close(&s.delivery); /* waits for all */
+  assert_false(has_alarm(&s));
+  assert_int_equal(counters_get(&counters.undeliverable), 0);
+  assert_int_equal(counters_get(&counters.errors), N);
+  open_tap(&answers, &s, "answers");
+  for (size_t i = 0; i < N; i++)
+    assert_next(&answers, "id error");
+  kafka_tap_fini(&answers);
+  close_stubborn(&s);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_dead_letter_keeps_its_reason_while_the_queue_is_full),
+    cmocka_unit_test(a_reply_carries_key_value_and_format),
+    cmocka_unit_test(nobody_waits_for_a_broker_beyond_the_time_to_give_up),
+    cmocka_unit_test(a_letter_without_room_is_not_taken_and_holds_up_nobody),
+    cmocka_unit_test(what_is_refused_is_replaced_by_less_until_something_is_taken),
+    cmocka_unit_test(what_was_too_large_together_with_others_is_sent_alone),
+    cmocka_unit_test(a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket),
+    cmocka_unit_test(an_answer_waits_for_its_topic),
+    cmocka_unit_test(a_missing_reply_topic_costs_no_query_and_no_daemon),
+  };
+
+  return cmocka_run_group_tests(tests, open_broker, close_broker);
+}

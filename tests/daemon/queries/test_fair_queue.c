@@ -1,0 +1,380 @@
+/* Fair queueing with costs and times as inputs: no clock, no threads. A server that takes batches one after the other
+ * is simulated. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "daemon/queries/fair_queue.h"
+#include "tests/support/assert_ok.h"
+#include "tests/support/dice.h"
+
+enum { BATCH = 32, MAX_QUERIES = 5000 };
+
+#define MS CLOCK_NS_PER_MS
+
+static uint64_t seed;
+
+struct server {
+  struct fair_queue *f;
+  struct pending_query queries[MAX_QUERIES];
+  size_t n_queries;
+  struct pending_query *batch[BATCH];
+  struct query_job job;
+  int64_t now_ns;
+};
+
+static struct server *open_server(const uint32_t *weights, size_t n_spaces, size_t n_workers)
+{
+  struct server *s = calloc(1, sizeof *s);
+  struct fair_queue_config config = {
+    .weights = weights, .n_spaces = n_spaces, .n_workers = n_workers, .n_queries = MAX_QUERIES, .batch = BATCH,
+    .batch_time_ns = 50 * MS,
+  };
+
+  assert_non_null(s);
+  assert_ok(fair_queue_open(&config, &s->f));
+  s->job.queries = s->batch;
+  s->now_ns = 1000 * MS;
+  return s;
+}
+
+static void close_server(struct server *s)
+{
+  fair_queue_close(&s->f);
+  assert_null(s->f);
+  free(s);
+}
+
+static struct method method_of(const char *name, uint32_t argument)
+{
+  struct method method = { .args = { argument }, .n_args = argument > 0 };
+
+  snprintf(method.name, sizeof method.name, "%s", name);
+  return method;
+}
+
+static struct pending_query *push(struct server *s, size_t space, const char *name, uint32_t argument)
+{
+  assert_true(s->n_queries < MAX_QUERIES);
+  struct pending_query *query = &s->queries[s->n_queries++];
+  query->ticket = (uint32_t)s->n_queries;
+  query->space = space;
+  query->method = method_of(name, argument);
+  query->received_ns = s->now_ns;
+  fair_queue_push(s->f, query);
+  return query;
+}
+
+/* Search the next batch at cost_ns a query. Returns its queries. */
+static size_t serve(struct server *s, const int64_t *cost_ns)
+{
+  if (!fair_queue_pop(s->f, s->now_ns, &s->job))
+    return 0;
+  const struct pending_query *first = s->job.queries[0];
+  for (size_t i = 0; i < s->job.n; i++) {
+    assert_int_equal(s->job.queries[i]->space, first->space);
+    assert_memory_equal(&s->job.queries[i]->method, &first->method, sizeof first->method);
+    assert_true(i == 0 || s->job.queries[i]->ticket > s->job.queries[i - 1]->ticket);
+  }
+  int64_t all_ns = cost_ns[first->space] * (int64_t)s->job.n;
+  s->now_ns += all_ns;
+  fair_queue_done(s->f, &s->job, s->job.n, all_ns, s->now_ns);
+  return s->job.n;
+}
+
+static const uint32_t equal[] = { 1, 1, 1, 1 };
+
+static void a_class_is_searched_in_its_order_and_a_batch_holds_one_class(void **state)
+{
+  static const int64_t cost_ns[] = { MS, MS };
+  struct server *s = open_server(equal, 2, 1);
+  struct dice dice = { seed };
+  uint32_t newest[2][3] = { 0 };
+  size_t n = 0;
+
+  (void)state;
+  for (int i = 0; i < 500; i++)
+    push(s, dice_below(&dice, 2), "m", (uint32_t)dice_below(&dice, 3));
+  while (serve(s, cost_ns)) {
+    for (size_t i = 0; i < s->job.n; i++, n++) {
+      const struct pending_query *query = s->job.queries[i];
+      uint32_t *last = &newest[query->space][query->method.args[0]];
+      assert_true(query->ticket > *last);
+      *last = query->ticket;
+    }
+  }
+  assert_int_equal(n, 500);
+  assert_int_equal(fair_queue_n(s->f), 0);
+  close_server(s);
+}
+
+static void a_batch_takes_no_longer_than_it_may_and_the_first_of_a_class_is_one_query(void **state)
+{
+  static const int64_t costs[][3] = { { MS, 1, 32 }, { 10 * MS, 1, 5 }, { 49 * MS, 1, 1 }, { 500 * MS, 1, 1 } };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+    struct server *s = open_server(equal, 1, 1);
+    for (int j = 0; j < 200; j++)
+      push(s, 0, "m", 0);
+    assert_int_equal(serve(s, costs[i]), costs[i][1]);
+    for (int j = 0; j < 3; j++)
+      assert_int_equal(serve(s, costs[i]), costs[i][2]);
+    close_server(s);
+  }
+}
+
+/* Fast queries come one at a time, beside a space of slow ones that never runs dry. */
+static void a_fast_query_waits_for_one_slow_batch_at_most(void **state)
+{
+  static const int64_t cost_ns[] = { 40 * MS, MS / 10 };
+  struct server *s = open_server(equal, 2, 1);
+  struct dice dice = { seed };
+
+  (void)state;
+  for (int i = 0; i < 1000; i++)
+    push(s, 0, "slow", 0);
+  serve(s, cost_ns);
+  for (int i = 0; i < 200; i++) {
+    int64_t came_ns = s->now_ns;
+    push(s, 1, "fast", 0);
+    if (dice_below(&dice, 2)) { /* while a slow batch runs */
+      assert_true(serve(s, cost_ns));
+    }
+    while (fair_queue_n(s->f) && s->job.queries[0]->space != 1)
+      assert_true(serve(s, cost_ns));
+    assert_true(s->now_ns - came_ns <= 51 * MS);
+    assert_true(serve(s, cost_ns)); /* a slow one in between */
+  }
+  close_server(s);
+}
+
+static void spaces_share_by_their_weights_and_methods_of_one_share_what_it_has(void **state)
+{
+  static const uint32_t weights[] = { 1, 3 };
+  static const int64_t cost_ns[] = { 10 * MS, MS };
+  struct server *s = open_server(weights, 2, 1);
+  int64_t taken_ns[2] = { 0 };
+
+  (void)state;
+  for (int i = 0; i < 500; i++) { /* the first space asks in five ways */
+    push(s, 0, "m", (uint32_t)i % 5 + 1);
+    for (int j = 0; j < 8; j++)
+      push(s, 1, "m", 0);
+  }
+  while (s->now_ns < 4000 * MS) {
+    int64_t before_ns = s->now_ns;
+    assert_true(serve(s, cost_ns));
+    taken_ns[s->job.queries[0]->space] += s->now_ns - before_ns;
+  }
+  assert_true(taken_ns[1] > taken_ns[0] * 27 / 10);
+  assert_true(taken_ns[1] < taken_ns[0] * 33 / 10);
+  close_server(s);
+}
+
+static void idleness_saves_nothing_up(void **state)
+{
+  static const int64_t cost_ns[] = { 10 * MS, 10 * MS };
+  struct server *s = open_server(equal, 2, 1);
+  size_t n_of_first = 0;
+
+  (void)state;
+  for (int i = 0; i < 1000; i++)
+    push(s, 0, "m", 0);
+  for (int i = 0; i < 100; i++)
+    serve(s, cost_ns); /* alone for a while */
+  for (int i = 0; i < 500; i++)
+    push(s, 1, "m", 0);
+  for (int i = 0; i < 40; i++) {
+    serve(s, cost_ns);
+    n_of_first += s->job.queries[0]->space == 0;
+  }
+  assert_in_range(n_of_first, 12, 28);
+  close_server(s);
+}
+
+static void an_estimate_is_near_what_comes(void **state)
+{
+  static const int64_t cost_ns[] = { 20 * MS, MS, MS / 2 };
+  struct server *s = open_server(equal, 3, 1);
+
+  (void)state;
+  for (size_t space = 0; space < 3; space++) { /* known costs */
+    for (int i = 0; i < 40; i++)
+      push(s, space, "m", 0);
+  }
+  while (serve(s, cost_ns))
+    ;
+  struct dice dice = { seed };
+  for (int round = 0; round < 30; round++) {
+    for (int i = (int)dice_below(&dice, 60); i > 0; i--)
+      push(s, dice_below(&dice, 3), "m", 0);
+    size_t space = dice_below(&dice, 3);
+    struct method method = method_of("m", 0);
+    int64_t came_ns = s->now_ns, estimate_ns = fair_queue_estimate_ns(s->f, space, &method, came_ns);
+    const struct pending_query *query = push(s, space, "m", 0);
+    for (bool is_done = false; !is_done;) {
+      assert_true(serve(s, cost_ns));
+      for (size_t i = 0; i < s->job.n; i++)
+        is_done |= s->job.queries[i] == query;
+    }
+    int64_t took_ns = s->now_ns - came_ns;
+    assert_true(took_ns <= estimate_ns + 105 * MS); /* two batches more */
+    assert_true(took_ns >= estimate_ns - 105 * MS);
+    while (serve(s, cost_ns))
+      ;
+  }
+  close_server(s);
+}
+
+/* Three times what one worker can do, a limit of 500 ms, and refusal by the estimate. */
+static void under_overload_answers_come_within_the_limit(void **state)
+{
+  static const int64_t cost_ns[] = { 6 * MS };
+  struct server *s = open_server(equal, 1, 1);
+  struct method method = method_of("m", 0);
+  int64_t due_ns = s->now_ns, worst_ns = 0;
+  size_t n_refused = 0, n_answered = 0;
+
+  (void)state;
+  for (int i = 0; i < 2500;) {
+    if (due_ns <= s->now_ns || fair_queue_n(s->f) == 0) {
+      s->now_ns = due_ns > s->now_ns ? due_ns : s->now_ns;
+      if (fair_queue_estimate_ns(s->f, 0, &method, due_ns) > 500 * MS - (s->now_ns - due_ns)) {
+        n_refused++;
+      } else {
+        push(s, 0, "m", 0)->received_ns = due_ns;
+      }
+      due_ns += 2 * MS;
+      i++;
+      continue;
+    }
+    assert_true(serve(s, cost_ns));
+    for (size_t j = 0; j < s->job.n; j++, n_answered++) {
+      int64_t took_ns = s->now_ns - s->job.queries[j]->received_ns;
+      worst_ns = took_ns > worst_ns ? took_ns : worst_ns;
+    }
+  }
+  assert_true(worst_ns < 560 * MS);
+  assert_true(n_answered > 700); /* of 833 that could be */
+  assert_true(n_refused > 1400);
+  close_server(s);
+}
+
+/* A class that was slow once must not be refused for ever. */
+static void an_old_measurement_refuses_nobody(void **state)
+{
+  static const int64_t slow_ns[] = { 5000 * MS }, fast_ns[] = { MS };
+  struct server *s = open_server(equal, 1, 2);
+  struct method method = method_of("m", 0);
+
+  (void)state;
+  push(s, 0, "m", 0);
+  serve(s, slow_ns);
+  assert_true(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns) >= 4000 * MS);
+  s->now_ns += 2000 * MS;
+  assert_int_equal(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns), 0);
+  for (int i = 0; i < 40; i++) {
+    push(s, 0, "m", 0);
+    assert_true(fair_queue_pop(s->f, s->now_ns, &s->job));
+    if (i == 0)
+      assert_false(s->job.is_fresh);
+    fair_queue_done(s->f, &s->job, 1, fast_ns[0], s->now_ns);
+  }
+  assert_true(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns) < 2 * MS);
+  close_server(s);
+}
+
+static void workers_share_what_waits_and_what_runs_counts(void **state)
+{
+  struct server *s = open_server(equal, 2, 4);
+  struct method method = method_of("m", 0), other = method_of("other", 0);
+  struct query_job jobs[4];
+  struct pending_query *batches[4][BATCH];
+
+  (void)state;
+  push(s, 0, "m", 0);
+  assert_int_equal(serve(s, (int64_t[]){ 40 * MS, 0 }), 1);
+  for (int i = 0; i < 40; i++)
+    push(s, 0, "m", 0);
+  assert_in_range(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns), 400 * MS, 460 * MS);
+  for (int i = 0; i < 4; i++) {
+    jobs[i].queries = batches[i];
+    assert_true(fair_queue_pop(s->f, s->now_ns, &jobs[i]));
+    assert_int_equal(jobs[i].n, 1);
+  }
+  assert_in_range(fair_queue_estimate_ns(s->f, 1, &other, s->now_ns), 40 * MS, 40 * MS); /* what runs */
+  assert_in_range(fair_queue_estimate_ns(s->f, 1, &other, s->now_ns + 30 * MS), 10 * MS, 10 * MS);
+  for (int i = 0; i < 4; i++)
+    fair_queue_done(s->f, &jobs[i], 1, 40 * MS, s->now_ns + 40 * MS);
+  close_server(s);
+}
+
+static void classes_beyond_the_table_take_the_place_of_idle_ones(void **state)
+{
+  static const int64_t cost_ns[] = { MS, MS };
+  struct server *s = open_server(equal, 2, 1);
+
+  (void)state;
+  for (uint32_t i = 0; i < 20000; i++) { /* every query another class, a few at a time */
+    s->n_queries = i % 100;
+    push(s, i % 2, "m", i + 1);
+    if (i % 100 == 99)
+      while (serve(s, cost_ns))
+        ;
+  }
+  s->n_queries = 0;
+  for (uint32_t i = 0; i < MAX_QUERIES; i++) /* and as many at once as there can be */
+    push(s, i % 2, "n", i + 1);
+  size_t n = 0;
+  while (serve(s, cost_ns))
+    n++;
+  assert_int_equal(n, MAX_QUERIES);
+  close_server(s);
+}
+
+static void all_that_waits_can_be_taken_away(void **state)
+{
+  struct server *s = open_server(equal, 2, 1);
+  size_t n = 0;
+
+  (void)state;
+  assert_null(fair_queue_take_all(s->f));
+  for (uint32_t i = 0; i < 90; i++)
+    push(s, i % 2, "m", i % 7);
+  for (struct pending_query *query = fair_queue_take_all(s->f); query; query = query->next)
+    n++;
+  assert_int_equal(n, 90);
+  assert_int_equal(fair_queue_n(s->f), 0);
+  assert_false(fair_queue_pop(s->f, s->now_ns, &s->job));
+  push(s, 1, "m", 3);
+  assert_true(fair_queue_pop(s->f, s->now_ns, &s->job));
+  assert_int_equal(s->job.n, 1);
+  close_server(s);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_class_is_searched_in_its_order_and_a_batch_holds_one_class),
+    cmocka_unit_test(a_batch_takes_no_longer_than_it_may_and_the_first_of_a_class_is_one_query),
+    cmocka_unit_test(a_fast_query_waits_for_one_slow_batch_at_most),
+    cmocka_unit_test(spaces_share_by_their_weights_and_methods_of_one_share_what_it_has),
+    cmocka_unit_test(idleness_saves_nothing_up),
+    cmocka_unit_test(an_estimate_is_near_what_comes),
+    cmocka_unit_test(under_overload_answers_come_within_the_limit),
+    cmocka_unit_test(an_old_measurement_refuses_nobody),
+    cmocka_unit_test(workers_share_what_waits_and_what_runs_counts),
+    cmocka_unit_test(classes_beyond_the_table_take_the_place_of_idle_ones),
+    cmocka_unit_test(all_that_waits_can_be_taken_away),
+  };
+
+  seed = dice_seed();
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* Sketches: the slack holds against scores in double precision, for vectors made to be awkward. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "engine/vector/sketch.h"
+#include "tests/support/assert_ok.h"
+#include "tests/support/blocks.h"
+
+static struct dice dice;
+
+/* How a vector is drawn. */
+enum draw {
+  DRAW_UNIFORM,
+  DRAW_ZERO,
+  DRAW_ONE_SPIKE,  /* one number carries all */
+  DRAW_HALF_STEPS, /* numbers in the middle between two steps of the sketch */
+  DRAW_HUGE,       /* as large as items may be */
+  DRAW_DENORMAL,
+  DRAW_ALL_SCALES, /* numbers of all sizes in one vector */
+  DRAW_EQUAL,
+  DRAW_TINY_OR_HUGE,
+  N_DRAWS
+};
+
+static float draw_number(enum draw draw, size_t k)
+{
+  float sign = dice_below(&dice, 2) ? 1.0f : -1.0f;
+
+  switch (draw) {
+  case DRAW_ZERO:
+    return 0.0f * sign;
+  case DRAW_ONE_SPIKE:
+    return k == 3 ? 77.7f * sign : dice_float(&dice, 1e-3f);
+  case DRAW_HALF_STEPS:
+    return sign * (k == 0 ? 127.0f : (float)dice_below(&dice, 126) + 0.5f) * 0.01f;
+  case DRAW_HUGE:
+    return sign * 1e9f;
+  case DRAW_DENORMAL:
+    return dice_float(&dice, 1e-39f);
+  case DRAW_ALL_SCALES:
+    return sign * ldexpf(1.0f + dice_float(&dice, 0.5f), (int)dice_below(&dice, 178) - 149);
+  case DRAW_EQUAL:
+    return 0.3f;
+  case DRAW_TINY_OR_HUGE:
+    return dice_below(&dice, 2) ? dice_float(&dice, 1e-37f) : dice_float(&dice, 1e9f);
+  default:
+    return dice_float(&dice, 1.0f);
+  }
+}
+
+static void draw_vector(enum draw draw, size_t dim, float *out)
+{
+  for (size_t k = 0; k < dim; k++)
+    out[k] = draw_number(draw, k);
+}
+
+static double norm_of(const float *v, size_t n)
+{
+  double sum = 0;
+
+  for (size_t k = 0; k < n; k++)
+    sum += (double)v[k] * (double)v[k];
+  return sqrt(sum);
+}
+
+/* An item's score with a query that is q up to 2^-22 |q|, turned to make it larger or smaller, and up to a tail. */
+static float true_score(const float *q, const float *v, size_t dim, double direction, double residual)
+{
+  double sum = residual, v_norm = norm_of(v, dim), step = direction * 0x1p-22 * norm_of(q, dim);
+
+  for (size_t k = 0; k < dim; k++)
+    sum += ((double)q[k] + (v_norm > 0 ? step * (double)v[k] / v_norm : 0)) * (double)v[k];
+  return (float)sum;
+}
+
+struct catalogue {
+  struct sketch sketch;
+  size_t dim, n;
+  float *vectors; /* [n][dim] */
+  float *tails;
+};
+
+static void check_query(const struct catalogue *c, const float *q, double tail, enum isa isa)
+{
+  size_t n_blocks = (c->n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, n = n_blocks * SKETCH_BLOCK_ITEMS;
+  float *bounds = block_new(n, sizeof *bounds);
+  struct region region = { 0 };
+  const struct kernels *kernels;
+  struct sketch_query query;
+
+  assert_ok(kernels_get(isa, &kernels));
+  assert_ok(sketch_query_init(c->dim, q, tail, &region, &query));
+  sketch_bounds(&c->sketch, &query, kernels, 0, n_blocks, bounds);
+  for (size_t i = 0; i < c->n; i++) {
+    for (int direction = -1; direction <= 1; direction++) {
+      double residual = c->tails ? direction * tail * (double)c->tails[i] : 0;
+      float wanted = true_score(q, c->vectors + i * c->dim, c->dim, direction, residual);
+      float lower = sketch_lower_bound(&c->sketch, &query, (uint32_t)i, bounds[i]);
+      if (!(lower <= wanted && wanted <= bounds[i]))
+        fail_msg("item %zu of dimension %zu: score %.9g, bounds %.9g and %.9g", i, c->dim, (double)wanted,
+                 (double)lower, (double)bounds[i]);
+    }
+  }
+  region_fini(&region);
+  free(bounds);
+}
+
+static struct catalogue catalogue_new(size_t dim, size_t n, bool has_tails)
+{
+  struct catalogue c = { .dim = dim, .n = n };
+
+  c.vectors = block_new(n * dim, sizeof *c.vectors);
+  c.tails = has_tails ? block_new(n, sizeof *c.tails) : NULL;
+  assert_ok(sketch_init(dim, n, has_tails, &c.sketch));
+  for (size_t i = 0; i < n; i++) {
+    draw_vector((enum draw)dice_below(&dice, N_DRAWS), dim, c.vectors + i * dim);
+    if (has_tails)
+      c.tails[i] = fabsf(draw_number((enum draw)dice_below(&dice, N_DRAWS), 3));
+    sketch_put(&c.sketch, (uint32_t)i, c.vectors + i * dim, has_tails ? c.tails[i] : 0.0f);
+  }
+  return c;
+}
+
+static void catalogue_free(struct catalogue *c)
+{
+  sketch_fini(&c->sketch);
+  free(c->vectors);
+  free(c->tails);
+}
+
+static void check_dimension(size_t dim, size_t n, bool has_tails)
+{
+  struct catalogue c = catalogue_new(dim, n, has_tails);
+  float *q = block_new(dim, sizeof *q);
+
+  for (enum draw draw = DRAW_UNIFORM; draw < N_DRAWS; draw++) {
+    draw_vector(draw, dim, q);
+    for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++)
+      check_query(&c, q, (double)fabsf(draw_number(draw, 3)), isa);
+  }
+  free(q);
+  catalogue_free(&c);
+}
+
+static void no_score_lies_outside_the_slack(void **state)
+{
+  static const size_t large[] = { 128, 255, 300, 768, 1030, 4096 };
+
+  (void)state;
+  for (size_t dim = 1; dim < 68; dim++)
+    check_dimension(dim, 40, dim % 2);
+  for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
+    check_dimension(large[i], 33, i % 2);
+}
+
+/* The query that an item's rounding hurts most points along its error. */
+static void no_score_lies_outside_the_slack_of_the_worst_query(void **state)
+{
+  enum { DIM = 96, ITEMS = 32 };
+  float q[DIM];
+
+  (void)state;
+  for (int round = 0; round < 20; round++) {
+    struct catalogue c = catalogue_new(DIM, ITEMS, false);
+    for (size_t i = 0; i < ITEMS; i++) {
+      double scale = (double)c.sketch.scales[i];
+      for (size_t k = 0; k < DIM; k++) {
+        double v = (double)c.vectors[i * DIM + k], number = scale > 0 ? fmax(fmin(rint(v / scale), 127), -127) : 0;
+        q[k] = (float)(v - scale * number);
+      }
+      check_query(&c, q, 0, isa_detect());
+      for (size_t k = 0; k < DIM; k++)
+        q[k] = -q[k];
+      check_query(&c, q, 0, isa_detect());
+    }
+    catalogue_free(&c);
+  }
+}
+
+/* What makes it worth having: on ordinary vectors the slack is a small part of |q| |v|. */
+static void the_slack_of_ordinary_vectors_is_small(void **state)
+{
+  enum { DIM = 128, ITEMS = 64 };
+  float v[DIM], q[DIM], bounds[ITEMS];
+  struct region region = { 0 };
+  const struct kernels *kernels;
+  struct sketch_query query;
+  struct sketch sketch;
+
+  (void)state;
+  assert_ok(kernels_get(isa_detect(), &kernels));
+  assert_ok(sketch_init(DIM, ITEMS, false, &sketch));
+  dice_fill(&dice, q, DIM, 1.0f);
+  assert_ok(sketch_query_init(DIM, q, 0, &region, &query));
+  for (uint32_t i = 0; i < ITEMS; i++) {
+    dice_fill(&dice, v, DIM, 1.0f);
+    sketch_put(&sketch, i, v, 0);
+  }
+  sketch_bounds(&sketch, &query, kernels, 0, ITEMS / SKETCH_BLOCK_ITEMS, bounds);
+  for (size_t i = 0; i < ITEMS; i++)
+    assert_true(((double)bounds[i] - (double)sketch_lower_bound(&sketch, &query, (uint32_t)i, bounds[i])) / 2 <
+                0.006 * norm_of(q, DIM) * norm_of(v, DIM) * 1.3);
+  sketch_fini(&sketch);
+  region_fini(&region);
+}
+
+static void a_moved_item_keeps_its_sketch(void **state)
+{
+  enum { DIM = 37, ITEMS = 50 };
+  struct catalogue c = catalogue_new(DIM, ITEMS, true);
+  float q[DIM];
+
+  (void)state;
+  dice_fill(&dice, q, DIM, 1.0f);
+  for (int i = 0; i < 200; i++) {
+    size_t from = dice_below(&dice, ITEMS), to = dice_below(&dice, ITEMS);
+    if (from == to)
+      continue;
+    sketch_move(&c.sketch, (uint32_t)from, (uint32_t)to);
+    memcpy(c.vectors + to * DIM, c.vectors + from * DIM, DIM * sizeof(float));
+    c.tails[to] = c.tails[from];
+  }
+  check_query(&c, q, 0.5, isa_detect());
+  catalogue_free(&c);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(no_score_lies_outside_the_slack),
+    cmocka_unit_test(no_score_lies_outside_the_slack_of_the_worst_query),
+    cmocka_unit_test(the_slack_of_ordinary_vectors_is_small),
+    cmocka_unit_test(a_moved_item_keeps_its_sketch),
+  };
+
+  dice.state = dice_seed();
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
