@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How unlike two names are, so that an error can say which known name was meant. */
 #ifndef BASE_EDIT_DISTANCE_H
 #define BASE_EDIT_DISTANCE_H

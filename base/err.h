@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors: a code with a class, and a sentence for people kept beside it.
  *
  * Whatever can fail returns err_t and delivers values through out parameters, which it writes only on success. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/glob.h"
 
 /* Of several stars only the newest ever has to take more: what stands before it has matched, and may stay as short as

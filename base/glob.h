@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Glob patterns: `*` stands for any bytes, also none, `?` for one byte, everything else for itself. */
 #ifndef BASE_GLOB_H
 #define BASE_GLOB_H

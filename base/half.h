@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Half-precision numbers, little-endian, unaligned. */
 #ifndef BASE_HALF_H
 #define BASE_HALF_H

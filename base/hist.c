@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/hist.h"
 
 /* Buckets 0..3 hold the values 0..3; above, four buckets a power of two. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A histogram of durations in buckets that grow by a quarter of a power of two: quantiles within 25 %. It counts from
  * the start on; a window beside it tells what was added lately, at no cost to those who add.
  * Thread: any; all counts are atomic. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Items and their changes: the nouns that ingest decodes, the store keeps and the engine searches. */
 #ifndef BASE_ITEM_H
 #define BASE_ITEM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Log: one line an event, `event=name key=value ...`, to standard error.
  *
  * Under systemd each line starts with its journald priority (<3> error, <4> warning, <6> info, <7> debug); elsewhere

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A limit on log lines of one kind: so many a second are told one by one, the rest as a sum. */
 #ifndef BASE_LOG_LIMIT_H
 #define BASE_LOG_LIMIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: checked allocation. Sizes are given as count x size and checked for overflow. */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H

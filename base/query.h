@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queries and answers: what ingest decodes and encodes and the engine searches for. */
 #ifndef BASE_QUERY_H
 #define BASE_QUERY_H

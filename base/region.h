@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A region: many small allocations that live and die together, one batch or one message long.
  *
  * Memory comes from blocks that are kept over region_reset(), so that a region in steady use allocates nothing. What a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Borrowed bytes. No function frees a span; whoever hands one out says until when it is valid. */
 #ifndef BASE_SPAN_H
 #define BASE_SPAN_H

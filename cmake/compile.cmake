@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # How Sluice is compiled, and whether for CUDA: for this project, and for that of tests/gpu.
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The CUDA toolkit: only the preset `cuda` asks for it.
 include(CheckLanguage)
 check_language(CUDA)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # System libraries, each with the oldest version that Sluice is known to work with: those of Debian 12.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The wire schema compiled for C: proto/sluice.pb-c.{h,c} in the build folder.
 find_program(PROTOC_C protoc-c)
 if(NOT PROTOC_C)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a thread tells main that it cannot go on: main then stops all in order and leaves with a failure. And, by its
  * pulse, that it does. */
 #ifndef DAEMON_ALARM_H

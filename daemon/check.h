@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sluiced --check-config: what would keep the daemon from starting, as far as that can be told without starting. */
 #ifndef DAEMON_CHECK_H
 #define DAEMON_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon counts. One row each: field, Prometheus name, help. Thread: any; all are atomic. */
 #ifndef DAEMON_COUNTERS_H
 #define DAEMON_COUNTERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/engine_setup.h"
 
 void engine_setup_make(const struct config *config, struct engine_space *spaces, struct engine_config *out)

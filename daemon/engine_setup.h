@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the configuration asks of the engine. */
 #ifndef DAEMON_ENGINE_SETUP_H
 #define DAEMON_ENGINE_SETUP_H

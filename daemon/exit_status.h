@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exit status of sluiced. What a restart cannot help has one of its own: systemd/sluiced.service.in lists these in
  * RestartPreventExitStatus=, and docs/configuration.md says what to do. */
 #ifndef DAEMON_EXIT_STATUS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/kafka_setup.h"
 
 #include "base/log.h"

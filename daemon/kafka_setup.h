@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Properties of the daemon's Kafka clients: those of the configuration, and what the embedded broker asks for. */
 #ifndef DAEMON_KAFKA_SETUP_H
 #define DAEMON_KAFKA_SETUP_H

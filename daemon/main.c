@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sluiced: the daemon. The map of its parts is service.c; this file has the command line, what signals do, and the
  * service manager's protocol. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How main knows that a thread makes progress: each thread that matters beats its pulse whenever its loop turns, and in
  * its long steps. Waiting for a broker is no standstill: who waits beats. Main withholds the watchdog's food when a
  * pulse has not been beaten for long (service_is_alive()).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SIGHUP: the configuration is read again, and what can change in a running daemon does. Thread: main. */
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The service: every part of the daemon, opened in one order and closed in the reverse one. Thread: main. */
 #ifndef DAEMON_SERVICE_H
 #define DAEMON_SERVICE_H

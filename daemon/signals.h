@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signals as a descriptor that main reads: no work is done in a handler. Thread: main. */
 #ifndef DAEMON_SIGNALS_H
 #define DAEMON_SIGNALS_H

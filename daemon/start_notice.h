@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the service manager patient while the daemon opens: large models are decomposed for minutes, and main waits for
  * them. Apart from main.c, which tells the service manager everything else. */
 #ifndef DAEMON_START_NOTICE_H

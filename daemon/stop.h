@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stopping within a limit, whatever Kafka does. Thread: main. */
 #ifndef DAEMON_STOP_H
 #define DAEMON_STOP_H

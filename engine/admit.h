@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which items a query admits: those that have a part of its space and are not on its list of excluded keys. */
 #ifndef ENGINE_ADMIT_H
 #define ENGINE_ADMIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An arena: all columns of the catalogue, indexed by slot. Slots stay dense: when an item is deleted, the last one
  * moves into its place.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A backend: where arenas live and who searches them. Each has one table of column operations for each similarity. */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H

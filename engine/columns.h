@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Columns: what an arena keeps of one space, indexed by slot, and the searches over it.
  *
  * One table of operations a similarity and a backend (backend.h). Writes happen on the back arena, by the catalogue

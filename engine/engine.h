@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The engine: spaces over one catalogue, kept in a pair of arenas and searched. It knows neither Kafka nor LMDB.
  *
  * The catalogue thread calls engine_apply(); search workers search the front arena meanwhile, each through a searcher

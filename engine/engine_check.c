@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What would keep an engine from being opened, found without opening one. */
 #include "base/mem.h"
 #include "engine/engine_state.h"

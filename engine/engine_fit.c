@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a catalogue fits into the machine's memory and into that of its devices: apart, since a check of the
  * configuration asks it without an engine being opened. */
 #include <unistd.h>

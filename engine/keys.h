@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of an arena: slot -> key and key -> slot.
  *
  * Open addressing with linear probing over entries of hash and slot; a delete shifts what follows back, so that there

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Methods as people write them: "exact", "average(4000)", "combined(100,1000)". */
 #ifndef ENGINE_METHOD_H
 #define ENGINE_METHOD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arena pair: two arenas, one in front (searched, never written) and one behind (written, never searched).
  *
  * The left-right scheme: an atomic index of the front one and a count of readers of each. A reader counts itself in,

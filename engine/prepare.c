@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/prepare.h"
 
 bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span name, size_t *out)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prepared changes: item changes with what the columns keep of their parts already computed, so that both arenas of the
  * pair get the same bytes and the item networks run once. */
 #ifndef ENGINE_PREPARE_H

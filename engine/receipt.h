@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Receipts: what an answer guarantees (docs/architecture.md). */
 #ifndef ENGINE_RECEIPT_H
 #define ENGINE_RECEIPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shortlists: the N best items of many lists by scores that a scan knows approximately, in integers, and another
  * routine exactly. Which items those are is decided exactly, ties by key; exact scores are computed only for items
  * whose rank the approximate ones leave open.

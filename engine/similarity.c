@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/similarity.h"
 
 #include "engine/model/model_keys.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A similarity: what a model is, which item parts and queries suit it, and what is computed of them once.
  *
  * This half does not depend on where the arenas are; columns.h has the other half, one table for each backend.

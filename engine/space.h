@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A space: a name, a model, and its similarity. It does not change while the engine is open. */
 #ifndef ENGINE_SPACE_H
 #define ENGINE_SPACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read answers from the answer topic's end: for sluicectl and tests. Thread: one. */
 #ifndef INGEST_ANSWER_READER_H
 #define INGEST_ANSWER_READER_H

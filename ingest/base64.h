@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Base64 (RFC 4648). Thread: any. Blocks: no. Allocates: in the region. */
 #ifndef INGEST_BASE64_H
 #define INGEST_BASE64_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue's consumer: partitions are taken by hand at offsets that the caller knows, never from the broker's
  * memory of a group, and every discontinuity is an event instead of a silent jump (auto.offset.reset=error). Reads
  * committed transactions only.

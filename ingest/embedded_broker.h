@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A broker inside this process, for the first five minutes and for tests: librdkafka's mock cluster on a loopback port.
  * It keeps nothing beyond the process, and about 5 MB a partition.
  * Thread: main opens and closes it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading: jansson parses, one recursive walk over the descriptors translates. How deep it goes is the schema's depth,
  * not the text's. */
 #include "ingest/json_message.h"

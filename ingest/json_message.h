@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON to and from protobuf-c messages, by reflection: any message type, no code per field.
  *
  *   messages      objects; fields by their name in the schema or in lowerCamelCase; null is the same as absent; of a

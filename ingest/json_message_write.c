@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writing: the same walk the other way, into jansson values, which print themselves. */
 #include <jansson.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON text before it is parsed: what parsing it will take, and the numbers that jansson cannot hold.
  *
  * Thread: any. Blocks: no.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What librdkafka says to all properties of a client together, when it makes one: apart, since no client of ours comes
  * of it. */
 #include "ingest/kafka_client.h"

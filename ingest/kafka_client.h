@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the Kafka clients of this folder share. Private to ingest/. */
 #ifndef INGEST_KAFKA_CLIENT_H
 #define INGEST_KAFKA_CLIENT_H

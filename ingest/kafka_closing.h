@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Closing Kafka clients within a limit. Closing a librdkafka client waits for brokers, and after its topic was deleted
  * it may wait for ever. So each is closed by a thread of its own. What does not end in time is left behind on purpose,
  * with an event that names it: it holds memory and threads, but no data.

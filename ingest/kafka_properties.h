@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Properties of Kafka clients, as the configuration gives them: any of librdkafka's. */
 #ifndef INGEST_KAFKA_PROPERTIES_H
 #define INGEST_KAFKA_PROPERTIES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Waits of librdkafka go by the monotonic clock.
  *
  * librdkafka waits for conditions with deadlines of the wall clock. A step of that clock backwards would make each wait

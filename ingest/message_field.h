@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fields of protobuf-c messages, reached through their descriptors.
  *
  * Thread: any. Blocks: no. Allocates: no.

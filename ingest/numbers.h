@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as they travel: back to back, little-endian, in one of three widths; and as f32, which is what they become.
  *
  * Thread: any. Blocks: no. Allocates: no.

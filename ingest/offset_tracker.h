@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which offsets of the query topic may be committed: those below which every query has been answered.
  *
  * Queries are begun in order of their partition's log and done in any order. Each begun query has a ticket, a small

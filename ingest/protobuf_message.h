@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of protobuf to protobuf-c messages, with the checks that protobuf-c leaves out.
  *
  * protobuf-c merges a message field that is there twice by allocating both anew: n times take n^2 memory. It lets texts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The query topic's consumer: a member of a consumer group, so that several daemons share the queries. Offsets are
  * committed only for queries that were answered (offset_tracker.h): at least once, whatever happens.
  *

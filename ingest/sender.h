@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A producer: each message is reported when the broker has it. A message that is sent again after a failure may come
  * behind later ones; the property enable.idempotence keeps their order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a broker does with old records of a topic, as far as it tells. Thread: any. Blocks: up to timeout_ms. */
 #ifndef INGEST_TOPIC_POLICY_H
 #define INGEST_TOPIC_POLICY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DescribeConfigs for one topic: Kafka's admin interface has it, other brokers may not. */
 #include "ingest/topic_policy_ask.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asking for a topic's policy through a client that is open. Private to ingest/. */
 #ifndef INGEST_TOPIC_POLICY_ASK_H
 #define INGEST_TOPIC_POLICY_ASK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topics: make them, and count their partitions. Thread: any. Blocks: up to timeout_ms. */
 #ifndef INGEST_TOPICS_H
 #define INGEST_TOPICS_H

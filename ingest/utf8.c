@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest/utf8.h"
 
 /* Length of the character that starts at p, 0 where none does. The ranges of the second byte are those of table 3-7 of

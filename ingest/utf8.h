@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8. Thread: any. Blocks: no. */
 #ifndef INGEST_UTF8_H
 #define INGEST_UTF8_H

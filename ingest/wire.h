@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The wire format: bytes of Kafka values to and from the shared nouns (proto/sluice.proto, docs/protocol.md).
  *
  * Everything decoded is allocated in the caller's region and borrows nothing from the value. Every size is checked

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the decoders and encoders of ingest/wire.h share: protobuf-c messages to and from both formats. Private to them.
  *
  * Thread: the one that owns the region. Blocks: no.

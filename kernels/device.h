@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The accelerator of this machine, if there is one: its memory, and the streams in which it works.
  *
  * cuda/device.cu where the build has CUDA (or, for tests, its model), device_none.c elsewhere. What a stream is asked

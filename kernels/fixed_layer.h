@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A layer's weights in integers, an output's by a scale of its own, as products of pairs of 16 bits multiply them.
  *
  * Inputs are integers of FIXED_BITS bits and a sign, each item's by a scale of its own; weights have as many bits as

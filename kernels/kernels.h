@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic on arrays: the hot loops of the engine, in a table of function pointers for each instruction set.
  *
  * The scalar reference defines every result to the last bit. Each variant computes the same sums in the same order with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scalar reference: what every variant must compute, to the last bit. Written to be read. */
 #include <math.h>
 

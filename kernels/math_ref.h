@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exp and SiLU in f32, step by step: every variant takes exactly these steps, so that all give the same bits. */
 #ifndef KERNELS_MATH_REF_H
 #define KERNELS_MATH_REF_H

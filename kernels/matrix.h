@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Norms of small matrices in double: what the bounds on Mixture-of-Logits scores need of a model's weights, once when it
  * is loaded.
  *

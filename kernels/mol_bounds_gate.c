@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/mol_bounds_gate.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model's cross gate as mol_bounds() (kernels.h) reads it, and the proof of its bounds.
  *
  * mol_bounds() computes the score's logits as mol_score() does, to the last bit, and the cross gate's two matrix

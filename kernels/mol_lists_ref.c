@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scalar reference of the scans that keep what reaches a threshold, and of what becomes of the lists: integers, so
  * that any order gives these bits.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pq_filter() and pq_scan() of each level, laid into the tables by the variants. Private to kernels/. */
 #ifndef KERNELS_PQ_FILTER_H
 #define KERNELS_PQ_FILTER_H

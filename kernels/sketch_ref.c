@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scalar reference of the kernels for sketches and vectors (kernels_ref.c has the others). */
 #include <math.h>
 

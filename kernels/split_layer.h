@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A layer's weights in two parts of bf16 (8 significant bits), as tiles of bf16 multiply them.
  *
  * A number x is high + low + rest, |low| <= 2^-8 |x|, |rest| <= 2^-16 |x|. Of a product x w the parts high high, high

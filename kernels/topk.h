@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The K best of a stream of scored items: a heap whose root is the worst one kept.
  *
  * The order is total: higher scores first, equal scores in the order of the items' keys, which the caller compares. So

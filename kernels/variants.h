@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The variants: each lays what it does over a table that already holds the level below. Private to kernels/. */
 #ifndef KERNELS_VARIANTS_H
 #define KERNELS_VARIANTS_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One Apache Kafka node (KRaft, listening on 127.0.0.1 alone) whose configuration, log and data lie in one folder.
 
 What ops/kafka runs for people and tests/broker/kafka_broker.py for tests. The jars come from ops/setup; KAFKA_JARS

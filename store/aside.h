@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table `aside`: of keys that several partitions have records of, the states that are not the item; and remembered
  * tombstones. Rows of one key lie together, in order of partition.
  *

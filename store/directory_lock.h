@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One process at a time in a directory: the directory itself is locked, and a file in it that names the holder, each
  * while its descriptor is open.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The LMDB environment of a store: its directory, lock, memory map and transactions.
  *
  * data.mdb is kept as long as the map, as a sparse file (`du` tells what it really takes). LMDB may leave the last

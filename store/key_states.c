@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "store/key_states.h"
 
 /* Whether the parts from i on name the space. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One change of one key, and what it makes of the key's states: the rule for a key in several partitions (store.h). */
 #ifndef STORE_KEY_STATES_H
 #define STORE_KEY_STATES_H

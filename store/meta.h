@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table `meta`: what is true of the store as a whole, each a sealed value under its name. */
 #ifndef STORE_META_H
 #define STORE_META_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table `positions`, and its rows in memory, in order of partition. */
 #ifndef STORE_POSITIONS_H
 #define STORE_POSITIONS_H

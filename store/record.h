@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stored form of an item, or of what one partition says of it.
  *
  *   header         seal, generation, offset, timestamp, partition, size of the key and marks, number of parts

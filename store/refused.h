@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys whose changes a full catalogue has refused, until they are tried again: later puts of them must not overtake.
  *
  * Hashes are kept. A key that meets another one's hash is refused without need, until the next try; the same

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stores of schema 1 had one catalogue, which a rebuild marked and swept in place. It becomes side 0.
  *
  * One in the middle of such a rebuild mixes items of two logs, and its positions are those of the newer one: the items

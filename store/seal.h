@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The seal of a stored value: its first bytes are a check sum (XXH3, 64 bits) of all that follow. */
 #ifndef STORE_SEAL_H
 #define STORE_SEAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables `items` and `keys` within one transaction: records in dense slots, found by key.
  *
  * `keys` needs no seal of its own: a record that is found by a key is checked to carry that key, and a scan compares

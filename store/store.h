@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store: items and the Kafka positions that they reflect, in one LMDB environment, changed in one transaction.
  *
  * After any crash the store holds a prefix of the log: exactly the changes below its positions. It runs with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Applying a batch: changes and positions in one transaction. */
 #include "store/key_states.h"
 #include "store/store_private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rebuilding beside: a second catalogue is filled while the live one stays as it is, and `meta` says which is which. So
  * beginning, finishing and abandoning are one small transaction each, and a crash finds the one state or the other.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Visiting every item of the live catalogue in slot order, and checking the tables against each other on the way. */
 #include "store/store_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forgetting tombstones: a walk over the table `aside`, a few rows with each batch.
  *
  * A tombstone stays for STORE_TOMBSTONE_MS, and longer while its key has parts in any partition: without it, older ones

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of a store: `meta`, and four for each catalogue.
  *
  * There is room for three catalogues, called sides: the live one, the one that a rebuild fills, and one whose rows are

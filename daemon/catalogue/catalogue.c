@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue thread: its loop, its beginning and its end. */
 #include "base/clock.h"
 #include "base/log.h"

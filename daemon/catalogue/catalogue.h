@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue thread: from the catalogue topic into the store and the arenas (docs/architecture.md, "Life of an
  * item").
  *

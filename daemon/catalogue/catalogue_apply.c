@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a batch into the store, and what the store has done into the engine. */
 #include "daemon/catalogue/catalogue_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Taking up the log, and what happens when it is not the one that the store came from. */
 #include "daemon/catalogue/catalogue_state.h"
 

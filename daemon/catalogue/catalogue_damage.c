@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Places in the broker's log that cannot be read: each is said once, gone around, and looked at again. */
 #include "daemon/catalogue/catalogue_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the store into the arenas: at the start, and when a rebuilt catalogue takes its place. */
 #include "daemon/catalogue/catalogue_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the log into a batch: records that can be used, and letters for those that cannot. */
 #include "daemon/catalogue/catalogue_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the broker says of the topic, beside what the store remembers. */
 #include "daemon/catalogue/catalogue_log.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue topic as the store knows it: taking up each partition where the store stands, and noticing that the
  * topic is not the one that the store came from.
  *

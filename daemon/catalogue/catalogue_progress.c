@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From one phase to the next: caught up, rebuilt, more partitions, room again. */
 #include "daemon/catalogue/catalogue_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The policy is may_end(); reading and switching are the catalogue thread's. */
 #include "daemon/catalogue/catalogue_rebuild.h"
 

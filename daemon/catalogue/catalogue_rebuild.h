@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rebuild. The catalogue topic is not the one that the store came from. It is read from its first record into a second
  * catalogue. The former one is served until the second is complete.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A mutex and what it guards. */
 #include "daemon/catalogue/catalogue_report.h"
 

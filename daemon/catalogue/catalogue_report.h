@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the catalogue thread tells of itself, for the status page: written by it a few times a second, read by any.
  *
  * Thread: any, between lock and unlock.

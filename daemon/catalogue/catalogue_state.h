@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the catalogue thread share: its state, and its phase. Private to catalogue*.c.
  *
  *   catalogue.c          the thread: opened, looped, closed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the report as JSON objects and as metrics. */
 #include "daemon/catalogue/catalogue_status.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue's report on the status page and among the metrics. Thread: any. */
 #ifndef DAEMON_CATALOGUE_CATALOGUE_STATUS_H
 #define DAEMON_CATALOGUE_CATALOGUE_STATUS_H

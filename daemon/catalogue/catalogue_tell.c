@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The report: where each partition stands, what waits, and for what. */
 #include "daemon/catalogue/catalogue_state.h"
 

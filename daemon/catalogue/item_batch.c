@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What each record of the catalogue topic asks for. */
 #include "daemon/catalogue/item_batch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A batch of item changes: decoded and checked records of the catalogue topic.
  *
  * Thread: catalogue.

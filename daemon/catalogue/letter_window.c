@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ring in order of sending; letters may settle in any order. */
 #include "daemon/catalogue/letter_window.h"
 

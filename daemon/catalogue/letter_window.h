@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dead letters of the catalogue that no broker has yet, and the positions that they hold back.
  *
  * A record that cannot be used must not be passed for good before its letter has arrived; but a dead-letter topic that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One audit at a time: ask for one record of each partition. The consumer stays: opening one takes a moment, in which
  * nothing would be published. */
 #include "daemon/catalogue/log_audit.h"

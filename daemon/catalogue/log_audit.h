@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looking back: is a record that was applied some time ago still in the log?
  *
  * A topic that is deleted and made anew within a moment, and filled at once beyond where we stand, gives its consumer

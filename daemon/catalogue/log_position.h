@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the catalogue thread stands in each partition of the catalogue topic, and whether the topic is still the one
  * that the store came from.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Walks the tree of the file by the table of settings. */
 #include "daemon/config/config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: one YAML file, read once, checked whole (docs/configuration.md).
  *
  * Every setting is one row of the table in config_settings.c: path, type, bounds, default, meaning. The reader, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* In what two configurations differ, setting by setting. */
 #include <stdio.h>
 #include <string.h>

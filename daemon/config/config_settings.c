@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table; what reads values is in config_value.c. */
 #include "daemon/config/config_settings.h"
 

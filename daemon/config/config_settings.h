@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of settings: private to the configuration. */
 #ifndef DAEMON_CONFIG_CONFIG_SETTINGS_H
 #define DAEMON_CONFIG_CONFIG_SETTINGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From text to the value of a setting. */
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with an input, gathered so that a person sees all of it at once. Thread: one. */
 #ifndef DAEMON_CONFIG_PROBLEMS_H
 #define DAEMON_CONFIG_PROBLEMS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A short list: who sends more than a few dozen unknown names has made a mistake. */
 #include "daemon/config/unknown_spaces.h"
 

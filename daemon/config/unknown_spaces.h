@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Spaces that items name and the configuration does not have: counted, and told once each.
  *
  * Producers roll out a new space before or after the daemon's configuration knows it; until it does, such parts wait in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A YAML file as a tree whose nodes know their line: over libyaml, one document, at most 1 MiB.
  *
  * Nodes are borrowed from the tree. Thread: one. Blocks: on the file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl: the command table, and what all commands share. */
 #include "daemon/ctl/ctl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands of sluicectl. */
 #ifndef DAEMON_CTL_CTL_H
 #define DAEMON_CTL_CTL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers as people read them. Thread: any. */
 #ifndef DAEMON_CTL_CTL_ANSWER_H
 #define DAEMON_CTL_CTL_ANSWER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every command needs: the configuration, the daemon's address, and properties for Kafka clients. Thread: one. */
 #ifndef DAEMON_CTL_CTL_CONTEXT_H
 #define DAEMON_CTL_CTL_CONTEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl eval: the engine on files. */
 #include <jansson.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of one method beside those of exact. */
 #include <math.h>
 #include <stdlib.h>

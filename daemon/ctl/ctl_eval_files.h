@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files of sluicectl eval: items and queries, as their numbers are needed. */
 #ifndef DAEMON_CTL_CTL_EVAL_FILES_H
 #define DAEMON_CTL_CTL_EVAL_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Items of a file into an engine. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of sluicectl eval. */
 #ifndef DAEMON_CTL_CTL_EVAL_OPTIONS_H
 #define DAEMON_CTL_CTL_EVAL_OPTIONS_H

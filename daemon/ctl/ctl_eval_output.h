@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The answers of sluicectl eval as a file. */
 #ifndef DAEMON_CTL_CTL_EVAL_OUTPUT_H
 #define DAEMON_CTL_CTL_EVAL_OUTPUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What sluicectl eval tells: one row a method, compared with exact. Where queries have targets, as in Table 4 of the
  * Mixture-of-Logits paper too. */
 #ifndef DAEMON_CTL_CTL_EVAL_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All queries of a file, searched by one method. */
 #ifndef DAEMON_CTL_CTL_EVAL_RUN_H
 #define DAEMON_CTL_CTL_EVAL_RUN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The held-out items of queries: each must be among the items. The targets are sorted, being fewer than the items. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The line's own braces are read here by hand, and the value is left to the one decoder of items: read as a whole into
  * a tree, vectors would cost twice. */
 #include "daemon/ctl/ctl_item_line.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line of a catalogue file: {"key": "gimp", "value": {"parts": {...}}}; a value of null deletes. Thread: one. */
 #ifndef DAEMON_CTL_CTL_ITEM_LINE_H
 #define DAEMON_CTL_CTL_ITEM_LINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The positions that the daemon has to reach before it shows what was sent. Thread: one. */
 #ifndef DAEMON_CTL_CTL_POSITIONS_H
 #define DAEMON_CTL_CTL_POSITIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How far a long command is, on standard error: a bar where that is a terminal, else a line every few seconds.
  * Thread: one. */
 #ifndef DAEMON_CTL_CTL_PROGRESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl put, sluicectl delete */
 #include <getopt.h>
 #include <stdio.h>

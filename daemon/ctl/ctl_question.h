@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queries to ask, and what was answered. Thread: one. */
 #ifndef DAEMON_CTL_CTL_QUESTION_H
 #define DAEMON_CTL_CTL_QUESTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl rebuild */
 #include "daemon/ctl/ctl_rebuild.h"
 

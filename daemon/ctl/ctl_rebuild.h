@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A catalogue that the daemon builds anew beside the one that it serves, as /status tells of it: what is common to
  * sluicectl rebuild and sluicectl status. Thread: one. */
 #ifndef DAEMON_CTL_CTL_REBUILD_H

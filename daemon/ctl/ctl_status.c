@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl status */
 #include <getopt.h>
 #include <inttypes.h>

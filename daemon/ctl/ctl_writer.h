@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write changes to the catalogue topic and wait until the daemon shows them. Thread: one. */
 #ifndef DAEMON_CTL_CTL_WRITER_H
 #define DAEMON_CTL_CTL_WRITER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/ctl/http_get.h"
 
 #include <curl/curl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read pages of the daemon over HTTP, on one connection. Thread: one. */
 #ifndef DAEMON_CTL_HTTP_GET_H
 #define DAEMON_CTL_HTTP_GET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which ages of records to believe. An age is the difference of two wall clocks, the writer's and ours: it says nothing
  * while they do not agree, because the writer's is ahead of ours, or because ours was stepped after the record was
  * written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dead letters: messages that cannot be used, on their way to the dead-letter topic. Bounded in number and bytes, so
  * that a topic that is away holds up nobody: what does not fit is the caller's to keep, or is told and let go. */
 #ifndef DAEMON_DELIVERY_DEAD_LETTERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What leaves the daemon: answers, replies to topics that queries name, and dead letters, each through a producer and a
  * thread of its own.
  *

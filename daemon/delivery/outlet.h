@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One way out of the daemon: a producer with a thread of its own, so that no outlet waits for another.
  *
  * What a broker may still take is sent again, for as long as it takes (or not at all, where the owner has something

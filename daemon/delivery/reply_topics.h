@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies to topics that queries name, through producers of their own.
  *
  * Such a topic may be missing, without a leader, or not ours to write; a client may name another one with each query.

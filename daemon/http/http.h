@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP endpoint: GET and HEAD of /healthz, /readyz, /status, /metrics. It reads, and changes nothing.
  *
  * One thread serves all connections. A request has HTTP_REQUEST_S seconds from its first byte, or from the connection,

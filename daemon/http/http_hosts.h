@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which hosts a request may be addressed to. A web page can have a name of its own resolve to this machine, and so make
  * a browser read from here in its name ("DNS rebinding"); the Host header gives that away. Thread: any. */
 #ifndef DAEMON_HTTP_HTTP_HOSTS_H

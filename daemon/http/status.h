@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon says of itself: for people and programs (JSON), and for Prometheus. Thread: any. */
 #ifndef DAEMON_HTTP_STATUS_H
 #define DAEMON_HTTP_STATUS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/queries/fair_queue.h"
 
 #include <math.h>

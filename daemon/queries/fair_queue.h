@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which queries are searched next: fair queueing between the spaces, and between the methods of a space.
  *
  * A class is a space, a method and its arguments: what one batch can search. Its queries wait in order. Each space, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One query on its way through the daemon, and a batch of them. */
 #ifndef DAEMON_QUERIES_PENDING_QUERY_H
 #define DAEMON_QUERIES_PENDING_QUERY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The query reader thread: from the query topic to the search workers (docs/architecture.md, "Life of a query").
  *
  * It decodes and checks each query. What cannot be answered before its deadline is refused. A query with at_least waits

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the query reader to the search workers: the pool of pending queries, and the queue in which they wait.
  *
  * The pool has a bound in queries and one in bytes. When one is reached the reader takes no more, and the topic holds

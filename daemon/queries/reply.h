@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies: encode an answer, or an error, in the format of its query and hand it to the delivery. */
 #ifndef DAEMON_QUERIES_REPLY_H
 #define DAEMON_QUERIES_REPLY_H

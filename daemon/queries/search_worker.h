@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Search workers: each pops jobs, searches them in one epoch and replies. */
 #ifndef DAEMON_QUERIES_SEARCH_WORKER_H
 #define DAEMON_QUERIES_SEARCH_WORKER_H

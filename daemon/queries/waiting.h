@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queries that wait until the catalogue has seen their at_least.
  *
  * Waiting costs nothing while no epoch is published and no time is over. Thread: the query reader.

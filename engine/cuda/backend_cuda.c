@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/backend.h"
 #include "engine/cuda/device_worker.h"
 #include "kernels/device.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Columns in the device's memory: the rows of all items, what a similarity derives from them there, and the log through
  * which changes come.
  *

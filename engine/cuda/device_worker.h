@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What one search worker has of the device: a stream, scratch memory there, and arrays that are on both sides: inputs,
  * which go there, and outputs, which come back, each all at once.
  *

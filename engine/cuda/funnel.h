@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A search of the device: a scan bounds every item's score from both sides, lists keep the items that may be among the
  * K best, and their scores, computed once and for all as everywhere (the canonical routine), decide.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mixture-of-Logits columns on the device: rows in f32, whose scores decide, and half-precision copies for filters. */
 #include "engine/cuda/mol_cuda.h"
 

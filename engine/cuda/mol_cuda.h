@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mixture-of-Logits on the device: what the methods share. */
 #ifndef ENGINE_CUDA_MOL_CUDA_H
 #define ENGINE_CUDA_MOL_CUDA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Algorithm 2 of the MoL paper (section 3.2) on the device: candidates by dot products, which are then scored in full.
  *
  * Candidates are the processor's, and with them all that tie with the last of a list: the device does not know keys.

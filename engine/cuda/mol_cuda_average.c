@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TopKAvg on the device (MoL paper, section 3.2): a scan in half precision finds all that may be among the N best by
  * the averaged vectors, and their dot products in f32 decide. */
 #include "engine/cuda/mol_cuda.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scores' bounds in half precision on the device, where the model has them: what a bound lets pass is scored. */
 #include "engine/cuda/mol_cuda.h"
 

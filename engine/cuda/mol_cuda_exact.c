@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exact methods on the device: floors from the scores of some items that are likely to be good, and then every item
  * that may reach them. `exact` and `brute_force` take the best by averaged vectors, `two_pass` the best of each pair of
  * components, as Algorithm 1 of the MoL paper (section 3.1).

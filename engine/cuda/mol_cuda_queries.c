@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queries on the device, and their canonical scores. */
 #include "engine/cuda/mol_cuda.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* As everywhere on the device: floors from a part of the tiles, then all items whose upper bounds reach them, then
  * exact dot products, which decide. All lists of as many queries and components of items as scratch has room for are
  * found in one pass over the items.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RecJPQ on the device. The exhaustive scan is as fast there as the memory, so every method is served by it: the pruned
  * ones return what they would, the unsafe ones that or better, and all say so in their receipts.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cuda/row_log.h"
 
 #include <assert.h>

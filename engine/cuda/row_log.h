@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log of changes to rows of the device: written by the catalogue thread while a batch is applied, and brought to the
  * device at once.
  *

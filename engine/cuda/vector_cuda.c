@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vectors on the device. Bounds in half precision say which items are worth scoring (kernels/cuda/vector_scan.h), so
  * that scoring all of them is never faster: brute_force is served by the exact search, whose answer is the same.
  */

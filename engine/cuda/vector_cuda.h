@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Columns of dot, cosine, weighted_dot and bilinear in the memory of the device. Private to the files vector_*cuda*. */
 #ifndef ENGINE_CUDA_VECTOR_CUDA_H
 #define ENGINE_CUDA_VECTOR_CUDA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* low_rank(r) on the device: the K best by W_r, the best rank-r approximation of W, in the order of their scores under
  * W (bilinear paper, section 5).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of a model's metadata that Sluice knows. Keys below other prefixes than ours are the user's own. */
 #ifndef ENGINE_MODEL_MODEL_KEYS_H
 #define ENGINE_MODEL_MODEL_KEYS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reader of .safetensors files: tensors by name and text metadata.
  *
  * Every offset and shape in a file's header is checked against its size before use.

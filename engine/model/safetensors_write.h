@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writer of .safetensors files. */
 #ifndef ENGINE_MODEL_SAFETENSORS_WRITE_H
 #define ENGINE_MODEL_SAFETENSORS_WRITE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that parts and queries have the fields and sizes that a model needs, with sentences that say so. */
 #ifndef ENGINE_MODEL_SHAPE_CHECK_H
 #define ENGINE_MODEL_SHAPE_CHECK_H

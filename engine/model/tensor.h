@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tensor as it lies in a .safetensors file: little-endian numbers back to back, row by row. Thread: any. */
 #ifndef ENGINE_MODEL_TENSOR_H
 #define ENGINE_MODEL_TENSOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What to say where a model's tensor is not in its file: exports that forget to rename are common. */
 #ifndef ENGINE_MODEL_TENSOR_HINT_H
 #define ENGINE_MODEL_TENSOR_HINT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Algorithm 2 of the MoL paper (section 3.2): candidates by dot products, and the K best of them
  * by score.
  *

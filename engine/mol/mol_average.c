@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The candidates of TopKAvg (MoL paper, section 3.2): one list a query, of sketches of the averaged vectors. */
 #include "engine/mol/mol_candidates.h"
 #include "engine/mol/mol_dots.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds of Mixture-of-Logits scores: phi is a convex combination of logits (MoL paper, section 3.1), so no item scores
  * above its largest logit; and what rounding in f32 adds to that. */
 #ifndef ENGINE_MOL_MOL_BOUND_H

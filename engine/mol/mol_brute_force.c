@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Score every item: tiles of MOL_LANES slots, each read once for all queries of the batch. */
 #include "engine/mol/mol_columns.h"
 #include "engine/receipt.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/mol/mol_candidates.h"
 
 err_t mol_candidates_init(struct search_batch *batch, struct slot_set **out)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates of Mixture-of-Logits searches: the items that dot products alone find (MoL paper, Algorithms 1 and 2). */
 #ifndef ENGINE_MOL_MOL_CANDIDATES_H
 #define ENGINE_MOL_MOL_CANDIDATES_H

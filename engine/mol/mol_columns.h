@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MoL columns in host memory. */
 #ifndef ENGINE_MOL_MOL_COLUMNS_H
 #define ENGINE_MOL_MOL_COLUMNS_H

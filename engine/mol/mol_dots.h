@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dot products of one vector with vectors of scattered slots, in f32: those that decide which items are candidates. */
 #ifndef ENGINE_MOL_MOL_DOTS_H
 #define ENGINE_MOL_MOL_DOTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fastest exact search: brute force over tiles that the queries of a batch share, but for items that cannot enter.
  *
  * An item whose largest logit is below the K-th best score is not among the K best, and that is known from its sketch

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TopKDotProduct(f_p(q), X_p) for every pair p = (n, m) of components (MoL paper, Algorithms 1 and 2), all in one pass
  * over the sketches that the queries of a batch share. Where the lists would take too much memory, the pass is made for
  * some queries, or some of the items' components, at a time.

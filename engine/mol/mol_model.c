@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/mol/mol_model.h"
 
 #include <jansson.h>

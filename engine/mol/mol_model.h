@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A Mixture-of-Logits model: the authors' network, from a safetensors file with their tensor names.
  *
  * Symbols: B queries, P_q and P_x components of a query and an item, d_P their dimension, L = P_q P_x, tau the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/mol/mol_network.h"
 
 static void apply_linear(const struct mol_linear *l, const struct kernels *kernels, const float *x, size_t n, float *y)

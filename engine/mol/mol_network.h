@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The networks of a Mixture-of-Logits model, run forward (the reference implementation's formulas, as in
  * tests/golden/README.md). */
 #ifndef ENGINE_MOL_MOL_NETWORK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The K best of scattered items: slots are gathered until a tile of MOL_LANES is full, whose turn is when the next tile
  * is full, whose items meanwhile come into cache.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/method.h"
 #include "engine/mol/mol_network.h"
 #include "engine/mol/mol_sketch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sketches: components and averaged vectors in integers, and how far dot products of sketches may be off.
  *
  * A component g of an item, |g| <= 1, is kept as bytes with one scale for all, g8 = bytes / 127; a component f of a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Algorithm 1 of the MoL paper (section 3.1), the exact two-pass search; comments give its lines.
  *
  * Three differences, none of which changes what is returned:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An order of n things whose every beginning is spread evenly over all: steps of the golden section, around and around.
  * Thread: any. */
 #ifndef ENGINE_MOL_SPREAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/recjpq/cell_pool.h"
 
 #include <assert.h>

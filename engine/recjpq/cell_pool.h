@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of entries for cells (cells.h), of sizes CELL_UNIT times a power of two, by the buddy method: a block that is
  * freed joins its neighbour of the same size where that is free too. So the room that small cells leave behind when
  * they grow becomes room for large ones.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cells: the inverted structure of RecJPQ columns. The M splits are taken two by two (the last alone when M is odd); a
  * cell holds the items that have the same two sub-items of one pair of splits.
  *

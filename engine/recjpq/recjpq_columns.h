@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RecJPQ columns in host memory: codes by item, codes by split, and cells over pairs of splits. */
 #ifndef ENGINE_RECJPQ_RECJPQ_COLUMNS_H
 #define ENGINE_RECJPQ_RECJPQ_COLUMNS_H

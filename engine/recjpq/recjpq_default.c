@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The baseline that the RecJPQPrune paper calls Transformer Default: each item's embedding is put together from its
  * sub-items' embeddings (Equation 3), then multiplied with the query (Equation 2). The products of a split are added
  * first, then the splits, so that the scores are those of the other methods.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deficits: how far each sub-item's score is below the best of its split, in bytes, so that bytes decide whether an
  * item can be among the K best.
  *

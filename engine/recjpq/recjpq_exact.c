@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pruning over pairs of splits: RecJPQPrune's idea (section 4.1, Principles P1 and P2) with cells in the place of
  * sub-items. It is exact.
  *

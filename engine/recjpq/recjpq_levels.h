@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sub-items of one split in order of a byte, the level: a counting sort, which takes a tenth of the time of sorting
  * by scores. */
 #ifndef ENGINE_RECJPQ_RECJPQ_LEVELS_H

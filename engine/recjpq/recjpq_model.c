@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/recjpq/recjpq_model.h"
 
 #include "base/mem.h"

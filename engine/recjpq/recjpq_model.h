@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A RecJPQ model: sub-item embeddings ("centroids") of M splits with up to 256 sub-items each (RecJPQPrune paper,
  * section 3.1).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PQTopK: every item's score is the sum of its sub-items' scores (RecJPQPrune paper, section 3.2).
  *
  * Every item is looked at, but most are only compared: bytes that bound the sum (recjpq_deficits.h) leave out those

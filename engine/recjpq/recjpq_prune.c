@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RecJPQPrune: dynamic pruning over sub-items, safe to rank K (RecJPQPrune paper, section 4, Algorithm 1).
  *
  * Each split's sub-items are visited from the best score down. An item that was not met yet has only sub-items that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/recjpq/recjpq_scan.h"
 
 #include "engine/recjpq/recjpq_warm_up.h"

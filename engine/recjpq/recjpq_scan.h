@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the methods that know a threshold share: one query's state, and the exhaustive scan. */
 #ifndef ENGINE_RECJPQ_RECJPQ_SCAN_H
 #define ENGINE_RECJPQ_RECJPQ_SCAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/method.h"
 #include "engine/recjpq/recjpq_model.h"
 #include "engine/model/shape_check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/recjpq/recjpq_warm_up.h"
 
 enum { ITEMS_MIN = 128, ITEMS_PER_HIT = 4, ROWS_MIN = 3, GROUP_ITEMS = 64 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Warm-up: a first threshold from a few cells of the best sub-items. */
 #ifndef ENGINE_RECJPQ_RECJPQ_WARM_UP_H
 #define ENGINE_RECJPQ_RECJPQ_WARM_UP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why the slack is enough. u = 2^-24 is the rounding of f32; sizes are L2 norms; what is stored is rounded up.
  *
  *   error of an item   E = (|e| + 2^-20 |v|) (1 + 2^-20)

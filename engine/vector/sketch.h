@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A sketch: vectors as bytes, a quarter of their size, with which an inner product is known up to a proven slack.
  *
  * Symbols: v the item's vector, x its numbers rounded to -127..127, s its scale, e = v - s x; q the query's vector, n

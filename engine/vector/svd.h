@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Singular value decomposition of a bilinear model's matrix, by LAPACK: W = U diag(sigma) V^T. */
 #ifndef ENGINE_VECTOR_SVD_H
 #define ENGINE_VECTOR_SVD_H

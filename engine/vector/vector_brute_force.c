@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Brute force over vectors: every item is scored, nothing is skipped. */
 #include "engine/receipt.h"
 #include "engine/vector/vector_columns.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Columns of dot, cosine, weighted_dot and bilinear in host memory. */
 #ifndef ENGINE_VECTOR_VECTOR_COLUMNS_H
 #define ENGINE_VECTOR_VECTOR_COLUMNS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exact search over vectors: bounds from the sketches tell which items are worth scoring.
  *
  * While the sketches are scanned, the K best lower bounds are kept: K items score at least the K-th of them, so an item

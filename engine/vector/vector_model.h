@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models whose score is an inner product: dot, cosine, weighted_dot and bilinear (bilinear paper, Definition 1).
  *
  *   dot           q^T d               metadata sluice.dim, or the dimension that the space is given

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads apt's package lists: one record for each package name, with the fields that the example uses."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mixture-of-Logits in numpy: scoring, and training by hand-written backpropagation (sampled softmax, Adam).
 
 A query and an item have a few component embeddings each; every pair of components gives one logit, and a small gate

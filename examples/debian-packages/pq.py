@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RecJPQ codes and centroids: an item is eight sub-items of 256 each, eight bytes instead of a vector.
 
 RecJPQ cuts one SVD component for each split into 256 quantiles; eight numbers are too few to tell 60,000 packages from

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Turns apt's package lists into a catalogue, two models and queries for Sluice.
 
     prepare.py DIRECTORY    writes packages-mol.safetensors, packages-pq.safetensors, packages-eval.safetensors,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pairs of packages that their maintainers relate: the training signal, none of which is in the views.
 
 Alternatives of each other in a dependency ("a | b"), providers of the same virtual package, and packages listed side by

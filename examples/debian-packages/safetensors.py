@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes safetensors files: eight bytes of header length, a JSON header, then the numbers of every tensor, back to back."""
 
 import json

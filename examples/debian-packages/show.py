@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The demo's helper: picks queries and values out of the prepared files, and prints answers as tables.
 
     show.py query QUERIES.jsonl ID METHOD        one query, with that method

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Four views of a package, each a sparse matrix turned into a short dense vector by truncated SVD."""
 
 import re

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Appending to lists (lists.h) from kernels. */
 #ifndef KERNELS_CUDA_APPEND_CUH
 #define KERNELS_CUDA_APPEND_CUH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A warp multiplies 64 items with up to 32 queries at a time on tensor cores; items come straight from memory, queries
  * from shared memory, where they are in half precision. The order of the numbers in a dot product is free: a lane takes
  * four neighbours of each sixteen, so that it reads eight bytes at once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scans of averaged vectors on the device: the dot product that TopKAvg ranks by (MoL paper, section 3.2), bounded from
  * both sides by a product in half precision.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A thread has an entry: what lies together in a row is read by one thread, sector by sector. */
 #include "kernels/cuda/average_score.h"
 

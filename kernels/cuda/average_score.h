@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dot products that TopKAvg ranks by (MoL paper, section 3.2), in f32 on the device: the processor's, to the last
  * bit. */
 #ifndef KERNELS_CUDA_AVERAGE_SCORE_H

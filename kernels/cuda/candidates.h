@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of candidates on the device (lists.h): what becomes of one list goes into another, each item once. */
 #ifndef KERNELS_CUDA_CANDIDATES_H
 #define KERNELS_CUDA_CANDIDATES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How long the device works: two marks in a stream, and the time between them by the device's own clock. */
 #ifndef KERNELS_CUDA_DEVICE_TIMER_H
 #define KERNELS_CUDA_DEVICE_TIMER_H

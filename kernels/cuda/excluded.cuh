@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a query admits an item (candidates.h), in kernels. */
 #ifndef KERNELS_CUDA_EXCLUDED_CUH
 #define KERNELS_CUDA_EXCLUDED_CUH

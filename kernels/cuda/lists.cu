@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/append.cuh"
 
 enum { THREADS = 512, DIGITS = 256, DIGIT_BITS = 8, KEY_BITS = 32 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of scored items in the device's memory, one or more for each query: what scans append to, and how the best of
  * them are found.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/mol_bound_gate.cuh"
 
 #include <math.h>

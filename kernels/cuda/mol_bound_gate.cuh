@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel of mol_bounds.cu reads of a model: the cross gate's weights, and the factors of mol_bounds.h's proof.
  */
 #ifndef KERNELS_CUDA_MOL_BOUND_GATE_CUH

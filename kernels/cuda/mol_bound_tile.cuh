@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a block of mol_bounds.cu has in shared memory: sizes and places, queries with the norms that the proof needs of
  * them, and tiles of items. */
 #ifndef KERNELS_CUDA_MOL_BOUND_TILE_CUH

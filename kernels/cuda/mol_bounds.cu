@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A warp has two sets of 16 items by one query: in a scan, the same items and two queries; in lists, one query and two
  * groups of items. What tensor cores give for one layer is, lane for lane, what they take for the next: logits of two
  * item components are the 16 inputs of a step of the first layer, 16 hidden units those of the second. So nothing but

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds on Mixture-of-Logits scores from products in half precision, on tensor cores, with their proof.
  *
  * One kernel computes logits, the cross gate's two layers, the softmax and the mix, 16 items by 8 query components at a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A warp derives an item. */
 #include "kernels/cuda/mol_derive.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Half-precision copies of Mixture-of-Logits items (mol_halves.h), made of their f32 rows. */
 #ifndef KERNELS_CUDA_MOL_DERIVE_H
 #define KERNELS_CUDA_MOL_DERIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the device keeps of Mixture-of-Logits items besides their f32 rows: half-precision copies, for filters. */
 #ifndef KERNELS_CUDA_MOL_HALVES_H
 #define KERNELS_CUDA_MOL_HALVES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/mol_pair_lists.h"
 
 #include "kernels/cuda/append.cuh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of pairs of components (mol_pairs.h): their exact dot products, and the union of what is best in each. */
 #ifndef KERNELS_CUDA_MOL_PAIR_LISTS_H
 #define KERNELS_CUDA_MOL_PAIR_LISTS_H

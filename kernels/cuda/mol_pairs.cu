@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A block multiplies tiles of 64 items, a component at a time, by its queries' rows. A warp keeps 32 rows in registers
  * as the second operand of the tensor core, and meets the items of a tile 16 at a time; eight warps are ROW_WARPS
  * groups of rows by ITEM_WARPS tiles. Items pass through a ring of buffers in shared memory, which the whole block

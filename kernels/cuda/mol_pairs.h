@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dot products <f_qn, g_xm> of every pair of components of many queries with all items, in half precision, and how far
  * they may be off (MoL paper, Algorithms 1 and 2: TopKDotProduct for each pair).
  *

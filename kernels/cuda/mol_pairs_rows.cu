@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/mol_pairs_tile.cuh"
 
 enum { THREADS = 128 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tiles of items times rows of queries on tensor cores, for the scans of mol_pairs.cu.
  *
  * The order of k in a sum of products is free, if both operands have the same: lane t of four takes numbers 8 t to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A block scores WARP_LANES items of one query at a time; a lane of every warp belongs to one item. Arrays of a tile
  * are [..][WARP_LANES], as on the processor: in shared memory, or, where a model is too large for that, in work space.
  *

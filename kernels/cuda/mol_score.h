@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mixture-of-Logits scores on the device, as mol_score() of kernels.h: the same steps in the same order, so that the
  * bits are the processor's, for every shape. */
 #ifndef KERNELS_CUDA_MOL_SCORE_H

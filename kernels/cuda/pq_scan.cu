@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A block keeps the look-up tables of Q queries in shared memory, [M][256][Q]. A warp scores WARP_LANES / Q items at a
  * time: lane l looks at query l % Q, so that the lanes of one item read one row of Q numbers, and no two of them meet
  * in a bank. Q falls as M grows, until the tables fit; a batch is done Q queries at a time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PQTopK on the device (RecJPQPrune paper, section 3.2): every item's score is the sum of its sub-items' scores. */
 #ifndef KERNELS_CUDA_PQ_SCAN_H
 #define KERNELS_CUDA_PQ_SCAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of items in the device's memory: how batches of changes come into them. */
 #ifndef KERNELS_CUDA_ROWS_H
 #define KERNELS_CUDA_ROWS_H

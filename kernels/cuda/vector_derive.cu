@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A warp makes the halves of a vector: once through it for the largest number, once more to round. */
 #include "kernels/cuda/vector_derive.h"
 

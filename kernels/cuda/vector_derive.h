@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vectors in half precision, and what is lost by it: what kernels/cuda/vector_scan.h bounds inner products with.
  *
  * A vector x of n numbers is kept as scale * x16: the scale is a power of two that brings the largest number to [1, 2),

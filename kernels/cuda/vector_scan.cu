@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A block keeps the numbers of Q queries in shared memory, or leaves them where they are when they are too many; a warp
  * takes a tile of 64 items at a time. The order of the numbers in a product is free, so a lane takes 8 in a row, 16
  * bytes, of items and queries alike: its part of both operands of two steps. Reading the items, once for Q queries, is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds on inner products of vectors on tensor cores: maxima of lower bounds, and what an upper bound lets pass.
  *
  * For a query q and an item b, both of n numbers, q = t q16 + d and b = s b16 + e with powers of two s and t

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A warp an entry: its lanes are the 32 partial sums of dot_f64. */
 #include "kernels/cuda/vector_score.h"
 

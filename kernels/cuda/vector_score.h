@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scores of vectors on the device: q'^T b in double, rounded once to f32. */
 #ifndef KERNELS_CUDA_VECTOR_SCORE_H
 #define KERNELS_CUDA_VECTOR_SCORE_H

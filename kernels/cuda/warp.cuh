@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the lanes of a warp do together, and numbers of 16 bits. */
 #ifndef KERNELS_CUDA_WARP_CUH
 #define KERNELS_CUDA_WARP_CUH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AVX-512 with tiles of bf16 (Sapphire Rapids and later): bounds on Mixture-of-Logits scores. It has run on Sapphire
  * Rapids, exact in 22 independent cases. Where there are no tiles, the tests run all of this but the instructions
  * themselves; tile_check.h tries those at each start.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/pq_filter.h"
 #include "kernels/x86/simd_avx512.h"
 #include "kernels/x86/simd_numbers_avx512.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AVX-512 with VBMI (Ice Lake and later): look-ups of bytes in tables of 128. */
 #include "kernels/pq_filter.h"
 #include "kernels/variants.h"

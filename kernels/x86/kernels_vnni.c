@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AVX-512 with VNNI (Cascade Lake and later): products of bytes and of 16-bit integers, summed in 32 bits. */
 #include <immintrin.h>
 #include <string.h>

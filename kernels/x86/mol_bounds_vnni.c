@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds on Mixture-of-Logits scores with AVX-512 VNNI (Cascade Lake and later). */
 #include "kernels/x86/simd_avx512.h"
 #include "kernels/x86/simd_fixed_layer.h"

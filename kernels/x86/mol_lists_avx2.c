@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mol_lists(), mol_any() and average_lists() with AVX2: bytes are widened to 16 bits, even and odd ones apart. */
 #include <immintrin.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mol_lists(), mol_any() and average_lists() with AVX-512: bytes are widened to 16 bits, even and odd ones apart. And
  * bring_forward(), eight entries at a time. */
 #include <immintrin.h>

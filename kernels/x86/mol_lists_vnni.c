@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mol_lists(), mol_any() and average_lists() with AVX-512 VNNI: four products of bytes to a lane. */
 #include <immintrin.h>
 #include <string.h>

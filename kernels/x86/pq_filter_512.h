@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pq_filter() over vectors of 64 codes: to be included after `struct pq_table`, pq_table_load() and pq_look_up(), which
  * say how a table of 256 bytes lies in registers. Private to the variant files.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pq_filter() with AVX2: a table of 256 bytes is 16 tables of 16 for the byte shuffle, which looks up by the low half
  * of a code; the four bits of its high half choose between the 16 results. */
 #include <immintrin.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pq_filter() with AVX-512BW and no look-up of bytes: a table of 256 bytes is 128 words in four registers. A code's
  * bits 1 to 6 look a word up in two of them, bit 7 chooses which two, bit 0 chooses the byte of the word. Codes at even
  * and at odd places are looked up apart, and the bytes found are laid together again. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pq_scan() over vectors of 64 codes: to be included after pq_filter_512.h. Private to the variant files.
  *
  * A table stays in registers for a whole row, and the sums lie in the nearest cache. Memory answers a page late where a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A table of 256 bytes for AVX-512 VBMI: two look-ups of bytes in 128 each, of which bit 7 of the code takes one. In a
  * file of its own so that a test can compile it on machines without VBMI, over a model of the one instruction.
  */

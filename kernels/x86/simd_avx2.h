@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The vectors of simd_kernels.h, AVX2 with FMA: 8 floats in one of 16 registers. Contracts as in simd_avx512.h. */
 #ifndef KERNELS_X86_SIMD_AVX2_H
 #define KERNELS_X86_SIMD_AVX2_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The vectors of simd_kernels.h, AVX-512: 16 floats in one of 32 registers. */
 #ifndef KERNELS_X86_SIMD_AVX512_H
 #define KERNELS_X86_SIMD_AVX512_H

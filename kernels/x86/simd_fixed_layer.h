@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A layer from products of integers of 16 bits (fixed_layer.h), summed in 32. To be included after simd_avx512.h, where
  * VNNI is compiled. Private.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vector code of the kernels, once for all instruction sets: to be included after a simd_*.h, which gives `vec`, its
  * operations and the tile sizes. Each lane takes the steps of kernels_ref.c, in that order; lanes are outputs or items,
  * never terms of one sum. Private to the variant files.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vector code of mol_lists(), mol_any() and average_lists(), once for all instruction sets: to be included after the
  * operations on integers that a mol_lists_*.c defines. Lanes are items. Private to those files.
  *

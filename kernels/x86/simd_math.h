@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exp and SiLU of math_ref.h on vectors, and the words of the vector code: to be included after a simd_*.h. Private. */
 #ifndef KERNELS_X86_SIMD_MATH_H
 #define KERNELS_X86_SIMD_MATH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vector code of mol_score(): lanes are items. The three layers (logits, hidden, gates) are matrix products in tiles of
  * registers, outputs x vectors of lanes; weights are broadcast. To be included after a simd_*.h. Private.
  */

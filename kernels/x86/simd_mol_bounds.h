@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Code of mol_bounds(): lanes are items. To be included after simd_avx512.h and a header that says how a layer's
  * products are made: simd_split_layer.h or simd_fixed_layer.h. Private.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The integer and double vectors of simd_sketch.h, AVX2. Contracts as in simd_numbers_avx512.h. */
 #ifndef KERNELS_X86_SIMD_NUMBERS_AVX2_H
 #define KERNELS_X86_SIMD_NUMBERS_AVX2_H

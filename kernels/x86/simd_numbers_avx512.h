@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The integer and double vectors of simd_sketch.h, AVX-512. To be included after simd_avx512.h. */
 #ifndef KERNELS_X86_SIMD_NUMBERS_AVX512_H
 #define KERNELS_X86_SIMD_NUMBERS_AVX512_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What simd_split_layer.h and simd_fixed_layer.h give to simd_mol_bounds.h: the products of one layer of the
  * cross gate for MOL_LANES items, roughly. To be included after simd_avx512.h. Private.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vector code of the kernels in sketch_ref.c, once for all instruction sets: to be included after a simd_numbers_*.h.
  * Private. */
 #ifndef KERNELS_X86_SIMD_SKETCH_H

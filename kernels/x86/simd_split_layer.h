@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A layer from products of two parts of bf16 (split_layer.h): the second factor of each tile product is 16 items, the
  * first is weights. To be included after simd_avx512.h and one of the two headers of tile instructions. Private.
  */

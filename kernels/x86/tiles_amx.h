@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tile instructions (AMX), 8 registers t of 16 rows of 64 bytes. Macros, since t must be a constant. The tests have
  * the same words as plain C (tests/support/tiles_model.h). Private.
  *

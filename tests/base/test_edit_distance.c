@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Edits between names: the known distances, symmetry, and texts that are longer than what is compared. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors: the class of each code, the sentence kept beside it, and the macros. */
 #include <pthread.h>
 #include <setjmp.h>

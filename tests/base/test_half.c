@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Half-precision numbers: all of them, against their definition in double precision. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Histogram quantiles against sorted numbers. */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Log lines, as they arrive on standard error. */
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regions: what is allocated stays apart until the reset, and memory does not grow with use. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rate of AMX tiles, in bare instructions: two tiles of A by two of B into four sums. */
 #include <string.h>
 #include <sys/syscall.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench apply: one core takes catalogue records into the arenas: decoding, networks, gates, averages, lists. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench bilinear: q^T W d over a million vectors, beside the full product of plain C and of OpenBLAS. */
 #include <math.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The two clocks of a benchmark, and quantiles of what they say. */
 #ifndef TESTS_BENCH_BENCH_CLOCK_H
 #define TESTS_BENCH_BENCH_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers that are not uniform. */
 #ifndef TESTS_BENCH_BENCH_DRAW_H
 #define TESTS_BENCH_BENCH_DRAW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An engine with one space, "bench", whose items have their numbers as keys. Thread: see engine/engine.h. */
 #ifndef TESTS_BENCH_BENCH_ENGINE_H
 #define TESTS_BENCH_BENCH_ENGINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time of every kernel at every level of this machine, on fresh random inputs: median nanoseconds of processor time an
  * item or pair, the ratio to the reference, and for those that are mostly fused multiply-adds their share of the peak
  * of the level's vectors. The peak is measured beside each run, since what else the machine does moves both: the share

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench live: searches in one thread, and in another 10,000 updates a second in batches every 10 ms, switched off
  * and on in turns, so that idle and live hold in one run. Answers are judged afterwards: the log of updates gives the
  * catalogue as of each answer's epoch. */

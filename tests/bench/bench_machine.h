@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of this machine, measured by short loops: a method's share of them says what is left. One thread. */
 #ifndef TESTS_BENCH_BENCH_MACHINE_H
 #define TESTS_BENCH_BENCH_MACHINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench mol: Mixture-of-Logits in the shape of the paper's Books, batches of 32 and of 1.
  *
  * The K best are found by brute force in the engine, untimed, and that is judged in double precision: the scores of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write numpy's .npy files, for the peers. */
 #ifndef TESTS_BENCH_BENCH_NPY_H
 #define TESTS_BENCH_BENCH_NPY_H

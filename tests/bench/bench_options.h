@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a benchmark program is asked for, and how it ends. Thread: main. */
 #ifndef TESTS_BENCH_BENCH_OPTIONS_H
 #define TESTS_BENCH_BENCH_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Other programs in the race: a peer loads the same data from the temporary folder, and answers on request.
  *
  * It gets lines "run METHOD ROUND BATCH K" and answers "MS CPU_MS ID ID ...", K a query, having

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A race: methods answer the same queries in turn, so that whatever else the machine does hits all alike, and every
  * answer is judged against the K best that were found independently. */
 #ifndef TESTS_BENCH_BENCH_RACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench recjpq: one query at a time over codes of a large catalogue. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of a benchmark: a table for people, JSON lines for programs, or Markdown for docs/benchmarks. */
 #ifndef TESTS_BENCH_BENCH_REPORT_H
 #define TESTS_BENCH_BENCH_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench scale: whether the cost of an item stays the same from 10^5 to 10^7 items. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A bilinear catalogue: random vectors, and W = U diag(sigma) V^T with random rotations U, V and singular values as
  * in the bilinear paper: 5.467, falling over four orders of magnitude within the first 300, then a small tail. */
 #ifndef TESTS_BENCH_BILINEAR_DATA_H

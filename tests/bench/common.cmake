@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What benchmarks share, in this build and in that of tests/gpu: the race, reports, and catalogues.
 set(bench_dir ${CMAKE_CURRENT_LIST_DIR})
 function(bench_library name)

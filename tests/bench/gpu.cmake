@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # ops/bench gpu: where the build has CUDA, or its model.
 bench_library(gpu_ceilings gpu_ceilings.cu)
 target_link_libraries(gpu_ceilings PUBLIC kernels)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of this GPU, measured by short loops: a search's share of them says what is left. On the model of a device the
  * numbers are those of the model. Thread: main. */
 #ifndef TESTS_BENCH_GPU_CEILINGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The matrix product of cuBLAS, as a limit of the device. Only where the toolkit has it (HAVE_CUBLAS). */
 #ifndef TESTS_BENCH_GPU_CUBLAS_H
 #define TESTS_BENCH_GPU_CUBLAS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole searches on a GPU, timed by its clock and by the wall's, each over other queries and with cold caches; a sample
  * of the answers must be the processor's. Thread: main. */
 #ifndef TESTS_BENCH_GPU_RACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What ops/bench gpu searches: catalogues of three similarities, and the methods of each with what was aimed at. */
 #ifndef TESTS_BENCH_GPU_SUBJECTS_H
 #define TESTS_BENCH_GPU_SUBJECTS_H

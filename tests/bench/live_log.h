@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log of a catalogue's updates: what each item was at each epoch. Rows are codes or vectors, of one size. */
 #ifndef TESTS_BENCH_LIVE_LOG_H
 #define TESTS_BENCH_LIVE_LOG_H

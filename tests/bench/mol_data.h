@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A Mixture-of-Logits model and catalogue in the shape of the MoL paper's Books: 8 x 8 components of 32 dimensions, of
  * fresh random numbers. Weights are Xavier; they say nothing about recall, which needs a trained model. */
 #ifndef TESTS_BENCH_MOL_DATA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mixture-of-Logits in double precision, written from the formulas: what the engine's scores are judged by. */
 #ifndef TESTS_BENCH_MOL_ORACLE_H
 #define TESTS_BENCH_MOL_ORACLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A RecJPQ catalogue that behaves like a trained one, of fresh random numbers, and the scalar scan over it.
  *
  * Codes: 80 % of the items have independent uniform codes (the long tail), 20 % lie in 2,000 clusters of near-equal

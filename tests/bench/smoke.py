@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run a benchmark at a tiny size: it must find no wrong result, and print JSON lines with the promised fields."""
 import json
 import subprocess

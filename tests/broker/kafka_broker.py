@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A throw-away Kafka broker for tests: one KRaft node on free loopback ports, its data in a temporary directory.
 
     with KafkaBroker() as broker:

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What users, operators and disks do to a Kafka broker: for tests of what the daemon makes of it.
 
     recreate_topic      a topic deleted and, after a delay, made anew with records in it

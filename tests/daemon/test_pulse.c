@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that beat, rest, and stand still. */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The notices of a long start, as the service manager's socket gets them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random data for the tests. Everything drawn hangs on one seed, printed at the start: SLUICE_SEED repeats a run."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the daemon and speaks to it through Kafka as its users do.
 
     Daemon       one sluiced process, which can be stopped, killed and started again

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The similarities in numpy float64, straight from their formulas, and models drawn at random.
 
 dot, cosine, weighted_dot, bilinear   as docs/models.md has them

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the daemon must answer: the catalogue log replayed up to an answer's watermark, and scores in float64.
 
     oracle = Oracle({"movies": models.load(path)})

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Kafka broker for tests. Where none can be run they are skipped, aloud; in CI that is a failure."""
 
 import sys

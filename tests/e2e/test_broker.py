@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The daemon against a real Kafka broker: transactions, restarts, kills, growing and recreated topics."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What the documents show is what happens: the worked messages, the Python example, the commands."""
 
 import json

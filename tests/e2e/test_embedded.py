@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The daemon with its embedded broker: a catalogue, its changes, bad records, queries in every form, bad queries."""
 
 import base64

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """sluicectl eval: answers against the reference implementation and double precision, receipts against brute force,
 and what it says of files that it cannot use."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Steps of the wall clock under a running daemon, an hour back and an hour forward: nothing waits longer for them."""
 
 import re

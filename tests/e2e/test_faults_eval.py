@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Models as they come out of training, given to the daemon: what leaves doubts is refused by --check-config with the
 remedy, and a model that takes long to load keeps the service manager waiting."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What is full: the catalogue (max_items), or the store's disk. Queries go on, nothing is lost, it is said, and the
 catalogue goes on by itself when there is room."""
 

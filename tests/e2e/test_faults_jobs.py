@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Queries on their way to the workers, where searches are slow and queries are many or large: a real broker, a space whose
 search takes tenths of a second, and a fast one beside it."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What leaves the daemon, against a real broker: reply topics that are missing, without a leader or somebody else's, keys
 and answers too large for their topic, dead letters that nobody takes. Every query gets an answer, its offset is
 committed, and no client costs another one anything."""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Stopping when Kafka does not play along: topics that were deleted, a broker that hangs or is gone.
 
 A stop is done in 20 s, whatever Kafka does; what was answered is committed first.

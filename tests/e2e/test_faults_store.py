@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """One key in several partitions: every daemon has the same items at the same watermark, whenever it was started."""
 
 import tempfile

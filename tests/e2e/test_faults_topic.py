@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What happens to a catalogue topic on a real broker: made anew, emptied, compacted, held back, damaged.
 
 The daemon must end with exactly the items of the topic that is there, and say what it waits for.

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Messages that no honest producer writes, against a real broker: each costs the daemon memory of its size, is refused
 with a reason, and holds up nobody beside it."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What the daemon and its tools say: checks of a configuration, readiness, the ends that a restart cannot help, SIGHUP,
 what a load did, and the HTTP endpoint under slow clients."""
 

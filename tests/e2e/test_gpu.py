@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The daemon with a GPU, which here is a model of one on the processor (tests/support/cuda_model): it serves from it,
 goes on by the processor when it fails, or stops where the configuration says that nothing but the GPU will do."""
 

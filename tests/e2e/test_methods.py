@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Every method of every similarity, served by the daemon over one catalogue that changes between the rounds."""
 
 import tempfile

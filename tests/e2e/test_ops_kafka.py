@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """ops/kafka: a broker that keeps its data and its port, and says in words why it cannot start."""
 
 import os

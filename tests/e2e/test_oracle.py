@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The oracle itself: its scores against those of the reference implementation, and answers with one thing wrong."""
 
 import tempfile

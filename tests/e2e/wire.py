@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sluice's wire format as a client has it: protobuf compiled from proto/sluice.proto, and JSON.
 
 Messages are protobuf objects everywhere in the tests; here they become bytes of either format and come back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arenas under churn, over two spaces: slots stay dense, parts come and go by themselves, and searches say the same as
  * over an engine that was filled with the same items in one go. */
 #include <setjmp.h>

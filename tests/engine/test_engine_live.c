@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Searches while the catalogue changes: each answer is right for exactly the epoch that it names. */
 #include <math.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A catalogue that became small gives its memory back, and is searched like one that was never larger. */
 #include <setjmp.h>
 #include <stdarg.h>

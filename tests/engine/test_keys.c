@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of an arena against an array of them, under churn and with hashes that collide. */
 #include <setjmp.h>
 #include <stdarg.h>

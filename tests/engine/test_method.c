@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Methods as people write them. */
 #include <setjmp.h>
 #include <stdarg.h>

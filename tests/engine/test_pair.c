@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arena pair under threads: what a reader holds is whole and is not written until it lets go. */
 #include <pthread.h>
 #include <sched.h>

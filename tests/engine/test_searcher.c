@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Searchers: what a query leaves out, and that asking for much costs little. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shortlists against a sort by exact scores and keys, for approximations as bad as their slack allows. */
 #include <setjmp.h>
 #include <stdarg.h>

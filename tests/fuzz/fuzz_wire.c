@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as an item and as a query, in either format: nothing may break, decoding takes a multiple of their size at
  * most, and an item that decodes is the same after it was encoded and decoded again.
  *

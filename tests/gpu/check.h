@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks for programs that run where there is nothing but a compiler and a GPU. */
 #ifndef TESTS_GPU_CHECK_H
 #define TESTS_GPU_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A device that fails, at every call that can: with `auto` the processor goes on with the same answers; with `cuda` the
  * error is told, and everything can be closed. On the model alone, which fails when it is asked to. */
 #include "tests/gpu/check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of the device: thresholds and what reaches them, against sorting. */
 #include <math.h>
 #include <string.h>

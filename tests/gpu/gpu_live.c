@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Searches of the device by several threads while batches of changes are published: every answer is that of the epoch
  * which it names, whole. */
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mixture-of-Logits on the device against the processor: every method, over catalogues made to be awkward, while items
  * come and go. Exact methods give the same bytes; approximate ones too, where nothing ties with the last candidate, and
  * never less; no receipt is broken.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds on Mixture-of-Logits scores: no score is outside its bounds, bounds of a random model are close, and a scan
  * appends what its bounds say. Items are rounded to half precision here, with arithmetic of this file. */
 #include <math.h>

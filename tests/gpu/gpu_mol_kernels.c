@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels of Mixture-of-Logits against scalar references: half-precision copies and what rounding left of them,
  * canonical scores to the last bit, and bounds of averaged dot products from both sides.
  */

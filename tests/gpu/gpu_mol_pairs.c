@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates of pairs of components on the device: the bounds of the half-precision scan, and whole lists, against dot
  * products that are computed here one after another.
  */

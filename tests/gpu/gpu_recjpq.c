@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RecJPQ on the device against the processor: every method, over catalogues made to be awkward, while items come and
  * go.
  */

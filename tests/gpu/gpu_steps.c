@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a search asks of the device: one copy there, one copy back, and one wait for that; how many operations it takes
  * is printed. On the model alone, which counts them. */
 #include "engine/engine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that search the device at once, in batches of other sizes each: every answer is the one that its query has
  * alone, to the last bit.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for vectors on the device against sums written here: scores to the last bit, and bounds that hold for every
  * pair of a query and an item, whatever the numbers are, and that are worth having where the numbers are usual.
  */

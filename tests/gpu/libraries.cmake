@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the engine needs besides: from the folder that `ops/gpu-check --libraries` fills, which can travel to a machine
 # that has nothing, else from the system.
 find_package(Threads REQUIRED)

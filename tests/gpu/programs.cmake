@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The programs that test the GPU: on a device where the build has CUDA, on its model elsewhere. They need no library of
 # tests. Shared by tests/CMakeLists.txt and the project of its own beside this file.
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two engines with the same model and the same items, one in host memory and one on the device: what one answers, the
  * other must. */
 #ifndef TESTS_GPU_TWINS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue's consumer against the embedded broker. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The broker inside the process, seen through the catalogue's consumer. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON translator, and below it UTF-8 and Base64. */
 #include <setjmp.h>
 #include <stdarg.h>

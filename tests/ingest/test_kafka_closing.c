@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Closings that end, that take their time, and that never end. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What may be committed, against an oracle, over random interleavings. */
 #include <pthread.h>
 #include <setjmp.h>

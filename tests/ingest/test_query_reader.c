@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The query topic's consumer: what was answered is committed, and nothing else. One test joins groups: that takes the
  * embedded broker three seconds each. */
 #include <setjmp.h>

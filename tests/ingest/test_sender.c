@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The producer: what becomes of messages is told once each. */
 #include <setjmp.h>
 #include <stdarg.h>

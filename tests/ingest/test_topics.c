@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topics and answers, on the embedded broker: it takes no CreateTopics, and creates what a producer asks about. */
 #include <setjmp.h>
 #include <stdarg.h>

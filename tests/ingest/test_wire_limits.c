@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a message from outside may carry, and what decoding it may take: hostile ones are refused by the name of the
  * field, in memory of a fixed multiple of their size; honest ones of every shape are taken. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every variant that this machine has against the scalar reference, to the last bit; the reference against the formulas
  * in double precision. mol_score() has test_mol_score.c, pq_filter() test_pq_filter.c. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mol_bounds(): bounds that no score leaves, close to the scores.
  *
  * The code runs here with tiles in plain C (tests/support/mol_bounds_model.h), and with the machine's own where it has

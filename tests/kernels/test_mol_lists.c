@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scans that keep what reaches a threshold, at every level of this machine against the scalar reference, and the
  * reference against plain sums. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mol_score(): every variant against the reference, to the last bit; the reference against the formulas in double
  * precision; every variant against the golden data of the paper authors' implementation. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pq_filter() and pq_scan() at every level that this machine has against their formula. The VBMI variant is tested
  * twice: as it is on machines that have VBMI, and on every machine with AVX-512BW over a model of its one instruction
  * in plain C (support/vbmi_model.h), which exercises all of the variant but that instruction. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels for sketches and vectors: every level against the scalar reference, to the last bit, and that against the
  * formulas. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of a store: a map that fills, a second process, places and disks that refuse. */
 #include "store/env.h"
 

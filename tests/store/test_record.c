@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records: what is encoded is decoded, and damaged bytes are an error, never a crash. */
 #include "store/record.h"
 

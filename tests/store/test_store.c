@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batches of changes, against an oracle in memory, with the store reopened in between. */
 #include "store/store.h"
 

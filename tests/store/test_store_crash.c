@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A process that applies batches is killed at random moments; what it leaves must be exactly what the log says at the
  * positions that it stored, and nothing that it reported as committed may be missing.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Damage: each kind is an error that says what and where, never a crash and never a wrong item. */
 #include "store/store.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A full disk: the failed write is an error to try again, what was committed stays, and the store opens without
  * writing.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One key in several partitions: whatever order they are read in, the items are the same; and a catalogue that is full
  * loses nothing.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rebuilding beside the live catalogue: which one is live, which one follows the log, what is left of the others. */
 #include "store/store.h"
 

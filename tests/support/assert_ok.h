@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Assertions on err_t. To be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_ASSERT_OK_H
 #define TESTS_SUPPORT_ASSERT_OK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Heap blocks of exactly the size asked for, so that the address sanitizer sees a read past the end, and fills. */
 #ifndef TESTS_SUPPORT_BLOCKS_H
 #define TESTS_SUPPORT_BLOCKS_H

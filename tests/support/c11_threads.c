@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* C11 threads on POSIX threads, for builds with the thread sanitizer: it knows the latter only, and librdkafka uses the
  * former. Linked into every program of such a build, in front of the C library's. cnd_timedwait() is in
  * ingest/kafka_waits.c. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers for tests: the seed is printed, and SLUICE_SEED sets it. */
 #ifndef TESTS_SUPPORT_DICE_H
 #define TESTS_SUPPORT_DICE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What engine tests share: put items, search, and judge receipts. To be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_ENGINE_FIXTURE_H
 #define TESTS_SUPPORT_ENGINE_FIXTURE_H

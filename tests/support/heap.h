@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How much memory the program holds, and an allocator that answers NULL to absurd sizes under the sanitizers too. */
 #ifndef TESTS_SUPPORT_HEAP_H
 #define TESTS_SUPPORT_HEAP_H

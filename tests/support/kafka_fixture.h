@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What Kafka tests share: an embedded broker and properties for it. To be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_KAFKA_FIXTURE_H
 #define TESTS_SUPPORT_KAFKA_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read a topic whole, headers included, as no part of Sluice does. To be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_KAFKA_TAP_H
 #define TESTS_SUPPORT_KAFKA_TAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write small .safetensors files for tests. */
 #ifndef TESTS_SUPPORT_MODEL_FILE_H
 #define TESTS_SUPPORT_MODEL_FILE_H

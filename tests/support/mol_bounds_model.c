@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/mol_bounds_model.h"
 
 #include "kernels/x86/simd_avx512.h"

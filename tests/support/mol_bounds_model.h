@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mol_bounds() as the level amx has it, with tiles in plain C instead of tile instructions: all else is the code that
  * runs there. The instructions themselves are not exercised by this. Needs AVX-512. */
 #ifndef TESTS_SUPPORT_MOL_BOUNDS_MODEL_H

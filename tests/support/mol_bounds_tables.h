@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tests of bounds on Mixture-of-Logits scores run with: this machine's kernels, and the same with tiles in plain C
  * (mol_bounds_model.h). Both need AVX-512; tests are skipped without. */
 #ifndef TESTS_SUPPORT_MOL_BOUNDS_TABLES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs of mol_score() in blocks of exactly their sizes: random ones, and those of a golden model. To be included
  * after cmocka.h. */
 #ifndef TESTS_SUPPORT_MOL_CASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a Mixture-of-Logits model of random weights, for tests: projections are single linear layers. */
 #ifndef TESTS_SUPPORT_MOL_FILE_H
 #define TESTS_SUPPORT_MOL_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pq_filter() and pq_scan() of the VBMI level over a model of its instruction. Compiled with AVX-512BW. */
 #include <immintrin.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* For LD_PRELOAD: a wall clock that a test steps, and waits by that clock that behave as the kernel's do: a step moves
  * their ends, also of those that are under way. The monotonic clock is the machine's.
  *

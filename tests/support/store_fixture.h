@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the store share: a store in its own directory, and ways to fill it, look at it and reopen it. */
 #ifndef TESTS_SUPPORT_STORE_FIXTURE_H
 #define TESTS_SUPPORT_STORE_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a store should hold: the simplest model of it, an array of items in slot order, and what each partition says of
  * each key. Beside it, what an engine holds that only knows the effects that the store tells.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A broker inside the test, which refuses what the test tells it to. To be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_STUBBORN_BROKER_H
 #define TESTS_SUPPORT_STUBBORN_BROKER_H

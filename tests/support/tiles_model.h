@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The words of kernels/x86/tiles_amx.h in plain C: tiles as the manual defines them (Intel's architecture manual, volume 2,
  * TDPBF16PS), so that the code that uses them runs where there are none. One instance for each file that includes it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A catalogue over two spaces, a RecJPQ and a MoL one, and what it should hold. To be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_TWO_SPACES_H
 #define TESTS_SUPPORT_TWO_SPACES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one VBMI instruction that pq_filter() uses, in plain C, so that the rest of the VBMI variant can be tested on a
  * machine that has AVX-512BW alone. It says nothing about the instruction itself; that is tested where it exists.
  * To be included after <immintrin.h> and before the variant's code. */

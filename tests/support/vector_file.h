@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write models of vector spaces (dot, cosine, weighted_dot, bilinear) for tests. */
 #ifndef TESTS_SUPPORT_VECTOR_FILE_H
 #define TESTS_SUPPORT_VECTOR_FILE_H

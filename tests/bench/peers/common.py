@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the peers' programs share: one thread, the data of the temporary folder, and the conversation with the race.
 
 The benchmark writes "run METHOD ROUND BATCH K"; the answer is one line, "MS CPU_MS ID ID ...", K identifiers a query.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What PyTorch does on a GPU with problems of the same shapes as ops/bench gpu: Mixture-of-Logits in eager mode, as one
 writes it from the paper's formulas (section 3.1, appendix A), and torch.matmul with torch.topk.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mixture-of-Logits in eager PyTorch, as one writes it from the paper's formulas (section 3.1, appendix A).
 
 Like the authors' implementation, each scoring projects its items from raw vectors; what the candidate stages need of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faiss over the same codes: its exact index over the vectors that they stand for, and its two product quantisers."""
 from common import load, note, serve
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue thread from the topic to the store and the engine, over restarts, another topic and brokers that go
  * away. */
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which positions are safe to store while dead letters are on their way. */
 #include <setjmp.h>
 #include <stdarg.h>

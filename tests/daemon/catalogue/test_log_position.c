@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the catalogue stands in its log, and whether the log is still the one that the store came from. */
 #include <setjmp.h>
 #include <stdarg.h>

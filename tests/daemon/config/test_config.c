@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: every row of the table is tried at its bounds, and what is wrong is refused with its line. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What sluicectl does without a daemon: numbers for people, lines of a catalogue file, queries and answers. */
 #include <setjmp.h>
 #include <stdarg.h>

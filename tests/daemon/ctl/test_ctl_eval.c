@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl eval within: ids as keys, comparison with exact, and what is printed. tests/e2e/test_eval.py runs it. */
 #include <math.h>
 #include <setjmp.h>

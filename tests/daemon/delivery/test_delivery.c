@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What leaves the daemon, under brokers that are slow, full or away. */
 #include <poll.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies to topics that queries name: many topics, missing ones, and too many replies to one. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP endpoint over real sockets: what it answers, to whom, and that slow clients do not keep it from others. */
 #include <setjmp.h>
 #include <stdarg.h>

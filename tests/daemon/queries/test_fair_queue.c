@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fair queueing with costs and times as inputs: no clock, no threads. A server that takes batches one after the other
  * is simulated. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pool of queries, and the queue between the query reader and the workers. */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies as they arrive in the answer topic. */
 #include <math.h>
 #include <setjmp.h>

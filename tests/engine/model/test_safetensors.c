@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reader of model files: right numbers from good files, and from broken ones an error that names the file and the
  * tensor. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The writer of safetensors files: what it writes, our reader reads, and a file is there whole or as it was before. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole Mixture-of-Logits searches with bounds on scores: what they return without, for fewer scores. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole searches over the golden Mixture-of-Logits models: weights, inputs and expected outputs of the authors'
  * implementation (tests/golden/README.md). */
 #include <setjmp.h>

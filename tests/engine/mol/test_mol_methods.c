@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every Mixture-of-Logits method over random and adversarial catalogues that change between searches, at every level of
  * this machine: exact methods return the bytes of brute force, brute force agrees with an oracle in double precision,
  * approximate methods score just the candidates that the paper's definitions give, and no receipt is violated.

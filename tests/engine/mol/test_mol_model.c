@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MoL models with one thing wrong at a time: refused, with the tensor or the metadata key at fault. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cells against sets of slots, and their pool against a map of its units. */
 #include <setjmp.h>
 #include <stdarg.h>

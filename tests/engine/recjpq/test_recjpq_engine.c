@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RecJPQ searches against brute force in double precision, over catalogues made to be awkward, while items come and
  * go. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every method of RecJPQ columns against an oracle of its own, to the last bit and to the last tie, over catalogues
  * made to be awkward, while items come, go, change and move. Sizes at which a method turns to another way of searching
  * are set so low that small catalogues take every way. */

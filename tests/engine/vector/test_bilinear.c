@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the bilinear paper says of its models, on the engine: the Structured Agreement Ranking Task (section 4, Theorem
  * 2) and the error bound of low rank (section 5, Theorem 3). */
 #include <setjmp.h>

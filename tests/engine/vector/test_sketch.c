@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sketches: the slack holds against scores in double precision, for vectors made to be awkward. */
 #include <math.h>
 #include <setjmp.h>

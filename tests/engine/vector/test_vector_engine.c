@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Searches of vector spaces against their formulas in double precision, over catalogues made to be awkward, while items
  * come and go. */
 #include <setjmp.h>

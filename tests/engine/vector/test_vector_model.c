@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models of vector spaces: what can be served loads, the rest is refused with the reason. */
 #include <math.h>
 #include <setjmp.h>

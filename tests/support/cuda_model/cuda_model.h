@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model of a CUDA device on the processor, for tests: the sources of kernels/cuda compile against it unchanged.
  *
  * A thread of a block is a fiber that runs until it meets the others, at __syncthreads() or in an operation of a warp.

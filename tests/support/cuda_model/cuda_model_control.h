@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tests ask of the model of a device (cuda_model.h). The program's environment can ask the same:
  * SLUICE_CUDA_MODEL=on, or SLUICE_CUDA_MODEL=fail:N. Without either, the model says that there is no device. */
 #ifndef CUDA_MODEL_CONTROL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/cuda_model/cuda_model_mma.h"
 
 #include <atomic>

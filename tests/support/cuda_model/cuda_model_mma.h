@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The model's half-precision numbers, tensor cores and special functions. */
 #ifndef CUDA_MODEL_MMA_H
 #define CUDA_MODEL_MMA_H
