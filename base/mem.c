@@ -20,13 +20,13 @@ err_t mem_array(size_t count, size_t size, void *out)
   if (posix_memalign(&p, MEM_ALIGN, bytes ? bytes : 1) != 0)
     FAIL(ERR_MEMORY, "no memory for %zu bytes", bytes);
   memset(p, 0, bytes);
-  *(void **)out = p;
+  mem_pointer_set(out, p);
   return ERR_OK;
 }
 
 err_t mem_grow(size_t count, size_t size, size_t *capacity, void *array)
 {
-  void **slot = array;
+  void *old = mem_pointer_get(array);
   void *bigger;
   size_t want = *capacity ? *capacity : 16;
 
@@ -35,20 +35,18 @@ err_t mem_grow(size_t count, size_t size, size_t *capacity, void *array)
   while (want < count)
     want = want > SIZE_MAX / 2 ? count : 2 * want;
   TRY(mem_array(want, size, &bigger));
-  if (*slot)
-    memcpy(bigger, *slot, *capacity * size);
-  free(*slot);
-  *slot = bigger;
+  if (old)
+    memcpy(bigger, old, *capacity * size);
+  free(old);
+  mem_pointer_set(array, bigger);
   *capacity = want;
   return ERR_OK;
 }
 
 void mem_free(void *array)
 {
-  void **slot = array;
-
-  free(*slot);
-  *slot = NULL;
+  free(mem_pointer_get(array));
+  mem_pointer_set(array, NULL);
 }
 
 /* Bytes from which an array is worth huge pages, the last of which is half empty on average. */
@@ -64,17 +62,17 @@ err_t mem_reserve(size_t count, size_t size, void *out)
     FAIL(ERR_MEMORY, "no address space for %zu bytes: lower catalogue.max_items or raise the limit", bytes);
   if (bytes >= HUGE_FROM)
     madvise(p, bytes, MADV_HUGEPAGE); /* searches read at random places: fewer pages, fewer misses; it may be refused */
-  *(void **)out = p;
+  mem_pointer_set(out, p);
   return ERR_OK;
 }
 
 void mem_release(void *array, size_t count, size_t size)
 {
-  void **slot = array;
+  void *p = mem_pointer_get(array);
 
-  if (*slot)
-    munmap(*slot, count && size ? count * size : 1);
-  *slot = NULL;
+  if (p)
+    munmap(p, count && size ? count * size : 1);
+  mem_pointer_set(array, NULL);
 }
 
 void mem_give_back(void *array, size_t from, size_t to, size_t size)
@@ -95,7 +93,7 @@ err_t mem_copy(struct span bytes, void *out)
   TRY(mem_array(bytes.n + 1, 1, &p)); /* one zero more, so that text stays text */
   if (bytes.n)
     memcpy(p, bytes.p, bytes.n);
-  *(void **)out = p;
+  mem_pointer_set(out, p);
   return ERR_OK;
 }
 

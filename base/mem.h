@@ -9,6 +9,21 @@
 /* Widest vector and cache line: what mem_array() aligns to. */
 #define MEM_ALIGN 64
 
+/* The pointer in a pointer variable of whatever type, whose address comes as `void *`. Through a `void **` it would be
+ * another type's object, which the language forbids. */
+static inline void *mem_pointer_get(const void *at)
+{
+  void *p;
+
+  memcpy(&p, at, sizeof p);
+  return p;
+}
+
+static inline void mem_pointer_set(void *at, const void *p)
+{
+  memcpy(at, &p, sizeof p);
+}
+
 /* Allocate an array of zeros, aligned to MEM_ALIGN, to be freed with mem_free().
  *
  * Returns ERR_OK, or ERR_MEMORY with the size in the message. `*out` is a pointer to the element type.

@@ -115,7 +115,7 @@ err_t region_array(struct region *r, size_t count, size_t size, void *out)
   r->used += bytes;
   r->taken_bytes += bytes;
   memset(p, 0, bytes);
-  *(void **)out = p;
+  mem_pointer_set(out, p);
   return ERR_OK;
 }
 

@@ -11,9 +11,8 @@ set(CMAKE_C_FLAGS_RELEASE "-O2 -g -DNDEBUG")
 # same bits whatever compiled it.
 add_compile_options(
   $<$<COMPILE_LANGUAGE:C>:-Wall> $<$<COMPILE_LANGUAGE:C>:-Wextra> $<$<COMPILE_LANGUAGE:C>:-Werror>
-  $<$<COMPILE_LANGUAGE:C>:-Wshadow> $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+  $<$<COMPILE_LANGUAGE:C>:-Wconversion> $<$<COMPILE_LANGUAGE:C>:-Wshadow> $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
   $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wvla>
-  $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> # does not see that an error means: not used
   $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:C>:-fno-omit-frame-pointer>)
 add_compile_definitions(_GNU_SOURCE)
 if(SLUICE_CUDA STREQUAL "MODEL")

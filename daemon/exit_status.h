@@ -16,7 +16,7 @@ enum exit_status {
 };
 
 /* The status that an error ends the daemon with. */
-static inline enum exit_status exit_status_of(err_code_t err)
+static inline int exit_status_of(err_code_t err)
 {
   switch (err) {
   case ERR_OK:

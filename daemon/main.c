@@ -147,7 +147,10 @@ static int check_only(const char *path)
   problems_print(&problems, "sluiced");
   if (err != ERR_OK)
     return fprintf(stderr, "sluiced: %s\n", err_message()), exit_status_of(err);
-  return problems.n ? EXIT_STATUS_CONFIG : (printf("%s: fine\n", path), EXIT_STATUS_OK);
+  if (problems.n)
+    return EXIT_STATUS_CONFIG;
+  printf("%s: fine\n", path);
+  return EXIT_STATUS_OK;
 }
 
 int main(int argc, char **argv)

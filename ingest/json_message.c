@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "ingest/base64.h"
 #include "ingest/json_text.h"
 #include "ingest/message_field.h"
@@ -337,7 +338,7 @@ static err_t read_list(struct reader *rd, const struct step *at, const ProtobufC
     struct step child = { .up = at, .kind = STEP_INDEX, .index = i };
     TRY(read_value(rd, &child, field, json_array_get(json, i), elements + i * size));
   }
-  *(void **)message_field_at(message, field) = elements;
+  mem_pointer_set(message_field_at(message, field), elements);
   *message_field_count(message, field) = n;
   return ERR_OK;
 }
@@ -373,7 +374,7 @@ static err_t read_map(struct reader *rd, const struct step *at, const ProtobufCF
     TRY(read_value(rd, &child, &type->fields[1], value, message_field_at(entry, &type->fields[1])));
     entries[n++] = entry;
   }
-  *(void **)message_field_at(message, field) = entries;
+  mem_pointer_set(message_field_at(message, field), entries);
   *message_field_count(message, field) = n;
   return ERR_OK;
 }

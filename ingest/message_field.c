@@ -33,7 +33,7 @@ size_t message_field_size(const ProtobufCFieldDescriptor *field)
   case PROTOBUF_C_TYPE_MESSAGE:
     return sizeof(ProtobufCMessage *);
   }
-  assert(!"a type of field that protobuf-c does not have");
+  assert(false && "a type of field that protobuf-c does not have");
   return 0;
 }
 

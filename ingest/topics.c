@@ -266,7 +266,7 @@ err_t topics_create(const struct kafka_layers *layers, const char *topic, int n_
 {
   int64_t deadline_ns = clock_now_ns() + timeout_ms * CLOCK_NS_PER_MS;
   AUTO(destroy_client) rd_kafka_t *rk = NULL;
-  struct cluster cluster;
+  struct cluster cluster = { 0 };
   int n;
 
   TRY(open_client(layers, RD_KAFKA_PRODUCER, &rk));

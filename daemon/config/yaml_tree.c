@@ -102,7 +102,7 @@ err_t yaml_tree_open(const char *path, struct yaml_tree **out)
   AUTO(mem_free) uint8_t *bytes = NULL;
   AUTO(yaml_tree_close) struct yaml_tree *tree = NULL;
   yaml_parser_t parser;
-  size_t n;
+  size_t n = 0;
 
   TRY(read_file(path, &bytes, &n));
   TRY(verify_brackets(path, bytes, n));

@@ -35,10 +35,11 @@ void device_columns_close(struct columns **columns)
 
 static err_t alloc_zeros(struct device_columns *c, size_t n, size_t size, void *out)
 {
-  void **memory = out;
+  void *memory;
 
-  TRY(device_alloc(n, size, memory));
-  return device_fill(c->log.stream, *memory, 0, n * size);
+  TRY(device_alloc(n, size, &memory));
+  mem_pointer_set(out, memory);
+  return device_fill(c->log.stream, memory, 0, n * size);
 }
 
 static err_t open_arrays(struct device_columns *c)

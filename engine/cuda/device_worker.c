@@ -78,20 +78,20 @@ static err_t take(size_t total, size_t *used, size_t count, size_t size, size_t 
 
 err_t device_worker_array(struct device_worker *w, size_t count, size_t size, void *out)
 {
-  size_t at;
+  size_t at = 0;
 
   TRY(take(w->scratch_bytes, &w->scratch_used, count, size, &at));
-  *(void **)out = w->scratch + at;
+  mem_pointer_set(out, w->scratch + at);
   return ERR_OK;
 }
 
 static err_t take_both(struct device_mirror *m, size_t count, size_t size, void *host, void *device)
 {
-  size_t at;
+  size_t at = 0;
 
   TRY(take(DEVICE_MIRROR_BYTES, &m->used, count, size, &at));
-  *(void **)host = m->host + at;
-  *(void **)device = m->device + at;
+  mem_pointer_set(host, m->host + at);
+  mem_pointer_set(device, m->device + at);
   return ERR_OK;
 }
 

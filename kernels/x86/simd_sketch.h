@@ -44,7 +44,7 @@ TILE void bytes_tile(const struct byte_pairs *pairs, const uint8_t *blocks, size
     ints even = ints_set1(pairs->even[g]), odd = ints_set1(pairs->odd[g]);
     UNROLL for (int i = 0; i < n_sums; i++)
     {
-      size_t at = (size_t)(i / BYTES_PARTS) * block_bytes + g * BYTES_ROW + (i % BYTES_PARTS) * INTS_BYTES;
+      size_t at = (size_t)(i / BYTES_PARTS) * block_bytes + g * BYTES_ROW + (size_t)(i % BYTES_PARTS) * INTS_BYTES;
       ints bytes = ints_load(blocks + at);
       ints low = ints_multiply_pairs(ints_even_bytes(bytes), even);
       totals[i] = ints_add(totals[i], ints_add(low, ints_multiply_pairs(ints_odd_bytes(bytes), odd)));

@@ -160,7 +160,7 @@ static bool needs_warming(const struct racer *racer)
 {
   if (racer->n > 0)
     return racer->spent_ms / (double)racer->n < SHORT_MS;
-  return !racer->scale && !racer->is_peer;
+  return racer->scale == 0 && !racer->is_peer;
 }
 
 static void run_once(struct race *race, struct racer *racer, size_t round)

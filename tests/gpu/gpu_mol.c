@@ -172,7 +172,7 @@ static void check_receipts(struct world *w, size_t n)
     queries[q].k = K_MAX;
   }
   struct answer *full = w->t.cpu_answers;
-  const struct query *pointers[TWINS_BATCH_MAX];
+  const struct query *pointers[TWINS_BATCH_MAX] = { NULL };
   struct method method = { .name = "brute_force" };
   for (size_t q = 0; q < n; q++)
     pointers[q] = &queries[q];

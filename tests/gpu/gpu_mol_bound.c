@@ -488,7 +488,7 @@ static void align_more(enum aligned kind, float sign)
   /* Large z, of nearly equal weights: what is left is the error of tanh. */
   for (size_t p = 0; kind == ALIGNED_TANH && p < w.n_logits; p++) {
     w.b2[p] = 40;
-    w.query_gates[p] = w.query_gates[w.n_logits + p] = p % m % 2 ? 1 : 0;
+    w.query_gates[p] = w.query_gates[w.n_logits + p] = p % m % 2 ? 1.0f : 0.0f;
     for (size_t i = 0; i < w.n_items; i++)
       w.item_gates[i][p] = (float)i * 0x1p-7f;
   }

@@ -947,7 +947,7 @@ static void messages_with_changed_bytes_are_safe(void **state)
     struct span value = roll_value(&d, round % 2 ? WIRE_JSON : WIRE_PROTOBUF);
     uint8_t *bytes = exact_copy(value);
     for (size_t i = 0; value.n && i < 1 + dice_below(&d, 4); i++)
-      bytes[dice_below(&d, value.n)] = dice_below(&d, 2) ? (uint8_t)dice_u64(&d) : (uint8_t)(1 << dice_below(&d, 8));
+      bytes[dice_below(&d, value.n)] = (uint8_t)(dice_below(&d, 2) ? dice_u64(&d) : 1u << dice_below(&d, 8));
     try_all(span_of(bytes, value.n));
     free(bytes);
   }

@@ -210,7 +210,7 @@ static void scores_are_within_bounds_where_all_errors_add_up(void **state)
     scale_floats(c.b1, 128, 0);
     scale_floats(c.b2, 64, 0);
     for (size_t p = 0; p < 64; p++) {
-      c.query_gate[p] = p % 2 ? 1 : 0;
+      c.query_gate[p] = p % 2 ? 1.0f : 0.0f;
       for (size_t j = 0; j < 128; j++) {
         c.w1[p * 128 + j] = p % 2 ? w1 : -w1;
         c.w2[j * 64 + p] = p % 2 ? sign * w2 : 0;
