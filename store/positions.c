@@ -46,7 +46,7 @@ static size_t lower_bound(const struct positions *p, int32_t partition)
 {
   size_t i = 0;
 
-  while (i < p->n && p->rows[i].partition < partition)
+  while (i < p->n && p->rows[i].at.partition < partition)
     i++;
   return i;
 }
@@ -55,18 +55,18 @@ const struct store_position *positions_find(const struct positions *p, int32_t p
 {
   size_t i = lower_bound(p, partition);
 
-  return i < p->n && p->rows[i].partition == partition ? &p->rows[i] : NULL;
+  return i < p->n && p->rows[i].at.partition == partition ? &p->rows[i] : NULL;
 }
 
 err_t positions_advance(struct positions *p, const struct store_position *position)
 {
-  size_t i = lower_bound(p, position->partition);
+  size_t i = lower_bound(p, position->at.partition);
 
-  if (i == p->n || p->rows[i].partition != position->partition) {
+  if (i == p->n || p->rows[i].at.partition != position->at.partition) {
     TRY(mem_grow(p->n + 1, sizeof *p->rows, &p->capacity, &p->rows));
     memmove(p->rows + i + 1, p->rows + i, (p->n - i) * sizeof *p->rows);
     p->n++;
-  } else if (position->next < p->rows[i].next) {
+  } else if (position->at.next < p->rows[i].at.next) {
     return ERR_OK;
   }
   p->rows[i] = *position;
@@ -75,13 +75,13 @@ err_t positions_advance(struct positions *p, const struct store_position *positi
 
 err_t positions_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct store_position *position)
 {
-  uint32_t name = htobe32((uint32_t)position->partition);
+  uint32_t name = htobe32((uint32_t)position->at.partition);
   struct row row = {
-    .next = position->next,
+    .next = position->at.next,
     .last_offset = position->last_offset,
     .last_digest = position->last_digest,
     .last_timestamp_ms = position->last_timestamp_ms,
-    .partition = position->partition,
+    .partition = position->at.partition,
     .committed_unix_ms = position->committed_unix_ms,
   };
   MDB_val key = { sizeof name, &name };
@@ -105,8 +105,7 @@ static err_t decode_row(struct env *env, struct span key, struct span value, str
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: the position of partition %d: " ENV_REMEDY, env->path,
          (int32_t)be32toh(name));
   *out = (struct store_position){
-    .partition = (int32_t)row.partition,
-    .next = row.next,
+    .at = { (int32_t)row.partition, row.next },
     .last_offset = row.last_offset,
     .last_digest = row.last_digest,
     .last_timestamp_ms = row.last_timestamp_ms,

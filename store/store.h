@@ -44,15 +44,15 @@ struct store;
 /* How long tombstones are remembered: 7 days, 7 times Kafka's default of delete.retention.ms. */
 #define STORE_TOMBSTONE_MS (INT64_C(7) * 24 * 3600 * 1000)
 
-/* What identifies the last record applied from a partition: tells a topic that goes on from one that was made anew. */
+/* Where the store stands in a partition. The last applied record is kept with it: a topic that was deleted and created
+ * again has another record at that offset. */
 struct store_position {
-  int32_t partition;
-  int64_t next;         /* first offset not yet applied */
-  int64_t last_offset;  /* offset of the last record applied, -1 when there is none */
-  uint64_t last_digest; /* digest of that record, as the caller computes it */
-  int64_t last_timestamp_ms;
-  int64_t committed_unix_ms; /* the store's: when store_apply() last committed a position of this partition; 0: an
-                              * earlier version did, which kept no time */
+  struct position at;        /* at.next: the first offset not yet applied */
+  int64_t last_offset;       /* offset of the last applied record, -1 if there is none */
+  uint64_t last_digest;      /* digest of that record, computed by the caller */
+  int64_t last_timestamp_ms; /* timestamp of that record */
+  int64_t committed_unix_ms; /* when store_apply() last committed a position of this partition; set by the store. 0: the
+                              * row was written by a version that kept no time */
 };
 
 /* The log that the store reflects. Texts are owned by the caller on put, by the store on get (valid until the next call

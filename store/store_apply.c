@@ -33,7 +33,7 @@ static bool stands_still(const struct store *s, int32_t partition)
 static err_t note_refused(struct batch *b, const struct item_change *change)
 {
   struct store *s = b->store;
-  struct store_position first = { .partition = change->partition, .next = change->offset };
+  struct store_position first = { .at = { change->partition, change->offset } };
 
   s->effects.n_refused++;
   if (!stands_still(s, change->partition))
@@ -68,11 +68,11 @@ static err_t put_positions(const struct batch *b, MDB_txn *txn)
   for (size_t i = 0; i < b->n_positions; i++) {
     struct store_position position = b->positions[i];
     position.committed_unix_ms = b->now_unix_ms;
-    if (stands_still(s, position.partition))
+    if (stands_still(s, position.at.partition))
       continue;
     TRY(positions_advance(&s->draft.positions, &position));
     TRY(positions_put(s->env, txn, store_current(s)->tables.positions,
-                      positions_find(&s->draft.positions, position.partition)));
+                      positions_find(&s->draft.positions, position.at.partition)));
   }
   return ERR_OK;
 }
@@ -163,11 +163,11 @@ static void take_over(const struct batch *b)
 static int64_t next_after(const struct batch *b, int32_t partition)
 {
   const struct store_position *stored = positions_find(&store_current(b->store)->positions, partition);
-  int64_t next = stored ? stored->next : 0;
+  int64_t next = stored ? stored->at.next : 0;
 
   for (size_t i = 0; i < b->n_positions; i++)
-    if (b->positions[i].partition == partition && b->positions[i].next > next)
-      next = b->positions[i].next;
+    if (b->positions[i].at.partition == partition && b->positions[i].at.next > next)
+      next = b->positions[i].at.next;
   return next;
 }
 

@@ -81,7 +81,7 @@ err_t catalogue_list_seen(struct catalogue *c, struct position **out, size_t *n)
   TRY(region_array(&c->scratch, c->log.at.n, sizeof **out, out));
   for (size_t i = 0; i < c->log.at.n; i++) {
     if (!c->log.at.items[i].is_held)
-      (*out)[(*n)++] = (struct position){ (int32_t)i, c->log.at.items[i].position.next };
+      (*out)[(*n)++] = c->log.at.items[i].position.at;
   }
   return ERR_OK;
 }

@@ -108,8 +108,8 @@ static err_t list_positions(struct catalogue *c, struct store_position **stored,
   *n = log_positions_changed(&c->log.at, *stored);
   for (size_t i = 0; i < *n; i++) {
     struct store_position *position = &(*stored)[i];
-    const struct store_position *hold = letter_window_hold(&c->letters, position->partition);
-    (*seen)[i] = (struct position){ position->partition, position->next };
+    const struct store_position *hold = letter_window_hold(&c->letters, position->at.partition);
+    (*seen)[i] = position->at;
     if (hold)
       *position = *hold;
   }

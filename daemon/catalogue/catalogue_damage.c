@@ -58,7 +58,7 @@ err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *s
     log_error("catalogue_damaged", "reason=%s", log_quote(span_of_str(problem)));
     counters_add(&c->with.counters->damages, 1);
   }
-  d->next = c->log.at.items[d->partition].position.next;
+  d->next = c->log.at.items[d->partition].position.at.next;
   back_off(d);
   c->stops_here = c->with.config->catalogue.stops_on_damage;
   if (c->stops_here)
@@ -98,7 +98,7 @@ static err_t look_again(struct catalogue *c, struct damage *d, bool *is_over)
 {
   const struct log_position *at = &c->log.at.items[d->partition];
 
-  *is_over = at->position.next > d->next || at->is_at_end;
+  *is_over = at->position.at.next > d->next || at->is_at_end;
   if (*is_over || clock_now_ns() < d->retry_ns)
     return ERR_OK;
   d->retry_ns = INT64_MAX; /* until it fails again */

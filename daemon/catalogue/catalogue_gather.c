@@ -65,7 +65,7 @@ static err_t note_out_of_range(struct catalogue *c, const struct catalogue_event
     return ERR_OK;
   TRY(catalogue_log_verify_inside(&c->log, events->out_of_range_partition));
   *damage = (struct damage_sighting){ true, events->out_of_range_partition,
-                                      c->log.at.items[events->out_of_range_partition].position.next };
+                                      c->log.at.items[events->out_of_range_partition].position.at.next };
   return ERR_OK;
 }
 

@@ -37,7 +37,7 @@ static const struct store_position *stored_position(const struct catalogue_log *
   const struct store_position *positions = store_positions(l->store, &n);
 
   for (size_t i = 0; i < n; i++) {
-    if (positions[i].partition == partition)
+    if (positions[i].at.partition == partition)
       return &positions[i];
   }
   return NULL;
@@ -68,7 +68,7 @@ static err_t verify_source(struct catalogue_log *l, const struct store_source *n
     FAIL(ERR_DISCONTINUITY, "the store came from topic %s, not %s", was.topic, now->topic);
   if (*was.cluster_id && *now->cluster_id && strcmp(was.cluster_id, now->cluster_id) != 0)
     FAIL(ERR_DISCONTINUITY, "the store came from Kafka cluster %s, this is %s", was.cluster_id, now->cluster_id);
-  if (n > 0 && positions[n - 1].partition >= n_partitions)
+  if (n > 0 && positions[n - 1].at.partition >= n_partitions)
     FAIL(ERR_DISCONTINUITY, "the store has read %zu partitions, the topic has %d", n, n_partitions);
   return ERR_OK;
 }
@@ -120,7 +120,7 @@ static err_t verify_absence(struct catalogue_log *l, const struct topic_policy *
   for (size_t i = 0; i < l->at.n; i++) {
     const struct log_position *p = &l->at.items[i];
     int64_t away_ms = absence_ms(l, &p->position);
-    if (away_ms > policy->delete_retention_ms && p->position.next < p->end_at_start)
+    if (away_ms > policy->delete_retention_ms && p->position.at.next < p->end_at_start)
       FAIL(ERR_DISCONTINUITY,
            "the daemon was away for %" PRId64 " s, the topic keeps tombstones for %" PRId64
            " s (delete.retention.ms): deletes may be missing",
@@ -187,8 +187,8 @@ err_t catalogue_log_take_up_new(struct catalogue_log *l)
 static err_t read_partition(struct catalogue_log *l, struct log_position *p)
 {
   p->is_read = true;
-  return catalogue_reader_assign(l->reader, p->position.partition,
-                                 p->must_verify ? p->position.last_offset : p->position.next);
+  return catalogue_reader_assign(l->reader, p->position.at.partition,
+                                 p->must_verify ? p->position.last_offset : p->position.at.next);
 }
 
 err_t catalogue_log_read(struct catalogue_log *l)
@@ -215,7 +215,7 @@ err_t catalogue_log_verify_inside(struct catalogue_log *l, int32_t partition)
   int64_t first, end;
 
   TRY(catalogue_reader_bounds(l->reader, partition, BROKER_TIMEOUT_MS, &first, &end));
-  int64_t next = l->at.items[partition].position.next;
+  int64_t next = l->at.items[partition].position.at.next;
   if (next < first)
     FAIL(ERR_DISCONTINUITY,
          "partition %" PRId32 ": %" PRId64 " records are gone: the log begins at offset %" PRId64 ", and %" PRId64

@@ -29,7 +29,7 @@ static void report_partition(struct catalogue *c, int32_t partition, struct repo
 {
   const struct log_position *at = &c->log.at.items[partition];
 
-  row->next = at->position.next;
+  row->next = at->position.at.next;
   row->log_end = catalogue_reader_log_end(c->log.reader, partition);
   row->committed_end = at->is_at_end ? row->next : -1;
   if (row->log_end <= row->next)

@@ -52,7 +52,7 @@ const struct store_position *letter_window_hold(const struct letter_window *w, i
 {
   for (size_t i = 0; i < w->n; i++) {
     const struct letter *letter = letter_at(w, i);
-    if (letter->before.partition == partition && !letter->is_forgotten && !atomic_load(&letter->is_settled))
+    if (letter->before.at.partition == partition && !letter->is_forgotten && !atomic_load(&letter->is_settled))
       return &letter->before;
   }
   return NULL;

@@ -19,16 +19,16 @@ void log_positions_clear(struct log_positions *l)
 
 static err_t verify_bounds(const struct store_position *stored, int64_t first, int64_t end)
 {
-  if (stored->next < first)
+  if (stored->at.next < first)
     FAIL(ERR_DISCONTINUITY,
          "partition %" PRId32 ": the store has read up to offset %" PRId64 ", but the log begins at %" PRId64
          ": what lies between is gone",
-         stored->partition, stored->next, first);
-  if (stored->next > end)
+         stored->at.partition, stored->at.next, first);
+  if (stored->at.next > end)
     FAIL(ERR_DISCONTINUITY,
          "partition %" PRId32 ": the store has read up to offset %" PRId64 ", but the log ends at %" PRId64
          ": it is another topic, or was cut",
-         stored->partition, stored->next, end);
+         stored->at.partition, stored->at.next, end);
   return ERR_OK;
 }
 
@@ -36,7 +36,7 @@ err_t log_positions_add(struct log_positions *l, const struct store_position *st
                         int64_t *from)
 {
   struct log_position p = {
-    .position = { .partition = (int32_t)l->n, .next = first, .last_offset = -1 },
+    .position = { .at = { (int32_t)l->n, first }, .last_offset = -1 },
     .begin = first,
     .end_at_start = end,
   };
@@ -48,7 +48,7 @@ err_t log_positions_add(struct log_positions *l, const struct store_position *st
   }
   TRY(mem_grow(l->n + 1, sizeof *l->items, &l->capacity, &l->items));
   l->items[l->n++] = p;
-  *from = p.must_verify ? p.position.last_offset : p.position.next;
+  *from = p.must_verify ? p.position.last_offset : p.position.at.next;
   return ERR_OK;
 }
 
@@ -91,10 +91,10 @@ err_t log_positions_take(struct log_positions *l, const struct catalogue_record 
     TRY(verify_record(l, p, record));
   p->must_verify = false;
   p->is_at_end = false;
-  *is_new = record->offset >= p->position.next;
+  *is_new = record->offset >= p->position.at.next;
   if (*is_new) {
     bool is_first = p->position.last_offset < 0;
-    p->position.next = record->offset + 1;
+    p->position.at.next = record->offset + 1;
     p->position.last_offset = record->offset;
     p->position.last_digest = catalogue_record_digest(record);
     p->position.last_timestamp_ms = record->timestamp_ms;
@@ -111,7 +111,7 @@ struct store_position log_positions_before(const struct log_positions *l, const 
 {
   struct store_position position = l->items[record->partition].position;
 
-  position.next = record->offset;
+  position.at.next = record->offset;
   return position;
 }
 
@@ -138,9 +138,9 @@ void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t ne
     return;
   l->items[partition].has_read_end = true;
   l->items[partition].is_at_end = true;
-  if (next <= l->items[partition].position.next)
+  if (next <= l->items[partition].position.at.next)
     return;
-  l->items[partition].position.next = next;
+  l->items[partition].position.at.next = next;
   l->items[partition].is_changed = true;
 }
 
@@ -148,7 +148,7 @@ bool log_positions_has_caught_up(const struct log_positions *l)
 {
   for (size_t i = 0; i < l->n; i++) {
     const struct log_position *p = &l->items[i];
-    if (!p->is_left && (p->position.next < p->end_at_start || (p->must_verify && !p->has_read_end)))
+    if (!p->is_left && (p->position.at.next < p->end_at_start || (p->must_verify && !p->has_read_end)))
       return false;
   }
   return l->n > 0;

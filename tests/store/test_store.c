@@ -26,7 +26,7 @@ static void random_batches_match_the_oracle_across_reopens(void **state)
     }
     struct store_position position = position_of((int32_t)dice_below(&dice, PARTITIONS), offset);
     oracle_apply_both(&o, f->store, batch, n, &position, 1);
-    next[position.partition] = offset;
+    next[position.at.partition] = offset;
     if (dice_below(&dice, 8) == 0)
       reopen(f);
     if (dice_below(&dice, 4) == 0) {

@@ -105,7 +105,7 @@ static err_t apply_log(struct store *s, uint64_t log, int64_t from, int64_t to, 
     changes[offset - from] = oracle_change(&item, &region);
   }
   for (int32_t i = 0; i < PARTITIONS; i++)
-    positions[i] = (struct store_position){ i, to, to - 1, log, to, 0 };
+    positions[i] = (struct store_position){ { i, to }, to - 1, log, to, 0 };
   return store_apply(s, changes, (size_t)(to - from), positions, PARTITIONS, NULL);
 }
 
@@ -119,11 +119,11 @@ static int64_t stored_next(const struct store *s, uint64_t log)
     return 0;
   assert_int_equal(n, PARTITIONS);
   for (size_t i = 0; i < n; i++) {
-    assert_int_equal(positions[i].partition, i);
-    assert_int_equal(positions[i].next, positions[0].next);
+    assert_int_equal(positions[i].at.partition, i);
+    assert_int_equal(positions[i].at.next, positions[0].at.next);
     assert_int_equal(positions[i].last_digest, log);
   }
-  return positions[0].next;
+  return positions[0].at.next;
 }
 
 static int complain(void)

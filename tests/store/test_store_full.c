@@ -301,7 +301,7 @@ static int live_on_a_small_disk(struct fixture *f)
   store_close(&f->store);
   assert_ok(store_open(f->path, &f->store));
   oracle_compare(&o, f->store);
-  assert_int_equal(try_batch(f, items, &(struct store_position){ .next = round }), ERR_STORE_FULL);
+  assert_int_equal(try_batch(f, items, &(struct store_position){ .at.next = round }), ERR_STORE_FULL);
   oracle_compare(&o, f->store);
 
   assert_int_equal(unlink(filler), 0);

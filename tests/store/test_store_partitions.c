@@ -130,8 +130,8 @@ static int64_t stored_next(const struct store *s, size_t partition)
   const struct store_position *positions = store_positions(s, &n);
 
   for (size_t i = 0; i < n; i++)
-    if (positions[i].partition == (int32_t)partition)
-      return positions[i].next;
+    if (positions[i].at.partition == (int32_t)partition)
+      return positions[i].at.next;
   return 0;
 }
 
@@ -139,7 +139,7 @@ static int64_t stored_next(const struct store *s, size_t partition)
 static void rewind_to_stored(struct reading *r)
 {
   for (size_t p = 0; p < r->logs->n_partitions; p++)
-    while (r->next[p] > 0 && position_at(r->logs, p, r->next[p]).next > stored_next(r->store, p))
+    while (r->next[p] > 0 && position_at(r->logs, p, r->next[p]).at.next > stored_next(r->store, p))
       r->next[p]--;
 }
 

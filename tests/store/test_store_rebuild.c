@@ -32,7 +32,7 @@ static void assert_live_log(const struct fixture *f, int64_t next)
   struct store_source source;
 
   assert_int_equal(positions->n, 1);
-  assert_int_equal(positions->rows[0].next, next);
+  assert_int_equal(positions->rows[0].at.next, next);
   assert_true(store_live_source_get(f->store, &source));
   assert_source(&source, &old_source);
 }

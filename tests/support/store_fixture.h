@@ -92,7 +92,7 @@ static inline struct oracle_item random_change(struct dice *dice, uint32_t n_ids
 
 static inline struct store_position position_of(int32_t partition, int64_t next)
 {
-  return (struct store_position){ partition, next, next - 1, (uint64_t)next * 31, next * 7, 0 };
+  return (struct store_position){ { partition, next }, next - 1, (uint64_t)next * 31, next * 7, 0 };
 }
 
 static inline void assert_same_positions(const struct fixture *f, const int64_t *next, size_t n_partitions)
@@ -105,8 +105,8 @@ static inline void assert_same_positions(const struct fixture *f, const int64_t 
     if (next[i] < 0)
       continue;
     assert_true(at < n);
-    assert_int_equal(positions[at].partition, i);
-    assert_int_equal(positions[at].next, next[i]);
+    assert_int_equal(positions[at].at.partition, i);
+    assert_int_equal(positions[at].at.next, next[i]);
     assert_int_equal(positions[at].last_offset, next[i] - 1);
     assert_int_equal(positions[at].last_digest, next[i] * 31);
     assert_int_equal(positions[at].last_timestamp_ms, next[i] * 7);

@@ -12,14 +12,14 @@
 
 static struct letter *push(struct letter_window *w, int32_t partition, int64_t next)
 {
-  return letter_window_push(w, &(struct store_position){ .partition = partition, .next = next });
+  return letter_window_push(w, &(struct store_position){ .at = { partition, next } });
 }
 
 static int64_t hold(const struct letter_window *w, int32_t partition)
 {
   const struct store_position *position = letter_window_hold(w, partition);
 
-  return position ? position->next : -1;
+  return position ? position->at.next : -1;
 }
 
 static void each_partition_is_held_by_its_oldest_open_letter(void **state)

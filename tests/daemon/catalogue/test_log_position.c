@@ -41,7 +41,7 @@ static struct store_position stored_at(int32_t partition, int64_t last, int64_t 
 {
   struct catalogue_record record = record_at(partition, last, value, timestamp_ms);
 
-  return (struct store_position){ partition, next, last, catalogue_record_digest(&record), timestamp_ms, 0 };
+  return (struct store_position){ { partition, next }, last, catalogue_record_digest(&record), timestamp_ms, 0 };
 }
 
 static void a_new_partition_is_read_from_its_first_record(void **state)
@@ -180,7 +180,7 @@ static void a_held_position_is_not_stored(void **state)
   assert_true(take(&l, record_at(1, 0, "v", 1)));
   l.items[0].is_held = true;
   assert_int_equal(log_positions_changed(&l, positions), 1);
-  assert_int_equal(positions[0].partition, 1);
+  assert_int_equal(positions[0].at.partition, 1);
   log_positions_touch(&l);
   assert_int_equal(log_positions_changed(&l, positions), 1);
   log_positions_fini(&l);
@@ -209,7 +209,7 @@ static void a_log_that_was_cut_at_either_end_is_a_discontinuity(void **state)
 
 static void a_partition_of_markers_alone_goes_on_behind_them(void **state)
 {
-  struct store_position stored = { .partition = 0, .next = 9, .last_offset = -1 };
+  struct store_position stored = { .at = { 0, 9 }, .last_offset = -1 };
   struct log_positions l = { 0 };
   int64_t from;
 
@@ -234,7 +234,7 @@ static void an_end_brings_the_position_forward_and_never_back(void **state)
   log_positions_at_end(&l, 0, 12); /* behind the markers of a transaction */
   assert_true(log_positions_has_caught_up(&l));
   assert_int_equal(log_positions_changed(&l, positions), 1);
-  assert_int_equal(positions[0].next, 12);
+  assert_int_equal(positions[0].at.next, 12);
   assert_int_equal(positions[0].last_offset, 9);
   log_positions_at_end(&l, 0, 10);
   log_positions_at_end(&l, 0, 12);
@@ -261,7 +261,7 @@ static void growth_adds_partitions_behind_those_that_are_read(void **state)
   assert_true(take(&l, record_at(2, 0, "v", 1)));
   assert_int_equal(log_positions_changed(&l, positions), 3);
   for (int32_t p = 0; p < 3; p++)
-    assert_int_equal(positions[p].partition, p);
+    assert_int_equal(positions[p].at.partition, p);
   assert_int_equal(log_positions_changed(&l, positions), 0);
   log_positions_fini(&l);
 }
@@ -312,7 +312,7 @@ static void each_record_is_new_just_once_over_restarts(void **state)
       assert_true(log_positions_has_caught_up(&l));
       has_stored |= log_positions_changed(&l, &stored) > 0;
       if (has_stored)
-        assert_int_equal(stored.next, end);
+        assert_int_equal(stored.at.next, end);
     }
     assert_memory_equal(was_new, is_record, sizeof was_new);
     log_positions_fini(&l);
