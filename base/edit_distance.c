@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-static size_t least(size_t a, size_t b)
-{
-  return a < b ? a : b;
-}
+#include "base/size.h"
 
 size_t edit_distance(const char *a, const char *b)
 {
@@ -21,7 +18,7 @@ size_t edit_distance(const char *a, const char *b)
     row[0] = i;
     for (size_t j = 1; j <= n_b; j++) {
       size_t above = row[j];
-      row[j] = least(diagonal + (a[i - 1] != b[j - 1]), 1 + least(above, row[j - 1]));
+      row[j] = size_min(diagonal + (a[i - 1] != b[j - 1]), 1 + size_min(above, row[j - 1]));
       diagonal = above;
     }
   }

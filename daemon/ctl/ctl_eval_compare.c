@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/size.h"
 #include "daemon/ctl/ctl_eval_report.h"
 
 const size_t eval_ranks[EVAL_N_RANKS] = { 1, 5, 10, 50, 100 };
@@ -46,16 +47,11 @@ static size_t find_id(const int64_t *ids, size_t n, int64_t id)
   return i;
 }
 
-static size_t least(size_t a, size_t b)
-{
-  return a < b ? a : b;
-}
-
 /* Share of the exact first n that are among the first n hits; `sorted` has room for n ids. */
 static double recall_of(const struct eval_answers *answers, const struct eval_answers *exact, size_t q, size_t n,
                         int64_t *sorted)
 {
-  size_t n_hits = least(n, answers->n_hits[q]), n_exact = least(n, exact->n_hits[q]);
+  size_t n_hits = size_min(n, answers->n_hits[q]), n_exact = size_min(n, exact->n_hits[q]);
 
   if (n_exact == 0)
     return 1.0;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/size.h"
 #include "engine/receipt.h"
 
 enum {
@@ -11,11 +12,6 @@ enum {
   HITS_MORE = 256,     /* ties that fit in what comes back */
   TILES_PER_RANK = 16, /* tiles that give a floor, at least, for each item that is asked for */
 };
-
-static size_t least(size_t a, size_t b)
-{
-  return a < b ? a : b;
-}
 
 static size_t rank_of(const struct search_batch *batch, size_t q)
 {
@@ -46,17 +42,17 @@ static struct plan plan_search(const struct funnel *f)
 {
   const struct device_worker *w = f->batch->worker;
   size_t rank = max_rank_of(f->batch), tail = 64 * 1024; /* small arrays, and what alignment takes */
-  struct plan plan = { .hits_capacity = least(rank + HITS_MORE, f->batch->n_slots) };
+  struct plan plan = { .hits_capacity = size_min(rank + HITS_MORE, f->batch->n_slots) };
 
   plan.list_capacity = rank * LIST_RANKS > LIST_USUAL ? rank * LIST_RANKS : LIST_USUAL;
   plan.list_capacity = f->n_candidates > plan.list_capacity ? f->n_candidates : plan.list_capacity;
-  plan.list_capacity = least(plan.list_capacity, f->batch->n_slots);
+  plan.list_capacity = size_min(plan.list_capacity, f->batch->n_slots);
   size_t scratch = plan.list_capacity * 8 + n_tiles_of(f->batch) * sizeof(float) +
                    (f->ops->scratch_bytes ? f->ops->scratch_bytes(f) : 0) + 1024;
   size_t inputs = f->ops->query_bytes(f) + 1024, outputs = plan.hits_capacity * 8 + 1024;
-  plan.n_together = least((w->scratch_bytes - tail) / scratch, (DEVICE_MIRROR_BYTES - tail) / inputs);
-  plan.n_together = least(plan.n_together, (DEVICE_MIRROR_BYTES - tail) / outputs);
-  plan.n_together = least(plan.n_together, f->batch->n);
+  plan.n_together = size_min((w->scratch_bytes - tail) / scratch, (DEVICE_MIRROR_BYTES - tail) / inputs);
+  plan.n_together = size_min(plan.n_together, (DEVICE_MIRROR_BYTES - tail) / outputs);
+  plan.n_together = size_min(plan.n_together, f->batch->n);
   return plan;
 }
 
@@ -205,7 +201,7 @@ static err_t offer_list(const struct funnel *f, const struct device_lists *list,
   TRY(device_worker_output(w, PIECE, sizeof *slots, &unused, &slots));
   TRY(device_worker_output(w, PIECE, sizeof *scores, &unused, &scores));
   for (size_t first = 0; first < n; first += PIECE) {
-    size_t n_piece = least(n - first, PIECE);
+    size_t n_piece = size_min(n - first, PIECE);
     TRY(device_copy_out(w->stream, slots, list->slots + first, n_piece * sizeof *slots));
     TRY(device_copy_out(w->stream, scores, list->scores + first, n_piece * sizeof *scores));
     TRY(device_wait(w->stream));
@@ -255,9 +251,9 @@ static err_t search_in_stretches(const struct funnel *f, size_t q)
   TRY(funnel_upload_ranks(f, &one));
   TRY(f->ops->upload(f, &one));
   TRY(device_worker_send(w));
-  TRY(funnel_lists(w, 1, least(n_slots, LIST_USUAL), &one.lists));
+  TRY(funnel_lists(w, 1, size_min(n_slots, LIST_USUAL), &one.lists));
   for (size_t first = 0; first < n_slots;) {
-    struct slot_range range = { first, least(span, n_slots - first) };
+    struct slot_range range = { first, size_min(span, n_slots - first) };
     uint32_t n_listed;
     TRY(search_stretch(f, &one, range, topk_threshold(&result->topk), &n_listed));
     if (n_listed > one.lists.capacity) {
@@ -305,7 +301,7 @@ err_t funnel_search(struct funnel *f)
 
   TRY(region_array(batch->scratch, batch->n, sizeof *is_overfull, &is_overfull));
   for (size_t q = 0; q < batch->n && batch->n_items > 0 && plan.n_together > 0; q += plan.n_together) {
-    struct funnel_group group = { .first = q, .n = least(plan.n_together, batch->n - q) };
+    struct funnel_group group = { .first = q, .n = size_min(plan.n_together, batch->n - q) };
     TRY(search_group(f, &plan, &group, is_overfull + q));
   }
   for (size_t q = 0; q < batch->n; q++) {

@@ -7,6 +7,7 @@
  */
 #include <math.h>
 
+#include "base/size.h"
 #include "engine/cuda/mol_cuda.h"
 #include "engine/mol/mol_bound.h"
 #include "engine/receipt.h"
@@ -25,11 +26,6 @@ static size_t n_words_of(const struct search_batch *batch)
   return (batch->n_slots + 31) / 32;
 }
 
-static size_t min_size(size_t a, size_t b)
-{
-  return a < b ? a : b;
-}
-
 /* Candidates that a query may have. */
 static size_t room_of(const struct funnel *f)
 {
@@ -38,12 +34,12 @@ static size_t room_of(const struct funnel *f)
 
   if (a->n_pairs >= n_slots)
     return n_slots;
-  return min_size(a->n_pairs * mol_cuda_model(f)->n_logits + a->n_average + TIED, n_slots);
+  return size_min(a->n_pairs * mol_cuda_model(f)->n_logits + a->n_average + TIED, n_slots);
 }
 
 static size_t pairs_room(const struct funnel *f)
 {
-  return min_size(((const struct approximate *)f->context)->n_pairs * mol_cuda_model(f)->n_logits + TIED,
+  return size_min(((const struct approximate *)f->context)->n_pairs * mol_cuda_model(f)->n_logits + TIED,
                   f->batch->n_slots);
 }
 

@@ -3,6 +3,7 @@
  * that may reach them. `exact` and `brute_force` take the best by averaged vectors, `two_pass` the best of each pair of
  * components, as Algorithm 1 of the MoL paper (section 3.1).
  */
+#include "base/size.h"
 #include "engine/cuda/mol_cuda.h"
 
 enum {
@@ -12,11 +13,6 @@ enum {
   SEEDS_TIED = 256,    /* more of them, where some tie */
   PAIRS_SEEDS = 16384, /* of two_pass: more than these do not make a better floor */
 };
-
-static size_t min_size(size_t a, size_t b)
-{
-  return a < b ? a : b;
-}
 
 static size_t max_rank_of(const struct search_batch *batch)
 {
@@ -43,7 +39,7 @@ static bool is_worth_seeding(const struct search_batch *batch)
 
 static size_t seeds_room(const struct search_batch *batch)
 {
-  return min_size(n_seeds_of(batch) + SEEDS_TIED, batch->n_slots);
+  return size_min(n_seeds_of(batch) + SEEDS_TIED, batch->n_slots);
 }
 
 /* Floors from scores of seeds. Any of them will do: lists that could not keep all are good enough. */
@@ -95,7 +91,7 @@ static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
   struct mol_cuda_queries *queries = group->queries;
   struct mol_pairs_found found;
 
-  TRY(funnel_lists(w, group->n, min_size(PAIRS_SEEDS, f->batch->n_slots), &found.candidates));
+  TRY(funnel_lists(w, group->n, size_min(PAIRS_SEEDS, f->batch->n_slots), &found.candidates));
   TRY(device_worker_output(w, group->n, sizeof *found.candidates.n, &found.candidates.n, &queries->n_seeds));
   TRY(device_worker_array(w, group->n, sizeof *found.nth_best, &found.nth_best));
   TRY(device_worker_array(w, group->n, sizeof *found.is_overfull, &found.is_overfull));
@@ -105,7 +101,7 @@ static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
 
 static size_t pairs_scratch_bytes(const struct funnel *f)
 {
-  return mol_cuda_work_bytes(f) + min_size(PAIRS_SEEDS, f->batch->n_slots) * 8 +
+  return mol_cuda_work_bytes(f) + size_min(PAIRS_SEEDS, f->batch->n_slots) * 8 +
          mol_pairs_query_bytes(f, (uint32_t)max_rank_of(f->batch));
 }
 

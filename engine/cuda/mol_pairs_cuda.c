@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "base/size.h"
 #include "engine/mol/mol_model.h"
 #include "kernels/cuda/mol_pair_lists.h"
 
@@ -42,11 +43,6 @@ struct pass {
   struct mol_pair_union result;
 };
 
-static size_t least(size_t a, size_t b)
-{
-  return a < b ? a : b;
-}
-
 static size_t most(size_t a, size_t b)
 {
   return a > b ? a : b;
@@ -75,7 +71,7 @@ static struct plan plan_lists(const struct search_batch *batch, size_t rank)
   struct plan plan = { .stride = most(1, n_all / most(most(TILES_PER_RANK * rank, TILES_LEAST), n_all / TILES_SHARE)) };
 
   plan.n_tiles = most(1, (n_all + plan.stride - 1) / plan.stride);
-  plan.capacity = least(capacity_of(n_all, plan.n_tiles, rank), batch->n_items);
+  plan.capacity = size_min(capacity_of(n_all, plan.n_tiles, rank), batch->n_items);
   plan.list_bytes = plan.capacity * (sizeof(uint32_t) + sizeof(float)) + plan.n_tiles * sizeof(float) +
                     3 * sizeof(uint32_t) + 2 * sizeof(float);
   return plan;
@@ -132,7 +128,7 @@ static err_t open_lists(struct device_worker *w, size_t n_lists, struct pass *pa
 {
   enum { ALIGNMENT = 4096 }; /* more than that of all arrays */
   size_t n_left = w->scratch_bytes - w->scratch_used;
-  size_t n = n_left < ALIGNMENT ? 0 : least(n_lists, (n_left - ALIGNMENT) / pass->plan.list_bytes);
+  size_t n = n_left < ALIGNMENT ? 0 : size_min(n_lists, (n_left - ALIGNMENT) / pass->plan.list_bytes);
 
   if (n == 0)
     FAIL(ERR_DEVICE, "no list of %zu items fits into the %zu bytes that are left", pass->plan.capacity, n_left);
@@ -177,14 +173,14 @@ static void take_rows(struct pass *pass, size_t dim, size_t first, size_t n)
 static err_t run_passes(const struct funnel *f, struct pass *pass)
 {
   size_t dim = shape_of(f)->component_dim, n_item_components = shape_of(f)->n_item_components;
-  size_t n_components = most(1, least(n_item_components, pass->max_lists / pass->rows.n));
-  size_t n_rows = least(pass->rows.n, pass->max_lists / n_components);
+  size_t n_components = most(1, size_min(n_item_components, pass->max_lists / pass->rows.n));
+  size_t n_rows = size_min(pass->rows.n, pass->max_lists / n_components);
 
   for (size_t row = 0; row < pass->rows.n; row += n_rows) {
-    take_rows(pass, dim, row, least(n_rows, pass->rows.n - row));
+    take_rows(pass, dim, row, size_min(n_rows, pass->rows.n - row));
     for (size_t m = 0; m < n_item_components; m += n_components) {
       pass->input.first_component = m;
-      pass->input.n_components = least(n_components, n_item_components - m);
+      pass->input.n_components = size_min(n_components, n_item_components - m);
       TRY(run_pass(f, pass));
     }
   }

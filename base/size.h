@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The smaller of two sizes, which C lacks: one copy for the whole tree. */
+#ifndef BASE_SIZE_H
+#define BASE_SIZE_H
+
+#include <stddef.h>
+
+static inline size_t size_min(size_t a, size_t b)
+{
+  return a < b ? a : b;
+}
+
+#endif
