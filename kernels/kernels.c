@@ -79,12 +79,12 @@ static void find_norms(const float *rows, size_t dim, double norms[ROWS])
     norms[r] = sqrt(sums[r]);
 }
 
-static double norm_of(const float *row, size_t dim)
+double kernels_norm(const float *x, size_t n)
 {
   double sum = 0;
 
-  for (size_t i = 0; i < dim; i++)
-    sum += (double)row[i] * (double)row[i];
+  for (size_t i = 0; i < n; i++)
+    sum += (double)x[i] * (double)x[i];
   return sqrt(sum);
 }
 
@@ -117,7 +117,7 @@ void kernels_normalize(float *rows, size_t n, size_t dim, float eps)
       divide(rows + (r + i) * dim, dim, norms[i] > (double)eps ? norms[i] : (double)eps);
   }
   for (; r < n; r++) {
-    double norm = norm_of(rows + r * dim, dim);
+    double norm = kernels_norm(rows + r * dim, dim);
     divide(rows + r * dim, dim, norm > (double)eps ? norm : (double)eps);
   }
 }

@@ -255,6 +255,9 @@ size_t mol_bounds_scratch_floats(const struct mol_shape *shape);
 /* GELU in its exact form, x * Phi(x), in place: not hot, the same code on every machine. */
 void kernels_gelu(float *x, size_t n);
 
+/* The L2 norm of n floats: squares, sum and root in double, summed in order. */
+double kernels_norm(const float *x, size_t n);
+
 /* Divide each of n rows of dim floats by max(its L2 norm, eps), in place; norm and quotient in double, sums rise. Not
  * hot: the same code on every machine. */
 void kernels_normalize(float *rows, size_t n, size_t dim, float eps);

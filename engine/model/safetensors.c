@@ -214,7 +214,7 @@ err_t safetensors_shape(const struct safetensors *f, const char *name, struct te
 
   if (!safetensors_has(f, name)) {
     char hint[TENSOR_HINT_MAX];
-    tensor_hint_print(f, name, hint);
+    tensor_hint_print(f, safetensors_next_tensor, name, hint);
     FAIL(ERR_MODEL, "%s: there is no tensor \"%s\"%s", f->path, name, hint);
   }
   if (!json_is_array(dims) || shape.n_dims > TENSOR_DIMS_MAX)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "engine/model/safetensors.h"
 
 /* So many bytes of what a layer is called must agree, besides its number and what the tensor is to the layer. */
 enum { LIKE_BYTES_MIN = 4, NAMES_LISTED = 3 };
@@ -48,12 +47,12 @@ static size_t tail_bytes(const char *name)
 }
 
 /* The tensor with the longest common suffix, NULL where none is like it. */
-static const char *find_like(const struct safetensors *f, const char *missing)
+static const char *find_like(const struct safetensors *file, tensor_hint_next next, const char *missing)
 {
   size_t longest = tail_bytes(missing) + LIKE_BYTES_MIN - 1;
   const char *like = NULL;
 
-  for (const char *name = NULL; (name = safetensors_next_tensor(f, name));) {
+  for (const char *name = NULL; (name = next(file, name));) {
     size_t n = is_renamed(name) ? 0 : common_suffix(name, missing);
     if (n > longest) {
       longest = n;
@@ -64,11 +63,11 @@ static const char *find_like(const struct safetensors *f, const char *missing)
 }
 
 /* The tensor that is the missing one below a wrapper: "module.W" for "W". */
-static const char *find_wrapped(const struct safetensors *f, const char *missing)
+static const char *find_wrapped(const struct safetensors *file, tensor_hint_next next, const char *missing)
 {
   size_t n = strlen(missing);
 
-  for (const char *name = NULL; (name = safetensors_next_tensor(f, name));) {
+  for (const char *name = NULL; (name = next(file, name));) {
     size_t n_name = strlen(name);
     if (n_name > n + 1 && name[n_name - n - 1] == '.' && strcmp(name + n_name - n, missing) == 0)
       return name;
@@ -76,11 +75,11 @@ static const char *find_wrapped(const struct safetensors *f, const char *missing
   return NULL;
 }
 
-static void print_names(const struct safetensors *f, char text[TENSOR_HINT_MAX])
+static void print_names(const struct safetensors *file, tensor_hint_next next, char text[TENSOR_HINT_MAX])
 {
   size_t n = 0, at = 0;
 
-  for (const char *name = NULL; (name = safetensors_next_tensor(f, name)); n++) {
+  for (const char *name = NULL; (name = next(file, name)); n++) {
     if (n < NAMES_LISTED)
       at += (size_t)snprintf(text + at, TENSOR_HINT_MAX - at, "%s%.120s", n ? ", " : "; the file has ",
                              log_quote(span_of_str(name)));
@@ -90,9 +89,10 @@ static void print_names(const struct safetensors *f, char text[TENSOR_HINT_MAX])
   snprintf(text + at, TENSOR_HINT_MAX - at, "%s", n ? " (docs/models.md has the names)" : "; the file has none");
 }
 
-void tensor_hint_print(const struct safetensors *f, const char *missing, char text[TENSOR_HINT_MAX])
+void tensor_hint_print(const struct safetensors *file, tensor_hint_next next, const char *missing,
+                       char text[TENSOR_HINT_MAX])
 {
-  const char *wrapped = find_wrapped(f, missing), *like = find_like(f, missing);
+  const char *wrapped = find_wrapped(file, next, missing), *like = find_like(file, next, missing);
 
   if (wrapped)
     snprintf(text, TENSOR_HINT_MAX, "; the file has %s: take the prefix %s off the names, as docs/models.md does",
@@ -101,5 +101,5 @@ void tensor_hint_print(const struct safetensors *f, const char *missing, char te
     snprintf(text, TENSOR_HINT_MAX, "; the file has %s, which looks like it: rename it, as docs/models.md does",
              log_quote(span_of_str(like)));
   else
-    print_names(f, text);
+    print_names(file, next, text);
 }

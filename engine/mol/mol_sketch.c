@@ -66,15 +66,6 @@ void mol_sketch_item(const struct mol_shape *shape, struct mol_item *item)
     item->short_average[dim] = 0;
 }
 
-static double norm_of(const float *x, size_t dim)
-{
-  double sum = 0;
-
-  for (size_t k = 0; k < dim; k++)
-    sum += (double)x[k] * (double)x[k];
-  return sqrt(sum);
-}
-
 /* More than the rounding of a dot product of d terms, of vectors of length `norm` and at most 1, in f32. */
 static double dot_rounding(size_t dim, double norm)
 {
@@ -104,7 +95,7 @@ static void sketch_row(const float *f, size_t dim, double item_residual, int8_t 
     kept += back * back;
     lost += rest * rest;
   }
-  double slack = sqrt(lost) * longest + sqrt(kept) * item_residual + dot_rounding(dim, norm_of(f, dim));
+  double slack = sqrt(lost) * longest + sqrt(kept) * item_residual + dot_rounding(dim, kernels_norm(f, dim));
   out->units = (double)byte_scale / scale;
   out->slack = slack_of(slack * out->units);
   out->offset = 128 * sum;
@@ -146,7 +137,7 @@ err_t mol_sketch_averages(const struct mol_shape *shape, const struct mol_query 
   TRY(region_array(region, (dim + 1) / 2 * n * 2, sizeof **rows, rows));
   TRY(region_array(region, n, sizeof **scales, scales));
   for (size_t q = 0; q < n; q++) {
-    double norm = norm_of(queries[q].average, dim);
+    double norm = kernels_norm(queries[q].average, dim);
     double slack = residual * longest + (norm + residual) * residual + dot_rounding(dim, norm);
     for (size_t k = 0; k < dim; k++)
       (*rows)[(k / 2 * n + q) * 2 + k % 2] = short_of(queries[q].average[k]);

@@ -38,7 +38,8 @@ struct low_rank_scan {
   float cut[VECTOR_CHUNK_ITEMS];    /* on scores under W_r */
 };
 
-static double norm_of(const double *q, size_t n)
+/* |q| over n numbers, rounded up. */
+static double norm_above(const double *q, size_t n)
 {
   double sum = 0;
 
@@ -174,8 +175,8 @@ static err_t init_query(const struct vector_model *m, const struct vector_query 
   size_t k = result->topk.k < n_slots ? result->topk.k : n_slots;
 
   *out = (struct low_rank){ .q = query->q, .sketch = query->sketch };
-  out->rest = norm_of(query->q + rank, m->row_dim - rank);
-  out->size = norm_of(query->q, m->row_dim);
+  out->rest = norm_above(query->q + rank, m->row_dim - rank);
+  out->size = norm_above(query->q, m->row_dim);
   TRY(vector_query_sketch(m, query->q, rank, scratch, &out->cut));
   TRY(init_heap(&result->topk, k ? k : 1, scratch, &out->candidates));
   return init_heap(&result->topk, k + 1, scratch, &out->bounds);

@@ -150,16 +150,6 @@ static err_t read_factors(const struct safetensors *file, struct bilinear_tensor
   return safetensors_floats(file, "Q", &t->q, 2, t->n, t->r);
 }
 
-/* The Frobenius norm, which no singular value exceeds. */
-static double norm_of(const float *matrix, size_t n)
-{
-  double sum2 = 0;
-
-  for (size_t i = 0; i < n; i++)
-    sum2 += (double)matrix[i] * (double)matrix[i];
-  return sqrt(sum2);
-}
-
 static err_t read_bilinear(const struct safetensors *file, struct bilinear_tensors *t)
 {
   bool has_matrix = safetensors_has(file, "W"), has_factors = safetensors_has(file, "P") || safetensors_has(file, "Q");
@@ -167,12 +157,14 @@ static err_t read_bilinear(const struct safetensors *file, struct bilinear_tenso
 
   if (has_matrix == has_factors) {
     if (!has_matrix)
-      tensor_hint_print(file, "W", hint);
+      tensor_hint_print(file, safetensors_next_tensor, "W", hint);
     FAIL(ERR_MODEL, "%s: a bilinear model has either a tensor \"W\" or tensors \"P\" and \"Q\"%s",
          safetensors_path(file), hint);
   }
   TRY(has_matrix ? read_matrix(file, t) : read_factors(file, t));
-  double sigma_max = has_matrix ? norm_of(t->w, t->n * t->n) : norm_of(t->p, t->n * t->r) * norm_of(t->q, t->n * t->r);
+  /* Frobenius norms: no singular value is larger. */
+  double sigma_max = has_matrix ? kernels_norm(t->w, t->n * t->n)
+                                : kernels_norm(t->p, t->n * t->r) * kernels_norm(t->q, t->n * t->r);
   if (!(sigma_max * number_max2 * (double)t->n <= score_max))
     FAIL(ERR_MODEL, "%s: its tensors have a norm of %g: scores would not fit into f32", safetensors_path(file),
          sigma_max);
