@@ -30,6 +30,12 @@ static inline size_t meta_current(const struct meta *meta)
   return meta->rebuilt == META_NO_SIDE ? meta->live : meta->rebuilt;
 }
 
+/* Is the side neither live nor being rebuilt? Then its rows are to be freed. */
+static inline bool meta_is_dropped(const struct meta *meta, size_t side)
+{
+  return side != meta->live && side != meta->rebuilt;
+}
+
 /* The schema that the store has. Returns ERR_STORE_CORRUPT with the remedy when it is newer than this version's. */
 err_t meta_get_schema(struct env *env, MDB_txn *txn, MDB_dbi table, uint64_t *out);
 err_t meta_put_schema(struct env *env, MDB_txn *txn, MDB_dbi table);

@@ -1,79 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing a store: create, convert or load its tables, and check that they agree. */
 #include "store/store_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
-
-#include <stdio.h>
-#include <string.h>
-
-static void publish_stats(struct store *s)
-{
-  const struct meta *m = &s->meta;
-  uint64_t n_rebuilt = m->rebuilt == META_NO_SIDE ? 0 : m->sides[m->rebuilt].n_items;
-
-  atomic_store_explicit(&s->stats.n_items, m->sides[m->live].n_items, memory_order_relaxed);
-  atomic_store_explicit(&s->stats.n_rebuilt_items, n_rebuilt, memory_order_relaxed);
-  atomic_store_explicit(&s->stats.map_bytes, s->env->map_bytes, memory_order_relaxed);
-  atomic_store_explicit(&s->stats.used_bytes, s->env->used_bytes, memory_order_relaxed);
-}
-
-struct slots store_slots(struct store *s, MDB_txn *txn, size_t side)
-{
-  return (struct slots){
-    .env = s->env,
-    .tables = &s->sides[side].tables,
-    .txn = txn,
-    .scratch = &s->scratch,
-    .n = s->meta.sides[side].n_items,
-  };
-}
-
-void store_text_name(const char *stem, size_t side, char out[STORE_TEXT_NAME_BYTES])
-{
-  snprintf(out, STORE_TEXT_NAME_BYTES, "%s.%zu", stem, side);
-}
-
-static err_code_t open_sides(void *context, MDB_txn *txn)
-{
-  struct store *s = context;
-  bool is_new;
-
-  TRY(tables_open_meta(s->env, txn, &s->meta_table, &is_new));
-  for (size_t i = 0; i < TABLES_SIDES; i++)
-    TRY(tables_open_side(s->env, txn, i, false, &s->sides[i].tables));
-  return ERR_OK;
-}
-
-/* After a failure that LMDB does not survive, its environment is opened anew. What memory has of the store stays
- * true. */
-static err_t ensure_open(struct store *s)
-{
-  if (!env_is_lost(s->env))
-    return ERR_OK;
-  TRY(env_reopen(s->env));
-  err_code_t err = env_read(s->env, open_sides, s);
-  if (err != ERR_OK)
-    env_lose(s->env);
-  return err;
-}
-
-err_t store_write(struct store *s, env_body body, void *context, const struct meta *meta)
-{
-  TRY(ensure_open(s));
-  TRY(env_write(s->env, body, context));
-  s->meta = *meta;
-  publish_stats(s);
-  return ERR_OK;
-}
-
-err_t store_read(struct store *s, env_body body, void *context)
-{
-  TRY(ensure_open(s));
-  return env_read(s->env, body, context);
-}
-
-/* ---- Opening ---- */
 
 /* Slots are dense when there are as many rows as items and the last row is the last slot. */
 static err_t verify_counts(struct store *s, MDB_txn *txn, size_t side)
@@ -114,7 +44,7 @@ static err_code_t load(void *context, MDB_txn *txn)
   struct store *s = context;
   uint64_t n_aside;
 
-  TRY(open_sides(s, txn));
+  TRY(store_open_sides(s, txn));
   TRY(meta_get(s->env, txn, s->meta_table, &s->meta));
   TRY(load_side(s, txn, s->meta.live));
   if (s->meta.rebuilt != META_NO_SIDE)
@@ -175,7 +105,7 @@ err_t store_open_sized(const char *path, size_t map_bytes, struct store **out)
   TRY(env_open(path, map_bytes, &s->env));
   TRY(open_tables(s));
   store_forget_progress(s);
-  publish_stats(s);
+  store_publish_stats(s);
   *out = s;
   s = NULL;
   return ERR_OK;
@@ -184,13 +114,6 @@ err_t store_open_sized(const char *path, size_t map_bytes, struct store **out)
 err_t store_open(const char *path, struct store **out)
 {
   return store_open_sized(path, STORE_MAP_BYTES, out);
-}
-
-void store_clear_side(struct side *side)
-{
-  positions_clear(&side->positions);
-  mem_free(&side->cluster_id);
-  mem_free(&side->topic);
 }
 
 void store_close(struct store **s)
@@ -212,98 +135,6 @@ void store_close(struct store **s)
   mem_free(&(*s)->effects.kinds);
   mem_free(&(*s)->effects.changes);
   mem_free(s);
-}
-
-/* ---- What is known of the log ---- */
-
-void store_forget_progress(struct store *s)
-{
-  store_retry_refused(s);
-  s->walk = (struct tombstone_walk){ .is_walking = true, .oldest_unix_ms = INT64_MAX };
-}
-
-err_t store_forget_side(struct store *s, MDB_txn *txn, size_t side)
-{
-  char name[STORE_TEXT_NAME_BYTES];
-
-  TRY(env_verify(s->env, mdb_drop(txn, s->sides[side].tables.positions, 0), "forget the positions"));
-  store_text_name("cluster_id", side, name);
-  TRY(meta_put_text(s->env, txn, s->meta_table, name, NULL));
-  store_text_name("topic", side, name);
-  return meta_put_text(s->env, txn, s->meta_table, name, NULL);
-}
-
-static bool get_source(const struct store *s, size_t side, struct store_source *out)
-{
-  const char *cluster_id = s->sides[side].cluster_id;
-  const char *topic = s->sides[side].topic;
-
-  if (!cluster_id || !topic)
-    return false;
-  *out = (struct store_source){ .cluster_id = cluster_id, .topic = topic };
-  return true;
-}
-
-const struct store_position *store_positions(const struct store *s, size_t *n)
-{
-  const struct positions *positions = &s->sides[meta_current(&s->meta)].positions;
-
-  *n = positions->n;
-  return positions->rows;
-}
-
-bool store_source_get(const struct store *s, struct store_source *out)
-{
-  return get_source(s, meta_current(&s->meta), out);
-}
-
-bool store_live_source_get(const struct store *s, struct store_source *out)
-{
-  return get_source(s, s->meta.live, out);
-}
-
-struct source_put {
-  struct store *store;
-  const char *cluster_id;
-  const char *topic;
-};
-
-static err_code_t write_source(void *context, MDB_txn *txn)
-{
-  const struct source_put *put = context;
-  struct store *s = put->store;
-  size_t side = meta_current(&s->meta);
-  char name[STORE_TEXT_NAME_BYTES];
-
-  store_text_name("cluster_id", side, name);
-  TRY(meta_put_text(s->env, txn, s->meta_table, name, put->cluster_id));
-  store_text_name("topic", side, name);
-  return meta_put_text(s->env, txn, s->meta_table, name, put->topic);
-}
-
-static void replace_text(char **text, char **by)
-{
-  mem_free(text);
-  *text = *by;
-  *by = NULL;
-}
-
-err_t store_source_put(struct store *s, const struct store_source *source)
-{
-  AUTO(mem_free) char *cluster_id = NULL;
-  AUTO(mem_free) char *topic = NULL;
-  struct store_source was;
-
-  if (store_source_get(s, &was) && strcmp(was.cluster_id, source->cluster_id) == 0 &&
-      strcmp(was.topic, source->topic) == 0)
-    return ERR_OK;
-  TRY(mem_copy_str(source->cluster_id, &cluster_id));
-  TRY(mem_copy_str(source->topic, &topic));
-  struct source_put put = { s, cluster_id, topic };
-  TRY(store_write(s, write_source, &put, &s->meta));
-  replace_text(&store_current(s)->cluster_id, &cluster_id);
-  replace_text(&store_current(s)->topic, &topic);
-  return ERR_OK;
 }
 
 void store_stats(const struct store *s, struct store_stats *out)

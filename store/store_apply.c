@@ -224,24 +224,3 @@ err_t store_apply(struct store *s, const struct item_change *changes, size_t n, 
                                        s->effects.n_refused, s->effects.n_unfit };
   return ERR_OK;
 }
-
-void store_set_limit(struct store *s, uint64_t max_items)
-{
-  s->max_items = max_items;
-}
-
-bool store_is_full(const struct store *s)
-{
-  return s->refused.n > 0;
-}
-
-void store_retry_refused(struct store *s)
-{
-  positions_clear(&s->refused);
-  refused_keys_clear(&s->refused_keys);
-}
-
-void store_set_log_partitions(struct store *s, size_t n)
-{
-  s->n_log_partitions = n;
-}

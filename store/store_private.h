@@ -91,6 +91,12 @@ struct slots store_slots(struct store *s, MDB_txn *txn, size_t side);
 err_t store_write(struct store *s, env_body body, void *context, const struct meta *meta);
 err_t store_read(struct store *s, env_body body, void *context);
 
+/* Open the tables of an existing store. An env_body: `store` is a struct store. */
+err_code_t store_open_sides(void *store, MDB_txn *txn);
+
+/* Make the newest committed state visible to store_stats(). */
+void store_publish_stats(struct store *s);
+
 /* Another catalogue is the current one, or its log is another: forget what memory has of the former. */
 void store_forget_progress(struct store *s);
 

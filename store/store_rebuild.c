@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rebuilding beside: a second catalogue is filled while the live one stays as it is, and `meta` says which is which. So
  * beginning, finishing and abandoning are one small transaction each, and a crash finds the one state or the other.
- *
- * What a dropped catalogue leaves is freed row by row, a few with each batch: in one transaction it would fill LMDB's
- * list of free pages so far that each later commit has to write megabytes.
  */
 #include "store/store_private.h"
 
@@ -14,11 +11,6 @@ struct change_of_sides {
   struct meta meta;
 };
 
-static bool is_dropped(const struct meta *meta, size_t side)
-{
-  return side != meta->live && side != meta->rebuilt;
-}
-
 /* An empty side, or the former rebuild's, or any but the live one. */
 static err_t choose_side(struct store *s, MDB_txn *txn, size_t *out)
 {
@@ -26,7 +18,7 @@ static err_t choose_side(struct store *s, MDB_txn *txn, size_t *out)
   uint64_t n_rows;
 
   for (size_t i = 0; i < TABLES_SIDES; i++) {
-    if (!is_dropped(&s->meta, i))
+    if (!meta_is_dropped(&s->meta, i))
       continue;
     TRY(tables_count_side(s->env, txn, &s->sides[i].tables, &n_rows));
     if (n_rows == 0 || side == META_NO_SIDE)
@@ -133,42 +125,5 @@ err_t store_forget_log(struct store *s)
 {
   TRY(change_sides(s, forget_log));
   store_clear_side(store_current(s));
-  return ERR_OK;
-}
-
-/* ---- Freeing what was dropped ---- */
-
-err_t store_free_leftovers(struct store *s, MDB_txn *txn, size_t max, bool *is_done)
-{
-  for (size_t i = 0; i < TABLES_SIDES && max > 0; i++)
-    if (is_dropped(&s->meta, i))
-      TRY(tables_trim_side(s->env, txn, &s->sides[i].tables, &max));
-  *is_done = max > 0;
-  return ERR_OK;
-}
-
-struct tidying {
-  struct store *store;
-  size_t max;
-  bool is_done;
-};
-
-static err_code_t tidy(void *context, MDB_txn *txn)
-{
-  struct tidying *t = context;
-
-  return store_free_leftovers(t->store, txn, t->max, &t->is_done);
-}
-
-err_t store_tidy(struct store *s, size_t max, bool *is_done)
-{
-  struct tidying t = { .store = s, .max = max };
-
-  assert(max > 0);
-  if (s->has_leftovers)
-    TRY(store_write(s, tidy, &t, &s->meta));
-  if (t.is_done)
-    s->has_leftovers = false;
-  *is_done = !s->has_leftovers;
   return ERR_OK;
 }
