@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applying a batch: changes and positions in one transaction. */
-#include "store/key_states.h"
+#include "store/key_apply.h"
 #include "store/store_private.h"
 
 #include "base/mem.h"

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merging a put into the stored item: the put's parts replace those of the same spaces, all others stay. */
+#ifndef STORE_ITEM_MERGE_H
+#define STORE_ITEM_MERGE_H
+
+#include "base/err.h"
+#include "base/item.h"
+#include "base/region.h"
+
+/* Merge a put into a stored item. Takes time linear in the number of parts.
+ *
+ * stored  its spaces are distinct; n_parts = 0 if there is no stored item
+ * change  where it names a space twice, the later part counts
+ * out     the change with the merged parts: kept stored ones first, then the change's, each in their order. The array
+ *         lives in the region; the bytes of the parts are not copied
+ *
+ * Returns ERR_OK; ERR_MEMORY.
+ */
+err_t item_merge(const struct item_change *stored, const struct item_change *change, struct region *region,
+                 struct item_change *out);
+
+#endif

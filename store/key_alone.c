@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A key that only one partition has: its one state is the item, or a remembered tombstone. */
+#include "store/key_alone.h"
+
+static err_t del(struct key_context *k, const struct item_change *change, const struct slots_item *item,
+                 enum store_effect *kind)
+{
+  struct span tombstone;
+
+  *kind = item ? STORE_APPLIED : STORE_SKIPPED;
+  if (item)
+    TRY(slots_del(k->slots, item->slot, change->key));
+  if (!k->remembers_tombstones)
+    return ERR_OK;
+  TRY(key_context_encode_tombstone(k, change, &tombstone));
+  return key_context_put_tombstone(k, change, tombstone);
+}
+
+static err_t put(struct key_context *k, const struct item_change *change, const struct slots_item *item,
+                 enum store_effect *kind)
+{
+  struct span record;
+
+  if (key_context_must_refuse(k, change, !item))
+    return key_context_refuse(k, change, kind);
+  *kind = STORE_APPLIED;
+  TRY(key_context_encode_put(k, change, item ? item->record : (struct span){ 0 }, &record));
+  return item ? slots_overwrite(k->slots, item->slot, record) : slots_append(k->slots, change->key, record);
+}
+
+err_t key_alone_apply(struct key_context *k, const struct item_change *change, const struct slots_item *item,
+                      enum store_effect *kind, struct item_change *effect)
+{
+  *effect = *change;
+  if (item && item->head.generation == k->generation && change->offset <= item->head.offset) {
+    *kind = STORE_SKIPPED;
+    return ERR_OK;
+  }
+  return change->is_delete ? del(k, change, item, kind) : put(k, change, item, kind);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Applying one change: find the key's item, then apply the change to a key of one partition or of several. */
+#include "store/key_apply.h"
+
+#include "store/key_alone.h"
+#include "store/key_states.h"
+
+/* Does only the change's partition have the key, or none? */
+static err_t check_alone(const struct key_context *k, const struct item_change *change, const struct slots_item *item,
+                         bool *is_alone)
+{
+  if (!item)
+    return aside_check_empty(k->aside, is_alone);
+  *is_alone = item->head.generation != k->generation ||
+              (item->head.partition == change->partition && !item->head.has_aside);
+  return ERR_OK;
+}
+
+err_t key_apply(struct key_context *k, const struct item_change *change, enum store_effect *kind,
+                struct item_change *effect)
+{
+  struct slots_item found;
+  bool has_item, is_alone;
+
+  if (change->key.n < 1 || change->key.n > ITEM_KEY_MAX)
+    FAIL(ERR_ITEM, "a key has 1 to %d bytes, this one has %zu", ITEM_KEY_MAX, change->key.n);
+  TRY(slots_find(k->slots, change->key, &has_item, &found));
+  const struct slots_item *item = has_item ? &found : NULL;
+  TRY(check_alone(k, change, item, &is_alone));
+  err_code_t err = is_alone ? key_alone_apply(k, change, item, kind, effect) :
+                              key_states_apply(k, change, item, kind, effect);
+  if (err != ERR_ITEM)
+    return err;
+  *kind = STORE_UNFIT; /* encoding comes before writing, so nothing was written */
+  return ERR_OK;
+}
