@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl: the command table, and what all commands share. */
-#include "daemon/ctl/ctl.h"
-
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/config/config.h"
+#include "daemon/ctl/ctl_command.h"
+#include "daemon/ctl/ctl_say.h"
 #include "ingest/kafka_closing.h"
 
 #ifndef SLUICE_VERSION
@@ -20,27 +18,9 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 static const char config_path_default[] = "/etc/sluice/sluice.yaml";
 
-static err_t run_settings(const struct ctl_options *options, int argc, char **argv)
-{
-  (void)options;
-  (void)argv;
-  if (argc > 1)
-    FAIL(ERR_USAGE, "settings takes no arguments");
-  config_print_reference();
-  return ERR_OK;
-}
-
-static const struct ctl_command settings_command = {
-  .name = "settings",
-  .arguments = "",
-  .summary = "print every setting of the configuration, with bounds, default and meaning",
-  .help = "",
-  .run = run_settings,
-};
-
 static const struct ctl_command *const commands[] = {
   &ctl_topics_command, &ctl_load_command,   &ctl_put_command,  &ctl_delete_command,
-  &ctl_query_command,  &ctl_status_command, &ctl_rebuild_command, &ctl_eval_command, &settings_command,
+  &ctl_query_command,  &ctl_status_command, &ctl_rebuild_command, &ctl_eval_command, &ctl_settings_command,
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
@@ -52,17 +32,6 @@ struct request {
   bool wants_version;
   bool is_verbose;
 };
-
-void ctl_say(const char *format, ...)
-{
-  va_list args;
-
-  fputs("sluicectl: ", stderr);
-  va_start(args, format);
-  vfprintf(stderr, format, args);
-  va_end(args);
-  fputc('\n', stderr);
-}
 
 static const struct ctl_command *find_command(const char *name)
 {

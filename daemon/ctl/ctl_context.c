@@ -28,11 +28,6 @@ void ctl_context_close(struct ctl_context **ctx)
   mem_free(ctx);
 }
 
-void ctl_json_close(json_t **json)
-{
-  json_decref(*json);
-}
-
 err_t ctl_context_status(struct ctl_context *ctx, json_t **out)
 {
   struct span body;

@@ -7,7 +7,8 @@
 
 #include "base/region.h"
 #include "daemon/config/config.h"
-#include "daemon/ctl/ctl.h"
+#include "daemon/ctl/ctl_command.h"
+#include "daemon/ctl/ctl_json.h"
 #include "daemon/ctl/http_get.h"
 
 struct ctl_context {
@@ -36,8 +37,5 @@ err_t ctl_context_layers(struct ctl_context *ctx, const struct kafka_property *d
 /* The daemon's /status. The caller owns it: json_decref().
  * Returns ERR_SYSTEM with the address when it does not answer or the answer is no status. */
 err_t ctl_context_status(struct ctl_context *ctx, json_t **out);
-
-/* For AUTO. */
-void ctl_json_close(json_t **json);
 
 #endif

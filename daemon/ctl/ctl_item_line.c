@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "base/log.h"
+#include "daemon/ctl/ctl_json.h"
 #include "ingest/base64.h"
 #include "ingest/wire.h"
 
@@ -119,11 +120,6 @@ static err_t read_members(struct span line, struct members *m)
   return ERR_OK;
 }
 
-static void drop_json(json_t **json)
-{
-  json_decref(*json);
-}
-
 static err_t read_base64(const json_t *text, struct region *r, struct span *out)
 {
   uint8_t *bytes;
@@ -141,7 +137,7 @@ static err_t read_base64(const json_t *text, struct region *r, struct span *out)
 static err_t read_key(struct span json_text, struct region *r, struct span *out)
 {
   json_error_t error;
-  AUTO(drop_json)
+  AUTO(ctl_json_close)
   json_t *json = json_loadb((const char *)json_text.p, json_text.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
 
   if (!json)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_say.h"
 #include "daemon/ctl/ctl_writer.h"
 
 enum { BAD_LINES_SHOWN = 20 };

@@ -1,93 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluicectl put, sluicectl delete */
+/* sluicectl put: write one item. */
 #include <getopt.h>
-#include <stdio.h>
 
-#include "base/clock.h"
-#include "base/log.h"
-#include "daemon/ctl/ctl_format.h"
-#include "daemon/ctl/ctl_writer.h"
-#include "ingest/wire.h"
+#include "daemon/ctl/ctl_write_one.h"
 
 static void region_close(struct region *r)
 {
   region_fini(r);
-}
-
-static bool has_space(const struct config *config, struct span name)
-{
-  for (size_t i = 0; i < config->n_spaces; i++) {
-    if (span_equal(name, span_of_str(config->spaces[i].name)))
-      return true;
-  }
-  return false;
-}
-
-/* Tell of parts that no query can see. Whether there is one that queries can. */
-static err_t tell_unserved(const struct config *config, const struct ctl_record *record, bool *is_served)
-{
-  AUTO(region_close) struct region region = { 0 };
-  struct item_change item;
-
-  TRY(wire_decode_item(record->value, WIRE_PROTOBUF, &region, &item));
-  *is_served = false;
-  for (size_t i = 0; i < item.n_parts; i++) {
-    if (has_space(config, item.parts[i].space))
-      *is_served = true;
-    else
-      ctl_say("the configuration has no space %s: queries do not see that part", log_quote(item.parts[i].space));
-  }
-  return ERR_OK;
-}
-
-/* What was done to the record, if it can be told: others may write meanwhile. */
-static const char *name_result(const struct ctl_record *record, const struct ctl_counts *counts, bool is_served)
-{
-  bool is_alone = counts->applied + counts->deleted + counts->skipped == 1;
-
-  if (!record->is_delete)
-    return is_served ? "visible" : "taken, and not served,";
-  if (is_alone && counts->deleted == 1)
-    return "deleted";
-  if (is_alone && counts->skipped == 1)
-    return "there was no such item; the tombstone was taken";
-  return "no longer there";
-}
-
-/* Write one record, and say how long it took until queries saw it. */
-static err_t write_record(struct ctl_context *ctx, const struct ctl_record *record)
-{
-  AUTO(ctl_writer_close) struct ctl_writer *w = NULL;
-  int64_t visible_ns;
-  struct ctl_counts counts;
-  bool is_served = false;
-
-  TRY(ctl_writer_open(ctx, "0", &w));
-  int64_t started_ns = clock_now_ns();
-  TRY(ctl_writer_send(w, record));
-  TRY(ctl_writer_flush(w));
-  TRY(ctl_writer_await_visible(w, NULL, &visible_ns));
-  TRY(ctl_writer_counts(w, &counts));
-  if (counts.refused)
-    FAIL(ERR_ITEM, "the daemon has refused %s: topic %s tells the reason",
-         counts.refused == 1 && counts.applied == 0 ? "it" : "records meanwhile, perhaps this one",
-         ctx->config->catalogue.dead_letter_topic);
-  if (!record->is_delete)
-    TRY(tell_unserved(ctx->config, record, &is_served));
-  printf("%s after %s (%s after Kafka had it)\n", name_result(record, &counts, is_served),
-         ctl_format_span(visible_ns - started_ns).s, ctl_format_span(visible_ns - w->delivered_ns).s);
-  return ERR_OK;
-}
-
-static err_t parse_arguments(int argc, char **argv, int n_expected, const char *expected)
-{
-  static const struct option none[] = { { 0 } };
-
-  if (getopt_long(argc, argv, "+", none, NULL) != -1)
-    FAIL(ERR_USAGE, "unknown option %s; a key that begins with - comes after --", argv[optind - 1]);
-  if (argc - optind != n_expected)
-    FAIL(ERR_USAGE, "%s takes %s", argv[0], expected);
-  return ERR_OK;
 }
 
 static err_t run_put(const struct ctl_options *options, int argc, char **argv)
@@ -96,21 +15,10 @@ static err_t run_put(const struct ctl_options *options, int argc, char **argv)
   AUTO(region_close) struct region region = { 0 };
   struct ctl_record record;
 
-  TRY(parse_arguments(argc, argv, 2, "a key and a value"));
+  TRY(ctl_write_one_parse(argc, argv, 2, "a key and a value"));
   TRY(ctl_item_make(span_of_str(argv[optind]), span_of_str(argv[optind + 1]), &region, &record));
   TRY(ctl_context_open(options, &ctx));
-  return write_record(ctx, &record);
-}
-
-static err_t run_delete(const struct ctl_options *options, int argc, char **argv)
-{
-  AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
-
-  TRY(parse_arguments(argc, argv, 1, "a key"));
-  struct ctl_record record = { .key = span_of_str(argv[optind]), .is_delete = true };
-  TRY(ctl_item_verify_key(record.key));
-  TRY(ctl_context_open(options, &ctx));
-  return write_record(ctx, &record);
+  return ctl_write_one(ctx, &record);
 }
 
 const struct ctl_command ctl_put_command = {
@@ -120,13 +28,4 @@ const struct ctl_command ctl_put_command = {
   .help = "The value is as in a file for load: '{\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}'. Spaces that it\n"
           "does not name keep what they have of the item.\n",
   .run = run_put,
-};
-
-const struct ctl_command ctl_delete_command = {
-  .name = "delete",
-  .arguments = "KEY",
-  .summary = "delete one item, and wait until queries no longer see it",
-  .help = "A tombstone is written to the catalogue topic, whether the item is there or not. Which it was is said\n"
-          "unless others write at the same time.\n",
-  .run = run_delete,
 };

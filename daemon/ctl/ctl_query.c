@@ -13,6 +13,7 @@
 #include "daemon/ctl/ctl_item_line.h"
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/ctl_question.h"
+#include "daemon/ctl/ctl_say.h"
 #include "ingest/answer_reader.h"
 #include "ingest/sender.h"
 #include "ingest/topics.h"

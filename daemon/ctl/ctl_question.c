@@ -9,13 +9,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/ctl/ctl_json.h"
 
 enum { ID_BYTES = 64 };
-
-static void drop_json(json_t **json)
-{
-  json_decref(*json);
-}
 
 static void drop_text(char **text)
 {
@@ -79,7 +75,7 @@ static err_t verify_unique(const struct ctl_questions *q, const char *id)
 err_t ctl_questions_add(struct ctl_questions *q, struct span text, const char *answer_topic)
 {
   json_error_t error;
-  AUTO(drop_json) json_t *query = json_loadb((const char *)text.p, text.n, JSON_REJECT_DUPLICATES, &error);
+  AUTO(ctl_json_close) json_t *query = json_loadb((const char *)text.p, text.n, JSON_REJECT_DUPLICATES, &error);
   AUTO(drop_text) char *dumped = NULL;
   AUTO(mem_free) char *id = NULL;
   char *copy;
@@ -110,7 +106,7 @@ static bool is_open(const struct ctl_question *question)
 
 err_t ctl_questions_take(struct ctl_questions *q, struct span answer)
 {
-  AUTO(drop_json) json_t *json = json_loadb((const char *)answer.p, answer.n, 0, NULL);
+  AUTO(ctl_json_close) json_t *json = json_loadb((const char *)answer.p, answer.n, 0, NULL);
   const char *id = json_string_value(json_object_get(json, "id"));
 
   for (size_t i = 0; id && i < q->n; i++) {

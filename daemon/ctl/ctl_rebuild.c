@@ -17,13 +17,6 @@
 
 enum { PATH_BYTES = 4200, PERIOD_MS = 100, WAIT_MS = 60000 };
 
-static uint64_t count_of(const json_t *object, const char *name)
-{
-  json_int_t value = json_integer_value(json_object_get(object, name));
-
-  return value > 0 ? (uint64_t)value : 0;
-}
-
 void ctl_rebuild_print(const json_t *rebuild, FILE *out)
 {
   const char *reason = json_string_value(json_object_get(rebuild, "reason"));
@@ -32,8 +25,8 @@ void ctl_rebuild_print(const json_t *rebuild, FILE *out)
   if (!json_is_object(rebuild))
     return;
   fprintf(out, "rebuild    number %" PRIu64 ": %s items so far, beside the %s that are served\n",
-          count_of(rebuild, "number"), ctl_format_count(count_of(rebuild, "items")).s,
-          ctl_format_count(count_of(rebuild, "live_items")).s);
+          ctl_json_count(rebuild, "number"), ctl_format_count(ctl_json_count(rebuild, "items")).s,
+          ctl_format_count(ctl_json_count(rebuild, "live_items")).s);
   if (waits)
     fputs("           it WAITS for `sluicectl rebuild accept`\n", out);
   if (reason && *reason)
@@ -46,8 +39,8 @@ err_t ctl_rebuild_waiting(const json_t *rebuild, uint64_t *number)
     FAIL(ERR_SYSTEM, "there is no rebuild to accept");
   if (!json_is_true(json_object_get(rebuild, "waits")))
     FAIL(ERR_SYSTEM, "rebuild %" PRIu64 " does not wait for being accepted: it goes on by itself",
-         count_of(rebuild, "number"));
-  *number = count_of(rebuild, "number");
+         ctl_json_count(rebuild, "number"));
+  *number = ctl_json_count(rebuild, "number");
   return ERR_OK;
 }
 
@@ -96,8 +89,8 @@ static err_t await_taken(struct ctl_context *ctx, uint64_t number)
     AUTO(ctl_json_close) json_t *status = NULL;
     TRY(ctl_context_status(ctx, &status));
     const json_t *rebuild = json_object_get(status, "rebuild");
-    if (!json_is_object(rebuild) || count_of(rebuild, "number") != number) {
-      printf("the new catalogue is served: %s items\n", ctl_format_count(count_of(status, "items")).s);
+    if (!json_is_object(rebuild) || ctl_json_count(rebuild, "number") != number) {
+      printf("the new catalogue is served: %s items\n", ctl_format_count(ctl_json_count(status, "items")).s);
       return ERR_OK;
     }
     clock_sleep_ns(PERIOD_MS * CLOCK_NS_PER_MS);

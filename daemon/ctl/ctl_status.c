@@ -18,26 +18,19 @@ static const char *text_of(const json_t *object, const char *name)
   return text ? text : "?";
 }
 
-static uint64_t count_of(const json_t *object, const char *name)
-{
-  json_int_t value = json_integer_value(json_object_get(object, name));
-
-  return value > 0 ? (uint64_t)value : 0;
-}
-
 static void print_head(const json_t *status)
 {
   double uptime_s = json_number_value(json_object_get(status, "uptime_s"));
   bool is_ready = json_is_true(json_object_get(status, "ready"));
 
-  uint64_t n_failed = count_of(status, "backends_failed");
+  uint64_t n_failed = ctl_json_count(status, "backends_failed");
 
   printf("sluiced %s, %s%s, up %s, %s kernels\n", text_of(status, "version"), is_ready ? "ready" : "NOT READY: ",
          is_ready ? "" : text_of(status, "not_ready"), ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s,
          text_of(status, "isa"));
   printf("searched   by %s%s\n", text_of(status, "backend"), n_failed ? ", since the GPU FAILED: see the log" : "");
-  printf("catalogue  %s items, epoch %" PRIu64 "\n", ctl_format_count(count_of(status, "items")).s,
-         count_of(status, "epoch"));
+  printf("catalogue  %s items, epoch %" PRIu64 "\n", ctl_format_count(ctl_json_count(status, "items")).s,
+         ctl_json_count(status, "epoch"));
 }
 
 static void print_kafka(const json_t *status)
@@ -64,7 +57,7 @@ static void print_spaces(const json_t *status)
   puts("spaces");
   json_array_foreach(json_object_get(status, "spaces"), i, space)
       printf("  %-16s %s, %s items\n", text_of(space, "name"), text_of(space, "similarity"),
-             ctl_format_count(count_of(space, "items")).s);
+             ctl_format_count(ctl_json_count(space, "items")).s);
 }
 
 static void print_watermark(const json_t *status)
@@ -74,8 +67,8 @@ static void print_watermark(const json_t *status)
 
   puts("seen of the catalogue topic: offsets below");
   json_array_foreach(json_object_get(status, "watermark"), i, position)
-      printf("  partition %-6" PRIu64 " %s\n", count_of(position, "partition"),
-             ctl_format_count(count_of(position, "next")).s);
+      printf("  partition %-6" PRIu64 " %s\n", ctl_json_count(position, "partition"),
+             ctl_format_count(ctl_json_count(position, "next")).s);
 }
 
 static void print_counters(json_t *status)
@@ -90,15 +83,15 @@ static void print_counters(json_t *status)
 
 static void print_quantiles(const char *name, const json_t *quantiles)
 {
-  uint64_t n = count_of(quantiles, "count");
+  uint64_t n = ctl_json_count(quantiles, "count");
 
   if (n == 0)
     printf("  %-16s none\n", name);
   else
     printf("  %-16s %s, %s, %s (of %s)\n", name,
-           ctl_format_span((int64_t)count_of(quantiles, "p50") * CLOCK_NS_PER_US).s,
-           ctl_format_span((int64_t)count_of(quantiles, "p95") * CLOCK_NS_PER_US).s,
-           ctl_format_span((int64_t)count_of(quantiles, "p99") * CLOCK_NS_PER_US).s, ctl_format_count(n).s);
+           ctl_format_span((int64_t)ctl_json_count(quantiles, "p50") * CLOCK_NS_PER_US).s,
+           ctl_format_span((int64_t)ctl_json_count(quantiles, "p95") * CLOCK_NS_PER_US).s,
+           ctl_format_span((int64_t)ctl_json_count(quantiles, "p99") * CLOCK_NS_PER_US).s, ctl_format_count(n).s);
 }
 
 static void print_latency(json_t *status)

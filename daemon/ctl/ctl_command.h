@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a command of sluicectl is, and the list of all commands. Each has a file of its own; ctl.c has the table.
+ *
+ * A new command needs a file ctl_NAME.c, a line below, and a line in the table in ctl.c.
+ */
+#ifndef DAEMON_CTL_CTL_COMMAND_H
+#define DAEMON_CTL_CTL_COMMAND_H
+
+#include "base/err.h"
+
+/* Options that every command takes. */
+struct ctl_options {
+  const char *config_path;
+};
+
+struct ctl_command {
+  const char *name;
+  const char *arguments;
+  const char *summary;
+  const char *help; /* printed below usage and summary; every line ends with a line break; "" if there is no more */
+
+  /* Run the command. A failure that does not end it is printed to standard error at once and counted in the error that
+   * is returned at the end.
+   *
+   * argv  argv[0] is the command's name
+   *
+   * Returns ERR_USAGE for a wrong command line.
+   */
+  err_t (*run)(const struct ctl_options *options, int argc, char **argv);
+};
+
+extern const struct ctl_command ctl_topics_command;
+extern const struct ctl_command ctl_load_command;
+extern const struct ctl_command ctl_put_command;
+extern const struct ctl_command ctl_delete_command;
+extern const struct ctl_command ctl_query_command;
+extern const struct ctl_command ctl_status_command;
+extern const struct ctl_command ctl_rebuild_command;
+extern const struct ctl_command ctl_eval_command;
+extern const struct ctl_command ctl_settings_command;
+
+#endif

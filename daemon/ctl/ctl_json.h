@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What several commands do with JSON from the daemon. Thread: any. */
+#ifndef DAEMON_CTL_CTL_JSON_H
+#define DAEMON_CTL_CTL_JSON_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+/* Release a value. For AUTO. */
+void ctl_json_close(json_t **json);
+
+/* Return the whole number at `name`; 0 if it is missing, negative or not a whole number. */
+uint64_t ctl_json_count(const json_t *object, const char *name);
+
+#endif

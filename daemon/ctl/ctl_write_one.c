@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Write one record and tell what became of it: shared by put and delete. */
+#include "daemon/ctl/ctl_write_one.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_say.h"
+#include "ingest/wire.h"
+
+static void region_close(struct region *r)
+{
+  region_fini(r);
+}
+
+static bool has_space(const struct config *config, struct span name)
+{
+  for (size_t i = 0; i < config->n_spaces; i++) {
+    if (span_equal(name, span_of_str(config->spaces[i].name)))
+      return true;
+  }
+  return false;
+}
+
+/* Tell of parts that no query can see. Whether there is one that queries can. */
+static err_t tell_unserved(const struct config *config, const struct ctl_record *record, bool *is_served)
+{
+  AUTO(region_close) struct region region = { 0 };
+  struct item_change item;
+
+  TRY(wire_decode_item(record->value, WIRE_PROTOBUF, &region, &item));
+  *is_served = false;
+  for (size_t i = 0; i < item.n_parts; i++) {
+    if (has_space(config, item.parts[i].space))
+      *is_served = true;
+    else
+      ctl_say("the configuration has no space %s: queries do not see that part", log_quote(item.parts[i].space));
+  }
+  return ERR_OK;
+}
+
+/* What was done to the record, if it can be told: others may write meanwhile. */
+static const char *name_result(const struct ctl_record *record, const struct ctl_counts *counts, bool is_served)
+{
+  bool is_alone = counts->applied + counts->deleted + counts->skipped == 1;
+
+  if (!record->is_delete)
+    return is_served ? "visible" : "taken, and not served,";
+  if (is_alone && counts->deleted == 1)
+    return "deleted";
+  if (is_alone && counts->skipped == 1)
+    return "there was no such item; the tombstone was taken";
+  return "no longer there";
+}
+
+err_t ctl_write_one(struct ctl_context *ctx, const struct ctl_record *record)
+{
+  AUTO(ctl_writer_close) struct ctl_writer *w = NULL;
+  int64_t visible_ns;
+  struct ctl_counts counts;
+  bool is_served = false;
+
+  TRY(ctl_writer_open(ctx, "0", &w));
+  int64_t started_ns = clock_now_ns();
+  TRY(ctl_writer_send(w, record));
+  TRY(ctl_writer_flush(w));
+  TRY(ctl_writer_await_visible(w, NULL, &visible_ns));
+  TRY(ctl_writer_counts(w, &counts));
+  if (counts.refused)
+    FAIL(ERR_ITEM, "the daemon has refused %s: topic %s tells the reason",
+         counts.refused == 1 && counts.applied == 0 ? "it" : "records meanwhile, perhaps this one",
+         ctx->config->catalogue.dead_letter_topic);
+  if (!record->is_delete)
+    TRY(tell_unserved(ctx->config, record, &is_served));
+  printf("%s after %s (%s after Kafka had it)\n", name_result(record, &counts, is_served),
+         ctl_format_span(visible_ns - started_ns).s, ctl_format_span(visible_ns - w->delivered_ns).s);
+  return ERR_OK;
+}
+
+err_t ctl_write_one_parse(int argc, char **argv, int n_expected, const char *expected)
+{
+  static const struct option none[] = { { 0 } };
+
+  if (getopt_long(argc, argv, "+", none, NULL) != -1)
+    FAIL(ERR_USAGE, "unknown option %s; a key that begins with - comes after --", argv[optind - 1]);
+  if (argc - optind != n_expected)
+    FAIL(ERR_USAGE, "%s takes %s", argv[0], expected);
+  return ERR_OK;
+}
