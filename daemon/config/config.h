@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration: one YAML file, read once, checked whole (docs/configuration.md).
+/* The configuration: one YAML file, read and checked at start (docs/configuration.md).
  *
- * Every setting is one row of the table in config_settings.c: path, type, bounds, default, meaning. The reader, the
- * reference in docs/ and the messages come from that table.
+ * Every setting is a field below and a row of the table in config_settings.c, which has its type, bounds, default and
+ * meaning. The reader, the reference in docs/ and the error messages come from that table.
  */
 #ifndef DAEMON_CONFIG_CONFIG_H
 #define DAEMON_CONFIG_CONFIG_H
@@ -22,18 +22,17 @@ struct config_list {
 
 struct config_space {
   char *name;
-  char *model_path; /* relative paths are relative to the configuration file */
-  uint64_t dim;     /* 0: the model's own */
+  char *model_path; /* relative paths were resolved against the configuration file's directory */
+  uint64_t dim;     /* 0: the model's file says */
   uint64_t weight;
-  int line;         /* of the space in the file */
+  int line;         /* of the space's name in the file */
 };
 
 struct config {
   char *path;
-  char **given; /* by the table's index: the text of each setting that the file gives, else NULL; not of maps and
-                 * lists */
-  int *lines;   /* where it gives it; else 0 */
-  struct kafka_properties kafka; /* of all clients */
+  char **given; /* [n_settings] the text of each setting in the file; NULL if it is not there, or a map or list */
+  int *lines;   /* [n_settings] the line of each setting in the file; 0 if it is not there */
+  struct kafka_properties kafka; /* for all clients */
   struct {
     char *topic;
     char *dead_letter_topic;
@@ -51,10 +50,10 @@ struct config {
     char *topic;
     char *group;
     char *answer_topic;
-    struct config_list reply_topics; /* patterns (base/glob.h) of those that queries may name */
+    struct config_list reply_topics; /* patterns (base/glob.h) of topics that queries may name */
     uint64_t reply_timeout_ms;
     uint64_t batch_size;
-    uint64_t batch_wait_us; /* read, and without effect */
+    uint64_t batch_wait_us; /* accepted, without effect */
     uint64_t batch_time_ms;
     uint64_t memory_bytes;
     uint64_t max_k;
@@ -68,10 +67,10 @@ struct config {
   size_t n_spaces;
   enum engine_backend backend;
   bool is_isa_auto;
-  enum isa isa;      /* where it is not auto */
+  enum isa isa;      /* unless it is auto */
   struct {
     char *listen;             /* address:port */
-    struct config_list hosts; /* names that requests may be addressed to, besides the usual ones */
+    struct config_list hosts; /* further host names that requests may use */
   } http;
   struct {
     bool is_enabled;
@@ -82,32 +81,39 @@ struct config {
 
 /* Read and check a configuration file.
  *
- * Returns ERR_CONFIG with `path:line: what is wrong and what would do`, a line for each problem: unknown keys (with the
- * nearest known one), values out of bounds, missing required settings, wrong types, properties that librdkafka refuses,
- * duplicate keys.
+ * Returns ERR_CONFIG with a line for each problem: "path:line: what is wrong and what is expected". Problems are
+ * unknown and duplicate keys, missing settings, wrong types, values out of bounds and properties that librdkafka
+ * rejects.
  */
 err_t config_open(const char *path, struct config **out);
 void config_close(struct config **c);
 
-/* The same, for whoever wants to look on: ERR_CONFIG only when there is no YAML to read.
+/* Read a configuration file and go on after mistakes, for a caller that has more checks.
  *
- * problems  all that is wrong with the file are added to it. Where there is any, the configuration is not for use: what
- *           is wrong is missing from it, and only models that it names may be looked at
+ * problems  receives every mistake in the file. If there is one, the configuration is incomplete: it may only be used
+ *           to check the models that it names
+ *
+ * Returns ERR_CONFIG only if the file cannot be read or is not YAML.
  */
 err_t config_read(const char *path, struct problems *problems, struct config **out);
 
-/* Put file and line of a setting before the newest failure: "sluice.yaml:12: ". For what the file alone cannot tell.
+/* Prefix the newest error message with file and line of a setting: "sluice.yaml:12: ". For mistakes that the file alone
+ * does not show, such as a port in use.
  *
- * setting  as the table has it, "catalogue.max_items"; where the file has none, the line is left out
+ * setting  path in the table, such as "catalogue.max_items"; if the file does not have it, the prefix has no line
+ *
+ * Returns err.
  */
 err_t config_blame(const struct config *c, const char *setting, err_code_t err);
+
+/* The same for a space, by its index. */
 err_t config_blame_space(const struct config *c, size_t space, err_code_t err);
 
-/* Call `differs` for each setting in which two configurations are not alike: "catalogue.max_items", "spaces.books". */
+/* Call `differs` with each setting that differs: "catalogue.max_items", "spaces.books". */
 void config_compare(const struct config *a, const struct config *b,
                     void (*differs)(void *context, const char *setting), void *context);
 
-/* Print the reference as Markdown: docs/configuration.md holds exactly this between its markers. */
+/* Print the table of settings as Markdown. docs/configuration.md has exactly this between its markers. */
 void config_print_reference(void);
 
 #endif

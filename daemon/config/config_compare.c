@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In what two configurations differ, setting by setting. */
+/* Compare two configurations by the table of settings: a reload names what has changed. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,25 +30,27 @@ static bool are_properties_equal(const struct kafka_properties *a, const struct 
   return are_equal;
 }
 
-/* The word that a choice was made by. */
+/* The word given for a choice, or its default. */
 static const char *word_of(const struct config *c, size_t index)
 {
   return c->given[index] ? c->given[index] : settings[index].default_text;
 }
 
-static bool are_equal(const struct config *a, const struct config *b, size_t index)
+/* Compare a setting that is no choice.
+ *
+ * a, b  what `offset` counts from
+ */
+static bool are_values_equal(const struct setting *s, const void *a, const void *b)
 {
-  const struct setting *s = &settings[index];
   const void *in_a = (const char *)a + s->offset;
   const void *in_b = (const char *)b + s->offset;
 
+  assert(s->type != SETTING_CHOICE);
   switch (s->type) {
   case SETTING_NUMBER:
     return *(const uint64_t *)in_a == *(const uint64_t *)in_b;
   case SETTING_BOOL:
     return *(const bool *)in_a == *(const bool *)in_b;
-  case SETTING_CHOICE:
-    return are_texts_equal(word_of(a, index), word_of(b, index));
   case SETTING_LIST:
   case SETTING_PATTERNS:
     return are_lists_equal(in_a, in_b);
@@ -57,6 +60,7 @@ static bool are_equal(const struct config *a, const struct config *b, size_t ind
   case SETTING_TOPIC:
   case SETTING_PATH:
   case SETTING_ADDRESS:
+  case SETTING_CHOICE:
     break;
   }
   return are_texts_equal(*(char *const *)in_a, *(char *const *)in_b);
@@ -71,7 +75,23 @@ static const struct config_space *find_space(const struct config *c, const char 
   return NULL;
 }
 
-/* Spaces of `a` that `b` does not have, or has otherwise. */
+static bool are_equal(const struct config *a, const struct config *b, size_t index)
+{
+  if (settings[index].type == SETTING_CHOICE)
+    return are_texts_equal(word_of(a, index), word_of(b, index));
+  return are_values_equal(&settings[index], a, b);
+}
+
+static bool are_spaces_equal(const struct config_space *a, const struct config_space *b)
+{
+  for (size_t i = 0; i < n_settings; i++) {
+    if (setting_is_in_space(&settings[i]) && !are_values_equal(&settings[i], a, b))
+      return false;
+  }
+  return true;
+}
+
+/* Report spaces of `a` that `b` lacks and, unless only_absent, those that differ in `b`. */
 static void compare_spaces(const struct config *a, const struct config *b, bool only_absent,
                            void (*differs)(void *context, const char *setting), void *context)
 {
@@ -79,8 +99,7 @@ static void compare_spaces(const struct config *a, const struct config *b, bool 
 
   for (size_t i = 0; i < a->n_spaces; i++) {
     const struct config_space *other = find_space(b, a->spaces[i].name);
-    if (other && (only_absent || (other->dim == a->spaces[i].dim && other->weight == a->spaces[i].weight &&
-                                  are_texts_equal(other->model_path, a->spaces[i].model_path))))
+    if (other && (only_absent || are_spaces_equal(&a->spaces[i], other)))
       continue;
     snprintf(shown, sizeof shown, "spaces.%s", a->spaces[i].name);
     differs(context, shown);

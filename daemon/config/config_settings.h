@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of settings: private to the configuration. */
+/* The table of settings, and operations on a setting by its row: private to the configuration. Thread: one. */
 #ifndef DAEMON_CONFIG_CONFIG_SETTINGS_H
 #define DAEMON_CONFIG_CONFIG_SETTINGS_H
 
@@ -10,69 +10,76 @@
 enum setting_type {
   SETTING_NUMBER,     /* uint64_t */
   SETTING_BOOL,       /* bool */
-  SETTING_CHOICE,     /* one of a few words: what it sets is its function's business */
+  SETTING_CHOICE,     /* one of a few words, stored by the row's own function */
   SETTING_TEXT,       /* char * */
-  SETTING_TOPIC,      /* char *, what Kafka takes as a topic's name */
-  SETTING_PATH,       /* char *, relative to the configuration file */
+  SETTING_TOPIC,      /* char *, a valid name of a Kafka topic */
+  SETTING_PATH,       /* char *; a relative path starts at the configuration file's directory */
   SETTING_ADDRESS,    /* char *, numeric address:port */
-  SETTING_LIST,       /* struct config_list of texts */
-  SETTING_PATTERNS,   /* struct config_list of topics, with wildcards; in the file a list or one text */
+  SETTING_LIST,       /* struct config_list of strings */
+  SETTING_PATTERNS,   /* struct config_list of topics with wildcards; the file has a list or a single one */
   SETTING_PROPERTIES, /* struct kafka_properties */
 };
 
 struct setting {
-  const char *path; /* "catalogue.max_items"; NAME stands for any name */
+  const char *path; /* "catalogue.max_items"; in "spaces.NAME.dim" NAME stands for any space */
   enum setting_type type;
-  size_t offset; /* of the field in struct config, or in struct config_space for what is below spaces.NAME */
-  uint64_t min;  /* of a number; of a text, its bytes; of a list, those of each text */
+  size_t offset; /* of the field in struct config; below spaces.NAME, in struct config_space */
+  uint64_t min;  /* smallest number; for text and for each element of a list, fewest bytes */
   uint64_t max;
-  const char *default_text; /* as one would write it; NULL: required; "" of properties and lists: none */
-  const char *choices;      /* SETTING_CHOICE: the words, for people */
-  bool (*choose)(struct config *c, const char *word); /* false: not one of them */
+  const char *default_text; /* as in the file; NULL: the setting is required; "": an empty map or list */
+  const char *choices;      /* SETTING_CHOICE: the words, as documented */
+  bool (*choose)(struct config *c, const char *word); /* false: unknown word */
   const char *meaning;
 };
 
-enum { SETTINGS_MAX = 64, SPACES_MAX = 1000, LIST_MAX = 1000, SETTING_PATH_BYTES = 128 };
+enum { SPACES_MAX = 1000, LIST_MAX = 1000, SETTING_PATH_BYTES = 128 };
 
 extern const struct setting settings[];
 extern const size_t n_settings;
 
-/* Find by path; n_settings where there is none. */
+/* Return the index of the setting with this path; n_settings if there is none. */
 size_t settings_find(const char *path);
 
-/* Whether some setting lies below the path. */
+/* Is there a setting below this path? */
 bool settings_has_section(const char *path);
 
-/* Copy the path of the setting or section that is most like the given one: of those with the same last word, if there
- * are any.
+/* Copy the path of the setting or section that is most similar to the given path. Those with the same last word come
+ * first, because a setting is often put into the wrong section.
  *
- * out  SETTING_PATH_BYTES
+ * out  [SETTING_PATH_BYTES]
  */
 void settings_nearest(const char *path, char *out);
 
-/* A map or a list: empty unless given. */
+/* Is it a map or a list? These are empty unless the file gives them. */
 bool setting_is_collection(const struct setting *s);
 
+/* Does every space have its own value? */
 bool setting_is_in_space(const struct setting *s);
 
-/* Set the value of a setting from text; of a list, add the text to it. Not of SETTING_PROPERTIES.
+/* Set the value of a setting from text. A list gets the text as a new element. Not for SETTING_PROPERTIES.
  *
- * base       what `offset` counts from
- * directory  of the configuration file, with the slash; "" for the working directory
+ * base       the struct that `offset` counts from
+ * directory  of the configuration file, with a slash at the end; "" for the working directory
  *
- * Returns ERR_CONFIG, the message says what would do: "expects true or false, not "yes"".
+ * Returns ERR_CONFIG with what is expected: "expects true or false, not "yes"".
  */
 err_t setting_set(const struct setting *s, struct config *c, void *base, const char *directory, struct span text);
 
-/* Verify a property that a configuration gives for librdkafka: Sluice sets some itself, and librdkafka refuses some.
+/* Free the memory of a setting's value. All zeros, as before the value was set, is fine.
  *
- * s  the setting of SETTING_PROPERTIES that it is in
+ * base  the struct that `offset` counts from
+ */
+void setting_free(const struct setting *s, void *base);
+
+/* Verify that a librdkafka property may be configured: Sluice sets some itself, and librdkafka rejects some.
+ *
+ * s  the setting of SETTING_PROPERTIES that contains the property
+ *
+ * Returns ERR_CONFIG with the reason.
  */
 err_t setting_verify_property(const struct setting *s, const struct kafka_property *property);
 
-/* Verify the name of a space. */
+/* Verify the name of a space. Returns ERR_CONFIG. */
 err_t setting_verify_space(struct span name);
-
-void settings_write_reference(FILE *out);
 
 #endif

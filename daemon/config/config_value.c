@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From text to the value of a setting. */
+/* Parse the text of a setting, check it and store it as the type that the table says. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,34 +10,6 @@
 #include "daemon/config/config_settings.h"
 
 enum { TOPIC_BYTES_MAX = 249, ADDRESS_BYTES_MAX = 64, PORT_MAX = 65535 };
-
-/* Properties that Sluice sets itself, because its promises hang on them. */
-static const struct {
-  const char *name;
-  bool is_for_catalogue; /* refused only where it would reach the consumer of the catalogue */
-  const char *reason;
-} refused[] = {
-  { "enable.auto.commit", false, "Sluice commits a position when what lies before it is durable or answered" },
-  { "auto.commit.enable", false, "Sluice commits a position when what lies before it is durable or answered" },
-  { "enable.auto.offset.store", false, "Sluice commits a position when what lies before it is durable or answered" },
-  { "auto.offset.reset", false, "Sluice must see every gap in a topic (catalogue.on_discontinuity says what it does)" },
-  { "group.id", false, "use query.group" },
-  { "isolation.level", true, "the catalogue takes committed records only" },
-  { "enable.partition.eof", false, "Sluice needs the ends of partitions to know when it has caught up" },
-  { "message.timeout.ms", false, "an answer waits for its broker until it is delivered" },
-  { "delivery.timeout.ms", false, "an answer waits for its broker until it is delivered" },
-  { "delivery.report.only.error", false, "Sluice must know what was delivered" },
-  { "enabled_events", false, "Sluice must know what was delivered" },
-  { "acks", false, "an answer counts as delivered when all replicas have it: its query is then committed" },
-  { "request.required.acks", false,
-    "an answer counts as delivered when all replicas have it: its query is then committed" },
-  { "retries", false, "an answer is sent again until a broker has it" },
-  { "message.send.max.retries", false, "an answer is sent again until a broker has it" },
-  { "enable.gapless.guarantee", false, "an answer too large for its topic would cost all others their producer" },
-  { "partition.assignment.strategy", false, "queries move between daemons all at once" },
-  { "transactional.id", false, "Sluice's producers use no transactions" },
-  { "test.mock.num.brokers", false, "use embedded_broker.enabled" },
-};
 
 static bool has_control_bytes(struct span text)
 {
@@ -109,10 +81,10 @@ static err_t set_choice(const struct setting *s, struct config *c, struct span t
 static err_t verify_text(const struct setting *s, struct span text)
 {
   if (text.n < s->min || text.n > s->max)
-    FAIL(ERR_CONFIG, "expects a text of %llu to %llu bytes, not one of %zu", (unsigned long long)s->min,
+    FAIL(ERR_CONFIG, "expects a string of %llu to %llu bytes, not of %zu", (unsigned long long)s->min,
          (unsigned long long)s->max, text.n);
   if (has_control_bytes(text))
-    FAIL(ERR_CONFIG, "expects a text without control characters, not %s", log_quote(text));
+    FAIL(ERR_CONFIG, "expects a string without control characters, not %s", log_quote(text));
   return ERR_OK;
 }
 
@@ -125,7 +97,7 @@ static err_t verify_topic(struct span text)
   return ERR_OK;
 }
 
-/* What a topic's name may be, with `*` and `?`. */
+/* A pattern is a topic's name that may also contain `*` and `?`. */
 static err_t verify_pattern(struct span text)
 {
   char name[TOPIC_BYTES_MAX];
@@ -192,7 +164,7 @@ static err_t add_to_list(struct config_list *list, struct span text)
   char *copy;
 
   if (list->n == LIST_MAX)
-    FAIL(ERR_CONFIG, "expects at most %d texts", LIST_MAX);
+    FAIL(ERR_CONFIG, "expects at most %d elements", LIST_MAX);
   if (!list->items)
     TRY(mem_array(LIST_MAX, sizeof *list->items, &list->items));
   TRY(mem_copy(text, &copy));
@@ -235,22 +207,53 @@ err_t setting_set(const struct setting *s, struct config *c, void *base, const c
   FAIL(ERR_CONFIG, "expects a map of properties");
 }
 
-err_t setting_verify_property(const struct setting *s, const struct kafka_property *property)
-{
-  bool reaches_catalogue = strcmp(s->path, "kafka") == 0 || strcmp(s->path, "catalogue.kafka") == 0;
-  struct kafka_properties one = { .items = property, .n = 1 };
-
-  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-    if (strcmp(property->name, refused[i].name) == 0 && (reaches_catalogue || !refused[i].is_for_catalogue))
-      FAIL(ERR_CONFIG, "%s is not for the configuration to set: %s", property->name, refused[i].reason);
-  }
-  return kafka_properties_check(&one);
-}
-
 err_t setting_verify_space(struct span name)
 {
   if (name.n < 1 || name.n > SPACE_NAME_MAX || !has_name_bytes_only(name))
     FAIL(ERR_CONFIG, "expects the name of a space (1 to %d of A-Z a-z 0-9 . _ -), not %s", SPACE_NAME_MAX,
          log_quote(name));
   return ERR_OK;
+}
+
+static void free_list(struct config_list *list)
+{
+  for (size_t i = 0; i < list->n; i++)
+    mem_free(&list->items[i]);
+  mem_free(&list->items);
+}
+
+static void free_properties(struct kafka_properties *properties)
+{
+  struct kafka_property *items = (struct kafka_property *)properties->items; /* const to the readers of them only */
+
+  for (size_t i = 0; i < properties->n; i++) {
+    mem_free(&items[i].name);
+    mem_free(&items[i].value);
+  }
+  mem_free(&items);
+}
+
+void setting_free(const struct setting *s, void *base)
+{
+  void *field = (char *)base + s->offset;
+
+  switch (s->type) {
+  case SETTING_TEXT:
+  case SETTING_TOPIC:
+  case SETTING_PATH:
+  case SETTING_ADDRESS:
+    mem_free(field);
+    break;
+  case SETTING_LIST:
+  case SETTING_PATTERNS:
+    free_list(field);
+    break;
+  case SETTING_PROPERTIES:
+    free_properties(field);
+    break;
+  case SETTING_NUMBER:
+  case SETTING_BOOL:
+  case SETTING_CHOICE:
+    break;
+  }
 }

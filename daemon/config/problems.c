@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Collect error messages and report them together. */
 #include "daemon/config/problems.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 #include "base/mem.h"
 
-/* Room for sentences in a message of base/err.c, and for the count of the others behind them. */
+/* Fits into a message of base/err.c, and leaves room for the line that counts the rest. */
 enum { MESSAGE_BYTES = 960 };
 
 void problems_fini(struct problems *p)
@@ -31,6 +32,11 @@ err_t problems_add(struct problems *p)
   return ERR_OK;
 }
 
+err_t problems_note(struct problems *p, err_code_t err)
+{
+  return err == ERR_CONFIG ? problems_add(p) : err;
+}
+
 err_t problems_verify(const struct problems *p)
 {
   char text[MESSAGE_BYTES];
@@ -43,7 +49,7 @@ err_t problems_verify(const struct problems *p)
     n_bytes += (size_t)snprintf(text + n_bytes, sizeof text - n_bytes, "%s%s", n_shown ? "\n" : "", p->items[n_shown]);
     n_shown++;
   }
-  if (n_shown == 0) /* a sentence as long as messages can be */
+  if (n_shown == 0) /* the first problem alone fills a message */
     FAIL(ERR_CONFIG, "%s", p->items[0]);
   size_t n_left = p->n + p->n_more - n_shown;
   if (n_left)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with an input, gathered so that a person sees all of it at once. Thread: one. */
+/* A list of mistakes in an input: all are collected first, so that a person sees them at once. Thread: one. */
 #ifndef DAEMON_CONFIG_PROBLEMS_H
 #define DAEMON_CONFIG_PROBLEMS_H
 
@@ -7,23 +7,26 @@
 
 enum { PROBLEMS_MAX = 20 };
 
-/* All zeros: none. */
+/* All zeros: an empty list. */
 struct problems {
-  char *items[PROBLEMS_MAX]; /* sentences, in the order in which they were found */
+  char *items[PROBLEMS_MAX]; /* messages, in the order found */
   size_t n;
-  size_t n_more; /* found after these, and not kept */
+  size_t n_more; /* further ones, counted only */
 };
 
 void problems_fini(struct problems *p);
 
-/* Keep the calling thread's newest failure, if it is not there yet. Returns ERR_MEMORY. */
+/* Add the calling thread's newest error message, unless the list has it. Returns ERR_MEMORY. */
 err_t problems_add(struct problems *p);
 
-/* Returns ERR_OK where there are none, else ERR_CONFIG with all of them, one a line: those that do not fit into a
- * message are counted at its end. */
+/* Add the newest error message if err is ERR_CONFIG: then the caller can go on. Returns any other error as it is. */
+err_t problems_note(struct problems *p, err_code_t err);
+
+/* Turn the list into one error: ERR_CONFIG with a line for each problem. Those that do not fit into a message are
+ * counted in its last line. Returns ERR_OK if the list is empty. */
 err_t problems_verify(const struct problems *p);
 
-/* Print each to standard error, in a line of its own, after the program's name. */
+/* Print each problem to standard error, on its own line after the program's name. */
 void problems_print(const struct problems *p, const char *program);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A short list: who sends more than a few dozen unknown names has made a mistake. */
+/* A short list, searched linearly: more than a few dozen unknown names are a mistake of a producer. */
 #include "daemon/config/unknown_spaces.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spaces that items name and the configuration does not have: counted, and told once each.
+/* Count the parts of items whose space is not configured, and log each such space once.
  *
- * Producers roll out a new space before or after the daemon's configuration knows it; until it does, such parts wait in
- * the store, or are dropped (catalogue.unknown_spaces).
+ * A new space may reach the producers before the daemon's configuration. Until it is configured, its parts wait in the
+ * store, are dropped or are refused (catalogue.unknown_spaces).
  *
  * Thread: catalogue.
  */
@@ -11,18 +11,18 @@
 
 #include "base/item.h"
 
-/* More names than these are counted under the last one. */
+/* Further names are counted together in the last entry. */
 enum { UNKNOWN_SPACES_MAX = 64 };
 
 enum unknown_policy {
-  UNKNOWN_KEEP,   /* store the part, do not serve it */
+  UNKNOWN_KEEP,   /* store the part without serving it */
   UNKNOWN_SKIP,   /* drop the part */
-  UNKNOWN_REFUSE, /* put the record to the dead letters */
+  UNKNOWN_REFUSE, /* send the record to the dead letters */
 };
 
 struct unknown_space {
   char name[SPACE_NAME_MAX + 1];
-  uint64_t n_parts; /* met since the start, those of the loaded store included */
+  uint64_t n_parts; /* since the start, including those found while loading the store */
 };
 
 struct unknown_spaces {
@@ -30,7 +30,7 @@ struct unknown_spaces {
   size_t n;
 };
 
-/* Count a part. The first one of a space is an event. */
+/* Count a part. The first part of a space is logged. */
 void unknown_spaces_count(struct unknown_spaces *u, struct span name, enum unknown_policy policy);
 
 #endif

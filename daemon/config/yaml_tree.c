@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Read and parse a YAML file, with limits that keep libyaml fast on hostile input. */
 #include "daemon/config/yaml_tree.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static err_t read_file(const char *path, uint8_t **bytes, size_t *n)
   return ERR_OK;
 }
 
-/* libyaml takes quadratic time over nested brackets. Counted without regard to quotes: nobody has that many there. */
+/* libyaml takes quadratic time for nested brackets. Brackets within quotes count too: no real file has that many. */
 static err_t verify_brackets(const char *path, const uint8_t *bytes, size_t n)
 {
   int n_open = 0;
@@ -73,7 +74,7 @@ static err_t fail_parse(const char *path, const yaml_parser_t *parser)
        parser->problem ? parser->problem : "bad text");
 }
 
-/* A second document would be silently ignored settings. */
+/* Reject a second document: its settings would be ignored silently. */
 static err_t verify_end(const char *path, yaml_parser_t *parser)
 {
   yaml_document_t next;
@@ -84,7 +85,7 @@ static err_t verify_end(const char *path, yaml_parser_t *parser)
   int line = root ? yaml_tree_line(root) : 0;
   yaml_document_delete(&next);
   if (line)
-    FAIL(ERR_CONFIG, "%s:%d: a second YAML document begins here: a configuration is one document", path, line);
+    FAIL(ERR_CONFIG, "%s:%d: a second YAML document begins here: a configuration must be one document", path, line);
   return ERR_OK;
 }
 
@@ -93,7 +94,7 @@ static err_t load(const char *path, yaml_parser_t *parser, struct yaml_tree *tre
   if (!yaml_parser_load(parser, &tree->document))
     return fail_parse(path, parser);
   tree->has_document = true;
-  /* At the end of the stream there is an empty document, and nothing to load behind it. */
+  /* An empty document is the end of the stream: nothing can be loaded after it. */
   return yaml_document_get_root_node(&tree->document) ? verify_end(path, parser) : ERR_OK;
 }
 

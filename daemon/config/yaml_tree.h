@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A YAML file as a tree whose nodes know their line: over libyaml, one document, at most 1 MiB.
+/* A YAML file of one document and at most 1 MiB, parsed by libyaml into a tree. Each node knows its line, for error
+ * messages. Nodes are borrowed from the tree.
  *
- * Nodes are borrowed from the tree. Thread: one. Blocks: on the file.
+ * Thread: one. Blocks: on the file.
  */
 #ifndef DAEMON_CONFIG_YAML_TREE_H
 #define DAEMON_CONFIG_YAML_TREE_H
@@ -15,20 +16,21 @@ struct yaml_tree;
 
 enum yaml_kind { YAML_KIND_NOTHING, YAML_KIND_TEXT, YAML_KIND_LIST, YAML_KIND_MAP };
 
-/* Returns ERR_CONFIG with `path:line: reason` when the file cannot be read, is not YAML or holds several documents. */
+/* Read and parse a file. Returns ERR_CONFIG with `path:line: reason` if it cannot be read, is not YAML or has several
+ * documents; ERR_MEMORY. */
 err_t yaml_tree_open(const char *path, struct yaml_tree **out);
 void yaml_tree_close(struct yaml_tree **tree);
 
-/* NULL for an empty document. */
+/* Return the root; NULL if the document is empty. */
 const yaml_node_t *yaml_tree_root(struct yaml_tree *tree);
 
-/* Line of the node, from 1. */
+/* Return the node's line; the first is 1. */
 int yaml_tree_line(const yaml_node_t *node);
 
-/* YAML_KIND_NOTHING: NULL, `~`, `null` or no text at all, unquoted. */
+/* Return the kind of a node. NULL, and `~`, `null` or empty text without quotes, are YAML_KIND_NOTHING. */
 enum yaml_kind yaml_tree_kind(const yaml_node_t *node);
 
-/* Text of a node of YAML_KIND_TEXT; it may hold zero bytes. */
+/* Return the text of a node of YAML_KIND_TEXT. It may contain zero bytes. */
 struct span yaml_tree_text(const yaml_node_t *node);
 
 size_t yaml_tree_n_items(const yaml_node_t *list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration: every row of the table is tried at its bounds, and what is wrong is refused with its line. */
+/* Tests of the configuration: every row of the table at its bounds, and every kind of mistake, refused with its line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #define SLUICE_SOURCE_DIR "."
 #endif
 
-/* The smallest valid file is a first line for the tests' own settings, and what is required. */
+/* The required settings. A valid file is these, after lines with the settings under test. */
 #define KAFKA  "kafka: {bootstrap.servers: 'h:1'}\n"
 #define STORE  "store: {path: s}\n"
 #define SPACES "spaces: {books: {model: m.safetensors}}\n"
@@ -49,7 +49,7 @@ static struct config *open_text(const char *text)
   return c;
 }
 
-/* The file is refused, and the message has "path:line:" (line 0: only the path) and all the words. */
+/* Verify that the file is refused, and that the message begins with "path:line:" (line 0: "path:") and has both words. */
 static void assert_refused(const char *text, int line, const char *word, const char *other_word)
 {
   struct config *c = NULL;
@@ -73,7 +73,7 @@ static void *field_of(struct config *c, const struct setting *s)
   return setting_is_in_space(s) ? (char *)&c->spaces[0] + s->offset : (char *)c + s->offset;
 }
 
-/* A file in which one setting has that text; what is required is there besides. */
+/* Make a valid file in which one setting has this value. */
 static void file_with(const struct setting *s, const char *value, char *out)
 {
   char word[SETTING_PATH_BYTES];
@@ -105,7 +105,7 @@ static void all_that_is_wrong_is_said_at_once(void **state)
     ":1: catalogue.publish_interval_ms expects a whole number from 1 to 10000",
     ":1: catalogue.kafka: enable.auto.commit",
     ":2: query.max_k expects a whole number",
-    ":3: http.hosts expects a list of texts",
+    ":3: http.hosts expects a list of strings",
     ":4: kafka: librdkafka has no property \"nonsense\"",
     ":6: spaces.a.model is missing",
     ":7: spaces expects the name of a space",
@@ -123,7 +123,7 @@ static void all_that_is_wrong_is_said_at_once(void **state)
       fail_msg("expected %s...%s, got: %s", path, expected[i], problems.items[i]);
   }
   assert_int_equal(problems.n, N_EXPECTED);
-  assert_int_equal(c->n_spaces, 2); /* for a look at the models that are named */
+  assert_int_equal(c->n_spaces, 2); /* so that their models can be checked */
   assert_non_null(strstr(c->spaces[1].model_path, "c.safetensors"));
   assert_int_equal(problems_verify(&problems), ERR_CONFIG);
   for (size_t i = 0; i < N_EXPECTED; i++)
@@ -168,7 +168,7 @@ static void a_list_is_kept_in_the_order_of_the_file(void **state)
   assert_int_equal(c->http.hosts.n, 0);
   config_close(&c);
   assert_refused("http: {hosts: a.example}\n" REST, 1, "http.hosts expects a list", "[one, two]");
-  assert_refused("http:\n  hosts:\n    - a\n    - ''\n" REST, 4, "http.hosts expects a text of 1 to 253 bytes", "");
+  assert_refused("http:\n  hosts:\n    - a\n    - ''\n" REST, 4, "http.hosts expects a string of 1 to 253 bytes", "");
   assert_refused("http: {hosts: {a: b}}\n" REST, 1, "http.hosts expects a list", "");
 }
 
@@ -177,7 +177,7 @@ static void patterns_of_topics_are_a_list_or_one_text(void **state)
   struct config *c = open_text(REST);
 
   (void)state;
-  assert_int_equal(c->query.reply_topics.n, 0); /* none, unless somebody says so */
+  assert_int_equal(c->query.reply_topics.n, 0); /* none by default */
   config_close(&c);
   c = open_text("query: {reply_topics: [team-a.*, \"replies.?\", one]}\n" REST);
   assert_int_equal(c->query.reply_topics.n, 3);
@@ -320,7 +320,7 @@ static void numbers_are_taken_at_their_bounds_and_refused_beyond(void **state)
     }
     n_tried++;
   }
-  assert_true(n_tried >= 15); /* a table of nothing would pass, too */
+  assert_true(n_tried >= 15); /* else the loop has tested nothing */
 }
 
 static void texts_are_taken_at_their_longest_and_refused_beyond(void **state)
@@ -337,7 +337,7 @@ static void texts_are_taken_at_their_longest_and_refused_beyond(void **state)
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const struct setting *s = &settings[settings_find(rows[i].path)];
     memset(value, 'a', rows[i].max);
-    value[0] = '/'; /* for a path: taken as it is */
+    value[0] = '/'; /* an absolute path is kept as it is */
     if (s->type == SETTING_TOPIC)
       value[0] = 'a';
     value[rows[i].max] = '\0';
@@ -347,7 +347,7 @@ static void texts_are_taken_at_their_longest_and_refused_beyond(void **state)
     config_close(&c);
     strcpy(value + rows[i].max, "a");
     file_with(s, value, text);
-    assert_refused(text, 1, s->type == SETTING_PATH ? "expects a text" : s->path, "expects");
+    assert_refused(text, 1, s->type == SETTING_PATH ? "expects a string" : s->path, "expects");
     file_with(s, "''", text);
     assert_refused(text, 1, "expects", "");
     file_with(s, "\"a\\u0001b\"", text);
@@ -501,8 +501,8 @@ static void wrong_types_are_refused(void **state)
   assert_refused("query:\n  max_k: {a: 1}\n" REST, 2, "query.max_k", "not a map");
   assert_refused("query:\n  max_k:\n" REST, 2, "query.max_k", "no value");
   assert_refused("query:\n  kafka: 3\n" REST, 2, "query.kafka", "map of properties");
-  assert_refused("query:\n  [a, b]: 3\n" REST, 2, "query", "not a text");
-  assert_refused("? {a: b}\n: 3\n" REST, 1, "the file", "not a text");
+  assert_refused("query:\n  [a, b]: 3\n" REST, 2, "query", "not a string");
+  assert_refused("? {a: b}\n: 3\n" REST, 1, "the file", "not a string");
   assert_refused("- a\n- b\n", 1, "map of sections", "");
   assert_refused("just text\n", 1, "map of sections", "");
   assert_refused(KAFKA STORE "spaces: books\n", 3, "spaces", "section");
@@ -618,7 +618,7 @@ static void properties_that_librdkafka_refuses_are_refused_with_its_reason(void 
   assert_refused("query:\n  kafka:\n    error_cb: x\n" REST, 3, "query.kafka", "error_cb");
   assert_refused("query:\n  kafka:\n    ut_handle_ProduceResponse: x\n" REST, 3, "query.kafka", "no property");
   assert_refused("kafka:\n  bootstrap:\n    servers: x\n" STORE SPACES, 3, "bootstrap", "dots");
-  assert_refused("kafka:\n  bootstrap.servers:\n" STORE SPACES, 2, "bootstrap.servers", "needs a value");
+  assert_refused("kafka:\n  bootstrap.servers:\n" STORE SPACES, 2, "bootstrap.servers", "exactly one value");
   assert_refused("kafka:\n  client.id: \"a\\0b\"\n" STORE SPACES, 2, "client.id", "zero byte");
 }
 
@@ -638,7 +638,7 @@ static void properties_that_sluice_sets_are_refused_with_the_reason(void **state
   for (size_t i = 0; i < sizeof everywhere / sizeof everywhere[0]; i++) {
     for (size_t j = 0; j < 4; j++) {
       snprintf(text, sizeof text, maps[j], everywhere[i]);
-      assert_refused(text, 2, everywhere[i], "is not for the configuration to set");
+      assert_refused(text, 2, everywhere[i], "must not be set");
     }
   }
   for (size_t j = 0; j < 2; j++) {
@@ -703,7 +703,7 @@ static char *read_all(const char *file_path, size_t *n)
   return text;
 }
 
-/* What config_print_reference() prints to standard output. */
+/* Return what config_print_reference() prints to standard output. */
 static char *printed_reference(void)
 {
   char *text;
@@ -728,10 +728,10 @@ static void the_documentation_holds_the_reference(void **state)
 
   (void)state;
   if (!to)
-    fail_msg("docs/configuration.md needs two lines of %s", begin);
+    fail_msg("docs/configuration.md needs two marker lines: %s", begin);
   *to = '\0';
   if (strcmp(from + strlen(begin), reference) != 0)
-    fail_msg("docs/configuration.md is not up to date: between its markers belongs what `sluicectl settings` prints");
+    fail_msg("docs/configuration.md is out of date: copy the output of `sluicectl settings` between its markers");
   free(docs);
   free(reference);
 }
@@ -757,7 +757,7 @@ static void the_example_in_the_documentation_loads(void **state)
   free(docs);
 }
 
-/* Whatever the bytes, a file is read or refused. */
+/* Verify that a file of any bytes is either read or refused. */
 static void try_bytes(const uint8_t *bytes, size_t n, int *n_read)
 {
   struct config *c = NULL;
@@ -783,7 +783,7 @@ static void any_bytes_are_read_or_refused(void **state)
   for (int round = 0; round < FUZZ_ROUNDS; round++) {
     size_t n = n_valid;
     memcpy(bytes, valid, n);
-    if (round % 4 == 0) { /* nothing but noise */
+    if (round % 4 == 0) { /* random bytes only */
       n = dice_below(&dice, 200);
       for (size_t i = 0; i < n; i++)
         bytes[i] = round % 8 ? (uint8_t)dice_u64(&dice) : (uint8_t)alphabet[dice_below(&dice, sizeof alphabet - 1)];
@@ -797,7 +797,7 @@ static void any_bytes_are_read_or_refused(void **state)
     }
     try_bytes(bytes, n, &n_read);
   }
-  assert_in_range(n_read, 1, FUZZ_ROUNDS - 1); /* some mutations hit comments, some do not */
+  assert_in_range(n_read, 1, FUZZ_ROUNDS - 1); /* a change within a comment is harmless */
   free(valid);
   free(bytes);
 }

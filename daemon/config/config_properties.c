@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which librdkafka properties a configuration may not set, and why. */
+#include <string.h>
+
+#include "daemon/config/config_settings.h"
+
+/* Sluice sets these itself, because its guarantees depend on them. */
+static const struct {
+  const char *name;
+  bool is_for_catalogue; /* refused only if it would reach the consumer of the catalogue */
+  const char *reason;
+} refused[] = {
+  { "enable.auto.commit", false, "an offset is committed only when everything before it is durable or answered" },
+  { "auto.commit.enable", false, "an offset is committed only when everything before it is durable or answered" },
+  { "enable.auto.offset.store", false, "an offset is committed only when everything before it is durable or answered" },
+  { "auto.offset.reset", false, "Sluice must notice every gap in a topic; see catalogue.on_discontinuity" },
+  { "group.id", false, "use query.group" },
+  { "isolation.level", true, "the catalogue reads committed records only" },
+  { "enable.partition.eof", false, "Sluice needs it to know when it has caught up" },
+  { "message.timeout.ms", false, "an answer waits for its broker until it is delivered" },
+  { "delivery.timeout.ms", false, "an answer waits for its broker until it is delivered" },
+  { "delivery.report.only.error", false, "Sluice needs a report of every delivery" },
+  { "enabled_events", false, "Sluice needs a report of every delivery" },
+  { "acks", false, "an answer counts as delivered when all replicas have it; only then is its query committed" },
+  { "request.required.acks", false,
+    "an answer counts as delivered when all replicas have it; only then is its query committed" },
+  { "retries", false, "an answer is sent again until a broker has it" },
+  { "message.send.max.retries", false, "an answer is sent again until a broker has it" },
+  { "enable.gapless.guarantee", false, "one answer too large for its topic would stop the producer of all answers" },
+  { "partition.assignment.strategy", false, "only eager rebalancing is supported" },
+  { "transactional.id", false, "Sluice's producers do not use transactions" },
+  { "test.mock.num.brokers", false, "use embedded_broker.enabled" },
+};
+
+err_t setting_verify_property(const struct setting *s, const struct kafka_property *property)
+{
+  bool reaches_catalogue = strcmp(s->path, "kafka") == 0 || strcmp(s->path, "catalogue.kafka") == 0;
+  struct kafka_properties one = { .items = property, .n = 1 };
+
+  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    if (strcmp(property->name, refused[i].name) == 0 && (reaches_catalogue || !refused[i].is_for_catalogue))
+      FAIL(ERR_CONFIG, "%s must not be set: %s", property->name, refused[i].reason);
+  }
+  return kafka_properties_check(&one);
+}

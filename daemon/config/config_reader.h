@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read settings from a YAML tree: private to the configuration. Thread: one. */
+#ifndef DAEMON_CONFIG_CONFIG_READER_H
+#define DAEMON_CONFIG_CONFIG_READER_H
+
+#include "daemon/config/config.h"
+#include "daemon/config/yaml_tree.h"
+
+/* Set every setting of the configuration: to the default, then to what the file says.
+ *
+ * config    all zeros, but for `path` and room for n_settings elements in `given` and `lines`
+ * problems  receives every mistake in the file: unknown keys, wrong values, missing settings
+ *
+ * Returns ERR_MEMORY.
+ */
+err_t config_reader_read(struct yaml_tree *tree, struct config *config, struct problems *problems);
+
+#endif
