@@ -178,7 +178,7 @@ static void receipt(const struct funnel *f, size_t q, bool is_exact)
     receipt_exact(result, n_items);
   else
     receipt_bounded(result, n_items, n_items - result->admit.n_excluded - result->counts.scored,
-                    mol_bound_of_dot(&mol_cuda_model(f)->shape, query, a->nth_best[q]));
+                    mol_bound_score_from_dot(&mol_cuda_model(f)->shape, query, a->nth_best[q]));
 }
 
 static const struct funnel_ops ops = { .upload = mol_cuda_upload,

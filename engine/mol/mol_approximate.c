@@ -32,7 +32,7 @@ static err_t score_candidates(const struct mol_columns *c, struct search_batch *
     result->counts.candidates = scorer.n_added;
     result->counts.scored = scorer.n_scored;
     receipt_bounded(result, batch->n_items, batch->n_items - result->admit.n_excluded - scorer.n_added,
-                    mol_bound_of_dot(&c->model->shape, &queries[q], nth_best[q]));
+                    mol_bound_score_from_dot(&c->model->shape, &queries[q], nth_best[q]));
   }
   return ERR_OK;
 }

@@ -24,14 +24,14 @@ static double score_slack(const struct mol_shape *shape, const struct mol_query 
   return (n_logits + 4) * 0x1p-23 * (1 + n_logits * 0x1p-22) * largest_logit(shape, query);
 }
 
-float mol_bound_of_dot(const struct mol_shape *shape, const struct mol_query *query, float dot)
+float mol_bound_score_from_dot(const struct mol_shape *shape, const struct mol_query *query, float dot)
 {
   double bound = fmin((double)dot * (double)shape->inv_temperature, largest_logit(shape, query));
 
   return nextafterf((float)(bound + score_slack(shape, query)), INFINITY);
 }
 
-double mol_bound_dot(const struct mol_shape *shape, const struct mol_query *query, float score)
+double mol_bound_dot_from_score(const struct mol_shape *shape, const struct mol_query *query, float score)
 {
   double dot = ((double)score - score_slack(shape, query)) / (double)shape->inv_temperature;
 

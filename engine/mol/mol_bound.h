@@ -8,9 +8,9 @@
 
 /* An upper bound on the score, as mol_score() computes it, of an item none of whose L dot products, in f32, exceeds
  * `dot`. Infinity stands for no knowledge: then the bound is what any item could score. */
-float mol_bound_of_dot(const struct mol_shape *shape, const struct mol_query *query, float dot);
+float mol_bound_score_from_dot(const struct mol_shape *shape, const struct mol_query *query, float dot);
 
 /* A dot product such that an item all of whose dot products are below it, in f32, scores below `score`. */
-double mol_bound_dot(const struct mol_shape *shape, const struct mol_query *query, float score);
+double mol_bound_dot_from_score(const struct mol_shape *shape, const struct mol_query *query, float score);
 
 #endif

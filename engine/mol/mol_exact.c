@@ -70,7 +70,8 @@ static size_t find_survivors(struct exact_query *e, size_t first, size_t n_block
   const struct mol_shape *shape = &c->model->shape;
   size_t n = 0;
 
-  mol_sketch_starts(&e->sketch, mol_bound_dot(shape, e->scorer.query, mol_scorer_threshold(&e->scorer)), e->starts);
+  mol_sketch_starts(&e->sketch, mol_bound_dot_from_score(shape, e->scorer.query, mol_scorer_threshold(&e->scorer)),
+                    e->starts);
   e->scorer.kernels->mol_any(&e->sketch.rows, shape->n_item_components,
                              c->sketches + first / SKETCH_BLOCK_ITEMS * mol_sketch_block_bytes(c), n_blocks, e->starts,
                              masks);

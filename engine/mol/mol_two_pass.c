@@ -60,7 +60,7 @@ static void search_range(struct range_search *r, const struct search_batch *batc
 
   if (score == -INFINITY)
     return; /* fewer than K items: all were in G */
-  mol_sketch_starts(&r->sketch, mol_bound_dot(shape, r->scorer.query, score), r->starts);
+  mol_sketch_starts(&r->sketch, mol_bound_dot_from_score(shape, r->scorer.query, score), r->starts);
   batch->kernels->mol_any(&r->sketch.rows, shape->n_item_components,
                           c->sketches + first / SKETCH_BLOCK_ITEMS * mol_sketch_block_bytes(c), n_blocks, r->starts,
                           masks);
