@@ -20,7 +20,16 @@ void matrix_multiply_transposed(const double *a, const double *b, size_t n, size
   }
 }
 
-double matrix_frobenius(const double *w, size_t n)
+bool matrix_is_within(const float *w, size_t n, float limit)
+{
+  bool is_within = true;
+
+  for (size_t i = 0; i < n; i++)
+    is_within = is_within && fabsf(w[i]) <= limit;
+  return is_within;
+}
+
+double matrix_frobenius_norm(const double *w, size_t n)
 {
   double sum = 0;
 
@@ -36,7 +45,7 @@ static double norm_of_gram(double *power, double *square, size_t n)
   double log_norm = 0, share = 0.5;
 
   for (int k = 0;; k++) {
-    double size = matrix_frobenius(power, n * n);
+    double size = matrix_frobenius_norm(power, n * n);
     if (size == 0)
       return 0;
     log_norm += share * log(size);
@@ -58,14 +67,14 @@ static void transpose(const double *w, size_t n, size_t m, double *out)
   }
 }
 
-err_t matrix_spectral(const double *w, size_t n, size_t m, double *out)
+err_t matrix_spectral_norm(const double *w, size_t n, size_t m, double *out)
 {
   size_t least = n < m ? n : m, most = n < m ? m : n;
   AUTO(mem_free) double *rows = NULL;
   AUTO(mem_free) double *power = NULL;
   AUTO(mem_free) double *square = NULL;
 
-  *out = matrix_frobenius(w, n * m);
+  *out = matrix_frobenius_norm(w, n * m);
   if (least > MATRIX_SPECTRAL_MAX)
     return ERR_OK;
   TRY(mem_array(n * m, sizeof *rows, &rows));

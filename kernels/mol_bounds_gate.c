@@ -24,23 +24,16 @@ struct layer_error {
   double rest, sums;
 };
 
-static bool are_moderate(const float *x, size_t n)
-{
-  bool are = true;
-
-  for (size_t i = 0; i < n; i++)
-    are = are && fabsf(x[i]) <= WEIGHT_MAX;
-  return are;
-}
-
 /* Larger sizes and weights would ask for other terms of second order. */
 static bool is_covered(const struct mol_shape *shape, const struct mol_gate *gate)
 {
   size_t n_logits = shape->n_query_components * shape->n_item_components, n_hidden = shape->gate_hidden;
 
   return n_logits <= COVERED_MAX && n_hidden <= COVERED_MAX && shape->inv_temperature <= WEIGHT_MAX &&
-         are_moderate(gate->w1, n_logits * n_hidden) && are_moderate(gate->b1, n_hidden) &&
-         are_moderate(gate->w2, n_hidden * n_logits) && are_moderate(gate->b2, n_logits);
+         matrix_is_within(gate->w1, n_logits * n_hidden, WEIGHT_MAX) &&
+         matrix_is_within(gate->b1, n_hidden, WEIGHT_MAX) &&
+         matrix_is_within(gate->w2, n_hidden * n_logits, WEIGHT_MAX) &&
+         matrix_is_within(gate->b2, n_logits, WEIGHT_MAX);
 }
 
 static void gate_layer_fini(struct gate_layer *layer)
@@ -53,18 +46,16 @@ static void gate_layer_fini(struct gate_layer *layer)
 static err_t unpack(const float *packed, const float *bias, struct gate_layer *layer)
 {
   size_t n_in = layer->n_in, n = n_in * layer->n_out;
-  double sum = 0;
 
   TRY(mem_array(n, sizeof *layer->weights, &layer->weights));
   TRY(mem_array(n, sizeof *layer->exact, &layer->exact));
   TRY(mem_array(n, sizeof *layer->rest, &layer->rest));
   for (size_t o = 0; o < layer->n_out; o++) {
     size_t step, at = mol_packed_at(n_in, layer->n_out, o, &step);
-    sum += (double)bias[o] * (double)bias[o];
     for (size_t k = 0; k < n_in; k++)
       layer->exact[o * n_in + k] = layer->weights[o * n_in + k] = packed[at + k * step];
   }
-  layer->bias = sqrt(sum);
+  layer->bias = kernels_norm(bias, layer->n_out);
   return ERR_OK;
 }
 
@@ -74,9 +65,9 @@ static err_t layer_init(const float *packed, const float *bias, struct gate_laye
   TRY(unpack(packed, bias, layer));
   TRY(split_layer_init(layer->weights, layer->n_in, layer->n_out, split));
   TRY(fixed_layer_init(layer->weights, layer->n_in, layer->n_out, layer->rest, fixed));
-  layer->frobenius = matrix_frobenius(layer->exact, layer->n_in * layer->n_out);
-  TRY(matrix_spectral(layer->exact, layer->n_out, layer->n_in, &layer->spectral));
-  return matrix_spectral(layer->rest, layer->n_out, layer->n_in, &layer->rest_norm);
+  layer->frobenius = matrix_frobenius_norm(layer->exact, layer->n_in * layer->n_out);
+  TRY(matrix_spectral_norm(layer->exact, layer->n_out, layer->n_in, &layer->spectral));
+  return matrix_spectral_norm(layer->rest, layer->n_out, layer->n_in, &layer->rest_norm);
 }
 
 /* Step 4's bound on |W2 D W1|. */
@@ -94,7 +85,7 @@ static err_t find_through(const struct gate_layer *first, const struct gate_laye
         product[p * n_logits + k] += weight * first->exact[j * n_logits + k];
     }
   }
-  TRY(matrix_spectral(product, n_logits, n_logits, &both));
+  TRY(matrix_spectral_norm(product, n_logits, n_logits, &both));
   *out = 0.5 * both + 0.6 * first->spectral * second->spectral;
   return ERR_OK;
 }

@@ -43,15 +43,11 @@ static double double_from(uint16_t half)
 static err_code_t find_norms(const double *w, const double *rounding, size_t n_logits, const float *bias,
                              size_t n_bias, struct layer_norms *out)
 {
-  double sum = 0;
-
-  for (size_t i = 0; i < n_bias; i++)
-    sum += (double)bias[i] * (double)bias[i];
-  TRY(matrix_spectral(w, n_logits, H, &out->spectral));
-  TRY(matrix_spectral(rounding, n_logits, H, &out->rounding));
-  out->frobenius = matrix_frobenius(w, n_logits * H);
-  out->rounding_frobenius = matrix_frobenius(rounding, n_logits * H);
-  out->bias = sqrt(sum);
+  TRY(matrix_spectral_norm(w, n_logits, H, &out->spectral));
+  TRY(matrix_spectral_norm(rounding, n_logits, H, &out->rounding));
+  out->frobenius = matrix_frobenius_norm(w, n_logits * H);
+  out->rounding_frobenius = matrix_frobenius_norm(rounding, n_logits * H);
+  out->bias = kernels_norm(bias, n_bias);
   return ERR_OK;
 }
 
@@ -79,23 +75,15 @@ static struct mol_bound_factors find_factors(size_t n_logits, const struct layer
   return out;
 }
 
-static bool are_moderate(const float *x, size_t n)
-{
-  bool are = true;
-
-  for (size_t i = 0; i < n; i++)
-    are = are && fabsf(x[i]) <= WEIGHT_MAX;
-  return are;
-}
-
 static bool is_covered(const struct mol_shape *shape, const struct mol_gate *gate)
 {
   size_t m = shape->n_item_components, d = shape->component_dim, n_logits = BOUND_QUERY_COMPONENTS * m;
 
   return shape->n_query_components == BOUND_QUERY_COMPONENTS && (m == 4 || m == 8) &&
          (d == 16 || d == 32 || d == 64 || d == 128) && shape->gate_hidden == H &&
-         fabsf(shape->inv_temperature) <= WEIGHT_MAX && are_moderate(gate->w1, n_logits * H) &&
-         are_moderate(gate->b1, H) && are_moderate(gate->w2, H * n_logits) && are_moderate(gate->b2, n_logits);
+         fabsf(shape->inv_temperature) <= WEIGHT_MAX && matrix_is_within(gate->w1, n_logits * H, WEIGHT_MAX) &&
+         matrix_is_within(gate->b1, H, WEIGHT_MAX) && matrix_is_within(gate->w2, H * n_logits, WEIGHT_MAX) &&
+         matrix_is_within(gate->b2, n_logits, WEIGHT_MAX);
 }
 
 /* The logit of mol_shape's order at item-major place i. */
@@ -178,10 +166,10 @@ static err_code_t find_gate_factors(const struct mol_shape *shape, const struct 
   TRY(find_norms(w->first, w->first_rounding, n_logits, gate->b1, H, &first));
   TRY(find_norms(w->second, w->second_rounding, n_logits, gate->b2, n_logits, &second));
   matrix_multiply_transposed(w->second, w->first, n_logits, H, product);
-  TRY(matrix_spectral(product, n_logits, n_logits, &both));
+  TRY(matrix_spectral_norm(product, n_logits, n_logits, &both));
   balance(w, n_logits);
-  TRY(matrix_spectral(w->first, n_logits, H, &balanced_first));
-  TRY(matrix_spectral(w->second, n_logits, H, &balanced_second));
+  TRY(matrix_spectral_norm(w->first, n_logits, H, &balanced_first));
+  TRY(matrix_spectral_norm(w->second, n_logits, H, &balanced_second));
   double separate = fmin(first.spectral * second.spectral, balanced_first * balanced_second);
   *out = find_factors(n_logits, &first, &second, 0.5 * both + 0.6 * separate);
   return ERR_OK;

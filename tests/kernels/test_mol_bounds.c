@@ -139,7 +139,7 @@ static void scores_are_within_bounds(void **state)
   }
 }
 
-/* More than matrix_spectral() takes on. */
+/* More than matrix_spectral_norm() takes on. */
 static void scores_are_within_bounds_for_large_shapes(void **state)
 {
   static const struct mol_shape shapes[] = { { 16, 17, 4, 300, 20.0f }, { 16, 16, 4, 257, 20.0f } };
