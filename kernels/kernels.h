@@ -48,8 +48,8 @@ struct mol_gate {
   const float *b2; /* [L] */
 };
 
-/* The cross gate as mol_bounds() reads it, and what its proof needs (mol_bounds_gate.h). */
-struct mol_bounds_gate;
+/* The cross gate as mol_bounds() reads it, and what its proof needs (mol_reduced_gate.h). */
+struct mol_reduced_gate;
 
 enum { MOL_PACK = 8 };
 
@@ -140,16 +140,16 @@ struct kernels {
 
   /* Bounds on what mol_score() gives, for less than its time: for each lane a number no more than phi and one no less,
    * or infinities where there are no better; phi is NaN only where they are infinities. From products of 16 bits, with
-   * a proof (mol_bounds_gate.h). NULL where the level has nothing that makes this worth it. Arguments as mol_score()'s,
-   * but:
+   * a proof (mol_reduced_gate.h). NULL where the level has nothing that makes this worth it. Arguments as
+   * mol_score()'s, but:
    *
    * gate           biases
-   * bounds_gate    of the same gate
+   * reduced_gate    of the same gate
    * scratch        mol_bounds_scratch_floats() floats, aligned to 64
    * lower, upper   [MOL_LANES]
    */
   void (*mol_bounds)(const struct mol_shape *shape, const struct mol_gate *gate,
-                     const struct mol_bounds_gate *bounds_gate, const float *query, const float *query_gate,
+                     const struct mol_reduced_gate *reduced_gate, const float *query, const float *query_gate,
                      const float *items, const float *item_gates, float *scratch, const struct mol_ahead *ahead,
                      float *lower, float *upper);
 
@@ -245,9 +245,9 @@ void mol_pack(const float *w, size_t n_in, size_t n_out, float *packed);
 size_t mol_scratch_floats(const struct mol_shape *shape);
 
 /* Prepare a model's gate for mol_bounds(): not hot, the same code on every machine. `*out` is NULL where sizes or
- * weights are beyond what its proof covers. Returns ERR_MEMORY. Closed with mol_bounds_gate_close(). */
-err_t mol_bounds_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_bounds_gate **out);
-void mol_bounds_gate_close(struct mol_bounds_gate **gate);
+ * weights are beyond what its proof covers. Returns ERR_MEMORY. Closed with mol_reduced_gate_close(). */
+err_t mol_reduced_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_reduced_gate **out);
+void mol_reduced_gate_close(struct mol_reduced_gate **gate);
 
 /* Floats of scratch that mol_bounds() needs. */
 size_t mol_bounds_scratch_floats(const struct mol_shape *shape);

@@ -4,7 +4,7 @@
  * A number x is high + low + rest, |low| <= 2^-8 |x|, |rest| <= 2^-16 |x|. Of a product x w the parts high high, high
  * low and low high are summed in f32; what is left out is at most 3 * 2^-16 |x w|, a little more in second order. No
  * order of summation in a tile is supposed: the two manuals of the instruction give two. Denormal numbers, which tiles
- * take for zeros, matter less than 2^-80 where weights are moderate (mol_bounds_gate.c).
+ * take for zeros, matter less than 2^-80 where weights are moderate (mol_reduced_gate.c).
  */
 #ifndef KERNELS_SPLIT_LAYER_H
 #define KERNELS_SPLIT_LAYER_H

@@ -39,7 +39,7 @@ static void close_shared(void **shared)
   device_free(&s->gate.b1);
   device_free(&s->gate.w2);
   device_free(&s->gate.b2);
-  mol_bound_gate_close(&s->bound);
+  mol_half_gate_close(&s->bound);
   mem_free(shared);
 }
 
@@ -81,7 +81,7 @@ static err_t open_shared(const void *model, struct device_stream *stream, void *
   TRY(bring_weights(gate.b1, 1, hidden, stream, &s->gate.b1));
   TRY(bring_weights(gate.w2, hidden, n_logits, stream, &s->gate.w2));
   TRY(bring_weights(gate.b2, 1, n_logits, stream, &s->gate.b2));
-  TRY(mol_bound_gate_open(&m->shape, &gate, stream, &s->bound));
+  TRY(mol_half_gate_open(&m->shape, &gate, stream, &s->bound));
   *out = shared;
   shared = NULL;
   return ERR_OK;

@@ -16,8 +16,8 @@ enum { MOL_DERIVED_COMPONENTS, MOL_DERIVED_GATES, MOL_DERIVED_AVERAGES, MOL_DERI
 
 /* What columns bring of the model to the device. */
 struct mol_cuda_shared {
-  struct mol_gate gate;         /* as mol_score.h takes it */
-  struct mol_bound_gate *bound; /* NULL: the shape has no bounds but the scores themselves */
+  struct mol_gate gate;        /* as mol_score.h takes it */
+  struct mol_half_gate *bound; /* NULL: the shape has no bounds but the scores themselves */
 };
 
 /* A group's queries: funnel_group.queries. Arrays of the device. */

@@ -258,7 +258,7 @@ static void close_model(struct mol_model **m)
   };
   for (size_t i = 0; i < sizeof linears / sizeof linears[0]; i++)
     close_linear(linears[i]);
-  mol_bounds_gate_close(&(*m)->bounds_gate);
+  mol_reduced_gate_close(&(*m)->reduced_gate);
   for (size_t i = 0; i < MOL_USER_TABLES_MAX; i++)
     mem_free(&(*m)->user_tables[i].rows);
   mem_free(m);
@@ -282,7 +282,7 @@ err_t mol_model_open(const struct safetensors *file, void **out)
   TRY(load_projections(file, m));
   TRY(load_gates(file, m));
   struct mol_gate gate = mol_model_gate(m);
-  TRY(mol_bounds_gate_open(&m->shape, &gate, &m->bounds_gate));
+  TRY(mol_reduced_gate_open(&m->shape, &gate, &m->reduced_gate));
   *out = m;
   m = NULL;
   return ERR_OK;

@@ -50,8 +50,8 @@ struct mol_model {
   struct mol_projection item_projection;
   struct mol_mlp query_gate;
   struct mol_mlp item_gate;
-  struct mol_mlp cross_gate; /* weights packed, as struct mol_gate has them */
-  struct mol_bounds_gate *bounds_gate; /* as mol_bounds() reads it; NULL: it has no bounds for this model */
+  struct mol_mlp cross_gate;             /* weights packed, as struct mol_gate has them */
+  struct mol_reduced_gate *reduced_gate; /* as mol_bounds() reads it; NULL: it has no bounds for this model */
   size_t n_user_tables;
   struct mol_user_table user_tables[MOL_USER_TABLES_MAX]; /* their components come last */
 };

@@ -20,7 +20,8 @@ err_t mol_tile_init(const struct mol_columns *c, struct region *region, struct m
   TRY(region_array(region, n_lines * MOL_LANES, sizeof *out->lines, &out->lines));
   TRY(mol_tile_array(region, layout.components * MOL_LANES, &out->components));
   TRY(mol_tile_array(region, layout.gate * MOL_LANES, &out->gates));
-  return mol_tile_array(region, mol_bounds_scratch_floats(&c->model->shape), &out->scratch); /* mol_score() needs less */
+  return mol_tile_array(region, mol_bounds_scratch_floats(&c->model->shape),
+                        &out->scratch); /* mol_score() needs less */
 }
 
 void mol_tile_load(const struct mol_columns *c, const struct kernels *kernels, const uint32_t *slots, size_t n,
@@ -82,7 +83,7 @@ void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, 
 
 bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kernels)
 {
-  return kernels->mol_bounds && c->model->bounds_gate;
+  return kernels->mol_bounds && c->model->reduced_gate;
 }
 
 void mol_tile_bound(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
@@ -91,6 +92,6 @@ void mol_tile_bound(const struct mol_columns *c, const struct kernels *kernels, 
   const struct mol_model *m = c->model;
   struct mol_gate gate = mol_model_gate(m);
 
-  kernels->mol_bounds(&m->shape, &gate, m->bounds_gate, query->components, query->gate, tile->components, tile->gates,
+  kernels->mol_bounds(&m->shape, &gate, m->reduced_gate, query->components, query->gate, tile->components, tile->gates,
                       tile->scratch, ahead, tile->lower, tile->upper);
 }

@@ -5,7 +5,7 @@
 #define KERNELS_CUDA_MOL_BOUND_TILE_CUH
 
 #include "kernels/cuda/append.cuh"
-#include "kernels/cuda/mol_bound_gate.cuh"
+#include "kernels/cuda/mol_half_gate.cuh"
 
 enum { SETS = 2, GROUP_ITEMS = 16, SIZES_OF_A_QUERY = 8, GRAM = BOUND_QUERY_COMPONENTS * BOUND_QUERY_COMPONENTS };
 
@@ -44,7 +44,7 @@ template <int N_COMPONENTS, int DIM, bool IS_LISTS> struct sizes {
 };
 
 struct bound_work {
-  struct mol_bound_factors factors;
+  struct mol_half_factors factors;
   const uint4 *weights;
   float inv_temperature;
   const uint8_t *present;

@@ -200,7 +200,7 @@ static __device__ __forceinline__ float exp_less_one(float delta)
 }
 
 /* Steps 6 to 8 of the proof, for one pair. */
-static __device__ __forceinline__ void find_bounds(const struct mol_bound_factors &factors, const float sums[SUMS],
+static __device__ __forceinline__ void find_bounds(const struct mol_half_factors &factors, const float sums[SUMS],
                                                    const float *query, const float *residuals, float *upper,
                                                    float *lower)
 {

@@ -8,7 +8,7 @@
  * The proof. Norms are Euclidean, of matrices spectral unless _F says Frobenius; u = 2^-24; x is what mol_score()
  * computes, x' what the kernel does; x16 is x in half precision. A sum of n terms in f32 is off by at most (n + 1) u of
  * the terms' sizes, in whatever order; one mma_f16() by at most m = MMA_ERROR of them. What
- * is of second order is covered by one factor, BOUND_SECOND_ORDER of mol_bound_gate.cuh.
+ * is of second order is covered by one factor, BOUND_SECOND_ORDER of mol_half_gate.cuh.
  *
  * 1. Logits, l = T F g. F holds the query's components, G the item's. With F16 the components times T, rounded, and
  *    dG = G - G16, |l - l'| <= |T F - F16| |G|_F + |T F| |dG|_F + (m d_P / 16 + (d_P + 4) u) |T F|_F |G|_F. The
@@ -56,18 +56,18 @@ extern "C" {
 #define MOL_BOUND_NORM_MAX 1.001f
 
 /* The cross gate's weights as the kernel reads them, in the device's memory, and the factors of the proof. */
-struct mol_bound_gate;
+struct mol_half_gate;
 
 /* *out is NULL where there is no bound for the shape (P_q 8, P_x 4 or 8, d_P 16, 32, 64 or 128, hidden 128), for the
  * size of the weights, or in this device's shared memory. Returns ERR_MEMORY, ERR_DEVICE. Blocks: until the weights are
  * on the device. */
-err_t mol_bound_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct device_stream *stream,
-                          struct mol_bound_gate **out);
-void mol_bound_gate_close(struct mol_bound_gate **gate);
+err_t mol_half_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct device_stream *stream,
+                         struct mol_half_gate **out);
+void mol_half_gate_close(struct mol_half_gate **gate);
 
 /* Pointers but the gate's are of the device. */
 struct mol_bound_input {
-  const struct mol_bound_gate *gate;
+  const struct mol_half_gate *gate;
   const uint8_t *present; /* [capacity]: of others, the copies may be anything */
   struct mol_halves items;
   const float *query_components; /* [n_queries][P_q][d_P] */

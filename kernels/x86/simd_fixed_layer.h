@@ -110,7 +110,7 @@ OWN void fixed_outputs_fetching(const uint32_t *pairs, size_t n_pairs, const int
   fixed_tile(pairs, n_pairs, weights, units, input_units, lines, out);
 }
 
-static void rough_layer_run(const struct mol_bounds_gate *gate, int number, const float *rows, size_t n,
+static void rough_layer_run(const struct mol_reduced_gate *gate, int number, const float *rows, size_t n,
                             uint32_t *pairs, float *out, struct mol_ahead *ahead, struct rough_input *input)
 {
   const struct fixed_layer *layer = &gate->fixed[number];

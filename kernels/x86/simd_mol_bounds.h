@@ -207,7 +207,7 @@ struct rough_sizes {
   vec hidden_unit, hidden, gates;
 };
 
-static vec find_delta(const struct mol_bounds_factors *f, const struct rough_sizes *sizes)
+static vec find_delta(const struct mol_reduced_factors *f, const struct rough_sizes *sizes)
 {
   vec delta = vec_set1(f->constant);
 
@@ -219,7 +219,7 @@ static vec find_delta(const struct mol_bounds_factors *f, const struct rough_siz
 }
 
 /* Steps 7 and 8. */
-static void find_bounds(const struct mol_bounds_factors *factors, size_t n_logits, const struct rough_mix *mix, int v,
+static void find_bounds(const struct mol_reduced_factors *factors, size_t n_logits, const struct rough_mix *mix, int v,
                         struct rough_sizes sizes, float *lower, float *upper)
 {
   const vec rounding = vec_set1((float)(n_logits + 8) * 0x1p-21f), second_order = vec_set1(1 + 0x1p-8f);
@@ -249,8 +249,8 @@ static void find_bounds(const struct mol_bounds_factors *factors, size_t n_logit
 }
 
 static void VARIANT(mol_bounds)(const struct mol_shape *shape, const struct mol_gate *gate,
-                                const struct mol_bounds_gate *bounds_gate, const float *query, const float *query_gate,
-                                const float *items, const float *item_gates, float *scratch,
+                                const struct mol_reduced_gate *reduced_gate, const float *query,
+                                const float *query_gate, const float *items, const float *item_gates, float *scratch,
                                 const struct mol_ahead *ahead, float *lower, float *upper)
 {
   struct mol_ahead rest = ahead ? *ahead : (struct mol_ahead){ 0 };
@@ -262,14 +262,14 @@ static void VARIANT(mol_bounds)(const struct mol_shape *shape, const struct mol_
   find_logits(shape, &part.mol, query, items, &rest);
   measure_rows(part.mol.logits, n_logits, &logits);
   rough_layers_begin();
-  rough_layer_run(bounds_gate, 0, part.mol.logits, n_logits, part.pairs, part.mol.hidden, &rest, &logits);
+  rough_layer_run(reduced_gate, 0, part.mol.logits, n_logits, part.pairs, part.mol.hidden, &rest, &logits);
   find_rough_hidden(part.mol.hidden, gate->b1, n_hidden, &hidden);
-  rough_layer_run(bounds_gate, 1, part.mol.hidden, n_hidden, part.pairs, part.mol.gates, &rest, &hidden);
+  rough_layer_run(reduced_gate, 1, part.mol.hidden, n_hidden, part.pairs, part.mol.gates, &rest, &hidden);
   rough_layers_end();
   find_rough_gates(part.mol.gates, gate->b2, query_gate, item_gates, n_logits, gates);
   struct rough_mix mix = mix_roughly(part.mol.gates, part.mol.logits, n_logits);
   for (int v = 0; v < ROUGH_VECS; v++)
-    find_bounds(ROUGH_FACTORS(bounds_gate), n_logits, &mix, v,
+    find_bounds(ROUGH_FACTORS(reduced_gate), n_logits, &mix, v,
                 (struct rough_sizes){ .logit_unit = logits.units[v],
                                       .logits = logits.squares[v],
                                       .hidden_unit = hidden.units[v],

@@ -13,7 +13,7 @@
 #ifndef KERNELS_X86_SIMD_ROUGH_LAYER_H
 #define KERNELS_X86_SIMD_ROUGH_LAYER_H
 
-#include "kernels/mol_bounds_gate.h"
+#include "kernels/mol_reduced_gate.h"
 #include "kernels/x86/simd_mol.h"
 
 enum { ROUGH_VECS = MOL_LANES / VEC_FLOATS };

@@ -93,7 +93,7 @@ static void split_layer_rows(const struct split_layer *layer, size_t first_outpu
   tile_store(1, out + VEC_FLOATS, MOL_LANES * sizeof *out);
 }
 
-static void rough_layer_run(const struct mol_bounds_gate *gate, int number, float *rows, size_t n, uint32_t *pairs,
+static void rough_layer_run(const struct mol_reduced_gate *gate, int number, float *rows, size_t n, uint32_t *pairs,
                             float *out, struct mol_ahead *ahead, struct rough_input *input)
 {
   const struct split_layer *layer = &gate->split[number];

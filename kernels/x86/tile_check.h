@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether tile products are what the proof in mol_bounds_gate.h supposes: sums of exact products, rounded to nearest
+/* Whether tile products are what the proof in mol_reduced_gate.h supposes: sums of exact products, rounded to nearest
  * once a step, in whatever order. To be included after one of the two headers of tile instructions. Private.
  *
  * They were right on Sapphire Rapids, the one kind of processor that was tried. A search must not depend on trust in an

@@ -69,7 +69,7 @@ static const struct mol_shape books = { BOOKS_Q, BOOKS_X, BOOKS_DIM, BOOKS_HIDDE
 
 static struct {
   float *w1, *b1, *w2, *b2, *query, *query_gate, *items, *item_gates, *scratch, *phi, *lower;
-  struct mol_bounds_gate *bounds_gate;
+  struct mol_reduced_gate *reduced_gate;
 } mol;
 
 static void mol_open(void)
@@ -98,8 +98,8 @@ static void mol_fill(struct dice *dice)
   dice_fill(dice, mol.items, (size_t)BOOKS_BLOCKS * ITEM_FLOATS * MOL_LANES, 0.3f);
   dice_fill(dice, mol.item_gates, (size_t)BOOKS_BLOCKS * BOOKS_L * MOL_LANES, 2.0f);
   struct mol_gate gate = { mol.w1, mol.b1, mol.w2, mol.b2 };
-  mol_bounds_gate_close(&mol.bounds_gate);
-  if (mol_bounds_gate_open(&books, &gate, &mol.bounds_gate) != ERR_OK)
+  mol_reduced_gate_close(&mol.reduced_gate);
+  if (mol_reduced_gate_open(&books, &gate, &mol.reduced_gate) != ERR_OK)
     exit(1);
 }
 
@@ -122,7 +122,7 @@ static void mol_bounds_run(const struct kernels *kernels)
     return;
   }
   for (size_t b = 0; b < BOOKS_BLOCKS; b++)
-    kernels->mol_bounds(&books, &gate, mol.bounds_gate, mol.query, mol.query_gate,
+    kernels->mol_bounds(&books, &gate, mol.reduced_gate, mol.query, mol.query_gate,
                         mol.items + b * ITEM_FLOATS * MOL_LANES, mol.item_gates + b * BOOKS_L * MOL_LANES, mol.scratch,
                         NULL, mol.lower + b * MOL_LANES, mol.phi + b * MOL_LANES);
 }

@@ -113,7 +113,7 @@ static float rounded_up(double x)
   return (float)(sqrt(x) * (1 + 1e-6));
 }
 
-static struct mol_bound_input input_open(const struct mol_bound_gate *gate)
+static struct mol_bound_input input_open(const struct mol_half_gate *gate)
 {
   static uint16_t components[ITEMS_MAX * 8 * D_MAX], gates[ITEMS_MAX * L_MAX];
   static float residuals[ITEMS_MAX][MOL_RESIDUALS];
@@ -287,9 +287,9 @@ static void check_appends(const struct mol_bound_input *in)
 static void check_world(const char *what, bool is_scanned)
 {
   struct mol_gate gate = gate_of_world();
-  struct mol_bound_gate *bound;
+  struct mol_half_gate *bound;
 
-  CHECK_OK(mol_bound_gate_open(&w.shape, &gate, stream, &bound));
+  CHECK_OK(mol_half_gate_open(&w.shape, &gate, stream, &bound));
   CHECK(bound, "%s: no bound", what);
   struct mol_bound_input in = input_open(bound);
   score_all();
@@ -298,7 +298,7 @@ static void check_world(const char *what, bool is_scanned)
   if (is_scanned)
     check_appends(&in);
   input_close(&in);
-  mol_bound_gate_close(&bound);
+  mol_half_gate_close(&bound);
 }
 
 /* Worlds -------------------- */
@@ -569,22 +569,22 @@ static void check_not_covered(void)
   };
   static const float beyond[] = { 33000, -33000, INFINITY, NAN };
   struct mol_gate gate = gate_of_world();
-  struct mol_bound_gate *bound;
+  struct mol_half_gate *bound;
 
   make_world(8, 32, 20, 1, 1);
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-    CHECK_OK(mol_bound_gate_open(&others[i], &gate, stream, &bound));
+    CHECK_OK(mol_half_gate_open(&others[i], &gate, stream, &bound));
     CHECK(!bound, "shape %zu", i);
   }
   for (size_t i = 0; i < 4; i++) {
     float *weights[] = { w.w1 + 100, w.b1 + 5, w.w2 + 8191, w.b2 + 63 }, was = *weights[i];
     *weights[i] = beyond[i];
     gate = gate_of_world();
-    CHECK_OK(mol_bound_gate_open(&covered, &gate, stream, &bound));
+    CHECK_OK(mol_half_gate_open(&covered, &gate, stream, &bound));
     CHECK(!bound, "weight %zu", i);
     *weights[i] = was;
   }
-  mol_bound_gate_close(&bound);
+  mol_half_gate_close(&bound);
 }
 
 static void check_all(void)

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "kernels/mol_bounds_gate.h"
+#include "kernels/mol_reduced_gate.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/mol_bounds_tables.h"
 #include "tests/support/mol_case.h"
@@ -60,7 +60,7 @@ struct case_bounds {
   float phi[MOL_LANES], lower[MOL_LANES], upper[MOL_LANES];
 };
 
-static void run(const struct mol_case *c, const struct kernels *k, const struct mol_bounds_gate *bounds_gate,
+static void run(const struct mol_case *c, const struct kernels *k, const struct mol_reduced_gate *reduced_gate,
                 struct case_bounds *out)
 {
   struct mol_gate gate = gate_new(c);
@@ -74,7 +74,7 @@ static void run(const struct mol_case *c, const struct kernels *k, const struct 
   k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, NULL, out->phi);
   for (size_t i = 0; i < mol_bounds_scratch_floats(&c->shape); i++)
     scratch[i] = INFINITY;
-  k->mol_bounds(&c->shape, &gate, bounds_gate, c->query, c->query_gate, c->items, c->item_gates, scratch, &ahead,
+  k->mol_bounds(&c->shape, &gate, reduced_gate, c->query, c->query_gate, c->items, c->item_gates, scratch, &ahead,
                 out->lower, out->upper);
   gate_free(&gate);
   free(scratch);
@@ -84,13 +84,13 @@ static void run(const struct mol_case *c, const struct kernels *k, const struct 
 static float check_bounds_of(const struct mol_case *c, const struct kernels *k, const char *name)
 {
   struct mol_gate gate = gate_new(c);
-  struct mol_bounds_gate *bounds_gate;
+  struct mol_reduced_gate *reduced_gate;
   struct case_bounds b;
   float most = 0;
 
-  assert_ok(mol_bounds_gate_open(&c->shape, &gate, &bounds_gate));
-  assert_non_null(bounds_gate);
-  run(c, k, bounds_gate, &b);
+  assert_ok(mol_reduced_gate_open(&c->shape, &gate, &reduced_gate));
+  assert_non_null(reduced_gate);
+  run(c, k, reduced_gate, &b);
   for (size_t i = 0; i < MOL_LANES; i++) {
     if (!(b.lower[i] <= b.phi[i] && b.phi[i] <= b.upper[i]))
       fail_msg("%s, %zux%zux%zu, hidden %zu: the score is %.9g, its bounds %.9g and %.9g", name,
@@ -98,7 +98,7 @@ static float check_bounds_of(const struct mol_case *c, const struct kernels *k, 
                (double)b.phi[i], (double)b.lower[i], (double)b.upper[i]);
     most = fmaxf(most, b.upper[i] - b.phi[i]);
   }
-  mol_bounds_gate_close(&bounds_gate);
+  mol_reduced_gate_close(&reduced_gate);
   gate_free(&gate);
   return most;
 }
@@ -308,16 +308,16 @@ static void scores_are_within_bounds_where_hidden_units_are_rounded(void **state
 static void check_infinite_gates(const struct mol_case *c, const struct kernels *k)
 {
   struct mol_gate gate = gate_new(c);
-  struct mol_bounds_gate *bounds_gate;
+  struct mol_reduced_gate *reduced_gate;
   struct case_bounds b;
 
-  assert_ok(mol_bounds_gate_open(&c->shape, &gate, &bounds_gate));
-  run(c, k, bounds_gate, &b);
+  assert_ok(mol_reduced_gate_open(&c->shape, &gate, &reduced_gate));
+  run(c, k, reduced_gate, &b);
   for (size_t i = 0; i < MOL_LANES; i++) {
     assert_true(i % 2 ? b.upper[i] == INFINITY : b.upper[i] >= b.phi[i] && b.upper[i] < INFINITY);
     assert_true(i % 2 ? b.lower[i] == -INFINITY : b.lower[i] <= b.phi[i] && b.lower[i] > -INFINITY);
   }
-  mol_bounds_gate_close(&bounds_gate);
+  mol_reduced_gate_close(&reduced_gate);
   gate_free(&gate);
 }
 
@@ -364,12 +364,12 @@ static void weights_beyond_the_proof_have_no_bounds(void **state)
   (void)state;
   for (size_t w = 0; w < 4; w++) {
     for (size_t i = 0; i < 4; i++) {
-      struct mol_bounds_gate *bounds_gate;
+      struct mol_reduced_gate *reduced_gate;
       float kept = *weights[w];
       *weights[w] = beyond[i];
       struct mol_gate gate = gate_new(&c);
-      assert_ok(mol_bounds_gate_open(&c.shape, &gate, &bounds_gate));
-      assert_null(bounds_gate);
+      assert_ok(mol_reduced_gate_open(&c.shape, &gate, &reduced_gate));
+      assert_null(reduced_gate);
       gate_free(&gate);
       *weights[w] = kept;
     }

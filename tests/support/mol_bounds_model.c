@@ -10,11 +10,11 @@
 #include "kernels/x86/simd_mol_bounds.h"
 
 void mol_bounds_model(const struct mol_shape *shape, const struct mol_gate *gate,
-                      const struct mol_bounds_gate *bounds_gate, const float *query, const float *query_gate,
+                      const struct mol_reduced_gate *reduced_gate, const float *query, const float *query_gate,
                       const float *items, const float *item_gates, float *scratch, const struct mol_ahead *ahead,
                       float *lower, float *upper)
 {
-  mol_bounds_avx512(shape, gate, bounds_gate, query, query_gate, items, item_gates, scratch, ahead, lower, upper);
+  mol_bounds_avx512(shape, gate, reduced_gate, query, query_gate, items, item_gates, scratch, ahead, lower, upper);
 }
 
 void mol_bounds_model_silu(float *x)

@@ -8,7 +8,7 @@
 
 /* For struct kernels. */
 void mol_bounds_model(const struct mol_shape *shape, const struct mol_gate *gate,
-                      const struct mol_bounds_gate *bounds_gate, const float *query, const float *query_gate,
+                      const struct mol_reduced_gate *reduced_gate, const float *query, const float *query_gate,
                       const float *items, const float *item_gates, float *scratch, const struct mol_ahead *ahead,
                       float *lower, float *upper);
 

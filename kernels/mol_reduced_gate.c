@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/mol_bounds_gate.h"
+#include "kernels/mol_reduced_gate.h"
 
 #include <math.h>
 
@@ -91,8 +91,8 @@ static err_t find_through(const struct gate_layer *first, const struct gate_laye
 }
 
 /* Steps 2 to 6. */
-static struct mol_bounds_factors find_factors(const struct gate_layer layers[GATE_LAYERS],
-                                              const struct layer_error errors[GATE_LAYERS], double through)
+static struct mol_reduced_factors find_factors(const struct gate_layer layers[GATE_LAYERS],
+                                               const struct layer_error errors[GATE_LAYERS], double through)
 {
   const struct gate_layer *first = &layers[0], *second = &layers[1];
   const double u = 0x1p-24, slope = 1.1, l = (double)first->n_in, h = (double)first->n_out;
@@ -100,7 +100,7 @@ static struct mol_bounds_factors find_factors(const struct gate_layer layers[GAT
   double hidden = second->spectral * (ROUGH_SILU_ERROR + 4 * u) + errors[1].rest + errors[1].sums * second->frobenius;
   double constant = second->spectral * slope * errors[0].sums * first->bias + errors[1].sums * second->bias;
 
-  return (struct mol_bounds_factors){
+  return (struct mol_reduced_factors){
     .logit_unit = (float)(SECOND_ORDER * slope * through * sqrt(l) / 2),
     .logits = (float)(SECOND_ORDER * slope * logits),
     .hidden_unit = (float)(SECOND_ORDER * slope * second->spectral * sqrt(h) / 2),
@@ -120,7 +120,7 @@ static struct layer_error fixed_error(const struct gate_layer *layer)
   return (struct layer_error){ layer->rest_norm, ((double)layer->n_in + 8) * 0x1p-24 };
 }
 
-static err_t gate_init(const struct mol_gate *gate, struct gate_layer layers[GATE_LAYERS], struct mol_bounds_gate *out)
+static err_t gate_init(const struct mol_gate *gate, struct gate_layer layers[GATE_LAYERS], struct mol_reduced_gate *out)
 {
   struct layer_error split[GATE_LAYERS], fixed[GATE_LAYERS];
   double through;
@@ -137,7 +137,7 @@ static err_t gate_init(const struct mol_gate *gate, struct gate_layer layers[GAT
   return ERR_OK;
 }
 
-void mol_bounds_gate_close(struct mol_bounds_gate **gate)
+void mol_reduced_gate_close(struct mol_reduced_gate **gate)
 {
   if (!*gate)
     return;
@@ -148,9 +148,9 @@ void mol_bounds_gate_close(struct mol_bounds_gate **gate)
   mem_free(gate);
 }
 
-err_t mol_bounds_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_bounds_gate **out)
+err_t mol_reduced_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_reduced_gate **out)
 {
-  AUTO(mol_bounds_gate_close) struct mol_bounds_gate *g = NULL;
+  AUTO(mol_reduced_gate_close) struct mol_reduced_gate *g = NULL;
   size_t n_logits = shape->n_query_components * shape->n_item_components;
   struct gate_layer layers[GATE_LAYERS] = { { .n_in = n_logits, .n_out = shape->gate_hidden },
                                             { .n_in = shape->gate_hidden, .n_out = n_logits } };

@@ -37,8 +37,8 @@
  *
  * |l|, |h'|, |z'|, A, C and the units are each item's own; what is multiplied by them is the model's, computed once.
  */
-#ifndef KERNELS_MOL_BOUNDS_GATE_H
-#define KERNELS_MOL_BOUNDS_GATE_H
+#ifndef KERNELS_MOL_REDUCED_GATE_H
+#define KERNELS_MOL_REDUCED_GATE_H
 
 #include "kernels/fixed_layer.h"
 #include "kernels/kernels.h"
@@ -50,16 +50,16 @@
 #define ROUGH_SILU_ERROR (0x1p-14 + 0x1p-16)
 
 /* delta = logit_unit unit_l + logits |l| + hidden_unit unit_h + hidden |h'| + gates |z'| + constant */
-struct mol_bounds_factors {
+struct mol_reduced_factors {
   float logit_unit, logits, hidden_unit, hidden, gates, constant;
 };
 
 enum { GATE_LAYERS = 2 };
 
-struct mol_bounds_gate {
+struct mol_reduced_gate {
   struct split_layer split[GATE_LAYERS];
   struct fixed_layer fixed[GATE_LAYERS];
-  struct mol_bounds_factors split_factors, fixed_factors;
+  struct mol_reduced_factors split_factors, fixed_factors;
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/cuda/mol_bound_gate.cuh"
+#include "kernels/cuda/mol_half_gate.cuh"
 
 #include <math.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static err_code_t find_norms(const double *w, const double *rounding, size_t n_l
 }
 
 /* Steps 2 to 6 of the proof. `through` is step 4's bound on |W2 D W1|. */
-static struct mol_bound_factors find_factors(size_t n_logits, const struct layer_norms *first,
+static struct mol_half_factors find_factors(size_t n_logits, const struct layer_norms *first,
                                              const struct layer_norms *second, double through)
 {
   const double u = 0x1p-24, slope = 1.1, l = (double)n_logits, h = H, second_order = (double)BOUND_SECOND_ORDER;
@@ -64,7 +64,7 @@ static struct mol_bound_factors find_factors(size_t n_logits, const struct layer
   double hidden = second->spectral * (0x1p-11 + 0x1p-21) + second->rounding + sums2 * norm2;
   double constant =
       second->spectral * ((slope * sums1 + tanh_error) * first->bias + sqrt(h) * 0x1p-25) + sums2 * second->bias;
-  struct mol_bound_factors out;
+  struct mol_half_factors out;
 
   out.logit_errors = (float)(second_order * slope * through);
   out.logits = (float)(second_order * slope * logits);
@@ -155,7 +155,7 @@ static void balance(struct gate_matrices *w, size_t n_logits)
 
 /* The exact weights are balanced when it is done. */
 static err_code_t find_gate_factors(const struct mol_shape *shape, const struct mol_gate *gate, struct gate_matrices *w,
-                                    struct mol_bound_factors *out)
+                                    struct mol_half_factors *out)
 {
   size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components;
   AUTO(mem_free) double *product = NULL;
@@ -180,7 +180,7 @@ static unsigned two(uint16_t low, uint16_t high)
   return (unsigned)low | (unsigned)high << 16;
 }
 
-/* In the order that struct mol_bound_gate says. */
+/* In the order that struct mol_half_gate says. */
 static void pack(const struct mol_shape *shape, const struct mol_gate *gate, const struct gate_matrices *w, uint4 *out)
 {
   size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components, n_steps = n_logits / BOUND_STEP;
@@ -207,7 +207,7 @@ static void pack(const struct mol_shape *shape, const struct mol_gate *gate, con
     biases[H + i] = gate->b2[logit_at(shape, i)] / 2;
 }
 
-static err_code_t upload(const struct mol_bound_gate *gate, const struct mol_gate *weights,
+static err_code_t upload(const struct mol_half_gate *gate, const struct mol_gate *weights,
                          const struct gate_matrices *matrices, struct device_stream *stream)
 {
   size_t bytes = bound_weight_bytes(BOUND_QUERY_COMPONENTS * gate->shape.n_item_components);
@@ -219,10 +219,10 @@ static err_code_t upload(const struct mol_bound_gate *gate, const struct mol_gat
   return device_wait(stream);
 }
 
-err_code_t mol_bound_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct device_stream *stream,
-                               struct mol_bound_gate **out)
+err_code_t mol_half_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct device_stream *stream,
+                               struct mol_half_gate **out)
 {
-  AUTO(mol_bound_gate_close) struct mol_bound_gate *opened = NULL;
+  AUTO(mol_half_gate_close) struct mol_half_gate *opened = NULL;
   AUTO(mem_free) struct gate_matrices *matrices = NULL;
 
   *out = NULL;
@@ -240,7 +240,7 @@ err_code_t mol_bound_gate_open(const struct mol_shape *shape, const struct mol_g
   return ERR_OK;
 }
 
-void mol_bound_gate_close(struct mol_bound_gate **gate)
+void mol_half_gate_close(struct mol_half_gate **gate)
 {
   if (!*gate)
     return;
