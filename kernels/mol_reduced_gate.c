@@ -59,12 +59,12 @@ static err_t unpack(const float *packed, const float *bias, struct gate_layer *l
   return ERR_OK;
 }
 
-static err_t layer_init(const float *packed, const float *bias, struct gate_layer *layer, struct split_layer *split,
-                        struct fixed_layer *fixed)
+static err_t layer_init(const float *packed, const float *bias, struct gate_layer *layer, struct bf16_layer *bf16,
+                        struct int16_layer *int16)
 {
   TRY(unpack(packed, bias, layer));
-  TRY(split_layer_init(layer->weights, layer->n_in, layer->n_out, split));
-  TRY(fixed_layer_init(layer->weights, layer->n_in, layer->n_out, layer->rest, fixed));
+  TRY(bf16_layer_init(layer->weights, layer->n_in, layer->n_out, bf16));
+  TRY(int16_layer_init(layer->weights, layer->n_in, layer->n_out, layer->rest, int16));
   layer->frobenius = matrix_frobenius_norm(layer->exact, layer->n_in * layer->n_out);
   TRY(matrix_spectral_norm(layer->exact, layer->n_out, layer->n_in, &layer->spectral));
   return matrix_spectral_norm(layer->rest, layer->n_out, layer->n_in, &layer->rest_norm);
@@ -110,30 +110,30 @@ static struct mol_reduced_factors find_factors(const struct gate_layer layers[GA
   };
 }
 
-static struct layer_error split_error(const struct gate_layer *layer)
+static struct layer_error bf16_error(const struct gate_layer *layer)
 {
-  return (struct layer_error){ SPLIT_REST * layer->frobenius, (4 * (double)layer->n_in + 12) * 0x1p-24 };
+  return (struct layer_error){ BF16_REST * layer->frobenius, (4 * (double)layer->n_in + 12) * 0x1p-24 };
 }
 
-static struct layer_error fixed_error(const struct gate_layer *layer)
+static struct layer_error int16_error(const struct gate_layer *layer)
 {
   return (struct layer_error){ layer->rest_norm, ((double)layer->n_in + 8) * 0x1p-24 };
 }
 
 static err_t gate_init(const struct mol_gate *gate, struct gate_layer layers[GATE_LAYERS], struct mol_reduced_gate *out)
 {
-  struct layer_error split[GATE_LAYERS], fixed[GATE_LAYERS];
+  struct layer_error bf16[GATE_LAYERS], int16[GATE_LAYERS];
   double through;
 
-  TRY(layer_init(gate->w1, gate->b1, &layers[0], &out->split[0], &out->fixed[0]));
-  TRY(layer_init(gate->w2, gate->b2, &layers[1], &out->split[1], &out->fixed[1]));
+  TRY(layer_init(gate->w1, gate->b1, &layers[0], &out->bf16[0], &out->int16[0]));
+  TRY(layer_init(gate->w2, gate->b2, &layers[1], &out->bf16[1], &out->int16[1]));
   TRY(find_through(&layers[0], &layers[1], &through));
   for (size_t i = 0; i < GATE_LAYERS; i++) {
-    split[i] = split_error(&layers[i]);
-    fixed[i] = fixed_error(&layers[i]);
+    bf16[i] = bf16_error(&layers[i]);
+    int16[i] = int16_error(&layers[i]);
   }
-  out->split_factors = find_factors(layers, split, through);
-  out->fixed_factors = find_factors(layers, fixed, through);
+  out->bf16_factors = find_factors(layers, bf16, through);
+  out->int16_factors = find_factors(layers, int16, through);
   return ERR_OK;
 }
 
@@ -142,8 +142,8 @@ void mol_reduced_gate_close(struct mol_reduced_gate **gate)
   if (!*gate)
     return;
   for (size_t i = 0; i < GATE_LAYERS; i++) {
-    split_layer_fini(&(*gate)->split[i]);
-    fixed_layer_fini(&(*gate)->fixed[i]);
+    bf16_layer_fini(&(*gate)->bf16[i]);
+    int16_layer_fini(&(*gate)->int16[i]);
   }
   mem_free(gate);
 }
@@ -172,8 +172,8 @@ err_t mol_reduced_gate_open(const struct mol_shape *shape, const struct mol_gate
 /* For the parts of bounds_scratch_split(): rows are padded as tiles want them, the larger of the two formats. */
 size_t mol_bounds_scratch_floats(const struct mol_shape *shape)
 {
-  size_t n_logits = split_pad(shape->n_query_components * shape->n_item_components);
-  size_t n_hidden = split_pad(shape->gate_hidden), n_most = n_logits > n_hidden ? n_logits : n_hidden;
+  size_t n_logits = bf16_pad(shape->n_query_components * shape->n_item_components);
+  size_t n_hidden = bf16_pad(shape->gate_hidden), n_most = n_logits > n_hidden ? n_logits : n_hidden;
 
   return (2 * n_logits + n_hidden + n_most) * MOL_LANES + shape->n_query_components * shape->component_dim;
 }

@@ -2,17 +2,17 @@
 /* A model's cross gate as mol_bounds() (kernels.h) reads it, and the proof of its bounds.
  *
  * mol_bounds() computes the score's logits as mol_score() does, to the last bit, and the cross gate's two matrix
- * products from products of 16 bits: in two parts of bf16 (level amx, split_layer.h) or in integers (avx512vnni,
- * fixed_layer.h).
+ * products from products of 16 bits: in two parts of bf16 (level amx, bf16_layer.h) or in integers (avx512vnni,
+ * int16_layer.h).
  *
  * How far its score phi' may be from mol_score()'s phi. Norms are Euclidean, of matrices spectral unless _F says
  * Frobenius; u = 2^-24; x' is what mol_bounds() has for x. A sum of n terms in f32 is off by at most (n + 3) u of the
  * terms' sizes, in whatever order. What is of second order is covered by one factor, SECOND_ORDER.
  *
  * 1. A layer takes inputs x~ for x. In integers |x - x~| <= unit sqrt(n) / 2 + 4 u |x|, unit at least max |x| over
- *    FIXED_MAX; in bf16 x~ is x. Its products with the weights are off by at most rest |x| + sums (|W|_F |x| + |b|):
- *    in integers rest = |W - W~|, and sums = (n + 8) u for turning integers to f32, their unit, the bias, and
- *    mol_score()'s own sum; in bf16 rest = SPLIT_REST |W|_F, because each output's is at most SPLIT_REST |W_j| |x|, and
+ *    INT16_LAYER_MAX; in bf16 x~ is x. Its products with the weights are off by at most rest |x| + sums (|W|_F |x| +
+ * |b|): in integers rest = |W - W~|, and sums = (n + 8) u for turning integers to f32, their unit, the bias, and
+ *    mol_score()'s own sum; in bf16 rest = BF16_REST |W|_F, because each output's is at most BF16_REST |W_j| |x|, and
  *    sums = (4 n + 12) u, with 3 n products here and n there.
  * 2. So before SiLU the hidden layer is off by y - y' = W1 (l - l~) + what step 1 says.
  * 3. SiLU's slope lies within 0.5 +- 0.6, so that SiLU(y) - SiLU(y') = D (y - y') with a diagonal D in that range.
@@ -40,9 +40,9 @@
 #ifndef KERNELS_MOL_REDUCED_GATE_H
 #define KERNELS_MOL_REDUCED_GATE_H
 
-#include "kernels/fixed_layer.h"
+#include "kernels/int16_layer.h"
 #include "kernels/kernels.h"
-#include "kernels/split_layer.h"
+#include "kernels/bf16_layer.h"
 
 /* How far exponentials and SiLU here and in mol_score() are apart at most, as a share of the result, where that is a
  * normal number. */
@@ -57,9 +57,9 @@ struct mol_reduced_factors {
 enum { GATE_LAYERS = 2 };
 
 struct mol_reduced_gate {
-  struct split_layer split[GATE_LAYERS];
-  struct fixed_layer fixed[GATE_LAYERS];
-  struct mol_reduced_factors split_factors, fixed_factors;
+  struct bf16_layer bf16[GATE_LAYERS];
+  struct int16_layer int16[GATE_LAYERS];
+  struct mol_reduced_factors bf16_factors, int16_factors;
 };
 
 #endif

@@ -11,15 +11,15 @@
 
 #define SIMD_SUFFIX avx512
 
-typedef __m512 vec;
+typedef __m512 floats;
 
 enum {
-  VEC_FLOATS = 16,
+  FLOATS_N = 16,
   LAYER_OUTPUTS = 8, /* a tile of mol_score()'s layers: outputs x vectors of lanes */
-  LAYER_VECS = 2,
-  MATH_VECS = 4,   /* vectors that exp and SiLU take at once */
+  LAYER_REGS = 2,
+  MATH_REGS = 4,   /* vectors that exp and SiLU take at once */
   LINEAR_ROWS = 6, /* a tile of linear(): rows x vectors of outputs */
-  LINEAR_VECS = 4,
+  LINEAR_REGS = 4,
 };
 
 static inline __mmask16 first_lanes(size_t n)
@@ -27,110 +27,110 @@ static inline __mmask16 first_lanes(size_t n)
   return (__mmask16)((1u << n) - 1);
 }
 
-static inline vec vec_load(const float *p)
+static inline floats floats_load(const float *p)
 {
   return _mm512_loadu_ps(p);
 }
 
-static inline void vec_store(float *p, vec v)
+static inline void floats_store(float *p, floats v)
 {
   _mm512_storeu_ps(p, v);
 }
 
-/* The first n < VEC_FLOATS floats; the others are not touched, and zero in the result. */
-static inline vec vec_load_first(const float *p, size_t n)
+/* The first n < FLOATS_N floats; the others are not touched, and zero in the result. */
+static inline floats floats_load_first(const float *p, size_t n)
 {
   return _mm512_maskz_loadu_ps(first_lanes(n), p);
 }
 
-static inline void vec_store_first(float *p, size_t n, vec v)
+static inline void floats_store_first(float *p, size_t n, floats v)
 {
   _mm512_mask_storeu_ps(p, first_lanes(n), v);
 }
 
-/* The first n <= VEC_FLOATS lanes, zeros in the others. */
-static inline vec vec_keep_first(vec v, size_t n)
+/* The first n <= FLOATS_N lanes, zeros in the others. */
+static inline floats floats_keep_first(floats v, size_t n)
 {
   return _mm512_maskz_mov_ps(first_lanes(n), v);
 }
 
-static inline vec vec_set1(float x)
+static inline floats floats_set1(float x)
 {
   return _mm512_set1_ps(x);
 }
 
-static inline vec vec_zero(void)
+static inline floats floats_zero(void)
 {
   return _mm512_setzero_ps();
 }
 
 /* a * b + c, fused */
-static inline vec vec_fma(vec a, vec b, vec c)
+static inline floats floats_fma(floats a, floats b, floats c)
 {
   return _mm512_fmadd_ps(a, b, c);
 }
 
-static inline vec vec_add(vec a, vec b)
+static inline floats floats_add(floats a, floats b)
 {
   return _mm512_add_ps(a, b);
 }
 
-static inline vec vec_sub(vec a, vec b)
+static inline floats floats_sub(floats a, floats b)
 {
   return _mm512_sub_ps(a, b);
 }
 
-static inline vec vec_mul(vec a, vec b)
+static inline floats floats_mul(floats a, floats b)
 {
   return _mm512_mul_ps(a, b);
 }
 
-static inline vec vec_div(vec a, vec b)
+static inline floats floats_div(floats a, floats b)
 {
   return _mm512_div_ps(a, b);
 }
 
 /* a > b ? a : b */
-static inline vec vec_max(vec a, vec b)
+static inline floats floats_max(floats a, floats b)
 {
   return _mm512_max_ps(a, b);
 }
 
 /* a < b ? a : b */
-static inline vec vec_min(vec a, vec b)
+static inline floats floats_min(floats a, floats b)
 {
   return _mm512_min_ps(a, b);
 }
 
-static inline vec vec_negate(vec v)
+static inline floats floats_negate(floats v)
 {
   return _mm512_xor_ps(v, _mm512_set1_ps(-0.0f));
 }
 
 /* p * 2^n, exactly: that is a normal number. n comes as itself and as n + MATH_ROUND, which has n in its low bits. */
-static inline vec vec_scale(vec p, vec n, vec shifted)
+static inline floats floats_scale(floats p, floats n, floats shifted)
 {
   (void)shifted;
   return _mm512_scalef_ps(p, n);
 }
 
 /* Four floats at rows[i], rows[i + 4], rows[i + 8], rows[i + 12], one to each quarter of the vector. */
-static inline vec load_quads(const float *const *rows, size_t column)
+static inline floats load_quads(const float *const *rows, size_t column)
 {
-  vec v = _mm512_castps128_ps512(_mm_loadu_ps(rows[0] + column));
+  floats v = _mm512_castps128_ps512(_mm_loadu_ps(rows[0] + column));
 
   v = _mm512_insertf32x4(v, _mm_loadu_ps(rows[4] + column), 1);
   v = _mm512_insertf32x4(v, _mm_loadu_ps(rows[8] + column), 2);
   return _mm512_insertf32x4(v, _mm_loadu_ps(rows[12] + column), 3);
 }
 
-/* out[c][i] = rows[i][column + c] for 4 columns c and VEC_FLOATS rows i. */
-static inline void vec_transpose4(const float *const *rows, size_t column, vec out[4])
+/* out[c][i] = rows[i][column + c] for 4 columns c and FLOATS_N rows i. */
+static inline void floats_transpose4(const float *const *rows, size_t column, floats out[4])
 {
-  vec a = load_quads(rows, column), b = load_quads(rows + 1, column);
-  vec c = load_quads(rows + 2, column), d = load_quads(rows + 3, column);
-  vec ab_low = _mm512_unpacklo_ps(a, b), ab_high = _mm512_unpackhi_ps(a, b);
-  vec cd_low = _mm512_unpacklo_ps(c, d), cd_high = _mm512_unpackhi_ps(c, d);
+  floats a = load_quads(rows, column), b = load_quads(rows + 1, column);
+  floats c = load_quads(rows + 2, column), d = load_quads(rows + 3, column);
+  floats ab_low = _mm512_unpacklo_ps(a, b), ab_high = _mm512_unpackhi_ps(a, b);
+  floats cd_low = _mm512_unpacklo_ps(c, d), cd_high = _mm512_unpackhi_ps(c, d);
 
   out[0] = _mm512_shuffle_ps(ab_low, cd_low, _MM_SHUFFLE(1, 0, 1, 0));
   out[1] = _mm512_shuffle_ps(ab_low, cd_low, _MM_SHUFFLE(3, 2, 3, 2));
@@ -138,9 +138,9 @@ static inline void vec_transpose4(const float *const *rows, size_t column, vec o
   out[3] = _mm512_shuffle_ps(ab_high, cd_high, _MM_SHUFFLE(3, 2, 3, 2));
 }
 
-/* Append base + i for each i with scores[i] >= threshold; all VEC_FLOATS places of `out` may be written. Returns how
+/* Append base + i for each i with scores[i] >= threshold; all FLOATS_N places of `out` may be written. Returns how
  * many. */
-static inline size_t vec_append_ge(const float *scores, vec threshold, uint32_t base, uint32_t *out)
+static inline size_t floats_append_ge(const float *scores, floats threshold, uint32_t base, uint32_t *out)
 {
   __mmask16 hits = _mm512_cmp_ps_mask(_mm512_loadu_ps(scores), threshold, _CMP_GE_OQ);
 

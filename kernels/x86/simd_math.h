@@ -7,9 +7,9 @@
 #include "kernels/variants.h"
 
 /* The name of a kernel with the level as its suffix. */
-#define VECTOR_JOIN_(stem, suffix) stem##_##suffix
-#define VECTOR_JOIN(stem, suffix)  VECTOR_JOIN_(stem, suffix)
-#define VARIANT(stem)              VECTOR_JOIN(stem, SIMD_SUFFIX)
+#define SIMD_JOIN_(stem, suffix) stem##_##suffix
+#define SIMD_JOIN(stem, suffix)  SIMD_JOIN_(stem, suffix)
+#define VARIANT(stem)            SIMD_JOIN(stem, SIMD_SUFFIX)
 
 /* Tiles are functions of constant sizes: inlined and unrolled (UNROLL), their arrays of vectors become registers. */
 #define TILE static inline __attribute__((always_inline))
@@ -20,62 +20,62 @@
 
 /* x[i] = math_exp(x[i]) for x[i] <= MATH_EXP_MAX. One vector's steps wait for each other, those of n vectors do not: so
  * each step is written for all of them before the next. */
-TILE void exp_vecs(vec *x, int n)
+TILE void exp_floats(floats *x, int n)
 {
-  vec shifted[MATH_VECS], n_float[MATH_VECS], r[MATH_VECS], p[MATH_VECS];
-  const vec round = vec_set1(MATH_ROUND), one = vec_set1(1.0f);
+  floats shifted[MATH_REGS], n_float[MATH_REGS], r[MATH_REGS], p[MATH_REGS];
+  const floats round = floats_set1(MATH_ROUND), one = floats_set1(1.0f);
 
 #define EACH UNROLL for (int i = 0; i < n; i++)
-  EACH x[i] = vec_max(x[i], vec_set1(MATH_EXP_MIN));
-  EACH shifted[i] = vec_fma(x[i], vec_set1(MATH_LOG2_E), round);
-  EACH n_float[i] = vec_sub(shifted[i], round);
-  EACH r[i] = vec_fma(n_float[i], vec_set1(-MATH_LN2_HI), x[i]);
-  EACH r[i] = vec_fma(n_float[i], vec_set1(-MATH_LN2_LO), r[i]);
-  EACH p[i] = vec_fma(vec_set1(MATH_EXP_C6), r[i], vec_set1(MATH_EXP_C5));
-  EACH p[i] = vec_fma(p[i], r[i], vec_set1(MATH_EXP_C4));
-  EACH p[i] = vec_fma(p[i], r[i], vec_set1(MATH_EXP_C3));
-  EACH p[i] = vec_fma(p[i], r[i], vec_set1(MATH_EXP_C2));
-  EACH p[i] = vec_fma(p[i], r[i], one);
-  EACH p[i] = vec_fma(p[i], r[i], one);
-  EACH x[i] = vec_scale(p[i], n_float[i], shifted[i]);
+  EACH x[i] = floats_max(x[i], floats_set1(MATH_EXP_MIN));
+  EACH shifted[i] = floats_fma(x[i], floats_set1(MATH_LOG2_E), round);
+  EACH n_float[i] = floats_sub(shifted[i], round);
+  EACH r[i] = floats_fma(n_float[i], floats_set1(-MATH_LN2_HI), x[i]);
+  EACH r[i] = floats_fma(n_float[i], floats_set1(-MATH_LN2_LO), r[i]);
+  EACH p[i] = floats_fma(floats_set1(MATH_EXP_C6), r[i], floats_set1(MATH_EXP_C5));
+  EACH p[i] = floats_fma(p[i], r[i], floats_set1(MATH_EXP_C4));
+  EACH p[i] = floats_fma(p[i], r[i], floats_set1(MATH_EXP_C3));
+  EACH p[i] = floats_fma(p[i], r[i], floats_set1(MATH_EXP_C2));
+  EACH p[i] = floats_fma(p[i], r[i], one);
+  EACH p[i] = floats_fma(p[i], r[i], one);
+  EACH x[i] = floats_scale(p[i], n_float[i], shifted[i]);
 #undef EACH
 }
 
 /* x[i] = math_silu(x[i]) */
-TILE void silu_vecs(vec *x, int n)
+TILE void silu_floats(floats *x, int n)
 {
-  vec e[MATH_VECS];
+  floats e[MATH_REGS];
 
 #define EACH UNROLL for (int i = 0; i < n; i++)
-  EACH x[i] = vec_max(vec_set1(-MATH_EXP_MAX), x[i]);
-  EACH e[i] = vec_negate(x[i]);
-  exp_vecs(e, n);
-  EACH e[i] = vec_add(e[i], vec_set1(1.0f));
-  EACH x[i] = vec_div(x[i], e[i]);
+  EACH x[i] = floats_max(floats_set1(-MATH_EXP_MAX), x[i]);
+  EACH e[i] = floats_negate(x[i]);
+  exp_floats(e, n);
+  EACH e[i] = floats_add(e[i], floats_set1(1.0f));
+  EACH x[i] = floats_div(x[i], e[i]);
 #undef EACH
 }
 
 TILE void silu_tile(float *x, int n)
 {
-  vec v[MATH_VECS];
+  floats v[MATH_REGS];
 
-  UNROLL for (int i = 0; i < n; i++) v[i] = vec_load(x + i * VEC_FLOATS);
-  silu_vecs(v, n);
-  UNROLL for (int i = 0; i < n; i++) vec_store(x + i * VEC_FLOATS, v[i]);
+  UNROLL for (int i = 0; i < n; i++) v[i] = floats_load(x + i * FLOATS_N);
+  silu_floats(v, n);
+  UNROLL for (int i = 0; i < n; i++) floats_store(x + i * FLOATS_N, v[i]);
 }
 
 SHARED void VARIANT(silu)(float *x, size_t n)
 {
   size_t i = 0;
 
-  for (; i + MATH_VECS * VEC_FLOATS <= n; i += MATH_VECS * VEC_FLOATS)
-    silu_tile(x + i, MATH_VECS);
-  for (; i + VEC_FLOATS <= n; i += VEC_FLOATS)
+  for (; i + MATH_REGS * FLOATS_N <= n; i += MATH_REGS * FLOATS_N)
+    silu_tile(x + i, MATH_REGS);
+  for (; i + FLOATS_N <= n; i += FLOATS_N)
     silu_tile(x + i, 1);
   if (i < n) {
-    vec last = vec_load_first(x + i, n - i);
-    silu_vecs(&last, 1);
-    vec_store_first(x + i, n - i, last);
+    floats last = floats_load_first(x + i, n - i);
+    silu_floats(&last, 1);
+    floats_store_first(x + i, n - i, last);
   }
 }
 

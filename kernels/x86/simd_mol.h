@@ -26,32 +26,33 @@ struct layer {
 };
 
 /* Add the products of one input. */
-TILE void layer_step(const float *in, const float *w, int n_out, vec sums[LAYER_OUTPUTS][LAYER_VECS])
+TILE void layer_step(const float *in, const float *w, int n_out, floats sums[LAYER_OUTPUTS][LAYER_REGS])
 {
-  vec inputs[LAYER_VECS];
+  floats inputs[LAYER_REGS];
 
-  UNROLL for (int v = 0; v < LAYER_VECS; v++) inputs[v] = vec_load(in + v * VEC_FLOATS);
+  UNROLL for (int v = 0; v < LAYER_REGS; v++) inputs[v] = floats_load(in + v * FLOATS_N);
   UNROLL for (int o = 0; o < n_out; o++)
   {
-    vec weight = vec_set1(w[o]);
-    UNROLL for (int v = 0; v < LAYER_VECS; v++) sums[o][v] = vec_fma(inputs[v], weight, sums[o][v]);
+    floats weight = floats_set1(w[o]);
+    UNROLL for (int v = 0; v < LAYER_REGS; v++) sums[o][v] = floats_fma(inputs[v], weight, sums[o][v]);
   }
 }
 
-/* n_out outputs from j on, LAYER_VECS vectors of lanes from `lane` on; lines  NULL, or n_in / INPUTS_PER_LINE to be
+/* n_out outputs from j on, LAYER_REGS vectors of lanes from `lane` on; lines  NULL, or n_in / INPUTS_PER_LINE to be
  * fetched. */
 TILE void layer_tile(const struct layer *l, size_t j, int n_out, size_t lane, const float *const *lines)
 {
   const size_t out_step = l->out_step;
   size_t w_step;
   const float *in = l->in + lane, *w = l->w + mol_packed_at(l->n_in, l->n_out, j, &w_step);
-  vec sums[LAYER_OUTPUTS][LAYER_VECS];
+  floats sums[LAYER_OUTPUTS][LAYER_REGS];
   float *out = l->out + j * out_step + lane;
   size_t k = l->n_in;
 
   UNROLL for (int o = 0; o < n_out; o++)
   {
-    UNROLL for (int v = 0; v < LAYER_VECS; v++) sums[o][v] = l->bias ? vec_set1(l->bias[j + (size_t)o]) : vec_zero();
+    UNROLL for (int v = 0; v < LAYER_REGS; v++) sums[o][v] =
+        l->bias ? floats_set1(l->bias[j + (size_t)o]) : floats_zero();
   }
   for (; lines && k >= INPUTS_PER_LINE; k -= INPUTS_PER_LINE) {
     __builtin_prefetch(*lines++, 0, 2);
@@ -69,7 +70,7 @@ TILE void layer_tile(const struct layer *l, size_t j, int n_out, size_t lane, co
   }
   UNROLL for (int o = 0; o < n_out; o++)
   {
-    UNROLL for (int v = 0; v < LAYER_VECS; v++) vec_store(out + (size_t)o * out_step + v * VEC_FLOATS, sums[o][v]);
+    UNROLL for (int v = 0; v < LAYER_REGS; v++) floats_store(out + (size_t)o * out_step + v * FLOATS_N, sums[o][v]);
   }
 }
 
@@ -108,7 +109,7 @@ static void layer_whole(const struct layer *l, size_t j, size_t lane)
 
 static void layer_run(const struct layer *l)
 {
-  for (size_t lane = 0; lane < MOL_LANES; lane += LAYER_VECS * VEC_FLOATS) {
+  for (size_t lane = 0; lane < MOL_LANES; lane += LAYER_REGS * FLOATS_N) {
     size_t j = 0;
     for (; j + LAYER_OUTPUTS <= l->n_out; j += LAYER_OUTPUTS)
       layer_whole(l, j, lane);
@@ -123,7 +124,7 @@ static void find_logits(const struct mol_shape *shape, const struct mol_scratch 
                         const float *items, struct mol_ahead *ahead)
 {
   size_t n_query = shape->n_query_components, n_items = shape->n_item_components, dim = shape->component_dim;
-  vec inv_temperature = vec_set1(shape->inv_temperature);
+  floats inv_temperature = floats_set1(shape->inv_temperature);
 
   for (size_t n = 0; n < n_query; n++) {
     size_t step, at = mol_packed_at(dim, n_query, n, &step);
@@ -140,8 +141,8 @@ static void find_logits(const struct mol_shape *shape, const struct mol_scratch 
                        .ahead = ahead };
     layer_run(&l);
   }
-  for (size_t i = 0; i < n_query * n_items * MOL_LANES; i += VEC_FLOATS)
-    vec_store(part->logits + i, vec_mul(vec_load(part->logits + i), inv_temperature));
+  for (size_t i = 0; i < n_query * n_items * MOL_LANES; i += FLOATS_N)
+    floats_store(part->logits + i, floats_mul(floats_load(part->logits + i), inv_temperature));
 }
 
 SHARED void find_hidden(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden,
@@ -175,37 +176,38 @@ SHARED void find_gates(const struct mol_scratch *part, const struct mol_gate *ga
   layer_run(&l);
   for (size_t p = 0; p < n_logits; p++) {
     float *z = part->gates + p * MOL_LANES;
-    for (size_t i = 0; i < MOL_LANES; i += VEC_FLOATS)
-      vec_store(z + i, vec_fma(vec_set1(query_gate[p]), vec_load(item_gates + p * MOL_LANES + i), vec_load(z + i)));
+    for (size_t i = 0; i < MOL_LANES; i += FLOATS_N)
+      floats_store(z + i, floats_fma(floats_set1(query_gate[p]), floats_load(item_gates + p * MOL_LANES + i),
+                                     floats_load(z + i)));
   }
   VARIANT(silu)(part->gates, n_logits * MOL_LANES);
 }
 
-/* The softmax of MIX_VECS vectors of lanes. */
-enum { MIX_VECS = LAYER_VECS, MIX_ROWS = MATH_VECS / MIX_VECS };
+/* The softmax of MIX_REGS vectors of lanes. */
+enum { MIX_REGS = LAYER_REGS, MIX_ROWS = MATH_REGS / MIX_REGS };
 
 struct mix {
-  vec max[MIX_VECS];
-  vec den[MIX_VECS];
-  vec num[MIX_VECS];
+  floats max[MIX_REGS];
+  floats den[MIX_REGS];
+  floats num[MIX_REGS];
 };
 
 /* Add n_rows values of p to the sums, in their order. */
 TILE void mix_rows(struct mix *mix, const float *s, const float *l, int n_rows)
 {
-  vec e[MIX_ROWS * MIX_VECS];
+  floats e[MIX_ROWS * MIX_REGS];
 
-  UNROLL for (int i = 0; i < n_rows * MIX_VECS; i++)
+  UNROLL for (int i = 0; i < n_rows * MIX_REGS; i++)
   {
-    const float *at = s + i / MIX_VECS * MOL_LANES + i % MIX_VECS * VEC_FLOATS;
-    e[i] = vec_sub(vec_load(at), mix->max[i % MIX_VECS]);
+    const float *at = s + i / MIX_REGS * MOL_LANES + i % MIX_REGS * FLOATS_N;
+    e[i] = floats_sub(floats_load(at), mix->max[i % MIX_REGS]);
   }
-  exp_vecs(e, n_rows * MIX_VECS);
-  UNROLL for (int i = 0; i < n_rows * MIX_VECS; i++)
+  exp_floats(e, n_rows * MIX_REGS);
+  UNROLL for (int i = 0; i < n_rows * MIX_REGS; i++)
   {
-    const float *at = l + i / MIX_VECS * MOL_LANES + i % MIX_VECS * VEC_FLOATS;
-    mix->den[i % MIX_VECS] = vec_add(mix->den[i % MIX_VECS], e[i]);
-    mix->num[i % MIX_VECS] = vec_fma(e[i], vec_load(at), mix->num[i % MIX_VECS]);
+    const float *at = l + i / MIX_REGS * MOL_LANES + i % MIX_REGS * FLOATS_N;
+    mix->den[i % MIX_REGS] = floats_add(mix->den[i % MIX_REGS], e[i]);
+    mix->num[i % MIX_REGS] = floats_fma(e[i], floats_load(at), mix->num[i % MIX_REGS]);
   }
 }
 
@@ -214,20 +216,20 @@ TILE void mix_logits(const float *s, const float *l, size_t n, float *phi)
   struct mix mix;
   size_t p = 0;
 
-  UNROLL for (int v = 0; v < MIX_VECS; v++)
+  UNROLL for (int v = 0; v < MIX_REGS; v++)
   {
-    mix.max[v] = vec_load(s + v * VEC_FLOATS);
-    mix.den[v] = mix.num[v] = vec_zero();
+    mix.max[v] = floats_load(s + v * FLOATS_N);
+    mix.den[v] = mix.num[v] = floats_zero();
   }
   for (size_t i = 1; i < n; i++) {
-    UNROLL for (int v = 0; v < MIX_VECS; v++) mix.max[v] =
-        vec_max(vec_load(s + i * MOL_LANES + v * VEC_FLOATS), mix.max[v]);
+    UNROLL for (int v = 0; v < MIX_REGS; v++) mix.max[v] =
+        floats_max(floats_load(s + i * MOL_LANES + v * FLOATS_N), mix.max[v]);
   }
   for (; p + MIX_ROWS <= n; p += MIX_ROWS)
     mix_rows(&mix, s + p * MOL_LANES, l + p * MOL_LANES, MIX_ROWS);
   for (; p < n; p++)
     mix_rows(&mix, s + p * MOL_LANES, l + p * MOL_LANES, 1);
-  UNROLL for (int v = 0; v < MIX_VECS; v++) vec_store(phi + v * VEC_FLOATS, vec_div(mix.num[v], mix.den[v]));
+  UNROLL for (int v = 0; v < MIX_REGS; v++) floats_store(phi + v * FLOATS_N, floats_div(mix.num[v], mix.den[v]));
 }
 
 SHARED void VARIANT(mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
@@ -241,7 +243,7 @@ SHARED void VARIANT(mol_score)(const struct mol_shape *shape, const struct mol_g
   find_logits(shape, &part, query, items, &rest);
   find_hidden(&part, gate, n_logits, shape->gate_hidden, &rest);
   find_gates(&part, gate, n_logits, shape->gate_hidden, query_gate, item_gates, &rest);
-  for (size_t lane = 0; lane < MOL_LANES; lane += MIX_VECS * VEC_FLOATS)
+  for (size_t lane = 0; lane < MOL_LANES; lane += MIX_REGS * FLOATS_N)
     mix_logits(part.gates + lane, part.logits + lane, n_logits, phi + lane);
 }
 

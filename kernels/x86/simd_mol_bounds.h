@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code of mol_bounds(): lanes are items. To be included after simd_avx512.h and a header that says how a layer's
- * products are made: simd_split_layer.h or simd_fixed_layer.h. Private.
+ * products are made: simd_bf16_layer.h or simd_int16_layer.h. Private.
  */
 #ifndef KERNELS_X86_SIMD_MOL_BOUNDS_H
 #define KERNELS_X86_SIMD_MOL_BOUNDS_H
 
-#include "kernels/x86/simd_rough_layer.h"
+#include "kernels/x86/simd_reduced_layer.h"
 
 /* What deltas are cut at, where exp is still far from its largest argument; and a square that |l|^2 never comes near:
  * what lies beyond has no bound. */
@@ -16,18 +16,18 @@
 /* kappa sqrt(A) in step 7 of the proof. */
 #define SHARE_MAX 0.75f
 
-enum { ROWS_AT_ONCE = MATH_VECS / ROUGH_VECS };
+enum { ROWS_AT_ONCE = MATH_REGS / MOL_REGS };
 
 /* The parts of scratch, each aligned to 64. */
 struct bounds_scratch {
   struct mol_scratch mol;
-  uint32_t *pairs; /* for rough_layer_run() */
+  uint32_t *pairs; /* for reduced_layer_run() */
 };
 
 static struct bounds_scratch bounds_scratch_split(const struct mol_shape *shape, float *scratch)
 {
-  size_t n_logits = split_pad(shape->n_query_components * shape->n_item_components);
-  size_t n_hidden = split_pad(shape->gate_hidden), n_most = n_logits > n_hidden ? n_logits : n_hidden;
+  size_t n_logits = bf16_pad(shape->n_query_components * shape->n_item_components);
+  size_t n_hidden = bf16_pad(shape->gate_hidden), n_most = n_logits > n_hidden ? n_logits : n_hidden;
   struct bounds_scratch parts;
 
   parts.mol.logits = scratch;
@@ -48,74 +48,74 @@ static struct bounds_scratch bounds_scratch_split(const struct mol_shape *shape,
 
 /* out[i] = exp(sign x[i]), but for ROUGH_EXP_ERROR of it where that is a normal number, for a sign of 1 or -1 and
  * |x[i]| < 2^21; 0 where sign x[i] is below that, down to -2^50. */
-TILE void exp_roughly(const vec *x, float sign, vec *out, int n)
+TILE void exp_roughly(const floats *x, float sign, floats *out, int n)
 {
-  vec shifted[MATH_VECS], n_float[MATH_VECS], r[MATH_VECS], p[MATH_VECS];
-  const vec round = vec_set1(MATH_ROUND);
+  floats shifted[MATH_REGS], n_float[MATH_REGS], r[MATH_REGS], p[MATH_REGS];
+  const floats round = floats_set1(MATH_ROUND);
 
 #define EACH UNROLL for (int i = 0; i < n; i++)
-  EACH shifted[i] = vec_fma(x[i], vec_set1(sign * MATH_LOG2_E), round);
-  EACH n_float[i] = vec_sub(shifted[i], round);
-  EACH r[i] = vec_fma(n_float[i], vec_set1(sign * -ROUGH_LN2), x[i]); /* sign r */
-  EACH p[i] = vec_fma(vec_set1(ROUGH_EXP_C4), r[i], vec_set1(sign * ROUGH_EXP_C3));
-  EACH p[i] = vec_fma(p[i], r[i], vec_set1(ROUGH_EXP_C2));
-  EACH p[i] = vec_fma(p[i], r[i], vec_set1(sign * ROUGH_EXP_C1));
-  EACH p[i] = vec_fma(p[i], r[i], vec_set1(ROUGH_EXP_C0));
-  EACH out[i] = vec_scale(p[i], n_float[i], shifted[i]);
+  EACH shifted[i] = floats_fma(x[i], floats_set1(sign * MATH_LOG2_E), round);
+  EACH n_float[i] = floats_sub(shifted[i], round);
+  EACH r[i] = floats_fma(n_float[i], floats_set1(sign * -ROUGH_LN2), x[i]); /* sign r */
+  EACH p[i] = floats_fma(floats_set1(ROUGH_EXP_C4), r[i], floats_set1(sign * ROUGH_EXP_C3));
+  EACH p[i] = floats_fma(p[i], r[i], floats_set1(ROUGH_EXP_C2));
+  EACH p[i] = floats_fma(p[i], r[i], floats_set1(sign * ROUGH_EXP_C1));
+  EACH p[i] = floats_fma(p[i], r[i], floats_set1(ROUGH_EXP_C0));
+  EACH out[i] = floats_scale(p[i], n_float[i], shifted[i]);
 #undef EACH
 }
 
 /* SiLU, but for ROUGH_SILU_ERROR of it. */
-TILE void silu_roughly(vec *x, int n)
+TILE void silu_roughly(floats *x, int n)
 {
-  vec e[MATH_VECS];
+  floats e[MATH_REGS];
 
 #define EACH UNROLL for (int i = 0; i < n; i++)
-  EACH x[i] = vec_max(vec_set1(-MATH_EXP_MAX), x[i]);
+  EACH x[i] = floats_max(floats_set1(-MATH_EXP_MAX), x[i]);
   exp_roughly(x, -1, e, n);
-  EACH e[i] = _mm512_rcp14_ps(vec_add(e[i], vec_set1(1.0f)));
-  EACH x[i] = vec_mul(x[i], e[i]);
+  EACH e[i] = _mm512_rcp14_ps(floats_add(e[i], floats_set1(1.0f)));
+  EACH x[i] = floats_mul(x[i], e[i]);
 #undef EACH
 }
 
 /* Add a row of inputs of the next layer to what is known of them. */
-TILE void measure_row(const vec *row, struct rough_input *input)
+TILE void measure_row(const floats *row, struct layer_input *input)
 {
-  UNROLL for (int v = 0; v < ROUGH_VECS; v++)
+  UNROLL for (int v = 0; v < MOL_REGS; v++)
   {
-    input->squares[v] = vec_fma(row[v], row[v], input->squares[v]);
-    input->largest[v] = vec_max(input->largest[v], _mm512_abs_ps(row[v]));
+    input->squares[v] = floats_fma(row[v], row[v], input->squares[v]);
+    input->largest[v] = floats_max(input->largest[v], _mm512_abs_ps(row[v]));
   }
 }
 
-static void measure_rows(const float *rows, size_t n, struct rough_input *input)
+static void measure_rows(const float *rows, size_t n, struct layer_input *input)
 {
-  struct rough_input sums = { 0 };
+  struct layer_input sums = { 0 };
 
   for (size_t k = 0; k < n; k++) {
-    vec row[ROUGH_VECS];
-    UNROLL for (int v = 0; v < ROUGH_VECS; v++) row[v] = vec_load(rows + k * MOL_LANES + v * VEC_FLOATS);
+    floats row[MOL_REGS];
+    UNROLL for (int v = 0; v < MOL_REGS; v++) row[v] = floats_load(rows + k * MOL_LANES + v * FLOATS_N);
     measure_row(row, &sums);
   }
   *input = sums;
 }
 
 /* n rows of h = SiLU(y + b). */
-TILE void activate_hidden(float *rows, const float *bias, int n, struct rough_input *input)
+TILE void activate_hidden(float *rows, const float *bias, int n, struct layer_input *input)
 {
-  vec x[MATH_VECS];
+  floats x[MATH_REGS];
 
-#define EACH UNROLL for (int i = 0; i < n * ROUGH_VECS; i++)
-  EACH x[i] = vec_add(vec_load(rows + i * VEC_FLOATS), vec_set1(bias[i / ROUGH_VECS]));
-  silu_roughly(x, n * ROUGH_VECS);
-  EACH vec_store(rows + i * VEC_FLOATS, x[i]);
+#define EACH UNROLL for (int i = 0; i < n * MOL_REGS; i++)
+  EACH x[i] = floats_add(floats_load(rows + i * FLOATS_N), floats_set1(bias[i / MOL_REGS]));
+  silu_roughly(x, n * MOL_REGS);
+  EACH floats_store(rows + i * FLOATS_N, x[i]);
 #undef EACH
-  UNROLL for (int i = 0; i < n; i++) measure_row(x + i * ROUGH_VECS, input);
+  UNROLL for (int i = 0; i < n; i++) measure_row(x + i * MOL_REGS, input);
 }
 
-static void find_rough_hidden(float *rows, const float *bias, size_t n, struct rough_input *input)
+static void find_rough_hidden(float *rows, const float *bias, size_t n, struct layer_input *input)
 {
-  struct rough_input sums = { 0 };
+  struct layer_input sums = { 0 };
   size_t j = 0;
 
   for (; j + ROWS_AT_ONCE <= n; j += ROWS_AT_ONCE)
@@ -127,25 +127,25 @@ static void find_rough_hidden(float *rows, const float *bias, size_t n, struct r
 
 /* n rows of s = SiLU(u v + (w + b)), and |z|^2. */
 TILE void activate_gates(float *rows, const float *bias, const float *query_gate, const float *item_gates, int n,
-                         vec squares[ROUGH_VECS])
+                         floats squares[MOL_REGS])
 {
-  vec x[MATH_VECS];
+  floats x[MATH_REGS];
 
-#define EACH UNROLL for (int i = 0; i < n * ROUGH_VECS; i++)
-  EACH x[i] = vec_add(vec_load(rows + i * VEC_FLOATS), vec_set1(bias[i / ROUGH_VECS]));
-  EACH x[i] = vec_fma(vec_set1(query_gate[i / ROUGH_VECS]), vec_load(item_gates + i * VEC_FLOATS), x[i]);
-  EACH squares[i % ROUGH_VECS] = vec_fma(x[i], x[i], squares[i % ROUGH_VECS]);
-  silu_roughly(x, n * ROUGH_VECS);
-  EACH vec_store(rows + i * VEC_FLOATS, x[i]);
+#define EACH UNROLL for (int i = 0; i < n * MOL_REGS; i++)
+  EACH x[i] = floats_add(floats_load(rows + i * FLOATS_N), floats_set1(bias[i / MOL_REGS]));
+  EACH x[i] = floats_fma(floats_set1(query_gate[i / MOL_REGS]), floats_load(item_gates + i * FLOATS_N), x[i]);
+  EACH squares[i % MOL_REGS] = floats_fma(x[i], x[i], squares[i % MOL_REGS]);
+  silu_roughly(x, n * MOL_REGS);
+  EACH floats_store(rows + i * FLOATS_N, x[i]);
 #undef EACH
 }
 
 static void find_rough_gates(float *rows, const float *bias, const float *query_gate, const float *item_gates, size_t n,
-                             vec squares[ROUGH_VECS])
+                             floats squares[MOL_REGS])
 {
   size_t p = 0;
 
-  UNROLL for (int v = 0; v < ROUGH_VECS; v++) squares[v] = vec_zero();
+  UNROLL for (int v = 0; v < MOL_REGS; v++) squares[v] = floats_zero();
   for (; p + ROWS_AT_ONCE <= n; p += ROWS_AT_ONCE)
     activate_gates(rows + p * MOL_LANES, bias + p, query_gate + p, item_gates + p * MOL_LANES, ROWS_AT_ONCE, squares);
   for (; p < n; p++)
@@ -154,28 +154,28 @@ static void find_rough_gates(float *rows, const float *bias, const float *query_
 
 /* Sums over p of e and its square, each with powers of the logits: e, e l, e^2, e^2 l, e^2 l^2. */
 struct rough_mix {
-  vec max[ROUGH_VECS];
-  vec weights[ROUGH_VECS], logits[ROUGH_VECS];
-  vec squares[ROUGH_VECS], square_logits[ROUGH_VECS], square_squares[ROUGH_VECS];
+  floats max[MOL_REGS];
+  floats weights[MOL_REGS], logits[MOL_REGS];
+  floats squares[MOL_REGS], square_logits[MOL_REGS], square_squares[MOL_REGS];
 };
 
 TILE void mix_rough_rows(struct rough_mix *mix, const float *s, const float *l, int n)
 {
-  vec e[MATH_VECS], logit, weighted;
+  floats e[MATH_REGS], logit, weighted;
 
-#define EACH UNROLL for (int i = 0; i < n * ROUGH_VECS; i++)
-  EACH e[i] = vec_sub(vec_load(s + i * VEC_FLOATS), mix->max[i % ROUGH_VECS]);
-  exp_roughly(e, 1, e, n * ROUGH_VECS);
+#define EACH UNROLL for (int i = 0; i < n * MOL_REGS; i++)
+  EACH e[i] = floats_sub(floats_load(s + i * FLOATS_N), mix->max[i % MOL_REGS]);
+  exp_roughly(e, 1, e, n * MOL_REGS);
   EACH
   {
-    int v = i % ROUGH_VECS;
-    logit = vec_load(l + i * VEC_FLOATS);
-    weighted = vec_mul(e[i], logit);
-    mix->weights[v] = vec_add(mix->weights[v], e[i]);
-    mix->logits[v] = vec_add(mix->logits[v], weighted);
-    mix->squares[v] = vec_fma(e[i], e[i], mix->squares[v]);
-    mix->square_logits[v] = vec_fma(e[i], weighted, mix->square_logits[v]);
-    mix->square_squares[v] = vec_fma(weighted, weighted, mix->square_squares[v]);
+    int v = i % MOL_REGS;
+    logit = floats_load(l + i * FLOATS_N);
+    weighted = floats_mul(e[i], logit);
+    mix->weights[v] = floats_add(mix->weights[v], e[i]);
+    mix->logits[v] = floats_add(mix->logits[v], weighted);
+    mix->squares[v] = floats_fma(e[i], e[i], mix->squares[v]);
+    mix->square_logits[v] = floats_fma(e[i], weighted, mix->square_logits[v]);
+    mix->square_squares[v] = floats_fma(weighted, weighted, mix->square_squares[v]);
   }
 #undef EACH
 }
@@ -185,14 +185,14 @@ static struct rough_mix mix_roughly(const float *s, const float *l, size_t n)
   struct rough_mix mix;
   size_t p = 0;
 
-  UNROLL for (int v = 0; v < ROUGH_VECS; v++)
+  UNROLL for (int v = 0; v < MOL_REGS; v++)
   {
-    mix.max[v] = vec_load(s + v * VEC_FLOATS);
-    mix.weights[v] = mix.logits[v] = mix.squares[v] = mix.square_logits[v] = mix.square_squares[v] = vec_zero();
+    mix.max[v] = floats_load(s + v * FLOATS_N);
+    mix.weights[v] = mix.logits[v] = mix.squares[v] = mix.square_logits[v] = mix.square_squares[v] = floats_zero();
   }
   for (size_t i = 1; i < n; i++) {
-    UNROLL for (int v = 0; v < ROUGH_VECS; v++) mix.max[v] =
-        vec_max(vec_load(s + i * MOL_LANES + v * VEC_FLOATS), mix.max[v]);
+    UNROLL for (int v = 0; v < MOL_REGS; v++) mix.max[v] =
+        floats_max(floats_load(s + i * MOL_LANES + v * FLOATS_N), mix.max[v]);
   }
   for (; p + ROWS_AT_ONCE <= n; p += ROWS_AT_ONCE)
     mix_rough_rows(&mix, s + p * MOL_LANES, l + p * MOL_LANES, ROWS_AT_ONCE);
@@ -201,81 +201,83 @@ static struct rough_mix mix_roughly(const float *s, const float *l, size_t n)
   return mix;
 }
 
-/* What the proof's delta is made of, of VEC_FLOATS lanes. */
+/* What the proof's delta is made of, of FLOATS_N lanes. */
 struct rough_sizes {
-  vec logit_unit, logits; /* the latter squared, as are the other norms */
-  vec hidden_unit, hidden, gates;
+  floats logit_unit, logits; /* the latter squared, as are the other norms */
+  floats hidden_unit, hidden, gates;
 };
 
-static vec find_delta(const struct mol_reduced_factors *f, const struct rough_sizes *sizes)
+static floats find_delta(const struct mol_reduced_factors *f, const struct rough_sizes *sizes)
 {
-  vec delta = vec_set1(f->constant);
+  floats delta = floats_set1(f->constant);
 
-  delta = vec_fma(vec_set1(f->logit_unit), sizes->logit_unit, delta);
-  delta = vec_fma(vec_set1(f->logits), _mm512_sqrt_ps(sizes->logits), delta);
-  delta = vec_fma(vec_set1(f->hidden_unit), sizes->hidden_unit, delta);
-  delta = vec_fma(vec_set1(f->hidden), _mm512_sqrt_ps(sizes->hidden), delta);
-  return vec_fma(vec_set1(f->gates), _mm512_sqrt_ps(sizes->gates), delta);
+  delta = floats_fma(floats_set1(f->logit_unit), sizes->logit_unit, delta);
+  delta = floats_fma(floats_set1(f->logits), _mm512_sqrt_ps(sizes->logits), delta);
+  delta = floats_fma(floats_set1(f->hidden_unit), sizes->hidden_unit, delta);
+  delta = floats_fma(floats_set1(f->hidden), _mm512_sqrt_ps(sizes->hidden), delta);
+  return floats_fma(floats_set1(f->gates), _mm512_sqrt_ps(sizes->gates), delta);
 }
 
 /* Steps 7 and 8. */
 static void find_bounds(const struct mol_reduced_factors *factors, size_t n_logits, const struct rough_mix *mix, int v,
                         struct rough_sizes sizes, float *lower, float *upper)
 {
-  const vec rounding = vec_set1((float)(n_logits + 8) * 0x1p-21f), second_order = vec_set1(1 + 0x1p-8f);
-  const vec one = vec_set1(1.0f), infinity = vec_set1(INFINITY);
-  vec per_weight = vec_div(one, mix->weights[v]), per_square = vec_mul(per_weight, per_weight);
-  vec score = vec_mul(mix->logits[v], per_weight), a = vec_mul(mix->squares[v], per_square), c, kappa, share, error;
-  vec too_large = sizes.logits;
+  const floats rounding = floats_set1((float)(n_logits + 8) * 0x1p-21f), second_order = floats_set1(1 + 0x1p-8f);
+  const floats one = floats_set1(1.0f), infinity = floats_set1(INFINITY);
+  floats per_weight = floats_div(one, mix->weights[v]), per_square = floats_mul(per_weight, per_weight);
+  floats score = floats_mul(mix->logits[v], per_weight), a = floats_mul(mix->squares[v], per_square), c, kappa, share,
+         error;
+  floats too_large = sizes.logits;
 
-  sizes.logits = vec_max(sizes.logits, vec_set1(SQUARE_MIN));
-  vec delta = find_delta(factors, &sizes);
-  c = vec_fma(vec_mul(vec_set1(-2.0f), score), mix->square_logits[v], mix->square_squares[v]);
-  c = vec_fma(vec_mul(score, score), a, vec_mul(c, per_square));
-  c = vec_fma(vec_mul(rounding, a), sizes.logits, vec_max(c, vec_zero()));
-  kappa = vec_min(delta, vec_set1(DELTA_MAX));
-  exp_vecs(&kappa, 1);
-  kappa = vec_add(kappa, vec_set1(0x1p-20f - 1)); /* and what the difference loses */
-  share = vec_mul(vec_mul(kappa, second_order), _mm512_sqrt_ps(a));
-  error = vec_div(vec_mul(vec_mul(kappa, second_order), _mm512_sqrt_ps(c)), vec_sub(one, share));
-  error = vec_fma(rounding, _mm512_sqrt_ps(sizes.logits), error);
+  sizes.logits = floats_max(sizes.logits, floats_set1(SQUARE_MIN));
+  floats delta = find_delta(factors, &sizes);
+  c = floats_fma(floats_mul(floats_set1(-2.0f), score), mix->square_logits[v], mix->square_squares[v]);
+  c = floats_fma(floats_mul(score, score), a, floats_mul(c, per_square));
+  c = floats_fma(floats_mul(rounding, a), sizes.logits, floats_max(c, floats_zero()));
+  kappa = floats_min(delta, floats_set1(DELTA_MAX));
+  exp_floats(&kappa, 1);
+  kappa = floats_add(kappa, floats_set1(0x1p-20f - 1)); /* and what the difference loses */
+  share = floats_mul(floats_mul(kappa, second_order), _mm512_sqrt_ps(a));
+  error = floats_div(floats_mul(floats_mul(kappa, second_order), _mm512_sqrt_ps(c)), floats_sub(one, share));
+  error = floats_fma(rounding, _mm512_sqrt_ps(sizes.logits), error);
   /* False where anything is NaN. */
-  __mmask16 is_bound = _mm512_cmp_ps_mask(delta, vec_set1(DELTA_MAX), _CMP_LT_OQ) &
-                       _mm512_cmp_ps_mask(share, vec_set1(SHARE_MAX), _CMP_LT_OQ) &
-                       _mm512_cmp_ps_mask(too_large, vec_set1(SQUARE_MAX), _CMP_LT_OQ) &
-                       _mm512_cmp_ps_mask(vec_add(_mm512_abs_ps(score), error), infinity, _CMP_LT_OQ);
-  vec_store(lower, _mm512_mask_mov_ps(vec_negate(infinity), is_bound, vec_sub(score, error)));
-  vec_store(upper, _mm512_mask_mov_ps(infinity, is_bound, vec_add(score, error)));
+  __mmask16 is_bound = _mm512_cmp_ps_mask(delta, floats_set1(DELTA_MAX), _CMP_LT_OQ) &
+                       _mm512_cmp_ps_mask(share, floats_set1(SHARE_MAX), _CMP_LT_OQ) &
+                       _mm512_cmp_ps_mask(too_large, floats_set1(SQUARE_MAX), _CMP_LT_OQ) &
+                       _mm512_cmp_ps_mask(floats_add(_mm512_abs_ps(score), error), infinity, _CMP_LT_OQ);
+  floats_store(lower, _mm512_mask_mov_ps(floats_negate(infinity), is_bound, floats_sub(score, error)));
+  floats_store(upper, _mm512_mask_mov_ps(infinity, is_bound, floats_add(score, error)));
 }
 
-static void VARIANT(mol_bounds)(const struct mol_shape *shape, const struct mol_gate *gate,
-                                const struct mol_reduced_gate *reduced_gate, const float *query,
-                                const float *query_gate, const float *items, const float *item_gates, float *scratch,
-                                const struct mol_ahead *ahead, float *lower, float *upper)
+static void SIMD_JOIN(mol_bounds, LAYER_SUFFIX)(const struct mol_shape *shape, const struct mol_gate *gate,
+                                                const struct mol_reduced_gate *reduced_gate, const float *query,
+                                                const float *query_gate, const float *items, const float *item_gates,
+                                                float *scratch, const struct mol_ahead *ahead, float *lower,
+                                                float *upper)
 {
   struct mol_ahead rest = ahead ? *ahead : (struct mol_ahead){ 0 };
   struct bounds_scratch part = bounds_scratch_split(shape, scratch);
   size_t n_logits = shape->n_query_components * shape->n_item_components, n_hidden = shape->gate_hidden;
-  struct rough_input logits, hidden;
-  vec gates[ROUGH_VECS];
+  struct layer_input logits, hidden;
+  floats gates[MOL_REGS];
 
   find_logits(shape, &part.mol, query, items, &rest);
   measure_rows(part.mol.logits, n_logits, &logits);
-  rough_layers_begin();
-  rough_layer_run(reduced_gate, 0, part.mol.logits, n_logits, part.pairs, part.mol.hidden, &rest, &logits);
+  reduced_layers_begin();
+  reduced_layer_run(reduced_gate, 0, part.mol.logits, n_logits, part.pairs, part.mol.hidden, &rest, &logits);
   find_rough_hidden(part.mol.hidden, gate->b1, n_hidden, &hidden);
-  rough_layer_run(reduced_gate, 1, part.mol.hidden, n_hidden, part.pairs, part.mol.gates, &rest, &hidden);
-  rough_layers_end();
+  reduced_layer_run(reduced_gate, 1, part.mol.hidden, n_hidden, part.pairs, part.mol.gates, &rest, &hidden);
+  reduced_layers_end();
   find_rough_gates(part.mol.gates, gate->b2, query_gate, item_gates, n_logits, gates);
   struct rough_mix mix = mix_roughly(part.mol.gates, part.mol.logits, n_logits);
-  for (int v = 0; v < ROUGH_VECS; v++)
-    find_bounds(ROUGH_FACTORS(reduced_gate), n_logits, &mix, v,
+  for (int v = 0; v < MOL_REGS; v++)
+    find_bounds(REDUCED_FACTORS(reduced_gate), n_logits, &mix, v,
                 (struct rough_sizes){ .logit_unit = logits.units[v],
                                       .logits = logits.squares[v],
                                       .hidden_unit = hidden.units[v],
                                       .hidden = hidden.squares[v],
                                       .gates = gates[v] },
-                lower + v * VEC_FLOATS, upper + v * VEC_FLOATS);
+                lower + v * FLOATS_N, upper + v * FLOATS_N);
 }
 
 #endif

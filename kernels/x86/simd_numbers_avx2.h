@@ -45,7 +45,7 @@ static inline ints ints_multiply_pairs(ints a, ints b)
   return _mm256_madd_epi16(a, b);
 }
 
-static inline vec ints_to_floats(ints v)
+static inline floats ints_to_floats(ints v)
 {
   return _mm256_cvtepi32_ps(v);
 }

@@ -48,7 +48,7 @@ static inline ints ints_multiply_pairs(ints a, ints b)
   return _mm512_madd_epi16(a, b);
 }
 
-static inline vec ints_to_floats(ints v)
+static inline floats ints_to_floats(ints v)
 {
   return _mm512_cvtepi32_ps(v);
 }

@@ -103,41 +103,43 @@ static void VARIANT(dot_i8_pair)(const int16_t *const queries[2], size_t n_group
 
 /* sketch_bounds -------------------- */
 
-TILE vec sketch_score(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *w, size_t i)
+TILE floats sketch_score(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *w,
+                         size_t i)
 {
-  return vec_mul(vec_mul(ints_to_floats(ints_load(sums + i)), vec_load(items->scales + i)), vec_set1(w->unit));
+  return floats_mul(floats_mul(ints_to_floats(ints_load(sums + i)), floats_load(items->scales + i)),
+                    floats_set1(w->unit));
 }
 
-TILE vec sketch_slack(const struct sketch_items *items, const struct sketch_weights *w, size_t i)
+TILE floats sketch_slack(const struct sketch_items *items, const struct sketch_weights *w, size_t i)
 {
-  vec slack = vec_fma(vec_load(items->scales + i), vec_set1(w->scale), vec_set1(w->floor));
+  floats slack = floats_fma(floats_load(items->scales + i), floats_set1(w->scale), floats_set1(w->floor));
 
-  slack = vec_fma(vec_load(items->errors + i), vec_set1(w->error), slack);
-  return items->tails ? vec_fma(vec_load(items->tails + i), vec_set1(w->tail), slack) : slack;
+  slack = floats_fma(floats_load(items->errors + i), floats_set1(w->error), slack);
+  return items->tails ? floats_fma(floats_load(items->tails + i), floats_set1(w->tail), slack) : slack;
 }
 
 static void VARIANT(sketch_bounds)(const int32_t *sums, const struct sketch_items *items,
                                    const struct sketch_weights *weights, size_t n_blocks, float *bounds)
 {
-  for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i += VEC_FLOATS)
-    vec_store(bounds + i, vec_add(sketch_score(sums, items, weights, i), sketch_slack(items, weights, i)));
+  for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i += FLOATS_N)
+    floats_store(bounds + i, floats_add(sketch_score(sums, items, weights, i), sketch_slack(items, weights, i)));
 }
 
 /* dot_f64 -------------------- */
 
-enum { PARTIAL_SUMS = 32, PARTIAL_VECS = PARTIAL_SUMS / DOUBLES_N };
+enum { PARTIAL_SUMS = 32, PARTIAL_REGS = PARTIAL_SUMS / DOUBLES_N };
 
-TILE void add_products(const double *query, const float *row, doubles sums[PARTIAL_VECS])
+TILE void add_products(const double *query, const float *row, doubles sums[PARTIAL_REGS])
 {
-  UNROLL for (int i = 0; i < PARTIAL_VECS; i++) sums[i] =
+  UNROLL for (int i = 0; i < PARTIAL_REGS; i++) sums[i] =
       doubles_fma(doubles_load(query + i * DOUBLES_N), doubles_from_floats(row + i * DOUBLES_N), sums[i]);
 }
 
-TILE double sum_by_halves(doubles sums[PARTIAL_VECS])
+TILE double sum_by_halves(doubles sums[PARTIAL_REGS])
 {
   double last[DOUBLES_N];
 
-  UNROLL for (int half = PARTIAL_VECS / 2; half > 0; half /= 2)
+  UNROLL for (int half = PARTIAL_REGS / 2; half > 0; half /= 2)
   {
     UNROLL for (int i = 0; i < half; i++) sums[i] = doubles_add(sums[i], sums[i + half]);
   }
@@ -151,10 +153,10 @@ TILE double sum_by_halves(doubles sums[PARTIAL_VECS])
 
 static double VARIANT(dot_f64)(const double *query, const float *row, size_t n)
 {
-  doubles sums[PARTIAL_VECS];
+  doubles sums[PARTIAL_REGS];
   size_t k = 0;
 
-  UNROLL for (int i = 0; i < PARTIAL_VECS; i++) sums[i] = doubles_zero();
+  UNROLL for (int i = 0; i < PARTIAL_REGS; i++) sums[i] = doubles_zero();
   for (; k + PARTIAL_SUMS <= n; k += PARTIAL_SUMS)
     add_products(query + k, row + k, sums);
   if (k < n) {

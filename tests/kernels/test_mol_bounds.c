@@ -25,13 +25,13 @@ static struct dice dice;
 /* 2^-22 of mol_score()'s own SiLU, and exponential, is taken off what they may be apart. */
 static void check_functions(const float *x)
 {
-  float silu[MOL_BOUNDS_MODEL_VEC], e[MOL_BOUNDS_MODEL_VEC];
+  float silu[MOL_BOUNDS_MODEL_LANES], e[MOL_BOUNDS_MODEL_LANES];
 
   memcpy(silu, x, sizeof silu);
   memcpy(e, x, sizeof e);
   mol_bounds_model_silu(silu);
   mol_bounds_model_exp(e);
-  for (size_t i = 0; i < MOL_BOUNDS_MODEL_VEC; i++) {
+  for (size_t i = 0; i < MOL_BOUNDS_MODEL_LANES; i++) {
     double right_exp = exp((double)x[i]), right_silu = (double)x[i] / (1 + exp(-(double)x[i]));
     if (x[i] > -87 && !(fabs((double)silu[i] - right_silu) <= (ROUGH_SILU_ERROR - 0x1p-22) * fabs(right_silu)))
       fail_msg("SiLU(%a) is %a", (double)x[i], (double)silu[i]);
@@ -46,10 +46,10 @@ static void functions_are_nearly_right(void **state)
   static const float scales[] = { 1e-30f, 1e-3f, 0.3f, 1.0f, 3.0f, 20.0f, 90.0f, 1e4f, 1e9f, 1e14f };
 
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   for (size_t round = 0; round < 100000; round++) {
-    float x[MOL_BOUNDS_MODEL_VEC];
-    dice_fill(&dice, x, MOL_BOUNDS_MODEL_VEC, scales[round % 10]);
+    float x[MOL_BOUNDS_MODEL_LANES];
+    dice_fill(&dice, x, MOL_BOUNDS_MODEL_LANES, scales[round % 10]);
     check_functions(x);
   }
 }
@@ -129,7 +129,7 @@ static void scores_are_within_bounds(void **state)
   };
 
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
     for (int fill = 0; fill < N_FILLS; fill++) {
       struct mol_case c = mol_new(&dice, shapes[i], (enum fill)fill);
@@ -145,7 +145,7 @@ static void scores_are_within_bounds_for_large_shapes(void **state)
   static const struct mol_shape shapes[] = { { 16, 17, 4, 300, 20.0f }, { 16, 16, 4, 257, 20.0f } };
 
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
     struct mol_case c = mol_new(&dice, shapes[i], FILL_RANDOM);
     scale_weights(&c, 0.1f, 0.1f);
@@ -159,7 +159,7 @@ static void scores_are_within_bounds_for_odd_shapes_and_scales(void **state)
   static const float scales[] = { 0.0f, 1e-30f, 1e-3f, 0.03f, 0.3f, 1.0f, 10.0f, 1e3f };
 
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   for (size_t i = 0; i < 600; i++) {
     struct mol_shape shape = { 1 + dice_below(&dice, 12), 1 + dice_below(&dice, 9), 1 + dice_below(&dice, 40),
                                1 + dice_below(&dice, 140), dice_below(&dice, 3) ? 20.0f : 1.0f };
@@ -186,7 +186,7 @@ static float with_much_left_out(float x)
 /* A first logit that has no weight, and makes the unit of the others such that all are rounded by nearly half of it. */
 static void set_unit(struct mol_case *c, float g)
 {
-  float times = (float)FIXED_MAX / ((float)(100 + dice_below(&dice, 4000)) + 0.499f);
+  float times = (float)INT16_LAYER_MAX / ((float)(100 + dice_below(&dice, 4000)) + 0.499f);
 
   for (size_t j = 0; j < c->shape.gate_hidden; j++)
     c->w1[j] = 0;
@@ -200,7 +200,7 @@ static void set_unit(struct mol_case *c, float g)
 static void scores_are_within_bounds_where_all_errors_add_up(void **state)
 {
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   for (size_t i = 0; i < 200; i++) {
     struct mol_case c = mol_new(&dice, (struct mol_shape){ 1, 64, 1, 128, 16.0f }, FILL_RANDOM);
     float g = with_much_left_out(0.5f), w1 = with_much_left_out(ldexpf(1, -2 - (int)dice_below(&dice, 6)));
@@ -257,10 +257,10 @@ static void scores_are_within_bounds_where_logits_are_rounded(void **state)
   enum { N = 64 };
 
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   for (size_t i = 0; i < 100; i++) {
     struct mol_case c = case_of_two(N, 1);
-    double unit = 1.0 / FIXED_MAX, sum = 0, weight = ldexp(1, (int)dice_below(&dice, 4));
+    double unit = 1.0 / INT16_LAYER_MAX, sum = 0, weight = ldexp(1, (int)dice_below(&dice, 4));
     for (size_t p = 0; p < N; p++) {
       bool is_up = dice_below(&dice, 2);
       double l = p == 0 ? 1 : rounded_by_half(is_up) * unit;
@@ -282,10 +282,10 @@ static void scores_are_within_bounds_where_hidden_units_are_rounded(void **state
   enum { N = 128 };
 
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   for (size_t i = 0; i < 100; i++) {
     struct mol_case c = case_of_two(2, N);
-    double largest = 10 / (1 + exp(-10.0)), unit = largest / FIXED_MAX, sum = 0;
+    double largest = 10 / (1 + exp(-10.0)), unit = largest / INT16_LAYER_MAX, sum = 0;
     for (size_t lane = 0; lane < MOL_LANES; lane++) {
       c.items[lane] = 1;
       c.items[MOL_LANES + lane] = -1;
@@ -326,7 +326,7 @@ static void infinite_gates_have_no_bound(void **state)
   struct mol_case c;
 
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   c = mol_new(&dice, (struct mol_shape){ 4, 4, 8, 16, 20.0f }, FILL_RANDOM);
   c.query_gate[3] = 3e38f;
   for (size_t i = 0; i < MOL_LANES; i++)
@@ -344,7 +344,7 @@ static void bounds_of_a_random_model_are_close(void **state)
   float most = 0;
 
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   for (size_t i = 0; i < 20; i++) {
     struct mol_case c = mol_new(&dice, shapes[i % 2], FILL_RANDOM);
     scale_weights(&c, 0.177f / 0.3f, 0.177f / 0.3f);
@@ -382,7 +382,7 @@ static void weights_beyond_the_proof_have_no_bounds(void **state)
 static void tiles_that_are_wrong_are_found_out(void **state)
 {
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   assert_true(mol_bounds_model_works(0));
   for (int fault = 1; fault < mol_bounds_model_n_faults(); fault++) {
     if (mol_bounds_model_works(fault))

@@ -2,10 +2,10 @@
 #include "tests/support/mol_bounds_model.h"
 
 #include "kernels/x86/simd_avx512.h"
-#include "tests/support/tiles_model.h"
+#include "tests/support/amx_tiles_model.h"
 
-#include "kernels/x86/tile_check.h"
-#include "kernels/x86/simd_split_layer.h"
+#include "kernels/x86/amx_tile_check.h"
+#include "kernels/x86/simd_bf16_layer.h"
 
 #include "kernels/x86/simd_mol_bounds.h"
 
@@ -14,23 +14,23 @@ void mol_bounds_model(const struct mol_shape *shape, const struct mol_gate *gate
                       const float *items, const float *item_gates, float *scratch, const struct mol_ahead *ahead,
                       float *lower, float *upper)
 {
-  mol_bounds_avx512(shape, gate, reduced_gate, query, query_gate, items, item_gates, scratch, ahead, lower, upper);
+  mol_bounds_bf16(shape, gate, reduced_gate, query, query_gate, items, item_gates, scratch, ahead, lower, upper);
 }
 
 void mol_bounds_model_silu(float *x)
 {
-  vec v = vec_load(x);
+  floats v = floats_load(x);
 
   silu_roughly(&v, 1);
-  vec_store(x, v);
+  floats_store(x, v);
 }
 
 void mol_bounds_model_exp(float *x)
 {
-  vec v = vec_load(x);
+  floats v = floats_load(x);
 
   exp_roughly(&v, 1, &v, 1);
-  vec_store(x, v);
+  floats_store(x, v);
 }
 
 bool mol_bounds_model_works(int fault)

@@ -13,7 +13,7 @@ void mol_bounds_model(const struct mol_shape *shape, const struct mol_gate *gate
                       float *lower, float *upper);
 
 /* x[i] = SiLU(x[i]), and exp(x[i]), as mol_bounds() takes them; VEC numbers at once. */
-enum { MOL_BOUNDS_MODEL_VEC = 16 };
+enum { MOL_BOUNDS_MODEL_LANES = 16 };
 void mol_bounds_model_silu(float *x);
 void mol_bounds_model_exp(float *x);
 

@@ -23,7 +23,7 @@ static inline int open_model(void **state)
   return 0;
 }
 
-static inline void skip_without_vectors(void)
+static inline void skip_without_avx512(void)
 {
   if (isa_detect() < ISA_AVX512)
     skip();

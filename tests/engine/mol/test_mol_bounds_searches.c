@@ -179,7 +179,7 @@ static void check_world(const char *golden, struct kernels *kernels, size_t n_it
 static void searches_with_bounds_return_what_those_without_return(void **state)
 {
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   for (size_t i = 0; i < 2; i++) {
     struct kernels *kernels = i ? &machine : &model;
     if (!kernels->mol_bounds)
@@ -195,7 +195,7 @@ static void exact_searches_score_only_what_bounds_leave(void **state)
   struct world w;
 
   (void)state;
-  skip_without_vectors();
+  skip_without_avx512();
   w = world_open("books", &model);
   put_items(&w, MAX_ITEMS, KIND_RANDOM);
   assert_true(check_searches(&w, MAX_ITEMS, 10) < N_QUERIES * MAX_ITEMS / 4);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of kernels/x86/tiles_amx.h in plain C: tiles as the manual defines them (Intel's architecture manual, volume 2,
- * TDPBF16PS), so that the code that uses them runs where there are none. One instance for each file that includes it.
+/* The words of kernels/x86/amx_tiles.h in plain C: tiles as the manual defines them (Intel's architecture manual,
+ * volume 2, TDPBF16PS), so that the code that uses them runs where there are none. One instance for each file that
+ * includes it.
  *
  * A product of two rows of pairs is summed in two sums, of the even and the odd numbers, each by fused multiply-adds;
  * their sum is added to what the tile had. Denormal numbers are zeros, as inputs and as results.
  */
-#ifndef TESTS_SUPPORT_TILES_MODEL_H
-#define TESTS_SUPPORT_TILES_MODEL_H
+#ifndef TESTS_SUPPORT_AMX_TILES_MODEL_H
+#define TESTS_SUPPORT_AMX_TILES_MODEL_H
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tile instructions (AMX), 8 registers t of 16 rows of 64 bytes. Macros, since t must be a constant. The tests have
- * the same words as plain C (tests/support/tiles_model.h). Private.
+ * the same words as plain C (tests/support/amx_tiles_model.h). Private.
  *
  * gcc 12 does not say of these instructions what memory they read: hence the barriers.
  */
-#ifndef KERNELS_X86_TILES_AMX_H
-#define KERNELS_X86_TILES_AMX_H
+#ifndef KERNELS_X86_AMX_TILES_H
+#define KERNELS_X86_AMX_TILES_H
 
 #include <immintrin.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * They were right on Sapphire Rapids, the one kind of processor that was tried. A search must not depend on trust in an
  * instruction: a machine whose tiles fail here does not have the level.
  */
-#ifndef KERNELS_X86_TILE_CHECK_H
-#define KERNELS_X86_TILE_CHECK_H
+#ifndef KERNELS_X86_AMX_TILE_CHECK_H
+#define KERNELS_X86_AMX_TILE_CHECK_H
 
 #include <math.h>
 #include <stdbool.h>

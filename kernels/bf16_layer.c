@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/split_layer.h"
+#include "kernels/bf16_layer.h"
 
 #include <string.h>
 
@@ -11,18 +11,18 @@ static void split(float x, uint16_t *high, uint16_t *low)
   uint32_t bits;
 
   memcpy(&bits, &x, sizeof bits);
-  bits = split_round(bits);
+  bits = bf16_round(bits);
   memcpy(&high_part, &bits, sizeof high_part);
   *high = (uint16_t)(bits >> 16);
   low_part = x - high_part; /* exact */
   memcpy(&bits, &low_part, sizeof bits);
-  *low = (uint16_t)(split_round(bits) >> 16);
+  *low = (uint16_t)(bf16_round(bits) >> 16);
 }
 
-err_t split_layer_init(const float *w, size_t n_in, size_t n_out, struct split_layer *out)
+err_t bf16_layer_init(const float *w, size_t n_in, size_t n_out, struct bf16_layer *out)
 {
-  out->n_in = split_pad(n_in);
-  out->n_out = split_pad(n_out);
+  out->n_in = bf16_pad(n_in);
+  out->n_out = bf16_pad(n_out);
   TRY(mem_array(out->n_in * out->n_out, sizeof *out->high, &out->high));
   TRY(mem_array(out->n_in * out->n_out, sizeof *out->low, &out->low));
   for (size_t o = 0; o < n_out; o++) {
@@ -32,7 +32,7 @@ err_t split_layer_init(const float *w, size_t n_in, size_t n_out, struct split_l
   return ERR_OK;
 }
 
-void split_layer_fini(struct split_layer *layer)
+void bf16_layer_fini(struct bf16_layer *layer)
 {
   mem_free(&layer->high);
   mem_free(&layer->low);

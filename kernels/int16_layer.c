@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/fixed_layer.h"
+#include "kernels/int16_layer.h"
 
 #include <math.h>
 
 #include "base/mem.h"
 
-/* The sizes of an output's integers add up to no more: so sums with inputs of FIXED_MAX stay within 32 bits. */
-enum { WEIGHTS_MAX = INT32_MAX / FIXED_MAX };
+/* The sizes of an output's integers add up to no more: so sums with inputs of INT16_LAYER_MAX stay within 32 bits. */
+enum { WEIGHTS_MAX = INT32_MAX / INT16_LAYER_MAX };
 
 /* How many times one of an output's weights may be taken. */
 static double scale_of(const float *weights, size_t n)
@@ -20,27 +20,28 @@ static double scale_of(const float *weights, size_t n)
   return sum > 0 ? fmin((WEIGHTS_MAX - (double)n / 2) / sum, INT16_MAX / largest) : 0;
 }
 
-err_t fixed_layer_init(const float *w, size_t n_in, size_t n_out, double *rest, struct fixed_layer *out)
+err_t int16_layer_init(const float *w, size_t n_in, size_t n_out, double *rest, struct int16_layer *out)
 {
   out->n_pairs = (n_in + 1) / 2;
-  out->n_out = (n_out + FIXED_OUTPUTS - 1) / FIXED_OUTPUTS * FIXED_OUTPUTS;
+  out->n_out = (n_out + INT16_LAYER_OUTPUTS - 1) / INT16_LAYER_OUTPUTS * INT16_LAYER_OUTPUTS;
   TRY(mem_array(out->n_out * out->n_pairs * 2, sizeof *out->weights, &out->weights));
   TRY(mem_array(out->n_out, sizeof *out->units, &out->units));
   for (size_t o = 0; o < n_out; o++) {
     const float *from = w + o * n_in;
-    int16_t *to = out->weights + (o / FIXED_OUTPUTS * out->n_pairs * FIXED_OUTPUTS + o % FIXED_OUTPUTS) * 2;
+    int16_t *to =
+        out->weights + (o / INT16_LAYER_OUTPUTS * out->n_pairs * INT16_LAYER_OUTPUTS + o % INT16_LAYER_OUTPUTS) * 2;
     double scale = scale_of(from, n_in);
     out->units[o] = scale > 0 ? (float)(1 / scale) : 0;
     for (size_t k = 0; k < n_in; k++) {
       double number = rint((double)from[k] * scale);
-      to[k / 2 * FIXED_OUTPUTS * 2 + k % 2] = (int16_t)number;
+      to[k / 2 * INT16_LAYER_OUTPUTS * 2 + k % 2] = (int16_t)number;
       rest[o * n_in + k] = (double)from[k] - number * (double)out->units[o];
     }
   }
   return ERR_OK;
 }
 
-void fixed_layer_fini(struct fixed_layer *layer)
+void int16_layer_fini(struct int16_layer *layer)
 {
   mem_free(&layer->weights);
   mem_free(&layer->units);
