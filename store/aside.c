@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of table `aside`: encode their keys, and verify that each record belongs to its row. */
 #include "store/aside.h"
 
 #include "base/log.h"
@@ -38,11 +39,11 @@ err_t aside_check_empty(const struct aside *a, bool *is_empty)
   return ERR_OK;
 }
 
-/* The record must be what its row's key says. */
+/* Read a row's record. It must have the key and partition of its row. */
 static err_t read_state(const struct aside *a, struct span row, struct span record, struct aside_state *out)
 {
   uint8_t want[ASIDE_KEY_MAX];
-  char reason[256] = "it is that of another key or partition";
+  char reason[256] = "it belongs to another key or partition";
   err_code_t err = record_read_head(record, &out->head);
 
   out->record = record;
@@ -61,7 +62,10 @@ static err_t copy_state(const struct aside_state *state, struct region *region, 
   return record_read_head(out->record, &out->head);
 }
 
-/* Rows of the key from `first` on; counts them where `states` is NULL. */
+/* Copy the states of a key to `states`, or only count them if `states` is NULL.
+ *
+ * first  the row key to begin at
+ */
 static err_t walk(const struct aside *a, struct span first, struct span key, struct region *region,
                   struct aside_state *states, size_t *n)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Locking a directory with flock(2), and naming the holder in error messages. */
 #include "store/directory_lock.h"
 
 #include <errno.h>
@@ -12,14 +13,14 @@
 
 enum { PID_TEXT_BYTES = 24 };
 
-/* The holder writes its process id into the file: only for the message of those who come second. */
+/* Write our process id into the file. It is only used in the error message of a second process. */
 static void write_holder(int fd)
 {
   char text[PID_TEXT_BYTES];
   int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
 
   if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n)
-    return; /* a full disk is no reason to refuse: the lock itself needs no byte */
+    return; /* a full disk is no failure: the lock itself needs no space */
 }
 
 static long read_holder(int fd)
@@ -45,7 +46,7 @@ static err_t lock_one(int fd, const char *directory, int holder_fd)
        directory);
 }
 
-/* The file that is there already: only for its holder's number. */
+/* Lock the directory. The lock file of a former holder is read for the error message only. */
 static err_t lock_directory(int fd, const char *directory, const char *path)
 {
   int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -75,8 +76,8 @@ err_t directory_lock_acquire(const char *directory, struct directory_lock *out)
   TRY(lock_directory(lock.directory_fd, directory, path));
   lock.file_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
   if (lock.file_fd < 0 && !is_disk_full(errno))
-    FAIL(ERR_STORE, "%s cannot be made: %s: the daemon's user must be able to write there", path, strerror(errno));
-  if (lock.file_fd >= 0) { /* versions before this one look at the file only */
+    FAIL(ERR_STORE, "%s cannot be created: %s: the daemon's user must be able to write there", path, strerror(errno));
+  if (lock.file_fd >= 0) { /* earlier versions lock only the file */
     TRY(lock_one(lock.file_fd, directory, lock.file_fd));
     write_holder(lock.file_fd);
   }

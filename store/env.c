@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opening, growing and reopening an LMDB environment, and running transactions in it. Failures get an error code and a
+ * remedy here. */
 #include "store/env.h"
 
 #include "base/log.h"
@@ -16,19 +18,19 @@
 enum {
   TABLES_MAX = 16,
   FULL_PERCENT = 80,
-  LOCK_FILE_BYTES = 8192, /* what LMDB makes lock.mdb, for 126 readers */
+  LOCK_FILE_BYTES = 8192, /* size that LMDB gives lock.mdb, for 126 readers */
 };
 
 static_assert(sizeof(size_t) == 8, "a map that grows needs 64-bit addresses");
 
-/* Words for what people meet; LMDB's own for the rest. */
+/* Return the remedy for a common failure, else "". */
 static const char *remedy(int rc)
 {
   switch (rc) {
   case ENOSPC:
   case EDQUOT:
     return ": make room on the disk";
-  case EIO: /* LMDB says this, too, when only part of its pages could be written */
+  case EIO: /* LMDB also returns EIO when only some pages could be written */
     return ": the disk is full or fails: make room, or see the kernel log";
   case EFBIG:
     return ": raise the limit on the size of files (LimitFSIZE=, ulimit -f)";
@@ -47,7 +49,7 @@ static bool is_disk_full(int rc)
   return rc == ENOSPC || rc == EDQUOT || rc == EIO || rc == EFBIG;
 }
 
-/* Of what an errno stands for. */
+/* Return the error code for an errno. */
 static err_code_t code_of(int error)
 {
   return is_disk_full(error) ? ERR_STORE_FULL : ERR_STORE;
@@ -83,7 +85,7 @@ static err_t make_directory(const char *path)
   struct stat info;
 
   if (mkdir(path, 0750) != 0 && errno != EEXIST)
-    FAIL(code_of(errno), "store directory %s cannot be made: %s%s", path, strerror(errno),
+    FAIL(code_of(errno), "store directory %s cannot be created: %s%s", path, strerror(errno),
          errno == ENOENT ? ": its parent must exist" : remedy(errno));
   if (stat(path, &info) != 0)
     FAIL(ERR_STORE, "store directory %s cannot be read: %s%s", path, strerror(errno), remedy(errno));
@@ -120,8 +122,8 @@ static size_t last_txn_id(const struct env *env)
   return info.me_last_txnid;
 }
 
-/* Make the file as long as a map is or will be. */
-static err_t stretch_file(struct env *env, size_t map_bytes)
+/* Make the file at least as long as the map. */
+static err_t extend_file(struct env *env, size_t map_bytes)
 {
   mdb_filehandle_t fd;
   size_t bytes;
@@ -145,7 +147,7 @@ static err_t verify_not_cut(struct env *env)
   return ERR_OK;
 }
 
-/* The file is as long as its map was. */
+/* Return the size of the existing map, which is the length of its file; 0 if there is none. */
 static size_t old_map_bytes(const char *directory)
 {
   char path[PATH_MAX];
@@ -157,7 +159,8 @@ static size_t old_map_bytes(const char *directory)
   return ((size_t)info.st_size + page - 1) / page * page;
 }
 
-/* LMDB writes to lock.mdb through a map: on a full disk, a file without blocks would kill the process. */
+/* Reserve disk blocks for lock.mdb. LMDB writes to it through a memory map, and on a full disk a write to a missing
+ * block would kill the process. */
 static err_t reserve_lock_file(const struct env *env)
 {
   char path[PATH_MAX];
@@ -166,19 +169,19 @@ static err_t reserve_lock_file(const struct env *env)
     FAIL(ERR_STORE, "the path of store %.64s... is too long", env->path);
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
   if (fd < 0)
-    FAIL(code_of(errno), "%s cannot be made: %s%s", path, strerror(errno), remedy(errno));
+    FAIL(code_of(errno), "%s cannot be created: %s%s", path, strerror(errno), remedy(errno));
   int error = fallocate(fd, 0, 0, LOCK_FILE_BYTES) == 0 ? 0 : errno;
   close(fd);
   if (is_disk_full(error))
     FAIL(ERR_STORE_FULL, "%s cannot be written: %s%s", path, strerror(error), remedy(error));
-  return ERR_OK; /* some file systems cannot reserve: then as LMDB does it */
+  return ERR_OK; /* some file systems cannot reserve blocks: leave the file to LMDB */
 }
 
-/* A new map is as long as asked for. Where the disk refuses that, an old one goes on with its own length. */
+/* Make the file fit the map. If the disk has no room for that, an existing map keeps its old size. */
 static err_t fit_file(struct env *env, size_t old_bytes)
 {
   TRY(verify_not_cut(env));
-  err_code_t err = stretch_file(env, env->map_bytes);
+  err_code_t err = extend_file(env, env->map_bytes);
   if (err != ERR_STORE_FULL || old_bytes == 0)
     return err;
   TRY(env_verify(env, mdb_env_set_mapsize(env->mdb, old_bytes), "set the map"));
@@ -201,7 +204,7 @@ static err_t open_mdb(struct env *env, size_t map_bytes)
   env->page_bytes = stat.ms_psize;
   note_usage(env);
   TRY(fit_file(env, old_bytes));
-  /* Tools that read the store and were killed keep pages from being used again until someone looks. */
+  /* A reading tool that was killed leaves a stale reader, which keeps LMDB from reusing pages. */
   return env_verify(env, mdb_reader_check(env->mdb, &n_stale), "clear stale readers");
 }
 
@@ -221,7 +224,8 @@ err_t env_open(const char *path, size_t map_bytes, struct env **out)
   return ERR_OK;
 }
 
-/* A closed store is durable to its newest transaction, in a power cut too. page_bytes: it was opened. */
+/* Close the environment. The newest transaction is synced first, so that it survives a power cut. page_bytes is 0 if
+ * opening failed. */
 static void close_mdb(struct env *env)
 {
   int rc = env->page_bytes ? mdb_env_sync(env->mdb, 1) : MDB_SUCCESS;
@@ -261,8 +265,8 @@ static err_t verify_same_transaction(const struct env *env)
   size_t id = last_txn_id(env);
 
   if (id != env->txn_id)
-    FAIL(ERR_STORE, "store %s holds transaction %zu, not %zu, after a failed write: restart the daemon", env->path, id,
-         env->txn_id);
+    FAIL(ERR_STORE, "store %s has transaction %zu instead of %zu after a failed write: restart the daemon", env->path,
+         id, env->txn_id);
   return ERR_OK;
 }
 
@@ -279,7 +283,7 @@ err_t env_reopen(struct env *env)
   return err;
 }
 
-/* LMDB unmaps before it maps anew, and is lost when the second fails: so ask beforehand. */
+/* Verify that a map of this size is possible. LMDB unmaps the old map first, and is lost if the new mapping fails. */
 static err_t verify_address_space(const struct env *env, size_t bytes)
 {
   void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -297,7 +301,7 @@ static err_t grow_map(struct env *env)
   size_t bytes = env->map_bytes * 2;
 
   TRY(verify_address_space(env, bytes));
-  TRY(stretch_file(env, bytes));
+  TRY(extend_file(env, bytes));
   int rc = mdb_env_set_mapsize(env->mdb, bytes);
   if (rc != MDB_SUCCESS) {
     env_lose(env);
@@ -332,13 +336,14 @@ static err_t attempt_write(struct env *env, env_body body, void *context)
   TRY(env_verify(env, mdb_txn_begin(env->mdb, NULL, 0, &txn), "begin a write"));
   TRY(body(context, txn));
   MDB_txn *committed = txn;
-  txn = NULL; /* a commit ends the transaction even where it fails */
+  txn = NULL; /* a commit ends the transaction even if it fails */
   TRY(env_verify(env, mdb_txn_commit(committed), "commit"));
   env->txn_id = last_txn_id(env);
   return ERR_OK;
 }
 
-/* A header page that could not be written makes LMDB refuse everything until it is opened anew. */
+/* Give the environment up if LMDB is in panic. It is after a header page could not be written, and then refuses every
+ * call until it is reopened. */
 static void note_panic(struct env *env)
 {
   AUTO(abort_txn) MDB_txn *txn = NULL;
@@ -374,5 +379,6 @@ err_t env_read(struct env *env, env_body body, void *context)
   TRY(body(context, txn));
   MDB_txn *ended = txn;
   txn = NULL;
-  return env_verify(env, mdb_txn_commit(ended), "end reading"); /* an abort would close tables opened in it */
+  /* A commit, because an abort would close the tables that `body` opened. */
+  return env_verify(env, mdb_txn_commit(ended), "end reading");
 }

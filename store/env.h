@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The LMDB environment of a store: its directory, lock, memory map and transactions.
  *
- * data.mdb is kept as long as the map, as a sparse file (`du` tells what it really takes). LMDB may leave the last
- * pages of a file unwritten, and reading past the end of a mapped file kills the process; so a file that is
- * shorter than its newest transaction says has been cut, and is refused.
+ * data.mdb is a sparse file that is kept as long as the map (`du` shows what it takes on the disk). LMDB may leave the
+ * last pages of a file unwritten, and reading past the end of a mapped file kills the process. So a file that is
+ * shorter than its newest transaction needs has been cut, and is refused.
  *
  * Thread: the one that opened it.
  */
@@ -19,62 +19,67 @@
 struct env {
   char *path;
   struct directory_lock lock;
-  MDB_env *mdb; /* NULL: see env_is_lost() */
+  MDB_env *mdb; /* NULL: lost, see env_is_lost() */
   size_t page_bytes;
   size_t map_bytes;
-  size_t used_bytes; /* of the map, by the newest transaction */
-  size_t txn_id;     /* of that */
-  bool is_full;      /* the running transaction met the end of the map */
-  unsigned n_grown;  /* times that the map was doubled */
-  unsigned n_redone; /* times that a transaction had to be redone for it */
+  size_t used_bytes; /* used part of the map, as of the newest transaction */
+  size_t txn_id;     /* id of the newest transaction */
+  bool is_full;      /* the running transaction has filled the map */
+  unsigned n_grown;  /* how often the map was doubled */
+  unsigned n_redone; /* how often a transaction was run again after that */
 };
 
-/* Open or create the environment in a directory, which is created where it is missing.
+/* Open the environment in a directory, or create it. The directory is created if it is missing.
  *
- * map_bytes  size of a new map; a multiple of the page size. An old map keeps its size where that is larger
+ * map_bytes  size of a new map, a multiple of the page size. A larger existing map keeps its size
  *
- * Returns as store_open() does.
+ * Returns the same errors as store_open().
  */
 err_t env_open(const char *path, size_t map_bytes, struct env **out);
 void env_close(struct env **env);
 
-/* Has LMDB met a failure that its environment does not survive, such as a header page that could not be written? Then
- * all calls fail until env_reopen(), after which tables have to be opened anew. */
+/* Is the environment lost? It is after a failure that LMDB does not survive, such as a header page that could not be
+ * written. All calls then fail until env_reopen(). After that the tables must be opened again. */
 bool env_is_lost(const struct env *env);
 
-/* Returns ERR_STORE when the directory has another newest transaction than memory: it may be the one that failed. */
+/* Reopen a lost environment.
+ *
+ * Returns ERR_STORE when the newest transaction on the disk is not the one that memory knows: it may be the failed one.
+ */
 err_t env_reopen(struct env *env);
 
-/* Give the environment up: env_is_lost() from then on. */
+/* Give the environment up. It is then lost. */
 void env_lose(struct env *env);
 
-/* Run `body` in a write transaction and commit it. The map is doubled first when 80 % of it are used; when the
- * transaction still meets its end, it is aborted, the map is doubled and `body` runs again from its start: so
- * `body` keeps its results in its context until env_write() returns, and begins by resetting them.
+/* Run `body` in a write transaction and commit it. If 80 % of the map are used, the map is doubled first. If the
+ * transaction still fills it, the transaction is aborted, the map is doubled and `body` runs again. So `body` must
+ * begin by resetting its results, and keep them in its context until env_write() returns.
  *
- * Returns ERR_OK when it is committed; otherwise nothing has changed, and the error is body's or LMDB's: ERR_STORE_FULL
- * when the disk had no room, and the same may be tried again.
+ * Returns ERR_OK when the transaction is committed. Otherwise nothing has changed, and the error is body's or LMDB's:
+ * ERR_STORE_FULL when the disk is full; the caller may repeat the call later.
  */
 typedef err_code_t (*env_body)(void *context, MDB_txn *txn);
 err_t env_write(struct env *env, env_body body, void *context);
 
-/* Run `body` in a read transaction, which ends with it. Tables that it opened stay open if it succeeds. */
+/* Run `body` in a read transaction, and end the transaction. Tables that `body` opened stay open if it succeeds. */
 err_t env_read(struct env *env, env_body body, void *context);
 
-/* Turn LMDB's result into ours: ERR_STORE_CORRUPT and ERR_STORE_FULL where it says so, else ERR_STORE, with the path
- * and the remedy.
+/* Convert an LMDB result to our error, with the path and the remedy: ERR_OK for success, ERR_STORE_CORRUPT for damage,
+ * ERR_STORE_FULL for a full disk, else ERR_STORE.
  *
- * what  what could not be done: "write an item"
+ * what  the failed action, such as "write an item"
  */
 #define env_verify(env, rc, what) env_verify_at((env), (rc), (what), __FILE__, __LINE__)
 err_t env_verify_at(struct env *env, int rc, const char *what, const char *file, int line);
 
-/* For AUTO(env_close_cursor): a cursor of a read transaction is closed before its transaction ends. */
+/* Close a cursor, for AUTO(env_close_cursor). A cursor of a read transaction must be closed before the transaction
+ * ends. */
 void env_close_cursor(MDB_cursor **cursor);
 
-/* What to do about a damaged store, for messages. */
+/* The remedy for a damaged store, for error messages. */
 #define ENV_REMEDY "move the directory away: the daemon then builds a new store from the log"
 
+/* Convert between LMDB's bytes and ours. Nothing is copied. */
 static inline MDB_val env_value(struct span bytes)
 {
   return (MDB_val){ .mv_size = bytes.n, .mv_data = (void *)(uintptr_t)bytes.p };

@@ -5,7 +5,7 @@
 #include "store/key_alone.h"
 #include "store/key_states.h"
 
-/* Does only the change's partition have the key, or none? */
+/* Does no other partition have a state of the key? */
 static err_t check_alone(const struct key_context *k, const struct item_change *change, const struct slots_item *item,
                          bool *is_alone)
 {

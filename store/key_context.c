@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps that both kinds of keys need. */
+/* The steps that both kinds of keys need: encoding states, storing tombstones, refusing puts. */
 #include "store/key_context.h"
 
 #include "store/item_merge.h"

@@ -106,7 +106,7 @@ static err_t settle_other_wins(struct key_context *k, const struct item_change *
   return aside_put(k->aside, change->key, change->partition, s->next.record);
 }
 
-/* Tell what became of the change, and what the engine must apply. The engine's item is still the former one, s->item. */
+/* Tell what became of the change, and what the engine must apply. The engine still has the former item, s->item. */
 static err_t tell_effect(struct key_context *k, const struct item_change *change, const struct states *s,
                          const struct aside_state *winner, enum store_effect *kind, struct item_change *effect)
 {

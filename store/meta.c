@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing the sealed values of table `meta`. */
 #include "store/meta.h"
 
 #include "base/mem.h"
@@ -8,7 +9,7 @@
 
 enum { TEXT_BYTES_MAX = 1024 };
 
-static_assert(sizeof(struct meta) == (4 + 2 * TABLES_SIDES) * sizeof(uint64_t), "what is stored has no padding");
+static_assert(sizeof(struct meta) == (4 + 2 * TABLES_SIDES) * sizeof(uint64_t), "the stored form has no padding");
 
 static err_t put_value(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, struct span payload)
 {
@@ -23,7 +24,7 @@ static err_t put_value(struct env *env, MDB_txn *txn, MDB_dbi table, const char 
   return env_verify(env, mdb_put(txn, table, &key, &data, 0), "write to table `meta`");
 }
 
-/* `*out` points into the transaction. */
+/* Find a value by name. `*out` is valid until the transaction writes or ends. */
 static err_t get_value(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, bool *is_found, struct span *out)
 {
   MDB_val key = env_value(span_of_str(name));

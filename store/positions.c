@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The list of positions, and the stored form of its rows. */
 #include "store/positions.h"
 
 #include "base/mem.h"
@@ -7,6 +8,7 @@
 #include <assert.h>
 #include <endian.h>
 
+/* A row of the table. Schema 1 lacks the last field. */
 struct row {
   uint64_t seal;
   int64_t next;
@@ -41,7 +43,7 @@ err_t positions_copy(const struct positions *from, struct positions *to)
   return ERR_OK;
 }
 
-/* Index of the first row that is not before the partition. */
+/* Return the index of the first row whose partition is not below this one. */
 static size_t lower_bound(const struct positions *p, int32_t partition)
 {
   size_t i = 0;

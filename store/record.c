@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Encoding, verifying and decoding records. */
 #include "store/record.h"
 
 #include "base/log.h"
@@ -8,7 +9,7 @@
 
 enum {
   RECORD_BYTES_MAX = 1 << 30,
-  /* In the header's key_size: */
+  /* bits of the header's key_size */
   KEY_BYTES = 0x0fff,
   IS_TOMBSTONE = 0x8000,
   HAS_ASIDE = 0x4000,
@@ -20,7 +21,7 @@ struct header {
   int64_t offset;
   int64_t timestamp_ms;
   int32_t partition;
-  uint16_t key_size; /* bytes of the key, and marks */
+  uint16_t key_size; /* size of the key, and flags */
   uint16_t n_parts;
 };
 
@@ -32,9 +33,9 @@ struct part_header {
   uint32_t space_bytes;
 };
 
-static_assert(sizeof(struct header) == 40, "the header has no padding, so that the check sum covers known bytes only");
+static_assert(sizeof(struct header) == 40, "the header has no padding: all bytes under the checksum are set");
 static_assert(sizeof(struct part_header) == 20, "a part header has no padding");
-static_assert((int)ITEM_KEY_MAX <= (int)KEY_BYTES, "there is room for the marks");
+static_assert((int)ITEM_KEY_MAX <= (int)KEY_BYTES, "the key size leaves room for the flags");
 static_assert((sizeof(struct header) | sizeof(struct part_header)) % sizeof(float) == 0, "numbers are aligned");
 static_assert(offsetof(struct header, seal) == 0 && sizeof(uint64_t) == SEAL_BYTES, "the seal comes first");
 
@@ -43,14 +44,14 @@ static size_t key_bytes(const struct header *header)
   return header->key_size & KEY_BYTES;
 }
 
-/* Bytes of all that has a fixed size. */
+/* Return the size of the header and the part headers, or of a tombstone's header and time. */
 static size_t fixed_bytes(const struct header *header)
 {
   return sizeof *header +
          (header->key_size & IS_TOMBSTONE ? sizeof(int64_t) : header->n_parts * sizeof(struct part_header));
 }
 
-/* Bytes that a part takes behind the part headers. Sums of what a record can name do not overflow 64 bits. */
+/* Return the bytes of a part's numbers, codes and space name. The sum over all parts of a record fits 64 bits. */
 static uint64_t payload_bytes(const struct part_header *p)
 {
   uint64_t n_numbers = (uint64_t)p->n_vector + p->n_components + p->n_item_gate;
@@ -96,7 +97,7 @@ static err_t measure(const struct item_change *item, uint64_t *bytes)
     sum += payload_bytes(&p);
   }
   if (sum > RECORD_BYTES_MAX)
-    FAIL(ERR_ITEM, "item %s takes %llu bytes, at most %d are possible", log_quote(item->key), (unsigned long long)sum,
+    FAIL(ERR_ITEM, "item %s takes %llu bytes, more than the limit of %d", log_quote(item->key), (unsigned long long)sum,
          RECORD_BYTES_MAX);
   *bytes = sum;
   return ERR_OK;
@@ -189,7 +190,7 @@ err_t record_copy(struct span record, bool has_aside, struct region *region, str
   return ERR_OK;
 }
 
-/* Record bytes may be unaligned: headers are copied out. */
+/* Copy a part header out of a record, whose bytes may be unaligned. */
 static struct part_header part_header_at(struct span record, size_t i)
 {
   struct part_header p;
@@ -198,7 +199,7 @@ static struct part_header part_header_at(struct span record, size_t i)
   return p;
 }
 
-/* Check that the sizes that the record names add up to the size that it has; tell how many of its bytes are numbers. */
+/* Verify that the sizes in the headers add up to the size of the record, and return the bytes of its numbers. */
 static err_t verify_sizes(struct span record, const struct header *header, size_t *number_bytes)
 {
   uint64_t sum = fixed_bytes(header) + key_bytes(header);
@@ -218,7 +219,7 @@ static err_t verify_sizes(struct span record, const struct header *header, size_
     not_numbers += (uint64_t)p.n_codes + p.space_bytes;
   }
   if (sum != record.n)
-    FAIL(ERR_STORE_CORRUPT, "it names %llu bytes and has %zu", (unsigned long long)sum, record.n);
+    FAIL(ERR_STORE_CORRUPT, "its headers name %llu bytes, but it has %zu", (unsigned long long)sum, record.n);
   *number_bytes = sum - not_numbers;
   return ERR_OK;
 }
@@ -228,12 +229,12 @@ static err_t read_header(struct span record, struct header *header, size_t *numb
   if (record.n < sizeof *header)
     FAIL(ERR_STORE_CORRUPT, "it is cut short at %zu bytes", record.n);
   if (!seal_check(record))
-    FAIL(ERR_STORE_CORRUPT, "its check sum does not match");
+    FAIL(ERR_STORE_CORRUPT, "its checksum does not match");
   memcpy(header, record.p, sizeof *header);
   return verify_sizes(record, header, number_bytes);
 }
 
-/* Where the bytes begin: behind the headers and the numbers. */
+/* Return the offset of the bytes, which follow the headers and numbers. */
 static size_t bytes_at(const struct header *header, size_t number_bytes)
 {
   return fixed_bytes(header) + number_bytes;

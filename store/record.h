@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stored form of an item, or of what one partition says of it.
+/* The stored form of a state of a key: an item with its parts, or a tombstone.
  *
- *   header         seal, generation, offset, timestamp, partition, size of the key and marks, number of parts
- *   part header    sizes of vector, components, item gate, codes and name; one for each part
- *   numbers        f32 of all parts, in order; here, where they are aligned to 4
- *   bytes          key, then the name and codes of each part
+ *   header         seal, generation, offset, timestamp, partition, key size and flags, number of parts
+ *   part headers   for each part, the sizes of vector, components, item gate, codes and space name
+ *   numbers        f32 of all parts, in order; at a multiple of 4 bytes
+ *   bytes          key, then the space name and codes of each part
  *
- * A tombstone has no parts; behind its header comes the time when it was applied.
+ * A tombstone has no parts. The time when it was applied follows its header.
  *
- * Numbers are in the machine's own byte order, as LMDB's own pages are: a store moves between like machines only.
+ * Numbers have the machine's byte order, as in LMDB's own pages. So a store can move only to a machine of the same byte
+ * order.
  */
 #ifndef STORE_RECORD_H
 #define STORE_RECORD_H
@@ -17,41 +18,41 @@
 #include "base/item.h"
 #include "base/region.h"
 
-/* What applying a change needs to know of the stored item. */
+/* The fields of a record that applying a change needs, besides the parts. */
 struct record_head {
-  uint64_t generation; /* of the log: offsets compare within one only */
+  uint64_t generation; /* of the log; offsets are comparable only within one generation */
   int64_t offset;
   int64_t timestamp_ms;
   int32_t partition;
   bool is_tombstone;
-  bool has_aside;          /* of an item: other partitions have states of its key, in table `aside` */
-  int64_t applied_unix_ms; /* of a tombstone */
-  struct span key;         /* valid as long as the record's bytes */
+  bool has_aside;          /* for an item: other partitions have states of its key, in table `aside` */
+  int64_t applied_unix_ms; /* for a tombstone: when it was applied */
+  struct span key;         /* points into the record */
 };
 
-/* Encode an item as a record, in a region.
+/* Encode an item as a record in a region.
  *
- * Returns ERR_OK; ERR_ITEM when the key is not 1..ITEM_KEY_MAX bytes long or the item is larger than a record can be.
+ * Returns ERR_OK; ERR_ITEM when the key is not 1..ITEM_KEY_MAX bytes long or the item is too large for a record.
  */
 err_t record_encode(const struct item_change *item, uint64_t generation, struct region *region, struct span *out);
 
-/* Encode the tombstone that a delete leaves. Errors as above. */
+/* Encode the tombstone of a delete. Returns the errors of record_encode(). */
 err_t record_encode_tombstone(const struct item_change *item, uint64_t generation, int64_t applied_unix_ms,
                               struct region *region, struct span *out);
 
-/* Copy a record into a region, with or without the mark that there are states aside. */
+/* Copy a record into a region, and set or clear its has_aside flag. */
 err_t record_copy(struct span record, bool has_aside, struct region *region, struct span *out);
 
-/* Check the whole record, and read its head.
+/* Verify a whole record, and read its head.
  *
  * Returns ERR_OK; ERR_STORE_CORRUPT with the reason when its seal or its sizes are wrong.
  */
 err_t record_read_head(struct span record, struct record_head *out);
 
-/* Decode a record, not a tombstone, into a whole item that lives in the region: nothing in it points to the record's
- * bytes, which may be unaligned.
+/* Decode a record into a whole item. The item lives in the region and does not point into the record, whose bytes may
+ * be unaligned. A tombstone is an error.
  *
- * Returns as record_read_head() does.
+ * Returns the errors of record_read_head().
  */
 err_t record_decode(struct span record, struct region *region, struct item_change *out);
 

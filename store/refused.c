@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The set of refused keys: a hash table with open addressing. */
 #include "store/refused.h"
 
 #include "base/mem.h"
@@ -42,7 +43,7 @@ bool refused_keys_check(const struct refused_keys *r, struct span key, int32_t p
   return r->n > REFUSED_KEYS_MAX || *find(r, hash_of(key, partition));
 }
 
-/* At most half full. */
+/* Double the table if one more key would make it more than half full. */
 static err_t make_room(struct refused_keys *r)
 {
   struct refused_keys larger = { .capacity = r->capacity ? r->capacity * 2 : CAPACITY_MIN };

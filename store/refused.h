@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys whose changes a full catalogue has refused, until they are tried again: later puts of them must not overtake.
+/* The set of keys whose puts a full catalogue has refused. Later puts of these keys are refused too, until the retry,
+ * so that they do not overtake.
  *
- * Hashes are kept. A key that meets another one's hash is refused without need, until the next try; the same
- * holds for every key once there are more than REFUSED_KEYS_MAX.
+ * Only hashes are kept. A key with the same hash as a refused one is refused needlessly, until the next retry. Once the
+ * set has more than REFUSED_KEYS_MAX keys, every put is refused.
  */
 #ifndef STORE_REFUSED_H
 #define STORE_REFUSED_H
@@ -12,9 +13,9 @@
 
 enum { REFUSED_KEYS_MAX = 1 << 20 };
 
-/* All zeros is an empty set. */
+/* All zeros are an empty set. */
 struct refused_keys {
-  uint64_t *hashes; /* [capacity], a power of 2; 0: free */
+  uint64_t *hashes; /* [capacity]; 0: free. The capacity is a power of 2 */
   size_t n;
   size_t capacity;
 };
@@ -22,8 +23,9 @@ struct refused_keys {
 void refused_keys_fini(struct refused_keys *r);
 void refused_keys_clear(struct refused_keys *r);
 
-/* Was a change of this key in this partition refused? May say so of one that was not. */
+/* Was a put of this key in this partition refused? May be true for a key that was not refused. */
 bool refused_keys_check(const struct refused_keys *r, struct span key, int32_t partition);
+
 err_t refused_keys_add(struct refused_keys *r, struct span key, int32_t partition);
 
 #endif

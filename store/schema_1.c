@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stores of schema 1 had one catalogue, which a rebuild marked and swept in place. It becomes side 0.
+/* Converting stores of schema 1. They had one catalogue, which a rebuild marked and swept in place. It becomes side 0.
  *
- * One in the middle of such a rebuild mixes items of two logs, and its positions are those of the newer one: the items
- * stay as the live catalogue, which no log goes on with, and a rebuild begins.
+ * A store in the middle of such a rebuild mixes items of two logs, and its positions are those of the newer log. Its
+ * items become the live catalogue, which no log continues, and a new rebuild begins.
  */
 #include "store/store_private.h"
 
@@ -31,9 +31,9 @@ static err_t rename_text(struct store *s, MDB_txn *txn, const char *stem)
   return meta_put_text(s->env, txn, s->meta_table, stem, NULL);
 }
 
-err_code_t store_convert_schema_1(void *store, MDB_txn *txn)
+err_code_t store_convert_schema_1(void *context, MDB_txn *txn)
 {
-  struct store *s = store;
+  struct store *s = context;
   struct schema_1 was;
 
   for (size_t i = 0; i < TABLES_SIDES; i++)

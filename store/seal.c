@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Computing and comparing seals. */
 #include "store/seal.h"
 
 #include <assert.h>
 #include <xxhash.h>
 
-static uint64_t check_sum(const uint8_t *value, size_t n)
+static uint64_t checksum(const uint8_t *value, size_t n)
 {
   return XXH3_64bits(value + SEAL_BYTES, n - SEAL_BYTES);
 }
@@ -12,7 +13,7 @@ static uint64_t check_sum(const uint8_t *value, size_t n)
 void seal_put(uint8_t *value, size_t n)
 {
   assert(n >= SEAL_BYTES);
-  uint64_t sum = check_sum(value, n);
+  uint64_t sum = checksum(value, n);
 
   memcpy(value, &sum, sizeof sum);
 }
@@ -24,5 +25,5 @@ bool seal_check(struct span value)
   if (value.n < SEAL_BYTES)
     return false;
   memcpy(&sum, value.p, sizeof sum);
-  return sum == check_sum(value.p, value.n);
+  return sum == checksum(value.p, value.n);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seal of a stored value: its first bytes are a check sum (XXH3, 64 bits) of all that follow. */
+/* The seal of a stored value: its first 8 bytes are a checksum (XXH3, 64 bits) of all bytes that follow. */
 #ifndef STORE_SEAL_H
 #define STORE_SEAL_H
 
@@ -10,7 +10,7 @@ enum { SEAL_BYTES = 8 };
 /* Write the seal into the first SEAL_BYTES of a value of n >= SEAL_BYTES bytes. */
 void seal_put(uint8_t *value, size_t n);
 
-/* Whether the value has a seal and it matches. */
+/* Does the value have a seal that matches its bytes? */
 bool seal_check(struct span value);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finding, writing and removing items in their slots. */
 #include "store/slots.h"
 
 #include "base/log.h"
@@ -21,7 +22,8 @@ uint64_t slots_decode(const uint8_t key[SLOTS_KEY_BYTES])
   return be64toh(big_endian);
 }
 
-/* The record may be unreadable, so ask `keys`; a damaged store may be read slowly. */
+/* Find the key of a slot by searching all of `keys`: the record itself may be unreadable. Only damaged stores pay for
+ * the slow search. */
 static struct span find_key_of(const struct slots *s, uint64_t slot)
 {
   AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
@@ -122,7 +124,7 @@ err_t slots_overwrite(struct slots *s, uint64_t slot, struct span record)
   return put_record(s, slot, record, 0);
 }
 
-/* Move the last record into a hole. It is copied first: writing may reuse the page that it lies on. */
+/* Move the last record into an empty slot. It is copied first, because a write may reuse its page. */
 static err_t move_last(struct slots *s, uint64_t hole)
 {
   struct slots_item last;

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Slots are dense when there are as many rows as items and the last row is the last slot. */
+/* Verify that `items` and `keys` have a row for each item. store_scan() verifies that the slots are dense. */
 static err_t verify_counts(struct store *s, MDB_txn *txn, size_t side)
 {
   uint64_t n_items = s->meta.sides[side].n_items;
@@ -130,7 +130,7 @@ void store_close(struct store **s)
   positions_fini(&(*s)->draft.positions);
   positions_fini(&(*s)->draft.refused);
   region_fini(&(*s)->scratch);
-  region_fini(&(*s)->batch);
+  region_fini(&(*s)->chunk);
   region_fini(&(*s)->effects.region);
   mem_free(&(*s)->effects.kinds);
   mem_free(&(*s)->effects.changes);

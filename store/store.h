@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store: items and the Kafka positions that they reflect, in one LMDB environment, changed in one transaction.
+/* The store: items and their Kafka positions in one LMDB environment, changed together in one transaction.
  *
- * After any crash the store holds a prefix of the log: exactly the changes below its positions. It runs with
- * MDB_NOMETASYNC: a power cut may lose the newest transactions, which the log then replays, but never tears one; a
- * killed process loses nothing. It never uses MDB_WRITEMAP.
+ * Crashes. After any crash the store holds a prefix of the log: exactly the changes below its positions. It runs with
+ * MDB_NOMETASYNC: a power cut may lose the newest transactions, and they are replayed from the log, but it never tears
+ * one. A killed process loses nothing. The store never uses MDB_WRITEMAP.
  *
- * Two catalogues. The live one is what the daemon serves. A rebuild fills a second one beside it, and one transaction
- * makes that the live one. The catalogue that follows the log, "the current one" below, is the one being rebuilt where
- * there is one, else the live one.
+ * Two catalogues. The daemon serves the live one. A rebuild fills a second one beside it, and one transaction then
+ * makes the second one live. "The current catalogue" below is the one that follows the log: the one being rebuilt
+ * during a rebuild, else the live one.
  *
- * One key in several partitions. A topic that grew, or producers that hash differently, put records of one key into
- * several partitions, and which of them is read first is a race. The store has a state of the key for each partition:
- * what that partition's records make of it, in order of their offsets, whatever their timestamps. The item is the state
- * whose newest record has the largest timestamp; ties go to the higher partition. Where that state is a tombstone,
- * there is no item. States never merge. The others are kept aside, tombstones too, so that every order of reading
- * gives the same items. A tombstone is forgotten STORE_TOMBSTONE_MS after it was applied, if its key has no parts in
- * any partition.
+ * One key in several partitions. If a topic grew, or its producers hash keys differently, several partitions have
+ * records of one key, and which is read first is a race. So the store keeps a state of the key for each partition: the
+ * result of that partition's records in order of offset, whatever their timestamps. The item is the state whose newest
+ * record has the largest timestamp; on a tie, the higher partition wins. If that state is a tombstone, there is no
+ * item. States never merge. The other states, tombstones included, are kept aside, so every reading order gives the
+ * same items. A tombstone is forgotten STORE_TOMBSTONE_MS after it was applied, unless its key has parts in some
+ * partition.
  *
- * A full disk. ERR_STORE_FULL is a failed write: nothing of it is there, all that was committed is, reading goes on,
- * and the same call may be made again later.
+ * A full disk. ERR_STORE_FULL is a failed write. Nothing of that write is stored, all committed data stays, reading
+ * goes on, and the caller may repeat the call later.
  *
- * One process opens a store at a time (a lock on the directory), and does not fork while it has it; a second one is
- * told so. Tools that read (mdb_stat, mdb_copy) may run beside it.
+ * One process opens a store at a time; a lock on the directory makes a second one fail with an error. The process must
+ * not fork while the store is open. Tools that read (mdb_stat, mdb_copy) may run beside it.
  *
- * data.mdb is a sparse file as long as its map; what it takes on the disk is store_stats()'s used_bytes.
+ * data.mdb is a sparse file as long as its map. store_stats()'s used_bytes tells how much disk it takes.
  *
- * Tables, of each catalogue: `items` slot -> record (dense slots, big-endian, the last record moves into the hole of a
- * deleted one), `keys` key -> slot, `aside` key and partition -> record, `positions` partition -> position record; and
- * one `meta` name -> value. Each value carries a check sum, but the slots in `keys`, which are checked against the
- * records.
+ * Each catalogue has four tables: `items` slot -> record (slots are dense and big-endian; the last record moves into
+ * the slot of a deleted one), `keys` key -> slot, `aside` key and partition -> record, `positions` partition ->
+ * position. The store has one more: `meta` name -> value. Each value carries a checksum, except the slots in `keys`,
+ * which are checked against the records.
  *
- * Thread: all calls from one thread (the catalogue thread), but store_stats() from any.
+ * Thread: the catalogue thread makes all calls; store_stats() may be called from any thread.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -55,18 +55,19 @@ struct store_position {
                               * row was written by a version that kept no time */
 };
 
-/* The log that the store reflects. Texts are owned by the caller on put, by the store on get (valid until the next call
- * that writes a source, or begins, ends or forgets something). */
+/* The log that a catalogue follows. The caller owns the texts that it puts. Texts that the store returns are valid
+ * until the next store_source_put(), rebuild call or store_forget_log(). */
 struct store_source {
   const char *cluster_id;
   const char *topic;
 };
 
-/* Open or create the store in a directory, which is created where it is missing (its parent must exist). An existing
- * store of this version is opened without writing, so on a full disk, too.
+/* Open the store in a directory, or create it. The directory is created if it is missing; its parent must exist.
+ * Opening an existing store of this version writes nothing, so it also works on a full disk.
  *
- * Returns ERR_OK; ERR_STORE_IN_USE when another process has it; ERR_STORE_CORRUPT when the schema version or a table is
- * not ours or not readable; ERR_STORE_FULL; ERR_STORE for the rest (permissions), each with the path and the remedy.
+ * Returns ERR_OK; ERR_STORE_IN_USE when another process has it open; ERR_STORE_CORRUPT when the schema version or a
+ * table is unknown or unreadable; ERR_STORE_FULL; ERR_STORE for other failures, such as permissions. Each message has
+ * the path and the remedy.
  */
 err_t store_open(const char *path, struct store **out);
 void store_close(struct store **s);
@@ -74,113 +75,118 @@ void store_close(struct store **s);
 /* What became of a change. */
 enum store_effect {
   STORE_APPLIED, /* the catalogue changed: store_effects.changes has one change for it */
-  STORE_SKIPPED, /* nothing to do: it was applied before, or deletes what is absent */
+  STORE_SKIPPED, /* nothing to do: it was applied before, or it deletes an item that does not exist */
   STORE_ASIDE,   /* kept aside: another partition has a newer record of the key */
   STORE_REFUSED, /* the catalogue is full: see store_set_limit() */
-  STORE_UNFIT,   /* with what is stored, the item would be larger than a record can be: the change is left out */
+  STORE_UNFIT,   /* dropped: merged with the stored item it would exceed the size of a record */
 };
 
-/* What a batch did. All arrays are the store's, valid until its next store_apply(); what the changes point to, as long
- * as what the caller gave, too. */
+/* The effects of a batch. The store owns the arrays; they are valid until its next store_apply(). The changes may point
+ * into memory that the caller passed to store_apply(). */
 struct store_effects {
-  const enum store_effect *kinds; /* [n], one for each change given */
-  struct item_change *changes;    /* [n_changes], for the engine to apply in this order. Most are those given; where
-                                   * another partition's state takes over, it is a whole item, or a delete */
+  const enum store_effect *kinds; /* [n], one for each change passed in */
+  struct item_change *changes;    /* [n_changes], to be applied by the engine in this order. Most are the changes passed
+                                   * in. If another partition's state becomes the item, it is that whole item, or a
+                                   * delete */
   size_t n_changes;
   size_t n_refused;
   size_t n_unfit;
 };
 
-/* Apply changes and positions to the current catalogue in one transaction and commit it. Changes are applied in order;
- * within a batch the later change of a key sees the earlier one. A change with parts replaces those parts and keeps the
- * others of its partition, unless is_whole. A change whose offset is not above the last one of its key and partition
- * is skipped. Offsets compare within one log only: see store_forget_log().
+/* Apply changes and positions to the current catalogue in one transaction, and commit it. Changes are applied in order:
+ * a later change of a key sees the earlier ones of the batch. A change with parts replaces those parts and keeps the
+ * other parts of its partition, unless it is_whole. A change is skipped if its offset is not above the last one of its
+ * key and partition. Offsets are compared within one log only: see store_forget_log().
  *
- * changes    left as they are
- * positions  stored with the time of the commit. One below the stored one of its partition is passed over, as is one of
- *            a partition with a refused change. Passing the same ones again renews their time
+ * changes    not modified
+ * positions  stored with the time of the commit. A position is ignored if it is below the stored one of its partition,
+ *            or if a change of its partition was refused. Passing unchanged positions renews their time
  * effects    may be NULL
  *
- * The map is grown between transactions; when it is full in the middle, the batch is redone after growing.
+ * The map is grown between transactions. If it fills up during the batch, it is grown and the batch is applied again.
  *
- * Returns ERR_OK when it is committed. Otherwise nothing of the batch is: ERR_STORE_FULL when the disk is full;
+ * Returns ERR_OK when the batch is committed. Otherwise nothing of it is stored: ERR_STORE_FULL when the disk is full;
  * ERR_STORE_CORRUPT with key and slot when a record that the batch needs is damaged; ERR_ITEM when a key has an
- * impossible size; ERR_STORE for the rest, with LMDB's words and the path.
+ * impossible size; ERR_STORE for other failures, with LMDB's message and the path.
  */
 err_t store_apply(struct store *s, const struct item_change *changes, size_t n, const struct store_position *positions,
                   size_t n_positions, struct store_effects *effects);
 
-/* Refuse a put that would make the current catalogue larger than this: STORE_REFUSED, and the rest of the batch goes
- * on. Nothing is lost: the position of a partition with a refused change stands still, and later puts of that key in
- * that partition are refused as well, so that none overtakes, until store_retry_refused(). To try again, call that and
- * read those partitions anew from store_positions(); what was applied already is skipped. A store that is opened with
- * more items keeps them. At first there is no limit. Nothing is written. */
+/* Set the limit of the current catalogue's size; there is none at first. A put that would exceed it is STORE_REFUSED,
+ * and the rest of the batch is applied. A refused put is not lost: the position of its partition stops before it, and
+ * later puts of that key in that partition are refused too, so that none overtakes it. To retry, call
+ * store_retry_refused() and read those partitions again from store_positions(); changes that were already applied are
+ * skipped. A store that is opened with more items than the limit keeps them. Writes nothing. */
 void store_set_limit(struct store *s, uint64_t max_items);
 
-/* Is a partition standing still since a change of it was refused? */
+/* Does a refused put hold back the position of some partition? */
 bool store_is_full(const struct store *s);
 
-/* Forget what was refused: the caller reads those partitions from store_positions() on. */
+/* Forget the refused puts. The caller then reads those partitions again from store_positions(). */
 void store_retry_refused(struct store *s);
 
-/* Tell how many partitions the log has. With one, a key has one state at most, and no tombstones are remembered but
- * those at or above the position stored with them. Before it is told, the store takes it that there are several.
- * Nothing is written. */
+/* Set the number of partitions of the log. With one partition a key has one state at most, and the only tombstones kept
+ * are those at or above the position stored with them. Until this is called the store assumes several. Writes nothing.
+ */
 void store_set_log_partitions(struct store *s, size_t n);
 
-/* Positions of the current catalogue, in order of partition. The array belongs to the store and is valid until the next
- * store_apply(), or until something is begun, ended or forgotten. */
+/* Return the positions of the current catalogue, in order of partition. The store owns the array; it is valid until the
+ * next store_apply(), rebuild call or store_forget_log(). */
 const struct store_position *store_positions(const struct store *s, size_t *n);
 
-/* The source of the current catalogue; false when none was put yet. Putting the same one again writes nothing. */
+/* Get or put the source of the current catalogue. Get returns false if none was put yet. Putting the same source again
+ * writes nothing. */
 bool store_source_get(const struct store *s, struct store_source *out);
 err_t store_source_put(struct store *s, const struct store_source *source);
 
-/* The source of the live catalogue, which is another one during a rebuild: to tell when the former log is back. */
+/* Get the source of the live catalogue, which differs from the current one's during a rebuild. It tells when the former
+ * log is back. */
 bool store_live_source_get(const struct store *s, struct store_source *out);
 
-/* Visit every item of the live catalogue in slot order, whole (is_whole set): for filling the arenas. Verifies each
- * check sum. `visit` gets changes in chunks of up to `chunk`, valid during the call; its error ends the visit and is
- * returned.
+/* Visit every item of the live catalogue in slot order, to fill the arenas. Items are whole (is_whole is set). Verifies
+ * every checksum. Uses short read transactions.
  *
- * The visitor must not call the store. Uses short read transactions.
+ * chunk  most items that one call of `visit` gets
+ * visit  gets items that are valid during the call. Its error ends the scan and is returned. It must not call the store
  *
- * Returns ERR_STORE_CORRUPT with the key and slot of a damaged record, or when, all items seen, `keys` does not agree
- * with `items`: so what the visitor got is to be trusted only once store_scan() has returned ERR_OK.
+ * Returns ERR_STORE_CORRUPT with the key and slot of a damaged record. After the last item it returns ERR_STORE_CORRUPT
+ * if `keys` does not agree with `items`; so the visited items can be trusted only after store_scan() returned ERR_OK.
  */
 typedef err_code_t (*store_visit)(void *context, struct item_change *changes, size_t n);
 err_t store_scan(struct store *s, size_t chunk, store_visit visit, void *context);
 
-/* Begin an empty catalogue beside the live one, without positions and source; what a former rebuild had gathered is
- * dropped. From then on it is the current one, over restarts too. */
+/* Begin an empty catalogue beside the live one, without positions or source. It becomes the current one and stays so
+ * over restarts. An unfinished rebuild is dropped. */
 err_t store_begin_rebuild(struct store *s);
 bool store_is_rebuilding(const struct store *s);
 
-/* The number of the newest rebuild, 0 before the first: rises with each begin, survives restarts. */
+/* Return the number of the newest rebuild; 0 before the first. Each begin raises it. It survives restarts. */
 uint64_t store_rebuild_number(const struct store *s);
 
-/* Make the rebuilt catalogue the live one, in one transaction. The former one's tables are emptied bit by bit, by
- * store_apply() and store_tidy(). Only during a rebuild. */
+/* Make the rebuilt catalogue the live one, in one transaction. store_apply() and store_tidy() then empty the tables of
+ * the former one in small steps. Call only during a rebuild. */
 err_t store_finish_rebuild(struct store *s);
 
-/* Drop the rebuilt catalogue and go on with the live one, from its positions. Only during a rebuild. */
+/* Drop the rebuilt catalogue and continue with the live one from its positions. Call only during a rebuild. */
 err_t store_abandon_rebuild(struct store *s);
 
-/* Forget positions and source of the current catalogue, but keep its items: for a log that cannot be gone on with, and
- * whose end is no reason to delete. Records of the next log apply on top of the items, whatever their offsets, and
- * keep the parts that they do not name. What was kept aside is forgotten. */
+/* Forget positions and source of the current catalogue, but keep its items: for a log that cannot be continued, and
+ * whose loss must not delete items. Records of the next log apply on top of the items, whatever their offsets, and keep
+ * the parts that they do not name. States kept aside are forgotten. */
 err_t store_forget_log(struct store *s);
 
-/* Free some of what dropped catalogues take: at most `max` rows, in one transaction. store_apply() does so a little,
- * too; this is for quiet times. */
+/* Free at most `max` rows of dropped catalogues, in one transaction. For quiet times: store_apply() frees a few, too.
+ *
+ * is_done  no rows are left to free
+ */
 err_t store_tidy(struct store *s, size_t max, bool *is_done);
 
 struct store_stats {
   uint64_t n_items;         /* of the live catalogue */
-  uint64_t n_rebuilt_items; /* of the one being rebuilt, 0 when there is none */
-  uint64_t n_aside;         /* states kept aside in the current catalogue, remembered tombstones included */
-  uint64_t map_bytes;       /* address space */
-  uint64_t used_bytes;      /* of the map */
+  uint64_t n_rebuilt_items; /* of the catalogue being rebuilt, 0 if there is none */
+  uint64_t n_aside;         /* states kept aside in the current catalogue, including remembered tombstones */
+  uint64_t map_bytes;       /* address space of the map */
+  uint64_t used_bytes;      /* used part of the map */
 };
 void store_stats(const struct store *s, struct store_stats *out);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applying a batch: changes and positions in one transaction. */
+/* Applying a batch: changes and positions in one transaction. Each batch also forgets some tombstones and frees some
+ * rows of dropped catalogues. */
 #include "store/key_apply.h"
 #include "store/store_private.h"
 
 #include "base/mem.h"
 
-/* Work on the side that goes with each batch, in rows: more than a batch adds. */
+/* Rows of side work for each batch: tombstones to look at, and rows to free. Both exceed the rows that a batch adds. */
 enum { WALK_MIN = 8, WALK_PER_CHANGE = 2, FREE_MIN = 64, FREE_PER_CHANGE = 2 };
 
 struct batch {
@@ -16,16 +17,16 @@ struct batch {
   size_t n_positions;
   int64_t now_unix_ms;
   bool remembers_tombstones;
-  bool must_remember; /* the batch is to be done again, with tombstones remembered */
+  bool must_remember; /* the batch must be applied again, this time remembering tombstones */
 
-  /* As the transaction leaves it. */
+  /* State after the transaction. */
   struct meta meta;
   struct tombstone_walk walk;
   uint64_t n_aside;
   bool has_leftovers;
 };
 
-static bool stands_still(const struct store *s, int32_t partition)
+static bool is_held_back(const struct store *s, int32_t partition)
 {
   return positions_find(&s->draft.refused, partition) != NULL;
 }
@@ -36,7 +37,7 @@ static err_t note_refused(struct batch *b, const struct item_change *change)
   struct store_position first = { .at = { change->partition, change->offset } };
 
   s->effects.n_refused++;
-  if (!stands_still(s, change->partition))
+  if (!is_held_back(s, change->partition))
     return positions_advance(&s->draft.refused, &first);
   return ERR_OK;
 }
@@ -54,10 +55,10 @@ static err_t apply_changes(struct batch *b, struct key_context *k)
     if (*kind == STORE_REFUSED)
       TRY(note_refused(b, &b->changes[i]));
   }
-  /* A partition that stands still is read again, too. */
+  /* A partition that is held back will be read again, so its tombstones must be remembered. */
   b->must_remember = s->effects.n_refused > 0 && !b->remembers_tombstones;
   if (b->must_remember)
-    FAIL(ERR_STORE, "the batch has to be done again");
+    FAIL(ERR_STORE, "the batch must be applied again");
   return ERR_OK;
 }
 
@@ -68,7 +69,7 @@ static err_t put_positions(const struct batch *b, MDB_txn *txn)
   for (size_t i = 0; i < b->n_positions; i++) {
     struct store_position position = b->positions[i];
     position.committed_unix_ms = b->now_unix_ms;
-    if (stands_still(s, position.at.partition))
+    if (is_held_back(s, position.at.partition))
       continue;
     TRY(positions_advance(&s->draft.positions, &position));
     TRY(positions_put(s->env, txn, store_current(s)->tables.positions,
@@ -77,7 +78,7 @@ static err_t put_positions(const struct batch *b, MDB_txn *txn)
   return ERR_OK;
 }
 
-/* Every attempt begins from what is committed. */
+/* Start an attempt from the committed state. */
 static err_t reset_attempt(struct batch *b)
 {
   struct store *s = b->store;
@@ -147,7 +148,7 @@ static void swap(struct positions *a, struct positions *b)
   *b = c;
 }
 
-/* It is committed. */
+/* Make the draft the state in memory, after the commit. */
 static void take_over(const struct batch *b)
 {
   struct store *s = b->store;
@@ -159,7 +160,7 @@ static void take_over(const struct batch *b)
   atomic_store_explicit(&s->stats.n_aside, b->n_aside, memory_order_relaxed);
 }
 
-/* Where reading a partition goes on after the batch. */
+/* Return the offset from which the partition is read after a restart, once the batch is committed. */
 static int64_t next_after(const struct batch *b, int32_t partition)
 {
   const struct store_position *stored = positions_find(&store_current(b->store)->positions, partition);
@@ -171,8 +172,8 @@ static int64_t next_after(const struct batch *b, int32_t partition)
   return next;
 }
 
-/* Whether the caller holds a position back behind what it applies: then that is read again some day, and deletes have
- * to be known to the puts before them. */
+/* Does the batch have a change at or above its partition's position? Then the caller holds the position back and will
+ * read those records again, and an older put must find the tombstone of the delete behind it. */
 static bool is_ahead(const struct batch *b)
 {
   int64_t next = 0;
@@ -186,7 +187,7 @@ static bool is_ahead(const struct batch *b)
   return false;
 }
 
-/* A log of one partition that nothing is read twice of needs no tombstones. */
+/* A log of one partition needs no tombstones if no record of it is read twice. */
 static bool needs_tombstones(const struct batch *b)
 {
   const struct store *s = b->store;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the store share. */
+/* The open store, and the functions that its files share. Only the store's files and its tests include it. */
 #ifndef STORE_STORE_PRIVATE_H
 #define STORE_STORE_PRIVATE_H
 
@@ -14,24 +14,24 @@
 
 #include <stdatomic.h>
 
-/* A new map: address space and a sparse file, not memory or disk. */
+/* Size of a new map. It costs address space and a sparse file, not memory or disk. */
 enum { STORE_MAP_BYTES = 1 << 30 };
 
-/* One catalogue, as of the newest committed transaction. */
+/* One catalogue, as the newest committed transaction left it. */
 struct side {
   struct tables tables;
   struct positions positions;
-  char *cluster_id; /* NULL: no source yet */
+  char *cluster_id; /* NULL: the catalogue has no source yet */
   char *topic;
 };
 
-/* Where looking for tombstones to forget stands: see store_tombstones.c. */
+/* Progress of the search for tombstones to forget: see store_tombstones.c. */
 struct tombstone_walk {
   uint8_t from[ASIDE_KEY_MAX + 1];
   size_t from_bytes;
   bool is_walking;
-  int64_t oldest_unix_ms; /* of those that stay, as far as the round has come */
-  int64_t due_unix_ms;    /* of the next round */
+  int64_t oldest_unix_ms; /* time of the oldest tombstone that this round has kept so far */
+  int64_t due_unix_ms;    /* start of the next round */
 };
 
 struct store {
@@ -39,21 +39,21 @@ struct store {
   MDB_dbi meta_table;
   struct meta meta;
   struct side sides[TABLES_SIDES];
-  bool has_leftovers; /* rows of dropped catalogues, perhaps */
+  bool has_leftovers; /* dropped catalogues may still have rows */
   int64_t (*clock_unix_ms)(void);
 
   uint64_t max_items;
-  size_t n_log_partitions;  /* 0: not told */
-  struct positions refused; /* partitions that stand still: `next` is their first refused offset */
+  size_t n_log_partitions;  /* 0: not set */
+  struct positions refused; /* partitions that a refused put holds back; at.next is its offset */
   struct refused_keys refused_keys;
   struct tombstone_walk walk;
 
   struct {
     struct positions positions;
     struct positions refused;
-  } draft;               /* of the transaction that is being written */
+  } draft;               /* what the transaction being written makes of `positions` and `refused` */
   struct region scratch; /* lives for one change */
-  struct region batch;   /* lives for one chunk of items that a visitor gets */
+  struct region chunk;   /* lives for one chunk of items that a visitor gets */
 
   struct {
     enum store_effect *kinds; /* [kinds_capacity] */
@@ -63,8 +63,8 @@ struct store {
     size_t n_changes;
     size_t n_refused;
     size_t n_unfit;
-    struct region region; /* items that take over */
-  } effects;              /* of the newest batch */
+    struct region region; /* decoded items, where another partition's state becomes the item */
+  } effects;              /* of the newest batch: see struct store_effects */
 
   struct {
     _Atomic uint64_t n_items;
@@ -75,50 +75,68 @@ struct store {
   } stats;
 };
 
-/* As store_open(), with the size of a new map: so that tests meet its end soon. */
+/* Open a store as store_open() does, with a given size of a new map. Tests use small maps, which fill up soon. */
 err_t store_open_sized(const char *path, size_t map_bytes, struct store **out);
 
-/* The catalogue that follows the log. */
+/* Return the current catalogue: the one that follows the log. */
 static inline struct side *store_current(struct store *s)
 {
   return &s->sides[meta_current(&s->meta)];
 }
 
-/* The slots of a side as the newest committed transaction left them, within `txn`. */
+/* ---- store_txn.c: transactions ---- */
+
+/* Return the slots of a side for use within `txn`, as the newest committed transaction left them. */
 struct slots store_slots(struct store *s, MDB_txn *txn, size_t side);
 
-/* Run `body` as env_write() does, then take over `*meta`, which body has written. */
+/* Run `body` in a write transaction and commit it, as env_write() does. `*meta`, written by body, then becomes s->meta.
+ */
 err_t store_write(struct store *s, env_body body, void *context, const struct meta *meta);
+
+/* Run `body` in a read transaction, as env_read() does. */
 err_t store_read(struct store *s, env_body body, void *context);
 
-/* Open the tables of an existing store. An env_body: `store` is a struct store. */
-err_code_t store_open_sides(void *store, MDB_txn *txn);
+/* Open the tables of an existing store. It has the type of an env_body; `context` is a struct store. */
+err_code_t store_open_sides(void *context, MDB_txn *txn);
 
-/* Make the newest committed state visible to store_stats(). */
+/* Publish the sizes of the newest committed state for store_stats(). */
 void store_publish_stats(struct store *s);
 
-/* Another catalogue is the current one, or its log is another: forget what memory has of the former. */
+/* ---- store_progress.c: the log that a catalogue follows ---- */
+
+/* Forget what memory has of the current catalogue's log, refused puts included. Call it when another catalogue has
+ * become the current one, or its log has changed. */
 void store_forget_progress(struct store *s);
 
-/* Names of a side's source in table `meta`. */
+/* Name a text of a side's source in table `meta`; `stem` is "cluster_id" or "topic". */
 enum { STORE_TEXT_NAME_BYTES = 32 };
 void store_text_name(const char *stem, size_t side, char out[STORE_TEXT_NAME_BYTES]);
 
-/* Within a transaction: forget positions and source of a side. In memory, store_clear_side() does the same. */
+/* Delete positions and source of a side from the tables. */
 err_t store_forget_side(struct store *s, MDB_txn *txn, size_t side);
+
+/* Delete positions and source of a side from memory. */
 void store_clear_side(struct side *side);
 
-/* Look at some of the remembered tombstones, at most `max`, and forget those whose time has come. */
+/* ---- store_tombstones.c, store_leftovers.c: work that is done a little with each batch ---- */
+
+/* Look at the next `max` rows of table `aside`, and forget the tombstones that are old enough. */
 err_t store_walk_tombstones(const struct slots *slots, const struct aside *aside, struct tombstone_walk *walk,
                             int64_t now_unix_ms, size_t max);
 
-/* A tombstone was stored. */
+/* Note that a tombstone was stored, so that a round begins when it is old enough. */
 void store_note_tombstone(struct tombstone_walk *walk, int64_t now_unix_ms);
 
-/* Free up to `max` rows of dropped catalogues; `*is_done`: none is left. */
+/* Free up to `max` rows of dropped catalogues.
+ *
+ * is_done  no rows are left to free
+ */
 err_t store_free_leftovers(struct store *s, MDB_txn *txn, size_t max, bool *is_done);
 
-/* Turn a store of schema 1 into one of this schema, in one transaction. */
-err_code_t store_convert_schema_1(void *store, MDB_txn *txn);
+/* ---- schema_1.c ---- */
+
+/* Convert a store of schema 1 to this schema, in one transaction. It has the type of an env_body; `context` is a struct
+ * store. */
+err_code_t store_convert_schema_1(void *context, MDB_txn *txn);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rebuilding beside: a second catalogue is filled while the live one stays as it is, and `meta` says which is which. So
- * beginning, finishing and abandoning are one small transaction each, and a crash finds the one state or the other.
- */
+/* Rebuilding: a second catalogue is filled while the live one stays unchanged, and `meta` says which is which.
+ * Beginning, finishing and abandoning a rebuild are one small transaction each, so a crash leaves the state before or
+ * after it. */
 #include "store/store_private.h"
 
 #include <assert.h>
@@ -11,7 +11,8 @@ struct change_of_sides {
   struct meta meta;
 };
 
-/* An empty side, or the former rebuild's, or any but the live one. */
+/* Choose the side for a new rebuild: an empty one if there is one, else that of the unfinished rebuild, else a dropped
+ * one. */
 static err_t choose_side(struct store *s, MDB_txn *txn, size_t *out)
 {
   size_t side = s->meta.rebuilt;
@@ -37,7 +38,7 @@ static err_code_t begin_rebuild(void *context, MDB_txn *txn)
   size_t side;
 
   TRY(choose_side(s, txn, &side));
-  TRY(tables_clear_side(s->env, txn, &s->sides[side].tables)); /* mostly empty: two rebuilds rarely follow at once */
+  TRY(tables_clear_side(s->env, txn, &s->sides[side].tables)); /* nearly always empty */
   TRY(store_forget_side(s, txn, side));
   c->meta = s->meta;
   c->meta.rebuilt = side;
@@ -107,7 +108,7 @@ err_t store_abandon_rebuild(struct store *s)
   return change_sides(s, abandon_rebuild);
 }
 
-/* Its items stay, of an older generation than what the next log brings. */
+/* The items stay. Their generation is older than that of the next log's records. */
 static err_code_t forget_log(void *context, MDB_txn *txn)
 {
   struct change_of_sides *c = context;

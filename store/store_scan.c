@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Visiting every item of the live catalogue in slot order, and checking the tables against each other on the way. */
+/* Scanning the live catalogue: visit every item in slot order, and verify that the tables agree. */
 #include "store/store_private.h"
 
 #include <assert.h>
@@ -7,20 +7,20 @@
 
 struct scan {
   struct store *store;
-  uint64_t next; /* slot */
-  size_t n;      /* items of the chunk */
+  uint64_t next; /* the next slot to read */
+  size_t n;      /* items of this chunk */
   struct item_change *changes;
-  uint64_t items_sum; /* over (key, slot) of the records seen */
-  uint64_t keys_sum;  /* over (key, slot) of the table `keys` */
+  uint64_t items_sum; /* sum of digest(key, slot) over the records read so far */
+  uint64_t keys_sum;  /* the same sum over the rows of table `keys` */
 };
 
-/* Sums of these do not depend on the order, so that each table is read in its own. */
+/* Sums of digests do not depend on the order, so each table is read in its own order. */
 static uint64_t digest(struct span key, uint64_t slot)
 {
   return XXH3_64bits_withSeed(key.p, key.n, slot);
 }
 
-/* Decode the record that the cursor finds, which must be that of slot `slot`. */
+/* Decode the record that the cursor found. It must be the record of slot `slot`. */
 static err_t read_item(struct slots *slots, int rc, const MDB_val *key, const MDB_val *data, uint64_t slot,
                        struct region *region, struct item_change *out)
 {
@@ -51,7 +51,7 @@ static err_code_t read_chunk(void *context, MDB_txn *txn)
   TRY(env_verify(s->env, mdb_cursor_open(txn, slots.tables->items, &cursor), "read items"));
   for (size_t i = 0; i < scan->n; i++) {
     int rc = mdb_cursor_get(cursor, &key, &data, i == 0 ? MDB_SET_RANGE : MDB_NEXT);
-    TRY(read_item(&slots, rc, &key, &data, scan->next, &s->batch, &scan->changes[i]));
+    TRY(read_item(&slots, rc, &key, &data, scan->next, &s->chunk, &scan->changes[i]));
     scan->items_sum += digest(scan->changes[i].key, scan->next);
     scan->next++;
   }
@@ -85,8 +85,8 @@ err_t store_scan(struct store *s, size_t chunk, store_visit visit, void *context
   while (scan.next < n_items) {
     uint64_t left = n_items - scan.next;
     scan.n = left < chunk ? left : chunk;
-    region_reset(&s->batch);
-    TRY(region_array(&s->batch, scan.n, sizeof *scan.changes, &scan.changes));
+    region_reset(&s->chunk);
+    TRY(region_array(&s->chunk, scan.n, sizeof *scan.changes, &scan.changes));
     TRY(store_read(s, read_chunk, &scan));
     TRY(visit(context, scan.changes, scan.n));
   }

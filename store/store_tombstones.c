@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forgetting tombstones: a walk over the table `aside`, a few rows with each batch.
+/* Forgetting old tombstones: a walk over the table `aside`, a few rows with each batch.
  *
- * A tombstone stays for STORE_TOMBSTONE_MS, and longer while its key has parts in any partition: without it, older ones
- * would become the item. A round ends at the end of the table; the next one is due when the oldest tombstone that the
- * round has left becomes old enough.
+ * A tombstone stays for STORE_TOMBSTONE_MS, and longer while its key has parts in any partition. Without it an older
+ * state with parts would become the item. A round ends at the end of the table. The next round begins when the oldest
+ * tombstone that this one has kept is old enough.
  */
 #include "store/store_private.h"
 
@@ -20,7 +20,7 @@ void store_note_tombstone(struct tombstone_walk *walk, int64_t now_unix_ms)
     walk->due_unix_ms = time_to_forget(now_unix_ms);
 }
 
-/* Whether the key has an item, or parts in any partition. */
+/* Does the key have parts in any partition, as the item or aside? */
 static err_t has_parts(const struct slots *slots, const struct aside *aside, struct span key, bool *out)
 {
   struct slots_item item;
@@ -34,7 +34,7 @@ static err_t has_parts(const struct slots *slots, const struct aside *aside, str
   return ERR_OK;
 }
 
-/* Delete the row if it is of no use any more. */
+/* Delete the row if it is no longer needed: an old tombstone, or a row of a forgotten log. */
 static err_t look_at(const struct slots *slots, const struct aside *aside, struct tombstone_walk *walk,
                      int64_t now_unix_ms, const struct aside_state *state)
 {
@@ -83,7 +83,7 @@ err_t store_walk_tombstones(const struct slots *slots, const struct aside *aside
       end_round(walk);
       return ERR_OK;
     }
-    walk->from[walk->from_bytes++] = 0; /* the least key behind this one */
+    walk->from[walk->from_bytes++] = 0; /* the smallest key above this one */
     TRY(look_at(slots, aside, walk, now_unix_ms, &state));
   }
   return ERR_OK;

@@ -36,8 +36,8 @@ err_code_t store_open_sides(void *context, MDB_txn *txn)
   return ERR_OK;
 }
 
-/* After a failure that LMDB does not survive, its environment is opened anew. What memory has of the store stays
- * true. */
+/* Reopen the environment after a failure that LMDB does not survive. The copies in memory stay valid, because the
+ * failed transaction changed nothing. */
 static err_t ensure_open(struct store *s)
 {
   if (!env_is_lost(s->env))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opening, counting and emptying the tables of a store. */
 #include "store/tables.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ static err_t open_table(struct env *env, MDB_txn *txn, const char *name, unsigne
   int rc = mdb_dbi_open(txn, name, flags, out);
 
   if (rc == MDB_NOTFOUND)
-    FAIL(ERR_STORE_CORRUPT, "%s holds an LMDB environment without the table `%s`, so not a whole store: " ENV_REMEDY,
+    FAIL(ERR_STORE_CORRUPT, "store %s is not a whole store: its LMDB environment has no table `%s`: " ENV_REMEDY,
          env->path, name);
   return env_verify(env, rc, "open a table");
 }
@@ -38,7 +39,7 @@ err_t tables_create_meta(struct env *env, MDB_txn *txn, MDB_dbi *meta)
   return open_table(env, txn, "meta", MDB_CREATE, meta);
 }
 
-/* Side 0 has plain names: it is the only one that stores of schema 1 have. */
+/* Tables of side 0 have no number in their names: a store of schema 1 has only that side. */
 static err_t open_of_side(struct env *env, MDB_txn *txn, const char *stem, size_t side, bool creates, MDB_dbi *out)
 {
   char name[32];

@@ -2,7 +2,7 @@
 /* The tables of a store: `meta`, and four for each catalogue.
  *
  * There is room for three catalogues, called sides: the live one, the one that a rebuild fills, and one whose rows are
- * being freed. Which is which, `meta` says.
+ * being freed. Table `meta` says which side is which.
  */
 #ifndef STORE_TABLES_H
 #define STORE_TABLES_H
@@ -18,29 +18,33 @@ struct tables {
   MDB_dbi positions; /* partition, big-endian -> position */
 };
 
-/* Open the table `meta`; is_new: an environment that has no table, so none was opened. What `meta` says of the schema
- * is to be read before the other tables are touched.
+/* Open the table `meta`. Read the schema from it before touching the other tables.
  *
- * Returns ERR_STORE_CORRUPT when the environment is someone else's.
+ * is_new  the environment has no tables at all, so `meta` was not opened
+ *
+ * Returns ERR_STORE_CORRUPT when the environment belongs to another program.
  */
 err_t tables_open_meta(struct env *env, MDB_txn *txn, MDB_dbi *meta, bool *is_new);
 
-/* Create it. */
+/* Create the table `meta`. */
 err_t tables_create_meta(struct env *env, MDB_txn *txn, MDB_dbi *meta);
 
-/* Open the tables of a side; with `creates`, those that are missing are created, else they are ERR_STORE_CORRUPT. */
+/* Open the tables of a side.
+ *
+ * creates  create the missing tables; if false, a missing table is ERR_STORE_CORRUPT
+ */
 err_t tables_open_side(struct env *env, MDB_txn *txn, size_t side, bool creates, struct tables *out);
 
-/* Rows of a table. */
+/* Count the rows of a table. */
 err_t tables_count(struct env *env, MDB_txn *txn, MDB_dbi table, uint64_t *out);
 
-/* Rows of all tables of a side. */
+/* Count the rows of all tables of a side. */
 err_t tables_count_side(struct env *env, MDB_txn *txn, const struct tables *tables, uint64_t *out);
 
-/* Delete all rows of a side in this transaction. It costs as much as there are pages. */
+/* Delete all rows of a side. The time grows with the number of their pages. */
 err_t tables_clear_side(struct env *env, MDB_txn *txn, const struct tables *tables);
 
-/* Delete up to *budget rows of a side, the last ones of each table first; *budget becomes what is left of it. */
+/* Delete up to *budget rows of a side, last rows of each table first. Subtracts the deleted rows from *budget. */
 err_t tables_trim_side(struct env *env, MDB_txn *txn, const struct tables *tables, size_t *budget);
 
 #endif

@@ -80,7 +80,7 @@ static void damaged_record_is_an_error_that_names_key_and_slot(void **state)
   assert_int_equal(store_scan(f->store, 7, ignore_items, NULL), ERR_STORE_CORRUPT);
   assert_says(key);
   assert_says("slot 22");
-  assert_says("check sum");
+  assert_says("checksum");
   assert_says(f->path);
 
   struct item_change changes[] = { oracle_change(&change, &region) };
@@ -107,7 +107,7 @@ static void damaged_record_aside_is_an_error_that_names_the_key(void **state)
   struct item_change change = oracle_change(&newer, &region);
   assert_int_equal(store_apply(f->store, &change, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
   assert_says(log_quote(change.key));
-  assert_says("check sum");
+  assert_says("checksum");
   assert_says(f->path);
   region_fini(&region);
   oracle_fini(&o);
@@ -370,7 +370,7 @@ static void environment_of_someone_else_is_refused(void **state)
   assert_ok(env_open(f->path, 1 << 20, &env));
   assert_ok(env_write(env, make_foreign_table, env));
   env_close(&env);
-  assert_open_fails(f, "without the table `meta`");
+  assert_open_fails(f, "has no table `meta`");
 }
 
 int main(void)
