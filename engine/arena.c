@@ -10,9 +10,8 @@ static err_t init_space(const struct arena *a, const struct space *space, struct
 {
   TRY(mem_reserve(a->capacity, sizeof *out->has_part, &out->has_part));
   FOR_EACH_BACKEND (a, b) {
-    struct arena_columns *on = &out->on[b];
-    on->ops = a->backends->at[b]->columns[space->similarity->kind];
-    err_code_t err = on->ops->open(space->model, a->capacity, &on->columns);
+    const struct columns_ops *ops = a->backends->at[b]->columns[space->similarity->kind];
+    err_code_t err = ops->open(space->model, a->capacity, &out->on[b]);
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
   }
@@ -37,8 +36,8 @@ void arena_fini(struct arena *a)
 {
   for (size_t i = 0; a->spaces && i < a->n_spaces; i++) {
     for (size_t b = 0; b < BACKENDS_MAX; b++) {
-      if (a->spaces[i].on[b].columns)
-        a->spaces[i].on[b].ops->close(&a->spaces[i].on[b].columns);
+      if (a->spaces[i].on[b])
+        a->spaces[i].on[b]->ops->close(&a->spaces[i].on[b]);
     }
     mem_release(&a->spaces[i].has_part, a->capacity, sizeof *a->spaces[i].has_part);
   }
@@ -52,7 +51,7 @@ static void drop_part(const struct arena *a, struct arena_space *space, uint32_t
   if (!space->has_part[slot])
     return;
   FOR_EACH_BACKEND (a, b)
-    space->on[b].ops->drop(space->on[b].columns, slot);
+    space->on[b]->ops->drop(space->on[b], slot);
   space->has_part[slot] = 0;
   space->n_items--;
 }
@@ -69,7 +68,7 @@ static void move_slot(struct arena *a, uint32_t from, uint32_t to)
     struct arena_space *space = &a->spaces[i];
     if (space->has_part[from]) {
       FOR_EACH_BACKEND (a, b)
-        space->on[b].ops->move(space->on[b].columns, from, to);
+        space->on[b]->ops->move(space->on[b], from, to);
       space->has_part[from] = 0;
       space->has_part[to] = 1;
     }
@@ -105,7 +104,7 @@ static err_t insert_item(struct arena *a, struct span key, uint32_t *slot)
 static err_t put_part(const struct arena *a, struct arena_space *space, uint32_t slot, const uint8_t *prepared)
 {
   FOR_EACH_BACKEND (a, b) {
-    err_code_t err = space->on[b].ops->put(space->on[b].columns, slot, !space->has_part[slot], prepared);
+    err_code_t err = space->on[b]->ops->put(space->on[b], slot, !space->has_part[slot], prepared);
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
   }
@@ -128,7 +127,7 @@ static err_t put_item(struct arena *a, uint32_t slot, const struct prepared_chan
 static err_t flush_space(const struct arena *a, const struct arena_space *space)
 {
   FOR_EACH_BACKEND (a, b) {
-    err_code_t err = space->on[b].ops->flush ? space->on[b].ops->flush(space->on[b].columns) : ERR_OK;
+    err_code_t err = space->on[b]->ops->flush ? space->on[b]->ops->flush(space->on[b]) : ERR_OK;
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
   }
@@ -148,8 +147,8 @@ static void give_back(struct arena *a)
   for (size_t i = 0; i < a->n_spaces; i++) {
     mem_give_back(a->spaces[i].has_part, from, to, sizeof *a->spaces[i].has_part);
     FOR_EACH_BACKEND (a, b) {
-      if (a->spaces[i].on[b].ops->trim)
-        a->spaces[i].on[b].ops->trim(a->spaces[i].on[b].columns, from, to);
+      if (a->spaces[i].on[b]->ops->trim)
+        a->spaces[i].on[b]->ops->trim(a->spaces[i].on[b], from, to);
     }
   }
   keys_trim(&a->keys, from, to);

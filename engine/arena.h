@@ -14,15 +14,9 @@
 #include "engine/prepare.h"
 #include "engine/space.h"
 
-/* The columns of one space, of one backend. */
-struct arena_columns {
-  const struct columns_ops *ops;
-  struct columns *columns;
-};
-
 /* One space. */
 struct arena_space {
-  struct arena_columns on[BACKENDS_MAX];
+  struct columns *on[BACKENDS_MAX]; /* by backend */
   uint8_t *has_part; /* [capacity] */
   uint64_t n_items;
 };

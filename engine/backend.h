@@ -10,6 +10,7 @@
 #include "engine/similarity.h"
 
 struct backend {
+  enum backend_kind kind;
   const char *name;
   const struct columns_ops *columns[N_SIMILARITIES];
 
@@ -19,6 +20,9 @@ struct backend {
   /* What a search worker needs for itself. NULL: nothing. capacity: slots of an arena. */
   err_t (*worker_open)(size_t capacity, struct device_worker **out);
   void (*worker_close)(struct device_worker **w);
+
+  /* Search a batch by a row's function. When this returns, nothing of the search runs any more. */
+  err_t (*search)(method_search *search, const struct columns *columns, struct search_batch *batch);
 };
 
 /* Host memory and the kernels of this processor: always there, and the reference for others. */

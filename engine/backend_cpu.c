@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The backend that is always there: host memory, searched by this processor. */
 #include "engine/backend.h"
 
+static err_t run(method_search *search, const struct columns *columns, struct search_batch *batch)
+{
+  return search(columns, batch);
+}
+
 const struct backend backend_cpu = {
+  .kind = BACKEND_CPU,
   .name = "cpu",
+  .search = run,
   .columns = {
     [SIMILARITY_MOL] = &mol_columns_cpu,
     [SIMILARITY_RECJPQ] = &recjpq_columns_cpu,

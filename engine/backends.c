@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/backend.h"
 #include "base/log.h"
+#include "engine/backend.h"
 #include "kernels/device.h"
+
+/* A backend has columns for each similarity, and a search for each of its methods. */
+static err_t verify_complete(const struct backend *b)
+{
+  for (size_t s = 0; s < N_SIMILARITIES; s++) {
+    const struct similarity *similarity = similarity_at((enum similarity_kind)s);
+    if (!b->columns[s])
+      FAIL(ERR_CONFIG, "this build's backend %s has no columns for %s", b->name, similarity->name);
+    for (size_t m = 0; m < similarity->methods->n; m++) {
+      if (!similarity->methods->rows[m].search[b->kind])
+        FAIL(ERR_CONFIG, "this build's backend %s has no search for %s of %s", b->name,
+             similarity->methods->rows[m].name, similarity->name);
+    }
+  }
+  return ERR_OK;
+}
 
 err_t backends_choose(enum engine_backend choice, struct backends *out)
 {
@@ -26,6 +42,8 @@ err_t backends_choose(enum engine_backend choice, struct backends *out)
     );
   if (choice != ENGINE_CUDA)
     out->at[out->n++] = &backend_cpu;
+  for (size_t b = 0; b < out->n; b++)
+    TRY(verify_complete(out->at[b]));
   return ERR_OK;
 }
 

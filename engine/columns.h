@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns: what an arena keeps of one space, indexed by slot, and the searches over it.
+/* Columns: what an arena keeps of one space, indexed by slot; and a batch of queries that is searched in them.
  *
  * One table of operations a similarity and a backend (backend.h). Writes happen on the back arena, by the catalogue
  * thread alone; searches on the front arena, by many workers at once, which write nothing.
@@ -13,7 +13,15 @@
 #include "kernels/kernels.h"
 #include "kernels/topk.h"
 
-struct columns;
+struct model;
+
+/* What every struct of columns begins with: who opened them. */
+struct columns {
+  const struct columns_ops *ops;
+};
+
+/* Queries as a similarity has prepared them: an array of its own type, which its model's header casts them to. */
+struct prepared_queries;
 
 /* One query of a batch, and its result. */
 struct search_result {
@@ -29,7 +37,7 @@ struct search_batch {
   const struct kernels *kernels;
   struct device_worker *worker; /* what the worker has of the device; NULL where the columns are in host memory */
   const struct method *method;
-  const void *prepared; /* of similarity.prepare_queries */
+  const struct prepared_queries *prepared; /* [n], of similarity.prepare_queries */
   size_t n;
   struct search_result *results; /* [n] */
   size_t n_slots;                /* slots of the arena */
@@ -39,9 +47,9 @@ struct search_batch {
 
 struct columns_ops {
   /* Reserve columns for so many slots. The model stays valid while they are open. */
-  err_t (*open)(const void *model, size_t capacity, struct columns **out);
+  err_t (*open)(const struct model *model, size_t capacity, struct columns **out);
   void (*close)(struct columns **c);
-  size_t (*bytes_per_item)(const void *model);
+  size_t (*bytes_per_item)(const struct model *model);
 
   /* Write a prepared part into a slot. is_new: the slot has none of this space. */
   err_t (*put)(struct columns *c, uint32_t slot, bool is_new, const uint8_t *prepared);
@@ -58,9 +66,6 @@ struct columns_ops {
 
   /* Make what was written visible to searches that begin from now on. NULL: it is anyway. */
   err_t (*flush)(struct columns *c);
-
-  /* Search a batch: fill topk, receipt and counts of each result. */
-  err_t (*search)(const struct columns *c, struct search_batch *batch);
 };
 
 extern const struct columns_ops mol_columns_cuda;

@@ -211,7 +211,7 @@ void engine_space_get(struct engine *e, size_t space, struct engine_space_info *
     .similarity = e->spaces[space].similarity->name,
     .n_items = front->spaces[space].n_items,
     .bytes_per_item =
-        front->spaces[space].on[atomic_load(&e->backends.first)].ops->bytes_per_item(e->spaces[space].model),
+        front->spaces[space].on[atomic_load(&e->backends.first)]->ops->bytes_per_item(e->spaces[space].model),
   };
   pair_release(e->pair, front);
 }
@@ -219,9 +219,14 @@ void engine_space_get(struct engine *e, size_t space, struct engine_space_info *
 /* A refusal says what the space has. */
 static err_t parse_method(const struct space *s, struct span text, struct method *out)
 {
-  if (method_parse(text, out) != ERR_OK)
-    FAIL(ERR_METHOD, "%s; a %s space has %s", err_message(), s->similarity->name, s->similarity->methods);
-  return s->similarity->check_method(s->model, out);
+  const struct similarity *similarity = s->similarity;
+  char list[METHODS_TEXT_MAX];
+
+  if (method_parse(text, out) != ERR_OK) {
+    methods_print(similarity->methods, list);
+    FAIL(ERR_METHOD, "%s; a %s space has %s", err_message(), similarity->name, list);
+  }
+  return methods_verify(similarity->methods, similarity->name, s->model, out);
 }
 
 err_t engine_check_query(const struct engine *e, const struct query *query, size_t *space, struct method *method)

@@ -68,8 +68,3 @@ void method_print(const struct method *method, char *text)
   if (method->n_args)
     snprintf(text + n, METHOD_TEXT_MAX - (size_t)n, ")");
 }
-
-bool method_is(const struct method *method, const char *name, unsigned n_args)
-{
-  return strcmp(method->name, name) == 0 && method->n_args == n_args;
-}

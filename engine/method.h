@@ -15,6 +15,4 @@ err_t method_parse(struct span text, struct method *out);
 /* Write it as method_parse() reads it; text has room for METHOD_TEXT_MAX. */
 void method_print(const struct method *method, char *text);
 
-bool method_is(const struct method *method, const char *name, unsigned n_args);
-
 #endif

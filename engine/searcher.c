@@ -147,14 +147,17 @@ static err_t search_arena(struct searcher *s, const struct arena *arena, size_t 
     .n_items = columns->n_items,
     .scratch = &s->scratch,
   };
-  void *prepared;
+  const struct method_row *row = methods_find(model->similarity->methods, method);
+  const struct backend *on = s->engine->backends.at[backend];
+  struct prepared_queries *prepared;
 
+  assert(row); /* engine_check_query() has verified it */
   TRY(region_array(&s->scratch, n, sizeof *batch.results, &batch.results));
   for (size_t i = 0; i < n; i++)
     TRY(init_result(arena, columns, queries[i], &s->scratch, &batch.results[i]));
   TRY(model->similarity->prepare_queries(model->model, s->engine->kernels, queries, n, &s->scratch, &prepared));
   batch.prepared = prepared;
-  TRY(columns->on[backend].ops->search(columns->on[backend].columns, &batch));
+  TRY(on->search(row->search[on->kind], columns->on[backend], &batch));
   return write_answers(arena, model, &batch, answers);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of similarities: a new one is a row here. */
 #include "engine/similarity.h"
 
-#include "engine/model/model_keys.h"
+#include <stdio.h>
 
-#define NAMES "mol, recjpq, dot, cosine, weighted_dot, bilinear"
+#include "engine/model/model_keys.h"
 
 static const struct similarity *const all[N_SIMILARITIES] = {
   [SIMILARITY_MOL] = &similarity_mol,
@@ -14,20 +15,38 @@ static const struct similarity *const all[N_SIMILARITIES] = {
   [SIMILARITY_BILINEAR] = &similarity_bilinear,
 };
 
+const struct similarity *similarity_at(enum similarity_kind kind)
+{
+  return all[kind];
+}
+
+/* "mol, recjpq, ..." */
+static const char *names(char *text, size_t capacity)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < N_SIMILARITIES && n < capacity; i++)
+    n += (size_t)snprintf(text + n, capacity - n, "%s%s", i ? ", " : "", all[i]->name);
+  return text;
+}
+
 err_t similarity_of(const struct safetensors *file, const struct similarity **out)
 {
   const char *name = safetensors_text(file, "sluice.similarity");
+  char text[128];
 
   TRY(model_keys_verify(file));
   if (!name && safetensors_text(file, "mol.Pq"))
     name = similarity_mol.name;
   if (!name)
-    FAIL(ERR_MODEL, "%s: __metadata__ has no \"sluice.similarity\"; set it to one of " NAMES, safetensors_path(file));
+    FAIL(ERR_MODEL, "%s: __metadata__ has no \"sluice.similarity\"; set it to one of %s", safetensors_path(file),
+         names(text, sizeof text));
   for (size_t i = 0; i < N_SIMILARITIES; i++) {
     if (strcmp(name, all[i]->name) == 0) {
       *out = all[i];
       return ERR_OK;
     }
   }
-  FAIL(ERR_MODEL, "%s: sluice.similarity \"%s\" is none of " NAMES, safetensors_path(file), name);
+  FAIL(ERR_MODEL, "%s: sluice.similarity \"%s\" is none of %s", safetensors_path(file), name,
+       names(text, sizeof text));
 }

@@ -8,7 +8,7 @@
 struct space {
   char *name;
   const struct similarity *similarity;
-  void *model;
+  struct model *model;
 };
 
 struct engine_space;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The backend of a GPU: columns in its memory, searched by its kernels. */
 #include "engine/backend.h"
 #include "engine/cuda/device_worker.h"
 #include "kernels/device.h"
@@ -8,7 +9,18 @@ static err_t memory(size_t *free_bytes)
   return device_free_bytes(free_bytes);
 }
 
+/* What a search has begun must not outlive it: it reads pinned memory, and the arena. */
+static err_t run(method_search *search, const struct columns *columns, struct search_batch *batch)
+{
+  err_code_t err = search(columns, batch);
+
+  if (err != ERR_OK && device_wait(batch->worker->stream) != ERR_OK)
+    return ERR_DEVICE;
+  return err;
+}
+
 const struct backend backend_cuda = {
+  .kind = BACKEND_CUDA,
   .name = "cuda",
   .columns = {
     [SIMILARITY_MOL] = &mol_columns_cuda,
@@ -21,4 +33,5 @@ const struct backend backend_cuda = {
   .memory = memory,
   .worker_open = device_worker_open,
   .worker_close = device_worker_close,
+  .search = run,
 };

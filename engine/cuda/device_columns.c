@@ -3,14 +3,6 @@
 
 #include "base/mem.h"
 #include "engine/cuda/device_worker.h"
-#include "kernels/cuda/device_timer.h"
-
-static _Thread_local struct device_timer *search_timer;
-
-void device_columns_time(struct device_timer *timer)
-{
-  search_timer = timer;
-}
 
 static size_t whole_tiles(size_t n)
 {
@@ -59,14 +51,15 @@ static err_t open_arrays(struct device_columns *c)
   return device_wait(c->log.stream);
 }
 
-err_t device_columns_open(const struct device_columns_ops *ops, const void *model, size_t capacity,
-                          struct columns **out)
+err_t device_columns_open(const struct columns_ops *base, const struct device_columns_ops *ops,
+                          const struct model *model, size_t capacity, struct columns **out)
 {
   AUTO(device_columns_close) struct columns *columns = NULL;
   struct device_columns *c;
 
   TRY(mem_array(1, sizeof *c, &c));
-  columns = (struct columns *)c;
+  columns = &c->base;
+  columns->ops = base;
   c->model = model;
   c->ops = ops;
   c->capacity = capacity;
@@ -77,7 +70,7 @@ err_t device_columns_open(const struct device_columns_ops *ops, const void *mode
   return ERR_OK;
 }
 
-size_t device_columns_bytes_per_item(const struct device_columns_ops *ops, const void *model)
+size_t device_columns_bytes_per_item(const struct device_columns_ops *ops, const struct model *model)
 {
   struct device_layout layout = ops->layout(model);
   size_t bytes = layout.row_bytes + 1;
@@ -144,23 +137,4 @@ void device_columns_move(struct columns *columns, uint32_t from, uint32_t to)
 
   if (log)
     row_log_move(log, from, to);
-}
-
-static err_t search_timed(const struct device_columns *c, struct search_batch *batch)
-{
-  if (!search_timer)
-    return c->ops->search(c, batch);
-  TRY(device_timer_start(search_timer, batch->worker->stream));
-  TRY(c->ops->search(c, batch));
-  return device_timer_stop(search_timer, batch->worker->stream);
-}
-
-err_t device_columns_search(const struct columns *columns, struct search_batch *batch)
-{
-  err_code_t err = search_timed((const struct device_columns *)columns, batch);
-
-  /* What was begun must not outlive the batch: it reads pinned memory, and the arena. */
-  if (err != ERR_OK && device_wait(batch->worker->stream) != ERR_OK)
-    return ERR_DEVICE;
-  return err;
 }

@@ -21,7 +21,8 @@ struct device_layout {
 };
 
 struct device_columns {
-  const void *model;
+  struct columns base;
+  const struct model *model;
   const struct device_columns_ops *ops;
   size_t capacity;
   struct device_layout layout;
@@ -33,53 +34,50 @@ struct device_columns {
 };
 
 struct device_columns_ops {
-  struct device_layout (*layout)(const void *model);
+  struct device_layout (*layout)(const struct model *model);
 
   /* Bring what searches need of the model to the device: `*shared`. May be NULL. stream may be waited for. */
-  err_t (*open)(const void *model, struct device_stream *stream, void **shared);
+  err_t (*open)(const struct model *model, struct device_stream *stream, void **shared);
   void (*close)(void **shared);
 
   /* Compute the derived arrays of these slots from their rows, in the stream; slots without a part are to be skipped.
    * May be NULL. slots [n] of the device */
   err_t (*derive)(struct device_columns *c, const uint32_t *slots, size_t n, struct device_stream *stream);
-
-  err_t (*search)(const struct device_columns *c, struct search_batch *batch);
 };
 
 /* Items whose best bound a scan may report together: derived arrays have whole tiles. */
 enum { DEVICE_TILE_ITEMS = 64 };
 
-err_t device_columns_open(const struct device_columns_ops *ops, const void *model, size_t capacity,
-                          struct columns **out);
+static inline const struct device_columns *device_columns_of(const struct columns *columns)
+{
+  return (const struct device_columns *)columns;
+}
+
+err_t device_columns_open(const struct columns_ops *base, const struct device_columns_ops *ops,
+                          const struct model *model, size_t capacity, struct columns **out);
 void device_columns_close(struct columns **columns);
-size_t device_columns_bytes_per_item(const struct device_columns_ops *ops, const void *model);
+size_t device_columns_bytes_per_item(const struct device_columns_ops *ops, const struct model *model);
 err_t device_columns_put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared);
 void device_columns_drop(struct columns *columns, uint32_t slot);
 void device_columns_move(struct columns *columns, uint32_t from, uint32_t to);
 err_t device_columns_flush(struct columns *columns);
-err_t device_columns_search(const struct columns *columns, struct search_batch *batch);
-
-/* Have the searches of this thread marked by a timer from now on, for benchmarks; NULL: no more. */
-struct device_timer;
-void device_columns_time(struct device_timer *timer);
 
 /* Define a columns_ops NAME of a device_columns_ops. */
-#define DEVICE_COLUMNS(name, device_ops)                                             \
-  static err_t name##_open(const void *model, size_t capacity, struct columns **out) \
-  {                                                                                  \
-    return device_columns_open(&(device_ops), model, capacity, out);                 \
-  }                                                                                  \
-  static size_t name##_bytes_per_item(const void *model)                             \
-  {                                                                                  \
-    return device_columns_bytes_per_item(&(device_ops), model);                      \
-  }                                                                                  \
-  const struct columns_ops name = { .open = name##_open,                             \
-                                    .close = device_columns_close,                   \
-                                    .bytes_per_item = name##_bytes_per_item,         \
-                                    .put = device_columns_put,                       \
-                                    .drop = device_columns_drop,                     \
-                                    .move = device_columns_move,                     \
-                                    .flush = device_columns_flush,                   \
-                                    .search = device_columns_search }
+#define DEVICE_COLUMNS(name, device_ops)                                                     \
+  static err_t name##_open(const struct model *model, size_t capacity, struct columns **out) \
+  {                                                                                          \
+    return device_columns_open(&(name), &(device_ops), model, capacity, out);                \
+  }                                                                                          \
+  static size_t name##_bytes_per_item(const struct model *model)                             \
+  {                                                                                          \
+    return device_columns_bytes_per_item(&(device_ops), model);                              \
+  }                                                                                          \
+  const struct columns_ops name = { .open = name##_open,                                     \
+                                    .close = device_columns_close,                           \
+                                    .bytes_per_item = name##_bytes_per_item,                 \
+                                    .put = device_columns_put,                               \
+                                    .drop = device_columns_drop,                             \
+                                    .move = device_columns_move,                             \
+                                    .flush = device_columns_flush }
 
 #endif

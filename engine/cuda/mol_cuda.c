@@ -3,14 +3,13 @@
 #include "engine/cuda/mol_cuda.h"
 
 #include "base/mem.h"
-#include "engine/method.h"
 #include "kernels/cuda/mol_derive.h"
 
 enum { COMPONENTS_GROUP = 8, GATES_GROUP = 8, AVERAGES_GROUP = 16 };
 
-static struct device_layout layout(const void *model)
+static struct device_layout layout(const struct model *model)
 {
-  struct mol_item_layout item = mol_item_layout(model);
+  struct mol_item_layout item = mol_item_layout(mol_model_of(model));
   struct device_layout out = { .row_bytes =
                                    (item.components + item.gate + item.average + item.residual) * sizeof(float) };
 
@@ -67,9 +66,9 @@ static err_t bring_weights(const float *packed, size_t n_in, size_t n_out, struc
   return device_wait(stream);
 }
 
-static err_t open_shared(const void *model, struct device_stream *stream, void **out)
+static err_t open_shared(const struct model *model, struct device_stream *stream, void **out)
 {
-  const struct mol_model *m = model;
+  const struct mol_model *m = mol_model_of(model);
   struct mol_gate gate = mol_model_gate(m);
   size_t n_logits = m->n_logits, hidden = m->shape.gate_hidden;
   AUTO(close_shared) void *shared = NULL;
@@ -94,22 +93,7 @@ static err_t derive(struct device_columns *c, const uint32_t *slots, size_t n, s
                                   .averages = c->derived[MOL_DERIVED_AVERAGES],
                                   .residuals = c->derived[MOL_DERIVED_RESIDUALS] };
 
-  return mol_derive(stream, &((const struct mol_model *)c->model)->shape, &c->rows, slots, n, &to);
-}
-
-static err_t search(const struct device_columns *c, struct search_batch *batch)
-{
-  const struct method *method = batch->method;
-
-  if (method_is(method, "average", 1))
-    return mol_cuda_search_approximate(c, batch, 0, method->args[0]);
-  if (method_is(method, "per_embedding", 1))
-    return mol_cuda_search_approximate(c, batch, method->args[0], 0);
-  if (method_is(method, "combined", 2))
-    return mol_cuda_search_approximate(c, batch, method->args[0], method->args[1]);
-  if (method_is(method, "two_pass", 0))
-    return mol_cuda_search_two_pass(c, batch);
-  return mol_cuda_search_exact(c, batch);
+  return mol_derive(stream, &mol_model_of(c->model)->shape, &c->rows, slots, n, &to);
 }
 
 static const struct device_columns_ops mol_ops = {
@@ -117,7 +101,6 @@ static const struct device_columns_ops mol_ops = {
   .open = open_shared,
   .close = close_shared,
   .derive = derive,
-  .search = search,
 };
 
 DEVICE_COLUMNS(mol_columns_cuda, mol_ops);

@@ -35,7 +35,7 @@ struct mol_cuda_queries {
 
 static inline const struct mol_model *mol_cuda_model(const struct funnel *f)
 {
-  return f->columns->model;
+  return mol_model_of(f->columns->model);
 }
 
 struct mol_halves mol_cuda_halves(const struct device_columns *c);
@@ -83,11 +83,5 @@ static inline struct mol_pairs_source mol_cuda_pairs_source(const struct funnel 
 
   return (struct mol_pairs_source){ mol_cuda_halves(f->columns), queries->components, queries->excluded };
 }
-
-/* The methods. */
-err_t mol_cuda_search_exact(const struct device_columns *c, struct search_batch *batch);
-err_t mol_cuda_search_two_pass(const struct device_columns *c, struct search_batch *batch);
-err_t mol_cuda_search_approximate(const struct device_columns *c, struct search_batch *batch, uint32_t n_pairs,
-                                  uint32_t n_average);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "engine/cuda/mol_cuda.h"
 #include "engine/mol/mol_bound.h"
+#include "engine/mol/mol_methods.h"
 #include "engine/receipt.h"
 
 enum { TIED = 1024 /* candidates beyond those that were asked for */ };
@@ -167,7 +168,7 @@ static void collect(const struct funnel *f, const struct funnel_group *group)
 static void receipt(const struct funnel *f, size_t q, bool is_exact)
 {
   const struct approximate *a = f->context;
-  const struct mol_query *query = (const struct mol_query *)f->batch->prepared + q;
+  const struct mol_query *query = mol_queries_of(f->batch->prepared) + q;
   struct search_result *result = &f->batch->results[q];
   uint64_t n_items = f->batch->n_items;
 
@@ -191,22 +192,23 @@ static const struct funnel_ops ops = { .upload = mol_cuda_upload,
                                        .receipt = receipt };
 
 /* Every item is a candidate. */
-static err_t search_all(const struct device_columns *c, struct search_batch *batch)
+static err_t search_all(const struct columns *columns, struct search_batch *batch)
 {
-  TRY(mol_cuda_search_exact(c, batch));
+  TRY(mol_cuda_search_exact(columns, batch));
   for (size_t q = 0; q < batch->n; q++)
     batch->results[q].counts.candidates = batch->n_items - batch->results[q].admit.n_excluded;
   return ERR_OK;
 }
 
-err_t mol_cuda_search_approximate(const struct device_columns *c, struct search_batch *batch, uint32_t n_pairs,
-                                  uint32_t n_average)
+/* n_pairs, n_average: lengths of the lists; 0: without them. */
+static err_t search(const struct columns *columns, struct search_batch *batch, uint32_t n_pairs, uint32_t n_average)
 {
+  const struct device_columns *c = device_columns_of(columns);
   struct approximate a = { .n_pairs = n_pairs, .n_average = n_average };
   struct funnel f = { .columns = c, .batch = batch, .ops = &ops, .context = &a };
 
   if (n_pairs >= batch->n_items || n_average >= batch->n_items)
-    return search_all(c, batch);
+    return search_all(columns, batch);
   TRY(region_array(batch->scratch, batch->n, sizeof *a.nth_best, &a.nth_best));
   TRY(region_array(batch->scratch, batch->n, sizeof *a.n_found, &a.n_found));
   for (size_t q = 0; q < batch->n; q++)
@@ -215,4 +217,19 @@ err_t mol_cuda_search_approximate(const struct device_columns *c, struct search_
   if (n_average && mol_cuda_average_room(batch, n_average) > f.n_candidates)
     f.n_candidates = mol_cuda_average_room(batch, n_average);
   return funnel_search(&f);
+}
+
+err_t mol_cuda_search_average(const struct columns *columns, struct search_batch *batch)
+{
+  return search(columns, batch, 0, batch->method->args[0]);
+}
+
+err_t mol_cuda_search_per_embedding(const struct columns *columns, struct search_batch *batch)
+{
+  return search(columns, batch, batch->method->args[0], 0);
+}
+
+err_t mol_cuda_search_combined(const struct columns *columns, struct search_batch *batch)
+{
+  return search(columns, batch, batch->method->args[0], batch->method->args[1]);
 }

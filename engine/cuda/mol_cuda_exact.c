@@ -5,6 +5,7 @@
  */
 #include "base/size.h"
 #include "engine/cuda/mol_cuda.h"
+#include "engine/mol/mol_methods.h"
 
 enum {
   SEEDS = 1024,        /* items that give the floor, at least */
@@ -119,8 +120,9 @@ static err_t search(const struct device_columns *c, struct search_batch *batch, 
   return funnel_search(&f);
 }
 
-err_t mol_cuda_search_exact(const struct device_columns *c, struct search_batch *batch)
+err_t mol_cuda_search_exact(const struct columns *columns, struct search_batch *batch)
 {
+  const struct device_columns *c = device_columns_of(columns);
   static const struct funnel_ops ops = { .upload = mol_cuda_upload,
                                          .query_bytes = mol_cuda_query_bytes,
                                          .scratch_bytes = average_scratch_bytes,
@@ -130,8 +132,9 @@ err_t mol_cuda_search_exact(const struct device_columns *c, struct search_batch 
   return search(c, batch, ops);
 }
 
-err_t mol_cuda_search_two_pass(const struct device_columns *c, struct search_batch *batch)
+err_t mol_cuda_search_two_pass(const struct columns *columns, struct search_batch *batch)
 {
+  const struct device_columns *c = device_columns_of(columns);
   static const struct funnel_ops ops = { .upload = mol_cuda_upload,
                                          .query_bytes = mol_cuda_query_bytes,
                                          .scratch_bytes = pairs_scratch_bytes,

@@ -6,7 +6,7 @@ enum { ARRAYS_EACH = 6 /* of a query: ranks and the like */ };
 
 static const struct mol_query *query_of(const struct funnel *f, size_t q)
 {
-  return (const struct mol_query *)f->batch->prepared + q;
+  return mol_queries_of(f->batch->prepared) + q;
 }
 
 size_t mol_cuda_query_bytes(const struct funnel *f)

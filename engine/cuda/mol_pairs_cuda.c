@@ -50,7 +50,7 @@ static size_t most(size_t a, size_t b)
 
 static const struct mol_shape *shape_of(const struct funnel *f)
 {
-  return &((const struct mol_model *)f->columns->model)->shape;
+  return &mol_model_of(f->columns->model)->shape;
 }
 
 /* If the rank-th largest of n_tiles maxima is the floor, a share of rank / n_tiles of the tiles reach it, and so does a

@@ -3,22 +3,23 @@
  * ones return what they would, the unsafe ones that or better, and all say so in their receipts.
  */
 #include "engine/cuda/funnel.h"
+#include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_model.h"
 #include "kernels/cuda/pq_scan.h"
 
-static struct device_layout layout(const void *model)
+static struct device_layout layout(const struct model *model)
 {
-  return (struct device_layout){ .row_bytes = (((const struct recjpq_model *)model)->n_splits + 3) / 4 * 4 };
+  return (struct device_layout){ .row_bytes = (recjpq_model_of(model)->n_splits + 3) / 4 * 4 };
 }
 
 static size_t table_bytes(const struct funnel *f)
 {
-  return ((const struct recjpq_model *)f->columns->model)->n_splits * PQ_SUBITEMS * sizeof(float);
+  return recjpq_model_of(f->columns->model)->n_splits * PQ_SUBITEMS * sizeof(float);
 }
 
 static err_t upload(const struct funnel *f, struct funnel_group *group)
 {
-  const struct recjpq_query *queries = (const struct recjpq_query *)f->batch->prepared + group->first;
+  const struct recjpq_query *queries = recjpq_queries_of(f->batch->prepared) + group->first;
   size_t bytes = table_bytes(f);
   uint8_t *tables;
 
@@ -31,7 +32,7 @@ static err_t upload(const struct funnel *f, struct funnel_group *group)
 static struct pq_scan_input scan_input(const struct funnel *f, const struct funnel_group *group)
 {
   return (struct pq_scan_input){ .rows = f->columns->rows,
-                                 .n_splits = ((const struct recjpq_model *)f->columns->model)->n_splits,
+                                 .n_splits = recjpq_model_of(f->columns->model)->n_splits,
                                  .subitem_scores = group->queries,
                                  .n_queries = group->n,
                                  .n_blocks = funnel_worker(f)->n_processors };
@@ -60,13 +61,14 @@ static const struct funnel_ops scan_ops = {
   .append = append,
 };
 
-static err_t search(const struct device_columns *c, struct search_batch *batch)
+err_t recjpq_cuda_search(const struct columns *columns, struct search_batch *batch)
 {
+  const struct device_columns *c = device_columns_of(columns);
   struct funnel f = { .columns = c, .batch = batch, .ops = &scan_ops };
 
   return funnel_search(&f);
 }
 
-static const struct device_columns_ops recjpq_ops = { .layout = layout, .search = search };
+static const struct device_columns_ops recjpq_ops = { .layout = layout };
 
 DEVICE_COLUMNS(recjpq_columns_cuda, recjpq_ops);

@@ -6,13 +6,13 @@
 
 #include <math.h>
 
-#include "engine/method.h"
+#include "engine/vector/vector_methods.h"
 #include "kernels/cuda/vector_scan.h"
 #include "kernels/cuda/vector_score.h"
 
-static struct device_layout layout(const void *model)
+static struct device_layout layout(const struct model *model)
 {
-  const struct vector_model *m = model;
+  const struct vector_model *m = vector_model_of(model);
 
   return (struct device_layout){
     .row_bytes = (m->row_dim + N_VECTOR_SIZES) * sizeof(float),
@@ -68,7 +68,7 @@ static float tail_of(const struct vector_model *m, const double *q, const struct
 
 static err_t upload(const struct funnel *f, struct funnel_group *group)
 {
-  const struct vector_query *queries = (const struct vector_query *)f->batch->prepared + group->first;
+  const struct vector_query *queries = vector_queries_of(f->batch->prepared) + group->first;
   const struct search_of *of = f->context;
   struct device_worker *w = funnel_worker(f);
   struct uploaded *u;
@@ -144,13 +144,13 @@ err_t vector_cuda_search(const struct device_columns *c, struct search_batch *ba
   return ERR_OK;
 }
 
-static err_t search(const struct device_columns *c, struct search_batch *batch)
+err_t vector_cuda_search_exact(const struct columns *columns, struct search_batch *batch)
 {
-  if (method_is(batch->method, "low_rank", 1))
-    return vector_cuda_search_low_rank(c, batch);
+  const struct device_columns *c = device_columns_of(columns);
+
   return vector_cuda_search(c, batch, vector_cuda_model(c)->row_dim);
 }
 
-static const struct device_columns_ops vector_ops = { .layout = layout, .derive = derive, .search = search };
+static const struct device_columns_ops vector_ops = { .layout = layout, .derive = derive };
 
 DEVICE_COLUMNS(vector_columns_cuda, vector_ops);

@@ -15,12 +15,9 @@ enum { VECTOR_DERIVED_NUMBERS, VECTOR_DERIVED_SIZES };
  */
 err_t vector_cuda_search(const struct device_columns *c, struct search_batch *batch, size_t n);
 
-/* low_rank(r): vector_low_rank_cuda.c. */
-err_t vector_cuda_search_low_rank(const struct device_columns *c, struct search_batch *batch);
-
 static inline const struct vector_model *vector_cuda_model(const struct device_columns *c)
 {
-  return c->model;
+  return vector_model_of(c->model);
 }
 
 #endif

@@ -15,6 +15,7 @@
 
 #include "engine/cuda/vector_cuda.h"
 #include "engine/receipt.h"
+#include "engine/vector/vector_methods.h"
 #include "kernels/cuda/vector_score.h"
 
 /* A batch with results of its own. */
@@ -36,7 +37,7 @@ static err_t like_batch(const struct search_batch *batch, struct search_batch *o
 static err_t score_kept(const struct device_columns *c, struct search_batch *batch, const struct search_batch *kept,
                         size_t first, size_t n, size_t k_max)
 {
-  const struct vector_query *queries = batch->prepared;
+  const struct vector_query *queries = vector_queries_of(batch->prepared);
   size_t row_dim = vector_cuda_model(c)->row_dim;
   struct device_worker *w = batch->worker;
   struct device_lists lists = { .n_lists = n, .capacity = k_max };
@@ -117,8 +118,9 @@ static float bound_of_rest(const struct topk *returned, struct topk *kept, const
   return bound;
 }
 
-err_t vector_cuda_search_low_rank(const struct device_columns *c, struct search_batch *batch)
+err_t vector_cuda_search_low_rank(const struct columns *columns, struct search_batch *batch)
 {
+  const struct device_columns *c = device_columns_of(columns);
   size_t row_dim = vector_cuda_model(c)->row_dim;
   size_t rank = batch->method->args[0] < row_dim ? batch->method->args[0] : row_dim;
   struct search_batch kept, best;

@@ -14,13 +14,14 @@
 
 #include "engine/mol/mol_bound.h"
 #include "engine/mol/mol_candidates.h"
+#include "engine/mol/mol_methods.h"
 #include "engine/receipt.h"
 
 /* BruteForceTopKMoL(q, G, K). nth_best [n], the largest dot product that an item outside G may have. */
 static err_t score_candidates(const struct mol_columns *c, struct search_batch *batch,
                               const struct slot_set *candidates, const float *nth_best)
 {
-  const struct mol_query *queries = batch->prepared;
+  const struct mol_query *queries = mol_queries_of(batch->prepared);
   struct mol_tile tile;
 
   TRY(mol_tile_init(c, batch->scratch, &tile));
@@ -76,17 +77,20 @@ static err_t search(const struct mol_columns *c, struct search_batch *batch, uin
   return score_candidates(c, batch, candidates, nth_best);
 }
 
-err_t mol_search_average(const struct mol_columns *c, struct search_batch *batch)
+err_t mol_search_average(const struct columns *columns, struct search_batch *batch)
 {
+  const struct mol_columns *c = mol_columns_of(columns);
   return search(c, batch, 0, batch->method->args[0]);
 }
 
-err_t mol_search_per_embedding(const struct mol_columns *c, struct search_batch *batch)
+err_t mol_search_per_embedding(const struct columns *columns, struct search_batch *batch)
 {
+  const struct mol_columns *c = mol_columns_of(columns);
   return search(c, batch, batch->method->args[0], 0);
 }
 
-err_t mol_search_combined(const struct mol_columns *c, struct search_batch *batch)
+err_t mol_search_combined(const struct columns *columns, struct search_batch *batch)
 {
+  const struct mol_columns *c = mol_columns_of(columns);
   return search(c, batch, batch->method->args[0], batch->method->args[1]);
 }

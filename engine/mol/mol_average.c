@@ -17,7 +17,7 @@ struct average_scan {
 static void exact_scores(const void *context, size_t list, const struct scan_entry *entries, size_t n, float *scores)
 {
   const struct average_scan *s = context;
-  const struct mol_query *queries = s->batch->prepared;
+  const struct mol_query *queries = mol_queries_of(s->batch->prepared);
   size_t dim = s->columns->model->shape.component_dim;
   struct mol_dots dots = {
     s->batch->kernels, queries[s->first_query + list].average, dim, s->columns->averages, dim, s->tile
@@ -29,7 +29,7 @@ static void exact_scores(const void *context, size_t list, const struct scan_ent
 /* One pass over the averaged vectors for n queries, whose lists it fills. */
 static err_t scan(struct average_scan *s, size_t n, bool is_guessing)
 {
-  const struct mol_query *queries = s->batch->prepared;
+  const struct mol_query *queries = mol_queries_of(s->batch->prepared);
   const struct mol_shape *shape = &s->columns->model->shape;
   size_t n_groups = (shape->component_dim + 1) / 2, n_slots = s->batch->n_slots;
   struct spread chunks = spread_over((n_slots + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Score every item: tiles of MOL_LANES slots, each read once for all queries of the batch. */
 #include "engine/mol/mol_columns.h"
+#include "engine/mol/mol_methods.h"
 #include "engine/receipt.h"
 
-err_t mol_search_brute_force(const struct mol_columns *c, struct search_batch *batch)
+err_t mol_search_brute_force(const struct columns *columns, struct search_batch *batch)
 {
-  const struct mol_query *queries = batch->prepared;
+  const struct mol_columns *c = mol_columns_of(columns);
+  const struct mol_query *queries = mol_queries_of(batch->prepared);
   struct mol_tile tile;
   uint32_t slots[MOL_LANES];
 

@@ -2,7 +2,6 @@
 #include "engine/mol/mol_columns.h"
 
 #include "base/mem.h"
-#include "engine/method.h"
 
 static size_t n_blocks(size_t capacity)
 {
@@ -25,16 +24,17 @@ static void close_columns(struct columns **columns)
   mem_free(columns);
 }
 
-static err_t open_columns(const void *model, size_t capacity, struct columns **out)
+static err_t open_columns(const struct model *model, size_t capacity, struct columns **out)
 {
   AUTO(close_columns) struct columns *columns = NULL;
-  struct mol_item_layout layout = mol_item_layout(model);
+  struct mol_item_layout layout = mol_item_layout(mol_model_of(model));
   size_t blocks = n_blocks(capacity);
   struct mol_columns *c;
 
   TRY(mem_array(1, sizeof *c, &c));
-  columns = (struct columns *)c;
-  c->model = model;
+  columns = &c->base;
+  columns->ops = &mol_columns_cpu;
+  c->model = mol_model_of(model);
   c->capacity = capacity;
   TRY(mem_reserve(capacity, layout.components * sizeof *c->components, &c->components));
   TRY(mem_reserve(capacity, layout.gate * sizeof *c->gates, &c->gates));
@@ -46,9 +46,9 @@ static err_t open_columns(const void *model, size_t capacity, struct columns **o
   return ERR_OK;
 }
 
-static size_t bytes_per_item(const void *model)
+static size_t bytes_per_item(const struct model *model)
 {
-  struct mol_item_layout layout = mol_item_layout(model);
+  struct mol_item_layout layout = mol_item_layout(mol_model_of(model));
 
   return mol_item_bytes(&layout) - layout.residual * sizeof(float);
 }
@@ -120,23 +120,6 @@ static void trim(struct columns *columns, size_t from, size_t to)
                 layout.short_average * SKETCH_BLOCK_ITEMS * sizeof *c->short_averages);
 }
 
-static err_t search(const struct columns *columns, struct search_batch *batch)
-{
-  const struct mol_columns *c = (const struct mol_columns *)columns;
-
-  if (method_is(batch->method, "average", 1))
-    return mol_search_average(c, batch);
-  if (method_is(batch->method, "per_embedding", 1))
-    return mol_search_per_embedding(c, batch);
-  if (method_is(batch->method, "combined", 2))
-    return mol_search_combined(c, batch);
-  if (method_is(batch->method, "two_pass", 0))
-    return mol_search_two_pass(c, batch);
-  if (method_is(batch->method, "exact", 0))
-    return mol_search_exact(c, batch);
-  return mol_search_brute_force(c, batch);
-}
-
 const struct columns_ops mol_columns_cpu = {
   .open = open_columns,
   .close = close_columns,
@@ -145,5 +128,4 @@ const struct columns_ops mol_columns_cpu = {
   .drop = drop,
   .move = move,
   .trim = trim,
-  .search = search,
 };

@@ -3,10 +3,13 @@
 #ifndef ENGINE_MOL_MOL_COLUMNS_H
 #define ENGINE_MOL_MOL_COLUMNS_H
 
+#include <assert.h>
+
 #include "engine/columns.h"
 #include "engine/mol/mol_model.h"
 
 struct mol_columns {
+  struct columns base;
   const struct mol_model *model;
   size_t capacity;
   float *components; /* [capacity][P_x d_P], normalised */
@@ -24,13 +27,11 @@ static inline size_t mol_sketch_block_bytes(const struct mol_columns *c)
   return mol_item_layout(c->model).sketch * SKETCH_BLOCK_ITEMS;
 }
 
-/* The methods, each in the file of its name. */
-err_t mol_search_brute_force(const struct mol_columns *c, struct search_batch *batch);
-err_t mol_search_average(const struct mol_columns *c, struct search_batch *batch);
-err_t mol_search_per_embedding(const struct mol_columns *c, struct search_batch *batch);
-err_t mol_search_combined(const struct mol_columns *c, struct search_batch *batch);
-err_t mol_search_two_pass(const struct mol_columns *c, struct search_batch *batch);
-err_t mol_search_exact(const struct mol_columns *c, struct search_batch *batch);
+static inline const struct mol_columns *mol_columns_of(const struct columns *columns)
+{
+  assert(columns->ops == &mol_columns_cpu);
+  return (const struct mol_columns *)columns;
+}
 
 /* Scratch of scoring MOL_LANES items at a time. */
 struct mol_tile {

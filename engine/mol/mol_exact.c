@@ -12,6 +12,7 @@
 
 #include "engine/mol/mol_bound.h"
 #include "engine/mol/mol_candidates.h"
+#include "engine/mol/mol_methods.h"
 #include "engine/mol/mol_sketch.h"
 #include "engine/receipt.h"
 
@@ -35,7 +36,7 @@ struct exact_query {
 static err_t init_query(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
                         struct exact_query *out)
 {
-  const struct mol_query *query = (const struct mol_query *)batch->prepared + q;
+  const struct mol_query *query = mol_queries_of(batch->prepared) + q;
 
   out->result = &batch->results[q];
   TRY(mol_scorer_init(c, batch, q, tile, &out->scorer));
@@ -169,8 +170,9 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
     score_tile(c, batch, queries, first + i, n - i < MOL_LANES ? n - i : MOL_LANES, tile);
 }
 
-err_t mol_search_exact(const struct mol_columns *c, struct search_batch *batch)
+err_t mol_search_exact(const struct columns *columns, struct search_batch *batch)
 {
+  const struct mol_columns *c = mol_columns_of(columns);
   struct exact_query *queries;
   struct mol_tile tile, gathered;
 

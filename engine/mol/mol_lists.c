@@ -65,7 +65,7 @@ static err_t init_lists(const struct pass *pass, size_t n_components, size_t max
 static err_t begin_lists(const struct pass *pass, size_t q, size_t n_best, struct query_lists *l)
 {
   const struct mol_shape *shape = &pass->columns->model->shape;
-  const struct mol_query *queries = pass->batch->prepared;
+  const struct mol_query *queries = mol_queries_of(pass->batch->prepared);
   size_t n_lists = shape->n_query_components * pass->n_components;
 
   l->query = &queries[q];

@@ -264,26 +264,27 @@ static void close_model(struct mol_model **m)
   mem_free(m);
 }
 
-void mol_model_close(void **model)
+void mol_model_close(struct model **model)
 {
-  struct mol_model *m = *model;
+  struct mol_model *m = (struct mol_model *)*model;
 
   close_model(&m);
   *model = NULL;
 }
 
-err_t mol_model_open(const struct safetensors *file, void **out)
+err_t mol_model_open(const struct safetensors *file, struct model **out)
 {
   AUTO(close_model) struct mol_model *m = NULL;
 
   TRY(mem_array(1, sizeof *m, &m));
+  m->base.kind = SIMILARITY_MOL;
   TRY(load_sizes(file, m));
   TRY(load_user_tables(file, m));
   TRY(load_projections(file, m));
   TRY(load_gates(file, m));
   struct mol_gate gate = mol_model_gate(m);
   TRY(mol_reduced_gate_open(&m->shape, &gate, &m->reduced_gate));
-  *out = m;
+  *out = &m->base;
   m = NULL;
   return ERR_OK;
 }

@@ -7,9 +7,11 @@
 #ifndef ENGINE_MOL_MOL_MODEL_H
 #define ENGINE_MOL_MOL_MODEL_H
 
+#include <assert.h>
+
 #include "base/query.h"
 #include "base/region.h"
-#include "engine/model/safetensors.h"
+#include "engine/similarity.h"
 #include "kernels/kernels.h"
 
 /* y = x W + b with W [n_in][n_out]: transposed from PyTorch's (out, in) at load. */
@@ -41,6 +43,7 @@ struct mol_user_table {
 enum { MOL_USER_TABLES_MAX = 8 };
 
 struct mol_model {
+  struct model base;
   struct mol_shape shape;
   size_t n_logits;  /* L */
   size_t query_dim; /* D_q */
@@ -120,7 +123,19 @@ static inline struct mol_gate mol_model_gate(const struct mol_model *m)
                             m->cross_gate.second.b };
 }
 
-err_t mol_model_open(const struct safetensors *file, void **out);
-void mol_model_close(void **model);
+static inline const struct mol_model *mol_model_of(const struct model *model)
+{
+  assert(model->kind == SIMILARITY_MOL);
+  return (const struct mol_model *)model;
+}
+
+/* Queries that this similarity has prepared. */
+static inline const struct mol_query *mol_queries_of(const struct prepared_queries *prepared)
+{
+  return (const struct mol_query *)prepared;
+}
+
+err_t mol_model_open(const struct safetensors *file, struct model **out);
+void mol_model_close(struct model **model);
 
 #endif

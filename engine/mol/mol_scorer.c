@@ -24,7 +24,7 @@ err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, s
 
   *out = (struct mol_scorer){ .columns = c,
                               .kernels = batch->kernels,
-                              .query = (const struct mol_query *)batch->prepared + q,
+                              .query = mol_queries_of(batch->prepared) + q,
                               .tile = tile,
                               .result = &batch->results[q],
                               .floor = -INFINITY };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/method.h"
+#include "engine/model/shape_check.h"
+#include "engine/mol/mol_methods.h"
 #include "engine/mol/mol_network.h"
 #include "engine/mol/mol_sketch.h"
-#include "engine/model/shape_check.h"
 #include "engine/similarity.h"
 
 /* Items that pass through the item network together: enough to reuse the weights, few enough to stay in cache. */
 enum { PREPARE_CHUNK = 128 };
 
-static err_t check_part(const void *model, const struct part *part)
+static err_t check_part(const struct model *model, const struct part *part)
 {
-  const struct mol_model *m = model;
+  const struct mol_model *m = mol_model_of(model);
   struct mol_item_layout layout = mol_item_layout(m);
   const char *where = shape_check_part_name(part);
 
@@ -22,9 +22,9 @@ static err_t check_part(const void *model, const struct part *part)
   return shape_check_floats(ERR_ITEM, where, "item_gate", part->item_gate, layout.gate);
 }
 
-static err_t check_query(const void *model, const struct query *query)
+static err_t check_query(const struct model *model, const struct query *query)
 {
-  const struct mol_model *m = model;
+  const struct mol_model *m = mol_model_of(model);
 
   if (query->components.n == 0 && query->query_gate.n == 0)
     return shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->query_dim);
@@ -34,27 +34,9 @@ static err_t check_query(const void *model, const struct query *query)
   return shape_check_floats(ERR_QUERY, "query", "query_gate", query->query_gate, m->n_logits);
 }
 
-static err_t check_method(const void *model, struct method *method)
+static size_t prepared_bytes(const struct model *model)
 {
-  static const struct {
-    const char *name;
-    unsigned n_args;
-  } methods[] = { { "exact", 0 },   { "brute_force", 0 },   { "two_pass", 0 },
-                  { "average", 1 }, { "per_embedding", 1 }, { "combined", 2 } };
-  char text[METHOD_TEXT_MAX];
-
-  (void)model;
-  for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
-    if (method_is(method, methods[i].name, methods[i].n_args))
-      return ERR_OK;
-  }
-  method_print(method, text);
-  FAIL(ERR_METHOD, "a mol space has no method \"%s\": use %s", text, similarity_mol.methods);
-}
-
-static size_t prepared_bytes(const void *model)
-{
-  struct mol_item_layout layout = mol_item_layout(model);
+  struct mol_item_layout layout = mol_item_layout(mol_model_of(model));
 
   return mol_item_bytes(&layout);
 }
@@ -101,7 +83,7 @@ static err_t prepare_chunk(const struct mol_model *m, const struct kernels *kern
   return ERR_OK;
 }
 
-static err_t prepare_parts(const void *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
+static err_t prepare_parts(const struct model *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
                            struct region *scratch, uint8_t *prepared)
 {
   size_t bytes = prepared_bytes(model);
@@ -109,7 +91,7 @@ static err_t prepare_parts(const void *model, const struct kernels *kernels, con
   for (size_t i = 0; i < n; i += PREPARE_CHUNK) {
     size_t n_chunk = n - i < PREPARE_CHUNK ? n - i : PREPARE_CHUNK;
     struct region_mark mark = region_mark(scratch); /* the next chunk finds the same memory in cache */
-    TRY(prepare_chunk(model, kernels, parts + i, n_chunk, scratch, prepared + i * bytes));
+    TRY(prepare_chunk(mol_model_of(model), kernels, parts + i, n_chunk, scratch, prepared + i * bytes));
     region_rewind(scratch, mark);
   }
   return ERR_OK;
@@ -166,27 +148,26 @@ static err_t prepare_query(const struct mol_model *m, const struct kernels *kern
   return ERR_OK;
 }
 
-static err_t prepare_queries(const void *model, const struct kernels *kernels, const struct query *const *queries,
-                             size_t n, struct region *region, void **prepared)
+static err_t prepare_queries(const struct model *model, const struct kernels *kernels, const struct query *const *queries,
+                             size_t n, struct region *region, struct prepared_queries **prepared)
 {
   struct mol_query *out;
 
   TRY(region_array(region, n, sizeof *out, &out));
   for (size_t i = 0; i < n; i++)
-    TRY(prepare_query(model, kernels, queries[i], region, &out[i]));
-  *prepared = out;
+    TRY(prepare_query(mol_model_of(model), kernels, queries[i], region, &out[i]));
+  *prepared = (struct prepared_queries *)out;
   return ERR_OK;
 }
 
 const struct similarity similarity_mol = {
   .kind = SIMILARITY_MOL,
   .name = "mol",
-  .methods = "exact, brute_force, two_pass, average(N), per_embedding(N) or combined(N1,N2)",
+  .methods = &mol_methods,
   .model_open = mol_model_open,
   .model_close = mol_model_close,
   .check_part = check_part,
   .check_query = check_query,
-  .check_method = check_method,
   .prepared_bytes = prepared_bytes,
   .prepare_parts = prepare_parts,
   .prepare_queries = prepare_queries,

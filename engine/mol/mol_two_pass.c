@@ -12,6 +12,7 @@
 
 #include "engine/mol/mol_bound.h"
 #include "engine/mol/mol_candidates.h"
+#include "engine/mol/mol_methods.h"
 #include "engine/mol/mol_sketch.h"
 #include "engine/receipt.h"
 
@@ -40,7 +41,7 @@ static err_t first_pass(const struct mol_columns *c, struct search_batch *batch,
 static err_t score_candidates(const struct mol_columns *c, struct search_batch *batch, size_t q,
                               const struct slot_set *candidates, struct mol_tile *tile, struct range_search *out)
 {
-  const struct mol_query *query = (const struct mol_query *)batch->prepared + q;
+  const struct mol_query *query = mol_queries_of(batch->prepared) + q;
 
   TRY(mol_sketch_query(&c->model->shape, query->components, c->residual, batch->scratch, &out->sketch));
   TRY(region_array(batch->scratch, c->model->shape.n_query_components, sizeof *out->starts, &out->starts));
@@ -83,8 +84,9 @@ static void second_pass(struct range_search *searches, struct search_batch *batc
   }
 }
 
-err_t mol_search_two_pass(const struct mol_columns *c, struct search_batch *batch)
+err_t mol_search_two_pass(const struct columns *columns, struct search_batch *batch)
 {
+  const struct mol_columns *c = mol_columns_of(columns);
   struct slot_set *candidates;
   struct range_search *searches;
   struct mol_tile tile;

@@ -2,7 +2,6 @@
 #include "engine/recjpq/recjpq_columns.h"
 
 #include "base/mem.h"
-#include "engine/method.h"
 
 static size_t n_blocks(size_t capacity)
 {
@@ -21,14 +20,15 @@ static void close_columns(struct columns **columns)
   mem_free(columns);
 }
 
-static err_t open_columns(const void *model, size_t capacity, struct columns **out)
+static err_t open_columns(const struct model *model, size_t capacity, struct columns **out)
 {
   AUTO(close_columns) struct columns *columns = NULL;
-  const struct recjpq_model *m = model;
+  const struct recjpq_model *m = recjpq_model_of(model);
   struct recjpq_columns *c;
 
   TRY(mem_array(1, sizeof *c, &c));
-  columns = (struct columns *)c;
+  columns = &c->base;
+  columns->ops = &recjpq_columns_cpu;
   c->model = m;
   c->capacity = capacity;
   TRY(mem_reserve(capacity, m->n_splits, &c->codes));
@@ -39,9 +39,9 @@ static err_t open_columns(const void *model, size_t capacity, struct columns **o
   return ERR_OK;
 }
 
-static size_t bytes_per_item(const void *model)
+static size_t bytes_per_item(const struct model *model)
 {
-  const struct recjpq_model *m = model;
+  const struct recjpq_model *m = recjpq_model_of(model);
 
   return 2 * m->n_splits + cells_bytes_per_slot(m->n_splits);
 }
@@ -95,19 +95,6 @@ static void trim(struct columns *columns, size_t from, size_t to)
   cells_trim(&c->cells, from, to);
 }
 
-static err_t search(const struct columns *columns, struct search_batch *batch)
-{
-  const struct recjpq_columns *c = (const struct recjpq_columns *)columns;
-
-  if (method_is(batch->method, "default", 0))
-    return recjpq_search_default(c, batch);
-  if (method_is(batch->method, "pqtopk", 0))
-    return recjpq_search_pqtopk(c, batch);
-  if (method_is(batch->method, "exact", 0))
-    return recjpq_search_exact(c, batch);
-  return recjpq_search_prune(c, batch);
-}
-
 const struct columns_ops recjpq_columns_cpu = {
   .open = open_columns,
   .close = close_columns,
@@ -116,5 +103,4 @@ const struct columns_ops recjpq_columns_cpu = {
   .drop = drop,
   .move = move,
   .trim = trim,
-  .search = search,
 };

@@ -3,13 +3,16 @@
 #ifndef ENGINE_RECJPQ_RECJPQ_COLUMNS_H
 #define ENGINE_RECJPQ_RECJPQ_COLUMNS_H
 
-#include "engine/recjpq/cells.h"
+#include <assert.h>
+
 #include "engine/columns.h"
+#include "engine/recjpq/cells.h"
 #include "engine/recjpq/recjpq_model.h"
 
 enum { RECJPQ_BLOCK_ITEMS = PQ_BLOCK_ITEMS };
 
 struct recjpq_columns {
+  struct columns base;
   const struct recjpq_model *model;
   size_t capacity;
   uint8_t *codes;  /* [capacity][M]: one item's codes together, for scoring by slot */
@@ -17,11 +20,11 @@ struct recjpq_columns {
   struct cells cells;
 };
 
-/* The methods, in the files of their names. */
-err_t recjpq_search_default(const struct recjpq_columns *c, struct search_batch *batch);
-err_t recjpq_search_pqtopk(const struct recjpq_columns *c, struct search_batch *batch);
-err_t recjpq_search_prune(const struct recjpq_columns *c, struct search_batch *batch);
-err_t recjpq_search_exact(const struct recjpq_columns *c, struct search_batch *batch);
+static inline const struct recjpq_columns *recjpq_columns_of(const struct columns *columns)
+{
+  assert(columns->ops == &recjpq_columns_cpu);
+  return (const struct recjpq_columns *)columns;
+}
 
 /* The score of an item: its sub-items' scores, added in order of the splits (Equation 5). Every method gives this sum,
  * to the last bit. */

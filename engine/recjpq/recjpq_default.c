@@ -5,6 +5,7 @@
  */
 #include "engine/receipt.h"
 #include "engine/recjpq/recjpq_columns.h"
+#include "engine/recjpq/recjpq_methods.h"
 
 /* Embeddings of DOT_BLOCK_ITEMS items in one split: out [d / M][DOT_BLOCK_ITEMS]. */
 static void reconstruct(const struct recjpq_model *m, size_t split, const uint8_t *codes, float *out)
@@ -30,7 +31,7 @@ static void offer(struct search_result *result, const float *scores, size_t firs
 static void score_block(const struct recjpq_model *m, struct search_batch *batch, const uint8_t *codes,
                         float *embeddings, float *scores)
 {
-  const struct recjpq_query *queries = batch->prepared;
+  const struct recjpq_query *queries = recjpq_queries_of(batch->prepared);
   float products[DOT_BLOCK_ITEMS];
 
   for (size_t split = 0; split < m->n_splits; split++) {
@@ -44,8 +45,9 @@ static void score_block(const struct recjpq_model *m, struct search_batch *batch
   }
 }
 
-err_t recjpq_search_default(const struct recjpq_columns *c, struct search_batch *batch)
+err_t recjpq_search_default(const struct columns *columns, struct search_batch *batch)
 {
+  const struct recjpq_columns *c = recjpq_columns_of(columns);
   float *embeddings, *scores;
 
   TRY(region_array(batch->scratch, (c->model->split_dim + 4) * DOT_BLOCK_ITEMS, sizeof *embeddings, &embeddings));

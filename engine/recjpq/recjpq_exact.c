@@ -22,6 +22,7 @@
  */
 #include "engine/receipt.h"
 #include "engine/recjpq/recjpq_levels.h"
+#include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_scan.h"
 
 enum {
@@ -338,7 +339,7 @@ err_t recjpq_search_exact_by(const struct recjpq_columns *c, struct search_batch
   return ERR_OK;
 }
 
-err_t recjpq_search_exact(const struct recjpq_columns *c, struct search_batch *batch)
+err_t recjpq_search_exact(const struct columns *columns, struct search_batch *batch)
 {
-  return recjpq_search_exact_by(c, batch, &recjpq_rule_usual);
+  return recjpq_search_exact_by(recjpq_columns_of(columns), batch, &recjpq_rule_usual);
 }

@@ -12,9 +12,9 @@ static void close_model(struct recjpq_model **m)
   mem_free(m);
 }
 
-void recjpq_model_close(void **model)
+void recjpq_model_close(struct model **model)
 {
-  struct recjpq_model *m = *model;
+  struct recjpq_model *m = (struct recjpq_model *)*model;
 
   close_model(&m);
   *model = NULL;
@@ -51,14 +51,15 @@ static err_t load_centroids(const struct safetensors *f, struct recjpq_model *m)
   return ERR_OK;
 }
 
-err_t recjpq_model_open(const struct safetensors *file, void **out)
+err_t recjpq_model_open(const struct safetensors *file, struct model **out)
 {
   AUTO(close_model) struct recjpq_model *m = NULL;
 
   TRY(mem_array(1, sizeof *m, &m));
+  m->base.kind = SIMILARITY_RECJPQ;
   TRY(load_sizes(file, m));
   TRY(load_centroids(file, m));
-  *out = m;
+  *out = &m->base;
   m = NULL;
   return ERR_OK;
 }

@@ -7,12 +7,15 @@
 #ifndef ENGINE_RECJPQ_RECJPQ_MODEL_H
 #define ENGINE_RECJPQ_RECJPQ_MODEL_H
 
-#include "engine/model/safetensors.h"
+#include <assert.h>
+
+#include "engine/similarity.h"
 #include "kernels/kernels.h"
 
 enum { RECJPQ_SPLITS_MAX = 64 };
 
 struct recjpq_model {
+  struct model base;
   size_t n_splits;
   size_t n_subitems;
   size_t split_dim; /* d / M */
@@ -25,7 +28,19 @@ struct recjpq_query {
   float *subitem_scores; /* [M][PQ_SUBITEMS] */
 };
 
-err_t recjpq_model_open(const struct safetensors *file, void **out);
-void recjpq_model_close(void **model);
+static inline const struct recjpq_model *recjpq_model_of(const struct model *model)
+{
+  assert(model->kind == SIMILARITY_RECJPQ);
+  return (const struct recjpq_model *)model;
+}
+
+/* Queries that this similarity has prepared. */
+static inline const struct recjpq_query *recjpq_queries_of(const struct prepared_queries *prepared)
+{
+  return (const struct recjpq_query *)prepared;
+}
+
+err_t recjpq_model_open(const struct safetensors *file, struct model **out);
+void recjpq_model_close(struct model **model);
 
 #endif

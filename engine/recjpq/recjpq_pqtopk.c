@@ -5,10 +5,12 @@
  * that cannot reach the K-th best score found so far, and the sum itself is taken of what is left.
  */
 #include "engine/receipt.h"
+#include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_scan.h"
 
-err_t recjpq_search_pqtopk(const struct recjpq_columns *c, struct search_batch *batch)
+err_t recjpq_search_pqtopk(const struct columns *columns, struct search_batch *batch)
 {
+  const struct recjpq_columns *c = recjpq_columns_of(columns);
   size_t n_slots = batch->n_items > 0 ? batch->n_slots : 0;
   struct recjpq_search *searches;
 

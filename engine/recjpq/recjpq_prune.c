@@ -22,9 +22,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/method.h"
 #include "engine/receipt.h"
 #include "engine/recjpq/recjpq_columns.h"
+#include "engine/recjpq/recjpq_methods.h"
 
 enum { CELLS_AHEAD = 8 }; /* memory is asked for so many cells before they are visited */
 
@@ -205,23 +205,17 @@ static void write_receipt(const struct pruning *p, uint64_t n_items)
   result->receipt = (struct receipt){ .has_bound = true, .bound = upper_bound(p) };
 }
 
-/* prune(BS), prune_inflated(BS,PERCENT) or prune_limited(BS,ITERATIONS). */
-static struct prune_rule rule_of(const struct method *method)
+static struct prune_rule safe_rule(const struct method *method)
 {
-  struct prune_rule rule = { .batch_size = method->args[0], .n_iterations_max = UINT64_MAX, .inflation = 1.0f };
-
-  rule.is_safe = !method_is(method, "prune_inflated", 2);
-  if (!rule.is_safe)
-    rule.inflation = (float)method->args[1] / 100.0f;
-  if (method_is(method, "prune_limited", 2))
-    rule.n_iterations_max = method->args[1];
-  return rule;
+  return (struct prune_rule){
+    .batch_size = method->args[0], .n_iterations_max = UINT64_MAX, .inflation = 1.0f, .is_safe = true
+  };
 }
 
-err_t recjpq_search_prune(const struct recjpq_columns *c, struct search_batch *batch)
+static err_t search(const struct columns *columns, struct search_batch *batch, const struct prune_rule *rule)
 {
-  const struct recjpq_query *queries = batch->prepared;
-  struct prune_rule rule = rule_of(batch->method);
+  const struct recjpq_columns *c = recjpq_columns_of(columns);
+  const struct recjpq_query *queries = recjpq_queries_of(batch->prepared);
   struct pruning p = { .columns = c };
 
   TRY(region_array(batch->scratch, c->model->n_splits, sizeof *p.splits, &p.splits));
@@ -229,8 +223,32 @@ err_t recjpq_search_prune(const struct recjpq_columns *c, struct search_batch *b
   for (size_t q = 0; q < batch->n; q++) {
     p.subitem_scores = queries[q].subitem_scores;
     p.result = &batch->results[q];
-    prune(&p, &rule);
+    prune(&p, rule);
     write_receipt(&p, batch->n_items);
   }
   return ERR_OK;
+}
+
+err_t recjpq_search_prune(const struct columns *columns, struct search_batch *batch)
+{
+  struct prune_rule rule = safe_rule(batch->method);
+
+  return search(columns, batch, &rule);
+}
+
+err_t recjpq_search_prune_inflated(const struct columns *columns, struct search_batch *batch)
+{
+  struct prune_rule rule = safe_rule(batch->method);
+
+  rule.is_safe = false;
+  rule.inflation = (float)batch->method->args[1] / 100.0f;
+  return search(columns, batch, &rule);
+}
+
+err_t recjpq_search_prune_limited(const struct columns *columns, struct search_batch *batch)
+{
+  struct prune_rule rule = safe_rule(batch->method);
+
+  rule.n_iterations_max = batch->method->args[1];
+  return search(columns, batch, &rule);
 }

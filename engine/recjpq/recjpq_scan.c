@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_scan.h"
 
 #include "engine/recjpq/recjpq_warm_up.h"
@@ -22,7 +23,7 @@ err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *ba
   *out = (struct recjpq_search){
     .columns = c,
     .kernels = batch->kernels,
-    .subitem_scores = ((const struct recjpq_query *)batch->prepared)[query].subitem_scores,
+    .subitem_scores = (recjpq_queries_of(batch->prepared))[query].subitem_scores,
     .result = &batch->results[query],
     .floor = -INFINITY,
     .n_tables = c->model->n_splits - c->model->n_splits * 3 / 8,

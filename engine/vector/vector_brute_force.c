@@ -2,12 +2,14 @@
 /* Brute force over vectors: every item is scored, nothing is skipped. */
 #include "engine/receipt.h"
 #include "engine/vector/vector_columns.h"
+#include "engine/vector/vector_methods.h"
 
 enum { ROWS = 32 }; /* that stay in cache for all queries of a batch */
 
-err_t vector_search_brute_force(const struct vector_columns *c, struct search_batch *batch)
+err_t vector_search_brute_force(const struct columns *columns, struct search_batch *batch)
 {
-  const struct vector_query *queries = batch->prepared;
+  const struct vector_columns *c = vector_columns_of(columns);
+  const struct vector_query *queries = vector_queries_of(batch->prepared);
 
   for (size_t first = 0; first < batch->n_slots; first += ROWS) {
     size_t end = first + ROWS < batch->n_slots ? first + ROWS : batch->n_slots;

@@ -2,7 +2,6 @@
 #include "engine/vector/vector_columns.h"
 
 #include "base/mem.h"
-#include "engine/method.h"
 
 /* Bytes of a chunk's sketches: they stay in the second cache while all queries of a batch pass over them. */
 enum { CHUNK_BYTES = 256 * 1024 };
@@ -24,18 +23,19 @@ static void close_columns(struct columns **columns)
   mem_free(columns);
 }
 
-static err_t open_columns(const void *model, size_t capacity, struct columns **out)
+static err_t open_columns(const struct model *model, size_t capacity, struct columns **out)
 {
   AUTO(close_columns) struct columns *columns = NULL;
-  const struct vector_model *m = model;
+  const struct vector_model *m = vector_model_of(model);
   struct vector_columns *c;
 
   TRY(mem_array(1, sizeof *c, &c));
-  columns = (struct columns *)c;
+  columns = &c->base;
+  columns->ops = &vector_columns_cpu;
   c->model = m;
   c->capacity = capacity;
   TRY(mem_reserve(capacity, m->row_dim * sizeof *c->rows, &c->rows));
-  if (m->kind == SIMILARITY_BILINEAR)
+  if (m->base.kind == SIMILARITY_BILINEAR)
     TRY(mem_reserve(capacity, sizeof *c->norms, &c->norms));
   TRY(sketch_init(m->sketch_dim, capacity, has_tail(m), &c->sketch));
   *out = columns;
@@ -43,10 +43,10 @@ static err_t open_columns(const void *model, size_t capacity, struct columns **o
   return ERR_OK;
 }
 
-static size_t bytes_per_item(const void *model)
+static size_t bytes_per_item(const struct model *model)
 {
-  const struct vector_model *m = model;
-  size_t floats = m->row_dim + (m->kind == SIMILARITY_BILINEAR ? 1 : 0);
+  const struct vector_model *m = vector_model_of(model);
+  size_t floats = m->row_dim + (m->base.kind == SIMILARITY_BILINEAR ? 1 : 0);
 
   return floats * sizeof(float) + sketch_bytes_per_item(m->sketch_dim, has_tail(m));
 }
@@ -92,17 +92,6 @@ static void trim(struct columns *columns, size_t from, size_t to)
   sketch_trim(&c->sketch, from, to);
 }
 
-static err_t search(const struct columns *columns, struct search_batch *batch)
-{
-  const struct vector_columns *c = (const struct vector_columns *)columns;
-
-  if (method_is(batch->method, "low_rank", 1))
-    return vector_search_low_rank(c, batch);
-  if (method_is(batch->method, "brute_force", 0))
-    return vector_search_brute_force(c, batch);
-  return vector_search_exact(c, batch);
-}
-
 const struct columns_ops vector_columns_cpu = {
   .open = open_columns,
   .close = close_columns,
@@ -111,7 +100,6 @@ const struct columns_ops vector_columns_cpu = {
   .drop = drop,
   .move = move,
   .trim = trim,
-  .search = search,
 };
 
 static size_t common_divisor(size_t a, size_t b)

@@ -3,10 +3,13 @@
 #ifndef ENGINE_VECTOR_VECTOR_COLUMNS_H
 #define ENGINE_VECTOR_VECTOR_COLUMNS_H
 
+#include <assert.h>
+
 #include "engine/columns.h"
 #include "engine/vector/vector_model.h"
 
 struct vector_columns {
+  struct columns base;
   const struct vector_model *model;
   size_t capacity;
   float *rows;  /* [capacity][row_dim]: b */
@@ -14,10 +17,11 @@ struct vector_columns {
   struct sketch sketch;
 };
 
-/* The methods: vector_exact.c, vector_brute_force.c and vector_low_rank.c. */
-err_t vector_search_exact(const struct vector_columns *c, struct search_batch *batch);
-err_t vector_search_brute_force(const struct vector_columns *c, struct search_batch *batch);
-err_t vector_search_low_rank(const struct vector_columns *c, struct search_batch *batch);
+static inline const struct vector_columns *vector_columns_of(const struct columns *columns)
+{
+  assert(columns->ops == &vector_columns_cpu);
+  return (const struct vector_columns *)columns;
+}
 
 /* Slots that are looked at together: queries of a batch share what is read of them. */
 enum { VECTOR_CHUNK_BLOCKS = 64, VECTOR_CHUNK_ITEMS = VECTOR_CHUNK_BLOCKS * SKETCH_BLOCK_ITEMS };

@@ -13,6 +13,7 @@
 
 #include "engine/receipt.h"
 #include "engine/vector/vector_columns.h"
+#include "engine/vector/vector_methods.h"
 
 enum { CANDIDATES_MIN = 1024, CANDIDATES_MORE = 16 };
 
@@ -141,9 +142,10 @@ static err_t init_query(const struct vector_query *query, struct search_result *
   return region_array(scratch, out->capacity, sizeof *out->candidates, &out->candidates);
 }
 
-err_t vector_search_exact(const struct vector_columns *c, struct search_batch *batch)
+err_t vector_search_exact(const struct columns *columns, struct search_batch *batch)
 {
-  const struct vector_query *queries = batch->prepared;
+  const struct vector_columns *c = vector_columns_of(columns);
+  const struct vector_query *queries = vector_queries_of(batch->prepared);
   struct vector_chunks chunks = vector_chunks_of(c, batch->n_slots);
   struct exact_scan scan = { .columns = c, .kernels = batch->kernels };
   struct exact_query *state;

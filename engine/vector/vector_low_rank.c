@@ -19,6 +19,7 @@
 
 #include "engine/receipt.h"
 #include "engine/vector/vector_columns.h"
+#include "engine/vector/vector_methods.h"
 
 struct low_rank {
   const double *q;
@@ -182,9 +183,10 @@ static err_t init_query(const struct vector_model *m, const struct vector_query 
   return init_heap(&result->topk, k + 1, scratch, &out->bounds);
 }
 
-err_t vector_search_low_rank(const struct vector_columns *c, struct search_batch *batch)
+err_t vector_search_low_rank(const struct columns *columns, struct search_batch *batch)
 {
-  const struct vector_query *queries = batch->prepared;
+  const struct vector_columns *c = vector_columns_of(columns);
+  const struct vector_query *queries = vector_queries_of(batch->prepared);
   struct vector_chunks chunks = vector_chunks_of(c, batch->n_slots);
   struct low_rank_scan *scan;
   struct low_rank *state;

@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "engine/vector/svd.h"
 #include "engine/model/tensor_hint.h"
+#include "engine/vector/svd.h"
 
 enum { DIM_MAX = 65536, BILINEAR_DIM_MAX = 8192, SKETCH_STEP = 32, CHECK_DIM_MAX = 768 };
 
@@ -26,15 +26,15 @@ static void close_model(struct vector_model **m)
   mem_free(m);
 }
 
-void vector_model_close(void **model)
+void vector_model_close(struct model **model)
 {
-  struct vector_model *m = *model;
+  struct vector_model *m = (struct vector_model *)*model;
 
   close_model(&m);
   *model = NULL;
 }
 
-static err_t open_plain(const struct safetensors *file, enum similarity_kind kind, void **out)
+static err_t open_plain(const struct safetensors *file, enum similarity_kind kind, struct model **out)
 {
   struct vector_model *m;
   int64_t dim;
@@ -46,18 +46,18 @@ static err_t open_plain(const struct safetensors *file, enum similarity_kind kin
          safetensors_path(file));
   TRY(safetensors_integer(file, "sluice.dim", 1, DIM_MAX, &dim));
   TRY(mem_array(1, sizeof *m, &m));
-  m->kind = kind;
+  m->base.kind = kind;
   m->dim = m->row_dim = m->sketch_dim = (size_t)dim;
-  *out = m;
+  *out = &m->base;
   return ERR_OK;
 }
 
-err_t vector_model_open_dot(const struct safetensors *file, void **out)
+err_t vector_model_open_dot(const struct safetensors *file, struct model **out)
 {
   return open_plain(file, SIMILARITY_DOT, out);
 }
 
-err_t vector_model_open_cosine(const struct safetensors *file, void **out)
+err_t vector_model_open_cosine(const struct safetensors *file, struct model **out)
 {
   return open_plain(file, SIMILARITY_COSINE, out);
 }
@@ -90,7 +90,7 @@ static err_t find_shape(const struct safetensors *file, const char *name, size_t
   return ERR_OK;
 }
 
-err_t vector_model_open_weighted_dot(const struct safetensors *file, void **out)
+err_t vector_model_open_weighted_dot(const struct safetensors *file, struct model **out)
 {
   AUTO(close_model) struct vector_model *m = NULL;
   struct tensor_shape shape;
@@ -98,10 +98,10 @@ err_t vector_model_open_weighted_dot(const struct safetensors *file, void **out)
   TRY(find_shape(file, "v", 1, DIM_MAX, &shape));
   TRY(verify_dim(file, shape.dim[0]));
   TRY(mem_array(1, sizeof *m, &m));
-  m->kind = SIMILARITY_WEIGHTED_DOT;
+  m->base.kind = SIMILARITY_WEIGHTED_DOT;
   m->dim = m->row_dim = m->sketch_dim = shape.dim[0];
   TRY(safetensors_floats(file, "v", &m->weights, 1, m->dim));
-  *out = m;
+  *out = &m->base;
   m = NULL;
   return ERR_OK;
 }
@@ -203,7 +203,7 @@ static size_t choose_sketch_dim(const double *sigma, size_t n)
 
 static err_t take_svd(struct svd *svd, struct vector_model *m)
 {
-  m->kind = SIMILARITY_BILINEAR;
+  m->base.kind = SIMILARITY_BILINEAR;
   m->dim = svd->n;
   m->row_dim = svd->rank;
   m->sketch_dim = choose_sketch_dim(svd->sigma, svd->rank);
@@ -218,7 +218,7 @@ static err_t take_svd(struct svd *svd, struct vector_model *m)
   return ERR_OK;
 }
 
-static err_t open_bilinear(const struct bilinear_tensors *tensors, void **out)
+static err_t open_bilinear(const struct bilinear_tensors *tensors, struct model **out)
 {
   AUTO(svd_fini) struct svd svd = { 0 };
   AUTO(close_model) struct vector_model *m = NULL;
@@ -226,12 +226,12 @@ static err_t open_bilinear(const struct bilinear_tensors *tensors, void **out)
   TRY(decompose(tensors, &svd));
   TRY(mem_array(1, sizeof *m, &m));
   TRY(take_svd(&svd, m));
-  *out = m;
+  *out = &m->base;
   m = NULL;
   return ERR_OK;
 }
 
-err_t vector_model_open_bilinear(const struct safetensors *file, void **out)
+err_t vector_model_open_bilinear(const struct safetensors *file, struct model **out)
 {
   AUTO(free_tensors) struct bilinear_tensors tensors = { 0 };
 
@@ -247,7 +247,7 @@ static bool is_small(const struct bilinear_tensors *t)
   return (double)t->n * rank * rank <= (double)CHECK_DIM_MAX * CHECK_DIM_MAX * CHECK_DIM_MAX;
 }
 
-err_t vector_model_check_bilinear(const struct safetensors *file, void **out)
+err_t vector_model_check_bilinear(const struct safetensors *file, struct model **out)
 {
   AUTO(free_tensors) struct bilinear_tensors tensors = { 0 };
 

@@ -13,11 +13,13 @@
 #ifndef ENGINE_VECTOR_VECTOR_MODEL_H
 #define ENGINE_VECTOR_VECTOR_MODEL_H
 
+#include <assert.h>
+
 #include "engine/similarity.h"
 #include "engine/vector/sketch.h"
 
 struct vector_model {
-  enum similarity_kind kind;
+  struct model base;
   size_t dim;        /* n: numbers of a vector, of items and of queries */
   size_t row_dim;    /* numbers of b: n; for bilinear the rank of W */
   size_t sketch_dim; /* s: so many first numbers of b are sketched; the tail bounds the others */
@@ -40,14 +42,26 @@ struct vector_query {
   struct sketch_query sketch; /* bounds on q'^T b */
 };
 
-err_t vector_model_open_dot(const struct safetensors *file, void **out);
-err_t vector_model_open_cosine(const struct safetensors *file, void **out);
-err_t vector_model_open_weighted_dot(const struct safetensors *file, void **out);
-err_t vector_model_open_bilinear(const struct safetensors *file, void **out);
-void vector_model_close(void **model);
+static inline const struct vector_model *vector_model_of(const struct model *model)
+{
+  assert(model->kind >= SIMILARITY_DOT && model->kind <= SIMILARITY_BILINEAR);
+  return (const struct vector_model *)model;
+}
+
+/* Queries that this similarity has prepared. */
+static inline const struct vector_query *vector_queries_of(const struct prepared_queries *prepared)
+{
+  return (const struct vector_query *)prepared;
+}
+
+err_t vector_model_open_dot(const struct safetensors *file, struct model **out);
+err_t vector_model_open_cosine(const struct safetensors *file, struct model **out);
+err_t vector_model_open_weighted_dot(const struct safetensors *file, struct model **out);
+err_t vector_model_open_bilinear(const struct safetensors *file, struct model **out);
+void vector_model_close(struct model **model);
 
 /* All that opening verifies; a large model is not decomposed, and `*out` stays as it is. */
-err_t vector_model_check_bilinear(const struct safetensors *file, void **out);
+err_t vector_model_check_bilinear(const struct safetensors *file, struct model **out);
 
 /* |diag(sigma)^(1/2) a| over from <= k < to, where q' = diag(sigma) a: with an item's tail it bounds that part of the
  * score (Cauchy-Schwarz). 0 where there is nothing. */

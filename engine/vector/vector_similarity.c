@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "engine/method.h"
 #include "engine/model/shape_check.h"
+#include "engine/vector/vector_methods.h"
 #include "engine/vector/vector_model.h"
 
 /* Items that are rotated together: enough to reuse the matrix, few enough to stay in cache. */
 enum { PREPARE_CHUNK = 96 };
 
-static err_t check_part(const void *model, const struct part *part)
+static err_t check_part(const struct model *model, const struct part *part)
 {
-  const struct vector_model *m = model;
+  const struct vector_model *m = vector_model_of(model);
   const char *where = shape_check_part_name(part);
 
   TRY(shape_check_absent(ERR_ITEM, where, "components", part->components.n));
@@ -19,34 +19,18 @@ static err_t check_part(const void *model, const struct part *part)
   return shape_check_floats(ERR_ITEM, where, "vector", part->vector, m->dim);
 }
 
-static err_t check_query(const void *model, const struct query *query)
+static err_t check_query(const struct model *model, const struct query *query)
 {
-  const struct vector_model *m = model;
+  const struct vector_model *m = vector_model_of(model);
 
   TRY(shape_check_absent(ERR_QUERY, "query", "components", query->components.n));
   TRY(shape_check_absent(ERR_QUERY, "query", "query_gate", query->query_gate.n));
   return shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->dim);
 }
 
-static err_t check_method(const void *model, struct method *method)
+static size_t prepared_bytes(const struct model *model)
 {
-  const struct vector_model *m = model;
-  char text[METHOD_TEXT_MAX];
-
-  if (method_is(method, "exact", 0) || method_is(method, "brute_force", 0))
-    return ERR_OK;
-  method_print(method, text);
-  if (m->kind != SIMILARITY_BILINEAR)
-    FAIL(ERR_METHOD, "this space has no method \"%s\": use %s", text, similarity_dot.methods);
-  if (method_is(method, "low_rank", 1) && method->args[0] <= m->dim)
-    return ERR_OK;
-  FAIL(ERR_METHOD, "a bilinear space has no method \"%s\": use %s, with R from 1 to %zu", text,
-       similarity_bilinear.methods, m->dim);
-}
-
-static size_t prepared_bytes(const void *model)
-{
-  return (((const struct vector_model *)model)->row_dim + N_VECTOR_SIZES) * sizeof(float);
+  return (vector_model_of(model)->row_dim + N_VECTOR_SIZES) * sizeof(float);
 }
 
 /* sqrt(sum of w_k b_k^2), rounded up; w NULL: of ones. */
@@ -63,7 +47,7 @@ static void finish_row(const struct vector_model *m, float *row)
 {
   size_t s = m->sketch_dim;
 
-  if (m->kind == SIMILARITY_COSINE)
+  if (m->base.kind == SIMILARITY_COSINE)
     kernels_normalize(row, 1, m->row_dim, 0x1p-149f); /* the least norm that is not 0 */
   row[m->row_dim + VECTOR_TAIL] = m->sigma ? size_of(m->sigma + s, row + s, m->row_dim - s) : 0.0f;
   row[m->row_dim + VECTOR_NORM] = m->sigma ? size_of(NULL, row, m->row_dim) : 0.0f;
@@ -103,14 +87,14 @@ static err_t prepare_chunk(const struct vector_model *m, const struct kernels *k
   return ERR_OK;
 }
 
-static err_t prepare_parts(const void *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
+static err_t prepare_parts(const struct model *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
                            struct region *scratch, uint8_t *prepared)
 {
   size_t bytes = prepared_bytes(model);
 
   for (size_t i = 0; i < n; i += PREPARE_CHUNK) {
     size_t n_chunk = n - i < PREPARE_CHUNK ? n - i : PREPARE_CHUNK;
-    TRY(prepare_chunk(model, kernels, parts + i, n_chunk, scratch, (float *)(void *)(prepared + i * bytes)));
+    TRY(prepare_chunk(vector_model_of(model), kernels, parts + i, n_chunk, scratch, (float *)(void *)(prepared + i * bytes)));
   }
   return ERR_OK;
 }
@@ -130,7 +114,7 @@ static void weigh_query(const struct vector_model *m, const float *vector, doubl
 {
   for (size_t k = 0; k < m->dim; k++)
     q[k] = (double)vector[k] * (m->weights ? (double)m->weights[k] : 1.0);
-  if (m->kind == SIMILARITY_COSINE)
+  if (m->base.kind == SIMILARITY_COSINE)
     divide_by_norm(q, m->dim);
 }
 
@@ -143,10 +127,10 @@ static void rotate_queries(const struct vector_model *m, const struct kernels *k
       out[i].q[k] = m->sigma[k] * kernels->dot_f64(m->u + k * m->dim, queries[i]->vector.v, m->dim);
 }
 
-static err_t prepare_queries(const void *model, const struct kernels *kernels, const struct query *const *queries,
-                             size_t n, struct region *region, void **prepared)
+static err_t prepare_queries(const struct model *model, const struct kernels *kernels, const struct query *const *queries,
+                             size_t n, struct region *region, struct prepared_queries **prepared)
 {
-  const struct vector_model *m = model;
+  const struct vector_model *m = vector_model_of(model);
   struct vector_query *out;
 
   TRY(region_array(region, n, sizeof *out, &out));
@@ -159,27 +143,26 @@ static err_t prepare_queries(const void *model, const struct kernels *kernels, c
       weigh_query(m, queries[i]->vector.v, out[i].q);
     TRY(vector_query_sketch(m, out[i].q, m->row_dim, region, &out[i].sketch));
   }
-  *prepared = out;
+  *prepared = (struct prepared_queries *)out;
   return ERR_OK;
 }
 
-#define VECTOR_SIMILARITY(KIND, stem, check, text) \
+#define VECTOR_SIMILARITY(KIND, stem, check, table) \
   const struct similarity similarity_##stem = {    \
     .kind = SIMILARITY_##KIND,                     \
     .name = #stem,                                 \
-    .methods = text,                               \
+    .methods = &(table),                             \
     .model_open = vector_model_open_##stem,        \
     .model_close = vector_model_close,             \
     .model_check = check,                          \
     .check_part = check_part,                      \
     .check_query = check_query,                    \
-    .check_method = check_method,                  \
-    .prepared_bytes = prepared_bytes,              \
+      .prepared_bytes = prepared_bytes,              \
     .prepare_parts = prepare_parts,                \
     .prepare_queries = prepare_queries,            \
   }
 
-VECTOR_SIMILARITY(DOT, dot, NULL, "exact or brute_force");
-VECTOR_SIMILARITY(COSINE, cosine, NULL, "exact or brute_force");
-VECTOR_SIMILARITY(WEIGHTED_DOT, weighted_dot, NULL, "exact or brute_force");
-VECTOR_SIMILARITY(BILINEAR, bilinear, vector_model_check_bilinear, "exact, brute_force or low_rank(R)");
+VECTOR_SIMILARITY(DOT, dot, NULL, vector_methods);
+VECTOR_SIMILARITY(COSINE, cosine, NULL, vector_methods);
+VECTOR_SIMILARITY(WEIGHTED_DOT, weighted_dot, NULL, vector_methods);
+VECTOR_SIMILARITY(BILINEAR, bilinear, vector_model_check_bilinear, bilinear_methods);

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-#include "engine/cuda/device_columns.h"
+#include "engine/backend.h"
+#include "engine/cuda/device_worker.h"
+#include "engine/engine_state.h"
 #include "tests/bench/bench_clock.h"
 
 enum { WARM_UP_ROUNDS = 20, QUICK_BATCH = 4 };
@@ -59,6 +61,27 @@ static void warm_up(const struct gpu_bench *b, struct engine_racer *racer)
 
   for (size_t i = 1; !b->is_quick && i <= WARM_UP_ROUNDS && bench_wall_ms() - begin < WARM_UP_MS; i++)
     engine_racer_search(racer, i);
+}
+
+static struct device_timer *timer; /* of run_timed() */
+
+/* Search as the cuda backend does, between two marks in the stream. */
+static err_t run_timed(method_search *search, const struct columns *columns, struct search_batch *batch)
+{
+  TRY(device_timer_start(timer, batch->worker->stream));
+  TRY(backend_cuda.search(search, columns, batch));
+  return device_timer_stop(timer, batch->worker->stream);
+}
+
+/* From now on, take the time of the engine's searches by this timer; NULL: no more. */
+static void time_searches(struct engine *e, struct device_timer *by)
+{
+  static struct backend timed;
+
+  timed = backend_cuda;
+  timed.search = run_timed;
+  timer = by;
+  e->backends.at[0] = by ? &timed : &backend_cuda;
 }
 
 /* Returns the number of rounds. */
@@ -119,9 +142,9 @@ bool gpu_race_run(struct gpu_bench *b, const struct gpu_case *given, struct benc
   if (c.batch > 1)
     judge(b, &c, &racer.answers[c.batch - 1], c.batch - 1);
   warm_up(b, &racer);
-  device_columns_time(b->timer);
+  time_searches(b->cuda.engine, b->timer);
   size_t n = time_rounds(b, &racer, wall, device);
-  device_columns_time(NULL);
+  time_searches(b->cuda.engine, NULL);
   *row = make_row(b, &c, n, wall, device);
   return true;
 }

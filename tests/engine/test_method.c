@@ -114,17 +114,6 @@ static void noise_is_refused_or_read_back_the_same(void **state)
   assert_true(n_accepted > 1000);
 }
 
-static void a_method_is_its_name_and_its_number_of_arguments(void **state)
-{
-  struct method method;
-
-  (void)state;
-  assert_ok(method_parse(span_of_str("average(5)"), &method));
-  assert_true(method_is(&method, "average", 1));
-  assert_false(method_is(&method, "average", 0));
-  assert_false(method_is(&method, "averag", 1));
-}
-
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -132,7 +121,6 @@ int main(void)
     cmocka_unit_test(every_malformed_form_is_refused_and_quoted),
     cmocka_unit_test(a_zero_byte_is_no_end),
     cmocka_unit_test(noise_is_refused_or_read_back_the_same),
-    cmocka_unit_test(a_method_is_its_name_and_its_number_of_arguments),
   };
 
   seed = dice_seed();

@@ -222,7 +222,7 @@ static void upload(void)
 
   compute_dots();
   device_worker_reset(t.worker);
-  t.columns.model = &t.model;
+  t.columns.model = &t.model.base;
   t.columns.rows =
       (struct device_rows){ t.row_floats * sizeof(float), to_device(t.rows, t.n_slots, t.row_floats * sizeof(float)),
                             to_device(t.present, t.n_slots, 1) };

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/method.h"
+#include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_scan.h"
 #include "engine/similarity.h"
 #include "tests/support/assert_ok.h"
@@ -88,12 +89,12 @@ static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split
   struct world *w = calloc(1, sizeof *w);
 
   w->dice.state = seed + 1000003 * salt;
-  w->model = (struct recjpq_model){ n_splits, n_subitems, split_dim, NULL };
+  w->model = (struct recjpq_model){ { SIMILARITY_RECJPQ }, n_splits, n_subitems, split_dim, NULL };
   w->model.centroids = calloc(n_splits * split_dim * PQ_SUBITEMS, sizeof(float));
   draw_centroids(w);
   for (uint32_t i = 0; i < MAX_SLOTS; i++)
     w->keys[i] = (uint32_t)(dice_u64(&w->dice) << 11 | i);
-  assert_ok(recjpq_columns_cpu.open(&w->model, MAX_SLOTS, &w->columns));
+  assert_ok(recjpq_columns_cpu.open(&w->model.base, MAX_SLOTS, &w->columns));
   return w;
 }
 
@@ -247,10 +248,10 @@ static void search(struct world *w, const char *method_text, enum isa isa, const
   struct search_batch batch = {
     .method = &method, .n = n, .results = results, .n_slots = w->n_slots, .n_items = w->n_items, .scratch = &w->region
   };
-  void *prepared;
+  struct prepared_queries *prepared;
 
   assert_ok(method_parse(span_of_str(method_text), &method));
-  assert_ok(similarity_recjpq.check_method(&w->model, &method));
+  assert_ok(methods_verify(&recjpq_methods, "recjpq", &w->model.base, &method));
   assert_ok(kernels_get(isa, &batch.kernels));
   region_reset(&w->region);
   for (size_t i = 0; i < n; i++) {
@@ -262,12 +263,12 @@ static void search(struct world *w, const char *method_text, enum isa isa, const
         (struct search_result){ .admit = { w->has_part, requests[i].excluded, requests[i].n_excluded, false } };
     topk_init(&results[i].topk, heap, requests[i].k, order_keys, w);
   }
-  assert_ok(similarity_recjpq.prepare_queries(&w->model, batch.kernels, pointers, n, &w->region, &prepared));
+  assert_ok(similarity_recjpq.prepare_queries(&w->model.base, batch.kernels, pointers, n, &w->region, &prepared));
   batch.prepared = prepared;
   if (rule)
-    assert_ok(recjpq_search_exact_by((const struct recjpq_columns *)w->columns, &batch, rule));
+    assert_ok(recjpq_search_exact_by(recjpq_columns_of(w->columns), &batch, rule));
   else
-    assert_ok(recjpq_columns_cpu.search(w->columns, &batch));
+    assert_ok(methods_find(&recjpq_methods, &method)->search[BACKEND_CPU](w->columns, &batch));
   for (size_t i = 0; i < n; i++)
     topk_finish(&results[i].topk);
 }

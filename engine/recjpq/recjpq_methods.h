@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The methods of RecJPQ: the table, and the functions that its rows name, each in the file of its name. */
+#ifndef ENGINE_RECJPQ_RECJPQ_METHODS_H
+#define ENGINE_RECJPQ_RECJPQ_METHODS_H
+
+#include "engine/methods.h"
+
+extern const struct methods recjpq_methods;
+
+method_search recjpq_search_exact, recjpq_search_pqtopk, recjpq_search_default;
+method_search recjpq_search_prune, recjpq_search_prune_inflated, recjpq_search_prune_limited; /* recjpq_prune.c */
+
+/* engine/cuda/ */
+method_search recjpq_cuda_search;
+
+#endif
