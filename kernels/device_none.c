@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* device.h in a build without CUDA: there is never a device. Only device_find() is needed, because nothing else is
+ * called without a device. */
 #include "kernels/device.h"
 
 bool device_find(struct device *out)

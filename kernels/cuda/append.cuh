@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appending to lists (lists.h) from kernels. */
+/* Appends to device lists (lists.h) from inside kernels. */
 #ifndef KERNELS_CUDA_APPEND_CUH
 #define KERNELS_CUDA_APPEND_CUH
 
 #include "kernels/cuda/lists.h"
 #include "kernels/cuda/warp.cuh"
 
-/* One item, by one thread: for hits that are rare. */
+/* Append one item, by one thread. For rare hits. */
 static __device__ __forceinline__ void append(const struct device_lists &lists, size_t list, uint32_t slot, float score)
 {
   uint32_t at = atomicAdd(&lists.n[list], 1u);
@@ -17,7 +17,8 @@ static __device__ __forceinline__ void append(const struct device_lists &lists, 
   }
 }
 
-/* One item of each lane that is_hit, all to one list, by the whole warp: one atomic operation for all. */
+/* Append the item of each lane with is_hit to the same list. The whole warp calls this; it takes one atomic operation.
+ */
 static __device__ __forceinline__ void append_warp(const struct device_lists &lists, size_t list, bool is_hit,
                                                    uint32_t slot, float score)
 {
@@ -36,7 +37,7 @@ static __device__ __forceinline__ void append_warp(const struct device_lists &li
   }
 }
 
-/* How many of the items that were offered to a list it has. */
+/* Number of items in a list: n counts also those that were dropped because the list was full. */
 static __device__ __forceinline__ uint32_t list_length(const struct device_lists &lists, size_t list)
 {
   return lists.n[list] < lists.capacity ? lists.n[list] : (uint32_t)lists.capacity;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A warp multiplies 64 items with up to 32 queries at a time on tensor cores; items come straight from memory, queries
- * from shared memory, where they are in half precision. The order of the numbers in a dot product is free: a lane takes
- * four neighbours of each sixteen, so that it reads eight bytes at once.
+/* The scan of averaged vectors (average_scan.h) on tensor cores.
+ *
+ * A warp multiplies 64 items by up to 32 queries at a time. Items are read straight from global memory, queries from
+ * shared memory, where they are in half precision. A dot product may add its numbers in any order. So a lane takes four
+ * adjacent numbers of every sixteen and reads 8 bytes at once.
  */
 #include "kernels/cuda/average_scan.h"
 
@@ -11,36 +13,37 @@ enum {
   THREADS = 256,
   WARPS = THREADS / WARP_LANES,
   TILE = 64,
-  TILE_ROWS = 16, /* items of a tensor core's operand */
+  TILE_ROWS = 16, /* items in one tensor-core operand */
   OPERANDS = TILE / TILE_ROWS,
-  STEP = 16, /* numbers */
-  GROUP = 8, /* queries of an operand */
+  STEP = 16, /* numbers per tensor-core step */
+  GROUP = 8, /* queries in one operand */
   GROUPS_MAX = 4,
-  BLOCKS_RESIDENT = 2, /* of one multiprocessor */
+  BLOCKS_RESIDENT = 2, /* per multiprocessor */
   SHARED_BYTES_MAX = 100 * 1024
 };
 
 #define ITEM_NORM_MAX  (1.0f + 0x1p-9f)
-#define STEP_ERROR     (1.5f * 0x1p-21f) /* of a product: 16 of them are more than MMA_ERROR */
+#define STEP_ERROR     (1.5f * 0x1p-21f) /* per product; 16 of them exceed MMA_ERROR */
 #define ROUNDED_UP     (1.0f + 0x1p-12f)
 #define UNDERFLOW_NORM 0x1p-60f
 
 struct scan_range {
-  size_t first, n_slots, stride, n_tiles; /* slots first + t * stride * TILE and on, below n_slots */
+  size_t first, n_slots, stride, n_tiles; /* tile t starts at slot first + t * stride * TILE and ends below n_slots */
 };
 
-/* What a query's bounds need: error = residual * norm + base. */
+/* A query's error bound: an item's error is residual * norm + base. */
 struct query_error {
   float norm, base, floor;
 };
 
-/* Shared memory: errors of GROUP * G queries, then their numbers, so far apart that eight of them meet in no bank. */
+/* Shared memory holds the errors of GROUP * G queries, then the queries' numbers. The pitch avoids bank conflicts
+ * between eight queries. */
 struct shared_layout {
-  size_t padded; /* numbers of an item or a query */
-  size_t pitch;  /* numbers from query to query; 0: they do not fit, and are read as they are */
+  size_t padded; /* numbers per item or query, with padding */
+  size_t pitch;  /* numbers from one query to the next; 0: the queries do not fit and are read from global memory */
 };
 
-/* By a warp: a query in half precision, where there is room, and its error. Queries that are not there are zeros. */
+/* Load a query in half precision, where it fits, and compute its error. One warp. A query past the end is all zeros. */
 static __device__ void load_query(const struct average_scan_input &in, const struct shared_layout &layout, size_t q,
                                   float floor, half_bits *numbers, struct query_error *error)
 {
@@ -62,7 +65,7 @@ static __device__ void load_query(const struct average_scan_input &in, const str
     *error = { norm, fmaf(ITEM_NORM_MAX, residual, sums + 0x1p-100f), floor };
 }
 
-/* Four numbers of query q from k on. */
+/* Numbers k to k + 3 of query q. */
 static __device__ __forceinline__ uint2 query_numbers(const struct average_scan_input &in,
                                                       const struct shared_layout &layout, const half_bits *numbers,
                                                       size_t first_query, unsigned q, size_t k)
@@ -79,7 +82,7 @@ static __device__ __forceinline__ uint2 query_numbers(const struct average_scan_
   return pairs;
 }
 
-/* products[i][j]: of items 16 i and on with queries 8 j and on, as a tensor core lays them out. */
+/* Fill products[i][j]: 16 items from item 16 i by 8 queries from query 8 j, in the tensor core's layout. */
 template <int G>
 static __device__ __forceinline__ void multiply_tile(const struct average_scan_input &in,
                                                      const struct shared_layout &layout, const half_bits *numbers,
@@ -117,7 +120,7 @@ static __device__ __forceinline__ void multiply_tile(const struct average_scan_i
   }
 }
 
-/* Every tile of the range for 8 G queries; `maxima` or `lists`, of which one is there, take what is found. */
+/* Scan every tile of the range for 8 G queries. Writes `maxima` if IS_MAXIMA, else appends to `lists`. */
 template <int G, bool IS_MAXIMA>
 static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
     scan(struct average_scan_input in, struct shared_layout layout, struct scan_range range, const float *floors,
@@ -141,7 +144,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
     for (int j = 0; j < G; j++)
       best[j][0] = best[j][1] = -INFINITY;
 #pragma unroll
-    for (int row = 0; row < 2 * OPERANDS; row++) { /* of the lane: two of each operand */
+    for (int row = 0; row < 2 * OPERANDS; row++) { /* a lane has two rows of each operand */
       size_t slot = first + row * 8 + g;
       if (slot >= range.n_slots || !in.present[slot])
         continue;

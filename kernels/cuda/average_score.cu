@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread has an entry: what lies together in a row is read by one thread, sector by sector. */
+/* Dot products of averaged vectors (average_score.h). A thread computes one entry and reads the item's row sector by
+ * sector. */
 #include "kernels/cuda/average_score.h"
 
 #include "kernels/cuda/append.cuh"
@@ -7,7 +8,7 @@
 
 enum { THREADS = 128 };
 
-static const unsigned blocks_max = 128; /* of a list */
+static const unsigned blocks_max = 128; /* per list */
 
 static __global__ void __launch_bounds__(THREADS) score(struct average_score_input in, struct device_lists lists)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dot products that TopKAvg ranks by (MoL paper, section 3.2), in f32 on the device: the processor's, to the last
- * bit. */
+/* The dot products that TopKAvg ranks by (MoL paper, section 3.2), in f32 on the device. They equal the processor's to
+ * the last bit. */
 #ifndef KERNELS_CUDA_AVERAGE_SCORE_H
 #define KERNELS_CUDA_AVERAGE_SCORE_H
 
@@ -11,17 +11,17 @@
 extern "C" {
 #endif
 
-/* All pointers are of the device. */
+/* All pointers are device pointers. */
 struct average_score_input {
   struct device_rows rows;
-  size_t offset; /* bytes of a row before its average */
+  size_t offset; /* where the average begins in a row, in bytes */
   size_t dim;
   const float *queries; /* averages [n_lists][dim] */
   struct candidates_excluded excluded;
 };
 
-/* lists->scores = for each entry of list q, which is a present slot, the sum over k, rising, of query[k] * average[k],
- * fused; -inf for excluded items, and for NaN. Returns ERR_DEVICE. */
+/* Score every entry of list q with query q: the fused sum of query[k] * average[k], with k ascending. Scores go to
+ * lists->scores; excluded items and NaN get -inf. All entries must be present slots. Returns ERR_DEVICE on failure. */
 err_t average_score_lists(struct device_stream *stream, const struct average_score_input *input,
                           const struct device_lists *lists);
 

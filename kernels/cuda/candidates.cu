@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Copies between candidate lists (candidates.h): a thread per entry, a bit per slot against duplicates. */
 #include "kernels/cuda/candidates.h"
 
 #include "kernels/cuda/append.cuh"
 
 enum { THREADS = 256 };
 
-static const unsigned blocks_max = 32; /* of a list */
+static const unsigned blocks_max = 32; /* per list */
 
 static __device__ __forceinline__ bool is_new(uint32_t *seen, uint32_t slot)
 {

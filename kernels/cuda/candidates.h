@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of candidates on the device (lists.h): what becomes of one list goes into another, each item once. */
+/* Candidate lists on the device (lists.h): append selected entries of one list to another, each item once. */
 #ifndef KERNELS_CUDA_CANDIDATES_H
 #define KERNELS_CUDA_CANDIDATES_H
 
@@ -9,23 +9,24 @@
 extern "C" {
 #endif
 
-/* Slots that queries do not admit, of the device. */
+/* Slots that queries exclude, in device memory. */
 struct candidates_excluded {
-  const uint32_t *firsts; /* [n_queries + 1]: those of query q are slots[firsts[q]] to slots[firsts[q + 1]], rising;
-                             NULL: there are none */
+  const uint32_t *firsts; /* [n_queries + 1]: query q excludes slots[firsts[q]] to slots[firsts[q + 1] - 1], ascending;
+                             NULL: no query excludes anything */
   const uint32_t *slots;
 };
 
-/* Append to list i of `to` what of list i of `from` scores thresholds[i] or more, -inf never. Both return ERR_DEVICE.
+/* Append to list i of `to` the entries of list i of `from` that score at least thresholds[i]. Entries that score -inf
+ * are skipped. Both functions return ERR_DEVICE on failure.
  *
- * thresholds  [n_lists] of the device; NULL: -inf
- * seen        [n_lists][n_words] bits, one a slot: an item whose bit is set is left out, and bits of others are set;
- *             NULL: all are new
+ * thresholds  [n_lists] on the device; NULL: no threshold
+ * seen        [n_lists][n_words] on the device, one bit per slot. An item whose bit is set is skipped; the bits of
+ *             appended items are set. NULL: no item is skipped
  */
 err_t candidates_add(struct device_stream *stream, const struct device_lists *from, const float *thresholds,
                      uint32_t *seen, size_t n_words, const struct device_lists *to);
 
-/* Where from->n[i] says that list i did not keep all, have to->n[i] say so of its list i: its entries count no more. */
+/* Mark list i of `to` as overflowed wherever list i of `from` overflowed. The entries of a marked list are invalid. */
 err_t candidates_spoil(struct device_stream *stream, const struct device_lists *from, const struct device_lists *to);
 
 #ifdef __cplusplus

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* device.h by calls of the CUDA runtime, which name the bytes or the step that failed. */
+/* device.h by calls of the CUDA runtime. */
 #include "kernels/cuda/launch.cuh"
 
 #include <stdio.h>
@@ -18,7 +20,7 @@ static void *take(void *memory)
 
 err_code_t cuda_failure(cudaError_t error, const char *what)
 {
-  cudaGetLastError(); /* forgets it, where CUDA can */
+  cudaGetLastError(); /* clears the error if CUDA can recover from it */
   FAIL(ERR_DEVICE, "%s: %s", what, cudaGetErrorString(error));
 }
 
@@ -31,7 +33,7 @@ size_t device_shared_bytes(size_t most)
   return (size_t)n < most ? (size_t)n : most;
 }
 
-/* Kernels are built for compute capability 8.0 and above. */
+/* The kernels are built for compute capability 8.0 and above. */
 bool device_find(struct device *out)
 {
   cudaDeviceProp properties;
@@ -52,7 +54,7 @@ err_code_t device_free_bytes(size_t *out)
   size_t total;
   cudaError_t error = cudaMemGetInfo(out, &total);
 
-  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "the free memory of the GPU is not known");
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "cannot read how much GPU memory is free");
 }
 
 err_code_t device_alloc(size_t count, size_t size, void *out)
@@ -61,11 +63,11 @@ err_code_t device_alloc(size_t count, size_t size, void *out)
   size_t bytes;
 
   if (__builtin_mul_overflow(count, size, &bytes))
-    FAIL(ERR_DEVICE, "%zu times %zu bytes is too much", count, size);
+    FAIL(ERR_DEVICE, "%zu times %zu bytes overflows", count, size);
   cudaError_t error = cudaMalloc(&memory, bytes ? bytes : 1);
   if (error != cudaSuccess) {
     cudaGetLastError();
-    FAIL(ERR_DEVICE, "the GPU does not give %zu bytes: %s", bytes, cudaGetErrorString(error));
+    FAIL(ERR_DEVICE, "cannot allocate %zu bytes of GPU memory: %s", bytes, cudaGetErrorString(error));
   }
   give(out, memory);
   return ERR_OK;
@@ -82,11 +84,11 @@ err_code_t device_alloc_host(size_t count, size_t size, void *out)
   size_t bytes;
 
   if (__builtin_mul_overflow(count, size, &bytes))
-    FAIL(ERR_DEVICE, "%zu times %zu bytes is too much", count, size);
+    FAIL(ERR_DEVICE, "%zu times %zu bytes overflows", count, size);
   cudaError_t error = cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocDefault);
   if (error != cudaSuccess) {
     cudaGetLastError();
-    FAIL(ERR_DEVICE, "%zu bytes of memory cannot be pinned: %s", bytes, cudaGetErrorString(error));
+    FAIL(ERR_DEVICE, "cannot pin %zu bytes of host memory: %s", bytes, cudaGetErrorString(error));
   }
   give(out, memory);
   return ERR_OK;
@@ -103,7 +105,7 @@ err_code_t device_stream_open(struct device_stream **out)
   cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
 
   if (error != cudaSuccess)
-    return cuda_failure(error, "a stream cannot be opened");
+    return cuda_failure(error, "cannot open a stream");
   *out = reinterpret_cast<struct device_stream *>(stream);
   return ERR_OK;
 }
@@ -111,7 +113,7 @@ err_code_t device_stream_open(struct device_stream **out)
 void device_stream_close(struct device_stream **s)
 {
   if (*s) {
-    cudaStreamSynchronize(cuda_stream(*s)); /* what it does uses memory that is freed next */
+    cudaStreamSynchronize(cuda_stream(*s)); /* its work still uses memory that the caller frees next */
     cudaStreamDestroy(cuda_stream(*s));
   }
   *s = NULL;
@@ -121,7 +123,7 @@ static err_code_t copy(struct device_stream *s, void *to, const void *from, size
 {
   cudaError_t error = bytes ? cudaMemcpyAsync(to, from, bytes, kind, cuda_stream(s)) : cudaSuccess;
 
-  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "a copy cannot be started");
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "cannot start a copy");
 }
 
 err_code_t device_copy_in(struct device_stream *s, void *to, const void *from, size_t bytes)
@@ -143,12 +145,12 @@ err_code_t device_fill(struct device_stream *s, void *memory, int byte, size_t b
 {
   cudaError_t error = bytes ? cudaMemsetAsync(memory, byte, bytes, cuda_stream(s)) : cudaSuccess;
 
-  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "memory of the GPU cannot be filled");
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "cannot fill GPU memory");
 }
 
 err_code_t device_wait(struct device_stream *s)
 {
   cudaError_t error = cudaStreamSynchronize(cuda_stream(s));
 
-  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "the GPU failed at its work");
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "work on the GPU failed");
 }

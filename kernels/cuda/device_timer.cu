@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* device_timer.h by a pair of CUDA events. */
 #include "kernels/cuda/device_timer.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ err_code_t device_timer_open(struct device_timer **out)
     error = cudaEventCreate(&t->stop);
   if (error != cudaSuccess) {
     device_timer_close(&t);
-    return cuda_failure(error, "a timer cannot be opened");
+    return cuda_failure(error, "cannot open a timer");
   }
   *out = t;
   return ERR_OK;
@@ -40,7 +41,7 @@ static err_code_t mark(cudaEvent_t event, struct device_stream *s)
 {
   cudaError_t error = cudaEventRecord(event, cuda_stream(s));
 
-  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "a time cannot be marked");
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "cannot set a timer mark");
 }
 
 err_code_t device_timer_start(struct device_timer *t, struct device_stream *s)
@@ -61,7 +62,7 @@ err_code_t device_timer_read(struct device_timer *t, double *ms)
   if (error == cudaSuccess)
     error = cudaEventElapsedTime(&found, t->start, t->stop);
   if (error != cudaSuccess)
-    return cuda_failure(error, "a time cannot be read");
+    return cuda_failure(error, "cannot read a timer");
   *ms = (double)found;
   return ERR_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the device works: two marks in a stream, and the time between them by the device's own clock. */
+/* A timer on the device's own clock: the time between two marks in a stream. For benchmarks. */
 #ifndef KERNELS_CUDA_DEVICE_TIMER_H
 #define KERNELS_CUDA_DEVICE_TIMER_H
 
@@ -14,11 +14,12 @@ struct device_timer;
 err_t device_timer_open(struct device_timer **out);
 void device_timer_close(struct device_timer **t);
 
-/* Mark the beginning and the end: when the stream has done what it was asked for before. */
+/* Put the start or the stop mark into the stream. The device takes the time when it reaches the mark. */
 err_t device_timer_start(struct device_timer *t, struct device_stream *s);
 err_t device_timer_stop(struct device_timer *t, struct device_stream *s);
 
-/* Milliseconds between the newest marks; waits for the second one. Returns ERR_DEVICE, also when there are none. */
+/* Wait for the newest stop mark and return the milliseconds since the start mark. Returns ERR_DEVICE on failure, and
+ * when no marks were set. */
 err_t device_timer_read(struct device_timer *t, double *ms);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a query admits an item (candidates.h), in kernels. */
+/* The kernels' test whether a query excludes an item (candidates.h), by binary search. */
 #ifndef KERNELS_CUDA_EXCLUDED_CUH
 #define KERNELS_CUDA_EXCLUDED_CUH
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel launches, errors, and the few names that differ between CUDA and its model on the processor. */
+/* Kernel launches and CUDA errors. Hides the few places where CUDA and its model on the processor differ. */
 #ifndef KERNELS_CUDA_LAUNCH_CUH
 #define KERNELS_CUDA_LAUNCH_CUH
 
@@ -13,7 +13,7 @@
 
 enum { WARP_LANES = 32, SHARED_BYTES_USUAL = 48 * 1024 };
 
-/* ERR_DEVICE with what CUDA says. */
+/* Record ERR_DEVICE with `what` and CUDA's error text, and return it. */
 err_code_t cuda_failure(cudaError_t error, const char *what);
 
 static inline cudaStream_t cuda_stream(struct device_stream *s)
@@ -21,7 +21,7 @@ static inline cudaStream_t cuda_stream(struct device_stream *s)
   return reinterpret_cast<cudaStream_t>(s);
 }
 
-/* Shared memory of the block, as much as the launch asked for, aligned to 128. */
+/* The block's dynamic shared memory, aligned to 128 bytes; its size is the launch's shared_bytes. */
 template <class T> __device__ __forceinline__ T *shared_memory()
 {
 #ifdef SLUICE_CUDA_MODEL
@@ -32,11 +32,11 @@ template <class T> __device__ __forceinline__ T *shared_memory()
 #endif
 }
 
-/* Bytes of shared memory that a block of this device can have, at least SHARED_BYTES_USUAL; and no more than `most`. */
+/* Shared memory that a block of this device can have, in bytes: at least SHARED_BYTES_USUAL, but never above `most`. */
 size_t device_shared_bytes(size_t most);
 
-/* Run a kernel in a stream. Returns ERR_DEVICE. A kernel's limit is the whole process's, so that every thread sets it
- * to the same: what the device has. */
+/* Launch a kernel in a stream. Returns ERR_DEVICE on failure. A kernel's shared-memory limit belongs to the whole
+ * process, so every thread sets it to the same value: all that the device has. */
 template <class... Parameters, class... Arguments>
 err_code_t launch(struct device_stream *stream, dim3 grid, unsigned n_threads, size_t shared_bytes,
                   void (*kernel)(Parameters...), Arguments... arguments)
@@ -54,7 +54,7 @@ err_code_t launch(struct device_stream *stream, dim3 grid, unsigned n_threads, s
     error = cudaGetLastError();
   }
 #endif
-  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "a kernel cannot be launched");
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "cannot launch a kernel");
 }
 
 static inline unsigned blocks_for(size_t n, size_t per_block)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Thresholds of device lists (lists.h) by radix selection, and copies of the entries that reach them. */
 #include "kernels/cuda/append.cuh"
 
 enum { THREADS = 512, DIGITS = 256, DIGIT_BITS = 8, KEY_BITS = 32 };
 
-/* An order of integers that is that of the numbers, NaN first. */
+/* Integer keys that sort like the scores; NaN sorts below everything. */
 static __device__ __forceinline__ uint32_t key_of(float score)
 {
   uint32_t bits = __float_as_uint(score);
@@ -18,11 +19,11 @@ static __device__ __forceinline__ float score_of(uint32_t key)
   return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
-/* The rank-th largest of n keys, digit by digit from the highest: a histogram says which digit it has, and from then on
- * only keys with that digit count. One block. */
+/* Return the rank-th largest of n keys. Each round counts one digit, from the highest on, and then keeps only the keys
+ * that share the digit found. One block. */
 static __device__ uint32_t select_key(const float *scores, uint32_t n, uint32_t rank, uint32_t *histogram)
 {
-  uint32_t *chosen = histogram + DIGITS; /* the digit, and the rank among the keys that have it */
+  uint32_t *chosen = histogram + DIGITS; /* the digit, and the rank among the keys with that digit */
   uint32_t prefix = 0;
 
   for (int shift = KEY_BITS - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
@@ -36,7 +37,7 @@ static __device__ uint32_t select_key(const float *scores, uint32_t n, uint32_t 
     }
     __syncthreads();
     if (threadIdx.x < WARP_LANES) {
-      /* A lane has eight digits, lane 0 the highest; the sums of those before it say where the rank falls. */
+      /* Each lane has eight digits, lane 0 the highest. A prefix sum over the lanes shows where the rank falls. */
       uint32_t mine = 0, before;
       for (int i = 0; i < DIGITS / WARP_LANES; i++)
         mine += histogram[DIGITS - 1 - (threadIdx.x * (DIGITS / WARP_LANES) + i)];
@@ -62,9 +63,10 @@ static __device__ uint32_t select_key(const float *scores, uint32_t n, uint32_t 
   return prefix;
 }
 
-/* A block a list; n is NULL where all have `length`. */
+/* One block per list. n is NULL if every list has `length` entries. */
 static __global__ void __launch_bounds__(THREADS) threshold(const float *scores, size_t stride, const uint32_t *n,
-                                                            uint32_t length, struct lists_ranks ranks, float *thresholds)
+                                                            uint32_t length, struct lists_ranks ranks,
+                                                            float *thresholds)
 {
   uint32_t list = blockIdx.x, n_scores = n && n[list] < length ? n[list] : length;
   uint32_t rank = ranks.more + (ranks.of ? ranks.of[list] : 0);
@@ -120,7 +122,7 @@ err_code_t lists_threshold_of(struct device_stream *stream, const float *scores,
   return find_thresholds(stream, scores, n_lists, n, NULL, ranks, thresholds);
 }
 
-/* Few blocks a list: most lists are short, and a block goes on where it does not reach. */
+/* Most lists are short, so each gets few blocks. The blocks loop over what is left of a long list. */
 err_code_t lists_keep(struct device_stream *stream, const struct device_lists *from, const float *thresholds,
                       const struct device_lists *to)
 {

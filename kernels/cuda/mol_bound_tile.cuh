@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a block of mol_bounds.cu has in shared memory: sizes and places, queries with the norms that the proof needs of
- * them, and tiles of items. */
+/* The shared memory of a block of mol_bounds.cu: its layout, the queries with their norms for the proof, and tiles of
+ * items. */
 #ifndef KERNELS_CUDA_MOL_BOUND_TILE_CUH
 #define KERNELS_CUDA_MOL_BOUND_TILE_CUH
 
@@ -9,12 +9,12 @@
 
 enum { SETS = 2, GROUP_ITEMS = 16, SIZES_OF_A_QUERY = 8, GRAM = BOUND_QUERY_COMPONENTS * BOUND_QUERY_COMPONENTS };
 
-/* Of a query, in shared memory: the error of its logits is ERROR + PER_RESIDUAL * the item's; MIX_ERROR and
- * MIX_PER_RESIDUAL are step 8's. */
+/* A query's sizes in shared memory. The error of its logits is ERROR + PER_RESIDUAL * the item's residual. MIX_ERROR
+ * and MIX_PER_RESIDUAL are the same for step 8. */
 enum { QUERY_ERROR, QUERY_PER_RESIDUAL, QUERY_MIX_ERROR, QUERY_MIX_PER_RESIDUAL, QUERY_MIX_ROUNDING, QUERY_MAX_GATE };
 
-/* Sizes of a kernel, which follow from P_x and d_P. Rows of items in shared memory are padded so that the eight rows
- * that a warp reads at a time lie in different banks. */
+/* A kernel's sizes, which follow from P_x and d_P. Item rows in shared memory are padded, so the eight rows that a warp
+ * reads at once are in different banks. */
 template <int N_COMPONENTS, int DIM, bool IS_LISTS> struct sizes {
   enum {
     M = N_COMPONENTS,
@@ -31,13 +31,13 @@ template <int N_COMPONENTS, int DIM, bool IS_LISTS> struct sizes {
     WARPS = IS_LISTS ? TILE / (SETS * GROUP_ITEMS) : 8,
     THREADS = WARPS * WARP_LANES,
     STAGES = IS_LISTS ? 1 : 2,
-    GROUPS = TILE / GROUP_ITEMS / (IS_LISTS ? SETS : 1), /* of items, each a warp's */
+    GROUPS = TILE / GROUP_ITEMS / (IS_LISTS ? SETS : 1), /* groups of items per tile; a warp works on one */
     TILE_BYTES = TILE * (ROW * 2 + GATE_ROW * 2 + MOL_RESIDUALS * 4),
     QUERIES_MAX = IS_LISTS       ? 1
                   : M * D <= 512 ? 32
                                  : 16,
     QUERY_BYTES = BOUND_QUERY_COMPONENTS * D * 2 + (L + SIZES_OF_A_QUERY) * 4,
-    CHUNKS_OF_COMPONENTS = M * D / 8, /* of 16 bytes */
+    CHUNKS_OF_COMPONENTS = M * D / 8, /* 16 bytes each */
     CHUNKS_OF_GATES = L / 8,
     CHUNKS_OF_AN_ITEM = CHUNKS_OF_COMPONENTS + CHUNKS_OF_GATES + 1
   };
@@ -50,20 +50,20 @@ struct bound_work {
   const uint8_t *present;
   struct mol_halves items;
   const float *query_components, *query_gates;
-  uint32_t n_queries, n_group; /* queries, and how many a block takes */
-  uint32_t first, n;           /* slots of a scan */
+  uint32_t n_queries, n_group; /* all queries; queries per block */
+  uint32_t first, n;           /* a scan's slots: n from `first` on */
   const float *floors;
-  float *lowers; /* of lists */
+  float *lowers; /* lower bounds of list entries */
   struct device_lists lists;
 };
 
-/* A block's shared memory. */
+/* The arrays in a block's shared memory. */
 template <class S> struct bound_memory {
-  const uint4 *first, *second;      /* layers */
-  const float *bias1, *bias2;       /* halves */
+  const uint4 *first, *second;      /* weights of the two layers */
+  const float *bias1, *bias2;       /* times 1/2 */
   unsigned char *tiles;             /* [STAGES][TILE_BYTES] */
   uint2 *components;                /* [n_group][d_P / 16][32]: b[0] and b[1] of mma_f16() */
-  float *gates;                     /* [n_group][L]: halves, in item-major order */
+  float *gates;                     /* [n_group][L]: times 1/2, in item-major order */
   float (*query)[SIZES_OF_A_QUERY]; /* [n_group] */
   float *scratch;                   /* [WARPS][GRAM] */
 };
@@ -90,15 +90,15 @@ template <class S> static __device__ __forceinline__ bound_memory<S> divide_memo
   return m;
 }
 
-/* A bound on the spectral norm of the 8 rows whose products are in `gram`, at most 4% above it: it is the root of
- * |gram|, which is at most |gram^16|_F^(1/16). Divided by the trace, no power of it underflows. `gram` is overwritten;
- * all lanes have the result. */
+/* Return, in every lane, an upper bound on the spectral norm of 8 rows, at most 4% above it. `gram` has the rows' inner
+ * products and is overwritten. The spectral norm is the square root of |gram|, and |gram| is at most
+ * |gram^16|_F^(1/16). Dividing by the trace keeps the powers from underflowing. */
 static __device__ float spectral_norm(float *gram, float trace)
 {
   unsigned lane = warp_lane();
   float power = 0.0f;
 
-  if (trace > 0.0f) { /* the warp's */
+  if (trace > 0.0f) { /* the same in all lanes */
     float mine[2] = { gram[lane] / trace, gram[lane + WARP_LANES] / trace };
     for (int squaring = 0; squaring < 4; squaring++) {
       __syncwarp();
@@ -121,7 +121,7 @@ static __device__ float spectral_norm(float *gram, float trace)
   return trace > 0.0f ? power : trace;
 }
 
-/* One number of a query's components times 1 / tau, as the kernel has it, or what rounding leaves of it. */
+/* One number of a query's components times 1 / tau, or that product's rounding error. */
 static __device__ __forceinline__ float scaled(float f, float inv_temperature, bool is_rounding)
 {
   float x = f * inv_temperature;
@@ -129,8 +129,8 @@ static __device__ __forceinline__ float scaled(float f, float inv_temperature, b
   return is_rounding ? x - float_of(half_of(x)) : x;
 }
 
-/* Norms of 8 rows, scaled or what rounding leaves of them, by a warp: the spectral one, Frobenius's, the largest row's.
- */
+/* Find the norms of the 8 scaled rows, or of their rounding errors: spectral, Frobenius, and the largest row's. One
+ * warp. */
 template <class S>
 static __device__ void find_query_norms(const float *components, float inv_temperature, bool is_rounding, float *gram,
                                         float norms[3])
@@ -149,7 +149,7 @@ static __device__ void find_query_norms(const float *components, float inv_tempe
   for (unsigned n = 0; n < BOUND_QUERY_COMPONENTS; n++) {
     float square = gram[n * (BOUND_QUERY_COMPONENTS + 1)];
     trace += square;
-    most = fmaxf(most, square); /* the trace has NaN */
+    most = fmaxf(most, square); /* drops NaN, which the trace keeps */
   }
   __syncwarp();
   norms[0] = spectral_norm(gram, trace);
@@ -157,7 +157,7 @@ static __device__ void find_query_norms(const float *components, float inv_tempe
   norms[2] = sqrtf(most);
 }
 
-/* Steps 1 and 8 of the proof, for one query, by a warp. */
+/* Compute steps 1 and 8 of the proof for one query. One warp. */
 template <class S>
 static __device__ void find_query_sizes(const float *components, const float *gates, float inv_temperature, float *gram,
                                         float *out)
@@ -169,7 +169,7 @@ static __device__ void find_query_sizes(const float *components, const float *ga
   find_query_norms<S>(components, inv_temperature, false, gram, norms);
   find_query_norms<S>(components, inv_temperature, true, gram, rounding);
   for (unsigned p = warp_lane(); p < S::L; p += WARP_LANES)
-    gate = fmaxf(gate, fabsf(gates[p])); /* of NaN, the score has more to say */
+    gate = fmaxf(gate, fabsf(gates[p])); /* drops NaN, which makes the score NaN anyway */
   gate = warp_max(gate);
   if (warp_lane() != 0)
     return;
@@ -183,8 +183,7 @@ static __device__ void find_query_sizes(const float *components, const float *ga
   out[QUERY_MAX_GATE] = gate;
 }
 
-/* Which number of a query's components a lane's i-th of a step has: any order will do that items have too (load_rows()
- * below). */
+/* The dimension of a lane's i-th number in a step. Any order works if load_rows() below uses the same for items. */
 template <class S> static __device__ __forceinline__ unsigned dim_of(unsigned step, unsigned lane, unsigned i)
 {
   unsigned t = lane % 4;
@@ -213,7 +212,7 @@ static __device__ void load_query(const struct bound_work &work, const bound_mem
   find_query_sizes<S>(components, gates, work.inv_temperature, m.scratch + threadIdx.x / WARP_LANES * GRAM, m.query[q]);
 }
 
-/* Which slot row i of a tile has; where a tile goes beyond the end, the last one again. */
+/* The slot of item i of a scan or a list. Items past the end repeat the last one. */
 template <bool IS_LISTS>
 static __device__ __forceinline__ size_t slot_of(const struct bound_work &work, uint32_t n, uint32_t i)
 {
@@ -240,7 +239,7 @@ static __device__ void load_tile(const struct bound_work &work, uint32_t n, uint
   }
 }
 
-/* Two rows of an item component, numbers of two steps: a lane's 16 bytes of each row are its a[] of both. */
+/* Load a lane's a[] for two steps: 16 bytes from each of two rows of an item component. */
 template <class S>
 static __device__ __forceinline__ void load_rows(const uint16_t *rows, unsigned component, unsigned step,
                                                  uint32_t a[2][4])

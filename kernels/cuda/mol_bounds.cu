@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A warp has two sets of 16 items by one query: in a scan, the same items and two queries; in lists, one query and two
- * groups of items. What tensor cores give for one layer is, lane for lane, what they take for the next: logits of two
- * item components are the 16 inputs of a step of the first layer, 16 hidden units those of the second. So nothing but
- * weights, queries and items comes from shared memory, and all of it is loaded by 4, 8 or 16 bytes a lane from
- * different banks. Items come while the tile before them is worked on.
+/* The kernel of mol_bounds.h.
+ *
+ * A warp works on two sets, each of 16 items and one query. In a scan the two sets have the same items and two queries;
+ * in lists they have one query and two groups of items. The tensor core's output of one layer is, lane for lane, its
+ * input of the next. The logits of two item components are the 16 inputs of a step of the first layer, and 16 hidden
+ * units are the inputs of a step of the second. So only weights, queries and items come from shared memory. All loads
+ * are 4, 8 or 16 bytes per lane from different banks. A tile of items is prefetched while the one before is computed.
  */
 #include "kernels/cuda/mol_bounds.h"
 
 #include "kernels/cuda/mol_bound_tile.cuh"
 
-/* What is summed over a pair's logits; HIDDEN over its hidden units. */
+/* Sums over the logits of one item and query; HIDDEN is over the hidden units. */
 enum { SUM_NUM, SUM_DEN, SUM_A, SUM_E, SUM_C, SUM_LOGITS, SUM_GATES, SUM_HIDDEN, SUMS };
 
 #define LOG2_E 1.44269504f
-/* Exponents are this much lower, so that squares of the softmax's weights stay within f32. */
+/* Subtracted from every exponent, to keep the squares of the softmax's weights within f32. */
 #define EXPONENT_SHIFT 40.0f
 
-/* What a warp works on: for each set, its items' rows and its query. */
+/* A warp's two sets: the items' rows and the query of each. */
 struct bound_sets {
   const uint16_t *rows[SETS], *gates[SETS];
   uint32_t query[SETS];
 };
 
-/* The logits of both sets, as inputs of the first layer. */
+/* Compute the logits of both sets, laid out as inputs of the first layer. */
 template <class S, bool IS_LISTS>
 static __device__ __forceinline__ void find_logits(const bound_memory<S> &m, const struct bound_sets &sets,
                                                    uint32_t logits[SETS][S::STEPS][4])
@@ -66,7 +68,7 @@ static __device__ __forceinline__ void find_logits(const bound_memory<S> &m, con
   }
 }
 
-/* 16 hidden units of one set, as inputs of the second layer; adds their squares by row. */
+/* Compute 16 hidden units of one set, laid out as inputs of the second layer. Add their squares to `squares` by row. */
 static __device__ __forceinline__ void activate(const float y[2][4], uint32_t hidden[4], float squares[2])
 {
 #pragma unroll
@@ -82,7 +84,7 @@ static __device__ __forceinline__ void activate(const float y[2][4], uint32_t hi
   }
 }
 
-/* Both layers: half of w to `gates`, squares of hidden units to `squares`. */
+/* Run both layers. Writes w / 2 to `gates` and the sums of squared hidden units to `squares`. */
 template <class S>
 static __device__ __forceinline__ void run_gate(const bound_memory<S> &m, const uint32_t logits[SETS][S::STEPS][4],
                                                 float gates[SETS][S::M][4], float squares[SETS][2])
@@ -135,7 +137,7 @@ static __device__ __forceinline__ void run_gate(const bound_memory<S> &m, const 
   }
 }
 
-/* One logit and half of its z. */
+/* Add one logit to the sums. half_z is half the argument of its gate's SiLU. */
 static __device__ __forceinline__ void add_logit(float sums[SUMS], float half_z, float l)
 {
   float x = fmaf(half_z, fast_tanh(half_z), half_z);
@@ -150,7 +152,7 @@ static __device__ __forceinline__ void add_logit(float sums[SUMS], float half_z,
   sums[SUM_GATES] = fmaf(half_z, half_z, sums[SUM_GATES]);
 }
 
-/* A lane's share of both rows of one set. */
+/* Add a lane's share of both rows of one set to the sums. */
 template <class S>
 static __device__ __forceinline__ void mix(const uint32_t logits[S::STEPS][4], const float gates[S::M][4],
                                            const uint16_t *item_gates, const float *query_gates, float sums[2][SUMS])
@@ -172,7 +174,7 @@ static __device__ __forceinline__ void mix(const uint32_t logits[S::STEPS][4], c
   }
 }
 
-/* Sums over the four lanes of a row. Lane t of them has those of set t / 2, row t % 2. */
+/* Add up the four lanes of a row. Lane t of the four gets the sums of set t / 2, row t % 2. */
 static __device__ __forceinline__ void add_lanes(const float sums[SETS][2][SUMS], float out[SUMS])
 {
   bool is_second = warp_lane() & 2, is_high = warp_lane() & 1;
@@ -190,16 +192,16 @@ static __device__ __forceinline__ void add_lanes(const float sums[SETS][2][SUMS]
   }
 }
 
-/* exp(delta) - 1 or a little more. */
+/* Return exp(delta) - 1 or slightly more. */
 static __device__ __forceinline__ float exp_less_one(float delta)
 {
-  float small = delta * fmaf(delta, fmaf(delta, 0.25f, 0.5f), 1.0f); /* where delta <= 1: the series' rest is below */
-  float large = fast_exp2(delta * 1.4428f) - 1.0f;                   /* log2 e is 7e-5 less, in proportion */
+  float small = delta * fmaf(delta, fmaf(delta, 0.25f, 0.5f), 1.0f); /* an upper bound for delta <= 1, by the series */
+  float large = fast_exp2(delta * 1.4428f) - 1.0f;                   /* 1.4428 is log2 e and a relative 7e-5 more */
 
   return (delta < 1.0f ? small : large) * (1 + 0x1p-10f);
 }
 
-/* Steps 6 to 8 of the proof, for one pair. */
+/* Compute steps 6 to 8 of the proof for one item and query. */
 static __device__ __forceinline__ void find_bounds(const struct mol_half_factors &factors, const float sums[SUMS],
                                                    const float *query, const float *residuals, float *upper,
                                                    float *lower)
@@ -214,7 +216,7 @@ static __device__ __forceinline__ void find_bounds(const struct mol_half_factors
   float over = fast_reciprocal(sums[SUM_DEN]), score = sums[SUM_NUM] * over;
   float a = sums[SUM_A] * over * over, e = sums[SUM_E] * over * over, c = sums[SUM_C] * over * over;
   float sizes = c + score * score * a;
-  c = fmaxf(c - 2 * score * e + score * score * a, 0.0f) + 0x1p-16f * sizes + 0x1p-60f; /* NaN is in sizes too */
+  c = fmaxf(c - 2 * score * e + score * score * a, 0.0f) + 0x1p-16f * sizes + 0x1p-60f; /* sizes keeps NaN */
   e -= score * a;
   float left = 1.0f - kappa2 * (a * (1 + 0x1p-15f)), x = kappa2 * e, root = fast_sqrt(x * x + kappa2 * c * left);
   float over_left = (1 + 0x1p-9f) / left;
@@ -227,7 +229,7 @@ static __device__ __forceinline__ void find_bounds(const struct mol_half_factors
   *lower = is_known && *lower == *lower ? *lower : -INFINITY;
 }
 
-/* One row of a tile and one query, by one lane: append what may reach the floor, or write the bounds. */
+/* Report one item and query, by one lane: append an item that may reach the floor, or write a list entry's bounds. */
 template <bool IS_LISTS>
 static __device__ __forceinline__ void report(const struct bound_work &work, uint32_t n, uint32_t i, uint32_t query,
                                               float upper, float lower)
@@ -242,7 +244,7 @@ static __device__ __forceinline__ void report(const struct bound_work &work, uin
   }
 }
 
-/* 16 items by two queries, or 32 items by one. */
+/* Bound 16 items by two queries, or 32 items by one query. One warp. */
 template <class S, bool IS_LISTS>
 static __device__ __forceinline__ void work_on(const struct bound_work &work, const bound_memory<S> &m,
                                                const unsigned char *tile, unsigned group, uint32_t pair, uint32_t n,
@@ -278,7 +280,7 @@ static __device__ __forceinline__ void work_on(const struct bound_work &work, co
   report<IS_LISTS>(work, n, first + row, first_query + query, upper, lower);
 }
 
-/* A scan: grid [blocks][groups of n_group queries]. Lists: [blocks][lists]. */
+/* The grid of a scan is [blocks][groups of n_group queries], that of lists [blocks][lists]. */
 template <int N_COMPONENTS, int DIM, bool IS_LISTS>
 static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, IS_LISTS>::THREADS, 1)
     bound_pairs(struct bound_work work)
@@ -294,7 +296,7 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, IS_LISTS>::THR
   if (blockIdx.x < n_tiles)
     load_tile<S, IS_LISTS>(work, n, blockIdx.x, m.tiles);
   copy_async_commit();
-  for (uint32_t q = warp; q < work.n_group; q += S::WARPS) /* beyond the last query, the last one again */
+  for (uint32_t q = warp; q < work.n_group; q += S::WARPS) /* queries past the end repeat the last one */
     load_query<S>(work, m, q, first_query + q < work.n_queries ? first_query + q : work.n_queries - 1);
   for (uint32_t tile = blockIdx.x, i = 0; tile < n_tiles; tile += gridDim.x, i++) {
     if (S::STAGES == 2 && tile + gridDim.x < n_tiles)
@@ -311,7 +313,7 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, IS_LISTS>::THR
       copy_async_commit();
     }
   }
-  copy_async_wait<0>(); /* where there was no tile */
+  copy_async_wait<0>(); /* for a block without tiles */
 }
 
 template <int N_COMPONENTS, int DIM, bool IS_LISTS>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A warp derives an item. */
+/* Half-precision copies of MoL items (mol_derive.h). A warp derives one item. */
 #include "kernels/cuda/mol_derive.h"
 
 #include "kernels/cuda/warp.cuh"
@@ -12,7 +12,7 @@ struct item_sizes {
   size_t components_stride, gates_stride, averages_stride;
 };
 
-/* |x - half(x)| rounded up, from what the lanes found of its square. */
+/* Return |x - half(x)|, rounded up, from each lane's share of its square. */
 static __device__ __forceinline__ float residual_of(float squares)
 {
   return fmaf(sqrtf(warp_sum(squares)), 1.0f + 0x1p-12f, 0x1p-60f);
@@ -25,7 +25,7 @@ static __device__ __forceinline__ float square_lost(float x, half_bits half)
   return lost * lost;
 }
 
-/* n numbers, from the first on; returns the residual, in every lane. */
+/* Round n numbers to half precision. Returns the residual in every lane. */
 static __device__ float round_numbers(const float *from, size_t n, uint16_t *to)
 {
   float squares = 0.0f;
@@ -38,7 +38,7 @@ static __device__ float round_numbers(const float *from, size_t n, uint16_t *to)
   return residual_of(squares);
 }
 
-/* The row has gate n * n_item + m, the copy m * n_query + n. */
+/* Round the gates. Gate (n, m) is at n * n_item + m in the row and at m * n_query + n in the copy. */
 static __device__ float round_gates(const float *from, const struct item_sizes &sizes, uint16_t *to)
 {
   float squares = 0.0f;
@@ -52,7 +52,7 @@ static __device__ float round_gates(const float *from, const struct item_sizes &
   return residual_of(squares);
 }
 
-/* The larger of two; NaN where one is. */
+/* The larger of two numbers, or NaN if either is NaN. */
 static __device__ __forceinline__ float larger(float a, float b)
 {
   return a >= b || a != a ? a : b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Half-precision copies of Mixture-of-Logits items (mol_halves.h), made of their f32 rows. */
+/* Makes the half-precision copies of Mixture-of-Logits items (mol_halves.h) from their f32 rows. */
 #ifndef KERNELS_CUDA_MOL_DERIVE_H
 #define KERNELS_CUDA_MOL_DERIVE_H
 
@@ -12,20 +12,19 @@ extern "C" {
 
 #include "kernels/kernels.h"
 
-/* The arrays of struct mol_halves, to be written; what lies behind the last number of each slot stays as it is: zeros.
- */
+/* The arrays of struct mol_halves, writable. The padding after a slot's last number is not written and stays zero. */
 struct mol_derive_arrays {
   uint16_t *components, *gates, *averages;
   float *residuals;
 };
 
-/* Derive the items of n slots; absent ones are skipped. slots [n] of the device; rows as mol_score.h has them.
+/* Derive the items of n slots, skipping absent ones. slots [n] on the device; rows in mol_score.h's layout.
  *
- * A residual is the square root of a sum of squares in f32, which is off by less than 2^-13 of itself for as many
- * numbers as an item can have, and 2^-70 where squares underflow: it is made larger by more than that. A number beyond
- * half's range leaves an infinite residual, and NaN leaves NaN.
+ * A residual is the square root of a sum of squares in f32. For the number of terms that an item can have, it is off by
+ * less than 2^-13 of itself, plus 2^-70 where squares underflow. It is rounded up by more than that. A number beyond
+ * half's range gives an infinite residual, and NaN gives NaN.
  *
- * Returns ERR_DEVICE. */
+ * Returns ERR_DEVICE on failure. */
 err_t mol_derive(struct device_stream *stream, const struct mol_shape *shape, const struct device_rows *rows,
                  const uint32_t *slots, size_t n, const struct mol_derive_arrays *to);
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the GPU's half-precision cross gate on the host: rounds and packs the weights, computes the proof's factors,
+ * and uploads both. */
 #include "kernels/cuda/mol_half_gate.cuh"
 
 #include <math.h>
@@ -12,20 +14,21 @@ extern "C" {
 
 enum { L_MAX = 64, H = BOUND_HIDDEN };
 
-/* Half of it is within half's range, and temperatures within what the proof's constants of second order suppose. */
+/* The largest weight, bias or inverse temperature with bounds: half of it fits half precision, and the proof's
+ * constants of second order assume it. */
 #define WEIGHT_MAX 0x1p15f
 
-/* What the proof needs of one layer: norms of its weights, of what rounding them left, and of its biases. */
+/* Norms of one layer for the proof: of its weights, of their rounding errors, and of its biases. */
 struct layer_norms {
   double spectral, frobenius, rounding, rounding_frobenius, bias;
 };
 
-/* Double to half precision, to nearest; within half's range. */
+/* Round a double to the nearest half-precision number. x is within half's range. */
 static uint16_t half_from(double x)
 {
   double size = fabs(x);
   int exponent = size < 0x1p-14 ? -14 : ilogb(size);
-  /* 1024 to 2048 of the last place, or less where it is subnormal; a carry goes to the exponent, as it should. */
+  /* 1024 to 2048 units of the last place, or fewer if subnormal. A carry correctly raises the exponent. */
   unsigned fraction = (unsigned)nearbyint(ldexp(size, 10 - exponent));
   unsigned bits = size < 0x1p-14 ? fraction : fraction + ((unsigned)(exponent + 14) << 10);
 
@@ -51,7 +54,7 @@ static err_code_t find_norms(const double *w, const double *rounding, size_t n_l
   return ERR_OK;
 }
 
-/* Steps 2 to 6 of the proof. `through` is step 4's bound on |W2 D W1|. */
+/* Return the factors of steps 2 to 6 of the proof. `through` is step 4's bound on |W2 D W1|. */
 static struct mol_half_factors find_factors(size_t n_logits, const struct layer_norms *first,
                                              const struct layer_norms *second, double through)
 {
@@ -75,6 +78,7 @@ static struct mol_half_factors find_factors(size_t n_logits, const struct layer_
   return out;
 }
 
+/* Do the kernel and the proof cover this shape and these weights? */
 static bool is_covered(const struct mol_shape *shape, const struct mol_gate *gate)
 {
   size_t m = shape->n_item_components, d = shape->component_dim, n_logits = BOUND_QUERY_COMPONENTS * m;
@@ -86,16 +90,16 @@ static bool is_covered(const struct mol_shape *shape, const struct mol_gate *gat
          matrix_is_within(gate->b2, n_logits, WEIGHT_MAX);
 }
 
-/* The logit of mol_shape's order at item-major place i. */
+/* The index, in struct mol_shape's order, of the logit at item-major position i. */
 static size_t logit_at(const struct mol_shape *shape, size_t i)
 {
   return i % BOUND_QUERY_COMPONENTS * shape->n_item_components + i / BOUND_QUERY_COMPONENTS;
 }
 
-/* Both layers by logit, in item-major order, and by hidden unit; and what rounding their halves leaves of them. */
+/* Both layers' weights, [logit][hidden unit] with logits in item-major order, and their rounding errors. */
 struct gate_matrices {
   double first[L_MAX * H], second[L_MAX * H], first_rounding[L_MAX * H], second_rounding[L_MAX * H];
-  uint16_t first_half[L_MAX * H], second_half[L_MAX * H]; /* of w / 2 */
+  uint16_t first_half[L_MAX * H], second_half[L_MAX * H]; /* w / 2 in half precision */
 };
 
 static void round_weight(float w, double *exact, uint16_t *half, double *rounding)
@@ -105,7 +109,7 @@ static void round_weight(float w, double *exact, uint16_t *half, double *roundin
   *rounding = (double)w - 2 * double_from(*half);
 }
 
-/* The weight of input i for output j. */
+/* The weight from input i to output j. */
 static float packed_weight(const float *packed, size_t n_in, size_t n_out, size_t i, size_t j)
 {
   size_t step, at = mol_packed_at(n_in, n_out, j, &step);
@@ -129,7 +133,7 @@ static void fill_matrices(const struct mol_shape *shape, const struct mol_gate *
   }
 }
 
-/* Of hidden unit j, the norm of its column of w by logit. */
+/* The norm of hidden unit j's weights. */
 static double unit_norm(const double *w, size_t n_logits, size_t j)
 {
   double sum = 0;
@@ -139,8 +143,8 @@ static double unit_norm(const double *w, size_t n_logits, size_t j)
   return sqrt(sum);
 }
 
-/* Scale each hidden unit's weights so that those that come in and those that go out are of one size: the products, also
- * with a diagonal between them, stay the same, and their norms' product may fall. */
+/* Scale each hidden unit's incoming and outgoing weights to the same norm. This leaves the product of the two layers
+ * unchanged, also with a diagonal matrix between them, and may lower the product of their norms. */
 static void balance(struct gate_matrices *w, size_t n_logits)
 {
   for (size_t j = 0; j < H; j++) {
@@ -153,7 +157,7 @@ static void balance(struct gate_matrices *w, size_t n_logits)
   }
 }
 
-/* The exact weights are balanced when it is done. */
+/* Compute the proof's factors. Leaves the exact weights balanced. */
 static err_code_t find_gate_factors(const struct mol_shape *shape, const struct mol_gate *gate, struct gate_matrices *w,
                                     struct mol_half_factors *out)
 {
@@ -175,12 +179,12 @@ static err_code_t find_gate_factors(const struct mol_shape *shape, const struct 
   return ERR_OK;
 }
 
-static unsigned two(uint16_t low, uint16_t high)
+static unsigned join_halves(uint16_t low, uint16_t high)
 {
   return (unsigned)low | (unsigned)high << 16;
 }
 
-/* In the order that struct mol_half_gate says. */
+/* Write the weights and biases in the order that struct mol_half_gate documents. */
 static void pack(const struct mol_shape *shape, const struct mol_gate *gate, const struct gate_matrices *w, uint4 *out)
 {
   size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components, n_steps = n_logits / BOUND_STEP;
@@ -192,14 +196,14 @@ static void pack(const struct mol_shape *shape, const struct mol_gate *gate, con
     size_t unit = at / WARP_LANES / n_steps * BOUND_STEP, logit = at / WARP_LANES % n_steps * BOUND_STEP;
     const uint16_t *w1 = w->first_half + (logit + 2 * t) * H + unit + g;
     const uint16_t *w2 = w->second_half + (logit + g) * H + unit + 2 * t;
-    out[at].x = two(w1[0], w1[H]);
-    out[at].y = two(w1[8 * H], w1[9 * H]);
-    out[at].z = two(w1[8], w1[H + 8]);
-    out[at].w = two(w1[8 * H + 8], w1[9 * H + 8]);
-    second[at].x = two(w2[0], w2[1]);
-    second[at].y = two(w2[8], w2[9]);
-    second[at].z = two(w2[8 * H], w2[8 * H + 1]);
-    second[at].w = two(w2[8 * H + 8], w2[8 * H + 9]);
+    out[at].x = join_halves(w1[0], w1[H]);
+    out[at].y = join_halves(w1[8 * H], w1[9 * H]);
+    out[at].z = join_halves(w1[8], w1[H + 8]);
+    out[at].w = join_halves(w1[8 * H + 8], w1[9 * H + 8]);
+    second[at].x = join_halves(w2[0], w2[1]);
+    second[at].y = join_halves(w2[8], w2[9]);
+    second[at].z = join_halves(w2[8 * H], w2[8 * H + 1]);
+    second[at].w = join_halves(w2[8 * H + 8], w2[8 * H + 9]);
   }
   for (size_t j = 0; j < H; j++)
     biases[j] = gate->b1[j] / 2;

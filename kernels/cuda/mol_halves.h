@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the device keeps of Mixture-of-Logits items besides their f32 rows: half-precision copies, for filters. */
+/* Half-precision copies of Mixture-of-Logits items. The device keeps them besides the f32 rows; scans compute bounds
+ * from them. */
 #ifndef KERNELS_CUDA_MOL_HALVES_H
 #define KERNELS_CUDA_MOL_HALVES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Half-precision copies of MoL items, by slot; all pointers are of the device. */
+/* The copies by slot; all pointers are device pointers. Each slot is padded with zeros to its stride. */
 struct mol_halves {
-  const uint16_t *components; /* [capacity][stride of components]: P_x times d_P, row after row, then zeros */
-  const uint16_t *gates;      /* [capacity][stride of gates]: gate m * P_q + n belongs to pair (n, m), item-major; then
-                                 zeros */
-  const uint16_t *averages;   /* [capacity][stride of averages]: d_P, then zeros */
+  const uint16_t *components; /* [capacity][stride of components]: [P_x][d_P] */
+  const uint16_t *gates;      /* [capacity][stride of gates]: the gate of pair (n, m) at m * P_q + n, item-major */
+  const uint16_t *averages;   /* [capacity][stride of averages]: [d_P] */
   const float *residuals;     /* [capacity][MOL_RESIDUALS] */
 };
 
-/* Strides in numbers: whole groups of 8 (16 bytes); averages of 16. */
+/* A slot's stride in numbers: n rounded up to whole groups. Groups have 8 numbers (16 bytes), those of averages 16. */
 static inline size_t mol_halves_stride(size_t n, size_t group)
 {
   return (n + group - 1) / group * group;
 }
 
-/* What rounding left, all rounded up: */
+/* An item's residuals: Euclidean norms of its rounding errors, rounded up. */
 enum {
-  MOL_RESIDUAL_COMPONENT, /* the largest |g_m - half(g_m)| over the item's components (Euclidean) */
-  MOL_RESIDUAL_GATE,      /* |v - half(v)| (Euclidean); +inf where a gate is beyond half's range */
+  MOL_RESIDUAL_COMPONENT, /* the largest |g_m - half(g_m)| over the item's components */
+  MOL_RESIDUAL_GATE,      /* |v - half(v)|; +inf if a gate is beyond half's range */
   MOL_RESIDUAL_AVERAGE,   /* |a - half(a)| */
   MOL_RESIDUAL_SPARE,
   MOL_RESIDUALS

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels of mol_pair_lists.h: exact dot products of listed pairs, and the union of a query's lists. */
 #include "kernels/cuda/mol_pair_lists.h"
 
 #include "kernels/cuda/append.cuh"
@@ -30,8 +31,8 @@ static __global__ void spread(size_t n_lists, size_t n_rows, struct mol_pair_que
     of_lists[list] = of_queries.more + (of_queries.of ? of_queries.of[query_of(queries, list % n_rows)] : 0);
 }
 
-/* 32 numbers of each of 32 items to shared memory, a row of an item at a time, so that neighbours read neighbours.
- * rows, of the lane's item, is NULL where there is none. */
+/* Load 32 numbers of each of 32 items into shared memory. The warp reads one item's row at a time, so its reads are
+ * coalesced. row is the lane's item, or NULL if the lane has none. */
 static __device__ __forceinline__ void load_numbers(const float *row, size_t k, size_t dim, float *tile)
 {
   unsigned lane = warp_lane();
@@ -45,7 +46,7 @@ static __device__ __forceinline__ void load_numbers(const float *row, size_t k, 
   __syncwarp();
 }
 
-/* The lane's item times f, in the order of kernels_ref.c. */
+/* The dot product of f and the lane's item, summed in the order of kernels_ref.c. */
 static __device__ float dot(const float *f, const float *row, size_t dim, float *tile)
 {
   float sum = 0.0f;
@@ -60,7 +61,7 @@ static __device__ float dot(const float *f, const float *row, size_t dim, float 
   return sum;
 }
 
-/* A warp takes 32 entries at a time. */
+/* Score every entry of every list. A warp takes 32 entries at a time. */
 static __global__ void __launch_bounds__(THREADS)
     score(struct mol_pairs_input in, struct mol_pair_queries queries, struct device_lists lists)
 {
@@ -105,7 +106,7 @@ static __global__ void __launch_bounds__(THREADS)
   }
 }
 
-/* A warp a query: what its lists say together. */
+/* Combine what a query's lists report: the best threshold, and whether any list overflowed. One warp per query. */
 static __global__ void sum_up(size_t n_rows, size_t n_components, struct mol_pair_queries queries,
                               struct device_lists lists, const float *thresholds, struct mol_pair_union out)
 {
@@ -165,7 +166,7 @@ err_code_t mol_pair_lists_spread(struct device_stream *stream, const struct mol_
            : ERR_OK;
 }
 
-/* Few blocks a list: most lists are short, and a block goes on where it does not reach. */
+/* Most lists are short, so each gets few blocks. The blocks loop over what is left of a long list. */
 static dim3 blocks_of(size_t n_lists, size_t n)
 {
   unsigned n_blocks = blocks_for(n + 1, 4 * THREADS);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of pairs of components (mol_pairs.h): their exact dot products, and the union of what is best in each. */
+/* Lists of pairs of components (mol_pairs.h): exact dot products of their entries, and the union of each query's best
+ * entries. */
 #ifndef KERNELS_CUDA_MOL_PAIR_LISTS_H
 #define KERNELS_CUDA_MOL_PAIR_LISTS_H
 
@@ -10,42 +11,42 @@
 extern "C" {
 #endif
 
-/* The queries whose rows a pass has some of; all pointers are of the device. */
+/* The queries of a pass. A pass may have only some of their rows. All pointers are device pointers. */
 struct mol_pair_queries {
   size_t n;
-  size_t n_components; /* P_q: rows of a query */
-  size_t first_row;    /* row 0 of the pass, among those of all queries */
+  size_t n_components; /* P_q: rows per query */
+  size_t first_row;    /* index of the pass's row 0 among the rows of all queries */
   struct candidates_excluded excluded;
 };
 
-/* What is found for each query. */
+/* The union of each query's lists. */
 struct mol_pair_union {
-  uint32_t *seen; /* [n][n_words]: bit s of a query is set where slot s is among its candidates */
+  uint32_t *seen; /* [n][n_words]: bit s of a query is set if slot s is one of its candidates */
   size_t n_words;
-  struct device_lists candidates; /* n of them: each slot once */
-  float *nth_best;                /* [n] */
-  uint32_t *is_overfull;          /* [n]: 1 where a list, or the candidates, could not keep all of theirs */
+  struct device_lists candidates; /* n lists; each slot at most once */
+  float *nth_best;                /* [n]: the largest threshold of the query's lists */
+  uint32_t *is_overfull;          /* [n]: 1 if one of the query's lists, or its candidates, overflowed */
 };
 
-/* Empty it: nth_best is -inf. */
+/* Empty the union: no candidates, nth_best -inf. All functions return ERR_DEVICE on failure. */
 err_t mol_pair_union_begin(struct device_stream *stream, const struct mol_pair_union *out);
 
-/* of_lists[list] = the rank of the query of the list's row. All return ERR_DEVICE. */
+/* Set of_lists[list] to the rank of the query that the list's row belongs to. */
 err_t mol_pair_lists_spread(struct device_stream *stream, const struct mol_pairs_input *input,
                             const struct mol_pair_queries *queries, struct lists_ranks of_queries,
                             uint32_t *of_lists);
 
-/* Scores of all that is in the lists: the exact dot product (mol_pairs.h), or -inf for items that are excluded. */
+/* Score all list entries: with the exact dot product (mol_pairs.h), or -inf for excluded items. */
 err_t mol_pair_lists_score(struct device_stream *stream, const struct mol_pairs_input *input,
                            const struct mol_pair_queries *queries, const struct device_lists *lists);
 
-/* Add to each query's candidates what scores thresholds[list] or more in one of its lists and is not excluded; raise
- * nth_best to the largest of its thresholds, and tell which lists were too short. */
+/* Add to each query's candidates the entries that score at least thresholds[list] in one of its lists and are not
+ * excluded. Raise nth_best to the largest of its thresholds, and set is_overfull where a list overflowed. */
 err_t mol_pair_union_add(struct device_stream *stream, const struct mol_pairs_input *input,
                          const struct mol_pair_queries *queries, const struct device_lists *lists,
                          const float *thresholds, const struct mol_pair_union *out);
 
-/* Add all present items below n_slots that are not excluded to each query's candidates. */
+/* Add to each query's candidates all present items below n_slots that it does not exclude. */
 err_t mol_pair_union_all(struct device_stream *stream, const uint8_t *present, size_t n_slots,
                          const struct mol_pair_queries *queries, const struct mol_pair_union *out);
 

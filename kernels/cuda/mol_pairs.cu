@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block multiplies tiles of 64 items, a component at a time, by its queries' rows. A warp keeps 32 rows in registers
- * as the second operand of the tensor core, and meets the items of a tile 16 at a time; eight warps are ROW_WARPS
- * groups of rows by ITEM_WARPS tiles. Items pass through a ring of buffers in shared memory, which the whole block
- * fills while it computes.
+/* The scans of mol_pairs.h on tensor cores.
+ *
+ * A block multiplies tiles of 64 items by its queries' rows, one item component at a time. Each warp keeps 32 rows in
+ * registers as the tensor core's second operand, and multiplies them by 16 items of a tile at a time. The eight warps
+ * form a grid of ROW_WARPS groups of rows by ITEM_WARPS tiles. The block prefetches items into a ring of buffers in
+ * shared memory while it computes.
  */
 #include "kernels/cuda/append.cuh"
 #include "kernels/cuda/mol_pairs_tile.cuh"
@@ -10,18 +12,18 @@
 enum { THREADS = 256, WARPS = THREADS / WARP_LANES, STAGES = 3 };
 
 struct scan_range {
-  uint32_t n_slots, stride, n_tiles; /* slots t * stride * TILE and on, below n_slots */
-  size_t item_halves;                /* numbers from an item to the next */
+  uint32_t n_slots, stride, n_tiles; /* tile t starts at slot t * stride * TILE and ends below n_slots */
+  size_t item_halves;                /* numbers from one item to the next */
 };
 
-/* What a warp does with one component of one tile. */
+/* A warp's work on one component of one tile. */
 struct work {
-  uint32_t tile_index, first_slot; /* of the tile */
-  uint32_t first_row, first_list;  /* of the warp; list of row 0 */
+  uint32_t tile_index, first_slot; /* the tile's */
+  uint32_t first_row, first_list;  /* the warp's first row; the list of row 0 */
   struct tile tile;
 };
 
-/* The largest lower bound of each row. */
+/* Write the largest lower bound of each row. */
 template <int GROUPS>
 static __device__ void find_maxima(const half_bits *buffer, const struct work &work, uint32_t n_rows,
                                    const struct row_part<GROUPS> &part, float *maxima, uint32_t n_tiles)
@@ -60,7 +62,8 @@ static __device__ void find_maxima(const half_bits *buffer, const struct work &w
   }
 }
 
-/* What the sums start from: above 0 they end for every item that may reach the floor. -inf where there is no list. */
+/* Load the values that the sums start from. The sum of an item that may reach the floor ends above 0. A row without a
+ * list starts from -inf. */
 template <int GROUPS>
 static __device__ __forceinline__ void load_starts(const struct work &work, uint32_t n_rows,
                                                    const struct row_part<GROUPS> &part, const float *floors,
@@ -79,7 +82,7 @@ static __device__ __forceinline__ void load_starts(const struct work &work, uint
   }
 }
 
-/* The items of a lane's sums whose bits are set, from the highest of 16 on: each in a list of its row. */
+/* Append the items of a lane's 16 sums whose bits are set in `passed`, highest bit first, each to its row's list. */
 static __device__ void append_passed(const struct mol_pairs_input &in, const struct work &work, unsigned i,
                                      unsigned passed, const struct device_lists &lists)
 {
@@ -105,7 +108,7 @@ static __device__ void append_items(const struct mol_pairs_input &in, const half
   for (unsigned i = 0; i < TILE / STEP_ITEMS; i++) {
     uint4 low[GROUPS], high[GROUPS];
     float sums[ROW_TILES][4];
-    unsigned below = 0xffffffffu; /* the sign bits of all */
+    unsigned below = 0xffffffffu; /* the AND of all sums' bits: its sign bit is set if no item passes */
     load_items<GROUPS>(buffer, i, low, high);
 #pragma unroll
     for (int j = 0; j < ROW_TILES; j++) {
@@ -125,7 +128,7 @@ static __device__ void append_items(const struct mol_pairs_input &in, const half
   }
 }
 
-/* A step of a block: ITEM_WARPS tiles from first_tile on, and a component of theirs. */
+/* A block's current step: one component of ITEM_WARPS tiles from first_tile on. */
 struct cursor {
   uint32_t first_tile, component;
 };
@@ -138,7 +141,7 @@ static __device__ __forceinline__ void advance(struct cursor &at, uint32_t n_com
   }
 }
 
-/* Begin to bring what a step reads; nothing behind the last one. buffers [ITEM_WARPS] */
+/* Start to prefetch a step's items. Does nothing past the last tile. buffers [ITEM_WARPS] */
 template <int GROUPS, int ITEM_WARPS>
 static __device__ void load_step(const struct mol_pairs_input &in, const struct scan_range &range,
                                  const struct cursor &at, half_bits *buffers)
@@ -149,7 +152,7 @@ static __device__ void load_step(const struct mol_pairs_input &in, const struct 
   copy_async_commit();
 }
 
-/* Every tile of the range for the rows of the block; `maxima` or `lists`, of which one is there, take what is found. */
+/* Scan every tile of the range for the block's rows. Writes `maxima` if IS_MAXIMA, else appends to `lists`. */
 template <int GROUPS, int ROW_WARPS, bool IS_MAXIMA>
 static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
     scan(struct mol_pairs_input in, struct scan_range range, const float *floors, float *maxima,
@@ -198,7 +201,7 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
   }
 }
 
-/* A warp a tile and a list: exact dot products, as both bounds. */
+/* The same for long components: the exact dot products are both bounds. One warp per tile and list. */
 template <bool IS_MAXIMA>
 static __global__ void __launch_bounds__(THREADS)
     scan_long(struct mol_pairs_input in, struct scan_range range, const float *floors, float *maxima,
@@ -255,7 +258,7 @@ template <int GROUPS, bool IS_MAXIMA>
 static err_code_t run_rows(struct device_stream *stream, const struct mol_pairs_input *in, struct scan_range range,
                            const float *floors, float *maxima, const struct device_lists *lists)
 {
-  const int few = GROUPS <= 2 ? 2 : 4; /* the ring takes at most 96 KiB */
+  const int few = GROUPS <= 2 ? 2 : 4; /* keeps the ring within 96 KiB */
 
   if (in->rows.n <= (size_t)few * ROWS)
     return run_with<GROUPS, few, IS_MAXIMA>(stream, in, range, floors, maxima, lists);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rounds query rows to half precision and computes the margins of mol_pairs.h's proof. */
 #include "kernels/cuda/mol_pairs_tile.cuh"
 
 enum { THREADS = 128 };
@@ -8,7 +9,7 @@ static __device__ float round_up(double x)
   return (float)(x * (1 + 0x1p-22));
 }
 
-/* A thread a row. */
+/* One thread per row. */
 static __global__ void prepare(struct mol_pairs_rows rows, size_t dim, size_t half_dim)
 {
   size_t row = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -26,7 +27,7 @@ static __global__ void prepare(struct mol_pairs_rows rows, size_t dim, size_t ha
     rounded_square += rounded * rounded;
     residual_square += (x - rounded) * (x - rounded);
   }
-  bool is_finite = rounded_square < INFINITY && residual_square < INFINITY; /* not where there is a NaN */
+  bool is_finite = rounded_square < INFINITY && residual_square < INFINITY; /* false for NaN */
   for (size_t k = 0; k < half_dim; k++)
     half[k] = k < dim && is_finite ? half[k] : (half_bits)0;
   double largest = 1 + (double)(dim + 8) * 0x1p-23, slack = (double)slack_of(half_dim / GROUP);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles of items times rows of queries on tensor cores, for the scans of mol_pairs.cu.
+/* Loads tiles of items and rows of queries for the tensor core, and multiplies them, for the scans of mol_pairs.cu.
  *
- * The order of k in a sum of products is free, if both operands have the same: lane t of four takes numbers 8 t to
- * 8 t + 7 of each 32, so that 16 bytes are its operands of two steps. Rows of items of 64 bytes and more lie in buffers
- * with each two groups of 32 numbers exchanged in odd items, so that eight lanes never meet in a bank.
+ * A sum of products may run over k in any order, as long as both operands use the same. Lane t of four takes numbers 8
+ * t to 8 t + 7 of each 32, so 16 bytes are its operands of two steps. To avoid bank conflicts between eight lanes,
+ * buffers swap every two groups of 32 numbers in odd items whose rows have 64 bytes or more.
  */
 #ifndef KERNELS_CUDA_MOL_PAIRS_TILE_CUH
 #define KERNELS_CUDA_MOL_PAIRS_TILE_CUH
@@ -13,26 +13,26 @@
 
 enum {
   TILE = 64,
-  STEP_ITEMS = 16, /* of a tensor core's product */
-  ROWS = 32,       /* of a warp */
+  STEP_ITEMS = 16, /* items per tensor-core product */
+  ROWS = 32,       /* rows per warp */
   ROW_TILES = ROWS / 8,
   GROUP = MOL_PAIRS_GROUP,
-  GROUP_PIECES = GROUP / 8, /* of 16 bytes */
+  GROUP_PIECES = GROUP / 8, /* 16 bytes each */
 };
 
-/* S of the header, of rows of n_groups times 32 numbers, which take two steps each. */
+/* S of mol_pairs.h's proof, for rows of n_groups groups of 32 numbers. A group takes two steps. */
 static __device__ __forceinline__ float slack_of(size_t n_groups)
 {
   return (float)(2 * n_groups + 1) * MMA_ERROR;
 }
 
-/* The present items of a tile, and their largest residual; infinity where one is no number. */
+/* A tile's present items, one bit each, and their largest residual; infinity if one of them is NaN. */
 struct tile {
   uint64_t present;
   float residual;
 };
 
-/* Of items lane and lane + 32 of a tile; below 0 where the item is not present. */
+/* Load the residuals of a tile's items `lane` and `lane + 32`. Negative if the item is absent. */
 static __device__ __forceinline__ float2 load_residuals(const struct mol_pairs_input &in, size_t first, size_t n_slots)
 {
   size_t slot = first + warp_lane();
@@ -63,13 +63,13 @@ static __device__ __forceinline__ bool is_present(const struct tile &tile, unsig
   return tile.present >> item & 1;
 }
 
-/* Where group c of 32 numbers of an item lies in a buffer, in numbers. */
+/* The position of an item's group c of 32 numbers in a buffer, in numbers. */
 template <int GROUPS> static __device__ __forceinline__ unsigned place(unsigned item, unsigned c)
 {
   return (item * GROUPS + (GROUPS > 1 ? c ^ (item & 1) : c)) * GROUP;
 }
 
-/* Begin to bring component m of a tile's items, by the threads of the block; what is behind a row's end stays. */
+/* Start to prefetch component m of a tile's items. The whole block calls this. The padding of rows is not written. */
 template <int GROUPS>
 static __device__ void load_tile(const struct mol_pairs_input &in, size_t first, size_t m, size_t stride,
                                  half_bits *buffer)
@@ -93,7 +93,7 @@ static __device__ void load_tile(const struct mol_pairs_input &in, size_t first,
   }
 }
 
-/* A lane's part of 32 rows, [k][row tile][register], and what it needs of its rows 8 i + 2 t and the next. */
+/* A lane's operands of 32 rows, and the margins of its rows 8 i + 2 t and 8 i + 2 t + 1, where t is lane % 4. */
 template <int GROUPS> struct row_part {
   uint4 operands[GROUPS][ROW_TILES];
   float norm[2 * ROW_TILES], base[2 * ROW_TILES];
@@ -123,7 +123,7 @@ static __device__ void load_rows(const struct mol_pairs_rows &rows, size_t first
   }
 }
 
-/* sums = 16 items by 8 rows of row tile j, from start. */
+/* Multiply 16 items by the 8 rows of row tile j and add `start`. */
 template <int GROUPS>
 static __device__ __forceinline__ void multiply(const uint4 (&low)[GROUPS], const uint4 (&high)[GROUPS],
                                                 const struct row_part<GROUPS> &part, int j, const float start[4],
@@ -139,7 +139,7 @@ static __device__ __forceinline__ void multiply(const uint4 (&low)[GROUPS], cons
   }
 }
 
-/* A lane's operands of items 16 i + g and 8 more. */
+/* Load a lane's operands of items 16 i + g and 16 i + g + 8. */
 template <int GROUPS>
 static __device__ __forceinline__ void load_items(const half_bits *buffer, unsigned i, uint4 (&low)[GROUPS],
                                                   uint4 (&high)[GROUPS])

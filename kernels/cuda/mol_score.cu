@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block scores WARP_LANES items of one query at a time; a lane of every warp belongs to one item. Arrays of a tile
- * are [..][WARP_LANES], as on the processor: in shared memory, or, where a model is too large for that, in work space.
+/* The kernels of mol_score.h.
  *
- *   numbers   the items' components, by pieces, transposed; afterwards hidden units and gates
- *   logits    all of them
+ * A block scores WARP_LANES items of one query at a time. Lane i of every warp works on item i. A tile's arrays are
+ * [..][WARP_LANES], as on the processor. They are in shared memory, or in the caller's work space if the model is too
+ * large for that.
  *
- * A warp computes some outputs of a layer at a time for its 32 items: each input is read once for all of them, and
- * weights are the same for all lanes.
+ *   numbers   the items' components, transposed, one piece after another; later hidden units and gates
+ *   logits    all logits
+ *
+ * A warp computes several outputs of a layer at a time for its 32 items. It reads each input once for all outputs, and
+ * all lanes share the weights.
  */
 #include "kernels/cuda/mol_score.h"
 
@@ -16,19 +19,19 @@
 enum {
   THREADS = 256,
   WARPS = THREADS / WARP_LANES,
-  PITCH = WARP_LANES + 1, /* of the transposed pieces: neither way do lanes meet in a bank */
-  PIECE_LEAST = 128,      /* numbers of a row */
+  PITCH = WARP_LANES + 1, /* of a transposed piece: no bank conflicts by rows or by columns */
+  PIECE_LEAST = 128,      /* numbers of a row in one piece */
   HIDDEN_OUTPUTS = 16,
   GATE_OUTPUTS = 8,
   SHARED_BYTES_MAX = 200 * 1024,
-  BLOCKS_RESIDENT = 4, /* of one multiprocessor, at the usual sizes */
+  BLOCKS_RESIDENT = 4, /* per multiprocessor, at the usual sizes */
   SLOT_NONE = -1
 };
 
-/* Sizes of a model, and of what a tile needs. */
+/* Sizes of a model and of its tiles. */
 struct score_sizes {
   size_t n_query, n_item, dim, n_logits, hidden;
-  size_t n_numbers, piece; /* floats; numbers of a row */
+  size_t n_numbers, piece; /* floats in score_tile.numbers; numbers of a row in one piece */
   size_t hidden_stride, logits_stride;
 };
 
@@ -55,9 +58,9 @@ static size_t tile_bytes(const struct score_sizes *s)
   return (s->n_numbers + s->n_logits * WARP_LANES) * sizeof(float);
 }
 
-/* A tile: the lane's item, and the query. */
+/* A tile: the lane's item, the query, and the block's arrays. */
 struct score_tile {
-  int slot; /* of the lane; SLOT_NONE: there is no item */
+  int slot; /* the lane's item; SLOT_NONE: the lane has none */
   const float *query, *query_gate;
   float *numbers, *logits;
 };
@@ -67,7 +70,7 @@ static __device__ __forceinline__ const float *row_of(const struct mol_score_inp
   return reinterpret_cast<const float *>(in.rows.bytes + (size_t)slot * in.rows.row_bytes);
 }
 
-/* numbers[k][i] = number first + k of item i's row, for k < n. */
+/* Load numbers[k][i] = number first + k of item i's row, for k < n. */
 static __device__ void load_piece(const struct mol_score_input &in, const struct score_tile &tile, size_t first,
                                   size_t n)
 {
@@ -78,7 +81,7 @@ static __device__ void load_piece(const struct mol_score_input &in, const struct
   }
 }
 
-/* Go on with the logits of all pairs that the piece of numbers first to last belongs to. */
+/* Add a piece, numbers first to last - 1, to the logits that it contributes to. */
 static __device__ void add_piece(const struct mol_score_input &in, const struct score_sizes &s,
                                  const struct score_tile &tile, size_t first, size_t last)
 {
@@ -98,7 +101,7 @@ static __device__ void add_piece(const struct mol_score_input &in, const struct 
   }
 }
 
-/* l_p */
+/* Compute all logits l_p. */
 static __device__ void find_logits(const struct mol_score_input &in, const struct score_sizes &s,
                                    const struct score_tile &tile)
 {
@@ -113,7 +116,8 @@ static __device__ void find_logits(const struct mol_score_input &in, const struc
   }
 }
 
-/* sums[i] = bias[i] + sum over k, rising, of x[k] w[k][i], for N outputs; x [n][WARP_LANES] at the lane. */
+/* Compute N outputs: sums[i] = bias[i] + the sum of x[k] w[k][i], with k ascending. x is the lane's column of
+ * [n][WARP_LANES]. */
 template <int N>
 static __device__ __forceinline__ void sum_outputs(const float *x, size_t n, const float *__restrict__ w, size_t stride,
                                                    const float *__restrict__ bias, float sums[N])
@@ -135,7 +139,7 @@ static __device__ __forceinline__ void sum_outputs(const float *x, size_t n, con
   }
 }
 
-/* SiLU(W1 l + b1), in the first rows of numbers. */
+/* Compute SiLU(W1 l + b1) into the first rows of numbers. */
 static __device__ void find_hidden(const struct mol_score_input &in, const struct score_sizes &s,
                                    const struct score_tile &tile)
 {
@@ -152,7 +156,7 @@ static __device__ void find_hidden(const struct mol_score_input &in, const struc
   __syncthreads();
 }
 
-/* SiLU(u v + w), behind the hidden units. */
+/* Compute SiLU(u v + w) into the rows of numbers after the hidden units. */
 static __device__ void find_gates(const struct mol_score_input &in, const struct score_sizes &s,
                                   const struct score_tile &tile)
 {
@@ -174,7 +178,7 @@ static __device__ void find_gates(const struct mol_score_input &in, const struct
   __syncthreads();
 }
 
-/* sum_p softmax(s)_p l_p, by one warp; comparisons as on the processor, for NaN's sake. */
+/* Return sum_p softmax(s)_p l_p. One warp. Comparisons are written as on the processor, because NaN depends on them. */
 static __device__ float mix_logits(const struct score_sizes &s, const struct score_tile &tile)
 {
   const float *gates = tile.numbers + s.hidden * WARP_LANES + warp_lane(), *logits = tile.logits + warp_lane();
@@ -191,7 +195,8 @@ static __device__ float mix_logits(const struct score_sizes &s, const struct sco
   return num / den;
 }
 
-/* The lane's score, in the first warp. By the whole block; the tile's arrays must be free. */
+/* Return the lane's score, valid in the first warp only. The whole block calls this; it overwrites the tile's arrays.
+ */
 static __device__ float score_items(const struct mol_score_input &in, const struct score_sizes &s,
                                     const struct score_tile &tile)
 {
@@ -251,7 +256,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
   }
 }
 
-/* Blocks for so many tiles of so many queries. */
+/* The grid: x over tiles of one query, y over queries. */
 static dim3 grid_of(const struct mol_score_input *in, size_t n_tiles, size_t n_queries, bool is_shared)
 {
   size_t most = (size_t)in->n_blocks * (is_shared ? BLOCKS_RESIDENT : 1);

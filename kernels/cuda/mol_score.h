@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mixture-of-Logits scores on the device, as mol_score() of kernels.h: the same steps in the same order, so that the
- * bits are the processor's, for every shape. */
+/* Mixture-of-Logits scores on the device, for every shape. The steps and their order are those of mol_score() in
+ * kernels.h, so the bits equal the processor's. */
 #ifndef KERNELS_CUDA_MOL_SCORE_H
 #define KERNELS_CUDA_MOL_SCORE_H
 
@@ -13,7 +13,7 @@ extern "C" {
 
 #include "kernels/kernels.h"
 
-/* What outputs of a layer are padded to in the weights' arrays, with whatever numbers. */
+/* In the weights' arrays a layer's outputs are padded to a multiple of this. The padding may have any values. */
 enum { MOL_SCORE_PAD = 16 };
 
 static inline size_t mol_score_pad(size_t n)
@@ -21,27 +21,28 @@ static inline size_t mol_score_pad(size_t n)
   return (n + MOL_SCORE_PAD - 1) / MOL_SCORE_PAD * MOL_SCORE_PAD;
 }
 
-/* All pointers are of the device; each aligned to 16. */
+/* All pointers are device pointers, aligned to 16 bytes. */
 struct mol_score_input {
   struct mol_shape shape;
   struct mol_gate gate;    /* w1 [L][H padded], b1 [H padded], w2 [H][L padded], b2 [L padded] */
   struct device_rows rows; /* f32: components [P_x d_P], gate [L], average [d_P]; more may follow */
-  const float *components; /* of queries: [n_queries][P_q][d_P] */
-  const float *gates;      /* [n_queries][L] */
+  const float *components; /* the queries': [n_queries][P_q][d_P] */
+  const float *gates;      /* the queries': [n_queries][L] */
   size_t n_queries;
-  unsigned n_blocks; /* that the device runs at a time */
-  float *work;       /* [mol_score_work_bytes()], where that is not 0 */
+  unsigned n_blocks; /* blocks that the device runs at a time */
+  float *work;       /* mol_score_work_bytes() bytes; unused if that is 0 */
 };
 
-/* Bytes that the kernels need for shapes beyond what the device's processors keep to themselves; 0 for most. */
+/* Bytes of work space for shapes whose tiles exceed a block's shared memory; 0 for most shapes. */
 size_t mol_score_work_bytes(const struct mol_shape *shape, unsigned n_blocks);
 
-/* lists->scores = the scores of the entries of list q for query q; NaN where they are. Slots are present. Both return
- * ERR_DEVICE. */
+/* Score every entry of list q for query q, into lists->scores. Scores may be NaN. All entries must be present slots.
+ * Both functions return ERR_DEVICE on failure. */
 err_t mol_score_lists(struct device_stream *stream, const struct mol_score_input *input,
                       const struct device_lists *lists);
 
-/* Append the present items of slots first to first + n that score floors[q] or more to list q; never NaN. */
+/* Append to list q the present items in the n slots from `first` on that score at least floors[q]. NaN is never
+ * appended. */
 err_t mol_score_append(struct device_stream *stream, const struct mol_score_input *input, size_t first, size_t n,
                        const float *floors, const struct device_lists *lists);
 

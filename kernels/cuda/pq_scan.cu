@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block keeps the look-up tables of Q queries in shared memory, [M][256][Q]. A warp scores WARP_LANES / Q items at a
- * time: lane l looks at query l % Q, so that the lanes of one item read one row of Q numbers, and no two of them meet
- * in a bank. Q falls as M grows, until the tables fit; a batch is done Q queries at a time.
+/* The scans of pq_scan.h.
+ *
+ * A block keeps the look-up tables of Q queries in shared memory, [M][256][Q]. A warp scores WARP_LANES / Q items at a
+ * time. Lane l works for query l % Q. So the lanes of one item read one row of Q numbers, without bank conflicts. Q is
+ * the largest number whose tables fit, so it falls as M grows. A block row of the grid handles Q queries of the batch.
  */
 #include "kernels/cuda/pq_scan.h"
 
@@ -10,7 +12,7 @@
 enum { THREADS = 512, WARPS = THREADS / WARP_LANES, TILE = 64, SUBITEMS = 256, TABLE_BYTES_MAX = 200 * 1024 };
 
 struct scan_range {
-  size_t first, n_slots, stride, n_tiles; /* slots first + t * stride * TILE and on, below n_slots */
+  size_t first, n_slots, stride, n_tiles; /* tile t starts at slot first + t * stride * TILE and ends below n_slots */
 };
 
 template <int Q> static __device__ void load_tables(const struct pq_scan_input &in, size_t first_query, float *tables)
@@ -18,13 +20,13 @@ template <int Q> static __device__ void load_tables(const struct pq_scan_input &
   size_t n = in.n_splits * SUBITEMS;
 
   for (size_t i = threadIdx.x; i < n * Q; i += THREADS) {
-    size_t q = i / n, entry = i % n; /* neighbours read neighbours */
+    size_t q = i / n, entry = i % n; /* coalesced reads */
     tables[entry * Q + q] = first_query + q < in.n_queries ? in.subitem_scores[(first_query + q) * n + entry] : 0.0f;
   }
   __syncthreads();
 }
 
-/* Equation 5 of the paper, in order of the splits. */
+/* Compute equation 5 of the RecJPQPrune paper, in the order of the splits. */
 template <int Q>
 static __device__ __forceinline__ float score_item(const float *tables, const uint8_t *codes, size_t n_splits)
 {
@@ -44,7 +46,7 @@ static __device__ __forceinline__ float score_item(const float *tables, const ui
   return score;
 }
 
-/* Every tile of the range for Q queries; `maxima` or `lists`, of which one is there, take what is found. */
+/* Scan every tile of the range for Q queries. Writes `maxima` if IS_MAXIMA, else appends to `lists`. */
 template <int Q, bool IS_MAXIMA>
 static __global__ void __launch_bounds__(THREADS) scan(struct pq_scan_input in, struct scan_range range,
                                                        const float *floors, float *maxima, struct device_lists lists)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels of rows.h. A warp copies one row. */
 #include "kernels/cuda/rows.h"
 
 #include "kernels/cuda/launch.cuh"
 
 enum { THREADS = 128, WARPS = THREADS / WARP_LANES };
 
-/* A warp copies a row. */
 static __device__ void copy_row(uint8_t *to, const uint8_t *from, size_t bytes)
 {
   for (size_t i = threadIdx.x % WARP_LANES; i < bytes / 4; i += WARP_LANES)

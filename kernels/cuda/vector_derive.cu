@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A warp makes the halves of a vector: once through it for the largest number, once more to round. */
+/* Half-precision copies of vectors (vector_derive.h). A warp reads its vector twice: to find the largest number, and to
+ * round. */
 #include "kernels/cuda/vector_derive.h"
 
 #include "kernels/cuda/warp.cuh"
 
 enum { THREADS = 128, WARPS = THREADS / WARP_LANES };
 
-/* Scales of items and queries and their product are f32: 2^42 * 2^84 is below 2^127. Items are below 2^42. */
+/* Limits of the scales' exponents. An item's scale, a query's and their product must fit f32: 2^42 * 2^84 < 2^127.
+ * Items are below 2^42. */
 enum { SCALE_MIN = -126, ITEM_SCALE_MAX = 42, QUERY_SCALE_MAX = 84 };
 
 static __device__ __forceinline__ double warp_sum_f64(double x)
@@ -16,7 +18,7 @@ static __device__ __forceinline__ double warp_sum_f64(double x)
   return x;
 }
 
-/* The exponent of a vector's scale. */
+/* Return the exponent of a vector's scale. One warp. */
 template <class T> static __device__ int exponent_of(const T *x, size_t n, int most)
 {
   int exponent = SCALE_MIN;
@@ -28,14 +30,14 @@ template <class T> static __device__ int exponent_of(const T *x, size_t n, int m
   return min(exponent, most);
 }
 
-/* (1 + 2^-20) x in f32, and above what sums of 2^16 squares in double may lose. */
+/* Return (1 + 2^-20) x, rounded up to f32. This exceeds what a sum of 2^16 squares in double may lose. */
 static __device__ __forceinline__ float inflate(double x)
 {
   return nextafterf((float)(x * (1 + 0x1p-20)), INFINITY);
 }
 
 struct rounded {
-  double scale, norm, norm16, error; /* norms in units of scale */
+  double scale, norm, norm16, error; /* all but scale in units of scale */
 };
 
 template <class T>
@@ -45,7 +47,7 @@ static __device__ struct rounded round_vector(const T *x, size_t n, int exponent
 
   for (size_t k = warp_lane(); k < stride; k += WARP_LANES) {
     double value = k < n ? (double)x[k] * inverse : 0.0;
-    half_bits half = half_of((float)value); /* whatever it is rounded to: the error is taken from what is stored */
+    half_bits half = half_of((float)value); /* the error below is that of the stored number, however it is rounded */
     double stored = (double)float_of(half), error = value - stored;
     numbers[k] = half;
     norm2 += value * value;
@@ -55,7 +57,7 @@ static __device__ struct rounded round_vector(const T *x, size_t n, int exponent
   return { ldexp(1.0, exponent), sqrt(warp_sum_f64(norm2)), sqrt(warp_sum_f64(norm16)), sqrt(warp_sum_f64(error2)) };
 }
 
-/* What a scan's sums may lose, as a part of |x| + |error|: see the proof in vector_scan.h. */
+/* The most that a scan's sums may lose, as a fraction of |x| + |error|: see the proof in vector_scan.h. */
 static __device__ __forceinline__ double loss_of(size_t stride)
 {
   return 0x1p-20 + 1.0625 * (double)MMA_ERROR * (double)(stride / 16);
@@ -67,7 +69,7 @@ static __global__ void __launch_bounds__(THREADS)
 {
   size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
 
-  if (i >= n_slots || !rows.present[slots[i]]) /* the whole warp */
+  if (i >= n_slots || !rows.present[slots[i]]) /* the same for all lanes */
     return;
   size_t slot = slots[i];
   const float *x = reinterpret_cast<const float *>(rows.bytes + slot * rows.row_bytes);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block keeps the numbers of Q queries in shared memory, or leaves them where they are when they are too many; a warp
- * takes a tile of 64 items at a time. The order of the numbers in a product is free, so a lane takes 8 in a row, 16
- * bytes, of items and queries alike: its part of both operands of two steps. Reading the items, once for Q queries, is
- * all that takes time.
+/* The scans of vector_scan.h on tensor cores.
+ *
+ * A block keeps the numbers of Q queries in shared memory, or reads them from global memory if they do not fit. A warp
+ * takes a tile of 64 items at a time. A product may add its numbers in any order. So a lane takes 8 adjacent numbers,
+ * 16 bytes, of items and queries alike: its share of both operands of two steps. The scan is limited by the memory
+ * bandwidth of the items, which are read once for Q queries.
  */
 #include "kernels/cuda/vector_scan.h"
 
@@ -11,17 +13,17 @@
 enum {
   THREADS = 256,
   WARPS = THREADS / WARP_LANES,
-  BLOCKS_EACH = 2, /* on a processor */
+  BLOCKS_EACH = 2, /* per multiprocessor */
   TILE = 64,
-  ROWS = 16,   /* of a step: items */
-  COLUMNS = 8, /* queries */
+  ROWS = 16,   /* items per step */
+  COLUMNS = 8, /* queries per step */
   M = TILE / ROWS,
   LANE_NUMBERS = 8,
   SHARED_BYTES_MAX = 200 * 1024
 };
 
 struct scan_range {
-  size_t first, n_slots, stride, n_tiles; /* slots first + t * stride * TILE and on, below n_slots */
+  size_t first, n_slots, stride, n_tiles; /* tile t starts at slot first + t * stride * TILE and ends below n_slots */
 };
 
 /* The queries of a block. */
@@ -29,10 +31,10 @@ struct block_queries {
   const uint4 *numbers; /* [Q][pitch] */
   const float4 *sizes;  /* [Q]: struct vector_sizes */
   const float *floors;  /* [Q] */
-  size_t pitch;         /* in 16 bytes */
+  size_t pitch;         /* in units of 16 bytes */
 };
 
-/* Rows that lie 64 bytes beside a multiple of 128: 8 lanes, 4 of each of two rows, then meet in no bank. */
+/* A row's pitch is never a multiple of 128 bytes. Then 8 lanes, 4 on each of two rows, have no bank conflict. */
 static __host__ __device__ __forceinline__ size_t pitch_of(size_t stride)
 {
   size_t pitch = stride / LANE_NUMBERS;
@@ -45,7 +47,7 @@ static __device__ __forceinline__ size_t least(size_t a, size_t b)
   return a < b ? a : b;
 }
 
-/* Columns behind the last query repeat it: nothing of them is kept. */
+/* Load a block's queries. Columns past the last query repeat it; their results are dropped. */
 template <int Q, bool IS_SHARED>
 static __device__ struct block_queries load_queries(const struct vector_scan_input &in, size_t first,
                                                     const float *floors)
@@ -67,7 +69,7 @@ static __device__ struct block_queries load_queries(const struct vector_scan_inp
   return { IS_SHARED ? numbers : from, sizes, block_floors, pitch };
 }
 
-/* sums = the products of the tile's items and the queries. */
+/* Compute the products of the tile's items and the queries. */
 template <int Q, bool IS_SHARED>
 static __device__ __forceinline__ void multiply(const struct vector_scan_input &in, const struct block_queries &queries,
                                                 size_t first_query, uint32_t first_slot, float sums[M][Q / COLUMNS][4])
@@ -108,7 +110,7 @@ static __device__ __forceinline__ uint32_t slot_of(uint32_t first, int row)
   return first + (uint32_t)row * (ROWS / 2) + warp_lane() / 4;
 }
 
-/* Whether the item of a lane's row counts, rows being g and g + 8 of each 16; and its sizes, if so. */
+/* Load the sizes of the item in `slot`. Returns false if the item is absent or past the end. */
 static __device__ __forceinline__ bool load_item(const struct vector_scan_input &in, uint32_t slot, uint32_t n_slots,
                                                  float4 &sizes)
 {
@@ -123,7 +125,7 @@ static __device__ __forceinline__ int column_of(int i)
   return i / 2 * COLUMNS + 2 * (int)(warp_lane() % 4) + i % 2;
 }
 
-/* The slack of vector_scan.h: x, y, z, w are scale, norm, error and tail. */
+/* The slack of vector_scan.h's proof. x, y, z, w are scale, norm, error and tail. */
 static __device__ __forceinline__ float slack_of(const float4 &item, const float4 &query)
 {
   return fmaf(query.z, item.y, fmaf(query.y, item.z, fmaf(query.w, item.w, 0x1p-100f)));
@@ -197,7 +199,7 @@ static __device__ __forceinline__ void write_maxima(const struct vector_scan_inp
   }
 }
 
-/* Every tile of the range for Q queries; `maxima` or `lists`, of which one is there, take what is found. */
+/* Scan every tile of the range for Q queries. Writes `maxima` if IS_MAXIMA, else appends to `lists`. */
 template <int Q, bool IS_SHARED, bool IS_MAXIMA>
 static __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
     scan(struct vector_scan_input in, struct scan_range range, const float *floors, float *maxima,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A warp an entry: its lanes are the 32 partial sums of dot_f64. */
+/* The kernel of vector_score.h. One warp scores an entry; its lanes are the 32 partial sums of dot_f64. */
 #include "kernels/cuda/vector_score.h"
 
 #include "kernels/cuda/append.cuh"
 
 enum { THREADS = 256, WARPS = THREADS / WARP_LANES, ENTRIES_PER_WARP = 8 };
 
-/* Lists are mostly short: not many more blocks than run at a time, and some for each list. */
+/* Most lists are short. So the grid has few more blocks than run at a time, but at least BLOCKS_LEAST per list. */
 enum { BLOCKS_TOTAL = 2048, BLOCKS_LEAST = 8 };
 
-/* In every lane. */
+/* Return the dot product in every lane. */
 static __device__ __forceinline__ double dot_f64(const double *q, const float *row, size_t n)
 {
   double sum = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the lanes of a warp do together, and numbers of 16 bits. */
+/* Warp primitives, half-precision numbers, tensor-core products and fast approximations, each with its error bound.
+ * Every function has a twin for the model of a device. */
 #ifndef KERNELS_CUDA_WARP_CUH
 #define KERNELS_CUDA_WARP_CUH
 
@@ -32,10 +33,10 @@ static __device__ __forceinline__ float warp_max(float x)
   return x;
 }
 
-/* Half-precision numbers are known by their bits. */
+/* A half-precision number as its bits. */
 typedef uint16_t half_bits;
 
-static __device__ __forceinline__ half_bits half_of(float x) /* to nearest, ties to even */
+static __device__ __forceinline__ half_bits half_of(float x) /* rounds to nearest, ties to even */
 {
 #ifdef SLUICE_CUDA_MODEL
   return cuda_model_half(x);
@@ -53,7 +54,7 @@ static __device__ __forceinline__ float float_of(half_bits x)
 #endif
 }
 
-/* Two of them, the first in the low bits, as the operands of a tensor core lie in registers. */
+/* Two halves in one register, the first in the low bits, as tensor-core operands need them. */
 static __device__ __forceinline__ uint32_t half_pair(float low, float high)
 {
 #ifdef SLUICE_CUDA_MODEL
@@ -71,9 +72,10 @@ static __device__ __forceinline__ uint32_t half_pair(float low, float high)
  *   b[0] B[2t, 2t+1][g]   b[1] B[2t+8, 2t+9][g]
  *   c[0], c[1] C[g][2t, 2t+1]   c[2], c[3] C[g+8][2t, 2t+1]   and D likewise
  *
- * Products are exact. Each number of D is off by at most MMA_ERROR of the sizes of the 17 numbers that it is the sum
- * of, in whatever order they are added: if each is cut below the 24 bits of the largest, and the sum once more, that is
- * 18 times 2^-23, and no generation of tensor cores that we compile for is known to keep fewer bits. */
+ * Products are exact. A number of D is a sum of 17 terms. It is off by at most MMA_ERROR times the sum of their
+ * magnitudes, whatever the order of the additions. Suppose that each term is cut to the 24 bits of the largest one,
+ * and the sum is cut once more: that loses 18 times 2^-23. No generation of tensor cores that we compile for is known
+ * to keep fewer bits. */
 #define MMA_ERROR 0x1.2p-19f
 
 static __device__ __forceinline__ void mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4])
@@ -87,7 +89,8 @@ static __device__ __forceinline__ void mma_f16(float d[4], const uint32_t a[4], 
 #endif
 }
 
-/* exp2 and tanh of the special-function unit: 2 ulp and a relative error of 2^-11 (PTX manual). */
+/* The special-function unit's exp2 and tanh. exp2 is within 2 ulp, tanh within a relative error of 2^-11 (PTX manual).
+ */
 static __device__ __forceinline__ float fast_exp2(float x)
 {
 #ifdef SLUICE_CUDA_MODEL
@@ -110,7 +113,7 @@ static __device__ __forceinline__ float fast_tanh(float x)
 #endif
 }
 
-/* A square root and a reciprocal, each within 2^-22 of itself (PTX manual: 2^-23, and 1 ulp). */
+/* An approximate square root and reciprocal, each within a relative error of 2^-22 (PTX manual: 2^-23, and 1 ulp). */
 static __device__ __forceinline__ float fast_sqrt(float x)
 {
 #ifdef SLUICE_CUDA_MODEL
@@ -133,7 +136,7 @@ static __device__ __forceinline__ float fast_reciprocal(float x)
 #endif
 }
 
-/* 16 bytes from global to shared memory while the thread goes on. */
+/* Start an asynchronous copy of 16 bytes from global to shared memory. */
 static __device__ __forceinline__ void copy_async(void *shared, const void *global)
 {
 #ifdef SLUICE_CUDA_MODEL
@@ -151,7 +154,8 @@ static __device__ __forceinline__ void copy_async_commit()
 #endif
 }
 
-/* Wait until at most `pending` of the thread's newest groups are under way; others' copies need a barrier too. */
+/* Wait until at most `pending` of the thread's newest copy groups are unfinished. To see other threads' copies, use a
+ * barrier as well. */
 template <int pending> __device__ __forceinline__ void copy_async_wait()
 {
 #ifndef SLUICE_CUDA_MODEL
