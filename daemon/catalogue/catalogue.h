@@ -10,6 +10,7 @@
 #define DAEMON_CATALOGUE_CATALOGUE_H
 
 #include "daemon/alarm.h"
+#include "daemon/catalogue/catalogue_phase.h"
 #include "daemon/catalogue/catalogue_report.h"
 #include "daemon/config/config.h"
 #include "daemon/counters.h"
@@ -30,19 +31,6 @@ struct catalogue_context {
   struct alarm *alarm;
 };
 
-/* Where it stands; catalogue_phase_name() has words for people. Only CATALOGUE_LIVE is ready. */
-enum catalogue_phase {
-  CATALOGUE_LOADING,     /* filling the arenas from the store */
-  CATALOGUE_CONNECTING,  /* waiting for the broker and the topic */
-  CATALOGUE_CATCHING_UP, /* reading up to the end that the log had when it was taken up */
-  CATALOGUE_REBUILDING,  /* reading another log from its first record, beside the catalogue that is served */
-  CATALOGUE_AWAITING,    /* the rebuilt catalogue waits for `sluicectl rebuild accept` */
-  CATALOGUE_FULL,        /* catalogue.max_items is reached: deletes and updates are applied, new items wait */
-  CATALOGUE_DISK_FULL,   /* the store's disk is full: nothing is applied */
-  CATALOGUE_DAMAGED,     /* the broker's log of a partition cannot be read at one place */
-  CATALOGUE_LIVE,
-};
-
 /* Start the thread. The context is copied; what it points to outlives the catalogue. */
 err_t catalogue_open(const struct catalogue_context *context, struct catalogue **out);
 
@@ -57,10 +45,6 @@ void catalogue_close(struct catalogue **c);
 
 /* Thread: any. */
 enum catalogue_phase catalogue_phase(const struct catalogue *c);
-const char *catalogue_phase_name(enum catalogue_phase phase);
-
-/* The same as one word, for metrics: "disk_full". */
-const char *catalogue_phase_word(enum catalogue_phase phase);
 
 /* Has a whole catalogue been published since the start, so that queries can be answered? It may be old: the phase says
  * whether it is. Thread: any. */

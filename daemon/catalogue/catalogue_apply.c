@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { DISK_RETRY_MS = 1000, DISK_POLL_MS = 50, ROOM_WAIT_MS = 10000, FULL_SAID_EVERY_S = 60 };
+enum { DISK_RETRY_MS = 1000, DISK_POLL_MS = 50, ROOM_WAIT_MS = 10000, FULL_LOG_EVERY_S = 60 };
 
 static void count_batch(struct catalogue *c, const struct store_effects *effects)
 {
@@ -60,16 +60,16 @@ static void note_refused(struct catalogue *c, const struct store_effects *effect
 
   for (size_t i = 0; i < c->batch.n; i++) {
     if (effects->kinds[i] == STORE_REFUSED)
-      c->log.at.items[c->batch.changes[i].partition].is_held = true;
+      c->topic.positions.items[c->batch.changes[i].partition].is_waiting_for_room = true;
   }
   counters_add(&c->with.counters->refused_full, effects->n_refused);
   snprintf(problem, sizeof problem,
            "the catalogue holds catalogue.max_items = %" PRIu64
            " items: new ones wait in the topic; delete items, or raise it and restart",
            c->with.config->catalogue.max_items);
-  if (clock_now_ns() >= c->full_said_due_ns) { /* room may come and go item by item */
+  if (clock_now_ns() >= c->full_log_due_ns) { /* room may come and go item by item */
     log_error("catalogue_full", "reason=%s", log_quote(span_of_str(problem)));
-    c->full_said_due_ns = clock_now_ns() + FULL_SAID_EVERY_S * CLOCK_NS_PER_S;
+    c->full_log_due_ns = clock_now_ns() + FULL_LOG_EVERY_S * CLOCK_NS_PER_S;
   }
   if (!store_is_rebuilding(c->with.store))
     atomic_store(&c->is_serving, true);
@@ -103,9 +103,9 @@ static void send_unfit(struct catalogue *c, const struct store_effects *effects)
  * has. */
 static err_t list_positions(struct catalogue *c, struct store_position **stored, struct position **seen, size_t *n)
 {
-  TRY(region_array(&c->scratch, c->log.at.n, sizeof **stored, stored));
-  TRY(region_array(&c->scratch, c->log.at.n, sizeof **seen, seen));
-  *n = log_positions_changed(&c->log.at, *stored);
+  TRY(region_array(&c->scratch, c->topic.positions.n, sizeof **stored, stored));
+  TRY(region_array(&c->scratch, c->topic.positions.n, sizeof **seen, seen));
+  *n = topic_positions_list_changed(&c->topic.positions, *stored);
   for (size_t i = 0; i < *n; i++) {
     struct store_position *position = &(*stored)[i];
     const struct store_position *hold = letter_window_hold(&c->letters, position->at.partition);
@@ -122,7 +122,7 @@ static size_t drop_held(const struct catalogue *c, struct position *seen, size_t
   size_t n_kept = 0;
 
   for (size_t i = 0; i < n; i++) {
-    if (!c->log.at.items[seen[i].partition].is_held)
+    if (!c->topic.positions.items[seen[i].partition].is_waiting_for_room)
       seen[n_kept++] = seen[i];
   }
   return n_kept;
@@ -148,15 +148,15 @@ static err_t store_first(struct catalogue *c)
 {
   struct store_position *positions;
 
-  TRY(region_array(&c->scratch, c->log.at.n, sizeof *positions, &positions));
-  size_t n = log_positions_first(&c->log.at, positions);
+  TRY(region_array(&c->scratch, c->topic.positions.n, sizeof *positions, &positions));
+  size_t n = topic_positions_list_first(&c->topic.positions, positions);
   if (n == 0)
     return ERR_OK;
   err_code_t err = store_apply(c->with.store, NULL, 0, positions, n, NULL);
   if (err == ERR_STORE_FULL)
     return ERR_OK;
   TRY(err);
-  log_positions_first_stored(&c->log.at);
+  topic_positions_mark_first_stored(&c->topic.positions);
   return ERR_OK;
 }
 

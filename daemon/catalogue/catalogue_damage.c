@@ -47,7 +47,7 @@ err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *s
   char problem[REPORT_TEXT_BYTES];
   struct damage *d;
 
-  if ((size_t)sighting->partition >= c->log.at.n)
+  if ((size_t)sighting->partition >= c->topic.positions.n)
     FAIL(ERR_KAFKA_RETRY, "an error came from partition %" PRId32 ", which was not asked for", sighting->partition);
   TRY(find_or_add(&c->damages, sighting->partition, &d));
   snprintf(problem, sizeof problem,
@@ -58,51 +58,40 @@ err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *s
     log_error("catalogue_damaged", "reason=%s", log_quote(span_of_str(problem)));
     counters_add(&c->with.counters->damages, 1);
   }
-  d->next = c->log.at.items[d->partition].position.at.next;
+  d->next = c->topic.positions.items[d->partition].position.at.next;
   back_off(d);
-  c->stops_here = c->with.config->catalogue.stops_on_damage;
-  if (c->stops_here)
+  c->must_stop = c->with.config->catalogue.stops_on_damage;
+  if (c->must_stop)
     FAIL(ERR_KAFKA_DAMAGED, "%s; catalogue.on_damage is `stop`", problem);
   FAIL(ERR_KAFKA_DAMAGED, "%s", problem);
 }
 
 /* A damaged place is not asked for again before its time: called before the log is read. One that was being asked for
  * gets a time anew. */
-void catalogue_leave_damage(struct catalogue *c)
+void catalogue_pause_damaged(struct catalogue *c)
 {
   for (size_t i = c->damages.n; i-- > 0;) {
     struct damage *d = &c->damages.items[i];
-    if ((size_t)d->partition >= c->log.at.n) { /* the topic that it was of had more partitions */
+    if ((size_t)d->partition >= c->topic.positions.n) { /* the topic that it was of had more partitions */
       *d = c->damages.items[--c->damages.n];
       continue;
     }
-    c->log.at.items[d->partition].is_left = true;
+    c->topic.positions.items[d->partition].is_paused = true;
     if (d->retry_ns == INT64_MAX)
       d->retry_ns = clock_now_ns() + d->backoff_ms * CLOCK_NS_PER_MS;
   }
 }
 
-/* All partitions are taken up anew, where the store stands, but the damaged ones. */
-err_t catalogue_go_around_damage(struct catalogue *c)
-{
-  char problem[REPORT_TEXT_BYTES];
-
-  snprintf(problem, sizeof problem, "%s", err_message());
-  TRY(catalogue_connect(c));
-  catalogue_set_phase(c, CATALOGUE_DAMAGED, problem);
-  return ERR_OK;
-}
-
 /* Whether a place can be read again: its partition has moved on. If not, it is asked for when its time has come. */
 static err_t look_again(struct catalogue *c, struct damage *d, bool *is_over)
 {
-  const struct log_position *at = &c->log.at.items[d->partition];
+  const struct topic_position *at = &c->topic.positions.items[d->partition];
 
   *is_over = at->position.at.next > d->next || at->is_at_end;
   if (*is_over || clock_now_ns() < d->retry_ns)
     return ERR_OK;
   d->retry_ns = INT64_MAX; /* until it fails again */
-  return catalogue_log_retry(&c->log, d->partition);
+  return catalogue_topic_retry(&c->topic, d->partition);
 }
 
 static void end_damage(struct catalogue *c, struct damage *d)

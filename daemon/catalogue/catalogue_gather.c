@@ -13,7 +13,7 @@ enum { POLL_MS = 50 };
 /* A record that cannot be used: its letter is on its way, or there are too many. */
 static void send_letter(struct catalogue *c, const struct catalogue_record *record)
 {
-  struct store_position before = log_positions_before(&c->log.at, record);
+  struct store_position before = topic_positions_before(&c->topic.positions, record);
   struct delivery_dead_letter letter = {
     .topic = c->with.config->catalogue.dead_letter_topic,
     .has_key = record->has_key,
@@ -33,9 +33,9 @@ static void send_letter(struct catalogue *c, const struct catalogue_record *reco
     return;
   if (open)
     letter_window_pop(&c->letters);
-  if (!c->has_told_lost_letters)
+  if (!c->has_logged_lost_letters)
     log_error("dead_letters_lost", "note=\"too many wait for their topic: further ones are counted, not kept\"");
-  c->has_told_lost_letters = true;
+  c->has_logged_lost_letters = true;
   counters_add(&c->with.counters->dead_letters_lost, 1);
 }
 
@@ -44,10 +44,10 @@ static err_t add_record(struct catalogue *c, const struct catalogue_record *reco
   bool is_new;
 
   if (record->is_end) {
-    log_positions_at_end(&c->log.at, record->partition, record->offset);
+    topic_positions_note_end(&c->topic.positions, record->partition, record->offset);
     return ERR_OK;
   }
-  TRY(log_positions_take(&c->log.at, record, &is_new));
+  TRY(topic_positions_advance(&c->topic.positions, record, &is_new));
   if (!is_new)
     return ERR_OK;
   err_code_t err = item_batch_add(&c->batch, c->with.engine, c->with.config->catalogue.unknown_spaces, record);
@@ -61,11 +61,11 @@ static err_t add_record(struct catalogue *c, const struct catalogue_record *reco
 static err_t note_out_of_range(struct catalogue *c, const struct catalogue_events *events,
                                struct damage_sighting *damage)
 {
-  if ((size_t)events->out_of_range_partition >= c->log.at.n)
+  if ((size_t)events->out_of_range_partition >= c->topic.positions.n)
     return ERR_OK;
-  TRY(catalogue_log_verify_inside(&c->log, events->out_of_range_partition));
+  TRY(catalogue_topic_verify_position(&c->topic, events->out_of_range_partition));
   *damage = (struct damage_sighting){ true, events->out_of_range_partition,
-                                      c->log.at.items[events->out_of_range_partition].position.at.next };
+                                      c->topic.positions.items[events->out_of_range_partition].position.at.next };
   return ERR_OK;
 }
 
@@ -83,7 +83,7 @@ err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage)
     size_t n, room = config->catalogue.batch_items - n_total;
     if (room > CATALOGUE_POLL_ITEMS)
       room = CATALOGUE_POLL_ITEMS;
-    catalogue_reader_poll(c->log.reader, room, timeout_ms, c->records, &n, &events);
+    catalogue_reader_poll(c->topic.reader, room, timeout_ms, c->records, &n, &events);
     if (events.is_away)
       FAIL(ERR_KAFKA_RETRY, "topic %s or its brokers are away: when they are back, the topic has to be the same",
            config->catalogue.topic);

@@ -36,10 +36,10 @@ static err_t finish_rebuild(struct catalogue *c)
   return ERR_OK;
 }
 
-static bool is_held(const struct catalogue *c)
+static bool is_waiting_for_room(const struct catalogue *c)
 {
-  for (size_t i = 0; i < c->log.at.n; i++) {
-    if (c->log.at.items[i].is_held)
+  for (size_t i = 0; i < c->topic.positions.n; i++) {
+    if (c->topic.positions.items[i].is_waiting_for_room)
       return true;
   }
   return false;
@@ -47,10 +47,10 @@ static bool is_held(const struct catalogue *c)
 
 static err_t look_for_end(struct catalogue *c)
 {
-  if (catalogue_phase(c) == CATALOGUE_LIVE || is_held(c) || !log_positions_has_caught_up(&c->log.at))
+  if (catalogue_phase(c) == CATALOGUE_LIVE || is_waiting_for_room(c) || !topic_positions_have_caught_up(&c->topic.positions))
     return ERR_OK;
   if (c->damages.n > 0) { /* all but what cannot be read has been: that can be searched, though it is not ready */
-    if (!store_is_rebuilding(c->with.store) && catalogue_n_followed(c) > 0)
+    if (!store_is_rebuilding(c->with.store) && catalogue_n_target_items(c) > 0)
       atomic_store(&c->is_serving, true);
     return ERR_OK;
   }
@@ -59,11 +59,11 @@ static err_t look_for_end(struct catalogue *c)
       catalogue_set_phase(c, CATALOGUE_AWAITING, "see the event rebuild_waits, or sluicectl rebuild");
       return ERR_OK;
     }
-    if (!log_audit_confirms(&c->audit)) /* the topic may have been replaced again meanwhile */
+    if (!topic_audit_confirms(&c->audit)) /* the topic may have been replaced again meanwhile */
       return ERR_OK;
     TRY(finish_rebuild(c));
     c->report_due_ns = 0; /* who sees that we are ready shall not see a rebuild */
-    TRY(catalogue_tell(c));
+    TRY(catalogue_report_update(c));
   }
   atomic_store(&c->is_serving, true);
   catalogue_set_phase(c, CATALOGUE_LIVE, NULL);
@@ -78,8 +78,8 @@ static err_t look_for_partitions(struct catalogue *c)
   if (now < c->refresh_due_ns)
     return ERR_OK;
   c->refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
-  TRY(catalogue_log_take_up_new(&c->log)); /* a topic that is gone is taken up anew when it is back */
-  store_set_log_partitions(c->with.store, c->log.at.n);
+  TRY(catalogue_topic_add_new_partitions(&c->topic)); /* a topic that is gone is taken up anew when it is back */
+  store_set_log_partitions(c->with.store, c->topic.positions.n);
   return ERR_OK;
 }
 
@@ -100,10 +100,10 @@ static err_t tidy(struct catalogue *c)
 /* A full catalogue has room again: the log is read from the first item that had none. */
 static err_t look_for_room(struct catalogue *c)
 {
-  uint64_t max = c->with.config->catalogue.max_items, n = catalogue_n_followed(c);
+  uint64_t max = c->with.config->catalogue.max_items, n = catalogue_n_target_items(c);
   bool is_due = clock_now_ns() >= c->room_due_ns;
 
-  if (!is_held(c) || n >= max || (!is_due && (max - n) * 100 < max * ROOM_PERCENT))
+  if (!is_waiting_for_room(c) || n >= max || (!is_due && (max - n) * 100 < max * ROOM_PERCENT))
     return ERR_OK;
   return catalogue_connect(c);
 }

@@ -19,7 +19,7 @@ struct report_partition {
   int64_t log_end;       /* of all records; -1: not known yet */
   int64_t committed_end; /* of those that no open transaction holds back; -1: not known yet */
   int64_t behind_since_ns; /* 0: nothing is missing */
-  bool is_told;            /* that records are held back */
+  bool is_logged;            /* that records are held back */
 };
 
 struct report_rebuild {

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the catalogue thread share: its state, and its phase. Private to catalogue*.c.
+/* The state that the files of the catalogue thread share, and what each of them does. Private to catalogue*.c.
  *
- *   catalogue.c          the thread: opened, looped, closed
- *   catalogue_fill.c     from the store into the arenas
- *   catalogue_connect.c  taking the log up, and what to do when it is another one
- *   catalogue_gather.c   from the log into a batch
- *   catalogue_apply.c    from the batch into store and engine
- *   catalogue_damage.c   a broker's log that cannot be read
- *   catalogue_progress.c from one phase to the next
- *   catalogue_tell.c     the report
+ * Calls go down this list only:
+ *
+ *   catalogue.c                the thread: open, loop, close
+ *   catalogue_recover.c        what to do after an error that can be waited out
+ *   catalogue_progress.c       caught up, rebuilt, more partitions, room again
+ *   catalogue_connect.c        start reading where the store stands
+ *   catalogue_discontinuity.c  rebuild or stop when the topic does not continue the store
+ *   catalogue_damage.c         partitions with damaged offsets: log, back off, read again
+ *   catalogue_gather.c         read records into a batch
+ *   catalogue_apply.c          write the batch to store and engine
+ *   catalogue_load.c           fill the arenas from the store
+ *   catalogue_report_update.c  the report that /status shows
+ *   catalogue_state.c          phase, stop flag, item count, watermark
  *
  * Thread: catalogue.
  */
 #ifndef DAEMON_CATALOGUE_CATALOGUE_STATE_H
 #define DAEMON_CATALOGUE_CATALOGUE_STATE_H
 
-#include "daemon/delivery/age_watch.h"
 #include "daemon/catalogue/catalogue.h"
-#include "daemon/catalogue/catalogue_log.h"
 #include "daemon/catalogue/catalogue_rebuild.h"
+#include "daemon/catalogue/catalogue_topic.h"
 #include "daemon/catalogue/item_batch.h"
 #include "daemon/catalogue/letter_window.h"
-#include "daemon/catalogue/log_audit.h"
+#include "daemon/catalogue/topic_audit.h"
+#include "daemon/delivery/age_watch.h"
 #include "daemon/pulse.h"
 
 enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_LOAD_CHUNK = 4096, CATALOGUE_RETRY_MS = 500 };
@@ -50,8 +55,8 @@ struct damage_sighting {
 
 struct catalogue {
   struct catalogue_context with;
-  struct catalogue_log log;
-  struct log_audit audit;
+  struct catalogue_topic topic;
+  struct topic_audit audit;
   struct catalogue_rebuild rebuild;
   struct letter_window letters;
   struct item_batch batch;
@@ -66,9 +71,9 @@ struct catalogue {
   int64_t touch_due_ns;
   int64_t room_due_ns;
   int64_t tidy_due_ns;
-  int64_t full_said_due_ns;
-  bool has_told_lost_letters;
-  bool stops_here;     /* a policy says so: the newest error is not waited out */
+  int64_t full_log_due_ns;
+  bool has_logged_lost_letters;
+  bool must_stop;     /* a policy says so: the newest error is not waited out */
   uint64_t n_unusable; /* stored parts that the models can no longer use */
   _Atomic int phase;
   _Atomic bool is_serving;
@@ -86,12 +91,12 @@ bool catalogue_is_stopping(const struct catalogue *c);
 void catalogue_set_phase(struct catalogue *c, enum catalogue_phase phase, const char *problem);
 
 /* Items of the catalogue that the log goes into: the served one's, or the one's that is rebuilt. */
-uint64_t catalogue_n_followed(const struct catalogue *c);
+uint64_t catalogue_n_target_items(const struct catalogue *c);
 
 /* The positions that were applied, for the watermark, in c->scratch. Those of a held partition are not among them. */
-err_t catalogue_list_seen(struct catalogue *c, struct position **out, size_t *n);
+err_t catalogue_list_watermark(struct catalogue *c, struct position **out, size_t *n);
 
-/* catalogue_fill.c: fill both arenas from the store, at the start; replace what they hold by what the store has now. */
+/* catalogue_load.c: fill both arenas from the store, at the start; replace what they hold by what the store has now. */
 err_t catalogue_load(struct catalogue *c);
 err_t catalogue_replace(struct catalogue *c);
 
@@ -99,14 +104,20 @@ err_t catalogue_replace(struct catalogue *c);
  * has. */
 void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *change);
 
-/* catalogue_connect.c: take up the log, waiting for broker and topic as long as it takes. The newest failure is the
- * reason of a new beginning, or of a new consumer.
+/* catalogue_damage.c: note what the consumer has met, and return ERR_KAFKA_DAMAGED; go on without the places; look at
+ * them again in time. */
+err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting);
+err_t catalogue_retry_damage(struct catalogue *c);
+void catalogue_pause_damaged(struct catalogue *c);
+
+/* catalogue_discontinuity.c: the newest failure says that the topic does not continue the store. Begin a rebuild, go on
+ * behind the gap (embedded broker), or fail with ERR_DISCONTINUITY (policy `stop`). */
+err_t catalogue_handle_discontinuity(struct catalogue *c);
+
+/* catalogue_connect.c: take up the log, waiting for broker and topic as long as it takes.
  *
- * Return ERR_OK when the log is taken up; ERR_STOPPING when the daemon stops before. */
+ * Returns ERR_OK when the log is taken up; ERR_STOPPING when the daemon stops before. */
 err_t catalogue_connect(struct catalogue *c);
-err_t catalogue_begin_again(struct catalogue *c);
-err_t catalogue_reconnect(struct catalogue *c);
-err_t catalogue_wait_for_disk(struct catalogue *c);
 
 /* catalogue_gather.c: gather one batch: what is there, and what comes within the publish interval while more keeps
  * coming. A sighting of damage ends the batch, which is good up to there.
@@ -117,17 +128,15 @@ err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage);
 /* catalogue_apply.c: store the batch with the positions, then publish it. */
 err_t catalogue_apply(struct catalogue *c);
 
-/* catalogue_damage.c: note what the consumer has met, and return ERR_KAFKA_DAMAGED; go on without the places; look at
- * them again in time. */
-err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting);
-err_t catalogue_go_around_damage(struct catalogue *c);
-err_t catalogue_retry_damage(struct catalogue *c);
-void catalogue_leave_damage(struct catalogue *c);
+/* catalogue_report_update.c: bring the report up to date, a few times a second. */
+err_t catalogue_report_update(struct catalogue *c);
 
 /* catalogue_progress.c: has something come to its end, or is there something new to begin with? */
 err_t catalogue_note_progress(struct catalogue *c);
 
-/* catalogue_tell.c: bring the report up to date, a few times a second. */
-err_t catalogue_tell(struct catalogue *c);
+/* catalogue_recover.c: can the thread go on after this error? Then wait it out, and connect again. `err` is the newest
+ * failure. Returns as catalogue_connect(). */
+bool catalogue_is_recoverable(err_code_t err);
+err_t catalogue_recover(struct catalogue *c, err_code_t err);
 
 #endif

@@ -82,6 +82,6 @@ err_t catalogue_replace(struct catalogue *c)
   size_t n;
 
   region_reset(&c->scratch);
-  TRY(catalogue_list_seen(c, &positions, &n));
+  TRY(catalogue_list_watermark(c, &positions, &n));
   return engine_replace(c->with.engine, feed_store, c, positions, n);
 }

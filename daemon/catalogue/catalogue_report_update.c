@@ -15,22 +15,22 @@ static void note_held_back(int32_t partition, struct report_partition *row, int6
   int64_t n_held = row->committed_end >= 0 ? row->log_end - row->committed_end : 0;
   bool is_long = n_held > 0 && now - row->behind_since_ns > HELD_BACK_EVENT_S * CLOCK_NS_PER_S;
 
-  if (is_long && !row->is_told)
+  if (is_long && !row->is_logged)
     log_warn("catalogue_held_back",
              "partition=%" PRId32 " records=%" PRId64 " from=%" PRId64
              " note=\"a transaction is open: they are read once its producer commits it or it times out\"",
              partition, n_held, row->committed_end);
-  else if (!row->behind_since_ns && row->is_told)
+  else if (!row->behind_since_ns && row->is_logged)
     log_info("catalogue_held_back_over", "partition=%" PRId32, partition);
-  row->is_told = row->behind_since_ns && (row->is_told || is_long);
+  row->is_logged = row->behind_since_ns && (row->is_logged || is_long);
 }
 
 static void report_partition(struct catalogue *c, int32_t partition, struct report_partition *row, int64_t now)
 {
-  const struct log_position *at = &c->log.at.items[partition];
+  const struct topic_position *at = &c->topic.positions.items[partition];
 
   row->next = at->position.at.next;
-  row->log_end = catalogue_reader_log_end(c->log.reader, partition);
+  row->log_end = catalogue_reader_log_end(c->topic.reader, partition);
   row->committed_end = at->is_at_end ? row->next : -1;
   if (row->log_end <= row->next)
     row->behind_since_ns = 0;
@@ -39,7 +39,7 @@ static void report_partition(struct catalogue *c, int32_t partition, struct repo
   note_held_back(partition, row, now);
 }
 
-err_t catalogue_tell(struct catalogue *c)
+err_t catalogue_report_update(struct catalogue *c)
 {
   struct catalogue_report *r = &c->report;
   int64_t now = clock_now_ns();
@@ -49,7 +49,7 @@ err_t catalogue_tell(struct catalogue *c)
     return ERR_OK;
   c->report_due_ns = now + REPORT_EVERY_MS * CLOCK_NS_PER_MS;
   catalogue_report_lock(r);
-  err = catalogue_report_resize(r, c->log.at.n);
+  err = catalogue_report_resize(r, c->topic.positions.n);
   for (size_t i = 0; i < r->n; i++)
     report_partition(c, (int32_t)i, &r->partitions[i], now);
   catalogue_rebuild_report(&c->rebuild, &r->rebuild);

@@ -10,38 +10,37 @@
  *
  * Thread: catalogue.
  */
-#ifndef DAEMON_CATALOGUE_LOG_POSITION_H
-#define DAEMON_CATALOGUE_LOG_POSITION_H
+#ifndef DAEMON_CATALOGUE_TOPIC_POSITION_H
+#define DAEMON_CATALOGUE_TOPIC_POSITION_H
 
 #include "ingest/catalogue_reader.h"
 #include "store/store.h"
 
-struct log_position {
+struct topic_position {
   struct store_position position;
-  int64_t begin;        /* the log's first offset when reading began */
   int64_t end_at_start; /* the log's end when reading began: beyond it, this partition has caught up */
   bool must_verify;     /* the record at position.last_offset comes again first, and has to be the same */
   bool has_read_end; /* of the log: where must_verify still holds, that record and all behind it are compacted away */
   bool is_at_end;    /* read up to the end of the committed records */
-  bool is_held;      /* a record from here on found no room: the position stays before it (catalogue.max_items) */
-  bool is_read;      /* its records are being asked for */
-  bool is_left;      /* not read for now: the broker's log is damaged where it stands */
+  bool is_waiting_for_room;      /* a record from here on found no room: the position stays before it (catalogue.max_items) */
+  bool is_assigned;      /* its records are being asked for */
+  bool is_paused;      /* not read for now: the broker's log is damaged where it stands */
   bool is_changed;   /* since it was last stored */
   bool has_new_first; /* `first` is to be stored, before anything that comes from the partition */
   struct store_position first; /* at the first record that was read */
 };
 
-struct log_positions {
-  struct log_position *items; /* [n], index is the partition */
+struct topic_positions {
+  struct topic_position *items; /* [n], index is the partition */
   size_t n;
   size_t capacity;
   bool has_holes; /* compaction may remove any record but the newest of a key */
 };
 
-void log_positions_fini(struct log_positions *l);
+void topic_positions_fini(struct topic_positions *l);
 
 /* Forget everything. */
-void log_positions_clear(struct log_positions *l);
+void topic_positions_clear(struct topic_positions *l);
 
 /* Add the next partition, as the log and the store say; `from` is where reading has to begin.
  *
@@ -49,37 +48,37 @@ void log_positions_clear(struct log_positions *l);
  *
  * Returns ERR_DISCONTINUITY when the stored position is outside [first, end]; ERR_MEMORY.
  */
-err_t log_positions_add(struct log_positions *l, const struct store_position *stored, int64_t first, int64_t end,
+err_t topic_positions_add(struct topic_positions *l, const struct store_position *stored, int64_t first, int64_t end,
                         int64_t *from);
 
 /* Is the record at last_offset the one that was applied? */
-bool log_position_is_same(const struct store_position *last, const struct catalogue_record *record);
+bool topic_position_matches(const struct store_position *last, const struct catalogue_record *record);
 
 /* A record came: `*is_new` says whether it has to be applied.
  * Returns ERR_DISCONTINUITY when it shows that the topic is another one. */
-err_t log_positions_take(struct log_positions *l, const struct catalogue_record *record, bool *is_new);
+err_t topic_positions_advance(struct topic_positions *l, const struct catalogue_record *record, bool *is_new);
 
 /* The position before the record that was taken last, to be verified by that record itself: reading goes on with it. */
-struct store_position log_positions_before(const struct log_positions *l, const struct catalogue_record *record);
+struct store_position topic_positions_before(const struct topic_positions *l, const struct catalogue_record *record);
 
 /* The first records that were read since the last call, as such positions: to positions [n of the list]; returns how
  * many. Where all that follows is held back, the store would know nothing that it can compare. */
-size_t log_positions_first(const struct log_positions *l, struct store_position *positions);
-void log_positions_first_stored(struct log_positions *l);
+size_t topic_positions_list_first(const struct topic_positions *l, struct store_position *positions);
+void topic_positions_mark_first_stored(struct topic_positions *l);
 
 /* Everything below next was read, markers included. */
-void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t next);
+void topic_positions_note_end(struct topic_positions *l, int32_t partition, int64_t next);
 
 /* Whether each partition that is read has come to where its log ended when it was taken up. */
-bool log_positions_has_caught_up(const struct log_positions *l);
+bool topic_positions_have_caught_up(const struct topic_positions *l);
 
-bool log_positions_is_changed(const struct log_positions *l);
+bool topic_positions_any_changed(const struct topic_positions *l);
 
 /* The positions that changed and are not held: to positions [n of the list]; returns how many, and marks them
  * unchanged. */
-size_t log_positions_changed(struct log_positions *l, struct store_position *positions);
+size_t topic_positions_list_changed(struct topic_positions *l, struct store_position *positions);
 
 /* Mark all that are read as changed: to be stored again, with the time. */
-void log_positions_touch(struct log_positions *l);
+void topic_positions_touch(struct topic_positions *l);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/catalogue/log_position.h"
+#include "daemon/catalogue/topic_position.h"
 
 #include <inttypes.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 
-void log_positions_fini(struct log_positions *l)
+void topic_positions_fini(struct topic_positions *l)
 {
   mem_free(&l->items);
 }
 
-void log_positions_clear(struct log_positions *l)
+void topic_positions_clear(struct topic_positions *l)
 {
   l->n = 0;
   l->has_holes = true;
@@ -32,12 +32,11 @@ static err_t verify_bounds(const struct store_position *stored, int64_t first, i
   return ERR_OK;
 }
 
-err_t log_positions_add(struct log_positions *l, const struct store_position *stored, int64_t first, int64_t end,
+err_t topic_positions_add(struct topic_positions *l, const struct store_position *stored, int64_t first, int64_t end,
                         int64_t *from)
 {
-  struct log_position p = {
+  struct topic_position p = {
     .position = { .at = { (int32_t)l->n, first }, .last_offset = -1 },
-    .begin = first,
     .end_at_start = end,
   };
 
@@ -52,14 +51,14 @@ err_t log_positions_add(struct log_positions *l, const struct store_position *st
   return ERR_OK;
 }
 
-bool log_position_is_same(const struct store_position *last, const struct catalogue_record *record)
+bool topic_position_matches(const struct store_position *last, const struct catalogue_record *record)
 {
   return catalogue_record_digest(record) == last->last_digest && record->timestamp_ms == last->last_timestamp_ms;
 }
 
 /* The first record that comes: the one that was applied last, or, where compaction has removed that, a later one. Of a
  * later one even the timestamp says nothing: producers' clocks differ, and a backfill writes old times. */
-static err_t verify_record(const struct log_positions *l, const struct log_position *p,
+static err_t verify_record(const struct topic_positions *l, const struct topic_position *p,
                            const struct catalogue_record *record)
 {
   bool is_missing = record->offset > p->position.last_offset;
@@ -74,7 +73,7 @@ static err_t verify_record(const struct log_positions *l, const struct log_posit
          "partition %" PRId32 ": the record at offset %" PRId64
          ", which the store has applied, is not there, and the topic is not compacted: it is another topic",
          record->partition, p->position.last_offset);
-  if (!log_position_is_same(&p->position, record))
+  if (!topic_position_matches(&p->position, record))
     FAIL(ERR_DISCONTINUITY,
          "partition %" PRId32 ": the record at offset %" PRId64
          " is not the one that the store has applied: it is another topic",
@@ -82,11 +81,11 @@ static err_t verify_record(const struct log_positions *l, const struct log_posit
   return ERR_OK;
 }
 
-err_t log_positions_take(struct log_positions *l, const struct catalogue_record *record, bool *is_new)
+err_t topic_positions_advance(struct topic_positions *l, const struct catalogue_record *record, bool *is_new)
 {
   if (record->partition < 0 || (size_t)record->partition >= l->n)
     FAIL(ERR_KAFKA, "a record came from partition %" PRId32 ", which was not asked for", record->partition);
-  struct log_position *p = &l->items[record->partition];
+  struct topic_position *p = &l->items[record->partition];
   if (p->must_verify)
     TRY(verify_record(l, p, record));
   p->must_verify = false;
@@ -100,14 +99,14 @@ err_t log_positions_take(struct log_positions *l, const struct catalogue_record 
     p->position.last_timestamp_ms = record->timestamp_ms;
     p->is_changed = true;
     if (is_first) {
-      p->first = log_positions_before(l, record);
+      p->first = topic_positions_before(l, record);
       p->has_new_first = true;
     }
   }
   return ERR_OK;
 }
 
-struct store_position log_positions_before(const struct log_positions *l, const struct catalogue_record *record)
+struct store_position topic_positions_before(const struct topic_positions *l, const struct catalogue_record *record)
 {
   struct store_position position = l->items[record->partition].position;
 
@@ -115,7 +114,7 @@ struct store_position log_positions_before(const struct log_positions *l, const 
   return position;
 }
 
-size_t log_positions_first(const struct log_positions *l, struct store_position *positions)
+size_t topic_positions_list_first(const struct topic_positions *l, struct store_position *positions)
 {
   size_t n = 0;
 
@@ -126,13 +125,13 @@ size_t log_positions_first(const struct log_positions *l, struct store_position 
   return n;
 }
 
-void log_positions_first_stored(struct log_positions *l)
+void topic_positions_mark_first_stored(struct topic_positions *l)
 {
   for (size_t i = 0; i < l->n; i++)
     l->items[i].has_new_first = false;
 }
 
-void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t next)
+void topic_positions_note_end(struct topic_positions *l, int32_t partition, int64_t next)
 {
   if (partition < 0 || (size_t)partition >= l->n)
     return;
@@ -144,17 +143,17 @@ void log_positions_at_end(struct log_positions *l, int32_t partition, int64_t ne
   l->items[partition].is_changed = true;
 }
 
-bool log_positions_has_caught_up(const struct log_positions *l)
+bool topic_positions_have_caught_up(const struct topic_positions *l)
 {
   for (size_t i = 0; i < l->n; i++) {
-    const struct log_position *p = &l->items[i];
-    if (!p->is_left && (p->position.at.next < p->end_at_start || (p->must_verify && !p->has_read_end)))
+    const struct topic_position *p = &l->items[i];
+    if (!p->is_paused && (p->position.at.next < p->end_at_start || (p->must_verify && !p->has_read_end)))
       return false;
   }
   return l->n > 0;
 }
 
-bool log_positions_is_changed(const struct log_positions *l)
+bool topic_positions_any_changed(const struct topic_positions *l)
 {
   for (size_t i = 0; i < l->n; i++) {
     if (l->items[i].is_changed)
@@ -163,20 +162,20 @@ bool log_positions_is_changed(const struct log_positions *l)
   return false;
 }
 
-size_t log_positions_changed(struct log_positions *l, struct store_position *positions)
+size_t topic_positions_list_changed(struct topic_positions *l, struct store_position *positions)
 {
   size_t n = 0;
 
   for (size_t i = 0; i < l->n; i++) {
-    if (l->items[i].is_changed && !l->items[i].is_held)
+    if (l->items[i].is_changed && !l->items[i].is_waiting_for_room)
       positions[n++] = l->items[i].position;
     l->items[i].is_changed = false;
   }
   return n;
 }
 
-void log_positions_touch(struct log_positions *l)
+void topic_positions_touch(struct topic_positions *l)
 {
   for (size_t i = 0; i < l->n; i++)
-    l->items[i].is_changed |= !l->items[i].is_left; /* of one that is not read, the time stands still */
+    l->items[i].is_changed |= !l->items[i].is_paused; /* of one that is not read, the time stands still */
 }

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of the phases, in words and as one word: apart, so that the status page needs nothing else of the thread. */
+#include "daemon/catalogue/catalogue_phase.h"
+
+const char *catalogue_phase_name(enum catalogue_phase phase)
+{
+  static const char *const names[] = {
+    [CATALOGUE_LOADING] = "loading the store",
+    [CATALOGUE_CONNECTING] = "waiting for Kafka",
+    [CATALOGUE_CATCHING_UP] = "catching up",
+    [CATALOGUE_REBUILDING] = "rebuilding from the log",
+    [CATALOGUE_AWAITING] = "waiting for sluicectl rebuild accept",
+    [CATALOGUE_FULL] = "full: catalogue.max_items is reached",
+    [CATALOGUE_DISK_FULL] = "paused: the store's disk is full",
+    [CATALOGUE_DAMAGED] = "paused: the broker's log is damaged",
+    [CATALOGUE_LIVE] = "live",
+  };
+
+  return names[phase];
+}
+
+const char *catalogue_phase_word(enum catalogue_phase phase)
+{
+  static const char *const words[] = {
+    [CATALOGUE_LOADING] = "loading",         [CATALOGUE_CONNECTING] = "connecting",
+    [CATALOGUE_CATCHING_UP] = "catching_up", [CATALOGUE_REBUILDING] = "rebuilding",
+    [CATALOGUE_AWAITING] = "awaiting",       [CATALOGUE_FULL] = "full",
+    [CATALOGUE_DISK_FULL] = "disk_full",     [CATALOGUE_DAMAGED] = "damaged",
+    [CATALOGUE_LIVE] = "live",
+  };
+
+  return words[phase];
+}

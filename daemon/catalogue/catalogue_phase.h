@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The phases of the catalogue thread and their names. Thread: any. */
+#ifndef DAEMON_CATALOGUE_CATALOGUE_PHASE_H
+#define DAEMON_CATALOGUE_CATALOGUE_PHASE_H
+
+/* Only CATALOGUE_LIVE is ready. */
+enum catalogue_phase {
+  CATALOGUE_LOADING,     /* filling the arenas from the store */
+  CATALOGUE_CONNECTING,  /* waiting for the broker and the topic */
+  CATALOGUE_CATCHING_UP, /* reading up to the end that the log had when it was taken up */
+  CATALOGUE_REBUILDING,  /* reading another log from its first record, beside the catalogue that is served */
+  CATALOGUE_AWAITING,    /* the rebuilt catalogue waits for `sluicectl rebuild accept` */
+  CATALOGUE_FULL,        /* catalogue.max_items is reached: deletes and updates are applied, new items wait */
+  CATALOGUE_DISK_FULL,   /* the store's disk is full: nothing is applied */
+  CATALOGUE_DAMAGED,     /* the broker's log of a partition cannot be read at one place */
+  CATALOGUE_LIVE,
+};
+
+/* Return the phase in words, for people: "catching up". */
+const char *catalogue_phase_name(enum catalogue_phase phase);
+
+/* Return the phase as one word, for metrics: "disk_full". */
+const char *catalogue_phase_word(enum catalogue_phase phase);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the catalogue thread does after an error that it can wait out: chosen by the error, then connect again. */
+#include "daemon/catalogue/catalogue_state.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+bool catalogue_is_recoverable(err_code_t err)
+{
+  return err == ERR_DISCONTINUITY || err_class(err) == ERR_CLASS_RETRY;
+}
+
+static err_t begin_again(struct catalogue *c)
+{
+  TRY(catalogue_handle_discontinuity(c));
+  return catalogue_connect(c);
+}
+
+/* All partitions are taken up anew, where the store stands, but the damaged ones. */
+static err_t go_around_damage(struct catalogue *c)
+{
+  char problem[REPORT_TEXT_BYTES];
+
+  snprintf(problem, sizeof problem, "%s", err_message());
+  TRY(catalogue_connect(c));
+  catalogue_set_phase(c, CATALOGUE_DAMAGED, problem);
+  return ERR_OK;
+}
+
+/* The disk filled up while something was begun or ended: it is tried again from the start. */
+static err_t wait_for_disk(struct catalogue *c)
+{
+  log_error("store_disk_full", "reason=%s", log_failure());
+  catalogue_set_phase(c, CATALOGUE_DISK_FULL, err_message());
+  clock_sleep_ns(2 * CATALOGUE_RETRY_MS * CLOCK_NS_PER_MS);
+  return catalogue_connect(c);
+}
+
+static err_t reconnect(struct catalogue *c)
+{
+  log_warn("catalogue_waiting", "reason=%s", log_failure());
+  catalogue_set_phase(c, CATALOGUE_CONNECTING, err_message());
+  TRY(catalogue_topic_reopen(&c->topic));
+  return catalogue_connect(c);
+}
+
+/* Most troubles are waited out. */
+err_t catalogue_recover(struct catalogue *c, err_code_t err)
+{
+  catalogue_reader_release(c->topic.reader);
+  if (err == ERR_DISCONTINUITY)
+    return begin_again(c);
+  if (err == ERR_KAFKA_DAMAGED)
+    return go_around_damage(c);
+  if (err == ERR_STORE_FULL)
+    return wait_for_disk(c);
+  return reconnect(c);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the broker says of the topic, beside what the store remembers. */
+#include "daemon/catalogue/catalogue_topic.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+/* STILL_MIN_S: a batch may take that long. */
+enum { BROKER_TIMEOUT_MS = 5000, STILL_MIN_S = 5 };
+
+err_t catalogue_topic_init(const struct kafka_layers *layers, const char *topic, struct store *store,
+                         struct catalogue_topic *out)
+{
+  *out = (struct catalogue_topic){ .layers = *layers, .name = topic, .store = store };
+  return catalogue_reader_open(layers, topic, &out->reader);
+}
+
+err_t catalogue_topic_reopen(struct catalogue_topic *t)
+{
+  catalogue_reader_abandon(&t->reader);
+  topic_positions_clear(&t->positions);
+  return catalogue_reader_open(&t->layers, t->name, &t->reader);
+}
+
+void catalogue_topic_fini(struct catalogue_topic *t)
+{
+  catalogue_reader_close(&t->reader);
+  topic_positions_fini(&t->positions);
+}
+
+static const struct store_position *stored_position(const struct catalogue_topic *t, int32_t partition)
+{
+  size_t n;
+  const struct store_position *positions = store_positions(t->store, &n);
+
+  for (size_t i = 0; i < n; i++) {
+    if (positions[i].at.partition == partition)
+      return &positions[i];
+  }
+  return NULL;
+}
+
+/* Learn where partitions that are not known yet stand, up to n. */
+static err_t add_partitions(struct catalogue_topic *t, int n)
+{
+  for (int32_t p = (int32_t)t->positions.n; p < n; p++) {
+    int64_t first, end, from;
+    TRY(catalogue_reader_bounds(t->reader, p, BROKER_TIMEOUT_MS, &first, &end));
+    TRY(topic_positions_add(&t->positions, stored_position(t, p), first, end, &from));
+    log_info("partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, p, from, end);
+  }
+  return ERR_OK;
+}
+
+/* Verify that cluster, topic and number of partitions are those that the store came from. */
+static err_t verify_source(struct catalogue_topic *t, const struct store_source *now, int n_partitions)
+{
+  struct store_source was;
+  size_t n;
+  const struct store_position *positions = store_positions(t->store, &n);
+
+  if (!store_source_get(t->store, &was))
+    return ERR_OK;
+  if (strcmp(was.topic, now->topic) != 0)
+    FAIL(ERR_DISCONTINUITY, "the store came from topic %s, not %s", was.topic, now->topic);
+  if (*was.cluster_id && *now->cluster_id && strcmp(was.cluster_id, now->cluster_id) != 0)
+    FAIL(ERR_DISCONTINUITY, "the store came from Kafka cluster %s, this is %s", was.cluster_id, now->cluster_id);
+  if (n > 0 && positions[n - 1].at.partition >= n_partitions)
+    FAIL(ERR_DISCONTINUITY, "the store has read %zu partitions, the topic has %d", n, n_partitions);
+  return ERR_OK;
+}
+
+static bool is_source(const struct store_source *a, const struct store_source *b)
+{
+  return strcmp(a->topic, b->topic) == 0 && strcmp(a->cluster_id, b->cluster_id) == 0;
+}
+
+/* A configuration that named the wrong broker or topic has begun a rebuild, and was mended. */
+static err_t return_to_live(struct catalogue_topic *t, const struct store_source *now)
+{
+  struct store_source live, rebuilt;
+  bool is_live = store_live_source_get(t->store, &live) && is_source(&live, now);
+  bool is_another = store_source_get(t->store, &rebuilt) && !is_source(&rebuilt, now);
+
+  if (!store_is_rebuilding(t->store) || !is_live || !is_another)
+    return ERR_OK;
+  log_info("rebuild_given_up", "number=%" PRIu64 " note=\"the topic is the served catalogue's own again\"",
+           store_rebuild_number(t->store));
+  return store_abandon_rebuild(t->store);
+}
+
+static bool was_still(const struct catalogue_topic *t)
+{
+  int64_t still_ns = clock_boot_ns() - t->last_read_ns;
+
+  return t->has_resumed && t->tombstone_retention_ns > 0 && still_ns > t->tombstone_retention_ns &&
+         still_ns > STILL_MIN_S * CLOCK_NS_PER_S;
+}
+
+/* For how long the position has not moved although the log may have. The store knows it of a daemon that was down; one
+ * that runs may have been suspended, or without broker or disk. */
+static int64_t absence_ms(const struct catalogue_topic *t, const struct store_position *position)
+{
+  if (position->committed_unix_ms <= 0) /* of a log that is read for the first time */
+    return 0;
+  if (t->has_resumed)
+    return was_still(t) ? (clock_boot_ns() - t->last_read_ns) / CLOCK_NS_PER_MS : 0;
+  return clock_unix_ms() - position->committed_unix_ms;
+}
+
+/* Compaction removes a tombstone when it is older than delete.retention.ms: who was away for longer may miss
+ * deletes. */
+static err_t verify_absence(struct catalogue_topic *t, const struct topic_policy *policy)
+{
+  if (!policy->is_known || !policy->is_compacted)
+    return ERR_OK;
+  for (size_t i = 0; i < t->positions.n; i++) {
+    const struct topic_position *p = &t->positions.items[i];
+    int64_t away_ms = absence_ms(t, &p->position);
+    if (away_ms > policy->delete_retention_ms && p->position.at.next < p->end_at_start)
+      FAIL(ERR_DISCONTINUITY,
+           "the daemon was away for %" PRId64 " s, the topic keeps tombstones for %" PRId64
+           " s (delete.retention.ms): deletes may be missing",
+           away_ms / 1000, policy->delete_retention_ms / 1000);
+  }
+  return ERR_OK;
+}
+
+err_t catalogue_topic_note_reading(struct catalogue_topic *t)
+{
+  if (was_still(t))
+    FAIL(ERR_KAFKA_RETRY, "topic %s was not read for %" PRId64 " s: deletes may be missing", t->name,
+         (clock_boot_ns() - t->last_read_ns) / CLOCK_NS_PER_S);
+  t->last_read_ns = clock_boot_ns();
+  return ERR_OK;
+}
+
+static int64_t retention_ns(const struct topic_policy *policy)
+{
+  return policy->delete_retention_ms < INT64_MAX / CLOCK_NS_PER_MS ? policy->delete_retention_ms * CLOCK_NS_PER_MS
+                                                                   : INT64_MAX;
+}
+
+static err_t take_up_from(struct catalogue_topic *t, const struct store_source *source)
+{
+  struct topic_policy policy;
+  int n;
+
+  TRY(catalogue_reader_n_partitions(t->reader, BROKER_TIMEOUT_MS, &n));
+  TRY(return_to_live(t, source));
+  TRY(verify_source(t, source, n));
+  policy = catalogue_reader_policy(t->reader, BROKER_TIMEOUT_MS);
+  t->positions.has_holes = !policy.is_known || policy.is_compacted;
+  TRY(add_partitions(t, n));
+  TRY(verify_absence(t, &policy));
+  TRY(store_source_put(t->store, source));
+  t->has_resumed = true;
+  t->last_read_ns = clock_boot_ns();
+  t->tombstone_retention_ns = policy.is_known && policy.is_compacted ? retention_ns(&policy) : 0;
+  return ERR_OK;
+}
+
+err_t catalogue_topic_resume(struct catalogue_topic *t)
+{
+  AUTO(mem_free) char *cluster_id = NULL;
+
+  catalogue_reader_unassign(t->reader);
+  topic_positions_clear(&t->positions);
+  TRY(catalogue_reader_cluster_id(t->reader, BROKER_TIMEOUT_MS, &cluster_id));
+  return take_up_from(t, &(struct store_source){ .topic = t->name, .cluster_id = cluster_id });
+}
+
+err_t catalogue_topic_add_new_partitions(struct catalogue_topic *t)
+{
+  int n;
+
+  TRY(catalogue_reader_n_partitions(t->reader, BROKER_TIMEOUT_MS, &n));
+  if ((size_t)n < t->positions.n)
+    FAIL(ERR_DISCONTINUITY, "the topic had %zu partitions, now it has %d: it is another one", t->positions.n, n);
+  TRY(add_partitions(t, n));
+  return catalogue_topic_start_reading(t);
+}
+
+static err_t read_partition(struct catalogue_topic *t, struct topic_position *p)
+{
+  p->is_assigned = true;
+  return catalogue_reader_assign(t->reader, p->position.at.partition,
+                                 p->must_verify ? p->position.last_offset : p->position.at.next);
+}
+
+err_t catalogue_topic_start_reading(struct catalogue_topic *t)
+{
+  for (size_t i = 0; i < t->positions.n; i++) {
+    struct topic_position *p = &t->positions.items[i];
+    if (!p->is_assigned && !p->is_paused)
+      TRY(read_partition(t, p));
+  }
+  return ERR_OK;
+}
+
+err_t catalogue_topic_retry(struct catalogue_topic *t, int32_t partition)
+{
+  struct topic_position *p = &t->positions.items[partition];
+
+  p->is_paused = false;
+  catalogue_reader_leave(t->reader, partition);
+  return read_partition(t, p);
+}
+
+err_t catalogue_topic_verify_position(struct catalogue_topic *t, int32_t partition)
+{
+  int64_t first, end;
+
+  TRY(catalogue_reader_bounds(t->reader, partition, BROKER_TIMEOUT_MS, &first, &end));
+  int64_t next = t->positions.items[partition].position.at.next;
+  if (next < first)
+    FAIL(ERR_DISCONTINUITY,
+         "partition %" PRId32 ": %" PRId64 " records are gone: the log begins at offset %" PRId64 ", and %" PRId64
+         " was to be read",
+         partition, first - next, first, next);
+  if (next > end)
+    FAIL(ERR_DISCONTINUITY, "partition %" PRId32 ": offset %" PRId64 " was to be read, and the log ends at %" PRId64,
+         partition, next, end);
+  return ERR_OK;
+}
