@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalogue thread: its loop, its beginning and its end. */
+/* The catalogue thread: open, loop and close. What each step does is in the files that catalogue_state.h lists. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/catalogue/catalogue_state.h"
 
-/* The store knows how long the daemon was away, to so much. */
+/* How often positions are stored without new records. After a start, the store tells within this error how long the
+ * daemon was down. */
 enum { TOUCH_EVERY_MS = 10 * 60 * 1000 };
 
-/* Positions change without records, too: a letter has arrived, or the store is told that we are here. */
-static void note_time(struct catalogue *c)
+/* Have positions stored even without new records, when a dead letter was delivered or TOUCH_EVERY_MS is over. */
+static void touch_positions(struct catalogue *c)
 {
   int64_t now = clock_now_ns();
 
@@ -19,8 +20,8 @@ static void note_time(struct catalogue *c)
   }
 }
 
-/* A look back that gets no answer is begun anew: the log itself is read on. */
-static err_t look_back(struct catalogue *c)
+/* Go on with the audit. If the broker does not answer it, begin it again: reading of the topic must not stop for it. */
+static err_t audit(struct catalogue *c)
 {
   err_code_t err = topic_audit_step(&c->audit, &c->topic.positions);
 
@@ -34,7 +35,7 @@ static err_t step(struct catalogue *c)
   pulse_beat();
   TRY(catalogue_topic_note_reading(&c->topic));
   TRY(catalogue_gather(c, &damage));
-  note_time(c);
+  touch_positions(c);
   if (c->batch.n > 0 || topic_positions_any_changed(&c->topic.positions))
     TRY(catalogue_apply(c));
   catalogue_reader_release(c->topic.reader);
@@ -42,12 +43,12 @@ static err_t step(struct catalogue *c)
     return catalogue_note_damage(c, &damage);
   TRY(catalogue_note_progress(c));
   TRY(catalogue_retry_damage(c));
-  TRY(look_back(c));
+  TRY(audit(c));
   return catalogue_report_update(c);
 }
 
-/* The last thing that the store learns is when we left. */
-static err_t note_departure(struct catalogue *c)
+/* Store the positions once more, with the time of the stop. */
+static err_t store_stop_time(struct catalogue *c)
 {
   item_batch_reset(&c->batch);
   topic_positions_touch(&c->topic.positions);
@@ -66,7 +67,7 @@ static err_t follow(struct catalogue *c)
     else
       err = catalogue_recover(c, err);
   }
-  return err == ERR_OK ? note_departure(c) : ERR_STOPPING;
+  return err == ERR_OK ? store_stop_time(c) : ERR_STOPPING;
 }
 
 static void *run(void *context)

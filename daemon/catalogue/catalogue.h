@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalogue thread: from the catalogue topic into the store and the arenas (docs/architecture.md, "Life of an
- * item").
+/* The catalogue thread: it reads the catalogue topic and writes the store and the arenas. See docs/architecture.md,
+ * "Life of an item".
  *
- * It owns the catalogue consumer, the store and the back arena; query threads see its work through the published epoch
- * alone. Whatever happens to the topic, the broker or the disk, the epoch that was published last is searched on; the
- * phase and the report say what the matter is.
+ * It owns the catalogue consumer, the store and the back arena. Query threads see its work only through the published
+ * epoch. If topic, broker or disk fail, the last published epoch is still searched. The phase and the report say what
+ * is wrong.
  */
 #ifndef DAEMON_CATALOGUE_CATALOGUE_H
 #define DAEMON_CATALOGUE_CATALOGUE_H
@@ -31,26 +31,26 @@ struct catalogue_context {
   struct alarm *alarm;
 };
 
-/* Start the thread. The context is copied; what it points to outlives the catalogue. */
+/* Start the thread. The context is copied; what it points to must outlive the catalogue. */
 err_t catalogue_open(const struct catalogue_context *context, struct catalogue **out);
 
-/* Tell the thread to stop after the batch at hand, and do not wait for it. Thread: any. */
+/* Ask the thread to stop after its current batch. Does not wait. Thread: any. */
 void catalogue_ask_to_stop(struct catalogue *c);
 
-/* Stop the thread after the batch at hand; what it reports stays. */
+/* Stop the thread after its current batch, and wait for it. The report stays readable. */
 void catalogue_stop(struct catalogue *c);
 
-/* Stop and close. The delivery must not set the flags of letters any more. */
+/* Stop and close. The delivery must be closed before: it sets flags in dead letters that are freed here. */
 void catalogue_close(struct catalogue **c);
 
 /* Thread: any. */
 enum catalogue_phase catalogue_phase(const struct catalogue *c);
 
-/* Has a whole catalogue been published since the start, so that queries can be answered? It may be old: the phase says
- * whether it is. Thread: any. */
+/* Has a complete catalogue been published since the start? Then queries can be answered. It may be out of date: see the
+ * phase. Thread: any. */
 bool catalogue_is_serving(const struct catalogue *c);
 
-/* What it reports; to be locked. Thread: any. */
+/* Return the report. Lock it to read it. Thread: any. */
 struct catalogue_report *catalogue_report_of(struct catalogue *c);
 
 #endif

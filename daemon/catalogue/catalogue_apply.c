@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a batch into the store, and what the store has done into the engine. */
+/* Write a batch to the store, then write the changes that the store made to the engine. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static void count_batch(struct catalogue *c, const struct store_effects *effects
   counters_add(&c->with.counters->batches, 1);
 }
 
-/* A full disk is waited out: queries go on from what was published. */
+/* While the disk is full, wait and retry. Queries are answered from the published epoch. */
 static err_t store_batch(struct catalogue *c, const struct store_position *positions, size_t n,
                          struct store_effects *effects)
 {
@@ -37,7 +37,7 @@ static err_t store_batch(struct catalogue *c, const struct store_position *posit
 
   while ((err = store_apply(c->with.store, c->batch.changes, c->batch.n, positions, n, effects)) == ERR_STORE_FULL) {
     if (catalogue_phase(c) != CATALOGUE_DISK_FULL)
-      log_error("store_disk_full", "reason=%s note=\"queries go on; the catalogue goes on when there is room\"",
+      log_error("store_disk_full", "reason=%s note=\"queries are answered; catalogue changes wait for room\"",
                 log_failure());
     pulse_beat();
     atomic_store(&c->is_serving, true);
@@ -52,8 +52,8 @@ static err_t store_batch(struct catalogue *c, const struct store_position *posit
   return err;
 }
 
-/* Some items found no room. Their partitions' positions stay before them; what comes behind is applied where it can be:
- * a delete makes room. */
+/* The store refused some new items because of catalogue.max_items. The positions of their partitions stay before them.
+ * Later records are still applied, because a delete makes room. */
 static void note_refused(struct catalogue *c, const struct store_effects *effects)
 {
   char problem[REPORT_TEXT_BYTES];
@@ -65,9 +65,9 @@ static void note_refused(struct catalogue *c, const struct store_effects *effect
   counters_add(&c->with.counters->refused_full, effects->n_refused);
   snprintf(problem, sizeof problem,
            "the catalogue holds catalogue.max_items = %" PRIu64
-           " items: new ones wait in the topic; delete items, or raise it and restart",
+           " items: new items wait in the topic; delete items, or raise the limit and restart",
            c->with.config->catalogue.max_items);
-  if (clock_now_ns() >= c->full_log_due_ns) { /* room may come and go item by item */
+  if (clock_now_ns() >= c->full_log_due_ns) { /* not more often, if room comes and goes item by item */
     log_error("catalogue_full", "reason=%s", log_quote(span_of_str(problem)));
     c->full_log_due_ns = clock_now_ns() + FULL_LOG_EVERY_S * CLOCK_NS_PER_S;
   }
@@ -77,15 +77,15 @@ static void note_refused(struct catalogue *c, const struct store_effects *effect
   c->room_due_ns = clock_now_ns() + ROOM_WAIT_MS * CLOCK_NS_PER_MS;
 }
 
-/* An item grows with each space that is named, configured or not, and a record does not. The position has passed the
- * change already: its letter holds nothing back. */
+/* Send dead letters for changes that would make a stored item too large. Each record fits, but the item keeps the parts
+ * of all spaces that were ever named. The position has passed these records already: the letters hold nothing back. */
 static void send_unfit(struct catalogue *c, const struct store_effects *effects)
 {
   struct delivery_dead_letter letter = {
     .topic = c->with.config->catalogue.dead_letter_topic,
     .has_key = true,
     .source_topic = c->with.config->catalogue.topic,
-    .reason = "with the parts that are stored, the item would be larger than an item can be",
+    .reason = "with the parts that are already stored, the item would exceed the maximum size",
   };
 
   for (size_t i = 0; i < c->batch.n; i++) {
@@ -99,8 +99,8 @@ static void send_unfit(struct catalogue *c, const struct store_effects *effects)
   }
 }
 
-/* Positions that changed. The watermark has them as they are; the store stays before the oldest letter that no broker
- * has. */
+/* List the changed positions: for the watermark as they are, for the store no further than before the oldest dead
+ * letter that is not delivered. */
 static err_t list_positions(struct catalogue *c, struct store_position **stored, struct position **seen, size_t *n)
 {
   TRY(region_array(&c->scratch, c->topic.positions.n, sizeof **stored, stored));
@@ -116,8 +116,8 @@ static err_t list_positions(struct catalogue *c, struct store_position **stored,
   return ERR_OK;
 }
 
-/* A partition that was held while the batch was applied has not been seen so far. */
-static size_t drop_held(const struct catalogue *c, struct position *seen, size_t n)
+/* Remove partitions from the watermark that began to wait for room in this batch. */
+static size_t drop_waiting(const struct catalogue *c, struct position *seen, size_t n)
 {
   size_t n_kept = 0;
 
@@ -128,7 +128,8 @@ static size_t drop_held(const struct catalogue *c, struct position *seen, size_t
   return n_kept;
 }
 
-/* Where another partition's state takes over, its parts come from the store, which may have them from another model. */
+/* A change in one partition can make another partition's version of the key the item. Its parts come from the store and
+ * may be of a former model: drop those that no space can use. */
 static void drop_unusable(struct catalogue *c, const struct store_effects *effects)
 {
   size_t n = 0;
@@ -142,8 +143,9 @@ static void drop_unusable(struct catalogue *c, const struct store_effects *effec
   }
 }
 
-/* A letter or an item without room may hold the position back at the log's beginning. Its first record tells a later
- * start whether the log is still the same. On a full disk the batch waits, too. */
+/* Store the positions at the partitions' first records. A dead letter or an item that waits for room may hold the
+ * position back at the very beginning. With its first record stored, a later start can still verify the topic. If the
+ * disk is full, this is retried with the next batch. */
 static err_t store_first(struct catalogue *c)
 {
   struct store_position *positions;
@@ -160,7 +162,6 @@ static err_t store_first(struct catalogue *c)
   return ERR_OK;
 }
 
-/* Store the batch, then publish it. While another log is read, its items go into the store alone. */
 err_t catalogue_apply(struct catalogue *c)
 {
   struct store_effects effects;
@@ -176,9 +177,9 @@ err_t catalogue_apply(struct catalogue *c)
     note_refused(c, &effects);
   if (effects.n_unfit > 0)
     send_unfit(c, &effects);
-  if (!store_is_rebuilding(c->with.store)) {
+  if (!store_is_rebuilding(c->with.store)) { /* the items of a rebuild go only to the store, until it is complete */
     drop_unusable(c, &effects);
-    n_seen = drop_held(c, seen, n_positions);
+    n_seen = drop_waiting(c, seen, n_positions);
     TRY(engine_apply(c->with.engine, effects.changes, effects.n_changes, seen, n_seen));
     count_batch(c, &effects);
   }

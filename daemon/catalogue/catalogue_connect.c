@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking up the log. */
+/* Connect: wait for broker and topic, then start reading each partition where the store stands. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 
-/* The watermark becomes what is known of this log: it may be another one than the store's, and then go back. */
-static err_t publish_log(struct catalogue *c)
+/* Set the epoch's watermark to the positions in this topic. They may be lower than before, if this is another topic. */
+static err_t publish_positions(struct catalogue *c)
 {
   struct position *positions;
   size_t n;
 
-  if (store_is_rebuilding(c->with.store)) /* the items that are served came from another log */
+  if (store_is_rebuilding(c->with.store)) /* the served items came from another topic */
     return engine_set_positions(c->with.engine, NULL, 0);
   region_reset(&c->scratch);
   TRY(catalogue_list_watermark(c, &positions, &n));
@@ -35,11 +35,10 @@ static err_t note_connected(struct catalogue *c)
   }
   TRY(topic_audit_begin(&c->audit, &c->topic.positions));
   TRY(catalogue_topic_start_reading(&c->topic));
-  return publish_log(c);
+  return publish_positions(c);
 }
 
-/* Take up the log, waiting for broker and topic as long as it takes. A stop in between is no success: what `log.at` has
- * then may be of another log than the store's, and must not be stored. */
+/* A stop while waiting must not return ERR_OK: the positions may be of another topic then, and must not be stored. */
 err_t catalogue_connect(struct catalogue *c)
 {
   err_code_t last_err = ERR_OK;
@@ -63,5 +62,5 @@ err_t catalogue_connect(struct catalogue *c)
     last_err = err;
     clock_sleep_ns(CATALOGUE_RETRY_MS * CLOCK_NS_PER_MS);
   }
-  FAIL(ERR_STOPPING, "the daemon stops before the log was taken up");
+  FAIL(ERR_STOPPING, "the daemon is stopping: the catalogue topic was not connected");
 }

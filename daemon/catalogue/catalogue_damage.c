@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places in the broker's log that cannot be read: each is said once, gone around, and looked at again. */
+/* Partitions that cannot be read at some offset because the broker's data is damaged. Each is logged once, paused while
+ * the others go on, and read again with increasing delays. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <inttypes.h>
@@ -31,7 +32,7 @@ static err_t find_or_add(struct damages *d, int32_t partition, struct damage **o
   return ERR_OK;
 }
 
-/* Wait twice as long as the last time. */
+/* Double the delay, up to DAMAGE_RETRY_MAX_MS. */
 static void back_off(struct damage *d)
 {
   d->backoff_ms = d->backoff_ms ? 2 * d->backoff_ms : CATALOGUE_RETRY_MS;
@@ -40,7 +41,6 @@ static void back_off(struct damage *d)
   d->retry_ns = clock_now_ns() + d->backoff_ms * CLOCK_NS_PER_MS;
 }
 
-/* The broker's disk holds something that is no batch of records. It is said once, and read again later and later. */
 err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting)
 {
   bool is_known = find(&c->damages, sighting->partition) != NULL;
@@ -48,11 +48,11 @@ err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *s
   struct damage *d;
 
   if ((size_t)sighting->partition >= c->topic.positions.n)
-    FAIL(ERR_KAFKA_RETRY, "an error came from partition %" PRId32 ", which was not asked for", sighting->partition);
+    FAIL(ERR_KAFKA_RETRY, "an error came from partition %" PRId32 ", which is not being read", sighting->partition);
   TRY(find_or_add(&c->damages, sighting->partition, &d));
   snprintf(problem, sizeof problem,
            "partition %" PRId32 " of topic %s cannot be read at offset %" PRId64
-           ": the broker's log is damaged there; restore the replica, or delete the records up to the damage",
+           ": the broker's data is damaged there; restore the replica, or delete the records up to the damage",
            sighting->partition, c->with.config->catalogue.topic, sighting->offset);
   if (!is_known) {
     log_error("catalogue_damaged", "reason=%s", log_quote(span_of_str(problem)));
@@ -66,13 +66,12 @@ err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *s
   FAIL(ERR_KAFKA_DAMAGED, "%s", problem);
 }
 
-/* A damaged place is not asked for again before its time: called before the log is read. One that was being asked for
- * gets a time anew. */
+/* A partition that was being retried gets a new retry time. */
 void catalogue_pause_damaged(struct catalogue *c)
 {
   for (size_t i = c->damages.n; i-- > 0;) {
     struct damage *d = &c->damages.items[i];
-    if ((size_t)d->partition >= c->topic.positions.n) { /* the topic that it was of had more partitions */
+    if ((size_t)d->partition >= c->topic.positions.n) { /* it was in a former topic with more partitions */
       *d = c->damages.items[--c->damages.n];
       continue;
     }
@@ -82,15 +81,15 @@ void catalogue_pause_damaged(struct catalogue *c)
   }
 }
 
-/* Whether a place can be read again: its partition has moved on. If not, it is asked for when its time has come. */
-static err_t look_again(struct catalogue *c, struct damage *d, bool *is_over)
+/* Is the damage over, because the partition has moved past it? If not, retry the partition when it is due. */
+static err_t check_damage(struct catalogue *c, struct damage *d, bool *is_over)
 {
   const struct topic_position *at = &c->topic.positions.items[d->partition];
 
   *is_over = at->position.at.next > d->next || at->is_at_end;
   if (*is_over || clock_now_ns() < d->retry_ns)
     return ERR_OK;
-  d->retry_ns = INT64_MAX; /* until it fails again */
+  d->retry_ns = INT64_MAX; /* no retry is due until this one fails */
   return catalogue_topic_retry(&c->topic, d->partition);
 }
 
@@ -107,7 +106,7 @@ err_t catalogue_retry_damage(struct catalogue *c)
   for (size_t i = c->damages.n; i-- > 0;) {
     struct damage *d = &c->damages.items[i];
     bool is_over;
-    TRY(look_again(c, d, &is_over));
+    TRY(check_damage(c, d, &is_over));
     if (is_over)
       end_damage(c, d);
   }

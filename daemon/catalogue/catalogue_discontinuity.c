@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens when the topic does not continue the store: rebuild, stop or go on, by policy. */
+/* What happens when the topic does not continue the store: rebuild, stop or go on, as configured. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <stdio.h>
@@ -7,13 +7,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* The embedded broker drops its oldest records when a partition is full, and keeps nothing over a restart. Neither says
- * anything about the items: they stay, and the log is read from where it begins. */
-static err_t go_on_behind_gap(struct catalogue *c, const char *reason)
+/* Keep the items and read on from the first record that the topic has. The embedded broker drops its oldest records
+ * when a partition is full, and loses all when it restarts. Neither means that items were deleted. */
+static err_t skip_gap(struct catalogue *c, const char *reason)
 {
   if (c->topic.has_resumed)
     log_error("embedded_broker_gap",
-              "reason=%s limit=\"the embedded broker keeps about 5 MB of a partition\" "
+              "reason=%s limit=\"the embedded broker keeps about 5 MB of each partition\" "
               "remedy=\"write slower, set embedded_broker.partitions higher, or use a real broker: ops/kafka start\"",
               log_quote(span_of_str(reason)));
   else
@@ -22,14 +22,14 @@ static err_t go_on_behind_gap(struct catalogue *c, const char *reason)
   return store_forget_log(c->with.store);
 }
 
-/* A full disk is waited out here: the log must not be taken up again before, because only a look back may have shown
- * that it is another one. */
+/* Begin a rebuild. If the disk is full, wait here: reading must not resume before the rebuild has begun. Perhaps only
+ * the audit noticed that this is another topic, and then resuming would not notice it again. */
 static err_t begin_rebuild(struct catalogue *c, const char *cause)
 {
   err_code_t err;
 
-  c->damages.n = 0; /* they were of the former log */
-  TRY(engine_set_positions(c->with.engine, NULL, 0)); /* at_least speaks of the new log from now on */
+  c->damages.n = 0; /* they were in the former topic */
+  TRY(engine_set_positions(c->with.engine, NULL, 0)); /* from now on, at_least means offsets of the new topic */
   while ((err = catalogue_rebuild_begin(&c->rebuild, cause)) == ERR_STORE_FULL && !catalogue_is_stopping(c)) {
     if (catalogue_phase(c) != CATALOGUE_DISK_FULL)
       log_error("store_disk_full", "reason=%s", log_failure());
@@ -40,7 +40,6 @@ static err_t begin_rebuild(struct catalogue *c, const char *cause)
   return err;
 }
 
-/* The topic does not continue the store: read it from its first record, if that is the policy. */
 err_t catalogue_handle_discontinuity(struct catalogue *c)
 {
   bool stops = c->with.config->catalogue.stops_on_discontinuity;
@@ -48,7 +47,7 @@ err_t catalogue_handle_discontinuity(struct catalogue *c)
 
   snprintf(reason, sizeof reason, "%s", err_message());
   if (c->with.config->embedded_broker.is_enabled)
-    return go_on_behind_gap(c, reason);
+    return skip_gap(c, reason);
   if (!stops)
     TRY(begin_rebuild(c, reason));
   counters_add(&c->with.counters->discontinuities, 1);

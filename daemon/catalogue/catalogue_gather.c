@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the log into a batch: records that can be used, and letters for those that cannot. */
+/* Read records of the topic into a batch. A record that cannot be used becomes a dead letter. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <inttypes.h>
@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* How long an idle thread waits for a record, and looks at other things after. */
+/* How long an idle thread waits for a record before it goes through its loop. */
 enum { POLL_MS = 50 };
 
-/* A record that cannot be used: its letter is on its way, or there are too many. */
+/* Send a dead letter for a record. If too many wait for delivery already, it is lost and counted. */
 static void send_letter(struct catalogue *c, const struct catalogue_record *record)
 {
   struct store_position before = topic_positions_before(&c->topic.positions, record);
@@ -34,7 +34,8 @@ static void send_letter(struct catalogue *c, const struct catalogue_record *reco
   if (open)
     letter_window_pop(&c->letters);
   if (!c->has_logged_lost_letters)
-    log_error("dead_letters_lost", "note=\"too many wait for their topic: further ones are counted, not kept\"");
+    log_error("dead_letters_lost",
+              "note=\"too many dead letters wait for delivery: further ones are counted and dropped\"");
   c->has_logged_lost_letters = true;
   counters_add(&c->with.counters->dead_letters_lost, 1);
 }
@@ -57,7 +58,7 @@ static err_t add_record(struct catalogue *c, const struct catalogue_record *reco
   return ERR_OK;
 }
 
-/* An offset that the broker refuses although its log has it comes from damage, too. */
+/* The broker says that an offset is out of range. If it is within the partition after all, that is damage, too. */
 static err_t note_out_of_range(struct catalogue *c, const struct catalogue_events *events,
                                struct damage_sighting *damage)
 {
@@ -69,38 +70,44 @@ static err_t note_out_of_range(struct catalogue *c, const struct catalogue_event
   return ERR_OK;
 }
 
-/* Gather one batch: what is there, and what comes within the publish interval while more keeps coming. */
+/* Poll once and add the records to the batch.
+ *
+ * room  how many records the batch can still take
+ * n     out: number of records; 0 ends the batch, because no more are there or damage follows
+ */
+static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, struct damage_sighting *damage, size_t *n)
+{
+  size_t n_max = room < CATALOGUE_POLL_ITEMS ? room : CATALOGUE_POLL_ITEMS;
+  struct catalogue_events events;
+
+  catalogue_reader_poll(c->topic.reader, n_max, timeout_ms, c->records, n, &events);
+  if (events.is_away)
+    FAIL(ERR_KAFKA_RETRY, "topic %s or its brokers are away: when they are back, the topic is verified again",
+         c->with.config->catalogue.topic);
+  if (events.is_out_of_range)
+    TRY(note_out_of_range(c, &events, damage));
+  for (size_t i = 0; i < *n; i++)
+    TRY(add_record(c, &c->records[i]));
+  if (events.is_damaged) {
+    *damage = (struct damage_sighting){ true, events.damaged_partition, events.damaged_offset };
+    *n = 0; /* the records before the damage are applied */
+  }
+  return ERR_OK;
+}
+
 err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage)
 {
   const struct config *config = c->with.config;
   int64_t end_ns = 0;
-  int timeout_ms = POLL_MS;
 
   *damage = (struct damage_sighting){ 0 };
   item_batch_reset(&c->batch);
-  for (size_t n_total = 0; n_total < config->catalogue.batch_items;) {
-    struct catalogue_events events;
-    size_t n, room = config->catalogue.batch_items - n_total;
-    if (room > CATALOGUE_POLL_ITEMS)
-      room = CATALOGUE_POLL_ITEMS;
-    catalogue_reader_poll(c->topic.reader, room, timeout_ms, c->records, &n, &events);
-    if (events.is_away)
-      FAIL(ERR_KAFKA_RETRY, "topic %s or its brokers are away: when they are back, the topic has to be the same",
-           config->catalogue.topic);
-    if (events.is_out_of_range)
-      TRY(note_out_of_range(c, &events, damage));
-    for (size_t i = 0; i < n; i++)
-      TRY(add_record(c, &c->records[i]));
-    if (events.is_damaged) {
-      *damage = (struct damage_sighting){ true, events.damaged_partition, events.damaged_offset };
-      break; /* what lies before the damage is applied */
-    }
-    n_total += n;
-    if (n_total && !end_ns)
+  for (size_t n, n_total = 0; n_total < config->catalogue.batch_items; n_total += n) {
+    TRY(poll_records(c, config->catalogue.batch_items - n_total, n_total ? 0 : POLL_MS, damage, &n));
+    if (n && !end_ns)
       end_ns = clock_now_ns() + (int64_t)config->catalogue.publish_interval_ms * CLOCK_NS_PER_MS;
     if (n == 0 || clock_now_ns() >= end_ns)
       break;
-    timeout_ms = 0;
   }
   return ERR_OK;
 }

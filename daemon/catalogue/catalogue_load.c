@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the store into the arenas: at the start, and when a rebuilt catalogue takes its place. */
+/* Load the store into the arenas: at the start, and when a rebuilt catalogue replaces the served one. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <inttypes.h>
@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* Leave out the stored parts that no space can use: the space is not configured, or its model has other sizes now. */
 void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *change)
 {
   size_t n = 0;
@@ -19,7 +18,7 @@ void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *chan
     else if (engine_check_part(c->with.engine, part) == ERR_OK)
       change->parts[n++] = *part;
     else if (c->n_unusable++ == 0)
-      log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is served again once it is sent again\"",
+      log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is not served until the item is sent again\"",
                log_quote(change->key), log_failure());
   }
   change->n_parts = n;

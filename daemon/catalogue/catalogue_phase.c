@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of the phases, in words and as one word: apart, so that the status page needs nothing else of the thread. */
+/* Names of the phases: in words for people, and as one word for metrics. */
 #include "daemon/catalogue/catalogue_phase.h"
 
 const char *catalogue_phase_name(enum catalogue_phase phase)

@@ -7,12 +7,12 @@
 enum catalogue_phase {
   CATALOGUE_LOADING,     /* filling the arenas from the store */
   CATALOGUE_CONNECTING,  /* waiting for the broker and the topic */
-  CATALOGUE_CATCHING_UP, /* reading up to the end that the log had when it was taken up */
-  CATALOGUE_REBUILDING,  /* reading another log from its first record, beside the catalogue that is served */
+  CATALOGUE_CATCHING_UP, /* reading up to the end that the topic had when reading began */
+  CATALOGUE_REBUILDING,  /* reading another topic from its first record; the former catalogue is served */
   CATALOGUE_AWAITING,    /* the rebuilt catalogue waits for `sluicectl rebuild accept` */
   CATALOGUE_FULL,        /* catalogue.max_items is reached: deletes and updates are applied, new items wait */
   CATALOGUE_DISK_FULL,   /* the store's disk is full: nothing is applied */
-  CATALOGUE_DAMAGED,     /* the broker's log of a partition cannot be read at one place */
+  CATALOGUE_DAMAGED,     /* a partition cannot be read at some offset: the broker's data is damaged */
   CATALOGUE_LIVE,
 };
 

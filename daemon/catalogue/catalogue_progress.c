@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From one phase to the next: caught up, rebuilt, more partitions, room again. */
+/* Changes of phase: the topic is read to its end, a rebuild is complete, partitions were added, there is room again. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <inttypes.h>
@@ -7,11 +7,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* A full catalogue reads its log again when so much of max_items is free, or when anything is after ROOM_WAIT_MS. */
-enum { ROOM_PERCENT = 1, TIDY_ROWS = 10000, TIDY_RETRY_S = 10 };
+/* A full catalogue reads the waiting items again when this share of max_items is free. When less is free, it does so
+ * once room_due_ns has passed. */
+enum { ROOM_PERCENT = 1 };
 
-/* The engine gets what the store has now. Trying again later would go on with the former items and the new log: what the
- * store cannot read now, a restart reads. */
+enum { TIDY_ROWS = 10000, TIDY_RETRY_S = 10 };
+
+/* Load the store's new items into the engine. A failure must not be retried: meanwhile records of the new topic would
+ * be applied to the former items. It ends the daemon, and the restart loads the store. */
 static err_t replace_items(struct catalogue *c)
 {
   err_code_t err = catalogue_replace(c);
@@ -21,7 +24,7 @@ static err_t replace_items(struct catalogue *c)
   return err;
 }
 
-/* The other log has been read: its catalogue takes the place of the one that is served. */
+/* The other topic has been read to its end: its catalogue replaces the served one. */
 static err_t finish_rebuild(struct catalogue *c)
 {
   struct store_stats before, after;
@@ -36,7 +39,7 @@ static err_t finish_rebuild(struct catalogue *c)
   return ERR_OK;
 }
 
-static bool is_waiting_for_room(const struct catalogue *c)
+static bool waits_for_room(const struct catalogue *c)
 {
   for (size_t i = 0; i < c->topic.positions.n; i++) {
     if (c->topic.positions.items[i].is_waiting_for_room)
@@ -45,24 +48,35 @@ static bool is_waiting_for_room(const struct catalogue *c)
   return false;
 }
 
-static err_t look_for_end(struct catalogue *c)
+/* All that can be read was read: it can be searched, though the daemon is not ready. */
+static void serve_undamaged(struct catalogue *c)
 {
-  if (catalogue_phase(c) == CATALOGUE_LIVE || is_waiting_for_room(c) || !topic_positions_have_caught_up(&c->topic.positions))
+  if (!store_is_rebuilding(c->with.store) && catalogue_n_target_items(c) > 0)
+    atomic_store(&c->is_serving, true);
+}
+
+static bool may_finish_rebuild(struct catalogue *c)
+{
+  if (!catalogue_rebuild_may_end(&c->rebuild)) {
+    catalogue_set_phase(c, CATALOGUE_AWAITING, "see the event rebuild_waits, or run sluicectl rebuild");
+    return false;
+  }
+  return topic_audit_confirms(&c->audit); /* the topic may have been replaced again during the rebuild */
+}
+
+static err_t check_end(struct catalogue *c)
+{
+  if (catalogue_phase(c) == CATALOGUE_LIVE || waits_for_room(c) || !topic_positions_have_caught_up(&c->topic.positions))
     return ERR_OK;
-  if (c->damages.n > 0) { /* all but what cannot be read has been: that can be searched, though it is not ready */
-    if (!store_is_rebuilding(c->with.store) && catalogue_n_target_items(c) > 0)
-      atomic_store(&c->is_serving, true);
+  if (c->damages.n > 0) {
+    serve_undamaged(c);
     return ERR_OK;
   }
   if (store_is_rebuilding(c->with.store)) {
-    if (!catalogue_rebuild_may_end(&c->rebuild)) {
-      catalogue_set_phase(c, CATALOGUE_AWAITING, "see the event rebuild_waits, or sluicectl rebuild");
-      return ERR_OK;
-    }
-    if (!topic_audit_confirms(&c->audit)) /* the topic may have been replaced again meanwhile */
+    if (!may_finish_rebuild(c))
       return ERR_OK;
     TRY(finish_rebuild(c));
-    c->report_due_ns = 0; /* who sees that we are ready shall not see a rebuild */
+    c->report_due_ns = 0; /* /status must not show ready and a rebuild at once */
     TRY(catalogue_report_update(c));
   }
   atomic_store(&c->is_serving, true);
@@ -70,20 +84,20 @@ static err_t look_for_end(struct catalogue *c)
   return ERR_OK;
 }
 
-/* Partitions that were added to the topic are read from their first record. */
-static err_t look_for_partitions(struct catalogue *c)
+/* Start reading partitions that were added to the topic, from their first record. */
+static err_t check_partitions(struct catalogue *c)
 {
   int64_t now = clock_now_ns();
 
   if (now < c->refresh_due_ns)
     return ERR_OK;
   c->refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
-  TRY(catalogue_topic_add_new_partitions(&c->topic)); /* a topic that is gone is taken up anew when it is back */
+  TRY(catalogue_topic_add_new_partitions(&c->topic)); /* fails when the topic is gone: it is resumed when it is back */
   store_set_log_partitions(c->with.store, c->topic.positions.n);
   return ERR_OK;
 }
 
-/* In quiet times, what a rebuild has dropped is freed faster than batches do it. On a full disk that can wait. */
+/* While no records come, free what a rebuild has dropped faster than batches do. If the disk is full, retry later. */
 static err_t tidy(struct catalogue *c)
 {
   bool is_done;
@@ -97,21 +111,21 @@ static err_t tidy(struct catalogue *c)
   return ERR_OK;
 }
 
-/* A full catalogue has room again: the log is read from the first item that had none. */
-static err_t look_for_room(struct catalogue *c)
+/* If a full catalogue has room again, read again from the first item that waits for room. */
+static err_t check_room(struct catalogue *c)
 {
   uint64_t max = c->with.config->catalogue.max_items, n = catalogue_n_target_items(c);
   bool is_due = clock_now_ns() >= c->room_due_ns;
 
-  if (!is_waiting_for_room(c) || n >= max || (!is_due && (max - n) * 100 < max * ROOM_PERCENT))
+  if (!waits_for_room(c) || n >= max || (!is_due && (max - n) * 100 < max * ROOM_PERCENT))
     return ERR_OK;
   return catalogue_connect(c);
 }
 
 err_t catalogue_note_progress(struct catalogue *c)
 {
-  TRY(look_for_end(c));
-  TRY(look_for_partitions(c));
+  TRY(check_end(c));
+  TRY(check_partitions(c));
   TRY(tidy(c));
-  return look_for_room(c);
+  return check_room(c);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy is may_end(); reading and switching are the catalogue thread's. */
+/* The policy of a rebuild: may it end, or must a person accept it first? */
 #include "daemon/catalogue/catalogue_rebuild.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ void catalogue_rebuild_init(const struct config *config, struct store *store, st
 {
   *out = (struct catalogue_rebuild){ .config = config, .store = store };
   if (store_is_rebuilding(store))
-    snprintf(out->cause, sizeof out->cause, "begun before the daemon's start");
+    snprintf(out->cause, sizeof out->cause, "it began before the daemon was started");
 }
 
 static void accept_path(const struct catalogue_rebuild *r, char *path, size_t size)
@@ -31,11 +31,11 @@ err_t catalogue_rebuild_begin(struct catalogue_rebuild *r, const char *cause)
   snprintf(r->cause, sizeof r->cause, "%s", cause);
   r->waits = false;
   accept_path(r, path, sizeof path);
-  unlink(path); /* it accepted another one */
+  unlink(path); /* it accepted an earlier rebuild */
   return store_begin_rebuild(r->store);
 }
 
-/* Has a person accepted this rebuild? The file holds its number, so that it cannot stand for a later one. */
+/* Has a person accepted this rebuild? The file holds a number, so it cannot accept a later one by mistake. */
 static bool is_accepted(const struct catalogue_rebuild *r)
 {
   char path[PATH_MAX], text[32] = "";
@@ -74,8 +74,8 @@ static void describe(const struct catalogue_rebuild *r, char *text, size_t size)
     snprintf(text, size, "%s; the new catalogue comes from another Kafka cluster", r->cause);
   else
     snprintf(text, size,
-             "%s; the new catalogue has %" PRIu64 " items where %" PRIu64
-             " are served, fewer than catalogue.rebuild_min_percent = %" PRIu64 " %%",
+             "%s; the new catalogue has %" PRIu64 " items, the served one has %" PRIu64
+             ": fewer than catalogue.rebuild_min_percent = %" PRIu64 " %%",
              r->cause, stats.n_rebuilt_items, stats.n_items, r->config->catalogue.rebuild_min_percent);
 }
 
@@ -92,8 +92,9 @@ bool catalogue_rebuild_may_end(struct catalogue_rebuild *r)
     return true;
   if (!r->waits) {
     describe(r, text, sizeof text);
-    log_error("rebuild_waits", "number=%" PRIu64 " reason=%s remedy=\"if the topic is right: sluicectl rebuild accept; "
-              "else mend the configuration or the topic: the former catalogue is served meanwhile\"",
+    log_error("rebuild_waits",
+              "number=%" PRIu64 " reason=%s remedy=\"if the topic is right, run sluicectl rebuild accept; "
+              "otherwise correct the configuration or the topic; the former catalogue is served until then\"",
               store_rebuild_number(r->store), log_quote(span_of_str(text)));
   }
   r->waits = true;
@@ -121,7 +122,7 @@ void catalogue_rebuild_report(const struct catalogue_rebuild *r, struct report_r
   out->number = store_rebuild_number(r->store);
   out->n_items = stats.n_rebuilt_items;
   out->n_live_items = stats.n_items;
-  out->waits = r->waits && needs_accept(r); /* it may have grown since, and wait for room */
+  out->waits = r->waits && needs_accept(r); /* by now it may have enough items, and wait only for room */
   if (out->waits)
     describe(r, out->reason, sizeof out->reason);
   else

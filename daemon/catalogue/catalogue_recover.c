@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the catalogue thread does after an error that it can wait out: chosen by the error, then connect again. */
+/* What the catalogue thread does after an error that it can wait out: it depends on the error, and ends with connecting
+ * again. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <stdio.h>
@@ -12,14 +13,14 @@ bool catalogue_is_recoverable(err_code_t err)
   return err == ERR_DISCONTINUITY || err_class(err) == ERR_CLASS_RETRY;
 }
 
-static err_t begin_again(struct catalogue *c)
+static err_t handle_other_topic(struct catalogue *c)
 {
   TRY(catalogue_handle_discontinuity(c));
   return catalogue_connect(c);
 }
 
-/* All partitions are taken up anew, where the store stands, but the damaged ones. */
-static err_t go_around_damage(struct catalogue *c)
+/* Resume all partitions where the store stands, except the damaged ones. */
+static err_t skip_damage(struct catalogue *c)
 {
   char problem[REPORT_TEXT_BYTES];
 
@@ -29,7 +30,7 @@ static err_t go_around_damage(struct catalogue *c)
   return ERR_OK;
 }
 
-/* The disk filled up while something was begun or ended: it is tried again from the start. */
+/* The disk filled up outside of a batch, at the begin or end of a rebuild for instance: connect again and retry. */
 static err_t wait_for_disk(struct catalogue *c)
 {
   log_error("store_disk_full", "reason=%s", log_failure());
@@ -46,14 +47,13 @@ static err_t reconnect(struct catalogue *c)
   return catalogue_connect(c);
 }
 
-/* Most troubles are waited out. */
 err_t catalogue_recover(struct catalogue *c, err_code_t err)
 {
   catalogue_reader_release(c->topic.reader);
   if (err == ERR_DISCONTINUITY)
-    return begin_again(c);
+    return handle_other_topic(c);
   if (err == ERR_KAFKA_DAMAGED)
-    return go_around_damage(c);
+    return skip_damage(c);
   if (err == ERR_STORE_FULL)
     return wait_for_disk(c);
   return reconnect(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mutex and what it guards. */
+/* The report of the catalogue thread: a mutex, and the rows that it guards. */
 #include "daemon/catalogue/catalogue_report.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the catalogue thread tells of itself, for the status page: written by it a few times a second, read by any.
+/* The state of the catalogue thread as /status and /metrics show it. The thread writes it a few times a second, any
+ * thread may read it.
  *
  * Thread: any, between lock and unlock.
  */
@@ -13,20 +14,20 @@
 
 enum { REPORT_CAUSE_BYTES = 256, REPORT_TEXT_BYTES = 512 };
 
-/* Where one partition of the catalogue topic stands. */
+/* How far one partition of the catalogue topic was read. */
 struct report_partition {
   int64_t next;          /* first offset not yet applied */
-  int64_t log_end;       /* of all records; -1: not known yet */
-  int64_t committed_end; /* of those that no open transaction holds back; -1: not known yet */
-  int64_t behind_since_ns; /* 0: nothing is missing */
-  bool is_logged;            /* that records are held back */
+  int64_t log_end;         /* end offset of all records; -1: not known yet */
+  int64_t committed_end;   /* end offset of the records that no open transaction holds back; -1: not known yet */
+  int64_t behind_since_ns; /* since when `next` is below log_end; 0: it is not */
+  bool is_logged;          /* an event has said that records are held back */
 };
 
 struct report_rebuild {
   bool is_under_way;
   uint64_t number;
-  uint64_t n_items;      /* of the new catalogue */
-  uint64_t n_live_items; /* of the one that is served */
+  uint64_t n_items;      /* in the new catalogue */
+  uint64_t n_live_items; /* in the served catalogue */
   bool waits;            /* for `sluicectl rebuild accept` */
   char reason[REPORT_TEXT_BYTES];
 };
@@ -47,10 +48,11 @@ void catalogue_report_fini(struct catalogue_report *r);
 void catalogue_report_lock(struct catalogue_report *r);
 void catalogue_report_unlock(struct catalogue_report *r);
 
-/* Have n partitions; new ones are zeros. Between lock and unlock. Returns ERR_MEMORY: then the number is as before. */
+/* Set the number of partitions; new ones are zeros. Call between lock and unlock. Returns ERR_MEMORY: then nothing has
+ * changed. */
 err_t catalogue_report_resize(struct catalogue_report *r, size_t n);
 
-/* Say why the catalogue is not live. Locks. */
+/* Set the reason why the catalogue is not live; "" if it is. Locks the report itself. */
 void catalogue_report_problem(struct catalogue_report *r, const char *text);
 
 #endif

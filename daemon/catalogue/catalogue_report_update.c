@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report: where each partition stands, what waits, and for what. */
+/* Bring the report up to date: positions and lag of each partition, the rebuild, open dead letters. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 enum { REPORT_EVERY_MS = 200, HELD_BACK_EVENT_S = 10 };
 
-/* Records that an open transaction holds back are no fault, but somebody may wonder where they are. */
+/* Log when an open transaction holds records back for long. It is no error, but somebody may miss these records. */
 static void note_held_back(int32_t partition, struct report_partition *row, int64_t now)
 {
   int64_t n_held = row->committed_end >= 0 ? row->log_end - row->committed_end : 0;
@@ -18,7 +18,7 @@ static void note_held_back(int32_t partition, struct report_partition *row, int6
   if (is_long && !row->is_logged)
     log_warn("catalogue_held_back",
              "partition=%" PRId32 " records=%" PRId64 " from=%" PRId64
-             " note=\"a transaction is open: they are read once its producer commits it or it times out\"",
+             " note=\"a transaction is open: the records are read when its producer commits it or it times out\"",
              partition, n_held, row->committed_end);
   else if (!row->behind_since_ns && row->is_logged)
     log_info("catalogue_held_back_over", "partition=%" PRId32, partition);

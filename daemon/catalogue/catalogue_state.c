@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the catalogue thread read and set of its shared state: phase, stop flag, item count, watermark. */
+/* Access to the state that the files of the catalogue thread share: phase, stop flag, item count, watermark. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include "base/log.h"

@@ -31,24 +31,24 @@
 
 enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_LOAD_CHUNK = 4096, CATALOGUE_RETRY_MS = 500 };
 
-/* A place in the broker's log that cannot be read. */
+/* A partition that cannot be read at some offset. */
 struct damage {
   int32_t partition;
-  int64_t next; /* where the partition stands */
-  int64_t retry_ns;
-  int backoff_ms;
+  int64_t next;     /* the partition's position; the damage is over when it moves past this */
+  int64_t retry_ns; /* time of the next retry; INT64_MAX: a retry is under way */
+  int backoff_ms;   /* delay before that retry */
 };
 
-/* Those that there are, one of a partition at most: a broken disk has more than one. */
+/* All damages, at most one for each partition. */
 struct damages {
   struct damage *items; /* [n] */
   size_t n;
   size_t capacity;
 };
 
-/* What the consumer has met of one. */
+/* A consumer error that reports damage. */
 struct damage_sighting {
-  bool is_there;
+  bool is_there; /* false: none was reported */
   int32_t partition;
   int64_t offset;
 };
@@ -73,8 +73,8 @@ struct catalogue {
   int64_t tidy_due_ns;
   int64_t full_log_due_ns;
   bool has_logged_lost_letters;
-  bool must_stop;     /* a policy says so: the newest error is not waited out */
-  uint64_t n_unusable; /* stored parts that the models can no longer use */
+  bool must_stop;      /* by policy, the newest error ends the daemon */
+  uint64_t n_unusable; /* stored parts that do not fit the models of today */
   _Atomic int phase;
   _Atomic bool is_serving;
   _Atomic bool is_stopping;
@@ -84,58 +84,59 @@ struct catalogue {
 
 bool catalogue_is_stopping(const struct catalogue *c);
 
-/* Enter a phase, or say more about it.
+/* Enter a phase, and set the reason that /status shows. Logs a change of the phase.
  *
- * problem  why, for people; NULL: nothing to say
+ * problem  the reason; NULL: none
  */
 void catalogue_set_phase(struct catalogue *c, enum catalogue_phase phase, const char *problem);
 
-/* Items of the catalogue that the log goes into: the served one's, or the one's that is rebuilt. */
+/* Return the number of items in the catalogue that records are applied to: during a rebuild the new one, otherwise the
+ * served one. */
 uint64_t catalogue_n_target_items(const struct catalogue *c);
 
-/* The positions that were applied, for the watermark, in c->scratch. Those of a held partition are not among them. */
+/* List the applied positions for the watermark, in c->scratch. Partitions that wait for room are omitted. */
 err_t catalogue_list_watermark(struct catalogue *c, struct position **out, size_t *n);
 
-/* catalogue_load.c: fill both arenas from the store, at the start; replace what they hold by what the store has now. */
+/* catalogue_load.c: fill the empty arenas from the store; replace all their items by those that the store has now. */
 err_t catalogue_load(struct catalogue *c);
 err_t catalogue_replace(struct catalogue *c);
 
-/* Leave out the parts of a stored item that no space can use: the engine would read them in the size that its model
- * has. */
+/* Remove the parts of a stored item that no space can use: the space is not configured, or its model has another size
+ * now. The engine would read them in its model's size. */
 void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *change);
 
-/* catalogue_damage.c: note what the consumer has met, and return ERR_KAFKA_DAMAGED; go on without the places; look at
- * them again in time. */
+/* catalogue_damage.c: record a damage and return ERR_KAFKA_DAMAGED; retry damaged partitions that are due; pause
+ * damaged partitions before reading starts. */
 err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting);
 err_t catalogue_retry_damage(struct catalogue *c);
 void catalogue_pause_damaged(struct catalogue *c);
 
-/* catalogue_discontinuity.c: the newest failure says that the topic does not continue the store. Begin a rebuild, go on
- * behind the gap (embedded broker), or fail with ERR_DISCONTINUITY (policy `stop`). */
+/* catalogue_discontinuity.c: handle the newest failure, an ERR_DISCONTINUITY. With an embedded broker, prepare to read
+ * on after the gap. Otherwise begin a rebuild, or return ERR_DISCONTINUITY if catalogue.on_discontinuity is `stop`. */
 err_t catalogue_handle_discontinuity(struct catalogue *c);
 
-/* catalogue_connect.c: take up the log, waiting for broker and topic as long as it takes.
+/* catalogue_connect.c: wait for broker and topic, however long it takes, then start reading where the store stands.
  *
- * Returns ERR_OK when the log is taken up; ERR_STOPPING when the daemon stops before. */
+ * Returns ERR_STOPPING when the daemon stops while waiting. */
 err_t catalogue_connect(struct catalogue *c);
 
-/* catalogue_gather.c: gather one batch: what is there, and what comes within the publish interval while more keeps
- * coming. A sighting of damage ends the batch, which is good up to there.
+/* catalogue_gather.c: read one batch. It ends when no records are left, after the publish interval, when it is full, or
+ * at a damage; the records before a damage are valid.
  *
  * Returns ERR_DISCONTINUITY; ERR_KAFKA_RETRY when topic or brokers are away. */
 err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage);
 
-/* catalogue_apply.c: store the batch with the positions, then publish it. */
+/* catalogue_apply.c: store the batch and the positions in one transaction, then publish the batch. */
 err_t catalogue_apply(struct catalogue *c);
 
-/* catalogue_report_update.c: bring the report up to date, a few times a second. */
+/* catalogue_report_update.c: update the report, a few times a second at most. */
 err_t catalogue_report_update(struct catalogue *c);
 
-/* catalogue_progress.c: has something come to its end, or is there something new to begin with? */
+/* catalogue_progress.c: change the phase if the topic is read to its end; read added partitions; use new room. */
 err_t catalogue_note_progress(struct catalogue *c);
 
-/* catalogue_recover.c: can the thread go on after this error? Then wait it out, and connect again. `err` is the newest
- * failure. Returns as catalogue_connect(). */
+/* catalogue_recover.c: can the thread go on after this error? If so, wait until it is over and connect again. `err`
+ * must be the newest failure. Returns what catalogue_connect() returns, or ERR_DISCONTINUITY by policy. */
 bool catalogue_is_recoverable(err_code_t err);
 err_t catalogue_recover(struct catalogue *c, err_code_t err);
 

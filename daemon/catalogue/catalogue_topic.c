@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the broker says of the topic, beside what the store remembers. */
+/* The catalogue topic, as the broker describes it, compared with what the store has recorded of it. */
 #include "daemon/catalogue/catalogue_topic.h"
 
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* STILL_MIN_S: a batch may take that long. */
-enum { BROKER_TIMEOUT_MS = 5000, STILL_MIN_S = 5 };
+/* A gap between reads counts only above GAP_MIN_S, because one batch may take that long. */
+enum { BROKER_TIMEOUT_MS = 5000, GAP_MIN_S = 5 };
 
 err_t catalogue_topic_init(const struct kafka_layers *layers, const char *topic, struct store *store,
                          struct catalogue_topic *out)
@@ -43,7 +43,7 @@ static const struct store_position *stored_position(const struct catalogue_topic
   return NULL;
 }
 
-/* Learn where partitions that are not known yet stand, up to n. */
+/* Add positions for partitions that have none yet, up to n. */
 static err_t add_partitions(struct catalogue_topic *t, int n)
 {
   for (int32_t p = (int32_t)t->positions.n; p < n; p++) {
@@ -55,7 +55,7 @@ static err_t add_partitions(struct catalogue_topic *t, int n)
   return ERR_OK;
 }
 
-/* Verify that cluster, topic and number of partitions are those that the store came from. */
+/* Verify that cluster, topic and number of partitions are those that filled the store. */
 static err_t verify_source(struct catalogue_topic *t, const struct store_source *now, int n_partitions)
 {
   struct store_source was;
@@ -65,9 +65,9 @@ static err_t verify_source(struct catalogue_topic *t, const struct store_source 
   if (!store_source_get(t->store, &was))
     return ERR_OK;
   if (strcmp(was.topic, now->topic) != 0)
-    FAIL(ERR_DISCONTINUITY, "the store came from topic %s, not %s", was.topic, now->topic);
+    FAIL(ERR_DISCONTINUITY, "the store was filled from topic %s, not %s", was.topic, now->topic);
   if (*was.cluster_id && *now->cluster_id && strcmp(was.cluster_id, now->cluster_id) != 0)
-    FAIL(ERR_DISCONTINUITY, "the store came from Kafka cluster %s, this is %s", was.cluster_id, now->cluster_id);
+    FAIL(ERR_DISCONTINUITY, "the store was filled from Kafka cluster %s, this is %s", was.cluster_id, now->cluster_id);
   if (n > 0 && positions[n - 1].at.partition >= n_partitions)
     FAIL(ERR_DISCONTINUITY, "the store has read %zu partitions, the topic has %d", n, n_partitions);
   return ERR_OK;
@@ -78,7 +78,7 @@ static bool is_source(const struct store_source *a, const struct store_source *b
   return strcmp(a->topic, b->topic) == 0 && strcmp(a->cluster_id, b->cluster_id) == 0;
 }
 
-/* A configuration that named the wrong broker or topic has begun a rebuild, and was mended. */
+/* Abandon a rebuild if the topic is the served catalogue's own: a wrong configuration began it, and was corrected. */
 static err_t return_to_live(struct catalogue_topic *t, const struct store_source *now)
 {
   struct store_source live, rebuilt;
@@ -87,32 +87,32 @@ static err_t return_to_live(struct catalogue_topic *t, const struct store_source
 
   if (!store_is_rebuilding(t->store) || !is_live || !is_another)
     return ERR_OK;
-  log_info("rebuild_given_up", "number=%" PRIu64 " note=\"the topic is the served catalogue's own again\"",
+  log_info("rebuild_given_up", "number=%" PRIu64 " note=\"the topic is again that of the served catalogue\"",
            store_rebuild_number(t->store));
   return store_abandon_rebuild(t->store);
 }
 
-static bool was_still(const struct catalogue_topic *t)
+static bool has_long_gap(const struct catalogue_topic *t)
 {
-  int64_t still_ns = clock_boot_ns() - t->last_read_ns;
+  int64_t gap_ns = clock_boot_ns() - t->last_read_ns;
 
-  return t->has_resumed && t->tombstone_retention_ns > 0 && still_ns > t->tombstone_retention_ns &&
-         still_ns > STILL_MIN_S * CLOCK_NS_PER_S;
+  return t->has_resumed && t->tombstone_retention_ns > 0 && gap_ns > t->tombstone_retention_ns &&
+         gap_ns > GAP_MIN_S * CLOCK_NS_PER_S;
 }
 
-/* For how long the position has not moved although the log may have. The store knows it of a daemon that was down; one
- * that runs may have been suspended, or without broker or disk. */
+/* How long did nothing read the partition? After a start, the store tells how long the daemon was down. Later, the time
+ * of the last read does: the process may have been suspended, or without broker or disk. */
 static int64_t absence_ms(const struct catalogue_topic *t, const struct store_position *position)
 {
-  if (position->committed_unix_ms <= 0) /* of a log that is read for the first time */
+  if (position->committed_unix_ms <= 0) /* the partition is read for the first time */
     return 0;
   if (t->has_resumed)
-    return was_still(t) ? (clock_boot_ns() - t->last_read_ns) / CLOCK_NS_PER_MS : 0;
+    return has_long_gap(t) ? (clock_boot_ns() - t->last_read_ns) / CLOCK_NS_PER_MS : 0;
   return clock_unix_ms() - position->committed_unix_ms;
 }
 
-/* Compaction removes a tombstone when it is older than delete.retention.ms: who was away for longer may miss
- * deletes. */
+/* Verify that no tombstones can have been missed. Compaction removes a tombstone once it is older than
+ * delete.retention.ms. */
 static err_t verify_absence(struct catalogue_topic *t, const struct topic_policy *policy)
 {
   if (!policy->is_known || !policy->is_compacted)
@@ -122,7 +122,7 @@ static err_t verify_absence(struct catalogue_topic *t, const struct topic_policy
     int64_t away_ms = absence_ms(t, &p->position);
     if (away_ms > policy->delete_retention_ms && p->position.at.next < p->end_at_start)
       FAIL(ERR_DISCONTINUITY,
-           "the daemon was away for %" PRId64 " s, the topic keeps tombstones for %" PRId64
+           "the topic was not read for %" PRId64 " s, but it keeps tombstones for only %" PRId64
            " s (delete.retention.ms): deletes may be missing",
            away_ms / 1000, policy->delete_retention_ms / 1000);
   }
@@ -131,7 +131,7 @@ static err_t verify_absence(struct catalogue_topic *t, const struct topic_policy
 
 err_t catalogue_topic_note_reading(struct catalogue_topic *t)
 {
-  if (was_still(t))
+  if (has_long_gap(t))
     FAIL(ERR_KAFKA_RETRY, "topic %s was not read for %" PRId64 " s: deletes may be missing", t->name,
          (clock_boot_ns() - t->last_read_ns) / CLOCK_NS_PER_S);
   t->last_read_ns = clock_boot_ns();
@@ -218,11 +218,11 @@ err_t catalogue_topic_verify_position(struct catalogue_topic *t, int32_t partiti
   int64_t next = t->positions.items[partition].position.at.next;
   if (next < first)
     FAIL(ERR_DISCONTINUITY,
-         "partition %" PRId32 ": %" PRId64 " records are gone: the log begins at offset %" PRId64 ", and %" PRId64
-         " was to be read",
+         "partition %" PRId32 ": %" PRId64 " records are gone: the partition begins at offset %" PRId64
+         ", but the next offset to read is %" PRId64,
          partition, first - next, first, next);
   if (next > end)
-    FAIL(ERR_DISCONTINUITY, "partition %" PRId32 ": offset %" PRId64 " was to be read, and the log ends at %" PRId64,
-         partition, next, end);
+    FAIL(ERR_DISCONTINUITY, "partition %" PRId32 ": the next offset to read is %" PRId64
+         ", but the partition ends at %" PRId64, partition, next, end);
   return ERR_OK;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each record of the catalogue topic asks for. */
+/* Decode the records of the catalogue topic, check their parts, and collect them as item changes. */
 #include "daemon/catalogue/item_batch.h"
 
 #include "base/mem.h"
 #include "ingest/wire.h"
 
-/* What decoded parts may keep between batches: a usual batch fits, what one of huge items took is given back. */
+/* Memory for decoded parts that is kept between batches: enough for a usual batch. What huge items took beyond it is
+ * freed. */
 enum { KEPT_BYTES = 16 << 20 };
 
 err_t item_batch_init(size_t capacity, struct item_batch *out)
@@ -26,9 +27,9 @@ void item_batch_reset(struct item_batch *b)
   region_trim(&b->region, KEPT_BYTES);
 }
 
-/* Verify the parts, and apply the policy to those of spaces that the configuration does not have. A part that cannot be
- * used refuses the whole record; what is left of it otherwise stays in order. */
-static err_t sort_parts(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
+/* Verify the parts of known spaces, and refuse, keep or drop those of unknown spaces, by policy. One bad part rejects
+ * the whole record. The parts that are kept stay in order. */
+static err_t filter_parts(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
                         struct item_change *change)
 {
   size_t n = 0;
@@ -61,11 +62,11 @@ static err_t decode(struct item_batch *b, const struct engine *engine, enum unkn
   if (out->is_delete) /* a tombstone */
     return ERR_OK;
   if (record->value.n == 0)
-    FAIL(ERR_ITEM, "the value is empty but not absent: send no value to delete the item");
+    FAIL(ERR_ITEM, "the value is empty but not null: send a null value to delete the item");
   TRY(wire_decode_item(record->value, wire_format_of(record->value, record->content_type), &b->region, out));
   if (out->n_parts == 0)
-    FAIL(ERR_ITEM, "the item has no parts: send no value to delete it");
-  return sort_parts(b, engine, policy, out);
+    FAIL(ERR_ITEM, "the item has no parts: send a null value to delete it");
+  return filter_parts(b, engine, policy, out);
 }
 
 err_t item_batch_add(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
@@ -77,7 +78,7 @@ err_t item_batch_add(struct item_batch *b, const struct engine *engine, enum unk
 
   err_code_t err = decode(b, engine, policy, record, change);
   if (err != ERR_OK) {
-    region_rewind(&b->region, mark); /* a flood of large wrong records must not pile up */
+    region_rewind(&b->region, mark); /* large bad records must not pile up */
     return err;
   }
   b->n += change->is_delete || change->n_parts > 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch of item changes: decoded and checked records of the catalogue topic.
+/* A batch of item changes: records of the catalogue topic, decoded and checked.
  *
  * Thread: catalogue.
  */
@@ -15,16 +15,18 @@ struct item_batch {
   struct item_change *changes; /* [capacity]; keys are borrowed from the records */
   size_t n;
   size_t capacity;
-  struct region region; /* parts */
-  struct unknown_spaces unknown; /* met since the start: not forgotten by a reset */
+  struct region region;          /* decoded parts */
+  struct unknown_spaces unknown; /* counts since the start; a reset keeps them */
 };
 
 err_t item_batch_init(size_t capacity, struct item_batch *out);
 void item_batch_fini(struct item_batch *b);
 void item_batch_reset(struct item_batch *b);
 
-/* Add a record, unless nothing of it is left. Returns an error of class REJECT, with the reason, for one that cannot be
- * used: then the batch is as before; ERR_MEMORY. */
+/* Add a record as a change, unless none of its parts is kept.
+ *
+ * Returns an error of class REJECT, with the reason, when the record cannot be used; ERR_MEMORY. On error the batch is
+ * unchanged. */
 err_t item_batch_add(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
                      const struct catalogue_record *record);
 

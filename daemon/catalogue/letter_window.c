@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring in order of sending; letters may settle in any order. */
+/* Open dead letters, in a ring in the order of sending. They may settle in any order. */
 #include "daemon/catalogue/letter_window.h"
 
 #include "base/mem.h"
@@ -38,14 +38,14 @@ void letter_window_pop(struct letter_window *w)
 
 bool letter_window_settle(struct letter_window *w)
 {
-  bool is_any = false;
+  bool has_settled = false;
 
   while (w->n > 0 && atomic_load(&letter_at(w, 0)->is_settled)) {
     w->first = (w->first + 1) % LETTER_WINDOW_MAX;
     w->n--;
-    is_any = true;
+    has_settled = true;
   }
-  return is_any;
+  return has_settled;
 }
 
 const struct store_position *letter_window_hold(const struct letter_window *w, int32_t partition)

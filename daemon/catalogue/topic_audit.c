@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One audit at a time: ask for one record of each partition. The consumer stays: opening one takes a moment, in which
- * nothing would be published. */
+/* The audit of the catalogue topic, one at a time: it fetches one record of each partition. The consumer stays open,
+ * because opening one takes a moment in which nothing would be published. */
 #include "daemon/catalogue/topic_audit.h"
 
 #include <inttypes.h>
@@ -8,16 +8,23 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* How often: each partition costs a fetch. */
-enum { RECORDS = 64, MAY_TAKE_S = 20, EVERY_MS = 2000, EVERY_MS_A_PARTITION = 50 };
+enum { RECORDS = 64, TIMEOUT_S = 20, BROKER_TIMEOUT_MS = 1000 };
 
-/* One batch of records from each partition is enough. */
-static const struct kafka_property frugal[] = { { "fetch.message.max.bytes", "1" }, { "queued.min.messages", "1" } };
+/* The interval between audits grows with the partitions, because each one costs a fetch. */
+enum { INTERVAL_MS = 2000, INTERVAL_PER_PARTITION_MS = 50 };
 
-void topic_audit_init(const struct kafka_layers *layers, const char *topic, int64_t longest_ns, struct topic_audit *out)
+/* Fetch as little as possible: one record of each partition is enough. */
+static const struct kafka_property small_fetches[] = {
+  { "fetch.message.max.bytes", "1" },
+  { "queued.min.messages", "1" },
+};
+
+void topic_audit_init(const struct kafka_layers *layers, const char *topic, int64_t max_interval_ns,
+                      struct topic_audit *out)
 {
-  *out = (struct topic_audit){ .layers = *layers, .topic = topic, .longest_ns = longest_ns };
-  out->layers.layer[out->layers.n++] = (struct kafka_properties){ frugal, sizeof frugal / sizeof frugal[0] };
+  *out = (struct topic_audit){ .layers = *layers, .topic = topic, .max_interval_ns = max_interval_ns };
+  out->layers.layer[out->layers.n++] =
+      (struct kafka_properties){ small_fetches, sizeof small_fetches / sizeof small_fetches[0] };
 }
 
 void topic_audit_fini(struct topic_audit *a)
@@ -28,14 +35,14 @@ void topic_audit_fini(struct topic_audit *a)
 
 static int64_t interval_ns(const struct topic_audit *a)
 {
-  int64_t usual_ns = (EVERY_MS + (int64_t)a->n * EVERY_MS_A_PARTITION) * CLOCK_NS_PER_MS;
+  int64_t usual_ns = (INTERVAL_MS + (int64_t)a->n * INTERVAL_PER_PARTITION_MS) * CLOCK_NS_PER_MS;
 
-  return usual_ns < a->longest_ns ? usual_ns : a->longest_ns;
+  return usual_ns < a->max_interval_ns ? usual_ns : a->max_interval_ns;
 }
 
-/* A partition that has no anchor gets its newest record as soon as there is one: a topic that is being read for the
- * first time may be replaced, too. */
-static err_t set_first_anchors(struct topic_audit *a, const struct topic_positions *positions)
+/* Give each partition without an anchor its newest applied record, as soon as it has one. Even a topic that is being
+ * read for the first time may be replaced. */
+static err_t add_anchors(struct topic_audit *a, const struct topic_positions *positions)
 {
   TRY(mem_grow(positions->n, sizeof *a->anchors, &a->capacity, &a->anchors));
   for (; a->n < positions->n; a->n++)
@@ -49,16 +56,16 @@ static err_t set_first_anchors(struct topic_audit *a, const struct topic_positio
 
 err_t topic_audit_begin(struct topic_audit *a, const struct topic_positions *positions)
 {
-  catalogue_reader_abandon(&a->reader); /* what it remembers of the topic may be wrong */
+  catalogue_reader_abandon(&a->reader); /* its cached metadata may be of a former topic */
   a->is_running = false;
   a->request = TOPIC_AUDIT_NOT_REQUESTED;
   a->n_awaited = 0;
   a->n = 0;
   a->due_ns = clock_now_ns() + interval_ns(a);
-  return set_first_anchors(a, positions);
+  return add_anchors(a, positions);
 }
 
-/* An anchor that was not found in time is looked for again. */
+/* Move to the next anchors. An anchor that was not read in time stays, for the next audit. */
 static void end_audit(struct topic_audit *a)
 {
   a->is_running = false;
@@ -73,7 +80,7 @@ static void end_audit(struct topic_audit *a)
     a->request = TOPIC_AUDIT_DONE;
 }
 
-static err_t ask(struct topic_audit *a, const struct topic_positions *positions)
+static err_t start_audit(struct topic_audit *a, const struct topic_positions *positions)
 {
   if (!a->reader)
     TRY(catalogue_reader_open(&a->layers, a->topic, &a->reader));
@@ -88,19 +95,20 @@ static err_t ask(struct topic_audit *a, const struct topic_positions *positions)
     TRY(catalogue_reader_assign(a->reader, (int32_t)p, a->anchors[p].position.last_offset));
     a->n_awaited++;
   }
-  a->due_ns = clock_now_ns() + MAY_TAKE_S * CLOCK_NS_PER_S;
+  a->due_ns = clock_now_ns() + TIMEOUT_S * CLOCK_NS_PER_S;
   return ERR_OK;
 }
 
-static void settle(struct topic_audit *a, int32_t partition)
+static void note_checked(struct topic_audit *a, int32_t partition)
 {
   a->anchors[partition].is_awaited = false;
   a->n_awaited--;
   catalogue_reader_leave(a->reader, partition);
 }
 
-/* The first record at or behind the anchor. Where compaction may have removed it, a later one says nothing. */
-static err_t look_at(struct topic_audit *a, const struct catalogue_record *record, bool has_holes)
+/* Compare the first record at or after the anchor. If compaction may have removed the anchor, a later record proves
+ * nothing. */
+static err_t check_record(struct topic_audit *a, const struct catalogue_record *record, bool has_holes)
 {
   if (record->partition < 0 || (size_t)record->partition >= a->n || !a->anchors[record->partition].is_awaited)
     return ERR_OK;
@@ -110,31 +118,31 @@ static err_t look_at(struct topic_audit *a, const struct catalogue_record *recor
   if (!is_same)
     FAIL(ERR_DISCONTINUITY,
          "partition %" PRId32 ": the record at offset %" PRId64
-         " was applied, and is another one now: the topic was made anew",
+         " was applied, and now it is another record: the topic was deleted and created again",
          record->partition, anchor->last_offset);
-  settle(a, record->partition);
+  note_checked(a, record->partition);
   return ERR_OK;
 }
 
-/* The anchor is outside the log: retention has removed it, or the log is a shorter one. */
-static err_t look_outside(struct topic_audit *a, const struct catalogue_events *events)
+/* The broker says that the anchor is out of range: retention has removed it, or the topic is a new, shorter one. */
+static err_t check_out_of_range(struct topic_audit *a, const struct catalogue_events *events)
 {
   int32_t p = events->out_of_range_partition;
   int64_t first, end;
 
   if (p < 0 || (size_t)p >= a->n || !a->anchors[p].is_awaited)
     return ERR_OK;
-  TRY(catalogue_reader_bounds(a->reader, p, 1000, &first, &end));
+  TRY(catalogue_reader_bounds(a->reader, p, BROKER_TIMEOUT_MS, &first, &end));
   if (a->anchors[p].position.last_offset >= end)
     FAIL(ERR_DISCONTINUITY,
-         "partition %" PRId32 ": the record at offset %" PRId64 " was applied, and the log ends at %" PRId64
-         " now: the topic was made anew",
+         "partition %" PRId32 ": the record at offset %" PRId64 " was applied, but now the partition ends at %" PRId64
+         ": the topic was deleted and created again",
          p, a->anchors[p].position.last_offset, end);
-  settle(a, p);
+  note_checked(a, p);
   return ERR_OK;
 }
 
-static err_t look(struct topic_audit *a, bool has_holes)
+static err_t check_new_records(struct topic_audit *a, bool has_holes)
 {
   struct catalogue_record records[RECORDS];
   struct catalogue_events events;
@@ -142,9 +150,9 @@ static err_t look(struct topic_audit *a, bool has_holes)
 
   catalogue_reader_poll(a->reader, RECORDS, 0, records, &n, &events);
   for (size_t i = 0; i < n; i++)
-    TRY(look_at(a, &records[i], has_holes));
+    TRY(check_record(a, &records[i], has_holes));
   catalogue_reader_release(a->reader);
-  return events.is_out_of_range ? look_outside(a, &events) : ERR_OK;
+  return events.is_out_of_range ? check_out_of_range(a, &events) : ERR_OK;
 }
 
 bool topic_audit_confirms(struct topic_audit *a)
@@ -165,10 +173,10 @@ err_t topic_audit_step(struct topic_audit *a, const struct topic_positions *posi
 {
   bool is_due = clock_now_ns() >= a->due_ns;
 
-  TRY(set_first_anchors(a, positions));
+  TRY(add_anchors(a, positions));
   if (!a->is_running)
-    return is_due ? ask(a, positions) : ERR_OK;
-  TRY(look(a, positions->has_holes));
+    return is_due ? start_audit(a, positions) : ERR_OK;
+  TRY(check_new_records(a, positions->has_holes));
   if (a->n_awaited > 0 && !is_due)
     return ERR_OK;
   catalogue_reader_unassign(a->reader);

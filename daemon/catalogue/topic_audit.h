@@ -1,54 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking back: is a record that was applied some time ago still in the log?
+/* The audit of the catalogue topic: is a record that was applied some time ago still at its offset?
  *
- * A topic that is deleted and made anew within a moment, and filled at once beyond where we stand, gives its consumer
- * no sign: it goes on at its offset, in another log. So a second consumer reads, every so often, the record of each
- * partition that was the newest one when the audit before began. Where it is another record now, the topic is another
- * one. Where it is the same, so is all that was read before the audit: the newest record from then is looked for next.
+ * A topic can be deleted, created again, and at once be filled beyond our offset. Its consumer notices nothing and goes
+ * on at that offset in the new topic. So a second consumer reads one record of each partition every few seconds: the
+ * record that was the newest when the previous audit began. If it differs, this is another topic. If it is the same,
+ * all that was read before this audit came from this topic. The next audit then reads what is the newest record now.
  *
- * Thread: catalogue. Blocks: no, but for opening the consumer.
+ * Thread: catalogue. Blocks: only to open the consumer, and up to 1 s for a broker's bounds of a partition.
  */
 #ifndef DAEMON_CATALOGUE_TOPIC_AUDIT_H
 #define DAEMON_CATALOGUE_TOPIC_AUDIT_H
 
 #include "daemon/catalogue/topic_position.h"
 
-/* The record of one partition that is looked for. */
+/* The record that the audit reads from one partition. */
 struct audit_anchor {
-  struct store_position position; /* last_offset -1: none */
-  struct store_position next;     /* for the next audit: the newest record when this one began */
-  bool is_awaited;
+  struct store_position position; /* the record to read; last_offset -1: none */
+  struct store_position next;     /* for the next audit: the newest record when this audit began */
+  bool is_awaited;                /* the running audit has not read it yet */
 };
 
-/* An audit that somebody waits for. */
+/* An audit that the caller of topic_audit_confirms() waits for. */
 enum topic_audit_request { TOPIC_AUDIT_NOT_REQUESTED, TOPIC_AUDIT_REQUESTED, TOPIC_AUDIT_RUNNING, TOPIC_AUDIT_DONE };
 
 struct topic_audit {
   struct kafka_layers layers;
   const char *topic;
-  struct catalogue_reader *reader; /* NULL before the first audit of a log */
+  struct catalogue_reader *reader; /* NULL before the first audit of a topic */
   bool is_running;
-  struct audit_anchor *anchors;      /* [n], index is the partition */
+  struct audit_anchor *anchors;    /* [n], index is the partition */
   size_t n;
   size_t capacity;
-  int64_t longest_ns; /* between two audits */
-  int64_t due_ns;     /* of the next audit, or the time that the running one may take */
-  size_t n_awaited;
+  int64_t max_interval_ns;         /* between two audits */
+  int64_t due_ns;                  /* start of the next audit, or time limit of the running one */
+  size_t n_awaited;                /* anchors with is_awaited */
   enum topic_audit_request request;
 };
 
-void topic_audit_init(const struct kafka_layers *layers, const char *topic, int64_t longest_ns, struct topic_audit *out);
+void topic_audit_init(const struct kafka_layers *layers, const char *topic, int64_t max_interval_ns,
+                      struct topic_audit *out);
 void topic_audit_fini(struct topic_audit *a);
 
-/* The log was taken up, and its last records were verified, or are about to be. */
+/* Forget the running audit and all anchors. Call this when reading of the topic resumes: its last records are verified
+ * then, so the audit starts again from there. */
 err_t topic_audit_begin(struct topic_audit *a, const struct topic_positions *positions);
 
-/* Has an audit that began after the first call found nothing? Ask until it has: it is due at once. Then all that had
- * been read by the first call is of one log, the one that is there; the next call asks anew. */
+/* Has an audit that began after the first call found no difference? The first call makes an audit due at once; call
+ * again until this returns true. Then all records that were read before the first call come from the topic that exists
+ * now. A call after that requests a new audit. */
 bool topic_audit_confirms(struct topic_audit *a);
 
-/* Go on: to be called often. Returns ERR_DISCONTINUITY with the partition and offset of a record that is another
- * one. */
+/* Start, continue or end an audit, without waiting for records. Call this in each loop of the thread.
+ *
+ * Returns ERR_DISCONTINUITY with partition and offset when a record differs; an error of class RETRY when the broker
+ * does not answer. */
 err_t topic_audit_step(struct topic_audit *a, const struct topic_positions *positions);
 
 #endif

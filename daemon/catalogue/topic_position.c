@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The position in each partition, and the comparison of the last applied record with the one that the topic has now. */
 #include "daemon/catalogue/topic_position.h"
 
 #include <inttypes.h>
@@ -6,37 +7,37 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-void topic_positions_fini(struct topic_positions *l)
+void topic_positions_fini(struct topic_positions *t)
 {
-  mem_free(&l->items);
+  mem_free(&t->items);
 }
 
-void topic_positions_clear(struct topic_positions *l)
+void topic_positions_clear(struct topic_positions *t)
 {
-  l->n = 0;
-  l->has_holes = true;
+  t->n = 0;
+  t->has_holes = true;
 }
 
 static err_t verify_bounds(const struct store_position *stored, int64_t first, int64_t end)
 {
   if (stored->at.next < first)
     FAIL(ERR_DISCONTINUITY,
-         "partition %" PRId32 ": the store has read up to offset %" PRId64 ", but the log begins at %" PRId64
-         ": what lies between is gone",
+         "partition %" PRId32 ": the store has read up to offset %" PRId64 ", but the partition begins at %" PRId64
+         ": the records between are gone",
          stored->at.partition, stored->at.next, first);
   if (stored->at.next > end)
     FAIL(ERR_DISCONTINUITY,
-         "partition %" PRId32 ": the store has read up to offset %" PRId64 ", but the log ends at %" PRId64
-         ": it is another topic, or was cut",
+         "partition %" PRId32 ": the store has read up to offset %" PRId64 ", but the partition ends at %" PRId64
+         ": this is another topic, or it was truncated",
          stored->at.partition, stored->at.next, end);
   return ERR_OK;
 }
 
-err_t topic_positions_add(struct topic_positions *l, const struct store_position *stored, int64_t first, int64_t end,
-                        int64_t *from)
+err_t topic_positions_add(struct topic_positions *t, const struct store_position *stored, int64_t first, int64_t end,
+                          int64_t *from)
 {
   struct topic_position p = {
-    .position = { .at = { (int32_t)l->n, first }, .last_offset = -1 },
+    .position = { .at = { (int32_t)t->n, first }, .last_offset = -1 },
     .end_at_start = end,
   };
 
@@ -45,8 +46,8 @@ err_t topic_positions_add(struct topic_positions *l, const struct store_position
     p.position = *stored;
     p.must_verify = stored->last_offset >= first && stored->last_offset < end;
   }
-  TRY(mem_grow(l->n + 1, sizeof *l->items, &l->capacity, &l->items));
-  l->items[l->n++] = p;
+  TRY(mem_grow(t->n + 1, sizeof *t->items, &t->capacity, &t->items));
+  t->items[t->n++] = p;
   *from = p.must_verify ? p.position.last_offset : p.position.at.next;
   return ERR_OK;
 }
@@ -56,126 +57,138 @@ bool topic_position_matches(const struct store_position *last, const struct cata
   return catalogue_record_digest(record) == last->last_digest && record->timestamp_ms == last->last_timestamp_ms;
 }
 
-/* The first record that comes: the one that was applied last, or, where compaction has removed that, a later one. Of a
- * later one even the timestamp says nothing: producers' clocks differ, and a backfill writes old times. */
-static err_t verify_record(const struct topic_positions *l, const struct topic_position *p,
+/* Compare the first record that is read with the last one that was applied. If compaction has removed that one, a later
+ * record comes first. A later record proves nothing, not even by its timestamp: producers' clocks differ, and a
+ * backfill writes old timestamps. */
+static err_t verify_record(const struct topic_positions *t, const struct topic_position *p,
                            const struct catalogue_record *record)
 {
   bool is_missing = record->offset > p->position.last_offset;
 
-  if (is_missing && l->has_holes) {
-    log_info("last_record_compacted", "partition=%" PRId32 " offset=%" PRId64 " note=\"it cannot be compared\"",
+  if (is_missing && t->has_holes) {
+    log_info("last_record_compacted",
+             "partition=%" PRId32 " offset=%" PRId64 " note=\"the partition cannot be verified by this record\"",
              record->partition, p->position.last_offset);
     return ERR_OK;
   }
   if (is_missing)
     FAIL(ERR_DISCONTINUITY,
-         "partition %" PRId32 ": the record at offset %" PRId64
-         ", which the store has applied, is not there, and the topic is not compacted: it is another topic",
+         "partition %" PRId32 ": the store has applied a record at offset %" PRId64
+         ", but the topic has none there and is not compacted: this is another topic",
          record->partition, p->position.last_offset);
   if (!topic_position_matches(&p->position, record))
     FAIL(ERR_DISCONTINUITY,
          "partition %" PRId32 ": the record at offset %" PRId64
-         " is not the one that the store has applied: it is another topic",
+         " differs from the one that the store has applied: this is another topic",
          record->partition, record->offset);
   return ERR_OK;
 }
 
-err_t topic_positions_advance(struct topic_positions *l, const struct catalogue_record *record, bool *is_new)
+static struct store_position position_before(const struct topic_position *p, const struct catalogue_record *record)
 {
-  if (record->partition < 0 || (size_t)record->partition >= l->n)
-    FAIL(ERR_KAFKA, "a record came from partition %" PRId32 ", which was not asked for", record->partition);
-  struct topic_position *p = &l->items[record->partition];
-  if (p->must_verify)
-    TRY(verify_record(l, p, record));
-  p->must_verify = false;
-  p->is_at_end = false;
-  *is_new = record->offset >= p->position.at.next;
-  if (*is_new) {
-    bool is_first = p->position.last_offset < 0;
-    p->position.at.next = record->offset + 1;
-    p->position.last_offset = record->offset;
-    p->position.last_digest = catalogue_record_digest(record);
-    p->position.last_timestamp_ms = record->timestamp_ms;
-    p->is_changed = true;
-    if (is_first) {
-      p->first = topic_positions_before(l, record);
-      p->has_new_first = true;
-    }
-  }
-  return ERR_OK;
-}
-
-struct store_position topic_positions_before(const struct topic_positions *l, const struct catalogue_record *record)
-{
-  struct store_position position = l->items[record->partition].position;
+  struct store_position position = p->position;
 
   position.at.next = record->offset;
   return position;
 }
 
-size_t topic_positions_list_first(const struct topic_positions *l, struct store_position *positions)
+static void move_past(struct topic_position *p, const struct catalogue_record *record)
+{
+  bool is_first = p->position.last_offset < 0;
+
+  p->position.at.next = record->offset + 1;
+  p->position.last_offset = record->offset;
+  p->position.last_digest = catalogue_record_digest(record);
+  p->position.last_timestamp_ms = record->timestamp_ms;
+  p->is_changed = true;
+  if (is_first) {
+    p->first = position_before(p, record);
+    p->has_new_first = true;
+  }
+}
+
+err_t topic_positions_advance(struct topic_positions *t, const struct catalogue_record *record, bool *is_new)
+{
+  if (record->partition < 0 || (size_t)record->partition >= t->n)
+    FAIL(ERR_KAFKA, "a record came from partition %" PRId32 ", which is not being read", record->partition);
+  struct topic_position *p = &t->items[record->partition];
+  if (p->must_verify)
+    TRY(verify_record(t, p, record));
+  p->must_verify = false;
+  p->is_at_end = false;
+  *is_new = record->offset >= p->position.at.next;
+  if (*is_new)
+    move_past(p, record);
+  return ERR_OK;
+}
+
+struct store_position topic_positions_before(const struct topic_positions *t, const struct catalogue_record *record)
+{
+  return position_before(&t->items[record->partition], record);
+}
+
+size_t topic_positions_list_first(const struct topic_positions *t, struct store_position *positions)
 {
   size_t n = 0;
 
-  for (size_t i = 0; i < l->n; i++) {
-    if (l->items[i].has_new_first)
-      positions[n++] = l->items[i].first;
+  for (size_t i = 0; i < t->n; i++) {
+    if (t->items[i].has_new_first)
+      positions[n++] = t->items[i].first;
   }
   return n;
 }
 
-void topic_positions_mark_first_stored(struct topic_positions *l)
+void topic_positions_mark_first_stored(struct topic_positions *t)
 {
-  for (size_t i = 0; i < l->n; i++)
-    l->items[i].has_new_first = false;
+  for (size_t i = 0; i < t->n; i++)
+    t->items[i].has_new_first = false;
 }
 
-void topic_positions_note_end(struct topic_positions *l, int32_t partition, int64_t next)
+void topic_positions_note_end(struct topic_positions *t, int32_t partition, int64_t next)
 {
-  if (partition < 0 || (size_t)partition >= l->n)
+  if (partition < 0 || (size_t)partition >= t->n)
     return;
-  l->items[partition].has_read_end = true;
-  l->items[partition].is_at_end = true;
-  if (next <= l->items[partition].position.at.next)
+  t->items[partition].has_read_end = true;
+  t->items[partition].is_at_end = true;
+  if (next <= t->items[partition].position.at.next)
     return;
-  l->items[partition].position.at.next = next;
-  l->items[partition].is_changed = true;
+  t->items[partition].position.at.next = next;
+  t->items[partition].is_changed = true;
 }
 
-bool topic_positions_have_caught_up(const struct topic_positions *l)
+bool topic_positions_have_caught_up(const struct topic_positions *t)
 {
-  for (size_t i = 0; i < l->n; i++) {
-    const struct topic_position *p = &l->items[i];
+  for (size_t i = 0; i < t->n; i++) {
+    const struct topic_position *p = &t->items[i];
     if (!p->is_paused && (p->position.at.next < p->end_at_start || (p->must_verify && !p->has_read_end)))
       return false;
   }
-  return l->n > 0;
+  return t->n > 0;
 }
 
-bool topic_positions_any_changed(const struct topic_positions *l)
+bool topic_positions_any_changed(const struct topic_positions *t)
 {
-  for (size_t i = 0; i < l->n; i++) {
-    if (l->items[i].is_changed)
+  for (size_t i = 0; i < t->n; i++) {
+    if (t->items[i].is_changed)
       return true;
   }
   return false;
 }
 
-size_t topic_positions_list_changed(struct topic_positions *l, struct store_position *positions)
+size_t topic_positions_list_changed(struct topic_positions *t, struct store_position *positions)
 {
   size_t n = 0;
 
-  for (size_t i = 0; i < l->n; i++) {
-    if (l->items[i].is_changed && !l->items[i].is_waiting_for_room)
-      positions[n++] = l->items[i].position;
-    l->items[i].is_changed = false;
+  for (size_t i = 0; i < t->n; i++) {
+    if (t->items[i].is_changed && !t->items[i].is_waiting_for_room)
+      positions[n++] = t->items[i].position;
+    t->items[i].is_changed = false;
   }
   return n;
 }
 
-void topic_positions_touch(struct topic_positions *l)
+void topic_positions_touch(struct topic_positions *t)
 {
-  for (size_t i = 0; i < l->n; i++)
-    l->items[i].is_changed |= !l->items[i].is_paused; /* of one that is not read, the time stands still */
+  for (size_t i = 0; i < t->n; i++)
+    t->items[i].is_changed |= !t->items[i].is_paused; /* a paused partition keeps the time of its last read */
 }

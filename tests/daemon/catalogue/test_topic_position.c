@@ -27,11 +27,11 @@ static struct catalogue_record record_at(int32_t partition, int64_t offset, cons
   };
 }
 
-static bool take(struct topic_positions *l, struct catalogue_record record)
+static bool take(struct topic_positions *t, struct catalogue_record record)
 {
   bool is_new;
 
-  assert_ok(topic_positions_advance(l, &record, &is_new));
+  assert_ok(topic_positions_advance(t, &record, &is_new));
   return is_new;
 }
 
@@ -46,72 +46,72 @@ static struct store_position stored_at(int32_t partition, int64_t last, int64_t 
 
 static void a_new_partition_is_read_from_its_first_record(void **state)
 {
-  struct topic_positions l = { 0 };
+  struct topic_positions t = { 0 };
   int64_t from;
 
   (void)state;
-  assert_false(topic_positions_have_caught_up(&l)); /* of nothing, nothing is known */
-  assert_ok(topic_positions_add(&l, NULL, 5, 8, &from));
+  assert_false(topic_positions_have_caught_up(&t)); /* of nothing, nothing is known */
+  assert_ok(topic_positions_add(&t, NULL, 5, 8, &from));
   assert_int_equal(from, 5);
-  assert_false(topic_positions_have_caught_up(&l));
+  assert_false(topic_positions_have_caught_up(&t));
   for (int64_t offset = 5; offset < 8; offset++) {
-    assert_false(topic_positions_have_caught_up(&l));
-    assert_true(take(&l, record_at(0, offset, "v", 100)));
+    assert_false(topic_positions_have_caught_up(&t));
+    assert_true(take(&t, record_at(0, offset, "v", 100)));
   }
-  assert_true(topic_positions_have_caught_up(&l));
-  topic_positions_fini(&l);
+  assert_true(topic_positions_have_caught_up(&t));
+  topic_positions_fini(&t);
 }
 
 static void an_empty_partition_has_caught_up_at_once(void **state)
 {
-  struct topic_positions l = { 0 };
+  struct topic_positions t = { 0 };
   int64_t from;
 
   (void)state;
-  assert_ok(topic_positions_add(&l, NULL, 0, 0, &from));
+  assert_ok(topic_positions_add(&t, NULL, 0, 0, &from));
   assert_int_equal(from, 0);
-  assert_true(topic_positions_have_caught_up(&l));
-  assert_false(topic_positions_any_changed(&l));
-  topic_positions_fini(&l);
+  assert_true(topic_positions_have_caught_up(&t));
+  assert_false(topic_positions_any_changed(&t));
+  topic_positions_fini(&t);
 }
 
 static void after_a_restart_the_last_record_comes_again_and_is_not_new(void **state)
 {
-  struct topic_positions l = { 0 };
+  struct topic_positions t = { 0 };
   struct store_position stored = stored_at(0, 41, 42, "v41", 500);
   int64_t from;
 
   (void)state;
-  assert_ok(topic_positions_add(&l, &stored, 0, 44, &from));
+  assert_ok(topic_positions_add(&t, &stored, 0, 44, &from));
   assert_int_equal(from, 41);
-  assert_false(take(&l, record_at(0, 41, "v41", 500)));
-  assert_false(topic_positions_any_changed(&l));
-  assert_true(take(&l, record_at(0, 42, "v42", 400))); /* clocks of producers differ */
-  assert_true(take(&l, record_at(0, 43, "v43", 600)));
-  assert_true(topic_positions_have_caught_up(&l));
-  topic_positions_fini(&l);
+  assert_false(take(&t, record_at(0, 41, "v41", 500)));
+  assert_false(topic_positions_any_changed(&t));
+  assert_true(take(&t, record_at(0, 42, "v42", 400))); /* clocks of producers differ */
+  assert_true(take(&t, record_at(0, 43, "v43", 600)));
+  assert_true(topic_positions_have_caught_up(&t));
+  topic_positions_fini(&t);
 }
 
 /* Ready would be too early: it may be another topic of the same length. */
 static void nothing_new_is_caught_up_only_when_the_last_record_was_seen_again(void **state)
 {
-  struct topic_positions l = { 0 };
+  struct topic_positions t = { 0 };
   struct store_position stored = stored_at(0, 41, 42, "v41", 500);
   int64_t from;
 
   (void)state;
-  assert_ok(topic_positions_add(&l, &stored, 0, 42, &from));
-  assert_false(topic_positions_have_caught_up(&l));
-  assert_false(take(&l, record_at(0, 41, "v41", 500)));
-  assert_true(topic_positions_have_caught_up(&l));
+  assert_ok(topic_positions_add(&t, &stored, 0, 42, &from));
+  assert_false(topic_positions_have_caught_up(&t));
+  assert_false(take(&t, record_at(0, 41, "v41", 500)));
+  assert_true(topic_positions_have_caught_up(&t));
 
-  topic_positions_clear(&l); /* compaction has removed it, and there is nothing behind it */
-  assert_ok(topic_positions_add(&l, &stored, 0, 42, &from));
-  assert_false(topic_positions_have_caught_up(&l));
-  topic_positions_note_end(&l, 0, 42);
-  assert_true(topic_positions_have_caught_up(&l));
-  assert_false(topic_positions_any_changed(&l));
-  topic_positions_fini(&l);
+  topic_positions_clear(&t); /* compaction has removed it, and there is nothing behind it */
+  assert_ok(topic_positions_add(&t, &stored, 0, 42, &from));
+  assert_false(topic_positions_have_caught_up(&t));
+  topic_positions_note_end(&t, 0, 42);
+  assert_true(topic_positions_have_caught_up(&t));
+  assert_false(topic_positions_any_changed(&t));
+  topic_positions_fini(&t);
 }
 
 static void another_record_in_the_place_of_the_last_is_another_topic(void **state)
@@ -125,16 +125,16 @@ static void another_record_in_the_place_of_the_last_is_another_topic(void **stat
 
   (void)state;
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-    struct topic_positions l = { 0 };
+    struct topic_positions t = { 0 };
     struct store_position stored = stored_at(0, 41, 42, "v41", 500);
     struct catalogue_record record = record_at(0, 41, others[i].value, 500);
     int64_t from;
     bool is_new;
     record.key = span_of_str(others[i].key);
     record.has_value = others[i].has_value;
-    assert_ok(topic_positions_add(&l, &stored, 0, 100, &from));
-    assert_fails(topic_positions_advance(&l, &record, &is_new), ERR_DISCONTINUITY, "offset 41");
-    topic_positions_fini(&l);
+    assert_ok(topic_positions_add(&t, &stored, 0, 100, &from));
+    assert_fails(topic_positions_advance(&t, &record, &is_new), ERR_DISCONTINUITY, "offset 41");
+    topic_positions_fini(&t);
   }
 }
 
@@ -143,142 +143,142 @@ static void where_compaction_removed_the_last_record_the_next_may_be_of_any_time
 {
   enum { DAY_MS = 24 * 3600 * 1000 };
   struct store_position stored = stored_at(0, 41, 42, "v41", DAY_MS);
-  struct topic_positions l = { .has_holes = true };
+  struct topic_positions t = { .has_holes = true };
   int64_t from;
 
   (void)state;
-  assert_ok(topic_positions_add(&l, &stored, 0, 100, &from));
-  assert_true(take(&l, record_at(0, 45, "w", 5)));
-  assert_true(take(&l, record_at(0, 46, "w", 2 * (int64_t)DAY_MS)));
-  topic_positions_fini(&l);
+  assert_ok(topic_positions_add(&t, &stored, 0, 100, &from));
+  assert_true(take(&t, record_at(0, 45, "w", 5)));
+  assert_true(take(&t, record_at(0, 46, "w", 2 * (int64_t)DAY_MS)));
+  topic_positions_fini(&t);
 }
 
 static void without_compaction_a_missing_record_is_another_topic(void **state)
 {
   struct store_position stored = stored_at(0, 41, 42, "v41", 500);
   struct catalogue_record record = record_at(0, 45, "w", 900);
-  struct topic_positions l = { .has_holes = false };
+  struct topic_positions t = { .has_holes = false };
   int64_t from;
   bool is_new;
 
   (void)state;
-  assert_ok(topic_positions_add(&l, &stored, 0, 100, &from));
-  assert_fails(topic_positions_advance(&l, &record, &is_new), ERR_DISCONTINUITY, "offset 41");
-  topic_positions_fini(&l);
+  assert_ok(topic_positions_add(&t, &stored, 0, 100, &from));
+  assert_fails(topic_positions_advance(&t, &record, &is_new), ERR_DISCONTINUITY, "offset 41");
+  topic_positions_fini(&t);
 }
 
 static void a_held_position_is_not_stored(void **state)
 {
   struct store_position positions[2];
-  struct topic_positions l = { 0 };
+  struct topic_positions t = { 0 };
   int64_t from;
 
   (void)state;
-  assert_ok(topic_positions_add(&l, NULL, 0, 5, &from));
-  assert_ok(topic_positions_add(&l, NULL, 0, 5, &from));
-  assert_true(take(&l, record_at(0, 0, "v", 1)));
-  assert_true(take(&l, record_at(1, 0, "v", 1)));
-  l.items[0].is_waiting_for_room = true;
-  assert_int_equal(topic_positions_list_changed(&l, positions), 1);
+  assert_ok(topic_positions_add(&t, NULL, 0, 5, &from));
+  assert_ok(topic_positions_add(&t, NULL, 0, 5, &from));
+  assert_true(take(&t, record_at(0, 0, "v", 1)));
+  assert_true(take(&t, record_at(1, 0, "v", 1)));
+  t.items[0].is_waiting_for_room = true;
+  assert_int_equal(topic_positions_list_changed(&t, positions), 1);
   assert_int_equal(positions[0].at.partition, 1);
-  topic_positions_touch(&l);
-  assert_int_equal(topic_positions_list_changed(&l, positions), 1);
-  topic_positions_fini(&l);
+  topic_positions_touch(&t);
+  assert_int_equal(topic_positions_list_changed(&t, positions), 1);
+  topic_positions_fini(&t);
 }
 
 static void a_log_that_was_cut_at_either_end_is_a_discontinuity(void **state)
 {
   struct store_position stored = stored_at(0, 41, 42, "v41", 500);
-  struct topic_positions l = { 0 };
+  struct topic_positions t = { 0 };
   int64_t from = -7;
 
   (void)state;
-  assert_fails(topic_positions_add(&l, &stored, 43, 100, &from), ERR_DISCONTINUITY, "begins at 43");
-  assert_fails(topic_positions_add(&l, &stored, 0, 41, &from), ERR_DISCONTINUITY, "ends at 41");
-  assert_fails(topic_positions_add(&l, &stored, 0, 0, &from), ERR_DISCONTINUITY, "ends at 0");
+  assert_fails(topic_positions_add(&t, &stored, 43, 100, &from), ERR_DISCONTINUITY, "begins at 43");
+  assert_fails(topic_positions_add(&t, &stored, 0, 41, &from), ERR_DISCONTINUITY, "ends at 41");
+  assert_fails(topic_positions_add(&t, &stored, 0, 0, &from), ERR_DISCONTINUITY, "ends at 0");
   assert_int_equal(from, -7);
-  assert_int_equal(l.n, 0);
-  assert_ok(topic_positions_add(&l, &stored, 42, 42, &from)); /* just what was read is gone: nothing between */
+  assert_int_equal(t.n, 0);
+  assert_ok(topic_positions_add(&t, &stored, 42, 42, &from)); /* just what was read is gone: nothing between */
   assert_int_equal(from, 42);
-  assert_true(topic_positions_have_caught_up(&l));
-  topic_positions_clear(&l);
-  assert_ok(topic_positions_add(&l, &stored, 41, 42, &from));
+  assert_true(topic_positions_have_caught_up(&t));
+  topic_positions_clear(&t);
+  assert_ok(topic_positions_add(&t, &stored, 41, 42, &from));
   assert_int_equal(from, 41);
-  topic_positions_fini(&l);
+  topic_positions_fini(&t);
 }
 
 static void a_partition_of_markers_alone_goes_on_behind_them(void **state)
 {
   struct store_position stored = { .at = { 0, 9 }, .last_offset = -1 };
-  struct topic_positions l = { 0 };
+  struct topic_positions t = { 0 };
   int64_t from;
 
   (void)state;
-  assert_ok(topic_positions_add(&l, &stored, 0, 9, &from));
+  assert_ok(topic_positions_add(&t, &stored, 0, 9, &from));
   assert_int_equal(from, 9);
-  assert_true(topic_positions_have_caught_up(&l));
-  assert_true(take(&l, record_at(0, 9, "v", 1)));
-  topic_positions_fini(&l);
+  assert_true(topic_positions_have_caught_up(&t));
+  assert_true(take(&t, record_at(0, 9, "v", 1)));
+  topic_positions_fini(&t);
 }
 
 static void an_end_brings_the_position_forward_and_never_back(void **state)
 {
   struct store_position positions[2];
-  struct topic_positions l = { 0 };
+  struct topic_positions t = { 0 };
   int64_t from;
 
   (void)state;
-  assert_ok(topic_positions_add(&l, NULL, 0, 12, &from));
-  assert_ok(topic_positions_add(&l, NULL, 0, 0, &from));
-  assert_true(take(&l, record_at(0, 9, "v", 1)));
-  topic_positions_note_end(&l, 0, 12); /* behind the markers of a transaction */
-  assert_true(topic_positions_have_caught_up(&l));
-  assert_int_equal(topic_positions_list_changed(&l, positions), 1);
+  assert_ok(topic_positions_add(&t, NULL, 0, 12, &from));
+  assert_ok(topic_positions_add(&t, NULL, 0, 0, &from));
+  assert_true(take(&t, record_at(0, 9, "v", 1)));
+  topic_positions_note_end(&t, 0, 12); /* behind the markers of a transaction */
+  assert_true(topic_positions_have_caught_up(&t));
+  assert_int_equal(topic_positions_list_changed(&t, positions), 1);
   assert_int_equal(positions[0].at.next, 12);
   assert_int_equal(positions[0].last_offset, 9);
-  topic_positions_note_end(&l, 0, 10);
-  topic_positions_note_end(&l, 0, 12);
-  topic_positions_note_end(&l, 7, 12); /* partitions that nobody asked for */
-  topic_positions_note_end(&l, -1, 12);
-  assert_false(topic_positions_any_changed(&l));
-  topic_positions_fini(&l);
+  topic_positions_note_end(&t, 0, 10);
+  topic_positions_note_end(&t, 0, 12);
+  topic_positions_note_end(&t, 7, 12); /* partitions that nobody asked for */
+  topic_positions_note_end(&t, -1, 12);
+  assert_false(topic_positions_any_changed(&t));
+  topic_positions_fini(&t);
 }
 
 static void growth_adds_partitions_behind_those_that_are_read(void **state)
 {
   struct store_position positions[3];
-  struct topic_positions l = { 0 };
+  struct topic_positions t = { 0 };
   int64_t from;
 
   (void)state;
-  assert_ok(topic_positions_add(&l, NULL, 0, 1, &from));
-  assert_true(take(&l, record_at(0, 0, "v", 1)));
-  assert_true(topic_positions_have_caught_up(&l));
-  assert_ok(topic_positions_add(&l, NULL, 0, 2, &from));
-  assert_ok(topic_positions_add(&l, NULL, 0, 0, &from));
-  assert_false(topic_positions_have_caught_up(&l));
-  assert_true(take(&l, record_at(1, 0, "v", 1)));
-  assert_true(take(&l, record_at(2, 0, "v", 1)));
-  assert_int_equal(topic_positions_list_changed(&l, positions), 3);
+  assert_ok(topic_positions_add(&t, NULL, 0, 1, &from));
+  assert_true(take(&t, record_at(0, 0, "v", 1)));
+  assert_true(topic_positions_have_caught_up(&t));
+  assert_ok(topic_positions_add(&t, NULL, 0, 2, &from));
+  assert_ok(topic_positions_add(&t, NULL, 0, 0, &from));
+  assert_false(topic_positions_have_caught_up(&t));
+  assert_true(take(&t, record_at(1, 0, "v", 1)));
+  assert_true(take(&t, record_at(2, 0, "v", 1)));
+  assert_int_equal(topic_positions_list_changed(&t, positions), 3);
   for (int32_t p = 0; p < 3; p++)
     assert_int_equal(positions[p].at.partition, p);
-  assert_int_equal(topic_positions_list_changed(&l, positions), 0);
-  topic_positions_fini(&l);
+  assert_int_equal(topic_positions_list_changed(&t, positions), 0);
+  topic_positions_fini(&t);
 }
 
 static void a_record_of_a_partition_that_was_not_asked_for_is_an_error(void **state)
 {
-  struct topic_positions l = { 0 };
+  struct topic_positions t = { 0 };
   struct catalogue_record record = record_at(1, 0, "v", 1);
   int64_t from;
   bool is_new;
 
   (void)state;
-  assert_ok(topic_positions_add(&l, NULL, 0, 1, &from));
-  assert_fails(topic_positions_advance(&l, &record, &is_new), ERR_KAFKA, "partition 1");
+  assert_ok(topic_positions_add(&t, NULL, 0, 1, &from));
+  assert_fails(topic_positions_advance(&t, &record, &is_new), ERR_KAFKA, "partition 1");
   record.partition = -1;
-  assert_fails(topic_positions_advance(&l, &record, &is_new), ERR_KAFKA, "partition -1");
-  topic_positions_fini(&l);
+  assert_fails(topic_positions_advance(&t, &record, &is_new), ERR_KAFKA, "partition -1");
+  topic_positions_fini(&t);
 }
 
 /* Logs with gaps, with restarts in between: each record is new once. */
@@ -290,7 +290,7 @@ static void each_record_is_new_just_once_over_restarts(void **state)
   (void)state;
   for (int round = 0; round < 200; round++) {
     struct store_position stored = { 0 };
-    struct topic_positions l = { 0 };
+    struct topic_positions t = { 0 };
     bool is_record[END], was_new[END] = { 0 }, has_stored = false;
     for (size_t i = 0; i < END; i++)
       is_record[i] = dice_below(&dice, 5);
@@ -298,24 +298,24 @@ static void each_record_is_new_just_once_over_restarts(void **state)
       int64_t from;
       end += (int64_t)dice_below(&dice, 60);
       end = end < END ? end : END;
-      topic_positions_clear(&l);
-      assert_ok(topic_positions_add(&l, has_stored ? &stored : NULL, 0, end, &from));
+      topic_positions_clear(&t);
+      assert_ok(topic_positions_add(&t, has_stored ? &stored : NULL, 0, end, &from));
       for (int64_t offset = from; offset < end; offset++) {
         char value[32];
         snprintf(value, sizeof value, "v%lld", (long long)offset);
-        if (is_record[offset] && take(&l, record_at(0, offset, value, offset))) {
+        if (is_record[offset] && take(&t, record_at(0, offset, value, offset))) {
           assert_false(was_new[offset]);
           was_new[offset] = true;
         }
       }
-      topic_positions_note_end(&l, 0, end);
-      assert_true(topic_positions_have_caught_up(&l));
-      has_stored |= topic_positions_list_changed(&l, &stored) > 0;
+      topic_positions_note_end(&t, 0, end);
+      assert_true(topic_positions_have_caught_up(&t));
+      has_stored |= topic_positions_list_changed(&t, &stored) > 0;
       if (has_stored)
         assert_int_equal(stored.at.next, end);
     }
     assert_memory_equal(was_new, is_record, sizeof was_new);
-    topic_positions_fini(&l);
+    topic_positions_fini(&t);
   }
 }
 
