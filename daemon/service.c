@@ -56,7 +56,8 @@ static err_t open_delivery(const struct config *config, struct service *s)
     .has_reply_topics = config->query.reply_topics.n > 0,
     .reply_timeout_ms = config->query.reply_timeout_ms,
     .counters = &s->counters,
-    .pulses = &s->alarm.pulses,
+    .tracker = s->tracker,
+    .alarm = &s->alarm,
   };
 
   return delivery_open(&delivery, &s->delivery);
@@ -73,7 +74,9 @@ static err_t open_catalogue(const struct config *config, struct service *s)
 
 static err_t open_queries(const struct config *config, struct service *s)
 {
-  struct queries_context context = { config, &s->kafka, s->engine, s->delivery, &s->counters, &s->alarm };
+  struct queries_context context = {
+    config, &s->kafka, s->engine, s->delivery, s->tracker, &s->counters, &s->alarm,
+  };
 
   return queries_open(&context, &s->queries);
 }
@@ -91,6 +94,7 @@ err_t service_open(const struct config *config, struct service *s)
   log_backend(s->engine);
   TRY(store_open(config->store_path, &s->store));
   TRY(kafka_setup_open(config, &s->kafka));
+  TRY(offset_tracker_open(&s->tracker));
   TRY(open_delivery(config, s));
   TRY(open_catalogue(config, s));
   TRY(open_queries(config, s));
@@ -219,6 +223,7 @@ bool service_close(struct service *s)
   catalogue_close(&s->catalogue); /* deliveries note what became of its letters */
   store_close(&s->store);
   queries_close(&s->queries);
+  offset_tracker_close(&s->tracker);
   engine_close(&s->engine);
   bool is_closed = wait_for_clients(s);
   if (is_closed) { /* clients need the embedded broker for their ends */

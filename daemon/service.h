@@ -16,6 +16,7 @@ struct service {
   struct kafka_setup kafka;
   struct engine *engine;
   struct store *store;
+  struct offset_tracker *tracker; /* which queries are answered */
   struct delivery *delivery;
   struct catalogue *catalogue;
   struct queries *queries;

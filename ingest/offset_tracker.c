@@ -2,6 +2,7 @@
 #include "ingest/offset_tracker.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/mem.h"
 
@@ -24,6 +25,7 @@ struct partition {
 };
 
 struct offset_tracker {
+  _Atomic unsigned n_owners;
   pthread_mutex_t mutex;
   struct entry *entries;
   size_t n_entries;
@@ -41,20 +43,30 @@ err_t offset_tracker_open(struct offset_tracker **out)
   struct offset_tracker *t;
 
   TRY(mem_array(1, sizeof *t, &t));
+  atomic_store(&t->n_owners, 1);
   pthread_mutex_init(&t->mutex, NULL);
   t->free = NO_ENTRY;
   *out = t;
   return ERR_OK;
 }
 
+struct offset_tracker *offset_tracker_share(struct offset_tracker *t)
+{
+  atomic_fetch_add(&t->n_owners, 1);
+  return t;
+}
+
 void offset_tracker_close(struct offset_tracker **t)
 {
-  if (!*t)
+  struct offset_tracker *own = *t;
+
+  *t = NULL;
+  if (!own || atomic_fetch_sub(&own->n_owners, 1) > 1)
     return;
-  pthread_mutex_destroy(&(*t)->mutex);
-  mem_free(&(*t)->entries);
-  mem_free(&(*t)->partitions);
-  mem_free(t);
+  pthread_mutex_destroy(&own->mutex);
+  mem_free(&own->entries);
+  mem_free(&own->partitions);
+  mem_free(&own);
 }
 
 static err_t find_partition(struct offset_tracker *t, int32_t id, int64_t offset, uint32_t *out)

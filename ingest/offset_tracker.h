@@ -15,7 +15,11 @@
 
 struct offset_tracker;
 
+/* Open a tracker with one owner. */
 err_t offset_tracker_open(struct offset_tracker **out);
+
+/* Add an owner. Each owner closes the tracker once; the last one frees it. Returns the tracker. */
+struct offset_tracker *offset_tracker_share(struct offset_tracker *t);
 void offset_tracker_close(struct offset_tracker **t);
 
 /* A query was taken from the log. Offsets of a partition must rise. */

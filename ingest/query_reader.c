@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_closing.h"
-#include "ingest/offset_tracker.h"
 
 enum { COMMIT_INTERVAL_MS = 200, COMMIT_TIMEOUT_MS = 3000, COMMIT_PARTITIONS = 1024 };
 
@@ -162,7 +161,7 @@ static err_t open_queues(struct query_reader *r)
 }
 
 err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group,
-                        struct query_reader **out)
+                        struct offset_tracker *tracker, struct query_reader **out)
 {
   AUTO(query_reader_close) struct query_reader *r = NULL;
   struct kafka_layers all = kafka_layers_under(defaults, sizeof defaults / sizeof defaults[0], layers);
@@ -173,7 +172,7 @@ err_t query_reader_open(const struct kafka_layers *layers, const char *topic, co
   TRY(mem_array(1, sizeof *r, &r));
   r->wake_fd = -1;
   TRY(mem_copy_str(topic, &r->topic));
-  TRY(offset_tracker_open(&r->tracker));
+  r->tracker = offset_tracker_share(tracker);
   TRY(kafka_conf_make(&all, &conf));
   rd_kafka_conf_set_opaque(conf, r);
   rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
@@ -394,21 +393,6 @@ err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_recor
     now_ns = clock_now_ns();
     TRY(serve_events(r, now_ns));
   }
-}
-
-void query_reader_done(struct query_reader *r, uint32_t ticket)
-{
-  offset_tracker_done(r->tracker, ticket);
-}
-
-size_t query_reader_n_open(struct query_reader *r)
-{
-  return offset_tracker_n_open(r->tracker);
-}
-
-size_t query_reader_n_held(struct query_reader *r)
-{
-  return offset_tracker_n_held(r->tracker);
 }
 
 bool query_reader_is_assigned(struct query_reader *r)

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/span.h"
 #include "ingest/kafka_properties.h"
+#include "ingest/offset_tracker.h"
 
 struct query_reader;
 
@@ -25,11 +26,16 @@ struct query_record {
   struct span content_type;
   int32_t partition;
   int64_t offset;
-  uint32_t ticket; /* to be given to query_reader_done() once */
+  uint32_t ticket; /* to be given to offset_tracker_done() once */
 };
 
+/* Open the consumer and join the group.
+ *
+ * tracker  each record is begun in it, and its committable offsets are committed. The reader shares it: closing the
+ *          reader may take longer than its owner waits
+ */
 err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group,
-                        struct query_reader **out);
+                        struct offset_tracker *tracker, struct query_reader **out);
 
 /* Commit what may be committed. Thread: the query reader, or any when that has ended. Blocks: for some seconds at
  * most. */
@@ -47,15 +53,6 @@ void query_reader_close(struct query_reader **r);
  * topic is away. */
 err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_record, bool *has_record,
                         struct query_record *out);
-
-/* The record's reply has reached its broker. Thread: any. */
-void query_reader_done(struct query_reader *r, uint32_t ticket);
-
-/* Records polled and not done. Thread: any. */
-size_t query_reader_n_open(struct query_reader *r);
-
-/* Records polled that are remembered: not done, or done behind one that is not. Thread: any. */
-size_t query_reader_n_held(struct query_reader *r);
 
 /* Whether the group has given this member its partitions (perhaps none) and the topic is there. Thread: any. */
 bool query_reader_is_assigned(struct query_reader *r);

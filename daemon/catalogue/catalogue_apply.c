@@ -81,7 +81,7 @@ static void note_refused(struct catalogue *c, const struct store_effects *effect
  * of all spaces that were ever named. The position has passed these records already: the letters hold nothing back. */
 static void send_unfit(struct catalogue *c, const struct store_effects *effects)
 {
-  struct delivery_dead_letter letter = {
+  struct dead_letter letter = {
     .topic = c->with.config->catalogue.dead_letter_topic,
     .has_key = true,
     .source_topic = c->with.config->catalogue.topic,
@@ -94,7 +94,7 @@ static void send_unfit(struct catalogue *c, const struct store_effects *effects)
     letter.key = c->batch.changes[i].key;
     letter.partition = c->batch.changes[i].partition;
     letter.offset = c->batch.changes[i].offset;
-    if (!delivery_dead_letter(c->with.delivery, &letter))
+    if (!delivery_send_dead_letter(c->with.delivery, &letter))
       counters_add(&c->with.counters->dead_letters_lost, 1);
   }
 }

@@ -14,7 +14,7 @@ enum { POLL_MS = 50 };
 static void send_letter(struct catalogue *c, const struct catalogue_record *record)
 {
   struct store_position before = topic_positions_before(&c->topic.positions, record);
-  struct delivery_dead_letter letter = {
+  struct dead_letter letter = {
     .topic = c->with.config->catalogue.dead_letter_topic,
     .has_key = record->has_key,
     .key = record->key,
@@ -25,11 +25,12 @@ static void send_letter(struct catalogue *c, const struct catalogue_record *reco
     .partition = record->partition,
     .offset = record->offset,
     .reason = err_message(),
+    .waiter = DEAD_LETTER_WAITER_CATALOGUE,
   };
   struct letter *open = letter_window_push(&c->letters, &before);
 
   letter.is_settled = open ? &open->is_settled : NULL;
-  if (open && delivery_dead_letter(c->with.delivery, &letter))
+  if (open && delivery_send_dead_letter(c->with.delivery, &letter))
     return;
   if (open)
     letter_window_pop(&c->letters);

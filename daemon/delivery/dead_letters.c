@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The list of dead letters on their way, oldest first, and an outlet that never gives a letter up for a topic that is
+ * away. */
 #include "daemon/delivery/dead_letters.h"
 
 #include <inttypes.h>
@@ -10,17 +12,17 @@
 #include "base/log_limit.h"
 #include "base/mem.h"
 
-enum { LETTERS_MAX = 10000, BYTES_MAX = 64 << 20, SAY_AFTER_S = 10, TICKET_TIMEOUT_S = 60 };
+enum { LETTERS_MAX = 10000, BYTES_MAX = 64 << 20, LOG_AFTER_S = 10, TICKET_TIMEOUT_S = 60 };
 
 /* A letter on its way. */
-struct letter {
-  struct outlet_item item;
-  struct letter *older;
-  struct letter *newer;
+struct sent_letter {
+  struct outlet_item item; /* first: the outlet knows the letter by it */
+  struct sent_letter *older;
+  struct sent_letter *newer;
   int64_t since_ns;
   size_t n_bytes;
   bool is_bare; /* sent without key and value */
-  bool has_ticket; /* of a query, not ended yet */
+  enum dead_letter_waiter waiter; /* NONE once a query's ticket has ended */
   uint32_t ticket;
   _Atomic bool *is_settled;
   int32_t partition;
@@ -31,21 +33,21 @@ struct letter {
 struct dead_letters {
   struct dead_letters_config with;
   struct outlet *outlet;
-  pthread_mutex_t mutex; /* guards the list and each letter's ticket */
-  struct letter *oldest;
-  struct letter *newest;
+  pthread_mutex_t mutex; /* guards the list and each letter's waiter */
+  struct sent_letter *oldest;
+  struct sent_letter *newest;
   size_t n_bytes;
   _Atomic size_t n_open;
-  int64_t away_ns; /* since when letters wait for longer than usual; 0: they do not. Thread: the outlet's */
-  uint64_t n_away; /* most that waited meanwhile */
+  int64_t late_since_ns; /* since when a letter has waited, once that is logged; else 0. Thread: the outlet's */
+  uint64_t max_late;     /* most letters that waited since then */
   struct log_limit limit;
   struct log_limit lost_limit;
 };
 
 /* ---- The list of open letters, oldest first ---- */
 
-/* Returns false where too many, or too large ones, are on their way. One is always taken. */
-static bool append(struct dead_letters *l, struct letter *letter)
+/* Returns false if the letters on their way are too many or too large. An empty list accepts any letter. */
+static bool append(struct dead_letters *l, struct sent_letter *letter)
 {
   pthread_mutex_lock(&l->mutex);
   size_t n = atomic_load(&l->n_open);
@@ -64,8 +66,8 @@ static bool append(struct dead_letters *l, struct letter *letter)
   return has_room;
 }
 
-/* Returns whether it still had a ticket. */
-static bool detach(struct dead_letters *l, struct letter *letter)
+/* Returns who still waits for the letter. */
+static enum dead_letter_waiter detach(struct dead_letters *l, struct sent_letter *letter)
 {
   pthread_mutex_lock(&l->mutex);
   if (letter->older)
@@ -77,10 +79,10 @@ static bool detach(struct dead_letters *l, struct letter *letter)
   else
     l->newest = letter->older;
   l->n_bytes -= letter->n_bytes;
-  bool had_ticket = letter->has_ticket;
-  letter->has_ticket = false;
+  enum dead_letter_waiter waiter = letter->waiter;
+  letter->waiter = DEAD_LETTER_WAITER_NONE;
   pthread_mutex_unlock(&l->mutex);
-  return had_ticket;
+  return waiter;
 }
 
 /* ---- Ends ---- */
@@ -93,20 +95,20 @@ static void log_lost(struct dead_letters *l, const char *topic, int32_t partitio
               partition, offset, log_quote(span_of_str(reason)));
 }
 
-static void end_letter(struct dead_letters *l, struct letter *letter, bool is_settled)
+static void end_letter(struct dead_letters *l, struct sent_letter *letter, bool is_settled)
 {
-  bool had_ticket = detach(l, letter);
+  enum dead_letter_waiter waiter = detach(l, letter);
 
-  if (is_settled && had_ticket)
-    l->with.ticket_ended(l->with.context, letter->ticket);
-  if (is_settled && letter->is_settled)
+  if (is_settled && waiter == DEAD_LETTER_WAITER_QUERY)
+    offset_tracker_done(l->with.tracker, letter->ticket);
+  if (is_settled && waiter == DEAD_LETTER_WAITER_CATALOGUE)
     atomic_store(letter->is_settled, true);
   atomic_fetch_sub(&l->n_open, 1);
   mem_free(&letter);
 }
 
-/* The topic takes smaller messages than the one that this came from: the headers say where to find it. */
-static void send_bare(struct dead_letters *l, struct letter *letter, const char *reason,
+/* The message is too large for the dead-letter topic, say. Send only the headers: they say where to find the message. */
+static void send_bare(struct dead_letters *l, struct sent_letter *letter, const char *reason,
                       const struct sender_message *message)
 {
   struct sender_header headers[SENDER_HEADERS_MAX];
@@ -124,7 +126,7 @@ static void on_ended(void *context, struct outlet_item *item, enum outlet_end en
                      const struct sender_message *message)
 {
   struct dead_letters *l = context;
-  struct letter *letter = (struct letter *)item;
+  struct sent_letter *letter = (struct sent_letter *)item;
 
   switch (end) {
   case OUTLET_DELIVERED:
@@ -146,37 +148,38 @@ static void on_ended(void *context, struct outlet_item *item, enum outlet_end en
   end_letter(l, letter, true);
 }
 
-/* ---- What waits for long ---- */
+/* ---- Letters that wait for long ---- */
 
-static void say_waiting(struct dead_letters *l, int64_t now, int64_t oldest_ns, size_t n)
+static void log_waiting(struct dead_letters *l, int64_t now, int64_t oldest_ns, size_t n)
 {
-  bool is_late = oldest_ns && now - oldest_ns > SAY_AFTER_S * CLOCK_NS_PER_S;
+  bool is_late = oldest_ns && now - oldest_ns > LOG_AFTER_S * CLOCK_NS_PER_S;
 
-  if (is_late && !l->away_ns) {
-    l->away_ns = oldest_ns;
-    l->n_away = 0;
+  if (is_late && !l->late_since_ns) {
+    l->late_since_ns = oldest_ns;
+    l->max_late = 0;
     log_warn("dead_letters_waiting", "letters=%zu oldest_s=%" PRId64 " note=\"no broker takes them\"", n,
              (now - oldest_ns) / CLOCK_NS_PER_S);
   }
-  if (l->away_ns && n > l->n_away)
-    l->n_away = n;
-  if (!is_late && l->away_ns) {
-    log_info("dead_letters_resumed", "letters=%zu most=%" PRIu64 " took_s=%" PRId64, n, l->n_away,
-             (now - l->away_ns) / CLOCK_NS_PER_S);
-    l->away_ns = 0;
+  if (l->late_since_ns && n > l->max_late)
+    l->max_late = n;
+  if (!is_late && l->late_since_ns) {
+    log_info("dead_letters_resumed", "letters=%zu most=%" PRIu64 " took_s=%" PRId64, n, l->max_late,
+             (now - l->late_since_ns) / CLOCK_NS_PER_S);
+    l->late_since_ns = 0;
   }
 }
 
-/* Tickets of queries that have been held for too long end; the letters themselves go on. */
+/* End the tickets of queries whose letters have waited too long. The letters are still sent. */
 static void end_late_tickets(struct dead_letters *l, int64_t now)
 {
   pthread_mutex_lock(&l->mutex);
-  for (struct letter *letter = l->oldest; letter; letter = letter->newer) {
+  for (struct sent_letter *letter = l->oldest; letter; letter = letter->newer) {
     if (now - letter->since_ns < TICKET_TIMEOUT_S * CLOCK_NS_PER_S)
       break;
-    if (letter->has_ticket)
-      l->with.ticket_ended(l->with.context, letter->ticket);
-    letter->has_ticket = false;
+    if (letter->waiter == DEAD_LETTER_WAITER_QUERY) {
+      offset_tracker_done(l->with.tracker, letter->ticket);
+      letter->waiter = DEAD_LETTER_WAITER_NONE;
+    }
   }
   pthread_mutex_unlock(&l->mutex);
 }
@@ -191,21 +194,21 @@ static void on_tick(void *context)
   pthread_mutex_unlock(&l->mutex);
   size_t n = dead_letters_n_open(l);
   atomic_store(&l->with.counters->dead_letters_waiting, n);
-  say_waiting(l, now, oldest_ns, n);
+  log_waiting(l, now, oldest_ns, n);
   end_late_tickets(l, now);
 }
 
 /* ---- Sending ---- */
 
-static err_t make_letter(const struct delivery_dead_letter *from, struct letter **out)
+static err_t make_letter(const struct dead_letter *from, struct sent_letter **out)
 {
   size_t n_topic = strlen(from->source_topic) + 1;
-  struct letter *letter;
+  struct sent_letter *letter;
 
   TRY(mem_array(1, sizeof *letter + n_topic, &letter));
   letter->since_ns = clock_now_ns();
   letter->n_bytes = sizeof *letter + n_topic + from->key.n + from->value.n;
-  letter->has_ticket = from->is_query;
+  letter->waiter = from->waiter;
   letter->ticket = from->ticket;
   letter->is_settled = from->is_settled;
   letter->partition = from->partition;
@@ -215,7 +218,7 @@ static err_t make_letter(const struct delivery_dead_letter *from, struct letter 
   return ERR_OK;
 }
 
-static void log_letter(struct dead_letters *l, const struct delivery_dead_letter *letter, const char *reason)
+static void log_letter(struct dead_letters *l, const struct dead_letter *letter, const char *reason)
 {
   counters_add(&l->with.counters->dead_letters, 1);
   if (log_limit_allows(&l->limit, "dead_letters"))
@@ -223,10 +226,10 @@ static void log_letter(struct dead_letters *l, const struct delivery_dead_letter
              letter->partition, letter->offset, log_quote(letter->key), log_quote(span_of_str(reason)));
 }
 
-bool dead_letters_send(struct dead_letters *l, const struct delivery_dead_letter *letter)
+bool dead_letters_send(struct dead_letters *l, const struct dead_letter *letter)
 {
-  char partition[16], offset[24], reason[1024]; /* a copy: err_message() changes with each failure */
-  struct letter *made;
+  char partition[16], offset[24], reason[1024]; /* a copy: letter->reason may be err_message(), which changes */
+  struct sent_letter *made;
 
   snprintf(reason, sizeof reason, "%s", letter->reason);
   snprintf(partition, sizeof partition, "%" PRId32, letter->partition);
@@ -264,11 +267,10 @@ bool dead_letters_send(struct dead_letters *l, const struct delivery_dead_letter
   return true;
 }
 
-void dead_letters_drop(struct dead_letters *l, const struct delivery_dead_letter *letter)
+void dead_letters_drop(struct dead_letters *l, const struct dead_letter *letter)
 {
   log_lost(l, letter->source_topic, letter->partition, letter->offset, letter->reason);
-  if (letter->is_query)
-    l->with.ticket_ended(l->with.context, letter->ticket);
+  offset_tracker_done(l->with.tracker, letter->ticket);
 }
 
 size_t dead_letters_n_open(const struct dead_letters *l)
@@ -278,7 +280,7 @@ size_t dead_letters_n_open(const struct dead_letters *l)
 
 err_t dead_letters_open(const struct dead_letters_config *config, struct dead_letters **out)
 {
-  /* Nobody needs the order of letters, and a lost sequence must not lose the producer. */
+  /* The order of letters does not matter. With idempotence, a gap in the sequence would be fatal to the producer. */
   static const struct kafka_property own[] = { { "enable.idempotence", "false" } };
   AUTO(dead_letters_close) struct dead_letters *l = NULL;
   struct kafka_layers layers = *config->layers;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What leaves the daemon: answers, replies to topics that queries name, and dead letters, each through a producer and a
- * thread of its own.
+/* Everything that the daemon sends: answers, replies to topics that queries name, and dead letters. Each of the three
+ * has a producer and a thread of its own.
  *
- * A query's offset may be committed once its reply has reached a broker: then the query reader is told. What no broker
- * takes is replaced by something smaller: an answer by an error in the configured topic, that by an error without key
- * and id, that by a dead letter. Only when that is refused too is a query given up: it is logged and counted.
+ * A query's offset may be committed once a broker has its reply: then its ticket is ended in the offset tracker. If no
+ * broker accepts the reply, something smaller replaces it: an error in the answer topic, then an error without key and
+ * id, then a dead letter. If that is refused too, the query is given up, logged and counted.
+ *
+ * A reply on its way takes a record from a pool (reply_pool.h). The steady state allocates nothing.
  */
 #ifndef DAEMON_DELIVERY_DELIVERY_H
 #define DAEMON_DELIVERY_DELIVERY_H
@@ -12,73 +14,69 @@
 #include "daemon/alarm.h"
 #include "daemon/counters.h"
 #include "daemon/delivery/dead_letters.h"
+#include "daemon/delivery/reply_pool.h"
 #include "ingest/kafka_properties.h"
-#include "ingest/query_reader.h"
 #include "ingest/wire.h"
 
 struct delivery;
 
-/* Texts and properties outlive the delivery. */
+/* Texts, properties and objects outlive the delivery. */
 struct delivery_config {
-  const struct kafka_layers *layers;
-  const char *query_topic; /* where queries come from: for their dead letters */
+  const struct kafka_layers *layers; /* copied; the properties that they point to are not */
+  const char *query_topic;           /* named in the dead letters of queries */
   const char *answer_topic;
   const char *dead_letter_topic;
   bool has_reply_topics;     /* queries may name topics */
-  uint64_t reply_timeout_ms; /* how long a reply waits for the broker of a topic that its query names */
+  uint64_t reply_timeout_ms; /* how long a reply to a topic that its query names waits for a broker */
   struct counters *counters;
-  struct pulses *pulses; /* where its threads beat; may be NULL */
+  struct offset_tracker *tracker; /* where tickets of queries end; NULL if no query is ever replied to */
+  struct alarm *alarm; /* raised when the producer of answers is lost; its pulses watch the threads. May be NULL */
 };
 
 err_t delivery_open(const struct delivery_config *config, struct delivery **out);
 
-/* Wait until what was sent is reported, or it is time to give up. Thread: main. */
+/* Wait until every reply and dead letter is delivered, or until the time to give up. Thread: main. */
 void delivery_drain(struct delivery *d);
 
-/* Drain, then stop the threads. Whatever is not delivered by
- * then stays uncommitted, and is answered again after a restart. */
+/* Drain, then stop the threads. The tickets of undelivered replies stay open: their queries are not committed, and are
+ * answered again after a restart. */
 void delivery_close(struct delivery **d);
 
-/* From now on reports of replies go to this reader, which must outlive the delivery; `alarm` is raised when the
- * producer of answers is lost: what was not delivered is answered after a restart. */
-void delivery_attach(struct delivery *d, struct query_reader *queries, struct alarm *alarm);
-
-/* Send the reply to a query. Its ticket ends when a broker has it, or has what replaces it.
- *
- * Thread: any. Blocks: while the queue of answers is full. Memory: copied.
- */
 struct delivery_reply {
-  const char *topic; /* that the query names; NULL: the configured one */
+  enum reply_route route;
+  const char *own_topic; /* with REPLY_TO_OWN_TOPIC: the query's reply_topic */
   bool has_key;
   struct span key;
-  struct span id; /* of the query, and its space: for an error in place of the reply */
-  struct span space;
+  struct span id;    /* of the query, for an error in place of the reply */
+  struct span space; /* likewise */
   struct span value;
   enum wire_format format;
   uint32_t ticket;
-  int32_t partition; /* where the query is */
+  int32_t partition; /* of the query's record */
   int64_t offset;
 };
-void delivery_reply(struct delivery *d, const struct delivery_reply *reply);
 
-/* A reply cannot even be made, for want of memory: its ticket stays open and the alarm is raised. Thread: any. */
+/* Send the reply to a query. Its ticket ends when a broker has the reply or what replaces it.
+ *
+ * Thread: any. Blocks: while the queue of answers is full. Memory: copied.
+ */
+void delivery_send_reply(struct delivery *d, const struct delivery_reply *reply);
+
+/* Raise the alarm because a reply could not be made for lack of memory. Its ticket stays open. Thread: any. */
 void delivery_fail(struct delivery *d, err_code_t err);
 
-/* Send a message that cannot be used, as it is, with headers that say where it came from and why.
+/* Send an unusable message unchanged, with headers that say where it came from and what is wrong with it.
  *
- * Returns whether the letter was taken (dead_letters.h). false: too many are on their way; of a letter of the catalogue
- * only. One of a query is then given up, logged and counted.
+ * Returns true if the letter was accepted (dead_letters.h), or was of a query and is given up, logged and counted.
+ * false: too many letters are on their way.
  * Thread: any. Blocks: no.
  */
-bool delivery_dead_letter(struct delivery *d, const struct delivery_dead_letter *letter);
+bool delivery_send_dead_letter(struct delivery *d, const struct dead_letter *letter);
 
-/* Whether a reply can be sent now without waiting for a broker, as far as one can tell. Thread: any. */
+/* Can a reply probably be sent now without waiting for a broker? Thread: any. */
 bool delivery_has_room(struct delivery *d);
 
-/* Sleep a little. Returns false once it is time to give up. */
-bool delivery_may_wait(struct delivery *d);
-
-/* The daemon is stopping: nobody waits for a broker beyond this time (clock_now_ns()). Thread: main. */
+/* The daemon is stopping: from this time on (clock_now_ns()) nothing waits for a broker. Thread: main. */
 void delivery_give_up_at(struct delivery *d, int64_t ns);
 
 #endif

@@ -149,7 +149,7 @@ static void wait_for_at_least(struct queries *q, struct pending_query *query)
 
 static void dead_letter(struct queries *q, const struct query_record *record)
 {
-  struct delivery_dead_letter letter = {
+  struct dead_letter letter = {
     .topic = q->with.config->catalogue.dead_letter_topic,
     .has_key = record->has_key,
     .key = record->key,
@@ -160,11 +160,11 @@ static void dead_letter(struct queries *q, const struct query_record *record)
     .partition = record->partition,
     .offset = record->offset,
     .reason = err_message(),
-    .is_query = true,
+    .waiter = DEAD_LETTER_WAITER_QUERY,
     .ticket = record->ticket,
   };
 
-  delivery_dead_letter(q->with.delivery, &letter);
+  delivery_send_dead_letter(q->with.delivery, &letter);
 }
 
 static err_t check_query(const struct queries *q, struct pending_query *query)
@@ -227,12 +227,12 @@ static err_t take_record(struct queries *q, const struct query_record *record, s
  * for a broker, because it has to poll. It is told now and then. */
 static bool is_held(struct queries *q)
 {
-  if (query_reader_n_held(q->reader) < UNCOMMITTED_MAX && delivery_has_room(q->with.delivery))
+  if (offset_tracker_n_held(q->with.tracker) < UNCOMMITTED_MAX && delivery_has_room(q->with.delivery))
     return false;
   int64_t now_ns = clock_now_ns();
   if (!q->held_said_ns || now_ns - q->held_said_ns > HELD_EVERY_S * CLOCK_NS_PER_S) {
-    log_warn("queries_held", "uncommitted=%zu not_replied=%zu reason=%s", query_reader_n_held(q->reader),
-             query_reader_n_open(q->reader),
+    log_warn("queries_held", "uncommitted=%zu not_replied=%zu reason=%s", offset_tracker_n_held(q->with.tracker),
+             offset_tracker_n_open(q->with.tracker),
              log_quote(span_of_str("no more queries are taken until replies are delivered and commits go on")));
     q->held_said_ns = now_ns;
   }
@@ -243,7 +243,7 @@ static void drop(struct queries *q, struct pending_query *queries)
 {
   for (struct pending_query *query = queries, *next; query; query = next) {
     next = query->next;
-    query_reader_done(q->reader, query->ticket); /* of a former assignment: nothing is committed by it */
+    offset_tracker_done(q->with.tracker, query->ticket); /* of a former assignment: nothing is committed by it */
     job_queue_free_query(q->queue, query);
   }
 }
@@ -342,8 +342,7 @@ err_t queries_start(struct queries *q)
   const struct config *config = q->with.config;
   struct kafka_layers layers = kafka_setup_layers(q->with.kafka, &config->query.kafka, true);
 
-  TRY(query_reader_open(&layers, config->query.topic, config->query.group, &q->reader));
-  delivery_attach(q->with.delivery, q->reader, q->with.alarm);
+  TRY(query_reader_open(&layers, config->query.topic, config->query.group, q->with.tracker, &q->reader));
   TRY(search_workers_open(config->query.workers, q->with.engine, q->queue, &q->reply, q->with.alarm,
                           config->query.batch_size, &q->workers));
   if (pthread_create(&q->thread, NULL, run, q) != 0)

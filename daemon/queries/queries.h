@@ -21,6 +21,7 @@ struct queries_context {
   const struct kafka_setup *kafka;
   struct engine *engine;
   struct delivery *delivery;
+  struct offset_tracker *tracker;
   struct counters *counters;
   struct alarm *alarm;
 };
@@ -32,8 +33,7 @@ err_t queries_open(const struct queries_context *context, struct queries **out);
 err_t queries_start(struct queries *q);
 
 /* Take no more queries and answer those that were accepted, for some seconds at most: what is left then stays
- * uncommitted, and another daemon answers it, or this one after its restart. The delivery has to be closed before
- * queries_close(), which commits. */
+ * uncommitted, and another daemon answers it, or this one after its restart. */
 void queries_stop(struct queries *q);
 
 /* Commit what is delivered; to be called when they are stopped. Blocks: for some seconds at most. */

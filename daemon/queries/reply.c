@@ -71,10 +71,11 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
   region_reset(scratch);
   if (!is_configured(with, own) && !is_reserved(with, own) && is_admitted(with, own)) {
     snprintf(topic, sizeof topic, "%.*s", (int)own.n, (const char *)own.p);
-    reply.topic = topic;
+    reply.route = REPLY_TO_OWN_TOPIC;
+    reply.own_topic = topic;
   }
   TRY(wire_encode_answer(answer, query->format, scratch, &reply.value));
-  delivery_reply(with->delivery, &reply);
+  delivery_send_reply(with->delivery, &reply);
   return ERR_OK;
 }
 

@@ -17,13 +17,15 @@
 enum { QUERIES = 12 };
 
 static struct kafka_fixture kafka;
+static struct offset_tracker *tracker; /* of the reader that is open */
 
 static struct query_reader *open_reader(void)
 {
   struct kafka_layers layers = kafka_fixture_layers(&kafka, true);
   struct query_reader *r;
 
-  assert_ok(query_reader_open(&layers, "queries", "group", &r));
+  assert_ok(offset_tracker_open(&tracker));
+  assert_ok(query_reader_open(&layers, "queries", "group", tracker, &r));
   assert_false(query_reader_is_assigned(r));
   return r;
 }
@@ -75,7 +77,8 @@ static void assert_reader_stays_without_taking(void)
   struct query_record record;
   bool has_record;
 
-  assert_ok(query_reader_open(&layers, "queries", "patient", &r));
+  assert_ok(offset_tracker_open(&tracker));
+  assert_ok(query_reader_open(&layers, "queries", "patient", tracker, &r));
   assert_int_equal(next_record(r).offset, 0);
   uint64_t generation = query_reader_generation(r);
   for (int64_t end_ns = clock_now_ns() + 8 * CLOCK_NS_PER_S; clock_now_ns() < end_ns;) {
@@ -83,11 +86,12 @@ static void assert_reader_stays_without_taking(void)
     assert_false(has_record);
     assert_true(query_reader_is_assigned(r));
   }
-  assert_int_equal(query_reader_n_held(r), 1);
+  assert_int_equal(offset_tracker_n_held(tracker), 1);
   for (int i = 1; i < QUERIES; i++)
     assert_int_equal(next_record(r).offset, i);
   assert_int_equal(query_reader_generation(r), generation);
   query_reader_close(&r);
+  offset_tracker_close(&tracker);
 }
 
 /* Fenced by another member, say. Silence would be a daemon that is ready and answers nothing. */
@@ -124,22 +128,24 @@ static void a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_
     assert_int_equal(record.offset, i); /* a new group answers what is there */
     tickets[i] = record.ticket;
   }
-  assert_int_equal(query_reader_n_open(r), QUERIES);
+  assert_int_equal(offset_tracker_n_open(tracker), QUERIES);
   for (int i = 0; i < QUERIES; i++) {
     if (i != 5 && i != 9)
-      query_reader_done(r, tickets[QUERIES - 1 - i]); /* 6 and 2 stay open */
+      offset_tracker_done(tracker, tickets[QUERIES - 1 - i]); /* 6 and 2 stay open */
   }
-  assert_int_equal(query_reader_n_open(r), 2);
-  assert_int_equal(query_reader_n_held(r), QUERIES - 2); /* all behind the older of the two */
+  assert_int_equal(offset_tracker_n_open(tracker), 2);
+  assert_int_equal(offset_tracker_n_held(tracker), QUERIES - 2); /* all behind the older of the two */
+  offset_tracker_close(&tracker); /* the reader has a share */
   query_reader_close(&r); /* commits on its way out */
   assert_null(r);
 
   r = open_reader();
   struct query_record record = next_record(r);
   assert_int_equal(record.offset, 2);
-  query_reader_done(r, record.ticket);
+  offset_tracker_done(tracker, record.ticket);
   assert_fatal_error_is_told(r);
   query_reader_close(&r);
+  offset_tracker_close(&tracker);
   kafka_fixture_fini(&kafka);
 }
 

@@ -17,6 +17,7 @@
 
 static struct kafka_fixture kafka;
 static struct counters counters;
+static struct offset_tracker *tracker; /* of one test */
 
 static int open_broker(void **state)
 {
@@ -32,7 +33,31 @@ static int close_broker(void **state)
   return 0;
 }
 
-static struct delivery *open_with(const struct kafka_layers *layers)
+static int open_tracker(void **state)
+{
+  (void)state;
+  assert_ok(offset_tracker_open(&tracker));
+  return 0;
+}
+
+static int close_tracker(void **state)
+{
+  (void)state;
+  offset_tracker_close(&tracker);
+  return 0;
+}
+
+/* The ticket of a query that waits for its reply. */
+static uint32_t new_ticket(void)
+{
+  static int64_t offset;
+  uint32_t ticket;
+
+  assert_ok(offset_tracker_begin(tracker, 0, offset++, &ticket));
+  return ticket;
+}
+
+static struct delivery *open_with(const struct kafka_layers *layers, struct alarm *alarm)
 {
   struct delivery_config config = {
     .layers = layers,
@@ -42,6 +67,8 @@ static struct delivery *open_with(const struct kafka_layers *layers)
     .has_reply_topics = true,
     .reply_timeout_ms = 3000,
     .counters = &counters,
+    .tracker = tracker,
+    .alarm = alarm,
   };
   struct delivery *d;
 
@@ -54,12 +81,12 @@ static struct delivery *open_delivery(const struct kafka_property *own, size_t n
 {
   struct kafka_layers layers = kafka_fixture_layers_with(&kafka, false, own, n);
 
-  return open_with(&layers);
+  return open_with(&layers, NULL);
 }
 
-static struct delivery_dead_letter letter_of(const char *topic, const char *reason, int64_t offset)
+static struct dead_letter letter_of(const char *topic, const char *reason, int64_t offset)
 {
-  return (struct delivery_dead_letter){ .topic = topic,
+  return (struct dead_letter){ .topic = topic,
                                         .has_key = true,
                                         .key = span_of_str("key"),
                                         .has_value = offset % 2,
@@ -88,10 +115,11 @@ static void a_dead_letter_keeps_its_reason_while_the_queue_is_full(void **state)
   assert_ok(embedded_broker_create_topic(kafka.broker, "letters", 1));
   for (int64_t offset = 0; offset < 8; offset++) {
     assert_int_equal(fail_for(offset), ERR_ITEM);
-    struct delivery_dead_letter letter = letter_of("letters", err_message(), offset);
+    struct dead_letter letter = letter_of("letters", err_message(), offset);
+    letter.waiter = DEAD_LETTER_WAITER_CATALOGUE;
     letter.is_settled = &is_settled[offset];
     int64_t end_ns = kafka_deadline_ns();
-    while (!delivery_dead_letter(d, &letter) && clock_now_ns() < end_ns)
+    while (!delivery_send_dead_letter(d, &letter) && clock_now_ns() < end_ns)
       clock_sleep_ns(CLOCK_NS_PER_MS);
   }
   int64_t settled_by_ns = kafka_deadline_ns();
@@ -125,16 +153,18 @@ static void a_reply_carries_key_value_and_format(void **state)
   struct delivery *d = open_delivery(NULL, 0);
   struct delivery_reply reply = {
     .has_key = true, .key = span_of_str("client"), .value = span_of_str("{}"), .format = WIRE_JSON,
+    .ticket = new_ticket(),
   };
   struct kafka_tap tap;
   char text[2048];
 
   (void)state;
   assert_ok(embedded_broker_create_topic(kafka.broker, "answers", 1));
-  delivery_reply(d, &reply);
+  delivery_send_reply(d, &reply);
   reply.has_key = false;
   reply.format = WIRE_PROTOBUF;
-  delivery_reply(d, &reply);
+  reply.ticket = new_ticket();
+  delivery_send_reply(d, &reply);
   delivery_close(&d); /* waits for the broker */
   kafka_tap_init(&tap, &kafka, "answers", 1);
   for (int i = 0; i < 2; i++) {
@@ -155,16 +185,17 @@ static void nobody_waits_for_a_broker_beyond_the_time_to_give_up(void **state)
                                                { "queue.buffering.max.messages", "2" } };
   struct delivery *d = open_delivery(own, 2);
   _Atomic bool is_settled = false;
-  struct delivery_dead_letter letter = letter_of("letters", "no broker", 1);
+  struct dead_letter letter = letter_of("letters", "no broker", 1);
   struct delivery_reply reply = { .value = span_of_str("{}"), .format = WIRE_JSON };
 
   (void)state;
   int64_t begin_ns = clock_now_ns();
   delivery_give_up_at(d, begin_ns + 100 * CLOCK_NS_PER_MS);
+  letter.waiter = DEAD_LETTER_WAITER_CATALOGUE;
   letter.is_settled = &is_settled;
-  assert_true(delivery_dead_letter(d, &letter));
+  assert_true(delivery_send_dead_letter(d, &letter));
   for (int i = 0; i < 4; i++)
-    delivery_reply(d, &reply); /* two too many for the queue */
+    delivery_send_reply(d, &reply); /* two too many for the queue */
   assert_false(atomic_load(&is_settled));
   assert_true(clock_now_ns() - begin_ns >= 100 * CLOCK_NS_PER_MS);
   delivery_close(&d);
@@ -184,9 +215,10 @@ static void a_letter_without_room_is_not_taken_and_holds_up_nobody(void **state)
   (void)state;
   int64_t begin_ns = clock_now_ns();
   for (int i = 0; i < 8; i++) {
-    struct delivery_dead_letter letter = letter_of("letters", "no broker", i);
+    struct dead_letter letter = letter_of("letters", "no broker", i);
+    letter.waiter = DEAD_LETTER_WAITER_CATALOGUE;
     letter.is_settled = &is_settled;
-    n_taken += delivery_dead_letter(d, &letter);
+    n_taken += delivery_send_dead_letter(d, &letter);
   }
   assert_int_equal(n_taken, 5);
   assert_true(clock_now_ns() - begin_ns < 5 * CLOCK_NS_PER_S);
@@ -195,10 +227,12 @@ static void a_letter_without_room_is_not_taken_and_holds_up_nobody(void **state)
     clock_sleep_ns(CLOCK_NS_PER_MS);
   assert_int_equal(counters_get(&counters.dead_letters_waiting), 5);
   assert_int_equal(counters_get(&counters.dead_letters), 5);
-  struct delivery_dead_letter of_query = letter_of("letters", "no room", 9);
-  of_query.is_query = true;
-  assert_true(delivery_dead_letter(d, &of_query)); /* nobody can keep it: it is told and counted */
+  struct dead_letter of_query = letter_of("letters", "no room", 9);
+  of_query.waiter = DEAD_LETTER_WAITER_QUERY;
+  of_query.ticket = new_ticket();
+  assert_true(delivery_send_dead_letter(d, &of_query)); /* nobody can keep it: it is told and counted */
   assert_int_equal(counters_get(&counters.undeliverable), 1);
+  assert_int_equal(offset_tracker_n_open(tracker), 0);
   delivery_give_up_at(d, clock_now_ns());
   delivery_close(&d);
   assert_false(is_settled);
@@ -212,58 +246,25 @@ enum { QUERIES = 12 };
 struct stubborn {
   struct stubborn_broker broker;
   struct delivery *delivery;
-  struct query_reader *queries;
   struct alarm alarm;
   uint32_t tickets[QUERIES];
 };
 
-static void send_queries(struct stubborn *s)
-{
-  struct kafka_layers layers = stubborn_broker_layers(&s->broker, false, NULL, 0);
-  struct sender_message message = { .topic = "queries", .has_value = true, .value = span_of_str("q") };
-  struct sender *sender;
-
-  assert_ok(sender_open(&layers, NULL, NULL, &sender));
-  for (int i = 0; i < QUERIES; i++)
-    assert_ok(sender_send(sender, &message));
-  assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
-  sender_close(&sender);
-}
-
-static void take_tickets(struct stubborn *s)
-{
-  struct kafka_layers layers = stubborn_broker_layers(&s->broker, true, NULL, 0);
-  int64_t end_ns = clock_now_ns() + 30 * CLOCK_NS_PER_S;
-
-  assert_ok(query_reader_open(&layers, "queries", "group", &s->queries));
-  for (size_t n = 0; n < QUERIES;) {
-    struct query_record record;
-    bool has_record;
-    assert_true(clock_now_ns() < end_ns);
-    assert_ok(query_reader_poll(s->queries, 100, true, &has_record, &record));
-    if (has_record)
-      s->tickets[n++] = record.ticket;
-  }
-}
-
 static void open_stubborn(struct stubborn *s, const struct kafka_property *own, size_t n)
 {
   stubborn_broker_init(&s->broker);
-  assert_int_equal(rd_kafka_mock_topic_create(s->broker.cluster, "queries", 1, 1), 0);
   assert_int_equal(rd_kafka_mock_topic_create(s->broker.cluster, "answers", 1, 1), 0);
   assert_int_equal(rd_kafka_mock_topic_create(s->broker.cluster, "letters", 1, 1), 0);
-  send_queries(s);
-  take_tickets(s);
+  for (size_t i = 0; i < QUERIES; i++)
+    s->tickets[i] = new_ticket();
   struct kafka_layers layers = stubborn_broker_layers(&s->broker, false, own, n);
-  s->delivery = open_with(&layers);
   assert_ok(alarm_init(&s->alarm));
-  delivery_attach(s->delivery, s->queries, &s->alarm);
+  s->delivery = open_with(&layers, &s->alarm);
 }
 
 static void close_stubborn(struct stubborn *s)
 {
   delivery_close(&s->delivery);
-  query_reader_close(&s->queries);
   alarm_fini(&s->alarm);
   stubborn_broker_fini(&s->broker);
 }
@@ -275,19 +276,18 @@ static bool has_alarm(const struct stubborn *s)
   return poll(&fd, 1, 0) == 1;
 }
 
-static void wait_for_open(struct stubborn *s, size_t n_open)
+static void wait_for_open(size_t n_open)
 {
   int64_t end_ns = kafka_deadline_ns();
 
-  while (query_reader_n_open(s->queries) != n_open && clock_now_ns() < end_ns)
+  while (offset_tracker_n_open(tracker) != n_open && clock_now_ns() < end_ns)
     clock_sleep_ns(CLOCK_NS_PER_MS);
-  assert_int_equal(query_reader_n_open(s->queries), n_open);
+  assert_int_equal(offset_tracker_n_open(tracker), n_open);
 }
 
-static void reply_to(struct stubborn *s, size_t i, const char *topic)
+static void reply_to(struct stubborn *s, size_t i)
 {
   struct delivery_reply reply = {
-    .topic = topic,
     .has_key = true,
     .key = span_of_str("client"),
     .id = span_of_str("some id"),
@@ -299,7 +299,7 @@ static void reply_to(struct stubborn *s, size_t i, const char *topic)
     .offset = (int64_t)i,
   };
 
-  delivery_reply(s->delivery, &reply);
+  delivery_send_reply(s->delivery, &reply);
 }
 
 static void open_tap(struct kafka_tap *tap, const struct stubborn *s, const char *topic)
@@ -339,8 +339,8 @@ static void what_is_refused_is_replaced_by_less_until_something_is_taken(void **
   open_stubborn(&s, NULL, 0);
   for (size_t i = 0; i <= 5; i++) {
     stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_INVALID_RECORD, i);
-    reply_to(&s, i, NULL);
-    wait_for_open(&s, QUERIES - 1 - i);
+    reply_to(&s, i);
+    wait_for_open(QUERIES - 1 - i);
   }
   open_tap(&answers, &s, "answers");
   assert_next(&answers, "key answer");
@@ -374,11 +374,11 @@ static void what_was_too_large_together_with_others_is_sent_alone(void **state)
   (void)state;
   open_stubborn(&s, NULL, 0);
   stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
-  reply_to(&s, 0, NULL);
-  wait_for_open(&s, QUERIES - 1);
+  reply_to(&s, 0);
+  wait_for_open(QUERIES - 1);
   stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 2);
-  reply_to(&s, 1, NULL);
-  wait_for_open(&s, QUERIES - 2);
+  reply_to(&s, 1);
+  wait_for_open(QUERIES - 2);
   open_tap(&answers, &s, "answers");
   assert_next(&answers, "key answer");
   assert_next(&answers, "key id error");
@@ -394,18 +394,18 @@ static void a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket(vo
 
   (void)state;
   open_stubborn(&s, own, 1);
-  reply_to(&s, 0, NULL);
-  wait_for_open(&s, QUERIES - 1);
+  reply_to(&s, 0);
+  wait_for_open(QUERIES - 1);
   assert_false(has_alarm(&s));
   stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, 1);
-  reply_to(&s, 1, NULL);
+  reply_to(&s, 1);
   int64_t end_ns = kafka_deadline_ns();
   while (!has_alarm(&s) && clock_now_ns() < end_ns)
     clock_sleep_ns(CLOCK_NS_PER_MS);
   assert_true(has_alarm(&s));
   for (size_t i = 2; i < QUERIES; i++)
-    reply_to(&s, i, NULL);
-  assert_int_equal(query_reader_n_open(s.queries), QUERIES - 1);
+    reply_to(&s, i);
+  assert_int_equal(offset_tracker_n_open(tracker), QUERIES - 1);
   close_stubborn(&s);
 }
 
@@ -420,12 +420,12 @@ static void an_answer_waits_for_its_topic(void **state)
   open_stubborn(&s, own, 1);
   stubborn_broker_hide(&s.broker, "answers", true);
   for (size_t i = 0; i < 4; i++) {
-    reply_to(&s, i, NULL);
+    reply_to(&s, i);
     clock_sleep_ns(400 * CLOCK_NS_PER_MS); /* the first is reported; the last fails at once */
   }
-  assert_int_equal(query_reader_n_open(s.queries), QUERIES);
+  assert_int_equal(offset_tracker_n_open(tracker), QUERIES);
   stubborn_broker_hide(&s.broker, "answers", false);
-  wait_for_open(&s, QUERIES - 4);
+  wait_for_open(QUERIES - 4);
   open_tap(&answers, &s, "answers");
   for (size_t i = 0; i < 4; i++)
     assert_next(&answers, "key answer");
@@ -446,12 +446,14 @@ static void a_missing_reply_topic_costs_no_query_and_no_daemon(void **state)
   (void)state;
   open_stubborn(&s, own, 1);
   stubborn_broker_hide(&s.broker, "nobody.s", true);
-  struct delivery_reply reply = { .topic = "nobody.s", .id = span_of_str("some id"), .value = span_of_str("{}"),
-                                  .format = WIRE_JSON };
-  delivery_attach(s.delivery, NULL, &s.alarm);
-  for (size_t i = 0; i < N; i++)
-    delivery_reply(s.delivery, &reply);
+  struct delivery_reply reply = { .route = REPLY_TO_OWN_TOPIC, .own_topic = "nobody.s", .id = span_of_str("some id"),
+                                  .value = span_of_str("{}"), .format = WIRE_JSON };
+  for (size_t i = 0; i < N; i++) {
+    reply.ticket = new_ticket();
+    delivery_send_reply(s.delivery, &reply);
+  }
   delivery_close(&s.delivery); /* waits for all */
+  assert_int_equal(offset_tracker_n_open(tracker), QUERIES);
   assert_false(has_alarm(&s));
   assert_int_equal(counters_get(&counters.undeliverable), 0);
   assert_int_equal(counters_get(&counters.errors), N);
@@ -465,15 +467,15 @@ static void a_missing_reply_topic_costs_no_query_and_no_daemon(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_dead_letter_keeps_its_reason_while_the_queue_is_full),
-    cmocka_unit_test(a_reply_carries_key_value_and_format),
-    cmocka_unit_test(nobody_waits_for_a_broker_beyond_the_time_to_give_up),
-    cmocka_unit_test(a_letter_without_room_is_not_taken_and_holds_up_nobody),
-    cmocka_unit_test(what_is_refused_is_replaced_by_less_until_something_is_taken),
-    cmocka_unit_test(what_was_too_large_together_with_others_is_sent_alone),
-    cmocka_unit_test(a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket),
-    cmocka_unit_test(an_answer_waits_for_its_topic),
-    cmocka_unit_test(a_missing_reply_topic_costs_no_query_and_no_daemon),
+    cmocka_unit_test_setup_teardown(a_dead_letter_keeps_its_reason_while_the_queue_is_full, open_tracker, close_tracker),
+    cmocka_unit_test_setup_teardown(a_reply_carries_key_value_and_format, open_tracker, close_tracker),
+    cmocka_unit_test_setup_teardown(nobody_waits_for_a_broker_beyond_the_time_to_give_up, open_tracker, close_tracker),
+    cmocka_unit_test_setup_teardown(a_letter_without_room_is_not_taken_and_holds_up_nobody, open_tracker, close_tracker),
+    cmocka_unit_test_setup_teardown(what_is_refused_is_replaced_by_less_until_something_is_taken, open_tracker, close_tracker),
+    cmocka_unit_test_setup_teardown(what_was_too_large_together_with_others_is_sent_alone, open_tracker, close_tracker),
+    cmocka_unit_test_setup_teardown(a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket, open_tracker, close_tracker),
+    cmocka_unit_test_setup_teardown(an_answer_waits_for_its_topic, open_tracker, close_tracker),
+    cmocka_unit_test_setup_teardown(a_missing_reply_topic_costs_no_query_and_no_daemon, open_tracker, close_tracker),
   };
 
   return cmocka_run_group_tests(tests, open_broker, close_broker);

@@ -17,6 +17,7 @@
 
 static struct kafka_fixture kafka;
 static struct counters counters;
+static struct offset_tracker *tracker;
 static struct delivery *delivery;
 static struct reply_context with;
 static char *patterns[] = { (char *)"min?", (char *)"team.*" };
@@ -33,6 +34,7 @@ static int open_all(void **state)
   struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
   assert_ok(embedded_broker_create_topic(kafka.broker, "answers", 1));
   assert_ok(embedded_broker_create_topic(kafka.broker, "mine", 1));
+  assert_ok(offset_tracker_open(&tracker));
   struct delivery_config delivery_config = {
     .layers = &layers,
     .query_topic = "queries",
@@ -41,6 +43,7 @@ static int open_all(void **state)
     .has_reply_topics = true,
     .reply_timeout_ms = 5000,
     .counters = &counters,
+    .tracker = tracker,
   };
   assert_ok(delivery_open(&delivery_config, &delivery));
   with = (struct reply_context){ delivery, &counters, &config };
@@ -51,14 +54,25 @@ static int close_all(void **state)
 {
   (void)state;
   delivery_close(&delivery);
+  offset_tracker_close(&tracker);
   kafka_fixture_fini(&kafka);
   region_fini(&scratch);
   return 0;
 }
 
+static uint32_t new_ticket(void)
+{
+  static int64_t offset;
+  uint32_t ticket;
+
+  assert_ok(offset_tracker_begin(tracker, 0, offset++, &ticket));
+  return ticket;
+}
+
 static struct pending_query query_of(const char *id)
 {
   return (struct pending_query){ .query = { .id = span_of_str(id), .space = span_of_str("books") },
+                                 .ticket = new_ticket(),
                                  .format = WIRE_JSON,
                                  .has_key = true,
                                  .key = span_of_str("client") };
@@ -107,6 +121,7 @@ static void an_answer_goes_to_the_topic_that_its_query_names(void **state)
   (void)state;
   reply_answer(&with, &query, &answer, &scratch);
   query.query.id = span_of_str("a2");
+  query.ticket = new_ticket();
   query.query.reply_topic = span_of("mine and more", 4);
   reply_answer(&with, &query, &answer, &scratch);
   json_t *first = read_reply("answers", "a1"), *second = read_reply("mine", "a2");

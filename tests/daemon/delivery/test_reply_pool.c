@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool of reply records: its bound, and the memory that free records keep. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "daemon/delivery/reply_pool.h"
+#include "tests/support/assert_ok.h"
+#include "tests/support/heap.h"
+
+enum { RECORDS = 2000, KEY_BYTES = 4096 };
+
+static void a_freed_record_is_taken_next_with_its_buffer_and_nothing_else(void **state)
+{
+  struct reply_pool *pool;
+
+  (void)state;
+  assert_ok(reply_pool_open(2, &pool));
+  struct reply_record *a = reply_pool_take(pool), *b = reply_pool_take(pool);
+  assert_non_null(a);
+  assert_non_null(b);
+  assert_null(reply_pool_take(pool));
+  assert_int_equal(reply_pool_n_used(pool), 2);
+  assert_ok(reply_record_copy(a, span_of_str("key"), (struct span){ 0 }, span_of_str("space")));
+  assert_true(span_equal(a->key, span_of_str("key")));
+  assert_int_equal(a->id.n, 0);
+  assert_true(span_equal(a->space, span_of_str("space")));
+  a->stage = REPLY_STAGE_BARE_ERROR;
+  uint8_t *bytes = a->bytes;
+  reply_pool_put(pool, a);
+  assert_int_equal(reply_pool_n_used(pool), 1);
+  assert_ptr_equal(reply_pool_take(pool), a);
+  assert_ptr_equal(a->bytes, bytes);
+  assert_int_equal(a->stage, REPLY_STAGE_ANSWER);
+  assert_int_equal(a->key.n, 0);
+  reply_pool_close(&pool);
+  assert_null(pool);
+}
+
+/* A flood of long keys must not hold its memory for ever. */
+static void free_records_keep_a_bounded_amount_of_memory(void **state)
+{
+  static struct reply_record *records[RECORDS];
+  static uint8_t key[KEY_BYTES];
+  struct reply_pool *pool;
+
+  (void)state;
+  assert_ok(reply_pool_open(RECORDS, &pool));
+  size_t before = heap_used();
+  for (size_t i = 0; i < RECORDS; i++) {
+    records[i] = reply_pool_take(pool);
+    assert_ok(reply_record_copy(records[i], span_of(key, sizeof key), (struct span){ 0 }, (struct span){ 0 }));
+  }
+  assert_true(heap_used() - before >= (size_t)RECORDS * KEY_BYTES);
+  for (size_t i = 0; i < RECORDS; i++)
+    reply_pool_put(pool, records[i]);
+  size_t kept = heap_used() - before;
+  assert_true(kept > 0 && kept < (size_t)RECORDS * KEY_BYTES * 3 / 4);
+  for (size_t i = 0; i < RECORDS; i++)
+    assert_non_null(reply_pool_take(pool));
+  reply_pool_close(&pool);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_freed_record_is_taken_next_with_its_buffer_and_nothing_else),
+    cmocka_unit_test(free_records_keep_a_bounded_amount_of_memory),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

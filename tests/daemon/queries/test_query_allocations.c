@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The query path allocates no memory once it is warm: from the query topic through search and reply to the delivery
+ * report.
+ *
+ * The linker sends every call of malloc, calloc, realloc, aligned_alloc, posix_memalign and mmap in our own objects to
+ * the functions below (--wrap, see tests/CMakeLists.txt), whatever thread makes it. They count, then allocate.
+ *
+ * Not counted: what shared libraries allocate inside. librdkafka copies each message and its headers, and allocates for
+ * each commit. jansson allocates for the values of a JSON text. libc may allocate in pthread and stdio calls. None of
+ * these calls our allocator, and librdkafka has no hook for one.
+ */
+#include <execinfo.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "daemon/queries/queries.h"
+#include "proto/sluice.pb-c.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/kafka_fixture.h"
+#include "tests/support/kafka_tap.h"
+#include "tests/support/model_file.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/vector_file.h"
+
+/* ---- Counted allocations ---- */
+
+static _Atomic bool is_counting;
+static _Atomic uint64_t n_allocations;
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t count, size_t n);
+void *__real_realloc(void *p, size_t n);
+void *__real_aligned_alloc(size_t alignment, size_t n);
+int __real_posix_memalign(void **p, size_t alignment, size_t n);
+void *__real_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset);
+
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t count, size_t n);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_aligned_alloc(size_t alignment, size_t n);
+int __wrap_posix_memalign(void **p, size_t alignment, size_t n);
+void *__wrap_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset);
+
+/* Show the callers of the first few. */
+static void count(void)
+{
+  enum { SHOWN = 3, DEPTH = 12 };
+  void *callers[DEPTH];
+
+  if (!atomic_load(&is_counting) || atomic_fetch_add(&n_allocations, 1) >= SHOWN)
+    return;
+  backtrace_symbols_fd(callers, backtrace(callers, DEPTH), 2);
+  fputs("(an allocation)\n", stderr);
+}
+
+void *__wrap_malloc(size_t n)
+{
+  count();
+  return __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n_elements, size_t n)
+{
+  count();
+  return __real_calloc(n_elements, n);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+  count();
+  return __real_realloc(p, n);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t n)
+{
+  count();
+  return __real_aligned_alloc(alignment, n);
+}
+
+int __wrap_posix_memalign(void **p, size_t alignment, size_t n)
+{
+  count();
+  return __real_posix_memalign(p, alignment, n);
+}
+
+void *__wrap_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
+{
+  count();
+  return __real_mmap(at, n, protection, flags, fd, offset);
+}
+
+/* ---- The query half of the daemon ---- */
+
+enum { ITEMS = 100, DIM = 8, SPLITS = 2, SUBITEMS = 8 };
+
+static struct temp_dir dir;
+static char vector_model[sizeof dir.path + 32], recjpq_model[sizeof dir.path + 32];
+static struct kafka_fixture kafka;
+static struct config config;
+static struct kafka_setup setup = { .config = &config };
+static struct counters counters;
+static struct alarm alarm_;
+static struct engine *engine;
+static struct offset_tracker *tracker;
+static struct delivery *delivery;
+static struct queries *queries;
+static struct sender *client;
+static struct kafka_tap answers, mine;
+
+static void write_models(void)
+{
+  float centroids[SPLITS * SUBITEMS];
+
+  for (size_t i = 0; i < SPLITS * SUBITEMS; i++)
+    centroids[i] = (float)(i % 5) - 2.0f;
+  temp_dir_init(&dir);
+  snprintf(vector_model, sizeof vector_model, "%s/dot.safetensors", dir.path);
+  snprintf(recjpq_model, sizeof recjpq_model, "%s/recjpq.safetensors", dir.path);
+  vector_file_write_plain(vector_model, "dot", 0);
+  model_file_write_recjpq(recjpq_model, centroids, SPLITS, SUBITEMS, 1);
+}
+
+static void open_engine(void)
+{
+  struct engine_space spaces[] = { { .name = "dot", .model_path = vector_model, .dim = DIM },
+                                   { .name = "pq", .model_path = recjpq_model } };
+  struct engine_config with = { spaces, 2, 1000, 1000, 16, isa_detect(), ENGINE_CPU };
+  char key[16];
+
+  assert_ok(engine_open(&with, &engine));
+  for (size_t i = 0; i < ITEMS; i++) {
+    float v[DIM] = { (float)i, 1.0f, (float)(i % 7) };
+    uint8_t codes[SPLITS] = { (uint8_t)(i % SUBITEMS), (uint8_t)(i / SUBITEMS % SUBITEMS) };
+    struct part parts[] = { { .space = span_of_str("dot"), .vector = { v, DIM } },
+                            { .space = span_of_str("pq"), .codes = span_of(codes, SPLITS) } };
+    fixture_put(engine, span_of(key, (size_t)snprintf(key, sizeof key, "item%zu", i)), parts, 2);
+  }
+}
+
+static void make_config(void)
+{
+  static struct config_space spaces[] = { { .name = (char *)"dot", .weight = 1 }, { .name = (char *)"pq", .weight = 1 } };
+  static char *patterns[] = { (char *)"mine" };
+
+  config.kafka = (struct kafka_properties){ kafka.properties, 2 };
+  config.catalogue.topic = (char *)"items";
+  config.catalogue.dead_letter_topic = (char *)"letters";
+  config.query.topic = (char *)"queries";
+  config.query.group = (char *)"group";
+  config.query.answer_topic = (char *)"answers";
+  config.query.reply_topics = (struct config_list){ patterns, 1 };
+  config.query.batch_size = 16;
+  config.query.batch_time_ms = 5;
+  config.query.memory_bytes = 64 << 20;
+  config.query.workers = 2;
+  config.query.at_least_timeout_ms = 1000;
+  config.spaces = spaces;
+  config.n_spaces = 2;
+}
+
+static void open_queries(void)
+{
+  struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
+  struct queries_context context = { &config, &setup, engine, NULL, NULL, &counters, &alarm_ };
+  struct delivery_config with = {
+    .layers = &layers,
+    .query_topic = "queries",
+    .answer_topic = "answers",
+    .dead_letter_topic = "letters",
+    .has_reply_topics = true,
+    .reply_timeout_ms = 5000,
+    .counters = &counters,
+    .alarm = &alarm_,
+  };
+
+  assert_ok(alarm_init(&alarm_));
+  assert_ok(offset_tracker_open(&tracker));
+  with.tracker = context.tracker = tracker;
+  assert_ok(delivery_open(&with, &delivery));
+  context.delivery = delivery;
+  assert_ok(queries_open(&context, &queries));
+  assert_ok(queries_start(queries));
+}
+
+static int open_all(void **state)
+{
+  static const char *const topics[] = { "items", "letters", "queries", "answers", "mine" };
+  struct kafka_layers layers;
+
+  (void)state;
+  kafka_fixture_init(&kafka);
+  layers = kafka_fixture_layers(&kafka, false);
+  for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++)
+    assert_ok(embedded_broker_create_topic(kafka.broker, topics[i], 1));
+  write_models();
+  make_config();
+  open_engine();
+  open_queries();
+  assert_ok(sender_open(&layers, NULL, NULL, &client));
+  kafka_tap_init(&answers, &kafka, "answers", 1);
+  kafka_tap_init(&mine, &kafka, "mine", 1);
+  return 0;
+}
+
+static int close_all(void **state)
+{
+  (void)state;
+  kafka_tap_fini(&answers);
+  kafka_tap_fini(&mine);
+  sender_close(&client);
+  queries_stop(queries);
+  delivery_close(&delivery);
+  queries_close(&queries);
+  offset_tracker_close(&tracker);
+  engine_close(&engine);
+  alarm_fini(&alarm_);
+  kafka_fixture_fini(&kafka);
+  temp_dir_fini(&dir);
+  return 0;
+}
+
+/* ---- Queries ---- */
+
+/* Query number i: one of two spaces, two formats, two reply topics, and one in eight is refused with an error. All ids
+ * have one length. */
+static bool goes_to_mine(unsigned i)
+{
+  return i & 4;
+}
+
+static const char *space_of(unsigned i)
+{
+  return i % 8 == 7 ? "no" : i & 1 ? "pq" : "dot";
+}
+
+static size_t make_json(unsigned i, uint8_t value[1024])
+{
+  return (size_t)snprintf((char *)value, 1024,
+                          "{\"id\":\"q%06u\",\"space\":\"%s\",\"k\":10,\"reply_topic\":\"%s\",\"vector\":[1,2%s]}", i,
+                          space_of(i), goes_to_mine(i) ? "mine" : "", i & 1 ? "" : ",0,0,0,0,0,0.5");
+}
+
+static size_t make_protobuf(unsigned i, uint8_t value[1024])
+{
+  static float numbers[DIM] = { 1, 2 };
+  Sluice__V1__Vector vector = SLUICE__V1__VECTOR__INIT;
+  Sluice__V1__Query query = SLUICE__V1__QUERY__INIT;
+  char id[16], space[8], topic[8];
+
+  snprintf(id, sizeof id, "q%06u", i);
+  snprintf(space, sizeof space, "%s", space_of(i));
+  snprintf(topic, sizeof topic, "%s", goes_to_mine(i) ? "mine" : "");
+  vector.data = (ProtobufCBinaryData){ (i & 1 ? SPLITS : DIM) * sizeof(float), (uint8_t *)numbers };
+  query.id = id;
+  query.space = space;
+  query.reply_topic = topic;
+  query.k = 10;
+  query.vector = &vector;
+  return sluice__v1__query__pack(&query, value);
+}
+
+static void send_query(unsigned i)
+{
+  uint8_t value[1024];
+  size_t n = i & 2 ? make_json(i, value) : make_protobuf(i, value);
+  struct sender_message message = { .topic = "queries", .has_key = true, .key = span_of_str("client"),
+                                    .has_value = true, .value = span_of(value, n) };
+
+  assert_ok(sender_send(client, &message));
+  sender_poll(client, 0);
+}
+
+static void take_reply(unsigned i)
+{
+  rd_kafka_message_t *m = kafka_tap_next(goes_to_mine(i) ? &mine : &answers, 3 * KAFKA_TIMEOUT_MS);
+
+  assert_non_null(m);
+  rd_kafka_message_destroy(m);
+}
+
+/* The warm-up has far more queries on their way at once than the measurement. */
+static void the_query_path_allocates_nothing_once_it_is_warm(void **state)
+{
+  enum { BURSTS = 5, BURST = 400, MEASURED = 200 };
+  unsigned next = 0;
+
+  (void)state;
+  for (int burst = 0; burst < BURSTS; burst++) {
+    for (unsigned i = 0; i < BURST; i++)
+      send_query(next + i);
+    for (unsigned i = 0; i < BURST; i++)
+      take_reply(next++);
+  }
+  for (unsigned i = 0; i < 50; i++, next++) {
+    send_query(next);
+    take_reply(next);
+  }
+  atomic_store(&is_counting, true);
+  for (unsigned i = 0; i < MEASURED; i++, next++) {
+    send_query(next);
+    take_reply(next);
+  }
+  atomic_store(&is_counting, false);
+  assert_int_equal(atomic_load(&n_allocations), 0);
+  assert_int_equal(counters_get(&counters.answers) + counters_get(&counters.errors), next);
+  assert_int_equal(counters_get(&counters.errors), next / 8);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_query_path_allocates_nothing_once_it_is_warm),
+  };
+
+  return cmocka_run_group_tests(tests, open_all, close_all);
+}
