@@ -74,11 +74,11 @@ static err_t open_catalogue(const struct config *config, struct service *s)
 
 static err_t open_queries(const struct config *config, struct service *s)
 {
-  struct queries_context context = {
+  struct query_thread_context context = {
     config, &s->kafka, s->engine, s->delivery, s->tracker, &s->counters, &s->alarm,
   };
 
-  return queries_open(&context, &s->queries);
+  return query_thread_open(&context, &s->query_thread);
 }
 
 err_t service_open(const struct config *config, struct service *s)
@@ -110,9 +110,9 @@ static const char *why_not_ready(const struct service *s)
 
   if (phase != CATALOGUE_LIVE)
     return catalogue_phase_name(phase);
-  if (queries_is_topic_away(s->queries))
+  if (query_thread_is_topic_away(s->query_thread))
     return "waiting for the query topic";
-  if (!queries_is_assigned(s->queries))
+  if (!query_thread_is_assigned(s->query_thread))
     return "waiting for the query partitions";
   return NULL;
 }
@@ -144,7 +144,7 @@ err_t service_step(struct service *s)
   TRY(look_at_clock(s));
   if (catalogue_is_serving(s->catalogue) && !s->has_started_queries) {
     s->has_started_queries = true;
-    TRY(queries_start(s->queries));
+    TRY(query_thread_start(s->query_thread));
   }
   set_not_ready(s, why_not_ready(s));
   status_step(&s->status);
@@ -210,19 +210,19 @@ bool service_close(struct service *s)
   set_delivery_limit(s);
   if (s->catalogue)
     catalogue_ask_to_stop(s->catalogue); /* it may take a while */
-  if (s->queries)
-    queries_stop(s->queries);
+  if (s->query_thread)
+    query_thread_stop(s->query_thread);
   http_close(&s->http); /* reads the catalogue's phase */
   if (s->delivery)
     delivery_drain(s->delivery); /* replies reach their broker before their queries are committed */
-  if (s->queries && !atomic_load(&s->is_hurried))
-    queries_commit(s->queries);
+  if (s->query_thread && !atomic_load(&s->is_hurried))
+    query_thread_commit(s->query_thread);
   if (s->catalogue)
     catalogue_stop(s->catalogue);
   close_delivery(s);
   catalogue_close(&s->catalogue); /* deliveries note what became of its letters */
   store_close(&s->store);
-  queries_close(&s->queries);
+  query_thread_close(&s->query_thread);
   offset_tracker_close(&s->tracker);
   engine_close(&s->engine);
   bool is_closed = wait_for_clients(s);

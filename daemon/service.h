@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "daemon/http/http.h"
-#include "daemon/queries/queries.h"
+#include "daemon/queries/query_thread.h"
 #include "daemon/http/status.h"
 
 struct service {
@@ -19,7 +19,7 @@ struct service {
   struct offset_tracker *tracker; /* which queries are answered */
   struct delivery *delivery;
   struct catalogue *catalogue;
-  struct queries *queries;
+  struct query_thread *query_thread;
   struct http *http;
   struct status status;
   bool has_started_queries;

@@ -20,13 +20,13 @@
 #ifndef DAEMON_CATALOGUE_CATALOGUE_STATE_H
 #define DAEMON_CATALOGUE_CATALOGUE_STATE_H
 
+#include "daemon/catalogue/age_watch.h"
 #include "daemon/catalogue/catalogue.h"
 #include "daemon/catalogue/catalogue_rebuild.h"
 #include "daemon/catalogue/catalogue_topic.h"
 #include "daemon/catalogue/item_batch.h"
 #include "daemon/catalogue/letter_window.h"
 #include "daemon/catalogue/topic_audit.h"
-#include "daemon/delivery/age_watch.h"
 #include "daemon/pulse.h"
 
 enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_LOAD_CHUNK = 4096, CATALOGUE_RETRY_MS = 500 };

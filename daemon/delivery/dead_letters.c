@@ -21,7 +21,7 @@ struct sent_letter {
   struct sent_letter *newer;
   int64_t since_ns;
   size_t n_bytes;
-  bool is_bare; /* sent without key and value */
+  bool is_bare;                   /* sent without key and value */
   enum dead_letter_waiter waiter; /* NONE once a query's ticket has ended */
   uint32_t ticket;
   _Atomic bool *is_settled;
@@ -107,7 +107,8 @@ static void end_letter(struct dead_letters *l, struct sent_letter *letter, bool 
   mem_free(&letter);
 }
 
-/* The message is too large for the dead-letter topic, say. Send only the headers: they say where to find the message. */
+/* The message is too large for the dead-letter topic, say. Send only the headers: they say where to find the message.
+ */
 static void send_bare(struct dead_letters *l, struct sent_letter *letter, const char *reason,
                       const struct sender_message *message)
 {
@@ -285,7 +286,11 @@ err_t dead_letters_open(const struct dead_letters_config *config, struct dead_le
   AUTO(dead_letters_close) struct dead_letters *l = NULL;
   struct kafka_layers layers = *config->layers;
   struct outlet_config outlet = {
-    .name = "dead_letters", .layers = &layers, .is_patient = true, .ended = on_ended, .ticked = on_tick,
+    .name = "dead_letters",
+    .layers = &layers,
+    .is_patient = true,
+    .ended = on_ended,
+    .ticked = on_tick,
     .pulses = config->pulses,
   };
 

@@ -171,7 +171,7 @@ static size_t batch_limit(const struct fair_queue *f, const struct class *c)
   if (c->cost_ns == 0)
     return 1;
   int64_t n = f->with.batch_time_ns / c->cost_ns;
-  return n < 1 ? 1 : (size_t)n < f->with.batch ? (size_t)n : f->with.batch;
+  return n < 1 ? 1 : (size_t)n < f->with.max_batch ? (size_t)n : f->with.max_batch;
 }
 
 static bool is_fresh(const struct class *c, int64_t now_ns)
@@ -263,7 +263,7 @@ static size_t take_run(struct fair_queue *f, int64_t now_ns, int64_t estimate_ns
   return i;
 }
 
-bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_job *job)
+bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *batch)
 {
   struct space *space = next_space(f);
 
@@ -274,28 +274,28 @@ bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_job *job)
   size_t limit = batch_limit(f, c);
   f->newest_ns = later(f->newest_ns, space->virtual_ns);
   space->newest_ns = later(space->newest_ns, c->virtual_ns);
-  job->class = *link;
-  for (job->n = 0; job->n < limit && c->first; c->first = c->first->next)
-    job->queries[job->n++] = c->first;
-  c->n -= job->n;
-  f->n -= job->n;
+  batch->class = *link;
+  for (batch->n = 0; batch->n < limit && c->first; c->first = c->first->next)
+    batch->queries[batch->n++] = c->first;
+  c->n -= batch->n;
+  f->n -= batch->n;
   if (c->n == 0)
     *link = c->next_active;
   c->n_running++;
-  job->estimate_ns = (int64_t)job->n * c->cost_ns;
-  job->is_fresh = is_fresh(c, now_ns);
-  job->run = take_run(f, now_ns, job->estimate_ns);
-  charge(f, c, (double)job->estimate_ns);
+  batch->estimate_ns = (int64_t)batch->n * c->cost_ns;
+  batch->is_fresh = is_fresh(c, now_ns);
+  batch->run = take_run(f, now_ns, batch->estimate_ns);
+  charge(f, c, (double)batch->estimate_ns);
   return true;
 }
 
-void fair_queue_done(struct fair_queue *f, const struct query_job *job, size_t n, int64_t cost_ns, int64_t now_ns)
+void fair_queue_done(struct fair_queue *f, const struct query_batch *batch, size_t n, int64_t cost_ns, int64_t now_ns)
 {
-  struct class *c = &f->classes[job->class];
+  struct class *c = &f->classes[batch->class];
 
-  f->runs[job->run].is_used = false;
+  f->runs[batch->run].is_used = false;
   c->n_running--;
-  charge(f, c, (double)(cost_ns - job->estimate_ns));
+  charge(f, c, (double)(cost_ns - batch->estimate_ns));
   if (n == 0)
     return;
   if (2 * n >= batch_limit(f, c))

@@ -10,7 +10,7 @@
  * queries as are expected to take batch_time_ns together. A class that was never measured is searched one query at a
  * time.
  *
- * No clock and no lock: times are arguments, by clock_now_ns(). Thread: any, one at a time (query_job.c locks).
+ * No clock and no lock: times are arguments, by clock_now_ns(). Thread: any, one at a time (query_queue.c locks).
  */
 #ifndef DAEMON_QUERIES_FAIR_QUEUE_H
 #define DAEMON_QUERIES_FAIR_QUEUE_H
@@ -22,7 +22,7 @@ struct fair_queue_config {
   size_t n_spaces;
   size_t n_workers; /* batches that run at once, at most */
   size_t n_queries; /* queries that wait at once, at most */
-  size_t batch;     /* queries of a batch, at most */
+  size_t max_batch; /* queries of a batch, at most */
   int64_t batch_time_ns;
 };
 
@@ -37,12 +37,12 @@ size_t fair_queue_n(const struct fair_queue *f);
 /* Add a query whose space and method are known. Classes that are idle make room for new ones. */
 void fair_queue_push(struct fair_queue *f, struct pending_query *query);
 
-/* Take the next batch: fills all fields of the job, whose array the caller owns. Returns whether there was one; then
+/* Take the next batch: fills all fields of the batch, whose array the caller owns. Returns whether there was one; then
  * fair_queue_done() has to follow. */
-bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_job *job);
+bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *batch);
 
 /* The batch has ended: `n` of its queries were searched, in cost_ns together. */
-void fair_queue_done(struct fair_queue *f, const struct query_job *job, size_t n, int64_t cost_ns, int64_t now_ns);
+void fair_queue_done(struct fair_queue *f, const struct query_batch *batch, size_t n, int64_t cost_ns, int64_t now_ns);
 
 /* How long it would take until a query is answered that is pushed now: what runs, what waits and is due before it, and
  * its own batch. A class that was not searched for a second counts nothing for itself: one query may find out. */

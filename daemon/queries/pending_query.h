@@ -13,7 +13,7 @@ enum { QUERY_KEY_MAX = 4096 };
 struct pending_query {
   struct pending_query *next; /* in the list that has it */
   struct region region;       /* everything below points into it */
-  size_t bytes;               /* of the region, as far as job_queue_weigh() has counted them */
+  size_t bytes;               /* of the region, as far as query_queue_weigh() has counted them */
   struct query query;
   bool has_key;
   bool is_key_too_long; /* then the query is refused, without its key */
@@ -33,13 +33,13 @@ struct pending_query {
 #define PENDING_NO_DEADLINE INT64_MAX
 
 /* A batch of one space and method, in the hands of a search worker. */
-struct query_job {
+struct query_batch {
   struct pending_query **queries; /* [batch] */
   size_t n;
   uint32_t class;
-  size_t run;           /* its place among the running ones */
-  int64_t estimate_ns;  /* that it was expected to take; 0: nothing is known */
-  bool is_fresh;        /* the estimate comes from a recent search */
+  size_t run;          /* its place among the running ones */
+  int64_t estimate_ns; /* that it was expected to take; 0: nothing is known */
+  bool is_fresh;       /* the estimate comes from a recent search */
 };
 
 #endif

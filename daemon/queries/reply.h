@@ -6,7 +6,7 @@
 #include "daemon/config/config.h"
 #include "daemon/counters.h"
 #include "daemon/delivery/delivery.h"
-#include "daemon/queries/query_job.h"
+#include "daemon/queries/query_queue.h"
 
 struct reply_context {
   struct delivery *delivery;

@@ -12,8 +12,8 @@
 struct worker {
   struct search_workers *all;
   struct searcher *searcher;
-  struct query_job job;
-  struct pending_query **pending; /* [max_batch], the job's */
+  struct query_batch batch;
+  struct pending_query **pending; /* [max_batch], the batch's */
   const struct query **queries;   /* [max_batch] */
   struct answer *answers;         /* [max_batch] */
   struct region scratch;
@@ -23,7 +23,7 @@ struct worker {
 };
 
 struct search_workers {
-  struct job_queue *queue;
+  struct query_queue *queue;
   struct reply_context reply;
   struct alarm *alarm;
   _Atomic bool has_alarmed;
@@ -32,59 +32,59 @@ struct search_workers {
 };
 
 /* Answer what is too late, or would be when the batch has been searched; keep the rest, in order. */
-static void drop_late(struct worker *w, struct query_job *job, struct job_queue *queue, int64_t now_ns)
+static void drop_late(struct worker *w, struct query_batch *batch, struct query_queue *queue, int64_t now_ns)
 {
-  int64_t expected_ns = now_ns + (job->is_fresh ? job->estimate_ns : 0);
+  int64_t expected_ns = now_ns + (batch->is_fresh ? batch->estimate_ns : 0);
   size_t n = 0;
 
-  for (size_t i = 0; i < job->n; i++) {
-    struct pending_query *query = job->queries[i];
+  for (size_t i = 0; i < batch->n; i++) {
+    struct pending_query *query = batch->queries[i];
     if (query->deadline_ns < expected_ns) {
       counters_add(&w->all->reply.counters->refused, 1);
       reply_error(&w->all->reply, query, ANSWER_DEADLINE_PASSED,
-                  query->deadline_ns < now_ns ? "the deadline passed before the search began" :
-                                                "the deadline is sooner than the search would end",
+                  query->deadline_ns < now_ns ? "the deadline passed before the search began"
+                                              : "the deadline is sooner than the search would end",
                   &w->scratch);
-      job_queue_free_query(queue, query);
+      query_queue_free_query(queue, query);
     } else {
-      job->queries[n++] = query;
+      batch->queries[n++] = query;
     }
   }
-  job->n = n;
+  batch->n = n;
 }
 
-static void reply_all(struct worker *w, const struct query_job *job, int64_t began_ns)
+static void reply_all(struct worker *w, const struct query_batch *batch, int64_t began_ns)
 {
-  for (size_t i = 0; i < job->n; i++) {
-    int64_t queued_us = (began_ns - job->queries[i]->received_ns) / CLOCK_NS_PER_US;
+  for (size_t i = 0; i < batch->n; i++) {
+    int64_t queued_us = (began_ns - batch->queries[i]->received_ns) / CLOCK_NS_PER_US;
     w->answers[i].queued_us = queued_us > 0 ? (uint32_t)queued_us : 0;
     hist_add(&w->all->reply.counters->queued_us, w->answers[i].queued_us);
-    reply_answer(&w->all->reply, job->queries[i], &w->answers[i], &w->scratch);
+    reply_answer(&w->all->reply, batch->queries[i], &w->answers[i], &w->scratch);
   }
   hist_add(&w->all->reply.counters->search_us, w->answers[0].searched_us);
   counters_add(&w->all->reply.counters->searches, 1);
 }
 
 /* Returns what the search took. */
-static int64_t search_job(struct worker *w, const struct query_job *job, int64_t began_ns)
+static int64_t search_batch(struct worker *w, const struct query_batch *batch, int64_t began_ns)
 {
-  const struct pending_query *first = job->queries[0];
+  const struct pending_query *first = batch->queries[0];
 
-  for (size_t i = 0; i < job->n; i++) {
-    w->queries[i] = &job->queries[i]->query;
+  for (size_t i = 0; i < batch->n; i++) {
+    w->queries[i] = &batch->queries[i]->query;
     w->answers[i] = (struct answer){ 0 };
   }
-  err_code_t err = searcher_search(w->searcher, first->space, &first->method, w->queries, job->n, w->answers);
+  err_code_t err = searcher_search(w->searcher, first->space, &first->method, w->queries, batch->n, w->answers);
   int64_t cost_ns = clock_now_ns() - began_ns;
   if (err == ERR_OK) {
-    reply_all(w, job, began_ns);
+    reply_all(w, batch, began_ns);
     return cost_ns;
   }
-  log_error("search_failed", "queries=%zu reason=%s", job->n, log_failure());
+  log_error("search_failed", "queries=%zu reason=%s", batch->n, log_failure());
   if (err == ERR_DEVICE && !atomic_exchange(&w->all->has_alarmed, true))
     alarm_raise(w->all->alarm, "search", err);
-  for (size_t i = 0; i < job->n; i++)
-    reply_error(&w->all->reply, job->queries[i], ANSWER_INTERNAL, "the search failed: see the daemon's log",
+  for (size_t i = 0; i < batch->n; i++)
+    reply_error(&w->all->reply, batch->queries[i], ANSWER_INTERNAL, "the search failed: see the daemon's log",
                 &w->scratch);
   return cost_ns;
 }
@@ -92,17 +92,17 @@ static int64_t search_job(struct worker *w, const struct query_job *job, int64_t
 static void *run(void *context)
 {
   struct worker *w = context;
-  struct job_queue *queue = w->all->queue;
+  struct query_queue *queue = w->all->queue;
 
-  w->job.queries = w->pending;
+  w->batch.queries = w->pending;
   pulse_begin(&w->all->alarm->pulses, &w->pulse, "search");
   pulse_rest();
-  while (job_queue_pop(queue, &w->job)) {
+  while (query_queue_pop(queue, &w->batch)) {
     pulse_beat();
     int64_t began_ns = clock_now_ns();
-    drop_late(w, &w->job, queue, began_ns);
-    int64_t cost_ns = w->job.n ? search_job(w, &w->job, began_ns) : 0;
-    job_queue_finish(queue, &w->job, w->job.n, cost_ns);
+    drop_late(w, &w->batch, queue, began_ns);
+    int64_t cost_ns = w->batch.n ? search_batch(w, &w->batch, began_ns) : 0;
+    query_queue_finish(queue, &w->batch, w->batch.n, cost_ns);
     pulse_rest();
   }
   return NULL;
@@ -121,7 +121,7 @@ static err_t open_worker(struct search_workers *all, struct engine *engine, size
   return ERR_OK;
 }
 
-err_t search_workers_open(size_t n, struct engine *engine, struct job_queue *queue, const struct reply_context *reply,
+err_t search_workers_open(size_t n, struct engine *engine, struct query_queue *queue, const struct reply_context *reply,
                           struct alarm *alarm, size_t max_batch, struct search_workers **out)
 {
   struct search_workers *all;

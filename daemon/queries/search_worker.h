@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Search workers: each pops jobs, searches them in one epoch and replies. */
+/* Search workers: each pops batches, searches them in one epoch and replies. */
 #ifndef DAEMON_QUERIES_SEARCH_WORKER_H
 #define DAEMON_QUERIES_SEARCH_WORKER_H
 
@@ -11,7 +11,7 @@ struct search_workers;
 
 /* Start n workers. One whose engine cannot go on raises the alarm. `*out` is written even on error: those that were
  * started are joined by search_workers_close(). */
-err_t search_workers_open(size_t n, struct engine *engine, struct job_queue *queue, const struct reply_context *reply,
+err_t search_workers_open(size_t n, struct engine *engine, struct query_queue *queue, const struct reply_context *reply,
                           struct alarm *alarm, size_t max_batch, struct search_workers **out);
 
 /* Wait for the workers, which leave once the queue was ended and is empty or out of time. */

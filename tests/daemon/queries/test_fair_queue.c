@@ -26,7 +26,7 @@ struct server {
   struct pending_query queries[MAX_QUERIES];
   size_t n_queries;
   struct pending_query *batch[BATCH];
-  struct query_job job;
+  struct query_batch job;
   int64_t now_ns;
 };
 
@@ -34,7 +34,7 @@ static struct server *open_server(const uint32_t *weights, size_t n_spaces, size
 {
   struct server *s = calloc(1, sizeof *s);
   struct fair_queue_config config = {
-    .weights = weights, .n_spaces = n_spaces, .n_workers = n_workers, .n_queries = MAX_QUERIES, .batch = BATCH,
+    .weights = weights, .n_spaces = n_spaces, .n_workers = n_workers, .n_queries = MAX_QUERIES, .max_batch = BATCH,
     .batch_time_ns = 50 * MS,
   };
 
@@ -296,7 +296,7 @@ static void workers_share_what_waits_and_what_runs_counts(void **state)
 {
   struct server *s = open_server(equal, 2, 4);
   struct method method = method_of("m", 0), other = method_of("other", 0);
-  struct query_job jobs[4];
+  struct query_batch jobs[4];
   struct pending_query *batches[4][BATCH];
 
   (void)state;

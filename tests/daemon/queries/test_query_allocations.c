@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/queries/queries.h"
+#include "daemon/queries/query_thread.h"
 #include "proto/sluice.pb-c.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/kafka_fixture.h"
@@ -111,7 +111,7 @@ static struct alarm alarm_;
 static struct engine *engine;
 static struct offset_tracker *tracker;
 static struct delivery *delivery;
-static struct queries *queries;
+static struct query_thread *queries;
 static struct sender *client;
 static struct kafka_tap answers, mine;
 
@@ -147,7 +147,8 @@ static void open_engine(void)
 
 static void make_config(void)
 {
-  static struct config_space spaces[] = { { .name = (char *)"dot", .weight = 1 }, { .name = (char *)"pq", .weight = 1 } };
+  static struct config_space spaces[] = { { .name = (char *)"dot", .weight = 1 },
+                                          { .name = (char *)"pq", .weight = 1 } };
   static char *patterns[] = { (char *)"mine" };
 
   config.kafka = (struct kafka_properties){ kafka.properties, 2 };
@@ -169,7 +170,7 @@ static void make_config(void)
 static void open_queries(void)
 {
   struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
-  struct queries_context context = { &config, &setup, engine, NULL, NULL, &counters, &alarm_ };
+  struct query_thread_context context = { &config, &setup, engine, NULL, NULL, &counters, &alarm_ };
   struct delivery_config with = {
     .layers = &layers,
     .query_topic = "queries",
@@ -186,8 +187,8 @@ static void open_queries(void)
   with.tracker = context.tracker = tracker;
   assert_ok(delivery_open(&with, &delivery));
   context.delivery = delivery;
-  assert_ok(queries_open(&context, &queries));
-  assert_ok(queries_start(queries));
+  assert_ok(query_thread_open(&context, &queries));
+  assert_ok(query_thread_start(queries));
 }
 
 static int open_all(void **state)
@@ -216,9 +217,9 @@ static int close_all(void **state)
   kafka_tap_fini(&answers);
   kafka_tap_fini(&mine);
   sender_close(&client);
-  queries_stop(queries);
+  query_thread_stop(queries);
   delivery_close(&delivery);
-  queries_close(&queries);
+  query_thread_close(&queries);
   offset_tracker_close(&tracker);
   engine_close(&engine);
   alarm_fini(&alarm_);
@@ -271,8 +272,9 @@ static void send_query(unsigned i)
 {
   uint8_t value[1024];
   size_t n = i & 2 ? make_json(i, value) : make_protobuf(i, value);
-  struct sender_message message = { .topic = "queries", .has_key = true, .key = span_of_str("client"),
-                                    .has_value = true, .value = span_of(value, n) };
+  struct sender_message message = {
+    .topic = "queries", .has_key = true, .key = span_of_str("client"), .has_value = true, .value = span_of(value, n)
+  };
 
   assert_ok(sender_send(client, &message));
   sender_poll(client, 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/queries/waiting.h"
+#include "daemon/queries/at_least_list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-bool waiting_has_room(const struct waiting *w, const struct pending_query *query)
+bool at_least_list_has_room(const struct at_least_list *list, const struct pending_query *query)
 {
-  return w->n < w->max_queries && (w->n == 0 || w->bytes + query->bytes <= w->max_bytes);
+  return list->n < list->max_queries && (list->n == 0 || list->bytes + query->bytes <= list->max_bytes);
 }
 
 static int64_t end_of(const struct pending_query *query)
@@ -14,47 +14,48 @@ static int64_t end_of(const struct pending_query *query)
   return query->deadline_ns < query->give_up_ns ? query->deadline_ns : query->give_up_ns;
 }
 
-static void append(struct waiting *w, struct pending_query *query)
+static void append(struct at_least_list *list, struct pending_query *query)
 {
   query->next = NULL;
-  if (w->last)
-    w->last->next = query;
+  if (list->last)
+    list->last->next = query;
   else
-    w->first = query;
-  w->last = query;
-  w->n++;
-  w->bytes += query->bytes;
-  if (w->n == 1 || end_of(query) < w->due_ns)
-    w->due_ns = end_of(query);
+    list->first = query;
+  list->last = query;
+  list->n++;
+  list->bytes += query->bytes;
+  if (list->n == 1 || end_of(query) < list->due_ns)
+    list->due_ns = end_of(query);
 }
 
-void waiting_push(struct waiting *w, struct pending_query *query)
+void at_least_list_push(struct at_least_list *list, struct pending_query *query)
 {
-  append(w, query);
+  append(list, query);
 }
 
-struct pending_query *waiting_take_all(struct waiting *w)
+struct pending_query *at_least_list_take_all(struct at_least_list *list)
 {
-  struct pending_query *all = w->first;
+  struct pending_query *all = list->first;
 
-  w->first = w->last = NULL;
-  w->n = w->bytes = 0;
+  list->first = list->last = NULL;
+  list->n = list->bytes = 0;
   return all;
 }
 
-struct pending_query *waiting_take_ended(struct waiting *w, struct engine *engine, int64_t now_ns, size_t max)
+struct pending_query *at_least_list_take_ended(struct at_least_list *list, struct engine *engine, int64_t now_ns,
+                                               size_t max)
 {
   struct pending_query *ended = NULL, **link = &ended;
   size_t n_ended = 0;
   struct engine_epoch epoch;
 
-  if (w->n == 0)
+  if (list->n == 0)
     return NULL;
   engine_epoch_get(engine, &epoch, NULL, 0); /* before the queries are looked at: a later one is another */
-  if (epoch.number == w->epoch && now_ns < w->due_ns)
+  if (epoch.number == list->epoch && now_ns < list->due_ns)
     return NULL;
-  w->epoch = epoch.number;
-  for (struct pending_query *query = waiting_take_all(w), *next; query; query = next) {
+  list->epoch = epoch.number;
+  for (struct pending_query *query = at_least_list_take_all(list), *next; query; query = next) {
     next = query->next;
     query->is_seen = n_ended < max && engine_has_seen(engine, query->query.at_least, query->query.n_at_least);
     if (n_ended < max && (query->is_seen || end_of(query) <= now_ns)) {
@@ -63,11 +64,11 @@ struct pending_query *waiting_take_ended(struct waiting *w, struct engine *engin
       *link = query;
       link = &query->next;
     } else {
-      append(w, query);
+      append(list, query);
     }
   }
-  if (n_ended == max && w->n > 0)
-    w->due_ns = now_ns; /* the rest is looked at the next time */
+  if (n_ended == max && list->n > 0)
+    list->due_ns = now_ns; /* the rest is looked at the next time */
   return ended;
 }
 
@@ -80,8 +81,8 @@ static const struct position *find_partition(const struct position *positions, s
   return NULL;
 }
 
-void waiting_explain(struct engine *engine, const struct query *query, const char *reason, struct region *scratch,
-                     char *message, size_t n)
+void at_least_list_explain(struct engine *engine, const struct query *query, const char *reason, struct region *scratch,
+                           char *message, size_t n)
 {
   struct engine_epoch epoch;
   struct position *seen;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/queries/queries.h"
+#include "daemon/queries/query_thread.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "daemon/pulse.h"
 #include "daemon/queries/search_worker.h"
-#include "daemon/queries/waiting.h"
+#include "daemon/queries/at_least_list.h"
 #include "ingest/query_reader.h"
 
 /* How long to wait for a record where nothing else is due, and where something may be. */
@@ -32,14 +32,14 @@ enum { RECHECKED_MAX = 64 };
 /* How long workers go on when the daemon stops. */
 enum { STOP_SEARCHES_S = 5 };
 
-struct queries {
-  struct queries_context with;
+struct query_thread {
+  struct query_thread_context with;
   struct reply_context reply;
   struct query_reader *reader;
-  struct job_queue *queue;
+  struct query_queue *queue;
   struct search_workers *workers;
   uint32_t *weights; /* of the spaces */
-  struct waiting waiting;
+  struct at_least_list unseen;
   uint64_t generation; /* of the assignment that the queries came with */
   int64_t held_said_ns;
   struct region scratch;
@@ -50,23 +50,24 @@ struct queries {
   bool has_thread;
 };
 
-bool queries_is_assigned(const struct queries *q)
+bool query_thread_is_assigned(const struct query_thread *q)
 {
   return q->reader && query_reader_is_assigned(q->reader);
 }
 
-bool queries_is_topic_away(const struct queries *q)
+bool query_thread_is_topic_away(const struct query_thread *q)
 {
   return q->reader && query_reader_is_topic_away(q->reader);
 }
 
-static void refuse(struct queries *q, struct pending_query *query, enum answer_error error, const char *message)
+static void refuse(struct query_thread *q, struct pending_query *query, enum answer_error error, const char *message)
 {
   reply_error(&q->reply, query, error, message, &q->scratch);
-  job_queue_free_query(q->queue, query);
+  query_queue_free_query(q->queue, query);
 }
 
-static void refuse_for(struct queries *q, struct pending_query *query, enum answer_error error, const char *message)
+static void refuse_for(struct query_thread *q, struct pending_query *query, enum answer_error error,
+                       const char *message)
 {
   counters_add(&q->with.counters->refused, 1);
   refuse(q, query, error, message);
@@ -89,13 +90,13 @@ static int64_t deadline_of(const struct query *query, int64_t now_ns)
   return deadline_ns;
 }
 
-static void queue(struct queries *q, struct pending_query *query)
+static void queue(struct query_thread *q, struct pending_query *query)
 {
   char message[160];
   int64_t left_ns = query->deadline_ns - clock_now_ns();
 
   if (query->deadline_ns != PENDING_NO_DEADLINE) {
-    int64_t estimate_ns = job_queue_estimate_ns(q->queue, query);
+    int64_t estimate_ns = query_queue_estimate_ns(q->queue, query);
     if (left_ns < estimate_ns) {
       snprintf(message, sizeof message,
                "the deadline is in %" PRId64 " ms, and the answer would take about %" PRId64 " ms",
@@ -104,29 +105,29 @@ static void queue(struct queries *q, struct pending_query *query)
       return;
     }
   }
-  job_queue_push(q->queue, query);
+  query_queue_push(q->queue, query);
 }
 
 /* ---- Waiting for at_least ---- */
 
-static void refuse_unseen(struct queries *q, struct pending_query *query, int64_t now_ns)
+static void refuse_unseen(struct query_thread *q, struct pending_query *query, int64_t now_ns)
 {
   bool is_late = query->deadline_ns <= now_ns;
   char message[400];
 
-  waiting_explain(q->with.engine, &query->query,
-                  is_late ? "the deadline passed before the catalogue had seen at_least" :
-                            "the catalogue has not seen at_least within query.at_least_timeout_ms",
-                  &q->explain_scratch, message, sizeof message);
+  at_least_list_explain(q->with.engine, &query->query,
+                        is_late ? "the deadline passed before the catalogue had seen at_least"
+                                : "the catalogue has not seen at_least within query.at_least_timeout_ms",
+                        &q->explain_scratch, message, sizeof message);
   refuse(q, query, is_late ? ANSWER_DEADLINE_PASSED : ANSWER_NOT_SEEN, message);
 }
 
-static void recheck_waiting(struct queries *q)
+static void recheck_waiting(struct query_thread *q)
 {
   int64_t now_ns = clock_now_ns();
 
-  for (struct pending_query *query = waiting_take_ended(&q->waiting, q->with.engine, now_ns, RECHECKED_MAX), *next; query;
-       query = next) {
+  for (struct pending_query *query = at_least_list_take_ended(&q->unseen, q->with.engine, now_ns, RECHECKED_MAX), *next;
+       query; query = next) {
     next = query->next;
     if (query->is_seen)
       queue(q, query);
@@ -135,19 +136,19 @@ static void recheck_waiting(struct queries *q)
   }
 }
 
-static void wait_for_at_least(struct queries *q, struct pending_query *query)
+static void wait_for_at_least(struct query_thread *q, struct pending_query *query)
 {
-  if (!waiting_has_room(&q->waiting, query)) {
+  if (!at_least_list_has_room(&q->unseen, query)) {
     refuse_for(q, query, ANSWER_UNAVAILABLE, "too many queries wait for their at_least: send the query again later");
     return;
   }
   query->give_up_ns = query->received_ns + (int64_t)q->with.config->query.at_least_timeout_ms * CLOCK_NS_PER_MS;
-  waiting_push(&q->waiting, query);
+  at_least_list_push(&q->unseen, query);
 }
 
 /* ---- Taking queries ---- */
 
-static void dead_letter(struct queries *q, const struct query_record *record)
+static void dead_letter(struct query_thread *q, const struct query_record *record)
 {
   struct dead_letter letter = {
     .topic = q->with.config->catalogue.dead_letter_topic,
@@ -167,7 +168,7 @@ static void dead_letter(struct queries *q, const struct query_record *record)
   delivery_send_dead_letter(q->with.delivery, &letter);
 }
 
-static err_t check_query(const struct queries *q, struct pending_query *query)
+static err_t check_query(const struct query_thread *q, struct pending_query *query)
 {
   TRY(reply_verify_topic(&q->reply, query->query.reply_topic)); /* the error goes to the configured topic */
   if (query->is_key_too_long)
@@ -175,7 +176,7 @@ static err_t check_query(const struct queries *q, struct pending_query *query)
   return engine_check_query(q->with.engine, &query->query, &query->space, &query->method);
 }
 
-static void accept(struct queries *q, struct pending_query *query)
+static void accept(struct query_thread *q, struct pending_query *query)
 {
   err_code_t err = check_query(q, query);
 
@@ -197,7 +198,7 @@ static err_t take_key(const struct query_record *record, struct pending_query *q
   return region_copy(&query->region, query->has_key ? record->key : (struct span){ 0 }, &query->key);
 }
 
-static err_t take_record(struct queries *q, const struct query_record *record, struct pending_query *query)
+static err_t take_record(struct query_thread *q, const struct query_record *record, struct pending_query *query)
 {
   counters_add(&q->with.counters->queries, 1);
   query->query = (struct query){ 0 };
@@ -208,13 +209,13 @@ static err_t take_record(struct queries *q, const struct query_record *record, s
   query->offset = record->offset;
   TRY(take_key(record, query));
   err_code_t err = wire_decode_query(record->value, query->format, &query->region, &query->query);
-  job_queue_weigh(q->queue, query);
+  query_queue_weigh(q->queue, query);
   if (err == ERR_OK) {
     query->deadline_ns = deadline_of(&query->query, query->received_ns);
     accept(q, query);
   } else if (err == ERR_WIRE) {
     dead_letter(q, record);
-    job_queue_free_query(q->queue, query);
+    query_queue_free_query(q->queue, query);
   } else if (err_class(err) == ERR_CLASS_REJECT) {
     refuse(q, query, ANSWER_BAD_QUERY, err_message());
   } else {
@@ -225,7 +226,7 @@ static err_t take_record(struct queries *q, const struct query_record *record, s
 
 /* Whether so much is taken and not committed, or cannot be replied to, that no more is taken: this thread must not wait
  * for a broker, because it has to poll. It is told now and then. */
-static bool is_held(struct queries *q)
+static bool is_held(struct query_thread *q)
 {
   if (offset_tracker_n_held(q->with.tracker) < UNCOMMITTED_MAX && delivery_has_room(q->with.delivery))
     return false;
@@ -239,31 +240,31 @@ static bool is_held(struct queries *q)
   return true;
 }
 
-static void drop(struct queries *q, struct pending_query *queries)
+static void drop(struct query_thread *q, struct pending_query *queries)
 {
   for (struct pending_query *query = queries, *next; query; query = next) {
     next = query->next;
     offset_tracker_done(q->with.tracker, query->ticket); /* of a former assignment: nothing is committed by it */
-    job_queue_free_query(q->queue, query);
+    query_queue_free_query(q->queue, query);
   }
 }
 
 /* After an assignment the queries of the former one are read again, by this daemon or by another: those that no worker
  * has begun would be answered twice. */
-static void drop_reassigned(struct queries *q)
+static void drop_reassigned(struct query_thread *q)
 {
   if (query_reader_generation(q->reader) == q->generation)
     return;
   q->generation = query_reader_generation(q->reader);
-  drop(q, waiting_take_all(&q->waiting));
-  drop(q, job_queue_take_all(q->queue));
+  drop(q, at_least_list_take_all(&q->unseen));
+  drop(q, query_queue_take_all(q->queue));
 }
 
-static err_t step(struct queries *q)
+static err_t step(struct query_thread *q)
 {
   bool can_reply = !is_held(q);
-  struct pending_query *query = can_reply ? job_queue_take_query(q->queue) : NULL;
-  bool is_idle = query && q->waiting.n == 0;
+  struct pending_query *query = can_reply ? query_queue_take_query(q->queue) : NULL;
+  bool is_idle = query && q->unseen.n == 0;
   struct query_record record;
   bool has_record = false;
 
@@ -273,15 +274,15 @@ static err_t step(struct queries *q)
   if (has_record)
     TRY(take_record(q, &record, query));
   else if (query)
-    job_queue_free_query(q->queue, query);
+    query_queue_free_query(q->queue, query);
   if (can_reply)
     recheck_waiting(q);
   return ERR_OK;
 }
 
-static void refuse_waiting(struct queries *q)
+static void refuse_waiting(struct query_thread *q)
 {
-  for (struct pending_query *query = waiting_take_all(&q->waiting), *next; query; query = next) {
+  for (struct pending_query *query = at_least_list_take_all(&q->unseen), *next; query; query = next) {
     next = query->next;
     refuse(q, query, ANSWER_UNAVAILABLE, "the daemon is stopping: send the query again");
   }
@@ -289,7 +290,7 @@ static void refuse_waiting(struct queries *q)
 
 static void *run(void *context)
 {
-  struct queries *q = context;
+  struct query_thread *q = context;
   err_code_t err = ERR_OK;
 
   pulse_begin(&q->with.alarm->pulses, &q->pulse, "queries");
@@ -298,12 +299,12 @@ static void *run(void *context)
   if (err != ERR_OK)
     alarm_raise(q->with.alarm, "queries", err);
   refuse_waiting(q);
-  job_queue_end(q->queue, clock_now_ns() + STOP_SEARCHES_S * CLOCK_NS_PER_S);
+  query_queue_end(q->queue, clock_now_ns() + STOP_SEARCHES_S * CLOCK_NS_PER_S);
   pulse_rest();
   return NULL;
 }
 
-static err_t open_queue(struct queries *q)
+static err_t open_queue(struct query_thread *q)
 {
   const struct config *config = q->with.config;
   size_t at_once = POOL_BATCHES * config->query.workers * config->query.batch_size;
@@ -311,7 +312,7 @@ static err_t open_queue(struct queries *q)
     .n_spaces = config->n_spaces,
     .n_workers = config->query.workers,
     .n_queries = at_once > POOL_QUERIES ? at_once : POOL_QUERIES,
-    .batch = config->query.batch_size,
+    .max_batch = config->query.batch_size,
     .batch_time_ns = (int64_t)config->query.batch_time_ms * CLOCK_NS_PER_MS,
   };
 
@@ -319,14 +320,14 @@ static err_t open_queue(struct queries *q)
   for (size_t i = 0; i < config->n_spaces; i++)
     q->weights[i] = (uint32_t)config->spaces[i].weight;
   queue_config.weights = q->weights;
-  q->waiting.max_queries = queue_config.n_queries / 2;
-  q->waiting.max_bytes = config->query.memory_bytes / 2;
-  return job_queue_open(&queue_config, config->query.memory_bytes, &q->queue);
+  q->unseen.max_queries = queue_config.n_queries / 2;
+  q->unseen.max_bytes = config->query.memory_bytes / 2;
+  return query_queue_open(&queue_config, config->query.memory_bytes, &q->queue);
 }
 
-err_t queries_open(const struct queries_context *context, struct queries **out)
+err_t query_thread_open(const struct query_thread_context *context, struct query_thread **out)
 {
-  AUTO(queries_close) struct queries *q = NULL;
+  AUTO(query_thread_close) struct query_thread *q = NULL;
 
   TRY(mem_array(1, sizeof *q, &q));
   q->with = *context;
@@ -337,7 +338,7 @@ err_t queries_open(const struct queries_context *context, struct queries **out)
   return ERR_OK;
 }
 
-err_t queries_start(struct queries *q)
+err_t query_thread_start(struct query_thread *q)
 {
   const struct config *config = q->with.config;
   struct kafka_layers layers = kafka_setup_layers(q->with.kafka, &config->query.kafka, true);
@@ -351,31 +352,31 @@ err_t queries_start(struct queries *q)
   return ERR_OK;
 }
 
-void queries_stop(struct queries *q)
+void query_thread_stop(struct query_thread *q)
 {
   atomic_store(&q->is_stopping, true);
   if (q->has_thread)
     pthread_join(q->thread, NULL);
   else
-    job_queue_end(q->queue, 0);
+    query_queue_end(q->queue, 0);
   q->has_thread = false;
   search_workers_close(&q->workers);
 }
 
-void queries_commit(struct queries *q)
+void query_thread_commit(struct query_thread *q)
 {
   if (q->reader)
     query_reader_commit(q->reader);
 }
 
-void queries_close(struct queries **q)
+void query_thread_close(struct query_thread **q)
 {
   if (!*q)
     return;
   if ((*q)->queue)
-    queries_stop(*q);
+    query_thread_stop(*q);
   query_reader_close(&(*q)->reader);
-  job_queue_close(&(*q)->queue);
+  query_queue_close(&(*q)->queue);
   mem_free(&(*q)->weights);
   region_fini(&(*q)->scratch);
   region_fini(&(*q)->explain_scratch);

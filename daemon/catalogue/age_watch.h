@@ -4,8 +4,8 @@
  * written.
  * Thread: one.
  */
-#ifndef DAEMON_DELIVERY_AGE_WATCH_H
-#define DAEMON_DELIVERY_AGE_WATCH_H
+#ifndef DAEMON_CATALOGUE_AGE_WATCH_H
+#define DAEMON_CATALOGUE_AGE_WATCH_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/queries/query_job.h"
+#include "daemon/queries/query_queue.h"
 
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 /* What a free query keeps, so that the next one allocates nothing; and what all free ones keep. */
 enum { KEPT_BYTES = 64 << 10, ALL_KEPT_BYTES = 32 << 20 };
 
-struct job_queue {
+struct query_queue {
   pthread_mutex_t mutex;
   pthread_cond_t pushed;
   struct fair_queue *fair;
@@ -24,9 +24,9 @@ struct job_queue {
   int64_t end_ns;
 };
 
-err_t job_queue_open(const struct fair_queue_config *config, size_t memory_bytes, struct job_queue **out)
+err_t query_queue_open(const struct fair_queue_config *config, size_t memory_bytes, struct query_queue **out)
 {
-  AUTO(job_queue_close) struct job_queue *q = NULL;
+  AUTO(query_queue_close) struct query_queue *q = NULL;
 
   TRY(mem_array(1, sizeof *q, &q));
   pthread_mutex_init(&q->mutex, NULL);
@@ -40,7 +40,7 @@ err_t job_queue_open(const struct fair_queue_config *config, size_t memory_bytes
   return ERR_OK;
 }
 
-void job_queue_close(struct job_queue **q)
+void query_queue_close(struct query_queue **q)
 {
   if (!*q)
     return;
@@ -53,7 +53,7 @@ void job_queue_close(struct job_queue **q)
   mem_free(q);
 }
 
-static struct pending_query *take(struct job_queue *q)
+static struct pending_query *take(struct query_queue *q)
 {
   struct pending_query *query = q->free_queries;
 
@@ -72,7 +72,7 @@ static struct pending_query *take(struct job_queue *q)
   return query;
 }
 
-struct pending_query *job_queue_take_query(struct job_queue *q)
+struct pending_query *query_queue_take_query(struct query_queue *q)
 {
   pthread_mutex_lock(&q->mutex);
   struct pending_query *query = take(q);
@@ -80,7 +80,7 @@ struct pending_query *job_queue_take_query(struct job_queue *q)
   return query;
 }
 
-void job_queue_weigh(struct job_queue *q, struct pending_query *query)
+void query_queue_weigh(struct query_queue *q, struct pending_query *query)
 {
   size_t bytes = region_bytes(&query->region);
 
@@ -92,7 +92,7 @@ void job_queue_weigh(struct job_queue *q, struct pending_query *query)
   pthread_mutex_unlock(&q->mutex);
 }
 
-static void put(struct job_queue *q, struct pending_query *query)
+static void put(struct query_queue *q, struct pending_query *query)
 {
   bool has_room = q->kept_bytes < ALL_KEPT_BYTES;
 
@@ -104,14 +104,14 @@ static void put(struct job_queue *q, struct pending_query *query)
   q->free_queries = query;
 }
 
-void job_queue_free_query(struct job_queue *q, struct pending_query *query)
+void query_queue_free_query(struct query_queue *q, struct pending_query *query)
 {
   pthread_mutex_lock(&q->mutex);
   put(q, query);
   pthread_mutex_unlock(&q->mutex);
 }
 
-void job_queue_push(struct job_queue *q, struct pending_query *query)
+void query_queue_push(struct query_queue *q, struct pending_query *query)
 {
   pthread_mutex_lock(&q->mutex);
   fair_queue_push(q->fair, query);
@@ -119,7 +119,7 @@ void job_queue_push(struct job_queue *q, struct pending_query *query)
   pthread_mutex_unlock(&q->mutex);
 }
 
-int64_t job_queue_estimate_ns(struct job_queue *q, const struct pending_query *query)
+int64_t query_queue_estimate_ns(struct query_queue *q, const struct pending_query *query)
 {
   int64_t now_ns = clock_now_ns();
 
@@ -129,28 +129,28 @@ int64_t job_queue_estimate_ns(struct job_queue *q, const struct pending_query *q
   return estimate_ns;
 }
 
-bool job_queue_pop(struct job_queue *q, struct query_job *job)
+bool query_queue_pop(struct query_queue *q, struct query_batch *batch)
 {
   pthread_mutex_lock(&q->mutex);
   while (fair_queue_n(q->fair) == 0 && !q->is_ended)
     pthread_cond_wait(&q->pushed, &q->mutex);
   int64_t now_ns = clock_now_ns();
-  bool has_job = !(q->is_ended && now_ns >= q->end_ns) && fair_queue_pop(q->fair, now_ns, job);
+  bool has_batch = !(q->is_ended && now_ns >= q->end_ns) && fair_queue_pop(q->fair, now_ns, batch);
   pthread_mutex_unlock(&q->mutex);
-  return has_job;
+  return has_batch;
 }
 
-void job_queue_finish(struct job_queue *q, struct query_job *job, size_t n_searched, int64_t cost_ns)
+void query_queue_finish(struct query_queue *q, struct query_batch *batch, size_t n_searched, int64_t cost_ns)
 {
   pthread_mutex_lock(&q->mutex);
-  fair_queue_done(q->fair, job, n_searched, cost_ns, clock_now_ns());
-  for (size_t i = 0; i < job->n; i++)
-    put(q, job->queries[i]);
-  job->n = 0;
+  fair_queue_done(q->fair, batch, n_searched, cost_ns, clock_now_ns());
+  for (size_t i = 0; i < batch->n; i++)
+    put(q, batch->queries[i]);
+  batch->n = 0;
   pthread_mutex_unlock(&q->mutex);
 }
 
-struct pending_query *job_queue_take_all(struct job_queue *q)
+struct pending_query *query_queue_take_all(struct query_queue *q)
 {
   pthread_mutex_lock(&q->mutex);
   struct pending_query *all = fair_queue_take_all(q->fair);
@@ -158,7 +158,7 @@ struct pending_query *job_queue_take_all(struct job_queue *q)
   return all;
 }
 
-void job_queue_end(struct job_queue *q, int64_t end_ns)
+void query_queue_end(struct query_queue *q, int64_t end_ns)
 {
   pthread_mutex_lock(&q->mutex);
   q->is_ended = true;

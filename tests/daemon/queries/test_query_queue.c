@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "daemon/queries/query_job.h"
+#include "daemon/queries/query_queue.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
 
@@ -20,15 +20,15 @@ static uint64_t seed;
 
 static const uint32_t weight = 1;
 
-static struct job_queue *open_queue(size_t n_workers, size_t n_queries, size_t batch, size_t memory_bytes)
+static struct query_queue *open_queue(size_t n_workers, size_t n_queries, size_t batch, size_t memory_bytes)
 {
   struct fair_queue_config config = {
-    .weights = &weight, .n_spaces = 1, .n_workers = n_workers, .n_queries = n_queries, .batch = batch,
+    .weights = &weight, .n_spaces = 1, .n_workers = n_workers, .n_queries = n_queries, .max_batch = batch,
     .batch_time_ns = CLOCK_NS_PER_S,
   };
-  struct job_queue *q;
+  struct query_queue *q;
 
-  assert_ok(job_queue_open(&config, memory_bytes, &q));
+  assert_ok(query_queue_open(&config, memory_bytes, &q));
   return q;
 }
 
@@ -38,44 +38,44 @@ static void the_pool_ends_at_its_bound_and_hands_nothing_out_twice(void **state)
   size_t n = 0;
 
   (void)state;
-  struct job_queue *q = open_queue(1, 100, 8, MEMORY);
-  while ((queries[n] = job_queue_take_query(q))) {
+  struct query_queue *q = open_queue(1, 100, 8, MEMORY);
+  while ((queries[n] = query_queue_take_query(q))) {
     for (size_t i = 0; i < n; i++)
       assert_ptr_not_equal(queries[i], queries[n]);
     n++;
   }
   assert_int_equal(n, 100);
-  job_queue_free_query(q, queries[7]);
-  assert_ptr_equal(job_queue_take_query(q), queries[7]);
-  assert_null(job_queue_take_query(q));
-  job_queue_close(&q);
+  query_queue_free_query(q, queries[7]);
+  assert_ptr_equal(query_queue_take_query(q), queries[7]);
+  assert_null(query_queue_take_query(q));
+  query_queue_close(&q);
   assert_null(q);
 }
 
 static void a_query_given_back_keeps_its_memory_and_forgets_its_content(void **state)
 {
-  struct job_queue *q = open_queue(1, 4, 1, MEMORY);
+  struct query_queue *q = open_queue(1, 4, 1, MEMORY);
   struct span copy;
 
   (void)state;
-  struct pending_query *query = job_queue_take_query(q);
+  struct pending_query *query = query_queue_take_query(q);
   assert_ok(region_copy(&query->region, span_of_str("hello"), &copy));
   const uint8_t *was = copy.p;
-  job_queue_free_query(q, query);
-  assert_ptr_equal(job_queue_take_query(q), query); /* the newest first: it is in the cache */
+  query_queue_free_query(q, query);
+  assert_ptr_equal(query_queue_take_query(q), query); /* the newest first: it is in the cache */
   assert_ok(region_copy(&query->region, span_of_str("hello"), &copy));
   assert_ptr_equal(copy.p, was);
-  job_queue_close(&q);
+  query_queue_close(&q);
 }
 
-static struct pending_query *take_large(struct job_queue *q, size_t bytes)
+static struct pending_query *take_large(struct query_queue *q, size_t bytes)
 {
-  struct pending_query *query = job_queue_take_query(q);
+  struct pending_query *query = query_queue_take_query(q);
   uint8_t *p;
 
   assert_non_null(query);
   assert_ok(region_array(&query->region, bytes, 1, &p));
-  job_queue_weigh(q, query);
+  query_queue_weigh(q, query);
   assert_true(query->bytes >= bytes);
   return query;
 }
@@ -83,7 +83,7 @@ static struct pending_query *take_large(struct job_queue *q, size_t bytes)
 static void what_a_large_query_took_is_given_back(void **state)
 {
   enum { N = 50, LARGE = 1 << 20 };
-  struct job_queue *q = open_queue(1, 2 * N, 1, (size_t)N * LARGE);
+  struct query_queue *q = open_queue(1, 2 * N, 1, (size_t)N * LARGE);
   struct pending_query *queries[N];
 
   (void)state;
@@ -91,65 +91,65 @@ static void what_a_large_query_took_is_given_back(void **state)
     size_t n = 0, kept = 0;
     for (; n < N; n++)
       queries[n] = take_large(q, LARGE);
-    assert_null(job_queue_take_query(q)); /* together they take what they may */
-    job_queue_free_query(q, queries[--n]);
+    assert_null(query_queue_take_query(q)); /* together they take what they may */
+    query_queue_free_query(q, queries[--n]);
     queries[n++] = take_large(q, LARGE); /* one more brings it to the bound again, and is not refused */
-    assert_null(job_queue_take_query(q));
+    assert_null(query_queue_take_query(q));
     for (size_t i = 0; i < n; i++) {
-      job_queue_free_query(q, queries[i]);
+      query_queue_free_query(q, queries[i]);
       kept += region_bytes(&queries[i]->region);
     }
     assert_true(kept <= (size_t)N * (64 << 10));
   }
-  job_queue_close(&q);
+  query_queue_close(&q);
 }
 
-static struct pending_query *push_one(struct job_queue *q)
+static struct pending_query *push_one(struct query_queue *q)
 {
-  struct pending_query *query = job_queue_take_query(q);
+  struct pending_query *query = query_queue_take_query(q);
 
   assert_non_null(query);
-  job_queue_push(q, query);
+  query_queue_push(q, query);
   return query;
 }
 
 static void an_ended_queue_is_emptied_first_until_its_time_is_over(void **state)
 {
   struct pending_query *batch[4];
-  struct query_job job = { .queries = batch };
+  struct query_batch job = { .queries = batch };
 
   (void)state;
-  struct job_queue *q = open_queue(1, 100, 4, MEMORY);
+  struct query_queue *q = open_queue(1, 100, 4, MEMORY);
   struct pending_query *first = push_one(q);
   for (int i = 0; i < 8; i++)
     push_one(q);
-  job_queue_end(q, INT64_MAX);
-  job_queue_end(q, INT64_MAX);
-  assert_true(job_queue_pop(q, &job)); /* never measured: one query */
+  query_queue_end(q, INT64_MAX);
+  query_queue_end(q, INT64_MAX);
+  assert_true(query_queue_pop(q, &job)); /* never measured: one query */
   assert_int_equal(job.n, 1);
   assert_ptr_equal(job.queries[0], first);
-  job_queue_finish(q, &job, 1, CLOCK_NS_PER_MS);
-  assert_true(job_queue_pop(q, &job));
+  query_queue_finish(q, &job, 1, CLOCK_NS_PER_MS);
+  assert_true(query_queue_pop(q, &job));
   assert_int_equal(job.n, 4);
-  job_queue_finish(q, &job, 4, CLOCK_NS_PER_MS);
-  job_queue_end(q, clock_now_ns());
-  assert_false(job_queue_pop(q, &job)); /* four wait, and nobody has the time */
+  query_queue_finish(q, &job, 4, CLOCK_NS_PER_MS);
+  query_queue_end(q, clock_now_ns());
+  assert_false(query_queue_pop(q, &job)); /* four wait, and nobody has the time */
   size_t n = 0;
-  for (struct pending_query *left = job_queue_take_all(q); left; left = left->next)
+  for (struct pending_query *left = query_queue_take_all(q); left; left = left->next)
     n++;
   assert_int_equal(n, 4);
-  job_queue_close(&q);
+  query_queue_close(&q);
 }
 
-static struct job_queue *shared;
+static struct query_queue *shared;
 
 static void *pop_nothing(void *context)
 {
   struct pending_query *batch[1];
-  struct query_job job = { .queries = batch };
+  struct query_batch job = { .queries = batch };
 
   (void)context;
-  return job_queue_pop(shared, &job) ? context : NULL;
+  return query_queue_pop(shared, &job) ? context : NULL;
 }
 
 static void the_end_wakes_every_worker(void **state)
@@ -162,12 +162,12 @@ static void the_end_wakes_every_worker(void **state)
   for (int i = 0; i < 4; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, pop_nothing, &popped), 0);
   clock_sleep_ns(20 * CLOCK_NS_PER_MS);
-  job_queue_end(shared, INT64_MAX);
+  query_queue_end(shared, INT64_MAX);
   for (int i = 0; i < 4; i++) {
     pthread_join(threads[i], &popped);
     assert_null(popped);
   }
-  job_queue_close(&shared);
+  query_queue_close(&shared);
 }
 
 /* ---- One producer and several workers: every query arrives once, and its memory is whole ---- */
@@ -180,10 +180,10 @@ static _Atomic size_t n_torn;
 static void *work(void *context)
 {
   struct pending_query *batch[BATCH];
-  struct query_job job = { .queries = batch };
+  struct query_batch job = { .queries = batch };
 
   (void)context;
-  while (job_queue_pop(shared, &job)) {
+  while (query_queue_pop(shared, &job)) {
     assert_true(job.n >= 1 && job.n <= BATCH);
     for (size_t i = 0; i < job.n; i++) {
       const struct pending_query *query = job.queries[i];
@@ -192,7 +192,7 @@ static void *work(void *context)
       atomic_fetch_add(&n_torn, number != query->ticket || number >= TOTAL || query->key.n != 4 + number % 50);
       atomic_fetch_add(&n_seen[number % TOTAL], 1);
     }
-    job_queue_finish(shared, &job, job.n, 1000);
+    query_queue_finish(shared, &job, job.n, 1000);
   }
   return NULL;
 }
@@ -202,7 +202,7 @@ static struct pending_query *make_query(uint32_t number, uint32_t method)
   struct pending_query *query;
   uint8_t bytes[64] = { 0 };
 
-  while (!(query = job_queue_take_query(shared)))
+  while (!(query = query_queue_take_query(shared)))
     clock_sleep_ns(10 * CLOCK_NS_PER_US);
   memcpy(bytes, &number, sizeof number);
   query->ticket = number;
@@ -222,21 +222,21 @@ static void every_query_reaches_one_worker_once(void **state)
   for (int i = 0; i < WORKERS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
   for (uint32_t number = 0; number < TOTAL; number++) {
-    job_queue_push(shared, make_query(number, (uint32_t)dice_below(&dice, 3)));
-    if (dice_below(&dice, 20) == 0 && (kept = job_queue_take_query(shared))) /* one that comes to nothing */
-      job_queue_free_query(shared, kept);
+    query_queue_push(shared, make_query(number, (uint32_t)dice_below(&dice, 3)));
+    if (dice_below(&dice, 20) == 0 && (kept = query_queue_take_query(shared))) /* one that comes to nothing */
+      query_queue_free_query(shared, kept);
   }
-  job_queue_end(shared, INT64_MAX);
+  query_queue_end(shared, INT64_MAX);
   for (int i = 0; i < WORKERS; i++)
     pthread_join(threads[i], NULL);
   assert_int_equal(n_torn, 0);
   for (size_t i = 0; i < TOTAL; i++)
     assert_int_equal(n_seen[i], 1);
   size_t n_free = 0;
-  while (job_queue_take_query(shared))
+  while (query_queue_take_query(shared))
     n_free++;
   assert_int_equal(n_free, POOL); /* all came back */
-  job_queue_close(&shared);
+  query_queue_close(&shared);
 }
 
 int main(void)

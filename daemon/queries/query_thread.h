@@ -2,11 +2,11 @@
 /* The query reader thread: from the query topic to the search workers (docs/architecture.md, "Life of a query").
  *
  * It decodes and checks each query. What cannot be answered before its deadline is refused. A query with at_least waits
- * until the catalogue has seen those positions. The rest is queued for the workers (query_job.h). The consumer is polled
- * even when there is no room for a query: otherwise the group would throw this daemon out.
+ * until the catalogue has seen those positions. The rest is queued for the workers (query_queue.h). The consumer is
+ * polled even when there is no room for a query: otherwise the group would throw this daemon out.
  */
-#ifndef DAEMON_QUERIES_QUERIES_H
-#define DAEMON_QUERIES_QUERIES_H
+#ifndef DAEMON_QUERIES_QUERY_THREAD_H
+#define DAEMON_QUERIES_QUERY_THREAD_H
 
 #include "daemon/alarm.h"
 #include "daemon/config/config.h"
@@ -14,9 +14,9 @@
 #include "daemon/queries/reply.h"
 #include "engine/engine.h"
 
-struct queries;
+struct query_thread;
 
-struct queries_context {
+struct query_thread_context {
   const struct config *config;
   const struct kafka_setup *kafka;
   struct engine *engine;
@@ -26,25 +26,25 @@ struct queries_context {
   struct alarm *alarm;
 };
 
-/* Open the pools; consumer, workers and thread come with queries_start(). */
-err_t queries_open(const struct queries_context *context, struct queries **out);
+/* Open the pools; consumer, workers and thread come with query_thread_start(). */
+err_t query_thread_open(const struct query_thread_context *context, struct query_thread **out);
 
 /* The catalogue has caught up: begin to read. Thread: main. */
-err_t queries_start(struct queries *q);
+err_t query_thread_start(struct query_thread *q);
 
 /* Take no more queries and answer those that were accepted, for some seconds at most: what is left then stays
  * uncommitted, and another daemon answers it, or this one after its restart. */
-void queries_stop(struct queries *q);
+void query_thread_stop(struct query_thread *q);
 
 /* Commit what is delivered; to be called when they are stopped. Blocks: for some seconds at most. */
-void queries_commit(struct queries *q);
+void query_thread_commit(struct query_thread *q);
 
-void queries_close(struct queries **q);
+void query_thread_close(struct query_thread **q);
 
 /* Whether the consumer group has given this daemon its partitions and the topic is there. Thread: main. */
-bool queries_is_assigned(const struct queries *q);
+bool query_thread_is_assigned(const struct query_thread *q);
 
 /* Whether the query topic is not there. Thread: main. */
-bool queries_is_topic_away(const struct queries *q);
+bool query_thread_is_topic_away(const struct query_thread *q);
 
 #endif
