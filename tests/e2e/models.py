@@ -2,7 +2,7 @@
 """The similarities in numpy float64, straight from their formulas, and models drawn at random.
 
 dot, cosine, weighted_dot, bilinear   as docs/models.md has them
-mol     Mixture-of-Logits as the authors' implementation computes it in inference mode (tests/golden/README.md)
+mol     Mixture-of-Logits as the authors' implementation computes it in inference mode: docs/models.md has the formulas
 recjpq  score = sum over the splits m of <centroids[m][code_m], q_m>
 
 A model has exact_methods, methods() to draw from, row_of(part), scores(query, rows), and for its approximate methods:
