@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents show is what happens: the worked messages, the Python example, the commands."""
+"""What the documents show is what happens: the first ten minutes, the worked messages, the commands, the metrics."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -23,10 +24,122 @@ from harness import Daemon
 CENTROIDS = np.array([[[1, 0], [0, 1], [1, 1]], [[2, 0], [0, 2], [-1, 0]]], np.float32)
 
 
-def blocks(path, language):
-    """The fenced blocks of a document."""
-    text = (data.ROOT / path).read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+DOCUMENTS = sorted(path.relative_to(data.ROOT) for path in data.ROOT.glob("**/*.md")
+                   if "build" not in path.relative_to(data.ROOT).parts)
+MAX_COLUMNS = 120
+UNWRAPPED = ("docs/architecture.md", "docs/protocol.md", "docs/exactness.md", "docs/gpu.md", "docs/configuration.md",
+             "docs/benchmarks/cpu.md", "examples/debian-packages/README.md")
+
+
+def read(path):
+    return (data.ROOT / path).read_text(encoding="utf-8")
+
+
+def blocks(path, language, section=None):
+    """The fenced blocks of a document, or of one of its sections."""
+    text = read(path)
+    if section:
+        text = text.split(f"\n{section}\n", 1)[1].split("\n## ", 1)[0]
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [content for of, content in fenced if of == language]
+
+
+def outside_blocks(path):
+    return re.sub(r"^```.*?^```$", "", read(path), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(path):
+    """The fragments that GitHub makes of a document's headings."""
+    headings = re.findall(r"^#+ (.*)$", outside_blocks(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+class Texts(unittest.TestCase):
+    """What can be checked without running anything."""
+
+    def test_every_link_leads_somewhere(self):
+        for path in DOCUMENTS:
+            for target in re.findall(r"\]\(([^):]+)\)", outside_blocks(path)):
+                file, _, fragment = target.partition("#")
+                document = (data.ROOT / path).parent / file if file else data.ROOT / path
+                self.assertTrue(document.exists(), f"{path}: {target}")
+                if fragment:
+                    self.assertIn(fragment, anchors(document), f"{path}: {target}")
+
+    def test_every_file_that_a_document_names_is_there(self):
+        folders = "base|cmake|daemon|docs|engine|examples|ingest|kernels|ops|proto|store|systemd|tests"
+        for path in DOCUMENTS:
+            if path.name == "CHANGELOG.md":  # files of its time
+                continue
+            for named in re.findall(rf"`((?:{folders})/[\w./-]*)", read(path)):
+                self.assertTrue((data.ROOT / named).exists(), f"{path}: {named}")
+
+    def test_the_architecture_leads_to_files(self):
+        self.assertGreater(len(re.findall(r"`(?:daemon|engine|store|ingest)/[\w./]+`", read("docs/architecture.md"))), 20)
+
+    def test_lines_are_short(self):
+        for path in DOCUMENTS:
+            if str(path) in UNWRAPPED:
+                continue
+            for number, line in enumerate(read(path).splitlines(), 1):
+                if not line.startswith("|"):  # a row of a table cannot be broken
+                    self.assertLessEqual(len(line), MAX_COLUMNS, f"{path}:{number}")
+
+
+class FirstTenMinutes(unittest.TestCase):
+    """The README's first section, step by step, in a folder of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-readme-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def run_shell(self, text):
+        path = os.pathsep.join((str(harness.build_dir()), os.environ["PATH"]))
+        done = subprocess.run(["bash", "-ec", text], cwd=self.folder, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "PATH": path})
+        self.assertEqual(done.returncode, 0, f"{text}\n{done.stderr}")
+        return done.stdout
+
+    def start(self, command):
+        """The daemon is up when it answers; here it listens elsewhere than the one that the machine may have."""
+        path = os.pathsep.join((str(harness.build_dir()), os.environ["PATH"]))
+        daemon = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.folder, stderr=subprocess.DEVNULL,
+                                  env={**os.environ, "PATH": path})
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.kill)
+        for _ in range(300):
+            words = [harness.build_dir() / "sluicectl", "--config", self.folder / "sluice.yaml", "status"]
+            if subprocess.run(words, capture_output=True).returncode == 0:
+                return
+            time.sleep(0.1)
+        self.fail("the daemon did not start")
+
+    def test_what_the_readme_shows_is_what_happens(self):
+        section = "## First ten minutes"
+        self.assertIn("--preset release", blocks("README.md", "sh", section)[0])
+        _, start, commands = blocks("README.md", "sh", section)
+        (model,), (config,) = blocks("README.md", "python", section), blocks("README.md", "yaml", section)
+        self.run_shell(f"/usr/bin/python3 - <<'END'\n{model}END\n")
+        http = f"http:\n  listen: 127.0.0.1:{harness.free_port()}\n"
+        (self.folder / "sluice.yaml").write_text(config + http, encoding="utf-8")
+        self.start(start.strip())
+        (shown,) = blocks("README.md", "", section)
+        self.assertEqual(self.without_times(self.run_shell(commands)), self.without_times(shown))
+        (shown,) = blocks("README.md", "json")
+        self.check_answer(commands, json.loads(shown))
+
+    @staticmethod
+    def without_times(text):
+        """Times, and the epoch, which depends on how changes met in batches."""
+        return re.sub(r"epoch \d+", "epoch N", re.sub(r"\d+(\.\d+)? (us|ms|s)\b", "TIME", text))
+
+    def check_answer(self, commands, shown):
+        query = commands.splitlines()[-1].replace("query ", "query --format json ")
+        printed = json.loads(self.run_shell(query))
+        self.assertEqual(set(printed), set(shown))
+        for field in ("id", "space", "method", "hits", "receipt", "counts"):
+            self.assertEqual(printed[field], shown[field], field)
 
 
 class Documents(unittest.TestCase):
@@ -63,16 +176,13 @@ class Documents(unittest.TestCase):
 
     def test_the_worked_messages(self):
         self.put_films()
-        item, query, answer = blocks("README.md", "json")
-        self.ctl("put", "alien", item)
-        self.assert_answers("README.md", query, answer)
         query, answer = blocks("docs/protocol.md", "json")[:2]
         self.assert_answers("docs/protocol.md", query, answer)
 
     def test_the_python_example(self):
         (example,) = blocks("docs/protocol.md", "python")
         example = example.replace("127.0.0.1:9092", self.daemon.status()["kafka"]["bootstrap"])
-        (command,) = re.findall(r"`(protoc [^`]+)`", (data.ROOT / "docs/protocol.md").read_text(encoding="utf-8"))
+        (command,) = re.findall(r"`(protoc [^`]+)`", read("docs/protocol.md"))
         subprocess.run(command.replace("--python_out=.", f"--python_out={self.folder.name}").split(), cwd=data.ROOT,
                        check=True)
         program = Path(self.folder.name) / "example.py"
@@ -106,19 +216,20 @@ class Documents(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn("another process", done.stderr)
 
-    def test_every_link_leads_somewhere(self):
-        for path in ("README.md", "docs/architecture.md", "docs/protocol.md", "docs/configuration.md", "docs/models.md",
-                     "examples/debian-packages/README.md"):
-            document = data.ROOT / path
-            for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
-                self.assertTrue((document.parent / target).exists(), f"{path}: {target}")
+    def test_the_page_of_metrics_has_all_of_them(self):
+        status, body = self.daemon.get("/metrics")
+        self.assertEqual(status, 200)
+        served = dict(re.findall(r"^# TYPE (\w+) (\w+)$", body, re.MULTILINE))
+        rows = re.findall(r"^\| `(sluice_\w+)` \| (\w+) \| (.*?) \|", read("docs/metrics.md"), re.MULTILINE)
+        self.assertEqual({name: kind for name, kind, _ in rows}, served)
+        for name, _, labels in rows:
+            used = set(re.findall(rf"^{name}(?:_bucket)?{{(\w+)=", body, re.MULTILINE))
+            self.assertLessEqual(used, set(re.findall(r"`(\w+)`", labels)), name)
 
-    def test_every_file_that_the_architecture_names_is_there(self):
-        text = (data.ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-        named = re.findall(r"`((?:base|kernels|engine|store|ingest|daemon|tests)/[\w./]+)`", text)
-        self.assertGreater(len(named), 10)
-        for path in named:
-            self.assertTrue((data.ROOT / path).exists(), path)
+    def test_alerts_name_metrics(self):
+        _, body = self.daemon.get("/metrics")
+        for name in re.findall(r"\bsluice_\w+", read("docs/metrics.md") + read("docs/operations.md")):
+            self.assertIn(name.removesuffix("_bucket"), body)
 
 
 # What the blocks of docs/models.md call in place of the safetensors package, which Debian 12 does not have.
@@ -249,6 +360,23 @@ for path in glob.glob("*.pt.npy"):
         for key in drawn:
             self.assertEqual(json.loads(drawn[key]) if drawn[key][0] in "[0123456789-" else drawn[key],
                              json.loads(written[key]) if written[key][0] in "[0123456789-" else written[key], key)
+
+    def test_the_methods_of_the_readme(self):
+        """An unknown method's error lists those that there are."""
+        rows = re.findall(r"^\|(.*?)\| `([^`]+)` \|", read("README.md").split("\n## Methods\n")[1].split("\n## ")[0], re.MULTILINE)
+        shown, names = {}, []
+        for similarities, method in rows:
+            names = re.findall(r"`(\w+)`", similarities) or names
+            for name in names:
+                shown.setdefault(name, set()).add(method)
+        self.assertEqual(set(shown), set(SERVED))
+        for name, methods in shown.items():
+            items = "recjpq-items.safetensors" if name == "recjpq" else "items.safetensors"
+            words = ["--model", f"{name}.safetensors", "--items", items, "--queries", "queries.safetensors"]
+            done = subprocess.run([harness.build_dir() / "sluicectl", "eval", *words, "--method", "none"],
+                                  cwd=self.folder, capture_output=True, text=True, timeout=60)
+            listed = done.stderr.split("use ")[1].split(", with ")[0]
+            self.assertEqual(set(re.findall(r"\b[a-z_]+(?:\([^)]*\))?", listed)) - {"or"}, methods, done.stderr)
 
     def test_the_command(self):
         (line,) = [block.replace("\\\n", "") for block in blocks("docs/models.md", "sh")]
