@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Algorithm 2 of the MoL paper (section 3.2): candidates by dot products, and the K best of them
- * by score.
+/* Methods `per_embedding`, `average` and `combined`: Algorithm 2 of the MoL paper (section 3.2). Dot products select
+ * candidates, and the K best candidates by score are returned.
  *
  *   TopKPerEmbedding(N)    the N best items of each pair of components
  *   TopKAvg(N)             the N best items by the averaged vectors
  *   CombTopK(N1, N2)       the union of both
  *
- * An item outside every pair's list has no dot product above the largest N-th best one, and phi is a convex combination
- * of logits: that is the receipt of the first and the third. The mean of an item's logits says nothing certain of the
- * largest one, so that TopKAvg's receipt is what any item could score.
+ * An item outside every pair's list has no dot product above the largest N-th best one. Since phi is a convex
+ * combination of logits, this bounds its score: it is the receipt of the first and the third method. The mean of an
+ * item's logits does not bound the largest one, so the receipt of TopKAvg is the highest score that any item could
+ * have.
  */
 #include <math.h>
 
@@ -17,7 +18,7 @@
 #include "engine/mol/mol_methods.h"
 #include "engine/receipt.h"
 
-/* BruteForceTopKMoL(q, G, K). nth_best [n], the largest dot product that an item outside G may have. */
+/* BruteForceTopKMoL(q, G, K). nth_best [n]: the largest dot product that an item outside G may have. */
 static err_t score_candidates(const struct mol_columns *c, struct search_batch *batch,
                               const struct slot_set *candidates, const float *nth_best)
 {
@@ -43,7 +44,7 @@ static size_t list_length(const struct search_batch *batch, uint32_t n)
   return n < batch->n_slots ? n : batch->n_slots ? batch->n_slots : 1;
 }
 
-/* Lists that have room for every item. */
+/* Search all items: the lists have room for every one. */
 static err_t search_all(const struct mol_columns *c, struct search_batch *batch, struct slot_set *candidates,
                         float *nth_best)
 {
@@ -54,7 +55,7 @@ static err_t search_all(const struct mol_columns *c, struct search_batch *batch,
   return score_candidates(c, batch, candidates, nth_best);
 }
 
-/* n_pairs, n_average   lengths of the lists; 0: without them */
+/* n_pairs, n_average   lengths of the lists; 0: do not use this kind of list */
 static err_t search(const struct mol_columns *c, struct search_batch *batch, uint32_t n_pairs, uint32_t n_average)
 {
   struct slot_set *candidates;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The bounds of mol_bound.h and the proof that rounding does not break them. */
 #include "engine/mol/mol_bound.h"
 
 #include <math.h>
 
-/* What no logit of a query exceeds: |f| |g| / tau with |g| <= 1, and rounding of the norms. */
+/* No logit of the query is larger: |f| |g| / tau with |g| <= 1, plus the rounding of the norms. */
 static double largest_logit(const struct mol_shape *shape, const struct mol_query *query)
 {
   double rounding = 1 + (double)(shape->component_dim + 8) * 0x1p-23;
@@ -11,12 +12,14 @@ static double largest_logit(const struct mol_shape *shape, const struct mol_quer
   return (double)shape->inv_temperature * (double)query->max_norm * rounding;
 }
 
-/* How far the computed score may exceed the largest logit.
+/* By how much may the computed score exceed the largest logit?
  *
- * With e_p >= 0 the computed weights before they are divided by their sum, mol_score() returns num / den where num sums
- * e_p l_p and den sums e_p, over L terms in f32. Each sum is off by at most L 2^-24 of the sum of its absolute values
- * (to first order), the quotient by 2^-24, and sum e_p |l_p| <= (largest |l|) sum e_p: in all at most
- * (2 L + 1) 2^-24 times the largest |l|. Two terms more make up for the second order, and one logit's rounding. */
+ * Let e_p >= 0 be the computed weights before they are divided by their sum. mol_score() returns num / den, where num
+ * is the sum of e_p l_p and den is the sum of e_p, each over L terms in f32. Each sum is off by at most L 2^-24 times
+ * the sum of the absolute values of its terms, to first order. The quotient is off by 2^-24. Since sum e_p |l_p| <=
+ * (largest |l|) sum e_p, the total is at most (2 L + 1) 2^-24 times the largest |l|. Two more terms cover the second
+ * order and the rounding of one logit.
+ */
 static double score_slack(const struct mol_shape *shape, const struct mol_query *query)
 {
   double n_logits = (double)(shape->n_query_components * shape->n_item_components);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Score every item: tiles of MOL_LANES slots, each read once for all queries of the batch. */
+/* Method `brute_force`: score every item. Each tile of MOL_LANES slots is loaded once for all queries of the batch. */
 #include "engine/mol/mol_columns.h"
 #include "engine/mol/mol_methods.h"
 #include "engine/receipt.h"

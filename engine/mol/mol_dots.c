@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Dot products of scattered rows: MOL_LANES rows at a time are transposed into a tile and multiplied. */
 #include "engine/mol/mol_dots.h"
 
 enum { LINE_FLOATS = 16 };
 
-/* Rows lie far apart: have the next ones come while these are computed. */
+/* Rows are scattered in memory, so prefetch the next ones while the current ones are computed. */
 static void prefetch(const struct mol_dots *d, const struct scan_entry *entries, size_t n)
 {
   for (size_t i = 0; i < n; i++) {

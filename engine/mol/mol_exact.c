@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fastest exact search: brute force over tiles that the queries of a batch share, but for items that cannot enter.
+/* Method `exact`: the fastest exact search. It is brute force over tiles that the queries of a batch share, except that
+ * items which cannot enter the top K are skipped.
  *
- * An item whose largest logit is below the K-th best score is not among the K best, and that is known from its sketch
- * at a hundredth of what its score costs. Where a query can drop a quarter of a chunk (a sixteenth, if it is alone),
- * what is left of the chunk is gathered into tiles of its own; where not, the chunk is scored whole, and the query
- * looks again only some chunks later. Where the machine bounds scores for less than the scores (mol_tile_bound()),
- * items are scored only where the bound reaches the threshold. The first threshold is the K-th best score among the
- * best items by averaged vectors: those are met once more when their turn comes.
+ * An item whose largest logit is below the K-th best score is not among the K best. Its sketch shows that at a
+ * hundredth of the cost of its score. If a query can drop at least a quarter of a chunk (a sixteenth if it is alone in
+ * its batch), the survivors are gathered into tiles of that query's own. Otherwise the whole chunk is scored, and the
+ * query does not try its sketches again for the next few chunks.
+ *
+ * On machines where bounding a score is cheaper than computing it (mol_tile_bound()), only items whose bound reaches
+ * the threshold are scored. The first threshold is the K-th best score among the best items by averaged vectors. Those
+ * items are scored a second time when the scan reaches them.
  */
 #include <math.h>
 
@@ -17,8 +20,8 @@
 #include "engine/receipt.h"
 
 enum {
-  SEEDS = 512,       /* items that give the first threshold */
-  SEEDS_PAY_AT = 16, /* where there are so many times more */
+  SEEDS = 512,       /* items that are scored to get the first threshold */
+  SEEDS_PAY_AT = 16, /* only catalogues at least this many times larger use seeds */
   CHUNK_BLOCKS = SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS,
   CHUNKS_UNTIL_RETRY = 15,
 };
@@ -29,8 +32,8 @@ struct exact_query {
   struct mol_query_sketch sketch;
   int32_t *starts; /* [P_q] */
   size_t n_until_retry;
-  bool is_whole;   /* the current chunk is scored whole */
-  bool is_bounded; /* if so, bounds go before scores */
+  bool is_whole;   /* the current chunk is scored whole, without dropping items */
+  bool is_bounded; /* true if its scores are bounded first */
 };
 
 static err_t init_query(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
@@ -44,7 +47,7 @@ static err_t init_query(const struct mol_columns *c, struct search_batch *batch,
   return mol_sketch_query(&c->model->shape, query->components, c->residual, batch->scratch, &out->sketch);
 }
 
-/* Score the seeds for the sake of their K-th best score, and forget them. */
+/* Score the seeds, keep their K-th best score as the floor, and discard the seeds themselves. */
 static void find_floor(struct exact_query *e, const struct slot_set *seeds)
 {
   mol_scorer_add_set(&e->scorer, seeds);
@@ -64,7 +67,7 @@ static err_t find_floors(const struct mol_columns *c, struct search_batch *batch
   return ERR_OK;
 }
 
-/* Which items of a chunk can enter, in masks; returns how many. */
+/* Find the items of a chunk that can enter the top K, as bit masks. Returns how many. */
 static size_t find_survivors(struct exact_query *e, size_t first, size_t n_blocks, uint16_t *masks)
 {
   const struct mol_columns *c = e->scorer.columns;
@@ -92,13 +95,14 @@ static void add_survivors(struct exact_query *e, size_t first, size_t n, const u
   }
 }
 
-/* Of n items, how many must be dropped for tiles of one query to cost less than tiles that a batch loads once. */
-static size_t least_dropped(size_t n, size_t n_queries)
+/* How many of n items must be dropped to make tiles of one query cheaper than tiles that the whole batch shares? */
+static size_t min_dropped(size_t n, size_t n_queries)
 {
   return n_queries > 1 ? n / 4 : n / 16;
 }
 
-/* Drop what cannot enter, and score the rest; false: the chunk is as well scored whole. */
+/* Drop the items that cannot enter and score the rest. Returns false, and scores nothing, if scoring the whole chunk is
+ * as fast. */
 static bool prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_queries)
 {
   uint16_t masks[CHUNK_BLOCKS];
@@ -110,7 +114,7 @@ static bool prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_
     return false;
   }
   size_t n_survivors = find_survivors(e, first, (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, masks);
-  if (n_survivors > n - least_dropped(n, n_queries)) {
+  if (n_survivors > n - min_dropped(n, n_queries)) {
     e->n_until_retry = CHUNKS_UNTIL_RETRY;
     return false;
   }
@@ -135,7 +139,7 @@ static void score_whole(struct exact_query *e, uint32_t first, size_t n, struct 
   s->n_scored += n;
 }
 
-/* One tile for all queries that score the chunk whole. */
+/* Load one tile and score it for all queries that score the chunk whole. */
 static void score_tile(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries,
                        size_t first, size_t n, struct mol_tile *tile)
 {
@@ -164,7 +168,7 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
 
   for (size_t q = 0; q < batch->n; q++) {
     queries[q].is_whole = !prune_chunk(&queries[q], first, n, batch->n);
-    queries[q].is_bounded = queries[q].is_whole && mol_scorer_take_bounds(&queries[q].scorer, n);
+    queries[q].is_bounded = queries[q].is_whole && mol_scorer_choose_bounds(&queries[q].scorer, n);
   }
   for (size_t i = 0; i < n; i += MOL_LANES)
     score_tile(c, batch, queries, first + i, n - i < MOL_LANES ? n - i : MOL_LANES, tile);
@@ -177,7 +181,7 @@ err_t mol_search_exact(const struct columns *columns, struct search_batch *batch
   struct mol_tile tile, gathered;
 
   TRY(mol_tile_init(c, batch->scratch, &tile));
-  TRY(mol_tile_init(c, batch->scratch, &gathered)); /* filled while the other is in use */
+  TRY(mol_tile_init(c, batch->scratch, &gathered)); /* filled while the other one is in use */
   TRY(region_array(batch->scratch, batch->n, sizeof *queries, &queries));
   for (size_t q = 0; q < batch->n; q++)
     TRY(init_query(c, batch, q, &gathered, &queries[q]));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads Mixture-of-Logits models: reads every tensor and hyper-parameter, and refuses what cannot be served. */
 #include "engine/mol/mol_model.h"
 
 #include <jansson.h>
@@ -6,7 +7,7 @@
 
 #include "base/mem.h"
 
-/* Bounds that no sane model comes near: they keep products of sizes far from overflow. */
+/* Limits far above any real model. They keep products of sizes far from overflow. */
 enum { DIM_MAX = 16384, COMPONENTS_MAX = 256 };
 
 enum { PREFIX_MAX_BYTES = 128, NAME_MAX_BYTES = PREFIX_MAX_BYTES + 16 };
@@ -39,7 +40,7 @@ static err_t load_linear(const struct safetensors *f, const char *prefix, size_t
   return ERR_OK;
 }
 
-/* The reference's GLU: _w (in, 2 * hidden), as we keep it; _b (1, 2 * hidden). */
+/* The authors' GLU: _w (in, 2 * hidden), the same layout as ours; _b (1, 2 * hidden). */
 static err_t load_glu(const struct safetensors *f, const char *prefix, size_t n_in, size_t n_hidden,
                       struct mol_linear *out)
 {
@@ -59,10 +60,10 @@ static err_t load_nonlinearity(const struct safetensors *f, const char *key, boo
   const char *text = safetensors_text(f, key);
 
   if (!text)
-    FAIL(ERR_MODEL, "%s: __metadata__ lacks \"%s\", geglu or swiglu, which the projection's hidden layer needs",
+    FAIL(ERR_MODEL, "%s: __metadata__ lacks \"%s\", geglu or swiglu: the projection has a hidden layer, which needs it",
          safetensors_path(f), key);
   if (strcmp(text, "geglu") != 0 && strcmp(text, "swiglu") != 0)
-    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\"; geglu or swiglu can be used", safetensors_path(f), key, text);
+    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\"; it must be geglu or swiglu", safetensors_path(f), key, text);
   *is_gelu = strcmp(text, "geglu") == 0;
   return ERR_OK;
 }
@@ -81,7 +82,7 @@ static err_t load_projection(const struct safetensors *f, const char *prefix, in
   return load_linear(f, second, (size_t)n_hidden, n_out, true, &out->out);
 }
 
-/* first, second   indices in the reference's nn.Sequential, which differ since some have a Dropout in front */
+/* first, second   positions in the authors' nn.Sequential. They differ because some sequences begin with a Dropout */
 static err_t load_mlp(const struct safetensors *f, const char *prefix, int first, int second, size_t n_in,
                       int64_t n_hidden, size_t n_out, bool has_output_bias, struct mol_mlp *out)
 {
@@ -98,7 +99,7 @@ static void print_table_name(size_t i, char name[NAME_MAX_BYTES])
   snprintf(name, NAME_MAX_BYTES, "_query_embeddings_fn._uid_embeddings_%zu.weight", i);
 }
 
-/* A file without user tables need not say that it has none. */
+/* A file without user tables may omit mol.uid_hash. Verify that it really has none. */
 static err_t verify_no_user_tables(const struct safetensors *f)
 {
   char name[NAME_MAX_BYTES], sizes[MOL_USER_TABLES_MAX * 24] = "";
@@ -114,7 +115,7 @@ static err_t verify_no_user_tables(const struct safetensors *f)
   }
   if (i > 0)
     FAIL(ERR_MODEL,
-         "%s: __metadata__ lacks \"mol.uid_hash\", but there are user tables: add \"mol.uid_hash\": \"[%s]\"",
+         "%s: __metadata__ lacks \"mol.uid_hash\", but the file has user tables: add \"mol.uid_hash\": \"[%s]\"",
          safetensors_path(f), sizes);
   return ERR_OK;
 }
@@ -135,7 +136,8 @@ static err_t load_user_tables(const struct safetensors *f, struct mol_model *m)
   }
   json_decref(sizes);
   if (!is_valid || n >= m->shape.n_query_components)
-    FAIL(ERR_MODEL, "%s: __metadata__ \"mol.uid_hash\" is \"%s\", not a JSON list of fewer than mol.Pq table sizes",
+    FAIL(ERR_MODEL,
+         "%s: __metadata__ \"mol.uid_hash\" is \"%s\", not a JSON list of table sizes with fewer than mol.Pq entries",
          safetensors_path(f), text);
   for (size_t i = 0; i < n; i++) {
     char name[NAME_MAX_BYTES];
@@ -147,12 +149,12 @@ static err_t load_user_tables(const struct safetensors *f, struct mol_model *m)
   return ERR_OK;
 }
 
-/* Hyper-parameters that leave no trace in the tensors, with the one value that is served. A model that was trained with
- * another one would load, and its scores would be wrong: so the file has to say it. */
+/* Hyper-parameters that cannot be derived from the tensors, each with the one value that can be served. A model trained
+ * with another value would load but score wrongly, so the file must state the value. */
 static const struct {
   const char *key;
   const char *value;
-  const char *spellings[3]; /* of the value, as Python writes it */
+  const char *spellings[3]; /* ways in which Python writes the value */
 } constants[] = {
   { "mol.gating_combination_type", "glu_silu", { "glu_silu" } },
   { "mol.dot_product_l2_norm", "1", { "1", "True", "true" } },
@@ -166,7 +168,7 @@ static err_t verify_constants(const struct safetensors *f)
     if (!text)
       FAIL(ERR_MODEL,
            "%s: __metadata__ lacks \"%s\": add \"%s\": \"%s\" if the model was trained with that, the default of the "
-           "authors' code (docs/models.md says how to see it); no other value can be served",
+           "authors' code (docs/models.md says how to find out); no other value can be served",
            safetensors_path(f), key, key, constants[i].value);
     for (size_t j = 0; j < 3 && constants[i].spellings[j]; j++)
       is_served = is_served || strcmp(text, constants[i].spellings[j]) == 0;

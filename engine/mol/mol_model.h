@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Mixture-of-Logits model: the authors' network, from a safetensors file with their tensor names.
+/* A Mixture-of-Logits model: the authors' network, loaded from a safetensors file that uses their tensor names.
  *
- * Symbols: B queries, P_q and P_x components of a query and an item, d_P their dimension, L = P_q P_x, tau the
+ * Symbols: B queries; P_q and P_x components of a query and an item; d_P their dimension; L = P_q P_x; tau the
  * temperature. Thread: any; a model does not change.
  */
 #ifndef ENGINE_MOL_MOL_MODEL_H
@@ -14,7 +14,7 @@
 #include "engine/similarity.h"
 #include "kernels/kernels.h"
 
-/* y = x W + b with W [n_in][n_out]: transposed from PyTorch's (out, in) at load. */
+/* y = x W + b with W [n_in][n_out]. PyTorch's (out, in) is transposed at load. */
 struct mol_linear {
   size_t n_in;
   size_t n_out;
@@ -22,14 +22,14 @@ struct mol_linear {
   float *b; /* NULL: no bias */
 };
 
-/* A gated linear unit and a linear layer behind it, or the linear layer alone where hidden.w is NULL. */
+/* A gated linear unit followed by a linear layer. If glu.w is NULL, the linear layer alone. */
 struct mol_projection {
-  struct mol_linear glu; /* n_out = 2 * hidden: activated half, then multiplier */
+  struct mol_linear glu; /* n_out = 2 * hidden: the activated half, then the multiplier */
   bool is_gelu;          /* GEGLU, else SwiGLU */
   struct mol_linear out;
 };
 
-/* Two layers with a SiLU between them. */
+/* Two linear layers with a SiLU between them. */
 struct mol_mlp {
   struct mol_linear first;
   struct mol_linear second;
@@ -49,17 +49,17 @@ struct mol_model {
   size_t query_dim; /* D_q */
   size_t item_dim;  /* D_x */
   float eps;
-  struct mol_projection query_projection; /* to the components that are not user components */
+  struct mol_projection query_projection; /* to all components except the user components */
   struct mol_projection item_projection;
   struct mol_mlp query_gate;
   struct mol_mlp item_gate;
-  struct mol_mlp cross_gate;             /* weights packed, as struct mol_gate has them */
-  struct mol_reduced_gate *reduced_gate; /* as mol_bounds() reads it; NULL: it has no bounds for this model */
+  struct mol_mlp cross_gate;           /* weights packed as struct mol_gate describes */
+  struct mol_reduced_gate *reduced_gate; /* the layout that mol_bounds() reads; NULL: this model has no bounds */
   size_t n_user_tables;
-  struct mol_user_table user_tables[MOL_USER_TABLES_MAX]; /* their components come last */
+  struct mol_user_table user_tables[MOL_USER_TABLES_MAX]; /* their components follow the projected ones */
 };
 
-/* What the columns keep of an item, one array after the other; mol_sketch.h says what the last three are. */
+/* Sizes of the arrays that the columns keep of an item, in order. mol_sketch.h describes the last three. */
 struct mol_item_layout {
   size_t components;    /* floats: P_x d_P, normalised */
   size_t gate;          /* floats: L */
@@ -81,7 +81,7 @@ static inline struct mol_item_layout mol_item_layout(const struct mol_model *m)
   };
 }
 
-/* The arrays of a prepared item. */
+/* Pointers to the arrays of a prepared item. */
 struct mol_item {
   float *components;
   float *gate;
@@ -109,12 +109,12 @@ static inline size_t mol_item_bytes(const struct mol_item_layout *layout)
          layout->short_average * sizeof(int16_t);
 }
 
-/* What a search needs of a query. */
+/* A query, prepared for search. */
 struct mol_query {
   float *components; /* [P_q][d_P], normalised */
   float *gate;       /* [L] */
   float *average;    /* [d_P], the mean of the components */
-  float max_norm;    /* of the components: 1, or less where they are zero */
+  float max_norm;    /* the largest norm of a component: 1, or less if components are zero */
 };
 
 static inline struct mol_gate mol_model_gate(const struct mol_model *m)

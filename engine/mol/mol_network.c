@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The network layers, on top of the kernels: linear layers, gated linear units, two-layer gates and averages. */
 #include "engine/mol/mol_network.h"
 
 static void apply_linear(const struct mol_linear *l, const struct kernels *kernels, const float *x, size_t n, float *y)
@@ -6,7 +7,7 @@ static void apply_linear(const struct mol_linear *l, const struct kernels *kerne
   kernels->linear(x, n, l->n_in, l->w, l->b, l->n_out, y);
 }
 
-/* Gated linear unit: act(h[:H]) * h[H:], h = x W + b. */
+/* Gated linear unit: act(h[:H]) * h[H:] with h = x W + b. */
 static err_t apply_glu(const struct mol_projection *p, const struct kernels *kernels, const float *x, size_t n,
                        struct region *scratch, float **out)
 {
@@ -54,7 +55,7 @@ err_t mol_gate(const struct mol_mlp *mlp, const struct kernels *kernels, const f
   return ERR_OK;
 }
 
-/* Four numbers at a time, on every machine. */
+/* Four numbers at a time: the compiler has instructions for it on every machine. */
 typedef float floats4 __attribute__((vector_size(16)));
 
 void mol_average(const float *components, size_t n, size_t dim, float *average)

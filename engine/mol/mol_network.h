@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The networks of a Mixture-of-Logits model, run forward (the reference implementation's formulas, as in
- * tests/golden/README.md). */
+/* Forward passes of a Mixture-of-Logits model's networks. The formulas are those of the authors' implementation, as
+ * listed in tests/golden/README.md. */
 #ifndef ENGINE_MOL_MOL_NETWORK_H
 #define ENGINE_MOL_MOL_NETWORK_H
 
 #include "engine/mol/mol_model.h"
 
-/* out = projection(x). x [n][n_in]; out [n][n_out]; scratch from the region. */
+/* out = projection(x). x [n][n_in]; out [n][n_out]; scratch memory comes from the region. */
 err_t mol_project(const struct mol_projection *p, const struct kernels *kernels, const float *x, size_t n,
                   struct region *scratch, float *out);
 

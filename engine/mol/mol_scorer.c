@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Scores scattered items tile by tile, bounding them first where that is cheaper. */
 #include "engine/mol/mol_scorer.h"
 
 #include <math.h>
 
 enum {
-  LATE_MIN = 1024,
-  LATE_PER_HIT = 4,
-  STRETCH = 1024,        /* items after which it is seen whether bounds pay */
-  STRETCHES_WITHOUT = 7, /* where they do not */
+  DEFERRED_MIN = 1024,
+  DEFERRED_PER_HIT = 4,
+  TRIAL_ITEMS = 1024,              /* items that are bounded before deciding whether bounds pay */
+  ITEMS_WITHOUT = 7 * TRIAL_ITEMS, /* items that are scored without bounds if they do not */
 };
 
 err_t slot_set_init(size_t n_slots, struct region *region, struct slot_set *out)
@@ -30,8 +31,8 @@ err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, s
                               .floor = -INFINITY };
   if (!mol_tile_can_bound(c, batch->kernels))
     return ERR_OK;
-  out->n_late_max = k * LATE_PER_HIT > LATE_MIN ? k * LATE_PER_HIT : LATE_MIN;
-  TRY(region_array(batch->scratch, out->n_late_max, sizeof *out->late, &out->late));
+  out->n_deferred_max = k * DEFERRED_PER_HIT > DEFERRED_MIN ? k * DEFERRED_PER_HIT : DEFERRED_MIN;
+  TRY(region_array(batch->scratch, out->n_deferred_max, sizeof *out->deferred, &out->deferred));
   TRY(region_array(batch->scratch, k, sizeof *heap, &heap));
   topk_init(&out->lowers, heap, k, topk_by_slot, NULL);
   return ERR_OK;
@@ -39,12 +40,12 @@ err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, s
 
 float mol_scorer_threshold(const struct mol_scorer *s)
 {
-  float known = s->n_late_max ? fmaxf(topk_threshold(&s->lowers), s->floor) : s->floor;
+  float known = s->n_deferred_max ? fmaxf(topk_threshold(&s->lowers), s->floor) : s->floor;
 
   return fmaxf(topk_threshold(&s->result->topk), known);
 }
 
-/* Score n <= MOL_LANES items, while the next ones come into cache. Bounds in the tile stay as they are. */
+/* Score n <= MOL_LANES items and prefetch the items of `ahead`. Bounds in the tile stay unchanged. */
 static void score_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_ahead *ahead)
 {
   mol_tile_load(s->columns, s->kernels, slots, n, s->tile);
@@ -56,76 +57,77 @@ static void score_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, co
   s->n_scored += n;
 }
 
-/* Drop what cannot enter any more. */
-static void sift_late(struct mol_scorer *s)
+/* Drop the deferred items that can no longer enter the top K. */
+static void drop_hopeless(struct mol_scorer *s)
 {
   float threshold = mol_scorer_threshold(s);
   size_t n = 0;
 
-  for (size_t i = 0; i < s->n_late; i++) {
-    if (s->late[i].upper >= threshold)
-      s->late[n++] = s->late[i];
+  for (size_t i = 0; i < s->n_deferred; i++) {
+    if (s->deferred[i].upper >= threshold)
+      s->deferred[n++] = s->deferred[i];
   }
-  s->n_late = n;
+  s->n_deferred = n;
 }
 
-static size_t copy_slots(const struct mol_late *late, size_t n, uint32_t *slots)
+static size_t copy_slots(const struct mol_deferred *deferred, size_t n, uint32_t *slots)
 {
   n = n < MOL_LANES ? n : MOL_LANES;
   for (size_t i = 0; i < n; i++)
-    slots[i] = late[i].slot;
+    slots[i] = deferred[i].slot;
   return n;
 }
 
-static void score_late(struct mol_scorer *s)
+static void score_deferred(struct mol_scorer *s)
 {
   uint32_t slots[2][MOL_LANES];
-  size_t n = copy_slots(s->late, s->n_late, slots[0]), at = n, turn = 0;
+  size_t n = copy_slots(s->deferred, s->n_deferred, slots[0]), at = n, turn = 0;
 
   while (n > 0) {
-    size_t n_next = copy_slots(s->late + at, s->n_late - at, slots[1 - turn]);
+    size_t n_next = copy_slots(s->deferred + at, s->n_deferred - at, slots[1 - turn]);
     struct mol_ahead ahead = mol_tile_ahead(s->columns, slots[1 - turn], n_next, s->tile);
     score_tile(s, slots[turn], n, &ahead);
     turn = 1 - turn;
     n = n_next;
     at += n_next;
   }
-  s->n_late = 0;
+  s->n_deferred = 0;
 }
 
-static void add_late(struct mol_scorer *s, uint32_t slot, float upper)
+static void defer(struct mol_scorer *s, uint32_t slot, float upper)
 {
-  if (s->n_late == s->n_late_max) {
-    sift_late(s);
-    if (s->n_late > s->n_late_max / 2)
-      score_late(s);
+  if (s->n_deferred == s->n_deferred_max) {
+    drop_hopeless(s);
+    if (s->n_deferred > s->n_deferred_max / 2)
+      score_deferred(s);
   }
-  s->late[s->n_late++] = (struct mol_late){ slot, upper };
+  s->deferred[s->n_deferred++] = (struct mol_deferred){ slot, upper };
   s->n_reached++;
 }
 
-bool mol_scorer_take_bounds(struct mol_scorer *s, size_t n_items)
+bool mol_scorer_choose_bounds(struct mol_scorer *s, size_t n_items)
 {
-  if (s->n_late_max == 0)
+  if (s->n_deferred_max == 0)
     return false;
   if (s->n_until_bounds > 0) {
     s->n_until_bounds -= n_items < s->n_until_bounds ? n_items : s->n_until_bounds;
     return false;
   }
-  if (s->n_bounded >= STRETCH) {
-    s->n_until_bounds = s->n_reached > s->n_bounded / 4 * 3 ? STRETCHES_WITHOUT * STRETCH : 0;
+  if (s->n_bounded >= TRIAL_ITEMS) {
+    s->n_until_bounds = s->n_reached > s->n_bounded / 4 * 3 ? ITEMS_WITHOUT : 0;
     s->n_bounded = s->n_reached = 0;
   }
   s->n_bounded += n_items;
   return true;
 }
 
-/* An item reaches the threshold if its score does: then its upper bound does. */
+/* The caller has checked that the upper bound reaches the threshold. An item with a lower upper bound cannot score
+ * enough. */
 static void add_bounds(struct mol_scorer *s, uint32_t slot, float lower, float upper)
 {
   if (lower >= topk_threshold(&s->lowers))
     topk_push(&s->lowers, lower, slot);
-  add_late(s, slot, upper);
+  defer(s, slot, upper);
 }
 
 void mol_scorer_add_bounded(struct mol_scorer *s, uint32_t first, size_t n, const struct mol_tile *tile)
@@ -152,12 +154,12 @@ static void bound_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, co
     add_bounds(s, slots[reached[i]], tile->lower[reached[i]], tile->upper[reached[i]]);
 }
 
-/* Take on what waits; what was gathered waits now. */
-static void turn(struct mol_scorer *s)
+/* Score the waiting tile. The tile that was gathered becomes the waiting one. */
+static void advance(struct mol_scorer *s)
 {
   if (s->n_waiting > 0) {
     struct mol_ahead ahead = mol_tile_ahead(s->columns, s->slots, s->n, s->tile);
-    if (mol_scorer_take_bounds(s, s->n_waiting))
+    if (mol_scorer_choose_bounds(s, s->n_waiting))
       bound_tile(s, s->waiting, s->n_waiting, &ahead);
     else
       score_tile(s, s->waiting, s->n_waiting, &ahead);
@@ -169,10 +171,10 @@ static void turn(struct mol_scorer *s)
 
 void mol_scorer_flush(struct mol_scorer *s)
 {
-  turn(s);
-  turn(s);
-  sift_late(s);
-  score_late(s);
+  advance(s);
+  advance(s);
+  drop_hopeless(s);
+  score_deferred(s);
 }
 
 void mol_scorer_forget(struct mol_scorer *s)
@@ -181,7 +183,7 @@ void mol_scorer_forget(struct mol_scorer *s)
 
   s->floor = mol_scorer_threshold(s);
   topk_init(topk, topk->heap, topk->k, topk->order, topk->context);
-  if (s->n_late_max)
+  if (s->n_deferred_max)
     topk_init(&s->lowers, s->lowers.heap, s->lowers.k, s->lowers.order, s->lowers.context);
 }
 
@@ -190,7 +192,7 @@ void mol_scorer_add(struct mol_scorer *s, uint32_t slot)
   s->n_added++;
   s->slots[s->n++] = slot;
   if (s->n == MOL_LANES)
-    turn(s);
+    advance(s);
 }
 
 void mol_scorer_add_set(struct mol_scorer *s, const struct slot_set *set)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The K best of scattered items: slots are gathered until a tile of MOL_LANES is full, whose turn is when the next tile
- * is full, whose items meanwhile come into cache.
+/* Finds the K best of scattered items. Items are gathered into tiles of MOL_LANES. A full tile is scored when the next
+ * one is full, so that its items have been prefetched.
  *
- * Where the machine bounds scores for less than the scores (mol_tile_bound()), that comes first. The K-th best of the
- * lower bounds is a score that K items reach, so that only items whose upper bound reaches it are kept for later; and
- * of those, what still does at the end is scored.
+ * If this machine can bound scores more cheaply than compute them (mol_tile_bound()), items are bounded first. The K-th
+ * best lower bound is a score that K items reach. Only items whose upper bound reaches it are kept, as deferred items.
+ * At the end, the deferred items whose upper bound still reaches the threshold are scored.
  */
 #ifndef ENGINE_MOL_MOL_SCORER_H
 #define ENGINE_MOL_MOL_SCORER_H
 
 #include "engine/mol/mol_columns.h"
 
-/* A set of slots. */
+/* A set of slots, as a bitmap. */
 struct slot_set {
   uint64_t *words;
   size_t n_words;
@@ -29,55 +29,57 @@ static inline void slot_set_add(struct slot_set *set, uint32_t slot)
   set->words[slot / 64] |= 1ull << slot % 64;
 }
 
-/* An item that is kept for later. */
-struct mol_late {
+/* An item that has been bounded but not scored. */
+struct mol_deferred {
   uint32_t slot;
-  float upper; /* no less than its score */
+  float upper; /* upper bound on its score */
 };
 
 struct mol_scorer {
   const struct mol_columns *columns;
   const struct kernels *kernels;
   const struct mol_query *query;
-  struct mol_tile *tile; /* may be shared: nothing stays in it between calls */
+  struct mol_tile *tile; /* may be shared: its contents are not used after a call returns */
   struct search_result *result;
-  float floor;               /* a score that K items are known to reach: -inf where there are none */
-  uint32_t slots[MOL_LANES]; /* being gathered */
+  float floor;               /* a score that K items are known to reach; -inf if none is known */
+  uint32_t slots[MOL_LANES]; /* gathered for the next tile */
   size_t n;
-  uint32_t waiting[MOL_LANES]; /* come next */
+  uint32_t waiting[MOL_LANES]; /* a full tile, prefetched, to be scored next */
   size_t n_waiting;
   struct topk lowers; /* the K best lower bounds */
-  struct mol_late *late;
-  size_t n_late, n_late_max;   /* 0: this machine or model has no bounds */
-  size_t n_bounded, n_reached; /* in the current stretch of items; how many were kept for later */
-  size_t n_until_bounds;       /* items to be scored without: bounds did not pay */
+  struct mol_deferred *deferred;
+  size_t n_deferred;
+  size_t n_deferred_max;       /* 0: this machine or model has no bounds */
+  size_t n_bounded, n_reached; /* in the current trial: items bounded; those of them that were deferred */
+  size_t n_until_bounds;       /* items to score without bounds, because bounds did not pay */
   uint64_t n_added, n_scored;
 };
 
-/* Score for query q of a batch, into its heap. Returns ERR_MEMORY. */
+/* Prepare to score items for query q of a batch, into its heap. Returns ERR_MEMORY. */
 err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
                       struct mol_scorer *out);
 
-/* The least score that may still be among the K best. */
+/* The lowest score that may still be among the K best. */
 float mol_scorer_threshold(const struct mol_scorer *s);
 
-/* Score an admitted item, now or later, unless it cannot enter; each item once. */
+/* Add an admitted item: it is scored now or later, or skipped if it cannot enter the top K. Add each item once. */
 void mol_scorer_add(struct mol_scorer *s, uint32_t slot);
 
-/* Add all items of a set, in order of slot for the memory's sake, and flush. */
+/* Add all items of a set, then flush. They are added in slot order, which suits memory access. */
 void mol_scorer_add_set(struct mol_scorer *s, const struct slot_set *set);
 
-/* Whether the next n_items items should have bounds first; they then count as having them. For those who have items in
- * a tile already. */
-bool mol_scorer_take_bounds(struct mol_scorer *s, size_t n_items);
+/* Should the next n_items items be bounded first? If so, they are counted as bounded. For callers that load tiles
+ * themselves. */
+bool mol_scorer_choose_bounds(struct mol_scorer *s, size_t n_items);
 
-/* The same for the n items of slots first and on, whose bounds are in a tile; not all need be admitted. */
+/* Add the n items of slots first..first+n-1, whose bounds are in a tile. Items that the query does not admit are
+ * skipped. */
 void mol_scorer_add_bounded(struct mol_scorer *s, uint32_t first, size_t n, const struct mol_tile *tile);
 
-/* Have done with all items that were added. */
+/* Score all items that were added and may still enter the top K. */
 void mol_scorer_flush(struct mol_scorer *s);
 
-/* After a flush: forget all items but the floor that they gave, and their count. */
+/* After a flush: discard the hits. Their K-th best score remains as the floor, and the counters remain. */
 void mol_scorer_forget(struct mol_scorer *s);
 
 #endif

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sketches of components and averages: rounding to integers, and the slack that covers it. */
 #include "engine/mol/mol_sketch.h"
 
 #include <math.h>
 
-/* Numbers of at most 1 in bytes and in 16 bits. Products of two vectors of length 1 in 16 bits stay below 2^30. */
+/* Scales that turn numbers of at most 1 into bytes and into 16 bits. A 16-bit dot product of two vectors of length 1
+ * stays below 2^30. */
 static const float byte_scale = 127.0f, short_scale = 32000.0f;
 
-/* No component and no average is longer: they are normalised in double and rounded once. */
+/* Upper bound on the length of components and averages. They are normalised in double and then rounded once. */
 static const double longest = 1.0 + 0x1p-20;
 
-/* Four numbers at a time, on every machine: one number at a time takes a tenth of the apply path. */
+/* Four numbers at a time, on every machine. One number at a time would take a tenth of the time of applying items. */
 typedef float floats4 __attribute__((vector_size(16)));
 typedef int32_t ints4 __attribute__((vector_size(16)));
 typedef uint8_t bytes4 __attribute__((vector_size(4)));
 
-/* Four numbers as bytes; returns the squares of what is lost, in units. A number is at most 1 and a little, so that
- * what is cut down to an integer is positive and below 256. */
+/* Convert four numbers to bytes. Returns the squares of the rounding errors, in units. A number is at most slightly
+ * above 1, so the value that is truncated to an integer is positive and below 256. */
 static floats4 sketch_four(const float *g, uint8_t *bytes)
 {
   floats4 x;
@@ -29,7 +31,8 @@ static floats4 sketch_four(const float *g, uint8_t *bytes)
   return rest * rest;
 }
 
-/* One component, d numbers, to whole groups of four bytes; returns the squared length of what is lost, in units. */
+/* Convert one component of d numbers, padded to whole groups of four bytes. Returns the squared length of the rounding
+ * error, in units. */
 static float sketch_component(const float *g, size_t dim, uint8_t *bytes)
 {
   floats4 lost = { 0 };
@@ -47,7 +50,7 @@ static float sketch_component(const float *g, size_t dim, uint8_t *bytes)
 
 static int16_t short_of(float x)
 {
-  return (int16_t)((int)(x * short_scale + 32768.5f) - 32768); /* within 0.51 */
+  return (int16_t)((int)(x * short_scale + 32768.5f) - 32768); /* the error is at most 0.51 */
 }
 
 void mol_sketch_item(const struct mol_shape *shape, struct mol_item *item)
@@ -66,7 +69,7 @@ void mol_sketch_item(const struct mol_shape *shape, struct mol_item *item)
     item->short_average[dim] = 0;
 }
 
-/* More than the rounding of a dot product of d terms, of vectors of length `norm` and at most 1, in f32. */
+/* Upper bound on the rounding error of a dot product of d terms in f32, for vectors of length `norm` and at most 1. */
 static double dot_rounding(size_t dim, double norm)
 {
   return (double)(dim + 2) * 0x1p-23 * norm + 1e-37;
@@ -77,7 +80,8 @@ static int32_t slack_of(double slack)
   return (int32_t)fmin(ceil(slack * (1 + 1e-9)) + 1, SHORTLIST_SLACK_MAX);
 }
 
-/* Row n of a query: its bytes, a stride of 4 n_rows between groups, and how its sums read. */
+/* Convert one component of a query to bytes. Groups of four bytes are `stride` bytes apart. *out gets the scale of the
+ * sums. */
 static void sketch_row(const float *f, size_t dim, double item_residual, int8_t *bytes, size_t stride,
                        struct shortlist_scale *out)
 {
@@ -105,7 +109,7 @@ err_t mol_sketch_query(const struct mol_shape *shape, const float *components, f
                        struct mol_query_sketch *out)
 {
   size_t n_rows = shape->n_query_components, dim = shape->component_dim, n_groups = (dim + 3) / 4;
-  /* The residual was summed in f32, of differences that were rounded in f32. */
+  /* The residual is an f32 sum of differences that were rounded to f32: add both errors. */
   double item_residual = (residual * (1 + (double)dim * 0x1p-22) + sqrt((double)dim) * 1e-5) / (double)byte_scale;
   int8_t *bytes;
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Algorithm 1 of the MoL paper (section 3.1), the exact two-pass search; comments give its lines.
+/* Method `two_pass`: Algorithm 1 of the MoL paper (section 3.1), the exact two-pass search. Comments quote its line
+ * numbers.
  *
- * Three differences, none of which changes what is returned:
- *   - S is the K-th best score of G, not the least (lines 5-8). The K-th best of any items is no more than the K-th
- * best of all; the least score of G is far below it and lets nearly everything pass.
- *   - Logits are dot products divided by the temperature, so that dot products are compared with S times the
- *     temperature (line 11); sketches in bytes decide, with a slack that misses nothing.
- *   - An item is scored at most once, and S rises while the second pass finds better ones.
+ * There are three differences. None of them changes the result:
+ *   - S is the K-th best score of G, not the lowest one (lines 5-8). The K-th best score of any set of items is at most
+ *     the K-th best of all items, so it is a valid threshold. The lowest score of G is far below it and would let
+ *     nearly every item pass.
+ *   - Logits are dot products divided by the temperature, so dot products are compared with S times the temperature
+ *     (line 11). The comparison uses byte sketches, with a slack that misses no item.
+ *   - An item is scored at most once, and S rises as the second pass finds better items.
  */
 #include <math.h>
 
@@ -16,14 +18,14 @@
 #include "engine/mol/mol_sketch.h"
 #include "engine/receipt.h"
 
-/* One query in the second pass. */
+/* State of one query in the second pass. */
 struct range_search {
   struct mol_scorer scorer;
   struct mol_query_sketch sketch;
   int32_t *starts; /* [P_q] */
 };
 
-/* Lines 1-4: G, the K best items of each pair of embeddings. */
+/* Lines 1-4: find G, the K best items of each pair of embeddings. */
 static err_t first_pass(const struct mol_columns *c, struct search_batch *batch, struct slot_set **candidates)
 {
   size_t *n_best;
@@ -37,7 +39,7 @@ static err_t first_pass(const struct mol_columns *c, struct search_batch *batch,
   return mol_candidates_of_pairs(c, batch, n_best, *candidates, nth_best);
 }
 
-/* Lines 5-8: the heap holds the K best of G, the worst of which scores S. */
+/* Lines 5-8: put the K best items of G into the heap. The worst of them scores S. */
 static err_t score_candidates(const struct mol_columns *c, struct search_batch *batch, size_t q,
                               const struct slot_set *candidates, struct mol_tile *tile, struct range_search *out)
 {
@@ -50,7 +52,8 @@ static err_t score_candidates(const struct mol_columns *c, struct search_batch *
   return ERR_OK;
 }
 
-/* Lines 9-12: G', the items of some blocks that have a dot product of S or more, is scored, but for what was in G. */
+/* Lines 9-12: find G', the items of these blocks that have a dot product of S or more. Score those that were not in G.
+ */
 static void search_range(struct range_search *r, const struct search_batch *batch, const struct slot_set *candidates,
                          const struct admit *admit, size_t first, size_t n_blocks)
 {
@@ -60,7 +63,7 @@ static void search_range(struct range_search *r, const struct search_batch *batc
   uint16_t masks[SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS];
 
   if (score == -INFINITY)
-    return; /* fewer than K items: all were in G */
+    return; /* G has fewer than K items, so it holds all items */
   mol_sketch_starts(&r->sketch, mol_bound_dot_from_score(shape, r->scorer.query, score), r->starts);
   batch->kernels->mol_any(&r->sketch.rows, shape->n_item_components,
                           c->sketches + first / SKETCH_BLOCK_ITEMS * mol_sketch_block_bytes(c), n_blocks, r->starts,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An order of n things whose every beginning is spread evenly over all: steps of the golden section, around and around.
- * Thread: any. */
+/* A permutation of 0..n-1 in which every prefix is spread evenly over the whole range. It takes steps of about the
+ * golden section of n, modulo n. Thread: any. */
 #ifndef ENGINE_MOL_SPREAD_H
 #define ENGINE_MOL_SPREAD_H
 
@@ -10,12 +10,12 @@ struct spread {
   size_t n, step, at;
 };
 
-/* The first is 0. */
+/* Start a permutation of n indices. The first index is 0. */
 static inline struct spread spread_over(size_t n)
 {
   size_t step = n * 89 / 144 + 1;
 
-  for (;; step++) { /* coprime to n, so that each is met once: the next prime number is */
+  for (;; step++) { /* a step coprime to n visits every index once; the next prime is always coprime */
     size_t a = n, b = step;
     while (b > 0) {
       size_t rest = a % b;

@@ -281,7 +281,7 @@ static void absent_hyper_parameters_are_refused_with_the_line_to_add(void **stat
     { "mol.gating_combination_type", "lacks \"mol.gating_combination_type\": add \"mol.gating_combination_type\"" },
     { "mol.gating_combination_type", ": \"glu_silu\" if the model was trained with that" },
     { "mol.dot_product_l2_norm", "lacks \"mol.dot_product_l2_norm\": add \"mol.dot_product_l2_norm\": \"1\"" },
-    { "mol.uid_hash", "lacks \"mol.uid_hash\", but there are user tables: add \"mol.uid_hash\": \"[7, 5]\"" },
+    { "mol.uid_hash", "lacks \"mol.uid_hash\", but the file has user tables: add \"mol.uid_hash\": \"[7, 5]\"" },
     { "mol.inl", "lacks \"mol.inl\", geglu or swiglu" },
     { "mol.temperature", "lacks \"mol.temperature\": docs/models.md" },
   };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The candidates of TopKAvg (MoL paper, section 3.2): one list a query, of sketches of the averaged vectors. */
+/* Candidates by averaged vectors: TopKAvg (MoL paper, section 3.2). Sketches of the averaged vectors fill one list for
+ * each query. */
 #include "engine/mol/mol_candidates.h"
 #include "engine/mol/mol_dots.h"
 #include "engine/mol/mol_sketch.h"
@@ -8,10 +9,10 @@
 struct average_scan {
   const struct mol_columns *columns;
   struct search_batch *batch;
-  size_t first_query; /* of those searched together */
+  size_t first_query; /* of the queries that share the current pass */
   size_t n_best;
   float *tile;
-  struct shortlists lists; /* one a query */
+  struct shortlists lists; /* one for each query */
 };
 
 static void exact_scores(const void *context, size_t list, const struct scan_entry *entries, size_t n, float *scores)
@@ -26,7 +27,7 @@ static void exact_scores(const void *context, size_t list, const struct scan_ent
   mol_dots(&dots, entries, n, scores);
 }
 
-/* One pass over the averaged vectors for n queries, whose lists it fills. */
+/* Fill the lists of n queries in one pass over the averaged vectors. */
 static err_t scan(struct average_scan *s, size_t n, bool is_guessing)
 {
   const struct mol_query *queries = mol_queries_of(s->batch->prepared);
@@ -60,7 +61,7 @@ static void add_candidates(struct average_scan *s, size_t q, struct slot_set *ca
     slot_set_add(candidates, list->entries[i].slot);
 }
 
-/* The candidates of n queries, in one pass and one more for each query whose thresholds were guessed wrong. */
+/* Find the candidates of n queries in one pass. A query with a wrongly guessed threshold gets a pass of its own. */
 static err_t search(struct average_scan *s, size_t n, struct slot_set *candidates)
 {
   size_t first_query = s->first_query, n_wrong = 0;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TopKDotProduct(f_p(q), X_p) for every pair p = (n, m) of components (MoL paper, Algorithms 1 and 2), all in one pass
- * over the sketches that the queries of a batch share. Where the lists would take too much memory, the pass is made for
- * some queries, or some of the items' components, at a time.
- */
+/* Candidates by pairs of components: TopKDotProduct(f_p(q), X_p) for every pair p = (n, m) (MoL paper, Algorithms 1 and
+ * 2). One pass over the sketches fills all lists of all queries of the batch. If the lists would use too much memory,
+ * each pass handles only some of the queries, or some of the item components. */
 #include <math.h>
 
+#include "base/size.h"
 #include "engine/mol/mol_candidates.h"
 #include "engine/mol/mol_dots.h"
 #include "engine/mol/mol_sketch.h"
 #include "engine/mol/spread.h"
 
-/* Slots that one query meets before the next does: their sketches, and the lists that they go to, stay in cache. */
-enum { STRETCH = 4 * SHORTLIST_CHUNK };
+/* One query scans this many chunks before the next query scans the same ones: their sketches, and the lists of the
+ * query, stay in cache. */
+enum { TURN_CHUNKS = 4, TURN_SLOTS = TURN_CHUNKS * SHORTLIST_CHUNK };
 
-/* One pass: the components of items that it looks at, and the lists of one query. */
+/* One pass over the sketches, limited to a range of the item components. */
 struct pass {
   const struct mol_columns *columns;
   struct search_batch *batch;
@@ -29,7 +30,7 @@ struct query_lists {
   struct shortlists lists;
 };
 
-/* Lists are in the order [P_q][n_components]. */
+/* Lists are ordered [P_q][n_components]. */
 static void exact_scores(const void *context, size_t list, const struct scan_entry *entries, size_t n, float *scores)
 {
   const struct query_lists *l = context;
@@ -61,7 +62,7 @@ static err_t init_lists(const struct pass *pass, size_t n_components, size_t max
   return shortlist_init(&out->lists, n_lists, max_best, pass->batch->scratch);
 }
 
-/* Begin the lists of a query anew. */
+/* Empty the lists and assign them to query q. */
 static err_t begin_lists(const struct pass *pass, size_t q, size_t n_best, struct query_lists *l)
 {
   const struct mol_shape *shape = &pass->columns->model->shape;
@@ -78,7 +79,7 @@ static err_t begin_lists(const struct pass *pass, size_t q, size_t n_best, struc
   return ERR_OK;
 }
 
-/* One chunk of slots for one query. */
+/* Scan one chunk of slots for one query. */
 static void scan_chunk(const struct pass *pass, struct query_lists *l, size_t first, size_t n)
 {
   const struct mol_columns *c = pass->columns;
@@ -92,17 +93,17 @@ static void scan_chunk(const struct pass *pass, struct query_lists *l, size_t fi
                                                       (uint32_t)first, l->lists.lists));
 }
 
-/* Read the sketches once, in stretches that stay in cache while each query meets them. */
+/* Read the sketches once. Queries take turns on TURN_SLOTS slots at a time. */
 static void scan(const struct pass *pass, struct query_lists *lists, size_t n_queries)
 {
   size_t n_slots = pass->batch->n_slots;
-  struct spread stretches = spread_over((n_slots + STRETCH - 1) / STRETCH);
+  struct spread turns = spread_over((n_slots + TURN_SLOTS - 1) / TURN_SLOTS);
 
-  for (size_t i = 0; i < stretches.n; i++) {
-    size_t stretch = spread_next(&stretches) * STRETCH, end = n_slots - stretch < STRETCH ? n_slots : stretch + STRETCH;
+  for (size_t i = 0; i < turns.n; i++) {
+    size_t begin = spread_next(&turns) * TURN_SLOTS, end = begin + size_min(n_slots - begin, TURN_SLOTS);
     for (size_t q = 0; q < n_queries; q++) {
-      for (size_t first = stretch; first < end; first += SHORTLIST_CHUNK)
-        scan_chunk(pass, &lists[q], first, end - first < SHORTLIST_CHUNK ? end - first : SHORTLIST_CHUNK);
+      for (size_t first = begin; first < end; first += SHORTLIST_CHUNK)
+        scan_chunk(pass, &lists[q], first, size_min(end - first, SHORTLIST_CHUNK));
     }
   }
 }
@@ -116,7 +117,7 @@ static bool are_complete(struct query_lists *l)
   return true;
 }
 
-/* Once more, where a threshold was guessed wrong. */
+/* A guessed threshold was wrong: scan again without guesses. */
 static void scan_again(const struct pass *pass, struct query_lists *l)
 {
   shortlist_reset(&l->lists, l->scales, l->lists.n_lists, l->lists.n_best, false);
@@ -133,7 +134,7 @@ static void add_candidates(struct query_lists *l, struct slot_set *candidates, f
   }
 }
 
-/* One pass for n queries. */
+/* Run one pass for n queries and add their candidates. */
 static err_t run_pass(const struct pass *pass, const size_t *n_best, size_t first_query, size_t n,
                       struct query_lists *lists, struct slot_set *candidates, float *nth_best)
 {
