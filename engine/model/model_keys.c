@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The list of known metadata keys, and the search for the one that a mistyped key resembles most. */
 #include "engine/model/model_keys.h"
 
 #include <ctype.h>
@@ -46,7 +47,7 @@ static void lower(const char *text, char out[EDIT_TEXT_MAX + 1])
   out[n] = '\0';
 }
 
-/* "mol.dq" is mol.Dq rather than mol.dP: letters count more than their case. */
+/* Distance between two keys. Letters count more than their case: "mol.dq" is nearer to mol.Dq than to mol.dP. */
 static size_t distance_of(const char *known, const char *key)
 {
   char known_lower[EDIT_TEXT_MAX + 1], key_lower[EDIT_TEXT_MAX + 1];
@@ -56,7 +57,7 @@ static size_t distance_of(const char *known, const char *key)
   return edit_distance(known_lower, key_lower) * EDIT_TEXT_MAX + edit_distance(known, key);
 }
 
-/* NULL where nothing is known below the prefix. */
+/* Returns NULL if no known key has the prefix. */
 static const char *find_nearest(const char *prefix, const char *key)
 {
   const char *nearest = NULL;
@@ -86,9 +87,9 @@ static err_t refuse(const struct safetensors *file, const char *prefix, const ch
   const char *nearest = find_nearest(prefix, key), *quoted = log_quote(span_of_str(key));
 
   if (nearest)
-    FAIL(ERR_MODEL, "%s: __metadata__ has the key %s, which is none of a model's; the nearest is \"%s\"",
+    FAIL(ERR_MODEL, "%s: __metadata__ has the key %s, which Sluice does not know; the nearest is \"%s\"",
          safetensors_path(file), quoted, nearest);
-  FAIL(ERR_MODEL, "%s: __metadata__ has the key %s, which is none of a model's: there are none below \"%s\"",
+  FAIL(ERR_MODEL, "%s: __metadata__ has the key %s, which Sluice does not know: it knows none below \"%s\"",
        safetensors_path(file), quoted, prefix);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of a model's metadata that Sluice knows. Keys below other prefixes than ours are the user's own. */
+/* The metadata keys that Sluice knows. Keys below other prefixes than ours belong to the user. */
 #ifndef ENGINE_MODEL_MODEL_KEYS_H
 #define ENGINE_MODEL_MODEL_KEYS_H
 
 #include "engine/model/safetensors.h"
 
-/* Refuse keys below "sluice.", "mol." and "recjpq." that mean nothing: a mistyped key would leave its hyper-parameter
- * unsaid. Returns ERR_MODEL with the key and the nearest known one. Thread: any. */
+/* Verify that every key below "sluice.", "mol." and "recjpq." is known. A mistyped key would silently leave its
+ * hyper-parameter unset. Returns ERR_MODEL with the key and the nearest known one. Thread: any. */
 err_t model_keys_verify(const struct safetensors *file);
 
 #endif

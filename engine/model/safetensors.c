@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads .safetensors files: parses the JSON header with jansson and checks every tensor against the file. */
 #include "engine/model/safetensors.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 enum { HEADER_MAX = 100 * 1024 * 1024 };
 
-/* Larger weights come from a broken export, and could overflow scores into infinities. */
+/* Larger weights come from a broken export. They could overflow scores to infinity. */
 static const float NUMBER_MAX = 1e6f;
 
 struct safetensors {
@@ -25,7 +26,7 @@ struct safetensors {
   uint8_t *bytes;
   size_t n_bytes;
   bool is_mapped;
-  struct span data; /* the tensors, behind the header */
+  struct span data; /* the tensors, after the header */
   json_t *header;
 };
 
@@ -54,7 +55,7 @@ static err_t map_bytes(struct safetensors *f, FILE *file)
   return ERR_OK;
 }
 
-/* Without waiting for a writer, where the path is a pipe. */
+/* Open a file without blocking if the path is a pipe that has no writer. */
 static FILE *open_to_read(const char *path)
 {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -138,7 +139,7 @@ const char *safetensors_text(const struct safetensors *f, const char *key)
   return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
 }
 
-/* The key behind this one, which must be the object's own; NULL: the first. */
+/* The key after `previous`, which must be a key of this object, or the first key if `previous` is NULL. */
 static const char *next_of(json_t *object, const char *previous)
 {
   void *at = previous ? json_object_iter_next(object, json_object_key_to_iter(previous)) : json_object_iter(object);
@@ -163,7 +164,7 @@ err_t safetensors_supply(struct safetensors *f, const char *key, const char *tex
   const char *own = safetensors_text(f, key);
 
   if (own && strcmp(own, text) != 0)
-    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\", the configuration says %s: leave it out there", f->path, key,
+    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\", the configuration says %s: remove it there", f->path, key,
          own, text);
   if (!json_object_get(f->header, "__metadata__") && json_object_set_new(f->header, "__metadata__", json_object()) != 0)
     FAIL(ERR_MEMORY, "no memory for the metadata of %s", f->path);
@@ -250,7 +251,7 @@ static err_t find_bytes(const struct safetensors *f, const char *name, size_t n_
   json_int_t end = json_integer_value(json_array_get(offsets, 1));
 
   if (json_array_size(offsets) != 2 || begin < 0 || end < begin || (uint64_t)end > f->data.n)
-    FAIL(ERR_MODEL, "%s: tensor \"%s\" does not lie inside the file: is it cut short?", f->path, name);
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" is not inside the file: is it cut short?", f->path, name);
   if ((uint64_t)(end - begin) != n_bytes)
     FAIL(ERR_MODEL, "%s: tensor \"%s\" has %" JSON_INTEGER_FORMAT " bytes where its shape needs %zu", f->path, name,
          end - begin, n_bytes);
@@ -304,7 +305,7 @@ err_t safetensors_floats(const struct safetensors *f, const char *name, float **
   tensor_floats(&tensor, 0, count, floats);
   for (size_t i = 0; i < count; i++) {
     if (!(fabsf(floats[i]) <= NUMBER_MAX))
-      FAIL(ERR_MODEL, "%s: tensor \"%s\": number %zu is %g, not a number within +-%g", f->path, name, i,
+      FAIL(ERR_MODEL, "%s: tensor \"%s\": number %zu is %g, which is not within +-%g", f->path, name, i,
            (double)floats[i], (double)NUMBER_MAX);
   }
   *out = floats;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reader of .safetensors files: tensors by name and text metadata.
+/* The reader of .safetensors files: tensors by name, and text metadata.
  *
- * Every offset and shape in a file's header is checked against its size before use.
+ * Every offset and shape in a file's header is checked against the size of the file before it is used.
  */
 #ifndef ENGINE_MODEL_SAFETENSORS_H
 #define ENGINE_MODEL_SAFETENSORS_H
@@ -11,54 +11,54 @@
 
 struct safetensors;
 
-/* Open a file and read it whole. Returns ERR_MODEL with the path and what is wrong. */
+/* Open a file and read all of it. Returns ERR_MODEL with the path and what is wrong. */
 err_t safetensors_open(const char *path, struct safetensors **out);
 
-/* The same without a copy, for files as large as a catalogue: pages are read as their tensors are. Nobody may cut the
- * file short while it is open. */
+/* Open a file by mapping it, for files as large as a catalogue. Pages are read when their tensors are. The file must
+ * not be truncated while it is open. */
 err_t safetensors_map(const char *path, struct safetensors **out);
 
 void safetensors_close(struct safetensors **f);
 
 const char *safetensors_path(const struct safetensors *f);
 
-/* Text of a metadata key, NULL when absent; valid while the file is open. */
+/* The text of a metadata key, or NULL if it is absent. Valid while the file is open. */
 const char *safetensors_text(const struct safetensors *f, const char *key);
 
-/* The metadata key or the tensor that follows the previous one, which must come from here; NULL gives the first, and
- * ends them. Valid while the file is open and nothing is supplied. */
+/* Iterate over metadata keys or tensors. Returns the name after `previous`, the first name if `previous` is NULL, and
+ * NULL at the end. `previous` must be a result of the same function. Names are valid while the file is open, until
+ * safetensors_supply(). */
 const char *safetensors_next_key(const struct safetensors *f, const char *previous);
 const char *safetensors_next_tensor(const struct safetensors *f, const char *previous);
 
-/* Add a metadata key that the file may lack. What the file says itself stays. Returns ERR_MODEL, when the file says
- * something else; ERR_MEMORY. */
+/* Add a metadata key that the file may lack. Returns ERR_MODEL if the file has the key with another text; ERR_MEMORY.
+ */
 err_t safetensors_supply(struct safetensors *f, const char *key, const char *text);
 
-/* A metadata key as a number within bounds. Returns ERR_MODEL with the key when it is absent, no number or out of
- * bounds. */
+/* Read a metadata key as a number. Returns ERR_MODEL with the key if it is absent, not a number, or out of bounds. */
 err_t safetensors_integer(const struct safetensors *f, const char *key, int64_t min, int64_t max, int64_t *out);
 err_t safetensors_real(const struct safetensors *f, const char *key, double min, double max, double *out);
 
 bool safetensors_has(const struct safetensors *f, const char *name);
 
-/* Returns ERR_MODEL with the name when there is no such tensor, and with one that looks like it. */
+/* Get the shape of a tensor. Returns ERR_MODEL if there is no such tensor; the message names one that looks similar. */
 err_t safetensors_shape(const struct safetensors *f, const char *name, struct tensor_shape *out);
 
-/* A tensor where it lies in the file: its numbers are not looked at.
+/* Get a tensor in place, without looking at its numbers.
  *
- * types  TENSOR_TYPE_BITs of those that it may have
- * out    valid while the file is open, as is `name`
+ * types  the TENSOR_TYPE_BITs of the allowed types
+ * out    valid while the file is open, and as long as `name` is
  *
- * Returns ERR_MODEL with the tensor's name when it is absent, of another type, or not wholly in the file.
+ * Returns ERR_MODEL with the tensor's name if it is absent, of another type, or not completely inside the file.
  */
 err_t safetensors_tensor(const struct safetensors *f, const char *name, unsigned types, struct tensor *out);
 
-/* A tensor as f32, from F32, F64, F16 or BF16; every number must be finite and at most 10^6 in size.
+/* Read a tensor of F32, F64, F16 or BF16 as f32. Every number must be finite and at most 10^6 in size.
  *
- * n_dims, ...  the shape that it must have, as size_t arguments
- * out          array, the caller's to mem_free()
+ * n_dims, ...  the required shape, as size_t arguments
+ * out          an array that the caller frees with mem_free()
  *
- * Returns ERR_MODEL with the tensor's name when it is absent or of another type or shape.
+ * Returns ERR_MODEL with the tensor's name if it is absent or has another type or shape.
  */
 err_t safetensors_floats(const struct safetensors *f, const char *name, float **out, size_t n_dims, ...);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes .safetensors files: a header in JSON, then the tensors, in a draft that is renamed when it is complete. */
 #include "engine/model/safetensors_write.h"
 
 #include <errno.h>
@@ -9,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The data begins at a multiple of this. */
+/* The data begins at a multiple of this many bytes. */
 enum { DATA_ALIGN = 8 };
 
-/* A file beside its place. */
+/* A file that is written beside its final path. */
 struct draft {
   const char *path;
   char *draft_path;
@@ -44,7 +45,7 @@ static err_t open_draft(const char *path, struct draft *d)
 
   d->path = path;
   if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-    FAIL(ERR_SYSTEM, "%s cannot be written: it is there, and no file", path);
+    FAIL(ERR_SYSTEM, "%s cannot be written: it exists and is not a regular file", path);
   if (asprintf(&d->draft_path, "%s.%ld.part", path, (long)getpid()) < 0) {
     d->draft_path = NULL;
     FAIL(ERR_MEMORY, "no memory for the name of a file");
@@ -80,7 +81,7 @@ static json_t *describe(const struct tensor *tensor, size_t begin)
                    (json_int_t)begin, (json_int_t)(begin + tensor->bytes.n));
 }
 
-/* Calls `visit` for each tensor in the order of the file. */
+/* Call `visit` for each tensor, in the order of the file. Stops and returns false when a call returns false. */
 static bool for_each(const struct tensor *tensors, size_t n, bool (*visit)(void *context, const struct tensor *),
                      void *context)
 {
@@ -126,12 +127,12 @@ static err_t make_header(const struct safetensors_entry *metadata, size_t n_meta
   is_made = is_made && for_each(tensors, n_tensors, place, &layout);
   char *text = is_made ? json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
   if (!text)
-    FAIL(ERR_SYSTEM, "the header of a safetensors file cannot be made: is a name not UTF-8?");
+    FAIL(ERR_SYSTEM, "the header of the safetensors file cannot be written: is a name not UTF-8?");
   *out = text;
   return ERR_OK;
 }
 
-/* Its length, the header, and spaces up to where the data may begin. */
+/* Write the header: its length, its text, and spaces up to where the data begins. */
 static bool write_header(FILE *file, const char *header)
 {
   size_t n_text = strlen(header);

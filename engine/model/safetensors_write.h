@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writer of .safetensors files. */
+/* The writer of .safetensors files. It is apart from the reader, which the daemon needs: only tools write. */
 #ifndef ENGINE_MODEL_SAFETENSORS_WRITE_H
 #define ENGINE_MODEL_SAFETENSORS_WRITE_H
 
@@ -11,16 +11,18 @@ struct safetensors_entry {
   const char *value; /* UTF-8 */
 };
 
-/* Write a file with these tensors and metadata: whole or not at all, as it is written beside its place and renamed.
+/* Write a file with these tensors and metadata. The file is written beside its final path and renamed, so it appears
+ * whole or not at all.
  *
- * The widest types lie first, so that every number is aligned; those of one type in the order given.
+ * Tensors of the widest types come first, so that every number is aligned. Tensors of one type keep the given order.
  *
- * Returns ERR_SYSTEM with the path and the reason; then what was at the path before is still there. Blocks: on disk.
+ * Returns ERR_SYSTEM with the path and the reason. An earlier file at the path is then unchanged. Blocks: on disk.
  */
 err_t safetensors_write(const char *path, const struct safetensors_entry *metadata, size_t n_metadata,
                         const struct tensor *tensors, size_t n_tensors);
 
-/* Verify that a file can be written there, before hours of work. Returns ERR_SYSTEM with the path and the reason. */
+/* Verify that a file can be written at this path, before hours of work. Returns ERR_SYSTEM with the path and the
+ * reason. */
 err_t safetensors_verify_writable(const char *path);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The checks of shape_check.h and their messages. */
 #include "engine/model/shape_check.h"
 
 #include <stdio.h>
 
 #include "base/log.h"
 
-/* Larger numbers come from a broken exporter, and could overflow a model's networks into infinities. */
+/* Larger numbers come from a broken exporter. They could overflow a model's networks to infinity. */
 static const float NUMBER_MAX = 1e9f;
 
 err_t shape_check_floats(err_code_t code, const char *where, const char *field, struct floats given, size_t n)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Types and shapes of tensors, and conversion of their numbers. */
 #include "engine/model/tensor.h"
 
 #include <assert.h>

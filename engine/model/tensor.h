@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor as it lies in a .safetensors file: little-endian numbers back to back, row by row. Thread: any. */
+/* A tensor as it is stored in a .safetensors file: little-endian numbers without gaps, row by row. Thread: any. */
 #ifndef ENGINE_MODEL_TENSOR_H
 #define ENGINE_MODEL_TENSOR_H
 
@@ -7,7 +7,7 @@
 
 enum tensor_type { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16, TENSOR_I64, TENSOR_U8, N_TENSOR_TYPES };
 
-/* A set of types. */
+/* Sets of types, as bits. */
 #define TENSOR_TYPE_BIT(type) (1u << (type))
 #define TENSOR_FLOATS                                                                        \
   (TENSOR_TYPE_BIT(TENSOR_F32) | TENSOR_TYPE_BIT(TENSOR_F64) | TENSOR_TYPE_BIT(TENSOR_F16) | \
@@ -24,34 +24,34 @@ struct tensor {
   const char *name;
   enum tensor_type type;
   struct tensor_shape shape;
-  struct span bytes; /* at any address */
+  struct span bytes; /* not necessarily aligned */
 };
 
-/* "F32", as the file format writes it. */
+/* The name of a type in the file format, like "F32". */
 const char *tensor_type_name(enum tensor_type type);
 
-/* The type of such a name; false where we read none of it. */
+/* Find the type with this name. Returns false if it is none of the types that we read. */
 bool tensor_type_find(const char *name, enum tensor_type *out);
 
-/* The names of a set: "F32, F64 or F16". */
+/* Print the names of a set of types, like "F32, F64 or F16". */
 enum { TENSOR_TYPES_TEXT_MAX = 48 };
 void tensor_types_print(unsigned types, char *text);
 
-/* "[2, 3]" */
+/* Print a shape, like "[2, 3]". */
 enum { TENSOR_SHAPE_TEXT_MAX = 128 };
 void tensor_shape_print(const struct tensor_shape *shape, char *text);
 
-/* Bytes of one number. */
+/* The number of bytes of one number. */
 size_t tensor_type_bytes(enum tensor_type type);
 
-/* Numbers of a shape; false where they are more than can be counted in bytes. */
+/* Count the numbers of a shape. Returns false if their bytes would overflow a size_t. */
 bool tensor_shape_count(const struct tensor_shape *shape, size_t *out);
 
-/* Numbers first to first + n of a floating-point tensor as f32, as they are: infinities and NaN too, and numbers of F64
- * that f32 does not reach become infinities. */
+/* Convert numbers first..first+n-1 of a floating-point tensor to f32. Infinities and NaN are kept. F64 numbers beyond
+ * the range of f32 become infinities. */
 void tensor_floats(const struct tensor *tensor, size_t first, size_t n, float *out);
 
-/* One number of an I64 tensor. */
+/* Return one number of an I64 tensor. */
 int64_t tensor_i64(const struct tensor *tensor, size_t i);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the tensor that the exporter probably forgot to rename, and words the hint. */
 #include "engine/model/tensor_hint.h"
 
 #include <ctype.h>
@@ -7,10 +8,10 @@
 
 #include "base/log.h"
 
-/* So many bytes of what a layer is called must agree, besides its number and what the tensor is to the layer. */
+/* A similar name must share this many bytes of the layer's name, besides the layer's number and the kind of tensor. */
 enum { LIKE_BYTES_MIN = 4, NAMES_LISTED = 3 };
 
-/* Modules at the top of the authors' Mixture-of-Logits: a tensor below one of them has its name already. */
+/* The top-level modules of the authors' Mixture-of-Logits. A tensor below one of them already has its final name. */
 static const char *const roots[] = { "_query_embeddings_fn.", "_item_embeddings_fn.", "_gating_fn." };
 
 static bool is_renamed(const char *name)
@@ -31,7 +32,7 @@ static size_t common_suffix(const char *a, const char *b)
   return n;
 }
 
-/* Bytes of ".1.weight": what many layers have in common. */
+/* The length of a suffix like ".1.weight", which many layers share. */
 static size_t tail_bytes(const char *name)
 {
   const char *dot = strrchr(name, '.');
@@ -46,7 +47,8 @@ static size_t tail_bytes(const char *name)
   return n - (size_t)(dot - name);
 }
 
-/* The tensor with the longest common suffix, NULL where none is like it. */
+/* Return the tensor whose name has the longest common suffix with the missing one, or NULL if none is similar enough.
+ */
 static const char *find_like(const struct safetensors *file, tensor_hint_next next, const char *missing)
 {
   size_t longest = tail_bytes(missing) + LIKE_BYTES_MIN - 1;
@@ -62,7 +64,7 @@ static const char *find_like(const struct safetensors *file, tensor_hint_next ne
   return like;
 }
 
-/* The tensor that is the missing one below a wrapper: "module.W" for "W". */
+/* Return the tensor that has the missing name below a wrapper module, like "module.W" for "W". */
 static const char *find_wrapped(const struct safetensors *file, tensor_hint_next next, const char *missing)
 {
   size_t n = strlen(missing);

@@ -53,7 +53,7 @@ struct mol_model {
   struct mol_projection item_projection;
   struct mol_mlp query_gate;
   struct mol_mlp item_gate;
-  struct mol_mlp cross_gate;           /* weights packed as struct mol_gate describes */
+  struct mol_mlp cross_gate;             /* weights packed as struct mol_gate describes */
   struct mol_reduced_gate *reduced_gate; /* the layout that mol_bounds() reads; NULL: this model has no bounds */
   size_t n_user_tables;
   struct mol_user_table user_tables[MOL_USER_TABLES_MAX]; /* their components follow the projected ones */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The buddy allocator of cell_pool.h: a list of free blocks for each size. */
 #include "engine/recjpq/cell_pool.h"
 
 #include <assert.h>
@@ -51,7 +52,7 @@ static void remove_free(struct cell_pool *p, unsigned class, uint32_t start)
   p->free_size[start] = 0;
 }
 
-/* Join a block with its free neighbours, and keep it. */
+/* Join a block with its free neighbours, and add the result to the free blocks. */
 static void put_free(struct cell_pool *p, unsigned class, uint32_t start)
 {
   while (class + 1 < CELL_CLASSES) {
@@ -65,7 +66,8 @@ static void put_free(struct cell_pool *p, unsigned class, uint32_t start)
   add_free(p, class, start);
 }
 
-/* Units that were never used, from the next multiple of the size on; what is skipped becomes free blocks. */
+/* Take units that were never used, from the next multiple of the size on. The units that are skipped become free
+ * blocks. */
 static bool extend(struct cell_pool *p, unsigned class, uint32_t *start)
 {
   uint64_t size = UINT64_C(1) << class, from = (p->n_used + size - 1) & ~(size - 1);
@@ -73,7 +75,7 @@ static bool extend(struct cell_pool *p, unsigned class, uint32_t *start)
   if (from + size > p->n_units)
     return false;
   while (p->n_used < from) {
-    unsigned gap = (unsigned)__builtin_ctz(p->n_used); /* the largest block that may begin here ends by `from` */
+    unsigned gap = (unsigned)__builtin_ctz(p->n_used); /* the largest block that may begin here */
     uint32_t at = p->n_used;
     p->n_used += 1u << gap;
     put_free(p, gap, at);
@@ -114,7 +116,7 @@ void cell_pool_clear(struct cell_pool *p)
 {
   assert(p->n_taken == 0);
   memset(p->first, 0xff, sizeof p->first);
-  memset(p->free_size, 0, p->n_used); /* pages that stay have to be clear too */
+  memset(p->free_size, 0, p->n_used); /* mem_give_back() may keep pages, so clear them too */
   mem_give_back(p->free_size, 0, p->n_used, 1);
   mem_give_back(p->links, 0, p->n_used, 2 * sizeof *p->links);
   p->n_used = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Cells in memory: inserting, removing and moving their entries, and growing and shrinking their pool blocks. */
 #include "engine/recjpq/cells.h"
 
 #include "base/mem.h"
 
-enum { ENTRIES_MAX = (1 << 27) - 1 }; /* of a cell */
+enum { ENTRIES_MAX = (1 << 27) - 1 }; /* entries of a cell */
 
 static size_t n_cells(const struct cells *c, const struct cell_pair *p)
 {
@@ -15,8 +16,8 @@ static size_t pool_entries(const struct cell_pair *p)
   return ((size_t)p->pool.n_units + 1) * CELL_UNIT + PQ_FILTER_PAD;
 }
 
-/* More than a quarter of each block is in use, but for the smallest blocks. What free blocks keep apart on top of that
- * is a small part in practice; the worst order of changes is allowed for many times over, in addresses alone. */
+/* Cells use more than a quarter of each pool block, except of the smallest ones. In practice, free blocks add little to
+ * that. The reserve allows several times the memory of the worst order of changes, but only as address space. */
 static size_t pool_units(size_t n_cells, size_t capacity)
 {
   enum { FRAGMENTATION = 8 };
@@ -71,7 +72,7 @@ void cells_trim(struct cells *c, size_t from, size_t to)
   mem_give_back(c->places, from, to, c->n_pairs * sizeof *c->places);
   for (size_t i = 0; i < c->n_pairs; i++) {
     struct cell_pair *p = &c->pairs[i];
-    if (p->pool.n_taken > 0) /* the items that are left lie all over it */
+    if (p->pool.n_taken > 0) /* the remaining items are spread all over it */
       continue;
     mem_give_back(p->codes, 0, (size_t)p->pool.n_used * CELL_UNIT, p->n_others);
     mem_give_back(p->slots, 0, (size_t)p->pool.n_used * CELL_UNIT, sizeof *p->slots);
@@ -96,8 +97,8 @@ size_t cells_bytes(const struct cells *c)
   return bytes;
 }
 
-/* Blocks are between a half and all full as cells grow, three quarters on average, and some are free; test_cells.c
- * measures what this allows for. */
+/* A growing cell uses between half and all of its pool block, three quarters on average, and some blocks are free.
+ * test_cells.c measures the factor that is allowed here. */
 size_t cells_bytes_per_slot(size_t n_splits)
 {
   size_t n_pairs = (n_splits + 1) / 2, bytes = 0;
@@ -124,7 +125,7 @@ static uint32_t *slots_at(const struct cell_pair *p, uint32_t start)
   return p->slots + (size_t)start * CELL_UNIT;
 }
 
-/* Move a cell's items to a block of another size. False: there is none. */
+/* Move a cell's items to a pool block of another size. Returns false if there is none. */
 static bool resize(struct cell_pair *p, struct cell *cell, unsigned class)
 {
   struct cell old = *cell;
@@ -141,7 +142,7 @@ static bool resize(struct cell_pair *p, struct cell *cell, unsigned class)
   return true;
 }
 
-/* Room for one more. */
+/* Make room for one more entry. Returns false if the pool is full. */
 static bool make_room(struct cell_pair *p, struct cell *cell)
 {
   uint32_t start;
@@ -159,10 +160,10 @@ static void give_room_back(struct cell_pair *p, struct cell *cell)
   if (cell->n == 0)
     cell_pool_give(&p->pool, cell->class, cell->start);
   else if (cell->class > 0 && cell->n <= cell_entries(*cell) / 4)
-    resize(p, cell, cell->class - 1u); /* where there is no such block it keeps the one that it has */
+    resize(p, cell, cell->class - 1u); /* if the pool has no such block, the cell keeps its present one */
 }
 
-/* Write an entry: codes [M] of which those of the pair are left out. */
+/* Write an entry. codes [M]; the codes of the pair itself are not stored. */
 static void write_entry(const struct cell_pair *p, struct cell cell, size_t at, uint32_t slot, const uint8_t *codes)
 {
   uint8_t *entry = codes_at(p, cell.start) + at;
@@ -190,7 +191,7 @@ err_t cells_insert(struct cells *c, uint32_t slot, const uint8_t *codes)
     struct cell_pair *p = &c->pairs[i];
     struct cell *cell = &p->cells[cell_of(c, p, codes)];
     if (!make_room(p, cell))
-      FAIL(ERR_MEMORY, "the inverted lists have no room left: they are in too many pieces; a restart joins them");
+      FAIL(ERR_MEMORY, "the inverted lists have no room left: their memory is fragmented; a restart repairs that");
     write_entry(p, *cell, cell->n, slot, codes);
     *place_of(c, slot, i) = cell->n++;
   }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells: the inverted structure of RecJPQ columns. The M splits are taken two by two (the last alone when M is odd); a
- * cell holds the items that have the same two sub-items of one pair of splits.
+/* Cells: the inverted index of RecJPQ columns. The M splits are grouped into pairs; if M is odd, the last split is
+ * alone. A cell holds the items that have the same two sub-items in one pair of splits.
  *
- * The posting list of one sub-item (L_m of the RecJPQPrune paper) is a row or a column of cells: cells_list(). Pairs
- * bound scores far more sharply than single splits do, since an item that was not met in any pair is outside the best
- * cells of each: see recjpq_exact.c.
+ * The posting list of one sub-item (L_m of the RecJPQPrune paper) is a row or a column of cells: see cells_list().
+ * Pairs bound scores far more sharply than single splits: an item that no pair has seen is outside the best cells of
+ * every pair. See recjpq_exact.c.
  *
- * A cell keeps the slots of its items and their codes in the other splits, split by split, in a block that doubles when
- * it is full and halves when a quarter is left. Each slot knows its place in its cell of each pair. So a change of an
- * item costs a few writes a pair, and nothing is ever built anew.
+ * A cell keeps the slots of its items and their codes in the other splits, split by split. They lie in a pool block
+ * (cell_pool.h), which doubles when it is full and halves when only a quarter is in use. Each slot knows its place in
+ * its cell of each pair. So changing an item costs a few writes for each pair, and nothing is ever rebuilt.
  *
- * Thread: written by the writer of the arena; read by many while nobody writes.
+ * Thread: written by the writer of the arena; read by many threads while nobody writes.
  */
 #ifndef ENGINE_RECJPQ_CELLS_H
 #define ENGINE_RECJPQ_CELLS_H
@@ -19,8 +19,8 @@
 #include "kernels/kernels.h"
 
 struct cell {
-  uint32_t start;             /* unit of its block in the pool, if n > 0 */
-  uint32_t n : 27, class : 5; /* items; size of the block */
+  uint32_t start;             /* first unit of its pool block, if n > 0 */
+  uint32_t n : 27, class : 5; /* number of items; size class of the pool block */
 };
 
 struct cell_pair {
@@ -28,9 +28,9 @@ struct cell_pair {
   size_t n_splits;       /* 2, or 1 */
   size_t n_others;       /* M - n_splits */
   struct cell *cells;    /* [B][B], or [B]: by the code of the first split, then of the second */
-  struct cell_pool pool; /* blocks of the next two, CELL_UNIT entries a unit */
-  uint8_t *codes;        /* of a block: [n_others][entries], the other splits rising */
-  uint32_t *slots;       /* of a block: [entries] */
+  struct cell_pool pool; /* allocates pool blocks in the next two arrays; a unit is CELL_UNIT entries */
+  uint8_t *codes;        /* of each pool block: [n_others][entries], the other splits in rising order */
+  uint32_t *slots;       /* of each pool block: [entries] */
 };
 
 struct cells {
@@ -39,30 +39,31 @@ struct cells {
   size_t capacity;   /* slots */
   size_t n_pairs;
   struct cell_pair *pairs;
-  uint32_t *places;  /* [capacity][n_pairs]: where in its cell a slot is */
-  uint32_t *lengths; /* [M][B]: items that have a sub-item */
+  uint32_t *places;  /* [capacity][n_pairs]: the position of a slot in its cell */
+  uint32_t *lengths; /* [M][B]: number of items that have a sub-item */
 };
 
-/* Reserve for so many slots. Returns ERR_CONFIG or ERR_MEMORY; `*out` may then be given to cells_fini(). */
+/* Reserve memory for `capacity` slots. Returns ERR_CONFIG or ERR_MEMORY; `*out` may be given to cells_fini() then too.
+ */
 err_t cells_init(size_t n_splits, size_t n_subitems, size_t capacity, struct cells *out);
 void cells_fini(struct cells *c);
 
-/* For people: bytes that an item takes while cells hold a few dozen items, slack included. */
+/* An estimate for users: the bytes of an item when cells hold a few dozen items, slack included. */
 size_t cells_bytes_per_slot(size_t n_splits);
 
-/* Bytes in use now, slack and free blocks included: tests and benchmarks. */
+/* The bytes in use now, slack and free pool blocks included. For tests and benchmarks. */
 size_t cells_bytes(const struct cells *c);
 
-/* codes [M], each < B. A slot is inserted once and removed with the codes that it has. Returns ERR_MEMORY when the pool
- * is full; the cells are then of no further use. */
+/* Insert a slot into its cells, and remove it with the codes that it was inserted with. codes [M], each < B.
+ * cells_insert() returns ERR_MEMORY when the pool is full; the cells must not be used after that. */
 err_t cells_insert(struct cells *c, uint32_t slot, const uint8_t *codes);
 void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes);
 
-/* Give back the memory of slots from..to-1, which are in no cell; those from `to` on were in none since the last call.
- * A pool gives its memory back when no cell has an item. */
+/* Give back the memory of slots from..to-1, which are in no cell. Slots from `to` on must not have been in a cell since
+ * the last call. A pool gives its memory back when no cell has an item. */
 void cells_trim(struct cells *c, size_t from, size_t to);
 
-/* The item of slot `from` is in slot `to` now. */
+/* Note that the item of slot `from` has moved to slot `to`. */
 void cells_rename(struct cells *c, uint32_t from, uint32_t to, const uint8_t *codes);
 
 static inline size_t cell_entries(struct cell cell)
@@ -80,7 +81,7 @@ static inline const uint32_t *cell_slots(const struct cell_pair *p, struct cell 
   return p->slots + (size_t)cell.start * CELL_UNIT;
 }
 
-/* Ask for a cell's codes, as far as it is worth it. */
+/* Prefetch a cell's codes, up to 512 bytes: more is not worth it. */
 static inline void cell_prefetch(const struct cell_pair *p, struct cell cell)
 {
   size_t bytes = cell.n ? p->n_others * cell_entries(cell) : 0;
@@ -89,13 +90,13 @@ static inline void cell_prefetch(const struct cell_pair *p, struct cell cell)
     __builtin_prefetch(cell_codes(p, cell) + at);
 }
 
-/* Index of an item's cell in a pair. */
+/* The index of an item's cell in a pair. */
 static inline size_t cell_of(const struct cells *c, const struct cell_pair *p, const uint8_t *codes)
 {
   return p->n_splits == 2 ? codes[p->first] * c->n_subitems + codes[p->first + 1] : codes[p->first];
 }
 
-/* All M codes of the i-th item of a cell. */
+/* Read all M codes of the i-th item of a cell. */
 static inline void cell_read(const struct cells *c, const struct cell_pair *p, size_t index, size_t i, uint8_t *codes)
 {
   struct cell cell = p->cells[index];
@@ -110,7 +111,7 @@ static inline void cell_read(const struct cells *c, const struct cell_pair *p, s
     codes[m + p->n_splits] = entry[m * cell_entries(cell)];
 }
 
-/* The posting list of a sub-item: cells first, first + step, ... of `pair`. */
+/* The posting list of a sub-item: the n cells first, first + step, ... of `pair`. */
 struct cell_list {
   const struct cell_pair *pair;
   size_t first;

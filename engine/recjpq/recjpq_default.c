@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The baseline that the RecJPQPrune paper calls Transformer Default: each item's embedding is put together from its
- * sub-items' embeddings (Equation 3), then multiplied with the query (Equation 2). The products of a split are added
- * first, then the splits, so that the scores are those of the other methods.
- */
+/* Method `default`: the baseline that the RecJPQPrune paper calls Transformer Default. Each item's embedding is
+ * reconstructed from the embeddings of its sub-items (Equation 3) and multiplied with the query (Equation 2). Products
+ * are added within each split first, then over the splits, so the scores are the same as in the other methods. */
 #include "engine/receipt.h"
 #include "engine/recjpq/recjpq_columns.h"
 #include "engine/recjpq/recjpq_methods.h"
 
-/* Embeddings of DOT_BLOCK_ITEMS items in one split: out [d / M][DOT_BLOCK_ITEMS]. */
+/* Reconstruct the embeddings of DOT_BLOCK_ITEMS items in one split. out [d / M][DOT_BLOCK_ITEMS]. */
 static void reconstruct(const struct recjpq_model *m, size_t split, const uint8_t *codes, float *out)
 {
   const float *centroids = m->centroids + split * m->split_dim * PQ_SUBITEMS;
@@ -27,7 +26,12 @@ static void offer(struct search_result *result, const float *scores, size_t firs
   }
 }
 
-/* Products of all queries with a block of items. codes: of the block, [M][RECJPQ_BLOCK_ITEMS]; embeddings: scratch. */
+/* Score a block of items for all queries.
+ *
+ * codes       the codes of the block, [M][RECJPQ_BLOCK_ITEMS]
+ * embeddings  scratch memory
+ * scores      [batch->n][DOT_BLOCK_ITEMS]
+ */
 static void score_block(const struct recjpq_model *m, struct search_batch *batch, const uint8_t *codes,
                         float *embeddings, float *scores)
 {

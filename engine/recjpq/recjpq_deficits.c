@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of deficits as bytes, and the order in which the scan reads them. */
 #include "engine/recjpq/recjpq_deficits.h"
 
 #include <math.h>
 
 enum { TABLE_ALIGN = 64 };
 
-/* Best score of a split; adds the largest magnitude to `size`. */
+/* Return the best score of a split. Add the largest absolute score to `size`. */
 static float best_of(const struct cells *cells, const float *scores, size_t split, double *size)
 {
   float best = -INFINITY, largest = 0;
@@ -49,12 +50,13 @@ static void write_table(const float *scores, float best, float scale, uint8_t *t
 {
   for (size_t b = 0; b < PQ_SUBITEMS; b++) {
     float level = (best - scores[b]) * scale;
-    level = level > 0.0f ? level : 0.0f; /* sub-items without items may be better than the best; NaN cannot be */
+    /* A sub-item without items may score above the best. The comparison also removes NaN. */
+    level = level > 0.0f ? level : 0.0f;
     table[b] = (uint8_t)(int)(level < 255.0f ? level : 255.0f);
   }
 }
 
-/* Levels that all items together lose in a split. */
+/* The levels that all items together lose in a split. */
 static uint64_t levels_lost(const struct recjpq_deficits *d, size_t split)
 {
   const uint32_t *lengths = d->cells->lengths + split * d->cells->n_subitems;

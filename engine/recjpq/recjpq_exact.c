@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pruning over pairs of splits: RecJPQPrune's idea (section 4.1, Principles P1 and P2) with cells in the place of
- * sub-items. It is exact.
+/* Method `exact`: pruning over pairs of splits. It follows RecJPQPrune's idea (section 4.1, Principles P1 and P2), with
+ * cells in the place of sub-items. It is exact.
  *
- * Levels (recjpq_deficits.h) count how far a sub-item is below the best of its split; the level of a cell is the sum of
- * its two. Each pair's cells are visited in rings of rising level. Say that in each pair p all cells below level next_p
- * were visited. An item that was not met is in no such cell, so the sum of its levels is at least sum_p next_p. When
- * that is above the limit, it cannot be among the K best: the search is over.
+ * A level (recjpq_deficits.h) counts how far a sub-item is below the best one of its split. The level of a cell is the
+ * sum of its two levels. Each pair's cells are visited in rings of rising level. Suppose that every pair p has visited
+ * all its cells below level next_p. An item that was not seen is in none of those cells, so the sum of its levels is at
+ * least sum_p next_p. If that sum is above the limit, the item cannot be among the K best, and the search ends.
  *
  *   the paper, over splits                        here, over pairs
- *   sigma, sum of the best scores not visited     sum_p next_p, counted down from the best score there could be
+ *   sigma, sum of the best scores not visited     sum_p next_p, counted down from the highest possible score
  *   theta                                         the limit: the levels that reach the K-th best score found
  *   the split of the best sub-item comes next     the pair whose next ring has the fewest cells comes next
  *   BS sub-items at a time                        RING_LEVELS levels at a time
  *
- * A pair's bound is far sharper than its two splits' bounds: of M = 8 splits with 256 sub-items, a few percent of the
- * items are visited where single splits take a fifth. Of a cell, only the items that the other splits' levels let
- * through are scored. An item that an earlier ring of another pair held is left out by its level in that pair: no set
- * of items met is needed.
+ * A pair's bound is far sharper than the bounds of its two splits. With M = 8 splits of 256 sub-items, a few percent of
+ * the items are visited; single splits visit a fifth. In a cell, only the items that pass the levels of the other
+ * splits are scored. An item that was already seen in an earlier ring of another pair is skipped: its level in that
+ * pair shows it. So no set of seen items is needed.
  *
- * Small catalogues, and queries for which the rings turn out to be large, are scanned instead: see is_worth_it().
+ * Small catalogues are scanned instead, and so are queries whose rings turn out to be large: see is_worth_it().
  */
 #include "engine/receipt.h"
 #include "engine/recjpq/recjpq_levels.h"
@@ -27,20 +27,20 @@
 
 enum {
   RING_LEVELS = 8,
-  CELL_ITEMS = 256,   /* of a cell that are filtered at once */
-  GROUP_CELLS = 24,   /* cells between asking for a cell's memory and its visit */
-  SLOTS_PER_ITEM = 2, /* an item of a visited cell takes the time of scanning so many slots */
-  PLANS = 16,         /* looks ahead on the way to giving up */
+  CELL_ITEMS = 256,   /* items of a cell that are filtered in one call */
+  GROUP_CELLS = 24,   /* cells between the prefetch of a cell and its visit */
+  SLOTS_PER_ITEM = 2, /* scoring an item of a visited cell costs as much as scanning this many slots */
+  PLANS = 16,         /* how often a search checks whether to give up */
 };
 
 struct ring_pair {
   const struct cell_pair *cells;
-  const struct recjpq_levels *a, *b; /* of its splits; b is NULL when there is one */
+  const struct recjpq_levels *a, *b; /* of its splits; b is NULL if the pair has one split */
   const uint8_t *table_a, *table_b;
-  const uint8_t **others; /* [M - its splits]: tables of the other splits, in the deficits' order */
-  uint8_t *rows;          /* [M - its splits]: where a cell has their codes */
-  int next;               /* all cells below this level were visited */
-  size_t next_cells;      /* in the next ring, of RING_LEVELS */
+  const uint8_t **others; /* [n_others]: tables of the other splits, in the order of the deficits */
+  uint8_t *rows;          /* [n_others]: the row of a cell's codes that belongs to each of these splits */
+  int next;               /* all cells below this level have been visited */
+  size_t next_cells;      /* cells in the next ring of RING_LEVELS */
 };
 
 struct visit {
@@ -52,17 +52,17 @@ struct rings {
   struct recjpq_search *search;
   struct ring_pair *pairs;
   size_t n_pairs;
-  const struct ring_pair *pair; /* whose cells are in the groups */
+  const struct ring_pair *pair; /* the pair whose cells are in the groups */
   struct visit groups[2][GROUP_CELLS];
   size_t n[2];
-  unsigned current; /* the group that is filled; the other one's memory is on its way */
+  unsigned current; /* the group being filled; the cells of the other group are being prefetched */
   size_t n_visited;
   uint8_t *codes; /* [M] */
 };
 
 /* Rings -------------------- */
 
-/* Cells of levels from `from` to `to` - 1. */
+/* Number of cells of levels from `from` to `to` - 1. */
 static size_t count_cells(const struct ring_pair *p, int from, int to)
 {
   size_t n = 0, n_rows = recjpq_levels_below(p->a, to);
@@ -84,7 +84,8 @@ static void set_next(struct ring_pair *p, int next)
   p->next_cells = count_cells(p, next, end);
 }
 
-/* Levels that are still to be raised until nothing that was not met can matter; not positive: none. */
+/* By how many levels must the rings rise until no unseen item can be among the K best? Zero or less: the search is
+ * done. */
 static int levels_left(const struct rings *r)
 {
   int left = r->search->deficits.limit + 1;
@@ -105,7 +106,7 @@ static struct ring_pair *cheapest_pair(struct rings *r)
   return best;
 }
 
-/* The level up to which the next ring of a pair goes. */
+/* The level at which the next ring of a pair ends. */
 static int ring_end(const struct ring_pair *p, int left)
 {
   int end = p->next + (left < RING_LEVELS ? left : RING_LEVELS);
@@ -113,7 +114,7 @@ static int ring_end(const struct ring_pair *p, int left)
   return end < PQ_SUBITEMS ? end : PQ_SUBITEMS - 1;
 }
 
-/* Cells that are still to be visited if the threshold stays what it is. */
+/* Number of cells still to visit if the threshold does not rise any more. */
 static size_t plan(struct rings *r)
 {
   struct ring_pair saved[(RECJPQ_SPLITS_MAX + 1) / 2];
@@ -132,7 +133,8 @@ static size_t plan(struct rings *r)
 
 /* Cells -------------------- */
 
-static bool was_met(const struct rings *r, const uint8_t *codes)
+/* Was the item in a cell that another pair has visited? */
+static bool was_seen(const struct rings *r, const uint8_t *codes)
 {
   for (size_t i = 0; i < r->n_pairs; i++) {
     const struct ring_pair *p = &r->pairs[i];
@@ -151,7 +153,7 @@ static void visit_item(struct rings *r, size_t cell, size_t i)
   cell_read(cells, r->pair->cells, cell, i, r->codes);
   float score = recjpq_score(s->subitem_scores, r->codes, cells->n_splits);
   s->result->counts.scored++;
-  if (score < recjpq_threshold(s) || was_met(r, r->codes))
+  if (score < recjpq_threshold(s) || was_seen(r, r->codes))
     return;
   uint32_t slot = cell_slots(r->pair->cells, r->pair->cells->cells[cell])[i];
   if (recjpq_admit(s, slot))
@@ -176,9 +178,9 @@ static void visit_cell(struct rings *r, struct visit visit)
   }
 }
 
-/* Visit the group whose memory was asked for, and between its cells ask for the memory of the one that was filled: so
- * waiting and arithmetic overlap. */
-static void turn_groups(struct rings *r)
+/* Visit the cells of the prefetched group. Between its cells, prefetch the cells of the group that is now full: waiting
+ * for memory and arithmetic overlap. */
+static void swap_groups(struct rings *r)
 {
   const struct cell_pair *p = r->pair->cells;
   unsigned full = r->current, other = 1 - full;
@@ -200,7 +202,7 @@ static void add_cell(struct rings *r, size_t cell, int level)
   __builtin_prefetch(&r->pair->cells->cells[cell]);
   r->groups[r->current][r->n[r->current]++] = (struct visit){ (uint32_t)cell, (uint8_t)level };
   if (r->n[r->current] == GROUP_CELLS)
-    turn_groups(r);
+    swap_groups(r);
 }
 
 static void visit_ring(struct rings *r, struct ring_pair *p, int end)
@@ -219,8 +221,8 @@ static void visit_ring(struct rings *r, struct ring_pair *p, int end)
     for (size_t j = recjpq_levels_below(p->b, p->next - level); j < last; j++)
       add_cell(r, a * n_subitems + p->b->subitems[j], level + p->table_b[p->b->subitems[j]]);
   }
-  turn_groups(r);
-  turn_groups(r);
+  swap_groups(r);
+  swap_groups(r);
   set_next(p, end);
 }
 
@@ -275,8 +277,8 @@ static err_t init_rings(struct recjpq_search *s, struct region *scratch, struct 
   return ERR_OK;
 }
 
-/* Whether to go on after the n-th part of the cells that may be visited. The threshold rises as rings are visited, so
- * early plans come out too long and are given more room. */
+/* Is it worth going on after the given part of the cells that may be visited? The threshold rises as rings are visited,
+ * so early plans come out too long. They are given more room. */
 static bool is_worth_it(struct rings *r, size_t part, size_t n_cells_max)
 {
   size_t room = part == 0 ? 3 * n_cells_max : part == 1 ? n_cells_max + n_cells_max / 2 : n_cells_max;
@@ -284,7 +286,7 @@ static bool is_worth_it(struct rings *r, size_t part, size_t n_cells_max)
   return r->n_visited + plan(r) <= room;
 }
 
-/* Visit rings until the answer is proven; false: scanning is the faster way. */
+/* Visit rings until the answer is proven. Returns false if scanning is faster. */
 static bool visit_rings(struct rings *r, size_t n_cells_max)
 {
   size_t part = 0;
@@ -298,7 +300,7 @@ static bool visit_rings(struct rings *r, size_t n_cells_max)
   return true;
 }
 
-/* Cells that may be visited in the time of a scan. */
+/* Number of cells that can be visited in the time of a scan. */
 static size_t n_cells_max(const struct recjpq_columns *c, const struct search_batch *batch,
                           const struct recjpq_rule *rule)
 {
@@ -320,7 +322,7 @@ static err_t search_query(const struct recjpq_columns *c, struct search_batch *b
     TRY(init_rings(&s, batch->scratch, &rings));
     if (visit_rings(&rings, n_cells_max(c, batch, rule)))
       return ERR_OK;
-    s.floor = recjpq_threshold(&s); /* K items reach it; the scan meets them again */
+    s.floor = recjpq_threshold(&s); /* K items reach it; the scan sees them again */
     s.result->topk.n = 0;
     recjpq_deficits_quantise(&s.deficits, s.floor);
   }

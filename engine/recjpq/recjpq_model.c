@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads RecJPQ models and refuses what cannot be served. */
 #include "engine/recjpq/recjpq_model.h"
 
 #include "base/mem.h"
@@ -26,11 +27,11 @@ static err_t load_sizes(const struct safetensors *f, struct recjpq_model *m)
 
   TRY(safetensors_shape(f, "centroids", &shape));
   if (shape.n_dims != 3 || shape.dim[0] < 1 || shape.dim[1] < 1 || shape.dim[2] < 1)
-    FAIL(ERR_MODEL, "%s: tensor \"centroids\" is not of shape [splits, sub-items, dimension of a split]",
+    FAIL(ERR_MODEL, "%s: tensor \"centroids\" does not have the shape [splits, sub-items, dimension of a split]",
          safetensors_path(f));
   if (shape.dim[0] > RECJPQ_SPLITS_MAX || shape.dim[1] > PQ_SUBITEMS || shape.dim[2] > SPLIT_DIM_MAX)
     FAIL(ERR_MODEL,
-         "%s: tensor \"centroids\" has %zu splits of %zu sub-items of dimension %zu; up to %d, %d, %d can be served",
+         "%s: tensor \"centroids\" has %zu splits of %zu sub-items of dimension %zu; at most %d, %d, %d can be served",
          safetensors_path(f), shape.dim[0], shape.dim[1], shape.dim[2], RECJPQ_SPLITS_MAX, PQ_SUBITEMS, SPLIT_DIM_MAX);
   m->n_splits = shape.dim[0];
   m->n_subitems = shape.dim[1];

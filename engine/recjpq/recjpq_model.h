@@ -2,7 +2,7 @@
 /* A RecJPQ model: sub-item embeddings ("centroids") of M splits with up to 256 sub-items each (RecJPQPrune paper,
  * section 3.1).
  *
- * Symbols: M n_splits, B n_subitems, d dim; an item is M codes, one sub-item of each split.
+ * Symbols: M n_splits; B n_subitems; d dim. An item is M codes: one sub-item of each split.
  */
 #ifndef ENGINE_RECJPQ_RECJPQ_MODEL_H
 #define ENGINE_RECJPQ_RECJPQ_MODEL_H
@@ -19,12 +19,12 @@ struct recjpq_model {
   size_t n_splits;
   size_t n_subitems;
   size_t split_dim; /* d / M */
-  float *centroids; /* [M][d / M][PQ_SUBITEMS]: transposed, zeros behind the last sub-item */
+  float *centroids; /* [M][d / M][PQ_SUBITEMS]: transposed, with zeros after the last sub-item */
 };
 
-/* What a search needs of a query: itself, and S[m][b], the score of each sub-item (section 3.2). */
+/* A query, prepared for search: its vector and S[m][b], the score of each sub-item (section 3.2). */
 struct recjpq_query {
-  const float *vector;   /* [d], the query's own */
+  const float *vector;   /* [d]; belongs to the query */
   float *subitem_scores; /* [M][PQ_SUBITEMS] */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PQTopK: every item's score is the sum of its sub-items' scores (RecJPQPrune paper, section 3.2).
+/* Method `pqtopk`: every item's score is the sum of its sub-items' scores (RecJPQPrune paper, section 3.2).
  *
- * Every item is looked at, but most are only compared: bytes that bound the sum (recjpq_deficits.h) leave out those
- * that cannot reach the K-th best score found so far, and the sum itself is taken of what is left.
+ * Every item is looked at, but most are only filtered: a sum of bytes bounds the score (recjpq_deficits.h) and skips
+ * items that cannot reach the K-th best score found so far. Scores are computed only for the items that pass.
  */
 #include "engine/receipt.h"
 #include "engine/recjpq/recjpq_methods.h"
@@ -17,7 +17,8 @@ err_t recjpq_search_pqtopk(const struct columns *columns, struct search_batch *b
   TRY(region_array(batch->scratch, batch->n, sizeof *searches, &searches));
   for (size_t q = 0; n_slots > 0 && q < batch->n; q++)
     TRY(recjpq_search_init(c, batch, q, &recjpq_rule_usual, &searches[q]));
-  for (size_t first = 0; first < n_slots; first += RECJPQ_BLOCK_ITEMS) { /* whose codes stay near for the whole batch */
+  /* All queries scan a block in turn: its codes stay in cache. */
+  for (size_t first = 0; first < n_slots; first += RECJPQ_BLOCK_ITEMS) {
     for (size_t q = 0; q < batch->n; q++)
       recjpq_scan_block(&searches[q], first, n_slots);
   }

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RecJPQPrune: dynamic pruning over sub-items, safe to rank K (RecJPQPrune paper, section 4, Algorithm 1).
+/* Methods `prune`, `prune_inflated` and `prune_limited`: dynamic pruning over sub-items, safe to rank K (RecJPQPrune
+ * paper, section 4, Algorithm 1).
  *
- * Each split's sub-items are visited from the best score down. An item that was not met yet has only sub-items that
- * were not visited yet, so the sum over splits of the best score not yet visited bounds its score from above: the upper
- * bound (sigma). When it falls below the K-th best score found (the threshold, theta), nothing that is left can enter.
+ * Each split's sub-items are visited from the best score down. An item that has not been seen has only sub-items that
+ * have not been visited. So the sum over splits of the best score not yet visited is an upper bound on its score
+ * (sigma). When the upper bound falls below the K-th best score found (the threshold, theta), no unseen item can enter
+ * the top K.
  *
  * Where the paper is silent or loose:
- *   - The bound is summed in the order of the splits, as scores are. Rounding is monotone, so it bounds the rounded
- * scores with no slack.
- *   - An item met in two lists counts once; otherwise its duplicate would raise the threshold above the true K-th
- * score.
- *   - Ties go by key, so the search goes on while the bound equals the threshold.
- *   - Sub-items without items are left out of the order: they would only loosen the bound.
- *   - When one split has no sub-item left, every item has been met.
- *   - Items that the query does not admit never touch the threshold.
+ *   - The upper bound is summed in the order of the splits, as scores are. Rounding is monotone, so it bounds the
+ *     rounded scores with no slack.
+ *   - An item that is in two visited lists counts once. Otherwise its duplicate would raise the threshold above the
+ *     true K-th score.
+ *   - Ties are broken by key, so the search goes on while the upper bound equals the threshold.
+ *   - Sub-items without items are not in the order. They would only loosen the bound.
+ *   - When one split has no sub-item left, every item has been seen.
+ *   - Items that the query does not admit never change the threshold.
  *
- * Two unsafe rules, which the paper names and leaves open (section 4.2): prune_inflated stops when the bound falls to a
- * threshold that counts for more than it is, prune_limited after so many iterations. Their receipts say how good an
- * item that was not met can be: the upper bound at the stop.
+ * The paper names two unsafe rules and leaves them open (section 4.2). prune_inflated inflates the threshold, and
+ * stops when the upper bound falls to it. prune_limited stops after a number of iterations. Their receipts
+ * give the highest score that an unseen item may have: the upper bound at the stop.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,12 +28,12 @@
 #include "engine/recjpq/recjpq_columns.h"
 #include "engine/recjpq/recjpq_methods.h"
 
-enum { CELLS_AHEAD = 8 }; /* memory is asked for so many cells before they are visited */
+enum { CELLS_AHEAD = 8 }; /* a cell is prefetched this many cells before it is visited */
 
-/* The paper's Q[m] and P[m]: a split's sub-items from best to worst, and how many of them were visited. */
+/* The paper's Q[m] and P[m]: a split's sub-items from best to worst, and how many of them have been visited. */
 struct split_order {
   uint8_t subitems[PQ_SUBITEMS];
-  uint16_t rank[PQ_SUBITEMS]; /* place of each sub-item in the order */
+  uint16_t rank[PQ_SUBITEMS]; /* position of each sub-item in the order */
   size_t n;
   size_t n_visited;
 };
@@ -41,15 +43,15 @@ struct pruning {
   const float *subitem_scores;
   struct split_order *splits; /* [M] */
   struct search_result *result;
-  uint8_t *codes; /* [M]: scratch */
+  uint8_t *codes; /* [M]: scratch memory */
 };
 
-/* When to stop. */
+/* How a method advances and stops. */
 struct prune_rule {
-  size_t batch_size;         /* BS */
-  bool is_safe;              /* false: as the paper's condition reads, and with an inflated threshold */
+  size_t subitems_per_step;  /* the paper's batch size, BS */
+  bool is_safe;              /* false: the paper's condition, with an inflated threshold */
   float inflation;           /* >= 1 */
-  uint64_t n_iterations_max; /* of Algorithm 1's loop */
+  uint64_t n_iterations_max; /* iterations of Algorithm 1's loop */
 };
 
 struct scored_subitem {
@@ -93,7 +95,7 @@ static bool is_exhausted(const struct pruning *p)
   return false;
 }
 
-/* The best score that a split has still to visit. */
+/* The best score among the sub-items that a split has not visited. */
 static float next_score(const struct pruning *p, size_t split)
 {
   const struct split_order *order = &p->splits[split];
@@ -101,7 +103,7 @@ static float next_score(const struct pruning *p, size_t split)
   return p->subitem_scores[split * PQ_SUBITEMS + order->subitems[order->n_visited]];
 }
 
-/* Upper bound on the score of any item not yet met. No split is exhausted. */
+/* Upper bound on the score of any unseen item. No split may be exhausted. */
 static float upper_bound(const struct pruning *p)
 {
   float bound = next_score(p, 0);
@@ -123,8 +125,8 @@ static size_t best_split(const struct pruning *p)
   return best;
 }
 
-/* Whether the list of another split, visited before, held this item too. */
-static bool was_met(const struct pruning *p, const uint8_t *codes, size_t split)
+/* Was the item already in a visited list of another split? */
+static bool was_seen(const struct pruning *p, const uint8_t *codes, size_t split)
 {
   for (size_t m = 0; m < p->columns->model->n_splits; m++) {
     if (m != split && p->splits[m].rank[codes[m]] < p->splits[m].n_visited)
@@ -133,7 +135,7 @@ static bool was_met(const struct pruning *p, const uint8_t *codes, size_t split)
   return false;
 }
 
-/* Items of one cell of the split's list. */
+/* Score the items of one cell of the split's list. */
 static void visit_cell(struct pruning *p, const struct cell_pair *pair, size_t index, size_t split)
 {
   const struct cells *cells = &p->columns->cells;
@@ -142,7 +144,7 @@ static void visit_cell(struct pruning *p, const struct cell_pair *pair, size_t i
   for (size_t i = 0; i < cell.n; i++) {
     cell_read(cells, pair, index, i, p->codes);
     float score = recjpq_score(p->subitem_scores, p->codes, cells->n_splits);
-    if (score < topk_threshold(&p->result->topk) || was_met(p, p->codes, split))
+    if (score < topk_threshold(&p->result->topk) || was_seen(p, p->codes, split))
       continue;
     uint32_t slot = cell_slots(pair, cell)[i];
     if (admit_slot(&p->result->admit, slot))
@@ -165,7 +167,7 @@ static void visit_subitem(struct pruning *p, size_t split)
   order->n_visited++;
 }
 
-/* What the threshold counts as: the K-th best score, inflated by the rule's share of its size. */
+/* The threshold that the rule compares with: the K-th best score, inflated in proportion to its size. */
 static float inflated_threshold(const struct pruning *p, const struct prune_rule *rule)
 {
   float threshold = topk_threshold(&p->result->topk);
@@ -173,7 +175,7 @@ static float inflated_threshold(const struct pruning *p, const struct prune_rule
   return isinf(threshold) ? threshold : threshold + (rule->inflation - 1.0f) * fabsf(threshold);
 }
 
-/* Whether what is left may be left out. The safe rule goes on while an item not met could tie with the K-th best. */
+/* Can the unseen items be skipped? The safe rule goes on while an unseen item could tie with the K-th best. */
 static bool is_done(const struct pruning *p, const struct prune_rule *rule, uint64_t n_iterations)
 {
   if (is_exhausted(p) || n_iterations == rule->n_iterations_max)
@@ -188,13 +190,13 @@ static void prune(struct pruning *p, const struct prune_rule *rule)
     order_split(&p->columns->cells, p->subitem_scores + m * PQ_SUBITEMS, m, &p->splits[m]);
   for (uint64_t n_iterations = 0; !is_done(p, rule, n_iterations); n_iterations++) {
     size_t split = best_split(p);
-    for (size_t i = 0; i < rule->batch_size && p->splits[split].n_visited < p->splits[split].n; i++)
+    for (size_t i = 0; i < rule->subitems_per_step && p->splits[split].n_visited < p->splits[split].n; i++)
       visit_subitem(p, split);
   }
 }
 
-/* Exact where every item is returned or was met, or the bound on the others is below the K-th best; else the bound is
- * what is said. */
+/* The answer is exact if every item was returned or seen, or if the bound on unseen items is below the K-th best score.
+ * Otherwise the receipt gives that bound. */
 static void write_receipt(const struct pruning *p, uint64_t n_items)
 {
   struct search_result *result = p->result;
@@ -208,7 +210,7 @@ static void write_receipt(const struct pruning *p, uint64_t n_items)
 static struct prune_rule safe_rule(const struct method *method)
 {
   return (struct prune_rule){
-    .batch_size = method->args[0], .n_iterations_max = UINT64_MAX, .inflation = 1.0f, .is_safe = true
+    .subitems_per_step = method->args[0], .n_iterations_max = UINT64_MAX, .inflation = 1.0f, .is_safe = true
   };
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/recjpq/recjpq_methods.h"
+/* The exhaustive scan: a filter over bytes for all items, full scores for those that pass. */
 #include "engine/recjpq/recjpq_scan.h"
 
+#include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_warm_up.h"
 
 enum {
-  PIECE_ITEMS = 256, /* as long as every item passes */
-  PASSED_MANY = 16,  /* of a block: scoring them takes longer than one more table for all */
-  PASSED_FEW = 1,    /* the other way round */
+  PIECE_ITEMS = 256, /* items filtered in one call while every item passes */
+  PASSED_MANY = 16,  /* if this many items of a block pass, one more table costs less than scoring them */
+  PASSED_FEW = 1,    /* if this few items of a block pass, one table less costs less */
   QUIET_BLOCKS = 8,
 };
 
@@ -35,7 +36,7 @@ err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *ba
   return ERR_OK;
 }
 
-/* Slots without codes are in the blocks too, so an item must be admitted whatever its score. */
+/* A block also contains slots without codes, so every slot is checked for admission, whatever its score. */
 static void score_slot(struct recjpq_search *s, uint32_t slot)
 {
   size_t n_splits = s->columns->model->n_splits;
@@ -45,34 +46,34 @@ static void score_slot(struct recjpq_search *s, uint32_t slot)
     topk_push(&s->result->topk, score, slot);
 }
 
-static void score_asked(struct recjpq_search *s)
+static void score_pending(struct recjpq_search *s)
 {
-  for (size_t i = 0; i < s->n_asked; i++)
-    score_slot(s, s->asked[i]);
-  s->n_asked = 0;
+  for (size_t i = 0; i < s->n_pending; i++)
+    score_slot(s, s->pending[i]);
+  s->n_pending = 0;
 }
 
-/* Score those that passed. Their codes lie apart from those that were filtered, so a few of them are only asked for
- * now, and scored when the next block was filtered. */
+/* Score the items that passed. Their codes are not in the memory that was filtered. If there are few, they are only
+ * prefetched now and scored after the next block has been filtered. */
 static void score_passed(struct recjpq_search *s, size_t first, const uint32_t *passed, size_t n)
 {
   size_t n_splits = s->columns->model->n_splits;
 
-  score_asked(s);
+  score_pending(s);
   s->result->counts.candidates += n;
   s->result->counts.scored += n;
   for (size_t i = 0; i < n; i++) {
     uint32_t slot = (uint32_t)first + passed[i];
-    if (n > RECJPQ_ASKED_MAX) {
+    if (n > RECJPQ_PENDING_MAX) {
       score_slot(s, slot);
       continue;
     }
     __builtin_prefetch(s->columns->codes + slot * n_splits);
-    s->asked[s->n_asked++] = slot;
+    s->pending[s->n_pending++] = slot;
   }
 }
 
-/* A table more costs the whole block; one less lets items pass that must be scored one by one. */
+/* One more table costs time for the whole block. One less lets more items pass, and each must be scored. */
 static void choose_n_tables(struct recjpq_search *s, size_t n_passed)
 {
   s->n_quiet = n_passed <= PASSED_FEW ? s->n_quiet + 1 : 0;
@@ -90,10 +91,10 @@ static void raise_threshold(struct recjpq_search *s)
 
   recjpq_deficits_tighten(d, recjpq_threshold(s));
   if (d->scale == 0.0f || d->limit < RECJPQ_LEVELS - RECJPQ_LEVELS / 4)
-    recjpq_deficits_quantise(d, recjpq_threshold(s)); /* the bytes' whole range for what is left of the gap */
+    recjpq_deficits_quantise(d, recjpq_threshold(s)); /* use the whole range of a byte for the rest of the gap */
 }
 
-/* n items of a block, from any multiple of 64 on. next: the block that comes after them, or NULL. */
+/* Scan n items of a block, starting at a multiple of 64. next: the block after this one, or NULL. */
 static size_t scan_items(struct recjpq_search *s, size_t first, size_t n, const uint8_t *next)
 {
   const struct recjpq_deficits *d = &s->deficits;
@@ -116,5 +117,5 @@ void recjpq_scan_block(struct recjpq_search *s, size_t first, size_t n_slots)
     scan_items(s, first, PIECE_ITEMS, NULL);
   choose_n_tables(s, scan_items(s, first, end - first, next));
   if (!next)
-    score_asked(s);
+    score_pending(s);
 }

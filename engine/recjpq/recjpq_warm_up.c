@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The warm-up of RecJPQ searches: which cells to score, and how to score them quickly. */
 #include "engine/recjpq/recjpq_warm_up.h"
 
 enum { ITEMS_MIN = 128, ITEMS_PER_HIT = 4, ROWS_MIN = 3, GROUP_ITEMS = 64 };
 
-/* Sub-items of one split. */
+/* The best sub-items of one split. */
 struct split_best {
-  size_t n_used; /* that have items */
+  size_t n_used; /* sub-items that have items */
   size_t n;
-  uint8_t subitems[PQ_SUBITEMS]; /* [n]: the best of those, falling */
+  uint8_t subitems[PQ_SUBITEMS]; /* [n]: the best of these, best first */
 };
 
 struct warm_up {
   struct recjpq_search *search;
   struct split_best *splits; /* [M] */
-  struct topk best;          /* of the pair at work */
-  size_t want;               /* items of a pair to score */
+  struct topk best;          /* the best items of the current pair */
+  size_t want;               /* number of items to score in each pair */
 };
 
 static void count_used(struct warm_up *w, size_t split)
@@ -26,7 +27,7 @@ static void count_used(struct warm_up *w, size_t split)
     w->splits[split].n_used += lengths[b] > 0;
 }
 
-/* Keep the best sub-items in order; of 256, few get as far as the comparison with the last one. */
+/* Find the best n sub-items, best first. Of 256 sub-items, few get past the comparison with the last one kept. */
 static void find_best(struct warm_up *w, size_t split, size_t n)
 {
   const struct cells *cells = &w->search->columns->cells;
@@ -46,7 +47,8 @@ static void find_best(struct warm_up *w, size_t split, size_t n)
   }
 }
 
-/* Scores of n <= GROUP_ITEMS items of a cell from `first` on: their sub-items' scores in the order of the splits. */
+/* Compute the scores of n <= GROUP_ITEMS items of a cell, starting at item `first`: the sum of their sub-items' scores
+ * in the order of the splits. */
 static void score_items(const struct warm_up *w, const struct cell_pair *p, size_t index, size_t first, size_t n,
                         float *scores)
 {
@@ -67,7 +69,7 @@ static void score_items(const struct warm_up *w, const struct cell_pair *p, size
   }
 }
 
-/* Only scores above the floor that there is can raise it. */
+/* Score the items of a cell. Only scores above the current floor can raise it. */
 static void score_cell(struct warm_up *w, const struct cell_pair *p, size_t index)
 {
   struct recjpq_search *s = w->search;
@@ -89,7 +91,7 @@ static void score_cell(struct warm_up *w, const struct cell_pair *p, size_t inde
   }
 }
 
-/* How many of the best sub-items of each split of a pair have items enough in common. */
+/* How many of the best sub-items of each split are needed so that their cells hold enough items? */
 static size_t choose_rows(const struct warm_up *w, const struct cell_pair *p, uint64_t n_items)
 {
   size_t n_cells = w->splits[p->first].n_used * (p->n_splits == 2 ? w->splits[p->first + 1].n_used : 1);
@@ -112,10 +114,10 @@ static void choose_cells(struct warm_up *w, const struct cell_pair *p, uint64_t 
     find_best(w, p->first + i, rows);
 }
 
-/* The cells lie anywhere in memory: first their heads are asked for, for all pairs, then what these point to. */
-enum step { ASK_FOR_HEADS, ASK_FOR_ITEMS, SCORE };
+/* Cells are scattered in memory. First their heads are prefetched, for all pairs, then the codes they point to. */
+enum step { PREFETCH_HEADS, PREFETCH_ITEMS, SCORE };
 
-/* Take a step for the cells of the best sub-items. */
+/* Take one step for the cells of the best sub-items. */
 static void visit_pair(struct warm_up *w, const struct cell_pair *p, enum step step)
 {
   const struct split_best *a = &w->splits[p->first], *b = p->n_splits == 2 ? a + 1 : NULL;
@@ -124,9 +126,9 @@ static void visit_pair(struct warm_up *w, const struct cell_pair *p, enum step s
   for (size_t i = 0; i < a->n; i++) {
     for (size_t j = 0; j < n_columns; j++) {
       size_t cell = b ? a->subitems[i] * n_subitems + b->subitems[j] : a->subitems[i];
-      if (step == ASK_FOR_HEADS)
+      if (step == PREFETCH_HEADS)
         __builtin_prefetch(&p->cells[cell]);
-      else if (step == ASK_FOR_ITEMS)
+      else if (step == PREFETCH_ITEMS)
         cell_prefetch(p, p->cells[cell]);
       else
         score_cell(w, p, cell);
@@ -145,10 +147,10 @@ err_t recjpq_warm_up(struct recjpq_search *s, struct search_batch *batch)
   TRY(region_array(batch->scratch, k, sizeof *heap, &heap));
   for (size_t i = 0; i < cells->n_pairs; i++) {
     choose_cells(&w, &cells->pairs[i], batch->n_items);
-    visit_pair(&w, &cells->pairs[i], ASK_FOR_HEADS);
+    visit_pair(&w, &cells->pairs[i], PREFETCH_HEADS);
   }
   for (size_t i = 0; i < cells->n_pairs; i++)
-    visit_pair(&w, &cells->pairs[i], ASK_FOR_ITEMS);
+    visit_pair(&w, &cells->pairs[i], PREFETCH_ITEMS);
   for (size_t i = 0; i < cells->n_pairs; i++) {
     topk_init(&w.best, heap, k, topk_by_slot, NULL);
     visit_pair(&w, &cells->pairs[i], SCORE);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why the slack is enough. u = 2^-24 is the rounding of f32; sizes are L2 norms; what is stored is rounded up.
+/* Sketches of vectors, and the proof that the slack is enough. u = 2^-24 is the rounding of f32; sizes are L2 norms;
+ * stored numbers are rounded up.
  *
  *   error of an item   E = (|e| + 2^-20 |v|) (1 + 2^-20)
  *   weights of a query Q = |q| (1 + 2^-20),  D = |d| 127 sqrt(dim) (1 + 2^-20),  T = tail (1 + 2^-20)
  *   slack              E Q + s D + tail T + 2^-80
  *
- * The true score is <p, v> + r, in real numbers, then rounded once to f32; |p - q| <= 2^-22 |q|, |r| <= tail T. What it
- * may differ from the score that the kernel computes, A = ((float)sum * s) * t:
+ * The true score is <p, v> + r in real numbers, then rounded once to f32, with |p - q| <= 2^-22 |q| and |r| <= tail T.
+ * It differs from the score that the kernel computes, A = ((float)sum * s) * t, by at most the sum of these:
  *
  *   |<p - q, v>|                          <= 2^-22 |q| |v|
  *   |<q, e>|                              <= |q| |e|
@@ -17,10 +18,10 @@
  *   rounding A + slack, by the caller     <= 1.1 u |t n| |s x| + u slack
  *   four roundings of the slack itself    <= 4.1 u slack
  *
- * The terms in |q| |v| add up to at most (4 + 3.1 + 1.1 + 1.1) u = 9.3 u < 16 u = 2^-20: they fit into E's second part.
- * Those in |q| |e|, |d| |s x| and r are relative by less than 16 u to terms that are there with a factor of at least
- * 1 + 2^-20. What underflow may take, less than 2^-149 a step and number, is below 2^-80: s is 0 or at least 2^-108,
- * so (float)sum * s does not underflow, and a query's numbers that round to 0 lie within its |d|.
+ * The terms in |q| |v| add up to at most (4 + 3.1 + 1.1 + 1.1) u = 9.3 u < 16 u = 2^-20: the second part of E covers
+ * them. The terms in |q| |e|, |d| |s x| and r are smaller than 16 u times terms that the slack contains with a factor
+ * of at least 1 + 2^-20. Underflow loses less than 2^-149 for each step and number, in total less than 2^-80. s is 0 or
+ * at least 2^-108, so (float)sum * s does not underflow. The query's numbers that round to 0 are part of |d|.
  */
 #include "engine/vector/sketch.h"
 
@@ -30,7 +31,7 @@
 
 enum { LARGEST = 127, STEP_BLOCKS = 64 };
 
-static const double tiniest = 0x1p-100; /* vectors whose numbers are all smaller are sketched as zeros */
+static const double tiniest = 0x1p-100; /* a vector whose numbers are all smaller is sketched as zeros */
 static const double inflation = 1 + 0x1p-20;
 
 static float round_up(double x)
@@ -82,7 +83,7 @@ size_t sketch_bytes_per_item(size_t dim, bool has_tail)
   return n_groups_of(dim) * SKETCH_GROUP + (has_tail ? 3 : 2) * sizeof(float);
 }
 
-/* The group of a slot's bytes: 4 bytes, and the next SKETCH_BLOCK_ITEMS groups on. */
+/* The address of one group of a slot's bytes: 4 bytes. The next group is SKETCH_BLOCK_ITEMS groups further on. */
 static uint8_t *group_of(const struct sketch *s, uint32_t slot, size_t group)
 {
   return s->bytes + slot / SKETCH_BLOCK_ITEMS * block_bytes(s) +
@@ -110,7 +111,7 @@ void sketch_put(struct sketch *s, uint32_t slot, const float *v, float tail)
     for (size_t i = 0; i < SKETCH_GROUP; i++) {
       size_t k = g * SKETCH_GROUP + i;
       float value = k < s->dim ? v[k] : 0.0f;
-      int number = (int)rintf(value * inverse); /* whatever it is rounded to: the error is taken from what is stored */
+      int number = (int)rintf(value * inverse); /* any rounding will do: the error is computed from the result */
       number = number > LARGEST ? LARGEST : number < -LARGEST ? -LARGEST : number;
       double error = (double)value - (double)scale * number;
       norm2 += (double)value * (double)value;
@@ -134,7 +135,8 @@ void sketch_move(struct sketch *s, uint32_t from, uint32_t to)
     s->tails[to] = s->tails[from];
 }
 
-/* The finest unit with which the numbers are neither too large for dot_i8() nor, together, too many. */
+/* Return the finest unit with which the query's numbers stay within the limits of dot_i8(), each of them and their sum.
+ */
 static float unit_of(const float *q, size_t dim)
 {
   double largest = largest_of(q, dim), sum = 0;
@@ -169,7 +171,7 @@ err_t sketch_query_init(size_t dim, const float *q, double tail, struct region *
   return ERR_OK;
 }
 
-/* What the kernels read, from a block on. */
+/* The scales, errors and tails of the items from a block on. */
 static struct sketch_items items_at(const struct sketch *s, size_t block)
 {
   size_t slot = block * SKETCH_BLOCK_ITEMS;
@@ -205,7 +207,7 @@ void sketch_bounds_pair(const struct sketch *s, const struct sketch_query *const
   }
 }
 
-/* The upper bound is the score and the slack, rounded: two slacks below it, and what rounding may have added. */
+/* The upper bound is the score plus the slack, rounded. Subtract two slacks and the rounding. */
 float sketch_lower_bound(const struct sketch *s, const struct sketch_query *q, uint32_t slot, float upper)
 {
   const struct sketch_weights *w = &q->weights;

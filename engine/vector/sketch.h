@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sketch: vectors as bytes, a quarter of their size, with which an inner product is known up to a proven slack.
+/* A sketch: vectors as bytes, a quarter of their size. It gives an inner product up to a proven error, the slack.
  *
- * Symbols: v the item's vector, x its numbers rounded to -127..127, s its scale, e = v - s x; q the query's vector, n
- * its numbers rounded to integers, t their unit, d = q - t n. Then <q, v> = s t <n, x> + <q, e> + <d, s x>, where the
- * first term is an exact sum of integers and the others are bounded by |q| |e| + |d| |s x|. sketch.c has the proof that
- * the bound holds in f32 too.
+ * Symbols: v the item's vector; x its numbers rounded to -127..127; s its scale; e = v - s x. q the query's vector; n
+ * its numbers rounded to integers; t their unit; d = q - t n. Then <q, v> = s t <n, x> + <q, e> + <d, s x>. The first
+ * term is an exact sum of integers. The others are bounded by |q| |e| + |d| |s x|. sketch.c proves that the bound holds
+ * in f32 too.
  */
 #ifndef ENGINE_VECTOR_SKETCH_H
 #define ENGINE_VECTOR_SKETCH_H
@@ -14,33 +14,35 @@
 
 struct sketch {
   size_t dim;
-  size_t n_groups; /* of SKETCH_GROUP numbers */
-  size_t capacity; /* slots, whole blocks */
+  size_t n_groups; /* groups of SKETCH_GROUP numbers */
+  size_t capacity; /* slots, in whole blocks */
   uint8_t *bytes;  /* [capacity / SKETCH_BLOCK_ITEMS][n_groups][SKETCH_BLOCK_ITEMS][SKETCH_GROUP]: x + 128 */
   float *scales;   /* [capacity]: s */
-  float *errors;   /* [capacity]: |e|, and what rounding adds */
-  float *tails;    /* [capacity], or NULL */
+  float *errors;   /* [capacity]: |e|, plus the rounding errors */
+  float *tails;    /* [capacity]: see sketch_put(); NULL if the sketch has no tails */
 };
 
-/* Reserve a sketch of vectors of dim <= 65536 numbers for so many slots. A sketch of all zeros can be finished too. */
+/* Reserve memory for sketches of `capacity` vectors of dim <= 65536 numbers. A zero-initialised sketch may be given to
+ * sketch_fini() too. */
 err_t sketch_init(size_t dim, size_t capacity, bool has_tail, struct sketch *out);
 void sketch_fini(struct sketch *s);
 
-/* Give back the memory of slots from..to-1, which are free; those from `to` on were not used since the last call. */
+/* Give back the memory of slots from..to-1, which are free. Slots from `to` on must not have been used since the last
+ * call. */
 void sketch_trim(struct sketch *s, size_t from, size_t to);
 
 size_t sketch_bytes_per_item(size_t dim, bool has_tail);
 
-/* Write the sketch of a vector of numbers within +-1e9.
+/* Write the sketch of a vector whose numbers are within +-1e9.
  *
- * tail  >= 0: the size of what the vector does not hold of the item; 0 where the sketch has no tails
+ * tail  >= 0: the size of the part of the item that the vector omits; 0 if the sketch has no tails
  */
 void sketch_put(struct sketch *s, uint32_t slot, const float *v, float tail);
 
 /* Copy a slot's sketch to another slot. */
 void sketch_move(struct sketch *s, uint32_t from, uint32_t to);
 
-/* What a search needs of a query. */
+/* A query, prepared for search. */
 struct sketch_query {
   int16_t *numbers; /* [n_groups * SKETCH_GROUP]: n */
   struct sketch_weights weights;
@@ -48,24 +50,24 @@ struct sketch_query {
 
 /* Prepare a query for sketches of this dimension.
  *
- * q     [dim]. The slack covers any query p with |p - q| <= 2^-22 |q| beside q itself: one that was rounded to f32.
- * tail  >= 0: what an item's tail is multiplied with. An item's score is then <p, v> + r with |r| <= tail of the query
- *       * tail of the item.
+ * q     [dim]. The slack covers q and any query p with |p - q| <= 2^-22 |q|, for example one that was rounded to f32
+ * tail  >= 0: the factor of an item's tail. An item's score is then <p, v> + r with |r| <= tail of the query * tail of
+ *       the item
  *
  * Returns ERR_MEMORY. The numbers live in the region.
  */
 err_t sketch_query_init(size_t dim, const float *q, double tail, struct region *region, struct sketch_query *out);
 
-/* Upper bounds on the scores, rounded to f32, of the items of blocks first .. first + n - 1. bounds [n *
- * SKETCH_BLOCK_ITEMS]: slots that were never written get numbers without a meaning. */
+/* Compute upper bounds on the scores, rounded to f32, of the items of blocks first..first+n-1. bounds [n *
+ * SKETCH_BLOCK_ITEMS]. The bounds of slots that were never written have no meaning. */
 void sketch_bounds(const struct sketch *s, const struct sketch_query *q, const struct kernels *kernels, size_t first,
                    size_t n, float *bounds);
 
-/* The same for two queries at once, in little more time than for one. */
+/* The same for two queries at once, which takes little more time than one. */
 void sketch_bounds_pair(const struct sketch *s, const struct sketch_query *const q[2], const struct kernels *kernels,
                         size_t first, size_t n, float *const bounds[2]);
 
-/* A lower bound on the score of a slot, from the upper bound that sketch_bounds() gave. */
+/* Return a lower bound on the score of a slot, from the upper bound that sketch_bounds() gave. */
 float sketch_lower_bound(const struct sketch *s, const struct sketch_query *q, uint32_t slot, float upper);
 
 #endif

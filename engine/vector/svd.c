@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-/* Matrices of this file are as LAPACK has them: by columns. */
+/* The decompositions, by calls of LAPACK. Matrices are stored by columns here, as LAPACK expects them. */
 
 static err_t verify_info(lapack_int info, const char *routine)
 {
@@ -16,7 +16,7 @@ static err_t verify_info(lapack_int info, const char *routine)
   return ERR_OK;
 }
 
-/* a [m][m] = left diag(sigma) right^T, where right_t holds right^T. a is overwritten. */
+/* Decompose a [m][m] = left diag(sigma) right^T. right_t receives right^T. a is overwritten. */
 static err_t decompose(double *a, size_t m, double *sigma, double *left, double *right_t)
 {
   lapack_int size = (lapack_int)m;
@@ -25,7 +25,7 @@ static err_t decompose(double *a, size_t m, double *sigma, double *left, double 
                      "dgesdd");
 }
 
-/* What is below this is the rounding of the decomposition itself. */
+/* The number of singular values above the rounding error of the decomposition. */
 static size_t rank_of(const double *sigma, size_t m)
 {
   size_t rank = 1;
@@ -52,7 +52,7 @@ void svd_fini(struct svd *s)
   mem_free(&s->v);
 }
 
-/* By columns, w is W^T = V diag(sigma) U^T. */
+/* Read by columns, w is W^T = V diag(sigma) U^T. */
 err_t svd_of_matrix(double *w, size_t n, struct svd *out)
 {
   AUTO(mem_free) double *sigma = NULL;
@@ -71,7 +71,7 @@ err_t svd_of_matrix(double *w, size_t n, struct svd *out)
   return ERR_OK;
 }
 
-/* factor [n][r], by rows, = orthonormal [n][r] triangle [r][r]. */
+/* Decompose factor [n][r], stored by rows, into orthonormal [n][r] times triangle [r][r]. */
 static err_t factorise(const float *factor, size_t n, size_t r, double *orthonormal, double *triangle)
 {
   AUTO(mem_free) double *tau = NULL;
@@ -88,7 +88,7 @@ static err_t factorise(const float *factor, size_t n, size_t r, double *orthonor
   return verify_info(LAPACKE_dorgqr(LAPACK_COL_MAJOR, rows, columns, columns, orthonormal, rows, tau), "dorgqr");
 }
 
-/* core = a b^T, of triangles. */
+/* core = a b^T, for triangles a and b. */
 static void multiply_triangles(const double *a, const double *b, size_t r, double *core)
 {
   for (size_t k = 0; k < r; k++)
@@ -97,7 +97,7 @@ static void multiply_triangles(const double *a, const double *b, size_t r, doubl
         core[j * r + i] += a[k * r + i] * b[k * r + j];
 }
 
-/* rows[k] = orthonormal [n][r] column k of turn, whose elements are `step` apart. */
+/* rows[k] = orthonormal [n][r] times column k of `turn`, whose elements are `step` apart. */
 static void turn_vectors(const double *orthonormal, size_t n, size_t r, const double *turn, size_t column, size_t step,
                          size_t rank, double *rows)
 {
@@ -107,7 +107,7 @@ static void turn_vectors(const double *orthonormal, size_t n, size_t r, const do
         rows[k * n + i] += orthonormal[j * n + i] * turn[k * column + j * step];
 }
 
-/* More columns than rows: the product is not larger than the factors. */
+/* The factors have at least as many columns as rows, so the product is no larger than they are: form it. */
 static err_t svd_of_wide(const float *p, const float *q, size_t n, size_t r, struct svd *out)
 {
   AUTO(mem_free) double *w = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Brute force over vectors: every item is scored, nothing is skipped. */
+/* Method `brute_force` over vectors: score every item. */
 #include "engine/receipt.h"
 #include "engine/vector/vector_columns.h"
 #include "engine/vector/vector_methods.h"
 
-enum { ROWS = 32 }; /* that stay in cache for all queries of a batch */
+enum { ROWS = 32 }; /* rows that stay in cache for all queries of a batch */
 
 err_t vector_search_brute_force(const struct columns *columns, struct search_batch *batch)
 {

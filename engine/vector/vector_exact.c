@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact search over vectors: bounds from the sketches tell which items are worth scoring.
+/* Method `exact` over vectors: bounds from the sketches select the items to score.
  *
- * While the sketches are scanned, the K best lower bounds are kept: K items score at least the K-th of them, so an item
- * whose upper bound is below that threshold is not among the K best. Those that reach it are candidates. They are
- * scored when the scan is over, from the best upper bound down, until the next upper bound is below the K-th best
- * score: so hardly more rows are read than any method with these bounds must read. Only where candidates are too many
- * to keep, as with items that are all alike, they are scored in between. Equality is never enough to skip: ties go by
- * key.
+ * While the sketches are scanned, the K best lower bounds are kept. K items score at least the K-th best of them, so it
+ * is a threshold: an item whose upper bound is below it is not among the K best. Items whose upper bound reaches it are
+ * candidates. When the scan is over, candidates are scored from the best upper bound down, until the next upper bound
+ * is below the K-th best score. So hardly more rows are read than any method with these bounds has to read. If there
+ * are more candidates than can be kept, as with items that are all alike, some are scored during the scan. An upper
+ * bound equal to the threshold does not exclude an item, because ties are broken by key.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ enum { CANDIDATES_MIN = 1024, CANDIDATES_MORE = 16 };
 struct exact_query {
   const struct vector_query *query;
   struct search_result *result;
-  struct topk lower;             /* K best lower bounds */
-  struct topk_entry *candidates; /* [capacity]: upper bounds */
+  struct topk lower;             /* the K best lower bounds */
+  struct topk_entry *candidates; /* [capacity]: slots with their upper bounds */
   size_t n_candidates;
   size_t capacity;
 };
@@ -31,7 +31,7 @@ struct exact_scan {
   const struct kernels *kernels;
 };
 
-/* What is below cannot be among the K best. */
+/* An item that scores below this is not among the K best. */
 static float threshold_of(const struct exact_query *q)
 {
   return fmaxf(topk_threshold(&q->lower), topk_threshold(&q->result->topk));
@@ -68,7 +68,7 @@ static void score_item(const struct exact_scan *scan, struct exact_query *q, uin
     topk_push(&q->result->topk, score, slot);
 }
 
-/* Score the candidates, best first, as long as they may enter; none is left. */
+/* Score the candidates, best upper bound first, while they may enter the top K. No candidate remains. */
 static void score_candidates(const struct exact_scan *scan, struct exact_query *q)
 {
   drop_hopeless(q);
@@ -87,7 +87,7 @@ static void add_candidate(const struct exact_scan *scan, struct exact_query *q, 
 
   if (q->n_candidates == q->capacity) {
     drop_hopeless(q);
-    if (q->n_candidates > q->capacity / 2) /* else it would soon be full again, for little */
+    if (q->n_candidates > q->capacity / 2) /* otherwise the list would soon be full again */
       score_candidates(scan, q);
   }
   q->candidates[q->n_candidates++] = (struct topk_entry){ bound, slot };
@@ -95,7 +95,7 @@ static void add_candidate(const struct exact_scan *scan, struct exact_query *q, 
     topk_push(&q->lower, lower, slot);
 }
 
-/* Keep what may enter of a chunk. */
+/* Add the items of a chunk that may enter the top K to the candidates. */
 static void take_chunk(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk,
                        const float *bounds)
 {
@@ -132,7 +132,7 @@ static void scan_chunk_for_two(const struct exact_scan *scan, struct exact_query
 static err_t init_query(const struct vector_query *query, struct search_result *result, size_t n_slots,
                         struct region *scratch, struct exact_query *out)
 {
-  size_t k = result->topk.k < n_slots ? result->topk.k : n_slots + 1; /* the heap of more is never full either */
+  size_t k = result->topk.k < n_slots ? result->topk.k : n_slots + 1; /* a larger heap would never be full either */
   struct topk_entry *heap;
 
   *out = (struct exact_query){ .query = query, .result = result };

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* low_rank(r): the K best by W_r, the best rank-r approximation of W, in the order of their scores under W (bilinear
- * paper, section 5).
+/* Method `low_rank(r)`: the K best items by W_r, the best rank-r approximation of W, ordered by their scores under W
+ * (bilinear paper, section 5).
  *
- * Rows are rotated, so that a score under W_r is q'^T b over the first r numbers. The K best by that are found as
- * vector_exact.c finds the K best under W, by bounds from the sketches, and are then scored under W.
+ * Rows are rotated, so a score under W_r is q'^T b over the first r numbers. The K best items by that score are found
+ * in the same way as vector_exact.c finds the K best under W, with bounds from the sketches. Then they are scored under
+ * W.
  *
- * The receipt needs an upper bound on the score under W of what is not returned. For each item there are two, and the
- * lower one counts:
+ * The receipt needs an upper bound on the score under W of every item that is not returned. Each item has two bounds,
+ * and the lower one is used:
  *   - the sketch's upper bound on its score under W;
- *   - its score under W_r, or where it was not computed the upper bound on it, and |q'_rest| |b|, where q'_rest is q'
- *     from number r + 1 on. By Cauchy-Schwarz that bounds the rest; it is never more than Theorem 3's
- *     sigma_(r+1) |q| |d|, since |q'_rest| <= sigma_(r+1) |q| and |b| <= |d|.
- * The largest of these bounds over all items but the K returned is found with a second heap, of K + 1 items: at least
- * one of them is not returned, and none that is not among them has a larger bound.
+ *   - its score under W_r, or the upper bound on that score if it was not computed, plus |q'_rest| |b|. Here q'_rest is
+ *     q' from number r + 1 on. By Cauchy-Schwarz this bounds the rest. It is never more than Theorem 3's sigma_(r+1)
+ *     |q| |d|, since |q'_rest| <= sigma_(r+1) |q| and |b| <= |d|.
+ *
+ * A second heap of K + 1 items finds the largest of these bounds over all items that are not returned. At least one
+ * item in that heap is not returned, and no item outside it has a larger bound.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,10 +27,10 @@ struct low_rank {
   const double *q;
   struct sketch_query sketch; /* bounds on the score under W */
   struct sketch_query cut;    /* bounds on the score under W_r */
-  double rest;                /* |q'_rest|, rounded up; 0: there is nothing */
+  double rest;                /* |q'_rest|, rounded up; 0 if q' has no rest */
   double size;                /* |q'| */
-  struct topk candidates;     /* K best under W_r */
-  struct topk bounds;         /* K + 1 largest bounds */
+  struct topk candidates;     /* the K best under W_r */
+  struct topk bounds;         /* the K + 1 largest bounds */
 };
 
 struct low_rank_scan {
@@ -49,8 +51,9 @@ static double norm_above(const double *q, size_t n)
   return sqrt(sum) * (1 + 0x1p-40);
 }
 
-/* s_r + |q'_rest| |b| and what rounding may add: the score's own to f32 (2^-24 of it), the double sums' (less than
- * 2^-38 |q'| |b|). Where q' has no rest the score under W has the same terms in the same order: it is the same. */
+/* Bound the score under W of an item that was scored under W_r. It is s_r + |q'_rest| |b|, plus what rounding may add:
+ * 2^-24 of the score for its own rounding to f32, and less than 2^-38 |q'| |b| for the double sums. If q' has no rest,
+ * the score under W has the same terms in the same order, so both scores are the same. */
 static float bound_of_scored(const struct low_rank *query, double score, double norm)
 {
   double rest = query->rest * norm, bound = score + rest;
@@ -61,13 +64,13 @@ static float bound_of_scored(const struct low_rank *query, double score, double 
   return nextafterf((float)bound, INFINITY);
 }
 
-/* The same from an upper bound on s_r, which holds for s_r rounded too. */
+/* The same for an item that was not scored, from an upper bound on s_r. It holds for the rounded s_r too. */
 static float bound_of_others(const struct low_rank *query, float cut, double norm)
 {
   return query->rest == 0 ? cut : bound_of_scored(query, (double)cut, norm);
 }
 
-/* Score an item under W_r that may enter the candidates. Returns a bound on its score under W. */
+/* Score an item under W_r and offer it to the candidates. Returns a bound on its score under W. */
 static float score_item(const struct low_rank_scan *scan, struct low_rank *query, uint32_t slot, double norm,
                         struct search_result *result)
 {
@@ -97,7 +100,7 @@ static void visit_item(const struct low_rank_scan *scan, struct low_rank *query,
     topk_push(&query->bounds, bound, slot);
 }
 
-/* Visit the items that may enter the candidates or the bounds: two rising lists, merged. */
+/* Visit the items of a chunk that may enter the candidates or the bounds: merge two rising lists of them. */
 static void visit_chunk(const struct low_rank_scan *scan, struct low_rank *query, const struct vector_chunk *chunk,
                         struct search_result *result)
 {
@@ -132,7 +135,7 @@ static int by_slot(const void *a, const void *b)
   return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-/* The largest bound of an item that is not a candidate; -inf where there is none. Sorts the candidates. */
+/* Return the largest bound of an item that is not a candidate, or -inf if there is none. Sorts the candidates. */
 static float bound_of_rest(struct low_rank *query)
 {
   float bound = -INFINITY;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads the models of vector spaces and refuses what cannot be served. */
 #include "engine/vector/vector_model.h"
 
 #include <math.h>
@@ -9,10 +10,10 @@
 
 enum { DIM_MAX = 65536, BILINEAR_DIM_MAX = 8192, SKETCH_STEP = 32, CHECK_DIM_MAX = 768 };
 
-/* Scores are f32: vectors of numbers up to 1e9 must not take them out of it. */
+/* A score must fit into f32 even for vectors with numbers of up to 1e9. */
 static const double score_max = 1e34, number_max2 = 1e18;
 
-/* Part of a score's deviation that the bound on what is not sketched may take. */
+/* The largest share of a score's standard deviation that the bound on the numbers without sketch may have. */
 static const double tail_share = 0.25;
 
 static void close_model(struct vector_model **m)
@@ -62,7 +63,7 @@ err_t vector_model_open_cosine(const struct safetensors *file, struct model **ou
   return open_plain(file, SIMILARITY_COSINE, out);
 }
 
-/* The dimension that a model's tensors say, where the space was given one too. */
+/* Verify that the dimension of the tensors is the one that the space was given, if it was given one. */
 static err_t verify_dim(const struct safetensors *file, size_t dim)
 {
   int64_t given;
@@ -71,7 +72,7 @@ static err_t verify_dim(const struct safetensors *file, size_t dim)
     return ERR_OK;
   TRY(safetensors_integer(file, "sluice.dim", 1, DIM_MAX, &given));
   if ((size_t)given != dim)
-    FAIL(ERR_MODEL, "%s: its tensors are for vectors of %zu numbers, its sluice.dim or the space's dim is %lld",
+    FAIL(ERR_MODEL, "%s: its tensors are for vectors of %zu numbers, but its sluice.dim or the space's dim is %lld",
          safetensors_path(file), dim, (long long)given);
   return ERR_OK;
 }
@@ -85,7 +86,7 @@ static err_t find_shape(const struct safetensors *file, const char *name, size_t
   if (out->dim[0] < 1 || (n_dims == 2 && out->dim[1] < 1))
     FAIL(ERR_MODEL, "%s: tensor \"%s\" has no numbers", safetensors_path(file), name);
   if (out->dim[0] > max || (n_dims == 2 && out->dim[1] > max))
-    FAIL(ERR_MODEL, "%s: tensor \"%s\" is for vectors of more than the %zu numbers that can be served",
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" is for vectors of more than %zu numbers, the most that can be served",
          safetensors_path(file), name, max);
   return ERR_OK;
 }
@@ -128,7 +129,7 @@ static err_t read_matrix(const struct safetensors *file, struct bilinear_tensors
   TRY(find_shape(file, "W", 2, BILINEAR_DIM_MAX, &shape));
   t->n = shape.dim[0];
   if (shape.dim[1] != t->n)
-    FAIL(ERR_MODEL, "%s: tensor \"W\" is %zu x %zu, but must be square: a number of the query times one of the item",
+    FAIL(ERR_MODEL, "%s: tensor \"W\" is %zu x %zu, but must be square",
          safetensors_path(file), t->n, shape.dim[1]);
   TRY(verify_dim(file, t->n));
   return safetensors_floats(file, "W", &t->w, 2, t->n, t->n);
@@ -183,10 +184,10 @@ static err_t decompose(const struct bilinear_tensors *t, struct svd *svd)
   return svd_of_matrix(w, t->n, svd);
 }
 
-/* How many numbers are sketched. For isotropic vectors a score's deviation is in proportion to sqrt(sum sigma_k^2), and
- * the bound on what is left out, tail times tail, to the sum of the sigma_k left out. Every number costs bytes to scan,
- * every larger bound items to score in full: with a quarter of a deviation the scored ones are around twice or three
- * times the K best, too few to matter, and doubling them would save few numbers. */
+/* How many numbers are sketched? For isotropic vectors, the standard deviation of a score is proportional to sqrt(sum
+ * sigma_k^2). The bound on the rest, tail times tail, is proportional to the sum of its sigma_k. Each number that is
+ * sketched costs bytes to scan. A larger bound costs items to score in full. At a quarter of a deviation, about two or
+ * three times K items are scored. That is too few to matter, and allowing twice as many would save few numbers. */
 static size_t choose_sketch_dim(const double *sigma, size_t n)
 {
   double sum2 = 0, left = 0;
@@ -239,7 +240,7 @@ err_t vector_model_open_bilinear(const struct safetensors *file, struct model **
   return open_bilinear(&tensors, out);
 }
 
-/* Decomposing takes a second or two, even with the reference BLAS. */
+/* Is the model decomposed within a second or two, even with the reference BLAS? */
 static bool is_small(const struct bilinear_tensors *t)
 {
   double rank = (double)(t->w || t->r > t->n ? t->n : t->r);

@@ -87,7 +87,7 @@ static void a_file_that_cannot_be_written_is_named_and_leaves_nothing(void **sta
   snprintf(bad, sizeof bad, "%s/absent/o.safetensors", dir.path);
   assert_fails(safetensors_write(bad, NULL, 0, NULL, 0), ERR_SYSTEM, bad);
   assert_fails(safetensors_verify_writable(bad), ERR_SYSTEM, "No such file");
-  assert_fails(safetensors_write(dir.path, NULL, 0, NULL, 0), ERR_SYSTEM, "no file");
+  assert_fails(safetensors_write(dir.path, NULL, 0, NULL, 0), ERR_SYSTEM, "not a regular file");
   assert_fails(safetensors_write("/dev/null", NULL, 0, NULL, 0), ERR_SYSTEM, "/dev/null");
   struct stat status;
   assert_int_equal(stat("/dev/null", &status), 0);

@@ -131,7 +131,7 @@ static void a_dimension_beside_tensors_must_be_theirs(void **state)
   (void)state;
   vector_file_write_weights(path, numbers, 4);
   assert_ok(check(4));
-  assert_fails(check(5), ERR_MODEL, "for vectors of 4 numbers, its sluice.dim or the space's dim is 5");
+  assert_fails(check(5), ERR_MODEL, "for vectors of 4 numbers, but its sluice.dim or the space's dim is 5");
   vector_file_write_matrix(path, numbers, 4, 4);
   assert_ok(check(4));
   assert_fails(check(3), ERR_MODEL, "for vectors of 4 numbers");
