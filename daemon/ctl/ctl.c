@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluicectl: the command table, and what all commands share. */
+/* sluicectl: the table of commands, the shared options and the help. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const struct ctl_command *const commands[] = {
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
-/* What is said on the command line, whatever the command. */
+/* Options that stand before or after any command. */
 struct request {
   struct ctl_options options;
   bool wants_help;
@@ -46,26 +46,36 @@ static void print_help(void)
 {
   puts("usage: sluicectl [--config FILE] COMMAND ...\n"
        "\n"
-       "Talk to a running sluiced, over Kafka and over its HTTP address; eval needs none.\n");
+       "Control a running sluiced, through Kafka and its HTTP address. eval and settings need no daemon.\n");
   for (size_t i = 0; i < N_COMMANDS; i++)
     printf("  %s%s%s\n      %s\n", commands[i]->name, *commands[i]->arguments ? " " : "", commands[i]->arguments,
            commands[i]->summary);
   printf("\n"
-         "  --config FILE   the daemon's configuration (%s)\n"
-         "  --verbose       show what the Kafka client says\n"
-         "  --help          this, or after a command more about it\n"
-         "  --version\n",
+         "  --config FILE   the daemon's configuration (default: %s)\n"
+         "  --verbose       show messages of the Kafka client\n"
+         "  --help          show this help; after a command, the help of that command\n"
+         "  --version       show the version\n"
+         "\n"
+         "First steps, with a space called SPACE and vectors of two numbers:\n"
+         "  sluicectl topics create\n"
+         "  sluicectl put gimp '{\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}'\n"
+         "  sluicectl query --json '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'\n"
+         "\n"
+         "Exit status: 0 success, 1 failure, 2 wrong command line.\n",
          config_path_default);
 }
 
 static void print_command_help(const struct ctl_command *command)
 {
-  printf("usage: sluicectl [--config FILE] %s %s\n\n%s.\n", command->name, command->arguments, command->summary);
+  printf("usage: sluicectl [--config FILE] %s%s%s\n\n%s.\n", command->name, *command->arguments ? " " : "",
+         command->arguments, command->summary);
   if (*command->help)
     printf("\n%s", command->help);
+  if (command->print_more)
+    command->print_more(stdout);
 }
 
-/* Whether argv[i] is the shared option `name`, with its value behind it or behind a '='. */
+/* Is argv[*i] the shared option `name`? If so, take its value, which follows as the next argument or after a '='. */
 static bool take_value(int argc, char **argv, int *i, const char *name, const char **value)
 {
   size_t n = strlen(name);
@@ -82,7 +92,7 @@ static bool take_value(int argc, char **argv, int *i, const char *name, const ch
   return true;
 }
 
-/* Take the shared options out of the command line, wherever they stand before "--"; returns the rest's length. */
+/* Remove the shared options from the command line, up to "--". Returns the length of what remains. */
 static int take_shared(int argc, char **argv, struct request *request)
 {
   int n_left = 1;
@@ -109,13 +119,13 @@ static int take_shared(int argc, char **argv, struct request *request)
 static int run_command(const struct ctl_command *command, const struct request *request, int argc, char **argv)
 {
   opterr = 0;
-  optind = 0; /* a fresh start, which also forgets what getopt has permuted */
+  optind = 0; /* 0, not 1, also resets glibc's record of permuted arguments */
   err_code_t result = command->run(&request->options, argc, argv);
   if (result == ERR_OK)
     return EXIT_OK;
   ctl_say("%s", err_message());
   if (result == ERR_USAGE)
-    ctl_say("`sluicectl %s --help` tells more", command->name);
+    ctl_say("see `sluicectl %s --help`", command->name);
   return result == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -134,13 +144,13 @@ int main(int argc, char **argv)
     return EXIT_OK;
   }
   if (!command) {
-    ctl_say(n > 1 ? "there is no command \"%s\"; `sluicectl --help` lists them" : "which command?%s",
-            n > 1 ? argv[1] : " `sluicectl --help` lists them");
+    ctl_say(n > 1 ? "unknown command \"%s\"; `sluicectl --help` lists all" : "no command given%s",
+            n > 1 ? argv[1] : "; `sluicectl --help` lists all");
     return EXIT_USAGE;
   }
   log_set_level(request.is_verbose ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR);
   int status = run_command(command, &request, n - 1, argv + 1);
-  if (kafka_closing_tell_left() > 0) { /* exit handlers would pull libraries from under threads that still run */
+  if (kafka_closing_tell_left() > 0) { /* exit handlers would unload libraries that threads still use */
     fflush(NULL);
     _exit(status);
   }

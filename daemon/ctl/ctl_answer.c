@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Print answers as tables, safely: text from the network must not control the terminal. */
 #include "daemon/ctl/ctl_answer.h"
 
 #include <string.h>
@@ -8,14 +9,15 @@
 
 enum { KEY_COLUMNS_MIN = 3, SCORE_COLUMNS = 12 };
 
-/* For counting without printing. */
+/* Print a character; with out NULL, only the caller's count of columns matters. */
 static void put(FILE *out, char c)
 {
   if (out)
     fputc(c, out);
 }
 
-/* Write text without what a terminal would obey; returns the columns that it takes: characters, for most scripts. */
+/* Print text with control characters as \xHH. Returns the number of columns: one per character, right for most
+ * scripts. */
 static size_t print_text(const char *text, FILE *out)
 {
   size_t n_columns = 0;
@@ -100,7 +102,7 @@ static void print_receipt(const json_t *answer, FILE *out)
   if (json_is_true(json_object_get(receipt, "exact")))
     fputs("exact", out);
   else if (json_is_number(bound))
-    fprintf(out, "approximate, nothing left out scores above %.6g", json_number_value(bound));
+    fprintf(out, "approximate, no other item scores above %.6g", json_number_value(bound));
   else
     fputs("approximate", out);
 }

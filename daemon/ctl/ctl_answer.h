@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers as people read them. Thread: any. */
+/* Format answers for people. Thread: any. */
 #ifndef DAEMON_CTL_CTL_ANSWER_H
 #define DAEMON_CTL_CTL_ANSWER_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-/* "BAD_QUERY: k: expects at least 1", in a new string; NULL where the answer holds no error. */
+/* Return the answer's error as a new string, such as "BAD_QUERY: k: expects at least 1"; NULL if it has none. The
+ * caller frees it with free(). */
 char *ctl_answer_error(const json_t *answer);
 
-/* A heading, the hits, and a line on how they came about. Control characters in keys are shown as \xHH. */
+/* Print a heading, a table of the hits, and a line with method, receipt and times. Control characters in keys are
+ * printed as \xHH. */
 void ctl_answer_print(const json_t *answer, FILE *out);
 
 #endif

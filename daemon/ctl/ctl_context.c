@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Read the configuration, ask the daemon for its status, and work out how to reach its Kafka cluster. */
 #include "daemon/ctl/ctl_context.h"
 
 #include "base/mem.h"
@@ -36,11 +37,11 @@ err_t ctl_context_status(struct ctl_context *ctx, json_t **out)
 
   TRY(http_get_page(ctx->http, "/status", CTL_HTTP_TIMEOUT_MS, &code, &body));
   if (code != HTTP_OK)
-    FAIL(ERR_SYSTEM, "%s/status answers with HTTP status %ld", http_get_base(ctx->http), code);
+    FAIL(ERR_SYSTEM, "%s/status answered with HTTP status %ld", http_get_base(ctx->http), code);
   json_t *status = json_loadb((const char *)body.p, body.n, 0, &error);
   if (!json_is_object(status)) {
     json_decref(status);
-    FAIL(ERR_SYSTEM, "what %s/status answers is not a status: %s", http_get_base(ctx->http), error.text);
+    FAIL(ERR_SYSTEM, "%s/status did not answer with a status: %s", http_get_base(ctx->http), error.text);
   }
   *out = status;
   return ERR_OK;
@@ -56,13 +57,12 @@ static err_t find_bootstrap(struct ctl_context *ctx)
   const char *bootstrap = json_string_value(json_object_get(json_object_get(status, "kafka"), "bootstrap"));
   if (!bootstrap || !*bootstrap)
     FAIL(ERR_SYSTEM,
-         "the daemon at %s does not tell the address of its embedded broker: is it the one with this "
-         "configuration?",
+         "the daemon at %s has no embedded broker, but this configuration enables it: is it the right file?",
          http_get_base(ctx->http));
   return mem_copy_str(bootstrap, &ctx->bootstrap);
 }
 
-/* Properties that lead to a broker. */
+/* Does the property say where the broker is, or authenticate us there? */
 static bool is_connection(const char *name)
 {
   static const char *const prefixes[] = { "bootstrap.servers", "metadata.broker.list", "security.", "sasl.", "ssl.",
@@ -91,13 +91,13 @@ err_t ctl_context_layers(struct ctl_context *ctx, const struct kafka_property *d
 
   if (config->embedded_broker.is_enabled)
     TRY(find_bootstrap(ctx));
-  /* All in one layer, in rising order, so that the client's own defaults still have room below. */
+  /* All go into one layer, lowest priority first: the client adds its own defaults below it. */
   TRY(region_array(&ctx->region, n_defaults + config->kafka.n + of->n + 2, sizeof *items, &items));
   n = append(items, n, defaults, n_defaults);
   if (ctx->bootstrap) {
     const struct kafka_property embedded[] = {
       { "bootstrap.servers", ctx->bootstrap },
-      { "fetch.wait.max.ms", "1" }, /* it answers a fetch only when this time has passed */
+      { "fetch.wait.max.ms", "1" }, /* the embedded broker answers a fetch only after this time */
     };
     n = append(items, n, embedded, 2);
   }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every command needs: the configuration, the daemon's address, and properties for Kafka clients. Thread: one. */
+/* What the commands that talk to the daemon share: its configuration, its HTTP address, and properties for Kafka
+ * clients. Thread: one. */
 #ifndef DAEMON_CTL_CTL_CONTEXT_H
 #define DAEMON_CTL_CTL_CONTEXT_H
 
@@ -14,8 +15,8 @@
 struct ctl_context {
   struct config *config;
   struct http_get *http;
-  struct region region; /* properties, until the context is closed */
-  char *bootstrap;      /* of the embedded broker, once the daemon has told it; else NULL */
+  struct region region; /* memory for properties */
+  char *bootstrap;      /* address of the embedded broker, once the daemon was asked; else NULL */
 };
 
 enum { CTL_KAFKA_TIMEOUT_MS = 10000, CTL_HTTP_TIMEOUT_MS = 5000 };
@@ -23,19 +24,20 @@ enum { CTL_KAFKA_TIMEOUT_MS = 10000, CTL_HTTP_TIMEOUT_MS = 5000 };
 err_t ctl_context_open(const struct ctl_options *options, struct ctl_context **out);
 void ctl_context_close(struct ctl_context **ctx);
 
-/* Properties of a client of the cluster that one of the daemon's clients is on.
+/* Make the properties for a client of the same cluster as one of the daemon's clients. If the embedded broker is
+ * enabled, the daemon is asked for its address.
  *
- * defaults  what this command wants unless the configuration says otherwise; valid as long as `out`
- * of        the daemon's client: of its own properties those that say where the broker is and who we are are taken
+ * defaults  this command's own defaults; the configuration overrides them; valid as long as `out`
+ * of        properties of the daemon's client; only those for address and authentication are used
  * out       valid until the context is closed
  *
- * With the embedded broker the daemon is asked for its address. Returns ERR_SYSTEM when it does not answer.
+ * Returns ERR_SYSTEM if the daemon does not answer.
  */
 err_t ctl_context_layers(struct ctl_context *ctx, const struct kafka_property *defaults, size_t n_defaults,
                          const struct kafka_properties *of, struct kafka_layers *out);
 
-/* The daemon's /status. The caller owns it: json_decref().
- * Returns ERR_SYSTEM with the address when it does not answer or the answer is no status. */
+/* Get the daemon's /status page. The caller owns it and releases it with ctl_json_close().
+ * Returns ERR_SYSTEM with the address if the daemon does not answer, or if the answer is not a status. */
 err_t ctl_context_status(struct ctl_context *ctx, json_t **out);
 
 #endif

@@ -19,7 +19,7 @@ const struct ctl_command ctl_delete_command = {
   .name = "delete",
   .arguments = "KEY",
   .summary = "delete one item, and wait until queries no longer see it",
-  .help = "A tombstone is written to the catalogue topic, whether the item is there or not. Which it was is said\n"
-          "unless others write at the same time.\n",
+  .help = "A tombstone is written to the catalogue topic, whether or not the item exists. The output says whether\n"
+          "it existed, unless others write at the same time.\n",
   .run = run_delete,
 };

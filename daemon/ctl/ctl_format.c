@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers with thousands separators, durations in the unit that fits, rates. */
 #include "daemon/ctl/ctl_format.h"
 
 #include <errno.h>

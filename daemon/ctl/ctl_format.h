@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as people read them. Thread: any. */
+/* Format numbers and durations for people, and parse numbers of a command line. Thread: any. */
 #ifndef DAEMON_CTL_CTL_FORMAT_H
 #define DAEMON_CTL_CTL_FORMAT_H
 
@@ -12,20 +12,19 @@ struct ctl_text {
   char s[CTL_TEXT_BYTES];
 };
 
-/* 63,000 */
+/* Format a count: 63,000 */
 struct ctl_text ctl_format_count(uint64_t n);
 
-/* 3.2 s, 12 ms, 0.25 ms, 4 min 5 s, 3 h 12 min, 2 d 4 h; two digits at least */
+/* Format a duration, with at least two digits: 3.2 s, 12 ms, 0.25 ms, 4 min 5 s, 3 h 12 min, 2 d 4 h */
 struct ctl_text ctl_format_span(int64_t ns);
 
-/* n per that time, to three digits: 19,700 */
+/* Format n / ns as a rate per second, rounded to three digits: 19,700 */
 struct ctl_text ctl_format_rate(uint64_t n, int64_t ns);
 
-/* "item", "items" */
+/* Return `one` if n is 1, else `many`. */
 const char *ctl_plural(uint64_t n, const char *one, const char *many);
 
-/* A whole number in [min, max] from a command line.
- * Returns ERR_USAGE, naming the option. */
+/* Parse a whole number in [min, max]. Returns ERR_USAGE with the option's name. */
 err_t ctl_parse_number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
 #endif

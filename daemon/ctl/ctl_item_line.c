@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line's own braces are read here by hand, and the value is left to the one decoder of items: read as a whole into
- * a tree, vectors would cost twice. */
+/* Split a line into key and value by hand, and give the value to the decoder of items. Parsing the whole line into a
+ * tree would parse every vector twice. */
 #include "daemon/ctl/ctl_item_line.h"
 
 #include <jansson.h>
@@ -35,7 +35,7 @@ static bool take(struct scanner *s, char c)
   return true;
 }
 
-/* Go over a string, from its first quote to behind its last. */
+/* Skip a string, including both quotes. */
 static bool skip_string(struct scanner *s)
 {
   for (s->at++; s->at < s->text.n; s->at++) {
@@ -49,7 +49,7 @@ static bool skip_string(struct scanner *s)
   return false;
 }
 
-/* Go over one value of any kind. What is inside is checked by whoever decodes it. */
+/* Skip one value of any kind. Its decoder checks what is inside. */
 static bool skip_value(struct scanner *s, struct span *out)
 {
   size_t depth = 0;
@@ -75,7 +75,7 @@ static bool skip_value(struct scanner *s, struct span *out)
   return depth == 0 && out->n > 0;
 }
 
-/* The members of a line, as they are written. */
+/* The members of a line, as JSON text. */
 struct members {
   struct span key;
   struct span value;
@@ -92,7 +92,7 @@ static err_t read_member(struct scanner *s, struct members *m)
     FAIL(ERR_WIRE, "unknown member %s: a line has \"key\" and \"value\"", log_quote(name));
   struct span *slot = is_key ? &m->key : &m->value;
   if (slot->n)
-    FAIL(ERR_WIRE, "%s is there twice", is_key ? "key" : "value");
+    FAIL(ERR_WIRE, "%s is given twice", is_key ? "key" : "value");
   *slot = value;
   return ERR_OK;
 }
@@ -112,7 +112,7 @@ static err_t read_members(struct span line, struct members *m)
   }
   skip_space(&s);
   if (s.at < line.n)
-    FAIL(ERR_WIRE, "there is more behind the object, at byte %zu", s.at + 1);
+    FAIL(ERR_WIRE, "there is more after the object, at byte %zu", s.at + 1);
   if (!m->key.n)
     FAIL(ERR_ITEM, "no \"key\"");
   if (!m->value.n)
@@ -133,7 +133,7 @@ static err_t read_base64(const json_t *text, struct region *r, struct span *out)
   return ERR_OK;
 }
 
-/* A key is text, or {"base64": "..."} where it is not UTF-8. */
+/* A key is a string, or {"base64": "..."} if it is not UTF-8. */
 static err_t read_key(struct span json_text, struct region *r, struct span *out)
 {
   json_error_t error;
@@ -146,14 +146,14 @@ static err_t read_key(struct span json_text, struct region *r, struct span *out)
   if (json_is_string(coded))
     return read_base64(coded, r, out);
   if (!json_is_string(json))
-    FAIL(ERR_ITEM, "key: expects text, or {\"base64\": \"...\"}");
+    FAIL(ERR_ITEM, "key: expects a string, or {\"base64\": \"...\"}");
   return region_copy(r, span_of(json_string_value(json), json_string_length(json)), out);
 }
 
 err_t ctl_item_verify_key(struct span key)
 {
   if (key.n < 1 || key.n > ITEM_KEY_MAX)
-    FAIL(ERR_ITEM, "key: it has %zu bytes, keys have 1 to %d", key.n, ITEM_KEY_MAX);
+    FAIL(ERR_ITEM, "key: it has %zu bytes, but a key has 1 to %d", key.n, ITEM_KEY_MAX);
   return ERR_OK;
 }
 
@@ -165,7 +165,7 @@ err_t ctl_item_make(struct span key, struct span json_value, struct region *r, s
   TRY(ctl_item_verify_key(key));
   TRY(wire_decode_item(json_value, WIRE_JSON, r, &change));
   if (change.n_parts == 0)
-    FAIL(ERR_ITEM, "value: it has no parts; null deletes an item");
+    FAIL(ERR_ITEM, "value: it has no parts; to delete an item, use null");
   TRY(wire_encode_item(&change, WIRE_PROTOBUF, r, &record.value));
   *out = record;
   return ERR_OK;

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line of a catalogue file: {"key": "gimp", "value": {"parts": {...}}}; a value of null deletes. Thread: one. */
+/* Read a line of a catalogue file: {"key": "gimp", "value": {"parts": {...}}}. A value of null deletes. Thread: one. */
 #ifndef DAEMON_CTL_CTL_ITEM_LINE_H
 #define DAEMON_CTL_CTL_ITEM_LINE_H
 
 #include "base/item.h"
 #include "base/region.h"
 
-/* What becomes a Kafka record. */
+/* The content of a Kafka record for the catalogue topic. */
 struct ctl_record {
   struct span key;
   bool is_delete;
-  struct span value; /* an encoded item, where it is no delete */
+  struct span value; /* an encoded item, unless it is a delete */
 };
 
 /* Read a line.
  *
- * line  JSON; one line break at its end does not matter
- * out   key and value lie in the region
+ * line  JSON, with or without a line break at its end
+ * out   key and value are in the region
  *
  * Returns ERR_OK; ERR_WIRE or ERR_ITEM with the reason.
  */
 err_t ctl_item_line_read(struct span line, struct region *r, struct ctl_record *out);
 
-/* The same from a key and a JSON value, which is not null. */
+/* Make a record from a key and a JSON value that is not null. Errors as above. */
 err_t ctl_item_make(struct span key, struct span json_value, struct region *r, struct ctl_record *out);
 
-/* Returns ERR_ITEM for a key that no item can have. */
+/* Verify the length of a key. Returns ERR_ITEM. */
 err_t ctl_item_verify_key(struct span key);
 
-/* Whether there is nothing but white space. */
+/* Is the line empty or only white space? */
 bool ctl_item_line_is_blank(struct span line);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluicectl load */
+/* sluicectl load: write the items of a file, and wait until queries see them. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -100,7 +100,8 @@ static void print_result(const struct load *l, int64_t started_ns, int64_t visib
          ctl_plural(l->writer->n_delivered, "record", "records"), ctl_format_span(took_ns).s,
          ctl_format_rate(l->writer->n_delivered, took_ns).s);
   if (l->writer->n_delivered)
-    printf("; the daemon had seen all of them %s after Kafka", ctl_format_span(visible_ns - l->writer->delivered_ns).s);
+    printf("; all were visible to queries %s after Kafka had them",
+           ctl_format_span(visible_ns - l->writer->delivered_ns).s);
   putchar('\n');
 }
 
@@ -111,12 +112,12 @@ static err_t verify_all(struct load *l)
   TRY(ctl_writer_counts(l->writer, &counts));
   uint64_t n_dead = counts.refused > 0 ? (uint64_t)counts.refused : 0;
   if (n_dead)
-    ctl_say("meanwhile the daemon has refused %s %s: topic %s tells the reasons", ctl_format_count(n_dead).s,
+    ctl_say("the daemon has refused %s %s meanwhile: topic %s has the reasons", ctl_format_count(n_dead).s,
             ctl_plural(n_dead, "record", "records"), l->writer->ctx->config->catalogue.dead_letter_topic);
   if (l->n_bad)
     FAIL(ERR_ITEM, "%s of %s lines could not be used", ctl_format_count(l->n_bad).s, ctl_format_count(l->n_lines).s);
   if (n_dead)
-    FAIL(ERR_ITEM, "not everything that was sent is in the catalogue");
+    FAIL(ERR_ITEM, "not all records that were sent are in the catalogue");
   return ERR_OK;
 }
 
@@ -146,7 +147,7 @@ static err_t run_load(const struct ctl_options *options, int argc, char **argv)
   if (getopt_long(argc, argv, "+", none, NULL) != -1)
     FAIL(ERR_USAGE, "unknown option %s", argv[optind - 1]);
   if (argc - optind != 1)
-    FAIL(ERR_USAGE, "load takes one file, or - for standard input");
+    FAIL(ERR_USAGE, "load expects one file, or - for standard input");
   TRY(ctl_context_open(options, &ctx));
   return load_file(ctx, argv[optind]);
 }
@@ -155,11 +156,12 @@ const struct ctl_command ctl_load_command = {
   .name = "load",
   .arguments = "FILE.jsonl | -",
   .summary = "write the items of a file to the catalogue topic, and wait until queries see them",
-  .help = "A line is {\"key\": \"gimp\", \"value\": {\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}}, with\n"
-          "\"codes\": [3, 17] for spaces of codes; a value of null deletes the item. A key that is not\n"
-          "UTF-8 is {\"base64\": \"...\"}.\n"
+  .help = "Each line of the file is one item:\n"
+          "  {\"key\": \"gimp\", \"value\": {\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}}\n"
+          "A RecJPQ space has \"codes\": [3, 17] in place of the vector. A value of null deletes the item. A key\n"
+          "that is not UTF-8 is {\"base64\": \"...\"}.\n"
           "\n"
-          "Lines that cannot be used are named with the reason and left out; the exit status is then 1. It is\n"
-          "1, too, when the daemon refused records meanwhile; those of other producers count among them.\n",
+          "Lines that cannot be used are skipped and reported with the reason. The exit status is then 1. It is\n"
+          "also 1 if the daemon refused records during the load, even those of another producer.\n",
   .run = run_load,
 };

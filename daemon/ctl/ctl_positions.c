@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compare the offsets that were written with the daemon's watermark. */
 #include "daemon/ctl/ctl_positions.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The positions that the daemon has to reach before it shows what was sent. Thread: one. */
+/* The positions that the daemon must reach before queries see every record that was sent. Thread: one. */
 #ifndef DAEMON_CTL_CTL_POSITIONS_H
 #define DAEMON_CTL_CTL_POSITIONS_H
 
@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/item.h"
 
-/* All zeros: nothing is waited for. */
+/* All zeros: nothing was sent. */
 struct ctl_positions {
   struct position *items; /* one for each partition */
   size_t n;
@@ -17,12 +17,12 @@ struct ctl_positions {
 
 void ctl_positions_fini(struct ctl_positions *p);
 
-/* A record was written at that offset. */
+/* Note that a record was written at this offset. Returns ERR_MEMORY. */
 err_t ctl_positions_add(struct ctl_positions *p, int32_t partition, int64_t offset);
 
-/* Records that the watermark has not reached; 0: all is visible.
+/* Return the number of records that the watermark has not passed yet; 0 if all are visible.
  *
- * watermark  [{"partition": 0, "next": 12}, ...], as /status has it; a partition that is missing there is at 0
+ * watermark  as in /status: [{"partition": 0, "next": 12}, ...]; a missing partition is at 0
  */
 uint64_t ctl_positions_behind(const struct ctl_positions *p, const json_t *watermark);
 

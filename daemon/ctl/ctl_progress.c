@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Draw the progress bar, or print lines if standard error is no terminal. */
 #include "daemon/ctl/ctl_progress.h"
 
 #include <stdio.h>

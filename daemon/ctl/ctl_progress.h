@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a long command is, on standard error: a bar where that is a terminal, else a line every few seconds.
+/* Show the progress of a long command on standard error: a bar on a terminal, else a line every few seconds.
  * Thread: one. */
 #ifndef DAEMON_CTL_CTL_PROGRESS_H
 #define DAEMON_CTL_CTL_PROGRESS_H
@@ -8,28 +8,31 @@
 
 struct ctl_progress {
   const char *label; /* "loading" */
-  const char *unit;  /* what people count; NULL: "items" */
-  uint64_t total;    /* of `done`, in any unit; 0: unknown */
+  const char *unit;  /* of n_items; NULL: "items" */
+  uint64_t total;    /* value of `done` at the end, in any unit; 0: unknown */
   bool is_terminal;
-  bool is_shown; /* a bar stands on the line */
+  bool is_shown; /* the current line shows the bar */
   int64_t started_ns;
   int64_t shown_ns;
 };
 
-/* label  valid until the end */
+/* Begin to measure time; nothing is shown before the first tick.
+ *
+ * label  valid as long as the progress
+ */
 void ctl_progress_begin(struct ctl_progress *p, const char *label, uint64_t total);
 
-/* Show it if it is time to.
+/* Show the progress, if enough time has passed since it was last shown.
  *
- * done     of total
- * n_items  what people count
+ * done     how far it is, in the unit of total
+ * n_items  number to show
  */
 void ctl_progress_tick(struct ctl_progress *p, uint64_t done, uint64_t n_items);
 
-/* Take the bar away: also before anything else is written. It comes back with the next tick. */
+/* Remove the bar, at the end or before printing anything else. The next tick shows it again. */
 void ctl_progress_hide(struct ctl_progress *p);
 
-/* One line, without a line break: label, bar, share, items, items/s, time left. */
+/* Format one line without a line break: label, bar, percentage, items, items/s, time left. */
 void ctl_progress_print(const struct ctl_progress *p, uint64_t done, uint64_t n_items, int64_t elapsed_ns, char *out,
                         size_t size);
 

@@ -4,15 +4,10 @@
 
 #include "daemon/ctl/ctl_write_one.h"
 
-static void region_close(struct region *r)
-{
-  region_fini(r);
-}
-
 static err_t run_put(const struct ctl_options *options, int argc, char **argv)
 {
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
-  AUTO(region_close) struct region region = { 0 };
+  AUTO(region_fini) struct region region = { 0 };
   struct ctl_record record;
 
   TRY(ctl_write_one_parse(argc, argv, 2, "a key and a value"));
@@ -25,7 +20,8 @@ const struct ctl_command ctl_put_command = {
   .name = "put",
   .arguments = "KEY JSON-VALUE",
   .summary = "write one item, and wait until queries see it",
-  .help = "The value is as in a file for load: '{\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}'. Spaces that it\n"
-          "does not name keep what they have of the item.\n",
+  .help = "Example:\n"
+          "  sluicectl put gimp '{\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}'\n"
+          "The value is the same as in a file for load. Parts in spaces that it does not name stay unchanged.\n",
   .run = run_put,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluicectl query */
+/* sluicectl query: send queries through Kafka and print the answers. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -12,25 +12,26 @@
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_item_line.h"
 #include "daemon/ctl/ctl_progress.h"
-#include "daemon/ctl/ctl_question.h"
+#include "daemon/ctl/ctl_queries.h"
 #include "daemon/ctl/ctl_say.h"
 #include "ingest/answer_reader.h"
 #include "ingest/sender.h"
 #include "ingest/topics.h"
 #include "ingest/wire.h"
 
-enum { TIMEOUT_MS_DEFAULT = 10000, TIMEOUT_MS_MAX = 3600000, POLL_MS = 20, AFTER_ANSWERS = 256 };
+enum { TIMEOUT_MS_DEFAULT = 10000, TIMEOUT_MS_MAX = 3600000, POLL_MS = 20, ANSWERS_AT_ONCE = 256 };
 
+/* The state of the command. */
 struct ask {
   struct ctl_context *ctx;
-  struct ctl_questions questions;
+  struct ctl_queries queries;
   struct sender *sender;
   struct answer_reader *reader;
   struct ctl_progress progress;
   uint64_t timeout_ms;
-  uint64_t n_unusable; /* lines that are no query */
+  uint64_t n_unusable; /* lines that are not a query */
   bool prints_json;
-  int64_t moved_ns; /* when the newest answer came */
+  int64_t moved_ns; /* when the newest answer arrived */
 };
 
 static void ask_fini(struct ask *a)
@@ -38,7 +39,7 @@ static void ask_fini(struct ask *a)
   ctl_progress_hide(&a->progress);
   answer_reader_close(&a->reader);
   sender_close(&a->sender);
-  ctl_questions_fini(&a->questions);
+  ctl_queries_fini(&a->queries);
   ctl_context_close(&a->ctx);
 }
 
@@ -51,11 +52,11 @@ static void on_report(void *context, const struct sender_report *report)
   if (report->fate == SENDER_DELIVERED)
     return;
   snprintf(reason, sizeof reason, "it did not reach Kafka: %s", report->reason);
-  if (ctl_questions_fail(&a->questions, i, reason) != ERR_OK)
+  if (ctl_queries_fail(&a->queries, i, reason) != ERR_OK)
     ctl_say("%s", err_message());
 }
 
-/* The reader comes first: what is answered before it stands would be missed. */
+/* Open the reader before the sender, or early answers would be missed. */
 static err_t open_clients(struct ask *a)
 {
   static const struct kafka_property defaults[] = { { "linger.ms", "0" }, { "message.timeout.ms", "30000" } };
@@ -70,22 +71,22 @@ static err_t open_clients(struct ask *a)
   return sender_open(&queries, on_report, a, &a->sender);
 }
 
-/* Take answers: those that are there, or wait a little for the first. */
+/* Take the answers that have arrived. Wait up to timeout_ms for the first. */
 static err_t take_answers(struct ask *a, int timeout_ms)
 {
   struct span answer;
 
-  for (int i = 0; i < AFTER_ANSWERS; i++) {
-    size_t n_before = a->questions.n_open;
+  for (int i = 0; i < ANSWERS_AT_ONCE; i++) {
+    size_t n_before = a->queries.n_open;
     sender_poll(a->sender, 0);
     TRY(answer_reader_next(a->reader, i == 0 ? timeout_ms : 0, &answer));
     if (!answer.n)
       break;
-    TRY(ctl_questions_take(&a->questions, answer));
-    if (a->questions.n_open < n_before)
+    TRY(ctl_queries_take(&a->queries, answer));
+    if (a->queries.n_open < n_before)
       a->moved_ns = clock_now_ns();
   }
-  ctl_progress_tick(&a->progress, a->questions.n - a->questions.n_open, a->questions.n - a->questions.n_open);
+  ctl_progress_tick(&a->progress, a->queries.n - a->queries.n_open, a->queries.n - a->queries.n_open);
   return ERR_OK;
 }
 
@@ -94,16 +95,16 @@ static bool is_overdue(const struct ask *a)
   return clock_now_ns() - a->moved_ns > (int64_t)a->timeout_ms * CLOCK_NS_PER_MS;
 }
 
-static err_t send_question(struct ask *a, size_t i)
+static err_t send_query(struct ask *a, size_t i)
 {
-  const struct ctl_question *question = &a->questions.items[i];
+  const struct ctl_query *query = &a->queries.items[i];
   const struct sender_header header = { "content-type", span_of_str(wire_content_type(WIRE_JSON)) };
   const struct sender_message message = {
     .topic = a->ctx->config->query.topic,
     .has_key = true,
-    .key = span_of_str(question->id),
+    .key = span_of_str(query->id),
     .has_value = true,
-    .value = span_of_str(question->text),
+    .value = span_of_str(query->text),
     .headers = &header,
     .n_headers = 1,
     .opaque = (void *)(uintptr_t)i,
@@ -112,19 +113,19 @@ static err_t send_question(struct ask *a, size_t i)
 
   while ((result = sender_send(a->sender, &message)) == ERR_KAFKA_RETRY && !is_overdue(a))
     TRY(take_answers(a, POLL_MS));
-  return result == ERR_OK ? ERR_OK : ctl_questions_fail(&a->questions, i, err_message());
+  return result == ERR_OK ? ERR_OK : ctl_queries_fail(&a->queries, i, err_message());
 }
 
 static err_t ask_all(struct ask *a)
 {
   a->moved_ns = clock_now_ns();
-  ctl_progress_begin(&a->progress, "asking", a->questions.n);
-  for (size_t i = 0; i < a->questions.n; i++) {
-    TRY(send_question(a, i));
-    if (i % AFTER_ANSWERS == AFTER_ANSWERS - 1)
+  ctl_progress_begin(&a->progress, "asking", a->queries.n);
+  for (size_t i = 0; i < a->queries.n; i++) {
+    TRY(send_query(a, i));
+    if (i % ANSWERS_AT_ONCE == ANSWERS_AT_ONCE - 1)
       TRY(take_answers(a, 0));
   }
-  while (a->questions.n_open > 0 && !is_overdue(a))
+  while (a->queries.n_open > 0 && !is_overdue(a))
     TRY(take_answers(a, POLL_MS));
   ctl_progress_hide(&a->progress);
   return ERR_OK;
@@ -135,19 +136,19 @@ static void drop_text(char **text)
   free(*text);
 }
 
-/* Print one answer; false where there is none, or an error. */
-static bool print_answer(const struct ask *a, const struct ctl_question *question)
+/* Print one answer. Returns false if there is none or it is an error. */
+static bool print_answer(const struct ask *a, const struct ctl_query *query)
 {
-  if (!question->answer) {
-    ctl_say("query %s: %s", question->id, question->failure ? question->failure : "no answer came in time");
+  if (!query->answer) {
+    ctl_say("query %s: %s", query->id, query->failure ? query->failure : "no answer came in time");
     return false;
   }
-  AUTO(ctl_json_close) json_t *answer = json_loadb(question->answer, question->n_answer, 0, NULL);
+  AUTO(ctl_json_close) json_t *answer = json_loadb(query->answer, query->n_answer, 0, NULL);
   AUTO(drop_text) char *error = ctl_answer_error(answer);
   if (error)
-    ctl_say("query %s: %s", question->id, error);
+    ctl_say("query %s: %s", query->id, error);
   if (a->prints_json)
-    printf("%.*s\n", (int)question->n_answer, question->answer);
+    printf("%.*s\n", (int)query->n_answer, query->answer);
   else if (!error)
     ctl_answer_print(answer, stdout);
   return !error;
@@ -157,19 +158,19 @@ static err_t print_answers(const struct ask *a)
 {
   uint64_t n_bad = a->n_unusable;
 
-  for (size_t i = 0; i < a->questions.n; i++) {
-    n_bad += !print_answer(a, &a->questions.items[i]);
-    fflush(stdout); /* in step with what is said on standard error */
+  for (size_t i = 0; i < a->queries.n; i++) {
+    n_bad += !print_answer(a, &a->queries.items[i]);
+    fflush(stdout); /* keep the order with lines on standard error */
   }
   if (n_bad)
-    FAIL(ERR_QUERY, "%s of %s queries have no hits to show", ctl_format_count(n_bad).s,
-         ctl_format_count(a->questions.n + a->n_unusable).s);
+    FAIL(ERR_QUERY, "%s of %s queries have no answer or an error", ctl_format_count(n_bad).s,
+         ctl_format_count(a->queries.n + a->n_unusable).s);
   return ERR_OK;
 }
 
-static err_t add_question(struct ask *a, const char *where, uint64_t line, struct span text)
+static err_t add_query(struct ask *a, const char *where, uint64_t line, struct span text)
 {
-  err_code_t result = ctl_questions_add(&a->questions, text, a->ctx->config->query.answer_topic);
+  err_code_t result = ctl_queries_add(&a->queries, text, a->ctx->config->query.answer_topic);
 
   if (err_class(result) != ERR_CLASS_REJECT)
     return result;
@@ -195,7 +196,7 @@ static err_t read_file(struct ask *a, const char *path)
     FAIL(ERR_SYSTEM, "%s cannot be opened: %s", path, strerror(errno));
   for (uint64_t number = 1; (n = getline(&line, &capacity, file)) >= 0; number++) {
     if (!ctl_item_line_is_blank(span_of(line, (size_t)n)))
-      TRY(add_question(a, "line", number, span_of(line, (size_t)n)));
+      TRY(add_query(a, "line", number, span_of(line, (size_t)n)));
   }
   if (ferror(file))
     FAIL(ERR_SYSTEM, "%s cannot be read to its end: %s", path, strerror(errno));
@@ -215,7 +216,7 @@ static err_t take_option(struct ask *a, int option, uint64_t *n_given)
   switch (option) {
   case 'j':
     *n_given += 1;
-    return add_question(a, "--json", *n_given, span_of_str(optarg));
+    return add_query(a, "--json", *n_given, span_of_str(optarg));
   case 'f':
     *n_given += 1;
     return read_file(a, optarg);
@@ -224,7 +225,7 @@ static err_t take_option(struct ask *a, int option, uint64_t *n_given)
   case 't':
     return ctl_parse_number("--timeout-ms", optarg, 1, TIMEOUT_MS_MAX, &a->timeout_ms);
   default:
-    FAIL(ERR_USAGE, "%s: not an option of query, or it lacks its value", optarg ? optarg : "the last word");
+    FAIL(ERR_USAGE, "%s: unknown option of query, or its value is missing", optarg ? optarg : "the last word");
   }
 }
 
@@ -241,18 +242,18 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
   uint64_t n_given = 0;
   int option;
 
-  ctl_questions_init(&a.questions);
+  ctl_queries_init(&a.queries);
   TRY(ctl_context_open(options, &a.ctx));
   while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
     if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: not an option of query, or it lacks its value", argv[optind - 1]);
+      FAIL(ERR_USAGE, "%s: unknown option of query, or its value is missing", argv[optind - 1]);
     TRY(take_option(&a, option, &n_given));
   }
   if (optind < argc)
-    FAIL(ERR_USAGE, "%s: queries come after --json, or in a file after --file", argv[optind]);
+    FAIL(ERR_USAGE, "%s: give a query as --json QUERY, or a file of queries as --file FILE", argv[optind]);
   if (n_given == 0)
-    FAIL(ERR_USAGE, "give a query after --json, or a file of queries after --file");
-  if (a.questions.n > 0) {
+    FAIL(ERR_USAGE, "give a query as --json QUERY, or a file of queries as --file FILE");
+  if (a.queries.n > 0) {
     TRY(open_clients(&a));
     TRY(ask_all(&a));
   }
@@ -262,13 +263,13 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
 const struct ctl_command ctl_query_command = {
   .name = "query",
   .arguments = "[--json QUERY]... [--file FILE.jsonl]... [--format table|json]",
-  .summary = "ask through Kafka, and print the answers in the order of the queries",
-  .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'\n"
-          "  --file FILE       a query a line; - for standard input\n"
-          "  --format FORMAT   table (default), or json: the answers as they came, one a line\n"
-          "  --timeout-ms N    how long to wait for the next answer (10000)\n"
+  .summary = "send queries through Kafka, and print the answers in the order of the queries",
+  .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
+          "  --file FILE       a file with one query per line; - for standard input; may be repeated\n"
+          "  --format FORMAT   table (default), or json: the answers as received, one per line\n"
+          "  --timeout-ms N    how long to wait for the next answer (default: 10000)\n"
           "\n"
-          "A query without an id gets one. The exit status is 1 if a query could not be used, was answered with an\n"
-          "error or was not answered.\n",
+          "A query without an id gets one. The exit status is 1 if a query could not be used, was not answered, or\n"
+          "was answered with an error.\n",
   .run = run_query,
 };

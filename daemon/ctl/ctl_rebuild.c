@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluicectl rebuild */
+/* sluicectl rebuild: show a rebuild of the catalogue, or accept it. */
 #include "daemon/ctl/ctl_rebuild.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ void ctl_rebuild_print(const json_t *rebuild, FILE *out)
 
   if (!json_is_object(rebuild))
     return;
-  fprintf(out, "rebuild    number %" PRIu64 ": %s items so far, beside the %s that are served\n",
+  fprintf(out, "rebuild    number %" PRIu64 ": %s items so far; the %s items of the old catalogue are served\n",
           ctl_json_count(rebuild, "number"), ctl_format_count(ctl_json_count(rebuild, "items")).s,
           ctl_format_count(ctl_json_count(rebuild, "live_items")).s);
   if (waits)
@@ -38,7 +38,7 @@ err_t ctl_rebuild_waiting(const json_t *rebuild, uint64_t *number)
   if (!json_is_object(rebuild))
     FAIL(ERR_SYSTEM, "there is no rebuild to accept");
   if (!json_is_true(json_object_get(rebuild, "waits")))
-    FAIL(ERR_SYSTEM, "rebuild %" PRIu64 " does not wait for being accepted: it goes on by itself",
+    FAIL(ERR_SYSTEM, "rebuild %" PRIu64 " needs no acceptance: it goes on by itself",
          ctl_json_count(rebuild, "number"));
   *number = ctl_json_count(rebuild, "number");
   return ERR_OK;
@@ -47,7 +47,7 @@ err_t ctl_rebuild_waiting(const json_t *rebuild, uint64_t *number)
 static err_t fail_write(const char *path, int reason)
 {
   FAIL(ERR_SYSTEM, "%s cannot be written: %s%s", path, strerror(reason),
-       reason == EACCES || reason == EPERM ? "; only those who may write to the store may accept" : "");
+       reason == EACCES || reason == EPERM ? "; only users who may write to the store may accept" : "");
 }
 
 static err_t write_file(const char *path, uint64_t number)
@@ -56,7 +56,7 @@ static err_t write_file(const char *path, uint64_t number)
   int n = fd < 0 ? -1 : dprintf(fd, "%" PRIu64 "\n", number);
   int reason = errno;
 
-  /* The daemon reads it as a user of its own, whatever the umask here. */
+  /* The daemon runs as another user: make the file readable whatever the umask is. */
   if (n > 0 && (fchmod(fd, 0644) != 0 || fsync(fd) != 0)) {
     n = -1;
     reason = errno;
@@ -80,7 +80,7 @@ err_t ctl_rebuild_write(const char *store_path, uint64_t number)
   return err;
 }
 
-/* Wait until the daemon has taken it over: then it shows no rebuild, or another one. */
+/* Wait until the daemon serves the new catalogue: then its status shows no rebuild, or another one. */
 static err_t await_taken(struct ctl_context *ctx, uint64_t number)
 {
   int64_t until_ns = clock_now_ns() + WAIT_MS * CLOCK_NS_PER_MS;
@@ -95,7 +95,7 @@ static err_t await_taken(struct ctl_context *ctx, uint64_t number)
     }
     clock_sleep_ns(PERIOD_MS * CLOCK_NS_PER_MS);
   }
-  FAIL(ERR_SYSTEM, "rebuild %" PRIu64 " is accepted, and not served after %d s: look at the daemon's log", number,
+  FAIL(ERR_SYSTEM, "rebuild %" PRIu64 " was accepted but is not served after %d s: look at the daemon's log", number,
        WAIT_MS / 1000);
 }
 
@@ -110,7 +110,7 @@ static err_t run_rebuild(const struct ctl_options *options, int argc, char **arg
     FAIL(ERR_USAGE, "unknown option %s", argv[optind - 1]);
   bool accepts = argc - optind == 1 && strcmp(argv[optind], "accept") == 0;
   if (argc != optind && !accepts)
-    FAIL(ERR_USAGE, "rebuild takes nothing, or the word accept");
+    FAIL(ERR_USAGE, "rebuild expects no argument, or the word accept");
   TRY(ctl_context_open(options, &ctx));
   TRY(ctl_context_status(ctx, &status));
   const json_t *rebuild = json_object_get(status, "rebuild");
@@ -127,13 +127,13 @@ static err_t run_rebuild(const struct ctl_options *options, int argc, char **arg
 const struct ctl_command ctl_rebuild_command = {
   .name = "rebuild",
   .arguments = "[accept]",
-  .summary = "tell how far a rebuild of the catalogue is, or accept it",
-  .help = "When the catalogue topic does not continue what the daemon has seen, the daemon builds a new catalogue\n"
-          "beside the one that it serves, and changes over when it is complete. A new catalogue that is far smaller\n"
-          "(catalogue.rebuild_min_percent), or that comes from another cluster, waits until a person accepts it: the\n"
-          "wrong broker or an empty topic would else empty the catalogue.\n"
+  .summary = "show the progress of a rebuild of the catalogue, or accept it",
+  .help = "If the catalogue topic does not continue what the daemon has seen, the daemon builds a new catalogue\n"
+          "while it serves the old one, and switches when the new one is complete. If the new catalogue is much\n"
+          "smaller (catalogue.rebuild_min_percent) or comes from another cluster, the daemon first waits until a\n"
+          "person accepts it. Otherwise a wrong broker or an empty topic would empty the catalogue.\n"
           "\n"
-          "  accept   serve the new catalogue: its number is written into the store's directory, so that it takes\n"
-          "           whoever may write there, on the daemon's machine; then wait until it is served\n",
+          "  accept   serve the new catalogue, and wait until it is served. This writes a file to the store's\n"
+          "           directory: run it on the daemon's machine, as a user who may write there\n",
   .run = run_rebuild,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages on standard error: every line names the program, as other command-line tools do. */
+/* Print a message with the program's name in front, as other command-line tools do. */
 #include "daemon/ctl/ctl_say.h"
 
 #include <stdarg.h>

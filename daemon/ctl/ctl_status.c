@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluicectl status */
+/* sluicectl status: show the daemon's status. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void print_watermark(const json_t *status)
   size_t i;
   json_t *position;
 
-  puts("seen of the catalogue topic: offsets below");
+  puts("next offset to read from the catalogue topic");
   json_array_foreach(json_object_get(status, "watermark"), i, position)
       printf("  partition %-6" PRIu64 " %s\n", ctl_json_count(position, "partition"),
              ctl_format_count(ctl_json_count(position, "next")).s);
@@ -117,7 +117,7 @@ static bool is_printed_above(const char *name)
   return false;
 }
 
-/* A value in one line: text as it is, whole numbers with commas, the rest as JSON. */
+/* Print a value on one line: a string as it is, a whole number with commas, anything else as JSON. */
 static void print_value(const char *name, const json_t *value)
 {
   char *text = NULL;
@@ -131,7 +131,7 @@ static void print_value(const char *name, const json_t *value)
   free(text);
 }
 
-/* What a newer daemon says besides. */
+/* Print the members that nothing above has printed, such as those of a newer daemon. */
 static void print_rest(json_t *status)
 {
   const char *name, *inner;
@@ -179,11 +179,11 @@ static err_t run_status(const struct ctl_options *options, int argc, char **argv
 
   while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
     if (option != 'j')
-      FAIL(ERR_USAGE, "%s: not an option of status", argv[optind - 1]);
+      FAIL(ERR_USAGE, "%s: unknown option of status", argv[optind - 1]);
     prints_json = true;
   }
   if (optind < argc)
-    FAIL(ERR_USAGE, "%s: status takes options only", argv[optind]);
+    FAIL(ERR_USAGE, "%s: status expects options only", argv[optind]);
   TRY(ctl_context_open(options, &ctx));
   TRY(ctl_context_status(ctx, &status));
   if (!prints_json)
@@ -196,7 +196,7 @@ static err_t run_status(const struct ctl_options *options, int argc, char **argv
 const struct ctl_command ctl_status_command = {
   .name = "status",
   .arguments = "[--json]",
-  .summary = "tell what the daemon is doing",
-  .help = "  --json   as the daemon's /status page has it\n",
+  .summary = "show what the daemon is doing",
+  .help = "  --json   print the daemon's /status page as it is\n",
   .run = run_status,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluicectl topics */
+/* sluicectl topics: create the topics that the configuration names. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { PARTITIONS_DEFAULT = 4, PARTITIONS_MAX = 10000 };
 struct role {
   const char *name;
   const char *topic;
-  const struct kafka_properties *kafka; /* of the client that the daemon has there */
+  const struct kafka_properties *kafka; /* of the daemon's client for this topic */
   struct kafka_properties settings;
 };
 
@@ -26,14 +26,14 @@ static err_t create(struct ctl_context *ctx, const struct role *role, int n_want
   TRY(ctl_context_layers(ctx, NULL, 0, role->kafka, &layers));
   TRY(topics_create(&layers, role->topic, n_wanted, &role->settings, CTL_KAFKA_TIMEOUT_MS, &is_created));
   TRY(topics_count_partitions(&layers, role->topic, CTL_KAFKA_TIMEOUT_MS, &n));
-  printf("%-12s %s: %s, %d %s\n", role->name, role->topic, is_created ? "created" : "was there already", n,
+  printf("%-12s %s: %s, %d %s\n", role->name, role->topic, is_created ? "created" : "exists already", n,
          ctl_plural((uint64_t)n, "partition", "partitions"));
   return ERR_OK;
 }
 
 static err_t create_all(struct ctl_context *ctx, int n_partitions)
 {
-  /* The newest change of each item is kept for ever: the topic is the catalogue's memory. */
+  /* Compaction keeps the newest record of each item for ever, so a lost store can be filled again from the topic. */
   static const struct kafka_property compacted[] = { { "cleanup.policy", "compact" } };
   const struct config *c = ctx->config;
   const struct role roles[] = {
@@ -57,11 +57,11 @@ static err_t run_topics(const struct ctl_options *options, int argc, char **argv
 
   while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
     if (option != 'p')
-      FAIL(ERR_USAGE, "%s: not an option of topics, or it lacks its value", argv[optind - 1]);
+      FAIL(ERR_USAGE, "%s: unknown option of topics, or its value is missing", argv[optind - 1]);
     TRY(ctl_parse_number("--partitions", optarg, 1, PARTITIONS_MAX, &n_partitions));
   }
   if (argc - optind != 1 || strcmp(argv[optind], "create") != 0)
-    FAIL(ERR_USAGE, "topics takes one word: create");
+    FAIL(ERR_USAGE, "topics expects one word: create");
   TRY(ctl_context_open(options, &ctx));
   return create_all(ctx, (int)n_partitions);
 }
@@ -70,9 +70,10 @@ const struct ctl_command ctl_topics_command = {
   .name = "topics",
   .arguments = "create [--partitions N]",
   .summary = "create the topics for items, queries, answers and dead letters",
-  .help = "  --partitions N   partitions of each topic (4). Choose well: when a topic grows, keys change partitions\n"
+  .help = "  --partitions N   partitions of each topic (default: 4). Choose with care: if partitions are added later,\n"
+          "                   keys move to other partitions\n"
           "\n"
-          "A topic that is there already is left as it is. The catalogue's topic is made compacted. The replication\n"
-          "factor is the broker's default.\n",
+          "The names come from the configuration. Existing topics stay unchanged. The catalogue's topic is created\n"
+          "with compaction. The replication factor is the broker's default.\n",
   .run = run_topics,
 };

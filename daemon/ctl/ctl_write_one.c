@@ -11,11 +11,6 @@
 #include "daemon/ctl/ctl_say.h"
 #include "ingest/wire.h"
 
-static void region_close(struct region *r)
-{
-  region_fini(r);
-}
-
 static bool has_space(const struct config *config, struct span name)
 {
   for (size_t i = 0; i < config->n_spaces; i++) {
@@ -25,10 +20,13 @@ static bool has_space(const struct config *config, struct span name)
   return false;
 }
 
-/* Tell of parts that no query can see. Whether there is one that queries can. */
+/* Report parts whose space is not configured: no query sees them.
+ *
+ * is_served  true if queries see at least one part
+ */
 static err_t tell_unserved(const struct config *config, const struct ctl_record *record, bool *is_served)
 {
-  AUTO(region_close) struct region region = { 0 };
+  AUTO(region_fini) struct region region = { 0 };
   struct item_change item;
 
   TRY(wire_decode_item(record->value, WIRE_PROTOBUF, &region, &item));
@@ -42,17 +40,17 @@ static err_t tell_unserved(const struct config *config, const struct ctl_record 
   return ERR_OK;
 }
 
-/* What was done to the record, if it can be told: others may write meanwhile. */
+/* Say what was done with the record. The counters tell only if nobody else wrote at the same time. */
 static const char *name_result(const struct ctl_record *record, const struct ctl_counts *counts, bool is_served)
 {
   bool is_alone = counts->applied + counts->deleted + counts->skipped == 1;
 
   if (!record->is_delete)
-    return is_served ? "visible" : "taken, and not served,";
+    return is_served ? "visible" : "stored, but not served,";
   if (is_alone && counts->deleted == 1)
     return "deleted";
   if (is_alone && counts->skipped == 1)
-    return "there was no such item; the tombstone was taken";
+    return "there was no such item; the tombstone was stored";
   return "no longer there";
 }
 
@@ -70,7 +68,7 @@ err_t ctl_write_one(struct ctl_context *ctx, const struct ctl_record *record)
   TRY(ctl_writer_await_visible(w, NULL, &visible_ns));
   TRY(ctl_writer_counts(w, &counts));
   if (counts.refused)
-    FAIL(ERR_ITEM, "the daemon has refused %s: topic %s tells the reason",
+    FAIL(ERR_ITEM, "the daemon has refused %s: topic %s has the reason",
          counts.refused == 1 && counts.applied == 0 ? "it" : "records meanwhile, perhaps this one",
          ctx->config->catalogue.dead_letter_topic);
   if (!record->is_delete)
@@ -85,8 +83,8 @@ err_t ctl_write_one_parse(int argc, char **argv, int n_expected, const char *exp
   static const struct option none[] = { { 0 } };
 
   if (getopt_long(argc, argv, "+", none, NULL) != -1)
-    FAIL(ERR_USAGE, "unknown option %s; a key that begins with - comes after --", argv[optind - 1]);
+    FAIL(ERR_USAGE, "unknown option %s; put -- before a key that begins with -", argv[optind - 1]);
   if (argc - optind != n_expected)
-    FAIL(ERR_USAGE, "%s takes %s", argv[0], expected);
+    FAIL(ERR_USAGE, "%s expects %s", argv[0], expected);
   return ERR_OK;
 }

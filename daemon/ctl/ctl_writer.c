@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A producer for the catalogue topic that compares delivered offsets with the daemon's watermark. */
 #include "daemon/ctl/ctl_writer.h"
 
 #include <stdio.h>
@@ -43,7 +44,7 @@ static struct ctl_counts counts_of(const json_t *status)
   };
 }
 
-/* The daemon and this configuration must speak of the same topic, or the wait for the watermark would never end. */
+/* Verify that the daemon reads the topic of this configuration, or the wait for its watermark would never end. */
 static err_t verify_daemon(struct ctl_writer *w)
 {
   AUTO(ctl_json_close) json_t *status = NULL;
@@ -51,7 +52,8 @@ static err_t verify_daemon(struct ctl_writer *w)
   TRY(ctl_context_status(w->ctx, &status));
   const char *topic = json_string_value(json_object_get(json_object_get(status, "kafka"), "catalogue_topic"));
   if (topic && strcmp(topic, w->ctx->config->catalogue.topic) != 0)
-    FAIL(ERR_CONFIG, "the daemon reads topic %s, this configuration says %s", topic, w->ctx->config->catalogue.topic);
+    FAIL(ERR_CONFIG, "the daemon reads topic %s, but this configuration says %s", topic,
+         w->ctx->config->catalogue.topic);
   w->before = counts_of(status);
   return ERR_OK;
 }
@@ -59,7 +61,7 @@ static err_t verify_daemon(struct ctl_writer *w)
 static err_t open_sender(struct ctl_writer *w, const char *linger_ms)
 {
   const struct kafka_property defaults[] = {
-    { "enable.idempotence", "true" }, /* changes of a key keep their order when a request is repeated */
+    { "enable.idempotence", "true" }, /* keeps the order of a key's changes if a request is repeated */
     { "linger.ms", linger_ms },
     { "message.timeout.ms", "30000" },
     { "queue.buffering.max.messages", "20000" },
@@ -127,7 +129,7 @@ err_t ctl_writer_flush(struct ctl_writer *w)
   return ERR_OK;
 }
 
-/* One look at the daemon. */
+/* Ask the daemon how many of our records it has not reached. */
 static err_t look(struct ctl_writer *w, uint64_t *behind)
 {
   AUTO(ctl_json_close) json_t *status = NULL;
@@ -153,8 +155,8 @@ err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progre
     if (behind != before)
       moved_ns = clock_now_ns();
     if (clock_now_ns() - moved_ns > STILL_TIMEOUT_MS * CLOCK_NS_PER_MS)
-      FAIL(ERR_SYSTEM, "the daemon has been %llu records behind for %d s: look at its log", (unsigned long long)behind,
-           STILL_TIMEOUT_MS / 1000);
+      FAIL(ERR_SYSTEM, "the daemon has made no progress for %d s, with %llu records still to read: look at its log",
+           STILL_TIMEOUT_MS / 1000, (unsigned long long)behind);
     if (progress)
       ctl_progress_tick(progress, total - (behind < total ? behind : total), total - (behind < total ? behind : total));
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write changes to the catalogue topic and wait until the daemon shows them. Thread: one. */
+/* Write changes to the catalogue topic and wait until queries see them. Thread: one. */
 #ifndef DAEMON_CTL_CTL_WRITER_H
 #define DAEMON_CTL_CTL_WRITER_H
 
@@ -11,11 +11,11 @@
 
 enum { CTL_REASON_BYTES = 256 };
 
-/* What the daemon has done, for all who write to it. */
+/* The daemon's counters of records, whoever wrote them. */
 struct ctl_counts {
   int64_t applied;
   int64_t deleted;
-  int64_t skipped; /* records that changed nothing: it had them already, or they delete what is not there */
+  int64_t skipped; /* records that changed nothing: applied before, or deletes of missing items */
   int64_t refused;
 };
 
@@ -25,36 +25,38 @@ struct ctl_writer {
   struct ctl_positions positions;
   uint64_t n_delivered;
   uint64_t n_failed;
-  char reason[CTL_REASON_BYTES]; /* of the first that was not delivered */
-  int64_t delivered_ns;          /* when Kafka had the newest of them, by clock_now_ns() */
-  struct ctl_counts before;      /* anything was written */
+  char reason[CTL_REASON_BYTES]; /* why the first failed record was not delivered */
+  int64_t delivered_ns;          /* when Kafka confirmed the newest record, by clock_now_ns() */
+  struct ctl_counts before;      /* counters when the writer was opened */
 };
 
-/* Look whether daemon and topic are there, and open a producer.
+/* Verify that the daemon answers and the topic exists, and open a producer.
  *
- * ctx        open as long as the writer
- * linger_ms  how long a message may wait for company
+ * ctx        must stay open as long as the writer
+ * linger_ms  how long a record may wait for others to be sent with it
+ *
+ * Returns ERR_SYSTEM if the daemon does not answer; ERR_CONFIG if it reads another topic; the errors of Kafka.
  */
 err_t ctl_writer_open(struct ctl_context *ctx, const char *linger_ms, struct ctl_writer **out);
 void ctl_writer_close(struct ctl_writer **w);
 
-/* Queue a record, waiting for room. Returns ERR_KAFKA_RETRY when the broker takes none for half a minute. */
+/* Queue a record; wait if the queue is full. Returns ERR_KAFKA_RETRY if it stays full for half a minute. */
 err_t ctl_writer_send(struct ctl_writer *w, const struct ctl_record *record);
 
-/* Wait until Kafka has all that was sent. Returns ERR_KAFKA with the first reason when it did not take all. */
+/* Wait until Kafka has confirmed every record. Returns ERR_KAFKA with the first reason if it did not take all. */
 err_t ctl_writer_flush(struct ctl_writer *w);
 
-/* Wait until the daemon shows all that was delivered.
+/* Wait until queries see every delivered record.
  *
- * progress    begun by this; NULL for none
- * visible_ns  when it did, by clock_now_ns()
+ * progress    begun here; NULL: show none
+ * visible_ns  when the last record became visible, by clock_now_ns()
  *
- * Returns ERR_SYSTEM when the daemon does not answer or makes no headway for a minute.
+ * Returns ERR_SYSTEM if the daemon does not answer or makes no progress for a minute.
  */
 err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns);
 
-/* What the daemon has done since the writer was opened, with the records of others, too. To be called when all is
- * visible: waits a moment until it has counted as many records as were delivered. */
+/* Return what the daemon has counted since the writer was opened, including the records of others. Call it when all is
+ * visible. It waits up to a second until the daemon has counted as many records as were delivered. */
 err_t ctl_writer_counts(struct ctl_writer *w, struct ctl_counts *out);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* GET requests by libcurl, never through a proxy. */
 #include "daemon/ctl/http_get.h"
 
 #include <curl/curl.h>
@@ -63,7 +64,7 @@ err_t http_get_open(const char *listen, struct http_get **out)
   make_base(listen, h->base, sizeof h->base);
   h->curl = curl_easy_init();
   if (!h->curl || !set_options(h))
-    FAIL(ERR_SYSTEM, "libcurl cannot be used");
+    FAIL(ERR_SYSTEM, "libcurl cannot be initialised");
   *out = h;
   h = NULL;
   return ERR_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read pages of the daemon over HTTP, on one connection. Thread: one. */
+/* Get pages of the daemon over HTTP. One connection is kept open. Thread: one. */
 #ifndef DAEMON_CTL_HTTP_GET_H
 #define DAEMON_CTL_HTTP_GET_H
 
@@ -8,20 +8,25 @@
 
 struct http_get;
 
-/* listen  as http.listen has it, address:port; the address of "everywhere" becomes the loopback one */
+/* Prepare to get pages; nothing is sent yet.
+ *
+ * listen  address:port, as in http.listen; an address that stands for all interfaces becomes the loopback address
+ *
+ * Returns ERR_MEMORY; ERR_SYSTEM.
+ */
 err_t http_get_open(const char *listen, struct http_get **out);
 void http_get_close(struct http_get **h);
 
-/* "http://127.0.0.1:8321", valid while it is open. */
+/* Return the base of the URLs, such as "http://127.0.0.1:8321". Valid until http_get_close(). */
 const char *http_get_base(const struct http_get *h);
 
 /* GET a page.
  *
  * path  "/status"
- * code  HTTP's status code
- * body  valid until the next call, followed by a zero byte that does not count
+ * code  HTTP status code
+ * body  valid until the next call; a zero byte follows it
  *
- * Returns ERR_SYSTEM with the address and the reason when there is no answer within timeout_ms.
+ * Returns ERR_SYSTEM with the address and the reason if there is no answer within timeout_ms.
  */
 err_t http_get_page(struct http_get *h, const char *path, int timeout_ms, long *code, struct span *body);
 

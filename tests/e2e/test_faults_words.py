@@ -184,7 +184,7 @@ class Words(Case):
     def test_a_part_that_nobody_serves_is_not_called_visible(self):
         code, out, errors = self.ctl("put", "aside", '{"parts": {"boks": {"vector": [1, 2]}}}')
         self.assertEqual(0, code)
-        self.assertRegex(out, r"^taken, and not served, after ")
+        self.assertRegex(out, r"^stored, but not served, after ")
         self.assertIn('the configuration has no space "boks"', errors)
         code, out, errors = self.ctl("put", "aside", '{"parts": {"boks": {"vector": [1, 2]}, "books": {"vector": [1, 2]}}}')
         self.assertRegex(out, r"^visible after ")

@@ -16,7 +16,7 @@
 #include "daemon/ctl/ctl_item_line.h"
 #include "daemon/ctl/ctl_positions.h"
 #include "daemon/ctl/ctl_progress.h"
-#include "daemon/ctl/ctl_question.h"
+#include "daemon/ctl/ctl_queries.h"
 #include "daemon/catalogue/catalogue_rebuild.h"
 #include "daemon/ctl/ctl_rebuild.h"
 #include "ingest/wire.h"
@@ -139,9 +139,9 @@ static void a_rebuild_says_how_far_it_is_and_what_it_waits_for(void **state)
   (void)state;
   assert_rebuild_is_printed(NULL, "");
   assert_rebuild_is_printed("{\"number\":3,\"items\":12,\"live_items\":19900,\"waits\":false}",
-                            "rebuild    number 3: 12 items so far, beside the 19,900 that are served\n");
+                            "rebuild    number 3: 12 items so far; the 19,900 items of the old catalogue are served\n");
   assert_rebuild_is_printed("{\"number\":3,\"items\":12,\"live_items\":19900,\"waits\":true,\"reason\":\"too few\"}",
-                            "rebuild    number 3: 12 items so far, beside the 19,900 that are served\n"
+                            "rebuild    number 3: 12 items so far; the 19,900 items of the old catalogue are served\n"
                             "           it WAITS for `sluicectl rebuild accept`\n"
                             "           too few\n");
 }
@@ -255,18 +255,18 @@ static void lines_that_cannot_be_used_are_refused_with_the_reason(void **state)
     { "{\"key\":\"a\"}", "no \"value\"" },
     { "{\"value\":null}", "no \"key\"" },
     { "{\"key\":\"a\",\"value\":null", "not JSON" },
-    { "{\"key\":\"a\",\"value\":null}}", "more behind" },
-    { "{\"key\":\"a\",\"value\":null} {", "more behind" },
+    { "{\"key\":\"a\",\"value\":null}}", "more after" },
+    { "{\"key\":\"a\",\"value\":null} {", "more after" },
     { "{\"key\":\"a\",\"value\":nul}", "" },
     { "{\"key\":\"a\",\"value\":nullx}", "" },
     { "{\"key\":\"a\",\"value\":3}", "" },
     { "{\"key\":\"a\" \"value\":null}", "not JSON" },
     { "{\"key\":\"a\",\"value\":null,}", "not JSON" },
-    { "{\"key\":\"a\",\"key\":\"b\",\"value\":null}", "key is there twice" },
+    { "{\"key\":\"a\",\"key\":\"b\",\"value\":null}", "key is given twice" },
     { "{\"key\":\"a\",\"valeu\":null}", "unknown member" },
-    { "{\"key\":3,\"value\":null}", "key: expects text" },
+    { "{\"key\":3,\"value\":null}", "key: expects a string" },
     { "{\"key\":{\"base64\":\"*\"},\"value\":null}", "not Base64" },
-    { "{\"key\":{\"base32\":\"aa\"},\"value\":null}", "key: expects text" },
+    { "{\"key\":{\"base32\":\"aa\"},\"value\":null}", "key: expects a string" },
     { "{\"key\":\"\",\"value\":null}", "it has 0 bytes" },
     { "{\"key\":\"\xff\",\"value\":null}", "key: " },
     { "{\"key\":\"a\",\"value\":{}}", "no parts" },
@@ -328,18 +328,18 @@ static void any_line_is_read_or_refused(void **state)
   region_fini(&r);
 }
 
-static err_code_t add(struct ctl_questions *q, const char *text)
+static err_code_t add(struct ctl_queries *q, const char *text)
 {
-  return ctl_questions_add(q, span_of_str(text), "answers");
+  return ctl_queries_add(q, span_of_str(text), "answers");
 }
 
 static void a_query_without_an_id_gets_one_of_its_own(void **state)
 {
-  struct ctl_questions q;
+  struct ctl_queries q;
   json_t *sent;
 
   (void)state;
-  ctl_questions_init(&q);
+  ctl_queries_init(&q);
   assert_int_equal(add(&q, "{\"k\":3,\"vector\":[0.1]}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"\",\"k\":3}\n"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":null,\"user_id\":9223372036854775807,\"reply_topic\":\"answers\"}"), ERR_OK);
@@ -353,51 +353,51 @@ static void a_query_without_an_id_gets_one_of_its_own(void **state)
   assert_true(json_real_value(json_array_get(json_object_get(sent, "vector"), 0)) == 0.1);
   json_decref(sent);
   assert_non_null(strstr(q.items[2].text, "9223372036854775807"));
-  ctl_questions_fini(&q);
+  ctl_queries_fini(&q);
 }
 
 static void queries_that_cannot_be_asked_are_refused(void **state)
 {
-  struct ctl_questions q;
+  struct ctl_queries q;
 
   (void)state;
-  ctl_questions_init(&q);
+  ctl_queries_init(&q);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   const char *bad[] = { "", "[]", "3", "{", "{} {}", "{\"id\":3}", "{\"id\":\"a\"}", "{\"k\":1,\"k\":2}",
                         "{\"reply_topic\":\"other\"}", "{\"replyTopic\":\"other\"}" };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
     assert_int_equal(add(&q, bad[i]), ERR_QUERY);
   assert_int_equal(q.n, 1);
-  ctl_questions_fini(&q);
+  ctl_queries_fini(&q);
 }
 
 static void only_the_first_answer_to_an_open_query_is_taken(void **state)
 {
-  struct ctl_questions q;
+  struct ctl_queries q;
 
   (void)state;
-  ctl_questions_init(&q);
+  ctl_queries_init(&q);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"c\"}"), ERR_OK);
   const char *others[] = { "", "\x0a\x01", "{\"id\":\"z\"}", "{\"id\":3}", "[\"a\"]", "{\"hits\":[]}",
                            "{\"id\":\"a\"" };
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-    assert_int_equal(ctl_questions_take(&q, span_of_str(others[i])), ERR_OK);
+    assert_int_equal(ctl_queries_take(&q, span_of_str(others[i])), ERR_OK);
   assert_int_equal(q.n_open, 3);
-  assert_int_equal(ctl_questions_take(&q, span_of_str("{\"id\":\"b\",\"epoch\":1}")), ERR_OK);
-  assert_int_equal(ctl_questions_take(&q, span_of_str("{\"id\":\"b\",\"epoch\":2}")), ERR_OK);
+  assert_int_equal(ctl_queries_take(&q, span_of_str("{\"id\":\"b\",\"epoch\":1}")), ERR_OK);
+  assert_int_equal(ctl_queries_take(&q, span_of_str("{\"id\":\"b\",\"epoch\":2}")), ERR_OK);
   assert_string_equal(q.items[1].answer, "{\"id\":\"b\",\"epoch\":1}");
   assert_int_equal(q.n_open, 2);
-  assert_int_equal(ctl_questions_fail(&q, 0, "gone"), ERR_OK);
-  assert_int_equal(ctl_questions_fail(&q, 0, "gone again"), ERR_OK);
-  assert_int_equal(ctl_questions_fail(&q, 1, "too late"), ERR_OK);
+  assert_int_equal(ctl_queries_fail(&q, 0, "gone"), ERR_OK);
+  assert_int_equal(ctl_queries_fail(&q, 0, "gone again"), ERR_OK);
+  assert_int_equal(ctl_queries_fail(&q, 1, "too late"), ERR_OK);
   assert_string_equal(q.items[0].failure, "gone");
   assert_null(q.items[1].failure);
-  assert_int_equal(ctl_questions_take(&q, span_of_str("{\"id\":\"a\"}")), ERR_OK);
+  assert_int_equal(ctl_queries_take(&q, span_of_str("{\"id\":\"a\"}")), ERR_OK);
   assert_null(q.items[0].answer);
   assert_int_equal(q.n_open, 1);
-  ctl_questions_fini(&q);
+  ctl_queries_fini(&q);
 }
 
 static char *printed(const char *answer)
@@ -427,7 +427,7 @@ static void an_answer_is_a_table_with_what_it_guarantees(void **state)
                             "  rank  key                 score\n"
                             "     1  g\xc3\xa4mp              0.93215\n"
                             "     2  base64:/w==            -2\n"
-                            "  method average(4000): approximate, nothing left out scores above 0.5; scored 4,000 of "
+                            "  method average(4000): approximate, no other item scores above 0.5; scored 4,000 of "
                             "63,000 items (5,000 candidates); queued 0.21 ms, searched 1.3 ms; epoch 12\n");
   free(text);
   text = printed("{\"id\":\"q\",\"space\":\"s\",\"method\":\"exact\",\"receipt\":{\"exact\":true}}");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/ctl/ctl_question.h"
+/* Give queries ids, check that their answers can be received, and match answers to them. */
+#include "daemon/ctl/ctl_queries.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,12 +19,12 @@ static void drop_text(char **text)
   free(*text);
 }
 
-void ctl_questions_init(struct ctl_questions *q)
+void ctl_queries_init(struct ctl_queries *q)
 {
-  *q = (struct ctl_questions){ .series = (uint64_t)clock_unix_ms() << 16 ^ (uint64_t)getpid() };
+  *q = (struct ctl_queries){ .series = (uint64_t)clock_unix_ms() << 16 ^ (uint64_t)getpid() };
 }
 
-void ctl_questions_fini(struct ctl_questions *q)
+void ctl_queries_fini(struct ctl_queries *q)
 {
   for (size_t i = 0; i < q->n; i++) {
     mem_free(&q->items[i].id);
@@ -32,17 +33,17 @@ void ctl_questions_fini(struct ctl_questions *q)
     mem_free(&q->items[i].failure);
   }
   mem_free(&q->items);
-  *q = (struct ctl_questions){ 0 };
+  *q = (struct ctl_queries){ 0 };
 }
 
-/* Give the query an id where it has none. */
-static err_t name_query(struct ctl_questions *q, json_t *query)
+/* Give the query an id if it has none. */
+static err_t name_query(struct ctl_queries *q, json_t *query)
 {
   char id[ID_BYTES];
   const json_t *given = json_object_get(query, "id");
 
   if (given && !json_is_string(given) && !json_is_null(given))
-    FAIL(ERR_QUERY, "id: expects text");
+    FAIL(ERR_QUERY, "id: expects a string");
   if (json_string_length(given) > 0)
     return ERR_OK;
   snprintf(id, sizeof id, "sluicectl-%" PRIx64 "-%zu", q->series, q->n + 1);
@@ -58,21 +59,21 @@ static err_t verify_reply_topic(const json_t *query, const char *answer_topic)
   if (!topic)
     topic = json_object_get(query, "replyTopic");
   if (json_string_length(topic) > 0 && strcmp(json_string_value(topic), answer_topic) != 0)
-    FAIL(ERR_QUERY, "reply_topic: the answer would go to %s, and answers are read from %s", json_string_value(topic),
-         answer_topic);
+    FAIL(ERR_QUERY, "reply_topic: the answer would go to %s, but sluicectl reads answers from %s",
+         json_string_value(topic), answer_topic);
   return ERR_OK;
 }
 
-static err_t verify_unique(const struct ctl_questions *q, const char *id)
+static err_t verify_unique(const struct ctl_queries *q, const char *id)
 {
   for (size_t i = 0; i < q->n; i++) {
     if (strcmp(q->items[i].id, id) == 0)
-      FAIL(ERR_QUERY, "id: another query here has %s, too", log_quote(span_of_str(id)));
+      FAIL(ERR_QUERY, "id: another query of this command has %s too", log_quote(span_of_str(id)));
   }
   return ERR_OK;
 }
 
-err_t ctl_questions_add(struct ctl_questions *q, struct span text, const char *answer_topic)
+err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answer_topic)
 {
   json_error_t error;
   AUTO(ctl_json_close) json_t *query = json_loadb((const char *)text.p, text.n, JSON_REJECT_DUPLICATES, &error);
@@ -83,7 +84,7 @@ err_t ctl_questions_add(struct ctl_questions *q, struct span text, const char *a
   if (!query)
     FAIL(ERR_QUERY, "not JSON: %s", error.text);
   if (!json_is_object(query))
-    FAIL(ERR_QUERY, "a query is an object: {\"space\": ..., \"k\": 10, \"vector\": [...]}");
+    FAIL(ERR_QUERY, "a query must be an object: {\"space\": ..., \"k\": 10, \"vector\": [...]}");
   TRY(name_query(q, query));
   TRY(verify_reply_topic(query, answer_topic));
   TRY(mem_copy_str(json_string_value(json_object_get(query, "id")), &id));
@@ -93,18 +94,18 @@ err_t ctl_questions_add(struct ctl_questions *q, struct span text, const char *a
     FAIL(ERR_MEMORY, "no memory for a query");
   TRY(mem_grow(q->n + 1, sizeof *q->items, &q->capacity, &q->items));
   TRY(mem_copy_str(dumped, &copy));
-  q->items[q->n++] = (struct ctl_question){ .id = id, .text = copy };
+  q->items[q->n++] = (struct ctl_query){ .id = id, .text = copy };
   q->n_open++;
   id = NULL;
   return ERR_OK;
 }
 
-static bool is_open(const struct ctl_question *question)
+static bool is_open(const struct ctl_query *query)
 {
-  return !question->answer && !question->failure;
+  return !query->answer && !query->failure;
 }
 
-err_t ctl_questions_take(struct ctl_questions *q, struct span answer)
+err_t ctl_queries_take(struct ctl_queries *q, struct span answer)
 {
   AUTO(ctl_json_close) json_t *json = json_loadb((const char *)answer.p, answer.n, 0, NULL);
   const char *id = json_string_value(json_object_get(json, "id"));
@@ -120,7 +121,7 @@ err_t ctl_questions_take(struct ctl_questions *q, struct span answer)
   return ERR_OK;
 }
 
-err_t ctl_questions_fail(struct ctl_questions *q, size_t i, const char *reason)
+err_t ctl_queries_fail(struct ctl_queries *q, size_t i, const char *reason)
 {
   if (!is_open(&q->items[i]))
     return ERR_OK;
