@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl: the table of commands, the shared options and the help. */
+#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,8 +68,8 @@ static void print_help(void)
 
 static void print_command_help(const struct ctl_command *command)
 {
-  printf("usage: sluicectl [--config FILE] %s%s%s\n\n%s.\n", command->name, *command->arguments ? " " : "",
-         command->arguments, command->summary);
+  printf("usage: sluicectl [--config FILE] %s%s%s\n\n%c%s.\n", command->name, *command->arguments ? " " : "",
+         command->arguments, toupper((unsigned char)*command->summary), command->summary + 1);
   if (*command->help)
     printf("\n%s", command->help);
   if (command->print_more)

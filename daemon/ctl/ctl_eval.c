@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluicectl eval: the engine on files. */
+/* sluicectl eval: search files with the engine, without daemon or Kafka, and compare methods with exact. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -16,10 +16,10 @@
 #include "engine/model/safetensors_write.h"
 #include "engine/similarity.h"
 
-/* A method that is searched by. */
+/* A method to run. */
 struct eval_method {
-  char text[METHOD_TEXT_MAX]; /* as it was given */
-  char ran[METHOD_TEXT_MAX];  /* the name by which it runs */
+  char text[METHOD_TEXT_MAX]; /* as given on the command line */
+  char ran[METHOD_TEXT_MAX];  /* the name it runs under: exact may stand for brute_force */
   struct method method;
 };
 
@@ -29,11 +29,11 @@ struct eval {
   struct eval_queries queries;
   struct engine *engine;
   struct engine_space_info space;
-  struct eval_method *methods; /* [n_methods] [0] is exact, then those asked for */
+  struct eval_method *methods; /* [n_methods] [0] is exact, then those given */
   struct eval_row *rows;       /* [n_methods] */
   size_t n_methods;
-  size_t reference;          /* where exact was asked for; 0: it was not */
-  struct eval_answers exact; /* of the reference */
+  size_t reference;          /* index of the first given method that is exact; 0 if none is */
+  struct eval_answers exact; /* answers of the reference */
   struct ctl_progress progress;
 };
 
@@ -54,11 +54,11 @@ static void on_progress(void *context, size_t n_done)
   ctl_progress_tick(context, n_done, n_done);
 }
 
-/* What the model's metadata says that decides how the files are read. */
+/* Facts from the model's metadata that decide how the files are read. */
 struct model_needs {
-  bool codes;
-  bool user_ids;
-  bool dim; /* the model does not say how long a vector is */
+  bool codes;    /* items have codes in place of vectors */
+  bool user_ids; /* the model has user tables */
+  bool dim;      /* the model does not say the dimension of a vector */
 };
 
 static err_t read_needs(const char *model_path, struct model_needs *out)
@@ -80,13 +80,13 @@ static err_t read_needs(const char *model_path, struct model_needs *out)
   return ERR_OK;
 }
 
-/* Queries of a batch: no more than there are. */
+/* Return the batch size: not more than there are queries. */
 static size_t batch_of(const struct eval *e)
 {
   return e->options.batch < e->queries.n ? e->options.batch : e->queries.n;
 }
 
-/* The one place where the space is configured. */
+/* Open an engine with one space, large enough for all items. */
 static err_t open_engine(struct eval *e, const struct model_needs *needs)
 {
   const struct eval_options *o = &e->options;
@@ -110,7 +110,7 @@ static err_t open_engine(struct eval *e, const struct model_needs *needs)
   if (result != ERR_CONFIG)
     return result;
   snprintf(reason, sizeof reason, "%s", err_message());
-  FAIL(result, "%s: its %s items cannot be held on this machine: take fewer, or a machine with more memory (%s)",
+  FAIL(result, "%s: its %s items cannot be held on this machine: use fewer items or more memory (%s)",
        o->items_path, ctl_format_count(e->items.n).s, reason);
 }
 
@@ -128,7 +128,7 @@ static err_t open_all(struct eval *e)
   if (e->options.has_targets)
     TRY(eval_queries_verify_targets(&e->queries, &e->items));
   if (needs.user_ids && !e->queries.has_user_ids)
-    ctl_say("%s has no tensor \"user_ids\", and the model has user tables: the queries go without a user",
+    ctl_say("%s has no tensor \"user_ids\", although the model has user tables: the queries have no user",
             e->options.queries_path);
   return open_engine(e, &needs);
 }
@@ -144,7 +144,7 @@ static err_t add_method(struct eval *e, const char *text)
   return ERR_OK;
 }
 
-/* Which of those asked for is exact, under whatever name. */
+/* Return the index of the first given method that runs as exact does, under whatever name; 0 if none. */
 static size_t find_reference(const struct eval *e)
 {
   for (size_t i = 1; i < e->n_methods; i++) {
@@ -165,7 +165,7 @@ static err_t add_methods(struct eval *e)
     TRY(add_method(e, o->methods[i]));
   e->reference = find_reference(e);
   if (e->reference == 0)
-    ctl_say("exact is searched, too: the others are compared with it");
+    ctl_say("exact is searched too: the others are compared with it");
   return ERR_OK;
 }
 
@@ -182,7 +182,8 @@ static err_t load_items(struct eval *e, int64_t *out_ns)
   return ERR_OK;
 }
 
-/* Search by one method, the reference first. The output is the answers of the only method that was asked for. */
+/* Search with one method and compare its answers with those of the reference, which must come first. With --output
+ * there is only one given method: write its answers. */
 static err_t search(struct eval *e, size_t i)
 {
   AUTO(eval_answers_fini) struct eval_answers answers = { 0 };
@@ -210,7 +211,7 @@ static err_t search(struct eval *e, size_t i)
   return ERR_OK;
 }
 
-/* exact has a row even where it was not asked for. */
+/* Return the first row to print: exact is printed even if it was not given. */
 static size_t first_row(const struct eval *e)
 {
   return e->reference == 0 ? 0 : 1;
@@ -270,31 +271,50 @@ static err_t run_eval(const struct ctl_options *options, int argc, char **argv)
   return evaluate(&e);
 }
 
+/* Print the methods of each similarity, the last section of the help. */
+static void print_methods(FILE *out)
+{
+  fputs("\n"
+        "Methods:\n"
+        "  dot, cosine, weighted_dot   exact, brute_force\n"
+        "  bilinear                    exact, brute_force, low_rank(R)\n"
+        "  mol                         exact, brute_force, two_pass, average(N), per_embedding(N),\n"
+        "                              combined(N1,N2)\n"
+        "  recjpq                      exact, pqtopk, prune(BS), default, prune_inflated(BS,PERCENT),\n"
+        "                              prune_limited(BS,ITERATIONS)\n",
+        out);
+}
+
 const struct ctl_command ctl_eval_command = {
   .name = "eval",
   .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [-k N] [--targets] [--output FILE]",
-  .summary = "search files without Kafka, and compare methods with exact: how fast, and how much they find",
+  .summary = "search files without daemon or Kafka, and compare the speed and recall of methods with exact",
   .help = "  --model FILE      the model\n"
-          "  --items FILE      item_ids (I64 [items]) with item_embeddings (F32, F16, BF16 or F64\n"
-          "                    [items, dimension]), or with codes (U8 [items, splits]) for recjpq\n"
-          "  --queries FILE    query_embeddings (F32, F16, BF16 or F64 [queries, dimension]), and user_ids\n"
-          "                    (I64 [queries]) for a model with user tables\n"
-          "  --method METHOD   'average(4000)', 'prune(8)', exact (default), ...; may be given more than once\n"
-          "  -k N              hits of a query (100)\n"
-          "  --batch N         queries that are searched together (32)\n"
-          "  --threads N       batches that are searched at the same time (1)\n"
-          "  --backend NAME    cpu (default) or cuda: where the items are kept and searched\n"
-          "  --isa LEVEL       auto (default), ref, avx2, avx512, ...: the arithmetic\n"
-          "  --output FILE     write the answers of one method: top_ids (I64 [queries, k]; -1 behind the last\n"
-          "                    hit), top_scores (F32; -inf there), exact (U8 [queries]; 1 where the list is\n"
-          "                    proven exact), bound (F32 [queries]; nothing left out scores above it; -inf\n"
-          "                    where nothing was left out)\n"
-          "  --targets         also tell how often the held-out item of a query is among its hits: the queries'\n"
-          "                    file has target_ids (I64 [queries]), each among the items\n"
-          "  --json            a JSON object for each method, one a line, in place of the table\n"
+          "  --items FILE      item_ids (I64 [items]) and item_embeddings (F32, F16, BF16 or F64\n"
+          "                    [items, dimension]); for recjpq codes (U8 [items, splits]) instead\n"
+          "  --queries FILE    query_embeddings (F32, F16, BF16 or F64 [queries, dimension]) and, for a model\n"
+          "                    with user tables, user_ids (I64 [queries])\n"
+          "  --method METHOD   such as exact (default) or 'average(4000)'; may be repeated\n"
+          "  -k N              hits per query (default: 100)\n"
+          "  --batch N         queries that are searched together (default: 32)\n"
+          "  --threads N       batches that are searched at the same time (default: 1)\n"
+          "  --backend NAME    where items are kept and searched: cpu (default) or cuda\n"
+          "  --isa LEVEL       instruction set: auto (default), ref, avx2, avx512, avx512vnni, avx512vbmi, amx\n"
+          "  --output FILE     write the answers of one method: top_ids (I64 [queries, k]), top_scores (F32\n"
+          "                    [queries, k]), exact (U8 [queries]; 1: proven exact), bound (F32 [queries]; no\n"
+          "                    item that is not a hit scores above it; -inf if all items are hits). Short rows\n"
+          "                    are padded with id -1 and score -inf\n"
+          "  --targets         also report how often a query's held-out item is among its hits. The queries' file\n"
+          "                    must have target_ids (I64 [queries]), all of them ids of items\n"
+          "  --json            print one JSON object per method and line in place of the table\n"
           "\n"
-          "All files are .safetensors; tensors of other names are left alone, so that one file may hold items\n"
-          "and queries. Equal scores are ordered by id. exact is always searched, as the reference. Times are\n"
-          "of whole batches; where there are few, they are searched again for their times alone.\n",
+          "All files are .safetensors. Tensors with other names are ignored, so one file may have items and\n"
+          "queries. Equal scores are ordered by id. exact is always searched, as the reference. Times are of whole\n"
+          "batches. If there are few batches, they are searched again to measure their times.\n"
+          "\n"
+          "Example:\n"
+          "  sluicectl eval --model mol.safetensors --items items.safetensors --queries queries.safetensors \\\n"
+          "    --method 'average(1000)' --method 'average(4000)'\n",
+  .print_more = print_methods,
   .run = run_eval,
 };

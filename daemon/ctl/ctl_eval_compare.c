@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of one method beside those of exact. */
+/* Compare the answers of one method with the exact ones: recall, hit rates, proofs, effort and times. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ static int by_id(const void *a, const void *b)
   return (*x > *y) - (*x < *y);
 }
 
-/* How many of `ids` are in `sorted`. */
+/* Count the ids that are in `sorted`. */
 static size_t count_common(const int64_t *ids, size_t n, const int64_t *sorted, size_t n_sorted)
 {
   size_t n_common = 0;
@@ -37,7 +37,7 @@ static size_t count_common(const int64_t *ids, size_t n, const int64_t *sorted, 
   return n_common;
 }
 
-/* Place of an id among these, or n. */
+/* Return the position of an id; n if it is missing. */
 static size_t find_id(const int64_t *ids, size_t n, int64_t id)
 {
   size_t i = 0;
@@ -47,7 +47,10 @@ static size_t find_id(const int64_t *ids, size_t n, int64_t id)
   return i;
 }
 
-/* Share of the exact first n that are among the first n hits; `sorted` has room for n ids. */
+/* Return which share of the exact first n are among the first n hits.
+ *
+ * sorted  room for n ids
+ */
 static double recall_of(const struct eval_answers *answers, const struct eval_answers *exact, size_t q, size_t n,
                         int64_t *sorted)
 {
@@ -60,7 +63,7 @@ static double recall_of(const struct eval_answers *answers, const struct eval_an
   return (double)count_common(answers->ids + q * answers->k, n_hits, sorted, n_exact) / (double)n_exact;
 }
 
-/* Queries whose target is among the first eval_ranks[i] hits. */
+/* For each rank, count the queries whose target is among that many first hits. */
 static void count_hits(const struct eval_answers *answers, const struct tensor *targets, size_t counts[EVAL_N_RANKS])
 {
   for (size_t q = 0; q < answers->n; q++) {
@@ -84,7 +87,10 @@ static void rate_hits(const struct eval_answers *answers, const struct eval_answ
   }
 }
 
-/* Sums over the queries; `sorted` has room for k ids. */
+/* Add one query to the sums of the row.
+ *
+ * sorted  room for k ids
+ */
 static void add_query(const struct eval_answers *answers, const struct eval_answers *exact, size_t q, int64_t *sorted,
                       struct eval_row *row)
 {
@@ -106,7 +112,8 @@ static int rising(const void *a, const void *b)
   return (*x > *y) - (*x < *y);
 }
 
-/* Times of the batches to go by: warm and whole ones, as far as there are any. Returns their number. */
+/* Choose the batches whose times count: those that are warm and whole; if there are none, whole ones; else all. Returns
+ * their number. */
 static size_t choose_timings(const struct eval_answers *a, double *ms)
 {
   for (int level = 0; level < 3; level++) {

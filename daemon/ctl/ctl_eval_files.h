@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of sluicectl eval: items and queries, as their numbers are needed. */
+/* The input files of sluicectl eval: items and queries, opened, checked, and given to the engine. */
 #ifndef DAEMON_CTL_CTL_EVAL_FILES_H
 #define DAEMON_CTL_CTL_EVAL_FILES_H
 
 #include "engine/engine.h"
 #include "engine/model/safetensors.h"
 
-/* The name of the one space. */
+/* The name of the only space. */
 extern const char eval_space[];
 
 enum { EVAL_KEY_BYTES = 8 };
 
-/* An id as an item's key, whose bytes have the order of the numbers, and back. */
+/* Convert an id to an item's key and back. Keys are ordered as the ids are. */
 void eval_key_of(int64_t id, uint8_t key[EVAL_KEY_BYTES]);
 int64_t eval_id_of(struct span key);
 
@@ -23,49 +23,49 @@ struct eval_items {
   size_t width;
 };
 
-/* Open the items' file: item_ids, which must be distinct, and `codes` for codes, else `item_embeddings`.
- * Returns ERR_MODEL or ERR_ITEM, naming the file, the tensor and what is expected. */
+/* Open the items' file. It has `item_ids`, which must be distinct, and `codes` if has_codes, else `item_embeddings`.
+ * Returns ERR_MODEL or ERR_ITEM with the file, the tensor and what is expected. */
 err_t eval_items_open(const char *path, bool has_codes, struct eval_items *out);
 void eval_items_fini(struct eval_items *items);
 
-/* Called now and then with the number of items so far. */
+/* A callback that is called now and then with the number of items or queries done. */
 struct eval_watch {
   void (*tick)(void *context, size_t n_done);
   void *context;
 };
 
-/* Check all items and apply them. Returns ERR_ITEM, naming the row; and what engine_apply() does. */
+/* Check all items and apply them. Returns ERR_ITEM with the row; the errors of engine_apply(). */
 err_t eval_items_apply(const struct eval_items *items, struct engine *e, const struct eval_watch *watch);
 
 struct eval_queries {
   struct safetensors *file;
   struct tensor embeddings; /* floats [n, width] */
-  struct tensor user_ids;   /* I64 [n], where has_user_ids */
-  struct tensor target_ids; /* I64 [n], where has_targets */
+  struct tensor user_ids;   /* I64 [n], if has_user_ids */
+  struct tensor target_ids; /* I64 [n], if has_targets */
   bool has_user_ids;
   bool has_targets;
   size_t n;
   size_t width;
 };
 
-/* Open the queries' file: query_embeddings, user_ids if they are wanted and there, and target_ids if they are wanted.
- * Returns ERR_MODEL, naming the file, the tensor and what is expected. */
+/* Open the queries' file. It has `query_embeddings`; `user_ids` are optional; `target_ids` are required if
+ * wants_targets. Returns ERR_MODEL with the file, the tensor and what is expected. */
 err_t eval_queries_open(const char *path, bool wants_user_ids, bool wants_targets, struct eval_queries *out);
 void eval_queries_fini(struct eval_queries *queries);
 
-/* Verify that each query's target is one of the items. Returns ERR_ITEM, naming the query; ERR_MEMORY. */
+/* Verify that each query's target is one of the items. Returns ERR_ITEM with the query; ERR_MEMORY. */
 err_t eval_queries_verify_targets(const struct eval_queries *queries, const struct eval_items *items);
 
-/* Queries first to first + n: what the file has of them, k and the method.
+/* Make n queries from the file, beginning with number `first`.
  *
- * numbers  [n][width]; the queries lie in it
+ * numbers  [n][width] receives the vectors; the queries point to it
  */
 void eval_queries_get(const struct eval_queries *queries, size_t first, size_t n, uint32_t k, const char *method,
                       float *numbers, struct query *out);
 
-/* Verify every query with this method. Returns ERR_METHOD; ERR_QUERY, naming the row.
+/* Verify every query with this method. Returns ERR_METHOD; ERR_QUERY with the row.
  *
- * out  the method under the name by which it runs
+ * out  the method under the name it runs under
  */
 err_t eval_queries_verify(const struct eval_queries *queries, const struct engine *e, uint32_t k, const char *method,
                           struct method *out);

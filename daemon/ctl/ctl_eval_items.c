@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items of a file into an engine. */
+/* The items' file: check its tensors, and apply its items to the engine in batches. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "daemon/ctl/ctl_eval_files.h"
 
-/* Items that are applied together. */
+/* Items in one batch. */
 enum { APPLY_ITEMS = 4096 };
 
 const char eval_space[] = "eval";
@@ -73,10 +73,10 @@ static err_t find_ids(struct eval_items *items)
   const char *path = safetensors_path(items->file);
 
   if (!safetensors_has(items->file, "item_ids"))
-    FAIL(ERR_MODEL, "%s: there is no tensor \"item_ids\": it has the id of each item, I64 [items]", path);
+    FAIL(ERR_MODEL, "%s: there is no tensor \"item_ids\": it must have the id of each item, I64 [items]", path);
   TRY(safetensors_tensor(items->file, "item_ids", TENSOR_TYPE_BIT(TENSOR_I64), &items->ids));
   if (items->ids.shape.n_dims != 1 || items->ids.shape.dim[0] == 0)
-    FAIL(ERR_MODEL, "%s: tensor \"item_ids\" is not of shape [items] with one item at least", path);
+    FAIL(ERR_MODEL, "%s: tensor \"item_ids\" must have shape [items], with at least one item", path);
   items->n = items->ids.shape.dim[0];
   return verify_distinct(items);
 }
@@ -95,7 +95,7 @@ static err_t find_parts(struct eval_items *items, bool has_codes)
   if (items->parts.shape.n_dims != 2)
     FAIL(ERR_MODEL, "%s: tensor \"%s\" has shape %s; it must have a row for each item", path, name, shape);
   if (items->parts.shape.dim[0] != items->n)
-    FAIL(ERR_MODEL, "%s: tensor \"%s\" has shape %s where \"item_ids\" has %zu items: they must have as many rows",
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" has shape %s, but \"item_ids\" has %zu items: both need the same number of rows",
          path, name, shape, items->n);
   items->width = items->parts.shape.dim[1];
   return ERR_OK;
@@ -118,12 +118,12 @@ void eval_items_fini(struct eval_items *items)
   safetensors_close(&items->file);
 }
 
-/* Changes that put items, and what they point into. */
+/* A batch of items, and the memory that its changes point to. */
 struct put_batch {
   struct item_change changes[APPLY_ITEMS];
   struct part parts[APPLY_ITEMS];
   uint8_t keys[APPLY_ITEMS][EVAL_KEY_BYTES];
-  float *numbers; /* [APPLY_ITEMS][width], where the items have no codes */
+  float *numbers; /* [APPLY_ITEMS][width] vectors; NULL if the items have codes */
 };
 
 static void close_batch(struct put_batch **b)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parse and check the options of sluicectl eval. */
 #include "daemon/ctl/ctl_eval_options.h"
 
 #include <getopt.h>
@@ -59,14 +60,14 @@ static err_t take_option(struct eval_options *o, int option)
     o->has_targets = true;
     return ERR_OK;
   default:
-    FAIL(ERR_USAGE, "not an option of eval, or it lacks its value");
+    FAIL(ERR_USAGE, "unknown option of eval, or its value is missing");
   }
 }
 
 static err_t verify_options(struct eval_options *o, const char *stray)
 {
   if (stray)
-    FAIL(ERR_USAGE, "%s: eval takes options only; a method is given as --method '%s'", stray, stray);
+    FAIL(ERR_USAGE, "%s: eval expects options only; give a method as --method '%s'", stray, stray);
   if (!o->model_path || !o->items_path || !o->queries_path)
     FAIL(ERR_USAGE, "%s is missing: eval needs --model, --items and --queries",
          !o->model_path   ? "--model"
@@ -76,8 +77,8 @@ static err_t verify_options(struct eval_options *o, const char *stray)
     o->methods[o->n_methods++] = "exact";
   if (o->output_path && o->n_methods > 1)
     FAIL(ERR_USAGE,
-         "--output takes the answers of one method, and %zu are given: leave --output out to compare them, or "
-         "run eval once for each",
+         "--output writes the answers of one method, but %zu are given: omit --output to compare them, or run eval "
+         "once for each",
          o->n_methods);
   return ERR_OK;
 }
@@ -104,7 +105,7 @@ static err_t take_options(int argc, char **argv, struct eval_options *o)
   TRY(mem_array((size_t)argc + 1, sizeof *o->methods, &o->methods));
   while ((option = getopt_long(argc, argv, ":k:", known, NULL)) != -1) {
     if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: not an option of eval, or it lacks its value", argv[optind - 1]);
+      FAIL(ERR_USAGE, "%s: unknown option of eval, or its value is missing", argv[optind - 1]);
     TRY(take_option(o, option));
   }
   return verify_options(o, optind < argc ? argv[optind] : NULL);

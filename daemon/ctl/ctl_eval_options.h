@@ -11,10 +11,10 @@ struct eval_options {
   const char *items_path;
   const char *queries_path;
   const char *output_path;
-  const char **methods; /* as they were given */
+  const char **methods; /* [n_methods] as given */
   size_t n_methods;
   uint64_t k;
-  uint64_t batch;
+  uint64_t batch; /* queries per batch */
   uint64_t n_threads;
   enum isa isa;
   enum engine_backend backend;
@@ -22,7 +22,7 @@ struct eval_options {
   bool has_targets;
 };
 
-/* argv[0] is the command's name. Returns ERR_USAGE with what is wrong; ERR_MEMORY. */
+/* Parse the command line; argv[0] is the command's name. Returns ERR_USAGE with what is wrong; ERR_MEMORY. */
 err_t eval_options_parse(int argc, char **argv, struct eval_options *out);
 void eval_options_fini(struct eval_options *o);
 

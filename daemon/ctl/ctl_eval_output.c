@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The tensors of the output file, and its metadata. */
 #include "daemon/ctl/ctl_eval_output.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers of sluicectl eval as a file. */
+/* Write the answers of sluicectl eval to a file, for other programs. */
 #ifndef DAEMON_CTL_CTL_EVAL_OUTPUT_H
 #define DAEMON_CTL_CTL_EVAL_OUTPUT_H
 
 #include "daemon/ctl/ctl_eval_run.h"
 
-/* Write top_ids, top_scores, exact and bound as a safetensors file, with model, method and k in its metadata.
+/* Write top_ids, top_scores, exact and bound to a safetensors file, with model, method and k in its metadata.
  * Returns ERR_SYSTEM with the path and the reason. */
 err_t eval_output_write(const char *path, const char *model_path, const char *method,
                         const struct eval_answers *answers);

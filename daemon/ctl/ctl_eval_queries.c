@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries of a file. */
+/* The queries' file: check its tensors, and make queries from its rows. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -11,17 +11,18 @@ static err_t find_embeddings(struct eval_queries *queries)
 
   if (!safetensors_has(queries->file, "query_embeddings"))
     FAIL(ERR_MODEL,
-         "%s: there is no tensor \"query_embeddings\": it has a vector for each query, F32 [queries, dimension]", path);
+         "%s: there is no tensor \"query_embeddings\": it must have each query's vector, F32 [queries, dimension]",
+         path);
   TRY(safetensors_tensor(queries->file, "query_embeddings", TENSOR_FLOATS, &queries->embeddings));
   if (queries->embeddings.shape.n_dims != 2 || queries->embeddings.shape.dim[0] == 0)
-    FAIL(ERR_MODEL, "%s: tensor \"query_embeddings\" is not of shape [queries, dimension] with one query at least",
+    FAIL(ERR_MODEL, "%s: tensor \"query_embeddings\" must have shape [queries, dimension], with at least one query",
          path);
   queries->n = queries->embeddings.shape.dim[0];
   queries->width = queries->embeddings.shape.dim[1];
   return ERR_OK;
 }
 
-/* An I64 for each query. */
+/* Find a tensor with an I64 for each query. */
 static err_t find_ids(const struct eval_queries *queries, const char *name, struct tensor *out)
 {
   char text[TENSOR_SHAPE_TEXT_MAX];
@@ -29,7 +30,7 @@ static err_t find_ids(const struct eval_queries *queries, const char *name, stru
   TRY(safetensors_tensor(queries->file, name, TENSOR_TYPE_BIT(TENSOR_I64), out));
   tensor_shape_print(&out->shape, text);
   if (out->shape.n_dims != 1 || out->shape.dim[0] != queries->n)
-    FAIL(ERR_MODEL, "%s: tensor \"%s\" has shape %s where \"query_embeddings\" has %zu queries: [%zu] is needed",
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" has shape %s, but \"query_embeddings\" has %zu queries: [%zu] is needed",
          safetensors_path(queries->file), name, text, queries->n, queries->n);
   return ERR_OK;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Print the rows of a comparison as tables for people or as JSON for programs. */
 #include "daemon/ctl/ctl_eval_report.h"
 
 #include <jansson.h>
@@ -9,7 +10,7 @@
 
 enum { NAME_COLUMNS_MIN = 6, LABEL_BYTES = 160 };
 
-/* "exact = brute_force" where a name stands for another. */
+/* Make the row's label: "exact = brute_force" if the given name stands for another. */
 static void print_label(const struct eval_row *row, char label[LABEL_BYTES])
 {
   if (strcmp(row->method, row->ran) == 0)
@@ -43,7 +44,7 @@ static void print_head(size_t k, int n_columns, FILE *out)
   fprintf(out, "  %6s  %10s  %10s  %9s  %9s\n", "proven", "candidates", "scored", "median ms", "p95 ms");
 }
 
-/* Three digits at least, without a power of ten. */
+/* Print milliseconds with at least three digits and without an exponent. */
 static void print_ms(double ms, FILE *out)
 {
   fprintf(out, "  %9.*f", ms < 10 ? 3 : ms < 1000 ? 1 : 0, ms);
@@ -66,7 +67,7 @@ static void print_row(const struct eval_row *row, int n_columns, FILE *out)
   fputc('\n', out);
 }
 
-/* Table 4 of the paper has the ratios and the time. */
+/* Print the table of hit rates. Table 4 of the paper has the same ratios and times. */
 static void print_hit_rates(const struct eval_row *rows, size_t n, int n_columns, FILE *out)
 {
   char label[LABEL_BYTES];
@@ -91,18 +92,18 @@ static void print_hit_rates(const struct eval_row *rows, size_t n, int n_columns
   fputc('\n', out);
 }
 
-/* A list that is shorter than it was asked to be is not passed over in silence. */
+/* Report a method that found fewer than k hits for some query, and why. */
 static void print_short(const struct eval_row *row, size_t n_items, FILE *out)
 {
   if (row->n_short == 0)
     return;
-  fprintf(out, "%s: %s of %s %s fewer than %zu hits (the fewest: %zu), as ", row->method,
+  fprintf(out, "%s: %s of %s %s fewer than %zu hits (fewest: %zu), because ", row->method,
           ctl_format_count(row->n_short).s, ctl_format_count(row->n).s,
           ctl_plural(row->n_short, "query has", "queries have"), row->k, row->min_hits);
   if (n_items < row->k)
     fprintf(out, "there are only %s items\n", ctl_format_count(n_items).s);
   else
-    fputs("the method has fewer candidates: a larger argument gives more\n", out);
+    fputs("the method has too few candidates: use a larger argument\n", out);
 }
 
 void eval_print_table(const struct eval_row *rows, size_t n, size_t n_items, FILE *out)
@@ -116,17 +117,17 @@ void eval_print_table(const struct eval_row *rows, size_t n, size_t n_items, FIL
     print_row(&rows[i], n_columns, out);
   for (size_t i = 0; i < n; i++)
     print_short(&rows[i], n_items, out);
-  fputs("Take the fastest row that finds enough: ", out);
+  fputs("Choose the fastest row that finds enough. ", out);
   if (rows[0].has_targets)
-    fputs("HR@n is the share of queries whose target is among the first n hits, ratio that share divided by exact's, "
-          "as in Table 4 of the Mixture-of-Logits paper, ",
+    fputs("HR@n: share of queries whose target is among the first n hits; ratio: HR@n divided by that of exact, "
+          "as in Table 4 of the Mixture-of-Logits paper. ",
           out);
-  fputs("recall@n the share of the exact first n that is among the first n hits, proven the share of answers whose "
-        "receipt says exact.\n",
+  fputs("recall@n: share of the exact first n among the first n hits. proven: share of answers whose receipt says "
+        "exact. scored: items scored in full; bounds keep it small.\n",
         out);
 }
 
-/* null where exact finds no target. */
+/* Return null for NAN: exact finds no target. */
 static json_t *ratio_json(double ratio)
 {
   return isnan(ratio) ? json_null() : json_real(ratio);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Worker threads claim batches in order, search them, store the answers and measure the time. */
 #include "daemon/ctl/ctl_eval_run.h"
 
 #include <assert.h>
@@ -10,10 +11,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* So many batches are timed, unless they take longer than this all together. */
+/* Time at least this many batches, repeating them if necessary, unless that would take longer than TIMED_NS. */
 enum { TIMED_BATCHES = 20, TIMED_NS = 1000000000 };
 
-/* What the threads of a run share: batches are claimed in order. */
+/* State shared by the threads of a run. */
 struct run {
   const struct eval_search *search;
   const char *text;
@@ -28,7 +29,7 @@ struct run {
 
 struct worker {
   struct run *run;
-  const struct eval_watch *watch; /* of the calling thread only */
+  const struct eval_watch *watch; /* NULL in all but the calling thread */
   struct searcher *searcher;
   float *numbers;
   struct query *queries;
@@ -56,7 +57,7 @@ static void store_answer(struct eval_answers *a, size_t i, const struct answer *
   a->candidates[i] = answer->counts.candidates;
 }
 
-/* Whether this batch is to be searched: once for its answers, again only for its time. */
+/* Is batch i to be searched? Every batch once for its answers; repeats, only to measure time. */
 static bool is_wanted(const struct run *run, size_t i)
 {
   return i < run->n_batches || (i < TIMED_BATCHES && clock_now_ns() - run->started_ns < TIMED_NS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All queries of a file, searched by one method. */
+/* Search all queries of a file with one method, on several threads. */
 #ifndef DAEMON_CTL_CTL_EVAL_RUN_H
 #define DAEMON_CTL_CTL_EVAL_RUN_H
 
@@ -14,31 +14,32 @@ struct eval_search {
 };
 
 struct eval_timing {
-  int64_t ns;    /* 0: this one was not searched */
-  bool is_whole; /* as many queries as a batch has */
-  bool is_warm;  /* not its thread's first */
+  int64_t ns;    /* time of the batch; 0: it was not searched */
+  bool is_whole; /* the batch was full */
+  bool is_warm;  /* it was not the first of its thread */
 };
 
-/* What came of n queries. */
+/* The answers to n queries, and how long batches took. */
 struct eval_answers {
   size_t n;
   size_t k;
-  int64_t *ids;   /* [n][k] best first, behind the last hit -1 */
-  float *scores;  /* [n][k] behind the last hit -inf */
-  uint8_t *exact; /* [n] 1 where the list is proven to be exact */
-  float *bound;   /* [n] nothing that was left out scores above; -inf where nothing was */
+  int64_t *ids;   /* [n][k] best first; short rows are padded with -1 */
+  float *scores;  /* [n][k] short rows are padded with -inf */
+  uint8_t *exact; /* [n] 1 if the answer is proven exact */
+  float *bound;   /* [n] no item that is not a hit scores above it; -inf if all items are hits */
   size_t *n_hits; /* [n] */
   uint64_t *scored;
   uint64_t *candidates;
-  struct eval_timing *timings; /* [n_timings] of searches */
+  struct eval_timing *timings; /* [n_timings] one for each batch searched */
   size_t n_timings;
 };
 
-/* Search all queries, batch by batch on n_threads threads. The answers do not depend on batch and threads. Where there
- * are few batches that take little time, they are searched again for their times alone.
+/* Search all queries, batch by batch on n_threads threads. The answers do not depend on batch size and threads. If
+ * there are few batches and they take little time, they are searched again to measure their times.
  *
- * method  verified; text is what it was verified from
- * watch   ticks in the calling thread, with the number of queries
+ * method  verified method
+ * text    the text that it was verified from
+ * watch   called in the calling thread, with the number of queries done
  *
  * Returns ERR_MEMORY, ERR_SYSTEM (no thread).
  */

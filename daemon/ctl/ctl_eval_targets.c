@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The held-out items of queries: each must be among the items. The targets are sorted, being fewer than the items. */
+/* Verify that the held-out item of each query is among the items. Targets are sorted, not items, because there are
+ * fewer of them. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@ static int by_id(const void *a, const void *b)
   return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Of equal targets the first is kept. Returns how many remain. */
+/* Remove repeated targets. Returns how many remain. */
 static size_t drop_repeated(struct target *targets, size_t n)
 {
   size_t n_kept = 0;

@@ -204,11 +204,11 @@ static void the_table_has_the_ranks_up_to_k_and_tells_of_short_lists(void **stat
   assert_null(strstr(text, "HR@"));
   assert_non_null(strstr(text, "exact = brute_force       1.000"));
   assert_non_null(
-      strstr(text, "average(12): 2 of 3 queries have fewer than 12 hits (the fewest: 0), as the method has"));
+      strstr(text, "average(12): 2 of 3 queries have fewer than 12 hits (fewest: 0), because the method has"));
   assert_null(strstr(text, "exact: "));
   free(text);
   text = print_table(11, NULL);
-  assert_non_null(strstr(text, "as there are only 11 items"));
+  assert_non_null(strstr(text, "because there are only 11 items"));
   free(text);
 }
 
