@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries and answers: what ingest decodes and encodes and the engine searches for. */
+/* Queries and answers: ingest decodes and encodes them, the engine searches. */
 #ifndef BASE_QUERY_H
 #define BASE_QUERY_H
 
 #include "base/item.h"
 
-/* How to search: a name and up to two numbers, "average(4000)". */
+/* A search method: a name and up to two numbers, such as "average(4000)". */
 enum { METHOD_NAME_MAX = 24, METHOD_ARGS_MAX = 2 };
 
 struct method {
@@ -14,14 +14,22 @@ struct method {
   unsigned n_args;
 };
 
-/* Most bytes of an id and of a method, most keys to exclude, most positions to wait for. */
-enum { QUERY_ID_MAX = 1024, QUERY_METHOD_MAX = 128, QUERY_EXCLUDE_MAX = 100000, QUERY_AT_LEAST_MAX = 4096 };
+/* Limits of a query. */
+enum {
+  QUERY_ID_MAX = 1024,        /* bytes */
+  QUERY_METHOD_MAX = 128,     /* bytes */
+  QUERY_EXCLUDE_MAX = 100000, /* keys */
+  QUERY_AT_LEAST_MAX = 4096,  /* positions */
+};
 
-/* Borrowed from the message that it came in. */
+/* Kafka's limit on the length of a topic name, in bytes. */
+enum { TOPIC_NAME_MAX = 249 };
+
+/* A query. It borrows its bytes from its message. */
 struct query {
   struct span id;
   struct span space;
-  struct span method; /* as written */
+  struct span method; /* as the client wrote it */
   uint32_t k;
   struct floats vector;
   struct floats components;
@@ -34,7 +42,7 @@ struct query {
   size_t n_at_least;
   bool has_deadline;
   int64_t deadline_unix_ms;
-  struct span reply_topic; /* empty: the configured one */
+  struct span reply_topic; /* at most TOPIC_NAME_MAX bytes; empty: the configured topic */
 };
 
 struct hit {
@@ -42,17 +50,18 @@ struct hit {
   float score;
 };
 
-/* What an answer guarantees. */
+/* The guarantees of an answer. */
 struct receipt {
   bool is_exact;
-  bool has_bound; /* false: no admitted item was left out */
-  float bound;    /* no item that was not returned scores above this */
+  bool has_bound; /* false: the hits are all admitted items */
+  float bound;    /* no item outside the hits scores above this */
 };
 
+/* The work of a search. */
 struct counts {
-  uint64_t items;
-  uint64_t scored;
-  uint64_t candidates;
+  uint64_t items;      /* items of the space in the epoch */
+  uint64_t scored;     /* items scored in full */
+  uint64_t candidates; /* items that the first stage passed on */
 };
 
 /* Values of sluice.v1.Error.Code. */
@@ -81,7 +90,7 @@ struct answer {
   uint32_t queued_us;
   uint32_t searched_us;
   enum answer_error error;
-  const char *error_message; /* where error is not ANSWER_OK */
+  const char *error_message; /* set if error is not ANSWER_OK */
 };
 
 #endif

@@ -4,8 +4,6 @@
 #include "ingest/utf8.h"
 #include "ingest/wire_message.h"
 
-enum { TOPIC_NAME_MAX = 249 };
-
 /* What Kafka allows as a topic. */
 static bool is_topic_name(const char *name)
 {

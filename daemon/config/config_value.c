@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/item.h"
 #include "base/mem.h"
+#include "base/query.h"
 #include "daemon/config/config_settings.h"
 
-enum { TOPIC_BYTES_MAX = 249, ADDRESS_BYTES_MAX = 64, PORT_MAX = 65535 };
+enum { ADDRESS_BYTES_MAX = 64, PORT_MAX = 65535 };
 
 static bool has_control_bytes(struct span text)
 {
@@ -92,21 +92,21 @@ static err_t verify_topic(struct span text)
 {
   bool is_dots = span_equal(text, span_of_str(".")) || span_equal(text, span_of_str(".."));
 
-  if (text.n < 1 || text.n > TOPIC_BYTES_MAX || is_dots || !has_name_bytes_only(text))
-    FAIL(ERR_CONFIG, "expects a topic (1 to %d of A-Z a-z 0-9 . _ -), not %s", TOPIC_BYTES_MAX, log_quote(text));
+  if (text.n < 1 || text.n > TOPIC_NAME_MAX || is_dots || !has_name_bytes_only(text))
+    FAIL(ERR_CONFIG, "expects a topic (1 to %d of A-Z a-z 0-9 . _ -), not %s", TOPIC_NAME_MAX, log_quote(text));
   return ERR_OK;
 }
 
 /* A pattern is a topic's name that may also contain `*` and `?`. */
 static err_t verify_pattern(struct span text)
 {
-  char name[TOPIC_BYTES_MAX];
-  bool is_short = text.n >= 1 && text.n <= TOPIC_BYTES_MAX;
+  char name[TOPIC_NAME_MAX];
+  bool is_short = text.n >= 1 && text.n <= TOPIC_NAME_MAX;
 
   for (size_t i = 0; is_short && i < text.n; i++)
     name[i] = (char)(text.p[i] == '*' || text.p[i] == '?' ? 'x' : text.p[i]);
   if (!is_short || !has_name_bytes_only(span_of(name, text.n)))
-    FAIL(ERR_CONFIG, "expects topics (1 to %d of A-Z a-z 0-9 . _ - and the wildcards * ?), not %s", TOPIC_BYTES_MAX,
+    FAIL(ERR_CONFIG, "expects topics (1 to %d of A-Z a-z 0-9 . _ - and the wildcards * ?), not %s", TOPIC_NAME_MAX,
          log_quote(text));
   return ERR_OK;
 }

@@ -7,9 +7,6 @@
 #include "base/log.h"
 #include "base/log_limit.h"
 
-/* Kafka's longest legal topic name, which wire_decode_query() has checked. */
-enum { TOPIC_MAX = 249 };
-
 /* ---- Topics that queries may name ---- */
 
 static bool is_configured(const struct reply_context *with, struct span topic)
@@ -55,7 +52,7 @@ err_t reply_verify_topic(const struct reply_context *with, struct span topic)
 static err_t try_answer(const struct reply_context *with, const struct pending_query *query,
                         const struct answer *answer, struct region *scratch)
 {
-  char topic[TOPIC_MAX + 1];
+  char topic[TOPIC_NAME_MAX + 1];
   struct span own = query->query.reply_topic;
   struct delivery_reply reply = {
     .has_key = query->has_key,

@@ -107,7 +107,7 @@ static void check_query(struct span value, enum wire_format format)
     CHECK(query.exclude[i].n >= 1 && query.exclude[i].n <= ITEM_KEY_MAX);
   for (size_t i = 0; i < query.n_at_least; i++)
     CHECK(query.at_least[i].partition >= 0 && query.at_least[i].next >= 0);
-  CHECK(query.reply_topic.n <= 249);
+  CHECK(query.reply_topic.n <= TOPIC_NAME_MAX);
   if (err != ERR_WIRE)
     check_echo(&query);
 }
