@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Clocks read with clock_gettime(2). */
 #include "base/clock.h"
 
 #include <time.h>

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time. */
+/* Clocks, sleeping, and noticing steps of the wall clock. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
 #include <stdint.h>
 
-/* Nanoseconds that never go back: for spans of time. */
+/* Nanoseconds of a clock that never goes back, for measuring durations. */
 int64_t clock_now_ns(void);
 
-/* The same, and it counts the time that the machine was suspended. */
+/* The same, but the clock also runs while the machine is suspended. */
 int64_t clock_boot_ns(void);
 
-/* Milliseconds since 1970: for deadlines that come from outside. */
+/* Milliseconds since 1970, for deadlines and timestamps from outside. */
 int64_t clock_unix_ms(void);
 
-/* Sleep for at least that long. */
+/* Sleep for at least `ns` nanoseconds, unless a signal arrives. */
 void clock_sleep_ns(int64_t ns);
 
-/* Notices steps of the wall clock: each user has one of its own, all zeros at first. Thread: one. */
+/* A watch for steps of the wall clock. Each user has its own, which starts as all zeros. Thread: one. */
 struct clock_watch {
-  int64_t ahead_ns; /* what the wall clock shows more than the monotonic one; 0: not known yet */
+  int64_t ahead_ns; /* wall clock minus monotonic clock at the last call; 0: no call yet */
 };
 
-/* By how many milliseconds the wall clock was stepped since the last call, if by more than a second; else 0. */
+/* Return by how many milliseconds the wall clock was stepped since the last call; 0 if by less than a second. */
 int64_t clock_watch_step(struct clock_watch *w);
 
 #define CLOCK_NS_PER_US INT64_C(1000)

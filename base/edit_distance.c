@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The Levenshtein distance by dynamic programming, with one row of the table in memory. */
 #include "base/edit_distance.h"
 
 #include <string.h>

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How unlike two names are, so that an error can say which known name was meant. */
+/* The edit distance of two names. With it an error message can suggest the known name that was probably meant. */
 #ifndef BASE_EDIT_DISTANCE_H
 #define BASE_EDIT_DISTANCE_H
 
 #include <stddef.h>
 
-/* Texts are compared up to here. */
+/* Only the first bytes of each text are compared. */
 enum { EDIT_TEXT_MAX = 128 };
 
-/* Edits that make one text the other (Levenshtein): a byte inserted, deleted or replaced. Thread: any. */
+/* Return the Levenshtein distance: how many bytes to insert, delete or replace to turn one text into the other.
+ * Thread: any. */
 size_t edit_distance(const char *a, const char *b);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of error codes, and the newest failure of each thread. */
 #include "base/err.h"
 
 #include <stdarg.h>
@@ -44,7 +45,7 @@ const char *err_origin(void)
 
 err_code_t err_set(err_code_t code, const char *file, int line, const char *format, ...)
 {
-  char text[sizeof message]; /* the new text may quote the old one */
+  char text[sizeof message]; /* written here first, because the arguments may contain the old message */
   va_list args;
 
   va_start(args, format);

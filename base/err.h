@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors: a code with a class, and a sentence for people kept beside it.
+/* Errors: a code with a class, and a message for people, which each thread keeps for its newest failure.
  *
- * Whatever can fail returns err_t and delivers values through out parameters, which it writes only on success. The
- * origin says FAIL(ERR_X, "what %s", detail); everyone above says TRY(call). The class answers the one question that a
- * caller has:
+ * A function that can fail returns err_t. It returns values through out parameters and writes them only on success. The
+ * function that finds the failure writes FAIL(ERR_X, "what %s", detail); its callers write TRY(call). The class tells
+ * the caller what to do:
  *
- *   RETRY    back off and do the same again
- *   REJECT   this input is at fault: count it, send it to the dead letters or answer with an error, go on
- *   FATAL    log, close in order, exit non-zero for the service manager to restart
+ *   RETRY    wait and repeat the same call
+ *   REJECT   the input is wrong: count it, send it to the dead letters or answer with an error, then continue
+ *   FATAL    log the error, close in order and exit non-zero; the service manager restarts the daemon
  */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
@@ -51,26 +51,29 @@ enum err_class { ERR_CLASS_NONE, ERR_CLASS_RETRY, ERR_CLASS_REJECT, ERR_CLASS_FA
 
 typedef enum err_code err_code_t;
 
-/* Must be looked at: an ignored error does not compile. */
+/* Return type of a function that can fail. Ignoring the result is a compile-time error. */
 #define err_t __attribute__((warn_unused_result)) err_code_t
 
+/* Return the class of a code. */
 enum err_class err_class(err_code_t code);
 
-/* Text of a code: static, never NULL. */
+/* Return the text of a code. It is static and never NULL. */
 const char *err_text(err_code_t code);
 
-/* The calling thread's newest failure as one sentence, without file and line: valid until its next FAIL. */
+/* Return the message of the calling thread's newest failure, without file and line. Valid until its next FAIL. */
 const char *err_message(void);
 
-/* "file:line" of the calling thread's newest failure. */
+/* Return "file:line" of the calling thread's newest failure. */
 const char *err_origin(void);
 
-/* Keep a failure for err_message(). Use FAIL. Thread: any. Allocates: no. */
+/* Store a failure for err_message() and return its code. Use FAIL where possible. Thread: any. Allocates: no. */
 err_code_t err_set(err_code_t code, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Return a failure with a printf-style message. */
 #define FAIL(code, ...) return err_set((code), __FILE__, __LINE__, __VA_ARGS__)
 
+/* Return the error of a call, if it fails. */
 #define TRY(call)                 \
   do {                            \
     err_code_t try_err_ = (call); \
@@ -78,7 +81,7 @@ err_code_t err_set(err_code_t code, const char *file, int line, const char *form
       return try_err_;            \
   } while (0)
 
-/* AUTO(store_close) struct store *s = NULL; closes s when it goes out of scope. */
+/* Clean a variable up when it goes out of scope: AUTO(store_close) struct store *s = NULL; */
 #define AUTO(close) __attribute__((cleanup(close)))
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Matching glob patterns without recursion. */
 #include "base/glob.h"
 
-/* Of several stars only the newest ever has to take more: what stands before it has matched, and may stay as short as
- * it is. So the time is at most pattern times text. */
+/* On a mismatch, only the newest star needs to match one byte more: everything before it has matched as few bytes as
+ * possible. So the time is at most the length of the pattern times that of the text. */
 bool glob_check(const char *pattern, struct span text)
 {
   const char *star = NULL;

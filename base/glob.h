@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Glob patterns: `*` stands for any bytes, also none, `?` for one byte, everything else for itself. */
+/* Glob patterns: `*` matches any number of bytes, `?` matches one byte, and every other byte matches itself. */
 #ifndef BASE_GLOB_H
 #define BASE_GLOB_H
 
 #include "base/span.h"
 
-/* Whether all of the text matches. Thread: any. */
+/* Does the whole text match the pattern? Thread: any. */
 bool glob_check(const char *pattern, struct span text);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Half-precision numbers, little-endian, unaligned. */
+/* Converting 16-bit floats, bf16 and f16, to f32. Their bytes are little-endian and may be unaligned. */
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 
 #include <stdint.h>
 #include <string.h>
 
+/* Convert a bfloat16 number: the upper half of an f32. */
 static inline float half_from_bf16(const uint8_t *p)
 {
   uint32_t bits = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 24;
@@ -15,7 +16,7 @@ static inline float half_from_bf16(const uint8_t *p)
   return value;
 }
 
-/* IEEE binary16, subnormals, infinities and NaN included. */
+/* Convert an IEEE binary16 number, including subnormals, infinities and NaN. */
 static inline float half_from_f16(const uint8_t *p)
 {
   uint32_t half = (uint32_t)p[0] | (uint32_t)p[1] << 8;

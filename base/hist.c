@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Histogram buckets, and the counts and quantiles taken from them. */
 #include "base/hist.h"
 
-/* Buckets 0..3 hold the values 0..3; above, four buckets a power of two. */
+/* Return the bucket of a value. Buckets 0..3 have the values 0..3; above, each power of two has four buckets. */
 static unsigned bucket_of(uint64_t value)
 {
   if (value < 4)
@@ -59,7 +60,8 @@ static void copy_counts(const struct hist *h, uint64_t counts[HIST_BUCKETS])
     counts[i] = get(&h->counts[i]);
 }
 
-/* A turn in between may leave some buckets without what the others have: of no importance to quantiles. */
+/* Copy the counts of a window. If another thread turns the window meanwhile, some buckets are of the old window and
+ * some of the new one. Quantiles tolerate that. */
 static void copy_window(const struct hist_window *w, const struct hist *h, uint64_t counts[HIST_BUCKETS])
 {
   for (unsigned i = 0; i < HIST_BUCKETS; i++) {
@@ -77,7 +79,7 @@ void hist_powers_get(const struct hist *h, struct hist_powers *out)
 
   copy_counts(h, counts);
   for (unsigned power = 0; power < HIST_POWERS; power++) {
-    while (bucket < bucket_of(UINT64_C(1) << power)) /* a power of two is the first value of its bucket */
+    while (bucket < bucket_of(UINT64_C(1) << power)) /* a power of two is the smallest value of its bucket */
       n += counts[bucket++];
     out->below[power] = n;
   }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A histogram of durations in buckets that grow by a quarter of a power of two: quantiles within 25 %. It counts from
- * the start on; a window beside it tells what was added lately, at no cost to those who add.
+/* A histogram of durations. Each power of two has four buckets, so quantiles are accurate to 25 %. A histogram counts
+ * from the start of the process. A window beside it gives the values that were added recently, and costs hist_add()
+ * nothing.
+ *
  * Thread: any; all counts are atomic. */
 #ifndef BASE_HIST_H
 #define BASE_HIST_H
@@ -15,29 +17,31 @@ struct hist {
   _Atomic uint64_t sum;
 };
 
+/* Count a value. */
 void hist_add(struct hist *h, uint64_t value);
 
-/* How many values are below 2^i, for each i from 0 to HIST_POWERS - 1, and how many there are in all: counted once, so
- * that they never decrease. */
+/* How many values are below each power of two. All counts come from one pass over the buckets, so they never decrease
+ * from one power to the next. */
 enum { HIST_POWERS = 40 };
 struct hist_powers {
-  uint64_t below[HIST_POWERS];
-  uint64_t n;
+  uint64_t below[HIST_POWERS]; /* below[i]: values below 2^i */
+  uint64_t n;                  /* all values */
 };
 void hist_powers_get(const struct hist *h, struct hist_powers *out);
 
-/* What was added to a histogram since the last turn but one: between one and two periods, where it is turned once a
- * period. All zeros: since the start. */
+/* The values added to a histogram since the last turn but one. If the window is turned once a period, it covers one to
+ * two periods. A window of all zeros covers everything since the start. */
 struct hist_window {
-  _Atomic uint64_t before[2][HIST_BUCKETS]; /* the histogram at the last turn, and at that before */
+  _Atomic uint64_t before[2][HIST_BUCKETS]; /* the histogram at the last turn, and at the turn before that */
 };
 
-/* Thread: one. */
+/* Begin a new period. Thread: one. */
 void hist_window_turn(struct hist_window *w, const struct hist *h);
 
+/* Return how many values the window has. */
 uint64_t hist_window_count(const struct hist_window *w, const struct hist *h);
 
-/* Upper end of the bucket that holds the quantile q in [0, 1]; 0 when nothing was added. */
+/* Return the upper end of the bucket that has the quantile q in [0, 1]; 0 if the window has no values. */
 uint64_t hist_window_quantile(const struct hist_window *w, const struct hist *h, double q);
 
 #endif

@@ -7,27 +7,26 @@
 
 enum { ITEM_KEY_MAX = 256, SPACE_NAME_MAX = 64 };
 
-/* Borrowed f32 numbers; n = 0 means "not given". */
+/* Borrowed f32 numbers. n = 0: not given. */
 struct floats {
   const float *v;
   size_t n;
 };
 
-/* What one space needs of an item. Which fields are set depends on the space's similarity (proto/sluice.proto, Part).
- */
+/* An item's data in one space. The space's similarity says which fields are set: see Part in proto/sluice.proto. */
 struct part {
   struct span space;        /* name of the space */
   struct floats vector;     /* raw vector */
-  struct floats components; /* ready-made component embeddings */
-  struct floats item_gate;  /* ready-made item-side gate */
-  struct span codes;        /* sub-item of each split */
+  struct floats components; /* component embeddings computed by the producer */
+  struct floats item_gate;  /* output of the item-side gate computed by the producer */
+  struct span codes;        /* for each split the number of its sub-item */
 };
 
-/* One change of one item, borrowed from the batch that it came in. */
+/* One change of one item. It borrows its bytes from the batch that it is part of. */
 struct item_change {
   struct span key; /* 1..ITEM_KEY_MAX bytes */
   bool is_delete;
-  bool is_whole; /* what the item had before is forgotten: parts not named here are absent */
+  bool is_whole; /* the item's former parts are dropped; else those that `parts` does not name are kept */
   struct part *parts;
   size_t n_parts;
   int32_t partition;
@@ -35,7 +34,7 @@ struct item_change {
   int64_t timestamp_ms; /* of the Kafka record */
 };
 
-/* "Offsets below `next` of this catalogue partition have been seen." */
+/* A position in a partition: all offsets below `next` have been read. */
 struct position {
   int32_t partition;
   int64_t next;

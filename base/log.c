@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Formatting and writing log lines, and quoting text for them. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -39,7 +40,8 @@ bool log_level_find(const char *name, enum log_level *out)
   return false;
 }
 
-/* Whether standard error is the stream that the journal reads. The variable alone says little: terminals inherit it. */
+/* Is standard error the stream that the journal reads? The variable alone does not prove it, because terminals inherit
+ * it. */
 static bool is_journal_stream(void)
 {
   const char *text = getenv("JOURNAL_STREAM");
@@ -80,7 +82,7 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
     n = sizeof line - 2;
   line[n++] = '\n';
   if (write(STDERR_FILENO, line, n) < 0)
-    return; /* there is nowhere left to say so */
+    return; /* there is no place left to report the failure */
 }
 
 const char *log_quote(struct span text)

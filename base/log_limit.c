@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Counting the events of each second. */
 #include "base/log_limit.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A limit on log lines of one kind: so many a second are told one by one, the rest as a sum. */
+/* A limit on how often one event is logged. Above it, events are only counted, and the count is logged later. */
 #ifndef BASE_LOG_LIMIT_H
 #define BASE_LOG_LIMIT_H
 
@@ -7,15 +7,16 @@
 
 #include "base/err.h"
 
-/* A limit of all zeros is a valid one. */
+/* A limit starts as all zeros. */
 struct log_limit {
-  _Atomic int64_t second;  /* of the newest line */
-  _Atomic uint64_t n_seen; /* lines of that second */
+  _Atomic int64_t second;  /* the second of the newest event */
+  _Atomic uint64_t n_seen; /* events in that second */
 };
 
+/* Lines logged each second. */
 enum { LOG_LIMIT_PER_S = 20 };
 
-/* Whether one more line may be written now. In a new second the sum of those that were not is logged first, as the
+/* May the event be logged now? The first call in a new second first logs how many events the last one left out, as the
  * event with more=N.
  *
  * Thread: any.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Allocating arrays from the heap and from reserved address space. */
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -49,7 +50,7 @@ void mem_free(void *array)
   mem_pointer_set(array, NULL);
 }
 
-/* Bytes from which an array is worth huge pages, the last of which is half empty on average. */
+/* From this size an array gets huge pages. On average half of its last page is wasted. */
 enum { HUGE_FROM = 16 << 20 };
 
 err_t mem_reserve(size_t count, size_t size, void *out)
@@ -61,7 +62,7 @@ err_t mem_reserve(size_t count, size_t size, void *out)
   if (p == MAP_FAILED)
     FAIL(ERR_MEMORY, "no address space for %zu bytes: lower catalogue.max_items or raise the limit", bytes);
   if (bytes >= HUGE_FROM)
-    madvise(p, bytes, MADV_HUGEPAGE); /* searches read at random places: fewer pages, fewer misses; it may be refused */
+    madvise(p, bytes, MADV_HUGEPAGE); /* random reads miss the TLB less often; the system may refuse */
   mem_pointer_set(out, p);
   return ERR_OK;
 }
@@ -78,19 +79,19 @@ void mem_release(void *array, size_t count, size_t size)
 void mem_give_back(void *array, size_t from, size_t to, size_t size)
 {
   enum { PAGE = 4096, HUGE = 2 << 20 };
-  size_t step = to * size >= HUGE_FROM ? HUGE : PAGE; /* half a huge page would cost its other half's speed */
+  size_t step = to * size >= HUGE_FROM ? HUGE : PAGE; /* freeing part of a huge page would slow the rest down */
   uintptr_t first = ((uintptr_t)array + from * size + step - 1) & ~(uintptr_t)(step - 1);
   uintptr_t end = ((uintptr_t)array + to * size + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
 
   if (array && from < to && first < end)
-    (void)madvise((void *)first, end - first, MADV_DONTNEED); /* refused, the memory stays where it is */
+    (void)madvise((void *)first, end - first, MADV_DONTNEED); /* if refused, the memory stays in use */
 }
 
 err_t mem_copy(struct span bytes, void *out)
 {
   void *p;
 
-  TRY(mem_array(bytes.n + 1, 1, &p)); /* one zero more, so that text stays text */
+  TRY(mem_array(bytes.n + 1, 1, &p)); /* the zero byte after the copy */
   if (bytes.n)
     memcpy(p, bytes.p, bytes.n);
   mem_pointer_set(out, p);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: checked allocation. Sizes are given as count x size and checked for overflow. */
+/* Memory allocation with errors. Sizes are given as count x size, and the product is checked for overflow. */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
 
 #include "base/err.h"
 #include "base/span.h"
 
-/* Widest vector and cache line: what mem_array() aligns to. */
+/* Alignment of mem_array(): the size of the widest SIMD register and of a cache line. */
 #define MEM_ALIGN 64
 
-/* The pointer in a pointer variable of whatever type, whose address comes as `void *`. Through a `void **` it would be
- * another type's object, which the language forbids. */
+/* Get or set a pointer variable of any type, given its address. Accessing it through a `void **` would be undefined
+ * behaviour, because the variable has another pointer type. */
 static inline void *mem_pointer_get(const void *at)
 {
   void *p;
@@ -24,32 +24,37 @@ static inline void mem_pointer_set(void *at, const void *p)
   memcpy(at, &p, sizeof p);
 }
 
-/* Allocate an array of zeros, aligned to MEM_ALIGN, to be freed with mem_free().
+/* Allocate an array of zeros, aligned to MEM_ALIGN. The caller frees it with mem_free().
  *
- * Returns ERR_OK, or ERR_MEMORY with the size in the message. `*out` is a pointer to the element type.
+ * out  address of a pointer to the element type
+ *
+ * Returns ERR_OK; ERR_MEMORY with the size in the message.
  */
 err_t mem_array(size_t count, size_t size, void *out);
 
-/* Grow an array from mem_array() or NULL to at least `count` elements, doubling; what is new is zero.
+/* Grow an array to at least `count` elements, by doubling its capacity. New elements are zero.
  *
- * capacity  elements now; updated
- * array     pointer to the array pointer; untouched on error
+ * capacity  current capacity in elements; updated
+ * array     address of the array pointer, which is NULL or from mem_array(); unchanged on error
  */
 err_t mem_grow(size_t count, size_t size, size_t *capacity, void *array);
 
-/* Free an array and set the pointer to NULL. Takes the address of the pointer. */
+/* Free an array and set its pointer to NULL.
+ *
+ * array  address of the array pointer
+ */
 void mem_free(void *array);
 
-/* Reserve address space for an array of zeros whose pages cost memory only once they are touched: for arrays sized by
- * the largest catalogue. To be given back with mem_release() and the same numbers. */
+/* Reserve address space for an array of zeros. A page costs memory only once it is touched, so an array can be sized
+ * for the largest possible catalogue. The caller frees it with mem_release() and the same count and size. */
 err_t mem_reserve(size_t count, size_t size, void *out);
 void mem_release(void *array, size_t count, size_t size);
 
-/* Give the memory of elements from..to-1 of such an array back to the system, in whole pages. What they hold afterwards
- * is what they held, or zeros. No element from `to` on may have been touched. */
+/* Give the memory of elements from..to-1 of a reserved array back to the system, in whole pages. Each of these elements
+ * then has its old value or zeros. No element at or after `to` may have been touched. */
 void mem_give_back(void *array, size_t from, size_t to, size_t size);
 
-/* Copy of a string or of bytes, freed with mem_free(). */
+/* Copy bytes or a string. A zero byte follows the copy. The caller frees it with mem_free(). */
 err_t mem_copy(struct span bytes, void *out);
 err_t mem_copy_str(const char *text, char **out);
 

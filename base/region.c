@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks of a region, and allocating from them. */
 #include "base/region.h"
 
 #include "base/mem.h"
@@ -67,7 +68,8 @@ void region_rewind(struct region *r, struct region_mark mark)
   r->taken_bytes = mark.taken_bytes;
 }
 
-/* Free the blocks behind the current one that are too small: use that grows round by round would leave each behind. */
+/* Free the blocks after the current one that are too small for `bytes`. Without this, use that grows with each round
+ * would leave one more unused block each time. */
 static void drop_outgrown(struct region *r, size_t bytes)
 {
   struct region_block **link = r->current ? &r->current->next : &r->first;
@@ -79,7 +81,7 @@ static void drop_outgrown(struct region *r, size_t bytes)
   }
 }
 
-/* Make room for `bytes` in the current block: the next one that is large enough, else a new one. */
+/* Make a block with room for `bytes` the current one: the next block that is large enough, else a new one. */
 static err_t advance(struct region *r, size_t bytes)
 {
   drop_outgrown(r, bytes);
@@ -108,7 +110,7 @@ err_t region_array(struct region *r, size_t count, size_t size, void *out)
     FAIL(ERR_MEMORY, "%zu elements of %zu bytes are more than this machine can address", count, size);
   bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
   if (r->limit_bytes && (r->taken_bytes > r->limit_bytes || bytes > r->limit_bytes - r->taken_bytes))
-    FAIL(ERR_TOO_LARGE, "%zu bytes more than %zu, where %zu are allowed", bytes, r->taken_bytes, r->limit_bytes);
+    FAIL(ERR_TOO_LARGE, "%zu bytes and the %zu in use exceed the limit of %zu", bytes, r->taken_bytes, r->limit_bytes);
   if (!r->current || r->current->size - r->used < bytes)
     TRY(advance(r, bytes));
   void *p = r->current->bytes + r->used;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A region: many small allocations that live and die together, one batch or one message long.
+/* A region: many small allocations that are freed together, for the lifetime of a batch or a message.
  *
- * Memory comes from blocks that are kept over region_reset(), so that a region in steady use allocates nothing. What a
- * rare large use left behind is given back with region_trim().
+ * Memory comes from blocks. region_reset() keeps the blocks, so a region in steady use allocates nothing. region_trim()
+ * frees the blocks that a rare large use left behind.
+ *
  * Thread: the one that owns the region.
  */
 #ifndef BASE_REGION_H
@@ -16,24 +17,24 @@ struct region_block;
 struct region {
   struct region_block *first;
   struct region_block *current;
-  size_t used;        /* bytes of the current block */
-  size_t taken_bytes; /* handed out since the reset, rounded up */
-  size_t limit_bytes; /* most bytes that may be handed out, set by the owner; 0: no limit */
+  size_t used;        /* used bytes of the current block */
+  size_t taken_bytes; /* bytes allocated since the reset, rounded up */
+  size_t limit_bytes; /* limit on taken_bytes, set by the owner; 0: no limit */
 };
 
-/* A region of all zeros is a valid empty one. */
+/* Free all blocks. A region of all zeros is valid and empty. */
 void region_fini(struct region *r);
 
-/* Forget all allocations; the blocks stay. */
+/* Forget all allocations, and keep the blocks. */
 void region_reset(struct region *r);
 
-/* Bytes of all blocks, used or not. */
+/* Return the size of all blocks, used or not. */
 size_t region_bytes(const struct region *r);
 
-/* Forget all allocations, keep the first blocks up to `keep_bytes` in all, and free the others. */
+/* Forget all allocations. Keep the first blocks up to a total of `keep_bytes`, and free the others. */
 void region_trim(struct region *r, size_t keep_bytes);
 
-/* A place to come back to: what was allocated since is forgotten. */
+/* A point in a region. Rewinding to it forgets all later allocations. */
 struct region_mark {
   struct region_block *current;
   size_t used;
@@ -43,12 +44,12 @@ struct region_mark {
 struct region_mark region_mark(const struct region *r);
 void region_rewind(struct region *r, struct region_mark mark);
 
-/* count x size zeroed bytes, aligned to 16. Valid until region_reset(), region_trim() or region_fini().
+/* Allocate an array of zeros, aligned to 16 bytes. Valid until region_reset(), region_trim() or region_fini().
  *
  * Returns ERR_OK; ERR_TOO_LARGE beyond limit_bytes; ERR_MEMORY. */
 err_t region_array(struct region *r, size_t count, size_t size, void *out);
 
-/* Copy bytes into the region; the copy is followed by a zero byte that does not count. */
+/* Copy bytes into the region. A zero byte follows the copy; out->n does not count it. */
 err_t region_copy(struct region *r, struct span bytes, struct span *out);
 
 #endif

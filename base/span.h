@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Borrowed bytes. No function frees a span; whoever hands one out says until when it is valid. */
+/* Borrowed bytes. No function frees a span. The comment of a function that returns one says how long it is valid. */
 #ifndef BASE_SPAN_H
 #define BASE_SPAN_H
 
@@ -28,7 +28,7 @@ static inline bool span_equal(struct span a, struct span b)
   return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* Order of keys: bytewise, a prefix before what it is a prefix of. Returns <0, 0 or >0. */
+/* Compare two keys bytewise; a prefix comes before the longer key. Returns <0, 0 or >0. */
 static inline int span_compare(struct span a, struct span b)
 {
   size_t n = a.n < b.n ? a.n : b.n;

@@ -231,16 +231,16 @@ static void beyond_the_limit_is_an_error_that_rejects(void **state)
   void *p;
 
   (void)state;
-  assert_fails(region_array(&r, 10001, 1, &p), ERR_TOO_LARGE, "10000 are allowed");
+  assert_fails(region_array(&r, 10001, 1, &p), ERR_TOO_LARGE, "limit of 10000");
   assert_int_equal(err_class(ERR_TOO_LARGE), ERR_CLASS_REJECT);
   assert_ok(region_array(&r, 6000, 1, &p));
   struct region_mark mark = region_mark(&r);
   assert_ok(region_array(&r, 4000, 1, &p));
-  assert_fails(region_array(&r, 1, 1, &p), ERR_TOO_LARGE, "10000 are allowed");
+  assert_fails(region_array(&r, 1, 1, &p), ERR_TOO_LARGE, "limit of 10000");
   region_rewind(&r, mark);
   assert_ok(region_array(&r, 4000, 1, &p));
   r.limit_bytes = 9000; /* lowered below what is there */
-  assert_fails(region_array(&r, 1, 1, &p), ERR_TOO_LARGE, "9000 are allowed");
+  assert_fails(region_array(&r, 1, 1, &p), ERR_TOO_LARGE, "limit of 9000");
   region_reset(&r);
   assert_ok(region_array(&r, 8992, 1, &p));
   r.limit_bytes = 0;
