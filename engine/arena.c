@@ -4,7 +4,8 @@
 #include "base/mem.h"
 
 /* Columns of a backend that failed are left as they are. */
-#define FOR_EACH_BACKEND(arena, b) for (size_t b = atomic_load(&(arena)->backends->first); b < (arena)->backends->n; b++)
+#define FOR_EACH_BACKEND(arena, b) \
+  for (size_t b = atomic_load(&(arena)->backends->first); (b) < (arena)->backends->n; (b)++)
 
 static err_t init_space(const struct arena *a, const struct space *space, struct arena_space *out)
 {

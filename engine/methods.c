@@ -78,7 +78,9 @@ static void append_row(struct text *text, const struct method_row *row)
 
 void methods_print_row(const struct method_row *row, char *text)
 {
-  append_row(&(struct text){ text, METHOD_TEXT_MAX }, row);
+  struct text out = { text, METHOD_TEXT_MAX };
+
+  append_row(&out, row);
 }
 
 void methods_print(const struct methods *methods, char *text)
@@ -128,11 +130,12 @@ err_t methods_verify(const struct methods *methods, const char *similarity, cons
 {
   const struct method_row *row = methods_find(methods, method);
   char asked[METHOD_TEXT_MAX], list[METHODS_TEXT_MAX], bounds[METHODS_TEXT_MAX] = "";
+  struct text bounded = { bounds, sizeof bounds };
 
   if (row && are_args_within(row, model, method))
     return ERR_OK;
   method_print(method, asked);
   methods_print(methods, list);
-  append_bounds(&(struct text){ bounds, sizeof bounds }, methods, model);
+  append_bounds(&bounded, methods, model);
   FAIL(ERR_METHOD, "a %s space has no method \"%s\": use %s%s", similarity, asked, list, bounds);
 }

@@ -270,8 +270,8 @@ bool shortlist_is_complete(struct shortlists *s, size_t i)
   return n >= s->n_best;
 }
 
-float shortlist_finish(struct shortlists *s, size_t i)
+float shortlist_finish(struct shortlists *s, size_t list)
 {
-  drop_not_admitted(s, i);
-  return s->lists[i].n < s->n_best ? -INFINITY : settle(s, i);
+  drop_not_admitted(s, list);
+  return s->lists[list].n < s->n_best ? -INFINITY : settle(s, list);
 }

@@ -54,6 +54,7 @@ static const struct timespec *steady_deadline(const struct timespec *wall)
 static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t) && sizeof(mtx_t) <= sizeof(pthread_mutex_t),
               "C11 threads are POSIX threads");
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the system's begin with underscores */
 int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict until)
 {
   const struct timespec *steady = steady_deadline(until);

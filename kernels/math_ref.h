@@ -15,7 +15,7 @@
 #endif
 
 /* Arguments of exp are clamped to this range, in which the result is a normal number: 1.6e-38 to 1.7e38. */
-#define MATH_EXP_MIN -87.0f
+#define MATH_EXP_MIN (-87.0f)
 #define MATH_EXP_MAX 88.0f
 
 #define MATH_LOG2_E 0x1.715476p+0f

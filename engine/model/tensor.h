@@ -35,7 +35,7 @@ bool tensor_type_find(const char *name, enum tensor_type *out);
 
 /* Print the names of a set of types, like "F32, F64 or F16". */
 enum { TENSOR_TYPES_TEXT_MAX = 48 };
-void tensor_types_print(unsigned types, char *text);
+void tensor_types_print(unsigned set, char *text);
 
 /* Print a shape, like "[2, 3]". */
 enum { TENSOR_SHAPE_TEXT_MAX = 128 };

@@ -154,7 +154,7 @@ static err_t prepare_queries(const struct model *model, const struct kernels *ke
     .methods = &(table),                             \
     .model_open = vector_model_open_##stem,        \
     .model_close = vector_model_close,             \
-    .model_check = check,                          \
+    .model_check = (check),                         \
     .check_part = check_part,                      \
     .check_query = check_query,                    \
       .prepared_bytes = prepared_bytes,              \
