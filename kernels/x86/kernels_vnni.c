@@ -3,9 +3,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "kernels/variants.h"
-
-#define TILE static inline __attribute__((always_inline))
+#include "kernels/x86/simd_macros.h"
 
 /* dot_i8 -------------------- */
 

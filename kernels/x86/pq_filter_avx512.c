@@ -2,22 +2,8 @@
 /* pq_filter() with AVX-512BW and no look-up of bytes: a table of 256 bytes is 128 words in four registers. A code's
  * bits 1 to 6 look a word up in two of them, bit 7 chooses which two, bit 0 chooses the byte of the word. Codes at even
  * and at odd places are looked up apart, and the bytes found are laid together again. */
-#include <immintrin.h>
-
 #include "kernels/pq_filter.h"
-#include "kernels/variants.h"
-
-struct pq_table {
-  __m512i parts[4];
-};
-
-static inline struct pq_table pq_table_load(const uint8_t *table)
-{
-  struct pq_table out;
-
-  UNROLL for (int i = 0; i < 4; i++) out.parts[i] = _mm512_load_si512(table + 64 * i);
-  return out;
-}
+#include "kernels/x86/pq_table_512.h"
 
 /* The word of each index, in bits 0 to 5 of each word, out of the half of the table that `is_upper` chooses. */
 static inline __m512i look_up_words(const struct pq_table *t, __m512i index, __mmask32 is_upper)

@@ -5,17 +5,7 @@
 #ifndef KERNELS_X86_PQ_TABLE_VBMI_H
 #define KERNELS_X86_PQ_TABLE_VBMI_H
 
-struct pq_table {
-  __m512i parts[4];
-};
-
-static inline struct pq_table pq_table_load(const uint8_t *table)
-{
-  struct pq_table out;
-
-  UNROLL for (int i = 0; i < 4; i++) out.parts[i] = _mm512_load_si512(table + 64 * i);
-  return out;
-}
+#include "kernels/x86/pq_table_512.h"
 
 static inline __m512i pq_look_up(const struct pq_table *t, __m512i codes)
 {

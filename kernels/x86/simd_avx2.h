@@ -21,6 +21,8 @@ enum {
   MATH_REGS = 4,
   LINEAR_ROWS = 4,
   LINEAR_REGS = 3,
+  LISTS_ROWS = 4,
+  LISTS_REGS = 2,
 };
 
 static inline __m256i first_lanes(size_t n)

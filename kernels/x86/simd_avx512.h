@@ -20,6 +20,8 @@ enum {
   MATH_REGS = 4,   /* vectors that exp and SiLU take at once */
   LINEAR_ROWS = 6, /* a tile of linear(): rows x vectors of outputs */
   LINEAR_REGS = 4,
+  LISTS_ROWS = 8, /* a tile of mol_lists(): rows of queries x registers of items */
+  LISTS_REGS = 2,
 };
 
 static inline __mmask16 first_lanes(size_t n)

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector code of mol_lists(), mol_any() and average_lists(), once for all instruction sets: to be included after the
- * operations on integers that a mol_lists_*.c defines. Lanes are items. Private to those files.
+/* mol_lists(), mol_any() and average_lists(), written once for all instruction sets. Lanes are items. Include it after
+ * a simd_numbers_*.h and the dot products of bytes: simd_wide_bytes.h, or those of mol_lists_vnni.c. Private to the
+ * mol_lists_*.c files.
  *
- * A tile keeps the sums of some rows with some vectors of items in registers. Sums start below 0 by the threshold, so
- * that one AND of all of them tells whether the tile has a hit, which is rare.
+ * A tile holds the sums of some rows with some registers of items. A sum starts at minus its threshold, so it is a hit
+ * if it ends at 0 or above. Hits are rare: one AND over all sums of a tile tells if it has any.
  */
 #ifndef KERNELS_X86_SIMD_LISTS_H
 #define KERNELS_X86_SIMD_LISTS_H
 
 #include <string.h>
 
-#define TILE static inline __attribute__((always_inline))
+#include "kernels/x86/simd_macros.h"
 
 enum {
   ITEMS = SKETCH_BLOCK_ITEMS,
-  BLOCK_REGS = ITEMS / LANES,
+  BLOCK_REGS = ITEMS / INTS_N,
   GROUP_BYTES = ITEMS * 4,
-  INTS_BYTES = LANES * 4,
 };
 
-/* Append what reached 0, and return how many, of one row's sums with LANES items. */
+/* Append the hits among one row's sums with INTS_N items to its list. Returns how many. */
 static __attribute__((noinline)) size_t append(struct scan_list *list, ints sums, uint32_t slot)
 {
-  int32_t values[LANES];
-  unsigned hits = ~ints_negative(sums) & ((1u << LANES) - 1);
+  int32_t values[INTS_N];
+  unsigned hits = ~ints_negative(sums) & ((1u << INTS_N) - 1);
   struct scan_entry *entries = list->entries + list->n;
 
   ints_store(values, sums);
@@ -36,7 +36,7 @@ static __attribute__((noinline)) size_t append(struct scan_list *list, ints sums
   return n;
 }
 
-/* One block's work: where its items are and what becomes of the sums. */
+/* One block of items, and the lists that its hits go to. */
 struct scan {
   const struct sketch_rows *rows;
   size_t n_components;
@@ -45,26 +45,35 @@ struct scan {
   struct scan_list *lists; /* [n_rows][n_components] */
 };
 
-/* sums += rows r.. times vectors of items at `items`, whose parts are component_bytes apart. */
+/* Four bytes in every lane. */
+static inline ints broadcast(const void *bytes)
+{
+  uint32_t x;
+
+  memcpy(&x, bytes, sizeof x);
+  return ints_set1(x);
+}
+
+/* sums += rows from r on times n_regs registers of items; the next component is component_bytes further. */
 TILE void multiply_bytes(const struct sketch_rows *rows, size_t r, const uint8_t *items, size_t component_bytes,
-                         int n_rows, int n_regs, ints sums[TILE_ROWS][TILE_REGS])
+                         int n_rows, int n_regs, ints sums[LISTS_ROWS][LISTS_REGS])
 {
   const int8_t *bytes = rows->bytes + r * 4;
   const size_t step = rows->n_rows * 4;
 
   for (size_t g = rows->n_groups; g > 0; g--, bytes += step, items += GROUP_BYTES) {
-    struct item_bytes x[TILE_REGS];
+    struct item_bytes x[LISTS_REGS];
     UNROLL for (int v = 0; v < n_regs; v++) x[v] =
-        item_bytes_load(items + (size_t)(v / BLOCK_REGS) * component_bytes + v % BLOCK_REGS * INTS_BYTES);
+        item_bytes_split(ints_load(items + (size_t)(v / BLOCK_REGS) * component_bytes + v % BLOCK_REGS * INTS_BYTES));
     UNROLL for (int i = 0; i < n_rows; i++)
     {
-      struct row_bytes row = row_bytes_load(bytes + 4 * i);
+      struct row_bytes row = row_bytes_split(broadcast(bytes + 4 * i));
       UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] = add_dot_bytes(sums[i][v], x[v], row);
     }
   }
 }
 
-TILE ints and_all(ints sums[TILE_ROWS][TILE_REGS], int n_rows, int n_regs)
+TILE ints and_all(ints sums[LISTS_ROWS][LISTS_REGS], int n_rows, int n_regs)
 {
   ints all = sums[0][0];
 
@@ -75,41 +84,57 @@ TILE ints and_all(ints sums[TILE_ROWS][TILE_REGS], int n_rows, int n_regs)
   return all;
 }
 
-/* Rows r.. with components m.. of a block, of which the tile holds n_regs vectors. */
-TILE size_t lists_tile(const struct scan *s, size_t r, size_t m, int n_rows, int n_regs)
-{
-  const size_t component_bytes = s->rows->n_groups * GROUP_BYTES;
-  struct scan_list *lists = s->lists + r * s->n_components + m;
-  ints sums[TILE_ROWS][TILE_REGS];
+/* The lists of a tile's sums. Row i's list for its p-th part is first[i * row_step + p * part_step], and the first item
+ * of that part is in slot + p * part_slots. A part is BLOCK_REGS registers: a component, or a block. */
+struct tile_lists {
+  struct scan_list *first;
+  size_t row_step, part_step;
+  uint32_t slot, part_slots;
+};
 
-  UNROLL for (int i = 0; i < n_rows; i++)
-  {
-    UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] =
-        ints_set1(lists[(size_t)i * s->n_components + (size_t)(v / BLOCK_REGS)].start);
-  }
-  multiply_bytes(s->rows, r, s->block + m * component_bytes, component_bytes, n_rows, n_regs, sums);
-  if (ints_negative(and_all(sums, n_rows, n_regs)) == (1u << LANES) - 1)
-    return 0;
+/* Append the hits of a tile to its lists. Returns how many. */
+TILE size_t append_tile(const struct tile_lists *lists, ints sums[LISTS_ROWS][LISTS_REGS], int n_rows, int n_regs)
+{
   size_t n = 0;
+
+  if (ints_negative(and_all(sums, n_rows, n_regs)) == (1u << INTS_N) - 1)
+    return 0;
   UNROLL for (int i = 0; i < n_rows; i++)
   {
     UNROLL for (int v = 0; v < n_regs; v++)
     {
-      if (ints_negative(sums[i][v]) != (1u << LANES) - 1)
-        n += append(&lists[(size_t)i * s->n_components + (size_t)(v / BLOCK_REGS)], sums[i][v],
-                    s->slot + (uint32_t)(v % BLOCK_REGS * LANES));
+      uint32_t part = (uint32_t)(v / BLOCK_REGS), lane = (uint32_t)(v % BLOCK_REGS * INTS_N);
+      if (ints_negative(sums[i][v]) != (1u << INTS_N) - 1)
+        n += append(&lists->first[(size_t)i * lists->row_step + part * lists->part_step], sums[i][v],
+                    lists->slot + part * lists->part_slots + lane);
     }
   }
   return n;
 }
 
+/* Rows from r on with components from m on of a block: n_regs registers of items. */
+TILE size_t lists_tile(const struct scan *s, size_t r, size_t m, int n_rows, int n_regs)
+{
+  const size_t component_bytes = s->rows->n_groups * GROUP_BYTES;
+  struct tile_lists lists = { s->lists + r * s->n_components + m, s->n_components, 1, s->slot, 0 };
+  ints sums[LISTS_ROWS][LISTS_REGS];
+
+  UNROLL for (int i = 0; i < n_rows; i++)
+  {
+    UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] =
+        ints_set1((uint32_t)lists.first[(size_t)i * s->n_components + (size_t)(v / BLOCK_REGS)].start);
+  }
+  multiply_bytes(s->rows, r, s->block + m * component_bytes, component_bytes, n_rows, n_regs, sums);
+  return append_tile(&lists, sums, n_rows, n_regs);
+}
+
 TILE size_t lists_rows(const struct scan *s, size_t r, int n_rows)
 {
-  enum { TILE_COMPONENTS = TILE_REGS / BLOCK_REGS };
+  enum { TILE_COMPONENTS = LISTS_REGS / BLOCK_REGS };
   size_t m = 0, n = 0;
 
   for (; m + TILE_COMPONENTS <= s->n_components; m += TILE_COMPONENTS)
-    n += lists_tile(s, r, m, n_rows, TILE_REGS);
+    n += lists_tile(s, r, m, n_rows, LISTS_REGS);
   for (; m < s->n_components; m++)
     n += lists_tile(s, r, m, n_rows, BLOCK_REGS);
   return n;
@@ -123,25 +148,25 @@ static size_t lists(const struct sketch_rows *rows, size_t n_components, const u
   for (size_t b = 0; b < n_blocks; b++) {
     struct scan s = { rows, n_components, blocks + b * block_bytes, first_slot + (uint32_t)(b * ITEMS), out };
     size_t r = 0;
-    for (; r + TILE_ROWS <= rows->n_rows; r += TILE_ROWS)
-      n += lists_rows(&s, r, TILE_ROWS);
+    for (; r + LISTS_ROWS <= rows->n_rows; r += LISTS_ROWS)
+      n += lists_rows(&s, r, LISTS_ROWS);
     for (; r < rows->n_rows; r++)
       n += lists_rows(&s, r, 1);
   }
   return n;
 }
 
-/* The AND of the sums of rows r.. with all components of a block. */
+/* AND the sums of rows from r on with all components of a block into `all`. */
 TILE void any_rows(const struct sketch_rows *rows, size_t n_components, const uint8_t *block, const int32_t *starts,
                    size_t r, int n_rows, ints all[BLOCK_REGS])
 {
   const size_t component_bytes = rows->n_groups * GROUP_BYTES;
 
   for (size_t m = 0; m < n_components; m++) {
-    ints sums[TILE_ROWS][TILE_REGS];
+    ints sums[LISTS_ROWS][LISTS_REGS];
     UNROLL for (int i = 0; i < n_rows; i++)
     {
-      UNROLL for (int v = 0; v < BLOCK_REGS; v++) sums[i][v] = ints_set1(starts[r + (size_t)i]);
+      UNROLL for (int v = 0; v < BLOCK_REGS; v++) sums[i][v] = ints_set1((uint32_t)starts[r + (size_t)i]);
     }
     multiply_bytes(rows, r, block + m * component_bytes, component_bytes, n_rows, BLOCK_REGS, sums);
     UNROLL for (int v = 0; v < BLOCK_REGS; v++)
@@ -159,65 +184,54 @@ static void any(const struct sketch_rows *rows, size_t n_components, const uint8
     unsigned negative = 0;
     ints all[BLOCK_REGS];
     size_t r = 0;
-    UNROLL for (int v = 0; v < BLOCK_REGS; v++) all[v] = ints_set1(-1);
-    for (; r + TILE_ROWS <= rows->n_rows; r += TILE_ROWS)
-      any_rows(rows, n_components, block, starts, r, TILE_ROWS, all);
+    UNROLL for (int v = 0; v < BLOCK_REGS; v++) all[v] = ints_set1(UINT32_MAX);
+    for (; r + LISTS_ROWS <= rows->n_rows; r += LISTS_ROWS)
+      any_rows(rows, n_components, block, starts, r, LISTS_ROWS, all);
     for (; r < rows->n_rows; r++)
       any_rows(rows, n_components, block, starts, r, 1, all);
-    UNROLL for (int v = 0; v < BLOCK_REGS; v++) negative |= ints_negative(all[v]) << (v * LANES);
+    UNROLL for (int v = 0; v < BLOCK_REGS; v++) negative |= ints_negative(all[v]) << (v * INTS_N);
     masks[b] = (uint16_t)~negative;
   }
 }
 
-/* Rows r.. of queries with the averaged vectors of some blocks, of which the tile holds n_regs vectors. The second tile
- * of rows, which finds these blocks in cache, has the next ones come. */
+/* Queries from r on with the averaged vectors of some blocks: n_regs registers of items. The second tile of rows
+ * prefetches the next blocks: by then its own are in cache. */
 TILE size_t average_tile(const int16_t *rows, size_t n_all_rows, size_t n_groups, const int16_t *blocks, size_t r,
                          int n_rows, int n_regs, uint32_t slot, struct scan_list *out)
 {
   const size_t block_bytes = n_groups * GROUP_BYTES;
-  ints sums[TILE_ROWS][TILE_REGS];
+  struct tile_lists lists = { out + r, 1, 0, slot, ITEMS };
+  ints sums[LISTS_ROWS][LISTS_REGS];
   const uint8_t *items = (const uint8_t *)blocks;
 
   UNROLL for (int i = 0; i < n_rows; i++)
   {
-    UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] = ints_set1(out[r + (size_t)i].start);
+    UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] = ints_set1((uint32_t)out[r + (size_t)i].start);
   }
   for (size_t g = 0; g < n_groups; g++, items += GROUP_BYTES) {
     const int16_t *row = rows + (g * n_all_rows + r) * 2;
-    ints x[TILE_REGS];
-    UNROLL for (int v = 0; r == TILE_ROWS && v < n_regs; v += BLOCK_REGS)
+    ints x[LISTS_REGS];
+    UNROLL for (int v = 0; r == LISTS_ROWS && v < n_regs; v += BLOCK_REGS)
         __builtin_prefetch(items + (size_t)((n_regs + v) / BLOCK_REGS) * block_bytes);
     UNROLL for (int v = 0; v < n_regs; v++) x[v] =
         ints_load(items + (size_t)(v / BLOCK_REGS) * block_bytes + v % BLOCK_REGS * INTS_BYTES);
     UNROLL for (int i = 0; i < n_rows; i++)
     {
-      int32_t pair;
-      memcpy(&pair, row + 2 * i, sizeof pair);
-      UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] = add_dot_words(sums[i][v], x[v], ints_set1(pair));
+      ints pair = broadcast(row + 2 * i);
+      UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] = add_dot_words(sums[i][v], x[v], pair);
     }
   }
-  if (ints_negative(and_all(sums, n_rows, n_regs)) == (1u << LANES) - 1)
-    return 0;
-  size_t n = 0;
-  UNROLL for (int i = 0; i < n_rows; i++)
-  {
-    UNROLL for (int v = 0; v < n_regs; v++)
-    {
-      if (ints_negative(sums[i][v]) != (1u << LANES) - 1)
-        n += append(&out[r + (size_t)i], sums[i][v], slot + (uint32_t)(v * LANES));
-    }
-  }
-  return n;
+  return append_tile(&lists, sums, n_rows, n_regs);
 }
 
-/* All rows with the blocks of one tile. */
+/* All queries with the blocks of one tile. */
 TILE size_t average_rows(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, int n_regs,
                          uint32_t slot, struct scan_list *out)
 {
   size_t r = 0, n = 0;
 
-  for (; r + TILE_ROWS <= n_rows; r += TILE_ROWS)
-    n += average_tile(rows, n_rows, n_groups, blocks, r, TILE_ROWS, n_regs, slot, out);
+  for (; r + LISTS_ROWS <= n_rows; r += LISTS_ROWS)
+    n += average_tile(rows, n_rows, n_groups, blocks, r, LISTS_ROWS, n_regs, slot, out);
   for (; r < n_rows; r++)
     n += average_tile(rows, n_rows, n_groups, blocks, r, 1, n_regs, slot, out);
   return n;
@@ -226,13 +240,13 @@ TILE size_t average_rows(const int16_t *rows, size_t n_rows, size_t n_groups, co
 static size_t average(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
                       uint32_t first_slot, struct scan_list *out)
 {
-  enum { TILE_BLOCKS = TILE_REGS / BLOCK_REGS };
+  enum { TILE_BLOCKS = LISTS_REGS / BLOCK_REGS };
   const size_t block_numbers = n_groups * ITEMS * 2;
   size_t b = 0, n = 0;
 
   for (; b + TILE_BLOCKS <= n_blocks; b += TILE_BLOCKS)
-    n += average_rows(rows, n_rows, n_groups, blocks + b * block_numbers, TILE_REGS, first_slot + (uint32_t)(b * ITEMS),
-                      out);
+    n += average_rows(rows, n_rows, n_groups, blocks + b * block_numbers, LISTS_REGS,
+                      first_slot + (uint32_t)(b * ITEMS), out);
   for (; b < n_blocks; b++)
     n += average_rows(rows, n_rows, n_groups, blocks + b * block_numbers, BLOCK_REGS,
                       first_slot + (uint32_t)(b * ITEMS), out);

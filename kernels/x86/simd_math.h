@@ -4,19 +4,7 @@
 #define KERNELS_X86_SIMD_MATH_H
 
 #include "kernels/math_ref.h"
-#include "kernels/variants.h"
-
-/* The name of a kernel with the level as its suffix. */
-#define SIMD_JOIN_(stem, suffix) stem##_##suffix
-#define SIMD_JOIN(stem, suffix)  SIMD_JOIN_(stem, suffix)
-#define VARIANT(stem)            SIMD_JOIN(stem, SIMD_SUFFIX)
-
-/* Tiles are functions of constant sizes: inlined and unrolled (UNROLL), their arrays of vectors become registers. */
-#define TILE static inline __attribute__((always_inline))
-/* Functions of their own: there the compiler keeps the pointers of the inner loop in registers. */
-#define OWN static __attribute__((noinline))
-/* Functions that not every file which includes them calls. */
-#define SHARED static __attribute__((unused))
+#include "kernels/x86/simd_macros.h"
 
 /* x[i] = math_exp(x[i]) for x[i] <= MATH_EXP_MAX. One vector's steps wait for each other, those of n vectors do not: so
  * each step is written for all of them before the next. */

@@ -8,7 +8,7 @@
 typedef __m256i ints;
 typedef __m256d doubles;
 
-enum { INTS_BYTES = 32, DOUBLES_N = 4 };
+enum { INTS_BYTES = 32, INTS_N = 8, DOUBLES_N = 4 };
 
 static inline ints ints_load(const void *p)
 {
@@ -30,6 +30,16 @@ static inline ints ints_add(ints a, ints b)
   return _mm256_add_epi32(a, b);
 }
 
+static inline ints ints_and(ints a, ints b)
+{
+  return _mm256_and_si256(a, b);
+}
+
+static inline unsigned ints_negative(ints v)
+{
+  return (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(v));
+}
+
 static inline ints ints_even_bytes(ints v)
 {
   return _mm256_and_si256(v, _mm256_set1_epi32(0x00ff00ff));
@@ -38,6 +48,16 @@ static inline ints ints_even_bytes(ints v)
 static inline ints ints_odd_bytes(ints v)
 {
   return _mm256_srli_epi16(v, 8);
+}
+
+static inline ints ints_even_signed_bytes(ints v)
+{
+  return _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8);
+}
+
+static inline ints ints_odd_signed_bytes(ints v)
+{
+  return _mm256_srai_epi16(v, 8);
 }
 
 static inline ints ints_multiply_pairs(ints a, ints b)

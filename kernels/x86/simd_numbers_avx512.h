@@ -8,7 +8,7 @@
 typedef __m512i ints;
 typedef __m512d doubles;
 
-enum { INTS_BYTES = 64, DOUBLES_N = 8 };
+enum { INTS_BYTES = 64, INTS_N = 16, DOUBLES_N = 8 };
 
 static inline ints ints_load(const void *p)
 {
@@ -30,6 +30,17 @@ static inline ints ints_add(ints a, ints b)
   return _mm512_add_epi32(a, b);
 }
 
+static inline ints ints_and(ints a, ints b)
+{
+  return _mm512_and_si512(a, b);
+}
+
+/* One bit for each lane: is it negative? */
+static inline unsigned ints_negative(ints v)
+{
+  return _mm512_movepi32_mask(v);
+}
+
 /* Bytes 0 and 2 of each 32 bits, as 16-bit numbers. */
 static inline ints ints_even_bytes(ints v)
 {
@@ -40,6 +51,17 @@ static inline ints ints_even_bytes(ints v)
 static inline ints ints_odd_bytes(ints v)
 {
   return _mm512_srli_epi16(v, 8);
+}
+
+/* The same bytes, as signed 16-bit numbers. */
+static inline ints ints_even_signed_bytes(ints v)
+{
+  return _mm512_srai_epi16(_mm512_slli_epi16(v, 8), 8);
+}
+
+static inline ints ints_odd_signed_bytes(ints v)
+{
+  return _mm512_srai_epi16(v, 8);
 }
 
 /* The sum of the products of each two 16-bit numbers. */
