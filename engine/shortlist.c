@@ -63,9 +63,9 @@ void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales,
 }
 
 /* Bring entries that score `least` or more to the front; returns how many. */
-static size_t bring_forward(const struct shortlists *s, struct scan_entry *entries, size_t n, int32_t least)
+static size_t partition_ge(const struct shortlists *s, struct scan_entry *entries, size_t n, int32_t least)
 {
-  return s->kernels->bring_forward(entries, n, least, s->spare);
+  return s->kernels->partition_ge(entries, n, least, s->spare);
 }
 
 static int32_t median(int32_t a, int32_t b, int32_t c)
@@ -88,7 +88,7 @@ static int32_t select_best(const struct shortlists *s, struct scan_entry *entrie
       picks[i] = entries[(dice >> 33) % n].score;
     }
     int32_t pivot = median(picks[0], picks[1], picks[2]);
-    size_t n_above = bring_forward(s, entries, n, pivot + 1);
+    size_t n_above = partition_ge(s, entries, n, pivot + 1);
     if (k <= n_above) {
       n = n_above;
       continue;
@@ -96,7 +96,7 @@ static int32_t select_best(const struct shortlists *s, struct scan_entry *entrie
     entries += n_above;
     n -= n_above;
     k -= n_above;
-    size_t n_same = bring_forward(s, entries, n, pivot);
+    size_t n_same = partition_ge(s, entries, n, pivot);
     if (k <= n_same)
       return pivot;
     entries += n_same;
@@ -177,8 +177,8 @@ static float select_exactly(struct shortlists *s, size_t i, struct scan_entry *e
   for (size_t e = 0; e < n; e++)
     s->exact_of[e] = (struct scan_entry){ ordered_of(s->scores[e]), entries[e].slot };
   int32_t worst = select_best(s, s->exact_of, n, n_wanted);
-  size_t n_above = bring_forward(s, s->exact_of, n, worst + 1), n_rest = n - n_above;
-  select_by_key(s, s->exact_of + n_above, bring_forward(s, s->exact_of + n_above, n_rest, worst), n_wanted - n_above);
+  size_t n_above = partition_ge(s, s->exact_of, n, worst + 1), n_rest = n - n_above;
+  select_by_key(s, s->exact_of + n_above, partition_ge(s, s->exact_of + n_above, n_rest, worst), n_wanted - n_above);
   for (size_t e = 0; e < n_wanted; e++) {
     double score = floor((double)float_of(s->exact_of[e].score) * s->scales[i].units);
     entries[e] = (struct scan_entry){ (int32_t)score, s->exact_of[e].slot };
@@ -196,8 +196,8 @@ static float settle(struct shortlists *s, size_t i)
   struct scan_list *list = &s->lists[i];
   const struct shortlist_scale *scale = &s->scales[i];
   int32_t nth = select_best(s, list->entries, list->n, s->n_best);
-  size_t n_possible = bring_forward(s, list->entries, list->n, nth - 2 * scale->slack);
-  size_t n_certain = bring_forward(s, list->entries, n_possible, nth + 2 * scale->slack + 1);
+  size_t n_possible = partition_ge(s, list->entries, list->n, nth - 2 * scale->slack);
+  size_t n_certain = partition_ge(s, list->entries, n_possible, nth + 2 * scale->slack + 1);
 
   float worst = select_exactly(s, i, list->entries + n_certain, n_possible - n_certain, s->n_best - n_certain);
   list->n = s->n_admitted[i] = (uint32_t)s->n_best;
@@ -234,7 +234,7 @@ static void make_room(struct shortlists *s, size_t i, size_t rank)
   if (list->n <= rank)
     return;
   int32_t threshold = select_best(s, list->entries, list->n, rank) - 2 * slack;
-  list->n = s->n_admitted[i] = (uint32_t)bring_forward(s, list->entries, list->n, threshold);
+  list->n = s->n_admitted[i] = (uint32_t)partition_ge(s, list->entries, list->n, threshold);
   if (rank < s->n_best && threshold > s->guesses[i])
     s->guesses[i] = threshold;
   raise_threshold(s, i, threshold);

@@ -34,7 +34,7 @@ struct mol_shape {
 };
 
 /* Lines of memory that will be read after mol_score() or mol_bounds(): they come into cache while those compute. */
-struct mol_ahead {
+struct mol_prefetch {
   const float *const *lines;
   size_t n;
 };
@@ -131,12 +131,12 @@ struct kernels {
    * items       [P_x * d][MOL_LANES], L2-normalised, aligned to 64
    * item_gates  [L][MOL_LANES], aligned to 64
    * scratch     mol_scratch_floats() floats, aligned to 64
-   * ahead       NULL: nothing is known of what comes next
+   * prefetch       NULL: nothing is known of what comes next
    * phi         [MOL_LANES]
    */
   void (*mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
                     const float *query_gate, const float *items, const float *item_gates, float *scratch,
-                    const struct mol_ahead *ahead, float *phi);
+                    const struct mol_prefetch *prefetch, float *phi);
 
   /* Bounds on what mol_score() gives, for less than its time: for each lane a number no more than phi and one no less,
    * or infinities where there are no better; phi is NaN only where they are infinities. From products of 16 bits, with
@@ -150,7 +150,7 @@ struct kernels {
    */
   void (*mol_bounds)(const struct mol_shape *shape, const struct mol_gate *gate,
                      const struct mol_reduced_gate *reduced_gate, const float *query, const float *query_gate,
-                     const float *items, const float *item_gates, float *scratch, const struct mol_ahead *ahead,
+                     const float *items, const float *item_gates, float *scratch, const struct mol_prefetch *prefetch,
                      float *lower, float *upper);
 
   /* scores[b * 16 + i] = sum over k, rising, of query[k] * blocks[b][k][i], fused.
@@ -221,7 +221,7 @@ struct kernels {
 
   /* Bring the entries that score `least` or more to the front; these and the others keep their order. Returns how many.
    * entries, spare [n], apart; spare is written over. */
-  size_t (*bring_forward)(struct scan_entry *entries, size_t n, int32_t least, struct scan_entry *spare);
+  size_t (*partition_ge)(struct scan_entry *entries, size_t n, int32_t threshold, struct scan_entry *spare);
 };
 
 /* Instruction sets, rising; each table is the one below it with what it does faster. */

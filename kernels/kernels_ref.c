@@ -70,9 +70,9 @@ static float mix_logits(const float *s, const float *l, size_t n)
 
 static void mol_score_ref(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
                           const float *query_gate, const float *items, const float *item_gates, float *scratch,
-                          const struct mol_ahead *ahead, float *phi)
+                          const struct mol_prefetch *prefetch, float *phi)
 {
-  (void)ahead;
+  (void)prefetch;
   struct mol_scratch part = mol_scratch_split(shape, scratch);
   size_t n_items = shape->n_item_components, dim = shape->component_dim, hidden = shape->gate_hidden;
   size_t n_logits = shape->n_query_components * n_items;

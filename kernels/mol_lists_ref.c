@@ -83,13 +83,13 @@ static size_t average_ref(const int16_t *rows, size_t n_rows, size_t n_groups, c
 }
 
 /* No branch depends on a score, and no load on a store. */
-static size_t bring_forward_ref(struct scan_entry *entries, size_t n, int32_t least, struct scan_entry *spare)
+static size_t partition_ge_ref(struct scan_entry *entries, size_t n, int32_t threshold, struct scan_entry *spare)
 {
   size_t n_front = 0, n_behind = 0;
 
   for (size_t i = 0; i < n; i++) {
     struct scan_entry entry = entries[i];
-    size_t is_front = entry.score >= least;
+    size_t is_front = entry.score >= threshold;
     entries[n_front] = entry; /* a place whose own entry has been read */
     spare[n_behind] = entry;
     n_front += is_front;
@@ -104,5 +104,5 @@ void mol_lists_ref(struct kernels *table)
   table->mol_lists = lists_ref;
   table->mol_any = any_ref;
   table->average_lists = average_ref;
-  table->bring_forward = bring_forward_ref;
+  table->partition_ge = partition_ge_ref;
 }

@@ -27,7 +27,7 @@ void variant_amx(struct kernels *table);
  * system has granted them. */
 bool variant_amx_works(void);
 
-/* What the files mol_lists_*.c lay over a table: mol_lists(), mol_any(), average_lists() and bring_forward(). */
+/* What the files mol_lists_*.c lay over a table: mol_lists(), mol_any(), average_lists() and partition_ge(). */
 void mol_lists_ref(struct kernels *table);
 void mol_lists_avx2(struct kernels *table);
 void mol_lists_avx512(struct kernels *table);

@@ -57,17 +57,17 @@ void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, 
                     float threshold, struct search_result *result);
 
 /* Slots that will be loaded next, as mol_tile_score() takes them; n <= MOL_LANES. Good until the next call. */
-struct mol_ahead mol_tile_ahead(const struct mol_columns *c, const uint32_t *slots, size_t n, struct mol_tile *tile);
+struct mol_prefetch mol_tile_ahead(const struct mol_columns *c, const uint32_t *slots, size_t n, struct mol_tile *tile);
 
 /* tile->scores = phi(query, items of the tile), exactly, in f32.
  * ahead  NULL: nothing is known of what comes next */
 void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
-                    struct mol_tile *tile, const struct mol_ahead *ahead);
+                    struct mol_tile *tile, const struct mol_prefetch *ahead);
 
 /* tile->lower and tile->upper = numbers between which the items' scores lie, for less time; where this level and model
  * have that. */
 bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kernels);
 void mol_tile_bound(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
-                    struct mol_tile *tile, const struct mol_ahead *ahead);
+                    struct mol_tile *tile, const struct mol_prefetch *ahead);
 
 #endif

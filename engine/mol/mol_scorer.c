@@ -46,7 +46,7 @@ float mol_scorer_threshold(const struct mol_scorer *s)
 }
 
 /* Score n <= MOL_LANES items and prefetch the items of `ahead`. Bounds in the tile stay unchanged. */
-static void score_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_ahead *ahead)
+static void score_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_prefetch *ahead)
 {
   mol_tile_load(s->columns, s->kernels, slots, n, s->tile);
   mol_tile_score(s->columns, s->kernels, s->query, s->tile, ahead);
@@ -85,7 +85,7 @@ static void score_deferred(struct mol_scorer *s)
 
   while (n > 0) {
     size_t n_next = copy_slots(s->deferred + at, s->n_deferred - at, slots[1 - turn]);
-    struct mol_ahead ahead = mol_tile_ahead(s->columns, slots[1 - turn], n_next, s->tile);
+    struct mol_prefetch ahead = mol_tile_ahead(s->columns, slots[1 - turn], n_next, s->tile);
     score_tile(s, slots[turn], n, &ahead);
     turn = 1 - turn;
     n = n_next;
@@ -141,7 +141,7 @@ void mol_scorer_add_bounded(struct mol_scorer *s, uint32_t first, size_t n, cons
   }
 }
 
-static void bound_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_ahead *ahead)
+static void bound_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_prefetch *ahead)
 {
   const struct mol_tile *tile = s->tile;
   uint32_t reached[MOL_LANES];
@@ -158,7 +158,7 @@ static void bound_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, co
 static void advance(struct mol_scorer *s)
 {
   if (s->n_waiting > 0) {
-    struct mol_ahead ahead = mol_tile_ahead(s->columns, s->slots, s->n, s->tile);
+    struct mol_prefetch ahead = mol_tile_ahead(s->columns, s->slots, s->n, s->tile);
     if (mol_scorer_choose_bounds(s, s->n_waiting))
       bound_tile(s, s->waiting, s->n_waiting, &ahead);
     else

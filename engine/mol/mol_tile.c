@@ -59,7 +59,7 @@ static const float **add_lines(const float *row, size_t n, const float **lines)
   return lines;
 }
 
-struct mol_ahead mol_tile_ahead(const struct mol_columns *c, const uint32_t *slots, size_t n, struct mol_tile *tile)
+struct mol_prefetch mol_tile_ahead(const struct mol_columns *c, const uint32_t *slots, size_t n, struct mol_tile *tile)
 {
   struct mol_item_layout layout = mol_item_layout(c->model);
   const float **lines = tile->lines;
@@ -68,11 +68,11 @@ struct mol_ahead mol_tile_ahead(const struct mol_columns *c, const uint32_t *slo
     lines = add_lines(c->components + slots[i] * layout.components, layout.components, lines);
     lines = add_lines(c->gates + slots[i] * layout.gate, layout.gate, lines);
   }
-  return (struct mol_ahead){ tile->lines, (size_t)(lines - tile->lines) };
+  return (struct mol_prefetch){ tile->lines, (size_t)(lines - tile->lines) };
 }
 
 void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
-                    struct mol_tile *tile, const struct mol_ahead *ahead)
+                    struct mol_tile *tile, const struct mol_prefetch *ahead)
 {
   const struct mol_model *m = c->model;
   struct mol_gate gate = mol_model_gate(m);
@@ -87,7 +87,7 @@ bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kerne
 }
 
 void mol_tile_bound(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
-                    struct mol_tile *tile, const struct mol_ahead *ahead)
+                    struct mol_tile *tile, const struct mol_prefetch *ahead)
 {
   const struct mol_model *m = c->model;
   struct mol_gate gate = mol_model_gate(m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mol_lists(), mol_any() and average_lists() with AVX-512; and bring_forward(), eight entries at a time. */
+/* mol_lists(), mol_any() and average_lists() with AVX-512; and partition_ge(), eight entries at a time. */
 #include "kernels/x86/simd_numbers_avx512.h"
 #include "kernels/x86/simd_wide_bytes.h"
 
@@ -7,10 +7,10 @@
 
 /* An entry is 64 bits, its score the lower 32. Whole vectors are stored, over places whose own entries have been read.
  */
-static size_t bring_forward_avx512(struct scan_entry *entries, size_t n, int32_t least, struct scan_entry *spare)
+static size_t partition_ge_avx512(struct scan_entry *entries, size_t n, int32_t threshold, struct scan_entry *spare)
 {
   enum { AT_ONCE = 8 };
-  const __m512i floor = _mm512_set1_epi64((int64_t)((uint64_t)(uint32_t)least << 32));
+  const __m512i floor = _mm512_set1_epi64((int64_t)((uint64_t)(uint32_t)threshold << 32));
   size_t n_front = 0, n_behind = 0, i = 0;
 
   for (; i + AT_ONCE <= n; i += AT_ONCE) {
@@ -23,7 +23,7 @@ static size_t bring_forward_avx512(struct scan_entry *entries, size_t n, int32_t
     n_behind += AT_ONCE - n_now;
   }
   for (; i < n; i++) {
-    if (entries[i].score >= least)
+    if (entries[i].score >= threshold)
       entries[n_front++] = entries[i];
     else
       spare[n_behind++] = entries[i];
@@ -35,5 +35,5 @@ static size_t bring_forward_avx512(struct scan_entry *entries, size_t n, int32_t
 void mol_lists_avx512(struct kernels *table)
 {
   fill_lists(table);
-  table->bring_forward = bring_forward_avx512;
+  table->partition_ge = partition_ge_avx512;
 }

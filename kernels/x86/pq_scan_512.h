@@ -7,13 +7,14 @@
 #ifndef KERNELS_X86_PQ_SCAN_512_H
 #define KERNELS_X86_PQ_SCAN_512_H
 
-/* Add a table's levels to the sums of n items. ahead: the row that comes next. */
-static inline void pq_scan_row(const uint8_t *table, const uint8_t *row, const uint8_t *ahead, size_t n, uint8_t *sums)
+/* Add a table's levels to the sums of n items. next_row: the row that comes next. */
+static inline void pq_scan_row(const uint8_t *table, const uint8_t *row, const uint8_t *next_row, size_t n,
+                               uint8_t *sums)
 {
   struct pq_table t = pq_table_load(table);
 
   for (size_t i = 0; i < n; i += PQ_LANES) {
-    _mm_prefetch((const char *)ahead + i, _MM_HINT_T0);
+    _mm_prefetch((const char *)next_row + i, _MM_HINT_T0);
     __m512i levels = pq_look_up(&t, _mm512_loadu_si512(row + i));
     _mm512_store_si512(sums + i, _mm512_adds_epu8(_mm512_load_si512(sums + i), levels));
   }
@@ -28,12 +29,12 @@ static inline size_t pq_scan_512(const uint8_t *const *tables, const uint8_t *ro
   for (size_t i = 0; i < n; i += PQ_LANES)
     _mm512_store_si512(sums + i, _mm512_setzero_si512());
   for (size_t t = 0; t < n_tables; t++) {
-    const uint8_t *row = codes + (size_t)rows[t] * PQ_BLOCK_ITEMS, *ahead = row;
+    const uint8_t *row = codes + (size_t)rows[t] * PQ_BLOCK_ITEMS, *next_row = row;
     if (t + 1 < n_tables)
-      ahead = codes + (size_t)rows[t + 1] * PQ_BLOCK_ITEMS;
+      next_row = codes + (size_t)rows[t + 1] * PQ_BLOCK_ITEMS;
     else if (next)
-      ahead = next + (size_t)rows[0] * PQ_BLOCK_ITEMS;
-    pq_scan_row(tables[t], row, ahead, n, sums);
+      next_row = next + (size_t)rows[0] * PQ_BLOCK_ITEMS;
+    pq_scan_row(tables[t], row, next_row, n, sums);
   }
   for (size_t i = 0; i < n; i += PQ_LANES)
     found += pq_append(_mm512_load_si512(sums + i), limit, i, n - i, indices + found);

@@ -95,12 +95,12 @@ static void bf16_layer_rows(const struct bf16_layer *layer, size_t first_output,
 }
 
 static void reduced_layer_run(const struct mol_reduced_gate *gate, int number, float *rows, size_t n, uint32_t *pairs,
-                              float *out, struct mol_ahead *ahead, struct layer_input *input)
+                              float *out, struct mol_prefetch *prefetch, struct layer_input *input)
 {
   const struct bf16_layer *layer = &gate->bf16[number];
   struct bf16_pairs in = { pairs, pairs + layer->n_in / 2 * MOL_LANES };
 
-  (void)ahead;
+  (void)prefetch;
   UNROLL for (int v = 0; v < MOL_REGS; v++) input->units[v] = floats_zero();
   clear_rows(rows, n, layer->n_in);
   bf16_rows(rows, layer->n_in, &in);

@@ -112,7 +112,7 @@ OWN void int16_outputs_fetching(const uint32_t *pairs, size_t n_pairs, const int
 }
 
 static void reduced_layer_run(const struct mol_reduced_gate *gate, int number, const float *rows, size_t n,
-                              uint32_t *pairs, float *out, struct mol_ahead *ahead, struct layer_input *input)
+                              uint32_t *pairs, float *out, struct mol_prefetch *prefetch, struct layer_input *input)
 {
   const struct int16_layer *layer = &gate->int16[number];
   size_t n_lines = layer->n_pairs / PAIRS_PER_LINE;
@@ -127,14 +127,14 @@ static void reduced_layer_run(const struct mol_reduced_gate *gate, int number, c
   int16_rows(rows, n, scales, pairs);
   for (size_t o = 0; o < layer->n_out; o += INT16_LAYER_OUTPUTS) {
     const int16_t *weights = layer->weights + o * layer->n_pairs * 2;
-    if (ahead->n == 0 || ahead->n < n_lines) {
+    if (prefetch->n == 0 || prefetch->n < n_lines) {
       int16_outputs(pairs, layer->n_pairs, weights, layer->units + o, input->units, out + o * MOL_LANES);
       continue;
     }
-    int16_outputs_fetching(pairs, layer->n_pairs, weights, layer->units + o, input->units, ahead->lines,
+    int16_outputs_fetching(pairs, layer->n_pairs, weights, layer->units + o, input->units, prefetch->lines,
                            out + o * MOL_LANES);
-    ahead->lines += n_lines;
-    ahead->n -= n_lines;
+    prefetch->lines += n_lines;
+    prefetch->n -= n_lines;
   }
 }
 

@@ -22,7 +22,7 @@ struct layer {
   size_t n_out;
   float *out; /* row j at out + j * out_step */
   size_t out_step;
-  struct mol_ahead *ahead; /* what is left to be fetched */
+  struct mol_prefetch *prefetch; /* what is left to be fetched */
 };
 
 /* Add the products of one input. */
@@ -98,13 +98,13 @@ static void layer_whole(const struct layer *l, size_t j, size_t lane)
 {
   size_t n_lines = l->n_in / INPUTS_PER_LINE;
 
-  if (l->ahead->n == 0 || l->ahead->n < n_lines) {
+  if (l->prefetch->n == 0 || l->prefetch->n < n_lines) {
     layer_outputs(l, j, lane);
     return;
   }
-  layer_fetching(l, j, lane, l->ahead->lines);
-  l->ahead->lines += n_lines;
-  l->ahead->n -= n_lines;
+  layer_fetching(l, j, lane, l->prefetch->lines);
+  l->prefetch->lines += n_lines;
+  l->prefetch->n -= n_lines;
 }
 
 static void layer_run(const struct layer *l)
@@ -121,7 +121,7 @@ static void layer_run(const struct layer *l)
 }
 
 static void find_logits(const struct mol_shape *shape, const struct mol_scratch *part, const float *query,
-                        const float *items, struct mol_ahead *ahead)
+                        const float *items, struct mol_prefetch *prefetch)
 {
   size_t n_query = shape->n_query_components, n_items = shape->n_item_components, dim = shape->component_dim;
   floats inv_temperature = floats_set1(shape->inv_temperature);
@@ -138,7 +138,7 @@ static void find_logits(const struct mol_shape *shape, const struct mol_scratch 
                        .n_out = n_query,
                        .out = part->logits + m * MOL_LANES,
                        .out_step = n_items * MOL_LANES,
-                       .ahead = ahead };
+                       .prefetch = prefetch };
     layer_run(&l);
   }
   for (size_t i = 0; i < n_query * n_items * MOL_LANES; i += FLOATS_N)
@@ -146,7 +146,7 @@ static void find_logits(const struct mol_shape *shape, const struct mol_scratch 
 }
 
 SHARED void find_hidden(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden,
-                        struct mol_ahead *ahead)
+                        struct mol_prefetch *prefetch)
 {
   struct layer l = { .in = part->logits,
                      .n_in = n_logits,
@@ -155,14 +155,14 @@ SHARED void find_hidden(const struct mol_scratch *part, const struct mol_gate *g
                      .n_out = n_hidden,
                      .out = part->hidden,
                      .out_step = MOL_LANES,
-                     .ahead = ahead };
+                     .prefetch = prefetch };
 
   layer_run(&l);
   VARIANT(silu)(part->hidden, n_hidden * MOL_LANES);
 }
 
 SHARED void find_gates(const struct mol_scratch *part, const struct mol_gate *gate, size_t n_logits, size_t n_hidden,
-                       const float *query_gate, const float *item_gates, struct mol_ahead *ahead)
+                       const float *query_gate, const float *item_gates, struct mol_prefetch *prefetch)
 {
   struct layer l = { .in = part->hidden,
                      .n_in = n_hidden,
@@ -171,7 +171,7 @@ SHARED void find_gates(const struct mol_scratch *part, const struct mol_gate *ga
                      .n_out = n_logits,
                      .out = part->gates,
                      .out_step = MOL_LANES,
-                     .ahead = ahead };
+                     .prefetch = prefetch };
 
   layer_run(&l);
   for (size_t p = 0; p < n_logits; p++) {
@@ -234,9 +234,9 @@ TILE void mix_logits(const float *s, const float *l, size_t n, float *phi)
 
 SHARED void VARIANT(mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
                                const float *query_gate, const float *items, const float *item_gates, float *scratch,
-                               const struct mol_ahead *ahead, float *phi)
+                               const struct mol_prefetch *prefetch, float *phi)
 {
-  struct mol_ahead rest = ahead ? *ahead : (struct mol_ahead){ 0 };
+  struct mol_prefetch rest = prefetch ? *prefetch : (struct mol_prefetch){ 0 };
   struct mol_scratch part = mol_scratch_split(shape, scratch);
   size_t n_logits = shape->n_query_components * shape->n_item_components;
 

@@ -252,10 +252,10 @@ static void find_bounds(const struct mol_reduced_factors *factors, size_t n_logi
 static void SIMD_JOIN(mol_bounds, LAYER_SUFFIX)(const struct mol_shape *shape, const struct mol_gate *gate,
                                                 const struct mol_reduced_gate *reduced_gate, const float *query,
                                                 const float *query_gate, const float *items, const float *item_gates,
-                                                float *scratch, const struct mol_ahead *ahead, float *lower,
+                                                float *scratch, const struct mol_prefetch *prefetch, float *lower,
                                                 float *upper)
 {
-  struct mol_ahead rest = ahead ? *ahead : (struct mol_ahead){ 0 };
+  struct mol_prefetch rest = prefetch ? *prefetch : (struct mol_prefetch){ 0 };
   struct bounds_scratch part = bounds_scratch_split(shape, scratch);
   size_t n_logits = shape->n_query_components * shape->n_item_components, n_hidden = shape->gate_hidden;
   struct layer_input logits, hidden;

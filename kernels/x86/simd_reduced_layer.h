@@ -4,7 +4,7 @@
  *
  *   REDUCED_FACTORS(gate)   the factors of the proof
  *   reduced_layers_begin()  before the first layer, and reduced_layers_end() after the last
- *   reduced_layer_run(gate, layer, rows, n, pairs, out, ahead, input)
+ *   reduced_layer_run(gate, layer, rows, n, pairs, out, prefetch, input)
  *     rows   [n][MOL_LANES]; rows behind them may be cleared, up to bf16_pad(n)
  *     pairs  room for max(bf16_pad(n_in), bf16_pad(n_out)) MOL_LANES words
  *     out    [n_out][MOL_LANES], without the bias; rows behind them may be written, up to bf16_pad(n_out)

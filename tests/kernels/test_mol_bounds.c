@@ -66,15 +66,15 @@ static void run(const struct mol_case *c, const struct kernels *k, const struct 
   struct mol_gate gate = gate_new(c);
   float *scratch = block_new_aligned(mol_bounds_scratch_floats(&c->shape), sizeof *scratch);
   const float *lines[2000];
-  struct mol_ahead ahead = { lines, dice_below(&dice, 2000) };
+  struct mol_prefetch prefetch = { lines, dice_below(&dice, 2000) };
 
-  for (size_t i = 0; i < ahead.n; i++)
+  for (size_t i = 0; i < prefetch.n; i++)
     lines[i] = c->items;
 
   k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, NULL, out->phi);
   for (size_t i = 0; i < mol_bounds_scratch_floats(&c->shape); i++)
     scratch[i] = INFINITY;
-  k->mol_bounds(&c->shape, &gate, reduced_gate, c->query, c->query_gate, c->items, c->item_gates, scratch, &ahead,
+  k->mol_bounds(&c->shape, &gate, reduced_gate, c->query, c->query_gate, c->items, c->item_gates, scratch, &prefetch,
                 out->lower, out->upper);
   gate_free(&gate);
   free(scratch);

@@ -221,7 +221,7 @@ static void average_lists_keeps_the_same_hits_at_every_level(void **state)
     check_average(1 + dice_below(&dice, 35), dice_below(&dice, 18), dice_below(&dice, 5));
 }
 
-static void check_bring_forward(size_t n, int32_t spread, int32_t least)
+static void check_partition_ge(size_t n, int32_t spread, int32_t least)
 {
   struct scan_entry *from = block_new(n, sizeof *from);
 
@@ -235,7 +235,7 @@ static void check_bring_forward(size_t n, int32_t spread, int32_t least)
     size_t n_front = 0;
     if (n > 0)
       memcpy(entries, from, n * sizeof *from);
-    size_t n_found = table(isa)->bring_forward(entries, n, least, spare);
+    size_t n_found = table(isa)->partition_ge(entries, n, least, spare);
     for (size_t i = 0; i < n; i++) {
       if (from[i].score >= least)
         assert_memory_equal(&entries[n_front++], &from[i], sizeof *from);
@@ -251,14 +251,14 @@ static void check_bring_forward(size_t n, int32_t spread, int32_t least)
   free(from);
 }
 
-static void bring_forward_keeps_both_orders_at_every_level(void **state)
+static void partition_ge_keeps_both_orders_at_every_level(void **state)
 {
   static const int32_t spreads[] = { 0, 3, 1000, INT32_MAX / 2 };
 
   (void)state;
   for (size_t i = 0; i < 1000; i++) {
     int32_t spread = spreads[i % 4], least = (int32_t)dice_below(&dice, 2 * (size_t)spread + 1) - spread;
-    check_bring_forward(dice_below(&dice, i % 3 ? 40 : 700), spread, i % 9 ? least : i % 2 ? INT32_MIN : INT32_MAX);
+    check_partition_ge(dice_below(&dice, i % 3 ? 40 : 700), spread, i % 9 ? least : i % 2 ? INT32_MIN : INT32_MAX);
   }
 }
 
@@ -268,7 +268,7 @@ int main(void)
     cmocka_unit_test(mol_lists_keeps_the_same_hits_at_every_level),
     cmocka_unit_test(mol_any_tells_which_items_have_a_hit_at_every_level),
     cmocka_unit_test(average_lists_keeps_the_same_hits_at_every_level),
-    cmocka_unit_test(bring_forward_keeps_both_orders_at_every_level),
+    cmocka_unit_test(partition_ge_keeps_both_orders_at_every_level),
   };
 
   dice.state = dice_seed();

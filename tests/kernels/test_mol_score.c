@@ -22,10 +22,10 @@ static void mol_run(const struct mol_case *c, enum isa isa, float phi[MOL_LANES]
   float *out = block_new(MOL_LANES, sizeof *out);
   const struct kernels *k = NULL;
   const float *lines[] = { c->items, c->query, c->item_gates, NULL, c->items }; /* it fetches, and does not read */
-  struct mol_ahead ahead = { lines, dice_below(&dice, 6) };
+  struct mol_prefetch prefetch = { lines, dice_below(&dice, 6) };
 
   assert_int_equal(kernels_get(isa, &k), ERR_OK);
-  k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, isa % 2 ? &ahead : NULL,
+  k->mol_score(&c->shape, &gate, c->query, c->query_gate, c->items, c->item_gates, scratch, isa % 2 ? &prefetch : NULL,
                out);
   memcpy(phi, out, MOL_LANES * sizeof *phi);
   gate_free(&gate);

@@ -11,10 +11,10 @@
 
 void mol_bounds_model(const struct mol_shape *shape, const struct mol_gate *gate,
                       const struct mol_reduced_gate *reduced_gate, const float *query, const float *query_gate,
-                      const float *items, const float *item_gates, float *scratch, const struct mol_ahead *ahead,
+                      const float *items, const float *item_gates, float *scratch, const struct mol_prefetch *prefetch,
                       float *lower, float *upper)
 {
-  mol_bounds_bf16(shape, gate, reduced_gate, query, query_gate, items, item_gates, scratch, ahead, lower, upper);
+  mol_bounds_bf16(shape, gate, reduced_gate, query, query_gate, items, item_gates, scratch, prefetch, lower, upper);
 }
 
 void mol_bounds_model_silu(float *x)

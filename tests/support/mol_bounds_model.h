@@ -9,7 +9,7 @@
 /* For struct kernels. */
 void mol_bounds_model(const struct mol_shape *shape, const struct mol_gate *gate,
                       const struct mol_reduced_gate *reduced_gate, const float *query, const float *query_gate,
-                      const float *items, const float *item_gates, float *scratch, const struct mol_ahead *ahead,
+                      const float *items, const float *item_gates, float *scratch, const struct mol_prefetch *prefetch,
                       float *lower, float *upper);
 
 /* x[i] = SiLU(x[i]), and exp(x[i]), as mol_bounds() takes them; VEC numbers at once. */
