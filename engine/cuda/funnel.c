@@ -212,8 +212,8 @@ static err_t offer_list(const struct funnel *f, const struct device_lists *list,
 }
 
 /* One stretch of slots: how many items reached the floor, all of which are in the list if it could keep them. */
-static err_t search_stretch(const struct funnel *f, struct funnel_group *one, struct slot_range range, float floor,
-                            uint32_t *n_listed)
+static err_t search_range(const struct funnel *f, struct funnel_group *one, struct slot_range range, float floor,
+                          uint32_t *n_listed)
 {
   struct device_worker *w = f->batch->worker;
   size_t inputs_used = w->inputs.used, outputs_used = w->outputs.used, scratch_used = w->scratch_used;
@@ -239,7 +239,7 @@ static err_t search_stretch(const struct funnel *f, struct funnel_group *one, st
 }
 
 /* Search for one query in stretches that fit. */
-static err_t search_in_stretches(const struct funnel *f, size_t q)
+static err_t search_by_ranges(const struct funnel *f, size_t q)
 {
   struct device_worker *w = f->batch->worker;
   struct search_result *result = &f->batch->results[q];
@@ -255,7 +255,7 @@ static err_t search_in_stretches(const struct funnel *f, size_t q)
   for (size_t first = 0; first < n_slots;) {
     struct slot_range range = { first, size_min(span, n_slots - first) };
     uint32_t n_listed;
-    TRY(search_stretch(f, &one, range, topk_threshold(&result->topk), &n_listed));
+    TRY(search_range(f, &one, range, topk_threshold(&result->topk), &n_listed));
     if (n_listed > one.lists.capacity) {
       span = (range.n / 2 + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS * DEVICE_TILE_ITEMS;
       continue;
@@ -268,7 +268,7 @@ static err_t search_in_stretches(const struct funnel *f, size_t q)
 }
 
 static err_t search_group(const struct funnel *f, const struct plan *plan, struct funnel_group *group,
-                          bool *is_overfull)
+                          bool *has_overflowed)
 {
   struct device_worker *w = f->batch->worker;
   struct returned returned;
@@ -284,9 +284,9 @@ static err_t search_group(const struct funnel *f, const struct plan *plan, struc
     f->ops->collect(f, group);
   for (size_t q = 0; q < group->n; q++) {
     struct search_result *result = &f->batch->results[group->first + q];
-    is_overfull[q] = returned.n_listed[q] > group->lists.capacity || returned.n_hits[q] > group->hits.capacity;
+    has_overflowed[q] = returned.n_listed[q] > group->lists.capacity || returned.n_hits[q] > group->hits.capacity;
     result->counts.scored = returned.n_listed[q];
-    if (!is_overfull[q])
+    if (!has_overflowed[q])
       offer(result, returned.slots + q * group->hits.capacity, returned.scores + q * group->hits.capacity,
             returned.n_hits[q]);
   }
@@ -297,17 +297,17 @@ err_t funnel_search(struct funnel *f)
 {
   struct search_batch *batch = f->batch;
   struct plan plan = plan_search(f);
-  bool *is_overfull;
+  bool *has_overflowed;
 
-  TRY(region_array(batch->scratch, batch->n, sizeof *is_overfull, &is_overfull));
+  TRY(region_array(batch->scratch, batch->n, sizeof *has_overflowed, &has_overflowed));
   for (size_t q = 0; q < batch->n && batch->n_items > 0 && plan.n_together > 0; q += plan.n_together) {
     struct funnel_group group = { .first = q, .n = size_min(plan.n_together, batch->n - q) };
-    TRY(search_group(f, &plan, &group, is_overfull + q));
+    TRY(search_group(f, &plan, &group, has_overflowed + q));
   }
   for (size_t q = 0; q < batch->n; q++) {
-    bool is_exact = batch->n_items > 0 && (plan.n_together == 0 || is_overfull[q]);
+    bool is_exact = batch->n_items > 0 && (plan.n_together == 0 || has_overflowed[q]);
     if (is_exact)
-      TRY(search_in_stretches(f, q));
+      TRY(search_by_ranges(f, q));
     if (f->ops->receipt)
       f->ops->receipt(f, q, is_exact);
     else

@@ -28,7 +28,7 @@ struct mol_cuda_queries {
   struct candidates_excluded excluded;
   float *work; /* of mol_score.h; NULL: it needs none */
   /* On the host, [n], of outputs; NULL: nobody asked. */
-  const float *nth_best;   /* of mol_pairs_candidates() */
+  const float *nth_best;   /* of mol_pairs_cuda_candidates() */
   const uint32_t *n_seeds; /* of two_pass */
   const uint32_t *n_found; /* candidates of approximate methods */
 };
@@ -50,7 +50,7 @@ err_t mol_cuda_score(const struct funnel *f, const struct funnel_group *group, c
 
 /* Whether scores have bounds in half precision, for a fraction of their time; and what those read of a group. */
 bool mol_cuda_has_bounds(const struct funnel *f);
-struct mol_bound_input mol_cuda_bound_input(const struct funnel *f, const struct funnel_group *group);
+struct mol_bounds_input mol_cuda_bound_input(const struct funnel *f, const struct funnel_group *group);
 
 /* funnel_ops.append by those bounds, and funnel_ops.score behind it. */
 err_t mol_cuda_append_bounds(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
@@ -76,7 +76,7 @@ size_t mol_cuda_average_bytes(const struct search_batch *batch, size_t n);
 err_t mol_cuda_candidates_of_average(const struct funnel *f, const struct funnel_group *group, size_t n_best,
                                      bool admitted, uint32_t *seen, const struct device_lists *to, uint32_t *n_offered);
 
-/* What mol_pairs_candidates() reads of a group. */
+/* What mol_pairs_cuda_candidates() reads of a group. */
 static inline struct mol_pairs_source mol_cuda_pairs_source(const struct funnel *f, const struct funnel_group *group)
 {
   const struct mol_cuda_queries *queries = group->queries;

@@ -82,7 +82,7 @@ static size_t n_words_of(const struct search_batch *batch)
   return (batch->n_slots + 31) / 32;
 }
 
-size_t mol_pairs_query_bytes(const struct funnel *f, uint32_t n_best)
+size_t mol_pairs_cuda_query_bytes(const struct funnel *f, uint32_t n_best)
 {
   const struct mol_shape *shape = shape_of(f);
   size_t max_excluded = 0;
@@ -216,8 +216,9 @@ static bool is_all(const struct search_batch *batch, const struct funnel_group *
   return true;
 }
 
-err_t mol_pairs_candidates(const struct funnel *f, const struct funnel_group *group,
-                           const struct mol_pairs_source *source, uint32_t n_best, const struct mol_pairs_found *found)
+err_t mol_pairs_cuda_candidates(const struct funnel *f, const struct funnel_group *group,
+                                const struct mol_pairs_source *source, uint32_t n_best,
+                                const struct mol_pairs_found *found)
 {
   struct device_worker *w = funnel_worker(f);
   size_t scratch_used = w->scratch_used;
@@ -226,7 +227,7 @@ err_t mol_pairs_candidates(const struct funnel *f, const struct funnel_group *gr
     .result = { .n_words = n_words_of(f->batch),
                 .candidates = found->candidates,
                 .nth_best = found->nth_best,
-                .is_overfull = found->is_overfull }
+                .has_overflowed = found->has_overflowed }
   };
 
   TRY(device_worker_array(w, group->n * pass.result.n_words, sizeof *pass.result.seen, &pass.result.seen));

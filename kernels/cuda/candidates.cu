@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(THREADS)
   }
 }
 
-static __global__ void __launch_bounds__(THREADS) spoil(struct device_lists from, struct device_lists to)
+static __global__ void __launch_bounds__(THREADS) copy_overflow(struct device_lists from, struct device_lists to)
 {
   size_t list = (size_t)blockIdx.x * THREADS + threadIdx.x;
 
@@ -55,8 +55,8 @@ err_code_t candidates_add(struct device_stream *stream, const struct device_list
                 *from, thresholds, seen, n_words, *to);
 }
 
-err_code_t candidates_spoil(struct device_stream *stream, const struct device_lists *from,
-                            const struct device_lists *to)
+err_code_t candidates_copy_overflow(struct device_stream *stream, const struct device_lists *from,
+                                    const struct device_lists *to)
 {
-  return from->n_lists ? launch(stream, blocks_for(from->n_lists, THREADS), THREADS, 0, spoil, *from, *to) : ERR_OK;
+  return from->n_lists ? launch(stream, blocks_for(from->n_lists, THREADS), THREADS, 0, copy_overflow, *from, *to) : ERR_OK;
 }

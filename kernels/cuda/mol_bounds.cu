@@ -9,7 +9,7 @@
  */
 #include "kernels/cuda/mol_bounds.h"
 
-#include "kernels/cuda/mol_bound_tile.cuh"
+#include "kernels/cuda/mol_bounds_tile.cuh"
 
 /* Sums over the logits of one item and query; HIDDEN is over the hidden units. */
 enum { SUM_NUM, SUM_DEN, SUM_A, SUM_E, SUM_C, SUM_LOGITS, SUM_GATES, SUM_HIDDEN, SUMS };
@@ -368,7 +368,7 @@ static err_code_t run_components(struct device_stream *stream, const struct boun
 }
 
 template <bool IS_LISTS>
-static err_code_t run(struct device_stream *stream, const struct mol_bound_input *input, struct bound_work work)
+static err_code_t run(struct device_stream *stream, const struct mol_bounds_input *input, struct bound_work work)
 {
   const struct mol_shape *shape = &input->gate->shape;
 
@@ -387,8 +387,8 @@ static err_code_t run(struct device_stream *stream, const struct mol_bound_input
              : run_components<8, IS_LISTS>(stream, work, shape->component_dim, input->n_blocks);
 }
 
-err_code_t mol_bound_append(struct device_stream *stream, const struct mol_bound_input *input, size_t first, size_t n,
-                            const float *floors, const struct device_lists *lists)
+err_code_t mol_bounds_append(struct device_stream *stream, const struct mol_bounds_input *input, size_t first, size_t n,
+                             const float *floors, const struct device_lists *lists)
 {
   struct bound_work work = {};
 
@@ -401,8 +401,8 @@ err_code_t mol_bound_append(struct device_stream *stream, const struct mol_bound
   return run<false>(stream, input, work);
 }
 
-err_code_t mol_bound_lists(struct device_stream *stream, const struct mol_bound_input *input,
-                           const struct device_lists *lists, float *lowers)
+err_code_t mol_bounds_lists(struct device_stream *stream, const struct mol_bounds_input *input,
+                            const struct device_lists *lists, float *lowers)
 {
   struct bound_work work = {};
 

@@ -68,7 +68,7 @@ err_t mol_half_gate_open(const struct mol_shape *shape, const struct mol_gate *g
 void mol_half_gate_close(struct mol_half_gate **gate);
 
 /* All pointers but the gate's are device pointers. */
-struct mol_bound_input {
+struct mol_bounds_input {
   const struct mol_half_gate *gate;
   const uint8_t *present; /* [capacity]; items of absent slots are undefined */
   struct mol_halves items;
@@ -80,14 +80,14 @@ struct mol_bound_input {
 
 /* Append to list q the present items in the n slots from `first` on whose upper bound reaches floors[q] or is unknown.
  * Each entry's score is its upper bound, +inf if unknown. first is a multiple of 64. Returns ERR_DEVICE on failure. */
-err_t mol_bound_append(struct device_stream *stream, const struct mol_bound_input *input, size_t first, size_t n,
-                       const float *floors, const struct device_lists *lists);
+err_t mol_bounds_append(struct device_stream *stream, const struct mol_bounds_input *input, size_t first, size_t n,
+                        const float *floors, const struct device_lists *lists);
 
 /* Bound every entry of list q for query q: upper bounds go to lists->scores, lower bounds to lowers
  * [n_lists][capacity]; unknown bounds are +inf and -inf. All entries must be present slots. Returns ERR_DEVICE on
  * failure. */
-err_t mol_bound_lists(struct device_stream *stream, const struct mol_bound_input *input,
-                      const struct device_lists *lists, float *lowers);
+err_t mol_bounds_lists(struct device_stream *stream, const struct mol_bounds_input *input,
+                       const struct device_lists *lists, float *lowers);
 
 #ifdef __cplusplus
 }

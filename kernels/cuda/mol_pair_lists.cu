@@ -19,7 +19,7 @@ static __global__ void begin(struct mol_pair_union out, size_t n)
   if (q >= n)
     return;
   out.nth_best[q] = -INFINITY;
-  out.is_overfull[q] = 0;
+  out.has_overflowed[q] = 0;
 }
 
 static __global__ void spread(size_t n_lists, size_t n_rows, struct mol_pair_queries queries,
@@ -112,20 +112,20 @@ static __global__ void sum_up(size_t n_rows, size_t n_components, struct mol_pai
 {
   size_t query = blockIdx.x;
   float best = -INFINITY;
-  bool is_overfull = false;
+  bool has_overflowed = false;
 
   for (size_t list = warp_lane(); list < n_rows * n_components; list += WARP_LANES) {
     if (query_of(queries, list % n_rows) == query) {
       best = fmaxf(best, thresholds[list]);
-      is_overfull |= lists.n[list] > lists.capacity;
+      has_overflowed |= lists.n[list] > lists.capacity;
     }
   }
   best = warp_max(best);
-  is_overfull = __any_sync(WARP_ALL, is_overfull);
+  has_overflowed = __any_sync(WARP_ALL, has_overflowed);
   if (warp_lane() == 0) {
     out.nth_best[query] = fmaxf(out.nth_best[query], best);
-    if (is_overfull || out.candidates.n[query] > out.candidates.capacity)
-      out.is_overfull[query] = 1;
+    if (has_overflowed || out.candidates.n[query] > out.candidates.capacity)
+      out.has_overflowed[query] = 1;
   }
 }
 

@@ -25,7 +25,7 @@ struct mol_pair_union {
   size_t n_words;
   struct device_lists candidates; /* n lists; each slot at most once */
   float *nth_best;                /* [n]: the largest threshold of the query's lists */
-  uint32_t *is_overfull;          /* [n]: 1 if one of the query's lists, or its candidates, overflowed */
+  uint32_t *has_overflowed;          /* [n]: 1 if one of the query's lists, or its candidates, overflowed */
 };
 
 /* Empty the union: no candidates, nth_best -inf. All functions return ERR_DEVICE on failure. */
@@ -41,7 +41,7 @@ err_t mol_pair_lists_score(struct device_stream *stream, const struct mol_pairs_
                            const struct mol_pair_queries *queries, const struct device_lists *lists);
 
 /* Add to each query's candidates the entries that score at least thresholds[list] in one of its lists and are not
- * excluded. Raise nth_best to the largest of its thresholds, and set is_overfull where a list overflowed. */
+ * excluded. Raise nth_best to the largest of its thresholds, and set has_overflowed where a list overflowed. */
 err_t mol_pair_union_add(struct device_stream *stream, const struct mol_pairs_input *input,
                          const struct mol_pair_queries *queries, const struct device_lists *lists,
                          const float *thresholds, const struct mol_pair_union *out);

@@ -462,7 +462,7 @@ static float expect(size_t q, uint32_t n, uint8_t *is_candidate)
 }
 
 struct answers {
-  uint32_t *n, *slots, *is_overfull; /* [n_queries], [n_queries][n_slots], [n_queries] */
+  uint32_t *n, *slots, *has_overflowed; /* [n_queries], [n_queries][n_slots], [n_queries] */
   float *nth_best;
 };
 
@@ -484,15 +484,15 @@ static void find(uint32_t n_best, struct answers *out)
   region_reset(&t.region);
   CHECK_OK(funnel_lists(t.worker, group.n, t.n_slots, &found.candidates));
   CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.nth_best, &found.nth_best));
-  CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.is_overfull, &found.is_overfull));
+  CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.has_overflowed, &found.has_overflowed));
   CHECK_OK(funnel_upload_ranks(&f, &group));
   CHECK_OK(funnel_upload_excluded(&f, &group, &t.source.excluded));
   CHECK_OK(device_worker_send(t.worker));
-  CHECK_OK(mol_pairs_candidates(&f, &group, &t.source, n_best, &found));
+  CHECK_OK(mol_pairs_cuda_candidates(&f, &group, &t.source, n_best, &found));
   CHECK_OK(device_copy_out(stream, out->n, found.candidates.n, group.n * sizeof *out->n));
   CHECK_OK(device_copy_out(stream, out->slots, found.candidates.slots, group.n * t.n_slots * sizeof *out->slots));
   CHECK_OK(device_copy_out(stream, out->nth_best, found.nth_best, group.n * sizeof *out->nth_best));
-  CHECK_OK(device_copy_out(stream, out->is_overfull, found.is_overfull, group.n * sizeof *out->is_overfull));
+  CHECK_OK(device_copy_out(stream, out->has_overflowed, found.has_overflowed, group.n * sizeof *out->has_overflowed));
   CHECK_OK(device_wait(stream));
 }
 
@@ -518,25 +518,25 @@ static void check_query(size_t q, uint32_t n_best, const struct answers *a)
 /* n_best 0: of each query its K. Returns how many queries had lists that were too short. */
 static size_t check_answers(uint32_t n_best)
 {
-  size_t n = t.n_queries, n_overfull = 0;
+  size_t n = t.n_queries, n_overflowed = 0;
   struct answers a = { on_host(n, sizeof *a.n), on_host(n * t.n_slots, sizeof *a.slots),
-                       on_host(n, sizeof *a.is_overfull), on_host(n, sizeof *a.nth_best) };
+                       on_host(n, sizeof *a.has_overflowed), on_host(n, sizeof *a.nth_best) };
 
   for (size_t q = 0; q < n; q++)
     t.results[q].topk.k = 1 + dice_below(&t.dice, 2 * t.n_items + 1);
   device_worker_reset(t.worker);
   find(n_best, &a);
   for (size_t q = 0; q < n; q++) {
-    n_overfull += a.is_overfull[q] != 0;
+    n_overflowed += a.has_overflowed[q] != 0;
     size_t n_due = n_best ? n_best : t.results[q].topk.k;
-    if (!a.is_overfull[q] && (n_best || n_due < t.n_items))
+    if (!a.has_overflowed[q] && (n_best || n_due < t.n_items))
       check_query(q, (uint32_t)n_due, &a);
   }
   device_free_host(&a.n);
   device_free_host(&a.slots);
-  device_free_host(&a.is_overfull);
+  device_free_host(&a.has_overflowed);
   device_free_host(&a.nth_best);
-  return n_overfull;
+  return n_overflowed;
 }
 
 static size_t least_scratch(uint32_t n_best)
@@ -544,7 +544,7 @@ static size_t least_scratch(uint32_t n_best)
   struct search_batch batch = { .n = t.n_queries, .results = t.results, .n_slots = t.n_slots, .n_items = t.n_items };
   struct funnel f = { .columns = &t.columns, .batch = &batch };
 
-  return t.n_queries * (mol_pairs_query_bytes(&f, n_best) + t.n_slots * 8 + 64) + SCRATCH_TAIL;
+  return t.n_queries * (mol_pairs_cuda_query_bytes(&f, n_best) + t.n_slots * 8 + 64) + SCRATCH_TAIL;
 }
 
 /* One N after the other, from call to call; in many passes too, where `is_twice`. */
@@ -553,17 +553,17 @@ static void check_candidates(const struct mol_shape *of, size_t n_slots, size_t 
 {
   static const uint32_t n_bests[] = { 1, 100, 5, 0, 4000 };
   static size_t turn;
-  size_t all = t.worker->scratch_bytes, n_overfull;
+  size_t all = t.worker->scratch_bytes, n_overflowed;
   uint32_t n_best = n_bests[turn++ % (sizeof n_bests / sizeof n_bests[0])];
 
   open_fixture(of, n_slots, n_queries, draw, n_slots % 2 ? 1 : 1 + dice_below(&t.dice, 4));
   upload();
-  n_overfull = check_answers(n_best);
-  CHECK(n_overfull == 0 || draw != DRAW_UNIFORM || of->component_dim == 1, /* where components are 1 and -1 */
-        "%zu of %zu queries are overfull", n_overfull, n_queries);
+  n_overflowed = check_answers(n_best);
+  CHECK(n_overflowed == 0 || draw != DRAW_UNIFORM || of->component_dim == 1, /* where components are 1 and -1 */
+        "%zu of %zu queries are overfull", n_overflowed, n_queries);
   if (is_twice && n_best) {
     t.worker->scratch_bytes = least_scratch(n_best);
-    CHECK(check_answers(n_best) == n_overfull, "another number of queries is overfull");
+    CHECK(check_answers(n_best) == n_overflowed, "another number of queries is overfull");
     t.worker->scratch_bytes = all;
   }
   close_fixture();

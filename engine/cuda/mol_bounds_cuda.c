@@ -12,11 +12,11 @@ bool mol_cuda_has_bounds(const struct funnel *f)
   return shared_of(f)->bound != NULL;
 }
 
-struct mol_bound_input mol_cuda_bound_input(const struct funnel *f, const struct funnel_group *group)
+struct mol_bounds_input mol_cuda_bound_input(const struct funnel *f, const struct funnel_group *group)
 {
   const struct mol_cuda_queries *queries = group->queries;
 
-  return (struct mol_bound_input){ .gate = shared_of(f)->bound,
+  return (struct mol_bounds_input){ .gate = shared_of(f)->bound,
                                    .present = f->columns->rows.present,
                                    .items = mol_cuda_halves(f->columns),
                                    .query_components = queries->components,
@@ -28,9 +28,9 @@ struct mol_bound_input mol_cuda_bound_input(const struct funnel *f, const struct
 err_t mol_cuda_append_bounds(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                              const float *floors)
 {
-  struct mol_bound_input input = mol_cuda_bound_input(f, group);
+  struct mol_bounds_input input = mol_cuda_bound_input(f, group);
 
-  return mol_bound_append(funnel_worker(f)->stream, &input, range.first, range.n, floors, &group->lists);
+  return mol_bounds_append(funnel_worker(f)->stream, &input, range.first, range.n, floors, &group->lists);
 }
 
 err_t mol_cuda_score_lists(const struct funnel *f, const struct funnel_group *group)

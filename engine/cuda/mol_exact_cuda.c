@@ -95,15 +95,15 @@ static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
   TRY(funnel_lists(w, group->n, size_min(PAIRS_SEEDS, f->batch->n_slots), &found.candidates));
   TRY(device_worker_output(w, group->n, sizeof *found.candidates.n, &found.candidates.n, &queries->n_seeds));
   TRY(device_worker_array(w, group->n, sizeof *found.nth_best, &found.nth_best));
-  TRY(device_worker_array(w, group->n, sizeof *found.is_overfull, &found.is_overfull));
-  TRY(mol_pairs_candidates(f, group, &source, 0, &found));
+  TRY(device_worker_array(w, group->n, sizeof *found.has_overflowed, &found.has_overflowed));
+  TRY(mol_pairs_cuda_candidates(f, group, &source, 0, &found));
   return floors_of_seeds(f, group, &found.candidates, (struct lists_ranks){ group->ks, 0 });
 }
 
 static size_t pairs_scratch_bytes(const struct funnel *f)
 {
   return mol_cuda_work_bytes(f) + size_min(PAIRS_SEEDS, f->batch->n_slots) * 8 +
-         mol_pairs_query_bytes(f, (uint32_t)max_rank_of(f->batch));
+         mol_pairs_cuda_query_bytes(f, (uint32_t)max_rank_of(f->batch));
 }
 
 /* Where the model has bounds on scores, those are for append, and what they let pass is scored. */

@@ -50,7 +50,7 @@ static size_t scratch_bytes(const struct funnel *f)
   size_t bytes = mol_cuda_work_bytes(f) + room_of(f) * 8 + n_words_of(f->batch) * sizeof(uint32_t);
 
   if (a->n_pairs)
-    bytes += mol_pairs_query_bytes(f, (uint32_t)a->n_pairs) + pairs_room(f) * 8;
+    bytes += mol_pairs_cuda_query_bytes(f, (uint32_t)a->n_pairs) + pairs_room(f) * 8;
   if (a->n_average)
     bytes += mol_cuda_average_bytes(f->batch, a->n_average);
   if (mol_cuda_has_bounds(f))
@@ -98,8 +98,8 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
   TRY(device_worker_array(w, group->n, sizeof *finding->overfull.n, &finding->overfull.n));
   TRY(device_worker_output(w, group->n, sizeof *found.nth_best, &found.nth_best, &queries->nth_best));
   found.candidates = *lists;
-  found.is_overfull = finding->overfull.n;
-  TRY(mol_pairs_candidates(f, group, &source, (uint32_t)a->n_pairs, &found));
+  found.has_overflowed = finding->overfull.n;
+  TRY(mol_pairs_cuda_candidates(f, group, &source, (uint32_t)a->n_pairs, &found));
   TRY(device_fill(w->stream, lists->scores, 0, group->n * lists->capacity * sizeof *lists->scores));
   return candidates_add(w->stream, lists, NULL, finding->seen, n_words_of(f->batch), &finding->all);
 }
@@ -109,11 +109,11 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
 static err_t keep_by_bounds(const struct funnel *f, const struct funnel_group *group, const struct device_lists *all)
 {
   struct device_worker *w = funnel_worker(f);
-  struct mol_bound_input input = mol_cuda_bound_input(f, group);
+  struct mol_bounds_input input = mol_cuda_bound_input(f, group);
   struct device_lists by_lowers = *all;
 
   TRY(device_worker_array(w, group->n * all->capacity, sizeof *by_lowers.scores, &by_lowers.scores));
-  TRY(mol_bound_lists(w->stream, &input, all, by_lowers.scores));
+  TRY(mol_bounds_lists(w->stream, &input, all, by_lowers.scores));
   TRY(lists_threshold(w->stream, &by_lowers, (struct lists_ranks){ group->ranks, 0 }, group->floors));
   TRY(candidates_add(w->stream, all, group->floors, NULL, 0, &group->lists));
   return mol_cuda_score(f, group, &group->lists);
@@ -141,10 +141,10 @@ static err_t append(const struct funnel *f, const struct funnel_group *group, st
   if (a->n_pairs)
     TRY(add_pairs(f, group, &finding));
   TRY(mol_cuda_has_bounds(f) ? keep_by_bounds(f, group, &finding.all) : keep_by_scores(f, group, &finding.all));
-  TRY(candidates_spoil(w->stream, &finding.offered, &group->lists));
+  TRY(candidates_copy_overflow(w->stream, &finding.offered, &group->lists));
   if (a->n_pairs)
-    TRY(candidates_spoil(w->stream, &finding.overfull, &group->lists));
-  return candidates_spoil(w->stream, &finding.all, &group->lists);
+    TRY(candidates_copy_overflow(w->stream, &finding.overfull, &group->lists));
+  return candidates_copy_overflow(w->stream, &finding.all, &group->lists);
 }
 
 /* Append needs no floors. */

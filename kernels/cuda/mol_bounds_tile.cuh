@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shared memory of a block of mol_bounds.cu: its layout, the queries with their norms for the proof, and tiles of
  * items. */
-#ifndef KERNELS_CUDA_MOL_BOUND_TILE_CUH
-#define KERNELS_CUDA_MOL_BOUND_TILE_CUH
+#ifndef KERNELS_CUDA_MOL_BOUNDS_TILE_CUH
+#define KERNELS_CUDA_MOL_BOUNDS_TILE_CUH
 
 #include "kernels/cuda/append.cuh"
 #include "kernels/cuda/mol_half_gate.cuh"

@@ -113,7 +113,7 @@ static float rounded_up(double x)
   return (float)(sqrt(x) * (1 + 1e-6));
 }
 
-static struct mol_bound_input input_open(const struct mol_half_gate *gate)
+static struct mol_bounds_input input_open(const struct mol_half_gate *gate)
 {
   static uint16_t components[ITEMS_MAX * 8 * D_MAX], gates[ITEMS_MAX * L_MAX];
   static float residuals[ITEMS_MAX][MOL_RESIDUALS];
@@ -129,7 +129,7 @@ static struct mol_bound_input input_open(const struct mol_half_gate *gate)
     residuals[i][MOL_RESIDUAL_COMPONENT] = rounded_up(most);
     residuals[i][MOL_RESIDUAL_GATE] = rounded_up(round_all(by_item, w.n_logits, gates + i * w.n_logits));
   }
-  return (struct mol_bound_input){
+  return (struct mol_bounds_input){
     .gate = gate,
     .present = to_device(w.present, w.n_items),
     .items = { .components = to_device(components, w.n_items * m * d * 2),
@@ -142,7 +142,7 @@ static struct mol_bound_input input_open(const struct mol_half_gate *gate)
   };
 }
 
-static void input_close(struct mol_bound_input *in)
+static void input_close(struct mol_bounds_input *in)
 {
   drop(in->present);
   drop(in->items.components);
@@ -192,7 +192,7 @@ static void score_all(void)
 }
 
 /* Bounds of the items in an order of their own, and not all in every list. */
-static void bound_all(const struct mol_bound_input *in)
+static void bound_all(const struct mol_bounds_input *in)
 {
   static uint32_t slots[QUERIES_MAX * ITEMS_MAX];
   static float uppers[QUERIES_MAX * ITEMS_MAX], lowers[QUERIES_MAX * ITEMS_MAX];
@@ -208,7 +208,7 @@ static void bound_all(const struct mol_bound_input *in)
   struct device_lists lists = { w.n_queries, w.n_items, to_device(n, w.n_queries * 4), to_device(slots, bytes),
                                 to_device(uppers, bytes) };
   float *device_lowers = to_device(lowers, bytes);
-  CHECK_OK(mol_bound_lists(stream, in, &lists, device_lowers));
+  CHECK_OK(mol_bounds_lists(stream, in, &lists, device_lowers));
   from_device(uppers, lists.scores, bytes);
   from_device(lowers, device_lowers, bytes);
   for (size_t i = 0; i < w.n_queries * w.n_items; i++) {
@@ -233,7 +233,7 @@ static void check_bounds(const char *what)
 }
 
 /* A scan of slots first to first + n with these floors appends what the bounds say, with the same bounds. */
-static void check_append(const struct mol_bound_input *in, size_t first, size_t n, const float *floors)
+static void check_append(const struct mol_bounds_input *in, size_t first, size_t n, const float *floors)
 {
   static uint32_t slots[QUERIES_MAX * ITEMS_MAX];
   static float found[QUERIES_MAX * ITEMS_MAX];
@@ -243,7 +243,7 @@ static void check_append(const struct mol_bound_input *in, size_t first, size_t 
   struct device_lists lists = { w.n_queries, w.n_items, to_device(lengths, w.n_queries * 4), to_device(slots, bytes),
                                 to_device(found, bytes) };
 
-  CHECK_OK(mol_bound_append(stream, in, first, n, device_floors, &lists));
+  CHECK_OK(mol_bounds_append(stream, in, first, n, device_floors, &lists));
   from_device(lengths, lists.n, w.n_queries * 4);
   from_device(slots, lists.slots, bytes);
   from_device(found, lists.scores, bytes);
@@ -271,7 +271,7 @@ static void check_append(const struct mol_bound_input *in, size_t first, size_t 
   drop(lists.scores);
 }
 
-static void check_appends(const struct mol_bound_input *in)
+static void check_appends(const struct mol_bounds_input *in)
 {
   float floors[QUERIES_MAX];
   size_t first = dice_below(&dice, w.n_items / 64 + 1) * 64;
@@ -291,7 +291,7 @@ static void check_world(const char *what, bool is_scanned)
 
   CHECK_OK(mol_half_gate_open(&w.shape, &gate, stream, &bound));
   CHECK(bound, "%s: no bound", what);
-  struct mol_bound_input in = input_open(bound);
+  struct mol_bounds_input in = input_open(bound);
   score_all();
   bound_all(&in);
   check_bounds(what);
@@ -598,7 +598,7 @@ static void check_all(void)
 int main(void)
 {
   dice.state = dice_seed();
-  check_begin("gpu_mol_bound");
+  check_begin("gpu_mol_bounds");
   CHECK_OK(device_stream_open(&stream));
   check_usefulness(8, 32);
   check_usefulness(4, 64);
@@ -610,5 +610,5 @@ int main(void)
     check_all();
 #endif
   device_stream_close(&stream);
-  return check_end("gpu_mol_bound");
+  return check_end("gpu_mol_bounds");
 }
