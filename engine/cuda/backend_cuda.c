@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backend of a GPU: columns in its memory, searched by its kernels. */
+/* The GPU backend: columns in GPU memory, searched by its kernels. */
 #include "engine/backend.h"
 #include "engine/cuda/device_worker.h"
 #include "kernels/device.h"
@@ -9,7 +9,8 @@ static err_t memory(size_t *free_bytes)
   return device_free_bytes(free_bytes);
 }
 
-/* What a search has begun must not outlive it: it reads pinned memory, and the arena. */
+/* Run a search. After an error, wait for the stream: kernels and copies must not outlive the search, because they use
+ * pinned memory and the arena. */
 static err_t run(method_search *search, const struct columns *columns, struct search_batch *batch)
 {
   err_code_t err = search(columns, batch);

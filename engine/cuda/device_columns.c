@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The columns that every similarity shares on the device (device_columns.h): arrays, and writes through the log. */
 #include "engine/cuda/device_columns.h"
 
 #include "base/mem.h"
@@ -15,7 +16,7 @@ void device_columns_close(struct columns **columns)
 
   if (!c)
     return;
-  row_log_close(&c->log); /* its stream first: it may be at work on the others */
+  row_log_close(&c->log); /* first: its stream may still be working on the other arrays */
   if (c->shared)
     c->ops->close(&c->shared);
   for (size_t i = 0; i < DERIVED_MAX; i++)
@@ -104,7 +105,7 @@ err_t device_columns_flush(struct columns *columns)
   return c->err;
 }
 
-/* The log, with room for a change: NULL after an error, which flush will tell. */
+/* Return the log, with room for a change. NULL after an error, which flush reports. */
 static struct row_log *log_with_room(struct device_columns *c)
 {
   if (c->err == ERR_OK && !row_log_has_room(&c->log))

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns in the device's memory: the rows of all items, what a similarity derives from them there, and the log through
- * which changes come.
+/* Columns in device memory: the rows of all items, arrays that a similarity derives from them, and the log for changes.
  *
- * A similarity brings a table of its sizes and kernels (struct device_layout) and gets operations for its columns_ops.
- * Writes go to the log; flush brings them to the device and waits, so that a search that begins after the arena is
- * published sees them. A full log flushes itself. Errors of drop and move, which return none, are kept until flush.
+ * A similarity supplies its sizes and kernels (struct device_columns_ops) and gets a columns_ops. Writes go to the
+ * log. flush writes the log to the device and waits, so a search that begins after the arena is published sees the
+ * changes. A full log is flushed early. drop and move return no error; theirs is kept until flush.
  */
 #ifndef ENGINE_CUDA_DEVICE_COLUMNS_H
 #define ENGINE_CUDA_DEVICE_COLUMNS_H
@@ -14,10 +13,10 @@
 
 enum { DERIVED_MAX = 6 };
 
-/* What a similarity keeps of an item on the device. */
+/* The bytes that a similarity keeps of an item on the device. */
 struct device_layout {
-  size_t row_bytes;            /* the first so many bytes of a prepared part, as they are; a multiple of 4 */
-  size_t derived[DERIVED_MAX]; /* bytes of an item in each derived array; 0: there is none */
+  size_t row_bytes;            /* a row: the first row_bytes of a prepared part, unchanged; a multiple of 4 */
+  size_t derived[DERIVED_MAX]; /* bytes per item in each derived array; 0: no such array */
 };
 
 struct device_columns {
@@ -27,25 +26,25 @@ struct device_columns {
   size_t capacity;
   struct device_layout layout;
   struct device_rows rows;
-  void *derived[DERIVED_MAX]; /* [capacity rounded up to DEVICE_TILE_ITEMS][layout.derived]; zeros at first */
-  void *shared;               /* what ops->open made of the model, on the device */
+  void *derived[DERIVED_MAX]; /* [capacity rounded up to DEVICE_TILE_ITEMS][layout.derived]; zero after open */
+  void *shared;               /* the model's data on the device, made by ops->open */
   struct row_log log;
-  err_code_t err;
+  err_code_t err; /* the first error, until flush reports it */
 };
 
 struct device_columns_ops {
   struct device_layout (*layout)(const struct model *model);
 
-  /* Bring what searches need of the model to the device: `*shared`. May be NULL. stream may be waited for. */
+  /* Upload the model's data for searches: `*shared`. May wait for the stream. NULL: none is needed. */
   err_t (*open)(const struct model *model, struct device_stream *stream, void **shared);
   void (*close)(void **shared);
 
-  /* Compute the derived arrays of these slots from their rows, in the stream; slots without a part are to be skipped.
-   * May be NULL. slots [n] of the device */
+  /* Compute the derived arrays of these slots from their rows, in the stream, skipping absent slots. slots [n] on the
+   * device. NULL: there are no derived arrays. */
   err_t (*derive)(struct device_columns *c, const uint32_t *slots, size_t n, struct device_stream *stream);
 };
 
-/* Items whose best bound a scan may report together: derived arrays have whole tiles. */
+/* Items of a tile. A scan may report one bound per tile; derived arrays are padded to whole tiles. */
 enum { DEVICE_TILE_ITEMS = 64 };
 
 static inline const struct device_columns *device_columns_of(const struct columns *columns)
@@ -62,7 +61,7 @@ void device_columns_drop(struct columns *columns, uint32_t slot);
 void device_columns_move(struct columns *columns, uint32_t from, uint32_t to);
 err_t device_columns_flush(struct columns *columns);
 
-/* Define a columns_ops NAME of a device_columns_ops. */
+/* Define a columns_ops called `name` from a device_columns_ops. */
 #define DEVICE_COLUMNS(name, device_ops)                                                     \
   static err_t name##_open(const struct model *model, size_t capacity, struct columns **out) \
   {                                                                                          \

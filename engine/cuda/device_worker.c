@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The memory of a search worker on the device (device_worker.h), handed out front to back. */
 #include "engine/cuda/device_worker.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 enum { ALIGN = 256 };
 static const size_t SCRATCH_BYTES_LEAST = (size_t)64 << 20;
 
-/* Bytes of scratch for each slot: a list that keeps every item of the catalogue fits twice. */
+/* Scratch bytes per slot: enough for two lists of the whole catalogue. */
 enum { SCRATCH_BYTES_PER_SLOT = 32 };
 
 static void close_mirror(struct device_mirror *m)
@@ -40,7 +41,7 @@ err_t device_worker_open(size_t capacity, struct device_worker **out)
   struct device device;
 
   if (!device_find(&device))
-    FAIL(ERR_DEVICE, "the GPU is gone");
+    FAIL(ERR_DEVICE, "the GPU has disappeared");
   TRY(mem_array(1, sizeof *w, &w));
   w->n_processors = (unsigned)device.n_processors;
   w->scratch_bytes = SCRATCH_BYTES_LEAST + capacity * SCRATCH_BYTES_PER_SLOT;
@@ -48,7 +49,7 @@ err_t device_worker_open(size_t capacity, struct device_worker **out)
   TRY(device_alloc(w->scratch_bytes, 1, &w->scratch));
   TRY(open_mirror(&w->inputs));
   TRY(open_mirror(&w->outputs));
-  /* What is between outputs, and what of them was not written, comes back too. */
+  /* The outputs come back in one copy, with the gaps between them and with parts that nothing was written to. */
   TRY(device_fill(w->stream, w->outputs.device, 0, DEVICE_MIRROR_BYTES));
   TRY(device_wait(w->stream));
   *out = w;
@@ -68,7 +69,7 @@ static err_t take(size_t total, size_t *used, size_t count, size_t size, size_t 
   size_t bytes;
 
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > total - *used)
-    FAIL(ERR_DEVICE, "a search needs %zu times %zu bytes more than the %zu that its worker has", count, size, total);
+    FAIL(ERR_DEVICE, "a search needs %zu times %zu bytes more, but its worker has only %zu in all", count, size, total);
   *at = *used;
   *used += (bytes + ALIGN - 1) / ALIGN * ALIGN;
   if (*used > total)

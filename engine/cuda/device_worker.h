@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one search worker has of the device: a stream, scratch memory there, and arrays that are on both sides: inputs,
- * which go there, and outputs, which come back, each all at once.
+/* A search worker's share of the device: a stream, scratch memory, and mirrored arrays for inputs and outputs. All
+ * inputs go to the device in one copy, and all outputs come back in one.
  *
- * All of it is reserved at open; nothing is allocated while queries are answered. Thread: the worker.
+ * Everything is allocated at open, nothing while queries are answered. Thread: the worker.
  */
 #ifndef ENGINE_CUDA_DEVICE_WORKER_H
 #define ENGINE_CUDA_DEVICE_WORKER_H
@@ -11,7 +11,7 @@
 
 enum { DEVICE_MIRROR_BYTES = 16 << 20 };
 
-/* Memory of the device, and as much pinned memory of the host. */
+/* A block of device memory and a block of pinned host memory of the same size. */
 struct device_mirror {
   uint8_t *device, *host;
   size_t used;
@@ -21,37 +21,37 @@ struct device_worker {
   struct device_stream *stream;
   uint8_t *scratch;
   size_t scratch_bytes, scratch_used;
-  struct device_mirror inputs, outputs; /* of DEVICE_MIRROR_BYTES */
-  size_t inputs_sent;
-  unsigned n_processors; /* of the device: blocks that stay for a whole scan */
+  struct device_mirror inputs, outputs; /* DEVICE_MIRROR_BYTES each */
+  size_t inputs_sent;                   /* bytes of inputs already sent */
+  unsigned n_processors;                /* multiprocessors of the device: scans launch this many blocks */
 };
 
-/* capacity  slots of an arena */
+/* Open or close a worker. capacity: slots of an arena. Returns ERR_DEVICE or ERR_MEMORY on failure. */
 err_t device_worker_open(size_t capacity, struct device_worker **out);
 void device_worker_close(struct device_worker **w);
 
-/* Forget all arrays. Nothing that uses them may be under way. */
+/* Free all arrays of the worker. The stream must be idle. */
 void device_worker_reset(struct device_worker *w);
 
-/* Undefined memory of the device, until reset. It and those below return ERR_DEVICE when there is no more: who asks
- * divides his work so that there is. */
+/* Allocate uninitialised device memory, valid until reset. This and the functions below return ERR_DEVICE when the
+ * worker's memory is used up; the caller splits its work so that it fits. */
 err_t device_worker_array(struct device_worker *w, size_t count, size_t size, void *out);
 
-/* An input: what the host writes to `*host` now, the device has in `*device` once it was sent. */
+/* Allocate an input. The host writes to `*host`; the device reads the same from `*device` after device_worker_send().
+ */
 err_t device_worker_input(struct device_worker *w, size_t count, size_t size, void *host, void *device);
 
-/* The same of memory that there is: `from` may go at once. */
+/* Allocate an input and fill it with a copy of `from`. */
 err_t device_worker_upload(struct device_worker *w, const void *from, size_t count, size_t size, void *device);
 
-/* Have the stream bring all inputs to the device that were not sent before, in one copy; who launches what reads them
- * sends them first. */
+/* Start one copy of all inputs that have not been sent yet. Call it before you launch a kernel that reads them. */
 err_t device_worker_send(struct device_worker *w);
 
-/* An output: what the device leaves in `*device`, the host has in `*host` once it was received. What nothing was
- * written to comes back too, undefined. */
+/* Allocate an output. The device writes to `*device`; the host reads the same from `*host` after
+ * device_worker_receive(). Parts that the device has not written are undefined. */
 err_t device_worker_output(struct device_worker *w, size_t count, size_t size, void *device, void *host);
 
-/* Bring all outputs back, in one copy, and wait for the stream. */
+/* Copy all outputs back, in one copy, and wait for the stream. */
 err_t device_worker_receive(struct device_worker *w);
 
 #endif

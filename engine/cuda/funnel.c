@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of a search on the device (funnel.h): sizes, floors, hits, and the second search of a query whose lists
+ * overflowed. */
 #include "engine/cuda/funnel.h"
 
 #include <math.h>
@@ -7,10 +9,10 @@
 #include "engine/receipt.h"
 
 enum {
-  LIST_USUAL = 16384,  /* items that a list can keep, at least */
-  LIST_RANKS = 8,      /* ... and so many times the rank */
-  HITS_MORE = 256,     /* ties that fit in what comes back */
-  TILES_PER_RANK = 16, /* tiles that give a floor, at least, for each item that is asked for */
+  LIST_USUAL = 16384,  /* least capacity of a list */
+  LIST_RANKS = 8,      /* ... and at least this many times the rank */
+  HITS_MORE = 256,     /* room for ties among the returned hits */
+  TILES_PER_RANK = 16, /* tiles sampled for a floor, at least, per requested item */
 };
 
 static size_t rank_of(const struct search_batch *batch, size_t q)
@@ -27,10 +29,10 @@ static size_t max_rank_of(const struct search_batch *batch)
   return most;
 }
 
-/* Sizes of what a query needs. */
+/* Sizes of a search. */
 struct plan {
-  size_t list_capacity, hits_capacity;
-  size_t n_together; /* queries */
+  size_t list_capacity, hits_capacity; /* per query */
+  size_t n_together;                   /* queries that fit into the worker's memory at once */
 };
 
 static size_t n_tiles_of(const struct search_batch *batch)
@@ -41,7 +43,7 @@ static size_t n_tiles_of(const struct search_batch *batch)
 static struct plan plan_search(const struct funnel *f)
 {
   const struct device_worker *w = f->batch->worker;
-  size_t rank = max_rank_of(f->batch), tail = 64 * 1024; /* small arrays, and what alignment takes */
+  size_t rank = max_rank_of(f->batch), tail = 64 * 1024; /* for small arrays and alignment */
   struct plan plan = { .hits_capacity = size_min(rank + HITS_MORE, f->batch->n_slots) };
 
   plan.list_capacity = rank * LIST_RANKS > LIST_USUAL ? rank * LIST_RANKS : LIST_USUAL;
@@ -64,8 +66,8 @@ err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, str
   return device_worker_array(w, n_lists * capacity, sizeof *out->scores, &out->scores);
 }
 
-/* Of so many of all tiles, every how many-th gives floors. Where the r-th largest maximum of t tiles out of T is the
- * floor, about r T / t items reach it: a list should have room for four times that. */
+/* The stride of the tiles sampled for a floor. If the floor is the r-th largest maximum of t tiles out of T, about r
+ * T / t items reach it. A list should have room for four times as many. */
 static size_t stride_of(size_t n_all, size_t rank, size_t list_capacity)
 {
   size_t n_tiles = TILES_PER_RANK * rank, n_for_room = 4 * rank * n_all / list_capacity;
@@ -74,7 +76,7 @@ static size_t stride_of(size_t n_all, size_t rank, size_t list_capacity)
   return n_all > n_tiles ? n_all / n_tiles : 1;
 }
 
-/* Floors from maxima. */
+/* Find floors from the maxima of sampled tiles. */
 static err_t find_floors(const struct funnel *f, const struct funnel_group *group)
 {
   struct device_worker *w = f->batch->worker;
@@ -137,7 +139,7 @@ err_t funnel_upload_ranks(const struct funnel *f, struct funnel_group *group)
   return device_worker_array(w, group->n, sizeof *group->thresholds, &group->thresholds);
 }
 
-/* From floors to hits, all on the device. */
+/* Run the steps from floors to hits, all on the device. */
 static err_t find_hits(const struct funnel *f, struct funnel_group *group)
 {
   struct device_worker *w = f->batch->worker;
@@ -154,7 +156,7 @@ static err_t find_hits(const struct funnel *f, struct funnel_group *group)
   return lists_keep(w->stream, &group->lists, group->thresholds, &group->hits);
 }
 
-/* What comes back of a group. */
+/* A group's outputs on the host. */
 struct returned {
   const uint32_t *n_listed; /* [n] */
   const uint32_t *n_hits;   /* [n] */
@@ -162,7 +164,7 @@ struct returned {
   const float *scores;
 };
 
-/* A group's lists and hits, empty. */
+/* Allocate a group's lists and hits, empty. */
 static err_t open_lists(struct device_worker *w, const struct plan *plan, struct funnel_group *group,
                         struct returned *out)
 {
@@ -188,7 +190,7 @@ static void offer(struct search_result *result, const uint32_t *slots, const flo
   }
 }
 
-/* A list of some stretch, brought to the host by pieces. */
+/* Copy a range's list to the host piece by piece, and offer its entries to the result. */
 static err_t offer_list(const struct funnel *f, const struct device_lists *list, size_t n, struct search_result *result)
 {
   enum { PIECE = 1 << 16 };
@@ -211,7 +213,8 @@ static err_t offer_list(const struct funnel *f, const struct device_lists *list,
   return ERR_OK;
 }
 
-/* One stretch of slots: how many items reached the floor, all of which are in the list if it could keep them. */
+/* Search one range of slots. *n_listed is the number of items that reach the floor; the list has all of them unless it
+ * overflowed. */
 static err_t search_range(const struct funnel *f, struct funnel_group *one, struct slot_range range, float floor,
                           uint32_t *n_listed)
 {
@@ -238,7 +241,7 @@ static err_t search_range(const struct funnel *f, struct funnel_group *one, stru
   return ERR_OK;
 }
 
-/* Search for one query in stretches that fit. */
+/* Search one query again, range by range. A range whose list overflows is halved. */
 static err_t search_by_ranges(const struct funnel *f, size_t q)
 {
   struct device_worker *w = f->batch->worker;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A search of the device: a scan bounds every item's score from both sides, lists keep the items that may be among the
- * K best, and their scores, computed once and for all as everywhere (the canonical routine), decide.
+/* The steps of every search on the device. A scan bounds every item's score, lists keep the items that may be among
+ * the K best, and their canonical scores decide.
  *
- *   floor    a score that K items are known to reach, for each query: of a subset of tiles of items, the K-th largest
- * of each tile's largest lower bound, or what a similarity knows better append   items whose upper bound reaches the
- * floor score    their scores; those that reach the K-th best go to the host, ties included
+ * 1. floor: find a score that K items are known to reach, for each query. It is the K-th largest of the tile maxima of
+ *    a sample of tiles, a maximum being the tile's largest lower bound; or a better one that the similarity knows.
+ * 2. append: list the items whose upper bound reaches the floor.
+ * 3. score: compute the canonical scores of the listed items. Those that reach the K-th best go to the host, ties
+ *    included.
  *
- * The host orders them by score and key. Where more items reach a floor than a list can keep, as when all are alike,
- * the query is searched again in stretches that fit, with the K-th best score so far as its floor: slow, and exact.
- * Excluded items are found with the others and left out by the host, so that a query with E of them asks for K + E.
+ * The host orders them by score and key. A list overflows when too many items reach a floor, for example because all
+ * are alike. Then the query is searched again, range by range of slots that fit, with the K-th best score so far as
+ * the floor. This is slow but exact. Excluded items are found like all others and dropped by the host, so a query that
+ * excludes E items asks for K + E.
  */
 #ifndef ENGINE_CUDA_FUNNEL_H
 #define ENGINE_CUDA_FUNNEL_H
@@ -18,7 +21,7 @@
 #include "kernels/cuda/candidates.h"
 #include "kernels/cuda/lists.h"
 
-/* Slots that a scan looks at. */
+/* The slots of a scan. */
 struct slot_range {
   size_t first; /* a multiple of DEVICE_TILE_ITEMS */
   size_t n;
@@ -26,8 +29,8 @@ struct slot_range {
 
 /* Queries of a batch that are searched together, and their arrays on the device. */
 struct funnel_group {
-  size_t first, n;            /* queries of the batch */
-  void *queries;              /* what the similarity's upload made, on the device or not */
+  size_t first, n;            /* the batch's queries `first` to `first + n - 1` */
+  void *queries;              /* the similarity's own, made by upload */
   const uint32_t *ranks;      /* [n]: K + E */
   const uint32_t *ks;         /* [n]: K */
   const uint32_t *n_excluded; /* [n]: E; NULL: zeros */
@@ -41,56 +44,57 @@ struct funnel {
   const struct device_columns *columns;
   struct search_batch *batch;
   const struct funnel_ops *ops;
-  const void *context; /* the similarity's own */
-  size_t n_candidates; /* items that group->lists keep at least, besides what the ranks ask for */
+  const void *context; /* the method's own */
+  size_t n_candidates; /* least capacity of group->lists, if the ranks do not need more */
 };
 
 struct funnel_ops {
-  /* Make group->queries of queries group->first and on. Inputs that it leaves are sent behind it. */
+  /* Build group->queries from the batch. Inputs that it adds without sending are sent right after it. */
   err_t (*upload)(const struct funnel *f, struct funnel_group *group);
 
-  /* Bytes of inputs that a query takes. */
+  /* Input bytes per query. */
   size_t (*query_bytes)(const struct funnel *f);
 
-  /* Bytes of scratch that a query takes in upload, floor, append and score. NULL: none. */
+  /* Scratch bytes per query for upload, floor, append and score. NULL: none. */
   size_t (*scratch_bytes)(const struct funnel *f);
 
-  /* floors[q], for the n queries of a group: at most the ranks[q]-th best score; -inf where none is known. NULL: from
+  /* Set the group's floors[q] to at most the ranks[q]-th best score; -inf if none is known. NULL: floors come from
    * maxima. */
   err_t (*floor)(const struct funnel *f, struct funnel_group *group);
 
-  /* maxima[q][t] = the largest lower bound on the score of a present item of tile t * stride, for t < n_tiles; -inf
-   * where there is none. */
+  /* Set maxima[q][t], for t < n_tiles, to the largest lower bound on the score of a present item of tile t * stride;
+   * -inf if there is none. */
   err_t (*maxima)(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
                   float *maxima);
 
-  /* Append to list q the present items of the range whose upper bound reaches floors[q]. Scores may be left open. */
+  /* Append to list q the present items of the range whose upper bound reaches floors[q]. Their scores may be undefined.
+   */
   err_t (*append)(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                   const float *floors);
 
-  /* The scores of what is in the lists. NULL: append leaves them behind. */
+  /* Score all list entries. NULL: append has scored them. */
   err_t (*score)(const struct funnel *f, const struct funnel_group *group);
 
-  /* What append is where a query is searched in stretches: of approximate searches, whose append does not bound all
-   * items. Such a query's search is exact. NULL: append. */
+  /* Replaces append when a query is searched again range by range. For approximate searches, whose append does not
+   * cover all items; the second search is exact. NULL: append. */
   err_t (*exhaust)(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                    const float *floors);
 
-  /* A group's work on the device is done, and its outputs were received. May be NULL. */
+  /* Called when a group's outputs have been received. May be NULL. */
   void (*collect)(const struct funnel *f, const struct funnel_group *group);
 
-  /* Fill receipt and counts of query q of the batch; counts.scored is what was in its lists. is_exact: it was searched
-   * in stretches. NULL: the receipt of an exact search. */
+  /* Fill the receipt and counts of the batch's query q; counts.scored is the number of items in its lists. is_exact: it
+   * was searched again range by range. NULL: the receipt of an exact search. */
   void (*receipt)(const struct funnel *f, size_t q, bool is_exact);
 };
 
-/* Search the batch and fill its results, receipts of an exact search included. */
+/* Search the batch and fill its results, receipts included. */
 err_t funnel_search(struct funnel *f);
 
-/* Lists for n queries, of the worker's scratch. */
+/* Allocate n_lists lists in the worker's scratch. */
 err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, struct device_lists *out);
 
-/* Inputs of a group: its ranks, and the slots that its queries exclude. */
+/* Add a group's inputs: its ranks, and the slots that its queries exclude. */
 err_t funnel_upload_ranks(const struct funnel *f, struct funnel_group *group);
 err_t funnel_upload_excluded(const struct funnel *f, const struct funnel_group *group, struct candidates_excluded *out);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Algorithm 2 of the MoL paper (section 3.2) on the device: candidates by dot products, which are then scored in full.
+/* Algorithm 2 of the MoL paper (section 3.2) on the device: dot products find candidates, which are then scored in
+ * full.
  *
- * Candidates are the processor's, and with them all that tie with the last of a list: the device does not know keys.
- * Receipts are the processor's too (engine/mol/mol_approximate.c). A query whose lists cannot keep what reaches their
- * floors is searched exactly instead.
+ * The candidates are the processor's, plus all items that tie with the last one of a list, because the device does not
+ * know keys. The receipts are the processor's too (engine/mol/mol_approximate.c). A query with an overflowed list is
+ * searched exactly instead.
  */
 #include <math.h>
 
@@ -13,13 +14,12 @@
 #include "engine/mol/mol_methods.h"
 #include "engine/receipt.h"
 
-enum { TIED = 1024 /* candidates beyond those that were asked for */ };
+enum { TIED = 1024 /* room for ties among the candidates */ };
 
 struct approximate {
-  size_t n_pairs, n_average; /* lengths of the lists; 0: without them */
-  /* [batch->n] */
-  float *nth_best;   /* the largest dot product that an item outside the candidates may have */
-  uint32_t *n_found; /* candidates */
+  size_t n_pairs, n_average; /* lengths of the lists; 0: no such lists */
+  float *nth_best;           /* [batch->n]: no item outside the candidates has a larger dot product */
+  uint32_t *n_found;         /* [batch->n]: candidates */
 };
 
 static size_t n_words_of(const struct search_batch *batch)
@@ -27,7 +27,7 @@ static size_t n_words_of(const struct search_batch *batch)
   return (batch->n_slots + 31) / 32;
 }
 
-/* Candidates that a query may have. */
+/* The capacity of a query's candidates. */
 static size_t room_of(const struct funnel *f)
 {
   const struct approximate *a = f->context;
@@ -58,12 +58,12 @@ static size_t scratch_bytes(const struct funnel *f)
   return bytes;
 }
 
-/* What becomes of a group's candidates on the way. */
+/* A group's candidates while they are collected. */
 struct finding {
-  struct device_lists all;      /* candidates of every kind, each once */
-  struct device_lists of_pairs; /* those of the pairs, where there are */
-  struct device_lists overfull; /* in n alone: not 0 where a list of the pairs was too short */
-  struct device_lists offered;  /* what lists of averages were too short for, in n alone */
+  struct device_lists all;        /* candidates of both kinds, each once */
+  struct device_lists of_pairs;   /* candidates of the pairs, if any */
+  struct device_lists overflowed; /* only n is used: not 0 where a list of the pairs overflowed */
+  struct device_lists offered;    /* only n is used: the lengths of the lists by average */
   uint32_t *seen;
 };
 
@@ -83,7 +83,7 @@ static err_t open_finding(const struct funnel *f, const struct funnel_group *gro
   return device_fill(w->stream, zeros, 0, n_zeros * sizeof *zeros);
 }
 
-/* The lists of the pairs: their candidates' scores are set, so that they count as found. */
+/* Add the candidates of the pairs. Their scores are set to 0: candidates_add() skips -inf, and theirs are undefined. */
 static err_t add_pairs(const struct funnel *f, const struct funnel_group *group, struct finding *finding)
 {
   const struct approximate *a = f->context;
@@ -94,18 +94,18 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
   struct mol_pairs_found found;
 
   TRY(funnel_lists(w, group->n, pairs_room(f), lists));
-  finding->overfull = (struct device_lists){ .n_lists = group->n };
-  TRY(device_worker_array(w, group->n, sizeof *finding->overfull.n, &finding->overfull.n));
+  finding->overflowed = (struct device_lists){ .n_lists = group->n };
+  TRY(device_worker_array(w, group->n, sizeof *finding->overflowed.n, &finding->overflowed.n));
   TRY(device_worker_output(w, group->n, sizeof *found.nth_best, &found.nth_best, &queries->nth_best));
   found.candidates = *lists;
-  found.has_overflowed = finding->overfull.n;
+  found.has_overflowed = finding->overflowed.n;
   TRY(mol_pairs_cuda_candidates(f, group, &source, (uint32_t)a->n_pairs, &found));
   TRY(device_fill(w->stream, lists->scores, 0, group->n * lists->capacity * sizeof *lists->scores));
   return candidates_add(w->stream, lists, NULL, finding->seen, n_words_of(f->batch), &finding->all);
 }
 
-/* Those candidates go to group->lists that may be among the K best: the K-th best lower bound is reached by K of them,
- * so that one whose upper bound is below it is not. */
+/* Keep the candidates that may be among the K best, and score them. K candidates reach the K-th best lower bound, so a
+ * candidate whose upper bound is below it cannot be one of the K best. */
 static err_t keep_by_bounds(const struct funnel *f, const struct funnel_group *group, const struct device_lists *all)
 {
   struct device_worker *w = funnel_worker(f);
@@ -125,7 +125,7 @@ static err_t keep_by_scores(const struct funnel *f, const struct funnel_group *g
   return candidates_add(funnel_worker(f)->stream, all, NULL, NULL, 0, &group->lists);
 }
 
-/* Candidates and their scores to group->lists, all at once; a list is spoilt where one that led to it was too short. */
+/* Put the candidates and their scores into group->lists. A list is marked as overflowed if any list before it was. */
 static err_t append(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                     const float *floors)
 {
@@ -133,7 +133,7 @@ static err_t append(const struct funnel *f, const struct funnel_group *group, st
   struct device_worker *w = funnel_worker(f);
   struct finding finding = { 0 };
 
-  (void)range; /* all */
+  (void)range; /* always all slots */
   (void)floors;
   TRY(open_finding(f, group, &finding));
   if (a->n_average)
@@ -143,11 +143,11 @@ static err_t append(const struct funnel *f, const struct funnel_group *group, st
   TRY(mol_cuda_has_bounds(f) ? keep_by_bounds(f, group, &finding.all) : keep_by_scores(f, group, &finding.all));
   TRY(candidates_copy_overflow(w->stream, &finding.offered, &group->lists));
   if (a->n_pairs)
-    TRY(candidates_copy_overflow(w->stream, &finding.overfull, &group->lists));
+    TRY(candidates_copy_overflow(w->stream, &finding.overflowed, &group->lists));
   return candidates_copy_overflow(w->stream, &finding.all, &group->lists);
 }
 
-/* Append needs no floors. */
+/* append() needs no floors. */
 static err_t no_floor(const struct funnel *f, struct funnel_group *group)
 {
   (void)f;

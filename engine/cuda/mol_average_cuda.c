@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TopKAvg on the device (MoL paper, section 3.2): a scan in half precision finds all that may be among the N best by
- * the averaged vectors, and their dot products in f32 decide. */
+/* TopKAvg on the device (MoL paper, section 3.2). A half-precision scan finds all items that may be among the N best by
+ * averaged vectors; their dot products in f32 decide. */
 #include "engine/cuda/mol_cuda.h"
 #include "kernels/cuda/average_scan.h"
 #include "kernels/cuda/average_score.h"
 
 enum {
   LIST_LEAST = 16384,
-  LIST_RANKS = 8,      /* items that may reach a floor, for each that is asked for */
-  MAXIMA_PER_RANK = 4, /* maxima that give a floor, likewise */
+  LIST_RANKS = 8,      /* room for items that reach a floor, per requested item */
+  MAXIMA_PER_RANK = 4, /* maxima sampled for a floor, per requested item */
 };
 
 static size_t n_tiles_of(const struct search_batch *batch)
@@ -24,8 +24,9 @@ size_t mol_cuda_average_room(const struct search_batch *batch, size_t n)
   return room < batch->n_slots ? room : batch->n_slots;
 }
 
-/* Every so many tiles give the floor: few enough that it is quickly found, and so many that not more than a quarter of
- * the room is likely to be used: what reaches it in the tiles that are looked at has others beside it. */
+/* The stride of the tiles sampled for a floor. A large stride finds the floor quickly. But the more tiles are skipped,
+ * the more items reach the floor; the stride is small enough that they are expected to fill at most a quarter of the
+ * room. */
 static size_t stride_of(const struct search_batch *batch, size_t n)
 {
   size_t by_maxima = n_tiles_of(batch) * AVERAGE_SCAN_MAXIMA / (MAXIMA_PER_RANK * n);
@@ -54,7 +55,7 @@ static struct average_scan_input scan_input(const struct funnel *f, const struct
                                       .n_blocks = funnel_worker(f)->n_processors };
 }
 
-/* Floors of the n_best items' dot products, and of as many more as a query excludes. */
+/* Find floors that each query's n_best items reach. If admitted, count excluded items on top of n_best. */
 static err_t find_floors(const struct funnel *f, const struct funnel_group *group, size_t n_best, bool admitted,
                          float *floors)
 {
@@ -69,7 +70,7 @@ static err_t find_floors(const struct funnel *f, const struct funnel_group *grou
   return lists_threshold_of(w->stream, maxima, group->n, n_tiles * AVERAGE_SCAN_MAXIMA, ranks, floors);
 }
 
-/* The dot products of what is in group->lists. */
+/* Compute the dot products of all entries of group->lists. */
 static err_t score_lists(const struct funnel *f, const struct funnel_group *group, bool admitted)
 {
   const struct mol_cuda_queries *queries = group->queries;

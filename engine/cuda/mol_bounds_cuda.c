@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scores' bounds in half precision on the device, where the model has them: what a bound lets pass is scored. */
+/* Half-precision bounds of Mixture-of-Logits scores on the device, for models that have them. A search scores only the
+ * items whose bounds pass. */
 #include "engine/cuda/mol_cuda.h"
 
 static const struct mol_cuda_shared *shared_of(const struct funnel *f)
@@ -17,12 +18,12 @@ struct mol_bounds_input mol_cuda_bound_input(const struct funnel *f, const struc
   const struct mol_cuda_queries *queries = group->queries;
 
   return (struct mol_bounds_input){ .gate = shared_of(f)->bound,
-                                   .present = f->columns->rows.present,
-                                   .items = mol_cuda_halves(f->columns),
-                                   .query_components = queries->components,
-                                   .query_gates = queries->gates,
-                                   .n_queries = group->n,
-                                   .n_blocks = funnel_worker(f)->n_processors };
+                                    .present = f->columns->rows.present,
+                                    .items = mol_cuda_halves(f->columns),
+                                    .query_components = queries->components,
+                                    .query_gates = queries->gates,
+                                    .n_queries = group->n,
+                                    .n_blocks = funnel_worker(f)->n_processors };
 }
 
 err_t mol_cuda_append_bounds(const struct funnel *f, const struct funnel_group *group, struct slot_range range,

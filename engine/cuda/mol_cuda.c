@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mixture-of-Logits columns on the device: rows in f32, whose scores decide, and half-precision copies for filters. */
+/* Mixture-of-Logits columns on the device: rows in f32 for scores, half-precision copies for bounds, and the model's
+ * weights. */
 #include "engine/cuda/mol_cuda.h"
 
 #include "base/mem.h"
@@ -47,9 +48,9 @@ static void free_host(float **memory)
   device_free_host(memory);
 }
 
-/* Weights of a layer on the device, unpacked: rows of n_out numbers, an input each, padded with zeros. */
-static err_t bring_weights(const float *packed, size_t n_in, size_t n_out, struct device_stream *stream,
-                           const float **out)
+/* Unpack a layer's weights and upload them: one row of n_out numbers per input, padded with zeros. */
+static err_t upload_weights(const float *packed, size_t n_in, size_t n_out, struct device_stream *stream,
+                            const float **out)
 {
   AUTO(free_host) float *pinned = NULL;
   size_t stride = mol_score_pad(n_out);
@@ -76,10 +77,10 @@ static err_t open_shared(const struct model *model, struct device_stream *stream
 
   TRY(mem_array(1, sizeof *s, &s));
   shared = s;
-  TRY(bring_weights(gate.w1, n_logits, hidden, stream, &s->gate.w1));
-  TRY(bring_weights(gate.b1, 1, hidden, stream, &s->gate.b1));
-  TRY(bring_weights(gate.w2, hidden, n_logits, stream, &s->gate.w2));
-  TRY(bring_weights(gate.b2, 1, n_logits, stream, &s->gate.b2));
+  TRY(upload_weights(gate.w1, n_logits, hidden, stream, &s->gate.w1));
+  TRY(upload_weights(gate.b1, 1, hidden, stream, &s->gate.b1));
+  TRY(upload_weights(gate.w2, hidden, n_logits, stream, &s->gate.w2));
+  TRY(upload_weights(gate.b2, 1, n_logits, stream, &s->gate.b2));
   TRY(mol_half_gate_open(&m->shape, &gate, stream, &s->bound));
   *out = shared;
   shared = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mixture-of-Logits on the device: what the methods share. */
+/* Mixture-of-Logits on the device: the parts that its methods share. */
 #ifndef ENGINE_CUDA_MOL_CUDA_H
 #define ENGINE_CUDA_MOL_CUDA_H
 
@@ -11,26 +11,26 @@
 #include "kernels/cuda/mol_halves.h"
 #include "kernels/cuda/mol_score.h"
 
-/* The arrays that the device derives from items' rows, struct mol_halves' in this order. */
+/* Indices of the derived arrays, in the order of struct mol_halves. */
 enum { MOL_DERIVED_COMPONENTS, MOL_DERIVED_GATES, MOL_DERIVED_AVERAGES, MOL_DERIVED_RESIDUALS };
 
-/* What columns bring of the model to the device. */
+/* The model's weights on the device. */
 struct mol_cuda_shared {
-  struct mol_gate gate;        /* as mol_score.h takes it */
-  struct mol_half_gate *bound; /* NULL: the shape has no bounds but the scores themselves */
+  struct mol_gate gate;        /* in mol_score.h's layout */
+  struct mol_half_gate *bound; /* NULL: the model has no half-precision bounds */
 };
 
-/* A group's queries: funnel_group.queries. Arrays of the device. */
+/* A group's queries (funnel_group.queries), in device memory. */
 struct mol_cuda_queries {
   const float *components; /* [n][P_q][d_P] */
   const float *gates;      /* [n][L] */
   const float *averages;   /* [n][d_P] */
   struct candidates_excluded excluded;
-  float *work; /* of mol_score.h; NULL: it needs none */
-  /* On the host, [n], of outputs; NULL: nobody asked. */
-  const float *nth_best;   /* of mol_pairs_cuda_candidates() */
-  const uint32_t *n_seeds; /* of two_pass */
-  const uint32_t *n_found; /* candidates of approximate methods */
+  float *work; /* work space for mol_score.h; NULL: it needs none */
+  /* Outputs on the host, [n]; NULL where the method has none. */
+  const float *nth_best;   /* from mol_pairs_cuda_candidates() */
+  const uint32_t *n_seeds; /* two_pass: candidates that gave the floor */
+  const uint32_t *n_found; /* approximate methods: candidates */
 };
 
 static inline const struct mol_model *mol_cuda_model(const struct funnel *f)
@@ -40,43 +40,45 @@ static inline const struct mol_model *mol_cuda_model(const struct funnel *f)
 
 struct mol_halves mol_cuda_halves(const struct device_columns *c);
 
-/* funnel_ops.upload, query_bytes; and the part of scratch_bytes that upload needs. */
+/* funnel_ops.upload and query_bytes, and upload's part of scratch_bytes. */
 err_t mol_cuda_upload(const struct funnel *f, struct funnel_group *group);
 size_t mol_cuda_query_bytes(const struct funnel *f);
 size_t mol_cuda_work_bytes(const struct funnel *f);
 
-/* lists->scores = canonical scores of what is in a group's lists. */
+/* Compute the canonical scores of all entries of a group's lists. */
 err_t mol_cuda_score(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists);
 
-/* Whether scores have bounds in half precision, for a fraction of their time; and what those read of a group. */
+/* Does the model have half-precision bounds? They take a fraction of the time of scores. */
 bool mol_cuda_has_bounds(const struct funnel *f);
+
+/* The bounds' input for a group's queries. */
 struct mol_bounds_input mol_cuda_bound_input(const struct funnel *f, const struct funnel_group *group);
 
-/* funnel_ops.append by those bounds, and funnel_ops.score behind it. */
+/* funnel_ops.append by those bounds, and the funnel_ops.score that goes with it. */
 err_t mol_cuda_append_bounds(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                              const float *floors);
 err_t mol_cuda_score_lists(const struct funnel *f, const struct funnel_group *group);
 
-/* funnel_ops.append by canonical scores, which it leaves behind: for every shape. */
+/* funnel_ops.append by canonical scores, which it also stores. Works for every shape. */
 err_t mol_cuda_append_scores(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                              const float *floors);
 
-/* Items that group->lists must have room for so that lists of the n best by average are found in them, and the scratch
- * that this takes besides. */
+/* The capacity that group->lists needs for finding the n best by average, and the additional scratch bytes per query.
+ */
 size_t mol_cuda_average_room(const struct search_batch *batch, size_t n);
 size_t mol_cuda_average_bytes(const struct search_batch *batch, size_t n);
 
-/* Add to `to` the n_best items of each query by the dot product of averaged vectors, ties at the last place included:
- * TopKAvg. group->lists, which must be empty, is used on the way, and is empty afterwards.
+/* TopKAvg: add to `to` each query's n_best items by the dot product of averaged vectors, and all that tie with the last
+ * one. group->lists must be empty; it is used for the search and emptied again.
  *
- * admitted   leave out what a query excludes; else it counts as everything does
- * seen       as candidates_add() has it
- * n_offered  [group->n] of the device: what group->lists.n was, which says where its lists were too short
+ * admitted   true: skip items that the query excludes; false: treat them like all others
+ * seen       see candidates_add()
+ * n_offered  [group->n] on the device: gets the lengths of group->lists, which show the overflowed ones
  */
 err_t mol_cuda_candidates_of_average(const struct funnel *f, const struct funnel_group *group, size_t n_best,
                                      bool admitted, uint32_t *seen, const struct device_lists *to, uint32_t *n_offered);
 
-/* What mol_pairs_cuda_candidates() reads of a group. */
+/* The input of mol_pairs_cuda_candidates() for a group. */
 static inline struct mol_pairs_source mol_cuda_pairs_source(const struct funnel *f, const struct funnel_group *group)
 {
   const struct mol_cuda_queries *queries = group->queries;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exact methods on the device: floors from the scores of some items that are likely to be good, and then every item
- * that may reach them. `exact` and `brute_force` take the best by averaged vectors, `two_pass` the best of each pair of
- * components, as Algorithm 1 of the MoL paper (section 3.1).
+/* The exact Mixture-of-Logits methods on the device. The scores of some promising items, the seeds, give floors; then
+ * every item that may reach a floor is scored. The seeds of `exact` and `brute_force` are the best by averaged vectors.
+ * Those of `two_pass` are the best of each pair of components, as in Algorithm 1 of the MoL paper (section 3.1).
  */
 #include "base/size.h"
 #include "engine/cuda/mol_cuda.h"
 #include "engine/mol/mol_methods.h"
 
 enum {
-  SEEDS = 1024,        /* items that give the floor, at least */
-  SEEDS_PER_RANK = 4,  /* ... and so many times what is asked for */
-  SEEDS_PAY_AT = 4,    /* where there are so many times more */
-  SEEDS_TIED = 256,    /* more of them, where some tie */
-  PAIRS_SEEDS = 16384, /* of two_pass: more than these do not make a better floor */
+  SEEDS = 1024,        /* least number of seeds */
+  SEEDS_PER_RANK = 4,  /* ... and at least this many per requested item */
+  SEEDS_PAY_AT = 4,    /* seeds are used only if the catalogue has this many times more items */
+  SEEDS_TIED = 256,    /* room for ties among the seeds */
+  PAIRS_SEEDS = 16384, /* two_pass: most seeds; more of them do not improve the floor */
 };
 
 static size_t max_rank_of(const struct search_batch *batch)
@@ -43,7 +43,7 @@ static size_t seeds_room(const struct search_batch *batch)
   return size_min(n_seeds_of(batch) + SEEDS_TIED, batch->n_slots);
 }
 
-/* Floors from scores of seeds. Any of them will do: lists that could not keep all are good enough. */
+/* Find floors from the scores of seeds. Any seeds give a valid floor, so overflowed lists are good enough. */
 static err_t floors_of_seeds(const struct funnel *f, const struct funnel_group *group, const struct device_lists *seeds,
                              struct lists_ranks ranks)
 {
@@ -58,7 +58,7 @@ static err_t floor_of_average(const struct funnel *f, struct funnel_group *group
   struct device_lists seeds;
   uint32_t *n_offered;
 
-  if (!is_worth_seeding(f->batch)) /* the lists are empty: -inf */
+  if (!is_worth_seeding(f->batch)) /* the empty lists give -inf */
     return lists_threshold(w->stream, &group->lists, ranks, group->floors);
   TRY(funnel_lists(w, group->n, seeds_room(f->batch), &seeds));
   TRY(device_worker_array(w, group->n, sizeof *n_offered, &n_offered));
@@ -84,7 +84,8 @@ static void collect_counts(const struct funnel *f, const struct funnel_group *gr
     f->batch->results[group->first + q].counts.candidates = queries->n_seeds[q];
 }
 
-/* Lines 1-8 of Algorithm 1: S is the K-th best score of G, the K best of each pair. */
+/* Lines 1 to 8 of Algorithm 1. G is the union of the K best of each pair, and the floor S is the K-th best score in G.
+ */
 static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
 {
   struct device_worker *w = funnel_worker(f);
@@ -106,7 +107,7 @@ static size_t pairs_scratch_bytes(const struct funnel *f)
          mol_pairs_cuda_query_bytes(f, (uint32_t)max_rank_of(f->batch));
 }
 
-/* Where the model has bounds on scores, those are for append, and what they let pass is scored. */
+/* Search the batch. If the model has bounds, append uses them, and only items that pass are scored. */
 static err_t search(const struct device_columns *c, struct search_batch *batch, struct funnel_ops ops)
 {
   struct funnel f = { .columns = c, .batch = batch, .ops = &ops };

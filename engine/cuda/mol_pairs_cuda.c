@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As everywhere on the device: floors from a part of the tiles, then all items whose upper bounds reach them, then
- * exact dot products, which decide. All lists of as many queries and components of items as scratch has room for are
- * found in one pass over the items.
+/* Candidate lists of component pairs (mol_pairs_cuda.h), found in the same steps as every search on the device. A part
+ * of the tiles gives floors. A scan appends all items whose upper bounds reach them. Exact dot products decide. One
+ * pass over the items finds the lists of as many queries and item components as fit in scratch.
  */
 #include "engine/cuda/mol_pairs_cuda.h"
 
@@ -12,23 +12,23 @@
 #include "kernels/cuda/mol_pair_lists.h"
 
 enum {
-  TILES_PER_RANK = 16, /* tiles that give a floor, for each item that is asked for */
-  TILES_LEAST = 2048,
-  TILES_SHARE = 32, /* ... and at least one of so many, so that lists stay short in large catalogues */
+  TILES_PER_RANK = 16, /* tiles sampled for a floor, per requested item */
+  TILES_LEAST = 2048,  /* ... but at least this many */
+  TILES_SHARE = 32,    /* ... and at least every 32nd tile: this keeps lists short in large catalogues */
   LIST_MORE = 256,
 };
 
-/* Above this share of the tiles' maxima a floor says too little of how many items reach it. */
+/* If more than this share of the tile maxima reach a floor, the number of items that reach it cannot be estimated. */
 static const double SHARE_MAX = 0.75;
 
-/* How lists of up to `rank` items are found. */
+/* The sizes of a search for the `rank` best of each list. */
 struct plan {
-  size_t stride, n_tiles; /* of tiles that give floors */
-  size_t capacity;        /* of a list */
-  size_t list_bytes;      /* of scratch, with all that belongs to a list */
+  size_t stride, n_tiles; /* sampled tiles: every stride-th, n_tiles in all */
+  size_t capacity;        /* items of a list */
+  size_t list_bytes;      /* scratch per list, with its floors, maxima and ranks */
 };
 
-/* One pass's arrays on the device, for as many lists as fit. */
+/* A pass's arrays on the device, for as many lists as fit. */
 struct pass {
   struct plan plan;
   size_t max_lists;
@@ -37,7 +37,7 @@ struct pass {
   float *floors, *thresholds;                   /* [max_lists] */
   float *maxima;                                /* [max_lists][plan.n_tiles] */
   struct lists_ranks query_floors, query_ranks; /* N + E, N */
-  struct mol_pairs_rows rows;                   /* of all queries */
+  struct mol_pairs_rows rows;                   /* the rows of all queries */
   struct mol_pairs_input input;
   struct mol_pair_queries queries;
   struct mol_pair_union result;
@@ -53,9 +53,9 @@ static const struct mol_shape *shape_of(const struct funnel *f)
   return &mol_model_of(f->columns->model)->shape;
 }
 
-/* If the rank-th largest of n_tiles maxima is the floor, a share of rank / n_tiles of the tiles reach it, and so does a
- * share p of the items with 1 - (1 - p)^64 = rank / n_tiles, give or take a factor of 1 / sqrt(rank): a list has room
- * for twice that many and 16 deviations. */
+/* The floor is the rank-th largest of n_tiles maxima, so a share rank / n_tiles of the tiles reach it. Hence a share p
+ * of the items reach it with 1 - (1 - p)^64 = rank / n_tiles, up to a relative deviation of 1 / sqrt(rank). A list has
+ * room for twice that many items and 16 deviations. */
 static size_t capacity_of(size_t n_all_tiles, size_t n_tiles, size_t rank)
 {
   double share = (double)rank / (double)n_tiles, n = -log1p(-share) * (double)n_all_tiles;
@@ -94,13 +94,13 @@ size_t mol_pairs_cuda_query_bytes(const struct funnel *f, uint32_t n_best)
              (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(struct mol_pairs_margin));
 }
 
-/* N of a query, with or without what it excludes. */
+/* A query's N, with or without the number of items that it excludes. */
 static size_t n_best_of(const struct search_result *result, uint32_t n_best, bool with_excluded)
 {
   return (n_best ? n_best : result->topk.k) + (with_excluded ? result->admit.n_excluded : 0);
 }
 
-/* The largest N of the group's queries, with what they exclude. */
+/* The largest N of the group's queries, including excluded items. */
 static size_t largest_rank(const struct search_batch *batch, const struct funnel_group *group, uint32_t n_best)
 {
   size_t largest = 1;
@@ -123,15 +123,15 @@ static err_t prepare_rows(const struct funnel *f, const struct funnel_group *gro
   return mol_pairs_prepare(w->stream, rows, dim);
 }
 
-/* As many lists as scratch has room for. */
+/* Allocate as many lists as fit in scratch. */
 static err_t open_lists(struct device_worker *w, size_t n_lists, struct pass *pass)
 {
-  enum { ALIGNMENT = 4096 }; /* more than that of all arrays */
+  enum { ALIGNMENT = 4096 }; /* covers the alignment of all arrays */
   size_t n_left = w->scratch_bytes - w->scratch_used;
   size_t n = n_left < ALIGNMENT ? 0 : size_min(n_lists, (n_left - ALIGNMENT) / pass->plan.list_bytes);
 
   if (n == 0)
-    FAIL(ERR_DEVICE, "no list of %zu items fits into the %zu bytes that are left", pass->plan.capacity, n_left);
+    FAIL(ERR_DEVICE, "a list of %zu items does not fit in the %zu free bytes of scratch", pass->plan.capacity, n_left);
   pass->max_lists = n;
   TRY(funnel_lists(w, n, pass->plan.capacity, &pass->lists));
   TRY(device_worker_array(w, n, sizeof *pass->floor_ranks, &pass->floor_ranks));
@@ -141,7 +141,7 @@ static err_t open_lists(struct device_worker *w, size_t n_lists, struct pass *pa
   return device_worker_array(w, n, pass->plan.n_tiles * sizeof *pass->maxima, &pass->maxima);
 }
 
-/* The lists of some rows and components, from floors to the union. */
+/* Find the lists of the pass's rows and components, from floors to the union. */
 static err_t run_pass(const struct funnel *f, struct pass *pass)
 {
   struct device_stream *stream = funnel_worker(f)->stream;
@@ -160,7 +160,7 @@ static err_t run_pass(const struct funnel *f, struct pass *pass)
   return mol_pair_union_add(stream, &pass->input, &pass->queries, &pass->lists, pass->thresholds, &pass->result);
 }
 
-/* Rows n rows from `first` on, of all queries. */
+/* Give the pass n rows, from row `first` of all queries on. */
 static void take_rows(struct pass *pass, size_t dim, size_t first, size_t n)
 {
   pass->queries.first_row = first;
@@ -169,7 +169,7 @@ static void take_rows(struct pass *pass, size_t dim, size_t first, size_t n)
                                pass->rows.margins + first };
 }
 
-/* Passes read only the components that they are for, so that these are divided before the rows are. */
+/* Run all passes. A pass reads only its own item components, so components are split between passes before rows are. */
 static err_t run_passes(const struct funnel *f, struct pass *pass)
 {
   size_t dim = shape_of(f)->component_dim, n_item_components = shape_of(f)->n_item_components;
@@ -206,7 +206,7 @@ static err_t find(const struct funnel *f, const struct funnel_group *group, cons
   return run_passes(f, pass);
 }
 
-/* Whether every query asks for as many items as there are. */
+/* Does every query ask for at least all items? */
 static bool is_all(const struct search_batch *batch, const struct funnel_group *group, uint32_t n_best)
 {
   for (size_t q = 0; q < group->n; q++) {
@@ -236,6 +236,6 @@ err_t mol_pairs_cuda_candidates(const struct funnel *f, const struct funnel_grou
     TRY(mol_pair_union_all(w->stream, f->columns->rows.present, f->batch->n_slots, &pass.queries, &pass.result));
   else
     TRY(find(f, group, source, n_best, &pass));
-  w->scratch_used = scratch_used; /* the stream uses it in order */
+  w->scratch_used = scratch_used; /* can be reused at once: the stream works in order */
   return ERR_OK;
 }

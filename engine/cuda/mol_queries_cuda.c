@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries on the device, and their canonical scores. */
+/* Mixture-of-Logits queries on the device: their upload, and canonical scores of items for them. */
 #include "engine/cuda/mol_cuda.h"
 
-enum { ARRAYS_EACH = 6 /* of a query: ranks and the like */ };
+enum { ARRAYS_EACH = 6 /* small arrays per query, such as ranks */ };
 
 static const struct mol_query *query_of(const struct funnel *f, size_t q)
 {
@@ -27,7 +27,7 @@ size_t mol_cuda_work_bytes(const struct funnel *f)
   return mol_score_work_bytes(&mol_cuda_model(f)->shape, 1);
 }
 
-/* One of the arrays that a query has, of all queries of a group. */
+/* Upload one array of all queries of a group: n floats per query, at `offset` in struct mol_query. */
 static err_t upload_floats(const struct funnel *f, const struct funnel_group *group, size_t n, size_t offset,
                            const float **out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RecJPQ on the device. The exhaustive scan is as fast there as the memory, so every method is served by it: the pruned
- * ones return what they would, the unsafe ones that or better, and all say so in their receipts.
+/* RecJPQ on the device. The exhaustive scan runs at the speed of the memory, so it serves every method. Safe pruned
+ * methods return the same answer as on the processor. Unsafe ones return that or a better one. All receipts say exact.
  */
 #include "engine/cuda/funnel.h"
 #include "engine/recjpq/recjpq_methods.h"

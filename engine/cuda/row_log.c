@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reduces a batch of changes to the final content of each slot, and writes that to the device (row_log.h). */
 #include "engine/cuda/row_log.h"
 
 #include <assert.h>
@@ -38,7 +39,7 @@ bool row_log_has_room(const struct row_log *log)
   return log->n_rows < ROW_LOG_ROWS && log->n_changes + 2 <= ROW_LOG_SLOTS;
 }
 
-/* What a slot will hold: at first, what it has. */
+/* Return the slot's final content so far. A slot touched for the first time keeps what it has. */
 static struct row_change *touch(struct row_log *log, uint32_t slot)
 {
   if (log->touched[slot] == 0) {
@@ -80,7 +81,7 @@ void row_log_move(struct row_log *log, uint32_t from, uint32_t to)
   hold_nothing(source);
 }
 
-/* List what has to be written; rows that come from other slots are gathered behind those of the log. */
+/* List the slots to write. Rows that come from other slots are gathered after the log's own rows. */
 static size_t list_writes(struct row_log *log, size_t *n_gathered)
 {
   size_t n = 0;
@@ -89,7 +90,7 @@ static size_t list_writes(struct row_log *log, size_t *n_gathered)
   for (size_t i = 0; i < log->n_changes; i++) {
     const struct row_change *change = &log->changes[i];
     if (change->row == ROWS_NONE && change->from == change->slot)
-      continue; /* it is as it was */
+      continue; /* unchanged in the end */
     log->slots[n] = change->slot;
     log->sources[n] = change->row;
     if (change->row == ROWS_NONE && change->from != ROWS_NONE) {

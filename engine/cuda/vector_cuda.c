@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors on the device. Bounds in half precision say which items are worth scoring (kernels/cuda/vector_scan.h), so
- * that scoring all of them is never faster: brute_force is served by the exact search, whose answer is the same.
+/* Vectors on the device. Half-precision bounds select the items to score (kernels/cuda/vector_scan.h). Scoring all
+ * items is never faster, so brute_force runs the exact search, which gives the same answer.
  */
 #include "engine/cuda/vector_cuda.h"
 
@@ -36,13 +36,13 @@ static err_t derive(struct device_columns *c, const uint32_t *slots, size_t n, s
   return vector_derive_items(stream, &c->rows, m->sketch_dim, m->row_dim + VECTOR_TAIL, slots, n, &items);
 }
 
-/* What a search takes of the queries. */
+/* The part of the queries' numbers that a search uses. */
 struct search_of {
-  size_t n;          /* numbers that make the score */
-  size_t n_sketched; /* of which these have halves */
+  size_t n;          /* numbers that the score is computed from */
+  size_t n_sketched; /* the first of them, which have halves */
 };
 
-/* Queries of a group, on the device. */
+/* A group's queries on the device. */
 struct uploaded {
   double *q; /* [group][n] */
   struct vector_halves halves;
@@ -60,7 +60,7 @@ static size_t scratch_bytes(const struct funnel *f)
   return vector_halves_stride(of->n_sketched) * sizeof(uint16_t) + sizeof(struct vector_sizes);
 }
 
-/* What a query's tail adds is rounded up to f32. */
+/* A query's tail, rounded up to f32. */
 static float tail_of(const struct vector_model *m, const double *q, const struct search_of *of)
 {
   return nextafterf((float)vector_query_tail(m, q, of->n_sketched, of->n), INFINITY);

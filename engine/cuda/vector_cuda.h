@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns of dot, cosine, weighted_dot and bilinear in the memory of the device. Private to the files vector_*cuda*. */
+/* Columns of dot, cosine, weighted_dot and bilinear in device memory. Private to the files vector_*cuda*. */
 #ifndef ENGINE_CUDA_VECTOR_CUDA_H
 #define ENGINE_CUDA_VECTOR_CUDA_H
 
 #include "engine/cuda/funnel.h"
 #include "engine/vector/vector_model.h"
 
-/* Derived arrays: struct vector_halves of the first sketch_dim numbers of b. */
+/* Indices of the derived arrays: struct vector_halves of the first sketch_dim numbers of b. */
 enum { VECTOR_DERIVED_NUMBERS, VECTOR_DERIVED_SIZES };
 
-/* Find the K best by the first n numbers of q' and b, and fill results as an exact search does.
+/* Find the K best by the first n numbers of q' and b, and fill the results with receipts of an exact search.
  *
- * n  1 .. row_dim. With row_dim the scores are those of the similarity; with r, those under W_r.
+ * n  1 .. row_dim. row_dim gives the similarity's own scores, r the scores under W_r
  */
 err_t vector_cuda_search(const struct device_columns *c, struct search_batch *batch, size_t n);
 

@@ -2,13 +2,13 @@
 /* low_rank(r) on the device: the K best by W_r, the best rank-r approximation of W, in the order of their scores under
  * W (bilinear paper, section 5).
  *
- * The K best by W_r are those of an exact search with the first r numbers, decided by the scores under W_r as the
- * processor decides them; then those K are scored under W.
+ * An exact search with the first r numbers finds the K best by W_r, by the same scores as on the processor. Then those
+ * K are scored under W.
  *
- * The receipt needs a bound on the score under W of what is not returned. On the processor that is Theorem 3's, with
- * residual norms in place of its sigma_(r+1) |q| |d|. Here an exact search costs no more than computing those of every
- * item, and gives the least bound there is: where the K best under W are those that are returned, the K-th of their
- * scores, and else the best score of one that is not.
+ * The receipt needs a bound on the scores under W of the items that are not returned. The processor uses Theorem 3's
+ * bound, with residual norms in place of its sigma_(r+1) |q| |d|. Here a second, exact search under W costs no more
+ * than computing the residual norms of all items, and gives the tightest bound possible. If the returned items are the
+ * K best under W, that is the K-th of their scores; otherwise it is the best score of an item that is not returned.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "engine/vector/vector_methods.h"
 #include "kernels/cuda/vector_score.h"
 
-/* A batch with results of its own. */
+/* Copy a batch, with results of its own. */
 static err_t like_batch(const struct search_batch *batch, struct search_batch *out)
 {
   *out = *batch;
@@ -33,7 +33,8 @@ static err_t like_batch(const struct search_batch *batch, struct search_batch *o
   return ERR_OK;
 }
 
-/* Score the kept items of queries first .. first + n - 1 under W, and push them. k_max: of all queries. */
+/* Score the kept items of n queries from `first` on under W, and push them to the batch's results. k_max: the largest
+ * number of kept items of any query. */
 static err_t score_kept(const struct device_columns *c, struct search_batch *batch, const struct search_batch *kept,
                         size_t first, size_t n, size_t k_max)
 {
@@ -67,10 +68,10 @@ static err_t score_kept(const struct device_columns *c, struct search_batch *bat
   return ERR_OK;
 }
 
-/* The same of all queries, as many at a time as the worker's memory holds. */
+/* Score the kept items of all queries, as many queries at a time as fit in the worker's memory. */
 static err_t score_all_kept(const struct device_columns *c, struct search_batch *batch, const struct search_batch *kept)
 {
-  enum { SMALL = 64 * 1024, MORE = 256 }; /* what alignment takes, of all and of each */
+  enum { SMALL = 64 * 1024, MORE = 256 }; /* for alignment: in all, and per query */
   size_t k_max = 1;
 
   for (size_t q = 0; q < batch->n; q++)
@@ -90,7 +91,7 @@ static int by_slot(const void *a, const void *b)
   return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-/* Whether an item that was not returned belongs among those that were. */
+/* Does an item that was not returned belong among the returned ones? */
 static bool is_missed(const struct topk *returned, const struct topk_entry *entry)
 {
   float threshold = topk_threshold(returned);
@@ -99,8 +100,9 @@ static bool is_missed(const struct topk *returned, const struct topk_entry *entr
                                       returned->order(returned->context, entry->slot, returned->heap[0].slot) < 0);
 }
 
-/* The largest score of an item that is not returned, or a little more where its key decides: a bound with which the
- * receipt says exact just where that is so. -inf where the best are those that were kept. Sorts these. */
+/* Return a bound on the scores of the items that were not returned; -inf if the best items were all kept. The bound is
+ * the largest of their scores. If an item ties with the last hit and only its key puts it before, the bound is the next
+ * float, because then the answer is not exact. Sorts the kept items by slot. */
 static float bound_of_rest(const struct topk *returned, struct topk *kept, const struct topk *best)
 {
   float bound = -INFINITY;

@@ -58,5 +58,7 @@ err_code_t candidates_add(struct device_stream *stream, const struct device_list
 err_code_t candidates_copy_overflow(struct device_stream *stream, const struct device_lists *from,
                                     const struct device_lists *to)
 {
-  return from->n_lists ? launch(stream, blocks_for(from->n_lists, THREADS), THREADS, 0, copy_overflow, *from, *to) : ERR_OK;
+  unsigned n_blocks = blocks_for(from->n_lists, THREADS);
+
+  return n_blocks ? launch(stream, n_blocks, THREADS, 0, copy_overflow, *from, *to) : ERR_OK;
 }

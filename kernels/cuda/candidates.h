@@ -27,7 +27,8 @@ err_t candidates_add(struct device_stream *stream, const struct device_lists *fr
                      uint32_t *seen, size_t n_words, const struct device_lists *to);
 
 /* Mark list i of `to` as overflowed wherever list i of `from` overflowed. The entries of a marked list are invalid. */
-err_t candidates_copy_overflow(struct device_stream *stream, const struct device_lists *from, const struct device_lists *to);
+err_t candidates_copy_overflow(struct device_stream *stream, const struct device_lists *from,
+                               const struct device_lists *to);
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,7 @@ struct mol_pair_union {
   size_t n_words;
   struct device_lists candidates; /* n lists; each slot at most once */
   float *nth_best;                /* [n]: the largest threshold of the query's lists */
-  uint32_t *has_overflowed;          /* [n]: 1 if one of the query's lists, or its candidates, overflowed */
+  uint32_t *has_overflowed;       /* [n]: 1 if one of the query's lists, or its candidates, overflowed */
 };
 
 /* Empty the union: no candidates, nth_best -inf. All functions return ERR_DEVICE on failure. */
