@@ -13,6 +13,7 @@
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/ctl_say.h"
 #include "engine/method.h"
+#include "engine/similarity.h"
 #include "engine/model/safetensors_write.h"
 #include "engine/similarity.h"
 
@@ -271,18 +272,45 @@ static err_t run_eval(const struct ctl_options *options, int argc, char **argv)
   return evaluate(&e);
 }
 
-/* Print the methods of each similarity, the last section of the help. */
+static bool has_rows_of(enum similarity_kind a, enum similarity_kind b)
+{
+  return similarity_at(a)->methods == similarity_at(b)->methods;
+}
+
+/* Print the names of the similarities that share a table, the first of which is `kind`. */
+static void print_similarities(enum similarity_kind kind, FILE *out)
+{
+  fprintf(out, "  %s", similarity_at(kind)->name);
+  for (enum similarity_kind other = kind + 1; other < N_SIMILARITIES; other++) {
+    if (has_rows_of(kind, other))
+      fprintf(out, ", %s", similarity_at(other)->name);
+  }
+  fputc('\n', out);
+}
+
+static void print_table_of(const struct methods *methods, FILE *out)
+{
+  char text[METHOD_TEXT_MAX];
+
+  for (size_t i = 0; i < methods->n; i++) {
+    methods_print_row(&methods->rows[i], text);
+    fprintf(out, "    %c %-28s %s\n", methods->rows[i].is_exact ? ' ' : '~', text, methods->rows[i].summary);
+  }
+}
+
+/* Print the engine's table of methods, the last section of the help. */
 static void print_methods(FILE *out)
 {
-  fputs("\n"
-        "Methods:\n"
-        "  dot, cosine, weighted_dot   exact, brute_force\n"
-        "  bilinear                    exact, brute_force, low_rank(R)\n"
-        "  mol                         exact, brute_force, two_pass, average(N), per_embedding(N),\n"
-        "                              combined(N1,N2)\n"
-        "  recjpq                      exact, pqtopk, prune(BS), default, prune_inflated(BS,PERCENT),\n"
-        "                              prune_limited(BS,ITERATIONS)\n",
-        out);
+  fputs("\nMethods, by the similarity that the model file names (~: approximate, with a bound):\n", out);
+  for (enum similarity_kind kind = 0; kind < N_SIMILARITIES; kind++) {
+    bool is_first = true;
+    for (enum similarity_kind earlier = 0; earlier < kind; earlier++)
+      is_first &= !has_rows_of(earlier, kind);
+    if (!is_first)
+      continue;
+    print_similarities(kind, out);
+    print_table_of(similarity_at(kind)->methods, out);
+  }
 }
 
 const struct ctl_command ctl_eval_command = {

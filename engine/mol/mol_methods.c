@@ -7,37 +7,37 @@ static const struct method_row rows[] = {
       .name = "exact",
       .is_exact = true,
       .search = METHOD_SEARCHES(mol_search_exact, mol_cuda_search_exact),
-      .summary = "the K best: full scores only for items that may reach them",
+      .summary = "cheap bounds first, full scores only for items that may reach the top k",
   },
   {
       .name = "brute_force",
       .is_exact = true,
       .search = METHOD_SEARCHES(mol_search_brute_force, mol_cuda_search_exact), /* on a GPU no faster, and the same */
-      .summary = "the K best: a full score for every item",
+      .summary = "every item in full",
   },
   {
       .name = "two_pass",
       .is_exact = true,
       .search = METHOD_SEARCHES(mol_search_two_pass, mol_cuda_search_two_pass),
-      .summary = "the K best, by the paper's Algorithm 1",
+      .summary = "Algorithm 1 of the MoL paper",
   },
   {
       .name = "average",
       .args = { { .name = "N" } },
       .search = METHOD_SEARCHES(mol_search_average, mol_cuda_search_average),
-      .summary = "full scores for the N best by averaged vectors",
+      .summary = "the N best by averaged components, scored in full",
   },
   {
       .name = "per_embedding",
       .args = { { .name = "N" } },
       .search = METHOD_SEARCHES(mol_search_per_embedding, mol_cuda_search_per_embedding),
-      .summary = "full scores for the N best of each pair of component vectors",
+      .summary = "the N best of each pair of components, scored in full",
   },
   {
       .name = "combined",
       .args = { { .name = "N1" }, { .name = "N2" } },
       .search = METHOD_SEARCHES(mol_search_combined, mol_cuda_search_combined),
-      .summary = "full scores for the candidates of per_embedding(N1) and average(N2)",
+      .summary = "the candidates of per_embedding(N1) and average(N2)",
   },
 };
 

@@ -9,29 +9,27 @@ static uint32_t max_rank(const struct model *model)
   return (uint32_t)vector_model_of(model)->dim;
 }
 
-static const struct method_row rows[] = {
-  {
-      .name = "exact",
-      .is_exact = true,
-      .search = METHOD_SEARCHES(vector_search_exact, vector_cuda_search_exact),
-      .summary = "the K best: full scores only for items that may reach them",
-  },
-  {
-      .name = "brute_force",
-      .is_exact = true,
-      /* On a GPU, bounds in half precision always pay, and the answer is the same. */
-      .search = METHOD_SEARCHES(vector_search_brute_force, vector_cuda_search_exact),
-      .summary = "the K best: a full score for every item",
-  },
+/* On a GPU, bounds in half precision always pay: brute_force is served by the exact search, with the same answer. */
+#define EXACT .name = "exact", .is_exact = true, .search = METHOD_SEARCHES(vector_search_exact, vector_cuda_search_exact)
+#define BRUTE_FORCE                                                                                      \
+  .name = "brute_force", .is_exact = true,                                                               \
+  .search = METHOD_SEARCHES(vector_search_brute_force, vector_cuda_search_exact), .summary = "every item in full"
+
+static const struct method_row vector_rows[] = {
+  { EXACT, .summary = "8-bit sketches first, full scores only for items that may reach the top k" },
+  { BRUTE_FORCE },
+};
+
+static const struct method_row bilinear_rows[] = {
+  { EXACT, .summary = "the same as for dot, on items rotated by the SVD of W" },
+  { BRUTE_FORCE },
   {
       .name = "low_rank",
       .args = { { .name = "R", .model_max = max_rank } },
       .search = METHOD_SEARCHES(vector_search_low_rank, vector_cuda_search_low_rank),
-      .summary = "the K best by W cut to rank R, in the order of their scores under W",
+      .summary = "the k best under W cut to rank R, with their scores under W",
   },
 };
 
-enum { N_BILINEAR = sizeof rows / sizeof rows[0], N_VECTOR = N_BILINEAR - 1 /* without low_rank */ };
-
-const struct methods vector_methods = { rows, N_VECTOR };
-const struct methods bilinear_methods = { rows, N_BILINEAR };
+const struct methods vector_methods = { vector_rows, sizeof vector_rows / sizeof vector_rows[0] };
+const struct methods bilinear_methods = { bilinear_rows, sizeof bilinear_rows / sizeof bilinear_rows[0] };
