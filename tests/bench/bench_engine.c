@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* An engine filled for a benchmark, and racers that search it by one method. */
 #include "tests/bench/bench_engine.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Short loops that measure what the machine can do at most: memory, caches, arithmetic. */
 #include "tests/bench/bench_machine.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the options of a benchmark, its temporary folder, and how it fails. */
 #include "tests/bench/bench_options.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starting a peer, asking it for answers through pipes, and reading them. */
 #include "tests/bench/bench_peer.h"
 
 #include <signal.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The rounds of a race: who runs when, what is timed, and how answers are judged. */
 #include "tests/bench/bench_race.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The three formats of a benchmark's rows: table, JSON and Markdown. */
 #include "tests/bench/bench_report.h"
 
 #include <string.h>

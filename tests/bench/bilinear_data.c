@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Drawing the bilinear catalogue, its matrix and its queries. */
 #include "tests/bench/bilinear_data.h"
 
 #include <math.h>

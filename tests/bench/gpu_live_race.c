@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Searches on a GPU while updates are applied, beside the same searches while none are. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One method's race on a GPU: warm up, time rounds, and compare a sample of answers with the processor's. */
 #include "tests/bench/gpu_race.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The three catalogues of ops/bench gpu, their methods, and the work that each method does at least. */
 #include "tests/bench/gpu_subjects.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Recording updates as they are applied, and replaying them up to an epoch. */
 #include "tests/bench/live_log.h"
 
 #include <string.h>

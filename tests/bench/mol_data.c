@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Drawing the Mixture-of-Logits model, its items and its queries. */
 #include "tests/bench/mol_data.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The formulas of the MoL paper, one after the other, in double precision. */
 #include "tests/bench/mol_oracle.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Drawing the RecJPQ centroids, codes and queries. */
 #include "tests/bench/recjpq_data.h"
 
 #include <math.h>
