@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ages of records to believe. An age is the difference of two wall clocks, the writer's and ours: it says nothing
- * while they do not agree, because the writer's is ahead of ours, or because ours was stepped after the record was
- * written.
+/* Which ages of records to believe. An age is the difference between our wall clock and the writer's. It means nothing
+ * if the writer's clock is ahead of ours, or if our clock was stepped after the record was written.
+ *
  * Thread: one.
  */
 #ifndef DAEMON_CATALOGUE_AGE_WATCH_H
@@ -11,17 +11,17 @@
 
 #include "base/clock.h"
 
-/* All zeros at first. */
+/* All zeros is a valid start. */
 struct age_watch {
   struct clock_watch clock;
-  int64_t doubtful_until_ns;
+  int64_t doubtful_until_ns; /* until then great ages are not believed */
 };
 
-/* How far a writer's clock may be ahead, and for how long after a step great ages are not believed: as long as they are
- * great. */
+/* A writer's clock may be ahead by AGE_SKEW_MS. After a step of our clock, ages above AGE_DOUBTFUL_MS are not believed
+ * for that same time. */
 enum { AGE_SKEW_MS = 1000, AGE_DOUBTFUL_MS = 60000 };
 
-/* To be called before the ages of a batch. */
+/* Look for a step of the clock. Call this before the ages of a batch. */
 static inline void age_watch_look(struct age_watch *w)
 {
   if (clock_watch_step(&w->clock))

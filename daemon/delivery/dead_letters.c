@@ -158,7 +158,7 @@ static void log_waiting(struct dead_letters *l, int64_t now, int64_t oldest_ns, 
   if (is_late && !l->late_since_ns) {
     l->late_since_ns = oldest_ns;
     l->max_late = 0;
-    log_warn("dead_letters_waiting", "letters=%zu oldest_s=%" PRId64 " note=\"no broker takes them\"", n,
+    log_warn("dead_letters_waiting", "letters=%zu oldest_s=%" PRId64 " note=\"no broker accepts them\"", n,
              (now - oldest_ns) / CLOCK_NS_PER_S);
   }
   if (l->late_since_ns && n > l->max_late)

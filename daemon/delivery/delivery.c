@@ -150,7 +150,11 @@ static err_t open_outlets(struct delivery *d)
 {
   struct pulses *pulses = d->with.alarm ? &d->with.alarm->pulses : NULL;
   struct outlet_config answers = {
-    .name = "answers", .layers = d->with.layers, .is_patient = true, .context = d, .ended = on_answer_ended,
+    .name = "answers",
+    .layers = d->with.layers,
+    .is_patient = true,
+    .context = d,
+    .ended = on_answer_ended,
     .pulses = pulses,
   };
   struct dead_letters_config letters = { d->with.layers, d->with.counters, d->with.tracker, pulses };
@@ -214,7 +218,7 @@ void delivery_close(struct delivery **d)
     return;
   delivery_drain(*d);
   if (n_replies(*d) + n_letters(*d) > 0)
-    log_warn("undelivered", "replies=%zu dead_letters=%zu note=\"uncommitted: taken up again after a restart\"",
+    log_warn("undelivered", "replies=%zu dead_letters=%zu note=\"uncommitted: handled again after a restart\"",
              n_replies(*d), n_letters(*d));
   reply_topics_close(&(*d)->reply_topics); /* its refused replies become errors among the answers */
   outlet_close(&(*d)->answers);            /* its refused errors become dead letters */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The outlet's thread, and its list of messages that wait to be sent again. */
 #include "daemon/delivery/outlet.h"
 
 #include <inttypes.h>
@@ -9,20 +10,20 @@
 #include "base/log_limit.h"
 #include "base/mem.h"
 
-/* Failures of which nobody knows whether they pass are taken for a refusal after so many. */
+/* After UNSURE_MAX failures that may or may not be permanent, a message counts as refused. */
 enum { POLL_MS = 100, BUSY_POLL_MS = 10, RETRY_MS = 250, UNSURE_MAX = 20 };
 
 struct outlet {
   struct outlet_config with;
   struct kafka_layers layers;
   struct sender *sender;
-  struct sender *alone; /* one message a batch; opened when it is needed first. Thread: the outlet's */
-  bool has_no_alone;    /* it could not be opened */
+  struct sender *alone; /* sends one message a batch; opened at its first use. Thread: the outlet's */
+  bool has_no_alone;    /* `alone` could not be opened */
   pthread_mutex_t mutex;
-  struct outlet_item *first; /* waiting to be sent again */
+  struct outlet_item *first; /* of the messages to send again */
   struct outlet_item *last;
   _Atomic size_t n_waiting;
-  int64_t due_ns; /* when to try them. Thread: the outlet's */
+  int64_t due_ns; /* when to send them. Thread: the outlet's */
   _Atomic bool is_away;
   struct log_limit limit;
   struct pulse pulse;
@@ -39,14 +40,14 @@ size_t outlet_n_waiting(const struct outlet *o)
 static void end_item(struct outlet *o, struct outlet_item *item, enum outlet_end end, const char *reason,
                      const struct sender_message *message)
 {
-  struct sender_message *copy = item->copy; /* the owner may free the item, and `message` may be the copy */
+  struct sender_message *copy = item->copy; /* freed last: `ended` may free the item, and `message` may be the copy */
 
   item->copy = NULL;
   o->with.ended(o->with.context, item, end, reason, message);
   mem_free(&copy);
 }
 
-/* ---- Messages that wait to be sent again ---- */
+/* ---- The list of messages to send again ---- */
 
 static void push_waiting(struct outlet *o, struct outlet_item *item)
 {
@@ -86,7 +87,7 @@ static struct outlet_item *pop_waiting(struct outlet *o)
   return item;
 }
 
-/* Keep a message to be sent again. Without memory for a copy it ends here. */
+/* Keep a copy of the message to send again. If there is no memory for one, the message ends as refused. */
 static void wait_with(struct outlet *o, struct outlet_item *item, const struct sender_message *message)
 {
   if (!item->copy && sender_message_copy(message, &item->copy) != ERR_OK) {
@@ -96,12 +97,12 @@ static void wait_with(struct outlet *o, struct outlet_item *item, const struct s
   push_waiting(o, item);
 }
 
-/* ---- What became of a message ---- */
+/* ---- Reports of the producer ---- */
 
-/* Whether a message that failed should be sent again. */
+/* Should a failed message be sent again? */
 static bool is_worth_repeating(const struct outlet *o, struct outlet_item *item, enum sender_fate fate, bool is_report)
 {
-  if (fate == SENDER_TOO_LARGE) { /* a broker refuses a whole batch; the producer judges each message by itself */
+  if (fate == SENDER_TOO_LARGE) { /* a broker refuses whole batches: the message may be accepted alone */
     bool was_alone = item->is_alone;
     item->is_alone = true;
     return is_report && !was_alone && !o->has_no_alone;
@@ -114,11 +115,11 @@ static bool is_worth_repeating(const struct outlet *o, struct outlet_item *item,
 static void note_away(struct outlet *o, const char *reason, const char *topic)
 {
   if (!atomic_exchange(&o->is_away, true) && log_limit_allows(&o->limit, "delivery_waiting"))
-    log_warn("delivery_waiting", "outlet=%s topic=%s reason=%s note=\"sent again until it is taken\"", o->with.name,
+    log_warn("delivery_waiting", "outlet=%s topic=%s reason=%s note=\"sent again until a broker accepts it\"", o->with.name,
              topic, log_quote(span_of_str(reason)));
 }
 
-/* Only what a broker took tells that it is back: a message that is merely queued again may wait there for long. */
+/* A broker is back only when it has accepted a message. A message that was queued again proves nothing. */
 static void note_back(struct outlet *o)
 {
   if (atomic_load(&o->is_away) && outlet_n_waiting(o) == 0 && atomic_exchange(&o->is_away, false) &&
@@ -197,14 +198,14 @@ static struct sender *sender_for(struct outlet *o, const struct outlet_item *ite
   return o->alone;
 }
 
-/* Send one that waits. Returns whether the next one should be tried at once: those behind it go the same way. */
+/* Send one message again. Returns false if the next one would fail for the same reason: then wait. */
 static bool send_waiting_one(struct outlet *o, struct outlet_item *item)
 {
   struct sender_message *copy = item->copy;
   const char *reason;
 
   copy->opaque = item;
-  item->copy = NULL; /* once it is queued, the report may come before this thread is back */
+  item->copy = NULL; /* not after sender_try(): the report may come first */
   enum sender_fate fate = sender_try(sender_for(o, item), copy, &reason);
   if (fate == SENDER_QUEUED) {
     mem_free(&copy);
@@ -220,7 +221,7 @@ static bool send_waiting_one(struct outlet *o, struct outlet_item *item)
   return true;
 }
 
-/* Those that fail again meanwhile are for the next time. */
+/* Send every waiting message once. A message that fails again waits for the next round. */
 static void send_waiting(struct outlet *o)
 {
   size_t n = outlet_n_waiting(o);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One way out of the daemon: a producer with a thread of its own, so that no outlet waits for another.
+/* An outlet: a Kafka producer with a thread of its own, so that no outlet waits for another.
  *
- * What a broker may still take is sent again, for as long as it takes (or not at all, where the owner has something
- * better to do with it). The owner hears of each message's end exactly once.
+ * A message that a broker may still accept is sent again until it is accepted; an impatient outlet treats an absent
+ * topic or broker as a refusal instead. `ended` is called exactly once for each message.
  */
 #ifndef DAEMON_DELIVERY_OUTLET_H
 #define DAEMON_DELIVERY_OUTLET_H
@@ -14,58 +14,59 @@
 
 struct outlet;
 
-/* Part of the owner's record of a message, all zeros at first; the owner keeps it until the message's end. */
+/* The outlet's part of the owner's record of a message. All zeros at first; the record must live until `ended`. */
 struct outlet_item {
-  struct outlet_item *next;    /* in the list of those that wait to be sent again */
-  struct sender_message *copy; /* of one that waits */
-  unsigned n_unsure;           /* failures of which nobody knows whether they pass */
-  bool is_alone;               /* too large together with others: sent in a batch of its own */
+  struct outlet_item *next;    /* in the list of messages to send again */
+  struct sender_message *copy; /* of a message to send again */
+  unsigned n_unsure;           /* failures that may or may not be permanent */
+  bool is_alone;               /* its batch was too large: send it in a batch of its own */
 };
 
 enum outlet_end {
   OUTLET_DELIVERED,
-  OUTLET_REFUSED, /* no broker takes this message */
-  OUTLET_CLOSED,  /* the outlet was closed before any did */
+  OUTLET_REFUSED, /* no broker accepts this message */
+  OUTLET_CLOSED,  /* the outlet was closed first */
   OUTLET_LOST,    /* the producer is lost, and every message with it */
 };
 
 struct outlet_config {
-  const char *name; /* for the log; a literal */
+  const char *name;                  /* for the log; a literal */
   const struct kafka_layers *layers; /* copied; the properties outlive the outlet */
-  bool is_patient; /* sends again while the topic or its brokers are away; else that is a refusal */
-  struct pulses *pulses; /* where its thread beats, if the outlet outlives them; else NULL */
+  bool is_patient;                   /* send again while the topic or its brokers are away */
+  struct pulses *pulses;             /* they watch the thread; NULL if it may end while they are still checked */
   void *context;
 
-  /* The end of a message.
+  /* Report the end of a message to its owner.
    *
-   * reason, message  where it was refused: why, and what was sent; valid during the call
+   * reason, message  with OUTLET_REFUSED: why, and what was sent; valid during the call
    *
    * Thread: the outlet's, the one that sends, or the one that closes.
    */
   void (*ended)(void *context, struct outlet_item *item, enum outlet_end end, const char *reason,
                 const struct sender_message *message);
 
-  void (*ticked)(void *context); /* at least ten times a second, in the outlet's thread; may be NULL */
+  /* Called at least ten times a second; may be NULL. Thread: the outlet's. */
+  void (*ticked)(void *context);
 };
 
-/* Returns ERR_CONFIG for a property that librdkafka refuses. */
+/* Open the producer and start the thread. Returns ERR_CONFIG for a property that librdkafka refuses. */
 err_t outlet_open(const struct outlet_config *config, struct outlet **out);
 
-/* Stop the thread and end with OUTLET_CLOSED whatever is still on its way. */
+/* Stop the thread, and end all remaining messages with OUTLET_CLOSED. */
 void outlet_close(struct outlet **o);
 
-/* Send a message; its `opaque` is set here.
+/* Send a message. Its `opaque` is set here.
  *
- * Returns whether the outlet has it: then `ended` is called once, perhaps before this returns. false: the queue is
- * full.
+ * Returns true if the outlet has the message: then `ended` is called once, perhaps before this returns. false: the
+ * producer's queue is full.
  * Thread: any. Blocks: no.
  */
 bool outlet_send(struct outlet *o, struct outlet_item *item, const struct sender_message *message);
 
-/* The same; where the queue is full a copy waits for room. The caller sees to it that these are bounded. */
+/* Send a message. If the queue is full, a copy waits for room. The caller bounds the number of such messages. */
 void outlet_send_later(struct outlet *o, struct outlet_item *item, const struct sender_message *message);
 
-/* Messages that wait to be sent again: while there are many, nobody should add to them. */
+/* Messages that wait to be sent again. While there are many, callers should send no new ones. */
 size_t outlet_n_waiting(const struct outlet *o);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The current producer, the one that it replaced, and the table of topics that each of them knows. */
 #include "daemon/delivery/reply_topics.h"
 
 #include <assert.h>
@@ -10,9 +11,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* Places of the table by name: a power of two, at least twice the topics. */
+/* Places in the hash table of topic names: a power of two, and at least twice the topics. */
 enum { PLACES = 2048 };
-static_assert(PLACES >= 2 * REPLY_TOPICS_MAX, "a search in the table ends at an empty place");
+static_assert(PLACES >= 2 * REPLY_TOPICS_MAX, "a search in the table must end at an empty place");
 
 struct reply_topic {
   struct producer *producer;
@@ -33,10 +34,10 @@ struct reply_topics {
   struct kafka_layers layers;
   char timeout_ms[24];
   struct kafka_property own[3];
-  pthread_mutex_t mutex;     /* guards what follows, and the table of the producer in use */
-  struct producer *current;  /* NULL while there is none */
-  struct producer *retired;  /* its last replies are on their way; NULL for none */
-  _Atomic size_t n_in_flight; /* of both */
+  pthread_mutex_t mutex;      /* guards the fields below, and the table of the current producer */
+  struct producer *current;   /* NULL before opening and while closing */
+  struct producer *retired;   /* closed when its last replies have ended; NULL if there is none */
+  _Atomic size_t n_in_flight; /* of both producers */
 };
 
 /* ---- Producers ---- */
@@ -62,10 +63,10 @@ static void on_ended(void *context, struct outlet_item *item, enum outlet_end en
   atomic_fetch_sub(&reply->topic->n_in_flight, 1);
   all->with.ended(all->with.context, reply, end, reason);
   atomic_fetch_sub(&all->n_in_flight, 1);
-  atomic_fetch_sub(&p->n_in_flight, 1); /* the last: then a retired producer may go */
+  atomic_fetch_sub(&p->n_in_flight, 1); /* last: at 0 a retired producer may be closed */
 }
 
-/* The thread of the producer in use closes the retired one: a thread cannot end itself. */
+/* Close the retired producer in the thread of the current one: a thread cannot join itself. */
 static void on_tick(void *context)
 {
   struct producer *p = context;
@@ -85,7 +86,10 @@ static err_t open_producer(struct reply_topics *all, struct producer **out)
 {
   AUTO(close_producer) struct producer *p = NULL;
   struct outlet_config config = {
-    .name = "reply_topics", .layers = &all->layers, .ended = on_ended, .ticked = on_tick,
+    .name = "reply_topics",
+    .layers = &all->layers,
+    .ended = on_ended,
+    .ticked = on_tick,
   };
 
   TRY(mem_array(1, sizeof *p, &p));
@@ -97,7 +101,7 @@ static err_t open_producer(struct reply_topics *all, struct producer **out)
   return ERR_OK;
 }
 
-/* The producer in use knows as many topics as it may: another one takes over. */
+/* Let a new producer take over: the current one knows as many topics as it may. Returns why it cannot. */
 static const char *replace_producer(struct reply_topics *r)
 {
   struct producer *next;
@@ -114,7 +118,7 @@ static const char *replace_producer(struct reply_topics *r)
 
 /* ---- Topics ---- */
 
-/* The place of a name, or the empty one where it would be (FNV-1a). */
+/* Return the place of a name in the table, or the empty place where it belongs. The hash is FNV-1a. */
 static struct reply_topic **find_place(struct producer *p, const char *name)
 {
   uint32_t hash = 2166136261U;
@@ -127,8 +131,8 @@ static struct reply_topic **find_place(struct producer *p, const char *name)
   return &p->places[i];
 }
 
-/* Find or add. Returns why it cannot. */
-static const char *take_topic(struct reply_topics *r, const char *name, struct reply_topic **out)
+/* Find or add a topic. Returns NULL, or why it cannot be added. */
+static const char *find_or_add_topic(struct reply_topics *r, const char *name, struct reply_topic **out)
 {
   struct reply_topic **place = find_place(r->current, name);
 
@@ -149,12 +153,12 @@ static const char *take_topic(struct reply_topics *r, const char *name, struct r
   return NULL;
 }
 
-/* Count the reply in before it is sent: it may end at once. */
+/* Find the topic and count the reply before it is sent, because it may end at once. Returns NULL, or why not. */
 static const char *admit(struct reply_topics *r, const char *name, struct reply_topic **out)
 {
   if (atomic_load(&r->n_in_flight) >= REPLY_TOPICS_IN_FLIGHT_MAX)
     return "too many replies wait for the topics that queries name";
-  const char *reason = take_topic(r, name, out);
+  const char *reason = find_or_add_topic(r, name, out);
   if (reason)
     return reason;
   if (atomic_load(&(*out)->n_in_flight) >= REPLY_TOPIC_IN_FLIGHT_MAX)
@@ -165,7 +169,7 @@ static const char *admit(struct reply_topics *r, const char *name, struct reply_
   return NULL;
 }
 
-static void take_back(struct reply_topics *r, struct reply_topic *topic)
+static void uncount(struct reply_topics *r, struct reply_topic *topic)
 {
   atomic_fetch_sub(&topic->n_in_flight, 1);
   atomic_fetch_sub(&r->n_in_flight, 1);
@@ -182,10 +186,10 @@ const char *reply_topics_send(struct reply_topics *r, struct reply_topics_item *
   pthread_mutex_unlock(&r->mutex);
   if (reason)
     return reason;
-  item->topic = topic; /* it and its producer stay while the reply is counted */
+  item->topic = topic; /* the topic and its producer live at least while the reply is counted */
   if (outlet_send(topic->producer->outlet, &item->item, message))
     return NULL;
-  take_back(r, topic);
+  uncount(r, topic);
   return "the queue of replies to topics that queries name is full";
 }
 
@@ -207,12 +211,12 @@ err_t reply_topics_open(const struct reply_topics_config *config, struct reply_t
   pthread_mutex_init(&r->mutex, NULL);
   snprintf(r->timeout_ms, sizeof r->timeout_ms, "%" PRIu64, config->timeout_ms);
   r->own[0] = (struct kafka_property){ "message.timeout.ms", r->timeout_ms };
-  /* A topic that brokers do not know is given up after this, not after 30 s: time enough for one that they make. */
+  /* Give up an unknown topic after 2 s and not after 30 s. A broker that creates topics by itself needs less. */
   r->own[1] = (struct kafka_property){ "topic.metadata.propagation.max.ms", "2000" };
-  /* One client's topic must not cost all others the producer. */
+  /* With idempotence, one client's topic could cause an error that is fatal to the producer, and so to all clients. */
   r->own[2] = (struct kafka_property){ "enable.idempotence", "false" };
   r->layers.layer[r->layers.n++] = (struct kafka_properties){ r->own, sizeof r->own / sizeof r->own[0] };
-  pthread_mutex_lock(&r->mutex); /* the producer's thread looks at `current` */
+  pthread_mutex_lock(&r->mutex); /* the producer's thread reads `current` */
   err_code_t err = open_producer(r, &r->current);
   pthread_mutex_unlock(&r->mutex);
   TRY(err);
@@ -229,7 +233,7 @@ void reply_topics_close(struct reply_topics **r)
   struct producer *current = (*r)->current, *retired = (*r)->retired;
   (*r)->current = (*r)->retired = NULL;
   pthread_mutex_unlock(&(*r)->mutex);
-  close_producer(&current); /* its thread may be closing one that was retired before: this waits for it */
+  close_producer(&current); /* first: its thread may be closing a producer that was retired before */
   close_producer(&retired);
   pthread_mutex_destroy(&(*r)->mutex);
   mem_free(r);

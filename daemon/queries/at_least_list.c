@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The list of queries that wait for at_least, and the message for those that waited in vain. */
 #include "daemon/queries/at_least_list.h"
 
 #include <inttypes.h>
@@ -51,7 +52,7 @@ struct pending_query *at_least_list_take_ended(struct at_least_list *list, struc
 
   if (list->n == 0)
     return NULL;
-  engine_epoch_get(engine, &epoch, NULL, 0); /* before the queries are looked at: a later one is another */
+  engine_epoch_get(engine, &epoch, NULL, 0); /* first: an epoch published after this is looked at next time */
   if (epoch.number == list->epoch && now_ns < list->due_ns)
     return NULL;
   list->epoch = epoch.number;
@@ -68,7 +69,7 @@ struct pending_query *at_least_list_take_ended(struct at_least_list *list, struc
     }
   }
   if (n_ended == max && list->n > 0)
-    list->due_ns = now_ns; /* the rest is looked at the next time */
+    list->due_ns = now_ns; /* look at the rest in the next call */
   return ended;
 }
 
@@ -96,7 +97,7 @@ void at_least_list_explain(struct engine *engine, const struct query *query, con
   engine_epoch_get(engine, &epoch, seen, capacity);
   size_t n_seen = epoch.n_positions < capacity ? epoch.n_positions : capacity;
   if (n_seen == 0) {
-    snprintf(message, n, "%s: nothing of the catalogue topic has been seen, or it is another one that is still read",
+    snprintf(message, n, "%s: nothing of the catalogue topic has been seen yet, or a new catalogue is still being read",
              reason);
     return;
   }
@@ -105,12 +106,12 @@ void at_least_list_explain(struct engine *engine, const struct query *query, con
     const struct position *have = find_partition(seen, n_seen, want->partition);
     if (!have && want->next > 0)
       snprintf(message, n,
-               "%s: partition %" PRId32 " was to be seen up to %" PRId64
+               "%s: at_least wants partition %" PRId32 " at offset %" PRId64
                ", but the catalogue topic has no such partition: %zu are known",
                reason, want->partition, want->next, n_seen);
     else if (have && have->next < want->next)
-      snprintf(message, n, "%s: partition %" PRId32 " was to be seen up to %" PRId64 ", and is up to %" PRId64, reason,
-               want->partition, want->next, have->next);
+      snprintf(message, n, "%s: at_least wants partition %" PRId32 " at offset %" PRId64 ", and it is at %" PRId64,
+               reason, want->partition, want->next, have->next);
     else
       continue;
     return;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Start-time fair queueing over two levels: a hash table of classes, and for each space a list of its busy classes. */
 #include "daemon/queries/fair_queue.h"
 
 #include <math.h>
@@ -9,36 +10,36 @@
 
 #define NO_CLASS UINT32_MAX
 
-/* A newer measurement counts for one part in so many. */
+/* The newest measurement weighs 1 / AVERAGE_OF in the moving average. */
 enum { AVERAGE_OF = 4 };
 
-/* An estimate that is older than this refuses nobody: the next query measures anew. */
+/* An older measurement refuses no query: the next query measures again. */
 #define FRESH_NS CLOCK_NS_PER_S
 
 struct class {
   size_t space;
   struct method method;
   uint32_t next_in_table;
-  uint32_t next_active; /* of the classes of its space with queries that wait */
+  uint32_t next_active; /* next class of the space in which queries wait */
   struct pending_query *first;
   struct pending_query *last;
   size_t n;
-  size_t n_running; /* batches */
+  size_t n_running; /* batches that workers have */
   double virtual_ns;
-  int64_t cost_ns;      /* of a query; 0: never measured */
-  int64_t full_cost_ns; /* the same, of batches that were at least half full */
-  int64_t measured_ns;  /* when */
+  int64_t cost_ns;      /* average time of a query; 0: never measured */
+  int64_t full_cost_ns; /* the same over batches that were at least half full */
+  int64_t measured_ns;  /* when the last batch ended */
 };
 
 struct space {
   double weight;
   double virtual_ns;
-  double newest_ns; /* virtual time of the class chosen last */
-  uint32_t active;  /* first of its classes with queries that wait */
+  double newest_ns; /* virtual time of the class that was chosen last */
+  uint32_t active;  /* first class in which queries wait */
 };
 
-/* A batch in the hands of a worker. */
-struct run {
+/* A batch that a worker searches. */
+struct running_batch {
   bool is_used;
   int64_t began_ns;
   int64_t estimate_ns;
@@ -47,14 +48,14 @@ struct run {
 struct fair_queue {
   struct fair_queue_config with;
   struct space *spaces;
-  double newest_ns; /* virtual time of the space chosen last */
+  double newest_ns; /* virtual time of the space that was chosen last */
   struct class *classes;
   size_t max_classes;
-  size_t n_classes; /* that were ever used */
-  size_t hand;      /* where the search for an idle class goes on */
+  size_t n_classes; /* places in `classes` that were ever used */
+  size_t next_idle; /* where the search for an idle class continues */
   uint32_t *table;  /* [table_mask + 1] by hash */
   size_t table_mask;
-  struct run *runs; /* [n_workers] */
+  struct running_batch *runs; /* [n_workers] */
   size_t n;
 };
 
@@ -64,7 +65,7 @@ err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue 
 
   TRY(mem_array(1, sizeof *f, &f));
   f->with = *config;
-  f->max_classes = config->n_queries + config->n_workers; /* as many as can be busy: a new one always finds room */
+  f->max_classes = config->n_queries + config->n_workers; /* as many as can be busy: a new class finds an idle one */
   TRY(mem_array(config->n_spaces, sizeof *f->spaces, &f->spaces));
   for (size_t i = 0; i < config->n_spaces; i++)
     f->spaces[i] = (struct space){ .weight = config->weights[i], .active = NO_CLASS };
@@ -97,7 +98,7 @@ size_t fair_queue_n(const struct fair_queue *f)
 
 /* ---- The table of classes ---- */
 
-/* FNV-1a. */
+/* Hash by FNV-1a. */
 static size_t hash_of(size_t space, const struct method *method)
 {
   const uint8_t *bytes = (const uint8_t *)method;
@@ -112,8 +113,7 @@ static uint32_t find_class(const struct fair_queue *f, size_t space, const struc
 {
   uint32_t i = f->table[hash_of(space, method) & f->table_mask];
 
-  while (i != NO_CLASS &&
-         (f->classes[i].space != space || memcmp(&f->classes[i].method, method, sizeof *method) != 0))
+  while (i != NO_CLASS && (f->classes[i].space != space || memcmp(&f->classes[i].method, method, sizeof *method) != 0))
     i = f->classes[i].next_in_table;
   return i;
 }
@@ -128,15 +128,15 @@ static void drop_from_table(struct fair_queue *f, uint32_t index)
   *link = c->next_in_table;
 }
 
-/* A place for a class: a new one, else that of an idle class, whose measurements are lost. */
+/* Return a place for a new class: an unused one, else that of an idle class, whose measurements are lost. */
 static uint32_t take_place(struct fair_queue *f)
 {
   if (f->n_classes < f->max_classes)
     return (uint32_t)f->n_classes++;
-  while (f->classes[f->hand].n || f->classes[f->hand].n_running)
-    f->hand = (f->hand + 1) % f->max_classes;
-  drop_from_table(f, (uint32_t)f->hand);
-  return (uint32_t)f->hand;
+  while (f->classes[f->next_idle].n || f->classes[f->next_idle].n_running)
+    f->next_idle = (f->next_idle + 1) % f->max_classes;
+  drop_from_table(f, (uint32_t)f->next_idle);
+  return (uint32_t)f->next_idle;
 }
 
 static uint32_t find_or_make_class(struct fair_queue *f, size_t space, const struct method *method)
@@ -154,8 +154,8 @@ static uint32_t find_or_make_class(struct fair_queue *f, size_t space, const str
 
 /* ---- Costs ---- */
 
-/* What a query of a long queue costs: batches will be full. Measurements of small batches say too much, those of full
- * ones may be old: the smaller of the two refuses nobody without need. */
+/* The expected time of a query in a long queue, where batches are full. The average over all batches is too high if
+ * most were small. The average over full batches may be old. The smaller of the two refuses fewer queries. */
 static int64_t queued_cost(const struct class *c)
 {
   return c->full_cost_ns && c->full_cost_ns < c->cost_ns ? c->full_cost_ns : c->cost_ns;
@@ -181,7 +181,7 @@ static bool is_fresh(const struct class *c, int64_t now_ns)
 
 static void charge(struct fair_queue *f, struct class *c, double cost_ns)
 {
-  c->virtual_ns += cost_ns; /* the methods of a space have one weight */
+  c->virtual_ns += cost_ns; /* all classes of a space have the same weight */
   f->spaces[c->space].virtual_ns += cost_ns / f->spaces[c->space].weight;
 }
 
@@ -192,7 +192,7 @@ static void average(int64_t *cost_ns, int64_t newest_ns)
     *cost_ns = 1;
 }
 
-/* ---- Queries come and go ---- */
+/* ---- Pushing and popping ---- */
 
 static double later(double a, double b)
 {
@@ -240,8 +240,8 @@ static struct space *next_space(struct fair_queue *f)
   return best;
 }
 
-/* Where the link to the class is, so that it can be taken out. Of equal ones the one that has waited longest: it is
- * the last of the list. */
+/* Return the link to the next class, so that the caller can unlink it. Among equal classes choose the last of the list:
+ * it has waited longest. */
 static uint32_t *next_class(struct fair_queue *f, struct space *space)
 {
   uint32_t *best = &space->active;
@@ -259,7 +259,7 @@ static size_t take_run(struct fair_queue *f, int64_t now_ns, int64_t estimate_ns
 
   while (f->runs[i].is_used)
     i++;
-  f->runs[i] = (struct run){ true, now_ns, estimate_ns };
+  f->runs[i] = (struct running_batch){ true, now_ns, estimate_ns };
   return i;
 }
 
@@ -328,7 +328,7 @@ static double smaller(double a, double b)
   return a < b ? a : b;
 }
 
-/* What is left of the batches that run. */
+/* The remaining time of the batches that run. */
 static double running_cost(const struct fair_queue *f, int64_t now_ns)
 {
   double cost_ns = 0;
@@ -341,7 +341,7 @@ static double running_cost(const struct fair_queue *f, int64_t now_ns)
   return cost_ns;
 }
 
-/* What waits in a space. Where `limit_ns` is given, other classes than `own` get no more than it. */
+/* The time of the queries that wait in a space. Class `own` counts nothing, each other one limit_ns at most. */
 static double space_cost(const struct fair_queue *f, size_t space, uint32_t own, double limit_ns)
 {
   double cost_ns = 0;
@@ -353,8 +353,8 @@ static double space_cost(const struct fair_queue *f, size_t space, uint32_t own,
   return cost_ns;
 }
 
-/* A query waits for the work ahead of it in its class. Meanwhile each other class of its space is served for as long at
- * most. Each other space gets its share by weight. Neither gets more than it has waiting. */
+/* A query waits for the queries before it in its class. In that time each other class of its space gets at most the
+ * same time, and each other space gets its share by weight. None gets more than its waiting queries need. */
 int64_t fair_queue_estimate_ns(const struct fair_queue *f, size_t space, const struct method *method, int64_t now_ns)
 {
   uint32_t index = find_class(f, space, method);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which queries are searched next: fair queueing between the spaces, and between the methods of a space.
+/* Which queries are searched next: fair queueing between spaces, and between the methods of a space.
  *
- * A class is a space, a method and its arguments: what one batch can search. Its queries wait in order. Each space, and
- * each class in its space, has a virtual time: the time that it was searched for, divided by its weight. The space with
- * the smallest one is next, and in it the class with the smallest one. A space or class that was idle starts at the
- * virtual time of the newest choice: idleness saves nothing up (start-time fair queueing, Goyal et al., 1996).
+ * A class is a space, a method and its arguments. Only queries of one class can be searched in one batch. The queries
+ * of a class wait in the order of their arrival. Each space has a virtual time: the time that its searches took,
+ * divided by its weight. Each class has one too, within its space. The space with the smallest virtual time is next,
+ * and in that space the class with the smallest one. A space or class that was idle starts at the virtual time of the
+ * newest choice, so being idle earns no credit (start-time fair queueing, Goyal et al., 1996).
  *
- * The cost of a query is a moving average of what batches of its class took for each query. A batch has as many
- * queries as are expected to take batch_time_ns together. A class that was never measured is searched one query at a
- * time.
+ * The cost of a query is a moving average of the time per query in batches of its class. A batch takes as many queries
+ * as should take batch_time_ns together. A class that was never measured is searched one query at a time.
  *
- * No clock and no lock: times are arguments, by clock_now_ns(). Thread: any, one at a time (query_queue.c locks).
+ * There is no clock and no lock in here: times are arguments, by clock_now_ns(). Thread: one at a time (query_queue.c
+ * locks).
  */
 #ifndef DAEMON_QUERIES_FAIR_QUEUE_H
 #define DAEMON_QUERIES_FAIR_QUEUE_H
@@ -18,11 +19,11 @@
 #include "daemon/queries/pending_query.h"
 
 struct fair_queue_config {
-  const uint32_t *weights; /* [n_spaces], 1 or more; borrowed */
+  const uint32_t *weights; /* [n_spaces], each at least 1; borrowed */
   size_t n_spaces;
-  size_t n_workers; /* batches that run at once, at most */
-  size_t n_queries; /* queries that wait at once, at most */
-  size_t max_batch; /* queries of a batch, at most */
+  size_t n_workers; /* batches that run at a time, at most */
+  size_t n_queries; /* queries that wait at a time, at most */
+  size_t max_batch; /* queries in a batch */
   int64_t batch_time_ns;
 };
 
@@ -34,21 +35,26 @@ void fair_queue_close(struct fair_queue **f);
 /* Queries that wait. */
 size_t fair_queue_n(const struct fair_queue *f);
 
-/* Add a query whose space and method are known. Classes that are idle make room for new ones. */
+/* Add a query whose space and method are set. An idle class makes room if the class of the query is new. */
 void fair_queue_push(struct fair_queue *f, struct pending_query *query);
 
-/* Take the next batch: fills all fields of the batch, whose array the caller owns. Returns whether there was one; then
- * fair_queue_done() has to follow. */
+/* Take the next batch and fill in every field of it; its array is the caller's. Returns false if no query waits. After
+ * true the caller must call fair_queue_done(). */
 bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *batch);
 
-/* The batch has ended: `n` of its queries were searched, in cost_ns together. */
+/* The batch has ended.
+ *
+ * n        queries of the batch that were searched
+ * cost_ns  time that they took together
+ */
 void fair_queue_done(struct fair_queue *f, const struct query_batch *batch, size_t n, int64_t cost_ns, int64_t now_ns);
 
-/* How long it would take until a query is answered that is pushed now: what runs, what waits and is due before it, and
- * its own batch. A class that was not searched for a second counts nothing for itself: one query may find out. */
+/* Estimate how long it would take to answer a query that is pushed now: the batches that run, the waiting queries that
+ * come first, and the query's own batch. If the class was not searched for a second, its own cost counts as 0: one
+ * query may find out. */
 int64_t fair_queue_estimate_ns(const struct fair_queue *f, size_t space, const struct method *method, int64_t now_ns);
 
-/* Take all that wait away: a chain by `next`. */
+/* Take all queries that wait: a list linked by `next`. */
 struct pending_query *fair_queue_take_all(struct fair_queue *f);
 
 #endif

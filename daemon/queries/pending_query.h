@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One query on its way through the daemon, and a batch of them. */
+/* A query on its way through the daemon, and a batch of queries that are searched together. */
 #ifndef DAEMON_QUERIES_PENDING_QUERY_H
 #define DAEMON_QUERIES_PENDING_QUERY_H
 
@@ -7,38 +7,38 @@
 #include "base/region.h"
 #include "ingest/wire.h"
 
-/* Most bytes of a record's key, which the reply has too. */
+/* Longest record key, in bytes. The reply carries the same key. */
 enum { QUERY_KEY_MAX = 4096 };
 
 struct pending_query {
-  struct pending_query *next; /* in the list that has it */
-  struct region region;       /* everything below points into it */
-  size_t bytes;               /* of the region, as far as query_queue_weigh() has counted them */
+  struct pending_query *next; /* in the list that holds the query */
+  struct region region;       /* holds everything that the spans below point to */
+  size_t bytes;               /* size of the region when query_queue_weigh() last counted it */
   struct query query;
   bool has_key;
-  bool is_key_too_long; /* then the query is refused, without its key */
-  struct span key;      /* of the record: the reply has the same */
+  bool is_key_too_long; /* the query is refused, and the reply has no key */
+  struct span key;      /* of the record */
   enum wire_format format;
   uint32_t ticket;
   int32_t partition; /* of the record */
   int64_t offset;
   int64_t received_ns;
-  int64_t deadline_ns; /* by clock_now_ns(); PENDING_NO_DEADLINE: none */
-  int64_t give_up_ns;  /* when at_least is no longer waited for */
-  bool is_seen;        /* at_least was reached */
+  int64_t deadline_ns; /* by clock_now_ns(); PENDING_NO_DEADLINE if the query has none */
+  int64_t give_up_ns;  /* when the wait for at_least ends */
+  bool is_seen;        /* the catalogue has reached at_least */
   size_t space;
   struct method method;
 };
 
 #define PENDING_NO_DEADLINE INT64_MAX
 
-/* A batch of one space and method, in the hands of a search worker. */
+/* A batch of queries of one space and method, taken by a search worker. */
 struct query_batch {
-  struct pending_query **queries; /* [batch] */
+  struct pending_query **queries; /* [max_batch] */
   size_t n;
   uint32_t class;
-  size_t run;          /* its place among the running ones */
-  int64_t estimate_ns; /* that it was expected to take; 0: nothing is known */
+  size_t run;          /* index of the batch among those that run */
+  int64_t estimate_ns; /* how long the search should take; 0: unknown */
   bool is_fresh;       /* the estimate comes from a recent search */
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The pool of pending queries and the fair queue, under one lock. */
 #include "daemon/queries/query_queue.h"
 
 #include <pthread.h>
@@ -6,17 +7,17 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* What a free query keeps, so that the next one allocates nothing; and what all free ones keep. */
+/* Memory that one free query keeps for the next use, and that all free ones may keep together. */
 enum { KEPT_BYTES = 64 << 10, ALL_KEPT_BYTES = 32 << 20 };
 
 struct query_queue {
   pthread_mutex_t mutex;
   pthread_cond_t pushed;
   struct fair_queue *fair;
-  struct pending_query *queries; /* [n_queries], of which n_used were ever taken */
+  struct pending_query *queries; /* [n_queries]; the first n_used have been in use */
   size_t n_queries;
   size_t n_used;
-  struct pending_query *free_queries; /* the newest first: it is in the cache */
+  struct pending_query *free_queries; /* the last freed first: it is in the cache */
   size_t memory_bytes;
   size_t bytes;      /* of the queries in use */
   size_t kept_bytes; /* of the free ones */
@@ -84,7 +85,7 @@ void query_queue_weigh(struct query_queue *q, struct pending_query *query)
 {
   size_t bytes = region_bytes(&query->region);
 
-  if (bytes == query->bytes) /* as usual: what the last one left was enough */
+  if (bytes == query->bytes) /* the usual case: the memory of the previous use was enough */
     return;
   pthread_mutex_lock(&q->mutex);
   q->bytes = q->bytes - query->bytes + bytes;

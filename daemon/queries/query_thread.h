@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query reader thread: from the query topic to the search workers (docs/architecture.md, "Life of a query").
+/* The query thread: from the query topic to the search workers (docs/architecture.md, "Life of a query").
  *
- * It decodes and checks each query. What cannot be answered before its deadline is refused. A query with at_least waits
- * until the catalogue has seen those positions. The rest is queued for the workers (query_queue.h). The consumer is
- * polled even when there is no room for a query: otherwise the group would throw this daemon out.
+ * It decodes and checks each query. A query that cannot be answered before its deadline is refused. A query with
+ * at_least waits until the catalogue has seen those positions. All others are queued for the workers (query_queue.h).
+ * The thread polls the consumer even when there is no room for a query: otherwise the consumer group would expel this
+ * daemon.
  */
 #ifndef DAEMON_QUERIES_QUERY_THREAD_H
 #define DAEMON_QUERIES_QUERY_THREAD_H
@@ -26,25 +27,25 @@ struct query_thread_context {
   struct alarm *alarm;
 };
 
-/* Open the pools; consumer, workers and thread come with query_thread_start(). */
+/* Open the pool of queries. query_thread_start() opens the consumer, the workers and the thread. */
 err_t query_thread_open(const struct query_thread_context *context, struct query_thread **out);
 
-/* The catalogue has caught up: begin to read. Thread: main. */
-err_t query_thread_start(struct query_thread *q);
+/* Start to read queries: the catalogue has caught up. Thread: main. */
+err_t query_thread_start(struct query_thread *t);
 
-/* Take no more queries and answer those that were accepted, for some seconds at most: what is left then stays
- * uncommitted, and another daemon answers it, or this one after its restart. */
-void query_thread_stop(struct query_thread *q);
+/* Take no more queries, and answer the accepted ones for a few seconds at most. The rest stay uncommitted: another
+ * daemon answers them, or this one after a restart. */
+void query_thread_stop(struct query_thread *t);
 
-/* Commit what is delivered; to be called when they are stopped. Blocks: for some seconds at most. */
-void query_thread_commit(struct query_thread *q);
+/* Commit the offsets of delivered replies, after query_thread_stop(). Blocks: for a few seconds at most. */
+void query_thread_commit(struct query_thread *t);
 
-void query_thread_close(struct query_thread **q);
+void query_thread_close(struct query_thread **t);
 
-/* Whether the consumer group has given this daemon its partitions and the topic is there. Thread: main. */
-bool query_thread_is_assigned(const struct query_thread *q);
+/* Has the consumer group given this daemon its partitions, and does the topic exist? Thread: main. */
+bool query_thread_is_assigned(const struct query_thread *t);
 
-/* Whether the query topic is not there. Thread: main. */
-bool query_thread_is_topic_away(const struct query_thread *q);
+/* Is the query topic missing? Thread: main. */
+bool query_thread_is_topic_away(const struct query_thread *t);
 
 #endif

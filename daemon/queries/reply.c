@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which topic a reply goes to, and its encoding. */
 #include "daemon/queries/reply.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ static bool is_configured(const struct reply_context *with, struct span topic)
   return topic.n == 0 || span_equal(topic, span_of_str(with->config->query.answer_topic));
 }
 
-/* A reply must not come back to us as a query or as an item, nor look like a letter. */
+/* The daemon must not read its own reply as a query or an item, and nobody must take it for a dead letter. */
 static bool is_reserved(const struct reply_context *with, struct span topic)
 {
   const struct config *c = with->config;
@@ -23,7 +24,7 @@ static bool is_reserved(const struct reply_context *with, struct span topic)
          span_equal(topic, span_of_str(c->catalogue.dead_letter_topic));
 }
 
-static bool is_admitted(const struct reply_context *with, struct span topic)
+static bool is_allowed(const struct reply_context *with, struct span topic)
 {
   const struct config_list *patterns = &with->config->query.reply_topics;
 
@@ -40,15 +41,15 @@ err_t reply_verify_topic(const struct reply_context *with, struct span topic)
     return ERR_OK;
   if (is_reserved(with, topic))
     FAIL(ERR_QUERY, "reply_topic is %s, which this daemon uses itself", log_quote(topic));
-  if (!is_admitted(with, topic))
-    FAIL(ERR_QUERY, "reply_topic is %s, which the daemon's setting query.reply_topics does not admit",
+  if (!is_allowed(with, topic))
+    FAIL(ERR_QUERY, "reply_topic is %s, which the daemon's setting query.reply_topics does not allow",
          log_quote(topic));
   return ERR_OK;
 }
 
 /* ---- Replies ---- */
 
-/* Encode and send. Returns what went wrong if the answer cannot be written. */
+/* Encode the answer and send it. Returns the error of the encoder. */
 static err_t try_answer(const struct reply_context *with, const struct pending_query *query,
                         const struct answer *answer, struct region *scratch)
 {
@@ -66,7 +67,7 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
   };
 
   region_reset(scratch);
-  if (!is_configured(with, own) && !is_reserved(with, own) && is_admitted(with, own)) {
+  if (!is_configured(with, own) && !is_reserved(with, own) && is_allowed(with, own)) {
     snprintf(topic, sizeof topic, "%.*s", (int)own.n, (const char *)own.p);
     reply.route = REPLY_TO_OWN_TOPIC;
     reply.own_topic = topic;
@@ -76,7 +77,7 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
   return ERR_OK;
 }
 
-/* Every query gets its reply: where the answer cannot be written, an error says so in its place. */
+/* Send the answer. If it cannot be encoded, send an error that says so: every query gets a reply. */
 static void send_answer(const struct reply_context *with, const struct pending_query *query,
                         const struct answer *answer, struct region *scratch)
 {
@@ -98,8 +99,8 @@ static void send_answer(const struct reply_context *with, const struct pending_q
     log_error("reply_not_written", "id=%s reason=%s", log_quote(answer->id), log_failure());
   counters_add(&with->counters->errors, 1);
   err_code_t err = try_answer(with, query, &error, scratch);
-  if (err != ERR_OK)
-    delivery_fail(with->delivery, err); /* without memory: it is answered after a restart */
+  if (err != ERR_OK) /* out of memory: the query is answered after a restart */
+    delivery_fail(with->delivery, err);
 }
 
 void reply_answer(const struct reply_context *with, const struct pending_query *query, struct answer *answer,

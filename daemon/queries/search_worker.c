@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The loop of a search worker: pop a batch, refuse late queries, search the rest, reply. */
 #include "daemon/queries/search_worker.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@ struct worker {
   struct search_workers *all;
   struct searcher *searcher;
   struct query_batch batch;
-  struct pending_query **pending; /* [max_batch], the batch's */
+  struct pending_query **pending; /* [max_batch]; the array of `batch` */
   const struct query **queries;   /* [max_batch] */
   struct answer *answers;         /* [max_batch] */
   struct region scratch;
@@ -31,7 +32,7 @@ struct search_workers {
   size_t n;
 };
 
-/* Answer what is too late, or would be when the batch has been searched; keep the rest, in order. */
+/* Refuse the queries whose deadline has passed or would pass during the search. Keep the others in order. */
 static void drop_late(struct worker *w, struct query_batch *batch, struct query_queue *queue, int64_t now_ns)
 {
   int64_t expected_ns = now_ns + (batch->is_fresh ? batch->estimate_ns : 0);
@@ -65,7 +66,7 @@ static void reply_all(struct worker *w, const struct query_batch *batch, int64_t
   counters_add(&w->all->reply.counters->searches, 1);
 }
 
-/* Returns what the search took. */
+/* Search the batch and reply. Returns the time of the search. */
 static int64_t search_batch(struct worker *w, const struct query_batch *batch, int64_t began_ns)
 {
   const struct pending_query *first = batch->queries[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Search workers: each pops batches, searches them in one epoch and replies. */
+/* Search workers: threads that take batches from the queue, search each in one epoch and reply. */
 #ifndef DAEMON_QUERIES_SEARCH_WORKER_H
 #define DAEMON_QUERIES_SEARCH_WORKER_H
 
@@ -9,12 +9,12 @@
 
 struct search_workers;
 
-/* Start n workers. One whose engine cannot go on raises the alarm. `*out` is written even on error: those that were
- * started are joined by search_workers_close(). */
+/* Start n workers. A worker whose engine cannot go on raises the alarm. `*out` is written even on error:
+ * search_workers_close() then joins the workers that were started. */
 err_t search_workers_open(size_t n, struct engine *engine, struct query_queue *queue, const struct reply_context *reply,
                           struct alarm *alarm, size_t max_batch, struct search_workers **out);
 
-/* Wait for the workers, which leave once the queue was ended and is empty or out of time. */
+/* Wait for the workers, which end once the queue was ended and is empty or out of time. */
 void search_workers_close(struct search_workers **w);
 
 #endif

@@ -221,7 +221,7 @@ class Jobs(Case):
         self.system.client.wait([ahead.id, nowhere.id])
         self.assertEqual([self.code(ahead), self.code(nowhere)], ["NOT_SEEN"] * 2)
         self.assertRegex(self.answer(ahead).error.message,
-                         f"partition {known.partition} .*{known.next + 7}.* is up to {known.next}")
+                         f"partition {known.partition} .*{known.next + 7}.* it is at {known.next}")
         self.assertRegex(self.answer(nowhere).error.message, "partition 99 .*the catalogue topic has no such partition: 4")
 
     def test_two_daemons_share_a_backlog(self):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What leaves the daemon, under brokers that are slow, full or away. */
+/* Tests of the delivery with brokers that refuse messages, are full, or are away. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 static struct kafka_fixture kafka;
 static struct counters counters;
-static struct offset_tracker *tracker; /* of one test */
+static struct offset_tracker *tracker; /* each test has its own */
 
 static int open_broker(void **state)
 {
@@ -47,7 +47,7 @@ static int close_tracker(void **state)
   return 0;
 }
 
-/* The ticket of a query that waits for its reply. */
+/* Begin a query that waits for its reply. Returns its ticket. */
 static uint32_t new_ticket(void)
 {
   static int64_t offset;
@@ -102,7 +102,7 @@ static err_t fail_for(int64_t offset)
   FAIL(ERR_ITEM, "this is what was wrong with the record at offset %d", (int)offset);
 }
 
-/* The reason is the thread's newest failure, and a full queue is a failure too. */
+/* The reason is the thread's last failure, and a full queue fails, too. */
 static void a_dead_letter_keeps_its_reason_while_the_queue_is_full(void **state)
 {
   static const struct kafka_property own[] = { { "queue.buffering.max.messages", "1" }, { "linger.ms", "20" } };
@@ -138,7 +138,7 @@ static void a_dead_letter_keeps_its_reason_while_the_queue_is_full(void **state)
     assert_string_equal(kafka_tap_header(m, "sluice.partition", text), "3");
     assert_int_equal(strtol(kafka_tap_header(m, "sluice.offset", text), NULL, 10), offset);
     assert_true(span_equal(span_of(m->key, m->key_len), span_of_str("key")));
-    assert_int_equal(m->payload != NULL, offset % 2); /* the original value, tombstones too */
+    assert_int_equal(m->payload != NULL, offset % 2); /* the original value; a tombstone has none */
     rd_kafka_message_destroy(m);
   }
   kafka_tap_fini(&tap);
@@ -195,16 +195,16 @@ static void nobody_waits_for_a_broker_beyond_the_time_to_give_up(void **state)
   letter.is_settled = &is_settled;
   assert_true(delivery_send_dead_letter(d, &letter));
   for (int i = 0; i < 4; i++)
-    delivery_send_reply(d, &reply); /* two too many for the queue */
+    delivery_send_reply(d, &reply); /* the queue has room for two of the four */
   assert_false(atomic_load(&is_settled));
   assert_true(clock_now_ns() - begin_ns >= 100 * CLOCK_NS_PER_MS);
   delivery_close(&d);
   assert_true(clock_now_ns() - begin_ns < 10 * CLOCK_NS_PER_S);
-  assert_int_equal(counters_get(&counters.undeliverable), 0); /* nothing is given up: it is taken up after a restart */
+  assert_int_equal(counters_get(&counters.undeliverable), 0); /* nothing is given up: it is handled after a restart */
 }
 
-/* The catalogue goes on without a broker for its letters, and keeps what it may not forget yet. */
-static void a_letter_without_room_is_not_taken_and_holds_up_nobody(void **state)
+/* The catalogue goes on while no broker accepts its letters, and keeps the letters that are refused here. */
+static void a_letter_without_room_is_refused_and_blocks_nobody(void **state)
 {
   static const struct kafka_property own[] = { { "bootstrap.servers", "127.0.0.1:1" },
                                                { "queue.buffering.max.messages", "5" } };
@@ -230,7 +230,7 @@ static void a_letter_without_room_is_not_taken_and_holds_up_nobody(void **state)
   struct dead_letter of_query = letter_of("letters", "no room", 9);
   of_query.waiter = DEAD_LETTER_WAITER_QUERY;
   of_query.ticket = new_ticket();
-  assert_true(delivery_send_dead_letter(d, &of_query)); /* nobody can keep it: it is told and counted */
+  assert_true(delivery_send_dead_letter(d, &of_query)); /* nobody keeps it: it is logged and counted */
   assert_int_equal(counters_get(&counters.undeliverable), 1);
   assert_int_equal(offset_tracker_n_open(tracker), 0);
   delivery_give_up_at(d, clock_now_ns());
@@ -242,7 +242,7 @@ static void a_letter_without_room_is_not_taken_and_holds_up_nobody(void **state)
 
 enum { QUERIES = 12 };
 
-/* A delivery over a stubborn broker, with queries whose tickets wait to be ended. */
+/* A delivery to a stubborn broker, and the tickets of queries that wait for replies. */
 struct stubborn {
   struct stubborn_broker broker;
   struct delivery *delivery;
@@ -307,7 +307,7 @@ static void open_tap(struct kafka_tap *tap, const struct stubborn *s, const char
   kafka_tap_open(tap, rd_kafka_mock_cluster_bootstraps(s->broker.cluster), topic, 1);
 }
 
-/* What a message holds, as one text: is there a key, and what of the query is in its value. */
+/* Describe a message in words: does it have a key, the id of the query, an error, an answer? */
 static const char *shape_of(const rd_kafka_message_t *m, char text[100])
 {
   char value[2000];
@@ -328,8 +328,8 @@ static void assert_next(struct kafka_tap *tap, const char *shape)
   rd_kafka_message_destroy(m);
 }
 
-/* A query is given up only when a broker refuses the smallest thing that can be said of it. */
-static void what_is_refused_is_replaced_by_less_until_something_is_taken(void **state)
+/* A query is given up only if a broker refuses even the smallest replacement. */
+static void a_refused_reply_is_replaced_by_less_until_something_is_accepted(void **state)
 {
   struct stubborn s;
   struct kafka_tap answers, letters;
@@ -365,8 +365,8 @@ static void what_is_refused_is_replaced_by_less_until_something_is_taken(void **
   close_stubborn(&s);
 }
 
-/* Brokers refuse batches: an answer must not pay for its neighbours. */
-static void what_was_too_large_together_with_others_is_sent_alone(void **state)
+/* Brokers refuse whole batches: a small answer must not be lost for its neighbours. */
+static void an_answer_whose_batch_was_too_large_is_sent_alone(void **state)
 {
   struct stubborn s;
   struct kafka_tap answers;
@@ -386,7 +386,7 @@ static void what_was_too_large_together_with_others_is_sent_alone(void **state)
   close_stubborn(&s);
 }
 
-/* After it nothing can be sent: what was not delivered must be answered after a restart, so no ticket may end. */
+/* Nothing can be sent afterwards. Undelivered queries must be answered after a restart, so no ticket may end. */
 static void a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket(void **state)
 {
   static const struct kafka_property own[] = { { "enable.idempotence", "true" } };
@@ -409,7 +409,7 @@ static void a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket(vo
   close_stubborn(&s);
 }
 
-/* The configured topic is waited for, however long it is away: nothing is replaced, nothing given up. */
+/* Answers wait for the answer topic for as long as it is away: none is replaced or given up. */
 static void an_answer_waits_for_its_topic(void **state)
 {
   static const struct kafka_property own[] = { { "topic.metadata.propagation.max.ms", "0" } };
@@ -435,7 +435,7 @@ static void an_answer_waits_for_its_topic(void **state)
   close_stubborn(&s);
 }
 
-/* Far more than its queue holds, and than the errors' queue does. */
+/* Far more replies than the queues of both producers hold. */
 static void a_missing_reply_topic_costs_no_query_and_no_daemon(void **state)
 {
   enum { N = 15000 };
@@ -452,7 +452,7 @@ static void a_missing_reply_topic_costs_no_query_and_no_daemon(void **state)
     reply.ticket = new_ticket();
     delivery_send_reply(s.delivery, &reply);
   }
-  delivery_close(&s.delivery); /* waits for all */
+  delivery_close(&s.delivery); /* waits for all replies */
   assert_int_equal(offset_tracker_n_open(tracker), QUERIES);
   assert_false(has_alarm(&s));
   assert_int_equal(counters_get(&counters.undeliverable), 0);
@@ -464,18 +464,20 @@ static void a_missing_reply_topic_costs_no_query_and_no_daemon(void **state)
   close_stubborn(&s);
 }
 
+#define TEST(function) cmocka_unit_test_setup_teardown(function, open_tracker, close_tracker)
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(a_dead_letter_keeps_its_reason_while_the_queue_is_full, open_tracker, close_tracker),
-    cmocka_unit_test_setup_teardown(a_reply_carries_key_value_and_format, open_tracker, close_tracker),
-    cmocka_unit_test_setup_teardown(nobody_waits_for_a_broker_beyond_the_time_to_give_up, open_tracker, close_tracker),
-    cmocka_unit_test_setup_teardown(a_letter_without_room_is_not_taken_and_holds_up_nobody, open_tracker, close_tracker),
-    cmocka_unit_test_setup_teardown(what_is_refused_is_replaced_by_less_until_something_is_taken, open_tracker, close_tracker),
-    cmocka_unit_test_setup_teardown(what_was_too_large_together_with_others_is_sent_alone, open_tracker, close_tracker),
-    cmocka_unit_test_setup_teardown(a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket, open_tracker, close_tracker),
-    cmocka_unit_test_setup_teardown(an_answer_waits_for_its_topic, open_tracker, close_tracker),
-    cmocka_unit_test_setup_teardown(a_missing_reply_topic_costs_no_query_and_no_daemon, open_tracker, close_tracker),
+    TEST(a_dead_letter_keeps_its_reason_while_the_queue_is_full),
+    TEST(a_reply_carries_key_value_and_format),
+    TEST(nobody_waits_for_a_broker_beyond_the_time_to_give_up),
+    TEST(a_letter_without_room_is_refused_and_blocks_nobody),
+    TEST(a_refused_reply_is_replaced_by_less_until_something_is_accepted),
+    TEST(an_answer_whose_batch_was_too_large_is_sent_alone),
+    TEST(a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket),
+    TEST(an_answer_waits_for_its_topic),
+    TEST(a_missing_reply_topic_costs_no_query_and_no_daemon),
   };
 
   return cmocka_run_group_tests(tests, open_broker, close_broker);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies to topics that queries name: many topics, missing ones, and too many replies to one. */
+/* Tests of replies to topics that queries name: many topics, missing ones, and too many replies to one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 static struct stubborn_broker broker;
 
-/* What has become of the replies. */
+/* How the replies ended. */
 static struct {
   _Atomic size_t n[OUTLET_LOST + 1];
   _Atomic size_t n_all;
@@ -56,7 +56,7 @@ static struct reply_topics *open_topics(uint64_t timeout_ms)
   return r;
 }
 
-/* Returns why it was not taken. */
+/* Returns NULL, or why the reply was not accepted. */
 static const char *reply_to(struct reply_topics *r, const char *topic)
 {
   struct sender_message message = { .topic = topic, .has_value = true, .value = span_of_str("{}") };
@@ -78,7 +78,7 @@ static void wait_for(const _Atomic size_t *count, size_t n)
   assert_int_equal(atomic_load(count), n);
 }
 
-/* Each client with a topic of its own, for ever new clients. */
+/* Ever new clients, each with a topic of its own. */
 static void topics_are_forgotten_when_there_are_too_many(void **state)
 {
   enum { TOPICS = 2 * REPLY_TOPICS_MAX + 10 };
@@ -105,7 +105,7 @@ static void topics_are_forgotten_when_there_are_too_many(void **state)
     clock_sleep_ns(CLOCK_NS_PER_MS);
     reply_topics_count(r, &n_topics, &n_producers);
   }
-  assert_int_equal(n_producers, 1); /* the former ones are gone, and with them what they knew */
+  assert_int_equal(n_producers, 1); /* the old producers are closed, and their topics forgotten */
   reply_topics_close(&r);
   assert_null(r);
   assert_int_equal(ends.n_all, TOPICS);
@@ -126,8 +126,8 @@ static void a_missing_topic_is_noticed_and_remembered(void **state)
   reply_topics_close(&r);
 }
 
-/* One topic without a leader must leave room for all others. */
-static void a_topic_that_takes_nothing_has_a_bound_of_its_own(void **state)
+/* A topic without a leader must leave room for all others. */
+static void a_topic_that_accepts_nothing_has_a_bound_of_its_own(void **state)
 {
   struct reply_topics *r = open_topics(3000);
   const char *reason = NULL;
@@ -142,7 +142,7 @@ static void a_topic_that_takes_nothing_has_a_bound_of_its_own(void **state)
   assert_non_null(strstr(reason, "this topic"));
   assert_null(reply_to(r, "healthy"));
   wait_for(&ends.n[OUTLET_DELIVERED], 1);
-  wait_for(&ends.n[OUTLET_REFUSED], n); /* the time is up */
+  wait_for(&ends.n[OUTLET_REFUSED], n); /* their time is up */
   reply_topics_close(&r);
   assert_int_equal(ends.n_all, n + 1);
 }
@@ -152,7 +152,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(topics_are_forgotten_when_there_are_too_many),
     cmocka_unit_test(a_missing_topic_is_noticed_and_remembered),
-    cmocka_unit_test(a_topic_that_takes_nothing_has_a_bound_of_its_own),
+    cmocka_unit_test(a_topic_that_accepts_nothing_has_a_bound_of_its_own),
   };
 
   return cmocka_run_group_tests(tests, open_broker, close_broker);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fair queueing with costs and times as inputs: no clock, no threads. A server that takes batches one after the other
- * is simulated. */
+/* Tests of fair queueing. Costs and times are inputs: there are no clock and no threads. One simulated worker searches
+ * batch after batch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,8 +25,8 @@ struct server {
   struct fair_queue *f;
   struct pending_query queries[MAX_QUERIES];
   size_t n_queries;
-  struct pending_query *batch[BATCH];
-  struct query_batch job;
+  struct pending_query *taken[BATCH]; /* the array of `batch` */
+  struct query_batch batch;
   int64_t now_ns;
 };
 
@@ -40,7 +40,7 @@ static struct server *open_server(const uint32_t *weights, size_t n_spaces, size
 
   assert_non_null(s);
   assert_ok(fair_queue_open(&config, &s->f));
-  s->job.queries = s->batch;
+  s->batch.queries = s->taken;
   s->now_ns = 1000 * MS;
   return s;
 }
@@ -72,21 +72,21 @@ static struct pending_query *push(struct server *s, size_t space, const char *na
   return query;
 }
 
-/* Search the next batch at cost_ns a query. Returns its queries. */
+/* Search the next batch at cost_ns a query. Returns how many queries it had. */
 static size_t serve(struct server *s, const int64_t *cost_ns)
 {
-  if (!fair_queue_pop(s->f, s->now_ns, &s->job))
+  if (!fair_queue_pop(s->f, s->now_ns, &s->batch))
     return 0;
-  const struct pending_query *first = s->job.queries[0];
-  for (size_t i = 0; i < s->job.n; i++) {
-    assert_int_equal(s->job.queries[i]->space, first->space);
-    assert_memory_equal(&s->job.queries[i]->method, &first->method, sizeof first->method);
-    assert_true(i == 0 || s->job.queries[i]->ticket > s->job.queries[i - 1]->ticket);
+  const struct pending_query *first = s->batch.queries[0];
+  for (size_t i = 0; i < s->batch.n; i++) {
+    assert_int_equal(s->batch.queries[i]->space, first->space);
+    assert_memory_equal(&s->batch.queries[i]->method, &first->method, sizeof first->method);
+    assert_true(i == 0 || s->batch.queries[i]->ticket > s->batch.queries[i - 1]->ticket);
   }
-  int64_t all_ns = cost_ns[first->space] * (int64_t)s->job.n;
+  int64_t all_ns = cost_ns[first->space] * (int64_t)s->batch.n;
   s->now_ns += all_ns;
-  fair_queue_done(s->f, &s->job, s->job.n, all_ns, s->now_ns);
-  return s->job.n;
+  fair_queue_done(s->f, &s->batch, s->batch.n, all_ns, s->now_ns);
+  return s->batch.n;
 }
 
 static const uint32_t equal[] = { 1, 1, 1, 1 };
@@ -103,8 +103,8 @@ static void a_class_is_searched_in_its_order_and_a_batch_holds_one_class(void **
   for (int i = 0; i < 500; i++)
     push(s, dice_below(&dice, 2), "m", (uint32_t)dice_below(&dice, 3));
   while (serve(s, cost_ns)) {
-    for (size_t i = 0; i < s->job.n; i++, n++) {
-      const struct pending_query *query = s->job.queries[i];
+    for (size_t i = 0; i < s->batch.n; i++, n++) {
+      const struct pending_query *query = s->batch.queries[i];
       uint32_t *last = &newest[query->space][query->method.args[0]];
       assert_true(query->ticket > *last);
       *last = query->ticket;
@@ -115,7 +115,7 @@ static void a_class_is_searched_in_its_order_and_a_batch_holds_one_class(void **
   close_server(s);
 }
 
-static void a_batch_takes_no_longer_than_it_may_and_the_first_of_a_class_is_one_query(void **state)
+static void a_batch_is_bounded_in_time_and_the_first_of_a_class_is_one_query(void **state)
 {
   static const int64_t costs[][3] = { { MS, 1, 32 }, { 10 * MS, 1, 5 }, { 49 * MS, 1, 1 }, { 500 * MS, 1, 1 } };
 
@@ -131,7 +131,7 @@ static void a_batch_takes_no_longer_than_it_may_and_the_first_of_a_class_is_one_
   }
 }
 
-/* Fast queries come one at a time, beside a space of slow ones that never runs dry. */
+/* Fast queries come one at a time. In another space slow queries always wait. */
 static void a_fast_query_waits_for_one_slow_batch_at_most(void **state)
 {
   static const int64_t cost_ns[] = { 40 * MS, MS / 10 };
@@ -145,13 +145,13 @@ static void a_fast_query_waits_for_one_slow_batch_at_most(void **state)
   for (int i = 0; i < 200; i++) {
     int64_t came_ns = s->now_ns;
     push(s, 1, "fast", 0);
-    if (dice_below(&dice, 2)) { /* while a slow batch runs */
+    if (dice_below(&dice, 2)) { /* it arrives while a slow batch runs */
       assert_true(serve(s, cost_ns));
     }
-    while (fair_queue_n(s->f) && s->job.queries[0]->space != 1)
+    while (fair_queue_n(s->f) && s->batch.queries[0]->space != 1)
       assert_true(serve(s, cost_ns));
     assert_true(s->now_ns - came_ns <= 51 * MS);
-    assert_true(serve(s, cost_ns)); /* a slow one in between */
+    assert_true(serve(s, cost_ns)); /* a slow batch in between */
   }
   close_server(s);
 }
@@ -164,7 +164,7 @@ static void spaces_share_by_their_weights_and_methods_of_one_share_what_it_has(v
   int64_t taken_ns[2] = { 0 };
 
   (void)state;
-  for (int i = 0; i < 500; i++) { /* the first space asks in five ways */
+  for (int i = 0; i < 500; i++) { /* the first space has five classes */
     push(s, 0, "m", (uint32_t)i % 5 + 1);
     for (int j = 0; j < 8; j++)
       push(s, 1, "m", 0);
@@ -172,14 +172,14 @@ static void spaces_share_by_their_weights_and_methods_of_one_share_what_it_has(v
   while (s->now_ns < 4000 * MS) {
     int64_t before_ns = s->now_ns;
     assert_true(serve(s, cost_ns));
-    taken_ns[s->job.queries[0]->space] += s->now_ns - before_ns;
+    taken_ns[s->batch.queries[0]->space] += s->now_ns - before_ns;
   }
   assert_true(taken_ns[1] > taken_ns[0] * 27 / 10);
   assert_true(taken_ns[1] < taken_ns[0] * 33 / 10);
   close_server(s);
 }
 
-static void idleness_saves_nothing_up(void **state)
+static void being_idle_earns_no_credit(void **state)
 {
   static const int64_t cost_ns[] = { 10 * MS, 10 * MS };
   struct server *s = open_server(equal, 2, 1);
@@ -189,24 +189,24 @@ static void idleness_saves_nothing_up(void **state)
   for (int i = 0; i < 1000; i++)
     push(s, 0, "m", 0);
   for (int i = 0; i < 100; i++)
-    serve(s, cost_ns); /* alone for a while */
+    serve(s, cost_ns); /* only one space is busy for a while */
   for (int i = 0; i < 500; i++)
     push(s, 1, "m", 0);
   for (int i = 0; i < 40; i++) {
     serve(s, cost_ns);
-    n_of_first += s->job.queries[0]->space == 0;
+    n_of_first += s->batch.queries[0]->space == 0;
   }
   assert_in_range(n_of_first, 12, 28);
   close_server(s);
 }
 
-static void an_estimate_is_near_what_comes(void **state)
+static void an_estimate_is_near_the_real_time(void **state)
 {
   static const int64_t cost_ns[] = { 20 * MS, MS, MS / 2 };
   struct server *s = open_server(equal, 3, 1);
 
   (void)state;
-  for (size_t space = 0; space < 3; space++) { /* known costs */
+  for (size_t space = 0; space < 3; space++) { /* let the costs be known */
     for (int i = 0; i < 40; i++)
       push(s, space, "m", 0);
   }
@@ -222,11 +222,11 @@ static void an_estimate_is_near_what_comes(void **state)
     const struct pending_query *query = push(s, space, "m", 0);
     for (bool is_done = false; !is_done;) {
       assert_true(serve(s, cost_ns));
-      for (size_t i = 0; i < s->job.n; i++)
-        is_done |= s->job.queries[i] == query;
+      for (size_t i = 0; i < s->batch.n; i++)
+        is_done |= s->batch.queries[i] == query;
     }
     int64_t took_ns = s->now_ns - came_ns;
-    assert_true(took_ns <= estimate_ns + 105 * MS); /* two batches more */
+    assert_true(took_ns <= estimate_ns + 105 * MS); /* within two more batches */
     assert_true(took_ns >= estimate_ns - 105 * MS);
     while (serve(s, cost_ns))
       ;
@@ -234,7 +234,7 @@ static void an_estimate_is_near_what_comes(void **state)
   close_server(s);
 }
 
-/* Three times what one worker can do, a limit of 500 ms, and refusal by the estimate. */
+/* The load is three times what one worker can do. Deadlines are 500 ms, and the estimate refuses queries. */
 static void under_overload_answers_come_within_the_limit(void **state)
 {
   static const int64_t cost_ns[] = { 6 * MS };
@@ -257,19 +257,19 @@ static void under_overload_answers_come_within_the_limit(void **state)
       continue;
     }
     assert_true(serve(s, cost_ns));
-    for (size_t j = 0; j < s->job.n; j++, n_answered++) {
-      int64_t took_ns = s->now_ns - s->job.queries[j]->received_ns;
+    for (size_t j = 0; j < s->batch.n; j++, n_answered++) {
+      int64_t took_ns = s->now_ns - s->batch.queries[j]->received_ns;
       worst_ns = took_ns > worst_ns ? took_ns : worst_ns;
     }
   }
   assert_true(worst_ns < 560 * MS);
-  assert_true(n_answered > 700); /* of 833 that could be */
+  assert_true(n_answered > 700); /* of at most 833 */
   assert_true(n_refused > 1400);
   close_server(s);
 }
 
-/* A class that was slow once must not be refused for ever. */
-static void an_old_measurement_refuses_nobody(void **state)
+/* A class that was slow once must not be refused forever. */
+static void an_old_measurement_refuses_no_query(void **state)
 {
   static const int64_t slow_ns[] = { 5000 * MS }, fast_ns[] = { MS };
   struct server *s = open_server(equal, 1, 2);
@@ -283,21 +283,21 @@ static void an_old_measurement_refuses_nobody(void **state)
   assert_int_equal(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns), 0);
   for (int i = 0; i < 40; i++) {
     push(s, 0, "m", 0);
-    assert_true(fair_queue_pop(s->f, s->now_ns, &s->job));
+    assert_true(fair_queue_pop(s->f, s->now_ns, &s->batch));
     if (i == 0)
-      assert_false(s->job.is_fresh);
-    fair_queue_done(s->f, &s->job, 1, fast_ns[0], s->now_ns);
+      assert_false(s->batch.is_fresh);
+    fair_queue_done(s->f, &s->batch, 1, fast_ns[0], s->now_ns);
   }
   assert_true(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns) < 2 * MS);
   close_server(s);
 }
 
-static void workers_share_what_waits_and_what_runs_counts(void **state)
+static void an_estimate_counts_running_batches_and_shares_waiting_ones_over_workers(void **state)
 {
   struct server *s = open_server(equal, 2, 4);
   struct method method = method_of("m", 0), other = method_of("other", 0);
-  struct query_batch jobs[4];
-  struct pending_query *batches[4][BATCH];
+  struct query_batch batches[4];
+  struct pending_query *taken[4][BATCH];
 
   (void)state;
   push(s, 0, "m", 0);
@@ -306,14 +306,14 @@ static void workers_share_what_waits_and_what_runs_counts(void **state)
     push(s, 0, "m", 0);
   assert_in_range(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns), 400 * MS, 460 * MS);
   for (int i = 0; i < 4; i++) {
-    jobs[i].queries = batches[i];
-    assert_true(fair_queue_pop(s->f, s->now_ns, &jobs[i]));
-    assert_int_equal(jobs[i].n, 1);
+    batches[i].queries = taken[i];
+    assert_true(fair_queue_pop(s->f, s->now_ns, &batches[i]));
+    assert_int_equal(batches[i].n, 1);
   }
-  assert_in_range(fair_queue_estimate_ns(s->f, 1, &other, s->now_ns), 40 * MS, 40 * MS); /* what runs */
+  assert_in_range(fair_queue_estimate_ns(s->f, 1, &other, s->now_ns), 40 * MS, 40 * MS); /* the running batches */
   assert_in_range(fair_queue_estimate_ns(s->f, 1, &other, s->now_ns + 30 * MS), 10 * MS, 10 * MS);
   for (int i = 0; i < 4; i++)
-    fair_queue_done(s->f, &jobs[i], 1, 40 * MS, s->now_ns + 40 * MS);
+    fair_queue_done(s->f, &batches[i], 1, 40 * MS, s->now_ns + 40 * MS);
   close_server(s);
 }
 
@@ -323,7 +323,7 @@ static void classes_beyond_the_table_take_the_place_of_idle_ones(void **state)
   struct server *s = open_server(equal, 2, 1);
 
   (void)state;
-  for (uint32_t i = 0; i < 20000; i++) { /* every query another class, a few at a time */
+  for (uint32_t i = 0; i < 20000; i++) { /* every query is of another class, and few wait at a time */
     s->n_queries = i % 100;
     push(s, i % 2, "m", i + 1);
     if (i % 100 == 99)
@@ -331,7 +331,7 @@ static void classes_beyond_the_table_take_the_place_of_idle_ones(void **state)
         ;
   }
   s->n_queries = 0;
-  for (uint32_t i = 0; i < MAX_QUERIES; i++) /* and as many at once as there can be */
+  for (uint32_t i = 0; i < MAX_QUERIES; i++) /* as many classes as can wait at a time */
     push(s, i % 2, "n", i + 1);
   size_t n = 0;
   while (serve(s, cost_ns))
@@ -340,7 +340,7 @@ static void classes_beyond_the_table_take_the_place_of_idle_ones(void **state)
   close_server(s);
 }
 
-static void all_that_waits_can_be_taken_away(void **state)
+static void all_waiting_queries_can_be_taken_away(void **state)
 {
   struct server *s = open_server(equal, 2, 1);
   size_t n = 0;
@@ -353,10 +353,10 @@ static void all_that_waits_can_be_taken_away(void **state)
     n++;
   assert_int_equal(n, 90);
   assert_int_equal(fair_queue_n(s->f), 0);
-  assert_false(fair_queue_pop(s->f, s->now_ns, &s->job));
+  assert_false(fair_queue_pop(s->f, s->now_ns, &s->batch));
   push(s, 1, "m", 3);
-  assert_true(fair_queue_pop(s->f, s->now_ns, &s->job));
-  assert_int_equal(s->job.n, 1);
+  assert_true(fair_queue_pop(s->f, s->now_ns, &s->batch));
+  assert_int_equal(s->batch.n, 1);
   close_server(s);
 }
 
@@ -364,16 +364,16 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_class_is_searched_in_its_order_and_a_batch_holds_one_class),
-    cmocka_unit_test(a_batch_takes_no_longer_than_it_may_and_the_first_of_a_class_is_one_query),
+    cmocka_unit_test(a_batch_is_bounded_in_time_and_the_first_of_a_class_is_one_query),
     cmocka_unit_test(a_fast_query_waits_for_one_slow_batch_at_most),
     cmocka_unit_test(spaces_share_by_their_weights_and_methods_of_one_share_what_it_has),
-    cmocka_unit_test(idleness_saves_nothing_up),
-    cmocka_unit_test(an_estimate_is_near_what_comes),
+    cmocka_unit_test(being_idle_earns_no_credit),
+    cmocka_unit_test(an_estimate_is_near_the_real_time),
     cmocka_unit_test(under_overload_answers_come_within_the_limit),
-    cmocka_unit_test(an_old_measurement_refuses_nobody),
-    cmocka_unit_test(workers_share_what_waits_and_what_runs_counts),
+    cmocka_unit_test(an_old_measurement_refuses_no_query),
+    cmocka_unit_test(an_estimate_counts_running_batches_and_shares_waiting_ones_over_workers),
     cmocka_unit_test(classes_beyond_the_table_take_the_place_of_idle_ones),
-    cmocka_unit_test(all_that_waits_can_be_taken_away),
+    cmocka_unit_test(all_waiting_queries_can_be_taken_away),
   };
 
   seed = dice_seed();

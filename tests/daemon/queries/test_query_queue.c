@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of queries, and the queue between the query reader and the workers. */
+/* Tests of the pool of queries, and of the queue between the query thread and the workers. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static void a_query_given_back_keeps_its_memory_and_forgets_its_content(void **s
   assert_ok(region_copy(&query->region, span_of_str("hello"), &copy));
   const uint8_t *was = copy.p;
   query_queue_free_query(q, query);
-  assert_ptr_equal(query_queue_take_query(q), query); /* the newest first: it is in the cache */
+  assert_ptr_equal(query_queue_take_query(q), query); /* the last freed first: it is in the cache */
   assert_ok(region_copy(&query->region, span_of_str("hello"), &copy));
   assert_ptr_equal(copy.p, was);
   query_queue_close(&q);
@@ -80,7 +80,7 @@ static struct pending_query *take_large(struct query_queue *q, size_t bytes)
   return query;
 }
 
-static void what_a_large_query_took_is_given_back(void **state)
+static void the_memory_of_large_queries_is_given_back(void **state)
 {
   enum { N = 50, LARGE = 1 << 20 };
   struct query_queue *q = open_queue(1, 2 * N, 1, (size_t)N * LARGE);
@@ -91,9 +91,9 @@ static void what_a_large_query_took_is_given_back(void **state)
     size_t n = 0, kept = 0;
     for (; n < N; n++)
       queries[n] = take_large(q, LARGE);
-    assert_null(query_queue_take_query(q)); /* together they take what they may */
+    assert_null(query_queue_take_query(q)); /* together they have reached the bound */
     query_queue_free_query(q, queries[--n]);
-    queries[n++] = take_large(q, LARGE); /* one more brings it to the bound again, and is not refused */
+    queries[n++] = take_large(q, LARGE); /* one more is accepted: it reaches the bound again */
     assert_null(query_queue_take_query(q));
     for (size_t i = 0; i < n; i++) {
       query_queue_free_query(q, queries[i]);
@@ -116,7 +116,7 @@ static struct pending_query *push_one(struct query_queue *q)
 static void an_ended_queue_is_emptied_first_until_its_time_is_over(void **state)
 {
   struct pending_query *batch[4];
-  struct query_batch job = { .queries = batch };
+  struct query_batch taken = { .queries = batch };
 
   (void)state;
   struct query_queue *q = open_queue(1, 100, 4, MEMORY);
@@ -125,15 +125,15 @@ static void an_ended_queue_is_emptied_first_until_its_time_is_over(void **state)
     push_one(q);
   query_queue_end(q, INT64_MAX);
   query_queue_end(q, INT64_MAX);
-  assert_true(query_queue_pop(q, &job)); /* never measured: one query */
-  assert_int_equal(job.n, 1);
-  assert_ptr_equal(job.queries[0], first);
-  query_queue_finish(q, &job, 1, CLOCK_NS_PER_MS);
-  assert_true(query_queue_pop(q, &job));
-  assert_int_equal(job.n, 4);
-  query_queue_finish(q, &job, 4, CLOCK_NS_PER_MS);
+  assert_true(query_queue_pop(q, &taken)); /* the class was never measured: one query */
+  assert_int_equal(taken.n, 1);
+  assert_ptr_equal(taken.queries[0], first);
+  query_queue_finish(q, &taken, 1, CLOCK_NS_PER_MS);
+  assert_true(query_queue_pop(q, &taken));
+  assert_int_equal(taken.n, 4);
+  query_queue_finish(q, &taken, 4, CLOCK_NS_PER_MS);
   query_queue_end(q, clock_now_ns());
-  assert_false(query_queue_pop(q, &job)); /* four wait, and nobody has the time */
+  assert_false(query_queue_pop(q, &taken)); /* four wait, but the time is up */
   size_t n = 0;
   for (struct pending_query *left = query_queue_take_all(q); left; left = left->next)
     n++;
@@ -146,10 +146,10 @@ static struct query_queue *shared;
 static void *pop_nothing(void *context)
 {
   struct pending_query *batch[1];
-  struct query_batch job = { .queries = batch };
+  struct query_batch taken = { .queries = batch };
 
   (void)context;
-  return query_queue_pop(shared, &job) ? context : NULL;
+  return query_queue_pop(shared, &taken) ? context : NULL;
 }
 
 static void the_end_wakes_every_worker(void **state)
@@ -170,7 +170,7 @@ static void the_end_wakes_every_worker(void **state)
   query_queue_close(&shared);
 }
 
-/* ---- One producer and several workers: every query arrives once, and its memory is whole ---- */
+/* ---- One producer and several workers: every query arrives once and intact ---- */
 
 enum { WORKERS = 3, BATCH = 5, POOL = 50, TOTAL = 6000 };
 
@@ -180,19 +180,19 @@ static _Atomic size_t n_torn;
 static void *work(void *context)
 {
   struct pending_query *batch[BATCH];
-  struct query_batch job = { .queries = batch };
+  struct query_batch taken = { .queries = batch };
 
   (void)context;
-  while (query_queue_pop(shared, &job)) {
-    assert_true(job.n >= 1 && job.n <= BATCH);
-    for (size_t i = 0; i < job.n; i++) {
-      const struct pending_query *query = job.queries[i];
+  while (query_queue_pop(shared, &taken)) {
+    assert_true(taken.n >= 1 && taken.n <= BATCH);
+    for (size_t i = 0; i < taken.n; i++) {
+      const struct pending_query *query = taken.queries[i];
       uint32_t number;
       memcpy(&number, query->key.p, sizeof number);
       atomic_fetch_add(&n_torn, number != query->ticket || number >= TOTAL || query->key.n != 4 + number % 50);
       atomic_fetch_add(&n_seen[number % TOTAL], 1);
     }
-    query_queue_finish(shared, &job, job.n, 1000);
+    query_queue_finish(shared, &taken, taken.n, 1000);
   }
   return NULL;
 }
@@ -223,7 +223,7 @@ static void every_query_reaches_one_worker_once(void **state)
     assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
   for (uint32_t number = 0; number < TOTAL; number++) {
     query_queue_push(shared, make_query(number, (uint32_t)dice_below(&dice, 3)));
-    if (dice_below(&dice, 20) == 0 && (kept = query_queue_take_query(shared))) /* one that comes to nothing */
+    if (dice_below(&dice, 20) == 0 && (kept = query_queue_take_query(shared))) /* this one is freed without a search */
       query_queue_free_query(shared, kept);
   }
   query_queue_end(shared, INT64_MAX);
@@ -235,7 +235,7 @@ static void every_query_reaches_one_worker_once(void **state)
   size_t n_free = 0;
   while (query_queue_take_query(shared))
     n_free++;
-  assert_int_equal(n_free, POOL); /* all came back */
+  assert_int_equal(n_free, POOL); /* all are back in the pool */
   query_queue_close(&shared);
 }
 
@@ -244,7 +244,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_pool_ends_at_its_bound_and_hands_nothing_out_twice),
     cmocka_unit_test(a_query_given_back_keeps_its_memory_and_forgets_its_content),
-    cmocka_unit_test(what_a_large_query_took_is_given_back),
+    cmocka_unit_test(the_memory_of_large_queries_is_given_back),
     cmocka_unit_test(an_ended_queue_is_emptied_first_until_its_time_is_over),
     cmocka_unit_test(the_end_wakes_every_worker),
     cmocka_unit_test(every_query_reaches_one_worker_once),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies as they arrive in the answer topic. */
+/* Tests of replies: what arrives in the answer topic and in topics that queries name. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,7 +78,7 @@ static struct pending_query query_of(const char *id)
                                  .key = span_of_str("client") };
 }
 
-/* The reply with this id, parsed; it has to come just once. */
+/* Return the reply with this id, parsed. It must come exactly once. */
 static json_t *read_reply(const char *topic, const char *id)
 {
   struct kafka_tap tap;
@@ -133,12 +133,12 @@ static void an_answer_goes_to_the_topic_that_its_query_names(void **state)
   assert_int_equal(counters_get(&counters.answers), 2);
 }
 
-/* Whoever may ask could otherwise write into any topic that the daemon may write: a crafted reply is an item. */
-static void a_topic_that_no_setting_admits_gets_no_reply(void **state)
+/* Otherwise a client could make the daemon write to any topic, and a crafted reply would be an item. */
+static void a_topic_that_no_setting_allows_gets_no_reply(void **state)
 {
   static const struct {
     const char *topic;
-    bool is_admitted;
+    bool is_allowed;
   } rows[] = {
     { "", true },           { "answers", true },     { "mine", true }, { "min", false },   { "miners", false },
     { "team.7", true },     { "teams", false },      { "team.", true }, { "items", false }, { "queries", false },
@@ -148,9 +148,9 @@ static void a_topic_that_no_setting_admits_gets_no_reply(void **state)
 
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    assert_int_equal(reply_verify_topic(&with, span_of_str(rows[i].topic)) == ERR_OK, rows[i].is_admitted);
+    assert_int_equal(reply_verify_topic(&with, span_of_str(rows[i].topic)) == ERR_OK, rows[i].is_allowed);
   assert_fails(reply_verify_topic(&with, span_of_str("other")), ERR_QUERY, "query.reply_topics");
-  query.query.reply_topic = span_of_str("other"); /* an error to a query that was not even checked, say */
+  query.query.reply_topic = span_of_str("other"); /* the error of a query that was not checked yet, say */
   reply_error(&with, &query, ANSWER_BAD_QUERY, "k is 0", &scratch);
   json_t *reply = read_reply("answers", "u1");
   assert_string_equal(error_code(reply), "BAD_QUERY");
@@ -168,7 +168,7 @@ static void an_error_is_a_reply_too(void **state)
   json_decref(reply);
 }
 
-/* A query without a reply would be asked again after each restart, and hold back the offsets of all behind it. */
+/* A query without a reply would be read again after each restart, and would hold back all later offsets. */
 static void an_answer_that_cannot_be_written_becomes_an_error(void **state)
 {
   struct pending_query query = query_of("i1");
@@ -212,7 +212,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_answer_goes_to_the_topic_that_its_query_names),
-    cmocka_unit_test(a_topic_that_no_setting_admits_gets_no_reply),
+    cmocka_unit_test(a_topic_that_no_setting_allows_gets_no_reply),
     cmocka_unit_test(an_error_is_a_reply_too),
     cmocka_unit_test(an_answer_that_cannot_be_written_becomes_an_error),
     cmocka_unit_test(an_answer_too_large_to_be_sent_becomes_an_error),
