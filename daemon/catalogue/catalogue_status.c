@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "daemon/http/json_put.h"
 
 /* What a partition still has for us. */
 struct lag {
@@ -28,20 +29,25 @@ static struct lag lag_of(const struct report_partition *p)
 
 static json_t *offset_json(int64_t offset)
 {
-  return offset < 0 ? json_null() : json_integer((json_int_t)offset);
+  return offset < 0 ? json_null() : json_integer(offset);
 }
 
-static json_t *log_json(const struct catalogue_report *r)
+static json_t *partitions_json(const struct catalogue_report *r)
 {
   json_t *list = json_array();
 
   for (size_t i = 0; i < r->n; i++) {
     const struct report_partition *p = &r->partitions[i];
     struct lag lag = lag_of(p);
-    json_array_append_new(list, json_pack("{si sI so so sI sI sf}", "partition", (int)i, "next", (json_int_t)p->next,
-                                          "end", offset_json(p->log_end), "committed_end",
-                                          offset_json(p->committed_end), "lag", (json_int_t)lag.records, "held_back",
-                                          (json_int_t)lag.held_back, "age_s", lag.age_s));
+    json_t *row = json_object();
+    json_put_count(row, "partition", i);
+    json_put_integer(row, "next", p->next);
+    json_put(row, "end", offset_json(p->log_end));
+    json_put(row, "committed_end", offset_json(p->committed_end));
+    json_put_integer(row, "lag", lag.records);
+    json_put_integer(row, "held_back", lag.held_back);
+    json_put_real(row, "age_s", lag.age_s);
+    json_array_append_new(list, row);
   }
   return list;
 }
@@ -50,29 +56,36 @@ static json_t *rebuild_json(const struct report_rebuild *rebuild)
 {
   if (!rebuild->is_under_way)
     return json_null();
-  return json_pack("{sI sI sI sb ss}", "number", (json_int_t)rebuild->number, "items", (json_int_t)rebuild->n_items,
-                   "live_items", (json_int_t)rebuild->n_live_items, "waits", (int)rebuild->waits, "reason",
-                   rebuild->reason);
+  json_t *object = json_object();
+  json_put_count(object, "number", rebuild->number);
+  json_put_count(object, "items", rebuild->n_items);
+  json_put_count(object, "live_items", rebuild->n_live_items);
+  json_put_bool(object, "waits", rebuild->waits);
+  json_put_text(object, "reason", rebuild->reason);
+  return object;
 }
 
 static json_t *unknown_json(const struct unknown_spaces *unknown)
 {
   json_t *list = json_array();
 
-  for (size_t i = 0; i < unknown->n; i++)
-    json_array_append_new(list, json_pack("{ss sI}", "name", unknown->spaces[i].name, "parts",
-                                          (json_int_t)unknown->spaces[i].n_parts));
+  for (size_t i = 0; i < unknown->n; i++) {
+    json_t *row = json_object();
+    json_put_text(row, "name", unknown->spaces[i].name);
+    json_put_count(row, "parts", unknown->spaces[i].n_parts);
+    json_array_append_new(list, row);
+  }
   return list;
 }
 
 void catalogue_status_json(struct catalogue_report *r, json_t *root)
 {
   catalogue_report_lock(r);
-  json_object_set_new(root, "problem", *r->problem ? json_string(r->problem) : json_null());
-  json_object_set_new(root, "rebuild", rebuild_json(&r->rebuild));
-  json_object_set_new(root, "catalogue_log", log_json(r));
-  json_object_set_new(root, "unknown_spaces", unknown_json(&r->unknown));
-  json_object_set_new(root, "open_dead_letters", json_integer((json_int_t)r->n_open_letters));
+  json_put_text(root, "problem", *r->problem ? r->problem : NULL);
+  json_put(root, "rebuild", rebuild_json(&r->rebuild));
+  json_put(root, "catalogue_log", partitions_json(r));
+  json_put(root, "unknown_spaces", unknown_json(&r->unknown));
+  json_put_count(root, "open_dead_letters", r->n_open_letters);
   catalogue_report_unlock(r);
 }
 

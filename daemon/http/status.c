@@ -2,31 +2,39 @@
 #include "daemon/http/status.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "daemon/catalogue/catalogue_status.h"
+#include "daemon/http/json_put.h"
 
 enum { WATERMARK_MAX = 4096, WINDOW_S = 60 };
 
 static json_t *kafka_json(const struct status *s)
 {
   const struct config *config = s->config;
+  json_t *kafka = json_object();
 
-  return json_pack("{ss ss ss ss ss}", "bootstrap", kafka_setup_bootstrap(s->kafka), "catalogue_topic",
-                   config->catalogue.topic, "query_topic", config->query.topic, "answer_topic",
-                   config->query.answer_topic, "dead_letter_topic", config->catalogue.dead_letter_topic);
+  json_put_text(kafka, "bootstrap", kafka_setup_bootstrap(s->kafka));
+  json_put_text(kafka, "catalogue_topic", config->catalogue.topic);
+  json_put_text(kafka, "query_topic", config->query.topic);
+  json_put_text(kafka, "answer_topic", config->query.answer_topic);
+  json_put_text(kafka, "dead_letter_topic", config->catalogue.dead_letter_topic);
+  return kafka;
 }
 
-static json_t *watermark_json(const struct position *positions, size_t n)
+/* positions  [WATERMARK_MAX]; those beyond are not shown */
+static json_t *watermark_json(const struct engine_epoch *epoch, const struct position *positions)
 {
   json_t *list = json_array();
 
-  for (size_t i = 0; i < n; i++)
-    json_array_append_new(
-        list, json_pack("{si sI}", "partition", (int)positions[i].partition, "next", (json_int_t)positions[i].next));
+  for (size_t i = 0; i < epoch->n_positions && i < WATERMARK_MAX; i++) {
+    json_t *row = json_object();
+    json_put_integer(row, "partition", positions[i].partition);
+    json_put_integer(row, "next", positions[i].next);
+    json_array_append_new(list, row);
+  }
   return list;
 }
 
@@ -36,9 +44,13 @@ static json_t *spaces_json(struct status *s)
 
   for (size_t i = 0; i < engine_n_spaces(s->engine); i++) {
     struct engine_space_info info;
+    json_t *row = json_object();
     engine_space_get(s->engine, i, &info);
-    json_array_append_new(list, json_pack("{ss ss sI sI}", "name", info.name, "similarity", info.similarity, "items",
-                                          (json_int_t)info.n_items, "bytes_per_item", (json_int_t)info.bytes_per_item));
+    json_put_text(row, "name", info.name);
+    json_put_text(row, "similarity", info.similarity);
+    json_put_count(row, "items", info.n_items);
+    json_put_count(row, "bytes_per_item", info.bytes_per_item);
+    json_array_append_new(list, row);
   }
   return list;
 }
@@ -47,8 +59,7 @@ static json_t *counters_json(const struct counters *c)
 {
   json_t *object = json_object();
 
-#define COUNTERS_JSON(field, name, help) \
-  json_object_set_new(object, #field, json_integer((json_int_t)counters_get(&c->field)));
+#define COUNTERS_JSON(field, name, help) json_put_count(object, #field, counters_get(&c->field));
   COUNTERS_LIST(COUNTERS_JSON)
 #undef COUNTERS_JSON
   return object;
@@ -56,18 +67,22 @@ static json_t *counters_json(const struct counters *c)
 
 static json_t *quantiles_json(const struct hist_window *w, const struct hist *h)
 {
-  return json_pack("{sI sI sI sI}", "count", (json_int_t)hist_window_count(w, h), "p50",
-                   (json_int_t)hist_window_quantile(w, h, 0.5), "p95", (json_int_t)hist_window_quantile(w, h, 0.95),
-                   "p99", (json_int_t)hist_window_quantile(w, h, 0.99));
+  json_t *object = json_object();
+
+  json_put_count(object, "count", hist_window_count(w, h));
+  json_put_count(object, "p50", hist_window_quantile(w, h, 0.5));
+  json_put_count(object, "p95", hist_window_quantile(w, h, 0.95));
+  json_put_count(object, "p99", hist_window_quantile(w, h, 0.99));
+  return object;
 }
 
-/* Of the last minute or two: what was before would hide how it goes now. */
+/* Quantiles of the last one to two minutes, in microseconds: older durations would hide the current ones. */
 static json_t *latency_json(const struct status *s)
 {
   json_t *object = json_object();
 
 #define COUNTERS_QUANTILES(field, name, prometheus, help) \
-  json_object_set_new(object, name, quantiles_json(&s->windows.field, &s->counters->field));
+  json_put(object, name, quantiles_json(&s->windows.field, &s->counters->field));
   COUNTERS_HISTS(COUNTERS_QUANTILES)
 #undef COUNTERS_QUANTILES
   return object;
@@ -85,29 +100,45 @@ void status_step(struct status *s)
   s->windows_due_ns = clock_now_ns() + WINDOW_S * CLOCK_NS_PER_S;
 }
 
+static void put_readiness(const struct status *s, json_t *root)
+{
+  const char *not_ready = status_not_ready(s);
+
+  json_put_bool(root, "ready", not_ready == NULL);
+  json_put_text(root, "not_ready", not_ready);
+  json_put_text(root, "phase", catalogue_phase_name(catalogue_phase(s->catalogue)));
+}
+
+static void put_backend(const struct status *s, json_t *root)
+{
+  size_t n_failed;
+  const char *backend = engine_backend_name(s->engine, &n_failed);
+
+  json_put_text(root, "isa", isa_name(s->isa));
+  json_put_text(root, "backend", backend);
+  json_put_count(root, "backends_failed", n_failed);
+}
+
 char *status_json(struct status *s)
 {
   struct position positions[WATERMARK_MAX];
   struct engine_epoch epoch;
-
-  size_t n_failed;
-  const char *backend = engine_backend_name(s->engine, &n_failed);
-  const char *not_ready = status_not_ready(s);
+  json_t *root = json_object();
 
   engine_epoch_get(s->engine, &epoch, positions, WATERMARK_MAX);
-  size_t n = epoch.n_positions < WATERMARK_MAX ? epoch.n_positions : WATERMARK_MAX;
-  json_t *root =
-      json_pack("{ss sb ss? ss sI sI sf so so so so ss ss sI so}", "version", SLUICE_VERSION, "ready",
-                not_ready == NULL, "not_ready", not_ready, "phase",
-                catalogue_phase_name(catalogue_phase(s->catalogue)), "epoch", (json_int_t)epoch.number, "items",
-                (json_int_t)epoch.n_items, "uptime_s",
-                (double)(clock_now_ns() - s->started_ns) / (double)CLOCK_NS_PER_S, "kafka", kafka_json(s), "watermark",
-                watermark_json(positions, n), "spaces", spaces_json(s), "counters", counters_json(s->counters), "isa",
-                isa_name(s->isa), "backend", backend, "backends_failed", (json_int_t)n_failed, "latency_us",
-                latency_json(s));
-  if (root)
-    catalogue_status_json(catalogue_report_of(s->catalogue), root);
-  char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+  json_put_text(root, "version", SLUICE_VERSION);
+  put_readiness(s, root);
+  json_put_count(root, "epoch", epoch.number);
+  json_put_count(root, "items", epoch.n_items);
+  json_put_real(root, "uptime_s", (double)(clock_now_ns() - s->started_ns) / (double)CLOCK_NS_PER_S);
+  json_put(root, "kafka", kafka_json(s));
+  json_put(root, "watermark", watermark_json(&epoch, positions));
+  json_put(root, "spaces", spaces_json(s));
+  json_put(root, "counters", counters_json(s->counters));
+  put_backend(s, root);
+  json_put(root, "latency_us", latency_json(s));
+  catalogue_status_json(catalogue_report_of(s->catalogue), root);
+  char *text = json_dumps(root, JSON_COMPACT);
   json_decref(root);
   return text;
 }
