@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the report as JSON objects and as metrics. */
+/* The catalogue's report as fields of /status and as metrics for Prometheus. */
 #include "daemon/catalogue/catalogue_status.h"
 
 #include <inttypes.h>
@@ -7,11 +7,11 @@
 #include "base/clock.h"
 #include "daemon/http/json_put.h"
 
-/* What a partition still has for us. */
+/* How far a partition is behind. */
 struct lag {
-  int64_t records;   /* up to the log's end */
-  int64_t held_back; /* of these, behind an open transaction */
-  double age_s;      /* since when something has been missing */
+  int64_t records;   /* not applied yet, up to the partition's end */
+  int64_t held_back; /* how many of these an open transaction holds back */
+  double age_s;      /* how long it has been behind */
 };
 
 static struct lag lag_of(const struct report_partition *p)
@@ -96,20 +96,21 @@ static void print_head(FILE *out, const char *name, const char *type, const char
 
 static void print_lags(const struct catalogue_report *r, FILE *out)
 {
-  print_head(out, "sluice_catalogue_lag_records", "gauge", "Records of a partition that were not applied yet");
+  print_head(out, "sluice_catalogue_lag_records", "gauge", "Records of a catalogue partition that are not applied yet");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_lag_records{partition=\"%zu\"} %" PRId64 "\n", i, lag_of(&r->partitions[i]).records);
   print_head(out, "sluice_catalogue_held_back_records", "gauge",
-             "Of these, records that an open transaction holds back");
+             "Records of a catalogue partition that an open transaction holds back (part of the lag)");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_held_back_records{partition=\"%zu\"} %" PRId64 "\n", i,
             lag_of(&r->partitions[i]).held_back);
-  print_head(out, "sluice_catalogue_behind_seconds", "gauge", "How long records of a partition have been missing");
+  print_head(out, "sluice_catalogue_behind_seconds", "gauge",
+             "Seconds that a catalogue partition has been behind its end, 0 if it is not");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_behind_seconds{partition=\"%zu\"} %.3f\n", i, lag_of(&r->partitions[i]).age_s);
 }
 
-/* A label's value: Prometheus wants backslash, quote and line feed escaped. */
+/* Print a label's value. Prometheus wants backslash, quote and line feed escaped. */
 static void print_label(const char *text, FILE *out)
 {
   for (; *text; text++) {
@@ -125,7 +126,8 @@ static void print_label(const char *text, FILE *out)
 
 static void print_unknown(const struct unknown_spaces *unknown, FILE *out)
 {
-  print_head(out, "sluice_unknown_space_parts_total", "counter", "Parts met of spaces that are not configured");
+  print_head(out, "sluice_unknown_space_parts_total", "counter",
+             "Item parts received for a space that is not configured");
   for (size_t i = 0; i < unknown->n; i++) {
     fputs("sluice_unknown_space_parts_total{space=\"", out);
     print_label(unknown->spaces[i].name, out);
@@ -137,7 +139,8 @@ void catalogue_status_metrics(struct catalogue_report *r, FILE *out)
 {
   catalogue_report_lock(r);
   print_lags(r, out);
-  print_head(out, "sluice_rebuild_waits", "gauge", "1 while a rebuilt catalogue waits for sluicectl rebuild accept");
+  print_head(out, "sluice_rebuild_waits", "gauge",
+             "1 while a rebuilt catalogue waits for sluicectl rebuild accept, otherwise 0");
   fprintf(out, "sluice_rebuild_waits %d\n", r->rebuild.waits);
   print_unknown(&r->unknown, out);
   catalogue_report_unlock(r);

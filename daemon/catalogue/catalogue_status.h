@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalogue's report on the status page and among the metrics. Thread: any. */
+/* Print the catalogue's report for /status and /metrics. Thread: any. */
 #ifndef DAEMON_CATALOGUE_CATALOGUE_STATUS_H
 #define DAEMON_CATALOGUE_CATALOGUE_STATUS_H
 
@@ -8,10 +8,10 @@
 
 #include "daemon/catalogue/catalogue_report.h"
 
-/* Add `problem`, `rebuild`, `catalogue_log`, `unknown_spaces` and `open_dead_letters` to an object. */
+/* Add the fields `problem`, `rebuild`, `catalogue_log`, `unknown_spaces` and `open_dead_letters` to /status. */
 void catalogue_status_json(struct catalogue_report *r, json_t *root);
 
-/* Print metrics for Prometheus. */
+/* Print the metrics of the catalogue in the text format of Prometheus. */
 void catalogue_status_metrics(struct catalogue_report *r, FILE *out);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP endpoint on libmicrohttpd: answers, limits on connections, and the thread. */
 #include "daemon/http/http.h"
 
 #include <arpa/inet.h>
@@ -17,8 +18,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/http/http_hosts.h"
+#include "daemon/http/metrics.h"
 
-/* The library closes a connection some time after it was shut down, and meanwhile it counts for the library: hence room
+/* A connection that we shut down still counts for the library until it closes it, a little later. So there are slots
  * for twice as many. */
 enum { SLOTS = 2 * HTTP_CONNECTIONS_MAX, STEP_MS = 250 };
 
@@ -26,14 +28,14 @@ struct slot {
   bool is_used;
   bool is_shut;
   int fd;
-  int64_t begun_ns; /* the request, or the wait for it */
+  int64_t begun_ns; /* when the connection was opened, or its previous answer ended */
 };
 
 struct http {
   struct MHD_Daemon *server;
   struct status *status;
   struct http_hosts hosts;
-  struct slot slots[SLOTS]; /* of the thread alone */
+  struct slot slots[SLOTS]; /* used by the thread only */
   int stop_fd;              /* an eventfd */
   pthread_t thread;
   bool has_thread;
@@ -88,12 +90,12 @@ static enum MHD_Result respond_page(struct http *h, struct MHD_Connection *conne
   if (strcmp(url, "/status") == 0)
     return respond_made(connection, "application/json", status_json(h->status));
   if (strcmp(url, "/metrics") == 0)
-    return respond_made(connection, "text/plain; version=0.0.4", status_metrics(h->status));
-  return respond_text(connection, MHD_HTTP_NOT_FOUND, "there are /healthz, /readyz, /status and /metrics\n");
+    return respond_made(connection, "text/plain; version=0.0.4", metrics_text(h->status));
+  return respond_text(connection, MHD_HTTP_NOT_FOUND, "not found: try /healthz, /readyz, /status or /metrics\n");
 }
 
-/* Called when the headers are there, and again when the body is. A request that is answered at the first call ends its
- * connection, which saves reading the body. */
+/* The library calls this when the headers are complete, and again when the body is. Errors are answered at the first
+ * call: that closes the connection, so the body need not be read. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url, const char *method,
                                   const char *version, const char *upload, size_t *upload_size, void **request)
 {
@@ -102,9 +104,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
   (void)version;
   (void)upload;
   if (!http_hosts_serve(&h->hosts, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host")))
-    return respond_text(connection, MHD_HTTP_MISDIRECTED_REQUEST, "http.hosts does not have this host\n");
-  if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) /* the library leaves out the body for HEAD */
-    return respond_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are answered here\n");
+    return respond_text(connection, MHD_HTTP_MISDIRECTED_REQUEST, "this host is not in http.hosts\n");
+  if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) /* for HEAD, the library sends no body */
+    return respond_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n");
   if (!*request || *upload_size) {
     *request = h; /* anything but NULL */
     *upload_size = 0;
@@ -115,7 +117,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* ---- Connections ---- */
 
-/* The library finds the connection ended, and closes it. */
+/* End a connection. The library notices and closes it. */
 static void shut(struct slot *slot)
 {
   slot->is_shut = true;
@@ -162,7 +164,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
       slot->is_used = false;
     return;
   }
-  while (i < SLOTS - 1 && h->slots[i].is_used) /* one is free: the library has as many connections at most */
+  while (i < SLOTS - 1 && h->slots[i].is_used) /* one is free: the library allows SLOTS connections */
     i++;
   int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
   h->slots[i] = (struct slot){ .is_used = true, .fd = fd, .begun_ns = clock_now_ns() };
@@ -170,7 +172,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
   shut_oldest_beyond_max(h);
 }
 
-/* The connection is kept for the next request, whose time begins now. */
+/* The connection stays open. The time of its next request begins now. */
 static void on_answered(void *context, struct MHD_Connection *connection, void **request,
                         enum MHD_RequestTerminationCode code)
 {
@@ -208,7 +210,7 @@ static void *serve(void *context)
 
 /* ---- Opening ---- */
 
-/* Split "address:port" or "[address]:port" and look it up without asking a name server. */
+/* Parse "address:port" or "[address]:port". No name server is asked. */
 static err_t resolve(const char *listen, struct addrinfo **out)
 {
   struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE, .ai_socktype = SOCK_STREAM };
@@ -225,16 +227,16 @@ static err_t resolve(const char *listen, struct addrinfo **out)
     FAIL(ERR_CONFIG, "http.listen is \"%s\", not of the form address:port, such as 127.0.0.1:8321", listen);
   snprintf(host, sizeof host, "%.*s", (int)n, begin);
   if (getaddrinfo(host, colon + 1, &hints, out) != 0)
-    FAIL(ERR_CONFIG, "http.listen is \"%s\": that is no numeric address and port, such as 127.0.0.1:8321", listen);
+    FAIL(ERR_CONFIG, "http.listen is \"%s\", not a numeric address and port, such as 127.0.0.1:8321", listen);
   return ERR_OK;
 }
 
-/* A port that is taken now may be free at the next start; one that needs privileges will not. */
+/* A port that is in use may be free at the next start. A port that needs privileges will not. */
 static err_t fail_listen(const char *listen, int reason)
 {
   err_code_t err = reason == EACCES || reason == EPERM ? ERR_CONFIG : ERR_SYSTEM;
 
-  FAIL(err, "http.listen: %s cannot be listened on: %s", listen, strerror(reason));
+  FAIL(err, "http.listen: cannot listen on %s: %s", listen, strerror(reason));
 }
 
 static err_t start_server(struct http *h, const char *listen)

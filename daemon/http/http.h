@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP endpoint: GET and HEAD of /healthz, /readyz, /status, /metrics. It reads, and changes nothing.
+/* The HTTP endpoint: GET and HEAD of /healthz, /readyz, /status, /metrics. It changes nothing in the daemon.
  *
- * One thread serves all connections. A request has HTTP_REQUEST_S seconds from its first byte, or from the connection,
- * to the end of its answer, however busy the connection is meanwhile. When there are HTTP_CONNECTIONS_MAX connections,
- * a new one takes the place of that which has been at its request the longest. So neither slow nor idle clients,
- * however many, keep a probe from being answered.
+ * One thread serves all connections. A request must be read and answered within HTTP_REQUEST_S seconds, counted from
+ * the opening of the connection or from the previous answer. Otherwise the connection is closed, even if it is active.
+ * When there are more than HTTP_CONNECTIONS_MAX connections, the one with the oldest request is closed. So slow or idle
+ * clients cannot keep a probe from being answered, however many there are.
  */
 #ifndef DAEMON_HTTP_HTTP_H
 #define DAEMON_HTTP_HTTP_H
@@ -15,11 +15,14 @@ enum { HTTP_REQUEST_S = 10, HTTP_CONNECTIONS_MAX = 64 };
 
 struct http;
 
-/* listen  "address:port", an IPv4 or [IPv6] address
- * hosts   http.hosts; outlives the endpoint
+/* Listen, and start the thread.
  *
- * Returns ERR_CONFIG when the address is not one, or may not be listened on; ERR_SYSTEM when it cannot be, as when
- * another process does.
+ * listen  "address:port", with an IPv4 or [IPv6] address
+ * hosts   http.hosts; must outlive the endpoint
+ * status  what the endpoint shows; must outlive the endpoint
+ *
+ * Returns ERR_CONFIG when the address is malformed or not permitted; ERR_SYSTEM when listening fails otherwise, for
+ * instance because another process uses the port.
  */
 err_t http_open(const char *listen, const struct config_list *hosts, struct status *status, struct http **out);
 void http_close(struct http **h);

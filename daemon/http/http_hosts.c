@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The check of the Host header: strip the port, then compare with addresses and names. */
 #include "daemon/http/http_hosts.h"
 
 #include <arpa/inet.h>
@@ -9,7 +10,7 @@
 
 enum { HOST_BYTES = 256 };
 
-/* Cut ":port", the brackets of an IPv6 address and the dot that may end a name. False: longer than any host. */
+/* Copy a host without ":port", the brackets of an IPv6 address and a final dot. Returns false if it is too long. */
 static bool strip(const char *text, char out[HOST_BYTES])
 {
   const char *end = text + strlen(text);

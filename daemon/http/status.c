@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Build the JSON of /status and the line that `systemctl status` shows. */
 #include "daemon/http/status.h"
 
 #include <inttypes.h>
@@ -140,70 +141,6 @@ char *status_json(struct status *s)
   catalogue_status_json(catalogue_report_of(s->catalogue), root);
   char *text = json_dumps(root, JSON_COMPACT);
   json_decref(root);
-  return text;
-}
-
-/* Bounds of buckets are powers of two in microseconds, from 64 us to 67 s: exactly where buckets of a histogram end. */
-enum { BUCKETS_FROM = 6, BUCKETS_TO = 26 };
-
-static void print_hist(FILE *out, const char *name, const char *help, const struct hist *h)
-{
-  struct hist_powers p;
-
-  hist_powers_get(h, &p);
-  fprintf(out, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name);
-  for (int i = BUCKETS_FROM; i <= BUCKETS_TO; i++)
-    fprintf(out, "%s_bucket{le=\"%.6f\"} %" PRIu64 "\n", name, (double)(UINT64_C(1) << i) / 1e6, p.below[i]);
-  fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.6f\n%s_count %" PRIu64 "\n", name, p.n, name,
-          (double)atomic_load_explicit(&h->sum, memory_order_relaxed) / 1e6, name, p.n);
-}
-
-static void print_gauge(FILE *out, const char *name, const char *help, uint64_t value)
-{
-  fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %" PRIu64 "\n", name, help, name, name, value);
-}
-
-static void print_metrics(struct status *s, FILE *out)
-{
-  struct counters *c = s->counters;
-  struct engine_epoch epoch;
-
-  size_t n_failed;
-  const char *backend = engine_backend_name(s->engine, &n_failed);
-
-  engine_epoch_get(s->engine, &epoch, NULL, 0);
-#define COUNTERS_PRINT(field, name, help) \
-  fprintf(out, "# HELP %s %s\n# TYPE %s counter\n%s %" PRIu64 "\n", name, help, name, name, counters_get(&c->field));
-  COUNTERS_LIST(COUNTERS_PRINT)
-#undef COUNTERS_PRINT
-  print_gauge(out, "sluice_ready", "1 when the catalogue has caught up and queries are read",
-              status_not_ready(s) == NULL);
-  print_gauge(out, "sluice_dead_letters_waiting", "Dead letters on their way that no broker has yet",
-              counters_get(&c->dead_letters_waiting));
-  print_gauge(out, "sluice_items", "Items in the published epoch", epoch.n_items);
-  fprintf(out, "# HELP sluice_backend What is searched\n# TYPE sluice_backend gauge\nsluice_backend{name=\"%s\"} 1\n",
-          backend);
-  print_gauge(out, "sluice_backend_failures", "GPUs that failed, so that the processor took over", n_failed);
-  fprintf(out, "# HELP sluice_catalogue_phase Where the catalogue stands\n# TYPE sluice_catalogue_phase gauge\n"
-               "sluice_catalogue_phase{phase=\"%s\"} 1\n",
-          catalogue_phase_word(catalogue_phase(s->catalogue)));
-  catalogue_status_metrics(catalogue_report_of(s->catalogue), out);
-  print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
-#define COUNTERS_PRINT_HIST(field, name, prometheus, help) print_hist(out, prometheus, help, &c->field);
-  COUNTERS_HISTS(COUNTERS_PRINT_HIST)
-#undef COUNTERS_PRINT_HIST
-}
-
-char *status_metrics(struct status *s)
-{
-  char *text = NULL;
-  size_t n;
-  FILE *out = open_memstream(&text, &n);
-
-  if (!out)
-    return NULL;
-  print_metrics(s, out);
-  fclose(out);
   return text;
 }
 

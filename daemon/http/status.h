@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon says of itself: for people and programs (JSON), and for Prometheus. Thread: any. */
+/* The state of the daemon that /status, /metrics and the service manager show. Thread: any. */
 #ifndef DAEMON_HTTP_STATUS_H
 #define DAEMON_HTTP_STATUS_H
 
@@ -16,25 +16,27 @@ struct status {
   enum isa isa;
   int64_t started_ns;
   struct counters_windows windows;
-  int64_t windows_due_ns; /* for the next turn; of main */
-  _Atomic(const char *) not_ready; /* see below; service_step() keeps it */
+  int64_t windows_due_ns; /* when status_step() next turns the windows; owned by main */
+  _Atomic(const char *) not_ready; /* see status_not_ready(); service_step() sets it */
 };
 
-/* Why the daemon is not ready, in words that follow "not ready: "; NULL: it is ready. Static text. /readyz, /status,
- * /metrics and the service manager all say this. */
+/* Return why the daemon is not ready, as static text that can follow "not ready: "; NULL: it is ready. /readyz,
+ * /status, /metrics and the service manager all use this. */
 static inline const char *status_not_ready(const struct status *s)
 {
   return atomic_load(&s->not_ready);
 }
 
-/* To be called every so often: lets the windows move on. Thread: main. */
+/* Move the time windows of the histograms when they are due. Call this often. Thread: main. */
 void status_step(struct status *s);
 
-/* Text that the caller frees with free(); NULL without memory. */
+/* Return the body of /status, a JSON object. The caller frees it with free(); NULL: out of memory. */
 char *status_json(struct status *s);
-char *status_metrics(struct status *s);
 
-/* One line for people: readiness, items, epoch. text has room for n bytes. */
+/* Write one line for people: readiness, items, epoch, answered queries.
+ *
+ * text  [n] bytes
+ */
 void status_line(struct status *s, char *text, size_t n);
 
 #endif

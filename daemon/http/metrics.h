@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's metrics for Prometheus. Thread: any. */
+#ifndef DAEMON_HTTP_METRICS_H
+#define DAEMON_HTTP_METRICS_H
+
+#include "daemon/http/status.h"
+
+/* Return the body of /metrics. The caller frees it with free(); NULL: out of memory. */
+char *metrics_text(struct status *s);
+
+#endif
