@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The alarm: an eventfd that wakes main, and the first failure that a thread raised. */
 #include "daemon/alarm.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ void alarm_raise(struct alarm *a, const char *thread, err_code_t err)
   }
   pthread_mutex_unlock(&a->lock);
   if (eventfd_write(a->fd, 1) < 0)
-    log_error("fatal", "thread=%s detail=\"main cannot be woken\"", thread);
+    log_error("fatal", "thread=%s detail=\"cannot wake the main thread\"", thread);
 }
 
 err_t alarm_failure(struct alarm *a)
@@ -49,7 +50,7 @@ err_t alarm_failure(struct alarm *a)
   first = *a;
   pthread_mutex_unlock(&a->lock);
   if (first.code == ERR_OK)
-    FAIL(ERR_SYSTEM, "a thread cannot go on: see the event above");
+    FAIL(ERR_SYSTEM, "a thread failed: see the event thread_failed");
   char *colon = strrchr(first.origin, ':');
   if (colon)
     *colon = '\0';

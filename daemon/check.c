@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Check a configuration and what it names, and collect all problems. */
 #include "daemon/check.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static err_t check_engine(struct check *c)
   return engine_check(&engine_config, note_engine, c);
 }
 
-/* The store makes its directory, but not the one that it is in. */
+/* The store creates its directory, but not the parent of it. */
 static err_t verify_store_path(const char *path)
 {
   char parent[4096];
@@ -52,7 +53,7 @@ static err_t verify_store_path(const char *path)
 
   if (stat(path, &status) == 0) {
     if (!S_ISDIR(status.st_mode))
-      FAIL(ERR_CONFIG, "store.path %s is a file: it names a directory", path);
+      FAIL(ERR_CONFIG, "store.path %s is a file, but must be a directory", path);
     return ERR_OK;
   }
   snprintf(parent, sizeof parent, "%s", path);
@@ -60,22 +61,23 @@ static err_t verify_store_path(const char *path)
     parent[n - 1] = '\0';
   char *slash = strrchr(parent, '/');
   if (errno != ENOENT || !slash || slash == parent)
-    return ERR_OK; /* not to be told by anyone but the daemon's own user */
+    return ERR_OK; /* only the daemon's own user may be able to tell */
   *slash = '\0';
   if (stat(parent, &status) != 0 && errno == ENOENT)
-    FAIL(ERR_CONFIG, "store.path %s cannot be made: there is no directory %s", path, parent);
+    FAIL(ERR_CONFIG, "store.path %s cannot be created: there is no directory %s", path, parent);
   return ERR_OK;
 }
 
 static err_t check_store(struct check *c)
 {
   if (!c->config->store_path)
-    return ERR_OK; /* missing, which was said */
+    return ERR_OK; /* missing: that problem is reported already */
   err_code_t err = verify_store_path(c->config->store_path);
   return err == ERR_OK ? ERR_OK : note(c, config_blame(c->config, "store.path", err));
 }
 
-/* Properties that are wrong by themselves were said, and left out, when they were read. */
+/* Check the properties of each client together. Those that are wrong by themselves were reported and dropped when the
+ * file was read. */
 static err_t check_kafka(struct check *c)
 {
   const struct config *config = c->config;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluiced --check-config: what would keep the daemon from starting, as far as that can be told without starting. */
+/* sluiced --check-config: find what would keep the daemon from starting, without starting it. */
 #ifndef DAEMON_CHECK_H
 #define DAEMON_CHECK_H
 
 #include "daemon/config/problems.h"
 
-/* Read a configuration and check all that it names: models, backend, instruction set, memory, the store's directory.
- * Nothing is opened for writing, no arena is reserved, no broker is asked.
+/* Read a configuration and check what it names: models, backend, instruction set, memory, the store's directory. Opens
+ * nothing for writing, reserves no arena, and connects to no broker.
  *
- * problems  all that is wrong is added to it, with file and line
+ * problems  all problems found are added, with file and line
  *
- * Returns ERR_OK whatever was found; ERR_MEMORY when there was not enough to look.
+ * Returns ERR_OK even if problems were found; ERR_MEMORY when memory did not suffice for the check.
  */
 err_t check_file(const char *path, struct problems *problems);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Make the engine's configuration from the daemon's: the start and --check-config use the same one. */
 #include "daemon/engine_setup.h"
 
 void engine_setup_make(const struct config *config, struct engine_space *spaces, struct engine_config *out)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the configuration asks of the engine. */
+/* Make the engine's configuration from the daemon's. */
 #ifndef DAEMON_ENGINE_SETUP_H
 #define DAEMON_ENGINE_SETUP_H
 
 #include "daemon/config/config.h"
 
-/* spaces  [n_spaces of the configuration]; valid as long as `out` and the configuration are */
+/* Fill `out` from the configuration. It points to `spaces` and into `config`, which must outlive it.
+ *
+ * spaces  [config->n_spaces], filled here
+ */
 void engine_setup_make(const struct config *config, struct engine_space *spaces, struct engine_config *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exit status of sluiced. What a restart cannot help has one of its own: systemd/sluiced.service.in lists these in
- * RestartPreventExitStatus=, and docs/configuration.md says what to do. */
+/* The exit statuses of sluiced. Errors that a restart cannot help have their own: systemd/sluiced.service.in lists them
+ * in RestartPreventExitStatus=, and docs/configuration.md says what to do. */
 #ifndef DAEMON_EXIT_STATUS_H
 #define DAEMON_EXIT_STATUS_H
 
@@ -10,12 +10,12 @@ enum exit_status {
   EXIT_STATUS_OK = 0,
   EXIT_STATUS_FAILURE = 1, /* a restart may help */
   EXIT_STATUS_USAGE = 2,
-  EXIT_STATUS_TOPIC = 3, /* a person has to look at the catalogue topic */
+  EXIT_STATUS_TOPIC = 3, /* the catalogue topic needs a person */
   EXIT_STATUS_STORE_CORRUPT = 4,
   EXIT_STATUS_CONFIG = 78, /* EX_CONFIG of sysexits.h */
 };
 
-/* The status that an error ends the daemon with. */
+/* Return the exit status for an error that ends the daemon. */
 static inline int exit_status_of(err_code_t err)
 {
   switch (err) {
@@ -26,7 +26,7 @@ static inline int exit_status_of(err_code_t err)
   case ERR_FULL:
     return EXIT_STATUS_CONFIG;
   case ERR_DISCONTINUITY:
-  case ERR_KAFKA_DAMAGED: /* it ends the daemon only with catalogue.on_damage at stop */
+  case ERR_KAFKA_DAMAGED: /* ends the daemon only if catalogue.on_damage is `stop` */
     return EXIT_STATUS_TOPIC;
   case ERR_STORE_CORRUPT:
     return EXIT_STATUS_STORE_CORRUPT;

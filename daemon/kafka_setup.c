@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Start the embedded broker if it is configured, and put the property layers of each Kafka client together. */
 #include "daemon/kafka_setup.h"
 
 #include "base/log.h"
@@ -20,10 +21,10 @@ err_t kafka_setup_open(const struct config *config, struct kafka_setup *out)
     return ERR_OK;
   TRY(embedded_broker_open(&out->broker));
   out->embedded[0] = (struct kafka_property){ "bootstrap.servers", embedded_broker_bootstrap(out->broker) };
-  /* It answers a fetch only when this time has passed, whatever came in meanwhile. */
+  /* The embedded broker answers each fetch only after this time, even if records are there. */
   out->embedded[1] = (struct kafka_property){ "fetch.wait.max.ms", "1" };
   TRY(create_topics(out));
-  log_info("embedded_broker", "bootstrap=%s partitions=%llu note=\"it keeps nothing when the daemon ends\"",
+  log_info("embedded_broker", "bootstrap=%s partitions=%llu note=\"its records are lost when the daemon ends\"",
            kafka_setup_bootstrap(out), (unsigned long long)config->embedded_broker.partitions);
   return ERR_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties of the daemon's Kafka clients: those of the configuration, and what the embedded broker asks for. */
+/* Properties of the daemon's Kafka clients: from the configuration, and for the embedded broker. It also runs that
+ * broker. */
 #ifndef DAEMON_KAFKA_SETUP_H
 #define DAEMON_KAFKA_SETUP_H
 
@@ -7,19 +8,22 @@
 #include "ingest/embedded_broker.h"
 
 struct kafka_setup {
-  struct embedded_broker *broker; /* NULL: a real one */
-  struct kafka_property embedded[2];
+  struct embedded_broker *broker;    /* NULL: a real broker is used */
+  struct kafka_property embedded[2]; /* what clients of the embedded broker need */
   const struct config *config;
 };
 
-/* Start the embedded broker with its topics where the configuration asks for it. */
+/* If the configuration enables the embedded broker, start it and create its topics. */
 err_t kafka_setup_open(const struct config *config, struct kafka_setup *out);
 void kafka_setup_close(struct kafka_setup *s);
 
-/* Where clients find the broker. */
+/* Return bootstrap.servers of the clients; "" if it is not set. */
 const char *kafka_setup_bootstrap(const struct kafka_setup *s);
 
-/* Layers of a client with properties of its own. Valid while the setup is open. */
+/* Return the property layers of a client. Valid while the setup is open.
+ *
+ * own  the client's own section of the configuration, such as catalogue.kafka
+ */
 struct kafka_layers kafka_setup_layers(const struct kafka_setup *s, const struct kafka_properties *own,
                                        bool is_consumer);
 

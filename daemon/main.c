@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluiced: the daemon. The map of its parts is service.c; this file has the command line, what signals do, and the
- * service manager's protocol. */
+/* sluiced, the daemon: the command line, signals, and the protocol of the service manager. service.c opens and closes
+ * the daemon's parts. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -22,28 +22,30 @@
 
 enum { STEP_MS = 20, STATUS_EVERY_MS = 1000, NOTICE_EVERY_MS = 5000 };
 
-/* jemalloc's settings, by this name: it gives back what was freed even while nothing is allocated. */
+/* jemalloc reads its settings from a variable of this name. With a background thread, freed memory returns to the
+ * system even while nothing is allocated. */
 extern const char *malloc_conf;
 const char *malloc_conf = "background_thread:true";
 
 static const char usage[] = "usage: sluiced --config FILE [--check-config]\n"
                             "\n"
-                            "Sluice takes in item embeddings from a Kafka topic and answers queries from another.\n"
+                            "Sluice reads item embeddings from one Kafka topic and answers queries from another.\n"
                             "\n"
                             "  -c, --config FILE   configuration (YAML; docs/configuration.md has every setting)\n"
-                            "      --check-config  check the configuration and the models it names, and leave\n"
-                            "      --version       print the version and leave\n"
-                            "  -h, --help          print this and leave\n"
+                            "      --check-config  check the configuration and its models, then exit\n"
+                            "      --version       print the version and exit\n"
+                            "  -h, --help          print this and exit\n"
                             "\n"
-                            "Signals: SIGTERM and SIGINT answer what was accepted, commit and leave with 0. SIGHUP\n"
-                            "reads the configuration again: log.level is taken over, the rest needs a restart.\n"
+                            "Signals: on SIGTERM and SIGINT, the daemon answers the queries that it has accepted,\n"
+                            "commits their offsets and exits with 0. On SIGHUP, it reads the configuration again:\n"
+                            "log.level takes effect, all else needs a restart.\n"
                             "\n"
-                            "Exit status: 0 after a signal; 2 for a wrong command line; 3 when the catalogue topic\n"
+                            "Exit status: 0 after a signal; 2 for a wrong command line; 3 if the catalogue topic\n"
                             "does not continue the store, or is damaged, and catalogue.on_discontinuity or\n"
-                            "catalogue.on_damage is stop; 4 when the store is damaged; 78 when the configuration or\n"
-                            "a model cannot be used; 1 for the rest, where a restart may help.\n";
+                            "catalogue.on_damage is stop; 4 if the store is damaged; 78 if the configuration or a\n"
+                            "model cannot be used; 1 for any other error, where a restart may help.\n";
 
-/* Tell the service manager how it goes, and that we are alive. */
+/* Tell the service manager the status, readiness, and that all threads make progress. */
 static void notify(struct service *s, bool *was_ready)
 {
   char line[256];
@@ -59,7 +61,7 @@ static void notify(struct service *s, bool *was_ready)
   }
 }
 
-/* A service manager that waits for the reload is told when it begins and when it is done. */
+/* Reload, and tell the service manager when the reload begins and ends: it may wait for that. */
 static void reload_and_notify(struct config *config, bool was_ready)
 {
   if (was_ready)
@@ -69,7 +71,7 @@ static void reload_and_notify(struct config *config, bool was_ready)
     sd_notify(0, "READY=1");
 }
 
-/* Run until a signal asks to stop or a thread cannot go on. */
+/* Run until a signal asks to stop, or a thread fails. */
 static err_t serve(struct service *s, struct config *config, int signals)
 {
   struct pollfd fds[] = { { .fd = signals, .events = POLLIN }, { .fd = s->alarm.fd, .events = POLLIN } };
@@ -84,7 +86,7 @@ static err_t serve(struct service *s, struct config *config, int signals)
     if (fds[0].revents && signals_next(signals) == SIGHUP) {
       reload_and_notify(config, was_ready);
     } else if (fds[0].revents) {
-      log_info("stopping", "note=\"answering what was accepted\"");
+      log_info("stopping", "note=\"answering the accepted queries\"");
       sd_notify(0, "STOPPING=1");
       return ERR_OK;
     }
@@ -96,7 +98,7 @@ static err_t serve(struct service *s, struct config *config, int signals)
   }
 }
 
-/* A service that is all zeros, where nothing was opened, can be closed too. */
+/* On error, a service of which nothing was opened is all zeros: it can be closed, too. */
 static err_t open_service(const struct config *config, struct service *s)
 {
   struct start_notice notice;
@@ -109,7 +111,7 @@ static err_t open_service(const struct config *config, struct service *s)
 
 static int run(struct config *config, int signals)
 {
-  static struct service service = { .alarm.fd = -1 }; /* large, and there is one */
+  static struct service service = { .alarm.fd = -1 }; /* static, because it is large */
   err_code_t err = open_service(config, &service);
 
   if (err == ERR_OK) {
@@ -120,14 +122,14 @@ static int run(struct config *config, int signals)
     log_error("fatal", "error=%s detail=%s at=%s", log_quote(span_of_str(err_text(err))), log_failure(), err_origin());
   bool is_closed = stop_service(&service, signals);
   log_info("stopped", "status=%d", exit_status_of(err));
-  if (!is_closed) { /* exit handlers would pull libraries from under threads that still run */
+  if (!is_closed) { /* threads still run: exit handlers would unload libraries that they use */
     fflush(NULL);
     _exit(exit_status_of(err));
   }
   return exit_status_of(err);
 }
 
-/* Say all that is wrong with the configuration; false: it cannot be used. */
+/* Read the configuration and print all problems. Returns false if it cannot be used. */
 static bool read_config(const char *path, struct config **out)
 {
   AUTO(problems_fini) struct problems problems = { 0 };
@@ -182,9 +184,9 @@ int main(int argc, char **argv)
     return fputs(usage, stderr), EXIT_STATUS_USAGE;
   if (is_check)
     return check_only(path);
-  int signals = signals_open(); /* before all that takes time: a stop during it is a stop in order, too */
+  int signals = signals_open(); /* first, so that a signal during the slow start stops the daemon in order */
   if (signals < 0)
-    return perror("sluiced: no descriptor for signals"), EXIT_STATUS_FAILURE;
+    return perror("sluiced: cannot open a descriptor for signals"), EXIT_STATUS_FAILURE;
   if (!read_config(path, &config))
     return EXIT_STATUS_CONFIG;
   log_set_level(config->log_level);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Pulses of threads, in a list that only grows: adding needs no lock, and main may read it any time. */
 #include "daemon/pulse.h"
 
 #include <stddef.h>
@@ -33,7 +34,7 @@ void pulse_rest(void)
   set(0);
 }
 
-const char *pulses_find_still(struct pulses *all, int64_t limit_ns)
+const char *pulses_find_stalled(struct pulses *all, int64_t limit_ns)
 {
   int64_t now_ns = clock_now_ns();
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How main knows that a thread makes progress: each thread that matters beats its pulse whenever its loop turns, and in
- * its long steps. Waiting for a broker is no standstill: who waits beats. Main withholds the watchdog's food when a
- * pulse has not been beaten for long (service_is_alive()).
+/* Pulses show main which threads make progress. A thread beats its pulse in each turn of its loop, in long steps, and
+ * while it waits for a broker. If a pulse does not beat for long, main stops feeding the watchdog of the service
+ * manager (service_is_alive()).
  */
 #ifndef DAEMON_PULSE_H
 #define DAEMON_PULSE_H
@@ -11,23 +11,25 @@
 
 struct pulse {
   const char *thread;
-  _Atomic int64_t beat_ns; /* 0: at rest */
+  _Atomic int64_t beat_ns; /* time of the last beat; 0: the thread waits for work */
   struct pulse *next;
 };
 
-/* Those of all threads: all zeros at first. */
+/* The pulses of all threads. Initialise with zeros. */
 struct pulses {
   _Atomic(struct pulse *) first;
 };
 
-/* The calling thread has a pulse from now on, which outlives `all`. */
+/* Give the calling thread a pulse. `pulse` must outlive `all`. */
 void pulse_begin(struct pulses *all, struct pulse *pulse, const char *thread);
 
-/* The calling thread makes progress; it waits for work, for as long as it takes. Without a pulse nothing happens. */
+/* Note that the calling thread makes progress; note that it waits for work, which may take any time. Do nothing if the
+ * thread has no pulse. */
 void pulse_beat(void);
 void pulse_rest(void);
 
-/* A thread that has not beaten for longer than `limit_ns`, or NULL. Thread: any. */
-const char *pulses_find_still(struct pulses *all, int64_t limit_ns);
+/* Return the name of a thread that is not waiting for work and has not beaten for longer than `limit_ns`; NULL: none.
+ * Thread: any. */
+const char *pulses_find_stalled(struct pulses *all, int64_t limit_ns);
 
 #endif

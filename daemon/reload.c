@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compare the configuration file with the running configuration, log the differences, and apply log.level. */
 #include "daemon/reload.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 enum { NAMES_BYTES = 480 };
 
-/* The one setting that no thread but main reads after start, and that can so be changed under them all. */
+/* The only setting that can change in a running daemon: no other thread reads it from the configuration. */
 static const char reloadable[] = "log.level";
 
 struct changes {
@@ -37,14 +38,15 @@ static void refuse(const char *path, const struct problems *problems)
             problems->n + problems->n_more);
 }
 
-static void take_over(struct config *running, const struct config *newer)
+static void apply(struct config *running, const struct config *newer)
 {
   struct changes c = { "", "" };
 
   config_compare(running, newer, note, &c);
   if (running->log_level != newer->log_level)
     append(c.changed, reloadable);
-  log_set_level(newer->log_level > LOG_LEVEL_INFO ? newer->log_level : LOG_LEVEL_INFO); /* whoever asked is told */
+  /* the event must be logged, whatever the new level is */
+  log_set_level(newer->log_level > LOG_LEVEL_INFO ? newer->log_level : LOG_LEVEL_INFO);
   log_info("reloaded", "config=%s changed=%s needs_restart=%s", running->path, log_quote(span_of_str(c.changed)),
            log_quote(span_of_str(c.needs_restart)));
   running->log_level = newer->log_level;
@@ -62,5 +64,5 @@ void reload(struct config *running)
   if (err != ERR_OK || problems.n)
     refuse(running->path, &problems);
   else
-    take_over(running, newer);
+    apply(running, newer);
 }

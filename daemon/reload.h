@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIGHUP: the configuration is read again, and what can change in a running daemon does. Thread: main. */
+/* On SIGHUP, read the configuration again and apply the settings that a running daemon can change. Thread: main. */
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H
 
 #include "daemon/config/config.h"
 
-/* Read the running configuration's file again. log.level is taken over, also into `running`; the event `reloaded` names
- * what has changed and needs a restart. A file with problems changes nothing: an event for each says why. */
+/* Read the file of the running configuration again. A new log.level takes effect and is copied to `running`. The event
+ * `reloaded` lists changed settings, and those that need a restart. If the file has problems, nothing changes, and an
+ * event is logged for each. */
 void reload(struct config *running);
 
 #endif

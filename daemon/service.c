@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Open the parts of the daemon in order, step them, and close them in reverse order; decide whether it is ready. */
 #include "daemon/service.h"
 
 #include <inttypes.h>
@@ -11,13 +12,13 @@
 #include "ingest/kafka_waits.h"
 #include "kernels/device.h"
 
-/* How long a stop waits for brokers to take what is on its way, and then for Kafka clients to end. */
+/* How long a stop waits for the delivery of pending replies, and then for Kafka clients to close. */
 enum { DELIVERY_TIMEOUT_S = 9, CLIENTS_TIMEOUT_S = 5, CLIENTS_STEP_MS = 100 };
 
-/* How long a step of a thread may take: librdkafka waits for a broker that hangs for 60 s (socket.timeout.ms). */
-enum { STILL_S = 120 };
+/* How long a thread may make no progress. librdkafka waits 60 s for a broker that hangs (socket.timeout.ms). */
+enum { STALL_LIMIT_S = 120 };
 
-/* A step back that librdkafka waits out, where it waits by the wall clock. */
+/* The largest step back of the wall clock that we tolerate if librdkafka waits by that clock. */
 enum { CLOCK_STEP_MS_MAX = 10000 };
 
 static err_t open_engine(const struct config *config, struct service *s)
@@ -103,7 +104,7 @@ err_t service_open(const struct config *config, struct service *s)
   return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);
 }
 
-/* The one place that decides whether the daemon is ready, and says why it is not: see status_not_ready(). */
+/* Return why the daemon is not ready, or NULL. Nothing else decides this; status_not_ready() shows the result. */
 static const char *why_not_ready(const struct service *s)
 {
   enum catalogue_phase phase = catalogue_phase(s->catalogue);
@@ -125,9 +126,9 @@ static void set_not_ready(struct service *s, const char *reason)
   atomic_store(&s->status.not_ready, reason);
 }
 
-/* A step of the wall clock moves no wait of ours, and none of librdkafka's (ingest/kafka_waits.h). Where librdkafka has
- * conditions of its own, a large step back would freeze it: only a restart helps. */
-static err_t look_at_clock(struct service *s)
+/* Log steps of the wall clock. Our waits do not depend on it, and usually librdkafka's do not either
+ * (ingest/kafka_waits.h). If they do, a large step back would freeze librdkafka, and only a restart helps. */
+static err_t check_clock(struct service *s)
 {
   int64_t by_ms = clock_watch_step(&s->clock);
   bool is_steady = kafka_waits_are_steady();
@@ -135,13 +136,13 @@ static err_t look_at_clock(struct service *s)
   if (by_ms)
     log_warn("clock_stepped", "by_ms=%" PRId64 " waits=%s", by_ms, is_steady ? "steady" : "wall");
   if (by_ms < -CLOCK_STEP_MS_MAX && !is_steady)
-    FAIL(ERR_SYSTEM, "the clock went back by %" PRId64 " ms, and this librdkafka waits by it", -by_ms);
+    FAIL(ERR_SYSTEM, "the clock went back by %" PRId64 " ms, and this librdkafka waits by the wall clock", -by_ms);
   return ERR_OK;
 }
 
 err_t service_step(struct service *s)
 {
-  TRY(look_at_clock(s));
+  TRY(check_clock(s));
   if (catalogue_is_serving(s->catalogue) && !s->has_started_queries) {
     s->has_started_queries = true;
     TRY(query_thread_start(s->query_thread));
@@ -153,18 +154,18 @@ err_t service_step(struct service *s)
 
 bool service_is_alive(struct service *s)
 {
-  const char *still = pulses_find_still(&s->alarm.pulses, STILL_S * CLOCK_NS_PER_S);
+  const char *stalled = pulses_find_stalled(&s->alarm.pulses, STALL_LIMIT_S * CLOCK_NS_PER_S);
 
-  if (still && !s->still)
-    log_error("thread_still", "thread=%s note=\"no progress for more than %d s: the watchdog is not fed\"", still,
-              STILL_S);
-  if (!still && s->still)
-    log_info("thread_goes_on", "thread=%s", s->still);
-  s->still = still;
-  return !still;
+  if (stalled && !s->stalled)
+    log_error("thread_still", "thread=%s note=\"no progress for more than %d s: the watchdog is not fed\"", stalled,
+              STALL_LIMIT_S);
+  if (!stalled && s->stalled)
+    log_info("thread_goes_on", "thread=%s", s->stalled);
+  s->stalled = stalled;
+  return !stalled;
 }
 
-/* Wait for the closing of all Kafka clients, which goes on side by side. */
+/* Wait until all Kafka clients are closed. They close in parallel. Returns false if some were left behind. */
 static bool wait_for_clients(const struct service *s)
 {
   int64_t until_ns = clock_now_ns() + CLIENTS_TIMEOUT_S * CLOCK_NS_PER_S;
@@ -185,7 +186,7 @@ void service_hurry(struct service *s)
   pthread_mutex_unlock(&s->lock);
 }
 
-/* Unless somebody is in a hurry already. */
+/* Limit the wait for deliveries, unless service_hurry() has ended it already. */
 static void set_delivery_limit(struct service *s)
 {
   pthread_mutex_lock(&s->lock);
@@ -209,24 +210,24 @@ bool service_close(struct service *s)
   kafka_closing_together();
   set_delivery_limit(s);
   if (s->catalogue)
-    catalogue_ask_to_stop(s->catalogue); /* it may take a while */
+    catalogue_ask_to_stop(s->catalogue); /* it stops while the queries are answered */
   if (s->query_thread)
     query_thread_stop(s->query_thread);
-  http_close(&s->http); /* reads the catalogue's phase */
+  http_close(&s->http); /* it reads the catalogue's phase */
   if (s->delivery)
-    delivery_drain(s->delivery); /* replies reach their broker before their queries are committed */
+    delivery_drain(s->delivery); /* replies must be delivered before their queries are committed */
   if (s->query_thread && !atomic_load(&s->is_hurried))
     query_thread_commit(s->query_thread);
   if (s->catalogue)
     catalogue_stop(s->catalogue);
   close_delivery(s);
-  catalogue_close(&s->catalogue); /* deliveries note what became of its letters */
+  catalogue_close(&s->catalogue); /* after the delivery, which sets flags in its dead letters */
   store_close(&s->store);
   query_thread_close(&s->query_thread);
   offset_tracker_close(&s->tracker);
   engine_close(&s->engine);
   bool is_closed = wait_for_clients(s);
-  if (is_closed) { /* clients need the embedded broker for their ends */
+  if (is_closed) { /* clients need the embedded broker to close */
     kafka_setup_close(&s->kafka);
     is_closed = wait_for_clients(s);
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service: every part of the daemon, opened in one order and closed in the reverse one. Thread: main. */
+/* The service: all parts of the daemon, opened in order and closed in reverse order. Thread: main. */
 #ifndef DAEMON_SERVICE_H
 #define DAEMON_SERVICE_H
 
@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "daemon/http/http.h"
-#include "daemon/queries/query_thread.h"
 #include "daemon/http/status.h"
+#include "daemon/queries/query_thread.h"
 
 struct service {
   struct counters counters;
@@ -24,26 +24,26 @@ struct service {
   struct status status;
   bool has_started_queries;
   struct clock_watch clock;
-  const char *still; /* a thread that makes no progress */
-  _Atomic bool is_hurried; /* a stop waits for Kafka no longer */
-  pthread_mutex_t lock;    /* of `delivery`, for service_hurry() */
+  const char *stalled;     /* name of a thread that makes no progress; NULL: none */
+  _Atomic bool is_hurried; /* a stop must no longer wait for Kafka */
+  pthread_mutex_t lock;    /* guards `delivery` for service_hurry() */
 };
 
-/* Open everything. On error what was opened is closed by service_close(), which has to be called in any case. */
+/* Open all parts. Call service_close() in any case: after an error, it closes the parts that were opened. */
 err_t service_open(const struct config *config, struct service *s);
 
-/* To be called every so often: begins to read queries once the catalogue has caught up, and keeps the readiness. */
+/* Start reading queries once the catalogue is served, and update the readiness. Call this often. */
 err_t service_step(struct service *s);
 
-/* Whether all threads make progress. When one does not, an event says which; another says that it goes on.
- * Thread: main. */
+/* Do all threads make progress? Logs an event when one stalls, and another when it goes on. */
 bool service_is_alive(struct service *s);
 
-/* Answer what was accepted, commit, and close. Nothing waits for Kafka for ever: clients that do not end are left
- * behind, and said. Returns whether none was: else threads of theirs still run. Thread: any. */
+/* Answer the accepted queries, commit their offsets, and close all parts. All waits for Kafka are limited: a client
+ * that does not close in time is left behind, and logged. Returns false if there is one: then its threads still run.
+ * Thread: any. */
 bool service_close(struct service *s);
 
-/* A service_close() that goes on waits for Kafka no longer. Thread: any. */
+/* Make a running service_close() stop waiting for Kafka. Thread: any. */
 void service_hurry(struct service *s);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Block signals and read them from a signalfd. */
 #include "daemon/signals.h"
 
 #include <pthread.h>
@@ -8,8 +9,8 @@
 
 static pthread_t main_thread;
 
-/* A library may start threads before main() does anything (OpenBLAS does), and these do not have main's mask: the
- * kernel may give them a signal of the process. They pass it on. */
+/* Some libraries start threads before main() runs, OpenBLAS for one. These threads do not block the signals, so the
+ * kernel may deliver one to them. This handler passes it to main. */
 static void pass_to_main(int signal)
 {
   pthread_kill(main_thread, signal);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that extends the time limit of the start. */
 #include "daemon/start_notice.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 
 #include "base/clock.h"
 
-/* A bilinear model of 8,192 numbers takes half an hour with the plainest LAPACK. */
+/* A bilinear model with dimension 8,192 takes half an hour to decompose with the reference LAPACK. */
 enum { LIMIT_S = 4 * 3600 };
 
 static struct timespec time_after(int64_t ns)
@@ -48,7 +49,7 @@ err_t start_notice_begin(struct start_notice *n, int64_t every_ns)
   pthread_condattr_destroy(&monotonic);
   int error = pthread_create(&n->thread, NULL, notify, n);
   if (error)
-    FAIL(ERR_SYSTEM, "no thread for the notices of the start: %s", strerror(error));
+    FAIL(ERR_SYSTEM, "cannot start the thread that extends the start-up time: %s", strerror(error));
   return ERR_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the service manager patient while the daemon opens: large models are decomposed for minutes, and main waits for
- * them. Apart from main.c, which tells the service manager everything else. */
+/* Extend the service manager's time limit while the daemon opens. Main cannot do it: it may be busy for minutes with
+ * the decomposition of large models. main.c sends all other notices. */
 #ifndef DAEMON_START_NOTICE_H
 #define DAEMON_START_NOTICE_H
 
@@ -18,16 +18,16 @@ struct start_notice {
   bool is_over;
 };
 
-/* Start a thread that extends the time limit of the start now and every so often, for some hours at most: a start that
- * takes longer is stuck, and the service manager may end it.
+/* Start a thread that extends the time limit of the start, now and every `every_ns`. It stops after four hours: a start
+ * that takes longer is stuck, and the service manager may end it.
  *
- * n         the thread's until start_notice_end()
- * every_ns  less than 30 s, by which each notice extends the limit
+ * n         used by the thread until start_notice_end()
+ * every_ns  must be less than 30 s, because each notice extends the limit by 30 s
  *
- * Returns ERR_SYSTEM when there is no thread; then it must not be ended. Thread: main. */
+ * Returns ERR_SYSTEM when the thread cannot be started; then do not call start_notice_end(). Thread: main. */
 err_t start_notice_begin(struct start_notice *n, int64_t every_ns);
 
-/* Stop the thread. Blocks: until it has ended, which is at once. */
+/* Stop the thread. Blocks: briefly, until it has ended. */
 void start_notice_end(struct start_notice *n);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Stop the daemon: a thread closes the service, while main watches the time and further signals. */
 #include "daemon/stop.h"
 
 #include <poll.h>
@@ -18,7 +19,7 @@ static void *close_service(void *context)
   return service_close(s) ? s : NULL;
 }
 
-static bool is_asked_again(int signals)
+static bool has_second_signal(int signals)
 {
   struct pollfd fd = { .fd = signals, .events = POLLIN };
   int signal = poll(&fd, 1, STEP_MS) > 0 ? signals_next(signals) : 0;
@@ -26,7 +27,7 @@ static bool is_asked_again(int signals)
   return signal != 0 && signal != SIGHUP;
 }
 
-/* Wait for the thread; the second signal brings the end nearer. */
+/* Wait for the closing thread: at most STOP_LIMIT_S in all, and at most HURRIED_S after a second signal. */
 static bool join(struct service *s, pthread_t thread, int signals)
 {
   int64_t end_ns = clock_now_ns() + STOP_LIMIT_S * CLOCK_NS_PER_S;
@@ -35,13 +36,13 @@ static bool join(struct service *s, pthread_t thread, int signals)
 
   while (pthread_tryjoin_np(thread, &closed) != 0) {
     if (clock_now_ns() >= end_ns) {
-      log_warn("stop_gave_up", "note=\"something does not end: the process ends without it, and takes up after a "
-                               "restart what was not committed\"");
+      log_warn("stop_gave_up", "note=\"a part of the daemon hangs: the process exits anyway; after a restart, "
+                               "uncommitted queries are answered again\"");
       return false;
     }
-    if (is_asked_again(signals) && !is_hurried) {
+    if (has_second_signal(signals) && !is_hurried) {
       is_hurried = true;
-      log_info("stopping", "note=\"asked again: not waiting for Kafka any longer\"");
+      log_info("stopping", "note=\"second signal: no longer waiting for Kafka\"");
       service_hurry(s);
       end_ns = clock_now_ns() + HURRIED_S * CLOCK_NS_PER_S;
     }

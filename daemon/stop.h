@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stopping within a limit, whatever Kafka does. Thread: main. */
+/* Stop the daemon within a time limit, whatever Kafka does. Thread: main. */
 #ifndef DAEMON_STOP_H
 #define DAEMON_STOP_H
 
 #include "daemon/service.h"
 
-/* Close the service in a thread of its own; another signal to stop hurries it.
+/* Close the service in a thread of its own. A second signal to stop ends its waits for Kafka.
  *
- * signals  the descriptor that SIGTERM and SIGINT are read from
+ * signals  the descriptor of signals_open()
  *
- * Returns true when everything is closed. False when the time ran out or Kafka clients had to be left behind: then
+ * Returns true if everything is closed. Returns false if the time ran out or Kafka clients were left behind: then
  * threads still run, and the process must end without exit handlers. Blocks: up to STOP_LIMIT_S.
  */
 bool stop_service(struct service *s, int signals);
 
-/* The unit's TimeoutStopSec is larger. */
+/* TimeoutStopSec of the systemd unit must be larger. */
 enum { STOP_LIMIT_S = 20 };
 
 #endif

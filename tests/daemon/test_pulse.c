@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that beat, rest, and stand still. */
+/* Pulses: a stalled thread is found; one that waits for work, or has no pulse, is not. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void a_thread_without_a_pulse_beats_for_nothing(void **state)
   (void)state;
   pulse_beat();
   pulse_rest();
-  assert_null(pulses_find_still(&all, 0));
+  assert_null(pulses_find_stalled(&all, 0));
 }
 
 static void a_thread_that_does_not_beat_is_found_and_one_that_rests_is_not(void **state)
@@ -35,18 +35,18 @@ static void a_thread_that_does_not_beat_is_found_and_one_that_rests_is_not(void 
 
   (void)state;
   pulse_begin(&all, &ours, "ours");
-  assert_null(pulses_find_still(&all, 60 * CLOCK_NS_PER_S));
+  assert_null(pulses_find_stalled(&all, 60 * CLOCK_NS_PER_S));
   clock_sleep_ns(2 * CLOCK_NS_PER_MS);
-  assert_string_equal(pulses_find_still(&all, CLOCK_NS_PER_MS), "ours");
+  assert_string_equal(pulses_find_stalled(&all, CLOCK_NS_PER_MS), "ours");
   pulse_rest();
-  assert_null(pulses_find_still(&all, CLOCK_NS_PER_MS));
+  assert_null(pulses_find_stalled(&all, CLOCK_NS_PER_MS));
 
   assert_int_equal(pthread_create(&thread, NULL, beat_once, NULL), 0);
   pthread_join(thread, NULL);
   clock_sleep_ns(2 * CLOCK_NS_PER_MS);
-  assert_string_equal(pulses_find_still(&all, CLOCK_NS_PER_MS), "other");
+  assert_string_equal(pulses_find_stalled(&all, CLOCK_NS_PER_MS), "other");
   pulse_beat();
-  assert_string_equal(pulses_find_still(&all, CLOCK_NS_PER_MS), "other");
+  assert_string_equal(pulses_find_stalled(&all, CLOCK_NS_PER_MS), "other");
 }
 
 int main(void)
