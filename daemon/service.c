@@ -174,7 +174,7 @@ static bool wait_for_clients(const struct service *s)
     if (clock_now_ns() >= until_ns || atomic_load(&s->is_hurried))
       break;
   }
-  return kafka_closing_tell_left() == 0;
+  return kafka_closing_log_left() == 0;
 }
 
 void service_hurry(struct service *s)

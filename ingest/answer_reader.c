@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A consumer that assigns all partitions of the answer topic at their ends. */
 #include "ingest/answer_reader.h"
 
 #include "base/clock.h"
@@ -9,10 +10,10 @@
 
 struct answer_reader {
   rd_kafka_t *rk;
-  rd_kafka_message_t *message; /* the one handed out */
+  rd_kafka_message_t *message; /* the one that the caller has */
 };
 
-/* librdkafka wants a group to assign partitions; nothing is committed to it, and nobody joins it. */
+/* librdkafka needs a group id to assign partitions. Nobody joins the group, and nothing is committed to it. */
 static const struct kafka_property defaults[] = {
   { "group.id", "sluice-answer-reader" },  { "enable.auto.commit", "false" },
   { "enable.auto.offset.store", "false" }, { "auto.offset.reset", "error" },
@@ -26,21 +27,14 @@ static void destroy_list(rd_kafka_topic_partition_list_t **list)
     rd_kafka_topic_partition_list_destroy(*list);
 }
 
-static int ms_until(int64_t deadline_ns)
-{
-  int64_t left = (deadline_ns - clock_now_ns()) / CLOCK_NS_PER_MS;
-
-  return left < 1 ? 1 : (int)left;
-}
-
 static err_t find_end(rd_kafka_t *rk, const char *topic, int32_t partition, int64_t deadline_ns, int64_t *end)
 {
   int64_t first;
   rd_kafka_resp_err_t error =
-      rd_kafka_query_watermark_offsets(rk, topic, partition, &first, end, ms_until(deadline_ns));
+      rd_kafka_query_watermark_offsets(rk, topic, partition, &first, end, kafka_ms_until(deadline_ns));
 
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
-    FAIL(ERR_KAFKA_RETRY, "the end of topic %s, partition %d is not known: %s", topic, partition,
+    FAIL(ERR_KAFKA_RETRY, "the end of topic %s, partition %d, is unknown: %s", topic, partition,
          rd_kafka_err2str(error));
   return ERR_OK;
 }
@@ -56,7 +50,7 @@ static err_t assign_ends(rd_kafka_t *rk, const char *topic, int n_partitions, in
   }
   rd_kafka_resp_err_t error = rd_kafka_assign(rk, list);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
-    FAIL(ERR_KAFKA, "the partitions of topic %s cannot be taken: %s", topic, rd_kafka_err2str(error));
+    FAIL(ERR_KAFKA, "the partitions of topic %s cannot be assigned: %s", topic, rd_kafka_err2str(error));
   return ERR_OK;
 }
 
@@ -106,7 +100,7 @@ void answer_reader_close(struct answer_reader **r)
   *r = NULL;
 }
 
-/* What librdkafka cannot mend by waiting. */
+/* Is it an error that waiting does not cure? */
 static bool is_lasting(rd_kafka_resp_err_t error)
 {
   switch (error) {
@@ -128,7 +122,7 @@ err_t answer_reader_next(struct answer_reader *r, int timeout_ms, struct span *v
 
   do {
     drop_message(r);
-    r->message = rd_kafka_consumer_poll(r->rk, timeout_ms > 0 ? ms_until(deadline_ns) : 0);
+    r->message = rd_kafka_consumer_poll(r->rk, timeout_ms > 0 ? kafka_ms_until(deadline_ns) : 0);
     if (r->message && is_lasting(r->message->err))
       FAIL(ERR_KAFKA, "answers cannot be read: %s", rd_kafka_message_errstr(r->message));
     if (r->message && !r->message->err && r->message->len > 0) {

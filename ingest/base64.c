@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Base64, six bits at a time. */
 #include "ingest/base64.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* Value of a digit, -1 for another byte. */
+/* Return the value of a digit, or -1 if the byte is no digit. */
 static int digit_of(uint8_t c)
 {
   if (c >= 'A' && c <= 'Z')
@@ -19,7 +20,7 @@ static int digit_of(uint8_t c)
   return -1;
 }
 
-/* Text without its padding; false where the padding is not what the length asks for. */
+/* Remove the padding from the text. Returns false if the length of the text or of its padding is impossible. */
 static bool strip_padding(struct span *text)
 {
   size_t padding = 0;
@@ -52,7 +53,7 @@ bool base64_decode(struct span text, uint8_t *out, size_t *n)
       bits &= (1u << n_bits) - 1;
     }
   }
-  if (bits != 0) /* bits that belong to no byte */
+  if (bits != 0) /* the bits after the last whole byte must be zero */
     return false;
   *n = n_out;
   return true;

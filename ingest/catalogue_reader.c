@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The catalogue consumer, on top of a librdkafka consumer with manual assignment. */
 #include "ingest/catalogue_reader.h"
 
 #define XXH_INLINE_ALL
@@ -16,20 +17,20 @@ struct catalogue_reader {
   rd_kafka_t *rk;
   rd_kafka_queue_t *queue;
   char *topic;
-  rd_kafka_message_t **messages; /* handed out, not yet released */
+  rd_kafka_message_t **messages; /* messages of the records that the caller has */
   size_t n_messages;
   size_t messages_capacity;
-  bool is_away; /* the client has said so since the last poll */
+  bool is_away; /* the client has reported an absence since the last poll */
 };
 
 static const struct kafka_property defaults[] = {
-  { "group.id", "sluice-catalogue" }, /* librdkafka wants one; nothing is committed to it */
+  { "group.id", "sluice-catalogue" }, /* librdkafka needs one; nothing is committed to it */
   { "enable.auto.commit", "false" },
   { "enable.auto.offset.store", "false" },
   { "auto.offset.reset", "error" },
   { "isolation.level", "read_committed" },
   { "enable.partition.eof", "true" },
-  { "check.crcs", "true" }, /* a damaged batch is an event, not other numbers */
+  { "check.crcs", "true" }, /* a damaged batch is an event instead of wrong records */
   { "socket.nagle.disable", "true" },
   { "fetch.wait.max.ms", "100" },
   { "fetch.error.backoff.ms", "50" },
@@ -38,7 +39,7 @@ static const struct kafka_property defaults[] = {
   { "queued.max.messages.kbytes", "262144" },
 };
 
-/* After any of these the log may be another one when it is back. */
+/* Does the error mean that the topic or all brokers are gone? When they are back, it may be another log. */
 static bool is_sign_of_absence(rd_kafka_resp_err_t error)
 {
   switch (error) {
@@ -59,8 +60,8 @@ uint64_t catalogue_record_digest(const struct catalogue_record *record)
   return XXH3_64bits_withSeed(record->value.p, record->value.n, key + record->has_value);
 }
 
-/* What the client finds out by itself comes as an error of its own, not as a message: above all, that the topic or all
- * brokers are gone. */
+/* Note errors that the client reports by itself instead of in a message, above all that the topic or all brokers are
+ * gone. */
 static void on_error(rd_kafka_t *rk, int error, const char *reason, void *opaque)
 {
   struct catalogue_reader *r = opaque;
@@ -124,7 +125,7 @@ err_t catalogue_reader_cluster_id(struct catalogue_reader *r, int timeout_ms, ch
   err_code_t err = ERR_OK;
 
   if (!id && rd_kafka_controllerid(r->rk, timeout_ms) < 0)
-    FAIL(ERR_KAFKA_RETRY, "no Kafka broker has answered within %d ms: is bootstrap.servers right?", timeout_ms);
+    FAIL(ERR_KAFKA_RETRY, "no Kafka broker answered within %d ms: is bootstrap.servers right?", timeout_ms);
   err = mem_copy_str(id ? id : "", out);
   if (id)
     rd_kafka_mem_free(r->rk, id);
@@ -161,7 +162,7 @@ err_t catalogue_reader_n_partitions(struct catalogue_reader *r, int timeout_ms, 
     rd_kafka_metadata_destroy(metadata);
   }
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR || n == 0)
-    FAIL(ERR_KAFKA_RETRY, "the partitions of topic %s are not known: %s; create it with `sluicectl topics create`",
+    FAIL(ERR_KAFKA_RETRY, "the partitions of topic %s are unknown: %s; create it with `sluicectl topics create`",
          r->topic, error ? rd_kafka_err2str(error) : "it has none");
   *out = n;
   return ERR_OK;
@@ -173,7 +174,7 @@ err_t catalogue_reader_bounds(struct catalogue_reader *r, int32_t partition, int
   rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(r->rk, r->topic, partition, first, end, timeout_ms);
 
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
-    FAIL(ERR_KAFKA_RETRY, "the bounds of topic %s, partition %d are not known: %s", r->topic, partition,
+    FAIL(ERR_KAFKA_RETRY, "the bounds of topic %s, partition %d, are unknown: %s", r->topic, partition,
          rd_kafka_err2str(error));
   return ERR_OK;
 }
@@ -187,7 +188,7 @@ err_t catalogue_reader_assign(struct catalogue_reader *r, int32_t partition, int
   rd_kafka_topic_partition_list_destroy(list);
   if (!error)
     return ERR_OK;
-  err_code_t err = err_set(ERR_KAFKA, __FILE__, __LINE__, "topic %s, partition %d cannot be taken: %s", r->topic,
+  err_code_t err = err_set(ERR_KAFKA, __FILE__, __LINE__, "topic %s, partition %d, cannot be assigned: %s", r->topic,
                            partition, rd_kafka_error_string(error));
   rd_kafka_error_destroy(error);
   return err;
@@ -199,7 +200,7 @@ void catalogue_reader_leave(struct catalogue_reader *r, int32_t partition)
 
   rd_kafka_topic_partition_list_add(list, r->topic, partition);
   rd_kafka_error_t *error = rd_kafka_incremental_unassign(r->rk, list);
-  if (error) /* it was not assigned */
+  if (error) /* it was not assigned: nothing to stop */
     rd_kafka_error_destroy(error);
   rd_kafka_topic_partition_list_destroy(list);
 }
@@ -245,22 +246,22 @@ static void take_event(struct poll *p, const rd_kafka_message_t *m)
   case RD_KAFKA_RESP_ERR__BAD_MSG:
   case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:
   case RD_KAFKA_RESP_ERR_INVALID_MSG:
-  case RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED: /* a batch of a version that there is not */
+  case RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED: /* a batch of an unknown version */
     if (!p->events->is_damaged) {
       p->events->is_damaged = true;
       p->events->damaged_partition = m->partition;
       p->events->damaged_offset = m->offset;
     }
     break;
-  default: /* librdkafka goes on by itself, unless the topic is gone */
+  default: /* librdkafka recovers by itself, unless the topic is gone */
     p->events->is_away |= is_sign_of_absence(m->err);
     log_warn("catalogue_consumer", "partition=%d error=%s reason=%s", m->partition, rd_kafka_err2name(m->err),
              log_quote(span_of_str(rd_kafka_message_errstr(m))));
   }
 }
 
-/* Keep a record's message until the release; an event's is over at once. The library goes on behind a damaged batch:
- * what it finds there is not taken, since what was in the batch is missing. */
+/* Take a message: a record is kept until the release, an event is noted. librdkafka continues after a damaged batch.
+ * The records after it are dropped, because those of the batch are missing. */
 static void take(struct poll *p, rd_kafka_message_t *m)
 {
   struct catalogue_reader *r = p->reader;
@@ -285,11 +286,11 @@ void catalogue_reader_poll(struct catalogue_reader *r, size_t max, int timeout_m
   *n = 0;
   *events = (struct catalogue_events){ 0 };
   if (mem_grow(r->n_messages + max, sizeof *r->messages, &r->messages_capacity, &r->messages) != ERR_OK)
-    return; /* nothing is taken, nothing is lost: the next poll tries again */
+    return; /* no record was taken, so none is lost; the next poll tries again */
   rd_kafka_message_t *first = rd_kafka_consumer_poll(r->rk, timeout_ms);
   if (first)
     take(&p, first);
-  /* The batch call with a timeout waits until its array is full: it is asked only for what is there. */
+  /* With a timeout the batch call would wait until its array is full. With 0 it returns the records that are there. */
   while (first && p.n < max && !events->is_out_of_range && !events->is_damaged && !events->is_away) {
     size_t room = max - p.n < DRAIN_CHUNK ? max - p.n : DRAIN_CHUNK;
     ssize_t n_chunk = rd_kafka_consume_batch_queue(r->queue, 0, chunk, room);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The embedded broker, on top of librdkafka's mock cluster. */
 #include "ingest/embedded_broker.h"
 
 #include "base/mem.h"
 #include "ingest/kafka_closing.h"
-#include "ingest/kafka_client.h" /* before the mock's header, which needs librdkafka's */
+#include "ingest/kafka_client.h" /* first, because the mock's header needs librdkafka's */
 
 #include <librdkafka/rdkafka_mock.h>
 

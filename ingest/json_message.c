@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading: jansson parses, one recursive walk over the descriptors translates. How deep it goes is the schema's depth,
- * not the text's. */
+/* Reading JSON: jansson parses the text, then a recursive walk over the descriptors fills the message. The schema
+ * limits the depth of the walk, not the text. */
 #include "ingest/json_message.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 enum { PATH_BYTES = 320, NAMES_BYTES = 256, KEPT_BYTES = 768 };
 
-/* Where in the message the reader is: a list through the stack, made into text only for an error. */
+/* The reader's place in the message: a linked list on the stack. It is printed only for an error. */
 struct step {
   const struct step *up;
   enum { STEP_FIELD, STEP_KEY, STEP_INDEX } kind;
@@ -30,7 +30,7 @@ struct reader {
   const struct json_rules *rules;
   struct region *region;
   err_code_t field_error;
-  bool has_large; /* the text went through json_text_quote_large() */
+  bool has_large; /* json_text_quote_large() was applied to the text */
   char path[PATH_BYTES];
 };
 
@@ -54,7 +54,7 @@ static size_t print_path(const struct step *at, char *out, size_t size)
   return n < size ? n : size - 1;
 }
 
-/* `parts["books"].vector[17]`, in the reader's buffer. */
+/* Print a place, such as `parts["books"].vector[17]`, into the reader's buffer. */
 static const char *path_of(struct reader *rd, const struct step *at)
 {
   print_path(at, rd->path, sizeof rd->path);
@@ -89,7 +89,7 @@ static struct span text_of(const json_t *json)
   return span_of(json_string_value(json), json_string_length(json));
 }
 
-/* The digits of a number beyond 64 bits; NULL for everything else. */
+/* Return the digits of a number that was too large for jansson; NULL for any other value. */
 static const char *large_of(const struct reader *rd, const json_t *json)
 {
   struct span text = json_is_string(json) ? text_of(json) : (struct span){ 0 };
@@ -123,7 +123,7 @@ static bool parse_integer(const char *text, struct integer *out)
   return errno != ERANGE;
 }
 
-/* Read an integer of -below..above, into two's complement. */
+/* Read an integer in -below..above, as two's complement. */
 static err_t read_integer(struct reader *rd, const struct step *at, const json_t *json, uint64_t below, uint64_t above,
                           uint64_t *out)
 {
@@ -159,7 +159,7 @@ static err_t read_float(struct reader *rd, const struct step *at, const json_t *
     return fail_kind(rd, at, "a number", json);
 
   double value = large ? strtod(large, NULL) : json_number_value(json);
-  if (!isfinite(value)) /* only a large one */
+  if (!isfinite(value)) /* only large numbers are infinite */
     FAIL(rd->field_error, "%s: %.40s does not fit in 32 bits", path_of(rd, at), large ? large : "it");
   if (!isfinite((float)value))
     FAIL(rd->field_error, "%s: %g does not fit in 32 bits", path_of(rd, at), value);
@@ -167,7 +167,7 @@ static err_t read_float(struct reader *rd, const struct step *at, const json_t *
   return ERR_OK;
 }
 
-/* "F32, F16, BF16" */
+/* Print the names of an enum, such as "F32, F16, BF16". */
 static void print_enum_names(const ProtobufCEnumDescriptor *type, char *out, size_t size)
 {
   size_t n = 0;
@@ -201,7 +201,7 @@ static err_t read_string(struct reader *rd, const struct step *at, const json_t 
 
   if (!json_is_string(json) || large_of(rd, json))
     return fail_kind(rd, at, "text", json);
-  if (strlen(json_string_value(json)) != json_string_length(json)) /* keys may have one: those are bytes */
+  if (strlen(json_string_value(json)) != json_string_length(json)) /* only bytes fields may have one, such as keys */
     FAIL(rd->field_error, "%s: text with a zero character", path_of(rd, at));
   TRY(region_copy(rd->region, text_of(json), &copy));
   *out = (char *)copy.p;
@@ -230,7 +230,7 @@ static err_t read_byte_list(struct reader *rd, const struct step *at, const json
   for (size_t i = 0; i < n; i++) {
     struct step child = { .up = at, .kind = STEP_INDEX, .index = i };
     uint64_t value;
-    if (json_is_string(json_array_get(json, i))) /* a number as text is for what JSON numbers cannot hold */
+    if (json_is_string(json_array_get(json, i))) /* numbers as text are only for large integers */
       return fail_kind(rd, &child, "an integer", json_array_get(json, i));
     TRY(read_integer(rd, &child, json_array_get(json, i), 0, UINT8_MAX, &value));
     bytes[i] = (uint8_t)value;
@@ -264,7 +264,10 @@ static err_t read_bytes(struct reader *rd, const struct step *at, bool is_text, 
 static err_t read_message(struct reader *rd, const struct step *at, json_t *json,
                           const ProtobufCMessageDescriptor *type, ProtobufCMessage **out);
 
-/* slot  where the value goes: room for message_field_size(field) bytes */
+/* Read a value of any type.
+ *
+ * slot  where to write the value; it has room for message_field_size(field) bytes
+ */
 static err_t read_value(struct reader *rd, const struct step *at, const ProtobufCFieldDescriptor *field, json_t *json,
                         void *slot)
 {
@@ -312,7 +315,7 @@ static err_t read_value(struct reader *rd, const struct step *at, const Protobuf
   case PROTOBUF_C_TYPE_MESSAGE:
     return read_message(rd, at, json, field->descriptor, slot);
   }
-  FAIL(rd->field_error, "%s: of a type that has no JSON", path_of(rd, at));
+  FAIL(rd->field_error, "%s: its type has no JSON form", path_of(rd, at));
 }
 
 static err_t verify_count(struct reader *rd, const struct step *at, const ProtobufCFieldDescriptor *field, size_t n)
@@ -391,7 +394,10 @@ static err_t read_field(struct reader *rd, const struct step *at, const Protobuf
   return ERR_OK;
 }
 
-/* at  the message's place; NULL at the top */
+/* Read one member of an object.
+ *
+ * at  the place of the message; NULL for the outermost one
+ */
 static err_t read_member(struct reader *rd, const struct step *at, const char *name, json_t *json,
                          ProtobufCMessage *message)
 {
@@ -426,7 +432,7 @@ static err_t read_message(struct reader *rd, const struct step *at, json_t *json
   return ERR_OK;
 }
 
-/* Read every member that can be read; of what cannot, report the first. */
+/* Read all members that can be read. Report the first one that cannot. */
 static err_t read_top(struct reader *rd, json_t *json, ProtobufCMessage *message)
 {
   char kept[KEPT_BYTES];
@@ -437,7 +443,7 @@ static err_t read_top(struct reader *rd, json_t *json, ProtobufCMessage *message
   json_object_foreach(json, name, value)
   {
     if (first != ERR_OK && !message_field_find(message->descriptor, name))
-      continue; /* a sentence for each of a million would take a second */
+      continue; /* printing an error for each of a million members would take a second */
     struct region_mark start = region_mark(rd->region);
     err_code_t err = read_member(rd, NULL, name, value, message);
     if (err == ERR_OK)
@@ -454,13 +460,13 @@ static err_t read_top(struct reader *rd, json_t *json, ProtobufCMessage *message
   return ERR_OK;
 }
 
-/* Parse a text. Numbers beyond 64 bits end jansson's parse: they are made into text, and it parses again. */
+/* Parse a text. jansson fails on numbers beyond 64 bits: then they are turned into strings, and it parses again. */
 static err_t parse(struct reader *rd, struct span text, json_t **out)
 {
   json_error_t error;
 
   if (json_text_cost(text) > JSON_COST_MAX)
-    FAIL(ERR_WIRE, "JSON that takes more than %d bytes of memory to parse: too many values", (int)JSON_COST_MAX);
+    FAIL(ERR_WIRE, "the JSON takes more than %d bytes of memory to parse: too many values", (int)JSON_COST_MAX);
   json_t *json = json_loadb((const char *)text.p, text.n, JSON_ALLOW_NUL, &error);
   if (!json && json_error_code(&error) == json_error_numeric_overflow) {
     TRY(json_text_quote_large(text, rd->region, &text));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: the same walk the other way, into jansson values, which print themselves. */
+/* Writing JSON: a recursive walk over the descriptors makes jansson values, and jansson prints them. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct writer {
   struct region *region;
 };
 
-/* Take what jansson made, which is NULL only for want of memory. */
+/* Check a value that jansson made. It is NULL only if memory ran out. */
 static err_t give(json_t *json, json_t **out)
 {
   if (!json)
@@ -28,14 +28,14 @@ static err_t give(json_t *json, json_t **out)
 
 static err_t append(json_t *list, json_t *element)
 {
-  if (json_array_append_new(list, element) != 0) /* releases the element in any case */
+  if (json_array_append_new(list, element) != 0) /* releases the element, also on error */
     FAIL(ERR_MEMORY, "no memory for JSON");
   return ERR_OK;
 }
 
 static err_t put(json_t *object, const char *name, json_t *value)
 {
-  if (json_object_set_new(object, name, value) != 0) /* releases the value in any case */
+  if (json_object_set_new(object, name, value) != 0) /* releases the value, also on error */
     FAIL(ERR_MEMORY, "no memory for JSON");
   return ERR_OK;
 }
@@ -113,7 +113,7 @@ static err_t write_value(struct writer *w, const ProtobufCFieldDescriptor *field
     return write_unsigned(*(const uint64_t *)slot, out);
   case PROTOBUF_C_TYPE_FLOAT:
     return write_real(field->name, (double)*(const float *)slot, out);
-  case PROTOBUF_C_TYPE_DOUBLE: /* to the precision of a float */
+  case PROTOBUF_C_TYPE_DOUBLE: /* printed with the precision of a float */
     return write_real(field->name, *(const double *)slot, out);
   case PROTOBUF_C_TYPE_BOOL:
     return give(json_boolean(*(const protobuf_c_boolean *)slot), out);
@@ -128,7 +128,7 @@ static err_t write_value(struct writer *w, const ProtobufCFieldDescriptor *field
   case PROTOBUF_C_TYPE_MESSAGE:
     return write_message(w, *(ProtobufCMessage *const *)slot, out);
   }
-  FAIL(ERR_WIRE, "%s: of a type that has no JSON", field->name);
+  FAIL(ERR_WIRE, "%s: its type has no JSON form", field->name);
 }
 
 static err_t write_list(struct writer *w, const ProtobufCFieldDescriptor *field, const ProtobufCMessage *message,
@@ -174,7 +174,7 @@ static err_t write_field(struct writer *w, const ProtobufCFieldDescriptor *field
   return write_value(w, field, message_field_at(message, field), out);
 }
 
-/* Whether the message is one that may be written as a list, and has nothing but that list. */
+/* Can the message be written as a list? It can if its type may be one and no other field is set. */
 static bool is_list(const struct writer *w, const ProtobufCMessage *message)
 {
   const ProtobufCMessageDescriptor *type = message->descriptor;
@@ -188,7 +188,7 @@ static bool is_list(const struct writer *w, const ProtobufCMessage *message)
   return true;
 }
 
-/* Whether a field is written though it has no value. */
+/* Is the field written even without a value? */
 static bool is_always_written(const struct writer *w, const ProtobufCFieldDescriptor *field)
 {
   bool can_be = field->label == PROTOBUF_C_LABEL_REPEATED ||
@@ -200,7 +200,7 @@ static bool is_always_written(const struct writer *w, const ProtobufCFieldDescri
 
 static err_t write_message(struct writer *w, const ProtobufCMessage *message, json_t **out)
 {
-  if (!message) /* of a map entry without a value */
+  if (!message) /* the value of a map entry that has none */
     return give(json_object(), out);
 
   const ProtobufCMessageDescriptor *type = message->descriptor;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One pass over JSON text, without parsing it. */
 #include "ingest/json_text.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-/* What jansson 2.14 allocates for each, rounded up: an object has 8 buckets from the start, a list 8 places; a member
- * is a pair in its object, the pair's key and the value; an element is its value and its place in the list; a string
- * has its bytes apart. */
+/* Bytes that jansson 2.14 allocates for each kind of value, rounded up. An object starts with 8 buckets, a list with 8
+ * places. A member is a pair in its object, the pair's key and the value. An element is its value and its place in the
+ * list. The bytes of strings are counted separately. */
 enum { OBJECT_BYTES = 256, LIST_BYTES = 128, MEMBER_BYTES = 128, ELEMENT_BYTES = 48, STRING_BYTES = 32 };
 
 static const char quote_start[] = "\"\\u0000";
 
-/* The end of the string whose opening quote is at `i`. */
+/* Return the end of the string whose opening quote is at `i`. */
 static size_t skip_string(struct span text, size_t i)
 {
   for (i++; i < text.n && text.p[i] != '"'; i++) {
@@ -49,7 +50,7 @@ size_t json_text_cost(struct span text)
   return cost + text.n;
 }
 
-/* The end of the number at `i`. */
+/* Return the end of the number at `i`. */
 static size_t skip_number(struct span text, size_t i)
 {
   while (i < text.n && text.p[i] && strchr("+-.eE0123456789", text.p[i]))
@@ -57,7 +58,10 @@ static size_t skip_number(struct span text, size_t i)
   return i;
 }
 
-/* digits  a number, with something that is none behind it */
+/* Is the number too large for jansson?
+ *
+ * digits  the number; another character follows its n bytes
+ */
 static bool is_large(const char *digits, size_t n)
 {
   errno = 0;
@@ -79,8 +83,9 @@ err_t json_text_quote_large(struct span text, struct region *r, struct span *out
   struct span from;
   char *to;
 
-  TRY(region_copy(r, text, &from)); /* for the zero at its end */
-  TRY(region_array(r, from.n, 3, &to)); /* the shortest large number is 1e309: 8 bytes more on 5 */
+  TRY(region_copy(r, text, &from)); /* for the zero byte after it */
+  TRY(region_array(r, from.n, 3, &to)); /* room for quotes: 8 bytes for each large number, of which the shortest is
+                                         * 1e309 */
   for (size_t i = 0; i < from.n; i = end) {
     const char *at = (const char *)from.p + i;
     bool is_number = *at == '-' || (*at >= '0' && *at <= '9');

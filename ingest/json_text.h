@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON text before it is parsed: what parsing it will take, and the numbers that jansson cannot hold.
+/* Work on JSON text before it is parsed: estimate the memory for parsing it, and quote numbers that jansson cannot
+ * hold.
  *
  * Thread: any. Blocks: no.
  */
@@ -9,14 +10,14 @@
 #include "base/err.h"
 #include "base/region.h"
 
-/* An upper bound of the memory that jansson takes for a text, near enough: "{}," takes a hundred times its three bytes.
- * Allocates: no. */
+/* Return an upper bound, fairly tight, of the memory that jansson takes for a text. It can be far above the text's
+ * size: the three bytes "{}," take a hundred times as much. Allocates: no. */
 size_t json_text_cost(struct span text);
 
-/* Copy a text with every number beyond 64 bits (2^63, 1e400) made into text that starts with JSON_TEXT_LARGE, so that
- * the reader can say which field has it. Text that was there is left as it is.
+/* Copy a text, and turn every number that jansson cannot hold (such as 2^63 or 1e400) into a string that starts with
+ * JSON_TEXT_LARGE. The reader can then name the field that has it. All other text is copied unchanged.
  *
- * out  in the region
+ * out  lives in the region
  */
 #define JSON_TEXT_LARGE '\0'
 err_t json_text_quote_large(struct span text, struct region *r, struct span *out);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Making Kafka clients, and sending their log lines and errors to our log. */
 #include "ingest/kafka_client.h"
 
 #include <assert.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
@@ -61,7 +63,7 @@ err_t kafka_client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t *
 
   if (!rk) {
     rd_kafka_conf_destroy(conf);
-    FAIL(ERR_CONFIG, "a Kafka client cannot be made: %s", reason);
+    FAIL(ERR_CONFIG, "a Kafka client cannot be created: %s", reason);
   }
   *out = rk;
   return ERR_OK;
@@ -104,4 +106,11 @@ struct kafka_layers kafka_layers_under(const struct kafka_property *defaults, si
   for (size_t i = 0; i < layers->n; i++)
     all.layer[all.n++] = layers->layer[i];
   return all;
+}
+
+int kafka_ms_until(int64_t deadline_ns)
+{
+  int64_t left = (deadline_ns - clock_now_ns()) / CLOCK_NS_PER_MS;
+
+  return left < 1 ? 1 : (int)left;
 }

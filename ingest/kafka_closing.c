@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A list of the clients that are being closed, each with its thread. */
 #include "ingest/kafka_closing.h"
 
 #include <pthread.h>
@@ -8,21 +9,21 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* A client that is well leaves its brokers in much less. */
+/* A healthy client closes in much less time. */
 enum { LIMIT_MS = 3000 };
 
 struct closing {
-  uint64_t number; /* another may lie at the same address later */
+  uint64_t number; /* identifies the closing; its address may be used again */
   const char *name;
   void (*close)(void *object);
   void *object;
   pthread_t thread;
   bool has_ended;
-  bool is_told;
+  bool is_logged;
   struct closing *next;
 };
 
-/* Of the process, because what is left behind is the process's too. */
+/* One list for the process, because clients left behind belong to the process. */
 static struct {
   pthread_mutex_t mutex;
   pthread_cond_t ended;
@@ -43,7 +44,7 @@ static void *run(void *context)
   return NULL;
 }
 
-/* Free those that have ended; returns how many have not. Locked: all.mutex. */
+/* Free the closings that have ended, and return how many have not. The caller holds all.mutex. */
 static size_t reap(void)
 {
   struct closing **link = &all.first;
@@ -53,7 +54,7 @@ static size_t reap(void)
     struct closing *c = *link;
     if (c->has_ended) {
       *link = c->next;
-      pthread_join(c->thread, NULL); /* it has unlocked the mutex, or waits for nothing else */
+      pthread_join(c->thread, NULL); /* the thread has nothing left to do but end */
       mem_free(&c);
     } else {
       link = &c->next;
@@ -79,12 +80,11 @@ static void wait_for_end(int64_t until_ns)
   pthread_cond_clockwait(&all.ended, &all.mutex, CLOCK_MONOTONIC, &until);
 }
 
-static void tell_left(struct closing *c)
+static void log_left(struct closing *c)
 {
-  if (!c->is_told)
-    log_warn("kafka_client_left", "client=%s note=\"its closing does not end: the process goes on without it\"",
-             c->name);
-  c->is_told = true;
+  if (!c->is_logged)
+    log_warn("kafka_client_left", "client=%s note=\"it cannot be closed: the process continues without it\"", c->name);
+  c->is_logged = true;
 }
 
 static void await(uint64_t number)
@@ -97,7 +97,7 @@ static void await(uint64_t number)
     if (!c || all.is_together)
       return;
     if (clock_now_ns() >= until_ns) {
-      tell_left(c);
+      log_left(c);
       return;
     }
     wait_for_end(until_ns);
@@ -142,7 +142,7 @@ void kafka_closing_together(void)
 {
   pthread_mutex_lock(&all.mutex);
   all.is_together = true;
-  pthread_cond_broadcast(&all.ended); /* those that wait for one wait no longer */
+  pthread_cond_broadcast(&all.ended); /* wake those that wait for one client */
   pthread_mutex_unlock(&all.mutex);
 }
 
@@ -157,12 +157,12 @@ size_t kafka_closing_wait(int64_t until_ns)
   return n;
 }
 
-size_t kafka_closing_tell_left(void)
+size_t kafka_closing_log_left(void)
 {
   pthread_mutex_lock(&all.mutex);
   size_t n = reap();
   for (struct closing *c = all.first; c; c = c->next)
-    tell_left(c);
+    log_left(c);
   pthread_mutex_unlock(&all.mutex);
   return n;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closing Kafka clients within a limit. Closing a librdkafka client waits for brokers, and after its topic was deleted
- * it may wait for ever. So each is closed by a thread of its own. What does not end in time is left behind on purpose,
- * with an event that names it: it holds memory and threads, but no data.
+/* Closing Kafka clients within a time limit. librdkafka waits for brokers when it closes a client, and may wait for
+ * ever after a topic was deleted. So a thread of its own closes each client. A client that is not closed in time is
+ * left behind on purpose, and an event names it. It keeps memory and threads, but no data.
  *
  * Thread: any.
  */
@@ -11,25 +11,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Run close(object) in a thread of its own, and wait for it, for three seconds at most. Does not wait after
- * kafka_closing_together(), nor any longer once that is called.
+/* Run close(object) in a thread of its own, and wait for it for at most three seconds. After a call of
+ * kafka_closing_together() it does not wait, and a wait under way ends.
  *
- * name    for the event; outlives the process
- * object  belongs to `close` from now on
+ * name    name of the client in the event; a string literal
+ * object  owned by `close` from now on
  */
 void kafka_closing_run(const char *name, void (*close)(void *object), void *object);
 
-/* The same, and do not wait: for a caller that goes on with another client. */
+/* Run close(object) in a thread of its own, without waiting. For a caller that continues with another client. */
 void kafka_closing_begin(const char *name, void (*close)(void *object), void *object);
 
-/* The process is about to end: from now on kafka_closing_run() begins a closing and does not wait for it. */
+/* From now on, close clients side by side: kafka_closing_run() no longer waits. Call it when the process is about to
+ * end.
+ */
 void kafka_closing_together(void);
 
-/* Wait for all that were begun, until `until_ns` (clock_now_ns()). Returns how many have not ended. */
+/* Wait for all clients to be closed, until `until_ns` (clock_now_ns()). Returns how many are not closed. */
 size_t kafka_closing_wait(int64_t until_ns);
 
-/* Tell which have not ended. Returns how many there are, also those of which kafka_closing_run() told: then the process
- * must not run exit handlers, because their threads still use the libraries. */
-size_t kafka_closing_tell_left(void);
+/* Log each client that is not closed and was not logged before. Returns how many clients are not closed. If there are
+ * any, the process must not run exit handlers, because their threads still use the libraries. */
+size_t kafka_closing_log_left(void);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checking properties one by one. */
 #include "ingest/kafka_properties.h"
 
 #include <librdkafka/rdkafka.h>
@@ -12,7 +13,7 @@ static void destroy_conf(rd_kafka_conf_t **conf)
     rd_kafka_conf_destroy(*conf);
 }
 
-/* librdkafka ends some of its reasons with a line break. */
+/* Remove the line break that ends some of librdkafka's reasons. */
 static void cut_line_break(char *text)
 {
   text[strcspn(text, "\r\n")] = '\0';
@@ -22,7 +23,7 @@ static err_t verify_property(rd_kafka_conf_t *conf, const struct kafka_property 
 {
   char reason[512] = "";
 
-  /* librdkafka's own unit tests keep function pointers behind these names: it would call the value. */
+  /* Properties of librdkafka's own unit tests are function pointers: it would call the value. */
   if (strncmp(property->name, "ut_", 3) == 0)
     FAIL(ERR_CONFIG, "librdkafka has no property %s", log_quote(span_of_str(property->name)));
   rd_kafka_conf_res_t result = rd_kafka_conf_set(conf, property->name, property->value, reason, sizeof reason);

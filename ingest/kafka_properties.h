@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties of Kafka clients, as the configuration gives them: any of librdkafka's. */
+/* Properties of Kafka clients, from the configuration. Any property of librdkafka is allowed. */
 #ifndef INGEST_KAFKA_PROPERTIES_H
 #define INGEST_KAFKA_PROPERTIES_H
 
@@ -12,7 +12,8 @@ struct kafka_property {
   const char *value;
 };
 
-/* Later lists override earlier ones: our defaults, then what all clients share, then what one client has of its own. */
+/* A list of properties. Later lists override earlier ones: our defaults, then those of all clients, then those of one
+ * client. */
 struct kafka_properties {
   const struct kafka_property *items;
   size_t n;
@@ -20,17 +21,18 @@ struct kafka_properties {
 
 enum { KAFKA_LAYERS_MAX = 7 };
 
+/* Lists of properties, in the order in which they are set. */
 struct kafka_layers {
   struct kafka_properties layer[KAFKA_LAYERS_MAX];
   size_t n;
 };
 
-/* Verify that librdkafka knows the properties and takes their values. Returns ERR_CONFIG with the property and its
- * reason. */
+/* Verify that librdkafka knows each property and accepts its value. Returns ERR_CONFIG with the property and
+ * librdkafka's reason. */
 err_t kafka_properties_check(const struct kafka_properties *properties);
 
-/* Verify that librdkafka takes them all together, and can read the files that they name. A client is made and let go,
- * without a broker. Returns ERR_CONFIG with its reason. */
+/* Verify that librdkafka accepts all properties together and can read the files that they name. Makes a client without
+ * a broker, and destroys it. Returns ERR_CONFIG with librdkafka's reason. */
 err_t kafka_client_check(bool is_consumer, const struct kafka_layers *layers);
 
 #endif

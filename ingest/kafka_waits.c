@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A cnd_timedwait() that turns deadlines of the wall clock into deadlines of the monotonic clock. */
 #include "ingest/kafka_waits.h"
 
 #include <assert.h>
@@ -31,9 +32,9 @@ static struct timespec plus(struct timespec t, struct timespec later, struct tim
   return t;
 }
 
-/* The monotonic time of a deadline of the wall clock. A caller computes its deadline right before it waits, and comes
- * back with the same one when it was woken for nothing: then the wall clock may have been stepped since, and what was
- * found out at first holds. */
+/* Return the monotonic time of a deadline of the wall clock. A caller computes its deadline right before it waits.
+ * After a spurious wakeup it calls again with the same deadline. The wall clock may have been stepped by then, so the
+ * first result is kept and used again. */
 static const struct timespec *steady_deadline(const struct timespec *wall)
 {
   static _Thread_local struct {
@@ -50,7 +51,7 @@ static const struct timespec *steady_deadline(const struct timespec *wall)
   return &last.steady;
 }
 
-/* glibc's cnd_t and mtx_t are a pthread_cond_t and a pthread_mutex_t under other names. */
+/* In glibc, cnd_t and mtx_t are pthread_cond_t and pthread_mutex_t under other names. */
 static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t) && sizeof(mtx_t) <= sizeof(pthread_mutex_t),
               "C11 threads are POSIX threads");
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading descriptors of protobuf-c messages. */
 #include "ingest/message_field.h"
 
 #include <assert.h>
@@ -33,7 +34,7 @@ size_t message_field_size(const ProtobufCFieldDescriptor *field)
   case PROTOBUF_C_TYPE_MESSAGE:
     return sizeof(ProtobufCMessage *);
   }
-  assert(false && "a type of field that protobuf-c does not have");
+  assert(false && "an unknown type of field");
   return 0;
 }
 
@@ -59,7 +60,7 @@ bool message_field_is_map(const ProtobufCFieldDescriptor *field)
          strcmp(entry->short_name + n - 5, "Entry") == 0;
 }
 
-/* Whether `name` is `field` in snake_case or in lowerCamelCase. */
+/* Is `name` the name `field`, in snake_case or in lowerCamelCase? */
 static bool is_name_of(const char *field, const char *name)
 {
   for (; *field; field++, name++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of protobuf-c messages, reached through their descriptors.
+/* Access to the fields of protobuf-c messages through their descriptors.
  *
  * Thread: any. Blocks: no. Allocates: no.
  */
@@ -10,42 +10,46 @@
 
 #include "base/span.h"
 
-/* Bytes of one value in the message's C structure. */
+/* Return the size of one value in the message's C struct. */
 size_t message_field_size(const ProtobufCFieldDescriptor *field);
 
-/* Where the field lies in the message: the value, or for a repeated field the pointer to its elements. */
+/* Return the address of a field in the message: of its value, or of the pointer to the elements of a repeated field. */
 void *message_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 
-/* The number of elements of a repeated field. */
+/* Return the address of the number of elements of a repeated field. */
 size_t *message_field_count(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 
-/* A map with text as keys: to protobuf, a repeated message of a `key` and a `value`. */
+/* Is the field a map with text keys? protobuf represents it as a repeated message with a `key` and a `value`. */
 bool message_field_is_map(const ProtobufCFieldDescriptor *field);
 
-/* Find a field by its name, as in the schema (snake_case) or as JSON has it (lowerCamelCase); NULL where there is
- * none. */
+/* Find a field by its name, in snake_case as in the schema or in lowerCamelCase as in JSON. Returns NULL if there is
+ * none.
+ */
 const ProtobufCFieldDescriptor *message_field_find(const ProtobufCMessageDescriptor *type, const char *name);
 
-/* Whether the field's name is in a list that ends with NULL; no list is an empty one. */
+/* Is the field's name in a list that ends with NULL? A NULL list is empty. */
 bool message_field_is_in(const ProtobufCFieldDescriptor *field, const char *const *names);
 
-/* The most elements that a repeated field may have. */
+/* A limit on the number of elements of a repeated field. */
 struct message_limit {
-  const char *field; /* its name, in whichever message */
+  const char *field; /* the name of the field, in any message */
   size_t most;
 };
 
-/* limits  end with a field of NULL; NULL is an empty list. SIZE_MAX where the field has none. */
+/* Return the limit of a field, or SIZE_MAX if it has none.
+ *
+ * limits  a list that ends with a field of NULL; a NULL list is empty
+ */
 size_t message_field_limit(const ProtobufCFieldDescriptor *field, const struct message_limit *limits);
 
-/* Whether a field was given; one without presence, whether it differs from its default. */
+/* Is the field set? A field without presence is set if it differs from its default. */
 bool message_field_is_set(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 
-/* Mark a field as given, where the message keeps a mark for it. */
+/* Mark a field as set, if the message keeps such a mark for it. */
 void message_field_mark(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 
-/* The same two for a field of that name. An `optional` field is a flag or a oneof of one field, as the code generator
- * has it: these do not care. */
+/* The same two functions, for a field given by its name. They work for an `optional` field whether the code generator
+ * made it a flag or a oneof of one field. */
 bool message_has(const ProtobufCMessage *message, const char *name);
 void message_mark(ProtobufCMessage *message, const char *name);
 

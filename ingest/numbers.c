@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Converting numbers of the wire, and finding numbers that are not finite. */
 #include "ingest/numbers.h"
 
 #include <assert.h>
@@ -6,7 +7,7 @@
 
 #include "base/half.h"
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as they are on the wire");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "f32 numbers are copied without conversion");
 
 static const struct {
   const char *name;
@@ -34,7 +35,7 @@ void numbers_decode(struct span bytes, enum numbers_type type, float *out)
   switch (type) {
   case NUMBERS_F32:
     if (n)
-      memcpy(out, bytes.p, n * sizeof *out); /* this machine is little-endian, as the wire is */
+      memcpy(out, bytes.p, n * sizeof *out); /* the machine and the wire are little-endian */
     break;
   case NUMBERS_F16:
     for (size_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as they travel: back to back, little-endian, in one of three widths; and as f32, which is what they become.
+/* Converting numbers from the wire, which are back to back, little-endian and of one of three types, to f32.
  *
  * Thread: any. Blocks: no. Allocates: no.
  */
@@ -10,23 +10,27 @@
 
 enum numbers_type { NUMBERS_F32, NUMBERS_F16, NUMBERS_BF16 };
 
-/* Bytes of one number. */
+/* Return the size of one number in bytes. */
 size_t numbers_width(enum numbers_type type);
 
-/* "F32", "F16", "BF16". */
+/* Return the name of a type: "F32", "F16" or "BF16". */
 const char *numbers_name(enum numbers_type type);
 
-/* Turn bytes into f32. Every F16 and BF16 number, subnormals, infinities and NaN included, is an f32 number: exact.
+/* Convert bytes to f32. The conversion is exact: every F16 and BF16 number is also an f32 number, including subnormals,
+ * infinities and NaN.
  *
- * bytes  a multiple of numbers_width(type); any alignment
- * out    bytes.n / numbers_width(type) numbers
+ * bytes  their count is a multiple of numbers_width(type); any alignment
+ * out    [bytes.n / numbers_width(type)]
  */
 void numbers_decode(struct span bytes, enum numbers_type type, float *out);
 
-/* f32 numbers as little-endian bytes: 4 * n of them. */
+/* Convert f32 numbers to little-endian bytes.
+ *
+ * out  [4 * n]
+ */
 void numbers_encode_f32(const float *v, size_t n, uint8_t *out);
 
-/* Index of the first number that is infinite or NaN; n where there is none. */
+/* Return the index of the first number that is infinite or NaN; n if there is none. */
 size_t numbers_find_not_finite(const float *v, size_t n);
 
 #endif

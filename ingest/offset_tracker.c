@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Chains of open queries, one for each partition, behind one lock. */
 #include "ingest/offset_tracker.h"
 
 #include <pthread.h>
@@ -8,7 +9,8 @@
 
 #define NO_ENTRY UINT32_MAX
 
-/* One begun query; entries of a partition form a chain in order of their offsets, free ones another. */
+/* A query that has begun. The entries of a partition form a chain in order of offset. Free entries form another chain.
+ */
 struct entry {
   uint32_t next;
   uint32_t partition_index; /* NO_ENTRY: its partition was forgotten */
@@ -18,10 +20,10 @@ struct entry {
 
 struct partition {
   int32_t id;
-  uint32_t first; /* oldest query that holds back what may be committed */
+  uint32_t first; /* the oldest query that is not done: it holds back the commit */
   uint32_t last;
-  int64_t next; /* offset behind the newest query that is done with all before it */
-  int64_t told; /* what committable() has said */
+  int64_t next;   /* all queries below this offset are done */
+  int64_t listed; /* the `next` that offset_tracker_committable() listed last */
 };
 
 struct offset_tracker {
@@ -129,7 +131,7 @@ static void free_entry(struct offset_tracker *t, uint32_t entry)
   t->n_held--;
 }
 
-/* Free what is done at the front of a partition's chain. */
+/* Free the done entries at the front of a partition's chain. */
 static void advance(struct offset_tracker *t, struct partition *p)
 {
   while (p->first != NO_ENTRY && t->entries[p->first].is_done) {
@@ -178,9 +180,9 @@ size_t offset_tracker_committable(struct offset_tracker *t, struct position *pos
   pthread_mutex_lock(&t->mutex);
   for (size_t i = 0; i < t->n_partitions && n < capacity; i++) {
     struct partition *p = &t->partitions[i];
-    if (p->next > p->told) {
+    if (p->next > p->listed) {
       positions[n++] = (struct position){ p->id, p->next };
-      p->told = p->next;
+      p->listed = p->next;
     }
   }
   pthread_mutex_unlock(&t->mutex);
@@ -191,7 +193,7 @@ void offset_tracker_tell_again(struct offset_tracker *t)
 {
   pthread_mutex_lock(&t->mutex);
   for (size_t i = 0; i < t->n_partitions; i++)
-    t->partitions[i].told = -1;
+    t->partitions[i].listed = -1;
   pthread_mutex_unlock(&t->mutex);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which offsets of the query topic may be committed: those below which every query has been answered.
+/* The tracker of query offsets: an offset of the query topic may be committed once every query below it is answered.
  *
- * Queries are begun in order of their partition's log and done in any order. Each begun query has a ticket, a small
- * number that fits a pointer. A partition that was lost to another consumer is forgotten: its tickets end without
+ * Queries of a partition begin in the order of its log, and are done in any order. Each query has a ticket, a small
+ * number that fits a pointer. A partition that moved to another consumer is forgotten; its tickets then end without
  * effect.
  *
  * Thread: any; calls lock.
@@ -22,25 +22,28 @@ err_t offset_tracker_open(struct offset_tracker **out);
 struct offset_tracker *offset_tracker_share(struct offset_tracker *t);
 void offset_tracker_close(struct offset_tracker **t);
 
-/* A query was taken from the log. Offsets of a partition must rise. */
+/* Begin a query that was read from the log. The offsets of a partition must rise. */
 err_t offset_tracker_begin(struct offset_tracker *t, int32_t partition, int64_t offset, uint32_t *ticket);
 
-/* It was answered (or put to the dead letters), and the broker has that. Ends the ticket. */
+/* End a ticket. Call it when the broker has the answer, or the dead letter. */
 void offset_tracker_done(struct offset_tracker *t, uint32_t ticket);
 
-/* Forget all partitions: they were revoked. */
+/* Forget all partitions, after they were revoked. */
 void offset_tracker_forget(struct offset_tracker *t);
 
-/* Positions that may be committed and were not told before: written to positions [capacity]; returns how many. */
+/* List the positions that may be committed and were not listed before. Returns their number.
+ *
+ * positions  [capacity]
+ */
 size_t offset_tracker_committable(struct offset_tracker *t, struct position *positions, size_t capacity);
 
-/* A commit has failed: tell everything that may be committed again. */
+/* List all positions that may be committed again, after a commit failed. */
 void offset_tracker_tell_again(struct offset_tracker *t);
 
-/* Queries begun and not done. */
+/* Return the number of queries that are begun and not done. */
 size_t offset_tracker_n_open(struct offset_tracker *t);
 
-/* Queries that take memory here: begun and not done, or done behind one that is not. */
+/* Return the number of queries that take memory here: those not done, and those done after one that is not done. */
 size_t offset_tracker_n_held(struct offset_tracker *t);
 
 #endif

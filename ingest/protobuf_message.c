@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Verifying protobuf bytes field by field, then decoding them with protobuf-c. */
 #include "ingest/protobuf_message.h"
 
 #include <assert.h>
@@ -6,7 +7,7 @@
 
 enum { FIELDS_MAX = 16, PATH_BYTES = 128, KEPT_BYTES = 768 };
 
-/* Read a varint; 0 bytes where there is none. */
+/* Read a varint. Returns its size in bytes, or 0 if there is none. */
 static size_t read_varint(struct span bytes, uint64_t *out)
 {
   uint64_t value = 0;
@@ -28,7 +29,8 @@ struct wire_field {
   struct span content;
 };
 
-/* Take the next field off the bytes; false where they do not start with one: they are untouched then. */
+/* Take the next field off the bytes. Returns false, and leaves the bytes unchanged, if they do not start with a field.
+ */
 static bool take_field(struct span *bytes, struct wire_field *out)
 {
   uint64_t tag, value;
@@ -64,7 +66,7 @@ static bool take_field(struct span *bytes, struct wire_field *out)
   return true;
 }
 
-/* The field of a message, text or bytes that was taken; NULL for numbers and unknown fields. */
+/* Find the descriptor of a message, string or bytes field; NULL for numbers and unknown fields. */
 static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *type, const struct wire_field *at)
 {
   return at->has_content ? protobuf_c_message_descriptor_get_field(type, at->id) : NULL;
@@ -82,7 +84,7 @@ static bool has_zero(struct span text)
 
 /* ---- Verifying ---- */
 
-/* Where in the message the verifier is: a list through the stack, made into text only for an error. */
+/* The verifier's place in the message: a linked list on the stack. It is printed only for an error. */
 struct place {
   const struct place *up;
   const char *name;
@@ -111,7 +113,10 @@ static err_t fail_field(const struct verifier *v, const struct place *at, const 
   FAIL(v->field_error, "%s: %s", path, reason);
 }
 
-/* One field of wire type "length-delimited", the `count`th of its number. */
+/* Verify one length-delimited field.
+ *
+ * count  how often this field has occurred, including this time
+ */
 static err_t verify_content(const struct verifier *v, const struct place *at, const ProtobufCFieldDescriptor *field,
                             struct span content, size_t count)
 {
@@ -119,7 +124,7 @@ static err_t verify_content(const struct verifier *v, const struct place *at, co
                    field->type != PROTOBUF_C_TYPE_MESSAGE;
 
   if (field->label != PROTOBUF_C_LABEL_REPEATED && count > 1 && !is_number)
-    return fail_field(v, at, field, "it is there twice");
+    return fail_field(v, at, field, "it occurs twice");
   if (field->type == PROTOBUF_C_TYPE_STRING && has_zero(content))
     return fail_field(v, at, field, "text with a zero character");
   return ERR_OK;
@@ -140,8 +145,8 @@ static err_t verify_counts(const struct verifier *v, const struct place *at, con
   return ERR_OK;
 }
 
-/* How deep it goes is the schema's depth, not the bytes'. The first wrong field is reported only if all bytes are a
- * message: what is none is ERR_WIRE. */
+/* Verify a message and the messages in it. The schema limits the depth of the recursion, not the bytes. The first wrong
+ * field is reported only if all bytes are a message; otherwise the error is ERR_WIRE. */
 static err_t verify_message(const struct verifier *v, const struct place *at, struct span bytes,
                             const ProtobufCMessageDescriptor *type)
 {
@@ -168,7 +173,7 @@ static err_t verify_message(const struct verifier *v, const struct place *at, st
 
 /* ---- Reading ---- */
 
-/* protobuf-c's allocator on a region, which takes back all at once. */
+/* An allocator for protobuf-c that takes memory from a region. Freeing does nothing: the region frees everything. */
 struct region_allocator {
   struct region *region;
   err_code_t err;
@@ -183,7 +188,7 @@ static void *allocate(void *context, size_t size)
   return a->err == ERR_OK ? p : NULL;
 }
 
-static void leave(void *context, void *p)
+static void ignore_free(void *context, void *p)
 {
   (void)context;
   (void)p;
@@ -193,7 +198,7 @@ static err_t unpack(struct span value, const ProtobufCMessageDescriptor *type, s
                     ProtobufCMessage **out)
 {
   struct region_allocator context = { .region = r };
-  ProtobufCAllocator allocator = { .alloc = allocate, .free = leave, .allocator_data = &context };
+  ProtobufCAllocator allocator = { .alloc = allocate, .free = ignore_free, .allocator_data = &context };
   ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, value.n, value.p);
 
   if (!message && context.err != ERR_OK)
@@ -204,7 +209,7 @@ static err_t unpack(struct span value, const ProtobufCMessageDescriptor *type, s
   return ERR_OK;
 }
 
-/* A message of the texts alone: those that are there once and have no zero byte. */
+/* Decode only the strings of the outermost message, without those that occur twice or have a zero byte. */
 static err_t read_texts(struct span value, const ProtobufCMessageDescriptor *type, struct region *r,
                         ProtobufCMessage **out)
 {

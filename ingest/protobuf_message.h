@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of protobuf to protobuf-c messages, with the checks that protobuf-c leaves out.
+/* Decoding protobuf bytes to protobuf-c messages, with checks that protobuf-c lacks.
  *
- * protobuf-c merges a message field that is there twice by allocating both anew: n times take n^2 memory. It lets texts
- * with a zero byte through, and fields of number 0. So the bytes are verified first. Thread: any. Blocks: no.
+ * protobuf-c merges two occurrences of a message field by allocating both again, so n occurrences take n^2 memory. It
+ * also accepts strings with a zero byte, and fields of number 0. So the bytes are verified first.
+ *
+ * Thread: any. Blocks: no.
  */
 #ifndef INGEST_PROTOBUF_MESSAGE_H
 #define INGEST_PROTOBUF_MESSAGE_H
@@ -13,14 +15,14 @@
 
 /* Read a message.
  *
- * limits       most elements of repeated fields, see message_field_limit()
- * field_error  the code for what is protobuf but not this message
- * out          in the region, borrows nothing from `value`. Written on success, and with field_error and ERR_TOO_LARGE:
- *              then it holds the texts of the outermost message that can be used, and nothing else
+ * limits       of repeated fields: see message_field_limit()
+ * field_error  the error code for a wrong field
+ * out          lives in the region and borrows nothing from `value`. Also written on field_error and ERR_TOO_LARGE: it
+ *              then has the usable strings of the outermost message, and nothing else
  *
- * Returns ERR_OK; ERR_WIRE when it is not a message of this type; field_error, naming the field, when a field that is
- * not repeated is there twice (numbers excepted: the last one holds), a text has a zero byte or a repeated field has
- * too many elements; ERR_TOO_LARGE beyond the region's limit; ERR_MEMORY. Allocates: in the region.
+ * Returns ERR_OK; ERR_WIRE when the bytes are not a message of this type; field_error, naming the field, when a field
+ * that is not repeated occurs twice (of a number the last one counts), a string has a zero byte, or a repeated field
+ * has too many elements; ERR_TOO_LARGE beyond the region's limit; ERR_MEMORY. Allocates: in the region.
  */
 err_t protobuf_message_read(struct span value, const ProtobufCMessageDescriptor *type,
                             const struct message_limit *limits, err_code_t field_error, struct region *r,

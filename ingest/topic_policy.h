@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a broker does with old records of a topic, as far as it tells. Thread: any. Blocks: up to timeout_ms. */
+/* A topic's policy: how the broker treats its old records. */
 #ifndef INGEST_TOPIC_POLICY_H
 #define INGEST_TOPIC_POLICY_H
 
@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 struct topic_policy {
-  bool is_known; /* false: the broker does not tell (the embedded one, or no right to ask) */
+  bool is_known; /* false: unknown. The embedded broker does not tell, and another one may refuse to */
   bool is_compacted;
-  int64_t delete_retention_ms; /* how long a tombstone is kept once compaction has met it */
+  int64_t delete_retention_ms; /* how long compaction keeps a tombstone */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DescribeConfigs for one topic: Kafka's admin interface has it, other brokers may not. */
+/* Asking for one topic's settings with Kafka's DescribeConfigs request, which other brokers may not support. */
 #include "ingest/topic_policy_ask.h"
 
 #include <stdlib.h>
@@ -35,7 +35,8 @@ static void read_event(rd_kafka_event_t *event, struct topic_policy *out)
     read_entry(entries[i], out);
 }
 
-/* The embedded broker names a controller that does not exist: a question to it would wait in vain. */
+/* Does the cluster have a controller? The embedded broker names one that does not exist, and a request to it would time
+ * out. */
 static bool has_controller(rd_kafka_t *rk, const char *topic, int timeout_ms)
 {
   const struct rd_kafka_metadata *metadata;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Creating topics and counting partitions with a short-lived client. Both wait for a topic that was just created. */
 #include "ingest/topics.h"
 
 #include "base/clock.h"
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_closing.h"
 
-/* A topic that is not known after this time is not just young. */
+/* After YOUTH_MS an unknown topic is missing, not just new. */
 enum { REASON_BYTES = 512, RETRY_PAUSE_MS = 50, YOUTH_MS = 2000 };
 
-/* The partitions of a topic come from a consumer: a broker does not create a topic that a consumer asks about. */
+/* A consumer asks for the partitions: asking as a producer could create the topic. */
 static const struct kafka_property asker_defaults[] = { { "allow.auto.create.topics", "false" } };
 
 static void destroy(void *object)
@@ -46,13 +47,6 @@ static void destroy_options(rd_kafka_AdminOptions_t **options)
     rd_kafka_AdminOptions_destroy(*options);
 }
 
-static int ms_until(int64_t deadline_ns)
-{
-  int64_t left = (deadline_ns - clock_now_ns()) / CLOCK_NS_PER_MS;
-
-  return left < 1 ? 1 : (int)left;
-}
-
 static err_t open_client(const struct kafka_layers *layers, rd_kafka_type_t type, rd_kafka_t **out)
 {
   struct kafka_layers all = *layers;
@@ -64,7 +58,7 @@ static err_t open_client(const struct kafka_layers *layers, rd_kafka_type_t type
   return kafka_client_new(type, conf, out);
 }
 
-/* Whether it may help to try again: the broker is away, or about to know the topic. */
+/* May a retry succeed? The broker may be away, or may not know a new topic yet. */
 static bool is_retriable(rd_kafka_resp_err_t error)
 {
   switch (error) {
@@ -91,13 +85,13 @@ static err_t fail_kafka(rd_kafka_resp_err_t error, const char *what, const char 
   FAIL(is_retriable(error) ? ERR_KAFKA_RETRY : ERR_KAFKA, "%s topic %s: %s", what, topic, reason);
 }
 
-/* A question about a topic was not answered, or not well. */
+/* Fail after a request for metadata of a topic. */
 static err_t fail_ask(rd_kafka_resp_err_t error, const char *topic)
 {
   switch (error) {
   case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
   case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
-    FAIL(ERR_KAFKA_RETRY, "topic %s is not there: create it with `sluicectl topics create`", topic);
+    FAIL(ERR_KAFKA_RETRY, "topic %s does not exist: create it with `sluicectl topics create`", topic);
   case RD_KAFKA_RESP_ERR__TRANSPORT:
   case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
   case RD_KAFKA_RESP_ERR__TIMED_OUT:
@@ -106,13 +100,13 @@ static err_t fail_ask(rd_kafka_resp_err_t error, const char *topic)
   case RD_KAFKA_RESP_ERR_NO_ERROR:
     FAIL(ERR_KAFKA_RETRY, "topic %s has no partitions yet", topic);
   default:
-    return fail_kafka(error, "Kafka tells nothing of", topic, rd_kafka_err2str(error));
+    return fail_kafka(error, "Kafka gives no metadata of", topic, rd_kafka_err2str(error));
   }
 }
 
 struct cluster {
   bool has_topic;
-  bool has_controller; /* among its brokers: one that takes CreateTopics */
+  bool has_controller; /* one of its brokers accepts CreateTopics */
 };
 
 static bool lists_topic(const struct rd_kafka_metadata *metadata, const char *topic)
@@ -133,7 +127,7 @@ static bool lists_broker(const struct rd_kafka_metadata *metadata, int32_t id)
   return false;
 }
 
-/* Asking for all topics creates none, on any broker. */
+/* Ask for all topics and brokers. On any broker this creates no topic. */
 static err_t look_at_cluster(rd_kafka_t *rk, const char *topic, int timeout_ms, struct cluster *out)
 {
   const struct rd_kafka_metadata *metadata;
@@ -147,7 +141,7 @@ static err_t look_at_cluster(rd_kafka_t *rk, const char *topic, int timeout_ms, 
   return ERR_OK;
 }
 
-/* Partitions of the topic; it exists but has none that is ready: 0. */
+/* Ask for the number of partitions of a topic; 0 if the topic exists but none is ready. */
 static rd_kafka_resp_err_t ask_partitions(rd_kafka_t *rk, const char *topic, int timeout_ms, int *out)
 {
   const struct rd_kafka_metadata *metadata;
@@ -167,7 +161,7 @@ static rd_kafka_resp_err_t ask_partitions(rd_kafka_t *rk, const char *topic, int
   return error;
 }
 
-/* Ask until the topic has partitions: after its creation that takes a moment. */
+/* Ask until the topic has partitions. After its creation that takes a moment. */
 static err_t await_partitions(rd_kafka_t *rk, const char *topic, int64_t deadline_ns, int *out)
 {
   int64_t young_until_ns = clock_now_ns() + YOUTH_MS * CLOCK_NS_PER_MS;
@@ -175,7 +169,7 @@ static err_t await_partitions(rd_kafka_t *rk, const char *topic, int64_t deadlin
   int n = 0;
 
   for (;;) {
-    error = ask_partitions(rk, topic, ms_until(deadline_ns), &n);
+    error = ask_partitions(rk, topic, kafka_ms_until(deadline_ns), &n);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR && n > 0)
       break;
     bool is_missing = error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || error == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
@@ -201,7 +195,7 @@ static err_t make_new_topic(const char *topic, int n_partitions, const struct ka
     FAIL(ERR_KAFKA, "topic %s cannot be created: %s", topic, reason);
   for (size_t i = 0; settings && i < settings->n; i++) {
     if (rd_kafka_NewTopic_set_config(made, settings->items[i].name, settings->items[i].value))
-      FAIL(ERR_KAFKA, "topic %s cannot be created with %s: %s", topic, settings->items[i].name, "not a setting");
+      FAIL(ERR_KAFKA, "topic %s cannot be created with %s: %s", topic, settings->items[i].name, "unknown setting");
   }
   *out = made;
   made = NULL;
@@ -218,7 +212,7 @@ static err_t make_options(rd_kafka_t *rk, int timeout_ms, rd_kafka_AdminOptions_
     FAIL(ERR_MEMORY, "no memory for the options of a new topic");
   if (rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, reason, sizeof reason) ||
       rd_kafka_AdminOptions_set_operation_timeout(options, timeout_ms, reason, sizeof reason))
-    FAIL(ERR_KAFKA, "%d ms is no timeout: %s", timeout_ms, reason);
+    FAIL(ERR_KAFKA, "%d ms is not a valid timeout: %s", timeout_ms, reason);
   *out = options;
   options = NULL;
   return ERR_OK;
@@ -255,9 +249,9 @@ static err_t ask_to_create(rd_kafka_t *rk, const char *topic, int n_partitions, 
   TRY(make_options(rk, timeout_ms, &options));
   queue = rd_kafka_queue_new(rk);
   rd_kafka_CreateTopics(rk, &made, 1, options, queue);
-  event = rd_kafka_queue_poll(queue, timeout_ms + 1000); /* the request's own timeout comes first */
+  event = rd_kafka_queue_poll(queue, timeout_ms + 1000); /* longer than the timeout of the request */
   if (!event)
-    FAIL(ERR_KAFKA_RETRY, "Kafka has not created topic %s within %d ms", topic, timeout_ms);
+    FAIL(ERR_KAFKA_RETRY, "Kafka did not create topic %s within %d ms", topic, timeout_ms);
   return read_result(event, topic, is_created);
 }
 
@@ -275,9 +269,9 @@ err_t topics_create(const struct kafka_layers *layers, const char *topic, int n_
     *is_created = false;
     return ERR_OK;
   }
-  /* The embedded broker names a controller that does not exist. It creates what a producer asks about. */
+  /* The embedded broker names a controller that does not exist. It creates a topic when a producer asks for it. */
   if (cluster.has_controller)
-    return ask_to_create(rk, topic, n_partitions, settings, ms_until(deadline_ns), is_created);
+    return ask_to_create(rk, topic, n_partitions, settings, kafka_ms_until(deadline_ns), is_created);
   TRY(await_partitions(rk, topic, deadline_ns, &n));
   *is_created = true;
   return ERR_OK;

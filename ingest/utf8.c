@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* UTF-8, character by character. */
 #include "ingest/utf8.h"
 
-/* Length of the character that starts at p, 0 where none does. The ranges of the second byte are those of table 3-7 of
- * the Unicode standard. */
+/* Return the length of the character that starts at p, or 0 if none does. The ranges of the second byte come from table
+ * 3-7 of the Unicode standard. */
 static size_t character_bytes(const uint8_t *p, size_t n)
 {
   uint8_t low = 0x80, high = 0xbf;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8. Thread: any. Blocks: no. */
+/* Checking and repairing UTF-8. Thread: any. Blocks: no. */
 #ifndef INGEST_UTF8_H
 #define INGEST_UTF8_H
 
 #include "base/err.h"
 #include "base/region.h"
 
-/* Well-formed UTF-8 (no overlong forms, no surrogates, nothing over U+10FFFF) without a zero byte: what a protobuf
- * string and a JSON string can both carry. */
+/* Is the text well-formed UTF-8 without a zero byte? Overlong forms, surrogates and characters above U+10FFFF are not
+ * well-formed. Such text fits both a protobuf string and a JSON string. */
 bool utf8_check(struct span text);
 
-/* Copy text, '?' in place of each byte that keeps it from being utf8_check()ed. Zero-terminated. */
+/* Copy text, with '?' for each byte that utf8_check() would not accept. `*out` is zero-terminated and lives in the
+ * region. */
 err_t utf8_mend(struct region *r, struct span text, char **out);
 
 #endif

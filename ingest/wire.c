@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What items, queries and answers have in common: formats, limits, and vectors. */
 #include "ingest/wire.h"
 
 #include <strings.h>
@@ -11,7 +12,7 @@
 static const char json_type[] = "application/json";
 static const char protobuf_type[] = "application/x-protobuf";
 
-/* Whether a content type is `name`, in any case, with or without parameters ("; charset=utf-8"). */
+/* Is the content type `name`? Ignores case and parameters such as "; charset=utf-8". */
 static bool is_type(struct span content_type, const char *name)
 {
   size_t n = strlen(name);
@@ -27,7 +28,7 @@ enum wire_format wire_format_of(struct span value, struct span content_type)
     return WIRE_JSON;
   if (is_type(content_type, protobuf_type) || is_type(content_type, "application/protobuf"))
     return WIRE_PROTOBUF;
-  return value.n > 0 && value.p[0] == '{' ? WIRE_JSON : WIRE_PROTOBUF; /* no protobuf field starts with that byte */
+  return value.n > 0 && value.p[0] == '{' ? WIRE_JSON : WIRE_PROTOBUF; /* no protobuf message starts with this byte */
 }
 
 const char *wire_content_type(enum wire_format format)
@@ -47,7 +48,7 @@ static struct json_rules rules_of(const char *const *always)
   };
 }
 
-/* Most elements of a field of that name, in either format. */
+/* Limits on the elements of repeated fields, in both formats. */
 static const struct message_limit limits[] = {
   { "parts", WIRE_PARTS_MAX },
   { "exclude", QUERY_EXCLUDE_MAX },
@@ -78,7 +79,7 @@ err_t wire_message_read(struct span value, enum wire_format format, const Protob
                         err_code_t field_error, struct region *r, ProtobufCMessage **out)
 {
   if (value.n > WIRE_VALUE_MAX)
-    FAIL(ERR_WIRE, "%zu bytes are more than the %d that a message can have", value.n, (int)WIRE_VALUE_MAX);
+    FAIL(ERR_WIRE, "%zu bytes are more than the limit of %d for a message", value.n, (int)WIRE_VALUE_MAX);
   if (format == WIRE_PROTOBUF)
     return protobuf_message_read(value, type, limits, field_error, r, out);
 
@@ -116,7 +117,7 @@ static bool find_type(int type, enum numbers_type *out)
     *out = NUMBERS_BF16;
     return true;
   }
-  return false; /* proto3 lets any number through */
+  return false; /* proto3 accepts any number in an enum */
 }
 
 static err_t read_data(const Sluice__V1__Vector *vector, const char *path, err_code_t field_error, struct region *r,

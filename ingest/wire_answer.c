@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Encoding answers. */
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -18,7 +19,7 @@ static_assert((int)ANSWER_INTERNAL == (int)SLUICE__V1__ERROR__CODE__INTERNAL, "t
 
 enum { METHOD_TEXT_MAX = METHOD_NAME_MAX + METHOD_ARGS_MAX * 12 + 3 };
 
-/* What a person who reads JSON expects to see even where it is 0. */
+/* Fields that JSON shows even if they are 0, because a reader expects them. */
 static const char *const always[] = { "hits",  "score",  "exact",      "epoch",     "partition",   "next",
                                       "items", "scored", "candidates", "queued_us", "searched_us", NULL };
 
@@ -31,7 +32,7 @@ struct parts {
   Sluice__V1__Error error;
 };
 
-/* "average(4000)" */
+/* Print a method, such as "average(4000)". */
 static err_t print_method(const struct method *method, struct region *r, char **out)
 {
   size_t n = 0;
@@ -121,7 +122,7 @@ static err_t make_error(const struct answer *answer, struct region *r, struct pa
   const char *text = answer->error_message ? answer->error_message : "";
 
   sluice__v1__error__init(&p->error);
-  TRY(utf8_mend(r, span_of_str(text), &p->error.message)); /* it may have been cut within a character */
+  TRY(utf8_mend(r, span_of_str(text), &p->error.message)); /* the text may have been cut inside a character */
   p->error.code = (Sluice__V1__Error__Code)answer->error;
   p->answer.error = &p->error;
   return ERR_OK;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding and encoding items. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -28,7 +29,7 @@ static err_t read_part(const Sluice__V1__Item__PartsEntry *entry, struct region 
     FAIL(ERR_ITEM, "parts[%s]: the name of a space has 1 to %d bytes, not %zu", log_quote(space), SPACE_NAME_MAX,
          space.n);
   if (!utf8_check(space))
-    FAIL(ERR_ITEM, "parts[%s]: the name of a space is UTF-8", log_quote(space));
+    FAIL(ERR_ITEM, "parts[%s]: the name of a space must be UTF-8", log_quote(space));
   out->space = space;
   if (!part) /* a map entry without a value is an empty part */
     return ERR_OK;
@@ -39,6 +40,7 @@ static err_t read_part(const Sluice__V1__Item__PartsEntry *entry, struct region 
   return ERR_OK;
 }
 
+/* Is the space among the parts? A search through at most WIRE_PARTS_MAX parts. */
 static bool find_space(const struct part *parts, size_t n, struct span space)
 {
   for (size_t i = 0; i < n; i++) {
@@ -59,7 +61,7 @@ static err_t decode(struct span value, enum wire_format format, struct region *r
   for (size_t i = 0; i < item->n_parts; i++) {
     TRY(read_part(item->parts[i], r, &parts[i]));
     if (find_space(parts, i, parts[i].space))
-      FAIL(ERR_ITEM, "parts[%s]: the space is there twice", log_quote(parts[i].space));
+      FAIL(ERR_ITEM, "parts[%s]: the space occurs twice", log_quote(parts[i].space));
   }
   out->parts = parts;
   out->n_parts = item->n_parts;
@@ -77,7 +79,7 @@ static err_t copy_floats(struct floats *floats, struct region *r)
   return ERR_OK;
 }
 
-/* Move the parts, and all that they refer to, into a region. */
+/* Copy the parts and everything that they refer to into a region. */
 static err_t copy_parts(struct item_change *change, struct region *r)
 {
   struct part *parts;
@@ -95,7 +97,8 @@ static err_t copy_parts(struct item_change *change, struct region *r)
   return ERR_OK;
 }
 
-/* Give back what was only needed to decode: a batch of such messages would hold it for each. */
+/* Keep only the parts, and free the memory that only decoding needed. Otherwise a batch would keep it for each message.
+ */
 static err_t keep_parts_alone(struct region *r, struct region_mark start, struct item_change *change)
 {
   AUTO(region_fini) struct region aside = { 0 };
@@ -116,12 +119,12 @@ err_t wire_decode_item(struct span value, enum wire_format format, struct region
     err = keep_parts_alone(r, start, &whole);
   if (err == ERR_OK)
     *out = whole;
-  else /* a batch of bad records takes no more than the worst of them */
+  else /* a batch of bad records then takes no more memory than the largest of them */
     region_rewind(r, start);
   return wire_limit_end(&limit, err, ERR_ITEM);
 }
 
-/* For JSON the numbers, for protobuf their bytes. */
+/* Make a vector message: with numbers for JSON, with their bytes for protobuf. */
 static err_t make_vector(struct floats floats, enum wire_format format, struct region *r, Sluice__V1__Vector **out)
 {
   Sluice__V1__Vector *vector;
@@ -152,7 +155,7 @@ static err_t make_entry(const struct part *part, enum wire_format format, struct
 
   TRY(region_array(r, 1, sizeof *entry, &entry));
   TRY(region_array(r, 1, sizeof *value, &value));
-  TRY(region_copy(r, part->space, &space)); /* for the zero at its end */
+  TRY(region_copy(r, part->space, &space)); /* for the zero byte after it */
   sluice__v1__item__parts_entry__init(entry);
   sluice__v1__part__init(value);
   TRY(make_vector(part->vector, format, r, &value->vector));

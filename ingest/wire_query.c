@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding queries. */
 #include "base/log.h"
 #include "ingest/message_field.h"
 #include "ingest/utf8.h"
 #include "ingest/wire_message.h"
 
-/* What Kafka allows as a topic. */
+/* Is it a topic name that Kafka allows? */
 static bool is_topic_name(const char *name)
 {
   size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
@@ -20,7 +21,7 @@ static void take_text(const char *text, size_t most, struct span *out)
     *out = whole;
 }
 
-/* What an error answer needs, as far as it can be used. */
+/* Copy the fields that an error answer needs, if they are usable. */
 static void identify(const Sluice__V1__Query *query, struct query *out)
 {
   take_text(query->id, QUERY_ID_MAX, &out->id);
@@ -46,7 +47,7 @@ static err_t verify_texts(const Sluice__V1__Query *query)
   TRY(verify_text("space", query->space, SPACE_NAME_MAX));
   TRY(verify_text("method", query->method, QUERY_METHOD_MAX));
   if (*query->reply_topic && !is_topic_name(query->reply_topic))
-    FAIL(ERR_QUERY, "reply_topic: %s is not a topic's name (1 to %d of a-z A-Z 0-9 . _ -)",
+    FAIL(ERR_QUERY, "reply_topic: %s is not a topic name (1 to %d of a-z A-Z 0-9 . _ -)",
          log_quote(span_of_str(query->reply_topic)), TOPIC_NAME_MAX);
   return ERR_OK;
 }

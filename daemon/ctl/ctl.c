@@ -151,7 +151,7 @@ int main(int argc, char **argv)
   }
   log_set_level(request.is_verbose ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR);
   int status = run_command(command, &request, n - 1, argv + 1);
-  if (kafka_closing_tell_left() > 0) { /* exit handlers would unload libraries that threads still use */
+  if (kafka_closing_log_left() > 0) { /* exit handlers would unload libraries that threads still use */
     fflush(NULL);
     _exit(status);
   }

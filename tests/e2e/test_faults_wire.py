@@ -127,7 +127,7 @@ class Wire(Case):
             for name, value in (("parts.value.vector", field(2, vector_merges(1, size))),
                                 ("parts.value", value_merges(size))):
                 system.put(b"before-%d" % i)
-                bad[f"{name} {size}".encode()] = f"{name}: it is there twice"
+                bad[f"{name} {size}".encode()] = f"{name}: it occurs twice"
                 system.put_raw(f"{name} {size}".encode(), field(1, field(1, b"movies") + value), PROTOBUF)
                 system.put(b"after-%d" % i)
         lists = b'{"parts":{"movies":{"vector":[' + b"{}," * 300_000 + b"0]}}}"
@@ -147,7 +147,7 @@ class Wire(Case):
     def test_queries_that_merge_a_field_again_and_again(self):
         for size in (50_000, 200_000, 990_000):
             value = field(1, b"merge-%d" % size) + field(2, b"movies") + vector_merges(5, size)
-            self.assertIn("vector: it is there twice", self.refused(f"merge-{size}", value, PROTOBUF))
+            self.assertIn("vector: it occurs twice", self.refused(f"merge-{size}", value, PROTOBUF))
         unknown = field(1, b"unknown") + b"\x78\x01" * 400_000
         self.assertIn("bytes of memory to decode", self.refused("unknown", unknown, PROTOBUF))
         lists = b'{"id":"x","vector":[' + b"{}," * 300_000 + b"0]}"

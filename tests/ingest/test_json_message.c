@@ -295,7 +295,7 @@ static void text_that_takes_too_much_to_parse_is_refused(void **state)
       memcpy(text + n, elements[i], size);
     strcpy(text + n, "0]}");
     assert_int_equal(read_as(text, &sluice__v1__query__descriptor, &message), ERR_WIRE);
-    assert_memory_equal(err_message(), "JSON that takes more than 67108864 bytes", 40);
+    assert_memory_equal(err_message(), "the JSON takes more than 67108864 bytes", 39);
   }
   free(text);
 }

@@ -33,7 +33,7 @@ static void a_closing_is_waited_for(void **state)
   (void)state;
   kafka_closing_run("short", close_at_once, NULL);
   assert_int_equal(atomic_load(&n_closed), 1);
-  assert_int_equal(kafka_closing_tell_left(), 0);
+  assert_int_equal(kafka_closing_log_left(), 0);
 }
 
 static void closings_go_on_side_by_side_and_what_does_not_end_is_left(void **state)
@@ -48,7 +48,7 @@ static void closings_go_on_side_by_side_and_what_does_not_end_is_left(void **sta
   kafka_closing_run("endless", close_when_told, NULL);
   assert_int_equal(kafka_closing_wait(clock_now_ns() + 300 * CLOCK_NS_PER_MS), 2);
   assert_int_equal(atomic_load(&n_closed), 1);
-  assert_int_equal(kafka_closing_tell_left(), 2);
+  assert_int_equal(kafka_closing_log_left(), 2);
   assert_true(clock_now_ns() - began_ns < 10 * CLOCK_NS_PER_S);
 
   atomic_store(&may_end, true);

@@ -475,9 +475,9 @@ static void wrong_protobuf_items_are_refused_by_name(void **state)
   item->parts[1]->value->vector = NULL;
 
   item->parts[2]->key = (char *)"s0";
-  assert_bad_item(pack(&item->base), WIRE_PROTOBUF, ERR_ITEM, "parts[\"s0\"]: the space is there twice");
+  assert_bad_item(pack(&item->base), WIRE_PROTOBUF, ERR_ITEM, "parts[\"s0\"]: the space occurs twice");
   item->parts[2]->key = (char *)"\xff";
-  assert_bad_item(pack(&item->base), WIRE_PROTOBUF, ERR_ITEM, "parts[\"\\xff\"]: the name of a space is UTF-8");
+  assert_bad_item(pack(&item->base), WIRE_PROTOBUF, ERR_ITEM, "parts[\"\\xff\"]: the name of a space must be UTF-8");
   item->parts[2]->key = (char *)"";
   assert_bad_item(pack(&item->base), WIRE_PROTOBUF, ERR_ITEM,
                   "parts[\"\"]: the name of a space has 1 to 64 bytes, not 0");
@@ -518,7 +518,7 @@ static void what_is_no_protobuf_item_is_refused(void **state)
   assert_non_null(large);
   for (enum wire_format format = WIRE_PROTOBUF; format <= WIRE_JSON; format++)
     assert_bad_item(span_of(large, n), format, ERR_WIRE,
-                    "4194305 bytes are more than the 4194304 that a message can have");
+                    "4194305 bytes are more than the limit of 4194304 for a message");
   free(large);
 }
 
@@ -673,9 +673,9 @@ static void wrong_json_queries_are_refused_by_name_and_identified(void **state)
   assert_bad_query(span_of_str("{\"id\":7,\"reply_topic\":\"t\"}"), WIRE_JSON,
                    "id: expected text, not an integer", "", "t");
   assert_bad_query(span_of_str("{\"id\":\"a\",\"reply_topic\":\"a b\"}"), WIRE_JSON,
-                   "reply_topic: \"a b\" is not a topic's name (1 to 249 of a-z A-Z 0-9 . _ -)", "a", "");
+                   "reply_topic: \"a b\" is not a topic name (1 to 249 of a-z A-Z 0-9 . _ -)", "a", "");
   assert_bad_query(span_of_str("{\"id\":\"a\",\"reply_topic\":\"..\"}"), WIRE_JSON,
-                   "reply_topic: \"..\" is not a topic's name (1 to 249 of a-z A-Z 0-9 . _ -)", "a", "");
+                   "reply_topic: \"..\" is not a topic name (1 to 249 of a-z A-Z 0-9 . _ -)", "a", "");
 }
 
 static void topic_names_have_a_length(void **state)
@@ -715,7 +715,7 @@ static void wrong_protobuf_queries_are_refused_by_name_and_identified(void **sta
   q->id = (char *)"q";
   q->reply_topic = (char *)"t/u";
   assert_bad_query(pack(&q->base), WIRE_PROTOBUF,
-                   "reply_topic: \"t/u\" is not a topic's name (1 to 249 of a-z A-Z 0-9 . _ -)", "q", "");
+                   "reply_topic: \"t/u\" is not a topic name (1 to 249 of a-z A-Z 0-9 . _ -)", "q", "");
   q->reply_topic = (char *)"t";
   ProtobufCBinaryData key = { 257, zeros(257) };
   q->exclude = &key;

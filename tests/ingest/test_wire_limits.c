@@ -117,15 +117,15 @@ static void a_field_that_is_there_twice_is_refused_by_name(void **state)
     put_text("\x0a\x01q\x12\x01s\x62\x01t");
     put_field(fields[i].id, NULL, 0);
     put_field(fields[i].id, NULL, 0);
-    snprintf(sentence, sizeof sentence, "%s: it is there twice", fields[i].name);
+    snprintf(sentence, sizeof sentence, "%s: it occurs twice", fields[i].name);
     assert_refused_query(WIRE_PROTOBUF, sentence, "q", "s", "t");
   }
   start();
   put_text("\x0a\x01q\x12\x01s\x0a\x01r\x62\x01t"); /* whose is it? */
-  assert_refused_query(WIRE_PROTOBUF, "id: it is there twice", "", "s", "t");
+  assert_refused_query(WIRE_PROTOBUF, "id: it occurs twice", "", "s", "t");
   start();
   put_text("\x2a\x06\x12\x01" "a\x12\x01" "b\x0a\x01q");
-  assert_refused_query(WIRE_PROTOBUF, "vector.data: it is there twice", "q", "", "");
+  assert_refused_query(WIRE_PROTOBUF, "vector.data: it occurs twice", "q", "", "");
 }
 
 static void a_field_of_an_item_that_is_there_twice_is_refused_by_name(void **state)
@@ -135,11 +135,11 @@ static void a_field_of_an_item_that_is_there_twice_is_refused_by_name(void **sta
     size_t n;
     const char *sentence;
   } cases[] = {
-    { "\x0a\x01s\x0a\x01s", 6, "parts.key: it is there twice" },
-    { "\x0a\x01s\x12\x02\x22\x00\x12\x02\x22\x00", 11, "parts.value: it is there twice" },
-    { "\x0a\x01s\x12\x04\x0a\x00\x0a\x00", 9, "parts.value.vector: it is there twice" },
-    { "\x0a\x01s\x12\x06\x22\x01" "a\x22\x01" "b", 11, "parts.value.codes: it is there twice" },
-    { "\x0a\x01s\x12\x08\x1a\x06\x12\x01" "a\x12\x01" "b", 13, "parts.value.item_gate.data: it is there twice" },
+    { "\x0a\x01s\x0a\x01s", 6, "parts.key: it occurs twice" },
+    { "\x0a\x01s\x12\x02\x22\x00\x12\x02\x22\x00", 11, "parts.value: it occurs twice" },
+    { "\x0a\x01s\x12\x04\x0a\x00\x0a\x00", 9, "parts.value.vector: it occurs twice" },
+    { "\x0a\x01s\x12\x06\x22\x01" "a\x22\x01" "b", 11, "parts.value.codes: it occurs twice" },
+    { "\x0a\x01s\x12\x08\x1a\x06\x12\x01" "a\x12\x01" "b", 13, "parts.value.item_gate.data: it occurs twice" },
   };
 
   (void)state;
@@ -211,14 +211,14 @@ static void merged_fields_take_no_memory_to_speak_of(void **state)
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     start();
     put_merges(5, sizes[i]);
-    assert_refused_query(WIRE_PROTOBUF, "vector: it is there twice", "", "", "");
+    assert_refused_query(WIRE_PROTOBUF, "vector: it occurs twice", "", "", "");
     assert_true(region_bytes(&region) <= 8192);
 
     start(); /* within a part */
     put_merges(1, sizes[i]);
     wrap(2, "\x0a\x01s", 3);
     wrap(1, NULL, 0);
-    assert_fails(decode_item(WIRE_PROTOBUF), ERR_ITEM, "parts.value.vector: it is there twice");
+    assert_fails(decode_item(WIRE_PROTOBUF), ERR_ITEM, "parts.value.vector: it occurs twice");
     assert_true(region_bytes(&region) <= 8192);
   }
   start();
