@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# How Sluice is compiled, and whether for CUDA: for this project, and for that of tests/gpu.
+# Compiler flags and the choice of CUDA, shared by this project and the one in tests/gpu.
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS ON)
@@ -7,8 +7,8 @@ set(CMAKE_C_FLAGS_DEV "-O2 -g")
 set(CMAKE_CXX_FLAGS_DEV "-O2 -g")
 set(CMAKE_C_FLAGS_RELEASE "-O2 -g -DNDEBUG")
 
-# No global -march: variants for instruction sets are files with flags of their own. No contraction: a sum has the
-# same bits whatever compiled it.
+# There is no global -march: each file for an instruction set has its own flags. -ffp-contract=off keeps a compiler from
+# fusing multiplications and additions, so that every compiler gives the same bits.
 add_compile_options(
   $<$<COMPILE_LANGUAGE:C>:-Wall> $<$<COMPILE_LANGUAGE:C>:-Wextra> $<$<COMPILE_LANGUAGE:C>:-Werror>
   $<$<COMPILE_LANGUAGE:C>:-Wconversion> $<$<COMPILE_LANGUAGE:C>:-Wshadow> $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# System libraries, each with the oldest version that Sluice is known to work with: those of Debian 12.
+# System libraries, each with the oldest version known to work: the one in Debian 12.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
@@ -7,7 +7,7 @@ function(sluice_library target module version package)
   pkg_check_modules(${target} IMPORTED_TARGET GLOBAL ${module}>=${version})
   if(NOT ${target}_FOUND)
     message(FATAL_ERROR "${module} >= ${version} was not found. On Debian: apt-get install ${package} "
-                        "(ops/setup installs all that is needed).")
+                        "(ops/setup installs everything).")
   endif()
   message(STATUS "${module} ${${target}_VERSION} (at least ${version})")
   add_library(lib::${target} ALIAS PkgConfig::${target})

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The wire schema compiled for C: proto/sluice.pb-c.{h,c} in the build folder.
+# Compile the protobuf schema to C: proto/sluice.pb-c.{h,c} in the build folder.
 find_program(PROTOC_C protoc-c)
 if(NOT PROTOC_C)
-  message(FATAL_ERROR "protoc-c was not found. On Debian: apt-get install protobuf-c-compiler (ops/setup installs all that is needed).")
+  message(FATAL_ERROR "protoc-c was not found. On Debian: apt-get install protobuf-c-compiler "
+                      "(ops/setup installs everything).")
 endif()
 
 set(wire_dir ${CMAKE_BINARY_DIR}/generated)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One Apache Kafka node (KRaft, listening on 127.0.0.1 alone) whose configuration, log and data lie in one folder.
+"""Starts and stops one Apache Kafka node (KRaft, on 127.0.0.1 only) with configuration, log and data in one folder.
 
-What ops/kafka runs for people and tests/broker/kafka_broker.py for tests. The jars come from ops/setup; KAFKA_JARS
-names another folder to take them from.
+ops/kafka runs it for people, tests/broker/kafka_broker.py for tests. ops/setup installs the jars; KAFKA_JARS names
+another folder with jars.
 """
 
 import base64
@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 30
 
-# One replica of everything, as there is one node. Topics are made by sluicectl, never by a client that mistyped a name.
-# Sluice takes values of up to 4 MiB: a batch of them has room.
+# Everything has one replica, because there is one node. A client with a mistyped name must not create a topic. A value
+# may have 4 MiB: 8 MiB have room for a batch.
 PROPERTIES = {
     "process.roles": "broker,controller",
     "node.id": 1,
@@ -36,7 +36,7 @@ PROPERTIES = {
     "group.initial.rebalance.delay.ms": 0,
     "message.max.bytes": 8 << 20,
     "controlled.shutdown.enable": "false",
-    # The default is for large clusters, and takes 128 MiB of a small heap.
+    # The default, 128 MiB, is for large clusters and too much for a small heap.
     "log.cleaner.dedupe.buffer.size": 8 << 20,
 }
 
@@ -50,7 +50,7 @@ log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p %c{1}: %m%n
 
 
 class KafkaMissing(Exception):
-    """Kafka cannot be run here; the text says what is missing and how to get it."""
+    """Kafka cannot run on this machine; the text says what is missing and how to get it."""
 
 
 def jars_dir():
@@ -58,7 +58,7 @@ def jars_dir():
 
 
 def why_unavailable():
-    """None when Kafka can be run, else a sentence."""
+    """Say why Kafka cannot run on this machine; None if it can."""
     if shutil.which("java") is None:
         return "there is no java; ops/setup installs it"
     if not list(jars_dir().glob("kafka_2.13-*.jar")):
@@ -69,7 +69,7 @@ def why_unavailable():
 
 
 def free_ports(count):
-    # All held at once, so that no two are the same.
+    # All are open at once, so that no port is given twice.
     sockets = [socket.socket() for _ in range(count)]
     try:
         for s in sockets:
@@ -81,7 +81,7 @@ def free_ports(count):
 
 
 def accepts(port):
-    """Does somebody listen on this port?"""
+    """Does a program listen on this port?"""
     with socket.socket() as s:
         s.settimeout(1)
         return s.connect_ex(("127.0.0.1", port)) == 0
@@ -90,7 +90,7 @@ def accepts(port):
 def answers(port, timeout_s=5):
     """Does a Kafka broker answer on this port?"""
     import confluent_kafka.admin
-    # Quiet, because a broker that is still starting drops connections.
+    # No log: a broker that is still starting drops connections.
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
     try:
         return bool(admin.list_topics(timeout=timeout_s).brokers)
@@ -99,13 +99,13 @@ def answers(port, timeout_s=5):
 
 
 def random_cluster_id():
-    # Any 16 bytes in URL-safe base64 are a cluster id; made here it saves one start of a JVM.
+    # A cluster id is any 16 bytes in URL-safe base64. Making it here saves the start of a JVM.
     return base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "a", 1)
 
 
 class KafkaNode:
     def __init__(self, folder, port=None, properties=None, heap_mb=320, outlives_us=False):
-        """Nothing is written before start(). Without a port, one that is free."""
+        """Nothing is written before start(). Without a port, a free one is chosen."""
         self.folder = Path(folder).resolve()
         ports = free_ports(2)
         self.port = port or ports[0]
@@ -127,7 +127,7 @@ class KafkaNode:
         self.process = None
 
     def start(self, cluster_id=None):
-        """Starts and waits until it answers. What the folder holds from before is there again."""
+        """Start it and wait until it answers. It has the data that is in the folder."""
         reason = why_unavailable()
         if reason:
             raise KafkaMissing(reason)
@@ -170,7 +170,7 @@ class KafkaNode:
         raise RuntimeError(f"the broker was not ready after {START_TIMEOUT_S} s:\n{self.log_tail()}")
 
     def cluster_id(self):
-        """Of the data in the folder."""
+        """The cluster id of the data in the folder."""
         lines = (self.data_path / "meta.properties").read_text().splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)["cluster.id"]
 
@@ -178,7 +178,7 @@ class KafkaNode:
         return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
 
     def stop(self):
-        """Stops the process and keeps the data, so that start() can go on with it."""
+        """Stop the process and keep the data for the next start()."""
         if self.process is None:
             return
         if self.process.poll() is None:

@@ -23,7 +23,7 @@ static struct unknown_space *add(struct unknown_spaces *u, struct span name, enu
   if (is_last)
     name = span_of_str("(others)");
   snprintf(space->name, sizeof space->name, "%.*s", (int)name.n, (const char *)name.p);
-  log_warn("unknown_space", "space=%s note=\"items name it, the configuration does not: their parts are %s\"",
+  log_warn("unknown_space", "space=%s note=\"items have parts in it, but it is not configured: they are %s\"",
            log_quote(name), policy == UNKNOWN_KEEP ? "stored, and served once it is configured" : "dropped");
   return space;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads apt's package lists: one record for each package name, with the fields that the example uses."""
+"""Reads apt's package lists: one record per package name, with the fields that the example uses."""
 
 import glob
 import os
@@ -15,14 +15,14 @@ KEPT = {
 
 
 def list_files():
-    """Paths of the Packages lists, the newest records (security, updates) last, and of translations."""
+    """Paths of the Packages lists, those with the newest records (security, updates) last, and of translations."""
     packages = [p for p in glob.glob(LISTS + "/*_Packages*")]
     packages.sort(key=lambda p: ("-security" in p, "-updates" in p, p))
     return packages, sorted(glob.glob(LISTS + "/*_Translation-en*"))
 
 
 def lines_of(path):
-    """Lines of a list, whatever apt compressed it with."""
+    """Lines of a list, in whatever compression apt stores it."""
     process = subprocess.Popen([CAT_FILE, "cat-file", path], stdout=subprocess.PIPE, text=True, errors="replace",
                                bufsize=1 << 20)
     with process:
@@ -32,7 +32,7 @@ def lines_of(path):
 
 
 def stanzas(path, kept):
-    """Records of a deb822 file as dictionaries; continuation lines are joined with a newline."""
+    """Yield the records of a deb822 file as dictionaries. Continuation lines are joined with a newline."""
     record, field = {}, None
     for line in lines_of(path):
         if line == "\n":
@@ -52,7 +52,7 @@ def stanzas(path, kept):
 
 
 def read_packages():
-    """All packages by name. A newer list's fields win; a field that it lacks (often Tag) stays."""
+    """All packages by name. Fields of a newer list win; fields that it lacks (often Tag) are kept."""
     packages, translations = list_files()
     if not packages:
         raise SystemExit(f"no package lists in {LISTS}: run apt-get update")
@@ -68,7 +68,7 @@ def read_packages():
 
 
 def newest_list_time():
-    """When a list last came. Its own time is the archive's: older, maybe, than what was made of the one before."""
+    """When the newest list was fetched. Its mtime would be the archive's, which may be older than our outputs."""
     packages, translations = list_files()
     return max((os.stat(p).st_ctime for p in packages + translations), default=0.0)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixture-of-Logits in numpy: scoring, and training by hand-written backpropagation (sampled softmax, Adam).
 
-A query and an item have a few component embeddings each; every pair of components gives one logit, and a small gate
-decides, for this query and this item, how much each logit counts. Tensor names and shapes are those of the reference
-implementation, so that a trained model is a file that Sluice reads.
+A query and an item have a few component embeddings each. Every pair of components gives one logit. A small gate
+decides for each query and item how much each logit counts. Tensor names and shapes are those of the reference
+implementation, so that Sluice can read a trained model.
 """
 
 import numpy as np
@@ -22,9 +22,9 @@ def sigmoid(z):
 
 class Mol:
     def __init__(self, view_dims, d=32, hidden=32, temperature=0.05, like_with_like=2.0, rng=None):
-        """One query and one item component for each view, from that view's block of x alone: as a copy at first.
+        """Each view has one query and one item component, computed from that view's block of x; at first it is a copy.
 
-        The projections have no bias: the component of a view that a package lacks is zero, and likens it to none.
+        The projections have no bias. So the component of a missing view is zero, and similar to nothing.
         """
         self.P, self.d, self.hidden, self.temperature = len(view_dims), d, hidden, temperature
         self.D, self.L = sum(view_dims), len(view_dims) ** 2
@@ -60,7 +60,7 @@ class Mol:
         return {"mol." + k: str(v) for k, v in values.items()} | {"sluice.similarity": "mol"}
 
     def side(self, x, proj_w, proj_b, gate):
-        """Component embeddings and gate of one side, with what its backward pass needs."""
+        """Component embeddings and gate of one side, and the values that backward() needs."""
         raw = (x @ self.w[proj_w].T + self.w[proj_b]).reshape(len(x), self.P, self.d)
         norm = np.maximum(np.linalg.norm(raw, axis=2, keepdims=True), EPS)
         h = x @ self.w[gate[0]].T + self.w[gate[1]]
@@ -74,7 +74,7 @@ class Mol:
         return self.side(x, ITEM_W, ITEM_B, GATE_X)
 
     def score(self, q, x, uniform=False):
-        """phi [queries, items] of two sides; `uniform` lets every logit count the same, as if there were no gate."""
+        """phi [queries, items] of two sides. With `uniform` every logit counts the same, as if there were no gate."""
         return self.forward(q, x, uniform)["phi"]
 
     def forward(self, q, x, uniform=False):
@@ -95,7 +95,7 @@ class Mol:
         return {"logits": logits, "h": h, "sig": sig, "z": z, "zsig": zsig, "pi": pi, "phi": phi.reshape(n, m)}
 
     def backward(self, q, x, f, dphi):
-        """Gradients of all tensors from those of phi."""
+        """Gradients of all tensors, from the gradient of phi."""
         n, m, P, d, L = len(q["hat"]), len(x["hat"]), self.P, self.d, self.L
         dphi, phi = dphi.reshape(-1, 1), f["phi"].reshape(-1, 1)
         g = {}
@@ -138,11 +138,10 @@ class Adam:
 
 
 def train(model, x, pairs, weight, rng, steps, batch=128, extra=128, rates=(1e-3, 1e-2), report=None):
-    """Sampled softmax: for each pair (a, b), b must beat the other pairs' b and random packages.
+    """Train the model's weights with sampled softmax: for each pair (a, b), b must score above the b of other pairs and
+    above random packages.
 
-    rates   Adam's step for the two projections and for the gate
-
-    Returns nothing; changes the model's weights.
+    rates   Adam's step sizes for the two projections and for the gate
     """
     adam = Adam(model.w, lambda k: rates[k not in (QUERY_W, ITEM_W)])
     order = rng.choice(len(pairs), (steps, batch), p=weight / weight.sum())
@@ -168,7 +167,7 @@ def train(model, x, pairs, weight, rng, steps, batch=128, extra=128, rates=(1e-3
 
 
 def hit_rate(model, x, pairs, weight, rng, at, n_pairs=600, n_others=1000, uniform=False):
-    """How often b is among the `at` best of itself and `n_others` random packages, for pairs (a, b)."""
+    """Share of pairs (a, b) for which b is among the best `at` of itself and `n_others` random packages."""
     chance = weight / weight.sum()
     a, b = pairs[rng.choice(len(pairs), min(n_pairs, len(pairs)), replace=False, p=chance)].T
     q, others = model.query(x[a]), model.item(x[rng.integers(0, len(x), n_others)])

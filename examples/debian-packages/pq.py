@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RecJPQ codes and centroids: an item is eight sub-items of 256 each, eight bytes instead of a vector.
+"""RecJPQ codes and centroids: an item has eight codes of one byte each in place of a vector.
 
-RecJPQ cuts one SVD component for each split into 256 quantiles; eight numbers are too few to tell 60,000 packages from
-their neighbours. So here each split clusters what the splits before it left over (residual quantisation, k-means). A
-package's dense vector is then nearly the sum of its eight centroids, and its score, which is a sum over the splits,
-nearly the dense inner product, if every split gets the same query: the query vector is the dense one eight times over.
+RecJPQ cuts one SVD component per split into 256 quantiles. Eight numbers are too few to tell 60,000 packages from their
+neighbours. So here each split clusters the residual of the splits before it (residual quantisation, k-means). A
+package's dense vector is then nearly the sum of its eight centroids. Its score is a sum over the splits. It is nearly
+the dense inner product if every split gets the same query: the query vector is the dense one, repeated eight times.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def nearest(points, centroids):
 
 
 def means(points, code, fallback):
-    """Mean of each sub-item's members: the least-squares centroid."""
+    """Mean of each sub-item's members, which is the least-squares centroid."""
     member = sp.csr_matrix((np.ones(len(code), np.float32), code, np.arange(len(code) + 1)), (len(code), SUB_ITEMS))
     count = np.asarray(member.sum(axis=0)).ravel()[:, None]
     return np.where(count > 0, member.T @ points / np.maximum(count, 1), fallback).astype(np.float32)
@@ -34,7 +34,7 @@ def cluster(points, rng, rounds=6, sample=8192):
 
 
 def encode(dense, rng):
-    """codes [items, 8], centroids [8, 256, d] of the rows of `dense`, and the share of their length that is lost."""
+    """codes [items, 8] and centroids [8, 256, d] for the rows of `dense`, and the share of squared length lost."""
     codes = np.empty((len(dense), SPLITS), np.uint8)
     centroids = np.empty((SPLITS, SUB_ITEMS, dense.shape[1]), np.float32)
     rest = dense.copy()
@@ -51,6 +51,6 @@ def query_vector(dense):
 
 
 def score(query, codes, centroids):
-    """Scores of all items for one query vector [8 * d]: one table of 256 numbers a split, one look-up for each code."""
+    """Scores of all items for one query vector [8 * d]: a table of 256 numbers per split, one look-up per code."""
     table = np.einsum("mbw,mw->mb", centroids, query.reshape(SPLITS, -1))
     return table[np.arange(SPLITS), codes].sum(axis=1)

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Turns apt's package lists into a catalogue, two models and queries for Sluice.
+"""Makes a catalogue, two models and queries for Sluice from apt's package lists.
 
-    prepare.py DIRECTORY    writes packages-mol.safetensors, packages-pq.safetensors, packages-eval.safetensors,
-                            items.jsonl, queries.jsonl, summaries.tsv; does nothing if they are newer than the lists and this program
-    prepare.py --force DIRECTORY
+    prepare.py DIRECTORY            write packages-mol.safetensors, packages-pq.safetensors, packages-eval.safetensors,
+                                    items.jsonl, queries.jsonl and summaries.tsv, unless all of them are newer than the
+                                    lists and this program
+    prepare.py --force DIRECTORY    write them in any case
 """
 
 import argparse
@@ -15,7 +16,7 @@ import os
 import sys
 import time
 
-sys.dont_write_bytecode = True  # nothing but the outputs is to appear
+sys.dont_write_bytecode = True  # write no files but the outputs
 
 import numpy as np
 
@@ -29,7 +30,7 @@ import views
 SEED = 20240731
 OUTPUTS = ("packages-mol.safetensors", "packages-pq.safetensors", "packages-eval.safetensors", "items.jsonl",
            "queries.jsonl", "summaries.tsv")
-# View: SVD axes kept at first, of which 64 numbers remain.
+# Axes that the SVD of each view keeps; related_directions() reduces them to 64.
 RANK = {"text": 256, "dependencies": 128, "tags": 96, "origin": 128}
 DIMS = 64
 DENSE_DIMS = 192
@@ -53,7 +54,7 @@ def up_to_date(directory):
 
 
 def raw_vectors(packages, pairs, weight, rng):
-    """The items' raw vectors x: four blocks of 64 numbers, one a view."""
+    """The items' raw vectors x: four blocks of 64 numbers, one per view."""
     blocks = []
     for name, matrix in views.matrices(packages).items():
         missing = float((matrix.getnnz(axis=1) == 0).mean())
@@ -80,7 +81,7 @@ def train_mol(x, pairs, weight, held, rng):
 
 
 def dense_vectors(model, x, pairs, weight):
-    """Unit vectors whose inner products stand for likeness: what the codes then approximate."""
+    """Unit vectors whose inner product is the similarity that the codes approximate."""
     components = model.item(x)["hat"].reshape(len(x), -1)
     nobody = np.zeros(len(x), bool)
     return views.unit_rows(views.related_directions(components, nobody, pairs, weight, DENSE_DIMS, 4.0, 0.25), nobody)
@@ -95,7 +96,7 @@ def plain(row):
 
 
 def write_items(path, names, x, codes):
-    """Comes last, under another name until it is whole: if it is there, everything is."""
+    """Write the items last, and rename the file when it is complete: if it exists, so do all others."""
     unfinished = path + ".part"
     with open(unfinished, "w", encoding="utf-8") as f:
         for name, row, code in zip(names, x, codes.tolist()):
@@ -116,7 +117,7 @@ def write_queries(path, names, x, dense):
 
 
 def draw_questions(pairs, weight, rng):
-    """Pairs (asked, target) such that no package is asked twice and no target is asked."""
+    """Pairs (query, target) of packages: no package is a query twice, and no target is a query."""
     asked, targets = [], []
     order = rng.choice(len(pairs), min(len(pairs), 20 * EVAL_QUERIES), replace=False, p=weight / weight.sum())
     for a, b in rng.permuted(pairs[order], axis=1):
@@ -127,17 +128,17 @@ def draw_questions(pairs, weight, rng):
 
 
 def write_eval(path, x, pairs, weight):
-    """For `sluicectl eval` with packages-mol.safetensors: some packages as queries, all others as items. The target of a
-    query is the package that a held-out pair relates to it. Ids are rows."""
+    """Write the input of `sluicectl eval` for packages-mol.safetensors: some packages are queries, all others items.
+    The target of a query is the package that a held-out pair relates to it. Ids are row numbers."""
     asked, targets = draw_questions(pairs, weight, np.random.default_rng(SEED))
     items = np.setdiff1d(np.arange(len(x), dtype=np.int64), asked)
-    vectors = x.astype(np.float16)  # nothing is lost
+    vectors = x.astype(np.float16)  # exact: x has half-precision values
     safetensors.write(path, {"item_ids": items, "item_embeddings": vectors[items], "query_embeddings": vectors[asked],
                              "target_ids": targets}, {})
 
 
 def show_neighbours(names, model, x, dense, codes, centroids):
-    """A look at the result, scored here in numpy; Sluice is to say the same."""
+    """Print a few results computed with numpy; Sluice must give the same."""
     position = {name: i for i, name in enumerate(names)}
     items = model.item(x)
     for name in (n for n in ASKED[:2] if n in position):
@@ -149,8 +150,8 @@ def show_neighbours(names, model, x, dense, codes, centroids):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Turns apt's package lists into a catalogue for Sluice.")
-    parser.add_argument("--force", action="store_true", help="even if the outputs are up to date")
+    parser = argparse.ArgumentParser(description="Make a catalogue for Sluice from apt's package lists.")
+    parser.add_argument("--force", action="store_true", help="write the outputs even if they are up to date")
     parser.add_argument("directory")
     arguments = parser.parse_args()
     directory = arguments.directory

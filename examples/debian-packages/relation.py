@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of packages that their maintainers relate: the training signal, none of which is in the views.
+"""Pairs of packages that their maintainers relate. They are the training signal; the views contain none of it.
 
-Alternatives of each other in a dependency ("a | b"), providers of the same virtual package, and packages listed side by
-side in one Recommends or Suggests field. What a package itself recommends goes with it rather than is like it (gimp
-suggests gimp-help), so that is left out.
+Two packages are related if they are alternatives in a dependency ("a | b"), provide the same virtual package, or stand
+side by side in one Recommends or Suggests field. A package and what it recommends are not a pair: gimp suggests
+gimp-help, which goes with it but is not similar to it.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ def groups(packages):
 
 
 def pairs(packages):
-    """Distinct (a, b, weight) with a < b. A big group says less about each of its pairs than a small one."""
+    """Distinct pairs (a, b) with a < b, and their weights. Pairs of a large group weigh less."""
     index = {name: i for i, name in enumerate(packages)}
     weight = {}
     for names, w in groups(packages):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes safetensors files: eight bytes of header length, a JSON header, then the numbers of every tensor, back to back."""
+"""Writes safetensors files: eight bytes with the header's length, a JSON header, then all tensors without gaps."""
 
 import json
 import struct
@@ -11,7 +11,7 @@ TYPES = {"F32": "<f4", "F16": "<f2", "I64": "<i8"}
 
 
 def write(path, tensors, metadata):
-    """float16 and int64 as they are, all else as float32."""
+    """Write float16 and int64 tensors as they are, all others as float32."""
     stored = {}
     for name, tensor in sorted(tensors.items()):
         kind = {"float16": "F16", "int64": "I64"}.get(str(tensor.dtype), "F32")

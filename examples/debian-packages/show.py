@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's helper: picks queries and values out of the prepared files, and prints answers as tables.
+"""The demo's helper: gets queries and values from the prepared files, and prints answers as tables.
 
-    show.py query QUERIES.jsonl ID METHOD        one query, with that method
-    show.py value ITEMS.jsonl KEY [OTHER]        an item's value; with OTHER, a vector a third of the way there
-    show.py hits                                 keys of the hits of an answer on standard input
-    show.py bootstrap                            Kafka's address, from the daemon's status on standard input
-    show.py answers SUMMARIES.tsv [BEFORE]       answers, one a line on standard input, as tables; what the answers in
-                                                 the file BEFORE did not have is marked
+    show.py query QUERIES.jsonl ID METHOD        print one query, with this method
+    show.py value ITEMS.jsonl KEY [OTHER]        print an item's value; with OTHER, its vector is moved a third of the
+                                                 way to that of OTHER
+    show.py hits                                 print the keys of the hits of an answer on standard input
+    show.py bootstrap                            print Kafka's address from the daemon's status on standard input
+    show.py answers SUMMARIES.tsv [BEFORE]       print the answers on standard input, one per line, as tables; mark hits
+                                                 that the answers in the file BEFORE do not have
 """
 
 import base64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Four views of a package, each a sparse matrix turned into a short dense vector by truncated SVD."""
+"""Four views of a package. Each is a sparse matrix, reduced to a short dense vector per package by truncated SVD."""
 
 import re
 
@@ -50,8 +50,8 @@ def text_terms(name, record):
 
 
 def needs(record):
-    """Names that a package cannot do without. Of alternatives only the first: what is an alternative to what is for
-    relation.py to learn from, and must not be seen here."""
+    """Names of the packages that a package needs. Only the first of several alternatives counts: alternatives are the
+    training signal (relation.py) and must not be seen here."""
     groups = alternatives(record.get("Depends")) + alternatives(record.get("Pre-Depends"))
     return {group[0] for group in groups}
 
@@ -66,7 +66,7 @@ def tag_terms(record):
 
 
 def origin_terms(name, record):
-    """Where a package comes from: section, source, maintainer, home page, and the ends of its name."""
+    """Where a package comes from: section, maintainer, home page, and the end of its name."""
     terms = {"section " + record.get("Section", ""): 1.5}
     terms["maintainer " + record.get("Maintainer", "").partition("<")[0].strip()] = 0.5
     parts = name.split("-")
@@ -132,8 +132,8 @@ def unit_rows(dense, missing):
 def related_directions(dense, missing, pairs, weight, dims, ridge=0.03, power=0.0):
     """Fisher's criterion: the `dims` directions in which related packages differ least, compared with all packages.
 
-    ridge  how much of the average spread every direction gets on top, against chance
-    power  0: all directions alike; more: the better ones count for more
+    ridge  share of the mean variance that is added to every direction, against overfitting
+    power  0: all directions weigh the same; larger: better directions weigh more
     """
     use = ~(missing[pairs[:, 0]] | missing[pairs[:, 1]])
     difference = dense[pairs[use, 0]] - dense[pairs[use, 1]]
@@ -148,7 +148,7 @@ def related_directions(dense, missing, pairs, weight, dims, ridge=0.03, power=0.
 
 
 def embed(matrix, rank, dims, pairs, weight, rng):
-    """A view as unit rows of `dims` numbers: SVD to `rank` axes, then the directions that related packages share."""
+    """Reduce a view to unit rows of `dims` numbers: SVD to `rank` axes, then directions shared by related packages."""
     missing = matrix.getnnz(axis=1) == 0
     dense = unit_rows(truncated_svd(matrix, rank, rng), missing)
     return unit_rows(related_directions(dense, missing, pairs, weight, dims), missing)

@@ -86,7 +86,7 @@ class OpsKafka(unittest.TestCase):
         self.write([b"late"])
         self.assertIn(f"process {pid}", self.kafka("status"))
         self.assertIn("is running already", self.kafka("start"))
-        self.assertIn("to move it", self.kafka("start", "--port", str(harness.free_port()), expected=1))
+        self.assertIn("to change the port", self.kafka("start", "--port", str(harness.free_port()), expected=1))
         os.kill(pid, signal.SIGKILL)
         harness.eventually(lambda: "not running" in self.kafka("status", expected=None), "the end of the broker")
         self.start()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the configuration: every row of the table at its bounds, and every kind of mistake, refused with its line. */
+/* Tests of the configuration: every row of the table at its bounds, and every kind of mistake with its line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static struct config *open_text(const char *text)
   return c;
 }
 
-/* Verify that the file is refused, and that the message begins with "path:line:" (line 0: "path:") and has both words. */
+/* Verify that the file is refused. The message must begin with "path:line:" (line 0: "path:") and have both words. */
 static void assert_refused(const char *text, int line, const char *word, const char *other_word)
 {
   struct config *c = NULL;

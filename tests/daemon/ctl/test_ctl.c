@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sluicectl does without a daemon: numbers for people, lines of a catalogue file, queries and answers. */
+/* Tests of what sluicectl does without a daemon: formatted numbers, lines of a catalogue file, queries and answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,7 +111,7 @@ static void the_watermark_is_waited_for_in_every_partition(void **state)
   assert_int_equal(ctl_positions_add(&p, 0, 4), ERR_OK);
   assert_int_equal(ctl_positions_behind(&p, watermark), 0); /* offset 4 is below next 5 */
   assert_int_equal(ctl_positions_add(&p, 7, 13), ERR_OK);
-  assert_int_equal(ctl_positions_add(&p, 7, 11), ERR_OK); /* the later one holds */
+  assert_int_equal(ctl_positions_add(&p, 7, 11), ERR_OK); /* an earlier offset changes nothing */
   assert_int_equal(ctl_positions_behind(&p, watermark), 2);
   assert_int_equal(ctl_positions_add(&p, 3, 0), ERR_OK);
   assert_int_equal(ctl_positions_behind(&p, watermark), 3);
@@ -182,7 +182,7 @@ static void the_number_of_an_accepted_rebuild_is_written_whole(void **state)
   assert_non_null(mkdtemp(directory));
   snprintf(path, sizeof path, "%s/%s", directory, CATALOGUE_REBUILD_FILE);
   assert_int_equal(ctl_rebuild_write(directory, 41), ERR_OK);
-  assert_int_equal(ctl_rebuild_write(directory, 18446744073709551615u), ERR_OK); /* the newest holds */
+  assert_int_equal(ctl_rebuild_write(directory, 18446744073709551615u), ERR_OK); /* the newest number replaces the older one */
   FILE *file = fopen(path, "r");
   assert_non_null(file);
   assert_non_null(fgets(text, sizeof text, file));
@@ -295,7 +295,8 @@ static void lines_that_cannot_be_used_are_refused_with_the_reason(void **state)
   region_fini(&r);
 }
 
-/* Lines lie in blocks of their exact size, for the sanitizer. A line that the reader takes, jansson takes, too. */
+/* Each line is in a block of its exact size, so that the sanitizer sees an over-read. Every line that the reader accepts
+ * must also be JSON for jansson. */
 static void any_line_is_read_or_refused(void **state)
 {
   static const char valid[] =

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluicectl eval within: ids as keys, comparison with exact, and what is printed. tests/e2e/test_eval.py runs it. */
+/* Tests of the parts of sluicectl eval: ids as keys, comparison with exact, and the printed report.
+ * tests/e2e/test_eval.py runs the command. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,8 +35,8 @@ static void keys_have_the_order_of_ids(void **state)
   }
 }
 
-/* Three queries, k = 12. The exact lists are 0..11; of the second the method has found its first hit at place 6, of the
- * third nothing at all. */
+/* Three queries with k = 12. The exact answer of each is 0..11. The method finds all of them for query 0, only id 0 at
+ * place 6 for query 1, and nothing for query 2. */
 enum { N = 3, K = 12 };
 
 static int64_t exact_ids[N * K], ids[N * K];
@@ -51,10 +52,10 @@ static void set_answers(struct eval_answers *exact, struct eval_answers *method)
 {
   for (int64_t i = 0; i < N * K; i++) {
     exact_ids[i] = i % K;
-    ids[i] = i < K ? K - 1 - i : -1; /* the first query: all of them, in reverse */
+    ids[i] = i < K ? K - 1 - i : -1; /* query 0: all exact hits, in reverse */
   }
   for (int64_t i = 0; i < 8; i++)
-    ids[K + i] = i == 6 ? 0 : 1000 + i; /* the second: one of them */
+    ids[K + i] = i == 6 ? 0 : 1000 + i; /* query 1: one exact hit among eight */
   *exact = (struct eval_answers){ .n = N,
                                   .k = K,
                                   .ids = exact_ids,
@@ -88,7 +89,7 @@ static void recall_is_relative_to_exact(void **state)
   (void)state;
   set_answers(&exact, &method);
   assert_ok(eval_compare(&method, &exact, NULL, &row));
-  /* Of the first query the first ten hits are 11 to 2, of the second 0 is found; recall@1, @10 and @12. */
+  /* recall@1, @10 and @12. The first ten hits of query 0 are 11 to 2; query 1 has found 0. */
   assert_true(is_near(row.recall[0], 0));
   assert_true(is_near(row.recall[1], (8.0 / 10 + 1.0 / 10) / 3));
   assert_true(is_near(row.recall[2], (1 + 1.0 / 12 + 0) / 3));
@@ -125,7 +126,7 @@ static void recall_is_told_at_powers_of_ten_and_at_k(void **state)
   }
 }
 
-/* Exact finds them at places 3, 0 and nowhere; the method at 8, 6 and nowhere. */
+/* The targets' places: 3, 0 and missing in the exact answers; 8, 6 and missing in the method's. */
 static int64_t target_ids[N] = { 3, 0, 77 };
 
 static struct tensor targets_of(const int64_t *ids_of_targets)
@@ -154,7 +155,7 @@ static void hit_rates_are_of_targets_and_ratios_relative_to_exact(void **state)
   assert_true(is_near(row.hit_rate[2], 2.0 / 3) && is_near(row.hit_ratio[2], 1));
   assert_ok(eval_compare(&method, &exact, &lost, &row));
   for (size_t r = 0; r < EVAL_N_RANKS; r++)
-    assert_true(row.hit_rate[r] == 0 && isnan(row.hit_ratio[r])); /* exact has none to be relative to */
+    assert_true(row.hit_rate[r] == 0 && isnan(row.hit_ratio[r])); /* no ratio, because exact finds none */
 }
 
 static void times_are_those_of_warm_whole_batches_where_there_are_any(void **state)
@@ -167,11 +168,11 @@ static void times_are_those_of_warm_whole_batches_where_there_are_any(void **sta
   assert_ok(eval_compare(&method, &exact, NULL, &row));
   assert_int_equal(row.n_timed, 2);
   assert_true(is_near(row.median_ms, 3) && is_near(row.p95_ms, 4));
-  method.n_timings = 1; /* the cold one is all there is */
+  method.n_timings = 1; /* only the cold batch */
   assert_ok(eval_compare(&method, &exact, NULL, &row));
   assert_int_equal(row.n_timed, 1);
   assert_true(is_near(row.median_ms, 90) && is_near(row.p95_ms, 90));
-  method.timings = timings + 2; /* not whole, but warm as no other */
+  method.timings = timings + 2; /* only a warm batch that is not whole */
   assert_ok(eval_compare(&method, &exact, NULL, &row));
   assert_true(row.n_timed == 1 && is_near(row.median_ms, 1));
 }
