@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which items a query admits: those that have a part of its space and are not on its list of excluded keys. */
+/* The items that a query admits: those that have a part of its space and are not on its list of excluded keys. */
 #ifndef ENGINE_ADMIT_H
 #define ENGINE_ADMIT_H
 
@@ -7,9 +7,9 @@
 
 struct admit {
   const uint8_t *has_part;  /* [n_slots] */
-  const uint32_t *excluded; /* slots, rising, each has a part */
+  const uint32_t *excluded; /* slots in rising order; each has a part */
   size_t n_excluded;
-  bool is_everyone; /* every slot of the arena is admitted: has_part need not be read */
+  bool admits_all; /* every slot of the arena is admitted; has_part need not be read */
 };
 
 static inline bool admit_slot(const struct admit *a, uint32_t slot)

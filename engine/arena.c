@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Applies changes to an arena, on all its backends: puts, deletes that keep slots dense, and memory that is given back.
+ */
 #include "engine/arena.h"
 
 #include "base/mem.h"
 
-/* Columns of a backend that failed are left as they are. */
+/* Skips backends that have failed: their columns stay as they are. */
 #define FOR_EACH_BACKEND(arena, b) \
   for (size_t b = atomic_load(&(arena)->backends->first); (b) < (arena)->backends->n; (b)++)
 
@@ -77,7 +79,7 @@ static void move_slot(struct arena *a, uint32_t from, uint32_t to)
   keys_move(&a->keys, from, to);
 }
 
-/* A tombstone: the last item moves into the hole, so that slots stay dense. */
+/* Delete an item. The last item moves into the hole, so that slots stay dense. */
 static void delete_item(struct arena *a, uint32_t slot)
 {
   uint32_t last = (uint32_t)a->n_slots - 1;
@@ -93,7 +95,8 @@ static err_t insert_item(struct arena *a, struct span key, uint32_t *slot)
 {
   if (a->n_slots == a->capacity)
     FAIL(ERR_FULL,
-         "the catalogue has more than catalogue.max_items = %zu items: raise it; each item more takes about %zu bytes",
+         "the catalogue has more than catalogue.max_items = %zu items: raise it; "
+         "each additional item takes about %zu bytes",
          a->capacity, a->pair_bytes_per_item);
   *slot = (uint32_t)a->n_slots;
   TRY(keys_put(&a->keys, *slot, key));
@@ -135,8 +138,9 @@ static err_t flush_space(const struct arena *a, const struct arena_space *space)
   return ERR_OK;
 }
 
-/* Give back what a catalogue that has become much smaller left behind. In large steps: slots are freed and taken all
- * the time, and memory that comes and goes costs faults. Nobody else sees this arena. */
+/* Give back memory when the catalogue has become much smaller. This happens only in large steps: slots are freed and
+ * reused all the time, and pages that are given back and reused cause page faults. Nobody reads this arena meanwhile.
+ */
 static void give_back(struct arena *a)
 {
   enum { HALF_FROM = 4096 };
@@ -156,14 +160,14 @@ static void give_back(struct arena *a)
   a->high_slots = from;
 }
 
-/* Changes between the fetching of a key's place and its use. */
+/* The table entry of a key is prefetched this many changes before it is used. */
 enum { KEYS_AHEAD = 8 };
 
 err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
     if (n - i > KEYS_AHEAD)
-      keys_fetch(&a->keys, changes[i + KEYS_AHEAD].change->key);
+      keys_prefetch(&a->keys, changes[i + KEYS_AHEAD].change->key);
     uint32_t slot = keys_find(&a->keys, changes[i].change->key);
     if (changes[i].change->is_delete) {
       if (slot != KEYS_NONE)
@@ -180,7 +184,7 @@ err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t
   return ERR_OK;
 }
 
-/* Index of the first position that is not before the partition. */
+/* Return the index of the first position whose partition is not lower than the given one. */
 static size_t lower_bound(const struct arena *a, int32_t partition)
 {
   size_t i = 0;

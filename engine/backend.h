@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend: where arenas live and who searches them. Each has one table of column operations for each similarity. */
+/* A backend: the memory where arenas live and the processor that searches them. Each backend has a table of column
+ * operations for each similarity. */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H
 
@@ -14,27 +15,27 @@ struct backend {
   const char *name;
   const struct columns_ops *columns[N_SIMILARITIES];
 
-  /* Bytes of the backend's own memory that are free. NULL: it lives in the host's. */
+  /* The free bytes of the backend's own memory. NULL: it uses host memory. */
   err_t (*memory)(size_t *free_bytes);
 
-  /* What a search worker needs for itself. NULL: nothing. capacity: slots of an arena. */
+  /* Open and close what a search worker needs on this backend. NULL: nothing. capacity: slots of an arena. */
   err_t (*worker_open)(size_t capacity, struct device_worker **out);
   void (*worker_close)(struct device_worker **w);
 
-  /* Search a batch by a row's function. When this returns, nothing of the search runs any more. */
+  /* Search a batch with the search function of a method. When this returns, no part of the search is still running. */
   err_t (*search)(method_search *search, const struct columns *columns, struct search_batch *batch);
 };
 
-/* Host memory and the kernels of this processor: always there, and the reference for others. */
+/* Host memory and this processor's kernels. It is always available, and the reference for other backends. */
 extern const struct backend backend_cpu;
 
 #ifdef SLUICE_CUDA
-/* The memory of a GPU and its kernels. */
+/* GPU memory and the GPU's kernels. */
 extern const struct backend backend_cuda;
 #endif
 
-/* The backends that keep the catalogue, in the order of preference. The first that has not failed is searched; with
- * `auto` there is a second one, which takes over where the first fails. */
+/* The backends that hold the catalogue, in order of preference. The first one that has not failed is searched. With
+ * `auto` there are two, and the second takes over if the first fails. */
 enum { BACKENDS_MAX = 2 };
 
 struct backends {
@@ -43,11 +44,12 @@ struct backends {
   _Atomic size_t first;
 };
 
-/* Choose. Returns ERR_CONFIG where there is no GPU and one is asked for. */
+/* Choose the backends. Returns ERR_CONFIG if a GPU is required and there is none. */
 err_t backends_choose(enum engine_backend choice, struct backends *out);
 
-/* Go on without backend i after an error: ERR_OK where another one takes over, which is logged; else the error itself.
- * What is wrong with the host, and not with the backend, the next one will meet too. Thread: any. */
+/* Continue without backend i after an error. Returns ERR_OK and logs it if another backend takes over; otherwise
+ * returns the error itself. If the cause is the host and not the backend, the next backend will report it too. Thread:
+ * any. */
 err_t backends_fail(struct backends *b, size_t i, err_code_t err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backend that is always there: host memory, searched by this processor. */
+/* The backend that is always available: host memory, searched by this processor. */
 #include "engine/backend.h"
 
 static err_t run(method_search *search, const struct columns *columns, struct search_batch *batch)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Chooses the backends at start, and goes on without one that fails. */
 #include "base/log.h"
 #include "engine/backend.h"
 #include "kernels/device.h"
 
-/* A backend has columns for each similarity, and a search for each of its methods. */
+/* Verify that a backend has columns for every similarity and a search for every method. */
 static err_t verify_complete(const struct backend *b)
 {
   for (size_t s = 0; s < N_SIMILARITIES; s++) {
@@ -37,7 +38,7 @@ err_t backends_choose(enum engine_backend choice, struct backends *out)
 #ifdef SLUICE_CUDA
          "no GPU of compute capability 8.0 or above was found, or no driver"
 #else
-         "this build has no CUDA (preset cuda has)"
+         "this build has no CUDA (use the preset cuda)"
 #endif
     );
   if (choice != ENGINE_CUDA)

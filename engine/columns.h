@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns: what an arena keeps of one space, indexed by slot; and a batch of queries that is searched in them.
+/* Columns: what an arena keeps of one space, indexed by slot. Also a batch of queries that is searched in them.
  *
- * One table of operations a similarity and a backend (backend.h). Writes happen on the back arena, by the catalogue
- * thread alone; searches on the front arena, by many workers at once, which write nothing.
+ * Each pair of a similarity and a backend (backend.h) has one table of operations. The catalogue thread writes the
+ * columns of the back arena. Many workers search the columns of the front arena at the same time; searches write
+ * nothing.
  */
 #ifndef ENGINE_COLUMNS_H
 #define ENGINE_COLUMNS_H
@@ -15,29 +16,30 @@
 
 struct model;
 
-/* What every struct of columns begins with: who opened them. */
+/* The first member of every columns struct: the operations that opened it. */
 struct columns {
   const struct columns_ops *ops;
 };
 
-/* Queries as a similarity has prepared them: an array of its own type, which its model's header casts them to. */
+/* Queries that a similarity has prepared: an array of a type of its own. The header of its model casts to that type. */
 struct prepared_queries;
 
-/* One query of a batch, and its result. */
+/* One query of a batch and its result. */
 struct search_result {
   struct admit admit;
-  struct topk topk; /* initialised by the caller; finished by it too */
+  struct topk topk; /* initialised and finished by the caller */
   struct receipt receipt;
   struct counts counts;
 };
 
 struct device_worker;
 
+/* A batch: queries of one space and one method that are searched together. */
 struct search_batch {
   const struct kernels *kernels;
-  struct device_worker *worker; /* what the worker has of the device; NULL where the columns are in host memory */
+  struct device_worker *worker; /* the worker's memory on the device; NULL if the columns are in host memory */
   const struct method *method;
-  const struct prepared_queries *prepared; /* [n], of similarity.prepare_queries */
+  const struct prepared_queries *prepared; /* [n], from similarity.prepare_queries */
   size_t n;
   struct search_result *results; /* [n] */
   size_t n_slots;                /* slots of the arena */
@@ -46,25 +48,25 @@ struct search_batch {
 };
 
 struct columns_ops {
-  /* Reserve columns for so many slots. The model stays valid while they are open. */
+  /* Reserve columns for `capacity` slots. The model must stay valid while they are open. */
   err_t (*open)(const struct model *model, size_t capacity, struct columns **out);
   void (*close)(struct columns **c);
   size_t (*bytes_per_item)(const struct model *model);
 
-  /* Write a prepared part into a slot. is_new: the slot has none of this space. */
+  /* Write a prepared part into a slot. is_new: the slot has no part of this space yet. */
   err_t (*put)(struct columns *c, uint32_t slot, bool is_new, const uint8_t *prepared);
 
-  /* Forget the part in a slot that has one. */
+  /* Remove the part of a slot that has one. */
   void (*drop)(struct columns *c, uint32_t slot);
 
-  /* Move the part of slot `from` to `to`, which has none; `from` has none afterwards. */
+  /* Move the part of slot `from` to slot `to`, which has none. Afterwards `from` has none. */
   void (*move)(struct columns *c, uint32_t from, uint32_t to);
 
-  /* Give the memory of slots from..to-1 back: none of them has a part, and those from `to` on had none since the last
-   * call. NULL: there is nothing to give back. */
+  /* Give back the memory of slots from..to-1, which have no part. Slots from `to` on must not have had one since the
+   * last call. NULL: there is nothing to give back. */
   void (*trim)(struct columns *c, size_t from, size_t to);
 
-  /* Make what was written visible to searches that begin from now on. NULL: it is anyway. */
+  /* Make all writes visible to searches that begin from now on. NULL: they are visible anyway. */
   err_t (*flush)(struct columns *c);
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The engine: opens spaces and arenas, applies batches to both arenas of the pair, and checks parts and queries. */
 #include "engine/engine.h"
 
 #include <stdio.h>
@@ -53,7 +54,7 @@ void engine_close(struct engine **e)
   mem_free(e);
 }
 
-/* A refusal says which spaces there are, if not too many. */
+/* Refuse an unknown space. The message lists the spaces that exist, if they are not too many. */
 static err_t fail_no_space(const struct engine *e, struct span name)
 {
   enum { SHOWN_MAX = 20, NAMES_BYTES = 600 };
@@ -80,7 +81,7 @@ err_t engine_check_part(const struct engine *e, const struct part *part)
   size_t space;
 
   if (!prepare_find_space(e->spaces, e->n_spaces, part->space, &space))
-    FAIL(ERR_SPACE, "there is no space %s: add it to `spaces` of the configuration, or leave the part out",
+    FAIL(ERR_SPACE, "there is no space %s: add it to `spaces` of the configuration, or omit the part",
          log_quote(part->space));
   return e->spaces[space].similarity->check_part(e->spaces[space].model, part);
 }
@@ -92,7 +93,7 @@ err_t engine_check_item(const struct engine *e, const struct item_change *change
   return ERR_OK;
 }
 
-static err_t write_back(struct engine *e, uint64_t epoch, const struct prepared_change *changes, size_t n,
+static err_t apply_to_back(struct engine *e, uint64_t epoch, const struct prepared_change *changes, size_t n,
                         const struct position *positions, size_t n_positions)
 {
   struct arena *back = pair_back(e->pair);
@@ -111,10 +112,10 @@ err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n
 
   region_reset(&e->batch);
   TRY(prepare_changes(e->spaces, e->n_spaces, e->kernels, changes, n, &e->batch, &prepared));
-  TRY(write_back(e, epoch, prepared, n, positions, n_positions));
+  TRY(apply_to_back(e, epoch, prepared, n, positions, n_positions));
   pair_publish(e->pair);
   pair_wait_for_readers(e->pair);
-  return write_back(e, epoch, prepared, n, positions, n_positions);
+  return apply_to_back(e, epoch, prepared, n, positions, n_positions);
 }
 
 err_t engine_set_positions(struct engine *e, const struct position *positions, size_t n)
@@ -122,14 +123,14 @@ err_t engine_set_positions(struct engine *e, const struct position *positions, s
   uint64_t epoch = pair_back(e->pair)->epoch + 1;
 
   arena_forget_watermark(pair_back(e->pair));
-  TRY(write_back(e, epoch, NULL, 0, positions, n));
+  TRY(apply_to_back(e, epoch, NULL, 0, positions, n));
   pair_publish(e->pair);
   pair_wait_for_readers(e->pair);
   arena_forget_watermark(pair_back(e->pair));
-  return write_back(e, epoch, NULL, 0, positions, n);
+  return apply_to_back(e, epoch, NULL, 0, positions, n);
 }
 
-/* The arena that is being filled, at the back. */
+/* The back arena while engine_replace() fills it. */
 struct engine_filling {
   struct engine *engine;
   struct arena *arena;
@@ -145,7 +146,7 @@ err_t engine_take(struct engine_filling *filling, const struct item_change *chan
   return arena_apply(filling->arena, prepared, n);
 }
 
-/* An emptied arena is made anew: so its memory goes back, too. */
+/* Fill the back arena from scratch. It is closed and opened again, so that its memory is given back too. */
 static err_t fill_back(struct engine *e, uint64_t epoch, engine_feed feed, void *context,
                        const struct position *positions, size_t n)
 {
@@ -216,7 +217,7 @@ void engine_space_get(struct engine *e, size_t space, struct engine_space_info *
   pair_release(e->pair, front);
 }
 
-/* A refusal says what the space has. */
+/* Parse and verify the method. A refusal lists the methods of the space. */
 static err_t parse_method(const struct space *s, struct span text, struct method *out)
 {
   const struct similarity *similarity = s->similarity;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What would keep an engine from being opened, found without opening one. */
+/* Checks a configuration without opening an engine: finds everything that engine_open() would refuse. */
 #include "base/mem.h"
 #include "engine/engine_state.h"
 
@@ -17,7 +17,7 @@ static err_t note(engine_problem problem, void *context, err_code_t err, enum en
   return err == ERR_OK ? ERR_OK : problem(context, err, fault, space);
 }
 
-/* Spaces that were loaded are kept, so that their memory is counted. */
+/* Load every space. Loaded spaces are kept, so that their memory is counted. */
 static err_t check_spaces(const struct engine_config *config, struct engine *e, engine_problem problem, void *context)
 {
   TRY(mem_array(config->n_spaces, sizeof *e->spaces, &e->spaces));

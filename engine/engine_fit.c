@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a catalogue fits into the machine's memory and into that of its devices: apart, since a check of the
- * configuration asks it without an engine being opened. */
+/* Checks that a catalogue fits into the memory of the machine and of its devices. It is apart from engine.c because the
+ * check of a configuration does this without opening an engine. */
 #include <unistd.h>
 
 #include "engine/engine_state.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine is made of: shared by the files engine*.c and searcher.c alone. */
+/* The struct behind `struct engine`. Private to engine*.c and searcher.c. */
 #ifndef ENGINE_ENGINE_STATE_H
 #define ENGINE_ENGINE_STATE_H
 
@@ -15,17 +15,19 @@ struct engine {
   const struct kernels *kernels;
   struct backends backends;
   struct pair *pair;
-  struct region batch; /* of the catalogue thread: what engine_apply() prepares */
+  struct region batch; /* scratch memory of the catalogue thread: the batch that engine_apply() prepares */
 };
 
-/* Of the host's memory, what an item takes in one arena. */
+/* The bytes of host memory that one item uses in one arena. */
 size_t engine_host_bytes_per_item(const struct engine *e);
 
-/* Refuse now what could never fit, not when the machine is out of memory: both arenas are reserved at start.
+/* Verify that the machine and its devices have enough memory for max_items. Both arenas are reserved at start, and
+ * running out of memory later would be worse.
  *
- * counts_all  of a GPU, count the memory that others have now, too: the running daemon may be one of them
+ * counts_all  count all memory of a GPU, including what other processes use now: the running daemon may be one of them
  *
- * Returns ERR_CONFIG, with the bytes and the number of items that fit. */
+ * Returns ERR_CONFIG with the bytes and the number of items that fit.
+ */
 err_t engine_verify_memory(struct engine *e, bool counts_all);
 
 #endif

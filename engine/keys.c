@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The hash table of keys, and the texts of the keys, one allocation each. */
 #include "engine/keys.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@
 
 #include "base/mem.h"
 
-static_assert(KEYS_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, "what XXH3 needs");
+static_assert(KEYS_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, "XXH3 needs a secret of this size");
 
 static size_t table_size(size_t capacity)
 {
@@ -56,7 +57,7 @@ static uint32_t hash_of(const struct keys *k, struct span key)
   return (uint32_t)XXH3_64bits_withSecret(key.p, key.n, k->secret, sizeof k->secret);
 }
 
-/* Where a key stands in the table, or the free entry where it would. */
+/* Return the index of a key's entry, or of the free entry where the key would go. */
 static size_t locate(const struct keys *k, struct span key, uint32_t hash)
 {
   size_t mask = k->n_table - 1;
@@ -70,7 +71,7 @@ static size_t locate(const struct keys *k, struct span key, uint32_t hash)
   return i;
 }
 
-void keys_fetch(const struct keys *k, struct span key)
+void keys_prefetch(const struct keys *k, struct span key)
 {
   __builtin_prefetch(&k->table[hash_of(k, key) & (k->n_table - 1)]);
 }
@@ -92,8 +93,7 @@ err_t keys_put(struct keys *k, uint32_t slot, struct span key)
   return ERR_OK;
 }
 
-/* Free an entry and close the gap: an entry further on may only stay where no free entry lies between its home and it.
- */
+/* Free an entry and close the gap. An entry further on may stay only if no free entry lies between its home and it. */
 static void free_entry(struct keys *k, size_t hole)
 {
   size_t mask = k->n_table - 1;
@@ -128,7 +128,7 @@ void keys_move(struct keys *k, uint32_t from, uint32_t to)
 void keys_trim(struct keys *k, size_t from, size_t to)
 {
   mem_give_back(k->texts, from, to, sizeof *k->texts);
-  if (from == 0) /* all entries are free: zeros */
+  if (from == 0) /* no keys are left: all entries are free, which is zero */
     mem_give_back(k->table, 0, k->n_table, sizeof *k->table);
 }
 

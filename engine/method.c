@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses and prints methods. */
 #include "engine/method.h"
 
 #include <ctype.h>
@@ -12,7 +13,7 @@ static err_t refuse(struct span text)
        log_quote(text));
 }
 
-/* Read one argument and the mark behind it. */
+/* Parse one argument and the character after it. */
 static bool parse_arg(struct span text, size_t *i, uint32_t *arg, char *mark)
 {
   uint64_t value = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods as people write them: "exact", "average(4000)", "combined(100,1000)". */
+/* The text form of methods: "exact", "average(4000)", "combined(100,1000)". */
 #ifndef ENGINE_METHOD_H
 #define ENGINE_METHOD_H
 
@@ -8,11 +8,11 @@
 
 enum { METHOD_TEXT_MAX = 64 };
 
-/* Parse a method. Arguments are integers from 1 to 2^32 - 1. Empty text is "exact". Returns ERR_METHOD with what is
- * expected. */
+/* Parse a method. Arguments are integers from 1 to 2^32 - 1. Empty text means "exact". Returns ERR_METHOD with the
+ * expected form. */
 err_t method_parse(struct span text, struct method *out);
 
-/* Write it as method_parse() reads it; text has room for METHOD_TEXT_MAX. */
+/* Print a method in the form that method_parse() reads. text [METHOD_TEXT_MAX]. */
 void method_print(const struct method *method, char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking methods up in a similarity's table, and saying what is in it. */
+/* Finds and verifies methods in a similarity's table, and prints the table for messages. */
 #include "engine/methods.h"
 
 #include <stdarg.h>
@@ -47,10 +47,10 @@ static bool are_args_within(const struct method_row *row, const struct model *mo
   return true;
 }
 
-/* Text of a bounded size that is appended to. */
+/* A text buffer that is appended to. */
 struct text {
   char *at;
-  size_t room; /* the final zero included */
+  size_t room; /* bytes left, including the final zero */
 };
 
 static void append(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -93,8 +93,9 @@ void methods_print(const struct methods *methods, char *text)
   }
 }
 
-/* Has an earlier argument of the table the same name? Then its bounds were told. */
-static bool is_told(const struct methods *methods, size_t row, unsigned arg)
+/* Were the bounds of this argument already printed? An argument of an earlier position in the table may have the same
+ * name. */
+static bool is_printed(const struct methods *methods, size_t row, unsigned arg)
 {
   const char *name = methods->rows[row].args[arg].name;
 
@@ -107,18 +108,18 @@ static bool is_told(const struct methods *methods, size_t row, unsigned arg)
   return false;
 }
 
-/* ", with BS from 1 to 256 and PERCENT from 100": the bounds that are not everybody's. */
+/* Print the bounds that are not the usual ones, like ", with BS from 1 to 256 and PERCENT from 100". */
 static void append_bounds(struct text *text, const struct methods *methods, const struct model *model)
 {
-  unsigned n_told = 0;
+  unsigned n_printed = 0;
 
   for (size_t r = 0; r < methods->n; r++) {
     for (unsigned a = 0; a < n_args_of(&methods->rows[r]); a++) {
       const struct method_arg *arg = &methods->rows[r].args[a];
       uint32_t max = max_of(arg, model);
-      if ((min_of(arg) == 1 && max == UINT32_MAX) || is_told(methods, r, a))
+      if ((min_of(arg) == 1 && max == UINT32_MAX) || is_printed(methods, r, a))
         continue;
-      append(text, "%s%s from %u", n_told++ ? " and " : ", with ", arg->name, min_of(arg));
+      append(text, "%s%s from %u", n_printed++ ? " and " : ", with ", arg->name, min_of(arg));
       if (max != UINT32_MAX)
         append(text, " to %u", max);
     }

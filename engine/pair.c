@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The left-right scheme: who reads an arena, and when the writer may have it. */
 #include "engine/pair.h"
 
 #include "base/clock.h"
@@ -12,7 +13,8 @@ const struct arena *pair_acquire(struct pair *p)
     atomic_fetch_add(&p->readers[front].n, 1);
     if (atomic_load(&p->front) == front)
       return &p->arenas[front];
-    atomic_fetch_sub(&p->readers[front].n, 1); /* it was flipped in between: the writer may be waiting for it */
+    /* The pair was flipped in between, and the writer may be waiting for this arena. */
+    atomic_fetch_sub(&p->readers[front].n, 1);
   }
 }
 

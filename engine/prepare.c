@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Groups the parts of a batch of changes by space and runs each group through its item network. */
 #include "engine/prepare.h"
 
 bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span name, size_t *out)
@@ -12,7 +13,7 @@ bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span
   return false;
 }
 
-/* All parts of one space in a batch, which go through its network together. */
+/* All parts of one space in a batch. They go through its network together. */
 struct space_parts {
   const struct part **parts;
   struct prepared_part **prepared;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepared changes: item changes with what the columns keep of their parts already computed, so that both arenas of the
- * pair get the same bytes and the item networks run once. */
+/* Prepared changes: item changes together with the bytes that the columns keep of their parts. They are computed once,
+ * so the item networks run once and both arenas of the pair get the same bytes. */
 #ifndef ENGINE_PREPARE_H
 #define ENGINE_PREPARE_H
 
@@ -8,12 +8,12 @@
 #include "base/region.h"
 #include "engine/space.h"
 
-/* The space of a part that no space of the engine can use: it is left alone. */
+/* Stands for a space that the engine does not have: its part is ignored. */
 #define PREPARE_NO_SPACE SIZE_MAX
 
 struct prepared_part {
-  size_t space; /* index, or PREPARE_NO_SPACE */
-  const uint8_t *bytes; /* as columns_ops.put takes it */
+  size_t space;         /* index, or PREPARE_NO_SPACE */
+  const uint8_t *bytes; /* in the format of columns_ops.put */
 };
 
 struct prepared_change {
@@ -21,11 +21,11 @@ struct prepared_change {
   struct prepared_part *parts; /* [change->n_parts] */
 };
 
-/* Index of a space by name; false when there is none. */
+/* Find the index of a space by its name. Returns false if there is none. */
 bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span name, size_t *out);
 
-/* Prepare n changes whose parts were checked; parts of spaces that there are not are left out. `*out` [n] lives in the
- * region. */
+/* Prepare n changes whose parts have been checked. Parts of unknown spaces are ignored. `*out` [n] lives in the region.
+ * Returns ERR_MEMORY. */
 err_t prepare_changes(const struct space *spaces, size_t n_spaces, const struct kernels *kernels,
                       const struct item_change *changes, size_t n, struct region *region, struct prepared_change **out);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Computes receipts from a full heap and the bound on the items outside it. */
 #include "engine/receipt.h"
 
 #include <math.h>
@@ -13,7 +14,8 @@ void receipt_exact(struct search_result *result, uint64_t n_items)
   bool is_all = result->topk.n == n_admitted(result, n_items);
 
   result->counts.items = n_items;
-  /* A search may score an item for its threshold and once more in its turn, or one that is not admitted in vain. */
+  /* A search may score an item twice, once for its threshold and once in its turn. It may also score an item that is
+   * not admitted. */
   if (result->counts.scored > n_items)
     result->counts.scored = n_items;
   if (result->counts.candidates > n_items)
@@ -32,6 +34,7 @@ void receipt_bounded(struct search_result *result, uint64_t n_items, uint64_t n_
   receipt_exact(result, n_items);
   if (n_outside == 0)
     return;
-  result->receipt.is_exact = kth >= bound; /* -inf below K hits: then what was not scored would belong to them */
+  /* With fewer than K hits kth is -inf: items that were not scored would be among the K best. */
+  result->receipt.is_exact = kth >= bound;
   result->receipt.bound = fmaxf(kth, bound);
 }

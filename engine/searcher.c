@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Searches one batch in the front arena: from checked queries to answers, on the first backend that has not failed. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -8,7 +9,7 @@
 
 struct searcher {
   struct engine *engine;
-  struct region scratch; /* of one search, answers included */
+  struct region scratch; /* holds one search, answers included */
   struct device_worker *workers[BACKENDS_MAX];
 };
 
@@ -56,7 +57,8 @@ static int rising(const void *a, const void *b)
   return (*x > *y) - (*x < *y);
 }
 
-/* Excluded keys to slots of this epoch, those that the space has, each once, rising. */
+/* Convert excluded keys to slots of this epoch: only slots that have a part of the space, each once, in rising order.
+ */
 static err_t find_excluded(const struct arena *arena, const struct arena_space *space, const struct query *query,
                            struct region *region, struct admit *out)
 {
@@ -161,7 +163,7 @@ static err_t search_arena(struct searcher *s, const struct arena *arena, size_t 
   return write_answers(arena, model, &batch, answers);
 }
 
-/* By the first backend that can. */
+/* Search on the first backend that has not failed. If it fails now, the next one takes over. */
 static err_t search_backends(struct searcher *s, const struct arena *arena, size_t space, const struct method *method,
                              const struct query *const *queries, size_t n, struct answer *answers)
 {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How a shortlist stays short: thresholds that rise as entries arrive, guesses from a sample, and exact scores for the
+ * entries in doubt. */
 #include "engine/shortlist.h"
 
 #include <math.h>
 
 enum {
   SPARE_ENTRIES = 64,
-  GUESS_FROM = 8 * SHORTLIST_CHUNK, /* slots without which there is no sample */
-  GUESS_ENTRIES = 256,              /* what a list may gather between two guesses, and some times more */
+  GUESS_FROM = 8 * SHORTLIST_CHUNK, /* slots to scan before the sample is large enough */
+  GUESS_ENTRIES = 256,              /* entries that a list gathers between two guesses, besides twice the rank */
 };
 
-/* Entries of a list that make_room() leaves alone: a few times N, so that it works seldom and sketches' slack, which
- * makes twice N entries or more pass for the N best, does not make it ask for exact scores each time. */
+/* Number of entries that a list may have before make_room() reduces it: a few times N. Then make_room() rarely works.
+ * It also rarely needs exact scores, although the slack lets twice N entries or more pass. */
 static size_t usual_entries(size_t n_best, size_t n_slots)
 {
   return (4 * n_best < n_slots ? 4 * n_best : n_slots) + SPARE_ENTRIES;
@@ -62,10 +64,10 @@ void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales,
   }
 }
 
-/* Bring entries that score `least` or more to the front; returns how many. */
-static size_t partition_ge(const struct shortlists *s, struct scan_entry *entries, size_t n, int32_t least)
+/* Move the entries that score `min_score` or more to the front. Returns their number. */
+static size_t partition_ge(const struct shortlists *s, struct scan_entry *entries, size_t n, int32_t min_score)
 {
-  return s->kernels->partition_ge(entries, n, least, s->spare);
+  return s->kernels->partition_ge(entries, n, min_score, s->spare);
 }
 
 static int32_t median(int32_t a, int32_t b, int32_t c)
@@ -75,8 +77,8 @@ static int32_t median(int32_t a, int32_t b, int32_t c)
   return c < low ? low : c > high ? high : c;
 }
 
-/* Reorder so that the k best come first, 1 <= k <= n; returns the k-th best score. Pivots come from a sequence of its
- * own, so that no order of arrival is a bad one. */
+/* Reorder the entries so that the k best come first, 1 <= k <= n. Returns the k-th best score. Pivots are picked by a
+ * random sequence of this function, so that no order of the entries is slow. */
 static int32_t select_best(const struct shortlists *s, struct scan_entry *entries, size_t n, size_t k)
 {
   uint64_t dice = n;
@@ -105,12 +107,12 @@ static int32_t select_best(const struct shortlists *s, struct scan_entry *entrie
   }
 }
 
-/* Floats as integers of the same order; equal floats give equal integers. */
+/* Convert a float to an integer of the same order. Equal floats give equal integers. */
 static int32_t ordered_of(float x)
 {
   int32_t bits;
 
-  x += 0.0f; /* no -0 */
+  x += 0.0f; /* -0 becomes 0 */
   memcpy(&bits, &x, sizeof bits);
   return bits >= 0 ? bits : bits ^ INT32_MAX;
 }
@@ -138,7 +140,7 @@ static void drop_not_admitted(struct shortlists *s, size_t i)
   struct scan_list *list = &s->lists[i];
   uint32_t n = s->n_admitted[i];
 
-  if (s->scales[i].admit->is_everyone && are_slots(s, list->entries + n, list->n - n))
+  if (s->scales[i].admit->admits_all && are_slots(s, list->entries + n, list->n - n))
     n = list->n;
   for (uint32_t e = n; e < list->n; e++) {
     uint32_t slot = list->entries[e].slot;
@@ -154,7 +156,7 @@ static void raise_threshold(struct shortlists *s, size_t i, double threshold)
     set_threshold(&s->lists[i], &s->scales[i], (int32_t)fmin(threshold, SHORTLIST_SCORE_MAX));
 }
 
-/* Of n entries that tie, move the n_wanted whose keys come first to the front. */
+/* Move the n_wanted entries with the first keys, of n entries that tie, to the front. */
 static void select_by_key(struct shortlists *s, struct scan_entry *entries, size_t n, size_t n_wanted)
 {
   int32_t score = entries[0].score;
@@ -169,8 +171,8 @@ static void select_by_key(struct shortlists *s, struct scan_entry *entries, size
     entries[e] = (struct scan_entry){ score, s->tied[e].slot };
 }
 
-/* Reduce n entries to the n_wanted <= n best by exact score, ties by key. Their scores are replaced by the exact ones,
- * in units, rounded down: an approximation too. Returns the worst exact score kept. */
+/* Reduce n entries to the n_wanted <= n best by exact score, ties broken by key. Their scores become the exact ones, in
+ * units and rounded down, which are valid approximations too. Returns the worst exact score kept. */
 static float select_exactly(struct shortlists *s, size_t i, struct scan_entry *entries, size_t n, size_t n_wanted)
 {
   s->exact(s->exact_context, i, entries, n, s->scores);
@@ -186,11 +188,13 @@ static float select_exactly(struct shortlists *s, size_t i, struct scan_entry *e
   return float_of(worst);
 }
 
-/* Reduce a list of N or more admitted entries to exactly its N best so far; returns the N-th best exact score.
+/* Reduce a list of N or more admitted entries to exactly its N best so far. Returns the N-th best exact score.
  *
- * T being the N-th best approximate score: fewer than N approximate scores are above T, so that an item whose exact
- * score is sure to exceed every exact score that T or less may stand for, one above T + 2 slack, is among the N best
- * and not the N-th. One below T - 2 slack is not among them. What lies between is decided by exact scores. */
+ * Let T be the N-th best approximate score. Fewer than N approximate scores are above T. An item with an approximate
+ * score above T + 2 slack has a higher exact score than any item with an approximate score of T or less. So it is among
+ * the N best, and it is not the N-th. An item below T - 2 slack is not among the N best. Exact scores decide about the
+ * items in between.
+ */
 static float settle(struct shortlists *s, size_t i)
 {
   struct scan_list *list = &s->lists[i];
@@ -201,13 +205,14 @@ static float settle(struct shortlists *s, size_t i)
 
   float worst = select_exactly(s, i, list->entries + n_certain, n_possible - n_certain, s->n_best - n_certain);
   list->n = s->n_admitted[i] = (uint32_t)s->n_best;
-  /* An approximate score below this stands for an exact one below the worst kept. */
+  /* Below this threshold, the exact score is below the worst one kept. */
   raise_threshold(s, i, floor((double)worst * scale->units) - scale->slack);
   return worst;
 }
 
-/* The rank in a list, which has seen some of the slots, of a score that N of all slots are likely to reach: of the N
- * best, so many lie among those slots but for one time in ten thousand or less. N where nothing can be said. */
+/* Return a rank in a list that has seen only some of the slots. The score at this rank is one that N of all slots are
+ * likely to reach: fewer of the N best lie among the slots seen, except in one case of ten thousand or less. Returns N
+ * if nothing can be said. */
 static size_t guess_rank(const struct shortlists *s)
 {
   double expected = (double)s->n_best * (double)s->n_seen / (double)s->n_slots;
@@ -216,7 +221,8 @@ static size_t guess_rank(const struct shortlists *s)
   return s->is_guessing && s->n_seen >= GUESS_FROM && rank < (double)s->n_best ? (size_t)rank : s->n_best;
 }
 
-/* When to look again: once the list has grown enough for it to pay, and while there is room. */
+/* Return the number of entries at which to look at a list again: when it has grown enough for that to pay, and before
+ * it is full. */
 static uint32_t next_limit(const struct shortlists *s, size_t n, size_t rank)
 {
   size_t limit = 2 * (n > rank ? n : rank) + GUESS_ENTRIES;
@@ -248,7 +254,7 @@ void shortlist_make_room(struct shortlists *s, size_t n_scanned, size_t n_append
   s->n_seen += n_scanned;
   s->n_unseen += n_appended;
   if (s->n_unseen <= SHORTLIST_CHUNK)
-    return; /* so many in the fullest list leave room for a chunk */
+    return; /* even if all are in one list, it has room for another chunk */
   s->n_unseen = 0;
   size_t rank = guess_rank(s);
   for (size_t i = 0; i < s->n_lists; i++) {

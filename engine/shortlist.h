@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shortlists: the N best items of many lists by scores that a scan knows approximately, in integers, and another
- * routine exactly. Which items those are is decided exactly, ties by key; exact scores are computed only for items
- * whose rank the approximate ones leave open.
+/* Shortlists: for many lists at once, find the N best items of each. A scan computes approximate scores, in integers.
+ * Another routine computes exact scores, but only for items whose rank the approximate scores leave open. The result is
+ * exact, and ties are broken by key.
  *
- * A scan appends to scan_list.entries every item whose approximate score reaches scan_list.threshold. With T the N-th
- * best approximate score so far and a slack that no approximation misses the exact score by, N items have exact scores
- * of T - slack or more, so that an item whose approximate score is below T - 2 slack scores less than each of them.
+ * A scan appends to scan_list.entries every item whose approximate score reaches scan_list.threshold. No approximation
+ * differs from the exact score by more than the slack. Let T be the N-th best approximate score so far. Then N items
+ * have exact scores of at least T - slack, and an item with an approximate score below T - 2 slack scores less than
+ * each of them.
  *
- * Thresholds are guessed to be higher than that: of the N best, those among the slots seen so far are a sample, from
- * which follows what the N-th best of all will be. A guess T is proven right at the end, when N entries score T + 2
- * slack or more: what it kept out scores less than each of them. Otherwise the slots are scanned again without guesses.
- * Slots should be seen in an order that is spread over all (spread.h), or guesses are wrong more often.
+ * Thresholds higher than that are guessed. The slots seen so far are a sample, and the share of the N best among them
+ * predicts the N-th best score of all. At the end, a guess T is proven right if N entries have approximate scores of T
+ * + 2 slack or more: every item that the guess excluded scores less than each of them. Otherwise the slots are scanned
+ * again without guesses. Scan the slots in an order that is spread evenly over all of them (spread.h), or guesses are
+ * wrong more often.
  *
  * Thread: the one that searches. Allocates: at init, from the region.
  */
@@ -23,70 +25,73 @@
 #include "kernels/topk.h"
 
 enum {
-  SHORTLIST_CHUNK = 256,         /* slots that a scan may append to a list between two calls of make_room() */
-  SHORTLIST_SCORE_MAX = 1 << 30, /* what no approximate score exceeds */
+  SHORTLIST_CHUNK = 256,         /* a chunk: consecutive slots that are scanned between two calls of make_room() */
+  SHORTLIST_SCORE_MAX = 1 << 30, /* no approximate score is larger */
   SHORTLIST_SLACK_MAX = 1 << 28,
 };
 
-/* How the integers of one list read, and whom it takes. */
+/* A list's score scale and admission test. */
 struct shortlist_scale {
   const struct admit *admit;
-  double units;   /* an approximate score is about units times the exact one */
-  int32_t slack;  /* and no further than this from it: 1 to SHORTLIST_SLACK_MAX */
-  int32_t offset; /* what the scan's sums have in excess: scan_list.start is -offset - threshold */
+  double units;   /* an approximate score is about `units` times the exact one */
+  int32_t slack;  /* the largest difference between both: 1 to SHORTLIST_SLACK_MAX */
+  int32_t offset; /* the scan's sums are too large by this; scan_list.start is -offset - threshold */
 };
 
 struct shortlists {
   size_t n_lists;
   size_t n_best;           /* N */
-  struct scan_list *lists; /* [n_lists] for the scan */
+  struct scan_list *lists; /* [n_lists], given to the scan */
 
-  /* Of the caller, to be set before init. */
+  /* Set by the caller before shortlist_init(). */
   const struct kernels *kernels;
-  size_t n_slots; /* a scan may append slots from here on: they are dropped */
+  size_t n_slots; /* number of slots; higher slots that a scan appends are dropped */
   topk_key_order order;
   const void *order_context;
-  /* scores[i] = the exact score of entries[i].slot in a list; never NaN. */
+  /* Compute scores[i], the exact score of entries[i].slot in a list. Scores are never NaN. */
   void (*exact)(const void *context, size_t list, const struct scan_entry *entries, size_t n, float *scores);
   const void *exact_context;
 
   /* Private. */
   const struct shortlist_scale *scales; /* [n_lists] */
-  size_t n_usual;                       /* entries that make_room() leaves in a list */
+  size_t n_usual;                       /* entries that a list may have before make_room() reduces it */
   bool is_guessing;
-  size_t n_seen;               /* slots since the lists were empty */
-  uint32_t *limits;            /* [n_lists] entries at which make_room() looks at a list */
-  int32_t *guesses;            /* [n_lists] the highest threshold that was guessed */
-  size_t n_unseen;             /* entries that came since it looked */
-  size_t capacity;             /* of each list */
-  uint32_t *n_admitted;        /* [n_lists] entries in front that are known to be admitted */
-  struct scan_entry *exact_of; /* [capacity] exact scores in an order of integers */
+  size_t n_seen;               /* slots scanned since the lists were empty */
+  uint32_t *limits;            /* [n_lists] number of entries from which make_room() looks at a list */
+  int32_t *guesses;            /* [n_lists] the highest threshold that was guessed for each list */
+  size_t n_unseen;             /* entries appended since make_room() last looked */
+  size_t capacity;             /* entries of each list */
+  uint32_t *n_admitted;        /* [n_lists] number of leading entries that are known to be admitted */
+  struct scan_entry *exact_of; /* [capacity] exact scores as integers of the same order */
   struct scan_entry *spare;    /* [capacity] */
   float *scores;               /* [capacity] */
   struct topk_entry *tied;     /* [capacity] */
 };
 
-/* Bytes of n_lists lists. */
+/* The bytes that n_lists lists need. */
 size_t shortlist_bytes(size_t n_lists, size_t n_best, size_t n_slots);
 
-/* Room for max_lists lists of max_best, which need no more memory than lists of n_slots do. */
+/* Allocate max_lists lists for up to max_best items each. A list never needs room for more than n_slots items. Returns
+ * ERR_MEMORY. */
 err_t shortlist_init(struct shortlists *s, size_t max_lists, size_t max_best, struct region *region);
 
-/* Begin anew with n_lists <= max_lists empty lists, 1 <= n_best <= max_best; with guesses, or without. */
+/* Begin with n_lists <= max_lists empty lists and 1 <= n_best <= max_best. is_guessing: guess thresholds. */
 void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales, size_t n_lists, size_t n_best,
                      bool is_guessing);
 
 /* Make room for SHORTLIST_CHUNK more entries in every list, and raise thresholds.
- * n_scanned   slots that were scanned since the last call
- * n_appended  entries that came from them, to all lists together */
+ *
+ * n_scanned   slots scanned since the last call
+ * n_appended  entries that this scan appended to all lists together
+ */
 void shortlist_make_room(struct shortlists *s, size_t n_scanned, size_t n_appended);
 
-/* After all slots: whether a list holds its N best; where not, a guess was wrong, and the scan must be made again
- * without. To be asked before shortlist_finish(). */
+/* After all slots: does the list hold its N best items? If not, a guess was wrong, and the slots must be scanned again
+ * without guesses. Call this before shortlist_finish(). */
 bool shortlist_is_complete(struct shortlists *s, size_t list);
 
-/* Reduce a list to its N best, or to all where it has fewer, in no particular order. Returns the N-th best exact score;
- * -inf where there are fewer than N. */
+/* Reduce a list to its N best items, in no particular order, or to all if it has fewer. Returns the N-th best exact
+ * score, or -inf if there are fewer than N. */
 float shortlist_finish(struct shortlists *s, size_t list);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of similarities: a new one is a row here. */
+/* The table of similarities. A new similarity is a row here. */
 #include "engine/similarity.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ const struct similarity *similarity_at(enum similarity_kind kind)
   return all[kind];
 }
 
-/* "mol, recjpq, ..." */
+/* Print the names of all similarities: "mol, recjpq, ...". */
 static const char *names(char *text, size_t capacity)
 {
   size_t n = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A similarity: what a model is, which item parts and queries suit it, and what is computed of them once.
+/* A similarity: the kind of a model. It knows which item parts and queries suit a model, and what is computed from them
+ * once.
  *
- * This half does not depend on where the arenas are; columns.h has the other half, one table for each backend.
- * The table of similarities is in similarity.c: a new one is added there.
+ * This half does not depend on where the arenas are. columns.h has the other half, with one table for each backend.
+ * similarity.c has the table of similarities, where a new one is added.
  */
 #ifndef ENGINE_SIMILARITY_H
 #define ENGINE_SIMILARITY_H
@@ -25,46 +26,46 @@ enum similarity_kind {
   N_SIMILARITIES
 };
 
-/* What every struct of a model begins with: the similarity that it belongs to. */
+/* The first member of every model struct: the similarity that the model belongs to. */
 struct model {
   enum similarity_kind kind;
 };
 
 struct similarity {
   enum similarity_kind kind;
-  const char *name; /* sluice.similarity in a model's metadata */
+  const char *name; /* the value of sluice.similarity in a model's metadata */
   const struct methods *methods;
 
-  /* Load a model; ERR_MODEL names the tensor or metadata key at fault. */
+  /* Load a model. Returns ERR_MODEL with the tensor or metadata key at fault. */
   err_t (*model_open)(const struct safetensors *file, struct model **model);
   void (*model_close)(struct model **model);
 
-  /* Refuse what model_open refuses, in seconds: of a model that takes longer `*model` is left as it is. NULL:
-   * model_open never takes longer. */
+  /* Refuse everything that model_open would refuse, but within seconds. If loading the model takes longer, `*model` is
+   * left unchanged. NULL: model_open never takes longer. */
   err_t (*model_check)(const struct safetensors *file, struct model **model);
 
-  /* ERR_ITEM or ERR_QUERY says what the model needs. */
+  /* Return ERR_ITEM or ERR_QUERY with what the model needs. */
   err_t (*check_part)(const struct model *model, const struct part *part);
   err_t (*check_query)(const struct model *model, const struct query *query);
 
-  /* Bytes of one prepared part, as columns take it; a multiple of 4. */
+  /* The bytes of one prepared part, in the format of columns_ops.put: a multiple of 4. */
   size_t (*prepared_bytes)(const struct model *model);
 
-  /* Compute what the columns keep, of n parts: the item's side of the model. prepared [n][prepared_bytes], aligned
-   * to 16. */
-  err_t (*prepare_parts)(const struct model *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
-                         struct region *scratch, uint8_t *prepared);
+  /* Run the item's side of the model for n parts: compute what the columns keep of them. prepared [n][prepared_bytes],
+   * aligned to 16. */
+  err_t (*prepare_parts)(const struct model *model, const struct kernels *kernels, const struct part *const *parts,
+                         size_t n, struct region *scratch, uint8_t *prepared);
 
-  /* Compute the query's side, of n queries: `*prepared` is what the columns' search takes, in the region. */
+  /* Run the query's side of the model for n queries. `*prepared` is what a search takes; it lives in the region. */
   err_t (*prepare_queries)(const struct model *model, const struct kernels *kernels, const struct query *const *queries,
                            size_t n, struct region *region, struct prepared_queries **prepared);
 };
 
-/* The similarity that a model file names in `sluice.similarity`; where that is absent, "mol.*" keys mean mol.
- * Returns ERR_MODEL when it names none that we have, and where a key of ours is mistyped. */
+/* Find the similarity that a model file names in `sluice.similarity`. If the key is absent, keys below "mol." mean mol.
+ * Returns ERR_MODEL if there is no such similarity, or if one of our keys is mistyped. */
 err_t similarity_of(const struct safetensors *file, const struct similarity **out);
 
-/* The table: of a kind, its row. Thread: any. */
+/* Return the similarity of a kind. Thread: any. */
 const struct similarity *similarity_at(enum similarity_kind kind);
 
 extern const struct similarity similarity_mol;

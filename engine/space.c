@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads a space: its model file, the similarity that the file names, and the model. */
 #include "engine/space.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 #include "base/mem.h"
 #include "engine/engine.h"
 
-/* A dimension that the configuration gives, for models whose file has none. */
+/* Add the dimension from the configuration, for models whose file has none. */
 static err_t supply_dim(struct safetensors *file, size_t dim)
 {
   char text[24];

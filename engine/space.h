@@ -13,12 +13,12 @@ struct space {
 
 struct engine_space;
 
-/* Load the model. Returns ERR_MODEL, ERR_MEMORY; the space can be finished then too. */
+/* Load the model. Returns ERR_MODEL or ERR_MEMORY; the space may be given to space_fini() then too. */
 err_t space_init(const struct engine_space *config, struct space *out);
 void space_fini(struct space *s);
 
-/* Refuse what space_init() would refuse, in seconds whatever the model: of one that takes longer to load there is then
- * none in the space. Errors as above. */
+/* Refuse everything that space_init() would refuse, but within seconds. If loading the model takes longer, the space
+ * has no model afterwards. Errors as above. */
 err_t space_check(const struct engine_space *config, struct space *out);
 
 #endif

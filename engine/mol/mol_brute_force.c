@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Method `brute_force`: score every item. Each tile of MOL_LANES slots is loaded once for all queries of the batch. */
-#include "engine/mol/mol_columns.h"
+#include "engine/mol/mol_tile.h"
 #include "engine/mol/mol_methods.h"
 #include "engine/receipt.h"
 

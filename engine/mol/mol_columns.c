@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Puts, moves and removes items in Mixture-of-Logits columns. */
 #include "engine/mol/mol_columns.h"
 
 #include "base/mem.h"
@@ -53,7 +54,7 @@ static size_t bytes_per_item(const struct model *model)
   return mol_item_bytes(&layout) - layout.residual * sizeof(float);
 }
 
-/* Where group g of four bytes of a slot's array lies, of n_groups that blocks of slots interleave. */
+/* The address of group g (four bytes) of a slot's array. Blocks of slots interleave their n_groups groups. */
 static uint8_t *group_at(void *array, uint32_t slot, size_t n_groups, size_t g)
 {
   return (uint8_t *)array +
@@ -90,7 +91,7 @@ static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint
 
 static void drop(struct columns *columns, uint32_t slot)
 {
-  (void)columns; /* the arena knows that the slot has no part: what lies here is never returned */
+  (void)columns; /* the arena knows that the slot has no part: its contents are never returned */
   (void)slot;
 }
 

@@ -30,7 +30,7 @@ static err_t apply_glu(const struct mol_projection *p, const struct kernels *ker
   return ERR_OK;
 }
 
-err_t mol_project(const struct mol_projection *p, const struct kernels *kernels, const float *x, size_t n,
+err_t mol_network_project(const struct mol_projection *p, const struct kernels *kernels, const float *x, size_t n,
                   struct region *scratch, float *out)
 {
   float *hidden;
@@ -43,7 +43,7 @@ err_t mol_project(const struct mol_projection *p, const struct kernels *kernels,
   return ERR_OK;
 }
 
-err_t mol_gate(const struct mol_mlp *mlp, const struct kernels *kernels, const float *x, size_t n,
+err_t mol_network_gate(const struct mol_mlp *mlp, const struct kernels *kernels, const float *x, size_t n,
                struct region *scratch, float *out)
 {
   float *hidden;
@@ -58,7 +58,7 @@ err_t mol_gate(const struct mol_mlp *mlp, const struct kernels *kernels, const f
 /* Four numbers at a time: the compiler has instructions for it on every machine. */
 typedef float floats4 __attribute__((vector_size(16)));
 
-void mol_average(const float *components, size_t n, size_t dim, float *average)
+void mol_network_average(const float *components, size_t n, size_t dim, float *average)
 {
   size_t k = 0;
 

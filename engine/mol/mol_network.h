@@ -7,14 +7,14 @@
 #include "engine/mol/mol_model.h"
 
 /* out = projection(x). x [n][n_in]; out [n][n_out]; scratch memory comes from the region. */
-err_t mol_project(const struct mol_projection *p, const struct kernels *kernels, const float *x, size_t n,
+err_t mol_network_project(const struct mol_projection *p, const struct kernels *kernels, const float *x, size_t n,
                   struct region *scratch, float *out);
 
 /* out = second(SiLU(first(x))). x [n][n_in]; out [n][n_out]. */
-err_t mol_gate(const struct mol_mlp *mlp, const struct kernels *kernels, const float *x, size_t n,
+err_t mol_network_gate(const struct mol_mlp *mlp, const struct kernels *kernels, const float *x, size_t n,
                struct region *scratch, float *out);
 
 /* average[k] = mean over n components of components[.][k]. */
-void mol_average(const float *components, size_t n, size_t dim, float *average);
+void mol_network_average(const float *components, size_t n, size_t dim, float *average);
 
 #endif

@@ -85,7 +85,7 @@ static void score_deferred(struct mol_scorer *s)
 
   while (n > 0) {
     size_t n_next = copy_slots(s->deferred + at, s->n_deferred - at, slots[1 - turn]);
-    struct mol_prefetch ahead = mol_tile_ahead(s->columns, slots[1 - turn], n_next, s->tile);
+    struct mol_prefetch ahead = mol_tile_prefetch(s->columns, slots[1 - turn], n_next, s->tile);
     score_tile(s, slots[turn], n, &ahead);
     turn = 1 - turn;
     n = n_next;
@@ -158,7 +158,7 @@ static void bound_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, co
 static void advance(struct mol_scorer *s)
 {
   if (s->n_waiting > 0) {
-    struct mol_prefetch ahead = mol_tile_ahead(s->columns, s->slots, s->n, s->tile);
+    struct mol_prefetch ahead = mol_tile_prefetch(s->columns, s->slots, s->n, s->tile);
     if (mol_scorer_choose_bounds(s, s->n_waiting))
       bound_tile(s, s->waiting, s->n_waiting, &ahead);
     else

@@ -9,7 +9,7 @@
 #ifndef ENGINE_MOL_MOL_SCORER_H
 #define ENGINE_MOL_MOL_SCORER_H
 
-#include "engine/mol/mol_columns.h"
+#include "engine/mol/mol_tile.h"
 
 /* A set of slots, as a bitmap. */
 struct slot_set {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The mol similarity: checks parts and queries, and runs the networks of items and queries. */
 #include "engine/model/shape_check.h"
 #include "engine/mol/mol_methods.h"
 #include "engine/mol/mol_network.h"
 #include "engine/mol/mol_sketch.h"
 #include "engine/similarity.h"
 
-/* Items that pass through the item network together: enough to reuse the weights, few enough to stay in cache. */
+/* Number of items that go through the item network together: enough to reuse the weights, few enough to stay in cache.
+ */
 enum { PREPARE_CHUNK = 128 };
 
 static err_t check_part(const struct model *model, const struct part *part)
@@ -41,7 +43,7 @@ static size_t prepared_bytes(const struct model *model)
   return mol_item_bytes(&layout);
 }
 
-/* Raw vectors, or zeros for ready-made parts: those are put in their place afterwards. */
+/* Collect the raw vectors. Ready-made parts have zeros here; their components and gates are filled in afterwards. */
 static void gather_vectors(const struct mol_model *m, const struct part *const *parts, size_t n, float *x)
 {
   for (size_t i = 0; i < n; i++) {
@@ -69,36 +71,36 @@ static err_t prepare_chunk(const struct mol_model *m, const struct kernels *kern
   TRY(region_array(scratch, n * layout.components, sizeof *components, &components));
   TRY(region_array(scratch, n * layout.gate, sizeof *gates, &gates));
   gather_vectors(m, parts, n, x);
-  TRY(mol_project(&m->item_projection, kernels, x, n, scratch, components));
-  TRY(mol_gate(&m->item_gate, kernels, x, n, scratch, gates));
+  TRY(mol_network_project(&m->item_projection, kernels, x, n, scratch, components));
+  TRY(mol_network_gate(&m->item_gate, kernels, x, n, scratch, gates));
   for (size_t i = 0; i < n; i++) {
     struct mol_item item = mol_item_at(&layout, prepared + i * mol_item_bytes(&layout));
     memcpy(item.components, components + i * layout.components, layout.components * sizeof *components);
     memcpy(item.gate, gates + i * layout.gate, layout.gate * sizeof *gates);
     use_ready_made(parts[i], item.components, item.gate);
     kernels_normalize(item.components, n_components, layout.average, m->eps);
-    mol_average(item.components, n_components, layout.average, item.average);
+    mol_network_average(item.components, n_components, layout.average, item.average);
     mol_sketch_item(&m->shape, &item);
   }
   return ERR_OK;
 }
 
-static err_t prepare_parts(const struct model *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
-                           struct region *scratch, uint8_t *prepared)
+static err_t prepare_parts(const struct model *model, const struct kernels *kernels, const struct part *const *parts,
+                           size_t n, struct region *scratch, uint8_t *prepared)
 {
   size_t bytes = prepared_bytes(model);
 
   for (size_t i = 0; i < n; i += PREPARE_CHUNK) {
     size_t n_chunk = n - i < PREPARE_CHUNK ? n - i : PREPARE_CHUNK;
-    struct region_mark mark = region_mark(scratch); /* the next chunk finds the same memory in cache */
+    struct region_mark mark = region_mark(scratch); /* so that the next chunk uses the same memory, which is in cache */
     TRY(prepare_chunk(mol_model_of(model), kernels, parts + i, n_chunk, scratch, prepared + i * bytes));
     region_rewind(scratch, mark);
   }
   return ERR_OK;
 }
 
-/* The user's rows, behind the projected components. A query without a user id has zeros there: the reference does not
- * define that case. */
+/* Append the user's rows to the projected components. A query without a user id has zeros there: the authors' code does
+ * not define that case. */
 static void add_user_components(const struct mol_model *m, const struct query *query, float *components)
 {
   size_t dim = m->shape.component_dim;
@@ -107,7 +109,7 @@ static void add_user_components(const struct mol_model *m, const struct query *q
   for (size_t i = 0; i < m->n_user_tables && query->has_user_id; i++) {
     const struct mol_user_table *table = &m->user_tables[i];
     int64_t n_hash = (int64_t)table->n_hash;
-    int64_t row = ((query->user_id % n_hash) + n_hash) % n_hash + 1; /* floor modulo, behind the padding row */
+    int64_t row = ((query->user_id % n_hash) + n_hash) % n_hash + 1; /* floor modulo, after the padding row */
     memcpy(out + i * dim, table->rows + (size_t)row * dim, dim * sizeof *out);
   }
 }
@@ -135,21 +137,22 @@ static err_t prepare_query(const struct mol_model *m, const struct kernels *kern
   TRY(region_array(region, m->n_logits, sizeof *out->gate, &out->gate));
   TRY(region_array(region, dim, sizeof *out->average, &out->average));
   if (query->vector.n) {
-    TRY(mol_project(&m->query_projection, kernels, query->vector.v, 1, region, out->components));
-    TRY(mol_gate(&m->query_gate, kernels, query->vector.v, 1, region, out->gate));
+    TRY(mol_network_project(&m->query_projection, kernels, query->vector.v, 1, region, out->components));
+    TRY(mol_network_gate(&m->query_gate, kernels, query->vector.v, 1, region, out->gate));
     add_user_components(m, query, out->components);
   } else {
     memcpy(out->components, query->components.v, query->components.n * sizeof *out->components);
     memcpy(out->gate, query->query_gate.v, query->query_gate.n * sizeof *out->gate);
   }
   kernels_normalize(out->components, n, dim, m->eps);
-  mol_average(out->components, n, dim, out->average);
+  mol_network_average(out->components, n, dim, out->average);
   out->max_norm = max_norm(out->components, n, dim);
   return ERR_OK;
 }
 
-static err_t prepare_queries(const struct model *model, const struct kernels *kernels, const struct query *const *queries,
-                             size_t n, struct region *region, struct prepared_queries **prepared)
+static err_t prepare_queries(const struct model *model, const struct kernels *kernels,
+                             const struct query *const *queries, size_t n, struct region *region,
+                             struct prepared_queries **prepared)
 {
   struct mol_query *out;
 

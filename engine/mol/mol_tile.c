@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/mol/mol_columns.h"
+/* Loads tiles from the columns and calls the kernels that score and bound them. */
+#include "engine/mol/mol_tile.h"
 
-enum { VECTOR_BYTES = 64, LINE_FLOATS = 16 };
+enum { SIMD_BYTES = 64, LINE_FLOATS = 16 };
 
 err_t mol_tile_array(struct region *region, size_t n, float **out)
 {
   uint8_t *bytes;
 
-  TRY(region_array(region, n * sizeof **out + VECTOR_BYTES, 1, &bytes));
-  *out = (float *)(((uintptr_t)bytes + VECTOR_BYTES - 1) & ~(uintptr_t)(VECTOR_BYTES - 1));
+  TRY(region_array(region, n * sizeof **out + SIMD_BYTES, 1, &bytes));
+  *out = (float *)(((uintptr_t)bytes + SIMD_BYTES - 1) & ~(uintptr_t)(SIMD_BYTES - 1));
   return ERR_OK;
 }
 
@@ -21,7 +22,7 @@ err_t mol_tile_init(const struct mol_columns *c, struct region *region, struct m
   TRY(mol_tile_array(region, layout.components * MOL_LANES, &out->components));
   TRY(mol_tile_array(region, layout.gate * MOL_LANES, &out->gates));
   return mol_tile_array(region, mol_bounds_scratch_floats(&c->model->shape),
-                        &out->scratch); /* mol_score() needs less */
+                        &out->scratch); /* enough for mol_score() too */
 }
 
 void mol_tile_load(const struct mol_columns *c, const struct kernels *kernels, const uint32_t *slots, size_t n,
@@ -51,7 +52,7 @@ void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, 
   }
 }
 
-/* The lines of n floats. */
+/* Append the cache lines of n floats. Returns the end of the list. */
 static const float **add_lines(const float *row, size_t n, const float **lines)
 {
   for (size_t k = 0; k < n; k += LINE_FLOATS)
@@ -59,7 +60,7 @@ static const float **add_lines(const float *row, size_t n, const float **lines)
   return lines;
 }
 
-struct mol_prefetch mol_tile_ahead(const struct mol_columns *c, const uint32_t *slots, size_t n, struct mol_tile *tile)
+struct mol_prefetch mol_tile_prefetch(const struct mol_columns *c, const uint32_t *slots, size_t n, struct mol_tile *tile)
 {
   struct mol_item_layout layout = mol_item_layout(c->model);
   const float **lines = tile->lines;

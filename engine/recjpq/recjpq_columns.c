@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Puts, moves and removes items in RecJPQ columns. */
 #include "engine/recjpq/recjpq_columns.h"
 
 #include "base/mem.h"

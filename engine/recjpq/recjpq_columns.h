@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RecJPQ columns in host memory: codes by item, codes by split, and cells over pairs of splits. */
+/* RecJPQ columns in host memory. They keep each code three times: by item, by split, and in cells over pairs of splits.
+ */
 #ifndef ENGINE_RECJPQ_RECJPQ_COLUMNS_H
 #define ENGINE_RECJPQ_RECJPQ_COLUMNS_H
 
@@ -15,8 +16,8 @@ struct recjpq_columns {
   struct columns base;
   const struct recjpq_model *model;
   size_t capacity;
-  uint8_t *codes;  /* [capacity][M]: one item's codes together, for scoring by slot */
-  uint8_t *planes; /* [capacity / RECJPQ_BLOCK_ITEMS][M][RECJPQ_BLOCK_ITEMS]: what the exhaustive scan reads */
+  uint8_t *codes;  /* [capacity][M]: by item, to score single slots */
+  uint8_t *planes; /* [capacity / RECJPQ_BLOCK_ITEMS][M][RECJPQ_BLOCK_ITEMS]: by split, for the exhaustive scan */
   struct cells cells;
 };
 
@@ -26,8 +27,8 @@ static inline const struct recjpq_columns *recjpq_columns_of(const struct column
   return (const struct recjpq_columns *)columns;
 }
 
-/* The score of an item: its sub-items' scores, added in order of the splits (Equation 5). Every method gives this sum,
- * to the last bit. */
+/* Return the score of an item: its sub-items' scores, added in the order of the splits (Equation 5). Every method
+ * returns exactly this sum, to the last bit. */
 static inline float recjpq_score(const float *subitem_scores, const uint8_t *codes, size_t n_splits)
 {
   float score = subitem_scores[codes[0]];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of RecJPQ methods (RecJPQPrune paper, sections 3 and 4). On a GPU the exhaustive scan is as fast as the
- * memory, so it serves every row: the pruned methods return what they would, the unsafe ones that or better. */
+/* The table of RecJPQ methods (RecJPQPrune paper, sections 3 and 4). On a GPU the exhaustive scan runs at the speed of
+ * memory, so it serves every row. The safe methods return the same answers, and the unsafe ones the same or better. */
 #include "engine/recjpq/recjpq_methods.h"
 
 #include "engine/recjpq/recjpq_model.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The recjpq similarity: checks parts and queries, and scores the sub-items of queries. */
 #include "engine/model/shape_check.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_model.h"
@@ -31,14 +32,14 @@ static err_t check_query(const struct model *model, const struct query *query)
   return shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->n_splits * m->split_dim);
 }
 
-/* Codes, padded to a multiple of 4. */
+/* The codes, padded to a multiple of 4 bytes. */
 static size_t prepared_bytes(const struct model *model)
 {
   return (recjpq_model_of(model)->n_splits + 3) & ~(size_t)3;
 }
 
-static err_t prepare_parts(const struct model *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
-                           struct region *scratch, uint8_t *prepared)
+static err_t prepare_parts(const struct model *model, const struct kernels *kernels, const struct part *const *parts,
+                           size_t n, struct region *scratch, uint8_t *prepared)
 {
   (void)kernels;
   (void)scratch;
@@ -47,8 +48,9 @@ static err_t prepare_parts(const struct model *model, const struct kernels *kern
   return ERR_OK;
 }
 
-static err_t prepare_queries(const struct model *model, const struct kernels *kernels, const struct query *const *queries,
-                             size_t n, struct region *region, struct prepared_queries **prepared)
+static err_t prepare_queries(const struct model *model, const struct kernels *kernels,
+                             const struct query *const *queries, size_t n, struct region *region,
+                             struct prepared_queries **prepared)
 {
   const struct recjpq_model *m = recjpq_model_of(model);
   struct recjpq_query *out;
@@ -57,7 +59,7 @@ static err_t prepare_queries(const struct model *model, const struct kernels *ke
   for (size_t i = 0; i < n; i++) {
     float *scores;
     TRY(region_array(region, m->n_splits * PQ_SUBITEMS, sizeof *scores, &scores));
-    for (size_t s = 0; s < m->n_splits; s++) /* section 3.2: one small matrix product a split */
+    for (size_t s = 0; s < m->n_splits; s++) /* section 3.2: one small matrix product for each split */
       kernels->linear(queries[i]->vector.v + s * m->split_dim, 1, m->split_dim,
                       m->centroids + s * m->split_dim * PQ_SUBITEMS, NULL, PQ_SUBITEMS, scores + s * PQ_SUBITEMS);
     out[i] = (struct recjpq_query){ queries[i]->vector.v, scores };

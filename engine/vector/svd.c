@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The decompositions, by calls of LAPACK. Matrices are stored by columns here, as LAPACK expects them. */
 #include "engine/vector/svd.h"
 
 #include <lapacke.h>
 
 #include "base/mem.h"
-
-/* The decompositions, by calls of LAPACK. Matrices are stored by columns here, as LAPACK expects them. */
 
 static err_t verify_info(lapack_int info, const char *routine)
 {

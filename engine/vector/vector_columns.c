@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Puts, moves and removes items in the columns of vector spaces, and orders their chunks. */
 #include "engine/vector/vector_columns.h"
 
 #include "base/mem.h"
 
-/* Bytes of a chunk's sketches: they stay in the second cache while all queries of a batch pass over them. */
+/* Bytes of the sketches of a chunk: they stay in the second-level cache while all queries of a batch scan them. */
 enum { CHUNK_BYTES = 256 * 1024 };
 
 static bool has_tail(const struct vector_model *m)
@@ -65,7 +66,7 @@ static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint
   return ERR_OK;
 }
 
-/* What a slot without a part holds is never admitted. */
+/* The slot is not admitted any more, so its contents may stay. */
 static void drop(struct columns *columns, uint32_t slot)
 {
   (void)columns;
@@ -117,7 +118,7 @@ struct vector_chunks vector_chunks_of(const struct vector_columns *c, size_t n_s
                                                             : chunks.n_blocks;
   size_t n_items = chunks.n_blocks * SKETCH_BLOCK_ITEMS;
   chunks.n = (n_slots + n_items - 1) / n_items;
-  /* Steps of the golden section leave the least gaps; one without a common divisor comes to every chunk once. */
+  /* Steps of the golden section leave the smallest gaps. A step without a common divisor visits every chunk once. */
   chunks.step = chunks.n * 618 / 1000 + 1;
   while (chunks.n > 1 && common_divisor(chunks.n, chunks.step) != 1)
     chunks.step++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of methods of inner products: bilinear has one more than the others (bilinear paper, section 5). */
+/* The method tables of inner products. Bilinear has one method more than the others (bilinear paper, section 5). */
 #include "engine/vector/vector_methods.h"
 
 #include "engine/vector/vector_model.h"

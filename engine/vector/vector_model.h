@@ -6,9 +6,9 @@
  *   weighted_dot  q^T diag(v) d       tensor v [n]
  *   bilinear      q^T W d             tensor W [n, n], or P [n, r] and Q [n, r] with W = P Q^T
  *
- * All become q'^T b: b is the row that the columns keep of an item, q' is what is made of a query. Bilinear's are
- * rotated, W = U diag(sigma) V^T, b = V^T d and q' = diag(sigma) U^T q, so that what matters most comes first.
- * Thread: any; a model does not change.
+ * Each score is computed as q'^T b. The row b is what the columns keep of an item; q' is computed from a query. For
+ * bilinear both are rotated: W = U diag(sigma) V^T, b = V^T d, q' = diag(sigma) U^T q. So the numbers that matter most
+ * come first. Thread: any; a model does not change.
  */
 #ifndef ENGINE_VECTOR_VECTOR_MODEL_H
 #define ENGINE_VECTOR_VECTOR_MODEL_H
@@ -20,23 +20,23 @@
 
 struct vector_model {
   struct model base;
-  size_t dim;        /* n: numbers of a vector, of items and of queries */
-  size_t row_dim;    /* numbers of b: n; for bilinear the rank of W */
-  size_t sketch_dim; /* s: so many first numbers of b are sketched; the tail bounds the others */
+  size_t dim;        /* n: the dimension of item and query vectors */
+  size_t row_dim;    /* the dimension of b: n, or the rank of W for bilinear */
+  size_t sketch_dim; /* s: the first s numbers of b are sketched; the tail bounds the rest */
   float *weights;    /* weighted_dot: v [n] */
-  double *sigma;     /* bilinear: [row_dim], falling */
+  double *sigma;     /* bilinear: [row_dim], in falling order */
   double *u;         /* [row_dim][n]: U^T */
   float *v;          /* [n][row_dim]: V */
 };
 
-/* What the columns take of an item: row_dim floats b, then these. */
+/* A prepared item: row_dim floats of b, followed by these numbers. */
 enum {
   VECTOR_TAIL, /* |diag(sigma)^(1/2) b| over k >= s, rounded up */
   VECTOR_NORM, /* |b|, rounded up */
   N_VECTOR_SIZES
 };
 
-/* What a search needs of a query. */
+/* A query, prepared for search. */
 struct vector_query {
   double *q;                  /* [row_dim]: q' */
   struct sketch_query sketch; /* bounds on q'^T b */
@@ -60,14 +60,15 @@ err_t vector_model_open_weighted_dot(const struct safetensors *file, struct mode
 err_t vector_model_open_bilinear(const struct safetensors *file, struct model **out);
 void vector_model_close(struct model **model);
 
-/* All that opening verifies; a large model is not decomposed, and `*out` stays as it is. */
+/* Verify everything that vector_model_open_bilinear() would. A large model is not decomposed, and `*out` is left
+ * unchanged. */
 err_t vector_model_check_bilinear(const struct safetensors *file, struct model **out);
 
-/* |diag(sigma)^(1/2) a| over from <= k < to, where q' = diag(sigma) a: with an item's tail it bounds that part of the
- * score (Cauchy-Schwarz). 0 where there is nothing. */
+/* Return the query's tail: |diag(sigma)^(1/2) a| over from <= k < to, where q' = diag(sigma) a. Multiplied with an
+ * item's tail, it bounds that part of the score (Cauchy-Schwarz). Returns 0 if the range is empty. */
 double vector_query_tail(const struct vector_model *m, const double *q, size_t from, size_t to);
 
-/* Sketch the query's first n numbers of q', as if the others were 0. Returns ERR_MEMORY. */
+/* Sketch the first n numbers of q', as if the others were 0. Returns ERR_MEMORY. */
 err_t vector_query_sketch(const struct vector_model *m, const double *q, size_t n, struct region *region,
                           struct sketch_query *out);
 

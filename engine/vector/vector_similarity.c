@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The similarities dot, cosine, weighted_dot and bilinear: checks of parts and queries, and their preparation. */
 #include <math.h>
 
 #include "engine/model/shape_check.h"
 #include "engine/vector/vector_methods.h"
 #include "engine/vector/vector_model.h"
 
-/* Items that are rotated together: enough to reuse the matrix, few enough to stay in cache. */
+/* Number of items that are rotated together: enough to reuse the matrix, few enough to stay in cache. */
 enum { PREPARE_CHUNK = 96 };
 
 static err_t check_part(const struct model *model, const struct part *part)
@@ -33,7 +34,7 @@ static size_t prepared_bytes(const struct model *model)
   return (vector_model_of(model)->row_dim + N_VECTOR_SIZES) * sizeof(float);
 }
 
-/* sqrt(sum of w_k b_k^2), rounded up; w NULL: of ones. */
+/* sqrt(sum of w_k b_k^2), rounded up. w NULL: all weights are 1. */
 static float size_of(const double *w, const float *b, size_t n)
 {
   double sum = 0;
@@ -48,15 +49,15 @@ static void finish_row(const struct vector_model *m, float *row)
   size_t s = m->sketch_dim;
 
   if (m->base.kind == SIMILARITY_COSINE)
-    kernels_normalize(row, 1, m->row_dim, 0x1p-149f); /* the least norm that is not 0 */
+    kernels_normalize(row, 1, m->row_dim, 0x1p-149f); /* the smallest norm that is not 0 */
   row[m->row_dim + VECTOR_TAIL] = m->sigma ? size_of(m->sigma + s, row + s, m->row_dim - s) : 0.0f;
   row[m->row_dim + VECTOR_NORM] = m->sigma ? size_of(NULL, row, m->row_dim) : 0.0f;
 }
 
-/* b = V^T d in f32. The canonical score is defined on b as it is kept, so that this rounding is part of the model,
- * once, and of no bound. It is small: each step of a sum rounds by 2^-25 of the sum so far, about |b_k| / sqrt(2) over
- * the sum's length, so that sqrt(n) random roundings make 2^-25.5 sqrt(n) of a number, 6e-7 at n = 768, and as much of
- * a score. */
+/* Compute b = V^T d in f32. The canonical score is defined on the stored b. So this rounding happens once, as part of
+ * the model, and no bound has to cover it. It is small. Each step of a sum rounds by 2^-25 of the partial sum, which is
+ * about |b_k| / sqrt(2) on average over the sum. So sqrt(n) random roundings add up to 2^-25.5 sqrt(n) of a number.
+ * That is 6e-7 at n = 768, and as much of a score. */
 static err_t rotate_chunk(const struct vector_model *m, const struct kernels *kernels, const struct part *const *parts,
                           size_t n, struct region *scratch, float *rotated)
 {
@@ -87,8 +88,8 @@ static err_t prepare_chunk(const struct vector_model *m, const struct kernels *k
   return ERR_OK;
 }
 
-static err_t prepare_parts(const struct model *model, const struct kernels *kernels, const struct part *const *parts, size_t n,
-                           struct region *scratch, uint8_t *prepared)
+static err_t prepare_parts(const struct model *model, const struct kernels *kernels, const struct part *const *parts,
+                           size_t n, struct region *scratch, uint8_t *prepared)
 {
   size_t bytes = prepared_bytes(model);
 
@@ -109,7 +110,7 @@ static void divide_by_norm(double *q, size_t n)
     q[k] /= sqrt(sum);
 }
 
-/* q' of queries that are not rotated. */
+/* Compute q' of a query that is not rotated. */
 static void weigh_query(const struct vector_model *m, const float *vector, double *q)
 {
   for (size_t k = 0; k < m->dim; k++)
@@ -118,7 +119,7 @@ static void weigh_query(const struct vector_model *m, const float *vector, doubl
     divide_by_norm(q, m->dim);
 }
 
-/* q' = diag(sigma) U^T q for all queries: they share what is read of U. */
+/* Compute q' = diag(sigma) U^T q for all queries, so that each row of U is read once. */
 static void rotate_queries(const struct vector_model *m, const struct kernels *kernels,
                            const struct query *const *queries, size_t n, struct vector_query *out)
 {
@@ -127,8 +128,9 @@ static void rotate_queries(const struct vector_model *m, const struct kernels *k
       out[i].q[k] = m->sigma[k] * kernels->dot_f64(m->u + k * m->dim, queries[i]->vector.v, m->dim);
 }
 
-static err_t prepare_queries(const struct model *model, const struct kernels *kernels, const struct query *const *queries,
-                             size_t n, struct region *region, struct prepared_queries **prepared)
+static err_t prepare_queries(const struct model *model, const struct kernels *kernels,
+                             const struct query *const *queries, size_t n, struct region *region,
+                             struct prepared_queries **prepared)
 {
   const struct vector_model *m = vector_model_of(model);
   struct vector_query *out;

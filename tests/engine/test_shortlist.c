@@ -104,8 +104,8 @@ static void draw_world(size_t n_slots, int kind)
       world.exact[l][i] = draw_score(kind, i);
   world.admit = (struct admit){ world.has_part, world.excluded, 0, dice_below(&dice, 3) == 0 };
   for (uint32_t i = 0; i < n_slots; i++) {
-    world.has_part[i] = world.admit.is_everyone || dice_below(&dice, 10) != 0;
-    if (!world.admit.is_everyone && world.has_part[i] && dice_below(&dice, 50) == 0)
+    world.has_part[i] = world.admit.admits_all || dice_below(&dice, 10) != 0;
+    if (!world.admit.admits_all && world.has_part[i] && dice_below(&dice, 50) == 0)
       world.excluded[world.admit.n_excluded++] = i;
   }
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads golden .safetensors files with jansson, independently of the engine's reader. */
 #include "tests/support/golden.h"
 
 #include <jansson.h>
