@@ -12,8 +12,8 @@ enum { TENSOR_HINT_MAX = 512 };
 struct safetensors;
 typedef const char *(*tensor_hint_next)(const struct safetensors *file, const char *previous);
 
-/* Print which of the file's tensors resembles the missing one and how to rename it. If none does, list some of the names.
- * The text starts with "; ". Thread: any. */
+/* Print which of the file's tensors resembles the missing one, and how to rename it. If none does, list some of the
+ * names. The text starts with "; ". Thread: any. */
 void tensor_hint_print(const struct safetensors *file, tensor_hint_next next, const char *missing,
                        char text[TENSOR_HINT_MAX]);
 

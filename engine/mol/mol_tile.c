@@ -60,7 +60,8 @@ static const float **add_lines(const float *row, size_t n, const float **lines)
   return lines;
 }
 
-struct mol_prefetch mol_tile_prefetch(const struct mol_columns *c, const uint32_t *slots, size_t n, struct mol_tile *tile)
+struct mol_prefetch mol_tile_prefetch(const struct mol_columns *c, const uint32_t *slots, size_t n,
+                                      struct mol_tile *tile)
 {
   struct mol_item_layout layout = mol_item_layout(c->model);
   const float **lines = tile->lines;

@@ -36,7 +36,8 @@ void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, 
 
 /* List the cache lines of n <= MOL_LANES slots that will be loaded next, for mol_tile_score() to prefetch. Valid until
  * the next call. */
-struct mol_prefetch mol_tile_prefetch(const struct mol_columns *c, const uint32_t *slots, size_t n, struct mol_tile *tile);
+struct mol_prefetch mol_tile_prefetch(const struct mol_columns *c, const uint32_t *slots, size_t n,
+                                      struct mol_tile *tile);
 
 /* Compute tile->scores = phi(query, items of the tile), in f32.
  *

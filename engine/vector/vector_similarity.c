@@ -95,7 +95,8 @@ static err_t prepare_parts(const struct model *model, const struct kernels *kern
 
   for (size_t i = 0; i < n; i += PREPARE_CHUNK) {
     size_t n_chunk = n - i < PREPARE_CHUNK ? n - i : PREPARE_CHUNK;
-    TRY(prepare_chunk(vector_model_of(model), kernels, parts + i, n_chunk, scratch, (float *)(void *)(prepared + i * bytes)));
+    float *out = (float *)(void *)(prepared + i * bytes);
+    TRY(prepare_chunk(vector_model_of(model), kernels, parts + i, n_chunk, scratch, out));
   }
   return ERR_OK;
 }
