@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks for programs that run where there is nothing but a compiler and a GPU. */
+/* Checks for the GPU tests. They need no test library, because they also run on machines with only a compiler and a
+ * GPU. */
 #ifndef TESTS_GPU_CHECK_H
 #define TESTS_GPU_CHECK_H
 
@@ -12,7 +13,7 @@
 #include "tests/support/cuda_model/cuda_model_control.h"
 #endif
 
-static _Atomic size_t check_n; /* how many were made */
+static _Atomic size_t check_n; /* checks made so far */
 
 #define CHECK(condition, ...)                                         \
   do {                                                                \
@@ -31,14 +32,13 @@ static _Atomic size_t check_n; /* how many were made */
     CHECK(check_err_ == ERR_OK, "%s (%s)", err_message(), err_origin()); \
   } while (0)
 
-/* A size of a test: the first, or with SLUICE_GPU_QUICK in the environment, as under a sanitizer, the second. */
+/* The size of a test: `usual`, or `quick` if SLUICE_GPU_QUICK is set, as it is under sanitizers. */
 static inline size_t check_size(size_t usual, size_t quick)
 {
   return getenv("SLUICE_GPU_QUICK") ? quick : usual;
 }
 
-/* The device that the program is about: a real one, or the model. Exits with 77, which means skipped, where there is
- * none. */
+/* Find and print the device: a real one or the model. Exits with 77, which means skipped, if there is none. */
 static inline void check_begin(const char *what)
 {
   struct device device;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device that fails, at every call that can: with `auto` the processor goes on with the same answers; with `cuda` the
- * error is told, and everything can be closed. On the model alone, which fails when it is asked to. */
+/* Device failures, injected at every call that can fail. With `auto` the processor takes over with the same answers.
+ * With `cuda` the error is reported, and everything can still be closed. Runs only on the model, which fails on
+ * request. */
 #include "tests/gpu/check.h"
 
 #include <string.h>
@@ -59,9 +60,9 @@ static err_t search(struct engine *e, struct searcher *s, struct found *out)
   return ERR_OK;
 }
 
-static size_t calls_at_end; /* of a life, before it is closed: what fails then, nobody is told */
+static size_t calls_at_end; /* calls made before closing: errors on close are not reported */
 
-/* What a life of an engine finds: in each round, items come and a query is answered. */
+/* Open an engine and run it for some rounds. Each round puts items and answers a query, into found[round]. */
 static err_t live(enum engine_backend backend, struct found *found, const char **name)
 {
   AUTO(engine_close) struct engine *e = NULL;
@@ -104,22 +105,22 @@ int main(void)
   size_t n_calls = cuda_model_calls();
   CHECK_OK(live(ENGINE_AUTO, found, &name));
   CHECK(strcmp(name, "cuda") == 0, "%s was searched", name);
-  CHECK(memcmp(found, expected, sizeof found) == 0, "another answer");
+  CHECK(memcmp(found, expected, sizeof found) == 0, "the answers differ");
   n_calls = calls_at_end - n_calls;
-  CHECK(n_calls > 50, "%zu calls are too few to be all", n_calls);
+  CHECK(n_calls > 50, "only %zu calls were counted", n_calls);
   for (size_t n = 1; n <= n_calls; n++) {
     cuda_model_fail_after(n);
     CHECK_OK(live(ENGINE_AUTO, found, &name));
-    CHECK(strcmp(name, "cpu") == 0, "call %zu failed, and %s was searched", n, name);
-    CHECK(memcmp(found, expected, sizeof found) == 0, "call %zu failed, and another answer came", n);
+    CHECK(strcmp(name, "cpu") == 0, "after call %zu failed, %s was searched", n, name);
+    CHECK(memcmp(found, expected, sizeof found) == 0, "after call %zu failed, the answers differ", n);
     cuda_model_fail_after(n);
     err_code_t err = live(ENGINE_CUDA, found, &name);
-    CHECK(err == ERR_DEVICE, "call %zu failed, and the error is %s", n, err_text(err));
+    CHECK(err == ERR_DEVICE, "after call %zu failed, the error is %s", n, err_text(err));
   }
   cuda_model_fail_after(0);
   temp_dir_fini(&dir);
 
-  /* A catalogue that does not fit. */
+  /* A catalogue that does not fit into the device's memory. */
   write_model(&dir);
   cuda_model_set_memory(100);
   err_code_t err = live(ENGINE_CUDA, found, &name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of the device: thresholds and what reaches them, against sorting. */
+/* Device lists: thresholds, and the entries that reach them, compared with sorting on the host. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { LISTS_MAX = 40, CAPACITY_MAX = 6000 };
 static struct dice dice;
 static struct device_stream *stream;
 
-/* What lists hold, on the host. */
+/* Lists on the host. */
 struct lists {
   size_t n_lists, capacity;
   uint32_t n[LISTS_MAX];
@@ -44,7 +44,7 @@ static void from_device(void *to, const void *from, size_t bytes)
   device_free_host(&pinned);
 }
 
-/* Few values, so that they tie, or many; infinities, zeros of both signs and NaN among them. */
+/* Kind 0 draws from few values, so they tie. Kind 1 adds infinities and zeros of both signs, kind 2 adds NaN. */
 static float draw_score(size_t kind)
 {
   static const float odd[] = { INFINITY, -INFINITY, 0.0f, -0.0f, 1e-45f, -1e-45f, 3.4e38f, -3.4e38f };
@@ -62,7 +62,7 @@ static void draw_lists(struct lists *out)
   out->capacity = 1 + dice_below(&dice, dice_below(&dice, 4) ? 100 : CAPACITY_MAX);
   for (size_t i = 0; i < out->n_lists; i++) {
     size_t kind = dice_below(&dice, 3);
-    out->n[i] = (uint32_t)dice_below(&dice, out->capacity + out->capacity / 4 + 2); /* more than it keeps, at times */
+    out->n[i] = (uint32_t)dice_below(&dice, out->capacity + out->capacity / 4 + 2); /* some lists overflow */
     for (size_t j = 0; j < out->capacity; j++) {
       out->slots[i * out->capacity + j] = (uint32_t)(j * 3 + i);
       out->scores[i * out->capacity + j] = draw_score(kind);
@@ -99,13 +99,13 @@ static void check_kept(const struct lists *in, const float *thresholds, const st
     memset(is_seen, 0, sizeof is_seen);
     for (size_t j = 0; j < n; j++)
       n_due += scores[j] >= thresholds[i];
-    CHECK(kept->n[i] == n_due, "list %zu: %u items were kept, and %zu reach %g", i, kept->n[i], n_due,
+    CHECK(kept->n[i] == n_due, "list %zu: %u items were kept, but %zu reach %g", i, kept->n[i], n_due,
           (double)thresholds[i]);
     for (size_t j = 0; j < n_due; j++) {
       size_t at = (kept->slots[i * in->capacity + j] - i) / 3;
       CHECK(at < n && !is_seen[at] && memcmp(&scores[at], &kept->scores[i * in->capacity + j], 4) == 0 &&
                 scores[at] >= thresholds[i],
-            "list %zu: entry %zu is none that was to be kept", i, j);
+            "list %zu: entry %zu should not have been kept", i, j);
       is_seen[at] = 1;
     }
   }
@@ -136,7 +136,7 @@ static void check_lists(void)
   from_device(thresholds, device_thresholds, sizeof thresholds);
   for (size_t i = 0; i < in.n_lists; i++) {
     float due = threshold_of(in.scores + i * in.capacity, in.n[i] < in.capacity ? in.n[i] : in.capacity, ranks[i]);
-    CHECK(thresholds[i] == due, "list %zu: the best but %u is %g, not %g", i, ranks[i] - 1, (double)due,
+    CHECK(thresholds[i] == due, "list %zu: the score of rank %u is %g, not %g", i, ranks[i], (double)due,
           (double)thresholds[i]);
   }
   CHECK_OK(lists_clear(stream, &to));

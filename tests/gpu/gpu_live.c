@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches of the device by several threads while batches of changes are published: every answer is that of the epoch
- * which it names, whole. */
+/* Several threads search the device while batches of changes are published. Every answer must be the complete answer of
+ * the epoch that it names. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -23,7 +23,8 @@ static struct engine *engine;
 static _Atomic bool is_over;
 static _Atomic size_t n_searches;
 
-/* Item i in an epoch: its codes, and whether it lives. In every epoch a third of the items changes. */
+/* The version of item i in an epoch. It decides the item's codes and whether it is live. A third of the items change in
+ * every epoch. */
 static size_t version(size_t i, size_t epoch)
 {
   return (epoch + i % 3) / 3;
@@ -64,7 +65,7 @@ static void publish(size_t epoch)
   CHECK_OK(engine_apply(engine, changes, n, NULL, 0));
 }
 
-/* The K best of an epoch, by a plain search. */
+/* Check that the answer has the K best items of its epoch. */
 static void check_answer(const float *vector, const struct answer *answer)
 {
   size_t n_better = 0, n_live = 0;
@@ -77,7 +78,7 @@ static void check_answer(const float *vector, const struct answer *answer)
     uint8_t codes[SPLITS];
     codes_of(i, answer->epoch, codes);
     float score = vector[0] * centroids[codes[0]] + vector[1] * centroids[SUBITEMS + codes[1]];
-    CHECK(is_live(i, answer->epoch) && score == answer->hits[h].score, "item %zu of epoch %zu: %g is not %g", i,
+    CHECK(is_live(i, answer->epoch) && score == answer->hits[h].score, "item %zu of epoch %zu: %g, not %g", i,
           (size_t)answer->epoch, (double)answer->hits[h].score, (double)score);
   }
   for (size_t i = 0; i < ITEMS && answer->n_hits == K; i++) {
@@ -142,7 +143,7 @@ int main(void)
   atomic_store(&is_over, true);
   for (size_t i = 0; i < SEARCHERS; i++)
     pthread_join(threads[i], NULL);
-  printf("gpu_live: %zu batches over %zu epochs at least\n", (size_t)n_searches, n_epochs);
+  printf("gpu_live: %zu batches over at least %zu epochs\n", (size_t)n_searches, n_epochs);
   engine_close(&engine);
   temp_dir_fini(&dir);
   return check_end("gpu_live");

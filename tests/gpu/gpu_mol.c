@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mixture-of-Logits on the device against the processor: every method, over catalogues made to be awkward, while items
- * come and go. Exact methods give the same bytes; approximate ones too, where nothing ties with the last candidate, and
- * never less; no receipt is broken.
+/* Mixture-of-Logits on the device compared with the processor: every method, on awkward catalogues, while items come
+ * and go. Exact methods must give the same bytes. So must approximate methods if nothing ties with the last candidate;
+ * otherwise they must never be worse. Every receipt must hold.
  */
 #include "tests/gpu/twins.h"
 #include "tests/support/mol_file.h"
@@ -9,7 +9,7 @@
 
 enum {
   ITEMS = 200,
-  MORE = 4500, /* enough that exact starts from seeds */
+  MORE = 4500, /* enough items for exact to use seeds */
 #ifdef SLUICE_CUDA_MODEL
   MANY = 17000,
 #else
@@ -36,7 +36,7 @@ struct world {
   struct twins t;
   const struct mol_file *shape;
   enum draw draw;
-  size_t n_items; /* of which keys are drawn */
+  size_t n_items; /* keys are drawn below this */
   struct temp_dir dir;
   float base[COMPONENTS_MAX];
 };
@@ -73,7 +73,7 @@ static void draw_floats(struct world *w, enum draw draw, float *out, size_t n)
   }
 }
 
-/* Ready-made, or a vector for the model's networks. */
+/* Draw an item: ready-made components and gate, or a vector for the model's networks. */
 static void make_item(struct world *w, struct made_item *item)
 {
   size_t n_components = w->shape->n_item * w->shape->dim, n_logits = w->shape->n_query * w->shape->n_item;
@@ -82,7 +82,7 @@ static void make_item(struct world *w, struct made_item *item)
   draw_floats(w, w->draw, item->components, n_components);
   draw_floats(w, w->draw == DRAW_FEW ? DRAW_FEW : DRAW_RANDOM, item->gate, n_logits);
   for (size_t p = 0; p < n_logits && dice_below(&w->t.dice, 50) == 0; p++)
-    item->gate[p] *= 1e6f; /* beyond half precision */
+    item->gate[p] *= 1e6f; /* exceeds half's range */
   draw_floats(w, w->draw, item->vector, VECTOR_DIM);
   if (dice_below(&w->t.dice, 4)) {
     item->part.components = (struct floats){ item->components, n_components };
@@ -92,7 +92,7 @@ static void make_item(struct world *w, struct made_item *item)
   }
 }
 
-/* A batch of puts and deletes of keys below w->n_items, or of all of them in order. */
+/* Apply a batch of n changes: puts and deletes of random keys, or if is_all puts of all keys in order. */
 static void churn(struct world *w, size_t n, bool is_all)
 {
   struct item_change *changes = calloc(n, sizeof *changes);
@@ -110,7 +110,7 @@ static void churn(struct world *w, size_t n, bool is_all)
   free(items);
 }
 
-/* Whether dot products tie in numbers: by drawn items, zero components of queries, or queries of no user. */
+/* Do many dot products tie? */
 static bool has_ties(const struct world *w)
 {
   return w->draw == DRAW_FEW || w->draw == DRAW_ZEROS || w->shape->dim == 1;
@@ -158,7 +158,7 @@ static void search(struct world *w, size_t n, const char *method)
   twins_search(&w->t, queries, n);
 }
 
-/* The receipts of the device's answers against a full ranking by the processor. */
+/* Check the receipts of the device's answers against a full ranking by the processor. */
 static void check_receipts(struct world *w, size_t n)
 {
   static struct hit hits[TWINS_BATCH_MAX][K_MAX];
@@ -197,7 +197,8 @@ static void check_receipts(struct world *w, size_t n)
   }
 }
 
-/* Never worse than the processor, who decides ties by key where the device takes all. */
+/* Check that the device is never worse than the processor. The device takes all candidates that tie, the processor only
+ * the first by key. */
 static void check_not_worse(const struct world *w, size_t n)
 {
   for (size_t q = 0; q < n; q++) {
@@ -275,21 +276,21 @@ static void check_shape(const struct mol_file *shape, enum draw draw, uint64_t s
   world_close(w);
 }
 
-/* Whether lists that overflowed made an approximate search an exact one on the device. */
+/* Did lists overflow on the device, which makes an approximate search exact? */
 static bool has_more_candidates(const struct world *w, size_t n)
 {
   bool has = false;
 
   for (size_t q = 0; q < n; q++) {
     bool is_more = w->t.cuda_answers[q].counts.candidates > w->t.cpu_answers[q].counts.candidates;
-    CHECK(!is_more || w->t.cuda_answers[q].receipt.is_exact, "query %zu: more candidates, and yet not exact", q);
+    CHECK(!is_more || w->t.cuda_answers[q].receipt.is_exact, "query %zu: more candidates, but not exact", q);
     has = has || is_more;
   }
   return has;
 }
 
-/* Enough items for seeds, and for floors that leave most out. In a cluster the halves of all items may come out alike:
- * then the lists overflow, and the answer is the exact one. */
+/* Search a catalogue that is large enough for seeds and for floors that exclude most items. In a cluster all items may
+ * have the same half-precision copies. Then the lists overflow, and the answer is exact. */
 static void check_more(const struct mol_file *shape, enum draw draw, uint64_t seed)
 {
   static const char *const methods[] = { "exact", "two_pass", "average(20)", "average(300)", "combined(3,100)" };
@@ -304,12 +305,13 @@ static void check_more(const struct mol_file *shape, enum draw draw, uint64_t se
     else
       check_not_worse(w, 3);
     for (size_t q = 0; q < 3 && m == 0 && draw == DRAW_RANDOM; q++)
-      CHECK(w->t.cuda_answers[q].counts.scored < MORE / 2, "query %zu: floors leave nothing out", q);
+      CHECK(w->t.cuda_answers[q].counts.scored < MORE / 2, "query %zu: floors exclude too few items", q);
   }
   world_close(w);
 }
 
-/* More items with one score and one average than lists keep: the search goes on in stretches, and is exact. */
+/* More items with the same score and average than a list can keep: the query is searched again range by range, and the
+ * answer is exact. */
 static void check_many_ties(uint64_t seed)
 {
   static const char *const methods[] = { "exact", "average(30)", "combined(1,1)" };
@@ -324,7 +326,7 @@ static void check_many_ties(uint64_t seed)
     else
       check_not_worse(w, 2);
     for (size_t q = 0; q < 2; q++)
-      CHECK(w->t.cuda_answers[q].receipt.is_exact, "query %zu: lists that were too short led to no exact search", q);
+      CHECK(w->t.cuda_answers[q].receipt.is_exact, "query %zu: lists overflowed, but the search was not exact", q);
   }
   world_close(w);
 }

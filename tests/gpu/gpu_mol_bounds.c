@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounds on Mixture-of-Logits scores: no score is outside its bounds, bounds of a random model are close, and a scan
- * appends what its bounds say. Items are rounded to half precision here, with arithmetic of this file. */
+/* Bounds on Mixture-of-Logits scores. No score may be outside its bounds, the bounds of a random model must be tight,
+ * and a scan must append exactly the items whose bounds reach the floor. This file rounds items to half precision with
+ * its own arithmetic. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ enum { N_USEFUL = 129 };
 enum { N_USEFUL = 1199 };
 #endif
 
-/* A model, items and queries, as the processor has them. */
+/* A model, items and queries on the host, and the scores and bounds found. */
 struct world {
   struct mol_shape shape;
   size_t n_logits, n_items, n_queries;
@@ -67,7 +68,7 @@ static void drop(const void *memory)
   device_free(&taken);
 }
 
-/* Half precision, to nearest with ties to even: of the numbers around it, by bisection, the nearest. */
+/* Round to half precision, to nearest with ties to even. Bisection finds the two neighbours. */
 static uint16_t half_of(float x)
 {
   double size = fabs((double)x);
@@ -91,10 +92,10 @@ static uint16_t half_of(float x)
   return (uint16_t)(below | (x < 0 ? 0x8000 : 0));
 }
 
-/* Where it is not 0, items' copies lose this many more bits, so that what is left of them outweighs other errors. */
+/* Further bits to cut off the items' half-precision copies. Their rounding errors then outweigh all other errors. */
 static unsigned n_lost_bits;
 
-/* Round n numbers; returns the square of what is left. */
+/* Round n numbers. Returns the sum of the squared rounding errors. */
 static double round_all(const float *x, size_t n, uint16_t *out)
 {
   double sum = 0;
@@ -163,7 +164,7 @@ static struct mol_gate gate_of_world(void)
   return (struct mol_gate){ w1, w.b1, w2, w.b2 };
 }
 
-/* The canonical score of every item. */
+/* Compute the canonical score of every item. */
 static void score_all(void)
 {
   static _Alignas(64) float components[8 * D_MAX * MOL_LANES], gates[L_MAX * MOL_LANES], scratch[1 << 16];
@@ -191,7 +192,7 @@ static void score_all(void)
   }
 }
 
-/* Bounds of the items in an order of their own, and not all in every list. */
+/* Bound all items, in lists with a different order each; some lists have overflowed. */
 static void bound_all(const struct mol_bounds_input *in)
 {
   static uint32_t slots[QUERIES_MAX * ITEMS_MAX];
@@ -199,11 +200,11 @@ static void bound_all(const struct mol_bounds_input *in)
   uint32_t n[QUERIES_MAX];
 
   for (size_t q = 0; q < w.n_queries; q++) {
-    n[q] = (uint32_t)(w.n_items + q); /* some were offered in vain */
+    n[q] = (uint32_t)(w.n_items + q); /* above capacity: overflowed */
     for (size_t i = 0; i < w.n_items; i++)
       slots[q * w.n_items + i] = (uint32_t)((i * 7 + q) % w.n_items);
   }
-  CHECK(w.n_items % 7, "orders would repeat items");
+  CHECK(w.n_items % 7, "the orders would repeat items");
   size_t bytes = w.n_queries * w.n_items * 4;
   struct device_lists lists = { w.n_queries, w.n_items, to_device(n, w.n_queries * 4), to_device(slots, bytes),
                                 to_device(uppers, bytes) };
@@ -232,7 +233,8 @@ static void check_bounds(const char *what)
   }
 }
 
-/* A scan of slots first to first + n with these floors appends what the bounds say, with the same bounds. */
+/* Check that a scan of n slots from `first` on appends the items whose bounds reach these floors, with the same bounds.
+ */
 static void check_append(const struct mol_bounds_input *in, size_t first, size_t n, const float *floors)
 {
   static uint32_t slots[QUERIES_MAX * ITEMS_MAX];
@@ -283,7 +285,7 @@ static void check_appends(const struct mol_bounds_input *in)
     check_append(in, first, 1 + dice_below(&dice, w.n_items - first), floors);
 }
 
-/* All that is to be checked of the world. */
+/* Run all checks on the current world. */
 static void check_world(const char *what, bool is_scanned)
 {
   struct mol_gate gate = gate_of_world();
@@ -313,7 +315,7 @@ static void normalize(float *x, size_t n, size_t d)
   kernels_normalize(x, n, d, 1e-6f);
 }
 
-/* Xavier's weights, for d_P of 32 or so. */
+/* Make a random model with Xavier's weights, items and queries. */
 static void make_world(size_t m, size_t d, float inv_temperature, size_t n_items, size_t n_queries)
 {
   w.shape = (struct mol_shape){ P_Q, m, d, HIDDEN, inv_temperature };
@@ -366,7 +368,7 @@ static void check_shapes_and_batches(void)
   }
 }
 
-/* Larger weights, gates that are far open or shut; hot and cold. */
+/* Weights like those of trained models: larger, with gates far open or shut, at high and low temperatures. */
 static void check_trained(void)
 {
   static const float temperatures[] = { 100, 20, 1, 0.01f }, weights[] = { 1, 3, 0.1f, 1e-6f },
@@ -382,7 +384,7 @@ static void check_trained(void)
   }
 }
 
-/* Numbers at the ends of what halves and floats hold. */
+/* Numbers at the limits of half and single precision. */
 static void check_extremes(void)
 {
   static const float ends[] = { 0, 1e-30f, 6e-8f, 1e-5f, 250, 6e4f, 1e6f, 3e38f };
@@ -390,7 +392,7 @@ static void check_extremes(void)
   for (size_t i = 0; i < 12; i++) {
     make_world(shapes[i % 8].m, shapes[i % 8].d, i % 3 ? 20 : 30000, 17, 3);
     size_t d = w.shape.component_dim;
-    scale(w.items[1], d, 0); /* vectors of zeros */
+    scale(w.items[1], d, 0); /* zero vectors */
     scale(w.items[2], w.shape.n_item_components * d, 0);
     scale(w.items[3], w.shape.n_item_components * d, 1e-20f);
     scale(w.queries, d, 0);
@@ -405,7 +407,7 @@ static void check_extremes(void)
   }
 }
 
-/* What rounds down by nearly as much as a half can, in proportion: 2^-11; or less; or up; or is a half itself. */
+/* Return a number that rounds down by nearly 2^-11 of itself, the most possible; or by less; or up; or not at all. */
 static float tailed(float power_of_2)
 {
   static const float tails[] = { 1 + 0x1.fep-12f, 1 + 0x1.8p-12f, 1 - 0x1.fep-13f, 1 };
@@ -413,8 +415,8 @@ static float tailed(float power_of_2)
   return power_of_2 * tails[dice_below(&dice, 4)];
 }
 
-/* First weights have the sign of their logit; second ones move the gates by sign, or of the positive logits only;
- * biases bring both SiLUs to where they are steepest. */
+/* Make a gate whose errors add up. First-layer weights have their logit's sign. Second-layer weights move the gates by
+ * that sign, of all logits or only of the positive ones. Biases put both SiLUs where they are steepest. */
 static void align_gate(float w1, float w2, float l, float sign, bool is_both)
 {
   size_t m = w.shape.n_item_components;
@@ -436,7 +438,8 @@ static void align_gate(float w1, float w2, float l, float sign, bool is_both)
   }
 }
 
-/* About 2.4, where SiLU is steep and its value rounds down by nearly half of the last place. */
+/* Return a bias of about 2.4. There SiLU is steep, and its value rounds down by nearly half a unit in the last place.
+ */
 static float rounding_bias(void)
 {
   for (float y = 2.4f;; y += 1e-4f) {
@@ -448,8 +451,8 @@ static float rounding_bias(void)
   }
 }
 
-/* Which errors all have the same direction. Of the sharp ones, they come to two thirds of what the proof allows, or
- * more. */
+/* The errors that all have the same sign. From ALIGNED_LOGITS on, they reach at least two thirds of what the proof
+ * allows. */
 enum aligned {
   ALIGNED_NO_GATE,
   ALIGNED_ANY,
@@ -463,7 +466,7 @@ enum aligned {
   N_ALIGNED
 };
 
-/* What the gates and weights of one kind are, besides align_gate()'s. */
+/* Change the gates and weights that align_gate() made, for one kind. */
 static void align_more(enum aligned kind, float sign)
 {
   size_t m = w.shape.n_item_components;
@@ -477,7 +480,7 @@ static void align_more(enum aligned kind, float sign)
     for (size_t i = 0; i < w.n_items; i++)
       w.item_gates[i][p] = v;
   }
-  /* One weight of the softmax is as large as all others together, and far off. */
+  /* One softmax weight is as large as all others together, and has a large error. */
   for (size_t p = 0; kind == ALIGNED_ONE_GATE && p < w.n_logits; p++) {
     float v = p == 1 ? 2 - 0x1.04p-11f : 0, u = sign * 22;
     w.b2[p] = p == 1 ? logf((float)w.n_logits) - u * v : 0;
@@ -485,7 +488,7 @@ static void align_more(enum aligned kind, float sign)
     for (size_t i = 0; i < w.n_items; i++)
       w.item_gates[i][p] = v;
   }
-  /* Large z, of nearly equal weights: what is left is the error of tanh. */
+  /* z is large and the weights are nearly equal, so only the error of tanh remains. */
   for (size_t p = 0; kind == ALIGNED_TANH && p < w.n_logits; p++) {
     w.b2[p] = 40;
     w.query_gates[p] = w.query_gates[w.n_logits + p] = p % m % 2 ? 1.0f : 0.0f;
@@ -494,7 +497,7 @@ static void align_more(enum aligned kind, float sign)
   }
 }
 
-/* Components of nearly equal numbers give logits l, or a little less, and -l. */
+/* Check one kind. Components of nearly equal numbers give logits of about l and -l. */
 static void check_aligned_one(size_t m, size_t d, enum aligned kind, float sign)
 {
   bool is_sharp = kind >= ALIGNED_LOGITS, is_exact = kind >= ALIGNED_HIDDEN;
@@ -519,8 +522,8 @@ static void check_aligned_one(size_t m, size_t d, enum aligned kind, float sign)
       w.items[i][k] = k / d % 2 || kind == ALIGNED_NO_GATE || kind == ALIGNED_LOGITS_ALONE ? g : -g;
   }
   for (size_t k = 0; k < w.n_queries * P_Q * d; k++) {
-    bool is_last_straw = is_sharp && !is_exact && k % d == 0; /* for which the sum rounds down too */
-    w.queries[k] = is_last_straw ? f + side * (float)(d / 2 - 1) * 0x1p-10f : f;
+    bool is_first = is_sharp && !is_exact && k % d == 0; /* a first number that makes the sum round down too */
+    w.queries[k] = is_first ? f + side * (float)(d / 2 - 1) * 0x1p-10f : f;
   }
   n_lost_bits = kind == ALIGNED_ITEMS ? 3 : kind == ALIGNED_GATES ? 2 : kind == ALIGNED_ONE_GATE ? 5 : 0;
   check_world("aligned", false);
@@ -542,7 +545,8 @@ static int compare_floats(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* The reference shape: a random model's scores deviate by 1.6. */
+/* Check that the bounds are tight enough to be useful. In the reference shape a random model's scores have a standard
+ * deviation of 1.6. */
 static void check_usefulness(size_t m, size_t d)
 {
   static float above[QUERIES_MAX * ITEMS_MAX];
@@ -558,7 +562,7 @@ static void check_usefulness(size_t m, size_t d)
   printf("8x%zux%zu: bounds are above scores by %.3f (1%%), %.3f (10%%), %.3f (median), %.3f (90%%), %.3f (99%%)\n", m,
          d, (double)above[n / 100], (double)above[n / 10], (double)above[n / 2], (double)above[n - n / 10],
          (double)above[n - n / 100]);
-  CHECK(above[n / 2] < 0.5f, "bounds are of no use");
+  CHECK(above[n / 2] < 0.5f, "the bounds are too loose");
 }
 
 static void check_not_covered(void)

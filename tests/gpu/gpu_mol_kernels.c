@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of Mixture-of-Logits against scalar references: half-precision copies and what rounding left of them,
- * canonical scores to the last bit, and bounds of averaged dot products from both sides.
+/* The Mixture-of-Logits kernels compared with scalar references: half-precision copies and their residuals, canonical
+ * scores to the last bit, and bounds of averaged dot products from both sides.
  */
 #include <math.h>
 #include <string.h>
@@ -18,11 +18,11 @@ enum { TILE = 64, QUERIES_MAX = 40, N_BLOCKS = 3 };
 static struct dice dice;
 static struct device_stream *stream;
 
-/* Everything that is tested at once: a catalogue of random rows, some slots of which are absent. */
+/* A catalogue of random rows with some absent slots, on the host and on the device. */
 struct catalogue {
   struct mol_shape shape;
   size_t n_slots, n_padded, row_floats, n_logits;
-  float *rows; /* [n_padded][row_floats] of the host */
+  float *rows; /* [n_padded][row_floats] on the host */
   uint8_t *present;
   struct device_rows device_rows;
   struct mol_derive_arrays device;
@@ -31,7 +31,7 @@ struct catalogue {
   size_t components_stride, gates_stride, averages_stride;
 };
 
-/* A copy on the device. */
+/* Return a copy in device memory. */
 static void *to_device(const void *from, size_t bytes)
 {
   void *pinned, *memory;
@@ -72,7 +72,7 @@ static float half_at(const uint16_t *array, size_t i)
   return half_from_f16(bytes);
 }
 
-/* Just above the middle of two neighbours in half precision, so that rounding errors are as large as can be. */
+/* Move x to just above the middle between two half-precision neighbours, where the rounding error is largest. */
 static float middle(float x)
 {
   float step = ldexpf(1.0f, ilogbf(x) - 10);
@@ -80,7 +80,7 @@ static float middle(float x)
   return (floorf(x / step) + 0.5f) * step * (1 + 0x1p-22f);
 }
 
-/* An average of a norm of at most 1: random, all rounded one way, tiny, or zero. */
+/* Draw an average with a norm of at most 1: random, all numbers rounding the same way, tiny, or zero. */
 static void draw_average(float *out, size_t dim)
 {
   size_t kind = dice_below(&dice, 5);
@@ -99,7 +99,7 @@ static void draw_row(const struct catalogue *c, float *row)
   size_t n_components = c->shape.n_item_components * c->shape.component_dim;
 
   dice_fill(&dice, row, n_components, dice_below(&dice, 4) ? 0.3f : 0.0f);
-  dice_fill(&dice, row + n_components, c->n_logits, dice_below(&dice, 4) ? 3.0f : 2e5f); /* beyond half precision */
+  dice_fill(&dice, row + n_components, c->n_logits, dice_below(&dice, 4) ? 3.0f : 2e5f); /* 2e5: exceeds half's range */
   draw_average(row + n_components + c->n_logits, c->shape.component_dim);
 }
 
@@ -162,7 +162,7 @@ static const float *average_of(const struct catalogue *c, size_t slot)
 
 /* Copies -------------------- */
 
-/* |x - half| in double; each number must be rounded to the nearest. */
+/* Return |x - half| in double, and check that each number is rounded to nearest. */
 static double residual(const float *x, const uint16_t *halves, size_t n)
 {
   double sum = 0;
@@ -202,9 +202,9 @@ static void check_item(const struct catalogue *c, size_t slot)
   check_residual(residuals[MOL_RESIDUAL_AVERAGE],
                  residual(average_of(c, slot), c->averages + slot * c->averages_stride, dim), "average");
   for (size_t k = c->n_logits; k < c->gates_stride; k++)
-    CHECK(gates[k] == 0, "no zeros behind the gates");
+    CHECK(gates[k] == 0, "the gates' padding is not zero");
   for (size_t k = dim; k < c->averages_stride; k++)
-    CHECK(c->averages[slot * c->averages_stride + k] == 0, "no zeros behind the average");
+    CHECK(c->averages[slot * c->averages_stride + k] == 0, "the average's padding is not zero");
   free(item_major);
 }
 
@@ -289,7 +289,7 @@ static float score_ref(const struct scorer *s, const struct catalogue *c, size_t
   return phi[0];
 }
 
-/* Rows padded as the device wants them, the padding not zero. */
+/* Upload a layer with padded rows. The padding is not zero, because kernels must ignore it. */
 static const float *padded_to_device(const float *rows, size_t n, size_t n_out)
 {
   size_t stride = mol_score_pad(n_out);
@@ -325,7 +325,7 @@ static void check_list_scores(const struct catalogue *c, const struct scorer *s,
       CHECK(memcmp(&want, &have, sizeof want) == 0, "query %zu, entry %zu: %.9g instead of %.9g", q, i, (double)have,
             (double)want);
     }
-    CHECK(got.scores[q * lists.capacity + n[q]] == 0.0f, "query %zu: a score behind the list", q);
+    CHECK(got.scores[q * lists.capacity + n[q]] == 0.0f, "query %zu: a score past the end of the list", q);
   }
   host_lists_free(&got);
   lists_free(&lists);
@@ -412,7 +412,8 @@ static float dot(const float *a, const float *b, size_t n)
   return sum;
 }
 
-/* How far bounds may be from the dot product: twice the error, which the product itself may be off by. */
+/* The largest distance allowed between a bound and the dot product: twice the error, because the product itself may be
+ * off by the error. */
 static float slack_of(size_t dim)
 {
   return 0x1.2p-9f + (float)dim * 0x1p-19f;
@@ -443,7 +444,7 @@ static void check_maxima(const struct catalogue *c, const struct average_scan_in
   device_free(&device);
 }
 
-/* Floors that are items' dot products themselves: the items must be found. */
+/* Use items' own dot products as floors. Those items must be found. */
 static void check_append(const struct catalogue *c, const struct average_scan_input *in, const float *queries,
                          size_t first)
 {
@@ -478,7 +479,7 @@ static void check_append(const struct catalogue *c, const struct average_scan_in
   free(is_found);
 }
 
-/* Exact dot products of lists, without what queries exclude. */
+/* Check the exact dot products of list entries; excluded items get -inf. */
 static void check_average_scores(const struct catalogue *c, const struct average_scan_input *in, const float *queries)
 {
   struct device_lists lists = lists_new(in->n_queries, c->n_slots);
@@ -559,9 +560,9 @@ int main(void)
   check_shape((struct mol_shape){ 8, 4, 64, 128, 20.0f }, 100, 9);
   check_shape((struct mol_shape){ 2, 3, 5, 7, 20.0f }, 700, 40);
   check_shape((struct mol_shape){ 1, 1, 1, 1, 3.0f }, 130, 8);
-  check_shape((struct mol_shape){ 3, 2, 301, 20, 7.0f }, 65, 2);    /* pieces of a component */
-  check_shape((struct mol_shape){ 16, 17, 3, 1200, 20.0f }, 40, 2); /* beyond shared memory */
-  check_shape((struct mol_shape){ 1, 1, 9000, 3, 20.0f }, 70, 3);   /* queries that are read as they are */
+  check_shape((struct mol_shape){ 3, 2, 301, 20, 7.0f }, 65, 2);    /* a component in several pieces */
+  check_shape((struct mol_shape){ 16, 17, 3, 1200, 20.0f }, 40, 2); /* tiles exceed shared memory */
+  check_shape((struct mol_shape){ 1, 1, 9000, 3, 20.0f }, 70, 3);   /* queries read from global memory */
   device_stream_close(&stream);
   return check_end("gpu_mol_kernels");
 }

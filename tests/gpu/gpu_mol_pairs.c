@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidates of pairs of components on the device: the bounds of the half-precision scan, and whole lists, against dot
- * products that are computed here one after another.
+/* Candidates of component pairs on the device: the bounds of the half-precision scan, and whole candidate lists,
+ * compared with dot products computed on the host.
  */
 #include <math.h>
 #include <string.h>
@@ -16,10 +16,10 @@ enum { ITEMS_MAX = 1500, QUERIES_MAX = 33, EXCLUDED_MAX = 4, SCRATCH_TAIL = 8 * 
 /* How components are drawn. */
 enum draw {
   DRAW_UNIFORM,
-  DRAW_FEW,     /* of three items: ties */
-  DRAW_ZEROS,   /* mostly */
-  DRAW_HALFWAY, /* numbers just below the middle between two halves: all errors of rounding have one sign */
-  DRAW_TINY,    /* below what a half can say */
+  DRAW_FEW,     /* three different items: ties */
+  DRAW_ZEROS,   /* mostly zeros */
+  DRAW_HALFWAY, /* numbers just below the middle between two halves: all rounding errors have the same sign */
+  DRAW_TINY,    /* numbers below half's range */
   DRAW_ONE_HOT,
   N_DRAWS
 };
@@ -28,7 +28,7 @@ static struct fixture {
   struct dice dice;
   struct mol_model model;
   size_t n_slots, n_items, n_queries;
-  /* Of the host. */
+  /* On the host. */
   float *rows; /* [n_slots][row_floats] */
   size_t row_floats;
   uint8_t *present; /* [n_slots] */
@@ -38,7 +38,7 @@ static struct fixture {
   float *dots;      /* [n_queries P_q][P_x][n_slots]: exact */
   uint32_t excluded[QUERIES_MAX][EXCLUDED_MAX];
   struct search_result results[QUERIES_MAX];
-  /* Of the device. */
+  /* On the device. */
   struct device_worker *worker;
   struct device_columns columns;
   struct mol_pairs_source source;
@@ -75,7 +75,7 @@ static float draw_one(enum draw draw, size_t k, size_t hot)
   switch (draw) {
   case DRAW_ZEROS:
     return dice_below(&t.dice, 8) ? 0.0f : dice_float(&t.dice, 1.0f);
-  case DRAW_HALFWAY: /* 2^-11 of the number, nearly, is lost */
+  case DRAW_HALFWAY: /* rounding loses nearly 2^-11 of the number */
     return (1.0f + 0x1p-11f - 0x1p-22f) * (dice_below(&t.dice, 2) ? 0.0625f : 0.03125f);
   case DRAW_TINY:
     return dice_float(&t.dice, dice_below(&t.dice, 2) ? 0x1p-20f : 0x1p-26f);
@@ -86,7 +86,7 @@ static float draw_one(enum draw draw, size_t k, size_t hot)
   }
 }
 
-/* A component, no longer than 1 but for rounding. */
+/* Draw a component with a norm of at most 1, apart from rounding. */
 static void draw_vector(enum draw draw, float *out, size_t dim)
 {
   size_t hot = dice_below(&t.dice, dim);
@@ -111,7 +111,7 @@ static uint16_t half_bits_of(float x, float *rounded)
   return bits;
 }
 
-/* What the derived arrays have of an item. */
+/* Compute an item's entries in the derived arrays. */
 static void derive(size_t slot)
 {
   size_t dim = shape()->component_dim, n = shape()->n_item_components * dim, stride = mol_halves_stride(n, 8);
@@ -138,7 +138,7 @@ static void draw_items(enum draw draw, size_t one_of)
   for (size_t slot = 0; slot < t.n_slots; slot++) {
     float *row = t.rows + slot * t.row_floats;
     for (size_t k = 0; k < t.row_floats; k++)
-      row[k] = NAN; /* what is behind the components is not for this */
+      row[k] = NAN; /* nothing after the components may be read */
     for (size_t m = 0; m < n; m++)
       draw_vector(draw, row + m * shape()->component_dim, shape()->component_dim);
     if (draw == DRAW_FEW && slot >= 3)
@@ -214,7 +214,7 @@ static void open_fixture(const struct mol_shape *of, size_t n_slots, size_t n_qu
   draw_excluded();
 }
 
-/* Bring it to the device as it is now. */
+/* Copy the fixture to the device. */
 static void upload(void)
 {
   size_t whole = (t.n_slots + 63) / 64 * 64, dim = shape()->component_dim;
@@ -278,7 +278,8 @@ static struct mol_pairs_input input_of(void)
   return input;
 }
 
-/* How far a bound may be off, twice over: a bound that says nothing is no bound. */
+/* The largest distance allowed between a bound and the dot product: twice the expected one, so that loose bounds fail.
+ */
 static float looseness(size_t row)
 {
   const float *f = t.queries + row * shape()->component_dim;
@@ -304,14 +305,14 @@ static void check_maxima(const struct mol_pairs_input *input, size_t stride)
     float best = -INFINITY;
     for (size_t slot = tile * stride * 64; slot < tile * stride * 64 + 64 && slot < t.n_slots; slot++)
       best = t.present[slot] ? fmaxf(best, dot_at(row, m, slot)) : best;
-    CHECK(found[i] <= best, "list %zu, tile %zu: %.9g is not below %.9g", list, tile, (double)found[i], (double)best);
+    CHECK(found[i] <= best, "list %zu, tile %zu: %.9g is above %.9g", list, tile, (double)found[i], (double)best);
     CHECK(found[i] == best || found[i] >= best - looseness(row), "list %zu, tile %zu: %.9g is far from %.9g", list,
           tile, (double)found[i], (double)best);
   }
   device_free_host(&found);
 }
 
-/* Floors are exact dot products of some item: it is the first to be lost if a bound is too low. */
+/* Use some item's exact dot product as each floor. That item is the first to be lost if a bound is too low. */
 static void draw_floors(const struct mol_pairs_input *input, float *floors)
 {
   for (size_t list = 0; list < input->rows.n * input->n_components; list++) {
@@ -374,14 +375,14 @@ static void check_bounds(const struct mol_shape *of, size_t n_slots, size_t n_qu
   check_maxima(&input, 1);
   check_maxima(&input, 3);
   check_append(&input);
-  input.first_component = of->n_item_components / 2; /* as in a pass of its own */
+  input.first_component = of->n_item_components / 2; /* as in a second pass */
   input.n_components = of->n_item_components - input.first_component;
   check_maxima(&input, 1);
   check_append(&input);
   close_fixture();
 }
 
-/* Numbers beyond half's range, and items that nothing is known of: everything passes, and nothing is a lower bound. */
+/* Numbers beyond half's range, and items with an unknown residual: everything passes, and there are no lower bounds. */
 static void check_infinities(void)
 {
   static const struct mol_shape of = { 2, 3, 16, 1, 1.0f };
@@ -391,9 +392,9 @@ static void check_infinities(void)
   struct device_lists lists;
 
   open_fixture(&of, SLOTS, 2, DRAW_UNIFORM, 1);
-  t.queries[0] = 1e5f; /* of row 0 */
+  t.queries[0] = 1e5f; /* row 0 exceeds half's range */
   t.residuals[LOST * MOL_RESIDUALS + MOL_RESIDUAL_COMPONENT] = NAN;
-  t.halves[LOST * mol_halves_stride(48, 8)] = 0xfe00; /* a NaN with a sign */
+  t.halves[LOST * mol_halves_stride(48, 8)] = 0xfe00; /* a NaN with the sign bit set */
   upload();
   struct mol_pairs_input input = input_of();
   CHECK_OK(device_worker_array(t.worker, 36, sizeof *maxima, &maxima));
@@ -430,7 +431,7 @@ static int falling(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* The n-th best dot product of a list's admitted items. */
+/* Return the n-th best dot product of a list's admitted items. */
 static float nth_of(size_t q, size_t row, size_t m, uint32_t n)
 {
   static float dots[ITEMS_MAX];
@@ -444,7 +445,7 @@ static float nth_of(size_t q, size_t row, size_t m, uint32_t n)
   return n <= n_dots ? dots[n - 1] : -INFINITY;
 }
 
-/* What the candidates of a query must be: returns nth_best. */
+/* Compute a query's expected candidates. Returns its nth_best. */
 static float expect(size_t q, uint32_t n, uint8_t *is_candidate)
 {
   size_t n_rows = shape()->n_query_components, n_lists = n_rows * shape()->n_item_components;
@@ -510,12 +511,12 @@ static void check_query(size_t q, uint32_t n_best, const struct answers *a)
   CHECK(a->n[q] == n, "query %zu: %u candidates, not %zu", q, a->n[q], n);
   for (size_t i = 0; i < n; i++) {
     uint32_t slot = a->slots[q * t.n_slots + i];
-    CHECK(slot < t.n_slots && is_candidate[slot], "query %zu: slot %u is no candidate, or twice", q, slot);
+    CHECK(slot < t.n_slots && is_candidate[slot], "query %zu: slot %u is no candidate, or listed twice", q, slot);
     is_candidate[slot] = 0;
   }
 }
 
-/* n_best 0: of each query its K. Returns how many queries had lists that were too short. */
+/* Check all queries. n_best 0: each query's own K. Returns the number of queries whose lists overflowed. */
 static size_t check_answers(uint32_t n_best)
 {
   size_t n = t.n_queries, n_overflowed = 0;
@@ -547,7 +548,8 @@ static size_t least_scratch(uint32_t n_best)
   return t.n_queries * (mol_pairs_cuda_query_bytes(&f, n_best) + t.n_slots * 8 + 64) + SCRATCH_TAIL;
 }
 
-/* One N after the other, from call to call; in many passes too, where `is_twice`. */
+/* Check the candidates of a catalogue. Each call takes the next N. is_twice: check again with little scratch, which
+ * takes many passes. */
 static void check_candidates(const struct mol_shape *of, size_t n_slots, size_t n_queries, enum draw draw,
                              bool is_twice)
 {
@@ -559,18 +561,18 @@ static void check_candidates(const struct mol_shape *of, size_t n_slots, size_t 
   open_fixture(of, n_slots, n_queries, draw, n_slots % 2 ? 1 : 1 + dice_below(&t.dice, 4));
   upload();
   n_overflowed = check_answers(n_best);
-  CHECK(n_overflowed == 0 || draw != DRAW_UNIFORM || of->component_dim == 1, /* where components are 1 and -1 */
-        "%zu of %zu queries are overfull", n_overflowed, n_queries);
+  CHECK(n_overflowed == 0 || draw != DRAW_UNIFORM || of->component_dim == 1, /* with 1 number all are 1 or -1 */
+        "lists of %zu of %zu queries overflowed", n_overflowed, n_queries);
   if (is_twice && n_best) {
     t.worker->scratch_bytes = least_scratch(n_best);
-    CHECK(check_answers(n_best) == n_overflowed, "another number of queries is overfull");
+    CHECK(check_answers(n_best) == n_overflowed, "the number of overflowed queries differs");
     t.worker->scratch_bytes = all;
   }
   close_fixture();
 }
 
-/* More items that are alike than a list keeps: the caller is told. */
-static void check_overfull(void)
+/* More equal items than a list can keep: the overflow must be reported. */
+static void check_overflow(void)
 {
   static const struct mol_shape of = { 2, 2, 8, 1, 1.0f };
 
@@ -580,8 +582,8 @@ static void check_overfull(void)
     derive(slot);
   }
   upload();
-  CHECK(check_answers(1) == 3, "lists keep %d items that are alike", ITEMS_MAX);
-  CHECK(check_answers(ITEMS_MAX - 100) == 0, "long lists do not keep all items");
+  CHECK(check_answers(1) == 3, "short lists did not overflow with %d equal items", ITEMS_MAX);
+  CHECK(check_answers(ITEMS_MAX - 100) == 0, "long lists overflowed");
   close_fixture();
 }
 
@@ -607,7 +609,7 @@ int main(void)
       check_candidates(&shapes[s], sizes[i], i % 2 ? 1 : s % 3 ? 2 : 7, DRAW_UNIFORM, false);
     check_candidates(&shapes[s], ITEMS_MAX, s == 0 ? 7 : s == 4 ? 33 : 1, DRAW_UNIFORM, false);
   }
-  check_overfull();
+  check_overflow();
   device_worker_close(&t.worker);
   region_fini(&t.region);
   return check_end("gpu_mol_pairs");

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RecJPQ on the device against the processor: every method, over catalogues made to be awkward, while items come and
- * go.
- */
+/* RecJPQ on the device compared with the processor: every method, on awkward catalogues, while items come and go. */
 #include "tests/gpu/twins.h"
 #include "tests/support/model_file.h"
 #include "tests/support/temp_dir.h"
@@ -20,7 +18,7 @@ static struct span key_of(size_t i, char *text)
   return span_of(text, (size_t)sprintf(text, "%05zu", i));
 }
 
-/* A batch of puts and deletes: an item may come, go and come back within it. */
+/* Apply a batch of puts and deletes. An item may be put, deleted and put again in the same batch. */
 static void churn(struct twins *t, const struct shape *shape, enum draw draw, size_t n)
 {
   static struct item_change changes[CHANGES_MAX];
@@ -75,7 +73,7 @@ static void write_model(struct twins *t, const struct shape *shape, struct temp_
   model_file_write_recjpq(path, centroids, shape->n_splits, shape->n_subitems, shape->split_dim);
 }
 
-/* More items with one score than a list keeps: the search goes on in stretches. */
+/* More items with the same score than a list can keep: the query is searched again range by range. */
 static void check_many_ties(uint64_t seed)
 {
   static struct item_change changes[MANY];
@@ -116,7 +114,7 @@ static void check_shape(const struct shape *shape, enum draw draw, uint64_t seed
     for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++)
       search(&t, shape, 1 + dice_below(&t.dice, m == 0 ? 40 : 4), round % 2 ? 1000 : 20, methods[m]);
   }
-  if (shape->n_splits == SPLITS_MAX && draw == DRAW_UNIFORM) /* more than go to the device at once */
+  if (shape->n_splits == SPLITS_MAX && draw == DRAW_UNIFORM) /* more queries than the worker's inputs hold at once */
     search(&t, shape, check_size(TWINS_BATCH_MAX, 40), 20, "exact");
   twins_close(&t);
   temp_dir_fini(&dir);

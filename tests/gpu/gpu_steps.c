@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a search asks of the device: one copy there, one copy back, and one wait for that; how many operations it takes
- * is printed. On the model alone, which counts them. */
+/* The device operations of a search: one copy there, one copy back, and one wait for it. Prints the number of
+ * operations. Runs only on the model, which counts them. */
 #include "engine/engine.h"
 #include "tests/gpu/check.h"
 #include "tests/support/mol_file.h"
@@ -14,7 +14,7 @@ static const char *const names[N_SPACES] = { "pq", "mol", "bilinear" };
 
 static const struct mol_file shape = { 8, 8, 32, 128, DIM, 0, 0.1f };
 
-/* low_rank searches twice, and scores in between what it found (engine/cuda/vector_low_rank_cuda.c). */
+/* low_rank searches twice and then scores the hits, so it waits three times (engine/cuda/vector_low_rank_cuda.c). */
 static const struct ask {
   int space;
   const char *method;
@@ -122,7 +122,7 @@ static void check_ask(struct world *w, const struct ask *ask, size_t n_excluded)
   printf("%-9s %-18s %zu excluded: %zu operations, %zu waits\n", names[ask->space], ask->method, n_excluded,
          n_calls - n_waits, n_waits);
   CHECK(n_waits == ask->n_waits, "%zu waits, not %zu", n_waits, ask->n_waits);
-  CHECK(n_copies == 2 * n_waits, "%zu copies, and %zu waits", n_copies, n_waits);
+  CHECK(n_copies == 2 * n_waits, "%zu copies, but %zu waits", n_copies, n_waits);
   for (size_t q = 0; q < BATCH; q++)
     CHECK(answers[q].n_hits == K, "%zu hits", answers[q].n_hits);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that search the device at once, in batches of other sizes each: every answer is the one that its query has
- * alone, to the last bit.
+/* Several threads search the device at the same time, in batches of different sizes. Every query's answer must equal
+ * the one that it gets alone, to the last bit.
  */
 #include <pthread.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static void put_items(struct dice *dice)
   free(keys);
 }
 
-/* Answer n queries from `first` on, which wrap around. */
+/* Search n queries from `first` on, wrapping around at the end. */
 static void search(struct searcher *s, size_t m, size_t first, size_t n, struct answer *answers)
 {
   const struct query *pointers[QUERIES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dot, cosine, weighted_dot and bilinear on the device against the processor: every method, over catalogues made to be
- * awkward, while items come and go.
+/* dot, cosine, weighted_dot and bilinear on the device compared with the processor: every method, on awkward
+ * catalogues, while items come and go.
  */
 #include "tests/gpu/twins.h"
 #include "tests/support/temp_dir.h"
@@ -44,7 +44,7 @@ static void draw_vector(struct world *w, enum draw draw, float *v)
     case DRAW_SIZES:
       v[k] = own * size;
       break;
-    case DRAW_EXTREME: /* from subnormal numbers to the largest that are taken */
+    case DRAW_EXTREME: /* from subnormal numbers to the largest valid ones */
       v[k] = own * powf(10.0f, dice_below(d, 2) ? dice_float(d, 9.0f) : -25 + dice_float(d, 20.0f));
       break;
     case DRAW_SPARSE:
@@ -56,7 +56,7 @@ static void draw_vector(struct world *w, enum draw draw, float *v)
   }
 }
 
-/* A decaying spectrum: W = P Q^T. */
+/* Make W = P Q^T with a decaying spectrum. */
 static void write_bilinear(struct world *w, const char *path)
 {
   size_t n = w->dim, r = w->model == MODEL_MATRIX || n <= 40 ? n : 40;
@@ -105,7 +105,7 @@ static void close_world(struct world *w)
   temp_dir_fini(&w->dir);
 }
 
-/* A batch of puts and deletes: an item may come, go and come back within it. */
+/* Apply a batch of puts and deletes. An item may be put, deleted and put again in the same batch. */
 static void churn(struct world *w, enum draw draw, size_t n)
 {
   static struct item_change changes[CHANGES_MAX];
@@ -170,8 +170,9 @@ static bool is_among(const struct answer *answer, struct span key)
   return false;
 }
 
-/* A receipt of low_rank, from the order of all items under W: exact just where the hits are the first of them, and else
- * with the best of those that were left out as the bound, or the next number where only its key puts it before a hit.
+/* Check a low_rank receipt against the ranking of all items under W. It must be exact if and only if the hits are the
+ * first items of the ranking. Otherwise its bound is the best score that was not returned. If that score ties with the
+ * last hit and only the item's key puts it before, the bound is the next float.
  */
 static void check_receipt(const struct answer *given, const struct answer *all, size_t k)
 {
@@ -192,7 +193,7 @@ static void check_receipt(const struct answer *given, const struct answer *all, 
   CHECK(given->receipt.bound == bound, "a bound of %.9g, not %.9g", (double)given->receipt.bound, (double)bound);
 }
 
-/* The same hits; receipts are the device's own, and no worse. */
+/* Check that the hits are the processor's. The receipts are the device's own and must not be worse. */
 static void check_low_rank(struct world *w, struct questions *questions, size_t n)
 {
   static struct receipt receipts[TWINS_BATCH_MAX];
@@ -206,7 +207,7 @@ static void check_low_rank(struct world *w, struct questions *questions, size_t 
     const struct receipt *cpu = &t->cpu_answers[q].receipt;
     receipts[q] = t->cuda_answers[q].receipt;
     CHECK(receipts[q].has_bound == cpu->has_bound && receipts[q].is_exact >= cpu->is_exact, "query %zu", q);
-    CHECK(!cpu->has_bound || receipts[q].bound <= cpu->bound, "query %zu: a bound of %.9g where there is %.9g", q,
+    CHECK(!cpu->has_bound || receipts[q].bound <= cpu->bound, "query %zu: a bound of %.9g, on the processor %.9g", q,
           (double)receipts[q].bound, (double)cpu->bound);
     t->cuda_answers[q].receipt = *cpu;
   }
@@ -234,7 +235,7 @@ static void search_low_rank(struct world *w, enum draw draw, size_t n, size_t k,
   check_low_rank(w, &questions, n);
 }
 
-/* Bilinear with W = diag(d) [n]. */
+/* Open engines for bilinear with W = diag(d). d [n] */
 static void open_diagonal(struct world *w, const float *d, size_t n, uint64_t seed)
 {
   char path[sizeof w->dir.path + 32];
@@ -250,8 +251,8 @@ static void open_diagonal(struct world *w, const float *d, size_t n, uint64_t se
   free(matrix);
 }
 
-/* Two items that score the same, of which W_1 prefers the one whose key is second: the answer is not exact, though no
- * score is above what it returns. */
+/* Two items have the same score, and W_1 prefers the one with the second key. The answer is not exact, although no
+ * score is above the one returned. */
 static void check_tie_by_key(void)
 {
   static const float diagonal[2] = { 2, 1 }, vectors[2][2] = { { 0, 2 }, { 1, 0 } }, ones[2] = { 1, 1 };
@@ -275,8 +276,8 @@ static void check_tie_by_key(void)
   close_world(&w);
 }
 
-/* Scores that are nearly all in the numbers without halves, the tail, for half the items, and in those with halves, but
- * small, for the others: the tail alone says that the first may be among the best. */
+/* For half of the items, nearly the whole score comes from the tail, the numbers without halves. For the others it is
+ * small and comes from the numbers with halves. Only the tail shows that the former may be among the best. */
 static void check_tails(uint64_t seed)
 {
   enum { DIM = 64, FRONT = 32 };
@@ -327,7 +328,7 @@ static void check_model(enum model model, size_t dim, enum draw draw, size_t n_r
   close_world(&w);
 }
 
-/* More items with one score than a list keeps: the search goes on in stretches. */
+/* More items with the same score than a list can keep: the query is searched again range by range. */
 static void check_many_ties(enum model model, uint64_t seed)
 {
   static struct item_change changes[MANY];
@@ -349,7 +350,8 @@ static void check_many_ties(enum model model, uint64_t seed)
   close_world(&w);
 }
 
-/* Each way to draw with one dimension; elsewhere, on the model of a device, which is slow, one of them. */
+/* Run every way of drawing with one dimension. The model of a device is slow: other dimensions run one way of drawing.
+ */
 static void check_all_draws(enum model model, size_t dim, uint64_t seed)
 {
 #ifdef SLUICE_CUDA_MODEL
@@ -381,7 +383,7 @@ int main(void)
   check_many_ties(MODEL_DOT, seed);
   check_many_ties(MODEL_MATRIX, seed);
 #ifdef SLUICE_CUDA_MODEL
-  cuda_model_set_shared(99 * 1024); /* of smaller cards */
+  cuda_model_set_shared(99 * 1024); /* a smaller card */
   check_model(MODEL_DOT, 768, DRAW_UNIFORM, 1, seed + 200);
 #endif
   return check_end("gpu_vector");

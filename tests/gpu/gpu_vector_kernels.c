@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels for vectors on the device against sums written here: scores to the last bit, and bounds that hold for every
- * pair of a query and an item, whatever the numbers are, and that are worth having where the numbers are usual.
+/* The vector kernels compared with sums computed here. Scores must be equal to the last bit. Bounds must hold for every
+ * query and item, whatever the numbers, and must be tight for ordinary numbers.
  */
 #include <float.h>
 #include <math.h>
@@ -16,22 +16,22 @@ enum { TILE = 64, QUERIES_MAX = 64 };
 /* How numbers are drawn. */
 enum draw {
   DRAW_GAUSS,
-  DRAW_ALIKE,  /* rounding errors all of one sign, in proportion to the numbers: as large as the bound says */
-  DRAW_MIXED,  /* sizes of 10^-30 to 10^30 in one vector */
-  DRAW_SIZES,  /* ... from vector to vector */
+  DRAW_ALIKE,  /* all rounding errors have the same sign and are as large as possible: the bound is reached */
+  DRAW_MIXED,  /* magnitudes from 10^-30 to 10^30 within a vector */
+  DRAW_SIZES,  /* ... and from vector to vector */
   DRAW_TINY,   /* subnormal numbers */
-  DRAW_HUGE,   /* near the end of f32 */
-  DRAW_SPARSE, /* zeros, whole vectors of them too */
+  DRAW_HUGE,   /* near f32's largest number */
+  DRAW_SPARSE, /* many zeros, and zero vectors */
   DRAW_SIGNS,  /* 1 and -1 */
   N_DRAWS
 };
 
 struct world {
   struct dice dice;
-  size_t n;       /* numbers of an item's row, its tail aside */
-  size_t n_used;  /* numbers of which there are halves */
-  size_t n_items; /* whole tiles */
-  float *rows;    /* [n_items][n + 1]; pinned, as are all of these */
+  size_t n;       /* numbers of an item's row, without its tail */
+  size_t n_used;  /* numbers that have halves */
+  size_t n_items; /* a multiple of TILE */
+  float *rows;    /* [n_items][n + 1]; this and the following arrays are pinned */
   uint8_t *present;
   uint32_t *slots;
   double *q; /* [QUERIES_MAX][n] */
@@ -137,7 +137,7 @@ static double draw_number(struct dice *d, enum draw draw, double size)
 
   switch (draw) {
   case DRAW_ALIKE:
-    return 1 + 0x1.fffp-12; /* just below the middle of two halves */
+    return 1 + 0x1.fffp-12; /* just below the middle between two halves */
   case DRAW_MIXED:
     return x * pow(10, (double)dice_float(d, 30.0f));
   case DRAW_SIZES:
@@ -155,7 +155,7 @@ static double draw_number(struct dice *d, enum draw draw, double size)
   }
 }
 
-/* Numbers behind those of which there are halves are zeros, or the tail's: the tail is their norm. */
+/* Draw a vector. Returns the norm of its tail, the numbers without halves, slightly enlarged. */
 static double draw_vector(struct world *w, enum draw draw, double *x)
 {
   double size = pow(10, (double)dice_float(&w->dice, 30.0f)), tail = 0;
@@ -190,7 +190,7 @@ static void fill_items(struct world *w, enum draw draw)
   CHECK_OK(device_wait(w->stream));
 }
 
-/* Queries of the first n_distinct numbers of w->q, over and over. */
+/* Upload n queries: the first n_distinct of w->q, repeated. */
 static void upload_queries(struct world *w, size_t n_distinct, size_t n)
 {
   for (size_t q = n_distinct; q < n; q++) {
@@ -214,7 +214,7 @@ static void draw_queries(struct world *w, enum draw draw, size_t n)
   }
 }
 
-/* dot_f64 as kernels.h says: partial sum k % 32, then halves onto halves. */
+/* dot_f64 as kernels.h defines it: number k goes to partial sum k % 32, then the sums are folded in halves. */
 static float score_of(const struct world *w, const double *q, size_t item)
 {
   const float *row = w->rows + item * (w->n + 1);
@@ -254,7 +254,8 @@ static struct vector_scan_input input_of(const struct world *w, size_t n_queries
   return (struct vector_scan_input){ w->device_rows.present, w->items, w->queries, n_queries, 3 };
 }
 
-/* n queries that are one, each with another item's score as its floor: that item's upper bound must reach it. */
+/* Check upper bounds. The same query is repeated n times, each time with a different item's score as its floor. That
+ * item's upper bound must reach it. */
 static void check_uppers_of(struct world *w, const double *q, size_t first, size_t offset, size_t n)
 {
   struct vector_scan_input input = input_of(w, n);
@@ -283,7 +284,7 @@ static void check_uppers_of(struct world *w, const double *q, size_t first, size
 
 static void check_uppers(struct world *w, enum draw draw, size_t n_queries)
 {
-  static const size_t sizes[] = { 64, 16, 8 }; /* so many at a time: each has kernels of its own */
+  static const size_t sizes[] = { 64, 16, 8 }; /* batch sizes with different kernels */
 
   for (size_t i = 0; i < n_queries; i++) {
     size_t n = sizes[i % 3];
@@ -296,7 +297,7 @@ static void check_uppers(struct world *w, enum draw draw, size_t n_queries)
   }
 }
 
-/* One item a tile, so that a tile's maximum is its lower bound. */
+/* Check lower bounds. Each tile has one present item, so the tile's maximum is that item's lower bound. */
 static void check_lowers(struct world *w, enum draw draw, size_t n_queries)
 {
   struct vector_scan_input input = input_of(w, n_queries);
@@ -320,8 +321,8 @@ static void check_lowers(struct world *w, enum draw draw, size_t n_queries)
         CHECK(w->present[item] ? lower <= score : lower == -INFINITY, "item %zu scores %g, below %g", item,
               (double)score, (double)lower);
         if (w->present[item] && draw == DRAW_GAUSS && w->n == w->n_used)
-          CHECK((double)(score - lower) <= (0x1p-9 + 0x1p-18 * (double)(w->n / 8 + 4)) * size, "a slack of %g, of %g",
-                (double)(score - lower), size);
+          CHECK((double)(score - lower) <= (0x1p-9 + 0x1p-18 * (double)(w->n / 8 + 4)) * size,
+                "a slack of %g for norms of %g", (double)(score - lower), size);
       }
     }
   }
@@ -330,7 +331,7 @@ static void check_lowers(struct world *w, enum draw draw, size_t n_queries)
   free(maxima);
 }
 
-/* Maxima of whole tiles with a stride, and of a last tile that is cut. */
+/* Check the maxima of full tiles with a stride, and of a partial last tile. */
 static void check_maxima(struct world *w, enum draw draw, size_t n_queries)
 {
   struct vector_scan_input input = input_of(w, n_queries);
@@ -347,15 +348,15 @@ static void check_maxima(struct world *w, enum draw draw, size_t n_queries)
       for (size_t i = 2 * t * TILE; i < 2 * t * TILE + TILE && i < n_slots; i++)
         best = w->present[i] ? fmaxf(best, score_of(w, w->q + q * w->n, i)) : best;
       float lower = maxima[q * n_tiles + t];
-      CHECK(lower <= best, "query %zu, tile %zu: %g for %g", q, t, (double)lower, (double)best);
+      CHECK(lower <= best, "query %zu, tile %zu: %g is above %g", q, t, (double)lower, (double)best);
       CHECK(lower > -INFINITY || best == -INFINITY || draw == DRAW_HUGE || draw == DRAW_MIXED || draw == DRAW_SIZES,
-            "query %zu, tile %zu: nothing for %g", q, t, (double)best);
+            "query %zu, tile %zu: no bound for %g", q, t, (double)best);
     }
   }
   free(maxima);
 }
 
-/* The scores of lists of all lengths. */
+/* Check the scores of lists of all lengths. */
 static void check_scores(struct world *w, enum draw draw)
 {
   size_t n = 7, capacity = w->lists.capacity;
@@ -378,7 +379,7 @@ static void check_scores(struct world *w, enum draw draw)
   for (size_t q = 0; q < n; q++) {
     for (size_t i = 0; i < lengths[q] && i < capacity; i++) {
       float wanted = score_of(w, w->q + q * w->n, slots[q * capacity + i]);
-      CHECK(memcmp(&wanted, &scores[q * capacity + i], sizeof wanted) == 0, "%.9g for %.9g",
+      CHECK(memcmp(&wanted, &scores[q * capacity + i], sizeof wanted) == 0, "a score of %.9g, not %.9g",
             (double)scores[q * capacity + i], (double)wanted);
     }
   }
@@ -394,7 +395,7 @@ static int falling(const void *a, const void *b)
   return (*x < *y) - (*x > *y);
 }
 
-/* With the K-th best score as the floor, little more than the K best passes. */
+/* Check that few more than the K best items pass when the K-th best score is the floor. */
 static void check_useful(size_t dim, uint64_t seed)
 {
   enum { ITEMS = 79 * TILE, QUERIES = 8 };
@@ -423,7 +424,7 @@ static void check_useful(size_t dim, uint64_t seed)
     CHECK_OK(vector_scan_append(w.stream, &input, 0, ITEMS, w.device_floors, &w.lists));
     copy_out(&w, lengths, w.lists.n, sizeof lengths);
     for (size_t q = 0; q < QUERIES; q++)
-      CHECK(lengths[q] >= ks[i] && lengths[q] < ks[i] + ks[i] / 2 + 8, "%u pass for %zu", lengths[q], ks[i]);
+      CHECK(lengths[q] >= ks[i] && lengths[q] < ks[i] + ks[i] / 2 + 8, "%u items pass for K = %zu", lengths[q], ks[i]);
   }
   close_world(&w);
 }
@@ -444,7 +445,7 @@ static void check_dim(size_t n, size_t n_used, size_t n_tiles, uint64_t seed)
   close_world(&w);
 }
 
-/* Too many numbers for shared memory. */
+/* Vectors too long for shared memory. */
 static void check_long(enum draw draw, uint64_t seed)
 {
   static struct world w;

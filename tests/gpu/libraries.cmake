@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the engine needs besides: from the folder that `ops/gpu-check --libraries` fills, which can travel to a machine
-# that has nothing, else from the system.
+# The libraries that the engine needs. They come from the folder that `ops/gpu-check --libraries` fills, which can be
+# copied to a machine without them, or else from the system.
 find_package(Threads REQUIRED)
 set(SLUICE_LIBRARIES ${CMAKE_CURRENT_LIST_DIR}/../../build/gpu-libraries CACHE PATH
     "Folder with lib/ and include/ of the libraries")
 get_filename_component(libraries_dir ${SLUICE_LIBRARIES} ABSOLUTE)
 
-# carried_library(TARGET HEADER NAME...): lib::TARGET; behind its own, names of libraries that it needs, which the linker
-# then finds. The folder has no links, so the names are those that programs ask for.
+# carried_library(TARGET HEADER NAME OTHER...): defines lib::TARGET from the file NAME. OTHER are the libraries that it
+# needs in turn. The folder has no symbolic links, so names are sonames.
 function(carried_library target header name)
   find_path(${target}_include ${header} HINTS ${libraries_dir}/include NO_CACHE)
   find_library(${target}_file NAMES ${name} HINTS ${libraries_dir}/lib NO_CACHE)
@@ -32,6 +32,6 @@ carried_library(xxhash xxhash.h libxxhash.so.0)
 carried_library(lapacke lapacke.h liblapacke.so.3 liblapack.so.3 libblas.so.3 libtmglib.so.3 libgfortran.so.5
                 libquadmath.so.0)
 
-# RPATH and not RUNPATH: libraries that libraries need are looked for there too.
+# RPATH instead of RUNPATH, because the loader uses it for indirect dependencies too.
 list(APPEND CMAKE_BUILD_RPATH ${libraries_dir}/lib)
 add_link_options(LINKER:--disable-new-dtags LINKER:-rpath-link,${libraries_dir}/lib)

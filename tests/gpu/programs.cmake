@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The programs that test the GPU: on a device where the build has CUDA, on its model elsewhere. They need no library of
-# tests. Shared by tests/CMakeLists.txt and the project of its own beside this file.
+# The GPU test programs. They run on a real device if the build has CUDA, else on the model of a device. Shared by
+# tests/CMakeLists.txt and the standalone project beside this file.
 #
 #   sluice_gpu_test(NAME [LIBRARY...])   tests/gpu/NAME.c
 set(gpu_dir ${CMAKE_CURRENT_LIST_DIR})
@@ -31,6 +31,6 @@ sluice_gpu_test(gpu_threads)
 sluice_gpu_test(gpu_vector)
 sluice_gpu_test(gpu_vector_kernels)
 if(SLUICE_CUDA STREQUAL "MODEL")
-  sluice_gpu_test(gpu_failure) # what only the model can be asked for
+  sluice_gpu_test(gpu_failure) # these two need the model: it fails and counts on request
   sluice_gpu_test(gpu_steps)
 endif()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two engines with the same model and the same items, one in host memory and one on the device: what one answers, the
- * other must. */
+/* Two engines with the same model and items, one on the processor and one on the device. Their answers must be equal.
+ */
 #ifndef TESTS_GPU_TWINS_H
 #define TESTS_GPU_TWINS_H
 
@@ -30,7 +30,7 @@ static inline void twins_open(struct twins *t, const char *space, const char *mo
   CHECK_OK(engine_open(&config, &t->cpu));
   config.backend = ENGINE_CUDA;
   CHECK_OK(engine_open(&config, &t->cuda));
-  CHECK(strcmp(engine_backend_name(t->cuda, &n_failed), "cuda") == 0 && n_failed == 0, "it is another backend");
+  CHECK(strcmp(engine_backend_name(t->cuda, &n_failed), "cuda") == 0 && n_failed == 0, "the backend is not cuda");
   CHECK_OK(searcher_open(t->cpu, &t->on_cpu));
   CHECK_OK(searcher_open(t->cuda, &t->on_cuda));
 }
@@ -51,7 +51,7 @@ static inline void twins_apply(struct twins *t, const struct item_change *change
   CHECK_OK(engine_apply(t->cuda, changes, n, NULL, 0));
 }
 
-/* Search a batch of one method on both. */
+/* Search a batch with one method on both engines. */
 static inline void twins_search(struct twins *t, const struct query *queries, size_t n)
 {
   const struct query *pointers[TWINS_BATCH_MAX];
@@ -66,7 +66,7 @@ static inline void twins_search(struct twins *t, const struct query *queries, si
   CHECK_OK(searcher_search(t->on_cuda, space, &method, pointers, n, t->cuda_answers));
 }
 
-/* The same hits, to the last bit of their scores, and the same receipts. */
+/* Check that both gave the same hits, to the last bit of their scores, and the same receipts. */
 static inline void twins_check_same(const struct twins *t, size_t n)
 {
   for (size_t q = 0; q < n; q++) {
@@ -81,7 +81,7 @@ static inline void twins_check_same(const struct twins *t, size_t n)
               memcmp(&a->receipt.bound, &b->receipt.bound, sizeof(float)) == 0,
           "query %zu: receipts differ: exact %d %d, bound %.9g %.9g", q, a->receipt.is_exact, b->receipt.is_exact,
           (double)a->receipt.bound, (double)b->receipt.bound);
-    CHECK(a->counts.items == b->counts.items, "query %zu: another number of items", q);
+    CHECK(a->counts.items == b->counts.items, "query %zu: the numbers of items differ", q);
   }
 }
 

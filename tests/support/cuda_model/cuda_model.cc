@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Runs kernels on the processor: a scheduler of fibers, warp operations, lazy streams, and guarded memory. */
 #include "cuda_model.h"
 
 #include <atomic>
@@ -31,7 +32,7 @@ struct warp {
   unsigned char bytes[2][WARP][CUDA_MODEL_WARP_BYTES];
 };
 
-/* One block in flight, of one thread of the host. */
+/* A host thread's running block. */
 struct machine {
   std::vector<fiber> fibers;
   std::vector<warp> warps;
@@ -47,7 +48,7 @@ static thread_local const void *scheduler_bottom;
 static thread_local size_t scheduler_size;
 #endif
 
-/* Save what a call must preserve, change stacks, restore. */
+/* Save the callee-saved registers, switch stacks, and restore. */
 extern "C" void cuda_model_switch(void **save, void *to);
 __asm__(".text\n"
         ".globl cuda_model_switch\n"
@@ -64,7 +65,7 @@ static void stop(const char *what)
   abort();
 }
 
-/* From a fiber to the scheduler. */
+/* Switch from a fiber to the scheduler. */
 static void yield(bool is_last)
 {
   (void)is_last;
@@ -98,10 +99,10 @@ static void prepare_fiber(fiber *f)
     f->stack = (unsigned char *)memory;
   }
 #if defined(__SANITIZE_ADDRESS__)
-  /* A fiber that ended never returned from yield(), whose frame would still be guarded. */
+  /* A fiber that has ended never returns from yield(), so the frame of that call would stay poisoned. */
   __asan_unpoison_memory_region(f->stack + STACK_BYTES - 4096, 4096);
 #endif
-  void **top = (void **)(f->stack + STACK_BYTES) - 1; /* a call's alignment: 8 off 16 */
+  void **top = (void **)(f->stack + STACK_BYTES) - 1; /* aligned as on entry to a function: 16 n + 8 */
   *--top = (void *)fiber_main;
   for (int i = 0; i < 6; i++)
     *--top = NULL;
@@ -138,7 +139,7 @@ void __syncthreads()
   m.n_at_block = 0;
   for (unsigned i = 0; i < m.n_threads; i++) {
     if (i != m.current && m.fibers[i].state != AT_BLOCK)
-      stop("__syncthreads() in one thread, and something else in another");
+      stop("one thread is at __syncthreads(), another at something else");
     m.fibers[i].state = READY;
   }
 }
@@ -150,7 +151,7 @@ const unsigned char (*cuda_model_exchange(const void *mine, size_t n))[CUDA_MODE
   unsigned parity = w->parity;
 
   if (n > CUDA_MODEL_WARP_BYTES)
-    stop("an operation of a warp with too many bytes");
+    stop("a warp operation has too many bytes");
   memcpy(w->bytes[parity][m.current % WARP], mine, n);
   if (++w->n_arrived < WARP) {
     wait_in(AT_WARP);
@@ -159,7 +160,7 @@ const unsigned char (*cuda_model_exchange(const void *mine, size_t n))[CUDA_MODE
     w->parity = 1 - parity;
     for (unsigned i = first; i < first + WARP; i++) {
       if (i != m.current && m.fibers[i].state != AT_WARP)
-        stop("an operation of a warp in one lane, and something else in another");
+        stop("one lane is at a warp operation, another at something else");
       m.fibers[i].state = READY;
     }
   }
@@ -206,7 +207,7 @@ static void run_block(unsigned seed)
       }
     }
     if (!is_moving)
-      stop("threads wait for others that have ended, or that wait for something else");
+      stop("deadlock: threads wait for others that have ended or that wait for something else");
   }
 }
 
@@ -215,7 +216,7 @@ static void run(dim3 grid, unsigned n_threads, size_t shared_bytes, const std::f
   static thread_local unsigned seed = 1;
 
   if (n_threads % WARP || n_threads == 0 || n_threads > 1024)
-    stop("a block must be of whole warps, at most 32");
+    stop("a block must have whole warps, at most 32");
   m.n_threads = n_threads;
   m.body = &body;
   if (m.fibers.size() < n_threads)
@@ -238,7 +239,7 @@ static void run(dim3 grid, unsigned n_threads, size_t shared_bytes, const std::f
   free(shared);
 }
 
-/* The runtime. */
+/* The CUDA runtime's functions. */
 
 struct cuda_model_stream {
   std::vector<std::function<void()>> work;
@@ -336,7 +337,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
   return cudaSuccess;
 }
 
-/* The size stands in front. */
+/* Allocate memory with its size stored in front of it. */
 static cudaError_t allocate(void **out, size_t bytes)
 {
   unsigned char *memory = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256);
@@ -344,7 +345,7 @@ static cudaError_t allocate(void **out, size_t bytes)
   if (!memory)
     return cudaErrorMemoryAllocation;
   memcpy(memory, &bytes, sizeof bytes);
-  /* Large arrays are reserved for catalogues that tests do not have: their pages stay untouched. */
+  /* Fill only the first 4 MiB. Large arrays are mostly unused in tests, and untouched pages cost no memory. */
   memset(memory + 256, GARBAGE, bytes < (1 << 22) ? bytes : 1 << 22);
   *out = memory + 256;
   return cudaSuccess;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model of a CUDA device on the processor, for tests: the sources of kernels/cuda compile against it unchanged.
+/* A model of a CUDA device on the processor, for tests. The sources of kernels/cuda compile against it unchanged.
  *
- * A thread of a block is a fiber that runs until it meets the others, at __syncthreads() or in an operation of a warp.
- * Threads that wait for others that never come stop the program with a message. Streams are lazy: copies and kernels
- * happen when somebody waits for the stream, so that host code which reads or reuses memory too early is found out.
- * Fresh memory, shared memory too, is filled with bytes that are no sensible number, and lies on the heap, where the
- * address sanitizer watches it. Blocks of one launch run one after another, and warps in an order that changes.
+ * Each thread of a block is a fiber. It runs until it has to wait for other threads, at __syncthreads() or in a warp
+ * operation. A deadlock stops the program with a message. Streams are lazy: copies and kernels run only when the stream
+ * is waited for. This reveals host code that reads or reuses memory too early. New memory, including shared memory, is
+ * filled with garbage and is on the heap, where the address sanitizer checks it. The blocks of a launch run one after
+ * another, warps in changing order.
  *
- * What the model does not show: speed, races between blocks, weak memory order, and how a certain tensor core rounds
- * its sums: it takes them in f32, or cuts them off, as a test asks (cuda_model_control.h).
+ * The model does not show speed, races between blocks, or weak memory ordering. Nor does it show how a particular
+ * tensor core rounds: sums are rounded to f32 or truncated, as the test chooses (cuda_model_control.h).
  */
 #ifndef CUDA_MODEL_H
 #define CUDA_MODEL_H
@@ -47,8 +47,8 @@ struct alignas(16) float4 {
   float x, y, z, w;
 };
 
-/* The thread that runs now. Constant at first, so that nobody looks for a constructor at each use: the sanitizer takes
- * what GCC does there for a null pointer. */
+/* The thread that is running. It is constant-initialised, so no use has to check for a constructor: the sanitizer
+ * reports GCC's code for that check as a null pointer. */
 struct cuda_model_thread {
   dim3 thread, block, block_size, grid;
   unsigned char *shared = NULL;
@@ -66,7 +66,7 @@ void __threadfence();
 
 enum { CUDA_MODEL_WARP_BYTES = 64 };
 
-/* Every lane gives n bytes and sees those of all 32 lanes. */
+/* Exchange n bytes between the 32 lanes of a warp: every lane gives its own and gets all. */
 const unsigned char (*cuda_model_exchange(const void *mine, size_t n))[CUDA_MODEL_WARP_BYTES];
 
 template <class T> T cuda_model_from(T value, unsigned lane)
@@ -178,7 +178,7 @@ template <class T> T max(T a, T b)
   return a < b ? b : a;
 }
 
-/* The part of the runtime that kernels/cuda/device.cu uses. */
+/* The part of the CUDA runtime that kernels/cuda uses. */
 enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorInvalidValue, cudaErrorUnknown };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0 };
@@ -207,7 +207,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream);
-cudaError_t cudaEventCreate(cudaEvent_t *out); /* it has the time of the processor's clock */
+cudaError_t cudaEventCreate(cudaEvent_t *out); /* events take their time from the processor's clock */
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);

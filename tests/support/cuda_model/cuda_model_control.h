@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests ask of the model of a device (cuda_model.h). The program's environment can ask the same:
- * SLUICE_CUDA_MODEL=on, or SLUICE_CUDA_MODEL=fail:N. Without either, the model says that there is no device. */
+/* Controls of the model of a device (cuda_model.h), for tests. The environment can set it up too: SLUICE_CUDA_MODEL=on
+ * makes the device present, SLUICE_CUDA_MODEL=fail:N also makes it fail. Otherwise the model reports no device. */
 #ifndef CUDA_MODEL_CONTROL_H
 #define CUDA_MODEL_CONTROL_H
 
@@ -11,26 +11,28 @@
 extern "C" {
 #endif
 
-/* Whether there is a device, and how much memory it has. */
+/* Set whether there is a device, and its memory in bytes. */
 void cuda_model_set_present(bool is_present);
 void cuda_model_set_memory(size_t bytes);
 
-/* What a block can have of shared memory: 227 KiB, as a Hopper card; 163 and 99 KiB are an A100's and an L4's. */
+/* Set the shared memory of a block, in bytes. The default is 227 KiB, a Hopper card's; an A100 has 163 KiB, an L4 99
+ * KiB. */
 void cuda_model_set_shared(size_t bytes);
 
-/* The n-th call from now that can fail fails, and all later ones too, as after an error of the device. 0: none. */
+/* Make the n-th of the following calls that can fail return an error, and all later ones too, as a real device does. 0:
+ * no call fails. */
 void cuda_model_fail_after(size_t n);
 
-/* Calls that could have failed so far: what fail_after counts. */
+/* Number of calls so far that can fail. cuda_model_fail_after() counts these. */
 size_t cuda_model_calls(void);
 
-/* Of those, how many waited for a stream. */
+/* Number of those calls that waited for a stream. */
 size_t cuda_model_waits(void);
 
-/* And how many were copies between host and device. */
+/* Number of those calls that were copies between host and device. */
 size_t cuda_model_copies(void);
 
-/* Whether tensor cores cut sums off, as some devices do, where the model rounds. */
+/* Choose how tensor cores round sums: true truncates, as some devices do; false, the default, rounds to nearest. */
 void cuda_model_set_cutting(bool cuts);
 
 #ifdef __cplusplus

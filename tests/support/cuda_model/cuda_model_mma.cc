@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The arithmetic of a device's half-precision, tensor-core and special-function units, in software. */
 #include "tests/support/cuda_model/cuda_model_mma.h"
 
 #include <atomic>
@@ -39,7 +40,7 @@ float cuda_model_fast_tanh(float x)
   return tanhf(x) * (1 + error);
 }
 
-/* How sums are rounded: each step to nearest, or as a device may that cuts off. */
+/* Are sums truncated, as on some devices, or rounded to nearest? */
 static std::atomic<bool> is_cutting{ false };
 
 extern "C" void cuda_model_set_cutting(bool cuts)
@@ -56,7 +57,7 @@ static float sum_rounding(float sum, const float products[PRODUCTS])
   return sum;
 }
 
-/* A sum and 8 products at a time, each cut below the 25th bit of the largest; and what they make, below its 24th. */
+/* Add 8 products to a sum. All are truncated to the 25 bits of the largest, and the result to its own 24. */
 static float cut_block(float sum, const float products[BLOCK])
 {
   float largest = fabsf(sum), plain = sum;
@@ -85,7 +86,7 @@ struct operands {
   uint32_t a[4], b[2];
 };
 
-/* Every half-precision number. */
+/* The value of every half-precision number, by its bits. */
 struct half_table {
   float of[1 << 16];
   half_table()
@@ -95,7 +96,7 @@ struct half_table {
   }
 };
 
-/* The 16 numbers of which four lanes have two low and two high ones each. */
+/* Collect 16 numbers from four lanes. Each lane has two of the low eight and two of the high eight. */
 static void gather(const unsigned char (*lanes)[CUDA_MODEL_WARP_BYTES], size_t low, size_t high, float out[PRODUCTS])
 {
   static const half_table table;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model's half-precision numbers, tensor cores and special functions. */
+/* The model's half-precision numbers, tensor cores and special-function unit. */
 #ifndef CUDA_MODEL_MMA_H
 #define CUDA_MODEL_MMA_H
 
@@ -8,10 +8,10 @@
 uint16_t cuda_model_half(float x);
 float cuda_model_float(uint16_t half);
 
-/* x with a relative error of this size, up or down. */
+/* Return x with a relative error of this size, up or down depending on x. */
 float cuda_model_inexact(float x, float error);
 
-/* Within the relative error of 2^-11 that the unit is allowed: this one errs by 2^-12, up and down. */
+/* tanh with a relative error of 2^-12, up or down. A real special-function unit may be off by 2^-11. */
 float cuda_model_fast_tanh(float x);
 
 void cuda_model_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4]);
