@@ -21,7 +21,7 @@ static void *beat_once(void *unused)
   return unused;
 }
 
-static void a_thread_without_a_pulse_beats_for_nothing(void **state)
+static void beating_without_a_pulse_does_nothing(void **state)
 {
   (void)state;
   pulse_beat();
@@ -29,7 +29,7 @@ static void a_thread_without_a_pulse_beats_for_nothing(void **state)
   assert_null(pulses_find_stalled(&all, 0));
 }
 
-static void a_thread_that_does_not_beat_is_found_and_one_that_rests_is_not(void **state)
+static void a_stalled_thread_is_found_and_one_that_waits_for_work_is_not(void **state)
 {
   pthread_t thread;
 
@@ -52,8 +52,8 @@ static void a_thread_that_does_not_beat_is_found_and_one_that_rests_is_not(void 
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_thread_without_a_pulse_beats_for_nothing),
-    cmocka_unit_test(a_thread_that_does_not_beat_is_found_and_one_that_rests_is_not),
+    cmocka_unit_test(beating_without_a_pulse_does_nothing),
+    cmocka_unit_test(a_stalled_thread_is_found_and_one_that_waits_for_work_is_not),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

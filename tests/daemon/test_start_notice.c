@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The notices of a long start, as the service manager's socket gets them. */
+/* Notices that extend the start's time limit, as they arrive at the service manager's socket. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "tests/support/assert_ok.h"
 #include "tests/support/temp_dir.h"
 
-/* Far above what a notice takes on a busy machine. */
+/* Far longer than a notice takes, even on a busy machine. */
 enum { PATIENCE_S = 60 };
 
 static struct temp_dir dir;
@@ -37,7 +37,7 @@ static void listen_for_notices(void)
   assert_int_equal(setenv("NOTIFY_SOCKET", address.sun_path, 1), 0);
 }
 
-/* false: there is none now */
+/* Receive a notice. Returns false if none is there. */
 static bool take_notice(int flags)
 {
   char text[256] = "";
@@ -48,7 +48,7 @@ static bool take_notice(int flags)
   return n > 0;
 }
 
-static void the_limit_is_extended_at_once_and_again_until_the_end(void **state)
+static void the_limit_is_extended_at_once_and_repeatedly_until_the_end(void **state)
 {
   struct start_notice notice;
 
@@ -79,7 +79,7 @@ static void the_end_does_not_wait_for_the_next_notice(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_limit_is_extended_at_once_and_again_until_the_end),
+    cmocka_unit_test(the_limit_is_extended_at_once_and_repeatedly_until_the_end),
     cmocka_unit_test(the_end_does_not_wait_for_the_next_notice),
   };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Kafka tests share: an embedded broker and properties for it. To be included after cmocka.h. */
+/* An embedded broker and client properties for tests. To be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_KAFKA_FIXTURE_H
 #define TESTS_SUPPORT_KAFKA_FIXTURE_H
 
@@ -20,7 +20,7 @@ static inline void kafka_fixture_init(struct kafka_fixture *k)
 {
   assert_ok(embedded_broker_open(&k->broker));
   k->properties[0] = (struct kafka_property){ "bootstrap.servers", embedded_broker_bootstrap(k->broker) };
-  /* It answers a fetch only when this time has passed. */
+  /* The embedded broker answers each fetch only after this time. */
   k->properties[1] = (struct kafka_property){ "fetch.wait.max.ms", "5" };
 }
 
@@ -35,7 +35,7 @@ static inline struct kafka_layers kafka_fixture_layers(const struct kafka_fixtur
   return (struct kafka_layers){ .layer = { { k->properties, is_consumer ? 2 : 1 } }, .n = 1 };
 }
 
-/* The same with properties of the test's own. */
+/* The same, with further properties of the test. */
 static inline struct kafka_layers kafka_fixture_layers_with(const struct kafka_fixture *k, bool is_consumer,
                                                             const struct kafka_property *own, size_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a topic whole, headers included, as no part of Sluice does. To be included after cmocka.h. */
+/* Read all messages of a topic with librdkafka alone, headers included. To be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_KAFKA_TAP_H
 #define TESTS_SUPPORT_KAFKA_TAP_H
 
@@ -11,7 +11,7 @@ struct kafka_tap {
   rd_kafka_t *rk;
 };
 
-/* Every partition from its first record on. */
+/* Read every partition from its first record. */
 static inline void kafka_tap_open(struct kafka_tap *tap, const char *bootstrap, const char *topic, int n_partitions)
 {
   static const char *const properties[][2] = {
@@ -49,7 +49,7 @@ static inline void kafka_tap_fini(struct kafka_tap *tap)
   rd_kafka_destroy(tap->rk);
 }
 
-/* The next message, to be destroyed with rd_kafka_message_destroy(); NULL when none comes in time. */
+/* Return the next message; NULL if none comes in time. The caller destroys it with rd_kafka_message_destroy(). */
 static inline rd_kafka_message_t *kafka_tap_next(struct kafka_tap *tap, int timeout_ms)
 {
   int64_t end_ns = clock_now_ns() + timeout_ms * CLOCK_NS_PER_MS;
@@ -64,7 +64,7 @@ static inline rd_kafka_message_t *kafka_tap_next(struct kafka_tap *tap, int time
   return NULL;
 }
 
-/* A header as text in a buffer of the call; fails where there is none. */
+/* Copy a header to `text` and return it; fails the test if there is none. */
 static inline const char *kafka_tap_header(const rd_kafka_message_t *m, const char *name, char text[2048])
 {
   rd_kafka_headers_t *headers;

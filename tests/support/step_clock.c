@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For LD_PRELOAD: a wall clock that a test steps, and waits by that clock that behave as the kernel's do: a step moves
- * their ends, also of those that are under way. The monotonic clock is the machine's.
+/* A library for LD_PRELOAD: a wall clock that a test can step. Waits by the wall clock behave as in the kernel: a step
+ * also moves the end of a wait that is under way. The monotonic clock stays the machine's.
  *
- * STEP_CLOCK names a file with a little-endian int64: nanoseconds to add to the wall clock. It is mapped: what a test
- * writes counts at once.
+ * STEP_CLOCK names a file with a little-endian int64: nanoseconds to add to the wall clock. The file is mapped, so what
+ * a test writes takes effect at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +75,7 @@ int timespec_get(struct timespec *now, int base)
   return clock_gettime(CLOCK_REALTIME, now) == 0 ? base : 0;
 }
 
-/* Until a time of the wall clock, in slices, so that a step is seen. */
+/* Wait until a time of the wall clock, in slices of SLICE_NS, to notice a step. */
 static int wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
 {
   for (;;) {

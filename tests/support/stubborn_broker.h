@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A broker inside the test, which refuses what the test tells it to. To be included after cmocka.h. */
+/* A mock broker that fails requests as the test tells it to. To be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_STUBBORN_BROKER_H
 #define TESTS_SUPPORT_STUBBORN_BROKER_H
 
@@ -15,7 +15,7 @@ struct stubborn_broker {
   struct kafka_property properties[2];
 };
 
-enum { STUBBORN_PRODUCE = 0 }; /* Kafka's number of that request */
+enum { STUBBORN_PRODUCE = 0 }; /* Kafka's number of the Produce request */
 
 static inline void stubborn_broker_init(struct stubborn_broker *b)
 {
@@ -35,21 +35,21 @@ static inline void stubborn_broker_fini(struct stubborn_broker *b)
   rd_kafka_destroy(b->rk);
 }
 
-/* Layers for a client with properties of the test's own, which outlive it. */
+/* Layers for a client, with further properties of the test, which must outlive the client. */
 static inline struct kafka_layers stubborn_broker_layers(const struct stubborn_broker *b, bool is_consumer,
                                                          const struct kafka_property *own, size_t n)
 {
   return (struct kafka_layers){ .layer = { { b->properties, is_consumer ? 2 : 1 }, { own, n } }, .n = 2 };
 }
 
-/* The next n messages that anybody produces fail. */
+/* Let the next n Produce requests fail, of any client. */
 static inline void stubborn_broker_refuse(struct stubborn_broker *b, rd_kafka_resp_err_t error, size_t n)
 {
   for (size_t i = 0; i < n; i++)
     rd_kafka_mock_push_request_errors(b->cluster, STUBBORN_PRODUCE, 1, error);
 }
 
-/* From now on the topic is as if it had never been; or it is back. */
+/* Make the topic unknown to clients, or known again. */
 static inline void stubborn_broker_hide(struct stubborn_broker *b, const char *topic, bool is_hidden)
 {
   rd_kafka_mock_topic_set_error(b->cluster, topic,

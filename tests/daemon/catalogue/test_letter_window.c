@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which positions are safe to store while dead letters are on their way. */
+/* Open dead letters hold back the positions of their partitions, and only those. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void each_partition_is_held_by_its_oldest_open_letter(void **state)
   assert_int_equal(hold(&w, 0), 10);
   assert_int_equal(hold(&w, 1), 5);
   assert_int_equal(hold(&w, 2), -1);
-  atomic_store(&letters[1]->is_settled, true); /* in another order than they were sent */
+  atomic_store(&letters[1]->is_settled, true); /* not in the order of sending */
   assert_int_equal(hold(&w, 1), 6);
   assert_false(letter_window_settle(&w));
   atomic_store(&letters[0]->is_settled, true);
@@ -49,7 +49,7 @@ static void each_partition_is_held_by_its_oldest_open_letter(void **state)
   letter_window_fini(&w);
 }
 
-static void a_log_that_is_taken_up_anew_is_held_by_new_letters_alone(void **state)
+static void after_reading_resumes_only_new_letters_hold_a_partition(void **state)
 {
   struct letter_window w;
 
@@ -69,7 +69,7 @@ static void a_log_that_is_taken_up_anew_is_held_by_new_letters_alone(void **stat
   letter_window_fini(&w);
 }
 
-static void so_many_letters_fit_and_the_ring_goes_round(void **state)
+static void the_ring_takes_its_maximum_and_wraps(void **state)
 {
   struct letter_window w;
 
@@ -95,8 +95,8 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_partition_is_held_by_its_oldest_open_letter),
-    cmocka_unit_test(a_log_that_is_taken_up_anew_is_held_by_new_letters_alone),
-    cmocka_unit_test(so_many_letters_fit_and_the_ring_goes_round),
+    cmocka_unit_test(after_reading_resumes_only_new_letters_hold_a_partition),
+    cmocka_unit_test(the_ring_takes_its_maximum_and_wraps),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

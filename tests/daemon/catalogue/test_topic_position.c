@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the catalogue stands in its log, and whether the log is still the one that the store came from. */
+/* Positions in the catalogue topic, and the check that the topic is still the one that filled the store. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static bool take(struct topic_positions *t, struct catalogue_record record)
   return is_new;
 }
 
-/* What the store holds when records up to `last` were applied, and the log was read up to `next`. */
+/* The stored position after records up to `last` were applied and the partition was read up to `next`. */
 static struct store_position stored_at(int32_t partition, int64_t last, int64_t next, const char *value,
                                        int64_t timestamp_ms)
 {
@@ -50,7 +50,7 @@ static void a_new_partition_is_read_from_its_first_record(void **state)
   int64_t from;
 
   (void)state;
-  assert_false(topic_positions_have_caught_up(&t)); /* of nothing, nothing is known */
+  assert_false(topic_positions_have_caught_up(&t)); /* no partition is known yet */
   assert_ok(topic_positions_add(&t, NULL, 5, 8, &from));
   assert_int_equal(from, 5);
   assert_false(topic_positions_have_caught_up(&t));
@@ -75,7 +75,7 @@ static void an_empty_partition_has_caught_up_at_once(void **state)
   topic_positions_fini(&t);
 }
 
-static void after_a_restart_the_last_record_comes_again_and_is_not_new(void **state)
+static void after_a_restart_the_last_record_is_read_again_and_is_not_new(void **state)
 {
   struct topic_positions t = { 0 };
   struct store_position stored = stored_at(0, 41, 42, "v41", 500);
@@ -86,14 +86,14 @@ static void after_a_restart_the_last_record_comes_again_and_is_not_new(void **st
   assert_int_equal(from, 41);
   assert_false(take(&t, record_at(0, 41, "v41", 500)));
   assert_false(topic_positions_any_changed(&t));
-  assert_true(take(&t, record_at(0, 42, "v42", 400))); /* clocks of producers differ */
+  assert_true(take(&t, record_at(0, 42, "v42", 400))); /* producers' clocks differ */
   assert_true(take(&t, record_at(0, 43, "v43", 600)));
   assert_true(topic_positions_have_caught_up(&t));
   topic_positions_fini(&t);
 }
 
-/* Ready would be too early: it may be another topic of the same length. */
-static void nothing_new_is_caught_up_only_when_the_last_record_was_seen_again(void **state)
+/* Before that, it may be another topic of the same length. */
+static void without_new_records_it_has_caught_up_once_the_last_one_was_read_again(void **state)
 {
   struct topic_positions t = { 0 };
   struct store_position stored = stored_at(0, 41, 42, "v41", 500);
@@ -105,7 +105,7 @@ static void nothing_new_is_caught_up_only_when_the_last_record_was_seen_again(vo
   assert_false(take(&t, record_at(0, 41, "v41", 500)));
   assert_true(topic_positions_have_caught_up(&t));
 
-  topic_positions_clear(&t); /* compaction has removed it, and there is nothing behind it */
+  topic_positions_clear(&t); /* compaction has removed it, and no record follows */
   assert_ok(topic_positions_add(&t, &stored, 0, 42, &from));
   assert_false(topic_positions_have_caught_up(&t));
   topic_positions_note_end(&t, 0, 42);
@@ -114,7 +114,7 @@ static void nothing_new_is_caught_up_only_when_the_last_record_was_seen_again(vo
   topic_positions_fini(&t);
 }
 
-static void another_record_in_the_place_of_the_last_is_another_topic(void **state)
+static void another_record_at_the_last_offset_is_another_topic(void **state)
 {
   static const struct {
     const char *key, *value;
@@ -138,8 +138,8 @@ static void another_record_in_the_place_of_the_last_is_another_topic(void **stat
   }
 }
 
-/* A backfill writes old timestamps: they say nothing about the topic. */
-static void where_compaction_removed_the_last_record_the_next_may_be_of_any_time(void **state)
+/* A backfill writes old timestamps, so they prove nothing. */
+static void after_compaction_the_next_record_may_have_any_timestamp(void **state)
 {
   enum { DAY_MS = 24 * 3600 * 1000 };
   struct store_position stored = stored_at(0, 41, 42, "v41", DAY_MS);
@@ -167,7 +167,7 @@ static void without_compaction_a_missing_record_is_another_topic(void **state)
   topic_positions_fini(&t);
 }
 
-static void a_held_position_is_not_stored(void **state)
+static void a_position_that_waits_for_room_is_not_stored(void **state)
 {
   struct store_position positions[2];
   struct topic_positions t = { 0 };
@@ -186,7 +186,7 @@ static void a_held_position_is_not_stored(void **state)
   topic_positions_fini(&t);
 }
 
-static void a_log_that_was_cut_at_either_end_is_a_discontinuity(void **state)
+static void a_partition_truncated_at_either_end_is_a_discontinuity(void **state)
 {
   struct store_position stored = stored_at(0, 41, 42, "v41", 500);
   struct topic_positions t = { 0 };
@@ -198,7 +198,7 @@ static void a_log_that_was_cut_at_either_end_is_a_discontinuity(void **state)
   assert_fails(topic_positions_add(&t, &stored, 0, 0, &from), ERR_DISCONTINUITY, "ends at 0");
   assert_int_equal(from, -7);
   assert_int_equal(t.n, 0);
-  assert_ok(topic_positions_add(&t, &stored, 42, 42, &from)); /* just what was read is gone: nothing between */
+  assert_ok(topic_positions_add(&t, &stored, 42, 42, &from)); /* all that was read is gone, but nothing between */
   assert_int_equal(from, 42);
   assert_true(topic_positions_have_caught_up(&t));
   topic_positions_clear(&t);
@@ -207,7 +207,7 @@ static void a_log_that_was_cut_at_either_end_is_a_discontinuity(void **state)
   topic_positions_fini(&t);
 }
 
-static void a_partition_of_markers_alone_goes_on_behind_them(void **state)
+static void a_partition_with_only_markers_goes_on_after_them(void **state)
 {
   struct store_position stored = { .at = { 0, 9 }, .last_offset = -1 };
   struct topic_positions t = { 0 };
@@ -221,7 +221,7 @@ static void a_partition_of_markers_alone_goes_on_behind_them(void **state)
   topic_positions_fini(&t);
 }
 
-static void an_end_brings_the_position_forward_and_never_back(void **state)
+static void an_end_moves_the_position_forward_and_never_back(void **state)
 {
   struct store_position positions[2];
   struct topic_positions t = { 0 };
@@ -231,20 +231,20 @@ static void an_end_brings_the_position_forward_and_never_back(void **state)
   assert_ok(topic_positions_add(&t, NULL, 0, 12, &from));
   assert_ok(topic_positions_add(&t, NULL, 0, 0, &from));
   assert_true(take(&t, record_at(0, 9, "v", 1)));
-  topic_positions_note_end(&t, 0, 12); /* behind the markers of a transaction */
+  topic_positions_note_end(&t, 0, 12); /* after the markers of a transaction */
   assert_true(topic_positions_have_caught_up(&t));
   assert_int_equal(topic_positions_list_changed(&t, positions), 1);
   assert_int_equal(positions[0].at.next, 12);
   assert_int_equal(positions[0].last_offset, 9);
   topic_positions_note_end(&t, 0, 10);
   topic_positions_note_end(&t, 0, 12);
-  topic_positions_note_end(&t, 7, 12); /* partitions that nobody asked for */
+  topic_positions_note_end(&t, 7, 12); /* partitions that are not read */
   topic_positions_note_end(&t, -1, 12);
   assert_false(topic_positions_any_changed(&t));
   topic_positions_fini(&t);
 }
 
-static void growth_adds_partitions_behind_those_that_are_read(void **state)
+static void added_partitions_come_after_those_that_are_read(void **state)
 {
   struct store_position positions[3];
   struct topic_positions t = { 0 };
@@ -266,7 +266,7 @@ static void growth_adds_partitions_behind_those_that_are_read(void **state)
   topic_positions_fini(&t);
 }
 
-static void a_record_of_a_partition_that_was_not_asked_for_is_an_error(void **state)
+static void a_record_of_a_partition_that_is_not_read_is_an_error(void **state)
 {
   struct topic_positions t = { 0 };
   struct catalogue_record record = record_at(1, 0, "v", 1);
@@ -281,8 +281,8 @@ static void a_record_of_a_partition_that_was_not_asked_for_is_an_error(void **st
   topic_positions_fini(&t);
 }
 
-/* Logs with gaps, with restarts in between: each record is new once. */
-static void each_record_is_new_just_once_over_restarts(void **state)
+/* Partitions with gaps, read with restarts in between. */
+static void over_restarts_each_record_is_new_exactly_once(void **state)
 {
   enum { END = 300 };
   struct dice dice = { seed };
@@ -324,18 +324,18 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_new_partition_is_read_from_its_first_record),
     cmocka_unit_test(an_empty_partition_has_caught_up_at_once),
-    cmocka_unit_test(after_a_restart_the_last_record_comes_again_and_is_not_new),
-    cmocka_unit_test(nothing_new_is_caught_up_only_when_the_last_record_was_seen_again),
-    cmocka_unit_test(another_record_in_the_place_of_the_last_is_another_topic),
-    cmocka_unit_test(where_compaction_removed_the_last_record_the_next_may_be_of_any_time),
+    cmocka_unit_test(after_a_restart_the_last_record_is_read_again_and_is_not_new),
+    cmocka_unit_test(without_new_records_it_has_caught_up_once_the_last_one_was_read_again),
+    cmocka_unit_test(another_record_at_the_last_offset_is_another_topic),
+    cmocka_unit_test(after_compaction_the_next_record_may_have_any_timestamp),
     cmocka_unit_test(without_compaction_a_missing_record_is_another_topic),
-    cmocka_unit_test(a_held_position_is_not_stored),
-    cmocka_unit_test(a_log_that_was_cut_at_either_end_is_a_discontinuity),
-    cmocka_unit_test(a_partition_of_markers_alone_goes_on_behind_them),
-    cmocka_unit_test(an_end_brings_the_position_forward_and_never_back),
-    cmocka_unit_test(growth_adds_partitions_behind_those_that_are_read),
-    cmocka_unit_test(a_record_of_a_partition_that_was_not_asked_for_is_an_error),
-    cmocka_unit_test(each_record_is_new_just_once_over_restarts),
+    cmocka_unit_test(a_position_that_waits_for_room_is_not_stored),
+    cmocka_unit_test(a_partition_truncated_at_either_end_is_a_discontinuity),
+    cmocka_unit_test(a_partition_with_only_markers_goes_on_after_them),
+    cmocka_unit_test(an_end_moves_the_position_forward_and_never_back),
+    cmocka_unit_test(added_partitions_come_after_those_that_are_read),
+    cmocka_unit_test(a_record_of_a_partition_that_is_not_read_is_an_error),
+    cmocka_unit_test(over_restarts_each_record_is_new_exactly_once),
   };
 
   seed = dice_seed();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP endpoint over real sockets: what it answers, to whom, and that slow clients do not keep it from others. */
+/* The HTTP endpoint over real sockets: its answers, the check of hosts, and slow clients that must not block others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 enum { ANSWER_BYTES = 4096, SLOW_CLIENTS = 500, PROBES = 40, WAIT_MS = 20000 };
 
-static struct status status; /* enough for what needs no engine */
+static struct status status; /* zeros suffice for the pages that need no engine */
 static struct http *http;
 static int port;
 
@@ -53,7 +53,7 @@ static int connect_client(void)
   return fd;
 }
 
-/* What comes until the other side closes, or is quiet for a while after the first bytes. */
+/* Read until the server closes, or sends nothing for 200 ms after the first bytes. */
 static void read_answer(int fd, char answer[ANSWER_BYTES])
 {
   size_t n = 0;
@@ -95,7 +95,7 @@ static int close_http(void **state)
   return 0;
 }
 
-static void readiness_is_told_with_its_reason(void **state)
+static void readiness_has_a_reason(void **state)
 {
   char answer[ANSWER_BYTES];
 
@@ -110,7 +110,7 @@ static void readiness_is_told_with_its_reason(void **state)
   assert_non_null(strstr(answer, "\r\n\r\nready\n"));
 }
 
-static void nothing_is_kept_or_guessed_at_by_clients(void **state)
+static void clients_neither_cache_nor_guess_the_type(void **state)
 {
   char answer[ANSWER_BYTES];
 
@@ -132,21 +132,22 @@ static void head_has_the_headers_without_the_body(void **state)
   assert_string_equal(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
 }
 
-static void other_methods_are_told_which_there_are(void **state)
+static void other_methods_get_405_with_the_allowed_ones(void **state)
 {
   static const char *const methods[] = { "POST", "PUT", "DELETE", "OPTIONS", "get" };
   char request[128], answer[ANSWER_BYTES];
 
   (void)state;
   for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
-    snprintf(request, sizeof request, "%s /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", methods[i]);
+    snprintf(request, sizeof request, "%s /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+             methods[i]);
     ask(request, answer);
     assert_memory_equal(answer, "HTTP/1.1 405 ", 13);
     assert_non_null(strcasestr(answer, "\r\nAllow: GET, HEAD\r\n"));
   }
 }
 
-static void a_host_that_is_not_ours_is_not_answered(void **state)
+static void an_unknown_host_gets_421(void **state)
 {
   char answer[ANSWER_BYTES];
 
@@ -155,7 +156,7 @@ static void a_host_that_is_not_ours_is_not_answered(void **state)
   assert_memory_equal(answer, "HTTP/1.1 421 ", 13);
 }
 
-static void hosts_are_known_by_address_name_and_list(void **state)
+static void hosts_are_matched_by_address_name_and_list(void **state)
 {
   char *names[] = { "sluice.example.org", "other:99" };
   const struct config_list none = { 0 }, two = { names, 2 };
@@ -222,7 +223,7 @@ static void slow_clients_do_not_lock_out_a_probe(void **state)
     for (int j = 0; j < SLOW_CLIENTS; j++) {
       if (send(slow[j], "x", 1, MSG_NOSIGNAL) == 1)
         continue;
-      close(slow[j]); /* it was shut out, and comes back */
+      close(slow[j]); /* the server closed it: connect again */
       slow[j] = connect_client();
     }
   }
@@ -261,7 +262,7 @@ static void a_connection_is_kept_for_the_next_request(void **state)
   close(fd);
 }
 
-static void a_port_that_is_taken_is_said(void **state)
+static void a_port_in_use_is_an_error(void **state)
 {
   static const struct config_list no_hosts;
   struct http *second = NULL;
@@ -276,16 +277,16 @@ static void a_port_that_is_taken_is_said(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(readiness_is_told_with_its_reason),
-    cmocka_unit_test(nothing_is_kept_or_guessed_at_by_clients),
+    cmocka_unit_test(readiness_has_a_reason),
+    cmocka_unit_test(clients_neither_cache_nor_guess_the_type),
     cmocka_unit_test(head_has_the_headers_without_the_body),
-    cmocka_unit_test(other_methods_are_told_which_there_are),
-    cmocka_unit_test(a_host_that_is_not_ours_is_not_answered),
-    cmocka_unit_test(hosts_are_known_by_address_name_and_list),
+    cmocka_unit_test(other_methods_get_405_with_the_allowed_ones),
+    cmocka_unit_test(an_unknown_host_gets_421),
+    cmocka_unit_test(hosts_are_matched_by_address_name_and_list),
     cmocka_unit_test(a_connection_is_kept_for_the_next_request),
     cmocka_unit_test(slow_clients_do_not_lock_out_a_probe),
     cmocka_unit_test(a_request_that_trickles_is_ended),
-    cmocka_unit_test(a_port_that_is_taken_is_said),
+    cmocka_unit_test(a_port_in_use_is_an_error),
   };
 
   return cmocka_run_group_tests(tests, open_http, close_http);
