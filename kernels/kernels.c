@@ -22,7 +22,7 @@ static void fill_tables(void)
   };
   struct kernels table = { 0 };
 
-  for (int isa = ISA_REF; isa < N_ISAS; isa++) {
+  for (int isa = ISA_REF; isa <= (int)isa_detect(); isa++) {
     overlays[isa](&table);
     table.name = isa_name((enum isa)isa);
     tables[isa] = table;
