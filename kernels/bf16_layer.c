@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Splitting a layer's weights into sums of two bf16 numbers. */
 #include "kernels/bf16_layer.h"
 
 #include <string.h>

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rounding a layer's weights to 16-bit integers. */
 #include "kernels/int16_layer.h"
 
 #include <math.h>
 
 #include "base/mem.h"
 
-/* The sizes of an output's integers add up to no more: so sums with inputs of INT16_LAYER_MAX stay within 32 bits. */
+/* Limit of the sum of |integer| of an output: with inputs up to INT16_LAYER_MAX, sums stay within 32 bits. */
 enum { WEIGHTS_MAX = INT32_MAX / INT16_LAYER_MAX };
 
-/* How many times one of an output's weights may be taken. */
+/* Return the largest factor for an output's weights that keeps their integers within 16 bits and their sums within 32;
+ * 0 if all weights are 0. */
 static double scale_of(const float *weights, size_t n)
 {
   double sum = 0, largest = 0;

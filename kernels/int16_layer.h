@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layer's weights in integers, an output's by a scale of its own, as products of pairs of 16 bits multiply them.
+/* A layer's weights as 16-bit integers with one scale per output, for instructions that multiply pairs of 16-bit
+ * integers and add in 32 bits.
  *
- * Inputs are integers of INT16_LAYER_BITS bits and a sign, each item's by a scale of its own; weights have as many bits
- * as keep the sums within 32. Sums of integers are exact. What is lost is known: half of an input's unit, and of the
- * weights what `rest` of int16_layer_init() says.
+ * Inputs are integers of INT16_LAYER_BITS bits and a sign, with one scale per item. Weights have as many bits as the
+ * 32-bit sums allow, so sums are exact. The errors are known: half a unit of an input, and the `rest` of
+ * int16_layer_init() of a weight.
  */
 #ifndef KERNELS_INT16_LAYER_H
 #define KERNELS_INT16_LAYER_H
@@ -16,19 +17,18 @@
 enum {
   INT16_LAYER_BITS = 13,
   INT16_LAYER_MAX = (1 << INT16_LAYER_BITS) - 1,
-  INT16_LAYER_OUTPUTS = 8, /* whose weights lie together: outputs are rounded up to that, inputs to pairs */
+  INT16_LAYER_OUTPUTS = 8, /* outputs whose weights are interleaved */
 };
 
 struct int16_layer {
-  size_t n_pairs; /* of inputs */
-  size_t n_out;   /* rounded up */
-  int16_t
-      *weights; /* [n_out / INT16_LAYER_OUTPUTS][n_pairs][INT16_LAYER_OUTPUTS][2]; zeros where sizes are rounded up */
-  float *units; /* [n_out]: what 1 stands for */
+  size_t n_pairs;   /* pairs of inputs, rounded up */
+  size_t n_out;     /* rounded up to INT16_LAYER_OUTPUTS */
+  int16_t *weights; /* [n_out / INT16_LAYER_OUTPUTS][n_pairs][INT16_LAYER_OUTPUTS][2]; padding is zeros */
+  float *units;     /* [n_out]: the value of integer 1 */
 };
 
-/* w [n_out][n_in], n_in at most 2^16; rest [n_out][n_in]: w less the numbers that the integers stand for. Returns
- * ERR_MEMORY; `*out` may then be given to int16_layer_fini(). */
+/* Round the weights w [n_out][n_in], n_in at most 2^16, to integers. rest [n_out][n_in] receives w minus the values of
+ * the integers. Returns ERR_MEMORY; int16_layer_fini() accepts `*out` even then. */
 err_t int16_layer_init(const float *w, size_t n_in, size_t n_out, double *rest, struct int16_layer *out);
 void int16_layer_fini(struct int16_layer *layer);
 

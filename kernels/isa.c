@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Detecting the instruction sets of this machine, and their names. */
 #include <cpuid.h>
 #include <pthread.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static bool has_avx512(void)
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
-/* Registers of 8 KiB: a process has to ask the system for them. */
+/* AMX tiles are 8 KiB of registers. A process must request them from the system. */
 static bool is_granted_tiles(void)
 {
   enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
@@ -44,7 +45,7 @@ static bool has_amx(void)
          variant_amx_works();
 }
 
-/* A level needs all that the levels below it need. */
+/* A level also requires all levels below it. */
 static enum isa find_best(void)
 {
   __builtin_cpu_init();

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Filling the tables of kernels.h, level over level; and the functions that are the same on every machine: they run at
+ * load or once for a query, where speed matters less. */
 #include "kernels/kernels.h"
 
 #include <math.h>
@@ -64,8 +66,8 @@ void kernels_gelu(float *x, size_t n)
     x[i] = (float)(0.5 * x[i] * (1.0 + erf(x[i] * sqrt_half)));
 }
 
-/* The norms of ROWS rows. In double a square of a float is exact, so that multiply and add here is a fused
- * multiply-add. It cannot overflow. One sum waits for its last term, several do not wait for each other. */
+/* The norms of ROWS rows. Several independent sums hide the latency of the additions. The square of a float is exact in
+ * double and cannot overflow, so a multiply and an add give the bits of a fused multiply-add. */
 enum { ROWS = 4 };
 
 static void find_norms(const float *rows, size_t dim, double norms[ROWS])
@@ -91,7 +93,7 @@ double kernels_norm(const float *x, size_t n)
 typedef float floats2 __attribute__((vector_size(8)));
 typedef double doubles2 __attribute__((vector_size(16)));
 
-/* Two quotients take as long as one. */
+/* The processor divides two doubles in the time of one. */
 static void divide(float *row, size_t dim, double divisor)
 {
   size_t i = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic on arrays: the hot loops of the engine, in a table of function pointers for each instruction set.
+/* The hot loops of the engine: arithmetic on arrays, in a table of function pointers for each instruction set.
  *
- * The scalar reference defines every result to the last bit. Each variant computes the same sums in the same order with
- * the same fused multiply-adds, and is fast because it works on many outputs at once, never because it splits a sum. So
- * the same search gives the same bytes on every machine, and the tests compare variants with ==.
+ * The scalar reference defines every result to the last bit. A variant computes the same sums in the same order, with
+ * the same fused multiply-adds. It is fast because it computes many outputs at once; it never splits a sum. So a search
+ * gives the same bytes on every machine, and the tests compare variants with ==.
  *
- * Thread: any. Allocates: no. Blocks: no. Pointers need no alignment unless said; arrays do not overlap.
+ * Thread: any. Allocates: no. Blocks: no. Pointers need no alignment unless stated. Arrays do not overlap.
  */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
@@ -17,14 +17,14 @@
 #include "base/err.h"
 
 enum {
-  MOL_LANES = 32,        /* items that mol_score() takes at once */
-  DOT_BLOCK_ITEMS = 16,  /* items of a block of dot_blocks() */
-  PQ_FILTER_PAD = 63,    /* bytes behind the last code that pq_filter() may read */
-  PQ_BLOCK_ITEMS = 4096, /* items of a block of pq_scan(): a row of their codes is a page */
-  PQ_SUBITEMS = 256,     /* entries of one split's look-up table, whatever the model uses of them */
+  MOL_LANES = 32,        /* items that mol_score() scores in one call */
+  DOT_BLOCK_ITEMS = 16,  /* items in a block of dot_blocks() */
+  PQ_FILTER_PAD = 63,    /* readable bytes that pq_filter() needs after the last code */
+  PQ_BLOCK_ITEMS = 4096, /* items in a block of pq_scan(): a row of their codes is one page */
+  PQ_SUBITEMS = 256,     /* entries in a split's look-up table, even if the model has fewer */
 };
 
-/* Sizes of a Mixture-of-Logits model, in the paper's symbols: P_q, P_x, d_P; L = P_q P_x. */
+/* Sizes of a Mixture-of-Logits model. In the paper's symbols: P_q, P_x, d_P; L = P_q P_x. */
 struct mol_shape {
   size_t n_query_components;
   size_t n_item_components;
@@ -33,14 +33,16 @@ struct mol_shape {
   float inv_temperature; /* 1 / tau, rounded to f32 */
 };
 
-/* Lines of memory that will be read after mol_score() or mol_bounds(): they come into cache while those compute. */
+/* Cache lines that the caller will read next. mol_score() and mol_bounds() prefetch them while they compute. */
 struct mol_prefetch {
   const float *const *lines;
   size_t n;
 };
 
-/* Weights of the cross gate ("qi" network): hidden = SiLU(w1^T l + b1), and w = w2^T hidden + b2. The weights of a
- * layer are packed: MOL_PACK outputs after another, [n_in][MOL_PACK] of each, the last with what outputs are left. */
+/* Weights of the cross gate ("qi" network): hidden = SiLU(w1^T l + b1), and w = w2^T hidden + b2.
+ *
+ * A layer's weights are packed in groups of MOL_PACK outputs, one group after another, each [n_in][MOL_PACK]. The last
+ * group may have fewer outputs. */
 struct mol_gate {
   const float *w1; /* L inputs, gate_hidden outputs */
   const float *b1; /* [gate_hidden] */
@@ -48,12 +50,12 @@ struct mol_gate {
   const float *b2; /* [L] */
 };
 
-/* The cross gate as mol_bounds() reads it, and what its proof needs (mol_reduced_gate.h). */
+/* The cross gate in reduced precision, for mol_bounds() (mol_reduced_gate.h). */
 struct mol_reduced_gate;
 
 enum { MOL_PACK = 8 };
 
-/* Where the weight of output j for input 0 lies in packed weights, and the step from one input to the next. */
+/* Return the place of output j's weight for input 0 in packed weights. *step is the distance to the next input's. */
 static inline size_t mol_packed_at(size_t n_in, size_t n_out, size_t j, size_t *step)
 {
   size_t first = j / MOL_PACK * MOL_PACK;
@@ -62,22 +64,22 @@ static inline size_t mol_packed_at(size_t n_in, size_t n_out, size_t j, size_t *
   return first * n_in + (j - first);
 }
 
-/* Sketches of vectors (engine/vector/sketch.h). */
+/* Sizes of sketches (engine/vector/sketch.h). */
 enum {
-  SKETCH_BLOCK_ITEMS = 16,   /* items of a block of dot_i8() */
-  SKETCH_GROUP = 4,          /* numbers of one item that lie together there */
-  DOT_I8_NUMBER_MAX = 32512, /* 127 * 256: size of a query's number */
-  DOT_I8_SUM_MAX = 16777215, /* (2^31 - 1) / 128, cut: sum of the sizes of a query's numbers */
+  SKETCH_BLOCK_ITEMS = 16,   /* items in a block of dot_i8() */
+  SKETCH_GROUP = 4,          /* consecutive numbers of one item in a block */
+  DOT_I8_NUMBER_MAX = 32512, /* 127 * 256: limit of |number| of a query */
+  DOT_I8_SUM_MAX = 16777215, /* (2^31 - 1) / 128, rounded down: limit of the sum of |number| of a query */
 };
 
-/* What the bounds of a sketch need of its items, by item. */
+/* Per-item inputs of sketch_bounds(). */
 struct sketch_items {
   const float *scales;
   const float *errors;
   const float *tails; /* NULL: none */
 };
 
-/* ... and of the query. */
+/* Per-query inputs of sketch_bounds(). */
 struct sketch_weights {
   float unit;
   float error;
@@ -86,42 +88,43 @@ struct sketch_weights {
   float floor;
 };
 
-/* A list that a scan of integers appends to: the slots whose score reaches the threshold. */
+/* An item that reached a list's threshold. */
 struct scan_entry {
   int32_t score;
   uint32_t slot;
 };
 
+/* A list that integer scans append to. A sum starts at `start`; the item is a hit if the sum ends at 0 or above. */
 struct scan_list {
-  int32_t start;     /* what a sum starts from, so that a hit is one that ends at 0 or above */
-  int32_t threshold; /* what is added to such a sum: the score */
+  int32_t start;
+  int32_t threshold; /* score of a hit = its sum + threshold */
   uint32_t n;
-  struct scan_entry *entries; /* the caller sees to it that they have room for every item of a call */
+  struct scan_entry *entries; /* the caller provides room for every item of a call */
 };
 
-/* Components of one query in bytes. */
+/* The components of one query, in bytes. */
 struct sketch_rows {
   size_t n_rows;       /* P_q */
   size_t n_groups;     /* ceil(d / 4) */
-  const int8_t *bytes; /* [n_groups][n_rows][4], zeros behind d */
+  const int8_t *bytes; /* [n_groups][n_rows][4], zero-padded after d */
 };
 
 struct kernels {
   const char *name;
 
-  /* y[i][j] = bias[j] + sum over k, rising, of x[i][k] * w[k][j], each step one fused multiply-add.
+  /* y[i][j] = bias[j] + sum over k of x[i][k] * w[k][j]: k rises, each step is one fused multiply-add.
    * x [n][n_in]; w [n_in][n_out]; bias [n_out] or NULL for zeros; y [n][n_out]. */
   void (*linear)(const float *x, size_t n, size_t n_in, const float *w, const float *bias, size_t n_out, float *y);
 
-  /* x[i] = SiLU(x[i]), as math_silu() of kernels/math_ref.h. In place. */
+  /* x[i] = math_silu(x[i]) (kernels/math_ref.h). In place. */
   void (*silu)(float *x, size_t n);
 
-  /* out[c][i] = rows[i][c] for i < n_rows <= MOL_LANES, 0 for the other lanes.
+  /* out[c][i] = rows[i][c] for i < n_rows <= MOL_LANES, 0 in the other lanes.
    * out [n_cols][MOL_LANES], aligned to 64. */
   void (*transpose)(const float *const *rows, size_t n_rows, size_t n_cols, float *out);
 
-  /* Mixture-of-Logits of one query with MOL_LANES items (MoL paper, section 3.1 and appendix A; the formulas of the
-   * authors' implementation). With n a query component, m an item component and p = n * P_x + m:
+  /* Mixture-of-Logits scores of one query with MOL_LANES items (MoL paper, section 3.1 and appendix A; the formulas are
+   * those of the authors' implementation). For query component n, item component m and p = n * P_x + m:
    *
    *   l_p  = inv_temperature * <query[n], items[m]>          w = W2 SiLU(W1 l + b1) + b2
    *   z_p  = query_gate[p] * item_gates[p] + w_p             s = SiLU(z)        phi = sum_p softmax(s)_p l_p
@@ -131,135 +134,150 @@ struct kernels {
    * items       [P_x * d][MOL_LANES], L2-normalised, aligned to 64
    * item_gates  [L][MOL_LANES], aligned to 64
    * scratch     mol_scratch_floats() floats, aligned to 64
-   * prefetch       NULL: nothing is known of what comes next
+   * prefetch    cache lines to prefetch, or NULL
    * phi         [MOL_LANES]
    */
   void (*mol_score)(const struct mol_shape *shape, const struct mol_gate *gate, const float *query,
                     const float *query_gate, const float *items, const float *item_gates, float *scratch,
                     const struct mol_prefetch *prefetch, float *phi);
 
-  /* Bounds on what mol_score() gives, for less than its time: for each lane a number no more than phi and one no less,
-   * or infinities where there are no better; phi is NaN only where they are infinities. From products of 16 bits, with
-   * a proof (mol_reduced_gate.h). NULL where the level has nothing that makes this worth it. Arguments as
-   * mol_score()'s, but:
+  /* Lower and upper bounds on mol_score()'s phi, in less time than mol_score(). They come from 16-bit products; the
+   * proof is in mol_reduced_gate.h. A lane without a useful bound gets -infinity and infinity; only there can phi be
+   * NaN. NULL at levels that have no faster products. The arguments are mol_score()'s, but:
    *
-   * gate           biases
-   * reduced_gate    of the same gate
-   * scratch        mol_bounds_scratch_floats() floats, aligned to 64
-   * lower, upper   [MOL_LANES]
+   * gate          only its biases are read
+   * reduced_gate  made from the same gate
+   * scratch       mol_bounds_scratch_floats() floats, aligned to 64
+   * lower, upper  [MOL_LANES]
    */
   void (*mol_bounds)(const struct mol_shape *shape, const struct mol_gate *gate,
                      const struct mol_reduced_gate *reduced_gate, const float *query, const float *query_gate,
                      const float *items, const float *item_gates, float *scratch, const struct mol_prefetch *prefetch,
                      float *lower, float *upper);
 
-  /* scores[b * 16 + i] = sum over k, rising, of query[k] * blocks[b][k][i], fused.
+  /* scores[b * 16 + i] = sum over k of query[k] * blocks[b][k][i]: k rises, each step is one fused multiply-add.
    * blocks [n_blocks][dim][DOT_BLOCK_ITEMS], aligned to 64; scores [n_blocks * DOT_BLOCK_ITEMS]. */
   void (*dot_blocks)(const float *query, size_t dim, const float *blocks, size_t n_blocks, float *scores);
 
-  /* Write the indices i < n, rising, of items with base + sum over t of tables[t][codes[rows[t]][i]] <= limit to
-   * indices [n]; return how many. The sum is exact: it does not wrap. Integers, so that every level finds the same
-   * items. Tables with large entries had better come first: of a few items, those above the limit early are looked up
-   * no further.
-   * tables [n_tables][PQ_SUBITEMS], each aligned to 64; rows [n_tables]; n_tables may be 0; codes [][stride], of which
-   * n count, with PQ_FILTER_PAD readable bytes behind the n-th of each row; limit < 255. */
+  /* Find the items i < n with base + sum over t of tables[t][codes[rows[t]][i]] <= limit. Write their indices, rising,
+   * to `indices`; return how many. The sum is exact: it does not wrap. Pass tables with large entries first: a group of
+   * items that are all above the limit skips the other tables.
+   *
+   * tables   [n_tables][PQ_SUBITEMS], each aligned to 64; n_tables may be 0
+   * rows     [n_tables]
+   * codes    [][stride]: n of each row are used, and PQ_FILTER_PAD more bytes must be readable
+   * limit    below 255
+   * indices  [n] */
   size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                       size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
-  /* The same with base 0 over up to PQ_BLOCK_ITEMS items at once, row after row, for catalogues that are read from far
-   * away: while a row is looked up the next one is asked for, and after the last one the first row of `next`.
-   * codes [][PQ_BLOCK_ITEMS], of which n count; next: the block that is scanned after this one, or NULL. */
+  /* pq_filter() with base 0 over a block, for catalogues larger than the cache. It processes one row of codes after
+   * another and prefetches the next row; during the last row, the first row of `next`.
+   *
+   * codes  [][PQ_BLOCK_ITEMS]: n of each row are used
+   * next   the block that the caller scans after this one, or NULL */
   size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
                     uint8_t limit, const uint8_t *next, uint32_t *indices);
 
-  /* Write the indices i < n, rising, with scores[i] >= threshold (never for NaN) to indices [n]; return how many. */
+  /* Find the indices i < n with scores[i] >= threshold, never true for NaN. Write them, rising, to indices [n]; return
+   * how many. */
   size_t (*filter_ge)(const float *scores, size_t n, float threshold, uint32_t *indices);
 
-  /* sums[b * 16 + i] = sum over k of query[k] * x[k], exactly. An item's numbers x, -128..127, are bytes x + 128.
-   * query   [n_groups * 4], each of size DOT_I8_NUMBER_MAX at most, together DOT_I8_SUM_MAX: no sum overflows
+  /* sums[b * 16 + i] = sum over k of query[k] * x[k], exactly. A number x of an item, -128..127, is stored as the byte
+   * x + 128.
+   *
+   * query   [n_groups * 4]: |number| at most DOT_I8_NUMBER_MAX, their sum at most DOT_I8_SUM_MAX, so no sum overflows
    * blocks  [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][SKETCH_GROUP], aligned to 64
    * sums    [n_blocks * SKETCH_BLOCK_ITEMS] */
   void (*dot_i8)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums);
 
-  /* dot_i8() of two queries: what is read of the items serves both. */
+  /* dot_i8() of two queries. The items are read once for both. */
   void (*dot_i8_pair)(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
                       int32_t *const sums[2]);
 
-  /* Bounds of n_blocks * SKETCH_BLOCK_ITEMS items from the sums of dot_i8(), in f32: bounds[i] = score + slack,
-   * score = (sums[i] * scales[i]) * unit
-   * slack = tails[i] * tail + (errors[i] * error + (scales[i] * scale + floor)), fused; without tails, as if 0. */
+  /* Upper bounds on the scores of n_blocks * SKETCH_BLOCK_ITEMS items from dot_i8()'s sums, in f32:
+   *
+   *   bounds[i] = score + slack
+   *   score = (sums[i] * scales[i]) * unit
+   *   slack = tails[i] * tail + (errors[i] * error + (scales[i] * scale + floor)), with fused multiply-adds
+   *
+   * Without tails, their term is absent. */
   void (*sketch_bounds)(const int32_t *sums, const struct sketch_items *items, const struct sketch_weights *weights,
                         size_t n_blocks, float *bounds);
 
-  /* sum of query[k] * row[k] in double: 32 partial sums s[j], each over k = j, j + 32, ..., rising and fused, all as
-   * long as the longest (zeros behind the last k); then s[j] + s[j + 16] for j < 16, and so on by halves. */
+  /* Return the sum of query[k] * row[k] in double. Partial sum s[j], j < 32, runs over k = j, j + 32, ... with fused
+   * multiply-adds; both arrays count as zero-padded to a multiple of 32. Then s[j] += s[j + 16] for j < 16,
+   * s[j] += s[j + 8] for j < 8, and so on down to s[0], the result. */
   double (*dot_f64)(const double *query, const float *row, size_t n);
 
-  /* All dot products of a query's components with items' components, both in bytes, and those that reach a threshold:
-   * for row n, item component m and p = n * n_components + m, sum = lists[p].start + the product of bytes, wrapping;
-   * where sum >= 0, { sum + lists[p].threshold, slot } is appended to lists[p]. Slots of one list rise. Returns how
-   * many were appended.
+  /* Compute the dot products of a query's components with the items' components, both in bytes, and append the hits to
+   * lists. For row n, item component m and p = n * n_components + m, sum = lists[p].start + the dot product, wrapping.
+   * If sum >= 0, append { sum + lists[p].threshold, slot } to lists[p]. Slots rise in a list. Return how many entries
+   * were appended.
    *
-   * blocks        [n_blocks][block_bytes], each [n_components][n_groups][SKETCH_BLOCK_ITEMS][4] (and more behind it),
-   *               unsigned: a number x is stored as x + 128, which the starts make up for; aligned to 64
-   * first_slot    of blocks[0]
-   * lists         [n_rows * n_components], updated
+   * blocks      [n_blocks][block_bytes], aligned to 64. A block begins with unsigned bytes
+   *             [n_components][n_groups][SKETCH_BLOCK_ITEMS][4]. A number x is stored as x + 128; the starts correct
+   *             for that.
+   * first_slot  slot of the first item of blocks[0]
+   * lists       [n_rows * n_components]
    */
   size_t (*mol_lists)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
                       size_t n_blocks, uint32_t first_slot, struct scan_list *lists);
 
-  /* The same products; only whether an item has any that reaches its row's threshold: bit i of masks[b] says so of item
-   * i of block b. starts [n_rows]; blocks [n_blocks][n_components][n_groups][SKETCH_BLOCK_ITEMS][4]; masks [n_blocks].
-   */
+  /* Compute the same dot products, but only tell which items have a hit: bit i of masks[b] is set if item i of block b
+   * has a component and a row with starts[row] + the dot product >= 0.
+   * starts [n_rows]; blocks [n_blocks][n_components][n_groups][SKETCH_BLOCK_ITEMS][4]; masks [n_blocks]. */
   void (*mol_any)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t n_blocks,
                   const int32_t *starts, uint16_t *masks);
 
-  /* mol_lists() of numbers of 16 bits, one vector an item, and many queries: row r against each item, to lists[r].
+  /* mol_lists() for 16-bit numbers, many queries and one averaged vector per item: row r is a query, and its hits go to
+   * lists[r].
    * rows [n_groups][n_rows][2]; blocks [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][2], aligned to 64; lists [n_rows]. */
   size_t (*average_lists)(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, size_t n_blocks,
                           uint32_t first_slot, struct scan_list *lists);
 
-  /* Bring the entries that score `least` or more to the front; these and the others keep their order. Returns how many.
-   * entries, spare [n], apart; spare is written over. */
+  /* Move the entries with score >= threshold to the front. They keep their order, and so do the others behind them.
+   * Return how many are in front.
+   * entries [n]; spare [n]: scratch. */
   size_t (*partition_ge)(struct scan_entry *entries, size_t n, int32_t threshold, struct scan_entry *spare);
 };
 
-/* Instruction sets, rising; each table is the one below it with what it does faster. */
+/* Levels of instruction sets, rising. A level's table is the table below it, with its own faster functions. */
 enum isa { ISA_REF, ISA_AVX2, ISA_AVX512, ISA_AVX512_VNNI, ISA_AVX512_VBMI, ISA_AMX, N_ISAS };
 
-/* Best level that this machine and this build have. The first call asks the system for what the level amx needs and
- * tries its instructions: less than a millisecond. */
+/* Return the best level of this machine and this build. The first call requests permission for AMX tiles from the
+ * system and tests their instructions: less than a millisecond. */
 enum isa isa_detect(void);
 
 /* "ref", "avx2", "avx512", "avx512vnni", "avx512vbmi", "amx". */
 const char *isa_name(enum isa isa);
 bool isa_find(const char *name, enum isa *out);
 
-/* The table for a level. Returns ERR_CONFIG when this machine does not have it. The table is static. */
+/* Get the table for a level. The table is static. Returns ERR_CONFIG when this machine does not have the level. */
 err_t kernels_get(enum isa isa, const struct kernels **out);
 
-/* Pack a layer's weights w [n_in][n_out] for struct mol_gate. Not hot. */
+/* Pack a layer's weights w [n_in][n_out] for struct mol_gate. Called at load only. */
 void mol_pack(const float *w, size_t n_in, size_t n_out, float *packed);
 
-/* Floats of scratch that mol_score() needs. */
+/* Return the floats of scratch that mol_score() needs. */
 size_t mol_scratch_floats(const struct mol_shape *shape);
 
-/* Prepare a model's gate for mol_bounds(): not hot, the same code on every machine. `*out` is NULL where sizes or
- * weights are beyond what its proof covers. Returns ERR_MEMORY. Closed with mol_reduced_gate_close(). */
+/* Convert a model's gate for mol_bounds(), once at load, with the same code on every machine. `*out` is NULL when the
+ * proof does not cover the model's sizes or weights. Returns ERR_MEMORY. Close it with mol_reduced_gate_close(). */
 err_t mol_reduced_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_reduced_gate **out);
 void mol_reduced_gate_close(struct mol_reduced_gate **gate);
 
-/* Floats of scratch that mol_bounds() needs. */
+/* Return the floats of scratch that mol_bounds() needs. */
 size_t mol_bounds_scratch_floats(const struct mol_shape *shape);
 
-/* GELU in its exact form, x * Phi(x), in place: not hot, the same code on every machine. */
+/* GELU in its exact form, x * Phi(x), in place. Not hot: the same code on every machine. */
 void kernels_gelu(float *x, size_t n);
 
 /* The L2 norm of n floats: squares, sum and root in double, summed in order. */
 double kernels_norm(const float *x, size_t n);
 
-/* Divide each of n rows of dim floats by max(its L2 norm, eps), in place; norm and quotient in double, sums rise. Not
- * hot: the same code on every machine. */
+/* Divide each of n rows of dim floats by max(its L2 norm, eps), in place. The norm, summed in rising order, and the
+ * quotient are in double. Not hot: the same code on every machine. */
 void kernels_normalize(float *rows, size_t n, size_t dim, float eps);
 
 #endif

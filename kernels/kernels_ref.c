@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scalar reference: what every variant must compute, to the last bit. Written to be read. */
+/* The scalar reference: every variant must give its results to the last bit. Written for clarity, not for speed. */
 #include <math.h>
 
 #include "kernels/math_ref.h"
@@ -32,7 +32,7 @@ static void transpose_ref(const float *const *rows, size_t n_rows, size_t n_cols
   }
 }
 
-/* One item's column of an array [..][MOL_LANES] has this step. */
+/* sum_k a[k] * lane[k]. lane: one item's column of an array [n][MOL_LANES]. */
 static float dot_lane(const float *a, const float *lane, size_t n)
 {
   float sum = 0.0f;
@@ -42,7 +42,7 @@ static float dot_lane(const float *a, const float *lane, size_t n)
   return sum;
 }
 
-/* bias[j] + sum over k, rising, of lane[k] * w[k][j], packed. */
+/* bias[j] + sum over k, rising, of lane[k] * w[k][j]. w: packed weights. */
 static float cross_sum(const float *lane, size_t n_in, const float *w, size_t n_out, const float *bias, size_t j)
 {
   size_t step, at = mol_packed_at(n_in, n_out, j, &step);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp and SiLU in f32, step by step: every variant takes exactly these steps, so that all give the same bits. */
+/* exp and SiLU in f32. Every variant takes exactly these steps, so all give the same bits. */
 #ifndef KERNELS_MATH_REF_H
 #define KERNELS_MATH_REF_H
 
@@ -7,21 +7,21 @@
 #include <stdint.h>
 #include <string.h>
 
-/* On a GPU too: its fused multiply-adds and divisions round as the processor's do. */
+/* Also compiled for GPUs: their fused multiply-adds and divisions round like the processor's. */
 #ifdef __CUDACC__
 #define MATH_FUNCTION static inline __host__ __device__
 #else
 #define MATH_FUNCTION static inline
 #endif
 
-/* Arguments of exp are clamped to this range, in which the result is a normal number: 1.6e-38 to 1.7e38. */
+/* exp clamps its argument to this range. There its result is a normal number, 1.6e-38 to 1.7e38. */
 #define MATH_EXP_MIN (-87.0f)
 #define MATH_EXP_MAX 88.0f
 
 #define MATH_LOG2_E 0x1.715476p+0f
-/* Adding it rounds to an integer, which then lies in the low bits of the sum. */
+/* Adding it rounds a number to an integer, and leaves the integer in the low bits of the sum. */
 #define MATH_ROUND 0x1.8p+23f
-/* ln 2 in two parts; the first is short, so that n * hi is exact. */
+/* ln 2 = HI + LO. HI has few bits, so n * HI is exact. */
 #define MATH_LN2_HI 0x1.62e4p-1f
 #define MATH_LN2_LO 0x1.7f7d1cp-20f
 
@@ -32,7 +32,7 @@
 #define MATH_EXP_C5 0x1.1239e2p-7f
 #define MATH_EXP_C6 0x1.6a2434p-10f
 
-/* exp(x), within 1 ulp for MATH_EXP_MIN <= x <= MATH_EXP_MAX; the value at the nearer end outside. */
+/* Return exp(x), within 1 ulp. x is clamped to MATH_EXP_MIN and MATH_EXP_MAX. */
 MATH_FUNCTION float math_exp(float x)
 {
   x = x > MATH_EXP_MIN ? x : MATH_EXP_MIN;
@@ -54,13 +54,13 @@ MATH_FUNCTION float math_exp(float x)
   uint32_t p_bits, n_bits;
   memcpy(&p_bits, &p, sizeof p_bits);
   memcpy(&n_bits, &shifted, sizeof n_bits);
-  p_bits += n_bits << 23; /* times 2^n: the bits of MATH_ROUND are shifted out */
+  p_bits += n_bits << 23; /* p *= 2^n; the shift drops the bits of MATH_ROUND */
   memcpy(&p, &p_bits, sizeof p);
   return p;
 }
 
-/* SiLU(x) = x / (1 + exp(-x)), with x no less than -MATH_EXP_MAX: below, both are 0 to within 1e-36, and no clamped
- * exp meets a larger numerator. NaN stays NaN. */
+/* Return SiLU(x) = x / (1 + exp(-x)). x is first raised to -MATH_EXP_MAX, so that its exp is not clamped while the
+ * numerator grows; below that, SiLU is 0 to within 1e-36. NaN stays NaN. */
 MATH_FUNCTION float math_silu(float x)
 {
   x = -MATH_EXP_MAX > x ? -MATH_EXP_MAX : x;

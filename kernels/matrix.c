@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Norms and products of small matrices. The spectral norm comes from repeated squaring of a Gram matrix. */
 #include "kernels/matrix.h"
 
 #include <math.h>
@@ -38,8 +39,8 @@ double matrix_frobenius_norm(const double *w, size_t n)
   return sqrt(sum);
 }
 
-/* With G = w w^T [n][n], whose norm is the square of w's, it is at most |G^(2^k)|_F^(2^-(k+1)). `square` is room for
- * such a matrix. */
+/* Return a bound on the spectral norm of w, given power = G = w w^T [n][n]. |G| = |w|^2, and
+ * |w| <= |G^(2^k)|_F^(2^-(k+1)). `square` is scratch of the same size; both are overwritten. */
 static double norm_of_gram(double *power, double *square, size_t n)
 {
   double log_norm = 0, share = 0.5;
@@ -69,22 +70,22 @@ static void transpose(const double *w, size_t n, size_t m, double *out)
 
 err_t matrix_spectral_norm(const double *w, size_t n, size_t m, double *out)
 {
-  size_t least = n < m ? n : m, most = n < m ? m : n;
+  size_t smaller = n < m ? n : m, larger = n < m ? m : n;
   AUTO(mem_free) double *rows = NULL;
   AUTO(mem_free) double *power = NULL;
   AUTO(mem_free) double *square = NULL;
 
   *out = matrix_frobenius_norm(w, n * m);
-  if (least > MATRIX_SPECTRAL_MAX)
+  if (smaller > MATRIX_SPECTRAL_MAX)
     return ERR_OK;
   TRY(mem_array(n * m, sizeof *rows, &rows));
-  TRY(mem_array(least * least, sizeof *power, &power));
-  TRY(mem_array(least * least, sizeof *square, &square));
-  if (n == least)
+  TRY(mem_array(smaller * smaller, sizeof *power, &power));
+  TRY(mem_array(smaller * smaller, sizeof *square, &square));
+  if (n == smaller)
     memcpy(rows, w, n * m * sizeof *rows);
   else
     transpose(w, n, m, rows);
-  matrix_multiply_transposed(rows, rows, least, most, power);
-  *out = fmin(*out, norm_of_gram(power, square, least));
+  matrix_multiply_transposed(rows, rows, smaller, larger, power);
+  *out = fmin(*out, norm_of_gram(power, square, smaller));
   return ERR_OK;
 }

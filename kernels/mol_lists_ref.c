@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scalar reference of the scans that keep what reaches a threshold, and of what becomes of the lists: integers, so
- * that any order gives these bits.
+/* The scalar reference of the integer scans that append hits to lists, and of partition_ge(). Integer sums are exact:
+ * a variant may add in any order.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 enum { ITEMS = SKETCH_BLOCK_ITEMS };
 
-/* Returns how many entries came. */
+/* Append the item if its sum is a hit. Returns how many entries were appended. */
 static size_t append(struct scan_list *list, uint32_t sum, uint32_t slot)
 {
   if ((int32_t)sum < 0)
@@ -17,7 +17,7 @@ static size_t append(struct scan_list *list, uint32_t sum, uint32_t slot)
   return 1;
 }
 
-/* start + the product of row r with item i of one component of a block. */
+/* Return start + the dot product of row r with item i of a component. */
 static uint32_t dot_bytes(const struct sketch_rows *rows, size_t r, const uint8_t *component, size_t i, int32_t start)
 {
   uint32_t sum = (uint32_t)start;
@@ -82,7 +82,7 @@ static size_t average_ref(const int16_t *rows, size_t n_rows, size_t n_groups, c
   return n;
 }
 
-/* No branch depends on a score, and no load on a store. */
+/* Free of branches on scores: both arrays get every entry, and only one of the two counters advances. */
 static size_t partition_ge_ref(struct scan_entry *entries, size_t n, int32_t threshold, struct scan_entry *spare)
 {
   size_t n_front = 0, n_behind = 0;
@@ -90,7 +90,7 @@ static size_t partition_ge_ref(struct scan_entry *entries, size_t n, int32_t thr
   for (size_t i = 0; i < n; i++) {
     struct scan_entry entry = entries[i];
     size_t is_front = entry.score >= threshold;
-    entries[n_front] = entry; /* a place whose own entry has been read */
+    entries[n_front] = entry; /* n_front <= i: that entry has been read */
     spare[n_behind] = entry;
     n_front += is_front;
     n_behind += 1 - is_front;

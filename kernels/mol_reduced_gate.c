@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Making a model's cross gate for mol_bounds(): its layers in both formats, and the factors of the proof in
+ * mol_reduced_gate.h. "Step" means a step of that proof. */
 #include "kernels/mol_reduced_gate.h"
 
 #include <math.h>
@@ -11,20 +13,20 @@
 
 enum { COVERED_MAX = 1024 };
 
-/* One layer with its weights by output, and what the proof needs of it. */
+/* One layer with its weights by output, and its norms. */
 struct gate_layer {
   size_t n_in, n_out;
   float *weights;       /* [n_out][n_in] */
-  double *exact, *rest; /* the same in double, and what integers leave of it */
+  double *exact, *rest; /* the same in double, and minus their int16 values */
   double spectral, frobenius, rest_norm, bias;
 };
 
-/* Step 1's, of one layer. */
+/* Step 1's rest and sums of one layer. */
 struct layer_error {
   double rest, sums;
 };
 
-/* Larger sizes and weights would ask for other terms of second order. */
+/* Does the proof cover these sizes and weights? Larger ones need larger terms of second order. */
 static bool is_covered(const struct mol_shape *shape, const struct mol_gate *gate)
 {
   size_t n_logits = shape->n_query_components * shape->n_item_components, n_hidden = shape->gate_hidden;
@@ -70,7 +72,7 @@ static err_t layer_init(const float *packed, const float *bias, struct gate_laye
   return matrix_spectral_norm(layer->rest, layer->n_out, layer->n_in, &layer->rest_norm);
 }
 
-/* Step 4's bound on |W2 D W1|. */
+/* Compute step 4's bound on |W2 D W1|. */
 static err_t find_through(const struct gate_layer *first, const struct gate_layer *second, double *out)
 {
   size_t n_logits = first->n_in, n_hidden = first->n_out;
@@ -90,7 +92,7 @@ static err_t find_through(const struct gate_layer *first, const struct gate_laye
   return ERR_OK;
 }
 
-/* Steps 2 to 6. */
+/* Return the factors of delta: steps 2 to 6. */
 static struct mol_reduced_factors find_factors(const struct gate_layer layers[GATE_LAYERS],
                                                const struct layer_error errors[GATE_LAYERS], double through)
 {
@@ -169,7 +171,7 @@ err_t mol_reduced_gate_open(const struct mol_shape *shape, const struct mol_gate
   return err;
 }
 
-/* For the parts of bounds_scratch_split(): rows are padded as tiles want them, the larger of the two formats. */
+/* Room for the parts of bounds_scratch_split(). bf16 needs more padding than int16. */
 size_t mol_bounds_scratch_floats(const struct mol_shape *shape)
 {
   size_t n_logits = bf16_pad(shape->n_query_components * shape->n_item_components);

@@ -1,41 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's cross gate as mol_bounds() (kernels.h) reads it, and the proof of its bounds.
+/* A model's cross gate in reduced precision, for mol_bounds() (kernels.h), and the proof of its bounds.
  *
- * mol_bounds() computes the score's logits as mol_score() does, to the last bit, and the cross gate's two matrix
- * products from products of 16 bits: in two parts of bf16 (level amx, bf16_layer.h) or in integers (avx512vnni,
- * int16_layer.h).
+ * mol_bounds() computes the logits like mol_score(), to the last bit. It computes the cross gate's two matrix products
+ * from 16-bit products: of two bf16 parts at level amx (bf16_layer.h), of integers at avx512vnni (int16_layer.h).
  *
- * How far its score phi' may be from mol_score()'s phi. Norms are Euclidean, of matrices spectral unless _F says
- * Frobenius; u = 2^-24; x' is what mol_bounds() has for x. A sum of n terms in f32 is off by at most (n + 3) u of the
- * terms' sizes, in whatever order. What is of second order is covered by one factor, SECOND_ORDER.
+ * The proof bounds the distance between its score phi' and mol_score()'s phi. For any x of mol_score(), x' is its value
+ * in mol_bounds(). Norms are Euclidean; those of matrices are spectral, or Frobenius where _F says so. u = 2^-24. A sum
+ * of n terms in f32, in any order, has an error of at most (n + 3) u times the sum of the terms' sizes. One factor,
+ * SECOND_ORDER, covers all terms of second order.
  *
- * 1. A layer takes inputs x~ for x. In integers |x - x~| <= unit sqrt(n) / 2 + 4 u |x|, unit at least max |x| over
- *    INT16_LAYER_MAX; in bf16 x~ is x. Its products with the weights are off by at most rest |x| + sums (|W|_F |x| +
- * |b|): in integers rest = |W - W~|, and sums = (n + 8) u for turning integers to f32, their unit, the bias, and
- *    mol_score()'s own sum; in bf16 rest = BF16_REST |W|_F, because each output's is at most BF16_REST |W_j| |x|, and
- *    sums = (4 n + 12) u, with 3 n products here and n there.
- * 2. So before SiLU the hidden layer is off by y - y' = W1 (l - l~) + what step 1 says.
- * 3. SiLU's slope lies within 0.5 +- 0.6, so that SiLU(y) - SiLU(y') = D (y - y') with a diagonal D in that range.
- *    mol_score()'s SiLU and the one here, with its approximate reciprocal, are apart by ROUGH_SILU_ERROR of the result.
- * 4. w - w' = W2 (h - h~) + what step 1 says of the second layer. What comes of l - l~ has the factor
- *    |W2 D W1| <= 0.5 |W2 W1| + 0.6 |W2| |W1|; what else step 2 has, 1.1 |W2|; SiLU's own errors, |W2|.
- * 5. z = u v + w is rounded once: |z - z'| <= |w - w'| + 2 u |z'|.
- * 6. So the logarithms of the softmax's weights, but for a number that all share, are off by a vector of norm
- *    delta = 1.1 |z - z'| + ROUGH_SILU_ERROR |z'| + (2 sqrt(L) + 6) u |z'| + 2 ROUGH_EXP_ERROR sqrt(L): SiLU's own
- *    errors; the maximum's subtraction; and two exponentials. (That mol_score()'s are clamped at e^-87, and these
- *    underflow below it, is less than step 8.)
- * 7. Let e' be the weights here, pi = e' / sum e', and e = c e' (1 + x) mol_score()'s, so that |x| <= kappa =
- *    exp(delta) - 1. For a number b, sum e (l - phi' - b) = c sum e' (-b + sum x pi (l - phi' - b)), because the mean
- *    of l under pi is phi'. That is not positive where b >= kappa (sqrt(C) + b sqrt(A)) with A = sum pi^2 and
- *    C = sum pi^2 (l - phi')^2, and then phi <= phi' + b. So b may be kappa sqrt(C) / (1 - kappa sqrt(A)); and in the
- *    same way phi >= phi' - b. Where kappa sqrt(A) comes near 1 there is no bound.
- * 8. Each of the two scores is a quotient of sums of L terms in f32, off by at most (2 L + 4) u max |l|, and
- *    max |l| <= |l|. Rounding of C's sums makes it smaller by at most 4 (L + 10) u A |l|^2: twice that is added.
- * Squares of weights that underflow are far less. C is taken around a score that is off by some eps, so that it is off
- * by at most 2 |eps| sqrt(A C) + eps^2 A more: where sqrt(C) >= 2^8 |eps| sqrt(A), less than the 2^-8 that kappa is
- * raised by; else a hundredth of what was added.
+ * 1. A layer reads inputs x~ instead of x. With integers, |x - x~| <= unit sqrt(n) / 2 + 4 u |x|, and unit is at least
+ *    max |x| / INT16_LAYER_MAX. With bf16, x~ = x. The error of the layer's products is at most
+ *    rest |x| + sums (|W|_F |x| + |b|).
+ *    With integers, rest = |W - W~| and sums = (n + 8) u: the conversion of integers to f32, their unit, the bias, and
+ *    mol_score()'s own sum. With bf16, rest = BF16_REST |W|_F, because each output's error is at most
+ *    BF16_REST |W_j| |x|; and sums = (4 n + 12) u, for 3 n products here and n in mol_score().
+ * 2. So before SiLU the hidden layer's error is y - y' = W1 (l - l~) + the errors of step 1.
+ * 3. SiLU's slope lies within 0.5 +- 0.6. So SiLU(y) - SiLU(y') = D (y - y') with a diagonal matrix D in that range.
+ *    mol_score()'s SiLU and the one here, which uses an approximate reciprocal, differ by at most ROUGH_SILU_ERROR
+ *    times the result.
+ * 4. w - w' = W2 (h - h~) + the errors of step 1 in the second layer. The error l - l~ enters with the factor
+ *    |W2 D W1| <= 0.5 |W2 W1| + 0.6 |W2| |W1|; the other errors of step 2 with 1.1 |W2|; SiLU's own errors with |W2|.
+ * 5. z = q v + w, with q and v the gates of query and item, is rounded once: |z - z'| <= |w - w'| + 2 u |z'|.
+ * 6. So the logarithms of the softmax's weights, up to a constant that all share, have an error vector of norm at most
+ *    delta = 1.1 |z - z'| + ROUGH_SILU_ERROR |z'| + (2 sqrt(L) + 6) u |z'| + 2 ROUGH_EXP_ERROR sqrt(L). The terms are:
+ *    SiLU's slope, SiLU's own error, the subtraction of the maximum, and two exponentials. (mol_score() clamps its
+ *    exponentials at e^-87, and those here underflow below it: that is less than step 8.)
+ * 7. Let e' be the weights here, pi = e' / sum e', and e = c e' (1 + x) mol_score()'s, with |x| <= kappa =
+ *    exp(delta) - 1. For any number b, sum e (l - phi' - b) = c sum e' (-b + sum x pi (l - phi' - b)), because the mean
+ *    of l under pi is phi'. This is not positive if b >= kappa (sqrt(C) + b sqrt(A)), with A = sum pi^2 and
+ *    C = sum pi^2 (l - phi')^2; then phi <= phi' + b. So b = kappa sqrt(C) / (1 - kappa sqrt(A)) is a bound. In the
+ *    same way phi >= phi' - b. If kappa sqrt(A) is near 1 there is no bound.
+ * 8. Each of the two scores is a quotient of sums of L terms in f32, with an error of at most (2 L + 4) u max |l|, and
+ *    max |l| <= |l|. Rounding makes the sums of C smaller by at most 4 (L + 10) u A |l|^2: twice that is added. Squares
+ *    of weights that underflow are far smaller. C is taken around a score with some error eps, which changes it by at
+ *    most 2 |eps| sqrt(A C) + eps^2 A. If sqrt(C) >= 2^8 |eps| sqrt(A), that is less than the 2^-8 by which kappa is
+ *    raised; otherwise it is a hundredth of what was added.
  *
- * |l|, |h'|, |z'|, A, C and the units are each item's own; what is multiplied by them is the model's, computed once.
+ * |l|, |h'|, |z'|, A, C and the units are computed for each item. Their factors depend on the model only and are
+ * computed once.
  */
 #ifndef KERNELS_MOL_REDUCED_GATE_H
 #define KERNELS_MOL_REDUCED_GATE_H
@@ -44,8 +47,8 @@
 #include "kernels/kernels.h"
 #include "kernels/bf16_layer.h"
 
-/* How far exponentials and SiLU here and in mol_score() are apart at most, as a share of the result, where that is a
- * normal number. */
+/* Largest difference between the exponentials, and the SiLU, of mol_bounds() and of mol_score(), as a share of the
+ * result. Holds where the result is a normal number. */
 #define ROUGH_EXP_ERROR  0x1p-17
 #define ROUGH_SILU_ERROR (0x1p-14 + 0x1p-16)
 

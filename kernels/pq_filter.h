@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_filter() and pq_scan() of each level, laid into the tables by the variants. Private to kernels/. */
+/* pq_filter() and pq_scan() of each level; the variants put them into the tables. Private to kernels/. */
 #ifndef KERNELS_PQ_FILTER_H
 #define KERNELS_PQ_FILTER_H
 
 #include "kernels/kernels.h"
 
-/* Of so many tables, how many are looked up before a vector of items is given up that are all above the limit: with
- * tables in a good order most are by then, and testing more often costs more than it saves. */
+/* Return how many tables to look up before testing whether all items of a register are above the limit. With large
+ * entries first most registers can stop there. Testing more often costs more than it saves. */
 static inline size_t pq_filter_first_tables(size_t n_tables)
 {
   return n_tables - n_tables * 3 / 8;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The scalar reference of pq_filter() and pq_scan(). */
 #include "kernels/pq_filter.h"
 
 size_t pq_filter_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scalar reference of the kernels for sketches and vectors (kernels_ref.c has the others). */
+/* The scalar reference of dot_i8(), sketch_bounds() and dot_f64(), for sketches and vectors. kernels_ref.c has the
+ * other kernels. */
 #include <math.h>
 
 #include "kernels/variants.h"

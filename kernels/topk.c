@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A binary heap with the worst kept item at its root. */
 #include "kernels/topk.h"
 
 #include <assert.h>

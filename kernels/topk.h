@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The K best of a stream of scored items: a heap whose root is the worst one kept.
+/* The K best of a stream of scored items: a heap with the worst kept item at its root.
  *
- * The order is total: higher scores first, equal scores in the order of the items' keys, which the caller compares. So
- * the result does not depend on the order of arrival. An item is pushed at most once.
+ * Higher scores come first. Ties are ordered by the items' keys; the caller compares those. So the order is total, and
+ * the result does not depend on the order of arrival. Push an item at most once.
  *
  * Thread: the one that owns it. Allocates: no.
  */
@@ -20,31 +20,34 @@ struct topk_entry {
   uint32_t slot;
 };
 
-/* Order of the keys of two different slots: <0 when a comes first. */
+/* Compare the keys of two different slots: below 0 if a's comes first. */
 typedef int (*topk_key_order)(const void *context, uint32_t a, uint32_t b);
 
-/* The order of slots, for scores whose slots do not matter. */
+/* Order ties by slot, for callers that need only the scores. */
 int topk_by_slot(const void *context, uint32_t a, uint32_t b);
 
 struct topk {
-  struct topk_entry *heap; /* [capacity], the caller's */
+  struct topk_entry *heap; /* [k], borrowed from the caller */
   size_t n;
   size_t k;
   topk_key_order order;
   const void *context;
 };
 
-/* k >= 1; heap has room for k entries. */
+/* Start empty.
+ *
+ * heap  room for k entries, borrowed while `t` is used
+ * k     at least 1 */
 void topk_init(struct topk *t, struct topk_entry *heap, size_t k, topk_key_order order, const void *context);
 
-/* The least score that may still enter: the K-th best so far, -inf below K. An item that scores just this enters if
- * its key comes first. */
+/* Return the threshold: the K-th best score so far, -inf while fewer than K items are kept. An item with just this
+ * score enters if its key comes first. */
 float topk_threshold(const struct topk *t);
 
-/* Offer an item. score must not be NaN. */
+/* Offer an item. `score` must not be NaN. */
 void topk_push(struct topk *t, float score, uint32_t slot);
 
-/* Sort the kept entries best first, in place; the heap is one no more. Returns how many. */
+/* Sort the kept entries in place, best first. Returns how many. Push no more after that. */
 size_t topk_finish(struct topk *t);
 
 #endif

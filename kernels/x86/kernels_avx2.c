@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The level avx2: AVX2 with FMA. */
 #include "kernels/pq_filter.h"
 #include "kernels/x86/simd_avx2.h"
 #include "kernels/x86/simd_numbers_avx2.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The level avx512: AVX-512 F, BW, VL and DQ (Skylake and later). */
 #include "kernels/pq_filter.h"
 #include "kernels/x86/simd_avx512.h"
 #include "kernels/x86/simd_numbers_avx512.h"

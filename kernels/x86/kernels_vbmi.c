@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AVX-512 with VBMI (Ice Lake and later): look-ups of bytes in tables of 128. */
+/* The level avx512vbmi: AVX-512 VBMI (Ice Lake and later), whose instruction looks bytes up in a table of 128 bytes. */
 #include "kernels/pq_filter.h"
 #include "kernels/variants.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AVX-512 with VNNI (Cascade Lake and later): products of bytes and of 16-bit integers, summed in 32 bits. */
+/* The level avx512vnni: AVX-512 VNNI (Cascade Lake and later). It multiplies bytes or 16-bit integers and adds the
+ * products in 32 bits. */
 #include <immintrin.h>
 #include <string.h>
 
@@ -8,22 +9,22 @@
 /* dot_i8 -------------------- */
 
 enum {
-  ROW_BYTES = SKETCH_BLOCK_ITEMS * SKETCH_GROUP, /* one vector */
-  TILE_BLOCKS = 8,                               /* blocks whose sums are built at once */
-  CHUNK_GROUPS = 256,                            /* groups of the query that are split at once */
+  ROW_BYTES = SKETCH_BLOCK_ITEMS * SKETCH_GROUP, /* one register */
+  TILE_BLOCKS = 8,                               /* blocks in a tile */
+  CHUNK_GROUPS = 256,                            /* groups of the query that are split at a time */
 };
 
-/* The query's numbers, 256 * high + low, as signed bytes: four to a group. */
+/* Some of the query's numbers as signed bytes: number = 256 * high + low. */
 struct byte_query {
   int8_t high[CHUNK_GROUPS * SKETCH_GROUP];
   int8_t low[CHUNK_GROUPS * SKETCH_GROUP];
   size_t n_groups;
 };
 
-/* Returns the sum of the numbers. */
+/* Split the numbers of n_groups groups. Returns their sum. */
 static int32_t split_bytes(const int16_t *query, size_t n_groups, struct byte_query *out)
 {
-  enum { NUMBERS = 32 }; /* of one vector */
+  enum { NUMBERS = 32 }; /* in a register */
   __m512i sum = _mm512_setzero_si512();
   size_t n = n_groups * SKETCH_GROUP;
 
@@ -47,14 +48,14 @@ TILE __m512i broadcast(const int8_t *group)
   return _mm512_set1_epi32(bytes);
 }
 
-/* Add the products of unsigned and signed bytes, by fours. Written out, because gcc copies the sums before and after
- * each _mm512_dpbusd_epi32(), which takes half the time. */
+/* Add the products of unsigned and signed bytes, four to a lane. In assembler, because gcc copies the sums before and
+ * after each _mm512_dpbusd_epi32(), and the copies take half the time. */
 TILE void add_products(__m512i *sums, __m512i bytes, __m512i numbers)
 {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(*sums) : "v"(bytes), "v"(numbers));
 }
 
-/* Add to the sums of n blocks. */
+/* Add one query's products to the sums of n blocks. */
 TILE void bytes_tile(const struct byte_query *query, const uint8_t *blocks, size_t block_bytes, int n, int32_t start,
                      int32_t *sums)
 {
@@ -78,8 +79,8 @@ TILE void bytes_tile(const struct byte_query *query, const uint8_t *blocks, size
       _mm512_storeu_si512(sums + i * SKETCH_BLOCK_ITEMS, _mm512_add_epi32(_mm512_slli_epi32(high[i], 8), low[i]));
 }
 
-/* Bytes are 128 too large: sums start from -128 times the sum of the query's numbers. Between the start and the end a
- * sum may leave 32 bits: the vectors' additions wrap, and the end is within. */
+/* The bytes are 128 too large, so sums start at -128 times the sum of the query's numbers. A sum may overflow on the
+ * way: additions wrap, and the final sum fits. */
 static void dot_i8_vnni(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums)
 {
   const size_t block_bytes = n_groups * ROW_BYTES;
@@ -99,9 +100,9 @@ static void dot_i8_vnni(const int16_t *query, size_t n_groups, const uint8_t *bl
 
 /* dot_i8_pair -------------------- */
 
-enum { PAIR_BLOCKS = 4 }; /* blocks whose sums for both queries are built at once */
+enum { PAIR_BLOCKS = 4 }; /* blocks in a tile of two queries */
 
-/* Add to the sums of n blocks. */
+/* Add two queries' products to the sums of n blocks. */
 TILE void pair_tile(const struct byte_query query[2], const uint8_t *blocks, size_t block_bytes, int n,
                     const int32_t start[2], int32_t *const sums[2], size_t at)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounds on Mixture-of-Logits scores with AVX-512 VNNI (Cascade Lake and later). */
+/* mol_bounds() with AVX-512 VNNI (Cascade Lake and later): layers of 16-bit integers. */
 #include "kernels/x86/simd_avx512.h"
 #include "kernels/x86/simd_int16_layer.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mol_lists(), mol_any() and average_lists() with AVX-512; and partition_ge(), eight entries at a time. */
+/* mol_lists(), mol_any(), average_lists() and partition_ge() with AVX-512. */
 #include "kernels/x86/simd_numbers_avx512.h"
 #include "kernels/x86/simd_wide_bytes.h"
 
 #include "kernels/x86/simd_lists.h"
 
-/* An entry is 64 bits, its score the lower 32. Whole vectors are stored, over places whose own entries have been read.
- */
+/* Eight entries at a time. An entry is 64 bits, with its score in the lower 32. Whole registers are stored: what they
+ * overwrite in `entries` has been read before. */
 static size_t partition_ge_avx512(struct scan_entry *entries, size_t n, int32_t threshold, struct scan_entry *spare)
 {
   enum { AT_ONCE = 8 };

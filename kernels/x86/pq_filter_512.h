@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_filter() over vectors of 64 codes: to be included after `struct pq_table`, pq_table_load() and pq_look_up(), which
- * say how a table of 256 bytes lies in registers. Private to the variant files.
+/* pq_filter() over registers of 64 codes. Include it after pq_look_up() and pq_look_up_few(), which look codes up in a
+ * table of pq_table_512.h. Private to the variant files.
  */
 #ifndef KERNELS_X86_PQ_FILTER_512_H
 #define KERNELS_X86_PQ_FILTER_512_H
@@ -13,7 +13,7 @@ struct pq_rows {
   size_t stride;
 };
 
-/* Add the levels of the tables from `first` to `last` - 1 to the sums of 64 items. */
+/* Add the entries of tables `first` to `last` - 1 to the sums of 64 items. */
 static inline __attribute__((always_inline)) __m512i pq_add(const struct pq_rows *r, size_t first, size_t last,
                                                             const uint8_t *codes, __m512i sums)
 {
@@ -30,7 +30,7 @@ static inline uint64_t pq_survivors(__m512i sum, uint8_t limit)
   return _mm512_cmple_epu8_mask(sum, _mm512_set1_epi8((char)limit));
 }
 
-/* Append the indices of those of n > 0 items from `first` on that pass. */
+/* Append the indices of the survivors among n > 0 items, of which the first has index `first`. */
 static inline size_t pq_append(__m512i sum, uint8_t limit, size_t first, size_t n, uint32_t *indices)
 {
   uint64_t mask = pq_survivors(sum, limit);
@@ -43,7 +43,7 @@ static inline size_t pq_append(__m512i sum, uint8_t limit, size_t first, size_t 
   return found;
 }
 
-/* Add the levels of the tables from `first` to `last` - 1 to the sums of 32 items, in words. */
+/* Add the entries of tables `first` to `last` - 1 to the 16-bit sums of 32 items. */
 static inline __attribute__((always_inline)) __m512i pq_add_few(const struct pq_rows *r, size_t first, size_t last,
                                                                 const uint8_t *codes, __m512i sums)
 {
@@ -55,18 +55,18 @@ static inline __attribute__((always_inline)) __m512i pq_add_few(const struct pq_
   return sums;
 }
 
-/* Up to 32 items. What lies behind them may be far away in memory, and is not touched. */
+/* pq_filter() of at most 32 items. It reads no codes after the 32nd, which would cost another cache miss. */
 static inline size_t pq_filter_few(const struct pq_rows *r, size_t n_tables, const uint8_t *codes, size_t n,
                                    uint8_t base, uint8_t limit, uint32_t *indices)
 {
-  const __m512i most = _mm512_set1_epi16(limit);
+  const __m512i limits = _mm512_set1_epi16(limit);
   size_t found = 0, n_first = pq_filter_first_tables(n_tables);
   __m512i sums = pq_add_few(r, 0, n_first, codes, _mm512_set1_epi16(base));
-  uint32_t mask = _mm512_cmple_epu16_mask(sums, most);
+  uint32_t mask = _mm512_cmple_epu16_mask(sums, limits);
 
   if (mask == 0)
     return 0;
-  mask = _mm512_cmple_epu16_mask(pq_add_few(r, n_first, n_tables, codes, sums), most);
+  mask = _mm512_cmple_epu16_mask(pq_add_few(r, n_first, n_tables, codes, sums), limits);
   mask &= UINT32_MAX >> (32 - n);
   for (; mask; mask &= mask - 1)
     indices[found++] = (uint32_t)__builtin_ctz(mask);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_filter() with AVX2: a table of 256 bytes is 16 tables of 16 for the byte shuffle, which looks up by the low half
- * of a code; the four bits of its high half choose between the 16 results. */
+/* pq_filter() and pq_scan() with AVX2. The byte shuffle looks up tables of 16 bytes, so a table of 256 bytes is 16 of
+ * those. The low four bits of a code look it up in all 16; the high four bits select among the 16 results. */
 #include <immintrin.h>
 
 #include "kernels/pq_filter.h"
@@ -8,13 +8,13 @@
 
 enum { LANES = 32 };
 
-/* Bit 7 of each byte of `choice` set: b, else a. */
+/* For each byte: b if bit 7 of `choice` is set, else a. */
 static inline __m256i choose(__m256i a, __m256i b, __m256i choice)
 {
   return _mm256_blendv_epi8(a, b, choice);
 }
 
-/* Results of the four tables from `table` on. */
+/* Look up in the four tables of 16 from `table` on. */
 static inline __m256i look_up_quarter(const uint8_t *table, __m256i low, __m256i bit4, __m256i bit5)
 {
   __m256i found[4];
@@ -44,8 +44,8 @@ struct filter {
   size_t stride;
 };
 
-/* Add the levels of the tables from `first` to `last` - 1. */
-static inline __m256i add_levels(const struct filter *f, size_t first, size_t last, const uint8_t *codes, __m256i sum)
+/* Add the entries of tables `first` to `last` - 1. */
+static inline __m256i add_entries(const struct filter *f, size_t first, size_t last, const uint8_t *codes, __m256i sum)
 {
   for (size_t t = first; t < last; t++) {
     __m256i row = _mm256_loadu_si256((const __m256i *)(codes + f->rows[t] * f->stride));
@@ -66,10 +66,10 @@ size_t pq_filter_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t 
   size_t found = 0, n_first = pq_filter_first_tables(n_tables);
 
   for (size_t i = 0; i < n; i += LANES) {
-    __m256i sum = add_levels(&f, 0, n_first, codes + i, _mm256_set1_epi8((char)base));
+    __m256i sum = add_entries(&f, 0, n_first, codes + i, _mm256_set1_epi8((char)base));
     uint32_t mask = survivors(sum, limit);
     if (mask)
-      mask = survivors(add_levels(&f, n_first, n_tables, codes + i, sum), limit);
+      mask = survivors(add_entries(&f, n_first, n_tables, codes + i, sum), limit);
     if (n - i < LANES)
       mask &= (1u << (n - i)) - 1;
     for (; mask; mask &= mask - 1)

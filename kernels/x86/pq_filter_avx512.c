@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_filter() with AVX-512BW and no look-up of bytes: a table of 256 bytes is 128 words in four registers. A code's
- * bits 1 to 6 look a word up in two of them, bit 7 chooses which two, bit 0 chooses the byte of the word. Codes at even
- * and at odd places are looked up apart, and the bytes found are laid together again. */
+/* pq_filter() and pq_scan() with AVX-512BW, which looks up words but not bytes. A table of 256 bytes is 128 words in
+ * four registers. Bit 7 of a code selects two of them, bits 1 to 6 a word in these two, bit 0 a byte of the word. Codes
+ * at even and at odd places are looked up separately; then the bytes are interleaved again. */
 #include "kernels/pq_filter.h"
 #include "kernels/x86/pq_table_512.h"
 
-/* The word of each index, in bits 0 to 5 of each word, out of the half of the table that `is_upper` chooses. */
+/* Look up a word for each index (its low 6 bits) in the upper or the lower half of the table. */
 static inline __m512i look_up_words(const struct pq_table *t, __m512i index, __mmask32 is_upper)
 {
   __m512i lower = _mm512_permutex2var_epi16(t->parts[0], index, t->parts[1]);
@@ -27,7 +27,7 @@ static inline __m512i pq_look_up(const struct pq_table *t, __m512i codes)
   return _mm512_mask_blend_epi8(second_byte, first, second);
 }
 
-/* Levels of 32 codes, one in each word. */
+/* Entries of 32 codes, one in each word. */
 static inline __m512i pq_look_up_few(const struct pq_table *t, __m512i codes)
 {
   __m512i words = look_up_words(t, _mm512_srli_epi16(codes, 1), _mm512_test_epi16_mask(codes, _mm512_set1_epi16(0x80)));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* pq_filter() and pq_scan() with AVX-512 VBMI. */
 #include <immintrin.h>
 
 #include "kernels/pq_filter.h"

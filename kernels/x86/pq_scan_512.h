@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_scan() over vectors of 64 codes: to be included after pq_filter_512.h. Private to the variant files.
+/* pq_scan() over registers of 64 codes. Include it after pq_filter_512.h. Private to the variant files.
  *
- * A table stays in registers for a whole row, and the sums lie in the nearest cache. Memory answers a page late where a
- * row begins, which no processor foresees; so each line of a row asks for the same line of the row that comes next.
+ * A table stays in registers for a whole row, and the sums stay in the L1 cache. A row is a page, and
+ * hardware prefetchers do not foresee the next one; so each cache line of a row prefetches the same line of the next
+ * row.
  */
 #ifndef KERNELS_X86_PQ_SCAN_512_H
 #define KERNELS_X86_PQ_SCAN_512_H
 
-/* Add a table's levels to the sums of n items. next_row: the row that comes next. */
+/* Add a table's entries to the sums of n items, and prefetch the next row. */
 static inline void pq_scan_row(const uint8_t *table, const uint8_t *row, const uint8_t *next_row, size_t n,
                                uint8_t *sums)
 {
@@ -15,8 +16,8 @@ static inline void pq_scan_row(const uint8_t *table, const uint8_t *row, const u
 
   for (size_t i = 0; i < n; i += PQ_LANES) {
     _mm_prefetch((const char *)next_row + i, _MM_HINT_T0);
-    __m512i levels = pq_look_up(&t, _mm512_loadu_si512(row + i));
-    _mm512_store_si512(sums + i, _mm512_adds_epu8(_mm512_load_si512(sums + i), levels));
+    __m512i entries = pq_look_up(&t, _mm512_loadu_si512(row + i));
+    _mm512_store_si512(sums + i, _mm512_adds_epu8(_mm512_load_si512(sums + i), entries));
   }
 }
 

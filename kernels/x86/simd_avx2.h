@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vectors of simd_kernels.h, AVX2 with FMA: 8 floats in one of 16 registers. Contracts as in simd_avx512.h. */
+/* SIMD registers of floats with AVX2 and FMA: 8 floats, 16 registers. simd_avx512.h has the contracts. */
 #ifndef KERNELS_X86_SIMD_AVX2_H
 #define KERNELS_X86_SIMD_AVX2_H
 
@@ -115,7 +115,7 @@ static inline floats floats_scale(floats p, floats n, floats shifted)
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), exponent));
 }
 
-/* Four floats at rows[i] and at rows[i + 4], one to each half of the vector. */
+/* Load four floats of rows[0] into the lower half, of rows[4] into the upper half. */
 static inline floats load_quads(const float *const *rows, size_t column)
 {
   floats v = _mm256_castps128_ps256(_mm_loadu_ps(rows[0] + column));

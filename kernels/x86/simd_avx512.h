@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vectors of simd_kernels.h, AVX-512: 16 floats in one of 32 registers. */
+/* SIMD registers of floats with AVX-512: 16 floats, 32 registers. */
 #ifndef KERNELS_X86_SIMD_AVX512_H
 #define KERNELS_X86_SIMD_AVX512_H
 
@@ -15,10 +15,10 @@ typedef __m512 floats;
 
 enum {
   FLOATS_N = 16,
-  LAYER_OUTPUTS = 8, /* a tile of mol_score()'s layers: outputs x vectors of lanes */
+  LAYER_OUTPUTS = 8, /* a tile of mol_score()'s layers: outputs x registers of lanes */
   LAYER_REGS = 2,
-  MATH_REGS = 4,   /* vectors that exp and SiLU take at once */
-  LINEAR_ROWS = 6, /* a tile of linear(): rows x vectors of outputs */
+  MATH_REGS = 4,   /* registers that exp and SiLU process together */
+  LINEAR_ROWS = 6, /* a tile of linear(): rows x registers of outputs */
   LINEAR_REGS = 4,
   LISTS_ROWS = 8, /* a tile of mol_lists(): rows of queries x registers of items */
   LISTS_REGS = 2,
@@ -39,7 +39,7 @@ static inline void floats_store(float *p, floats v)
   _mm512_storeu_ps(p, v);
 }
 
-/* The first n < FLOATS_N floats; the others are not touched, and zero in the result. */
+/* Load the first n < FLOATS_N floats, zeros in the other lanes. Memory after them is not read. */
 static inline floats floats_load_first(const float *p, size_t n)
 {
   return _mm512_maskz_loadu_ps(first_lanes(n), p);
@@ -50,7 +50,7 @@ static inline void floats_store_first(float *p, size_t n, floats v)
   _mm512_mask_storeu_ps(p, first_lanes(n), v);
 }
 
-/* The first n <= FLOATS_N lanes, zeros in the others. */
+/* Keep the first n <= FLOATS_N lanes, zero the others. */
 static inline floats floats_keep_first(floats v, size_t n)
 {
   return _mm512_maskz_mov_ps(first_lanes(n), v);
@@ -109,14 +109,14 @@ static inline floats floats_negate(floats v)
   return _mm512_xor_ps(v, _mm512_set1_ps(-0.0f));
 }
 
-/* p * 2^n, exactly: that is a normal number. n comes as itself and as n + MATH_ROUND, which has n in its low bits. */
+/* p * 2^n, exactly; the result must be a normal number. shifted = n + MATH_ROUND, which has n in its low bits. */
 static inline floats floats_scale(floats p, floats n, floats shifted)
 {
   (void)shifted;
   return _mm512_scalef_ps(p, n);
 }
 
-/* Four floats at rows[i], rows[i + 4], rows[i + 8], rows[i + 12], one to each quarter of the vector. */
+/* Load four floats of rows[0], rows[4], rows[8] and rows[12], one row to each quarter of the register. */
 static inline floats load_quads(const float *const *rows, size_t column)
 {
   floats v = _mm512_castps128_ps512(_mm_loadu_ps(rows[0] + column));
@@ -140,8 +140,8 @@ static inline void floats_transpose4(const float *const *rows, size_t column, fl
   out[3] = _mm512_shuffle_ps(ab_high, cd_high, _MM_SHUFFLE(3, 2, 3, 2));
 }
 
-/* Append base + i for each i with scores[i] >= threshold; all FLOATS_N places of `out` may be written. Returns how
- * many. */
+/* Append base + i for each i < FLOATS_N with scores[i] >= threshold. Returns how many. May write all FLOATS_N places of
+ * `out`. */
 static inline size_t floats_append_ge(const float *scores, floats threshold, uint32_t base, uint32_t *out)
 {
   __mmask16 hits = _mm512_cmp_ps_mask(_mm512_loadu_ps(scores), threshold, _CMP_GE_OQ);

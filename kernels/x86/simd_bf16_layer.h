@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layer from products of two parts of bf16 (bf16_layer.h): the second factor of each tile product is 16 items, the
- * first is weights. To be included after simd_avx512.h and one of the two headers of tile instructions. Private.
+/* A layer of mol_bounds() from bf16 tile products (bf16_layer.h). The first factor of a tile product is weights, the
+ * second is the inputs of 16 items. Include it after simd_avx512.h and amx_tiles.h or tests/support/amx_tiles_model.h.
+ * Private.
  */
 #ifndef KERNELS_X86_SIMD_BF16_LAYER_H
 #define KERNELS_X86_SIMD_BF16_LAYER_H
@@ -12,8 +13,8 @@
 
 enum { PAIR_BYTES = 4 };
 
-/* The inputs of a layer, for each 16 lanes: pairs of rows, in bf16, high parts and low parts.
- * [MOL_REGS][n_in / 2][FLOATS_N] */
+/* A layer's inputs as pairs of bf16 numbers, two rows to a pair: high parts and low parts, each
+ * [MOL_REGS][n_in / 2][FLOATS_N]. */
 struct bf16_pairs {
   uint32_t *high, *low;
 };
@@ -28,7 +29,7 @@ static void reduced_layers_end(void)
   tiles_end();
 }
 
-/* The part of x that bf16 holds. */
+/* Round x to bf16. */
 static inline floats floats_high_part(floats x)
 {
   __m512i rounded = _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
@@ -36,13 +37,13 @@ static inline floats floats_high_part(floats x)
   return _mm512_castsi512_ps(_mm512_and_si512(rounded, _mm512_set1_epi32((int)0xffff0000u)));
 }
 
-/* Pairs of two rows whose low 16 bits are zeros. */
+/* Combine two registers of bf16 numbers into pairs. The low 16 bits of their lanes are zeros. */
 static inline __m512i floats_pair(floats even, floats odd)
 {
   return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(even), 16), _mm512_castps_si512(odd));
 }
 
-/* Split rows [n][MOL_LANES], n even. */
+/* Split rows [n][MOL_LANES] into high and low parts. n is even. */
 static void bf16_rows(const float *rows, size_t n, const struct bf16_pairs *out)
 {
   for (size_t v = 0; v < MOL_REGS; v++) {
@@ -64,7 +65,7 @@ static void clear_rows(float *rows, size_t first, size_t end)
     floats_store(rows + i, floats_zero());
 }
 
-/* One row of tiles: 16 outputs, all lanes. Tiles 0 and 1 are sums, 2 and 3 weights, 4 to 7 lanes. */
+/* Compute 16 outputs of all lanes. Tiles 0 and 1 hold sums, 2 and 3 weights, 4 to 7 inputs. */
 static void bf16_layer_rows(const struct bf16_layer *layer, size_t first_output, const struct bf16_pairs *in,
                             float *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layer from products of integers of 16 bits (int16_layer.h), summed in 32. To be included after simd_avx512.h, where
- * VNNI is compiled. Private.
+/* A layer of mol_bounds() from products of 16-bit integers (int16_layer.h), with VNNI. Include it after simd_avx512.h.
+ * Private to mol_bounds_vnni.c.
  */
 #ifndef KERNELS_X86_SIMD_INT16_LAYER_H
 #define KERNELS_X86_SIMD_INT16_LAYER_H
@@ -10,10 +10,10 @@
 #define LAYER_SUFFIX          int16
 #define REDUCED_FACTORS(gate) (&(gate)->int16_factors)
 
-/* The largest input of an item counts as no less, so that a unit's inverse is finite. */
+/* Lower limit of an item's largest |input|. It keeps the inverse of a unit finite. */
 #define LARGEST_MIN 0x1p-60f
 
-enum { PAIRS_PER_LINE = 2 }; /* pairs of inputs between two lines that are fetched */
+enum { PAIRS_PER_LINE = 2 }; /* pairs of inputs between two prefetches */
 
 static void reduced_layers_begin(void)
 {
@@ -23,7 +23,7 @@ static void reduced_layers_end(void)
 {
 }
 
-/* The integers of two rows, in the low and the high halves of 32 bits. */
+/* Convert two rows to integers: `even` in the low halves of the 32-bit lanes, `odd` in the high halves. */
 static inline __m512i int16_pair(floats even, floats odd, floats scale)
 {
   const __mmask32 high_halves = 0xaaaaaaaa;
@@ -32,7 +32,7 @@ static inline __m512i int16_pair(floats even, floats odd, floats scale)
   return _mm512_mask_blend_epi16(high_halves, low, _mm512_slli_epi32(high, 16));
 }
 
-/* pairs [(n + 1) / 2][MOL_LANES] */
+/* Convert n rows to pairs of integers: pairs [(n + 1) / 2][MOL_LANES]. */
 static void int16_rows(const float *rows, size_t n, const floats scales[MOL_REGS], uint32_t *pairs)
 {
   for (size_t k = 0; k < n; k += 2, pairs += MOL_LANES) {
@@ -45,7 +45,7 @@ static void int16_rows(const float *rows, size_t n, const floats scales[MOL_REGS
   }
 }
 
-/* Add the products of signed numbers of 16 bits, by twos. Written out, because gcc copies the sums before and after
+/* Add the products of signed 16-bit integers, two to a lane. In assembler, because gcc copies the sums before and after
  * each _mm512_dpwssd_epi32(). */
 TILE void add_pair_products(__m512i *sums, __m512i a, __m512i b)
 {
@@ -66,7 +66,7 @@ TILE void int16_step(const uint32_t *pairs, const int16_t *weights, __m512i sums
   }
 }
 
-/* INT16_LAYER_OUTPUTS outputs; lines  NULL, or n_pairs / PAIRS_PER_LINE to be fetched. */
+/* Compute INT16_LAYER_OUTPUTS outputs. lines: NULL, or n_pairs / PAIRS_PER_LINE cache lines to prefetch. */
 TILE void int16_tile(const uint32_t *pairs, size_t n_pairs, const int16_t *weights, const float *units,
                      const floats input_units[MOL_REGS], const float *const *lines, float *out)
 {
@@ -105,8 +105,8 @@ OWN void int16_outputs(const uint32_t *pairs, size_t n_pairs, const int16_t *wei
   int16_tile(pairs, n_pairs, weights, units, input_units, NULL, out);
 }
 
-OWN void int16_outputs_fetching(const uint32_t *pairs, size_t n_pairs, const int16_t *weights, const float *units,
-                                const floats input_units[MOL_REGS], const float *const *lines, float *out)
+OWN void int16_outputs_prefetching(const uint32_t *pairs, size_t n_pairs, const int16_t *weights, const float *units,
+                                   const floats input_units[MOL_REGS], const float *const *lines, float *out)
 {
   int16_tile(pairs, n_pairs, weights, units, input_units, lines, out);
 }
@@ -131,8 +131,8 @@ static void reduced_layer_run(const struct mol_reduced_gate *gate, int number, c
       int16_outputs(pairs, layer->n_pairs, weights, layer->units + o, input->units, out + o * MOL_LANES);
       continue;
     }
-    int16_outputs_fetching(pairs, layer->n_pairs, weights, layer->units + o, input->units, prefetch->lines,
-                           out + o * MOL_LANES);
+    int16_outputs_prefetching(pairs, layer->n_pairs, weights, layer->units + o, input->units, prefetch->lines,
+                              out + o * MOL_LANES);
     prefetch->lines += n_lines;
     prefetch->n -= n_lines;
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector code of the kernels, once for all instruction sets: to be included after a simd_*.h, which gives `floats`, its
- * operations and the tile sizes. Each lane takes the steps of kernels_ref.c, in that order; lanes are outputs or items,
- * never terms of one sum. Private to the variant files.
+/* The kernels of kernels_ref.c, written once for all instruction sets. Each lane takes the steps of the reference, in
+ * the same order: lanes are outputs or items, never terms of one sum. Include it after simd_avx2.h or simd_avx512.h,
+ * which define `floats`, its operations and the tile sizes. Private to the variant files.
  */
 #ifndef KERNELS_X86_SIMD_KERNELS_H
 #define KERNELS_X86_SIMD_KERNELS_H
@@ -34,7 +34,7 @@ TILE void linear_store(float *p, size_t n_columns, floats v)
     floats_store(p, v);
 }
 
-/* Outputs j and on of rows i and on: n_rows x n_regs vectors, of n_columns floats each. */
+/* Compute outputs from j on of rows from i on: n_rows x n_regs registers of n_columns floats. */
 TILE void linear_tile(const struct linear *l, size_t i, size_t j, int n_rows, int n_regs, size_t n_columns)
 {
   const size_t n_in = l->n_in, n_out = l->n_out;
@@ -72,7 +72,7 @@ OWN void linear_row(const struct linear *l, size_t i, size_t j)
   linear_tile(l, i, j, 1, LINEAR_REGS, FLOATS_N);
 }
 
-/* One vector of outputs, or less of one. */
+/* One register of outputs, n_columns of them used. */
 OWN void linear_rows_narrow(const struct linear *l, size_t i, size_t j, size_t n_columns)
 {
   linear_tile(l, i, j, LINEAR_ROWS, 1, n_columns);
@@ -107,7 +107,7 @@ static void VARIANT(linear)(const float *x, size_t n, size_t n_in, const float *
 
 /* transpose -------------------- */
 
-/* Four columns of FLOATS_N rows, of which n_rows count. */
+/* Transpose four columns of FLOATS_N rows, n_rows of them used. */
 TILE void transpose_quad(const float *const *rows, size_t n_rows, size_t column, float *out)
 {
   floats columns[4];
@@ -123,7 +123,7 @@ TILE void transpose_quads(const float *const *rows, size_t n_rows, size_t n_quad
     transpose_quad(rows, n_rows, 4 * q, out + 4 * q * MOL_LANES);
 }
 
-/* n_rows of FLOATS_N rows count; the others may be any that can be read. */
+/* Transpose FLOATS_N rows, n_rows of them used. The other pointers must be readable. */
 static void transpose_rows(const float *const *rows, size_t n_rows, size_t n_cols, float *out)
 {
   if (n_rows == FLOATS_N)
@@ -163,7 +163,7 @@ static void VARIANT(transpose)(const float *const *rows, size_t n_rows, size_t n
 
 enum { DOT_REGS = DOT_BLOCK_ITEMS / FLOATS_N, DOT_SUMS = 8 };
 
-/* n_sums vectors of items, whole blocks. */
+/* Score n_sums registers of items: whole blocks. */
 TILE void dot_tile(const float *query, size_t dim, const float *blocks, int n_sums, float *scores)
 {
   floats sums[DOT_SUMS];
@@ -198,7 +198,7 @@ static size_t VARIANT(filter_ge)(const float *scores, size_t n, float threshold,
   floats bound = floats_set1(threshold);
   size_t found = 0, i = 0;
 
-  /* What is found never outruns what is read, so that FLOATS_N places are free at indices[found]. */
+  /* found <= i, so indices[found] has room for FLOATS_N indices. */
   for (; i + FLOATS_N <= n; i += FLOATS_N)
     found += floats_append_ge(scores + i, bound, (uint32_t)i, indices + found);
   for (; i < n; i++) {

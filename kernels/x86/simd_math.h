@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp and SiLU of math_ref.h on vectors, and the words of the vector code: to be included after a simd_*.h. Private. */
+/* exp and SiLU of math_ref.h on SIMD registers. Include it after simd_avx2.h or simd_avx512.h. Private to the variant
+ * files. */
 #ifndef KERNELS_X86_SIMD_MATH_H
 #define KERNELS_X86_SIMD_MATH_H
 
 #include "kernels/math_ref.h"
 #include "kernels/x86/simd_macros.h"
 
-/* x[i] = math_exp(x[i]) for x[i] <= MATH_EXP_MAX. One vector's steps wait for each other, those of n vectors do not: so
- * each step is written for all of them before the next. */
+/* x[i] = math_exp(x[i]) for x[i] <= MATH_EXP_MAX. Each step is done for all n registers before the next step, which
+ * hides the latency of the dependent steps. */
 TILE void exp_floats(floats *x, int n)
 {
   floats shifted[MATH_REGS], n_float[MATH_REGS], r[MATH_REGS], p[MATH_REGS];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector code of mol_score(): lanes are items. The three layers (logits, hidden, gates) are matrix products in tiles of
- * registers, outputs x vectors of lanes; weights are broadcast. To be included after a simd_*.h. Private.
+/* mol_score(), written once for all instruction sets. Lanes are items. The three layers (logits, hidden, gates) are
+ * matrix products. A tile holds the sums of some outputs for some registers of lanes; weights are broadcast. Include it
+ * after simd_avx2.h or simd_avx512.h. Private to the variant files.
  */
 #ifndef KERNELS_X86_SIMD_MOL_H
 #define KERNELS_X86_SIMD_MOL_H
 
 #include "kernels/x86/simd_math.h"
 
-/* So that a tile's weights lie together. */
-_Static_assert(MOL_PACK % LAYER_OUTPUTS == 0, "tiles of outputs must not straddle packs");
+_Static_assert(MOL_PACK % LAYER_OUTPUTS == 0, "the weights of a tile must be in one pack");
 
-/* Inputs of a tile of registers between two lines that are fetched: many at once would make all other reading wait. */
+/* Inputs between two prefetches. Many prefetches at once would delay all other loads. */
 enum { INPUTS_PER_LINE = 4 };
 
 /* One matrix product for all lanes: out[j][lane] = bias[j] + sum over k, rising, of in[k][lane] * w[k][j]. */
@@ -22,10 +22,10 @@ struct layer {
   size_t n_out;
   float *out; /* row j at out + j * out_step */
   size_t out_step;
-  struct mol_prefetch *prefetch; /* what is left to be fetched */
+  struct mol_prefetch *prefetch; /* cache lines that are left to prefetch */
 };
 
-/* Add the products of one input. */
+/* Add the products of one input to the sums. */
 TILE void layer_step(const float *in, const float *w, int n_out, floats sums[LAYER_OUTPUTS][LAYER_REGS])
 {
   floats inputs[LAYER_REGS];
@@ -38,8 +38,8 @@ TILE void layer_step(const float *in, const float *w, int n_out, floats sums[LAY
   }
 }
 
-/* n_out outputs from j on, LAYER_REGS vectors of lanes from `lane` on; lines  NULL, or n_in / INPUTS_PER_LINE to be
- * fetched. */
+/* Compute n_out outputs from j on for LAYER_REGS registers from `lane` on. lines: NULL, or n_in / INPUTS_PER_LINE cache
+ * lines to prefetch. */
 TILE void layer_tile(const struct layer *l, size_t j, int n_out, size_t lane, const float *const *lines)
 {
   const size_t out_step = l->out_step;
@@ -79,7 +79,7 @@ OWN void layer_outputs(const struct layer *l, size_t j, size_t lane)
   layer_tile(l, j, LAYER_OUTPUTS, lane, NULL);
 }
 
-OWN void layer_fetching(const struct layer *l, size_t j, size_t lane, const float *const *lines)
+OWN void layer_prefetching(const struct layer *l, size_t j, size_t lane, const float *const *lines)
 {
   layer_tile(l, j, LAYER_OUTPUTS, lane, lines);
 }
@@ -102,7 +102,7 @@ static void layer_whole(const struct layer *l, size_t j, size_t lane)
     layer_outputs(l, j, lane);
     return;
   }
-  layer_fetching(l, j, lane, l->prefetch->lines);
+  layer_prefetching(l, j, lane, l->prefetch->lines);
   l->prefetch->lines += n_lines;
   l->prefetch->n -= n_lines;
 }
@@ -183,7 +183,7 @@ SHARED void find_gates(const struct mol_scratch *part, const struct mol_gate *ga
   VARIANT(silu)(part->gates, n_logits * MOL_LANES);
 }
 
-/* The softmax of MIX_REGS vectors of lanes. */
+/* The softmax of MIX_REGS registers of lanes. */
 enum { MIX_REGS = LAYER_REGS, MIX_ROWS = MATH_REGS / MIX_REGS };
 
 struct mix {
@@ -192,7 +192,7 @@ struct mix {
   floats num[MIX_REGS];
 };
 
-/* Add n_rows values of p to the sums, in their order. */
+/* Add n_rows terms p to the sums, in rising order. */
 TILE void mix_rows(struct mix *mix, const float *s, const float *l, int n_rows)
 {
   floats e[MIX_ROWS * MIX_REGS];

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code of mol_bounds(): lanes are items. To be included after simd_avx512.h and a header that says how a layer's
- * products are made: simd_bf16_layer.h or simd_int16_layer.h. Private.
+/* mol_bounds() with AVX-512, written once for both formats of layers. Lanes are items. Include it after simd_avx512.h
+ * and simd_bf16_layer.h or simd_int16_layer.h. "Step" means a step of the proof in mol_reduced_gate.h. Private.
  */
 #ifndef KERNELS_X86_SIMD_MOL_BOUNDS_H
 #define KERNELS_X86_SIMD_MOL_BOUNDS_H
 
 #include "kernels/x86/simd_reduced_layer.h"
 
-/* What deltas are cut at, where exp is still far from its largest argument; and a square that |l|^2 never comes near:
- * what lies beyond has no bound. */
+/* Items with a larger delta, or a larger |l|^2, get no bound. exp(DELTA_MAX) is far from overflow; real |l|^2 are far
+ * below SQUARE_MAX. */
 #define DELTA_MAX  40.0f
 #define SQUARE_MAX 0x1p40f
-/* |l|^2 counts as no less, so that squares may underflow. */
+/* Lower limit of |l|^2. It covers squares that underflow. */
 #define SQUARE_MIN 0x1p-100f
-/* kappa sqrt(A) in step 7 of the proof. */
+/* Limit of kappa sqrt(A) in step 7. */
 #define SHARE_MAX 0.75f
 
-enum { ROWS_AT_ONCE = MATH_REGS / MOL_REGS };
+enum { ROWS_AT_ONCE = MATH_REGS / MOL_REGS }; /* rows of MOL_LANES numbers that exp and SiLU process together */
 
 /* The parts of scratch, each aligned to 64. */
 struct bounds_scratch {
   struct mol_scratch mol;
-  uint32_t *pairs; /* for reduced_layer_run() */
+  uint32_t *pairs; /* scratch of reduced_layer_run() */
 };
 
 static struct bounds_scratch bounds_scratch_split(const struct mol_shape *shape, float *scratch)
@@ -46,8 +46,8 @@ static struct bounds_scratch bounds_scratch_split(const struct mol_shape *shape,
 #define ROUGH_EXP_C4 0x1.53a08ep-5f
 #define ROUGH_LN2    0x1.62e43p-1f
 
-/* out[i] = exp(sign x[i]), but for ROUGH_EXP_ERROR of it where that is a normal number, for a sign of 1 or -1 and
- * |x[i]| < 2^21; 0 where sign x[i] is below that, down to -2^50. */
+/* out[i] = exp(sign x[i]) for a sign of 1 or -1 and |x[i]| < 2^21. The relative error is at most ROUGH_EXP_ERROR where
+ * the result is a normal number. Between -2^50 and -2^21, sign x[i] gives 0. */
 TILE void exp_roughly(const floats *x, float sign, floats *out, int n)
 {
   floats shifted[MATH_REGS], n_float[MATH_REGS], r[MATH_REGS], p[MATH_REGS];
@@ -65,7 +65,7 @@ TILE void exp_roughly(const floats *x, float sign, floats *out, int n)
 #undef EACH
 }
 
-/* SiLU, but for ROUGH_SILU_ERROR of it. */
+/* x[i] = SiLU(x[i]) with a relative error of at most ROUGH_SILU_ERROR. */
 TILE void silu_roughly(floats *x, int n)
 {
   floats e[MATH_REGS];
@@ -78,7 +78,7 @@ TILE void silu_roughly(floats *x, int n)
 #undef EACH
 }
 
-/* Add a row of inputs of the next layer to what is known of them. */
+/* Add a row to the measures of a layer's inputs. */
 TILE void measure_row(const floats *row, struct layer_input *input)
 {
   UNROLL for (int v = 0; v < MOL_REGS; v++)
@@ -100,7 +100,7 @@ static void measure_rows(const float *rows, size_t n, struct layer_input *input)
   *input = sums;
 }
 
-/* n rows of h = SiLU(y + b). */
+/* Compute n rows of h = SiLU(y + b), and their measures. */
 TILE void activate_hidden(float *rows, const float *bias, int n, struct layer_input *input)
 {
   floats x[MATH_REGS];
@@ -125,7 +125,7 @@ static void find_rough_hidden(float *rows, const float *bias, size_t n, struct l
   *input = sums;
 }
 
-/* n rows of s = SiLU(u v + (w + b)), and |z|^2. */
+/* Compute n rows of s = SiLU(z) with z = query_gate item_gate + (w + b), and add to |z|^2. */
 TILE void activate_gates(float *rows, const float *bias, const float *query_gate, const float *item_gates, int n,
                          floats squares[MOL_REGS])
 {
@@ -152,7 +152,7 @@ static void find_rough_gates(float *rows, const float *bias, const float *query_
     activate_gates(rows + p * MOL_LANES, bias + p, query_gate + p, item_gates + p * MOL_LANES, 1, squares);
 }
 
-/* Sums over p of e and its square, each with powers of the logits: e, e l, e^2, e^2 l, e^2 l^2. */
+/* Sums over p of e, e l, e^2, e^2 l and e^2 l^2, in this order, with e = exp(s - max). */
 struct rough_mix {
   floats max[MOL_REGS];
   floats weights[MOL_REGS], logits[MOL_REGS];
@@ -201,9 +201,9 @@ static struct rough_mix mix_roughly(const float *s, const float *l, size_t n)
   return mix;
 }
 
-/* What the proof's delta is made of, of FLOATS_N lanes. */
+/* The inputs of delta, for FLOATS_N items. */
 struct rough_sizes {
-  floats logit_unit, logits; /* the latter squared, as are the other norms */
+  floats logit_unit, logits; /* `logits`, `hidden` and `gates` are squares of norms */
   floats hidden_unit, hidden, gates;
 };
 
@@ -218,7 +218,7 @@ static floats find_delta(const struct mol_reduced_factors *f, const struct rough
   return floats_fma(floats_set1(f->gates), _mm512_sqrt_ps(sizes->gates), delta);
 }
 
-/* Steps 7 and 8. */
+/* Compute the bounds of FLOATS_N items: steps 7 and 8. */
 static void find_bounds(const struct mol_reduced_factors *factors, size_t n_logits, const struct rough_mix *mix, int v,
                         struct rough_sizes sizes, float *lower, float *upper)
 {
@@ -236,11 +236,11 @@ static void find_bounds(const struct mol_reduced_factors *factors, size_t n_logi
   c = floats_fma(floats_mul(rounding, a), sizes.logits, floats_max(c, floats_zero()));
   kappa = floats_min(delta, floats_set1(DELTA_MAX));
   exp_floats(&kappa, 1);
-  kappa = floats_add(kappa, floats_set1(0x1p-20f - 1)); /* and what the difference loses */
+  kappa = floats_add(kappa, floats_set1(0x1p-20f - 1)); /* plus the rounding of the subtraction */
   share = floats_mul(floats_mul(kappa, second_order), _mm512_sqrt_ps(a));
   error = floats_div(floats_mul(floats_mul(kappa, second_order), _mm512_sqrt_ps(c)), floats_sub(one, share));
   error = floats_fma(rounding, _mm512_sqrt_ps(sizes.logits), error);
-  /* False where anything is NaN. */
+  /* Comparisons with NaN are false. */
   __mmask16 is_bound = _mm512_cmp_ps_mask(delta, floats_set1(DELTA_MAX), _CMP_LT_OQ) &
                        _mm512_cmp_ps_mask(share, floats_set1(SHARE_MAX), _CMP_LT_OQ) &
                        _mm512_cmp_ps_mask(too_large, floats_set1(SQUARE_MAX), _CMP_LT_OQ) &

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The integer and double vectors of simd_sketch.h, AVX2. Contracts as in simd_numbers_avx512.h. */
+/* SIMD registers of integers and doubles with AVX2. simd_numbers_avx512.h has the contracts. */
 #ifndef KERNELS_X86_SIMD_NUMBERS_AVX2_H
 #define KERNELS_X86_SIMD_NUMBERS_AVX2_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The integer and double vectors of simd_sketch.h, AVX-512. To be included after simd_avx512.h. */
+/* SIMD registers of integers and doubles with AVX-512. */
 #ifndef KERNELS_X86_SIMD_NUMBERS_AVX512_H
 #define KERNELS_X86_SIMD_NUMBERS_AVX512_H
 
@@ -41,7 +41,7 @@ static inline unsigned ints_negative(ints v)
   return _mm512_movepi32_mask(v);
 }
 
-/* Bytes 0 and 2 of each 32 bits, as 16-bit numbers. */
+/* Bytes 0 and 2 of each 32 bits, as unsigned 16-bit numbers. */
 static inline ints ints_even_bytes(ints v)
 {
   return _mm512_and_si512(v, _mm512_set1_epi32(0x00ff00ff));
@@ -64,7 +64,7 @@ static inline ints ints_odd_signed_bytes(ints v)
   return _mm512_srai_epi16(v, 8);
 }
 
-/* The sum of the products of each two 16-bit numbers. */
+/* In each lane, the sum of the products of two pairs of signed 16-bit numbers. */
 static inline ints ints_multiply_pairs(ints a, ints b)
 {
   return _mm512_madd_epi16(a, b);

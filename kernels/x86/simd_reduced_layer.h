@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What simd_bf16_layer.h and simd_int16_layer.h give to simd_mol_bounds.h: the products of one layer of the
- * cross gate for MOL_LANES items, roughly. To be included after simd_avx512.h. Private.
+/* What simd_mol_bounds.h needs of a format of layers. simd_bf16_layer.h and simd_int16_layer.h implement it: the
+ * products of one layer of the cross gate, in reduced precision, for MOL_LANES items. Private to the variant files.
  *
+ *   LAYER_SUFFIX            the format, for the name of the kernel
  *   REDUCED_FACTORS(gate)   the factors of the proof
- *   reduced_layers_begin()  before the first layer, and reduced_layers_end() after the last
+ *   reduced_layers_begin()  call it before the first layer
+ *   reduced_layers_end()    call it after the last layer
  *   reduced_layer_run(gate, layer, rows, n, pairs, out, prefetch, input)
- *     rows   [n][MOL_LANES]; rows behind them may be cleared, up to bf16_pad(n)
- *     pairs  room for max(bf16_pad(n_in), bf16_pad(n_out)) MOL_LANES words
- *     out    [n_out][MOL_LANES], without the bias; rows behind them may be written, up to bf16_pad(n_out)
- *     input  squares and largest of the rows; their units are written
+ *     rows      [n][MOL_LANES]; rows after them, up to bf16_pad(n), may be cleared
+ *     pairs     scratch: max(bf16_pad(n_in), bf16_pad(n_out)) * MOL_LANES words
+ *     out       [n_out][MOL_LANES], without the bias; rows after them, up to bf16_pad(n_out), may be overwritten
+ *     prefetch  cache lines to prefetch; those that were prefetched are removed
+ *     input     squares and largest of the rows; the function fills in the units
  */
 #ifndef KERNELS_X86_SIMD_REDUCED_LAYER_H
 #define KERNELS_X86_SIMD_REDUCED_LAYER_H
@@ -16,9 +19,9 @@
 #include "kernels/mol_reduced_gate.h"
 #include "kernels/x86/simd_mol.h"
 
-enum { MOL_REGS = MOL_LANES / FLOATS_N };
+enum { MOL_REGS = MOL_LANES / FLOATS_N }; /* registers that hold one number of all items */
 
-/* Of the inputs of a layer, by item: |x|^2, the largest |x|, and what 1 stands for where they are integers, else 0. */
+/* Measures of a layer's inputs, for each item: |x|^2, the largest |x_k|, and the value of integer 1 (0 in bf16). */
 struct layer_input {
   floats squares[MOL_REGS], largest[MOL_REGS], units[MOL_REGS];
 };

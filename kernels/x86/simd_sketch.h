@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector code of the kernels in sketch_ref.c, once for all instruction sets: to be included after a simd_numbers_*.h.
- * Private. */
+/* The kernels of sketch_ref.c, written once for all instruction sets. Include it after a simd_numbers_*.h. Private to
+ * the variant files. */
 #ifndef KERNELS_X86_SIMD_SKETCH_H
 #define KERNELS_X86_SIMD_SKETCH_H
 
@@ -11,13 +11,13 @@
 /* dot_i8 -------------------- */
 
 enum {
-  BYTES_ROW = SKETCH_BLOCK_ITEMS * SKETCH_GROUP, /* bytes of a block that one group takes */
-  BYTES_PARTS = BYTES_ROW / INTS_BYTES,          /* vectors of that */
-  BYTES_SUMS = 8,                                /* vectors of sums that are built at once */
-  BYTES_GROUPS = 256,                            /* groups of the query that are split at once */
+  BYTES_ROW = SKETCH_BLOCK_ITEMS * SKETCH_GROUP, /* bytes of one group in a block */
+  BYTES_PARTS = BYTES_ROW / INTS_BYTES,          /* registers of one group in a block */
+  BYTES_SUMS = 8,                                /* registers of sums in a tile */
+  BYTES_GROUPS = 256,                            /* groups of the query that are split at a time */
 };
 
-/* The query's numbers of a group, as the even and the odd bytes of an item meet them. */
+/* The query's numbers of some groups, in the pairs that multiply an item's even and odd bytes. */
 struct byte_pairs {
   uint32_t even[BYTES_GROUPS];
   uint32_t odd[BYTES_GROUPS];
@@ -33,7 +33,7 @@ static void split_pairs(const int16_t *query, size_t n_groups, struct byte_pairs
   }
 }
 
-/* Add to n_sums vectors of sums. */
+/* Add the products of some groups to n_sums registers of sums. */
 TILE void bytes_tile(const struct byte_pairs *pairs, const uint8_t *blocks, size_t block_bytes, int n_sums,
                      int32_t *sums)
 {
@@ -53,7 +53,7 @@ TILE void bytes_tile(const struct byte_pairs *pairs, const uint8_t *blocks, size
   UNROLL for (int i = 0; i < n_sums; i++) ints_store((uint8_t *)sums + i * INTS_BYTES, totals[i]);
 }
 
-/* Bytes are 128 too large: where all sums start. */
+/* Return the start of all sums: bytes are 128 too large. */
 static int32_t start_of_sums(const int16_t *query, size_t n)
 {
   enum { NUMBERS = INTS_BYTES / 2, SUMS = INTS_BYTES / 4 };
@@ -71,7 +71,7 @@ static int32_t start_of_sums(const int16_t *query, size_t n)
   return -128 * sum;
 }
 
-/* Between the start and the end a sum may leave 32 bits: the vectors' additions wrap, and the end is within. */
+/* A sum may overflow on the way: additions wrap, and the final sum fits. */
 static void VARIANT(dot_i8)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks,
                             int32_t *sums)
 {
@@ -93,7 +93,7 @@ static void VARIANT(dot_i8)(const int16_t *query, size_t n_groups, const uint8_t
   }
 }
 
-/* Here the arithmetic takes longer than the reading. */
+/* Two separate passes: at these levels arithmetic, not memory, is the limit. */
 static void VARIANT(dot_i8_pair)(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks,
                                  size_t n_blocks, int32_t *const sums[2])
 {
