@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of dead letters on their way, oldest first, and an outlet that never gives a letter up for a topic that is
- * away. */
+/* The list of dead letters on their way, oldest first. Their outlet is patient: they wait for a topic that is away. */
 #include "daemon/delivery/dead_letters.h"
 
 #include <inttypes.h>
@@ -107,8 +106,8 @@ static void end_letter(struct dead_letters *l, struct sent_letter *letter, bool 
   mem_free(&letter);
 }
 
-/* The message is too large for the dead-letter topic, say. Send only the headers: they say where to find the message.
- */
+/* Send a refused letter again without key and value: it may be too large for the topic. Its headers say where to find
+ * the message. */
 static void send_bare(struct dead_letters *l, struct sent_letter *letter, const char *reason,
                       const struct sender_message *message)
 {

@@ -13,8 +13,8 @@
 #include "base/region.h"
 #include "daemon/pulse.h"
 
-/* New replies wait while more than WAITING_MAX answers wait to be sent again. Replies on their way are bounded by the
- * queries that the query thread lets be uncommitted, which are fewer than REPLIES_MAX. */
+/* New replies wait while WAITING_MAX answers wait to be sent again. REPLIES_MAX replies can be on their way: more than
+ * the query thread allows queries to be uncommitted. */
 enum { BACKOFF_NS = 1000000, WAITING_MAX = 1000, REPLIES_MAX = 100000 };
 
 struct delivery {

@@ -67,8 +67,8 @@ void delivery_fail(struct delivery *d, err_code_t err);
 
 /* Send an unusable message unchanged, with headers that say where it came from and what is wrong with it.
  *
- * Returns true if the letter was accepted (dead_letters.h), or was of a query and is given up, logged and counted.
- * false: too many letters are on their way.
+ * Returns true if the letter was accepted (dead_letters.h). If too many letters are on their way, a letter of the
+ * catalogue is refused: false. A letter of a query is given up, logged and counted: true.
  * Thread: any. Blocks: no.
  */
 bool delivery_send_dead_letter(struct delivery *d, const struct dead_letter *letter);

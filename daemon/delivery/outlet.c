@@ -115,8 +115,8 @@ static bool is_worth_repeating(const struct outlet *o, struct outlet_item *item,
 static void note_away(struct outlet *o, const char *reason, const char *topic)
 {
   if (!atomic_exchange(&o->is_away, true) && log_limit_allows(&o->limit, "delivery_waiting"))
-    log_warn("delivery_waiting", "outlet=%s topic=%s reason=%s note=\"sent again until a broker accepts it\"", o->with.name,
-             topic, log_quote(span_of_str(reason)));
+    log_warn("delivery_waiting", "outlet=%s topic=%s reason=%s note=\"sent again until a broker accepts it\"",
+             o->with.name, topic, log_quote(span_of_str(reason)));
 }
 
 /* A broker is back only when it has accepted a message. A message that was queued again proves nothing. */

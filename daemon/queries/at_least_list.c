@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of queries that wait for at_least, and the message for those that waited in vain. */
+/* The list of queries that wait for at_least, and the message that explains why a wait failed. */
 #include "daemon/queries/at_least_list.h"
 
 #include <inttypes.h>

@@ -13,22 +13,21 @@
 #include "daemon/queries/search_worker.h"
 #include "ingest/query_reader.h"
 
-/* How long to wait for a record: when only a record can be next, and when something else may be due. */
+/* How long to wait for a record: while nothing else can happen, and while something else may be due. */
 enum { IDLE_POLL_MS = 100, BUSY_POLL_MS = 1 };
 
 /* The pool has 4,096 queries or four batches for each worker, whichever is more. Half of it, in queries and in bytes,
  * may wait for at_least. The other half stays free for queries that can be served. */
 enum { POOL_QUERIES = 4096, POOL_BATCHES = 4 };
 
-/* Queries that are taken and not committed, at most. One undelivered reply holds back the commits of all queries behind
- * it. The bound is below the default size of the producer's queue, which leaves room for the replies to refused queries
- * that wait. */
+/* Most queries that are taken and not committed. One undelivered reply holds back the commits of all queries behind it.
+ * The bound is below the default size of the producer's queue: that leaves room to refuse the queries that wait. */
 enum { UNCOMMITTED_MAX = 90000 };
 
 /* How often to log why no queries are taken. */
 enum { HELD_EVERY_S = 60 };
 
-/* Waits that end in one step: few enough that their replies do not fill the producer's queue. */
+/* Waiting queries that one step releases: few enough that their replies do not fill the producer's queue. */
 enum { RECHECKED_MAX = 64 };
 
 /* How long the workers may search after the daemon was told to stop. */

@@ -15,7 +15,7 @@ static bool is_configured(const struct reply_context *with, struct span topic)
   return topic.n == 0 || span_equal(topic, span_of_str(with->config->query.answer_topic));
 }
 
-/* The daemon must not read its own reply as a query or an item, and nobody must take it for a dead letter. */
+/* Does the daemon use this topic itself? A reply in it would pass for a query, an item or a dead letter. */
 static bool is_reserved(const struct reply_context *with, struct span topic)
 {
   const struct config *c = with->config;
