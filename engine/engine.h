@@ -58,18 +58,15 @@ struct engine_config {
 err_t engine_open(const struct engine_config *config, struct engine **out);
 void engine_close(struct engine **e);
 
-/* Verify that a space's model can be served: its metadata, and its tensors' names, shapes and numbers. A large bilinear
- * model is not decomposed, since that takes engine_open() minutes. Returns ERR_MODEL with what is wrong. */
-err_t engine_check_model(const struct engine_space *space);
-
 /* Verify everything that engine_open() would verify: models, backend, instruction set and memory. Continue after each
  * problem. Models are loaded one after the other, and no arena is reserved.
  *
  * problem  called for each problem; err_message() describes it. `space` is an index of config->spaces. If it returns an
  *          error, the check ends with that error
  *
- * Spaces without a model_path are skipped. The memory of large bilinear models is not counted, because it is known only
- * after their decomposition. Returns ERR_OK even if problems were found; ERR_MEMORY.
+ * Spaces without a model_path are skipped. Large bilinear models are not decomposed, since that takes minutes. Their
+ * memory is not counted, because it is known only after the decomposition. Returns ERR_OK even if problems were found;
+ * ERR_MEMORY.
  */
 enum engine_fault { ENGINE_FAULT_BACKEND, ENGINE_FAULT_ISA, ENGINE_FAULT_SPACE, ENGINE_FAULT_MAX_ITEMS };
 typedef err_code_t (*engine_problem)(void *context, err_code_t err, enum engine_fault fault, size_t space);

@@ -3,15 +3,6 @@
 #include "base/mem.h"
 #include "engine/engine_state.h"
 
-err_t engine_check_model(const struct engine_space *config)
-{
-  struct space space;
-  err_code_t err = space_check(config, &space);
-
-  space_fini(&space);
-  return err;
-}
-
 static err_t note(engine_problem problem, void *context, err_code_t err, enum engine_fault fault, size_t space)
 {
   return err == ERR_OK ? ERR_OK : problem(context, err, fault, space);

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "engine/engine.h"
+#include "tests/support/check_model.h"
 #include "tests/support/dice.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/model_file.h"
@@ -70,7 +71,7 @@ static void save(const struct model *m, json_t *header)
 static void assert_refused(const struct model *m, json_t *header, const char *name)
 {
   save(m, header);
-  if (engine_check_model(&(struct engine_space){ .name = "", .model_path = path }) != ERR_MODEL)
+  if (check_model(path, 0) != ERR_MODEL)
     fail_msg("a model with a wrong %s was not refused", name);
   if (!strstr(err_message(), path) || !strstr(err_message(), name))
     fail_msg("\"%s\" does not name the file and %s", err_message(), name);
@@ -82,7 +83,7 @@ static void golden_models_are_accepted(void **state)
   for (size_t c = 0; c < N_CASES; c++) {
     struct model m = load(cases[c]);
     save(&m, m.header);
-    assert_ok(engine_check_model(&(struct engine_space){ .name = "", .model_path = path }));
+    assert_ok(check_model(path, 0));
     unload(&m);
   }
 }
@@ -302,7 +303,7 @@ static void accept_metadata(const struct model *m, const char *key, const char *
   else
     json_object_del(texts, key);
   save(m, header);
-  assert_ok(engine_check_model(&(struct engine_space){ .name = "", .model_path = path }));
+  assert_ok(check_model(path, 0));
   json_decref(header);
 }
 
@@ -412,7 +413,7 @@ static void mutated_headers_never_break_the_loader(void **state)
       mutated[at] = digits[dice_below(&dice, sizeof digits - 1)];
     }
     model_file_write(path, mutated, m.data, m.n);
-    err_code_t err = engine_check_model(&(struct engine_space){ .name = "", .model_path = path });
+    err_code_t err = check_model(path, 0);
     assert_true(err == ERR_OK || err == ERR_MODEL);
     n_refused += err == ERR_MODEL;
     free(mutated);

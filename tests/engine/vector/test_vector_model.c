@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/vector/vector_model.h"
 #include "tests/support/assert_ok.h"
+#include "tests/support/check_model.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
@@ -24,7 +25,7 @@ static struct dice dice;
 
 static err_code_t check(size_t dim)
 {
-  return engine_check_model(&(struct engine_space){ .name = "v", .model_path = path, .dim = dim });
+  return check_model(path, dim);
 }
 
 /* The library's own, counted: this program's comes first. */
