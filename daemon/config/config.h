@@ -25,7 +25,7 @@ struct config_space {
   char *model_path; /* relative paths were resolved against the configuration file's directory */
   uint64_t dim;     /* 0: the model's file says */
   uint64_t weight;
-  int line;         /* of the space's name in the file */
+  int line;         /* line of the space's name in the file */
 };
 
 struct config {
@@ -97,8 +97,8 @@ void config_close(struct config **c);
  */
 err_t config_read(const char *path, struct problems *problems, struct config **out);
 
-/* Prefix the newest error message with file and line of a setting: "sluice.yaml:12: ". For mistakes that the file alone
- * does not show, such as a port in use.
+/* Prefix the newest error message with file and line of a setting: "sluice.yaml:12: ". For mistakes that the
+ * file alone does not show, such as a directory that cannot be written.
  *
  * setting  path in the table, such as "catalogue.max_items"; if the file does not have it, the prefix has no line
  *

@@ -47,7 +47,7 @@ static err_t verify_broker(const struct config *c)
   return ERR_OK;
 }
 
-/* If two roles shared a topic, the daemon would read its own output. */
+/* If two roles shared a topic, the daemon could read its own output as input. */
 static err_t verify_topics(const struct config *c)
 {
   const struct {

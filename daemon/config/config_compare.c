@@ -30,13 +30,13 @@ static bool are_properties_equal(const struct kafka_properties *a, const struct 
   return are_equal;
 }
 
-/* The word given for a choice, or its default. */
+/* Return the word given for a choice, or its default. */
 static const char *word_of(const struct config *c, size_t index)
 {
   return c->given[index] ? c->given[index] : settings[index].default_text;
 }
 
-/* Compare a setting that is no choice.
+/* Compare a setting that is not a choice.
  *
  * a, b  what `offset` counts from
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which librdkafka properties a configuration may not set, and why. */
+/* The librdkafka properties that a configuration must not set, each with the reason. */
 #include <string.h>
 
 #include "daemon/config/config_settings.h"

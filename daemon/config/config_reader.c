@@ -51,7 +51,7 @@ static err_t fail_at(struct reader *rd, err_code_t code, const yaml_node_t *node
   FAIL(code, "%s:%d: %s %s", rd->path, yaml_tree_line(node), shown, err_message());
 }
 
-/* Keep a mistake in the file, so that reading goes on with the next setting. Other errors end it. */
+/* Record a mistake in the file, so that reading goes on with the next setting. Other errors end the reading. */
 static err_t note(struct reader *rd, err_code_t err)
 {
   return problems_note(rd->problems, err);

@@ -6,9 +6,9 @@
 #include "daemon/config/config.h"
 #include "daemon/config/yaml_tree.h"
 
-/* Set every setting of the configuration: to the default, then to what the file says.
+/* Set every setting of the configuration, first to its default, then to the value in the file.
  *
- * config    all zeros, but for `path` and room for n_settings elements in `given` and `lines`
+ * config    all zeros except `path`, and `given` and `lines` with room for n_settings elements
  * problems  receives every mistake in the file: unknown keys, wrong values, missing settings
  *
  * Returns ERR_MEMORY.

@@ -24,7 +24,7 @@ struct setting {
   const char *path; /* "catalogue.max_items"; in "spaces.NAME.dim" NAME stands for any space */
   enum setting_type type;
   size_t offset; /* of the field in struct config; below spaces.NAME, in struct config_space */
-  uint64_t min;  /* smallest number; for text and for each element of a list, fewest bytes */
+  uint64_t min;  /* smallest number; of a string or a list's element, fewest bytes */
   uint64_t max;
   const char *default_text; /* as in the file; NULL: the setting is required; "": an empty map or list */
   const char *choices;      /* SETTING_CHOICE: the words, as documented */

@@ -152,7 +152,7 @@ static err_t set_text(char **out, const char *prefix, struct span text)
   size_t n_prefix = strlen(prefix);
 
   TRY(mem_array(n_prefix + text.n + 1, 1, &copy));
-  memcpy(copy, prefix, n_prefix); /* NOLINT(bugprone-not-null-terminated-result): the zero is there already */
+  memcpy(copy, prefix, n_prefix); /* NOLINT(bugprone-not-null-terminated-result): mem_array() has zeroed the last byte */
   memcpy(copy + n_prefix, text.p, text.n);
   mem_free(out);
   *out = copy;
@@ -202,7 +202,7 @@ err_t setting_set(const struct setting *s, struct config *c, void *base, const c
     TRY(verify_pattern(text));
     return add_to_list(field, text);
   case SETTING_PROPERTIES:
-    break; /* a map, not a text */
+    break; /* a map has no text */
   }
   FAIL(ERR_CONFIG, "expects a map of properties");
 }
@@ -224,7 +224,7 @@ static void free_list(struct config_list *list)
 
 static void free_properties(struct kafka_properties *properties)
 {
-  struct kafka_property *items = (struct kafka_property *)properties->items; /* const to the readers of them only */
+  struct kafka_property *items = (struct kafka_property *)properties->items; /* allocated here */
 
   for (size_t i = 0; i < properties->n; i++) {
     mem_free(&items[i].name);

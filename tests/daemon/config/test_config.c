@@ -675,6 +675,8 @@ static void the_example_file_shows_every_default(void **state)
   least = open_text(REST);
   for (size_t i = 0; i < n_settings; i++) {
     const struct setting *s = &settings[i];
+    if (!example->lines[i])
+      fail_msg("systemd/sluice.example.yaml does not have %s", s->path);
     if (!s->default_text)
       continue;
     if (s->type == SETTING_NUMBER)

@@ -182,7 +182,7 @@ static void the_number_of_an_accepted_rebuild_is_written_whole(void **state)
   assert_non_null(mkdtemp(directory));
   snprintf(path, sizeof path, "%s/%s", directory, CATALOGUE_REBUILD_FILE);
   assert_int_equal(ctl_rebuild_write(directory, 41), ERR_OK);
-  assert_int_equal(ctl_rebuild_write(directory, 18446744073709551615u), ERR_OK); /* the newest number replaces the older one */
+  assert_int_equal(ctl_rebuild_write(directory, 18446744073709551615u), ERR_OK); /* replaces it */
   FILE *file = fopen(path, "r");
   assert_non_null(file);
   assert_non_null(fgets(text, sizeof text, file));
@@ -295,8 +295,8 @@ static void lines_that_cannot_be_used_are_refused_with_the_reason(void **state)
   region_fini(&r);
 }
 
-/* Each line is in a block of its exact size, so that the sanitizer sees an over-read. Every line that the reader accepts
- * must also be JSON for jansson. */
+/* Each line is in a block of its exact size, so that the sanitizer sees an over-read. Every line that the reader
+ * accepts must also be JSON for jansson. */
 static void any_line_is_read_or_refused(void **state)
 {
   static const char valid[] =
