@@ -12,8 +12,8 @@ function(carried_library target header name)
   find_path(${target}_include ${header} HINTS ${libraries_dir}/include NO_CACHE)
   find_library(${target}_file NAMES ${name} HINTS ${libraries_dir}/lib NO_CACHE)
   if(NOT ${target}_include OR NOT ${target}_file)
-    message(FATAL_ERROR "${target} was not found, neither in ${libraries_dir} nor on the system: run "
-                        "`ops/gpu-check --libraries` on a Debian 12 machine and bring that folder along.")
+    message(FATAL_ERROR "${target} was found neither in ${libraries_dir} nor on the system: run "
+                        "`ops/gpu-check --libraries` on a Debian 12 machine and copy that folder here.")
   endif()
   message(STATUS "${target}: ${${target}_file}")
   add_library(lib::${target} UNKNOWN IMPORTED GLOBAL)
