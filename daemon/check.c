@@ -61,7 +61,7 @@ static err_t verify_store_path(const char *path)
     parent[n - 1] = '\0';
   char *slash = strrchr(parent, '/');
   if (errno != ENOENT || !slash || slash == parent)
-    return ERR_OK; /* only the daemon's own user may be able to tell */
+    return ERR_OK; /* not checked: the answer may differ for the daemon's own user */
   *slash = '\0';
   if (stat(parent, &status) != 0 && errno == ENOENT)
     FAIL(ERR_CONFIG, "store.path %s cannot be created: there is no directory %s", path, parent);

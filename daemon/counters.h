@@ -36,7 +36,7 @@
  * /status, Prometheus name, help. */
 #define COUNTERS_HISTS(X)                                                                                              \
   X(visible_us, "visible", "sluice_visible_seconds", "Seconds from a catalogue record's timestamp to its publication") \
-  X(queued_us, "queued", "sluice_queued_seconds", "Seconds between reading and searching a query")                       \
+  X(queued_us, "queued", "sluice_queued_seconds", "Seconds between reading and searching a query")                     \
   X(search_us, "search", "sluice_search_seconds", "Seconds that the search of one batch of queries took")
 
 struct counters {

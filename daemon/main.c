@@ -108,7 +108,7 @@ static err_t serve(struct service *s, struct config *config, int signals)
   }
 }
 
-/* On error, a service of which nothing was opened is all zeros: it can be closed, too. */
+/* If the notice fails, nothing of the service was opened. It is all zeros then, which service_close() accepts. */
 static err_t open_service(const struct config *config, struct service *s)
 {
   struct start_notice notice;

@@ -41,6 +41,14 @@ static void back_off(struct damage *d)
   d->retry_ns = clock_now_ns() + d->backoff_ms * CLOCK_NS_PER_MS;
 }
 
+static void describe(const struct catalogue *c, const struct damage_sighting *sighting, char text[REPORT_TEXT_BYTES])
+{
+  snprintf(text, REPORT_TEXT_BYTES,
+           "partition %" PRId32 " of topic %s cannot be read at offset %" PRId64
+           ": the broker's data is damaged there; restore the replica, or delete the records up to the damage",
+           sighting->partition, c->with.config->catalogue.topic, sighting->offset);
+}
+
 err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting)
 {
   bool is_known = find(&c->damages, sighting->partition) != NULL;
@@ -50,10 +58,7 @@ err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *s
   if ((size_t)sighting->partition >= c->topic.positions.n)
     FAIL(ERR_KAFKA_RETRY, "an error came from partition %" PRId32 ", which is not being read", sighting->partition);
   TRY(find_or_add(&c->damages, sighting->partition, &d));
-  snprintf(problem, sizeof problem,
-           "partition %" PRId32 " of topic %s cannot be read at offset %" PRId64
-           ": the broker's data is damaged there; restore the replica, or delete the records up to the damage",
-           sighting->partition, c->with.config->catalogue.topic, sighting->offset);
+  describe(c, sighting, problem);
   if (!is_known) {
     log_error("catalogue_damaged", "reason=%s", log_quote(span_of_str(problem)));
     counters_add(&c->with.counters->damages, 1);

@@ -10,11 +10,9 @@
 /* How long an idle thread waits for a record before it goes through its loop. */
 enum { POLL_MS = 50 };
 
-/* Send a dead letter for a record. If too many wait for delivery already, it is lost and counted. */
-static void send_letter(struct catalogue *c, const struct catalogue_record *record)
+static struct dead_letter letter_of(const struct catalogue *c, const struct catalogue_record *record)
 {
-  struct store_position before = topic_positions_before(&c->topic.positions, record);
-  struct dead_letter letter = {
+  return (struct dead_letter){
     .topic = c->with.config->catalogue.dead_letter_topic,
     .has_key = record->has_key,
     .key = record->key,
@@ -27,18 +25,30 @@ static void send_letter(struct catalogue *c, const struct catalogue_record *reco
     .reason = err_message(),
     .waiter = DEAD_LETTER_WAITER_CATALOGUE,
   };
-  struct letter *open = letter_window_push(&c->letters, &before);
+}
+
+static void count_lost_letter(struct catalogue *c)
+{
+  if (!c->has_logged_lost_letters)
+    log_error("dead_letters_lost",
+              "note=\"too many dead letters wait for delivery: further ones are counted and dropped\"");
+  c->has_logged_lost_letters = true;
+  counters_add(&c->with.counters->dead_letters_lost, 1);
+}
+
+/* Send a dead letter for a record. If too many wait for delivery already, it is lost and counted. */
+static void send_letter(struct catalogue *c, const struct catalogue_record *record)
+{
+  struct store_position before = topic_positions_before(&c->topic.positions, record);
+  struct dead_letter letter = letter_of(c, record);
+  struct open_letter *open = letter_window_push(&c->letters, &before);
 
   letter.is_settled = open ? &open->is_settled : NULL;
   if (open && delivery_send_dead_letter(c->with.delivery, &letter))
     return;
   if (open)
     letter_window_pop(&c->letters);
-  if (!c->has_logged_lost_letters)
-    log_error("dead_letters_lost",
-              "note=\"too many dead letters wait for delivery: further ones are counted and dropped\"");
-  c->has_logged_lost_letters = true;
-  counters_add(&c->with.counters->dead_letters_lost, 1);
+  count_lost_letter(c);
 }
 
 static err_t add_record(struct catalogue *c, const struct catalogue_record *record)

@@ -30,7 +30,7 @@ static err_t skip_damage(struct catalogue *c)
   return ERR_OK;
 }
 
-/* The disk filled up outside of a batch, at the begin or end of a rebuild for instance: connect again and retry. */
+/* The disk filled up outside of a batch, for instance when a rebuild began or ended: connect again and retry. */
 static err_t wait_for_disk(struct catalogue *c)
 {
   log_error("store_disk_full", "reason=%s", log_failure());

@@ -17,9 +17,9 @@ enum { REPORT_CAUSE_BYTES = 256, REPORT_TEXT_BYTES = 512 };
 /* How far one partition of the catalogue topic was read. */
 struct report_partition {
   int64_t next;          /* first offset not yet applied */
-  int64_t log_end;         /* end offset of all records; -1: not known yet */
+  int64_t end;             /* end offset of all records; -1: not known yet */
   int64_t committed_end;   /* end offset of the records that no open transaction holds back; -1: not known yet */
-  int64_t behind_since_ns; /* since when `next` is below log_end; 0: it is not */
+  int64_t behind_since_ns; /* since when `next` is below `end`; 0: it is not */
   bool is_logged;          /* an event has said that records are held back */
 };
 

@@ -12,7 +12,7 @@ enum { REPORT_EVERY_MS = 200, HELD_BACK_EVENT_S = 10 };
 /* Log when an open transaction holds records back for long. It is no error, but somebody may miss these records. */
 static void note_held_back(int32_t partition, struct report_partition *row, int64_t now)
 {
-  int64_t n_held = row->committed_end >= 0 ? row->log_end - row->committed_end : 0;
+  int64_t n_held = row->committed_end >= 0 ? row->end - row->committed_end : 0;
   bool is_long = n_held > 0 && now - row->behind_since_ns > HELD_BACK_EVENT_S * CLOCK_NS_PER_S;
 
   if (is_long && !row->is_logged)
@@ -30,9 +30,9 @@ static void report_partition(struct catalogue *c, int32_t partition, struct repo
   const struct topic_position *at = &c->topic.positions.items[partition];
 
   row->next = at->position.at.next;
-  row->log_end = catalogue_reader_log_end(c->topic.reader, partition);
+  row->end = catalogue_reader_log_end(c->topic.reader, partition);
   row->committed_end = at->is_at_end ? row->next : -1;
-  if (row->log_end <= row->next)
+  if (row->end <= row->next)
     row->behind_since_ns = 0;
   else if (!row->behind_since_ns)
     row->behind_since_ns = now;

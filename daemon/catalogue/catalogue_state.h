@@ -66,15 +66,15 @@ struct catalogue {
   struct damages damages;
   struct age_watch ages;
   struct pulse pulse;
-  int64_t refresh_due_ns;
-  int64_t report_due_ns;
-  int64_t touch_due_ns;
-  int64_t room_due_ns;
-  int64_t tidy_due_ns;
-  int64_t full_log_due_ns;
+  int64_t refresh_due_ns;  /* next look for added partitions */
+  int64_t report_due_ns;   /* next update of the report */
+  int64_t touch_due_ns;    /* next store of positions without new records */
+  int64_t room_due_ns;     /* when waiting items are read again, however little room there is */
+  int64_t tidy_due_ns;     /* no store_tidy() before this */
+  int64_t full_log_due_ns; /* no further event catalogue_full before this */
   bool has_logged_lost_letters;
   bool must_stop;      /* by policy, the newest error ends the daemon */
-  uint64_t n_unusable; /* stored parts that do not fit the models of today */
+  uint64_t n_unusable; /* stored parts that do not fit the current models */
   _Atomic int phase;
   _Atomic bool is_serving;
   _Atomic bool is_stopping;
@@ -105,7 +105,7 @@ err_t catalogue_replace(struct catalogue *c);
  * now. The engine would read them in its model's size. */
 void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *change);
 
-/* catalogue_damage.c: record a damage and return ERR_KAFKA_DAMAGED; retry damaged partitions that are due; pause
+/* catalogue_damage.c: note a damage and return ERR_KAFKA_DAMAGED; retry damaged partitions that are due; pause
  * damaged partitions before reading starts. */
 err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting);
 err_t catalogue_retry_damage(struct catalogue *c);

@@ -18,10 +18,10 @@ static struct lag lag_of(const struct report_partition *p)
 {
   struct lag lag = { 0 };
 
-  if (p->log_end > p->next)
-    lag.records = p->log_end - p->next;
-  if (p->committed_end >= 0 && p->log_end > p->committed_end)
-    lag.held_back = p->log_end - p->committed_end;
+  if (p->end > p->next)
+    lag.records = p->end - p->next;
+  if (p->committed_end >= 0 && p->end > p->committed_end)
+    lag.held_back = p->end - p->committed_end;
   if (p->behind_since_ns)
     lag.age_s = (double)(clock_now_ns() - p->behind_since_ns) / (double)CLOCK_NS_PER_S;
   return lag;
@@ -42,7 +42,7 @@ static json_t *partitions_json(const struct catalogue_report *r)
     json_t *row = json_object();
     json_put_count(row, "partition", i);
     json_put_integer(row, "next", p->next);
-    json_put(row, "end", offset_json(p->log_end));
+    json_put(row, "end", offset_json(p->end));
     json_put(row, "committed_end", offset_json(p->committed_end));
     json_put_integer(row, "lag", lag.records);
     json_put_integer(row, "held_back", lag.held_back);

@@ -69,7 +69,7 @@ static err_t verify_source(struct catalogue_topic *t, const struct store_source 
   if (*was.cluster_id && *now->cluster_id && strcmp(was.cluster_id, now->cluster_id) != 0)
     FAIL(ERR_DISCONTINUITY, "the store was filled from Kafka cluster %s, this is %s", was.cluster_id, now->cluster_id);
   if (n > 0 && positions[n - 1].at.partition >= n_partitions)
-    FAIL(ERR_DISCONTINUITY, "the store has read %zu partitions, the topic has %d", n, n_partitions);
+    FAIL(ERR_DISCONTINUITY, "the store was filled from %zu partitions, the topic has %d", n, n_partitions);
   return ERR_OK;
 }
 
@@ -144,7 +144,7 @@ static int64_t retention_ns(const struct topic_policy *policy)
                                                                    : INT64_MAX;
 }
 
-static err_t take_up_from(struct catalogue_topic *t, const struct store_source *source)
+static err_t resume_from(struct catalogue_topic *t, const struct store_source *source)
 {
   struct topic_policy policy;
   int n;
@@ -170,7 +170,7 @@ err_t catalogue_topic_resume(struct catalogue_topic *t)
   catalogue_reader_unassign(t->reader);
   topic_positions_clear(&t->positions);
   TRY(catalogue_reader_cluster_id(t->reader, BROKER_TIMEOUT_MS, &cluster_id));
-  return take_up_from(t, &(struct store_source){ .topic = t->name, .cluster_id = cluster_id });
+  return resume_from(t, &(struct store_source){ .topic = t->name, .cluster_id = cluster_id });
 }
 
 err_t catalogue_topic_add_new_partitions(struct catalogue_topic *t)
@@ -179,7 +179,7 @@ err_t catalogue_topic_add_new_partitions(struct catalogue_topic *t)
 
   TRY(catalogue_reader_n_partitions(t->reader, BROKER_TIMEOUT_MS, &n));
   if ((size_t)n < t->positions.n)
-    FAIL(ERR_DISCONTINUITY, "the topic had %zu partitions, now it has %d: it is another one", t->positions.n, n);
+    FAIL(ERR_DISCONTINUITY, "the topic had %zu partitions, now it has %d: this is another topic", t->positions.n, n);
   TRY(add_partitions(t, n));
   return catalogue_topic_start_reading(t);
 }

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-static struct letter *letter_at(const struct letter_window *w, size_t i)
+static struct open_letter *letter_at(const struct letter_window *w, size_t i)
 {
   return &w->letters[(w->first + i) % LETTER_WINDOW_MAX];
 }
@@ -20,11 +20,11 @@ void letter_window_fini(struct letter_window *w)
   mem_free(&w->letters);
 }
 
-struct letter *letter_window_push(struct letter_window *w, const struct store_position *before)
+struct open_letter *letter_window_push(struct letter_window *w, const struct store_position *before)
 {
   if (w->n == LETTER_WINDOW_MAX)
     return NULL;
-  struct letter *letter = letter_at(w, w->n++);
+  struct open_letter *letter = letter_at(w, w->n++);
   letter->before = *before;
   letter->is_forgotten = false;
   atomic_store(&letter->is_settled, false);
@@ -51,7 +51,7 @@ bool letter_window_settle(struct letter_window *w)
 const struct store_position *letter_window_hold(const struct letter_window *w, int32_t partition)
 {
   for (size_t i = 0; i < w->n; i++) {
-    const struct letter *letter = letter_at(w, i);
+    const struct open_letter *letter = letter_at(w, i);
     if (letter->before.at.partition == partition && !letter->is_forgotten && !atomic_load(&letter->is_settled))
       return &letter->before;
   }

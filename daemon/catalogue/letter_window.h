@@ -19,14 +19,14 @@
 /* Maximum number of open letters. */
 enum { LETTER_WINDOW_MAX = 4096 };
 
-struct letter {
+struct open_letter {
   struct store_position before; /* position of the partition before the record */
   bool is_forgotten;            /* its partition was resumed since: it holds nothing back */
   _Atomic bool is_settled;      /* it was delivered, or can never be */
 };
 
 struct letter_window {
-  struct letter *letters; /* [LETTER_WINDOW_MAX], a ring */
+  struct open_letter *letters; /* [LETTER_WINDOW_MAX], a ring */
   size_t first; /* index of the oldest */
   size_t n;
 };
@@ -35,7 +35,7 @@ err_t letter_window_init(struct letter_window *w);
 void letter_window_fini(struct letter_window *w);
 
 /* Add a letter and return it; the delivery thread sets its is_settled. Returns NULL when too many are open. */
-struct letter *letter_window_push(struct letter_window *w, const struct store_position *before);
+struct open_letter *letter_window_push(struct letter_window *w, const struct store_position *before);
 
 /* Remove the newest letter, which was not sent. */
 void letter_window_pop(struct letter_window *w);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Set one field of a JSON object, with a type that the compiler checks: the status page is built from these, because
- * json_pack() takes its arguments by a format string that no compiler reads.
+/* Set fields of a JSON object by typed functions. json_pack() takes a format string instead, which the compiler cannot
+ * check.
  *
- * A field is left out when there is no memory for it. Thread: any.
+ * If memory runs out, the field is missing. Thread: any.
  */
 #ifndef DAEMON_HTTP_JSON_PUT_H
 #define DAEMON_HTTP_JSON_PUT_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Put a value that was made for this field. The object takes it over; NULL: there was no memory for it. */
+/* Put a value, which the object then owns; NULL: memory ran out. */
 static inline void json_put(json_t *object, const char *name, json_t *value)
 {
   json_object_set_new(object, name, value);

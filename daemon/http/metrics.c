@@ -28,8 +28,8 @@ static void print_gauge(FILE *out, const char *name, const char *help, uint64_t 
   fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %" PRIu64 "\n", name, help, name, name, value);
 }
 
-/* Print a gauge that is 1 and says a word in its label. */
-static void print_name(FILE *out, const char *name, const char *help, const char *label, const char *word)
+/* Print a gauge with the value 1 and a word in its label. */
+static void print_word(FILE *out, const char *name, const char *help, const char *label, const char *word)
 {
   fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s{%s=\"%s\"} 1\n", name, help, name, name, label, word);
 }
@@ -62,9 +62,9 @@ static void print_metrics(struct status *s, FILE *out)
   print_gauge(out, "sluice_dead_letters_waiting", "Dead letters that wait for delivery",
               counters_get(&s->counters->dead_letters_waiting));
   print_gauge(out, "sluice_items", "Items in the published epoch", epoch.n_items);
-  print_name(out, "sluice_backend", "1 for the backend that searches", "name", backend);
+  print_word(out, "sluice_backend", "1 for the backend that searches", "name", backend);
   print_gauge(out, "sluice_backend_failures", "GPU backends that failed since the start; the CPU took over", n_failed);
-  print_name(out, "sluice_catalogue_phase", "1 for the current phase of the catalogue", "phase",
+  print_word(out, "sluice_catalogue_phase", "1 for the current phase of the catalogue", "phase",
              catalogue_phase_word(catalogue_phase(s->catalogue)));
   catalogue_status_metrics(catalogue_report_of(s->catalogue), out);
   print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);

@@ -16,7 +16,7 @@ struct status {
   enum isa isa;
   int64_t started_ns;
   struct counters_windows windows;
-  int64_t windows_due_ns; /* when status_step() next turns the windows; owned by main */
+  int64_t windows_due_ns; /* when status_step() starts new windows; used by main only */
   _Atomic(const char *) not_ready; /* see status_not_ready(); service_step() sets it */
 };
 

@@ -10,7 +10,7 @@
 #include "daemon/catalogue/letter_window.h"
 #include "tests/support/assert_ok.h"
 
-static struct letter *push(struct letter_window *w, int32_t partition, int64_t next)
+static struct open_letter *push(struct letter_window *w, int32_t partition, int64_t next)
 {
   return letter_window_push(w, &(struct store_position){ .at = { partition, next } });
 }
@@ -25,7 +25,7 @@ static int64_t hold(const struct letter_window *w, int32_t partition)
 static void each_partition_is_held_by_its_oldest_open_letter(void **state)
 {
   struct letter_window w;
-  struct letter *letters[4];
+  struct open_letter *letters[4];
 
   (void)state;
   assert_ok(letter_window_init(&w));
@@ -55,10 +55,10 @@ static void after_reading_resumes_only_new_letters_hold_a_partition(void **state
 
   (void)state;
   assert_ok(letter_window_init(&w));
-  struct letter *old = push(&w, 0, 10);
+  struct open_letter *old = push(&w, 0, 10);
   letter_window_forget(&w);
   assert_int_equal(hold(&w, 0), -1);
-  struct letter *again = push(&w, 0, 10);
+  struct open_letter *again = push(&w, 0, 10);
   assert_int_equal(hold(&w, 0), 10);
   atomic_store(&old->is_settled, true);
   assert_true(letter_window_settle(&w));
@@ -76,7 +76,7 @@ static void the_ring_takes_its_maximum_and_wraps(void **state)
   (void)state;
   assert_ok(letter_window_init(&w));
   for (int round = 0; round < 3; round++) {
-    struct letter *letters[LETTER_WINDOW_MAX];
+    struct open_letter *letters[LETTER_WINDOW_MAX];
     for (size_t i = 0; i < LETTER_WINDOW_MAX; i++)
       assert_non_null(letters[i] = push(&w, 0, (int64_t)i));
     assert_null(push(&w, 0, 1));
