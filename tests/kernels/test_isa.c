@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Detecting instruction sets, and the tables of all levels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ static void an_unknown_name_is_not_found_and_writes_nothing(void **state)
   }
 }
 
-/* Every word of `flags` is a word of the machine's flags, as the kernel of the system lists them. */
+/* Does /proc/cpuinfo list all these flags? */
 static bool machine_has(const char *flags)
 {
   char line[8192], list[128];
@@ -74,7 +75,7 @@ static void the_detected_level_is_the_best_that_the_system_lists(void **state)
   if (best == ISA_AVX512_VNNI && machine_has("avx512vbmi"))
     best = ISA_AVX512_VBMI;
   if (best == ISA_AVX512_VBMI && machine_has("amx_tile amx_bf16") && isa_detect() == ISA_AMX)
-    best = ISA_AMX; /* which the system may also refuse */
+    best = ISA_AMX; /* the system may also refuse it */
   assert_int_equal(isa_detect(), best);
 }
 
@@ -106,7 +107,7 @@ static void each_level_up_to_the_detected_one_has_a_whole_table(void **state)
 static void a_level_above_the_detected_one_is_refused(void **state)
 {
   (void)state;
-  for (int i = (int)isa_detect() + 1; i <= N_ISAS; i++) { /* one more than there are */
+  for (int i = (int)isa_detect() + 1; i <= N_ISAS; i++) { /* N_ISAS is no level */
     const struct kernels *k = NULL;
     assert_int_equal(kernels_get((enum isa)i, &k), ERR_CONFIG);
     assert_null(k);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every variant that this machine has against the scalar reference, to the last bit; the reference against the formulas
- * in double precision. mol_score() has test_mol_score.c, pq_filter() test_pq_filter.c. */
+/* Every level of this machine against the scalar reference, to the last bit; and the reference against the formulas in
+ * double. mol_score(), pq_filter(), the lists and the sketches have tests of their own. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 static struct dice dice;
 
-enum { SIZES_SMALL = 68 }; /* 0..67: every tail of every vector, more than once */
+enum { SIZES_SMALL = 68 }; /* sizes 0..67 have every remainder of every register's size, more than once */
 
 static const struct kernels *table(enum isa isa)
 {
@@ -101,7 +101,7 @@ static void silu_of_saturated_numbers_is_the_number_or_nothing(void **state)
   assert_true(math_silu(-0.0f) == 0 && signbit(math_silu(-0.0f)));
 }
 
-/* Every binade of both signs, the ends of exp's range, and what lies around them. */
+/* Numbers of every binade and both signs; the ends of exp's range and their neighbours. Returns how many. */
 static size_t fill_special(float *out)
 {
   static const float ends[] = { 0.0f, MATH_EXP_MIN, MATH_EXP_MAX, 1e4f, 1e8f, 1e30f, 3.4028235e38f, INFINITY };
@@ -417,7 +417,7 @@ static void normalize_gives_rows_of_length_one(void **state)
   }
 }
 
-/* Sums rise whether rows come together or one by one. */
+/* Rows that are normalised together get the bits of a row that is normalised alone. */
 static void normalize_gives_each_row_the_same_bits_in_any_company(void **state)
 {
   (void)state;

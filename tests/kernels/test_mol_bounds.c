@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mol_bounds(): bounds that no score leaves, close to the scores.
+/* mol_bounds(): every score lies within its bounds, and the bounds are close.
  *
- * The code runs here with tiles in plain C (tests/support/mol_bounds_model.h), and with the machine's own where it has
- * them. Needs AVX-512, and is skipped without.
+ * The level amx runs with tiles in plain C (tests/support/mol_bounds_model.h); this machine's own level runs too. The
+ * tests need AVX-512 and are skipped without it.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +22,8 @@ static struct dice dice;
 
 /* Functions -------------------- */
 
-/* 2^-22 of mol_score()'s own SiLU, and exponential, is taken off what they may be apart. */
+/* SiLU and exp of mol_bounds() against double. Of the allowed difference to mol_score()'s, 2^-22 is reserved for the
+ * error of mol_score()'s own. */
 static void check_functions(const float *x)
 {
   float silu[MOL_BOUNDS_MODEL_LANES], e[MOL_BOUNDS_MODEL_LANES];
@@ -80,7 +81,7 @@ static void run(const struct mol_case *c, const struct kernels *k, const struct 
   free(scratch);
 }
 
-/* The largest distance of a bound from its score. */
+/* Check the bounds of one table. Returns the largest distance of an upper bound from its score. */
 static float check_bounds_of(const struct mol_case *c, const struct kernels *k, const char *name)
 {
   struct mol_gate gate = gate_new(c);
@@ -103,7 +104,7 @@ static float check_bounds_of(const struct mol_case *c, const struct kernels *k, 
   return most;
 }
 
-/* Of tiles in plain C, and of the machine. */
+/* Check tiles in plain C, and this machine's level. */
 static float check_bounds(const struct mol_case *c)
 {
   float most = check_bounds_of(c, &model, "model of tiles");
@@ -139,7 +140,7 @@ static void scores_are_within_bounds(void **state)
   }
 }
 
-/* More than matrix_spectral_norm() takes on. */
+/* Sizes beyond and at MATRIX_SPECTRAL_MAX: beyond it the proof uses Frobenius norms. */
 static void scores_are_within_bounds_for_large_shapes(void **state)
 {
   static const struct mol_shape shapes[] = { { 16, 17, 4, 300, 20.0f }, { 16, 16, 4, 257, 20.0f } };
@@ -174,8 +175,8 @@ static void scores_are_within_bounds_for_odd_shapes_and_scales(void **state)
   }
 }
 
-/* Numbers whose parts that are left out have the same sign, so that their products add up: the second 8 bits are just
- * below or just above a half of the last of the first 8. */
+/* Return x with large bf16 rests of the same sign, whose products add up: the bits after the first 8 are just below or
+ * just above half a unit of the eighth. */
 static float with_much_left_out(float x)
 {
   static const float tails[] = { 0x1.01p0f, 0x1.00fefep0f, 0x1.00fffep0f, 0x1.017e7ep0f };
@@ -183,7 +184,8 @@ static float with_much_left_out(float x)
   return x * tails[dice_below(&dice, 4)];
 }
 
-/* A first logit that has no weight, and makes the unit of the others such that all are rounded by nearly half of it. */
+/* Make the first logit set the unit of the int16 inputs, so that all others are rounded by nearly half a unit. It gets
+ * no weight itself. */
 static void set_unit(struct mol_case *c, float g)
 {
   float times = (float)INT16_LAYER_MAX / ((float)(100 + dice_below(&dice, 4000)) + 0.499f);
@@ -194,8 +196,8 @@ static void set_unit(struct mol_case *c, float g)
     c->items[lane] = g * times;
 }
 
-/* One component a vector, so that logits are what the test wants: half of them +l, half -l. First weights have the sign
- * of their logit, second ones are positive for the positive logits and zeros for others; the gates bring z to where
+/* Components have one dimension, so the test chooses the logits: half of them +l, half -l. First weights have the sign
+ * of their logit. Second weights are positive for positive logits and zero for the others. The gates bring z to where
  * SiLU is steep. */
 static void scores_are_within_bounds_where_all_errors_add_up(void **state)
 {
@@ -227,13 +229,14 @@ static void scores_are_within_bounds_where_all_errors_add_up(void **state)
   }
 }
 
-/* A number of units, nearly a half more or less than a whole one: integers lose the most of it, with that sign. */
+/* Return a number of units nearly half a unit away from an integer: the largest rounding error, with a chosen sign. */
 static double rounded_by_half(bool is_up)
 {
   return (double)(50 + dice_below(&dice, 300)) + (is_up ? -0.47 : 0.47);
 }
 
-/* A case of one-dimensional components, of which two share the softmax: all errors of one layer meet in logit 1. */
+/* A case with one-dimensional components, where the softmax has two logits that matter: all errors of a layer end in
+ * logit 1. */
 static struct mol_case case_of_two(size_t n_logits, size_t n_hidden)
 {
   struct mol_case c = mol_new(&dice, (struct mol_shape){ 1, n_logits, 1, n_hidden, 1.0f }, FILL_RANDOM);
@@ -251,7 +254,7 @@ static struct mol_case case_of_two(size_t n_logits, size_t n_hidden)
   return c;
 }
 
-/* Logit 0 makes the unit; the others are rounded so that one hidden unit's errors add up, where SiLU is steep. */
+/* Logit 0 sets the unit. The others are rounded so that the errors of one hidden unit add up, where SiLU is steep. */
 static void scores_are_within_bounds_where_logits_are_rounded(void **state)
 {
   enum { N = 64 };
@@ -276,7 +279,7 @@ static void scores_are_within_bounds_where_logits_are_rounded(void **state)
   }
 }
 
-/* Hidden unit 0 makes the unit, the others are rounded so that their errors add up. */
+/* Hidden unit 0 sets the unit of the integers. The others are rounded so that their errors add up. */
 static void scores_are_within_bounds_where_hidden_units_are_rounded(void **state)
 {
   enum { N = 128 };
@@ -337,7 +340,7 @@ static void infinite_gates_have_no_bound(void **state)
   mol_free(&c);
 }
 
-/* Xavier's weights, as the random model of the benchmarks has: scores deviate by 1.6. */
+/* Xavier-initialised weights, as in the benchmarks' random model: the scores' standard deviation is 1.6. */
 static void bounds_of_a_random_model_are_close(void **state)
 {
   static const struct mol_shape shapes[] = { { 8, 8, 32, 128, 20.0f }, { 5, 3, 12, 19, 20.0f } };

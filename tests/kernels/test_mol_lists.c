@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scans that keep what reaches a threshold, at every level of this machine against the scalar reference, and the
- * reference against plain sums. */
+/* The integer scans that append hits to lists, and partition_ge(): every level of this machine against the scalar
+ * reference, and the reference against plain sums. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void *bytes_random(size_t n, bool is_extreme)
   return p;
 }
 
-/* Sizes and inputs of one call; the same for all levels. */
+/* Sizes and inputs of one call. All levels get the same. */
 struct lists_case {
   size_t n_rows, n_components, n_all_components, n_groups, n_blocks;
   int8_t *row_bytes;
@@ -85,7 +85,7 @@ static void assert_same_lists(const struct scan_list *found, const struct scan_l
   }
 }
 
-/* Product of bytes of row r with item i of component m of block b. */
+/* Return the dot product of row r with component m of item i of block b. */
 static int32_t plain_sum(const struct lists_case *c, size_t b, size_t m, size_t i, size_t r)
 {
   const uint8_t *items = c->blocks + (b * c->n_all_components + m) * c->n_groups * SKETCH_BLOCK_ITEMS * 4;
@@ -183,7 +183,7 @@ static void check_average(size_t n_rows, size_t n_groups, size_t n_blocks)
   int32_t *starts = block_new(n_rows, sizeof *starts);
 
   for (size_t k = 0; k < n_groups * n_rows * 2; k++)
-    rows[k] = (int16_t)(rows[k] >> 6); /* as of vectors of length 1: no sum overflows */
+    rows[k] = (int16_t)(rows[k] >> 6); /* as small as those of normalised queries: no sum overflows */
   for (size_t r = 0; r < n_rows; r++)
     starts[r] = (int32_t)dice_float(&dice, 3e7f);
   for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {

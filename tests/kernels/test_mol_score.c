@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mol_score(): every variant against the reference, to the last bit; the reference against the formulas in double
- * precision; every variant against the golden data of the paper authors' implementation. */
+/* mol_score(): every level against the scalar reference, to the last bit; the reference against the formulas in double;
+ * every level against golden data of the paper authors' implementation. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static void mol_run(const struct mol_case *c, enum isa isa, float phi[MOL_LANES]
   float *scratch = block_new_aligned(mol_scratch_floats(&c->shape), sizeof *scratch);
   float *out = block_new(MOL_LANES, sizeof *out);
   const struct kernels *k = NULL;
-  const float *lines[] = { c->items, c->query, c->item_gates, NULL, c->items }; /* it fetches, and does not read */
+  const float *lines[] = { c->items, c->query, c->item_gates, NULL, c->items }; /* prefetching NULL is harmless */
   struct mol_prefetch prefetch = { lines, dice_below(&dice, 6) };
 
   assert_int_equal(kernels_get(isa, &k), ERR_OK);
@@ -86,7 +86,7 @@ static void phi_is_the_same_at_every_level_for_odd_shapes(void **state)
   }
 }
 
-/* Gates of 1e4 on both sides: SiLU and the softmax saturate, one component takes all. */
+/* With gates of 1e4 on both sides SiLU and the softmax saturate: one logit gets all the weight. */
 static void saturated_gates_give_a_logit(void **state)
 {
   (void)state;

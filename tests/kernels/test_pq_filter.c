@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_filter() and pq_scan() at every level that this machine has against their formula. The VBMI variant is tested
- * twice: as it is on machines that have VBMI, and on every machine with AVX-512BW over a model of its one instruction
- * in plain C (support/vbmi_model.h), which exercises all of the variant but that instruction. */
+/* pq_filter() and pq_scan() at every level of this machine against their formula. The VBMI variant is tested twice: as
+ * it is on machines with VBMI, and on every machine with AVX-512BW with its one instruction in plain C
+ * (support/vbmi_model.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ struct filter_case {
   uint8_t *codes;
 };
 
-/* Bytes up to `most`; some cases have bytes of 255 among them. */
+/* Draw an entry of a table: 255 now and then, else at most `most`. */
 static uint8_t draw_level(size_t most)
 {
   return dice_below(&dice, 16) == 0 ? 255 : (uint8_t)dice_below(&dice, most + 1);
@@ -109,7 +109,7 @@ static void check_filter(pq_filter filter)
   case_free(&large);
 }
 
-/* A block has rows of its full length, whatever part of them counts. */
+/* Rows always have PQ_BLOCK_ITEMS codes, of which a case uses n. */
 static void check_scan(pq_scan scan)
 {
   static const size_t sizes[] = { 0, 1, 31, 63, 64, 65, 256, 1000, PQ_BLOCK_ITEMS - 1, PQ_BLOCK_ITEMS };
@@ -137,7 +137,7 @@ static void the_same_items_pass_at_every_level(void **state)
   }
 }
 
-/* One item of each code: it passes when the limit is its entry and fails when the limit is one less. */
+/* One item of each code. It passes if the limit is its entry, and fails if the limit is one less. */
 static void check_entries(pq_filter filter)
 {
   uint8_t *table = block_new_aligned(PQ_SUBITEMS, 1), codes[PQ_SUBITEMS + PQ_FILTER_PAD] = { 0 };

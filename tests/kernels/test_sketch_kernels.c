@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels for sketches and vectors: every level against the scalar reference, to the last bit, and that against the
+/* The kernels of sketches: every level of this machine against the scalar reference, to the last bit, and against the
  * formulas. */
 #include <math.h>
 #include <setjmp.h>
@@ -27,7 +27,7 @@ static const struct kernels *table(enum isa isa)
 
 /* dot_i8 -------------------- */
 
-/* How large the numbers of a query are. */
+/* Magnitudes of a query's numbers. */
 enum size { SIZE_SMALL, SIZE_LARGEST, SIZE_ALL_LARGEST, SIZE_ALL_LEAST, SIZE_ZERO, N_SIZES };
 
 static int16_t *query_new(size_t n, enum size size)
@@ -48,7 +48,7 @@ static int16_t *query_new(size_t n, enum size size)
   return query;
 }
 
-/* Bytes of all values, or all of the least or the largest. */
+/* Random bytes, or only 0, or only 255. */
 static uint8_t *blocks_new(size_t n)
 {
   uint8_t *blocks = block_new_aligned(n, 1);
@@ -68,7 +68,7 @@ static int64_t sum_of(const int16_t *query, size_t n_groups, const uint8_t *bloc
   return sum;
 }
 
-/* Two queries at once get what each gets alone. */
+/* dot_i8_pair() gives both queries the sums of dot_i8(). */
 static void check_pair(size_t n_groups, size_t n_blocks, enum size size, const int16_t *query, const uint8_t *blocks)
 {
   size_t n = n_blocks * SKETCH_BLOCK_ITEMS;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The K best against a full sort: ties, any order of arrival, infinite scores. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 
 static struct dice dice;
 
-/* Keys by slot: a permutation, so that the order of keys is not the order of slots. */
+/* The keys are a permutation of the slots: their order differs from that of the slots. */
 static int order_by_key(const void *context, uint32_t a, uint32_t b)
 {
   const uint32_t *keys = context;
@@ -52,7 +53,7 @@ static uint32_t *permutation_new(size_t n)
   return values;
 }
 
-/* Scores of few different values, so that most of them tie. */
+/* Few different scores: most tie. */
 static struct topk_entry *entries_new(size_t n, size_t n_values)
 {
   struct topk_entry *entries = block_new(n, sizeof *entries);
@@ -70,7 +71,7 @@ static void assert_same_entries(const struct topk_entry *found, const struct top
   }
 }
 
-/* Push in one order; the oracle sorts everything. */
+/* Push in the order of arrival, and compare with a full sort. */
 static void check_one(const struct topk_entry *entries, const uint32_t *arrival, const uint32_t *keys, size_t n,
                       size_t k)
 {

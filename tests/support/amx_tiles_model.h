@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of kernels/x86/amx_tiles.h in plain C: tiles as the manual defines them (Intel's architecture manual,
- * volume 2, TDPBF16PS), so that the code that uses them runs where there are none. One instance for each file that
- * includes it.
+/* AMX tiles in plain C, under the names of kernels/x86/amx_tiles.h: the code that uses tiles runs on machines without
+ * them. They follow the manual (Intel's architecture manual, volume 2, TDPBF16PS). Each file that includes this has its
+ * own tiles.
  *
- * A product of two rows of pairs is summed in two sums, of the even and the odd numbers, each by fused multiply-adds;
- * their sum is added to what the tile had. Denormal numbers are zeros, as inputs and as results.
+ * A product of two rows of pairs has two sums, one of the even and one of the odd numbers, each by fused multiply-adds.
+ * Their sum is added to the tile. Denormal inputs and results are zeros.
  */
 #ifndef TESTS_SUPPORT_AMX_TILES_MODEL_H
 #define TESTS_SUPPORT_AMX_TILES_MODEL_H
@@ -16,7 +16,7 @@
 
 enum { MODEL_TILES = 8, MODEL_ROWS = 16, MODEL_ROW_BYTES = 64 };
 
-/* What is wrong with the model, for the test of the check of the machine's tiles. */
+/* Faults that the model can have, to test amx_tile_check.h. */
 enum tile_fault {
   FAULT_NONE,
   FAULT_CUT,
@@ -42,7 +42,7 @@ static inline void tiles_end(void)
   are_tiles_begun = false;
 }
 
-/* Outside of tiles_begin() and tiles_end() the instructions are illegal. */
+/* Trap a tile instruction outside tiles_begin() and tiles_end(), where it is illegal. */
 static inline void demand_tiles(void)
 {
   if (!are_tiles_begun)
@@ -74,7 +74,7 @@ static inline float model_flush(float x)
   return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x;
 }
 
-/* The numbers of a row of a tile of pairs, even ones first. */
+/* Read a row of pairs from tile t: even numbers to out[0], odd ones to out[1]. */
 static inline void model_row(int t, size_t row, float out[2][MODEL_ROWS])
 {
   for (size_t i = 0; i < MODEL_ROW_BYTES / 4; i++) {
@@ -103,7 +103,7 @@ static inline float model_step(float a, float b, float sum)
   if (tile_fault == FAULT_CUT)
     return model_rounded((double)a * (double)b + (double)sum);
   if (tile_fault == FAULT_ROUNDED_PRODUCTS) {
-    float product = a * b; /* to 12 bits */
+    float product = a * b; /* rounded to 12 bits */
     uint32_t bits;
     memcpy(&bits, &product, sizeof bits);
     bits = (bits + 0x800u) & ~0xfffu;

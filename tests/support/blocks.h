@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heap blocks of exactly the size asked for, so that the address sanitizer sees a read past the end, and fills. */
+/* Heap blocks of exactly the requested size, in which the address sanitizer detects reads past the end; and fills:
+ * kinds of test data. */
 #ifndef TESTS_SUPPORT_BLOCKS_H
 #define TESTS_SUPPORT_BLOCKS_H
 
@@ -19,7 +20,7 @@ static inline void *block_new(size_t count, size_t size)
   return p;
 }
 
-/* Aligned to 64; to be freed with free(). */
+/* The same, aligned to 64. Free it with free(). */
 static inline void *block_new_aligned(size_t count, size_t size)
 {
   size_t bytes = count * size;
@@ -31,7 +32,6 @@ static inline void *block_new_aligned(size_t count, size_t size)
   return p;
 }
 
-/* What a block is filled with. */
 enum fill { FILL_RANDOM, FILL_LARGE, FILL_ZEROS, FILL_TINY, FILL_EQUAL, FILL_MIXED, N_FILLS };
 
 static inline float fill_one(struct dice *d, enum fill fill, float equal)
@@ -41,7 +41,7 @@ static inline float fill_one(struct dice *d, enum fill fill, float equal)
     return dice_float(d, 1e4f);
   case FILL_ZEROS:
     return dice_below(d, 2) ? 0.0f : -0.0f;
-  case FILL_TINY: /* denormal numbers, and normal ones whose products are denormal */
+  case FILL_TINY: /* denormal numbers, and normal numbers with denormal products */
     return dice_float(d, dice_below(d, 2) ? 1e-40f : 1e-20f);
   case FILL_EQUAL:
     return equal;

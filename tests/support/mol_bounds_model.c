@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The level amx's mol_bounds(), compiled over tiles in plain C; and its parts that tests call alone. */
 #include "tests/support/mol_bounds_model.h"
 
 #include "kernels/x86/simd_avx512.h"

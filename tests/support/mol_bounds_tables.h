@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of bounds on Mixture-of-Logits scores run with: this machine's kernels, and the same with tiles in plain C
- * (mol_bounds_model.h). Both need AVX-512; tests are skipped without. */
+/* The kernels that tests of Mixture-of-Logits bounds run with: this machine's, and the same with tiles in plain C
+ * (mol_bounds_model.h). Both need AVX-512; without it the tests are skipped. */
 #ifndef TESTS_SUPPORT_MOL_BOUNDS_TABLES_H
 #define TESTS_SUPPORT_MOL_BOUNDS_TABLES_H
 
 #include "tests/support/mol_bounds_model.h"
 
-static struct kernels machine; /* the table of this machine */
-static struct kernels model;   /* the same with tiles in plain C */
+static struct kernels machine; /* this machine's table */
+static struct kernels model;   /* the same, with tiles in plain C */
 
 static inline int open_model(void **state)
 {

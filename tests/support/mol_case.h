@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of mol_score() in blocks of exactly their sizes: random ones, and those of a golden model. To be included
- * after cmocka.h. */
+/* Inputs of mol_score() in blocks of exactly their sizes: random ones, and those of a golden model. Include it after
+ * cmocka.h. */
 #ifndef TESTS_SUPPORT_MOL_CASE_H
 #define TESTS_SUPPORT_MOL_CASE_H
 
@@ -10,7 +10,7 @@
 #include "tests/support/blocks.h"
 #include "tests/support/golden.h"
 
-/* One query, one block of items and a gate, in blocks of exactly their sizes. */
+/* One query, one block of items and a gate. */
 struct mol_case {
   struct mol_shape shape;
   float *w1, *b1, *w2, *b2;
@@ -78,7 +78,7 @@ static inline float *packed_new(const float *w, size_t n_in, size_t n_out)
   return packed;
 }
 
-/* The gate of a case, as kernels take it. */
+/* The gate of a case in the layout of struct mol_gate. */
 static inline struct mol_gate gate_new(const struct mol_case *c)
 {
   size_t n_logits = n_logits_of(&c->shape), n_hidden = c->shape.gate_hidden;
@@ -120,7 +120,7 @@ static inline float *copy_new(const float *values, size_t n)
   return out;
 }
 
-/* Queries and items are left for the caller to fill. */
+/* The caller fills in queries and items. */
 static inline struct mol_case mol_case_of_golden(const struct golden *weights)
 {
   struct mol_case c = { .shape = { (size_t)golden_number(weights, "mol.Pq"), (size_t)golden_number(weights, "mol.Px"),
@@ -142,7 +142,7 @@ static inline struct mol_case mol_case_of_golden(const struct golden *weights)
   return c;
 }
 
-/* Rows first..first + n of an array [][n_cols] as lanes. */
+/* Transpose rows first to first + n - 1 of an array [][n_cols] into lanes. */
 static inline void transpose_block(const struct kernels *k, const float *array, size_t first, size_t n, size_t n_cols,
                                    float *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_filter() and pq_scan() of the VBMI level over a model of its instruction. Compiled with AVX-512BW. */
+/* pq_filter() and pq_scan() of the VBMI level, with its instruction in plain C. Compiled with AVX-512BW. */
 #include <immintrin.h>
 
 #include "tests/support/vbmi_model.h"

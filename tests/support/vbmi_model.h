@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one VBMI instruction that pq_filter() uses, in plain C, so that the rest of the VBMI variant can be tested on a
- * machine that has AVX-512BW alone. It says nothing about the instruction itself; that is tested where it exists.
- * To be included after <immintrin.h> and before the variant's code. */
+/* The one VBMI instruction of pq_filter(), in plain C: it lets a machine with only AVX-512BW test the rest of the VBMI
+ * variant. The instruction itself is tested on machines that have it. Include this after <immintrin.h> and before the
+ * variant's code. */
 #ifndef TESTS_SUPPORT_VBMI_MODEL_H
 #define TESTS_SUPPORT_VBMI_MODEL_H
 
 #include <stdint.h>
 
-/* Byte i of the result is byte (index[i] & 127) of a and b, one after the other. */
+/* Byte i of the result is byte (index[i] & 127) of the 128 bytes of a and then b. */
 static inline __m512i model_permutex2var_epi8(__m512i a, __m512i index, __m512i b)
 {
   uint8_t table[128], places[64], out[64];
