@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rate of AMX tiles, in bare instructions: two tiles of A by two of B into four sums. */
+/* Measures the peak rate of AMX tiles with bare instructions: two tiles of A times two of B into four sums. */
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>

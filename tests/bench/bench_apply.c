@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/bench apply: one core takes catalogue records into the arenas: decoding, networks, gates, averages, lists. */
+/* ops/bench apply: how many catalogue records a second one core decodes, prepares and writes to the arenas. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -9,7 +9,7 @@
 #include "tests/bench/mol_data.h"
 #include "tests/bench/recjpq_data.h"
 
-/* A publish every 10 ms of 100,000 items a second. */
+/* One batch: at 100,000 items a second, what a publish interval of 10 ms holds. */
 enum { BATCH = 1000, PHASES = 3 };
 
 static const char *const phase_names[PHASES] = { "insert", "update", "delete" };
@@ -35,7 +35,7 @@ static void encode(struct bench *b, bench_part_of part_of, const void *context)
   }
 }
 
-/* One batch of records as the daemon takes them. Returns the processor's milliseconds of decoding alone. */
+/* Decode and apply one batch of records as the daemon does. Return the CPU milliseconds of decoding alone. */
 static double take_batch(struct bench *b, size_t begin, size_t n, const uint32_t *order, bool is_delete)
 {
   static struct item_change changes[BATCH];
@@ -107,7 +107,7 @@ static struct bench_row decode_row(const struct bench *b, const struct bench_row
   return row;
 }
 
-/* What is in the arenas afterwards is what was put. */
+/* Check that the arenas hold what was put. */
 static void verify_count(const struct bench *b, size_t want)
 {
   struct engine_epoch epoch;

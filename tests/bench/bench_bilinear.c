@@ -22,7 +22,7 @@ struct bench {
   struct peer *peer;
   size_t k;
   float *scores;     /* [n_items] */
-  struct truth full; /* of the newest full product */
+  struct truth full; /* of the last full product */
   size_t truth_round;
   struct truth truth;
   double rotated[D];
@@ -59,7 +59,7 @@ static void select_best(const float *scores, size_t n, size_t k, struct truth *o
   }
 }
 
-/* The best by the full product in f32, a few more than are wanted, in the order of double precision. */
+/* Take a few more than k of the best by the full product in f32, and order them in double precision. */
 static void sort_truth(struct bench *b)
 {
   struct truth *t = &b->truth;
@@ -102,7 +102,7 @@ static const struct truth *truth_of(void *context, size_t round)
     square += b->rotated[c] * b->rotated[c];
   bilinear_data_scan(&b->data, rotated, b->scores);
   select_best(b->scores, b->data.n_items, b->k + SPARE, &b->truth);
-  /* Scores are normal with this deviation: ten of them are the range of a million. */
+  /* Scores are normally distributed with this deviation; a million of them span about ten deviations. */
   b->truth.tolerance = 1e-5 * 10 * sqrt(square);
   sort_truth(b);
   return &b->truth;
@@ -130,7 +130,7 @@ static void full_collect(void *self, struct found *found)
 }
 
 #ifdef HAVE_CBLAS
-/* What one would write today: q' = W^T q, one matrix-vector product over all items, and the k best of it. */
+/* The usual implementation: q' = W^T q, one matrix-vector product over all items, then the k best. */
 static void sgemv_run(void *self, size_t round)
 {
   struct bench *b = self;
@@ -200,7 +200,7 @@ static void race_at(struct bench *b, size_t k)
   race_report(&race);
 }
 
-/* Without the similarity the full products are still worth a look. */
+/* If the engine lacks the similarity, still time the full products. */
 static bool open_engine(struct bench *b)
 {
   const char *model = bilinear_data_write(&b->data, &b->options);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two clocks of a benchmark, and quantiles of what they say. */
+/* The two clocks of a benchmark, wall and CPU time, and quantiles of their readings. */
 #ifndef TESTS_BENCH_BENCH_CLOCK_H
 #define TESTS_BENCH_BENCH_CLOCK_H
 
@@ -15,13 +15,13 @@ static inline double bench_clock_ms(clockid_t clock)
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-/* What a user waits for. */
+/* Wall time: what a user waits for. */
 static inline double bench_wall_ms(void)
 {
   return bench_clock_ms(CLOCK_MONOTONIC);
 }
 
-/* What this thread used: others on the same core are not in it. */
+/* CPU time of this thread: without other threads on the same core. */
 static inline double bench_cpu_ms(void)
 {
   return bench_clock_ms(CLOCK_THREAD_CPUTIME_ID);
@@ -34,7 +34,7 @@ static inline int bench_compare_doubles(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* The value that a share q of n values does not exceed; n >= 1. */
+/* Return the q-quantile of n >= 1 values. */
 static inline double bench_quantile(const double *values, size_t n, double q)
 {
   double *sorted = malloc(n * sizeof *sorted);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/bench gpu: every method on a GPU, beside what this GPU's memory, tensor cores and shared memory can do, which is
- * measured in the same run. With SLUICE_GPU_QUICK in the environment, sizes are those of a smoke test. */
+/* ops/bench gpu: every method on a GPU, beside the peak rates of its memory, tensor cores and shared memory, measured
+ * in the same run. SLUICE_GPU_QUICK in the environment selects the sizes of a smoke test. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time of every kernel at every level of this machine, on fresh random inputs: median nanoseconds of processor time an
- * item or pair, the ratio to the reference, and for those that are mostly fused multiply-adds their share of the peak
- * of the level's vectors. The peak is measured beside each run, since what else the machine does moves both: the share
- * is the median of the rounds' shares. Usage: bench_kernels [ROUNDS]
- */
+/* Times every kernel at every level of this machine, on fresh random inputs. It prints the median CPU nanoseconds per
+ * item or pair, and the ratio to the reference. For kernels that mostly do fused multiply-adds it also prints their
+ * share of the level's peak rate. Other load on the machine slows both, so the peak is measured beside each run, and
+ * the share is the median over the rounds. Usage: bench_kernels [ROUNDS] */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +28,8 @@ struct times {
 /* One kernel: fill() draws new inputs, run() is timed. */
 struct subject {
   const char *name;
-  size_t n_units;   /* items or pairs of a run */
-  double unit_fmas; /* 0: not made of them */
+  size_t n_units;   /* items or pairs per run */
+  double unit_fmas; /* 0: not mostly multiply-adds */
   void (*fill)(struct dice *dice);
   void (*run)(const struct kernels *kernels);
 };
@@ -43,7 +42,7 @@ static void check(err_code_t code)
   }
 }
 
-/* Processor time of this thread: others on the same core are not in it, others on a sibling of it are. */
+/* CPU time of this thread: without other threads on the same core, but slowed by those on its hyper-thread sibling. */
 static double now_ns(void)
 {
   struct timespec now;
@@ -112,7 +111,7 @@ static void mol_run(const struct kernels *kernels)
                        mol.item_gates + b * BOOKS_L * MOL_LANES, mol.scratch, NULL, mol.phi + b * MOL_LANES);
 }
 
-/* Below the level that has them the bounds' place is taken by the score. */
+/* Levels without mol_bounds time mol_score in its place. */
 static void mol_bounds_run(const struct kernels *kernels)
 {
   struct mol_gate gate = { mol.w1, mol.b1, mol.w2, mol.b2 };
@@ -233,7 +232,7 @@ static void filter_half_run(const struct kernels *kernels)
 /* Scans of component sketches, in the shape of the Books model; about one list in 2000 items has a hit
  * -------------------- */
 
-/* A chunk as the engine has them, which stays in cache. */
+/* A chunk of the engine's size, which stays in cache. */
 enum {
   SKETCH_BLOCKS = 16,
   SKETCH_RUNS = 40,
@@ -327,7 +326,7 @@ static void dot_i8_run(const struct kernels *kernels)
   kernels->dot_i8(sketch_numbers, VECTOR_DIM / SKETCH_GROUP, sketch_bytes, VECTOR_BLOCKS, sketch_sums);
 }
 
-/* The second query is the first one. */
+/* Both queries are the same. */
 static void dot_i8_pair_run(const struct kernels *kernels)
 {
   static int32_t more_sums[VECTOR_ITEMS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/bench live: searches in one thread, and in another 10,000 updates a second in batches every 10 ms, switched off
- * and on in turns, so that idle and live hold in one run. Answers are judged afterwards: the log of updates gives the
- * catalogue as of each answer's epoch. */
+/* ops/bench live: one thread searches while another applies 10,000 updates a second, in batches every 10 ms. Updates
+ * are switched on and off in turns, so idle and live times are from one run. Answers are judged afterwards: the log of
+ * updates gives the catalogue at each answer's epoch. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ struct subject {
   bool is_exact;
   bench_part_of part_of;
   void (*draw)(struct dice *dice, uint8_t *row);
-  /* Judge an answer by the rows of its epoch. */
+  /* Compare an answer with the rows of its epoch. */
   void (*judge)(struct live_log *log, const struct live_sample *sample);
 };
 
@@ -57,7 +57,7 @@ static struct mol_data vectors;
 
 /* The writer -------------------- */
 
-/* Three updates of ten delete an item that may be there, the others change an item or put it. */
+/* Three updates of ten delete an item, which may be absent already. The others put one. */
 static void write_batch(struct bench *b, size_t n)
 {
   uint32_t items[BATCH_MAX];
@@ -84,7 +84,7 @@ static void write_batch(struct bench *b, size_t n)
   b->n_updates += n_once;
 }
 
-/* What came since the last batch, every 10 ms or as soon as the last one is published. */
+/* Apply the updates due since the last batch: every 10 ms, or as soon as the last batch is published. */
 static void *write_updates(void *context)
 {
   struct bench *b = context;
@@ -220,7 +220,7 @@ static struct bench_row make_row(const struct bench *b, bool is_live)
     row.ratio_to_other = row.p99_ms / bench_quantile(b->times[0], b->n_times[0], 0.99);
     row.items_per_s = (double)b->n_updates / b->live_ms * 1e3;
     row.verdict = b->subject->is_exact ? VERDICT_EXACT : VERDICT_UNCHECKED;
-    row.recall = 1; /* judged: else the exit status is 1 */
+    row.recall = 1; /* if one were not, the exit status would be 1 */
   }
   return row;
 }
@@ -231,7 +231,7 @@ static void run_subject(const struct bench_options *options, const struct subjec
   static struct bench b;
 
   b = (struct bench){ .options = *options, .subject = subject };
-  /* A quarter of the numbers have no item at first: updates put them. */
+  /* At the start, a quarter of the item numbers are absent. Updates put them. */
   size_t n_rows = options->items + options->items / 4;
   for (int i = 0; i < 2; i++)
     bench_check(mem_array(TIMES_MAX, sizeof *b.times[i], &b.times[i]));

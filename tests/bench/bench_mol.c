@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/bench mol: Mixture-of-Logits in the shape of the paper's Books, batches of 32 and of 1.
+/* ops/bench mol: Mixture-of-Logits in the shape of the paper's Books, in batches of 32 and of 1.
  *
- * The K best are found by brute force in the engine, untimed, and that is judged in double precision: the scores of
- * all it returned, and a sample of what it did not. Every timed answer is then judged by it.
+ * The engine's brute force finds the K best, untimed. Double precision checks it: the scores of all hits, and of a
+ * sample of the other items. Every timed answer is then compared with these K best.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { K = 100, POOL_ROUNDS = 3, QUERIES = POOL_ROUNDS * BENCH_BATCH_MAX, REF_ITEMS = 160, SAMPLE = 3000 };
 
-/* A score's range is 40: logits lie within +- 1 / temperature. */
+/* The score range is 40: logits lie within +- 1 / temperature. */
 static const double TOLERANCE = 1e-5 * 40;
 
 struct bench {
@@ -39,7 +39,7 @@ static double oracle(struct bench *b, size_t query, uint32_t item)
   return mol_oracle_score(&b->data, &prepared, b->data.items + (size_t)item * MOL_DIM);
 }
 
-/* Judge one query's brute force: nothing in a random sample beats its last. */
+/* Check one query's brute force: no item of a random sample may beat the last hit. */
 static void judge_truth(struct bench *b, size_t query)
 {
   const struct truth *truth = &b->truth[query];
@@ -58,7 +58,7 @@ static void judge_truth(struct bench *b, size_t query)
   }
 }
 
-/* The K + 1 best of all queries of the pool, by brute force. */
+/* Find the K + 1 best of every query of the pool, by brute force. */
 static void find_truth(struct bench *b)
 {
   static struct engine_racer racer;
@@ -90,7 +90,7 @@ static const struct truth *truth_of(void *context, size_t round)
   return &b->truth[round * b->batch % QUERIES];
 }
 
-/* Of the best the score is known; of others it is computed. */
+/* Look up the score of an item among the best; compute it for others. */
 static double score_of(void *context, size_t round, size_t query, uint32_t item)
 {
   struct bench *b = context;
@@ -104,7 +104,7 @@ static double score_of(void *context, size_t round, size_t query, uint32_t item)
   return oracle(b, index, item);
 }
 
-/* The engine's scalar level is many times too slow for the catalogue: the time of few items, times what is missing. */
+/* The scalar level is far too slow for the whole catalogue: time a few items and scale the result up. */
 static void add_scalar(struct bench *b, struct race *race, struct engine_racer *engine_racer)
 {
   bench_check(engine_racer_init(&b->ref_engine, "brute_force", b->data.queries, QUERIES, MOL_DIM, K, race->batch,

@@ -66,7 +66,7 @@ static double number(const char *text, double least)
   return value;
 }
 
-/* Methods follow until the next option. Returns how many arguments were read. */
+/* Read methods up to the next option. Return how many arguments were read. */
 static int read_methods(char **argv, struct bench_options *out)
 {
   int n = 0;

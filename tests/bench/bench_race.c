@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rounds of a race: who runs when, what is timed, and how answers are judged. */
+/* Runs a race: the order of the racers, what is timed, and how answers are judged. */
 #include "tests/bench/bench_race.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "tests/bench/bench_clock.h"
 
-/* Short runs are preceded by others like them that are not timed, for so long: they find the caches as a stream of such
- * searches leaves them, and not as the other methods do. */
+/* Before a short run, the same method runs untimed for WARMING_MS. So it finds the caches as a stream of its own
+ * searches leaves them, and not as another method does. */
 static const double SHORT_MS = 60, WARMING_MS = 10;
 
 enum { LEAST_RUNS = 2 };
@@ -52,7 +52,7 @@ static bool has_id(const uint32_t *ids, size_t n, uint32_t id)
   return false;
 }
 
-/* The first of the best that is not among the hits: its score is the best of all that were left out. */
+/* Find the first of the K + 1 best that is not a hit: no item outside the hits scores higher. */
 static double best_left_out(const struct truth *truth, const struct found *found)
 {
   for (size_t i = 0; i < truth->n; i++) {
@@ -71,7 +71,7 @@ static double recall_of(const struct truth *truth, const struct found *found, si
   return n_truth ? (double)n_hit / (double)n_truth : 1;
 }
 
-/* Whether the hits are the K best, up to the tolerance, in order. */
+/* Are the hits the K best, in order, up to the tolerance? */
 static bool check_exact(const struct race *race, size_t round, size_t query, const struct truth *truth,
                         const struct found *found)
 {
@@ -87,7 +87,7 @@ static bool check_exact(const struct race *race, size_t round, size_t query, con
   return best_left_out(truth, found) <= truth->scores[n - 1] + truth->tolerance;
 }
 
-/* What holds for every method: true scores, and a receipt that keeps its word. */
+/* Check what every method owes: correct scores and a receipt that is true. */
 static bool check_receipt(const struct race *race, size_t round, size_t query, const struct truth *truth,
                           const struct found *found)
 {
@@ -205,8 +205,8 @@ static const struct racer *find_racer(const struct race *race, const char *name)
   return NULL;
 }
 
-/* Ratio of the medians of processor time over the rounds that both ran: others on this machine stretch the wall
- * clock of long searches more than that of short ones. */
+/* Ratio of the median CPU times, over the rounds that both ran. CPU time, because other load stretches the wall time of
+ * long searches more than that of short ones. */
 static double ratio(const struct racer *a, const struct racer *b)
 {
   size_t n = !a || !b ? 0 : a->n < b->n ? a->n : b->n;

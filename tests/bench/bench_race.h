@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A race: methods answer the same queries in turn, so that whatever else the machine does hits all alike, and every
- * answer is judged against the K best that were found independently. */
+/* A race: methods answer the same queries in turn, so other load on the machine slows all of them alike. Every answer
+ * is compared with K best that were found independently. */
 #ifndef TESTS_BENCH_BENCH_RACE_H
 #define TESTS_BENCH_BENCH_RACE_H
 
@@ -9,7 +9,7 @@
 
 enum { BENCH_K_MAX = 128, BENCH_BATCH_MAX = 32, RACERS_MAX = 24, RACE_ROUNDS_MAX = 400 };
 
-/* What a method returned for one query. */
+/* A method's answer to one query. */
 struct found {
   size_t n;
   uint32_t ids[BENCH_K_MAX];
@@ -20,7 +20,7 @@ struct found {
   uint64_t n_scored;
 };
 
-/* The K + 1 best of one query, by other means than those that are judged. */
+/* The K + 1 best of one query, found independently of the racers. */
 struct truth {
   size_t n;
   uint32_t ids[BENCH_K_MAX];
@@ -31,18 +31,18 @@ struct truth {
 struct racer {
   char name[48];
   void *self;
-  void (*prepare)(void *self, size_t round); /* what comes before it and is not timed; NULL: nothing */
+  void (*prepare)(void *self, size_t round); /* untimed work before a run; NULL: none */
   void (*run)(void *self, size_t round);
   void (*collect)(void *self, struct found *found);
-  void (*told)(void *self, double *wall_ms, double *cpu_ms); /* what it measured itself; NULL: the clocks are right */
+  void (*told)(void *self, double *wall_ms, double *cpu_ms); /* its own times; NULL: use our clocks */
   bool must_be_exact;
   bool is_peer;
-  char rival[48];      /* of a peer: the method of ours that does the same */
-  double scale;        /* times are multiplied by it: a smaller problem was solved; 0: none */
-  double scored_bytes; /* bytes that it reads at least, for the share of the memory limit; 0: not said */
-  double fmas;         /* fused multiply-adds of a run; 0: not said */
+  char rival[48];      /* for a peer: our method that does the same */
+  double scale;        /* multiply times by this, because a smaller problem was solved; 0: do not */
+  double scored_bytes; /* bytes that a run must read, for its share of the memory peak; 0: unknown */
+  double fmas;         /* fused multiply-adds per run; 0: unknown */
   double bytes_per_item;
-  bool is_per_item; /* print nanoseconds an item and query */
+  bool is_per_item; /* print nanoseconds per item and query */
 
   /* Results. */
   double wall[RACE_ROUNDS_MAX], cpu[RACE_ROUNDS_MAX];
@@ -60,26 +60,26 @@ struct race {
   size_t n_racers;
   struct racer *racers; /* [RACERS_MAX] */
   void *context;
-  /* The K + 1 best of each query of a round; NULL: nothing is judged. */
+  /* Return the K + 1 best of each query of a round. NULL: answers are not judged. */
   const struct truth *(*truth_of)(void *context, size_t round);
-  /* Score of an item, in double precision. */
+  /* Return an item's score in double precision. */
   double (*score_of)(void *context, size_t round, size_t query, uint32_t item);
-  double memory_rate; /* bytes a nanosecond, for shares; 0: not said */
+  double memory_rate; /* memory peak in bytes per nanosecond; 0: unknown */
   double fma_rate;    /* multiply-adds a nanosecond */
 };
 
 err_t race_init(const struct bench_options *options, size_t items, size_t k, size_t batch, struct race *out);
 void race_fini(struct race *race);
 
-/* A new racer, whose fields the caller sets. */
+/* Add a racer and return it; the caller sets its fields. */
 struct racer *race_add(struct race *race, const char *name, void *self, void (*run)(void *, size_t),
                        void (*collect)(void *, struct found *));
 
-/* Run: each racer until it used its seconds or max_rounds are over, and at least twice. */
+/* Run each racer at least twice, until its seconds or max_rounds are used up. */
 void race_run(struct race *race);
 
-/* The rows of all racers: n_racers of them; ratios, of processor time, are to the racer named "scalar", and of
- * peers to their rivals. */
+/* Write a row for each of the n_racers. Ratios are of CPU time: ours to the racer named "scalar", a peer's to its
+ * rival. */
 void race_rows(const struct race *race, struct bench_row *rows);
 
 /* Print them. */

@@ -16,7 +16,7 @@ struct bench {
   struct bench_engine engine;
   struct peer *peer;
   size_t k;
-  size_t tables_round; /* of the tables and the truth; SIZE_MAX: none yet */
+  size_t tables_round; /* the query that the tables and the K best are of; SIZE_MAX: none yet */
   struct recjpq_tables tables, scan_tables;
   struct truth truth, scanned;
   uint64_t checksum;
@@ -48,7 +48,7 @@ static double score_of(void *context, size_t round, size_t query, uint32_t item)
   return recjpq_data_score(&b->tables, b->data.codes + (size_t)item * RECJPQ_SPLITS);
 }
 
-/* The tables are not timed, in favour of the scalar scan. */
+/* Building the tables is not timed, which favours the scalar scan. */
 static void scalar_prepare(void *self, size_t round)
 {
   struct bench *b = self;
@@ -75,7 +75,8 @@ static void scalar_collect(void *self, struct found *found)
   }
 }
 
-/* What the memory, or the cache that the codes fit into, can deliver: nothing that looks at all codes is faster. */
+/* The read rate of the memory, or of the cache that the codes fit into. No method that reads all codes can be faster.
+ */
 static void read_run(void *self, size_t round)
 {
   struct bench *b = self;

@@ -16,7 +16,7 @@ static size_t n_limits;
 
 struct column {
   const char *title;
-  bool (*print)(const struct bench_row *row, char *text); /* false: the row has no such number */
+  bool (*print)(const struct bench_row *row, char *text); /* false: this cell is empty */
 };
 
 static bool print_if(bool is_known, char *text, const char *format, double value)
@@ -225,14 +225,14 @@ static void json_row(const struct bench_options *options, const struct bench_row
          (unsigned long long)options->seed);
 }
 
-/* The text of a cell, "-" where the row has no such number. */
+/* Return the text of a cell: "-" if it is empty. */
 static void print_cell(const struct column *column, const struct bench_row *row, char *text)
 {
   if (!column->print(row, text))
     snprintf(text, CELL_BYTES, "-");
 }
 
-/* Widest cell of a column; 0 where no row has one. */
+/* Return the width of a column's widest cell; 0 if all are empty. */
 static int column_width(const struct column *column, const struct bench_row *rows, size_t n)
 {
   char text[CELL_BYTES];
@@ -246,7 +246,7 @@ static int column_width(const struct column *column, const struct bench_row *row
   return is_used ? (int)width : 0;
 }
 
-/* One line of the table: the titles where row is NULL. */
+/* Print one line of the table; row NULL: the titles. */
 static void print_line(bool is_markdown, const int *widths, const struct bench_row *row)
 {
   char text[CELL_BYTES];

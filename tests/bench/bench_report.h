@@ -7,26 +7,26 @@
 
 enum bench_verdict { VERDICT_UNCHECKED, VERDICT_NOT_EXACT, VERDICT_EXACT };
 
-/* Numbers that do not apply are 0, texts NULL. */
+/* Numbers that do not apply are 0, and such texts NULL. */
 struct bench_row {
   const char *method;
-  const char *variant; /* what distinguishes rows of one method: "idle", "insert" */
+  const char *variant; /* tells rows of one method apart: "idle", "insert" */
   size_t items, k, batch, threads, n_runs;
-  double median_ms, p95_ms, p99_ms; /* of the wall clock */
-  double cpu_ms, cpu_p95_ms;        /* of the thread's processor time; the ratios are of this */
-  const char *device;               /* of a search on a GPU: its name, */
-  double device_ms, device_p95_ms;  /* the time between the first and the last that it was asked for, by its clock, */
-  double target_ms;                 /* what was aimed at, */
-  double of_ceiling;                /* and the least time by the device's measured limits / device_ms */
-  double ratio_to_scalar;           /* how often it fits into the scalar reference's median */
-  const char *other; /* ratio_to_other: how often `other` takes as long as this row; of a peer's row inverted */
+  double median_ms, p95_ms, p99_ms; /* wall time */
+  double cpu_ms, cpu_p95_ms;        /* CPU time of the thread; ratios are of this */
+  const char *device;               /* for a search on a GPU: the GPU's name */
+  double device_ms, device_p95_ms;  /* time from the first to the last operation, by the GPU's clock */
+  double target_ms;                 /* the goal */
+  double of_ceiling;                /* shortest time that the GPU's measured peaks allow / device_ms */
+  double ratio_to_scalar;           /* the scalar reference's median / this one */
+  const char *other; /* ratio_to_other: the time of `other` / this one; inverted in a peer's row */
   double ratio_to_other;
-  enum bench_verdict verdict; /* whether all timed answers were the K best, checked independently */
-  double recall;              /* share of the K best in the answers */
+  enum bench_verdict verdict; /* were all timed answers the K best, checked independently? */
+  double recall;              /* share of the K best that the answers contain */
   double scored;              /* items a query */
   double bytes_per_item;
-  double of_memory_limit; /* least time that reading the same bytes takes / median */
-  double of_fma_peak;     /* least time of the same multiply-adds / median */
+  double of_memory_limit; /* shortest time to read the same bytes / median */
+  double of_fma_peak;     /* shortest time for the same multiply-adds / median */
   double items_per_s;
   double ns_per_item; /* and query */
 };
@@ -34,15 +34,15 @@ struct bench_row {
 /* Print the title and the machine. */
 void report_begin(const struct bench_options *options, const char *title);
 
-/* Print what was measured of the machine, "name: value unit"; in JSON it is the field `key` of every row that follows.
- * The texts are kept. */
+/* Print a measured rate of the machine as "name: value unit". In JSON, every row that follows has it as the field
+ * `key`. The texts must stay valid. */
 void report_limit(const struct bench_options *options, const char *key, const char *name, double value,
                   const char *unit);
 
-/* Print rows that belong together; columns that no row uses are left out. */
+/* Print rows that belong together, without columns that all rows leave empty. */
 void report_rows(const struct bench_options *options, const struct bench_row *rows, size_t n);
 
-/* A line that a method was left out. */
+/* Print that a method was skipped, and why. */
 void report_skipped(const struct bench_options *options, const char *method, const char *why);
 
 #endif

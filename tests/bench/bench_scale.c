@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/bench scale: whether the cost of an item stays the same from 10^5 to 10^7 items. */
+/* ops/bench scale: does the search time per item stay the same from 10^5 to 10^7 items? */
 #include <stdio.h>
 
 #include "tests/bench/bench_engine.h"
@@ -55,7 +55,7 @@ static void run_recjpq(struct bench *b, size_t items)
   recjpq_data_close(&data);
 }
 
-/* One candidate of a thousand items, so that re-scoring too has its share in each item. */
+/* One item of a thousand is a candidate, so the cost of re-scoring grows with the catalogue too. */
 static void run_mol(struct bench *b, size_t items)
 {
   struct bench_engine e = { 0 };

@@ -18,7 +18,7 @@ static double singular_value(size_t i)
   return 5.467e-4 - 1.467e-4 * (double)(i - FAST_VALUES) / (D - FAST_VALUES);
 }
 
-/* Turn two rows, or columns, `stride` apart between their elements, by an angle. */
+/* Rotate two rows or columns by an angle. stride: the distance between their elements. */
 static void turn(double *a, double *b, size_t stride, double angle)
 {
   double c = cos(angle), s = sin(angle);
@@ -30,7 +30,7 @@ static void turn(double *a, double *b, size_t stride, double angle)
   }
 }
 
-/* Turn all rows, or columns, in random pairs: after many rounds each has a share of every one. */
+/* Rotate all rows or columns in random pairs. After many rounds, each mixes all of them. */
 static void turn_in_pairs(struct dice *dice, double *w, size_t distance, size_t stride)
 {
   size_t order[D];

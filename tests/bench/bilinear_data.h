@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bilinear catalogue: random vectors, and W = U diag(sigma) V^T with random rotations U, V and singular values as
- * in the bilinear paper: 5.467, falling over four orders of magnitude within the first 300, then a small tail. */
+/* A bilinear catalogue: random vectors, and W = U diag(sigma) V^T with random rotations U and V. The singular values
+ * are like those in the bilinear paper: they begin at 5.467, fall over four orders of magnitude within the first 300,
+ * and end in a small tail. */
 #ifndef TESTS_BENCH_BILINEAR_DATA_H
 #define TESTS_BENCH_BILINEAR_DATA_H
 
@@ -19,16 +20,16 @@ struct bilinear_data {
 void bilinear_data_open(struct dice *dice, size_t n_items, size_t n_queries, struct bilinear_data *out);
 void bilinear_data_close(struct bilinear_data *data);
 
-/* Write the model, and for peers items.npy and queries.npy. Returns the model's path. */
+/* Write the model, and items.npy and queries.npy for peers. Return the model's path. */
 const char *bilinear_data_write(const struct bilinear_data *data, const struct bench_options *options);
 
-/* For bench_engine_fill(); context is the data. */
+/* A callback for bench_engine_fill(); context: the data. */
 void bilinear_data_part_of(const void *context, uint32_t item, struct part *part);
 
 /* W^T q, in double precision. */
 void bilinear_data_rotate(const struct bilinear_data *data, size_t query, double *out);
 
-/* scores[i] = <rotated, items[i]>: plain C, each sum in 16 parts that a compiler can keep in vectors. */
+/* scores[i] = <rotated, items[i]>, in plain C. Each sum has 16 parts, so that the compiler can use SIMD registers. */
 void bilinear_data_scan(const struct bilinear_data *data, const float *rotated, float *scores);
 
 #endif

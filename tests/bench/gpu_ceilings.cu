@@ -16,7 +16,7 @@ struct gpu_ceilings {
   uint8_t *from, *to, *pattern;
 };
 
-/* A multiply-add of a tensor core is of 16 x 8 x 16 numbers. */
+/* One multiply-add of a tensor core: 16 x 8 x 16 numbers. */
 static const double MMA_FLOPS = 2.0 * 16 * 8 * 16;
 
 static __global__ void __launch_bounds__(THREADS) mma_loop(const uint32_t *random, size_t loops, float *out)
@@ -25,7 +25,7 @@ static __global__ void __launch_bounds__(THREADS) mma_loop(const uint32_t *rando
   uint32_t a[4], b[2];
   float d[CHAINS][4] = {};
 
-  /* Halves between 2^-5 and 2^-4, of both signs: sums stay far below the end of f32. */
+  /* Random halves with magnitudes from 2^-5 to 2^-4, so sums stay far below the largest f32. */
   for (int i = 0; i < 4; i++)
     a[i] = (random[threadIdx.x * 8 + i] & 0x83ff83ffu) | 0x28002800u;
   for (int i = 0; i < 2; i++)
@@ -52,7 +52,7 @@ static __global__ void __launch_bounds__(THREADS) shared_loop(const uint32_t *ra
 #pragma unroll
     for (int c = 0; c < 4; c++)
       sum[c] += table[c * (TABLE / 4) + at];
-    at = (at + 97 * WARP_LANES + 1) % (TABLE / 4); /* another row, and no two lanes in a bank */
+    at = (at + 97 * WARP_LANES + 1) % (TABLE / 4); /* a different row each time, and no two lanes in one bank */
   }
   out[(size_t)blockIdx.x * THREADS + threadIdx.x] = sum[0] + sum[1] + sum[2] + sum[3];
 }
@@ -140,7 +140,7 @@ static err_code_t run_shared(struct gpu_ceilings *c)
                 c->loops, (uint32_t *)c->to);
 }
 
-/* work / the least milliseconds of a few runs, the first of which warms up; in nanoseconds. */
+/* Return work per nanosecond in the fastest of a few runs. The first one warms up. */
 static err_code_t best_rate(struct gpu_ceilings *c, err_code_t (*run)(struct gpu_ceilings *), double work, double *out)
 {
   double best = 0;

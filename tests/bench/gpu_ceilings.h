@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits of this GPU, measured by short loops: a search's share of them says what is left. On the model of a device the
- * numbers are those of the model. Thread: main. */
+/* Peak rates of this GPU, measured with short loops. A search's share of the peak shows how much faster it could be. On
+ * the simulated device, the numbers are those of the simulation. Thread: main. */
 #ifndef TESTS_BENCH_GPU_CEILINGS_H
 #define TESTS_BENCH_GPU_CEILINGS_H
 
@@ -18,16 +18,16 @@ struct gpu_ceilings;
 err_t gpu_ceilings_open(size_t bytes, size_t loops, struct gpu_ceilings **out);
 void gpu_ceilings_close(struct gpu_ceilings **c);
 
-/* Copy one array over the other and wait: nothing else is in the caches then. */
+/* Flush the caches: copy one array over the other and wait. */
 err_t gpu_ceilings_flush(struct gpu_ceilings *c);
 
-/* Best of a few runs. Bytes a nanosecond of a copy, read and written ones together. */
+/* Measure a copy, best of a few runs: bytes read and written per nanosecond. */
 err_t gpu_ceilings_copy_rate(struct gpu_ceilings *c, double *out);
 
-/* Floating-point operations a nanosecond of f16 products by mma.sync, summed in f32, from registers. */
+/* Measure f16 products with mma.sync from registers, summed in f32: floating-point operations per nanosecond. */
 err_t gpu_ceilings_mma_rate(struct gpu_ceilings *c, double *out);
 
-/* Words a nanosecond out of shared memory, without bank conflicts. */
+/* Measure reads from shared memory without bank conflicts: words per nanosecond. */
 err_t gpu_ceilings_shared_rate(struct gpu_ceilings *c, double *out);
 
 #ifdef __cplusplus

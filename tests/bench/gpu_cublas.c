@@ -17,7 +17,7 @@ struct product {
   void *a, *b, *c;
 };
 
-/* Bits of halves between 2^-5 and 2^-4, of both signs. */
+/* Random bits of a half with a magnitude from 2^-5 to 2^-4. */
 static int upload(void **out, size_t n, uint64_t seed)
 {
   struct dice dice = { seed };
@@ -31,7 +31,7 @@ static int upload(void **out, size_t n, uint64_t seed)
   return ok;
 }
 
-/* Milliseconds of one product; 0 where it fails. */
+/* Time one product: milliseconds, or 0 if it fails. */
 static double run(const struct product *p, int n)
 {
   float alpha = 1, beta = 0, ms = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix product of cuBLAS, as a limit of the device. Only where the toolkit has it (HAVE_CUBLAS). */
+/* The rate of cuBLAS's matrix product, as a peak of the device. Only if the toolkit has cuBLAS (HAVE_CUBLAS). */
 #ifndef TESTS_BENCH_GPU_CUBLAS_H
 #define TESTS_BENCH_GPU_CUBLAS_H
 
-/* Floating-point operations a nanosecond of a product of n x n matrices of random f16 numbers, summed in f32; the best
- * of a few. 0 where it fails. */
+/* Multiply n x n matrices of random f16 numbers, summed in f32. Return floating-point operations per nanosecond, the
+ * best of a few runs; 0 if it fails. */
 double gpu_cublas_rate(int n);
 
 #endif

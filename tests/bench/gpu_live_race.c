@@ -9,13 +9,13 @@
 #include "tests/bench/bench_clock.h"
 #include "tests/bench/gpu_race.h"
 
-/* An update gives an item the row that another one had at the start: in version v, item i has that of item i + v *
- * STEP. When all items are at one version, the catalogue is that of the start under other keys. */
+/* An update gives an item a row of the start: in version v, item i has the row that item i + v * STEP had. When all
+ * items are at one version, the catalogue is that of the start under other keys. */
 enum { UPDATES_PER_MS = 1000, BATCH_MAX = 4096, BATCH_LEAST = 1000, WINDOWS = 10, TIMES_MAX = 1 << 18, STEP = 7919 };
 
 struct live {
   struct gpu_bench *bench;
-  size_t n_items, version, next; /* items before `next` are at the version, the others at the one before */
+  size_t n_items, version, next; /* items below `next` are at `version`, the others at the version before it */
   _Atomic bool is_live, is_over;
   size_t n_updates;
   double live_ms;
@@ -30,7 +30,7 @@ static void part_of(const void *context, uint32_t item, struct part *part)
   l->bench->subject->part_of(l->bench->subject->data, (uint32_t)((item + l->version * STEP) % l->n_items), part);
 }
 
-/* The next n items, or as many as the version has left. Returns how many. */
+/* Update the next n items, or as many as this version has left. Return how many. */
 static size_t write_batch(struct live *l, size_t n)
 {
   uint32_t items[BATCH_MAX];
@@ -48,7 +48,7 @@ static size_t write_batch(struct live *l, size_t n)
   return n;
 }
 
-/* What is due by the clock, as soon as the last batch is published. */
+/* Apply the updates that are due, as soon as the last batch is published. */
 static void *write_updates(void *context)
 {
   struct live *l = context;
@@ -102,7 +102,7 @@ static void search_windows(struct live *l, struct engine_racer *racer)
   pthread_join(writer, NULL);
 }
 
-/* With all items at one version, scores are those of the start. */
+/* When all items are at one version, scores are those of the start. */
 static void judge(struct live *l, struct engine_racer *racer)
 {
   static struct engine_racer cpu;

@@ -33,7 +33,7 @@ bool gpu_race_try(struct gpu_bench *b, struct engine_racer *racer, const char *n
   return false;
 }
 
-/* The processor's hits of one query are the GPU's, to the last bit. */
+/* Check that the processor returns the same hits for one query, to the last bit. */
 static void judge(struct gpu_bench *b, const struct gpu_case *c, const struct answer *answer, size_t query)
 {
   static struct engine_racer cpu;
@@ -74,7 +74,7 @@ static err_t run_timed(method_search *search, const struct columns *columns, str
   return device_timer_stop(timer, batch->worker->stream);
 }
 
-/* From now on, take the time of the engine's searches by this timer; NULL: no more. */
+/* Time all further searches of the engine with this timer; NULL: stop. */
 static void time_searches(struct engine *e, struct device_timer *by)
 {
   static struct backend timed;
@@ -121,7 +121,7 @@ static struct bench_row make_row(const struct gpu_bench *b, const struct gpu_cas
     .device_p95_ms = bench_quantile(device, n, 0.95),
     .target_ms = b->options.items == b->subject->default_items ? c->target_ms : 0,
     .of_ceiling = device_ms > 0 ? gpu_work_floor_ms(&work, &b->limits) / device_ms : 0,
-    .verdict = c->is_exact ? VERDICT_EXACT : VERDICT_UNCHECKED, /* judged: else the exit status is 1 */
+    .verdict = c->is_exact ? VERDICT_EXACT : VERDICT_UNCHECKED, /* if one were not, the exit status would be 1 */
     .recall = 1,
     .bytes_per_item = (double)bench_engine_bytes(&b->cuda),
   };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole searches on a GPU, timed by its clock and by the wall's, each over other queries and with cold caches; a sample
- * of the answers must be the processor's. Thread: main. */
+/* Whole searches on a GPU, timed by the GPU's clock and by wall time. Each search has other queries and finds cold
+ * caches. A sample of the answers must equal the processor's. Thread: main. */
 #ifndef TESTS_BENCH_GPU_RACE_H
 #define TESTS_BENCH_GPU_RACE_H
 
@@ -14,22 +14,23 @@ struct gpu_bench {
   struct gpu_limits limits;
   struct gpu_ceilings *ceilings;
   struct device_timer *timer;
-  bool is_quick; /* SLUICE_GPU_QUICK: one search of each, of few queries */
+  bool is_quick; /* SLUICE_GPU_QUICK: one search of each method, with few queries */
   struct gpu_subject *subject;
   struct bench_engine cuda, cpu;
 };
 
-/* Time one case. Returns whether there is a row: not where the engine cannot do it, which is said. */
+/* Time one case. Return false, and say so, if the engine cannot do it; then there is no row. */
 bool gpu_race_run(struct gpu_bench *b, const struct gpu_case *c, struct bench_row *row);
 
-/* p99 of searches while 1,000,000 updates a second are asked for, in turns with none: two rows, idle and live.
- * Afterwards the answers must be those of the catalogue as it is then. Returns the number of rows. */
+/* Measure the p99 of searches while 1,000,000 updates a second are offered, in turns with no updates: a row for live
+ * and one for idle. Then check the answers against the catalogue as it is. Return the number of rows. */
 size_t gpu_live_race_run(struct gpu_bench *b, struct bench_row *rows);
 
-/* Whether the command line asks for a case of this name. */
+/* Does the command line select the case of this name? */
 bool gpu_bench_wants(const struct gpu_bench *b, const char *name);
 
-/* Try a search. Returns false where the method is not written yet, which is said; any other error is a wrong result. */
+/* Try a search. Return false, and say so, if the method is not written yet. Any other error counts as a wrong result.
+ */
 bool gpu_race_try(struct gpu_bench *b, struct engine_racer *racer, const char *name);
 
 #endif

@@ -8,7 +8,7 @@
 #include "tests/bench/mol_data.h"
 #include "tests/bench/recjpq_data.h"
 
-/* Enough for fresh queries in every batch of a race's first rounds. */
+/* Enough that every batch of the first rounds has fresh queries. */
 enum { QUERIES = 512 };
 
 static struct mol_data mol;

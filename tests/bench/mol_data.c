@@ -45,7 +45,7 @@ double mol_data_pair_fmas(void)
   return MOL_LOGITS * MOL_COMPONENT_DIM + 2 * MOL_LOGITS * MOL_HIDDEN;
 }
 
-/* A bias has rows 0: its tensor has one dimension. */
+/* rows 0 marks a bias, whose tensor has one dimension. */
 static size_t weight_floats(const struct mol_weight *w)
 {
   return (w->rows ? w->rows : 1) * w->cols;
@@ -68,7 +68,7 @@ void mol_data_draw_item(struct dice *dice, float *vector)
     vector[i] = draw_rough_normal(dice);
 }
 
-/* A sequence encoder ends in a layer normalisation without weights. */
+/* Normalise like the last layer of a sequence encoder: a layer normalisation without weights. */
 static void draw_query(struct dice *dice, float *query)
 {
   double sum = 0, square = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Mixture-of-Logits model and catalogue in the shape of the MoL paper's Books: 8 x 8 components of 32 dimensions, of
- * fresh random numbers. Weights are Xavier; they say nothing about recall, which needs a trained model. */
+/* A Mixture-of-Logits model and catalogue in the shape of the MoL paper's Books: 8 x 8 components of 32 dimensions,
+ * drawn at random. Weights have Xavier's distribution. They say nothing about recall, which needs a trained model. */
 #ifndef TESTS_BENCH_MOL_DATA_H
 #define TESTS_BENCH_MOL_DATA_H
 
@@ -8,8 +8,8 @@
 #include "tests/bench/bench_options.h"
 
 enum {
-  MOL_DIM = 64,       /* of raw vectors, both sides */
-  MOL_COMPONENTS = 8, /* of a query, and of an item */
+  MOL_DIM = 64,       /* dimension of raw vectors, of queries and items */
+  MOL_COMPONENTS = 8, /* components of a query, and of an item */
   MOL_COMPONENT_DIM = 32,
   MOL_LOGITS = MOL_COMPONENTS * MOL_COMPONENTS,
   MOL_HIDDEN = 128, /* of the gates */
@@ -18,7 +18,7 @@ enum {
 };
 
 struct mol_weight {
-  const char *name; /* as in the reference implementation's state dictionary */
+  const char *name; /* named as in the reference implementation's state dictionary */
   size_t rows, cols;
   float *v;
 };
@@ -34,18 +34,18 @@ struct mol_data {
 void mol_data_open(struct dice *dice, size_t n_items, size_t n_queries, struct mol_data *out);
 void mol_data_close(struct mol_data *data);
 
-/* Raw vector of a new item. */
+/* Draw the raw vector of a new item. */
 void mol_data_draw_item(struct dice *dice, float *vector);
 
-/* Write the model, and for peers items.npy and queries.npy. Returns the model's path. */
+/* Write the model, and items.npy and queries.npy for peers. Return the model's path. */
 const char *mol_data_write(const struct mol_data *data, const struct bench_options *options);
 
-/* For bench_engine_fill(); context is the data. */
+/* A callback for bench_engine_fill(); context: the data. */
 void mol_data_part_of(const void *context, uint32_t item, struct part *part);
 
 const float *mol_data_weight(const struct mol_data *data, const char *name);
 
-/* Fused multiply-adds of one query with one item: logits and cross gate. */
+/* Fused multiply-adds to score one item for one query: logits and cross gate. */
 double mol_data_pair_fmas(void);
 
 #endif

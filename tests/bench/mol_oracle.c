@@ -62,7 +62,7 @@ static void project_query(const struct mol_data *d, const double *x, double *com
   for (size_t o = 0; o < 2 * MOL_GLU; o++) {
     glu[o] = (double)b[o];
     for (size_t i = 0; i < MOL_DIM; i++)
-      glu[o] += x[i] * (double)w[i * 2 * MOL_GLU + o]; /* not transposed, unlike the others */
+      glu[o] += x[i] * (double)w[i * 2 * MOL_GLU + o]; /* not transposed, unlike the other weights */
   }
   for (size_t i = 0; i < MOL_GLU; i++)
     glu[i] = gelu(glu[i]) * glu[MOL_GLU + i];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mixture-of-Logits in double precision, written from the formulas: what the engine's scores are judged by. */
+/* Mixture-of-Logits in double precision, written from the formulas. The engine's scores are compared with these. */
 #ifndef TESTS_BENCH_MOL_ORACLE_H
 #define TESTS_BENCH_MOL_ORACLE_H
 
 #include "tests/bench/mol_data.h"
 
-/* What depends on the query alone. */
+/* The query's side of the model, computed once. */
 struct mol_oracle_query {
   double components[MOL_COMPONENTS * MOL_COMPONENT_DIM];
   double gate[MOL_LOGITS];

@@ -30,12 +30,12 @@ void recjpq_data_draw_codes(struct dice *dice, uint8_t *codes)
 
   for (size_t m = 0; m < RECJPQ_SPLITS; m++) {
     uint8_t random = (uint8_t)(bits >> 8 * m);
-    /* Near: half of a cluster's codes are its centre's, the others up to four away. */
+    /* Half of an item's codes are those of its cluster's centre; the others differ by up to four. */
     codes[m] = is_head ? (uint8_t)(centre[m] + (random & 8 ? 0 : (random & 7) - 3)) : random;
   }
 }
 
-/* A curve over the sub-items of unit variance: four sines of low frequencies. */
+/* A smooth curve over the sub-items with unit variance: four sines of low frequency. */
 static void draw_smooth(struct dice *dice, float *column)
 {
   double phase[4], weight[4], square = 0;
@@ -119,7 +119,8 @@ void recjpq_data_part_of(const void *context, uint32_t item, struct part *part)
   part->codes = span_of(data->codes + (size_t)item * RECJPQ_SPLITS, RECJPQ_SPLITS);
 }
 
-/* The zeros of a query add nothing, so its two numbers give every product; in double precision, rounded once. */
+/* A query has two non-zero numbers per split, so they give every product. Computed in double precision, rounded once.
+ */
 void recjpq_data_tables_make(const struct recjpq_data *data, size_t query, struct recjpq_tables *out)
 {
   const float *q = data->queries + query % data->n_queries * RECJPQ_DIM;
@@ -150,7 +151,7 @@ double recjpq_data_score(const struct recjpq_tables *tables, const uint8_t *code
   return score;
 }
 
-/* Keep the best in order; an equal score that comes later stays behind. */
+/* Insert into the sorted best. Of equal scores, the earlier one stays first. */
 static void keep(struct truth *best, size_t k, uint32_t item, double score)
 {
   size_t i = best->n < k ? best->n++ : k - 1;
