@@ -152,7 +152,7 @@ static err_t set_text(char **out, const char *prefix, struct span text)
   size_t n_prefix = strlen(prefix);
 
   TRY(mem_array(n_prefix + text.n + 1, 1, &copy));
-  memcpy(copy, prefix, n_prefix); /* NOLINT(bugprone-not-null-terminated-result): mem_array() has zeroed the last byte */
+  memcpy(copy, prefix, n_prefix); /* NOLINT(bugprone-not-null-terminated-result): mem_array() gives zeros */
   memcpy(copy + n_prefix, text.p, text.n);
   mem_free(out);
   *out = copy;

@@ -9,7 +9,7 @@
 
 enum { KEY_COLUMNS_MIN = 3, SCORE_COLUMNS = 12 };
 
-/* Print a character; with out NULL, only the caller's count of columns matters. */
+/* Print a character; print nothing if out is NULL, because then only columns are counted. */
 static void put(FILE *out, char c)
 {
   if (out)

@@ -20,7 +20,7 @@ struct ctl_command {
   const char *arguments;
   const char *summary;
   const char *help; /* printed below usage and summary; every line ends with a line break; "" if there is no more */
-  void (*print_more)(FILE *out); /* prints the part of the help that comes from a table, after `help`; NULL */
+  void (*print_more)(FILE *out); /* prints the end of the help, if it comes from a table; NULL otherwise */
 
   /* Run the command. A failure that does not end it is printed to standard error at once and counted in the error that
    * is returned at the end.

@@ -33,7 +33,7 @@ struct eval {
   struct eval_method *methods; /* [n_methods] [0] is exact, then those given */
   struct eval_row *rows;       /* [n_methods] */
   size_t n_methods;
-  size_t reference;          /* index of the first given method that is exact; 0 if none is */
+  size_t reference;          /* index of the first given method that runs as exact does; 0 if none */
   struct eval_answers exact; /* answers of the reference */
   struct ctl_progress progress;
 };

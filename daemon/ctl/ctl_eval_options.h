@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of sluicectl eval. */
+/* The options of sluicectl eval, and how to parse them. */
 #ifndef DAEMON_CTL_CTL_EVAL_OPTIONS_H
 #define DAEMON_CTL_CTL_EVAL_OPTIONS_H
 

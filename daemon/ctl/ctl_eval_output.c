@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensors of the output file, and its metadata. */
+/* Arrange the answers as tensors, add metadata, and write the file. */
 #include "daemon/ctl/ctl_eval_output.h"
 
 #include <stdio.h>

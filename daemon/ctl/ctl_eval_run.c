@@ -23,7 +23,7 @@ struct run {
   size_t n_batches;
   int64_t started_ns;
   atomic_size_t n_claimed;
-  atomic_size_t n_done; /* queries */
+  atomic_size_t n_done; /* queries searched */
   atomic_bool has_failed;
 };
 
@@ -57,7 +57,7 @@ static void store_answer(struct eval_answers *a, size_t i, const struct answer *
   a->candidates[i] = answer->counts.candidates;
 }
 
-/* Is batch i to be searched? Every batch once for its answers; repeats, only to measure time. */
+/* Must batch i be searched? Every batch is searched once for its answers. Repeats only measure time. */
 static bool is_wanted(const struct run *run, size_t i)
 {
   return i < run->n_batches || (i < TIMED_BATCHES && clock_now_ns() - run->started_ns < TIMED_NS);

@@ -16,11 +16,11 @@
  */
 void ctl_rebuild_print(const json_t *rebuild, FILE *out);
 
-/* Return the number of the rebuild that waits for acceptance. Returns ERR_SYSTEM if none does. */
+/* Get the number of the rebuild that waits for acceptance. Returns ERR_SYSTEM if none does. */
 err_t ctl_rebuild_waiting(const json_t *rebuild, uint64_t *number);
 
-/* Accept a rebuild by writing its number to a file in the store's directory. Who may write there may accept. The file
- * appears complete or not at all. Returns ERR_SYSTEM with the path. */
+/* Accept a rebuild by writing its number to a file in the store's directory. Any user who may write there may accept.
+ * The file appears complete or not at all. Returns ERR_SYSTEM with the path. */
 err_t ctl_rebuild_write(const char *store_path, uint64_t number);
 
 #endif

@@ -28,7 +28,7 @@ static void print_head(const json_t *status)
   printf("sluiced %s, %s%s, up %s, %s kernels\n", text_of(status, "version"), is_ready ? "ready" : "NOT READY: ",
          is_ready ? "" : text_of(status, "not_ready"), ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s,
          text_of(status, "isa"));
-  printf("searched   by %s%s\n", text_of(status, "backend"), n_failed ? ", since the GPU FAILED: see the log" : "");
+  printf("backend    %s%s\n", text_of(status, "backend"), n_failed ? ", because the GPU FAILED: see the log" : "");
   printf("catalogue  %s items, epoch %" PRIu64 "\n", ctl_format_count(ctl_json_count(status, "items")).s,
          ctl_json_count(status, "epoch"));
 }
@@ -99,7 +99,7 @@ static void print_latency(json_t *status)
   const char *name;
   json_t *quantiles;
 
-  puts("latency of the last minute or two: p50, p95, p99");
+  puts("latency of the last one to two minutes: p50, p95, p99");
   json_object_foreach(json_object_get(status, "latency_us"), name, quantiles)
     print_quantiles(name, quantiles);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write one record and tell what became of it: shared by put and delete. */
+/* Write one record and report what the daemon did with it: shared by put and delete. */
 #include "daemon/ctl/ctl_write_one.h"
 
 #include <getopt.h>
@@ -83,7 +83,7 @@ err_t ctl_write_one_parse(int argc, char **argv, int n_expected, const char *exp
   static const struct option none[] = { { 0 } };
 
   if (getopt_long(argc, argv, "+", none, NULL) != -1)
-    FAIL(ERR_USAGE, "unknown option %s; put -- before a key that begins with -", argv[optind - 1]);
+    FAIL(ERR_USAGE, "unknown option %s; a key that begins with - needs -- before it", argv[optind - 1]);
   if (argc - optind != n_expected)
     FAIL(ERR_USAGE, "%s expects %s", argv[0], expected);
   return ERR_OK;

@@ -56,7 +56,7 @@ err_t ctl_writer_flush(struct ctl_writer *w);
 err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns);
 
 /* Return what the daemon has counted since the writer was opened, including the records of others. Call it when all is
- * visible. It waits up to a second until the daemon has counted as many records as were delivered. */
+ * visible. It waits up to a second for the daemon to count as many records as were delivered. */
 err_t ctl_writer_counts(struct ctl_writer *w, struct ctl_counts *out);
 
 #endif

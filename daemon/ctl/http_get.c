@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET requests by libcurl, never through a proxy. */
+/* GET requests with libcurl, never through a proxy. */
 #include "daemon/ctl/http_get.h"
 
 #include <curl/curl.h>

@@ -93,7 +93,7 @@ static void file_with(const struct setting *s, const char *value, char *out)
   }
 }
 
-static void all_that_is_wrong_is_said_at_once(void **state)
+static void all_mistakes_are_reported_at_once(void **state)
 {
   static const char text[] = "catalogue: {max_item: 5, publish_interval_ms: 0, kafka: {enable.auto.commit: true}}\n"
                              "query: {max_k: many}\n"
@@ -172,7 +172,7 @@ static void a_list_is_kept_in_the_order_of_the_file(void **state)
   assert_refused("http: {hosts: {a: b}}\n" REST, 1, "http.hosts expects a list", "");
 }
 
-static void patterns_of_topics_are_a_list_or_one_text(void **state)
+static void patterns_of_topics_are_a_list_or_one_string(void **state)
 {
   struct config *c = open_text(REST);
 
@@ -201,7 +201,7 @@ static void join_name(void *context, const char *setting)
   sprintf(text + strlen(text), "%s ", setting);
 }
 
-static void two_configurations_are_compared_by_what_they_mean(void **state)
+static void two_configurations_are_compared_by_value(void **state)
 {
   static const char first[] = "log: {level: info}\nquery: {max_k: 1000}\nhttp: {hosts: [a]}\n"
                               "catalogue: {kafka: {fetch.wait.max.ms: 5}}\n" KAFKA STORE
@@ -221,7 +221,7 @@ static void two_configurations_are_compared_by_what_they_mean(void **state)
   config_close(&b);
 }
 
-static void what_the_file_alone_cannot_tell_is_blamed_on_its_line(void **state)
+static void a_later_error_can_name_the_line_of_its_setting(void **state)
 {
   struct config *c = open_text("query: {max_k: 10}\nspaces:\n  a: {model: m}\n" KAFKA STORE);
   char expected[128];
@@ -276,7 +276,7 @@ static void an_absent_setting_has_its_default(void **state)
   assert_null(c);
 }
 
-static void sections_that_are_empty_are_as_good_as_absent(void **state)
+static void empty_sections_are_the_same_as_absent_ones(void **state)
 {
   struct config *c = open_text("catalogue:\nquery: {}\nlog: ~\nembedded_broker: null\n" REST);
 
@@ -323,7 +323,7 @@ static void numbers_are_taken_at_their_bounds_and_refused_beyond(void **state)
   assert_true(n_tried >= 15); /* else the loop has tested nothing */
 }
 
-static void texts_are_taken_at_their_longest_and_refused_beyond(void **state)
+static void strings_are_taken_at_their_longest_and_refused_beyond(void **state)
 {
   char text[TEXT_BYTES], value[TEXT_BYTES / 2 + 16];
   const struct {
@@ -357,7 +357,7 @@ static void texts_are_taken_at_their_longest_and_refused_beyond(void **state)
   }
 }
 
-static void topics_have_the_characters_that_kafka_takes(void **state)
+static void topics_have_the_characters_that_kafka_allows(void **state)
 {
   (void)state;
   struct config *c = open_text("query: {topic: A.z_0-9}\n" REST);
@@ -482,7 +482,7 @@ static void a_long_key_is_refused_like_any_other(void **state)
   assert_refused(text, 2, "query.kkkk", "nearest is");
 }
 
-static void a_key_that_is_there_twice_is_refused_with_both_lines(void **state)
+static void a_key_given_twice_is_refused_with_both_lines(void **state)
 {
   (void)state;
   assert_refused("query:\n  max_k: 1\n  batch_size: 2\n  max_k: 1\n" REST, 4, "max_k", "line 2");
@@ -511,7 +511,7 @@ static void wrong_types_are_refused(void **state)
   assert_refused("query: {\"a\\0b\": 3}\n" REST, 1, "query", "zero byte");
 }
 
-static void what_is_not_yaml_is_refused_with_its_line(void **state)
+static void a_file_that_is_not_yaml_is_refused_with_its_line(void **state)
 {
   (void)state;
   assert_refused(REST "query: {\n", 5, "not YAML", "");
@@ -521,7 +521,7 @@ static void what_is_not_yaml_is_refused_with_its_line(void **state)
   assert_refused("\xff\xff\xff", 1, "not YAML", "");
 }
 
-static void what_is_required_is_asked_for(void **state)
+static void a_missing_required_setting_is_named(void **state)
 {
   (void)state;
   assert_refused("", 0, "store.path is missing", "");
@@ -590,7 +590,7 @@ static void relative_paths_start_where_the_file_is(void **state)
   config_close(&c);
 }
 
-static void any_property_of_librdkafka_is_taken_with_its_text(void **state)
+static void any_property_of_librdkafka_is_taken_as_it_is(void **state)
 {
   (void)state;
   struct config *c = open_text("kafka:\n  bootstrap.servers: a:1,b:2\n  socket.timeout.ms: 1000\n  sasl.password: ''\n"
@@ -648,7 +648,7 @@ static void properties_that_sluice_sets_are_refused_with_the_reason(void **state
   assert_refused("query: {kafka: {group.id: x}}\n" REST, 1, "group.id", "query.group");
 }
 
-static void what_cannot_be_read_is_an_error(void **state)
+static void an_unreadable_file_is_an_error(void **state)
 {
   struct config *c = NULL;
   static char big[(1 << 20) + 2];
@@ -839,34 +839,34 @@ static int remove_directory(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(all_that_is_wrong_is_said_at_once),
+    cmocka_unit_test(all_mistakes_are_reported_at_once),
     cmocka_unit_test(problems_beyond_the_first_twenty_are_counted),
     cmocka_unit_test(a_list_is_kept_in_the_order_of_the_file),
-    cmocka_unit_test(patterns_of_topics_are_a_list_or_one_text),
-    cmocka_unit_test(two_configurations_are_compared_by_what_they_mean),
-    cmocka_unit_test(what_the_file_alone_cannot_tell_is_blamed_on_its_line),
+    cmocka_unit_test(patterns_of_topics_are_a_list_or_one_string),
+    cmocka_unit_test(two_configurations_are_compared_by_value),
+    cmocka_unit_test(a_later_error_can_name_the_line_of_its_setting),
     cmocka_unit_test(an_absent_setting_has_its_default),
-    cmocka_unit_test(sections_that_are_empty_are_as_good_as_absent),
+    cmocka_unit_test(empty_sections_are_the_same_as_absent_ones),
     cmocka_unit_test(numbers_are_taken_at_their_bounds_and_refused_beyond),
-    cmocka_unit_test(texts_are_taken_at_their_longest_and_refused_beyond),
-    cmocka_unit_test(topics_have_the_characters_that_kafka_takes),
+    cmocka_unit_test(strings_are_taken_at_their_longest_and_refused_beyond),
+    cmocka_unit_test(topics_have_the_characters_that_kafka_allows),
     cmocka_unit_test(no_two_roles_share_a_topic),
     cmocka_unit_test(choices_are_words_of_their_list),
     cmocka_unit_test(a_listening_address_is_numeric_with_a_port),
     cmocka_unit_test(booleans_are_true_or_false),
     cmocka_unit_test(an_unknown_key_is_refused_with_the_nearest_one),
     cmocka_unit_test(a_long_key_is_refused_like_any_other),
-    cmocka_unit_test(a_key_that_is_there_twice_is_refused_with_both_lines),
+    cmocka_unit_test(a_key_given_twice_is_refused_with_both_lines),
     cmocka_unit_test(wrong_types_are_refused),
-    cmocka_unit_test(what_is_not_yaml_is_refused_with_its_line),
-    cmocka_unit_test(what_is_required_is_asked_for),
+    cmocka_unit_test(a_file_that_is_not_yaml_is_refused_with_its_line),
+    cmocka_unit_test(a_missing_required_setting_is_named),
     cmocka_unit_test(the_embedded_broker_takes_no_other_address),
     cmocka_unit_test(spaces_are_kept_in_the_order_of_the_file),
     cmocka_unit_test(relative_paths_start_where_the_file_is),
-    cmocka_unit_test(any_property_of_librdkafka_is_taken_with_its_text),
+    cmocka_unit_test(any_property_of_librdkafka_is_taken_as_it_is),
     cmocka_unit_test(properties_that_librdkafka_refuses_are_refused_with_its_reason),
     cmocka_unit_test(properties_that_sluice_sets_are_refused_with_the_reason),
-    cmocka_unit_test(what_cannot_be_read_is_an_error),
+    cmocka_unit_test(an_unreadable_file_is_an_error),
     cmocka_unit_test(the_example_file_shows_every_default),
     cmocka_unit_test(the_documentation_holds_the_reference),
     cmocka_unit_test(the_example_in_the_documentation_loads),

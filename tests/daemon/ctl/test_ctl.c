@@ -38,7 +38,7 @@ static void counts_have_commas(void **state)
   assert_string_equal(ctl_format_count(UINT64_MAX).s, "18,446,744,073,709,551,615");
 }
 
-static void spans_of_time_have_two_digits_and_a_fitting_unit(void **state)
+static void durations_have_two_digits_and_a_fitting_unit(void **state)
 {
   const struct {
     int64_t ns;
@@ -81,7 +81,7 @@ static void numbers_on_the_command_line_are_checked(void **state)
   assert_int_equal(n, 10);
 }
 
-static void progress_tells_share_rate_and_time_left(void **state)
+static void progress_shows_share_rate_and_time_left(void **state)
 {
   struct ctl_progress p = { .label = "loading", .total = 1000 };
   char line[256];
@@ -134,7 +134,7 @@ static void assert_rebuild_is_printed(const char *json, const char *expected)
   json_decref(rebuild);
 }
 
-static void a_rebuild_says_how_far_it_is_and_what_it_waits_for(void **state)
+static void a_rebuild_is_printed_with_progress_and_reason(void **state)
 {
   (void)state;
   assert_rebuild_is_printed(NULL, "");
@@ -239,7 +239,7 @@ static void null_deletes_and_keys_may_be_base64(void **state)
   region_fini(&r);
 }
 
-static void lines_that_cannot_be_used_are_refused_with_the_reason(void **state)
+static void unusable_lines_are_refused_with_the_reason(void **state)
 {
   struct region r = { 0 };
   char long_key[300];
@@ -357,7 +357,7 @@ static void a_query_without_an_id_gets_one_of_its_own(void **state)
   ctl_queries_fini(&q);
 }
 
-static void queries_that_cannot_be_asked_are_refused(void **state)
+static void unusable_queries_are_refused(void **state)
 {
   struct ctl_queries q;
 
@@ -415,7 +415,7 @@ static char *printed(const char *answer)
   return text;
 }
 
-static void an_answer_is_a_table_with_what_it_guarantees(void **state)
+static void an_answer_is_a_table_with_its_receipt(void **state)
 {
   char *text = printed("{\"id\":\"q1\",\"space\":\"books\",\"method\":\"average(4000)\",\"hits\":["
                        "{\"key\":\"g\\u00e4mp\",\"score\":0.93215},{\"key\":{\"base64\":\"/w==\"},\"score\":-2}],"
@@ -437,7 +437,7 @@ static void an_answer_is_a_table_with_what_it_guarantees(void **state)
   free(text);
 }
 
-static void keys_cannot_command_the_terminal(void **state)
+static void keys_cannot_control_the_terminal(void **state)
 {
   char *text = printed("{\"id\":\"a\\u001b\",\"hits\":[{\"key\":\"\\u001b[31m\\u009b\\n\",\"score\":1}]}");
 
@@ -448,7 +448,7 @@ static void keys_cannot_command_the_terminal(void **state)
   free(text);
 }
 
-static void an_error_is_told_with_its_code(void **state)
+static void an_error_is_printed_with_its_code(void **state)
 {
   json_t *bad = json_loads("{\"error\":{\"code\":\"BAD_QUERY\",\"message\":\"k: at least 1\"}}", 0, NULL);
   json_t *good = json_loads("{\"id\":\"x\"}", 0, NULL);
@@ -466,24 +466,24 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(counts_have_commas),
-    cmocka_unit_test(spans_of_time_have_two_digits_and_a_fitting_unit),
+    cmocka_unit_test(durations_have_two_digits_and_a_fitting_unit),
     cmocka_unit_test(rates_have_three_digits),
     cmocka_unit_test(numbers_on_the_command_line_are_checked),
-    cmocka_unit_test(progress_tells_share_rate_and_time_left),
+    cmocka_unit_test(progress_shows_share_rate_and_time_left),
     cmocka_unit_test(the_watermark_is_waited_for_in_every_partition),
-    cmocka_unit_test(a_rebuild_says_how_far_it_is_and_what_it_waits_for),
+    cmocka_unit_test(a_rebuild_is_printed_with_progress_and_reason),
     cmocka_unit_test(only_a_rebuild_that_waits_is_accepted),
     cmocka_unit_test(the_number_of_an_accepted_rebuild_is_written_whole),
     cmocka_unit_test(a_line_becomes_the_record_that_the_daemon_reads),
     cmocka_unit_test(null_deletes_and_keys_may_be_base64),
-    cmocka_unit_test(lines_that_cannot_be_used_are_refused_with_the_reason),
+    cmocka_unit_test(unusable_lines_are_refused_with_the_reason),
     cmocka_unit_test(any_line_is_read_or_refused),
     cmocka_unit_test(a_query_without_an_id_gets_one_of_its_own),
-    cmocka_unit_test(queries_that_cannot_be_asked_are_refused),
+    cmocka_unit_test(unusable_queries_are_refused),
     cmocka_unit_test(only_the_first_answer_to_an_open_query_is_taken),
-    cmocka_unit_test(an_answer_is_a_table_with_what_it_guarantees),
-    cmocka_unit_test(keys_cannot_command_the_terminal),
-    cmocka_unit_test(an_error_is_told_with_its_code),
+    cmocka_unit_test(an_answer_is_a_table_with_its_receipt),
+    cmocka_unit_test(keys_cannot_control_the_terminal),
+    cmocka_unit_test(an_error_is_printed_with_its_code),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,7 +105,7 @@ static void recall_is_relative_to_exact(void **state)
   assert_int_equal(row.n_short, 0);
 }
 
-static void recall_is_told_at_powers_of_ten_and_at_k(void **state)
+static void recall_is_reported_at_powers_of_ten_and_at_k(void **state)
 {
   static const struct {
     size_t k, n, ranks[EVAL_RECALLS_MAX];
@@ -158,7 +158,7 @@ static void hit_rates_are_of_targets_and_ratios_relative_to_exact(void **state)
     assert_true(row.hit_rate[r] == 0 && isnan(row.hit_ratio[r])); /* no ratio, because exact finds none */
 }
 
-static void times_are_those_of_warm_whole_batches_where_there_are_any(void **state)
+static void times_are_of_warm_whole_batches_if_there_are_any(void **state)
 {
   struct eval_answers exact, method;
   struct eval_row row;
@@ -196,7 +196,7 @@ static char *print_table(size_t n_items, const struct tensor *targets)
   return text;
 }
 
-static void the_table_has_the_ranks_up_to_k_and_tells_of_short_lists(void **state)
+static void the_table_has_the_ranks_up_to_k_and_names_short_lists(void **state)
 {
   char *text = print_table(100, NULL);
 
@@ -213,7 +213,7 @@ static void the_table_has_the_ranks_up_to_k_and_tells_of_short_lists(void **stat
   free(text);
 }
 
-static void targets_have_a_table_of_their_own(void **state)
+static void targets_have_their_own_table(void **state)
 {
   struct tensor targets = targets_of(target_ids);
   char *text = print_table(100, &targets);
@@ -272,11 +272,11 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(keys_have_the_order_of_ids),
     cmocka_unit_test(recall_is_relative_to_exact),
-    cmocka_unit_test(recall_is_told_at_powers_of_ten_and_at_k),
+    cmocka_unit_test(recall_is_reported_at_powers_of_ten_and_at_k),
     cmocka_unit_test(hit_rates_are_of_targets_and_ratios_relative_to_exact),
-    cmocka_unit_test(times_are_those_of_warm_whole_batches_where_there_are_any),
-    cmocka_unit_test(the_table_has_the_ranks_up_to_k_and_tells_of_short_lists),
-    cmocka_unit_test(targets_have_a_table_of_their_own),
+    cmocka_unit_test(times_are_of_warm_whole_batches_if_there_are_any),
+    cmocka_unit_test(the_table_has_the_ranks_up_to_k_and_names_short_lists),
+    cmocka_unit_test(targets_have_their_own_table),
     cmocka_unit_test(json_has_the_same_numbers),
   };
 
