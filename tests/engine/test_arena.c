@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arenas under churn, over two spaces: slots stay dense, parts come and go by themselves, and searches say the same as
- * over an engine that was filled with the same items in one go. */
+/* Arenas of two spaces under churn: slots stay dense, the parts of an item come and go independently, and searches
+ * return the same as in an engine that was filled with the same items at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void close_world(struct world *w)
   free(w);
 }
 
-/* A batch of changes with what they point to. */
+/* A batch of changes and the memory that it points to. */
 struct batch {
   struct item_change changes[MAX_BATCH];
   struct part parts[MAX_BATCH][2];
@@ -48,7 +48,7 @@ struct batch {
   size_t n;
 };
 
-/* Draw one change and make it to what should be held. */
+/* Draw one change and apply it to the expected items. */
 static void draw_change(struct world *w, struct batch *b)
 {
   size_t i = dice_below(&w->dice, TWO_MAX), n = b->n++;
@@ -90,7 +90,7 @@ static void churn(struct world *w, size_t n_batches)
   }
 }
 
-/* An engine that got the items at once, in order of their numbers. */
+/* Open an engine that gets all items at once, in the order of their numbers. */
 static struct engine *rebuild(const struct world *w)
 {
   struct engine *e;
@@ -106,7 +106,7 @@ static struct engine *rebuild(const struct world *w)
   return e;
 }
 
-/* Both arenas hold just the live items, each with its parts. */
+/* Assert that an arena holds exactly the live items, each with its parts. */
 static void check_arena(const struct world *w, const struct arena *a)
 {
   size_t n_live = 0, n_parts[2] = { 0 };
@@ -144,7 +144,8 @@ static void check_twins(const struct world *w)
     assert_true(span_equal(keys_get(&a->keys, slot), keys_get(&b->keys, slot)));
 }
 
-/* One query to both engines: everything that does not depend on the order of slots is the same, to the last bit. */
+/* Send one query to both engines. Everything that does not depend on the order of slots must be the same, to the last
+ * bit. */
 static void check_query(struct world *w, struct engine *other, const char *space, const char *method, size_t k)
 {
   float vector[TWO_QUERY_DIM];
@@ -160,7 +161,7 @@ static void check_query(struct world *w, struct engine *other, const char *space
   dice_fill(&w->dice, vector, TWO_QUERY_DIM, 1.0f);
   query.vector = (struct floats){ vector, is_pq ? TWO_SPLITS * TWO_SPLIT_DIM : TWO_QUERY_DIM };
   query.n_exclude = dice_below(&w->dice, 2) ? dice_below(&w->dice, 40) : 0;
-  for (size_t i = 0; i < query.n_exclude; i++) /* absent ones and repeated ones too */
+  for (size_t i = 0; i < query.n_exclude; i++) /* also absent keys and repeated ones */
     exclude[i] = two_key(dice_below(&w->dice, TWO_MAX), texts[i]);
   assert_ok(searcher_open(w->engine, &s[0]));
   assert_ok(searcher_open(other, &s[1]));
@@ -171,7 +172,7 @@ static void check_query(struct world *w, struct engine *other, const char *space
   assert_int_equal(answers[0].receipt.has_bound, answers[1].receipt.has_bound);
   assert_memory_equal(&answers[0].receipt.bound, &answers[1].receipt.bound, sizeof(float));
   assert_int_equal(answers[0].counts.items, answers[1].counts.items);
-  if (strcmp(method, "pqtopk") != 0) /* what its filter lets through depends on the order of the slots */
+  if (strcmp(method, "pqtopk") != 0) /* the number of items that pass its filter depends on the order of slots */
     assert_memory_equal(&answers[0].counts, &answers[1].counts, sizeof answers[0].counts);
   for (size_t i = 0; i < answers[0].n_hits; i++) {
     for (size_t j = 0; j < query.n_exclude; j++)
@@ -234,7 +235,7 @@ static void a_partial_update_keeps_the_other_part_and_a_whole_one_drops_it(void 
   change.n_parts = 0;
   fixture_apply(w->engine, &change, 1);
   assert_int_equal(n_parts_of(w, "k", 1), 0);
-  assert_int_equal(w->engine->pair->arenas[0].n_slots, 1); /* an item without parts is one */
+  assert_int_equal(w->engine->pair->arenas[0].n_slots, 1); /* an item without parts still counts as an item */
   close_world(w);
 }
 
@@ -252,10 +253,10 @@ static void a_delete_moves_the_last_item_into_the_hole(void **state)
   assert_int_equal(keys_find(&a->keys, span_of_str("b")), KEYS_NONE);
   assert_int_equal(keys_find(&a->keys, span_of_str("e")), 1);
   assert_int_equal(a->n_slots, 4);
-  fixture_delete(w->engine, span_of_str("d")); /* the last one itself */
+  fixture_delete(w->engine, span_of_str("d")); /* the item in the last slot */
   assert_int_equal(a->n_slots, 3);
   assert_int_equal(keys_find(&a->keys, span_of_str("e")), 1);
-  fixture_delete(w->engine, span_of_str("d")); /* absent */
+  fixture_delete(w->engine, span_of_str("d")); /* the key is absent now */
   assert_int_equal(a->n_slots, 3);
   assert_int_equal(a->spaces[0].n_items, 3);
   close_world(w);

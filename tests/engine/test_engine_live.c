@@ -23,14 +23,14 @@ enum {
   SUBITEMS = 12,
   SPLIT_DIM = 2,
   EPOCHS = 2000,
-  REPLACE_EVERY = 7, /* epochs whose items are all given anew */
+  REPLACE_EVERY = 7, /* in every seventh epoch, all items are replaced */
   SEARCHERS = 3,
   BATCH = 3,
   ENOUGH_SEARCHES = 200,
   MAX_SECONDS = 4,
 };
 
-/* The catalogue of one epoch: 255 is no item. */
+/* The catalogue of one epoch; 255 means no item. */
 struct state {
   uint8_t codes[ITEMS][SPLITS];
   bool is_live[ITEMS];
@@ -39,7 +39,7 @@ struct state {
 static uint64_t seed;
 static struct temp_dir dir;
 static float centroids[SPLITS][SUBITEMS][SPLIT_DIM];
-static struct state states[EPOCHS + 1]; /* written before its epoch is published, never after */
+static struct state states[EPOCHS + 1]; /* written before its epoch is published, never afterwards */
 static struct engine *engine;
 static _Atomic bool is_over;
 
@@ -56,7 +56,7 @@ static struct span key_of(size_t i, char text[8])
   return span_of(text, (size_t)sprintf(text, "%zu", i * 7919 % 1000));
 }
 
-/* Score as the engine defines it, in f32: the products fused and added in order, and the splits added in order. */
+/* Compute a score as the engine defines it, in f32: fused products added in order, then the splits added in order. */
 static float score_of(const float *query, const uint8_t *codes)
 {
   float score = 0.0f;
@@ -93,7 +93,7 @@ static bool is_excluded(const struct query *query, struct span key)
   return false;
 }
 
-/* All that the epoch should answer, best first; n_live is what it holds. */
+/* Compute the answer that this epoch should give, best first. n_live is the number of its items. */
 static size_t expect(const struct state *s, const struct query *query, struct expected *out, size_t *n_live)
 {
   size_t n = 0;
@@ -153,7 +153,7 @@ static void search_once(struct worker *w, struct searcher *s)
   size_t space = 0;
 
   for (size_t q = 0; q < BATCH; q++) {
-    for (size_t k = 0; k < SPLITS * SPLIT_DIM; k++) /* coarse numbers: many ties */
+    for (size_t k = 0; k < SPLITS * SPLIT_DIM; k++) /* coarse numbers, so many scores tie */
       vectors[q][k] = (float)dice_below(&w->dice, 3) - 1.0f;
     queries[q] = (struct query){ .space = span_of_str("pq"),
                                  .method = span_of_str(method_text),
@@ -192,7 +192,7 @@ static void *search_on(void *context)
   return NULL;
 }
 
-/* What the daemon's other threads ask meanwhile. */
+/* Read what the daemon's other threads read while searches run. */
 static void watch_once(struct worker *w)
 {
   struct engine_epoch epoch;
@@ -229,7 +229,7 @@ static void *watch_on(void *context)
   return NULL;
 }
 
-/* Draw the next epoch's changes and what it holds. */
+/* Draw the changes of the next epoch, and the catalogue that follows from them. */
 static size_t draw_batch(struct dice *dice, size_t epoch, struct item_change *changes, struct part *parts,
                          char keys[][8])
 {
@@ -262,7 +262,7 @@ static void apply_epoch(struct dice *dice, size_t epoch)
   assert_ok(engine_apply(engine, changes, n, &(struct position){ 0, (int64_t)epoch * 10 }, 1));
 }
 
-/* Gives a whole epoch's items, half a dozen at a time, each with a part that no space can use. */
+/* Feed all items of an epoch, about six at a time, each with a part of an unknown space. */
 static err_code_t feed_epoch(void *context, struct engine_filling *filling)
 {
   const struct state *s = context;
@@ -286,7 +286,7 @@ static err_code_t feed_epoch(void *context, struct engine_filling *filling)
   return ERR_OK;
 }
 
-/* Another catalogue from one epoch to the next. */
+/* Replace the whole catalogue in one epoch. */
 static void replace_epoch(struct dice *dice, size_t epoch)
 {
   struct state *s = &states[epoch];
@@ -308,7 +308,7 @@ static bool has_searched_enough(struct worker *workers)
   return true;
 }
 
-/* Searches that ended so far. */
+/* Number of searches that have ended so far. */
 static size_t count_searches(struct worker *workers)
 {
   size_t n = 0;
@@ -351,7 +351,7 @@ static void every_answer_is_right_for_the_epoch_that_it_names(void **state)
       replace_epoch(&dice, epoch);
     else
       apply_epoch(&dice, epoch);
-    /* A fast writer would be done before they begin. */
+    /* Wait for the searches: a fast writer would finish before they begin. */
     while (count_searches(workers) < epoch / 4 && clock_now_ns() < end_ns)
       sched_yield();
   }
@@ -365,7 +365,7 @@ static void every_answer_is_right_for_the_epoch_that_it_names(void **state)
     assert_true(atomic_load(&workers[i].n_searches) > 0);
     n_epochs += workers[i].n_epochs;
   }
-  assert_true(epoch >= 50 && n_epochs >= 10); /* they did run at the same time */
+  assert_true(epoch >= 50 && n_epochs >= 10); /* searches and writes did run at the same time */
   engine_close(&engine);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A catalogue that became small gives its memory back, and is searched like one that was never larger. */
+/* A catalogue that has become small gives its memory back, and searches return the same as if it had never been larger.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +76,7 @@ static size_t resident_bytes(void)
   FILE *f = fopen("/proc/self/statm", "r");
   size_t total = 0, resident = 0;
 
-  malloc_trim(0); /* what the heap keeps is the allocator's affair */
+  malloc_trim(0); /* memory that the allocator keeps does not count */
   assert_non_null(f);
   assert_int_equal(fscanf(f, "%zu %zu", &total, &resident), 2);
   fclose(f);
@@ -119,13 +120,14 @@ static void memory_goes_back_when_everything_was_deleted(void **state)
     change_items(w, w->engine, 0, N, true);
     size_t after = resident_bytes();
     printf("resident: %zu KB, with %d items %zu KB, without them %zu KB\n", before >> 10, N, top >> 10, after >> 10);
-    if (!__sanitizer_get_current_allocated_bytes) /* their shadow stays */
+    if (!__sanitizer_get_current_allocated_bytes) /* the shadow memory of sanitizers stays */
       assert_true(after < before + (top - before) / 3);
   }
   close_world(w);
 }
 
-/* Deleted in two orders: slots fall to a part of the highest, to none, and rise again. */
+/* Items are deleted in two orders: the number of slots falls to a part of its maximum, then to zero, and rises again.
+ */
 static void what_is_left_is_searched_as_if_the_rest_had_never_been(void **state)
 {
   struct world *w = open_world();

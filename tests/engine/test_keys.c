@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of an arena against an array of them, under churn and with hashes that collide. */
+/* The keys of an arena compared with a plain array, under churn and with colliding hashes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,10 +19,10 @@ enum { MAX_KEYS = 3000, KEY_BYTES = 256 };
 struct key {
   uint8_t bytes[KEY_BYTES];
   size_t n;
-  uint32_t slot; /* KEYS_NONE: not in */
+  uint32_t slot; /* KEYS_NONE: not in the table */
 };
 
-/* Keys that may be put, and which of them lies in each slot. */
+/* The keys that may be put, and the key in each slot. */
 struct world {
   struct dice dice;
   struct keys keys;
@@ -57,7 +57,7 @@ static void close_world(struct world *w)
   free(w);
 }
 
-/* Short and long, binary and text, and many that are prefixes of others. */
+/* Draw keys: short and long, binary and text, many of them prefixes of others. */
 static void draw_keys(struct world *w)
 {
   for (size_t i = 0; i < w->n_all; i++) {
@@ -75,7 +75,7 @@ static void put(struct world *w, size_t i)
   w->in_slot[w->n_slots++] = i;
 }
 
-/* As the arena does: the last one moves into the hole. */
+/* Remove a key as the arena does: the last key moves into the hole. */
 static void take(struct world *w, size_t i)
 {
   uint32_t slot = w->all[i].slot, last = (uint32_t)w->n_slots - 1;
@@ -118,7 +118,7 @@ static void keys_are_found_in_their_slot_under_churn(void **state)
   (void)state;
   draw_keys(w);
   churn(w, 60000, 5000);
-  for (size_t i = 0; i < w->n_all; i++) { /* full to the last slot */
+  for (size_t i = 0; i < w->n_all; i++) { /* filled to the last slot */
     if (w->all[i].slot == KEYS_NONE)
       put(w, i);
   }
@@ -134,7 +134,7 @@ static uint32_t hash_of(const struct world *w, const void *p, size_t n)
   return (uint32_t)XXH3_64bits_withSecret(p, n, w->keys.secret, sizeof w->keys.secret);
 }
 
-/* All keys have their home in the last few entries of the table: one long run that wraps around its end. */
+/* All keys have their home in the last few entries of the table. They form one long run that wraps around its end. */
 static void keys_that_share_a_home_are_kept_apart_and_gaps_close(void **state)
 {
   enum { N = 60 };
@@ -189,7 +189,7 @@ static void keys_with_equal_hashes_are_told_by_their_bytes(void **state)
   free(hashed);
 }
 
-/* Keys that an outsider chose so that the hash without a secret puts all of them into one place. */
+/* Keys chosen by an outsider: a hash without a secret would give all of them the same home. */
 static void keys_chosen_to_share_a_home_do_not(void **state)
 {
   enum { N = 400 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods as people write them. */
+/* Parsing and printing methods. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void every_form_is_read_and_written_back(void **state)
     method_print(&method, text);
     assert_string_equal(text, rows[i].printed);
     assert_ok(method_parse(span_of_str(text), &again));
-    assert_memory_equal(&again, &method, sizeof method); /* queries of one method are told by their bytes */
+    assert_memory_equal(&again, &method, sizeof method); /* methods are compared by their bytes */
   }
 }
 
@@ -81,11 +81,11 @@ static void a_zero_byte_is_no_end(void **state)
   assert_int_equal(method_parse(span_of("exact\0", 6), &method), ERR_METHOD);
   assert_int_equal(method_parse(span_of("\0", 1), &method), ERR_METHOD);
   assert_int_equal(method_parse(span_of("average(1\0)", 11), &method), ERR_METHOD);
-  assert_ok(method_parse(span_of("average(17)junk", 11), &method)); /* and the span's end is one */
+  assert_ok(method_parse(span_of("average(17)junk", 11), &method)); /* parsing must stop at the end of the span */
   assert_int_equal(method.args[0], 17);
 }
 
-/* Whatever is accepted is printed as something that means the same. */
+/* Text that is accepted must be printed as a text with the same meaning. */
 static void noise_is_refused_or_read_back_the_same(void **state)
 {
   static const char letters[] = "abz_(((),,,) 019999AZ-\xff";
@@ -101,7 +101,7 @@ static void noise_is_refused_or_read_back_the_same(void **state)
       bytes[i] = letters[dice_below(&dice, i < 2 ? 4 : sizeof letters)];
     if (dice_below(&dice, 2))
       n = (size_t)snprintf(bytes, sizeof bytes, "ab(%zu,%zu)", dice_below(&dice, 7), dice_below(&dice, 5000000000));
-    uint8_t *exact = malloc(n ? n : 1); /* the sanitizer sees a read past the end */
+    uint8_t *exact = malloc(n ? n : 1); /* in a block of exactly this size, the sanitizer sees a read past the end */
     memcpy(exact, bytes, n);
     if (method_parse(span_of(exact, n), &method) == ERR_OK) {
       n_accepted++;

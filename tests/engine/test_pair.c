@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arena pair under threads: what a reader holds is whole and is not written until it lets go. */
+/* The arena pair under threads: an arena that a reader holds is consistent and is not written until it is released. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 enum { READERS = 4, FLIPS = 4000 };
 
-/* The arenas' fields are plain memory here: each is a function of the epoch. */
+/* The arenas' fields are used as plain memory: each is a function of the epoch. */
 static struct pair pair;
 static _Atomic bool is_over;
 
@@ -107,7 +107,7 @@ static void readers_hold_whole_arenas_that_nobody_writes(void **state)
     n_epochs += readers[i].n_epochs;
   }
   assert_true(has_read_enough(readers));
-  assert_true(epoch >= 100); /* readers without end do not keep the writer out */
+  assert_true(epoch >= 100); /* a continuous stream of readers does not block the writer */
   assert_true(n_epochs > 0);
   assert_int_equal(atomic_load(&pair.readers[0].n), 0);
   assert_int_equal(atomic_load(&pair.readers[1].n), 0);
@@ -130,7 +130,7 @@ static void the_writer_waits_for_the_slowest_reader_and_new_readers_do_not(void 
   const struct arena *old = pair_acquire(&pair), *also_old = pair_acquire(&pair);
   assert_ptr_equal(old, also_old);
   assert_int_equal(pthread_create(&writer, NULL, publish_one, &next), 0);
-  for (;;) { /* until the flip */
+  for (;;) { /* until the pair is flipped */
     const struct arena *a = pair_acquire(&pair);
     bool is_new = a != old;
     if (is_new)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searchers: what a query leaves out, and that asking for much costs little. */
+/* Searchers: excluded keys are not returned, and large requests stay cheap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static int open_full_engine(void **state)
   char path[sizeof dir.path + 32];
   struct engine_space space = { .name = "pq", .model_path = path };
   struct engine_config config = { &space, 1, ITEMS, ITEMS, 32, isa_detect(), ENGINE_CPU };
-  float centroids[SPLITS * SUBITEMS] = { 0 }; /* every item ties: keys decide */
+  float centroids[SPLITS * SUBITEMS] = { 0 }; /* every item ties, so keys decide */
   struct item_change *changes = calloc(ITEMS, sizeof *changes);
   struct part part = { .space = span_of_str("pq"), .codes = span_of("\1\2", 2) };
 
@@ -63,7 +63,7 @@ static struct query query_for(size_t k, struct span *exclude, size_t n_exclude)
                          .n_exclude = n_exclude };
 }
 
-/* A query of 4 MiB can exclude so many: a search that took time in their square would not end here. */
+/* A query of 4 MiB can exclude this many keys. A search with quadratic time would not finish here. */
 static void a_long_list_of_excluded_keys_leaves_just_the_rest(void **state)
 {
   enum { EXCLUDED = ITEMS - 10 };
@@ -73,7 +73,7 @@ static void a_long_list_of_excluded_keys_leaves_just_the_rest(void **state)
   struct answer answer;
 
   (void)state;
-  for (size_t i = 0; i < 2 * EXCLUDED; i++) /* all but the first ten, twice */
+  for (size_t i = 0; i < 2 * EXCLUDED; i++) /* all keys but the first ten, each twice */
     exclude[i] = span_of(keys[ITEMS - 1 - i % EXCLUDED], 6);
   assert_ok(searcher_open(engine, &s));
   fixture_search(engine, s, &query, 1, &answer);
@@ -81,7 +81,7 @@ static void a_long_list_of_excluded_keys_leaves_just_the_rest(void **state)
   for (size_t i = 0; i < 10; i++)
     assert_memory_equal(answer.hits[i].key.p, keys[i], 6);
   assert_true(answer.receipt.is_exact);
-  assert_false(answer.receipt.has_bound); /* nothing that is admitted was left out */
+  assert_false(answer.receipt.has_bound); /* every admitted item was returned */
   searcher_close(&s);
   free(exclude);
 }

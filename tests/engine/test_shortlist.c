@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shortlists against a sort by exact scores and keys, for approximations as bad as their slack allows. */
+/* Shortlists compared with a sort by exact scores and keys. The approximate scores are as bad as the slack allows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ enum { MAX_SLOTS = 6000, LISTS = 3 };
 
 static struct dice dice;
 
-/* What the lists are made of: exact scores, and integers within the slack of them. */
+/* The input of the lists: exact scores, and integers within the slack of them. */
 static struct {
   size_t n_slots;
   float exact[LISTS][MAX_SLOTS];
@@ -28,7 +28,7 @@ static struct {
   size_t n_resolved;
 } world;
 
-/* Keys are in no order of slots. */
+/* The key of a slot. Keys are not in slot order. */
 static uint32_t key_of(uint32_t slot)
 {
   return slot * 2654435761u;
@@ -65,8 +65,8 @@ static int rising(const void *a, const void *b)
   return (*x > *y) - (*x < *y);
 }
 
-/* kind 0: all different; 1: few values; 2: one value and a few more; 3: rising with the slot; 4: zeros of both signs;
- * 5: the best lie together; 6: falling with the slot. */
+/* kind 0: all different; 1: few values; 2: one value and a few others; 3: rising with the slot; 4: zeros of both signs;
+ * 5: the best items are neighbours; 6: falling with the slot. */
 static float draw_score(int kind, size_t slot)
 {
   switch (kind) {
@@ -110,7 +110,7 @@ static void draw_world(size_t n_slots, int kind)
   }
 }
 
-/* One chunk, to all lists. */
+/* Scan one chunk into all lists. */
 static void scan_chunk(struct shortlists *s, const struct shortlist_scale *scales, size_t first)
 {
   size_t n_padded = (world.n_slots + 15) / 16 * 16, n_appended = 0;
@@ -132,7 +132,7 @@ static void scan_chunk(struct shortlists *s, const struct shortlist_scale *scale
   shortlist_make_room(s, (end < world.n_slots ? end : world.n_slots) - first, n_appended);
 }
 
-/* All slots, in an order that is spread over all or in their own. */
+/* Scan all slots, in an order that is spread over all or in slot order. */
 static void scan(struct shortlists *s, const struct shortlist_scale *scales, bool is_spread)
 {
   struct spread chunks = spread_over((world.n_slots + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK);
@@ -141,7 +141,7 @@ static void scan(struct shortlists *s, const struct shortlist_scale *scales, boo
     scan_chunk(s, scales, (is_spread ? spread_next(&chunks) : i) * SHORTLIST_CHUNK);
 }
 
-/* Once more without guesses where one was wrong. */
+/* Scan, and scan again without guesses if a guess was wrong. */
 static void fill_lists(struct shortlists *s, const struct shortlist_scale *scales, size_t n_best)
 {
   size_t n_wrong = 0;
@@ -201,7 +201,7 @@ static void check(size_t n_slots, size_t n_best, int kind, int32_t slack)
     fill_lists(&s, scales, n);
     for (size_t l = 0; l < LISTS; l++)
       assert_list(&s, l, n);
-    assert_true(world.n_resolved <= LISTS * 8 * n_slots); /* ties do not make it go round in circles */
+    assert_true(world.n_resolved <= LISTS * 8 * n_slots); /* ties do not cause endless work */
   }
   region_fini(&region);
 }
@@ -238,7 +238,7 @@ static void a_small_slack_asks_for_few_exact_scores(void **state)
   region_fini(&region);
 }
 
-/* How many entries reach the lists, and how many lists are guessed wrong. */
+/* Count the entries that reach the lists, and the lists with a wrong guess. */
 static void count_entries(int kind, bool is_spread, size_t *n_entries, size_t *n_wrong)
 {
   struct region region = { 0 };

@@ -206,8 +206,8 @@ static void check_golden_block(struct mol_case *c, const struct golden_pairs *g,
   size_t n_logits = n_logits_of(&c->shape), n_query = c->shape.n_query_components * c->shape.component_dim;
   float phi[MOL_LANES];
 
-  transpose_block(k, g->item_components, first, n, c->shape.n_item_components * c->shape.component_dim, c->items);
-  transpose_block(k, g->item_gates, first, n, n_logits, c->item_gates);
+  transpose_tile(k, g->item_components, first, n, c->shape.n_item_components * c->shape.component_dim, c->items);
+  transpose_tile(k, g->item_gates, first, n, n_logits, c->item_gates);
   for (size_t b = 0; b < g->n_queries; b++) {
     memcpy(c->query, g->query_components + b * n_query, n_query * sizeof *c->query);
     memcpy(c->query_gate, g->query_gates + b * n_logits, n_logits * sizeof *c->query_gate);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers for tests: the seed is printed, and SLUICE_SEED sets it. */
+/* Random numbers for tests. The seed is printed, and the environment variable SLUICE_SEED sets it. */
 #ifndef TESTS_SUPPORT_DICE_H
 #define TESTS_SUPPORT_DICE_H
 
@@ -13,7 +13,7 @@ struct dice {
   uint64_t state;
 };
 
-/* The seed of this run: SLUICE_SEED, or the clock. Printed. */
+/* Get and print the seed of this run: SLUICE_SEED, or else the clock. */
 static inline uint64_t dice_seed(void)
 {
   const char *text = getenv("SLUICE_SEED");
@@ -23,7 +23,7 @@ static inline uint64_t dice_seed(void)
   return seed;
 }
 
-/* splitmix64 */
+/* The next 64 random bits, by splitmix64. */
 static inline uint64_t dice_u64(struct dice *d)
 {
   uint64_t z = d->state += 0x9e3779b97f4a7c15u;
@@ -33,13 +33,13 @@ static inline uint64_t dice_u64(struct dice *d)
   return z ^ (z >> 31);
 }
 
-/* 0 <= result < n */
+/* A random number from 0 to n - 1. */
 static inline size_t dice_below(struct dice *d, size_t n)
 {
   return (size_t)(dice_u64(d) % n);
 }
 
-/* Uniform in [-scale, scale). */
+/* A random number from [-scale, scale). */
 static inline float dice_float(struct dice *d, float scale)
 {
   return ((float)(dice_u64(d) >> 40) * 0x1p-23f - 1.0f) * scale;

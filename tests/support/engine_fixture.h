@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What engine tests share: put items, search, and judge receipts. To be included after cmocka.h. */
+/* What engine tests share: putting items, searching, and checking receipts. Include it after cmocka.h. */
 #ifndef TESTS_SUPPORT_ENGINE_FIXTURE_H
 #define TESTS_SUPPORT_ENGINE_FIXTURE_H
 
@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "tests/support/assert_ok.h"
 
-/* Publish changes that are checked first. */
+/* Check changes, then publish them. */
 static inline void fixture_apply(struct engine *e, const struct item_change *changes, size_t n)
 {
   for (size_t i = 0; i < n; i++)
@@ -38,7 +38,7 @@ static inline void fixture_delete(struct engine *e, struct span key)
   fixture_apply(e, &change, 1);
 }
 
-/* Search a batch of one method. */
+/* Search a batch of queries of one method. */
 static inline void fixture_search(struct engine *e, struct searcher *s, const struct query *queries, size_t n,
                                   struct answer *answers)
 {
@@ -63,8 +63,8 @@ static inline void fixture_assert_same_hits(const struct answer *a, const struct
   }
 }
 
-/* Judge a receipt by the true scores of all items: no item that was not returned scores above the bound, and where it
- * says exact the hits are the k best. */
+/* Check a receipt against the true scores of all items. No item that was not returned may score above the bound. If the
+ * receipt says exact, the hits must be the k best. */
 static inline void fixture_assert_receipt(const struct answer *answer, size_t k, const double *scores, size_t n_items,
                                           size_t (*index_of)(struct span key), double tolerance)
 {

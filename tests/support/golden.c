@@ -16,7 +16,7 @@ struct golden {
   char path[512];
   uint8_t *bytes;
   size_t n_bytes;
-  size_t data; /* where the tensors start */
+  size_t data; /* offset of the tensors */
   json_t *header;
 };
 
@@ -105,7 +105,7 @@ static size_t check_shape(const struct golden *g, const char *name, size_t n_dim
   size_t count = 1;
 
   if (json_array_size(json_object_get(find_tensor(g, name), "shape")) != n_dims)
-    die(g->path, "%s has not %zu dimensions", name, n_dims);
+    die(g->path, "%s does not have %zu dimensions", name, n_dims);
   for (size_t i = 0; i < n_dims; i++) {
     size_t extent = golden_extent(g, name, i);
     if (shape[i] != 0 && shape[i] != extent)
@@ -126,7 +126,7 @@ static const void *read_tensor(const struct golden *g, const char *name, const c
   if (!found || strcmp(found, type) != 0)
     die(g->path, "%s is %s, not %s", name, found ? found : "nothing", type);
   if (begin > end || end > g->n_bytes - g->data || end - begin != check_shape(g, name, n_dims, shape) * size)
-    die(g->path, "%s: offsets %zu to %zu do not fit", name, begin, end);
+    die(g->path, "%s: offsets %zu to %zu do not match its shape or the file", name, begin, end);
   return g->bytes + g->data + begin;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory the program holds, and an allocator that answers NULL to absurd sizes under the sanitizers too. */
+/* Measures the heap of a test program. Also makes the sanitizers' allocator return NULL for absurd sizes, as the normal
+ * one does. */
 #ifndef TESTS_SUPPORT_HEAP_H
 #define TESTS_SUPPORT_HEAP_H
 
 #include <malloc.h>
 #include <stddef.h>
 
-/* Of the sanitizers' allocator; absent without them. */
+/* Part of the sanitizers' allocator; NULL without them. */
 __attribute__((weak)) size_t __sanitizer_get_current_allocated_bytes(void);
 
 const char *__asan_default_options(void);
@@ -21,7 +22,7 @@ const char *__tsan_default_options(void)
   return "allocator_may_return_null=1";
 }
 
-/* Bytes allocated and not freed. */
+/* The bytes that are allocated and not freed. */
 static inline size_t heap_used(void)
 {
   struct mallinfo2 info = mallinfo2();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write small .safetensors files for tests. */
+/* Writes small .safetensors files for tests. */
 #ifndef TESTS_SUPPORT_MODEL_FILE_H
 #define TESTS_SUPPORT_MODEL_FILE_H
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Write header text and data as they are, whether they make sense or not. */
+/* Write header text and data without any checks, so that broken files can be written too. */
 static inline void model_file_write(const char *path, const char *header, const void *data, size_t n)
 {
   FILE *file = fopen(path, "wb");
@@ -22,7 +22,7 @@ static inline void model_file_write(const char *path, const char *header, const 
   fclose(file);
 }
 
-/* A RecJPQ model with these centroids [n_splits][n_subitems][split_dim]. */
+/* Write a RecJPQ model with these centroids [n_splits][n_subitems][split_dim]. */
 static inline void model_file_write_recjpq(const char *path, const float *centroids, size_t n_splits, size_t n_subitems,
                                            size_t split_dim)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of mol_score() in blocks of exactly their sizes: random ones, and those of a golden model. Include it after
- * cmocka.h. */
+/* Inputs of mol_score(), random or from a golden model. Each array is an allocation of exactly its size, so that the
+ * sanitizer sees every read past the end. Include it after cmocka.h. */
 #ifndef TESTS_SUPPORT_MOL_CASE_H
 #define TESTS_SUPPORT_MOL_CASE_H
 
@@ -10,7 +10,7 @@
 #include "tests/support/blocks.h"
 #include "tests/support/golden.h"
 
-/* One query, one block of items and a gate. */
+/* One query, one tile of items, and a gate. */
 struct mol_case {
   struct mol_shape shape;
   float *w1, *b1, *w2, *b2;
@@ -78,7 +78,7 @@ static inline float *packed_new(const float *w, size_t n_in, size_t n_out)
   return packed;
 }
 
-/* The gate of a case in the layout of struct mol_gate. */
+/* The gate of a case, packed as the kernels take it. */
 static inline struct mol_gate gate_new(const struct mol_case *c)
 {
   size_t n_logits = n_logits_of(&c->shape), n_hidden = c->shape.gate_hidden;
@@ -120,7 +120,7 @@ static inline float *copy_new(const float *values, size_t n)
   return out;
 }
 
-/* The caller fills in queries and items. */
+/* Create a case with the gate of a golden model. The caller fills the query and the items. */
 static inline struct mol_case mol_case_of_golden(const struct golden *weights)
 {
   struct mol_case c = { .shape = { (size_t)golden_number(weights, "mol.Pq"), (size_t)golden_number(weights, "mol.Px"),
@@ -142,8 +142,8 @@ static inline struct mol_case mol_case_of_golden(const struct golden *weights)
   return c;
 }
 
-/* Transpose rows first to first + n - 1 of an array [][n_cols] into lanes. */
-static inline void transpose_block(const struct kernels *k, const float *array, size_t first, size_t n, size_t n_cols,
+/* Transpose rows first..first+n-1 of an array [][n_cols] into a tile. */
+static inline void transpose_tile(const struct kernels *k, const float *array, size_t first, size_t n, size_t n_cols,
                                    float *out)
 {
   const float *rows[MOL_LANES];

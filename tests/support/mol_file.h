@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write a Mixture-of-Logits model of random weights, for tests: projections are single linear layers. */
+/* Writes a Mixture-of-Logits model with random weights, for tests. Its projections are single linear layers. */
 #ifndef TESTS_SUPPORT_MOL_FILE_H
 #define TESTS_SUPPORT_MOL_FILE_H
 
@@ -7,10 +7,10 @@
 #include "tests/support/model_file.h"
 
 struct mol_file {
-  size_t n_query, n_item, dim, hidden; /* P_q, P_x, d_P, of the cross gate */
+  size_t n_query, n_item, dim, hidden; /* P_q, P_x, d_P, and the hidden size of the cross gate */
   size_t vector_dim;                   /* D_q and D_x */
-  size_t n_hash;                       /* of one table of users; 0: there is none */
-  float weight;                        /* sizes of the gates' weights */
+  size_t n_hash;                       /* rows of its one user table; 0: it has none */
+  float weight;                        /* size of the gates' weights */
 };
 
 struct mol_file_writer {
@@ -39,7 +39,7 @@ static inline void mol_file_tensor(struct mol_file_writer *w, const char *name, 
   w->n_data += n;
 }
 
-/* Weights of n_out outputs, and biases where there are any. */
+/* Add the weights of n_out outputs, and their biases if has_bias. */
 static inline void mol_file_linear(struct mol_file_writer *w, const char *name, size_t n_in, size_t n_out, float scale,
                                    int has_bias)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A catalogue over two spaces, a RecJPQ and a MoL one, and what it should hold. To be included after cmocka.h. */
+/* A catalogue over two spaces, RecJPQ and Mixture-of-Logits, and the items that it should hold. Include it after
+ * cmocka.h. */
 #ifndef TESTS_SUPPORT_TWO_SPACES_H
 #define TESTS_SUPPORT_TWO_SPACES_H
 
@@ -10,7 +11,7 @@
 
 enum { TWO_MAX = 400, TWO_SPLITS = 3, TWO_SUBITEMS = 9, TWO_SPLIT_DIM = 2, TWO_MOL_DIM = 20, TWO_QUERY_DIM = 24 };
 
-/* One item: which parts it has and what they are. */
+/* One item: which parts it has, and their contents. */
 struct two_item {
   bool is_live, has_pq, has_mol;
   uint8_t codes[TWO_SPLITS];
@@ -43,13 +44,13 @@ static inline void two_spaces_fini(struct two_spaces *t)
   temp_dir_fini(&t->dir);
 }
 
-/* Keys of several lengths, in an order that is not the numbers'. */
+/* Print the key of an item. Keys have several lengths and do not sort by item number. */
 static inline struct span two_key(size_t i, char text[32])
 {
   return span_of(text, (size_t)sprintf(text, "%03zu%.*s", i * 37 % 1000, (int)(i % 11), "keykeykeyke"));
 }
 
-/* The parts of an item as a change has them; returns how many. */
+/* Fill the parts of an item for a change. Returns their number. */
 static inline size_t two_parts(const struct two_item *item, bool with_pq, bool with_mol, struct part parts[2])
 {
   size_t n = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write models of vector spaces (dot, cosine, weighted_dot, bilinear) for tests. */
+/* Writes models of vector spaces (dot, cosine, weighted_dot, bilinear) for tests. */
 #ifndef TESTS_SUPPORT_VECTOR_FILE_H
 #define TESTS_SUPPORT_VECTOR_FILE_H
 
 #include "tests/support/model_file.h"
 
-/* A model without tensors; dim 0: without sluice.dim. */
+/* Write a model without tensors. dim 0: without sluice.dim. */
 static inline void vector_file_write_plain(const char *path, const char *similarity, size_t dim)
 {
   char header[256], entry[64] = "";
@@ -16,7 +16,7 @@ static inline void vector_file_write_plain(const char *path, const char *similar
   model_file_write(path, header, NULL, 0);
 }
 
-/* weighted_dot with weights [n]. */
+/* Write a weighted_dot model with weights [n]. */
 static inline void vector_file_write_weights(const char *path, const float *v, size_t n)
 {
   char header[256];
@@ -28,7 +28,7 @@ static inline void vector_file_write_weights(const char *path, const float *v, s
   model_file_write(path, header, v, n * sizeof *v);
 }
 
-/* bilinear with a matrix [rows][columns]. */
+/* Write a bilinear model with a matrix [rows][columns]. */
 static inline void vector_file_write_matrix(const char *path, const float *w, size_t rows, size_t columns)
 {
   char header[256];
@@ -40,7 +40,7 @@ static inline void vector_file_write_matrix(const char *path, const float *w, si
   model_file_write(path, header, w, rows * columns * sizeof *w);
 }
 
-/* bilinear with factors [n][r_p] and [n][r_q], one behind the other in pq. */
+/* Write a bilinear model with factors [n][r_p] and [n][r_q]. pq holds one after the other. */
 static inline void vector_file_write_factors(const char *path, const float *pq, size_t n, size_t r_p, size_t r_q)
 {
   char header[512];

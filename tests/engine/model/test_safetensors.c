@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of model files: right numbers from good files, and from broken ones an error that names the file and the
- * tensor. */
+/* The reader of model files: good files give the right numbers, and broken files give an error that names the file and
+ * the tensor. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static uint64_t seed;
 static struct temp_dir dir;
 static char path[sizeof dir.path + 32];
 
-/* Six numbers and their bytes as each type. */
+/* Six numbers, and their bytes in each type. */
 static const float numbers[6] = { 1.0f, -2.0f, 0.5f, 0.0f, 1024.0f, -0.25f };
 
 static void write_bytes(const void *bytes, size_t n)
@@ -36,7 +36,7 @@ static void write_bytes(const void *bytes, size_t n)
   fclose(file);
 }
 
-/* The bytes of a file with this header. */
+/* Compose the bytes of a file with this header. */
 static size_t compose(const char *header, const void *data, size_t n, uint8_t *out)
 {
   uint64_t n_header = strlen(header);
@@ -201,7 +201,7 @@ static void a_header_length_beyond_the_file_is_refused(void **state)
 static void a_tensor_that_does_not_fit_is_refused_by_name(void **state)
 {
   static const struct {
-    const char *entry; /* of tensor "layer.w" */
+    const char *entry; /* the header entry of tensor "layer.w" */
     const char *says;
   } rows[] = {
     { "{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}", NULL },
@@ -293,8 +293,8 @@ static void a_number_that_is_not_finite_is_refused_with_its_place(void **state)
   } rows[] = {
     { "F32", 0x7fc00000, 4 },         { "F32", 0x7f800000, 4 }, { "F32", 0xff800000, 4 }, { "F32", 0x7f800001, 4 },
     { "F64", 0x7ff8000000000000, 8 }, { "F64", 0x7ff0000000000000, 8 },
-    { "F64", 0x7fe0000000000000, 8 }, /* finite, but not as f32 */
-    { "F32", 0x49742401, 4 }, /* just above 10^6 */
+    { "F64", 0x7fe0000000000000, 8 }, /* finite as F64, infinite as f32 */
+    { "F32", 0x49742401, 4 },         /* just above 10^6 */
     { "F16", 0x7c00, 2 },             { "F16", 0xfe00, 2 },     { "BF16", 0x7f80, 2 },    { "BF16", 0xffc0, 2 },
   };
 
@@ -321,7 +321,7 @@ static void metadata_numbers_are_whole_texts_within_bounds(void **state)
 {
   static const struct {
     const char *text;
-    bool is_integer, is_real; /* within [-1, 100] */
+    bool is_integer, is_real; /* readable as a number within [-1, 100] */
   } rows[] = {
     { "5", true, true },     { "-1", true, true },   { "100", true, true }, { "1e2", true, true },
     { "5.0", true, true },
@@ -352,7 +352,7 @@ static void metadata_numbers_are_whole_texts_within_bounds(void **state)
     else
       assert_message_names("\"mol.k\"");
     assert_string_equal(safetensors_text(f, "mol.k"), rows[i].text);
-    assert_null(safetensors_text(f, "n")); /* metadata is text */
+    assert_null(safetensors_text(f, "n")); /* metadata values must be text */
     assert_null(safetensors_text(f, "absent"));
     assert_fails(safetensors_integer(f, "absent", 0, 1, &integer), ERR_MODEL, "\"absent\"");
   }
@@ -450,14 +450,14 @@ static void a_pipe_that_nobody_writes_is_refused_at_once(void **state)
   (void)state;
   remove(path);
   assert_int_equal(mkfifo(path, 0600), 0);
-  alarm(10); /* opening it would wait for ever */
+  alarm(10); /* opening a pipe would otherwise block for ever */
   assert_fails(safetensors_map(path, &f), ERR_MODEL, "is it a file?");
   alarm(0);
   assert_null(f);
   remove(path);
 }
 
-/* Everything that can be asked of a file. */
+/* Call every function that reads from a file. */
 static void ask_all(void)
 {
   static const char *const names[] = { "t", "u", "__metadata__", "" };
@@ -483,7 +483,7 @@ static void ask_all(void)
       assert_true(isfinite(out[j]));
     if (safetensors_tensor(f, names[i], (1u << N_TENSOR_TYPES) - 1, &tensor) != ERR_OK)
       assert_message_names(names[i]);
-    else if (tensor.bytes.n) /* within the file */
+    else if (tensor.bytes.n) /* the bytes must be inside the file */
       assert_true(tensor.bytes.p[0] + tensor.bytes.p[tensor.bytes.n - 1] >= 0);
     if (safetensors_integer(f, "n", 0, 1000, &integer) == ERR_OK)
       assert_in_range(integer, 0, 1000);

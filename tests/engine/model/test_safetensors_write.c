@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer of safetensors files: what it writes, our reader reads, and a file is there whole or as it was before. */
+/* The writer of safetensors files: our reader reads what it writes, and a file is either complete or unchanged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void assert_same(const struct safetensors *f, const struct tensor *tensor
   for (size_t i = 0; i < read.shape.n_dims; i++)
     assert_int_equal(read.shape.dim[i], tensor->shape.dim[i]);
   assert_true(span_equal(read.bytes, tensor->bytes));
-  if (read.bytes.n) /* the file is mapped: a page's start is aligned to all */
+  if (read.bytes.n) /* the file is mapped, and the start of a page is aligned for every type */
     assert_int_equal((uintptr_t)read.bytes.p % tensor_type_bytes(read.type), 0);
 }
 

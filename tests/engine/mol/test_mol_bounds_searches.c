@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole Mixture-of-Logits searches with bounds on scores: what they return without, for fewer scores. */
+/* Whole Mixture-of-Logits searches that bound scores first: they return the same hits and score fewer items. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ enum { MAX_ITEMS = 10000, N_QUERIES = 3, K_MAX = 300, MAX_COMPONENTS = 8 * 32, M
 
 struct world {
   struct engine *engine;
-  struct kernels *kernels; /* the engine's */
+  struct kernels *kernels; /* the kernels that the engine uses; checks may change them */
   struct searcher *searcher;
   size_t n_query, n_item, dim, n_logits;
 };
@@ -53,7 +53,7 @@ static void world_close(struct world *w)
   engine_close(&w->engine);
 }
 
-/* What items are: all random, a few drawn often, all nearly the same, zeros among them. */
+/* How items are drawn: all random, a few drawn often, all nearly the same, zeros among them. */
 enum kind { KIND_RANDOM, KIND_DUPLICATES, KIND_CLUSTER, KIND_ZEROS, N_KINDS };
 
 static void draw(enum kind kind, float *out, size_t n, float scale)
@@ -89,7 +89,7 @@ static void put_items(struct world *w, size_t n, enum kind kind)
     fixture_delete(w->engine, key_of(i, text));
 }
 
-/* Search all queries by both methods; the items that exact scored. */
+/* Search all queries by both methods. Returns the number of items that `exact` scored. */
 static uint64_t check_searches(struct world *w, size_t n_items, size_t k)
 {
   static float components[N_QUERIES][MAX_COMPONENTS], gates[N_QUERIES][MAX_L];
@@ -128,7 +128,7 @@ static uint64_t check_searches(struct world *w, size_t n_items, size_t k)
   return scored;
 }
 
-/* Approximate methods take bounds too: that changes nothing but how many items are scored. */
+/* Approximate methods use bounds too: only the number of scored items changes. */
 static void check_approximate(struct world *w, size_t n_items, size_t k)
 {
   static const char *const methods[] = { "average(60)", "average(700)", "per_embedding(4)", "combined(2,300)",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole searches over the golden Mixture-of-Logits models: weights, inputs and expected outputs of the authors'
+/* Whole searches over the golden Mixture-of-Logits models. Weights, inputs and expected outputs come from the authors'
  * implementation (tests/golden/README.md). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 struct fixture_case {
   const char *name;
-  bool has_ties; /* then ids are compared up to ties */
+  bool has_ties; /* if so, ids are compared up to ties */
 };
 
 static const struct fixture_case cases[] = { { "small_uid", false }, { "books", false }, { "edge", true } };
@@ -29,7 +29,7 @@ struct golden_case {
   struct searcher *searcher;
 };
 
-/* Key of a position: keys sort as positions do, so that ties go to the lower position as in the golden data. */
+/* The key of a position. Keys sort as positions do, so ties go to the lower position, as in the golden data. */
 static struct span key_of(size_t position, char *text)
 {
   return span_of(text, (size_t)sprintf(text, "item-%06zu", position));
@@ -88,7 +88,7 @@ static struct query query_of(const struct golden_case *c, size_t q, size_t k, co
   };
 }
 
-/* Search all queries of a case at once, so that batching is tested too. */
+/* Search all queries of a case in one batch, so that batching is tested too. */
 static struct answer *search_all(const struct golden_case *c, size_t k, const char *method)
 {
   struct query *queries = calloc(c->n_queries, sizeof *queries);
@@ -101,7 +101,7 @@ static struct answer *search_all(const struct golden_case *c, size_t k, const ch
   return answers;
 }
 
-/* Hits against expected positions; -1 pads the golden lists. */
+/* Compare hits with the expected positions. -1 pads the golden lists. */
 static void assert_hits(const struct golden_case *c, bool has_ties, size_t q, const struct answer *answer,
                         const int64_t *positions, const double *scores, size_t n)
 {
@@ -117,7 +117,7 @@ static void assert_hits(const struct golden_case *c, bool has_ties, size_t q, co
   }
 }
 
-/* Method with the arguments that a case's golden lists were made with. */
+/* Print a method with the arguments that a case's golden lists were made with. */
 static void method_of(const struct golden_case *c, const char *name, char text[32])
 {
   int n_average = (int)golden_extent(c->expected, "avg_cand_pos", 1);
@@ -180,7 +180,7 @@ static void lists_of_pairs_return_the_golden_candidates_rescored(void **state)
   }
 }
 
-/* Receipts of average(N) for all N: the bound holds for every item that was not returned. */
+/* Receipts of average(N) for every N: no item that was not returned scores above the bound. */
 static void average_receipts_hold_for_every_n(void **state)
 {
   (void)state;
@@ -242,7 +242,7 @@ static void every_isa_gives_the_same_bytes(void **state)
   close_case(&reference);
 }
 
-/* Components and gates as the reference computed them, given ready-made on both sides. */
+/* Items and queries are given as the components and gates that the authors' code computed. */
 static void ready_made_components_score_like_raw_vectors(void **state)
 {
   struct golden_case c = { 0 };

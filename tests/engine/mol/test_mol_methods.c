@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every Mixture-of-Logits method over random and adversarial catalogues that change between searches, at every level of
- * this machine: exact methods return the bytes of brute force, brute force agrees with an oracle in double precision,
- * approximate methods score just the candidates that the paper's definitions give, and no receipt is violated.
+/* Every Mixture-of-Logits method, at every instruction level of this machine, over random and adversarial catalogues
+ * that change between searches.
+ *
+ * Exact methods return the bytes of brute force. Brute force agrees with an oracle in double precision. Approximate
+ * methods score exactly the candidates of the paper's definitions. No receipt is violated.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +21,7 @@ enum { MAX_ITEMS = 9500, MAX_COMPONENTS = 8 * 32, MAX_L = 64, MAX_QUERIES = 5, M
 
 static struct dice dice;
 
-/* What an item is made of. */
+/* How items are drawn. */
 enum kind { KIND_RANDOM, KIND_DUPLICATES, KIND_ZEROS, KIND_CLUSTER, KIND_EQUAL, KIND_OPPOSED, N_KINDS };
 
 struct item {
@@ -27,9 +29,9 @@ struct item {
   float components[MAX_COMPONENTS], gate[MAX_L];
 };
 
-static struct item *items; /* [MAX_ITEMS] by number */
+static struct item *items; /* [MAX_ITEMS], by item number */
 static float query_components[MAX_QUERIES][MAX_COMPONENTS], query_gates[MAX_QUERIES][MAX_L];
-static double (*scores)[MAX_ITEMS]; /* the oracle's, [MAX_QUERIES] */
+static double (*scores)[MAX_ITEMS]; /* the oracle's scores, [MAX_QUERIES] */
 
 static struct {
   size_t n_query, n_item, dim, n_logits, hidden;
@@ -123,7 +125,7 @@ static void close_world(void)
   golden_close(&world.weights);
 }
 
-/* Numbers in keys are not in the order of the items. */
+/* The key of an item. Keys do not sort in the order of the items. */
 static struct span key_of(size_t item, char text[16])
 {
   return span_of(text, (size_t)snprintf(text, 16, "%05zu", item * 7919 % 99991));
@@ -143,7 +145,7 @@ static size_t item_of(struct span key)
   return 0;
 }
 
-/* One direction that a world's clusters share. */
+/* The direction that all items of a cluster share. */
 static float base[MAX_COMPONENTS];
 
 static void draw_vector(enum kind kind, size_t number, float *out, size_t n)
@@ -241,7 +243,7 @@ static void search(enum isa isa, const char *method, size_t k, size_t first, siz
   fixture_search(world.engines[isa], world.searchers[isa], queries, n, answers);
 }
 
-/* A ranking of all admitted items, in the engine's own f32 scores: brute force with a large K. */
+/* All admitted items, ranked by the engine's own f32 scores: brute force with a large K. */
 struct ranking {
   size_t n;
   size_t *items;
@@ -271,7 +273,7 @@ static void ranking_free(struct ranking *r)
   free(r->scores);
 }
 
-/* The hits are the first k of the ranking's items that are candidates; NULL: all are. */
+/* Assert that the hits are the first k candidates of the ranking. is_candidate NULL: all items are candidates. */
 static void assert_hits(const struct answer *answer, const struct ranking *r, size_t k, const uint8_t *is_candidate)
 {
   size_t at = 0;
@@ -287,7 +289,8 @@ static void assert_hits(const struct answer *answer, const struct ranking *r, si
   assert_int_equal(answer->n_hits, at);
 }
 
-/* Receipts against the oracle: what was not returned scores no more than the bound, and exact means exact. */
+/* Check a receipt against the oracle: no item that was not returned scores above the bound, and an answer that is
+ * called exact is exact. */
 static void assert_receipt(const struct answer *answer, size_t q, size_t n_items, size_t n_admitted, size_t k)
 {
   uint8_t *is_returned = calloc(n_items + 1, 1);
@@ -357,7 +360,7 @@ static void mean(const float *components, size_t n, float *out)
   }
 }
 
-/* n_pairs, n_average   lengths of the lists, 0: none */
+/* n_pairs, n_average   lengths of the lists; 0: no such list */
 static uint8_t *candidates_of(size_t q, const struct ranking *r, size_t n_pairs, size_t n_average)
 {
   uint8_t *is_candidate = calloc(MAX_ITEMS, 1);
@@ -473,7 +476,7 @@ static void check_world(const char *name, enum kind kind, size_t n_items)
 {
   open_world(name);
   dice_fill(&dice, base, MAX_COMPONENTS, 1.0f);
-  check_all(n_items, kind); /* nothing is there */
+  check_all(n_items, kind); /* an empty catalogue */
   for (size_t i = 0; i < n_items; i++)
     put_item(i, kind);
   check_all(n_items, kind);
@@ -497,7 +500,8 @@ static void every_method_keeps_its_promise_over_changing_catalogues(void **state
   check_world("books", KIND_RANDOM, 200);
 }
 
-/* Enough items that exact starts from seeds, and a catalogue of which most can be dropped unscored. */
+/* The catalogue is large enough for `exact` to start from seeds, and most of its items can be dropped without a score.
+ */
 static void exact_drops_what_cannot_enter(void **state)
 {
   enum { N = 9000 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MoL models with one thing wrong at a time: refused, with the tensor or the metadata key at fault. */
+/* Mixture-of-Logits models with one fault at a time: each is refused, and the error names the tensor or the metadata
+ * key. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ static uint64_t seed;
 static struct temp_dir dir;
 static char path[sizeof dir.path + 32];
 
-/* A golden model, taken apart. */
+/* A golden model: its header and its data. */
 struct model {
   json_t *header;
   uint8_t *data;
@@ -67,7 +68,7 @@ static void save(const struct model *m, json_t *header)
   free(text);
 }
 
-/* The model with this header is refused, and the sentence names the file and what is at fault. */
+/* Assert that the model with this header is refused, and that the error names the file and the fault. */
 static void assert_refused(const struct model *m, json_t *header, const char *name)
 {
   save(m, header);
@@ -108,10 +109,10 @@ static void a_model_without_one_of_its_tensors_is_refused(void **state)
     }
     unload(&m);
   }
-  assert_int_equal(n, 16 + 18 + 17); /* every tensor of the three files is needed */
+  assert_int_equal(n, 16 + 18 + 17); /* every tensor of the three files is required */
 }
 
-/* The same numbers in another shape: transposed where that differs, flat, and with an axis more. */
+/* Give a tensor another shape for the same numbers: transposed if that differs, flat, or with one more dimension. */
 static json_t *reshape(json_t *shape, int way)
 {
   json_t *other = json_array();
@@ -179,7 +180,7 @@ static void a_model_with_a_number_that_is_not_finite_is_refused(void **state)
   unload(&m);
 }
 
-/* Metadata that must be there, and texts that are no values of it. */
+/* Required metadata keys, each with texts that are not valid values. */
 static const struct {
   const char *key;
   const char *wrong[6];
@@ -221,7 +222,7 @@ static void metadata_that_is_absent_or_no_value_is_refused(void **state)
     struct model m = load(cases[c]);
     for (size_t i = 0; i < N_METADATA; i++) {
       snprintf(quoted, sizeof quoted, "\"%s\"", metadata[i].key);
-      if (strcmp(metadata[i].key, "mol.Pq") != 0) /* which tells that it is a mol model */
+      if (strcmp(metadata[i].key, "mol.Pq") != 0) /* this key marks the file as a mol model */
         refuse_metadata(&m, metadata[i].key, NULL, quoted);
       for (size_t j = 0; j < 6; j++)
         refuse_metadata(&m, metadata[i].key, metadata[i].wrong[j], quoted);
@@ -260,7 +261,7 @@ static void constants_that_the_engine_does_not_have_are_refused(void **state)
   refuse_metadata(&m, "mol.inl", "relu", "\"mol.inl\"");
   refuse_metadata(&m, "mol.inl", NULL, "\"mol.inl\"");
   refuse_metadata(&m, "sluice.similarity", "colbert", "sluice.similarity");
-  refuse_metadata(&m, "mol.Pq", NULL, "sluice.similarity"); /* nothing says what it is */
+  refuse_metadata(&m, "mol.Pq", NULL, "sluice.similarity"); /* no key says which similarity it is */
   for (size_t i = 0; i < sizeof wrong_lists / sizeof wrong_lists[0]; i++)
     refuse_metadata(&m, "mol.uid_hash", wrong_lists[i], "\"mol.uid_hash\"");
   refuse_metadata(&m, "mol.uid_hash", "[7]", "tensor \"");
@@ -273,7 +274,7 @@ static void constants_that_the_engine_does_not_have_are_refused(void **state)
   unload(&m);
 }
 
-/* What leaves no trace in the tensors has to be said, and the sentence says how. */
+/* Hyper-parameters that cannot be derived from the tensors must be in the metadata. The error shows the line to add. */
 static void absent_hyper_parameters_are_refused_with_the_line_to_add(void **state)
 {
   static const struct {
@@ -311,8 +312,8 @@ static void what_cannot_change_a_score_may_be_absent(void **state)
 {
   (void)state;
   struct model m = load("books");
-  accept_metadata(&m, "mol.uid_hash", NULL); /* there are no user tables */
-  accept_metadata(&m, "mol.inl", NULL);      /* no hidden layer on the items' side */
+  accept_metadata(&m, "mol.uid_hash", NULL); /* the model has no user tables */
+  accept_metadata(&m, "mol.inl", NULL);      /* the items' projection has no hidden layer */
   accept_metadata(&m, "mol.dot_product_l2_norm", "True");
   accept_metadata(&m, "mol.dot_product_l2_norm", "true");
   unload(&m);
@@ -338,13 +339,13 @@ static void mistyped_keys_are_refused_with_the_nearest(void **state)
   struct model m = load("edge");
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     refuse_metadata(&m, rows[i].key, "1", rows[i].nearest);
-  accept_metadata(&m, "trainer.mol", "1"); /* other prefixes are the user's own */
+  accept_metadata(&m, "trainer.mol", "1"); /* keys below other prefixes belong to the user */
   accept_metadata(&m, "molecule", "1");
   accept_metadata(&m, "format", "pt");
   unload(&m);
 }
 
-/* The header with every tensor under another name. */
+/* A header in which every tensor has another name. */
 static json_t *rename_all(const json_t *header, const char *prefix)
 {
   json_t *renamed = json_object(), *value;
@@ -389,12 +390,13 @@ static void old_names_are_refused_with_the_tensor_that_looks_like_the_missing_on
   assert_refused(&m, header, new_name);
   assert_refused(&m, header, "\"_item_proj_module.1.weight\", which looks like it");
   json_object_del(header, "_item_proj_module.1.weight");
-  assert_refused(&m, header, "12 more (docs/models.md has the names)"); /* of other layers: none looks like it */
+  /* The remaining tensors belong to other layers: no name is similar. */
+  assert_refused(&m, header, "12 more (docs/models.md has the names)");
   json_decref(header);
   unload(&m);
 }
 
-/* Mutated headers of a whole model: loaded or refused, and then let go. */
+/* Load models with mutated headers. Each is loaded or refused, then closed. */
 static void mutated_headers_never_break_the_loader(void **state)
 {
   static const char digits[] = "0123456789-.,[]";
@@ -423,7 +425,7 @@ static void mutated_headers_never_break_the_loader(void **state)
   unload(&m);
 }
 
-/* The largest numbers that items and queries may have still give scores. */
+/* With the largest numbers that items and queries may have, scores are still finite. */
 static void the_largest_numbers_give_finite_scores(void **state)
 {
   enum { ITEMS = 40, DIM = 64 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells against sets of slots, and their pool against a map of its units. */
+/* Cells compared with plain sets of slots, and their pool compared with a map of its units. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,8 @@ static void rename_slot(struct world *w, uint32_t from, uint32_t to)
   w->is_in[from] = false;
 }
 
-/* The cell holds live slots with its codes, each knows its place, and its block is not too large. */
+/* Check a cell: it holds live slots with its codes, each slot knows its place, and the pool block is not too large.
+ * Returns the number of items. */
 static size_t check_cell(struct world *w, size_t pair, size_t index)
 {
   const struct cell_pair *p = &w->cells.pairs[pair];
@@ -143,7 +144,8 @@ static void cells_are_the_sets_of_their_slots_under_churn(void **state)
   }
 }
 
-/* All slots in one cell, then spread, then in one again, and so on: blocks of every size come and go. */
+/* Put all slots into one cell, then spread them, then put them into one again. Pool blocks of every size are used and
+ * freed. */
 static void room_is_used_again_when_the_distribution_changes(void **state)
 {
   struct world *w = open_world(MAX_SLOTS, 4, 256);
@@ -161,7 +163,7 @@ static void room_is_used_again_when_the_distribution_changes(void **state)
     if (round == 11)
       bytes = cells_bytes(&w->cells);
   }
-  assert_true(cells_bytes(&w->cells) <= bytes + bytes / 4); /* it does not creep up */
+  assert_true(cells_bytes(&w->cells) <= bytes + bytes / 4); /* memory does not grow from round to round */
   close_world(w);
 }
 
@@ -173,7 +175,7 @@ static void all_room_comes_back_when_everything_is_removed(void **state)
   for (uint32_t slot = 0; slot < w->capacity; slot++)
     insert(w, slot, 16);
   for (uint32_t slot = 0; slot < w->capacity; slot++)
-    remove_slot(w, (slot * 7 + 5) % MAX_SLOTS); /* each once: 7 and 3000 have no common divisor */
+    remove_slot(w, (slot * 7 + 5) % MAX_SLOTS); /* visits each slot once: 7 and 3000 have no common divisor */
   check_all(w);
   for (size_t i = 0; i < w->cells.n_pairs; i++) {
     const struct cell_pool *pool = &w->cells.pairs[i].pool;
@@ -185,7 +187,7 @@ static void all_room_comes_back_when_everything_is_removed(void **state)
       }
     }
     assert_int_equal(n_free, pool->n_used);
-    assert_in_range(n_blocks, 0, 32); /* neighbours were joined */
+    assert_in_range(n_blocks, 0, 32); /* free neighbours were joined */
   }
   close_world(w);
 }
@@ -205,11 +207,11 @@ static void blocks_do_not_overlap_and_lie_at_multiples_of_their_size(void **stat
   for (int step = 0; step < 60000; step++) {
     size_t i = dice_below(&dice, BLOCKS);
     unsigned class = (unsigned)(dice_below(&dice, 7) * dice_below(&dice, 2));
-    if (pool.n_taken == 0 && pool.n_used > 0) { /* it begins anew */
+    if (pool.n_taken == 0 && pool.n_used > 0) { /* start from an empty pool */
       cell_pool_clear(&pool);
       assert_int_equal(pool.n_used, 0);
     }
-    if (step % 20000 > 15000) { /* and again and again it is emptied */
+    if (step % 20000 > 15000) { /* every now and then the pool is emptied */
       i = (size_t)step % BLOCKS;
       if (classes[i] < 0)
         continue;

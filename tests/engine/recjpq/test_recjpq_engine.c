@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RecJPQ searches against brute force in double precision, over catalogues made to be awkward, while items come and
- * go. */
+/* RecJPQ searches compared with brute force in double precision, over awkward catalogues that change between searches.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 enum { MAX_ITEMS = 3000, MAX_SPLITS = 9, MAX_DIM = 4, MAX_SUBITEMS = 256 };
 
-/* What the engine should hold: item i lives when is_live[i]; its key is its number. */
+/* What the engine should hold. Item i is live if is_live[i]; its key is its number. */
 struct world {
   struct dice dice;
   size_t n_splits, n_subitems, split_dim;
@@ -104,7 +104,7 @@ static void close_world(struct world *w)
   free(w);
 }
 
-/* Scores in double precision; items that do not live score -inf. Returns how many live. */
+/* Compute all scores in double precision; items that are not live score -inf. Returns the number of live items. */
 static size_t score_all(struct world *w, const float *query)
 {
   size_t n_live = 0;
@@ -121,8 +121,8 @@ static size_t score_all(struct world *w, const float *query)
   return n_live;
 }
 
-/* The hits are the k best up to scores that differ by less than the tolerance, best first, ties by key, nothing
- * twice. */
+/* Assert that the hits are the k best, best first, ties by key and no item twice. Scores that differ by less than the
+ * tolerance count as equal. */
 static void assert_exact(struct world *w, const struct answer *answer, size_t k, size_t n_live)
 {
   const double tolerance = 1e-5;
@@ -138,7 +138,7 @@ static void assert_exact(struct world *w, const struct answer *answer, size_t k,
       assert_true(span_compare(answer->hits[i - 1].key, answer->hits[i].key) < 0);
     else if (i > 0)
       assert_true(answer->hits[i].score < answer->hits[i - 1].score);
-    w->scores[index] = -INFINITY; /* returned once; what is left must not be better than the last */
+    w->scores[index] = -INFINITY; /* returned once; no remaining score may exceed the last hit */
   }
   double last = answer->n_hits ? (double)answer->hits[answer->n_hits - 1].score : INFINITY;
   for (size_t i = 0; i < MAX_ITEMS; i++)
@@ -165,7 +165,7 @@ static void check_searches(struct world *w, size_t k)
     struct answer answer;
     struct searcher *searcher = w->searcher;
     struct searcher *other = NULL;
-    if (i > 0) { /* the first answer's hits stay */
+    if (i > 0) { /* keep the hits of the first answer */
       assert_ok(searcher_open(w->engine, &other));
       searcher = other;
     }
@@ -193,7 +193,7 @@ static void churn(struct world *w, enum draw draw)
   for (size_t s = 0; s < n_steps; s++) {
     size_t i = dice_below(&w->dice, MAX_ITEMS / (1 + draw));
     if (dice_below(&w->dice, 3) == 0)
-      delete(w, i); /* absent ones too */
+      delete(w, i); /* also items that are absent */
     else
       put(w, i, draw);
   }
@@ -278,7 +278,7 @@ static void methods_that_do_not_exist_are_refused_with_those_that_do(void **stat
   close_world(w);
 }
 
-/* A bias lies in the first dimension of split 0's centroids; the query's first number is 1 (section 3.1). */
+/* The bias of an item is the first dimension of split 0's centroids. The query's first number is 1 (section 3.1). */
 static void item_biases_are_the_first_dimension_of_the_first_split(void **state)
 {
   static const char *const methods[] = { "default", "pqtopk", "prune(1)", "exact" };
@@ -295,7 +295,7 @@ static void item_biases_are_the_first_dimension_of_the_first_split(void **state)
     struct answer answer;
     fixture_search(w->engine, w->searcher, &q, 1, &answer);
     assert_int_equal(answer.n_hits, 200);
-    for (size_t i = 0; i < answer.n_hits; i++) { /* a query of nothing but the 1 scores by the biases alone */
+    for (size_t i = 0; i < answer.n_hits; i++) { /* a query with only that 1 scores by the biases alone */
       float bias = w->centroids[w->codes[index_of(answer.hits[i].key)][0] * w->split_dim];
       assert_true(answer.hits[i].score == bias);
       assert_true(i == 0 || answer.hits[i - 1].score >= bias);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every method of RecJPQ columns against an oracle of its own, to the last bit and to the last tie, over catalogues
- * made to be awkward, while items come, go, change and move. Sizes at which a method turns to another way of searching
- * are set so low that small catalogues take every way. */
+/* Every RecJPQ method compared with an independent oracle, to the last bit and the last tie, over awkward catalogues
+ * while items come, go, change and move. The sizes at which a method changes its strategy are set so low that small
+ * catalogues use every strategy. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,24 +27,24 @@ struct world {
   uint64_t n_items;
   uint8_t has_part[MAX_SLOTS];
   uint8_t codes[MAX_SLOTS][MAX_SPLITS];
-  uint32_t keys[MAX_SLOTS]; /* order of ties: not that of the slots */
+  uint32_t keys[MAX_SLOTS]; /* keys decide ties; they are not in slot order */
   struct region region;
 };
 
-/* One query, what it leaves out, and the answer that is due. */
+/* One query, the items that it excludes, and the expected answer. */
 struct request {
   float vector[MAX_SPLITS * MAX_DIM];
   uint32_t excluded[40];
   size_t n_excluded;
   size_t k;
   double true_scores[MAX_SLOTS];
-  double term_sums[MAX_SLOTS];      /* of the sizes of the terms */
-  struct topk_entry due[MAX_SLOTS]; /* all admitted items, best first */
+  double term_sums[MAX_SLOTS];      /* sum of the absolute values of the terms of each score */
+  struct topk_entry due[MAX_SLOTS]; /* the expected order: all admitted items, best first */
   size_t n_due;
 };
 
 static uint64_t seed;
-static const struct world *sorted_world; /* of compare_entries() */
+static const struct world *sorted_world; /* used by compare_entries() */
 
 /* The world -------------------- */
 
@@ -73,7 +73,7 @@ static uint8_t draw_code(struct world *w, enum draw draw, size_t split, size_t c
 static void draw_centroids(struct world *w)
 {
   size_t n = w->model.n_splits * w->model.split_dim;
-  bool is_coarse = dice_below(&w->dice, 3) == 0; /* few values: many equal scores */
+  bool is_coarse = dice_below(&w->dice, 3) == 0; /* few values, so many scores are equal */
 
   assert_true(n * PQ_SUBITEMS <= (size_t)MAX_SPLITS * MAX_DIM * PQ_SUBITEMS);
   for (size_t i = 0; i < n; i++) {
@@ -127,7 +127,7 @@ static void drop(struct world *w, uint32_t slot)
   w->n_items--;
 }
 
-/* Delete as the arena does: the last slot moves into the hole. */
+/* Delete a slot as the arena does: the last slot moves into the hole. */
 static void delete (struct world *w, uint32_t slot)
 {
   uint32_t last = (uint32_t)--w->n_slots;
@@ -153,7 +153,7 @@ static void churn(struct world *w, enum draw draw, size_t n_steps)
     else if (what == 5 && w->n_slots > 0)
       put(w, (uint32_t)dice_below(&w->dice, w->n_slots), draw);
     else if (what == 6 && w->n_slots > 0)
-      drop(w, (uint32_t)dice_below(&w->dice, w->n_slots)); /* the item keeps its parts of other spaces */
+      drop(w, (uint32_t)dice_below(&w->dice, w->n_slots)); /* the item keeps its parts in other spaces */
     else if (w->n_slots > 0)
       delete (w, (uint32_t)dice_below(&w->dice, w->n_slots));
   }
@@ -161,7 +161,8 @@ static void churn(struct world *w, enum draw draw, size_t n_steps)
 
 /* The oracle -------------------- */
 
-/* Score as it is defined: in each split products added one by one, fused; then splits. */
+/* Compute a score by its definition: fused products added one by one within each split, then the splits added in order.
+ */
 static float score_of(const struct world *w, const float *vector, const uint8_t *codes, double *true_score,
                       double *term_sum)
 {
@@ -215,7 +216,7 @@ static void draw_request(struct world *w, struct request *r)
   dice_fill(&w->dice, r->vector, dim, scale);
   if (kind == 0) /* every item ties */
     memset(r->vector, 0, sizeof r->vector);
-  for (size_t i = w->model.split_dim; kind == 3 && i < dim; i++) /* the first split decides, or does all but */
+  for (size_t i = w->model.split_dim; kind == 3 && i < dim; i++) /* the first split decides */
     r->vector[i] *= dice_below(&w->dice, 2) ? 1e-3f : 0.0f;
   r->n_excluded = 0;
   if (dice_below(&w->dice, 2)) {
@@ -288,7 +289,8 @@ static void assert_best(const struct request *r, const struct search_result *res
   }
 }
 
-/* The canonical scores are those of double precision but for rounding, which goes by the size of the terms. */
+/* Assert that canonical scores differ from double precision only by rounding, in proportion to the size of the terms.
+ */
 static void assert_scores_are_true(const struct request *r)
 {
   for (size_t i = 0; i < r->n_due; i++) {
@@ -297,7 +299,7 @@ static void assert_scores_are_true(const struct request *r)
   }
 }
 
-/* Nothing that was not returned beats the bound; what is called exact is. */
+/* Assert that no item that was not returned beats the bound, and that an answer called exact is exact. */
 static void assert_receipt_holds(const struct request *r, const struct search_result *result)
 {
   size_t at = 0;
@@ -308,7 +310,7 @@ static void assert_receipt_holds(const struct request *r, const struct search_re
   }
   assert_true(result->receipt.has_bound);
   assert_true(result->topk.n <= r->k);
-  for (size_t i = 0; i < r->n_due; i++) { /* both are in the same order */
+  for (size_t i = 0; i < r->n_due; i++) { /* both lists are in the same order */
     if (at < result->topk.n && result->topk.heap[at].slot == r->due[i].slot) {
       assert_true(result->topk.heap[at].score == r->due[i].score);
       at++;
@@ -341,7 +343,7 @@ static void check_methods(struct world *w, struct request *requests, size_t n)
     search(w, exact[m], isa, NULL, requests, n, results);
     for (size_t i = 0; i < n; i++) {
       if (strcmp(exact[m], "prune_inflated(8,100)") == 0)
-        assert_receipt_holds(&requests[i], &results[i]); /* as published: a tie may be left out, and is said to */
+        assert_receipt_holds(&requests[i], &results[i]); /* the unsafe condition may miss a tie */
       else
         assert_best(&requests[i], &results[i]);
     }
@@ -353,7 +355,7 @@ static void check_methods(struct world *w, struct request *requests, size_t n)
   }
 }
 
-/* Pair cells for any size, given up never, at once, or anywhere on the way. */
+/* Search by rings, whatever the size of the catalogue, and give up never, at once, or at any point on the way. */
 static void check_rings(struct world *w, struct request *requests, size_t n)
 {
   static const size_t slots_per_cell[] = { 0, 1, 4, 20, 100000 };
@@ -395,8 +397,8 @@ static void every_method_keeps_its_promise_while_items_come_and_go(void **state)
   free(requests);
 }
 
-/* 2^24 + 1.5 rounds to 2^24 + 2: an item whose sum is below the best one's ties with it, and comes first by its key. A
- * filter that forgot rounding would leave it out. */
+/* 2^24 + 1.5 rounds to 2^24 + 2. So an item with a lower sum ties with the best one and comes first by its key. A
+ * filter that ignored rounding would miss it. */
 static void items_that_tie_only_by_rounding_are_found(void **state)
 {
   struct world *w = open_world(2, 2, 1, 0);
@@ -408,7 +410,7 @@ static void items_that_tie_only_by_rounding_are_found(void **state)
     memcpy(w->model.centroids + m * PQ_SUBITEMS, centroids[m], sizeof centroids[m]);
   for (uint32_t slot = 0; slot < 900; slot++) {
     put(w, slot, DRAW_UNIFORM);
-    w->keys[slot] = (w->codes[slot][1] == 1 ? 0 : 2000) + slot; /* the lower sum first */
+    w->keys[slot] = (w->codes[slot][1] == 1 ? 0 : 2000) + slot; /* items with the lower sum have the lower keys */
   }
   w->n_slots = 900;
   for (uint32_t slot = 0; slot < w->n_slots; slot++) {

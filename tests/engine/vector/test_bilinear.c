@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the bilinear paper says of its models, on the engine: the Structured Agreement Ranking Task (section 4, Theorem
- * 2) and the error bound of low rank (section 5, Theorem 3). */
+/* The claims of the bilinear paper, tested on the engine: the Structured Agreement Ranking Task (section 4, Theorem 2)
+ * and the error bound of low rank (section 5, Theorem 3). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { N = 10, INSTANCES = 1000, DOCUMENTS = 4, PAIRS = N * (N - 1) / 2 };
 
 static struct dice dice;
 
-/* q, and the documents of the task: two that agree with it on the critical pair, then two that do not. */
+/* A query q and the four documents of the task: two that agree with it on the critical pair, then two that do not. */
 struct instance {
   size_t pair[2];
   float query[N];
@@ -44,7 +44,7 @@ static void draw_pair(size_t *a, size_t *b)
   *b = (*a + 1 + dice_below(&dice, N - 1)) % N;
 }
 
-/* One engine with a space for each model. */
+/* One engine that has a space for each model. */
 struct bench {
   struct temp_dir dir;
   struct engine *engine;
@@ -78,7 +78,7 @@ static void close_bench(struct bench *b)
   temp_dir_fini(&b->dir);
 }
 
-/* Put the documents into a space, with keys d0 to d3, and search. */
+/* Put the documents into a space, with the keys d0 to d3, and search. */
 static struct answer ask(struct bench *b, const char *space, const struct instance *instance, const char *method)
 {
   static const char *const keys[DOCUMENTS] = { "d0", "d1", "d2", "d3" };
@@ -102,7 +102,7 @@ static struct answer ask(struct bench *b, const char *space, const struct instan
   return answer;
 }
 
-/* Whether both documents that agree rank above both that do not. */
+/* Do both documents that agree rank above both that do not? */
 static bool is_right(const struct answer *answer)
 {
   return answer->hits[0].key.p[1] <= '1' && answer->hits[1].key.p[1] <= '1' &&
@@ -119,7 +119,7 @@ static void pair_of(size_t i, size_t *a, size_t *b)
   }
 }
 
-/* W_I0 = e_a e_a^T + e_b e_b^T, as a matrix or as factors. */
+/* Write W_I0 = e_a e_a^T + e_b e_b^T, as a matrix or as factors. */
 static void write_pair(const char *path, size_t i)
 {
   float w[N * N] = { 0 }, pq[2 * N * 2] = { 0 };
@@ -161,13 +161,14 @@ static void rank_two_bilinear_models_rank_every_instance_right(void **state)
 
 /* Theorem 2 (ii) --------------------
  *
- * A pair I is ranked right if its weights A_I are more than 0 and more than the others' B_I. Summed over all pairs,
- * (n - 1) S > (n - 1) (n - 2) / 2 S for the sum S > 0 of all weights: so n < 4. (The paper says n < 3, but for n = 3
- * weights of 1 do rank every pair right.) Here n is 10. */
+ * A pair I is ranked right if its weights A_I are above 0 and above the weights B_I of the others. Let S > 0 be the sum
+ * of all weights. Summed over all pairs, (n - 1) S > (n - 1) (n - 2) / 2 S. So n < 4. (The paper says n < 3, but for n
+ * = 3 weights of 1 do rank every pair right.) Here n is 10.
+ */
 
 enum { RANDOM_MODELS = 12, TRAINED_MODELS = 4, MODELS = RANDOM_MODELS + TRAINED_MODELS, STEPS = 20000 };
 
-/* One step of a margin ranking loss: every document that agrees should score 1 above every one that does not. */
+/* One step with a margin ranking loss: every document that agrees should score 1 above every document that does not. */
 static void train_step(float *v, float rate)
 {
   struct instance instance;
@@ -193,7 +194,7 @@ static void write_weights(const char *path, size_t i)
   dice_fill(&dice, v, N, 1.0f);
   if (i == 0)
     for (size_t k = 0; k < N; k++)
-      v[k] = 1.0f; /* the plain dot product */
+      v[k] = 1.0f; /* weights of 1: the plain dot product */
   for (size_t s = 0; i >= RANDOM_MODELS && s < STEPS; s++)
     train_step(v, 0.01f);
   vector_file_write_weights(path, v, N);
@@ -218,7 +219,7 @@ static void no_weighted_dot_product_ranks_every_pair_right(void **state)
     }
     assert_true(n_right_pairs < PAIRS);
     if (m == 0)
-      assert_int_equal(n_right_pairs, 0); /* ones: a critical pair weighs 2, the rest 8 */
+      assert_int_equal(n_right_pairs, 0); /* weights of 1: the critical pair weighs 2, the others 8 */
   }
   close_bench(&bench);
 }
@@ -243,7 +244,7 @@ static double entry_of(const struct svd *s, size_t rank, size_t i, size_t j)
   return sum;
 }
 
-/* U and V are orthonormal, the values fall, and the product is the matrix. */
+/* Assert that U and V are orthonormal, that singular values fall, and that the product is the matrix. */
 static void assert_svd(const struct svd *s, const double *w)
 {
   size_t n = s->n;
@@ -294,7 +295,7 @@ static void a_decomposition_gives_its_matrix_back(void **state)
     size_t n = sizes[s];
     double *w = calloc(n * n, sizeof *w), *copy = calloc(n * n, sizeof *w);
     struct svd svd = { 0 };
-    for (int kind = 0; kind < 3; kind++) { /* random, of rank one, zero */
+    for (int kind = 0; kind < 3; kind++) { /* 0: random; 1: of rank one; 2: zero */
       for (size_t i = 0; i < n * n; i++)
         w[i] = copy[i] = kind == 0 ? (double)dice_float(&dice, 1.0f) : kind == 1 ? (double)(i / n + 1) : 0;
       assert_ok(svd_of_matrix(copy, n, &svd));
@@ -354,7 +355,8 @@ static void the_error_of_rank_r_is_within_theorem_3_which_is_tight(void **state)
   svd_fini(&svd);
 }
 
-/* Receipts of low_rank() in the tightest case: all that W_r does not see. */
+/* Write a diagonal model: the tightest case for the receipts of low_rank(), because an item can lie completely outside
+ * W_r. */
 static void write_diagonal(const char *path, size_t i)
 {
   float w[N * N] = { 0 };
@@ -374,8 +376,8 @@ static void a_receipt_of_low_rank_bounds_what_lies_in_the_next_direction(void **
   for (size_t r = 1; r < N; r++) {
     float seen[N] = { 0 }, unseen[N] = { 0 }, q[N] = { 0 };
     char method[24];
-    seen[0] = 0.001f; /* ranked first by W_r, last by W */
-    unseen[r] = 1;    /* W_r gives it nothing, W sigma_(r+1) */
+    seen[0] = 0.001f; /* ranked first by W_r and last by W */
+    unseen[r] = 1;    /* W_r scores it 0, W scores it sigma_(r+1) */
     q[0] = q[r] = 1;
     fixture_put_vector(b.engine, span_of_str("seen"), "0", seen, N);
     fixture_put_vector(b.engine, span_of_str("unseen"), "0", unseen, N);

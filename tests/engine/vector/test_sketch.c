@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sketches: the slack holds against scores in double precision, for vectors made to be awkward. */
+/* Sketches: scores in double precision stay within the slack, for vectors that are made to be awkward. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,11 +19,11 @@ static struct dice dice;
 enum draw {
   DRAW_UNIFORM,
   DRAW_ZERO,
-  DRAW_ONE_SPIKE,  /* one number carries all */
-  DRAW_HALF_STEPS, /* numbers in the middle between two steps of the sketch */
-  DRAW_HUGE,       /* as large as items may be */
+  DRAW_ONE_SPIKE,  /* one number dominates */
+  DRAW_HALF_STEPS, /* numbers halfway between two steps of the sketch */
+  DRAW_HUGE,       /* numbers as large as items may have */
   DRAW_DENORMAL,
-  DRAW_ALL_SCALES, /* numbers of all sizes in one vector */
+  DRAW_ALL_SCALES, /* numbers of very different sizes in one vector */
   DRAW_EQUAL,
   DRAW_TINY_OR_HUGE,
   N_DRAWS
@@ -70,7 +70,8 @@ static double norm_of(const float *v, size_t n)
   return sqrt(sum);
 }
 
-/* An item's score with a query that is q up to 2^-22 |q|, turned to make it larger or smaller, and up to a tail. */
+/* An item's score for the worst query that the slack covers: q changed by up to 2^-22 |q| to raise or lower the score,
+ * plus a tail. */
 static float true_score(const float *q, const float *v, size_t dim, double direction, double residual)
 {
   double sum = residual, v_norm = norm_of(v, dim), step = direction * 0x1p-22 * norm_of(q, dim);
@@ -160,7 +161,7 @@ static void no_score_lies_outside_the_slack(void **state)
     check_dimension(large[i], 33, i % 2);
 }
 
-/* The query that an item's rounding hurts most points along its error. */
+/* The worst query points along the item's rounding error. */
 static void no_score_lies_outside_the_slack_of_the_worst_query(void **state)
 {
   enum { DIM = 96, ITEMS = 32 };
@@ -184,7 +185,7 @@ static void no_score_lies_outside_the_slack_of_the_worst_query(void **state)
   }
 }
 
-/* What makes it worth having: on ordinary vectors the slack is a small part of |q| |v|. */
+/* Sketches are useful only if, on ordinary vectors, the slack is a small part of |q| |v|. */
 static void the_slack_of_ordinary_vectors_is_small(void **state)
 {
   enum { DIM = 128, ITEMS = 64 };

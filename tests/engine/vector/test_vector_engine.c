@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches of vector spaces against their formulas in double precision, over catalogues made to be awkward, while items
- * come and go. */
+/* Searches of vector spaces compared with their formulas in double precision, over awkward catalogues while items come
+ * and go. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,14 +16,14 @@ enum { MAX_ITEMS = 2600, MAX_DIM = 160, MAX_BATCH = 8, MAX_EXCLUDED = 12 };
 
 enum model { MODEL_DOT, MODEL_COSINE, MODEL_WEIGHTED, MODEL_MATRIX, MODEL_FACTORS, MODEL_FACTORS_WIDE, N_MODELS };
 
-/* What the engine should hold: item i lives when is_live[i]; its key is its number. */
+/* What the engine should hold. Item i is live if is_live[i]; its key is its number. */
 struct world {
   struct dice dice;
   enum model model;
   size_t dim;
   float weights[MAX_DIM];
-  double w[MAX_DIM][MAX_DIM]; /* bilinear: the matrix itself */
-  double size;                /* its Frobenius norm, or what takes its place */
+  double w[MAX_DIM][MAX_DIM]; /* bilinear: the matrix */
+  double size;                /* its Frobenius norm; for other models the largest weight */
   float vectors[MAX_ITEMS][MAX_DIM];
   bool is_live[MAX_ITEMS];
   size_t n_live;
@@ -65,7 +65,7 @@ static float *factors_new(struct world *w, size_t r)
 static void write_matrix(struct world *w, const char *path)
 {
   float *matrix = malloc(w->dim * w->dim * sizeof *matrix);
-  free(factors_new(w, w->dim)); /* a spectrum that decays */
+  free(factors_new(w, w->dim)); /* factors with a decaying spectrum */
 
   for (size_t i = 0; i < w->dim; i++)
     for (size_t j = 0; j < w->dim; j++) {
@@ -172,7 +172,7 @@ static void draw_vector(struct world *w, enum draw draw, float *v)
   }
 }
 
-/* Several changes in one epoch. */
+/* Apply several changes in one epoch. */
 static void churn(struct world *w, enum draw draw, size_t n_steps)
 {
   struct item_change *changes = calloc(n_steps, sizeof *changes);
@@ -181,7 +181,7 @@ static void churn(struct world *w, enum draw draw, size_t n_steps)
 
   for (size_t s = 0; s < n_steps; s++) {
     size_t i = dice_below(&w->dice, MAX_ITEMS);
-    bool is_delete = dice_below(&w->dice, 4) == 0; /* absent ones too */
+    bool is_delete = dice_below(&w->dice, 4) == 0; /* also items that are absent */
     if (!is_delete)
       draw_vector(w, dice_below(&w->dice, 10) ? draw : DRAW_UNIFORM, w->vectors[i]);
     w->n_live += (size_t)(!is_delete && !w->is_live[i]) - (size_t)(is_delete && w->is_live[i]);
@@ -193,7 +193,7 @@ static void churn(struct world *w, enum draw draw, size_t n_steps)
       .parts = &parts[s],
       .n_parts = is_delete ? 0 : 1,
     };
-    fixture_apply(w->engine, &changes[s], 1); /* one by one where a vector may be drawn twice */
+    fixture_apply(w->engine, &changes[s], 1); /* one by one, if a vector may be drawn twice */
   }
   free(changes);
   free(parts);
@@ -230,7 +230,7 @@ static double norm_of(const float *v, size_t n)
   return sqrt(sum);
 }
 
-/* The row vector that an item is multiplied with. */
+/* Compute the row vector that an item is multiplied with. */
 static void weigh(const struct world *w, const float *q, double *out)
 {
   for (size_t j = 0; j < w->dim; j++) {
@@ -255,15 +255,15 @@ static double score_of(const struct world *w, const double *weighed, size_t item
   return w->model == MODEL_COSINE ? (norm > 0 ? sum / norm : 0) : sum;
 }
 
-/* One query with its oracle. */
+/* One query and the oracle's scores. */
 struct question {
   float vector[MAX_DIM];
   char excluded_text[MAX_EXCLUDED][16];
   struct span excluded[MAX_EXCLUDED];
   size_t n_excluded;
   size_t n_admitted;
-  double scores[MAX_ITEMS];   /* -inf: not admitted */
-  float canonical[MAX_ITEMS]; /* as brute force returns them */
+  double scores[MAX_ITEMS];   /* -inf if not admitted */
+  float canonical[MAX_ITEMS]; /* scores as brute force returns them */
   double tolerance;
   struct query query;
 };
@@ -285,7 +285,7 @@ static void ask(struct world *w, enum draw draw, size_t k, struct question *out)
   out->tolerance = 2e-6 * w->size * largest * (w->model == MODEL_COSINE ? 1.0 : norm_of(out->vector, w->dim));
   out->n_excluded = dice_below(&w->dice, 3) ? 0 : dice_below(&w->dice, MAX_EXCLUDED);
   for (size_t e = 0; e < out->n_excluded; e++) {
-    size_t i = dice_below(&w->dice, MAX_ITEMS); /* absent keys too, and one key twice */
+    size_t i = dice_below(&w->dice, MAX_ITEMS); /* also absent keys, and one key twice */
     out->excluded[e] = key_of(i, out->excluded_text[e]);
     out->n_admitted -= isfinite(out->scores[i]) ? 1 : 0;
     out->scores[i] = -INFINITY;
@@ -299,11 +299,11 @@ static void ask(struct world *w, enum draw draw, size_t k, struct question *out)
   };
 }
 
-/* Hits are in order, none twice, each with its score; the receipt holds. */
+/* Assert that hits are in order, that none comes twice, that each has its score, and that the receipt holds. */
 static void assert_sound(const struct question *q, const struct answer *answer)
 {
   uint8_t *is_returned = calloc(MAX_ITEMS, 1);
-  double rest = -INFINITY; /* the best score that was left out */
+  double rest = -INFINITY; /* the best score of an item that was not returned */
 
   assert_int_equal(answer->n_hits, q->query.k < q->n_admitted ? q->query.k : q->n_admitted);
   for (size_t i = 0; i < answer->n_hits; i++) {
@@ -324,11 +324,11 @@ static void assert_sound(const struct question *q, const struct answer *answer)
   if (answer->receipt.is_exact && answer->n_hits)
     assert_true(rest <= (double)answer->hits[answer->n_hits - 1].score + q->tolerance);
   for (size_t i = 0; i < MAX_ITEMS && answer->receipt.has_bound; i++)
-    assert_true(is_returned[i] || q->canonical[i] <= answer->receipt.bound); /* to the last bit */
+    assert_true(is_returned[i] || q->canonical[i] <= answer->receipt.bound); /* exact to the last bit */
   free(is_returned);
 }
 
-/* Brute force's scores of all items, which must be close to the oracle's. */
+/* Get brute force's scores of all items and check that they are close to the oracle's. */
 static void score_all(struct world *w, struct question *q)
 {
   struct query query = q->query;
@@ -423,7 +423,7 @@ static void check_world(enum model model, size_t dim, enum draw draw)
   close_world(w);
 }
 
-/* One thread has nothing to show the thread sanitizer, which takes minutes for what else takes seconds. */
+/* The thread sanitizer finds nothing in a single thread, and needs minutes for what else takes seconds: do less. */
 #ifdef __SANITIZE_THREAD__
 enum { DRAW_STEP = N_DRAWS - 1 };
 #else
@@ -441,7 +441,7 @@ static void every_method_holds_what_it_says_while_items_come_and_go(void **state
         check_world(model, dims[d], draw);
 }
 
-/* The hits of a few searches, for comparison. */
+/* The hits of a few searches, to compare instruction levels. */
 enum { LEVEL_SEARCHES = 6, LEVEL_K = 40 };
 
 static void collect(enum model model, enum isa isa, float *scores, uint64_t *scored)
@@ -503,7 +503,7 @@ static void exact_search_scores_a_small_part_of_the_items(void **state)
   }
 }
 
-/* More candidates than are kept: they are scored while the scan goes on. */
+/* There are more candidates than can be kept, so some are scored during the scan. */
 static void items_that_are_all_alike_are_all_scored_and_ordered_by_key(void **state)
 {
   (void)state;

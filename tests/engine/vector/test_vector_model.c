@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models of vector spaces: what can be served loads, the rest is refused with the reason. */
+/* Models of vector spaces: valid ones load, and others are refused with the reason. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static err_code_t check(size_t dim)
   return check_model(path, dim);
 }
 
-/* The library's own, counted: this program's comes first. */
+/* Counts the calls of LAPACK's function and passes them on. This definition takes precedence over the library's. */
 static size_t n_decompositions;
 
 lapack_int LAPACKE_dgesdd(int layout, char job, lapack_int m, lapack_int n, double *a, lapack_int lda, double *s,
@@ -42,7 +42,7 @@ lapack_int LAPACKE_dgesdd(int layout, char job, lapack_int m, lapack_int n, doub
   return own(layout, job, m, n, a, lda, s, u, ldu, vt, ldvt);
 }
 
-/* Load it, as the daemon does. */
+/* Load the model as the daemon does. */
 static err_code_t open_space(size_t dim)
 {
   struct space space;
@@ -52,7 +52,7 @@ static err_code_t open_space(size_t dim)
   return err;
 }
 
-/* A large matrix is decomposed for minutes: too long for a check before each start. */
+/* Decomposing a large matrix takes minutes: too long for a check before each start. */
 static void a_check_does_not_decompose_what_is_large(void **state)
 {
   enum { LARGE = 800 };
@@ -71,7 +71,7 @@ static void a_check_does_not_decompose_what_is_large(void **state)
   vector_file_write_matrix(path, numbers, LARGE, LARGE);
   assert_fails(check(0), ERR_MODEL, "tensor \"W\": number 800");
   numbers[LARGE] = 1;
-  vector_file_write_factors(path, numbers, LARGE, 3, 3); /* of rank 3 at most: quick */
+  vector_file_write_factors(path, numbers, LARGE, 3, 3); /* of rank 3 at most, which is quick */
   assert_ok(check(LARGE));
   assert_int_equal(n_decompositions, 1);
   assert_ok(open_space(LARGE));
@@ -207,7 +207,7 @@ static void products_too_large_for_f32_are_refused(void **state)
   free(pq);
 }
 
-/* Of a diagonal matrix. */
+/* The sketch dimension that a diagonal matrix gets. */
 static size_t sketch_dim_of(const float *sigma, size_t n)
 {
   float *w = calloc(n * n, sizeof *w);
@@ -232,7 +232,8 @@ static void the_sketch_is_as_long_as_the_spectrum_needs(void **state)
   (void)state;
   for (size_t k = 0; k < DIM; k++)
     sigma[k] = 1;
-  assert_int_equal(sketch_dim_of(sigma, DIM), 200); /* sum of the last 3 is 3 <= sqrt(200) / 4: 197, in steps of 32 */
+  /* The sum of the last 3 is 3 <= sqrt(200) / 4: 197, rounded up to a multiple of 32 or to all. */
+  assert_int_equal(sketch_dim_of(sigma, DIM), 200);
   for (size_t k = 0; k < DIM; k++)
     sigma[k] = powf(0.5f, (float)k);
   assert_int_equal(sketch_dim_of(sigma, DIM), 32);
@@ -242,7 +243,7 @@ static void the_sketch_is_as_long_as_the_spectrum_needs(void **state)
   assert_int_equal(sketch_dim_of(sigma, DIM), 64);
 }
 
-/* A loader that reads what a broken file says must not break: headers and data are cut and changed. */
+/* The loader must survive any file: headers and data are cut and changed. */
 static void mutated_files_never_break_the_loader(void **state)
 {
   uint8_t bytes[1024];
@@ -269,7 +270,7 @@ static void mutated_files_never_break_the_loader(void **state)
     size_t dim = dice_below(&dice, 2) * 3;
     err_code_t err = check(dim);
     assert_true(err == ERR_OK || err == ERR_MODEL);
-    assert_int_equal(open_space(dim), err); /* the check knows what the daemon will say */
+    assert_int_equal(open_space(dim), err); /* the check gives the same verdict as the daemon */
   }
 }
 
