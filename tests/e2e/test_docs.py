@@ -27,7 +27,7 @@ CENTROIDS = np.array([[[1, 0], [0, 1], [1, 1]], [[2, 0], [0, 2], [-1, 0]]], np.f
 DOCUMENTS = sorted(path.relative_to(data.ROOT) for path in data.ROOT.glob("**/*.md")
                    if "build" not in path.relative_to(data.ROOT).parts)
 MAX_COLUMNS = 120
-UNWRAPPED = ("docs/exactness.md", "docs/gpu.md", "docs/configuration.md")
+UNWRAPPED = ("docs/exactness.md",)
 
 
 def read(path):
