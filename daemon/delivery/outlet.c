@@ -99,10 +99,10 @@ static void wait_with(struct outlet *o, struct outlet_item *item, const struct s
 
 /* ---- Reports of the producer ---- */
 
-/* Should a failed message be sent again? */
+/* Should a failed message be sent again? Notes the failure in the item. */
 static bool is_worth_repeating(const struct outlet *o, struct outlet_item *item, enum sender_fate fate, bool is_report)
 {
-  if (fate == SENDER_TOO_LARGE) { /* a broker refuses whole batches: the message may be accepted alone */
+  if (fate == SENDER_TOO_LARGE) { /* in a report: a broker refused the whole batch, and may accept the message alone */
     bool was_alone = item->is_alone;
     item->is_alone = true;
     return is_report && !was_alone && !o->has_no_alone;

@@ -36,15 +36,16 @@
 static _Atomic bool is_counting;
 static _Atomic uint64_t n_allocations;
 
+/* The linker gives these names. NOLINTBEGIN(bugprone-reserved-identifier) */
 void *__real_malloc(size_t n);
-void *__real_calloc(size_t count, size_t n);
+void *__real_calloc(size_t n_elements, size_t n);
 void *__real_realloc(void *p, size_t n);
 void *__real_aligned_alloc(size_t alignment, size_t n);
 int __real_posix_memalign(void **p, size_t alignment, size_t n);
 void *__real_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset);
 
 void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t count, size_t n);
+void *__wrap_calloc(size_t n_elements, size_t n);
 void *__wrap_realloc(void *p, size_t n);
 void *__wrap_aligned_alloc(size_t alignment, size_t n);
 int __wrap_posix_memalign(void **p, size_t alignment, size_t n);
@@ -97,6 +98,7 @@ void *__wrap_mmap(void *at, size_t n, int protection, int flags, int fd, off_t o
   count();
   return __real_mmap(at, n, protection, flags, fd, offset);
 }
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 /* ---- The query half of the daemon ---- */
 
