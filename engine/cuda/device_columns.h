@@ -29,7 +29,7 @@ struct device_columns {
   void *derived[DERIVED_MAX]; /* [capacity rounded up to DEVICE_TILE_ITEMS][layout.derived]; zero after open */
   void *shared;               /* the model's data on the device, made by ops->open */
   struct row_log log;
-  err_code_t err; /* the first error, until flush reports it */
+  err_code_t err; /* the first error; flush reports it from then on */
 };
 
 struct device_columns_ops {

@@ -23,7 +23,7 @@ struct device_worker {
   size_t scratch_bytes, scratch_used;
   struct device_mirror inputs, outputs; /* DEVICE_MIRROR_BYTES each */
   size_t inputs_sent;                   /* bytes of inputs already sent */
-  unsigned n_processors;                /* multiprocessors of the device: scans launch this many blocks */
+  unsigned n_processors;                /* multiprocessors of the device; the grids of scans depend on it */
 };
 
 /* Open or close a worker. capacity: slots of an arena. Returns ERR_DEVICE or ERR_MEMORY on failure. */

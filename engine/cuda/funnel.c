@@ -20,7 +20,7 @@ static size_t rank_of(const struct search_batch *batch, size_t q)
   return batch->results[q].topk.k + batch->results[q].admit.n_excluded;
 }
 
-static size_t max_rank_of(const struct search_batch *batch)
+size_t funnel_max_rank(const struct search_batch *batch)
 {
   size_t most = 1;
 
@@ -35,21 +35,16 @@ struct plan {
   size_t n_together;                   /* queries that fit into the worker's memory at once */
 };
 
-static size_t n_tiles_of(const struct search_batch *batch)
-{
-  return (batch->n_slots + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS;
-}
-
 static struct plan plan_search(const struct funnel *f)
 {
   const struct device_worker *w = f->batch->worker;
-  size_t rank = max_rank_of(f->batch), tail = 64 * 1024; /* for small arrays and alignment */
+  size_t rank = funnel_max_rank(f->batch), tail = 64 * 1024; /* for small arrays and alignment */
   struct plan plan = { .hits_capacity = size_min(rank + HITS_MORE, f->batch->n_slots) };
 
   plan.list_capacity = rank * LIST_RANKS > LIST_USUAL ? rank * LIST_RANKS : LIST_USUAL;
   plan.list_capacity = f->n_candidates > plan.list_capacity ? f->n_candidates : plan.list_capacity;
   plan.list_capacity = size_min(plan.list_capacity, f->batch->n_slots);
-  size_t scratch = plan.list_capacity * 8 + n_tiles_of(f->batch) * sizeof(float) +
+  size_t scratch = plan.list_capacity * 8 + funnel_n_tiles(f->batch) * sizeof(float) +
                    (f->ops->scratch_bytes ? f->ops->scratch_bytes(f) : 0) + 1024;
   size_t inputs = f->ops->query_bytes(f) + 1024, outputs = plan.hits_capacity * 8 + 1024;
   plan.n_together = size_min((w->scratch_bytes - tail) / scratch, (DEVICE_MIRROR_BYTES - tail) / inputs);
@@ -66,8 +61,8 @@ err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, str
   return device_worker_array(w, n_lists * capacity, sizeof *out->scores, &out->scores);
 }
 
-/* The stride of the tiles sampled for a floor. If the floor is the r-th largest maximum of t tiles out of T, about r
- * T / t items reach it. A list should have room for four times as many. */
+/* The stride of the tiles sampled for a floor. If the floor is the r-th largest maximum of t tiles out of T, about
+ * r T / t items reach it. A list should have room for four times as many. */
 static size_t stride_of(size_t n_all, size_t rank, size_t list_capacity)
 {
   size_t n_tiles = TILES_PER_RANK * rank, n_for_room = 4 * rank * n_all / list_capacity;
@@ -80,7 +75,7 @@ static size_t stride_of(size_t n_all, size_t rank, size_t list_capacity)
 static err_t find_floors(const struct funnel *f, const struct funnel_group *group)
 {
   struct device_worker *w = f->batch->worker;
-  size_t n_all = n_tiles_of(f->batch), stride = stride_of(n_all, max_rank_of(f->batch), group->lists.capacity);
+  size_t n_all = funnel_n_tiles(f->batch), stride = stride_of(n_all, funnel_max_rank(f->batch), group->lists.capacity);
   size_t n_tiles = (n_all + stride - 1) / stride;
   float *maxima;
 

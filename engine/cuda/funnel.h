@@ -2,8 +2,9 @@
 /* The steps of every search on the device. A scan bounds every item's score, lists keep the items that may be among
  * the K best, and their canonical scores decide.
  *
- * 1. floor: find a score that K items are known to reach, for each query. It is the K-th largest of the tile maxima of
- *    a sample of tiles, a maximum being the tile's largest lower bound; or a better one that the similarity knows.
+ * 1. floor: find a score that K items are known to reach, for each query. By default a scan finds the largest lower
+ *    bound of each tile in a sample of tiles, and the K-th largest of these is the floor. A similarity may know a
+ *    better one.
  * 2. append: list the items whose upper bound reaches the floor.
  * 3. score: compute the canonical scores of the listed items. Those that reach the K-th best go to the host, ties
  *    included.
@@ -45,7 +46,7 @@ struct funnel {
   struct search_batch *batch;
   const struct funnel_ops *ops;
   const void *context; /* the method's own */
-  size_t n_candidates; /* least capacity of group->lists, if the ranks do not need more */
+  size_t n_candidates; /* group->lists have at least this capacity */
 };
 
 struct funnel_ops {
@@ -101,6 +102,21 @@ err_t funnel_upload_excluded(const struct funnel *f, const struct funnel_group *
 static inline struct device_worker *funnel_worker(const struct funnel *f)
 {
   return f->batch->worker;
+}
+
+/* The largest rank of the batch's queries, at least 1. */
+size_t funnel_max_rank(const struct search_batch *batch);
+
+/* Tiles of the arena. */
+static inline size_t funnel_n_tiles(const struct search_batch *batch)
+{
+  return (batch->n_slots + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS;
+}
+
+/* Words of a set of slots, 32 slots each. */
+static inline size_t funnel_n_words(const struct search_batch *batch)
+{
+  return (batch->n_slots + 31) / 32;
 }
 
 #endif

@@ -22,11 +22,6 @@ struct approximate {
   uint32_t *n_found;         /* [batch->n]: candidates */
 };
 
-static size_t n_words_of(const struct search_batch *batch)
-{
-  return (batch->n_slots + 31) / 32;
-}
-
 /* The capacity of a query's candidates. */
 static size_t room_of(const struct funnel *f)
 {
@@ -47,7 +42,7 @@ static size_t pairs_room(const struct funnel *f)
 static size_t scratch_bytes(const struct funnel *f)
 {
   const struct approximate *a = f->context;
-  size_t bytes = mol_cuda_work_bytes(f) + room_of(f) * 8 + n_words_of(f->batch) * sizeof(uint32_t);
+  size_t bytes = mol_cuda_work_bytes(f) + room_of(f) * 8 + funnel_n_words(f->batch) * sizeof(uint32_t);
 
   if (a->n_pairs)
     bytes += mol_pairs_cuda_query_bytes(f, (uint32_t)a->n_pairs) + pairs_room(f) * 8;
@@ -71,7 +66,7 @@ static err_t open_finding(const struct funnel *f, const struct funnel_group *gro
 {
   struct mol_cuda_queries *queries = group->queries;
   struct device_worker *w = funnel_worker(f);
-  size_t n_zeros = group->n * (1 + n_words_of(f->batch));
+  size_t n_zeros = group->n * (1 + funnel_n_words(f->batch));
   uint32_t *zeros;
 
   TRY(funnel_lists(w, group->n, room_of(f), &out->all));
@@ -101,7 +96,7 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
   found.has_overflowed = finding->overflowed.n;
   TRY(mol_pairs_cuda_candidates(f, group, &source, (uint32_t)a->n_pairs, &found));
   TRY(device_fill(w->stream, lists->scores, 0, group->n * lists->capacity * sizeof *lists->scores));
-  return candidates_add(w->stream, lists, NULL, finding->seen, n_words_of(f->batch), &finding->all);
+  return candidates_add(w->stream, lists, NULL, finding->seen, funnel_n_words(f->batch), &finding->all);
 }
 
 /* Keep the candidates that may be among the K best, and score them. K candidates reach the K-th best lower bound, so a

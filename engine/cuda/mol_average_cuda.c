@@ -11,11 +11,6 @@ enum {
   MAXIMA_PER_RANK = 4, /* maxima sampled for a floor, per requested item */
 };
 
-static size_t n_tiles_of(const struct search_batch *batch)
-{
-  return (batch->n_slots + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS;
-}
-
 size_t mol_cuda_average_room(const struct search_batch *batch, size_t n)
 {
   size_t room = n < batch->n_slots ? LIST_RANKS * n : batch->n_slots;
@@ -29,7 +24,7 @@ size_t mol_cuda_average_room(const struct search_batch *batch, size_t n)
  * room. */
 static size_t stride_of(const struct search_batch *batch, size_t n)
 {
-  size_t by_maxima = n_tiles_of(batch) * AVERAGE_SCAN_MAXIMA / (MAXIMA_PER_RANK * n);
+  size_t by_maxima = funnel_n_tiles(batch) * AVERAGE_SCAN_MAXIMA / (MAXIMA_PER_RANK * n);
   size_t by_room = mol_cuda_average_room(batch, n) / (4 * n), stride = by_maxima < by_room ? by_maxima : by_room;
 
   return stride > 0 ? stride : 1;
@@ -37,7 +32,7 @@ static size_t stride_of(const struct search_batch *batch, size_t n)
 
 static size_t n_sampled(const struct search_batch *batch, size_t stride)
 {
-  return (n_tiles_of(batch) + stride - 1) / stride;
+  return (funnel_n_tiles(batch) + stride - 1) / stride;
 }
 
 size_t mol_cuda_average_bytes(const struct search_batch *batch, size_t n)
@@ -96,7 +91,7 @@ err_t mol_cuda_candidates_of_average(const struct funnel *f, const struct funnel
   TRY(average_scan_append(w->stream, &input, 0, f->batch->n_slots, group->floors, &group->lists));
   TRY(score_lists(f, group, admitted));
   TRY(lists_threshold(w->stream, &group->lists, ranks, group->thresholds));
-  TRY(candidates_add(w->stream, &group->lists, group->thresholds, seen, (f->batch->n_slots + 31) / 32, to));
+  TRY(candidates_add(w->stream, &group->lists, group->thresholds, seen, funnel_n_words(f->batch), to));
   TRY(device_copy(w->stream, n_offered, group->lists.n, group->n * sizeof *n_offered));
   return lists_clear(w->stream, &group->lists);
 }

@@ -15,20 +15,9 @@ enum {
   PAIRS_SEEDS = 16384, /* two_pass: most seeds; more of them do not improve the floor */
 };
 
-static size_t max_rank_of(const struct search_batch *batch)
-{
-  size_t most = 1;
-
-  for (size_t q = 0; q < batch->n; q++) {
-    size_t rank = batch->results[q].topk.k + batch->results[q].admit.n_excluded;
-    most = rank > most ? rank : most;
-  }
-  return most;
-}
-
 static size_t n_seeds_of(const struct search_batch *batch)
 {
-  size_t n = SEEDS_PER_RANK * max_rank_of(batch);
+  size_t n = SEEDS_PER_RANK * funnel_max_rank(batch);
 
   return n > SEEDS ? n : SEEDS;
 }
@@ -104,7 +93,7 @@ static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
 static size_t pairs_scratch_bytes(const struct funnel *f)
 {
   return mol_cuda_work_bytes(f) + size_min(PAIRS_SEEDS, f->batch->n_slots) * 8 +
-         mol_pairs_cuda_query_bytes(f, (uint32_t)max_rank_of(f->batch));
+         mol_pairs_cuda_query_bytes(f, (uint32_t)funnel_max_rank(f->batch));
 }
 
 /* Search the batch. If the model has bounds, append uses them, and only items that pass are scored. */

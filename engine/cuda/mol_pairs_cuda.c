@@ -67,7 +67,7 @@ static size_t capacity_of(size_t n_all_tiles, size_t n_tiles, size_t rank)
 
 static struct plan plan_lists(const struct search_batch *batch, size_t rank)
 {
-  size_t n_all = (batch->n_slots + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS;
+  size_t n_all = funnel_n_tiles(batch);
   struct plan plan = { .stride = most(1, n_all / most(most(TILES_PER_RANK * rank, TILES_LEAST), n_all / TILES_SHARE)) };
 
   plan.n_tiles = most(1, (n_all + plan.stride - 1) / plan.stride);
@@ -77,11 +77,6 @@ static struct plan plan_lists(const struct search_batch *batch, size_t rank)
   return plan;
 }
 
-static size_t n_words_of(const struct search_batch *batch)
-{
-  return (batch->n_slots + 31) / 32;
-}
-
 size_t mol_pairs_cuda_query_bytes(const struct funnel *f, uint32_t n_best)
 {
   const struct mol_shape *shape = shape_of(f);
@@ -89,7 +84,7 @@ size_t mol_pairs_cuda_query_bytes(const struct funnel *f, uint32_t n_best)
 
   for (size_t q = 0; q < f->batch->n; q++)
     max_excluded = most(max_excluded, f->batch->results[q].admit.n_excluded);
-  return plan_lists(f->batch, n_best + max_excluded).list_bytes + n_words_of(f->batch) * sizeof(uint32_t) +
+  return plan_lists(f->batch, n_best + max_excluded).list_bytes + funnel_n_words(f->batch) * sizeof(uint32_t) +
          shape->n_query_components *
              (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(struct mol_pairs_margin));
 }
@@ -224,7 +219,7 @@ err_t mol_pairs_cuda_candidates(const struct funnel *f, const struct funnel_grou
   size_t scratch_used = w->scratch_used;
   struct pass pass = {
     .queries = { .n = group->n, .n_components = shape_of(f)->n_query_components, .excluded = source->excluded },
-    .result = { .n_words = n_words_of(f->batch),
+    .result = { .n_words = funnel_n_words(f->batch),
                 .candidates = found->candidates,
                 .nth_best = found->nth_best,
                 .has_overflowed = found->has_overflowed }

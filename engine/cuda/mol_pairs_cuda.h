@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates of Mixture-of-Logits searches on the device, by TopKDotProduct(f_p(q), X_p) for every pair p of components
- * (MoL paper, Algorithms 1 and 2). engine/mol/mol_candidates_pairs.c does the same on
- * the processor. */
+ * (MoL paper, Algorithms 1 and 2). engine/mol/mol_candidates_pairs.c does the same on the processor. */
 #ifndef ENGINE_CUDA_MOL_PAIRS_CUDA_H
 #define ENGINE_CUDA_MOL_PAIRS_CUDA_H
 

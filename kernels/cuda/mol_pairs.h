@@ -12,8 +12,8 @@
  * 1. |<f, g> - <f', g'>| <= |f - f'| |g| + |f'| |g - g'| <= |f - f'| G + |f'| r (Cauchy-Schwarz).
  * 2. The exact dot product, a sum of d fused steps, is off by at most d u / (1 - d u) sum |f_k g_k| <= 2 d u |f| G.
  * 3. Products of halves are exact in f32. Let P = sum |f'_k g'_k| <= |f'| (G + r), and let the accumulator start from
- *    c. Each step is off by at most e = MMA_ERROR times the magnitudes that it adds, and these are at most (|c| + P)
- *    (1 + s e). A sequential sum of 16 products in f32, off by 2^-20, is covered too.
+ *    c. Each step is off by at most e = MMA_ERROR times the magnitudes that it adds, and these are at most
+ *    (|c| + P) (1 + s e). A sequential sum of 16 products in f32, off by 2^-20, is covered too.
  * 4. Let S = (s + 1) e. A row's numbers, rounded up, are
  *      norm = |f'| (1 + S) (1 + 2 S),  base = (|f - f'| G + 2 d u |f| G + S |f'| G + 2^-80) (1 + 2 S)
  *    Then margin = norm r + base covers 1, 2 and 3 for c = 0 and leaves e P to spare. That is more than the rounding

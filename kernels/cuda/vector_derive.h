@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Vectors in half precision, with the size of their rounding errors. vector_scan.h bounds inner products with them.
  *
- * A vector x of n numbers is kept as scale * x16. The scale is a power of two that brings the largest number into [1,
- * 2), and x16 is rounded to half precision. So large and tiny vectors both stay within half's range, and products of
- * two numbers stay between 2^-48 and 4. The scale's exponent is clamped too (vector_derive.cu). Numbers that then
+ * A vector x of n numbers is kept as scale * x16. The scale is a power of two that brings the largest number into
+ * [1, 2), and x16 is rounded to half precision. So large and tiny vectors both stay within half's range, and products
+ * of two numbers stay between 2^-48 and 4. The scale's exponent is clamped too (vector_derive.cu). Numbers that then
  * exceed half's range make the error infinite and the vector's scores unbounded, which is slow but correct.
  */
 #ifndef KERNELS_CUDA_VECTOR_DERIVE_H
