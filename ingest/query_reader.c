@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The query consumer: group events, commits, a topic that disappears and returns, and polling. */
 #include "ingest/query_reader.h"
 
 #include <errno.h>
@@ -15,10 +16,10 @@
 
 enum { COMMIT_INTERVAL_MS = 200, COMMIT_TIMEOUT_MS = 3000, COMMIT_PARTITIONS = 1024 };
 
-/* Events wait for this long at most while records flow. */
+/* Maximum wait for the group's events while records arrive, and the most events served at once. */
 enum { EVENTS_INTERVAL_MS = 10, EVENTS_AT_ONCE = 64 };
 
-/* How often a topic that is away is looked for, and for how long. */
+/* Interval and timeout of looking for a missing topic. */
 enum { AWAY_INTERVAL_MS = 1000, AWAY_TIMEOUT_MS = 500 };
 
 struct query_reader {
@@ -26,35 +27,38 @@ struct query_reader {
   char *topic;
   struct offset_tracker *tracker;
   rd_kafka_queue_t *events;    /* the consumer's own queue: rebalances, commits, errors */
-  rd_kafka_queue_t *records;   /* what the partitions fetched */
-  int wake_fd;                 /* readable when one of the two queues has something */
-  rd_kafka_message_t *message; /* of the last poll */
+  rd_kafka_queue_t *records;   /* records that the partitions have fetched */
+  int wake_fd;                 /* readable when one of the two queues is not empty */
+  rd_kafka_message_t *message; /* that of the last poll */
   int64_t commit_due_ns;
   int64_t events_due_ns;
   int64_t away_due_ns;
   uint64_t generation;
   _Atomic bool is_assigned;
-  _Atomic bool is_topic_away; /* until the topic is back and assigned again */
-  bool is_rejoining;          /* the topic is back */
+  _Atomic bool is_topic_away; /* true until the topic is back and assigned again */
+  bool is_rejoining;          /* the topic is back, but not assigned yet */
 };
 
 static const struct kafka_property defaults[] = {
   { "enable.auto.commit", "false" },   { "enable.auto.offset.store", "false" },
-  { "auto.offset.reset", "earliest" }, /* a new group answers what is there: nothing is skipped */
-  { "session.timeout.ms", "6000" },    /* a killed member's partitions move on after so long */
+  { "auto.offset.reset", "earliest" }, /* a new group starts at the oldest query and skips none */
+  { "session.timeout.ms", "6000" },    /* after this time another member gets the partitions of a killed one */
   { "heartbeat.interval.ms", "1000" }, { "topic.metadata.refresh.interval.ms", "30000" },
   { "socket.nagle.disable", "true" },  { "fetch.wait.max.ms", "100" },
   { "fetch.error.backoff.ms", "50" },
 };
 
-/* Without a commit these queries would be answered again after a restart: it is tried again. */
+/* Note a failed commit, and commit the same offsets again later. Otherwise a restart would answer their queries again.
+ */
 static void note_failed_commit(struct query_reader *r, rd_kafka_resp_err_t error)
 {
   log_warn("query_commit", "error=%s", rd_kafka_err2name(error));
   offset_tracker_tell_again(r->tracker);
 }
 
-/* Commit what was answered since the last time. Offsets of a topic that went mean nothing in the one that comes. */
+/* Commit the committable offsets. While the topic is away nothing is committed: its offsets mean nothing in a new
+ * topic.
+ */
 static void commit(struct query_reader *r, bool is_async)
 {
   struct position positions[COMMIT_PARTITIONS];
@@ -75,9 +79,9 @@ static void commit(struct query_reader *r, bool is_async)
     note_failed_commit(r, error);
 }
 
-/* The partitions' records go to a queue of ours. librdkafka lets this forwarding stand when it starts to fetch, and
- * removes it when it stops: so it is set at each assignment, before the fetch begins. Records of an earlier assignment
- * that are still in the queue are dropped by librdkafka when they are popped: they bear an older version. */
+/* Forward the partitions' records to a queue of ours. librdkafka keeps the forwarding when it starts to fetch and
+ * removes it when it stops. So it is set at each assignment, before the fetch begins. Records of an earlier assignment
+ * that are still in the queue have an older version; librdkafka drops them when they are popped. */
 static void forward_records(struct query_reader *r, const rd_kafka_topic_partition_list_t *partitions)
 {
   for (int i = 0; i < partitions->cnt; i++) {
@@ -105,7 +109,7 @@ static void take_assignment(struct query_reader *r, rd_kafka_topic_partition_lis
 
 static void give_up_assignment(struct query_reader *r)
 {
-  if (!rd_kafka_assignment_lost(r->rk)) /* what was lost is no longer ours to commit */
+  if (!rd_kafka_assignment_lost(r->rk)) /* lost partitions belong to another member already */
     commit(r, false);
   offset_tracker_forget(r->tracker);
   rd_kafka_assign(r->rk, NULL);
@@ -206,7 +210,8 @@ static void close_queues(struct query_reader *r)
   r->records = r->events = NULL;
 }
 
-/* After a fatal error librdkafka's close never returns: then the group finds out by itself that this member is gone. */
+/* Leave the group and destroy the client. After a fatal error rd_kafka_consumer_close() never returns, so it is not
+ * called; the group notices by itself that this member is gone. */
 static void close_client(struct query_reader *r)
 {
   char reason[8];
@@ -257,7 +262,7 @@ static void commit_now_and_then(struct query_reader *r, int64_t now_ns)
   }
 }
 
-/* ---- The topic goes, and comes back ---- */
+/* ---- A topic that disappears and returns ---- */
 
 static void note_topic_away(struct query_reader *r, const char *reason)
 {
@@ -281,7 +286,8 @@ static bool has_topic(struct query_reader *r)
   return has;
 }
 
-/* Join anew when the topic is back: positions are those of the group, if it still has any, and else the beginning. */
+/* Join again when the topic is back. Reading begins at the group's positions if it still has them, else at the start.
+ */
 static err_t look_for_topic(struct query_reader *r, int64_t now_ns)
 {
   if (r->is_rejoining || now_ns < r->away_due_ns)
@@ -296,14 +302,14 @@ static err_t look_for_topic(struct query_reader *r, int64_t now_ns)
 
 /* ---- Polling ---- */
 
-/* What came in place of a record, from one of the two queues. */
+/* Handle an error message from one of the two queues. */
 static err_t note_error(struct query_reader *r, const rd_kafka_message_t *m)
 {
   const char *reason = rd_kafka_message_errstr(m);
 
   switch (m->err) {
-  case RD_KAFKA_RESP_ERR_NO_ERROR: /* forward_records() has seen to it that this cannot be */
-    FAIL(ERR_KAFKA, "a query came past the queue of the partitions");
+  case RD_KAFKA_RESP_ERR_NO_ERROR: /* forward_records() prevents this */
+    FAIL(ERR_KAFKA, "a query did not come from the queue of the partitions");
   case RD_KAFKA_RESP_ERR__FATAL:
     FAIL(ERR_KAFKA, "queries cannot be read: %s", reason);
   case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
@@ -321,7 +327,7 @@ static err_t note_error(struct query_reader *r, const rd_kafka_message_t *m)
   return ERR_OK;
 }
 
-/* The consumer's own queue: rebalances and results of commits are served by callbacks, errors come as messages. */
+/* Serve the consumer's own queue. Callbacks get rebalances and results of commits; errors come as messages. */
 static err_t serve_events(struct query_reader *r, int64_t now_ns)
 {
   rd_kafka_message_t *m;
@@ -336,7 +342,7 @@ static err_t serve_events(struct query_reader *r, int64_t now_ns)
   return atomic_load(&r->is_topic_away) ? look_for_topic(r, now_ns) : ERR_OK;
 }
 
-/* The next record of our queue, if there is one. */
+/* Take the next record of our queue, if there is one. */
 static err_t pop_record(struct query_reader *r, bool *has_record, struct query_record *out)
 {
   uint32_t ticket;
@@ -363,14 +369,14 @@ static err_t pop_record(struct query_reader *r, bool *has_record, struct query_r
   return ERR_OK;
 }
 
-/* Wait until a queue has got something. Of a queue that had something before, nothing is told. */
+/* Wait until an empty queue gets something. A queue that was not empty before does not end the wait. */
 static void wait_for_queues(struct query_reader *r, int64_t wait_ns)
 {
   struct pollfd fd = { .fd = r->wake_fd, .events = POLLIN };
   uint64_t n;
 
   if (poll(&fd, 1, (int)((wait_ns + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS)) > 0)
-    (void)!read(r->wake_fd, &n, sizeof n); /* before the queues are looked at: what comes later wakes again */
+    (void)!read(r->wake_fd, &n, sizeof n); /* cleared before the queues are checked, so later arrivals wake again */
 }
 
 err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_record, bool *has_record,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query topic's consumer: a member of a consumer group, so that several daemons share the queries. Offsets are
- * committed only for queries that were answered (offset_tracker.h): at least once, whatever happens.
+/* The consumer of the query topic. It is a member of a consumer group, so several daemons can share the queries. An
+ * offset is committed only when all queries below it are answered (offset_tracker.h), so each query is answered at
+ * least once.
  *
- * The group's events and the partitions' records come from two queues, so that the caller can poll without taking a
- * record: a member that does not poll for max.poll.interval.ms is thrown out of its group.
+ * The group's events and the partitions' records come from two queues. So the caller can poll without taking a record.
+ * A member that does not poll for max.poll.interval.ms is removed from its group.
  *
  * Thread: the query reader, except where a function says any.
  */
@@ -21,47 +22,46 @@ struct query_reader;
 struct query_record {
   bool has_key;
   struct span key;
-  bool has_value; /* false: a tombstone, which is no query */
+  bool has_value; /* false: a tombstone, which is not a query */
   struct span value;
   struct span content_type;
   int32_t partition;
   int64_t offset;
-  uint32_t ticket; /* to be given to offset_tracker_done() once */
+  uint32_t ticket; /* the caller passes it to offset_tracker_done() once */
 };
 
 /* Open the consumer and join the group.
  *
- * tracker  each record is begun in it, and its committable offsets are committed. The reader shares it: closing the
- *          reader may take longer than its owner waits
+ * tracker  each record begins a ticket in it, and its committable offsets are committed. The reader becomes an owner of
+ *          it, because closing the reader may take longer than the caller waits
  */
 err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group,
                         struct offset_tracker *tracker, struct query_reader **out);
 
-/* Commit what may be committed. Thread: the query reader, or any when that has ended. Blocks: for some seconds at
- * most. */
+/* Commit the committable offsets. Thread: the query reader, or any after that has ended. Blocks: up to some seconds. */
 void query_reader_commit(struct query_reader *r);
 
-/* Commit what may be committed and leave the group. */
+/* Commit the committable offsets, leave the group and close the consumer. */
 void query_reader_close(struct query_reader **r);
 
-/* Serve the group, commit now and then, and wait up to timeout_ms for one record.
+/* Serve the group's events, commit from time to time, and wait up to timeout_ms for one record.
  *
- * takes_record  false: records stay where they are, the rest is done all the same
- * has_record    whether one came
+ * takes_record  false: take no record, but do everything else
+ * has_record    true if `out` has a record
  *
  * Returns ERR_MEMORY; ERR_KAFKA when the client cannot go on. Blocks: up to timeout_ms; half a second more while the
  * topic is away. */
 err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_record, bool *has_record,
                         struct query_record *out);
 
-/* Whether the group has given this member its partitions (perhaps none) and the topic is there. Thread: any. */
+/* Has the group assigned this member its partitions, perhaps none, and does the topic exist? Thread: any. */
 bool query_reader_is_assigned(struct query_reader *r);
 
-/* Whether the topic was deleted, or was never there. Thread: any. */
+/* Is the topic missing, because it was deleted or never created? Thread: any. */
 bool query_reader_is_topic_away(struct query_reader *r);
 
-/* Rises when partitions are assigned. Records of an earlier number that were not done are read again, by this member or
- * by another. */
+/* Return the number of the assignment; it rises whenever partitions are assigned. Records of an earlier assignment that
+ * are not done are read again, by this member or another. */
 uint64_t query_reader_generation(const struct query_reader *r);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The producer, and the mapping from librdkafka's errors to fates. */
 #include "ingest/sender.h"
 
 #include "base/mem.h"
@@ -11,13 +12,14 @@ struct sender {
   void *context;
 };
 
-/* A message waits for its broker for as long as it takes: a reply that was promised is not dropped for a restart. */
+/* message.timeout.ms is 0: a message waits for its broker without limit, so a broker restart drops no reply. */
 static const struct kafka_property defaults[] = {
   { "linger.ms", "0" },          { "socket.nagle.disable", "true" },           { "acks", "all" },
   { "message.timeout.ms", "0" }, { "queue.buffering.max.messages", "100000" },
 };
 
-/* Whether a later attempt may have another end is not the library's to say: it has repeated what it may repeat. */
+/* Return the fate for an error. librdkafka's own classes do not help: it has already repeated what it may repeat, and
+ * the fate tells whether a later try can succeed. */
 static enum sender_fate fate_of(rd_kafka_resp_err_t error)
 {
   switch (error) {
@@ -35,7 +37,7 @@ static enum sender_fate fate_of(rd_kafka_resp_err_t error)
   case RD_KAFKA_RESP_ERR__INVALID_ARG:
   case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
   case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
-  case RD_KAFKA_RESP_ERR_INVALID_RECORD: /* a compacted topic wants a key */
+  case RD_KAFKA_RESP_ERR_INVALID_RECORD: /* a compacted topic requires a key */
   case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
     return SENDER_REFUSED;
   case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
@@ -61,7 +63,8 @@ static enum sender_fate fate_of(rd_kafka_resp_err_t error)
   }
 }
 
-/* After a fatal error its consequences come under other names: the first one counts. */
+/* Return the fate for an error of this sender. After a fatal error other errors follow from it; the fate is then
+ * SENDER_FATAL. */
 static enum sender_fate fate_in(const struct sender *s, rd_kafka_resp_err_t error)
 {
   enum sender_fate fate = fate_of(error);
@@ -156,14 +159,14 @@ void sender_close(struct sender **s)
 {
   if (*s && (*s)->rk) {
     rd_kafka_purge((*s)->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    rd_kafka_flush((*s)->rk, 1000); /* runs the reports of what was purged: destroying runs none */
+    rd_kafka_flush((*s)->rk, 1000); /* runs the reports of the purged messages; destroying runs none */
     kafka_closing_run("producer", destroy_client, *s);
     *s = NULL;
   }
   mem_free(s);
 }
 
-/* Headers of a message: librdkafka's once it has the message, ours before. */
+/* Make the headers of a message. The caller owns them until librdkafka accepts the message. */
 static rd_kafka_headers_t *make_headers(const struct sender_message *message)
 {
   rd_kafka_headers_t *headers = rd_kafka_headers_new(message->n_headers);
@@ -177,7 +180,7 @@ static rd_kafka_headers_t *make_headers(const struct sender_message *message)
 enum sender_fate sender_try(struct sender *s, const struct sender_message *message, const char **reason)
 {
   rd_kafka_headers_t *headers = make_headers(message);
-  static const uint8_t nothing = 0; /* present but empty, where a null pointer would mean absent */
+  static const uint8_t nothing = 0; /* for present but empty bytes: a null pointer would mean absent */
   const void *key = message->has_key ? (message->key.n ? message->key.p : &nothing) : NULL;
   const void *value = message->has_value ? (message->value.n ? message->value.p : &nothing) : NULL;
   rd_kafka_resp_err_t error = rd_kafka_producev(
@@ -205,7 +208,7 @@ err_t sender_send(struct sender *s, const struct sender_message *message)
   FAIL(ERR_KAFKA, "a message for topic %s cannot be sent: %s", message->topic, reason);
 }
 
-/* Bytes that a copy needs behind its struct: texts end with a zero. */
+/* Return the bytes that a copy needs after its struct and headers. Strings end with a zero byte. */
 static size_t size_of(const struct sender_message *message, size_t n_headers)
 {
   size_t n = strlen(message->topic) + 1 + message->key.n + message->value.n;
