@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edits between names: the known distances, symmetry, and texts that are longer than what is compared. */
+/* Edit distances: known distances, symmetry, and texts longer than the compared length. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

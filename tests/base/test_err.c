@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors: the class of each code, the sentence kept beside it, and the macros. */
+/* Errors: the class of each code, the message of a failure, and the macros. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static err_t wrap(void)
   FAIL(ERR_MODEL, "because: %s", err_message());
 }
 
-static void a_failure_keeps_its_sentence_and_its_origin(void **state)
+static void a_failure_keeps_its_message_and_its_origin(void **state)
 {
   int line;
   char origin[128];
@@ -75,7 +75,7 @@ static void a_failure_keeps_its_sentence_and_its_origin(void **state)
   assert_string_equal(err_origin(), origin);
 }
 
-static void a_new_sentence_may_quote_the_old_one(void **state)
+static void a_new_message_may_quote_the_old_one(void **state)
 {
   int line;
 
@@ -85,7 +85,7 @@ static void a_new_sentence_may_quote_the_old_one(void **state)
   assert_string_equal(err_message(), "because: item 7 of books");
 }
 
-static void a_long_sentence_is_cut_and_still_ends(void **state)
+static void a_long_message_is_cut_and_terminated(void **state)
 {
   char text[5000];
 
@@ -128,7 +128,7 @@ static char closed[8];
 
 static void note_closed(const char *name)
 {
-  closed[strlen(closed)] = *name; /* the rest is zeros */
+  closed[strlen(closed)] = *name; /* the other bytes are zero */
 }
 
 static void close_name(const char **name)
@@ -180,9 +180,9 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_code_has_its_class_and_a_text_of_its_own),
-    cmocka_unit_test(a_failure_keeps_its_sentence_and_its_origin),
-    cmocka_unit_test(a_new_sentence_may_quote_the_old_one),
-    cmocka_unit_test(a_long_sentence_is_cut_and_still_ends),
+    cmocka_unit_test(a_failure_keeps_its_message_and_its_origin),
+    cmocka_unit_test(a_new_message_may_quote_the_old_one),
+    cmocka_unit_test(a_long_message_is_cut_and_terminated),
     cmocka_unit_test(try_returns_the_first_failure_and_calls_once),
     cmocka_unit_test(what_was_opened_is_closed_backwards_on_failure),
     cmocka_unit_test(a_failure_of_another_thread_is_not_ours),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Globs: all short patterns and texts, compared with a recursive matcher, and the time that many stars take. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 
 #include "base/glob.h"
 
-/* By the definition, without any wit: the oracle. */
+/* Match by the definition, with recursion: the oracle. */
 static bool matches(const char *pattern, const char *text)
 {
   if (*pattern == '\0')

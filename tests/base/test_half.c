@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Half-precision numbers: all of them, against their definition in double precision. */
+/* 16-bit floats: every number, compared with its definition in double precision. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include "base/half.h"
 
-/* The value of a number with so many bits of exponent and fraction, by the definition of IEEE 754. */
+/* Compute a number by the definition of IEEE 754, given the bits of its exponent and fraction. */
 static double value_of(uint32_t bits, int n_exponent, int n_fraction)
 {
   int exponent = (int)(bits >> n_fraction) & ((1 << n_exponent) - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Histogram quantiles against sorted numbers. */
+/* Histograms: quantiles compared with those of sorted numbers, counts, windows and threads. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@ enum { MAX_VALUES = 5000, THREADS = 4, ADDS = 20000 };
 
 static uint64_t seed;
 
-static const struct hist_window since_start; /* never turned */
+static const struct hist_window since_start; /* a window that is never turned */
 
 static int rising(const void *a, const void *b)
 {
@@ -24,7 +24,7 @@ static int rising(const void *a, const void *b)
   return (*x > *y) - (*x < *y);
 }
 
-/* The least of the sorted values that has a share q of them at or below it. */
+/* Return the smallest sorted value with at least a share q of all values at or below it. */
 static uint64_t true_quantile(const uint64_t *sorted, size_t n, double q)
 {
   for (size_t i = 0; i < n; i++) {
@@ -86,7 +86,7 @@ static void counts_below_powers_of_two_are_exact(void **state)
   (void)state;
   for (int i = 0; i < MAX_VALUES; i++) {
     uint64_t value = dice_u64(&dice) >> dice_below(&dice, 64);
-    if (i < 3 * 44) /* powers and their neighbours */
+    if (i < 3 * 44) /* powers of two and their neighbours */
       value = (UINT64_C(1) << (i / 3)) + (uint64_t)(i % 3) - 1;
     hist_add(&h, value);
     for (int power = 0; power < HIST_POWERS; power++)
@@ -105,7 +105,7 @@ static void a_window_forgets_what_was_two_turns_ago(void **state)
 
   (void)state;
   for (int i = 0; i < 1000; i++)
-    hist_add(&h, 1000000); /* a slow morning */
+    hist_add(&h, 1000000); /* values that the window must forget */
   assert_int_equal(hist_window_count(&w, &h), 1000);
   hist_window_turn(&w, &h);
   for (int i = 0; i < 10; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log lines, as they arrive on standard error. */
+/* Log lines: what arrives on standard error, its length, its quoting, and lines of several threads. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -20,9 +20,9 @@ enum { LINE_MAX_BYTES = 2048, THREADS = 4, LINES = 300, CAPTURE_BYTES = 1 << 20 
 
 static uint64_t seed;
 static char captured[CAPTURE_BYTES];
-static bool is_journal; /* what is captured is said to be the journal's stream */
+static bool is_journal; /* tell the log that the captured file is the journal's stream */
 
-/* As systemd does for a service: device and inode of the stream. */
+/* Set JOURNAL_STREAM to device and inode of the stream, as systemd does for a service. */
 static void name_journal(int file)
 {
   struct stat stream;
@@ -33,7 +33,7 @@ static void name_journal(int file)
   setenv("JOURNAL_STREAM", text, 1);
 }
 
-/* Standard error goes to a file while `work` runs; what it wrote is in `captured`. */
+/* Send standard error to a file while `work` runs, and read the file into `captured`. */
 static void capture(void (*work)(void *), void *context)
 {
   int was = dup(STDERR_FILENO);
@@ -56,7 +56,7 @@ static void capture(void (*work)(void *), void *context)
   captured[n] = '\0';
 }
 
-#pragma GCC diagnostic ignored "-Wformat-zero-length" /* an event without pairs is meant */
+#pragma GCC diagnostic ignored "-Wformat-zero-length" /* events without pairs are tested on purpose */
 
 static void say_all_levels(void *context)
 {
@@ -72,11 +72,11 @@ static void a_line_has_time_level_event_and_pairs(void **state)
   int year, month, day, hour, minute, second, milli, used = 0;
 
   (void)state;
-  setenv("JOURNAL_STREAM", "8:12345", 1); /* a terminal's, inherited from the desktop's own service: not our stream */
+  setenv("JOURNAL_STREAM", "8:12345", 1); /* inherited from a desktop's service, as in a terminal: not our stream */
   log_set_level(LOG_LEVEL_WARN);
   capture(say_all_levels, NULL);
-  int n = sscanf(captured, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ error event=e\n%n", &year, &month, &day, &hour, &minute, &second,
-                 &milli, &used);
+  int n = sscanf(captured, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ error event=e\n%n", &year, &month, &day, &hour, &minute,
+                 &second, &milli, &used);
   assert_int_equal(n, 7);
   assert_true(used > 0 && year >= 2024 && month <= 12 && hour < 24);
   const char *second_line = strchr(captured, '\n') + 1;
@@ -134,7 +134,7 @@ static void say_long(void *context)
   free(text);
 }
 
-/* Around the size of the buffer, every length. */
+/* Every length around the size of the buffer. */
 static void a_line_too_long_is_cut_and_stays_one_line(void **state)
 {
   static const char start[] = "<3>event=long text=";
@@ -197,7 +197,7 @@ static void lines_of_threads_never_mix(void **state)
   assert_int_equal(n, THREADS * LINES);
 }
 
-/* What the quoted text stands for; returns its length. Fails where it is not well formed. */
+/* Unquote a text and return its length. Fails the test if the text is not well formed. */
 static size_t unquote(const char *quoted, uint8_t *out, bool *is_cut)
 {
   size_t length = strlen(quoted), n = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The log limit: a flood of events is logged up to the limit, then as a count. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log_limit.h"
 
-static void a_flood_is_told_line_by_line_up_to_the_limit_and_then_as_a_sum(void **state)
+static void a_flood_is_logged_up_to_the_limit_and_then_as_a_count(void **state)
 {
   struct log_limit limit = { 0 };
   size_t n_allowed = 0;
@@ -24,7 +25,7 @@ static void a_flood_is_told_line_by_line_up_to_the_limit_and_then_as_a_sum(void 
   fflush(stderr);
   int saved = dup(STDERR_FILENO);
   dup2(fileno(file), STDERR_FILENO);
-  while (clock_now_ns() / CLOCK_NS_PER_S % 2) /* begin in a new second */
+  while (clock_now_ns() / CLOCK_NS_PER_S % 2) /* begin at the start of a second */
     clock_sleep_ns(CLOCK_NS_PER_MS);
   while (!(clock_now_ns() / CLOCK_NS_PER_S % 2))
     clock_sleep_ns(CLOCK_NS_PER_MS);
@@ -37,7 +38,7 @@ static void a_flood_is_told_line_by_line_up_to_the_limit_and_then_as_a_sum(void 
   rewind(file);
   text[fread(text, 1, sizeof text - 1, file)] = '\0';
   fclose(file);
-  assert_in_range(n_allowed, LOG_LIMIT_PER_S + 1, 2 * LOG_LIMIT_PER_S + 1); /* of two seconds on a busy machine */
+  assert_in_range(n_allowed, LOG_LIMIT_PER_S + 1, 2 * LOG_LIMIT_PER_S + 1); /* it may span two seconds */
   assert_non_null(strstr(text, "event=flood"));
   assert_non_null(strstr(text, "more="));
 }
@@ -45,7 +46,7 @@ static void a_flood_is_told_line_by_line_up_to_the_limit_and_then_as_a_sum(void 
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_flood_is_told_line_by_line_up_to_the_limit_and_then_as_a_sum),
+    cmocka_unit_test(a_flood_is_logged_up_to_the_limit_and_then_as_a_count),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

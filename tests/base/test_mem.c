@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checked allocation. */
+/* Memory: arrays, growing, overflow, reserved address space, and giving memory back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void an_array_is_zeros_on_a_cache_line(void **state)
   (void)state;
   for (size_t n = 0; n < 300; n++) {
     uint8_t *dirty, *p;
-    assert_ok(mem_array(n, 3, &dirty)); /* memory that was in use before is zeroed too */
+    assert_ok(mem_array(n, 3, &dirty)); /* reused memory is zeroed, too */
     memset(dirty, 0xff, 3 * n);
     mem_free(&dirty);
     assert_null(dirty);
@@ -129,7 +129,7 @@ static void reserved_pages_cost_memory_once_they_are_touched(void **state)
   assert_true(after - before < PAGES / 4);
   mem_release(&p, PAGES, 4096);
   assert_null(p);
-  mem_release(&p, PAGES, 4096); /* again is no harm */
+  mem_release(&p, PAGES, 4096); /* a second release is harmless */
   assert_ok(mem_reserve(0, 8, &empty));
   mem_release(&empty, 0, 8);
   assert_null(empty);
@@ -146,9 +146,9 @@ static size_t resident_pages(void)
   return pages;
 }
 
-/* Of arrays large enough for huge pages and of small ones: what is below stays, and what was given back is as it was or
- * zero, and can be used again. */
-static void what_is_given_back_costs_nothing_and_the_rest_stays(void **state)
+/* For arrays with and without huge pages: elements below the range keep their values. Elements in the range have their
+ * old values or zeros, and can be used again. */
+static void memory_given_back_costs_nothing_and_the_rest_stays(void **state)
 {
   static const size_t counts[] = { 100, 40000, 3000000 };
   enum { SIZE = 24 };
@@ -201,7 +201,7 @@ int main(void)
     cmocka_unit_test(growing_keeps_what_was_there_and_adds_zeros),
     cmocka_unit_test(growing_too_far_is_an_error_that_touches_nothing),
     cmocka_unit_test(reserved_pages_cost_memory_once_they_are_touched),
-    cmocka_unit_test(what_is_given_back_costs_nothing_and_the_rest_stays),
+    cmocka_unit_test(memory_given_back_costs_nothing_and_the_rest_stays),
     cmocka_unit_test(a_copy_has_a_zero_behind_it),
   };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions: what is allocated stays apart until the reset, and memory does not grow with use. */
+/* Regions: allocations do not overlap, and steady use takes no more memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static bool is_all(const uint8_t *p, size_t n, uint8_t value)
   return true;
 }
 
-/* Each array is filled with a number of its own, and still has it when all are there. */
+/* Fill each array with its own number. All still have it after the last allocation. */
 static void arrays_are_zeroed_aligned_and_apart(void **state)
 {
   struct dice dice = { seed };
@@ -90,8 +90,8 @@ static void the_same_use_again_allocates_nothing(void **state)
   region_fini(&r);
 }
 
-/* A catalogue that grows by an item a batch asks for a little more each time. */
-static void what_is_outgrown_is_given_back(void **state)
+/* A catalogue that grows by an item in each batch needs a little more memory each time. */
+static void outgrown_blocks_are_freed(void **state)
 {
   enum { ROUNDS = 100, STEP = 4096, FROM = 1 << 20 };
   struct region r = { 0 };
@@ -111,7 +111,7 @@ static void what_is_outgrown_is_given_back(void **state)
   assert_true(heap_used() <= before + 1024);
 }
 
-/* Random sizes, round after round: what is held stays within a small multiple of the largest round. */
+/* Allocate random sizes in many rounds. The region stays within a small multiple of the largest round. */
 static void memory_is_bounded_by_the_largest_round(void **state)
 {
   struct dice dice = { seed };
@@ -146,7 +146,7 @@ static void sizes_that_overflow_are_errors(void **state)
   assert_fails(region_array(&r, SIZE_MAX, 1, &p), ERR_MEMORY, "elements");
   assert_fails(region_array(&r, SIZE_MAX / 2, 1, &p), ERR_MEMORY, "bytes");
   assert_ptr_equal(p, &mark);
-  assert_ok(region_array(&r, 10, 1, &p)); /* it goes on */
+  assert_ok(region_array(&r, 10, 1, &p)); /* the region is still usable */
   region_fini(&r);
 }
 
@@ -165,7 +165,7 @@ static void a_copy_is_followed_by_a_zero(void **state)
   region_fini(&r);
 }
 
-static void what_follows_a_mark_is_forgotten_and_nothing_else(void **state)
+static void a_rewind_forgets_allocations_after_the_mark_only(void **state)
 {
   struct dice dice = { seed + 3 };
   struct region r = { 0 };
@@ -194,8 +194,8 @@ static void what_follows_a_mark_is_forgotten_and_nothing_else(void **state)
   region_fini(&r);
 }
 
-/* One large use among small ones: the memory is given back, and what is kept is within the number and used again. */
-static void a_trim_gives_back_what_is_above_a_size(void **state)
+/* Trim after one large use among small ones. The memory is freed, and the kept blocks are used again. */
+static void a_trim_frees_blocks_above_a_size(void **state)
 {
   enum { KEEP = 256 << 10, LARGE = 30 << 20 };
   struct region r = { 0 };
@@ -210,21 +210,21 @@ static void a_trim_gives_back_what_is_above_a_size(void **state)
     assert_true(region_bytes(&r) >= LARGE);
     region_trim(&r, KEEP);
     assert_true(region_bytes(&r) <= KEEP);
-    assert_true(region_bytes(&r) >= 40 * 2000); /* the small blocks stay */
+    assert_true(region_bytes(&r) >= 40 * 2000); /* the small blocks are kept */
     assert_true(heap_used() - before <= KEEP + 4096);
   }
   size_t kept = region_bytes(&r);
   for (int i = 0; i < 40; i++)
     assert_ok(region_array(&r, 2000, 1, &p));
   region_trim(&r, KEEP);
-  assert_int_equal(region_bytes(&r), kept); /* usual use allocates nothing */
+  assert_int_equal(region_bytes(&r), kept); /* small uses allocate nothing */
   region_trim(&r, 0);
   assert_int_equal(region_bytes(&r), 0);
   assert_true(heap_used() <= before + 1024);
   region_fini(&r);
 }
 
-/* What is handed out counts, not the blocks; a mark gives it back; the region goes on after a failure. */
+/* The limit counts allocated bytes, not blocks. Rewinding gives them back, and the region is usable after a failure. */
 static void beyond_the_limit_is_an_error_that_rejects(void **state)
 {
   struct region r = { .limit_bytes = 10000 };
@@ -239,7 +239,7 @@ static void beyond_the_limit_is_an_error_that_rejects(void **state)
   assert_fails(region_array(&r, 1, 1, &p), ERR_TOO_LARGE, "limit of 10000");
   region_rewind(&r, mark);
   assert_ok(region_array(&r, 4000, 1, &p));
-  r.limit_bytes = 9000; /* lowered below what is there */
+  r.limit_bytes = 9000; /* below what is already allocated */
   assert_fails(region_array(&r, 1, 1, &p), ERR_TOO_LARGE, "limit of 9000");
   region_reset(&r);
   assert_ok(region_array(&r, 8992, 1, &p));
@@ -264,12 +264,12 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(arrays_are_zeroed_aligned_and_apart),
     cmocka_unit_test(the_same_use_again_allocates_nothing),
-    cmocka_unit_test(what_is_outgrown_is_given_back),
+    cmocka_unit_test(outgrown_blocks_are_freed),
     cmocka_unit_test(memory_is_bounded_by_the_largest_round),
     cmocka_unit_test(sizes_that_overflow_are_errors),
     cmocka_unit_test(a_copy_is_followed_by_a_zero),
-    cmocka_unit_test(what_follows_a_mark_is_forgotten_and_nothing_else),
-    cmocka_unit_test(a_trim_gives_back_what_is_above_a_size),
+    cmocka_unit_test(a_rewind_forgets_allocations_after_the_mark_only),
+    cmocka_unit_test(a_trim_frees_blocks_above_a_size),
     cmocka_unit_test(beyond_the_limit_is_an_error_that_rejects),
     cmocka_unit_test(an_unused_region_can_be_reset_and_ended),
   };

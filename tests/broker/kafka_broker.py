@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A throw-away Kafka broker for tests: one KRaft node on free loopback ports, its data in a temporary directory.
+"""A temporary Kafka broker for tests: one KRaft node on free loopback ports, with its data in a temporary directory.
 
     with KafkaBroker() as broker:
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
@@ -8,9 +8,9 @@
 As a program it runs until interrupted:
 
     tests/broker/kafka_broker.py run [--topics NAME:PARTITIONS ...] [--port PORT]
-    tests/broker/kafka_broker.py check      start, write, read, stop; exit 0 when all of it worked
+    tests/broker/kafka_broker.py check      start, write, read, stop; exits with 0 if everything worked
 
-kafka_faults.py beside it does to a broker what users and disks do.
+kafka_faults.py causes the faults of users, operators and disks on such a broker.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "ops"))
 from kafka_node import KafkaMissing, KafkaNode, why_unavailable  # noqa: E402, F401
 
-# Nothing waits: what a cluster does every few minutes, tests want to see now.
+# Short intervals: tests cannot wait for work that a cluster does every few minutes.
 FOR_TESTS = {
     "num.partitions": 1,
     "group.min.session.timeout.ms": 1000,
@@ -61,7 +61,7 @@ class KafkaBroker(KafkaNode):
         atexit.unregister(self.close)
 
     def admin(self):
-        # Kept: a client that is collected cancels what it was asked to do.
+        # Kept, because a client cancels its requests when it is garbage-collected.
         if self._admin is None:
             import confluent_kafka.admin
             self._admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 3})
@@ -93,14 +93,14 @@ class KafkaBroker(KafkaNode):
         deadline = time.monotonic() + 30
         while len(self.admin().list_topics(timeout=10).brokers) < count:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"waited 30 s in vain for {count} brokers")
+                raise RuntimeError(f"{count} brokers did not appear within 30 s")
             time.sleep(0.05)
 
     def wait_for(self, condition, what, timeout_s=30):
         deadline = time.monotonic() + timeout_s
         while not condition(self.admin().list_topics(timeout=10).topics):
             if time.monotonic() > deadline:
-                raise RuntimeError(f"waited {timeout_s} s in vain for {what}")
+                raise RuntimeError(f"waited {timeout_s} s for {what}, without success")
             time.sleep(0.05)
 
 
@@ -138,9 +138,9 @@ def check(_):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="A throw-away Kafka broker for tests.")
+    parser = argparse.ArgumentParser(description="A temporary Kafka broker for tests.")
     commands = parser.add_subparsers(dest="command", required=True)
-    run_parser = commands.add_parser("run", help="run until interrupted; prints the address when ready")
+    run_parser = commands.add_parser("run", help="run until interrupted; print the address when ready")
     run_parser.add_argument("--topics", nargs="*", default=[], metavar="NAME[:PARTITIONS]")
     run_parser.add_argument("--port", type=int)
     run_parser.set_defaults(function=run)

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What users, operators and disks do to a Kafka broker: for tests of what the daemon makes of it.
+"""Faults that users, operators and disks cause in a Kafka broker, for tests of how the daemon handles them.
 
-    recreate_topic      a topic deleted and, after a delay, made anew with records in it
-    damage_batch        a byte of a record batch flipped on the broker's disk
+    recreate_topic      delete a topic and, after a delay, create it again with records in it
+    damage_batch        flip a byte of a record batch on the broker's disk
     open_transaction    a transaction that neither commits nor aborts, and holds back readers
-    compact_away        a record removed by compaction, soon
+    compacted_soon      settings with which compaction soon removes a record: see wait_compacted
     create_leaderless   topics with partitions that have no leader
 
-As a program it does each of them to a broker of its own and says what a client sees.
+As a program it causes each fault in a broker of its own and prints what a client sees.
 """
 
 import struct
@@ -23,11 +23,11 @@ from kafka_broker import KafkaBroker
 from kafka_node import KafkaNode, free_ports
 
 QUIET = {"log_level": 0}
-SECOND = 2  # id of the node that leaves
+SECOND = 2  # id of the broker that leaves
 
 
 def write(broker, topic, records, **where):
-    """Writes (key, value) or (key, value, timestamp_ms) one after the other; returns their offsets in that order."""
+    """Writes records, each (key, value) or (key, value, timestamp_ms), in order. Returns their offsets."""
     producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "linger.ms": 5, "acks": "all"})
     offsets = [None] * len(records := list(records))
 
@@ -46,15 +46,15 @@ def write(broker, topic, records, **where):
             except BufferError:
                 producer.poll(0.1)
     if producer.flush(60):
-        raise RuntimeError(f"not everything could be written to {topic}")
+        raise RuntimeError(f"some records could not be written to {topic}")
     return offsets
 
 
 def recreate_topic(broker, name, partitions=1, config=None, delay_s=0.0, records=(), **where):
-    """Deletes a topic, waits, makes it anew and writes `records` at once. Returns their offsets.
+    """Deletes a topic, waits, creates it again and writes `records` at once. Returns their offsets.
 
-    A librdkafka 2.0.2 consumer at an offset that the new topic soon has reads on there. After a delay of 1 s its error
-    callback has _UNKNOWN_PARTITION and UNKNOWN_TOPIC_OR_PART; after none it sees no sign at all.
+    A librdkafka 2.0.2 consumer continues at its old offset as soon as the new topic has it. With a delay of 1 s its
+    error callback gets _UNKNOWN_PARTITION and UNKNOWN_TOPIC_OR_PART. Without a delay it notices nothing.
     """
     broker.delete_topic(name)
     time.sleep(delay_s)
@@ -72,7 +72,7 @@ BATCH_RECORDS_FROM = 61
 
 
 def find_batch(broker, topic, partition, offset):
-    """(segment's path, position, length) of the batch that holds an offset."""
+    """Returns (path of the segment, position, length) of the batch that has an offset."""
     for path in sorted((broker.data_path / f"{topic}-{partition}").glob("*.log")):
         content, at = path.read_bytes(), 0
         while at + BATCH_RECORDS_FROM <= len(content):
@@ -87,18 +87,18 @@ def find_batch(broker, topic, partition, offset):
 
 
 def damage_batch(broker, topic, offset, partition=0, at=-1):
-    """Flips all bits of one byte of the batch that holds an offset; the same call again mends it.
+    """Flips all bits of one byte of the batch that has an offset. The same call again repairs it.
 
-    at: which byte, counted from the batch's end where it is negative. -1 is the number of headers of the last record,
-        and before it comes that record's value; BATCH_RECORDS_FROM is the length of the first record, which makes the
-        batch unreadable whether or not a client looks at checksums; BATCH_MAGIC_AT makes the broker itself stumble.
-    The broker may run: it sends what the file holds, and checks nothing, at a start after an orderly stop neither.
+    at: which byte; a negative number counts from the end of the batch. -1 is the number of headers of the last record;
+        the value of that record comes before it. BATCH_RECORDS_FROM is the length of the first record: it makes the
+        batch unreadable whether or not a client verifies checksums. BATCH_MAGIC_AT makes the broker itself fail.
+    The broker may be running. It sends the file's bytes without checking them, also after an orderly restart.
 
-    What librdkafka 2.0.2 makes of it:
-        with check.crcs      _BAD_MSG at the batch's first offset, several times a second for ever, and no more
+    What librdkafka 2.0.2 does:
+        with check.crcs      _BAD_MSG at the first offset of the batch, several times a second without end
         without, value       the record comes, with the damage in it
-        without, length      nothing: no record, no error, no log line; the partition stands still
-        magic, either way    _NOT_IMPLEMENTED at the offset, twice; then it goes on behind the batch
+        without, length      nothing: no record, no error, no log line, and the partition makes no progress
+        magic, either way    _NOT_IMPLEMENTED at the offset, twice; then it continues after the batch
     """
     path, start, length = find_batch(broker, topic, partition, offset)
     where = start + at + (length if at < 0 else 0)
@@ -113,11 +113,11 @@ def damage_batch(broker, topic, offset, partition=0, at=-1):
 
 @contextmanager
 def open_transaction(broker, topic, records, transactional_id="held", **where):
-    """Writes records in a transaction that stays open: readers of committed records see nothing from the first of them
-    on. Gives the producer, to commit or abort with; what is still open at the end of the block is aborted.
+    """Writes records in a transaction that stays open: readers of committed records see nothing from its first record
+    on. Yields the producer, which can commit or abort. A transaction still open at the end of the block is aborted.
 
-    Readers of committed records reach the "end" in front of it, and are told of no other. The broker itself aborts it
-    after `transaction.timeout.ms`, here 15 minutes.
+    For readers of committed records the log ends before the transaction. The broker aborts it after
+    `transaction.timeout.ms`, here 15 minutes.
     """
     producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id,
                          "transaction.timeout.ms": 900000, "linger.ms": 5})
@@ -133,23 +133,24 @@ def open_transaction(broker, topic, records, transactional_id="held", **where):
         try:
             producer.abort_transaction(30)
         except KafkaException:
-            pass  # it was committed or aborted
+            pass  # it is already committed or aborted
 
 
 # ------------------------------------------------------------------------------------------------------ compaction
 
 def compacted_soon(batch_bytes=140):
-    """Properties of a topic that compaction follows closely: each batch closes the segment before it, whatever the
-    times of its records are, and the cleaner takes a closed segment at once.
+    """Returns properties of a topic that is compacted quickly. Each batch closes the segment before it, whatever the
+    timestamps of its records, and the cleaner takes a closed segment at once.
 
-    batch_bytes: no batch has more, none less than half (61 bytes, and some 8 more than key and value of each record).
+    batch_bytes: every batch must have at most this size and more than half of it. A batch takes 61 bytes, plus its keys
+        and values and about 8 bytes for each record.
     """
     return {"cleanup.policy": "compact", "segment.bytes": str(batch_bytes), "min.cleanable.dirty.ratio": "0.0",
             "min.compaction.lag.ms": "0", "segment.index.bytes": "1024"}
 
 
 def offsets_of(broker, topic, partition=0, first=0):
-    """Offsets of the records that a partition holds, from `first` on."""
+    """Returns the offsets of the records in a partition, from `first` on."""
     consumer = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": "offsets",
                          "enable.auto.commit": False, "enable.partition.eof": True, "fetch.wait.max.ms": 10})
     consumer.assign([TopicPartition(topic, partition, first)])
@@ -173,7 +174,7 @@ def offsets_of(broker, topic, partition=0, first=0):
 def wait_compacted(broker, topic, offset, partition=0, timeout_s=60):
     """Waits until compaction has removed a record.
 
-    It must have a younger one of its key, and another batch behind that: the active segment is never cleaned.
+    A newer record of the same key must exist, and another batch after it, because the active segment is never cleaned.
     """
     deadline = time.monotonic() + timeout_s
     while offset in offsets_of(broker, topic, partition, offset):
@@ -185,13 +186,13 @@ def wait_compacted(broker, topic, offset, partition=0, timeout_s=60):
 # ------------------------------------------------------------------------------------------------------------ leaders
 
 def create_leaderless(broker, assignments):
-    """Makes topics of which some partitions have no leader: they belong to a second broker, which has left for good.
+    """Creates topics in which some partitions have no leader, because they belong to a second broker that has left.
 
-    assignments: {topic: [the node of each partition]}, 1 for the broker itself, SECOND for the one that has left:
-        {"stuck": [SECOND], "half": [1, SECOND]}
+    assignments: {topic: [node of each partition]}. The node is 1 for the broker itself, SECOND for the one that has
+        left: {"stuck": [SECOND], "half": [1, SECOND]}
 
-    Writes to them time out and reads wait, both without an error. Takes some 5 s. Meanwhile no other topic may be made,
-    nor a first consumer group: it might land on the second.
+    Writes to such a partition time out and reads wait, both without an error. The call takes about 5 s. Meanwhile
+    create no other topic and no first consumer group: they could be placed on the second broker.
     """
     (port,) = free_ports(1)
     second = KafkaNode(broker.folder / f"second-{port}", port, {
@@ -200,7 +201,7 @@ def create_leaderless(broker, assignments):
         "log.dirs": broker.folder / f"second-{port}" / "logs"})
     second.start(broker.cluster_id())
     try:
-        # The other one may be ready before the controller lets it have partitions.
+        # The second broker may be ready before the controller gives it partitions.
         broker.wait_for_brokers(2)
         topics = [NewTopic(name, len(nodes), replica_assignment=[[node] for node in nodes])
                   for name, nodes in assignments.items()]
@@ -214,10 +215,10 @@ def create_leaderless(broker, assignments):
         for name, nodes in assignments.items()), "partitions without a leader")
 
 
-# --------------------------------------------------------------------------------------------- each of them, tried out
+# ------------------------------------------------------------------------------------------ a trial of each fault
 
 class Reader:
-    """What a client sees of one partition: records, ends, errors, in their order."""
+    """A consumer of one partition, and what it sees: records, ends and errors, in order."""
 
     def __init__(self, broker, topic, offset=0, partition=0, **properties):
         self.logged = []
@@ -231,7 +232,7 @@ class Reader:
         self.logged.append("log " + (form % arguments).strip()[:160])
 
     def see(self, seconds):
-        """{what: how often}, in the order of the first time"""
+        """Returns {what was seen: how often}, in the order of the first time."""
         seen, end = {}, time.monotonic() + seconds
         while time.monotonic() < end:
             message = self.consumer.poll(0.1)
@@ -263,7 +264,7 @@ def try_recreate(broker):
         reader = Reader(broker, topic)
         tell("before", reader.see(1))
         recreate_topic(broker, topic, delay_s=delay_s, records=[(b"new-%d" % i, b"v") for i in range(9)])
-        tell(f"{topic} made anew after {delay_s} s with 9 records", reader.see(3))
+        tell(f"{topic} created again after {delay_s} s with 9 records", reader.see(3))
         reader.close()
 
 
@@ -292,7 +293,7 @@ def try_transaction(broker):
     reader = Reader(broker, "held")
     with open_transaction(broker, "held", [(b"inside", b"v")]) as producer:
         write(broker, "held", [(b"behind", b"v")] * 3)
-        tell("an open transaction, and 3 records behind it", reader.see(2))
+        tell("an open transaction, and 3 records after it", reader.see(2))
         low, high = reader.consumer.get_watermark_offsets(TopicPartition("held", 0), 5)
         tell("ends", {f"committed {low}..{high}": 1})
         producer.commit_transaction(10)
@@ -313,7 +314,7 @@ def try_compaction(broker):
 def try_leaders(broker):
     started = time.monotonic()
     create_leaderless(broker, {"stuck": [SECOND], "half": [1, SECOND]})
-    tell(f"made in {time.monotonic() - started:.1f} s", {
+    tell(f"created in {time.monotonic() - started:.1f} s", {
         f"{name} partition {p.id} leader {p.leader}": 1
         for name in ("stuck", "half") for p in broker.admin().list_topics(timeout=5).topics[name].partitions.values()})
     reports = {}

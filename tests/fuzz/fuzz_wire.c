@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as an item and as a query, in either format: nothing may break, decoding takes a multiple of their size at
- * most, and an item that decodes is the same after it was encoded and decoded again.
+/* Fuzzing the wire format: any bytes are decoded as an item and as a query, in both formats. Nothing may break,
+ * decoding may take at most a multiple of their size, and a decoded item must survive encoding and decoding.
  *
- * With libFuzzer (clang -fsanitize=fuzzer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION): the entry alone. Without: a main
- * that changes seeds at random, as often as its argument says (20000), from SLUICE_SEED; or runs the files that it is
- * given.
+ * With libFuzzer (clang -fsanitize=fuzzer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION) this file is only its entry
+ * point. Otherwise it has a main that changes good messages at random, starting from SLUICE_SEED. Its argument is the
+ * number of rounds (20000), or the files to run.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static bool are_same_parts(const struct item_change *a, const struct item_change
   return a->n_parts == b->n_parts;
 }
 
-/* What decoding may have taken since, successful or not: besides what it is limited to, what it tells whose it was. */
+/* Check the memory that decoding has taken since `before`, also if it failed. */
 static void check_taken(size_t before, struct span value)
 {
   CHECK(region.taken_bytes - before <= value.n * WIRE_TAKEN_TIMES + WIRE_TAKEN_MORE);
@@ -69,10 +69,10 @@ static void check_item(struct span value, enum wire_format format)
 static void check_floats(struct floats floats)
 {
   for (size_t i = 0; i < floats.n; i++)
-    CHECK(floats.v[i] - floats.v[i] == 0); /* finite */
+    CHECK(floats.v[i] - floats.v[i] == 0); /* it is finite */
 }
 
-/* What the daemon echoes of a query, good or bad, can be encoded. */
+/* Check that the fields that an answer repeats can be encoded, for good and bad queries. */
 static void check_echo(const struct query *query)
 {
   struct hit hits[4];
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 enum { VALUE_MAX = 8192 };
 
-/* One good message of each kind; literals, whose last byte is not theirs. */
+/* One good message of each kind. They are literals, so their last byte, a zero, does not belong to them. */
 static const struct span *seeds(size_t *n)
 {
 #define SEED(literal) { (const uint8_t *)(literal), sizeof(literal) - 1 }
@@ -143,7 +143,7 @@ static const struct span *seeds(size_t *n)
     SEED("\x0a\x01q\x12\x05" "books" "\x18\x0a\x22\x0a" "average(5)" "\x2a\x0a\x12\x08\x00\x00\x80\x3f\x00\x00\x00\x40"
          "\x32\x0a\x1a\x08\x00\x00\x80\x3f\x00\x00\x00\x40\x3a\x06\x08\x02\x12\x02\x80\x3f\x40\x07\x4a\x01" "a"
          "\x4a\x02\xff\x00\x52\x04\x08\x01\x10\x05\x58\x09\x62\x01t"),
-    /* Fields that are there twice: a vector that was begun, and again; a part's value; an id. */
+    /* Fields that occur twice: a vector in two pieces, the value of a part, an id. */
     SEED("\x0a\x01q\x2a\x0a\x1a\x08\x00\x00\x80\x3f\x00\x00\x00\x40\x2a\x05\x1d\x00\x00\x00\x00"),
     SEED("\x0a\x13\x0a\x01s\x12\x07\x0a\x05\x1d\x00\x00\x00\x00\x12\x05\x0a\x03\x12\x01\x00"),
     SEED("\x0a\x01q\x12\x01s\x0a\x01r\x18\x01\x18\x02\x78\x01\x78\x01"),
@@ -156,14 +156,14 @@ static const struct span *seeds(size_t *n)
   return list;
 }
 
-/* Pieces that a random byte would seldom make. */
+/* Pieces that random bytes would seldom form. */
 static const struct span words[] = {
 #define WORD(literal) { (const uint8_t *)(literal), sizeof(literal) - 1 }
   WORD("null"), WORD("1e39"), WORD("-1"), WORD("{"), WORD("}"), WORD("["), WORD("]"), WORD("\"\""), WORD("\\u0000"),
   WORD("\xff"), WORD("\x80\x80"), WORD("\"base64\":"), WORD("\x0a\x00"), WORD("\x7f"), WORD("4294967296"),
   WORD("\"parts\":{"), WORD("1e400"), WORD("9223372036854775808"), WORD("{},"), WORD("[],"),
   WORD("\x2a\x05\x1d\x00\x00\x00\x00"), WORD("\x1a\x00"), WORD("\x78\x01"), WORD("\x4a\x01" "a"), WORD("\x52\x00"),
-  /* lengths that no value has */
+  /* lengths that are larger than any value */
   WORD("\x2a\xff\xff\xff\xff\x07"), WORD("\x0a\xff\xff\xff\xff\x0f"),
   WORD("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
 #undef WORD
@@ -174,21 +174,21 @@ static size_t change(struct dice *d, uint8_t *value, size_t n)
   size_t at = dice_below(d, n + 1), length;
 
   switch (dice_below(d, 7)) {
-  case 0: /* flip */
+  case 0: /* flip a bit */
     if (at < n)
       value[at] ^= (uint8_t)(1u << dice_below(d, 8));
     return n;
-  case 1: /* replace */
+  case 1: /* replace a byte */
     if (at < n)
       value[at] = (uint8_t)dice_u64(d);
     return n;
-  case 2: /* cut off */
+  case 2: /* cut the end off */
     return at;
-  case 3: /* take out */
+  case 3: /* remove bytes */
     length = dice_below(d, n - at + 1);
     memmove(value + at, value + at + length, n - at - length);
     return n - length;
-  case 4: { /* put in */
+  case 4: { /* insert a piece */
     struct span word = words[dice_below(d, sizeof words / sizeof words[0])];
     size_t times = dice_below(d, 4) ? 1 : 1 + dice_below(d, 1000);
     for (; times > 0 && n + word.n <= VALUE_MAX; times--) {
@@ -198,14 +198,14 @@ static size_t change(struct dice *d, uint8_t *value, size_t n)
     }
     return n;
   }
-  case 5: /* the same piece again and again */
+  case 5: /* repeat a piece many times */
     length = dice_below(d, (n - at < 40 ? n - at : 40) + 1);
     for (size_t times = dice_below(d, 200); times > 0 && n + length <= VALUE_MAX; times--) {
       memmove(value + at + length, value + at, n - at);
       n += length;
     }
     return n;
-  default: /* say again */
+  default: /* repeat some bytes */
     length = dice_below(d, n - at + 1);
     if (n + length > VALUE_MAX)
       return n;
@@ -216,7 +216,7 @@ static size_t change(struct dice *d, uint8_t *value, size_t n)
 
 static void run_exact(const uint8_t *bytes, size_t n)
 {
-  uint8_t *exact = malloc(n ? n : 1); /* a read beyond it is seen by the sanitizer */
+  uint8_t *exact = malloc(n ? n : 1); /* the sanitizer sees a read past the end */
 
   CHECK(exact);
   memcpy(exact, bytes, n);

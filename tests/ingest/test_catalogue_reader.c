@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalogue's consumer against the embedded broker. */
+/* The catalogue consumer, on the embedded broker. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ enum { MAX_RECORDS = 4096, MAX_PARTITIONS = 4 };
 static struct kafka_fixture kafka;
 static struct sender *sender;
 
-/* What a reader handed out: copies, in order. */
+/* Copies of the records that a reader returned, in order. */
 struct seen {
   struct {
     int32_t partition;
@@ -26,7 +26,7 @@ struct seen {
     int64_t timestamp_ms;
   } records[MAX_RECORDS];
   size_t n;
-  int64_t ends[MAX_PARTITIONS]; /* newest; -1 before */
+  int64_t ends[MAX_PARTITIONS]; /* newest end of each partition; -1: none yet */
   bool is_out_of_range, is_away;
   int32_t out_of_range_partition;
 };
@@ -123,7 +123,7 @@ static size_t poll_once(struct catalogue_reader *r, size_t max, int timeout_ms)
   return n;
 }
 
-/* Poll until partition 0 was read to this end. */
+/* Poll until partition 0 is read to this end. */
 static void read_to_end(struct catalogue_reader *r, int64_t end)
 {
   int64_t deadline_ns = kafka_deadline_ns();
@@ -172,7 +172,7 @@ static void records_come_in_order_with_all_that_they_have(void **state)
   int64_t begin_ms = clock_unix_ms();
   send("order", "a", "value");
   send("order", "a", NULL); /* a tombstone */
-  send("order", "a", "");   /* present, and empty */
+  send("order", "a", "");   /* a value that is empty */
   send("order", NULL, "v");
   send("order", "", "v");
   assert_ok(sender_send(sender, &typed));
@@ -216,7 +216,7 @@ static void reading_begins_at_the_offset_asked_for(void **state)
   catalogue_reader_close(&r);
 }
 
-static void no_poll_hands_out_more_than_was_asked_for(void **state)
+static void no_poll_returns_more_than_max_records(void **state)
 {
   struct catalogue_reader *r = open_reader("max");
   size_t rounds = 0;
@@ -230,7 +230,7 @@ static void no_poll_hands_out_more_than_was_asked_for(void **state)
   assert_ok(catalogue_reader_assign(r, 0, 0));
   int64_t deadline_ns = kafka_deadline_ns();
   while (seen.n < 1500 && clock_now_ns() < deadline_ns)
-    rounds += poll_once(r, 1 + rounds % 700, 100) > 0; /* records of many polls live until one release */
+    rounds += poll_once(r, 1 + rounds % 700, 100) > 0; /* records of many polls are valid until one release */
   assert_int_equal(seen.n, 1500);
   for (size_t i = 0; i < 1500; i++)
     assert_int_equal(seen.records[i].offset, i);
@@ -239,8 +239,8 @@ static void no_poll_hands_out_more_than_was_asked_for(void **state)
   catalogue_reader_close(&r);
 }
 
-/* Also where one poll brings both: a caller that goes through them in order loses nothing. */
-static void an_end_comes_behind_the_records_below_it(void **state)
+/* Also if one poll returns both: a caller that handles them in order loses nothing. */
+static void an_end_comes_after_the_records_below_it(void **state)
 {
   struct catalogue_reader *r = open_reader("ends");
   int64_t deadline_ns = kafka_deadline_ns();
@@ -249,12 +249,12 @@ static void an_end_comes_behind_the_records_below_it(void **state)
   forget();
   assert_ok(embedded_broker_create_topic(kafka.broker, "ends", 1));
   assert_ok(catalogue_reader_assign(r, 0, 0));
-  read_to_end(r, 0); /* of an empty partition */
+  read_to_end(r, 0); /* the end of an empty partition */
   for (int round = 1; round <= 5; round++) {
     for (int i = 0; i < 10; i++)
       send("ends", "k", "v");
     assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
-    clock_sleep_ns(100 * CLOCK_NS_PER_MS); /* records and end are both waiting */
+    clock_sleep_ns(100 * CLOCK_NS_PER_MS); /* now both the records and the end are waiting */
     while (seen.ends[0] < 10 * round && clock_now_ns() < deadline_ns) {
       struct catalogue_events events;
       size_t n;
@@ -290,7 +290,7 @@ static void an_offset_outside_the_log_is_an_event(void **state)
   assert_int_equal(seen.n, 0); /* no silent jump to either end */
   catalogue_reader_unassign(r);
   forget();
-  assert_ok(catalogue_reader_assign(r, 0, 0)); /* and it goes on where it is told */
+  assert_ok(catalogue_reader_assign(r, 0, 0)); /* it continues where it is assigned */
   read_to_end(r, 1);
   assert_int_equal(seen.n, 1);
   catalogue_reader_close(&r);
@@ -364,7 +364,7 @@ static void a_digest_tells_key_value_and_tombstone_apart(void **state)
   (void)state;
   for (size_t i = 0; i < n; i++) {
     struct catalogue_record other = rows[i];
-    other.offset = 99; /* where it lies does not count */
+    other.offset = 99; /* the digest does not depend on the offset */
     other.timestamp_ms = 5;
     assert_true(catalogue_record_digest(&rows[i]) == catalogue_record_digest(&other));
     for (size_t j = 0; j < i; j++)
@@ -389,7 +389,7 @@ static void without_a_broker_calls_ask_to_be_repeated(void **state)
   catalogue_reader_close(&r);
 }
 
-static void a_property_that_is_none_is_an_error_of_the_configuration(void **state)
+static void an_unknown_property_is_a_configuration_error(void **state)
 {
   struct kafka_property wrong = { "no.such.property", "1" };
   struct kafka_layers layers = { .layer = { { &wrong, 1 } }, .n = 1 };
@@ -406,14 +406,14 @@ int main(void)
     cmocka_unit_test(the_broker_tells_bounds_partitions_and_cluster),
     cmocka_unit_test(records_come_in_order_with_all_that_they_have),
     cmocka_unit_test(reading_begins_at_the_offset_asked_for),
-    cmocka_unit_test(no_poll_hands_out_more_than_was_asked_for),
-    cmocka_unit_test(an_end_comes_behind_the_records_below_it),
+    cmocka_unit_test(no_poll_returns_more_than_max_records),
+    cmocka_unit_test(an_end_comes_after_the_records_below_it),
     cmocka_unit_test(an_offset_outside_the_log_is_an_event),
     cmocka_unit_test(brokers_that_go_away_are_an_event),
     cmocka_unit_test(partitions_are_read_each_from_its_own_offset),
     cmocka_unit_test(a_digest_tells_key_value_and_tombstone_apart),
     cmocka_unit_test(without_a_broker_calls_ask_to_be_repeated),
-    cmocka_unit_test(a_property_that_is_none_is_an_error_of_the_configuration),
+    cmocka_unit_test(an_unknown_property_is_a_configuration_error),
   };
 
   return cmocka_run_group_tests(tests, open_broker, close_broker);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The broker inside the process, seen through the catalogue's consumer. */
+/* The embedded broker, used by several clients at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,11 +48,11 @@ static void topics_have_the_partitions_that_were_asked_for(void **state)
     }
     catalogue_reader_close(&r);
   }
-  assert_fails(embedded_broker_create_topic(kafka.broker, "t1", 2), ERR_KAFKA, "t1"); /* it is there */
+  assert_fails(embedded_broker_create_topic(kafka.broker, "t1", 2), ERR_KAFKA, "t1"); /* it exists already */
   kafka_fixture_fini(&kafka);
 }
 
-/* Value, tombstone and empty value, through the producer and the broker to the consumer. */
+/* Send a value, a tombstone and an empty value, and read them back. */
 static void what_is_produced_is_consumed_by_several_clients_at_once(void **state)
 {
   struct kafka_fixture kafka;

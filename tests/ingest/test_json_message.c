@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON translator, and below it UTF-8 and Base64. */
+/* Converting between JSON and messages, including UTF-8 and Base64. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static Sluice__V1__Query *read_query(const char *text)
   return (Sluice__V1__Query *)message;
 }
 
-/* The text is refused with that code and that sentence. */
+/* Assert that the text is refused with this code and this message. */
 static void assert_refused(const ProtobufCMessageDescriptor *type, const char *text, err_code_t code,
                            const char *sentence)
 {
@@ -111,7 +111,7 @@ static void null_is_absent(void **state)
   assert_int_equal(q->n_exclude, 0);
 }
 
-static void of_two_equal_members_the_last_holds(void **state)
+static void of_two_equal_members_the_last_counts(void **state)
 {
   Sluice__V1__Query *q = read_query("{\"k\":1,\"k\":2,\"user_id\":3,\"userId\":4,\"at_least\":[{}],"
                                     "\"atLeast\":[{},{}]}");
@@ -227,7 +227,7 @@ static void what_is_not_a_json_object_is_not_a_message(void **state)
   assert_refused(&sluice__v1__query__descriptor, "[1]", ERR_WIRE, "JSON, but a list where an object is expected");
 }
 
-/* Numbers beyond 64 bits, of which the parser itself knows nothing. */
+/* Numbers beyond 64 bits, which the parser cannot hold. */
 static void large_numbers_are_refused_by_the_name_of_their_field(void **state)
 {
   static const char *const cases[][2] = {
@@ -264,7 +264,7 @@ static void large_numbers_are_refused_by_the_name_of_their_field(void **state)
   }
 }
 
-/* An integer beyond 64 bits is a float like any other. */
+/* An integer beyond 64 bits is a valid float. */
 static void large_integers_are_floats_where_floats_are_expected(void **state)
 {
   ProtobufCMessage *message;
@@ -279,7 +279,7 @@ static void large_integers_are_floats_where_floats_are_expected(void **state)
   assert_true(q->vector->values[2] == 0);
 }
 
-/* What parsing takes is known before: objects without content are the worst. */
+/* The memory for parsing is estimated first. Empty objects take the most. */
 static void text_that_takes_too_much_to_parse_is_refused(void **state)
 {
   static const char *const elements[] = { "{},", "[],", "0,", "\"\",", "{\"\":0}," };
@@ -418,7 +418,7 @@ static void floats_read_back_bit_for_bit(void **state)
     float v[64];
     for (size_t i = 0; i < 64; i++) {
       uint32_t bits = (uint32_t)dice_u64(&d);
-      bits = (bits & 0x7f800000) == 0x7f800000 ? bits & ~0x40000000u : bits; /* finite */
+      bits = (bits & 0x7f800000) == 0x7f800000 ? bits & ~0x40000000u : bits; /* make it finite */
       memcpy(&v[i], &bits, 4);
     }
     vector.values = v;
@@ -514,7 +514,7 @@ int main(void)
     cmocka_unit_test(fields_of_all_kinds_are_read),
     cmocka_unit_test(both_spellings_of_a_name_are_read),
     cmocka_unit_test(null_is_absent),
-    cmocka_unit_test(of_two_equal_members_the_last_holds),
+    cmocka_unit_test(of_two_equal_members_the_last_counts),
     cmocka_unit_test(presence_is_told_from_zero),
     cmocka_unit_test(maps_are_objects),
     cmocka_unit_test(integers_are_checked),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closings that end, that take their time, and that never end. */
+/* Closing clients: closings that end at once, later, and never. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -36,7 +36,7 @@ static void a_closing_is_waited_for(void **state)
   assert_int_equal(kafka_closing_log_left(), 0);
 }
 
-static void closings_go_on_side_by_side_and_what_does_not_end_is_left(void **state)
+static void closings_run_side_by_side_and_one_that_never_ends_is_left(void **state)
 {
   int64_t began_ns = clock_now_ns();
 
@@ -60,7 +60,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_closing_is_waited_for),
-    cmocka_unit_test(closings_go_on_side_by_side_and_what_does_not_end_is_left),
+    cmocka_unit_test(closings_run_side_by_side_and_one_that_never_ends_is_left),
   };
 
   log_set_level(LOG_LEVEL_ERROR);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers of the wire: all half-precision values, alignment and byte order, and finding numbers that are not finite. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 #include "ingest/numbers.h"
 #include "tests/support/dice.h"
 
-/* The definition of IEEE 754 binary16, by powers of two. */
+/* Compute a binary16 number by the definition of IEEE 754, with powers of two. */
 static double half_by_definition(unsigned half)
 {
   double sign = half & 0x8000 ? -1 : 1;
@@ -61,7 +62,7 @@ static void floats_come_back_from_any_alignment(void **state)
     float in[68], out[68];
     dice_fill(&d, in, n, 1e6f);
     for (size_t shift = 0; shift < 4; shift++) {
-      uint8_t *bytes = malloc(4 * n + shift + (4 * n + shift == 0)); /* exact: an over-read is seen */
+      uint8_t *bytes = malloc(4 * n + shift + (4 * n + shift == 0)); /* exact size: the sanitizer sees an over-read */
       assert_non_null(bytes);
       numbers_encode_f32(in, n, bytes + shift);
       numbers_decode(span_of(bytes + shift, 4 * n), NUMBERS_F32, out);

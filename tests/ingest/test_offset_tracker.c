@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may be committed, against an oracle, over random interleavings. */
+/* The offset tracker: random interleavings compared with an oracle, lost partitions, memory, and threads. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 enum { PARTITIONS = 5, MAX_OPEN = 300 };
 
-/* A query that was begun and not done. */
+/* A query that is begun and not done. */
 struct open_query {
   uint32_t ticket;
   int32_t partition;
@@ -29,9 +29,9 @@ struct oracle {
   struct offset_tracker *tracker;
   struct open_query open[MAX_OPEN];
   size_t n_open;
-  int64_t log_next[PARTITIONS];  /* where the consumer reads on */
-  int64_t begun_to[PARTITIONS];  /* behind the newest begun query since the last forget; -1: none */
-  int64_t committed[PARTITIONS]; /* as told since the last forget; -1: nothing */
+  int64_t log_next[PARTITIONS];  /* where the consumer reads next */
+  int64_t begun_to[PARTITIONS];  /* offset after the newest query begun since the last forget; -1: none */
+  int64_t committed[PARTITIONS]; /* position listed since the last forget; -1: none */
 };
 
 static uint64_t seed;
@@ -43,7 +43,7 @@ static void begin(struct oracle *o, int32_t partition, int64_t offset)
   *query = (struct open_query){ .partition = partition, .offset = offset };
   assert_ok(offset_tracker_begin(o->tracker, partition, offset, &query->ticket));
   for (size_t i = 0; i < o->n_open - 1; i++)
-    assert_int_not_equal(o->open[i].ticket, query->ticket); /* a ticket in use is not given again */
+    assert_int_not_equal(o->open[i].ticket, query->ticket); /* no ticket is used twice at a time */
   o->begun_to[partition] = offset + 1;
 }
 
@@ -53,7 +53,7 @@ static void done(struct oracle *o, size_t i)
   o->open[i] = o->open[--o->n_open];
 }
 
-/* The least offset of a partition that is still open; behind all that were begun when there is none. */
+/* Return the smallest open offset of a partition; if none is open, the offset after all queries that were begun. */
 static int64_t may_commit(const struct oracle *o, int32_t partition)
 {
   int64_t next = o->begun_to[partition];
@@ -74,7 +74,7 @@ static void check_committable(struct oracle *o)
     int32_t p = positions[i].partition;
     assert_in_range(p, 0, PARTITIONS - 1);
     assert_true(positions[i].next <= may_commit(o, p)); /* never past an open query */
-    assert_true(positions[i].next > o->committed[p]);           /* nothing twice */
+    assert_true(positions[i].next > o->committed[p]);           /* no position is listed twice */
     o->committed[p] = positions[i].next;
   }
   assert_int_equal(offset_tracker_n_open(o->tracker), o->n_open);
@@ -105,7 +105,7 @@ static void random_interleavings_never_commit_past_an_open_query(void **state)
       size_t what = dice_below(&o->dice, 100);
       int32_t p = (int32_t)dice_below(&o->dice, PARTITIONS);
       if (what < 48 && o->n_open < MAX_OPEN) {
-        o->log_next[p] += (int64_t)dice_below(&o->dice, 10) / 8; /* now and then a gap */
+        o->log_next[p] += (int64_t)dice_below(&o->dice, 10) / 8; /* sometimes there is a gap */
         begin(o, p, o->log_next[p]++);
       } else if (what < 95 && o->n_open > 0) {
         done(o, dice_below(&o->dice, o->n_open));
@@ -118,7 +118,7 @@ static void random_interleavings_never_commit_past_an_open_query(void **state)
     while (o->n_open)
       done(o, dice_below(&o->dice, o->n_open));
     check_committable(o);
-    for (int32_t p = 0; p < PARTITIONS; p++) /* all done: all that was begun is committed */
+    for (int32_t p = 0; p < PARTITIONS; p++) /* all are done, so everything begun is committed */
       assert_int_equal(o->committed[p], o->begun_to[p]);
     offset_tracker_close(&o->tracker);
     free(o);
@@ -148,11 +148,11 @@ static void the_oldest_open_query_holds_back_those_behind_it(void **state)
   assert_int_equal(committable(t, p), 1);
   assert_int_equal(p[0].partition, 4);
   assert_int_equal(p[0].next, 13);
-  assert_int_equal(committable(t, p), 0); /* told once */
+  assert_int_equal(committable(t, p), 0); /* listed only once */
   offset_tracker_close(&t);
 }
 
-static void what_does_not_fit_is_told_the_next_time(void **state)
+static void positions_that_do_not_fit_are_listed_the_next_time(void **state)
 {
   struct offset_tracker *t;
   struct position p[8];
@@ -183,7 +183,7 @@ static void tickets_of_lost_partitions_end_without_effect(void **state)
   assert_ok(offset_tracker_begin(t, 1, 101, &old[1]));
   offset_tracker_done(t, old[1]);
   offset_tracker_forget(t);
-  assert_ok(offset_tracker_begin(t, 1, 50, &new)); /* it came back, from where it was committed */
+  assert_ok(offset_tracker_begin(t, 1, 50, &new)); /* the partition came back, at the committed offset */
   assert_int_not_equal(new, old[0]);
   offset_tracker_done(t, old[0]);
   assert_int_equal(committable(t, p), 0);
@@ -218,7 +218,7 @@ static void memory_is_bounded_by_the_queries_that_are_open_at_once(void **state)
   offset_tracker_close(&t);
 }
 
-/* ---- Threads: one begins and commits, as the query reader does; others end tickets ---- */
+/* ---- Threads: one begins queries and commits, as the query reader does; others end tickets ---- */
 
 enum { WORKERS = 3, QUERIES = 20000, RING = 256 };
 
@@ -282,7 +282,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(random_interleavings_never_commit_past_an_open_query),
     cmocka_unit_test(the_oldest_open_query_holds_back_those_behind_it),
-    cmocka_unit_test(what_does_not_fit_is_told_the_next_time),
+    cmocka_unit_test(positions_that_do_not_fit_are_listed_the_next_time),
     cmocka_unit_test(tickets_of_lost_partitions_end_without_effect),
     cmocka_unit_test(memory_is_bounded_by_the_queries_that_are_open_at_once),
     cmocka_unit_test(tickets_may_end_on_any_thread),

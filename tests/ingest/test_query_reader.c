@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query topic's consumer: what was answered is committed, and nothing else. One test joins groups: that takes the
- * embedded broker three seconds each. */
+/* The query consumer: only answered queries are committed. One test joins all groups, because each join takes the
+ * embedded broker three seconds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 enum { QUERIES = 12 };
 
 static struct kafka_fixture kafka;
-static struct offset_tracker *tracker; /* of the reader that is open */
+static struct offset_tracker *tracker; /* that of the open reader */
 
 static struct query_reader *open_reader(void)
 {
@@ -30,7 +30,7 @@ static struct query_reader *open_reader(void)
   return r;
 }
 
-/* The next record, whose value is the number of its offset. */
+/* Read the next record. Its value is the number of its offset. */
 static struct query_record next_record(struct query_reader *r)
 {
   int64_t end_ns = kafka_deadline_ns();
@@ -67,8 +67,8 @@ static void send_queries(void)
   sender_close(&s);
 }
 
-/* Longer than the group waits for a member that does not poll, nothing is taken: nothing is lost, and nothing comes
- * twice. */
+/* Take no record for longer than the group waits for a member that does not poll. No record is lost or returned twice.
+ */
 static void assert_reader_stays_without_taking(void)
 {
   static const struct kafka_property own[] = { { "max.poll.interval.ms", "6000" }, { "session.timeout.ms", "6000" } };
@@ -94,10 +94,11 @@ static void assert_reader_stays_without_taking(void)
   offset_tracker_close(&tracker);
 }
 
-/* Fenced by another member, say. Silence would be a daemon that is ready and answers nothing. */
+/* A fatal error, as when another member fences this one. It must be reported: otherwise a daemon would be ready and
+ * answer nothing. */
 static void assert_fatal_error_is_told(struct query_reader *r)
 {
-  rd_kafka_t *rk = *(rd_kafka_t **)(void *)r; /* the reader's first member */
+  rd_kafka_t *rk = *(rd_kafka_t **)(void *)r; /* the first field of the reader */
   int64_t end_ns = clock_now_ns() + 3 * CLOCK_NS_PER_S;
   err_code_t err = ERR_OK;
 
@@ -112,7 +113,7 @@ static void assert_fatal_error_is_told(struct query_reader *r)
   assert_non_null(strstr(err_message(), "fenced for the test"));
 }
 
-static void a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_before_it(void **state)
+static void a_second_reader_continues_at_the_first_query_that_is_not_done(void **state)
 {
   struct query_reader *r;
   uint32_t tickets[QUERIES];
@@ -125,7 +126,7 @@ static void a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_
   r = open_reader();
   for (int i = 0; i < QUERIES; i++) {
     struct query_record record = next_record(r);
-    assert_int_equal(record.offset, i); /* a new group answers what is there */
+    assert_int_equal(record.offset, i); /* a new group starts at the oldest query */
     tickets[i] = record.ticket;
   }
   assert_int_equal(offset_tracker_n_open(tracker), QUERIES);
@@ -134,9 +135,9 @@ static void a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_
       offset_tracker_done(tracker, tickets[QUERIES - 1 - i]); /* 6 and 2 stay open */
   }
   assert_int_equal(offset_tracker_n_open(tracker), 2);
-  assert_int_equal(offset_tracker_n_held(tracker), QUERIES - 2); /* all behind the older of the two */
-  offset_tracker_close(&tracker); /* the reader has a share */
-  query_reader_close(&r); /* commits on its way out */
+  assert_int_equal(offset_tracker_n_held(tracker), QUERIES - 2); /* all after the older of the two */
+  offset_tracker_close(&tracker); /* the reader is also an owner */
+  query_reader_close(&r); /* commits before it closes */
   assert_null(r);
 
   r = open_reader();
@@ -152,7 +153,7 @@ static void a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_second_reader_goes_on_behind_the_last_query_that_is_done_with_all_before_it),
+    cmocka_unit_test(a_second_reader_continues_at_the_first_query_that_is_not_done),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

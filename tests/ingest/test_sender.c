@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The producer: what becomes of messages is told once each. */
+/* The producer: each message is reported exactly once, with its fate. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,12 +18,12 @@ enum { MAX_MESSAGES = 2000 };
 
 static struct kafka_fixture kafka;
 
-/* What was reported of message i, whose opaque is i + 1. */
+/* The reports of each message i. Its opaque is i + 1. */
 struct reports {
   unsigned n[MAX_MESSAGES];
   enum sender_fate fate[MAX_MESSAGES];
   bool has_reason[MAX_MESSAGES];
-  char value[MAX_MESSAGES][16]; /* of one that was not delivered */
+  char value[MAX_MESSAGES][16]; /* value of a message that was not delivered */
   int32_t partition[MAX_MESSAGES];
   int64_t offset[MAX_MESSAGES];
   size_t n_all;
@@ -97,7 +97,7 @@ static void each_message_is_reported_once_with_its_place_in_the_log(void **state
     snprintf(key, sizeof key, "key%zu", i % 40);
     snprintf(value, sizeof value, "%zu", i);
     struct sender_message message = message_of("reported", key, value, i);
-    assert_ok(sender_send(s, &message)); /* key and value are copied: the buffers change */
+    assert_ok(sender_send(s, &message)); /* key and value are copied, so the buffers may change */
   }
   assert_ok(sender_flush(s, KAFKA_TIMEOUT_MS));
   assert_int_equal(sender_n_waiting(s), 0);
@@ -111,7 +111,7 @@ static void each_message_is_reported_once_with_its_place_in_the_log(void **state
   }
   assert_true(n_partition[0] && n_partition[1] && n_partition[2]);
   kafka_tap_init(&tap, &kafka, "reported", PARTITIONS);
-  for (size_t n = 0; n < N; n++) { /* the log has each where its report said */
+  for (size_t n = 0; n < N; n++) { /* the log has each message where its report said */
     rd_kafka_message_t *m = kafka_tap_next(&tap, KAFKA_TIMEOUT_MS);
     assert_non_null(m);
     memcpy(value, m->payload, m->len);
@@ -154,7 +154,7 @@ static void keys_values_and_headers_arrive_as_they_were_sent(void **state)
     rd_kafka_message_t *m = kafka_tap_next(&tap, KAFKA_TIMEOUT_MS);
     assert_non_null(m);
     assert_int_equal(m->key != NULL, rows[i].has_key);
-    assert_int_equal(m->payload != NULL, rows[i].has_value); /* a tombstone is no empty value */
+    assert_int_equal(m->payload != NULL, rows[i].has_value); /* a tombstone is not an empty value */
     assert_true(span_equal(span_of(m->key, m->key_len), rows[i].key));
     assert_true(span_equal(span_of(m->payload, m->len), rows[i].value));
     if (i == 0) {
@@ -225,7 +225,7 @@ static void a_full_queue_asks_to_be_repeated_and_reports_nothing(void **state)
   sender_close(&s);
 }
 
-static void what_can_never_be_sent_is_an_error_with_its_reason(void **state)
+static void a_message_that_can_never_be_sent_is_an_error_with_the_reason(void **state)
 {
   struct sender *s = open_sender(NULL, 0);
   size_t n = 2 << 20;
@@ -236,7 +236,7 @@ static void what_can_never_be_sent_is_an_error_with_its_reason(void **state)
 
   (void)state;
   message.value = span_of(large, n);
-  message.headers = &header; /* and they are not lost */
+  message.headers = &header; /* the headers are not lost */
   message.n_headers = 1;
   assert_fails(sender_send(s, &message), ERR_KAFKA, "large");
   memset(long_name, 'x', sizeof long_name - 1);
@@ -248,7 +248,7 @@ static void what_can_never_be_sent_is_an_error_with_its_reason(void **state)
   free(large);
 }
 
-static void what_no_broker_took_is_reported_at_the_close_as_taken_back(void **state)
+static void undelivered_messages_are_reported_as_closed_at_the_close(void **state)
 {
   static const struct kafka_property own[] = { { "bootstrap.servers", "127.0.0.1:1" } };
   struct sender *s = open_sender(own, 1);
@@ -318,7 +318,7 @@ static void a_report_tells_whether_the_message_is_wrong_or_its_topic_is_away(voi
     { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, SENDER_TOO_LARGE },
     { RD_KAFKA_RESP_ERR_INVALID_RECORD, SENDER_REFUSED },
     { RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS, SENDER_UNSURE },
-    { RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, SENDER_AWAY }, /* the last: the topic stays away for a while */
+    { RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, SENDER_AWAY }, /* last: the topic then stays away */
   };
   struct stubborn_broker broker;
   struct sender *s = open_stubborn(&broker, NULL, 0);
@@ -350,8 +350,8 @@ static void a_missing_topic_is_away_and_not_wrong(void **state)
   close_stubborn(&broker, &s);
 }
 
-/* Whatever is sent after it fails as well: nobody may take that for the message's own fault. */
-static void a_fatal_error_of_the_producer_is_told_of_every_message(void **state)
+/* Every later message fails as well, and its report must not blame the message. */
+static void after_a_fatal_error_every_message_is_reported_as_fatal(void **state)
 {
   static const struct kafka_property own[] = { { "enable.idempotence", "true" } };
   struct stubborn_broker broker;
@@ -393,7 +393,7 @@ static void a_copy_of_a_message_has_all_that_the_message_has(void **state)
   mem_free(&copy);
 }
 
-static void a_property_that_is_none_is_an_error_of_the_configuration(void **state)
+static void an_unknown_property_is_a_configuration_error(void **state)
 {
   static const struct kafka_property wrong[] = { { "linger.ms", "soon" } };
   struct kafka_layers layers = kafka_fixture_layers_with(&kafka, false, wrong, 1);
@@ -411,13 +411,13 @@ int main(void)
     cmocka_unit_test(keys_values_and_headers_arrive_as_they_were_sent),
     cmocka_unit_test(messages_of_one_key_arrive_in_the_order_in_which_they_were_sent),
     cmocka_unit_test(a_full_queue_asks_to_be_repeated_and_reports_nothing),
-    cmocka_unit_test(what_can_never_be_sent_is_an_error_with_its_reason),
-    cmocka_unit_test(what_no_broker_took_is_reported_at_the_close_as_taken_back),
+    cmocka_unit_test(a_message_that_can_never_be_sent_is_an_error_with_the_reason),
+    cmocka_unit_test(undelivered_messages_are_reported_as_closed_at_the_close),
     cmocka_unit_test(a_report_tells_whether_the_message_is_wrong_or_its_topic_is_away),
     cmocka_unit_test(a_missing_topic_is_away_and_not_wrong),
-    cmocka_unit_test(a_fatal_error_of_the_producer_is_told_of_every_message),
+    cmocka_unit_test(after_a_fatal_error_every_message_is_reported_as_fatal),
     cmocka_unit_test(a_copy_of_a_message_has_all_that_the_message_has),
-    cmocka_unit_test(a_property_that_is_none_is_an_error_of_the_configuration),
+    cmocka_unit_test(an_unknown_property_is_a_configuration_error),
   };
 
   return cmocka_run_group_tests(tests, open_broker, close_broker);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topics and answers, on the embedded broker: it takes no CreateTopics, and creates what a producer asks about. */
+/* Topics and the answer reader, on the embedded broker. It knows no CreateTopics request; it creates a topic when a
+ * producer asks for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +62,7 @@ static void a_topic_is_created_once(void **state)
   assert_false(is_created);
   assert_ok(topics_create(&layers, "compacted", 4, &settings, TIMEOUT_MS, &is_created));
   assert_true(is_created);
-  assert_true(clock_now_ns() - started_ns < TIMEOUT_MS * CLOCK_NS_PER_MS); /* no timeout was waited for */
+  assert_true(clock_now_ns() - started_ns < TIMEOUT_MS * CLOCK_NS_PER_MS); /* it did not wait for a timeout */
   assert_ok(topics_count_partitions(&layers, "new", TIMEOUT_MS, &n));
   assert_int_equal(n, 4);
 }
@@ -79,7 +80,7 @@ static void partitions_are_counted(void **state)
   assert_false(is_created);
 }
 
-static void a_broker_that_is_away_is_told_within_the_timeout(void **state)
+static void a_missing_broker_is_an_error_within_the_timeout(void **state)
 {
   struct kafka_property nowhere[] = { { "bootstrap.servers", "127.0.0.1:9" } };
   struct kafka_layers away = { .layer = { { nowhere, 1 } }, .n = 1 };
@@ -94,7 +95,7 @@ static void a_broker_that_is_away_is_told_within_the_timeout(void **state)
   assert_null(reader);
 }
 
-static void a_property_that_is_wrong_is_told(void **state)
+static void a_wrong_property_is_an_error(void **state)
 {
   struct kafka_property wrong[] = { { "linger.mss", "1" } };
   struct kafka_layers bad = { .layer = { { wrong, 1 } }, .n = 1 };
@@ -156,8 +157,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_topic_is_created_once),
     cmocka_unit_test(partitions_are_counted),
-    cmocka_unit_test(a_broker_that_is_away_is_told_within_the_timeout),
-    cmocka_unit_test(a_property_that_is_wrong_is_told),
+    cmocka_unit_test(a_missing_broker_is_an_error_within_the_timeout),
+    cmocka_unit_test(a_wrong_property_is_an_error),
     cmocka_unit_test(answers_are_read_once_from_where_the_topic_ended),
   };
 

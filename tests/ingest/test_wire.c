@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The wire format: items, queries and answers in protobuf and JSON, wrong fields, and damaged bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@ enum { ROUNDS = 200 };
 
 static struct region region, scratch;
 
-/* A block of exactly that size, so that the sanitizer sees a read beyond it. */
+/* Copy bytes to a block of exactly their size. The sanitizer then sees a read past the end. */
 static uint8_t *exact_copy(struct span bytes)
 {
   uint8_t *copy = malloc(bytes.n ? bytes.n : 1);
@@ -28,7 +29,7 @@ static uint8_t *exact_copy(struct span bytes)
   return copy;
 }
 
-/* Decode from an exact block that is gone and overwritten afterwards: nothing may be borrowed from it. */
+/* Decode from an exact block, then overwrite and free it: the result must borrow nothing from it. */
 static err_code_t decode_item(struct span value, enum wire_format format, struct item_change *out)
 {
   uint8_t *copy = exact_copy(value);
@@ -66,7 +67,7 @@ static struct span pack(const ProtobufCMessage *message)
   return span_of(bytes, n);
 }
 
-/* ------------------------------------------------------------------------------------------- random messages */
+/* ---- Random messages ---- */
 
 static struct floats roll_floats(struct dice *d)
 {
@@ -87,7 +88,7 @@ static struct span roll_bytes(struct dice *d, size_t most)
   return span_of(bytes, n);
 }
 
-/* Text of 1..most bytes, plain and with characters of up to four bytes, without a zero. */
+/* Make a text of 1..most bytes, without a zero byte: plain, or with characters of up to four bytes. */
 static struct span roll_text(struct dice *d, size_t most)
 {
   static const char *const characters[] = { "a", "Z", "\"", "\\", "\n", " ", "\xc3\xbc", "\xe2\x82\xac",
@@ -149,7 +150,7 @@ static void assert_same_parts(const struct item_change *a, const struct item_cha
   }
 }
 
-/* The generated message of a query, from the shared noun. */
+/* Make the protobuf message of a query. */
 static Sluice__V1__Vector *vector_message(struct floats floats, bool as_data)
 {
   Sluice__V1__Vector *vector = zeros(sizeof *vector);
@@ -260,7 +261,7 @@ static void assert_same_query(const struct query *a, const struct query *b)
   assert_same_span(a->reply_topic, b->reply_topic);
 }
 
-/* -------------------------------------------------------------------------------------------------- formats */
+/* ---- Formats ---- */
 
 static void the_header_decides_the_format_and_then_the_first_byte(void **state)
 {
@@ -280,7 +281,7 @@ static void the_header_decides_the_format_and_then_the_first_byte(void **state)
   assert_string_equal(wire_content_type(WIRE_PROTOBUF), "application/x-protobuf");
 }
 
-/* ---------------------------------------------------------------------------------------------------- items */
+/* ---- Items ---- */
 
 static void items_come_back_from_both_formats(void **state)
 {
@@ -339,7 +340,7 @@ static void an_empty_protobuf_value_is_an_item_without_parts(void **state)
   assert_int_equal(item.n_parts, 0);
 }
 
-/* What protobuf's own JSON mapping makes of an item: camelCase, data and codes in Base64. */
+/* An item as protobuf's own JSON mapping writes it: lowerCamelCase, with data and codes in Base64. */
 static void the_json_of_protobuf_libraries_is_read(void **state)
 {
   const char *text = "{\n  \"parts\": {\n    \"films\": {\n      \"codes\": \"AAH/\"\n    },\n    \"books\": {\n"
@@ -359,7 +360,7 @@ static void the_json_of_protobuf_libraries_is_read(void **state)
   assert_same_floats(item.parts[1].components, (struct floats){ (float[]){ 0.5f, 1.0f }, 2 });
 }
 
-/* The bytes that Python's protobuf makes of the item above, with `values` packed. */
+/* The same item as Python's protobuf encodes it, with `values` packed. */
 static void the_bytes_of_protobuf_libraries_are_read(void **state)
 {
   static const uint8_t bytes[] = "\x0a\x2e\x0a\x05" "books" "\x12\x25\x0a\x0a\x12\x08\x00\x00\xc0\x3f\x00\x00\x00\xc0"
@@ -488,7 +489,7 @@ static void wrong_protobuf_items_are_refused_by_name(void **state)
                   "parts: 257 elements, at most 256");
 }
 
-static void what_is_no_protobuf_item_is_refused(void **state)
+static void bytes_that_are_no_item_are_refused(void **state)
 {
   static const struct {
     const char *p;
@@ -536,9 +537,9 @@ static void map_entries_without_key_or_value_are_safe(void **state)
                   "parts[\"\"]: the name of a space has 1 to 64 bytes, not 0");
 }
 
-/* -------------------------------------------------------------------------------------------------- queries */
+/* ---- Queries ---- */
 
-/* JSON of a query, printed here field by field: an oracle that knows nothing of the translator. */
+/* Print a query as JSON, field by field. This is the oracle; it does not use the code under test. */
 static void print_json_text(FILE *f, const char *name, struct span text)
 {
   fprintf(f, ",\"%s\":\"", name);
@@ -604,7 +605,7 @@ static void queries_mean_the_same_in_both_formats(void **state)
       assert_int_equal(decode_query(pack(&query_message(&q, as_data)->base), WIRE_PROTOBUF, &back), ERR_OK);
       assert_same_query(&q, &back);
 
-      struct span text; /* the translator's own JSON, exclude included */
+      struct span text; /* the JSON that our own writer makes, including exclude */
       const ProtobufCMessage *message = &query_message(&q, as_data)->base;
       assert_int_equal(wire_message_write(message, WIRE_JSON, NULL, &region, &text), ERR_OK);
       assert_int_equal(decode_query(text, WIRE_JSON, &back), ERR_OK);
@@ -632,7 +633,7 @@ static void an_empty_query_has_nothing(void **state)
   assert_same_query(&q, &empty);
 }
 
-/* Refused with that sentence, and still with what identifies it. */
+/* Assert that the query is refused with this message, and that its id, space and reply topic are still known. */
 static void assert_bad_query(struct span value, enum wire_format format, const char *sentence, const char *id,
                              const char *reply_topic)
 {
@@ -723,7 +724,7 @@ static void wrong_protobuf_queries_are_refused_by_name_and_identified(void **sta
   assert_bad_query(pack(&q->base), WIRE_PROTOBUF, "exclude[0]: a key has 1 to 256 bytes, not 257", "q", "t");
 }
 
-static void what_is_no_query_leaves_the_output_alone(void **state)
+static void bytes_that_are_no_query_leave_the_output_unchanged(void **state)
 {
   static const char *const texts[] = { "{", "[]", "{\"id\":\"\\ud800\"}", "" };
   struct query q, before;
@@ -738,7 +739,7 @@ static void what_is_no_query_leaves_the_output_alone(void **state)
   assert_memory_equal(&q, &before, sizeof q);
 }
 
-/* -------------------------------------------------------------------------------------------------- answers */
+/* ---- Answers ---- */
 
 static struct answer sample_answer(void)
 {
@@ -881,7 +882,7 @@ static void scores_that_are_no_numbers_are_never_sent(void **state)
   }
 }
 
-/* -------------------------------------------------------------------------------------------- damaged bytes */
+/* ---- Damaged bytes ---- */
 
 static void try_all(struct span value)
 {
@@ -973,14 +974,14 @@ int main(void)
     cmocka_unit_test(unpacked_values_and_unknown_fields_are_read),
     cmocka_unit_test(wrong_items_are_refused_by_name),
     cmocka_unit_test(wrong_protobuf_items_are_refused_by_name),
-    cmocka_unit_test(what_is_no_protobuf_item_is_refused),
+    cmocka_unit_test(bytes_that_are_no_item_are_refused),
     cmocka_unit_test(map_entries_without_key_or_value_are_safe),
     cmocka_unit_test(queries_mean_the_same_in_both_formats),
     cmocka_unit_test(an_empty_query_has_nothing),
     cmocka_unit_test(wrong_json_queries_are_refused_by_name_and_identified),
     cmocka_unit_test(topic_names_have_a_length),
     cmocka_unit_test(wrong_protobuf_queries_are_refused_by_name_and_identified),
-    cmocka_unit_test(what_is_no_query_leaves_the_output_alone),
+    cmocka_unit_test(bytes_that_are_no_query_leave_the_output_unchanged),
     cmocka_unit_test(answers_look_like_this),
     cmocka_unit_test(error_answers_look_like_this),
     cmocka_unit_test(answers_in_protobuf_unpack_to_the_same),

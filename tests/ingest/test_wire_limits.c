@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a message from outside may carry, and what decoding it may take: hostile ones are refused by the name of the
- * field, in memory of a fixed multiple of their size; honest ones of every shape are taken. */
+/* Limits on messages from outside. Hostile messages are refused with the name of the field, and decoding takes at most
+ * a fixed multiple of their size. Honest messages of every shape are accepted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ enum { ROOM = (4 << 20) + 1024 };
 
 static struct region region;
 
-/* A message in the making. */
+/* The message that a test builds. */
 static uint8_t buffer[ROOM];
 static size_t n_buffer;
 
@@ -64,7 +64,7 @@ static void put_field(unsigned id, const void *bytes, size_t n)
   put(bytes, n);
 }
 
-/* Make what was put a field of that number, after what is in `before`. */
+/* Turn the bytes built so far into a field of this number, and put it after the bytes in `before`. */
 static void wrap(unsigned id, const char *before, size_t n_before)
 {
   static uint8_t copy[ROOM];
@@ -101,9 +101,9 @@ static void assert_refused_query(enum wire_format format, const char *sentence, 
   assert_int_equal(q.k + q.n_exclude + q.n_at_least + q.vector.n + q.method.n, 0);
 }
 
-/* ---- Fields that are there twice ---- */
+/* ---- Fields that occur twice ---- */
 
-static void a_field_that_is_there_twice_is_refused_by_name(void **state)
+static void a_field_that_occurs_twice_is_refused_by_name(void **state)
 {
   static const struct {
     unsigned id;
@@ -121,17 +121,17 @@ static void a_field_that_is_there_twice_is_refused_by_name(void **state)
     assert_refused_query(WIRE_PROTOBUF, sentence, "q", "s", "t");
   }
   start();
-  put_text("\x0a\x01q\x12\x01s\x0a\x01r\x62\x01t"); /* whose is it? */
+  put_text("\x0a\x01q\x12\x01s\x0a\x01r\x62\x01t"); /* which of the two ids is it? */
   assert_refused_query(WIRE_PROTOBUF, "id: it occurs twice", "", "s", "t");
   start();
   put_text("\x2a\x06\x12\x01" "a\x12\x01" "b\x0a\x01q");
   assert_refused_query(WIRE_PROTOBUF, "vector.data: it occurs twice", "q", "", "");
 }
 
-static void a_field_of_an_item_that_is_there_twice_is_refused_by_name(void **state)
+static void a_field_of_an_item_that_occurs_twice_is_refused_by_name(void **state)
 {
   static const struct {
-    const char *entry; /* of the map */
+    const char *entry; /* an entry of the map */
     size_t n;
     const char *sentence;
   } cases[] = {
@@ -151,8 +151,8 @@ static void a_field_of_an_item_that_is_there_twice_is_refused_by_name(void **sta
   }
 }
 
-/* As protobuf has it: the last one holds. */
-static void a_number_may_be_there_twice(void **state)
+/* The last one counts, as in protobuf. */
+static void a_number_may_occur_twice(void **state)
 {
   struct query q;
 
@@ -167,7 +167,7 @@ static void a_number_may_be_there_twice(void **state)
   assert_true(q.has_user_id && q.user_id == 2);
 }
 
-/* A list in pieces is one list, and takes memory once. */
+/* A list in several pieces is one list, and its memory is taken once. */
 static void a_list_in_pieces_takes_memory_once(void **state)
 {
   static const uint8_t piece[8] = { 0, 0, 0x80, 0x3f, 0, 0, 0x80, 0x3f };
@@ -186,8 +186,8 @@ static void a_list_in_pieces_takes_memory_once(void **state)
 
 /* ---- Memory ---- */
 
-/* A vector whose first piece is half of `size` bytes, and then that vector again and again with one number. Merging
- * would copy all that came before each time. */
+/* Build a vector whose first piece has half of `size` bytes, followed by many pieces of one number. Merging would copy
+ * everything before each piece. */
 static void put_merges(unsigned id, size_t size)
 {
   static const uint8_t numbers[ROOM];
@@ -202,7 +202,7 @@ static void put_merges(unsigned id, size_t size)
     put(again, sizeof again);
 }
 
-static void merged_fields_take_no_memory_to_speak_of(void **state)
+static void merged_fields_take_little_memory(void **state)
 {
   static const size_t sizes[] = { 50000, 100000, 200000, 990000, WIRE_VALUE_MAX - 64 };
   size_t before = heap_used();
@@ -214,7 +214,7 @@ static void merged_fields_take_no_memory_to_speak_of(void **state)
     assert_refused_query(WIRE_PROTOBUF, "vector: it occurs twice", "", "", "");
     assert_true(region_bytes(&region) <= 8192);
 
-    start(); /* within a part */
+    start(); /* the vector inside a part */
     put_merges(1, sizes[i]);
     wrap(2, "\x0a\x01s", 3);
     wrap(1, NULL, 0);
@@ -225,8 +225,8 @@ static void merged_fields_take_no_memory_to_speak_of(void **state)
   assert_true(heap_used() <= before + 4096);
 }
 
-/* Unknown fields of two bytes, of each of which protobuf-c keeps 50 times as much. */
-static void what_takes_too_much_memory_is_refused_and_identified(void **state)
+/* Build unknown fields of two bytes each. protobuf-c keeps 50 times as much for each. */
+static void a_query_that_takes_too_much_memory_is_refused_and_identified(void **state)
 {
   (void)state;
   for (size_t size = 64 << 10; size <= WIRE_VALUE_MAX; size *= 64) {
@@ -242,7 +242,7 @@ static void what_takes_too_much_memory_is_refused_and_identified(void **state)
       put_number(15, 1);
     assert_fails(decode_item(WIRE_PROTOBUF), ERR_ITEM, "the message takes more than");
     assert_int_equal(region.limit_bytes, 0);
-    void *p; /* nothing is wrong with the region */
+    void *p; /* the region is still usable */
     assert_ok(region_array(&region, WIRE_TAKEN_MAX + 1, 1, &p));
   }
 }
@@ -264,8 +264,8 @@ static void a_refused_item_leaves_the_region_as_it_was(void **state)
   assert_true(region_bytes(&region) <= 40 << 20);
 }
 
-/* Of an item whose decoding takes 13 times what it holds, the batch keeps what it holds. */
-static void a_decoded_item_keeps_its_parts_alone(void **state)
+/* Decoding this item takes 13 times the memory of its parts. The batch keeps only the parts. */
+static void a_decoded_item_keeps_only_its_parts(void **state)
 {
   enum { N = 100000 };
   struct item_change item = { .offset = 7 };
@@ -282,7 +282,7 @@ static void a_decoded_item_keeps_its_parts_alone(void **state)
   size_t before = region.taken_bytes;
   assert_ok(wire_decode_item(span_of(buffer, n_buffer), WIRE_PROTOBUF, &region, &item));
   assert_true(region.taken_bytes - before < 4 * N + 1024);
-  memset(buffer, 0xff, n_buffer); /* nothing is borrowed */
+  memset(buffer, 0xff, n_buffer); /* the item borrows nothing from it */
   assert_int_equal(item.offset, 7);
   assert_int_equal(item.n_parts, 1);
   const struct part *part = &item.parts[0];
@@ -293,7 +293,7 @@ static void a_decoded_item_keeps_its_parts_alone(void **state)
   assert_int_equal(part->vector.n + part->components.n, 0);
 }
 
-/* A limit of the caller's own holds where it is the smaller one. */
+/* If the caller's limit of the region is the smaller one, it applies. */
 static void a_smaller_limit_of_the_region_holds(void **state)
 {
   struct query q;
@@ -309,7 +309,7 @@ static void a_smaller_limit_of_the_region_holds(void **state)
   assert_ok(decode_query(WIRE_PROTOBUF, &q));
 }
 
-/* ---- Honest messages: each is taken, at 64 KiB and larger sizes too ---- */
+/* ---- Honest messages: each is accepted, also at 64 KiB and above ---- */
 
 enum { SHAPES = 9 };
 
@@ -380,7 +380,7 @@ static void put_json_shape(int shape, size_t size)
   put_text("]}");
 }
 
-static void honest_messages_are_taken(void **state)
+static void honest_messages_are_accepted(void **state)
 {
   struct query q;
 
@@ -401,7 +401,7 @@ static void honest_messages_are_taken(void **state)
   }
 }
 
-static void an_item_of_many_small_parts_is_taken(void **state)
+static void an_item_of_many_small_parts_is_accepted(void **state)
 {
   char entry[8];
 
@@ -426,9 +426,9 @@ static void an_item_of_many_small_parts_is_taken(void **state)
   }
 }
 
-/* ---- Bounds of a query's fields ---- */
+/* ---- Limits of a query's fields ---- */
 
-/* A query with one text of `n` bytes. */
+/* Build a query with one text of `n` bytes. */
 static void put_long_text(enum wire_format format, unsigned id, const char *name, size_t n)
 {
   static char text[4096];
@@ -523,7 +523,7 @@ static void a_zero_in_a_text_is_refused_by_name_and_the_query_identified(void **
   assert_refused_query(WIRE_PROTOBUF, "reply_topic: text with a zero character", "q", "s", "");
 }
 
-/* A wrong field before bytes that are no message: no message. */
+/* A wrong field followed by bytes that are no message: the whole is no message. */
 static void bytes_that_are_no_message_are_not_answered(void **state)
 {
   struct query q = { 0 };
@@ -544,17 +544,17 @@ static int free_region(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(merged_fields_take_no_memory_to_speak_of),
-    cmocka_unit_test(a_field_that_is_there_twice_is_refused_by_name),
-    cmocka_unit_test(a_field_of_an_item_that_is_there_twice_is_refused_by_name),
-    cmocka_unit_test(a_number_may_be_there_twice),
+    cmocka_unit_test(merged_fields_take_little_memory),
+    cmocka_unit_test(a_field_that_occurs_twice_is_refused_by_name),
+    cmocka_unit_test(a_field_of_an_item_that_occurs_twice_is_refused_by_name),
+    cmocka_unit_test(a_number_may_occur_twice),
     cmocka_unit_test(a_list_in_pieces_takes_memory_once),
-    cmocka_unit_test(what_takes_too_much_memory_is_refused_and_identified),
+    cmocka_unit_test(a_query_that_takes_too_much_memory_is_refused_and_identified),
     cmocka_unit_test(a_refused_item_leaves_the_region_as_it_was),
-    cmocka_unit_test(a_decoded_item_keeps_its_parts_alone),
+    cmocka_unit_test(a_decoded_item_keeps_only_its_parts),
     cmocka_unit_test(a_smaller_limit_of_the_region_holds),
-    cmocka_unit_test(honest_messages_are_taken),
-    cmocka_unit_test(an_item_of_many_small_parts_is_taken),
+    cmocka_unit_test(honest_messages_are_accepted),
+    cmocka_unit_test(an_item_of_many_small_parts_is_accepted),
     cmocka_unit_test(texts_of_a_query_have_a_length_and_long_ones_are_not_echoed),
     cmocka_unit_test(lists_of_a_query_have_a_length),
     cmocka_unit_test(a_zero_in_a_text_is_refused_by_name_and_the_query_identified),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of a store: a map that fills, a second process, places and disks that refuse. */
+/* The environment of a store: a map that fills up, a second process, and directories and disks that refuse writes. */
 #include "store/env.h"
 
 #include "tests/support/store_fixture.h"
@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-/* gcc and clang tell it in different ways. */
+/* gcc and clang announce the address sanitizer in different ways. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAS_SANITIZER 1
 #elif defined(__has_feature)
@@ -39,7 +39,7 @@ static void map_is_doubled_between_batches_when_it_fills(void **state)
   assert_true(stats.used_bytes < stats.map_bytes);
   oracle_compare(&o, f->store);
   store_close(&f->store);
-  assert_ok(store_open_sized(f->path, 1 << 20, &f->store)); /* an old map keeps its size */
+  assert_ok(store_open_sized(f->path, 1 << 20, &f->store)); /* a larger old map keeps its size */
   assert_int_equal(f->store->env->map_bytes, stats.map_bytes);
   oracle_compare(&o, f->store);
   oracle_fini(&o);
@@ -113,7 +113,7 @@ static void second_opener_is_refused_while_the_first_has_it(void **state)
   struct store *second = NULL;
 
   assert_int_equal(in_child(open_is_refused, f), 0);
-  assert_int_equal(store_open(f->path, &second), ERR_STORE_IN_USE); /* in this process as well */
+  assert_int_equal(store_open(f->path, &second), ERR_STORE_IN_USE); /* also in the same process */
   assert_null(second);
   store_close(&f->store);
   assert_int_equal(in_child(open_succeeds, f), 0);
@@ -137,13 +137,13 @@ static void removed_lock_file_lets_nobody_in(void **state)
   snprintf(path, sizeof path, "%s/sluice.lock", f->path);
   assert_int_equal(unlink(path), 0);
   assert_int_equal(in_child(open_is_refused_without_a_holder, f), 0);
-  assert_int_equal(access(path, F_OK), -1); /* nor does the second one make it again */
+  assert_int_equal(access(path, F_OK), -1); /* the refused open does not create the file again */
   store_close(&f->store);
   assert_int_equal(in_child(open_succeeds, f), 0);
   assert_ok(store_open(f->path, &f->store));
 }
 
-/* Versions before this one lock the file alone. */
+/* Earlier versions lock only the file. */
 static void locked_file_keeps_out_too(void **state)
 {
   struct fixture *f = *state;
@@ -170,13 +170,13 @@ static void lock_ends_with_a_killed_process(void **state)
   assert_true(child >= 0);
   if (child == 0) {
     struct store *mine = NULL;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* should this test fail, nobody else ends it */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if this test fails, nobody else ends the child */
     if (store_open(f->path, &mine) != ERR_OK || write(ready[1], "x", 1) != 1)
       _exit(1);
     for (;;)
       pause();
   }
-  close(ready[1]); /* so that a child that fails is an end of file here */
+  close(ready[1]); /* then a child that fails is an end of file here */
   assert_int_equal(read(ready[0], &byte, 1), 1);
   err_code_t err = store_open(f->path, &f->store);
   kill(child, SIGKILL);
@@ -222,7 +222,7 @@ static void place_that_cannot_be_written_is_refused(void **state)
   assert_says("/proc");
 }
 
-/* Give up root's right to write everywhere, for good: in a child only. */
+/* Give up root's right to write everywhere. It cannot be undone, so call it only in a child. */
 static bool become_nobody(void)
 {
   return geteuid() != 0 || (setgroups(0, NULL) == 0 && setregid(65534, 65534) == 0 && setreuid(65534, 65534) == 0);
@@ -247,14 +247,14 @@ static void missing_permissions_are_refused_with_the_remedy(void **state)
   assert_int_equal(chmod(f->path, 0555), 0);
   snprintf(path, sizeof path, "%s/sluice.lock", f->path);
   assert_int_equal(chmod(path, 0444), 0);
-  assert_int_equal(in_child(directory_is_refused_to_nobody, f), 0); /* at the lock */
+  assert_int_equal(in_child(directory_is_refused_to_nobody, f), 0); /* refused at the lock */
   assert_int_equal(chmod(path, 0666), 0);
-  assert_int_equal(in_child(directory_is_refused_to_nobody, f), 0); /* at the data */
+  assert_int_equal(in_child(directory_is_refused_to_nobody, f), 0); /* refused at the data */
   snprintf(f->path + strlen(f->path), sizeof f->path - strlen(f->path), "/below");
-  assert_int_equal(in_child(directory_is_refused_to_nobody, f), 0); /* at the directory */
+  assert_int_equal(in_child(directory_is_refused_to_nobody, f), 0); /* refused at the directory */
 }
 
-/* A limit on the size of files stands for a full disk: the same calls fail, with another errno. */
+/* A limit on the size of files acts like a full disk: the same calls fail, with another errno. */
 static void failed_commit_leaves_the_store_as_it_was_and_usable(void **state)
 {
   struct fixture *f = *state;
@@ -305,7 +305,7 @@ static size_t address_space_in_use(void)
   return n_pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Address space runs out before the map can be doubled: an error, and the store goes on as it was. */
+/* If address space runs out before the map can be doubled, that is an error, and the store stays usable. */
 static int growing_without_address_space(struct fixture *f)
 {
   enum { N = 50, MAP_BYTES = 8 << 20, HEADROOM_BYTES = 4 << 20 };
@@ -319,7 +319,7 @@ static int growing_without_address_space(struct fixture *f)
   while (s->env->used_bytes < MAP_BYTES / 100 * 80) {
     region_reset(&region);
     for (size_t i = 0; i < N; i++) {
-      struct oracle_item item = { .id = id++, .seeds = { 13 * 5 } }; /* a large part */
+      struct oracle_item item = { .id = id++, .seeds = { 13 * 5 } }; /* an item with a large part */
       changes[i] = oracle_change(&item, &region);
     }
     if (store_apply(s, changes, N, NULL, 0, NULL) != ERR_OK)
@@ -346,7 +346,7 @@ static void map_that_cannot_grow_is_an_error_and_the_store_goes_on(void **state)
 {
 #if HAS_SANITIZER
   (void)state;
-  skip(); /* the sanitizers themselves need more address space than the limit */
+  skip(); /* the sanitizers need more address space than the limit */
 #else
   struct fixture *f = *state;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records: what is encoded is decoded, and damaged bytes are an error, never a crash. */
+/* Records: decoding returns what was encoded, and damaged bytes are an error, never a crash. */
 #include "store/record.h"
 
 #include "store/seal.h"
@@ -22,7 +22,7 @@ static struct oracle_item random_item(struct dice *dice)
   return item;
 }
 
-/* A copy in a heap block of exactly its size: the sanitizer sees a read past its end. */
+/* Copy bytes to a heap block of exactly their size. The sanitizer then reports a read past the end. */
 static uint8_t *exact_copy(struct span bytes)
 {
   uint8_t *copy = malloc(bytes.n ? bytes.n : 1);
@@ -33,7 +33,7 @@ static uint8_t *exact_copy(struct span bytes)
   return copy;
 }
 
-/* Both readers agree that the bytes are damaged. */
+/* Assert that both readers report damage. */
 static void assert_damaged(struct span bytes, struct region *region)
 {
   struct record_head head;
@@ -102,7 +102,7 @@ static void unaligned_record_decodes_to_aligned_numbers(void **state)
     assert_non_null(moved);
     memcpy(moved + shift, record.p, record.n);
     assert_ok(record_decode(span_of(moved + shift, record.n), &region, &got));
-    free(moved); /* nothing of the item may lie there */
+    free(moved); /* the item must not point there */
     assert_true(oracle_is_same(&want, &got));
     for (size_t i = 0; i < got.n_parts; i++)
       assert_int_equal((uintptr_t)got.parts[i].vector.v % sizeof(float), 0);
@@ -129,7 +129,7 @@ static void every_flipped_bit_is_found(void **state)
   region_fini(&region);
 }
 
-/* With a seal that fits, too: sizes are checked on their own. */
+/* Also with a valid seal: sizes are checked independently. */
 static void every_other_length_is_refused(void **state)
 {
   struct region region = { 0 };
@@ -152,7 +152,7 @@ static void every_other_length_is_refused(void **state)
   region_fini(&region);
 }
 
-/* A record that someone else has sealed: whatever its sizes say, nothing outside of it is read. */
+/* Records with a valid seal and wrong sizes: nothing outside the record is read. */
 static void sizes_that_lie_are_never_followed(void **state)
 {
   static const uint32_t lies[] = { 0, 1, 2, 0xff, 0xffff, 0x10000, 0x3fffffff, 0x40000000, 0x7fffffff, 0xffffffff };
@@ -178,7 +178,7 @@ static void sizes_that_lie_are_never_followed(void **state)
     n_refused += record_decode(span_of(copy, record.n), &region, &got) != ERR_OK;
     free(copy);
   }
-  assert_true(n_refused > 10000); /* the others changed an offset, or two sizes against each other */
+  assert_true(n_refused > 10000); /* the other changes hit an offset, or two sizes that cancel out */
   region_fini(&region);
 }
 
@@ -211,7 +211,7 @@ static void what_a_record_cannot_hold_is_refused(void **state)
   assert_int_equal(record_encode(&item, 1, &region, &record), ERR_ITEM);
   part.vector.n = (1u << 28) + 1;
   assert_int_equal(record_encode(&item, 1, &region, &record), ERR_ITEM);
-  item.n_parts = 65536; /* refused before the parts are looked at */
+  item.n_parts = 65536; /* refused before the parts are read */
   assert_int_equal(record_encode(&item, 1, &region, &record), ERR_ITEM);
   region_fini(&region);
 }

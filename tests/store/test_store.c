@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of changes, against an oracle in memory, with the store reopened in between. */
+/* Batches of changes, compared with an oracle in memory. The store is reopened in between. */
 #include "store/store.h"
 
 #include "tests/support/store_fixture.h"
@@ -60,7 +60,7 @@ static void replaying_batches_changes_nothing(void **state)
     oracle_apply(&o, &log[i]);
   for (size_t from = 0; from < N; from += 37) {
     oracle_apply_both(&now, f->store, log + from, N - from, NULL, 0);
-    oracle_compare(&o, f->store); /* what was there before the replay, slot by slot */
+    oracle_compare(&o, f->store); /* the same items as before the replay, slot by slot */
   }
   oracle_fini(&o);
   oracle_fini(&now);
@@ -79,7 +79,7 @@ static void offset_not_above_the_stored_one_is_skipped_in_its_partition_only(voi
   const struct oracle_item other = { .id = 1, .seeds = { 4 }, .partition = 0, .offset = 3, .timestamp_ms = 1000 };
 
   oracle_apply_both(&o, f->store, steps, 4, NULL, 0);
-  assert_int_equal(o.items[0].seeds[0], 1); /* the oracle is right, too */
+  assert_int_equal(o.items[0].seeds[0], 1); /* the oracle agrees */
   oracle_compare(&o, f->store);
   oracle_apply_both(&o, f->store, &other, 1, NULL, 0);
   assert_int_equal(o.items[0].seeds[0], 4);
@@ -174,7 +174,7 @@ static void batch_that_fails_leaves_nothing(void **state)
   reopen(f);
   oracle_compare(&o, f->store);
   assert_same_positions(f, &none, 1);
-  assert_ok(store_apply(f->store, changes, 1, &position, 1, NULL)); /* it goes on */
+  assert_ok(store_apply(f->store, changes, 1, &position, 1, NULL)); /* the store is still usable */
   oracle_fini(&o);
 }
 
@@ -203,7 +203,7 @@ static void source_is_kept_until_another_is_put(void **state)
   assert_true(store_source_get(f->store, &got));
   assert_string_equal(got.cluster_id, "cluster-1");
   assert_string_equal(got.topic, "a.topic");
-  assert_ok(store_source_put(f->store, &(struct store_source){ got.topic, "" })); /* its own text, and an empty one */
+  assert_ok(store_source_put(f->store, &(struct store_source){ got.topic, "" })); /* its own text, and "" */
   assert_true(store_source_get(f->store, &got));
   assert_string_equal(got.cluster_id, "a.topic");
   assert_string_equal(got.topic, "");

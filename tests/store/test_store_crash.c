@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that applies batches is killed at random moments; what it leaves must be exactly what the log says at the
- * positions that it stored, and nothing that it reported as committed may be missing.
+/* Crashes: a process that applies batches is killed at random moments. The store must then hold exactly the log up to
+ * its positions, and nothing that the process reported as committed may be missing.
  *
- * The log is a function of the offset, so that child and parent need not talk. One counter, in memory that both share,
- * tells how far the child has reported. LMDB must not live through a fork, so the parent has the store
- * open between children only.
+ * The log is a function of the offset, so child and parent need not communicate. A counter in shared memory tells how
+ * far the child has reported. LMDB does not survive a fork, so the parent opens the store only between children.
  */
 #include "store/store.h"
 
@@ -26,21 +25,21 @@ enum {
   REBUILD_KILLS = 40,
   PARTITIONS = 3,
   BATCH_MAX = 60,
-  OVERLAP_MAX = 10,     /* changes that a child applies again when it starts */
-  LIFE_US_MAX = 40000,  /* of a child */
-  SHORT_LIFE_US = 4000, /* where the disk has been so slow that the time is used up */
-  BUDGET_S = 7,         /* of one test: from then on lives are short */
+  OVERLAP_MAX = 10,     /* changes that a child applies a second time when it starts */
+  LIFE_US_MAX = 40000,  /* life of a child */
+  SHORT_LIFE_US = 4000, /* life of a child once the budget is used up, on a slow disk */
+  BUDGET_S = 7,         /* time for one test; after it, children have short lives */
   POLL_US = 500,
   PATIENCE_US = 1000000,
-  LOG_LENGTH = 150,     /* of one log, where the child rebuilds */
+  LOG_LENGTH = 150,     /* length of each log in the rebuild test */
 };
 
 static uint64_t seed;
 
 /* Shared with the child. */
 struct progress {
-  _Atomic int64_t committed; /* next offset, once store_apply() has returned */
-  _Atomic int64_t finished;  /* number of the newest rebuild that is complete */
+  _Atomic int64_t committed; /* next offset after a store_apply() that has returned */
+  _Atomic int64_t finished;  /* number of the newest finished rebuild */
   _Atomic unsigned n_batches;
 };
 
@@ -75,7 +74,7 @@ static int teardown(void **state)
   return 0;
 }
 
-/* The change at an offset of a log. Now and then a key changes its partition. */
+/* Make the change at an offset of a log. Now and then a key moves to another partition. */
 static struct oracle_item log_at(uint64_t log, int64_t offset, size_t n_ids)
 {
   struct dice dice = { seed ^ (log << 40) ^ (uint64_t)offset };
@@ -92,7 +91,7 @@ static struct oracle_item log_at(uint64_t log, int64_t offset, size_t n_ids)
   return change;
 }
 
-/* Apply the log from `from` to before `to`, in one batch. */
+/* Apply the log's changes from..to-1 in one batch. */
 static err_t apply_log(struct store *s, uint64_t log, int64_t from, int64_t to, size_t n_ids)
 {
   struct item_change changes[BATCH_MAX + OVERLAP_MAX];
@@ -109,7 +108,7 @@ static err_t apply_log(struct store *s, uint64_t log, int64_t from, int64_t to, 
   return store_apply(s, changes, (size_t)(to - from), positions, PARTITIONS, NULL);
 }
 
-/* The next offset of the log. All partitions say the same, as they were written together. */
+/* Return the next offset of the log. All partitions have the same one, because they were stored together. */
 static int64_t stored_next(const struct store *s, uint64_t log)
 {
   size_t n;
@@ -141,8 +140,8 @@ static void wait_for_a_batch(const struct fixture *f)
     usleep(POLL_US);
 }
 
-/* Run `child` for a random while, then kill it; every other time, count from its next batch, so that the test gets on
- * where the disk is slow. It never ends by itself. */
+/* Run `child` for a random time, then kill it. Every other time the clock starts at its next batch, so the test also
+ * makes progress on a slow disk. The child never ends by itself. */
 static void run_and_kill(struct fixture *f, struct dice *dice, int (*child)(struct fixture *, struct dice *))
 {
   int status;
@@ -151,7 +150,7 @@ static void run_and_kill(struct fixture *f, struct dice *dice, int (*child)(stru
   pid_t pid = fork();
   assert_true(pid >= 0);
   if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* it would outlive a test that is cut short */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* without this it would outlive a test that is aborted */
     _exit(child(f, dice));
   }
   bool is_late = clock_now_ns() > f->deadline_ns;
@@ -164,7 +163,7 @@ static void run_and_kill(struct fixture *f, struct dice *dice, int (*child)(stru
     fail_msg("the child ended with status %#x", (unsigned)status);
 }
 
-/* --- kill while batches are applied --- */
+/* ---- Kill while batches are applied ---- */
 
 enum { IDS = 200 };
 
@@ -172,7 +171,7 @@ static int apply_forever(struct fixture *f, struct dice *dice)
 {
   struct store *s = NULL;
 
-  if (store_open_sized(f->path, 256 * 1024, &s) != ERR_OK) /* a map that grows on the way */
+  if (store_open_sized(f->path, 256 * 1024, &s) != ERR_OK) /* a map that will have to grow */
     return complain();
   int64_t next = stored_next(s, 1);
   int64_t from = next - (int64_t)dice_below(dice, OVERLAP_MAX + 1);
@@ -191,7 +190,7 @@ static void every_kill_leaves_exactly_what_the_positions_say(void **state)
   struct dice dice = { seed };
   struct oracle o = { 0 };
   int64_t applied = 0;
-  int n_beyond = 0; /* kills between commit and report */
+  int n_beyond = 0; /* kills between a commit and its report */
 
   for (int kill = 0; kill < KILLS; kill++) {
     struct store *s = NULL;
@@ -205,7 +204,7 @@ static void every_kill_leaves_exactly_what_the_positions_say(void **state)
       struct oracle_item change = log_at(1, applied, IDS);
       oracle_apply(&o, &change);
     }
-    oracle_compare(&o, s); /* to the slot: batches are cut anywhere, their order is the log's */
+    oracle_compare(&o, s); /* slot by slot: batches end anywhere, but their order is that of the log */
     store_close(&s);
   }
   print_message("%d kills, %lld changes, %d kills between commit and report\n", KILLS, (long long)applied, n_beyond);
@@ -213,11 +212,11 @@ static void every_kill_leaves_exactly_what_the_positions_say(void **state)
   oracle_fini(&o);
 }
 
-/* --- kill while rebuilding --- */
+/* ---- Kill while rebuilding ---- */
 
 enum { REBUILD_IDS = 60, TIDY_MAX = 25 };
 
-/* Rebuild number n is read from log n: to its end, then the next one begins. What is dropped is freed meanwhile. */
+/* Rebuild number n reads log n to its end; then the next rebuild begins. Dropped rows are freed meanwhile. */
 static err_t rebuild_once(struct fixture *f, struct store *s, struct dice *dice)
 {
   uint64_t log = store_rebuild_number(s);
@@ -249,7 +248,7 @@ static int rebuild_forever(struct fixture *f, struct dice *dice)
       return complain();
 }
 
-/* The store's live items are what a log makes, up to an offset, from nothing. */
+/* Assert that the live items are those that a log makes up to an offset, starting from nothing. */
 static void verify_live(struct store *s, uint64_t log, int64_t to)
 {
   struct oracle o = { 0 };
@@ -262,7 +261,7 @@ static void verify_live(struct store *s, uint64_t log, int64_t to)
   oracle_fini(&o);
 }
 
-/* What was made live before its log was at its end, by this test. */
+/* A rebuild that this test finished early: its log, and the offset that it had reached. */
 struct cut_short {
   uint64_t log;
   int64_t next;
@@ -277,7 +276,7 @@ static void verify_rebuild(struct store *s, struct dice *dice, struct cut_short 
   if (!store_is_rebuilding(s) || dice_below(dice, 2))
     return;
   *cut = (struct cut_short){ newest, stored_next(s, newest) };
-  assert_ok(store_finish_rebuild(s)); /* to look into it */
+  assert_ok(store_finish_rebuild(s)); /* to inspect it */
   verify_live(s, cut->log, cut->next);
 }
 
@@ -287,7 +286,7 @@ static void every_kill_in_a_rebuild_leaves_two_whole_catalogues(void **state)
   struct dice dice = { seed + 1 };
   struct cut_short cut = { 0 };
   uint64_t newest = 0;
-  int n_cut = 0; /* kills in the middle of a rebuild */
+  int n_cut = 0; /* kills during a rebuild */
 
   for (int kill = 0; kill < REBUILD_KILLS; kill++) {
     struct store *s = NULL;

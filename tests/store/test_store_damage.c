@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Damage: each kind is an error that says what and where, never a crash and never a wrong item. */
+/* Damage of every kind: an error that says what and where, never a crash or a wrong item. */
 #include "store/store.h"
 
 #include "store/seal.h"
@@ -35,7 +35,7 @@ static void write_data(const struct fixture *f, const uint8_t *bytes, size_t n)
   close(fd);
 }
 
-/* Flip one bit in every copy of the needle in data.mdb. The store is closed meanwhile; returns the number of copies. */
+/* Flip one bit in every copy of some bytes in data.mdb, while the store is closed. Returns the number of copies. */
 static size_t flip_in_data(struct fixture *f, struct span needle)
 {
   uint8_t *bytes;
@@ -55,7 +55,7 @@ static size_t flip_in_data(struct fixture *f, struct span needle)
   return n_found;
 }
 
-/* Small map: these tests read and write the whole file. */
+/* A small map, because these tests read and write the whole file. */
 static void open_small_with_items(struct fixture *f, struct oracle *o)
 {
   store_close(&f->store);
@@ -121,7 +121,7 @@ static void damaged_key_table_is_found_by_a_scan(void **state)
   uint8_t slot[8];
 
   open_small_with_items(f, &o);
-  /* A row of `keys` in a leaf page is key, then slot. A record has its key followed by the name of a space. */
+  /* In a leaf page a row of `keys` is a key and then a slot. In a record the name of a space follows the key. */
   struct span key = oracle_key(6, &region);
   uint8_t row[ITEM_KEY_MAX + sizeof slot];
   slots_encode(6, slot);
@@ -134,7 +134,7 @@ static void damaged_key_table_is_found_by_a_scan(void **state)
   oracle_fini(&o);
 }
 
-/* Writing past the store's own functions. */
+/* A row to write directly, without the store's functions. */
 struct forgery {
   struct store *store;
   MDB_dbi table;
@@ -242,7 +242,7 @@ static void damaged_position_is_refused_by_partition(void **state)
   const int64_t partition = 5;
   uint8_t row[48] = { 0 };
 
-  memcpy(row + 40, &partition, sizeof partition); /* all is right but the seal */
+  memcpy(row + 40, &partition, sizeof partition); /* only the seal is wrong */
   assert_ok(store_apply(f->store, NULL, 0, &position, 1, NULL));
   forge_row(f, store_current(f->store)->tables.positions, span_of("\0\0\0\5", 4), span_of(row, sizeof row));
   assert_open_fails(f, "partition 5");
@@ -317,7 +317,7 @@ static void cut_data_file_is_refused_at_every_length(void **state)
     assert_says(f->path);
     assert_says("move the directory away");
   }
-  write_data(f, bytes, used); /* behind that there is nothing of ours */
+  write_data(f, bytes, used); /* no page in use lies after that */
   assert_ok(store_open(f->path, &f->store));
   oracle_compare(&o, f->store);
   free(bytes);

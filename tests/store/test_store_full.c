@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A full disk: the failed write is an error to try again, what was committed stays, and the store opens without
- * writing.
+/* A full disk: a failed write is an error to retry, committed data stays, and the store opens without writing.
  *
- * Two means: a small file system, where one may be mounted; and calls that fail by order, which this program puts in
- * the C library's place, since LMDB calls them.
+ * The tests make writes fail in two ways. They fill a small file system, where one may be mounted. And this program
+ * replaces the C library's calls that LMDB uses by ones that fail on demand.
  */
 #include "store/env.h"
 
@@ -27,15 +26,15 @@ enum which { ANY_CALL, HEADER_WRITES };
 static struct {
   bool is_armed;
   enum which which;
-  int n_before;   /* calls that succeed first */
-  int n_failures; /* then calls that fail */
+  int n_before;   /* number of calls that succeed first */
+  int n_failures; /* number of calls that then fail */
   int error;
-  bool keeps_first; /* the first failing call writes all the same */
-  bool does_write;  /* this call */
+  bool keeps_first; /* the first failing call does write */
+  bool does_write;  /* the current call writes */
   int n_calls;
 } plan;
 
-/* LMDB writes whole pages, but of its header pages a part. */
+/* Must this call fail? LMDB writes whole pages, but only parts of its header pages. */
 static bool must_fail(size_t n_bytes)
 {
   if (!plan.is_armed || (plan.which == HEADER_WRITES && n_bytes % 4096 == 0))
@@ -109,7 +108,7 @@ static err_code_t try_batch(struct fixture *f, const struct oracle_item *items, 
   return err;
 }
 
-/* Each call of a commit fails in turn, alone and with all behind it. */
+/* Each call of a commit fails in turn, alone or with all later ones. */
 static void every_write_that_fails_leaves_the_store_as_it_was_and_usable(void **state)
 {
   const int errors[] = { ENOSPC, EDQUOT, EIO, EFBIG };
@@ -126,7 +125,7 @@ static void every_write_that_fails_leaves_the_store_as_it_was_and_usable(void **
       arm(ANY_CALL, n_before, n_failures, errors[round % 4]);
       err_code_t err = try_batch(f, items, &position);
       plan.is_armed = false;
-      if (plan.n_calls <= n_before) { /* it came to its end before */
+      if (plan.n_calls <= n_before) { /* the commit needed no more calls */
         assert_ok(err);
         for (size_t i = 0; i < BATCH; i++)
           oracle_apply(&o, &items[i]);
@@ -137,7 +136,7 @@ static void every_write_that_fails_leaves_the_store_as_it_was_and_usable(void **
       assert_says(f->path);
       oracle_compare(&o, f->store);
       if (n_before % 2)
-        oracle_apply_both(&o, f->store, items, BATCH, &position, 1); /* the same batch again */
+        oracle_apply_both(&o, f->store, items, BATCH, &position, 1); /* repeat the same batch */
       oracle_compare(&o, f->store);
     }
   }
@@ -146,9 +145,9 @@ static void every_write_that_fails_leaves_the_store_as_it_was_and_usable(void **
   oracle_fini(&o);
 }
 
-/* LMDB gives its environment up when a header page cannot be written. It is opened anew, and goes on: whether the old
- * page could be written back or not. */
-static void a_header_page_that_cannot_be_written_ends_nothing(void **state)
+/* LMDB gives its environment up when a header page cannot be written. The store reopens it and continues, whether the
+ * old page could be written back or not. */
+static void the_store_survives_a_header_page_that_cannot_be_written(void **state)
 {
   struct fixture *f = *state;
   struct oracle o = { 0 };
@@ -175,9 +174,9 @@ static void a_header_page_that_cannot_be_written_ends_nothing(void **state)
   oracle_fini(&o);
 }
 
-/* A header page that reached the disk although its write failed, and that could not be taken back. Whether the batch is
- * committed is then what a restart finds. */
-static void a_commit_of_which_nobody_knows_is_told_by_a_restart(void **state)
+/* A header page reaches the disk although its write fails, and the old page cannot be written back. Only a restart then
+ * tells whether the batch is committed. */
+static void a_restart_finds_out_about_an_uncertain_commit(void **state)
 {
   struct fixture *f = *state;
   struct oracle o = { 0 };
@@ -219,7 +218,7 @@ static void an_existing_store_is_opened_without_writing(void **state)
   store_close(&f->store);
   arm(ANY_CALL, 0, 1000, ENOSPC);
   assert_ok(store_open(f->path, &f->store));
-  assert_ok(store_source_put(f->store, &source)); /* the same one */
+  assert_ok(store_source_put(f->store, &source)); /* the same source again */
   oracle_compare(&o, f->store);
   assert_true(store_is_rebuilding(f->store));
   assert_int_equal(store_abandon_rebuild(f->store), ERR_STORE_FULL);
@@ -255,7 +254,7 @@ static bool mount_small(const char *path)
   return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mount("tmpfs", path, "tmpfs", 0, "size=600k") == 0;
 }
 
-/* Take all room that is left. */
+/* Use up all free space. */
 static bool fill_disk(const char *path)
 {
   static const uint8_t zeros[4096];
@@ -270,7 +269,7 @@ static bool fill_disk(const char *path)
   return is_full;
 }
 
-/* Exit statuses say where it failed. */
+/* The exit status says where it failed. */
 static int live_on_a_small_disk(struct fixture *f)
 {
   struct oracle o = { 0 };
@@ -315,7 +314,7 @@ static int live_on_a_small_disk(struct fixture *f)
   return 0;
 }
 
-/* A directory without a store, on a disk without room: an error, not a signal from a map that has no blocks. */
+/* Opening a new store on a full disk is an error, not a fatal signal from a map without disk blocks. */
 static int begin_on_a_full_disk(struct fixture *f)
 {
   char filler[PATH_MAX];
@@ -341,7 +340,7 @@ static void run_on_a_small_disk(struct fixture *f, int (*body)(struct fixture *)
   snprintf(f->path, sizeof f->path, "%s/store", f->dir.path);
   int status = in_child(body, f);
   if (status == SKIPPED)
-    skip(); /* no file system may be mounted here */
+    skip(); /* mounting is not allowed here */
   assert_int_equal(status, 0);
 }
 
@@ -359,8 +358,8 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     STORE_TEST(every_write_that_fails_leaves_the_store_as_it_was_and_usable),
-    STORE_TEST(a_header_page_that_cannot_be_written_ends_nothing),
-    STORE_TEST(a_commit_of_which_nobody_knows_is_told_by_a_restart),
+    STORE_TEST(the_store_survives_a_header_page_that_cannot_be_written),
+    STORE_TEST(a_restart_finds_out_about_an_uncertain_commit),
     STORE_TEST(an_existing_store_is_opened_without_writing),
     STORE_TEST(a_new_store_on_a_full_disk_is_an_error_to_try_again),
     STORE_TEST(a_store_outlives_a_full_disk),

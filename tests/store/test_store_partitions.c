@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One key in several partitions: whatever order they are read in, the items are the same; and a catalogue that is full
- * loses nothing.
+/* One key in several partitions: every reading order gives the same items. Also a full catalogue, which loses nothing.
  *
- * The oracle here is the rule itself, over whole logs: it knows nothing of orders, batches and replays.
+ * The oracle here applies the rule of store.h to whole logs. It knows nothing of reading orders, batches and replays.
  */
 #include "store/store.h"
 
@@ -12,7 +11,7 @@ enum { PARTITIONS = 4, LENGTH_MAX = 40, KEYS = 5, TIMES = 15, BATCH_MAX = 12 };
 
 static uint64_t seed;
 
-/* ---- Logs, and what they make ---- */
+/* ---- Logs, and the items that they make ---- */
 
 struct logs {
   struct oracle_item records[PARTITIONS][LENGTH_MAX];
@@ -20,7 +19,7 @@ struct logs {
   size_t n_partitions;
 };
 
-/* Times tie and go back, offsets have gaps. */
+/* Write random logs. Timestamps tie and go back, and offsets have gaps. */
 static void write_logs(struct logs *logs, struct dice *dice, size_t n_partitions)
 {
   *logs = (struct logs){ .n_partitions = n_partitions };
@@ -44,7 +43,7 @@ static void write_logs(struct logs *logs, struct dice *dice, size_t n_partitions
   }
 }
 
-/* What one partition says of a key; false: nothing. */
+/* Compute the state of a key in one partition. Returns false if the partition has no record of it. */
 static bool fold(const struct logs *logs, size_t partition, uint32_t id, struct oracle_item *out)
 {
   bool is_found = false;
@@ -59,7 +58,7 @@ static bool fold(const struct logs *logs, size_t partition, uint32_t id, struct 
   return is_found;
 }
 
-/* The items, by the rule. */
+/* Compute the items by the rule. */
 static void expect(const struct logs *logs, struct oracle *o)
 {
   for (uint32_t id = 1; id <= KEYS; id++) {
@@ -69,7 +68,7 @@ static void expect(const struct logs *logs, struct oracle *o)
       struct oracle_item state;
       if (!fold(logs, p, id, &state))
         continue;
-      if (!has_best || state.timestamp_ms >= best.timestamp_ms) /* in order of partition: ties go to the higher one */
+      if (!has_best || state.timestamp_ms >= best.timestamp_ms) /* on a tie the higher partition wins */
         best = state;
       has_best = true;
     }
@@ -83,7 +82,7 @@ static void expect(const struct logs *logs, struct oracle *o)
 struct reading {
   const struct logs *logs;
   struct store *store;
-  struct oracle *engine; /* its `served` follows the effects */
+  struct oracle *engine; /* its `served` applies the effects */
   size_t next[PARTITIONS];
   size_t n_refused;
 };
@@ -96,7 +95,7 @@ static bool is_at_end(const struct reading *r)
   return true;
 }
 
-/* The position behind the first n records of a partition. */
+/* Make the position after the first n records of a partition. */
 static struct store_position position_at(const struct logs *logs, size_t p, size_t n)
 {
   return position_of((int32_t)p, n ? logs->records[p][n - 1].offset + 1 : 0);
@@ -135,7 +134,7 @@ static int64_t stored_next(const struct store *s, size_t partition)
   return 0;
 }
 
-/* Read again from the positions stored. */
+/* Go back to the stored positions. */
 static void rewind_to_stored(struct reading *r)
 {
   for (size_t p = 0; p < r->logs->n_partitions; p++)
@@ -160,7 +159,7 @@ static err_code_t check_items(void *context, struct item_change *changes, size_t
   return ERR_OK;
 }
 
-/* The store holds these items, and who followed the effects has them too. */
+/* Assert that the store has these items, and that the engine's model has them, too. */
 static void assert_holds(const struct reading *r, const struct oracle *want)
 {
   struct store_stats stats;
@@ -202,7 +201,7 @@ static void every_order_of_reading_gives_the_same_items(void **state)
       begin_anew(f);
       while (!is_at_end(&r)) {
         read_batch(&r, &dice);
-        if (dice_below(&dice, 8) == 0) { /* again from somewhere before */
+        if (dice_below(&dice, 8) == 0) { /* read again from an earlier place */
           size_t p = dice_below(&dice, logs.n_partitions);
           r.next[p] = dice_below(&dice, r.next[p] + 1);
         }
@@ -244,7 +243,7 @@ static void with_one_partition_no_tombstone_is_kept(void **state)
   }
 }
 
-/* It was told that there is one partition, and sees another: the topic has grown. */
+/* The store was told of one partition and sees a second one, because the topic has grown. */
 static void a_second_partition_is_noticed(void **state)
 {
   struct fixture *f = *state;
@@ -264,8 +263,8 @@ static void a_second_partition_is_noticed(void **state)
   oracle_fini(&o);
 }
 
-/* A position that stays behind, as before a dead letter that no broker has: what was applied is not applied again. */
-static void what_lies_above_the_position_is_applied_once(void **state)
+/* A position is held back, as before a dead letter that no broker has yet. Applied changes are not applied again. */
+static void changes_above_the_position_are_applied_once(void **state)
 {
   struct fixture *f = *state;
   struct oracle o = { 0 };
@@ -291,7 +290,7 @@ static void what_lies_above_the_position_is_applied_once(void **state)
   oracle_fini(&o);
 }
 
-/* ---- A catalogue that is full ---- */
+/* ---- A full catalogue ---- */
 
 static void a_full_catalogue_refuses_and_loses_nothing(void **state)
 {
@@ -316,13 +315,13 @@ static void a_full_catalogue_refuses_and_loses_nothing(void **state)
       read_batch(&r, &dice);
       store_stats(f->store, &stats);
       assert_true(round > PATIENCE || stats.n_items <= limit);
-      if (round == PATIENCE) /* room is made */
+      if (round == PATIENCE) /* make room */
         store_set_limit(f->store, UINT64_MAX);
       if (store_is_full(f->store) && (round > PATIENCE || dice_below(&dice, 4) == 0)) {
         store_retry_refused(f->store);
         rewind_to_stored(&r);
       }
-      if (dice_below(&dice, 150) == 0) { /* a restart reads from the positions, too */
+      if (dice_below(&dice, 150) == 0) { /* a restart also reads from the positions */
         reopen(f);
         skip_syncs(f);
         r.store = f->store;
@@ -349,8 +348,8 @@ static void updates_and_deletes_apply_to_a_full_catalogue(void **state)
     { .id = 3, .seeds = { 1 }, .offset = 2 },       /* refused */
     { .id = 1, .seeds = { 2 }, .offset = 3 },       /* applied */
     { .id = 2, .is_delete = true, .offset = 4 },    /* applied */
-    { .id = 3, .seeds = { 0, 1 }, .offset = 5 },    /* there is room, but it must not overtake */
-    { .id = 5, .seeds = { 1 }, .partition = 1 },    /* has the room */
+    { .id = 3, .seeds = { 0, 1 }, .offset = 5 },    /* refused: there is room, but it must not overtake */
+    { .id = 5, .seeds = { 1 }, .partition = 1 },    /* gets the room */
   };
   const enum store_effect want[] = { STORE_APPLIED, STORE_APPLIED, STORE_REFUSED, STORE_APPLIED,
                                      STORE_APPLIED, STORE_REFUSED, STORE_APPLIED };
@@ -362,7 +361,7 @@ static void updates_and_deletes_apply_to_a_full_catalogue(void **state)
   struct item_change changes[7];
   struct store_effects effects;
 
-  store_set_log_partitions(f->store, 1); /* tombstones are remembered all the same while a partition stands still */
+  store_set_log_partitions(f->store, 1); /* tombstones are still remembered while a partition is held back */
   store_set_limit(f->store, 2);
   for (size_t i = 0; i < 7; i++)
     changes[i] = oracle_change(&items[i], &region);
@@ -372,7 +371,7 @@ static void updates_and_deletes_apply_to_a_full_catalogue(void **state)
   assert_true(store_is_full(f->store));
   assert_same_positions(f, held, 2);
 
-  assert_ok(store_apply(f->store, NULL, 0, positions, 1, &effects)); /* nor does a later batch move it */
+  assert_ok(store_apply(f->store, NULL, 0, positions, 1, &effects)); /* a later batch does not move it either */
   assert_same_positions(f, held, 2);
   store_set_limit(f->store, 4);
   assert_true(store_is_full(f->store));
@@ -399,7 +398,7 @@ static void a_store_with_more_items_than_the_limit_keeps_them(void **state)
   oracle_fini(&o);
 }
 
-/* ---- Tombstones are forgotten after their time ---- */
+/* ---- Old tombstones are forgotten ---- */
 
 static int64_t now_ms;
 
@@ -416,7 +415,7 @@ static uint64_t n_aside(const struct fixture *f)
   return stats.n_aside;
 }
 
-/* Empty batches until all rows have been looked at. */
+/* Apply empty batches until all rows have been looked at. */
 static void let_pass(struct fixture *f, int64_t ms)
 {
   now_ms += ms;
@@ -451,7 +450,7 @@ static void tombstones_are_forgotten_after_their_time(void **state)
   oracle_fini(&o);
 }
 
-/* Without the tombstone, the older put would become the item. */
+/* Without the tombstone the older put would become the item. */
 static void a_tombstone_stays_while_its_key_has_parts_in_another_partition(void **state)
 {
   struct fixture *f = *state;
@@ -473,7 +472,7 @@ static void a_tombstone_stays_while_its_key_has_parts_in_another_partition(void 
   oracle_compare(&o, f->store);
   oracle_apply_both(&o, f->store, &last, 1, NULL, 0);
   let_pass(f, 2 * STORE_TOMBSTONE_MS);
-  assert_int_equal(n_aside(f), 1); /* the tombstone that the item of key 2 has won against */
+  assert_int_equal(n_aside(f), 1); /* the tombstone of key 2, which is older than its item */
   oracle_compare(&o, f->store);
   oracle_fini(&o);
 }
@@ -488,7 +487,7 @@ static void positions_bear_the_time_of_their_commit(void **state)
   now_ms = 1000;
   assert_ok(store_apply(f->store, NULL, 0, positions, 2, NULL));
   now_ms = 2000;
-  assert_ok(store_apply(f->store, NULL, 0, positions + 1, 1, NULL)); /* the same one again */
+  assert_ok(store_apply(f->store, NULL, 0, positions + 1, 1, NULL)); /* the same position again */
   for (int round = 0; round < 2; round++) {
     assert_int_equal(store_positions(f->store, &n)[0].committed_unix_ms, 1000);
     assert_int_equal(store_positions(f->store, &n)[1].committed_unix_ms, 2000);
@@ -502,7 +501,7 @@ int main(void)
     STORE_TEST(every_order_of_reading_gives_the_same_items),
     STORE_TEST(with_one_partition_no_tombstone_is_kept),
     STORE_TEST(a_second_partition_is_noticed),
-    STORE_TEST(what_lies_above_the_position_is_applied_once),
+    STORE_TEST(changes_above_the_position_are_applied_once),
     STORE_TEST(a_full_catalogue_refuses_and_loses_nothing),
     STORE_TEST(updates_and_deletes_apply_to_a_full_catalogue),
     STORE_TEST(a_store_with_more_items_than_the_limit_keeps_them),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rebuilding beside the live catalogue: which one is live, which one follows the log, what is left of the others. */
+/* Rebuilding beside the live catalogue: which catalogue is live, which one follows the log, and what is left of others.
+ */
 #include "store/store.h"
 
 #include "store/seal.h"
@@ -45,7 +46,7 @@ static struct store_stats stats_of(const struct fixture *f)
   return stats;
 }
 
-/* A live catalogue of n items, from offset 100 of partition 0. */
+/* Fill a live catalogue with n items, read to offset 100 of partition 0. */
 static void fill_live(struct fixture *f, struct oracle *o, uint32_t n)
 {
   const struct store_position position = position_of(0, 100);
@@ -55,7 +56,7 @@ static void fill_live(struct fixture *f, struct oracle *o, uint32_t n)
   oracle_apply_both(o, f->store, NULL, 0, &position, 1);
 }
 
-/* Offsets of the new log start again, below the old ones. */
+/* The new log. Its offsets start below those of the old one. */
 static const struct oracle_item new_log[] = {
   { .id = 7, .seeds = { 1, 0, 0, 0 }, .offset = 0 },
   { .id = 9, .seeds = { 0, 2, 0, 0 }, .offset = 1 },
@@ -88,7 +89,7 @@ static void the_live_catalogue_stays_as_it_is_until_the_rebuilt_one_takes_its_pl
   assert_int_equal(stats_of(f).n_rebuilt_items, NEW_ITEMS);
 
   assert_ok(store_finish_rebuild(f->store));
-  for (int round = 0; round < 2; round++) { /* and after a restart */
+  for (int round = 0; round < 2; round++) { /* also after a restart */
     struct store_source source;
     assert_false(store_is_rebuilding(f->store));
     oracle_compare(&rebuilt, f->store);
@@ -102,7 +103,7 @@ static void the_live_catalogue_stays_as_it_is_until_the_rebuilt_one_takes_its_pl
   oracle_fini(&rebuilt);
 }
 
-static void a_rebuild_goes_on_where_it_was_after_a_restart(void **state)
+static void a_rebuild_continues_after_a_restart(void **state)
 {
   struct fixture *f = *state;
   struct oracle live = { 0 };
@@ -159,7 +160,7 @@ static void beginning_again_drops_what_was_gathered_and_raises_the_number(void *
 
   fill_live(f, &live, 20);
   assert_int_equal(store_rebuild_number(f->store), 0);
-  for (uint64_t round = 1; round <= 6; round++) { /* more than there are sides */
+  for (uint64_t round = 1; round <= 6; round++) { /* more rounds than there are sides */
     struct oracle rebuilt = { 0 };
     const struct store_position position = position_of(0, 5);
     assert_ok(store_begin_rebuild(f->store));
@@ -179,7 +180,7 @@ static void beginning_again_drops_what_was_gathered_and_raises_the_number(void *
   oracle_fini(&live);
 }
 
-static void what_was_dropped_is_freed_bit_by_bit(void **state)
+static void dropped_rows_are_freed_in_small_steps(void **state)
 {
   enum { N = 300, STEP = 40 };
   struct fixture *f = *state;
@@ -212,7 +213,7 @@ static void fill_at_once(struct fixture *f, struct oracle *o, uint32_t n)
   free(items);
 }
 
-/* The disk holds two catalogues at most, however often they are rebuilt. */
+/* Any number of rebuilds takes the disk space of two catalogues at most. */
 static void rebuilds_use_the_space_of_those_before(void **state)
 {
   enum { N = 400, ROUNDS = 12 };
@@ -235,7 +236,7 @@ static void rebuilds_use_the_space_of_those_before(void **state)
   assert_true(stats_of(f).used_bytes <= used_bytes * 3 / 2);
 }
 
-static void batches_free_what_was_dropped_too(void **state)
+static void batches_free_dropped_rows_too(void **state)
 {
   struct fixture *f = *state;
   struct oracle live = { 0 };
@@ -268,17 +269,17 @@ static void a_forgotten_log_leaves_its_items_and_the_next_one_applies_on_top(voi
   reopen(f);
   assert_nothing_known_of_the_log(f);
   oracle_apply_both(&o, f->store, new_log, NEW_LOG, NULL, 0);
-  assert_int_equal(o.n, 20); /* one deleted, one new */
+  assert_int_equal(o.n, 20); /* one item deleted, one added */
   assert_true(oracle_find(&o, 7)->seeds[0] == 1 && oracle_find(&o, 7)->seeds[1] == 3);
-  assert_int_equal(oracle_find(&o, 7)->seeds[3], 7 + 4); /* a part that the new log does not name */
+  assert_int_equal(oracle_find(&o, 7)->seeds[3], 7 + 4); /* the new log does not name this part */
   oracle_compare(&o, f->store);
   oracle_compare_served(&o);
-  oracle_apply_both(&o, f->store, new_log, NEW_LOG, NULL, 0); /* within the new log, offsets count */
+  oracle_apply_both(&o, f->store, new_log, NEW_LOG, NULL, 0); /* within the new log, offsets are compared again */
   oracle_compare(&o, f->store);
   oracle_fini(&o);
 }
 
-/* Batches, restarts, rebuilds that are begun again, abandoned and finished, logs that are forgotten. */
+/* Random batches, restarts, forgotten logs, and rebuilds that are begun again, abandoned or finished. */
 static void random_rebuilds_match_the_oracle_across_reopens(void **state)
 {
   enum { ROUNDS = 400, BATCH = 30, KINDS = 16 };
@@ -423,7 +424,7 @@ static void a_store_of_schema_1_is_converted(void **state)
     assert_false(store_is_rebuilding(f->store));
     oracle_compare(&o, f->store);
     assert_live_log(f, 100);
-    oracle_apply_both(&o, f->store, more, 2, NULL, 0); /* the second one was applied before */
+    oracle_apply_both(&o, f->store, more, 2, NULL, 0); /* the second one is applied already */
     assert_int_equal(oracle_find(&o, 5)->seeds[1], 5 + 2);
     reopen(f);
   }
@@ -459,12 +460,12 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     STORE_TEST(the_live_catalogue_stays_as_it_is_until_the_rebuilt_one_takes_its_place),
-    STORE_TEST(a_rebuild_goes_on_where_it_was_after_a_restart),
+    STORE_TEST(a_rebuild_continues_after_a_restart),
     STORE_TEST(an_abandoned_rebuild_leaves_the_live_catalogue_with_its_log),
     STORE_TEST(beginning_again_drops_what_was_gathered_and_raises_the_number),
-    STORE_TEST(what_was_dropped_is_freed_bit_by_bit),
+    STORE_TEST(dropped_rows_are_freed_in_small_steps),
     STORE_TEST(rebuilds_use_the_space_of_those_before),
-    STORE_TEST(batches_free_what_was_dropped_too),
+    STORE_TEST(batches_free_dropped_rows_too),
     STORE_TEST(a_forgotten_log_leaves_its_items_and_the_next_one_applies_on_top),
     STORE_TEST(random_rebuilds_match_the_oracle_across_reopens),
     STORE_TEST(a_store_of_schema_1_is_converted),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assertions on err_t. To be included after cmocka.h. */
+/* Assertions on err_t, with the message of the failure. Include it after cmocka.h. */
 #ifndef TESTS_SUPPORT_ASSERT_OK_H
 #define TESTS_SUPPORT_ASSERT_OK_H
 
@@ -13,7 +13,7 @@
       fail_msg("%s: %s (%s)", #call, err_message(), err_origin());      \
   } while (0)
 
-/* The call fails with this code, and its sentence has this text in it. */
+/* Assert that the call fails with this code and that its message contains this text. */
 #define assert_fails(call, code, text)                                                          \
   do {                                                                                          \
     err_code_t fails_ = (call);                                                                 \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the store share: a store in its own directory, and ways to fill it, look at it and reopen it. */
+/* What the tests of the store share: a store in its own directory, and functions to fill, inspect and reopen it. */
 #ifndef TESTS_SUPPORT_STORE_FIXTURE_H
 #define TESTS_SUPPORT_STORE_FIXTURE_H
 
@@ -52,7 +52,7 @@ static inline void reopen(struct fixture *f)
   assert_ok(store_open(f->path, &f->store));
 }
 
-/* For tests of many small batches: nothing waits for the disk. */
+/* Skip waiting for the disk, for tests of many small batches. */
 static inline void skip_syncs(struct fixture *f)
 {
   assert_int_equal(mdb_env_set_flags(f->store->env->mdb, MDB_NOSYNC, 1), MDB_SUCCESS);
@@ -64,7 +64,7 @@ static inline void assert_says(const char *text)
     fail_msg("\"%s\" is not in \"%s\"", text, err_message());
 }
 
-/* Items 0..n-1, with all parts, from partition 0, offset = id. */
+/* Put items 0..n-1 with all parts, from partition 0, each at the offset of its id. */
 static inline void fill(struct fixture *f, struct oracle *o, uint32_t n)
 {
   for (uint32_t id = 0; id < n; id++) {
@@ -80,7 +80,7 @@ static inline struct oracle_item random_change(struct dice *dice, uint32_t n_ids
     .id = id,
     .is_delete = dice_below(dice, 4) == 0,
     .is_whole = dice_below(dice, 10) == 0,
-    /* now and then a key changes its partition, as it does when the topic gets more of them */
+    /* now and then a key moves to another partition, as when the topic gets more of them */
     .partition = (int32_t)(dice_below(dice, 20) ? id % 3 : dice_below(dice, 5)),
     .offset = dice_below(dice, 15) ? offset : (int64_t)dice_below(dice, (size_t)offset + 1),
   };
@@ -123,7 +123,7 @@ static inline err_code_t ignore_items(void *context, struct item_change *changes
   return ERR_OK;
 }
 
-/* Run `body` in a child; what it returns is the child's exit status. Nothing of the store may be open here. */
+/* Run `body` in a child process, and return its result, which is the exit status. No store may be open here. */
 static inline int in_child(int (*body)(struct fixture *), struct fixture *f)
 {
   int status;
@@ -138,7 +138,7 @@ static inline int in_child(int (*body)(struct fixture *), struct fixture *f)
   return WEXITSTATUS(status);
 }
 
-/* One row of the list of tests, each with a store of its own. */
+/* A row of the list of tests. Each test gets its own store. */
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #endif

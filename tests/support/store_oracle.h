@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store should hold: the simplest model of it, an array of items in slot order, and what each partition says of
- * each key. Beside it, what an engine holds that only knows the effects that the store tells.
+/* The oracle of the store's tests: the simplest model of a store. It has an array of items in slot order, and the state
+ * of each key in each partition. Beside it is a model of an engine that applies only the effects that the store
+ * reports.
  *
- * The bytes of a part are a function of a number, its seed, so that the oracle keeps seeds only. Seed 0: no such part.
+ * The bytes of a part are computed from a number, its seed, so the oracle keeps only seeds. Seed 0: no such part.
  */
 #ifndef TESTS_SUPPORT_STORE_ORACLE_H
 #define TESTS_SUPPORT_STORE_ORACLE_H
@@ -24,19 +25,19 @@
 
 enum { ORACLE_SPACES = 4 };
 
-/* One change, one item, or what one partition says of a key. */
+/* A change, an item, or the state of a key in a partition. */
 struct oracle_item {
-  uint32_t id; /* of the key */
+  uint32_t id; /* number of the key */
   bool is_delete;
   bool is_whole;
   uint64_t seeds[ORACLE_SPACES];
   int32_t partition;
   int64_t offset;
-  int64_t timestamp_ms; /* 0: made of offset and partition */
+  int64_t timestamp_ms; /* 0: computed from offset and partition */
   uint64_t generation;
 };
 
-/* What the engine has of an item: its parts. */
+/* An item of the engine's model: its parts as a record. */
 struct oracle_served {
   uint8_t *record;
   size_t n;
@@ -46,10 +47,10 @@ struct oracle {
   struct oracle_item *items; /* in slot order */
   size_t n;
   size_t capacity;
-  struct oracle_item *states; /* of each partition, tombstones too */
+  struct oracle_item *states; /* one for each key and partition, including tombstones */
   size_t n_states;
   size_t states_capacity;
-  uint64_t generation; /* of the log; starts at 0: only its changes matter */
+  uint64_t generation; /* generation of the log; it starts at 0, only changes matter */
   struct oracle_served *served;
   size_t n_served;
   size_t served_capacity;
@@ -65,7 +66,7 @@ static inline void oracle_fini(struct oracle *o)
   *o = (struct oracle){ 0 };
 }
 
-/* Keys of 1 byte, of 256 bytes, of text and of any bytes; each id its own. */
+/* Make the key of an id. There are keys of 1 byte, of 256 bytes, of text and of any bytes. */
 static inline struct span oracle_key(uint32_t id, struct region *region)
 {
   uint8_t bytes[ITEM_KEY_MAX];
@@ -102,7 +103,7 @@ static inline struct span oracle_bytes(struct dice *dice, size_t n, struct regio
   return span_of(p, n);
 }
 
-/* The part of a space: sizes differ from seed to seed; some records take pages of their own. */
+/* Make the part of a space from a seed. Sizes vary, and some records fill several pages. */
 static inline struct part oracle_part(size_t space, uint64_t seed, struct region *region)
 {
   static const char *const names[ORACLE_SPACES] = {
@@ -162,7 +163,7 @@ static inline struct oracle_item *oracle_push(struct oracle_item **items, size_t
   return &(*items)[(*n)++];
 }
 
-/* State of a key in a partition, of the present generation. */
+/* Find the state of a key in a partition, of the current generation. */
 static inline struct oracle_item *oracle_state(const struct oracle *o, uint32_t id, int32_t partition)
 {
   for (size_t i = 0; i < o->n_states; i++)
@@ -171,7 +172,7 @@ static inline struct oracle_item *oracle_state(const struct oracle *o, uint32_t 
   return NULL;
 }
 
-/* A put keeps the parts of what it follows; a tombstone forgets them. */
+/* Apply a change to a state. A put keeps the former parts, a tombstone drops them. */
 static inline void oracle_fold(struct oracle_item *state, const struct oracle_item *change)
 {
   bool is_fresh = state->is_delete || change->is_delete || change->is_whole;
@@ -186,7 +187,7 @@ static inline void oracle_fold(struct oracle_item *state, const struct oracle_it
   state->timestamp_ms = oracle_time(change);
 }
 
-/* The rule: the newest state by time, ties to the higher partition. NULL: no partition says anything. */
+/* Find the state that is the item: the newest one by time, on a tie that of the higher partition. NULL: no state. */
 static inline const struct oracle_item *oracle_winner(const struct oracle *o, uint32_t id)
 {
   const struct oracle_item *best = NULL;
@@ -202,7 +203,7 @@ static inline const struct oracle_item *oracle_winner(const struct oracle *o, ui
   return best;
 }
 
-/* Make the winner of a key its item. Returns whether the item changed. */
+/* Make the winning state of a key its item. Did the item change? */
 static inline bool oracle_settle(struct oracle *o, uint32_t id)
 {
   const struct oracle_item *winner = oracle_winner(o, id);
@@ -222,7 +223,7 @@ static inline bool oracle_settle(struct oracle *o, uint32_t id)
   return true;
 }
 
-/* Apply a change; tell what the store should say of it. */
+/* Apply a change. Returns the effect that the store should report. */
 static inline enum store_effect oracle_apply(struct oracle *o, const struct oracle_item *change)
 {
   struct oracle_item *state = oracle_state(o, change->id, change->partition);
@@ -234,7 +235,7 @@ static inline enum store_effect oracle_apply(struct oracle *o, const struct orac
     state = oracle_push(&o->states, &o->n_states, &o->states_capacity);
     *state = (struct oracle_item){ .is_delete = true };
     if (item && item->generation < o->generation)
-      *state = *item; /* of a log that was forgotten: the base of what the next one says */
+      *state = *item; /* the item of a forgotten log is the base of the new state */
     state->generation = o->generation;
   }
   oracle_fold(state, change);
@@ -256,7 +257,7 @@ static inline bool oracle_floats_equal(struct floats a, struct floats b)
   return span_equal(span_of(a.v, a.n * sizeof(float)), span_of(b.v, b.n * sizeof(float)));
 }
 
-/* Whether two items have the same parts to the last bit, in whatever order they are. */
+/* Do two items have the same parts, bit for bit, in any order? */
 static inline bool oracle_has_same_parts(const struct item_change *a, const struct item_change *b)
 {
   if (!span_equal(a->key, b->key) || a->n_parts != b->n_parts)
@@ -300,7 +301,7 @@ static inline err_code_t oracle_visit(void *context, struct item_change *changes
   return ERR_OK;
 }
 
-/* The store holds exactly the oracle's items, each in its slot. */
+/* Assert that the store has exactly the oracle's items, each in its slot. */
 static inline void oracle_compare(const struct oracle *o, struct store *s)
 {
   struct oracle_scan scan = { .oracle = o };
@@ -312,7 +313,7 @@ static inline void oracle_compare(const struct oracle *o, struct store *s)
   assert_int_equal(stats.n_items, o->n);
 }
 
-/* ---- The engine that knows the effects only ---- */
+/* ---- The model of an engine that knows only the effects ---- */
 
 static inline void oracle_read_served(const struct oracle_served *served, struct region *region,
                                       struct item_change *out)
@@ -344,7 +345,7 @@ static inline void oracle_write_served(struct oracle_served *served, const struc
   served->n = record.n;
 }
 
-/* A put replaces the parts that it names, or, where it is whole, all. */
+/* Apply an effect. A put replaces the parts that it names; a whole item replaces all parts. */
 static inline void oracle_serve(struct oracle *o, const struct item_change *effect, struct region *region)
 {
   struct oracle_served *served = oracle_find_served(o, effect->key);
@@ -352,7 +353,7 @@ static inline void oracle_serve(struct oracle *o, const struct item_change *effe
   struct item_change after = *effect;
 
   if (effect->is_delete) {
-    assert_non_null(served); /* nothing is deleted that the engine does not have */
+    assert_non_null(served); /* the engine has every item that is deleted */
     free(served->record);
     *served = o->served[--o->n_served];
     return;
@@ -374,7 +375,7 @@ static inline void oracle_serve(struct oracle *o, const struct item_change *effe
   oracle_write_served(served, &after, region);
 }
 
-/* What was served is what the oracle has. */
+/* Assert that the engine's model has the items of the oracle. */
 static inline void oracle_compare_served(const struct oracle *o)
 {
   struct region region = { 0 };
@@ -392,7 +393,7 @@ static inline void oracle_compare_served(const struct oracle *o)
   region_fini(&region);
 }
 
-/* Apply a batch to both; what the store says of each change must be what the oracle says. */
+/* Apply a batch to both, and assert that they report the same effect of each change. */
 static inline void oracle_apply_both(struct oracle *o, struct store *s, const struct oracle_item *items, size_t n,
                                      const struct store_position *positions, size_t n_positions)
 {

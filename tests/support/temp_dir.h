@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory for one test, removed with all that is in it. */
+/* A temporary directory for one test, removed with everything in it. */
 #ifndef TESTS_SUPPORT_TEMP_DIR_H
 #define TESTS_SUPPORT_TEMP_DIR_H
 
@@ -14,7 +14,8 @@ struct temp_dir {
   char path[PATH_MAX / 2];
 };
 
-/* remove() takes files and empty directories; what it refuses is emptied first. */
+/* Remove a directory and everything in it. remove() fails on a directory that is not empty; that one is emptied first.
+ */
 static inline void temp_dir_remove(const char *path)
 {
   DIR *entries = opendir(path);
@@ -37,7 +38,7 @@ static inline void temp_dir_fini(struct temp_dir *dir)
   temp_dir_remove(dir->path);
 }
 
-/* Cannot go on without one. */
+/* Make the directory. Exits if it cannot be made. */
 static inline void temp_dir_init(struct temp_dir *dir)
 {
   const char *parent = getenv("TMPDIR");
