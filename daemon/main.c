@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluiced, the daemon: the command line, signals, and the protocol of the service manager. service.c opens and closes
- * the daemon's parts. */
+/* sluiced, the daemon: it starts and stops the service, reacts to signals, and talks to the service manager. service.c
+ * opens and closes the daemon's parts. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "daemon/check.h"
+#include "daemon/command_line.h"
 #include "daemon/exit_status.h"
 #include "daemon/reload.h"
 #include "daemon/service.h"
@@ -26,34 +26,6 @@ enum { STEP_MS = 20, STATUS_EVERY_MS = 1000, NOTICE_EVERY_MS = 5000 };
  * system even while nothing is allocated. */
 extern const char *malloc_conf;
 const char *malloc_conf = "background_thread:true";
-
-static const char usage[] = "usage: sluiced --config FILE [--check-config]\n"
-                            "\n"
-                            "Sluice reads item embeddings from one Kafka topic. It answers queries from another topic\n"
-                            "with the k items that score highest.\n"
-                            "\n"
-                            "  -c, --config FILE   configuration, in YAML; `sluicectl settings` lists every setting\n"
-                            "      --check-config  check the configuration and its models, and exit\n"
-                            "      --version       print the version and exit\n"
-                            "  -h, --help          print this help and exit\n"
-                            "\n"
-                            "To start, write three settings to a file and run sluiced --config FILE:\n"
-                            "  embedded_broker: {enabled: true}     # or kafka: {bootstrap.servers: HOST:PORT}\n"
-                            "  store: {path: store}\n"
-                            "  spaces: {books: {model: books.safetensors}}\n"
-                            "\n"
-                            "Signals:\n"
-                            "  SIGTERM, SIGINT   answer the accepted queries, commit their offsets and exit with 0\n"
-                            "  SIGHUP            read the configuration again; only log.level takes effect at once\n"
-                            "\n"
-                            "Exit status:\n"
-                            "  0   stopped by a signal\n"
-                            "  1   an error that a restart may solve\n"
-                            "  2   wrong command line\n"
-                            "  3   the catalogue topic does not continue the store, or is damaged, and\n"
-                            "      catalogue.on_discontinuity or catalogue.on_damage is stop\n"
-                            "  4   the store is damaged\n"
-                            "  78  the configuration or a model cannot be used\n";
 
 /* Tell the service manager the status, readiness, and that all threads make progress. */
 static void notify(struct service *s, bool *was_ready)
@@ -167,37 +139,18 @@ static int check_only(const char *path)
 
 int main(int argc, char **argv)
 {
-  static const struct option options[] = {
-    { "config", required_argument, NULL, 'c' },
-    { "check-config", no_argument, NULL, 'k' },
-    { "version", no_argument, NULL, 'v' },
-    { "help", no_argument, NULL, 'h' },
-    { NULL, 0, NULL, 0 },
-  };
   AUTO(config_close) struct config *config = NULL;
-  const char *path = NULL;
-  bool is_check = false;
+  struct command_line line;
+  int status = command_line_read(argc, argv, &line);
 
-  for (int o; (o = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
-    if (o == 'h')
-      return fputs(usage, stdout) < 0;
-    if (o == 'v')
-      return printf("sluiced %s\n", SLUICE_VERSION) < 0;
-    if (o == '?')
-      return fputs(usage, stderr), EXIT_STATUS_USAGE;
-    if (o == 'c')
-      path = optarg;
-    else
-      is_check = true;
-  }
-  if (!path || optind != argc)
-    return fputs(usage, stderr), EXIT_STATUS_USAGE;
-  if (is_check)
-    return check_only(path);
+  if (status != COMMAND_LINE_FINE)
+    return status;
+  if (line.is_check)
+    return check_only(line.config_path);
   int signals = signals_open(); /* first, so that a signal during the slow start stops the daemon in order */
   if (signals < 0)
     return perror("sluiced: cannot open a descriptor for signals"), EXIT_STATUS_FAILURE;
-  if (!read_config(path, &config))
+  if (!read_config(line.config_path, &config))
     return EXIT_STATUS_CONFIG;
   log_set_level(config->log_level);
   return run(config, signals);

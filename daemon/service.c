@@ -204,6 +204,15 @@ static void close_delivery(struct service *s)
   delivery_close(&d);
 }
 
+/* Close the clients first: they need the embedded broker to close. It has a client of its own. */
+static bool close_kafka(struct service *s)
+{
+  if (!wait_for_clients(s))
+    return false;
+  kafka_setup_close(&s->kafka);
+  return wait_for_clients(s);
+}
+
 bool service_close(struct service *s)
 {
   atomic_store(&s->status.not_ready, "stopping");
@@ -226,11 +235,7 @@ bool service_close(struct service *s)
   query_thread_close(&s->query_thread);
   offset_tracker_close(&s->tracker);
   engine_close(&s->engine);
-  bool is_closed = wait_for_clients(s);
-  if (is_closed) { /* clients need the embedded broker to close */
-    kafka_setup_close(&s->kafka);
-    is_closed = wait_for_clients(s);
-  }
+  bool is_closed = close_kafka(s);
   if (s->alarm.fd >= 0)
     alarm_fini(&s->alarm);
   return is_closed;

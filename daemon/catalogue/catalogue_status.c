@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "daemon/http/json_put.h"
+#include "daemon/http/metric_head.h"
 
 /* How far a partition is behind. */
 struct lag {
@@ -89,23 +90,19 @@ void catalogue_status_json(struct catalogue_report *r, json_t *root)
   catalogue_report_unlock(r);
 }
 
-static void print_head(FILE *out, const char *name, const char *type, const char *help)
-{
-  fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 static void print_lags(const struct catalogue_report *r, FILE *out)
 {
-  print_head(out, "sluice_catalogue_lag_records", "gauge", "Records of a catalogue partition that are not applied yet");
+  metric_head_print(out, "sluice_catalogue_lag_records", "gauge",
+                    "Records of a catalogue partition that are not applied yet");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_lag_records{partition=\"%zu\"} %" PRId64 "\n", i, lag_of(&r->partitions[i]).records);
-  print_head(out, "sluice_catalogue_held_back_records", "gauge",
-             "Records of a catalogue partition that an open transaction holds back (part of the lag)");
+  metric_head_print(out, "sluice_catalogue_held_back_records", "gauge",
+                    "Records of a catalogue partition that an open transaction holds back (part of the lag)");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_held_back_records{partition=\"%zu\"} %" PRId64 "\n", i,
             lag_of(&r->partitions[i]).held_back);
-  print_head(out, "sluice_catalogue_behind_seconds", "gauge",
-             "Seconds that a catalogue partition has been behind its end, 0 if it is not");
+  metric_head_print(out, "sluice_catalogue_behind_seconds", "gauge",
+                    "Seconds that a catalogue partition has been behind its end, 0 if it is not");
   for (size_t i = 0; i < r->n; i++)
     fprintf(out, "sluice_catalogue_behind_seconds{partition=\"%zu\"} %.3f\n", i, lag_of(&r->partitions[i]).age_s);
 }
@@ -126,8 +123,8 @@ static void print_label(const char *text, FILE *out)
 
 static void print_unknown(const struct unknown_spaces *unknown, FILE *out)
 {
-  print_head(out, "sluice_unknown_space_parts_total", "counter",
-             "Item parts received for a space that is not configured");
+  metric_head_print(out, "sluice_unknown_space_parts_total", "counter",
+                    "Item parts received for a space that is not configured");
   for (size_t i = 0; i < unknown->n; i++) {
     fputs("sluice_unknown_space_parts_total{space=\"", out);
     print_label(unknown->spaces[i].name, out);
@@ -139,8 +136,8 @@ void catalogue_status_metrics(struct catalogue_report *r, FILE *out)
 {
   catalogue_report_lock(r);
   print_lags(r, out);
-  print_head(out, "sluice_rebuild_waits", "gauge",
-             "1 while a rebuilt catalogue waits for sluicectl rebuild accept, otherwise 0");
+  metric_head_print(out, "sluice_rebuild_waits", "gauge",
+                    "1 while a rebuilt catalogue waits for sluicectl rebuild accept, otherwise 0");
   fprintf(out, "sluice_rebuild_waits %d\n", r->rebuild.waits);
   print_unknown(&r->unknown, out);
   catalogue_report_unlock(r);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "daemon/catalogue/catalogue_status.h"
+#include "daemon/http/metric_head.h"
 
 /* Bucket bounds are powers of two from 64 us to 67 s. Buckets of struct hist end exactly there, so counts are exact. */
 enum { BUCKETS_FROM = 6, BUCKETS_TO = 26 };
@@ -16,7 +17,7 @@ static void print_hist(FILE *out, const char *name, const char *help, const stru
   struct hist_powers p;
 
   hist_powers_get(h, &p);
-  fprintf(out, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name);
+  metric_head_print(out, name, "histogram", help);
   for (int i = BUCKETS_FROM; i <= BUCKETS_TO; i++)
     fprintf(out, "%s_bucket{le=\"%.6f\"} %" PRIu64 "\n", name, (double)(UINT64_C(1) << i) / 1e6, p.below[i]);
   fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.6f\n%s_count %" PRIu64 "\n", name, p.n, name,
@@ -25,19 +26,26 @@ static void print_hist(FILE *out, const char *name, const char *help, const stru
 
 static void print_gauge(FILE *out, const char *name, const char *help, uint64_t value)
 {
-  fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %" PRIu64 "\n", name, help, name, name, value);
+  metric_head_print(out, name, "gauge", help);
+  fprintf(out, "%s %" PRIu64 "\n", name, value);
 }
 
 /* Print a gauge with the value 1 and a word in its label. */
 static void print_word(FILE *out, const char *name, const char *help, const char *label, const char *word)
 {
-  fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s{%s=\"%s\"} 1\n", name, help, name, name, label, word);
+  metric_head_print(out, name, "gauge", help);
+  fprintf(out, "%s{%s=\"%s\"} 1\n", name, label, word);
+}
+
+static void print_counter(FILE *out, const char *name, const char *help, uint64_t value)
+{
+  metric_head_print(out, name, "counter", help);
+  fprintf(out, "%s %" PRIu64 "\n", name, value);
 }
 
 static void print_counters(FILE *out, const struct counters *c)
 {
-#define COUNTERS_PRINT(field, name, help) \
-  fprintf(out, "# HELP %s %s\n# TYPE %s counter\n%s %" PRIu64 "\n", name, help, name, name, counters_get(&c->field));
+#define COUNTERS_PRINT(field, name, help) print_counter(out, name, help, counters_get(&c->field));
   COUNTERS_LIST(COUNTERS_PRINT)
 #undef COUNTERS_PRINT
 }
