@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward passes of a Mixture-of-Logits model's networks. The formulas are those of the authors' implementation, as
- * listed in tests/golden/README.md. */
+ * listed in docs/models.md. */
 #ifndef ENGINE_MOL_MOL_NETWORK_H
 #define ENGINE_MOL_MOL_NETWORK_H
 
