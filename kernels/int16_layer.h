@@ -3,8 +3,8 @@
  * integers and add in 32 bits.
  *
  * Inputs are integers of INT16_LAYER_BITS bits and a sign, with one scale per item. Weights have as many bits as the
- * 32-bit sums allow, so sums are exact. The errors are known: half a unit of an input, and the `rest` of
- * int16_layer_init() of a weight.
+ * 32-bit sums allow, so sums are exact. The errors are known: half a unit for an input; for a weight, the
+ * `rest` of int16_layer_init().
  */
 #ifndef KERNELS_INT16_LAYER_H
 #define KERNELS_INT16_LAYER_H

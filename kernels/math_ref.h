@@ -59,8 +59,8 @@ MATH_FUNCTION float math_exp(float x)
   return p;
 }
 
-/* Return SiLU(x) = x / (1 + exp(-x)). x is first raised to -MATH_EXP_MAX, so that its exp is not clamped while the
- * numerator grows; below that, SiLU is 0 to within 1e-36. NaN stays NaN. */
+/* Return SiLU(x) = x / (1 + exp(-x)). An x below -MATH_EXP_MAX counts as -MATH_EXP_MAX: there SiLU is 0 to within
+ * 1e-36, and the numerator cannot grow while exp is clamped. NaN stays NaN. */
 MATH_FUNCTION float math_silu(float x)
 {
   x = -MATH_EXP_MAX > x ? -MATH_EXP_MAX : x;

@@ -43,9 +43,9 @@
 #ifndef KERNELS_MOL_REDUCED_GATE_H
 #define KERNELS_MOL_REDUCED_GATE_H
 
+#include "kernels/bf16_layer.h"
 #include "kernels/int16_layer.h"
 #include "kernels/kernels.h"
-#include "kernels/bf16_layer.h"
 
 /* Largest difference between the exponentials, and the SiLU, of mol_bounds() and of mol_score(), as a share of the
  * result. Holds where the result is a normal number. */

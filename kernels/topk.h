@@ -34,7 +34,7 @@ struct topk {
   const void *context;
 };
 
-/* Start empty.
+/* Initialise an empty heap.
  *
  * heap  room for k entries, borrowed while `t` is used
  * k     at least 1 */

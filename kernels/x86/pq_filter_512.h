@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_filter() over registers of 64 codes. Include it after pq_look_up() and pq_look_up_few(), which look codes up in a
- * table of pq_table_512.h. Private to the variant files.
+/* pq_filter() over registers of 64 codes. Include it after the definitions of pq_look_up() and pq_look_up_few(), which
+ * look codes up in a table of pq_table_512.h. Private to the variant files.
  */
 #ifndef KERNELS_X86_PQ_FILTER_512_H
 #define KERNELS_X86_PQ_FILTER_512_H

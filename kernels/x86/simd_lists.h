@@ -3,8 +3,8 @@
  * a simd_numbers_*.h and the dot products of bytes: simd_wide_bytes.h, or those of mol_lists_vnni.c. Private to the
  * mol_lists_*.c files.
  *
- * A tile holds the sums of some rows with some registers of items. A sum starts at minus its threshold, so it is a hit
- * if it ends at 0 or above. Hits are rare: one AND over all sums of a tile tells if it has any.
+ * A tile holds the sums of some rows with some registers of items. A sum is a hit if it ends at 0 or above. Hits are
+ * rare: the AND of all sums of a tile tells if it has any.
  */
 #ifndef KERNELS_X86_SIMD_LISTS_H
 #define KERNELS_X86_SIMD_LISTS_H
