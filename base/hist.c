@@ -60,8 +60,8 @@ static void copy_counts(const struct hist *h, uint64_t counts[HIST_BUCKETS])
     counts[i] = get(&h->counts[i]);
 }
 
-/* Copy the counts of a window. If another thread turns the window meanwhile, some buckets are of the old window and
- * some of the new one. Quantiles tolerate that. */
+/* Copy the counts of a window. If another thread turns the window at the same time, the copy mixes buckets of the old
+ * and the new window. Quantiles tolerate that. */
 static void copy_window(const struct hist_window *w, const struct hist *h, uint64_t counts[HIST_BUCKETS])
 {
   for (unsigned i = 0; i < HIST_BUCKETS; i++) {

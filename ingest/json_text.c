@@ -84,8 +84,7 @@ err_t json_text_quote_large(struct span text, struct region *r, struct span *out
   char *to;
 
   TRY(region_copy(r, text, &from)); /* for the zero byte after it */
-  TRY(region_array(r, from.n, 3, &to)); /* room for quotes: 8 bytes for each large number, of which the shortest is
-                                         * 1e309 */
+  TRY(region_array(r, from.n, 3, &to)); /* a quoted number gets 8 bytes more, and has at least 5 (1e309) */
   for (size_t i = 0; i < from.n; i = end) {
     const char *at = (const char *)from.p + i;
     bool is_number = *at == '-' || (*at >= '0' && *at <= '9');

@@ -49,8 +49,8 @@ void query_reader_close(struct query_reader **r);
  * takes_record  false: take no record, but do everything else
  * has_record    true if `out` has a record
  *
- * Returns ERR_MEMORY; ERR_KAFKA when the client cannot go on. Blocks: up to timeout_ms; half a second more while the
- * topic is away. */
+ * Returns ERR_OK; ERR_MEMORY; ERR_KAFKA when the client cannot continue. Blocks: up to timeout_ms, and up to half a
+ * second more while the topic is away. */
 err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_record, bool *has_record,
                         struct query_record *out);
 

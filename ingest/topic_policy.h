@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct topic_policy {
-  bool is_known; /* false: unknown. The embedded broker does not tell, and another one may refuse to */
+  bool is_known; /* false: the broker did not say. The embedded one never does */
   bool is_compacted;
   int64_t delete_retention_ms; /* how long compaction keeps a tombstone */
 };

@@ -37,8 +37,8 @@ err_t key_context_encode_tombstone(const struct key_context *k, const struct ite
 /* Store a tombstone in table `aside`. */
 err_t key_context_put_tombstone(struct key_context *k, const struct item_change *change, struct span tombstone);
 
-/* Must the change be refused? True if it is a put whose key was refused before, which it must not overtake, and if it
- * makes an item for which there is no room. A delete may overtake a refused put: nothing of that put would be left.
+/* Must the change be refused? True if it is a put that would overtake a refused put of its key, or if it would add an
+ * item to a full catalogue. A delete may overtake a refused put, because it would delete that put's item anyway.
  *
  * makes_item  the change adds an item to the catalogue
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of keys whose puts a full catalogue has refused. Later puts of these keys are refused too, until the retry,
- * so that they do not overtake.
+/* The set of keys whose puts a full catalogue has refused. Later puts of these keys are refused too, so that
+ * they do not overtake. The caller clears the set for a retry.
  *
  * Only hashes are kept. A key with the same hash as a refused one is refused needlessly, until the next retry. Once the
  * set has more than REFUSED_KEYS_MAX keys, every put is refused.

@@ -173,7 +173,7 @@ static int64_t next_after(const struct batch *b, int32_t partition)
 }
 
 /* Does the batch have a change at or above its partition's position? Then the caller holds the position back and will
- * read those records again, and an older put must find the tombstone of the delete behind it. */
+ * read those records again. A put among them must then find the tombstone of a later delete. */
 static bool is_ahead(const struct batch *b)
 {
   int64_t next = 0;

@@ -27,7 +27,7 @@ struct side {
 
 /* Progress of the search for tombstones to forget: see store_tombstones.c. */
 struct tombstone_walk {
-  uint8_t from[ASIDE_KEY_MAX + 1];
+  uint8_t from[ASIDE_KEY_MAX + 1]; /* the walk continues at the first row key that is not below this */
   size_t from_bytes;
   bool is_walking;
   int64_t oldest_unix_ms; /* time of the oldest tombstone that this round has kept so far */
@@ -124,7 +124,7 @@ void store_clear_side(struct side *side);
 err_t store_walk_tombstones(const struct slots *slots, const struct aside *aside, struct tombstone_walk *walk,
                             int64_t now_unix_ms, size_t max);
 
-/* Note that a tombstone was stored, so that a round begins when it is old enough. */
+/* Note that a tombstone was stored. A round of the walk begins when it is old enough. */
 void store_note_tombstone(struct tombstone_walk *walk, int64_t now_unix_ms);
 
 /* Free up to `max` rows of dropped catalogues.
