@@ -24,8 +24,9 @@ from harness import Daemon
 CENTROIDS = np.array([[[1, 0], [0, 1], [1, 1]], [[2, 0], [0, 2], [-1, 0]]], np.float32)
 
 
-DOCUMENTS = sorted(path.relative_to(data.ROOT) for path in data.ROOT.glob("**/*.md")
-                   if "build" not in path.relative_to(data.ROOT).parts)
+DOCUMENTS = sorted(path.relative_to(data.ROOT)
+                   for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "tests/**/*.md")
+                   for path in data.ROOT.glob(pattern))
 MAX_COLUMNS = 120
 UNWRAPPED = ("docs/exactness.md",)
 
@@ -74,7 +75,8 @@ class Texts(unittest.TestCase):
                 self.assertTrue((data.ROOT / named).exists(), f"{path}: {named}")
 
     def test_the_architecture_leads_to_files(self):
-        self.assertGreater(len(re.findall(r"`(?:daemon|engine|store|ingest)/[\w./]+`", read("docs/architecture.md"))), 20)
+        files = re.findall(r"`(?:daemon|engine|store|ingest)/[\w./]+`", read("docs/architecture.md"))
+        self.assertGreater(len(files), 20)
 
     def test_lines_are_short(self):
         for path in DOCUMENTS:
@@ -101,7 +103,8 @@ class Methods(unittest.TestCase):
     def test_the_readme_has_the_same_table(self):
         section = read("README.md").split("\n## Methods\n")[1].split("\n## ")[0]
         shown, names = {}, ""
-        for similarities, method, what, answer in re.findall(r"^\|(.*?)\| `([^`]+)` \| (.*) \| (.*) \|$", section, re.MULTILINE):
+        rows = re.findall(r"^\|(.*?)\| `([^`]+)` \| (.*) \| (.*) \|$", section, re.MULTILINE)
+        for similarities, method, what, answer in rows:
             names = similarities.replace("`", "").strip() or names
             shown[names, method] = what.replace("`", ""), answer
         self.assertEqual(shown, self.served)
@@ -128,7 +131,7 @@ class FirstTenMinutes(unittest.TestCase):
         return done.stdout
 
     def start(self, command):
-        """The daemon is up when it answers; here it listens elsewhere than the one that the machine may have."""
+        """Start the daemon, and return when `sluicectl status` reaches it."""
         path = os.pathsep.join((str(harness.build_dir()), os.environ["PATH"]))
         daemon = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.folder, stderr=subprocess.DEVNULL,
                                   env={**os.environ, "PATH": path})
@@ -147,6 +150,7 @@ class FirstTenMinutes(unittest.TestCase):
         _, start, commands = blocks("README.md", "sh", section)
         (model,), (config,) = blocks("README.md", "python", section), blocks("README.md", "yaml", section)
         self.run_shell(f"/usr/bin/python3 - <<'END'\n{model}END\n")
+        # Another daemon on this machine may have the default port.
         http = f"http:\n  listen: 127.0.0.1:{harness.free_port()}\n"
         (self.folder / "sluice.yaml").write_text(config + http, encoding="utf-8")
         self.start(start.strip())
@@ -157,7 +161,7 @@ class FirstTenMinutes(unittest.TestCase):
 
     @staticmethod
     def without_times(text):
-        """Times, and the epoch, which depends on how changes met in batches."""
+        """Replace what differs between runs: times, and the epoch, which counts the batches that the items came in."""
         return re.sub(r"epoch \d+", "epoch N", re.sub(r"\d+(\.\d+)? (us|ms|s)\b", "TIME", text))
 
     def check_answer(self, commands, shown):
@@ -169,6 +173,8 @@ class FirstTenMinutes(unittest.TestCase):
 
 
 class Documents(unittest.TestCase):
+    """What pages show, done with one running daemon."""
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="sluice-docs-")
@@ -398,8 +404,8 @@ for path in glob.glob("*.pt.npy"):
         (line,) = [block.replace("\\\n", "") for block in blocks("docs/models.md", "sh")]
         words = shlex.split(line)
         self.assertEqual(words[0], "sluicectl")
-        done = subprocess.run([harness.build_dir() / words[0], *words[1:]], cwd=self.folder, capture_output=True, text=True,
-                              timeout=60)
+        done = subprocess.run([harness.build_dir() / words[0], *words[1:]], cwd=self.folder, capture_output=True,
+                              text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("average(2000)", done.stdout)
         self.assertIn("HR@100", done.stdout)
