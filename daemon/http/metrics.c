@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Build the body of /metrics, in the text format of Prometheus. Counters and histograms are rows in daemon/counters.h;
- * gauges are here, and those of the catalogue in daemon/catalogue/catalogue_status.c. */
+ * gauges are here, and those of the catalogue in daemon/http/catalogue_status.c. */
 #include "daemon/http/metrics.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/catalogue/catalogue_status.h"
+#include "daemon/http/catalogue_status.h"
 #include "daemon/http/metric_head.h"
 
 /* Bucket bounds are powers of two from 64 us to 67 s. Buckets of struct hist end exactly there, so counts are exact. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "daemon/catalogue/catalogue_status.h"
+#include "daemon/http/catalogue_status.h"
 #include "daemon/http/json_put.h"
 
 enum { WATERMARK_MAX = 4096, WINDOW_S = 60 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The loops that measure a GPU's peak rates: copies, tensor cores, shared memory. */
 #include "tests/bench/gpu_ceilings.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print the catalogue's report for /status and /metrics. Thread: any. */
-#ifndef DAEMON_CATALOGUE_CATALOGUE_STATUS_H
-#define DAEMON_CATALOGUE_CATALOGUE_STATUS_H
+#ifndef DAEMON_HTTP_CATALOGUE_STATUS_H
+#define DAEMON_HTTP_CATALOGUE_STATUS_H
 
 #include <jansson.h>
 #include <stdio.h>

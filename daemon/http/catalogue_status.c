@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue's report as fields of /status and as metrics for Prometheus. */
-#include "daemon/catalogue/catalogue_status.h"
+#include "daemon/http/catalogue_status.h"
 
 #include <inttypes.h>
 
