@@ -77,6 +77,18 @@ class Texts(unittest.TestCase):
         files = re.findall(r"`(?:daemon|engine|store|ingest)/[\w./]+`", read("docs/architecture.md"))
         self.assertGreater(len(files), 20)
 
+    def test_the_page_of_models_has_the_tensors_of_mol(self):
+        shown = set()
+        for names in re.findall(r"^\| (`_\w.*?) \|", read("docs/models.md"), re.MULTILINE):
+            first, *others = re.findall(r"`([^`]+)`", names)
+            module, layer = re.match(r"(.*?)((?:\.\d+)?)\.\w+$", first).groups()
+            shown.add(first)
+            shown.update(module + (name if name.count(".") == 2 else layer + name) for name in others)
+        for fixture in ("small_uid", "books", "edge"):
+            tensors, _ = safetensors_io.read(data.golden_dir() / fixture / "weights.safetensors")
+            names = {re.sub(r"_uid_embeddings_\d", "_uid_embeddings_{i}", name) for name in tensors}
+            self.assertLessEqual(names, shown)
+
     def test_lines_are_short(self):
         for path in DOCUMENTS:
             for number, line in enumerate(read(path).splitlines(), 1):
