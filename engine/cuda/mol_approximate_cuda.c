@@ -195,7 +195,7 @@ static err_t search_all(const struct columns *columns, struct search_batch *batc
   return ERR_OK;
 }
 
-/* n_pairs, n_average: lengths of the lists; 0: without them. */
+/* n_pairs, n_average: lengths of the lists; 0: no such lists. */
 static err_t search(const struct columns *columns, struct search_batch *batch, uint32_t n_pairs, uint32_t n_average)
 {
   const struct device_columns *c = device_columns_of(columns);
