@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the GPU's half-precision cross gate on the host: rounds and packs the weights, computes the proof's factors,
- * and uploads both. */
+/* Builds the GPU's half-precision cross gate on the host: rounds, packs and uploads the weights, and computes the
+ * proof's factors. */
 #include "kernels/cuda/mol_half_gate.cuh"
 
 #include <math.h>

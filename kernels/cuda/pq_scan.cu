@@ -3,7 +3,7 @@
  *
  * A block keeps the look-up tables of Q queries in shared memory, [M][256][Q]. A warp scores WARP_LANES / Q items at a
  * time. Lane l works for query l % Q. So the lanes of one item read one row of Q numbers, without bank conflicts. Q is
- * the largest number whose tables fit, so it falls as M grows. A block row of the grid handles Q queries of the batch.
+ * at most 16 and falls as M grows, until the tables fit. Each row of blocks in the grid handles Q queries of the batch.
  */
 #include "kernels/cuda/pq_scan.h"
 

@@ -16,7 +16,7 @@ enum { TILE = 64, QUERIES_MAX = 64 };
 /* How numbers are drawn. */
 enum draw {
   DRAW_GAUSS,
-  DRAW_ALIKE,  /* all rounding errors have the same sign and are as large as possible: the bound is reached */
+  DRAW_ALIKE,  /* all rounding errors have the same sign and are as large as the bound allows */
   DRAW_MIXED,  /* magnitudes from 10^-30 to 10^30 within a vector */
   DRAW_SIZES,  /* ... and from vector to vector */
   DRAW_TINY,   /* subnormal numbers */

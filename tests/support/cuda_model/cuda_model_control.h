@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Controls of the model of a device (cuda_model.h), for tests. The environment can set it up too: SLUICE_CUDA_MODEL=on
- * makes the device present, SLUICE_CUDA_MODEL=fail:N also makes it fail. Otherwise the model reports no device. */
+/* Controls of the model of a device (cuda_model.h), for tests. By default the model reports no device. The environment
+ * can change that: with SLUICE_CUDA_MODEL=on there is one, and with SLUICE_CUDA_MODEL=fail:N there is one that fails
+ * from its N-th call on. */
 #ifndef CUDA_MODEL_CONTROL_H
 #define CUDA_MODEL_CONTROL_H
 
