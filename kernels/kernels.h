@@ -191,7 +191,7 @@ struct kernels {
    * sums    [n_blocks * SKETCH_BLOCK_ITEMS] */
   void (*dot_i8)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums);
 
-  /* dot_i8() of two queries. The items are read once for both. */
+  /* dot_i8() of two queries. Levels with VNNI read the items once for both. */
   void (*dot_i8_pair)(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
                       int32_t *const sums[2]);
 
@@ -224,9 +224,9 @@ struct kernels {
   size_t (*mol_lists)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t block_bytes,
                       size_t n_blocks, uint32_t first_slot, struct scan_list *lists);
 
-  /* Compute the same dot products, but only tell which items have a hit: bit i of masks[b] is set if item i of block b
-   * has a component and a row with starts[row] + the dot product >= 0.
-   * starts [n_rows]; blocks [n_blocks][n_components][n_groups][SKETCH_BLOCK_ITEMS][4]; masks [n_blocks]. */
+  /* Compute mol_lists()'s dot products, but only tell which items have a hit: bit i of masks[b] is set if item i of
+   * block b has a component and a row with starts[row] + the dot product >= 0. starts [n_rows]; blocks
+   * [n_blocks][n_components][n_groups][SKETCH_BLOCK_ITEMS][4]; masks [n_blocks]. */
   void (*mol_any)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t n_blocks,
                   const int32_t *starts, uint16_t *masks);
 
@@ -249,8 +249,10 @@ enum isa { ISA_REF, ISA_AVX2, ISA_AVX512, ISA_AVX512_VNNI, ISA_AVX512_VBMI, ISA_
  * system and tests their instructions: less than a millisecond. */
 enum isa isa_detect(void);
 
-/* "ref", "avx2", "avx512", "avx512vnni", "avx512vbmi", "amx". */
+/* Return the name of a level: "ref", "avx2", "avx512", "avx512vnni", "avx512vbmi" or "amx". */
 const char *isa_name(enum isa isa);
+
+/* Find a level by its name. Returns false if there is none. */
 bool isa_find(const char *name, enum isa *out);
 
 /* Get the table for a level. The table is static. Returns ERR_CONFIG when this machine does not have the level. */
@@ -273,7 +275,7 @@ size_t mol_bounds_scratch_floats(const struct mol_shape *shape);
 /* GELU in its exact form, x * Phi(x), in place. Not hot: the same code on every machine. */
 void kernels_gelu(float *x, size_t n);
 
-/* The L2 norm of n floats: squares, sum and root in double, summed in order. */
+/* Return the L2 norm of n floats. Squares, their sum in rising order, and the root are in double. */
 double kernels_norm(const float *x, size_t n);
 
 /* Divide each of n rows of dim floats by max(its L2 norm, eps), in place. The norm, summed in rising order, and the
