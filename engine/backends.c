@@ -34,7 +34,7 @@ err_t backends_choose(enum engine_backend choice, struct backends *out)
   has_device = false;
 #endif
   if (choice == ENGINE_CUDA && !has_device)
-    FAIL(ERR_CONFIG, "engine.backend is cuda, and %s: use auto or cpu",
+    FAIL(ERR_CONFIG, "engine.backend is cuda, but %s: use auto or cpu",
 #ifdef SLUICE_CUDA
          "no GPU of compute capability 8.0 or above was found, or no driver"
 #else

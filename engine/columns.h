@@ -21,7 +21,8 @@ struct columns {
   const struct columns_ops *ops;
 };
 
-/* Queries that a similarity has prepared: an array of a type of its own. The header of its model casts to that type. */
+/* Queries that a similarity has prepared: an array of a type of its own. The header of its model has a function that
+ * casts to that type. */
 struct prepared_queries;
 
 /* One query of a batch and its result. */

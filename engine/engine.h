@@ -19,7 +19,7 @@ struct searcher;
 struct engine_space {
   const char *name;
   const char *model_path; /* .safetensors */
-  size_t dim;             /* numbers of a vector, for models whose file does not say; 0: the file says */
+  size_t dim;             /* dimension of a vector, if the model file does not state it; 0: the file does */
 };
 
 /* Where the arenas are kept. ENGINE_CPU: in host memory. ENGINE_CUDA: in a GPU's memory. ENGINE_AUTO: in both, so that
@@ -92,8 +92,8 @@ err_t engine_check_item(const struct engine *e, const struct item_change *change
 err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n, const struct position *positions,
                    size_t n_positions);
 
-/* Publish an epoch with the same items and with exactly these positions as its watermark. Use it when the log is
- * another one now: positions in the former log mean nothing in it. Errors and thread as engine_apply(). */
+/* Publish an epoch with the same items and with exactly these positions as its watermark. Use it when the log has been
+ * replaced: positions in the former log mean nothing in the new one. Errors and thread as engine_apply(). */
 err_t engine_set_positions(struct engine *e, const struct position *positions, size_t n);
 
 /* Replace the whole catalogue in one epoch. Searches see the former items until all new items are in place.

@@ -21,8 +21,8 @@ struct engine {
 /* The bytes of host memory that one item uses in one arena. */
 size_t engine_host_bytes_per_item(const struct engine *e);
 
-/* Verify that the machine and its devices have enough memory for max_items. Both arenas are reserved at start, and
- * running out of memory later would be worse.
+/* Verify that the machine and its devices have enough memory for max_items. Opening the arenas only reserves address
+ * space. So this refuses a catalogue that can never fit, before the machine runs out of memory.
  *
  * counts_all  count all memory of a GPU, including what other processes use now: the running daemon may be one of them
  *

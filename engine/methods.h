@@ -3,7 +3,7 @@
  * search function on each backend.
  *
  * Everything that knows methods reads this table: the check of a query, the error that lists them, the searcher, and
- * the documents. A new method is one row, and one file for each backend.
+ * the texts for users. A new method is one row, and one file for each backend.
  */
 #ifndef ENGINE_METHODS_H
 #define ENGINE_METHODS_H

@@ -210,8 +210,8 @@ static float settle(struct shortlists *s, size_t i)
   return worst;
 }
 
-/* Return a rank in a list that has seen only some of the slots. The score at this rank is one that N of all slots are
- * likely to reach: fewer of the N best lie among the slots seen, except in one case of ten thousand or less. Returns N
+/* Return a rank in a list that has seen only some of the slots. N of all slots are likely to reach the score at this
+ * rank: fewer than `rank` of the N best lie among the slots seen, except in one case of ten thousand or less. Returns N
  * if nothing can be said. */
 static size_t guess_rank(const struct shortlists *s)
 {

@@ -47,6 +47,6 @@ err_t similarity_of(const struct safetensors *file, const struct similarity **ou
       return ERR_OK;
     }
   }
-  FAIL(ERR_MODEL, "%s: sluice.similarity \"%s\" is none of %s", safetensors_path(file), name,
+  FAIL(ERR_MODEL, "%s: sluice.similarity \"%s\" is not one of %s", safetensors_path(file), name,
        names(text, sizeof text));
 }

@@ -219,7 +219,7 @@ err_t safetensors_shape(const struct safetensors *f, const char *name, struct te
     FAIL(ERR_MODEL, "%s: there is no tensor \"%s\"%s", f->path, name, hint);
   }
   if (!json_is_array(dims) || shape.n_dims > TENSOR_DIMS_MAX)
-    FAIL(ERR_MODEL, "%s: tensor \"%s\" has no shape of at most %d dimensions", f->path, name, TENSOR_DIMS_MAX);
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" has no shape or more than %d dimensions", f->path, name, TENSOR_DIMS_MAX);
   for (size_t i = 0; i < shape.n_dims; i++) {
     json_int_t dim = json_integer_value(json_array_get(dims, i));
     if (dim < 0 || dim > UINT32_MAX)

@@ -25,7 +25,7 @@ err_t shape_check_floats(err_code_t code, const char *where, const char *field, 
 err_t shape_check_absent(err_code_t code, const char *where, const char *field, size_t n_given)
 {
   if (n_given)
-    FAIL(code, "%s: %s is given, which this space does not use together with the rest", where, field);
+    FAIL(code, "%s: %s is given, but this space does not use it together with the other fields", where, field);
   return ERR_OK;
 }
 

@@ -121,8 +121,8 @@ bool mol_scorer_choose_bounds(struct mol_scorer *s, size_t n_items)
   return true;
 }
 
-/* The caller has checked that the upper bound reaches the threshold. An item with a lower upper bound cannot score
- * enough. */
+/* Keep the bounds of an item. The caller has checked that the upper bound reaches the threshold; below it, the score
+ * could not reach the threshold either. */
 static void add_bounds(struct mol_scorer *s, uint32_t slot, float lower, float upper)
 {
   if (lower >= topk_threshold(&s->lowers))

@@ -25,7 +25,8 @@ struct mol_query_sketch {
   struct shortlist_scale *scales; /* [P_q]; the caller sets .admit */
 };
 
-/* residual  the largest residual of the items, in units of 1/127 */
+/* Convert a query's components to bytes. residual: the largest residual of the items, in units of 1/127. Returns
+ * ERR_MEMORY. */
 err_t mol_sketch_query(const struct mol_shape *shape, const float *components, float residual, struct region *region,
                        struct mol_query_sketch *out);
 

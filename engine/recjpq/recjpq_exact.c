@@ -30,7 +30,7 @@ enum {
   CELL_ITEMS = 256,   /* items of a cell that are filtered in one call */
   GROUP_CELLS = 24,   /* cells between the prefetch of a cell and its visit */
   SLOTS_PER_ITEM = 2, /* scoring an item of a visited cell costs as much as scanning this many slots */
-  PLANS = 16,         /* how often a search checks whether to give up */
+  PLANS = 16,         /* number of times that a search checks whether to give up */
 };
 
 struct ring_pair {

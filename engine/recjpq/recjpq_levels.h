@@ -15,7 +15,7 @@ struct recjpq_levels {
 /* Sort the sub-items of a split. table [PQ_SUBITEMS]: their levels; lengths [n_subitems]: how many items have each. */
 void recjpq_levels_sort(const uint8_t *table, const uint32_t *lengths, size_t n_subitems, struct recjpq_levels *out);
 
-/* How many of `subitems` are below a level? The level may be -256 to 255. */
+/* How many of `subitems` are below a level, which may be -256 to 255? */
 static inline size_t recjpq_levels_below(const struct recjpq_levels *l, int level)
 {
   return l->n_below[level + PQ_SUBITEMS];

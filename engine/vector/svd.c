@@ -11,7 +11,7 @@ static err_t verify_info(lapack_int info, const char *routine)
   if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR)
     FAIL(ERR_MEMORY, "no memory for the singular value decomposition of the model");
   if (info != 0)
-    FAIL(ERR_MODEL, "the singular value decomposition of the model failed: LAPACK's %s answers %d", routine, (int)info);
+    FAIL(ERR_MODEL, "the singular value decomposition of the model failed: LAPACK's %s gave %d", routine, (int)info);
   return ERR_OK;
 }
 

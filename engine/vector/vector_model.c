@@ -42,8 +42,8 @@ static err_t open_plain(const struct safetensors *file, enum similarity_kind kin
 
   if (!safetensors_text(file, "sluice.dim"))
     FAIL(ERR_MODEL,
-         "%s: __metadata__ has no \"sluice.dim\", the numbers of a vector: put it there, or give the space "
-         "a dim in the configuration",
+         "%s: __metadata__ has no \"sluice.dim\", the dimension of a vector: add it, or set the space's "
+         "dim in the configuration",
          safetensors_path(file));
   TRY(safetensors_integer(file, "sluice.dim", 1, DIM_MAX, &dim));
   TRY(mem_array(1, sizeof *m, &m));

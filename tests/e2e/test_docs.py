@@ -386,7 +386,7 @@ for path in glob.glob("*.pt.npy"):
                 if similarity in SERVED:
                     self.assert_serves(f"{name}.safetensors", scores)
                 else:  # the day that it is, this fails, and SERVED is to be mended
-                    self.assertIn("is none of", self.evaluate(f"{name}.safetensors").stderr)
+                    self.assertIn("is not one of", self.evaluate(f"{name}.safetensors").stderr)
 
     def test_mol(self):
         model = models.load(self.folder / "drawn")

@@ -75,7 +75,7 @@ class CheckConfig(unittest.TestCase):
                            "engine: {backend: cuda}\n")
         if found:  # there may be a GPU
             self.assertEqual(1, len(found), found)
-            self.assertRegex(found[0], r"^:4: engine\.backend is cuda, and ")
+            self.assertRegex(found[0], r"^:4: engine\.backend is cuda, but ")
 
     def test_all_problems_are_told_in_one_run(self):
         found = self.check("embedded_broker: {enabled: true}\n"

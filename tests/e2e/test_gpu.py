@@ -109,7 +109,7 @@ class Gpu(Case):
                       "store": {"path": f"{place}/store"}, "spaces": {"codes": {"model": str(paths["codes"])}}}
             daemon = Daemon(config, place).start()
             self.assertEqual(daemon.wait_exit(), 78)
-            self.assertIn("engine.backend is cuda, and no GPU of compute capability 8.0 or above was found", daemon.log())
+            self.assertIn("engine.backend is cuda, but no GPU of compute capability 8.0 or above was found", daemon.log())
 
 
 if __name__ == "__main__":

@@ -208,7 +208,7 @@ static void a_tensor_that_does_not_fit_is_refused_by_name(void **state)
     { "{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]}", "[3, 2] where the model needs [2, 3]" },
     { "{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[0,24]}", "[6] where the model needs [2, 3]" },
     { "{\"dtype\":\"F32\",\"shape\":[1,2,3],\"data_offsets\":[0,24]}", "[1, 2, 3]" },
-    { "{\"dtype\":\"F32\",\"shape\":[1,1,1,2,3],\"data_offsets\":[0,24]}", "at most 4 dimensions" },
+    { "{\"dtype\":\"F32\",\"shape\":[1,1,1,2,3],\"data_offsets\":[0,24]}", "more than 4 dimensions" },
     { "{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,24]}", "[] where" },
     { "{\"dtype\":\"F32\",\"shape\":[-2,-3],\"data_offsets\":[0,24]}", "dimension of -2" },
     { "{\"dtype\":\"F32\",\"shape\":[4294967298,4294967299],\"data_offsets\":[0,24]}", "dimension of 4294967298" },

@@ -115,7 +115,7 @@ static void a_model_without_tensors_needs_a_dimension_from_somewhere(void **stat
   (void)state;
   for (size_t i = 0; i < 2; i++) {
     vector_file_write_plain(path, names[i], 0);
-    assert_fails(check(0), ERR_MODEL, "give the space a dim in the configuration");
+    assert_fails(check(0), ERR_MODEL, "set the space's dim in the configuration");
     assert_ok(check(12));
     assert_fails(check(70000), ERR_MODEL, "\"70000\", not a whole number from 1 to 65536");
     vector_file_write_plain(path, names[i], 12);
@@ -145,7 +145,7 @@ static void a_name_that_is_no_similarity_is_refused_with_all_names(void **state)
 {
   (void)state;
   vector_file_write_plain(path, "euclid", 3);
-  assert_fails(check(0), ERR_MODEL, "\"euclid\" is none of mol, recjpq, dot, cosine, weighted_dot, bilinear");
+  assert_fails(check(0), ERR_MODEL, "\"euclid\" is not one of mol, recjpq, dot, cosine, weighted_dot, bilinear");
 }
 
 static void tensors_of_wrong_shapes_are_refused(void **state)
