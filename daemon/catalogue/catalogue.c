@@ -9,7 +9,7 @@
  * daemon was down. */
 enum { TOUCH_EVERY_MS = 10 * 60 * 1000 };
 
-/* Have positions stored even without new records, when a dead letter was delivered or TOUCH_EVERY_MS is over. */
+/* Have positions stored even without new records, when a dead letter was delivered or TOUCH_EVERY_MS have passed. */
 static void touch_positions(struct catalogue *c)
 {
   int64_t now = clock_now_ns();

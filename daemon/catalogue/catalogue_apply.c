@@ -99,8 +99,8 @@ static void send_unfit(struct catalogue *c, const struct store_effects *effects)
   }
 }
 
-/* List the changed positions: for the watermark as they are, for the store no further than before the oldest dead
- * letter that is not delivered. */
+/* List the changed positions: for the watermark as they are; for the store, not beyond the partition's oldest dead
+ * letter that is not delivered yet. */
 static err_t list_positions(struct catalogue *c, struct store_position **stored, struct position **seen, size_t *n)
 {
   TRY(region_array(&c->scratch, c->topic.positions.n, sizeof **stored, stored));

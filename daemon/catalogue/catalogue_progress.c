@@ -13,8 +13,8 @@ enum { ROOM_PERCENT = 1 };
 
 enum { TIDY_ROWS = 10000, TIDY_RETRY_S = 10 };
 
-/* Load the store's new items into the engine. A failure must not be retried: meanwhile records of the new topic would
- * be applied to the former items. It ends the daemon, and the restart loads the store. */
+/* Load the store's new items into the engine. A failure is not retried, because records of the new topic would be
+ * applied to the former items in between. It ends the daemon, and the restart loads the store. */
 static err_t replace_items(struct catalogue *c)
 {
   err_code_t err = catalogue_replace(c);
@@ -97,7 +97,8 @@ static err_t check_partitions(struct catalogue *c)
   return ERR_OK;
 }
 
-/* While no records come, free what a rebuild has dropped faster than batches do. If the disk is full, retry later. */
+/* While no records come, free the catalogue that a rebuild has replaced. Batches free it too, but more slowly. If the
+ * disk is full, retry later. */
 static err_t tidy(struct catalogue *c)
 {
   bool is_done;

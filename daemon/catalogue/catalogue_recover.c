@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the catalogue thread does after an error that it can wait out: it depends on the error, and ends with connecting
- * again. */
+/* What the catalogue thread does after an error that it can wait out: one function for each kind of error. All of them
+ * end by connecting again. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <stdio.h>

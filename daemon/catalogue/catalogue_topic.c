@@ -100,7 +100,7 @@ static bool has_long_gap(const struct catalogue_topic *t)
          gap_ns > GAP_MIN_S * CLOCK_NS_PER_S;
 }
 
-/* How long did nothing read the partition? After a start, the store tells how long the daemon was down. Later, the time
+/* For how long was the partition not read? After a start, the store tells how long the daemon was down. Later, the time
  * of the last read does: the process may have been suspended, or without broker or disk. */
 static int64_t absence_ms(const struct catalogue_topic *t, const struct store_position *position)
 {

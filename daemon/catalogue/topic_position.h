@@ -4,9 +4,10 @@
  *
  * Kafka does not tell a client that a topic was deleted and created again. So the store keeps the digest and the
  * timestamp of the last record that it applied from each partition. The timestamp matters: a topic that is written
- * again from an export may have the same record at the same offset. Whenever reading resumes, after a start or an
- * absence, that record is read again and compared before any later record is used. If compaction has removed it,
- * nothing can be compared, and the topic is taken for the same one. A topic that is not compacted has no such holes.
+ * again from an export may have the same record at the same offset, but with a new timestamp. Whenever reading resumes,
+ * after a start or an absence, that record is read again and compared before any later record is used. If compaction
+ * has removed it, nothing can be compared, and the topic is taken for the same one. A topic that is not compacted has
+ * no such holes.
  *
  * Thread: catalogue.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A topic that does not continue the store: the catalogue is rebuilt, or the thread stops, by configuration. The former
- * items are served until then. */
+ * items are served until a rebuild is complete. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
