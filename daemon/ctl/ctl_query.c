@@ -163,7 +163,7 @@ static err_t print_answers(const struct ask *a)
     fflush(stdout); /* keep the order with lines on standard error */
   }
   if (n_bad)
-    FAIL(ERR_QUERY, "%s of %s queries have no answer or an error", ctl_format_count(n_bad).s,
+    FAIL(ERR_QUERY, "%s of %s queries failed", ctl_format_count(n_bad).s,
          ctl_format_count(a->queries.n + a->n_unusable).s);
   return ERR_OK;
 }
