@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a benchmark at a tiny size: it must find no wrong result, and print JSON lines with the promised fields."""
+"""Run a benchmark at a tiny size, and check that it reports no wrong result and that its JSON lines are complete."""
 import json
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def main(workload, program, *arguments):
     assert rows, "no rows"
     for row in rows:
         missing = FIELDS - row.keys()
-        assert not missing, f"{row['method']}: no {missing}"
+        assert not missing, f"{row['method']}: missing {missing}"
         assert row["workload"] == workload, row
         assert 0 < row["median_ms"] <= row["p95_ms"], row
     judged = [row for row in rows if row.get("exact")]

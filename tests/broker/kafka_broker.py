@@ -8,7 +8,7 @@
 As a program it runs until interrupted:
 
     tests/broker/kafka_broker.py run [--topics NAME:PARTITIONS ...] [--port PORT]
-    tests/broker/kafka_broker.py check      start, write, read, stop; exits with 0 if everything worked
+    tests/broker/kafka_broker.py check      start, write, read and stop; exits with status 0 if all of that works
 
 kafka_faults.py causes the faults of users, operators and disks on such a broker.
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "ops"))
 from kafka_node import KafkaMissing, KafkaNode, why_unavailable  # noqa: E402, F401
 
-# Short intervals: tests cannot wait for work that a cluster does every few minutes.
+# Short intervals and few threads. With the defaults, some of a broker's periodic work runs only every few minutes.
 FOR_TESTS = {
     "num.partitions": 1,
     "group.min.session.timeout.ms": 1000,
@@ -61,7 +61,7 @@ class KafkaBroker(KafkaNode):
         atexit.unregister(self.close)
 
     def admin(self):
-        # Kept, because a client cancels its requests when it is garbage-collected.
+        # Keep the client: when it is garbage-collected, it cancels its requests.
         if self._admin is None:
             import confluent_kafka.admin
             self._admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 3})

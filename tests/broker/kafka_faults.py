@@ -4,11 +4,11 @@
 
     recreate_topic      delete a topic and, after a delay, create it again with records in it
     damage_batch        flip a byte of a record batch on the broker's disk
-    open_transaction    a transaction that neither commits nor aborts, and holds back readers
-    compacted_soon      settings with which compaction soon removes a record: see wait_compacted
-    create_leaderless   topics with partitions that have no leader
+    open_transaction    start a transaction that neither commits nor aborts, and holds back readers
+    compacted_soon      return topic settings that make compaction remove records soon (see wait_compacted)
+    create_leaderless   create topics with partitions that have no leader
 
-As a program it causes each fault in a broker of its own and prints what a client sees.
+Run as a program, it starts a broker for each fault, causes the fault, and prints what a client sees.
 """
 
 import struct
@@ -23,11 +23,11 @@ from kafka_broker import KafkaBroker
 from kafka_node import KafkaNode, free_ports
 
 QUIET = {"log_level": 0}
-SECOND = 2  # id of the broker that leaves
+SECOND = 2  # id of the second broker, which stops
 
 
 def write(broker, topic, records, **where):
-    """Writes records, each (key, value) or (key, value, timestamp_ms), in order. Returns their offsets."""
+    """Write records, each (key, value) or (key, value, timestamp_ms), in order. Return their offsets."""
     producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "linger.ms": 5, "acks": "all"})
     offsets = [None] * len(records := list(records))
 
@@ -51,10 +51,10 @@ def write(broker, topic, records, **where):
 
 
 def recreate_topic(broker, name, partitions=1, config=None, delay_s=0.0, records=(), **where):
-    """Deletes a topic, waits, creates it again and writes `records` at once. Returns their offsets.
+    """Delete a topic, wait, recreate it and write `records` at once. Return their offsets.
 
-    A librdkafka 2.0.2 consumer continues at its old offset as soon as the new topic has it. With a delay of 1 s its
-    error callback gets _UNKNOWN_PARTITION and UNKNOWN_TOPIC_OR_PART. Without a delay it notices nothing.
+    A librdkafka 2.0.2 consumer continues at its old offset as soon as the new topic reaches it. With a delay of 1 s,
+    its error callback gets _UNKNOWN_PARTITION and UNKNOWN_TOPIC_OR_PART. Without a delay, it reports nothing.
     """
     broker.delete_topic(name)
     time.sleep(delay_s)
@@ -72,13 +72,13 @@ BATCH_RECORDS_FROM = 61
 
 
 def find_batch(broker, topic, partition, offset):
-    """Returns (path of the segment, position, length) of the batch that has an offset."""
+    """Return (path of the segment, position, length) of the batch that contains an offset."""
     for path in sorted((broker.data_path / f"{topic}-{partition}").glob("*.log")):
         content, at = path.read_bytes(), 0
         while at + BATCH_RECORDS_FROM <= len(content):
             base, length, _, magic, _, _, last_delta = BATCH_HEAD.unpack_from(content, at)
             if length == 0:
-                break  # preallocated
+                break  # the rest of the file is preallocated
             assert magic == 2, f"{path} at {at}: magic {magic}"
             if base <= offset <= base + last_delta:
                 return path, at, BATCH_LENGTH_FROM + length
@@ -87,18 +87,19 @@ def find_batch(broker, topic, partition, offset):
 
 
 def damage_batch(broker, topic, offset, partition=0, at=-1):
-    """Flips all bits of one byte of the batch that has an offset. The same call again repairs it.
+    """Flip all bits of one byte of the batch that contains an offset. The same call again repairs it.
 
-    at: which byte; a negative number counts from the end of the batch. -1 is the number of headers of the last record;
-        the value of that record comes before it. BATCH_RECORDS_FROM is the length of the first record: it makes the
-        batch unreadable whether or not a client verifies checksums. BATCH_MAGIC_AT makes the broker itself fail.
-    The broker may be running. It sends the file's bytes without checking them, also after an orderly restart.
+    at: index of the byte; a negative index counts from the end of the batch. -1 is the number of headers of the last
+        record, and that record's value is just before it. BATCH_RECORDS_FROM is the length of the first record, and
+        makes the batch unreadable whether or not a client verifies checksums. BATCH_MAGIC_AT makes the broker itself
+        fail.
+    The broker may be running. It sends the file's bytes without checking them, even after a clean restart.
 
     What librdkafka 2.0.2 does:
-        with check.crcs      _BAD_MSG at the first offset of the batch, several times a second without end
-        without, value       the record comes, with the damage in it
-        without, length      nothing: no record, no error, no log line, and the partition makes no progress
-        magic, either way    _NOT_IMPLEMENTED at the offset, twice; then it continues after the batch
+        check.crcs on                  _BAD_MSG at the first offset of the batch, several times a second, forever
+        check.crcs off, value          delivers the damaged record
+        check.crcs off, record length  no record, no error, no log line; the partition makes no progress
+        magic, on or off               _NOT_IMPLEMENTED at the offset, twice; then it continues after the batch
     """
     path, start, length = find_batch(broker, topic, partition, offset)
     where = start + at + (length if at < 0 else 0)
@@ -113,11 +114,10 @@ def damage_batch(broker, topic, offset, partition=0, at=-1):
 
 @contextmanager
 def open_transaction(broker, topic, records, transactional_id="held", **where):
-    """Writes records in a transaction that stays open: readers of committed records see nothing from its first record
-    on. Yields the producer, which can commit or abort. A transaction still open at the end of the block is aborted.
+    """Write records in a transaction, and keep it open. Yield the producer, which can commit or abort.
 
-    For readers of committed records the log ends before the transaction. The broker aborts it after
-    `transaction.timeout.ms`, here 15 minutes.
+    A transaction that is still open at the end of the block is aborted. Until then, readers of committed records see
+    the log end just before the transaction. The broker aborts it after `transaction.timeout.ms`, here 15 minutes.
     """
     producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id,
                          "transaction.timeout.ms": 900000, "linger.ms": 5})
@@ -133,24 +133,26 @@ def open_transaction(broker, topic, records, transactional_id="held", **where):
         try:
             producer.abort_transaction(30)
         except KafkaException:
-            pass  # it is already committed or aborted
+            pass  # the block has already committed or aborted it
 
 
 # ------------------------------------------------------------------------------------------------------ compaction
 
 def compacted_soon(batch_bytes=140):
-    """Returns properties of a topic that is compacted quickly. Each batch closes the segment before it, whatever the
-    timestamps of its records, and the cleaner takes a closed segment at once.
+    """Return the properties of a topic that is compacted quickly.
 
-    batch_bytes: every batch must have at most this size and more than half of it. A batch takes 61 bytes, plus its keys
-        and values and about 8 bytes for each record.
+    Each batch closes the segment before it, whatever the timestamps of its records. The cleaner compacts a closed
+    segment at once.
+
+    batch_bytes: the maximum size of a batch; every batch must be larger than half of it. A batch takes 61 bytes, plus
+        its keys and values, plus about 8 bytes for each record.
     """
     return {"cleanup.policy": "compact", "segment.bytes": str(batch_bytes), "min.cleanable.dirty.ratio": "0.0",
             "min.compaction.lag.ms": "0", "segment.index.bytes": "1024"}
 
 
 def offsets_of(broker, topic, partition=0, first=0):
-    """Returns the offsets of the records in a partition, from `first` on."""
+    """Return the offsets of the records in a partition, starting at `first`."""
     consumer = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": "offsets",
                          "enable.auto.commit": False, "enable.partition.eof": True, "fetch.wait.max.ms": 10})
     consumer.assign([TopicPartition(topic, partition, first)])
@@ -168,13 +170,13 @@ def offsets_of(broker, topic, partition=0, first=0):
                 raise KafkaException(message.error())
     finally:
         consumer.close()
-    raise RuntimeError(f"{topic} [{partition}] could not be read to its end in 30 s")
+    raise RuntimeError(f"{topic} [{partition}] could not be read to its end within 30 s")
 
 
 def wait_compacted(broker, topic, offset, partition=0, timeout_s=60):
-    """Waits until compaction has removed a record.
+    """Wait until compaction has removed a record.
 
-    A newer record of the same key must exist, and another batch after it, because the active segment is never cleaned.
+    A newer record with the same key must exist, followed by another batch, because the active segment is never cleaned.
     """
     deadline = time.monotonic() + timeout_s
     while offset in offsets_of(broker, topic, partition, offset):
@@ -186,13 +188,13 @@ def wait_compacted(broker, topic, offset, partition=0, timeout_s=60):
 # ------------------------------------------------------------------------------------------------------------ leaders
 
 def create_leaderless(broker, assignments):
-    """Creates topics in which some partitions have no leader, because they belong to a second broker that has left.
+    """Create topics in which some partitions have no leader, because they belong to a second broker that has stopped.
 
-    assignments: {topic: [node of each partition]}. The node is 1 for the broker itself, SECOND for the one that has
-        left: {"stuck": [SECOND], "half": [1, SECOND]}
+    assignments: {topic: [node of each partition]}. The node is 1 for the broker itself, and SECOND for the stopped
+        one: {"stuck": [SECOND], "half": [1, SECOND]}
 
-    Writes to such a partition time out and reads wait, both without an error. The call takes about 5 s. Meanwhile
-    create no other topic and no first consumer group: they could be placed on the second broker.
+    Writes to such a partition time out, and reads wait; neither reports an error. The call takes about 5 s. During it,
+    create no other topic and no first consumer group, because they could be placed on the second broker.
     """
     (port,) = free_ports(1)
     second = KafkaNode(broker.folder / f"second-{port}", port, {
@@ -201,7 +203,7 @@ def create_leaderless(broker, assignments):
         "log.dirs": broker.folder / f"second-{port}" / "logs"})
     second.start(broker.cluster_id())
     try:
-        # The second broker may be ready before the controller gives it partitions.
+        # The second broker may be ready before the controller can assign partitions to it.
         broker.wait_for_brokers(2)
         topics = [NewTopic(name, len(nodes), replica_assignment=[[node] for node in nodes])
                   for name, nodes in assignments.items()]
@@ -218,7 +220,7 @@ def create_leaderless(broker, assignments):
 # ------------------------------------------------------------------------------------------ a trial of each fault
 
 class Reader:
-    """A consumer of one partition, and what it sees: records, ends and errors, in order."""
+    """A consumer of one partition that counts the records, partition ends and errors it sees."""
 
     def __init__(self, broker, topic, offset=0, partition=0, **properties):
         self.logged = []
@@ -232,7 +234,7 @@ class Reader:
         self.logged.append("log " + (form % arguments).strip()[:160])
 
     def see(self, seconds):
-        """Returns {what was seen: how often}, in the order of the first time."""
+        """Return {what was seen: count}, ordered by first occurrence."""
         seen, end = {}, time.monotonic() + seconds
         while time.monotonic() < end:
             message = self.consumer.poll(0.1)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random data for the tests. Everything drawn hangs on one seed, printed at the start: SLUICE_SEED repeats a run."""
+"""Random items and queries for the tests.
+
+One seed determines all of them. It is printed at the start; setting SLUICE_SEED to it repeats the run.
+"""
 
 import os
 import secrets
@@ -25,7 +28,7 @@ def golden_dir():
 
 
 def generator(name):
-    """Each test draws from its own stream, so that one alone draws what it draws among all."""
+    """Return a test's own random stream: the test draws the same data whether it runs alone or with others."""
     return np.random.default_rng([SEED, zlib.crc32(name.encode())])
 
 
@@ -33,7 +36,7 @@ def main():
     result = unittest.main(verbosity=2, exit=False).result
     if not result.wasSuccessful():
         sys.exit(1)
-    # To ctest 77 means: skipped.
+    # ctest reads exit status 77 as "skipped".
     sys.exit(77 if result.skipped and not result.testsRun else 0)
 
 
@@ -42,14 +45,14 @@ def pick(rng, options):
 
 
 class Items:
-    """Draws items for spaces {name: model}."""
+    """Draw random items. spaces: {name: model}."""
 
     def __init__(self, rng, spaces):
         self.rng, self.spaces = rng, spaces
         self.past = {name: [] for name in spaces}
 
     def part(self, name):
-        """One in 25 repeats an earlier part, so that scores tie."""
+        """Return a random part. One in 25 repeats an earlier part, which makes scores tie."""
         past = self.past[name]
         if past and self.rng.random() < 0.04:
             return pick(self.rng, past)
@@ -72,7 +75,7 @@ class Items:
         return pb.Part(components=wire.vector(components[0]), item_gate=wire.vector(gate[0]))
 
     def item(self, names=None):
-        """Parts in the named spaces; by default in one of them or in all."""
+        """Return an item with a part in each named space. By default that is one random space or all of them."""
         if names is None:
             names = list(self.spaces)
             if self.rng.random() < 0.3:
@@ -83,7 +86,7 @@ class Items:
         return item
 
     def encode(self, item):
-        """(value, headers) in one of the forms that a producer may choose."""
+        """Return (value, headers) in a random one of the encodings that a producer may use."""
         form = pick(self.rng, ["protobuf"] * 4 + ["bare"] * 3 + ["array", "values", "data"])
         if form in ("protobuf", "bare"):
             return item.SerializeToString(), [("content-type", wire.PROTOBUF.encode())] if form == "protobuf" else []
@@ -92,13 +95,13 @@ class Items:
 
 
 def awkward_keys():
-    """Keys that a text format may trip over."""
+    """Return keys that a text format may not handle correctly."""
     return [b"\xff\xfe\x00raw", b'quo"te', b"back\\slash", b"tab\tnew\nline", b"a\x00b",
             "\u00fcml\u00e4ut \U0001f600".encode(), b"/slash</script>", b" ", b"k" * 256, b"\x01\x02", b"\xed\xa0\x80"]
 
 
 class Queries:
-    """Draws queries for spaces {name: model}."""
+    """Draw random queries. spaces: {name: model}."""
 
     def __init__(self, rng, spaces, prefix):
         self.rng, self.spaces, self.prefix = rng, spaces, f"{prefix}-{secrets.token_hex(3)}"
@@ -134,7 +137,11 @@ class Queries:
         return query
 
     def encode(self, query, form=None):
-        """(value, headers); form: protobuf, or array, values, data for JSON with such vectors."""
+        """Return (value, headers) in an encoding; by default a random one.
+
+        form: "protobuf", "bare" (protobuf without a content-type header), or JSON with its vectors as an "array",
+            "values" or "data".
+        """
         form = form or pick(self.rng, ["protobuf", "bare", "array", "values", "data"])
         if form in ("protobuf", "bare"):
             return query.SerializeToString(), [("content-type", wire.PROTOBUF.encode())] if form == "protobuf" else []

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the daemon and speaks to it through Kafka as its users do.
+"""Run the daemon and talk to it through Kafka, as its users do.
 
     Daemon       one sluiced process, which can be stopped, killed and started again
-    TopicReader  a topic read to its end, as often as wanted
+    TopicReader  reads a topic to its end, as often as a test asks
     Client       sends queries and collects the answers
-    Kcat         the same through the kcat program
-    System       all of these over one set of topics, with the oracle
+    Kcat         writes and reads records through the kcat program
+    System       a daemon, its topics and clients, and the oracle that checks its answers
 """
 
 import json
@@ -32,9 +32,9 @@ import wire
 from oracle import Oracle, Record
 from wire import pb
 
-# Sanitizers and busy machines: everything that waits waits this many times longer.
+# All timeouts are multiplied by this, for sanitizers and busy machines.
 SLOWNESS = float(os.environ.get("SLUICE_SLOWNESS") or (8 if data.QUICK else 1))
-# Clients outlive the daemon's embedded broker, and would say so.
+# The clients outlive the daemon's embedded broker. This hides their log lines about the lost connection.
 QUIET = {"log_level": 2}
 SANITIZER_WORDS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "WARNING: ThreadSanitizer", "runtime error:")
 
@@ -50,7 +50,7 @@ def free_port():
 
 
 def to_yaml(value, indent=0):
-    """Block style, as people write it; scalars are quoted as JSON does, which YAML reads too."""
+    """Return block-style YAML, as people write it. Scalars are quoted as in JSON, which is valid YAML."""
     lines = []
     for key, inner in value.items():
         if isinstance(inner, dict) and inner:
@@ -68,14 +68,14 @@ def merged(base, more):
 
 
 def eventually(condition, what, timeout_s=20):
-    """The first true value that condition() returns."""
+    """Call condition() until it returns a true value, and return that value."""
     deadline = time.monotonic() + timeout_s * SLOWNESS
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {timeout_s * SLOWNESS:.0f} s in vain for {what}")
+            raise AssertionError(f"timed out after {timeout_s * SLOWNESS:.0f} s waiting for {what}")
         time.sleep(0.02)
 
 
@@ -92,9 +92,9 @@ class Daemon:
         self.kept_log = ""
 
     def start(self):
-        assert not self.is_running(), "the daemon runs already"
+        assert not self.is_running(), "the daemon is already running"
         program = build_dir() / "sluiced"
-        assert program.exists(), f"there is no {program}; build it, or name its folder in SLUICE_BUILD"
+        assert program.exists(), f"{program} does not exist; build it, or set SLUICE_BUILD to its folder"
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen([program, "--config", self.config_path], stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
@@ -105,7 +105,7 @@ class Daemon:
         return self.process is not None and self.process.poll() is None
 
     def get(self, path):
-        """(status, body); None when nobody listens yet."""
+        """Return (status, body), or None if nothing listens on the port yet."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10 * SLOWNESS) as response:
                 return response.status, response.read().decode()
@@ -136,14 +136,14 @@ class Daemon:
         return "\n".join(self.log().splitlines()[-lines:])
 
     def stop(self, timeout_s=30):
-        """SIGTERM; the daemon must end in order, and no sanitizer may have complained."""
+        """Send SIGTERM, and check that the daemon exits with status 0 and that no sanitizer reported an error."""
         self.process.send_signal(signal.SIGTERM)
         try:
             code = self.process.wait(timeout_s * SLOWNESS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"no end {timeout_s * SLOWNESS:.0f} s after SIGTERM:\n{self.log_tail()}") from None
+            raise AssertionError(f"still up {timeout_s * SLOWNESS:.0f} s after SIGTERM:\n{self.log_tail()}") from None
         assert code == 0, f"exit status {code} after SIGTERM:\n{self.log_tail()}"
         self.check_log()
 
@@ -159,7 +159,7 @@ class Daemon:
         try:
             return self.process.wait(timeout_s * SLOWNESS)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"it still runs after {timeout_s * SLOWNESS:.0f} s:\n{self.log_tail()}") from None
+            raise AssertionError(f"still up after {timeout_s * SLOWNESS:.0f} s:\n{self.log_tail()}") from None
 
 
 def partitions_of(consumer, topic):
@@ -168,7 +168,7 @@ def partitions_of(consumer, topic):
 
 
 class TopicReader:
-    """Committed records only. read() returns those that came since the last call."""
+    """Reads the committed records of a topic. read() returns those that arrived since the last call."""
 
     def __init__(self, bootstrap, topic):
         self.bootstrap, self.topic = bootstrap, topic
@@ -202,7 +202,7 @@ class Reply:
 
 
 class Client:
-    """One for a set of answer topics, which are read from their beginning."""
+    """Sends queries, and reads a set of answer topics from their beginning."""
 
     def __init__(self, bootstrap, query_topic, answer_topics):
         self.query_topic = query_topic
@@ -232,7 +232,7 @@ class Client:
             self.replies.setdefault(reply.answer.id, []).append(reply)
 
     def wait(self, ids, timeout_s=30):
-        """{id: first answer}. Checks the key and the format of every reply to them."""
+        """Wait for these queries, and return {id: first answer}. Check the key and format of every reply."""
         self.flush()
         deadline = time.monotonic() + timeout_s * SLOWNESS
         while not all(i in self.replies for i in ids):
@@ -258,14 +258,14 @@ class Kcat:
         self.followers = []
 
     def produce(self, topic, pairs, headers=()):
-        """pairs of (key, value); a value of None is a tombstone."""
+        """Write (key, value) pairs; a value of None is a tombstone."""
         lines = b"".join(key + b"\t" + (value or b"") + b"\n" for key, value in pairs)
         flags = [flag for name, value in headers for flag in ("-H", f"{name}={value}")]
         subprocess.run([*self.command, "-P", "-t", topic, "-K", "\t", "-Z", *flags], input=lines, check=True,
                        timeout=60 * SLOWNESS)
 
     def follow(self, topic):
-        """A queue that receives (key, value) of every record, from the beginning."""
+        """Return a queue that receives the (key, value) of every record of the topic, from its beginning."""
         process = subprocess.Popen([*self.command, "-C", "-t", topic, "-o", "beginning", "-u", "-q",
                                     "-X", "fetch.wait.max.ms=1", "-f", "%k\t%s\n"],
                                    stdout=subprocess.PIPE)
@@ -287,7 +287,7 @@ class Kcat:
 
 
 class System:
-    """Topics, models, a daemon and everything that talks to it. `paths` names the spaces' model files."""
+    """A daemon with its topics, models and clients. paths: {space: model file}."""
 
     def __init__(self, paths, models, config=None, bootstrap=None, prefix="sluice", name="system", environment=None):
         self.folder = Path(tempfile.mkdtemp(prefix="sluice-e2e-"))
@@ -303,7 +303,7 @@ class System:
         }
         if bootstrap:
             base["kafka"] = {"bootstrap.servers": bootstrap}
-            # After kill -9 the group waits this long for the dead member.
+            # After a kill -9, the group waits for the dead member until its session times out.
             base["query"]["kafka"] |= {"session.timeout.ms": 2000, "heartbeat.interval.ms": 500}
         else:
             base["embedded_broker"] = {"enabled": True}
@@ -320,7 +320,7 @@ class System:
         return f"{self.prefix}.{kind}"
 
     def open(self, answer_topics=()):
-        """Starts the daemon and connects to it; the oracle begins with what the catalogue topic holds."""
+        """Start the daemon and connect to it. A new oracle reads the catalogue topic from its beginning."""
         self.daemon.start()
         try:
             if self.bootstrap is None:
@@ -339,7 +339,7 @@ class System:
         self.follow_catalogue()
 
     def follow_catalogue(self):
-        """Forgets the log that was read; the topic's is read from its beginning."""
+        """Forget the records read so far, and read the catalogue topic again from its beginning."""
         self.oracle = Oracle(self.models)
         self.reader = TopicReader(self.bootstrap, self.topic("catalogue"))
         self.records = []
@@ -347,12 +347,12 @@ class System:
     # -------------------------------------------------------------------------------------------- catalogue
 
     def put(self, key, item=None, producer=None, **where):
-        """Writes an item drawn at random, or the one given."""
+        """Write the given item, or a random one."""
         value, headers = self.items.encode(self.items.item() if item is None else item)
         self.put_raw(key, value, headers, producer, **where)
 
     def put_raw(self, key, value, headers=(), producer=None, **where):
-        # A Producer with nothing in its queue is false.
+        # `producer or self.producer` would be wrong: a Producer with an empty queue is false.
         producer = self.producer if producer is None else producer
         while True:
             try:
@@ -363,7 +363,7 @@ class System:
         producer.poll(0)
 
     def sync(self):
-        """Everything written so far is in the log, and the oracle knows it."""
+        """Flush all writes, and feed the new catalogue records to the oracle."""
         assert self.producer.flush(60 * SLOWNESS) == 0, "catalogue records could not be written"
         new = self.reader.read()
         self.records += new
@@ -380,14 +380,14 @@ class System:
         return query
 
     def ask(self, queries, form=None, timeout_s=30):
-        """Sends all, waits for all, and checks every answer against the oracle."""
+        """Send the queries, wait for all answers, and check each against the oracle."""
         for query in queries:
             self.send(query, form)
         self.check(queries, timeout_s)
 
     def check(self, queries, timeout_s=30, allowed_errors=()):
         self.client.wait([q.id for q in queries], timeout_s)
-        # Answers may have seen more than the oracle read until now.
+        # The answers may reflect records that the oracle has not read yet.
         self.sync()
         pairs = [(q, reply.answer) for q in queries for reply in self.client.replies[q.id]]
         pairs.sort(key=lambda pair: sum(p.next for p in pair[1].watermark))
@@ -401,14 +401,14 @@ class System:
         return refused
 
     def check_catalogue(self, spaces=None):
-        """Every live item, its score and nothing else: the whole catalogue is asked for, with two queries a space."""
+        """Check that the daemon serves exactly the live items. Two queries per space ask for the whole catalogue."""
         self.sync()
         queries = [self.queries.draw(name, "exact", k=50000, at_least=self.positions())
                    for name in spaces or self.models for _ in range(2)]
         self.ask(queries, "protobuf", 60)
 
     def wait_dead_letters(self, expected, timeout_s=20):
-        """{(topic, partition, offset): Record} of the dead-letter topic, when all the expected ones are there."""
+        """Wait for the expected dead letters, and return all of them as {(topic, partition, offset): Record}."""
         letters, reader = {}, TopicReader(self.bootstrap, self.topic("dead-letters"))
 
         def complete():
@@ -435,7 +435,7 @@ class System:
 
 
 class Case(unittest.TestCase):
-    """Shows the daemon's log under a test that failed. Subclasses keep what they run in `system`."""
+    """A test case that prints the daemon's log when a test fails. Subclasses store their System in `system`."""
 
     system = None
 

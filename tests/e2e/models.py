@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The similarities in numpy float64, straight from their formulas, and models drawn at random.
+"""The similarities in numpy float64, written directly from their formulas, and random models.
 
-dot, cosine, weighted_dot, bilinear   as docs/models.md has them
-mol     Mixture-of-Logits as the authors' implementation computes it in inference mode: docs/models.md has the formulas
+dot, cosine, weighted_dot, bilinear   as defined in docs/models.md
+mol     Mixture-of-Logits as in the authors' implementation in inference mode; docs/models.md has the formulas
 recjpq  score = sum over the splits m of <centroids[m][code_m], q_m>
 
 A model has exact_methods, methods() to draw from, row_of(part), scores(query, rows), and for its approximate methods:
 
-    stages()   the lists whose union the candidates are; None where any admitted item may be left out
-    ceiling()  the bound on what is not returned that docs/exactness.md promises: a receipt may be below, never above
+    stages()   the candidate lists; the candidates are their union. None if the method may skip any admitted item
+    ceiling()  the bound on the scores of items not returned, from docs/exactness.md. A receipt's bound may be lower,
+               but never higher
 """
 
 import json
@@ -23,7 +24,7 @@ from wire import WireError, floats_of
 
 
 def sigmoid(z):
-    # Both halves of exp stay in range, whatever z is.
+    # exp of a non-positive number cannot overflow.
     e = np.exp(-np.abs(z))
     return np.where(z >= 0, 1, e) / (1 + e)
 
@@ -45,19 +46,19 @@ def load(path):
 
 @dataclass
 class Stage:
-    """A list of candidates: the n admitted items of the largest values, which the daemon may have off by `slack`."""
+    """A candidate list: the n admitted items with the largest values. The daemon's values may be off by `slack`."""
     values: np.ndarray
     n: int
     slack: float
 
 
 def nth_best(values, n):
-    """-inf where there are fewer than n."""
+    """Return the n-th largest value, or -inf if there are fewer than n."""
     return np.sort(values)[-n] if 0 < n <= len(values) else -np.inf
 
 
 class Rows:
-    """Columns of equal length that grow; a part that was seen before gets the row that it had."""
+    """A table that grows by a row for each new part. A part that was seen before keeps its row."""
 
     def __init__(self, **widths):
         self.columns = {name: np.empty((1024, width)) for name, width in widths.items()}
@@ -79,12 +80,12 @@ class Rows:
         return self.columns[name][:len(self.by_content)]
 
 
-# What f32 may be off by in dot products of unit vectors.
+# Allowed f32 rounding error of a dot product of unit vectors.
 DOT_SLACK = 2.0 ** -18
 
 
 class Vectors:
-    """dot, cosine and weighted_dot."""
+    """A dot, cosine or weighted_dot model."""
 
     exact_methods = ("", "exact", "brute_force")
 
@@ -101,7 +102,7 @@ class Vectors:
         return ["", "exact", "brute_force"]
 
     def row_of(self, part):
-        """The row of an item part; WireError when the part is not one of this space."""
+        """Return the row of an item part. Raise WireError if the part does not fit this model."""
         if part.codes or part.HasField("components") or part.HasField("item_gate") or not part.HasField("vector"):
             raise WireError("not a vector alone")
         vector = floats_of(part.vector)
@@ -113,13 +114,13 @@ class Vectors:
     def scores(self, query, rows):
         q, items = floats_of(query.vector).astype(np.float64), self.rows["vector"][rows]
         if self.similarity == "cosine":
-            # A vector of zeros scores 0.
+            # A zero vector has the cosine 0.
             q, items = (v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300) for v in (q, items))
         return items @ (self.weights * q)
 
 
 class Bilinear(Vectors):
-    """q^T W d, where W may come as P Q^T."""
+    """A bilinear model, q^T W d. The file holds W, or its factors P and Q: W = P Q^T."""
 
     def __init__(self, tensors, metadata):
         w = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
@@ -135,7 +136,7 @@ class Bilinear(Vectors):
         return self.rows["vector"][rows] @ (floats_of(query.vector).astype(np.float64) @ self.w)
 
     def cut_scores(self, query, rows, rank):
-        """Scores under W cut to this rank."""
+        """Return the scores under the rank-`rank` truncation of W."""
         cut = self.u[:, :rank] * self.sigma[:rank] @ self.vt[:rank]
         return self.rows["vector"][rows] @ (floats_of(query.vector).astype(np.float64) @ cut)
 
@@ -144,7 +145,7 @@ class Bilinear(Vectors):
         return [Stage(values, query.k, 1e-5 * np.abs(values).max(initial=0))]
 
     def ceiling(self, query, rows, admitted, left, worst, name, arguments):
-        """Theorem 3 of the bilinear paper: |s_W - s_(W_r)| <= sigma_(r+1) |q| |d|."""
+        """Apply Theorem 3 of the bilinear paper: |s_W - s_(W_r)| <= sigma_(r+1) |q| |d|."""
         rank, = arguments
         sigma = np.append(self.sigma, 0)[rank]
         size = np.linalg.norm(floats_of(query.vector).astype(np.float64))
@@ -164,7 +165,7 @@ class Mol:
         self.act = {"geglu": gelu, "swiglu": silu}
         self.qnl, self.inl = metadata.get("mol.qnl"), metadata.get("mol.inl")
         self.uid_hash = json.loads(metadata.get("mol.uid_hash", "[]"))
-        # Raw vectors are projected in bulk, the first time that a score asks for them.
+        # Raw vectors are projected in bulk, when scores are next computed.
         self.rows = Rows(vector=self.dx, components=self.px * self.d, gate=self.n_logits)
         self.is_raw = []
         self.n_projected = 0
@@ -182,14 +183,14 @@ class Mol:
         return components / np.maximum(np.linalg.norm(components, axis=-1, keepdims=True), self.eps)
 
     def items(self, x):
-        """Normalised components [n, Px, d] and item gates [n, L] of raw vectors [n, Dx]."""
+        """Return the normalised components [n, Px, d] and item gates [n, L] of raw vectors [n, Dx]."""
         w, gate = self.w, "_gating_fn._item_only_partial_module"
         g = self._projection(x, "_item_embeddings_fn._item_emb_proj_module", self.inl).reshape(-1, self.px, self.d)
         hidden = silu(x @ w[f"{gate}.1.weight"].T + w[f"{gate}.1.bias"])
         return self._normalized(g), hidden @ w[f"{gate}.3.weight"].T
 
     def queries(self, q, user_ids):
-        """Normalised components [n, Pq, d] and query gates [n, L] of raw vectors [n, Dq]."""
+        """Return the normalised components [n, Pq, d] and query gates [n, L] of raw vectors [n, Dq]."""
         w, gate = self.w, "_gating_fn._query_only_partial_module"
         f = self._projection(q, "_query_embeddings_fn._query_emb_proj_module", self.qnl)
         f = f.reshape(len(q), self.pq - len(self.uid_hash), self.d)
@@ -201,7 +202,7 @@ class Mol:
         return self._normalized(f), hidden @ w[f"{gate}.2.weight"].T
 
     def phi(self, f, query_gate, g, item_gate):
-        """Scores [n] of one query (f [Pq, d], gate [L]) against items (g [n, Px, d], gates [n, L])."""
+        """Return the scores [n] of one query (f [Pq, d], gate [L]) for items (g [n, Px, d], gates [n, L])."""
         w, cross = self.w, "_gating_fn._qi_partial_module"
         logits = (g @ f.T).transpose(0, 2, 1).reshape(-1, self.n_logits) / self.tau
         gate = query_gate * item_gate
@@ -214,7 +215,7 @@ class Mol:
         return (pi * logits).sum(axis=1)
 
     def row_of(self, part):
-        """The row of an item part; WireError when the part is not one of this space."""
+        """Return the row of an item part. Raise WireError if the part does not fit this model."""
         if part.codes:
             raise WireError("codes in a mol part")
         ready = part.HasField("components") or part.HasField("item_gate")
@@ -266,7 +267,7 @@ class Mol:
                 "combined(5,100)"]
 
     def averages(self, query, rows):
-        """First-stage scores of average(N), and by how much arithmetic in f32 may be off."""
+        """Return the first-stage scores of average(N), and their maximum error in f32."""
         self._project_new()
         f, _ = self._query_side(query)
         summed = f.sum(axis=0)
@@ -275,7 +276,7 @@ class Mol:
         return item @ summed / self.n_logits, slack / self.n_logits
 
     def dots(self, query, rows):
-        """Dot products [n, Px * Pq] of all pairs of components."""
+        """Return the dot products [n, Px * Pq] of all pairs of components."""
         self._project_new()
         f, _ = self._query_side(query)
         return (self.rows["components"][rows].reshape(-1, self.px, self.d) @ f.T).reshape(-1, self.n_logits)
@@ -290,7 +291,11 @@ class Mol:
         return stages
 
     def ceiling(self, query, rows, admitted, left, worst, name, arguments):
-        """What is in no list has no dot product above the largest N-th best one; a logit is a dot product over tau."""
+        """Return the largest logit that an item outside all lists can have.
+
+        Such an item's dot products are at most the largest of the lists' N-th best ones. A logit is a dot product
+        divided by tau, and the score is at most the largest logit.
+        """
         if name == "average":
             return (1 + DOT_SLACK) / self.tau
         cuts = [nth_best(values[admitted], arguments[0]) for values in self.dots(query, rows).T]
@@ -329,7 +334,10 @@ class Recjpq:
         return self.sub_scores(query)[np.arange(self.m), self.rows["codes"][rows].astype(np.intp)].sum(axis=1)
 
     def visit(self, query, rows, batch_size, n_iterations):
-        """Algorithm 1 of the RecJPQPrune paper without its threshold: which items were met, and sigma at the stop."""
+        """Run Algorithm 1 of the RecJPQPrune paper without its threshold, for n_iterations.
+
+        Return a mask of the visited items, and sigma at the stop.
+        """
         if len(rows) == 0:
             return np.ones(0, bool), -np.inf
         scores, codes = self.sub_scores(query), self.rows["codes"][rows].astype(np.intp)
@@ -353,14 +361,14 @@ class Recjpq:
         return [Stage(met.astype(float), int((met & admitted).sum()), 0)]
 
     def ceiling(self, query, rows, admitted, left, worst, name, arguments):
-        """Sigma at the stop. The inflated threshold stops the search when sigma has come down to it."""
+        """Return sigma at the stop. prune_inflated stops once sigma is at most its threshold: return that."""
         if name == "prune_inflated":
             return worst + (arguments[1] / 100 - 1) * abs(worst)
         return self.visit(query, rows, *arguments)[1]
 
 
 def parse_method(text):
-    """(name, [arguments])"""
+    """Return (name, [arguments])."""
     name, _, rest = text.partition("(")
     return name, [int(argument) for argument in re.findall(r"\d+", rest)]
 
@@ -369,7 +377,7 @@ def parse_method(text):
 
 def random_mol(rng, path, pq=6, px=3, d=16, dq=24, dx=20, uid_hash=(13,), glu="swiglu", query_hidden=48,
                item_hidden=-1, gating=(32, 24, 40)):
-    """Weights strong enough that gates differ between items; biases are not zero."""
+    """Write a random mol model. The weights are large enough to make gates differ between items; biases are not 0."""
     def dense(rows, columns):
         return (rng.standard_normal((rows, columns)) * 1.5 / np.sqrt(columns)).astype(np.float32)
 
@@ -415,7 +423,7 @@ def random_recjpq(rng, path, m=8, b=256, d=64):
 
 
 def random_vectors(rng, path, similarity, n=24, rank=None):
-    """dot, cosine, weighted_dot or bilinear; with a rank bilinear comes in factors."""
+    """Write a random dot, cosine, weighted_dot or bilinear model. With a rank, bilinear is stored as factors."""
     tensors, metadata = {}, {"sluice.similarity": similarity}
     if similarity == "weighted_dot":
         tensors["v"] = rng.standard_normal(n).astype(np.float32)
@@ -424,7 +432,7 @@ def random_vectors(rng, path, similarity, n=24, rank=None):
     elif rank:
         tensors = {name: rng.standard_normal((n, rank)).astype(np.float32) for name in ("P", "Q")}
     else:
-        # A spectrum that falls, as trained ones do.
+        # The singular values decrease, as those of trained models do.
         tensors["W"] = (rng.standard_normal((n, n)) @ np.diag(0.8 ** np.arange(n)) @ rng.standard_normal((n, n))
                         ).astype(np.float32)
     safetensors_io.write(path, tensors, metadata)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the daemon must answer: the catalogue log replayed up to an answer's watermark, and scores in float64.
+"""Check the daemon's answers against a reference.
+
+The oracle replays the catalogue log up to an answer's watermark, and computes the scores in float64.
 
     oracle = Oracle({"movies": models.load(path)})
     oracle.feed(records)                 the catalogue topic, in the order of its offsets
-    oracle.check(query, answer)          AssertionError says what is wrong with the answer
+    oracle.check(query, answer)          raises AssertionError if the answer is wrong
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ import models
 import wire
 
 KEY_MAX = 256
-# Of the range of the scores, as "exact" is defined.
+# Maximum score error, as a fraction of the range of the scores: the definition of "exact".
 TOLERANCE = 1e-5
 DELETE = "delete"
 
@@ -29,7 +31,7 @@ class Record:
 
 
 class Space:
-    """The items of one space in one state: keys in ascending order, and their rows in the model."""
+    """The items of one space in one state: their keys in ascending order, and their rows in the model."""
 
     def __init__(self, parts_by_key, name):
         held = sorted((key, parts[name]) for key, parts in parts_by_key.items() if name in parts)
@@ -50,7 +52,7 @@ class State:
 
 
 class Partition:
-    """The changes of one partition, and what the first `position` offsets of it add up to."""
+    """The changes of one partition, and the items that result from its offsets below `position`."""
 
     def __init__(self):
         self.changes = []  # (offset, key, DELETE or {space: row})
@@ -67,7 +69,7 @@ class Partition:
             if change is DELETE:
                 self.items.pop(key, None)
             else:
-                # A new dict, because states that were handed out share the old one.
+                # Make a new dict: earlier states still refer to the old one.
                 self.items[key] = {**self.items.get(key, {}), **change}
             self.done += 1
         self.position = next_offset
@@ -82,7 +84,7 @@ class Oracle:
         self.cached = (None, None)
         self.worst_error = 0.0
         self.checked = 0
-        # A GPU may search everything where a method asks for less: then the answer is the best there is, and says so.
+        # If true, an approximate method may search all items, as a GPU may. Its answer must then be exact and say so.
         self.may_search_more = False
 
     # ------------------------------------------------------------------------------------------------ the log
@@ -110,7 +112,7 @@ class Oracle:
         return {name: self.spaces[name].row_of(part) for name, part in item.parts.items()}
 
     def end(self):
-        """The watermark that has seen everything that was fed."""
+        """Return the watermark after all the records that were fed."""
         return dict(self.ends)
 
     def state(self, watermark):
@@ -162,7 +164,7 @@ class Oracle:
 
         name, arguments = models.parse_method(query.method)
         is_exact = name in model.exact_methods
-        # Zero belongs to the range, so that one item alone has one.
+        # The range includes 0, because a single item would have no range of its own.
         slack = TOLERANCE * (scores.max(initial=0) - scores.min(initial=0))
         self._check_method(model, query, answer)
         hits = self._find_hits(space, admitted, answer)
@@ -235,7 +237,7 @@ class Oracle:
         best = np.flatnonzero(left)[np.argmax(scores[left])]
         assert scores[best] <= scores[last] + slack, \
             f"{space.keys[best]!r} ({scores[best]:.6f}) is missing; the worst hit has {scores[last]:.6f}"
-        # Equal items are exactly equal whatever the arithmetic: the smaller keys must be the ones that are in.
+        # Equal items have equal scores in any arithmetic, so a tie must keep the smaller keys.
         for hit in hits:
             equal = left & (space.rows == space.rows[hit]) if scores[hit] <= scores[last] + slack else None
             if equal is not None and equal.any():
@@ -258,7 +260,7 @@ class Oracle:
 
     @staticmethod
     def _check_ceiling(model, query, answer, space, admitted, left, slack):
-        """A receipt bounds what was left out no worse than docs/exactness.md says."""
+        """Check that the receipt's bound is no higher than docs/exactness.md allows."""
         name, arguments = models.parse_method(query.method)
         worst = answer.hits[-1].score if len(answer.hits) == query.k else -np.inf
         ceiling = worst
@@ -269,7 +271,7 @@ class Oracle:
 
     @staticmethod
     def members(stages, admitted):
-        """Masks: the items that are candidates whatever the rounding, and those that may be."""
+        """Return two masks: the items that are candidates under any rounding, and those that may be candidates."""
         sure, possible = np.zeros(len(admitted), bool), np.zeros(len(admitted), bool)
         for stage in stages:
             last, next_ = (models.nth_best(stage.values[admitted], n) for n in (stage.n, stage.n + 1))
@@ -278,7 +280,7 @@ class Oracle:
         return sure, possible
 
     def _check_candidates(self, model, query, answer, space, scores, admitted, hits, slack):
-        """The hits are the best of the candidates: min(k, candidates) of them."""
+        """Check that the hits are the min(k, number of candidates) best candidates."""
         name, arguments = models.parse_method(query.method)
         stages = model.stages(query, space.rows, admitted, name, arguments)
         if stages is None:
@@ -294,7 +296,7 @@ class Oracle:
                 f"{answer.counts.candidates} candidates, {sure.sum()} to {possible.sum()} were due"
             assert answer.counts.scored <= answer.counts.candidates, \
                 f"{answer.counts.scored} items were scored, more than the {answer.counts.candidates} candidates"
-        # Where not all can be returned the worst may be missing; low_rank has no more candidates than hits.
+        # With k hits, candidates below the worst hit may be missing. low_rank returns all its candidates.
         is_cut = len(hits) == query.k and name != "low_rank"
         missed = sure & (scores > scores[hits].min() + slack) if is_cut else sure
         missed[hits] = False
@@ -308,7 +310,7 @@ class Oracle:
 
 
 def check_epochs(answers):
-    """Answers of one run of the daemon: an epoch has one watermark, and a later epoch has seen no less."""
+    """Check the answers of one run of the daemon: each epoch has one watermark, which never moves back."""
     epochs = {}
     for answer in answers:
         if answer.HasField("error"):

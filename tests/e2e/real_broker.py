@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Kafka broker for tests. Where none can be run they are skipped, aloud; in CI that is a failure."""
+"""A real Kafka broker for tests. If none can run, the tests are skipped with a message; in CI they fail."""
 
 import sys
 import unittest
@@ -15,13 +15,13 @@ def require():
     if not reason:
         return
     if data.CI:
-        raise AssertionError(f"CI runs nothing without a real broker: {reason}")
+        raise AssertionError(f"a real broker is required in CI: {reason}")
     print(f"SKIPPED: NO TEST AGAINST A REAL KAFKA BROKER WAS RUN: {reason.upper()}", file=sys.stderr, flush=True)
     raise unittest.SkipTest(reason)
 
 
 def open_for(add_cleanup=unittest.addModuleCleanup):
-    """Started; closed behind the module's last test, or with what `add_cleanup` belongs to."""
+    """Return a started broker. It is closed after the module's last test, or with the cleanups of `add_cleanup`."""
     require()
     broker = kafka_broker.KafkaBroker().start()
     add_cleanup(broker.close)

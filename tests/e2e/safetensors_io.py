@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes safetensors files with numpy."""
+"""Read and write safetensors files with numpy."""
 
 import json
 
@@ -10,7 +10,7 @@ NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 
 def read(path):
-    """Returns ({name: array}, metadata). BF16, which numpy does not have, is widened to float32."""
+    """Return ({name: array}, metadata). BF16 is widened to float32, because numpy has no BF16."""
     with open(path, "rb") as file:
         blob = file.read()
     header_bytes = int.from_bytes(blob[:8], "little")
@@ -30,7 +30,10 @@ def read(path):
 
 
 def write(path, tensors, metadata, types=None):
-    """Widest dtype first, then by name, so that every tensor is aligned. types: {name: "BF16"}, of bits in U16."""
+    """Write tensors ordered by decreasing dtype width, then by name, which keeps every tensor aligned.
+
+    types: {name: "BF16"} for the tensors whose arrays hold BF16 bits as uint16.
+    """
     header, data = {"__metadata__": dict(metadata)}, bytearray()
     for name in sorted(tensors, key=lambda n: (-tensors[n].dtype.itemsize, n)):
         array = np.ascontiguousarray(tensors[name])
@@ -48,6 +51,6 @@ def bf16_to_f32(bits):
 
 
 def f32_to_bf16(values):
-    """Bits, rounded to nearest even; finite values only."""
+    """Return the BF16 bits of finite values, rounded to nearest even."""
     bits = np.asarray(values, np.float32).view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon against a real Kafka broker: transactions, restarts, kills, growing and recreated topics."""
+"""Tests of the daemon with a real Kafka broker: transactions, restarts, kills, growing and recreated topics."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def setUpModule():
 
 
 class Transactions:
-    """Writes the catalogue in transactions of PER_TRANSACTION records."""
+    """Write catalogue records in transactions of PER_TRANSACTION records."""
 
     def __init__(self, system):
         self.system = system
@@ -71,7 +71,7 @@ class Transactions:
 
 
 class BrokerCase(Case):
-    """Each class has topics of its own."""
+    """Tests that each use their own topics."""
 
     partitions = 4
 
@@ -91,7 +91,7 @@ class BrokerCase(Case):
         return self.system
 
     def said_discontinuity(self, past=0):
-        """The log event after the first `past` characters of the log."""
+        """Return the discontinuity event logged after the first `past` characters of the log."""
         found = re.search(r"^.*\bevent=\S*discontinuity.*$", self.system.daemon.log()[past:], re.M)
         self.assertTrue(found, "no log line has event= with the word discontinuity")
         return found[0]
@@ -107,7 +107,7 @@ class BrokerCase(Case):
 
 
 class Loaded(BrokerCase):
-    """One daemon with the whole catalogue; every test leaves it running."""
+    """Tests that share one daemon with the whole catalogue. Every test leaves it running."""
 
     @classmethod
     def setUpClass(cls):
@@ -127,7 +127,7 @@ class Loaded(BrokerCase):
         first = cls.system.queries.draw("codes", "exact", at_least=cls.system.positions())
         cls.system.ask([first], timeout_s=60)
         print(f"\n{N_ITEMS} items written in {written - started:.1f} s, "
-              f"all seen {time.monotonic() - written:.1f} s after", flush=True)
+              f"all served {time.monotonic() - written:.1f} s later", flush=True)
 
     @classmethod
     def tearDownClass(cls):
@@ -186,7 +186,7 @@ class Loaded(BrokerCase):
             self.system.put_raw(self.keys[i], None, producer=self.load.producer)
             self.system.put(self.keys[100 + i], producer=self.load.producer)
         self.load.producer.flush(30)
-        # While it is open the daemon answers from what is committed.
+        # While the transaction is open, the daemon answers from the committed records.
         self.system.ask(self.draw(6))
         self.load.producer.abort_transaction(30)
         self.load.put(b"after-the-abort")
@@ -225,7 +225,7 @@ class Loaded(BrokerCase):
         for query in good:
             self.system.send(query, key=b"same partition")
         self.system.check(good)
-        # The client learns of it where it can be reached: in the configured topic.
+        # The client gets the error in the configured answer topic.
         answer = self.system.client.wait([lost.id], 60)[lost.id]
         self.system.oracle.check_error(lost, answer, "INTERNAL")
         self.assertEqual(self.system.client.replies[lost.id][0].topic, self.system.topic("answers"))
@@ -240,14 +240,14 @@ class Loaded(BrokerCase):
             self.system.ask(queries)
             took.append(self.system.client.replies[queries[0].id][0].arrived - started)
         took.sort()
-        print(f" [answer that has seen the write before it: median {took[10] * 1e3:.0f} ms] ", end="", flush=True)
+        print(f" [answers that reflect the preceding write: median {took[10] * 1e3:.0f} ms] ", end="", flush=True)
 
 
 class Restart(BrokerCase):
-    """Stopped and killed in the middle of a load, with queries on their way."""
+    """Tests that stop or kill the daemon in the middle of a load, with queries in flight."""
 
     def load_and_ask(self, system, load, numbers, queries):
-        """Yields after each small step: changes of the catalogue, and queries that nobody waits for."""
+        """Change the catalogue and send queries without waiting for answers. Yield after each small step."""
         rng = system.rng
         for i in numbers:
             load.put(b"item-%06d" % i)
@@ -291,7 +291,7 @@ class Restart(BrokerCase):
         for i in range(100):
             load.put(b"late-%06d" % i)
         load.commit()
-        # Sent to nobody: each partition of the topic gets some, also those in which nothing was ever committed.
+        # No daemon is running. The queries reach every partition, including any that has no committed offset yet.
         queries = [system.send(system.queries.draw("codes")) for _ in range(30)]
         system.client.flush()
         system.daemon.start()
@@ -362,7 +362,7 @@ class Topics(BrokerCase):
         self.write(load, b"old", 500)
         system.check_catalogue()
         broker.grow_topic(system.topic("catalogue"), 5)
-        # Keys of their own, in the partitions that the producer is told: an old key must not change its partition.
+        # Write new keys to explicit partitions: an old key must not move to another partition.
         load = Transactions(system)
         for partition in (2, 3, 4):
             self.write(load, b"new-%d" % partition, 100, partition=partition)
@@ -376,7 +376,10 @@ class Topics(BrokerCase):
         system.daemon.stop()
 
     def recreate(self, name, before, after, config=None):
-        """A daemon that knew a topic with `before` items, stopped; the topic is a new one with `after` others now."""
+        """Stop a daemon that knows `before` items, and recreate its topic with `after` other items.
+
+        The old and the new topic also share 50 keys.
+        """
         system = self.open(name, config)
         load = Transactions(system)
         self.write(load, b"before", before)
@@ -401,7 +404,7 @@ class Topics(BrokerCase):
         self.assertNotIn(b"before-00000", keys)
         self.assertEqual(system.daemon.status()["items"], len(keys))
         print(f" [{self.said_discontinuity(logged)}] ", end="", flush=True)
-        # Once rebuilt, the next start has nothing to complain of.
+        # After the rebuild, the next start must report no discontinuity.
         system.daemon.stop()
         logged = len(system.daemon.log())
         system.daemon.start().wait_ready()
@@ -426,16 +429,17 @@ class Topics(BrokerCase):
         system.follow_catalogue()
         self.write(Transactions(system), b"after", 900)
         system.sync()
-        eventually(lambda: re.search(r"\bevent=\S*discontinuity", system.daemon.log()[logged:]), "the discontinuity", 60)
+        eventually(lambda: re.search(r"\bevent=\S*discontinuity", system.daemon.log()[logged:]),
+                   "the discontinuity", 60)
         eventually(lambda: system.daemon.status()["ready"] and system.daemon.status()["items"] == 900,
-                   "the new topic's items alone", 60)
+                   "only the new topic's items", 60)
         system.check_catalogue()
         system.daemon.stop()
 
     def test_a_recreated_topic_stops_a_daemon_that_was_told_to(self):
         system, logged = self.recreate("stopping", 1000, 100, {"catalogue": {"on_discontinuity": "stop"}})
         system.daemon.start()
-        self.assertGreater(system.daemon.wait_exit(30), 0, "it ended as if all were well, or by a signal")
+        self.assertGreater(system.daemon.wait_exit(30), 0, "it exited with status 0 or by a signal")
         line = self.said_discontinuity(logged)
         self.assertIn(system.topic("catalogue"), system.daemon.log()[logged:])
         print(f" [{line}] ", end="", flush=True)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents show is what happens: the first ten minutes, the worked messages, the commands, the metrics."""
+"""Tests that the documents are correct: the first ten minutes, the example messages, the commands, the metrics."""
 
 import json
 import os
@@ -20,7 +20,7 @@ import models
 import safetensors_io
 from harness import Daemon
 
-# docs/protocol.md, "An example"
+# The codebook of "An example" in docs/protocol.md.
 CENTROIDS = np.array([[[1, 0], [0, 1], [1, 1]], [[2, 0], [0, 2], [-1, 0]]], np.float32)
 
 
@@ -35,7 +35,7 @@ def read(path):
 
 
 def blocks(path, language, section=None):
-    """The fenced blocks of a document, or of one of its sections."""
+    """Return the fenced blocks of a language in a document, or in one of its sections."""
     text = read(path)
     if section:
         text = text.split(f"\n{section}\n", 1)[1].split("\n## ", 1)[0]
@@ -48,13 +48,13 @@ def outside_blocks(path):
 
 
 def anchors(path):
-    """The fragments that GitHub makes of a document's headings."""
+    """Return the anchors that GitHub generates for a document's headings."""
     headings = re.findall(r"^#+ (.*)$", outside_blocks(path), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 class Texts(unittest.TestCase):
-    """What can be checked without running anything."""
+    """Tests of the documents that run no program."""
 
     def test_every_link_leads_somewhere(self):
         for path in DOCUMENTS:
@@ -68,7 +68,7 @@ class Texts(unittest.TestCase):
     def test_every_file_that_a_document_names_is_there(self):
         folders = "base|cmake|daemon|docs|engine|examples|ingest|kernels|ops|proto|store|systemd|tests"
         for path in DOCUMENTS:
-            if path.name == "CHANGELOG.md":  # files of its time
+            if path.name == "CHANGELOG.md":  # it names files of older versions
                 continue
             for named in re.findall(rf"`((?:{folders})/[\w./-]*)", read(path)):
                 self.assertTrue((data.ROOT / named).exists(), f"{path}: {named}")
@@ -92,12 +92,12 @@ class Texts(unittest.TestCase):
     def test_lines_are_short(self):
         for path in DOCUMENTS:
             for number, line in enumerate(read(path).splitlines(), 1):
-                if not line.startswith("|"):  # a row of a table cannot be broken
+                if not line.startswith("|"):  # a table row cannot be wrapped
                     self.assertLessEqual(len(line), MAX_COLUMNS, f"{path}:{number}")
 
 
 class Methods(unittest.TestCase):
-    """`sluicectl eval --help` prints the engine's table of methods; documents repeat it word for word."""
+    """Tests that documents list the same methods as `sluicectl eval --help`, in the same words."""
 
     def setUp(self):
         done = subprocess.run([harness.build_dir() / "sluicectl", "eval", "--help"], capture_output=True, text=True)
@@ -125,7 +125,7 @@ class Methods(unittest.TestCase):
 
 
 class FirstTenMinutes(unittest.TestCase):
-    """The README's first section, step by step, in a folder of its own."""
+    """A test that runs the README's first section step by step, in a temporary folder."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="sluice-readme-")
@@ -235,7 +235,7 @@ class Documents(unittest.TestCase):
         (command,) = re.findall(r"`(protoc [^`]+)`", read("docs/protocol.md"))
         subprocess.run(command.replace("--python_out=.", f"--python_out={self.folder.name}").split(), cwd=data.ROOT,
                        check=True)
-        for _ in range(2):  # each run finds its own answer, not that of the run before
+        for _ in range(2):  # the second run must not find the first one's answer
             self.assertEqual(self.run_python(asks), "[(b'alien', 3.0), (b'heat', 1.0)]")
         asks = asks.replace('exclude=[b"ran"]', 'exclude=[b"ran", b"heat"]')
         self.assertEqual(self.run_python(asks), "[(b'alien', 3.0)]")
@@ -247,7 +247,7 @@ class Documents(unittest.TestCase):
         commands = [line for block in blocks("README.md", "sh") for line in block.replace("\\\n", "").splitlines()
                     if line.startswith("build/release/")]
         self.assertEqual(len(commands), 4)
-        golden = data.golden_dir() / "small_uid"  # in place of data that takes minutes to make
+        golden = data.golden_dir() / "small_uid"  # replaces data that takes minutes to generate
         asked = Path(self.folder.name) / "eval.safetensors"
         inputs, _ = safetensors_io.read(golden / "inputs.safetensors")
         safetensors_io.write(asked, {**inputs, "target_ids": inputs["item_ids"][:len(inputs["user_ids"])]}, {})
@@ -259,7 +259,7 @@ class Documents(unittest.TestCase):
             if "--check-config" in words or "sluicectl" in words[0]:
                 done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=data.ROOT)
                 self.assertEqual(done.returncode, 0, line + done.stderr)
-            else:  # the daemon itself runs already: its second self is told so
+            else:  # a daemon is already running; a second one must refuse to start
                 done = subprocess.run(words, capture_output=True, text=True, timeout=60)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn("another process", done.stderr)
@@ -280,7 +280,7 @@ class Documents(unittest.TestCase):
             self.assertIn(name.removesuffix("_bucket"), body)
 
 
-# What the blocks of docs/models.md call in place of the safetensors package, which Debian 12 does not have.
+# Replaces the safetensors package, which the blocks of docs/models.md import and Debian 12 does not have.
 SAFETENSORS_TORCH = '''
 import torch, safetensors_io
 
@@ -291,12 +291,12 @@ def save_file(tensors, filename, metadata=None):
     safetensors_io.write(filename, {name: t.detach().numpy() for name, t in tensors.items()}, metadata or {})
 '''
 
-# The similarities that this version serves: to be made longer as they come.
+# The similarities that this version serves. Extend the list when one is added.
 SERVED = ("dot", "cosine", "weighted_dot", "bilinear", "mol", "recjpq")
 
 
 class ModelsPage(unittest.TestCase):
-    """Each block of docs/models.md runs, and what it writes is served: scores are those of double precision."""
+    """Tests that each block of docs/models.md runs, and that its models give the scores of double precision."""
 
     @classmethod
     def setUpClass(cls):
@@ -321,7 +321,7 @@ class ModelsPage(unittest.TestCase):
 
     @classmethod
     def save_inputs(cls):
-        """Checkpoints as training leaves them. torch is kept out of this process."""
+        """Write checkpoints as training leaves them. torch runs in another process."""
         rng = cls.rng
         models.random_mol(rng, cls.folder / "drawn", pq=8, px=4, d=64, dq=50, dx=50, uid_hash=(6040,), query_hidden=512,
                           gating=(128, 128, 128))
@@ -359,7 +359,7 @@ for path in glob.glob("*.pt.npy"):
                               text=True, timeout=60)
 
     def assert_serves(self, model, scores, items="items.safetensors", first_id=1):
-        """scores [queries, items]"""
+        """Check the scores that eval finds. scores: the expected ones [queries, items]."""
         done = self.evaluate(model, items)
         self.assertEqual(done.returncode, 0, done.stderr)
         found, _ = safetensors_io.read(self.folder / "o")
@@ -370,7 +370,7 @@ for path in glob.glob("*.pt.npy"):
         self.assertTrue(np.all(found["exact"] == 1))
 
     def expected(self):
-        """{model file: (similarity, scores of items.safetensors)}"""
+        """Return {model: (similarity, scores of items.safetensors)}."""
         q, d = self.queries.astype(np.float64), self.table[1:].astype(np.float64)
         w = {name: weight.astype(np.float64) for name, weight in self.w.items()}
         length = np.linalg.norm(q, axis=1)[:, None] * np.linalg.norm(d, axis=1)
@@ -385,7 +385,7 @@ for path in glob.glob("*.pt.npy"):
                 self.assertEqual(metadata["sluice.similarity"], similarity)
                 if similarity in SERVED:
                     self.assert_serves(f"{name}.safetensors", scores)
-                else:  # the day that it is, this fails, and SERVED is to be mended
+                else:  # fails once the similarity is served; extend SERVED then
                     self.assertIn("is not one of", self.evaluate(f"{name}.safetensors").stderr)
 
     def test_mol(self):

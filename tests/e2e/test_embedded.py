@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon with its embedded broker: a catalogue, its changes, bad records, queries in every form, bad queries."""
+"""Tests of the daemon with its embedded broker: catalogue changes, bad records, all query encodings, bad queries."""
 
 import base64
 import json
@@ -64,7 +64,7 @@ class Embedded(Case):
 
     @classmethod
     def caught_up(cls):
-        """The daemon has seen everything that was written."""
+        """Wait until the daemon has applied everything that was written."""
         cls.system.sync()
 
         def has_seen():
@@ -104,7 +104,7 @@ class Embedded(Case):
         self.kcat.produce(self.system.topic("queries"), lines[half:], [("content-type", wire.JSON)])
         waiting, deadline = dict(queries), time.monotonic() + 30 * SLOWNESS
         while waiting:
-            # The topic holds other tests' answers too, and lines of them that are not text.
+            # The topic also holds other tests' answers, some of which are not text.
             key, value = answers.get(timeout=max(0.1, deadline - time.monotonic()))
             query = waiting.pop(key, None)
             if query:
@@ -124,7 +124,7 @@ class Embedded(Case):
 
     def test_the_whole_catalogue(self):
         self.system.check_catalogue()
-        # As JSON too, where keys that are not text need their own form.
+        # Check JSON answers too. They encode keys that are not text differently.
         self.system.ask([self.system.queries.draw(name, "exact", k=MAX_K) for name in spaces], "array", 60)
 
     def test_exclude(self):
@@ -185,7 +185,7 @@ class Embedded(Case):
     # ------------------------------------------------------------------------------------------- bad records
 
     def bad_records(self):
-        """(what is wrong, key, value, headers)"""
+        """Return rows of (what is wrong, key, value, headers)."""
         rng, taste, codes = self.system.rng, spaces["taste"], spaces["codes"]
         good = self.system.items.item(["taste", "codes"])
         good_bytes = good.SerializeToString()
@@ -294,8 +294,8 @@ class Embedded(Case):
         self.caught_up()
         self.assertEqual(len(written), len(rows))
         passed = [what for where, (what, _, _) in written.items() if where not in self.system.oracle.rejected]
-        self.assertFalse(passed, "the test's own oracle takes these for good")
-        # Whatever was taken for good all the same is gone before the next test.
+        self.assertFalse(passed, "the oracle of the test accepts these bad records")
+        # If the daemon accepts a bad record, the next test must not see it.
         self.addCleanup(self.remove, [key for _, key, _ in written.values() if key and len(key) <= 256])
         self.system.check_catalogue()
 
@@ -307,7 +307,7 @@ class Embedded(Case):
         for where, (what, key, value) in written.items():
             with self.subTest(what):
                 record = of_catalogue[where]
-                # librdkafka's producer does not tell an empty key from none on every path; the value must be the same.
+                # librdkafka's producer does not always distinguish an empty key from no key.
                 self.assertEqual(record.key or None, key or None)
                 self.assertEqual(record.value, value)
         self.assertEqual(self.system.daemon.status()["counters"]["dead_letters"], counted + len(rows))
@@ -315,7 +315,7 @@ class Embedded(Case):
     # ------------------------------------------------------------------------------------------- bad queries
 
     def bad_queries(self):
-        """(what is wrong, the query, codes that may answer)"""
+        """Return rows of (what is wrong, the query, the allowed error codes)."""
         draw = self.system.queries.draw
         taste, codes = spaces["taste"], spaces["codes"]
         bad, method = ("BAD_QUERY",), ("UNKNOWN_METHOD",)
@@ -433,7 +433,7 @@ class Embedded(Case):
         plain = self.system.queries.draw("codes")
         started = time.monotonic()
         for query in (waiting, hurried, plain):
-            # One key, so one partition: the last stands behind the others.
+            # One key puts all queries in one partition, where the last is behind the others.
             self.system.send(query, key=b"one partition")
         self.system.check([plain])
         self.system.client.wait([waiting.id, hurried.id])
@@ -506,7 +506,7 @@ class Embedded(Case):
         path = self.system.folder / "items.jsonl"
         path.write_text("\n".join(lines) + "\n")
         ctl("load", str(path))
-        # Both return when the daemon shows the change, so that the next query sees it.
+        # put and load return once the daemon serves the change, so the next query must see it.
         query = self.system.queries.draw("codes", "exact", k=MAX_K)
         self.system.ask([query], "protobuf")
         keys = {hit.key for hit in self.system.client.replies[query.id][0].answer.hits}

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""sluicectl eval: answers against the reference implementation and double precision, receipts against brute force,
-and what it says of files that it cannot use."""
+"""Tests of sluicectl eval.
+
+Answers are compared with the reference implementation and with double precision, and receipts with brute force.
+Files that cannot be used must give an error that says why.
+"""
 
 import json
 import os
@@ -18,7 +21,7 @@ import models
 import safetensors_io
 
 CTL = Path(os.environ.get("SLUICE_BUILD") or data.ROOT / "build" / "dev") / "sluicectl"
-# Of a score against double precision: tests/golden/README.md suggests it for Mixture-of-Logits.
+# Maximum score error against double precision, as tests/golden/README.md suggests for Mixture-of-Logits.
 TOLERANCE = 1e-4
 
 
@@ -44,7 +47,7 @@ class Case(unittest.TestCase):
         return done
 
     def answers(self, model, items, queries, method, k, *arguments):
-        """The tensors of the answer file."""
+        """Run eval, and return the tensors of its answer file."""
         output = self.folder / "answers.safetensors"
         self.evaluate(model, items, queries, "--method", method, "-k", k, "--output", output, *arguments)
         tensors, metadata = safetensors_io.read(output)
@@ -57,7 +60,7 @@ class Case(unittest.TestCase):
         return tensors
 
     def assert_receipts(self, answers, ids, scores, tolerance):
-        """scores [queries, items], in double precision: of every item, by which a receipt is judged."""
+        """Check each query's receipt. scores [queries, items]: the scores of all items in double precision."""
         row_of = {int(item): row for row, item in enumerate(ids)}
         for q, found in enumerate(answers["top_ids"]):
             rows = np.array([row_of[int(item)] for item in found if item != -1], int)
@@ -114,7 +117,7 @@ class Golden(Case):
                 np.testing.assert_allclose(answers["top_scores"], expected["top_phi_f64"], rtol=0, atol=TOLERANCE)
             for found, scores in zip(answers["top_ids"], answers["top_scores"]):
                 order = np.lexsort((found, -scores))
-                np.testing.assert_array_equal(found, found[order])  # ties by id
+                np.testing.assert_array_equal(found, found[order])  # ties are ordered by id
 
     def test_answers_do_not_depend_on_batch_threads_or_arithmetic(self):
         model, path, _, _ = self.load("small_uid")
@@ -135,7 +138,7 @@ class Golden(Case):
         self.assertNotIn("user_ids", self.evaluate(model, path, path).stderr)
         books, books_path, books_inputs, _ = self.load("books")
         queries = self.write("q", {"query_embeddings": books_inputs["query_embeddings"],
-                                   "user_ids": np.zeros(3, np.float32)})  # of no use, whatever it is
+                                   "user_ids": np.zeros(3, np.float32)})  # this model ignores it, whatever its type
         self.assertEqual(self.evaluate(books, books_path, queries).stderr, "")
 
     def test_embeddings_may_be_of_any_floating_type(self):
@@ -162,7 +165,7 @@ class Golden(Case):
         lines = done.stdout.splitlines()
         (head,) = [i for i, line in enumerate(lines) if line.startswith("method ")]
         self.assertEqual(re.findall(r"recall@\d+", lines[head]), ["recall@1", "recall@10", "recall@100"])
-        self.assertNotIn("HR@", done.stdout)  # there are no held-out items
+        self.assertNotIn("HR@", done.stdout)  # the files have no held-out items
         names = [line.split("  ")[0] for line in lines[head + 1:head + 5]]
         self.assertEqual(names[0], "exact")
         self.assertEqual(names[1:], methods)
@@ -191,7 +194,7 @@ class Golden(Case):
         self.assertEqual([row["candidates"] for row in rows[1:]], [60, 150, 500])
 
     def target_files(self):
-        """A golden model and its files with a held-out item for each query: some near the top, some far below."""
+        """Prepare a golden model with a held-out item for each query; some rank near the top and some far below."""
         model, path, inputs, expected = self.load("books")
         ids, scores = inputs["item_ids"], expected["phi_f64"]
         order = np.argsort(-scores, axis=1)
@@ -206,7 +209,7 @@ class Golden(Case):
         arguments = [word for method in methods for word in ("--method", method)]
         done = self.evaluate(model, path, queries, *arguments, "-k", 100, "--targets", "--json")
         rows = [json.loads(line) for line in done.stdout.splitlines()]
-        # Of exact from double precision alone, of the others from their lists.
+        # exact's hit rates follow from the double-precision scores, the other methods' from their answers.
         rank = (scores > scores[np.arange(len(targets)), np.searchsorted(ids, targets)][:, None]).sum(axis=1)
         exact = {n: np.mean(rank < n) for n in (1, 5, 10, 50, 100)}
         for row in rows:
@@ -242,7 +245,7 @@ class Golden(Case):
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             for word in words:
                 self.assertIn(word, done.stderr)
-            if change is not None:  # without the option the tensor is left alone
+            if change is not None:  # without --targets, eval ignores the tensor
                 self.evaluate(model, path, self.folder / "q")
 
     def test_each_method_that_is_asked_for_has_a_row(self):
@@ -260,17 +263,17 @@ class Golden(Case):
 
 
 class Recjpq(Case):
-    """Random catalogues, whose ids are any 64-bit numbers in any order."""
+    """Tests with random catalogues. Item ids are arbitrary 64-bit numbers in any order."""
 
     def draw(self, n, centroids, n_queries=20):
         m, b, width = centroids.shape
         ids = self.rng.choice(2 ** 62, n, replace=False) * self.rng.choice([-2, 2], n)
         codes = self.rng.integers(0, b, (n, m)).astype(np.uint8)
-        codes[n // 2:] = codes[self.rng.integers(0, n // 2 + 1, n - n // 2)]  # half of them repeat others
+        codes[n // 2:] = codes[self.rng.integers(0, n // 2 + 1, n - n // 2)]  # half of the items repeat others
         queries = np.round(self.rng.standard_normal((n_queries, m * width)) * 4).astype(np.float32) / 4
         model = self.write("m", {"centroids": centroids}, {"sluice.similarity": "recjpq"})
         items = self.write("i", {"item_ids": ids, "codes": codes,
-                                 "item_embeddings": np.zeros((2, 2), np.float32)})  # of no use here
+                                 "item_embeddings": np.zeros((2, 2), np.float32)})  # a recjpq model ignores it
         table = np.einsum("mbw,qmw->qmb", centroids.astype(np.float64),
                           queries.astype(np.float64).reshape(n_queries, m, width))
         scores = sum(table[:, split, codes[:, split]] for split in range(m))
@@ -290,7 +293,7 @@ class Recjpq(Case):
             pass
 
     def test_equal_scores_are_ordered_by_id(self):
-        centroids = self.rng.integers(-2, 3, (4, 5, 3)).astype(np.float32)  # sums without rounding: many ties
+        centroids = self.rng.integers(-2, 3, (4, 5, 3)).astype(np.float32)  # sums are exact, with many ties
         for answers, ids, scores in self.assert_exact(5000, centroids, 40):
             for q, found in enumerate(answers["top_ids"]):
                 np.testing.assert_array_equal(found, ids[np.lexsort((ids, -scores[q]))[:40]])
@@ -304,7 +307,7 @@ class Recjpq(Case):
 
 
 class Refused(Case):
-    """Each file that cannot be used gets a line with the file, the tensor and what to do; nothing is written."""
+    """Tests of unusable files. Each gets a line with the file, the tensor and the remedy, and nothing is written."""
 
     def setUp(self):
         super().setUp()
@@ -360,7 +363,8 @@ class Refused(Case):
         rows = [
             ({"query_embeddings": None}, ['no tensor "query_embeddings"', "F32 [queries, dimension]"]),
             ({"query_embeddings": np.ones((3, 6), np.int64)}, ['"query_embeddings"', "I64", "F32, F64, F16 or BF16"]),
-            ({"query_embeddings": np.ones((3, 7), np.float32)}, ['"query_embeddings"', "row 0", "7 numbers", "needs 6"]),
+            ({"query_embeddings": np.ones((3, 7), np.float32)},
+             ['"query_embeddings"', "row 0", "7 numbers", "needs 6"]),
             ({"query_embeddings": np.ones((0, 6), np.float32)}, ['"query_embeddings"', "at least one query"]),
             ({"query_embeddings": np.ones(6, np.float32)}, ['"query_embeddings"', "shape [queries, dimension]"]),
             ({"query_embeddings": endless}, ['"query_embeddings"', "row 1", "number 5 is inf"]),
@@ -398,7 +402,7 @@ class Refused(Case):
 
     def test_more_items_than_the_machine_can_hold(self):
         models.random_mol(self.rng, self.model, pq=1, px=64, d=2048, dq=2, dx=2, uid_hash=(), query_hidden=-1,
-                          gating=(1, 1, 1))  # a megabyte an item, for two arenas
+                          gating=(1, 1, 1))  # 1 MB per item, in each of two arenas
         n = 2 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2 ** 20
         items = self.write("items", {"item_ids": np.arange(n), "item_embeddings": np.ones((n, 2), np.float16)})
         queries = self.write("queries", {"query_embeddings": np.ones((1, 2), np.float32)})

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of the wall clock under a running daemon, an hour back and an hour forward: nothing waits longer for them."""
+"""Tests of wall-clock steps, an hour back or forward, under a running daemon: no wait may become longer."""
 
 import re
 import struct
@@ -47,11 +47,11 @@ class Clock(Case):
 
     def step(self, seconds):
         self.now = getattr(self, "now", 0) + seconds
-        with open(self.offset, "r+b") as file:  # in place: the daemon has mapped it
+        with open(self.offset, "r+b") as file:  # write in place, because the daemon has mapped the file
             file.write(struct.pack("<q", self.now * 10**9))
 
     def ask_too_much(self):
-        """A query for records that nobody writes: its error comes when its time is over."""
+        """Send a query that waits for records nobody writes. It gets an error when its wait times out."""
         query = self.system.queries.draw("movies", at_least=[pb.Position(partition=0, next=1 << 40)])
         return self.system.send(query)
 
@@ -67,7 +67,7 @@ class Clock(Case):
         return committed == ends
 
     def check_all_goes_on(self):
-        """at_least in its time, queries, commits, the catalogue; ready all the while."""
+        """Check that at_least times out in time, answers arrive, offsets are committed, and the daemon is ready."""
         waiting, began = self.ask_too_much(), time.monotonic()
         self.write(10)
         answer = self.system.client.wait([waiting.id], 15)[waiting.id]
@@ -85,7 +85,7 @@ class Clock(Case):
         self.system.client.wait([before.id], 15)
         self.check_all_goes_on()
         found = re.search(r"event=clock_stepped by_ms=(-?\d+) .*", self.system.daemon.log())
-        self.assertTrue(found, "no event tells of the step")
+        self.assertTrue(found, "no event reports the step")
         self.assertAlmostEqual(int(found[1]), seconds * 1000, delta=1000)
         self.assertIn("waits=steady", found[0])
 
@@ -100,7 +100,7 @@ class Clock(Case):
 
     def test_an_hour_forward(self):
         self.check_step(HOUR_S)
-        # Ages of records written before the step would be an hour.
+        # A record written before the step must not count as an hour old.
         total = re.search(r"^sluice_visible_seconds_sum (\S+)", self.system.daemon.get("/metrics")[1], re.M)
         self.assertLess(float(total[1]), HOUR_S)
         self.stop()

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Models as they come out of training, given to the daemon: what leaves doubts is refused by --check-config with the
-remedy, and a model that takes long to load keeps the service manager waiting."""
+"""Tests of models as training leaves them.
+
+--check-config must refuse an ambiguous model with a remedy. A model that loads slowly must extend the service manager's
+start timeout.
+"""
 
 import socket
 import subprocess
@@ -16,7 +19,7 @@ import harness
 import models
 import safetensors_io
 
-# Decomposed in seconds with the reference BLAS, in less with others.
+# Rows and columns of W. The decomposition takes seconds with the reference BLAS, and less with others.
 LARGE = 900
 
 
@@ -74,7 +77,7 @@ class Models(unittest.TestCase):
                 if "READY=1" in manager.recv(4096).decode():
                     break
             else:
-                self.fail("it never was ready")
+                self.fail("the daemon never became ready")
             self.daemon.stop()
 
 

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is full: the catalogue (max_items), or the store's disk. Queries go on, nothing is lost, it is said, and the
-catalogue goes on by itself when there is room."""
+"""Tests of a full catalogue (max_items) and a full disk.
+
+Queries must still be answered, no record may be lost, and the daemon must report the problem. The catalogue must resume
+by itself once there is room.
+"""
 
 import os
 import subprocess
@@ -49,7 +52,7 @@ class FullCase(Case):
         self.system.producer.flush(60)
 
     def keys_found(self):
-        """What a query for everything finds."""
+        """Return the keys of all items that a query for the whole catalogue finds."""
         query = self.system.queries.draw("codes", "exact", k=50000)
         self.system.send(query)
         answer = self.system.client.wait([query.id])[query.id]
@@ -79,7 +82,7 @@ class Catalogue(FullCase):
         self.assertLess(set(first), found)
         self.assertRegex(system.daemon.get("/metrics")[1], r'(?m)^sluice_catalogue_phase{phase="full"} 1$')
         self.assertIn("max_items", self.status()["problem"])
-        self.write(first[:50])  # updates of known items are applied
+        self.write(first[:50])  # updates of existing items are still applied
         eventually(lambda: self.status()["counters"]["applied"] >= 1050, "updates")
         system.daemon.stop()
 

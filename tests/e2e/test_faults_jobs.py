@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Queries on their way to the workers, where searches are slow and queries are many or large: a real broker, a space whose
-search takes tenths of a second, and a fast one beside it."""
+"""Tests of the queue between the query reader and the workers, with a real broker.
+
+Searches are slow, and queries are many or large. One space takes tenths of a second per search; another one is fast.
+"""
 
 import tempfile
 import time
@@ -80,10 +82,11 @@ class Jobs(Case):
         return self.system.daemon.get("/readyz")[0] == 200
 
     def uncommitted(self, consumer):
-        """Queries of the topic that the group has not committed."""
+        """Return the number of queries whose offsets the group has not committed."""
         topic = self.system.topic("queries")
         ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), 10)[1] for p in range(3)}
-        at = {p.partition: max(p.offset, 0) for p in consumer.committed([TopicPartition(topic, p) for p in range(3)], 10)}
+        partitions = [TopicPartition(topic, p) for p in range(3)]
+        at = {p.partition: max(p.offset, 0) for p in consumer.committed(partitions, 10)}
         return sum(ends[p] - at[p] for p in ends)
 
     def consumer(self):
@@ -94,7 +97,7 @@ class Jobs(Case):
     # --------------------------------------------------------------------------------------------------- cases
 
     def test_slow_searches_keep_the_daemon_in_its_group(self):
-        """A full batch takes longer than max.poll.interval.ms, and more queries come than there were places for."""
+        """A full batch takes longer than max.poll.interval.ms, and more queries arrive than the queue can hold."""
         consumer = self.consumer()
         queries = [self.draw("slow") for _ in range(160)]
         for query in queries:
@@ -110,10 +113,10 @@ class Jobs(Case):
         self.system.client.poll(0.2)
         repeated = sum(len(self.system.client.replies[q.id]) - 1 for q in queries)
         print(f" [{repeated} answered again; not ready {unready} times of {len(lags)}] ", end="", flush=True)
-        # A machine that does other things may stop the daemon for longer than the group waits.
+        # A busy machine may pause the daemon for longer than the group's session timeout.
         self.assertLess(repeated, len(queries) // 10)
         self.assertLess(unready, 1 + len(lags) // 10)
-        self.assertLess(lags[len(lags) // 2], len(queries) - 20, f"commits go on meanwhile: {lags}")
+        self.assertLess(lags[len(lags) // 2], len(queries) - 20, f"few offsets were committed meanwhile: {lags}")
         self.assertNotIn("MAXPOLL", self.system.daemon.log())
 
     def test_fast_queries_do_not_wait_behind_slow_ones(self):
@@ -139,13 +142,14 @@ class Jobs(Case):
         self.system.client.wait(in_flight, 60)
         one_ms = self.took_us(query) / 1e3
         print(f" [{len(fast)} fast queries beside 32 slow ones: p50 {milliseconds(waits, .5):.0f} ms, "
-              f"p99 {milliseconds(waits, .99):.0f} ms; alone p99 {milliseconds(alone, .99):.0f} ms] ", end="", flush=True)
-        # One batch of slow ones at most is before it: some tenths of a second, where 32 slow searches take seconds.
+              f"p99 {milliseconds(waits, .99):.0f} ms; alone p99 {milliseconds(alone, .99):.0f} ms] ",
+              end="", flush=True)
+        # A fast query waits for one batch of slow ones at most: tenths of a second. 32 slow searches take seconds.
         self.assertLess(milliseconds(waits, .5), 1000 * SLOWNESS, one_ms)
         self.system.check(fast)
 
     def test_a_deadline_that_cannot_be_met_is_refused_at_once(self):
-        """About three times what one worker can search, for some seconds, each with half a second."""
+        """For some seconds, send about three times what one worker can search. Deadlines are at least 0.5 s away."""
         slow_s = sorted(self.took_us(self.ask_one("slow")) for _ in range(5))[2] / 1e6
         sent, pause_s, limit_s = {}, slow_s / 3, max(0.5, 6 * slow_s)
         end = time.monotonic() + 6
@@ -178,7 +182,7 @@ class Jobs(Case):
             status = Path(f"/proc/{self.system.daemon.process.pid}/status").read_text()
             return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
 
-        exclude = [b"%06d-" % i + b"x" * 70 for i in range(10000)]  # some 800 KB
+        exclude = [b"%06d-" % i + b"x" * 70 for i in range(10000)]  # about 800 KB
         before = rss()
         for _ in range(2):
             large = [self.draw("fast", at_least=[pb.Position(partition=0, next=10 ** 9)], exclude=exclude)
@@ -190,7 +194,7 @@ class Jobs(Case):
         self.assertEqual(set(codes) - {"NOT_SEEN", "UNAVAILABLE"}, set())
         self.assertGreater(codes.count("NOT_SEEN"), 10)
         self.system.ask([self.draw("fast") for _ in range(500)], "protobuf")
-        # The allocator gives pages back some seconds after they were freed.
+        # The allocator returns pages some seconds after they are freed.
         after, end = rss(), time.monotonic() + 30 * SLOWNESS
         print(f" [{before:.0f} MB before, {after:.0f} MB after", end="", flush=True)
         while after > before + 60 and time.monotonic() < end:
@@ -207,7 +211,7 @@ class Jobs(Case):
         for query in queries:
             self.system.send(query, "protobuf")
         self.system.client.flush()
-        other = self.ask_one("fast")  # is not held up
+        other = self.ask_one("fast")  # must not wait for the others
         self.assertEqual(self.code(other), "answer")
         self.system.put(b"item-late", self.system.items.item(["slow", "fast"]), partition=1)
         self.system.check(queries)
@@ -222,13 +226,15 @@ class Jobs(Case):
         self.assertEqual([self.code(ahead), self.code(nowhere)], ["NOT_SEEN"] * 2)
         self.assertRegex(self.answer(ahead).error.message,
                          f"partition {known.partition} .*{known.next + 7}.* it is at {known.next}")
-        self.assertRegex(self.answer(nowhere).error.message, "partition 99 .*the catalogue topic has no such partition: 4")
+        self.assertRegex(self.answer(nowhere).error.message,
+                         "partition 99 .*the catalogue topic has no such partition: 4")
 
     def test_two_daemons_share_a_backlog(self):
-        """Nothing is lost when a second daemon takes half of the partitions in the middle of a backlog."""
+        """No query is lost when a second daemon takes over partitions in the middle of a backlog."""
         second = System(paths, spaces, {"kernels": {"isa": "ref"}, "query": {
             "group": "jobs.group", "topic": "jobs.queries", "answer_topic": "jobs.answers", "workers": 1,
-            "kafka": {"max.poll.interval.ms": MAX_POLL_MS, "session.timeout.ms": MAX_POLL_MS, "heartbeat.interval.ms": 300}},
+            "kafka": {"max.poll.interval.ms": MAX_POLL_MS, "session.timeout.ms": MAX_POLL_MS,
+                      "heartbeat.interval.ms": 300}},
             "catalogue": {"topic": "jobs.catalogue"}}, broker.bootstrap, "jobs2", "jobs2")
         self.addCleanup(second.close)
         broker.create_topic(second.topic("dead-letters"), 1)
@@ -266,14 +272,14 @@ class TopicGone(Case):
         system.sync()
         system.ask([system.queries.draw("fast", "exact", at_least=system.positions()) for _ in range(20)])
         broker.delete_topic(system.topic("queries"))
-        eventually(lambda: system.daemon.get("/readyz")[0] == 503, "/readyz to say that the query topic is away")
+        eventually(lambda: system.daemon.get("/readyz")[0] == 503, "/readyz to say that the query topic is missing")
         time.sleep(1)
         code, body = system.daemon.get("/readyz")
         self.assertEqual(code, 503)
         self.assertIn("waiting for the query topic", body)
         broker.create_topic(system.topic("queries"), 2)
         system.daemon.wait_ready()
-        # The new topic is longer than what was committed of the former one: nothing of it is skipped.
+        # The new topic grows past the old topic's committed offset. The daemon must not skip any of its queries.
         system.client.close()
         system.connect()
         system.sync()

@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What leaves the daemon, against a real broker: reply topics that are missing, without a leader or somebody else's, keys
-and answers too large for their topic, dead letters that nobody takes. Every query gets an answer, its offset is
-committed, and no client costs another one anything."""
+"""Tests of everything the daemon produces, with a real broker.
+
+Reply topics are missing, have no leader or are not allowed. Keys and answers are too large for their topic. Dead
+letters cannot be delivered. Every query must still get an answer, its offset must be committed, and no client may hold
+up another one.
+"""
 
 import os
 import sys
@@ -40,7 +43,7 @@ def setUpModule():
 
 
 class Commits:
-    """What a daemon's group has committed on its query topic."""
+    """The offsets that a daemon's group has committed for its query topic."""
 
     def __init__(self, system):
         self.topic = system.topic("queries")
@@ -70,7 +73,7 @@ def make(name, settings, answer_config=None, has_letters=True):
 
 
 class ReplyTopics(Case):
-    """One daemon; every test leaves it running, with all queries answered and committed."""
+    """Tests that share one daemon. Each leaves it running, with all queries answered and their offsets committed."""
 
     @classmethod
     def setUpClass(cls):
@@ -107,7 +110,7 @@ class ReplyTopics(Case):
         return queries
 
     def assert_errors(self, queries, code="INTERNAL", timeout_s=30):
-        """Each has one error, in the configured topic. Returns the messages."""
+        """Check that each query got one error, in the configured answer topic. Return the messages."""
         answers = self.system.client.wait([query.id for query in queries], timeout_s)
         for query in queries:
             self.system.oracle.check_error(query, answers[query.id], code)
@@ -122,7 +125,7 @@ class ReplyTopics(Case):
                          {self.system.topic("replies")})
 
     def test_every_query_to_a_missing_topic_gets_an_error(self):
-        # The first ones wait until the topic is known to be missing, later ones are refused at once.
+        # The first queries wait until the daemon knows that the topic is missing. It refuses later ones at once.
         for _ in range(3):
             messages = self.assert_errors(self.send(self.draw(20, "missing")))
         print(f" [{messages}] ", end="", flush=True)
@@ -135,7 +138,7 @@ class ReplyTopics(Case):
         self.commits.wait_for_all()
 
     def test_a_topic_that_nobody_admitted_gets_nothing(self):
-        # What makes an answer an item for somebody else: id and parts are the same field.
+        # An answer with this id would decode as an item: Answer.id and Item.parts have the same field number.
         part = pb.Item(parts={"codes": pb.Part(codes=b"12345678")}).SerializeToString().decode()
         crafted = self.draw(1, reply_topic="somebody.s.catalogue")[0]
         crafted.id = part
@@ -178,7 +181,7 @@ class ReplyTopics(Case):
 
 
 class Sizes(Case):
-    """Answers that are too large for their topic."""
+    """Tests of answers that are too large for their topic."""
 
     @classmethod
     def setUpClass(cls):
@@ -204,7 +207,7 @@ class Sizes(Case):
         self.assertEqual(self.system.daemon.status()["counters"]["undeliverable"], 0)
 
     def find(self, query_id):
-        """The one reply with this id, whatever its key."""
+        """Wait for the one reply with this id, with any key."""
         def look():
             self.system.client.poll(0.05)
             return self.system.client.replies.get(query_id)
@@ -240,7 +243,7 @@ class Sizes(Case):
                 self.system.client.poll(0.05)
                 found = self.system.client.replies.get("", []) + self.system.client.replies.get("space", [])
                 return found[before:]
-            (reply,) = eventually(look, "an error without what is too long")
+            (reply,) = eventually(look, "an error that omits the too long field")
             self.assertEqual(reply.key, b"some key")
             self.assertEqual(reply.answer.error.code, pb.Error.BAD_QUERY)
 
@@ -259,7 +262,7 @@ class Sizes(Case):
 
 
 class Letters(Case):
-    """A dead-letter topic that is not there."""
+    """A test of a dead-letter topic that does not exist."""
 
     def test_letters_wait_and_hold_up_nobody(self):
         system = self.system = make("letters", {}, has_letters=False)
@@ -274,15 +277,15 @@ class Letters(Case):
         started = time.monotonic()
         while time.monotonic() < started + 12:
             system.ask([system.queries.draw("codes") for _ in range(20)])
-        eventually(lambda: "event=dead_letters_waiting" in system.daemon.log(), "the event that says so", 30)
+        eventually(lambda: "event=dead_letters_waiting" in system.daemon.log(), "event=dead_letters_waiting", 30)
         metrics = system.daemon.get("/metrics")[1]
         self.assertIn("\nsluice_dead_letters_waiting 20\n", metrics)
         self.assertTrue(system.daemon.is_running())
         broker.create_topic(system.topic("dead-letters"), 1)
         letters = eventually(lambda: len(TopicReader(broker.bootstrap, system.topic("dead-letters")).read()) == 20,
-                             "the letters", 60)
+                             "the dead letters", 60)
         self.assertTrue(letters)
-        eventually(lambda: "event=dead_letters_resumed" in system.daemon.log(), "the event that says it is over")
+        eventually(lambda: "event=dead_letters_resumed" in system.daemon.log(), "event=dead_letters_resumed")
         eventually(lambda: "\nsluice_dead_letters_waiting 0\n" in system.daemon.get("/metrics")[1], "the gauge")
         self.assertEqual(system.daemon.status()["counters"]["undeliverable"], 0)
         commits = Commits(system)

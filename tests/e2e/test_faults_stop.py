@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stopping when Kafka does not play along: topics that were deleted, a broker that hangs or is gone.
+"""Tests of stopping the daemon when Kafka fails: topics are deleted, or the broker hangs or is gone.
 
-A stop is done in 20 s, whatever Kafka does; what was answered is committed first.
+A stop takes 20 s at most, even if Kafka does not respond. The daemon first commits the offsets of answered queries.
 """
 
 import signal
@@ -16,7 +16,7 @@ import real_broker
 from harness import QUIET, SLOWNESS, Case, System, eventually
 
 
-# What the daemon promises, and what the test gives a busy machine on top.
+# The daemon's time limit for a stop, and extra time for a busy machine.
 STOP_S, MARGIN_S = 20, 5
 
 
@@ -41,14 +41,14 @@ class Stop(Case):
         return system
 
     def delete(self, *kinds):
-        """Clients of the tests that still read a topic that goes would hang at their end as well."""
+        """Delete topics. Close the test's client first: it would hang on close after its topics are deleted."""
         self.system.client.close()
         self.system.client.close = lambda: None
         for kind in kinds:
             broker.delete_topic(self.system.topic(kind))
 
     def stop(self, signals=1, within_s=STOP_S, codes=(0,)):
-        """From SIGTERM to the end, which must be in order."""
+        """Send SIGTERM, and check the exit status, the time taken and the log."""
         process, began = self.system.daemon.process, time.monotonic()
         process.send_signal(signal.SIGTERM)
         for _ in range(signals - 1):
@@ -62,7 +62,7 @@ class Stop(Case):
         self.system.daemon.check_log()
 
     def committed(self):
-        """Offsets of the query group, by partition."""
+        """Return the query group's committed offsets, {partition: offset}."""
         consumer = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": f"{self.system.prefix}.group"})
         topic = self.system.topic("queries")
         try:
@@ -72,7 +72,7 @@ class Stop(Case):
             consumer.close()
 
     def in_flight(self, n=200):
-        """Queries that are sent, and whose answers nobody waits for."""
+        """Send n queries without waiting for their answers, and return them."""
         queries = [self.system.send(self.system.queries.draw("movies")) for _ in range(n)]
         self.system.client.flush()
         return queries
@@ -95,10 +95,11 @@ class Stop(Case):
         self.open("no-answers")
         self.delete("answers")
         self.in_flight()
-        eventually(lambda: "event=delivery_waiting outlet=answers" in self.system.daemon.log(), "the event that says so")
+        eventually(lambda: "event=delivery_waiting outlet=answers" in self.system.daemon.log(),
+                   "event=delivery_waiting")
         time.sleep(2)
         self.assertNotIn("event=delivery_resumed", self.system.daemon.log())
-        self.stop(codes=(0, 1))  # answers that nobody takes may have ended it before
+        self.stop(codes=(0, 1))  # undeliverable answers may have stopped it with an error already
 
     def test_all_topics_were_deleted(self):
         self.open("nothing")
@@ -117,7 +118,7 @@ class Stop(Case):
         time.sleep(1)
         self.stop()
         broker.process.send_signal(signal.SIGCONT)
-        # Nothing is lost: what was not committed is answered by the next start.
+        # No query is lost: the next start answers those whose offsets were not committed.
         system.daemon.start()
         system.daemon.wait_ready()
         system.client.wait([q.id for q in queries], 60)

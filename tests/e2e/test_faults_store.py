@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""One key in several partitions: every daemon has the same items at the same watermark, whenever it was started."""
+"""Tests of a key with records in several partitions.
+
+At a given watermark every daemon must have the same items, no matter when it was started.
+"""
 
 import tempfile
 import time
@@ -39,7 +42,7 @@ class Partitions(Case):
         return system
 
     def write(self, partition, changes):
-        """changes: (key, number or None, timestamp)."""
+        """Write changes to a partition. changes: [(key, number, or None for a tombstone, timestamp in ms)]."""
         producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "linger.ms": 5, "acks": "all"})
         for key, number, timestamp in changes:
             item = number and pb.Item(parts={"books": pb.Part(vector=wire.vector([number, 0.0]))}).SerializeToString()
@@ -47,7 +50,7 @@ class Partitions(Case):
         self.assertEqual(0, producer.flush(60))
 
     def items(self, system, watermark):
-        """{key: number} of all items, from a daemon that has seen the watermark."""
+        """Query a daemon at the watermark, and return {key: number} of all its items."""
         query = pb.Query(id=f"q{time.monotonic_ns()}", space="books", k=1000, vector=wire.vector([1.0, 0.0]),
                          at_least=[pb.Position(partition=p, next=n) for p, n in watermark.items()])
         system.client.send(query.id, query.SerializeToString(), [])
@@ -62,11 +65,11 @@ class Partitions(Case):
         def keys(kind):
             return [f"{kind}-{i}".encode() for i in range(KEYS)]
 
-        # Before: all in partition 0.
+        # Before the topic grows, all keys are in partition 0.
         self.write(0, [(key, 1.0, base) for kind in ("moved", "deleted", "kept", "back") for key in keys(kind)])
         self.items(self.system, {0: 4 * KEYS})
         broker.grow_topic(self.system.topic("catalogue"), 2)
-        # After: newer records and tombstones in partition 1, one of an older time, and one key that comes back to 0.
+        # Partition 1 gets newer records for all but "kept". Then "back" gets an even newer one in partition 0.
         self.write(1, [(key, 2.0, base + 10) for key in keys("moved")] +
                    [(key, None, base + 10) for key in keys("deleted")] +
                    [(key, 2.0, base - 10) for key in keys("kept")] + [(key, 2.0, base + 10) for key in keys("back")])
@@ -74,10 +77,10 @@ class Partitions(Case):
         seen = {0: 5 * KEYS, 1: 4 * KEYS}
         want = {**dict.fromkeys(keys("moved"), 2.0), **dict.fromkeys(keys("kept"), 1.0),
                 **dict.fromkeys(keys("back"), 3.0)}
-        self.assertEqual(want, self.items(self.system, seen), "the daemon that ran all the time")
+        self.assertEqual(want, self.items(self.system, seen), "the daemon that ran throughout")
         self.system.daemon.stop()
         self.system.daemon.start().wait_ready()
-        self.assertEqual(want, self.items(self.system, seen), "the same one after a restart")
+        self.assertEqual(want, self.items(self.system, seen), "the same daemon after a restart")
         for i in range(2):
             fresh = self.open(f"fresh-{i}", {"catalogue": {"topic": self.system.topic("catalogue")}})
             self.assertEqual(want, self.items(fresh, seen), "a daemon with an empty store")
@@ -96,14 +99,14 @@ class Partitions(Case):
         self.system.daemon.config["spaces"]["books"]["model"] = str(path)
         self.system.daemon.config_path.write_text(to_yaml(self.system.daemon.config) + "\n")
         self.system.daemon.start().wait_ready()
-        # Partition 1's time goes back: what partition 0 has is the item again, and of the former model.
+        # This tombstone is older than partition 0's record. That record counts again, but it fits only the old model.
         self.write(1, [(b"back", None, base - 10)])
         query = pb.Query(id="larger", space="books", k=10, vector=wire.vector([1.0] * 1000),
                          at_least=[pb.Position(partition=1, next=3)])
         self.system.client.send(query.id, query.SerializeToString(), [])
         answer = self.system.client.wait([query.id])[query.id]
         self.assertFalse(answer.HasField("error"), answer.error.message)
-        self.assertEqual([], list(answer.hits), "parts of the former model are served")
+        self.assertEqual([], list(answer.hits), "parts of the old model are served")
         self.assertEqual(2, self.system.daemon.status()["items"])
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to a catalogue topic on a real broker: made anew, emptied, compacted, held back, damaged.
+"""Tests of faults of the catalogue topic, with a real broker.
 
-The daemon must end with exactly the items of the topic that is there, and say what it waits for.
+The topic is recreated, emptied, compacted, held back by an open transaction, or damaged. The daemon must end with
+exactly the items of the current topic, and must report what it is waiting for.
 """
 
 import re
@@ -38,7 +39,7 @@ def setUpModule():
 
 
 class TopicCase(Case):
-    """Each test has topics and a daemon of its own; the catalogue has one partition, unless it says otherwise."""
+    """Tests that each have their own topics and daemon. The catalogue topic has one partition by default."""
 
     def open(self, name, config=None, topic_config=None, partitions=1):
         self.system = system = System(paths, spaces, config, broker.bootstrap, name, name)
@@ -50,11 +51,11 @@ class TopicCase(Case):
         return system.open()
 
     def records(self, prefix, count):
-        """(key, value) of new items."""
+        """Return `count` random items as [(key, value)]."""
         return [(b"%s-%04d" % (prefix, i), self.system.items.item().SerializeToString()) for i in range(count)]
 
     def load(self, records, **where):
-        """Writes records, and waits until the daemon serves them all."""
+        """Write records, and check that the daemon serves them all."""
         kafka_faults.write(broker, self.catalogue, records, **where)
         self.system.check_catalogue()
 
@@ -62,14 +63,14 @@ class TopicCase(Case):
         return self.system.daemon.status()
 
     def events(self, word):
-        """Lines of the log whose event has the word in its name."""
+        """Return the log lines whose event name contains the word."""
         return [line for line in self.system.daemon.log().splitlines() if re.search(rf"\bevent=\S*{word}", line)]
 
     def is_ready(self):
         return self.system.daemon.get("/readyz")[0] == 200
 
     def assert_catalogue(self, n_items):
-        """The daemon serves the topic that is there, and nothing else."""
+        """Check that the daemon serves exactly the n_items items of the current topic."""
         self.system.follow_catalogue()
         eventually(lambda: self.is_ready() and self.status()["items"] == n_items,
                    f"{n_items} items; there are {self.status()['items']}", 30)
@@ -80,9 +81,13 @@ class TopicCase(Case):
 
 class MadeAnew(TopicCase):
     def make_anew(self, name, delay_s, new=None, is_other=True):
-        """400 items are served; the topic is deleted and made anew with 900 records, other ones unless told.
+        """Serve 400 items, then delete the topic and recreate it after delay_s with 900 records.
 
-        A topic that is away for a moment only may leave no sign but its records, which are looked at every second here.
+        new: returns the new topic's records, given the old ones; by default all are different
+        is_other: must the daemon report a discontinuity?
+
+        If the topic is gone only briefly, the daemon can detect the change only by rereading records. Here it does so
+        every second.
         """
         self.open(name, {"catalogue": {"partitions_refresh_ms": 1000}})
         old = self.records(b"old", 400)
@@ -90,7 +95,7 @@ class MadeAnew(TopicCase):
         broker.delete_topic(self.catalogue)
         deleted = time.monotonic()
         if delay_s >= 2:
-            eventually(lambda: not self.is_ready(), "/readyz to say that the topic is away", delay_s)
+            eventually(lambda: not self.is_ready(), "/readyz to say that the topic is missing", delay_s)
             self.assertTrue(self.status()["not_ready"])
         time.sleep(max(0.0, deleted + delay_s - time.monotonic()))
         broker.create_topic(self.catalogue, config=COMPACT)
@@ -124,7 +129,7 @@ class MadeAnew(TopicCase):
         self.assert_one_discontinuity()
 
     def test_with_the_same_records_and_more(self):
-        # Whether or not the daemon tells the topics apart, it ends with the items of the one that is there.
+        # The daemon may not notice that the topic is a new one. Either way it must end with the new topic's items.
         self.make_anew("anew-same", 1, lambda old: old + self.records(b"new", 500), is_other=False)
 
     def test_with_the_same_record_where_the_daemon_stood(self):
@@ -140,7 +145,7 @@ class MadeAnew(TopicCase):
 
 
     def test_twice_in_a_row(self):
-        # The second time while the records of the first are read, whose keys and numbers of records are alike.
+        # The topic is recreated again while the daemon reads the first new one. Both hold the same keys.
         self.open("anew-twice", {"catalogue": {"partitions_refresh_ms": 1000}}, partitions=2)
         for partition in (0, 1):
             self.load(self.records(b"p%d" % partition, 250), partition=partition)
@@ -150,12 +155,12 @@ class MadeAnew(TopicCase):
             for partition in (0, 1):
                 kafka_faults.write(broker, self.catalogue, self.records(b"p%d" % partition, count), partition=partition)
         eventually(lambda: self.is_ready() and self.status()["items"] == 700, "700 items")
-        time.sleep(3)  # what gives no sign is found by looking back
+        time.sleep(3)  # the daemon rereads records every second to detect a change
         self.assert_catalogue(700)
 
 
     def test_while_the_position_is_held_back(self):
-        # By letters that no broker takes, and by items without room: both from the first records on.
+        # Undeliverable dead letters or a full catalogue hold the position back from the first records on.
         system = self.open("anew-held", {"catalogue": {"max_items": 500}})
         broker.delete_topic(system.topic("dead-letters"))
         bad = [(b"bad-%d" % i, b"\xff\xff\xff") for i in range(5)]
@@ -168,7 +173,7 @@ class MadeAnew(TopicCase):
         self.assert_catalogue(480)
 
     def replace_while_stopped(self, records, waits_for=None):
-        """A restart by itself finds nothing; one with another topic does."""
+        """Restart the daemon with the same topic, then with a new one. Only the latter is a discontinuity."""
         for is_other in (False, True):
             self.system.daemon.stop()
             if is_other:
@@ -182,8 +187,10 @@ class MadeAnew(TopicCase):
 
 
 class Emptied(TopicCase):
-    """An empty topic, or nearly so, looks like a mistake: what is served stays until the topic has items again, or a
-    person says that it is right."""
+    """Tests of a recreated topic that is empty or nearly so, which is probably a mistake.
+
+    The old items are served until the topic has enough items again, or an operator accepts the new ones.
+    """
 
     def open_emptied(self, name, is_running):
         self.open(name)
@@ -244,7 +251,7 @@ class Compacted(TopicCase):
             kafka_faults.write(broker, self.catalogue, [record])
         system.check_catalogue()
         system.daemon.stop()
-        # A backfill: the last item anew, and another, with yesterday's time.
+        # A backfill rewrites the last item and adds another one, both with yesterday's timestamp.
         past_ms = int(time.time() * 1000) - 24 * HOUR_MS
         key, value = some[9][0], system.items.item().SerializeToString()
         kafka_faults.write(broker, self.catalogue, [(key, value, past_ms)])
@@ -267,7 +274,7 @@ class Compacted(TopicCase):
         (gone,) = kafka_faults.write(broker, self.catalogue, [(some[0][0], None)])
 
         def is_gone():
-            kafka_faults.write(broker, self.catalogue, [some[1]])  # compaction looks at what lies before
+            kafka_faults.write(broker, self.catalogue, [some[1]])  # closes the segment for compaction
             return gone not in kafka_faults.offsets_of(broker, self.catalogue)
         eventually(is_gone, "the tombstone to be removed", 60)
         time.sleep(max(0.0, until - time.monotonic()))
@@ -279,7 +286,7 @@ class Compacted(TopicCase):
 
 class HeldBack(TopicCase):
     def log(self):
-        """The row of partition 0 in /status."""
+        """Return the row of partition 0 in /status."""
         (row,) = self.status()["catalogue_log"]
         return row
 
@@ -289,7 +296,7 @@ class HeldBack(TopicCase):
         inside, behind = self.records(b"inside", 5), self.records(b"behind", 50)
         with kafka_faults.open_transaction(broker, self.catalogue, inside, "held.loader") as producer:
             kafka_faults.write(broker, self.catalogue, behind)
-            eventually(lambda: self.log()["held_back"] == 55, "55 records to be told as held back")
+            eventually(lambda: self.log()["held_back"] == 55, "55 records to be reported as held back")
             row = self.log()
             self.assertEqual((row["partition"], row["next"], row["committed_end"], row["end"], row["lag"]),
                              (0, 20, 20, 75, 55))
@@ -309,10 +316,13 @@ class HeldBack(TopicCase):
 
 
 class Damaged(TopicCase):
-    """A batch that cannot be read stops its partition; the rest goes on, and it is said once."""
+    """Tests of an unreadable batch. It stops its partition, is reported once, and does not affect other partitions."""
 
     def open_damaged(self, name, at):
-        """20 items in each of two partitions; behind them in partition 0 one good batch, one damaged and one good."""
+        """Start a daemon on a topic with a damaged batch.
+
+        Each of two partitions has 20 items. In partition 0 a good batch, a damaged one and a good one follow.
+        """
         system = self.open(name, partitions=2)
         for partition in (0, 1):
             self.load(self.records(b"p%d" % partition, 20), partition=partition)
@@ -324,17 +334,18 @@ class Damaged(TopicCase):
         self.damage()
         system.daemon.start()
         eventually(lambda: (system.daemon.get("/status") or [0])[0] == 200 and self.events("damage"),
-                   "the damage to be told")
+                   "the damage to be reported")
         self.assertEqual(self.status()["counters"]["discontinuities"], 0)
 
     def next(self):
         return {p["partition"]: p["next"] for p in self.status()["watermark"]}
 
     def assert_backs_off(self, line, retries_max):
-        """Since that line of the log: 4 s hold the retries after 0.5, 1, 2 and 4 s at most, of each partition."""
+        """Count the retries since a line of the log. Retries wait 0.5, 1, 2 and 4 s, so few of them fit into 4 s."""
         said = self.system.daemon.log().splitlines()[line:]
-        retries = [text for text in said if "paused: the broker's log is damaged" in text and "event=catalogue " in text]
-        self.assertLessEqual(len(retries), retries_max, "it does not back off:\n" + "\n".join(said))
+        retries = [text for text in said
+                   if "paused: the broker's log is damaged" in text and "event=catalogue " in text]
+        self.assertLessEqual(len(retries), retries_max, "retries do not back off:\n" + "\n".join(said))
 
     def assert_waits_and_recovers(self):
         system = self.system
@@ -348,7 +359,7 @@ class Damaged(TopicCase):
         self.assertEqual(self.next()[0], 25)
         counters = self.status()["counters"]
         self.assertEqual((counters["damages"], counters["discontinuities"], counters["rebuilds"]), (1, 0, 0))
-        self.damage()  # again, which mends it
+        self.damage()  # the same call again repairs the batch
         eventually(lambda: self.next()[0] == 35, "the partition to go on once the batch is whole", 60)
         system.daemon.wait_ready()
         self.assert_catalogue(62)
@@ -363,7 +374,7 @@ class Damaged(TopicCase):
         self.assert_waits_and_recovers()
 
     def test_a_batch_of_no_known_version(self):
-        # The client library goes on behind it: what it held must not be passed over in silence.
+        # librdkafka continues after the batch. The daemon must not skip its records silently.
         self.open_damaged("damaged-magic", kafka_faults.BATCH_MAGIC_AT)
         eventually(lambda: self.next().get(0) == 25, "the batch before the damage")
         time.sleep(2)
@@ -380,9 +391,9 @@ class Damaged(TopicCase):
                                    partition=partition)
             kafka_faults.damage_batch(broker, self.catalogue, 20, partition)
         system.daemon.start()
-        eventually(lambda: len(self.events("catalogue_damaged")) == 2, "both to be told")
+        eventually(lambda: len(self.events("catalogue_damaged")) == 2, "both to be reported")
         query = system.send(system.queries.draw("codes", "exact", k=5))
-        system.client.wait([query.id])  # from what there is
+        system.client.wait([query.id])  # answered from the items that were read
         self.assertFalse(self.is_ready())
         before = len(system.daemon.log().splitlines())
         time.sleep(4)
@@ -406,7 +417,10 @@ class Damaged(TopicCase):
 
 
 class Embedded(Case):
-    """The embedded broker drops what exceeds 5 MiB of a partition: an error that names the remedy, and no rebuild."""
+    """A test of a gap: the embedded broker drops all but the last 5 MiB of a partition.
+
+    The daemon must report an error that names the remedy, and must not rebuild.
+    """
 
     def test_a_gap_deletes_nothing(self):
         system = self.system = System(paths, spaces, {"embedded_broker": {"partitions": 1}, "catalogue": {
@@ -414,12 +428,12 @@ class Embedded(Case):
         self.addCleanup(system.close)
         system.open()
         status, seen, written = system.daemon.status, 0, 0
-        while not status()["counters"]["gaps"] and written < 300000:  # it may keep up for a while
+        while not status()["counters"]["gaps"] and written < 300000:  # at first the daemon may keep up
             for written in range(written + 1, written + 30001):
                 system.put_raw(b"key-%d" % written, b'{"parts": {"codes": {"codes": [1,2,3,4,5,6,7,8]}}}' + b" " * 2000)
                 if written % 5000 == 0:
                     seen, before = status()["items"], seen
-                    self.assertGreaterEqual(seen, before, "items went away")
+                    self.assertGreaterEqual(seen, before, "the number of items fell")
             self.assertEqual(system.producer.flush(60 * SLOWNESS), 0)
         eventually(lambda: status()["watermark"] and status()["watermark"][0]["next"] == written, "the end of the log")
         system.daemon.wait_ready()

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that no honest producer writes, against a real broker: each costs the daemon memory of its size, is refused
-with a reason, and holds up nobody beside it."""
+"""Tests of malicious messages, with a real broker.
+
+A message may cost memory in proportion to its size only. The daemon must refuse it with a reason, and must not hold up
+other messages.
+"""
 
 import json
 import os
@@ -18,7 +21,7 @@ import wire
 from harness import Case, System, eventually
 from wire import pb
 
-MORE_MEMORY = 600 << 20  # address space that the daemon may take beyond what it has when it is ready
+MORE_MEMORY = 600 << 20  # address space in bytes that the daemon may add after it is ready
 PROTOBUF = [("content-type", wire.PROTOBUF.encode())]
 JSON = [("content-type", wire.JSON.encode())]
 
@@ -47,7 +50,7 @@ def field(number, content):
 
 
 def merges(size, first, again):
-    """A field of about half the size, and then the same field again and again with a little more."""
+    """Return about `size` bytes: one field of half that size, then many small repetitions to merge into it."""
     return first + again * ((size - len(first)) // len(again))
 
 
@@ -64,7 +67,7 @@ def memory_of(pid, name):
 
 
 class Wire(Case):
-    """One daemon under a limit of its memory; every test leaves it running."""
+    """Tests that share one daemon with a memory limit. Every test leaves it running."""
 
     @classmethod
     def setUpClass(cls):
@@ -99,14 +102,14 @@ class Wire(Case):
         self.assertLess(memory_of(self.pid, "VmRSS"), self.rss + (200 << 20))
 
     def refused(self, query_id, value, headers, code="BAD_QUERY"):
-        """The message of the error that answers this query."""
+        """Send a query that must be refused, and return the error message."""
         self.system.client.send(query_id, value, headers)
         answer = self.system.client.wait([query_id])[query_id]
         self.assertEqual(pb.Error.Code.Name(answer.error.code), code)
         return answer.error.message
 
     def refused_without_echo(self, key, value, headers):
-        """The same for a query whose id cannot be echoed: the answer is known by the record's key."""
+        """Do the same for a query whose id cannot be echoed. The record's key identifies its answer."""
         client = self.system.client
         client.send("", value, headers, key=key)
 
@@ -121,7 +124,7 @@ class Wire(Case):
         return answer.error.message
 
     def test_items_that_merge_a_field_again_and_again(self):
-        """One of 200 KB took 2 GB; one of 990 KB ended the daemon, at every start again."""
+        """Such an item of 200 KB once took 2 GB. One of 990 KB crashed the daemon, again at every start."""
         system, bad = self.system, {}
         for i, size in enumerate((50_000, 200_000, 990_000)):
             for name, value in (("parts.value.vector", field(2, vector_merges(1, size))),
@@ -177,7 +180,7 @@ class Wire(Case):
         self.assert_unharmed()
 
     def test_what_a_field_cannot_hold_is_answered_with_its_name(self):
-        """All of these went to the dead letters: whoever waited for the answer waited for ever."""
+        """All of these once became dead letters, and their clients never got an answer."""
         for i, (text, message) in enumerate((
                 ('"k":9223372036854775808', "k: 9223372036854775808 is not between 0 and 4294967295"),
                 ('"k":-1', "k: -1 is not between 0 and 4294967295"),

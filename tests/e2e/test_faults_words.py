@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the daemon and its tools say: checks of a configuration, readiness, the ends that a restart cannot help, SIGHUP,
-what a load did, and the HTTP endpoint under slow clients."""
+"""Tests of what the daemon and its tools report.
+
+They cover configuration checks, readiness, permanent failures, SIGHUP, the result of a load, and the HTTP endpoint with
+slow clients.
+"""
 
 import json
 import re
@@ -44,20 +47,20 @@ def run(program, *arguments, stdin=None):
 
 
 class CheckConfig(unittest.TestCase):
-    """sluiced --check-config refuses what start refuses, all of it at once, and leaves nothing behind."""
+    """Tests of sluiced --check-config: it refuses what start refuses, reports all problems, and leaves no files."""
 
     def check(self, config):
         with tempfile.TemporaryDirectory(prefix="sluice-check-") as where:
             path = Path(where) / "sluice.yaml"
             path.write_text(config.replace("STORE", f"{where}/store").replace("BOOKS", str(paths["books"])))
             code, out, errors = run("sluiced", "--check-config", "--config", path)
-            self.assertEqual(["sluice.yaml"], [p.name for p in Path(where).iterdir()], "the check made something")
+            self.assertEqual(["sluice.yaml"], [p.name for p in Path(where).iterdir()], "the check left files behind")
             if code == 0:
                 return []
             started = subprocess.run([harness.build_dir() / "sluiced", "--config", path], stdout=subprocess.DEVNULL,
                                      stderr=subprocess.DEVNULL, timeout=60 * SLOWNESS)
             self.assertEqual(EXIT_CONFIG, code)
-            self.assertEqual(EXIT_CONFIG, started.returncode, "start and check do not agree")
+            self.assertEqual(EXIT_CONFIG, started.returncode, "start and --check-config disagree")
             return errors.replace(f"sluiced: {path}", "").splitlines()
 
     def test_what_is_right_is_fine(self):
@@ -73,7 +76,7 @@ class CheckConfig(unittest.TestCase):
     def test_a_backend_that_is_not_there_is_refused(self):
         found = self.check("embedded_broker: {enabled: true}\nstore: {path: STORE}\nspaces: {books: {model: BOOKS}}\n"
                            "engine: {backend: cuda}\n")
-        if found:  # there may be a GPU
+        if found:  # nothing is found if the machine has a GPU
             self.assertEqual(1, len(found), found)
             self.assertRegex(found[0], r"^:4: engine\.backend is cuda, but ")
 
@@ -87,7 +90,8 @@ class CheckConfig(unittest.TestCase):
                            "  absent: {model: absent.safetensors}\n"
                            "  nonsense: {model: sluice.yaml}\n")
         expected = [r"^:3: .*max_itms.*nearest is catalogue\.max_items", r"^:3: catalogue\.batch_items expects",
-                    r"^:2: store\.path ", r"^:4: .*max\.poll\.interval\.ms", r"^:7: spaces\.absent: .*absent\.safetensors",
+                    r"^:2: store\.path ", r"^:4: .*max\.poll\.interval\.ms",
+                    r"^:7: spaces\.absent: .*absent\.safetensors",
                     r"^:8: spaces\.nonsense: .*not a safetensors file"]
         for pattern in expected:
             self.assertTrue(any(re.search(pattern, line) for line in found), f"{pattern} is not among {found}")
@@ -95,7 +99,7 @@ class CheckConfig(unittest.TestCase):
 
 
 class Words(Case):
-    """One daemon with its embedded broker; every test leaves it running, with the configuration that it had."""
+    """Tests that share one daemon with its embedded broker. Each leaves it running with its original configuration."""
 
     @classmethod
     def setUpClass(cls):
@@ -119,7 +123,8 @@ class Words(Case):
         code, body = self.early
         self.assertEqual(503, code)
         self.assertRegex(body, r"^not ready: (starting|loading the store|waiting for \S.*|catching up.*)\n$")
-        self.assertRegex(self.system.daemon.log(), r'event=readiness ready=no reason="waiting for the query partitions"')
+        self.assertRegex(self.system.daemon.log(),
+                         r'event=readiness ready=no reason="waiting for the query partitions"')
         self.assertEqual((200, "ready\n"), self.system.daemon.get("/readyz"))
         status = self.system.daemon.status()
         self.assertEqual((True, None), (status["ready"], status["not_ready"]))
@@ -186,7 +191,8 @@ class Words(Case):
         self.assertEqual(0, code)
         self.assertRegex(out, r"^stored, but not served, after ")
         self.assertIn('the configuration has no space "boks"', errors)
-        code, out, errors = self.ctl("put", "aside", '{"parts": {"boks": {"vector": [1, 2]}, "books": {"vector": [1, 2]}}}')
+        code, out, errors = self.ctl("put", "aside",
+                                     '{"parts": {"boks": {"vector": [1, 2]}, "books": {"vector": [1, 2]}}}')
         self.assertRegex(out, r"^visible after ")
         self.assertIn('"boks"', errors)
         self.ctl("delete", "aside")
@@ -237,7 +243,7 @@ class Words(Case):
         self.assertNotIn(b"version", body)
 
     def test_slow_connections_do_not_lock_out_probes(self):
-        """500 clients send their headers a byte at a time and come back when they are shut out."""
+        """500 clients send their headers one byte at a time, and reconnect when they are disconnected."""
         address = ("127.0.0.1", self.system.daemon.port)
         stop = threading.Event()
 
@@ -259,7 +265,7 @@ class Words(Case):
                         try:
                             clients[i] = connect()
                         except OSError:
-                            pass  # again in the next round
+                            pass  # try again in the next round
 
         clients = [connect() for _ in range(N_SLOW)]
         thread = threading.Thread(target=trickle, args=[clients])
@@ -283,7 +289,7 @@ class Words(Case):
 
 
 class Ends(Case):
-    """What a restart cannot help ends with a status of its own, and with words that say what it was."""
+    """A test of a failure that a restart cannot fix: the exit status is specific, and the log says what failed."""
 
     def setUp(self):
         self.broker = real_broker.open_for(self.addCleanup)

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon with a GPU, which here is a model of one on the processor (tests/support/cuda_model): it serves from it,
-goes on by the processor when it fails, or stops where the configuration says that nothing but the GPU will do."""
+"""Tests of the daemon with a GPU, simulated on the CPU by tests/support/cuda_model.
+
+The daemon serves from the GPU. When the GPU fails, the daemon continues on the CPU, or stops if the configuration
+requires the GPU.
+"""
 
 import tempfile
 import unittest
@@ -46,7 +49,7 @@ class Gpu(Case):
         self.system.sync()
 
     def draw_all(self):
-        """A query of every method of every space, which waits for all that was written."""
+        """Draw a query for every method of every space. Each query waits for everything written so far."""
         return [self.system.queries.draw(name, method, at_least=self.system.positions())
                 for name in spaces for method in self.system.queries.methods(name)]
 
@@ -66,7 +69,7 @@ class Gpu(Case):
         self.system.daemon.stop()
 
     def test_the_processor_goes_on_when_the_gpu_fails(self):
-        for calls in (700, 1501, 4000):  # while items come, between them, while queries are answered
+        for calls in (700, 1501, 4000):  # CUDA calls until the failure: during a load, between loads, during queries
             with self.subTest(calls=calls):
                 self.open("auto", f"fail:{calls}", f"failing{calls}")
                 for round_ in range(60):
@@ -93,7 +96,7 @@ class Gpu(Case):
             try:
                 self.system.client.wait([query.id], 5)
             except AssertionError:
-                break  # it stopped before it answered
+                break  # the daemon stopped before it answered
         self.assertEqual(self.system.daemon.wait_exit(), 1)
         log = self.system.daemon.log()
         self.assertIn("the GPU failed", log)
@@ -109,7 +112,8 @@ class Gpu(Case):
                       "store": {"path": f"{place}/store"}, "spaces": {"codes": {"model": str(paths["codes"])}}}
             daemon = Daemon(config, place).start()
             self.assertEqual(daemon.wait_exit(), 78)
-            self.assertIn("engine.backend is cuda, but no GPU of compute capability 8.0 or above was found", daemon.log())
+            self.assertIn("engine.backend is cuda, but no GPU of compute capability 8.0 or above was found",
+                          daemon.log())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every method of every similarity, served by the daemon over one catalogue that changes between the rounds."""
+"""Tests of every method of every similarity, on one catalogue that changes between rounds of queries."""
 
 import tempfile
 import unittest
@@ -15,7 +15,7 @@ from wire import pb
 N_ITEMS = 2000
 N_CHANGED = 100
 N_ROUNDS = 3
-# What a message about a method must list.
+# Methods that the error message for an unknown method must list, by similarity.
 VECTOR_METHODS = ("exact", "brute_force")
 METHODS = {
     "dot": VECTOR_METHODS, "cosine": VECTOR_METHODS, "weighted_dot": VECTOR_METHODS,
@@ -60,7 +60,7 @@ class Methods(Case):
               f"{cls.system.oracle.worst_error:.1e} of the range", flush=True)
 
     def change(self):
-        """Puts, updates of all parts and of one, new parts and deletes."""
+        """Write random changes: puts, updates of all parts or of one, new parts and deletes."""
         system, some = self.system, list(self.keys)
         system.rng.shuffle(some)
         for i in range(0, 5 * N_CHANGED, 5):
@@ -73,7 +73,7 @@ class Methods(Case):
             system.put(some[i + 4], system.items.item([name]))
 
     def methods_of(self, query, name, **fields):
-        """The query by each method of its space."""
+        """Return copies of the query, one for each method of its space."""
         queries = []
         for method in spaces[query.space].methods():
             queries.append(pb.Query(**fields))
@@ -82,11 +82,11 @@ class Methods(Case):
         return queries
 
     def draw(self, name, **fields):
-        """One query by each method, which sees all changes."""
+        """Draw a query for a space, and return it with each method. Each waits for all changes so far."""
         return self.methods_of(self.system.queries.draw(name, at_least=self.system.positions(), **fields), "by")
 
     def ask_all(self):
-        """Every method of every space: few hits, many, all that there are, and without the best ones."""
+        """Check every method of every space: with few hits, many hits, all items, and the best items excluded."""
         state = self.system.oracle.state(self.system.oracle.end())
         firsts = [query for name in spaces for query in self.draw(name, k=10)]
         self.system.ask(firsts)
@@ -104,7 +104,7 @@ class Methods(Case):
         self.ask_all()
         for _ in range(N_ROUNDS):
             self.change()
-            # These are answered while the changes are applied, from whatever epoch is there.
+            # These are answered from the current epoch, while the changes are still being applied.
             crowd = [self.system.queries.draw(name, method) for name in spaces for method in spaces[name].methods()]
             for query in crowd:
                 self.system.send(query)

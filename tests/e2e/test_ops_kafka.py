@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""ops/kafka: a broker that keeps its data and its port, and says in words why it cannot start."""
+"""Tests of ops/kafka: its broker keeps its data and port, and reports why it cannot start."""
 
 import os
 import re
@@ -27,7 +27,7 @@ TOPICS = ("catalogue", "queries", "answers", "dead-letters")
 def setUpModule():
     reason = kafka_node.why_unavailable()
     if reason and data.CI:
-        raise AssertionError(f"CI runs nothing without a real broker: {reason}")
+        raise AssertionError(f"a real broker is required in CI: {reason}")
     if reason:
         raise unittest.SkipTest(reason)
 
@@ -76,12 +76,12 @@ class OpsKafka(unittest.TestCase):
     def test_what_was_written_is_there_after_a_stop_and_after_a_kill(self):
         keys = [b"key-%d" % i for i in range(100)]
         pid = self.start("--port", str(self.port))
-        self.assertEqual(os.getsid(pid), pid, "it would end with the shell that started it")
+        self.assertEqual(os.getsid(pid), pid, "the broker would end with the shell that started it")
         self.create_topics()
         self.write(keys)
         self.assertIn("its data stays", self.kafka("stop"))
         self.assertIn("not running", self.kafka("status", expected=3))
-        pid = self.start()  # at the port that it had
+        pid = self.start()  # on the same port as before
         self.assertEqual(self.read(), {key: b"value of " + key for key in keys})
         self.write([b"late"])
         self.assertIn(f"process {pid}", self.kafka("status"))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The oracle itself: its scores against those of the reference implementation, and answers with one thing wrong."""
+"""Tests of the oracle itself: its scores match the reference implementation, and it refuses wrong answers."""
 
 import tempfile
 import unittest
@@ -126,7 +126,7 @@ class Replay(unittest.TestCase):
 
 
 class Checker(unittest.TestCase):
-    """A right answer passes; the same answer with one thing changed does not."""
+    """A correct answer passes. The same answer with one change fails."""
 
     def setUp(self):
         rng = data.generator("checker")
@@ -294,12 +294,12 @@ class Checker(unittest.TestCase):
 
 
 class Approximate(unittest.TestCase):
-    """A right answer of an approximate method passes; the same with one thing changed does not."""
+    """A correct answer of an approximate method passes. The same answer with one change fails."""
 
     N = 400
 
     def make(self, similarity, draw, k, method):
-        """The oracle, the query, and the items in the order of their scores."""
+        """Set up a model, an oracle with N items, a query for the method, and the items' scores."""
         rng = data.generator(f"approximate {similarity}")
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -319,7 +319,7 @@ class Approximate(unittest.TestCase):
         self.scores = self.model.scores(self.query, self.space.rows)
 
     def is_clear(self):
-        """No list's end is so close that rounding may decide who is in it: then nothing wrong could be shown."""
+        """True if rounding cannot change which items are candidates. Otherwise no answer could be shown wrong."""
         everything = np.ones(self.N, bool)
         stages = self.model.stages(self.query, self.space.rows, everything, self.name, self.arguments)
         if stages is None:
@@ -328,9 +328,10 @@ class Approximate(unittest.TestCase):
         return (sure == possible).all()
 
     def answer(self, candidates, bound, exact=False):
-        """Of the candidates, a mask; bound: what is claimed of the items that are not returned."""
+        """Return an answer with the best candidates. candidates: a mask; bound: the receipt's bound on other items."""
         order = np.flatnonzero(candidates)
-        order = order[np.lexsort((order, -self.scores[order].astype(np.float32)))][:self.query.k]  # as messages have them
+        # Messages hold f32 scores, so ties are decided in f32.
+        order = order[np.lexsort((order, -self.scores[order].astype(np.float32)))][:self.query.k]
         out = pb.Answer(id=self.query.id, space="x", method=self.query.method,
                         hits=[pb.Hit(key=self.space.keys[i], score=self.scores[i]) for i in order],
                         watermark=[pb.Position(partition=0, next=self.N)])
@@ -362,7 +363,7 @@ class Approximate(unittest.TestCase):
         more[best] = False
         answer = self.stage_answer(more)
         known = {self.space.keys[i] for i in np.flatnonzero(candidates)}
-        has_stranger = any(hit.key not in known for hit in answer.hits)  # else just the best is missing
+        has_stranger = any(hit.key not in known for hit in answer.hits)  # if false, only the best item is missing
         self.refused(answer, "below the candidates' lists" if has_stranger else "is missing")
         answer = self.stage_answer(candidates)
         answer.receipt.bound += 0.01 * np.ptp(self.scores)
@@ -376,7 +377,7 @@ class Approximate(unittest.TestCase):
         cut = self.model.cut_scores(self.query, self.space.rows, 2)
         candidates = np.isin(np.arange(self.N), np.argsort(-cut)[:10])
         self.refuses_wrong_candidates_and_bounds(candidates)
-        # The rank-2 scores are those of the two largest singular values.
+        # The rank-2 scores use the two largest singular values only.
         u, s, vt = np.linalg.svd(self.model.w)
         rotated = (wire.floats_of(self.query.vector) @ u[:, :2]) * s[:2]
         np.testing.assert_allclose(cut, (self.space_vectors() @ vt[:2].T) @ rotated, atol=1e-9)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sluice's wire format as a client has it: protobuf compiled from proto/sluice.proto, and JSON.
+"""Sluice's wire format as a client implements it: protobuf compiled from proto/sluice.proto, and JSON.
 
-Messages are protobuf objects everywhere in the tests; here they become bytes of either format and come back.
+All tests use protobuf objects as messages. This file encodes and decodes them in either format.
 """
 
 import base64
@@ -36,13 +36,13 @@ pb = _compile_schema()
 
 
 class WireError(Exception):
-    """Bytes that are not a well-formed message; the text says why."""
+    """A message is malformed; the text says why."""
 
 
 # ---------------------------------------------------------------------------------------------------- vectors
 
 def vector(values, kind="F32"):
-    """A pb.Vector. kind: F32, F16, BF16, or VALUES for the repeated field."""
+    """Return a pb.Vector. kind: F32, F16, BF16, or VALUES for the repeated field."""
     values = np.asarray(values, np.float32).ravel()
     if kind == "VALUES":
         return pb.Vector(values=values.tolist())
@@ -52,7 +52,7 @@ def vector(values, kind="F32"):
 
 
 def floats_of(message):
-    """The numbers of a pb.Vector as float32; WireError when it is not well-formed."""
+    """Return the numbers of a pb.Vector as float32. Raise WireError if it is malformed."""
     if message.data and message.values:
         raise WireError("both data and values")
     if message.data:
@@ -76,7 +76,7 @@ def floats_of(message):
 def vector_json(message, form="array"):
     if message.data and form == "data":
         return {"type": pb.Vector.Type.Name(message.type), "data": base64.b64encode(message.data).decode()}
-    # Nine digits are enough to read back the same float32.
+    # Nine digits are enough to restore the same float32.
     values = [float("%.9g" % v) for v in floats_of(message)]
     return {"values": values} if form == "values" else values
 
@@ -214,7 +214,7 @@ def is_json(value, headers):
 
 
 def decode_item(value, headers):
-    """A pb.Item from the value of a catalogue record; WireError when it is none."""
+    """Decode the value of a catalogue record as a pb.Item. Raise WireError if it is malformed."""
     if is_json(value, headers):
         try:
             return _item_from_json(value)
@@ -243,7 +243,7 @@ def _key_of(value):
 
 
 def _strict(value, allowed, what):
-    # Answers come in snake_case only: that is what is promised.
+    # The daemon promises snake_case field names in answers, and no others.
     unknown = set(value) - set(allowed)
     if unknown:
         raise WireError(f"{what} has unknown fields {sorted(unknown)}")
@@ -277,7 +277,7 @@ def answer_from_json(text):
 
 
 def decode_answer(value, headers):
-    """A pb.Answer from a record of the answer topic; its content-type header must be there and be true."""
+    """Decode a record of the answer topic as a pb.Answer. Its content-type header must exist and be correct."""
     content_type = dict(headers or []).get("content-type", b"").decode()
     if content_type == JSON:
         return answer_from_json(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The full product under W by others: numpy (OpenBLAS sgemv) and Faiss's exact index, both over q' = W^T q."""
+"""Peers for exact search under a bilinear W: numpy (OpenBLAS sgemv) and Faiss's exact index, both on q' = W^T q."""
 from common import best, load, load_model, note, serve
 
 import faiss

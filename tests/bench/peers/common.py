@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the peers' programs share: one thread, the data of the temporary folder, and the conversation with the race.
+"""Code shared by the peer programs: one thread, the data in the temporary folder, and the protocol with the benchmark.
 
-The benchmark writes "run METHOD ROUND BATCH K"; the answer is one line, "MS CPU_MS ID ID ...", K identifiers a query.
+The benchmark writes "run METHOD ROUND BATCH K". The peer answers with one line, "MS CPU_MS ID ID ...", with K ids per
+query.
 """
 import json
 import os
@@ -11,7 +12,7 @@ import time
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-import numpy as np  # noqa: E402: reads the variables
+import numpy as np  # noqa: E402: numpy reads these variables when it is imported
 
 
 def folder():
@@ -19,12 +20,12 @@ def folder():
 
 
 def load(name):
-    """An array that the benchmark wrote, mapped: its pages are shared with whoever else reads it."""
+    """Return a memory-mapped array that the benchmark wrote. All its readers share the pages."""
     return np.load(os.path.join(folder(), name + ".npy"), mmap_mode="r")
 
 
 def load_model():
-    """Tensors of model.safetensors: name -> array."""
+    """Return the tensors of model.safetensors, {name: array}."""
     with open(os.path.join(folder(), "model.safetensors"), "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         data = file.read()
@@ -40,14 +41,17 @@ def note(text):
 
 
 def best(scores, k):
-    """The k best of each row, best first."""
+    """Return the indices of the k best scores of each row, best first."""
     rows = np.argpartition(-scores, k - 1, axis=1)[:, :k]
     order = np.argsort(-np.take_along_axis(scores, rows, 1), axis=1)
     return np.take_along_axis(rows, order, 1)
 
 
 def serve(queries, methods):
-    """methods: name -> (rival of ours, search(queries [batch, dim], k) -> ids [batch, k])."""
+    """Run searches for the benchmark until it closes stdin.
+
+    methods: {name: (the Sluice method to compare with, search(queries [batch, dim], k) -> ids [batch, k])}
+    """
     out = os.fdopen(os.dup(1), "w")
     print("ready", *(f"{name}={rival}" for name, (rival, _) in methods.items()), file=out, flush=True)
     for line in sys.stdin:

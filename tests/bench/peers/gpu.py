@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch does on a GPU with problems of the same shapes as ops/bench gpu: Mixture-of-Logits in eager mode, as one
-writes it from the paper's formulas (section 3.1, appendix A), and torch.matmul with torch.topk.
+"""Benchmark PyTorch on a GPU with the same problem shapes as ops/bench gpu.
 
-Inputs are random numbers of its own: none of this looks at them. Components, gates and averages of the items are kept,
-in the favour of PyTorch; they are f32, or f16 with tensor cores where a row says f16. Times are of torch.cuda.Event,
-medians over different queries, with caches flushed before each. Row: method | items | batch | k | median ms | p95 ms.
+It runs Mixture-of-Logits in eager mode, written from the paper's formulas (section 3.1, appendix A), and torch.matmul
+with torch.topk. Inputs are random, because the times do not depend on their values. The items' components, gates and
+averages are precomputed, which favours PyTorch. They are f32, or f16 with tensor cores if the row says f16. Times are
+from torch.cuda.Event; they are medians over different queries, with caches flushed before each search. A row is
+method | items | batch | k | median ms | p95 ms.
 
     python3 tests/bench/peers/gpu.py [--device cuda|cpu] [--items N] [--seconds S] [--json | --markdown]
 """
@@ -18,7 +19,7 @@ import torch.nn.functional as F
 
 PQ, PX, DIM, LOGITS, HIDDEN = 8, 8, 32, 64, 128
 TAU = 0.05
-CHUNK_PAIRS = 32 * 67404  # pairs of query and item scored at a time: 5 GB of intermediates
+CHUNK_PAIRS = 32 * 67404  # query-item pairs scored at a time: 5 GB of intermediates
 QUERIES = 512
 VECTOR_DIM = 768
 
@@ -26,7 +27,7 @@ torch.set_grad_enabled(False)
 
 
 class Mol:
-    """Items as they are kept: components [N, PX, d], the items' part of the gates [N, L], averages [N, d]."""
+    """A random mol problem. Precomputed per item: components [N, PX, d], item gates [N, L], averages [N, d]."""
 
     def __init__(self, n_items, device, dtype):
         make = {"device": device, "dtype": dtype}
@@ -41,7 +42,7 @@ class Mol:
         self.query_gates = torch.randn(QUERIES, LOGITS, **make)
 
     def score(self, f, u, components, gates):
-        """phi of queries [B, PQ, d] and items, shared [1, X, PX, d] or each query its own [B, X, PX, d]."""
+        """Return phi for queries [B, PQ, d] and items: shared [1, X, PX, d], or one set per query [B, X, PX, d]."""
         if components.shape[0] == 1:
             logits = torch.einsum("bnd,xmd->bxnm", f, components[0])
         else:
@@ -64,7 +65,7 @@ class Mol:
         return torch.cat(ids, 1).gather(1, order)
 
     def rescored(self, rows, candidates, k):
-        """All candidates are scored, and those that are there twice are masked afterwards."""
+        """Score all candidates, mask duplicates afterwards, and return the k best."""
         candidates = candidates.sort(1).values
         phi = self.score(self.query_components[rows], self.query_gates[rows], self.components[candidates],
                          self.gates[candidates])
@@ -76,7 +77,10 @@ class Mol:
         return torch.topk(sums @ self.averages.T, min(n, len(self.averages)), sorted=False).indices
 
     def of_pairs(self, rows, n):
-        """The n best of each pair of components, one item component at a time: all at once need 40 GB."""
+        """Return the n best items for each pair of components.
+
+        It handles one item component at a time, because all at once would need 40 GB.
+        """
         f = self.query_components[rows].reshape(-1, DIM)
         lists = []
         for m in range(PX):
@@ -104,7 +108,7 @@ class Vectors:
 
 
 class Codes:
-    """PQTopK as gathers: eager mode has no better way to look up."""
+    """PQTopK with gathers, because eager mode has no better table lookup."""
 
     def __init__(self, n_items, device):
         self.codes = torch.randint(0, 256, (8, n_items), device=device, dtype=torch.int32)
@@ -125,7 +129,7 @@ class Clock:
         self.from_, self.to = torch.randn(n, device=device), torch.empty(n, device=device)
 
     def ms(self, run):
-        """Of the device where it is one; with cold caches."""
+        """Return the time of run() in ms, with cold caches: GPU time on a GPU, else wall time."""
         self.to.copy_(self.from_)
         if not self.is_cuda:
             begin = time.perf_counter()
@@ -141,7 +145,7 @@ class Clock:
 
 
 def measure(clock, search, batch, k, seconds, device):
-    """Milliseconds of rounds, each with other queries."""
+    """Return the sorted times of the rounds in ms. Each round searches different queries."""
     times = []
     begin = time.perf_counter()
     for round_ in range(3 + 200):
@@ -155,10 +159,10 @@ def measure(clock, search, batch, k, seconds, device):
 
 
 def workloads(items, device):
-    """Yields (name, items, batch, k, search); each problem's memory is let go before the next is made."""
+    """Yield (name, items, batch, k, search). Free each problem's memory before creating the next one."""
     for dtype, suffix in ((torch.float32, ""), (torch.float16, " f16")):
         if device == "cpu" and dtype == torch.float16:
-            continue  # PyTorch has no such products there
+            continue  # PyTorch has no f16 products on the CPU
         n = items or 674044
         mol = Mol(n, device, dtype)
         for batch in (32, 1):
@@ -195,7 +199,8 @@ def main():
     if not options.json:
         print(f"\nPyTorch {torch.__version__} on {device}\n")
         line = "| " + " | ".join(columns) + " |" + "\n|---" + "|--:" * (len(columns) - 1) + "|"
-        print(line if options.markdown else "  ".join(f"{c:>34}" if i == 0 else f"{c:>9}" for i, c in enumerate(columns)))
+        plain = "  ".join(f"{c:>34}" if i == 0 else f"{c:>9}" for i, c in enumerate(columns))
+        print(line if options.markdown else plain)
     for name, n, batch, k, search in workloads(options.items, options.device):
         times = measure(clock, search, batch, k, options.seconds, options.device)
         median, p95 = times[len(times) // 2], times[min(len(times) - 1, int(0.95 * len(times)))]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixture-of-Logits in eager PyTorch, as one writes it from the paper's formulas (section 3.1, appendix A).
+"""Mixture-of-Logits in eager PyTorch, written from the paper's formulas (section 3.1, appendix A).
 
-Like the authors' implementation, each scoring projects its items from raw vectors; what the candidate stages need of
-all items (components, averages) is kept. Brute force goes through the items in chunks: one call needs 33 GB.
+As in the authors' implementation, scoring projects the items from raw vectors each time. The components and averages of
+all items are precomputed for the candidate stages. Brute force scores the items in chunks, because one call would need
+33 GB.
 """
 import common
 
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 
 PQ, PX, DIM, LOGITS, GLU = 8, 8, 32, 64, 512
 TAU, EPS = 0.05, 1e-6
-CHUNK = 67404  # a tenth of Books; about 5 GB
+CHUNK = 67404  # items scored at a time: a tenth of Books, about 5 GB
 
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
@@ -42,7 +43,7 @@ def mlp(x, part, first, second):
 
 
 def score(q, f, x):
-    """phi of q [B, D] and items [1, X, D] or, each query its own, [B, X, D]."""
+    """Return phi for queries q [B, D] and items x: shared [1, X, D], or one set per query [B, X, D]."""
     g = item_components(x)
     if x.shape[0] == 1:
         logits = torch.einsum("bnd,xmd->bxnm", f, g[0])
@@ -53,7 +54,7 @@ def score(q, f, x):
     return (F.softmax(z * torch.sigmoid(z), -1) * logits).sum(-1)
 
 
-common.note("components and averages of all items")
+common.note("computing the components and averages of all items")
 components = torch.cat([item_components(chunk) for chunk in items.split(65536)])
 averages = components.mean(1)
 by_component = components.permute(1, 2, 0).contiguous()  # [P_x, d, N]
@@ -77,7 +78,10 @@ def average_candidates(f, n):
 
 
 def list_candidates(f, n):
-    """The n best of each pair of components, one item component at a time: all pairs at once need 40 GB."""
+    """Return the n best items for each pair of components.
+
+    It handles one item component at a time, because all pairs at once would need 40 GB.
+    """
     lists = []
     for m in range(PX):
         dots = f.reshape(-1, DIM) @ by_component[m]
@@ -86,7 +90,7 @@ def list_candidates(f, n):
 
 
 def rescored(q, f, candidates, k):
-    """As in the authors' code all candidates are scored, and those that are there twice are masked afterwards."""
+    """Score all candidates, mask duplicates afterwards as the authors' code does, and return the k best."""
     candidates = candidates.sort(1).values
     phi = score(q, f, items[candidates])
     phi[:, 1:][candidates[:, 1:] == candidates[:, :-1]] = -32767.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faiss over the same codes: its exact index over the vectors that they stand for, and its two product quantisers."""
+"""Faiss as a peer for recjpq: its exact index on the decoded vectors, and its two product quantisers."""
 from common import load, note, serve
 
 import faiss
@@ -16,12 +16,12 @@ dim = SPLITS * centroids.shape[2]
 
 
 def vectors(rows):
-    """The vectors that codes stand for: the centroids of their sub-items, one after the other."""
+    """Return the decoded vectors of rows of codes: the concatenated centroids of their sub-items."""
     return np.concatenate([centroids[m, rows[:, m]] for m in range(SPLITS)], axis=1)
 
 
 def flat():
-    """Every vector, reconstructed: 4 bytes x dim an item."""
+    """Return an exact index of all decoded vectors. It takes 4 bytes x dim per item."""
     index = faiss.IndexFlatIP(dim)
     for begin in range(0, len(codes), CHUNK):
         index.add(vectors(codes[begin:begin + CHUNK]))
@@ -29,7 +29,7 @@ def flat():
 
 
 def pq():
-    """The codes and the centroids as they are."""
+    """Return a product quantiser with the same codes and centroids."""
     index = faiss.IndexPQ(dim, SPLITS, 8, faiss.METRIC_INNER_PRODUCT)
     faiss.copy_array_to_vector(centroids.ravel(), index.pq.centroids)
     index.is_trained = True
@@ -39,7 +39,7 @@ def pq():
 
 
 def fast_scan():
-    """16 codes of 4 bits, trained by Faiss: as many bytes an item, and an approximation of the scores."""
+    """Return a quantiser with 16 codes of 4 bits, trained by Faiss: the same bytes per item, approximate scores."""
     index = faiss.IndexPQFastScan(dim, 16, 4, faiss.METRIC_INNER_PRODUCT)
     picked = np.random.default_rng(1).choice(len(codes), min(TRAINING, len(codes)), replace=False)
     index.train(vectors(codes[np.sort(picked)]))
