@@ -6,8 +6,9 @@
 
 #include "base/mem.h"
 
-/* Bytes that the buffers of all free records may keep: 100 bytes each for 40,000 replies on their way. */
-enum { KEPT_BYTES_MAX = 4 << 20 };
+/* Bytes that the buffers of all free records may keep: 128 bytes each for 32,768 records. A buffer larger than
+ * KEPT_EACH_MAX is always freed. Otherwise a few long keys would, in time, leave a large buffer in every record. */
+enum { KEPT_BYTES_MAX = 4 << 20, KEPT_EACH_MAX = 512 };
 
 struct reply_pool {
   pthread_mutex_t mutex;
@@ -64,7 +65,7 @@ struct reply_record *reply_pool_take(struct reply_pool *p)
 void reply_pool_put(struct reply_pool *p, struct reply_record *record)
 {
   pthread_mutex_lock(&p->mutex);
-  if (p->kept_bytes + record->capacity > KEPT_BYTES_MAX) {
+  if (record->capacity > KEPT_EACH_MAX || p->kept_bytes + record->capacity > KEPT_BYTES_MAX) {
     mem_free(&record->bytes);
     record->capacity = 0;
   }

@@ -12,7 +12,7 @@
 #include "tests/support/assert_ok.h"
 #include "tests/support/heap.h"
 
-enum { RECORDS = 2000, KEY_BYTES = 4096 };
+enum { RECORDS = 20000, KEY_BYTES = 512 };
 
 static void a_freed_record_is_taken_next_with_its_buffer_and_nothing_else(void **state)
 {
@@ -65,11 +65,36 @@ static void free_records_keep_a_bounded_amount_of_memory(void **state)
   reply_pool_close(&pool);
 }
 
+/* Records are in use all the time, and one reply in eleven has a long key, each time another record's. */
+static void a_few_long_keys_do_not_grow_the_buffers_of_all_records(void **state)
+{
+  enum { IN_USE = 1000, LONG_BYTES = 5000, SHORT_BYTES = 60, REPLIES = 100000 };
+  static struct reply_record *records[IN_USE];
+  static uint8_t key[LONG_BYTES];
+  struct reply_pool *pool;
+
+  (void)state;
+  assert_ok(reply_pool_open(IN_USE, &pool));
+  size_t before = heap_used();
+  for (size_t i = 0; i < REPLIES; i++) {
+    struct reply_record **record = &records[i % IN_USE];
+    if (*record)
+      reply_pool_put(pool, *record);
+    *record = reply_pool_take(pool);
+    assert_non_null(*record);
+    size_t n = i % 11 == 0 ? LONG_BYTES : SHORT_BYTES;
+    assert_ok(reply_record_copy(*record, span_of(key, n), (struct span){ 0 }, (struct span){ 0 }));
+  }
+  assert_true(heap_used() - before < (size_t)IN_USE * LONG_BYTES / 2); /* an eleventh of them are long now */
+  reply_pool_close(&pool);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_freed_record_is_taken_next_with_its_buffer_and_nothing_else),
     cmocka_unit_test(free_records_keep_a_bounded_amount_of_memory),
+    cmocka_unit_test(a_few_long_keys_do_not_grow_the_buffers_of_all_records),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
