@@ -18,7 +18,7 @@ static const struct method_row rows[] = {
       .name = "pqtopk",
       .is_exact = true,
       .search = METHOD_SEARCHES(recjpq_search_pqtopk, recjpq_cuda_search),
-      .summary = "every item's codes, by a filter of bytes first",
+      .summary = "every item; a filter on 8-bit sums skips most",
   },
   {
       .name = "default",

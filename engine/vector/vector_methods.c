@@ -28,7 +28,7 @@ static const struct method_row bilinear_rows[] = {
       .name = "low_rank",
       .args = { { .name = "R", .model_max = max_rank } },
       .search = METHOD_SEARCHES(vector_search_low_rank, vector_cuda_search_low_rank),
-      .summary = "the k best under W cut to rank R, with their scores under W",
+      .summary = "the k best under W cut to rank R, rescored with W",
   },
 };
 
