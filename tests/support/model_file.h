@@ -30,8 +30,8 @@ static inline void model_file_write_recjpq(const char *path, const float *centro
   size_t bytes = n_splits * n_subitems * split_dim * sizeof(float);
 
   snprintf(header, sizeof header,
-           "{\"__metadata__\":{\"sluice.similarity\":\"recjpq\"},\"centroids\":{\"dtype\":\"F32\",\"shape\":[%zu,%zu,%zu],"
-           "\"data_offsets\":[0,%zu]}}",
+           "{\"__metadata__\":{\"sluice.similarity\":\"recjpq\"},"
+           "\"centroids\":{\"dtype\":\"F32\",\"shape\":[%zu,%zu,%zu],\"data_offsets\":[0,%zu]}}",
            n_splits, n_subitems, split_dim, bytes);
   model_file_write(path, header, centroids, bytes);
 }

@@ -392,7 +392,8 @@ static void tensors_of_any_type_are_seen_where_they_lie(void **state)
     assert_true(floats[0] == -0.5f);
     assert_fails(safetensors_tensor(f, "ids", TENSOR_FLOATS, &tensor), ERR_MODEL,
                  "\"ids\" has type I64; F32, F64, F16 or BF16 can be used");
-    assert_fails(safetensors_tensor(f, "big", TENSOR_TYPE_BIT(TENSOR_U8), &tensor), ERR_MODEL, "type F64; U8 can be used");
+    assert_fails(safetensors_tensor(f, "big", TENSOR_TYPE_BIT(TENSOR_U8), &tensor), ERR_MODEL,
+                 "type F64; U8 can be used");
     assert_fails(safetensors_tensor(f, "i32", TENSOR_TYPE_BIT(TENSOR_I64), &tensor), ERR_MODEL, "type I32; I64 can be");
     assert_fails(safetensors_tensor(f, "absent", TENSOR_FLOATS, &tensor), ERR_MODEL, "no tensor \"absent\"");
     assert_fails(safetensors_floats(f, "codes", &(float *){ NULL }, 2, (size_t)1, (size_t)3), ERR_MODEL, "type U8");

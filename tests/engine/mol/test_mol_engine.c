@@ -287,8 +287,12 @@ static void excluded_keys_are_not_returned_and_the_rest_is_still_exact(void **st
   open_case("books", isa_detect(), &c);
   const int64_t *positions = GOLDEN_I64(c.expected, "top_pos", 0, 0);
   for (size_t q = 0; q < c.n_queries; q++) {
-    struct span exclude[] = { key_of((size_t)positions[q * c.k], texts[0]), key_of((size_t)positions[q * c.k + 2], texts[1]),
-                              span_of_str("no such item"), key_of((size_t)positions[q * c.k], texts[0]) };
+    struct span exclude[] = {
+      key_of((size_t)positions[q * c.k], texts[0]),
+      key_of((size_t)positions[q * c.k + 2], texts[1]),
+      span_of_str("no such item"),
+      key_of((size_t)positions[q * c.k], texts[0]),
+    };
     struct query query = query_of(&c, q, 3, "exact");
     struct answer answer;
     query.exclude = exclude;

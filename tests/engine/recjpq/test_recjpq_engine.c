@@ -244,7 +244,10 @@ static void pruning_scores_fewer_items_than_the_exhaustive_scan(void **state)
     dice_fill(&w->dice, query, w->n_splits * w->split_dim, 1.0f);
     memset(query + w->split_dim, 0, (w->n_splits - 1) * w->split_dim * sizeof *query); /* one split decides */
     struct query q = {
-      .space = span_of_str("pq"), .method = span_of_str("prune(1)"), .k = 5, .vector = { query, w->n_splits * w->split_dim },
+      .space = span_of_str("pq"),
+      .method = span_of_str("prune(1)"),
+      .k = 5,
+      .vector = { query, w->n_splits * w->split_dim },
     };
     struct answer answer;
     fixture_search(w->engine, w->searcher, &q, 1, &answer);
@@ -322,9 +325,12 @@ static void parts_that_do_not_fit_are_refused_with_the_reason(void **state)
   struct span name = span_of_str("pq");
 
   (void)state;
-  assert_item_refused(w, &(struct part){ .space = name, .codes = span_of(codes, 2) }, "code 1 is 10; the model has sub-items 0 to 9");
-  assert_item_refused(w, &(struct part){ .space = name, .codes = span_of(codes, 3) }, "3 sub-items where the model needs 2");
-  assert_item_refused(w, &(struct part){ .space = name, .codes = span_of(codes, 0) }, "0 sub-items where the model needs 2");
+  assert_item_refused(w, &(struct part){ .space = name, .codes = span_of(codes, 2) },
+                      "code 1 is 10; the model has sub-items 0 to 9");
+  assert_item_refused(w, &(struct part){ .space = name, .codes = span_of(codes, 3) },
+                      "3 sub-items where the model needs 2");
+  assert_item_refused(w, &(struct part){ .space = name, .codes = span_of(codes, 0) },
+                      "0 sub-items where the model needs 2");
   assert_item_refused(w, &(struct part){ .space = name, .vector = { vector, 4 } }, "vector is given");
   assert_item_refused(w, &(struct part){ .space = span_of_str("qp"), .codes = span_of(codes, 2) }, "no space \"qp\"");
   close_world(w);
