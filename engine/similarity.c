@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of similarities. A new similarity is a row here. */
+/* The table of similarities. CONTRIBUTING.md says what a new similarity needs besides its row here. */
 #include "engine/similarity.h"
 
 #include <stdio.h>

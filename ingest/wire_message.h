@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing protobuf-c messages in both formats, with memory limits. Private to the files of ingest/wire.h.
+/* Reading and writing protobuf-c messages in both formats, with memory limits. The functions are in wire.c. Private
+ * to the files of ingest/wire.h.
  *
  * Thread: the one that owns the region. Blocks: no.
  */

@@ -55,7 +55,8 @@ static err_t add_partitions(struct catalogue_topic *t, int n)
   return ERR_OK;
 }
 
-/* Verify that cluster, topic and number of partitions are those that filled the store. */
+/* Verify that topic and cluster are those that filled the store, and that the topic still has every partition that the
+ * store has a position for. New partitions are allowed. */
 static err_t verify_source(struct catalogue_topic *t, const struct store_source *now, int n_partitions)
 {
   struct store_source was;
@@ -100,8 +101,9 @@ static bool has_long_gap(const struct catalogue_topic *t)
          gap_ns > GAP_MIN_S * CLOCK_NS_PER_S;
 }
 
-/* For how long was the partition not read? After a start, the store tells how long the daemon was down. Later, the time
- * of the last read does: the process may have been suspended, or without broker or disk. */
+/* Return for how long the partition was not read. After a start, this is computed from the time stored with the
+ * position. Later, it is computed from the time of the last read, because the process may have been suspended, or
+ * without broker or disk. */
 static int64_t absence_ms(const struct catalogue_topic *t, const struct store_position *position)
 {
   if (position->committed_unix_ms <= 0) /* the partition is read for the first time */

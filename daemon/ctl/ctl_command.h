@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command of sluicectl is, and the list of all commands. Each has a file of its own; ctl.c has the table.
+/* The interface of a sluicectl command, and the list of all commands. Each has a file of its own; ctl.c has the table.
  *
- * A new command needs a file ctl_NAME.c, a line below, and a line in the table in ctl.c.
+ * A new command needs a file ctl_NAME.c, a line below, a line in the table in ctl.c, and its file in
+ * daemon/CMakeLists.txt.
  */
 #ifndef DAEMON_CTL_CTL_COMMAND_H
 #define DAEMON_CTL_CTL_COMMAND_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RecJPQ on the device. The exhaustive scan runs at the speed of the memory, so it serves every method. Safe pruned
- * methods return the same answer as on the processor. Unsafe ones return that or a better one. All receipts say exact.
- */
+/* RecJPQ on the device. The exhaustive scan runs at the speed of the memory, so it serves every method. Exact methods
+ * return the same answer as on the processor. Unsafe ones return the exact answer, which is at least as good as the
+ * processor's. All receipts say exact. */
 #include "engine/cuda/funnel.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_model.h"

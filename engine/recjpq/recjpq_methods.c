@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of RecJPQ methods (RecJPQPrune paper, sections 3 and 4). On a GPU the exhaustive scan runs at the speed of
- * memory, so it serves every row. The safe methods return the same answers, and the unsafe ones the same or better. */
+ * memory, so it serves every row. Exact methods return the same answers as on the processor. Unsafe ones return the
+ * exact answer, which is at least as good as the processor's. */
 #include "engine/recjpq/recjpq_methods.h"
 
 #include "engine/recjpq/recjpq_model.h"
