@@ -29,8 +29,8 @@ struct hist_powers {
 };
 void hist_powers_get(const struct hist *h, struct hist_powers *out);
 
-/* The values added to a histogram since the last turn but one. If the window is turned once a period, it covers one to
- * two periods. A window of all zeros covers everything since the start. */
+/* The values added to a histogram in this period and the one before. A turn ends a period. A window of all zeros covers
+ * everything since the start. */
 struct hist_window {
   _Atomic uint64_t before[2][HIST_BUCKETS]; /* the histogram at the last turn, and at the turn before that */
 };

@@ -16,8 +16,8 @@ struct log_limit {
 /* Lines logged each second. */
 enum { LOG_LIMIT_PER_S = 20 };
 
-/* May the event be logged now? The first call in a new second first logs how many events the last one left out, as the
- * event with more=N.
+/* May the event be logged now? The first call in a second first logs how many events were left out before that second,
+ * as the event with more=N.
  *
  * Thread: any.
  */

@@ -68,8 +68,8 @@ void region_rewind(struct region *r, struct region_mark mark)
   r->taken_bytes = mark.taken_bytes;
 }
 
-/* Free the blocks after the current one that are too small for `bytes`. Without this, use that grows with each round
- * would leave one more unused block each time. */
+/* Free the blocks after the current one that are too small for `bytes`. Otherwise, if each round needs more memory than
+ * the last, each leaves one more unused block behind. */
 static void drop_outgrown(struct region *r, size_t bytes)
 {
   struct region_block **link = r->current ? &r->current->next : &r->first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smaller of two sizes, which C lacks: one copy for the whole tree. */
+/* The smaller of two sizes. C has no min(); the whole tree shares this one. */
 #ifndef BASE_SIZE_H
 #define BASE_SIZE_H
 

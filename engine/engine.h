@@ -45,7 +45,7 @@ struct engine_config {
   size_t n_spaces;
   size_t max_items; /* the arenas are reserved for this many items */
   size_t max_k;
-  size_t max_batch; /* the most queries of one search */
+  size_t max_batch; /* maximum number of queries of one search */
   enum isa isa;
   enum engine_backend backend;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that a catalogue fits into the memory of the machine and of its devices. It is apart from engine.c because the
- * check of a configuration does this without opening an engine. */
+/* Checks that a catalogue fits into the memory of the machine and of its devices. Separate from engine.c, because the
+ * check of a configuration (engine_check.c) needs it without an engine. */
 #include <unistd.h>
 
 #include "engine/engine_state.h"

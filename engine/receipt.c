@@ -14,8 +14,8 @@ void receipt_exact(struct search_result *result, uint64_t n_items)
   bool is_all = result->topk.n == n_admitted(result, n_items);
 
   result->counts.items = n_items;
-  /* A search may score an item twice, once for its threshold and once in its turn. It may also score an item that is
-   * not admitted. */
+  /* A search may score an item twice: once to find a threshold, and again when the scan reaches it. It may also score
+   * an item that is not admitted. */
   if (result->counts.scored > n_items)
     result->counts.scored = n_items;
   if (result->counts.candidates > n_items)

@@ -34,7 +34,7 @@ enum {
 struct shortlist_scale {
   const struct admit *admit;
   double units;   /* an approximate score is about `units` times the exact one */
-  int32_t slack;  /* the largest difference between both: 1 to SHORTLIST_SLACK_MAX */
+  int32_t slack;  /* upper bound on |approximate score - units * exact score|: 1 to SHORTLIST_SLACK_MAX */
   int32_t offset; /* the scan's sums are too large by this; scan_list.start is -offset - threshold */
 };
 
@@ -57,7 +57,7 @@ struct shortlists {
   size_t n_usual;                       /* entries that a list may have before make_room() reduces it */
   bool is_guessing;
   size_t n_seen;               /* slots scanned since the lists were empty */
-  uint32_t *limits;            /* [n_lists] number of entries from which make_room() looks at a list */
+  uint32_t *limits;            /* [n_lists] make_room() looks at a list once it has this many entries */
   int32_t *guesses;            /* [n_lists] the highest threshold that was guessed for each list */
   size_t n_unseen;             /* entries appended since make_room() last looked */
   size_t capacity;             /* entries of each list */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /* Bytes that jansson 2.14 allocates for each kind of value, rounded up. An object starts with 8 buckets, a list with 8
- * places. A member is a pair in its object, the pair's key and the value. An element is its value and its place in the
- * list. The bytes of strings are counted separately. */
+ * places. A member costs a pair in its object, the pair's key and the value. An element costs its value and its place
+ * in the list. The bytes of strings are counted separately. */
 enum { OBJECT_BYTES = 256, LIST_BYTES = 128, MEMBER_BYTES = 128, ELEMENT_BYTES = 48, STRING_BYTES = 32 };
 
 static const char quote_start[] = "\"\\u0000";

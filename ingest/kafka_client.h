@@ -16,11 +16,11 @@
  */
 err_t kafka_conf_make(const struct kafka_layers *layers, rd_kafka_conf_t **out);
 
-/* Log an error of a client. It is the error callback that kafka_conf_make() sets; a client with its own callback calls
- * it, too. */
+/* Log an error of a client. kafka_conf_make() installs it as the error callback. A client with its own error callback
+ * calls it from there. */
 void kafka_log_error(rd_kafka_t *rk, int error, const char *reason);
 
-/* Make a client. Takes the configuration, also on error. */
+/* Make a client. It takes ownership of the configuration, even on error. */
 err_t kafka_client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out);
 
 /* Commit offsets, and wait up to timeout_ms for the group's answer; rd_kafka_commit() would wait for ever.

@@ -60,7 +60,7 @@ bool message_field_is_map(const ProtobufCFieldDescriptor *field)
          strcmp(entry->short_name + n - 5, "Entry") == 0;
 }
 
-/* Is `name` the name `field`, in snake_case or in lowerCamelCase? */
+/* Does `name` spell `field`, in snake_case or in lowerCamelCase? */
 static bool is_name_of(const char *field, const char *name)
 {
   for (; *field; field++, name++) {

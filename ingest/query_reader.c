@@ -16,7 +16,7 @@
 
 enum { COMMIT_INTERVAL_MS = 200, COMMIT_TIMEOUT_MS = 3000, COMMIT_PARTITIONS = 1024 };
 
-/* Maximum wait for the group's events while records arrive, and the most events served at once. */
+/* Maximum wait for the group's events while records arrive, and maximum number of events handled at once. */
 enum { EVENTS_INTERVAL_MS = 10, EVENTS_AT_ONCE = 64 };
 
 /* Interval and timeout of looking for a missing topic. */

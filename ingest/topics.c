@@ -6,7 +6,7 @@
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_closing.h"
 
-/* After YOUTH_MS an unknown topic is missing, not just new. */
+/* A topic that is still unknown after YOUTH_MS is missing, not just new. */
 enum { REASON_BYTES = 512, RETRY_PAUSE_MS = 50, YOUTH_MS = 2000 };
 
 /* A consumer asks for the partitions: asking as a producer could create the topic. */
@@ -127,7 +127,7 @@ static bool lists_broker(const struct rd_kafka_metadata *metadata, int32_t id)
   return false;
 }
 
-/* Ask for all topics and brokers. On any broker this creates no topic. */
+/* Ask for all topics and brokers. This creates no topic on any broker. */
 static err_t look_at_cluster(rd_kafka_t *rk, const char *topic, int timeout_ms, struct cluster *out)
 {
   const struct rd_kafka_metadata *metadata;
@@ -161,7 +161,7 @@ static rd_kafka_resp_err_t ask_partitions(rd_kafka_t *rk, const char *topic, int
   return error;
 }
 
-/* Ask until the topic has partitions. After its creation that takes a moment. */
+/* Ask until the topic has partitions. Right after the topic is created, this takes a moment. */
 static err_t await_partitions(rd_kafka_t *rk, const char *topic, int64_t deadline_ns, int *out)
 {
   int64_t young_until_ns = clock_now_ns() + YOUTH_MS * CLOCK_NS_PER_MS;

@@ -6,7 +6,8 @@
 
 #include "base/mem.h"
 
-/* Limit of the sum of |integer| of an output: with inputs up to INT16_LAYER_MAX, sums stay within 32 bits. */
+/* Limit on the sum of one output's |weights|, as integers. With inputs up to INT16_LAYER_MAX, sums stay within 32
+ * bits. */
 enum { WEIGHTS_MAX = INT32_MAX / INT16_LAYER_MAX };
 
 /* Return the largest factor for an output's weights that keeps their integers within 16 bits and their sums within 32;

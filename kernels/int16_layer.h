@@ -24,7 +24,7 @@ struct int16_layer {
   size_t n_pairs;   /* pairs of inputs, rounded up */
   size_t n_out;     /* rounded up to INT16_LAYER_OUTPUTS */
   int16_t *weights; /* [n_out / INT16_LAYER_OUTPUTS][n_pairs][INT16_LAYER_OUTPUTS][2]; padding is zeros */
-  float *units;     /* [n_out]: the value of integer 1 */
+  float *units;     /* [n_out]: the value that the integer 1 stands for */
 };
 
 /* Round the weights w [n_out][n_in], n_in at most 2^16, to integers. rest [n_out][n_in] receives w minus the values of

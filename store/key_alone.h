@@ -7,8 +7,8 @@
 
 /* Apply a change.
  *
- * item    NULL: there is none. One of an older generation comes from a forgotten log: every record of the current log
- *         is later
+ * item    the key's item; NULL if it has none. An item of an older generation comes from a forgotten log, so every
+ *         record of the current log is newer
  * effect  set to the change
  */
 err_t key_alone_apply(struct key_context *k, const struct item_change *change, const struct slots_item *item,

@@ -5,7 +5,7 @@
 #include "store/key_alone.h"
 #include "store/key_states.h"
 
-/* Does no other partition have a state of the key? */
+/* Can only the partition of the change have a state of the key? */
 static err_t check_alone(const struct key_context *k, const struct item_change *change, const struct slots_item *item,
                          bool *is_alone)
 {

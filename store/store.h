@@ -23,7 +23,7 @@
  * One process opens a store at a time; a lock on the directory makes a second one fail with an error. The process must
  * not fork while the store is open. Tools that read (mdb_stat, mdb_copy) may run beside it.
  *
- * data.mdb is a sparse file as long as its map. store_stats()'s used_bytes tells how much disk it takes.
+ * data.mdb is a sparse file as large as its map. store_stats()'s used_bytes tells how much disk it takes.
  *
  * Each catalogue has four tables: `items` slot -> record (slots are dense and big-endian; the last record moves into
  * the slot of a deleted one), `keys` key -> slot, `aside` key and partition -> record, `positions` partition ->
@@ -139,14 +139,15 @@ const struct store_position *store_positions(const struct store *s, size_t *n);
 bool store_source_get(const struct store *s, struct store_source *out);
 err_t store_source_put(struct store *s, const struct store_source *source);
 
-/* Get the source of the live catalogue, which differs from the current one's during a rebuild. It tells when the former
- * log is back. */
+/* Get the source of the live catalogue, the one that is served. During a rebuild, the current catalogue is the one
+ * being built, and may have another source. The caller compares the live source with the topic's, to notice when the
+ * live catalogue's log is back. */
 bool store_live_source_get(const struct store *s, struct store_source *out);
 
 /* Visit every item of the live catalogue in slot order, to fill the arenas. Items are whole (is_whole is set). Verifies
  * every checksum. Uses short read transactions.
  *
- * chunk  most items that one call of `visit` gets
+ * chunk  maximum number of items that one call of `visit` gets
  * visit  gets items that are valid during the call. Its error ends the scan and is returned. It must not call the store
  *
  * Returns ERR_STORE_CORRUPT with the key and slot of a damaged record. After the last item it returns ERR_STORE_CORRUPT
@@ -170,12 +171,13 @@ err_t store_finish_rebuild(struct store *s);
 /* Drop the rebuilt catalogue and continue with the live one from its positions. Call only during a rebuild. */
 err_t store_abandon_rebuild(struct store *s);
 
-/* Forget positions and source of the current catalogue, but keep its items: for a log that cannot be continued, and
- * whose loss must not delete items. Records of the next log apply on top of the items, whatever their offsets, and keep
+/* Forget positions and source of the current catalogue, but keep its items. Use it if the log cannot be continued and
+ * its loss must not delete items. Records of the next log apply on top of the items, whatever their offsets, and keep
  * the parts that they do not name. States kept aside are forgotten. */
 err_t store_forget_log(struct store *s);
 
-/* Free at most `max` rows of dropped catalogues, in one transaction. For quiet times: store_apply() frees a few, too.
+/* Free at most `max` rows of dropped catalogues, in one transaction. Call it in quiet times; store_apply() also frees
+ * a few.
  *
  * is_done  no rows are left to free
  */

@@ -104,8 +104,8 @@ void store_publish_stats(struct store *s);
 
 /* ---- store_progress.c: the log that a catalogue follows ---- */
 
-/* Forget what memory has of the current catalogue's log, refused puts included. Call it when another catalogue has
- * become the current one, or its log has changed. */
+/* Drop the in-memory state of the current catalogue's log: the refused puts and the walk over its tombstones. Call it
+ * when another catalogue has become the current one, or when its log has changed. */
 void store_forget_progress(struct store *s);
 
 /* Name a text of a side's source in table `meta`; `stem` is "cluster_id" or "topic". */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ages of records to believe. An age is the difference between our wall clock and the writer's. It means nothing
- * if the writer's clock is ahead of ours, or if our clock was stepped after the record was written.
+/* Decides which ages of records to believe. An age is the difference between our wall clock and the writer's. It means
+ * nothing if the writer's clock is ahead of ours, or if our clock was stepped after the record was written.
  *
  * Thread: one.
  */
@@ -11,17 +11,17 @@
 
 #include "base/clock.h"
 
-/* All zeros is a valid start. */
+/* A watch starts as all zeros. */
 struct age_watch {
   struct clock_watch clock;
-  int64_t doubtful_until_ns; /* until then great ages are not believed */
+  int64_t doubtful_until_ns; /* until then large ages are not believed */
 };
 
 /* A writer's clock may be ahead by AGE_SKEW_MS. After a step of our clock, ages above AGE_DOUBTFUL_MS are not believed
  * for that same time. */
 enum { AGE_SKEW_MS = 1000, AGE_DOUBTFUL_MS = 60000 };
 
-/* Look for a step of the clock. Call this before the ages of a batch. */
+/* Look for a step of the clock. Call this before the ages of a batch are computed. */
 static inline void age_watch_look(struct age_watch *w)
 {
   if (clock_watch_step(&w->clock))

@@ -5,11 +5,11 @@
 #include "base/mem.h"
 #include "daemon/catalogue/catalogue_state.h"
 
-/* How often positions are stored without new records. After a start, the store tells within this error how long the
- * daemon was down. */
+/* How often positions are stored without new records. So the downtime computed at the next start is accurate to this
+ * interval. */
 enum { TOUCH_EVERY_MS = 10 * 60 * 1000 };
 
-/* Have positions stored even without new records, when a dead letter was delivered or TOUCH_EVERY_MS have passed. */
+/* Have the positions stored even without new records: after dead letters were settled, and every TOUCH_EVERY_MS. */
 static void touch_positions(struct catalogue *c)
 {
   int64_t now = clock_now_ns();

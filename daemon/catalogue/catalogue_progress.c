@@ -48,7 +48,7 @@ static bool waits_for_room(const struct catalogue *c)
   return false;
 }
 
-/* All that can be read was read: it can be searched, though the daemon is not ready. */
+/* Everything that can be read was read. It can be searched, though the daemon is not ready. */
 static void serve_undamaged(struct catalogue *c)
 {
   if (!store_is_rebuilding(c->with.store) && catalogue_n_target_items(c) > 0)
@@ -92,7 +92,7 @@ static err_t check_partitions(struct catalogue *c)
   if (now < c->refresh_due_ns)
     return ERR_OK;
   c->refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
-  TRY(catalogue_topic_add_new_partitions(&c->topic)); /* fails when the topic is gone: it is resumed when it is back */
+  TRY(catalogue_topic_add_new_partitions(&c->topic)); /* fails if the topic is gone; reading resumes when it is back */
   store_set_log_partitions(c->with.store, c->topic.positions.n);
   return ERR_OK;
 }

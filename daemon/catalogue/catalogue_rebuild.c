@@ -35,7 +35,8 @@ err_t catalogue_rebuild_begin(struct catalogue_rebuild *r, const char *cause)
   return store_begin_rebuild(r->store);
 }
 
-/* Has a person accepted this rebuild? The file holds a number, so it cannot accept a later one by mistake. */
+/* Has a person accepted this rebuild? The file holds the rebuild's number, so an old file cannot accept a later
+ * rebuild. */
 static bool is_accepted(const struct catalogue_rebuild *r)
 {
   char path[PATH_MAX], text[32] = "";

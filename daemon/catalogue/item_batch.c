@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "ingest/wire.h"
 
-/* Memory for decoded parts that is kept between batches: enough for a usual batch. What huge items took beyond it is
- * freed. */
+/* Memory for decoded parts that is kept between batches: enough for a usual batch. Memory beyond that, taken by huge
+ * items, is freed. */
 enum { KEPT_BYTES = 16 << 20 };
 
 err_t item_batch_init(size_t capacity, struct item_batch *out)

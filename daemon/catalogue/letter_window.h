@@ -21,7 +21,7 @@ enum { LETTER_WINDOW_MAX = 4096 };
 
 struct open_letter {
   struct store_position before; /* position of the partition before the record */
-  bool is_forgotten;            /* its partition was resumed since: it holds nothing back */
+  bool is_forgotten;            /* its partition was resumed since, so it holds no position back */
   _Atomic bool is_settled;      /* it was delivered, or can never be */
 };
 
@@ -43,10 +43,11 @@ void letter_window_pop(struct letter_window *w);
 /* Remove settled letters, oldest first, up to the first open one. Returns true if there were any. */
 bool letter_window_settle(struct letter_window *w);
 
-/* Return the position that the oldest open letter of a partition holds it at; NULL: none does. */
+/* Return the position before the oldest open letter of a partition; NULL if no letter holds the partition back. */
 const struct store_position *letter_window_hold(const struct letter_window *w, int32_t partition);
 
-/* Let the letters hold nothing back any more: reading resumes at the stored positions, so their records come again. */
+/* Forget all letters: they hold no positions back any more. Reading resumes at the stored positions, so their records
+ * come again. */
 void letter_window_forget(struct letter_window *w);
 
 #endif

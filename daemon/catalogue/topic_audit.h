@@ -4,7 +4,8 @@
  * A topic can be deleted, created again, and at once be filled beyond our offset. Its consumer notices nothing and goes
  * on at that offset in the new topic. So a second consumer reads one record of each partition every few seconds: the
  * record that was the newest when the previous audit began. If it differs, this is another topic. If it is the same,
- * all that was read before this audit came from this topic. The next audit then reads what is the newest record now.
+ * everything that was read before this audit came from this topic. The next audit reads the record that is the newest
+ * now.
  *
  * Thread: catalogue. Blocks: only to open the consumer, and up to 1 s for a broker's bounds of a partition.
  */
@@ -47,7 +48,7 @@ err_t topic_audit_begin(struct topic_audit *a, const struct topic_positions *pos
 
 /* Has an audit that began after the first call found no difference? The first call makes an audit due at once; call
  * again until this returns true. Then all records that were read before the first call come from the topic that exists
- * now. A call after that requests a new audit. */
+ * now. A call after it has returned true requests a new audit. */
 bool topic_audit_confirms(struct topic_audit *a);
 
 /* Start, continue or end an audit, without waiting for records. Call this in each loop of the thread.

@@ -38,7 +38,7 @@ static const char *word_of(const struct config *c, size_t index)
 
 /* Compare a setting that is not a choice.
  *
- * a, b  what `offset` counts from
+ * a, b  the structs that `offset` is relative to
  */
 static bool are_values_equal(const struct setting *s, const void *a, const void *b)
 {

@@ -91,7 +91,7 @@ err_t ctl_context_layers(struct ctl_context *ctx, const struct kafka_property *d
 
   if (config->embedded_broker.is_enabled)
     TRY(find_bootstrap(ctx));
-  /* All go into one layer, lowest priority first: the client adds its own defaults below it. */
+  /* Put all properties into one layer, lowest priority first. The client's own defaults go below that layer. */
   TRY(region_array(&ctx->region, n_defaults + config->kafka.n + of->n + 2, sizeof *items, &items));
   n = append(items, n, defaults, n_defaults);
   if (ctx->bootstrap) {

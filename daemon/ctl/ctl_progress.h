@@ -24,7 +24,7 @@ void ctl_progress_begin(struct ctl_progress *p, const char *label, uint64_t tota
 
 /* Show the progress, if enough time has passed since it was last shown.
  *
- * done     how far it is, in the unit of total
+ * done     work done, in the unit of total
  * n_items  number to show
  */
 void ctl_progress_tick(struct ctl_progress *p, uint64_t done, uint64_t n_items);

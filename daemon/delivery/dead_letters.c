@@ -37,8 +37,8 @@ struct dead_letters {
   struct sent_letter *newest;
   size_t n_bytes;
   _Atomic size_t n_open;
-  int64_t late_since_ns; /* since when a letter has waited, once that is logged; else 0. Thread: the outlet's */
-  uint64_t max_late;     /* most letters that waited since then */
+  int64_t late_since_ns; /* a letter has waited since then; 0 if that is not logged yet. Thread: the outlet's */
+  uint64_t max_late;     /* maximum number of letters that waited since then */
   struct log_limit limit;
   struct log_limit lost_limit;
 };

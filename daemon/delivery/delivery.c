@@ -36,7 +36,7 @@ static void raise_alarm(struct delivery *d, err_code_t err)
 
 /* ---- What replaces a reply that no broker accepts ---- */
 
-/* The query's record is no longer in memory. The letter's headers say where it is in the topic. */
+/* The query's record is no longer in memory. The letter's headers say where the query is in the topic. */
 static void send_letter_instead(struct delivery *d, struct reply_record *reply, const char *reason)
 {
   char text[512];

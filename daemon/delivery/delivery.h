@@ -29,7 +29,7 @@ struct delivery_config {
   bool has_reply_topics;     /* queries may name topics */
   uint64_t reply_timeout_ms; /* how long a reply to a topic that its query names waits for a broker */
   struct counters *counters;
-  struct offset_tracker *tracker; /* where tickets of queries end; NULL if no query is ever replied to */
+  struct offset_tracker *tracker; /* told when a query is done; NULL if no replies are sent */
   struct alarm *alarm; /* raised when the producer of answers is lost; its pulses watch the threads. May be NULL */
 };
 

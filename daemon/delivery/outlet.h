@@ -14,7 +14,8 @@
 
 struct outlet;
 
-/* The outlet's part of the owner's record of a message. All zeros at first; the record must live until `ended`. */
+/* What the outlet keeps of a message. The owner embeds it in its own record, as all zeros at first. The record must
+ * live until `ended` is called. */
 struct outlet_item {
   struct outlet_item *next;    /* in the list of messages to send again */
   struct sender_message *copy; /* of a message to send again */

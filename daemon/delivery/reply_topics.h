@@ -16,7 +16,7 @@ enum { REPLY_TOPICS_MAX = 1000, REPLY_TOPICS_IN_FLIGHT_MAX = 10000, REPLY_TOPIC_
 struct reply_topics;
 struct reply_topic;
 
-/* This module's part of the owner's record of a reply. All zeros at first. */
+/* What this module keeps of a reply. The owner embeds it in its own record, as all zeros at first. */
 struct reply_topics_item {
   struct outlet_item item;
   struct reply_topic *topic;

@@ -8,7 +8,7 @@
 
 struct http_hosts {
   char listen[64]; /* the listening address, without port and brackets */
-  bool is_loopback; /* the listening address is one */
+  bool is_loopback; /* is the listening address a loopback address? */
   const struct config_list *names;
 };
 
@@ -22,8 +22,8 @@ void http_hosts_init(const char *listen, const struct config_list *names, struct
  * host  NULL: the request has no such header; it is answered, because browsers always send one
  *
  * These hosts are answered: localhost, the listening address, loopback addresses, and the names in http.hosts. If the
- * listening address is not a loopback one, every numeric address is answered too, and if http.hosts is empty, every
- * name.
+ * listening address is not a loopback address, every numeric address is answered too. If http.hosts is empty as well,
+ * every name is answered.
  */
 bool http_hosts_serve(const struct http_hosts *h, const char *host);
 

@@ -52,7 +52,7 @@ struct pending_query *at_least_list_take_ended(struct at_least_list *list, struc
 
   if (list->n == 0)
     return NULL;
-  engine_epoch_get(engine, &epoch, NULL, 0); /* first: an epoch published after this is looked at next time */
+  engine_epoch_get(engine, &epoch, NULL, 0); /* read first, so that an epoch published meanwhile is seen next time */
   if (epoch.number == list->epoch && now_ns < list->due_ns)
     return NULL;
   list->epoch = epoch.number;

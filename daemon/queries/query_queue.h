@@ -33,7 +33,7 @@ void query_queue_push(struct query_queue *q, struct pending_query *query);
 /* Estimate how long it would take to answer this query if it were pushed now. */
 int64_t query_queue_estimate_ns(struct query_queue *q, const struct pending_query *query);
 
-/* Wait for the next batch and take it. Returns false once the queue was ended and is empty, or its time is up. */
+/* Wait for the next batch and take it. Returns false once the queue has been ended and is empty, or its time is up. */
 bool query_queue_pop(struct query_queue *q, struct query_batch *batch);
 
 /* The batch has ended: free its queries, and let its cost count in the next estimates.

@@ -14,7 +14,7 @@ struct search_workers;
 err_t search_workers_open(size_t n, struct engine *engine, struct query_queue *queue, const struct reply_context *reply,
                           struct alarm *alarm, size_t max_batch, struct search_workers **out);
 
-/* Wait for the workers, which end once the queue was ended and is empty or out of time. */
+/* Wait for the workers. They end once the queue has been ended and is empty, or its time is up. */
 void search_workers_close(struct search_workers **w);
 
 #endif

@@ -8,11 +8,11 @@
 #include "engine/mol/mol_methods.h"
 
 enum {
-  SEEDS = 1024,        /* least number of seeds */
-  SEEDS_PER_RANK = 4,  /* ... and at least this many per requested item */
+  SEEDS = 1024,        /* minimum number of seeds */
+  SEEDS_PER_RANK = 4,  /* minimum number of seeds per requested item */
   SEEDS_PAY_AT = 4,    /* seeds are used only if the catalogue has this many times more items */
   SEEDS_TIED = 256,    /* room for ties among the seeds */
-  PAIRS_SEEDS = 16384, /* two_pass: most seeds; more of them do not improve the floor */
+  PAIRS_SEEDS = 16384, /* two_pass: maximum number of seeds; more of them do not improve the floor */
 };
 
 static size_t n_seeds_of(const struct search_batch *batch)

@@ -71,7 +71,7 @@ static err_t score_kept(const struct device_columns *c, struct search_batch *bat
 /* Score the kept items of all queries, as many queries at a time as fit in the worker's memory. */
 static err_t score_all_kept(const struct device_columns *c, struct search_batch *batch, const struct search_batch *kept)
 {
-  enum { SMALL = 64 * 1024, MORE = 256 }; /* for alignment: in all, and per query */
+  enum { SMALL = 64 * 1024, MORE = 256 }; /* slack for alignment: once per search, and for each query */
   size_t k_max = 1;
 
   for (size_t q = 0; q < batch->n; q++)

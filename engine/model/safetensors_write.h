@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer of .safetensors files. It is apart from the reader because the daemon only reads. */
+/* The writer of .safetensors files. It is separate from the reader, because the daemon only reads. */
 #ifndef ENGINE_MODEL_SAFETENSORS_WRITE_H
 #define ENGINE_MODEL_SAFETENSORS_WRITE_H
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* No logit of the query is larger: |f| |g| / tau with |g| <= 1, plus the rounding of the norms. */
+/* Upper bound on every logit of the query: |f| |g| / tau with |g| <= 1, plus the rounding of the norms. */
 static double largest_logit(const struct mol_shape *shape, const struct mol_query *query)
 {
   double rounding = 1 + (double)(shape->component_dim + 8) * 0x1p-23;

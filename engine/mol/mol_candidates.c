@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both kinds of candidates need: empty sets, and the set of all admitted items. */
+/* Sets for both kinds of candidates, by pairs and by average: empty sets, and the set of all admitted items. */
 #include "engine/mol/mol_candidates.h"
 
 err_t mol_candidates_init(struct search_batch *batch, struct slot_set **out)

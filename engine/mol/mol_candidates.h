@@ -30,7 +30,7 @@ err_t mol_candidates_of_average(const struct mol_columns *c, struct search_batch
 /* Add every item that query q admits. This is what a list with room for all items would hold. */
 void mol_candidates_all(struct search_batch *batch, size_t q, struct slot_set *candidates);
 
-/* The most memory that lists may use at once. Larger batches and longer lists are processed in parts. */
+/* Maximum memory that lists may use at once. Larger batches and longer lists are processed in parts. */
 enum { MOL_LISTS_BYTES_MAX = 64 << 20 };
 
 #endif

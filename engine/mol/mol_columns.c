@@ -54,7 +54,7 @@ static size_t bytes_per_item(const struct model *model)
   return mol_item_bytes(&layout) - layout.residual * sizeof(float);
 }
 
-/* The address of group g (four bytes) of a slot's array. Blocks of slots interleave their n_groups groups. */
+/* Return the address of group g (four bytes) of a slot's array. Within a block, group g of all slots lies together. */
 static uint8_t *group_at(void *array, uint32_t slot, size_t n_groups, size_t g)
 {
   return (uint8_t *)array +

@@ -109,7 +109,7 @@ static void add_user_components(const struct mol_model *m, const struct query *q
   for (size_t i = 0; i < m->n_user_tables && query->has_user_id; i++) {
     const struct mol_user_table *table = &m->user_tables[i];
     int64_t n_hash = (int64_t)table->n_hash;
-    int64_t row = ((query->user_id % n_hash) + n_hash) % n_hash + 1; /* floor modulo, after the padding row */
+    int64_t row = ((query->user_id % n_hash) + n_hash) % n_hash + 1; /* floored modulo; row 0 is padding */
     memcpy(out + i * dim, table->rows + (size_t)row * dim, dim * sizeof *out);
   }
 }

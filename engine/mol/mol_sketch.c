@@ -11,7 +11,8 @@ static const float byte_scale = 127.0f, short_scale = 32000.0f;
 /* Upper bound on the length of components and averages. They are normalised in double and then rounded once. */
 static const double longest = 1.0 + 0x1p-20;
 
-/* Four numbers at a time, on every machine. One number at a time would take a tenth of the time of applying items. */
+/* Numbers are converted four at a time, on every machine. Converting one number at a time would make up a tenth of the
+ * time to apply items. */
 typedef float floats4 __attribute__((vector_size(16)));
 typedef int32_t ints4 __attribute__((vector_size(16)));
 typedef uint8_t bytes4 __attribute__((vector_size(4)));

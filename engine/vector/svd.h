@@ -17,8 +17,8 @@ struct svd {
  * converge. A zero-initialised svd may be given to svd_fini() too. */
 err_t svd_of_matrix(double *w, size_t n, struct svd *out);
 
-/* Decompose P Q^T, p and q [n][r]. If r < n, the product is not formed: both factors are QR-decomposed, and then the r
- * x r product of their triangles. Errors as above. */
+/* Decompose P Q^T, p and q [n][r]. If r < n, the product is not formed. Both factors are QR-decomposed. Then the r x r
+ * product of their triangular factors is decomposed. Errors as above. */
 err_t svd_of_product(const float *p, const float *q, size_t n, size_t r, struct svd *out);
 
 void svd_fini(struct svd *s);

@@ -118,7 +118,7 @@ struct vector_chunks vector_chunks_of(const struct vector_columns *c, size_t n_s
                                                             : chunks.n_blocks;
   size_t n_items = chunks.n_blocks * SKETCH_BLOCK_ITEMS;
   chunks.n = (n_slots + n_items - 1) / n_items;
-  /* Steps of the golden section leave the smallest gaps. A step without a common divisor visits every chunk once. */
+  /* Steps of the golden section leave the smallest gaps. A step coprime to the number of chunks visits each once. */
   chunks.step = chunks.n * 618 / 1000 + 1;
   while (chunks.n > 1 && common_divisor(chunks.n, chunks.step) != 1)
     chunks.step++;

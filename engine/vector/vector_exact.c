@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Method `exact` over vectors: bounds from the sketches select the items to score.
  *
- * While the sketches are scanned, the K best lower bounds are kept. K items score at least the K-th best of them, so it
- * is a threshold: an item whose upper bound is below it is not among the K best. Items whose upper bound reaches it are
- * candidates. When the scan is over, candidates are scored from the best upper bound down, until the next upper bound
- * is below the K-th best score. So hardly more rows are read than any method with these bounds has to read. If there
- * are more candidates than can be kept, as with items that are all alike, some are scored during the scan. An upper
- * bound equal to the threshold does not exclude an item, because ties are broken by key.
+ * While the sketches are scanned, the K best lower bounds are kept. At least K items score the K-th best lower bound or
+ * more. So that bound is a threshold: an item with an upper bound below it is not among the K best. An item with an
+ * upper bound that reaches it is a candidate. When the scan is over, candidates are scored from the best upper bound
+ * down, until the next upper bound is below the K-th best score. So hardly more rows are read than any method with
+ * these bounds has to read. If there are more candidates than can be kept, as with items that are all alike, some are
+ * scored during the scan. An upper bound equal to the threshold does not exclude an item, because ties are broken by
+ * key.
  */
 #include <math.h>
 #include <stdlib.h>

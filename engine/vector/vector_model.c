@@ -184,10 +184,11 @@ static err_t decompose(const struct bilinear_tensors *t, struct svd *svd)
   return svd_of_matrix(w, t->n, svd);
 }
 
-/* How many numbers are sketched? For isotropic vectors, the standard deviation of a score is proportional to sqrt(sum
- * sigma_k^2). The bound on the rest, tail times tail, is proportional to the sum of its sigma_k. Each number that is
- * sketched costs bytes to scan. A larger bound costs items to score in full. At a quarter of a deviation, about two or
- * three times K items are scored. That is too few to matter, and allowing twice as many would save few numbers. */
+/* Return how many numbers are sketched. For isotropic vectors, the standard deviation of a score is proportional to
+ * sqrt(sum sigma_k^2). The bound on the rest, tail times tail, is proportional to the sum of its sigma_k. More sketched
+ * numbers mean more bytes to scan. A looser bound means more items scored in full. At a quarter of a deviation, about
+ * two or three times K items are scored. That is too few to matter, and allowing twice as many would save few numbers.
+ */
 static size_t choose_sketch_dim(const double *sigma, size_t n)
 {
   double sum2 = 0, left = 0;

@@ -19,7 +19,7 @@
  *    |rest| <= (m L / 16 + (L + 4) u) (|W1|_F |l'| + |b1|).
  * 3. SiLU's slope is within 0.5 +- 0.6. So SiLU(y) - SiLU(y') = D (y - y') for a diagonal D with entries in that
  *    range. The kernel's SiLU is y/2 + y/2 tanh(y/2). The special-function unit's tanh makes it off by 2^-12 |y'|.
- *    mol_score()'s SiLU is off by 2^-22 of itself. Rounding to half precision adds 2^-11 |h'| and 2^-25 sqrt(H).
+ *    mol_score()'s SiLU has a relative error of 2^-22. Rounding to half precision adds 2^-11 |h'| and 2^-25 sqrt(H).
  * 4. w - w' = W2 (h - h') + (W2 - W2_16) h' + rest, with |rest| <= (m H / 16 + (H + 4) u) (|W2|_F |h'| + |b2|). The
  *    error from step 1 is multiplied by |W2 D W1| <= 0.5 |W2 W1| + 0.6 |W2 / S| |S W1|, for any diagonal S. All other
  *    errors of steps 2 and 3 are multiplied by 1.1 |W2|.

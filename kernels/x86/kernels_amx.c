@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The level amx: mol_bounds() with bf16 tiles (AMX, Sapphire Rapids and later).
  *
- * It has run on Sapphire Rapids: 22 independent cases and the benchmark's judge found every exact answer exact. On
- * machines without tiles the tests run this code with tiles in plain C (tests/support/amx_tiles_model.h).
- * amx_tile_check.h tests the instructions at each start.
+ * Tested on Sapphire Rapids: in 22 independent cases and in the benchmark, every exact answer was exact. On machines
+ * without tiles the tests run this code with tiles in plain C (tests/support/amx_tiles_model.h). amx_tile_check.h tests
+ * the instructions at each start.
  */
 #include "kernels/x86/simd_avx512.h"
 #include "kernels/x86/amx_tiles.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The level avx512vbmi: AVX-512 VBMI (Ice Lake and later), whose instruction looks bytes up in a table of 128 bytes. */
+/* The level avx512vbmi: AVX-512 VBMI (Ice Lake and later), which has an instruction that looks bytes up in a table of
+ * 128 bytes. */
 #include "kernels/pq_filter.h"
 #include "kernels/variants.h"
 

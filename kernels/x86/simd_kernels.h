@@ -34,7 +34,7 @@ TILE void linear_store(float *p, size_t n_columns, floats v)
     floats_store(p, v);
 }
 
-/* Compute outputs from j on of rows from i on: n_rows x n_regs registers of n_columns floats. */
+/* Compute a tile: n_rows rows from row i, and n_regs registers of n_columns outputs each from output j. */
 TILE void linear_tile(const struct linear *l, size_t i, size_t j, int n_rows, int n_regs, size_t n_columns)
 {
   const size_t n_in = l->n_in, n_out = l->n_out;
@@ -72,7 +72,7 @@ OWN void linear_row(const struct linear *l, size_t i, size_t j)
   linear_tile(l, i, j, 1, LINEAR_REGS, FLOATS_N);
 }
 
-/* One register of outputs, n_columns of them used. */
+/* Compute one register of outputs for LINEAR_ROWS rows. Only its first n_columns outputs are used. */
 OWN void linear_rows_narrow(const struct linear *l, size_t i, size_t j, size_t n_columns)
 {
   linear_tile(l, i, j, LINEAR_ROWS, 1, n_columns);
@@ -107,7 +107,7 @@ static void VARIANT(linear)(const float *x, size_t n, size_t n_in, const float *
 
 /* transpose -------------------- */
 
-/* Transpose four columns of FLOATS_N rows, n_rows of them used. */
+/* Transpose four columns of FLOATS_N rows. The rows from n_rows on count as zeros. */
 TILE void transpose_quad(const float *const *rows, size_t n_rows, size_t column, float *out)
 {
   floats columns[4];
@@ -123,7 +123,7 @@ TILE void transpose_quads(const float *const *rows, size_t n_rows, size_t n_quad
     transpose_quad(rows, n_rows, 4 * q, out + 4 * q * MOL_LANES);
 }
 
-/* Transpose FLOATS_N rows, n_rows of them used. The other pointers must be readable. */
+/* Transpose FLOATS_N rows. The rows from n_rows on count as zeros, but their pointers must be readable. */
 static void transpose_rows(const float *const *rows, size_t n_rows, size_t n_cols, float *out)
 {
   if (n_rows == FLOATS_N)
@@ -163,7 +163,7 @@ static void VARIANT(transpose)(const float *const *rows, size_t n_rows, size_t n
 
 enum { DOT_REGS = DOT_BLOCK_ITEMS / FLOATS_N, DOT_SUMS = 8 };
 
-/* Score n_sums registers of items: whole blocks. */
+/* Score n_sums registers of items, which are whole blocks. */
 TILE void dot_tile(const float *query, size_t dim, const float *blocks, int n_sums, float *scores)
 {
   floats sums[DOT_SUMS];

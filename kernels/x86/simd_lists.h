@@ -45,7 +45,7 @@ struct scan {
   struct scan_list *lists; /* [n_rows][n_components] */
 };
 
-/* Four bytes in every lane. */
+/* Return the same four bytes in every lane. */
 static inline ints broadcast(const void *bytes)
 {
   uint32_t x;
@@ -54,7 +54,8 @@ static inline ints broadcast(const void *bytes)
   return ints_set1(x);
 }
 
-/* sums += rows from r on times n_regs registers of items; the next component is component_bytes further. */
+/* Add the products of n_rows rows, from row r, and n_regs registers of items to `sums`. Consecutive components are
+ * component_bytes apart. */
 TILE void multiply_bytes(const struct sketch_rows *rows, size_t r, const uint8_t *items, size_t component_bytes,
                          int n_rows, int n_regs, ints sums[LISTS_ROWS][LISTS_REGS])
 {
@@ -112,7 +113,8 @@ TILE size_t append_tile(const struct tile_lists *lists, ints sums[LISTS_ROWS][LI
   return n;
 }
 
-/* Rows from r on with components from m on of a block: n_regs registers of items. */
+/* Multiply n_rows rows, from row r, by the components of a block, from component m: n_regs registers of items. Returns
+ * the number of hits. */
 TILE size_t lists_tile(const struct scan *s, size_t r, size_t m, int n_rows, int n_regs)
 {
   const size_t component_bytes = s->rows->n_groups * GROUP_BYTES;
@@ -156,7 +158,7 @@ static size_t lists(const struct sketch_rows *rows, size_t n_components, const u
   return n;
 }
 
-/* AND the sums of rows from r on with all components of a block into `all`. */
+/* Multiply n_rows rows, from row r, by all components of a block, and AND the sums into `all`. */
 TILE void any_rows(const struct sketch_rows *rows, size_t n_components, const uint8_t *block, const int32_t *starts,
                    size_t r, int n_rows, ints all[BLOCK_REGS])
 {
@@ -194,8 +196,8 @@ static void any(const struct sketch_rows *rows, size_t n_components, const uint8
   }
 }
 
-/* Queries from r on with the averaged vectors of some blocks: n_regs registers of items. The second tile of rows
- * prefetches the next blocks: by then its own are in cache. */
+/* Multiply n_rows query rows, from row r, by the averaged vectors of n_regs registers of items. Returns the number of
+ * hits. The second tile of rows prefetches the next blocks, because its own are already in cache. */
 TILE size_t average_tile(const int16_t *rows, size_t n_all_rows, size_t n_groups, const int16_t *blocks, size_t r,
                          int n_rows, int n_regs, uint32_t slot, struct scan_list *out)
 {
@@ -224,7 +226,7 @@ TILE size_t average_tile(const int16_t *rows, size_t n_all_rows, size_t n_groups
   return append_tile(&lists, sums, n_rows, n_regs);
 }
 
-/* All queries with the blocks of one tile. */
+/* Multiply all query rows by the averaged vectors of one tile's blocks. Returns the number of hits. */
 TILE size_t average_rows(const int16_t *rows, size_t n_rows, size_t n_groups, const int16_t *blocks, int n_regs,
                          uint32_t slot, struct scan_list *out)
 {

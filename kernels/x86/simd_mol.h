@@ -38,8 +38,8 @@ TILE void layer_step(const float *in, const float *w, int n_out, floats sums[LAY
   }
 }
 
-/* Compute n_out outputs from j on for LAYER_REGS registers from `lane` on. lines: NULL, or n_in / INPUTS_PER_LINE cache
- * lines to prefetch. */
+/* Compute n_out outputs, from output j, for LAYER_REGS registers of items, from `lane`. lines: NULL, or
+ * n_in / INPUTS_PER_LINE cache lines to prefetch. */
 TILE void layer_tile(const struct layer *l, size_t j, int n_out, size_t lane, const float *const *lines)
 {
   const size_t out_step = l->out_step;

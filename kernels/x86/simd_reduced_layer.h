@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What simd_mol_bounds.h needs of a format of layers. simd_bf16_layer.h and simd_int16_layer.h implement it: the
- * products of one layer of the cross gate, in reduced precision, for MOL_LANES items. Private to the variant files.
+/* The interface that a layer format implements for simd_mol_bounds.h: the products of one layer of the cross gate, in
+ * reduced precision, for MOL_LANES items. simd_bf16_layer.h and simd_int16_layer.h implement it. Private to the variant
+ * files.
  *
  *   LAYER_SUFFIX            the format, for the name of the kernel
  *   REDUCED_FACTORS(gate)   the factors of the proof
@@ -21,7 +22,8 @@
 
 enum { MOL_REGS = MOL_LANES / FLOATS_N }; /* registers that hold one number of all items */
 
-/* Measures of a layer's inputs, for each item: |x|^2, the largest |x_k|, and the value of integer 1 (0 in bf16). */
+/* Measures of a layer's inputs, for each item: |x|^2, the largest |x_k|, and the scale: the value that the integer 1
+ * stands for (0 in bf16). */
 struct layer_input {
   floats squares[MOL_REGS], largest[MOL_REGS], units[MOL_REGS];
 };

@@ -87,7 +87,7 @@ static bool check_exact(const struct race *race, size_t round, size_t query, con
   return best_left_out(truth, found) <= truth->scores[n - 1] + truth->tolerance;
 }
 
-/* Check what every method owes: correct scores and a receipt that is true. */
+/* Check what every method must deliver: correct scores and a receipt that is true. */
 static bool check_receipt(const struct race *race, size_t round, size_t query, const struct truth *truth,
                           const struct found *found)
 {
@@ -205,8 +205,8 @@ static const struct racer *find_racer(const struct race *race, const char *name)
   return NULL;
 }
 
-/* Ratio of the median CPU times, over the rounds that both ran. CPU time, because other load stretches the wall time of
- * long searches more than that of short ones. */
+/* Return the ratio of the median CPU times, over the rounds that both ran. CPU times are compared, because other load
+ * stretches the wall time of long searches more than that of short ones. */
 static double ratio(const struct racer *a, const struct racer *b)
 {
   size_t n = !a || !b ? 0 : a->n < b->n ? a->n : b->n;

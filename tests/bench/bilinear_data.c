@@ -30,7 +30,7 @@ static void turn(double *a, double *b, size_t stride, double angle)
   }
 }
 
-/* Rotate all rows or columns in random pairs. After many rounds, each mixes all of them. */
+/* Rotate all rows or columns in random pairs. After many rounds, each is a mix of all of them. */
 static void turn_in_pairs(struct dice *dice, double *w, size_t distance, size_t stride)
 {
   size_t order[D];
@@ -45,7 +45,7 @@ static void turn_in_pairs(struct dice *dice, double *w, size_t distance, size_t 
     turn(w + order[i] * distance, w + order[i + 1] * distance, stride, 6.2831853 * draw_unit(dice));
 }
 
-/* The diagonal of singular values, between random rotations of both sides. */
+/* Draw W: the diagonal matrix of singular values, rotated at random on both sides. */
 static void draw_w(struct dice *dice, float *w)
 {
   double *turned;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of methods: complete, without doubles, and the words of a refusal. */
+/* The tables of methods: complete, without duplicates, and the messages of refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -407,7 +407,8 @@ static void check_extremes(void)
   }
 }
 
-/* Return a number that rounds down by nearly 2^-11 of itself, the most possible; or by less; or up; or not at all. */
+/* Return a number that rounds down with a relative error of nearly 2^-11, the maximum. Or one with a smaller error, one
+ * that rounds up, or one that is not rounded. */
 static float tailed(float power_of_2)
 {
   static const float tails[] = { 1 + 0x1.fep-12f, 1 + 0x1.8p-12f, 1 - 0x1.fep-13f, 1 };

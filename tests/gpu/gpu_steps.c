@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device operations of a search: one copy there, one copy back, and one wait for it. Prints the number of
+/* The device operations of a search: one copy to the device, one copy back, and one wait for it. Prints the number of
  * operations. Runs only on the model, which counts them. */
 #include "engine/engine.h"
 #include "tests/gpu/check.h"

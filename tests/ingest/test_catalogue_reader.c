@@ -239,7 +239,7 @@ static void no_poll_returns_more_than_max_records(void **state)
   catalogue_reader_close(&r);
 }
 
-/* Also if one poll returns both: a caller that handles them in order loses nothing. */
+/* This holds even if one poll returns both. So a caller that handles them in order loses nothing. */
 static void an_end_comes_after_the_records_below_it(void **state)
 {
   struct catalogue_reader *r = open_reader("ends");

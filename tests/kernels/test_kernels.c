@@ -16,7 +16,7 @@
 
 static struct dice dice;
 
-enum { SIZES_SMALL = 68 }; /* sizes 0..67 have every remainder of every register's size, more than once */
+enum { SIZES_SMALL = 68 }; /* sizes 0..67 cover every remainder modulo each register width, more than once */
 
 static const struct kernels *table(enum isa isa)
 {

@@ -22,8 +22,8 @@ static struct dice dice;
 
 /* Functions -------------------- */
 
-/* SiLU and exp of mol_bounds() against double. Of the allowed difference to mol_score()'s, 2^-22 is reserved for the
- * error of mol_score()'s own. */
+/* Compare SiLU and exp of mol_bounds() with the functions in double. Of the allowed difference from mol_score()'s,
+ * 2^-22 is reserved for mol_score()'s own error. */
 static void check_functions(const float *x)
 {
   float silu[MOL_BOUNDS_MODEL_LANES], e[MOL_BOUNDS_MODEL_LANES];
@@ -254,7 +254,8 @@ static struct mol_case case_of_two(size_t n_logits, size_t n_hidden)
   return c;
 }
 
-/* Logit 0 sets the unit. The others are rounded so that the errors of one hidden unit add up, where SiLU is steep. */
+/* Logit 0 is the largest and sets the rounding unit. The others are chosen so that their rounding errors add up in one
+ * hidden unit, where SiLU is steep. */
 static void scores_are_within_bounds_where_logits_are_rounded(void **state)
 {
   enum { N = 64 };
@@ -279,7 +280,8 @@ static void scores_are_within_bounds_where_logits_are_rounded(void **state)
   }
 }
 
-/* Hidden unit 0 sets the unit of the integers. The others are rounded so that their errors add up. */
+/* Hidden unit 0 is the largest and sets the rounding unit. The others are chosen so that their rounding errors add up
+ * in logit 1. */
 static void scores_are_within_bounds_where_hidden_units_are_rounded(void **state)
 {
   enum { N = 128 };

@@ -137,7 +137,7 @@ static void the_same_items_pass_at_every_level(void **state)
   }
 }
 
-/* One item of each code. It passes if the limit is its entry, and fails if the limit is one less. */
+/* Filter one item with each code. An item passes if the limit is its entry, and fails if the limit is one less. */
 static void check_entries(pq_filter filter)
 {
   uint8_t *table = block_new_aligned(PQ_SUBITEMS, 1), codes[PQ_SUBITEMS + PQ_FILTER_PAD] = { 0 };

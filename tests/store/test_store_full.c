@@ -2,7 +2,7 @@
 /* A full disk: a failed write is an error to retry, committed data stays, and the store opens without writing.
  *
  * The tests make writes fail in two ways. They fill a small file system, where one may be mounted. And this program
- * replaces the C library's calls that LMDB uses by ones that fail on demand.
+ * replaces the C library's calls that LMDB uses with ones that fail on demand.
  */
 #include "store/env.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C11 threads on POSIX threads, for builds with the thread sanitizer: it knows the latter only, and librdkafka uses the
- * former. Linked into every program of such a build, in front of the C library's. cnd_timedwait() is in
- * ingest/kafka_waits.c. */
+/* C11 threads on POSIX threads, for builds with the thread sanitizer. The sanitizer knows only POSIX threads;
+ * librdkafka uses C11 threads. Linked into every program of such a build, in front of the C library's functions.
+ * cnd_timedwait() is in ingest/kafka_waits.c. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mock broker that fails requests as the test tells it to. To be included after cmocka.h. */
+/* A mock broker that fails requests when the test says so. Include it after cmocka.h. */
 #ifndef TESTS_SUPPORT_STUBBORN_BROKER_H
 #define TESTS_SUPPORT_STUBBORN_BROKER_H
 
@@ -35,14 +35,14 @@ static inline void stubborn_broker_fini(struct stubborn_broker *b)
   rd_kafka_destroy(b->rk);
 }
 
-/* Layers for a client, with further properties of the test, which must outlive the client. */
+/* Return the layers for a client, with further properties of the test. Those must outlive the client. */
 static inline struct kafka_layers stubborn_broker_layers(const struct stubborn_broker *b, bool is_consumer,
                                                          const struct kafka_property *own, size_t n)
 {
   return (struct kafka_layers){ .layer = { { b->properties, is_consumer ? 2 : 1 }, { own, n } }, .n = 2 };
 }
 
-/* Let the next n Produce requests fail, of any client. */
+/* Fail the next n Produce requests, of any client. */
 static inline void stubborn_broker_refuse(struct stubborn_broker *b, rd_kafka_resp_err_t error, size_t n)
 {
   for (size_t i = 0; i < n; i++)

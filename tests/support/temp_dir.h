@@ -14,8 +14,8 @@ struct temp_dir {
   char path[PATH_MAX / 2];
 };
 
-/* Remove a directory and everything in it. remove() fails on a directory that is not empty; that one is emptied first.
- */
+/* Remove a directory and everything in it. remove() fails on a directory that is not empty, so such a directory is
+ * emptied first. */
 static inline void temp_dir_remove(const char *path)
 {
   DIR *entries = opendir(path);
