@@ -21,6 +21,7 @@ from wire import pb
 
 N_ITEMS = int(os.environ.get("E2E_ITEMS") or 20000)
 PER_TRANSACTION = 500
+KILLS = 6
 
 
 def setUpModule():
@@ -304,18 +305,16 @@ class Restart(BrokerCase):
 
     def test_killed_in_the_middle_of_a_load_again_and_again(self):
         system = self.open("killed")
-        load, queries, kills = Transactions(system), [], 0
-        next_kill = time.monotonic() + 0.5
-        for _ in self.load_and_ask(system, load, range(N_ITEMS), queries):
-            if kills < 6 and time.monotonic() > next_kill:
+        load, queries, share = Transactions(system), [], N_ITEMS // KILLS
+        kill_at = [i * share + int(system.rng.integers(share // 2)) for i in range(KILLS)]
+        for i in self.load_and_ask(system, load, range(N_ITEMS), queries):
+            if kill_at and i >= kill_at[0]:
+                kill_at.pop(0)
                 self.assertTrue(system.daemon.is_running(), "the daemon ended by itself")
                 system.daemon.kill()
-                kills += 1
                 system.daemon.start()
-                next_kill = time.monotonic() + float(system.rng.uniform(0.2, 1.5))
-        self.assertGreaterEqual(kills, 3, "the load was over before the daemon was killed three times")
+        self.assertEqual(kill_at, [])
         self.check_everything(system, queries)
-        print(f" [{kills} kills] ", end="", flush=True)
         system.daemon.stop()
 
     def test_killed_with_queries_on_their_way(self):
