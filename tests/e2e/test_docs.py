@@ -20,10 +20,6 @@ import models
 import safetensors_io
 from harness import Daemon
 
-# The codebook of "An example" in docs/protocol.md.
-CENTROIDS = np.array([[[1, 0], [0, 1], [1, 1]], [[2, 0], [0, 2], [-1, 0]]], np.float32)
-
-
 DOCUMENTS = sorted(path.relative_to(data.ROOT)
                    for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "tests/**/*.md")
                    for path in data.ROOT.glob(pattern))
@@ -190,7 +186,7 @@ class Documents(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         model = Path(cls.folder.name) / "films.safetensors"
         dot = Path(cls.folder.name) / "dot.safetensors"
-        safetensors_io.write(model, {"centroids": CENTROIDS}, {"sluice.similarity": "recjpq"})
+        safetensors_io.write(model, {}, {"sluice.similarity": "dot", "sluice.dim": "2"})  # the README's
         safetensors_io.write(dot, {}, {"sluice.similarity": "dot"})
         cls.daemon = Daemon({"embedded_broker": {"enabled": True}, "store": {"path": "store"},
                              "spaces": {"films": {"model": str(model)}, "books": {"model": str(dot), "dim": 2}}},
