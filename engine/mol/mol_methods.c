@@ -26,13 +26,13 @@ static const struct method_row rows[] = {
       .name = "average",
       .args = { { .name = "N" } },
       .search = METHOD_SEARCHES(mol_search_average, mol_cuda_search_average),
-      .summary = "the N best by averaged components, scored in full",
+      .summary = "the N best by averaged components; of these, full scores for those that may reach the top k",
   },
   {
       .name = "per_embedding",
       .args = { { .name = "N" } },
       .search = METHOD_SEARCHES(mol_search_per_embedding, mol_cuda_search_per_embedding),
-      .summary = "the N best of each pair of components, scored in full",
+      .summary = "the N best of each pair of components; of these, full scores for those that may reach the top k",
   },
   {
       .name = "combined",
