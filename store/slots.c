@@ -48,7 +48,8 @@ err_t slots_fail_damaged(const struct slots *s, uint64_t slot)
        key.n ? log_quote(key) : "(unknown)", (unsigned long long)slot, reason);
 }
 
-err_t slots_get(const struct slots *s, uint64_t slot, struct slots_item *out)
+/* Read the item in a slot. Returns ERR_STORE_CORRUPT, with key and slot, when it is missing or damaged. */
+static err_t read_slot(const struct slots *s, uint64_t slot, struct slots_item *out)
 {
   uint8_t slot_key[SLOTS_KEY_BYTES];
   MDB_val key = { SLOTS_KEY_BYTES, slot_key };
@@ -84,7 +85,7 @@ err_t slots_find(const struct slots *s, struct span key, bool *is_found, struct 
   TRY(env_verify(s->env, rc, "look a key up"));
   if (data.mv_size != SLOTS_KEY_BYTES)
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: the slot of item %s: " ENV_REMEDY, s->env->path, log_quote(key));
-  TRY(slots_get(s, slots_decode(data.mv_data), out));
+  TRY(read_slot(s, slots_decode(data.mv_data), out));
   if (!span_equal(out->head.key, key))
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: slot %llu of item %s holds item %s: " ENV_REMEDY, s->env->path,
          (unsigned long long)out->slot, log_quote(key), log_quote(out->head.key));
@@ -131,7 +132,7 @@ static err_t move_last(struct slots *s, uint64_t hole)
   struct record_head head;
   struct span copy;
 
-  TRY(slots_get(s, s->n - 1, &last));
+  TRY(read_slot(s, s->n - 1, &last));
   TRY(region_copy(s->scratch, last.record, &copy));
   TRY(record_read_head(copy, &head));
   TRY(put_record(s, hole, copy, 0));

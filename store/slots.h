@@ -33,9 +33,6 @@ uint64_t slots_decode(const uint8_t key[SLOTS_KEY_BYTES]);
 /* Find an item by its key. Returns ERR_STORE_CORRUPT, with key and slot, when its record is damaged. */
 err_t slots_find(const struct slots *s, struct span key, bool *is_found, struct slots_item *out);
 
-/* Read the item in a slot. Returns ERR_STORE_CORRUPT, with key and slot, when it is missing or damaged. */
-err_t slots_get(const struct slots *s, uint64_t slot, struct slots_item *out);
-
 /* Add an item in a new slot, n. */
 err_t slots_append(struct slots *s, struct span key, struct span record);
 
