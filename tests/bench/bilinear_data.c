@@ -118,17 +118,3 @@ void bilinear_data_rotate(const struct bilinear_data *data, size_t query, double
     for (size_t j = 0; j < D; j++)
       out[j] += (double)q[i] * (double)data->w[i * D + j];
 }
-
-void bilinear_data_scan(const struct bilinear_data *data, const float *rotated, float *scores)
-{
-  for (size_t i = 0; i < data->n_items; i++) {
-    const float *item = data->items + i * D;
-    float parts[16] = { 0 }, sum = 0;
-    for (size_t c = 0; c < D; c += 16)
-      for (size_t lane = 0; lane < 16; lane++)
-        parts[lane] += rotated[c + lane] * item[c + lane];
-    for (size_t lane = 0; lane < 16; lane++)
-      sum += parts[lane];
-    scores[i] = sum;
-  }
-}

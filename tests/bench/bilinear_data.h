@@ -29,7 +29,4 @@ void bilinear_data_part_of(const void *context, uint32_t item, struct part *part
 /* W^T q, in double precision. */
 void bilinear_data_rotate(const struct bilinear_data *data, size_t query, double *out);
 
-/* scores[i] = <rotated, items[i]>, in plain C. Each sum has 16 parts, so that the compiler can use SIMD registers. */
-void bilinear_data_scan(const struct bilinear_data *data, const float *rotated, float *scores);
-
 #endif
