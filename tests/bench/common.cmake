@@ -15,8 +15,10 @@ bench_library(mol_data mol_data.c mol_oracle.c)
 target_link_libraries(mol_data PUBLIC bench_support)
 bench_library(bilinear_data bilinear_data.c)
 target_link_libraries(bilinear_data PUBLIC bench_support)
+bench_library(dot_data dot_data.c pdx_bond.c)
+target_link_libraries(dot_data PUBLIC bench_support)
 bench_library(full_scan full_scan.c)
 target_link_libraries(full_scan PUBLIC bench_support)
 # The scalar reference is what a compiler makes of plain C at its best on any machine.
-set_source_files_properties(${bench_dir}/recjpq_data.c ${bench_dir}/full_scan.c
+set_source_files_properties(${bench_dir}/recjpq_data.c ${bench_dir}/full_scan.c ${bench_dir}/pdx_bond.c
                             PROPERTIES COMPILE_OPTIONS "-O3")
