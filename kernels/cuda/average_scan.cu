@@ -61,8 +61,9 @@ static __device__ void load_query(const struct average_scan_input &in, const str
   float norm = fmaf(sqrtf(warp_sum(squares)), ROUNDED_UP, UNDERFLOW_NORM);
   float residual = fmaf(sqrtf(warp_sum(lost)), ROUNDED_UP, UNDERFLOW_NORM);
   float sums = (float)(layout.padded + 8) * STEP_ERROR * ITEM_NORM_MAX * (norm + residual);
+  float of_subnormals = (float)(layout.padded / STEP) * MMA_LOST * (2.0f + norm + residual);
   if (warp_lane() == 0)
-    *error = { norm, fmaf(ITEM_NORM_MAX, residual, sums + 0x1p-100f), floor };
+    *error = { norm, fmaf(ITEM_NORM_MAX, residual, sums + of_subnormals), floor };
 }
 
 /* Numbers k to k + 3 of query q. */

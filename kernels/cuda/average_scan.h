@@ -16,9 +16,10 @@
  *    less than 2^-7 of it. So the error is at most n 2^-21 M (1 + 2^-7). D itself, n fused steps in f32, is off by
  *    n 2^-24 M, and the bound's own arithmetic by less than 2^-23 M. The sum of all these errors is below
  *    (n + 8) 1.5 * 2^-21 M.
- * 4. Underflow anywhere adds less than 2^-100.
+ * 4. Subnormal halves lose at most U = n / 16 MMA_LOST max(|a'|, |b'|) more. 2 + B + S in place of the maximum leaves
+ *    room for underflow anywhere else, which adds less than 2^-100.
  *
- * So |D - product| <= R B + (A S + (n + 8) 1.5 * 2^-21 A (B + S) + 2^-100), which is one fused step per pair. If
+ * So |D - product| <= R B + (A S + (n + 8) 1.5 * 2^-21 A (B + S) + U), which is one fused step per pair. If
  * anything is NaN, both bounds are NaN. Then the upper bound counts as reaching every floor, and the lower bound is
  * ignored.
  */

@@ -38,6 +38,9 @@
  *    quotient of sums and off by at most (2 L + 4) u max |l|. The kernel's is off by 48 u max |l| only; the effect on
  *    step 7 is at most 2 / (1 - kappa^2 A) times that. A, E and C are rounded by at most 2^-17 of what was added and
  *    subtracted.
+ * 9. Subnormal halves lose up to MMA_LOST max(|a|, |b|) in each step of the tensor core, besides m. In step 1 that is
+ *    2^-26 max(1, |T F|) for a vector of logits: the 2^-21 that every error of logits has in addition, and the second
+ *    order, have room for it. In steps 2 and 4 the factors of |l'| and |h'| and the constant have terms for it.
  *
  * |l'|, |h'|, |z'|, A, E and C are computed for each item and query. A number beyond half's range gives infinities,
  * then NaN, and NaN counts as no bound.

@@ -62,11 +62,14 @@ static struct mol_half_factors find_factors(size_t n_logits, const struct layer_
   const double steps = (double)MMA_ERROR / BOUND_STEP, tanh_error = 0x1p-12 + 0x1p-22;
   double sums1 = l * steps + (l + 4) * u, sums2 = h * steps + (h + 4) * u;
   double norm1 = first->frobenius + first->rounding_frobenius, norm2 = second->frobenius + second->rounding_frobenius;
-  double logits =
-      second->spectral * (slope * (first->rounding + sums1 * norm1) + tanh_error * (first->spectral + first->rounding));
-  double hidden = second->spectral * (0x1p-11 + 0x1p-21) + second->rounding + sums2 * norm2;
-  double constant =
-      second->spectral * ((slope * sums1 + tanh_error) * first->bias + sqrt(h) * 0x1p-25) + sums2 * second->bias;
+  /* What subnormal halves lose in a layer, per largest input or weight: twice, because weights are halved. */
+  double lost = 2 * (double)MMA_LOST, lost1 = lost * sqrt(h) * l / BOUND_STEP, lost2 = lost * sqrt(l) * h / BOUND_STEP;
+  double logits = second->spectral * (slope * (first->rounding + sums1 * norm1 + lost1) +
+                                      tanh_error * (first->spectral + first->rounding));
+  double hidden = second->spectral * (0x1p-11 + 0x1p-21) + second->rounding + sums2 * norm2 + lost2;
+  double constant = second->spectral * ((slope * sums1 + tanh_error) * first->bias + sqrt(h) * 0x1p-25 +
+                                        slope * lost1 * norm1) +
+                    sums2 * second->bias + lost2 * norm2;
   struct mol_half_factors out;
 
   out.logit_errors = (float)(second_order * slope * through);

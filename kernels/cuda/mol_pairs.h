@@ -13,14 +13,15 @@
  * 2. The exact dot product, a sum of d fused steps, is off by at most d u / (1 - d u) sum |f_k g_k| <= 2 d u |f| G.
  * 3. Products of halves are exact in f32. Let P = sum |f'_k g'_k| <= |f'| (G + r), and let the accumulator start from
  *    c. Each step is off by at most e = MMA_ERROR times the magnitudes that it adds, and these are at most
- *    (|c| + P) (1 + s e). A sequential sum of 16 products in f32, off by 2^-20, is covered too.
+ *    (|c| + P) (1 + s e). A sequential sum of 16 products in f32, off by 2^-20, is covered too. Subnormal halves lose
+ *    at most l = s MMA_LOST (2 + |f'|) more, because |g'| < 2.
  * 4. Let S = (s + 1) e. A row's numbers, rounded up, are
- *      norm = |f'| (1 + S) (1 + 2 S),  base = (|f - f'| G + 2 d u |f| G + S |f'| G + 2^-80) (1 + 2 S)
+ *      norm = |f'| (1 + S) (1 + 2 S),  base = (|f - f'| G + 2 d u |f| G + S |f'| G + l) (1 + 2 S)
  *    Then margin = norm r + base covers 1, 2 and 3 for c = 0 and leaves e P to spare. That is more than the rounding
  *    errors of the margin itself and of subtracting it from the dot product.
  * 5. The test against a floor starts from c = margin + 2 S |floor| - floor. The error s e |c| of step 3 and the
  *    rounding of c are below 2 S |floor| + (1 - 1 / (1 + 2 S)) margin. So the sum ends above 0 wherever the exact dot
- *    product reaches the floor; 2^-80 keeps it from being 0. The sign of the accumulator is the test.
+ *    product reaches the floor; l keeps it from being 0. The sign of the accumulator is the test.
  * 6. A row with a number beyond half's range counts as zeros with an infinite margin. It has no floor, and every item
  *    passes. If an item's residual is not finite, its whole tile passes. An item with a component that is not finite
  *    must have such a residual.

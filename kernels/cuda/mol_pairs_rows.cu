@@ -31,11 +31,12 @@ static __global__ void prepare(struct mol_pairs_rows rows, size_t dim, size_t ha
   for (size_t k = 0; k < half_dim; k++)
     half[k] = k < dim && is_finite ? half[k] : (half_bits)0;
   double largest = 1 + (double)(dim + 8) * 0x1p-23, slack = (double)slack_of(half_dim / GROUP);
+  double lost = (double)(half_dim / STEP_NUMBERS) * (double)MMA_LOST * (2 + sqrt(rounded_square));
   double base = sqrt(residual_square) + 2 * (double)dim * 0x1p-24 * sqrt(square) + slack * sqrt(rounded_square);
   struct mol_pairs_margin margin = { 0.0f, INFINITY };
   if (is_finite) {
     margin.norm = round_up(sqrt(rounded_square) * (1 + slack) * (1 + 2 * slack));
-    margin.base = round_up((base * largest + 0x1p-80) * (1 + 2 * slack));
+    margin.base = round_up((base * largest + lost) * (1 + 2 * slack));
   }
   rows.margins[row] = margin;
 }

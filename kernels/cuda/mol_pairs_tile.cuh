@@ -16,6 +16,7 @@ enum {
   STEP_ITEMS = 16, /* items per tensor-core product */
   ROWS = 32,       /* rows per warp */
   ROW_TILES = ROWS / 8,
+  STEP_NUMBERS = 16, /* numbers per tensor-core product */
   GROUP = MOL_PAIRS_GROUP,
   GROUP_PIECES = GROUP / 8, /* 16 bytes each */
 };

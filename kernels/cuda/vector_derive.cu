@@ -57,6 +57,13 @@ static __device__ struct rounded round_vector(const T *x, size_t n, int exponent
   return { ldexp(1.0, exponent), sqrt(warp_sum_f64(norm2)), sqrt(warp_sum_f64(norm16)), sqrt(warp_sum_f64(error2)) };
 }
 
+/* A norm in units of the scale, as the proof in vector_scan.h needs it: at least 1, which it is unless the scale's
+ * exponent was clamped; 0 for a vector of zeros. */
+static __device__ __forceinline__ double size_of(double norm)
+{
+  return norm > 0 && norm < 1 ? 1 : norm; /* keeps NaN */
+}
+
 /* The most that a scan's sums may lose, as a fraction of |x| + |error|: see the proof in vector_scan.h. */
 static __device__ __forceinline__ double loss_of(size_t stride)
 {
@@ -75,7 +82,7 @@ static __global__ void __launch_bounds__(THREADS)
   const float *x = reinterpret_cast<const float *>(rows.bytes + slot * rows.row_bytes);
   int exponent = exponent_of(x, n, ITEM_SCALE_MAX);
   struct rounded r = round_vector(x, n, exponent, items.numbers + slot * items.stride, items.stride);
-  double error = r.error + loss_of(items.stride) * (r.norm + r.error);
+  double error = r.error + loss_of(items.stride) * (size_of(r.norm) + r.error);
 
   if (warp_lane() == 0)
     items.sizes[slot] = { (float)r.scale, inflate(r.norm * r.scale), inflate(error * r.scale),
@@ -93,7 +100,7 @@ static __global__ void __launch_bounds__(THREADS) derive_queries(const double *q
   struct rounded r = round_vector(q + i * n_all, n, exponent, queries.numbers + i * queries.stride, queries.stride);
 
   if (warp_lane() == 0)
-    queries.sizes[i] = { (float)r.scale, inflate(r.norm16 * r.scale), inflate(r.error * r.scale),
+    queries.sizes[i] = { (float)r.scale, inflate(size_of(r.norm16) * r.scale), inflate(r.error * r.scale),
                          inflate((double)tails[i]) };
 }
 

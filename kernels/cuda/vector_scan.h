@@ -16,7 +16,9 @@
  *   1. <q, b> - <t q16, s b16> = <d, b> + <t q16, e>. By Cauchy-Schwarz this is at most |d| |b| + |t q16| |e|.
  *   2. Products of halves are exact. A step loses at most h = MMA_ERROR of the magnitudes that it adds. All products'
  *      magnitudes add up to at most P = |q16| |b16|. So m steps lose at most m h P (1 + h)^m, and m <= 4096 keeps the
- *      last factor below 1.02. Hence |A s t - <t q16, s b16>| <= 1.0625 m h |t q16| (|b| + |e|).
+ *      last factor below 1.02. Subnormal halves lose at most m MMA_LOST max(|q16|, |b16|) more, which is below
+ *      2^-13 m h |q16| |b16|, since both norms are at least 1; where a clamped scale leaves a smaller one, 1 takes its
+ *      place in N_q and E_b. Hence |A s t - <t q16, s b16>| <= 1.0625 m h |t q16| (|b| + |e|).
  *   3. The computed score differs from p by at most 2^-41 |q| |b| (sums of 2^16 numbers in double, 32 at a time) plus
  *      u |p|. The bound is rounded by u (|A s t| + slack). With |q| <= |t q16| + |d|, and with |b| and |s b16| at most
  *      |b| + |e|, all of this is at most

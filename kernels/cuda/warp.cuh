@@ -72,11 +72,16 @@ static __device__ __forceinline__ uint32_t half_pair(float low, float high)
  *   b[0] B[2t, 2t+1][g]   b[1] B[2t+8, 2t+9][g]
  *   c[0], c[1] C[g][2t, 2t+1]   c[2], c[3] C[g+8][2t, 2t+1]   and D likewise
  *
- * Products are exact. A number of D is a sum of 17 terms. It is off by at most MMA_ERROR times the sum of their
- * magnitudes, whatever the order of the additions. Suppose that each term is cut to the 24 bits of the largest one,
- * and the sum is cut once more: that loses 18 times 2^-23. No generation of tensor cores that we compile for is known
- * to keep fewer bits. */
+ * Products are exact. A number of D is a sum of 17 terms. Suppose that each term is cut to the 24 bits of the largest
+ * one, and the sum is cut once more. That loses at most MMA_ERROR, which is 18 times 2^-23, times the sum of the
+ * magnitudes, whatever the order of the additions. No generation of tensor cores that we compile for is known to keep
+ * fewer bits.
+ *
+ * One case loses more. The core knows a product's size by its operands' exponents, and a subnormal half has the
+ * exponent -14 however small it is. So a product of x and a subnormal half may count as 2^-14 |x|, and 18 times 2^-23
+ * of that are lost too. That is below MMA_LOST times the largest magnitude in A and B. */
 #define MMA_ERROR 0x1.2p-19f
+#define MMA_LOST  0x1p-32f
 
 static __device__ __forceinline__ void mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4])
 {
