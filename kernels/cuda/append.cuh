@@ -37,10 +37,15 @@ static __device__ __forceinline__ void append_warp(const struct device_lists &li
   }
 }
 
-/* Number of items in a list: n counts also those that were dropped because the list was full. */
+/* Number of entries of a list with room for `capacity`: n counts also those that were dropped because it was full. */
+static __device__ __forceinline__ uint32_t stored_entries(uint32_t n, size_t capacity)
+{
+  return n == LISTS_INVALID ? 0 : n < capacity ? n : (uint32_t)capacity;
+}
+
 static __device__ __forceinline__ uint32_t list_length(const struct device_lists &lists, size_t list)
 {
-  return lists.n[list] < lists.capacity ? lists.n[list] : (uint32_t)lists.capacity;
+  return stored_entries(lists.n[list], lists.capacity);
 }
 
 #endif

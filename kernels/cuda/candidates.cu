@@ -41,7 +41,7 @@ static __global__ void __launch_bounds__(THREADS) copy_overflow(struct device_li
   size_t list = (size_t)blockIdx.x * THREADS + threadIdx.x;
 
   if (list < from.n_lists && from.n[list] > from.capacity)
-    to.n[list] = (uint32_t)to.capacity + 1;
+    to.n[list] = LISTS_INVALID;
 }
 
 err_code_t candidates_add(struct device_stream *stream, const struct device_lists *from, const float *thresholds,

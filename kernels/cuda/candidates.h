@@ -26,7 +26,7 @@ struct candidates_excluded {
 err_t candidates_add(struct device_stream *stream, const struct device_lists *from, const float *thresholds,
                      uint32_t *seen, size_t n_words, const struct device_lists *to);
 
-/* Mark list i of `to` as overflowed wherever list i of `from` overflowed. The entries of a marked list are invalid. */
+/* Mark list i of `to` as overflowed wherever list i of `from` overflowed. A marked list is LISTS_INVALID. */
 err_t candidates_copy_overflow(struct device_stream *stream, const struct device_lists *from,
                                const struct device_lists *to);
 

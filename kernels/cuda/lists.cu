@@ -68,7 +68,7 @@ static __global__ void __launch_bounds__(THREADS) threshold(const float *scores,
                                                             uint32_t length, struct lists_ranks ranks,
                                                             float *thresholds)
 {
-  uint32_t list = blockIdx.x, n_scores = n && n[list] < length ? n[list] : length;
+  uint32_t list = blockIdx.x, n_scores = n ? stored_entries(n[list], length) : length;
   uint32_t rank = ranks.more + (ranks.of ? ranks.of[list] : 0);
   float found = -INFINITY;
 

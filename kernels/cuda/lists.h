@@ -14,11 +14,14 @@
 extern "C" {
 #endif
 
+#define LISTS_INVALID UINT32_MAX
+
 /* All pointers are device pointers. */
 struct device_lists {
   size_t n_lists;
   size_t capacity; /* entries of one list */
-  uint32_t *n;     /* [n_lists]: items appended; above capacity the list has overflowed, and the surplus is lost */
+  uint32_t *n;     /* [n_lists]: items appended; above capacity the list has overflowed, and the surplus is lost;
+                      LISTS_INVALID: overflowed, and what is stored must not be read */
   uint32_t *slots; /* [n_lists][capacity] */
   float *scores;   /* [n_lists][capacity] */
 };
