@@ -14,5 +14,6 @@ void engine_setup_make(const struct config *config, struct engine_space *spaces,
     .max_batch = config->query.batch_size,
     .isa = config->is_isa_auto ? isa_detect() : config->isa,
     .backend = config->backend,
+    .n_workers = config->query.workers,
   };
 }

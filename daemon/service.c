@@ -38,7 +38,7 @@ static void log_backend(const struct engine *e)
   size_t n_failed;
   const char *name = engine_backend_name(e, &n_failed);
 
-  if (strcmp(name, "cuda") == 0 && device_find(&device))
+  if (strcmp(name, "cuda") == 0 && device_find(&device) == ERR_OK)
     log_info("backend", "name=%s device=%s memory_bytes=%zu compute_capability=%d", name,
              log_quote(span_of_str(device.name)), device.memory_bytes, device.compute_capability);
   else

@@ -18,6 +18,9 @@ struct backend {
   /* The free bytes of the backend's own memory. NULL: it uses host memory. */
   err_t (*memory)(size_t *free_bytes);
 
+  /* The bytes that a search worker takes of it. NULL: none. capacity: slots of an arena. */
+  size_t (*worker_bytes)(size_t capacity);
+
   /* Open and close what a search worker needs on this backend. NULL: nothing. capacity: slots of an arena. */
   err_t (*worker_open)(size_t capacity, struct device_worker **out);
   void (*worker_close)(struct device_worker **w);
@@ -42,10 +45,17 @@ struct backends {
   const struct backend *at[BACKENDS_MAX];
   size_t n;
   _Atomic size_t first;
+  _Atomic bool has_reason; /* `reason` is complete and does not change any more */
+  char reason[512];        /* why the processor searches where a GPU was wanted */
 };
 
-/* Choose the backends. Returns ERR_CONFIG if a GPU is required and there is none. */
+/* Choose the backends. With `auto`, a machine whose NVIDIA card cannot be used gets a warning. Returns ERR_CONFIG if a
+ * GPU is required and there is none. */
 err_t backends_choose(enum engine_backend choice, struct backends *out);
+
+/* Why the processor searches where a GPU was wanted. NULL: it does not, or no GPU was wanted, or there is no card.
+ * Thread: any. */
+const char *backends_reason(const struct backends *b);
 
 /* Continue without backend i after an error. Returns ERR_OK and logs it if another backend takes over; otherwise
  * returns the error itself. If the cause is the host and not the backend, the next backend will report it too. Thread:

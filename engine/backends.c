@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses the backends at start, and goes on without one that fails. */
+#include <stdio.h>
+
 #include "base/log.h"
 #include "engine/backend.h"
 #include "kernels/device.h"
@@ -20,27 +22,47 @@ static err_t verify_complete(const struct backend *b)
   return ERR_OK;
 }
 
+/* Keep why the processor searches. Called once in the life of the backends. */
+static void keep_reason(struct backends *b, const char *reason)
+{
+  snprintf(b->reason, sizeof b->reason, "%s", reason);
+  atomic_store(&b->has_reason, true);
+}
+
+const char *backends_reason(const struct backends *b)
+{
+  return atomic_load(&b->has_reason) ? b->reason : NULL;
+}
+
+/* `auto` without a usable GPU. This is worth a warning if the machine has a card. */
+static void warn_of_idle_card(struct backends *b)
+{
+  if (!device_is_in_machine(NULL))
+    return;
+  keep_reason(b, err_message());
+  log_warn("backend_fallback", "backend=cpu detail=%s hint=%s", log_quote(span_of_str(b->reason)),
+           "\"this machine has an NVIDIA card that is not used; engine.backend: cpu silences this\"");
+}
+
 err_t backends_choose(enum engine_backend choice, struct backends *out)
 {
   struct device device;
-  bool has_device = choice != ENGINE_CPU && device_find(&device);
 
   out->n = 0;
   atomic_init(&out->first, 0);
+  atomic_init(&out->has_reason, false);
+  if (choice != ENGINE_CPU && device_find(&device) != ERR_OK) {
+    if (choice == ENGINE_CUDA) {
+      snprintf(out->reason, sizeof out->reason, "%s", err_message());
+      FAIL(ERR_CONFIG, "engine.backend is cuda, but %s: use auto or cpu", out->reason);
+    }
+    warn_of_idle_card(out);
+    choice = ENGINE_CPU;
+  }
 #ifdef SLUICE_CUDA
-  if (has_device)
+  if (choice != ENGINE_CPU)
     out->at[out->n++] = &backend_cuda;
-#else
-  has_device = false;
 #endif
-  if (choice == ENGINE_CUDA && !has_device)
-    FAIL(ERR_CONFIG, "engine.backend is cuda, but %s: use auto or cpu",
-#ifdef SLUICE_CUDA
-         "no GPU of compute capability 8.0 or above was found, or no driver"
-#else
-         "this build has no CUDA (use the preset cuda)"
-#endif
-    );
   if (choice != ENGINE_CUDA)
     out->at[out->n++] = &backend_cpu;
   for (size_t b = 0; b < out->n; b++)
@@ -54,8 +76,10 @@ err_t backends_fail(struct backends *b, size_t i, err_code_t err)
 
   if (i + 1 >= b->n)
     return err;
-  if (atomic_compare_exchange_strong(&b->first, &expected, i + 1))
+  if (atomic_compare_exchange_strong(&b->first, &expected, i + 1)) {
     log_error("backend_failed", "backend=%s detail=%s goes_on_with=%s", b->at[i]->name, log_failure(),
               b->at[i + 1]->name);
+    keep_reason(b, err_message());
+  }
   return ERR_OK;
 }

@@ -54,6 +54,9 @@ struct columns_ops {
   void (*close)(struct columns **c);
   size_t (*bytes_per_item)(const struct model *model);
 
+  /* Bytes that columns take whatever their capacity is. NULL: few. */
+  size_t (*fixed_bytes)(const struct model *model);
+
   /* Write a prepared part into a slot. is_new: the slot has no part of this space yet. */
   err_t (*put)(struct columns *c, uint32_t slot, bool is_new, const uint8_t *prepared);
 

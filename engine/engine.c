@@ -27,6 +27,7 @@ err_t engine_open(const struct engine_config *config, struct engine **out)
   e->max_k = config->max_k;
   e->max_batch = config->max_batch;
   e->max_items = config->max_items;
+  e->n_workers = config->n_workers > 0 ? config->n_workers : 1;
   TRY(backends_choose(config->backend, &e->backends));
   TRY(kernels_get(config->isa, &e->kernels));
   TRY(open_spaces(config, e));
@@ -196,6 +197,11 @@ const char *engine_backend_name(const struct engine *e, size_t *n_failed)
 {
   *n_failed = atomic_load(&e->backends.first);
   return e->backends.at[*n_failed]->name;
+}
+
+const char *engine_backend_reason(const struct engine *e)
+{
+  return backends_reason(&e->backends);
 }
 
 size_t engine_n_spaces(const struct engine *e)

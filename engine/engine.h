@@ -48,6 +48,7 @@ struct engine_config {
   size_t max_batch; /* maximum number of queries of one search */
   enum isa isa;
   enum engine_backend backend;
+  size_t n_workers; /* searchers that will be open at a time; 0: one. Only for the check of memory */
 };
 
 /* Load the models and reserve both arenas.
@@ -132,6 +133,11 @@ struct engine_space_info {
 /* The name of the backend that searches: "cpu" or "cuda". *n_failed is the number of backends that failed before it.
  * Thread: any. */
 const char *engine_backend_name(const struct engine *e, size_t *n_failed);
+
+/* Why the processor searches on a machine with a GPU that engine.backend wanted to use: the GPU failed, or could not be
+ * used at start. NULL: it does not, or no GPU was wanted, or there is none. Valid while the engine is open. Thread:
+ * any. */
+const char *engine_backend_reason(const struct engine *e);
 
 size_t engine_n_spaces(const struct engine *e);
 void engine_space_get(struct engine *e, size_t space, struct engine_space_info *out);

@@ -31,6 +31,7 @@ err_t engine_check(const struct engine_config *config, engine_problem problem, v
 
   TRY(mem_array(1, sizeof *e, &e));
   e->max_items = config->max_items;
+  e->n_workers = config->n_workers > 0 ? config->n_workers : 1;
   TRY(note(problem, context, backends_choose(config->backend, &e->backends), ENGINE_FAULT_BACKEND, 0));
   TRY(note(problem, context, kernels_get(config->isa, &e->kernels), ENGINE_FAULT_ISA, 0));
   TRY(check_spaces(config, e, problem, context));

@@ -8,6 +8,9 @@
 
 enum { USUAL_KEY_BYTES = 24 };
 
+/* Some forty allocations on a device, each rounded up to 2 MiB. */
+enum { DEVICE_SLACK_BYTES = 80 << 20 };
+
 static size_t columns_bytes_per_item(const struct engine *e, const struct backend *backend)
 {
   size_t bytes = 0;
@@ -28,15 +31,40 @@ size_t engine_host_bytes_per_item(const struct engine *e)
   return bytes;
 }
 
-static err_t verify_fit(const struct engine *e, size_t bytes_per_item, double there_is, const char *where)
+/* Memory that a catalogue needs: some for each slot, and some besides. */
+struct need {
+  double per_slot, fixed;
+  const char *what;
+};
+
+static err_t verify_fit(const struct engine *e, struct need need, double there_is, const char *where)
 {
-  double needed = 2.0 * (double)e->max_items * (double)bytes_per_item;
+  double needed = need.fixed + (double)e->max_items * need.per_slot;
+  double most = there_is > need.fixed ? (there_is - need.fixed) / need.per_slot : 0;
 
   if (needed > there_is)
-    FAIL(ERR_CONFIG,
-         "catalogue.max_items = %zu needs %.0f bytes (%.1f GiB) in the two arenas, %s %.1f GiB: at most %.0f items fit",
-         e->max_items, needed, needed / 0x1p30, where, there_is / 0x1p30, there_is / (2.0 * (double)bytes_per_item));
+    FAIL(ERR_CONFIG, "catalogue.max_items = %zu needs %.0f bytes (%.1f GiB) in %s, %s %.1f GiB: at most %.0f items fit",
+         e->max_items, needed, needed / 0x1p30, need.what, where, there_is / 0x1p30, most);
   return ERR_OK;
+}
+
+/* The two arenas with their fixed parts, the workers' memory, and what the device's allocator loses between them. */
+static struct need need_of_device(const struct engine *e, const struct backend *backend)
+{
+  struct need need = { .per_slot = 2.0 * (double)columns_bytes_per_item(e, backend),
+                       .fixed = DEVICE_SLACK_BYTES,
+                       .what = "the two arenas and the workers" };
+
+  for (size_t i = 0; i < e->n_spaces; i++) {
+    const struct columns_ops *ops = backend->columns[e->spaces[i].similarity->kind];
+    need.fixed += ops->fixed_bytes ? 2.0 * (double)ops->fixed_bytes(e->spaces[i].model) : 0;
+  }
+  if (backend->worker_bytes) {
+    double least = (double)backend->worker_bytes(0);
+    need.fixed += (double)e->n_workers * least;
+    need.per_slot += (double)e->n_workers * ((double)backend->worker_bytes(1) - least);
+  }
+  return need;
 }
 
 static err_t verify_device_memory(const struct engine *e, const struct backend *backend, bool counts_all)
@@ -45,18 +73,19 @@ static err_t verify_device_memory(const struct engine *e, const struct backend *
   size_t bytes;
 
   TRY(backend->memory(&bytes));
-  if (counts_all && device_find(&device))
+  if (counts_all && device_find(&device) == ERR_OK)
     bytes = device.memory_bytes;
-  return verify_fit(e, columns_bytes_per_item(e, backend), (double)bytes, "the GPU has");
+  return verify_fit(e, need_of_device(e, backend), (double)bytes, "the GPU has");
 }
 
 err_t engine_verify_memory(struct engine *e, bool counts_all)
 {
   double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  struct need of_host = { .per_slot = 2.0 * (double)engine_host_bytes_per_item(e), .what = "the two arenas" };
 
   if (e->max_items >= UINT32_MAX)
     FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %u items can be served", e->max_items, UINT32_MAX - 1);
-  TRY(verify_fit(e, engine_host_bytes_per_item(e), machine, "this machine has"));
+  TRY(verify_fit(e, of_host, machine, "this machine has"));
   for (size_t b = 0; b < e->backends.n; b++) {
     err_code_t err = e->backends.at[b]->memory ? verify_device_memory(e, e->backends.at[b], counts_all) : ERR_OK;
     if (err != ERR_OK)

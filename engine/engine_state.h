@@ -14,6 +14,7 @@ struct engine {
   size_t max_items;
   const struct kernels *kernels;
   struct backends backends;
+  size_t n_workers;
   struct pair *pair;
   struct region batch; /* scratch memory of the catalogue thread: the batch that engine_apply() prepares */
 };

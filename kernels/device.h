@@ -24,9 +24,16 @@ struct device {
   int n_processors;       /* streaming multiprocessors */
 };
 
-/* Find the first device. Returns false when it is below compute capability 8.0, or when there is no device or no
- * driver. Thread: any. Blocks: while the driver starts. */
-bool device_find(struct device *out);
+/* Find the first device. Returns ERR_DEVICE with the reason when it cannot be used: no device, no driver, a driver that
+ * is too old, or a device below compute capability 8.0. Call it before there are other threads; later calls may come
+ * from any thread. Blocks: while the driver starts. */
+err_t device_find(struct device *out);
+
+/* Does this machine have an NVIDIA card, whether or not this process can use it?
+ *
+ * pci_devices  the folder that describes the PCI devices; NULL: the system's, /sys/bus/pci/devices
+ */
+bool device_is_in_machine(const char *pci_devices);
 
 /* Bytes of device memory that are free. */
 err_t device_free_bytes(size_t *out);
@@ -53,7 +60,8 @@ err_t device_copy_out(struct device_stream *s, void *to, const void *from, size_
 err_t device_copy(struct device_stream *s, void *to, const void *from, size_t bytes);
 err_t device_fill(struct device_stream *s, void *memory, int byte, size_t bytes);
 
-/* Wait until the stream is idle. Reports errors of everything that ran in it. */
+/* Wait until the stream is idle. Reports errors of everything that ran in it. A short wait keeps the core busy, a longer
+ * one sleeps. */
 err_t device_wait(struct device_stream *s);
 
 #ifdef __cplusplus

@@ -3,8 +3,8 @@
  * called without a device. */
 #include "kernels/device.h"
 
-bool device_find(struct device *out)
+err_t device_find(struct device *out)
 {
   (void)out;
-  return false;
+  FAIL(ERR_DEVICE, "this build has no CUDA (use the preset cuda)");
 }

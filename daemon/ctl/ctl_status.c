@@ -23,12 +23,13 @@ static void print_head(const json_t *status)
   double uptime_s = json_number_value(json_object_get(status, "uptime_s"));
   bool is_ready = json_is_true(json_object_get(status, "ready"));
 
-  uint64_t n_failed = ctl_json_count(status, "backends_failed");
+  const char *reason = json_string_value(json_object_get(status, "backend_reason"));
 
   printf("sluiced %s, %s%s, up %s, %s kernels\n", text_of(status, "version"), is_ready ? "ready" : "NOT READY: ",
          is_ready ? "" : text_of(status, "not_ready"), ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s,
          text_of(status, "isa"));
-  printf("backend    %s%s\n", text_of(status, "backend"), n_failed ? ", because the GPU FAILED: see the log" : "");
+  printf("backend    %s%s%s\n", text_of(status, "backend"), reason ? ", because the GPU is NOT USED: " : "",
+         reason ? reason : "");
   printf("catalogue  %s items, epoch %" PRIu64 "\n", ctl_format_count(ctl_json_count(status, "items")).s,
          ctl_json_count(status, "epoch"));
 }
@@ -108,7 +109,7 @@ static bool is_printed_above(const char *name)
 {
   static const char *const names[] = { "version", "ready",     "not_ready", "phase",  "epoch",    "items",
                                        "backend", "kafka",     "spaces",    "isa",    "uptime_s", "watermark",
-                                       "rebuild", "latency_us", "counters",  "backends_failed" };
+                                       "rebuild", "latency_us", "counters",  "backends_failed", "backend_reason" };
 
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     if (strcmp(name, names[i]) == 0)

@@ -118,6 +118,7 @@ static void put_backend(const struct status *s, json_t *root)
   json_put_text(root, "isa", isa_name(s->isa));
   json_put_text(root, "backend", backend);
   json_put_count(root, "backends_failed", n_failed);
+  json_put_text(root, "backend_reason", engine_backend_reason(s->engine));
 }
 
 char *status_json(struct status *s)

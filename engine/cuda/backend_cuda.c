@@ -32,6 +32,7 @@ const struct backend backend_cuda = {
     [SIMILARITY_BILINEAR] = &vector_columns_cuda,
   },
   .memory = memory,
+  .worker_bytes = device_worker_bytes,
   .worker_open = device_worker_open,
   .worker_close = device_worker_close,
   .search = run,

@@ -81,6 +81,11 @@ size_t device_columns_bytes_per_item(const struct device_columns_ops *ops, const
   return bytes;
 }
 
+size_t device_columns_fixed_bytes(const struct device_columns_ops *ops, const struct model *model)
+{
+  return row_log_device_bytes(ops->layout(model).row_bytes);
+}
+
 static err_t write_log(struct device_columns *c)
 {
   const uint32_t *changed;

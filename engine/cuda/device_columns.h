@@ -56,6 +56,7 @@ err_t device_columns_open(const struct columns_ops *base, const struct device_co
                           const struct model *model, size_t capacity, struct columns **out);
 void device_columns_close(struct columns **columns);
 size_t device_columns_bytes_per_item(const struct device_columns_ops *ops, const struct model *model);
+size_t device_columns_fixed_bytes(const struct device_columns_ops *ops, const struct model *model);
 err_t device_columns_put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared);
 void device_columns_drop(struct columns *columns, uint32_t slot);
 void device_columns_move(struct columns *columns, uint32_t from, uint32_t to);
@@ -71,9 +72,14 @@ err_t device_columns_flush(struct columns *columns);
   {                                                                                          \
     return device_columns_bytes_per_item(&(device_ops), model);                              \
   }                                                                                          \
+  static size_t name##_fixed_bytes(const struct model *model)                                \
+  {                                                                                          \
+    return device_columns_fixed_bytes(&(device_ops), model);                                 \
+  }                                                                                          \
   const struct columns_ops name = { .open = name##_open,                                     \
                                     .close = device_columns_close,                           \
                                     .bytes_per_item = name##_bytes_per_item,                 \
+                                    .fixed_bytes = name##_fixed_bytes,                       \
                                     .put = device_columns_put,                               \
                                     .drop = device_columns_drop,                             \
                                     .move = device_columns_move,                             \

@@ -35,16 +35,25 @@ void device_worker_close(struct device_worker **w)
   mem_free(w);
 }
 
+static size_t scratch_bytes(size_t capacity)
+{
+  return SCRATCH_BYTES_LEAST + capacity * SCRATCH_BYTES_PER_SLOT;
+}
+
+size_t device_worker_bytes(size_t capacity)
+{
+  return scratch_bytes(capacity) + (size_t)2 * DEVICE_MIRROR_BYTES;
+}
+
 err_t device_worker_open(size_t capacity, struct device_worker **out)
 {
   AUTO(device_worker_close) struct device_worker *w = NULL;
   struct device device;
 
-  if (!device_find(&device))
-    FAIL(ERR_DEVICE, "the GPU has disappeared");
+  TRY(device_find(&device));
   TRY(mem_array(1, sizeof *w, &w));
   w->n_processors = (unsigned)device.n_processors;
-  w->scratch_bytes = SCRATCH_BYTES_LEAST + capacity * SCRATCH_BYTES_PER_SLOT;
+  w->scratch_bytes = scratch_bytes(capacity);
   TRY(device_stream_open(&w->stream));
   TRY(device_alloc(w->scratch_bytes, 1, &w->scratch));
   TRY(open_mirror(&w->inputs));
@@ -116,6 +125,10 @@ err_t device_worker_send(struct device_worker *w)
   size_t first = w->inputs_sent;
 
   w->inputs_sent = w->inputs.used;
+  if (w->timer && !w->is_timed) {
+    w->is_timed = true;
+    TRY(device_timer_start(w->timer, w->stream));
+  }
   return device_copy_in(w->stream, w->inputs.device + first, w->inputs.host + first, w->inputs.used - first);
 }
 
@@ -127,5 +140,12 @@ err_t device_worker_output(struct device_worker *w, size_t count, size_t size, v
 err_t device_worker_receive(struct device_worker *w)
 {
   TRY(device_copy_out(w->stream, w->outputs.host, w->outputs.device, w->outputs.used));
+  return device_worker_wait(w);
+}
+
+err_t device_worker_wait(struct device_worker *w)
+{
+  if (w->timer)
+    TRY(device_timer_stop(w->timer, w->stream));
   return device_wait(w->stream);
 }

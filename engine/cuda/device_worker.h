@@ -7,6 +7,7 @@
 #ifndef ENGINE_CUDA_DEVICE_WORKER_H
 #define ENGINE_CUDA_DEVICE_WORKER_H
 
+#include "kernels/cuda/device_timer.h"
 #include "kernels/device.h"
 
 enum { DEVICE_MIRROR_BYTES = 16 << 20 };
@@ -24,7 +25,12 @@ struct device_worker {
   struct device_mirror inputs, outputs; /* DEVICE_MIRROR_BYTES each */
   size_t inputs_sent;                   /* bytes of inputs already sent */
   unsigned n_processors;                /* multiprocessors of the device; the grids of scans depend on it */
+  struct device_timer *timer;           /* measures each search, from its first operation to its last; NULL: none */
+  bool is_timed;                        /* the timer has started */
 };
+
+/* The device memory of a worker. capacity: slots of an arena. */
+size_t device_worker_bytes(size_t capacity);
 
 /* Open or close a worker. capacity: slots of an arena. Returns ERR_DEVICE or ERR_MEMORY on failure. */
 err_t device_worker_open(size_t capacity, struct device_worker **out);
@@ -53,5 +59,8 @@ err_t device_worker_output(struct device_worker *w, size_t count, size_t size, v
 
 /* Copy all outputs back, in one copy, and wait for the stream. */
 err_t device_worker_receive(struct device_worker *w);
+
+/* Wait for the stream after other copies. */
+err_t device_worker_wait(struct device_worker *w);
 
 #endif

@@ -7,6 +7,11 @@
 
 #include "base/mem.h"
 
+size_t row_log_device_bytes(size_t row_bytes)
+{
+  return (ROW_LOG_ROWS + ROW_LOG_SLOTS) * row_bytes + 3 * ROW_LOG_SLOTS * sizeof(uint32_t);
+}
+
 err_t row_log_open(size_t row_bytes, size_t capacity, struct row_log *log)
 {
   *log = (struct row_log){ .row_bytes = row_bytes, .capacity = capacity };

@@ -37,6 +37,9 @@ struct row_log {
   struct device_stream *stream;
 };
 
+/* The device memory of a log. */
+size_t row_log_device_bytes(size_t row_bytes);
+
 /* Open or close a log. A log of zeros can be closed. Returns ERR_MEMORY or ERR_DEVICE on failure. */
 err_t row_log_open(size_t row_bytes, size_t capacity, struct row_log *out);
 void row_log_close(struct row_log *log);

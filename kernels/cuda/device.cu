@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device.h by calls of the CUDA runtime, which name the bytes or the step that failed. */
-/* device.h by calls of the CUDA runtime. */
+/* device.h by calls of the CUDA runtime. Errors name the bytes or the step that failed. */
 #include "kernels/cuda/launch.cuh"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* How long a wait polls before it sleeps. To be woken takes tens of microseconds: too much for a search of 50, little
+ * for one of milliseconds, during which polling would keep a core busy. */
+static const long long POLL_NS = 250000;
 
 static void give(void *out, void *memory)
 {
@@ -33,20 +38,58 @@ size_t device_shared_bytes(size_t most)
   return (size_t)n < most ? (size_t)n : most;
 }
 
+/* Set what holds for the whole process, before CUDA starts. Waits that do not poll sleep. Kernels are loaded at once:
+ * else each would take memory at its first launch, after the memory was counted, and a driver that compiles them would
+ * do so during queries. The environment may choose otherwise. */
+static void set_up_process()
+{
+  static bool is_set_up;
+
+  if (is_set_up)
+    return;
+  is_set_up = true;
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync);
+  cudaGetLastError(); /* an error shows again in the calls that follow */
+}
+
+/* Why the runtime cannot start, with the versions that an old driver is about. 12040 is 12.4. */
+static err_code_t fail_to_start(cudaError_t error)
+{
+  int driver = 0, runtime = 0;
+
+  cudaGetLastError();
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    FAIL(ERR_DEVICE, "the NVIDIA driver's library libcuda was not found, or cannot start");
+  if (cudaRuntimeGetVersion(&runtime) == cudaSuccess && driver / 1000 < runtime / 1000)
+    FAIL(ERR_DEVICE, "the NVIDIA driver supports CUDA %d.%d, but this build needs %d.%d: update the driver",
+         driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  FAIL(ERR_DEVICE, "CUDA cannot start: %s", cudaGetErrorString(error));
+}
+
 /* The kernels are built for compute capability 8.0 and above. */
-bool device_find(struct device *out)
+err_code_t device_find(struct device *out)
 {
   cudaDeviceProp properties;
   int n = 0;
 
-  if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0 || cudaGetDeviceProperties(&properties, 0) != cudaSuccess ||
-      properties.major < 8)
-    return false;
+  set_up_process();
+  cudaError_t error = cudaGetDeviceCount(&n);
+  if (error != cudaSuccess)
+    return fail_to_start(error);
+  if (n == 0)
+    FAIL(ERR_DEVICE, "the NVIDIA driver shows no GPU to this process");
+  error = cudaGetDeviceProperties(&properties, 0);
+  if (error != cudaSuccess)
+    return fail_to_start(error);
+  if (properties.major < 8)
+    FAIL(ERR_DEVICE, "%s has compute capability %d.%d; 8.0 is needed", properties.name, properties.major,
+         properties.minor);
   snprintf(out->name, sizeof out->name, "%s", properties.name);
   out->memory_bytes = properties.totalGlobalMem;
   out->compute_capability = 10 * properties.major + properties.minor;
   out->n_processors = properties.multiProcessorCount;
-  return true;
+  return ERR_OK;
 }
 
 err_code_t device_free_bytes(size_t *out)
@@ -148,9 +191,24 @@ err_code_t device_fill(struct device_stream *s, void *memory, int byte, size_t b
   return error == cudaSuccess ? ERR_OK : cuda_failure(error, "cannot fill GPU memory");
 }
 
+static long long now_ns()
+{
+  struct timespec now;
+
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
 err_code_t device_wait(struct device_stream *s)
 {
-  cudaError_t error = cudaStreamSynchronize(cuda_stream(s));
+  long long until = now_ns() + POLL_NS;
+  cudaError_t error = cudaStreamQuery(cuda_stream(s));
 
+  while (error == cudaErrorNotReady && now_ns() < until)
+    error = cudaStreamQuery(cuda_stream(s));
+  if (error == cudaErrorNotReady) {
+    cudaGetLastError();
+    error = cudaStreamSynchronize(cuda_stream(s));
+  }
   return error == cudaSuccess ? ERR_OK : cuda_failure(error, "work on the GPU failed");
 }

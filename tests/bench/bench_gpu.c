@@ -15,8 +15,8 @@ enum { LOOPS = 20000, QUICK_LOOPS = 2, MATRIX = 8192, ROWS_MAX = GPU_CASES_MAX }
 
 static void open_device(struct gpu_bench *b)
 {
-  if (!device_find(&b->device)) {
-    fprintf(stderr, "bench: error: there is no GPU\n");
+  if (device_find(&b->device) != ERR_OK) {
+    fprintf(stderr, "bench: error: %s\n", err_message());
     exit(77);
   }
   b->is_quick = getenv("SLUICE_GPU_QUICK");

@@ -91,8 +91,7 @@ static err_code_t open_all(struct gpu_ceilings *c)
 {
   struct device device;
 
-  if (!device_find(&device))
-    FAIL(ERR_DEVICE, "there is no GPU");
+  TRY(device_find(&device));
   c->n_blocks = (unsigned)device.n_processors * BLOCKS_PER_PROCESSOR;
   TRY(device_stream_open(&c->stream));
   TRY(device_timer_open(&c->timer));

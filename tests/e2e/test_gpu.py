@@ -65,6 +65,7 @@ class Gpu(Case):
         self.system.check_catalogue()
         status = self.system.daemon.status()
         self.assertEqual((status["backend"], status["backends_failed"]), ("cuda", 0))
+        self.assertIsNone(status["backend_reason"])
         self.assertIn('sluice_backend{name="cuda"} 1', self.system.daemon.get("/metrics")[1])
         self.system.daemon.stop()
 
@@ -79,6 +80,7 @@ class Gpu(Case):
                         break
                 status = self.system.daemon.status()
                 self.assertEqual((status["backend"], status["backends_failed"]), ("cpu", 1))
+                self.assertTrue(status["backend_reason"])
                 self.assertIn("sluice_backend_failures 1", self.system.daemon.get("/metrics")[1])
                 self.assertEqual(self.system.daemon.log().count("event=backend_failed"), 1)
                 self.write(range(0, N_ITEMS, 5))
@@ -112,7 +114,7 @@ class Gpu(Case):
                       "store": {"path": f"{place}/store"}, "spaces": {"codes": {"model": str(paths["codes"])}}}
             daemon = Daemon(config, place).start()
             self.assertEqual(daemon.wait_exit(), 78)
-            self.assertIn("engine.backend is cuda, but no GPU of compute capability 8.0 or above was found",
+            self.assertIn("engine.backend is cuda, but the NVIDIA driver shows no GPU to this process: use auto or cpu",
                           daemon.log())
 
 

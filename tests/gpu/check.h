@@ -46,8 +46,8 @@ static inline void check_begin(const char *what)
 #ifdef SLUICE_CUDA_MODEL
   cuda_model_set_present(true);
 #endif
-  if (!device_find(&device)) {
-    fprintf(stderr, "%s: there is no GPU\n", what);
+  if (device_find(&device) != ERR_OK) {
+    fprintf(stderr, "%s: %s\n", what, err_message());
     exit(77);
   }
   printf("%s on %s\n", what, device.name);

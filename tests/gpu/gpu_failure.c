@@ -68,7 +68,7 @@ static err_t live(enum engine_backend backend, struct found *found, const char *
   AUTO(engine_close) struct engine *e = NULL;
   AUTO(searcher_close) struct searcher *s = NULL;
   struct engine_space space = { "pq", model_path, 0 };
-  struct engine_config config = { &space, 1, ITEMS, K, 4, isa_detect(), backend };
+  struct engine_config config = { &space, 1, ITEMS, K, 4, isa_detect(), backend, 1 };
   size_t n_failed;
 
   TRY(engine_open(&config, &e));
@@ -125,6 +125,25 @@ int main(void)
   cuda_model_set_memory(100);
   err_code_t err = live(ENGINE_CUDA, found, &name);
   CHECK(err == ERR_CONFIG && strstr(err_message(), "the GPU has"), "%s", err_message());
+  CHECK_OK(live(ENGINE_AUTO, found, &name));
+  CHECK(strcmp(name, "cpu") == 0, "%s was searched", name);
+  temp_dir_fini(&dir);
+
+  /* Room for the arenas, but not for a worker's memory too. */
+  write_model(&dir);
+  cuda_model_set_memory((size_t)64 << 20);
+  err = live(ENGINE_CUDA, found, &name);
+  CHECK(err == ERR_CONFIG && strstr(err_message(), "and the workers"), "%s", err_message());
+  cuda_model_set_memory((size_t)16 << 30);
+
+  /* A driver that is older than the runtime is named as the reason. */
+  cuda_model_set_driver(12040);
+  err = live(ENGINE_CUDA, found, &name);
+  CHECK(err == ERR_CONFIG && strstr(err_message(), "the NVIDIA driver supports CUDA 12.4, but this build needs 13.0"),
+        "%s", err_message());
+  cuda_model_set_driver(0);
+  err = live(ENGINE_CUDA, found, &name);
+  CHECK(err == ERR_CONFIG && strstr(err_message(), "libcuda was not found"), "%s", err_message());
   CHECK_OK(live(ENGINE_AUTO, found, &name));
   CHECK(strcmp(name, "cpu") == 0, "%s was searched", name);
   temp_dir_fini(&dir);

@@ -24,7 +24,7 @@ static inline void twins_open(struct twins *t, const char *space, const char *mo
                               size_t max_k)
 {
   struct engine_space spaces = { space, model_path, dim };
-  struct engine_config config = { &spaces, 1, max_items, max_k, TWINS_BATCH_MAX, isa_detect(), ENGINE_CPU };
+  struct engine_config config = { &spaces, 1, max_items, max_k, TWINS_BATCH_MAX, isa_detect(), ENGINE_CPU, 1 };
   size_t n_failed;
 
   CHECK_OK(engine_open(&config, &t->cpu));

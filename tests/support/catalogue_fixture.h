@@ -71,7 +71,7 @@ static inline void catalogue_fixture_open_engine(struct engine **out)
   struct engine_space spaces[] = { { .name = "pq", .model_path = catalogue_model_path },
                                    { .name = "no", .model_path = catalogue_model_path } };
   size_t n_spaces = catalogue_settings.has_second_space ? 2 : 1;
-  struct engine_config config = { spaces, n_spaces, 1000, 1000, 4, isa_detect(), ENGINE_CPU };
+  struct engine_config config = { spaces, n_spaces, 1000, 1000, 4, isa_detect(), ENGINE_CPU, 1 };
 
   assert_ok(engine_open(&config, out));
 }

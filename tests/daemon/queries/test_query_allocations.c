@@ -135,7 +135,7 @@ static void open_engine(void)
 {
   struct engine_space spaces[] = { { .name = "dot", .model_path = vector_model, .dim = DIM },
                                    { .name = "pq", .model_path = recjpq_model } };
-  struct engine_config with = { spaces, 2, 1000, 1000, 16, isa_detect(), ENGINE_CPU };
+  struct engine_config with = { spaces, 2, 1000, 1000, 16, isa_detect(), ENGINE_CPU, 1 };
   char key[16];
 
   assert_ok(engine_open(&with, &engine));

@@ -81,7 +81,7 @@ static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split
   struct world *w = calloc(1, sizeof *w);
   char path[sizeof w->dir.path + 32];
   struct engine_space space = { .name = "pq", .model_path = path };
-  struct engine_config config = { &space, 1, MAX_ITEMS, 2 * MAX_ITEMS, 16, isa, ENGINE_CPU };
+  struct engine_config config = { &space, 1, MAX_ITEMS, 2 * MAX_ITEMS, 16, isa, ENGINE_CPU, 1 };
 
   w->dice.state = seed + n_splits * 1000 + n_subitems;
   w->n_splits = n_splits;

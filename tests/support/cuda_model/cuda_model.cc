@@ -246,6 +246,8 @@ struct cuda_model_stream {
 };
 
 static std::atomic<bool> is_present{ false };
+enum { RUNTIME_VERSION = 13000 };
+static std::atomic<int> driver_version{ RUNTIME_VERSION };
 static std::atomic<size_t> memory_bytes{ (size_t)16 << 30 };
 static std::atomic<size_t> shared_bytes_most{ 227 * 1024 };
 static std::atomic<size_t> n_used{ 0 };
@@ -269,6 +271,11 @@ __attribute__((constructor)) static void read_environment()
 extern "C" void cuda_model_set_present(bool present)
 {
   is_present = present;
+}
+
+extern "C" void cuda_model_set_driver(int version)
+{
+  driver_version = version;
 }
 
 extern "C" void cuda_model_set_memory(size_t bytes)
@@ -308,8 +315,27 @@ static bool fails()
   return at != 0 && call >= at;
 }
 
+cudaError_t cudaSetDeviceFlags(unsigned)
+{
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+  *version = driver_version;
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+  *version = RUNTIME_VERSION;
+  return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceCount(int *n)
 {
+  if (driver_version < RUNTIME_VERSION)
+    return cudaErrorInsufficientDriver;
   *n = is_present ? 1 : 0;
   return cudaSuccess;
 }
@@ -407,6 +433,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
   for (auto &step : work)
     step();
   return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+  return cudaStreamSynchronize(stream);
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)

@@ -179,9 +179,16 @@ template <class T> T max(T a, T b)
 }
 
 /* The part of the CUDA runtime that kernels/cuda uses. */
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorInvalidValue, cudaErrorUnknown };
+enum cudaError_t {
+  cudaSuccess,
+  cudaErrorMemoryAllocation,
+  cudaErrorInvalidValue,
+  cudaErrorNotReady,
+  cudaErrorInsufficientDriver,
+  cudaErrorUnknown
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
-enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0 };
+enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0, cudaDeviceScheduleBlockingSync = 4 };
 
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin };
 
@@ -194,6 +201,9 @@ struct cudaDeviceProp {
 typedef struct cuda_model_stream *cudaStream_t;
 typedef struct cuda_model_event *cudaEvent_t;
 
+cudaError_t cudaSetDeviceFlags(unsigned flags);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device);
 cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr attribute, int device);
@@ -205,6 +215,7 @@ cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream); /* the model has to run the work to be asked again: it waits */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream);
 cudaError_t cudaEventCreate(cudaEvent_t *out); /* events take their time from the processor's clock */
