@@ -201,7 +201,7 @@ static err_t offer_list(const struct funnel *f, const struct device_lists *list,
     size_t n_piece = size_min(n - first, PIECE);
     TRY(device_copy_out(w->stream, slots, list->slots + first, n_piece * sizeof *slots));
     TRY(device_copy_out(w->stream, scores, list->scores + first, n_piece * sizeof *scores));
-    TRY(device_wait(w->stream));
+    TRY(device_worker_wait(w));
     offer(result, slots, scores, n_piece);
   }
   w->outputs.used = outputs_used;
@@ -228,7 +228,7 @@ static err_t search_range(const struct funnel *f, struct funnel_group *one, stru
   *n_listed = *n;
   if (*n_listed <= one->lists.capacity && f->ops->score) {
     TRY(f->ops->score(f, one));
-    TRY(device_wait(w->stream));
+    TRY(device_worker_wait(w));
   }
   w->inputs.used = w->inputs_sent = inputs_used;
   w->outputs.used = outputs_used;

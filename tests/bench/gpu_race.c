@@ -66,12 +66,14 @@ static void warm_up(const struct gpu_bench *b, struct engine_racer *racer)
 
 static struct device_timer *timer; /* of run_timed() */
 
-/* Search as the cuda backend does, between two marks in the stream. */
+/* Search as the cuda backend does, with the timer. */
 static err_t run_timed(method_search *search, const struct columns *columns, struct search_batch *batch)
 {
-  TRY(device_timer_start(timer, batch->worker->stream));
-  TRY(backend_cuda.search(search, columns, batch));
-  return device_timer_stop(timer, batch->worker->stream);
+  batch->worker->timer = timer;
+  batch->worker->is_timed = false;
+  err_code_t err = backend_cuda.search(search, columns, batch);
+  batch->worker->timer = NULL;
+  return err;
 }
 
 /* Time all further searches of the engine with this timer; NULL: stop. */
