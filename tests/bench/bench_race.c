@@ -133,11 +133,12 @@ static void run_untimed(struct racer *racer, size_t round)
 
 static void warm(struct racer *racer, size_t round)
 {
-  double end = bench_wall_ms() + WARMING_MS;
+  double begin = bench_wall_ms(), end = begin + WARMING_MS;
 
   do
     run_untimed(racer, round++);
   while (bench_wall_ms() < end);
+  racer->warmed_ms += bench_wall_ms() - begin;
 }
 
 static void run_timed(struct racer *racer, size_t round)
@@ -175,7 +176,9 @@ static void run_once(struct race *race, struct racer *racer, size_t round)
 
 static bool is_done(const struct race *race, const struct racer *racer)
 {
-  return racer->n >= race->max_rounds || (racer->n >= LEAST_RUNS && racer->spent_ms > 1e3 * race->options->seconds);
+  double spent_ms = racer->spent_ms + racer->warmed_ms;
+
+  return racer->n >= race->max_rounds || (racer->n >= LEAST_RUNS && spent_ms > 1e3 * race->options->seconds);
 }
 
 void race_run(struct race *race)
@@ -219,6 +222,7 @@ static struct bench_row row_of(const struct race *race, const struct racer *r)
   double ns = 1e6 * bench_quantile(r->cpu, r->n, 0.5), n_judged = r->n_judged ? (double)r->n_judged : 1;
   struct bench_row row = {
     .method = r->name,
+    .variant = race->variant,
     .items = race->items,
     .k = race->k,
     .batch = race->batch,

@@ -47,7 +47,8 @@ struct racer {
   /* Results. */
   double wall[RACE_ROUNDS_MAX], cpu[RACE_ROUNDS_MAX];
   size_t n;
-  double spent_ms;
+  double spent_ms;  /* in timed runs */
+  double warmed_ms; /* in untimed ones */
   double sum_recall, sum_scored;
   size_t n_judged;
   bool was_wrong;
@@ -55,6 +56,7 @@ struct racer {
 
 struct race {
   const struct bench_options *options;
+  const char *variant; /* of all rows, see struct bench_row; may be NULL */
   size_t items, k, batch;
   size_t max_rounds; /* at most RACE_ROUNDS_MAX */
   size_t n_racers;

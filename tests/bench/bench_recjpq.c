@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/bench recjpq: one query at a time over codes of a large catalogue. */
+/* ops/bench recjpq: one query at a time over codes of a large catalogue, random and planted (recjpq_data.h). */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -12,6 +12,7 @@ enum { QUERIES = 512 };
 
 struct bench {
   struct bench_options options;
+  const char *variant;
   struct recjpq_data data;
   struct bench_engine engine;
   struct peer *peer;
@@ -110,6 +111,7 @@ static void race_at(struct bench *b, size_t k)
   b->k = k;
   b->tables_round = SIZE_MAX;
   bench_check(race_init(&b->options, b->data.n_items, k, 1, &race));
+  race.variant = b->variant;
   race.context = b;
   race.truth_of = truth_of;
   race.score_of = score_of;
@@ -125,6 +127,21 @@ static void race_at(struct bench *b, size_t k)
   race_report(&race);
 }
 
+/* Race over the catalogue in b->data, and close it. */
+static void race_catalogue(struct bench *b, const char *variant)
+{
+  b->variant = variant;
+  bench_check(bench_engine_open(recjpq_data_write(&b->data, &b->options), b->data.n_items, BENCH_K_MAX, 1,
+                                isa_detect(), &b->engine));
+  bench_engine_fill(&b->engine, b->data.n_items, recjpq_data_part_of, &b->data);
+  peer_open(&b->options, &b->peer);
+  race_at(b, 10);
+  race_at(b, 100);
+  peer_close(&b->peer);
+  bench_engine_close(&b->engine);
+  recjpq_data_close(&b->data);
+}
+
 int main(int argc, char **argv)
 {
   static const struct bench_options defaults = {
@@ -138,19 +155,13 @@ int main(int argc, char **argv)
 
   bench_begin(argc, argv, &defaults, &b.options);
   recjpq_data_open(&b.options.dice, b.options.items, QUERIES, &b.data);
-  bench_check(bench_engine_open(recjpq_data_write(&b.data, &b.options), b.data.n_items, BENCH_K_MAX, 1, isa_detect(),
-                                &b.engine));
-  bench_engine_fill(&b.engine, b.data.n_items, recjpq_data_part_of, &b.data);
-  peer_open(&b.options, &b.peer);
   report_begin(&b.options, "RecJPQ: 8 splits of 256 sub-items, dimension 512, one query at a time");
   report_limit(&b.options, "memory_gb_per_s", "reading 512 MiB from memory", machine_read_rate((size_t)1 << 29, 5),
                "GB/s");
   report_limit(&b.options, "codes_gb_per_s", "reading as many bytes as the codes, again and again",
                machine_read_rate(b.data.n_items * RECJPQ_SPLITS, 32), "GB/s");
-  race_at(&b, 10);
-  race_at(&b, 100);
-  peer_close(&b.peer);
-  bench_engine_close(&b.engine);
-  recjpq_data_close(&b.data);
+  race_catalogue(&b, NULL);
+  recjpq_data_open_planted(&b.options.dice, b.options.items, QUERIES, &b.data);
+  race_catalogue(&b, "planted");
   return bench_end(&b.options);
 }

@@ -35,8 +35,7 @@ void recjpq_data_draw_codes(struct dice *dice, uint8_t *codes)
   }
 }
 
-/* A smooth curve over the sub-items with unit variance: four sines of low frequency. */
-static void draw_smooth(struct dice *dice, float *column)
+void recjpq_data_draw_smooth(struct dice *dice, float *column)
 {
   double phase[4], weight[4], square = 0;
 
@@ -58,7 +57,7 @@ static void draw_centroids(struct dice *dice, float *centroids)
   for (size_t m = 0; m < RECJPQ_SPLITS; m++) {
     float *split = centroids + m * RECJPQ_SUBITEMS * RECJPQ_SPLIT_DIM;
     for (size_t c = 0; c < CURVES; c++) {
-      draw_smooth(dice, split + c);
+      recjpq_data_draw_smooth(dice, split + c);
       for (size_t b = 0; b < RECJPQ_SUBITEMS; b++)
         split[b * RECJPQ_SPLIT_DIM + CURVES + c] = (float)draw_student5(dice);
     }
@@ -77,12 +76,17 @@ static void draw_query(struct dice *dice, float *query)
   }
 }
 
-void recjpq_data_open(struct dice *dice, size_t n_items, size_t n_queries, struct recjpq_data *out)
+void recjpq_data_init(size_t n_items, size_t n_queries, struct recjpq_data *out)
 {
   *out = (struct recjpq_data){ .n_items = n_items, .n_queries = n_queries };
   bench_check(mem_array(n_items, RECJPQ_SPLITS, &out->codes));
   bench_check(mem_array(RECJPQ_DIM, RECJPQ_SUBITEMS * sizeof(float), &out->centroids));
   bench_check(mem_array(n_queries, RECJPQ_DIM * sizeof(float), &out->queries));
+}
+
+void recjpq_data_open(struct dice *dice, size_t n_items, size_t n_queries, struct recjpq_data *out)
+{
+  recjpq_data_init(n_items, n_queries, out);
   if (!has_clusters)
     draw_clusters(dice);
   for (size_t i = 0; i < n_items; i++)
@@ -119,8 +123,7 @@ void recjpq_data_part_of(const void *context, uint32_t item, struct part *part)
   part->codes = span_of(data->codes + (size_t)item * RECJPQ_SPLITS, RECJPQ_SPLITS);
 }
 
-/* A query has two non-zero numbers per split, so they give every product. Computed in double precision, rounded once.
- */
+/* Computed in double precision, rounded once. */
 void recjpq_data_tables_make(const struct recjpq_data *data, size_t query, struct recjpq_tables *out)
 {
   const float *q = data->queries + query % data->n_queries * RECJPQ_DIM;

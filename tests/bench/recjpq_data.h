@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A random RecJPQ catalogue that behaves like a trained one, and the scalar scan over it.
+/* Random RecJPQ catalogues that behave like trained ones, and the scalar scan over them.
  *
- * Codes: 80 % of the items have independent uniform codes (the long tail). 20 % lie in 2,000 clusters of nearly equal
+ * recjpq_data_open() draws a hard one. Codes: 80 % of the items have independent uniform codes (the long tail). 20 % lie in 2,000 clusters of nearly equal
  * codes.
  *
  * Sub-item scores of a query: a (0.8 smooth curve over the sub-items + 0.6 Student-t noise). The factor a is drawn for
  * each query and split from a lognormal distribution. To get such scores from a product of centroids and query, half of
  * a split's dimensions are smooth curves and half are noise; a query picks one of each.
+ *
+ * recjpq_data_open_planted() plants embeddings and derives codes and centroids from them (recjpq_planted.c). Its
+ * queries have structure: few items score far above the others, as with trained models.
  */
 #ifndef TESTS_BENCH_RECJPQ_DATA_H
 #define TESTS_BENCH_RECJPQ_DATA_H
@@ -28,9 +31,15 @@ struct recjpq_tables {
 };
 
 void recjpq_data_open(struct dice *dice, size_t n_items, size_t n_queries, struct recjpq_data *out);
+void recjpq_data_open_planted(struct dice *dice, size_t n_items, size_t n_queries, struct recjpq_data *out);
 void recjpq_data_close(struct recjpq_data *data);
 
-/* Draw the codes of a new item. */
+/* For the two above: allocate the arrays, and draw a smooth curve of unit variance over the sub-items, four sines of low
+ * frequency. The curve's values are RECJPQ_SPLIT_DIM numbers apart. */
+void recjpq_data_init(size_t n_items, size_t n_queries, struct recjpq_data *out);
+void recjpq_data_draw_smooth(struct dice *dice, float *column);
+
+/* Draw the codes of a new item of recjpq_data_open(). */
 void recjpq_data_draw_codes(struct dice *dice, uint8_t *codes);
 
 /* Write the model, and codes.npy, centroids.npy and queries.npy for peers. Return the model's path. */
