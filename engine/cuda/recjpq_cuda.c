@@ -5,6 +5,7 @@
 #include "engine/cuda/funnel.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_model.h"
+#include "kernels/cuda/pq_packed.h"
 #include "kernels/cuda/pq_scan.h"
 
 static struct device_layout layout(const struct model *model)
@@ -12,20 +13,35 @@ static struct device_layout layout(const struct model *model)
   return (struct device_layout){ .row_bytes = (recjpq_model_of(model)->n_splits + 3) / 4 * 4 };
 }
 
+/* A group's queries on the device. */
+struct queries {
+  const float *subitem_scores;
+  struct pq_packed_levels levels; /* only if the scan is packed */
+};
+
 static size_t table_bytes(const struct funnel *f)
 {
   return recjpq_model_of(f->columns->model)->n_splits * PQ_SUBITEMS * sizeof(float);
 }
 
+static size_t packed_bytes(const struct funnel *f)
+{
+  (void)f;
+  return PQ_PACKED_QUERY_BYTES;
+}
+
 static err_t upload(const struct funnel *f, struct funnel_group *group)
 {
-  const struct recjpq_query *queries = recjpq_queries_of(f->batch->prepared) + group->first;
+  const struct recjpq_query *from = recjpq_queries_of(f->batch->prepared) + group->first;
   size_t bytes = table_bytes(f);
+  struct queries *queries;
   uint8_t *tables;
 
-  TRY(device_worker_input(funnel_worker(f), group->n, bytes, &tables, &group->queries));
+  TRY(region_array(f->batch->scratch, 1, sizeof *queries, &queries));
+  TRY(device_worker_input(funnel_worker(f), group->n, bytes, &tables, &queries->subitem_scores));
   for (size_t q = 0; q < group->n; q++)
-    memcpy(tables + q * bytes, queries[q].subitem_scores, bytes);
+    memcpy(tables + q * bytes, from[q].subitem_scores, bytes);
+  group->queries = queries;
   return ERR_OK;
 }
 
@@ -33,7 +49,7 @@ static struct pq_scan_input scan_input(const struct funnel *f, const struct funn
 {
   return (struct pq_scan_input){ .rows = f->columns->rows,
                                  .n_splits = recjpq_model_of(f->columns->model)->n_splits,
-                                 .subitem_scores = group->queries,
+                                 .subitem_scores = ((const struct queries *)group->queries)->subitem_scores,
                                  .n_queries = group->n,
                                  .n_blocks = funnel_worker(f)->n_processors };
 }
@@ -54,6 +70,7 @@ static err_t append(const struct funnel *f, const struct funnel_group *group, st
   return pq_scan_append(funnel_worker(f)->stream, &input, range.first, range.n, floors, &group->lists);
 }
 
+/* A scan in f32, for any number of splits. */
 static const struct funnel_ops scan_ops = {
   .upload = upload,
   .query_bytes = table_bytes,
@@ -61,10 +78,53 @@ static const struct funnel_ops scan_ops = {
   .append = append,
 };
 
+/* Compute the levels, and from them the maxima. */
+static err_t packed_maxima(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
+                           float *maxima)
+{
+  struct pq_scan_input input = scan_input(f, group);
+  struct pq_packed_levels *levels = &((struct queries *)group->queries)->levels;
+  struct device_worker *w = funnel_worker(f);
+
+  TRY(device_worker_array(w, pq_packed_table_bytes(group->n), 1, &levels->tables));
+  TRY(device_worker_array(w, pq_packed_n_scales(group->n), sizeof *levels->scales, &levels->scales));
+  TRY(pq_packed_prepare(w->stream, &input, levels));
+  return pq_packed_maxima(w->stream, &input, levels, f->batch->n_slots, stride, n_tiles, maxima);
+}
+
+static err_t packed_append(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
+                           const float *floors)
+{
+  struct pq_scan_input input = scan_input(f, group);
+  const struct queries *queries = group->queries;
+
+  return pq_packed_append(funnel_worker(f)->stream, &input, &queries->levels, range.first, range.n, floors,
+                          &group->lists);
+}
+
+static err_t score(const struct funnel *f, const struct funnel_group *group)
+{
+  struct pq_scan_input input = scan_input(f, group);
+
+  return pq_scan_score_lists(funnel_worker(f)->stream, &input, &group->lists);
+}
+
+/* A scan of bounds. A second search, range by range, scans in f32, so that lists have only items that reach a floor. */
+static const struct funnel_ops packed_ops = {
+  .upload = upload,
+  .query_bytes = table_bytes,
+  .scratch_bytes = packed_bytes,
+  .maxima = packed_maxima,
+  .append = packed_append,
+  .score = score,
+  .exhaust = append,
+};
+
 err_t recjpq_cuda_search(const struct columns *columns, struct search_batch *batch)
 {
   const struct device_columns *c = device_columns_of(columns);
-  struct funnel f = { .columns = c, .batch = batch, .ops = &scan_ops };
+  bool is_packed = recjpq_model_of(c->model)->n_splits == PQ_PACKED_SPLITS;
+  struct funnel f = { .columns = c, .batch = batch, .ops = is_packed ? &packed_ops : &scan_ops };
 
   return funnel_search(&f);
 }

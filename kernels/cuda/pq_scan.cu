@@ -9,7 +9,15 @@
 
 #include "kernels/cuda/append.cuh"
 
-enum { THREADS = 512, WARPS = THREADS / WARP_LANES, TILE = 64, SUBITEMS = 256, TABLE_BYTES_MAX = 200 * 1024 };
+enum {
+  THREADS = 512,
+  WARPS = THREADS / WARP_LANES,
+  TILE = 64,
+  SUBITEMS = 256,
+  TABLE_BYTES_MAX = 200 * 1024,
+  SCORE_THREADS = 128,
+  SCORE_BLOCKS_MAX = 32 /* per list */
+};
 
 struct scan_range {
   size_t first, n_slots, stride, n_tiles; /* tile t starts at slot first + t * stride * TILE and ends below n_slots */
@@ -20,8 +28,8 @@ template <int Q> static __device__ void load_tables(const struct pq_scan_input &
   size_t n = in.n_splits * SUBITEMS;
 
   for (size_t i = threadIdx.x; i < n * Q; i += THREADS) {
-    size_t q = i / n, entry = i % n; /* coalesced reads */
-    tables[entry * Q + q] = first_query + q < in.n_queries ? in.subitem_scores[(first_query + q) * n + entry] : 0.0f;
+    size_t entry = i / Q, q = i % Q; /* writes without bank conflicts */
+    tables[i] = first_query + q < in.n_queries ? in.subitem_scores[(first_query + q) * n + entry] : 0.0f;
   }
   __syncthreads();
 }
@@ -129,4 +137,28 @@ err_code_t pq_scan_append(struct device_stream *stream, const struct pq_scan_inp
   struct scan_range range = { first, first + n, 1, (n + TILE - 1) / TILE };
 
   return run<false>(stream, input, range, floors, NULL, lists);
+}
+
+/* One thread per entry. The tables are read through the cache. */
+static __global__ void __launch_bounds__(SCORE_THREADS) score(struct pq_scan_input in, struct device_lists lists)
+{
+  size_t list = blockIdx.y;
+  uint32_t n = list_length(lists, list);
+  const float *tables = in.subitem_scores + list * in.n_splits * SUBITEMS;
+
+  for (uint32_t i = blockIdx.x * SCORE_THREADS + threadIdx.x; i < n; i += gridDim.x * SCORE_THREADS) {
+    size_t at = list * lists.capacity + i;
+    lists.scores[at] = score_item<1>(tables, in.rows.bytes + lists.slots[at] * in.rows.row_bytes, in.n_splits);
+  }
+}
+
+err_code_t pq_scan_score_lists(struct device_stream *stream, const struct pq_scan_input *input,
+                               const struct device_lists *lists)
+{
+  unsigned n_blocks = blocks_for(lists->capacity, SCORE_THREADS);
+
+  if (n_blocks == 0 || lists->n_lists == 0)
+    return ERR_OK;
+  return launch(stream, dim3(n_blocks < SCORE_BLOCKS_MAX ? n_blocks : (unsigned)SCORE_BLOCKS_MAX,
+                             (unsigned)lists->n_lists), SCORE_THREADS, 0, score, *input, *lists);
 }

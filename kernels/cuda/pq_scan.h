@@ -22,7 +22,7 @@ struct pq_scan_input {
 /* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t] to the best score of a
  * present item of the tile; -inf if there is none.
  *
- * Both functions sum scores in the order of the splits, in f32, so they equal the processor's to the last bit. Both
+ * All functions sum scores in the order of the splits, in f32, so they equal the processor's to the last bit. All
  * return ERR_DEVICE on failure. */
 err_t pq_scan_maxima(struct device_stream *stream, const struct pq_scan_input *input, size_t n_slots, size_t stride,
                      size_t n_tiles, float *maxima);
@@ -30,6 +30,10 @@ err_t pq_scan_maxima(struct device_stream *stream, const struct pq_scan_input *i
 /* Append to list q the present items in the n slots from `first` on that score at least floors[q]. */
 err_t pq_scan_append(struct device_stream *stream, const struct pq_scan_input *input, size_t first, size_t n,
                      const float *floors, const struct device_lists *lists);
+
+/* Score all entries of list q for query q. */
+err_t pq_scan_score_lists(struct device_stream *stream, const struct pq_scan_input *input,
+                          const struct device_lists *lists);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scans of pq_packed.h.
+ *
+ * A block keeps the level tables of Q queries in shared memory. A lane reads one row piece of up to 16 bytes for each
+ * split, which is up to eight queries; Q decides how many lanes an item takes. No read has a bank conflict: a row of
+ * 128 bytes, one for each code, holds the pieces of several splits or several copies of them, and items that are read
+ * at the same time take their splits in different orders. So each of them reads another piece. The sums are integers,
+ * and the order does not matter.
+ */
+#include "kernels/cuda/pq_packed.h"
+
+#include "kernels/cuda/append.cuh"
+
+enum {
+  THREADS = 1024,
+  WARPS = THREADS / WARP_LANES,
+  TILE = 64,
+  SUBITEMS = 256,
+  SPLITS = PQ_PACKED_SPLITS,
+  ROW_BYTES = 128, /* all banks */
+  ROWS_BYTES = SUBITEMS * ROW_BYTES,
+  QUERIES_MAX = 32,
+  SCALE_WARPS = SUBITEMS / WARP_LANES,
+  SCALE_BYTES = (SPLITS + SCALE_WARPS * 2 * SPLITS + 1) * 4,
+  LEVELS = 32758,
+  PASSED = 1 << 15 /* set in a half word that reaches its floor */
+};
+
+#define SCORE_MAX 0x1p120f
+
+/* The layout of the tables of Q queries. */
+template <int Q> struct layout {
+  enum {
+    WORDS = Q < 8 ? Q / 2 : 4,               /* of a lane, two queries each */
+    LANES = Q / (2 * WORDS),                 /* of an item */
+    ITEMS = WARP_LANES / LANES,              /* of a warp */
+    PIECE = 2 * Q,                           /* bytes: the levels of Q queries for one sub-item */
+    PIECES = ROW_BYTES / PIECE,              /* of a row: as many items are read at the same time */
+    SPREAD = PIECES < SPLITS ? PIECES : SPLITS, /* splits of a row */
+    COPIES = PIECES / SPREAD,
+    TABLE_BYTES = SPLITS / SPREAD * ROWS_BYTES
+  };
+};
+
+/* Words of consecutive queries, two queries each. */
+template <int WORDS> struct alignas(4 * WORDS) words {
+  uint32_t of[WORDS];
+};
+
+/* Find a query's scale. All threads of a block of SUBITEMS threads call this, each with the scores of its sub-item. */
+static __device__ void find_scale(const float (&scores)[SPLITS], struct pq_packed_scale *out, float *lows)
+{
+  float *parts = lows + SPLITS; /* [SCALE_WARPS][2][SPLITS]: largest scores, and largest negated scores */
+  uint32_t *is_wild = reinterpret_cast<uint32_t *>(parts + SCALE_WARPS * 2 * SPLITS);
+
+  if (threadIdx.x == 0)
+    *is_wild = 0;
+  __syncthreads();
+  for (int m = 0; m < SPLITS; m++) {
+    float most = warp_max(scores[m]), least = warp_max(-scores[m]);
+    if (!(fabsf(scores[m]) <= SCORE_MAX))
+      atomicOr(is_wild, 1u);
+    if (warp_lane() == 0) {
+      parts[threadIdx.x / WARP_LANES * 2 * SPLITS + m] = most;
+      parts[(threadIdx.x / WARP_LANES * 2 + 1) * SPLITS + m] = least;
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    double low = 0, range = 0, largest = 0;
+    for (int m = 0; m < SPLITS; m++) {
+      float most = parts[m], least = parts[SPLITS + m];
+      for (int w = 1; w < SCALE_WARPS; w++) {
+        most = fmaxf(most, parts[w * 2 * SPLITS + m]);
+        least = fmaxf(least, parts[(w * 2 + 1) * SPLITS + m]);
+      }
+      lows[m] = -least;
+      low -= (double)least;
+      range += (double)most + (double)least;
+      largest += (double)fmaxf(most, least);
+    }
+    bool has_rate = !*is_wild && range > 0;
+    *out = { low, has_rate ? LEVELS / range : 0.0, largest * (16 * 0x1p-24) + 0x1p-140 };
+  }
+  __syncthreads();
+}
+
+/* Write the levels of one query of a group to all copies. One block of SUBITEMS threads for each. Queries past the end
+ * have levels of 0. */
+template <int Q>
+static __global__ void __launch_bounds__(SUBITEMS) prepare(struct pq_scan_input in, struct pq_packed_levels levels)
+{
+  typedef layout<Q> L;
+  size_t query = blockIdx.x, group = query / Q;
+  float *lows = shared_memory<float>(), scores[SPLITS];
+  uint8_t *row = levels.tables + group * L::TABLE_BYTES + threadIdx.x * ROW_BYTES + query % Q * sizeof(uint16_t);
+
+#pragma unroll
+  for (int m = 0; m < SPLITS; m++)
+    scores[m] = query < in.n_queries ? in.subitem_scores[(query * SPLITS + m) * SUBITEMS + threadIdx.x] : 0.0f;
+  find_scale(scores, levels.scales + query, lows);
+  double rate = levels.scales[query].rate;
+#pragma unroll
+  for (int m = 0; m < SPLITS; m++) {
+    double level = rate > 0 ? ceil(((double)scores[m] - (double)lows[m]) * rate) : 0.0;
+    uint8_t *piece = row + m / L::SPREAD * ROWS_BYTES + m % L::SPREAD * L::COPIES * L::PIECE;
+    for (int copy = 0; copy < L::COPIES; copy++)
+      *reinterpret_cast<uint16_t *>(piece + copy * L::PIECE) = (uint16_t)level;
+  }
+}
+
+/* What a lane needs for its sums. */
+template <int Q> struct reader {
+  const uint8_t *tables;
+  uint32_t pieces[layout<Q>::SPREAD]; /* byte within a row, by step */
+  uint32_t turns[4];                  /* rotation that brings the code of a step to its row's offset */
+  bool is_swapped;                    /* the codes' two words change places */
+  unsigned item, first_query;         /* of a warp's items; of a group's queries */
+};
+
+/* Return x. The compiler does not know its value, so it keeps it in a register and does not compute it again. */
+static __device__ __forceinline__ uint32_t hidden(uint32_t x)
+{
+#ifndef SLUICE_CUDA_MODEL
+  asm volatile("mov.b32 %0, %0;" : "+r"(x));
+#endif
+  return x;
+}
+
+/* A lane takes its splits in the order 0 ^ x, 1 ^ x, ..., where x < SPREAD is another for each item that is read at the
+ * same time. */
+template <int Q> static __device__ __forceinline__ void open_reader(const uint8_t *tables, struct reader<Q> &r)
+{
+  typedef layout<Q> L;
+  unsigned at_once = warp_lane() / L::LANES % L::PIECES, x = at_once % L::SPREAD, copy = at_once / L::SPREAD;
+
+  r.tables = tables;
+  r.item = warp_lane() / L::LANES;
+  r.first_query = warp_lane() % L::LANES * (2 * L::WORDS);
+  r.is_swapped = x >= 4;
+#pragma unroll
+  for (unsigned step = 0; step < L::SPREAD; step++)
+    r.pieces[step] = hidden(((step ^ x) * L::COPIES + copy) * L::PIECE + r.first_query * sizeof(uint16_t));
+#pragma unroll
+  for (unsigned step = 0; step < 4; step++)
+    r.turns[step] = hidden((39 - 8 * (step ^ (x & 3))) % 32); /* bit 0 of the code becomes bit 7 */
+}
+
+/* Add the levels of an item to its sums. codes: the low word has splits 0 to 3. */
+template <int Q>
+static __device__ __forceinline__ void add_levels(const struct reader<Q> &r, uint32_t low, uint32_t high,
+                                                  struct words<layout<Q>::WORDS> &sums)
+{
+  typedef layout<Q> L;
+  uint32_t codes[2] = { low, high };
+  struct words<L::WORDS> levels[SPLITS];
+
+  if (L::SPREAD > 4) {
+    codes[0] = r.is_swapped ? high : low;
+    codes[1] = r.is_swapped ? low : high;
+  }
+#pragma unroll
+  for (int step = 0; step < SPLITS; step++) {
+    uint32_t word = codes[step / 4], turn = r.turns[step % 4];
+    uint32_t row = (word << turn | word >> (32 - turn)) & (SUBITEMS - 1) * ROW_BYTES;
+    levels[step] = *reinterpret_cast<const struct words<L::WORDS> *>(r.tables + step / L::SPREAD * ROWS_BYTES +
+                                                                      (row | r.pieces[step % L::SPREAD]));
+  }
+#pragma unroll
+  for (int w = 0; w < L::WORDS; w++) {
+#pragma unroll
+    for (int step = 0; step < SPLITS; step++)
+      sums.of[w] += levels[step].of[w];
+  }
+}
+
+/* Copy a group's tables to shared memory. The whole block calls this; a barrier must follow. */
+template <int Q> static __device__ __forceinline__ uint8_t *load_tables(const struct pq_packed_levels &levels)
+{
+  uint4 *tables = shared_memory<uint4>();
+  const uint4 *from = reinterpret_cast<const uint4 *>(levels.tables + blockIdx.y * (size_t)layout<Q>::TABLE_BYTES);
+
+  for (unsigned i = threadIdx.x; i < layout<Q>::TABLE_BYTES / sizeof(uint4); i += THREADS)
+    copy_async(tables + i, from + i);
+  copy_async_commit();
+  copy_async_wait<0>();
+  return shared_memory<uint8_t>();
+}
+
+/* The codes of items 2 pair and 2 pair + 1. */
+static __device__ __forceinline__ uint4 load_codes(const struct pq_scan_input &in, size_t pair)
+{
+  return reinterpret_cast<const uint4 *>(in.rows.bytes)[pair];
+}
+
+static __device__ __forceinline__ uint32_t larger_halves(uint32_t a, uint32_t b)
+{
+  return max(a >> 16, b >> 16) << 16 | max(a & 0xffff, b & 0xffff);
+}
+
+static __device__ float lower_bound(const struct pq_packed_scale &scale, uint32_t sum)
+{
+  if (sum == 0 || scale.rate == 0)
+    return -INFINITY;
+  return (float)(scale.low + ((double)sum - 10) / scale.rate - scale.margin); /* sum is 1 more than the levels' */
+}
+
+template <int Q>
+static __global__ void __launch_bounds__(THREADS, 1)
+    find_maxima(struct pq_scan_input in, struct pq_packed_levels levels, size_t n_slots, size_t stride, size_t n_tiles,
+                float *maxima)
+{
+  typedef layout<Q> L;
+  struct reader<Q> r;
+
+  open_reader<Q>(load_tables<Q>(levels), r);
+  __syncthreads();
+  for (size_t t = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES; t < n_tiles; t += (size_t)gridDim.x * WARPS) {
+    struct words<L::WORDS> best = {};
+    for (unsigned i = 2 * r.item; i < TILE; i += 2 * L::ITEMS) {
+      size_t slot = t * stride * TILE + i;
+      uint4 codes = load_codes(in, slot / 2);
+      for (unsigned second = 0; second < 2; second++) {
+        struct words<L::WORDS> sums;
+        bool is_in = slot + second < n_slots && in.rows.present[slot + second];
+        for (int w = 0; w < L::WORDS; w++)
+          sums.of[w] = 0x00010001;
+        add_levels<Q>(r, second ? codes.z : codes.x, second ? codes.w : codes.y, sums);
+        for (int w = 0; w < L::WORDS; w++)
+          best.of[w] = larger_halves(best.of[w], is_in ? sums.of[w] : 0);
+      }
+    }
+#pragma unroll
+    for (int w = 0; w < L::WORDS; w++) {
+      for (int step = WARP_LANES / 2; step >= L::LANES; step /= 2)
+        best.of[w] = larger_halves(best.of[w], __shfl_xor_sync(WARP_ALL, best.of[w], step));
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * L::WORDS; i++) {
+      size_t query = (size_t)blockIdx.y * Q + r.first_query + i;
+      if (r.item == 0 && query < in.n_queries)
+        maxima[query * n_tiles + t] = lower_bound(levels.scales[query], best.of[i / 2] >> i % 2 * 16 & 0xffff);
+    }
+  }
+}
+
+/* The value that a query's sums start from; 0 if the query is past the end. */
+static __device__ uint32_t start_of(const struct pq_scan_input &in, const struct pq_packed_levels &levels,
+                                    const float *floors, size_t query)
+{
+  if (query >= in.n_queries)
+    return 0;
+  const struct pq_packed_scale &scale = levels.scales[query];
+  double least = ceil(((double)floors[query] - scale.margin - scale.low) * scale.rate) - 1;
+  if (!(least > 0))
+    return PASSED;
+  return least < PASSED ? PASSED - (uint32_t)least : 0;
+}
+
+/* Append the item to the lists of the lane's queries whose floor it reaches. */
+template <int Q>
+static __device__ __forceinline__ void append_passed(const struct pq_scan_input &in, unsigned first_query,
+                                                     const struct words<layout<Q>::WORDS> &sums, uint32_t slot,
+                                                     uint32_t end, const struct device_lists &lists)
+{
+  uint32_t any = 0, passed = 0;
+
+#pragma unroll
+  for (int w = 0; w < layout<Q>::WORDS; w++)
+    any |= sums.of[w];
+  if (!(any & (PASSED << 16 | PASSED)) || slot >= end || !in.rows.present[slot])
+    return;
+#pragma unroll
+  for (int i = 0; i < 2 * layout<Q>::WORDS; i++)
+    passed |= (sums.of[i / 2] >> (15 + i % 2 * 16) & 1) << i;
+  for (; passed; passed &= passed - 1)
+    append(lists, (size_t)blockIdx.y * Q + first_query + (unsigned)__ffs((int)passed) - 1, slot, 0.0f);
+}
+
+/* Absent items have codes too. So `present` is read only for items that pass. */
+template <int Q>
+static __global__ void __launch_bounds__(THREADS, 1)
+    scan(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t first, uint32_t end, const float *floors,
+         struct device_lists lists)
+{
+  typedef layout<Q> L;
+  uint16_t *shared_starts = reinterpret_cast<uint16_t *>(shared_memory<uint8_t>() + L::TABLE_BYTES);
+  uint32_t step = gridDim.x * WARPS * L::ITEMS, n_pairs = (end + 1) / 2; /* a lane takes two adjacent items at a time */
+  struct words<L::WORDS> starts;
+  struct reader<Q> r;
+
+  if (threadIdx.x < Q)
+    shared_starts[threadIdx.x] = (uint16_t)start_of(in, levels, floors, (size_t)blockIdx.y * Q + threadIdx.x);
+  open_reader<Q>(load_tables<Q>(levels), r);
+  __syncthreads();
+  starts = reinterpret_cast<const struct words<L::WORDS> *>(shared_starts)[r.first_query / (2 * L::WORDS)];
+
+  /* Two loads are on their way while the items of a third are summed. */
+  uint32_t pair = first / 2 + (blockIdx.x * WARPS + threadIdx.x / WARP_LANES) * L::ITEMS + r.item;
+  uint4 next = {}, after = {};
+  if (pair < n_pairs)
+    next = load_codes(in, pair);
+  if (pair + step < n_pairs)
+    after = load_codes(in, pair + step);
+#pragma unroll 1
+  for (; pair < n_pairs; pair += step) {
+    uint4 codes = next;
+    struct words<L::WORDS> sums = starts;
+    next = after;
+    if (pair + 2 * step < n_pairs)
+      after = load_codes(in, pair + 2 * step);
+    add_levels<Q>(r, codes.x, codes.y, sums);
+    append_passed<Q>(in, r.first_query, sums, 2 * pair, end, lists);
+    sums = starts;
+    add_levels<Q>(r, codes.z, codes.w, sums);
+    append_passed<Q>(in, r.first_query, sums, 2 * pair + 1, end, lists);
+  }
+}
+
+static size_t table_bytes(size_t group)
+{
+  return (group < 8 ? 1 : group / 8) * ROWS_BYTES;
+}
+
+/* Number of queries in a group: as few as have room for n, and as many as the device's shared memory allows. */
+static size_t group_of(size_t n)
+{
+  size_t q = 2;
+
+  while (q < n && q < QUERIES_MAX && table_bytes(2 * q) + 2 * q * sizeof(uint16_t) <= device_shared_bytes(SIZE_MAX))
+    q *= 2;
+  return q;
+}
+
+size_t pq_packed_n_scales(size_t n_queries)
+{
+  size_t q = group_of(n_queries);
+
+  return (n_queries + q - 1) / q * q;
+}
+
+size_t pq_packed_table_bytes(size_t n_queries)
+{
+  size_t q = group_of(n_queries);
+
+  return pq_packed_n_scales(n_queries) / q * table_bytes(q);
+}
+
+/* What the functions of pq_packed.h are called with, where they differ. */
+struct run {
+  struct device_stream *stream;
+  const struct pq_scan_input *in;
+  const struct pq_packed_levels *levels;
+  size_t first, end, stride, n_tiles;
+  float *maxima;
+  const float *floors;
+  const struct device_lists *lists;
+};
+
+/* The grid of a scan: one block for each multiprocessor, divided among the groups of queries. */
+static dim3 grid_of(const struct run &run, unsigned n_blocks, unsigned n_groups)
+{
+  unsigned most = run.in->n_blocks / n_groups ? run.in->n_blocks / n_groups : 1;
+
+  return dim3(n_blocks < most ? n_blocks : most, n_groups);
+}
+
+template <int Q> static err_code_t prepare_with(const struct run &run)
+{
+  return launch(run.stream, blocks_for(run.in->n_queries, Q) * Q, SUBITEMS, SCALE_BYTES, prepare<Q>, *run.in,
+                *run.levels);
+}
+
+template <int Q> static err_code_t maxima_with(const struct run &run)
+{
+  dim3 grid = grid_of(run, blocks_for(run.n_tiles, WARPS), blocks_for(run.in->n_queries, Q));
+
+  return launch(run.stream, grid, THREADS, layout<Q>::TABLE_BYTES, find_maxima<Q>, *run.in, *run.levels, run.end,
+                run.stride, run.n_tiles, run.maxima);
+}
+
+template <int Q> static err_code_t append_with(const struct run &run)
+{
+  unsigned n_blocks = blocks_for(run.end - run.first, (size_t)WARPS * 2 * layout<Q>::ITEMS);
+
+  return launch(run.stream, grid_of(run, n_blocks, blocks_for(run.in->n_queries, Q)), THREADS,
+                layout<Q>::TABLE_BYTES + Q * sizeof(uint16_t), scan<Q>, *run.in, *run.levels, (uint32_t)run.first,
+                (uint32_t)run.end, run.floors, *run.lists);
+}
+
+/* Call the variant of a function for the group's number of queries. */
+static err_code_t call(const struct run &run, err_code_t (*const (&variants)[5])(const struct run &run))
+{
+  size_t i = 0;
+
+  while ((size_t)2 << i < group_of(run.in->n_queries))
+    i++;
+  return variants[i](run);
+}
+
+err_code_t pq_packed_prepare(struct device_stream *stream, const struct pq_scan_input *input,
+                             const struct pq_packed_levels *levels)
+{
+  struct run run = { stream, input, levels, 0, 0, 1, 0, NULL, NULL, NULL };
+
+  return input->n_queries ? call(run, { prepare_with<2>, prepare_with<4>, prepare_with<8>, prepare_with<16>,
+                                        prepare_with<32> })
+                          : ERR_OK;
+}
+
+err_code_t pq_packed_maxima(struct device_stream *stream, const struct pq_scan_input *input,
+                            const struct pq_packed_levels *levels, size_t n_slots, size_t stride, size_t n_tiles,
+                            float *maxima)
+{
+  struct run run = { stream, input, levels, 0, n_slots, stride, n_tiles, maxima, NULL, NULL };
+
+  if (n_tiles == 0 || input->n_queries == 0)
+    return ERR_OK;
+  return call(run, { maxima_with<2>, maxima_with<4>, maxima_with<8>, maxima_with<16>, maxima_with<32> });
+}
+
+err_code_t pq_packed_append(struct device_stream *stream, const struct pq_scan_input *input,
+                            const struct pq_packed_levels *levels, size_t first, size_t n, const float *floors,
+                            const struct device_lists *lists)
+{
+  struct run run = { stream, input, levels, first, first + n, 1, 0, NULL, floors, lists };
+
+  if (n == 0 || input->n_queries == 0)
+    return ERR_OK;
+  return call(run, { append_with<2>, append_with<4>, append_with<8>, append_with<16>, append_with<32> });
+}
