@@ -128,7 +128,9 @@ const struct setting settings[] = {
     .meaning = "Target time of a batch. A batch has as many queries as are expected to finish in this time, judging "
                "by earlier ones: at least one, at most `query.batch_size`." },
   { .path = "query.max_k", .type = SETTING_NUMBER, .offset = AT(query.max_k), .min = 1, .max = 100000,
-    .default_text = "1000", .meaning = "Maximum number of hits that a query may ask for." },
+    .default_text = "10000",
+    .meaning = "Maximum number of hits that a query may ask for. An answer must also fit into a Kafka message, which is "
+               "1 MB by default: about 10,000 hits with keys of 90 bytes in protobuf, of 60 bytes in JSON." },
   { .path = "query.workers", .type = SETTING_NUMBER, .offset = AT(query.workers), .min = 1, .max = 256,
     .default_text = "1", .meaning = "Number of search threads." },
   { .path = "query.at_least_timeout_ms", .type = SETTING_NUMBER, .offset = AT(query.at_least_timeout_ms),

@@ -100,7 +100,7 @@ static void replace(struct delivery *d, struct reply_record *reply, const char *
     return;
   }
   reply->stage++;
-  snprintf(message, sizeof message, "no broker took the answer for %s: %s",
+  snprintf(message, sizeof message, "no broker took the answer of %zu bytes for %s: %s", reply->n_value_bytes,
            was_own_topic ? "the query's reply_topic" : "the configured topic", reason);
   if (send_error(d, reply, message) != ERR_OK) { /* out of memory: the query is answered after a restart */
     raise_alarm(d, ERR_MEMORY);
@@ -249,6 +249,7 @@ static err_t fill_record(struct reply_record *record, const struct delivery_repl
   record->ticket = reply->ticket;
   record->partition = reply->partition;
   record->offset = reply->offset;
+  record->n_value_bytes = reply->value.n;
   return reply_record_copy(record, reply->key, reply->id, reply->space);
 }
 

@@ -33,6 +33,7 @@ struct reply_record {
   uint32_t ticket;
   int32_t partition; /* of the query's record */
   int64_t offset;
+  size_t n_value_bytes; /* of the answer */
   struct span key; /* these three point into `bytes` */
   struct span id;
   struct span space;

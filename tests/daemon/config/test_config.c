@@ -260,7 +260,7 @@ static void an_absent_setting_has_its_default(void **state)
   assert_int_equal(c->query.batch_wait_us, 500);
   assert_int_equal(c->query.batch_time_ms, 50);
   assert_int_equal(c->query.memory_bytes, 256 << 20);
-  assert_int_equal(c->query.max_k, 1000);
+  assert_int_equal(c->query.max_k, 10000);
   assert_int_equal(c->query.workers, 1);
   assert_int_equal(c->query.at_least_timeout_ms, 5000);
   assert_int_equal(c->spaces[0].dim, 0);

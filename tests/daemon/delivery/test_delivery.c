@@ -285,14 +285,14 @@ static void wait_for_open(size_t n_open)
   assert_int_equal(offset_tracker_n_open(tracker), n_open);
 }
 
-static void reply_to(struct stubborn *s, size_t i)
+static void reply_with(struct stubborn *s, size_t i, struct span value)
 {
   struct delivery_reply reply = {
     .has_key = true,
     .key = span_of_str("client"),
     .id = span_of_str("some id"),
     .space = span_of_str("books"),
-    .value = span_of_str("the answer"),
+    .value = value,
     .format = WIRE_JSON,
     .ticket = s->tickets[i],
     .partition = 2,
@@ -300,6 +300,11 @@ static void reply_to(struct stubborn *s, size_t i)
   };
 
   delivery_send_reply(s->delivery, &reply);
+}
+
+static void reply_to(struct stubborn *s, size_t i)
+{
+  reply_with(s, i, span_of_str("the answer"));
 }
 
 static void open_tap(struct kafka_tap *tap, const struct stubborn *s, const char *topic)
@@ -382,6 +387,33 @@ static void an_answer_whose_batch_was_too_large_is_sent_alone(void **state)
   open_tap(&answers, &s, "answers");
   assert_next(&answers, "key answer");
   assert_next(&answers, "key id error");
+  kafka_tap_fini(&answers);
+  close_stubborn(&s);
+}
+
+/* Many hits with long keys: librdkafka refuses such an answer before it is sent. */
+static void an_answer_over_the_limit_of_messages_becomes_an_error_with_its_size(void **state)
+{
+  enum { BYTES = 1500000 };
+  struct stubborn s;
+  struct kafka_tap answers;
+  uint8_t *value = calloc(1, BYTES);
+  char text[2000];
+
+  (void)state;
+  assert_non_null(value);
+  open_stubborn(&s, NULL, 0);
+  reply_with(&s, 0, span_of(value, BYTES));
+  wait_for_open(QUERIES - 1);
+  free(value);
+  open_tap(&answers, &s, "answers");
+  rd_kafka_message_t *m = kafka_tap_next(&answers, KAFKA_TIMEOUT_MS);
+  assert_non_null(m);
+  snprintf(text, sizeof text, "%.*s", (int)m->len, (const char *)m->payload);
+  assert_non_null(strstr(text, "INTERNAL"));
+  assert_non_null(strstr(text, "1500000 bytes"));
+  assert_non_null(strstr(text, "too large"));
+  rd_kafka_message_destroy(m);
   kafka_tap_fini(&answers);
   close_stubborn(&s);
 }
@@ -475,6 +507,7 @@ int main(void)
     TEST(a_letter_without_room_is_refused_and_blocks_nobody),
     TEST(a_refused_reply_is_replaced_by_less_until_something_is_accepted),
     TEST(an_answer_whose_batch_was_too_large_is_sent_alone),
+    TEST(an_answer_over_the_limit_of_messages_becomes_an_error_with_its_size),
     TEST(a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket),
     TEST(an_answer_waits_for_its_topic),
     TEST(a_missing_reply_topic_costs_no_query_and_no_daemon),
