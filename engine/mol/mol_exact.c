@@ -15,6 +15,7 @@
 
 #include "engine/mol/mol_bound.h"
 #include "engine/mol/mol_candidates.h"
+#include "engine/mol/mol_exact.h"
 #include "engine/mol/mol_methods.h"
 #include "engine/mol/mol_sketch.h"
 #include "engine/receipt.h"
@@ -47,24 +48,34 @@ static err_t init_query(const struct mol_columns *c, struct search_batch *batch,
   return mol_sketch_query(&c->model->shape, query->components, c->residual, batch->scratch, &out->sketch);
 }
 
-/* Score the seeds, keep their K-th best score as the floor, and discard the seeds themselves. */
-static void find_floor(struct exact_query *e, const struct slot_set *seeds)
+err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, const struct slot_set *seeds,
+                       float *floors)
 {
-  mol_scorer_add_set(&e->scorer, seeds);
-  mol_scorer_forget(&e->scorer);
+  struct mol_tile tile;
+
+  TRY(mol_tile_init(c, batch->scratch, &tile));
+  for (size_t q = 0; q < batch->n; q++) {
+    struct mol_scorer scorer;
+    TRY(mol_scorer_init(c, batch, q, &tile, &scorer));
+    mol_scorer_add_set(&scorer, &seeds[q]);
+    mol_scorer_forget(&scorer);
+    floors[q] = fmaxf(floors[q], scorer.floor);
+    batch->results[q].counts.scored += scorer.n_scored;
+  }
+  return ERR_OK;
 }
 
-static err_t find_floors(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries)
+err_t mol_exact_seed(const struct mol_columns *c, struct search_batch *batch, float *floors)
 {
   struct slot_set *seeds;
 
+  for (size_t q = 0; q < batch->n; q++)
+    floors[q] = -INFINITY;
   if (batch->n_items < (uint64_t)SEEDS * SEEDS_PAY_AT)
     return ERR_OK;
   TRY(mol_candidates_init(batch, &seeds));
   TRY(mol_candidates_of_average(c, batch, SEEDS, seeds));
-  for (size_t q = 0; q < batch->n; q++)
-    find_floor(&queries[q], &seeds[q]);
-  return ERR_OK;
+  return mol_exact_floors(c, batch, seeds, floors);
 }
 
 /* Find the items of a chunk that can enter the top K, as bit masks. Returns how many. */
@@ -174,24 +185,34 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
     score_tile(c, batch, queries, first + i, n - i < MOL_LANES ? n - i : MOL_LANES, tile);
 }
 
-err_t mol_search_exact(const struct columns *columns, struct search_batch *batch)
+err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, const float *floors)
 {
-  const struct mol_columns *c = mol_columns_of(columns);
   struct exact_query *queries;
   struct mol_tile tile, gathered;
 
   TRY(mol_tile_init(c, batch->scratch, &tile));
   TRY(mol_tile_init(c, batch->scratch, &gathered)); /* filled while the other one is in use */
   TRY(region_array(batch->scratch, batch->n, sizeof *queries, &queries));
-  for (size_t q = 0; q < batch->n; q++)
+  for (size_t q = 0; q < batch->n; q++) {
     TRY(init_query(c, batch, q, &gathered, &queries[q]));
-  TRY(find_floors(c, batch, queries));
+    queries[q].scorer.floor = floors[q];
+  }
   for (size_t first = 0; first < batch->n_slots; first += SHORTLIST_CHUNK)
     search_chunk(c, batch, queries, first, &tile);
   for (size_t q = 0; q < batch->n; q++) {
     mol_scorer_flush(&queries[q].scorer);
-    batch->results[q].counts.scored = queries[q].scorer.n_scored;
+    batch->results[q].counts.scored += queries[q].scorer.n_scored;
     receipt_exact(&batch->results[q], batch->n_items);
   }
   return ERR_OK;
+}
+
+err_t mol_search_exact(const struct columns *columns, struct search_batch *batch)
+{
+  const struct mol_columns *c = mol_columns_of(columns);
+  float *floors;
+
+  TRY(region_array(batch->scratch, batch->n, sizeof *floors, &floors));
+  TRY(mol_exact_seed(c, batch, floors));
+  return mol_exact_scan(c, batch, floors);
 }

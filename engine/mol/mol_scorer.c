@@ -17,6 +17,15 @@ err_t slot_set_init(size_t n_slots, struct region *region, struct slot_set *out)
   return region_array(region, out->n_words, sizeof *out->words, &out->words);
 }
 
+size_t slot_set_count(const struct slot_set *set)
+{
+  size_t n = 0;
+
+  for (size_t w = 0; w < set->n_words; w++)
+    n += (size_t)__builtin_popcountll(set->words[w]);
+  return n;
+}
+
 err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
                       struct mol_scorer *out)
 {

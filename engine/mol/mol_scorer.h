@@ -29,6 +29,8 @@ static inline void slot_set_add(struct slot_set *set, uint32_t slot)
   set->words[slot / 64] |= 1ull << slot % 64;
 }
 
+size_t slot_set_count(const struct slot_set *set);
+
 /* An item that has been bounded but not scored. */
 struct mol_deferred {
   uint32_t slot;

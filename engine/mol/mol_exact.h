@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scan of method `exact`, for the methods that begin in another way.
+ *
+ * A floor is a score that K items of a query are known to reach, -inf if none is known. Items below it are skipped. */
+#ifndef ENGINE_MOL_MOL_EXACT_H
+#define ENGINE_MOL_MOL_EXACT_H
+
+#include "engine/mol/mol_scorer.h"
+
+/* Find floors [batch->n] from the items with the best averaged vectors. Returns ERR_MEMORY. */
+err_t mol_exact_seed(const struct mol_columns *c, struct search_batch *batch, float *floors);
+
+/* Raise floors [batch->n] to the K-th best score among each query's seeds. The seeds themselves are not kept as hits.
+ * Returns ERR_MEMORY. */
+err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, const struct slot_set *seeds,
+                       float *floors);
+
+/* Find the K best of all items, and write hits, counts and receipts. Returns ERR_MEMORY. */
+err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, const float *floors);
+
+#endif
