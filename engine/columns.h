@@ -25,15 +25,19 @@ struct columns {
  * casts to that type. */
 struct prepared_queries;
 
-/* One query of a batch and its result. */
+/* One query of a batch and its result. If members of a team share the search (share.h), each has its own. */
 struct search_result {
   struct admit admit;
+  float floor;      /* a score that K admitted items are known to reach; -inf: none is known */
   struct topk topk; /* initialised and finished by the caller */
   struct receipt receipt;
   struct counts counts;
 };
 
 struct device_worker;
+struct share;
+
+enum { SHARE_JOBS = 4 }; /* jobs of a search that members claim steps of, one job after the other */
 
 /* A batch: queries of one space and one method that are searched together. */
 struct search_batch {
@@ -46,6 +50,11 @@ struct search_batch {
   size_t n_slots;                /* slots of the arena */
   uint64_t n_items;              /* slots that have a part of this space */
   struct region *scratch;
+
+  /* Of one member of the team that shares the search. See share.h. */
+  struct share *share; /* NULL: the search has one member */
+  size_t member;
+  size_t n_claimed[SHARE_JOBS]; /* without a share: steps that were claimed */
 };
 
 struct columns_ops {

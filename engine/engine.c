@@ -2,6 +2,7 @@
 /* The engine: opens spaces and arenas, applies batches to both arenas of the pair, and checks parts and queries. */
 #include "engine/engine.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/log.h"
@@ -45,6 +46,7 @@ void engine_close(struct engine **e)
 {
   if (!*e)
     return;
+  team_close(&(*e)->team);
   for (int i = 0; (*e)->pair && i < 2; i++)
     arena_fini(&(*e)->pair->arenas[i]);
   mem_free(&(*e)->pair);
@@ -53,6 +55,19 @@ void engine_close(struct engine **e)
   mem_free(&(*e)->spaces);
   region_fini(&(*e)->batch);
   mem_free(e);
+}
+
+err_t engine_share_searches(struct engine *e, const struct engine_threads *threads)
+{
+  assert(!e->team);
+  e->threads = *threads;
+  if (e->threads.per_search > TEAM_MEMBERS_MAX)
+    e->threads.per_search = TEAM_MEMBERS_MAX;
+  /* A GPU needs no team. Where the processor is its substitute, it needs one. */
+  bool has_processor = e->backends.at[e->backends.n - 1]->kind == BACKEND_CPU;
+  if (!has_processor || threads->per_search < 2 || threads->max < 2)
+    return ERR_OK;
+  return team_open(threads->max - 1, threads->max, &e->team);
 }
 
 /* Refuse an unknown space. The message lists the spaces that exist, if they are not too many. */

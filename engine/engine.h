@@ -59,6 +59,21 @@ struct engine_config {
 err_t engine_open(const struct engine_config *config, struct engine **out);
 void engine_close(struct engine **e);
 
+/* Let several threads share a search on the processor. The answers stay the same, to the bit.
+ *
+ * per_search     threads that share one search at most; 0 and 1: a search uses one
+ * max            threads that search at a time, all searches together: with more searches, each uses one
+ * shares_always  share also the searches that are too small to gain from it: for tests
+ *
+ * Call it at most once, before a searcher is opened. Returns ERR_SYSTEM if a thread cannot be started; ERR_MEMORY.
+ */
+struct engine_threads {
+  size_t per_search;
+  size_t max;
+  bool shares_always;
+};
+err_t engine_share_searches(struct engine *e, const struct engine_threads *threads);
+
 /* Verify everything that engine_open() would verify: models, backend, instruction set and memory. Continue after each
  * problem. Models are loaded one after the other, and no arena is reserved.
  *
@@ -152,6 +167,9 @@ err_t engine_check_query(const struct engine *e, const struct query *query, size
 /* Open and close a searcher: the scratch memory of one search worker. */
 err_t searcher_open(struct engine *e, struct searcher **out);
 void searcher_close(struct searcher **s);
+
+/* From now on, use at most n threads for a search of this searcher. Thread: the worker that owns the searcher. */
+void searcher_limit_threads(struct searcher *s, size_t n);
 
 /* Search one batch: at most max_batch checked queries of one space and one method.
  *

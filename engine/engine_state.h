@@ -5,6 +5,7 @@
 
 #include "engine/engine.h"
 #include "engine/pair.h"
+#include "engine/team.h"
 
 struct engine {
   struct space *spaces;
@@ -16,6 +17,8 @@ struct engine {
   struct backends backends;
   size_t n_workers;
   struct pair *pair;
+  struct team *team; /* NULL: a search uses one thread */
+  struct engine_threads threads;
   struct region batch; /* scratch memory of the catalogue thread: the batch that engine_apply() prepares */
 };
 

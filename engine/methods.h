@@ -32,6 +32,9 @@ struct method_row {
   const char *name;
   bool is_exact; /* the answer is proven to be the K best items */
   struct method_arg args[METHOD_ARGS_MAX];
+  /* On a processor, members of a team can share a search (share.h). Each has at least this many items times queries to
+   * search: with fewer, waking it takes longer than its part of the search. 0: a search cannot be shared. */
+  uint32_t items_per_member;
   method_search *search[N_BACKENDS];
   const char *summary; /* one line for users: what the method does */
 };

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches one batch in the front arena: from checked queries to answers, on the first backend that has not failed. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/engine_state.h"
+#include "engine/members.h"
 
 struct searcher {
   struct engine *engine;
   struct region scratch; /* holds one search, answers included */
   struct device_worker *workers[BACKENDS_MAX];
+  struct members *members; /* NULL: the engine has no team */
 };
 
 static err_t open_workers(struct searcher *s)
@@ -33,6 +36,8 @@ err_t searcher_open(struct engine *e, struct searcher **out)
   TRY(mem_array(1, sizeof *s, &s));
   s->engine = e;
   TRY(open_workers(s));
+  if (e->team)
+    TRY(members_open(e->team, e->threads.per_search, e->max_batch, e->threads.shares_always, &s->members));
   *out = s;
   s = NULL;
   return ERR_OK;
@@ -46,8 +51,15 @@ void searcher_close(struct searcher **s)
     if ((*s)->workers[b])
       (*s)->engine->backends.at[b]->worker_close(&(*s)->workers[b]);
   }
+  members_close(&(*s)->members);
   region_fini(&(*s)->scratch);
   mem_free(s);
+}
+
+void searcher_limit_threads(struct searcher *s, size_t n)
+{
+  if (s->members)
+    members_limit(s->members, n);
 }
 
 static int rising(const void *a, const void *b)
@@ -91,6 +103,7 @@ static err_t init_result(const struct arena *arena, const struct arena_space *sp
   TRY(find_excluded(arena, space, query, region, &out->admit));
   TRY(region_array(region, k, sizeof *heap, &heap));
   topk_init(&out->topk, heap, k, keys_order, &arena->keys);
+  out->floor = -INFINITY;
   return ERR_OK;
 }
 
@@ -159,7 +172,10 @@ static err_t search_arena(struct searcher *s, const struct arena *arena, size_t 
     TRY(init_result(arena, columns, queries[i], &s->scratch, &batch.results[i]));
   TRY(model->similarity->prepare_queries(model->model, s->engine->kernels, queries, n, &s->scratch, &prepared));
   batch.prepared = prepared;
-  TRY(on->search(row->search[on->kind], columns->on[backend], &batch));
+  if (s->members && on->kind == BACKEND_CPU)
+    TRY(members_search(s->members, row, columns->on[backend], &batch));
+  else
+    TRY(on->search(row->search[on->kind], columns->on[backend], &batch));
   return write_answers(arena, model, &batch, answers);
 }
 
@@ -184,7 +200,11 @@ err_t searcher_search(struct searcher *s, size_t space, const struct method *met
   const struct arena *front = pair_acquire(s->engine->pair);
   int64_t begin = clock_now_ns();
 
+  if (s->engine->team)
+    team_enter(s->engine->team);
   err_code_t err = search_backends(s, front, space, method, queries, n, answers);
+  if (s->engine->team)
+    team_leave(s->engine->team);
   pair_release(s->engine->pair, front);
   uint32_t searched_us = (uint32_t)((clock_now_ns() - begin) / CLOCK_NS_PER_US);
   for (size_t i = 0; err == ERR_OK && i < n; i++)

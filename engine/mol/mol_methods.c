@@ -12,6 +12,7 @@ static const struct method_row rows[] = {
   {
       .name = "brute_force",
       .is_exact = true,
+      .items_per_member = 256,
       /* Brute force is no faster on a GPU, and the result is the same. */
       .search = METHOD_SEARCHES(mol_search_brute_force, mol_cuda_search_exact),
       .summary = "every item in full",

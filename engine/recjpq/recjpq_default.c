@@ -5,6 +5,9 @@
 #include "engine/receipt.h"
 #include "engine/recjpq/recjpq_columns.h"
 #include "engine/recjpq/recjpq_methods.h"
+#include "engine/share.h"
+
+enum { CLAIM_BLOCKS = 32 }; /* they take some 50 us or more: a claim has this many */
 
 /* Reconstruct the embeddings of DOT_BLOCK_ITEMS items in one split. out [d / M][DOT_BLOCK_ITEMS]. */
 static void reconstruct(const struct recjpq_model *m, size_t split, const uint8_t *codes, float *out)
@@ -21,7 +24,7 @@ static void offer(struct search_result *result, const float *scores, size_t firs
 {
   for (size_t i = 0; i < n; i++) {
     uint32_t slot = (uint32_t)(first + i);
-    if (scores[i] >= topk_threshold(&result->topk) && admit_slot(&result->admit, slot))
+    if (scores[i] >= share_threshold(result) && admit_slot(&result->admit, slot))
       topk_push(&result->topk, scores[i], slot);
   }
 }
@@ -52,16 +55,21 @@ static void score_block(const struct recjpq_model *m, struct search_batch *batch
 err_t recjpq_search_default(const struct columns *columns, struct search_batch *batch)
 {
   const struct recjpq_columns *c = recjpq_columns_of(columns);
+  size_t n_blocks = (batch->n_slots + DOT_BLOCK_ITEMS - 1) / DOT_BLOCK_ITEMS;
+  struct share_steps steps;
   float *embeddings, *scores;
 
   TRY(region_array(batch->scratch, (c->model->split_dim + 4) * DOT_BLOCK_ITEMS, sizeof *embeddings, &embeddings));
   embeddings += (-(uintptr_t)embeddings & 63) / sizeof *embeddings;
   TRY(region_array(batch->scratch, batch->n * DOT_BLOCK_ITEMS, sizeof *scores, &scores));
-  for (size_t first = 0; first < batch->n_slots; first += DOT_BLOCK_ITEMS) {
-    size_t block = first / RECJPQ_BLOCK_ITEMS * RECJPQ_BLOCK_ITEMS, n = batch->n_slots - first;
-    score_block(c->model, batch, c->planes + block * c->model->n_splits + (first - block), embeddings, scores);
-    for (size_t q = 0; q < batch->n; q++)
-      offer(&batch->results[q], scores + q * DOT_BLOCK_ITEMS, first, n < DOT_BLOCK_ITEMS ? n : DOT_BLOCK_ITEMS);
+  while (share_claim(batch, 0, n_blocks, CLAIM_BLOCKS, &steps)) {
+    for (size_t i = steps.first; i < steps.end; i++) {
+      size_t first = i * DOT_BLOCK_ITEMS;
+      size_t block = first / RECJPQ_BLOCK_ITEMS * RECJPQ_BLOCK_ITEMS, n = batch->n_slots - first;
+      score_block(c->model, batch, c->planes + block * c->model->n_splits + (first - block), embeddings, scores);
+      for (size_t q = 0; q < batch->n; q++)
+        offer(&batch->results[q], scores + q * DOT_BLOCK_ITEMS, first, n < DOT_BLOCK_ITEMS ? n : DOT_BLOCK_ITEMS);
+    }
   }
   for (size_t q = 0; q < batch->n; q++) {
     batch->results[q].counts.scored = batch->n_items;

@@ -328,6 +328,7 @@ static err_t search_query(const struct recjpq_columns *c, struct search_batch *b
   }
   for (size_t first = 0; first < batch->n_slots; first += RECJPQ_BLOCK_ITEMS)
     recjpq_scan_block(&s, first, batch->n_slots);
+  recjpq_scan_end(&s);
   return ERR_OK;
 }
 

@@ -18,12 +18,14 @@ static const struct method_row rows[] = {
   {
       .name = "pqtopk",
       .is_exact = true,
+      .items_per_member = 1 << 18,
       .search = METHOD_SEARCHES(recjpq_search_pqtopk, recjpq_cuda_search),
       .summary = "every item; a filter on 8-bit sums skips most",
   },
   {
       .name = "default",
       .is_exact = true,
+      .items_per_member = 1024,
       .search = METHOD_SEARCHES(recjpq_search_default, recjpq_cuda_search),
       .summary = "every item reconstructed and scored: the baseline",
   },

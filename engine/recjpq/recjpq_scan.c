@@ -116,6 +116,9 @@ void recjpq_scan_block(struct recjpq_search *s, size_t first, size_t n_slots)
   for (; s->deficits.scale == 0.0f && end - first > PIECE_ITEMS; first += PIECE_ITEMS)
     scan_items(s, first, PIECE_ITEMS, NULL);
   choose_n_tables(s, scan_items(s, first, end - first, next));
-  if (!next)
-    score_pending(s);
+}
+
+void recjpq_scan_end(struct recjpq_search *s)
+{
+  score_pending(s);
 }

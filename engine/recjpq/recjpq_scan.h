@@ -51,8 +51,11 @@ static inline bool recjpq_admit(const struct recjpq_search *s, uint32_t slot)
 }
 
 /* Filter and score the items of the block of slots that begins at `first`, a multiple of RECJPQ_BLOCK_ITEMS. There are
- * n_slots slots in all. Blocks must be scanned in order; after the last one, all items have been scored. */
+ * n_slots slots in all. Blocks that follow each other are scanned fastest. */
 void recjpq_scan_block(struct recjpq_search *s, size_t first, size_t n_slots);
+
+/* After the last block: score the items that are still pending. */
+void recjpq_scan_end(struct recjpq_search *s);
 
 /* Method `exact` with other sizes than the usual ones: for tests. */
 err_t recjpq_search_exact_by(const struct recjpq_columns *c, struct search_batch *batch,

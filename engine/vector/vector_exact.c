@@ -13,10 +13,15 @@
 #include <stdlib.h>
 
 #include "engine/receipt.h"
+#include "engine/share.h"
 #include "engine/vector/vector_columns.h"
 #include "engine/vector/vector_methods.h"
 
-enum { CANDIDATES_MIN = 1024, CANDIDATES_MORE = 16 };
+enum {
+  CANDIDATES_MIN = 1024,
+  CANDIDATES_MORE = 16,
+  CLAIM_CHUNKS = 8, /* chunks, times queries, that take some 50 us: a claim has about as many */
+};
 
 struct exact_query {
   const struct vector_query *query;
@@ -35,7 +40,7 @@ struct exact_scan {
 /* An item that scores below this is not among the K best. */
 static float threshold_of(const struct exact_query *q)
 {
-  return fmaxf(topk_threshold(&q->lower), topk_threshold(&q->result->topk));
+  return fmaxf(topk_threshold(&q->lower), share_threshold(q->result));
 }
 
 static int by_bound(const void *a, const void *b)
@@ -65,7 +70,7 @@ static void score_item(const struct exact_scan *scan, struct exact_query *q, uin
   float score = (float)vector_dot(scan->columns, scan->kernels, q->query->q, n, slot);
 
   q->result->counts.scored++;
-  if (score >= topk_threshold(&q->result->topk))
+  if (score >= share_threshold(q->result))
     topk_push(&q->result->topk, score, slot);
 }
 
@@ -143,24 +148,45 @@ static err_t init_query(const struct vector_query *query, struct search_result *
   return region_array(scratch, out->capacity, sizeof *out->candidates, &out->candidates);
 }
 
+/* Scan a chunk for all queries, two at a time. */
+static void search_chunk(const struct exact_scan *scan, struct exact_query *queries, size_t n,
+                         const struct vector_chunk *chunk)
+{
+  size_t q = 0;
+
+  for (; q + 2 <= n; q += 2)
+    scan_chunk_for_two(scan, &queries[q], chunk);
+  if (q < n)
+    scan_chunk(scan, &queries[q], chunk);
+}
+
+/* Claim chunks after telling other members what this one knows. */
+static bool claim_chunks(struct search_batch *batch, struct exact_query *queries, const struct vector_chunks *chunks,
+                         size_t n_each, struct share_steps *steps)
+{
+  for (size_t q = 0; q < batch->n; q++)
+    queries[q].result->floor = threshold_of(&queries[q]);
+  return share_claim(batch, 0, chunks->n, n_each, steps);
+}
+
 err_t vector_search_exact(const struct columns *columns, struct search_batch *batch)
 {
   const struct vector_columns *c = vector_columns_of(columns);
   const struct vector_query *queries = vector_queries_of(batch->prepared);
   struct vector_chunks chunks = vector_chunks_of(c, batch->n_slots);
+  size_t n_each = batch->n < CLAIM_CHUNKS ? CLAIM_CHUNKS / batch->n : 1;
   struct exact_scan scan = { .columns = c, .kernels = batch->kernels };
   struct exact_query *state;
+  struct share_steps steps;
 
   TRY(region_array(batch->scratch, batch->n, sizeof *state, &state));
   for (size_t q = 0; q < batch->n; q++)
     TRY(init_query(&queries[q], &batch->results[q], batch->n_slots, batch->scratch, &state[q]));
-  for (size_t i = 0; i < chunks.n; i++) {
-    struct vector_chunk chunk = vector_chunk_at(&chunks, i);
-    size_t q = 0;
-    for (; q + 2 <= batch->n; q += 2)
-      scan_chunk_for_two(&scan, &state[q], &chunk);
-    if (q < batch->n)
-      scan_chunk(&scan, &state[q], &chunk);
+  while (claim_chunks(batch, state, &chunks, n_each, &steps)) {
+    for (size_t i = steps.first; i < steps.end; i++) {
+      struct vector_chunk chunk = vector_chunk_at(&chunks, i);
+      search_chunk(&scan, state, batch->n, &chunk);
+    }
   }
   for (size_t q = 0; q < batch->n; q++) {
     score_candidates(&scan, &state[q]);

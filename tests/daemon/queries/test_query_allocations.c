@@ -139,6 +139,7 @@ static void open_engine(void)
   char key[16];
 
   assert_ok(engine_open(&with, &engine));
+  assert_ok(engine_share_searches(engine, &(struct engine_threads){ 3, 3, .shares_always = true }));
   for (size_t i = 0; i < ITEMS; i++) {
     float v[DIM] = { (float)i, 1.0f, (float)(i % 7) };
     uint8_t codes[SPLITS] = { (uint8_t)(i % SUBITEMS), (uint8_t)(i / SUBITEMS % SUBITEMS) };

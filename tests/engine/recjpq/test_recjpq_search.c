@@ -261,7 +261,8 @@ static void search(struct world *w, const char *method_text, enum isa isa, const
     pointers[i] = &queries[i];
     assert_ok(region_array(&w->region, requests[i].k, sizeof *heap, &heap));
     results[i] =
-        (struct search_result){ .admit = { w->has_part, requests[i].excluded, requests[i].n_excluded, false } };
+        (struct search_result){ .admit = { w->has_part, requests[i].excluded, requests[i].n_excluded, false },
+                                 .floor = -INFINITY };
     topk_init(&results[i].topk, heap, requests[i].k, order_keys, w);
   }
   assert_ok(similarity_recjpq.prepare_queries(&w->model.base, batch.kernels, pointers, n, &w->region, &prepared));

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The members' batches, and the merging of their heaps. */
+#include "engine/members.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "engine/receipt.h"
+
+struct member {
+  bool has_begun;
+  err_code_t err;
+  char reason[256]; /* of the error: messages belong to threads */
+  struct region scratch;
+  struct search_batch batch;
+};
+
+struct members {
+  struct share share;
+  struct member *at; /* [n_max] */
+  size_t n_max;
+  size_t n_limit; /* members of a search, at most n_max */
+  bool shares_always;
+  _Atomic size_t n_begun; /* helpers */
+  _Atomic bool is_open;   /* members may begin */
+  method_search *search; /* the current one */
+  const struct columns *columns;
+  const struct search_batch *batch; /* that of the calling thread */
+};
+
+err_t members_open(struct team *team, size_t n_max, size_t max_batch, bool shares_always, struct members **out)
+{
+  AUTO(members_close) struct members *m = NULL;
+
+  TRY(mem_array(1, sizeof *m, &m));
+  m->share.search.team = team;
+  m->share.steps_one_by_one = m->shares_always = shares_always;
+  m->n_max = m->n_limit = n_max;
+  TRY(mem_array(n_max, sizeof *m->at, &m->at));
+  TRY(mem_array(max_batch, sizeof *m->share.floors, &m->share.floors));
+  *out = m;
+  m = NULL;
+  return ERR_OK;
+}
+
+void members_close(struct members **m)
+{
+  if (!*m)
+    return;
+  for (size_t i = 0; i < (*m)->n_max; i++)
+    region_fini(&(*m)->at[i].scratch);
+  mem_free(&(*m)->at);
+  mem_free(&(*m)->share.floors);
+  mem_free(m);
+}
+
+void members_limit(struct members *m, size_t n)
+{
+  m->n_limit = n < m->n_max ? n : m->n_max;
+}
+
+static err_t make_results(const struct search_batch *from, struct region *scratch, struct search_result **out)
+{
+  TRY(region_array(scratch, from->n, sizeof **out, out));
+  for (size_t q = 0; q < from->n; q++) {
+    const struct search_result *result = &from->results[q];
+    struct topk_entry *heap;
+    TRY(region_array(scratch, result->topk.k, sizeof *heap, &heap));
+    (*out)[q] = (struct search_result){ .admit = result->admit, .floor = -INFINITY };
+    topk_init(&(*out)[q].topk, heap, result->topk.k, result->topk.order, result->topk.context);
+  }
+  return ERR_OK;
+}
+
+static err_t search_as(struct members *m, size_t number)
+{
+  struct member *member = &m->at[number];
+
+  member->batch = *m->batch;
+  member->batch.member = number;
+  member->batch.share = &m->share;
+  if (number > 0) {
+    region_reset(&member->scratch);
+    member->batch.scratch = &member->scratch;
+    TRY(make_results(m->batch, &member->scratch, &member->batch.results));
+  }
+  return m->search(m->columns, &member->batch);
+}
+
+/* Let no member begin before all are there, so that a test has them all. */
+static void meet(struct members *m, size_t number)
+{
+  if (number > 0)
+    atomic_fetch_add(&m->n_begun, 1);
+  while (number == 0 && atomic_load(&m->n_begun) + 1 < m->share.search.n_members)
+    sched_yield();
+  if (number == 0)
+    atomic_store(&m->is_open, true);
+  while (!atomic_load(&m->is_open))
+    sched_yield();
+}
+
+static void work(void *context, size_t number)
+{
+  struct members *m = context;
+  struct member *member = &m->at[number];
+
+  member->has_begun = true;
+  if (m->shares_always)
+    meet(m, number);
+  member->err = search_as(m, number);
+  if (member->err != ERR_OK)
+    snprintf(member->reason, sizeof member->reason, "%s", err_message());
+}
+
+static void merge(const struct search_batch *from, struct search_batch *to)
+{
+  for (size_t q = 0; q < to->n; q++) {
+    const struct search_result *result = &from->results[q];
+    for (size_t i = 0; i < result->topk.n; i++)
+      topk_push(&to->results[q].topk, result->topk.heap[i].score, result->topk.heap[i].slot);
+    to->results[q].counts.scored += result->counts.scored;
+    to->results[q].counts.candidates += result->counts.candidates;
+  }
+}
+
+static err_t merge_all(struct members *m, struct search_batch *batch)
+{
+  for (size_t i = 0; i < m->share.search.n_members; i++) {
+    struct member *member = &m->at[i];
+    if (member->has_begun && member->err != ERR_OK)
+      FAIL(member->err, "%s", member->reason);
+    if (i > 0 && member->has_begun)
+      merge(&member->batch, batch);
+  }
+  for (size_t q = 0; q < batch->n; q++)
+    receipt_exact(&batch->results[q], batch->n_items);
+  return ERR_OK;
+}
+
+/* How many members pay? */
+static size_t choose_n_members(const struct members *m, const struct method_row *row, const struct search_batch *batch)
+{
+  size_t n = (size_t)batch->n_items * batch->n / row->items_per_member;
+
+  return m->shares_always || n > m->n_limit ? m->n_limit : n;
+}
+
+err_t members_search(struct members *m, const struct method_row *row, const struct columns *columns,
+                     struct search_batch *batch)
+{
+  struct share *share = &m->share;
+
+  share->search.n_max = row->items_per_member ? choose_n_members(m, row, batch) : 1;
+  if (share->search.n_max < 2)
+    return row->search[BACKEND_CPU](columns, batch);
+  m->search = row->search[BACKEND_CPU];
+  m->columns = columns;
+  m->batch = batch;
+  for (size_t i = 0; i < m->n_max; i++)
+    m->at[i].has_begun = false;
+  for (size_t job = 0; job < SHARE_JOBS; job++)
+    atomic_store(&share->n_claimed[job], 0);
+  for (size_t q = 0; q < batch->n; q++)
+    atomic_store(&share->floors[q], -INFINITY);
+  atomic_store(&m->n_begun, 0);
+  atomic_store(&m->is_open, false);
+  share->search.work = work;
+  share->search.context = m;
+  team_begin(&share->search);
+  work(m, 0);
+  team_end(&share->search);
+  return merge_all(m, batch);
+}
