@@ -2,6 +2,8 @@
 /* Make the engine's configuration from the daemon's: the start and --check-config use the same one. */
 #include "daemon/engine_setup.h"
 
+#include "base/cores.h"
+
 void engine_setup_make(const struct config *config, struct engine_space *spaces, struct engine_config *out)
 {
   for (size_t i = 0; i < config->n_spaces; i++)
@@ -16,4 +18,28 @@ void engine_setup_make(const struct config *config, struct engine_space *spaces,
     .backend = config->backend,
     .n_workers = config->query.workers,
   };
+}
+
+err_t engine_setup_share(const struct config *config, struct engine *e)
+{
+  size_t n = cores_available();
+  struct engine_threads threads = {
+    .per_search = config->query.threads_per_search ? config->query.threads_per_search : n,
+    .max = n,
+  };
+
+  return engine_share_searches(e, &threads);
+}
+
+/* On a GPU, searches of two workers take turns, and each worker has memory there. */
+size_t engine_setup_n_workers(const struct config *config, const struct engine *e)
+{
+  enum { WORKERS_MAX = 256 };
+  size_t n = cores_available(), n_failed;
+
+  if (config->query.workers)
+    return config->query.workers;
+  if (strcmp(engine_backend_name(e, &n_failed), "cuda") == 0)
+    return 1;
+  return n < WORKERS_MAX ? n : WORKERS_MAX;
 }

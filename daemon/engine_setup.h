@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make the engine's configuration from the daemon's. */
+/* Make the engine's configuration from the daemon's, and decide how many threads search. */
 #ifndef DAEMON_ENGINE_SETUP_H
 #define DAEMON_ENGINE_SETUP_H
 
@@ -10,5 +10,11 @@
  * spaces  [config->n_spaces], filled here
  */
 void engine_setup_make(const struct config *config, struct engine_space *spaces, struct engine_config *out);
+
+/* Let threads share searches, as query.threads_per_search says. Errors as engine_share_searches(). */
+err_t engine_setup_share(const struct config *config, struct engine *e);
+
+/* Return query.workers, or the number that 0 stands for. */
+size_t engine_setup_n_workers(const struct config *config, const struct engine *e);
 
 #endif

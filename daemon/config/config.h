@@ -57,7 +57,8 @@ struct config {
     uint64_t batch_time_ms;
     uint64_t memory_bytes;
     uint64_t max_k;
-    uint64_t workers;
+    uint64_t workers;            /* 0: as many as there are cores */
+    uint64_t threads_per_search; /* the same */
     uint64_t at_least_timeout_ms;
     struct kafka_properties kafka;
     struct kafka_properties answer_kafka;

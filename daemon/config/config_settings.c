@@ -131,8 +131,14 @@ const struct setting settings[] = {
     .default_text = "10000",
     .meaning = "Maximum number of hits that a query may ask for. An answer must also fit into a Kafka message, which is "
                "1 MB by default: about 10,000 hits with keys of 90 bytes in protobuf, of 60 bytes in JSON." },
-  { .path = "query.workers", .type = SETTING_NUMBER, .offset = AT(query.workers), .min = 1, .max = 256,
-    .default_text = "1", .meaning = "Number of search threads." },
+  { .path = "query.workers", .type = SETTING_NUMBER, .offset = AT(query.workers), .min = 0, .max = 256,
+    .default_text = "0",
+    .meaning = "Number of batches that are searched at a time, each by a thread. 0: as many as the daemon has cores; "
+               "1 on a GPU." },
+  { .path = "query.threads_per_search", .type = SETTING_NUMBER, .offset = AT(query.threads_per_search),
+    .min = 0, .max = 64, .default_text = "0",
+    .meaning = "Number of threads that may share one search on the processor. They share it only while cores are "
+               "idle, and answers do not depend on it. 0: as many as the daemon has cores; 1: none shares." },
   { .path = "query.at_least_timeout_ms", .type = SETTING_NUMBER, .offset = AT(query.at_least_timeout_ms),
     .min = 1, .max = 600000, .default_text = "5000",
     .meaning = "How long a query waits for the positions in its `at_least`, unless its deadline is earlier." },

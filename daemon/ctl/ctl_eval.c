@@ -107,7 +107,11 @@ static err_t open_engine(struct eval *e, const struct model_needs *needs)
   };
   char reason[384];
 
+  const struct engine_threads threads = { o->threads_per_search, o->n_threads * o->threads_per_search, false };
+
   err_code_t result = engine_open(&config, &e->engine);
+  if (result == ERR_OK)
+    return engine_share_searches(e->engine, &threads);
   if (result != ERR_CONFIG)
     return result;
   snprintf(reason, sizeof reason, "%s", err_message());
@@ -230,6 +234,8 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
   printf("queries  %s from %s, k %s, batches of %s, %s %s\n", ctl_format_count(e->queries.n).s, o->queries_path,
          ctl_format_count(o->k).s, ctl_format_count(o->batch).s, ctl_format_count(o->n_threads).s,
          ctl_plural(o->n_threads, "thread", "threads"));
+  if (o->threads_per_search > 1)
+    printf("         up to %s threads share a search\n", ctl_format_count(o->threads_per_search).s);
   eval_print_table(e->rows + first_row(e), e->n_methods - first_row(e), e->items.n, stdout);
 }
 
@@ -326,6 +332,8 @@ const struct ctl_command ctl_eval_command = {
           "  -k N              hits per query (default: 100)\n"
           "  --batch N         queries that are searched together (default: 32)\n"
           "  --threads N       batches that are searched at the same time (default: 1)\n"
+          "  --threads-per-search N\n"
+          "                    threads that share the search of one batch, on the processor (default: 1)\n"
           "  --backend NAME    where items are kept and searched: cpu (default) or cuda\n"
           "  --isa LEVEL       instruction set: auto (default), ref, avx2, avx512, avx512vnni, avx512vbmi, amx\n"
           "  --output FILE     write the answers of one method: top_ids (I64 [queries, k]), top_scores (F32\n"

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "daemon/ctl/ctl_format.h"
 
-enum { K_DEFAULT = 100, K_MAX = 10000000, BATCH_DEFAULT = 32, BATCH_MAX = 65536, THREADS_MAX = 1024 };
+enum { K_DEFAULT = 100, K_MAX = 10000000, BATCH_DEFAULT = 32, BATCH_MAX = 65536, THREADS_MAX = 1024, TEAM_MAX = 64 };
 
 static err_t take_isa(const char *name, enum isa *out)
 {
@@ -49,6 +49,8 @@ static err_t take_option(struct eval_options *o, int option)
     return ctl_parse_number("--batch", optarg, 1, BATCH_MAX, &o->batch);
   case 't':
     return ctl_parse_number("--threads", optarg, 1, THREADS_MAX, &o->n_threads);
+  case 'p':
+    return ctl_parse_number("--threads-per-search", optarg, 1, TEAM_MAX, &o->threads_per_search);
   case 's':
     return take_isa(optarg, &o->isa);
   case 'B':
@@ -93,6 +95,7 @@ static err_t take_options(int argc, char **argv, struct eval_options *o)
     { "k", required_argument, NULL, 'k' },
     { "batch", required_argument, NULL, 'b' },
     { "threads", required_argument, NULL, 't' },
+    { "threads-per-search", required_argument, NULL, 'p' },
     { "isa", required_argument, NULL, 's' },
     { "backend", required_argument, NULL, 'B' },
     { "output", required_argument, NULL, 'o' },
@@ -113,8 +116,9 @@ static err_t take_options(int argc, char **argv, struct eval_options *o)
 
 err_t eval_options_parse(int argc, char **argv, struct eval_options *out)
 {
-  AUTO(eval_options_fini) struct eval_options options = { .k = K_DEFAULT, .batch = BATCH_DEFAULT, .n_threads = 1 };
+  AUTO(eval_options_fini) struct eval_options options = { .k = K_DEFAULT, .batch = BATCH_DEFAULT };
 
+  options.n_threads = options.threads_per_search = 1;
   options.isa = isa_detect();
   TRY(take_options(argc, argv, &options));
   *out = options;

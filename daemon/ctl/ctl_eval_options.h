@@ -16,6 +16,7 @@ struct eval_options {
   uint64_t k;
   uint64_t batch; /* queries per batch */
   uint64_t n_threads;
+  uint64_t threads_per_search;
   enum isa isa;
   enum engine_backend backend;
   bool prints_json;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "daemon/engine_setup.h"
 #include "daemon/pulse.h"
 #include "daemon/queries/at_least_list.h"
 #include "daemon/queries/search_worker.h"
@@ -314,10 +315,11 @@ static void *run(void *context)
 static err_t open_queue(struct query_thread *t)
 {
   const struct config *config = t->with.config;
-  size_t at_once = POOL_BATCHES * config->query.workers * config->query.batch_size;
+  size_t n_workers = engine_setup_n_workers(config, t->with.engine);
+  size_t at_once = POOL_BATCHES * n_workers * config->query.batch_size;
   struct fair_queue_config queue_config = {
     .n_spaces = config->n_spaces,
-    .n_workers = config->query.workers,
+    .n_workers = n_workers,
     .n_queries = at_once > POOL_QUERIES ? at_once : POOL_QUERIES,
     .max_batch = config->query.batch_size,
     .batch_time_ns = (int64_t)config->query.batch_time_ms * CLOCK_NS_PER_MS,
@@ -351,7 +353,7 @@ err_t query_thread_start(struct query_thread *t)
   struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &config->query.kafka, true);
 
   TRY(query_reader_open(&layers, config->query.topic, config->query.group, t->with.tracker, &t->reader));
-  TRY(search_workers_open(config->query.workers, t->with.engine, t->queue, &t->reply, t->with.alarm,
+  TRY(search_workers_open(engine_setup_n_workers(config, t->with.engine), t->with.engine, t->queue, &t->reply, t->with.alarm,
                           config->query.batch_size, &t->workers));
   if (pthread_create(&t->thread, NULL, run, t) != 0)
     FAIL(ERR_SYSTEM, "the query thread cannot be started");

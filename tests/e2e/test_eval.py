@@ -124,7 +124,8 @@ class Golden(Case):
         files = []
         for method, more in (("exact", [["--isa", "ref"]]), ("average(70)", [])):
             for options in ([], ["--batch", 1], ["--batch", 3, "--threads", 3], ["--threads", 3, "--batch", 1],
-                            ["--batch", 1000, "--threads", 40], *more):
+                            ["--batch", 1000, "--threads", 40], ["--threads-per-search", 3],
+                            ["--threads", 2, "--threads-per-search", 2, "--batch", 7], *more):
                 self.answers(model, path, path, method, 64, *options)
                 files.append((self.folder / "answers.safetensors").read_bytes())
             self.assertEqual(len(set(files)), 1, method)
@@ -414,7 +415,7 @@ class Refused(Case):
         self.assert_refused(files, ["--method", "average("], 1, "average(", "name(N)")
         self.assert_refused(files, ["--method", "exact", "--method", "average(3)"], 2, "--output", "one method")
         for option, value in (("-k", "0"), ("-k", "-1"), ("-k", "x"), ("--batch", "0"), ("--threads", "0"),
-                              ("--isa", "sse"), ("--method", "exact stray")):
+                              ("--threads-per-search", "0"), ("--isa", "sse"), ("--method", "exact stray")):
             if option == "--method":
                 self.assert_refused(files, ["stray"], 2, "stray")
             else:

@@ -261,7 +261,8 @@ static void an_absent_setting_has_its_default(void **state)
   assert_int_equal(c->query.batch_time_ms, 50);
   assert_int_equal(c->query.memory_bytes, 256 << 20);
   assert_int_equal(c->query.max_k, 10000);
-  assert_int_equal(c->query.workers, 1);
+  assert_int_equal(c->query.workers, 0);
+  assert_int_equal(c->query.threads_per_search, 0);
   assert_int_equal(c->query.at_least_timeout_ms, 5000);
   assert_int_equal(c->spaces[0].dim, 0);
   assert_int_equal(c->spaces[0].weight, 1);
