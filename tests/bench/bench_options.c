@@ -51,7 +51,7 @@ static void refuse(const char *argument)
 {
   fprintf(stderr,
           "bench: error: argument '%s' cannot be used\n"
-          "usage: bench_NAME [--items N] [--seconds S] [--methods M...] [--json | --markdown] [--peers FOLDER]\n",
+          "usage: bench_NAME [--items N] [--threads N] [--seconds S] [--methods M...] [--json | --markdown] [--peers FOLDER]\n",
           argument);
   exit(2);
 }
@@ -89,6 +89,8 @@ static void read_line(int argc, char **argv, struct bench_options *out)
       out->format = BENCH_MARKDOWN;
     else if (strcmp(argv[i], "--items") == 0)
       out->items = (size_t)number(argv[++i], 1000);
+    else if (strcmp(argv[i], "--threads") == 0)
+      out->threads = (size_t)number(argv[++i], 1);
     else if (strcmp(argv[i], "--seconds") == 0)
       out->seconds = number(argv[++i], 0.001);
     else if (strcmp(argv[i], "--methods") == 0)

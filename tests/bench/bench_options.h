@@ -13,6 +13,7 @@ enum bench_format { BENCH_TABLE, BENCH_JSON, BENCH_MARKDOWN };
 struct bench_options {
   const char *workload;
   size_t items;
+  size_t threads; /* that share a search, for the workload "threads" */
   double seconds; /* time limit of each method in each race */
   enum bench_format format;
   const char *methods[BENCH_METHODS_MAX];
@@ -23,7 +24,7 @@ struct bench_options {
   char dir[256]; /* temporary folder in TMPDIR or /tmp, for the model and the peers' inputs */
 };
 
-/* Parse --items N, --seconds S, --methods M..., --json, --markdown and --peers FOLDER. `defaults` gives the workload,
+/* Parse --items N, --threads N, --seconds S, --methods M..., --json, --markdown and --peers FOLDER. `defaults` gives the workload,
  * and the items, seconds and methods that the command line omits. Prints the seed to stderr, makes the temporary
  * folder, and exits with status 2 on a bad command line. */
 void bench_begin(int argc, char **argv, const struct bench_options *defaults, struct bench_options *out);
