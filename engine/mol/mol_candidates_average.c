@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates by averaged vectors: TopKAvg (MoL paper, section 3.2). Sketches of the averaged vectors fill one list for
  * each query. */
+#include "base/size.h"
 #include "engine/mol/mol_candidates.h"
 #include "engine/mol/mol_dots.h"
 #include "engine/mol/mol_sketch.h"
 #include "engine/mol/spread.h"
+
+/* Slots that are scanned between two runs of prefetches. Chunks are scattered: the processor does not foresee them. */
+enum { PREFETCH_SLOTS = 4 * SKETCH_BLOCK_ITEMS, LINE_BYTES = 64 };
 
 struct average_scan {
   const struct mol_columns *columns;
@@ -27,27 +31,55 @@ static void exact_scores(const void *context, size_t list, const struct scan_ent
   mol_dots(&dots, entries, n, scores);
 }
 
+/* The rows of a pass. */
+struct average_rows {
+  const int16_t *numbers; /* in the layout of average_lists() */
+  size_t n, n_groups;
+};
+
+static const int16_t *averages_at(const struct average_scan *s, const struct average_rows *rows, size_t slot)
+{
+  return s->columns->short_averages + slot * rows->n_groups * 2;
+}
+
+/* Scan one chunk of n slots, and prefetch the next one. Returns the number of entries appended. */
+static size_t scan_chunk(struct average_scan *s, const struct average_rows *rows, size_t first, size_t n, size_t next)
+{
+  size_t slot_bytes = rows->n_groups * 2 * sizeof *rows->numbers, n_appended = 0;
+
+  for (size_t at = 0; at < n; at += PREFETCH_SLOTS) {
+    const char *ahead = (const char *)averages_at(s, rows, next + at);
+    for (size_t i = 0; i < PREFETCH_SLOTS * slot_bytes; i += LINE_BYTES)
+      __builtin_prefetch(ahead + i, 0, 2);
+    n_appended += s->batch->kernels->average_lists(
+        rows->numbers, rows->n, rows->n_groups, averages_at(s, rows, first + at),
+        (size_min(n - at, PREFETCH_SLOTS) + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)(first + at),
+        s->lists.lists);
+  }
+  return n_appended;
+}
+
 /* Fill the lists of n queries in one pass over the averaged vectors. */
 static err_t scan(struct average_scan *s, size_t n, bool is_guessing)
 {
   const struct mol_query *queries = mol_queries_of(s->batch->prepared);
   const struct mol_shape *shape = &s->columns->model->shape;
-  size_t n_groups = (shape->component_dim + 1) / 2, n_slots = s->batch->n_slots;
+  struct average_rows rows = { .n = n, .n_groups = (shape->component_dim + 1) / 2 };
+  size_t n_slots = s->batch->n_slots, next = 0;
   struct spread chunks = spread_over((n_slots + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK);
   struct shortlist_scale *scales;
-  int16_t *rows;
+  int16_t *numbers;
 
-  TRY(mol_sketch_averages(shape, queries + s->first_query, n, s->batch->scratch, &rows, &scales));
+  TRY(mol_sketch_averages(shape, queries + s->first_query, n, s->batch->scratch, &numbers, &scales));
+  rows.numbers = numbers;
   for (size_t q = 0; q < n; q++)
     scales[q].admit = &s->batch->results[s->first_query + q].admit;
   shortlist_reset(&s->lists, scales, n, s->n_best, is_guessing);
+  spread_next(&chunks); /* 0 */
   for (size_t i = 0; i < chunks.n; i++) {
-    size_t first = spread_next(&chunks) * SHORTLIST_CHUNK;
-    size_t n_now = n_slots - first < SHORTLIST_CHUNK ? n_slots - first : SHORTLIST_CHUNK;
-    size_t n_appended = s->batch->kernels->average_lists(
-        rows, n, n_groups, s->columns->short_averages + first * n_groups * 2,
-        (n_now + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, (uint32_t)first, s->lists.lists);
-    shortlist_make_room(&s->lists, n_now, n_appended);
+    size_t first = next, n_now = size_min(n_slots - first, SHORTLIST_CHUNK);
+    next = spread_next(&chunks) * SHORTLIST_CHUNK;
+    shortlist_make_room(&s->lists, n_now, scan_chunk(s, &rows, first, n_now, next));
   }
   return ERR_OK;
 }

@@ -93,6 +93,44 @@ struct tile_lists {
   uint32_t slot, part_slots;
 };
 
+/* Append the hits among four rows' sums with INTS_N items, from `slot`. The bits of `hits` are ints_hits_of_four()'s.
+ * lists: row 0's list; those of the others are row_step apart. Returns how many. */
+static __attribute__((noinline)) size_t append_four(struct scan_list *lists, size_t row_step, const ints sums[4],
+                                                    uint64_t hits, uint32_t slot)
+{
+  int32_t values[4][INTS_N];
+  size_t n = (size_t)__builtin_popcountll(hits);
+
+  UNROLL for (int r = 0; r < 4; r++) ints_store(values[r], sums[r]);
+  for (; hits; hits &= hits - 1) {
+    unsigned bit = (unsigned)__builtin_ctzll(hits), row = bit / 4 % 4, i = bit / 16 * 4 + bit % 4;
+    struct scan_list *list = &lists[row * row_step];
+    list->entries[list->n++] =
+        (struct scan_entry){ (int32_t)((uint32_t)values[row][i] + (uint32_t)list->threshold), slot + i };
+  }
+  return n;
+}
+
+/* append_tile() of a tile with a multiple of four rows and at least one hit. */
+TILE size_t append_fours(const struct tile_lists *lists, ints sums[LISTS_ROWS][LISTS_REGS], int n_rows, int n_regs)
+{
+  size_t n = 0;
+
+  UNROLL for (int v = 0; v < n_regs; v++)
+  {
+    uint32_t part = (uint32_t)(v / BLOCK_REGS), lane = (uint32_t)(v % BLOCK_REGS * INTS_N);
+    UNROLL for (int i = 0; i + 4 <= n_rows; i += 4)
+    {
+      ints four[4] = { sums[i][v], sums[i + 1][v], sums[i + 2][v], sums[i + 3][v] };
+      uint64_t hits = ints_hits_of_four(four);
+      if (hits)
+        n += append_four(&lists->first[(size_t)i * lists->row_step + part * lists->part_step], lists->row_step, four,
+                         hits, lists->slot + part * lists->part_slots + lane);
+    }
+  }
+  return n;
+}
+
 /* Append the hits of a tile to its lists. Returns how many. */
 TILE size_t append_tile(const struct tile_lists *lists, ints sums[LISTS_ROWS][LISTS_REGS], int n_rows, int n_regs)
 {
@@ -100,6 +138,8 @@ TILE size_t append_tile(const struct tile_lists *lists, ints sums[LISTS_ROWS][LI
 
   if (ints_negative(and_all(sums, n_rows, n_regs)) == (1u << INTS_N) - 1)
     return 0;
+  if (n_rows % 4 == 0)
+    return append_fours(lists, sums, n_rows, n_regs);
   UNROLL for (int i = 0; i < n_rows; i++)
   {
     UNROLL for (int v = 0; v < n_regs; v++)

@@ -40,6 +40,13 @@ static inline unsigned ints_negative(ints v)
   return (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(v));
 }
 
+static inline uint64_t ints_hits_of_four(const ints v[4])
+{
+  ints bytes = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+
+  return (uint32_t)~_mm256_movemask_epi8(bytes);
+}
+
 static inline ints ints_even_bytes(ints v)
 {
   return _mm256_and_si256(v, _mm256_set1_epi32(0x00ff00ff));

@@ -41,6 +41,14 @@ static inline unsigned ints_negative(ints v)
   return _mm512_movepi32_mask(v);
 }
 
+/* Which lanes of four registers are not negative? Bit 16 j + 4 r + i stands for lane 4 j + i of register r. */
+static inline uint64_t ints_hits_of_four(const ints v[4])
+{
+  ints bytes = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
+
+  return ~_cvtmask64_u64(_mm512_movepi8_mask(bytes));
+}
+
 /* Bytes 0 and 2 of each 32 bits, as unsigned 16-bit numbers. */
 static inline ints ints_even_bytes(ints v)
 {
