@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/bench mol: Mixture-of-Logits in the shape of the paper's Books, in batches of 32 and of 1.
+/* ops/bench mol: Mixture-of-Logits in the shape of the paper's Books, in batches of 32 and of 1, with random and with
+ * planted weights (mol_data.h).
  *
  * The engine's brute force finds the K best, untimed. Double precision checks it: the scores of all hits, and of a
  * sample of the other items. Every timed answer is then compared with these K best.
@@ -20,7 +21,10 @@ static const double TOLERANCE = 1e-5 * 40;
 
 struct bench {
   struct bench_options options;
+  const char *variant;
   struct mol_data data;
+  struct mol_oracle_query prepared; /* number prepared_query of the pool */
+  size_t prepared_query;
   struct bench_engine engine, ref_engine;
   struct peer *peer;
   size_t batch;
@@ -29,14 +33,11 @@ struct bench {
 
 static double oracle(struct bench *b, size_t query, uint32_t item)
 {
-  static struct mol_oracle_query prepared;
-  static size_t prepared_query = SIZE_MAX;
-
-  if (prepared_query != query) {
-    mol_oracle_prepare(&b->data, b->data.queries + query * MOL_DIM, &prepared);
-    prepared_query = query;
+  if (b->prepared_query != query) {
+    mol_oracle_prepare(&b->data, b->data.queries + query * MOL_DIM, &b->prepared);
+    b->prepared_query = query;
   }
-  return mol_oracle_score(&b->data, &prepared, b->data.items + (size_t)item * MOL_DIM);
+  return mol_oracle_score(&b->data, &b->prepared, b->data.items + (size_t)item * MOL_DIM);
 }
 
 /* Check one query's brute force: no item of a random sample may beat the last hit. */
@@ -142,6 +143,7 @@ static void race_at(struct bench *b, size_t batch)
 
   b->batch = batch;
   bench_check(race_init(&b->options, b->data.n_items, K, batch, &race));
+  race.variant = b->variant;
   race.context = b;
   race.truth_of = truth_of;
   race.score_of = score_of;
@@ -168,6 +170,27 @@ static void report_machine(const struct bench *b)
     printf("%sAMX: this processor has none\n", b->options.format == BENCH_MARKDOWN ? "\n" : "");
 }
 
+/* Race over the catalogue in b->data, and close it. */
+static void race_catalogue(struct bench *b, const char *variant)
+{
+  const char *model = mol_data_write(&b->data, &b->options);
+
+  b->variant = variant;
+  b->prepared_query = SIZE_MAX;
+  bench_check(bench_engine_open(model, b->data.n_items, BENCH_K_MAX, BENCH_BATCH_MAX, isa_detect(), &b->engine));
+  bench_check(bench_engine_open(model, REF_ITEMS, BENCH_K_MAX, BENCH_BATCH_MAX, ISA_REF, &b->ref_engine));
+  bench_engine_fill(&b->ref_engine, REF_ITEMS, mol_data_part_of, &b->data);
+  bench_engine_fill(&b->engine, b->data.n_items, mol_data_part_of, &b->data);
+  find_truth(b);
+  peer_open(&b->options, &b->peer);
+  race_at(b, 32);
+  race_at(b, 1);
+  peer_close(&b->peer);
+  bench_engine_close(&b->engine);
+  bench_engine_close(&b->ref_engine);
+  mol_data_close(&b->data);
+}
+
 int main(int argc, char **argv)
 {
   static const struct bench_options defaults = {
@@ -180,20 +203,10 @@ int main(int argc, char **argv)
   static struct bench b;
 
   bench_begin(argc, argv, &defaults, &b.options);
-  mol_data_open(&b.options.dice, b.options.items, QUERIES, &b.data);
-  const char *model = mol_data_write(&b.data, &b.options);
-  bench_check(bench_engine_open(model, b.data.n_items, BENCH_K_MAX, BENCH_BATCH_MAX, isa_detect(), &b.engine));
-  bench_check(bench_engine_open(model, REF_ITEMS, BENCH_K_MAX, BENCH_BATCH_MAX, ISA_REF, &b.ref_engine));
-  bench_engine_fill(&b.ref_engine, REF_ITEMS, mol_data_part_of, &b.data);
-  bench_engine_fill(&b.engine, b.data.n_items, mol_data_part_of, &b.data);
-  find_truth(&b);
-  peer_open(&b.options, &b.peer);
   report_machine(&b);
-  race_at(&b, 32);
-  race_at(&b, 1);
-  peer_close(&b.peer);
-  bench_engine_close(&b.engine);
-  bench_engine_close(&b.ref_engine);
-  mol_data_close(&b.data);
+  mol_data_open(&b.options.dice, b.options.items, QUERIES, &b.data);
+  race_catalogue(&b, NULL);
+  mol_data_open_planted(&b.options.dice, b.options.items, QUERIES, &b.data);
+  race_catalogue(&b, "planted");
   return bench_end(&b.options);
 }

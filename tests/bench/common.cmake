@@ -11,7 +11,7 @@ bench_library(bench_support bench_amx.c bench_engine.c bench_machine.c bench_opt
 target_link_libraries(bench_support PUBLIC engine m Threads::Threads)
 bench_library(recjpq_data recjpq_data.c recjpq_planted.c)
 target_link_libraries(recjpq_data PUBLIC bench_support)
-bench_library(mol_data mol_data.c mol_oracle.c)
+bench_library(mol_data mol_data.c mol_oracle.c mol_planted.c)
 target_link_libraries(mol_data PUBLIC bench_support)
 bench_library(bilinear_data bilinear_data.c)
 target_link_libraries(bilinear_data PUBLIC bench_support)

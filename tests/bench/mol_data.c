@@ -9,27 +9,23 @@
 #include "tests/bench/bench_npy.h"
 #include "tests/support/model_file.h"
 
-#define GATE(part, layer) "_gating_fn._" part "_partial_module." layer
-#define QUERY_NET         "_query_embeddings_fn._query_emb_proj_module."
-#define ITEM_NET          "_item_embeddings_fn._item_emb_proj_module."
-
 static const struct mol_weight shapes[] = {
-  { QUERY_NET "1._w", MOL_DIM, 2 * MOL_GLU, NULL },
-  { QUERY_NET "1._b", 1, 2 * MOL_GLU, NULL },
-  { QUERY_NET "2.weight", MOL_COMPONENTS *MOL_COMPONENT_DIM, MOL_GLU, NULL },
-  { QUERY_NET "2.bias", 0, MOL_COMPONENTS *MOL_COMPONENT_DIM, NULL },
-  { ITEM_NET "1.weight", MOL_COMPONENTS *MOL_COMPONENT_DIM, MOL_DIM, NULL },
-  { ITEM_NET "1.bias", 0, MOL_COMPONENTS *MOL_COMPONENT_DIM, NULL },
-  { GATE("query_only", "0.weight"), MOL_HIDDEN, MOL_DIM, NULL },
-  { GATE("query_only", "0.bias"), 0, MOL_HIDDEN, NULL },
-  { GATE("query_only", "2.weight"), MOL_LOGITS, MOL_HIDDEN, NULL },
-  { GATE("item_only", "1.weight"), MOL_HIDDEN, MOL_DIM, NULL },
-  { GATE("item_only", "1.bias"), 0, MOL_HIDDEN, NULL },
-  { GATE("item_only", "3.weight"), MOL_LOGITS, MOL_HIDDEN, NULL },
-  { GATE("qi", "1.weight"), MOL_HIDDEN, MOL_LOGITS, NULL },
-  { GATE("qi", "1.bias"), 0, MOL_HIDDEN, NULL },
-  { GATE("qi", "3.weight"), MOL_LOGITS, MOL_HIDDEN, NULL },
-  { GATE("qi", "3.bias"), 0, MOL_LOGITS, NULL },
+  { MOL_QUERY_NET "1._w", MOL_DIM, 2 * MOL_GLU, NULL },
+  { MOL_QUERY_NET "1._b", 1, 2 * MOL_GLU, NULL },
+  { MOL_QUERY_NET "2.weight", MOL_COMPONENTS *MOL_COMPONENT_DIM, MOL_GLU, NULL },
+  { MOL_QUERY_NET "2.bias", 0, MOL_COMPONENTS *MOL_COMPONENT_DIM, NULL },
+  { MOL_ITEM_NET "1.weight", MOL_COMPONENTS *MOL_COMPONENT_DIM, MOL_DIM, NULL },
+  { MOL_ITEM_NET "1.bias", 0, MOL_COMPONENTS *MOL_COMPONENT_DIM, NULL },
+  { MOL_GATE("query_only", "0.weight"), MOL_HIDDEN, MOL_DIM, NULL },
+  { MOL_GATE("query_only", "0.bias"), 0, MOL_HIDDEN, NULL },
+  { MOL_GATE("query_only", "2.weight"), MOL_LOGITS, MOL_HIDDEN, NULL },
+  { MOL_GATE("item_only", "1.weight"), MOL_HIDDEN, MOL_DIM, NULL },
+  { MOL_GATE("item_only", "1.bias"), 0, MOL_HIDDEN, NULL },
+  { MOL_GATE("item_only", "3.weight"), MOL_LOGITS, MOL_HIDDEN, NULL },
+  { MOL_GATE("qi", "1.weight"), MOL_HIDDEN, MOL_LOGITS, NULL },
+  { MOL_GATE("qi", "1.bias"), 0, MOL_HIDDEN, NULL },
+  { MOL_GATE("qi", "3.weight"), MOL_LOGITS, MOL_HIDDEN, NULL },
+  { MOL_GATE("qi", "3.bias"), 0, MOL_LOGITS, NULL },
 };
 
 static const char metadata[] =
@@ -68,12 +64,10 @@ void mol_data_draw_item(struct dice *dice, float *vector)
     vector[i] = draw_rough_normal(dice);
 }
 
-/* Normalise like the last layer of a sequence encoder: a layer normalisation without weights. */
-static void draw_query(struct dice *dice, float *query)
+void mol_data_finish_query(float *query)
 {
   double sum = 0, square = 0;
 
-  draw_normals(dice, query, MOL_DIM, 1);
   for (size_t i = 0; i < MOL_DIM; i++)
     sum += (double)query[i];
   for (size_t i = 0; i < MOL_DIM; i++)
@@ -82,16 +76,23 @@ static void draw_query(struct dice *dice, float *query)
     query[i] = (float)(((double)query[i] - sum / MOL_DIM) / sqrt(square / MOL_DIM));
 }
 
-void mol_data_open(struct dice *dice, size_t n_items, size_t n_queries, struct mol_data *out)
+void mol_data_begin(struct dice *dice, size_t n_items, size_t n_queries, struct mol_data *out)
 {
   *out = (struct mol_data){ .n_items = n_items, .n_queries = n_queries };
   bench_check(mem_array(n_items, MOL_DIM * sizeof(float), &out->items));
   bench_check(mem_array(n_queries, MOL_DIM * sizeof(float), &out->queries));
   draw_weights(dice, out);
+}
+
+void mol_data_open(struct dice *dice, size_t n_items, size_t n_queries, struct mol_data *out)
+{
+  mol_data_begin(dice, n_items, n_queries, out);
   for (size_t i = 0; i < n_items; i++)
     mol_data_draw_item(dice, out->items + i * MOL_DIM);
-  for (size_t i = 0; i < n_queries; i++)
-    draw_query(dice, out->queries + i * MOL_DIM);
+  for (size_t i = 0; i < n_queries; i++) {
+    draw_normals(dice, out->queries + i * MOL_DIM, MOL_DIM, 1);
+    mol_data_finish_query(out->queries + i * MOL_DIM);
+  }
 }
 
 void mol_data_close(struct mol_data *data)
@@ -146,7 +147,7 @@ void mol_data_part_of(const void *context, uint32_t item, struct part *part)
   part->vector = (struct floats){ data->items + (size_t)item * MOL_DIM, MOL_DIM };
 }
 
-const float *mol_data_weight(const struct mol_data *data, const char *name)
+float *mol_data_weight(const struct mol_data *data, const char *name)
 {
   for (size_t i = 0; i < data->n_weights; i++) {
     if (strcmp(data->weights[i].name, name) == 0)

@@ -5,10 +5,6 @@
 #include <math.h>
 #include <stdbool.h>
 
-#define GATE(part, layer) "_gating_fn._" part "_partial_module." layer
-#define QUERY_NET         "_query_embeddings_fn._query_emb_proj_module."
-#define ITEM_NET          "_item_embeddings_fn._item_emb_proj_module."
-
 static const double TEMPERATURE = 0.05, EPS = 1e-6;
 
 static double silu(double x)
@@ -56,7 +52,7 @@ static void normalize(double *components)
 
 static void project_query(const struct mol_data *d, const double *x, double *components)
 {
-  const float *w = mol_data_weight(d, QUERY_NET "1._w"), *b = mol_data_weight(d, QUERY_NET "1._b");
+  const float *w = mol_data_weight(d, MOL_QUERY_NET "1._w"), *b = mol_data_weight(d, MOL_QUERY_NET "1._b");
   double glu[2 * MOL_GLU];
 
   for (size_t o = 0; o < 2 * MOL_GLU; o++) {
@@ -66,7 +62,7 @@ static void project_query(const struct mol_data *d, const double *x, double *com
   }
   for (size_t i = 0; i < MOL_GLU; i++)
     glu[i] = gelu(glu[i]) * glu[MOL_GLU + i];
-  linear(mol_data_weight(d, QUERY_NET "2.weight"), mol_data_weight(d, QUERY_NET "2.bias"), glu, MOL_GLU,
+  linear(mol_data_weight(d, MOL_QUERY_NET "2.weight"), mol_data_weight(d, MOL_QUERY_NET "2.bias"), glu, MOL_GLU,
          MOL_COMPONENTS * MOL_COMPONENT_DIM, components);
   normalize(components);
 }
@@ -102,8 +98,8 @@ void mol_oracle_prepare(const struct mol_data *d, const float *query, struct mol
   for (size_t i = 0; i < MOL_DIM; i++)
     q[i] = (double)query[i];
   project_query(d, q, out->components);
-  mlp(mol_data_weight(d, GATE("query_only", "0.weight")), mol_data_weight(d, GATE("query_only", "0.bias")),
-      mol_data_weight(d, GATE("query_only", "2.weight")), NULL, q, MOL_DIM, out->gate);
+  mlp(mol_data_weight(d, MOL_GATE("query_only", "0.weight")), mol_data_weight(d, MOL_GATE("query_only", "0.bias")),
+      mol_data_weight(d, MOL_GATE("query_only", "2.weight")), NULL, q, MOL_DIM, out->gate);
 }
 
 double mol_oracle_score(const struct mol_data *d, const struct mol_oracle_query *query, const float *item)
@@ -112,13 +108,13 @@ double mol_oracle_score(const struct mol_data *d, const struct mol_oracle_query 
 
   for (size_t i = 0; i < MOL_DIM; i++)
     x[i] = (double)item[i];
-  linear(mol_data_weight(d, ITEM_NET "1.weight"), mol_data_weight(d, ITEM_NET "1.bias"), x, MOL_DIM,
+  linear(mol_data_weight(d, MOL_ITEM_NET "1.weight"), mol_data_weight(d, MOL_ITEM_NET "1.bias"), x, MOL_DIM,
          MOL_COMPONENTS * MOL_COMPONENT_DIM, g);
   normalize(g);
   make_logits(query->components, g, logits);
-  mlp(mol_data_weight(d, GATE("item_only", "1.weight")), mol_data_weight(d, GATE("item_only", "1.bias")),
-      mol_data_weight(d, GATE("item_only", "3.weight")), NULL, x, MOL_DIM, v);
-  mlp(mol_data_weight(d, GATE("qi", "1.weight")), mol_data_weight(d, GATE("qi", "1.bias")),
-      mol_data_weight(d, GATE("qi", "3.weight")), mol_data_weight(d, GATE("qi", "3.bias")), logits, MOL_LOGITS, w);
+  mlp(mol_data_weight(d, MOL_GATE("item_only", "1.weight")), mol_data_weight(d, MOL_GATE("item_only", "1.bias")),
+      mol_data_weight(d, MOL_GATE("item_only", "3.weight")), NULL, x, MOL_DIM, v);
+  mlp(mol_data_weight(d, MOL_GATE("qi", "1.weight")), mol_data_weight(d, MOL_GATE("qi", "1.bias")),
+      mol_data_weight(d, MOL_GATE("qi", "3.weight")), mol_data_weight(d, MOL_GATE("qi", "3.bias")), logits, MOL_LOGITS, w);
   return mix(query->gate, v, w, logits);
 }
