@@ -55,3 +55,10 @@ err_code_t err_set(err_code_t code, const char *file, int line, const char *form
   snprintf(origin, sizeof origin, "%s:%d", file, line);
   return code;
 }
+
+err_code_t err_take_over(err_code_t code, const char *other_message, const char *other_origin)
+{
+  snprintf(message, sizeof message, "%s", other_message);
+  snprintf(origin, sizeof origin, "%s", other_origin);
+  return code;
+}

@@ -70,6 +70,9 @@ const char *err_origin(void);
 err_code_t err_set(err_code_t code, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Make a failure of another thread the newest one of the calling thread, and return its code. */
+err_code_t err_take_over(err_code_t code, const char *message, const char *origin);
+
 /* Return a failure with a printf-style message. */
 #define FAIL(code, ...) return err_set((code), __FILE__, __LINE__, __VA_ARGS__)
 

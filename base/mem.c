@@ -25,6 +25,16 @@ err_t mem_array(size_t count, size_t size, void *out)
   return ERR_OK;
 }
 
+err_t mem_bytes(size_t n, void *out)
+{
+  void *p = malloc(n ? n : 1);
+
+  if (!p)
+    FAIL(ERR_MEMORY, "no memory for %zu bytes", n);
+  mem_pointer_set(out, p);
+  return ERR_OK;
+}
+
 err_t mem_grow(size_t count, size_t size, size_t *capacity, void *array)
 {
   void *old = mem_pointer_get(array);

@@ -32,6 +32,10 @@ static inline void mem_pointer_set(void *at, const void *p)
  */
 err_t mem_array(size_t count, size_t size, void *out);
 
+/* Allocate bytes that the caller writes at once: not zeroed, and without more alignment than malloc() gives. For very
+ * many small things. Freed with mem_free(). */
+err_t mem_bytes(size_t n, void *out);
+
 /* Grow an array to at least `count` elements, by doubling its capacity. New elements are zero.
  *
  * capacity  current capacity in elements; updated

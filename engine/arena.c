@@ -5,14 +5,10 @@
 
 #include "base/mem.h"
 
-/* Skips backends that have failed: their columns stay as they are. */
-#define FOR_EACH_BACKEND(arena, b) \
-  for (size_t b = atomic_load(&(arena)->backends->first); (b) < (arena)->backends->n; (b)++)
-
 static err_t init_space(const struct arena *a, const struct space *space, struct arena_space *out)
 {
   TRY(mem_reserve(a->capacity, sizeof *out->has_part, &out->has_part));
-  FOR_EACH_BACKEND (a, b) {
+  ARENA_FOR_EACH_BACKEND (a, b) {
     const struct columns_ops *ops = a->backends->at[b]->columns[space->similarity->kind];
     err_code_t err = ops->open(space->model, a->capacity, &out->on[b]);
     if (err != ERR_OK)
@@ -53,7 +49,7 @@ static void drop_part(const struct arena *a, struct arena_space *space, uint32_t
 {
   if (!space->has_part[slot])
     return;
-  FOR_EACH_BACKEND (a, b)
+  ARENA_FOR_EACH_BACKEND (a, b)
     space->on[b]->ops->drop(space->on[b], slot);
   space->has_part[slot] = 0;
   space->n_items--;
@@ -70,7 +66,7 @@ static void move_slot(struct arena *a, uint32_t from, uint32_t to)
   for (size_t i = 0; i < a->n_spaces; i++) {
     struct arena_space *space = &a->spaces[i];
     if (space->has_part[from]) {
-      FOR_EACH_BACKEND (a, b)
+      ARENA_FOR_EACH_BACKEND (a, b)
         space->on[b]->ops->move(space->on[b], from, to);
       space->has_part[from] = 0;
       space->has_part[to] = 1;
@@ -91,13 +87,18 @@ static void delete_item(struct arena *a, uint32_t slot)
   a->n_slots--;
 }
 
+err_t arena_fail_full(const struct arena *a)
+{
+  FAIL(ERR_FULL,
+       "the catalogue has more than catalogue.max_items = %zu items: raise it; "
+       "each additional item takes about %zu bytes",
+       a->capacity, a->pair_bytes_per_item);
+}
+
 static err_t insert_item(struct arena *a, struct span key, uint32_t *slot)
 {
   if (a->n_slots == a->capacity)
-    FAIL(ERR_FULL,
-         "the catalogue has more than catalogue.max_items = %zu items: raise it; "
-         "each additional item takes about %zu bytes",
-         a->capacity, a->pair_bytes_per_item);
+    return arena_fail_full(a);
   *slot = (uint32_t)a->n_slots;
   TRY(keys_put(&a->keys, *slot, key));
   a->n_slots++;
@@ -107,7 +108,7 @@ static err_t insert_item(struct arena *a, struct span key, uint32_t *slot)
 
 static err_t put_part(const struct arena *a, struct arena_space *space, uint32_t slot, const uint8_t *prepared)
 {
-  FOR_EACH_BACKEND (a, b) {
+  ARENA_FOR_EACH_BACKEND (a, b) {
     err_code_t err = space->on[b]->ops->put(space->on[b], slot, !space->has_part[slot], prepared);
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
@@ -130,11 +131,18 @@ static err_t put_item(struct arena *a, uint32_t slot, const struct prepared_chan
 
 static err_t flush_space(const struct arena *a, const struct arena_space *space)
 {
-  FOR_EACH_BACKEND (a, b) {
+  ARENA_FOR_EACH_BACKEND (a, b) {
     err_code_t err = space->on[b]->ops->flush ? space->on[b]->ops->flush(space->on[b]) : ERR_OK;
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
   }
+  return ERR_OK;
+}
+
+err_t arena_flush(struct arena *a)
+{
+  for (size_t i = 0; i < a->n_spaces; i++)
+    TRY(flush_space(a, &a->spaces[i]));
   return ERR_OK;
 }
 
@@ -151,7 +159,7 @@ static void give_back(struct arena *a)
     return;
   for (size_t i = 0; i < a->n_spaces; i++) {
     mem_give_back(a->spaces[i].has_part, from, to, sizeof *a->spaces[i].has_part);
-    FOR_EACH_BACKEND (a, b) {
+    ARENA_FOR_EACH_BACKEND (a, b) {
       if (a->spaces[i].on[b]->ops->trim)
         a->spaces[i].on[b]->ops->trim(a->spaces[i].on[b], from, to);
     }
@@ -178,8 +186,7 @@ err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t
       TRY(insert_item(a, changes[i].change->key, &slot));
     TRY(put_item(a, slot, &changes[i]));
   }
-  for (size_t i = 0; i < a->n_spaces; i++)
-    TRY(flush_space(a, &a->spaces[i]));
+  TRY(arena_flush(a));
   give_back(a);
   return ERR_OK;
 }

@@ -36,6 +36,10 @@ struct arena {
   size_t watermark_capacity;
 };
 
+/* Skips backends that have failed: their columns stay as they are. */
+#define ARENA_FOR_EACH_BACKEND(arena, b) \
+  for (size_t b = atomic_load(&(arena)->backends->first); (b) < (arena)->backends->n; (b)++)
+
 err_t arena_init(const struct space *spaces, size_t n_spaces, struct backends *backends, size_t capacity,
                  size_t pair_bytes_per_item, struct arena *out);
 void arena_fini(struct arena *a);
@@ -43,6 +47,12 @@ void arena_fini(struct arena *a);
 /* Apply prepared changes in order and make them visible to searches that begin afterwards. Returns ERR_FULL, ERR_MEMORY
  * or ERR_DEVICE. */
 err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t n);
+
+/* Complete what was written to all columns, so that searches can see it. */
+err_t arena_flush(struct arena *a);
+
+/* Return ERR_FULL, with the setting and the bytes of an item. */
+err_t arena_fail_full(const struct arena *a);
 
 /* Advance the watermark to these positions. */
 err_t arena_advance(struct arena *a, const struct position *positions, size_t n);

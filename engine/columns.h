@@ -57,6 +57,9 @@ struct search_batch {
   size_t n_claimed[SHARE_JOBS]; /* without a share: steps that were claimed */
 };
 
+/* While columns are filled, a block of this many slots belongs to one thread. */
+enum { COLUMNS_FILL_SLOTS = 512 };
+
 struct columns_ops {
   /* Reserve columns for `capacity` slots. The model must stay valid while they are open. */
   err_t (*open)(const struct model *model, size_t capacity, struct columns **out);
@@ -68,6 +71,16 @@ struct columns_ops {
 
   /* Write a prepared part into a slot. is_new: the slot has no part of this space yet. */
   err_t (*put)(struct columns *c, uint32_t slot, bool is_new, const uint8_t *prepared);
+
+  /* Put a part into a slot of columns that are being filled: they were empty, nobody searches them, no slot is written
+   * twice, and flush comes at the end. Several threads may call this at once, each for other blocks of
+   * COLUMNS_FILL_SLOTS slots. NULL: use put, in one thread at a time. */
+  err_t (*fill)(struct columns *c, uint32_t slot, const uint8_t *prepared);
+
+  /* Copy the parts of slots first..first+n-1, which all have one, into columns that are being filled, from columns of
+   * the same model that may be searched meanwhile. The slots are in one block of COLUMNS_FILL_SLOTS. Threads as for
+   * fill; if fill is NULL, in one thread at a time. */
+  err_t (*copy)(struct columns *c, const struct columns *from, uint32_t first, size_t n);
 
   /* Remove the part of a slot that has one. */
   void (*drop)(struct columns *c, uint32_t slot);

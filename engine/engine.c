@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/parallel.h"
+#include "engine/arena_fill.h"
 #include "engine/engine_state.h"
 #include "engine/method.h"
 
@@ -149,41 +151,87 @@ err_t engine_set_positions(struct engine *e, const struct position *positions, s
 /* The back arena while engine_replace() fills it. */
 struct engine_filling {
   struct engine *engine;
-  struct arena *arena;
+  struct arena_fill fill;
 };
 
-err_t engine_take(struct engine_filling *filling, const struct item_change *changes, size_t n)
+err_t engine_take(struct engine_filling *filling, struct region *scratch, size_t first,
+                  const struct item_change *changes, size_t n)
 {
-  struct engine *e = filling->engine;
+  const struct engine *e = filling->engine;
   struct prepared_change *prepared;
 
-  region_reset(&e->batch);
-  TRY(prepare_changes(e->spaces, e->n_spaces, e->kernels, changes, n, &e->batch, &prepared));
-  return arena_apply(filling->arena, prepared, n);
+  TRY(prepare_changes(e->spaces, e->n_spaces, e->kernels, changes, n, scratch, &prepared));
+  return arena_fill_put(&filling->fill, first, prepared, n);
 }
 
-/* Fill the back arena from scratch. It is closed and opened again, so that its memory is given back too. */
-static err_t fill_back(struct engine *e, uint64_t epoch, engine_feed feed, void *context,
-                       const struct position *positions, size_t n)
-{
-  struct engine_filling filling = { e, pair_back(e->pair) };
+/* The front arena's items on their way to the back arena. */
+struct copying {
+  const struct arena *from;
+  struct arena_fill fill;
+  _Atomic size_t next_block;
+};
 
-  arena_fini(filling.arena);
-  TRY(arena_init(e->spaces, e->n_spaces, &e->backends, e->max_items, 2 * engine_host_bytes_per_item(e), filling.arena));
-  TRY(feed(context, &filling));
-  TRY(arena_advance(filling.arena, positions, n));
-  filling.arena->epoch = epoch;
+static err_code_t copy_blocks(void *context)
+{
+  struct copying *c = context;
+  size_t n_blocks = (c->from->n_slots + COLUMNS_FILL_SLOTS - 1) / COLUMNS_FILL_SLOTS, block;
+
+  while ((block = atomic_fetch_add(&c->next_block, 1)) < n_blocks)
+    TRY(arena_fill_copy(&c->fill, c->from, block));
   return ERR_OK;
 }
 
-err_t engine_replace(struct engine *e, engine_feed feed, void *context, const struct position *positions, size_t n)
+/* Make the back arena anew. It is closed and opened again, so that its memory is given back too. */
+static err_t renew_back(struct engine *e, struct arena **out)
+{
+  struct arena *back = pair_back(e->pair);
+
+  arena_fini(back);
+  *out = back;
+  return arena_init(e->spaces, e->n_spaces, &e->backends, e->max_items, 2 * engine_host_bytes_per_item(e), back);
+}
+
+/* Set what the new catalogue's epoch says besides its items. */
+static err_t date(struct arena *a, uint64_t epoch, const struct position *positions, size_t n)
+{
+  a->epoch = epoch;
+  return arena_advance(a, positions, n);
+}
+
+static err_t fill_back(struct engine *e, engine_feed feed, void *context)
+{
+  struct engine_filling filling = { .engine = e };
+  struct arena *back;
+
+  TRY(renew_back(e, &back));
+  arena_fill_begin(back, &filling.fill);
+  TRY(feed(context, &filling));
+  return arena_fill_finish(&filling.fill);
+}
+
+static err_t copy_to_back(struct engine *e, size_t n_threads)
+{
+  struct copying c = { 0 };
+  struct arena *back;
+
+  TRY(renew_back(e, &back));
+  c.from = pair_front(e->pair);
+  arena_fill_begin(back, &c.fill);
+  TRY(parallel_run(n_threads, copy_blocks, &c));
+  return arena_fill_finish(&c.fill);
+}
+
+err_t engine_replace(struct engine *e, engine_feed feed, void *context, size_t n_threads,
+                     const struct position *positions, size_t n)
 {
   uint64_t epoch = pair_back(e->pair)->epoch + 1;
 
-  TRY(fill_back(e, epoch, feed, context, positions, n));
+  TRY(fill_back(e, feed, context));
+  TRY(date(pair_back(e->pair), epoch, positions, n));
   pair_publish(e->pair);
   pair_wait_for_readers(e->pair);
-  return fill_back(e, epoch, feed, context, positions, n);
+  TRY(copy_to_back(e, n_threads));
+  return date(pair_back(e->pair), epoch, positions, n);
 }
 
 bool engine_has_seen(struct engine *e, const struct position *positions, size_t n)

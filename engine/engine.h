@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/query.h"
+#include "base/region.h"
 #include "kernels/kernels.h"
 
 struct engine;
@@ -112,10 +113,11 @@ err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n
  * replaced: positions in the former log mean nothing in the new one. Errors and thread as engine_apply(). */
 err_t engine_set_positions(struct engine *e, const struct position *positions, size_t n);
 
-/* Replace the whole catalogue in one epoch. Searches see the former items until all new items are in place.
+/* Replace the whole catalogue in one epoch, or fill the empty one. Searches see the former items until all new items
+ * are in place.
  *
- * feed       provides every item by calls of engine_take(), with changes like those of engine_apply(). It is called
- *            twice, once for each arena, and must provide the same items both times
+ * feed       gives every item by calls of engine_take()
+ * n_threads  how many threads copy the items to the second arena
  * positions  the new watermark
  *
  * Returns the error of feed, or an error of engine_apply(). The engine must not be used after an error. Thread:
@@ -123,8 +125,20 @@ err_t engine_set_positions(struct engine *e, const struct position *positions, s
  */
 struct engine_filling;
 typedef err_code_t (*engine_feed)(void *context, struct engine_filling *filling);
-err_t engine_replace(struct engine *e, engine_feed feed, void *context, const struct position *positions, size_t n);
-err_t engine_take(struct engine_filling *filling, const struct item_change *changes, size_t n);
+err_t engine_replace(struct engine *e, engine_feed feed, void *context, size_t n_threads,
+                     const struct position *positions, size_t n);
+
+/* Give items to the catalogue that is being filled: changes[i] is put into slot first + i. The calls may come in any
+ * order, but together they must give each slot from 0 on once, with a key of its own. Parts as for engine_apply().
+ *
+ * scratch  memory for the call; not reset
+ *
+ * Thread: any while feed runs; several at once if the slots of each call lie within blocks of ENGINE_TAKE_SLOTS slots
+ * that no other call has at that time.
+ */
+enum { ENGINE_TAKE_SLOTS = 512 };
+err_t engine_take(struct engine_filling *filling, struct region *scratch, size_t first,
+                  const struct item_change *changes, size_t n);
 
 /* Has the front epoch seen all of these positions? A partition that it does not know counts as seen up to offset 0.
  * Thread: any. */

@@ -41,7 +41,7 @@ void keys_fini(struct keys *k, size_t n_slots)
 
 size_t keys_bytes_per_slot(size_t key_bytes)
 {
-  return sizeof(uint8_t *) + 4 * sizeof(struct keys_entry) + ((key_bytes + 2 + 63) & ~(size_t)63);
+  return sizeof(uint8_t *) + 4 * sizeof(struct keys_entry) + ((key_bytes + 2 + 15) & ~(size_t)15);
 }
 
 struct span keys_get(const struct keys *k, uint32_t slot)
@@ -81,16 +81,37 @@ uint32_t keys_find(const struct keys *k, struct span key)
   return k->table[locate(k, key, hash_of(k, key))].slot_plus_1 - 1; /* 0 - 1 is KEYS_NONE */
 }
 
-err_t keys_put(struct keys *k, uint32_t slot, struct span key)
+static err_t put_text(struct keys *k, uint32_t slot, struct span key)
 {
   uint16_t n = (uint16_t)key.n;
-  uint32_t hash = hash_of(k, key);
 
-  TRY(mem_array(sizeof n + key.n, 1, &k->texts[slot]));
+  TRY(mem_bytes(sizeof n + key.n, &k->texts[slot]));
   memcpy(k->texts[slot], &n, sizeof n);
   memcpy(k->texts[slot] + sizeof n, key.p, key.n);
+  return ERR_OK;
+}
+
+err_t keys_put(struct keys *k, uint32_t slot, struct span key)
+{
+  uint32_t hash = hash_of(k, key);
+
+  TRY(put_text(k, slot, key));
   k->table[locate(k, key, hash)] = (struct keys_entry){ hash, slot + 1 };
   return ERR_OK;
+}
+
+err_t keys_fill(struct keys *k, uint32_t slot, struct span key)
+{
+  uint32_t hash = hash_of(k, key);
+  size_t mask = k->n_table - 1;
+  struct keys_entry entry = { hash, slot + 1 };
+
+  TRY(put_text(k, slot, key));
+  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+    struct keys_entry expected = { 0 };
+    if (__atomic_compare_exchange(&k->table[i], &expected, &entry, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+      return ERR_OK;
+  }
 }
 
 /* Free an entry and close the gap. An entry further on may stay only if no free entry lies between its home and it. */

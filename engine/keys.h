@@ -18,7 +18,7 @@
 enum { KEYS_SECRET_BYTES = 192 };
 
 struct keys_entry {
-  uint32_t hash;
+  _Alignas(8) uint32_t hash; /* aligned, because keys_fill() writes an entry at once */
   uint32_t slot_plus_1; /* 0: free */
 };
 
@@ -47,6 +47,9 @@ uint32_t keys_find(const struct keys *k, struct span key);
 
 /* Give a free slot a key that no slot has. Returns ERR_MEMORY. */
 err_t keys_put(struct keys *k, uint32_t slot, struct span key);
+
+/* The same while the table is filled: nobody reads it, no key is put twice, and several threads may put at once. */
+err_t keys_fill(struct keys *k, uint32_t slot, struct span key);
 
 /* Remove the key of a slot. */
 void keys_remove(struct keys *k, uint32_t slot);

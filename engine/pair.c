@@ -28,6 +28,11 @@ struct arena *pair_back(struct pair *p)
   return &p->arenas[1 - atomic_load(&p->front)];
 }
 
+const struct arena *pair_front(struct pair *p)
+{
+  return &p->arenas[atomic_load(&p->front)];
+}
+
 void pair_publish(struct pair *p)
 {
   atomic_store(&p->front, 1 - atomic_load(&p->front));

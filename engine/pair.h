@@ -28,6 +28,9 @@ void pair_release(struct pair *p, const struct arena *a);
 /* Return the back arena. Thread: the writer. */
 struct arena *pair_back(struct pair *p);
 
+/* Return the front arena, to read what the writer itself has published. Thread: the writer. */
+const struct arena *pair_front(struct pair *p);
+
 /* Flip the pair: the back arena becomes the front arena. Thread: the writer. Blocks: no. */
 void pair_publish(struct pair *p);
 

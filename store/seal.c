@@ -3,6 +3,7 @@
 #include "store/seal.h"
 
 #include <assert.h>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 static uint64_t checksum(const uint8_t *value, size_t n)

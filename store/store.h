@@ -35,11 +35,16 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include <pthread.h>
+
 #include "base/err.h"
 #include "base/item.h"
 #include "base/region.h"
 
 struct store;
+
+/* LMDB's limit on the size of a key. */
+enum { STORE_SCAN_KEY_MAX = 511 };
 
 /* How long tombstones are remembered: 7 days, 7 times Kafka's default of delete.retention.ms. */
 #define STORE_TOMBSTONE_MS (INT64_C(7) * 24 * 3600 * 1000)
@@ -155,6 +160,31 @@ bool store_live_source_get(const struct store *s, struct store_source *out);
  */
 typedef err_code_t (*store_visit)(void *context, struct item_change *changes, size_t n);
 err_t store_scan(struct store *s, size_t chunk, store_visit visit, void *context);
+
+/* The same scan by several threads. One thread begins and ends it; in between every thread takes chunks until there are
+ * none. The store must not be written meanwhile. The fields are private. */
+struct store_scan {
+  struct store *store;
+  size_t chunk;
+  uint64_t n_items;
+  _Atomic uint64_t next;      /* the next slot to read */
+  _Atomic uint64_t items_sum; /* sum of digest(key, slot) over the records read so far */
+  pthread_mutex_t keys_lock;  /* for the fields below: how far table `keys` has been read */
+  uint64_t keys_sum;          /* the same sum over its rows */
+  uint8_t key[STORE_SCAN_KEY_MAX];
+  size_t key_bytes; /* 0: from the first row */
+  bool has_read_keys;
+};
+
+void store_scan_begin(struct store *s, size_t chunk, struct store_scan *out);
+
+/* Take the next items: those of slots first..first+n-1, at most `chunk`; first is a multiple of it. n = 0: there are
+ * none left. They live in `region`, which the caller resets. Errors as store_scan(). Thread: any. */
+err_t store_scan_next(struct store_scan *scan, struct region *region, uint64_t *first, struct item_change **changes,
+                      size_t *n);
+
+/* Verify the tables after the last item, as store_scan() does. */
+err_t store_scan_end(struct store_scan *scan);
 
 /* Begin an empty catalogue beside the live one, without positions or source. It becomes the current one and stays so
  * over restarts. An unfinished rebuild is dropped. */

@@ -3,16 +3,12 @@
 #include "store/store_private.h"
 
 #include <assert.h>
+
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
-struct scan {
-  struct store *store;
-  uint64_t next; /* the next slot to read */
-  size_t n;      /* items of this chunk */
-  struct item_change *changes;
-  uint64_t items_sum; /* sum of digest(key, slot) over the records read so far */
-  uint64_t keys_sum;  /* the same sum over the rows of table `keys` */
-};
+/* Rows of `keys` that are read with each item: more than one, so that the table is read when the items are. */
+enum { KEYS_PER_ITEM = 2 };
 
 /* Sums of digests do not depend on the order, so each table is read in its own order. */
 static uint64_t digest(struct span key, uint64_t slot)
@@ -37,61 +33,132 @@ static err_t read_item(struct slots *slots, int rc, const MDB_val *key, const MD
   return err;
 }
 
-static err_code_t read_chunk(void *context, MDB_txn *txn)
+/* A piece of the scan: one transaction reads it. */
+struct piece {
+  struct store_scan *scan;
+  uint64_t first;
+  size_t n;
+  struct region *region;
+  struct item_change *changes;
+};
+
+static err_code_t read_items(void *context, MDB_txn *txn)
 {
-  struct scan *scan = context;
-  struct store *s = scan->store;
+  struct piece *piece = context;
+  struct store *s = piece->scan->store;
   struct slots slots = store_slots(s, txn, s->meta.live);
   uint8_t first[SLOTS_KEY_BYTES];
   MDB_val key = { sizeof first, first };
   MDB_val data;
+  uint64_t sum = 0;
   AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
 
-  slots_encode(scan->next, first);
+  slots_encode(piece->first, first);
   TRY(env_verify(s->env, mdb_cursor_open(txn, slots.tables->items, &cursor), "read items"));
-  for (size_t i = 0; i < scan->n; i++) {
+  for (size_t i = 0; i < piece->n; i++) {
     int rc = mdb_cursor_get(cursor, &key, &data, i == 0 ? MDB_SET_RANGE : MDB_NEXT);
-    TRY(read_item(&slots, rc, &key, &data, scan->next, &s->chunk, &scan->changes[i]));
-    scan->items_sum += digest(scan->changes[i].key, scan->next);
-    scan->next++;
+    TRY(read_item(&slots, rc, &key, &data, piece->first + i, piece->region, &piece->changes[i]));
+    sum += digest(piece->changes[i].key, piece->first + i);
   }
+  atomic_fetch_add(&piece->scan->items_sum, sum);
   return ERR_OK;
 }
 
+/* Read the next rows of table `keys`. */
 static err_code_t read_keys(void *context, MDB_txn *txn)
 {
-  struct scan *scan = context;
+  struct piece *piece = context;
+  struct store_scan *scan = piece->scan;
   struct store *s = scan->store;
-  MDB_val key;
+  MDB_val key = { scan->key_bytes, scan->key };
   MDB_val data;
-  int rc;
   AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
 
   TRY(env_verify(s->env, mdb_cursor_open(txn, s->sides[s->meta.live].tables.keys, &cursor), "read keys"));
-  while ((rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == MDB_SUCCESS) {
+  int rc = mdb_cursor_get(cursor, &key, &data, scan->key_bytes ? MDB_SET_RANGE : MDB_FIRST);
+  for (size_t i = 0; i < piece->n && rc == MDB_SUCCESS; i++) {
     if (data.mv_size != SLOTS_KEY_BYTES)
       FAIL(ERR_STORE_CORRUPT, "store %s is damaged: a slot in table `keys`: " ENV_REMEDY, s->env->path);
     scan->keys_sum += digest(env_span(key), slots_decode(data.mv_data));
+    rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT);
   }
-  return rc == MDB_NOTFOUND ? ERR_OK : env_verify(s->env, rc, "read keys");
+  scan->has_read_keys = rc == MDB_NOTFOUND;
+  if (rc == MDB_NOTFOUND)
+    return ERR_OK;
+  TRY(env_verify(s->env, rc, "read keys"));
+  if (key.mv_size > sizeof scan->key)
+    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: a key in table `keys`: " ENV_REMEDY, s->env->path);
+  memcpy(scan->key, key.mv_data, key.mv_size);
+  scan->key_bytes = key.mv_size;
+  return ERR_OK;
+}
+
+/* Read on in `keys`, unless another thread does. */
+static err_t read_some_keys(struct store_scan *scan, size_t n)
+{
+  struct piece piece = { .scan = scan, .n = n };
+  err_code_t err = ERR_OK;
+
+  if (pthread_mutex_trylock(&scan->keys_lock) != 0)
+    return ERR_OK;
+  if (!scan->has_read_keys)
+    err = store_read(scan->store, read_keys, &piece);
+  pthread_mutex_unlock(&scan->keys_lock);
+  return err;
+}
+
+void store_scan_begin(struct store *s, size_t chunk, struct store_scan *out)
+{
+  assert(chunk > 0);
+  *out = (struct store_scan){
+    .store = s,
+    .chunk = chunk,
+    .n_items = s->meta.sides[s->meta.live].n_items,
+    .keys_lock = PTHREAD_MUTEX_INITIALIZER,
+  };
+}
+
+err_t store_scan_next(struct store_scan *scan, struct region *region, uint64_t *first, struct item_change **changes,
+                      size_t *n)
+{
+  struct piece piece = { .scan = scan, .first = atomic_fetch_add(&scan->next, scan->chunk), .region = region };
+
+  *n = 0;
+  TRY(read_some_keys(scan, KEYS_PER_ITEM * scan->chunk));
+  if (piece.first >= scan->n_items)
+    return ERR_OK;
+  piece.n = scan->n_items - piece.first < scan->chunk ? scan->n_items - piece.first : scan->chunk;
+  TRY(region_array(region, piece.n, sizeof *piece.changes, &piece.changes));
+  TRY(store_read(scan->store, read_items, &piece));
+  *first = piece.first;
+  *changes = piece.changes;
+  *n = piece.n;
+  return ERR_OK;
+}
+
+err_t store_scan_end(struct store_scan *scan)
+{
+  while (!scan->has_read_keys)
+    TRY(read_some_keys(scan, scan->chunk));
+  if (scan->items_sum != scan->keys_sum)
+    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: `keys` does not agree with `items`: " ENV_REMEDY,
+         scan->store->env->path);
+  return ERR_OK;
 }
 
 err_t store_scan(struct store *s, size_t chunk, store_visit visit, void *context)
 {
-  struct scan scan = { .store = s };
-  uint64_t n_items = s->meta.sides[s->meta.live].n_items;
+  struct store_scan scan;
+  struct item_change *changes;
+  uint64_t first;
+  size_t n;
 
-  assert(chunk > 0);
-  while (scan.next < n_items) {
-    uint64_t left = n_items - scan.next;
-    scan.n = left < chunk ? left : chunk;
+  store_scan_begin(s, chunk, &scan);
+  do {
     region_reset(&s->chunk);
-    TRY(region_array(&s->chunk, scan.n, sizeof *scan.changes, &scan.changes));
-    TRY(store_read(s, read_chunk, &scan));
-    TRY(visit(context, scan.changes, scan.n));
-  }
-  TRY(store_read(s, read_keys, &scan));
-  if (scan.items_sum != scan.keys_sum)
-    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: `keys` does not agree with `items`: " ENV_REMEDY, s->env->path);
-  return ERR_OK;
+    TRY(store_scan_next(&scan, &s->chunk, &first, &changes, &n));
+    if (n > 0)
+      TRY(visit(context, changes, n));
+  } while (n > 0);
+  return store_scan_end(&scan);
 }

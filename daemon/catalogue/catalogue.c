@@ -57,7 +57,7 @@ static err_t store_stop_time(struct catalogue *c)
 
 static err_t follow(struct catalogue *c)
 {
-  TRY(catalogue_load(c));
+  TRY(catalogue_load(c, NULL, 0));
   err_code_t err = catalogue_connect(c);
   while (!catalogue_is_stopping(c)) {
     if (err == ERR_OK)
@@ -90,6 +90,7 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
 
   TRY(mem_array(1, sizeof *c, &c));
   c->with = *context;
+  pthread_mutex_init(&c->unusable_lock, NULL);
   catalogue_report_init(&c->report);
   catalogue_rebuild_init(config, context->store, &c->rebuild);
   store_set_limit(context->store, config->catalogue.max_items);

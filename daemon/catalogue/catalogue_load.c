@@ -5,7 +5,29 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/log.h"
+#include "daemon/catalogue/store_loading.h"
+
+/* How often a long load says how far it is. */
+enum { SAY_EVERY_S = 10 };
+
+/* Threads of a load while searches run: half of the processors. */
+static size_t threads_beside_searches(void)
+{
+  return (cores_available() + 1) / 2;
+}
+
+static void note_unusable(struct catalogue *c, const struct item_change *change, const struct part *part, bool is_known)
+{
+  pthread_mutex_lock(&c->unusable_lock);
+  if (!is_known)
+    unknown_spaces_count(&c->batch.unknown, part->space, c->with.config->catalogue.unknown_spaces);
+  else if (c->n_unusable++ == 0)
+    log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is not served until the item is sent again\"",
+             log_quote(change->key), log_failure());
+  pthread_mutex_unlock(&c->unusable_lock);
+}
 
 void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *change)
 {
@@ -13,66 +35,76 @@ void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *chan
 
   for (size_t i = 0; i < change->n_parts; i++) {
     struct part *part = &change->parts[i];
-    if (!engine_has_space(c->with.engine, part->space))
-      unknown_spaces_count(&c->batch.unknown, part->space, c->with.config->catalogue.unknown_spaces);
-    else if (engine_check_part(c->with.engine, part) == ERR_OK)
+    bool is_known = engine_has_space(c->with.engine, part->space);
+    if (is_known && engine_check_part(c->with.engine, part) == ERR_OK)
       change->parts[n++] = *part;
-    else if (c->n_unusable++ == 0)
-      log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is not served until the item is sent again\"",
-               log_quote(change->key), log_failure());
+    else
+      note_unusable(c, change, part, is_known);
   }
   change->n_parts = n;
 }
 
-static err_t drop_unusable(struct catalogue *c, struct item_change *changes, size_t n)
-{
-  pulse_beat();
-  if (catalogue_is_stopping(c))
-    return err_set(ERR_STOPPING, __FILE__, __LINE__, "the daemon is stopping");
-  for (size_t i = 0; i < n; i++)
-    catalogue_drop_unusable_parts(c, &changes[i]);
-  return ERR_OK;
-}
-
-static err_code_t load_chunk(void *context, struct item_change *changes, size_t n)
-{
-  struct catalogue *c = context;
-
-  TRY(drop_unusable(c, changes, n));
-  return engine_apply(c->with.engine, changes, n, NULL, 0);
-}
-
-err_t catalogue_load(struct catalogue *c)
-{
-  int64_t begin = clock_now_ns();
-  struct store_stats stats;
-
-  TRY(store_scan(c->with.store, CATALOGUE_LOAD_CHUNK, load_chunk, c));
-  store_stats(c->with.store, &stats);
-  log_info("store_loaded", "items=%" PRIu64 " unusable_parts=%" PRIu64 " took_ms=%" PRId64, stats.n_items,
-           c->n_unusable, (clock_now_ns() - begin) / CLOCK_NS_PER_MS);
-  return ERR_OK;
-}
-
-struct feed {
+/* A load under way: what its threads share. */
+struct load {
   struct catalogue *catalogue;
-  struct engine_filling *filling;
+  uint64_t n_items;
+  int64_t begin_ns;
+  _Atomic uint64_t n_read;
+  _Atomic int64_t say_due_ns;
 };
 
-static err_code_t feed_chunk(void *context, struct item_change *changes, size_t n)
+/* Log how far a long load is. Only one thread finds it due. */
+static void say_progress(struct load *load, uint64_t n_read)
 {
-  struct feed *feed = context;
+  int64_t now = clock_now_ns(), due = atomic_load(&load->say_due_ns);
 
-  TRY(drop_unusable(feed->catalogue, changes, n));
-  return engine_take(feed->filling, changes, n);
+  if (now < due || !atomic_compare_exchange_strong(&load->say_due_ns, &due, now + SAY_EVERY_S * CLOCK_NS_PER_S))
+    return;
+  double seconds = (double)(now - load->begin_ns) / (double)CLOCK_NS_PER_S;
+  double rate = (double)n_read / seconds;
+  log_info("store_loading", "items=%" PRIu64 " of=%" PRIu64 " items_per_s=%.0f remaining_s=%.0f", n_read, load->n_items,
+           rate, (double)(load->n_items - n_read) / rate);
 }
 
-static err_code_t feed_store(void *context, struct engine_filling *filling)
+static err_code_t check_chunk(void *context, struct item_change *changes, size_t n)
 {
-  struct catalogue *c = context;
-  struct feed feed = { c, filling };
+  struct load *load = context;
 
-  return store_scan(c->with.store, CATALOGUE_LOAD_CHUNK, feed_chunk, &feed);
+  pulse_beat();
+  if (catalogue_is_stopping(load->catalogue))
+    return err_set(ERR_STOPPING, __FILE__, __LINE__, "the daemon is stopping");
+  for (size_t i = 0; i < n; i++)
+    catalogue_drop_unusable_parts(load->catalogue, &changes[i]);
+  say_progress(load, atomic_fetch_add(&load->n_read, n) + n);
+  return ERR_OK;
+}
+
+static err_t load(struct catalogue *c, size_t n_threads, const struct position *positions, size_t n)
+{
+  struct store_stats stats;
+  int64_t begin = clock_now_ns();
+
+  store_stats(c->with.store, &stats);
+  struct load load = { c, stats.n_items, begin, 0, begin + SAY_EVERY_S * CLOCK_NS_PER_S };
+  struct store_loading loading = {
+    .store = c->with.store,
+    .engine = c->with.engine,
+    .n_threads = n_threads,
+    .positions = positions,
+    .n_positions = n,
+    .check = check_chunk,
+    .context = &load,
+  };
+
+  TRY(store_loading_run(&loading));
+  log_info("store_loaded", "items=%" PRIu64 " unusable_parts=%" PRIu64 " took_ms=%" PRId64 " threads=%zu",
+           stats.n_items, c->n_unusable, (clock_now_ns() - begin) / CLOCK_NS_PER_MS, n_threads);
+  return ERR_OK;
+}
+
+err_t catalogue_load(struct catalogue *c, const struct position *positions, size_t n)
+{
+  return load(c, cores_available(), positions, n);
 }
 
 err_t catalogue_replace(struct catalogue *c)
@@ -82,5 +114,5 @@ err_t catalogue_replace(struct catalogue *c)
 
   region_reset(&c->scratch);
   TRY(catalogue_list_watermark(c, &positions, &n));
-  return engine_replace(c->with.engine, feed_store, c, positions, n);
+  return load(c, catalogue_is_serving(c) ? threads_beside_searches() : cores_available(), positions, n);
 }

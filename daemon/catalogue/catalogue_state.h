@@ -29,7 +29,7 @@
 #include "daemon/catalogue/topic_audit.h"
 #include "daemon/pulse.h"
 
-enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_LOAD_CHUNK = 4096, CATALOGUE_RETRY_MS = 500 };
+enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_RETRY_MS = 500 };
 
 /* A partition that cannot be read at some offset. */
 struct damage {
@@ -74,7 +74,8 @@ struct catalogue {
   int64_t full_log_due_ns; /* no further event catalogue_full before this */
   bool has_logged_lost_letters;
   bool must_stop;      /* by policy, the newest error ends the daemon */
-  uint64_t n_unusable; /* stored parts that do not fit the current models */
+  pthread_mutex_t unusable_lock; /* for n_unusable and batch.unknown: several threads load the store */
+  uint64_t n_unusable;           /* stored parts that do not fit the current models */
   _Atomic int phase;
   _Atomic bool is_serving;
   _Atomic bool is_stopping;
@@ -97,8 +98,9 @@ uint64_t catalogue_n_target_items(const struct catalogue *c);
 /* List the applied positions for the watermark, in c->scratch. Partitions that wait for room are omitted. */
 err_t catalogue_list_watermark(struct catalogue *c, struct position **out, size_t *n);
 
-/* catalogue_load.c: fill the empty arenas from the store; replace all their items by those that the store has now. */
-err_t catalogue_load(struct catalogue *c);
+/* catalogue_load.c: load the store into the arenas before anyone searches, with the given watermark; replace the items
+ * that are being searched by those that the store has now. */
+err_t catalogue_load(struct catalogue *c, const struct position *positions, size_t n);
 err_t catalogue_replace(struct catalogue *c);
 
 /* Remove the parts of a stored item that no space can use: the space is not configured, or its model has another size

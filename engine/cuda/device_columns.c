@@ -2,6 +2,8 @@
 /* The columns that every similarity shares on the device (device_columns.h): arrays, and writes through the log. */
 #include "engine/cuda/device_columns.h"
 
+#include <assert.h>
+
 #include "base/mem.h"
 #include "engine/cuda/device_worker.h"
 
@@ -143,4 +145,30 @@ void device_columns_move(struct columns *columns, uint32_t from, uint32_t to)
 
   if (log)
     row_log_move(log, from, to);
+}
+
+static err_t copy_rows(struct device_columns *c, const struct device_columns *from, uint32_t first, size_t n)
+{
+  struct device_stream *stream = c->log.stream;
+  size_t row_bytes = c->rows.row_bytes;
+
+  TRY(device_copy(stream, c->rows.bytes + first * row_bytes, from->rows.bytes + first * row_bytes, n * row_bytes));
+  TRY(device_copy(stream, c->rows.present + first, from->rows.present + first, n));
+  if (c->ops->derive) {
+    for (size_t i = 0; i < n; i++)
+      c->log.slots[i] = first + (uint32_t)i;
+    TRY(device_copy_in(stream, c->log.device_slots, c->log.slots, n * sizeof *c->log.slots));
+    TRY(c->ops->derive(c, c->log.device_slots, n, stream));
+  }
+  return device_wait(stream);
+}
+
+err_t device_columns_copy(struct columns *columns, const struct columns *from, uint32_t first, size_t n)
+{
+  struct device_columns *c = (struct device_columns *)columns;
+
+  static_assert((int)COLUMNS_FILL_SLOTS <= (int)ROW_LOG_SLOTS, "the log's array of slots has room for a block");
+  if (c->err == ERR_OK)
+    c->err = copy_rows(c, device_columns_of(from), first, n);
+  return c->err;
 }

@@ -58,6 +58,7 @@ void device_columns_close(struct columns **columns);
 size_t device_columns_bytes_per_item(const struct device_columns_ops *ops, const struct model *model);
 size_t device_columns_fixed_bytes(const struct device_columns_ops *ops, const struct model *model);
 err_t device_columns_put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared);
+err_t device_columns_copy(struct columns *columns, const struct columns *from, uint32_t first, size_t n);
 void device_columns_drop(struct columns *columns, uint32_t slot);
 void device_columns_move(struct columns *columns, uint32_t from, uint32_t to);
 err_t device_columns_flush(struct columns *columns);
@@ -81,6 +82,7 @@ err_t device_columns_flush(struct columns *columns);
                                     .bytes_per_item = name##_bytes_per_item,                 \
                                     .fixed_bytes = name##_fixed_bytes,                       \
                                     .put = device_columns_put,                               \
+                                    .copy = device_columns_copy,                             \
                                     .drop = device_columns_drop,                             \
                                     .move = device_columns_move,                             \
                                     .flush = device_columns_flush }

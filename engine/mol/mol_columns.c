@@ -73,19 +73,58 @@ static void move_groups(size_t n_bytes, void *array, uint32_t from, uint32_t to)
     memcpy(group_at(array, to, n_bytes / 4, g), group_at(array, from, n_bytes / 4, g), 4);
 }
 
-static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
+/* Several threads may fill the columns. */
+static void note_residual(struct mol_columns *c, float residual)
+{
+  float old;
+
+  __atomic_load(&c->residual, &old, __ATOMIC_RELAXED);
+  while (residual > old &&
+         !__atomic_compare_exchange(&c->residual, &old, &residual, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ;
+}
+
+static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepared)
 {
   struct mol_columns *c = (struct mol_columns *)columns;
   struct mol_item_layout layout = mol_item_layout(c->model);
   struct mol_item item = mol_item_at(&layout, (uint8_t *)(uintptr_t)prepared);
 
-  (void)is_new;
   memcpy(c->components + slot * layout.components, item.components, layout.components * sizeof(float));
   memcpy(c->gates + slot * layout.gate, item.gate, layout.gate * sizeof(float));
   memcpy(c->averages + slot * layout.average, item.average, layout.average * sizeof(float));
   put_groups(item.sketch, layout.sketch, c->sketches, slot);
   put_groups(item.short_average, layout.short_average * sizeof(int16_t), c->short_averages, slot);
-  c->residual = *item.residual > c->residual ? *item.residual : c->residual;
+  note_residual(c, *item.residual);
+  return ERR_OK;
+}
+
+static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
+{
+  (void)is_new;
+  return fill(columns, slot, prepared);
+}
+
+/* Copy elements first..end-1 of an array. */
+static void copy_elements(void *to, const void *from, size_t first, size_t end, size_t bytes)
+{
+  memcpy((uint8_t *)to + first * bytes, (const uint8_t *)from + first * bytes, (end - first) * bytes);
+}
+
+static err_t copy(struct columns *columns, const struct columns *from, uint32_t first, size_t n)
+{
+  struct mol_columns *c = (struct mol_columns *)columns;
+  const struct mol_columns *other = mol_columns_of(from);
+  struct mol_item_layout layout = mol_item_layout(c->model);
+  size_t end = first + n, block = first / SKETCH_BLOCK_ITEMS;
+
+  copy_elements(c->components, other->components, first, end, layout.components * sizeof(float));
+  copy_elements(c->gates, other->gates, first, end, layout.gate * sizeof(float));
+  copy_elements(c->averages, other->averages, first, end, layout.average * sizeof(float));
+  copy_elements(c->sketches, other->sketches, block, n_blocks(end), layout.sketch * SKETCH_BLOCK_ITEMS);
+  copy_elements(c->short_averages, other->short_averages, block, n_blocks(end),
+                layout.short_average * SKETCH_BLOCK_ITEMS * sizeof(int16_t));
+  note_residual(c, other->residual);
   return ERR_OK;
 }
 
@@ -126,6 +165,8 @@ const struct columns_ops mol_columns_cpu = {
   .close = close_columns,
   .bytes_per_item = bytes_per_item,
   .put = put,
+  .fill = fill,
+  .copy = copy,
   .drop = drop,
   .move = move,
   .trim = trim,

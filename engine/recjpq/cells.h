@@ -15,6 +15,8 @@
 #ifndef ENGINE_RECJPQ_CELLS_H
 #define ENGINE_RECJPQ_CELLS_H
 
+#include <stdatomic.h>
+
 #include "engine/recjpq/cell_pool.h"
 #include "kernels/kernels.h"
 
@@ -41,6 +43,7 @@ struct cells {
   struct cell_pair *pairs;
   uint32_t *places;  /* [capacity][n_pairs]: the position of a slot in its cell */
   uint32_t *lengths; /* [M][B]: number of items that have a sub-item */
+  _Atomic uint32_t deferred_end; /* deferred slots are below this */
 };
 
 /* Reserve memory for `capacity` slots. Returns ERR_CONFIG or ERR_MEMORY; `*out` may be given to cells_fini() then too.
@@ -58,6 +61,15 @@ size_t cells_bytes(const struct cells *c);
  * cells_insert() returns ERR_MEMORY when the pool is full; the cells must not be used after that. */
 err_t cells_insert(struct cells *c, uint32_t slot, const uint8_t *codes);
 void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes);
+
+/* Insert many slots into empty cells at once: first defer each of them, in any order and in several threads, then build
+ * the cells. Nothing else may change in between. A build without deferred slots does nothing.
+ *
+ * codes  [capacity][M]: the codes of deferred slots, each < B
+ *
+ * cells_build() returns ERR_MEMORY; the cells must not be used after that. */
+void cells_defer(struct cells *c, uint32_t slot);
+err_t cells_build(struct cells *c, const uint8_t *codes);
 
 /* Give back the memory of slots from..to-1, which are in no cell. Slots from `to` on must not have been in a cell since
  * the last call. A pool gives its memory back when no cell has an item. */

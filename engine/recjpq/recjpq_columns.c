@@ -79,6 +79,31 @@ static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint
   return cells_insert(&c->cells, slot, prepared);
 }
 
+static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepared)
+{
+  struct recjpq_columns *c = (struct recjpq_columns *)columns;
+
+  write_codes(c, slot, prepared);
+  cells_defer(&c->cells, slot);
+  return ERR_OK;
+}
+
+static err_t copy(struct columns *columns, const struct columns *from, uint32_t first, size_t n)
+{
+  const struct recjpq_columns *other = recjpq_columns_of(from);
+
+  for (uint32_t slot = first; slot < first + n; slot++)
+    TRY(fill(columns, slot, codes_of(other, slot)));
+  return ERR_OK;
+}
+
+static err_t flush(struct columns *columns)
+{
+  struct recjpq_columns *c = (struct recjpq_columns *)columns;
+
+  return cells_build(&c->cells, c->codes);
+}
+
 static void move(struct columns *columns, uint32_t from, uint32_t to)
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
@@ -101,7 +126,10 @@ const struct columns_ops recjpq_columns_cpu = {
   .close = close_columns,
   .bytes_per_item = bytes_per_item,
   .put = put,
+  .fill = fill,
+  .copy = copy,
   .drop = drop,
   .move = move,
   .trim = trim,
+  .flush = flush,
 };

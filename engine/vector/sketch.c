@@ -135,6 +135,17 @@ void sketch_move(struct sketch *s, uint32_t from, uint32_t to)
     s->tails[to] = s->tails[from];
 }
 
+void sketch_copy(struct sketch *s, const struct sketch *from, uint32_t first, size_t n)
+{
+  size_t begin = first / SKETCH_BLOCK_ITEMS, end = (first + n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS;
+
+  memcpy(s->bytes + begin * block_bytes(s), from->bytes + begin * block_bytes(s), (end - begin) * block_bytes(s));
+  memcpy(s->scales + first, from->scales + first, n * sizeof *s->scales);
+  memcpy(s->errors + first, from->errors + first, n * sizeof *s->errors);
+  if (s->tails)
+    memcpy(s->tails + first, from->tails + first, n * sizeof *s->tails);
+}
+
 /* Return the finest unit with which the query's numbers stay within the limits of dot_i8(), each of them and their sum.
  */
 static float unit_of(const float *q, size_t dim)

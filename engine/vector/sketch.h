@@ -42,6 +42,9 @@ void sketch_put(struct sketch *s, uint32_t slot, const float *v, float tail);
 /* Copy a slot's sketch to another slot. */
 void sketch_move(struct sketch *s, uint32_t from, uint32_t to);
 
+/* Copy the sketches of slots first..first+n-1 from another array, in whole blocks. */
+void sketch_copy(struct sketch *s, const struct sketch *from, uint32_t first, size_t n);
+
 /* A query, prepared for search. */
 struct sketch_query {
   int16_t *numbers; /* [n_groups * SKETCH_GROUP]: n */

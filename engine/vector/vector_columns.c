@@ -52,17 +52,35 @@ static size_t bytes_per_item(const struct model *model)
   return floats * sizeof(float) + sketch_bytes_per_item(m->sketch_dim, has_tail(m));
 }
 
-static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
+static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepared)
 {
   struct vector_columns *c = (struct vector_columns *)columns;
   size_t n = c->model->row_dim;
   const float *row = (const float *)(const void *)prepared;
 
-  (void)is_new;
   memcpy(c->rows + (size_t)slot * n, row, n * sizeof *row);
   if (c->norms)
     c->norms[slot] = row[n + VECTOR_NORM];
   sketch_put(&c->sketch, slot, row, row[n + VECTOR_TAIL]);
+  return ERR_OK;
+}
+
+static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
+{
+  (void)is_new;
+  return fill(columns, slot, prepared);
+}
+
+static err_t copy(struct columns *columns, const struct columns *from, uint32_t first, size_t n)
+{
+  struct vector_columns *c = (struct vector_columns *)columns;
+  const struct vector_columns *other = vector_columns_of(from);
+  size_t dim = c->model->row_dim;
+
+  memcpy(c->rows + first * dim, other->rows + first * dim, n * dim * sizeof *c->rows);
+  if (c->norms)
+    memcpy(c->norms + first, other->norms + first, n * sizeof *c->norms);
+  sketch_copy(&c->sketch, &other->sketch, first, n);
   return ERR_OK;
 }
 
@@ -98,6 +116,8 @@ const struct columns_ops vector_columns_cpu = {
   .close = close_columns,
   .bytes_per_item = bytes_per_item,
   .put = put,
+  .fill = fill,
+  .copy = copy,
   .drop = drop,
   .move = move,
   .trim = trim,

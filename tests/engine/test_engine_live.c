@@ -265,7 +265,9 @@ static void apply_epoch(struct dice *dice, size_t epoch)
 /* Feed all items of an epoch, about six at a time, each with a part of an unknown space. */
 static err_code_t feed_epoch(void *context, struct engine_filling *filling)
 {
+  AUTO(region_fini) struct region scratch = { 0 };
   const struct state *s = context;
+  size_t first = 0;
   struct item_change changes[6];
   struct part parts[6][2];
   char keys[6][8];
@@ -279,7 +281,9 @@ static err_code_t feed_epoch(void *context, struct engine_filling *filling)
       n++;
     }
     if (n == 6 || i == ITEMS - 1) {
-      TRY(engine_take(filling, changes, n));
+      region_reset(&scratch);
+      TRY(engine_take(filling, &scratch, first, changes, n));
+      first += n;
       n = 0;
     }
   }
@@ -296,7 +300,7 @@ static void replace_epoch(struct dice *dice, size_t epoch)
     for (size_t m = 0; m < SPLITS; m++)
       s->codes[i][m] = (uint8_t)dice_below(dice, SUBITEMS);
   }
-  assert_ok(engine_replace(engine, feed_epoch, s, &(struct position){ 0, (int64_t)epoch * 10 }, 1));
+  assert_ok(engine_replace(engine, feed_epoch, s, 2, &(struct position){ 0, (int64_t)epoch * 10 }, 1));
 }
 
 static bool has_searched_enough(struct worker *workers)

@@ -2,6 +2,7 @@
 /* The keys of an arena compared with a plain array, under churn and with colliding hashes. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/parallel.h"
 #include "engine/keys.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
@@ -129,6 +131,40 @@ static void keys_are_found_in_their_slot_under_churn(void **state)
   close_world(w);
 }
 
+struct filler {
+  struct world *world;
+  _Atomic size_t next;
+};
+
+static err_code_t fill_some(void *context)
+{
+  struct filler *f = context;
+  struct world *w = f->world;
+  size_t i;
+
+  while ((i = atomic_fetch_add(&f->next, 1)) < w->n_all) {
+    TRY(keys_fill(&w->keys, (uint32_t)i, span_of_key(&w->all[i])));
+    w->all[i].slot = (uint32_t)i;
+    w->in_slot[i] = i;
+  }
+  return ERR_OK;
+}
+
+static void keys_that_threads_have_filled_are_found_and_can_change(void **state)
+{
+  (void)state;
+  for (int round = 0; round < 5; round++) {
+    struct world *w = open_world(MAX_KEYS - (size_t)round);
+    struct filler filler = { .world = w };
+    draw_keys(w);
+    assert_ok(parallel_run(3, fill_some, &filler));
+    w->n_slots = w->n_all;
+    check_all(w);
+    churn(w, 6000, 2000);
+    close_world(w);
+  }
+}
+
 static uint32_t hash_of(const struct world *w, const void *p, size_t n)
 {
   return (uint32_t)XXH3_64bits_withSecret(p, n, w->keys.secret, sizeof w->keys.secret);
@@ -238,6 +274,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(keys_are_found_in_their_slot_under_churn),
+    cmocka_unit_test(keys_that_threads_have_filled_are_found_and_can_change),
     cmocka_unit_test(keys_that_share_a_home_are_kept_apart_and_gaps_close),
     cmocka_unit_test(keys_with_equal_hashes_are_told_by_their_bytes),
     cmocka_unit_test(keys_chosen_to_share_a_home_do_not),

@@ -2,6 +2,7 @@
 /* Batches of changes, compared with an oracle in memory. The store is reopened in between. */
 #include "store/store.h"
 
+#include "base/parallel.h"
 #include "tests/support/store_fixture.h"
 
 static uint64_t seed;
@@ -231,6 +232,50 @@ static void error_of_the_visitor_ends_the_scan(void **state)
   oracle_fini(&o);
 }
 
+/* What several threads have seen of one scan. */
+struct seen {
+  struct store_scan scan;
+  _Atomic size_t n_items;
+  _Atomic uint64_t slots; /* a bit for each slot */
+};
+
+static err_code_t see_chunks(void *context)
+{
+  AUTO(region_fini) struct region region = { 0 };
+  struct seen *seen = context;
+  struct item_change *changes;
+  uint64_t first;
+  size_t n;
+
+  do {
+    TRY(store_scan_next(&seen->scan, &region, &first, &changes, &n));
+    for (size_t i = 0; i < n; i++)
+      atomic_fetch_or(&seen->slots, UINT64_C(1) << (first + i));
+    atomic_fetch_add(&seen->n_items, n);
+  } while (n > 0);
+  return ERR_OK;
+}
+
+static void threads_that_scan_together_see_each_item_once(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  struct store_stats stats;
+
+  fill(f, &o, 20);
+  store_stats(f->store, &stats);
+  assert_in_range(stats.n_items, 1, 63);
+  for (size_t n_threads = 1; n_threads <= 4; n_threads++) {
+    struct seen seen = { 0 };
+    store_scan_begin(f->store, 2, &seen.scan);
+    assert_ok(parallel_run(n_threads, see_chunks, &seen));
+    assert_ok(store_scan_end(&seen.scan));
+    assert_int_equal(seen.n_items, stats.n_items);
+    assert_int_equal(seen.slots, (UINT64_C(1) << stats.n_items) - 1);
+  }
+  oracle_fini(&o);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -244,6 +289,7 @@ int main(void)
     STORE_TEST(positions_without_changes_are_kept_and_do_not_go_back),
     STORE_TEST(source_is_kept_until_another_is_put),
     STORE_TEST(error_of_the_visitor_ends_the_scan),
+    STORE_TEST(threads_that_scan_together_see_each_item_once),
   };
 
   seed = dice_seed();

@@ -144,6 +144,40 @@ static void cells_are_the_sets_of_their_slots_under_churn(void **state)
   }
 }
 
+/* Cells that were built at once are what insertions make, and can be changed like them. */
+static void cells_can_be_built_at_once(void **state)
+{
+  static const size_t shapes[][3] = { { 500, 1, 1 }, { 700, 3, 7 },    { 2000, 5, 31 }, { 31, 2, 2 },
+                                      { 1, 1, 256 }, { 3000, 2, 256 }, { 900, 8, 5 },   { 3000, 9, 3 } };
+  static uint8_t codes[MAX_SLOTS * MAX_SPLITS];
+
+  (void)state;
+  for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+    struct world *w = open_world(shapes[s][0], shapes[s][1], shapes[s][2]);
+    assert_ok(cells_build(&w->cells, codes)); /* of nothing */
+    for (uint32_t i = 0; i < w->capacity; i++) {
+      uint32_t slot = (i + 17) % (uint32_t)w->capacity;
+      size_t spread = 1 + dice_below(&w->dice, w->n_subitems);
+      for (size_t m = 0; m < w->n_splits; m++)
+        w->codes[slot][m] = codes[slot * w->n_splits + m] = (uint8_t)dice_below(&w->dice, spread);
+      w->is_in[slot] = w->capacity < 3 || dice_below(&w->dice, 3) > 0;
+      if (w->is_in[slot])
+        cells_defer(&w->cells, slot);
+    }
+    assert_ok(cells_build(&w->cells, codes));
+    check_all(w);
+    for (uint32_t slot = 0; slot < w->capacity; slot++) {
+      if (!w->is_in[slot])
+        insert(w, slot, w->n_subitems);
+      else if (dice_below(&w->dice, 2))
+        remove_slot(w, slot);
+    }
+    assert_ok(cells_build(&w->cells, codes)); /* there is nothing to do */
+    check_all(w);
+    close_world(w);
+  }
+}
+
 /* Put all slots into one cell, then spread them, then put them into one again. Pool blocks of every size are used and
  * freed. */
 static void room_is_used_again_when_the_distribution_changes(void **state)
@@ -265,6 +299,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(cells_are_the_sets_of_their_slots_under_churn),
+    cmocka_unit_test(cells_can_be_built_at_once),
     cmocka_unit_test(room_is_used_again_when_the_distribution_changes),
     cmocka_unit_test(all_room_comes_back_when_everything_is_removed),
     cmocka_unit_test(blocks_do_not_overlap_and_lie_at_multiples_of_their_size),

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fills an empty arena with new items, on all its backends, or with the items of the other arena. */
+#include "engine/arena_fill.h"
+
+/* The table entry of a key is prefetched this many items before it is written. */
+enum { KEYS_AHEAD = 8 };
+
+void arena_fill_begin(struct arena *a, struct arena_fill *out)
+{
+  *out = (struct arena_fill){ .arena = a, .lock = PTHREAD_MUTEX_INITIALIZER };
+}
+
+/* Put a part into the columns of one backend. */
+static err_t fill_columns(struct arena_fill *f, struct columns *columns, uint32_t slot, const uint8_t *bytes)
+{
+  if (columns->ops->fill)
+    return columns->ops->fill(columns, slot, bytes);
+  pthread_mutex_lock(&f->lock);
+  err_code_t err = columns->ops->put(columns, slot, true, bytes);
+  pthread_mutex_unlock(&f->lock);
+  return err;
+}
+
+static err_t fill_part(struct arena_fill *f, struct arena_space *space, uint32_t slot, const uint8_t *bytes)
+{
+  ARENA_FOR_EACH_BACKEND (f->arena, b) {
+    err_code_t err = fill_columns(f, space->on[b], slot, bytes);
+    if (err != ERR_OK)
+      TRY(backends_fail(f->arena->backends, b, err));
+  }
+  space->has_part[slot] = 1;
+  return ERR_OK;
+}
+
+err_t arena_fill_put(struct arena_fill *f, size_t first, const struct prepared_change *changes, size_t n)
+{
+  struct arena *a = f->arena;
+
+  if (n > a->capacity || first > a->capacity - n)
+    return arena_fail_full(a);
+  for (size_t i = 0; i < n; i++) {
+    const struct prepared_change *change = &changes[i];
+    if (n - i > KEYS_AHEAD)
+      keys_prefetch(&a->keys, changes[i + KEYS_AHEAD].change->key);
+    TRY(keys_fill(&a->keys, (uint32_t)(first + i), change->change->key));
+    for (size_t p = 0; p < change->change->n_parts; p++) {
+      if (change->parts[p].space != PREPARE_NO_SPACE)
+        TRY(fill_part(f, &a->spaces[change->parts[p].space], (uint32_t)(first + i), change->parts[p].bytes));
+    }
+  }
+  atomic_fetch_add(&f->n_items, n);
+  return ERR_OK;
+}
+
+static err_t copy_columns(struct arena_fill *f, struct columns *columns, const struct columns *from, uint32_t first,
+                          size_t n)
+{
+  if (columns->ops->fill)
+    return columns->ops->copy(columns, from, first, n);
+  pthread_mutex_lock(&f->lock);
+  err_code_t err = columns->ops->copy(columns, from, first, n);
+  pthread_mutex_unlock(&f->lock);
+  return err;
+}
+
+/* Copy the parts of slots first..first+n-1, which all have one. */
+static err_t copy_parts(struct arena_fill *f, size_t space, const struct arena *from, uint32_t first, size_t n)
+{
+  struct arena *a = f->arena;
+
+  ARENA_FOR_EACH_BACKEND (a, b) {
+    err_code_t err = copy_columns(f, a->spaces[space].on[b], from->spaces[space].on[b], first, n);
+    if (err != ERR_OK)
+      TRY(backends_fail(a->backends, b, err));
+  }
+  memset(a->spaces[space].has_part + first, 1, n);
+  return ERR_OK;
+}
+
+/* Copy the parts of a space: each run of slots that have one. */
+static err_t copy_space(struct arena_fill *f, size_t space, const struct arena *from, uint32_t first, uint32_t end)
+{
+  const uint8_t *has_part = from->spaces[space].has_part;
+  uint32_t slot = first;
+
+  while (slot < end) {
+    uint32_t run = slot;
+    while (slot < end && has_part[slot])
+      slot++;
+    if (slot > run)
+      TRY(copy_parts(f, space, from, run, slot - run));
+    else
+      slot++;
+  }
+  return ERR_OK;
+}
+
+err_t arena_fill_copy(struct arena_fill *f, const struct arena *from, size_t block)
+{
+  struct arena *a = f->arena;
+  size_t first = block * COLUMNS_FILL_SLOTS, end = first + COLUMNS_FILL_SLOTS;
+
+  end = end < from->n_slots ? end : from->n_slots;
+  for (size_t slot = first; slot < end; slot++) {
+    if (end - slot > KEYS_AHEAD)
+      keys_prefetch(&a->keys, keys_get(&from->keys, (uint32_t)slot + KEYS_AHEAD));
+    TRY(keys_fill(&a->keys, (uint32_t)slot, keys_get(&from->keys, (uint32_t)slot)));
+  }
+  for (size_t i = 0; i < a->n_spaces; i++)
+    TRY(copy_space(f, i, from, (uint32_t)first, (uint32_t)end));
+  atomic_fetch_add(&f->n_items, end - first);
+  return ERR_OK;
+}
+
+err_t arena_fill_finish(struct arena_fill *f)
+{
+  struct arena *a = f->arena;
+
+  a->n_slots = a->high_slots = f->n_items;
+  for (size_t i = 0; i < a->n_spaces; i++) {
+    for (size_t slot = 0; slot < a->n_slots; slot++)
+      a->spaces[i].n_items += a->spaces[i].has_part[slot];
+  }
+  return arena_flush(a);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building all cells at once, by a counting sort of the slots for each pair of splits. Several times faster than one
+ * insertion after the other: a cell gets its pool block once and in its final size, and its codes are written in order.
+ */
+#include "engine/recjpq/cells.h"
+
+#include "base/cores.h"
+#include "base/mem.h"
+#include "base/parallel.h"
+
+/* In `places` of the first pair: the slot waits for cells_build(). No cell has that many items. */
+#define DEFERRED UINT32_MAX
+
+enum {
+  PREFETCH_MAX = 16,      /* codes are read this many items ahead */
+  THREADS_FROM = 100000,  /* for fewer items threads do not pay */
+  CELL_ITEMS_MAX = (1 << 27) - 1
+};
+
+void cells_defer(struct cells *c, uint32_t slot)
+{
+  uint32_t end = atomic_load_explicit(&c->deferred_end, memory_order_relaxed);
+
+  c->places[(size_t)slot * c->n_pairs] = DEFERRED;
+  while (end <= slot && !atomic_compare_exchange_weak_explicit(&c->deferred_end, &end, slot + 1, memory_order_relaxed,
+                                                               memory_order_relaxed))
+    ;
+}
+
+/* The deferred slots, and the pairs that threads take from them. */
+struct building {
+  struct cells *cells;
+  const uint8_t *codes; /* [capacity][M] */
+  uint32_t *slots;      /* [n], in rising order */
+  size_t n;
+  _Atomic size_t next_pair;
+};
+
+static const uint8_t *codes_of(const struct building *b, uint32_t slot)
+{
+  return b->codes + (size_t)slot * b->cells->n_splits;
+}
+
+static size_t n_cells_of(const struct cells *c, const struct cell_pair *p)
+{
+  return p->n_splits == 2 ? c->n_subitems * c->n_subitems : c->n_subitems;
+}
+
+static void list_slots(struct building *b, uint32_t end)
+{
+  struct cells *c = b->cells;
+
+  for (uint32_t slot = 0; slot < end; slot++) {
+    if (c->places[(size_t)slot * c->n_pairs] != DEFERRED)
+      continue;
+    b->slots[b->n++] = slot;
+    for (size_t m = 0; m < c->n_splits; m++)
+      c->lengths[m * c->n_subitems + codes_of(b, slot)[m]]++;
+  }
+}
+
+/* Give each cell of the pair the number of its items and the smallest pool block for them.
+ *
+ * filled  [cells]: zeros, and again zeros afterwards
+ */
+static err_t take_blocks(const struct building *b, struct cell_pair *p, uint32_t *filled)
+{
+  size_t n_cells = n_cells_of(b->cells, p);
+
+  for (size_t i = 0; i < b->n; i++)
+    filled[cell_of(b->cells, p, codes_of(b, b->slots[i]))]++;
+  for (size_t i = 0; i < n_cells; i++) {
+    struct cell cell = { .n = filled[i] & CELL_ITEMS_MAX };
+    if (cell.n == 0)
+      continue;
+    while (cell_entries(cell) < cell.n)
+      cell.class ++;
+    if (!cell_pool_take(&p->pool, cell.class, &cell.start))
+      FAIL(ERR_MEMORY, "the inverted lists have no room for %zu items", b->n);
+    p->cells[i] = cell;
+    filled[i] = 0;
+  }
+  return ERR_OK;
+}
+
+/* Write each slot into its cell. */
+static void scatter_slots(const struct building *b, struct cell_pair *p, size_t pair, uint32_t *filled)
+{
+  struct cells *c = b->cells;
+
+  for (size_t i = 0; i < b->n; i++) {
+    uint32_t slot = b->slots[i];
+    size_t index = cell_of(c, p, codes_of(b, slot));
+    uint32_t place = filled[index]++;
+    p->slots[(size_t)p->cells[index].start * CELL_UNIT + place] = slot;
+    c->places[(size_t)slot * c->n_pairs + pair] = place;
+  }
+}
+
+/* The codes of a cell's items lie anywhere in the catalogue. */
+static void prefetch_codes(const struct building *b, const struct cell_pair *p, struct cell cell)
+{
+  for (size_t i = 0; i < cell.n && i < PREFETCH_MAX; i++)
+    __builtin_prefetch(codes_of(b, cell_slots(p, cell)[i]));
+}
+
+static void write_codes(const struct building *b, struct cell_pair *p, struct cell cell)
+{
+  const uint32_t *slots = cell_slots(p, cell);
+  uint8_t *to = p->codes + (size_t)cell.start * CELL_UNIT * p->n_others;
+  size_t entries = cell_entries(cell);
+
+  for (size_t i = 0; i < cell.n; i++) {
+    const uint8_t *codes = codes_of(b, slots[i]);
+    if (i + PREFETCH_MAX < cell.n)
+      __builtin_prefetch(codes_of(b, slots[i + PREFETCH_MAX]));
+    for (size_t m = 0; m < p->first; m++)
+      to[m * entries + i] = codes[m];
+    for (size_t m = p->first; m < p->n_others; m++)
+      to[m * entries + i] = codes[m + p->n_splits];
+  }
+}
+
+static err_t build_pair(const struct building *b, size_t pair, uint32_t *filled)
+{
+  struct cell_pair *p = &b->cells->pairs[pair];
+  size_t n_cells = n_cells_of(b->cells, p);
+
+  memset(filled, 0, n_cells * sizeof *filled);
+  TRY(take_blocks(b, p, filled));
+  scatter_slots(b, p, pair, filled);
+  for (size_t i = 0; i < n_cells; i++) {
+    if (i + 1 < n_cells)
+      prefetch_codes(b, p, p->cells[i + 1]);
+    write_codes(b, p, p->cells[i]);
+  }
+  return ERR_OK;
+}
+
+static err_code_t build_pairs(void *context)
+{
+  AUTO(mem_free) uint32_t *filled = NULL;
+  struct building *b = context;
+  size_t pair;
+
+  TRY(mem_array(b->cells->n_subitems * b->cells->n_subitems, sizeof *filled, &filled));
+  while ((pair = atomic_fetch_add(&b->next_pair, 1)) < b->cells->n_pairs)
+    TRY(build_pair(b, pair, filled));
+  return ERR_OK;
+}
+
+err_t cells_build(struct cells *c, const uint8_t *codes)
+{
+  AUTO(mem_free) uint32_t *slots = NULL;
+  uint32_t end = atomic_load(&c->deferred_end);
+
+  if (end == 0)
+    return ERR_OK;
+  TRY(mem_array(end, sizeof *slots, &slots));
+  struct building b = { .cells = c, .codes = codes, .slots = slots };
+  list_slots(&b, end);
+  size_t n_threads = b.n < THREADS_FROM ? 1 : cores_available();
+  TRY(parallel_run(n_threads < c->n_pairs ? n_threads : c->n_pairs, build_pairs, &b));
+  atomic_store(&c->deferred_end, 0);
+  return ERR_OK;
+}
