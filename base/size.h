@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smaller of two sizes. C has no min(); the whole tree shares this one. */
+/* The smaller and the larger of two sizes. C has no min() and max(); the whole tree shares these. */
 #ifndef BASE_SIZE_H
 #define BASE_SIZE_H
 
@@ -8,6 +8,11 @@
 static inline size_t size_min(size_t a, size_t b)
 {
   return a < b ? a : b;
+}
+
+static inline size_t size_max(size_t a, size_t b)
+{
+  return a > b ? a : b;
 }
 
 #endif

@@ -15,6 +15,10 @@ enum {
   TILES_PER_RANK = 16, /* tiles sampled for a floor, at least, per requested item */
 };
 
+/* Scratch bytes of a list entry: slot and score; with refine, the same for the entries that are left, and one float
+ * for the similarity's use. */
+enum { ENTRY_BYTES = 8, ENTRY_BYTES_REFINED = 20 };
+
 static size_t rank_of(const struct search_batch *batch, size_t q)
 {
   return batch->results[q].topk.k + batch->results[q].admit.n_excluded;
@@ -44,7 +48,8 @@ static struct plan plan_search(const struct funnel *f)
   plan.list_capacity = rank * LIST_RANKS > LIST_USUAL ? rank * LIST_RANKS : LIST_USUAL;
   plan.list_capacity = f->n_candidates > plan.list_capacity ? f->n_candidates : plan.list_capacity;
   plan.list_capacity = size_min(plan.list_capacity, f->batch->n_slots);
-  size_t scratch = plan.list_capacity * 8 + funnel_n_tiles(f->batch) * sizeof(float) +
+  size_t entry = f->ops->refine ? ENTRY_BYTES_REFINED : ENTRY_BYTES;
+  size_t scratch = plan.list_capacity * entry + funnel_n_tiles(f->batch) * sizeof(float) +
                    (f->ops->scratch_bytes ? f->ops->scratch_bytes(f) : 0) + 1024;
   size_t inputs = f->ops->query_bytes(f) + 1024, outputs = plan.hits_capacity * 8 + 1024;
   plan.n_together = size_min((w->scratch_bytes - tail) / scratch, (DEVICE_MIRROR_BYTES - tail) / inputs);
@@ -130,8 +135,7 @@ err_t funnel_upload_ranks(const struct funnel *f, struct funnel_group *group)
   }
   if (n_all == 0)
     group->n_excluded = NULL;
-  TRY(device_worker_array(w, group->n, sizeof *group->floors, &group->floors));
-  return device_worker_array(w, group->n, sizeof *group->thresholds, &group->thresholds);
+  return device_worker_array(w, group->n, sizeof *group->floors, &group->floors);
 }
 
 /* Run the steps from floors to hits, all on the device. */
@@ -145,36 +149,51 @@ static err_t find_hits(const struct funnel *f, struct funnel_group *group)
   else
     TRY(find_floors(f, group));
   TRY(f->ops->append(f, group, all, group->floors));
+  if (f->ops->refine) {
+    TRY(f->ops->refine(f, group));
+    TRY(lists_keep(w->stream, &group->lists, group->floors, &group->scored));
+  }
   if (f->ops->score)
-    TRY(f->ops->score(f, group));
-  TRY(lists_threshold(w->stream, &group->lists, (struct lists_ranks){ group->ranks, 0 }, group->thresholds));
-  return lists_keep(w->stream, &group->lists, group->thresholds, &group->hits);
+    TRY(f->ops->score(f, group, &group->scored));
+  TRY(lists_threshold(w->stream, &group->scored, (struct lists_ranks){ group->ranks, 0 }, group->thresholds));
+  return lists_keep(w->stream, &group->scored, group->thresholds, &group->hits);
 }
 
 /* A group's outputs on the host. */
 struct returned {
   const uint32_t *n_listed; /* [n] */
+  const uint32_t *n_scored; /* [n] */
   const uint32_t *n_hits;   /* [n] */
   const uint32_t *slots;    /* [n][capacity] */
   const float *scores;
+  const float *thresholds; /* [n] */
 };
 
 /* Allocate a group's lists and hits, empty. */
-static err_t open_lists(struct device_worker *w, const struct plan *plan, struct funnel_group *group,
+static err_t open_lists(const struct funnel *f, const struct plan *plan, struct funnel_group *group,
                         struct returned *out)
 {
+  struct device_worker *w = f->batch->worker;
   size_t n = group->n, n_entries = n * plan->hits_capacity;
-  struct device_lists both = { .n_lists = 2 * n };
+  struct device_lists all = { .n_lists = 3 * n };
 
   TRY(funnel_lists(w, n, plan->list_capacity, &group->lists));
   group->hits = (struct device_lists){ .n_lists = n, .capacity = plan->hits_capacity };
-  TRY(device_worker_output(w, 2 * n, sizeof *both.n, &both.n, &out->n_listed));
+  TRY(device_worker_output(w, all.n_lists, sizeof *all.n, &all.n, &out->n_listed));
+  TRY(device_worker_output(w, n, sizeof *out->thresholds, &group->thresholds, &out->thresholds));
   TRY(device_worker_output(w, n_entries, sizeof *out->slots, &group->hits.slots, &out->slots));
   TRY(device_worker_output(w, n_entries, sizeof *out->scores, &group->hits.scores, &out->scores));
-  group->lists.n = both.n;
-  group->hits.n = both.n + n;
-  out->n_hits = out->n_listed + n;
-  return lists_clear(w->stream, &both);
+  group->lists.n = all.n;
+  group->scored = group->lists;
+  out->n_scored = out->n_listed;
+  if (f->ops->refine) {
+    TRY(funnel_lists(w, n, plan->list_capacity, &group->scored));
+    group->scored.n = all.n + n;
+    out->n_scored = out->n_listed + n;
+  }
+  group->hits.n = all.n + 2 * n;
+  out->n_hits = out->n_listed + 2 * n;
+  return lists_clear(w->stream, &all);
 }
 
 static void offer(struct search_result *result, const uint32_t *slots, const float *scores, size_t n)
@@ -227,7 +246,7 @@ static err_t search_range(const struct funnel *f, struct funnel_group *one, stru
   TRY(device_worker_receive(w));
   *n_listed = *n;
   if (*n_listed <= one->lists.capacity && f->ops->score) {
-    TRY(f->ops->score(f, one));
+    TRY(f->ops->score(f, one, &one->lists));
     TRY(device_worker_wait(w));
   }
   w->inputs.used = w->inputs_sent = inputs_used;
@@ -236,8 +255,9 @@ static err_t search_range(const struct funnel *f, struct funnel_group *one, stru
   return ERR_OK;
 }
 
-/* Search one query again, range by range. A range whose list overflows is halved. */
-static err_t search_by_ranges(const struct funnel *f, size_t q)
+/* Search one query again, range by range. A range whose list overflows is halved; when less than half of a list is
+ * used, the next range is twice as long. floor: at most the score of the query's last hit. */
+static err_t search_by_ranges(const struct funnel *f, size_t q, float floor)
 {
   struct device_worker *w = f->batch->worker;
   struct search_result *result = &f->batch->results[q];
@@ -253,7 +273,7 @@ static err_t search_by_ranges(const struct funnel *f, size_t q)
   for (size_t first = 0; first < n_slots;) {
     struct slot_range range = { first, size_min(span, n_slots - first) };
     uint32_t n_listed;
-    TRY(search_range(f, &one, range, topk_threshold(&result->topk), &n_listed));
+    TRY(search_range(f, &one, range, fmaxf(topk_threshold(&result->topk), floor), &n_listed));
     if (n_listed > one.lists.capacity) {
       span = (range.n / 2 + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS * DEVICE_TILE_ITEMS;
       continue;
@@ -261,12 +281,20 @@ static err_t search_by_ranges(const struct funnel *f, size_t q)
     TRY(offer_list(f, &one.lists, n_listed, result));
     result->counts.scored += n_listed;
     first += range.n;
+    if (n_listed < one.lists.capacity / 2 && span < n_slots)
+      span *= 2;
   }
   return ERR_OK;
 }
 
+/* How a query's first search ended. */
+struct outcome {
+  bool has_overflowed;
+  float floor; /* its rank-th best score so far */
+};
+
 static err_t search_group(const struct funnel *f, const struct plan *plan, struct funnel_group *group,
-                          bool *has_overflowed)
+                          struct outcome *outcomes)
 {
   struct device_worker *w = f->batch->worker;
   struct returned returned;
@@ -275,16 +303,18 @@ static err_t search_group(const struct funnel *f, const struct plan *plan, struc
   TRY(funnel_upload_ranks(f, group));
   TRY(f->ops->upload(f, group));
   TRY(device_worker_send(w));
-  TRY(open_lists(w, plan, group, &returned));
+  TRY(open_lists(f, plan, group, &returned));
   TRY(find_hits(f, group));
   TRY(device_worker_receive(w));
   if (f->ops->collect)
     f->ops->collect(f, group);
   for (size_t q = 0; q < group->n; q++) {
     struct search_result *result = &f->batch->results[group->first + q];
-    has_overflowed[q] = returned.n_listed[q] > group->lists.capacity || returned.n_hits[q] > group->hits.capacity;
-    result->counts.scored = returned.n_listed[q];
-    if (!has_overflowed[q])
+    outcomes[q].has_overflowed =
+        returned.n_listed[q] > group->lists.capacity || returned.n_hits[q] > group->hits.capacity;
+    outcomes[q].floor = returned.thresholds[q];
+    result->counts.scored = returned.n_scored[q];
+    if (!outcomes[q].has_overflowed)
       offer(result, returned.slots + q * group->hits.capacity, returned.scores + q * group->hits.capacity,
             returned.n_hits[q]);
   }
@@ -295,17 +325,19 @@ err_t funnel_search(struct funnel *f)
 {
   struct search_batch *batch = f->batch;
   struct plan plan = plan_search(f);
-  bool *has_overflowed;
+  struct outcome *outcomes;
 
-  TRY(region_array(batch->scratch, batch->n, sizeof *has_overflowed, &has_overflowed));
+  TRY(region_array(batch->scratch, batch->n, sizeof *outcomes, &outcomes));
+  for (size_t q = 0; q < batch->n; q++)
+    outcomes[q] = (struct outcome){ .has_overflowed = true, .floor = -INFINITY };
   for (size_t q = 0; q < batch->n && batch->n_items > 0 && plan.n_together > 0; q += plan.n_together) {
     struct funnel_group group = { .first = q, .n = size_min(plan.n_together, batch->n - q) };
-    TRY(search_group(f, &plan, &group, has_overflowed + q));
+    TRY(search_group(f, &plan, &group, outcomes + q));
   }
   for (size_t q = 0; q < batch->n; q++) {
-    bool is_exact = batch->n_items > 0 && (plan.n_together == 0 || has_overflowed[q]);
+    bool is_exact = batch->n_items > 0 && outcomes[q].has_overflowed;
     if (is_exact)
-      TRY(search_by_ranges(f, q));
+      TRY(search_by_ranges(f, q, outcomes[q].floor));
     if (f->ops->receipt)
       f->ops->receipt(f, q, is_exact);
     else

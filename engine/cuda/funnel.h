@@ -6,12 +6,14 @@
  *    bound of each tile in a sample of tiles, and the K-th largest of these is the floor. A similarity may know a
  *    better one.
  * 2. append: list the items whose upper bound reaches the floor.
- * 3. score: compute the canonical scores of the listed items. Those that reach the K-th best go to the host, ties
+ * 3. refine: find a higher floor from the listed items, and drop those whose upper bound does not reach it. A similarity
+ *    whose bounds are tight does without.
+ * 4. score: compute the canonical scores of the items that are left. Those that reach the K-th best go to the host, ties
  *    included.
  *
  * The host orders them by score and key. A list overflows when too many items reach a floor, for example because all
- * are alike. Then the query is searched again, range by range of slots that fit, with the K-th best score so far as
- * the floor. This is slow but exact. Excluded items are found like all others and dropped by the host, so a query that
+ * are alike. Then the query is searched again, range by range of slots that fit. The floor is then the K-th best score
+ * so far, of the first search or this one. This is slow but exact. Excluded items are found like all others and dropped by the host, so a query that
  * excludes E items asks for K + E.
  */
 #ifndef ENGINE_CUDA_FUNNEL_H
@@ -36,8 +38,9 @@ struct funnel_group {
   const uint32_t *ks;         /* [n]: K */
   const uint32_t *n_excluded; /* [n]: E; NULL: zeros */
   float *floors;              /* [n] */
-  float *thresholds;          /* [n] */
+  float *thresholds;          /* [n]; after the last step the ranks[q]-th best score found, -inf if there are fewer */
   struct device_lists lists;  /* n of them */
+  struct device_lists scored; /* the lists to score: `lists`, or what refine leaves of them */
   struct device_lists hits;
 };
 
@@ -68,13 +71,17 @@ struct funnel_ops {
   err_t (*maxima)(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
                   float *maxima);
 
-  /* Append to list q the present items of the range whose upper bound reaches floors[q]. Their scores may be undefined.
-   */
+  /* Append to list q the present items of the range whose upper bound reaches floors[q]. Their scores may be undefined,
+   * unless there is refine. */
   err_t (*append)(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                   const float *floors);
 
-  /* Score all list entries. NULL: append has scored them. */
-  err_t (*score)(const struct funnel *f, const struct funnel_group *group);
+  /* Set the group's floors[q] to at most the ranks[q]-th best score of listed items; -inf if none is known. Entries
+   * whose score, which is an upper bound, is below that are then dropped. NULL: there is no such step. */
+  err_t (*refine)(const struct funnel *f, const struct funnel_group *group);
+
+  /* Score all entries of these lists, one list per query of the group. NULL: append has scored them. */
+  err_t (*score)(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists);
 
   /* Replaces append when a query is searched again range by range. For approximate searches, whose append does not
    * cover all items; the second search is exact. NULL: append. */
@@ -84,7 +91,7 @@ struct funnel_ops {
   /* Called when a group's outputs have been received. May be NULL. */
   void (*collect)(const struct funnel *f, const struct funnel_group *group);
 
-  /* Fill the receipt and counts of the batch's query q; counts.scored is the number of items in its lists. is_exact: it
+  /* Fill the receipt and counts of the batch's query q; counts.scored is the number of items that were scored. is_exact: it
    * was searched again range by range. NULL: the receipt of an exact search. */
   void (*receipt)(const struct funnel *f, size_t q, bool is_exact);
 };

@@ -26,7 +26,8 @@ struct mol_cuda_queries {
   const float *gates;      /* [n][L] */
   const float *averages;   /* [n][d_P] */
   struct candidates_excluded excluded;
-  float *work; /* work space for mol_score.h; NULL: it needs none */
+  float *work;   /* work space for mol_score.h; NULL: it needs none */
+  float *lowers; /* [n][group->lists.capacity]: lower bounds of list entries; NULL: not kept */
   /* Outputs on the host, [n]; NULL where the method has none. */
   const float *nth_best;   /* from mol_pairs_cuda_candidates() */
   const uint32_t *n_seeds; /* two_pass: candidates that gave the floor */
@@ -54,10 +55,23 @@ bool mol_cuda_has_bounds(const struct funnel *f);
 /* The bounds' input for a group's queries. */
 struct mol_bounds_input mol_cuda_bound_input(const struct funnel *f, const struct funnel_group *group);
 
-/* funnel_ops.append by those bounds, and the funnel_ops.score that goes with it. */
+/* Raise the group's floors by lower bounds of a sample of the items. */
+err_t mol_cuda_raise_floors(const struct funnel *f, const struct funnel_group *group);
+
+/* Scratch bytes per query for that. */
+size_t mol_cuda_raise_bytes(const struct search_batch *batch);
+
+/* The capacity of group->lists with which they do not overflow, for models whose bounds are as wide as those of freshly
+ * initialised ones. */
+size_t mol_cuda_bounds_room(const struct search_batch *batch);
+
+/* Keep lower bounds too: call this before append. */
+err_t mol_cuda_keep_lowers(const struct funnel *f, const struct funnel_group *group);
+
+/* funnel_ops.append by those bounds, and funnel_ops.refine by the kept lower bounds. */
 err_t mol_cuda_append_bounds(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                              const float *floors);
-err_t mol_cuda_score_lists(const struct funnel *f, const struct funnel_group *group);
+err_t mol_cuda_refine_by_lowers(const struct funnel *f, const struct funnel_group *group);
 
 /* funnel_ops.append by canonical scores, which it also stores. Works for every shape. */
 err_t mol_cuda_append_scores(const struct funnel *f, const struct funnel_group *group, struct slot_range range,

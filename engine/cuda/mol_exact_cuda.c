@@ -2,6 +2,10 @@
 /* The exact Mixture-of-Logits methods on the device. The scores of some promising items, the seeds, give floors; then
  * every item that may reach a floor is scored. The seeds of `exact` and `brute_force` are the best by averaged vectors.
  * Those of `two_pass` are the best of each pair of components, as in Algorithm 1 of the MoL paper (section 3.1).
+ *
+ * If the model has bounds, two more floors narrow the choice. `exact` takes the lower bounds of a sample of all items
+ * into the first floor: averages say little in some models, such as freshly initialised ones. And once items are
+ * listed, the K-th best of their lower bounds is the second floor; only items whose upper bound reaches it are scored.
  */
 #include "base/size.h"
 #include "engine/cuda/mol_cuda.h"
@@ -56,13 +60,21 @@ static err_t floor_of_average(const struct funnel *f, struct funnel_group *group
   return floors_of_seeds(f, group, &seeds, ranks);
 }
 
+static err_t floor_of_average_and_bounds(const struct funnel *f, struct funnel_group *group)
+{
+  TRY(mol_cuda_keep_lowers(f, group));
+  TRY(floor_of_average(f, group));
+  return is_worth_seeding(f->batch) ? mol_cuda_raise_floors(f, group) : ERR_OK;
+}
+
 static size_t average_scratch_bytes(const struct funnel *f)
 {
   size_t bytes = mol_cuda_work_bytes(f);
 
   if (!is_worth_seeding(f->batch))
     return bytes;
-  return bytes + seeds_room(f->batch) * 8 + mol_cuda_average_bytes(f->batch, n_seeds_of(f->batch));
+  return bytes + seeds_room(f->batch) * 8 + mol_cuda_average_bytes(f->batch, n_seeds_of(f->batch)) +
+         mol_cuda_raise_bytes(f->batch);
 }
 
 static void collect_counts(const struct funnel *f, const struct funnel_group *group)
@@ -90,23 +102,34 @@ static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
   return floors_of_seeds(f, group, &found.candidates, (struct lists_ranks){ group->ks, 0 });
 }
 
+static err_t floor_of_pairs_and_bounds(const struct funnel *f, struct funnel_group *group)
+{
+  TRY(mol_cuda_keep_lowers(f, group));
+  return floor_of_pairs(f, group);
+}
+
 static size_t pairs_scratch_bytes(const struct funnel *f)
 {
   return mol_cuda_work_bytes(f) + size_min(PAIRS_SEEDS, f->batch->n_slots) * 8 +
          mol_pairs_cuda_query_bytes(f, (uint32_t)funnel_max_rank(f->batch));
 }
 
-/* Search the batch. If the model has bounds, append uses them, and only items that pass are scored. */
-static err_t search(const struct device_columns *c, struct search_batch *batch, struct funnel_ops ops)
+/* Search the batch. If the model has bounds, append uses them, and only items that pass are scored. with_bounds: the
+ * funnel_ops.floor to use in that case. */
+static err_t search(const struct device_columns *c, struct search_batch *batch, struct funnel_ops ops,
+                    err_t (*with_bounds)(const struct funnel *f, struct funnel_group *group))
 {
   struct funnel f = { .columns = c, .batch = batch, .ops = &ops };
 
   if (mol_cuda_has_bounds(&f)) {
+    ops.floor = with_bounds;
     ops.append = mol_cuda_append_bounds;
-    ops.score = mol_cuda_score_lists;
+    ops.refine = mol_cuda_refine_by_lowers;
+    ops.score = mol_cuda_score;
+    f.n_candidates = mol_cuda_bounds_room(batch);
   }
   if (is_worth_seeding(batch))
-    f.n_candidates = mol_cuda_average_room(batch, n_seeds_of(batch));
+    f.n_candidates = size_max(f.n_candidates, mol_cuda_average_room(batch, n_seeds_of(batch)));
   return funnel_search(&f);
 }
 
@@ -119,7 +142,7 @@ err_t mol_cuda_search_exact(const struct columns *columns, struct search_batch *
                                          .floor = floor_of_average,
                                          .append = mol_cuda_append_scores };
 
-  return search(c, batch, ops);
+  return search(c, batch, ops, floor_of_average_and_bounds);
 }
 
 err_t mol_cuda_search_two_pass(const struct columns *columns, struct search_batch *batch)
@@ -132,5 +155,5 @@ err_t mol_cuda_search_two_pass(const struct columns *columns, struct search_batc
                                          .append = mol_cuda_append_scores,
                                          .collect = collect_counts };
 
-  return search(c, batch, ops);
+  return search(c, batch, ops, floor_of_pairs_and_bounds);
 }

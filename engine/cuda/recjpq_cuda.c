@@ -102,11 +102,11 @@ static err_t packed_append(const struct funnel *f, const struct funnel_group *gr
                           &group->lists);
 }
 
-static err_t score(const struct funnel *f, const struct funnel_group *group)
+static err_t score(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists)
 {
   struct pq_scan_input input = scan_input(f, group);
 
-  return pq_scan_score_lists(funnel_worker(f)->stream, &input, &group->lists);
+  return pq_scan_score_lists(funnel_worker(f)->stream, &input, lists);
 }
 
 /* A scan of bounds. A second search, range by range, scans in f32, so that lists have only items that reach a floor. */

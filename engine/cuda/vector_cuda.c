@@ -6,9 +6,19 @@
 
 #include <math.h>
 
+#include "base/size.h"
 #include "engine/vector/vector_methods.h"
 #include "kernels/cuda/vector_scan.h"
 #include "kernels/cuda/vector_score.h"
+
+/* Where the halves leave out a tail of the numbers, bounds are wide, and several thousand items may reach the first
+ * floor. A second floor costs less than the rows of so many. */
+enum {
+  SEEDS = 64,         /* items scored for the second floor, at least */
+  SEEDS_PER_RANK = 2, /* ... and per requested item */
+  SEEDS_TIED = 64,    /* room for ties among them */
+};
+static const size_t SEED_BYTES = 8; /* slot and score */
 
 static struct device_layout layout(const struct model *model)
 {
@@ -53,11 +63,26 @@ static size_t query_bytes(const struct funnel *f)
   return ((const struct search_of *)f->context)->n * sizeof(double) + sizeof(float);
 }
 
+/* The items that refine() scores: those with the largest upper bounds. */
+static size_t n_seeds_of(const struct search_batch *batch)
+{
+  size_t n = SEEDS_PER_RANK * funnel_max_rank(batch);
+
+  return n > SEEDS ? n : SEEDS;
+}
+
+static size_t seeds_room(const struct search_batch *batch)
+{
+  return size_min(n_seeds_of(batch) + SEEDS_TIED, batch->n_slots);
+}
+
 static size_t scratch_bytes(const struct funnel *f)
 {
   const struct search_of *of = f->context;
 
-  return vector_halves_stride(of->n_sketched) * sizeof(uint16_t) + sizeof(struct vector_sizes);
+  size_t seeds = f->ops->refine ? seeds_room(f->batch) * SEED_BYTES + sizeof(uint32_t) : 0;
+
+  return vector_halves_stride(of->n_sketched) * sizeof(uint16_t) + sizeof(struct vector_sizes) + seeds;
 }
 
 /* A query's tail, rounded up to f32. */
@@ -115,12 +140,28 @@ static err_t append(const struct funnel *f, const struct funnel_group *group, st
   return vector_scan_append(funnel_worker(f)->stream, &input, range.first, range.n, floors, &group->lists);
 }
 
-static err_t score(const struct funnel *f, const struct funnel_group *group)
+static err_t score(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists)
 {
   const struct search_of *of = f->context;
   const struct uploaded *u = group->queries;
 
-  return vector_score(funnel_worker(f)->stream, &f->columns->rows, u->q, of->n, &group->lists);
+  return vector_score(funnel_worker(f)->stream, &f->columns->rows, u->q, of->n, lists);
+}
+
+/* Score the best of each list by upper bound: the K-th best of these scores is the second floor. Any seeds give a valid
+ * floor, so it does not matter if ties exceed their room. */
+static err_t refine(const struct funnel *f, const struct funnel_group *group)
+{
+  struct device_worker *w = funnel_worker(f);
+  struct device_lists seeds;
+
+  TRY(funnel_lists(w, group->n, seeds_room(f->batch), &seeds));
+  TRY(lists_clear(w->stream, &seeds));
+  TRY(lists_threshold(w->stream, &group->lists, (struct lists_ranks){ NULL, (uint32_t)n_seeds_of(f->batch) },
+                      group->floors));
+  TRY(lists_keep(w->stream, &group->lists, group->floors, &seeds));
+  TRY(score(f, group, &seeds));
+  return lists_threshold(w->stream, &seeds, (struct lists_ranks){ group->ranks, 0 }, group->floors);
 }
 
 static const struct funnel_ops vector_funnel = {
@@ -136,8 +177,11 @@ err_t vector_cuda_search(const struct device_columns *c, struct search_batch *ba
 {
   size_t sketch_dim = vector_cuda_model(c)->sketch_dim;
   struct search_of of = { .n = n, .n_sketched = n < sketch_dim ? n : sketch_dim };
-  struct funnel f = { .columns = c, .batch = batch, .ops = &vector_funnel, .context = &of };
+  struct funnel_ops ops = vector_funnel;
+  struct funnel f = { .columns = c, .batch = batch, .ops = &ops, .context = &of };
 
+  if (of.n > of.n_sketched)
+    ops.refine = refine;
   TRY(funnel_search(&f));
   for (size_t q = 0; q < batch->n; q++)
     batch->results[q].counts.candidates = batch->results[q].counts.scored;

@@ -6,8 +6,9 @@
 #include "kernels/cuda/lists.h"
 #include "kernels/cuda/warp.cuh"
 
-/* Append one item, by one thread. For rare hits. */
-static __device__ __forceinline__ void append(const struct device_lists &lists, size_t list, uint32_t slot, float score)
+/* Append one item, by one thread. For rare hits. Returns the entry's index; at or above capacity the list was full. */
+static __device__ __forceinline__ uint32_t append(const struct device_lists &lists, size_t list, uint32_t slot,
+                                                  float score)
 {
   uint32_t at = atomicAdd(&lists.n[list], 1u);
 
@@ -15,6 +16,7 @@ static __device__ __forceinline__ void append(const struct device_lists &lists, 
     lists.slots[list * lists.capacity + at] = slot;
     lists.scores[list * lists.capacity + at] = score;
   }
+  return at;
 }
 
 /* Append the item of each lane with is_hit to the same list. The whole warp calls this; it takes one atomic operation.

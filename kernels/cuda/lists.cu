@@ -96,6 +96,19 @@ static __global__ void __launch_bounds__(THREADS)
   }
 }
 
+static __global__ void __launch_bounds__(THREADS) raise(float *floors, const float *others, size_t n)
+{
+  size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+
+  if (i < n && others[i] > floors[i])
+    floors[i] = others[i];
+}
+
+err_code_t lists_raise(struct device_stream *stream, float *floors, const float *others, size_t n)
+{
+  return n == 0 ? ERR_OK : launch(stream, blocks_for(n, THREADS), THREADS, 0, raise, floors, others, n);
+}
+
 err_code_t lists_clear(struct device_stream *stream, const struct device_lists *lists)
 {
   return device_fill(stream, lists->n, 0, lists->n_lists * sizeof *lists->n);

@@ -45,6 +45,9 @@ err_t lists_threshold(struct device_stream *stream, const struct device_lists *l
 err_t lists_threshold_of(struct device_stream *stream, const float *scores, size_t n_lists, size_t n,
                          struct lists_ranks ranks, float *thresholds);
 
+/* Set floors[i] to others[i] where that is larger. Both [n] on the device, without NaN. */
+err_t lists_raise(struct device_stream *stream, float *floors, const float *others, size_t n);
+
 /* Append to list i of `to` the entries of list i of `from` that score at least thresholds[i]. NaN is never appended. */
 err_t lists_keep(struct device_stream *stream, const struct device_lists *from, const float *thresholds,
                  const struct device_lists *to);

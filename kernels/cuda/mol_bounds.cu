@@ -201,7 +201,7 @@ static __device__ __forceinline__ float exp_less_one(float delta)
   return (delta < 1.0f ? small : large) * (1 + 0x1p-10f);
 }
 
-/* Compute steps 6 to 8 of the proof for one item and query. */
+/* Compute steps 6 to 8 of the proof for one item and query. The bounds are never NaN. */
 static __device__ __forceinline__ void find_bounds(const struct mol_half_factors &factors, const float sums[SUMS],
                                                    const float *query, const float *residuals, float *upper,
                                                    float *lower)
@@ -229,28 +229,48 @@ static __device__ __forceinline__ void find_bounds(const struct mol_half_factors
   *lower = is_known && *lower == *lower ? *lower : -INFINITY;
 }
 
-/* Report one item and query, by one lane: append an item that may reach the floor, or write a list entry's bounds. */
-template <bool IS_LISTS>
-static __device__ __forceinline__ void report(const struct bound_work &work, uint32_t n, uint32_t i, uint32_t query,
-                                              float upper, float lower)
+/* Report a scan's item in `slot` and query: append the item if it may reach the floor. */
+static __device__ __forceinline__ void report_item(const struct bound_work &work, uint32_t slot, uint32_t query,
+                                                   float upper, float lower)
 {
-  if (i >= n || query >= work.n_queries)
+  if (slot >= work.end || query >= work.n_queries || upper < work.floors[query] || !work.present[slot])
     return;
-  if (IS_LISTS) {
-    work.lists.scores[(size_t)query * work.lists.capacity + i] = upper;
-    work.lowers[(size_t)query * work.lists.capacity + i] = lower;
-  } else if (!(upper < work.floors[query]) && work.present[work.first + i]) {
-    append(work.lists, query, work.first + i, upper);
-  }
+  uint32_t at = append(work.lists, query, slot, upper);
+  if (work.lowers && at < work.lists.capacity)
+    work.lowers[(size_t)query * work.lists.capacity + at] = lower;
+}
+
+/* Report the largest lower bound of a group of 16 items in a scan. Lanes with the same lane % 4 / 2 have the same
+ * query. One warp. */
+static __device__ __forceinline__ void report_maximum(const struct bound_work &work, uint32_t slot, uint32_t query,
+                                                      uint32_t at, float lower)
+{
+  float best = slot < work.end && work.present[slot] ? lower : -INFINITY;
+
+  best = fmaxf(best, __shfl_xor_sync(WARP_ALL, best, 1));
+  for (int step = 4; step < WARP_LANES; step *= 2)
+    best = fmaxf(best, __shfl_xor_sync(WARP_ALL, best, step));
+  if ((warp_lane() & ~2u) == 0 && query < work.n_queries)
+    work.maxima[(size_t)query * (work.n / GROUP_ITEMS) + at] = best;
+}
+
+/* Report a list's entry: write its bounds. */
+static __device__ __forceinline__ void report_entry(const struct bound_work &work, uint32_t n, uint32_t i,
+                                                    uint32_t query, float upper, float lower)
+{
+  if (i >= n)
+    return;
+  work.lists.scores[(size_t)query * work.lists.capacity + i] = upper;
+  work.lowers[(size_t)query * work.lists.capacity + i] = lower;
 }
 
 /* Bound 16 items by two queries, or 32 items by one query. One warp. */
 template <class S, bool IS_LISTS>
 static __device__ __forceinline__ void work_on(const struct bound_work &work, const bound_memory<S> &m,
-                                               const unsigned char *tile, unsigned group, uint32_t pair, uint32_t n,
-                                               uint32_t first, uint32_t first_query)
+                                               const unsigned char *items, unsigned group, uint32_t pair, uint32_t n,
+                                               uint32_t tile, uint32_t first_query)
 {
-  const uint16_t *rows = reinterpret_cast<const uint16_t *>(tile), *gates = rows + S::TILE * S::ROW;
+  const uint16_t *rows = reinterpret_cast<const uint16_t *>(items), *gates = rows + S::TILE * S::ROW;
   const float *residuals = reinterpret_cast<const float *>(gates + S::TILE * S::GATE_ROW);
   unsigned lane = warp_lane();
   uint32_t logits[SETS][S::STEPS][4];
@@ -277,7 +297,12 @@ static __device__ __forceinline__ void work_on(const struct bound_work &work, co
   row += IS_LISTS ? (group * SETS + set) * GROUP_ITEMS : group * GROUP_ITEMS;
   uint32_t query = IS_LISTS ? 0 : pair * SETS + set;
   find_bounds(work.factors, mine, m.query[query], residuals + row * MOL_RESIDUALS, &upper, &lower);
-  report<IS_LISTS>(work, n, first + row, first_query + query, upper, lower);
+  if (IS_LISTS)
+    report_entry(work, n, tile * S::TILE + row, first_query + query, upper, lower);
+  else if (work.maxima)
+    report_maximum(work, first_slot<S>(work, tile) + row, first_query + query, tile * S::GROUPS + group, lower);
+  else
+    report_item(work, first_slot<S>(work, tile) + row, first_query + query, upper, lower);
 }
 
 /* The grid of a scan is [blocks][groups of n_group queries], that of lists [blocks][lists]. */
@@ -305,7 +330,7 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, IS_LISTS>::THR
     copy_async_wait<1>();
     __syncthreads();
     for (uint32_t pair = warp / S::GROUPS; pair < (work.n_group + SETS - 1) / SETS; pair += S::WARPS / S::GROUPS)
-      work_on<S, IS_LISTS>(work, m, m.tiles + i % S::STAGES * S::TILE_BYTES, warp % S::GROUPS, pair, n, tile * S::TILE,
+      work_on<S, IS_LISTS>(work, m, m.tiles + i % S::STAGES * S::TILE_BYTES, warp % S::GROUPS, pair, n, tile,
                            first_query);
     __syncthreads();
     if (S::STAGES == 1 && tile + gridDim.x < n_tiles) {
@@ -387,17 +412,34 @@ static err_code_t run(struct device_stream *stream, const struct mol_bounds_inpu
              : run_components<8, IS_LISTS>(stream, work, shape->component_dim, input->n_blocks);
 }
 
+err_code_t mol_bounds_maxima(struct device_stream *stream, const struct mol_bounds_input *input, size_t n_slots,
+                             size_t stride, size_t n_tiles, float *maxima)
+{
+  struct bound_work work = {};
+
+  if (n_slots == 0 || n_tiles == 0)
+    return ERR_OK;
+  work.end = (uint32_t)n_slots;
+  work.stride = (uint32_t)stride;
+  work.n = (uint32_t)(n_tiles * DEVICE_TILE);
+  work.maxima = maxima;
+  return run<false>(stream, input, work);
+}
+
 err_code_t mol_bounds_append(struct device_stream *stream, const struct mol_bounds_input *input, size_t first, size_t n,
-                             const float *floors, const struct device_lists *lists)
+                             const float *floors, const struct device_lists *lists, float *lowers)
 {
   struct bound_work work = {};
 
   if (n == 0)
     return ERR_OK;
   work.first = (uint32_t)first;
+  work.end = (uint32_t)(first + n);
+  work.stride = 1;
   work.n = (uint32_t)n;
   work.floors = floors;
   work.lists = *lists;
+  work.lowers = lowers;
   return run<false>(stream, input, work);
 }
 

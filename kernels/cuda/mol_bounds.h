@@ -81,10 +81,21 @@ struct mol_bounds_input {
   unsigned n_blocks; /* blocks that the device runs at a time */
 };
 
+/* Maxima per tile of 64 slots: each covers 16 adjacent items of the tile. */
+enum { MOL_BOUNDS_MAXIMA = 4 };
+
+/* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t][g] to the largest lower
+ * bound on the score of a present item among the tile's items 16 g to 16 g + 15; -inf if there is none. Returns
+ * ERR_DEVICE on failure. */
+err_t mol_bounds_maxima(struct device_stream *stream, const struct mol_bounds_input *input, size_t n_slots,
+                        size_t stride, size_t n_tiles, float *maxima);
+
 /* Append to list q the present items in the n slots from `first` on whose upper bound reaches floors[q] or is unknown.
- * Each entry's score is its upper bound, +inf if unknown. first is a multiple of 64. Returns ERR_DEVICE on failure. */
+ * Each entry's score is its upper bound, +inf if unknown. first is a multiple of 64. Returns ERR_DEVICE on failure.
+ *
+ * lowers  [n_lists][capacity] on the device: gets each entry's lower bound, -inf if unknown. NULL: it is not needed */
 err_t mol_bounds_append(struct device_stream *stream, const struct mol_bounds_input *input, size_t first, size_t n,
-                        const float *floors, const struct device_lists *lists);
+                        const float *floors, const struct device_lists *lists, float *lowers);
 
 /* Bound every entry of list q for query q: upper bounds go to lists->scores, lower bounds to lowers
  * [n_lists][capacity]; unknown bounds are +inf and -inf. All entries must be present slots. Returns ERR_DEVICE on

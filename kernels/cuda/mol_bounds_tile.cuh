@@ -7,7 +7,13 @@
 #include "kernels/cuda/append.cuh"
 #include "kernels/cuda/mol_half_gate.cuh"
 
-enum { SETS = 2, GROUP_ITEMS = 16, SIZES_OF_A_QUERY = 8, GRAM = BOUND_QUERY_COMPONENTS * BOUND_QUERY_COMPONENTS };
+enum {
+  SETS = 2,
+  GROUP_ITEMS = 16,
+  DEVICE_TILE = 64,
+  SIZES_OF_A_QUERY = 8,
+  GRAM = BOUND_QUERY_COMPONENTS * BOUND_QUERY_COMPONENTS
+};
 
 /* A query's sizes in shared memory. The error of its logits is ERROR + PER_RESIDUAL * the item's residual. MIX_ERROR
  * and MIX_PER_RESIDUAL are the same for step 8. */
@@ -51,9 +57,11 @@ struct bound_work {
   struct mol_halves items;
   const float *query_components, *query_gates;
   uint32_t n_queries, n_group; /* all queries; queries per block */
-  uint32_t first, n;           /* a scan's slots: n from `first` on */
+  uint32_t first, end, stride; /* a scan's slots: of every stride-th DEVICE_TILE from `first` on, those below `end` */
+  uint32_t n;                  /* items of all tiles of a scan */
+  float *maxima;               /* NULL: append */
   const float *floors;
-  float *lowers; /* lower bounds of list entries */
+  float *lowers; /* lower bounds of list entries; a scan may have none */
   struct device_lists lists;
 };
 
@@ -212,13 +220,24 @@ static __device__ void load_query(const struct bound_work &work, const bound_mem
   find_query_sizes<S>(components, gates, work.inv_temperature, m.scratch + threadIdx.x / WARP_LANES * GRAM, m.query[q]);
 }
 
-/* The slot of item i of a scan or a list. Items past the end repeat the last one. */
-template <bool IS_LISTS>
-static __device__ __forceinline__ size_t slot_of(const struct bound_work &work, uint32_t n, uint32_t i)
+/* The first slot of a tile of a scan. The kernel's tiles divide those of 64 items that a stride counts. */
+template <class S> static __device__ __forceinline__ uint32_t first_slot(const struct bound_work &work, uint32_t tile)
 {
-  uint32_t at = i < n ? i : n - 1;
+  uint32_t i = tile * S::TILE;
 
-  return IS_LISTS ? work.lists.slots[(size_t)blockIdx.y * work.lists.capacity + at] : work.first + at;
+  return work.first + i / DEVICE_TILE * work.stride * DEVICE_TILE + i % DEVICE_TILE;
+}
+
+/* The slot of a tile's item of a scan or a list. Items past the end repeat the last one. */
+template <class S, bool IS_LISTS>
+static __device__ __forceinline__ size_t slot_of(const struct bound_work &work, uint32_t n, uint32_t tile, uint32_t row)
+{
+  if (IS_LISTS) {
+    uint32_t i = tile * S::TILE + row;
+    return work.lists.slots[(size_t)blockIdx.y * work.lists.capacity + (i < n ? i : n - 1)];
+  }
+  uint32_t slot = first_slot<S>(work, tile) + row;
+  return slot < work.end ? slot : work.end - 1;
 }
 
 template <class S, bool IS_LISTS>
@@ -228,7 +247,7 @@ static __device__ void load_tile(const struct bound_work &work, uint32_t n, uint
 
   for (unsigned i = threadIdx.x; i < S::TILE * S::CHUNKS_OF_AN_ITEM; i += S::THREADS) {
     unsigned row = i / S::CHUNKS_OF_AN_ITEM, chunk = i % S::CHUNKS_OF_AN_ITEM;
-    size_t slot = slot_of<IS_LISTS>(work, n, tile * S::TILE + row);
+    size_t slot = slot_of<S, IS_LISTS>(work, n, tile, row);
     if (chunk < S::CHUNKS_OF_COMPONENTS)
       copy_async(to + row * S::ROW * 2 + chunk * 16, work.items.components + slot * S::M * S::D + chunk * 8);
     else if (chunk < S::CHUNKS_OF_COMPONENTS + S::CHUNKS_OF_GATES)

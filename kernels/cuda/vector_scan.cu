@@ -163,9 +163,15 @@ static __device__ __forceinline__ void append_tile(const struct vector_scan_inpu
       hits |= (uint32_t) !(upper < queries.floors[column_of(i)]) << i;
     }
     for (; hits; hits &= hits - 1) {
-      size_t query = first_query + column_of(__ffs((int)hits) - 1);
+      int hit = __ffs((int)hits) - 1;
+      size_t query = first_query + column_of(hit);
+      float sum = 0.0f;
+#pragma unroll
+      for (int i = 0; i < Q / COLUMNS * 2; i++) /* registers have no index */
+        sum = i == hit ? sums[row / 2][i / 2][row % 2 * 2 + i % 2] : sum;
+      float upper = upper_of(sum, item, queries.sizes[column_of(hit)]);
       if (query < in.n_queries)
-        append(lists, query, slot, 0.0f);
+        append(lists, query, slot, upper == upper ? upper : INFINITY);
     }
   }
 }

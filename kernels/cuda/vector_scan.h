@@ -58,8 +58,8 @@ struct vector_scan_input {
 err_t vector_scan_maxima(struct device_stream *stream, const struct vector_scan_input *input, size_t n_slots,
                          size_t stride, size_t n_tiles, float *maxima);
 
-/* Append to list q the present items in the n slots from `first` on whose upper bound reaches floors[q]. Their scores
- * in the list are undefined. first is a multiple of 64. */
+/* Append to list q the present items in the n slots from `first` on whose upper bound reaches floors[q]. Each entry's
+ * score is its upper bound, +inf if that is not a number. first is a multiple of 64. */
 err_t vector_scan_append(struct device_stream *stream, const struct vector_scan_input *input, size_t first, size_t n,
                          const float *floors, const struct device_lists *lists);
 

@@ -63,11 +63,21 @@ static void draw_lists(struct lists *out)
   for (size_t i = 0; i < out->n_lists; i++) {
     size_t kind = dice_below(&dice, 3);
     out->n[i] = (uint32_t)dice_below(&dice, out->capacity + out->capacity / 4 + 2); /* some lists overflow */
+    if (dice_below(&dice, 10) == 0)
+      out->n[i] = LISTS_INVALID;
     for (size_t j = 0; j < out->capacity; j++) {
       out->slots[i * out->capacity + j] = (uint32_t)(j * 3 + i);
       out->scores[i * out->capacity + j] = draw_score(kind);
     }
   }
+}
+
+/* Entries of list i that count. */
+static size_t stored(const struct lists *lists, size_t i)
+{
+  if (lists->n[i] == LISTS_INVALID)
+    return 0;
+  return lists->n[i] < lists->capacity ? lists->n[i] : lists->capacity;
 }
 
 static int falling(const void *a, const void *b)
@@ -94,7 +104,7 @@ static void check_kept(const struct lists *in, const float *thresholds, const st
 {
   for (size_t i = 0; i < in->n_lists; i++) {
     const float *scores = in->scores + i * in->capacity;
-    size_t n = in->n[i] < in->capacity ? in->n[i] : in->capacity, n_due = 0;
+    size_t n = stored(in, i), n_due = 0;
     static uint8_t is_seen[CAPACITY_MAX];
     memset(is_seen, 0, sizeof is_seen);
     for (size_t j = 0; j < n; j++)
@@ -135,7 +145,7 @@ static void check_lists(void)
   CHECK_OK(lists_threshold(stream, &from, asked, device_thresholds));
   from_device(thresholds, device_thresholds, sizeof thresholds);
   for (size_t i = 0; i < in.n_lists; i++) {
-    float due = threshold_of(in.scores + i * in.capacity, in.n[i] < in.capacity ? in.n[i] : in.capacity, ranks[i]);
+    float due = threshold_of(in.scores + i * in.capacity, stored(&in, i), ranks[i]);
     CHECK(thresholds[i] == due, "list %zu: the score of rank %u is %g, not %g", i, ranks[i], (double)due,
           (double)thresholds[i]);
   }
@@ -154,6 +164,25 @@ static void check_lists(void)
     device_free(&all[i]);
 }
 
+static void check_raise(void)
+{
+  float floors[LISTS_MAX], others[LISTS_MAX], found[LISTS_MAX];
+  size_t n = dice_below(&dice, LISTS_MAX + 1);
+
+  for (size_t i = 0; i < LISTS_MAX; i++) {
+    floors[i] = draw_score(dice_below(&dice, 2));
+    others[i] = draw_score(dice_below(&dice, 2));
+  }
+  float *device_floors = to_device(floors, sizeof floors), *device_others = to_device(others, sizeof others);
+  CHECK_OK(lists_raise(stream, device_floors, device_others, n));
+  from_device(found, device_floors, sizeof found);
+  for (size_t i = 0; i < LISTS_MAX; i++)
+    CHECK(found[i] == (i < n && others[i] > floors[i] ? others[i] : floors[i]), "floor %zu of %zu: %g", i, n,
+          (double)found[i]);
+  device_free(&device_floors);
+  device_free(&device_others);
+}
+
 int main(void)
 {
   dice.state = dice_seed();
@@ -161,6 +190,8 @@ int main(void)
   CHECK_OK(device_stream_open(&stream));
   for (size_t round = 0; round < check_size(60, 10); round++)
     check_lists();
+  for (size_t round = 0; round < 20; round++)
+    check_raise();
   device_stream_close(&stream);
   return check_end("gpu_lists");
 }

@@ -32,6 +32,9 @@ static const struct mol_file shapes[] = {
   { 3, 5, 33, 17, VECTOR_DIM, 0, 1.0f },
 };
 
+/* The first shape with the weights of a freshly initialised model, for which bounds are useful. */
+static const struct mol_file fresh = { 8, 8, 32, 128, VECTOR_DIM, 0, 0.17f };
+
 struct world {
   struct twins t;
   const struct mol_file *shape;
@@ -297,7 +300,7 @@ static void check_more(const struct mol_file *shape, enum draw draw, uint64_t se
   struct world *w = world_open(shape, draw, MORE, seed);
 
   churn(w, MORE, true);
-  make_queries(w, 3, 100);
+  make_queries(w, 3, shape == &fresh ? 20 : 100);
   for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
     search(w, 3, methods[m]);
     if (m < 2 || draw == DRAW_RANDOM || (!has_ties(w) && !has_more_candidates(w, 3)))
@@ -341,6 +344,8 @@ int main(void)
       check_shape(&shapes[s], (enum draw)((seed + s + i) % N_DRAWS), seed + s * N_DRAWS + i);
   }
   check_more(&shapes[1], DRAW_RANDOM, seed + 100);
+  if (check_size(true, false))
+    check_more(&fresh, DRAW_RANDOM, seed + 104);
   if (check_size(true, false)) {
     check_more(&shapes[1], DRAW_CLUSTER, seed + 101);
     check_more(&shapes[4], DRAW_FEW, seed + 102);

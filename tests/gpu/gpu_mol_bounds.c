@@ -238,17 +238,20 @@ static void check_bounds(const char *what)
 static void check_append(const struct mol_bounds_input *in, size_t first, size_t n, const float *floors)
 {
   static uint32_t slots[QUERIES_MAX * ITEMS_MAX];
-  static float found[QUERIES_MAX * ITEMS_MAX];
+  static float found[QUERIES_MAX * ITEMS_MAX], lowers[QUERIES_MAX * ITEMS_MAX];
   uint32_t lengths[QUERIES_MAX] = { 0 };
   size_t bytes = w.n_queries * w.n_items * 4;
   float *device_floors = to_device(floors, w.n_queries * sizeof *floors);
   struct device_lists lists = { w.n_queries, w.n_items, to_device(lengths, w.n_queries * 4), to_device(slots, bytes),
                                 to_device(found, bytes) };
+  float *device_lowers = dice_below(&dice, 3) ? to_device(lowers, bytes) : NULL;
 
-  CHECK_OK(mol_bounds_append(stream, in, first, n, device_floors, &lists));
+  CHECK_OK(mol_bounds_append(stream, in, first, n, device_floors, &lists, device_lowers));
   from_device(lengths, lists.n, w.n_queries * 4);
   from_device(slots, lists.slots, bytes);
   from_device(found, lists.scores, bytes);
+  if (device_lowers)
+    from_device(lowers, device_lowers, bytes);
   for (size_t q = 0; q < w.n_queries; q++) {
     bool is_there[ITEMS_MAX] = { false };
     size_t expected = 0;
@@ -258,6 +261,8 @@ static void check_append(const struct mol_bounds_input *in, size_t first, size_t
       is_there[slot] = true;
       CHECK(found[q * w.n_items + e] == w.uppers[q][slot], "query %zu, slot %u: %.9g, in a list %.9g", q, slot,
             (double)found[q * w.n_items + e], (double)w.uppers[q][slot]);
+      CHECK(!device_lowers || lowers[q * w.n_items + e] == w.lowers[q][slot], "query %zu, slot %u: the lower bound", q,
+            slot);
     }
     for (size_t i = first; i < first + n; i++) {
       bool is_hit = w.present[i] && !(w.uppers[q][i] < floors[q]);
@@ -268,9 +273,34 @@ static void check_append(const struct mol_bounds_input *in, size_t first, size_t
     CHECK(expected == lengths[q], "query %zu: %u of %zu", q, lengths[q], expected);
   }
   drop(device_floors);
+  drop(device_lowers);
   drop(lists.n);
   drop(lists.slots);
   drop(lists.scores);
+}
+
+/* Check the largest lower bounds of every stride-th tile. */
+static void check_maxima(const struct mol_bounds_input *in, size_t stride)
+{
+  enum { TILE = 64, EACH = TILE / MOL_BOUNDS_MAXIMA };
+  static float found[QUERIES_MAX * (ITEMS_MAX / TILE + 1) * MOL_BOUNDS_MAXIMA];
+  size_t n_all = (w.n_items + TILE - 1) / TILE, n_tiles = (n_all + stride - 1) / stride;
+  size_t n = n_tiles * MOL_BOUNDS_MAXIMA, bytes = w.n_queries * n * sizeof *found;
+  float *maxima = to_device(found, bytes);
+
+  CHECK_OK(mol_bounds_maxima(stream, in, w.n_items, stride, n_tiles, maxima));
+  from_device(found, maxima, bytes);
+  for (size_t q = 0; q < w.n_queries; q++) {
+    for (size_t g = 0; g < n; g++) {
+      size_t first = g / MOL_BOUNDS_MAXIMA * stride * TILE + g % MOL_BOUNDS_MAXIMA * EACH;
+      float due = -INFINITY;
+      for (size_t i = first; i < first + EACH && i < w.n_items; i++)
+        due = w.present[i] && w.lowers[q][i] > due ? w.lowers[q][i] : due;
+      CHECK(found[q * n + g] == due, "query %zu, stride %zu, group %zu: %.9g, not %.9g", q, stride, g,
+            (double)found[q * n + g], (double)due);
+    }
+  }
+  drop(maxima);
 }
 
 static void check_appends(const struct mol_bounds_input *in)
@@ -283,6 +313,7 @@ static void check_appends(const struct mol_bounds_input *in)
   check_append(in, 0, w.n_items, floors);
   if (first < w.n_items)
     check_append(in, first, 1 + dice_below(&dice, w.n_items - first), floors);
+  check_maxima(in, 1 + dice_below(&dice, 4));
 }
 
 /* Run all checks on the current world. */

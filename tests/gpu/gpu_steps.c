@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device operations of a search: one copy to the device, one copy back, and one wait for it. Prints the number of
  * operations. Runs only on the model, which counts them. */
+#include <math.h>
+
 #include "engine/engine.h"
 #include "tests/gpu/check.h"
 #include "tests/support/mol_file.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
 
-enum { ITEMS = 4200, K = 20, BATCH = 2, DIM = 32, SPLITS = 8, SUBITEMS = 256, MANY_EXCLUDED = 2 };
+enum { ITEMS = 4200, K = 20, BATCH = 2, DIM = 64, SPLITS = 8, SUBITEMS = 256, MANY_EXCLUDED = 2 };
 
-enum { RECJPQ, MOL, BILINEAR, N_SPACES };
-static const char *const names[N_SPACES] = { "pq", "mol", "bilinear" };
+enum { RECJPQ, MOL, BILINEAR, TAILED, N_SPACES }; /* TAILED: bilinear with a tail of small singular values */
+static const char *const names[N_SPACES] = { "pq", "mol", "bilinear", "tailed" };
 
 static const struct mol_file shape = { 8, 8, 32, 128, DIM, 0, 0.1f };
 
@@ -23,6 +25,7 @@ static const struct ask {
   { RECJPQ, "exact", 1 },         { RECJPQ, "pqtopk", 1 },    { MOL, "exact", 1 },
   { MOL, "two_pass", 1 },         { MOL, "average(300)", 1 }, { MOL, "per_embedding(20)", 1 },
   { MOL, "combined(20,100)", 1 }, { BILINEAR, "exact", 1 },   { BILINEAR, "low_rank(4)", 3 },
+  { TAILED, "exact", 1 },
 };
 
 struct world {
@@ -45,6 +48,9 @@ static void write_models(struct world *w)
   mol_file_write(w->paths[MOL], &shape, &w->dice);
   dice_fill(&w->dice, matrix, DIM * DIM, 1.0f);
   vector_file_write_matrix(w->paths[BILINEAR], matrix, DIM, DIM);
+  for (size_t i = 0; i < DIM * DIM; i++)
+    matrix[i] = i % (DIM + 1) == 0 ? expf(-0.5f * (float)(i / DIM)) : 0.0f;
+  vector_file_write_matrix(w->paths[TAILED], matrix, DIM, DIM);
 }
 
 static void put_items(struct world *w)

@@ -260,6 +260,7 @@ static void check_uppers_of(struct world *w, const double *q, size_t first, size
 {
   struct vector_scan_input input = input_of(w, n);
   uint32_t *lengths = malloc(n * sizeof *lengths), *slots = malloc(n * w->n_items * sizeof *slots);
+  float *uppers = malloc(n * w->n_items * sizeof *uppers);
 
   for (size_t i = 0; i < n; i++)
     w->floors[i] = score_of(w, q, first + offset + i);
@@ -268,18 +269,24 @@ static void check_uppers_of(struct world *w, const double *q, size_t first, size
   CHECK_OK(vector_scan_append(w->stream, &input, first, TILE, w->device_floors, &w->lists));
   copy_out(w, lengths, w->lists.n, n * sizeof *lengths);
   copy_out(w, slots, w->lists.slots, n * w->n_items * sizeof *slots);
+  copy_out(w, uppers, w->lists.scores, n * w->n_items * sizeof *uppers);
   for (size_t i = 0; i < n; i++) {
     uint8_t is_in[TILE] = { 0 };
     for (size_t e = 0; e < lengths[i]; e++) {
       size_t slot = slots[i * w->n_items + e];
       CHECK(slot >= first && slot < first + TILE && w->present[slot] && !is_in[slot - first], "slot %zu", slot);
       is_in[slot - first] = 1;
+      float upper = uppers[i * w->n_items + e], score = score_of(w, q, slot);
+      CHECK(upper >= w->floors[i] || isnan(w->floors[i]), "slot %zu: %g", slot, (double)upper);
+      CHECK(upper >= score || isnan(score), "slot %zu scores %g, above its bound %g", slot, (double)score,
+            (double)upper);
     }
     CHECK(is_in[offset + i] == w->present[first + offset + i], "item %zu scores %g, above its bound",
           first + offset + i, (double)w->floors[i]);
   }
   free(lengths);
   free(slots);
+  free(uppers);
 }
 
 static void check_uppers(struct world *w, enum draw draw, size_t n_queries)

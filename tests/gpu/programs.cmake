@@ -33,5 +33,5 @@ sluice_gpu_test(gpu_vector)
 sluice_gpu_test(gpu_vector_kernels)
 if(SLUICE_CUDA STREQUAL "MODEL")
   sluice_gpu_test(gpu_failure) # these two need the model: it fails and counts on request
-  sluice_gpu_test(gpu_steps)
+  sluice_gpu_test(gpu_steps m)
 endif()
