@@ -2,7 +2,16 @@
 /* Thresholds of device lists (lists.h) by radix selection, and copies of the entries that reach them. */
 #include "kernels/cuda/append.cuh"
 
-enum { THREADS = 512, DIGITS = 256, DIGIT_BITS = 8, KEY_BITS = 32 };
+enum {
+  THREADS = 512,
+  SHORT_THREADS = 256, /* a block for each short list: many are selected at the same time */
+  SHORT_KEYS = 16,
+  LONG_THREADS = 1024,
+  LONG_KEYS = 42, /* with the rest, all registers of a thread */
+  DIGITS = 256,
+  DIGIT_BITS = 8,
+  KEY_BITS = 32
+};
 
 /* Integer keys that sort like the scores; NaN sorts below everything. */
 static __device__ __forceinline__ uint32_t key_of(float score)
@@ -19,61 +28,113 @@ static __device__ __forceinline__ float score_of(uint32_t key)
   return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
-/* Return the rank-th largest of n keys. Each round counts one digit, from the highest on, and then keeps only the keys
- * that share the digit found. One block. */
-static __device__ uint32_t select_key(const float *scores, uint32_t n, uint32_t rank, uint32_t *histogram)
+/* The keys of a list. A thread keeps KEYS of them in registers; what is left of longer lists is read anew each time. */
+template <int N_THREADS, int KEYS> struct keys {
+  uint32_t mine[KEYS];
+  const float *scores;
+  uint32_t n;
+};
+
+/* All reads are on their way at the same time. */
+template <int N_THREADS, int KEYS>
+static __device__ __forceinline__ void load_keys(struct keys<N_THREADS, KEYS> &keys)
 {
-  uint32_t *chosen = histogram + DIGITS; /* the digit, and the rank among the keys with that digit */
-  uint32_t prefix = 0;
+  float scores[KEYS];
+
+#pragma unroll
+  for (uint32_t i = 0; i < KEYS; i++) {
+    uint32_t at = i * N_THREADS + threadIdx.x;
+    scores[i] = at < keys.n ? keys.scores[at] : NAN; /* below every score */
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < KEYS; i++)
+    keys.mine[i] = key_of(scores[i]);
+}
+
+/* Count a digit of the keys that agree with `prefix` in the digits above it. */
+static __device__ __forceinline__ void count(uint32_t key, uint32_t prefix, uint32_t above, int shift,
+                                             uint32_t *histogram)
+{
+  if (((key ^ prefix) & above) == 0)
+    atomicAdd(&histogram[key >> shift & (DIGITS - 1)], 1u);
+}
+
+template <int N_THREADS, int KEYS>
+static __device__ __forceinline__ void count_keys(const struct keys<N_THREADS, KEYS> &keys, uint32_t prefix, int shift,
+                                                  uint32_t *histogram)
+{
+  uint32_t above = shift == KEY_BITS - DIGIT_BITS ? 0 : ~0u << (shift + DIGIT_BITS);
+
+#pragma unroll
+  for (uint32_t i = 0; i < KEYS; i++) {
+    if (i * N_THREADS >= keys.n)
+      break;
+    count(keys.mine[i], prefix, above, shift, histogram);
+  }
+  for (uint32_t at = KEYS * N_THREADS + threadIdx.x; at < keys.n; at += N_THREADS)
+    count(key_of(keys.scores[at]), prefix, above, shift, histogram);
+}
+
+/* Find the digit of the rank-th largest of the keys that were counted, and the rank among those that have the digit.
+ * One warp. Each lane has eight digits, lane 0 the highest. A prefix sum over the lanes shows where the rank falls. */
+static __device__ void find_digit(const uint32_t *histogram, uint32_t rank, uint32_t *chosen)
+{
+  uint32_t mine = 0, before, digit = DIGITS - 1 - warp_lane() * (DIGITS / WARP_LANES);
+
+  for (uint32_t i = 0; i < DIGITS / WARP_LANES; i++)
+    mine += histogram[digit - i];
+  before = mine;
+  for (int step = 1; step < WARP_LANES; step *= 2) {
+    uint32_t other = __shfl_up_sync(WARP_ALL, before, step);
+    before += warp_lane() >= (unsigned)step ? other : 0;
+  }
+  before -= mine;
+  if (before < rank && rank <= before + mine) {
+    while (before + histogram[digit] < rank)
+      before += histogram[digit--];
+    chosen[0] = digit;
+    chosen[1] = rank - before;
+  }
+}
+
+/* Return the rank-th largest key. Each round counts one digit, from the highest on, and then keeps only the keys that
+ * share the digit found. One block. */
+template <int N_THREADS, int KEYS>
+static __device__ uint32_t select_key(const struct keys<N_THREADS, KEYS> &keys, uint32_t rank, uint32_t *histogram)
+{
+  uint32_t *chosen = histogram + DIGITS, prefix = 0;
 
   for (int shift = KEY_BITS - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
-    for (unsigned i = threadIdx.x; i < DIGITS; i += blockDim.x)
-      histogram[i] = 0;
+    if (threadIdx.x < DIGITS) /* a block has at least as many threads */
+      histogram[threadIdx.x] = 0;
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
-      uint32_t key = key_of(scores[i]);
-      if (shift == KEY_BITS - DIGIT_BITS || key >> (shift + DIGIT_BITS) == prefix)
-        atomicAdd(&histogram[key >> shift & (DIGITS - 1)], 1u);
-    }
+    count_keys(keys, prefix, shift, histogram);
     __syncthreads();
-    if (threadIdx.x < WARP_LANES) {
-      /* Each lane has eight digits, lane 0 the highest. A prefix sum over the lanes shows where the rank falls. */
-      uint32_t mine = 0, before;
-      for (int i = 0; i < DIGITS / WARP_LANES; i++)
-        mine += histogram[DIGITS - 1 - (threadIdx.x * (DIGITS / WARP_LANES) + i)];
-      before = mine;
-      for (int step = 1; step < WARP_LANES; step *= 2) {
-        uint32_t other = __shfl_up_sync(WARP_ALL, before, step);
-        before += threadIdx.x >= (unsigned)step ? other : 0;
-      }
-      before -= mine;
-      if (before < rank && rank <= before + mine) {
-        uint32_t digit = DIGITS - 1 - threadIdx.x * (DIGITS / WARP_LANES);
-        while (before + histogram[digit] < rank)
-          before += histogram[digit--];
-        chosen[0] = digit;
-        chosen[1] = rank - before;
-      }
-    }
+    if (threadIdx.x < WARP_LANES)
+      find_digit(histogram, rank, chosen);
     __syncthreads();
-    prefix = prefix << DIGIT_BITS | chosen[0];
+    prefix |= chosen[0] << shift;
     rank = chosen[1];
-    __syncthreads();
   }
   return prefix;
 }
 
 /* One block per list. n is NULL if every list has `length` entries. */
-static __global__ void __launch_bounds__(THREADS) threshold(const float *scores, size_t stride, const uint32_t *n,
-                                                            uint32_t length, struct lists_ranks ranks,
-                                                            float *thresholds)
+template <int N_THREADS, int KEYS>
+static __global__ void __launch_bounds__(N_THREADS, 1)
+    threshold(const float *scores, size_t stride, const uint32_t *n, uint32_t length, struct lists_ranks ranks,
+              float *thresholds)
 {
-  uint32_t list = blockIdx.x, n_scores = n ? stored_entries(n[list], length) : length;
-  uint32_t rank = ranks.more + (ranks.of ? ranks.of[list] : 0);
+  uint32_t list = blockIdx.x, rank = ranks.more + (ranks.of ? ranks.of[list] : 0);
+  struct keys<N_THREADS, KEYS> keys;
   float found = -INFINITY;
 
-  if (rank <= n_scores)
-    found = score_of(select_key(scores + list * stride, n_scores, rank, shared_memory<uint32_t>()));
+  keys.scores = scores + list * stride;
+  keys.n = n ? stored_entries(n[list], length) : length;
+  if (rank <= keys.n) {
+    load_keys(keys);
+    found = score_of(select_key(keys, rank, shared_memory<uint32_t>()));
+  }
   if (found != found)
     found = -INFINITY;
   if (threadIdx.x == 0)
@@ -119,8 +180,10 @@ static err_code_t find_thresholds(struct device_stream *stream, const float *sco
 {
   if (n_lists == 0)
     return ERR_OK;
-  return launch(stream, (unsigned)n_lists, THREADS, (DIGITS + 2) * sizeof(uint32_t), threshold, scores, stride, n,
-                (uint32_t)stride, ranks, thresholds);
+  bool is_short = stride <= (size_t)SHORT_THREADS * SHORT_KEYS;
+  return launch(stream, (unsigned)n_lists, is_short ? SHORT_THREADS : LONG_THREADS, (DIGITS + 2) * sizeof(uint32_t),
+                is_short ? threshold<SHORT_THREADS, SHORT_KEYS> : threshold<LONG_THREADS, LONG_KEYS>, scores, stride,
+                n, (uint32_t)stride, ranks, thresholds);
 }
 
 err_code_t lists_threshold(struct device_stream *stream, const struct device_lists *lists, struct lists_ranks ranks,

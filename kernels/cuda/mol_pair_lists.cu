@@ -106,16 +106,20 @@ static __global__ void __launch_bounds__(THREADS)
   }
 }
 
-/* Combine what a query's lists report: the best threshold, and whether any list overflowed. One warp per query. */
+/* Combine what a query's lists report: the best threshold, and whether any list overflowed. One warp per query. Its rows
+ * lie one after another; some of them may belong to other passes. */
 static __global__ void sum_up(size_t n_rows, size_t n_components, struct mol_pair_queries queries,
                               struct device_lists lists, const float *thresholds, struct mol_pair_union out)
 {
-  size_t query = blockIdx.x;
+  size_t query = blockIdx.x, first = query * queries.n_components, end = first + queries.n_components;
   float best = -INFINITY;
   bool has_overflowed = false;
 
-  for (size_t list = warp_lane(); list < n_rows * n_components; list += WARP_LANES) {
-    if (query_of(queries, list % n_rows) == query) {
+  first = first > queries.first_row ? first - queries.first_row : 0;
+  end = end > queries.first_row ? end - queries.first_row : 0;
+  end = end < n_rows ? end : n_rows;
+  for (size_t row = first + warp_lane(); row < end; row += WARP_LANES) {
+    for (size_t list = row; list < n_rows * n_components; list += n_rows) {
       best = fmaxf(best, thresholds[list]);
       has_overflowed |= lists.n[list] > lists.capacity;
     }

@@ -7,7 +7,7 @@
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"
 
-enum { LISTS_MAX = 40, CAPACITY_MAX = 6000 };
+enum { LISTS_MAX = 40, CAPACITY_MAX = 6000, LONG_MAX = 50000 };
 
 static struct dice dice;
 static struct device_stream *stream;
@@ -183,8 +183,32 @@ static void check_raise(void)
   device_free(&device_others);
 }
 
+/* Arrays around the lengths that a block keeps in registers. */
+static void check_long(size_t n)
+{
+  static float scores[2 * LONG_MAX], sorted[LONG_MAX];
+  float thresholds[2], *device_scores, *device_thresholds = to_device(scores, sizeof thresholds);
+  uint32_t rank = (uint32_t)(1 + dice_below(&dice, n));
+
+  for (size_t i = 0; i < 2 * n; i++)
+    scores[i] = draw_score(i < n);
+  device_scores = to_device(scores, 2 * n * sizeof *scores);
+  CHECK_OK(lists_threshold_of(stream, device_scores, 2, n, (struct lists_ranks){ NULL, rank }, device_thresholds));
+  from_device(thresholds, device_thresholds, sizeof thresholds);
+  for (size_t i = 0; i < 2; i++) {
+    memcpy(sorted, scores + i * n, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, falling);
+    CHECK(thresholds[i] == sorted[rank - 1], "%zu scores: that of rank %u is %g, not %g", n, rank,
+          (double)sorted[rank - 1], (double)thresholds[i]);
+  }
+  device_free(&device_scores);
+  device_free(&device_thresholds);
+}
+
 int main(void)
 {
+  static const size_t lengths[] = { 1, 1024, 4095, 4096, 4097, 43007, 43008, 43009, LONG_MAX };
+
   dice.state = dice_seed();
   check_begin("gpu_lists");
   CHECK_OK(device_stream_open(&stream));
@@ -192,6 +216,8 @@ int main(void)
     check_lists();
   for (size_t round = 0; round < 20; round++)
     check_raise();
+  for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+    check_long(lengths[i]);
   device_stream_close(&stream);
   return check_end("gpu_lists");
 }
