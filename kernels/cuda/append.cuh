@@ -39,6 +39,74 @@ static __device__ __forceinline__ void append_warp(const struct device_lists &li
   }
 }
 
+/* A warp's buffer of entries for up to WARP_LANES lists, in shared memory. A full buffer goes to the lists with one
+ * atomic operation for each list, all at the same time: so the warp waits once for many entries. Scores are not
+ * written. */
+enum { APPEND_BUFFER = 128, APPEND_BUFFER_BYTES = (2 * APPEND_BUFFER + WARP_LANES) * 4 };
+
+struct append_buffer {
+  uint32_t n;        /* entries; the same in all lanes */
+  uint32_t *slots;   /* [APPEND_BUFFER] */
+  uint32_t *places;  /* [APPEND_BUFFER]: the list's place among the warp's lists */
+  uint32_t *lengths; /* [WARP_LANES] */
+};
+
+/* memory: APPEND_BUFFER_BYTES of shared memory, of this warp alone. */
+static __device__ __forceinline__ struct append_buffer append_buffer_open(uint32_t *memory)
+{
+  return { 0, memory, memory + APPEND_BUFFER, memory + 2 * APPEND_BUFFER };
+}
+
+/* Append all entries to the lists from first_list on. The whole warp calls this and the next function. */
+static __device__ void append_buffer_flush(struct append_buffer &buffer, const struct device_lists &lists,
+                                           size_t first_list)
+{
+  enum { EACH = APPEND_BUFFER / WARP_LANES };
+  unsigned lane = warp_lane();
+  uint32_t ranks[EACH];
+
+  buffer.lengths[lane] = 0;
+  __syncwarp();
+#pragma unroll
+  for (unsigned i = 0; i < EACH; i++) {
+    if (i * WARP_LANES + lane < buffer.n)
+      ranks[i] = atomicAdd(&buffer.lengths[buffer.places[i * WARP_LANES + lane]], 1u);
+  }
+  __syncwarp();
+  uint32_t length = buffer.lengths[lane];
+  if (length > 0)
+    length = atomicAdd(&lists.n[first_list + lane], length);
+  buffer.lengths[lane] = length;
+  __syncwarp();
+#pragma unroll
+  for (unsigned i = 0; i < EACH; i++) {
+    if (i * WARP_LANES + lane < buffer.n) {
+      uint32_t place = buffer.places[i * WARP_LANES + lane], at = buffer.lengths[place] + ranks[i];
+      if (at < lists.capacity)
+        lists.slots[(first_list + place) * lists.capacity + at] = buffer.slots[i * WARP_LANES + lane];
+    }
+  }
+  __syncwarp();
+  buffer.n = 0;
+}
+
+/* Append the entry of each lane with is_hit. */
+static __device__ __forceinline__ void append_buffer_push(struct append_buffer &buffer,
+                                                          const struct device_lists &lists, size_t first_list,
+                                                          bool is_hit, unsigned place, uint32_t slot)
+{
+  unsigned hits = __ballot_sync(WARP_ALL, is_hit);
+
+  if (buffer.n + (uint32_t)__popc(hits) > APPEND_BUFFER)
+    append_buffer_flush(buffer, lists, first_list);
+  if (is_hit) {
+    uint32_t at = buffer.n + (uint32_t)__popc(hits & ((1u << warp_lane()) - 1));
+    buffer.slots[at] = slot;
+    buffer.places[at] = place;
+  }
+  buffer.n += (uint32_t)__popc(hits);
+}
+
 /* Number of entries of a list with room for `capacity`: n counts also those that were dropped because it was full. */
 static __device__ __forceinline__ uint32_t stored_entries(uint32_t n, size_t capacity)
 {

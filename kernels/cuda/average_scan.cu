@@ -36,8 +36,8 @@ struct query_error {
   float norm, base, floor;
 };
 
-/* Shared memory holds the errors of GROUP * G queries, then the queries' numbers. The pitch avoids bank conflicts
- * between eight queries. */
+/* Shared memory holds the errors of GROUP * G queries, the warps' buffers, then the queries' numbers. The pitch avoids
+ * bank conflicts between eight queries. */
 struct shared_layout {
   size_t padded; /* numbers per item or query, with padding */
   size_t pitch;  /* numbers from one query to the next; 0: the queries do not fit and are read from global memory */
@@ -121,6 +121,89 @@ static __device__ __forceinline__ void multiply_tile(const struct average_scan_i
   }
 }
 
+/* The residuals of a tile's items `lane` and `lane + 32`; -1 if the item is absent. */
+static __device__ __forceinline__ float2 load_residuals(const struct average_scan_input &in, size_t first,
+                                                        size_t n_slots)
+{
+  size_t slot = first + warp_lane();
+  float2 r = { -1.0f, -1.0f };
+
+  if (slot < n_slots && in.present[slot])
+    r.x = in.items.residuals[slot * MOL_RESIDUALS + MOL_RESIDUAL_AVERAGE];
+  slot += WARP_LANES;
+  if (slot < n_slots && in.present[slot])
+    r.y = in.items.residuals[slot * MOL_RESIDUALS + MOL_RESIDUAL_AVERAGE];
+  return r;
+}
+
+/* The residual of the lane's item in a row of eight. */
+static __device__ __forceinline__ float residual_of(float2 residuals, int row)
+{
+  return __shfl_sync(WARP_ALL, row < OPERANDS ? residuals.x : residuals.y, row % OPERANDS * 8 + (int)warp_lane() / 4);
+}
+
+/* Write the largest lower bound of each query among the lane's eight items. */
+template <int G>
+static __device__ __forceinline__ void write_maxima(const float (&products)[OPERANDS][G][4], float2 residuals,
+                                                    const struct query_error *errors, size_t first_query,
+                                                    size_t n_queries, size_t tile, size_t n_tiles, float *maxima)
+{
+  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
+  float best[G][2];
+
+#pragma unroll
+  for (int j = 0; j < G; j++)
+    best[j][0] = best[j][1] = -INFINITY;
+#pragma unroll
+  for (int row = 0; row < 2 * OPERANDS; row++) { /* a lane has two rows of each operand */
+    float residual = residual_of(residuals, row);
+#pragma unroll
+    for (int i = 0; i < 2 * G; i++) {
+      const struct query_error &e = errors[i / 2 * GROUP + 2 * t + i % 2];
+      float lower = products[row / 2][i / 2][row % 2 * 2 + i % 2] - fmaf(residual, e.norm, e.base);
+      if (!(residual < 0.0f))
+        best[i / 2][i % 2] = fmaxf(best[i / 2][i % 2], lower);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < 2 * G; i++) {
+    size_t query = first_query + i / 2 * GROUP + 2 * t + i % 2;
+    if (query < n_queries)
+      maxima[(query * n_tiles + tile) * AVERAGE_SCAN_MAXIMA + g] = best[i / 2][i % 2];
+  }
+}
+
+/* Append the items whose upper bound reaches the floor. */
+template <int G>
+static __device__ __forceinline__ void append_tile(const float (&products)[OPERANDS][G][4], float2 residuals,
+                                                   const struct query_error *errors, size_t first_query,
+                                                   size_t n_queries, size_t first_slot, struct append_buffer &buffer,
+                                                   const struct device_lists &lists)
+{
+  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
+  uint64_t passed = 0; /* a bit for each of the lane's bounds */
+
+#pragma unroll
+  for (int row = 0; row < 2 * OPERANDS; row++) {
+    float residual = residual_of(residuals, row);
+    uint32_t of_row = 0;
+#pragma unroll
+    for (int i = 0; i < 2 * G; i++) {
+      const struct query_error &e = errors[i / 2 * GROUP + 2 * t + i % 2];
+      float upper = products[row / 2][i / 2][row % 2 * 2 + i % 2] + fmaf(residual, e.norm, e.base);
+      of_row |= !(upper < e.floor) ? 1u << i : 0;
+    }
+    passed |= (uint64_t)(residual < 0.0f ? 0 : of_row) << (row * 2 * G);
+  }
+  while (__any_sync(WARP_ALL, passed != 0)) {
+    unsigned low = (unsigned)passed, bit = (unsigned)(low ? __ffs((int)low) : __ffs((int)(passed >> 32)) + 32) - 1;
+    unsigned place = bit % (2 * G) / 2 * GROUP + 2 * t + bit % 2;
+    append_buffer_push(buffer, lists, first_query, passed != 0 && first_query + place < n_queries, place,
+                       (uint32_t)(first_slot + bit / (2 * G) * 8 + g));
+    passed &= passed - 1;
+  }
+}
+
 /* Scan every tile of the range for 8 G queries. Writes `maxima` if IS_MAXIMA, else appends to `lists`. */
 template <int G, bool IS_MAXIMA>
 static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
@@ -128,56 +211,36 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
          float *maxima, struct device_lists lists)
 {
   struct query_error *errors = shared_memory<struct query_error>();
-  half_bits *numbers = reinterpret_cast<half_bits *>(errors + GROUPS_MAX * GROUP);
-  size_t first_query = (size_t)blockIdx.y * G * GROUP;
-  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
+  uint32_t *buffers = reinterpret_cast<uint32_t *>(errors + GROUPS_MAX * GROUP);
+  half_bits *numbers = reinterpret_cast<half_bits *>(buffers + WARPS * APPEND_BUFFER_BYTES / 4);
+  size_t first_query = (size_t)blockIdx.y * G * GROUP, step = range.stride * TILE;
+  size_t warp = threadIdx.x / WARP_LANES, tile = (size_t)blockIdx.x * WARPS + warp;
+  struct append_buffer buffer = append_buffer_open(buffers + warp * (APPEND_BUFFER_BYTES / 4));
 
-  for (unsigned q = threadIdx.x / WARP_LANES; q < G * GROUP; q += WARPS)
+  for (unsigned q = (unsigned)warp; q < G * GROUP; q += WARPS)
     load_query(in, layout, first_query + q, !IS_MAXIMA && first_query + q < in.n_queries ? floors[first_query + q] : 0,
                numbers + q * layout.pitch, &errors[q]);
   __syncthreads();
-  for (size_t tile = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES; tile < range.n_tiles;
-       tile += (size_t)gridDim.x * WARPS) {
-    size_t first = range.first + tile * range.stride * TILE;
-    float products[OPERANDS][G][4], best[G][2];
+  float2 residuals = load_residuals(in, range.first + tile * step, range.n_slots);
+  for (; tile < range.n_tiles; tile += (size_t)gridDim.x * WARPS) {
+    size_t first = range.first + tile * step;
+    float products[OPERANDS][G][4];
+    float2 next = load_residuals(in, first + (size_t)gridDim.x * WARPS * step, range.n_slots);
     multiply_tile<G>(in, layout, numbers, first_query, first, products);
-#pragma unroll
-    for (int j = 0; j < G; j++)
-      best[j][0] = best[j][1] = -INFINITY;
-#pragma unroll
-    for (int row = 0; row < 2 * OPERANDS; row++) { /* a lane has two rows of each operand */
-      size_t slot = first + row * 8 + g;
-      if (slot >= range.n_slots || !in.present[slot])
-        continue;
-      float residual = in.items.residuals[slot * MOL_RESIDUALS + MOL_RESIDUAL_AVERAGE];
-#pragma unroll
-      for (int j = 0; j < G; j++) {
-#pragma unroll
-        for (int c = 0; c < 2; c++) {
-          const struct query_error &e = errors[j * GROUP + 2 * t + c];
-          float product = products[row / 2][j][row % 2 * 2 + c], error = fmaf(residual, e.norm, e.base);
-          size_t query = first_query + j * GROUP + 2 * t + c;
-          if (IS_MAXIMA)
-            best[j][c] = fmaxf(best[j][c], product - error);
-          else if (!(product + error < e.floor) && query < in.n_queries)
-            append(lists, query, (uint32_t)slot, product);
-        }
-      }
-    }
-    if (IS_MAXIMA) {
-#pragma unroll
-      for (int i = 0; i < 2 * G; i++) {
-        size_t query = first_query + i / 2 * GROUP + 2 * t + i % 2;
-        if (query < in.n_queries)
-          maxima[(query * range.n_tiles + tile) * AVERAGE_SCAN_MAXIMA + g] = best[i / 2][i % 2];
-      }
-    }
+    if (IS_MAXIMA)
+      write_maxima<G>(products, residuals, errors, first_query, in.n_queries, tile, range.n_tiles, maxima);
+    else
+      append_tile<G>(products, residuals, errors, first_query, in.n_queries, first, buffer, lists);
+    residuals = next;
   }
+  if (!IS_MAXIMA)
+    append_buffer_flush(buffer, lists, first_query);
 }
 
 static size_t block_bytes(const struct shared_layout *layout, size_t n_groups)
 {
-  return GROUPS_MAX * GROUP * sizeof(struct query_error) + n_groups * GROUP * layout->pitch * sizeof(half_bits);
+  return GROUPS_MAX * GROUP * sizeof(struct query_error) + WARPS * APPEND_BUFFER_BYTES +
+         n_groups * GROUP * layout->pitch * sizeof(half_bits);
 }
 
 template <int G, bool IS_MAXIMA>

@@ -106,8 +106,8 @@ static __global__ void __launch_bounds__(THREADS)
   }
 }
 
-/* Combine what a query's lists report: the best threshold, and whether any list overflowed. One warp per query. Its rows
- * lie one after another; some of them may belong to other passes. */
+/* Combine what a query's lists report: the best threshold, and whether any list overflowed. One warp per query. Its
+ * rows lie one after another; some of them may belong to other passes. */
 static __global__ void sum_up(size_t n_rows, size_t n_components, struct mol_pair_queries queries,
                               struct device_lists lists, const float *thresholds, struct mol_pair_union out)
 {
