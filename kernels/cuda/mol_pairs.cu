@@ -4,12 +4,18 @@
  * A block multiplies tiles of 64 items by its queries' rows, one item component at a time. Each warp keeps 32 rows in
  * registers as the tensor core's second operand, and multiplies them by 16 items of a tile at a time. The eight warps
  * form a grid of ROW_WARPS groups of rows by ITEM_WARPS tiles. The block prefetches items into a ring of buffers in
- * shared memory while it computes.
+ * shared memory while it computes. Between two barriers it works on TOGETHER components.
  */
 #include "kernels/cuda/append.cuh"
 #include "kernels/cuda/mol_pairs_tile.cuh"
 
-enum { THREADS = 256, WARPS = THREADS / WARP_LANES, STAGES = 3 };
+enum {
+  THREADS = 256,
+  WARPS = THREADS / WARP_LANES,
+  STAGES = 2,
+  COMPONENTS_MAX = 16, /* of one launch: their floors lie in shared memory */
+  PASSED_MAX = 128     /* entries in a warp's buffer */
+};
 
 struct scan_range {
   uint32_t n_slots, stride, n_tiles; /* tile t starts at slot t * stride * TILE and ends below n_slots */
@@ -28,7 +34,7 @@ template <int GROUPS>
 static __device__ void find_maxima(const half_bits *buffer, const struct work &work, uint32_t n_rows,
                                    const struct row_part<GROUPS> &part, float *maxima, uint32_t n_tiles)
 {
-  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
+  unsigned g = warp_lane() / 4, t = warp_lane() % 4, lane_place = ::lane_place<GROUPS>();
   float best[2 * ROW_TILES];
 
 #pragma unroll
@@ -36,15 +42,15 @@ static __device__ void find_maxima(const half_bits *buffer, const struct work &w
     best[j] = -INFINITY;
 #pragma unroll 1
   for (unsigned i = 0; i < TILE / STEP_ITEMS; i++) {
-    uint4 low[GROUPS], high[GROUPS];
+    uint32_t items[GROUPS * GROUP_STEPS][4];
     float of_low = is_present(work.tile, STEP_ITEMS * i + g) ? 0.0f : -INFINITY;
     float of_high = is_present(work.tile, STEP_ITEMS * i + g + 8) ? 0.0f : -INFINITY;
     float start[4] = { of_low, of_low, of_high, of_high };
-    load_items<GROUPS>(buffer, i, low, high);
+    load_items<GROUPS>(buffer, i, lane_place, items);
 #pragma unroll
     for (int j = 0; j < ROW_TILES; j++) {
       float sums[4];
-      multiply<GROUPS>(low, high, part, j, start, sums);
+      multiply<GROUPS>(items, part, j, start, sums);
       best[2 * j] = fmaxf(best[2 * j], fmaxf(sums[0], sums[2]));
       best[2 * j + 1] = fmaxf(best[2 * j + 1], fmaxf(sums[1], sums[3]));
     }
@@ -62,93 +68,162 @@ static __device__ void find_maxima(const half_bits *buffer, const struct work &w
   }
 }
 
-/* Load the values that the sums start from. The sum of an item that may reach the floor ends above 0. A row without a
- * list starts from -inf. */
-template <int GROUPS>
-static __device__ __forceinline__ void load_starts(const struct work &work, uint32_t n_rows,
-                                                   const struct row_part<GROUPS> &part, const float *floors,
-                                                   float (&start)[2 * ROW_TILES])
+/* Load a block's floors, as far as they do not depend on the items: starts [n_components][n_rows], in shared memory.
+ * The sum of an item that may reach the floor ends above 0. A row without a list starts from -inf. */
+static __device__ void load_starts(const struct mol_pairs_input &in, const float *floors, uint32_t first_row,
+                                   uint32_t n_rows, float of_floor, float *starts)
 {
-  float of_floor = 2 * slack_of(GROUPS);
-
-#pragma unroll
-  for (int j = 0; j < 2 * ROW_TILES; j++) {
-    uint32_t row = work.first_row + 8 * (j / 2) + 2 * (warp_lane() % 4) + j % 2;
-    start[j] = -INFINITY;
-    if (row < n_rows) {
-      float floor = floors[work.first_list + row];
-      start[j] = fmaf(part.norm[j], work.tile.residual, part.base[j]) + fmaf(of_floor, fabsf(floor), -floor);
+  for (uint32_t i = threadIdx.x; i < (uint32_t)in.n_components * n_rows; i += THREADS) {
+    uint32_t row = first_row + i % n_rows;
+    starts[i] = -INFINITY;
+    if (row < in.rows.n) {
+      float floor = floors[i / n_rows * in.rows.n + row];
+      starts[i] = in.rows.margins[row].base + fmaf(of_floor, fabsf(floor), -floor);
     }
   }
 }
 
-/* Append the items of a lane's 16 sums whose bits are set in `passed`, highest bit first, each to its row's list. */
-static __device__ void append_passed(const struct mol_pairs_input &in, const struct work &work, unsigned i,
-                                     unsigned passed, const struct device_lists &lists)
+/* A warp's buffer of entries that passed, in shared memory. A full buffer goes to the lists at once, so the warp waits
+ * once for many atomic operations. They are on many lists: counting the entries of each first would save none. */
+struct passed_items {
+  uint32_t n;              /* the same in all lanes */
+  uint32_t *lists, *slots; /* [PASSED_MAX] */
+};
+
+static __device__ void flush_passed(struct passed_items &passed, const struct device_lists &lists)
 {
-  while (passed) {
-    unsigned at = (unsigned)__clz((int)passed) - 16, item = STEP_ITEMS * i + warp_lane() / 4 + at % 4 / 2 * 8;
+  enum { EACH = PASSED_MAX / WARP_LANES };
+  uint32_t at[EACH];
+
+  __syncwarp();
+#pragma unroll
+  for (unsigned i = 0; i < EACH; i++) {
+    unsigned entry = i * WARP_LANES + warp_lane();
+    at[i] = entry < passed.n ? atomicAdd(&lists.n[passed.lists[entry]], 1u) : 0;
+  }
+#pragma unroll
+  for (unsigned i = 0; i < EACH; i++) {
+    unsigned entry = i * WARP_LANES + warp_lane();
+    if (entry < passed.n && at[i] < lists.capacity)
+      lists.slots[passed.lists[entry] * lists.capacity + at[i]] = passed.slots[entry];
+  }
+  __syncwarp();
+  passed.n = 0;
+}
+
+/* Append the items of a lane's 16 sums whose bits are set in `bits`, highest bit first, each to its row's list. The
+ * whole warp calls this. */
+static __device__ void append_passed(const struct mol_pairs_input &in, const struct work &work, unsigned i,
+                                     unsigned bits, struct passed_items &passed, const struct device_lists &lists)
+{
+  unsigned hits;
+
+  while ((hits = __ballot_sync(WARP_ALL, bits != 0)) != 0) {
+    unsigned at = (unsigned)__clz((int)(bits | 1)) - 16, item = STEP_ITEMS * i + warp_lane() / 4 + at % 4 / 2 * 8;
     uint32_t row = work.first_row + 8 * (at / 4) + 2 * (warp_lane() % 4) + at % 2;
-    passed &= ~(0x8000u >> at);
-    if (row < in.rows.n && is_present(work.tile, item))
-      append(lists, work.first_list + row, work.first_slot + item, 0.0f);
+    bool is_hit = bits != 0 && row < in.rows.n && is_present(work.tile, item);
+    hits = __ballot_sync(WARP_ALL, is_hit);
+    if (passed.n + (uint32_t)__popc(hits) > PASSED_MAX)
+      flush_passed(passed, lists);
+    if (is_hit) {
+      uint32_t entry = passed.n + (uint32_t)__popc(hits & ((1u << warp_lane()) - 1));
+      passed.lists[entry] = work.first_list + row;
+      passed.slots[entry] = work.first_slot + item;
+    }
+    passed.n += (uint32_t)__popc(hits);
+    bits &= ~(0x8000u >> at);
   }
 }
 
 template <int GROUPS>
 static __device__ void append_items(const struct mol_pairs_input &in, const half_bits *buffer, const struct work &work,
-                                    const struct row_part<GROUPS> &part, const float *floors,
-                                    const struct device_lists &lists)
+                                    const struct row_part<GROUPS> &part, const float *starts,
+                                    struct passed_items &passed, const struct device_lists &lists)
 {
-  bool is_open = !(work.tile.residual < INFINITY);
-  float from[2 * ROW_TILES];
+  unsigned lane_place = ::lane_place<GROUPS>();
+  float start[ROW_TILES][4];
 
-  load_starts<GROUPS>(work, in.rows.n, part, floors, from);
+  if (!(work.tile.residual < INFINITY)) {
+    for (unsigned i = 0; i < TILE / STEP_ITEMS; i++)
+      append_passed(in, work, i, 0xffffu, passed, lists);
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < ROW_TILES; j++) {
+    float2 two = *reinterpret_cast<const float2 *>(starts + 8 * j + 2 * (warp_lane() % 4));
+    start[j][0] = fmaf(part.norm[2 * j], work.tile.residual, two.x);
+    start[j][1] = fmaf(part.norm[2 * j + 1], work.tile.residual, two.y);
+    start[j][2] = __uint_as_float(in_register(__float_as_uint(start[j][0])));
+    start[j][3] = __uint_as_float(in_register(__float_as_uint(start[j][1])));
+  }
 #pragma unroll 1
   for (unsigned i = 0; i < TILE / STEP_ITEMS; i++) {
-    uint4 low[GROUPS], high[GROUPS];
+    uint32_t items[GROUPS * GROUP_STEPS][4];
     float sums[ROW_TILES][4];
     unsigned below = 0xffffffffu; /* the AND of all sums' bits: its sign bit is set if no item passes */
-    load_items<GROUPS>(buffer, i, low, high);
+    load_items<GROUPS>(buffer, i, lane_place, items);
 #pragma unroll
     for (int j = 0; j < ROW_TILES; j++) {
-      float start[4] = { from[2 * j], from[2 * j + 1], from[2 * j], from[2 * j + 1] };
-      multiply<GROUPS>(low, high, part, j, start, sums[j]);
+      multiply<GROUPS>(items, part, j, start[j], sums[j]);
       below &= __float_as_uint(sums[j][0]) & __float_as_uint(sums[j][1]);
       below &= __float_as_uint(sums[j][2]) & __float_as_uint(sums[j][3]);
     }
-    if (__any_sync(WARP_ALL, is_open || !(below >> 31))) {
+    if (__any_sync(WARP_ALL, !(below >> 31))) {
       unsigned signs = 0;
 #pragma unroll
       for (int j = 0; j < 4 * ROW_TILES; j++)
         signs = signs << 1 | __float_as_uint(sums[j / 4][j % 4]) >> 31;
-      append_passed(in, work, i, is_open ? 0xffffu : ~signs & 0xffffu, lists);
-      __syncwarp();
+      append_passed(in, work, i, ~signs & 0xffffu, passed, lists);
     }
   }
 }
 
-/* A block's current step: one component of ITEM_WARPS tiles from first_tile on. */
+/* A block's current step: up to TOGETHER components, from `component` on, of ITEM_WARPS tiles from first_tile on. */
 struct cursor {
   uint32_t first_tile, component;
 };
 
+/* The sizes of a scan. */
+template <int GROUPS, int ROW_WARPS> struct scan_sizes {
+  enum {
+    TOGETHER = GROUPS == 1 ? 2 : 1,
+    ITEM_WARPS = WARPS / ROW_WARPS,
+    BLOCK_ROWS = ROW_WARPS * ROWS,
+    BUFFER = TILE * GROUPS * GROUP, /* numbers of a component of a tile */
+    STAGE = TOGETHER * ITEM_WARPS * BUFFER
+  };
+};
+
+/* Shared memory holds the ring, then starts and the warps' buffers. */
+template <int GROUPS, int ROW_WARPS> static size_t block_bytes(size_t n_components)
+{
+  typedef scan_sizes<GROUPS, ROW_WARPS> S;
+
+  return STAGES * S::STAGE * sizeof(half_bits) + n_components * S::BLOCK_ROWS * sizeof(float) +
+         WARPS * PASSED_MAX * 2 * sizeof(uint32_t);
+}
+
+template <class S>
 static __device__ __forceinline__ void advance(struct cursor &at, uint32_t n_components, uint32_t n_tiles)
 {
-  if (++at.component == n_components) {
+  at.component += S::TOGETHER;
+  if (at.component >= n_components) {
     at.component = 0;
     at.first_tile += n_tiles;
   }
 }
 
-/* Start to prefetch a step's items. Does nothing past the last tile. buffers [ITEM_WARPS] */
-template <int GROUPS, int ITEM_WARPS>
+/* Start to prefetch a step's items. Does nothing past the last tile. stage: [TOGETHER][ITEM_WARPS][BUFFER] */
+template <int GROUPS, class S>
 static __device__ void load_step(const struct mol_pairs_input &in, const struct scan_range &range,
-                                 const struct cursor &at, half_bits *buffers)
+                                 const struct cursor &at, half_bits *stage)
 {
-  for (unsigned i = 0; i < ITEM_WARPS && at.first_tile + i < range.n_tiles; i++)
-    load_tile<GROUPS>(in, (size_t)(at.first_tile + i) * range.stride * TILE, in.first_component + at.component,
-                      range.item_halves, buffers + i * (TILE * GROUPS * GROUP));
+  for (unsigned c = 0; c < S::TOGETHER && at.component + c < in.n_components; c++) {
+    for (unsigned i = 0; i < S::ITEM_WARPS && at.first_tile + i < range.n_tiles; i++)
+      load_tile<GROUPS, THREADS>(in, (size_t)(at.first_tile + i) * range.stride * TILE,
+                                 in.first_component + at.component + c, range.item_halves,
+                                 stage + (c * S::ITEM_WARPS + i) * S::BUFFER);
+  }
   copy_async_commit();
 }
 
@@ -158,47 +233,56 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
     scan(struct mol_pairs_input in, struct scan_range range, const float *floors, float *maxima,
          struct device_lists lists)
 {
-  enum { ITEM_WARPS = WARPS / ROW_WARPS, BUFFER = TILE * GROUPS * GROUP, BUFFERS = ITEM_WARPS * BUFFER };
-  half_bits *ring = shared_memory<half_bits>(); /* [STAGES][ITEM_WARPS][BUFFER] */
-  uint32_t warp = threadIdx.x / WARP_LANES, mine = warp % ITEM_WARPS, n_rows = (uint32_t)in.rows.n;
-  uint32_t n_components = (uint32_t)in.n_components, n_together = gridDim.x * ITEM_WARPS, loaded = STAGES - 1;
-  struct cursor load = { blockIdx.x * ITEM_WARPS, 0 }, at = load;
+  typedef scan_sizes<GROUPS, ROW_WARPS> S;
+  half_bits *ring = shared_memory<half_bits>(); /* [STAGES][S::STAGE] */
+  float *starts = reinterpret_cast<float *>(ring + STAGES * S::STAGE);
+  uint32_t warp = threadIdx.x / WARP_LANES, mine = warp % S::ITEM_WARPS, n_rows = (uint32_t)in.rows.n;
+  uint32_t *buffers = reinterpret_cast<uint32_t *>(starts + in.n_components * S::BLOCK_ROWS) + warp * 2 * PASSED_MAX;
+  uint32_t n_components = (uint32_t)in.n_components, n_together = gridDim.x * S::ITEM_WARPS;
+  uint32_t row_of_block = warp / S::ITEM_WARPS * ROWS;
+  struct passed_items passed = { 0, buffers, buffers + PASSED_MAX };
+  struct cursor load = { blockIdx.x * S::ITEM_WARPS, 0 }, at = load;
   struct row_part<GROUPS> part;
   struct work work;
 
-  work.first_row = (blockIdx.y * ROW_WARPS + warp / ITEM_WARPS) * ROWS;
-  for (unsigned i = threadIdx.x * 8; i < STAGES * BUFFERS; i += THREADS * 8)
+  work.first_row = blockIdx.y * S::BLOCK_ROWS + row_of_block;
+  for (unsigned i = threadIdx.x * PIECE; i < STAGES * S::STAGE; i += THREADS * PIECE)
     *reinterpret_cast<uint4 *>(ring + i) = uint4{ 0, 0, 0, 0 };
+  if (!IS_MAXIMA)
+    load_starts(in, floors, blockIdx.y * S::BLOCK_ROWS, S::BLOCK_ROWS, 2 * slack_of(GROUPS), starts);
   load_rows<GROUPS>(in.rows, work.first_row, part);
   __syncthreads();
-  for (unsigned stage = 0; stage < STAGES - 1; stage++) {
-    load_step<GROUPS, ITEM_WARPS>(in, range, load, ring + stage * BUFFERS);
-    advance(load, n_components, n_together);
-  }
+  load_step<GROUPS, S>(in, range, load, ring);
+  advance<S>(load, n_components, n_together);
 
   float2 residuals = load_residuals(in, (size_t)(at.first_tile + mine) * range.stride * TILE, range.n_slots);
-  for (uint32_t stage = 0; at.first_tile < range.n_tiles; stage = stage + 1 == STAGES ? 0 : stage + 1) {
-    copy_async_wait<STAGES - 2>();
+  for (uint32_t stage = 0; at.first_tile < range.n_tiles; stage = 1 - stage) {
+    copy_async_wait<0>();
     __syncthreads();
-    load_step<GROUPS, ITEM_WARPS>(in, range, load, ring + loaded * BUFFERS);
-    advance(load, n_components, n_together);
-    loaded = stage;
+    load_step<GROUPS, S>(in, range, load, ring + (1 - stage) * S::STAGE);
+    advance<S>(load, n_components, n_together);
     if (at.component == 0) {
       work.tile_index = at.first_tile + mine;
       work.first_slot = work.tile_index * range.stride * TILE;
       work.tile = tile_of(residuals);
       residuals = load_residuals(in, (size_t)(work.tile_index + n_together) * range.stride * TILE, range.n_slots);
     }
-    work.first_list = at.component * n_rows;
     if (work.tile_index < range.n_tiles && work.first_row < n_rows) {
-      const half_bits *buffer = ring + stage * BUFFERS + mine * BUFFER;
-      if (IS_MAXIMA)
-        find_maxima<GROUPS>(buffer, work, n_rows, part, maxima, range.n_tiles);
-      else
-        append_items<GROUPS>(in, buffer, work, part, floors, lists);
+#pragma unroll 1
+      for (uint32_t c = 0; c < S::TOGETHER && at.component + c < n_components; c++) {
+        const half_bits *buffer = ring + stage * S::STAGE + (c * S::ITEM_WARPS + mine) * S::BUFFER;
+        work.first_list = (at.component + c) * n_rows;
+        if (IS_MAXIMA)
+          find_maxima<GROUPS>(buffer, work, n_rows, part, maxima, range.n_tiles);
+        else
+          append_items<GROUPS>(in, buffer, work, part, starts + (at.component + c) * S::BLOCK_ROWS + row_of_block,
+                               passed, lists);
+      }
     }
-    advance(at, n_components, n_together);
+    advance<S>(at, n_components, n_together);
   }
+  if (!IS_MAXIMA)
+    flush_passed(passed, lists);
 }
 
 /* The same for long components: the exact dot products are both bounds. One warp per tile and list. */
@@ -248,17 +332,17 @@ static err_code_t run_with(struct device_stream *stream, const struct mol_pairs_
   unsigned n_row_blocks = blocks_for(in->rows.n, ROW_WARPS * ROWS),
            n_tile_blocks = blocks_for(range.n_tiles, WARPS / ROW_WARPS);
   unsigned most = 2 * in->n_blocks / n_row_blocks;
-  size_t bytes = sizeof(half_bits) * STAGES * (WARPS / ROW_WARPS) * TILE * GROUPS * GROUP;
 
-  return launch(stream, dim3(least(n_tile_blocks, most ? most : 1), n_row_blocks), THREADS, bytes,
-                scan<GROUPS, ROW_WARPS, IS_MAXIMA>, *in, range, floors, maxima, *lists);
+  return launch(stream, dim3(least(n_tile_blocks, most ? most : 1), n_row_blocks), THREADS,
+                block_bytes<GROUPS, ROW_WARPS>(in->n_components), scan<GROUPS, ROW_WARPS, IS_MAXIMA>, *in, range,
+                floors, maxima, *lists);
 }
 
 template <int GROUPS, bool IS_MAXIMA>
 static err_code_t run_rows(struct device_stream *stream, const struct mol_pairs_input *in, struct scan_range range,
                            const float *floors, float *maxima, const struct device_lists *lists)
 {
-  const int few = GROUPS <= 2 ? 2 : 4; /* keeps the ring within 96 KiB */
+  const int few = GROUPS <= 2 ? 2 : 4; /* keeps the ring within 64 KiB */
 
   if (in->rows.n <= (size_t)few * ROWS)
     return run_with<GROUPS, few, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
@@ -266,11 +350,10 @@ static err_code_t run_rows(struct device_stream *stream, const struct mol_pairs_
 }
 
 template <bool IS_MAXIMA>
-static err_code_t run(struct device_stream *stream, const struct mol_pairs_input *in, struct scan_range range,
-                      const float *floors, float *maxima, const struct device_lists *lists)
+static err_code_t run_components(struct device_stream *stream, const struct mol_pairs_input *in,
+                                 struct scan_range range, const float *floors, float *maxima,
+                                 const struct device_lists *lists)
 {
-  if (range.n_tiles == 0 || in->rows.n == 0 || in->n_components == 0)
-    return ERR_OK;
   if (in->component_dim <= GROUP)
     return run_rows<1, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
   if (in->component_dim <= 2 * GROUP)
@@ -280,6 +363,30 @@ static err_code_t run(struct device_stream *stream, const struct mol_pairs_input
   unsigned n_blocks = blocks_for(in->rows.n * in->n_components * range.n_tiles, WARPS);
   return launch(stream, least(n_blocks, 8 * in->n_blocks), THREADS, 0, scan_long<IS_MAXIMA>, *in, range, floors, maxima,
                 *lists);
+}
+
+template <bool IS_MAXIMA>
+static err_code_t run(struct device_stream *stream, const struct mol_pairs_input *in, struct scan_range range,
+                      const float *floors, float *maxima, const struct device_lists *lists)
+{
+  struct mol_pairs_input some = *in;
+  struct device_lists their = *lists;
+
+  if (range.n_tiles == 0 || in->rows.n == 0)
+    return ERR_OK;
+  for (size_t first = 0; first < in->n_components; first += COMPONENTS_MAX) {
+    size_t n_left = in->n_components - first, list = first * in->rows.n;
+    some.first_component = in->first_component + first;
+    some.n_components = n_left < COMPONENTS_MAX ? n_left : (size_t)COMPONENTS_MAX;
+    if (!IS_MAXIMA) {
+      their.n = lists->n + list;
+      their.slots = lists->slots + list * lists->capacity;
+      their.scores = lists->scores + list * lists->capacity;
+    }
+    TRY(run_components<IS_MAXIMA>(stream, &some, range, IS_MAXIMA ? NULL : floors + list,
+                                  IS_MAXIMA ? maxima + list * range.n_tiles : NULL, &their));
+  }
+  return ERR_OK;
 }
 
 static size_t halves_of(const struct mol_pairs_input *in)

@@ -19,9 +19,10 @@
  *      norm = |f'| (1 + S) (1 + 2 S),  base = (|f - f'| G + 2 d u |f| G + S |f'| G + l) (1 + 2 S)
  *    Then margin = norm r + base covers 1, 2 and 3 for c = 0 and leaves e P to spare. That is more than the rounding
  *    errors of the margin itself and of subtracting it from the dot product.
- * 5. The test against a floor starts from c = margin + 2 S |floor| - floor. The error s e |c| of step 3 and the
- *    rounding of c are below 2 S |floor| + (1 - 1 / (1 + 2 S)) margin. So the sum ends above 0 wherever the exact dot
- *    product reaches the floor; l keeps it from being 0. The sign of the accumulator is the test.
+ * 5. The test against a floor starts from c = norm r + (base + (2 S |floor| - floor)), summed in this order. The error
+ *    s e |c| of step 3 and the roundings of c are below 2 S |floor| + (1 - 1 / (1 + 2 S)) margin. So the sum ends above
+ *    0 wherever the exact dot product reaches the floor; l keeps it from being 0. The sign of the accumulator is the
+ *    test.
  * 6. A row with a number beyond half's range counts as zeros with an infinite margin. It has no floor, and every item
  *    passes. If an item's residual is not finite, its whole tile passes. An item with a component that is not finite
  *    must have such a residual.

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads tiles of items and rows of queries for the tensor core, and multiplies them, for the scans of mol_pairs.cu.
  *
- * A sum of products may run over k in any order, as long as both operands use the same. Lane t of four takes numbers 8
- * t to 8 t + 7 of each 32, so 16 bytes are its operands of two steps. To avoid bank conflicts between eight lanes,
- * buffers swap every two groups of 32 numbers in odd items whose rows have 64 bytes or more.
+ * Items lie in shared memory one after another, in pieces of 16 bytes. The tensor core reads eight items at a time, one
+ * piece of each. An item's pieces are permuted by its number, so that eight such pieces lie in all banks.
  */
 #ifndef KERNELS_CUDA_MOL_PAIRS_TILE_CUH
 #define KERNELS_CUDA_MOL_PAIRS_TILE_CUH
@@ -18,7 +17,9 @@ enum {
   ROW_TILES = ROWS / 8,
   STEP_NUMBERS = 16, /* numbers per tensor-core product */
   GROUP = MOL_PAIRS_GROUP,
-  GROUP_PIECES = GROUP / 8, /* 16 bytes each */
+  PIECE = 8, /* numbers of 16 bytes */
+  GROUP_PIECES = GROUP / PIECE,
+  GROUP_STEPS = GROUP / STEP_NUMBERS,
 };
 
 /* S of mol_pairs.h's proof, for rows of n_groups groups of 32 numbers. A group takes two steps. */
@@ -64,39 +65,44 @@ static __device__ __forceinline__ bool is_present(const struct tile &tile, unsig
   return tile.present >> item & 1;
 }
 
-/* The position of an item's group c of 32 numbers in a buffer, in numbers. */
-template <int GROUPS> static __device__ __forceinline__ unsigned place(unsigned item, unsigned c)
+/* The position of an item's piece in a buffer, in numbers. */
+template <int GROUPS> static __device__ __forceinline__ unsigned place(unsigned item, unsigned piece)
 {
-  return (item * GROUPS + (GROUPS > 1 ? c ^ (item & 1) : c)) * GROUP;
+  unsigned turn = GROUPS == 1 ? item / 2 % 4 : item % 8; /* 128 bytes hold two items of one group */
+
+  return (item * (GROUPS * GROUP_PIECES) + (piece ^ turn)) * PIECE;
 }
 
-/* Start to prefetch component m of a tile's items. The whole block calls this. The padding of rows is not written. */
-template <int GROUPS>
+/* Start to prefetch component m of a tile's items. A block of N_THREADS calls this. The padding of rows is not written.
+ */
+template <int GROUPS, int N_THREADS>
 static __device__ void load_tile(const struct mol_pairs_input &in, size_t first, size_t m, size_t stride,
                                  half_bits *buffer)
 {
   size_t dim = in.component_dim;
   const half_bits *from = in.halves.components + first * stride + m * dim;
 
-  if (dim % 8 == 0) {
-    for (unsigned i = threadIdx.x; i < TILE * GROUPS * GROUP_PIECES; i += blockDim.x) {
+  static_assert(TILE * GROUPS * GROUP_PIECES % N_THREADS == 0, "every thread copies as much");
+  if (dim % PIECE == 0) {
+#pragma unroll
+    for (unsigned n = 0; n < TILE * GROUPS * GROUP_PIECES; n += N_THREADS) {
+      unsigned i = n + threadIdx.x;
       unsigned item = i / (GROUPS * GROUP_PIECES), piece = i % (GROUPS * GROUP_PIECES);
-      if (piece * 8 < dim)
-        copy_async(buffer + place<GROUPS>(item, piece / GROUP_PIECES) + piece % GROUP_PIECES * 8,
-                   from + item * stride + piece * 8);
+      if (piece * PIECE < dim)
+        copy_async(buffer + place<GROUPS>(item, piece), from + item * stride + piece * PIECE);
     }
   } else {
-    for (unsigned i = threadIdx.x; i < TILE * GROUPS * GROUP; i += blockDim.x) {
+    for (unsigned i = threadIdx.x; i < TILE * GROUPS * GROUP; i += N_THREADS) {
       unsigned item = i / (GROUPS * GROUP), k = i % (GROUPS * GROUP);
       if (k < dim)
-        buffer[place<GROUPS>(item, k / GROUP) + k % GROUP] = from[item * stride + k];
+        buffer[place<GROUPS>(item, k / PIECE) + k % PIECE] = from[item * stride + k];
     }
   }
 }
 
 /* A lane's operands of 32 rows, and the margins of its rows 8 i + 2 t and 8 i + 2 t + 1, where t is lane % 4. */
 template <int GROUPS> struct row_part {
-  uint4 operands[GROUPS][ROW_TILES];
+  uint32_t operands[GROUPS * GROUP_STEPS][ROW_TILES][2];
   float norm[2 * ROW_TILES], base[2 * ROW_TILES];
 };
 
@@ -109,12 +115,10 @@ static __device__ void load_rows(const struct mol_pairs_rows &rows, size_t first
   for (int j = 0; j < ROW_TILES; j++) {
     size_t row = first + 8 * j + g;
 #pragma unroll
-    for (int c = 0; c < GROUPS; c++) {
-      part.operands[c][j] = uint4{ 0, 0, 0, 0 };
-      if (row < rows.n)
-        part.operands[c][j] =
-            *reinterpret_cast<const uint4 *>(rows.halves + row * (GROUPS * GROUP) + c * GROUP + 8 * t);
-    }
+    for (int i = 0; i < 2 * GROUPS * GROUP_STEPS; i++) /* two words of each step */
+      part.operands[i / 2][j][i % 2] =
+          row < rows.n ? *reinterpret_cast<const uint32_t *>(rows.halves + row * (GROUPS * GROUP) + i * PIECE + 2 * t)
+                       : 0;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       row = first + 8 * j + 2 * t + i;
@@ -126,32 +130,30 @@ static __device__ void load_rows(const struct mol_pairs_rows &rows, size_t first
 
 /* Multiply 16 items by the 8 rows of row tile j and add `start`. */
 template <int GROUPS>
-static __device__ __forceinline__ void multiply(const uint4 (&low)[GROUPS], const uint4 (&high)[GROUPS],
+static __device__ __forceinline__ void multiply(const uint32_t (&items)[GROUPS * GROUP_STEPS][4],
                                                 const struct row_part<GROUPS> &part, int j, const float start[4],
                                                 float sums[4])
 {
 #pragma unroll
-  for (int c = 0; c < GROUPS; c++) {
-    const uint4 &row = part.operands[c][j];
-    uint32_t a[4] = { low[c].x, high[c].x, low[c].y, high[c].y }, b[2] = { row.x, row.y };
-    mma_f16(sums, a, b, c == 0 ? start : sums);
-    uint32_t a2[4] = { low[c].z, high[c].z, low[c].w, high[c].w }, b2[2] = { row.z, row.w };
-    mma_f16(sums, a2, b2, sums);
-  }
+  for (int step = 0; step < GROUPS * GROUP_STEPS; step++)
+    mma_f16(sums, items[step], part.operands[step][j], step == 0 ? start : sums);
 }
 
-/* Load a lane's operands of items 16 i + g and 16 i + g + 8. */
-template <int GROUPS>
-static __device__ __forceinline__ void load_items(const half_bits *buffer, unsigned i, uint4 (&low)[GROUPS],
-                                                  uint4 (&high)[GROUPS])
+/* The lane's row of the tensor core's four matrices, for items 0 to 15 and step 0, in numbers from the buffer's begin:
+ * items 0 to 7 and 8 to 15 by the first 8 numbers, then by the other 8. */
+template <int GROUPS> static __device__ __forceinline__ unsigned lane_place()
 {
-  unsigned item = STEP_ITEMS * i + warp_lane() / 4, t = warp_lane() % 4;
+  return place<GROUPS>(warp_lane() % 16, warp_lane() / 16);
+}
 
+/* Load a lane's operands of items 16 i to 16 i + 15. `lane_place` is the function's result. */
+template <int GROUPS>
+static __device__ __forceinline__ void load_items(const half_bits *buffer, unsigned i, unsigned lane_place,
+                                                  uint32_t (&items)[GROUPS * GROUP_STEPS][4])
+{
 #pragma unroll
-  for (int c = 0; c < GROUPS; c++) {
-    low[c] = *reinterpret_cast<const uint4 *>(buffer + place<GROUPS>(item, c) + 8 * t);
-    high[c] = *reinterpret_cast<const uint4 *>(buffer + place<GROUPS>(item + 8, c) + 8 * t);
-  }
+  for (unsigned step = 0; step < GROUPS * GROUP_STEPS; step++) /* the permutation is an exclusive or */
+    load_matrices(items[step], buffer + i * (STEP_ITEMS * GROUPS * GROUP) + (lane_place ^ step * STEP_NUMBERS));
 }
 
 #endif

@@ -118,15 +118,6 @@ template <int Q> struct reader {
   unsigned item, first_query;         /* of a warp's items; of a group's queries */
 };
 
-/* Return x. The compiler does not know its value, so it keeps it in a register and does not compute it again. */
-static __device__ __forceinline__ uint32_t hidden(uint32_t x)
-{
-#ifndef SLUICE_CUDA_MODEL
-  asm volatile("mov.b32 %0, %0;" : "+r"(x));
-#endif
-  return x;
-}
-
 /* A lane takes its splits in the order 0 ^ x, 1 ^ x, ..., where x < SPREAD is another for each item that is read at the
  * same time. */
 template <int Q> static __device__ __forceinline__ void open_reader(const uint8_t *tables, struct reader<Q> &r)
@@ -140,10 +131,10 @@ template <int Q> static __device__ __forceinline__ void open_reader(const uint8_
   r.is_swapped = x >= 4;
 #pragma unroll
   for (unsigned step = 0; step < L::SPREAD; step++)
-    r.pieces[step] = hidden(((step ^ x) * L::COPIES + copy) * L::PIECE + r.first_query * sizeof(uint16_t));
+    r.pieces[step] = in_register(((step ^ x) * L::COPIES + copy) * L::PIECE + r.first_query * sizeof(uint16_t));
 #pragma unroll
   for (unsigned step = 0; step < 4; step++)
-    r.turns[step] = hidden((39 - 8 * (step ^ (x & 3))) % 32); /* bit 0 of the code becomes bit 7 */
+    r.turns[step] = in_register((39 - 8 * (step ^ (x & 3))) % 32); /* bit 0 of the code becomes bit 7 */
 }
 
 /* Add the levels of an item to its sums. codes: the low word has splits 0 to 3. */

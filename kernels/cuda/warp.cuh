@@ -14,6 +14,16 @@
 
 #define WARP_ALL 0xffffffffu
 
+/* Return x, which the compiler then keeps in a register of its own: it can neither compute it again nor merge it with
+ * an equal number. */
+static __device__ __forceinline__ uint32_t in_register(uint32_t x)
+{
+#ifndef SLUICE_CUDA_MODEL
+  asm volatile("mov.b32 %0, %0;" : "+r"(x));
+#endif
+  return x;
+}
+
 static __device__ __forceinline__ unsigned warp_lane()
 {
   return threadIdx.x % WARP_LANES;
@@ -91,6 +101,26 @@ static __device__ __forceinline__ void mma_f16(float d[4], const uint32_t a[4], 
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
       : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+#endif
+}
+
+/* Load four 8 x 8 matrices of halves from shared memory. `row` is the lane's row, 16 bytes: rows 0 to 7 of matrix i are
+ * those of lanes 8 i to 8 i + 7. In out[i] the lane gets the numbers [g][2t, 2t+1] of matrix i, as mma_f16() needs
+ * them. */
+static __device__ __forceinline__ void load_matrices(uint32_t out[4], const half_bits *row)
+{
+#ifdef SLUICE_CUDA_MODEL
+  const unsigned char(*all)[CUDA_MODEL_WARP_BYTES] = cuda_model_exchange(&row, sizeof row);
+  for (unsigned i = 0; i < 4; i++) {
+    const half_bits *from;
+    memcpy(&from, all[8 * i + threadIdx.x % WARP_LANES / 4], sizeof from);
+    memcpy(&out[i], from + threadIdx.x % 4 * 2, sizeof out[i]);
+  }
+#else
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+               : "r"((unsigned)__cvta_generic_to_shared(row))
+               : "memory");
 #endif
 }
 
