@@ -175,7 +175,7 @@ static __device__ __forceinline__ float fast_reciprocal(float x)
 static __device__ __forceinline__ void copy_async(void *shared, const void *global)
 {
 #ifdef SLUICE_CUDA_MODEL
-  memcpy(shared, global, 16);
+  cuda_model_copy_async(shared, global);
 #else
   unsigned at = (unsigned)__cvta_generic_to_shared(shared);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
@@ -184,7 +184,9 @@ static __device__ __forceinline__ void copy_async(void *shared, const void *glob
 
 static __device__ __forceinline__ void copy_async_commit()
 {
-#ifndef SLUICE_CUDA_MODEL
+#ifdef SLUICE_CUDA_MODEL
+  cuda_model_copy_async_commit();
+#else
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
@@ -193,7 +195,9 @@ static __device__ __forceinline__ void copy_async_commit()
  * barrier as well. */
 template <int pending> __device__ __forceinline__ void copy_async_wait()
 {
-#ifndef SLUICE_CUDA_MODEL
+#ifdef SLUICE_CUDA_MODEL
+  cuda_model_copy_async_wait(pending);
+#else
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 #endif
 }

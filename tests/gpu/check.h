@@ -51,6 +51,9 @@ static inline void check_begin(const char *what)
     exit(77);
   }
   printf("%s on %s\n", what, device.name);
+#ifdef SLUICE_CUDA_MODEL
+  printf("SLUICE_SEED=%s SLUICE_CUDA_MODEL=%s\n", getenv("SLUICE_SEED"), cuda_model_modes());
+#endif
 }
 
 static inline int check_end(const char *what)

@@ -353,6 +353,7 @@ static void check_append(const struct mol_pairs_input *input)
   floors = to_device(host_floors, n_lists, sizeof *floors);
   CHECK_OK(funnel_lists(t.worker, n_lists, t.n_slots, &lists));
   CHECK_OK(lists_clear(t.worker->stream, &lists));
+  CHECK_OK(device_fill(t.worker->stream, lists.slots, 0, n_lists * t.n_slots * sizeof *lists.slots));
   CHECK_OK(mol_pairs_append(t.worker->stream, input, t.n_slots, floors, &lists));
   CHECK_OK(device_copy_out(t.worker->stream, n, lists.n, n_lists * sizeof *n));
   CHECK_OK(device_copy_out(t.worker->stream, slots, lists.slots, n_lists * t.n_slots * sizeof *slots));

@@ -58,6 +58,9 @@ static void open_world(void)
   CHECK_OK(device_alloc(QUERIES_MAX, sizeof(uint32_t), &w.lists.n));
   CHECK_OK(device_alloc(QUERIES_MAX * ITEMS_MAX, sizeof(uint32_t), &w.lists.slots));
   CHECK_OK(device_alloc(QUERIES_MAX * ITEMS_MAX, sizeof(float), &w.lists.scores));
+  /* Whole lists are copied to the host, with entries that no kernel wrote. */
+  CHECK_OK(device_fill(w.stream, w.lists.slots, 0, QUERIES_MAX * ITEMS_MAX * sizeof(uint32_t)));
+  CHECK_OK(device_fill(w.stream, w.lists.scores, 0, QUERIES_MAX * ITEMS_MAX * sizeof(float)));
 }
 
 static void close_world(void)

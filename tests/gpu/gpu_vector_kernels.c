@@ -45,11 +45,13 @@ struct world {
   struct device_lists lists;
 };
 
-static void *device_array(size_t n, size_t size)
+/* Allocate zeros: scans multiply whole tiles, with what absent items and the end of the last tile hold. */
+static void *device_array(struct world *w, size_t n, size_t size)
 {
   void *p;
 
   CHECK_OK(device_alloc(n, size, &p));
+  CHECK_OK(device_fill(w->stream, p, 0, n * size));
   return p;
 }
 
@@ -75,20 +77,20 @@ static void open_world(struct world *w, size_t n, size_t n_used, size_t n_items,
   w->tails = host_array(QUERIES_MAX, sizeof *w->tails);
   w->floors = host_array(QUERIES_MAX, sizeof *w->floors);
   w->device_rows.row_bytes = (n + 1) * sizeof(float);
-  w->device_rows.bytes = device_array(n_items, w->device_rows.row_bytes);
-  w->device_rows.present = device_array(n_items, 1);
-  w->items = (struct vector_halves){ stride, device_array(n_items * stride, sizeof(uint16_t)),
-                                     device_array(n_items, sizeof(struct vector_sizes)) };
-  w->queries = (struct vector_halves){ stride, device_array(QUERIES_MAX * stride, sizeof(uint16_t)),
-                                       device_array(QUERIES_MAX, sizeof(struct vector_sizes)) };
-  w->device_slots = device_array(n_items, sizeof *w->slots);
-  w->device_q = device_array(QUERIES_MAX * n, sizeof *w->q);
-  w->device_tails = device_array(QUERIES_MAX, sizeof *w->tails);
-  w->device_floors = device_array(QUERIES_MAX, sizeof *w->floors);
-  w->device_maxima = device_array(QUERIES_MAX * (n_items / TILE), sizeof *w->device_maxima);
-  w->lists = (struct device_lists){ QUERIES_MAX, n_items, device_array(QUERIES_MAX, sizeof(uint32_t)),
-                                    device_array(QUERIES_MAX * n_items, sizeof(uint32_t)),
-                                    device_array(QUERIES_MAX * n_items, sizeof(float)) };
+  w->device_rows.bytes = device_array(w, n_items, w->device_rows.row_bytes);
+  w->device_rows.present = device_array(w, n_items, 1);
+  w->items = (struct vector_halves){ stride, device_array(w, n_items * stride, sizeof(uint16_t)),
+                                     device_array(w, n_items, sizeof(struct vector_sizes)) };
+  w->queries = (struct vector_halves){ stride, device_array(w, QUERIES_MAX * stride, sizeof(uint16_t)),
+                                       device_array(w, QUERIES_MAX, sizeof(struct vector_sizes)) };
+  w->device_slots = device_array(w, n_items, sizeof *w->slots);
+  w->device_q = device_array(w, QUERIES_MAX * n, sizeof *w->q);
+  w->device_tails = device_array(w, QUERIES_MAX, sizeof *w->tails);
+  w->device_floors = device_array(w, QUERIES_MAX, sizeof *w->floors);
+  w->device_maxima = device_array(w, QUERIES_MAX * (n_items / TILE), sizeof *w->device_maxima);
+  w->lists = (struct device_lists){ QUERIES_MAX, n_items, device_array(w, QUERIES_MAX, sizeof(uint32_t)),
+                                    device_array(w, QUERIES_MAX * n_items, sizeof(uint32_t)),
+                                    device_array(w, QUERIES_MAX * n_items, sizeof(float)) };
 }
 
 static void close_world(struct world *w)

@@ -3,6 +3,7 @@
 # tests/CMakeLists.txt and the standalone project beside this file.
 #
 #   sluice_gpu_test(NAME [LIBRARY...])   tests/gpu/NAME.c
+#   sluice_gpu_watched(NAME)             the same with smaller sizes, each access of a kernel watched, streams eager
 set(gpu_dir ${CMAKE_CURRENT_LIST_DIR})
 set(gpu_tests)
 function(sluice_gpu_test name)
@@ -15,9 +16,17 @@ function(sluice_gpu_test name)
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77
                        ENVIRONMENT "${sanitizer_environment}")
   if(SLUICE_SANITIZE)
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT SLUICE_GPU_QUICK=1)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT SLUICE_GPU_QUICK=1 SLUICE_CUDA_MODEL=mixed)
   endif()
   set(gpu_tests ${gpu_tests} ${name} PARENT_SCOPE)
+endfunction()
+
+function(sluice_gpu_watched)
+  foreach(name IN LISTS ARGN)
+    add_test(NAME ${name}_watched COMMAND ${name})
+    set_tests_properties(${name}_watched PROPERTIES LABELS unit TIMEOUT 900 ENVIRONMENT
+                         "SLUICE_GPU_QUICK=1;SLUICE_CUDA_MODEL=eager,watch;SLUICE_CUDA_MODEL_PROTECT=off")
+  endforeach()
 endfunction()
 
 sluice_gpu_test(gpu_lists m)
@@ -32,6 +41,14 @@ sluice_gpu_test(gpu_threads)
 sluice_gpu_test(gpu_vector)
 sluice_gpu_test(gpu_vector_kernels)
 if(SLUICE_CUDA STREQUAL "MODEL")
-  sluice_gpu_test(gpu_failure) # these two need the model: it fails and counts on request
+  sluice_gpu_test(gpu_failure) # these need the model: it fails and counts on request
   sluice_gpu_test(gpu_steps m)
+  sluice_gpu_test(gpu_planted) # and this one tests the model
+  target_sources(gpu_planted PRIVATE ${gpu_dir}/planted_faults.cu)
+  set_source_files_properties(${gpu_dir}/planted_faults.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS
+                              "${cuda_model_options}")
+  if(NOT SLUICE_SANITIZE)
+    sluice_gpu_watched(gpu_lists gpu_live gpu_mol gpu_mol_bounds gpu_mol_kernels gpu_mol_pairs gpu_recjpq gpu_vector
+                       gpu_vector_kernels gpu_pq_kernels)
+  endif()
 endif()

@@ -1,249 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs kernels on the processor: a scheduler of fibers, warp operations, lazy streams, and guarded memory. */
-#include "cuda_model.h"
+/* The CUDA runtime's functions on the model of a device: streams, copies, memory, events, and failures on request. */
+#include "tests/support/cuda_model/cuda_model.h"
 
 #include <atomic>
 #include <chrono>
+#include <map>
+#include <mutex>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <vector>
 
-#include "cuda_model_control.h"
+#include "tests/support/cuda_model/cuda_model_control.h"
+#include "tests/support/cuda_model/cuda_model_parts.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-
-enum { STACK_BYTES = 128 * 1024, WARP = 32, GARBAGE = 0xcb };
-
-enum fiber_state { READY, AT_BLOCK, AT_WARP, DONE };
-
-struct fiber {
-  void *stack_pointer;
-  unsigned char *stack;
-  fiber_state state;
+/* Pinned memory that a copy to the device reads, and its checksum at the copy's start. */
+struct sent {
+  const void *from;
+  size_t bytes;
+  uint64_t sum;
 };
-
-struct warp {
-  unsigned n_arrived;
-  unsigned parity;
-  unsigned char bytes[2][WARP][CUDA_MODEL_WARP_BYTES];
-};
-
-/* A host thread's running block. */
-struct machine {
-  std::vector<fiber> fibers;
-  std::vector<warp> warps;
-  unsigned n_threads, n_at_block, n_done, current;
-  void *scheduler_stack_pointer;
-  const std::function<void()> *body;
-};
-
-__constinit thread_local struct cuda_model_thread cuda_model_now;
-static thread_local machine m;
-#if defined(__SANITIZE_ADDRESS__)
-static thread_local const void *scheduler_bottom;
-static thread_local size_t scheduler_size;
-#endif
-
-/* Save the callee-saved registers, switch stacks, and restore. */
-extern "C" void cuda_model_switch(void **save, void *to);
-__asm__(".text\n"
-        ".globl cuda_model_switch\n"
-        "cuda_model_switch:\n"
-        "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
-        "  movq %rsp, (%rdi)\n"
-        "  movq %rsi, %rsp\n"
-        "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
-        "  ret\n");
-
-static void stop(const char *what)
-{
-  fprintf(stderr, "cuda_model: %s (block %u, thread %u)\n", what, cuda_model_now.block.x, m.current);
-  abort();
-}
-
-/* Switch from a fiber to the scheduler. */
-static void yield(bool is_last)
-{
-  (void)is_last;
-#if defined(__SANITIZE_ADDRESS__)
-  void *fake = NULL;
-  __sanitizer_start_switch_fiber(is_last ? NULL : &fake, scheduler_bottom, scheduler_size);
-#endif
-  cuda_model_switch(&m.fibers[m.current].stack_pointer, m.scheduler_stack_pointer);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fake, &scheduler_bottom, &scheduler_size);
-#endif
-}
-
-static void fiber_main()
-{
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(NULL, &scheduler_bottom, &scheduler_size);
-#endif
-  (*m.body)();
-  m.fibers[m.current].state = DONE;
-  m.n_done++;
-  yield(true);
-}
-
-static void prepare_fiber(fiber *f)
-{
-  if (!f->stack) {
-    void *memory = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-      stop("no memory for a stack");
-    f->stack = (unsigned char *)memory;
-  }
-#if defined(__SANITIZE_ADDRESS__)
-  /* A fiber that has ended never returns from yield(), so the frame of that call would stay poisoned. */
-  __asan_unpoison_memory_region(f->stack + STACK_BYTES - 4096, 4096);
-#endif
-  void **top = (void **)(f->stack + STACK_BYTES) - 1; /* aligned as on entry to a function: 16 n + 8 */
-  *--top = (void *)fiber_main;
-  for (int i = 0; i < 6; i++)
-    *--top = NULL;
-  f->stack_pointer = top;
-  f->state = READY;
-}
-
-static void resume(unsigned thread)
-{
-  m.current = thread;
-  cuda_model_now.thread = dim3(thread, 0, 0);
-#if defined(__SANITIZE_ADDRESS__)
-  void *fake = NULL;
-  __sanitizer_start_switch_fiber(&fake, m.fibers[thread].stack, STACK_BYTES);
-#endif
-  cuda_model_switch(&m.scheduler_stack_pointer, m.fibers[thread].stack_pointer);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fake, NULL, NULL);
-#endif
-}
-
-static void wait_in(fiber_state state)
-{
-  m.fibers[m.current].state = state;
-  yield(false);
-}
-
-void __syncthreads()
-{
-  if (++m.n_at_block < m.n_threads) {
-    wait_in(AT_BLOCK);
-    return;
-  }
-  m.n_at_block = 0;
-  for (unsigned i = 0; i < m.n_threads; i++) {
-    if (i != m.current && m.fibers[i].state != AT_BLOCK)
-      stop("one thread is at __syncthreads(), another at something else");
-    m.fibers[i].state = READY;
-  }
-}
-
-const unsigned char (*cuda_model_exchange(const void *mine, size_t n))[CUDA_MODEL_WARP_BYTES]
-{
-  unsigned first = m.current / WARP * WARP;
-  warp *w = &m.warps[m.current / WARP];
-  unsigned parity = w->parity;
-
-  if (n > CUDA_MODEL_WARP_BYTES)
-    stop("a warp operation has too many bytes");
-  memcpy(w->bytes[parity][m.current % WARP], mine, n);
-  if (++w->n_arrived < WARP) {
-    wait_in(AT_WARP);
-  } else {
-    w->n_arrived = 0;
-    w->parity = 1 - parity;
-    for (unsigned i = first; i < first + WARP; i++) {
-      if (i != m.current && m.fibers[i].state != AT_WARP)
-        stop("one lane is at a warp operation, another at something else");
-      m.fibers[i].state = READY;
-    }
-  }
-  return w->bytes[parity];
-}
-
-void __syncwarp()
-{
-  cuda_model_exchange("", 1);
-}
-
-void __threadfence()
-{
-}
-
-unsigned __ballot_sync(unsigned, int predicate)
-{
-  unsigned char mine = predicate != 0;
-  const unsigned char(*all)[CUDA_MODEL_WARP_BYTES] = cuda_model_exchange(&mine, 1);
-  unsigned mask = 0;
-
-  for (unsigned i = 0; i < WARP; i++)
-    mask |= (unsigned)all[i][0] << i;
-  return mask;
-}
-
-static void run_block(unsigned seed)
-{
-  unsigned n_warps = m.n_threads / WARP;
-
-  m.n_at_block = m.n_done = 0;
-  for (unsigned i = 0; i < m.n_threads; i++)
-    prepare_fiber(&m.fibers[i]);
-  for (unsigned w = 0; w < n_warps; w++)
-    m.warps[w].n_arrived = m.warps[w].parity = 0;
-  while (m.n_done < m.n_threads) {
-    bool is_moving = false;
-    seed = seed * 1664525u + 1013904223u;
-    for (unsigned i = 0; i < m.n_threads; i++) {
-      unsigned thread = (i / WARP + (seed >> 16)) % n_warps * WARP + i % WARP;
-      if (m.fibers[thread].state == READY) {
-        resume(thread);
-        is_moving = true;
-      }
-    }
-    if (!is_moving)
-      stop("deadlock: threads wait for others that have ended or that wait for something else");
-  }
-}
-
-static void run(dim3 grid, unsigned n_threads, size_t shared_bytes, const std::function<void()> &body)
-{
-  static thread_local unsigned seed = 1;
-
-  if (n_threads % WARP || n_threads == 0 || n_threads > 1024)
-    stop("a block must have whole warps, at most 32");
-  m.n_threads = n_threads;
-  m.body = &body;
-  if (m.fibers.size() < n_threads)
-    m.fibers.resize(n_threads);
-  if (m.warps.size() < n_threads / WARP)
-    m.warps.resize(n_threads / WARP);
-  unsigned char *shared = (unsigned char *)aligned_alloc(128, (shared_bytes + 128) / 128 * 128);
-  for (unsigned z = 0; z < grid.z; z++) {
-    for (unsigned y = 0; y < grid.y; y++) {
-      for (unsigned x = 0; x < grid.x; x++) {
-        memset(shared, GARBAGE, shared_bytes);
-        cuda_model_now.block = dim3(x, y, z);
-        cuda_model_now.block_size = dim3(n_threads);
-        cuda_model_now.grid = grid;
-        cuda_model_now.shared = shared;
-        run_block(seed++);
-      }
-    }
-  }
-  free(shared);
-}
-
-/* The CUDA runtime's functions. */
 
 struct cuda_model_stream {
   std::vector<std::function<void()>> work;
+  std::vector<sent> sents;
 };
+
+enum stream_mode { LAZY, EAGER, MIXED };
 
 static std::atomic<bool> is_present{ false };
 enum { RUNTIME_VERSION = 13000 };
@@ -255,17 +37,33 @@ static std::atomic<size_t> n_calls{ 0 };
 static std::atomic<size_t> n_waits{ 0 };
 static std::atomic<size_t> n_copies{ 0 };
 static std::atomic<size_t> fail_at{ 0 };
+static std::atomic<stream_mode> mode{ LAZY };
 static thread_local cudaError_t last_error;
+
+static bool is_word(const char *text, size_t n, const char *word)
+{
+  return n == strlen(word) && memcmp(text, word, n) == 0;
+}
 
 __attribute__((constructor)) static void read_environment()
 {
   const char *text = getenv("SLUICE_CUDA_MODEL");
 
-  if (!text)
-    return;
-  is_present = true;
-  if (strncmp(text, "fail:", 5) == 0)
-    cuda_model_fail_after(strtoul(text + 5, NULL, 10));
+  while (text && *text) {
+    size_t n = strcspn(text, ",");
+    if (strncmp(text, "fail:", 5) == 0)
+      cuda_model_fail_after(strtoul(text + 5, NULL, 10));
+    else if (is_word(text, n, "eager"))
+      mode = EAGER;
+    else if (is_word(text, n, "mixed"))
+      mode = MIXED;
+    else if (is_word(text, n, "watch"))
+      cuda_model_watch_start(); /* does nothing to kernels compiled without -fsanitize=thread */
+    else if (!is_word(text, n, "on"))
+      cuda_model_stop("SLUICE_CUDA_MODEL has an unknown word: %s", text);
+    is_present = true;
+    text += n + (text[n] == ',');
+  }
 }
 
 extern "C" void cuda_model_set_present(bool present)
@@ -286,6 +84,13 @@ extern "C" void cuda_model_set_memory(size_t bytes)
 extern "C" void cuda_model_set_shared(size_t bytes)
 {
   shared_bytes_most = bytes;
+}
+
+extern "C" const char *cuda_model_modes(void)
+{
+  const char *text = getenv("SLUICE_CUDA_MODEL");
+
+  return text ? text : "on";
 }
 
 extern "C" void cuda_model_fail_after(size_t n)
@@ -363,49 +168,103 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
   return cudaSuccess;
 }
 
-/* Allocate memory with its size stored in front of it. */
-static cudaError_t allocate(void **out, size_t bytes)
-{
-  unsigned char *memory = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256);
-
-  if (!memory)
-    return cudaErrorMemoryAllocation;
-  memcpy(memory, &bytes, sizeof bytes);
-  /* Fill only the first 4 MiB. Large arrays are mostly unused in tests, and untouched pages cost no memory. */
-  memset(memory + 256, GARBAGE, bytes < (1 << 22) ? bytes : 1 << 22);
-  *out = memory + 256;
-  return cudaSuccess;
-}
-
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
   if (fails() || n_used + bytes > memory_bytes)
     return cudaErrorMemoryAllocation;
+  void *memory = cuda_model_allocate(bytes);
+  if (!memory)
+    return cudaErrorMemoryAllocation;
   n_used += bytes;
-  return allocate(out, bytes);
+  *out = memory;
+  return cudaSuccess;
 }
 
 cudaError_t cudaFree(void *memory)
 {
-  if (memory) {
-    size_t bytes;
-    memcpy(&bytes, (unsigned char *)memory - 256, sizeof bytes);
-    n_used -= bytes;
-    free((unsigned char *)memory - 256);
-  }
+  if (memory)
+    n_used -= cuda_model_release(memory);
   return cudaSuccess;
+}
+
+/* Pinned memory is on the heap, where the address sanitizer checks it. */
+static std::mutex pinned_lock;
+static std::map<const unsigned char *, size_t> pinned; /* bytes, by address */
+
+static bool is_pinned(const void *p)
+{
+  std::lock_guard<std::mutex> guard(pinned_lock);
+  auto after = pinned.upper_bound((const unsigned char *)p);
+
+  return after != pinned.begin() && (const unsigned char *)p < std::prev(after)->first + std::prev(after)->second;
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned)
 {
-  return fails() ? cudaErrorMemoryAllocation : allocate(out, bytes);
+  if (fails())
+    return cudaErrorMemoryAllocation;
+  *out = aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (!*out)
+    return cudaErrorMemoryAllocation;
+  memset(*out, CUDA_MODEL_GARBAGE, bytes < (1 << 22) ? bytes : 1 << 22);
+  std::lock_guard<std::mutex> guard(pinned_lock);
+  pinned[(const unsigned char *)*out] = bytes;
+  return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
-  if (memory)
-    free((unsigned char *)memory - 256);
+  std::lock_guard<std::mutex> guard(pinned_lock);
+
+  if (memory && pinned.erase((const unsigned char *)memory) == 0)
+    cuda_model_stop("cudaFreeHost of %p, which cudaHostAlloc did not return", memory);
+  free(memory);
   return cudaSuccess;
+}
+
+static uint64_t checksum(const void *from, size_t bytes)
+{
+  const unsigned char *p = (const unsigned char *)from;
+  uint64_t sum = bytes, word;
+
+  for (; bytes >= sizeof word; bytes -= sizeof word, p += sizeof word) {
+    memcpy(&word, p, sizeof word);
+    sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+    sum ^= sum >> 29;
+  }
+  for (; bytes > 0; bytes--)
+    sum = (sum ^ *p++) * 0x9e3779b97f4a7c15u;
+  return sum;
+}
+
+/* Do what a stream has to do, as the device. */
+static void flush(cudaStream_t stream)
+{
+  std::vector<std::function<void()>> work;
+
+  work.swap(stream->work);
+  if (work.empty())
+    return;
+  cuda_model_enter();
+  for (auto &step : work)
+    step();
+  cuda_model_leave();
+}
+
+static void add_work(cudaStream_t stream, std::function<void()> step)
+{
+  stream->work.push_back(std::move(step));
+  if (mode == EAGER || (mode == MIXED && cuda_model_random() % 4 == 0))
+    flush(stream);
+}
+
+static void check_sent(cudaStream_t stream)
+{
+  for (const sent &s : stream->sents)
+    if (checksum(s.from, s.bytes) != s.sum)
+      cuda_model_stop("the host changed pinned memory at %p (%zu bytes) between a copy from there and the wait", s.from,
+                      s.bytes);
+  stream->sents.clear();
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
@@ -424,14 +283,14 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-  std::vector<std::function<void()>> work;
-
-  work.swap(stream->work);
   n_waits++;
-  if (fails())
+  if (fails()) {
+    stream->work.clear();
+    stream->sents.clear();
     return cudaErrorUnknown;
-  for (auto &step : work)
-    step();
+  }
+  check_sent(stream);
+  flush(stream);
   return cudaSuccess;
 }
 
@@ -445,7 +304,15 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
   n_copies += kind != cudaMemcpyDeviceToDevice;
   if (fails())
     return cudaErrorUnknown;
-  stream->work.push_back([=] { memcpy(to, from, bytes); });
+  if (cuda_model_is_device(to) == (kind == cudaMemcpyDeviceToHost) ||
+      cuda_model_is_device(from) == (kind == cudaMemcpyHostToDevice))
+    cuda_model_stop("a copy's kind and its addresses %p, %p do not agree", to, from);
+  if (kind == cudaMemcpyHostToDevice && is_pinned(from))
+    stream->sents.push_back({ from, bytes, checksum(from, bytes) });
+  add_work(stream, [=] {
+    cuda_model_watch_copy(to, from, bytes);
+    memcpy(to, from, bytes);
+  });
   return cudaSuccess;
 }
 
@@ -453,7 +320,10 @@ cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t s
 {
   if (fails())
     return cudaErrorUnknown;
-  stream->work.push_back([=] { memset(memory, byte, bytes); });
+  add_work(stream, [=] {
+    cuda_model_watch_fill(memory, bytes);
+    memset(memory, byte, bytes);
+  });
   return cudaSuccess;
 }
 
@@ -481,7 +351,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
   if (fails())
     return cudaErrorUnknown;
   event->stream = stream;
-  stream->work.push_back([=] { event->time = std::chrono::steady_clock::now(); });
+  add_work(stream, [=] { event->time = std::chrono::steady_clock::now(); });
   return cudaSuccess;
 }
 
@@ -525,6 +395,6 @@ cudaError_t cuda_model_launch(dim3 grid, unsigned n_threads, size_t shared_bytes
     return cudaErrorInvalidValue;
   if (fails())
     return cudaErrorUnknown;
-  stream->work.push_back([=] { run(grid, n_threads, shared_bytes, body); });
+  add_work(stream, [=] { cuda_model_run(grid, n_threads, shared_bytes, body); });
   return cudaSuccess;
 }

@@ -2,13 +2,20 @@
 /* A model of a CUDA device on the processor, for tests. The sources of kernels/cuda compile against it unchanged.
  *
  * Each thread of a block is a fiber. It runs until it has to wait for other threads, at __syncthreads() or in a warp
- * operation. A deadlock stops the program with a message. Streams are lazy: copies and kernels run only when the stream
- * is waited for. This reveals host code that reads or reuses memory too early. New memory, including shared memory, is
- * filled with garbage and is on the heap, where the address sanitizer checks it. The blocks of a launch run one after
- * another, warps in changing order.
+ * operation. Up to four blocks run at a time; blocks, warps and lanes take turns in random order, by SLUICE_SEED. What
+ * goes wrong stops the program with a message: a deadlock, a misaligned asynchronous copy, an access behind an array or
+ * to freed memory, a host that touches device memory.
  *
- * The model does not show speed, races between blocks, or weak memory ordering. Nor does it show how a particular
- * tensor core rounds: sums are rounded to f32 or truncated, as the test chooses (cuda_model_control.h).
+ * What may be late is late. An asynchronous copy to shared memory happens when its thread waits for it; until then
+ * there are NaNs. Copies and kernels run only when their stream is waited for, which reveals host code that reads or reuses
+ * memory too early; or at once; or one or the other at random: cuda_model_control.h has the modes. Pinned memory must
+ * not change between a copy's start and the wait. New memory, including shared memory, is filled with garbage.
+ *
+ * In the mode `watch` each access of a kernel is checked for races and for memory that nobody wrote
+ * (cuda_model_watch.cc).
+ *
+ * The model shows neither speed nor weak memory ordering. Nor does it show how a particular tensor core rounds: a test
+ * chooses among known ways (cuda_model_control.h).
  */
 #ifndef CUDA_MODEL_H
 #define CUDA_MODEL_H
@@ -34,13 +41,13 @@ struct dim3 {
   }
 };
 
-struct uint2 {
+struct alignas(8) uint2 {
   unsigned x, y;
 };
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
-struct float2 {
+struct alignas(8) float2 {
   float x, y;
 };
 struct alignas(16) float4 {
@@ -110,24 +117,43 @@ static inline int __all_sync(unsigned mask, int predicate)
   return __ballot_sync(mask, !predicate) == 0;
 }
 
+/* Atomic operations access memory only through these two, which count as one atomic access. */
+void cuda_model_atomic_read(void *to, const void *from, size_t n);
+void cuda_model_atomic_write(void *to, const void *from, size_t n);
+
+template <class T, class F> T cuda_model_atomic(T *p, F change)
+{
+  T old, changed;
+  cuda_model_atomic_read(&old, p, sizeof old);
+  changed = change(old);
+  cuda_model_atomic_write(p, &changed, sizeof changed);
+  return old;
+}
 template <class T> T atomicAdd(T *p, T value)
 {
-  T old = *p;
-  *p = old + value;
-  return old;
+  return cuda_model_atomic(p, [=](T old) { return (T)(old + value); });
 }
 template <class T> T atomicMax(T *p, T value)
 {
-  T old = *p;
-  *p = old > value ? old : value;
-  return old;
+  return cuda_model_atomic(p, [=](T old) { return old > value ? old : value; });
+}
+template <class T> T atomicMin(T *p, T value)
+{
+  return cuda_model_atomic(p, [=](T old) { return old < value ? old : value; });
 }
 template <class T> T atomicOr(T *p, T value)
 {
-  T old = *p;
-  *p = old | value;
-  return old;
+  return cuda_model_atomic(p, [=](T old) { return old | value; });
 }
+template <class T> T atomicExch(T *p, T value)
+{
+  return cuda_model_atomic(p, [=](T) { return value; });
+}
+
+/* cp.async of 16 bytes, cp.async.commit_group and cp.async.wait_group. */
+void cuda_model_copy_async(void *shared, const void *global);
+void cuda_model_copy_async_commit();
+void cuda_model_copy_async_wait(unsigned pending);
 
 static inline int __popc(unsigned x)
 {

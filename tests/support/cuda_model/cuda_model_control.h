@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Controls of the model of a device (cuda_model.h), for tests. By default the model reports no device. The environment
- * can change that: with SLUICE_CUDA_MODEL=on there is one, and with SLUICE_CUDA_MODEL=fail:N there is one that fails
- * from its N-th call on. */
+ * can change that. SLUICE_CUDA_MODEL is a list of words, separated by commas:
+ *
+ *   on       there is a device
+ *   fail:N   and it fails from its N-th call on
+ *   eager    copies and kernels run at once, not when their stream is waited for
+ *   mixed    each time either, at random
+ *   watch    each access of a kernel is checked for races and for memory that nobody wrote; a kernel takes some five
+ *            times as long. The address sanitizer's build cannot watch
+ *
+ * SLUICE_SEED sets the random order of blocks, warps and lanes. Without it the clock does; messages name the seed. The
+ * host cannot touch device memory unless SLUICE_CUDA_MODEL_PROTECT=off. */
 #ifndef CUDA_MODEL_CONTROL_H
 #define CUDA_MODEL_CONTROL_H
 
@@ -23,6 +32,9 @@ void cuda_model_set_driver(int version);
 /* Set the shared memory of a block, in bytes. The default is 227 KiB, a Hopper card's; an A100 has 163 KiB, an L4 99
  * KiB. */
 void cuda_model_set_shared(size_t bytes);
+
+/* The words of SLUICE_CUDA_MODEL, or "on". */
+const char *cuda_model_modes(void);
 
 /* Make the n-th of the following calls that can fail return an error, and all later ones too, as a real device does. 0:
  * no call fails. */

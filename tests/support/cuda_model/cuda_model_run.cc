@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs kernels on the processor: every thread of a block is a fiber. Several blocks run at a time, and blocks, warps
+ * and lanes take turns in random order. */
+#include <atomic>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <vector>
+
+#include "tests/support/cuda_model/cuda_model_control.h"
+#include "tests/support/cuda_model/cuda_model_parts.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+enum {
+  STACK_BYTES = 128 * 1024,
+  WARP = 32,
+  THREADS_MOST = 1024,
+  FIBERS_MOST = 2048,
+  BLOCKS_AT_A_TIME = 4,
+  SHARED_MOST = 256 * 1024
+};
+
+enum fiber_state : unsigned char { READY, AT_BLOCK, AT_WARP, DONE };
+
+/* An asynchronous copy of 16 bytes that its thread has not waited for. */
+struct copy {
+  void *to;
+  const void *from;
+  unsigned group;
+};
+
+struct fiber {
+  void *stack_pointer;
+  unsigned char *stack;
+  unsigned group; /* of the next asynchronous copy */
+  std::vector<copy> copies;
+};
+
+struct warp {
+  unsigned n_arrived, parity, step;
+  unsigned char bytes[2][WARP][CUDA_MODEL_WARP_BYTES];
+};
+
+struct block {
+  std::vector<fiber> fibers;
+  fiber_state states[THREADS_MOST]; /* of the fibers */
+  std::vector<warp> warps;
+  unsigned n_at_block, n_done;
+  uint32_t interval, number;
+  unsigned char *shared_end;
+  struct cuda_model_thread identity; /* of its threads, but for the thread's number */
+};
+
+/* A host thread's running kernel. */
+struct machine {
+  block blocks[BLOCKS_AT_A_TIME];
+  block *now;
+  unsigned n_threads, current;
+  void *scheduler_stack_pointer;
+  const std::function<void()> *body;
+  uint64_t dice;
+  bool is_running;
+};
+
+__constinit thread_local struct cuda_model_thread cuda_model_now;
+__constinit thread_local struct cuda_model_place cuda_model_place;
+static __constinit thread_local machine *m; /* allocated by cuda_model_random() */
+#if defined(__SANITIZE_ADDRESS__)
+static thread_local const void *scheduler_bottom;
+static thread_local size_t scheduler_size;
+#endif
+
+/* Save the callee-saved registers, switch stacks, and restore. */
+extern "C" void cuda_model_switch(void **save, void *to);
+__asm__(".text\n"
+        ".globl cuda_model_switch\n"
+        "cuda_model_switch:\n"
+        "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
+        "  movq %rsp, (%rdi)\n"
+        "  movq %rsi, %rsp\n"
+        "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
+        "  ret\n");
+
+/* The seed of this run: SLUICE_SEED or the clock. It is put into the environment, so the test's dice get the same. */
+static uint64_t seed;
+
+__attribute__((constructor)) static void find_seed()
+{
+  char text[32];
+
+  snprintf(text, sizeof text, "%llu", (unsigned long long)time(NULL));
+  setenv("SLUICE_SEED", text, 0);
+  seed = strtoull(getenv("SLUICE_SEED"), NULL, 0);
+}
+
+uint32_t cuda_model_random()
+{
+  static std::atomic<uint64_t> n_machines{ 0 };
+
+  if (!m) {
+    m = new machine();
+    m->dice = seed + n_machines++ * 0x9e3779b97f4a7c15u;
+  }
+  m->dice = m->dice * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(m->dice >> 32);
+}
+
+void cuda_model_stop(const char *what, ...)
+{
+  va_list arguments;
+
+  fputs("cuda_model: ", stderr);
+  va_start(arguments, what);
+  vfprintf(stderr, what, arguments);
+  va_end(arguments);
+  if (m && m->is_running)
+    fprintf(stderr, " (block %u %u %u, thread %u)", m->now->identity.block.x, m->now->identity.block.y,
+            m->now->identity.block.z, m->current);
+  fprintf(stderr, "; SLUICE_SEED=%llu\n", (unsigned long long)seed);
+  abort();
+}
+
+/* Switch from a fiber to the scheduler. */
+static void yield(bool is_last)
+{
+  (void)is_last;
+#if defined(__SANITIZE_ADDRESS__)
+  void *fake = NULL;
+  __sanitizer_start_switch_fiber(is_last ? NULL : &fake, scheduler_bottom, scheduler_size);
+#endif
+  cuda_model_switch(&m->now->fibers[m->current].stack_pointer, m->scheduler_stack_pointer);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fake, &scheduler_bottom, &scheduler_size);
+#endif
+}
+
+static void fiber_main()
+{
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(NULL, &scheduler_bottom, &scheduler_size);
+#endif
+  (*m->body)();
+  if (!m->now->fibers[m->current].copies.empty())
+    cuda_model_stop("a thread ends before the asynchronous copies that it started");
+  m->now->states[m->current] = DONE;
+  m->now->n_done++;
+  yield(true);
+}
+
+static void prepare_fiber(fiber *f)
+{
+  if (!f->stack) {
+    void *memory = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+      cuda_model_stop("no memory for a stack");
+    f->stack = (unsigned char *)memory;
+  }
+#if defined(__SANITIZE_ADDRESS__)
+  /* A fiber that has ended never returns from yield(), so the frame of that call would stay poisoned. */
+  __asan_unpoison_memory_region(f->stack + STACK_BYTES - 4096, 4096);
+#endif
+  void **top = (void **)(f->stack + STACK_BYTES) - 1; /* aligned as on entry to a function: 16 n + 8 */
+  *--top = (void *)fiber_main;
+  for (int i = 0; i < 6; i++)
+    *--top = NULL;
+  f->stack_pointer = top;
+  f->group = 0;
+  f->copies.clear();
+}
+
+/* Say who runs now, for kernels and for the watch. */
+static void be(unsigned thread)
+{
+  m->current = thread;
+  cuda_model_now.thread.x = thread;
+  if (cuda_model_place.is_watched) {
+    cuda_model_place.interval = m->now->interval;
+    cuda_model_place.warp = thread / WARP;
+    cuda_model_place.step = m->now->warps[thread / WARP].step;
+    cuda_model_place.lane = thread % WARP;
+  }
+}
+
+static void resume(unsigned thread)
+{
+  be(thread);
+#if defined(__SANITIZE_ADDRESS__)
+  void *fake = NULL;
+  __sanitizer_start_switch_fiber(&fake, m->now->fibers[thread].stack, STACK_BYTES);
+#endif
+  cuda_model_switch(&m->scheduler_stack_pointer, m->now->fibers[thread].stack_pointer);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fake, NULL, NULL);
+#endif
+}
+
+static void wait_in(fiber_state state)
+{
+  m->now->states[m->current] = state;
+  yield(false);
+}
+
+/* A new interval of the block begins: no access of its threads races with one of an earlier interval. */
+static void begin_interval(block *b)
+{
+  if (cuda_model_place.is_watched)
+    b->interval = cuda_model_watch_interval(b->number);
+  for (unsigned w = 0; w < m->n_threads / WARP; w++)
+    b->warps[w].step = 0;
+}
+
+void __syncthreads()
+{
+  block *b = m->now;
+
+  if (++b->n_at_block < m->n_threads) {
+    wait_in(AT_BLOCK);
+    return;
+  }
+  b->n_at_block = 0;
+  memset(b->states, READY, m->n_threads);
+  begin_interval(b);
+  be(m->current);
+}
+
+const unsigned char (*cuda_model_exchange(const void *mine, size_t n))[CUDA_MODEL_WARP_BYTES]
+{
+  unsigned first = m->current / WARP * WARP;
+  block *b = m->now;
+  warp *w = &b->warps[m->current / WARP];
+  unsigned parity = w->parity;
+
+  if (n > CUDA_MODEL_WARP_BYTES)
+    cuda_model_stop("a warp operation has too many bytes");
+  memcpy(w->bytes[parity][m->current % WARP], mine, n);
+  if (++w->n_arrived < WARP) {
+    wait_in(AT_WARP);
+  } else {
+    w->n_arrived = 0;
+    w->parity = 1 - parity;
+    memset(b->states + first, READY, WARP);
+  }
+  return w->bytes[parity];
+}
+
+/* Other warp operations exchange values, but only this one orders accesses to memory. */
+void __syncwarp()
+{
+  warp *w = &m->now->warps[m->current / WARP];
+  unsigned next = w->step + 1;
+
+  cuda_model_exchange("", 1);
+  w->step = next; /* every lane writes the same */
+  be(m->current);
+}
+
+void __threadfence()
+{
+}
+
+unsigned __ballot_sync(unsigned, int predicate)
+{
+  unsigned char mine = predicate != 0;
+  const unsigned char(*all)[CUDA_MODEL_WARP_BYTES] = cuda_model_exchange(&mine, 1);
+  unsigned mask = 0;
+
+  for (unsigned i = 0; i < WARP; i++)
+    mask |= (unsigned)all[i][0] << i;
+  return mask;
+}
+
+/* Asynchronous copies happen as late as they may: when their thread waits for them. Until then there are bytes that are
+ * NaN in every format. */
+void cuda_model_copy_async(void *shared, const void *global)
+{
+  fiber *f = &m->now->fibers[m->current];
+
+  if ((uintptr_t)shared % 16 || (uintptr_t)global % 16)
+    cuda_model_stop("an asynchronous copy from %p to %p: not multiples of 16", global, shared);
+  cuda_model_watch_access(shared, 16, true);
+  cuda_model_watch_unwrite(shared, 16);
+  memset(shared, 0xff, 16);
+  f->copies.push_back({ shared, global, f->group });
+}
+
+void cuda_model_copy_async_commit()
+{
+  m->now->fibers[m->current].group++;
+}
+
+void cuda_model_copy_async_wait(unsigned pending)
+{
+  fiber *f = &m->now->fibers[m->current];
+  size_t kept = 0;
+
+  for (const copy &c : f->copies) {
+    if (c.group + pending >= f->group) {
+      f->copies[kept++] = c;
+      continue;
+    }
+    cuda_model_watch_access(c.from, 16, false);
+    cuda_model_watch_access(c.to, 16, true);
+    memcpy(c.to, c.from, 16);
+  }
+  f->copies.resize(kept);
+}
+
+/* Numbers below n in random order: the i-th is (i * factor + offset) % n with factor coprime to n. */
+struct shuffled {
+  unsigned n, factor, offset;
+  explicit shuffled(unsigned n_) : n(n_), factor(1), offset(0)
+  {
+    uint32_t bits = cuda_model_random();
+    offset = bits % n;
+    for (unsigned wish = (bits >> 8) % n + 1; wish > 1 && factor == 1; wish--)
+      factor = is_coprime(wish, n) ? wish : 1;
+  }
+  unsigned operator[](unsigned i) const
+  {
+    return (i * factor + offset) % n;
+  }
+  static bool is_coprime(unsigned a, unsigned b)
+  {
+    while (b) {
+      unsigned rest = a % b;
+      a = b;
+      b = rest;
+    }
+    return a == 1;
+  }
+};
+
+/* Let a warp's lanes run until each waits for others; if the warp alone can go on then, do so up to n times. */
+static bool run_warp(block *b, unsigned w, unsigned n)
+{
+  bool is_moving = false;
+
+  for (unsigned i = 0; i < n; i++) {
+    uint32_t bits = cuda_model_random();
+    unsigned factor = bits | 1, offset = bits >> 8, flip = bits >> 16;
+    bool has_moved = false;
+    for (unsigned j = 0; j < WARP; j++) {
+      unsigned thread = w * WARP + (((j * factor + offset) ^ flip) & (WARP - 1));
+      if (b->states[thread] == READY) {
+        resume(thread);
+        has_moved = true;
+      }
+    }
+    if (!has_moved)
+      break;
+    is_moving = true;
+  }
+  return is_moving;
+}
+
+/* Give a block's warps a turn each, of random length. */
+static void run_block(block *b)
+{
+  unsigned n_warps = m->n_threads / WARP;
+  shuffled order(n_warps);
+  uint32_t bits = cuda_model_random();
+  bool is_moving = false;
+
+  m->now = b;
+  cuda_model_now = b->identity;
+  cuda_model_place.block = b->number;
+  cuda_model_place.shared_end = b->shared_end;
+  for (unsigned i = 0; i < n_warps; i++) {
+    static const unsigned lengths[4] = { 1, 2, 8, 1000 };
+    is_moving |= run_warp(b, order[i], lengths[(bits >> i % 16 * 2) & 3]);
+  }
+  if (!is_moving)
+    cuda_model_stop("deadlock: threads wait for others that have ended or that wait for something else");
+}
+
+static void begin_block(block *b, dim3 index, dim3 grid, size_t shared_bytes)
+{
+  unsigned n_warps = m->n_threads / WARP;
+
+  if (!b->shared_end)
+    b->shared_end = cuda_model_allocate_shared(SHARED_MOST);
+  if (b->fibers.size() < m->n_threads)
+    b->fibers.resize(m->n_threads);
+  if (b->warps.size() < n_warps)
+    b->warps.resize(n_warps);
+  b->n_at_block = b->n_done = 0;
+  for (unsigned i = 0; i < m->n_threads; i++)
+    prepare_fiber(&b->fibers[i]);
+  memset(b->states, READY, m->n_threads);
+  for (unsigned w = 0; w < n_warps; w++)
+    b->warps[w].n_arrived = b->warps[w].parity = 0;
+  b->identity.block = index;
+  b->identity.block_size = dim3(m->n_threads);
+  b->identity.grid = grid;
+  b->identity.shared = cuda_model_limit_shared(b->shared_end, shared_bytes);
+  memset(b->identity.shared, CUDA_MODEL_GARBAGE, shared_bytes);
+  b->number = (index.z * grid.y + index.y) * grid.x + index.x;
+  begin_interval(b);
+}
+
+void cuda_model_run(dim3 grid, unsigned n_threads, size_t shared_bytes, const std::function<void()> &body)
+{
+  unsigned n_blocks = grid.x * grid.y * grid.z, begun = 0, n_live = 0;
+  uint32_t bits = cuda_model_random();
+
+  if (n_threads % WARP || n_threads == 0 || n_threads > THREADS_MOST)
+    cuda_model_stop("a block must have whole warps, at most 32");
+  unsigned most = FIBERS_MOST / n_threads < BLOCKS_AT_A_TIME ? FIBERS_MOST / n_threads : (unsigned)BLOCKS_AT_A_TIME;
+  most = 1 + bits % most;
+  shuffled order(n_blocks);
+  block *live[BLOCKS_AT_A_TIME];
+
+  m->n_threads = n_threads;
+  m->body = &body;
+  if (cuda_model_is_watching)
+    cuda_model_watch_kernel();
+  cuda_model_place.is_watched = cuda_model_is_watching;
+  m->is_running = true;
+  for (unsigned i = 0; i < BLOCKS_AT_A_TIME; i++)
+    live[i] = &m->blocks[i];
+  while (begun < n_blocks || n_live > 0) {
+    while (begun < n_blocks && n_live < most) {
+      unsigned i = order[begun++];
+      begin_block(live[n_live++], dim3(i % grid.x, i / grid.x % grid.y, i / grid.x / grid.y), grid, shared_bytes);
+    }
+    unsigned i = n_live == 1 ? 0 : cuda_model_random() % n_live;
+    run_block(live[i]);
+    if (live[i]->n_done == n_threads) {
+      block *ended = live[i];
+      live[i] = live[--n_live];
+      live[n_live] = ended;
+    }
+  }
+  m->is_running = false;
+  cuda_model_place.is_watched = false;
+}
