@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench gpu: every method on a GPU, beside the peak rates of its memory, tensor cores and shared memory, measured
  * in the same run. SLUICE_GPU_QUICK in the environment selects the sizes of a smoke test. */
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "tests/bench/gpu_race.h"
 #ifdef HAVE_CUBLAS
@@ -56,6 +59,26 @@ static void open_engine(struct gpu_bench *b, enum engine_backend backend, struct
   bench_engine_fill(engine, b->options.items, s->part_of, s->data);
 }
 
+/* Wait until no other program measures, and keep the turn until the end. Without SLUICE_BENCH_TURN, a file that is
+ * locked while one measures, there is nothing to wait for. */
+static void take_turn(struct gpu_bench *b)
+{
+  const char *path = getenv("SLUICE_BENCH_TURN");
+
+  if (b->is_turn)
+    return;
+  b->is_turn = true;
+  if (path) {
+    fprintf(stderr, "bench: waits for its turn\n");
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0 || flock(file, LOCK_EX) != 0) { /* closed by exit */
+      fprintf(stderr, "bench: error: cannot lock %s\n", path);
+      exit(1);
+    }
+  }
+  report_ceilings(b);
+}
+
 static void race_subject(struct gpu_bench *b)
 {
   struct gpu_subject *s = b->subject;
@@ -65,6 +88,7 @@ static void race_subject(struct gpu_bench *b)
   s->open(s, &b->options);
   open_engine(b, ENGINE_CUDA, &b->cuda);
   open_engine(b, ENGINE_CPU, &b->cpu);
+  take_turn(b);
   if (b->options.format != BENCH_JSON)
     printf("\n%s, %zu items\n", s->title, b->options.items);
   for (size_t i = 0; i < s->n_cases; i++) {
@@ -104,7 +128,6 @@ int main(int argc, char **argv)
   bench_begin(argc, argv, &defaults, &b.options);
   size_t items = b.options.items;
   open_device(&b);
-  report_ceilings(&b);
   for (size_t i = 0; i < n_subjects; i++) {
     b.subject = &subjects[i];
     b.options.items = items ? items : b.subject->default_items;

@@ -18,7 +18,7 @@ bool gpu_bench_wants(const struct gpu_bench *b, const char *name)
   bool is_named = b->options.n_methods == 0;
 
   for (size_t i = 0; i < b->options.n_methods; i++)
-    is_named |= strcmp(b->options.methods[i], name) == 0;
+    is_named |= strcmp(b->options.methods[i], name) == 0 || strcmp(b->options.methods[i], b->subject->name) == 0;
   return is_named;
 }
 

@@ -14,7 +14,8 @@ struct gpu_bench {
   struct gpu_limits limits;
   struct gpu_ceilings *ceilings;
   struct device_timer *timer;
-  bool is_quick; /* SLUICE_GPU_QUICK: one search of each method, with few queries */
+  bool is_quick;  /* SLUICE_GPU_QUICK: one search of each method, with few queries */
+  bool is_turn;   /* nothing else measures now */
   struct gpu_subject *subject;
   struct bench_engine cuda, cpu;
 };
@@ -26,7 +27,7 @@ bool gpu_race_run(struct gpu_bench *b, const struct gpu_case *c, struct bench_ro
  * and one for idle. Then check the answers against the catalogue as it is. Return the number of rows. */
 size_t gpu_live_race_run(struct gpu_bench *b, struct bench_row *rows);
 
-/* Does the command line select the case of this name? */
+/* Does the command line select this case of the current subject? --methods names cases or whole subjects. */
 bool gpu_bench_wants(const struct gpu_bench *b, const char *name);
 
 /* Try a search. Return false, and say so, if the method is not written yet. Any other error counts as a wrong result.
