@@ -21,6 +21,8 @@ enum {
   DOT_BLOCK_ITEMS = 16,  /* items in a block of dot_blocks() */
   PQ_FILTER_PAD = 63,    /* readable bytes that pq_filter() needs after the last code */
   PQ_BLOCK_ITEMS = 4096, /* items in a block of pq_scan(): a row of their codes is one page */
+  PQ_LANES = 16,         /* maxima that pq_best() keeps */
+  PQ_PIECE_ITEMS = 64,   /* items in a piece of pq_cells() */
   PQ_SUBITEMS = 256,     /* entries in a split's look-up table, even if the model has fewer */
 };
 
@@ -109,6 +111,14 @@ struct sketch_rows {
   const int8_t *bytes; /* [n_groups][n_rows][4], zero-padded after d */
 };
 
+/* Up to PQ_PIECE_ITEMS items of a cell of product-quantised items (engine/recjpq/cells.h). */
+struct pq_piece {
+  const uint8_t *codes; /* [n_tables][stride]: n of each row are used, and PQ_FILTER_PAD more bytes must be readable */
+  uint32_t stride;
+  uint8_t n; /* at least 1 */
+  uint8_t base;
+};
+
 struct kernels {
   const char *name;
 
@@ -170,6 +180,23 @@ struct kernels {
    * indices  [n] */
   size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                       size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
+
+  /* pq_filter() of many small pieces that lie scattered in memory. Meanwhile, prefetch the codes of `next`, the pieces
+   * that the caller passes after these. Item i of piece p has the index p * PQ_PIECE_ITEMS + i.
+   * pieces [n]; next [n_next]; indices [n * PQ_PIECE_ITEMS] */
+  size_t (*pq_cells)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const struct pq_piece *pieces,
+                     size_t n, const struct pq_piece *next, size_t n_next, uint8_t limit, uint32_t *indices);
+
+  /* Find the best scores among the sub-items with lengths[b] > 0: lane_best[i] is the highest scores[b] of the b with
+   * b % PQ_LANES == i, or -infinity, and *largest the largest |scores[b]|, or 0. Ignores NaN. Return the number of such sub-items.
+   * scores, lengths [n]; n <= PQ_SUBITEMS */
+  size_t (*pq_best)(const float *scores, const uint32_t *lengths, size_t n, float lane_best[PQ_LANES], float *largest);
+
+  /* Quantise scores into a table of levels: table[b] = (best - scores[b]) * scale, each step rounded, then clamped to
+   * 0..255 (NaN: 0) and rounded down. Return the sum of lengths[b] * table[b] over b < n_lengths.
+   * scores [PQ_SUBITEMS]; lengths [n_lengths], each below 2^32; table [PQ_SUBITEMS] */
+  uint64_t (*pq_levels)(const float *scores, float best, float scale, const uint32_t *lengths, size_t n_lengths,
+                        uint8_t *table);
 
   /* pq_filter() with base 0 over a block, for catalogues larger than the cache. It processes one row of codes after
    * another and prefetches the next row; during the last row, the first row of `next`.

@@ -125,6 +125,9 @@ void variant_ref(struct kernels *table)
   table->mol_score = mol_score_ref;
   table->dot_blocks = dot_blocks_ref;
   table->pq_filter = pq_filter_ref;
+  table->pq_cells = pq_cells_ref;
+  table->pq_best = pq_best_ref;
+  table->pq_levels = pq_levels_ref;
   table->pq_scan = pq_scan_ref;
   table->filter_ge = filter_ge_ref;
   variant_ref_sketch(table);

@@ -6,29 +6,38 @@
 
 enum { TABLE_ALIGN = 64 };
 
-/* Return the best score of a split. Add the largest absolute score to `size`. */
-static float best_of(const struct cells *cells, const float *scores, size_t split, double *size)
+float recjpq_deficits_lane_best(const struct recjpq_deficits *d, size_t split, size_t n)
 {
-  float best = -INFINITY, largest = 0;
+  float best[PQ_LANES];
 
-  for (size_t b = 0; b < cells->n_subitems; b++) {
-    if (cells->lengths[split * cells->n_subitems + b] == 0)
-      continue;
-    best = scores[b] > best ? scores[b] : best;
-    largest = fabsf(scores[b]) > largest ? fabsf(scores[b]) : largest;
+  if (n > PQ_LANES)
+    return -INFINITY;
+  for (size_t i = 0; i < PQ_LANES; i++) { /* insertion sort */
+    float x = d->lane_best[split * PQ_LANES + i];
+    size_t at = i;
+    for (; at > 0 && best[at - 1] < x; at--)
+      best[at] = best[at - 1];
+    best[at] = x;
   }
-  *size += (double)largest;
-  return best;
+  return best[n - 1];
 }
 
-err_t recjpq_deficits_init(const struct cells *cells, const float *subitem_scores, struct region *scratch,
-                           struct recjpq_deficits *out)
+err_t recjpq_deficits_init(const struct cells *cells, const struct kernels *kernels, const float *subitem_scores,
+                           struct region *scratch, struct recjpq_deficits *out)
 {
-  struct recjpq_deficits d = { .n_splits = cells->n_splits, .cells = cells, .subitem_scores = subitem_scores };
+  struct recjpq_deficits d = {
+    .n_splits = cells->n_splits,
+    .cells = cells,
+    .kernels = kernels,
+    .subitem_scores = subitem_scores,
+  };
   uint8_t *bytes;
   double size = 0;
+  float largest;
 
   TRY(region_array(scratch, d.n_splits, sizeof *d.best, &d.best));
+  TRY(region_array(scratch, d.n_splits * PQ_LANES, sizeof *d.lane_best, &d.lane_best));
+  TRY(region_array(scratch, d.n_splits, sizeof *d.n_used, &d.n_used));
   TRY(region_array(scratch, d.n_splits, sizeof *d.splits, &d.splits));
   TRY(region_array(scratch, d.n_splits, 1, &d.numbers));
   TRY(region_array(scratch, d.n_splits, 1, &d.order));
@@ -38,62 +47,61 @@ err_t recjpq_deficits_init(const struct cells *cells, const float *subitem_score
   for (size_t m = 0; m < d.n_splits; m++) {
     d.splits[m] = recjpq_deficits_table(&d, m);
     d.numbers[m] = (uint8_t)m;
-    d.best[m] = best_of(cells, subitem_scores + m * PQ_SUBITEMS, m, &size);
+    d.n_used[m] = kernels->pq_best(subitem_scores + m * PQ_SUBITEMS, cells->lengths + m * cells->n_subitems,
+                                   cells->n_subitems, d.lane_best + m * PQ_LANES, &largest);
+    d.best[m] = -INFINITY;
+    for (size_t i = 0; i < PQ_LANES; i++)
+      d.best[m] = d.lane_best[m * PQ_LANES + i] > d.best[m] ? d.lane_best[m * PQ_LANES + i] : d.best[m];
     d.best_sum += (double)d.best[m];
+    size += (double)largest;
   }
   d.best_sum += (double)d.n_splits * 0x1p-24 * size;
   *out = d;
   return ERR_OK;
 }
 
-static void write_table(const float *scores, float best, float scale, uint8_t *table)
+/* Insert a split into the order by the levels that all items together lose in it. lost [n]: of the splits before. */
+static void insert_split(struct recjpq_deficits *d, uint64_t *lost, size_t n, size_t split, uint64_t loses)
 {
-  for (size_t b = 0; b < PQ_SUBITEMS; b++) {
-    float level = (best - scores[b]) * scale;
-    /* A sub-item without items may score above the best. The comparison also removes NaN. */
-    level = level > 0.0f ? level : 0.0f;
-    table[b] = (uint8_t)(int)(level < 255.0f ? level : 255.0f);
+  size_t at = n;
+
+  for (; at > 0 && lost[at - 1] < loses; at--) {
+    lost[at] = lost[at - 1];
+    d->order[at] = d->order[at - 1];
   }
-}
-
-/* The levels that all items together lose in a split. */
-static uint64_t levels_lost(const struct recjpq_deficits *d, size_t split)
-{
-  const uint32_t *lengths = d->cells->lengths + split * d->cells->n_subitems;
-  uint64_t sum = 0;
-
-  for (size_t b = 0; b < d->cells->n_subitems; b++)
-    sum += (uint64_t)lengths[b] * recjpq_deficits_table(d, split)[b];
-  return sum;
-}
-
-static void sort_splits(struct recjpq_deficits *d)
-{
-  uint64_t lost[RECJPQ_SPLITS_MAX];
-
-  for (size_t m = 0; m < d->n_splits; m++) {
-    size_t at = m;
-    uint64_t x = levels_lost(d, m);
-    for (; at > 0 && lost[at - 1] < x; at--) {
-      lost[at] = lost[at - 1];
-      d->order[at] = d->order[at - 1];
-    }
-    lost[at] = x;
-    d->order[at] = (uint8_t)m;
-  }
-  for (size_t m = 0; m < d->n_splits; m++)
-    d->sorted[m] = recjpq_deficits_table(d, d->order[m]);
+  lost[at] = loses;
+  d->order[at] = (uint8_t)split;
 }
 
 void recjpq_deficits_quantise(struct recjpq_deficits *d, float threshold)
 {
   double gap = fmax(d->best_sum - (double)threshold, 1e-30);
+  size_t n_subitems = d->cells->n_subitems;
+  uint64_t lost[RECJPQ_SPLITS_MAX];
 
   d->scale = isinf(threshold) ? 0.0f : (float)(RECJPQ_LEVELS / gap);
+  /* A sub-item without items may score above the best; its level is 0. */
   for (size_t m = 0; m < d->n_splits; m++)
-    write_table(d->subitem_scores + m * PQ_SUBITEMS, d->best[m], d->scale, d->tables + m * PQ_SUBITEMS);
-  sort_splits(d);
+    insert_split(d, lost, m, m,
+                 d->kernels->pq_levels(d->subitem_scores + m * PQ_SUBITEMS, d->best[m], d->scale,
+                                       d->cells->lengths + m * n_subitems, n_subitems, d->tables + m * PQ_SUBITEMS));
+  for (size_t m = 0; m < d->n_splits; m++)
+    d->sorted[m] = recjpq_deficits_table(d, d->order[m]);
   recjpq_deficits_tighten(d, threshold);
+}
+
+void recjpq_deficits_others(const struct recjpq_deficits *d, const struct cell_pair *p, const uint8_t **tables,
+                            uint8_t *rows)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < d->n_splits; i++) {
+    size_t m = d->order[i];
+    if (m - p->first < p->n_splits) /* also false if m < first: it wraps */
+      continue;
+    tables[n] = d->sorted[i];
+    rows[n++] = (uint8_t)(m < p->first ? m : m - p->n_splits);
+  }
 }
 
 void recjpq_deficits_tighten(struct recjpq_deficits *d, float threshold)

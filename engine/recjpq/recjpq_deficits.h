@@ -24,8 +24,11 @@ enum { RECJPQ_LEVELS = 254 };
 struct recjpq_deficits {
   size_t n_splits;
   const struct cells *cells;
+  const struct kernels *kernels;
   const float *subitem_scores; /* [M][PQ_SUBITEMS] */
   float *best;                 /* [M] */
+  float *lane_best;            /* [M][PQ_LANES]: the best score of the sub-items b = lane, lane + PQ_LANES, ... */
+  size_t *n_used;              /* [M]: sub-items that have items */
   double best_sum;             /* sum of `best`, plus M u A for rounding */
   float scale;                 /* levels in one unit of score */
   uint8_t limit;
@@ -38,17 +41,25 @@ struct recjpq_deficits {
 
 /* Prepare the deficits of one query over the sub-items that have items. recjpq_deficits_quantise() must be called
  * before tables and limit are used. The columns must have at least one item. Returns ERR_MEMORY. */
-err_t recjpq_deficits_init(const struct cells *cells, const float *subitem_scores, struct region *scratch,
-                           struct recjpq_deficits *out);
+err_t recjpq_deficits_init(const struct cells *cells, const struct kernels *kernels, const float *subitem_scores,
+                           struct region *scratch, struct recjpq_deficits *out);
 
 /* Compute the tables and the limit for a threshold. A threshold of -inf, with fewer than K hits, lets every item pass.
  */
 void recjpq_deficits_quantise(struct recjpq_deficits *d, float threshold);
 
+/* Return a score that at least n sub-items of a split reach, if so many have items; a high one for small n. */
+float recjpq_deficits_lane_best(const struct recjpq_deficits *d, size_t split, size_t n);
+
 static inline const uint8_t *recjpq_deficits_table(const struct recjpq_deficits *d, size_t split)
 {
   return d->tables + split * PQ_SUBITEMS;
 }
+
+/* List the tables of the splits that are not in a pair, in the order of the deficits, and the row of each in the codes
+ * of the pair's cells. tables, rows [p->n_others]. */
+void recjpq_deficits_others(const struct recjpq_deficits *d, const struct cell_pair *p, const uint8_t **tables,
+                            uint8_t *rows);
 
 /* Lower the limit for a threshold that has risen. The tables stay the same. */
 void recjpq_deficits_tighten(struct recjpq_deficits *d, float threshold);

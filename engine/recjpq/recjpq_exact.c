@@ -27,8 +27,9 @@
 
 enum {
   RING_LEVELS = 8,
-  CELL_ITEMS = 256,   /* items of a cell that are filtered in one call */
-  GROUP_CELLS = 24,   /* cells between the prefetch of a cell and its visit */
+  GROUP_PIECES = 24,  /* pieces of cells between their prefetch and the filter */
+  VISITS = 32,        /* cells between the prefetch of a cell's head and its use */
+  RINGS_MAX = 64,     /* more rings than can have cells in flight, in `visits` and two groups, and one that begins */
   SLOTS_PER_ITEM = 2, /* scoring an item of a visited cell costs as much as scanning this many slots */
   PLANS = 16,         /* number of times that a search checks whether to give up */
 };
@@ -43,21 +44,40 @@ struct ring_pair {
   size_t next_cells;      /* cells in the next ring of RING_LEVELS */
 };
 
+/* A ring whose cells may be in flight: their memory is being prefetched, while other rings have begun. */
+struct ring {
+  const struct ring_pair *pair;
+  int *nexts; /* [n_pairs]: each pair's `next` when the ring began */
+};
+
 struct visit {
   uint32_t cell;
   uint8_t level;
+  uint8_t ring;
+};
+
+/* Pieces of cells of one ring. */
+struct ring_group {
+  uint8_t ring;
+  size_t n;
+  struct pq_piece pieces[GROUP_PIECES];
+  uint32_t cells[GROUP_PIECES];  /* the cell of each piece */
+  uint32_t firsts[GROUP_PIECES]; /* its first item in the cell */
 };
 
 struct rings {
   struct recjpq_search *search;
   struct ring_pair *pairs;
   size_t n_pairs;
-  const struct ring_pair *pair; /* the pair whose cells are in the groups */
-  struct visit groups[2][GROUP_CELLS];
-  size_t n[2];
-  unsigned current; /* the group being filled; the cells of the other group are being prefetched */
-  size_t n_visited;
-  uint8_t *codes; /* [M] */
+  struct ring rings[RINGS_MAX];
+  uint8_t ring;                 /* the ring that is being enumerated */
+  struct visit visits[VISITS];  /* cells whose heads are being prefetched: the oldest is visits[n_visited % VISITS] */
+  size_t n_visited, n_begun;    /* cells whose pieces have been added, and cells added */
+  size_t n_before;              /* n_begun when the ring began */
+  struct ring_group groups[2];
+  unsigned current; /* the group being filled; the pieces of the other one are being prefetched */
+  uint8_t *codes;                                 /* [M] */
+  uint32_t passed[GROUP_PIECES * PQ_PIECE_ITEMS]; /* of a group */
 };
 
 /* Rings -------------------- */
@@ -133,83 +153,118 @@ static size_t plan(struct rings *r)
 
 /* Cells -------------------- */
 
-/* Was the item in a cell that another pair has visited? */
-static bool was_seen(const struct rings *r, const uint8_t *codes)
+/* Was the item in a cell that another pair visited before this ring? */
+static bool was_seen(const struct rings *r, const struct ring *ring, const uint8_t *codes)
 {
   for (size_t i = 0; i < r->n_pairs; i++) {
     const struct ring_pair *p = &r->pairs[i];
     int level = p->table_a[codes[p->cells->first]] + (p->b ? p->table_b[codes[p->cells->first + 1]] : 0);
-    if (p != r->pair && level < p->next)
+    if (p != ring->pair && level < ring->nexts[i])
       return true;
   }
   return false;
 }
 
-static void visit_item(struct rings *r, size_t cell, size_t i)
+static void visit_item(struct rings *r, const struct ring *ring, size_t cell, size_t i)
 {
   struct recjpq_search *s = r->search;
   const struct cells *cells = &s->columns->cells;
+  const struct cell_pair *p = ring->pair->cells;
 
-  cell_read(cells, r->pair->cells, cell, i, r->codes);
+  cell_read(cells, p, cell, i, r->codes);
   float score = recjpq_score(s->subitem_scores, r->codes, cells->n_splits);
   s->result->counts.scored++;
-  if (score < recjpq_threshold(s) || was_seen(r, r->codes))
+  if (score < recjpq_threshold(s) || was_seen(r, ring, r->codes))
     return;
-  uint32_t slot = cell_slots(r->pair->cells, r->pair->cells->cells[cell])[i];
+  uint32_t slot = cell_slots(p, p->cells[cell])[i];
   if (recjpq_admit(s, slot))
     topk_push(&s->result->topk, score, slot);
 }
 
-static void visit_cell(struct rings *r, struct visit visit)
-{
-  const struct cell_pair *p = r->pair->cells;
-  struct recjpq_search *s = r->search;
-  struct cell cell = p->cells[visit.cell];
-  const uint8_t *codes = cell_codes(p, cell);
-  uint32_t passed[CELL_ITEMS];
-
-  for (size_t first = 0; first < cell.n; first += CELL_ITEMS) {
-    size_t n = cell.n - first < CELL_ITEMS ? cell.n - first : CELL_ITEMS;
-    n = s->kernels->pq_filter(r->pair->others, r->pair->rows, p->n_others, codes + first, cell_entries(cell), n,
-                              visit.level, s->deficits.limit, passed);
-    s->result->counts.candidates += n;
-    for (size_t i = 0; i < n; i++)
-      visit_item(r, visit.cell, first + passed[i]);
-  }
-}
-
-/* Visit the cells of the prefetched group. Between its cells, prefetch the cells of the group that is now full: waiting
- * for memory and arithmetic overlap. */
+/* Filter the pieces that have been prefetched, and score the items that pass. Meanwhile, prefetch the pieces of the
+ * group that was filled last: waiting for memory and arithmetic overlap. */
 static void swap_groups(struct rings *r)
 {
-  const struct cell_pair *p = r->pair->cells;
-  unsigned full = r->current, other = 1 - full;
+  struct recjpq_search *s = r->search;
+  struct ring_group *full = &r->groups[r->current], *due = &r->groups[1 - r->current];
+  const struct ring *ring = &r->rings[due->ring];
+  const struct ring_pair *p = ring->pair;
+  size_t n = s->kernels->pq_cells(p->others, p->rows, p->cells->n_others, due->pieces, due->n, full->pieces, full->n,
+                                  s->deficits.limit, r->passed);
 
-  for (size_t i = 0; i < GROUP_CELLS; i++) {
-    if (i < r->n[full])
-      cell_prefetch(p, p->cells[r->groups[full][i].cell]);
-    if (i < r->n[other])
-      visit_cell(r, r->groups[other][i]);
+  s->result->counts.candidates += n;
+  for (size_t i = 0; i < n; i++) {
+    size_t piece = r->passed[i] / PQ_PIECE_ITEMS;
+    visit_item(r, ring, due->cells[piece], due->firsts[piece] + r->passed[i] % PQ_PIECE_ITEMS);
   }
-  recjpq_deficits_tighten(&r->search->deficits, recjpq_threshold(r->search));
-  r->n_visited += r->n[other];
-  r->n[other] = 0;
-  r->current = other;
+  recjpq_deficits_tighten(&s->deficits, recjpq_threshold(s));
+  due->n = 0;
+  due->ring = full->ring;
+  r->current = 1 - r->current;
+}
+
+/* Return the group for a piece of a ring. */
+static struct ring_group *find_group(struct rings *r, uint8_t ring)
+{
+  struct ring_group *group = &r->groups[r->current];
+
+  if (group->n == GROUP_PIECES || (group->n > 0 && group->ring != ring)) {
+    swap_groups(r);
+    group = &r->groups[r->current];
+  }
+  group->ring = ring;
+  return group;
+}
+
+/* Add the pieces of the oldest cell whose head was prefetched. */
+static void visit_oldest(struct rings *r)
+{
+  struct visit visit = r->visits[r->n_visited++ % VISITS];
+  const struct cell_pair *p = r->rings[visit.ring].pair->cells;
+  struct cell cell = p->cells[visit.cell];
+
+  for (uint32_t first = 0; first < cell.n; first += PQ_PIECE_ITEMS) {
+    struct ring_group *group = find_group(r, visit.ring);
+    uint32_t left = cell.n - first;
+    group->pieces[group->n] = (struct pq_piece){
+      .codes = cell_codes(p, cell) + first,
+      .stride = (uint32_t)cell_entries(cell),
+      .n = (uint8_t)(left < PQ_PIECE_ITEMS ? left : PQ_PIECE_ITEMS),
+      .base = visit.level,
+    };
+    group->cells[group->n] = visit.cell;
+    group->firsts[group->n++] = first;
+  }
 }
 
 static void add_cell(struct rings *r, size_t cell, int level)
 {
-  __builtin_prefetch(&r->pair->cells->cells[cell]);
-  r->groups[r->current][r->n[r->current]++] = (struct visit){ (uint32_t)cell, (uint8_t)level };
-  if (r->n[r->current] == GROUP_CELLS)
-    swap_groups(r);
+  __builtin_prefetch(&r->rings[r->ring].pair->cells->cells[cell]);
+  if (r->n_begun - r->n_visited == VISITS)
+    visit_oldest(r);
+  r->visits[r->n_begun++ % VISITS] = (struct visit){ (uint32_t)cell, (uint8_t)level, r->ring };
 }
 
+/* Visit the cells in flight. */
+static void finish_rings(struct rings *r)
+{
+  while (r->n_visited < r->n_begun)
+    visit_oldest(r);
+  swap_groups(r);
+  swap_groups(r);
+}
+
+/* Begin a ring: enumerate its cells. The last ones stay in flight. */
 static void visit_ring(struct rings *r, struct ring_pair *p, int end)
 {
   size_t n_subitems = r->search->columns->cells.n_subitems, n_rows = recjpq_levels_below(p->a, end);
 
-  r->pair = p;
+  if (r->n_begun > r->n_before) /* an empty ring's place is used again */
+    r->ring = (uint8_t)((r->ring + 1) % RINGS_MAX);
+  r->n_before = r->n_begun;
+  r->rings[r->ring].pair = p;
+  for (size_t i = 0; i < r->n_pairs; i++)
+    r->rings[r->ring].nexts[i] = r->pairs[i].next;
   for (size_t i = p->b ? 0 : recjpq_levels_below(p->a, p->next); i < n_rows; i++) {
     size_t a = p->a->subitems[i];
     int level = p->table_a[a];
@@ -221,25 +276,10 @@ static void visit_ring(struct rings *r, struct ring_pair *p, int end)
     for (size_t j = recjpq_levels_below(p->b, p->next - level); j < last; j++)
       add_cell(r, a * n_subitems + p->b->subitems[j], level + p->table_b[p->b->subitems[j]]);
   }
-  swap_groups(r);
-  swap_groups(r);
   set_next(p, end);
 }
 
 /* A query -------------------- */
-
-static void list_others(const struct recjpq_deficits *d, struct ring_pair *p)
-{
-  size_t first = p->cells->first, n_splits = p->cells->n_splits, n = 0;
-
-  for (size_t i = 0; i < d->n_splits; i++) {
-    size_t m = d->order[i];
-    if (m >= first && m < first + n_splits)
-      continue;
-    p->others[n] = d->sorted[i];
-    p->rows[n++] = (uint8_t)(m < first ? m : m - n_splits);
-  }
-}
 
 static err_t init_pair(struct rings *r, const struct recjpq_levels *levels, struct region *scratch, size_t index)
 {
@@ -255,7 +295,7 @@ static err_t init_pair(struct rings *r, const struct recjpq_levels *levels, stru
   }
   TRY(region_array(scratch, p->cells->n_others, sizeof *p->others, &p->others));
   TRY(region_array(scratch, p->cells->n_others, 1, &p->rows));
-  list_others(d, p);
+  recjpq_deficits_others(d, p->cells, p->others, p->rows);
   set_next(p, 0);
   return ERR_OK;
 }
@@ -264,8 +304,14 @@ static err_t init_rings(struct recjpq_search *s, struct region *scratch, struct 
 {
   const struct cells *cells = &s->columns->cells;
   struct recjpq_levels *levels;
+  int *nexts;
 
-  *r = (struct rings){ .search = s, .n_pairs = cells->n_pairs };
+  r->search = s;
+  r->n_pairs = cells->n_pairs;
+  r->n_visited = r->n_begun = r->n_before = 0;
+  r->groups[0].n = r->groups[1].n = 0;
+  r->groups[0].ring = r->groups[1].ring = r->ring = 0;
+  r->current = 0;
   TRY(region_array(scratch, cells->n_splits, 1, &r->codes));
   TRY(region_array(scratch, cells->n_splits, sizeof *levels, &levels));
   for (size_t m = 0; m < cells->n_splits; m++)
@@ -274,6 +320,9 @@ static err_t init_rings(struct recjpq_search *s, struct region *scratch, struct 
   TRY(region_array(scratch, r->n_pairs, sizeof *r->pairs, &r->pairs));
   for (size_t i = 0; i < r->n_pairs; i++)
     TRY(init_pair(r, levels, scratch, i));
+  TRY(region_array(scratch, RINGS_MAX * r->n_pairs, sizeof *nexts, &nexts));
+  for (size_t i = 0; i < RINGS_MAX; i++)
+    r->rings[i] = (struct ring){ &r->pairs[0], nexts + i * r->n_pairs };
   return ERR_OK;
 }
 
@@ -283,7 +332,7 @@ static bool is_worth_it(struct rings *r, size_t part, size_t n_cells_max)
 {
   size_t room = part == 0 ? 3 * n_cells_max : part == 1 ? n_cells_max + n_cells_max / 2 : n_cells_max;
 
-  return r->n_visited + plan(r) <= room;
+  return r->n_begun + plan(r) <= room;
 }
 
 /* Visit rings until the answer is proven. Returns false if scanning is faster. */
@@ -293,10 +342,11 @@ static bool visit_rings(struct rings *r, size_t n_cells_max)
 
   for (int left = levels_left(r); left > 0; left = levels_left(r)) {
     struct ring_pair *p = cheapest_pair(r);
-    if (r->n_visited + p->next_cells > n_cells_max / PLANS * part && !is_worth_it(r, part++, n_cells_max))
+    if (r->n_begun + p->next_cells > n_cells_max / PLANS * part && !is_worth_it(r, part++, n_cells_max))
       return false;
     visit_ring(r, p, ring_end(p, left));
   }
+  finish_rings(r);
   return true;
 }
 

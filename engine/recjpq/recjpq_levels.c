@@ -4,20 +4,23 @@
 
 void recjpq_levels_sort(const uint8_t *table, const uint32_t *lengths, size_t n_subitems, struct recjpq_levels *out)
 {
+  uint8_t found[PQ_SUBITEMS];
   uint16_t next[PQ_SUBITEMS + 1] = { 0 };
+  size_t n = 0;
 
+  /* Most sub-items have level 255: too far below the best to matter. Without jumps, that costs little. */
   for (size_t b = 0; b < n_subitems; b++) {
-    if (lengths[b] > 0)
-      next[table[b] + 1]++;
+    found[n] = (uint8_t)b;
+    n += lengths[b] > 0 && table[b] <= RECJPQ_LEVELS;
   }
+  for (size_t i = 0; i < n; i++)
+    next[table[found[i]] + 1]++;
   for (size_t level = 0; level < PQ_SUBITEMS; level++) {
     next[level + 1] = (uint16_t)(next[level + 1] + next[level]);
     out->n_below[level] = 0;
     out->n_below[PQ_SUBITEMS + level] = next[level];
   }
-  out->n = next[PQ_SUBITEMS - 1]; /* level 255 means too far below the best to matter */
-  for (size_t b = 0; b < n_subitems; b++) {
-    if (lengths[b] > 0 && table[b] <= RECJPQ_LEVELS)
-      out->subitems[next[table[b]]++] = (uint8_t)b;
-  }
+  out->n = n;
+  for (size_t i = 0; i < n; i++)
+    out->subitems[next[table[found[i]]]++] = found[i];
 }

@@ -29,20 +29,20 @@ err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *ba
     .floor = -INFINITY,
     .n_tables = c->model->n_splits - c->model->n_splits * 3 / 8,
   };
+  TRY(recjpq_deficits_init(&c->cells, batch->kernels, out->subitem_scores, batch->scratch, &out->deficits));
   if (batch->n_items >= rule->warm_up_items_min)
     TRY(recjpq_warm_up(out, batch));
-  TRY(recjpq_deficits_init(&c->cells, out->subitem_scores, batch->scratch, &out->deficits));
   recjpq_deficits_quantise(&out->deficits, out->floor);
   return ERR_OK;
 }
 
-/* A block also contains slots without codes, so every slot is checked for admission, whatever its score. */
+/* A block may contain slots without codes, so every slot is checked for admission, whatever its score. */
 static void score_slot(struct recjpq_search *s, uint32_t slot)
 {
   size_t n_splits = s->columns->model->n_splits;
   float score = recjpq_score(s->subitem_scores, s->columns->codes + slot * n_splits, n_splits);
 
-  if (score >= recjpq_threshold(s) && admit_slot(&s->result->admit, slot))
+  if (score >= recjpq_threshold(s) && (s->result->admit.admits_all || admit_slot(&s->result->admit, slot)))
     topk_push(&s->result->topk, score, slot);
 }
 
@@ -69,6 +69,8 @@ static void score_passed(struct recjpq_search *s, size_t first, const uint32_t *
       continue;
     }
     __builtin_prefetch(s->columns->codes + slot * n_splits);
+    if (!s->result->admit.admits_all)
+      __builtin_prefetch(s->result->admit.has_part + slot);
     s->pending[s->n_pending++] = slot;
   }
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The warm-up of RecJPQ searches: which cells to score, and how to score them quickly. */
+/* The warm-up of RecJPQ searches: which cells to score, and how to score them quickly. The first few items are
+ * all scored. Their K-th best score lets the byte filter skip most of the others. */
 #include "engine/recjpq/recjpq_warm_up.h"
 
-enum { ITEMS_MIN = 128, ITEMS_PER_HIT = 4, ROWS_MIN = 3, GROUP_ITEMS = 64 };
+#include "engine/recjpq/kth_best.h"
+
+enum { ITEMS_MIN = 128, ITEMS_PER_HIT = 4, ROWS_MIN = 3, GROUP_PIECES = 16, FIRST_PIECES = 2 };
 
 /* The best sub-items of one split. */
 struct split_best {
-  size_t n_used; /* sub-items that have items */
   size_t n;
   uint8_t subitems[PQ_SUBITEMS]; /* [n]: the best of these, best first */
 };
@@ -14,87 +16,120 @@ struct split_best {
 struct warm_up {
   struct recjpq_search *search;
   struct split_best *splits; /* [M] */
-  struct topk best;          /* the best items of the current pair */
-  size_t want;               /* number of items to score in each pair */
+  uint8_t *is_chosen;        /* [M][PQ_SUBITEMS]: is this sub-item one of its split's best? */
+  struct kth_best best;      /* of the scores of the distinct items seen */
+  size_t want;               /* number of items to see in each pair */
+  const uint8_t *others[RECJPQ_SPLITS_MAX]; /* for the filter, of the pair at hand */
+  uint8_t rows[RECJPQ_SPLITS_MAX];
+  size_t n_pieces;
+  struct pq_piece pieces[GROUP_PIECES];
+  size_t cells[GROUP_PIECES];  /* the cell of each piece */
+  size_t firsts[GROUP_PIECES]; /* its first item in the cell */
+  uint32_t passed[GROUP_PIECES * PQ_PIECE_ITEMS];
 };
 
-static void count_used(struct warm_up *w, size_t split)
-{
-  const struct cells *cells = &w->search->columns->cells;
-  const uint32_t *lengths = cells->lengths + split * cells->n_subitems;
-
-  for (size_t b = 0; b < cells->n_subitems; b++)
-    w->splits[split].n_used += lengths[b] > 0;
-}
-
-/* Find the best n sub-items, best first. Of 256 sub-items, few get past the comparison with the last one kept. */
+/* Find the best n sub-items, best first. The n-th best of the lanes' best is a lower bound on the n-th best of all, so
+ * few sub-items get past it. */
 static void find_best(struct warm_up *w, size_t split, size_t n)
 {
-  const struct cells *cells = &w->search->columns->cells;
-  const uint32_t *lengths = cells->lengths + split * cells->n_subitems;
-  const float *scores = w->search->subitem_scores + split * PQ_SUBITEMS;
+  const struct recjpq_search *s = w->search;
+  const uint32_t *lengths = s->columns->cells.lengths + split * s->columns->cells.n_subitems;
+  const float *scores = s->subitem_scores + split * PQ_SUBITEMS;
   struct split_best *best = &w->splits[split];
-  float last = -INFINITY;
+  uint32_t found[PQ_SUBITEMS];
+  size_t n_found = s->kernels->filter_ge(scores, s->columns->cells.n_subitems,
+                                         recjpq_deficits_lane_best(&s->deficits, split, n), found);
 
-  for (size_t b = 0; b < cells->n_subitems; b++) {
-    if (lengths[b] == 0 || (best->n == n && !(scores[b] > last)))
+  for (size_t i = 0; i < n_found; i++) {
+    uint32_t b = found[i];
+    if (lengths[b] == 0 || (best->n == n && !(scores[b] > scores[best->subitems[n - 1]])))
       continue;
     size_t at = best->n < n ? best->n++ : n - 1;
     for (; at > 0 && scores[best->subitems[at - 1]] < scores[b]; at--)
       best->subitems[at] = best->subitems[at - 1];
     best->subitems[at] = (uint8_t)b;
-    last = scores[best->subitems[best->n - 1]];
   }
 }
 
-/* Compute the scores of n <= GROUP_ITEMS items of a cell, starting at item `first`: the sum of their sub-items' scores
- * in the order of the splits. */
-static void score_items(const struct warm_up *w, const struct cell_pair *p, size_t index, size_t first, size_t n,
-                        float *scores)
+/* Was the item in a chosen cell of an earlier pair? */
+static bool was_seen(const struct warm_up *w, const struct cell_pair *p, const uint8_t *codes)
 {
-  const struct cells *cells = &w->search->columns->cells;
-  struct cell cell = p->cells[index];
-  const uint8_t *row = cell_codes(p, cell) + first;
-  size_t own[2] = { p->n_splits == 2 ? index / cells->n_subitems : index, index % cells->n_subitems };
-
-  for (size_t m = 0; m < cells->n_splits; m++) {
-    const float *table = w->search->subitem_scores + m * PQ_SUBITEMS;
-    bool is_own = m - p->first < p->n_splits;
-    float shared = is_own ? table[own[m - p->first]] : 0;
-    for (size_t i = 0; i < n; i++) {
-      float x = is_own ? shared : table[row[i]];
-      scores[i] = m == 0 ? x : scores[i] + x;
-    }
-    row += is_own ? 0 : cell_entries(cell);
+  for (size_t m = 0; m < p->first; m += 2) { /* only the last pair can have one split */
+    if (w->is_chosen[m * PQ_SUBITEMS + codes[m]] && w->is_chosen[(m + 1) * PQ_SUBITEMS + codes[m + 1]])
+      return true;
   }
+  return false;
 }
 
-/* Score the items of a cell. Only scores above the current floor can raise it. */
-static void score_cell(struct warm_up *w, const struct cell_pair *p, size_t index)
+static void score_item(struct warm_up *w, const struct cell_pair *p, size_t cell, size_t i)
 {
   struct recjpq_search *s = w->search;
-  struct cell cell = p->cells[index];
-  size_t n = cell.n < w->want ? cell.n : w->want;
-  float scores[GROUP_ITEMS];
+  const struct cells *cells = &s->columns->cells;
+  uint8_t codes[RECJPQ_SPLITS_MAX];
+
+  cell_read(cells, p, cell, i, codes);
+  float score = recjpq_score(s->subitem_scores, codes, cells->n_splits);
+  if (!(score > w->best.threshold) || was_seen(w, p, codes))
+    return;
+  /* Slots lie in cold memory. */
+  if (s->result->admit.n_excluded == 0 || recjpq_admit(s, cell_slots(p, p->cells[cell])[i]))
+    kth_best_add(&w->best, score);
+}
+
+/* Quantise for the floor: without one, every item passes. */
+static void start_filter(struct warm_up *w, const struct cell_pair *p)
+{
+  recjpq_deficits_quantise(&w->search->deficits, w->search->floor);
+  recjpq_deficits_others(&w->search->deficits, p, w->others, w->rows);
+}
+
+/* Score the items of the pieces that can raise the floor. */
+static void score_pieces(struct warm_up *w, const struct cell_pair *p)
+{
+  struct recjpq_search *s = w->search;
+  size_t n = s->kernels->pq_cells(w->others, w->rows, p->n_others, w->pieces, w->n_pieces, NULL, 0, s->deficits.limit,
+                                  w->passed);
 
   s->result->counts.scored += n;
-  for (size_t first = 0; first < n; first += GROUP_ITEMS) {
-    size_t n_group = n - first < GROUP_ITEMS ? n - first : GROUP_ITEMS;
-    score_items(w, p, index, first, n_group, scores);
-    for (size_t i = 0; i < n_group; i++) {
-      if (scores[i] < s->floor || scores[i] < topk_threshold(&w->best))
-        continue;
-      uint32_t slot = s->result->admit.n_excluded ? cell_slots(p, cell)[first + i] : (uint32_t)(first + i);
-      if (recjpq_admit(s, slot))
-        topk_push(&w->best, scores[i], slot);
-    }
+  for (size_t i = 0; i < n; i++) {
+    size_t piece = w->passed[i] / PQ_PIECE_ITEMS;
+    score_item(w, p, w->cells[piece], w->firsts[piece] + w->passed[i] % PQ_PIECE_ITEMS);
+  }
+  w->n_pieces = 0;
+  if (s->floor > -INFINITY) {
+    recjpq_deficits_tighten(&s->deficits, w->best.threshold);
+    return;
+  }
+  kth_best_cut(&w->best);
+  s->floor = w->best.threshold;
+  if (s->floor > -INFINITY)
+    start_filter(w, p);
+}
+
+static void add_cell(struct warm_up *w, const struct cell_pair *p, size_t index, uint8_t level)
+{
+  struct cell cell = p->cells[index];
+  size_t n = cell.n < w->want ? cell.n : w->want;
+
+  for (size_t first = 0; first < n; first += PQ_PIECE_ITEMS) {
+    w->pieces[w->n_pieces] = (struct pq_piece){
+      .codes = cell_codes(p, cell) + first,
+      .stride = (uint32_t)cell_entries(cell),
+      .n = (uint8_t)(n - first < PQ_PIECE_ITEMS ? n - first : PQ_PIECE_ITEMS),
+      .base = level,
+    };
+    w->cells[w->n_pieces] = index;
+    w->firsts[w->n_pieces] = first;
+    if (++w->n_pieces == (w->search->floor > -INFINITY ? GROUP_PIECES : FIRST_PIECES))
+      score_pieces(w, p);
   }
 }
 
 /* How many of the best sub-items of each split are needed so that their cells hold enough items? */
 static size_t choose_rows(const struct warm_up *w, const struct cell_pair *p, uint64_t n_items)
 {
-  size_t n_cells = w->splits[p->first].n_used * (p->n_splits == 2 ? w->splits[p->first + 1].n_used : 1);
+  const size_t *n_used = w->search->deficits.n_used + p->first;
+  size_t n_cells = n_used[0] * (p->n_splits == 2 ? n_used[1] : 1);
   size_t rows = ROWS_MIN;
 
   for (; rows < PQ_SUBITEMS; rows++) {
@@ -107,15 +142,21 @@ static size_t choose_rows(const struct warm_up *w, const struct cell_pair *p, ui
 
 static void choose_cells(struct warm_up *w, const struct cell_pair *p, uint64_t n_items)
 {
-  for (size_t i = 0; i < p->n_splits; i++)
-    count_used(w, p->first + i);
   size_t rows = choose_rows(w, p, n_items);
-  for (size_t i = 0; i < p->n_splits; i++)
-    find_best(w, p->first + i, rows);
+  for (size_t m = p->first; m < p->first + p->n_splits; m++) {
+    find_best(w, m, rows);
+    for (size_t i = 0; i < w->splits[m].n; i++)
+      w->is_chosen[m * PQ_SUBITEMS + w->splits[m].subitems[i]] = 1;
+  }
 }
 
 /* Cells are scattered in memory. First their heads are prefetched, for all pairs, then the codes they point to. */
 enum step { PREFETCH_HEADS, PREFETCH_ITEMS, SCORE };
+
+static unsigned level_of(const struct warm_up *w, size_t split, uint8_t subitem)
+{
+  return recjpq_deficits_table(&w->search->deficits, split)[subitem];
+}
 
 /* Take one step for the cells of the best sub-items. */
 static void visit_pair(struct warm_up *w, const struct cell_pair *p, enum step step)
@@ -126,14 +167,26 @@ static void visit_pair(struct warm_up *w, const struct cell_pair *p, enum step s
   for (size_t i = 0; i < a->n; i++) {
     for (size_t j = 0; j < n_columns; j++) {
       size_t cell = b ? a->subitems[i] * n_subitems + b->subitems[j] : a->subitems[i];
-      if (step == PREFETCH_HEADS)
+      if (step == PREFETCH_HEADS) {
         __builtin_prefetch(&p->cells[cell]);
-      else if (step == PREFETCH_ITEMS)
+        continue;
+      }
+      if (step == PREFETCH_ITEMS) {
         cell_prefetch(p, p->cells[cell]);
-      else
-        score_cell(w, p, cell);
+        continue;
+      }
+      unsigned level = level_of(w, p->first, a->subitems[i]) + (b ? level_of(w, p->first + 1, b->subitems[j]) : 0);
+      if (level <= w->search->deficits.limit)
+        add_cell(w, p, cell, (uint8_t)level);
     }
   }
+}
+
+static void score_pair(struct warm_up *w, const struct cell_pair *p)
+{
+  recjpq_deficits_others(&w->search->deficits, p, w->others, w->rows);
+  visit_pair(w, p, SCORE);
+  score_pieces(w, p);
 }
 
 err_t recjpq_warm_up(struct recjpq_search *s, struct search_batch *batch)
@@ -141,20 +194,20 @@ err_t recjpq_warm_up(struct recjpq_search *s, struct search_batch *batch)
   const struct cells *cells = &s->columns->cells;
   size_t k = s->result->topk.k;
   struct warm_up w = { .search = s, .want = k * ITEMS_PER_HIT > ITEMS_MIN ? k * ITEMS_PER_HIT : ITEMS_MIN };
-  struct topk_entry *heap;
 
   TRY(region_array(batch->scratch, cells->n_splits, sizeof *w.splits, &w.splits));
-  TRY(region_array(batch->scratch, k, sizeof *heap, &heap));
+  TRY(region_array(batch->scratch, cells->n_splits, PQ_SUBITEMS, &w.is_chosen));
+  TRY(kth_best_init(k, batch->scratch, &w.best));
   for (size_t i = 0; i < cells->n_pairs; i++) {
     choose_cells(&w, &cells->pairs[i], batch->n_items);
     visit_pair(&w, &cells->pairs[i], PREFETCH_HEADS);
   }
   for (size_t i = 0; i < cells->n_pairs; i++)
     visit_pair(&w, &cells->pairs[i], PREFETCH_ITEMS);
-  for (size_t i = 0; i < cells->n_pairs; i++) {
-    topk_init(&w.best, heap, k, topk_by_slot, NULL);
-    visit_pair(&w, &cells->pairs[i], SCORE);
-    s->floor = fmaxf(s->floor, topk_threshold(&w.best));
-  }
+  recjpq_deficits_quantise(&s->deficits, s->floor);
+  for (size_t i = 0; i < cells->n_pairs; i++)
+    score_pair(&w, &cells->pairs[i]);
+  kth_best_cut(&w.best);
+  s->floor = w.best.threshold;
   return ERR_OK;
 }

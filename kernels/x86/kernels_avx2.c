@@ -10,6 +10,7 @@ void variant_avx2(struct kernels *table)
 {
   fill_table(table);
   table->pq_filter = pq_filter_avx2;
+  table->pq_cells = pq_cells_avx2;
   table->pq_scan = pq_scan_avx2;
   fill_sketch(table);
   mol_lists_avx2(table);

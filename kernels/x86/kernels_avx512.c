@@ -10,6 +10,9 @@ void variant_avx512(struct kernels *table)
 {
   fill_table(table);
   table->pq_filter = pq_filter_avx512;
+  table->pq_cells = pq_cells_avx512;
+  table->pq_best = pq_best_avx512;
+  table->pq_levels = pq_levels_avx512;
   table->pq_scan = pq_scan_avx512;
   fill_sketch(table);
   mol_lists_avx512(table);

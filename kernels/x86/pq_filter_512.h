@@ -5,7 +5,7 @@
 #ifndef KERNELS_X86_PQ_FILTER_512_H
 #define KERNELS_X86_PQ_FILTER_512_H
 
-enum { PQ_LANES = 64, PQ_FEW = 32 };
+enum { PQ_ITEMS = 64, PQ_FEW = 32 };
 
 struct pq_rows {
   const uint8_t *const *tables;
@@ -36,7 +36,7 @@ static inline size_t pq_append(__m512i sum, uint8_t limit, size_t first, size_t 
   uint64_t mask = pq_survivors(sum, limit);
   size_t found = 0;
 
-  if (n < PQ_LANES)
+  if (n < PQ_ITEMS)
     mask &= (UINT64_C(1) << n) - 1;
   for (; mask; mask &= mask - 1)
     indices[found++] = (uint32_t)first + (uint32_t)__builtin_ctzll(mask);
@@ -82,7 +82,7 @@ static inline size_t pq_filter_512(const uint8_t *const *tables, const uint8_t *
 
   if (n <= PQ_FEW)
     return n ? pq_filter_few(&r, n_tables, codes, n, base, limit, indices) : 0;
-  for (size_t i = 0; i < n; i += PQ_LANES) {
+  for (size_t i = 0; i < n; i += PQ_ITEMS) {
     __m512i sums = pq_add(&r, 0, n_first, codes + i, _mm512_set1_epi8((char)base));
     if (pq_survivors(sums, limit) == 0)
       continue;

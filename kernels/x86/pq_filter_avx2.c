@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_filter() and pq_scan() with AVX2. The byte shuffle looks up tables of 16 bytes, so a table of 256 bytes is 16 of
- * those. The low four bits of a code look it up in all 16; the high four bits select among the 16 results. */
+/* The pq_ kernels with AVX2. The byte shuffle looks up tables of 16 bytes, so a table of 256 bytes is 16 of those. The
+ * low four bits of a code look it up in all 16; the high four bits select among the 16 results. */
 #include <immintrin.h>
 
 #include "kernels/pq_filter.h"
@@ -83,4 +83,10 @@ size_t pq_scan_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_
 {
   (void)next;
   return pq_filter_avx2(tables, rows, n_tables, codes, PQ_BLOCK_ITEMS, n, 0, limit, indices);
+}
+
+size_t pq_cells_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const struct pq_piece *pieces,
+                     size_t n, const struct pq_piece *next, size_t n_next, uint8_t limit, uint32_t *indices)
+{
+  return pq_cells_by(pq_filter_avx2, tables, rows, n_tables, pieces, n, next, n_next, limit, indices);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_filter() and pq_scan() with AVX-512 VBMI. */
+/* pq_filter(), pq_cells() and pq_scan() with AVX-512 VBMI. */
 #include <immintrin.h>
 
 #include "kernels/pq_filter.h"
@@ -8,6 +8,7 @@
 #include "kernels/x86/pq_table_vbmi.h"
 
 #include "kernels/x86/pq_filter_512.h"
+#include "kernels/x86/pq_cells_512.h"
 #include "kernels/x86/pq_scan_512.h"
 
 size_t pq_filter_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
@@ -20,4 +21,12 @@ size_t pq_scan_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_
                     uint8_t limit, const uint8_t *next, uint32_t *indices)
 {
   return pq_scan_512(tables, rows, n_tables, codes, n, limit, next, indices);
+}
+
+size_t pq_cells_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const struct pq_piece *pieces,
+                     size_t n, const struct pq_piece *next, size_t n_next, uint8_t limit, uint32_t *indices)
+{
+  if (n_tables == PQ_RESIDENT_TABLES)
+    return pq_cells_512(tables, rows, pieces, n, next, n_next, limit, indices);
+  return pq_cells_by(pq_filter_vbmi, tables, rows, n_tables, pieces, n, next, n_next, limit, indices);
 }

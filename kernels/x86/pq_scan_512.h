@@ -14,7 +14,7 @@ static inline void pq_scan_row(const uint8_t *table, const uint8_t *row, const u
 {
   struct pq_table t = pq_table_load(table);
 
-  for (size_t i = 0; i < n; i += PQ_LANES) {
+  for (size_t i = 0; i < n; i += PQ_ITEMS) {
     _mm_prefetch((const char *)next_row + i, _MM_HINT_T0);
     __m512i entries = pq_look_up(&t, _mm512_loadu_si512(row + i));
     _mm512_store_si512(sums + i, _mm512_adds_epu8(_mm512_load_si512(sums + i), entries));
@@ -27,7 +27,7 @@ static inline size_t pq_scan_512(const uint8_t *const *tables, const uint8_t *ro
   _Alignas(64) uint8_t sums[PQ_BLOCK_ITEMS];
   size_t found = 0;
 
-  for (size_t i = 0; i < n; i += PQ_LANES)
+  for (size_t i = 0; i < n; i += PQ_ITEMS)
     _mm512_store_si512(sums + i, _mm512_setzero_si512());
   for (size_t t = 0; t < n_tables; t++) {
     const uint8_t *row = codes + (size_t)rows[t] * PQ_BLOCK_ITEMS, *next_row = row;
@@ -37,7 +37,7 @@ static inline size_t pq_scan_512(const uint8_t *const *tables, const uint8_t *ro
       next_row = next + (size_t)rows[0] * PQ_BLOCK_ITEMS;
     pq_scan_row(tables[t], row, next_row, n, sums);
   }
-  for (size_t i = 0; i < n; i += PQ_LANES)
+  for (size_t i = 0; i < n; i += PQ_ITEMS)
     found += pq_append(_mm512_load_si512(sums + i), limit, i, n - i, indices + found);
   return found;
 }

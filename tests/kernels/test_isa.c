@@ -87,7 +87,10 @@ static void assert_is_complete(const struct kernels *k)
   assert_non_null(k->mol_score);
   assert_non_null(k->dot_blocks);
   assert_non_null(k->pq_filter);
+  assert_non_null(k->pq_cells);
   assert_non_null(k->pq_scan);
+  assert_non_null(k->pq_best);
+  assert_non_null(k->pq_levels);
   assert_non_null(k->filter_ge);
 }
 

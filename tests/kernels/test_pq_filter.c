@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pq_filter() and pq_scan() at every level of this machine against their formula. The VBMI variant is tested twice: as
+/* The pq_ kernels at every level of this machine against their formula. The VBMI variant is tested twice: as
  * it is on machines with VBMI, and on every machine with AVX-512BW with its one instruction in plain C
  * (support/vbmi_model.h). */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,13 @@ typedef size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, s
 typedef size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                           size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices);
 
+typedef size_t (*pq_cells)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
+                           const struct pq_piece *pieces, size_t n, const struct pq_piece *next, size_t n_next,
+                           uint8_t limit, uint32_t *indices);
+
+size_t pq_cells_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
+                           const struct pq_piece *pieces, size_t n, const struct pq_piece *next, size_t n_next,
+                           uint8_t limit, uint32_t *indices);
 size_t pq_scan_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                           size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices);
 size_t pq_filter_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
@@ -126,6 +134,103 @@ static void check_scan(pq_scan scan)
   }
 }
 
+/* Make a piece of fresh codes in a block of its own, of the smallest size that is allowed. */
+static struct pq_piece piece_new(size_t n_tables)
+{
+  static const uint32_t strides[] = { 8, 16, 32, 64, 256 };
+  uint32_t stride = strides[dice_below(&dice, 5)];
+  size_t n = 1 + dice_below(&dice, stride < PQ_PIECE_ITEMS ? stride : PQ_PIECE_ITEMS), bytes = n_tables * stride;
+  uint8_t *codes = block_new(bytes + PQ_FILTER_PAD, 1);
+
+  for (size_t i = 0; i < bytes; i++)
+    codes[i] = (uint8_t)dice_u64(&dice);
+  return (struct pq_piece){ codes, stride, (uint8_t)n, (uint8_t)dice_below(&dice, dice_below(&dice, 3) ? 60 : 256) };
+}
+
+/* Check pieces 0..n-1, while those from n on are the next ones. */
+static void check_pieces(const struct filter_case *c, const struct pq_piece *pieces, size_t n, size_t n_next,
+                         pq_cells cells)
+{
+  const uint8_t *tables[MAX_TABLES];
+  uint32_t *found = block_new(n * PQ_PIECE_ITEMS, sizeof *found);
+  size_t n_wanted = 0;
+
+  memcpy(tables, c->tables, sizeof tables);
+  size_t n_found = cells(tables, c->rows, c->n_tables, pieces, n, pieces + n, n_next, c->limit, found);
+  for (size_t p = 0; p < n; p++) {
+    for (size_t i = 0; i < pieces[p].n; i++) {
+      unsigned sum = pieces[p].base;
+      for (size_t t = 0; t < c->n_tables; t++)
+        sum += c->tables[t][pieces[p].codes[c->rows[t] * pieces[p].stride + i]];
+      if (sum > c->limit)
+        continue;
+      assert_true(n_wanted < n_found);
+      assert_int_equal(found[n_wanted++], p * PQ_PIECE_ITEMS + i);
+    }
+  }
+  assert_int_equal(n_found, n_wanted);
+  free(found);
+}
+
+static void check_cells(pq_cells cells)
+{
+  enum { PIECES = 60 };
+  static const size_t tables[] = { 0, 1, 5, 6, 6, 6, 7, 62 };
+
+  for (size_t t = 0; t < 4 * sizeof tables / sizeof tables[0]; t++) {
+    struct filter_case c = case_new(tables[t / 4], 1, 1);
+    struct pq_piece pieces[PIECES];
+    size_t n = dice_below(&dice, PIECES + 1);
+    for (size_t p = 0; p < PIECES; p++)
+      pieces[p] = piece_new(c.n_tables);
+    check_pieces(&c, pieces, n, PIECES - n, cells);
+    for (size_t p = 0; p < PIECES; p++)
+      free((void *)(uintptr_t)pieces[p].codes);
+    case_free(&c);
+  }
+}
+
+/* Draw a score: now and then NaN, an infinity, or one of few values. */
+static float draw_score(void)
+{
+  static const float special[] = { NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1.0f, 1e-40f };
+
+  return dice_below(&dice, 8) ? dice_float(&dice, 3.0f) : special[dice_below(&dice, sizeof special / sizeof *special)];
+}
+
+static void levels_and_best_scores_are_the_references_at_every_level(void **state)
+{
+  (void)state;
+  for (int turn = 0; turn < 400; turn++) {
+    float scores[PQ_SUBITEMS], best[2][PQ_LANES], largest[2], scale = dice_below(&dice, 8) ? 200 * draw_score() : 0;
+    size_t n = dice_below(&dice, 2) ? PQ_SUBITEMS : 1 + dice_below(&dice, PQ_SUBITEMS), n_used[2];
+    uint32_t *lengths = block_new(n, sizeof *lengths);
+    uint8_t tables[2][PQ_SUBITEMS];
+    for (size_t b = 0; b < PQ_SUBITEMS; b++)
+      scores[b] = draw_score();
+    for (size_t b = 0; b < n; b++)
+      lengths[b] = dice_below(&dice, 3) ? (uint32_t)dice_u64(&dice) : 0;
+    for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+      const struct kernels *k;
+      uint64_t sums[2];
+      assert_int_equal(kernels_get(isa, &k), ERR_OK);
+      const struct kernels *both[] = { NULL, k };
+      assert_int_equal(kernels_get(ISA_REF, &both[0]), ERR_OK);
+      for (int i = 0; i < 2; i++) {
+        n_used[i] = both[i]->pq_best(scores, lengths, n, best[i], &largest[i]);
+        sums[i] = both[i]->pq_levels(scores, 2.5f, scale, lengths, n, tables[i]);
+      }
+      assert_int_equal(n_used[0], n_used[1]);
+      for (size_t i = 0; i < PQ_LANES; i++)
+        assert_true(best[0][i] == best[1][i]);
+      assert_true(largest[0] == largest[1]);
+      assert_true(sums[0] == sums[1]);
+      assert_memory_equal(tables[0], tables[1], PQ_SUBITEMS);
+    }
+    free(lengths);
+  }
+}
+
 static void the_same_items_pass_at_every_level(void **state)
 {
   (void)state;
@@ -133,6 +238,7 @@ static void the_same_items_pass_at_every_level(void **state)
     const struct kernels *k;
     assert_int_equal(kernels_get(isa, &k), ERR_OK);
     check_filter(k->pq_filter);
+    check_cells(k->pq_cells);
     check_scan(k->pq_scan);
   }
 }
@@ -174,6 +280,7 @@ static void the_vbmi_variant_over_a_model_of_its_instruction_passes_the_same_ite
   if (isa_detect() < ISA_AVX512)
     skip();
   check_filter(pq_filter_vbmi_model);
+  check_cells(pq_cells_vbmi_model);
   check_scan(pq_scan_vbmi_model);
   check_entries(pq_filter_vbmi_model);
 }
@@ -182,6 +289,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_same_items_pass_at_every_level),
+    cmocka_unit_test(levels_and_best_scores_are_the_references_at_every_level),
     cmocka_unit_test(every_entry_of_a_table_is_read_at_every_level),
     cmocka_unit_test(the_vbmi_variant_over_a_model_of_its_instruction_passes_the_same_items),
   };

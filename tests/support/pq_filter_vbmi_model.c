@@ -5,5 +5,6 @@
 #include "tests/support/vbmi_model.h"
 
 #define pq_filter_vbmi pq_filter_vbmi_model
+#define pq_cells_vbmi pq_cells_vbmi_model
 #define pq_scan_vbmi pq_scan_vbmi_model
 #include "kernels/x86/pq_filter_vbmi.c"

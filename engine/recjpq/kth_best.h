@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The K-th best of a stream of scores. Scores are gathered, and cut down to the K best now and then. That takes constant
+ * time for each; a heap takes the logarithm of K.
+ *
+ * Thread: the one that owns it. */
+#ifndef ENGINE_RECJPQ_KTH_BEST_H
+#define ENGINE_RECJPQ_KTH_BEST_H
+
+#include <math.h>
+
+#include "base/region.h"
+
+struct kth_best {
+  float *scores; /* [capacity] */
+  size_t n, k, capacity;
+  float threshold; /* K scores reach it; -inf until K scores have been cut */
+};
+
+/* The scores live in the region. Returns ERR_MEMORY. */
+err_t kth_best_init(size_t k, struct region *region, struct kth_best *out);
+
+/* Raise the threshold to the K-th best score so far, if there are K. */
+void kth_best_cut(struct kth_best *b);
+
+static inline void kth_best_add(struct kth_best *b, float score)
+{
+  if (!(score > b->threshold)) /* also for NaN */
+    return;
+  b->scores[b->n++] = score;
+  if (b->n == b->capacity)
+    kth_best_cut(b);
+}
+
+#endif
