@@ -22,8 +22,7 @@ err_t key_apply(struct key_context *k, const struct item_change *change, enum st
   struct slots_item found;
   bool has_item, is_alone;
 
-  if (change->key.n < 1 || change->key.n > ITEM_KEY_MAX)
-    FAIL(ERR_ITEM, "a key has 1 to %d bytes, this one has %zu", ITEM_KEY_MAX, change->key.n);
+  TRY(bulk_keys_verify(change->key));
   TRY(slots_find(k->slots, change->key, &has_item, &found));
   const struct slots_item *item = has_item ? &found : NULL;
   TRY(check_alone(k, change, item, &is_alone));

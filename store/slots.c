@@ -4,23 +4,7 @@
 
 #include "base/log.h"
 
-#include <endian.h>
 #include <stdio.h>
-
-void slots_encode(uint64_t slot, uint8_t out[SLOTS_KEY_BYTES])
-{
-  uint64_t big_endian = htobe64(slot);
-
-  memcpy(out, &big_endian, sizeof big_endian);
-}
-
-uint64_t slots_decode(const uint8_t key[SLOTS_KEY_BYTES])
-{
-  uint64_t big_endian;
-
-  memcpy(&big_endian, key, sizeof big_endian);
-  return be64toh(big_endian);
-}
 
 /* Find the key of a slot by searching all of `keys`: the record itself may be unreadable. Only damaged stores pay for
  * the slow search. */
@@ -33,7 +17,7 @@ static struct span find_key_of(const struct slots *s, uint64_t slot)
   if (mdb_cursor_open(s->txn, s->tables->keys, &cursor) != MDB_SUCCESS)
     return (struct span){ 0 };
   while (mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == MDB_SUCCESS)
-    if (value.mv_size == SLOTS_KEY_BYTES && slots_decode(value.mv_data) == slot)
+    if (value.mv_size == SLOT_NUMBER_BYTES && slot_number_decode(value.mv_data) == slot)
       return env_span(key);
   return (struct span){ 0 };
 }
@@ -51,11 +35,11 @@ err_t slots_fail_damaged(const struct slots *s, uint64_t slot)
 /* Read the item in a slot. Returns ERR_STORE_CORRUPT, with key and slot, when it is missing or damaged. */
 static err_t read_slot(const struct slots *s, uint64_t slot, struct slots_item *out)
 {
-  uint8_t slot_key[SLOTS_KEY_BYTES];
-  MDB_val key = { SLOTS_KEY_BYTES, slot_key };
+  uint8_t slot_key[SLOT_NUMBER_BYTES];
+  MDB_val key = { SLOT_NUMBER_BYTES, slot_key };
   MDB_val data;
 
-  slots_encode(slot, slot_key);
+  slot_number_encode(slot, slot_key);
   int rc = mdb_get(s->txn, s->tables->items, &key, &data);
   if (rc == MDB_NOTFOUND) {
     err_set(ERR_STORE_CORRUPT, __FILE__, __LINE__, "it is missing");
@@ -73,19 +57,32 @@ static err_t read_slot(const struct slots *s, uint64_t slot, struct slots_item *
   return ERR_OK;
 }
 
-err_t slots_find(const struct slots *s, struct span key, bool *is_found, struct slots_item *out)
+static err_t find_slot(const struct slots *s, struct span key, bool *is_found, uint64_t *slot)
 {
   MDB_val name = env_value(key);
   MDB_val data;
-  int rc = mdb_get(s->txn, s->tables->keys, &name, &data);
 
+  if (s->bulk) {
+    *slot = bulk_keys_current(s->bulk)->slot;
+    *is_found = *slot != BULK_KEYS_NONE;
+    return ERR_OK;
+  }
+  int rc = mdb_get(s->txn, s->tables->keys, &name, &data);
   *is_found = rc != MDB_NOTFOUND;
   if (!*is_found)
     return ERR_OK;
   TRY(env_verify(s->env, rc, "look a key up"));
-  if (data.mv_size != SLOTS_KEY_BYTES)
-    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: the slot of item %s: " ENV_REMEDY, s->env->path, log_quote(key));
-  TRY(read_slot(s, slots_decode(data.mv_data), out));
+  return bulk_keys_read_row(s->env, key, data, slot);
+}
+
+err_t slots_find(const struct slots *s, struct span key, bool *is_found, struct slots_item *out)
+{
+  uint64_t slot;
+
+  TRY(find_slot(s, key, is_found, &slot));
+  if (!*is_found)
+    return ERR_OK;
+  TRY(read_slot(s, slot, out));
   if (!span_equal(out->head.key, key))
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: slot %llu of item %s holds item %s: " ENV_REMEDY, s->env->path,
          (unsigned long long)out->slot, log_quote(key), log_quote(out->head.key));
@@ -94,30 +91,56 @@ err_t slots_find(const struct slots *s, struct span key, bool *is_found, struct 
 
 static err_t put_record(struct slots *s, uint64_t slot, struct span record, unsigned flags)
 {
-  uint8_t slot_key[SLOTS_KEY_BYTES];
-  MDB_val key = { SLOTS_KEY_BYTES, slot_key };
+  uint8_t slot_key[SLOT_NUMBER_BYTES];
+  MDB_val key = { SLOT_NUMBER_BYTES, slot_key };
   MDB_val data = env_value(record);
 
-  slots_encode(slot, slot_key);
+  slot_number_encode(slot, slot_key);
   return env_verify(s->env, mdb_put(s->txn, s->tables->items, &key, &data, flags), "write an item");
 }
 
 static err_t put_key(struct slots *s, struct span key, uint64_t slot)
 {
-  uint8_t slot_key[SLOTS_KEY_BYTES];
+  uint8_t slot_key[SLOT_NUMBER_BYTES];
   MDB_val name = env_value(key);
-  MDB_val data = { SLOTS_KEY_BYTES, slot_key };
+  MDB_val data = { SLOT_NUMBER_BYTES, slot_key };
 
-  slots_encode(slot, slot_key);
+  slot_number_encode(slot, slot_key);
   return env_verify(s->env, mdb_put(s->txn, s->tables->keys, &name, &data, 0), "write a key");
+}
+
+/* Append a record, and note its slot: the key is put with the others of the batch. */
+static err_t append_bulk(const struct slots *s, struct span record)
+{
+  uint8_t slot_key[SLOT_NUMBER_BYTES];
+  MDB_val key = { SLOT_NUMBER_BYTES, slot_key };
+  MDB_val data = env_value(record);
+
+  slot_number_encode(s->n, slot_key);
+  TRY(env_verify(s->env, mdb_cursor_put(s->end, &key, &data, MDB_APPEND), "write an item"));
+  bulk_keys_current(s->bulk)->slot = s->n;
+  bulk_keys_current(s->bulk)->is_new = true;
+  return ERR_OK;
 }
 
 err_t slots_append(struct slots *s, struct span key, struct span record)
 {
-  TRY(put_record(s, s->n, record, MDB_APPEND));
-  TRY(put_key(s, key, s->n));
+  if (s->bulk) {
+    TRY(append_bulk(s, record));
+  } else {
+    TRY(put_record(s, s->n, record, MDB_APPEND));
+    TRY(put_key(s, key, s->n));
+  }
   s->n++;
   return ERR_OK;
+}
+
+err_t slots_end_bulk(struct slots *s)
+{
+  struct bulk_keys *bulk = s->bulk;
+
+  s->bulk = NULL;
+  return bulk ? bulk_keys_write(s->env, s->txn, s->tables->keys, bulk) : ERR_OK;
 }
 
 err_t slots_overwrite(struct slots *s, uint64_t slot, struct span record)
@@ -141,13 +164,14 @@ static err_t move_last(struct slots *s, uint64_t hole)
 
 err_t slots_del(struct slots *s, uint64_t slot, struct span key)
 {
-  uint8_t slot_key[SLOTS_KEY_BYTES];
-  MDB_val last = { SLOTS_KEY_BYTES, slot_key };
+  uint8_t slot_key[SLOT_NUMBER_BYTES];
+  MDB_val last = { SLOT_NUMBER_BYTES, slot_key };
   MDB_val name = env_value(key);
 
+  TRY(slots_end_bulk(s)); /* slots are about to move */
   if (slot != s->n - 1)
     TRY(move_last(s, slot));
-  slots_encode(s->n - 1, slot_key);
+  slot_number_encode(s->n - 1, slot_key);
   TRY(env_verify(s->env, mdb_del(s->txn, s->tables->items, &last, NULL), "delete an item"));
   TRY(env_verify(s->env, mdb_del(s->txn, s->tables->keys, &name, NULL), "delete a key"));
   s->n--;

@@ -7,10 +7,10 @@
 #ifndef STORE_SLOTS_H
 #define STORE_SLOTS_H
 
+#include "store/bulk_keys.h"
 #include "store/record.h"
+#include "store/slot_number.h"
 #include "store/tables.h"
-
-enum { SLOTS_KEY_BYTES = 8 };
 
 struct slots {
   struct env *env;
@@ -18,6 +18,8 @@ struct slots {
   MDB_txn *txn;
   struct region *scratch; /* for copies of records whose pages LMDB may reuse */
   uint64_t n;             /* slots 0..n-1 are in use */
+  struct bulk_keys *bulk; /* the keys of the batch that is being applied; NULL: table `keys` is used directly */
+  MDB_cursor *end;        /* with bulk keys: stays at the end of table `items` */
 };
 
 struct slots_item {
@@ -26,15 +28,15 @@ struct slots_item {
   struct record_head head;
 };
 
-/* Convert between a slot and its key in table `items`. Keys are big-endian, so that LMDB keeps slots in order. */
-void slots_encode(uint64_t slot, uint8_t out[SLOTS_KEY_BYTES]);
-uint64_t slots_decode(const uint8_t key[SLOTS_KEY_BYTES]);
-
-/* Find an item by its key. Returns ERR_STORE_CORRUPT, with key and slot, when its record is damaged. */
+/* Find an item by its key. With bulk keys, it is the key of the change that is being applied; the same holds for
+ * slots_append(). Returns ERR_STORE_CORRUPT, with key and slot, when its record is damaged. */
 err_t slots_find(const struct slots *s, struct span key, bool *is_found, struct slots_item *out);
 
 /* Add an item in a new slot, n. */
 err_t slots_append(struct slots *s, struct span key, struct span record);
+
+/* Bring table `keys` up to date, and use it directly from now on. Does nothing without bulk keys. */
+err_t slots_end_bulk(struct slots *s);
 
 /* Replace the record in a slot by another one of the same key. */
 err_t slots_overwrite(struct slots *s, uint64_t slot, struct span record);

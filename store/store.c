@@ -130,6 +130,7 @@ void store_close(struct store **s)
   positions_fini(&(*s)->draft.positions);
   positions_fini(&(*s)->draft.refused);
   region_fini(&(*s)->scratch);
+  region_fini(&(*s)->bulk);
   region_fini(&(*s)->chunk);
   region_fini(&(*s)->effects.region);
   mem_free(&(*s)->effects.kinds);

@@ -6,6 +6,9 @@
 
 #include "base/mem.h"
 
+/* Memory for the keys of a batch that is kept for the next one. */
+enum { BULK_KEPT_BYTES = 1 << 20 };
+
 /* Rows of side work for each batch: tombstones to look at, and rows to free. Both exceed the rows that a batch adds. */
 enum { WALK_MIN = 8, WALK_PER_CHANGE = 2, FREE_MIN = 64, FREE_PER_CHANGE = 2 };
 
@@ -48,6 +51,8 @@ static err_t apply_changes(struct batch *b, struct key_context *k)
 
   for (size_t i = 0; i < b->n; i++) {
     enum store_effect *kind = &s->effects.kinds[i];
+    if (k->slots->bulk)
+      k->slots->bulk->change = i;
     region_reset(&s->scratch);
     TRY(key_apply(k, &b->changes[i], kind, &s->effects.changes[s->effects.n_changes]));
     s->effects.n_changes += *kind == STORE_APPLIED;
@@ -55,6 +60,7 @@ static err_t apply_changes(struct batch *b, struct key_context *k)
     if (*kind == STORE_REFUSED)
       TRY(note_refused(b, &b->changes[i]));
   }
+  TRY(slots_end_bulk(k->slots));
   /* A partition that is held back will be read again, so its tombstones must be remembered. */
   b->must_remember = s->effects.n_refused > 0 && !b->remembers_tombstones;
   if (b->must_remember)
@@ -88,6 +94,7 @@ static err_t reset_attempt(struct batch *b)
   s->effects.n_refused = 0;
   s->effects.n_unfit = 0;
   region_reset(&s->effects.region);
+  region_trim(&s->bulk, BULK_KEPT_BYTES);
   b->meta = s->meta;
   b->walk = s->walk;
   b->has_leftovers = s->has_leftovers;
@@ -128,7 +135,16 @@ static err_code_t apply_batch(void *context, MDB_txn *txn)
     .refused = &s->refused_keys,
   };
 
+  AUTO(env_close_cursor) MDB_cursor *end = NULL;
+  struct bulk_keys bulk;
+
   TRY(reset_attempt(b));
+  if (b->n >= BULK_KEYS_FROM) {
+    TRY(bulk_keys_read(s->env, txn, slots.tables->keys, b->changes, b->n, &s->bulk, &bulk));
+    TRY(env_verify(s->env, mdb_cursor_open(txn, slots.tables->items, &end), "write items"));
+    slots.bulk = &bulk;
+    slots.end = end;
+  }
   TRY(apply_changes(b, &k));
   TRY(put_positions(b, txn));
   if (k.has_new_tombstone)

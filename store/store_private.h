@@ -53,6 +53,7 @@ struct store {
     struct positions refused;
   } draft;               /* what the transaction being written makes of `positions` and `refused` */
   struct region scratch; /* lives for one change */
+  struct region bulk;    /* lives for one batch */
   struct region chunk;   /* lives for one chunk of items that a visitor gets */
 
   struct {

@@ -24,7 +24,7 @@ static err_t read_item(struct slots *slots, int rc, const MDB_val *key, const MD
 
   if (rc != MDB_NOTFOUND)
     TRY(env_verify(slots->env, rc, "read items"));
-  if (rc == MDB_NOTFOUND || key->mv_size != SLOTS_KEY_BYTES || slots_decode(key->mv_data) != slot)
+  if (rc == MDB_NOTFOUND || key->mv_size != SLOT_NUMBER_BYTES || slot_number_decode(key->mv_data) != slot)
     err = err_set(ERR_STORE_CORRUPT, __FILE__, __LINE__, "it is missing");
   else
     err = record_decode(env_span(*data), region, out);
@@ -47,13 +47,13 @@ static err_code_t read_items(void *context, MDB_txn *txn)
   struct piece *piece = context;
   struct store *s = piece->scan->store;
   struct slots slots = store_slots(s, txn, s->meta.live);
-  uint8_t first[SLOTS_KEY_BYTES];
+  uint8_t first[SLOT_NUMBER_BYTES];
   MDB_val key = { sizeof first, first };
   MDB_val data;
   uint64_t sum = 0;
   AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
 
-  slots_encode(piece->first, first);
+  slot_number_encode(piece->first, first);
   TRY(env_verify(s->env, mdb_cursor_open(txn, slots.tables->items, &cursor), "read items"));
   for (size_t i = 0; i < piece->n; i++) {
     int rc = mdb_cursor_get(cursor, &key, &data, i == 0 ? MDB_SET_RANGE : MDB_NEXT);
@@ -77,9 +77,9 @@ static err_code_t read_keys(void *context, MDB_txn *txn)
   TRY(env_verify(s->env, mdb_cursor_open(txn, s->sides[s->meta.live].tables.keys, &cursor), "read keys"));
   int rc = mdb_cursor_get(cursor, &key, &data, scan->key_bytes ? MDB_SET_RANGE : MDB_FIRST);
   for (size_t i = 0; i < piece->n && rc == MDB_SUCCESS; i++) {
-    if (data.mv_size != SLOTS_KEY_BYTES)
+    if (data.mv_size != SLOT_NUMBER_BYTES)
       FAIL(ERR_STORE_CORRUPT, "store %s is damaged: a slot in table `keys`: " ENV_REMEDY, s->env->path);
-    scan->keys_sum += digest(env_span(key), slots_decode(data.mv_data));
+    scan->keys_sum += digest(env_span(key), slot_number_decode(data.mv_data));
     rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT);
   }
   scan->has_read_keys = rc == MDB_NOTFOUND;

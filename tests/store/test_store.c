@@ -42,6 +42,34 @@ static void random_batches_match_the_oracle_across_reopens(void **state)
   oracle_fini(&o);
 }
 
+/* Large batches with few deletes: their keys are looked up and written together. */
+static void large_batches_match_the_oracle(void **state)
+{
+  enum { ROUNDS = 40, BATCH_MAX = 400, DELETES = 100 };
+  static struct oracle_item batch[BATCH_MAX];
+  struct fixture *f = *state;
+  struct dice dice = { seed + 1 };
+  struct oracle o = { 0 };
+  int64_t offset = 0;
+
+  for (int round = 0; round < ROUNDS; round++) {
+    size_t n = dice_below(&dice, BATCH_MAX + 1);
+    bool has_deletes = round % 2;
+    for (size_t i = 0; i < n; i++) {
+      batch[i] = random_change(&dice, 3000, offset++);
+      batch[i].is_delete = has_deletes && dice_below(&dice, DELETES) == 0;
+    }
+    struct store_position position = position_of(0, offset);
+    oracle_apply_both(&o, f->store, batch, n, &position, 1);
+    if (dice_below(&dice, 8) == 0)
+      reopen(f);
+    oracle_compare(&o, f->store);
+  }
+  oracle_compare_served(&o);
+  assert_true(o.n > 1000);
+  oracle_fini(&o);
+}
+
 static void replaying_batches_changes_nothing(void **state)
 {
   enum { N = 400 };
@@ -280,6 +308,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     STORE_TEST(random_batches_match_the_oracle_across_reopens),
+    STORE_TEST(large_batches_match_the_oracle),
     STORE_TEST(replaying_batches_changes_nothing),
     STORE_TEST(offset_not_above_the_stored_one_is_skipped_in_its_partition_only),
     STORE_TEST(change_keeps_parts_that_it_does_not_name_unless_it_is_whole),

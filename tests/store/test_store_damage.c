@@ -124,7 +124,7 @@ static void damaged_key_table_is_found_by_a_scan(void **state)
   /* In a leaf page a row of `keys` is a key and then a slot. In a record the name of a space follows the key. */
   struct span key = oracle_key(6, &region);
   uint8_t row[ITEM_KEY_MAX + sizeof slot];
-  slots_encode(6, slot);
+  slot_number_encode(6, slot);
   memcpy(row, key.p, key.n);
   memcpy(row + key.n, slot, sizeof slot);
   assert_true(flip_in_data(f, span_of(row, key.n + sizeof slot)) > 0);
@@ -267,7 +267,7 @@ static void hole_in_the_slots_is_found_by_a_scan(void **state)
   uint8_t slot[8];
 
   fill(f, &o, 10);
-  slots_encode(4, slot);
+  slot_number_encode(4, slot);
   forge_row(f, store_current(f->store)->tables.items, span_of(slot, 8), (struct span){ 0 });
   assert_int_equal(store_scan(f->store, 3, ignore_items, NULL), ERR_STORE_CORRUPT);
   assert_says("slot 4");
@@ -284,12 +284,12 @@ static void key_that_leads_to_another_item_is_found_by_a_change(void **state)
   uint8_t slot[8];
 
   fill(f, &o, 10);
-  slots_encode(4, slot);
+  slot_number_encode(4, slot);
   struct item_change change = oracle_change(&item, &region);
   forge_row(f, store_current(f->store)->tables.keys, change.key, span_of(slot, 8));
   assert_int_equal(store_apply(f->store, &change, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
   assert_says("slot 4");
-  slots_encode(1000, slot);
+  slot_number_encode(1000, slot);
   forge_row(f, store_current(f->store)->tables.keys, change.key, span_of(slot, 8));
   assert_int_equal(store_apply(f->store, &change, 1, NULL, 0, NULL), ERR_STORE_CORRUPT);
   assert_says("slot 1000");
