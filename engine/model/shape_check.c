@@ -31,8 +31,13 @@ err_t shape_check_absent(err_code_t code, const char *where, const char *field, 
 
 const char *shape_check_part_name(const struct part *part)
 {
-  static _Thread_local char text[4 * SPACE_NAME_MAX + 32];
+  static _Thread_local char text[4 * SPACE_NAME_MAX + 32], space[SPACE_NAME_MAX];
+  static _Thread_local size_t n;
 
+  if (n > 0 && span_equal(part->space, span_of(space, n)))
+    return text; /* nearly all parts are of the same few spaces, and the name is needed only for an error */
+  n = part->space.n <= sizeof space ? part->space.n : 0;
+  memcpy(space, part->space.p, n);
   snprintf(text, sizeof text, "part %s", log_quote(part->space));
   return text;
 }
