@@ -44,6 +44,7 @@ static err_t step(struct catalogue *c)
   TRY(catalogue_note_progress(c));
   TRY(catalogue_retry_damage(c));
   TRY(audit(c));
+  catalogue_say_fill(c);
   return catalogue_report_update(c);
 }
 

@@ -10,7 +10,7 @@
 
 enum { DISK_RETRY_MS = 1000, DISK_POLL_MS = 50, ROOM_WAIT_MS = 10000, FULL_LOG_EVERY_S = 60 };
 
-static void count_batch(struct catalogue *c, const struct store_effects *effects)
+static void count_batch(struct catalogue *c, const struct store_effects *effects, bool is_visible)
 {
   int64_t now_ms = clock_unix_ms();
   uint64_t n_deleted = 0;
@@ -19,7 +19,7 @@ static void count_batch(struct catalogue *c, const struct store_effects *effects
   for (size_t i = 0; i < effects->n_changes; i++) {
     int64_t age_ms = now_ms - effects->changes[i].timestamp_ms;
     n_deleted += effects->changes[i].is_delete;
-    if (age_watch_believes(&c->ages, age_ms))
+    if (is_visible && age_watch_believes(&c->ages, age_ms))
       hist_add(&c->with.counters->visible_us, age_ms > 0 ? (uint64_t)age_ms * 1000 : 0);
   }
   counters_add(&c->with.counters->deleted, n_deleted);
@@ -40,8 +40,10 @@ static err_t store_batch(struct catalogue *c, const struct store_position *posit
       log_error("store_disk_full", "reason=%s note=\"queries are answered; catalogue changes wait for room\"",
                 log_failure());
     pulse_beat();
-    atomic_store(&c->is_serving, true);
-    catalogue_set_phase(c, CATALOGUE_DISK_FULL, err_message());
+    char problem[REPORT_TEXT_BYTES];
+    snprintf(problem, sizeof problem, "%s", err_message());
+    TRY(catalogue_serve_stored(c));
+    catalogue_set_phase(c, CATALOGUE_DISK_FULL, problem);
     for (int slept_ms = 0; slept_ms < DISK_RETRY_MS && !catalogue_is_stopping(c); slept_ms += DISK_POLL_MS)
       clock_sleep_ns(DISK_POLL_MS * CLOCK_NS_PER_MS);
     if (catalogue_is_stopping(c))
@@ -54,7 +56,7 @@ static err_t store_batch(struct catalogue *c, const struct store_position *posit
 
 /* The store refused some new items because of catalogue.max_items. The positions of their partitions stay before them.
  * Later records are still applied, because a delete makes room. */
-static void note_refused(struct catalogue *c, const struct store_effects *effects)
+static err_t note_refused(struct catalogue *c, const struct store_effects *effects)
 {
   char problem[REPORT_TEXT_BYTES];
 
@@ -72,9 +74,10 @@ static void note_refused(struct catalogue *c, const struct store_effects *effect
     c->full_log_due_ns = clock_now_ns() + FULL_LOG_EVERY_S * CLOCK_NS_PER_S;
   }
   if (!store_is_rebuilding(c->with.store))
-    atomic_store(&c->is_serving, true);
+    TRY(catalogue_serve(c));
   catalogue_set_phase(c, CATALOGUE_FULL, problem);
   c->room_due_ns = clock_now_ns() + ROOM_WAIT_MS * CLOCK_NS_PER_MS;
+  return ERR_OK;
 }
 
 /* Send dead letters for changes that would make a stored item too large. Each record fits, but the item keeps the parts
@@ -162,26 +165,33 @@ static err_t store_first(struct catalogue *c)
   return ERR_OK;
 }
 
+/* Write the changes that the store made to the engine. */
+static err_t publish(struct catalogue *c, const struct store_effects *effects, struct position *seen, size_t n)
+{
+  drop_unusable(c, effects);
+  return engine_apply(c->with.engine, effects->changes, effects->n_changes, seen, drop_waiting(c, seen, n));
+}
+
 err_t catalogue_apply(struct catalogue *c)
 {
   struct store_effects effects;
   struct store_position *positions;
   struct position *seen;
-  size_t n_positions, n_seen;
+  size_t n_positions;
 
   region_reset(&c->scratch);
   TRY(store_first(c));
   TRY(list_positions(c, &positions, &seen, &n_positions));
   TRY(store_batch(c, positions, n_positions, &effects));
+  bool is_filling = c->is_filling;
   if (effects.n_refused > 0)
-    note_refused(c, &effects);
+    TRY(note_refused(c, &effects));
   if (effects.n_unfit > 0)
     send_unfit(c, &effects);
-  if (!store_is_rebuilding(c->with.store)) { /* the items of a rebuild go only to the store, until it is complete */
-    drop_unusable(c, &effects);
-    n_seen = drop_waiting(c, seen, n_positions);
-    TRY(engine_apply(c->with.engine, effects.changes, effects.n_changes, seen, n_seen));
-    count_batch(c, &effects);
-  }
+  if (store_is_rebuilding(c->with.store)) /* the items of a rebuild go only to the store, until it is complete */
+    return ERR_OK;
+  if (!is_filling)
+    TRY(publish(c, &effects, seen, n_positions));
+  count_batch(c, &effects, !is_filling);
   return ERR_OK;
 }

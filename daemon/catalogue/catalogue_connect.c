@@ -28,9 +28,10 @@ static err_t note_connected(struct catalogue *c)
     struct store_stats stats;
     store_stats(c->with.store, &stats);
     if (stats.n_items > 0)
-      atomic_store(&c->is_serving, true);
+      TRY(catalogue_serve(c));
     catalogue_set_phase(c, CATALOGUE_REBUILDING, c->rebuild.cause);
   } else {
+    catalogue_begin_fill(c);
     catalogue_set_phase(c, CATALOGUE_CATCHING_UP, NULL);
   }
   TRY(topic_audit_begin(&c->audit, &c->topic.positions));

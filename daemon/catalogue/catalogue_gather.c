@@ -106,18 +106,43 @@ static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, stru
   return ERR_OK;
 }
 
+/* When a batch is closed. */
+struct limits {
+  size_t items;
+  size_t bytes;   /* of values */
+  int timeout_ms; /* after the first record */
+  int wait_ms;    /* for further records when none are there; 0: close the batch then */
+};
+
+static struct limits limits_of(const struct catalogue *c)
+{
+  if (c->is_filling || store_is_rebuilding(c->with.store)) /* nobody waits for these records */
+    return (struct limits){ CATALOGUE_FILL_ITEMS, CATALOGUE_FILL_BYTES, CATALOGUE_FILL_MS, POLL_MS };
+  return (struct limits){ c->with.config->catalogue.batch_items, SIZE_MAX,
+                          (int)c->with.config->catalogue.publish_interval_ms, 0 };
+}
+
+/* Is it of use to wait for further records? */
+static bool expects_more(const struct catalogue *c, const struct limits *limits)
+{
+  return limits->wait_ms > 0 && !catalogue_is_stopping(c) && !topic_positions_have_caught_up(&c->topic.positions);
+}
+
 err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage)
 {
-  const struct config *config = c->with.config;
+  struct limits limits = limits_of(c);
   int64_t end_ns = 0;
+  size_t n, n_total = 0;
 
   *damage = (struct damage_sighting){ 0 };
   item_batch_reset(&c->batch);
-  for (size_t n, n_total = 0; n_total < config->catalogue.batch_items; n_total += n) {
-    TRY(poll_records(c, config->catalogue.batch_items - n_total, n_total ? 0 : POLL_MS, damage, &n));
+  TRY(item_batch_reserve(&c->batch, limits.items));
+  while (n_total < limits.items && c->batch.value_bytes < limits.bytes) {
+    TRY(poll_records(c, limits.items - n_total, n_total ? limits.wait_ms : POLL_MS, damage, &n));
+    n_total += n;
     if (n && !end_ns)
-      end_ns = clock_now_ns() + (int64_t)config->catalogue.publish_interval_ms * CLOCK_NS_PER_MS;
-    if (n == 0 || clock_now_ns() >= end_ns)
+      end_ns = clock_now_ns() + limits.timeout_ms * CLOCK_NS_PER_MS;
+    if (damage->is_there || (n == 0 && (n_total == 0 || !expects_more(c, &limits))) || clock_now_ns() >= end_ns)
       break;
   }
   return ERR_OK;

@@ -20,6 +20,8 @@ static size_t threads_beside_searches(void)
 
 static void note_unusable(struct catalogue *c, const struct item_change *change, const struct part *part, bool is_known)
 {
+  if (c->is_filling) /* they were counted when the records were read */
+    return;
   pthread_mutex_lock(&c->unusable_lock);
   if (!is_known)
     unknown_spaces_count(&c->batch.unknown, part->space, c->with.config->catalogue.unknown_spaces);
@@ -97,6 +99,7 @@ static err_t load(struct catalogue *c, size_t n_threads, const struct position *
   };
 
   TRY(store_loading_run(&loading));
+  c->is_filling = false;
   log_info("store_loaded", "items=%" PRIu64 " unusable_parts=%" PRIu64 " took_ms=%" PRId64 " threads=%zu",
            stats.n_items, c->n_unusable, (clock_now_ns() - begin) / CLOCK_NS_PER_MS, n_threads);
   return ERR_OK;

@@ -49,10 +49,11 @@ static bool waits_for_room(const struct catalogue *c)
 }
 
 /* Everything that can be read was read. It can be searched, though the daemon is not ready. */
-static void serve_undamaged(struct catalogue *c)
+static err_t serve_undamaged(struct catalogue *c)
 {
   if (!store_is_rebuilding(c->with.store) && catalogue_n_target_items(c) > 0)
-    atomic_store(&c->is_serving, true);
+    return catalogue_serve(c);
+  return ERR_OK;
 }
 
 static bool may_finish_rebuild(struct catalogue *c)
@@ -68,10 +69,8 @@ static err_t check_end(struct catalogue *c)
 {
   if (catalogue_phase(c) == CATALOGUE_LIVE || waits_for_room(c) || !topic_positions_have_caught_up(&c->topic.positions))
     return ERR_OK;
-  if (c->damages.n > 0) {
-    serve_undamaged(c);
-    return ERR_OK;
-  }
+  if (c->damages.n > 0)
+    return serve_undamaged(c);
   if (store_is_rebuilding(c->with.store)) {
     if (!may_finish_rebuild(c))
       return ERR_OK;
@@ -79,7 +78,7 @@ static err_t check_end(struct catalogue *c)
     c->report_due_ns = 0; /* /status must not show ready and a rebuild at once */
     TRY(catalogue_report_update(c));
   }
-  atomic_store(&c->is_serving, true);
+  TRY(catalogue_serve(c));
   catalogue_set_phase(c, CATALOGUE_LIVE, NULL);
   return ERR_OK;
 }

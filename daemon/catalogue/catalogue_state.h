@@ -11,6 +11,7 @@
  *   catalogue_damage.c         partitions with damaged offsets: log, back off, read again
  *   catalogue_gather.c         read records into a batch
  *   catalogue_apply.c          write the batch to store and engine
+ *   catalogue_fill.c           the first fill: records go to the store alone
  *   catalogue_load.c           fill the arenas from the store
  *   catalogue_report_update.c  the report that /status shows
  *   catalogue_state.c          phase, stop flag, item count, watermark
@@ -30,6 +31,9 @@
 #include "daemon/pulse.h"
 
 enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_RETRY_MS = 500 };
+
+/* A batch of a first fill or a rebuild, one transaction of the store. It ends at the first of these limits. */
+enum { CATALOGUE_FILL_ITEMS = 65536, CATALOGUE_FILL_BYTES = 64 << 20, CATALOGUE_FILL_MS = 500 };
 
 /* A partition that cannot be read at some offset. */
 struct damage {
@@ -76,6 +80,10 @@ struct catalogue {
   bool must_stop;      /* by policy, the newest error ends the daemon */
   pthread_mutex_t unusable_lock; /* for n_unusable and batch.unknown: several threads load the store */
   uint64_t n_unusable;           /* stored parts that do not fit the current models */
+  bool is_filling;         /* a first fill: records go to the store alone */
+  int64_t fill_begin_ns;   /* when it began */
+  int64_t fill_say_due_ns; /* no log line about it before this */
+  uint64_t n_fill_records; /* how many records there were to read when it began */
   _Atomic int phase;
   _Atomic bool is_serving;
   _Atomic bool is_stopping;
@@ -99,9 +107,19 @@ uint64_t catalogue_n_target_items(const struct catalogue *c);
 err_t catalogue_list_watermark(struct catalogue *c, struct position **out, size_t *n);
 
 /* catalogue_load.c: load the store into the arenas before anyone searches, with the given watermark; replace the items
- * that are being searched by those that the store has now. */
+ * that are being searched by those that the store has now. Both end a first fill. */
 err_t catalogue_load(struct catalogue *c, const struct position *positions, size_t n);
 err_t catalogue_replace(struct catalogue *c);
+
+/* catalogue_fill.c: begin a first fill if it is worth it: nobody searches yet, and much is to be read. Until it ends,
+ * records go to the store alone. Log how far it is. */
+void catalogue_begin_fill(struct catalogue *c);
+void catalogue_say_fill(struct catalogue *c);
+
+/* Let queries be answered from now on: end the first fill, if one is under way, by loading the store. All records that
+ * were read must be in the store; with catalogue_serve_stored() only those up to its positions. */
+err_t catalogue_serve(struct catalogue *c);
+err_t catalogue_serve_stored(struct catalogue *c);
 
 /* Remove the parts of a stored item that no space can use: the space is not configured, or its model has another size
  * now. The engine would read them in its model's size. */

@@ -24,7 +24,13 @@ void item_batch_fini(struct item_batch *b)
 void item_batch_reset(struct item_batch *b)
 {
   b->n = 0;
+  b->value_bytes = 0;
   region_trim(&b->region, KEPT_BYTES);
+}
+
+err_t item_batch_reserve(struct item_batch *b, size_t n)
+{
+  return mem_grow(n, sizeof *b->changes, &b->capacity, &b->changes);
 }
 
 /* Verify the parts of known spaces, and refuse, keep or drop those of unknown spaces, by policy. One bad part rejects
@@ -82,5 +88,6 @@ err_t item_batch_add(struct item_batch *b, const struct engine *engine, enum unk
     return err;
   }
   b->n += change->is_delete || change->n_parts > 0;
+  b->value_bytes += record->value.n;
   return ERR_OK;
 }

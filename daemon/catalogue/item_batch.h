@@ -15,6 +15,7 @@ struct item_batch {
   struct item_change *changes; /* [capacity]; keys are borrowed from the records */
   size_t n;
   size_t capacity;
+  size_t value_bytes; /* of the records that the changes come from */
   struct region region;          /* decoded parts */
   struct unknown_spaces unknown; /* counts since the start; a reset keeps them */
 };
@@ -22,6 +23,9 @@ struct item_batch {
 err_t item_batch_init(size_t capacity, struct item_batch *out);
 void item_batch_fini(struct item_batch *b);
 void item_batch_reset(struct item_batch *b);
+
+/* Make room for at least n changes in an empty batch. */
+err_t item_batch_reserve(struct item_batch *b, size_t n);
 
 /* Add a record as a change, unless none of its parts is kept.
  *

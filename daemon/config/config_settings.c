@@ -78,7 +78,8 @@ const struct setting settings[] = {
     .meaning = "Maximum wait before a batch is published." },
   { .path = "catalogue.batch_items", .type = SETTING_NUMBER, .offset = AT(catalogue.batch_items),
     .min = 1, .max = 50000, .default_text = "10000",
-    .meaning = "Maximum number of changes in a batch, which is one transaction of the store." },
+    .meaning = "Maximum number of changes in a batch, which is one transaction of the store. A first fill and a "
+               "rebuild have batches of up to 65,536 changes." },
   { .path = "catalogue.on_discontinuity", .type = SETTING_CHOICE, .default_text = "rebuild",
     .choices = "`rebuild`, `stop`", .choose = choose_discontinuity,
     .meaning = "What to do when the topic does not continue what the store has seen. `rebuild`: read the topic again "
