@@ -492,9 +492,12 @@ static void find(uint32_t n_best, struct answers *out)
   CHECK_OK(device_worker_send(t.worker));
   CHECK_OK(mol_pairs_cuda_candidates(&f, &group, &t.source, n_best, &found));
   CHECK_OK(device_copy_out(stream, out->n, found.candidates.n, group.n * sizeof *out->n));
-  CHECK_OK(device_copy_out(stream, out->slots, found.candidates.slots, group.n * t.n_slots * sizeof *out->slots));
   CHECK_OK(device_copy_out(stream, out->nth_best, found.nth_best, group.n * sizeof *out->nth_best));
   CHECK_OK(device_copy_out(stream, out->has_overflowed, found.has_overflowed, group.n * sizeof *out->has_overflowed));
+  CHECK_OK(device_wait(stream));
+  for (size_t q = 0; q < group.n; q++) /* beyond its length a list was never written */
+    CHECK_OK(device_copy_out(stream, out->slots + q * t.n_slots, found.candidates.slots + q * t.n_slots,
+                             out->n[q] * sizeof *out->slots));
   CHECK_OK(device_wait(stream));
 }
 
