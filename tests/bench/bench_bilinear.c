@@ -51,7 +51,7 @@ static void add_methods(struct bench *b, struct race *race, struct engine_racer 
 static void race_at(struct bench *b, size_t k)
 {
   static struct engine_racer racers[BENCH_METHODS_MAX];
-  AUTO(race_fini) struct race race;
+  AUTO(race_fini) struct race race = { 0 };
 
   b->scan.k = k;
   b->scan.truth_round = SIZE_MAX;

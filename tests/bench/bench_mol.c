@@ -139,7 +139,7 @@ static void add_methods(struct bench *b, struct race *race, struct engine_racer 
 static void race_at(struct bench *b, size_t batch)
 {
   static struct engine_racer racers[BENCH_METHODS_MAX], scalar;
-  AUTO(race_fini) struct race race;
+  AUTO(race_fini) struct race race = { 0 };
 
   b->batch = batch;
   bench_check(race_init(&b->options, b->data.n_items, K, batch, &race));

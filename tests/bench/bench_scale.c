@@ -20,7 +20,7 @@ static void time_method(struct bench *b, struct bench_engine *e, const char *met
                         size_t dim, size_t batch)
 {
   static struct engine_racer racer;
-  AUTO(race_fini) struct race race;
+  AUTO(race_fini) struct race race = { 0 };
 
   if (engine_racer_init(e, method, queries, QUERIES, dim, K, batch, &racer) != ERR_OK) {
     report_skipped(&b->options, method, err_message());
