@@ -6,7 +6,7 @@
 #   sluice_gpu_watched(NAME)             the same with smaller sizes, each access of a kernel watched, streams eager
 set(gpu_dir ${CMAKE_CURRENT_LIST_DIR})
 set(gpu_tests)
-set(gpu_sweeps) # programs that only ops/gpu-check runs
+set(gpu_sweeps) # those of the programs that try all inputs: ops/gpu-check runs them apart
 function(sluice_gpu_test name)
   add_executable(${name} ${gpu_dir}/${name}.c)
   target_link_libraries(${name} PRIVATE engine Threads::Threads ${ARGN})
