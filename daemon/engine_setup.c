@@ -7,7 +7,12 @@
 void engine_setup_make(const struct config *config, struct engine_space *spaces, struct engine_config *out)
 {
   for (size_t i = 0; i < config->n_spaces; i++)
-    spaces[i] = (struct engine_space){ config->spaces[i].name, config->spaces[i].model_path, config->spaces[i].dim };
+    spaces[i] = (struct engine_space){
+      .name = config->spaces[i].name,
+      .model_path = config->spaces[i].model_path,
+      .dim = config->spaces[i].dim,
+      .has_no_cells = !config->spaces[i].has_cells,
+    };
   *out = (struct engine_config){
     .spaces = spaces,
     .n_spaces = config->n_spaces,

@@ -21,6 +21,7 @@ struct engine_space {
   const char *name;
   const char *model_path; /* .safetensors */
   size_t dim;             /* dimension of a vector, if the model file does not state it; 0: the file does */
+  bool has_no_cells;      /* recjpq: keep no cells; only codes, which all methods scan */
 };
 
 /* Where the arenas are kept. ENGINE_CPU: in host memory. ENGINE_CUDA: in a GPU's memory. ENGINE_AUTO: in both, so that

@@ -22,7 +22,12 @@ static err_t open_file(const struct engine_space *config, struct safetensors **f
 {
   TRY(safetensors_open(config->model_path, file));
   TRY(supply_dim(*file, config->dim));
-  return similarity_of(*file, out);
+  TRY(similarity_of(*file, out));
+  if (!config->has_no_cells)
+    return ERR_OK;
+  if ((*out)->kind != SIMILARITY_RECJPQ)
+    FAIL(ERR_MODEL, "%s is a %s model: only recjpq spaces have cells to leave out", config->model_path, (*out)->name);
+  return safetensors_supply(*file, "sluice.cells", "off");
 }
 
 err_t space_init(const struct engine_space *config, struct space *out)

@@ -24,6 +24,7 @@ struct config_space {
   char *name;
   char *model_path; /* relative paths were resolved against the configuration file's directory */
   uint64_t dim;     /* 0: the model's file says */
+  bool has_cells;
   uint64_t weight;
   int line;         /* line of the space's name in the file */
 };

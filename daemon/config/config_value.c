@@ -58,9 +58,9 @@ static err_t set_number(const struct setting *s, uint64_t *out, struct span text
 
 static err_t set_bool(bool *out, struct span text)
 {
-  bool is_true = span_equal(text, span_of_str("true"));
+  bool is_true = span_equal(text, span_of_str("true")) || span_equal(text, span_of_str("on"));
 
-  if (!is_true && !span_equal(text, span_of_str("false")))
+  if (!is_true && !span_equal(text, span_of_str("false")) && !span_equal(text, span_of_str("off")))
     FAIL(ERR_CONFIG, "expects true or false, not %s", log_quote(text));
   *out = is_true;
   return ERR_OK;

@@ -12,6 +12,7 @@ static const char *const prefixes[] = { "sluice.", "mol.", "recjpq." };
 static const char *const keys[] = {
   "sluice.similarity",
   "sluice.dim",
+  "sluice.cells",
   "mol.Pq",
   "mol.Px",
   "mol.dP",

@@ -34,15 +34,17 @@ static err_t init_pair(const struct cells *c, struct cell_pair *p)
   return mem_reserve(pool_entries(p), sizeof *p->slots, &p->slots);
 }
 
-err_t cells_init(size_t n_splits, size_t n_subitems, size_t capacity, struct cells *out)
+err_t cells_init(size_t n_splits, size_t n_subitems, size_t capacity, bool is_on, struct cells *out)
 {
   *out = (struct cells){ .n_splits = n_splits, .n_subitems = n_subitems, .capacity = capacity };
+  TRY(mem_array(n_splits * n_subitems, sizeof *out->lengths, &out->lengths));
+  if (!is_on)
+    return ERR_OK;
   if (capacity > ENTRIES_MAX)
     FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %d items fit in a recjpq space", capacity, ENTRIES_MAX);
   TRY(mem_array((n_splits + 1) / 2, sizeof *out->pairs, &out->pairs));
   out->n_pairs = (n_splits + 1) / 2;
   TRY(mem_reserve(capacity, out->n_pairs * sizeof *out->places, &out->places));
-  TRY(mem_array(n_splits * n_subitems, sizeof *out->lengths, &out->lengths));
   for (size_t i = 0; i < out->n_pairs; i++) {
     struct cell_pair *p = &out->pairs[i];
     p->first = 2 * i;

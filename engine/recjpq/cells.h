@@ -39,16 +39,16 @@ struct cells {
   size_t n_splits;   /* M */
   size_t n_subitems; /* B */
   size_t capacity;   /* slots */
-  size_t n_pairs;
+  size_t n_pairs;    /* 0: there are no cells, only `lengths` */
   struct cell_pair *pairs;
   uint32_t *places;  /* [capacity][n_pairs]: the position of a slot in its cell */
   uint32_t *lengths; /* [M][B]: number of items that have a sub-item */
   _Atomic uint32_t deferred_end; /* deferred slots are below this */
 };
 
-/* Reserve memory for `capacity` slots. Returns ERR_CONFIG or ERR_MEMORY; `*out` may be given to cells_fini() then too.
- */
-err_t cells_init(size_t n_splits, size_t n_subitems, size_t capacity, struct cells *out);
+/* Reserve memory for `capacity` slots. is_on: false for columns without cells. Returns ERR_CONFIG or ERR_MEMORY; `*out`
+ * may be given to cells_fini() then too. */
+err_t cells_init(size_t n_splits, size_t n_subitems, size_t capacity, bool is_on, struct cells *out);
 void cells_fini(struct cells *c);
 
 /* An estimate for users: the bytes of an item when cells hold a few dozen items, slack included. */
@@ -69,6 +69,7 @@ void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes);
  *
  * cells_build() returns ERR_MEMORY; the cells must not be used after that. */
 void cells_defer(struct cells *c, uint32_t slot);
+void cells_count(struct cells *c, const uint8_t *codes); /* without cells, in the place of cells_defer() */
 err_t cells_build(struct cells *c, const uint8_t *codes);
 
 /* Give back the memory of slots from..to-1, which are in no cell. Slots from `to` on must not have been in a cell since

@@ -27,6 +27,12 @@ void cells_defer(struct cells *c, uint32_t slot)
     ;
 }
 
+void cells_count(struct cells *c, const uint8_t *codes)
+{
+  for (size_t m = 0; m < c->n_splits; m++)
+    __atomic_fetch_add(&c->lengths[m * c->n_subitems + codes[m]], 1, __ATOMIC_RELAXED);
+}
+
 /* The deferred slots, and the pairs that threads take from them. */
 struct building {
   struct cells *cells;

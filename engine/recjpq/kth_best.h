@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The K-th best of a stream of scores. Scores are gathered, and cut down to the K best now and then. That takes constant
- * time for each; a heap takes the logarithm of K.
+/* The K-th best of a stream of scores. Scores are gathered, and cut down to the K best now and then. That takes
+ * constant time for each; a heap takes the logarithm of K.
  *
  * Thread: the one that owns it. */
 #ifndef ENGINE_RECJPQ_KTH_BEST_H

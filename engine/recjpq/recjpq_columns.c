@@ -32,9 +32,10 @@ static err_t open_columns(const struct model *model, size_t capacity, struct col
   columns->ops = &recjpq_columns_cpu;
   c->model = m;
   c->capacity = capacity;
-  TRY(mem_reserve(capacity, m->n_splits, &c->codes));
+  if (m->has_cells)
+    TRY(mem_reserve(capacity, m->n_splits, &c->codes));
   TRY(mem_reserve(n_blocks(capacity), m->n_splits * RECJPQ_BLOCK_ITEMS, &c->planes));
-  TRY(cells_init(m->n_splits, m->n_subitems, capacity, &c->cells));
+  TRY(cells_init(m->n_splits, m->n_subitems, capacity, m->has_cells, &c->cells));
   *out = columns;
   columns = NULL;
   return ERR_OK;
@@ -44,20 +45,16 @@ static size_t bytes_per_item(const struct model *model)
 {
   const struct recjpq_model *m = recjpq_model_of(model);
 
-  return 2 * m->n_splits + cells_bytes_per_slot(m->n_splits);
-}
-
-static uint8_t *codes_of(const struct recjpq_columns *c, uint32_t slot)
-{
-  return c->codes + (size_t)slot * c->model->n_splits;
+  return m->has_cells ? 2 * m->n_splits + cells_bytes_per_slot(m->n_splits) : m->n_splits;
 }
 
 static void write_codes(struct recjpq_columns *c, uint32_t slot, const uint8_t *codes)
 {
   size_t n_splits = c->model->n_splits;
-  uint8_t *plane = c->planes + slot / RECJPQ_BLOCK_ITEMS * n_splits * RECJPQ_BLOCK_ITEMS + slot % RECJPQ_BLOCK_ITEMS;
+  uint8_t *plane = recjpq_plane_of(c, slot);
 
-  memcpy(codes_of(c, slot), codes, n_splits);
+  if (c->codes)
+    memcpy(c->codes + (size_t)slot * n_splits, codes, n_splits);
   for (size_t m = 0; m < n_splits; m++)
     plane[m * RECJPQ_BLOCK_ITEMS] = codes[m];
 }
@@ -65,8 +62,10 @@ static void write_codes(struct recjpq_columns *c, uint32_t slot, const uint8_t *
 static void drop(struct columns *columns, uint32_t slot)
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
+  uint8_t codes[RECJPQ_SPLITS_MAX];
 
-  cells_remove(&c->cells, slot, codes_of(c, slot));
+  recjpq_codes_read(c, slot, codes);
+  cells_remove(&c->cells, slot, codes);
 }
 
 static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
@@ -84,16 +83,22 @@ static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepare
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
 
   write_codes(c, slot, prepared);
-  cells_defer(&c->cells, slot);
+  if (c->model->has_cells)
+    cells_defer(&c->cells, slot);
+  else
+    cells_count(&c->cells, prepared);
   return ERR_OK;
 }
 
 static err_t copy(struct columns *columns, const struct columns *from, uint32_t first, size_t n)
 {
   const struct recjpq_columns *other = recjpq_columns_of(from);
+  uint8_t codes[RECJPQ_SPLITS_MAX];
 
-  for (uint32_t slot = first; slot < first + n; slot++)
-    TRY(fill(columns, slot, codes_of(other, slot)));
+  for (uint32_t slot = first; slot < first + n; slot++) {
+    recjpq_codes_read(other, slot, codes);
+    TRY(fill(columns, slot, codes));
+  }
   return ERR_OK;
 }
 
@@ -101,15 +106,17 @@ static err_t flush(struct columns *columns)
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
 
-  return cells_build(&c->cells, c->codes);
+  return c->model->has_cells ? cells_build(&c->cells, c->codes) : ERR_OK;
 }
 
 static void move(struct columns *columns, uint32_t from, uint32_t to)
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
+  uint8_t codes[RECJPQ_SPLITS_MAX];
 
-  write_codes(c, to, codes_of(c, from));
-  cells_rename(&c->cells, from, to, codes_of(c, from));
+  recjpq_codes_read(c, from, codes);
+  write_codes(c, to, codes);
+  cells_rename(&c->cells, from, to, codes);
 }
 
 static void trim(struct columns *columns, size_t from, size_t to)

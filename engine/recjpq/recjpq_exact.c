@@ -18,7 +18,8 @@
  * splits are scored. An item that was already seen in an earlier ring of another pair is skipped: its level in that
  * pair shows it. So no set of seen items is needed.
  *
- * Small catalogues are scanned instead, and so are queries whose rings turn out to be large: see is_worth_it().
+ * Small catalogues are scanned instead, and columns without cells, and queries whose rings turn out to be large: see
+ * is_worth_it().
  */
 #include "engine/receipt.h"
 #include "engine/recjpq/recjpq_levels.h"

@@ -58,6 +58,8 @@ err_t recjpq_model_open(const struct safetensors *file, struct model **out)
 
   TRY(mem_array(1, sizeof *m, &m));
   m->base.kind = SIMILARITY_RECJPQ;
+  const char *cells = safetensors_text(file, "sluice.cells");
+  m->has_cells = !cells || strcmp(cells, "off") != 0;
   TRY(load_sizes(file, m));
   TRY(load_centroids(file, m));
   *out = &m->base;

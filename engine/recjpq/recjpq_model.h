@@ -19,6 +19,7 @@ struct recjpq_model {
   size_t n_splits;
   size_t n_subitems;
   size_t split_dim; /* d / M */
+  bool has_cells;   /* false: the space's `cells` are off; columns keep M bytes per item, and all methods scan */
   float *centroids; /* [M][d / M][PQ_SUBITEMS]: transposed, with zeros after the last sub-item */
 };
 

@@ -15,7 +15,7 @@ enum {
 const struct recjpq_rule recjpq_rule_usual = {
   .warm_up_items_min = 1 << 17,
   .scan_items_max = 1 << 18,
-  .slots_per_cell = 140,
+  .slots_per_cell = 180,
 };
 
 err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *batch, size_t query,
@@ -30,7 +30,7 @@ err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *ba
     .n_tables = c->model->n_splits - c->model->n_splits * 3 / 8,
   };
   TRY(recjpq_deficits_init(&c->cells, batch->kernels, out->subitem_scores, batch->scratch, &out->deficits));
-  if (batch->n_items >= rule->warm_up_items_min)
+  if (c->model->has_cells && batch->n_items >= rule->warm_up_items_min)
     TRY(recjpq_warm_up(out, batch));
   recjpq_deficits_quantise(&out->deficits, out->floor);
   return ERR_OK;
@@ -39,8 +39,11 @@ err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *ba
 /* A block may contain slots without codes, so every slot is checked for admission, whatever its score. */
 static void score_slot(struct recjpq_search *s, uint32_t slot)
 {
-  size_t n_splits = s->columns->model->n_splits;
-  float score = recjpq_score(s->subitem_scores, s->columns->codes + slot * n_splits, n_splits);
+  const struct recjpq_columns *c = s->columns;
+  size_t n_splits = c->model->n_splits;
+  float score = c->codes ? recjpq_score(s->subitem_scores, c->codes + slot * n_splits, n_splits)
+                         : recjpq_score_by_step(s->subitem_scores, recjpq_plane_of(c, slot), RECJPQ_BLOCK_ITEMS,
+                                                n_splits);
 
   if (score >= recjpq_threshold(s) && (s->result->admit.admits_all || admit_slot(&s->result->admit, slot)))
     topk_push(&s->result->topk, score, slot);
@@ -53,12 +56,25 @@ static void score_pending(struct recjpq_search *s)
   s->n_pending = 0;
 }
 
+/* Prefetch what scoring a slot reads. Without codes by item, the planes that were filtered are in the cache. */
+static void prefetch_slot(const struct recjpq_search *s, uint32_t slot)
+{
+  const struct recjpq_columns *c = s->columns;
+
+  if (!s->result->admit.admits_all)
+    __builtin_prefetch(s->result->admit.has_part + slot);
+  if (c->codes) {
+    __builtin_prefetch(c->codes + slot * c->model->n_splits);
+    return;
+  }
+  for (size_t t = s->n_tables; t < c->model->n_splits; t++)
+    __builtin_prefetch(recjpq_plane_of(c, slot) + s->deficits.order[t] * RECJPQ_BLOCK_ITEMS);
+}
+
 /* Score the items that passed. Their codes are not in the memory that was filtered. If there are few, they are only
  * prefetched now and scored after the next block has been filtered. */
 static void score_passed(struct recjpq_search *s, size_t first, const uint32_t *passed, size_t n)
 {
-  size_t n_splits = s->columns->model->n_splits;
-
   score_pending(s);
   s->result->counts.candidates += n;
   s->result->counts.scored += n;
@@ -68,9 +84,7 @@ static void score_passed(struct recjpq_search *s, size_t first, const uint32_t *
       score_slot(s, slot);
       continue;
     }
-    __builtin_prefetch(s->columns->codes + slot * n_splits);
-    if (!s->result->admit.admits_all)
-      __builtin_prefetch(s->result->admit.has_part + slot);
+    prefetch_slot(s, slot);
     s->pending[s->n_pending++] = slot;
   }
 }

@@ -67,7 +67,7 @@ static err_t live(enum engine_backend backend, struct found *found, const char *
 {
   AUTO(engine_close) struct engine *e = NULL;
   AUTO(searcher_close) struct searcher *s = NULL;
-  struct engine_space space = { "pq", model_path, 0 };
+  struct engine_space space = { .name = "pq", .model_path = model_path };
   struct engine_config config = { &space, 1, ITEMS, K, 4, isa_detect(), backend, 1 };
   size_t n_failed;
 

@@ -124,7 +124,7 @@ int main(void)
   struct dice dice = { dice_seed() };
   struct temp_dir dir;
   char path[sizeof dir.path + 32];
-  struct engine_space space = { "pq", path, 0 };
+  struct engine_space space = { .name = "pq", .model_path = path };
   struct engine_config config = { &space, 1, ITEMS, K, BATCH, isa_detect(), ENGINE_CUDA, 1 };
   pthread_t threads[SEARCHERS];
 

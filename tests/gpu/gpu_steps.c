@@ -83,7 +83,7 @@ static void open_world(struct world *w)
 
   write_models(w);
   for (int s = 0; s < N_SPACES; s++)
-    spaces[s] = (struct engine_space){ names[s], w->paths[s], 0 };
+    spaces[s] = (struct engine_space){ .name = names[s], .model_path = w->paths[s] };
   CHECK_OK(engine_open(&config, &w->engine));
   CHECK_OK(searcher_open(w->engine, &w->searcher));
   put_items(w);

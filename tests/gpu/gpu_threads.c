@@ -132,7 +132,7 @@ int main(void)
   struct dice dice = { dice_seed() };
   struct temp_dir dir;
   char path[sizeof dir.path + 32];
-  struct engine_space space = { "mol", path, 0 };
+  struct engine_space space = { .name = "mol", .model_path = path };
   struct engine_config config = { &space, 1, ITEMS, K, QUERIES, isa_detect(), ENGINE_CUDA, 1 };
   pthread_t threads[THREADS];
 

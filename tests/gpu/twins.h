@@ -23,7 +23,7 @@ struct twins {
 static inline void twins_open(struct twins *t, const char *space, const char *model_path, size_t dim, size_t max_items,
                               size_t max_k)
 {
-  struct engine_space spaces = { space, model_path, dim };
+  struct engine_space spaces = { .name = space, .model_path = model_path, .dim = dim };
   struct engine_config config = { &spaces, 1, max_items, max_k, TWINS_BATCH_MAX, isa_detect(), ENGINE_CPU, 1 };
   size_t n_failed;
 

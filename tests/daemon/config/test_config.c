@@ -265,6 +265,7 @@ static void an_absent_setting_has_its_default(void **state)
   assert_int_equal(c->query.threads_per_search, 0);
   assert_int_equal(c->query.at_least_timeout_ms, 5000);
   assert_int_equal(c->spaces[0].dim, 0);
+  assert_true(c->spaces[0].has_cells);
   assert_int_equal(c->spaces[0].weight, 1);
   assert_int_equal(c->query.kafka.n, 0);
   assert_int_equal(c->query.answer_kafka.n, 0);

@@ -32,7 +32,7 @@ static struct world *open_world(size_t capacity, size_t n_splits, size_t n_subit
   w->capacity = capacity;
   w->n_splits = n_splits;
   w->n_subitems = n_subitems;
-  assert_ok(cells_init(n_splits, n_subitems, capacity, &w->cells));
+  assert_ok(cells_init(n_splits, n_subitems, capacity, true, &w->cells));
   return w;
 }
 
@@ -291,7 +291,7 @@ static void more_slots_than_a_cell_can_count_are_refused(void **state)
   struct cells cells;
 
   (void)state;
-  assert_fails(cells_init(8, 256, (size_t)1 << 27, &cells), ERR_CONFIG, "catalogue.max_items is 134217728");
+  assert_fails(cells_init(8, 256, (size_t)1 << 27, true, &cells), ERR_CONFIG, "catalogue.max_items is 134217728");
   cells_fini(&cells);
 }
 

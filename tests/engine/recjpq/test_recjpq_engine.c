@@ -76,11 +76,11 @@ static void delete(struct world *w, size_t i)
   w->is_live[i] = false;
 }
 
-static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split_dim, enum isa isa)
+static struct world *open_world_with(size_t n_splits, size_t n_subitems, size_t split_dim, enum isa isa, bool has_cells)
 {
   struct world *w = calloc(1, sizeof *w);
   char path[sizeof w->dir.path + 32];
-  struct engine_space space = { .name = "pq", .model_path = path };
+  struct engine_space space = { .name = "pq", .model_path = path, .has_no_cells = !has_cells };
   struct engine_config config = { &space, 1, MAX_ITEMS, 2 * MAX_ITEMS, 16, isa, ENGINE_CPU, 1 };
 
   w->dice.state = seed + n_splits * 1000 + n_subitems;
@@ -94,6 +94,11 @@ static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split
   assert_ok(engine_open(&config, &w->engine));
   assert_ok(searcher_open(w->engine, &w->searcher));
   return w;
+}
+
+static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split_dim, enum isa isa)
+{
+  return open_world_with(n_splits, n_subitems, split_dim, isa, true);
 }
 
 static void close_world(struct world *w)
@@ -199,14 +204,13 @@ static void churn(struct world *w, enum draw draw)
   }
 }
 
-static void every_method_is_exact_while_items_come_and_go(void **state)
+static void check_coming_and_going(bool has_cells)
 {
   static const size_t shapes[][3] = { { 8, 256, 4 }, { 1, 16, 3 }, { 2, 256, 1 }, { 9, 5, 2 }, { 4, 1, 2 } };
 
-  (void)state;
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
     for (enum draw draw = DRAW_UNIFORM; draw < N_DRAWS; draw++) {
-      struct world *w = open_world(shapes[s][0], shapes[s][1], shapes[s][2], isa_detect());
+      struct world *w = open_world_with(shapes[s][0], shapes[s][1], shapes[s][2], isa_detect(), has_cells);
       check_searches(w, 5); /* an empty catalogue */
       for (int round = 0; round < 8; round++) {
         churn(w, draw);
@@ -215,6 +219,30 @@ static void every_method_is_exact_while_items_come_and_go(void **state)
       }
       close_world(w);
     }
+  }
+}
+
+static void every_method_is_exact_while_items_come_and_go(void **state)
+{
+  (void)state;
+  check_coming_and_going(true);
+}
+
+static void every_method_is_exact_without_cells(void **state)
+{
+  (void)state;
+  check_coming_and_going(false);
+}
+
+static void without_cells_an_item_takes_one_byte_for_each_split(void **state)
+{
+  (void)state;
+  for (int has_cells = 0; has_cells < 2; has_cells++) {
+    struct world *w = open_world_with(8, 256, 4, isa_detect(), has_cells);
+    struct engine_space_info info;
+    engine_space_get(w->engine, 0, &info);
+    assert_true(has_cells ? info.bytes_per_item > 50 : info.bytes_per_item == 8);
+    close_world(w);
   }
 }
 
@@ -356,6 +384,8 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_method_is_exact_while_items_come_and_go),
+    cmocka_unit_test(every_method_is_exact_without_cells),
+    cmocka_unit_test(without_cells_an_item_takes_one_byte_for_each_split),
     cmocka_unit_test(every_isa_gives_the_same_bytes),
     cmocka_unit_test(pruning_scores_fewer_items_than_the_exhaustive_scan),
     cmocka_unit_test(methods_that_do_not_exist_are_refused_with_those_that_do),

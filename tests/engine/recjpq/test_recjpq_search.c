@@ -89,7 +89,13 @@ static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split
   struct world *w = calloc(1, sizeof *w);
 
   w->dice.state = seed + 1000003 * salt;
-  w->model = (struct recjpq_model){ { SIMILARITY_RECJPQ }, n_splits, n_subitems, split_dim, NULL };
+  w->model = (struct recjpq_model){
+    .base = { SIMILARITY_RECJPQ },
+    .n_splits = n_splits,
+    .n_subitems = n_subitems,
+    .split_dim = split_dim,
+    .has_cells = dice_below(&w->dice, 4) > 0,
+  };
   w->model.centroids = calloc(n_splits * split_dim * PQ_SUBITEMS, sizeof(float));
   draw_centroids(w);
   for (uint32_t i = 0; i < MAX_SLOTS; i++)

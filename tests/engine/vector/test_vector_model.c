@@ -52,6 +52,18 @@ static err_code_t open_space(size_t dim)
   return err;
 }
 
+static void a_model_that_has_no_cells_refuses_to_leave_them_out(void **state)
+{
+  float numbers[4] = { 1, 2, 3, 4 };
+  struct space space;
+
+  (void)state;
+  vector_file_write_matrix(path, numbers, 2, 2);
+  err_code_t err = space_init(&(struct engine_space){ .name = "v", .model_path = path, .has_no_cells = true }, &space);
+  space_fini(&space);
+  assert_fails(err, ERR_MODEL, "is a bilinear model: only recjpq spaces have cells");
+}
+
 /* Decomposing a large matrix takes minutes: too long for a check before each start. */
 static void a_check_does_not_decompose_what_is_large(void **state)
 {
@@ -277,6 +289,7 @@ static void mutated_files_never_break_the_loader(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_model_that_has_no_cells_refuses_to_leave_them_out),
     cmocka_unit_test(a_check_does_not_decompose_what_is_large),
     cmocka_unit_test(tensors_of_other_names_are_refused_with_a_hint),
     cmocka_unit_test(a_model_without_tensors_needs_a_dimension_from_somewhere),
