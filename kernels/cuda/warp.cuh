@@ -89,7 +89,8 @@ static __device__ __forceinline__ uint32_t half_pair(float low, float high)
  *
  * One case loses more. The core knows a product's size by its operands' exponents, and a subnormal half has the
  * exponent -14 however small it is. So a product of x and a subnormal half may count as 2^-14 |x|, and 18 times 2^-23
- * of that are lost too. That is below MMA_LOST times the largest magnitude in A and B. */
+ * of that are lost too. That is below MMA_LOST times the largest magnitude in A and B, or times 2^-14 if all are
+ * smaller. tests/gpu/gpu_mma.c measures both. */
 #define MMA_ERROR 0x1.2p-19f
 #define MMA_LOST  0x1p-32f
 

@@ -42,7 +42,7 @@ static const struct planted cases[] = {
   { "nothing", PLANTED_NOTHING, HOST_NOTHING, NOTHING, "on", NULL },
   { "nothing, at once", PLANTED_NOTHING, HOST_NOTHING, NOTHING, "eager", NULL },
   { "nothing, at random", PLANTED_NOTHING, HOST_NOTHING, NOTHING, "mixed", NULL },
-  { "nothing, watched", PLANTED_NOTHING, HOST_NOTHING, NOTHING, "eager,watch", NULL },
+  { "nothing, watched", PLANTED_NOTHING, HOST_NOTHING, A_WATCH, "eager,watch", NULL },
   { "no wait", PLANTED_NO_WAIT, HOST_NOTHING, NOTHING, "on", NULL },
   { "no wait, watched", PLANTED_NO_WAIT, HOST_NOTHING, A_WATCH, "watch", "memory that nobody wrote" },
   { "wait for older", PLANTED_WAIT_FOR_OLDER, HOST_NOTHING, NOTHING, "on", NULL },

@@ -57,6 +57,10 @@ __attribute__((constructor)) static void read_environment()
       mode = EAGER;
     else if (is_word(text, n, "mixed"))
       mode = MIXED;
+    else if (is_word(text, n, "ampere"))
+      cuda_model_set_tensor_cores(CUDA_MODEL_AMPERE);
+    else if (is_word(text, n, "hopper"))
+      cuda_model_set_tensor_cores(CUDA_MODEL_HOPPER);
     else if (is_word(text, n, "watch"))
       cuda_model_watch_start(); /* does nothing to kernels compiled without -fsanitize=thread */
     else if (!is_word(text, n, "on"))

@@ -7,9 +7,9 @@
  * to freed memory, a host that touches device memory.
  *
  * What may be late is late. An asynchronous copy to shared memory happens when its thread waits for it; until then
- * there are NaNs. Copies and kernels run only when their stream is waited for, which reveals host code that reads or reuses
- * memory too early; or at once; or one or the other at random: cuda_model_control.h has the modes. Pinned memory must
- * not change between a copy's start and the wait. New memory, including shared memory, is filled with garbage.
+ * there are NaNs. Copies and kernels run only when their stream is waited for, which reveals host code that reads or
+ * reuses memory too early; or at once; or one or the other at random: cuda_model_control.h has the modes. Pinned memory
+ * must not change between a copy's start and the wait. New memory, including shared memory, is filled with garbage.
  *
  * In the mode `watch` each access of a kernel is checked for races and for memory that nobody wrote
  * (cuda_model_watch.cc).

@@ -8,6 +8,8 @@
  *   mixed    each time either, at random
  *   watch    each access of a kernel is checked for races and for memory that nobody wrote; a kernel takes some five
  *            times as long. The address sanitizer's build cannot watch
+ *   ampere   tensor cores add as those of that generation do, see below
+ *   hopper
  *
  * SLUICE_SEED sets the random order of blocks, warps and lanes. Without it the clock does; messages name the seed. The
  * host cannot touch device memory unless SLUICE_CUDA_MODEL_PROTECT=off. */
@@ -49,8 +51,14 @@ size_t cuda_model_waits(void);
 /* Number of those calls that were copies between host and device. */
 size_t cuda_model_copies(void);
 
-/* Choose how tensor cores round sums: true truncates, as some devices do; false, the default, rounds to nearest. */
-void cuda_model_set_cutting(bool cuts);
+/* How tensor cores add. The generations cut terms to the bits of the largest exponent and the sum to f32, and a
+ * subnormal half counts as large as the smallest normal one; cuda_model_mma.cc has the rules. */
+enum cuda_model_tensor_cores {
+  CUDA_MODEL_NEAREST, /* every sum is rounded to f32; the default */
+  CUDA_MODEL_AMPERE,
+  CUDA_MODEL_HOPPER
+};
+void cuda_model_set_tensor_cores(enum cuda_model_tensor_cores cores);
 
 #ifdef __cplusplus
 }

@@ -40,45 +40,83 @@ float cuda_model_fast_tanh(float x)
   return tanhf(x) * (1 + error);
 }
 
-/* Are sums truncated, as on some devices, or rounded to nearest? */
-static std::atomic<bool> is_cutting{ false };
+static std::atomic<cuda_model_tensor_cores> tensor_cores{ CUDA_MODEL_NEAREST };
 
-extern "C" void cuda_model_set_cutting(bool cuts)
+extern "C" void cuda_model_set_tensor_cores(enum cuda_model_tensor_cores cores)
 {
-  is_cutting = cuts;
+  tensor_cores = cores;
 }
 
-enum { PRODUCTS = 16, BLOCK = 8 };
+enum { PRODUCTS = 16, SUBNORMAL_EXPONENT = -14, EXPONENT_OF_ZERO = -1000 };
 
-static float sum_rounding(float sum, const float products[PRODUCTS])
+/* A row of A or a column of B: numbers, and their exponents. Subnormal halves have that of the smallest normal one. */
+struct vector16 {
+  float of[PRODUCTS];
+  int16_t exponents[PRODUCTS];
+};
+
+/* How a generation of tensor cores adds, as published measurements found (Fasi and others 2021; MMA-Sim 2025): n
+ * products and a sum are cut to this many bits behind the point of the largest exponent, and their exact sum is cut to
+ * f32. A product's exponent is the sum of its factors' exponents. */
+struct generation {
+  int n_products, fraction_bits;
+};
+static const generation ampere = { 8, 24 }, hopper = { 16, 25 };
+
+static int exponent_of(float x)
 {
-  for (int k = 0; k < PRODUCTS; k++)
-    sum += products[k];
-  return sum;
+  return x == 0 ? (int)EXPONENT_OF_ZERO : ilogbf(x);
 }
 
-/* Add 8 products to a sum. All are truncated to the 25 bits of the largest, and the result to its own 24. */
-static float cut_block(float sum, const float products[BLOCK])
+static double power_of_two(int exponent)
 {
-  float largest = fabsf(sum), plain = sum;
+  return ldexp(1, exponent);
+}
 
-  for (int k = 0; k < BLOCK; k++) {
-    largest = fmaxf(largest, fabsf(products[k]));
+static float cut_to_float(int64_t sum, int exponent)
+{
+  uint64_t size = (uint64_t)(sum < 0 ? -sum : sum);
+  int n_bits = size == 0 ? 0 : 64 - __builtin_clzll(size);
+
+  if (n_bits > 24)
+    size = size >> (n_bits - 24) << (n_bits - 24);
+  double cut = (double)size * power_of_two(exponent);
+  return (float)(sum < 0 ? -cut : cut);
+}
+
+/* Add the products of numbers first to first + n - 1. */
+static float add_aligned(float sum, const vector16 &a, const vector16 &b, int first, generation how)
+{
+  float products[PRODUCTS], plain = sum;
+  int largest = exponent_of(sum);
+
+  for (int k = 0; k < how.n_products; k++) {
+    products[k] = a.of[first + k] * b.of[first + k];
     plain += products[k];
+    if (products[k] != 0) {
+      int exponent = a.exponents[first + k] + b.exponents[first + k];
+      largest = exponent > largest ? exponent : largest;
+    }
   }
-  if (largest == 0 || !(fabsf(plain) < INFINITY))
+  if (largest == EXPONENT_OF_ZERO || !(fabsf(plain) < INFINITY))
     return plain;
-  double last = ldexp(1, ilogbf(largest) - 24), total = trunc((double)sum / last);
-  for (int k = 0; k < BLOCK; k++)
-    total += trunc((double)products[k] / last);
-  double place = total == 0 ? 1 : ldexp(1, ilogb(total) - 23);
-  return (float)(trunc(total / place) * place * last);
+  double scale = power_of_two(how.fraction_bits - largest);
+  int64_t total = (int64_t)((double)sum * scale);
+  for (int k = 0; k < how.n_products; k++)
+    total += (int64_t)((double)products[k] * scale);
+  return cut_to_float(total, largest - how.fraction_bits);
 }
 
-static float sum_cutting(float sum, const float products[PRODUCTS])
+static float add_products(float sum, const vector16 &a, const vector16 &b, cuda_model_tensor_cores cores)
 {
-  for (int first = 0; first < PRODUCTS; first += BLOCK)
-    sum = cut_block(sum, products + first);
+  if (cores == CUDA_MODEL_NEAREST) {
+    for (int k = 0; k < PRODUCTS; k++)
+      sum += a.of[k] * b.of[k];
+    return sum;
+  }
+  const generation &how = cores == CUDA_MODEL_AMPERE ? ampere : hopper;
+  for (int first = 0; first < PRODUCTS; first += how.n_products)
+    sum = add_aligned(sum, a, b, first, how);
   return sum;
 }
 
@@ -86,18 +124,22 @@ struct operands {
   uint32_t a[4], b[2];
 };
 
-/* The value of every half-precision number, by its bits. */
+/* The value and the exponent of every half-precision number, by its bits. */
 struct half_table {
   float of[1 << 16];
+  int16_t exponents[1 << 16];
   half_table()
   {
-    for (unsigned i = 0; i < 1 << 16; i++)
+    for (unsigned i = 0; i < 1 << 16; i++) {
       of[i] = cuda_model_float((uint16_t)i);
+      int exponent = (int)(i >> 10 & 31) - 15;
+      exponents[i] = (int16_t)(exponent < SUBNORMAL_EXPONENT ? (int)SUBNORMAL_EXPONENT : exponent);
+    }
   }
 };
 
 /* Collect 16 numbers from four lanes. Each lane has two of the low eight and two of the high eight. */
-static void gather(const unsigned char (*lanes)[CUDA_MODEL_WARP_BYTES], size_t low, size_t high, float out[PRODUCTS])
+static void gather(const unsigned char (*lanes)[CUDA_MODEL_WARP_BYTES], size_t low, size_t high, vector16 &out)
 {
   static const half_table table;
 
@@ -105,9 +147,10 @@ static void gather(const unsigned char (*lanes)[CUDA_MODEL_WARP_BYTES], size_t l
     uint32_t two[2];
     memcpy(&two[0], lanes[i] + low, sizeof two[0]);
     memcpy(&two[1], lanes[i] + high, sizeof two[1]);
-    for (unsigned k = 0; k < 2; k++) {
-      out[2 * i + k] = table.of[two[0] >> 16 * k & 0xffff];
-      out[8 + 2 * i + k] = table.of[two[1] >> 16 * k & 0xffff];
+    for (unsigned k = 0; k < 4; k++) {
+      unsigned bits = two[k / 2] >> 16 * (k % 2) & 0xffff, at = 8 * (k / 2) + 2 * i + k % 2;
+      out.of[at] = table.of[bits];
+      out.exponents[at] = table.exponents[bits];
     }
   }
 }
@@ -119,16 +162,13 @@ void cuda_model_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], co
   memcpy(mine.b, b, sizeof mine.b);
   const unsigned char(*all)[CUDA_MODEL_WARP_BYTES] = cuda_model_exchange(&mine, sizeof mine);
   unsigned g = cuda_model_lane() / 4, t = cuda_model_lane() % 4;
-  bool cuts = is_cutting;
-  float rows[2][PRODUCTS], columns[2][PRODUCTS], products[PRODUCTS];
+  cuda_model_tensor_cores cores = tensor_cores;
+  vector16 rows[2], columns[2];
 
   for (unsigned i = 0; i < 2; i++) {
     gather(all + 4 * g, offsetof(operands, a) + i * 4, offsetof(operands, a) + i * 4 + 8, rows[i]);
     gather(all + 4 * (2 * t + i), offsetof(operands, b), offsetof(operands, b) + 4, columns[i]);
   }
-  for (unsigned i = 0; i < 4; i++) {
-    for (unsigned k = 0; k < PRODUCTS; k++)
-      products[k] = rows[i / 2][k] * columns[i % 2][k];
-    d[i] = cuts ? sum_cutting(c[i], products) : sum_rounding(c[i], products);
-  }
+  for (unsigned i = 0; i < 4; i++)
+    d[i] = add_products(c[i], rows[i / 2], columns[i % 2], cores);
 }

@@ -71,6 +71,21 @@ struct machine {
 __constinit thread_local struct cuda_model_thread cuda_model_now;
 __constinit thread_local struct cuda_model_place cuda_model_place;
 static __constinit thread_local machine *m; /* allocated by cuda_model_random() */
+
+/* Frees the machine of a host thread that ends. */
+struct machine_owner {
+  bool is_used = false;
+  ~machine_owner()
+  {
+    for (block &b : m->blocks)
+      for (fiber &f : b.fibers)
+        if (f.stack)
+          munmap(f.stack, STACK_BYTES);
+    delete m;
+    m = NULL;
+  }
+};
+static thread_local machine_owner owner;
 #if defined(__SANITIZE_ADDRESS__)
 static thread_local const void *scheduler_bottom;
 static thread_local size_t scheduler_size;
@@ -90,7 +105,7 @@ __asm__(".text\n"
 /* The seed of this run: SLUICE_SEED or the clock. It is put into the environment, so the test's dice get the same. */
 static uint64_t seed;
 
-__attribute__((constructor)) static void find_seed()
+__attribute__((constructor(101))) static void find_seed() /* before anything can fail */
 {
   char text[32];
 
@@ -105,6 +120,7 @@ uint32_t cuda_model_random()
 
   if (!m) {
     m = new machine();
+    owner.is_used = true; /* so the thread constructs it, and destroys it in the end */
     m->dice = seed + n_machines++ * 0x9e3779b97f4a7c15u;
   }
   m->dice = m->dice * 6364136223846793005u + 1442695040888963407u;

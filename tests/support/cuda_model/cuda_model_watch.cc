@@ -4,8 +4,9 @@
  * nothing else of the thread sanitizer is used.
  *
  * Two accesses to a byte race if a kernel makes both, at least one writes, not both are atomic, and nothing orders
- * them. Only this orders them: a thread's program, __syncthreads() for the threads of a block, __syncwarp() for those of
- * a warp, and the end of a kernel. So a place (block, interval, warp, step, lane) tells all that a vector clock would.
+ * them. Only this orders them: a thread's program, __syncthreads() for the threads of a block, __syncwarp() for those
+ * of a warp, and the end of a kernel. So a place (block, interval, warp, step, lane) tells all that a vector clock
+ * would.
  */
 #include <atomic>
 #include <dlfcn.h>
@@ -38,6 +39,9 @@ static thread_local std::vector<uint32_t> blocks; /* of the kernel's intervals *
 
 void cuda_model_watch_start()
 {
+#if defined(__SANITIZE_ADDRESS__)
+  cuda_model_stop("the address sanitizer's build cannot watch");
+#endif
   void *memory = mmap(NULL, CUDA_MODEL_SPACE * sizeof(shadow), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
