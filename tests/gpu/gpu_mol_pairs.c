@@ -21,6 +21,7 @@ enum draw {
   DRAW_HALFWAY, /* numbers just below the middle between two halves: all rounding errors have the same sign */
   DRAW_TINY,    /* numbers below half's range */
   DRAW_ONE_HOT,
+  DRAW_SUBNORMAL, /* halves that need no rounding; a query's are subnormal, an item has one large number */
   N_DRAWS
 };
 
@@ -81,6 +82,8 @@ static float draw_one(enum draw draw, size_t k, size_t hot)
     return dice_float(&t.dice, dice_below(&t.dice, 2) ? 0x1p-20f : 0x1p-26f);
   case DRAW_ONE_HOT:
     return k == hot ? 1.0f : 0.0f;
+  case DRAW_SUBNORMAL:
+    return k == hot ? 0x1.ff8p-1f : (float)(1024 + dice_below(&t.dice, 1024)) * 0x1p-22f;
   default:
     return dice_float(&t.dice, 1.0f);
   }
@@ -99,6 +102,14 @@ static void draw_vector(enum draw draw, float *out, size_t dim)
   float norm = (float)sqrt(square);
   for (size_t k = 0; k < dim && norm > 0.0f && (norm > 1.0f || draw == DRAW_UNIFORM); k++)
     out[k] /= norm;
+}
+
+/* Draw a query whose numbers are the smallest subnormal halves. Tensor cores count them as 2^-14, and cut the other
+ * products of DRAW_SUBNORMAL's items. */
+static void draw_subnormal_query(float *out, size_t dim)
+{
+  for (size_t k = 0; k < dim; k++)
+    out[k] = (float)(1 + dice_below(&t.dice, 2)) * 0x1p-24f;
 }
 
 static uint16_t half_bits_of(float x, float *rounded)
@@ -211,6 +222,8 @@ static void open_fixture(const struct mol_shape *of, size_t n_slots, size_t n_qu
   for (size_t row = 0; row < n_rows; row++)
     draw_vector(draw == DRAW_FEW || dice_below(&t.dice, 8) == 0 ? DRAW_UNIFORM : draw,
                 t.queries + row * of->component_dim, of->component_dim);
+  for (size_t row = 0; draw == DRAW_SUBNORMAL && row < n_rows; row++)
+    draw_subnormal_query(t.queries + row * of->component_dim, of->component_dim);
   draw_excluded();
 }
 
