@@ -37,6 +37,12 @@ struct search_result {
 struct device_worker;
 struct share;
 
+/* What a search on the processor calls between its steps. */
+struct search_pause {
+  void (*call)(void *context); /* NULL: nothing */
+  void *context;
+};
+
 enum { SHARE_JOBS = 4 }; /* jobs of a search that members claim steps of, one job after the other */
 
 /* A batch: queries of one space and one method that are searched together. */
@@ -52,6 +58,7 @@ struct search_batch {
   struct region *scratch;
 
   /* Of one member of the team that shares the search. See share.h. */
+  const struct search_pause *pause;
   struct share *share; /* NULL: the search has one member */
   size_t member;
   size_t n_claimed[SHARE_JOBS]; /* without a share: steps that were claimed */

@@ -186,6 +186,12 @@ void searcher_close(struct searcher **s);
 /* From now on, use at most n threads for a search of this searcher. Thread: the worker that owns the searcher. */
 void searcher_limit_threads(struct searcher *s, size_t n);
 
+/* From now on, call pause(context) between the steps of each search of `s` on the processor, in its thread. Other
+ * threads that share the search continue. The call may search with `between`, and with no other searcher of the thread.
+ *
+ * between  a searcher of the same engine that searches only then: it counts as no further thread */
+void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pause)(void *context), void *context);
+
 /* Search one batch: at most max_batch checked queries of one space and one method.
  *
  * answers  [n]; every field is written except id, queued_us and error. Hits and watermark belong to the searcher and

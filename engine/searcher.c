@@ -14,6 +14,8 @@ struct searcher {
   struct region scratch; /* holds one search, answers included */
   struct device_worker *workers[BACKENDS_MAX];
   struct members *members; /* NULL: the engine has no team */
+  struct search_pause pause;
+  bool is_between; /* searches in the pauses of another searcher, whose thread counts already */
 };
 
 static err_t open_workers(struct searcher *s)
@@ -60,6 +62,12 @@ void searcher_limit_threads(struct searcher *s, size_t n)
 {
   if (s->members)
     members_limit(s->members, n);
+}
+
+void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pause)(void *context), void *context)
+{
+  s->pause = (struct search_pause){ pause, context };
+  between->is_between = true;
 }
 
 static int rising(const void *a, const void *b)
@@ -161,6 +169,7 @@ static err_t search_arena(struct searcher *s, const struct arena *arena, size_t 
     .n_slots = arena->n_slots,
     .n_items = columns->n_items,
     .scratch = &s->scratch,
+    .pause = &s->pause,
   };
   const struct method_row *row = methods_find(model->similarity->methods, method);
   const struct backend *on = s->engine->backends.at[backend];
@@ -198,12 +207,13 @@ err_t searcher_search(struct searcher *s, size_t space, const struct method *met
 {
   assert(n >= 1 && n <= s->engine->max_batch);
   const struct arena *front = pair_acquire(s->engine->pair);
+  bool is_counted = s->engine->team && !s->is_between;
   int64_t begin = clock_now_ns();
 
-  if (s->engine->team)
+  if (is_counted)
     team_enter(s->engine->team);
   err_code_t err = search_backends(s, front, space, method, queries, n, answers);
-  if (s->engine->team)
+  if (is_counted)
     team_leave(s->engine->team);
   pair_release(s->engine->pair, front);
   uint32_t searched_us = (uint32_t)((clock_now_ns() - begin) / CLOCK_NS_PER_US);

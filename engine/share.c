@@ -43,6 +43,8 @@ bool share_claim(struct search_batch *batch, size_t job, size_t n_steps, size_t 
 {
   size_t first;
 
+  if (batch->member == 0 && batch->pause && batch->pause->call)
+    batch->pause->call(batch->pause->context);
   if (batch->share) {
     n_each = batch->share->steps_one_by_one ? 1 : n_each;
     first = claim_shared(batch, job, n_steps, n_each);

@@ -7,6 +7,8 @@
  * steps of a member: its heap has every one of its items that is among the K best of all. So the merged heaps have the
  * K best, in an order that is total. Neither the number of members nor their timing changes the hits.
  *
+ * A claim is also where a search pauses, so that its thread can do something short in between.
+ *
  * Floors are exchanged when steps are claimed. In between a search reads only its own memory. A search that nobody
  * shares claims its steps in the same way, and exchanges nothing.
  */

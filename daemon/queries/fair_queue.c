@@ -13,6 +13,9 @@
 /* The newest measurement weighs 1 / AVERAGE_OF in the moving average. */
 enum { AVERAGE_OF = 4 };
 
+/* A batch may interrupt one that takes at least so many times as long. */
+enum { SHORT_SHARE = 4 };
+
 /* An older measurement refuses no query: the next query measures again. */
 #define FRESH_NS CLOCK_NS_PER_S
 
@@ -43,6 +46,7 @@ struct running_batch {
   bool is_used;
   int64_t began_ns;
   int64_t estimate_ns;
+  int64_t between_ns; /* time of the batches that interrupted it */
 };
 
 struct fair_queue {
@@ -55,7 +59,8 @@ struct fair_queue {
   size_t next_idle; /* where the search for an idle class continues */
   uint32_t *table;  /* [table_mask + 1] by hash */
   size_t table_mask;
-  struct running_batch *runs; /* [n_workers] */
+  struct running_batch *runs; /* [n_runs] */
+  size_t n_runs;
   size_t n;
 };
 
@@ -65,7 +70,7 @@ err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue 
 
   TRY(mem_array(1, sizeof *f, &f));
   f->with = *config;
-  f->max_classes = config->n_queries + config->n_workers; /* as many as can be busy: a new class finds an idle one */
+  f->max_classes = config->n_queries + 2 * config->n_workers; /* as many as can be busy: a new class finds an idle one */
   TRY(mem_array(config->n_spaces, sizeof *f->spaces, &f->spaces));
   for (size_t i = 0; i < config->n_spaces; i++)
     f->spaces[i] = (struct space){ .weight = config->weights[i], .active = NO_CLASS };
@@ -74,7 +79,8 @@ err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue 
     ;
   TRY(mem_array(f->table_mask + 1, sizeof *f->table, &f->table));
   memset(f->table, 0xff, (f->table_mask + 1) * sizeof *f->table); /* NO_CLASS */
-  TRY(mem_array(config->n_workers, sizeof *f->runs, &f->runs));
+  f->n_runs = 2 * config->n_workers; /* each may have one in between */
+  TRY(mem_array(f->n_runs, sizeof *f->runs, &f->runs));
   *out = f;
   f = NULL;
   return ERR_OK;
@@ -259,22 +265,20 @@ static size_t take_run(struct fair_queue *f, int64_t now_ns, int64_t estimate_ns
 
   while (f->runs[i].is_used)
     i++;
-  f->runs[i] = (struct running_batch){ true, now_ns, estimate_ns };
+  f->runs[i] = (struct running_batch){ true, now_ns, estimate_ns, 0 };
   return i;
 }
 
-bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *batch)
+/* Take at most `limit` queries of the class of a link. */
+static void take_batch(struct fair_queue *f, uint32_t *link, size_t limit, int64_t now_ns, struct query_batch *batch)
 {
-  struct space *space = next_space(f);
-
-  if (!space)
-    return false;
-  uint32_t *link = next_class(f, space);
   struct class *c = &f->classes[*link];
-  size_t limit = batch_limit(f, c);
+  struct space *space = &f->spaces[c->space];
+
   f->newest_ns = later(f->newest_ns, space->virtual_ns);
   space->newest_ns = later(space->newest_ns, c->virtual_ns);
   batch->class = *link;
+  batch->is_between = false;
   for (batch->n = 0; batch->n < limit && c->first; c->first = c->first->next)
     batch->queries[batch->n++] = c->first;
   c->n -= batch->n;
@@ -286,6 +290,81 @@ bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *ba
   batch->is_fresh = is_fresh(c, now_ns);
   batch->run = take_run(f, now_ns, batch->estimate_ns);
   charge(f, c, (double)batch->estimate_ns);
+}
+
+bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *batch)
+{
+  struct space *space = next_space(f);
+
+  if (!space)
+    return false;
+  uint32_t *link = next_class(f, space);
+  take_batch(f, link, batch_limit(f, &f->classes[*link]), now_ns, batch);
+  return true;
+}
+
+/* ---- Between the steps of a running batch ---- */
+
+/* How long a running batch takes, as far as it is known. */
+static int64_t running_time(const struct running_batch *run, int64_t now_ns)
+{
+  int64_t so_far_ns = now_ns - run->began_ns - run->between_ns;
+
+  return run->estimate_ns > so_far_ns ? run->estimate_ns : so_far_ns;
+}
+
+/* How many queries of a class may interrupt a batch that takes this long? */
+static size_t between_limit(const struct fair_queue *f, const struct class *c, int64_t running_ns)
+{
+  if (c->cost_ns == 0)
+    return 0;
+  int64_t n = running_ns / SHORT_SHARE / c->cost_ns;
+  size_t limit = batch_limit(f, c);
+  return n < (int64_t)limit ? (size_t)n : limit;
+}
+
+/* Return the link to the class with the smallest virtual time below max_ns that may interrupt a batch of class `own`.
+ * NULL: none. */
+static uint32_t *next_between(struct fair_queue *f, struct space *space, uint32_t own, double max_ns,
+                              int64_t running_ns)
+{
+  uint32_t *best = NULL;
+
+  for (uint32_t *link = &space->active; *link != NO_CLASS; link = &f->classes[*link].next_active) {
+    const struct class *c = &f->classes[*link];
+    if (*link != own && c->virtual_ns < max_ns && between_limit(f, c, running_ns) > 0) {
+      max_ns = c->virtual_ns;
+      best = link;
+    }
+  }
+  return best;
+}
+
+bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *running, int64_t now_ns,
+                            struct query_batch *batch)
+{
+  const struct class *own = &f->classes[running->class];
+  const struct space *own_space = &f->spaces[own->space];
+  int64_t running_ns = running_time(&f->runs[running->run], now_ns);
+  double late_ns = (double)(running_ns - running->estimate_ns); /* not charged yet */
+  double max_ns = own_space->virtual_ns + late_ns / own_space->weight;
+  uint32_t *best = next_between(f, &f->spaces[own->space], running->class, own->virtual_ns + late_ns, running_ns);
+
+  for (size_t i = 0; i < f->with.n_spaces; i++) {
+    struct space *space = &f->spaces[i];
+    if (i == own->space || !(space->virtual_ns < max_ns))
+      continue;
+    uint32_t *link = next_between(f, space, running->class, INFINITY, running_ns);
+    if (!link)
+      continue;
+    best = link;
+    max_ns = space->virtual_ns;
+  }
+  if (!best)
+    return false;
+  take_batch(f, best, between_limit(f, &f->classes[*best], running_ns), now_ns, batch);
+  batch->is_between = true;
+  batch->outer_run = running->run;
   return true;
 }
 
@@ -294,6 +373,8 @@ void fair_queue_done(struct fair_queue *f, const struct query_batch *batch, size
   struct class *c = &f->classes[batch->class];
 
   f->runs[batch->run].is_used = false;
+  if (batch->is_between)
+    f->runs[batch->outer_run].between_ns += cost_ns;
   c->n_running--;
   charge(f, c, (double)(cost_ns - batch->estimate_ns));
   if (n == 0)
@@ -328,14 +409,16 @@ static double smaller(double a, double b)
   return a < b ? a : b;
 }
 
-/* The remaining time of the batches that run. */
-static double running_cost(const struct fair_queue *f, int64_t now_ns)
+/* The remaining time of the batches that run, without those that a query of cost own_ns may interrupt. */
+static double running_cost(const struct fair_queue *f, double own_ns, int64_t now_ns)
 {
   double cost_ns = 0;
 
-  for (size_t i = 0; i < f->with.n_workers; i++) {
-    int64_t left = f->runs[i].began_ns + f->runs[i].estimate_ns - now_ns;
-    if (f->runs[i].is_used && left > 0)
+  for (size_t i = 0; i < f->n_runs; i++) {
+    const struct running_batch *run = &f->runs[i];
+    int64_t left = run->began_ns + run->between_ns + run->estimate_ns - now_ns;
+    bool is_interrupted = own_ns > 0 && SHORT_SHARE * own_ns <= (double)running_time(run, now_ns);
+    if (run->is_used && left > 0 && !is_interrupted)
       cost_ns += (double)left;
   }
   return cost_ns;
@@ -373,5 +456,5 @@ int64_t fair_queue_estimate_ns(const struct fair_queue *f, size_t space, const s
     if (i != space)
       total_ns += smaller(space_cost(f, i, NO_CLASS, INFINITY), share_ns * f->spaces[i].weight);
   }
-  return (int64_t)((running_cost(f, now_ns) + total_ns - batch_ns) / (double)f->with.n_workers + batch_ns);
+  return (int64_t)((running_cost(f, cost_ns, now_ns) + total_ns - batch_ns) / (double)f->with.n_workers + batch_ns);
 }

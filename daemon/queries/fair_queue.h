@@ -10,6 +10,12 @@
  * The cost of a query is a moving average of the time per query in batches of its class. A batch takes as many queries
  * as should take batch_time_ns together. A class that was never measured is searched one query at a time.
  *
+ * A batch may take seconds, and short ones should not wait for it. So between the steps of a search, its worker asks
+ * for a short batch that comes first, searches it, and goes on (fair_queue_pop_between). A batch is short if it should
+ * take at most a quarter of the running one. It comes first if the virtual time of its space and class is smaller, with
+ * the running batch charged in advance. So short batches get their share of the time and no more: however many come,
+ * the running batch gets its own.
+ *
  * There is no clock and no lock in here: times are arguments, by clock_now_ns(). Thread: one at a time (query_queue.c
  * locks).
  */
@@ -42,15 +48,20 @@ void fair_queue_push(struct fair_queue *f, struct pending_query *query);
  * true the caller must call fair_queue_done(). */
 bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *batch);
 
+/* Take a short batch that comes before the rest of a running one. Returns false if there is none; else as
+ * fair_queue_pop(). */
+bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *running, int64_t now_ns,
+                            struct query_batch *batch);
+
 /* The batch has ended.
  *
  * n        queries of the batch that were searched
- * cost_ns  time that they took together
+ * cost_ns  time that they took together, without batches in between
  */
 void fair_queue_done(struct fair_queue *f, const struct query_batch *batch, size_t n, int64_t cost_ns, int64_t now_ns);
 
 /* Estimate how long it would take to answer a query that is pushed now: the batches that run, the waiting queries that
- * come first, and the query's own batch. If the class was not searched for a second, its own cost counts as 0: one
+ * come first, and the query's own batch. A batch that a short one may interrupt counts nothing for it. If the class was not searched for a second, its own cost counts as 0: one
  * query may find out. */
 int64_t fair_queue_estimate_ns(const struct fair_queue *f, size_t space, const struct method *method, int64_t now_ns);
 

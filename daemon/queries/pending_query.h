@@ -38,6 +38,8 @@ struct query_batch {
   size_t n;
   uint32_t class;
   size_t run;          /* index of the batch among those that run */
+  bool is_between;     /* it interrupts the batch of index `outer_run` */
+  size_t outer_run;
   int64_t estimate_ns; /* how long the search should take; 0: unknown */
   bool is_fresh;       /* the estimate comes from a recent search */
 };

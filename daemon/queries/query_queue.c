@@ -3,6 +3,7 @@
 #include "daemon/queries/query_queue.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -14,6 +15,7 @@ struct query_queue {
   pthread_mutex_t mutex;
   pthread_cond_t pushed;
   struct fair_queue *fair;
+  _Atomic size_t n_waiting;      /* fair_queue_n(), for those who look without the lock */
   struct pending_query *queries; /* [n_queries]; the first n_used have been in use */
   size_t n_queries;
   size_t n_used;
@@ -52,6 +54,11 @@ void query_queue_close(struct query_queue **q)
   pthread_mutex_destroy(&(*q)->mutex);
   pthread_cond_destroy(&(*q)->pushed);
   mem_free(q);
+}
+
+static void note_waiting(struct query_queue *q)
+{
+  atomic_store_explicit(&q->n_waiting, fair_queue_n(q->fair), memory_order_relaxed);
 }
 
 static struct pending_query *take(struct query_queue *q)
@@ -116,6 +123,7 @@ void query_queue_push(struct query_queue *q, struct pending_query *query)
 {
   pthread_mutex_lock(&q->mutex);
   fair_queue_push(q->fair, query);
+  note_waiting(q);
   pthread_cond_signal(&q->pushed);
   pthread_mutex_unlock(&q->mutex);
 }
@@ -137,6 +145,18 @@ bool query_queue_pop(struct query_queue *q, struct query_batch *batch)
     pthread_cond_wait(&q->pushed, &q->mutex);
   int64_t now_ns = clock_now_ns();
   bool has_batch = !(q->is_ended && now_ns >= q->end_ns) && fair_queue_pop(q->fair, now_ns, batch);
+  note_waiting(q);
+  pthread_mutex_unlock(&q->mutex);
+  return has_batch;
+}
+
+bool query_queue_pop_between(struct query_queue *q, const struct query_batch *running, struct query_batch *batch)
+{
+  if (atomic_load_explicit(&q->n_waiting, memory_order_relaxed) == 0)
+    return false;
+  pthread_mutex_lock(&q->mutex);
+  bool has_batch = !q->is_ended && fair_queue_pop_between(q->fair, running, clock_now_ns(), batch);
+  note_waiting(q);
   pthread_mutex_unlock(&q->mutex);
   return has_batch;
 }
@@ -155,6 +175,7 @@ struct pending_query *query_queue_take_all(struct query_queue *q)
 {
   pthread_mutex_lock(&q->mutex);
   struct pending_query *all = fair_queue_take_all(q->fair);
+  note_waiting(q);
   pthread_mutex_unlock(&q->mutex);
   return all;
 }

@@ -4,19 +4,26 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/pulse.h"
 
-struct worker {
-  struct search_workers *all;
+/* What a worker needs to search one batch. */
+struct lane {
   struct searcher *searcher;
   struct query_batch batch;
   struct pending_query **pending; /* [max_batch]; the array of `batch` */
   const struct query **queries;   /* [max_batch] */
   struct answer *answers;         /* [max_batch] */
+};
+
+struct worker {
+  struct search_workers *all;
+  struct lane usual, between; /* `between` has short batches, between the steps of the other one's search */
+  int64_t between_ns;         /* time of those since the usual search began */
   struct region scratch;
   struct pulse pulse;
   pthread_t thread;
@@ -54,31 +61,35 @@ static void drop_late(struct worker *w, struct query_batch *batch, struct query_
   batch->n = n;
 }
 
-static void reply_all(struct worker *w, const struct query_batch *batch, int64_t began_ns)
+static void reply_all(struct worker *w, const struct lane *lane, int64_t began_ns)
 {
+  const struct query_batch *batch = &lane->batch;
+
   for (size_t i = 0; i < batch->n; i++) {
     int64_t queued_us = (began_ns - batch->queries[i]->received_ns) / CLOCK_NS_PER_US;
-    w->answers[i].queued_us = queued_us > 0 ? (uint32_t)queued_us : 0;
-    hist_add(&w->all->reply.counters->queued_us, w->answers[i].queued_us);
-    reply_answer(&w->all->reply, batch->queries[i], &w->answers[i], &w->scratch);
+    lane->answers[i].queued_us = queued_us > 0 ? (uint32_t)queued_us : 0;
+    hist_add(&w->all->reply.counters->queued_us, lane->answers[i].queued_us);
+    reply_answer(&w->all->reply, batch->queries[i], &lane->answers[i], &w->scratch);
   }
-  hist_add(&w->all->reply.counters->search_us, w->answers[0].searched_us);
+  hist_add(&w->all->reply.counters->search_us, lane->answers[0].searched_us);
   counters_add(&w->all->reply.counters->searches, 1);
 }
 
-/* Search the batch and reply. Returns the time of the search. */
-static int64_t search_batch(struct worker *w, const struct query_batch *batch, int64_t began_ns)
+/* Search the batch of a lane and reply. Returns the time of the search. */
+static int64_t search_batch(struct worker *w, const struct lane *lane, int64_t began_ns)
 {
+  const struct query_batch *batch = &lane->batch;
   const struct pending_query *first = batch->queries[0];
 
   for (size_t i = 0; i < batch->n; i++) {
-    w->queries[i] = &batch->queries[i]->query;
-    w->answers[i] = (struct answer){ 0 };
+    lane->queries[i] = &batch->queries[i]->query;
+    lane->answers[i] = (struct answer){ 0 };
   }
-  err_code_t err = searcher_search(w->searcher, first->space, &first->method, w->queries, batch->n, w->answers);
+  err_code_t err =
+      searcher_search(lane->searcher, first->space, &first->method, lane->queries, batch->n, lane->answers);
   int64_t cost_ns = clock_now_ns() - began_ns;
   if (err == ERR_OK) {
-    reply_all(w, batch, began_ns);
+    reply_all(w, lane, began_ns);
     return cost_ns;
   }
   log_error("search_failed", "queries=%zu reason=%s", batch->n, log_failure());
@@ -90,32 +101,81 @@ static int64_t search_batch(struct worker *w, const struct query_batch *batch, i
   return cost_ns;
 }
 
+/* Do all that a popped batch needs. */
+static void serve(struct worker *w, struct lane *lane)
+{
+  int64_t began_ns = clock_now_ns();
+
+  w->between_ns = 0;
+  drop_late(w, &lane->batch, w->all->queue, began_ns);
+  int64_t cost_ns = lane->batch.n ? search_batch(w, lane, began_ns) : 0;
+  query_queue_finish(w->all->queue, &lane->batch, lane->batch.n, cost_ns - w->between_ns);
+}
+
+/* Between two steps of the usual search: serve the short batches that come first. */
+static void serve_between(void *context)
+{
+  struct worker *w = context;
+  int64_t began_ns = 0, so_far_ns = w->between_ns;
+
+  pulse_beat();
+  while (query_queue_pop_between(w->all->queue, &w->usual.batch, &w->between.batch)) {
+    began_ns = began_ns ? began_ns : clock_now_ns();
+    serve(w, &w->between);
+  }
+  w->between_ns = so_far_ns + (began_ns ? clock_now_ns() - began_ns : 0);
+}
+
 static void *run(void *context)
 {
   struct worker *w = context;
   struct query_queue *queue = w->all->queue;
 
-  w->batch.queries = w->pending;
   pulse_begin(&w->all->alarm->pulses, &w->pulse, "search");
   pulse_rest();
-  while (query_queue_pop(queue, &w->batch)) {
+  while (query_queue_pop(queue, &w->usual.batch)) {
     pulse_beat();
-    int64_t began_ns = clock_now_ns();
-    drop_late(w, &w->batch, queue, began_ns);
-    int64_t cost_ns = w->batch.n ? search_batch(w, &w->batch, began_ns) : 0;
-    query_queue_finish(queue, &w->batch, w->batch.n, cost_ns);
+    serve(w, &w->usual);
     pulse_rest();
   }
   return NULL;
 }
 
+static err_t open_lane(struct engine *engine, size_t max_batch, struct lane *lane)
+{
+  TRY(searcher_open(engine, &lane->searcher));
+  TRY(mem_array(max_batch, sizeof(struct pending_query *), &lane->pending));
+  TRY(mem_array(max_batch, sizeof *lane->queries, &lane->queries));
+  TRY(mem_array(max_batch, sizeof *lane->answers, &lane->answers));
+  lane->batch.queries = lane->pending;
+  return ERR_OK;
+}
+
+static void close_lane(struct lane *lane)
+{
+  searcher_close(&lane->searcher);
+  mem_free(&lane->pending);
+  mem_free(&lane->queries);
+  mem_free(&lane->answers);
+}
+
+/* Searches on a GPU have no pauses, and a second searcher would take memory there. */
+static err_t open_between(struct worker *w, struct engine *engine, size_t max_batch)
+{
+  size_t n_failed;
+
+  if (strcmp(engine_backend_name(engine, &n_failed), "cpu") != 0)
+    return ERR_OK;
+  TRY(open_lane(engine, max_batch, &w->between));
+  searcher_set_pause(w->usual.searcher, w->between.searcher, serve_between, w);
+  return ERR_OK;
+}
+
 static err_t open_worker(struct search_workers *all, struct engine *engine, size_t max_batch, struct worker *w)
 {
   w->all = all;
-  TRY(searcher_open(engine, &w->searcher));
-  TRY(mem_array(max_batch, sizeof(struct pending_query *), &w->pending));
-  TRY(mem_array(max_batch, sizeof *w->queries, &w->queries));
-  TRY(mem_array(max_batch, sizeof *w->answers, &w->answers));
+  TRY(open_lane(engine, max_batch, &w->usual));
+  TRY(open_between(w, engine, max_batch));
   if (pthread_create(&w->thread, NULL, run, w) != 0)
     FAIL(ERR_SYSTEM, "a search worker cannot be started");
   w->has_thread = true;
@@ -147,10 +207,8 @@ void search_workers_close(struct search_workers **w)
     struct worker *worker = &(*w)->workers[i];
     if (worker->has_thread)
       pthread_join(worker->thread, NULL);
-    searcher_close(&worker->searcher);
-    mem_free(&worker->pending);
-    mem_free(&worker->queries);
-    mem_free(&worker->answers);
+    close_lane(&worker->usual);
+    close_lane(&worker->between);
     region_fini(&worker->scratch);
   }
   mem_free(&(*w)->workers);

@@ -317,6 +317,112 @@ static void an_estimate_counts_running_batches_and_shares_waiting_ones_over_work
   close_server(s);
 }
 
+/* ---- Short batches between the steps of a long one ---- */
+
+/* Search a query of each class, so that its cost is known, then begin a batch of the first class. */
+static void begin_long(struct server *s, const int64_t *cost_ns, size_t n_spaces)
+{
+  for (size_t i = 0; i < n_spaces; i++) {
+    push(s, i, "m", 0);
+    assert_int_equal(serve(s, cost_ns), 1);
+  }
+  push(s, 0, "m", 0);
+  assert_true(fair_queue_pop(s->f, s->now_ns, &s->batch));
+}
+
+/* Serve short batches as long as any may interrupt the running one. Returns their time. */
+static int64_t serve_between(struct server *s, const int64_t *cost_ns)
+{
+  struct pending_query *taken[BATCH];
+  struct query_batch between = { .queries = taken };
+  int64_t sum_ns = 0;
+
+  while (fair_queue_pop_between(s->f, &s->batch, s->now_ns, &between)) {
+    int64_t all_ns = cost_ns[taken[0]->space] * (int64_t)between.n;
+    s->now_ns += all_ns;
+    sum_ns += all_ns;
+    fair_queue_done(s->f, &between, between.n, all_ns, s->now_ns);
+  }
+  return sum_ns;
+}
+
+static void a_short_batch_interrupts_a_long_one(void **state)
+{
+  static const int64_t cost_ns[] = { 1000 * MS, MS };
+  struct server *s = open_server(equal, 2, 1);
+
+  (void)state;
+  begin_long(s, cost_ns, 2);
+  assert_int_equal(serve_between(s, cost_ns), 0); /* nothing waits */
+  for (int i = 0; i < 3; i++)
+    push(s, 1, "m", 0);
+  assert_int_equal(serve_between(s, cost_ns), 3 * MS);
+  fair_queue_done(s->f, &s->batch, 1, cost_ns[0], s->now_ns + cost_ns[0]);
+  assert_int_equal(serve(s, cost_ns), 0);
+  close_server(s);
+}
+
+/* A flood of short queries gets the share that its weight gives it, while the long batch gets the rest. */
+static void short_batches_take_no_more_than_their_share(void **state)
+{
+  static const uint32_t weights[] = { 1, 2 };
+  static const int64_t cost_ns[] = { 1000 * MS, MS };
+  struct server *s = open_server(weights, 2, 1);
+
+  (void)state;
+  begin_long(s, cost_ns, 2);
+  for (int i = 0; i < 4000; i++)
+    push(s, 1, "m", 0);
+  int64_t sum_ns = serve_between(s, cost_ns);
+  assert_in_range(sum_ns, 2000 * MS, 2100 * MS);
+  close_server(s);
+}
+
+static void only_measured_and_much_shorter_batches_interrupt(void **state)
+{
+  static const int64_t cost_ns[] = { 100 * MS, 30 * MS };
+  struct server *s = open_server(equal, 2, 1);
+
+  (void)state;
+  begin_long(s, cost_ns, 2);
+  push(s, 1, "m", 0);       /* not much shorter */
+  push(s, 1, "unknown", 0); /* may be long */
+  push(s, 0, "m", 0);       /* comes after the running batch of its own class */
+  assert_int_equal(serve_between(s, cost_ns), 0);
+  s->now_ns += 120 * MS; /* it takes longer than expected */
+  assert_int_equal(serve_between(s, cost_ns), 30 * MS);
+  close_server(s);
+}
+
+/* Within a space, classes come in the order of their virtual times too. */
+static void a_method_interrupts_another_of_its_space(void **state)
+{
+  static const int64_t long_ns[] = { 1000 * MS }, short_ns[] = { MS };
+  struct server *s = open_server(equal, 1, 1);
+
+  (void)state;
+  push(s, 0, "short", 0);
+  assert_int_equal(serve(s, short_ns), 1);
+  begin_long(s, long_ns, 1);
+  for (int i = 0; i < 4000; i++)
+    push(s, 0, "short", 0);
+  assert_in_range(serve_between(s, short_ns), 1000 * MS, 1100 * MS);
+  close_server(s);
+}
+
+static void an_estimate_does_not_count_what_may_be_interrupted(void **state)
+{
+  static const int64_t cost_ns[] = { 1000 * MS, MS };
+  struct server *s = open_server(equal, 2, 1);
+  struct method method = method_of("m", 0);
+
+  (void)state;
+  begin_long(s, cost_ns, 2);
+  assert_in_range(fair_queue_estimate_ns(s->f, 1, &method, s->now_ns), MS, 2 * MS);
+  assert_in_range(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns), 2000 * MS, 2100 * MS);
+  close_server(s);
+}
+
 static void classes_beyond_the_table_take_the_place_of_idle_ones(void **state)
 {
   static const int64_t cost_ns[] = { MS, MS };
@@ -372,6 +478,11 @@ int main(void)
     cmocka_unit_test(under_overload_answers_come_within_the_limit),
     cmocka_unit_test(an_old_measurement_refuses_no_query),
     cmocka_unit_test(an_estimate_counts_running_batches_and_shares_waiting_ones_over_workers),
+    cmocka_unit_test(a_short_batch_interrupts_a_long_one),
+    cmocka_unit_test(short_batches_take_no_more_than_their_share),
+    cmocka_unit_test(only_measured_and_much_shorter_batches_interrupt),
+    cmocka_unit_test(a_method_interrupts_another_of_its_space),
+    cmocka_unit_test(an_estimate_does_not_count_what_may_be_interrupted),
     cmocka_unit_test(classes_beyond_the_table_take_the_place_of_idle_ones),
     cmocka_unit_test(all_waiting_queries_can_be_taken_away),
   };
