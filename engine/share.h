@@ -43,6 +43,12 @@ struct share_steps {
  */
 bool share_claim(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each, struct share_steps *out);
 
+/* Return how many members may share the search. */
+static inline size_t share_members_max(const struct search_batch *batch)
+{
+  return batch->share ? batch->share->search.n_max : 1;
+}
+
 /* The lowest score that may still enter the top K: the K-th best score of this member, or the floor if that is higher.
  * An item with just this score may enter, because ties are ordered by key. */
 static inline float share_threshold(const struct search_result *result)

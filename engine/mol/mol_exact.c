@@ -19,13 +19,18 @@
 #include "engine/mol/mol_methods.h"
 #include "engine/mol/mol_sketch.h"
 #include "engine/receipt.h"
+#include "engine/share.h"
 
 enum {
   SEEDS = 512,       /* items that are scored to get the first threshold */
   SEEDS_PAY_AT = 16, /* only catalogues at least this many times larger use seeds */
   CHUNK_BLOCKS = SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS,
   CHUNKS_UNTIL_RETRY = 15,
+  CLAIM_CHUNKS = 4, /* chunks, times queries, that take some 100 us or more: a claim has about as many */
 };
+
+/* What members claim steps of: queries to seed, chunks to scan. */
+enum { JOB_SEED, JOB_SCAN };
 
 struct exact_query {
   struct mol_scorer scorer;
@@ -185,10 +190,25 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
     score_tile(c, batch, queries, first + i, n - i < MOL_LANES ? n - i : MOL_LANES, tile);
 }
 
+/* Claim chunks after telling other members what this one knows. */
+static bool claim_chunks(struct search_batch *batch, struct exact_query *queries, struct share_steps *steps)
+{
+  size_t n_chunks = (batch->n_slots + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK;
+  size_t n_each = batch->n < CLAIM_CHUNKS ? CLAIM_CHUNKS / batch->n : 1;
+
+  for (size_t q = 0; q < batch->n; q++)
+    batch->results[q].floor = mol_scorer_threshold(&queries[q].scorer);
+  bool has_steps = share_claim(batch, JOB_SCAN, n_chunks, n_each, steps);
+  for (size_t q = 0; q < batch->n; q++)
+    queries[q].scorer.floor = batch->results[q].floor;
+  return has_steps;
+}
+
 err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, const float *floors)
 {
   struct exact_query *queries;
   struct mol_tile tile, gathered;
+  struct share_steps steps;
 
   TRY(mol_tile_init(c, batch->scratch, &tile));
   TRY(mol_tile_init(c, batch->scratch, &gathered)); /* filled while the other one is in use */
@@ -197,12 +217,35 @@ err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, co
     TRY(init_query(c, batch, q, &gathered, &queries[q]));
     queries[q].scorer.floor = floors[q];
   }
-  for (size_t first = 0; first < batch->n_slots; first += SHORTLIST_CHUNK)
-    search_chunk(c, batch, queries, first, &tile);
+  while (claim_chunks(batch, queries, &steps)) {
+    for (size_t i = steps.first; i < steps.end; i++)
+      search_chunk(c, batch, queries, i * SHORTLIST_CHUNK, &tile);
+  }
   for (size_t q = 0; q < batch->n; q++) {
     mol_scorer_flush(&queries[q].scorer);
     batch->results[q].counts.scored += queries[q].scorer.n_scored;
     receipt_exact(&batch->results[q], batch->n_items);
+  }
+  return ERR_OK;
+}
+
+/* Claim queries and find their floors. A query's floor reaches the other members with their next claim. */
+static err_t seed_claimed(const struct mol_columns *c, struct search_batch *batch, float *floors)
+{
+  size_t n_each = (batch->n + share_members_max(batch) - 1) / share_members_max(batch);
+  struct share_steps steps;
+
+  for (size_t q = 0; q < batch->n; q++)
+    floors[q] = -INFINITY;
+  while (share_claim(batch, JOB_SEED, batch->n, n_each, &steps)) {
+    struct search_batch part = *batch;
+    part.prepared = (const struct prepared_queries *)(mol_queries_of(batch->prepared) + steps.first);
+    part.results = batch->results + steps.first;
+    part.n = steps.end - steps.first;
+    part.share = NULL;
+    TRY(mol_exact_seed(c, &part, floors + steps.first));
+    for (size_t q = steps.first; q < steps.end; q++)
+      batch->results[q].floor = floors[q];
   }
   return ERR_OK;
 }
@@ -213,6 +256,6 @@ err_t mol_search_exact(const struct columns *columns, struct search_batch *batch
   float *floors;
 
   TRY(region_array(batch->scratch, batch->n, sizeof *floors, &floors));
-  TRY(mol_exact_seed(c, batch, floors));
+  TRY(seed_claimed(c, batch, floors));
   return mol_exact_scan(c, batch, floors);
 }

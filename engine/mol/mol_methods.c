@@ -6,6 +6,7 @@ static const struct method_row rows[] = {
   {
       .name = "exact",
       .is_exact = true,
+      .items_per_member = 1024,
       .search = METHOD_SEARCHES(mol_search_exact, mol_cuda_search_exact),
       .summary = "cheap bounds first, full scores only for items that may reach the top k",
   },
