@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "engine/receipt.h"
@@ -26,7 +27,7 @@ struct members {
   _Atomic bool is_open;   /* members may begin */
   method_search *search; /* the current one */
   const struct columns *columns;
-  const struct search_batch *batch; /* that of the calling thread */
+  const struct search_batch *batch; /* what all members copy; nobody writes it until all have returned */
 };
 
 err_t members_open(struct team *team, size_t n_max, size_t max_batch, bool shares_always, struct members **out)
@@ -60,15 +61,26 @@ void members_limit(struct members *m, size_t n)
   m->n_limit = n < m->n_max ? n : m->n_max;
 }
 
-static err_t make_results(const struct search_batch *from, struct region *scratch, struct search_result **out)
+/* The calling thread uses the heaps of the batch, but results of its own: helpers may begin at any time, and copy those
+ * of the batch. */
+static err_t copy_results(const struct search_batch *from, struct search_result **out)
 {
-  TRY(region_array(scratch, from->n, sizeof **out, out));
+  TRY(region_array(from->scratch, from->n, sizeof **out, out));
+  memcpy(*out, from->results, from->n * sizeof **out);
+  return ERR_OK;
+}
+
+static err_t make_results(const struct search_batch *from, struct region *scratch, struct search_batch *out)
+{
+  region_reset(scratch);
+  out->scratch = scratch;
+  TRY(region_array(scratch, from->n, sizeof *out->results, &out->results));
   for (size_t q = 0; q < from->n; q++) {
     const struct search_result *result = &from->results[q];
     struct topk_entry *heap;
     TRY(region_array(scratch, result->topk.k, sizeof *heap, &heap));
-    (*out)[q] = (struct search_result){ .admit = result->admit, .floor = -INFINITY };
-    topk_init(&(*out)[q].topk, heap, result->topk.k, result->topk.order, result->topk.context);
+    out->results[q] = (struct search_result){ .admit = result->admit, .floor = -INFINITY };
+    topk_init(&out->results[q].topk, heap, result->topk.k, result->topk.order, result->topk.context);
   }
   return ERR_OK;
 }
@@ -80,11 +92,11 @@ static err_t search_as(struct members *m, size_t number)
   member->batch = *m->batch;
   member->batch.member = number;
   member->batch.share = &m->share;
-  if (number > 0) {
-    region_reset(&member->scratch);
-    member->batch.scratch = &member->scratch;
-    TRY(make_results(m->batch, &member->scratch, &member->batch.results));
-  }
+  member->batch.results = NULL;
+  if (number == 0)
+    TRY(copy_results(m->batch, &member->batch.results));
+  else
+    TRY(make_results(m->batch, &member->scratch, &member->batch));
   return m->search(m->columns, &member->batch);
 }
 
@@ -110,8 +122,10 @@ static void work(void *context, size_t number)
   if (m->shares_always)
     meet(m, number);
   member->err = search_as(m, number);
-  if (member->err != ERR_OK)
-    snprintf(member->reason, sizeof member->reason, "%s", err_message());
+  if (member->err == ERR_OK)
+    return;
+  snprintf(member->reason, sizeof member->reason, "%s", err_message());
+  share_abandon(&m->share);
 }
 
 static void merge(const struct search_batch *from, struct search_batch *to)
@@ -131,7 +145,9 @@ static err_t merge_all(struct members *m, struct search_batch *batch)
     struct member *member = &m->at[i];
     if (member->has_begun && member->err != ERR_OK)
       FAIL(member->err, "%s", member->reason);
-    if (i > 0 && member->has_begun)
+    if (i == 0)
+      memcpy(batch->results, member->batch.results, batch->n * sizeof *batch->results);
+    else if (member->has_begun)
       merge(&member->batch, batch);
   }
   for (size_t q = 0; q < batch->n; q++)

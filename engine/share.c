@@ -39,6 +39,13 @@ static size_t claim_shared(struct search_batch *batch, size_t job, size_t n_step
   return first;
 }
 
+void share_abandon(struct share *share)
+{
+  for (size_t job = 0; job < SHARE_JOBS; job++)
+    atomic_store(&share->n_claimed[job], SIZE_MAX / 2); /* no job has as many steps, and claims still add to it */
+  team_wake(&share->search);
+}
+
 bool share_claim(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each, struct share_steps *out)
 {
   size_t first;

@@ -43,6 +43,9 @@ struct share_steps {
  */
 bool share_claim(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each, struct share_steps *out);
 
+/* Let every further claim fail, because a member has failed. */
+void share_abandon(struct share *share);
+
 /* Return how many members may share the search. */
 static inline size_t share_members_max(const struct search_batch *batch)
 {
