@@ -305,62 +305,113 @@ static __device__ __forceinline__ void work_on(const struct bound_work &work, co
     report_item(work, first_slot<S>(work, tile) + row, first_query + query, upper, lower);
 }
 
-/* The grid of a scan is [blocks][groups of n_group queries], that of lists [blocks][lists]. */
-template <int N_COMPONENTS, int DIM, bool IS_LISTS>
-static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, IS_LISTS>::THREADS, 1)
+/* Scan. The grid is [blocks][groups of n_group queries]. */
+template <int N_COMPONENTS, int DIM>
+static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREADS, 1)
     bound_pairs(struct bound_work work)
 {
-  typedef sizes<N_COMPONENTS, DIM, IS_LISTS> S;
-  bound_memory<S> m = divide_memory<S>(work.n_group);
+  typedef sizes<N_COMPONENTS, DIM, false> S;
+  bound_memory<S> m = divide_memory<S>(work.n_group, S::STAGES);
   unsigned warp = threadIdx.x / WARP_LANES;
-  uint32_t first_query = blockIdx.y * work.n_group;
-  uint32_t n = IS_LISTS ? list_length(work.lists, blockIdx.y) : work.n, n_tiles = (n + S::TILE - 1) / S::TILE;
+  uint32_t first_query = blockIdx.y * work.n_group, n_tiles = (work.n + S::TILE - 1) / S::TILE;
 
   for (unsigned i = threadIdx.x; i < bound_weight_bytes(S::L) / 16; i += S::THREADS)
     copy_async(shared_memory<uint4>() + i, work.weights + i);
   if (blockIdx.x < n_tiles)
-    load_tile<S, IS_LISTS>(work, n, blockIdx.x, m.tiles);
+    load_tile<S>(work, blockIdx.x, m.tiles);
   copy_async_commit();
   for (uint32_t q = warp; q < work.n_group; q += S::WARPS) /* queries past the end repeat the last one */
     load_query<S>(work, m, q, first_query + q < work.n_queries ? first_query + q : work.n_queries - 1);
   for (uint32_t tile = blockIdx.x, i = 0; tile < n_tiles; tile += gridDim.x, i++) {
-    if (S::STAGES == 2 && tile + gridDim.x < n_tiles)
-      load_tile<S, IS_LISTS>(work, n, tile + gridDim.x, m.tiles + (i + 1) % 2 * S::TILE_BYTES);
+    if (tile + gridDim.x < n_tiles)
+      load_tile<S>(work, tile + gridDim.x, m.tiles + (i + 1) % 2 * S::TILE_BYTES);
     copy_async_commit();
     copy_async_wait<1>();
     __syncthreads();
     for (uint32_t pair = warp / S::GROUPS; pair < (work.n_group + SETS - 1) / SETS; pair += S::WARPS / S::GROUPS)
-      work_on<S, IS_LISTS>(work, m, m.tiles + i % S::STAGES * S::TILE_BYTES, warp % S::GROUPS, pair, n, tile,
-                           first_query);
+      work_on<S, false>(work, m, m.tiles + i % S::STAGES * S::TILE_BYTES, warp % S::GROUPS, pair, work.n, tile,
+                        first_query);
     __syncthreads();
-    if (S::STAGES == 1 && tile + gridDim.x < n_tiles) {
-      load_tile<S, IS_LISTS>(work, n, tile + gridDim.x, m.tiles);
-      copy_async_commit();
-    }
   }
   copy_async_wait<0>(); /* for a block without tiles */
 }
 
-template <int N_COMPONENTS, int DIM, bool IS_LISTS>
-static err_code_t run_with(struct device_stream *stream, struct bound_work work, unsigned n_blocks)
+/* Bound the entries of lists. The grid is [blocks][lists]. Each warp loads and bounds tiles of its own: while it waits,
+ * the others work. */
+template <int N_COMPONENTS, int DIM>
+static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1)
+    bound_lists(struct bound_work work)
 {
-  typedef sizes<N_COMPONENTS, DIM, IS_LISTS> S;
+  typedef sizes<N_COMPONENTS, DIM, true> S;
+  uint32_t n_warps = blockDim.x / WARP_LANES, warp = threadIdx.x / WARP_LANES;
+  uint32_t n = list_length(work.lists, blockIdx.y), n_tiles = (n + S::TILE - 1) / S::TILE;
+  uint32_t tile = blockIdx.x + warp * gridDim.x; /* short lists are spread over blocks */
+  bound_memory<S> m = divide_memory<S>(1, n_warps);
+  unsigned char *items = m.tiles + warp * S::TILE_BYTES;
+
+  if (blockIdx.x >= n_tiles)
+    return;
+  for (unsigned i = threadIdx.x; i < bound_weight_bytes(S::L) / 16; i += blockDim.x)
+    copy_async(shared_memory<uint4>() + i, work.weights + i);
+  if (tile < n_tiles)
+    load_entries<S>(work, n, tile, items);
+  copy_async_commit();
+  if (warp == 0)
+    load_query<S>(work, m, 0, blockIdx.y);
+  copy_async_wait<0>();
+  __syncthreads();
+  while (tile < n_tiles) {
+    work_on<S, true>(work, m, items, 0, 0, n, tile, blockIdx.y);
+    tile += gridDim.x * n_warps;
+    __syncwarp();
+    if (tile < n_tiles)
+      load_entries<S>(work, n, tile, items);
+    copy_async_commit();
+    copy_async_wait<0>();
+    __syncwarp();
+  }
+}
+
+template <int N_COMPONENTS, int DIM>
+static err_code_t run_scan(struct device_stream *stream, struct bound_work work, unsigned n_blocks)
+{
+  typedef sizes<N_COMPONENTS, DIM, false> S;
   uint32_t most = S::QUERIES_MAX, even = (work.n_queries + 1) / SETS * SETS;
 
-  while (!IS_LISTS && most > SETS && memory_bytes<S>(most) > device_shared_bytes(SIZE_MAX))
+  while (most > SETS && memory_bytes<S>(most, S::STAGES) > device_shared_bytes(SIZE_MAX))
     most -= SETS;
-  work.n_group = IS_LISTS ? 1 : even < most ? even : most;
-  unsigned n_groups = IS_LISTS ? (unsigned)work.lists.n_lists : blocks_for(work.n_queries, work.n_group);
-  unsigned n_tiles = blocks_for(IS_LISTS ? work.lists.capacity : work.n, S::TILE);
+  work.n_group = even < most ? even : most;
+  unsigned n_groups = blocks_for(work.n_queries, work.n_group), n_tiles = blocks_for(work.n, S::TILE);
   unsigned share = n_blocks / n_groups ? n_blocks / n_groups : 1;
-  return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_groups), S::THREADS, memory_bytes<S>(work.n_group),
-                bound_pairs<N_COMPONENTS, DIM, IS_LISTS>, work);
+  return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_groups), S::THREADS,
+                memory_bytes<S>(work.n_group, S::STAGES), bound_pairs<N_COMPONENTS, DIM>, work);
+}
+
+template <int N_COMPONENTS, int DIM>
+static err_code_t run_lists(struct device_stream *stream, struct bound_work work, unsigned n_blocks)
+{
+  typedef sizes<N_COMPONENTS, DIM, true> S;
+  unsigned n_lists = (unsigned)work.lists.n_lists, n_tiles = blocks_for(work.lists.capacity, S::TILE);
+  unsigned share = n_blocks / n_lists ? n_blocks / n_lists : 1, n_warps = S::WARPS;
+
+  while (n_warps > 1 && memory_bytes<S>(1, n_warps) > device_shared_bytes(SIZE_MAX))
+    n_warps--;
+  work.n_group = 1;
+  return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_lists), n_warps * WARP_LANES,
+                memory_bytes<S>(1, n_warps), bound_lists<N_COMPONENTS, DIM>, work);
+}
+
+template <int N_COMPONENTS, int DIM, bool IS_LISTS>
+static err_code_t run_with(struct device_stream *stream, const struct bound_work &work, unsigned n_blocks)
+{
+  return IS_LISTS ? run_lists<N_COMPONENTS, DIM>(stream, work, n_blocks)
+                  : run_scan<N_COMPONENTS, DIM>(stream, work, n_blocks);
 }
 
 template <int N_COMPONENTS, int DIM> static size_t least_bytes()
 {
-  size_t scan = memory_bytes<sizes<N_COMPONENTS, DIM, false>>(SETS),
-         lists = memory_bytes<sizes<N_COMPONENTS, DIM, true>>(1);
+  size_t scan = memory_bytes<sizes<N_COMPONENTS, DIM, false>>(SETS, sizes<N_COMPONENTS, DIM, false>::STAGES),
+         lists = memory_bytes<sizes<N_COMPONENTS, DIM, true>>(1, 1);
 
   return scan > lists ? scan : lists;
 }

@@ -30,14 +30,14 @@ template <int N_COMPONENTS, int DIM, bool IS_LISTS> struct sizes {
     CHUNKS = BOUND_HIDDEN / BOUND_STEP,
     ROW = M * D + (D == 16 ? 16 : 32), /* halves */
     GATE_ROW = L + 8,
-    TILE = IS_LISTS       ? (M * D <= 512 ? 64 : 32)
+    TILE = IS_LISTS       ? SETS * GROUP_ITEMS /* each warp has its own */
            : M * D <= 256 ? 64
            : M * D <= 512 ? 32
                           : 16,
-    WARPS = IS_LISTS ? TILE / (SETS * GROUP_ITEMS) : 8,
+    WARPS = 8, /* for lists: at most; as many as have room for their tiles */
     THREADS = WARPS * WARP_LANES,
-    STAGES = IS_LISTS ? 1 : 2,
-    GROUPS = TILE / GROUP_ITEMS / (IS_LISTS ? SETS : 1), /* groups of items per tile; a warp works on one */
+    STAGES = 2,                   /* of a scan */
+    GROUPS = TILE / GROUP_ITEMS, /* groups of items per tile of a scan; a warp works on one */
     TILE_BYTES = TILE * (ROW * 2 + GATE_ROW * 2 + MOL_RESIDUALS * 4),
     QUERIES_MAX = IS_LISTS       ? 1
                   : M * D <= 512 ? 32
@@ -69,20 +69,22 @@ struct bound_work {
 template <class S> struct bound_memory {
   const uint4 *first, *second;      /* weights of the two layers */
   const float *bias1, *bias2;       /* times 1/2 */
-  unsigned char *tiles;             /* [STAGES][TILE_BYTES] */
+  unsigned char *tiles;             /* [n_tiles][TILE_BYTES] */
   uint2 *components;                /* [n_group][d_P / 16][32]: b[0] and b[1] of mma_f16() */
   float *gates;                     /* [n_group][L]: times 1/2, in item-major order */
   float (*query)[SIZES_OF_A_QUERY]; /* [n_group] */
   float *scratch;                   /* [WARPS][GRAM] */
 };
 
-template <class S> static size_t memory_bytes(size_t n_group)
+/* n_tiles is STAGES in a scan, the number of warps for lists. */
+template <class S> static size_t memory_bytes(size_t n_group, size_t n_tiles)
 {
-  return bound_weight_bytes(S::L) + (size_t)S::STAGES * S::TILE_BYTES + n_group * S::QUERY_BYTES +
+  return bound_weight_bytes(S::L) + n_tiles * S::TILE_BYTES + n_group * S::QUERY_BYTES +
          S::WARPS * GRAM * sizeof(float);
 }
 
-template <class S> static __device__ __forceinline__ bound_memory<S> divide_memory(uint32_t n_group)
+template <class S>
+static __device__ __forceinline__ bound_memory<S> divide_memory(uint32_t n_group, uint32_t n_tiles)
 {
   bound_memory<S> m;
 
@@ -91,7 +93,7 @@ template <class S> static __device__ __forceinline__ bound_memory<S> divide_memo
   m.bias1 = reinterpret_cast<const float *>(m.second + S::CHUNKS * S::STEPS * WARP_LANES);
   m.bias2 = m.bias1 + BOUND_HIDDEN;
   m.tiles = shared_memory<unsigned char>() + bound_weight_bytes(S::L);
-  m.components = reinterpret_cast<uint2 *>(m.tiles + S::STAGES * S::TILE_BYTES);
+  m.components = reinterpret_cast<uint2 *>(m.tiles + n_tiles * S::TILE_BYTES);
   m.gates = reinterpret_cast<float *>(m.components + n_group * (S::D / BOUND_STEP) * WARP_LANES);
   m.query = reinterpret_cast<float(*)[SIZES_OF_A_QUERY]>(m.gates + n_group * S::L);
   m.scratch = reinterpret_cast<float *>(m.query + n_group);
@@ -228,33 +230,43 @@ template <class S> static __device__ __forceinline__ uint32_t first_slot(const s
   return work.first + i / DEVICE_TILE * work.stride * DEVICE_TILE + i % DEVICE_TILE;
 }
 
-/* The slot of a tile's item of a scan or a list. Items past the end repeat the last one. */
-template <class S, bool IS_LISTS>
-static __device__ __forceinline__ size_t slot_of(const struct bound_work &work, uint32_t n, uint32_t tile, uint32_t row)
+/* Start to prefetch 16 bytes of an item: chunk `chunk` of CHUNKS_OF_AN_ITEM, to row `row` of a tile. */
+template <class S>
+static __device__ __forceinline__ void load_chunk(const struct bound_work &work, size_t slot, unsigned row,
+                                                  unsigned chunk, unsigned char *tile)
 {
-  if (IS_LISTS) {
-    uint32_t i = tile * S::TILE + row;
-    return work.lists.slots[(size_t)blockIdx.y * work.lists.capacity + (i < n ? i : n - 1)];
-  }
-  uint32_t slot = first_slot<S>(work, tile) + row;
-  return slot < work.end ? slot : work.end - 1;
+  unsigned char *gates = tile + S::TILE * S::ROW * 2, *residuals = gates + S::TILE * S::GATE_ROW * 2;
+
+  if (chunk < S::CHUNKS_OF_COMPONENTS)
+    copy_async(tile + row * S::ROW * 2 + chunk * 16, work.items.components + slot * S::M * S::D + chunk * 8);
+  else if (chunk < S::CHUNKS_OF_COMPONENTS + S::CHUNKS_OF_GATES)
+    copy_async(gates + row * S::GATE_ROW * 2 + (chunk - S::CHUNKS_OF_COMPONENTS) * 16,
+               work.items.gates + slot * S::L + (chunk - S::CHUNKS_OF_COMPONENTS) * 8);
+  else
+    copy_async(residuals + row * MOL_RESIDUALS * 4, work.items.residuals + slot * MOL_RESIDUALS);
 }
 
-template <class S, bool IS_LISTS>
-static __device__ void load_tile(const struct bound_work &work, uint32_t n, uint32_t tile, unsigned char *to)
+/* Start to prefetch a tile of a scan. The whole block calls this. Items past the end repeat the last one. */
+template <class S> static __device__ void load_tile(const struct bound_work &work, uint32_t tile, unsigned char *to)
 {
-  unsigned char *gates = to + S::TILE * S::ROW * 2, *residuals = gates + S::TILE * S::GATE_ROW * 2;
-
   for (unsigned i = threadIdx.x; i < S::TILE * S::CHUNKS_OF_AN_ITEM; i += S::THREADS) {
-    unsigned row = i / S::CHUNKS_OF_AN_ITEM, chunk = i % S::CHUNKS_OF_AN_ITEM;
-    size_t slot = slot_of<S, IS_LISTS>(work, n, tile, row);
-    if (chunk < S::CHUNKS_OF_COMPONENTS)
-      copy_async(to + row * S::ROW * 2 + chunk * 16, work.items.components + slot * S::M * S::D + chunk * 8);
-    else if (chunk < S::CHUNKS_OF_COMPONENTS + S::CHUNKS_OF_GATES)
-      copy_async(gates + row * S::GATE_ROW * 2 + (chunk - S::CHUNKS_OF_COMPONENTS) * 16,
-                 work.items.gates + slot * S::L + (chunk - S::CHUNKS_OF_COMPONENTS) * 8);
-    else
-      copy_async(residuals + row * MOL_RESIDUALS * 4, work.items.residuals + slot * MOL_RESIDUALS);
+    unsigned row = i / S::CHUNKS_OF_AN_ITEM;
+    uint32_t slot = first_slot<S>(work, tile) + row;
+    load_chunk<S>(work, slot < work.end ? slot : work.end - 1, row, i % S::CHUNKS_OF_AN_ITEM, to);
+  }
+}
+
+/* The same for a tile of a list of n entries. One warp. */
+template <class S>
+static __device__ void load_entries(const struct bound_work &work, uint32_t n, uint32_t tile, unsigned char *to)
+{
+  uint32_t mine = tile * S::TILE + warp_lane();
+  uint32_t slot = work.lists.slots[(size_t)blockIdx.y * work.lists.capacity + (mine < n ? mine : n - 1)];
+
+  static_assert((int)S::TILE == (int)WARP_LANES, "a lane for each entry");
+  for (unsigned i = warp_lane(); i < S::TILE * S::CHUNKS_OF_AN_ITEM; i += WARP_LANES) {
+    unsigned row = i / S::CHUNKS_OF_AN_ITEM;
+    load_chunk<S>(work, __shfl_sync(WARP_ALL, slot, (int)row), row, i % S::CHUNKS_OF_AN_ITEM, to);
   }
 }
 
