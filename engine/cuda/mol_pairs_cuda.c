@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Candidate lists of component pairs (mol_pairs_cuda.h), found in the same steps as every search on the device. A part
- * of the tiles gives floors. A scan appends all items whose upper bounds reach them. Exact dot products decide. One
- * pass over the items finds the lists of as many queries and item components as fit in scratch.
+ * of the tiles gives floors. A scan appends all items whose upper bounds reach them. Estimates select those that exact
+ * dot products decide between. One pass over the items finds the lists of as many queries and item components as fit in
+ * scratch.
  */
 #include "engine/cuda/mol_pairs_cuda.h"
 
@@ -150,7 +151,8 @@ static err_t run_pass(const struct funnel *f, struct pass *pass)
   TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_tiles,
                          (struct lists_ranks){ pass->floor_ranks, 0 }, pass->floors));
   TRY(mol_pairs_append(stream, &pass->input, n_slots, pass->floors, &pass->lists));
-  TRY(mol_pair_lists_score(stream, &pass->input, &pass->queries, &pass->lists));
+  TRY(lists_threshold(stream, &pass->lists, (struct lists_ranks){ pass->floor_ranks, 0 }, pass->thresholds));
+  TRY(mol_pair_lists_score(stream, &pass->input, &pass->queries, pass->floors, pass->thresholds, &pass->lists));
   TRY(lists_threshold(stream, &pass->lists, (struct lists_ranks){ pass->ranks, 0 }, pass->thresholds));
   return mol_pair_union_add(stream, &pass->input, &pass->queries, &pass->lists, pass->thresholds, &pass->result);
 }

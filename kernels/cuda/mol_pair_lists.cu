@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/append.cuh"
 #include "kernels/cuda/excluded.cuh"
+#include "kernels/cuda/mol_pairs_tile.cuh"
 
 enum { THREADS = 256, WARPS = THREADS / WARP_LANES, LIST_BLOCKS_MAX = 16, PITCH = WARP_LANES + 1 };
 
@@ -61,14 +62,29 @@ static __device__ float dot(const float *f, const float *row, size_t dim, float 
   return sum;
 }
 
+/* The largest error of an estimate: step 7 of mol_pairs.h. */
+static __device__ float estimate_error(const struct mol_pairs_input &in, size_t row, float floor)
+{
+  float dim = (float)in.component_dim, slack = slack_of((in.component_dim + GROUP - 1) / GROUP + 1);
+  float largest = (0x1p-11f + sqrtf(dim) * 0x1p-25f) * (1.0f + 0x1p-9f);
+
+  if (in.component_dim > MOL_PAIRS_DIM_MAX)
+    return 0.0f;
+  float margin = fmaf(in.rows.margins[row].norm, largest, in.rows.margins[row].base);
+  return fmaf(4 * slack, margin + fabsf(floor), margin) * (1.0f + 0x1p-20f);
+}
+
 /* Score every entry of every list. A warp takes 32 entries at a time. */
 static __global__ void __launch_bounds__(THREADS)
-    score(struct mol_pairs_input in, struct mol_pair_queries queries, struct device_lists lists)
+    score(struct mol_pairs_input in, struct mol_pair_queries queries, const float *floors, const float *estimates,
+          struct device_lists lists)
 {
   float *tile = shared_memory<float>() + threadIdx.x / WARP_LANES * WARP_LANES * PITCH;
   size_t list = blockIdx.x, row = list % in.rows.n, dim = in.component_dim;
   size_t offset = (in.first_component + list / in.rows.n) * dim;
   uint32_t n = list_length(lists, list);
+  float error = estimate_error(in, row, floors[list]);
+  float least = estimates[list] - 2 * error - 0x1p-22f * fabsf(estimates[list]);
 
   for (uint32_t first = (blockIdx.y * WARPS + threadIdx.x / WARP_LANES) * WARP_LANES; first < n;
        first += gridDim.y * THREADS) {
@@ -76,9 +92,11 @@ static __global__ void __launch_bounds__(THREADS)
     bool is_in = first + warp_lane() < n;
     uint32_t slot = is_in ? lists.slots[at] : 0;
     const float *item = reinterpret_cast<const float *>(in.items.bytes + slot * in.items.row_bytes) + offset;
-    float sum = dot(in.rows.vectors + row * dim, is_in ? item : NULL, dim, tile);
+    bool is_near = is_in && !(lists.scores[at] < least); /* also where there is no estimate */
+    float sum = dot(in.rows.vectors + row * dim, is_near ? item : NULL, dim, tile);
     if (is_in)
-      lists.scores[at] = is_excluded(queries.excluded, query_of(queries, row), slot) ? -INFINITY : sum;
+      lists.scores[at] =
+          is_near && !is_excluded(queries.excluded, query_of(queries, row), slot) ? sum : -INFINITY;
   }
 }
 
@@ -179,12 +197,14 @@ static dim3 blocks_of(size_t n_lists, size_t n)
 }
 
 err_code_t mol_pair_lists_score(struct device_stream *stream, const struct mol_pairs_input *input,
-                                const struct mol_pair_queries *queries, const struct device_lists *lists)
+                                const struct mol_pair_queries *queries, const float *floors, const float *estimates,
+                                const struct device_lists *lists)
 {
   if (n_lists_of(input) == 0)
     return ERR_OK;
   return launch(stream, blocks_of(n_lists_of(input), lists->capacity), THREADS,
-                WARPS * WARP_LANES * PITCH * sizeof(float), score, *input, *queries, *lists);
+                WARPS * WARP_LANES * PITCH * sizeof(float), score, *input, *queries, floors, estimates,
+                *lists);
 }
 
 err_code_t mol_pair_union_add(struct device_stream *stream, const struct mol_pairs_input *input,

@@ -36,9 +36,15 @@ err_t mol_pair_lists_spread(struct device_stream *stream, const struct mol_pairs
                             const struct mol_pair_queries *queries, struct lists_ranks of_queries,
                             uint32_t *of_lists);
 
-/* Score all list entries: with the exact dot product (mol_pairs.h), or -inf for excluded items. */
+/* Score the list entries that mol_pairs_append() has written for `floors`: with the exact dot product, or -inf for
+ * excluded items and for those that certainly have less than others.
+ *
+ * estimates  [n_lists] on the device: the score of rank N + E in each list, before this. An entry whose upper bound is
+ *            below the lower bound of that one is not among the N best admitted items.
+ */
 err_t mol_pair_lists_score(struct device_stream *stream, const struct mol_pairs_input *input,
-                           const struct mol_pair_queries *queries, const struct device_lists *lists);
+                           const struct mol_pair_queries *queries, const float *floors, const float *estimates,
+                           const struct device_lists *lists);
 
 /* Add to each query's candidates the entries that score at least thresholds[list] in one of its lists and are not
  * excluded. Raise nth_best to the largest of its thresholds, and set has_overflowed where a list overflowed. */

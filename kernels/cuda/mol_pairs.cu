@@ -14,7 +14,9 @@ enum {
   WARPS = THREADS / WARP_LANES,
   STAGES = 2,
   COMPONENTS_MAX = 16, /* of one launch: their floors lie in shared memory */
-  PASSED_MAX = 128     /* entries in a warp's buffer */
+  PASSED_MAX = 128,    /* entries in a warp's buffer */
+  PASSED_BYTES = PASSED_MAX * 3 * 4,
+  SUMS = 4 * ROW_TILES /* of a lane and 16 items */
 };
 
 struct scan_range {
@@ -88,7 +90,14 @@ static __device__ void load_starts(const struct mol_pairs_input &in, const float
 struct passed_items {
   uint32_t n;              /* the same in all lanes */
   uint32_t *lists, *slots; /* [PASSED_MAX] */
+  float *dots;             /* [PASSED_MAX]: estimates of the dot products */
 };
+
+/* memory: PASSED_BYTES of shared memory, of this warp alone. */
+static __device__ __forceinline__ struct passed_items open_passed(uint32_t *memory)
+{
+  return { 0, memory, memory + PASSED_MAX, reinterpret_cast<float *>(memory + 2 * PASSED_MAX) };
+}
 
 static __device__ void flush_passed(struct passed_items &passed, const struct device_lists &lists)
 {
@@ -104,17 +113,37 @@ static __device__ void flush_passed(struct passed_items &passed, const struct de
 #pragma unroll
   for (unsigned i = 0; i < EACH; i++) {
     unsigned entry = i * WARP_LANES + warp_lane();
-    if (entry < passed.n && at[i] < lists.capacity)
+    if (entry < passed.n && at[i] < lists.capacity) {
       lists.slots[passed.lists[entry] * lists.capacity + at[i]] = passed.slots[entry];
+      lists.scores[passed.lists[entry] * lists.capacity + at[i]] = passed.dots[entry];
+    }
   }
   __syncwarp();
   passed.n = 0;
 }
 
-/* Append the items of a lane's 16 sums whose bits are set in `bits`, highest bit first, each to its row's list. The
- * whole warp calls this. */
+/* Return x[at]. The array stays in registers. */
+static __device__ __forceinline__ float pick(const float (&x)[SUMS], unsigned at)
+{
+  float left[SUMS / 2];
+
+#pragma unroll
+  for (int i = 0; i < SUMS / 2; i++)
+    left[i] = at & SUMS / 2 ? x[i + SUMS / 2] : x[i];
+#pragma unroll
+  for (unsigned half = SUMS / 4; half > 0; half /= 2) {
+#pragma unroll
+    for (unsigned i = 0; i < half; i++)
+      left[i] = at & half ? left[i + half] : left[i];
+  }
+  return left[0];
+}
+
+/* Append the items of a lane's sums whose bits are set in `bits`, highest bit first, each to its row's list. `dots` are
+ * the estimates of all. The whole warp calls this. */
 static __device__ void append_passed(const struct mol_pairs_input &in, const struct work &work, unsigned i,
-                                     unsigned bits, struct passed_items &passed, const struct device_lists &lists)
+                                     unsigned bits, const float (&dots)[SUMS], struct passed_items &passed,
+                                     const struct device_lists &lists)
 {
   unsigned hits;
 
@@ -129,6 +158,7 @@ static __device__ void append_passed(const struct mol_pairs_input &in, const str
       uint32_t entry = passed.n + (uint32_t)__popc(hits & ((1u << warp_lane()) - 1));
       passed.lists[entry] = work.first_list + row;
       passed.slots[entry] = work.first_slot + item;
+      passed.dots[entry] = pick(dots, at);
     }
     passed.n += (uint32_t)__popc(hits);
     bits &= ~(0x8000u >> at);
@@ -141,11 +171,14 @@ static __device__ void append_items(const struct mol_pairs_input &in, const half
                                     struct passed_items &passed, const struct device_lists &lists)
 {
   unsigned lane_place = ::lane_place<GROUPS>();
-  float start[ROW_TILES][4];
+  float start[ROW_TILES][4], dots[SUMS];
 
   if (!(work.tile.residual < INFINITY)) {
+#pragma unroll
+    for (int j = 0; j < SUMS; j++)
+      dots[j] = NAN;
     for (unsigned i = 0; i < TILE / STEP_ITEMS; i++)
-      append_passed(in, work, i, 0xffffu, passed, lists);
+      append_passed(in, work, i, 0xffffu, dots, passed, lists);
     return;
   }
 #pragma unroll
@@ -171,9 +204,11 @@ static __device__ void append_items(const struct mol_pairs_input &in, const half
     if (__any_sync(WARP_ALL, !(below >> 31))) {
       unsigned signs = 0;
 #pragma unroll
-      for (int j = 0; j < 4 * ROW_TILES; j++)
+      for (int j = 0; j < SUMS; j++) {
         signs = signs << 1 | __float_as_uint(sums[j / 4][j % 4]) >> 31;
-      append_passed(in, work, i, ~signs & 0xffffu, passed, lists);
+        dots[j] = sums[j / 4][j % 4] - start[j / 4][j % 4];
+      }
+      append_passed(in, work, i, ~signs & 0xffffu, dots, passed, lists);
     }
   }
 }
@@ -200,7 +235,7 @@ template <int GROUPS, int ROW_WARPS> static size_t block_bytes(size_t n_componen
   typedef scan_sizes<GROUPS, ROW_WARPS> S;
 
   return STAGES * S::STAGE * sizeof(half_bits) + n_components * S::BLOCK_ROWS * sizeof(float) +
-         WARPS * PASSED_MAX * 2 * sizeof(uint32_t);
+         WARPS * PASSED_BYTES;
 }
 
 template <class S>
@@ -237,10 +272,10 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
   half_bits *ring = shared_memory<half_bits>(); /* [STAGES][S::STAGE] */
   float *starts = reinterpret_cast<float *>(ring + STAGES * S::STAGE);
   uint32_t warp = threadIdx.x / WARP_LANES, mine = warp % S::ITEM_WARPS, n_rows = (uint32_t)in.rows.n;
-  uint32_t *buffers = reinterpret_cast<uint32_t *>(starts + in.n_components * S::BLOCK_ROWS) + warp * 2 * PASSED_MAX;
+  uint32_t *buffers = reinterpret_cast<uint32_t *>(starts + in.n_components * S::BLOCK_ROWS);
   uint32_t n_components = (uint32_t)in.n_components, n_together = gridDim.x * S::ITEM_WARPS;
   uint32_t row_of_block = warp / S::ITEM_WARPS * ROWS;
-  struct passed_items passed = { 0, buffers, buffers + PASSED_MAX };
+  struct passed_items passed = open_passed(buffers + warp * (PASSED_BYTES / 4));
   struct cursor load = { blockIdx.x * S::ITEM_WARPS, 0 }, at = load;
   struct row_part<GROUPS> part;
   struct work work;

@@ -27,6 +27,11 @@
  *    passes. If an item's residual is not finite, its whole tile passes. An item with a component that is not finite
  *    must have such a residual.
  *
+ * 7. An estimate is the sum that is tested, less what it started from. It is off by at most
+ *    (1 + 4 S) (norm R + base) + 4 S |floor|: step 3's s e |c| and the roundings are below 2 S (margin + |floor|). R is
+ *    the largest residual that a normalised item can have, (2^-11 + sqrt(d) 2^-25) G (1 + 2^-10), because a half has 11
+ *    bits or a unit of 2^-24. Items of other tiles have no estimate.
+ *
  * This does not apply to components of more than MOL_PAIRS_DIM_MAX numbers: there the exact dot product is both bounds.
  */
 #ifndef KERNELS_CUDA_MOL_PAIRS_H
@@ -77,7 +82,7 @@ err_t mol_pairs_maxima(struct device_stream *stream, const struct mol_pairs_inpu
                        size_t n_tiles, float *maxima);
 
 /* Append to each list the present items below n_slots whose upper bound reaches floors[list]. Their scores in the list
- * are undefined. */
+ * are estimates of the dot products (step 7), or NaN. */
 err_t mol_pairs_append(struct device_stream *stream, const struct mol_pairs_input *input, size_t n_slots,
                        const float *floors, const struct device_lists *lists);
 

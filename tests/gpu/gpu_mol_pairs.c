@@ -336,7 +336,8 @@ static void draw_floors(const struct mol_pairs_input *input, float *floors)
   }
 }
 
-static void check_list(const struct mol_pairs_input *input, size_t list, float floor, const uint32_t *slots, uint32_t n)
+static void check_list(const struct mol_pairs_input *input, size_t list, float floor, const uint32_t *slots,
+                       const float *scores, uint32_t n)
 {
   static uint8_t is_in[ITEMS_MAX];
   size_t row = list % input->rows.n, m = input->first_component + list / input->rows.n;
@@ -344,6 +345,8 @@ static void check_list(const struct mol_pairs_input *input, size_t list, float f
   memset(is_in, 0, sizeof is_in);
   for (uint32_t i = 0; i < n; i++) {
     CHECK(slots[i] < t.n_slots && t.present[slots[i]] && !is_in[slots[i]], "list %zu has slot %u", list, slots[i]);
+    CHECK(!(fabsf(scores[i] - dot_at(row, m, slots[i])) > looseness(row)) && (scores[i] == scores[i] || floor < -1e9f),
+          "list %zu: %.9g is not near %.9g", list, (double)scores[i], (double)dot_at(row, m, slots[i]));
     is_in[slots[i]] = 1;
   }
   for (size_t slot = 0; slot < t.n_slots; slot++) {
@@ -360,6 +363,7 @@ static void check_append(const struct mol_pairs_input *input)
   size_t n_lists = input->rows.n * input->n_components;
   float *host_floors = on_host(n_lists, sizeof *host_floors), *floors;
   uint32_t *n = on_host(n_lists, sizeof *n), *slots = on_host(n_lists * t.n_slots, sizeof *slots);
+  float *scores = on_host(n_lists * t.n_slots, sizeof *scores);
   struct device_lists lists;
 
   draw_floors(input, host_floors);
@@ -367,14 +371,17 @@ static void check_append(const struct mol_pairs_input *input)
   CHECK_OK(funnel_lists(t.worker, n_lists, t.n_slots, &lists));
   CHECK_OK(lists_clear(t.worker->stream, &lists));
   CHECK_OK(device_fill(t.worker->stream, lists.slots, 0, n_lists * t.n_slots * sizeof *lists.slots));
+  CHECK_OK(device_fill(t.worker->stream, lists.scores, 0, n_lists * t.n_slots * sizeof *lists.scores));
   CHECK_OK(mol_pairs_append(t.worker->stream, input, t.n_slots, floors, &lists));
   CHECK_OK(device_copy_out(t.worker->stream, n, lists.n, n_lists * sizeof *n));
   CHECK_OK(device_copy_out(t.worker->stream, slots, lists.slots, n_lists * t.n_slots * sizeof *slots));
+  CHECK_OK(device_copy_out(t.worker->stream, scores, lists.scores, n_lists * t.n_slots * sizeof *scores));
   CHECK_OK(device_wait(t.worker->stream));
   for (size_t list = 0; list < n_lists; list++) {
     CHECK(n[list] <= t.n_slots, "list %zu has %u items", list, n[list]);
-    check_list(input, list, host_floors[list], slots + list * t.n_slots, n[list]);
+    check_list(input, list, host_floors[list], slots + list * t.n_slots, scores + list * t.n_slots, n[list]);
   }
+  device_free_host(&scores);
   device_free(&floors);
   device_free_host(&host_floors);
   device_free_host(&n);
