@@ -177,6 +177,7 @@ static __device__ void append_items(const struct mol_pairs_input &in, const half
 #pragma unroll
     for (int j = 0; j < SUMS; j++)
       dots[j] = NAN;
+#pragma unroll 1
     for (unsigned i = 0; i < TILE / STEP_ITEMS; i++)
       append_passed(in, work, i, 0xffffu, dots, passed, lists);
     return;
