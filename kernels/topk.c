@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A binary heap with the worst kept item at its root. */
+/* A binary heap with the worst kept item at its root. Entries become a heap when there are K of them. */
 #include "kernels/topk.h"
 
 #include <assert.h>
@@ -37,17 +37,6 @@ static void swap(struct topk_entry *a, struct topk_entry *b)
   *b = old;
 }
 
-static void sift_up(struct topk *t, size_t i)
-{
-  while (i > 0) {
-    size_t parent = (i - 1) / 2;
-    if (!is_worse(t, t->heap[i], t->heap[parent]))
-      return;
-    swap(&t->heap[i], &t->heap[parent]);
-    i = parent;
-  }
-}
-
 static void sift_down(struct topk *t, size_t i, size_t n)
 {
   for (;;) {
@@ -63,13 +52,20 @@ static void sift_down(struct topk *t, size_t i, size_t n)
   }
 }
 
+static void make_heap(struct topk *t)
+{
+  for (size_t i = t->n / 2; i-- > 0;)
+    sift_down(t, i, t->n);
+}
+
 void topk_push(struct topk *t, float score, uint32_t slot)
 {
   struct topk_entry entry = { score, slot };
 
   if (t->n < t->k) {
-    t->heap[t->n] = entry;
-    sift_up(t, t->n++);
+    t->heap[t->n++] = entry;
+    if (t->n == t->k)
+      make_heap(t);
   } else if (is_worse(t, t->heap[0], entry)) {
     t->heap[0] = entry;
     sift_down(t, 0, t->n);
@@ -78,6 +74,8 @@ void topk_push(struct topk *t, float score, uint32_t slot)
 
 size_t topk_finish(struct topk *t)
 {
+  if (t->n < t->k)
+    make_heap(t);
   for (size_t last = t->n; last-- > 1;) {
     swap(&t->heap[0], &t->heap[last]);
     sift_down(t, 0, last);

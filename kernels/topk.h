@@ -27,7 +27,7 @@ typedef int (*topk_key_order)(const void *context, uint32_t a, uint32_t b);
 int topk_by_slot(const void *context, uint32_t a, uint32_t b);
 
 struct topk {
-  struct topk_entry *heap; /* [k], borrowed from the caller */
+  struct topk_entry *heap; /* [k], borrowed from the caller; a heap once there are k entries */
   size_t n;
   size_t k;
   topk_key_order order;

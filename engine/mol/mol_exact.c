@@ -22,7 +22,8 @@
 #include "engine/share.h"
 
 enum {
-  SEEDS = 512,       /* items that are scored to get the first threshold */
+  SEEDS_MIN = 512,   /* items that are scored to get the first threshold: at least this many, */
+  SEEDS_PER_HIT = 2, /* and this many times K */
   SEEDS_PAY_AT = 16, /* only catalogues at least this many times larger use seeds */
   CHUNK_BLOCKS = SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS,
   CHUNKS_UNTIL_RETRY = 15,
@@ -73,13 +74,17 @@ err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, 
 err_t mol_exact_seed(const struct mol_columns *c, struct search_batch *batch, float *floors)
 {
   struct slot_set *seeds;
+  size_t n_seeds = SEEDS_MIN;
 
-  for (size_t q = 0; q < batch->n; q++)
+  for (size_t q = 0; q < batch->n; q++) {
+    size_t n = SEEDS_PER_HIT * batch->results[q].topk.k;
+    n_seeds = n > n_seeds ? n : n_seeds;
     floors[q] = -INFINITY;
-  if (batch->n_items < (uint64_t)SEEDS * SEEDS_PAY_AT)
+  }
+  if (batch->n_items < n_seeds * SEEDS_PAY_AT)
     return ERR_OK;
   TRY(mol_candidates_init(batch, &seeds));
-  TRY(mol_candidates_of_average(c, batch, SEEDS, seeds));
+  TRY(mol_candidates_of_average(c, batch, n_seeds, seeds));
   return mol_exact_floors(c, batch, seeds, floors);
 }
 

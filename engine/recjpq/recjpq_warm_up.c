@@ -3,7 +3,7 @@
  * all scored. Their K-th best score lets the byte filter skip most of the others. */
 #include "engine/recjpq/recjpq_warm_up.h"
 
-#include "engine/recjpq/kth_best.h"
+#include "engine/kth_best.h"
 
 enum { ITEMS_MIN = 128, ITEMS_PER_HIT = 4, ROWS_MIN = 3, GROUP_PIECES = 16, FIRST_PIECES = 2 };
 

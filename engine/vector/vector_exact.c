@@ -10,8 +10,9 @@
  * key.
  */
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
+#include "engine/kth_best.h"
 #include "engine/receipt.h"
 #include "engine/share.h"
 #include "engine/vector/vector_columns.h"
@@ -20,14 +21,16 @@
 enum {
   CANDIDATES_MIN = 1024,
   CANDIDATES_MORE = 16,
+  ROWS_AHEAD = 4,   /* rows that are prefetched before they are scored */
   CLAIM_CHUNKS = 8, /* chunks, times queries, that take some 50 us: a claim has about as many */
 };
 
 struct exact_query {
   const struct vector_query *query;
   struct search_result *result;
-  struct topk lower;             /* the K best lower bounds */
+  struct kth_best lower;         /* of the lower bounds */
   struct topk_entry *candidates; /* [capacity]: slots with their upper bounds */
+  struct topk_entry *spare;      /* [capacity] */
   size_t n_candidates;
   size_t capacity;
 };
@@ -40,16 +43,44 @@ struct exact_scan {
 /* An item that scores below this is not among the K best. */
 static float threshold_of(const struct exact_query *q)
 {
-  return fmaxf(topk_threshold(&q->lower), share_threshold(q->result));
+  float known = share_threshold(q->result);
+
+  return q->lower.threshold > known ? q->lower.threshold : known;
 }
 
-static int by_bound(const void *a, const void *b)
+/* An integer that falls as the score rises. */
+static uint32_t rank_of(float score)
 {
-  const struct topk_entry *x = a, *y = b;
+  uint32_t bits;
 
-  if (x->score != y->score)
-    return x->score < y->score ? 1 : -1;
-  return (x->slot > y->slot) - (x->slot < y->slot);
+  score += 0.0f; /* -0 becomes 0 */
+  memcpy(&bits, &score, sizeof bits);
+  return bits >> 31 ? bits : ~bits & INT32_MAX;
+}
+
+/* One pass of a radix sort, by eight bits of the rank. It keeps the order of equal ones. */
+static void sort_by_bits(const struct topk_entry *from, size_t n, int shift, struct topk_entry *to)
+{
+  size_t ends[256] = { 0 }, at = 0;
+
+  for (size_t i = 0; i < n; i++)
+    ends[rank_of(from[i].score) >> shift & 255]++;
+  for (size_t digit = 0; digit < 256; digit++) {
+    size_t count = ends[digit];
+    ends[digit] = at;
+    at += count;
+  }
+  for (size_t i = 0; i < n; i++)
+    to[ends[rank_of(from[i].score) >> shift & 255]++] = from[i];
+}
+
+/* Sort by upper bound, best first. */
+static void sort_candidates(struct exact_query *q)
+{
+  for (int shift = 0; shift < 32; shift += 16) {
+    sort_by_bits(q->candidates, q->n_candidates, shift, q->spare);
+    sort_by_bits(q->spare, q->n_candidates, shift + 8, q->candidates);
+  }
 }
 
 static void drop_hopeless(struct exact_query *q)
@@ -77,14 +108,26 @@ static void score_item(const struct exact_scan *scan, struct exact_query *q, uin
 /* Score the candidates, best upper bound first, while they may enter the top K. No candidate remains. */
 static void score_candidates(const struct exact_scan *scan, struct exact_query *q)
 {
+  kth_best_cut(&q->lower);
   drop_hopeless(q);
-  qsort(q->candidates, q->n_candidates, sizeof *q->candidates, by_bound);
+  sort_candidates(q);
   for (size_t i = 0; i < q->n_candidates && q->candidates[i].score >= threshold_of(q); i++) {
-    if (i + 1 < q->n_candidates)
-      vector_prefetch(scan->columns, scan->columns->model->row_dim, q->candidates[i + 1].slot);
+    if (i + ROWS_AHEAD < q->n_candidates)
+      vector_prefetch(scan->columns, scan->columns->model->row_dim, q->candidates[i + ROWS_AHEAD].slot);
     score_item(scan, q, q->candidates[i].slot);
   }
   q->n_candidates = 0;
+}
+
+/* Add a lower bound. The K-th best is found as soon as there are K, and not much later than it changes, because a
+ * threshold that lags lets more candidates pass. */
+static void add_lower(struct kth_best *lower, float bound)
+{
+  size_t n_more = lower->threshold == -INFINITY ? 0 : lower->k / 4 + 8;
+
+  kth_best_add(lower, bound);
+  if (lower->n >= lower->k + n_more)
+    kth_best_cut(lower);
 }
 
 static void add_candidate(const struct exact_scan *scan, struct exact_query *q, float bound, uint32_t slot)
@@ -97,8 +140,7 @@ static void add_candidate(const struct exact_scan *scan, struct exact_query *q, 
       score_candidates(scan, q);
   }
   q->candidates[q->n_candidates++] = (struct topk_entry){ bound, slot };
-  if (lower >= topk_threshold(&q->lower))
-    topk_push(&q->lower, lower, slot);
+  add_lower(&q->lower, lower);
 }
 
 /* Add the items of a chunk that may enter the top K to the candidates. */
@@ -139,12 +181,11 @@ static err_t init_query(const struct vector_query *query, struct search_result *
                         struct region *scratch, struct exact_query *out)
 {
   size_t k = result->topk.k < n_slots ? result->topk.k : n_slots + 1; /* a larger heap would never be full either */
-  struct topk_entry *heap;
 
   *out = (struct exact_query){ .query = query, .result = result };
-  out->capacity = CANDIDATES_MIN + 2 * k + CANDIDATES_MORE * (k < 256 ? k : 256);
-  TRY(region_array(scratch, k, sizeof *heap, &heap));
-  topk_init(&out->lower, heap, k, result->topk.order, result->topk.context);
+  out->capacity = CANDIDATES_MIN + 4 * k + CANDIDATES_MORE * (k < 256 ? k : 256);
+  TRY(kth_best_init(k, scratch, &out->lower));
+  TRY(region_array(scratch, out->capacity, sizeof *out->spare, &out->spare));
   return region_array(scratch, out->capacity, sizeof *out->candidates, &out->candidates);
 }
 

@@ -500,6 +500,26 @@ static void every_method_keeps_its_promise_over_changing_catalogues(void **state
   check_world("books", KIND_RANDOM, 200);
 }
 
+/* Catalogues that are large beside the lists of `two_pass`, so that its first pass is not skipped. */
+static void two_pass_is_exact_when_its_lists_are_short(void **state)
+{
+  enum { N = 1500 };
+
+  (void)state;
+  for (enum kind kind = 0; kind < N_KINDS; kind++) {
+    open_world("edge");
+    dice_fill(&dice, base, MAX_COMPONENTS, 1.0f);
+    for (size_t i = 0; i < N; i++)
+      put_item(i, kind);
+    draw_queries(N, kind);
+    check_exact_methods(N, 1 + dice_below(&dice, 4));
+    change_catalogue(N, N / 4, kind);
+    draw_queries(N, kind);
+    check_exact_methods(N, 1 + dice_below(&dice, 4));
+    close_world();
+  }
+}
+
 /* The catalogue is large enough for `exact` to start from seeds, and most of its items can be dropped without a score.
  */
 static void exact_drops_what_cannot_enter(void **state)
@@ -528,6 +548,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_method_keeps_its_promise_over_changing_catalogues),
+    cmocka_unit_test(two_pass_is_exact_when_its_lists_are_short),
     cmocka_unit_test(exact_drops_what_cannot_enter),
   };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/recjpq/kth_best.h"
+#include "engine/kth_best.h"
 #include "tests/support/dice.h"
 
 enum { SCORES = 5000 };

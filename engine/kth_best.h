@@ -3,8 +3,8 @@
  * constant time for each; a heap takes the logarithm of K.
  *
  * Thread: the one that owns it. */
-#ifndef ENGINE_RECJPQ_KTH_BEST_H
-#define ENGINE_RECJPQ_KTH_BEST_H
+#ifndef ENGINE_KTH_BEST_H
+#define ENGINE_KTH_BEST_H
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selection of the K-th best score: Hoare's FIND. */
-#include "engine/recjpq/kth_best.h"
+#include "engine/kth_best.h"
 
 enum { SPARE = 64 }; /* gathered beyond 2 K, so that a small K is not cut all the time */
 
