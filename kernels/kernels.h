@@ -55,6 +55,14 @@ struct mol_gate {
 /* The cross gate in reduced precision, for mol_bounds() (mol_reduced_gate.h). */
 struct mol_reduced_gate;
 
+/* A query, prepared for mol_screen() (mol_screen.h). */
+struct mol_screen_query {
+  const int16_t *components; /* [P_q / SCREEN_OUTPUTS][pairs of d][SCREEN_OUTPUTS][2], both rounded up */
+  const float *gate;         /* [L] */
+  float delta;               /* the part that all items share */
+  float slack;               /* threshold - T */
+};
+
 enum { MOL_PACK = 8 };
 
 /* Return the place of output j's weight for input 0 in packed weights. *step is the distance to the next input's. */
@@ -164,6 +172,41 @@ struct kernels {
                      const struct mol_reduced_gate *reduced_gate, const float *query, const float *query_gate,
                      const float *items, const float *item_gates, float *scratch, const struct mol_prefetch *prefetch,
                      float *lower, float *upper);
+
+  /* Screening finds the items that may reach a threshold, in less time than mol_bounds(). It computes with small
+   * integers; the proof is in mol_screen.h. First mol_screen_logits() drops the items whose logits are all below the
+   * threshold. mol_screen_append() gathers the others until mol_screen() has a full tile of them. NULL at levels
+   * without fast integer products. Only if mol_can_screen().
+   *
+   * Compute the logits of MOL_LANES items. Bit i of the result is clear only if all logits of item i, and so its score,
+   * are below the threshold.
+   *
+   * query      from mol_screen_prepare(), with the same gate
+   * items      from mol_screen_items(), aligned to 64
+   * threshold  a score
+   * logits     [mol_screen_pairs()][MOL_LANES]
+   */
+  uint32_t (*mol_screen_logits)(const struct mol_shape *shape, const struct mol_reduced_gate *gate,
+                                const struct mol_screen_query *query, const uint32_t *items, float threshold,
+                                uint32_t *logits);
+
+  /* Append the lanes that are set in `lanes` to rows of SCREEN_LANES, from lane `at` on; after the last lane comes the
+   * first. rows [n_rows][MOL_LANES]; out [n_rows][SCREEN_LANES]. */
+  void (*mol_screen_append)(const uint32_t *rows, size_t n_rows, uint32_t lanes, uint32_t *out, size_t at);
+
+  /* Screen MOL_LANES items. Bit i of the result is clear only if item i scores below the threshold.
+   *
+   * logits      [mol_screen_pairs()][SCREEN_LANES], the first MOL_LANES of each row are read
+   * item_gates  [L][SCREEN_LANES], the same
+   * scratch     mol_bounds_scratch_floats() floats, aligned to 64
+   */
+  uint32_t (*mol_screen)(const struct mol_shape *shape, const struct mol_reduced_gate *gate,
+                         const struct mol_screen_query *query, const uint32_t *logits, const float *item_gates,
+                         float threshold, float *scratch);
+
+  /* Round the components of MOL_LANES items, [P_x * d][MOL_LANES], to 16 bits for mol_screen(). words [P_x][d / 2,
+   * rounded up][MOL_LANES]: two numbers each; aligned to 64. NULL where mol_screen() is. */
+  void (*mol_screen_items)(const struct mol_shape *shape, const float *items, uint32_t *words);
 
   /* scores[b * 16 + i] = sum over k of query[k] * blocks[b][k][i]: k rises, each step is one fused multiply-add.
    * blocks [n_blocks][dim][DOT_BLOCK_ITEMS], aligned to 64; scores [n_blocks * DOT_BLOCK_ITEMS]. */
@@ -298,6 +341,26 @@ void mol_reduced_gate_close(struct mol_reduced_gate **gate);
 
 /* Return the floats of scratch that mol_bounds() needs. */
 size_t mol_bounds_scratch_floats(const struct mol_shape *shape);
+
+enum { SCREEN_LANES = 2 * MOL_LANES };
+
+/* Do mol_screen()'s integers fit this gate? */
+bool mol_can_screen(const struct mol_reduced_gate *gate);
+
+/* Return the rows of logits of mol_screen(): two logits each. */
+size_t mol_screen_pairs(const struct mol_shape *shape);
+
+/* Return how many numbers mol_screen_prepare() needs. */
+size_t mol_screen_query_numbers(const struct mol_shape *shape);
+
+/* Prepare a query for mol_screen(). Only if mol_can_screen().
+ *
+ * components  [P_q][d], L2-normalised
+ * query_gate  [L], kept
+ * numbers     [mol_screen_query_numbers()], kept
+ */
+void mol_screen_prepare(const struct mol_shape *shape, const struct mol_reduced_gate *gate, const float *components,
+                        const float *query_gate, int16_t *numbers, struct mol_screen_query *out);
 
 /* GELU in its exact form, x * Phi(x), in place. Not hot: the same code on every machine. */
 void kernels_gelu(float *x, size_t n);

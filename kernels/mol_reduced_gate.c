@@ -122,7 +122,8 @@ static struct layer_error int16_error(const struct gate_layer *layer)
   return (struct layer_error){ layer->rest_norm, ((double)layer->n_in + 8) * 0x1p-24 };
 }
 
-static err_t gate_init(const struct mol_gate *gate, struct gate_layer layers[GATE_LAYERS], struct mol_reduced_gate *out)
+static err_t gate_init(const struct mol_shape *shape, const struct mol_gate *gate,
+                       struct gate_layer layers[GATE_LAYERS], struct mol_reduced_gate *out)
 {
   struct layer_error bf16[GATE_LAYERS], int16[GATE_LAYERS];
   double through;
@@ -136,7 +137,11 @@ static err_t gate_init(const struct mol_gate *gate, struct gate_layer layers[GAT
   }
   out->bf16_factors = find_factors(layers, bf16, through);
   out->int16_factors = find_factors(layers, int16, through);
-  return ERR_OK;
+  const struct mol_screen_layer screened[GATE_LAYERS] = {
+    { layers[0].exact, gate->b1, layers[0].spectral, layers[0].frobenius },
+    { layers[1].exact, gate->b2, layers[1].spectral, layers[1].frobenius },
+  };
+  return mol_screen_init(shape, screened, through, &out->screen);
 }
 
 void mol_reduced_gate_close(struct mol_reduced_gate **gate)
@@ -147,6 +152,7 @@ void mol_reduced_gate_close(struct mol_reduced_gate **gate)
     bf16_layer_fini(&(*gate)->bf16[i]);
     int16_layer_fini(&(*gate)->int16[i]);
   }
+  mol_screen_fini(&(*gate)->screen);
   mem_free(gate);
 }
 
@@ -161,7 +167,7 @@ err_t mol_reduced_gate_open(const struct mol_shape *shape, const struct mol_gate
   if (!is_covered(shape, gate))
     return ERR_OK;
   TRY(mem_array(1, sizeof *g, &g));
-  err_code_t err = gate_init(gate, layers, g);
+  err_code_t err = gate_init(shape, gate, layers, g);
   for (size_t i = 0; i < GATE_LAYERS; i++)
     gate_layer_fini(&layers[i]);
   if (err == ERR_OK) {

@@ -46,6 +46,7 @@
 #include "kernels/bf16_layer.h"
 #include "kernels/int16_layer.h"
 #include "kernels/kernels.h"
+#include "kernels/mol_screen.h"
 
 /* Largest difference between the exponentials, and the SiLU, of mol_bounds() and of mol_score(), as a share of the
  * result. Holds where the result is a normal number. */
@@ -63,6 +64,7 @@ struct mol_reduced_gate {
   struct bf16_layer bf16[GATE_LAYERS];
   struct int16_layer int16[GATE_LAYERS];
   struct mol_reduced_factors bf16_factors, int16_factors;
+  struct mol_screen screen;
 };
 
 #endif

@@ -37,6 +37,9 @@ void mol_lists_vnni(struct kernels *table);
 /* Overwrite mol_bounds(). */
 void mol_bounds_vnni(struct kernels *table);
 
+/* Overwrite mol_screen() and mol_screen_items(). */
+void mol_screen_vnni_fill(struct kernels *table);
+
 /* The parts of mol_score()'s scratch, each aligned to 64. */
 struct mol_scratch {
   float *query;  /* the query's components, packed: d inputs, P_q outputs */

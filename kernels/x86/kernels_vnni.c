@@ -164,4 +164,5 @@ void variant_avx512_vnni(struct kernels *table)
   table->dot_i8_pair = dot_i8_pair_vnni;
   mol_lists_vnni(table);
   mol_bounds_vnni(table);
+  mol_screen_vnni_fill(table);
 }

@@ -126,6 +126,31 @@ static void mol_bounds_run(const struct kernels *kernels)
                         NULL, mol.lower + b * MOL_LANES, mol.phi + b * MOL_LANES);
 }
 
+static uint32_t screen_items[BOOKS_X * BOOKS_DIM / 2 * MOL_LANES] __attribute__((aligned(64)));
+static int16_t screen_numbers[BOOKS_Q * BOOKS_DIM];
+static uint32_t screen_logits[BOOKS_L / 2 * MOL_LANES], screen_rows[BOOKS_L / 2 * SCREEN_LANES];
+static float screen_gates[BOOKS_L * SCREEN_LANES] __attribute__((aligned(64)));
+
+/* Levels without mol_screen time mol_score in its place. All items have a large logit; about none passes. */
+static void mol_screen_run(const struct kernels *kernels)
+{
+  struct mol_screen_query query;
+
+  if (!kernels->mol_screen) {
+    mol_run(kernels);
+    return;
+  }
+  mol_screen_prepare(&books, mol.reduced_gate, mol.query, mol.query_gate, screen_numbers, &query);
+  kernels->mol_screen_items(&books, mol.items, screen_items);
+  for (size_t b = 0; b < BOOKS_BLOCKS; b++) {
+    kernels->mol_screen_logits(&books, mol.reduced_gate, &query, screen_items, 18.0f, screen_logits);
+    kernels->mol_screen_append(screen_logits, BOOKS_L / 2, UINT32_MAX, screen_rows, 0);
+    kernels->mol_screen_append((const uint32_t *)(const void *)(mol.item_gates + b * BOOKS_L * MOL_LANES), BOOKS_L,
+                               UINT32_MAX, (uint32_t *)(void *)screen_gates, 0);
+    kernels->mol_screen(&books, mol.reduced_gate, &query, screen_rows, screen_gates, 18.0f, mol.scratch);
+  }
+}
+
 static float *transposed;
 
 static void transpose_run(const struct kernels *kernels)
@@ -429,6 +454,7 @@ int main(int argc, char **argv)
   static const struct subject subjects[] = {
     { "mol_score/pair", BOOKS_BLOCKS * MOL_LANES, 2 * BOOKS_L * BOOKS_HIDDEN + BOOKS_L * BOOKS_DIM, mol_fill, mol_run },
     { "mol_bounds/pair", BOOKS_BLOCKS * MOL_LANES, 0, mol_fill, mol_bounds_run },
+    { "mol_screen/pair", BOOKS_BLOCKS * MOL_LANES, 0, mol_fill, mol_screen_run },
     { "mol_lists/item", SKETCH_ITEMS * SKETCH_RUNS, 0, sketch_fill, lists_run },
     { "mol_any/item", SKETCH_ITEMS * SKETCH_RUNS, 0, sketch_fill, any_run },
     { "average_lists/pair", SKETCH_ITEMS * SKETCH_RUNS * 32, 0, sketch_fill, average_run },
