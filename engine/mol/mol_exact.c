@@ -7,6 +7,9 @@
  * its batch), the survivors are gathered into tiles of that query's own. Otherwise the whole chunk is scored, and the
  * query does not try its sketches again for the next few chunks.
  *
+ * On machines that can screen items (mol_scorer.h), a batch screens whole chunks instead: that drops the same items and
+ * most others. A query alone drops items by their sketches first, because it would load the tiles for itself.
+ *
  * On machines where bounding a score is cheaper than computing it (mol_tile_bound()), only items whose bound reaches
  * the threshold are scored. The first threshold is the K-th best score among the best items by averaged vectors. Those
  * items are scored a second time when the scan reaches them.
@@ -26,7 +29,9 @@ enum {
   SEEDS_PER_HIT = 2, /* and this many times K */
   SEEDS_PAY_AT = 16, /* only catalogues at least this many times larger use seeds */
   CHUNK_BLOCKS = SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS,
+  CHUNK_TILES = SHORTLIST_CHUNK / MOL_LANES,
   CHUNKS_UNTIL_RETRY = 15,
+  SHARING_MIN = 4,  /* queries that make up for loading a tile */
   CLAIM_CHUNKS = 4, /* chunks, times queries, that take some 100 us or more: a claim has about as many */
 };
 
@@ -39,8 +44,8 @@ struct exact_query {
   struct mol_query_sketch sketch;
   int32_t *starts; /* [P_q] */
   size_t n_until_retry;
-  bool is_whole;   /* the current chunk is scored whole, without dropping items */
-  bool is_bounded; /* true if its scores are bounded first */
+  bool is_screened; /* the items of the current chunk are screened first */
+  bool is_bounded;  /* if not: their scores are bounded first */
 };
 
 static err_t init_query(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
@@ -50,6 +55,7 @@ static err_t init_query(const struct mol_columns *c, struct search_batch *batch,
 
   out->result = &batch->results[q];
   TRY(mol_scorer_init(c, batch, q, tile, &out->scorer));
+  TRY(mol_scorer_init_screening(&out->scorer, batch->scratch));
   TRY(region_array(batch->scratch, c->model->shape.n_query_components, sizeof *out->starts, &out->starts));
   return mol_sketch_query(&c->model->shape, query->components, c->residual, batch->scratch, &out->sketch);
 }
@@ -160,39 +166,76 @@ static void score_whole(struct exact_query *e, uint32_t first, size_t n, struct 
   s->n_scored += n;
 }
 
-/* Load one tile and score it for all queries that score the chunk whole. */
-static void score_tile(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries,
-                       size_t first, size_t n, struct mol_tile *tile)
-{
+/* A tile of consecutive slots that the queries of a batch share. */
+struct shared_tile {
+  struct mol_tile tile;
   uint32_t slots[MOL_LANES];
-  bool is_loaded = false;
+  size_t n;
+  uint32_t *words; /* for mol_screen_logits(); NULL: this machine or model has no screens */
+};
 
-  for (size_t q = 0; q < batch->n; q++) {
-    if (!queries[q].is_whole)
+static err_t init_tiles(const struct mol_columns *c, const struct search_batch *batch, struct shared_tile *tiles)
+{
+  float *words;
+
+  for (size_t t = 0; t < CHUNK_TILES; t++) {
+    TRY(mol_tile_init(c, batch->scratch, &tiles[t].tile));
+    tiles[t].words = NULL;
+    if (!mol_tile_can_screen(c, batch->kernels))
       continue;
-    for (size_t i = 0; i < n && !is_loaded; i++)
-      slots[i] = (uint32_t)(first + i);
-    if (!is_loaded)
-      mol_tile_load(c, batch->kernels, slots, n, tile);
-    is_loaded = true;
-    if (queries[q].is_bounded)
-      bound_whole(&queries[q], (uint32_t)first, n, tile);
-    else
-      score_whole(&queries[q], (uint32_t)first, n, tile);
+    TRY(mol_tile_array(batch->scratch, mol_tile_words(c->model) * MOL_LANES, &words));
+    tiles[t].words = (uint32_t *)(void *)words;
   }
+  return ERR_OK;
+}
+
+/* Load the tiles of n slots. Returns how many tiles there are. */
+static size_t load_tiles(const struct mol_columns *c, const struct kernels *kernels, size_t first, size_t n,
+                         struct shared_tile *tiles)
+{
+  size_t n_tiles = 0;
+
+  for (size_t i = 0; i < n; i += MOL_LANES) {
+    struct shared_tile *t = &tiles[n_tiles++];
+    t->n = n - i < MOL_LANES ? n - i : MOL_LANES;
+    for (size_t lane = 0; lane < t->n; lane++)
+      t->slots[lane] = (uint32_t)(first + i + lane);
+    mol_tile_load(c, kernels, t->slots, t->n, &t->tile);
+    if (t->words)
+      kernels->mol_screen_items(&c->model->shape, t->tile.components, t->words);
+  }
+  return n_tiles;
+}
+
+static void score_tile(struct exact_query *e, struct shared_tile *t)
+{
+  if (e->is_screened)
+    mol_scorer_screen(&e->scorer, t->slots, t->n, t->words, t->tile.gates);
+  else if (e->is_bounded)
+    bound_whole(e, t->slots[0], t->n, &t->tile);
+  else
+    score_whole(e, t->slots[0], t->n, &t->tile);
 }
 
 static void search_chunk(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries,
-                         size_t first, struct mol_tile *tile)
+                         size_t first, struct shared_tile *tiles)
 {
-  size_t rest = batch->n_slots - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK;
+  size_t rest = batch->n_slots - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK, n_tiles = 0;
 
   for (size_t q = 0; q < batch->n; q++) {
-    queries[q].is_whole = !prune_chunk(&queries[q], first, n, batch->n);
-    queries[q].is_bounded = queries[q].is_whole && mol_scorer_choose_bounds(&queries[q].scorer, n);
+    struct exact_query *e = &queries[q];
+    /* Where several queries share the tiles, dropping items first saves less than it costs to gather the others. */
+    bool is_shared = batch->n >= SHARING_MIN;
+    e->is_screened = is_shared && mol_scorer_choose_screen(&e->scorer, n);
+    if (!e->is_screened && prune_chunk(e, first, n, batch->n))
+      continue;
+    e->is_screened = e->is_screened || (!is_shared && mol_scorer_choose_screen(&e->scorer, n));
+    e->is_bounded = !e->is_screened && mol_scorer_choose_bounds(&e->scorer, n);
+    if (n_tiles == 0)
+      n_tiles = load_tiles(c, batch->kernels, first, n, tiles);
+    for (size_t t = 0; t < n_tiles; t++)
+      score_tile(e, &tiles[t]);
   }
-  for (size_t i = 0; i < n; i += MOL_LANES)
-    score_tile(c, batch, queries, first + i, n - i < MOL_LANES ? n - i : MOL_LANES, tile);
 }
 
 /* Claim chunks after telling other members what this one knows. */
@@ -212,10 +255,11 @@ static bool claim_chunks(struct search_batch *batch, struct exact_query *queries
 err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, const float *floors)
 {
   struct exact_query *queries;
-  struct mol_tile tile, gathered;
+  struct shared_tile tiles[CHUNK_TILES];
+  struct mol_tile gathered;
   struct share_steps steps;
 
-  TRY(mol_tile_init(c, batch->scratch, &tile));
+  TRY(init_tiles(c, batch, tiles));
   TRY(mol_tile_init(c, batch->scratch, &gathered)); /* filled while the other one is in use */
   TRY(region_array(batch->scratch, batch->n, sizeof *queries, &queries));
   for (size_t q = 0; q < batch->n; q++) {
@@ -224,7 +268,7 @@ err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, co
   }
   while (claim_chunks(batch, queries, &steps)) {
     for (size_t i = steps.first; i < steps.end; i++)
-      search_chunk(c, batch, queries, i * SHORTLIST_CHUNK, &tile);
+      search_chunk(c, batch, queries, i * SHORTLIST_CHUNK, tiles);
   }
   for (size_t q = 0; q < batch->n; q++) {
     mol_scorer_flush(&queries[q].scorer);

@@ -26,6 +26,35 @@ size_t slot_set_count(const struct slot_set *set)
   return n;
 }
 
+static err_t words_array(struct region *region, size_t n, uint32_t **out)
+{
+  float *floats;
+
+  TRY(mol_tile_array(region, n, &floats));
+  *out = (uint32_t *)(void *)floats;
+  return ERR_OK;
+}
+
+err_t mol_scorer_init_screening(struct mol_scorer *scorer, struct region *region)
+{
+  const struct mol_columns *c = scorer->columns;
+  const struct mol_shape *shape = &c->model->shape;
+  struct mol_screening *s;
+  int16_t *numbers;
+
+  if (!mol_tile_can_screen(c, scorer->kernels))
+    return ERR_OK;
+  TRY(region_array(region, 1, sizeof *s, &s));
+  TRY(region_array(region, mol_screen_query_numbers(shape), sizeof *numbers, &numbers));
+  TRY(words_array(region, mol_screen_pairs(shape) * SCREEN_LANES, &s->logits));
+  TRY(mol_tile_array(region, c->model->n_logits * SCREEN_LANES, &s->gates));
+  TRY(words_array(region, mol_tile_words(c->model) * MOL_LANES, &s->words));
+  TRY(words_array(region, mol_screen_pairs(shape) * MOL_LANES, &s->new_logits));
+  mol_screen_prepare(shape, c->model->reduced_gate, scorer->query->components, scorer->query->gate, numbers, &s->query);
+  scorer->screening = s;
+  return ERR_OK;
+}
+
 err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
                       struct mol_scorer *out)
 {
@@ -163,15 +192,112 @@ static void bound_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, co
     add_bounds(s, slots[reached[i]], tile->lower[reached[i]], tile->upper[reached[i]]);
 }
 
+/* Bound or score a tile. */
+static void finish_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_prefetch *ahead)
+{
+  if (mol_scorer_choose_bounds(s, n))
+    bound_tile(s, slots, n, ahead);
+  else
+    score_tile(s, slots, n, ahead);
+}
+
+static void finish_passed(struct mol_scorer *s)
+{
+  size_t n = s->n_gathered;
+
+  s->n_gathered = 0;
+  if (n > 0)
+    finish_tile(s, s->passed, n, NULL);
+}
+
+static void add_passed(struct mol_scorer *s, uint32_t slot)
+{
+  s->passed[s->n_gathered++] = slot;
+  if (s->n_gathered == MOL_LANES)
+    finish_passed(s);
+}
+
+bool mol_scorer_choose_screen(struct mol_scorer *s, size_t n_items)
+{
+  if (!s->screening || mol_scorer_threshold(s) == -INFINITY)
+    return false;
+  if (s->n_until_screens > 0) {
+    s->n_until_screens -= n_items < s->n_until_screens ? n_items : s->n_until_screens;
+    return false;
+  }
+  if (s->n_screened >= TRIAL_ITEMS) {
+    s->n_until_screens = s->n_passed > s->n_screened / 4 ? ITEMS_WITHOUT : 0;
+    s->n_screened = s->n_passed = 0;
+  }
+  s->n_screened += n_items;
+  return true;
+}
+
+/* Screen the items that wait, up to a whole tile. */
+static void screen_waiting(struct mol_scorer *s)
+{
+  struct mol_screening *w = s->screening;
+  const struct mol_model *m = s->columns->model;
+  size_t n = w->n < MOL_LANES ? w->n : MOL_LANES, at = w->at;
+  uint32_t lanes = s->kernels->mol_screen(&m->shape, m->reduced_gate, &w->query, w->logits + at, w->gates + at,
+                                          mol_scorer_threshold(s), s->tile->scratch);
+
+  w->at = (at + MOL_LANES) % SCREEN_LANES;
+  w->n -= n;
+  for (lanes &= (uint32_t)((1ull << n) - 1); lanes; lanes &= lanes - 1) {
+    s->n_passed++;
+    add_passed(s, w->slots[at + (size_t)__builtin_ctz(lanes)]);
+  }
+}
+
+/* Return the lanes, among those of n items, whose items the query admits. */
+static uint32_t admitted(const struct mol_scorer *s, const uint32_t *slots, uint32_t lanes)
+{
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    uint32_t lane = (uint32_t)__builtin_ctz(rest);
+    if (!admit_slot(&s->result->admit, slots[lane]))
+      lanes &= ~(1u << lane);
+  }
+  return lanes;
+}
+
+void mol_scorer_screen(struct mol_scorer *s, const uint32_t *slots, size_t n, const uint32_t *words,
+                       const float *gates)
+{
+  struct mol_screening *w = s->screening;
+  const struct mol_model *m = s->columns->model;
+  uint32_t lanes = s->kernels->mol_screen_logits(&m->shape, m->reduced_gate, &w->query, words,
+                                                 mol_scorer_threshold(s), w->new_logits);
+  size_t end = w->at + w->n;
+
+  lanes = admitted(s, slots, lanes & (uint32_t)((1ull << n) - 1));
+  s->kernels->mol_screen_append(w->new_logits, mol_screen_pairs(&m->shape), lanes, w->logits, end);
+  s->kernels->mol_screen_append((const uint32_t *)(const void *)gates, m->n_logits, lanes,
+                                (uint32_t *)(void *)w->gates, end);
+  for (; lanes; lanes &= lanes - 1, w->n++)
+    w->slots[(w->at + w->n) % SCREEN_LANES] = slots[__builtin_ctz(lanes)];
+  if (w->n >= MOL_LANES)
+    screen_waiting(s);
+}
+
+static void screen_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_prefetch *ahead)
+{
+  mol_tile_load(s->columns, s->kernels, slots, n, s->tile);
+  for (size_t i = 0; i < ahead->n; i++)
+    __builtin_prefetch(ahead->lines[i], 0, 2);
+  s->kernels->mol_screen_items(&s->columns->model->shape, s->tile->components, s->screening->words);
+  mol_scorer_screen(s, slots, n, s->screening->words, s->tile->gates);
+}
+
 /* Score the waiting tile. The tile that was gathered becomes the waiting one. */
 static void advance(struct mol_scorer *s)
 {
   if (s->n_waiting > 0) {
     struct mol_prefetch ahead = mol_tile_prefetch(s->columns, s->slots, s->n, s->tile);
-    if (mol_scorer_choose_bounds(s, s->n_waiting))
-      bound_tile(s, s->waiting, s->n_waiting, &ahead);
+    if (mol_scorer_choose_screen(s, s->n_waiting))
+      screen_tile(s, s->waiting, s->n_waiting, &ahead);
     else
-      score_tile(s, s->waiting, s->n_waiting, &ahead);
+      finish_tile(s, s->waiting, s->n_waiting, &ahead);
   }
   memcpy(s->waiting, s->slots, s->n * sizeof s->slots[0]);
   s->n_waiting = s->n;
@@ -182,6 +308,9 @@ void mol_scorer_flush(struct mol_scorer *s)
 {
   advance(s);
   advance(s);
+  while (s->screening && s->screening->n > 0)
+    screen_waiting(s);
+  finish_passed(s);
   drop_hopeless(s);
   score_deferred(s);
 }

@@ -2,6 +2,9 @@
 /* Finds the K best of scattered items. Items are gathered into tiles of MOL_LANES. A full tile is scored when the next
  * one is full, so that its items have been prefetched.
  *
+ * If the caller wants it and the machine can screen items (mol_screen()), most items end there: they cannot reach the
+ * threshold. Those that pass are gathered into tiles once more.
+ *
  * If this machine can bound scores more cheaply than compute them (mol_tile_bound()), items are bounded first. The K-th
  * best lower bound is a score that K items reach. Only items whose upper bound reaches it are kept, as deferred items.
  * At the end, the deferred items whose upper bound still reaches the threshold are scored.
@@ -37,6 +40,16 @@ struct mol_deferred {
   float upper; /* upper bound on its score */
 };
 
+/* Items that wait for mol_screen(): their logits are known. */
+struct mol_screening {
+  struct mol_screen_query query;
+  uint32_t *logits;             /* [pairs][SCREEN_LANES] */
+  float *gates;                 /* [L][SCREEN_LANES] */
+  uint32_t slots[SCREEN_LANES];
+  size_t at, n;                 /* the first lane, a multiple of MOL_LANES; how many */
+  uint32_t *words, *new_logits; /* scratch: of one tile */
+};
+
 struct mol_scorer {
   const struct mol_columns *columns;
   const struct kernels *kernels;
@@ -52,6 +65,11 @@ struct mol_scorer {
   struct mol_deferred *deferred;
   size_t n_deferred;
   size_t n_deferred_max;       /* 0: this machine or model has no bounds */
+  struct mol_screening *screening; /* NULL: items are not screened */
+  size_t n_screened, n_passed; /* in the current trial: items screened; those of them that passed */
+  size_t n_until_screens;      /* items not to screen, because screening did not pay */
+  uint32_t passed[MOL_LANES];  /* items that passed, gathered for a tile */
+  size_t n_gathered;
   size_t n_bounded, n_reached; /* in the current trial: items bounded; those of them that were deferred */
   size_t n_until_bounds;       /* items to score without bounds, because bounds did not pay */
   uint64_t n_added, n_scored;
@@ -61,6 +79,10 @@ struct mol_scorer {
 err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
                       struct mol_scorer *out);
 
+/* Screen the items of this scorer, if the machine can. That pays for many items; a few thousand candidates are mostly
+ * added before the threshold is high. Returns ERR_MEMORY. */
+err_t mol_scorer_init_screening(struct mol_scorer *scorer, struct region *region);
+
 /* The lowest score that may still be among the K best. */
 float mol_scorer_threshold(const struct mol_scorer *s);
 
@@ -69,6 +91,19 @@ void mol_scorer_add(struct mol_scorer *s, uint32_t slot);
 
 /* Add all items of a set, then flush. They are added in slot order, which suits memory access. */
 void mol_scorer_add_set(struct mol_scorer *s, const struct slot_set *set);
+
+/* Should the next n_items items be screened first? If so, they are counted as screened. For callers that load tiles
+ * themselves. */
+bool mol_scorer_choose_screen(struct mol_scorer *s, size_t n_items);
+
+/* Screen n <= MOL_LANES items and add those that pass, now or later. Items that the query does not admit are skipped.
+ *
+ * slots  [n]
+ * words  from mol_screen_items()
+ * gates  [L][MOL_LANES]
+ */
+void mol_scorer_screen(struct mol_scorer *s, const uint32_t *slots, size_t n, const uint32_t *words,
+                       const float *gates);
 
 /* Should the next n_items items be bounded first? If so, they are counted as bounded. For callers that load tiles
  * themselves. */

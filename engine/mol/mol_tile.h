@@ -46,6 +46,12 @@ struct mol_prefetch mol_tile_prefetch(const struct mol_columns *c, const uint32_
 void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, const struct mol_query *query,
                     struct mol_tile *tile, const struct mol_prefetch *ahead);
 
+/* Can this machine screen items of this model? That takes less time than bounding their scores. */
+bool mol_tile_can_screen(const struct mol_columns *c, const struct kernels *kernels);
+
+/* Words of an item's components in the layout of mol_screen_items(). */
+size_t mol_tile_words(const struct mol_model *m);
+
 /* Can this machine bound the scores of this model? Bounding takes less time than scoring. */
 bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kernels);
 

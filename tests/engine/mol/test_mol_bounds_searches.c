@@ -149,6 +149,7 @@ static void check_approximate(struct world *w, size_t n_items, size_t k)
     fixture_search(w->engine, w->searcher, &query, 1, with);
     struct kernels kept = *w->kernels;
     w->kernels->mol_bounds = NULL;
+    w->kernels->mol_screen = NULL;
     fixture_search(w->engine, other, &query, 1, without);
     *w->kernels = kept;
     fixture_assert_same_hits(&with[0], &without[0]);
