@@ -7,7 +7,7 @@
 
 #include "engine/cuda/mol_pairs_cuda.h"
 #include "engine/mol/mol_model.h"
-#include "kernels/cuda/mol_pairs.h"
+#include "kernels/cuda/mol_pair_lists.h"
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"
 
@@ -388,6 +388,73 @@ static void check_append(const struct mol_pairs_input *input)
   device_free_host(&slots);
 }
 
+static int falling(const void *a, const void *b)
+{
+  float x = *(const float *)a, y = *(const float *)b;
+
+  return (x < y) - (x > y);
+}
+
+/* The rank-th best exact dot product of a list's items. */
+static float ranked(const struct mol_pairs_input *input, size_t list, size_t rank)
+{
+  static float dots[ITEMS_MAX];
+  size_t n = 0;
+
+  for (size_t slot = 0; slot < t.n_slots; slot++) {
+    if (t.present[slot])
+      dots[n++] = dot_at(list % input->rows.n, input->first_component + list / input->rows.n, slot);
+  }
+  qsort(dots, n, sizeof *dots, falling);
+  return rank <= n ? dots[rank - 1] : -INFINITY;
+}
+
+/* The items that have their exact dot products computed are at least the `rank` best of each list. All items are
+ * listed, so that many estimates are close to the one of that rank. */
+static void check_near(const struct mol_pairs_input *input)
+{
+  size_t n_lists = input->rows.n * input->n_components, n_entries = n_lists * t.n_slots, rank;
+  float *floors = on_host(n_lists, sizeof *floors), *scores = on_host(n_entries, sizeof *scores), *estimates;
+  uint32_t *n = on_host(n_lists, sizeof *n), *slots = on_host(n_entries, sizeof *slots);
+  struct mol_pair_queries queries = { t.n_queries, shape()->n_query_components, 0, { NULL, NULL } };
+  struct device_stream *stream = t.worker->stream;
+  struct device_lists lists;
+  float *device_floors;
+
+  rank = 1 + dice_below(&t.dice, t.n_slots / 4 + 1);
+  for (size_t list = 0; list < n_lists; list++)
+    floors[list] = -2.0f;
+  device_floors = to_device(floors, n_lists, sizeof *floors);
+  CHECK_OK(funnel_lists(t.worker, n_lists, t.n_slots, &lists));
+  CHECK_OK(device_worker_array(t.worker, n_lists, sizeof *estimates, &estimates));
+  CHECK_OK(lists_clear(stream, &lists));
+  CHECK_OK(device_fill(stream, lists.slots, 0, n_entries * sizeof *lists.slots));
+  CHECK_OK(device_fill(stream, lists.scores, 0, n_entries * sizeof *lists.scores));
+  CHECK_OK(mol_pairs_append(stream, input, t.n_slots, device_floors, &lists));
+  CHECK_OK(lists_threshold(stream, &lists, (struct lists_ranks){ NULL, (uint32_t)rank }, estimates));
+  CHECK_OK(mol_pair_lists_score(stream, input, &queries, device_floors, estimates, &lists));
+  CHECK_OK(device_copy_out(stream, n, lists.n, n_lists * sizeof *n));
+  CHECK_OK(device_copy_out(stream, slots, lists.slots, n_entries * sizeof *slots));
+  CHECK_OK(device_copy_out(stream, scores, lists.scores, n_entries * sizeof *scores));
+  CHECK_OK(device_wait(stream));
+  for (size_t list = 0; list < n_lists; list++) {
+    float least = ranked(input, list, rank);
+    for (size_t i = 0; i < n[list]; i++) {
+      float score = scores[list * t.n_slots + i];
+      float due = dot_at(list % input->rows.n, input->first_component + list / input->rows.n,
+                         slots[list * t.n_slots + i]);
+      CHECK(memcmp(&score, &due, sizeof due) == 0 || (score == -INFINITY && due < least),
+            "list %zu: %.9g, not %.9g; that of rank %zu is %.9g", list, (double)score, (double)due, rank,
+            (double)least);
+    }
+  }
+  device_free(&device_floors);
+  device_free_host(&floors);
+  device_free_host(&scores);
+  device_free_host(&n);
+  device_free_host(&slots);
+}
+
 static void check_bounds(const struct mol_shape *of, size_t n_slots, size_t n_queries, enum draw draw, size_t one_of)
 {
   open_fixture(of, n_slots, n_queries, draw, one_of);
@@ -396,6 +463,7 @@ static void check_bounds(const struct mol_shape *of, size_t n_slots, size_t n_qu
   check_maxima(&input, 1);
   check_maxima(&input, 3);
   check_append(&input);
+  check_near(&input);
   input.first_component = of->n_item_components / 2; /* as in a second pass */
   input.n_components = of->n_item_components - input.first_component;
   check_maxima(&input, 1);
@@ -444,13 +512,6 @@ static void check_infinities(void)
 }
 
 /* ---- Candidates ---- */
-
-static int falling(const void *a, const void *b)
-{
-  float x = *(const float *)a, y = *(const float *)b;
-
-  return (x < y) - (x > y);
-}
 
 /* Return the n-th best dot product of a list's admitted items. */
 static float nth_of(size_t q, size_t row, size_t m, uint32_t n)
