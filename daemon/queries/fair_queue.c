@@ -16,6 +16,9 @@ enum { AVERAGE_OF = 4 };
 /* A batch may interrupt one that takes at least so many times as long. */
 enum { SHORT_SHARE = 4 };
 
+/* A search pauses for so much longer than it has searched, at most: its epoch is held meanwhile, and publication waits. */
+#define PAUSED_NS_MAX CLOCK_NS_PER_S
+
 /* An older measurement refuses no query: the next query measures again. */
 #define FRESH_NS CLOCK_NS_PER_S
 
@@ -32,6 +35,7 @@ struct class {
   int64_t cost_ns;      /* average time of a query; 0: never measured */
   int64_t full_cost_ns; /* the same over batches that were at least half full */
   int64_t measured_ns;  /* when the last batch ended */
+  bool pauses;          /* between the steps of its batches */
 };
 
 struct space {
@@ -44,6 +48,8 @@ struct space {
 /* A batch that a worker searches. */
 struct running_batch {
   bool is_used;
+  bool is_between;
+  uint32_t class;
   int64_t began_ns;
   int64_t estimate_ns;
   int64_t between_ns; /* time of the batches that interrupted it */
@@ -259,13 +265,15 @@ static uint32_t *next_class(struct fair_queue *f, struct space *space)
   return best;
 }
 
-static size_t take_run(struct fair_queue *f, int64_t now_ns, int64_t estimate_ns)
+static size_t take_run(struct fair_queue *f, int64_t now_ns, const struct query_batch *batch)
 {
   size_t i = 0;
 
   while (f->runs[i].is_used)
     i++;
-  f->runs[i] = (struct running_batch){ true, now_ns, estimate_ns, 0 };
+  f->runs[i] = (struct running_batch){
+    .is_used = true, .class = batch->class, .began_ns = now_ns, .estimate_ns = batch->estimate_ns
+  };
   return i;
 }
 
@@ -288,7 +296,7 @@ static void take_batch(struct fair_queue *f, uint32_t *link, size_t limit, int64
   c->n_running++;
   batch->estimate_ns = (int64_t)batch->n * c->cost_ns;
   batch->is_fresh = is_fresh(c, now_ns);
-  batch->run = take_run(f, now_ns, batch->estimate_ns);
+  batch->run = take_run(f, now_ns, batch);
   charge(f, c, (double)batch->estimate_ns);
 }
 
@@ -305,12 +313,28 @@ bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *ba
 
 /* ---- Between the steps of a running batch ---- */
 
+/* How long a batch has been searched, without interruptions. */
+static int64_t searched_ns(const struct running_batch *run, int64_t now_ns)
+{
+  return now_ns - run->began_ns - run->between_ns;
+}
+
 /* How long a running batch takes, as far as it is known. */
 static int64_t running_time(const struct running_batch *run, int64_t now_ns)
 {
-  int64_t so_far_ns = now_ns - run->began_ns - run->between_ns;
+  int64_t so_far_ns = searched_ns(run, now_ns);
 
   return run->estimate_ns > so_far_ns ? run->estimate_ns : so_far_ns;
+}
+
+static bool has_paused_enough(const struct running_batch *run, int64_t now_ns)
+{
+  return run->between_ns >= searched_ns(run, now_ns) + PAUSED_NS_MAX;
+}
+
+void fair_queue_note_pause(struct fair_queue *f, const struct query_batch *running)
+{
+  f->classes[running->class].pauses = true;
 }
 
 /* How many queries of a class may interrupt a batch that takes this long? */
@@ -345,11 +369,14 @@ bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *runn
 {
   const struct class *own = &f->classes[running->class];
   const struct space *own_space = &f->spaces[own->space];
-  int64_t running_ns = running_time(&f->runs[running->run], now_ns);
+  const struct running_batch *run = &f->runs[running->run];
+  int64_t running_ns = running_time(run, now_ns);
   double late_ns = (double)(running_ns - running->estimate_ns); /* not charged yet */
   double max_ns = own_space->virtual_ns + late_ns / own_space->weight;
   uint32_t *best = next_between(f, &f->spaces[own->space], running->class, own->virtual_ns + late_ns, running_ns);
 
+  if (has_paused_enough(run, now_ns))
+    return false;
   for (size_t i = 0; i < f->with.n_spaces; i++) {
     struct space *space = &f->spaces[i];
     if (i == own->space || !(space->virtual_ns < max_ns))
@@ -365,6 +392,7 @@ bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *runn
   take_batch(f, best, between_limit(f, &f->classes[*best], running_ns), now_ns, batch);
   batch->is_between = true;
   batch->outer_run = running->run;
+  f->runs[batch->run].is_between = true;
   return true;
 }
 
@@ -409,6 +437,13 @@ static double smaller(double a, double b)
   return a < b ? a : b;
 }
 
+/* May a query of cost own_ns interrupt this batch? */
+static bool is_interruptible(const struct fair_queue *f, const struct running_batch *run, double own_ns, int64_t now_ns)
+{
+  return own_ns > 0 && f->classes[run->class].pauses && !run->is_between && !has_paused_enough(run, now_ns) &&
+         SHORT_SHARE * own_ns <= (double)running_time(run, now_ns);
+}
+
 /* The remaining time of the batches that run, without those that a query of cost own_ns may interrupt. */
 static double running_cost(const struct fair_queue *f, double own_ns, int64_t now_ns)
 {
@@ -417,8 +452,7 @@ static double running_cost(const struct fair_queue *f, double own_ns, int64_t no
   for (size_t i = 0; i < f->n_runs; i++) {
     const struct running_batch *run = &f->runs[i];
     int64_t left = run->began_ns + run->between_ns + run->estimate_ns - now_ns;
-    bool is_interrupted = own_ns > 0 && SHORT_SHARE * own_ns <= (double)running_time(run, now_ns);
-    if (run->is_used && left > 0 && !is_interrupted)
+    if (run->is_used && left > 0 && !is_interruptible(f, run, own_ns, now_ns))
       cost_ns += (double)left;
   }
   return cost_ns;

@@ -48,8 +48,11 @@ void fair_queue_push(struct fair_queue *f, struct pending_query *query);
  * true the caller must call fair_queue_done(). */
 bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *batch);
 
-/* Take a short batch that comes before the rest of a running one. Returns false if there is none; else as
- * fair_queue_pop(). */
+/* A running batch pauses between its steps. From now on, estimates count on that for all batches of its class. */
+void fair_queue_note_pause(struct fair_queue *f, const struct query_batch *running);
+
+/* Take a short batch that comes before the rest of a running one. Returns false if there is none, or if the running
+ * batch was interrupted for a second longer than it was searched; else as fair_queue_pop(). */
 bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *running, int64_t now_ns,
                             struct query_batch *batch);
 
@@ -61,8 +64,8 @@ bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *runn
 void fair_queue_done(struct fair_queue *f, const struct query_batch *batch, size_t n, int64_t cost_ns, int64_t now_ns);
 
 /* Estimate how long it would take to answer a query that is pushed now: the batches that run, the waiting queries that
- * come first, and the query's own batch. A batch that a short one may interrupt counts nothing for it. If the class was not searched for a second, its own cost counts as 0: one
- * query may find out. */
+ * come first, and the query's own batch. A batch that a short one may interrupt counts nothing for it. If the class was
+ * not searched for a second, its own cost counts as 0: one query may find out. */
 int64_t fair_queue_estimate_ns(const struct fair_queue *f, size_t space, const struct method *method, int64_t now_ns);
 
 /* Take all queries that wait: a list linked by `next`. */

@@ -150,6 +150,13 @@ bool query_queue_pop(struct query_queue *q, struct query_batch *batch)
   return has_batch;
 }
 
+void query_queue_note_pause(struct query_queue *q, const struct query_batch *running)
+{
+  pthread_mutex_lock(&q->mutex);
+  fair_queue_note_pause(q->fair, running);
+  pthread_mutex_unlock(&q->mutex);
+}
+
 bool query_queue_pop_between(struct query_queue *q, const struct query_batch *running, struct query_batch *batch)
 {
   if (atomic_load_explicit(&q->n_waiting, memory_order_relaxed) == 0)

@@ -36,6 +36,9 @@ int64_t query_queue_estimate_ns(struct query_queue *q, const struct pending_quer
 /* Wait for the next batch and take it. Returns false once the queue has been ended and is empty, or its time is up. */
 bool query_queue_pop(struct query_queue *q, struct query_batch *batch);
 
+/* A running batch pauses between its steps (fair_queue.h). Call it once for a batch. */
+void query_queue_note_pause(struct query_queue *q, const struct query_batch *running);
+
 /* Take a short batch that comes before the rest of a running one (fair_queue.h), if there is one. Call it between the
  * steps of a search: it costs next to nothing while no query waits. After true, call query_queue_finish() for it. */
 bool query_queue_pop_between(struct query_queue *q, const struct query_batch *running, struct query_batch *batch);

@@ -24,6 +24,7 @@ struct worker {
   struct search_workers *all;
   struct lane usual, between; /* `between` has short batches, between the steps of the other one's search */
   int64_t between_ns;         /* time of those since the usual search began */
+  bool has_paused;            /* the usual search has */
   struct region scratch;
   struct pulse pulse;
   pthread_t thread;
@@ -119,6 +120,9 @@ static void serve_between(void *context)
   int64_t began_ns = 0, so_far_ns = w->between_ns;
 
   pulse_beat();
+  if (!w->has_paused)
+    query_queue_note_pause(w->all->queue, &w->usual.batch);
+  w->has_paused = true;
   while (query_queue_pop_between(w->all->queue, &w->usual.batch, &w->between.batch)) {
     began_ns = began_ns ? began_ns : clock_now_ns();
     serve(w, &w->between);
@@ -135,6 +139,7 @@ static void *run(void *context)
   pulse_rest();
   while (query_queue_pop(queue, &w->usual.batch)) {
     pulse_beat();
+    w->has_paused = false;
     serve(w, &w->usual);
     pulse_rest();
   }

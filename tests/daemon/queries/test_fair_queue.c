@@ -366,7 +366,7 @@ static void a_short_batch_interrupts_a_long_one(void **state)
 static void short_batches_take_no_more_than_their_share(void **state)
 {
   static const uint32_t weights[] = { 1, 2 };
-  static const int64_t cost_ns[] = { 1000 * MS, MS };
+  static const int64_t cost_ns[] = { 400 * MS, MS };
   struct server *s = open_server(weights, 2, 1);
 
   (void)state;
@@ -374,7 +374,30 @@ static void short_batches_take_no_more_than_their_share(void **state)
   for (int i = 0; i < 4000; i++)
     push(s, 1, "m", 0);
   int64_t sum_ns = serve_between(s, cost_ns);
-  assert_in_range(sum_ns, 2000 * MS, 2100 * MS);
+  assert_in_range(sum_ns, 800 * MS, 900 * MS);
+  close_server(s);
+}
+
+/* However many classes come first, a search holds its epoch for no more than a second longer than it takes. */
+static void a_flood_of_classes_pauses_a_batch_for_a_second_at_most(void **state)
+{
+  static const int64_t cost_ns[] = { 1000 * MS, 5 * MS };
+  struct server *s = open_server(equal, 2, 1);
+  enum { CLASSES = 20 };
+
+  (void)state;
+  for (uint32_t i = 1; i <= CLASSES; i++) {
+    push(s, 0, "short", i);
+    while (serve(s, &cost_ns[1]))
+      ;
+  }
+  begin_long(s, cost_ns, 2);
+  for (uint32_t i = 0; i < 2000; i++)
+    push(s, 0, "short", i % CLASSES + 1);
+  assert_in_range(serve_between(s, (const int64_t[]){ cost_ns[1], cost_ns[1] }), 1000 * MS, 1100 * MS);
+  assert_int_equal(serve_between(s, cost_ns), 0);
+  s->now_ns += 200 * MS; /* the search goes on, and may be interrupted again */
+  assert_in_range(serve_between(s, (const int64_t[]){ cost_ns[1], cost_ns[1] }), 200 * MS, 300 * MS);
   close_server(s);
 }
 
@@ -418,6 +441,8 @@ static void an_estimate_does_not_count_what_may_be_interrupted(void **state)
 
   (void)state;
   begin_long(s, cost_ns, 2);
+  assert_in_range(fair_queue_estimate_ns(s->f, 1, &method, s->now_ns), 1000 * MS, 1100 * MS);
+  fair_queue_note_pause(s->f, &s->batch);
   assert_in_range(fair_queue_estimate_ns(s->f, 1, &method, s->now_ns), MS, 2 * MS);
   assert_in_range(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns), 2000 * MS, 2100 * MS);
   close_server(s);
@@ -480,6 +505,7 @@ int main(void)
     cmocka_unit_test(an_estimate_counts_running_batches_and_shares_waiting_ones_over_workers),
     cmocka_unit_test(a_short_batch_interrupts_a_long_one),
     cmocka_unit_test(short_batches_take_no_more_than_their_share),
+    cmocka_unit_test(a_flood_of_classes_pauses_a_batch_for_a_second_at_most),
     cmocka_unit_test(only_measured_and_much_shorter_batches_interrupt),
     cmocka_unit_test(a_method_interrupts_another_of_its_space),
     cmocka_unit_test(an_estimate_does_not_count_what_may_be_interrupted),
