@@ -51,6 +51,12 @@ void catalogue_say_fill(struct catalogue *c)
   c->fill_say_due_ns = now + SAY_EVERY_S * CLOCK_NS_PER_S;
 }
 
+/* Load the live catalogue. During a rebuild the positions are those of the new log, which say nothing of it. */
+static err_t load_at(struct catalogue *c, const struct position *positions, size_t n)
+{
+  return catalogue_load(c, positions, store_is_rebuilding(c->with.store) ? 0 : n);
+}
+
 err_t catalogue_serve(struct catalogue *c)
 {
   struct position *positions;
@@ -58,7 +64,7 @@ err_t catalogue_serve(struct catalogue *c)
 
   if (c->is_filling) {
     TRY(catalogue_list_watermark(c, &positions, &n));
-    TRY(catalogue_load(c, positions, n));
+    TRY(load_at(c, positions, n));
   }
   atomic_store(&c->is_serving, true);
   return ERR_OK;
@@ -75,7 +81,7 @@ err_t catalogue_serve_stored(struct catalogue *c)
     TRY(region_array(&c->scratch, n, sizeof *positions, &positions));
     for (size_t i = 0; i < n; i++)
       positions[i] = stored[i].at;
-    TRY(catalogue_load(c, positions, n));
+    TRY(load_at(c, positions, n));
   }
   atomic_store(&c->is_serving, true);
   return ERR_OK;

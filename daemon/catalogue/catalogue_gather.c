@@ -36,12 +36,22 @@ static void count_lost_letter(struct catalogue *c)
   counters_add(&c->with.counters->dead_letters_lost, 1);
 }
 
+/* A large batch may have more dead letters than the window: make room as they are delivered. */
+static struct open_letter *open_letter(struct catalogue *c, const struct store_position *before)
+{
+  struct open_letter *open = letter_window_push(&c->letters, before);
+
+  if (!open && letter_window_settle(&c->letters))
+    open = letter_window_push(&c->letters, before);
+  return open;
+}
+
 /* Send a dead letter for a record. If too many wait for delivery already, it is lost and counted. */
 static void send_letter(struct catalogue *c, const struct catalogue_record *record)
 {
   struct store_position before = topic_positions_before(&c->topic.positions, record);
   struct dead_letter letter = letter_of(c, record);
-  struct open_letter *open = letter_window_push(&c->letters, &before);
+  struct open_letter *open = open_letter(c, &before);
 
   letter.is_settled = open ? &open->is_settled : NULL;
   if (open && delivery_send_dead_letter(c->with.delivery, &letter))

@@ -79,15 +79,14 @@ err_t item_batch_add(struct item_batch *b, const struct engine *engine, enum unk
                      const struct catalogue_record *record)
 {
   struct item_change *change = &b->changes[b->n];
-
   struct region_mark mark = region_mark(&b->region);
 
+  b->value_bytes += record->value.n; /* of a bad record too: its message is kept as long as the batch */
   err_code_t err = decode(b, engine, policy, record, change);
   if (err != ERR_OK) {
     region_rewind(&b->region, mark); /* large bad records must not pile up */
     return err;
   }
   b->n += change->is_delete || change->n_parts > 0;
-  b->value_bytes += record->value.n;
   return ERR_OK;
 }
