@@ -95,11 +95,13 @@ static void mol_close(struct gpu_subject *s)
   mol_data_close(&mol);
 }
 
-/* RecJPQ: every code is read once, and its look-up made for each query -------------------- */
+/* RecJPQ: every code is read once, and a word looked up for it, which serves two queries -------------------- */
 
 static struct gpu_work recjpq_scan(const struct gpu_case *c, double n_items)
 {
-  return (struct gpu_work){ .bytes = n_items * RECJPQ_SPLITS, .lookups = (double)c->batch * n_items * RECJPQ_SPLITS };
+  size_t n_words = (c->batch + 1) / 2;
+
+  return (struct gpu_work){ .bytes = n_items * RECJPQ_SPLITS, .lookups = (double)n_words * n_items * RECJPQ_SPLITS };
 }
 
 static void recjpq_open(struct gpu_subject *s, struct bench_options *options)

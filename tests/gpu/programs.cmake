@@ -6,7 +6,7 @@
 #   sluice_gpu_watched(NAME)             the same with smaller sizes, each access of a kernel watched, streams eager
 set(gpu_dir ${CMAKE_CURRENT_LIST_DIR})
 set(gpu_tests)
-set(gpu_sweeps) # those of the programs that try all inputs: ops/gpu-check runs them apart
+set(gpu_sweeps gpu_functions gpu_mma) # they try very many inputs: ops/gpu-check runs them apart
 function(sluice_gpu_test name)
   add_executable(${name} ${gpu_dir}/${name}.c)
   target_link_libraries(${name} PRIVATE engine Threads::Threads ${ARGN})
@@ -43,7 +43,7 @@ sluice_gpu_test(gpu_recjpq)
 sluice_gpu_test(gpu_threads)
 sluice_gpu_test(gpu_vector)
 sluice_gpu_test(gpu_vector_kernels)
-foreach(name IN ITEMS gpu_functions gpu_mma)
+foreach(name IN LISTS gpu_sweeps)
   target_sources(${name} PRIVATE ${gpu_dir}/probe_kernels.cu)
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false>)
 endforeach()
@@ -55,7 +55,7 @@ if(SLUICE_CUDA STREQUAL "MODEL")
   set_source_files_properties(${gpu_dir}/planted_faults.cu ${gpu_dir}/probe_kernels.cu PROPERTIES LANGUAGE CXX
                               COMPILE_OPTIONS "${cuda_model_options}")
   if(NOT SLUICE_SANITIZE)
-    sluice_gpu_watched(gpu_lists gpu_live gpu_mol gpu_mol_bounds gpu_mol_kernels gpu_mol_pairs gpu_recjpq gpu_vector
-                       gpu_vector_kernels gpu_pq_kernels)
+    sluice_gpu_watched(gpu_lists gpu_live gpu_mol gpu_mol_bounds gpu_mol_kernels gpu_mol_pairs gpu_recjpq gpu_threads
+                       gpu_vector gpu_vector_kernels gpu_pq_kernels)
   endif()
 endif()
