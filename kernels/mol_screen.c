@@ -9,8 +9,8 @@
 #include "kernels/mol_reduced_gate.h"
 
 #define SECOND_ORDER (1 + 0x1p-5)
-#define SILU_LOWEST  -0.2785 /* SiLU is above it */
-#define SLOPE        1.1    /* SiLU's largest slope */
+#define SILU_LOWEST  (-0.2785) /* SiLU is above it */
+#define SLOPE        1.1       /* SiLU's largest slope */
 
 enum {
   COMPONENT_DIM_MAX = 1024,

@@ -170,8 +170,10 @@ static uint32_t mol_screen_logits_vnni(const struct mol_shape *shape, const stru
 TILE void store_around(uint32_t *row, size_t at, size_t n, __m512i x)
 {
   __mmask16 lanes = (__mmask16)((1u << n) - 1);
-  __mmask16 here = at + n <= SCREEN_LANES ? lanes : (__mmask16)((1u << (SCREEN_LANES - at)) - 1);
+  __mmask16 here = lanes;
 
+  if (at + n > SCREEN_LANES)
+    here = (__mmask16)((1u << (SCREEN_LANES - at)) - 1);
   _mm512_mask_storeu_epi32(row + at, here, x);
   if (here != lanes)
     _mm512_mask_storeu_epi32(row, (__mmask16)(lanes >> (SCREEN_LANES - at)),

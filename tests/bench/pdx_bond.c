@@ -60,8 +60,7 @@ static inline __attribute__((always_inline)) void add_step(const struct step *s,
   }
 }
 
-__attribute__((target("avx512f,prefer-vector-width=512"))) static void add_step_avx512(const struct step *s,
-                                                                                       float *partial)
+__attribute__((target("avx512f"))) static void add_step_avx512(const struct step *s, float *partial)
 {
   add_step(s, partial);
 }
