@@ -10,6 +10,19 @@ void arena_fill_begin(struct arena *a, struct arena_fill *out)
   *out = (struct arena_fill){ .arena = a, .lock = PTHREAD_MUTEX_INITIALIZER };
 }
 
+static void note_end(struct arena_fill *f, size_t end)
+{
+  size_t known = atomic_load(&f->end);
+
+  while (known < end && !atomic_compare_exchange_weak(&f->end, &known, end))
+    ;
+}
+
+void arena_fill_abandon(struct arena_fill *f)
+{
+  f->arena->n_slots = f->arena->high_slots = f->end;
+}
+
 /* Put a part into the columns of one backend. */
 static err_t fill_columns(struct arena_fill *f, struct columns *columns, uint32_t slot, const uint8_t *bytes)
 {
@@ -38,6 +51,7 @@ err_t arena_fill_put(struct arena_fill *f, size_t first, const struct prepared_c
 
   if (n > a->capacity || first > a->capacity - n)
     return arena_fail_full(a);
+  note_end(f, first + n);
   for (size_t i = 0; i < n; i++) {
     const struct prepared_change *change = &changes[i];
     if (n - i > KEYS_AHEAD)
@@ -101,6 +115,7 @@ err_t arena_fill_copy(struct arena_fill *f, const struct arena *from, size_t blo
   size_t first = block * COLUMNS_FILL_SLOTS, end = first + COLUMNS_FILL_SLOTS;
 
   end = end < from->n_slots ? end : from->n_slots;
+  note_end(f, end);
   for (size_t slot = first; slot < end; slot++) {
     if (end - slot > KEYS_AHEAD)
       keys_prefetch(&a->keys, keys_get(&from->keys, (uint32_t)slot + KEYS_AHEAD));

@@ -15,6 +15,7 @@ struct arena_fill {
   struct arena *arena;
   pthread_mutex_t lock;   /* for columns that one thread at a time may fill */
   _Atomic size_t n_items; /* items put so far */
+  _Atomic size_t end;     /* no item has been put into this slot or a higher one */
 };
 
 /* Begin to fill an arena that arena_init() has made. */
@@ -27,6 +28,9 @@ err_t arena_fill_put(struct arena_fill *f, size_t first, const struct prepared_c
 
 /* Copy the items of the n-th block of COLUMNS_FILL_SLOTS slots of an arena, which may be searched meanwhile. */
 err_t arena_fill_copy(struct arena_fill *f, const struct arena *from, size_t block);
+
+/* After an error: the arena can only be given to arena_fini(). */
+void arena_fill_abandon(struct arena_fill *f);
 
 /* Complete the arena: after this it can be searched and changed. */
 err_t arena_fill_finish(struct arena_fill *f);

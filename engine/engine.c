@@ -205,8 +205,11 @@ static err_t fill_back(struct engine *e, engine_feed feed, void *context)
 
   TRY(renew_back(e, &back));
   arena_fill_begin(back, &filling.fill);
-  TRY(feed(context, &filling));
-  return arena_fill_finish(&filling.fill);
+  err_code_t err = feed(context, &filling);
+  if (err == ERR_OK)
+    return arena_fill_finish(&filling.fill);
+  arena_fill_abandon(&filling.fill);
+  return err;
 }
 
 static err_t copy_to_back(struct engine *e, size_t n_threads)
@@ -217,8 +220,11 @@ static err_t copy_to_back(struct engine *e, size_t n_threads)
   TRY(renew_back(e, &back));
   c.from = pair_front(e->pair);
   arena_fill_begin(back, &c.fill);
-  TRY(parallel_run(n_threads, copy_blocks, &c));
-  return arena_fill_finish(&c.fill);
+  err_code_t err = parallel_run(n_threads, copy_blocks, &c);
+  if (err == ERR_OK)
+    return arena_fill_finish(&c.fill);
+  arena_fill_abandon(&c.fill);
+  return err;
 }
 
 err_t engine_replace(struct engine *e, engine_feed feed, void *context, size_t n_threads,

@@ -73,6 +73,14 @@ __constinit thread_local struct cuda_model_place cuda_model_place;
 static __constinit thread_local machine *m; /* allocated by cuda_model_random() */
 
 /* Frees the machine of a host thread that ends. */
+static void free_stack(unsigned char *stack)
+{
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(stack, STACK_BYTES); /* the addresses may be mapped again for something else */
+#endif
+  munmap(stack, STACK_BYTES);
+}
+
 struct machine_owner {
   bool is_used = false;
   ~machine_owner()
@@ -80,7 +88,7 @@ struct machine_owner {
     for (block &b : m->blocks)
       for (fiber &f : b.fibers)
         if (f.stack)
-          munmap(f.stack, STACK_BYTES);
+          free_stack(f.stack);
     delete m;
     m = NULL;
   }
