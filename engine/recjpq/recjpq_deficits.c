@@ -38,15 +38,11 @@ err_t recjpq_deficits_init(const struct cells *cells, const struct kernels *kern
   TRY(region_array(scratch, d.n_splits, sizeof *d.best, &d.best));
   TRY(region_array(scratch, d.n_splits * PQ_LANES, sizeof *d.lane_best, &d.lane_best));
   TRY(region_array(scratch, d.n_splits, sizeof *d.n_used, &d.n_used));
-  TRY(region_array(scratch, d.n_splits, sizeof *d.splits, &d.splits));
-  TRY(region_array(scratch, d.n_splits, 1, &d.numbers));
   TRY(region_array(scratch, d.n_splits, 1, &d.order));
   TRY(region_array(scratch, d.n_splits, sizeof *d.sorted, &d.sorted));
   TRY(region_array(scratch, d.n_splits * PQ_SUBITEMS + TABLE_ALIGN, 1, &bytes));
   d.tables = bytes + (-(uintptr_t)bytes & (TABLE_ALIGN - 1));
   for (size_t m = 0; m < d.n_splits; m++) {
-    d.splits[m] = recjpq_deficits_table(&d, m);
-    d.numbers[m] = (uint8_t)m;
     d.n_used[m] = kernels->pq_best(subitem_scores + m * PQ_SUBITEMS, cells->lengths + m * cells->n_subitems,
                                    cells->n_subitems, d.lane_best + m * PQ_LANES, &largest);
     d.best[m] = -INFINITY;

@@ -33,8 +33,6 @@ struct recjpq_deficits {
   float scale;                 /* levels in one unit of score */
   uint8_t limit;
   uint8_t *tables;        /* [M][PQ_SUBITEMS], aligned to 64 */
-  const uint8_t **splits; /* [M]: the table of each split */
-  uint8_t *numbers;       /* [M]: 0, 1, ... M - 1 */
   uint8_t *order;         /* [M]: splits, ordered by how many levels an item loses in them on average, most first */
   const uint8_t **sorted; /* [M]: the tables in that order */
 };
