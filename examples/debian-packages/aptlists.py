@@ -10,7 +10,7 @@ LISTS = "/var/lib/apt/lists"
 CAT_FILE = "/usr/lib/apt/apt-helper"
 KEPT = {
     "Source", "Section", "Maintainer", "Homepage", "Description", "Tag", "Provides",
-    "Depends", "Pre-Depends", "Recommends", "Suggests", "Enhances",
+    "Size", "Priority", "Depends", "Pre-Depends", "Recommends", "Suggests", "Enhances",
 }
 
 
@@ -82,6 +82,13 @@ def alternatives(field):
         if names:
             groups.append(names)
     return groups
+
+
+def attributes(record):
+    """What filters compare: the section without its archive area, the size of the archive in bytes, the priority."""
+    values = {"section": record.get("Section", "").rpartition("/")[2], "size": int(record.get("Size", 0)),
+              "priority": record.get("Priority", "")}
+    return {name: value for name, value in values.items() if value}
 
 
 def summary(record):

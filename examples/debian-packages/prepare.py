@@ -95,13 +95,14 @@ def plain(row):
     return [float(f"{v:.6g}") for v in row]
 
 
-def write_items(path, names, x, codes):
+def write_items(path, packages, x, codes):
     """Write the items last, and rename the file when it is complete: if it exists, so do all others."""
     unfinished = path + ".part"
     with open(unfinished, "w", encoding="utf-8") as f:
-        for name, row, code in zip(names, x, codes.tolist()):
-            parts = {"packages": {"vector": half_floats(row)}, "packages-pq": {"codes": code}}
-            f.write(json.dumps({"key": name, "value": {"parts": parts}}, separators=(",", ":")) + "\n")
+        for (name, record), row, code in zip(packages.items(), x, codes.tolist()):
+            value = {"parts": {"packages": {"vector": half_floats(row)}, "packages-pq": {"codes": code}},
+                     "attributes": aptlists.attributes(record)}
+            f.write(json.dumps({"key": name, "value": value}, separators=(",", ":")) + "\n")
     os.replace(unfinished, path)
 
 
@@ -185,7 +186,7 @@ def main():
         f.writelines(f"{name}\t{aptlists.summary(record)}\n" for name, record in packages.items())
     write_eval(paths["packages-eval.safetensors"], x, pairs[held], weight[held])
     write_queries(paths["queries.jsonl"], names, x, dense)
-    write_items(paths["items.jsonl"], names, x, codes)
+    write_items(paths["items.jsonl"], packages, x, codes)
     say(f"written to {directory}: items.jsonl has {os.path.getsize(paths['items.jsonl']) / 1e6:.0f} MB")
 
 

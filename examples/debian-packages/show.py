@@ -77,7 +77,8 @@ def receipt_text(answer):
 def effort(answer):
     counts = answer["counts"]
     time_ms = answer["times"]["searched_us"] / 1000
-    return f"{counts['scored']:,} of {counts['items']:,} items scored in {time_ms:.2f} ms, {receipt_text(answer)}"
+    admitted = counts.get("admitted", counts["items"])
+    return f"{admitted:,} items admitted, {counts['scored']:,} scored in {time_ms:.2f} ms, {receipt_text(answer)}"
 
 
 def keys(answer):

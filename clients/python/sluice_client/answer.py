@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An answer as its caller sees it."""
+
+from dataclasses import dataclass
+from typing import List, NamedTuple, Optional
+
+from . import sluice_pb2 as pb
+from .errors import QueryError
+from .positions import Positions
+
+
+class Hit(NamedTuple):
+    """An item that was found."""
+
+    key: bytes
+    score: float
+
+    @property
+    def text(self) -> str:
+        """The key as text. Bytes that are not UTF-8 become escapes."""
+        return self.key.decode(errors="backslashreplace")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The hits of a query, and what they guarantee."""
+
+    id: str
+    hits: List[Hit]               # best first
+    exact: bool                   # these are the k best of all items that the query admits
+    bound: Optional[float]        # no other item scores above this; None if all admitted items are hits
+    epoch: int                    # the state of the catalogue that was searched, counted by each daemon for itself
+    watermark: Positions          # how far that state had read the catalogue
+    time_unix_ms: Optional[int]   # the time of that state, if items can expire
+    message: pb.Answer            # the whole message, with counts and times
+
+
+def answer_of(message: pb.Answer) -> Answer:
+    """Return the answer. Raise QueryError if the message is an error."""
+    if message.HasField("error"):
+        raise QueryError(_code_name(message.error.code), message.error.message)
+    return Answer(
+        id=message.id,
+        hits=[Hit(hit.key, hit.score) for hit in message.hits],
+        exact=message.receipt.exact,
+        bound=message.receipt.bound if message.receipt.HasField("bound") else None,
+        epoch=message.epoch,
+        watermark={position.partition: position.next for position in message.watermark},
+        time_unix_ms=message.time_unix_ms if message.HasField("time_unix_ms") else None,
+        message=message)
+
+
+def _code_name(code: int) -> str:
+    """The name of the code. A newer daemon may have codes that this schema lacks."""
+    known = pb.Error.Code.DESCRIPTOR.values_by_number
+    return str(known[code].name if code in known else code)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages made of plain Python values. What the daemon would refuse at a look is a ValueError here."""
+
+from dataclasses import dataclass
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from . import sluice_pb2 as pb
+
+Key = Union[str, bytes]
+# Numbers of a vector: a list, a numpy array, anything that numpy.asarray takes.
+Numbers = Any
+# A boolean, an integer, a number, a text, a list of these, or None.
+Plain = Any
+
+MAX_KEY_BYTES = 256
+
+
+@dataclass(frozen=True)
+class Query:
+    """A request for the k best items of a space. docs/protocol.md explains the fields."""
+
+    space: str
+    k: int
+    vector: Optional[Numbers] = None
+    method: str = ""                              # "": the exact one
+    filter: str = ""
+    parameters: Sequence[Plain] = ()              # values of $1, $2, ... in the filter
+    exclude: Iterable[Key] = ()
+    exclude_seen_by: Optional[Key] = None         # a user
+    at_least: Optional[Mapping[int, int]] = None  # wait until the catalogue was read to these positions
+    at_least_seen: Optional[Mapping[int, int]] = None
+    no_wait: bool = False
+    user_id: Optional[int] = None
+    components: Optional[Numbers] = None
+    query_gate: Optional[Numbers] = None
+    like: Optional[Key] = None                    # more like this item, in place of a vector
+    explain: Iterable[Key] = ()                   # the answer's message says why each is a hit or not
+
+    def message(self, query_id: str, deadline_unix_ms: int) -> pb.Query:
+        """Return the message, with an id and a deadline."""
+        out = pb.Query(id=query_id, space=self.space, k=self.k, method=self.method, filter=self.filter,
+                       no_wait=self.no_wait, deadline_unix_ms=deadline_unix_ms,
+                       exclude=[key_bytes(key) for key in self.exclude],
+                       explain=[key_bytes(key) for key in self.explain],
+                       parameters=[value_of(parameter) for parameter in self.parameters],
+                       at_least=_positions(self.at_least), at_least_seen=_positions(self.at_least_seen))
+        for name in ("vector", "components", "query_gate"):
+            numbers = getattr(self, name)
+            if numbers is not None:
+                getattr(out, name).CopyFrom(_vector(numbers))
+        if self.user_id is not None:
+            out.user_id = self.user_id
+        if self.exclude_seen_by is not None:
+            out.exclude_seen_by = key_bytes(self.exclude_seen_by)
+        if self.like is not None:
+            out.like = key_bytes(self.like)
+        return out
+
+
+def vector(numbers: Numbers) -> pb.Part:
+    """A part with a vector: for every similarity but recjpq."""
+    return pb.Part(vector=_vector(numbers))
+
+
+def codes(values: Iterable[int]) -> pb.Part:
+    """A part with codes, one for each split: for recjpq."""
+    return pb.Part(codes=bytes(int(value) for value in values))
+
+
+def components(numbers: Numbers, item_gate: Numbers) -> pb.Part:
+    """A part with the components and the gate of an item, computed by the client: for mol."""
+    return pb.Part(components=_vector(numbers), item_gate=_vector(item_gate))
+
+
+def item(parts: Mapping[str, Any], attributes: Optional[Mapping[str, Plain]] = None) -> pb.Item:
+    """An item. A part is made by vector(), codes() or components(); bare numbers are a vector."""
+    out = pb.Item()
+    for space, part in parts.items():
+        out.parts[space].CopyFrom(part if isinstance(part, pb.Part) else vector(part))
+    for name, plain in (attributes or {}).items():
+        out.attributes[name].CopyFrom(value_of(plain))
+    return out
+
+
+def key_bytes(key: Key) -> bytes:
+    out = key.encode() if isinstance(key, str) else bytes(key)
+    if not 1 <= len(out) <= MAX_KEY_BYTES:
+        raise ValueError(f"a key of {len(out)} bytes is not between 1 and {MAX_KEY_BYTES}")
+    return out
+
+
+def value_of(plain: Plain) -> pb.Value:
+    if isinstance(plain, (np.generic, np.ndarray)):
+        plain = plain.tolist()
+    if plain is None:
+        return pb.Value()
+    if isinstance(plain, (list, tuple, set, frozenset)):
+        return pb.Value(list=_list_of(plain))
+    return pb.Value(**{_kind(plain): plain})
+
+
+def _list_of(elements: Iterable[Plain]) -> pb.Value.List:
+    out = pb.Value.List()
+    for element in elements:
+        if isinstance(element, np.generic):
+            element = element.item()
+        getattr(out, _kind(element) + "s").append(element)
+    return out
+
+
+def _kind(plain: Plain) -> str:
+    # bool first: it is an int, too.
+    for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "text")):
+        if isinstance(plain, kind):
+            return name
+    raise ValueError(f"{plain!r} is not a boolean, an integer, a number or a text")
+
+
+def _vector(numbers: Numbers) -> pb.Vector:
+    array = np.asarray(numbers)
+    half = array.dtype == np.float16
+    array = np.ascontiguousarray(array, "<f2" if half else "<f4").ravel()
+    if not np.isfinite(array).all():
+        raise ValueError("a number is not finite in 32 bits")
+    return pb.Vector(type=pb.Vector.F16 if half else pb.Vector.F32, data=array.tobytes())
+
+
+def _positions(positions: Optional[Mapping[int, int]]) -> Iterable[pb.Position]:
+    return [pb.Position(partition=partition, next=following) for partition, following in (positions or {}).items()]

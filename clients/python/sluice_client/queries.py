@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends queries and finds their answers: one producer, one reader of the answer topic, any number of threads."""
+
+import functools
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any, Mapping, Optional
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+
+from . import sluice_pb2 as pb
+from .answer import Answer, answer_of
+from .errors import SluiceError, WriteError
+from .kafka import Kafka, assign_end, partitions_of, settings
+from .messages import Query
+from .pending import Counters, Pending
+
+PRODUCER = {"linger.ms": 0, "socket.nagle.disable": True}
+# Without a group, offsets are never committed; librdkafka wants a name all the same. If the topic was created anew,
+# its beginning is read, so that no answer is missed.
+CONSUMER = {"group.id": "none", "enable.auto.commit": False, "auto.offset.reset": "earliest",
+            "fetch.message.max.bytes": 8 << 20}
+# How long a request that is over may go unnoticed.
+POLL_S = 0.05
+
+
+class Queries:
+    """Sends queries and returns their answers. All methods may be called from any thread.
+
+    kafka: an address, or properties of librdkafka. producer, consumer: more properties, for one of the two. The
+    embedded broker needs consumer={"fetch.wait.max.ms": 5}.
+    """
+
+    def __init__(self, kafka: Kafka, queries_topic: str = "sluice.queries", answers_topic: str = "sluice.answers", *,
+                 producer: Optional[Mapping[str, Any]] = None, consumer: Optional[Mapping[str, Any]] = None,
+                 start_timeout_s: float = 30, refresh_s: float = 10) -> None:
+        self._queries_topic, self._answers_topic = queries_topic, answers_topic
+        self._refresh_s = refresh_s  # how often new partitions of the answer topic are looked for
+        self._pending = Pending()
+        self._closing = threading.Event()
+        self._producer = Producer(settings(kafka, PRODUCER, producer))
+        self._consumer = Consumer(settings(kafka, CONSUMER, consumer))
+        try:
+            # Before the first query is sent, so that no answer can be missed.
+            self._partitions = set(assign_end(self._consumer, answers_topic, start_timeout_s))
+        except (KafkaException, SluiceError):
+            self._consumer.close()
+            raise
+        self._refreshed = time.monotonic()
+        self._thread = threading.Thread(target=self._read, name="sluice answers", daemon=True)
+        self._thread.start()
+
+    def submit(self, query: Query, timeout_s: float = 5) -> "Future[Answer]":
+        """Send a query and return the future of its answer.
+
+        The future raises QueryError if the daemon answers with an error, and NoAnswer if there is no answer within
+        timeout_s, which is also the query's deadline: the clocks of client and daemon must agree.
+        """
+        request_id, future = self._pending.add(timeout_s)
+        try:
+            message = query.message(request_id, int((time.time() + timeout_s) * 1000))
+            self._send(request_id, message.SerializeToString(), time.monotonic() + timeout_s)
+        except Exception as error:
+            self._pending.fail(request_id, error)
+            raise
+        return future
+
+    def ask(self, query: Query, timeout_s: float = 5) -> Answer:
+        """Send a query and wait for its answer. It raises what the future of submit() raises."""
+        return self.submit(query, timeout_s).result()
+
+    @property
+    def counters(self) -> Counters:
+        return self._pending.counters()
+
+    def close(self) -> None:
+        """Stop reading. Requests that are open end with Closed. A second call does nothing."""
+        self._closing.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def __enter__(self) -> "Queries":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def _send(self, request_id: str, value: bytes, deadline: float) -> None:
+        report = functools.partial(self._delivered, request_id)
+        while True:
+            try:
+                self._producer.produce(self._queries_topic, value, request_id, on_delivery=report)
+                return
+            except BufferError:
+                if time.monotonic() > deadline:
+                    raise WriteError("the queue of the producer stayed full") from None
+                time.sleep(0.01)
+
+    def _delivered(self, request_id: str, error: Any, _: Any) -> None:
+        if error:
+            self._pending.fail(request_id, WriteError(f"topic {self._queries_topic}: {error}"))
+
+    def _read(self) -> None:
+        try:
+            while not self._closing.is_set():
+                wait_s = self._pending.expire()
+                self._producer.poll(0)
+                self._take(self._consumer.poll(min(wait_s, POLL_S)))
+                self._add_new_partitions()
+        finally:
+            self._closing.set()
+            self._pending.close()
+            self._consumer.close()
+
+    def _take(self, message: Any) -> None:
+        # librdkafka goes on by itself after errors.
+        if message is None or message.error() is not None or message.value() is None:
+            return
+        # The answer has its query's key: other clients' answers are not even decoded.
+        request_id = (message.key() or b"").decode(errors="replace")
+        self._pending.answer(request_id, lambda: answer_of(pb.Answer.FromString(message.value())))
+
+    def _add_new_partitions(self) -> None:
+        """Read partitions that the topic has grown by from their beginning."""
+        if time.monotonic() < self._refreshed + self._refresh_s:
+            return
+        self._refreshed = time.monotonic()
+        try:
+            now = partitions_of(self._consumer, self._answers_topic, timeout_s=1)
+            new = [TopicPartition(self._answers_topic, partition, OFFSET_BEGINNING)
+                   for partition in now if partition not in self._partitions]
+            if new:
+                self._consumer.incremental_assign(new)
+                self._partitions.update(now)
+        except (KafkaException, SluiceError):
+            pass  # the brokers or the topic are away; the next look may find them

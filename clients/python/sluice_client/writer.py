@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes records to one topic, and knows how far they reach.
+
+A thread serves the delivery reports, so that the future of a record completes by itself.
+"""
+
+import functools
+import threading
+from concurrent.futures import Future, wait
+from typing import Any, Optional, Set, Type, TypeVar
+
+from confluent_kafka import KafkaException, Producer
+
+from .errors import Closed, WriteError
+from .kafka import Kafka, settings
+from .positions import Positions
+
+# Idempotence keeps the records of a key in order when one is sent again.
+DEFAULTS = {"enable.idempotence": True, "linger.ms": 5}
+POLL_S = 0.1
+
+Self = TypeVar("Self", bound="Writer")
+
+
+class Writer:
+    """A producer for one topic. All methods may be called from any thread."""
+
+    def __init__(self, kafka: Kafka, topic: str) -> None:
+        self._topic = topic
+        self._producer = Producer(settings(kafka, DEFAULTS))
+        self._lock = threading.Lock()
+        self._open: "Set[Future[Positions]]" = set()
+        self._positions: Positions = {}
+        self._failures = 0
+        self._first_failure: Optional[WriteError] = None
+        self._closed = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name=f"sluice writer of {topic}", daemon=True)
+        self._thread.start()
+
+    def write(self, key: bytes, value: Optional[bytes]) -> "Future[Positions]":
+        """Write a record; return the future of its positions. Wait while the producer's queue is full."""
+        future: "Future[Positions]" = Future()
+        future.set_running_or_notify_cancel()  # a record cannot be called back
+        report = functools.partial(self._delivered, future)
+        with self._lock:
+            if self._closed:
+                raise Closed("the writer is closed")
+            self._open.add(future)
+        try:
+            while not self._produce(key, value, report):
+                self._producer.poll(POLL_S)
+        except (KafkaException, ValueError, TypeError):
+            with self._lock:
+                self._open.discard(future)
+            raise
+        return future
+
+    @property
+    def positions(self) -> Positions:
+        """How far the records reach that Kafka has taken: all that this object has written."""
+        with self._lock:
+            return dict(self._positions)
+
+    def flush(self, timeout_s: float = 60) -> Positions:
+        """Wait until Kafka has every record written so far, and return `positions`.
+
+        Raise WriteError if some are not there in time, or if any failed since the last flush.
+        """
+        with self._lock:
+            waiting = set(self._open)
+        late = wait(waiting, timeout_s).not_done
+        with self._lock:
+            failures, first = self._failures, self._first_failure
+            self._failures, self._first_failure = 0, None
+        if failures:
+            raise WriteError(f"{failures} records were not written; the first: {first}") from first
+        if late:
+            raise WriteError(f"{len(late)} of {len(waiting)} records are not in Kafka after {timeout_s} s")
+        return self.positions
+
+    def close(self, timeout_s: float = 60) -> None:
+        """Refuse further records, flush, and end the thread. A second call does nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        try:
+            self.flush(timeout_s)
+        finally:
+            self._stop.set()
+            self._thread.join()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], *_: Any) -> None:
+        self.close()
+
+    def _produce(self, key: bytes, value: Optional[bytes], report: Any) -> bool:
+        try:
+            self._producer.produce(self._topic, value, key, on_delivery=report)
+        except BufferError:
+            return False
+        return True
+
+    def _delivered(self, future: "Future[Positions]", error: Any, message: Any) -> None:
+        # The future comes last, because it wakes flush().
+        if error:
+            failure = WriteError(f"topic {self._topic}: {error}")
+            self._end(future, {}, failure)
+            future.set_exception(failure)
+        else:
+            reached = {message.partition(): message.offset() + 1}
+            self._end(future, reached, None)
+            future.set_result(reached)
+
+    def _end(self, future: "Future[Positions]", reached: Positions, failure: Optional[WriteError]) -> None:
+        with self._lock:
+            self._open.discard(future)
+            for partition, following in reached.items():
+                self._positions[partition] = max(following, self._positions.get(partition, 0))
+            if failure:
+                self._failures += 1
+                self._first_failure = self._first_failure or failure
+
+    def _serve(self) -> None:
+        while not self._stop.is_set():
+            self._producer.poll(POLL_S)
