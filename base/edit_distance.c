@@ -2,6 +2,7 @@
 /* The Levenshtein distance by dynamic programming, with one row of the table in memory. */
 #include "base/edit_distance.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -24,4 +25,22 @@ size_t edit_distance(const char *a, const char *b)
     }
   }
   return row[n_b];
+}
+
+static void lower(const char *text, char out[EDIT_TEXT_MAX + 1])
+{
+  size_t n = 0;
+
+  for (; n < EDIT_TEXT_MAX && text[n]; n++)
+    out[n] = (char)tolower((unsigned char)text[n]);
+  out[n] = '\0';
+}
+
+size_t edit_distance_by_letter(const char *a, const char *b)
+{
+  char lower_a[EDIT_TEXT_MAX + 1], lower_b[EDIT_TEXT_MAX + 1];
+
+  lower(a, lower_a);
+  lower(b, lower_b);
+  return edit_distance(lower_a, lower_b) * EDIT_TEXT_MAX + edit_distance(a, b);
 }

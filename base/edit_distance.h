@@ -12,4 +12,8 @@ enum { EDIT_TEXT_MAX = 128 };
  * Thread: any. */
 size_t edit_distance(const char *a, const char *b);
 
+/* Return a distance in which letters count more than their case: "dq" is nearer to "Dq" than to "dP". It is at least
+ * EDIT_TEXT_MAX times the distance without regard to case. Thread: any. */
+size_t edit_distance_by_letter(const char *a, const char *b);
+
 #endif

@@ -2,9 +2,12 @@
 /* The table of error codes, and the newest failure of each thread. */
 #include "base/err.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/secrets.h"
 
 #define CLASS_NONE   ERR_CLASS_NONE
 #define CLASS_RETRY  ERR_CLASS_RETRY
@@ -51,9 +54,25 @@ err_code_t err_set(err_code_t code, const char *file, int line, const char *form
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+  secrets_hide(text);
   memcpy(message, text, sizeof message);
   snprintf(origin, sizeof origin, "%s:%d", file, line);
   return code;
+}
+
+void err_keep(err_code_t code, struct err_kept *out)
+{
+  static_assert(sizeof out->message == sizeof message && sizeof out->origin == sizeof origin, "nothing is cut");
+  out->code = code;
+  if (code == ERR_OK)
+    return;
+  memcpy(out->message, message, sizeof message);
+  memcpy(out->origin, origin, sizeof origin);
+}
+
+err_t err_give_back(const struct err_kept *kept)
+{
+  return kept->code == ERR_OK ? ERR_OK : err_take_over(kept->code, kept->message, kept->origin);
 }
 
 err_code_t err_take_over(err_code_t code, const char *other_message, const char *other_origin)

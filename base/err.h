@@ -31,7 +31,9 @@
   X(ERR_DISCONTINUITY, FATAL, "the catalogue topic does not continue the store") \
   X(ERR_KAFKA, FATAL, "Kafka failed")                                            \
   X(ERR_KAFKA_RETRY, RETRY, "Kafka is not available")                            \
-  X(ERR_KAFKA_DAMAGED, RETRY, "the broker's log is damaged")                      \
+  X(ERR_KAFKA_TOPIC, RETRY, "a topic does not exist")                            \
+  X(ERR_KAFKA_DENIED, RETRY, "Kafka does not allow it")                          \
+  X(ERR_KAFKA_DAMAGED, RETRY, "the broker's log is damaged")                     \
   X(ERR_STOPPING, FATAL, "the daemon is stopping")                               \
   X(ERR_WIRE, REJECT, "the message cannot be decoded")                           \
   X(ERR_ITEM, REJECT, "the item cannot be used")                                 \
@@ -72,6 +74,19 @@ err_code_t err_set(err_code_t code, const char *file, int line, const char *form
 
 /* Make a failure of another thread the newest one of the calling thread, and return its code. */
 err_code_t err_take_over(err_code_t code, const char *message, const char *origin);
+
+/* A failure that is kept while its thread goes on, or for another thread. */
+struct err_kept {
+  err_code_t code; /* ERR_OK: there is none */
+  char message[1024];
+  char origin[128];
+};
+
+/* Keep the calling thread's newest failure, whose code is `code`; ERR_OK: there is none. */
+void err_keep(err_code_t code, struct err_kept *out);
+
+/* Make a kept failure the newest one of the calling thread, and return its code; ERR_OK: do nothing. */
+err_t err_give_back(const struct err_kept *kept);
 
 /* Return a failure with a printf-style message. */
 #define FAIL(code, ...) return err_set((code), __FILE__, __LINE__, __VA_ARGS__)

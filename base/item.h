@@ -3,7 +3,7 @@
 #ifndef BASE_ITEM_H
 #define BASE_ITEM_H
 
-#include "base/span.h"
+#include "base/value.h"
 
 enum { ITEM_KEY_MAX = 256, SPACE_NAME_MAX = 64 };
 
@@ -26,9 +26,12 @@ struct part {
 struct item_change {
   struct span key; /* 1..ITEM_KEY_MAX bytes */
   bool is_delete;
-  bool is_whole; /* the item's former parts are dropped; else those that `parts` does not name are kept */
+  bool is_sweep; /* a delete that no record asks for: see store_apply(). Partition, offset and time are not given */
+  bool is_whole; /* the item's former parts and attributes are dropped; else those that are not named are kept */
   struct part *parts;
   size_t n_parts;
+  struct attribute_value *attributes;
+  size_t n_attributes;
   int32_t partition;
   int64_t offset;
   int64_t timestamp_ms; /* of the Kafka record */

@@ -10,6 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log_recent.h"
+#include "base/secrets.h"
+
 enum { LINE_BYTES = 2048, QUOTE_BYTES = 512, QUOTE_BUFFERS = 4 };
 
 static const struct {
@@ -72,14 +75,18 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
 
   if ((int)level > atomic_load_explicit(&threshold, memory_order_relaxed))
     return;
-  size_t n = print_prefix(line, sizeof line, level);
+  size_t prefix = print_prefix(line, sizeof line, level), n = prefix;
   n += (size_t)snprintf(line + n, sizeof line - n, "event=%s%s", event, *format ? " " : "");
   va_start(args, format);
   int more = vsnprintf(line + n, sizeof line - n, format, args);
   va_end(args);
   n += more > 0 ? (size_t)more : 0;
   if (n > sizeof line - 2)
-    n = sizeof line - 2;
+    line[sizeof line - 2] = '\0';
+  secrets_hide(line);
+  if (level <= LOG_LEVEL_WARN)
+    log_recent_add(level, line + prefix);
+  n = strlen(line);
   line[n++] = '\n';
   if (write(STDERR_FILENO, line, n) < 0)
     return; /* there is no place left to report the failure */

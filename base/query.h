@@ -16,14 +16,21 @@ struct method {
 
 /* Limits of a query. */
 enum {
-  QUERY_ID_MAX = 1024,        /* bytes */
-  QUERY_METHOD_MAX = 128,     /* bytes */
-  QUERY_EXCLUDE_MAX = 100000, /* keys */
-  QUERY_AT_LEAST_MAX = 4096,  /* positions */
+  QUERY_ID_MAX = 1024,                /* bytes */
+  QUERY_METHOD_MAX = 128,             /* bytes */
+  QUERY_EXCLUDE_MAX = 100000,         /* keys */
+  QUERY_AT_LEAST_MAX = 4096,          /* positions */
+  QUERY_FILTER_MAX = 16384,           /* bytes */
+  QUERY_PARAMETERS_MAX = 64,          /* parameters of a filter */
+  QUERY_PARAMETER_VALUES_MAX = 10000, /* values of all parameters together */
+  QUERY_EXPLAIN_MAX = 16,             /* keys */
 };
 
 /* Kafka's limit on the length of a topic name, in bytes. */
 enum { TOPIC_NAME_MAX = 249 };
+
+struct filter_node;
+struct key_set;
 
 /* A query. It borrows its bytes from its message. */
 struct query {
@@ -38,8 +45,21 @@ struct query {
   int64_t user_id;
   struct span *exclude; /* keys */
   size_t n_exclude;
+  struct span like;     /* key of an item whose part is the query's data; empty: the query has data of its own */
+  struct span *explain; /* keys */
+  size_t n_explain;
+  const struct key_set *seen;     /* more keys to exclude, such as those that a user has seen; NULL: none */
+  struct span filter;             /* docs/filters.md; empty: every item is admitted */
+  const struct value *parameters; /* parameters[i] is $(i+1) in the filter */
+  size_t n_parameters;
+  const struct filter_node *tree; /* the filter, parsed by engine_check_filter(); NULL: there is none */
+  struct span tree_key;           /* equal bytes for equal trees */
   struct position *at_least;
   size_t n_at_least;
+  struct span exclude_seen_by; /* a user, at most SEEN_USER_MAX bytes; empty: nobody */
+  struct position *at_least_seen;
+  size_t n_at_least_seen;
+  bool no_wait;
   bool has_deadline;
   int64_t deadline_unix_ms;
   struct span reply_topic; /* at most TOPIC_NAME_MAX bytes; empty: the configured topic */
@@ -59,9 +79,37 @@ struct receipt {
 
 /* The work of a search. */
 struct counts {
-  uint64_t items;      /* items of the space in the epoch */
-  uint64_t scored;     /* items scored in full */
-  uint64_t candidates; /* items that the first stage passed on */
+  uint64_t items;       /* items of the space in the epoch */
+  uint64_t scored;      /* items scored in full */
+  uint64_t candidates;  /* items that the first stage passed on */
+  bool has_admitted;    /* the next field is known */
+  uint64_t admitted;    /* items that the query admits: they have a part of the space, pass its filter, and are not
+                         * excluded */
+  bool scores_admitted; /* the admitted items were few: each was scored, without the method's own search */
+};
+
+/* Values of sluice.v1.Explanation.Verdict. */
+enum verdict {
+  VERDICT_NO_ITEM = 1,
+  VERDICT_NO_PART = 2,
+  VERDICT_EXPIRED = 3,
+  VERDICT_EMBARGOED = 4,
+  VERDICT_EXCLUDED = 5,
+  VERDICT_SEEN = 6,
+  VERDICT_FILTERED = 7,
+  VERDICT_HIT = 8,
+  VERDICT_OUTRANKED = 9,
+  VERDICT_MISSED = 10,
+};
+
+/* Why an item is a hit, or not. */
+struct explanation {
+  struct span key; /* the query's */
+  enum verdict verdict;
+  bool has_score;
+  float score;
+  uint32_t rank;        /* of a hit, from 1 on; else 0 */
+  float below_last_hit; /* of VERDICT_OUTRANKED */
 };
 
 /* Values of sluice.v1.Error.Code. */
@@ -82,8 +130,12 @@ struct answer {
   struct method method; /* the one that ran */
   struct hit *hits;     /* best first */
   size_t n_hits;
+  struct explanation *explanations; /* of the query's explain, in its order */
+  size_t n_explanations;
   struct receipt receipt;
   uint64_t epoch;
+  bool has_time;        /* the next field is known */
+  int64_t time_unix_ms; /* the epoch's time: no hit is expired or embargoed then */
   const struct position *watermark;
   size_t n_watermark;
   struct counts counts;

@@ -14,6 +14,7 @@ function(sluice_library target module version package)
 endfunction()
 
 sluice_library(rdkafka rdkafka 2.0.2 librdkafka-dev)
+sluice_library(crypto libcrypto 3.0 libssl-dev) # librdkafka has it too
 sluice_library(lmdb lmdb 0.9.24 liblmdb-dev)
 sluice_library(lapacke lapacke 3.11.0 liblapacke-dev)
 sluice_library(jansson jansson 2.14 libjansson-dev)

@@ -26,6 +26,7 @@ static err_code_t note_engine(void *context, err_code_t err, enum engine_fault f
     [ENGINE_FAULT_BACKEND] = "engine.backend",
     [ENGINE_FAULT_ISA] = "kernels.isa",
     [ENGINE_FAULT_MAX_ITEMS] = "catalogue.max_items",
+    [ENGINE_FAULT_LIFETIMES] = "catalogue.expires",
   };
   struct check *c = context;
 
@@ -76,11 +77,10 @@ static err_t check_store(struct check *c)
   return err == ERR_OK ? ERR_OK : note(c, config_blame(c->config, "store.path", err));
 }
 
-/* Check the properties of each client together. Those that are wrong by themselves were reported and dropped when the
- * file was read. */
-static err_t check_kafka(struct check *c)
+/* Those that are wrong by themselves were reported and dropped when the file was read. */
+err_t check_clients(const struct config *config, struct problems *problems)
 {
-  const struct config *config = c->config;
+  struct check c = { config, problems };
   const struct {
     const char *setting;
     const struct kafka_properties *own;
@@ -89,13 +89,14 @@ static err_t check_kafka(struct check *c)
     { "catalogue.kafka", &config->catalogue.kafka, true },
     { "query.kafka", &config->query.kafka, true },
     { "query.answer_kafka", &config->query.answer_kafka, false },
+    { "seen.kafka", &config->seen.kafka, true },
   };
 
   for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++) {
     struct kafka_layers layers = { .layer = { config->kafka, *clients[i].own }, .n = 2 };
     err_code_t err = kafka_client_check(clients[i].is_consumer, &layers);
     if (err != ERR_OK)
-      TRY(note(c, config_blame(config, clients[i].own->n ? clients[i].setting : "kafka", err)));
+      TRY(note(&c, config_blame(config, clients[i].own->n ? clients[i].setting : "kafka", err)));
   }
   return ERR_OK;
 }
@@ -110,6 +111,6 @@ err_t check_file(const char *path, struct problems *problems)
   TRY(err);
   struct check c = { config, problems };
   TRY(check_store(&c));
-  TRY(check_kafka(&c));
+  TRY(check_clients(config, problems));
   return check_engine(&c);
 }

@@ -3,6 +3,7 @@
 #ifndef DAEMON_CHECK_H
 #define DAEMON_CHECK_H
 
+#include "daemon/config/config.h"
 #include "daemon/config/problems.h"
 
 /* Read a configuration and check what it names: models, backend, instruction set, memory, the store's directory. Opens
@@ -13,5 +14,9 @@
  * Returns ERR_OK even if problems were found; ERR_MEMORY when memory did not suffice for the check.
  */
 err_t check_file(const char *path, struct problems *problems);
+
+/* Check the properties of each Kafka client together, and the files that they name. Adds the problems found. Returns
+ * ERR_OK or ERR_MEMORY, as check_file(). */
+err_t check_clients(const struct config *config, struct problems *problems);
 
 #endif

@@ -5,44 +5,77 @@
 #define DAEMON_COUNTERS_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "base/hist.h"
+#include "base/query.h"
 
 /* Counters. Columns: field (also its name in /status), Prometheus name, help. */
-#define COUNTERS_LIST(X)                                                                                             \
-  X(applied, "sluice_items_applied_total", "Puts of items published")                                                \
-  X(deleted, "sluice_items_deleted_total", "Deletes (tombstones) published")                                         \
-  X(replayed, "sluice_items_replayed_total", "Catalogue records skipped because the store had already applied them") \
-  X(dead_letters, "sluice_dead_letters_total", "Messages sent to the dead-letter topic")                               \
-  X(batches, "sluice_batches_total", "Catalogue batches stored and published")                                       \
-  X(discontinuities, "sluice_discontinuities_total", "Times that the catalogue topic did not continue the store")    \
-  X(rebuilds, "sluice_rebuilds_total", "Rebuilds completed: a new catalogue replaced the served one")                \
-  X(gaps, "sluice_embedded_broker_gaps_total",                                                                       \
-    "Times that the embedded broker dropped records before they were read")                                          \
-  X(damages, "sluice_catalogue_damages_total", "Damaged offsets found in catalogue partitions")                      \
-  X(refused_full, "sluice_items_refused_full_total",                                                                 \
-    "Puts of new items that had to wait because of catalogue.max_items")                                             \
-  X(dead_letters_lost, "sluice_dead_letters_lost_total",                                                             \
-    "Dead letters of the catalogue dropped because too many waited for delivery")                                    \
-  X(queries, "sluice_queries_total", "Queries read from the query topic")                                            \
-  X(answers, "sluice_answers_total", "Answers with hits")                                                            \
-  X(errors, "sluice_error_answers_total", "Answers with an error")                                                   \
-  X(refused, "sluice_refused_total", "Queries refused without a search: no room, or no time to meet the deadline")   \
-  X(searches, "sluice_searches_total", "Batches of queries searched")                                                \
-  X(undeliverable, "sluice_undeliverable_total",                                                                     \
-    "Replies and dead letters given up because no broker accepted them")
+#define COUNTERS_LIST(X)                                                                                               \
+  X(applied, "sluice_items_applied_total", "Puts of items published")                                                  \
+  X(deleted, "sluice_items_deleted_total", "Deletes (tombstones) published")                                           \
+  X(swept, "sluice_items_swept_total", "Items deleted because they had been expired for long")                         \
+  X(replayed, "sluice_items_replayed_total", "Catalogue records skipped because the store had already applied them")   \
+  X(batches, "sluice_batches_total", "Catalogue batches stored and published")                                         \
+  X(discontinuities, "sluice_discontinuities_total", "Times that the catalogue topic did not continue the store")      \
+  X(rebuilds, "sluice_rebuilds_total", "Rebuilds completed: a new catalogue replaced the served one")                  \
+  X(gaps, "sluice_embedded_broker_gaps_total", "Times that the embedded broker dropped records before they were read") \
+  X(damages, "sluice_catalogue_damages_total", "Damaged offsets found in catalogue partitions")                        \
+  X(refused_full, "sluice_items_refused_full_total",                                                                   \
+    "Puts of new items that had to wait because of catalogue.max_items")                                               \
+  X(dead_letters_lost, "sluice_dead_letters_lost_total",                                                               \
+    "Dead letters of the catalogue dropped because too many waited for delivery")                                      \
+  X(queries, "sluice_queries_total", "Queries read from the query topic")                                              \
+  X(answers, "sluice_answers_total", "Answers with hits")                                                              \
+  X(refused, "sluice_refused_total", "Queries refused without a search: no room, or no time to meet the deadline")     \
+  X(searches, "sluice_searches_total", "Batches of queries searched")                                                  \
+  X(filtered, "sluice_filtered_queries_total", "Queries with a filter that were searched")                             \
+  X(filtered_few, "sluice_filtered_few_queries_total",                                                                 \
+    "Of these, queries that admitted so few items that each was scored, without the method's own search")              \
+  X(filtered_items, "sluice_filtered_items_total", "Items of the space, summed over the queries with a filter")        \
+  X(filtered_admitted, "sluice_filtered_admitted_items_total",                                                         \
+    "Items admitted, summed over the queries with a filter")                                                           \
+  X(seen_records, "sluice_seen_records_total", "Records read from the seen topic")                                     \
+  X(seen_queries, "sluice_seen_queries_total", "Searched queries that left out what a user has seen")                  \
+  X(undeliverable, "sluice_undeliverable_total", "Replies and dead letters given up because no broker accepted them")
+
+/* What is wrong with a dead letter. */
+enum counters_letter {
+  LETTER_UNREADABLE,    /* the message cannot be decoded */
+  LETTER_UNUSABLE,      /* an item that no space can use */
+  LETTER_UNKNOWN_SPACE, /* catalogue.unknown_spaces refuses it */
+  LETTER_TOO_LARGE,
+  LETTER_NO_REPLY, /* a query whose answer no broker takes */
+  COUNTERS_LETTERS,
+};
+enum { COUNTERS_ERRORS = ANSWER_INTERNAL + 1 };
+
+/* Counters by a word, which /metrics shows as a label, and /status added up. Columns: field (also its name in /status),
+ * number of words, Prometheus name, label, help. The words are in daemon/http/metrics.c. */
+#define COUNTERS_BY_WORD(X)                                                                                          \
+  X(dead_letters, COUNTERS_LETTERS, "sluice_dead_letters_total", "reason", "Messages sent to the dead-letter topic") \
+  X(errors, COUNTERS_ERRORS, "sluice_error_answers_total", "code", "Answers with an error")
 
 /* Histograms of durations: microseconds in the field and in /status, seconds for Prometheus. Columns: field, name in
  * /status, Prometheus name, help. */
-#define COUNTERS_HISTS(X)                                                                                              \
+#define COUNTERS_PLAIN_HISTS(X)                                                                                        \
   X(visible_us, "visible", "sluice_visible_seconds", "Seconds from a catalogue record's timestamp to its publication") \
+  X(seen_us, "seen", "sluice_seen_read_seconds", "Seconds that reading what a user has seen took")                     \
   X(queued_us, "queued", "sluice_queued_seconds", "Seconds between reading and searching a query")                     \
-  X(search_us, "search", "sluice_search_seconds", "Seconds that the search of one batch of queries took")
+  X(answer_us, "answer", "sluice_answer_seconds", "Seconds from a query's timestamp to the delivery of its answer")
+
+/* With that of all searches, which /metrics has by space and method (daemon/search_figures.h). */
+#define COUNTERS_HISTS(X) \
+  COUNTERS_PLAIN_HISTS(X) \
+  X(search_us, "search", "", "")
 
 struct counters {
 #define COUNTERS_FIELD(field, name, help) _Atomic uint64_t field;
   COUNTERS_LIST(COUNTERS_FIELD)
 #undef COUNTERS_FIELD
+#define COUNTERS_WORDS(field, n, name, label, help) _Atomic uint64_t field[n];
+  COUNTERS_BY_WORD(COUNTERS_WORDS)
+#undef COUNTERS_WORDS
   _Atomic uint64_t dead_letters_waiting; /* sent, not delivered yet */
 #define COUNTERS_HIST(field, name, prometheus, help) struct hist field;
   COUNTERS_HISTS(COUNTERS_HIST)
@@ -64,6 +97,16 @@ static inline void counters_add(_Atomic uint64_t *counter, uint64_t n)
 static inline uint64_t counters_get(const _Atomic uint64_t *counter)
 {
   return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Add up a counter by a word. */
+static inline uint64_t counters_sum(const _Atomic uint64_t *counter, size_t n)
+{
+  uint64_t sum = 0;
+
+  for (size_t i = 0; i < n; i++)
+    sum += counters_get(&counter[i]);
+  return sum;
 }
 
 #endif

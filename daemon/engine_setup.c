@@ -22,6 +22,8 @@ void engine_setup_make(const struct config *config, struct engine_space *spaces,
     .isa = config->is_isa_auto ? isa_detect() : config->isa,
     .backend = config->backend,
     .n_workers = config->query.workers,
+    .attributes = config->attributes,
+    .lifetimes = { .not_before = config->catalogue.not_before, .expires = config->catalogue.expires },
   };
 }
 

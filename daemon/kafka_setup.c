@@ -7,10 +7,12 @@
 static err_t create_topics(struct kafka_setup *s)
 {
   const char *topics[] = { s->config->catalogue.topic, s->config->catalogue.dead_letter_topic, s->config->query.topic,
-                           s->config->query.answer_topic };
+                           s->config->query.answer_topic, s->config->seen.topic };
 
-  for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++)
-    TRY(embedded_broker_create_topic(s->broker, topics[i], (int)s->config->embedded_broker.partitions));
+  for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++) {
+    if (*topics[i])
+      TRY(embedded_broker_create_topic(s->broker, topics[i], (int)s->config->embedded_broker.partitions));
+  }
   return ERR_OK;
 }
 

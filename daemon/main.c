@@ -44,17 +44,17 @@ static void notify(struct service *s, bool *was_ready)
 }
 
 /* Reload, and tell the service manager when the reload begins and ends: it may wait for that. */
-static void reload_and_notify(struct config *config, bool was_ready)
+static void reload_and_notify(struct reload *r, bool was_ready)
 {
   if (was_ready)
     sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_now_ns() / CLOCK_NS_PER_US);
-  reload(config);
+  reload(r);
   if (was_ready)
     sd_notify(0, "READY=1");
 }
 
 /* Run until a signal asks to stop, or a thread fails. */
-static err_t serve(struct service *s, struct config *config, int signals)
+static err_t serve(struct service *s, struct reload *r, int signals)
 {
   struct pollfd fds[] = { { .fd = signals, .events = POLLIN }, { .fd = s->alarm.fd, .events = POLLIN } };
   bool was_ready = false;
@@ -66,7 +66,7 @@ static err_t serve(struct service *s, struct config *config, int signals)
     if (fds[1].revents)
       return alarm_failure(&s->alarm);
     if (fds[0].revents && signals_next(signals) == SIGHUP) {
-      reload_and_notify(config, was_ready);
+      reload_and_notify(r, was_ready);
     } else if (fds[0].revents) {
       log_info("stopping", "note=\"answering the accepted queries\"");
       sd_notify(0, "STOPPING=1");
@@ -93,12 +93,15 @@ static err_t open_service(const struct config *config, struct service *s)
 
 static int run(struct config *config, int signals)
 {
+  AUTO(reload_fini) struct reload r = { 0 };
   static struct service service = { .alarm.fd = -1 }; /* static, because it is large */
+
+  reload_init(config, &r);
   err_code_t err = open_service(config, &service);
 
   if (err == ERR_OK) {
     log_info("started", "version=%s isa=%s config=%s", SLUICE_VERSION, isa_name(service.status.isa), config->path);
-    err = serve(&service, config, signals);
+    err = serve(&service, &r, signals);
   }
   if (err != ERR_OK)
     log_error("fatal", "error=%s detail=%s at=%s", log_quote(span_of_str(err_text(err))), log_failure(), err_origin());

@@ -5,8 +5,15 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/progress.h"
 
 static _Thread_local struct pulse *own;
+
+/* Other threads that work for this pulse's thread beat it too. */
+static void beat(void *pulse)
+{
+  atomic_store_explicit(&((struct pulse *)pulse)->beat_ns, clock_now_ns(), memory_order_relaxed);
+}
 
 void pulse_begin(struct pulses *all, struct pulse *pulse, const char *thread)
 {
@@ -16,6 +23,7 @@ void pulse_begin(struct pulses *all, struct pulse *pulse, const char *thread)
   while (!atomic_compare_exchange_weak(&all->first, &pulse->next, pulse))
     ;
   own = pulse;
+  progress_listener_set((struct progress_listener){ beat, pulse });
 }
 
 static void set(int64_t ns)

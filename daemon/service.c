@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "daemon/engine_setup.h"
 #include "ingest/kafka_closing.h"
+#include "ingest/kafka_trouble.h"
 #include "ingest/kafka_waits.h"
 #include "kernels/device.h"
 
@@ -74,13 +75,27 @@ static err_t open_catalogue(const struct config *config, struct service *s)
   return catalogue_open(&context, &s->catalogue);
 }
 
+static err_t open_seen(const struct config *config, struct service *s)
+{
+  struct seen_context context = { config, &s->kafka, s->delivery, &s->counters, &s->alarm };
+
+  return *config->seen.topic ? seen_open(&context, &s->seen) : ERR_OK;
+}
+
 static err_t open_queries(const struct config *config, struct service *s)
 {
   struct query_thread_context context = {
-    config, &s->kafka, s->engine, s->delivery, s->tracker, &s->counters, &s->alarm,
+    config, &s->kafka, s->engine, s->seen, s->delivery, s->tracker, &s->counters, &s->alarm,
   };
 
   return query_thread_open(&context, &s->query_thread);
+}
+
+static err_t open_store(const struct config *config, struct service *s)
+{
+  TRY(store_open(config->store_path, &s->store));
+  err_code_t err = store_set_attributes(s->store, &config->attributes);
+  return err == ERR_CONFIG ? config_blame(config, "attributes", err) : err;
 }
 
 err_t service_open(const struct config *config, struct service *s)
@@ -94,15 +109,28 @@ err_t service_open(const struct config *config, struct service *s)
   TRY(alarm_init(&s->alarm));
   TRY(open_engine(config, s));
   log_backend(s->engine);
-  TRY(store_open(config->store_path, &s->store));
+  TRY(open_store(config, s));
   TRY(kafka_setup_open(config, &s->kafka));
   TRY(offset_tracker_open(&s->tracker));
   TRY(open_delivery(config, s));
   TRY(open_catalogue(config, s));
+  TRY(open_seen(config, s));
   TRY(open_queries(config, s));
   s->status.engine = s->engine;
+  s->status.store = s->store;
   s->status.catalogue = s->catalogue;
+  s->status.seen = s->seen;
+  history_init(&s->status.history);
+  s->status.searches = query_thread_figures(s->query_thread);
   return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);
+}
+
+/* Return why no client gets through to its brokers if that is known, and the other reason if not. */
+static const char *in_trouble_or(const char *reason)
+{
+  const char *trouble = kafka_trouble_newest();
+
+  return trouble ? trouble : reason;
 }
 
 /* Return why the daemon is not ready, or NULL. Nothing else decides this; status_not_ready() shows the result. */
@@ -110,12 +138,20 @@ static const char *why_not_ready(const struct service *s)
 {
   enum catalogue_phase phase = catalogue_phase(s->catalogue);
 
+  if (phase == CATALOGUE_CONNECTING)
+    return in_trouble_or(catalogue_phase_name(phase));
   if (phase != CATALOGUE_LIVE)
     return catalogue_phase_name(phase);
+  if (query_thread_denied(s->query_thread))
+    return query_thread_denied(s->query_thread);
   if (query_thread_is_topic_away(s->query_thread))
     return "waiting for the query topic";
   if (!query_thread_is_assigned(s->query_thread))
-    return "waiting for the query partitions";
+    return in_trouble_or("waiting for the query partitions");
+  if (delivery_is_answer_topic_away(s->delivery))
+    return in_trouble_or("waiting for the answer topic");
+  if (s->seen && !atomic_load(&seen_progress_of(s->seen)->has_caught_up))
+    return in_trouble_or("reading the seen topic");
   return NULL;
 }
 
@@ -221,6 +257,8 @@ bool service_close(struct service *s)
   set_delivery_limit(s);
   if (s->catalogue)
     catalogue_ask_to_stop(s->catalogue); /* it stops while the queries are answered */
+  if (s->seen)
+    seen_ask_to_stop(s->seen);
   if (s->query_thread)
     query_thread_stop(s->query_thread);
   http_close(&s->http); /* it reads the catalogue's phase */
@@ -230,8 +268,11 @@ bool service_close(struct service *s)
     query_thread_commit(s->query_thread);
   if (s->catalogue)
     catalogue_stop(s->catalogue);
+  if (s->seen)
+    seen_stop(s->seen);
   close_delivery(s);
   catalogue_close(&s->catalogue); /* after the delivery, which sets flags in its dead letters */
+  seen_close(&s->seen);           /* the same */
   store_close(&s->store);
   query_thread_close(&s->query_thread);
   offset_tracker_close(&s->tracker);

@@ -19,6 +19,7 @@ struct service {
   struct offset_tracker *tracker; /* which queries are answered */
   struct delivery *delivery;
   struct catalogue *catalogue;
+  struct seen *seen; /* NULL: no seen topic is read */
   struct query_thread *query_thread;
   struct http *http;
   struct status status;

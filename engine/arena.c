@@ -4,10 +4,13 @@
 #include "engine/arena.h"
 
 #include "base/mem.h"
+#include "engine/arena_alive.h"
 
 static err_t init_space(const struct arena *a, const struct space *space, struct arena_space *out)
 {
-  TRY(mem_reserve(a->capacity, sizeof *out->has_part, &out->has_part));
+  TRY(mem_reserve(bits_words(a->capacity), sizeof *out->has_part, &out->has_part));
+  if (!lifetimes_plan_is_empty(&a->lifetimes.plan))
+    TRY(mem_reserve(bits_words(a->capacity), sizeof *out->alive, &out->alive));
   ARENA_FOR_EACH_BACKEND (a, b) {
     const struct columns_ops *ops = a->backends->at[b]->columns[space->similarity->kind];
     err_code_t err = ops->open(space->model, a->capacity, &out->on[b]);
@@ -17,18 +20,18 @@ static err_t init_space(const struct arena *a, const struct space *space, struct
   return ERR_OK;
 }
 
-err_t arena_init(const struct space *spaces, size_t n_spaces, struct backends *backends, size_t capacity,
-                 size_t pair_bytes_per_item, struct arena *out)
+err_t arena_init(const struct arena_plan *plan, struct arena *out)
 {
-  *out = (struct arena){ .capacity = capacity,
-                         .pair_bytes_per_item = pair_bytes_per_item,
-                         .n_spaces = n_spaces,
-                         .backends = backends };
-  TRY(mem_array(n_spaces, sizeof *out->spaces, &out->spaces));
-  TRY(keys_init(capacity, &out->keys));
-  for (size_t i = 0; i < n_spaces; i++)
-    TRY(init_space(out, &spaces[i], &out->spaces[i]));
-  return ERR_OK;
+  *out = (struct arena){ .capacity = plan->capacity,
+                         .pair_bytes_per_item = plan->pair_bytes_per_item,
+                         .n_spaces = plan->n_spaces,
+                         .backends = plan->backends };
+  TRY(mem_array(plan->n_spaces, sizeof *out->spaces, &out->spaces));
+  TRY(keys_init(plan->capacity, plan->hash, &out->keys));
+  TRY(lifetimes_init(&plan->lifetimes, plan->capacity, &out->lifetimes));
+  for (size_t i = 0; i < plan->n_spaces; i++)
+    TRY(init_space(out, &plan->spaces[i], &out->spaces[i]));
+  return attribute_columns_open(plan->attributes, plan->kernels, plan->capacity, &out->attributes);
 }
 
 void arena_fini(struct arena *a)
@@ -38,53 +41,64 @@ void arena_fini(struct arena *a)
       if (a->spaces[i].on[b])
         a->spaces[i].on[b]->ops->close(&a->spaces[i].on[b]);
     }
-    mem_release(&a->spaces[i].has_part, a->capacity, sizeof *a->spaces[i].has_part);
+    mem_release(&a->spaces[i].has_part, bits_words(a->capacity), sizeof *a->spaces[i].has_part);
+    mem_release(&a->spaces[i].alive, bits_words(a->capacity), sizeof *a->spaces[i].alive);
   }
   mem_free(&a->spaces);
+  attribute_columns_close(&a->attributes);
+  lifetimes_fini(&a->lifetimes);
   keys_fini(&a->keys, a->n_slots);
   mem_free(&a->watermark);
 }
 
 static void drop_part(const struct arena *a, struct arena_space *space, uint32_t slot)
 {
-  if (!space->has_part[slot])
+  if (!bits_get(space->has_part, slot))
     return;
   ARENA_FOR_EACH_BACKEND (a, b)
     space->on[b]->ops->drop(space->on[b], slot);
-  space->has_part[slot] = 0;
+  bits_clear(space->has_part, slot);
+  stamp_touch(&space->parts);
   space->n_items--;
 }
 
-static void drop_all_parts(struct arena *a, uint32_t slot)
+/* Drop all parts and attributes of a slot. */
+static void drop_all(struct arena *a, uint32_t slot)
 {
   for (size_t i = 0; i < a->n_spaces; i++)
     drop_part(a, &a->spaces[i], slot);
+  attribute_columns_drop(a->attributes, slot);
 }
 
-static void move_slot(struct arena *a, uint32_t from, uint32_t to)
+static err_t move_slot(struct arena *a, uint32_t from, uint32_t to)
 {
   for (size_t i = 0; i < a->n_spaces; i++) {
     struct arena_space *space = &a->spaces[i];
-    if (space->has_part[from]) {
+    if (bits_get(space->has_part, from)) {
       ARENA_FOR_EACH_BACKEND (a, b)
         space->on[b]->ops->move(space->on[b], from, to);
-      space->has_part[from] = 0;
-      space->has_part[to] = 1;
+      bits_clear(space->has_part, from);
+      bits_set(space->has_part, to);
     }
   }
   keys_move(&a->keys, from, to);
+  return attribute_columns_move(a->attributes, from, to);
 }
 
 /* Delete an item. The last item moves into the hole, so that slots stay dense. */
-static void delete_item(struct arena *a, uint32_t slot)
+static err_t delete_item(struct arena *a, uint32_t slot)
 {
   uint32_t last = (uint32_t)a->n_slots - 1;
 
-  drop_all_parts(a, slot);
+  drop_all(a, slot);
   keys_remove(&a->keys, slot);
-  if (slot != last)
-    move_slot(a, last, slot);
   a->n_slots--;
+  stamp_touch(&a->slots);
+  if (slot != last)
+    TRY(move_slot(a, last, slot));
+  arena_alive_look(a, last);
+  arena_alive_look(a, slot);
+  return ERR_OK;
 }
 
 err_t arena_fail_full(const struct arena *a)
@@ -102,30 +116,42 @@ static err_t insert_item(struct arena *a, struct span key, uint32_t *slot)
   *slot = (uint32_t)a->n_slots;
   TRY(keys_put(&a->keys, *slot, key));
   a->n_slots++;
+  stamp_touch(&a->slots);
   a->high_slots = a->n_slots > a->high_slots ? a->n_slots : a->high_slots;
   return ERR_OK;
 }
 
 static err_t put_part(const struct arena *a, struct arena_space *space, uint32_t slot, const uint8_t *prepared)
 {
+  bool is_new = !bits_get(space->has_part, slot);
+
   ARENA_FOR_EACH_BACKEND (a, b) {
-    err_code_t err = space->on[b]->ops->put(space->on[b], slot, !space->has_part[slot], prepared);
+    err_code_t err = space->on[b]->ops->put(space->on[b], slot, is_new, prepared);
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
   }
-  space->n_items += !space->has_part[slot];
-  space->has_part[slot] = 1;
+  if (is_new)
+    stamp_touch(&space->parts);
+  space->n_items += is_new;
+  bits_set(space->has_part, slot);
   return ERR_OK;
 }
 
 static err_t put_item(struct arena *a, uint32_t slot, const struct prepared_change *change)
 {
-  if (change->change->is_whole)
-    drop_all_parts(a, slot);
-  for (size_t i = 0; i < change->change->n_parts; i++) {
+  const struct item_change *item = change->change;
+
+  if (item->is_whole)
+    drop_all(a, slot);
+  for (size_t i = 0; i < item->n_parts; i++) {
     if (change->parts[i].space != PREPARE_NO_SPACE)
       TRY(put_part(a, &a->spaces[change->parts[i].space], slot, change->parts[i].bytes));
   }
+  for (size_t i = 0; i < item->n_attributes; i++) {
+    if (change->attributes[i] != ATTRIBUTE_NONE)
+      TRY(attribute_columns_put(a->attributes, slot, change->attributes[i], &item->attributes[i].value));
+  }
+  arena_alive_look(a, slot);
   return ERR_OK;
 }
 
@@ -158,12 +184,16 @@ static void give_back(struct arena *a)
   if (to == 0 || (from > 0 && !is_far_below))
     return;
   for (size_t i = 0; i < a->n_spaces; i++) {
-    mem_give_back(a->spaces[i].has_part, from, to, sizeof *a->spaces[i].has_part);
+    mem_give_back(a->spaces[i].has_part, bits_words(from), bits_words(to), sizeof *a->spaces[i].has_part);
+    if (a->spaces[i].alive)
+      mem_give_back(a->spaces[i].alive, bits_words(from), bits_words(to), sizeof *a->spaces[i].alive);
     ARENA_FOR_EACH_BACKEND (a, b) {
       if (a->spaces[i].on[b]->ops->trim)
         a->spaces[i].on[b]->ops->trim(a->spaces[i].on[b], from, to);
     }
   }
+  attribute_columns_trim(a->attributes, from, to);
+  lifetimes_trim(&a->lifetimes, from, to);
   keys_trim(&a->keys, from, to);
   a->high_slots = from;
 }
@@ -179,7 +209,7 @@ err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t
     uint32_t slot = keys_find(&a->keys, changes[i].change->key);
     if (changes[i].change->is_delete) {
       if (slot != KEYS_NONE)
-        delete_item(a, slot);
+        TRY(delete_item(a, slot));
       continue;
     }
     if (slot == KEYS_NONE)
@@ -189,6 +219,15 @@ err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t
   TRY(arena_flush(a));
   give_back(a);
   return ERR_OK;
+}
+
+void arena_date(struct arena *a, uint64_t epoch)
+{
+  a->epoch = epoch;
+  stamp_date(&a->slots, epoch);
+  for (size_t i = 0; i < a->n_spaces; i++)
+    stamp_date(&a->spaces[i].parts, epoch);
+  attribute_columns_date(a->attributes, epoch);
 }
 
 /* Return the index of the first position whose partition is not lower than the given one. */

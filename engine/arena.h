@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An arena: all columns of the catalogue, indexed by slot. Slots stay dense: when an item is deleted, the last item
- * moves into its slot.
+/* An arena: all columns of the catalogue, of spaces and of attributes, indexed by slot. Slots stay dense: when an item
+ * is deleted, the last item moves into its slot.
  *
  * Thread: written by the catalogue thread while it is the back arena of the pair; read by search workers while it is
  * the front arena.
@@ -8,28 +8,50 @@
 #ifndef ENGINE_ARENA_H
 #define ENGINE_ARENA_H
 
+#include "base/bits.h"
 #include "base/item.h"
+#include "base/stamp.h"
+#include "engine/attributes/attribute_columns.h"
 #include "engine/backend.h"
 #include "engine/keys.h"
+#include "engine/lifetimes.h"
 #include "engine/prepare.h"
 #include "engine/space.h"
 
 /* The columns of one space. */
 struct arena_space {
   struct columns *on[BACKENDS_MAX]; /* one for each backend */
-  uint8_t *has_part;                /* [capacity] */
+  uint64_t *has_part;               /* a bit for each slot of the capacity */
+  struct stamp parts;               /* of has_part and alive */
   uint64_t n_items;
+  uint64_t *alive; /* the slots of has_part that are neither expired nor embargoed; NULL: lifetimes are not kept */
+  uint64_t n_alive;
 };
+
+/* The slots of a space that a query without a filter admits, and their number. */
+static inline const uint64_t *arena_space_words(const struct arena_space *space)
+{
+  return space->alive ? space->alive : space->has_part;
+}
+
+static inline uint64_t arena_space_n_alive(const struct arena_space *space)
+{
+  return space->alive ? space->n_alive : space->n_items;
+}
 
 struct arena {
   size_t capacity;
   size_t pair_bytes_per_item; /* for messages: bytes of one more item in both arenas */
   size_t n_slots;
+  struct stamp slots; /* of which items there are, and in which slots; touch it for whatever filters see and no other
+                       * stamp covers */
   size_t high_slots; /* slots that may use memory: the largest n_slots since memory was last given back */
   struct keys keys;
   struct backends *backends; /* owned by the engine */
   struct arena_space *spaces;
   size_t n_spaces;
+  struct attribute_columns *attributes;
+  struct lifetimes lifetimes; /* with the epoch's time */
   uint64_t epoch;
   struct position *watermark; /* ordered by partition */
   size_t n_watermark;
@@ -40,8 +62,20 @@ struct arena {
 #define ARENA_FOR_EACH_BACKEND(arena, b) \
   for (size_t b = atomic_load(&(arena)->backends->first); (b) < (arena)->backends->n; (b)++)
 
-err_t arena_init(const struct space *spaces, size_t n_spaces, struct backends *backends, size_t capacity,
-                 size_t pair_bytes_per_item, struct arena *out);
+/* What an arena is made for. The caller keeps it while the arena is in use. */
+struct arena_plan {
+  const struct space *spaces;
+  size_t n_spaces;
+  const struct attributes *attributes;
+  struct lifetimes_plan lifetimes;
+  const struct kernels *kernels;
+  const struct key_hash *hash;
+  struct backends *backends;
+  size_t capacity;
+  size_t pair_bytes_per_item;
+};
+
+err_t arena_init(const struct arena_plan *plan, struct arena *out);
 void arena_fini(struct arena *a);
 
 /* Apply prepared changes in order and make them visible to searches that begin afterwards. Returns ERR_FULL, ERR_MEMORY
@@ -50,6 +84,10 @@ err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t
 
 /* Complete what was written to all columns, so that searches can see it. */
 err_t arena_flush(struct arena *a);
+
+/* What was written since the last call is this epoch. Both arenas of a pair get the same changes in the same epochs, so
+ * their stamps are the same. */
+void arena_date(struct arena *a, uint64_t epoch);
 
 /* Return ERR_FULL, with the setting and the bytes of an item. */
 err_t arena_fail_full(const struct arena *a);

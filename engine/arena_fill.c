@@ -2,6 +2,8 @@
 /* Fills an empty arena with new items, on all its backends, or with the items of the other arena. */
 #include "engine/arena_fill.h"
 
+#include "engine/arena_alive.h"
+
 /* The table entry of a key is prefetched this many items before it is written. */
 enum { KEYS_AHEAD = 8 };
 
@@ -41,7 +43,24 @@ static err_t fill_part(struct arena_fill *f, struct arena_space *space, uint32_t
     if (err != ERR_OK)
       TRY(backends_fail(f->arena->backends, b, err));
   }
-  space->has_part[slot] = 1;
+  bits_set(space->has_part, slot); /* a block of slots, and so each of its words, belongs to one thread */
+  return ERR_OK;
+}
+
+static err_t fill_item(struct arena_fill *f, uint32_t slot, const struct prepared_change *change)
+{
+  const struct item_change *item = change->change;
+  struct arena *a = f->arena;
+
+  TRY(keys_fill(&a->keys, slot, item->key));
+  for (size_t i = 0; i < item->n_parts; i++) {
+    if (change->parts[i].space != PREPARE_NO_SPACE)
+      TRY(fill_part(f, &a->spaces[change->parts[i].space], slot, change->parts[i].bytes));
+  }
+  for (size_t i = 0; i < item->n_attributes; i++) {
+    if (change->attributes[i] != ATTRIBUTE_NONE)
+      TRY(attribute_columns_fill(a->attributes, slot, change->attributes[i], &item->attributes[i].value));
+  }
   return ERR_OK;
 }
 
@@ -53,14 +72,9 @@ err_t arena_fill_put(struct arena_fill *f, size_t first, const struct prepared_c
     return arena_fail_full(a);
   note_end(f, first + n);
   for (size_t i = 0; i < n; i++) {
-    const struct prepared_change *change = &changes[i];
     if (n - i > KEYS_AHEAD)
       keys_prefetch(&a->keys, changes[i + KEYS_AHEAD].change->key);
-    TRY(keys_fill(&a->keys, (uint32_t)(first + i), change->change->key));
-    for (size_t p = 0; p < change->change->n_parts; p++) {
-      if (change->parts[p].space != PREPARE_NO_SPACE)
-        TRY(fill_part(f, &a->spaces[change->parts[p].space], (uint32_t)(first + i), change->parts[p].bytes));
-    }
+    TRY(fill_item(f, (uint32_t)(first + i), &changes[i]));
   }
   atomic_fetch_add(&f->n_items, n);
   return ERR_OK;
@@ -87,19 +101,20 @@ static err_t copy_parts(struct arena_fill *f, size_t space, const struct arena *
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
   }
-  memset(a->spaces[space].has_part + first, 1, n);
+  for (size_t slot = first; slot < first + n; slot++)
+    bits_set(a->spaces[space].has_part, slot);
   return ERR_OK;
 }
 
 /* Copy the parts of a space: each run of slots that have one. */
 static err_t copy_space(struct arena_fill *f, size_t space, const struct arena *from, uint32_t first, uint32_t end)
 {
-  const uint8_t *has_part = from->spaces[space].has_part;
+  const uint64_t *has_part = from->spaces[space].has_part;
   uint32_t slot = first;
 
   while (slot < end) {
     uint32_t run = slot;
-    while (slot < end && has_part[slot])
+    while (slot < end && bits_get(has_part, slot))
       slot++;
     if (slot > run)
       TRY(copy_parts(f, space, from, run, slot - run));
@@ -123,6 +138,7 @@ err_t arena_fill_copy(struct arena_fill *f, const struct arena *from, size_t blo
   }
   for (size_t i = 0; i < a->n_spaces; i++)
     TRY(copy_space(f, i, from, (uint32_t)first, (uint32_t)end));
+  TRY(attribute_columns_copy(a->attributes, from->attributes, first, end - first));
   atomic_fetch_add(&f->n_items, end - first);
   return ERR_OK;
 }
@@ -132,9 +148,10 @@ err_t arena_fill_finish(struct arena_fill *f)
   struct arena *a = f->arena;
 
   a->n_slots = a->high_slots = f->n_items;
-  for (size_t i = 0; i < a->n_spaces; i++) {
-    for (size_t slot = 0; slot < a->n_slots; slot++)
-      a->spaces[i].n_items += a->spaces[i].has_part[slot];
-  }
+  stamp_touch(&a->slots);
+  for (size_t i = 0; i < a->n_spaces; i++)
+    a->spaces[i].n_items += bits_count(a->spaces[i].has_part, bits_words(a->n_slots));
+  TRY(attribute_columns_finish(a->attributes, a->n_slots));
+  arena_alive_look_at_all(a);
   return arena_flush(a);
 }

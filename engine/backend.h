@@ -25,6 +25,10 @@ struct backend {
   err_t (*worker_open)(size_t capacity, struct device_worker **out);
   void (*worker_close)(struct device_worker **w);
 
+  /* Does a query admit so few items that it is searched apart from queries that admit more, with
+   * search_batch.admits_few? NULL: the method's row decides. */
+  bool (*admits_few)(const struct admit *admit, uint64_t n_items);
+
   /* Search a batch with the search function of a method. When this returns, no part of the search is still running. */
   err_t (*search)(method_search *search, const struct columns *columns, struct search_batch *batch);
 };

@@ -8,6 +8,8 @@
 #ifndef ENGINE_COLUMNS_H
 #define ENGINE_COLUMNS_H
 
+#include <string.h>
+
 #include "base/query.h"
 #include "base/region.h"
 #include "engine/admit.h"
@@ -51,10 +53,12 @@ struct search_batch {
   struct device_worker *worker; /* the worker's memory on the device; NULL if the columns are in host memory */
   const struct method *method;
   const struct prepared_queries *prepared; /* [n], from similarity.prepare_queries */
+  size_t prepared_bytes;                   /* of one query */
   size_t n;
   struct search_result *results; /* [n] */
   size_t n_slots;                /* slots of the arena */
   uint64_t n_items;              /* slots that have a part of this space */
+  bool admits_few;               /* on a GPU: every query admits few items. Just these are scored */
   struct region *scratch;
 
   /* Of one member of the team that shares the search. See share.h. */
@@ -63,6 +67,19 @@ struct search_batch {
   size_t member;
   size_t n_claimed[SHARE_JOBS]; /* without a share: steps that were claimed */
 };
+
+/* Return the n queries from `first` on as a batch that nobody shares. Its results are those of the batch. */
+static inline struct search_batch search_batch_part(const struct search_batch *batch, size_t first, size_t n)
+{
+  struct search_batch part = *batch;
+
+  part.prepared = (const struct prepared_queries *)((const char *)batch->prepared + first * batch->prepared_bytes);
+  part.results = batch->results + first;
+  part.n = n;
+  part.share = NULL;
+  memset(part.n_claimed, 0, sizeof part.n_claimed);
+  return part;
+}
 
 /* While columns are filled, a block of this many slots belongs to one thread. */
 enum { COLUMNS_FILL_SLOTS = 512 };
@@ -98,6 +115,10 @@ struct columns_ops {
   /* Give back the memory of slots from..to-1, which have no part. Slots from `to` on must not have had one since the
    * last call. NULL: there is nothing to give back. */
   void (*trim)(struct columns *c, size_t from, size_t to);
+
+  /* Read the vector of a slot that has a part: the query's data that is like it. It lives in the region. NULL: the
+   * columns cannot tell. Only for similarities with has_alike_queries. Returns ERR_MEMORY. */
+  err_t (*read_vector)(const struct columns *c, uint32_t slot, struct region *region, struct floats *out);
 
   /* Make all writes visible to searches that begin from now on. NULL: they are visible anyway. */
   err_t (*flush)(struct columns *c);

@@ -42,6 +42,20 @@ static inline bool engine_backend_find(const char *name, enum engine_backend *ou
   return false;
 }
 
+/* The wall clock, in milliseconds since 1970. */
+struct engine_clock {
+  int64_t (*unix_ms)(void *context); /* NULL: the machine's clock */
+  void *context;
+};
+
+/* The attributes of type `time` that say when an item's life begins and ends. NULL or "": none. An item is never
+ * returned before the one, nor from the other on. */
+struct engine_lifetimes {
+  const char *not_before;
+  const char *expires;
+  struct engine_clock clock;
+};
+
 struct engine_config {
   const struct engine_space *spaces;
   size_t n_spaces;
@@ -51,12 +65,14 @@ struct engine_config {
   enum isa isa;
   enum engine_backend backend;
   size_t n_workers; /* searchers that will be open at a time; 0: one. Only for the check of memory */
+  struct attributes attributes; /* of items; engine_open() copies them */
+  struct engine_lifetimes lifetimes;
 };
 
 /* Load the models and reserve both arenas.
  *
  * Returns ERR_MODEL with the file and the tensor at fault; ERR_CONFIG if max_items needs more memory than there is,
- * with the bytes, or if a GPU is required and there is none; ERR_DEVICE; ERR_MEMORY.
+ * with the bytes, if a GPU is required and there is none, or if lifetimes cannot be kept; ERR_DEVICE; ERR_MEMORY.
  */
 err_t engine_open(const struct engine_config *config, struct engine **out);
 void engine_close(struct engine **e);
@@ -86,7 +102,13 @@ err_t engine_share_searches(struct engine *e, const struct engine_threads *threa
  * memory is not counted, because it is known only after the decomposition. Returns ERR_OK even if problems were found;
  * ERR_MEMORY.
  */
-enum engine_fault { ENGINE_FAULT_BACKEND, ENGINE_FAULT_ISA, ENGINE_FAULT_SPACE, ENGINE_FAULT_MAX_ITEMS };
+enum engine_fault {
+  ENGINE_FAULT_BACKEND,
+  ENGINE_FAULT_ISA,
+  ENGINE_FAULT_SPACE,
+  ENGINE_FAULT_MAX_ITEMS,
+  ENGINE_FAULT_LIFETIMES
+};
 typedef err_code_t (*engine_problem)(void *context, err_code_t err, enum engine_fault fault, size_t space);
 err_t engine_check(const struct engine_config *config, engine_problem problem, void *context);
 
@@ -100,8 +122,19 @@ err_t engine_check_part(const struct engine *e, const struct part *part);
 /* Verify all parts of a change in the same way. */
 err_t engine_check_item(const struct engine *e, const struct item_change *change);
 
+/* Verify the value of an attribute, and bring it to its kept form (base/value.h).
+ *
+ * region    memory for the kept form
+ * is_known  the configuration has the attribute; if not, nothing is verified
+ *
+ * Returns ERR_ITEM with the attribute, what was expected and the value; ERR_MEMORY. Thread: any.
+ */
+err_t engine_normalize_attribute(const struct engine *e, struct region *region, struct attribute_value *attribute,
+                                 bool *is_known);
+
 /* Apply changes in order and publish them as the next epoch, together with the positions. Returns when both arenas have
- * the changes. Parts must have passed engine_check_part(); parts of unknown spaces are ignored.
+ * the changes. Parts must have passed engine_check_part(), and attributes engine_normalize_attribute(); parts of
+ * unknown spaces and unknown attributes are ignored.
  *
  * Returns ERR_FULL if the items do not fit (the message says how many bytes an item takes); ERR_MEMORY; ERR_DEVICE if
  * the GPU fails and there is no other backend. The engine must not be used after an error. Thread: catalogue. Blocks:
@@ -109,6 +142,31 @@ err_t engine_check_item(const struct engine *e, const struct item_change *change
  */
 err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n, const struct position *positions,
                    size_t n_positions);
+
+/* If an item has expired or come out of its embargo since the last epoch, publish an epoch with the same records.
+ * Each epoch has a time, which never goes back: the later one of the clock's and the former epoch's. An epoch that is
+ * published by another call does the same.
+ *
+ * has_published  may be NULL
+ *
+ * Errors and thread as engine_apply().
+ */
+err_t engine_pass_time(struct engine *e, bool *has_published);
+
+/* Return the earliest moment at which engine_pass_time() may have something to do, in milliseconds since 1970;
+ * INT64_MAX: there is none. Thread: any. */
+int64_t engine_next_change_ms(const struct engine *e);
+
+/* List keys of items that have been expired for at least `expired_for_ms`, at the time of the newest epoch or of the
+ * last engine_pass_time(), and by the clock now.
+ *
+ * max     how many keys at most
+ * region  the keys live here
+ *
+ * Returns ERR_MEMORY. Thread: catalogue.
+ */
+err_t engine_list_expired(struct engine *e, int64_t expired_for_ms, size_t max, struct region *region,
+                          struct span **keys, size_t *n);
 
 /* Publish an epoch with the same items and with exactly these positions as its watermark. Use it when the log has been
  * replaced: positions in the former log mean nothing in the new one. Errors and thread as engine_apply(). */
@@ -121,8 +179,9 @@ err_t engine_set_positions(struct engine *e, const struct position *positions, s
  * n_threads  how many threads copy the items to the second arena
  * positions  the new watermark
  *
- * Returns the error of feed, or an error of engine_apply(). The engine must not be used after an error. Thread:
- * catalogue. Blocks: as engine_apply(), and while feed runs. Source: the left-right scheme of pair.h.
+ * Notes its progress after feed has returned. Returns the error of feed, or an error of engine_apply(). The engine must
+ * not be used after an error. Thread: catalogue. Blocks: as engine_apply(), and while feed runs. Source: the left-right
+ * scheme of pair.h.
  */
 struct engine_filling;
 typedef err_code_t (*engine_feed)(void *context, struct engine_filling *filling);
@@ -150,14 +209,25 @@ struct engine_epoch {
   uint64_t number;
   uint64_t n_items;
   size_t n_positions; /* of the whole watermark, even if that is more than the capacity */
+  bool has_time;      /* lifetimes are kept; if not, there is nothing below */
+  int64_t time_unix_ms;
+  uint64_t n_expired;
+  uint64_t n_embargoed;
 };
 void engine_epoch_get(struct engine *e, struct engine_epoch *out, struct position *positions, size_t capacity);
+
+/* The attributes of the configuration. Valid while the engine is open. Thread: any. */
+const struct attributes *engine_attributes(const struct engine *e);
+
+/* Count the items of the front epoch that have an attribute, which is an index of the configuration. Thread: any. */
+uint64_t engine_attribute_count(struct engine *e, size_t attribute);
 
 /* Spaces in the order of the configuration. */
 struct engine_space_info {
   const char *name;
   const char *similarity;
   uint64_t n_items;      /* in the front epoch */
+  uint64_t n_alive;      /* of them; all, if lifetimes are not kept */
   size_t bytes_per_item; /* of one arena, keys not included */
 };
 /* The name of the backend that searches: "cpu" or "cuda". *n_failed is the number of backends that failed before it.
@@ -169,6 +239,13 @@ const char *engine_backend_name(const struct engine *e, size_t *n_failed);
  * any. */
 const char *engine_backend_reason(const struct engine *e);
 
+/* Filters of batches since engine_open(), each counted once a batch. Thread: any. */
+struct engine_filters {
+  uint64_t n_known; /* a search had evaluated the filter, and nothing that it sees has changed */
+  uint64_t n_evaluated;
+};
+void engine_filters_get(struct engine *e, struct engine_filters *out);
+
 size_t engine_n_spaces(const struct engine *e);
 void engine_space_get(struct engine *e, size_t space, struct engine_space_info *out);
 
@@ -178,6 +255,18 @@ void engine_space_get(struct engine *e, size_t space, struct engine_space_info *
  * compared by its bytes: an empty method has been replaced by "exact". Thread: any.
  */
 err_t engine_check_query(const struct engine *e, const struct query *query, size_t *space, struct method *method);
+
+/* Parse and verify a query's filter. Call this before the search of a query that has one.
+ *
+ * query   its tree is set. The tree lives in the region, and borrows texts from the query
+ *
+ * Returns ERR_QUERY with the position of the mistake; ERR_MEMORY. Thread: any.
+ */
+err_t engine_check_filter(const struct engine *e, struct query *query, struct region *region);
+
+/* The hash of keys, for the sets of excluded keys that queries bring along (query.seen). Valid while the engine is
+ * open. Thread: any. */
+const struct key_hash *engine_key_hash(const struct engine *e);
 
 /* Open and close a searcher: the scratch memory of one search worker. */
 err_t searcher_open(struct engine *e, struct searcher **out);
@@ -194,8 +283,9 @@ void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pau
 
 /* Search one batch: at most max_batch checked queries of one space and one method.
  *
- * answers  [n]; every field is written except id, queued_us and error. Hits and watermark belong to the searcher and
- *          are valid until its next search
+ * answers  [n]; every field is written except id and queued_us. Hits, explanations and watermark belong to the searcher
+ *          and are valid until its next search. ANSWER_BAD_QUERY: there is no item for `like`; of the other fields only
+ *          the error's message and searched_us are then set
  *
  * Returns ERR_MEMORY; ERR_DEVICE if the GPU fails and there is no other backend. Then no answer is written. Thread: the
  * worker that owns the searcher. Blocks: no.

@@ -35,5 +35,7 @@ err_t engine_check(const struct engine_config *config, engine_problem problem, v
   TRY(note(problem, context, backends_choose(config->backend, &e->backends), ENGINE_FAULT_BACKEND, 0));
   TRY(note(problem, context, kernels_get(config->isa, &e->kernels), ENGINE_FAULT_ISA, 0));
   TRY(check_spaces(config, e, problem, context));
+  TRY(attributes_copy(&config->attributes, &e->attributes));
+  TRY(note(problem, context, engine_plan_lifetimes(config, e), ENGINE_FAULT_LIFETIMES, 0));
   return note(problem, context, engine_verify_memory(e, true), ENGINE_FAULT_MAX_ITEMS, 0);
 }

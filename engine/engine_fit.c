@@ -22,7 +22,10 @@ static size_t columns_bytes_per_item(const struct engine *e, const struct backen
 
 size_t engine_host_bytes_per_item(const struct engine *e)
 {
-  size_t bytes = keys_bytes_per_slot(USUAL_KEY_BYTES) + e->n_spaces;
+  size_t part_bytes = (e->n_spaces + 7) / 8; /* a bit for each space */
+  size_t bytes = keys_bytes_per_slot(USUAL_KEY_BYTES) + part_bytes + attribute_columns_bytes_per_item(&e->attributes);
+  if (!lifetimes_plan_is_empty(&e->lifetimes))
+    bytes += part_bytes + LIFETIMES_BYTES_PER_SLOT;
 
   for (size_t b = 0; b < e->backends.n; b++) {
     if (!e->backends.at[b]->memory)
@@ -60,9 +63,10 @@ static struct need need_of_device(const struct engine *e, const struct backend *
     need.fixed += ops->fixed_bytes ? 2.0 * (double)ops->fixed_bytes(e->spaces[i].model) : 0;
   }
   if (backend->worker_bytes) {
+    enum { MANY = 1 << 20 }; /* bytes are rounded up, so the slope is that of many slots */
     double least = (double)backend->worker_bytes(0);
     need.fixed += (double)e->n_workers * least;
-    need.per_slot += (double)e->n_workers * ((double)backend->worker_bytes(1) - least);
+    need.per_slot += (double)e->n_workers * ((double)backend->worker_bytes(MANY) - least) / MANY;
   }
   return need;
 }
@@ -78,10 +82,22 @@ static err_t verify_device_memory(const struct engine *e, const struct backend *
   return verify_fit(e, need_of_device(e, backend), (double)bytes, "the GPU has");
 }
 
+/* The two arenas, and the evaluated filters if there may be any. */
+static struct need need_of_host(const struct engine *e)
+{
+  struct need need = { .per_slot = 2.0 * (double)engine_host_bytes_per_item(e), .what = "the two arenas" };
+
+  if (e->attributes.n > 0) {
+    need.fixed = (double)filter_cache_bytes(bits_words(e->max_items), FILTER_CACHE_BYTES);
+    need.what = "the two arenas and evaluated filters";
+  }
+  return need;
+}
+
 err_t engine_verify_memory(struct engine *e, bool counts_all)
 {
   double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-  struct need of_host = { .per_slot = 2.0 * (double)engine_host_bytes_per_item(e), .what = "the two arenas" };
+  struct need of_host = need_of_host(e);
 
   if (e->max_items >= UINT32_MAX)
     FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %u items can be served", e->max_items, UINT32_MAX - 1);

@@ -4,26 +4,41 @@
 #define ENGINE_ENGINE_STATE_H
 
 #include "engine/engine.h"
+#include "engine/filter_cache.h"
+#include "engine/lifetimes.h"
 #include "engine/pair.h"
 #include "engine/team.h"
 
 struct engine {
   struct space *spaces;
   size_t n_spaces;
+  struct attributes attributes;
+  struct lifetimes_plan lifetimes;
+  struct engine_clock clock;
+  int64_t time_ms; /* of the newest epoch. Thread: catalogue */
+  _Atomic int64_t next_change_ms;
   size_t max_k;
   size_t max_batch;
   size_t max_items;
   const struct kernels *kernels;
+  struct key_hash hash; /* of all keys */
   struct backends backends;
   size_t n_workers;
   struct pair *pair;
+  struct filter_cache *filters;
   struct team *team; /* NULL: a search uses one thread */
   struct engine_threads threads;
   struct region batch; /* scratch memory of the catalogue thread: the batch that engine_apply() prepares */
 };
 
+/* The wall clock, in milliseconds since 1970. */
+int64_t engine_unix_ms(const struct engine *e);
+
 /* The bytes of host memory that one item uses in one arena. */
 size_t engine_host_bytes_per_item(const struct engine *e);
+
+/* Find the attributes of lifetimes. Returns ERR_CONFIG if they are not there, or of another type. */
+err_t engine_plan_lifetimes(const struct engine_config *config, struct engine *e);
 
 /* Verify that the machine and its devices have enough memory for max_items. Opening the arenas only reserves address
  * space. So this refuses a catalogue that can never fit, before the machine runs out of memory.

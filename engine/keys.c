@@ -2,16 +2,7 @@
 /* The hash table of keys, and the texts of the keys, one allocation each. */
 #include "engine/keys.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <sys/random.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/mem.h"
-
-static_assert(KEYS_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, "XXH3 needs a secret of this size");
 
 static size_t table_size(size_t capacity)
 {
@@ -22,12 +13,11 @@ static size_t table_size(size_t capacity)
   return n;
 }
 
-err_t keys_init(size_t capacity, struct keys *out)
+err_t keys_init(size_t capacity, const struct key_hash *hash, struct keys *out)
 {
-  *out = (struct keys){ .capacity = capacity, .n_table = table_size(capacity) };
-  if (getrandom(out->secret, sizeof out->secret, 0) != sizeof out->secret)
-    FAIL(ERR_SYSTEM, "no random bytes: %s", strerror(errno));
+  *out = (struct keys){ .capacity = capacity, .n_table = table_size(capacity), .hash = hash };
   TRY(mem_reserve(capacity, sizeof *out->texts, &out->texts));
+  TRY(mem_reserve(capacity, sizeof *out->hashes, &out->hashes));
   return mem_reserve(out->n_table, sizeof *out->table, &out->table);
 }
 
@@ -36,12 +26,13 @@ void keys_fini(struct keys *k, size_t n_slots)
   for (size_t slot = 0; k->texts && slot < n_slots; slot++)
     mem_free(&k->texts[slot]);
   mem_release(&k->texts, k->capacity, sizeof *k->texts);
+  mem_release(&k->hashes, k->capacity, sizeof *k->hashes);
   mem_release(&k->table, k->n_table, sizeof *k->table);
 }
 
 size_t keys_bytes_per_slot(size_t key_bytes)
 {
-  return sizeof(uint8_t *) + 4 * sizeof(struct keys_entry) + ((key_bytes + 2 + 15) & ~(size_t)15);
+  return sizeof(uint8_t *) + sizeof(uint32_t) + 4 * sizeof(struct keys_entry) + ((key_bytes + 2 + 15) & ~(size_t)15);
 }
 
 struct span keys_get(const struct keys *k, uint32_t slot)
@@ -52,61 +43,106 @@ struct span keys_get(const struct keys *k, uint32_t slot)
   return span_of(k->texts[slot] + sizeof n, n);
 }
 
-static uint32_t hash_of(const struct keys *k, struct span key)
+void keys_prefetch_place(const struct keys *k, uint32_t slot)
 {
-  return (uint32_t)XXH3_64bits_withSecret(key.p, key.n, k->secret, sizeof k->secret);
+  __builtin_prefetch(&k->texts[slot]);
 }
 
-/* Return the index of a key's entry, or of the free entry where the key would go. */
+void keys_prefetch_text(const struct keys *k, uint32_t slot)
+{
+  __builtin_prefetch(k->texts[slot]);
+}
+
+/* Return the index of the first entry from `i` on that has this hash, or that is free. */
+static size_t probe(const struct keys *k, size_t i, uint32_t hash)
+{
+  while (k->table[i].slot_plus_1 && k->table[i].hash != hash)
+    i = (i + 1) & (k->n_table - 1);
+  return i;
+}
+
+/* Return the index of a key's entry, or of the free entry where the key would go. `i` is from probe(). */
+static size_t locate_from(const struct keys *k, struct span key, uint32_t hash, size_t i)
+{
+  while (k->table[i].slot_plus_1 && !span_equal(keys_get(k, k->table[i].slot_plus_1 - 1), key))
+    i = probe(k, (i + 1) & (k->n_table - 1), hash);
+  return i;
+}
+
 static size_t locate(const struct keys *k, struct span key, uint32_t hash)
 {
-  size_t mask = k->n_table - 1;
-  size_t i = hash & mask;
-
-  while (k->table[i].slot_plus_1) {
-    if (k->table[i].hash == hash && span_equal(keys_get(k, k->table[i].slot_plus_1 - 1), key))
-      return i;
-    i = (i + 1) & mask;
-  }
-  return i;
+  return locate_from(k, key, hash, probe(k, hash & (k->n_table - 1), hash));
 }
 
 void keys_prefetch(const struct keys *k, struct span key)
 {
-  __builtin_prefetch(&k->table[hash_of(k, key) & (k->n_table - 1)]);
+  __builtin_prefetch(&k->table[key_hash_of(k->hash, key) & (k->n_table - 1)]);
 }
 
 uint32_t keys_find(const struct keys *k, struct span key)
 {
-  return k->table[locate(k, key, hash_of(k, key))].slot_plus_1 - 1; /* 0 - 1 is KEYS_NONE */
+  return k->table[locate(k, key, key_hash_of(k->hash, key))].slot_plus_1 - 1; /* 0 - 1 is KEYS_NONE */
 }
 
-static err_t put_text(struct keys *k, uint32_t slot, struct span key)
+/* Each step of a look-up is done for so many keys before the next one. */
+enum { FIND_GROUP = 64 };
+
+static void find_group(const struct keys *k, const struct span *keys, size_t n, uint32_t *slots)
+{
+  uint32_t hashes[FIND_GROUP];
+  size_t at[FIND_GROUP];
+
+  for (size_t i = 0; i < n; i++) {
+    hashes[i] = key_hash_of(k->hash, keys[i]);
+    __builtin_prefetch(&k->table[hashes[i] & (k->n_table - 1)]);
+  }
+  for (size_t i = 0; i < n; i++) {
+    at[i] = probe(k, hashes[i] & (k->n_table - 1), hashes[i]);
+    slots[i] = k->table[at[i]].slot_plus_1 - 1;
+    if (slots[i] != KEYS_NONE)
+      keys_prefetch_place(k, slots[i]);
+  }
+  for (size_t i = 0; i < n; i++) {
+    if (slots[i] != KEYS_NONE)
+      keys_prefetch_text(k, slots[i]);
+  }
+  for (size_t i = 0; i < n; i++)
+    slots[i] = k->table[locate_from(k, keys[i], hashes[i], at[i])].slot_plus_1 - 1;
+}
+
+void keys_find_all(const struct keys *k, const struct span *keys, size_t n, uint32_t *slots)
+{
+  for (size_t i = 0; i < n; i += FIND_GROUP)
+    find_group(k, keys + i, n - i < FIND_GROUP ? n - i : FIND_GROUP, slots + i);
+}
+
+static err_t put_text(struct keys *k, uint32_t slot, struct span key, uint32_t hash)
 {
   uint16_t n = (uint16_t)key.n;
 
   TRY(mem_bytes(sizeof n + key.n, &k->texts[slot]));
   memcpy(k->texts[slot], &n, sizeof n);
   memcpy(k->texts[slot] + sizeof n, key.p, key.n);
+  k->hashes[slot] = hash;
   return ERR_OK;
 }
 
 err_t keys_put(struct keys *k, uint32_t slot, struct span key)
 {
-  uint32_t hash = hash_of(k, key);
+  uint32_t hash = key_hash_of(k->hash, key);
 
-  TRY(put_text(k, slot, key));
+  TRY(put_text(k, slot, key, hash));
   k->table[locate(k, key, hash)] = (struct keys_entry){ hash, slot + 1 };
   return ERR_OK;
 }
 
 err_t keys_fill(struct keys *k, uint32_t slot, struct span key)
 {
-  uint32_t hash = hash_of(k, key);
+  uint32_t hash = key_hash_of(k->hash, key);
   size_t mask = k->n_table - 1;
   struct keys_entry entry = { hash, slot + 1 };
 
-  TRY(put_text(k, slot, key));
+  TRY(put_text(k, slot, key, hash));
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     struct keys_entry expected = { 0 };
     if (__atomic_compare_exchange(&k->table[i], &expected, &entry, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -131,24 +167,22 @@ static void free_entry(struct keys *k, size_t hole)
 
 void keys_remove(struct keys *k, uint32_t slot)
 {
-  struct span key = keys_get(k, slot);
-
-  free_entry(k, locate(k, key, hash_of(k, key)));
+  free_entry(k, locate(k, keys_get(k, slot), k->hashes[slot]));
   mem_free(&k->texts[slot]);
 }
 
 void keys_move(struct keys *k, uint32_t from, uint32_t to)
 {
-  struct span key = keys_get(k, from);
-
-  k->table[locate(k, key, hash_of(k, key))].slot_plus_1 = to + 1;
+  k->table[locate(k, keys_get(k, from), k->hashes[from])].slot_plus_1 = to + 1;
   k->texts[to] = k->texts[from];
   k->texts[from] = NULL;
+  k->hashes[to] = k->hashes[from];
 }
 
 void keys_trim(struct keys *k, size_t from, size_t to)
 {
   mem_give_back(k->texts, from, to, sizeof *k->texts);
+  mem_give_back(k->hashes, from, to, sizeof *k->hashes);
   if (from == 0) /* no keys are left: all entries are free, which is zero */
     mem_give_back(k->table, 0, k->n_table, sizeof *k->table);
 }

@@ -2,8 +2,7 @@
 /* The keys of an arena: slot -> key and key -> slot.
  *
  * The table uses open addressing with linear probing; an entry is a hash and a slot. A delete shifts the following
- * entries back. So there are no tombstones, and look-ups stay short under churn. The hash has a random secret: keys
- * come from outside, and nobody can choose keys that collide.
+ * entries back. So there are no tombstones, and look-ups stay short under churn.
  *
  * Thread: written by the owner of the back arena; read by any thread while the arena is in front.
  */
@@ -12,10 +11,9 @@
 
 #include "base/err.h"
 #include "base/span.h"
+#include "engine/key_hash.h"
 
 #define KEYS_NONE UINT32_MAX
-
-enum { KEYS_SECRET_BYTES = 192 };
 
 struct keys_entry {
   _Alignas(8) uint32_t hash; /* aligned, because keys_fill() writes an entry at once */
@@ -27,10 +25,11 @@ struct keys {
   uint8_t **texts;          /* [capacity] the key's length as u16, then the key; owned */
   struct keys_entry *table; /* [n_table], a power of two */
   size_t n_table;
-  uint8_t secret[KEYS_SECRET_BYTES]; /* secret of the hash */
+  uint32_t *hashes;            /* [capacity] of the key of each slot that has one */
+  const struct key_hash *hash; /* borrowed */
 };
 
-err_t keys_init(size_t capacity, struct keys *out);
+err_t keys_init(size_t capacity, const struct key_hash *hash, struct keys *out);
 void keys_fini(struct keys *k, size_t n_slots);
 
 /* The bytes that one slot needs, including a key of `key_bytes` bytes. */
@@ -39,11 +38,29 @@ size_t keys_bytes_per_slot(size_t key_bytes);
 /* Get the key of a slot that has one. Valid until the slot changes. */
 struct span keys_get(const struct keys *k, uint32_t slot);
 
+/* The hash of the key of a slot that has one. */
+static inline uint32_t keys_hash(const struct keys *k, uint32_t slot)
+{
+  return k->hashes[slot];
+}
+
+static inline void keys_prefetch_hash(const struct keys *k, uint32_t slot)
+{
+  __builtin_prefetch(&k->hashes[slot]);
+}
+
+/* Prefetch the key of a slot, in two steps: first the place of its text, some time later the text itself. */
+void keys_prefetch_place(const struct keys *k, uint32_t slot);
+void keys_prefetch_text(const struct keys *k, uint32_t slot);
+
 /* Prefetch the table entry of a key. */
 void keys_prefetch(const struct keys *k, struct span key);
 
 /* Find the slot of a key. Returns KEYS_NONE if no slot has it. */
 uint32_t keys_find(const struct keys *k, struct span key);
+
+/* Find the slots of many keys. The memory that they need is fetched for several at a time. slots [n] */
+void keys_find_all(const struct keys *k, const struct span *keys, size_t n, uint32_t *slots);
 
 /* Give a free slot a key that no slot has. Returns ERR_MEMORY. */
 err_t keys_put(struct keys *k, uint32_t slot, struct span key);

@@ -12,12 +12,21 @@
 
 struct kth_best {
   float *scores; /* [capacity] */
+  float *spare;  /* [capacity], scratch */
   size_t n, k, capacity;
   float threshold; /* K scores reach it; -inf until K scores have been cut */
 };
 
 /* The scores live in the region. Returns ERR_MEMORY. */
 err_t kth_best_init(size_t k, struct region *region, struct kth_best *out);
+
+/* Forget all scores. From now on find the k-th best; k is at most that of the beginning. */
+static inline void kth_best_restart(struct kth_best *b, size_t k)
+{
+  b->n = 0;
+  b->k = k;
+  b->threshold = -INFINITY;
+}
 
 /* Raise the threshold to the K-th best score so far, if there are K. */
 void kth_best_cut(struct kth_best *b);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members' batches, and the merging of their heaps. */
+/* The members' batches, and the merging of their heaps. If members claim queries instead of steps, nothing is merged.
+ */
 #include "engine/members.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/size.h"
 #include "engine/receipt.h"
 
 struct member {
@@ -25,9 +28,10 @@ struct members {
   bool shares_always;
   _Atomic size_t n_begun; /* helpers */
   _Atomic bool is_open;   /* members may begin */
-  method_search *search; /* the current one */
+  const struct method_row *row; /* of the current search */
   const struct columns *columns;
-  const struct search_batch *batch; /* what all members copy; nobody writes it until all have returned */
+  const struct search_batch *batch; /* what all members copy; nobody writes it until all have returned, except that each
+                                     * writes the results of the queries that it claims */
 };
 
 err_t members_open(struct team *team, size_t n_max, size_t max_batch, bool shares_always, struct members **out)
@@ -85,7 +89,29 @@ static err_t make_results(const struct search_batch *from, struct region *scratc
   return ERR_OK;
 }
 
-static err_t search_as(struct members *m, size_t number)
+/* Claim queries until none is left, and search them. */
+static err_t search_queries(struct members *m, size_t number)
+{
+  struct search_batch claims = { .pause = m->batch->pause, .share = &m->share, .member = number };
+  struct region *scratch = number == 0 ? m->batch->scratch : &m->at[number].scratch;
+  size_t n_members = share_members_max(&claims), n_evenly = (m->batch->n + n_members - 1) / n_members;
+  struct share_steps steps;
+
+  if (number > 0)
+    region_reset(scratch);
+  while (share_claim(&claims, 0, m->batch->n, size_min(n_evenly, m->row->queries_per_claim), &steps)) {
+    struct search_batch part = search_batch_part(m->batch, steps.first, steps.end - steps.first);
+    struct region_mark mark = region_mark(scratch);
+    part.scratch = scratch;
+    part.member = number;
+    TRY(m->row->search[BACKEND_CPU](m->columns, &part));
+    region_rewind(scratch, mark);
+  }
+  return ERR_OK;
+}
+
+/* Search what this member claims of the whole batch. */
+static err_t search_steps(struct members *m, size_t number)
 {
   struct member *member = &m->at[number];
 
@@ -97,7 +123,7 @@ static err_t search_as(struct members *m, size_t number)
     TRY(copy_results(m->batch, &member->batch.results));
   else
     TRY(make_results(m->batch, &member->scratch, &member->batch));
-  return m->search(m->columns, &member->batch);
+  return m->row->search[BACKEND_CPU](m->columns, &member->batch);
 }
 
 /* Let no member begin before all are there, so that a test has them all. */
@@ -121,7 +147,7 @@ static void work(void *context, size_t number)
   member->has_begun = true;
   if (m->shares_always)
     meet(m, number);
-  member->err = search_as(m, number);
+  member->err = m->row->queries_per_claim ? search_queries(m, number) : search_steps(m, number);
   if (member->err == ERR_OK)
     return;
   snprintf(member->reason, sizeof member->reason, "%s", err_message());
@@ -139,12 +165,20 @@ static void merge(const struct search_batch *from, struct search_batch *to)
   }
 }
 
-static err_t merge_all(struct members *m, struct search_batch *batch)
+static err_t verify_all(const struct members *m)
+{
+  for (size_t i = 0; i < m->share.search.n_members; i++) {
+    const struct member *member = &m->at[i];
+    if (member->has_begun && member->err != ERR_OK)
+      FAIL(member->err, "%s", member->reason);
+  }
+  return ERR_OK;
+}
+
+static void merge_all(struct members *m, struct search_batch *batch)
 {
   for (size_t i = 0; i < m->share.search.n_members; i++) {
     struct member *member = &m->at[i];
-    if (member->has_begun && member->err != ERR_OK)
-      FAIL(member->err, "%s", member->reason);
     if (i == 0)
       memcpy(batch->results, member->batch.results, batch->n * sizeof *batch->results);
     else if (member->has_begun)
@@ -152,15 +186,16 @@ static err_t merge_all(struct members *m, struct search_batch *batch)
   }
   for (size_t q = 0; q < batch->n; q++)
     receipt_exact(&batch->results[q], batch->n_items);
-  return ERR_OK;
 }
 
 /* How many members pay? */
 static size_t choose_n_members(const struct members *m, const struct method_row *row, const struct search_batch *batch)
 {
+  assert(row->items_per_member > 0);
+  size_t n_max = row->queries_per_claim ? size_min(m->n_limit, batch->n) : m->n_limit;
   size_t n = (size_t)batch->n_items * batch->n / row->items_per_member;
 
-  return m->shares_always || n > m->n_limit ? m->n_limit : n;
+  return m->shares_always ? n_max : size_min(n, n_max);
 }
 
 err_t members_search(struct members *m, const struct method_row *row, const struct columns *columns,
@@ -168,10 +203,10 @@ err_t members_search(struct members *m, const struct method_row *row, const stru
 {
   struct share *share = &m->share;
 
-  share->search.n_max = row->items_per_member ? choose_n_members(m, row, batch) : 1;
+  share->search.n_max = choose_n_members(m, row, batch);
   if (share->search.n_max < 2)
     return row->search[BACKEND_CPU](columns, batch);
-  m->search = row->search[BACKEND_CPU];
+  m->row = row;
   m->columns = columns;
   m->batch = batch;
   for (size_t i = 0; i < m->n_max; i++)
@@ -187,5 +222,8 @@ err_t members_search(struct members *m, const struct method_row *row, const stru
   team_begin(&share->search);
   work(m, 0);
   team_end(&share->search);
-  return merge_all(m, batch);
+  TRY(verify_all(m));
+  if (!row->queries_per_claim)
+    merge_all(m, batch);
+  return ERR_OK;
 }

@@ -31,11 +31,22 @@ struct method_arg {
 struct method_row {
   const char *name;
   bool is_exact; /* the answer is proven to be the K best items */
+  /* On a processor, the search learns what is admitted from admit_slot() and the words alone, and asks about an item
+   * before a threshold depends on it. So excluded keys can be looked up late. */
+  bool checks_late;
   struct method_arg args[METHOD_ARGS_MAX];
-  /* On a processor, members of a team can share a search (share.h). Each has at least this many items times queries to
-   * search: with fewer, waking it takes longer than its part of the search. 0: a search cannot be shared. */
+  /* On a processor, members of a team share a search (share.h). Each has at least this many items times queries to
+   * search: with fewer, waking it takes longer than its part of the search. */
   uint32_t items_per_member;
+  /* 0: the search function claims steps. Otherwise members claim queries, at most this many at a time, and search them
+   * as batches of their own. */
+  uint32_t queries_per_claim;
   method_search *search[N_BACKENDS];
+  /* On a processor, a search that scores just the admitted items, for filters that admit few. The answer is the same.
+   * Scoring an item by its slot takes as long as searching items_per_admitted items. 0: the method's largest argument
+   * is a number of candidates, and with at most as many admitted items, all of them are candidates. */
+  uint32_t items_per_admitted;
+  method_search *search_admitted; /* NULL: there is none */
   const char *summary; /* one line for users: what the method does */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups the parts of a batch of changes by space and runs each group through its item network. */
+/* Groups the parts of a batch of changes by space and runs each group through its item network. Finds the attributes by
+ * their names. */
 #include "engine/prepare.h"
 
 bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span name, size_t *out)
@@ -20,15 +21,33 @@ struct space_parts {
   size_t n;
 };
 
-static err_t index_changes(const struct space *spaces, size_t n_spaces, const struct item_change *changes, size_t n,
+/* Producers mostly name the attributes in one order, so each is looked for after the one before it. */
+static err_t index_attributes(const struct attributes *attributes, const struct item_change *change,
+                              struct region *region, size_t **out)
+{
+  size_t *indices;
+  size_t next = 0;
+
+  TRY(region_array(region, change->n_attributes, sizeof *indices, &indices));
+  for (size_t i = 0; i < change->n_attributes; i++) {
+    indices[i] = attributes_find(attributes, change->attributes[i].name, next);
+    if (indices[i] != ATTRIBUTE_NONE)
+      next = indices[i] + 1;
+  }
+  *out = indices;
+  return ERR_OK;
+}
+
+static err_t index_changes(const struct prepare_target *target, const struct item_change *changes, size_t n,
                            struct region *region, struct prepared_change *out, size_t *counts)
 {
   for (size_t i = 0; i < n; i++) {
     out[i].change = &changes[i];
+    TRY(index_attributes(target->attributes, &changes[i], region, &out[i].attributes));
     TRY(region_array(region, changes[i].n_parts, sizeof *out[i].parts, &out[i].parts));
     for (size_t p = 0; p < changes[i].n_parts; p++) {
       size_t space;
-      if (!prepare_find_space(spaces, n_spaces, changes[i].parts[p].space, &space))
+      if (!prepare_find_space(target->spaces, target->n_spaces, changes[i].parts[p].space, &space))
         space = PREPARE_NO_SPACE;
       else
         counts[space]++;
@@ -70,20 +89,20 @@ static err_t prepare_group(const struct space *space, const struct kernels *kern
   return ERR_OK;
 }
 
-err_t prepare_changes(const struct space *spaces, size_t n_spaces, const struct kernels *kernels,
-                      const struct item_change *changes, size_t n, struct region *region, struct prepared_change **out)
+err_t prepare_changes(const struct prepare_target *target, const struct item_change *changes, size_t n,
+                      struct region *region, struct prepared_change **out)
 {
   struct prepared_change *prepared;
   struct space_parts *groups;
   size_t *counts;
 
   TRY(region_array(region, n, sizeof *prepared, &prepared));
-  TRY(region_array(region, n_spaces, sizeof *groups, &groups));
-  TRY(region_array(region, n_spaces, sizeof *counts, &counts));
-  TRY(index_changes(spaces, n_spaces, changes, n, region, prepared, counts));
-  TRY(group_by_space(n_spaces, counts, prepared, n, region, groups));
-  for (size_t s = 0; s < n_spaces; s++)
-    TRY(prepare_group(&spaces[s], kernels, &groups[s], region));
+  TRY(region_array(region, target->n_spaces, sizeof *groups, &groups));
+  TRY(region_array(region, target->n_spaces, sizeof *counts, &counts));
+  TRY(index_changes(target, changes, n, region, prepared, counts));
+  TRY(group_by_space(target->n_spaces, counts, prepared, n, region, groups));
+  for (size_t s = 0; s < target->n_spaces; s++)
+    TRY(prepare_group(&target->spaces[s], target->kernels, &groups[s], region));
   *out = prepared;
   return ERR_OK;
 }

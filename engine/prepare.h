@@ -4,6 +4,7 @@
 #ifndef ENGINE_PREPARE_H
 #define ENGINE_PREPARE_H
 
+#include "base/attributes.h"
 #include "base/item.h"
 #include "base/region.h"
 #include "engine/space.h"
@@ -19,14 +20,23 @@ struct prepared_part {
 struct prepared_change {
   const struct item_change *change;
   struct prepared_part *parts; /* [change->n_parts] */
+  size_t *attributes;          /* [change->n_attributes] index of the attribute, or ATTRIBUTE_NONE: it is ignored */
 };
 
 /* Find the index of a space by its name. Returns false if there is none. */
 bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span name, size_t *out);
 
-/* Prepare n changes whose parts have been checked. Parts of unknown spaces are ignored. `*out` [n] lives in the region.
- * Returns ERR_MEMORY. */
-err_t prepare_changes(const struct space *spaces, size_t n_spaces, const struct kernels *kernels,
-                      const struct item_change *changes, size_t n, struct region *region, struct prepared_change **out);
+/* What the changes are prepared for. */
+struct prepare_target {
+  const struct space *spaces;
+  size_t n_spaces;
+  const struct attributes *attributes;
+  const struct kernels *kernels;
+};
+
+/* Prepare n changes whose parts and attributes have been checked. Parts of unknown spaces and unknown attributes are
+ * ignored. `*out` [n] lives in the region. Returns ERR_MEMORY. */
+err_t prepare_changes(const struct prepare_target *target, const struct item_change *changes, size_t n,
+                      struct region *region, struct prepared_change **out);
 
 #endif

@@ -4,16 +4,13 @@
 
 #include <math.h>
 
-static uint64_t n_admitted(const struct search_result *result, uint64_t n_items)
-{
-  return n_items - result->admit.n_excluded;
-}
-
 void receipt_exact(struct search_result *result, uint64_t n_items)
 {
-  bool is_all = result->topk.n == n_admitted(result, n_items);
+  bool is_all = result->topk.n == result->admit.n_admitted; /* with late keys, more than K items are admitted */
 
   result->counts.items = n_items;
+  result->counts.has_admitted = !result->admit.late;
+  result->counts.admitted = result->admit.n_admitted;
   /* A search may score an item twice: once to find a threshold, and again when the scan reaches it. It may also score
    * an item that is not admitted. */
   if (result->counts.scored > n_items)

@@ -2,11 +2,13 @@
 /* Searches one batch in the front arena: from checked queries to answers, on the first backend that has not failed. */
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/admission.h"
 #include "engine/engine_state.h"
+#include "engine/explain.h"
+#include "engine/like.h"
 #include "engine/members.h"
 
 struct searcher {
@@ -70,37 +72,7 @@ void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pau
   between->is_between = true;
 }
 
-static int rising(const void *a, const void *b)
-{
-  const uint32_t *x = a, *y = b;
-
-  return (*x > *y) - (*x < *y);
-}
-
-/* Convert excluded keys to slots of this epoch: only slots that have a part of the space, each once, in rising order.
- */
-static err_t find_excluded(const struct arena *arena, const struct arena_space *space, const struct query *query,
-                           struct region *region, struct admit *out)
-{
-  uint32_t *slots;
-  size_t n = 0, n_once = 0;
-
-  TRY(region_array(region, query->n_exclude, sizeof *slots, &slots));
-  for (size_t i = 0; i < query->n_exclude; i++) {
-    uint32_t slot = keys_find(&arena->keys, query->exclude[i]);
-    if (slot != KEYS_NONE && space->has_part[slot])
-      slots[n++] = slot;
-  }
-  qsort(slots, n, sizeof *slots, rising);
-  for (size_t i = 0; i < n; i++) {
-    if (i == 0 || slots[i] != slots[i - 1])
-      slots[n_once++] = slots[i];
-  }
-  *out = (struct admit){ space->has_part, slots, n_once, space->n_items == arena->n_slots && n_once == 0 };
-  return ERR_OK;
-}
-
-static err_t init_result(const struct arena *arena, const struct arena_space *space, const struct query *query,
+static err_t init_result(const struct arena *arena, const struct query *query, const struct admit *admit,
                          struct region *region, struct search_result *out)
 {
   struct topk_entry *heap;
@@ -108,11 +80,22 @@ static err_t init_result(const struct arena *arena, const struct arena_space *sp
 
   if (k == 0)
     k = 1; /* an empty catalogue: the heap stays empty */
-  TRY(find_excluded(arena, space, query, region, &out->admit));
+  out->admit = *admit;
   TRY(region_array(region, k, sizeof *heap, &heap));
   topk_init(&out->topk, heap, k, keys_order, &arena->keys);
   out->floor = -INFINITY;
   return ERR_OK;
+}
+
+enum { HITS_AHEAD = 16 }; /* hits between the two steps of a prefetch, and until the key is read */
+
+/* Prefetch the keys of later hits, which are scattered in memory. */
+static void prefetch_keys(const struct keys *keys, const struct topk_entry *hits, size_t n)
+{
+  if (n > 2 * HITS_AHEAD)
+    keys_prefetch_place(keys, hits[2 * HITS_AHEAD].slot);
+  if (n > HITS_AHEAD)
+    keys_prefetch_text(keys, hits[HITS_AHEAD].slot);
 }
 
 static err_t copy_hits(const struct arena *arena, struct search_result *result, struct region *region,
@@ -121,6 +104,7 @@ static err_t copy_hits(const struct arena *arena, struct search_result *result, 
   answer->n_hits = topk_finish(&result->topk);
   TRY(region_array(region, answer->n_hits, sizeof *answer->hits, &answer->hits));
   for (size_t i = 0; i < answer->n_hits; i++) {
+    prefetch_keys(&arena->keys, result->topk.heap + i, answer->n_hits - i);
     TRY(region_copy(region, keys_get(&arena->keys, result->topk.heap[i].slot), &answer->hits[i].key));
     answer->hits[i].score = result->topk.heap[i].score;
   }
@@ -135,70 +119,273 @@ static err_t copy_watermark(const struct arena *arena, struct region *region, st
   return ERR_OK;
 }
 
-static err_t write_answers(const struct arena *arena, const struct space *space, const struct search_batch *batch,
-                           struct answer *answers)
+/* Queries of a batch that are searched in the same way. */
+struct group {
+  const struct query **queries; /* [n] */
+  const struct admit **admits;  /* [n] */
+  struct answer **answers;      /* [n] */
+  size_t n;
+};
+
+enum {
+  GROUP_ALL,      /* the method's search */
+  GROUP_FEW,      /* the same on a GPU, for queries that admit few items */
+  GROUP_ADMITTED, /* on a processor, just the admitted items */
+  N_GROUPS
+};
+
+struct search {
+  struct searcher *searcher;
+  const struct arena *arena;
+  size_t backend;
+  size_t space;
+  const struct method *method;
+  const struct method_row *row;
+  struct admission admission;
+  size_t n; /* queries */
+  struct group groups[N_GROUPS];
+  bool has_begun; /* if it fails, the backend has failed */
+};
+
+static err_t write_answers(const struct search *s, const struct group *group, const struct search_batch *batch)
 {
   struct position *watermark;
 
-  TRY(copy_watermark(arena, batch->scratch, &watermark));
+  TRY(copy_watermark(s->arena, batch->scratch, &watermark));
   for (size_t i = 0; i < batch->n; i++) {
-    struct answer *answer = &answers[i];
-    TRY(copy_hits(arena, &batch->results[i], batch->scratch, answer));
-    answer->space = span_of_str(space->name);
+    struct answer *answer = group->answers[i];
+    TRY(copy_hits(s->arena, &batch->results[i], batch->scratch, answer));
+    answer->error = ANSWER_OK;
+    answer->explanations = NULL;
+    answer->n_explanations = 0;
+    answer->space = span_of_str(s->searcher->engine->spaces[s->space].name);
     answer->method = *batch->method;
     answer->receipt = batch->results[i].receipt;
     answer->counts = batch->results[i].counts;
-    answer->epoch = arena->epoch;
+    answer->epoch = s->arena->epoch;
+    answer->has_time = !lifetimes_plan_is_empty(&s->arena->lifetimes.plan);
+    answer->time_unix_ms = s->arena->lifetimes.time_ms;
     answer->watermark = watermark;
-    answer->n_watermark = arena->n_watermark;
+    answer->n_watermark = s->arena->n_watermark;
   }
   return ERR_OK;
 }
 
-static err_t search_arena(struct searcher *s, const struct arena *arena, size_t backend, size_t space,
-                          const struct method *method, const struct query *const *queries, size_t n,
-                          struct answer *answers)
+static const struct backend *backend_of(const struct search *s)
 {
-  const struct arena_space *columns = &arena->spaces[space];
-  const struct space *model = &s->engine->spaces[space];
+  return s->searcher->engine->backends.at[s->backend];
+}
+
+static err_t run(const struct search *s, int kind, struct search_batch *batch)
+{
+  const struct columns *columns = s->arena->spaces[s->space].on[s->backend];
+  const struct backend *on = backend_of(s);
+
+  if (kind == GROUP_ADMITTED)
+    return on->search(s->row->search_admitted, columns, batch);
+  if (s->searcher->members && on->kind == BACKEND_CPU)
+    return members_search(s->searcher->members, s->row, columns, batch);
+  return on->search(s->row->search[on->kind], columns, batch);
+}
+
+static err_t search_group(const struct search *s, int kind)
+{
+  struct searcher *searcher = s->searcher;
+  const struct group *group = &s->groups[kind];
+  const struct space *space = &searcher->engine->spaces[s->space];
   struct search_batch batch = {
-    .kernels = s->engine->kernels,
-    .worker = s->workers[backend],
-    .method = method,
-    .n = n,
-    .n_slots = arena->n_slots,
-    .n_items = columns->n_items,
-    .scratch = &s->scratch,
-    .pause = &s->pause,
+    .kernels = searcher->engine->kernels,
+    .worker = searcher->workers[s->backend],
+    .method = s->method,
+    .n = group->n,
+    .prepared_bytes = space->similarity->prepared_query_bytes,
+    .n_slots = s->arena->n_slots,
+    .n_items = s->arena->spaces[s->space].n_items,
+    .admits_few = kind == GROUP_FEW,
+    .scratch = &searcher->scratch,
+    .pause = &searcher->pause,
   };
-  const struct method_row *row = methods_find(model->similarity->methods, method);
-  const struct backend *on = s->engine->backends.at[backend];
   struct prepared_queries *prepared;
 
-  assert(row); /* engine_check_query() has verified it */
-  TRY(region_array(&s->scratch, n, sizeof *batch.results, &batch.results));
-  for (size_t i = 0; i < n; i++)
-    TRY(init_result(arena, columns, queries[i], &s->scratch, &batch.results[i]));
-  TRY(model->similarity->prepare_queries(model->model, s->engine->kernels, queries, n, &s->scratch, &prepared));
+  TRY(region_array(batch.scratch, group->n, sizeof *batch.results, &batch.results));
+  for (size_t i = 0; i < group->n; i++)
+    TRY(init_result(s->arena, group->queries[i], group->admits[i], batch.scratch, &batch.results[i]));
+  TRY(space->similarity->prepare_queries(space->model, batch.kernels, group->queries, group->n, batch.scratch,
+                                         &prepared));
   batch.prepared = prepared;
-  if (s->members && on->kind == BACKEND_CPU)
-    TRY(members_search(s->members, row, columns->on[backend], &batch));
-  else
-    TRY(on->search(row->search[on->kind], columns->on[backend], &batch));
-  return write_answers(arena, model, &batch, answers);
+  TRY(run(s, kind, &batch));
+  for (size_t i = 0; i < group->n; i++)
+    batch.results[i].counts.scores_admitted = kind != GROUP_ALL;
+  return write_answers(s, group, &batch);
+}
+
+/* How many threads may share the search of a batch? That of admitted items alone has one. */
+static size_t members_of(const struct search *s)
+{
+  size_t n = s->searcher->members && s->row->items_per_member > 0 ? s->searcher->engine->threads.per_search : 1;
+
+  return s->row->queries_per_claim > 0 && s->n < n ? s->n : n;
+}
+
+/* Does a query admit so few items that scoring them all is faster, and gives the same answer? */
+static bool admits_few(const struct search *s, const struct admit *admit)
+{
+  const struct method *method = s->method;
+  uint32_t n_candidates = 0;
+
+  if (!s->row->search_admitted)
+    return false;
+  size_t n_items = s->row->items_per_admitted;
+  if (n_items > 0)
+    return admit->n_admitted * n_items * members_of(s) <= s->arena->spaces[s->space].n_items;
+  for (unsigned i = 0; i < method->n_args; i++)
+    n_candidates = method->args[i] > n_candidates ? method->args[i] : n_candidates;
+  return admit->n_admitted <= n_candidates;
+}
+
+/* Does a query admit all items of the space but those that it excludes? */
+static bool admits_space(const struct search *s, const struct query *query)
+{
+  const struct arena_space *space = &s->arena->spaces[s->space];
+
+  return !query->tree && arena_space_n_alive(space) == space->n_items;
+}
+
+/* Choose how to search a query. The counts decide; the answer is the same. */
+static int choose_group(const struct search *s, const struct query *query, const struct admit *admit)
+{
+  const struct backend *backend = backend_of(s);
+
+  assert(query->filter.n == 0 || query->tree); /* engine_check_filter() has parsed it */
+  if (backend->admits_few)
+    return backend->admits_few(admit, s->arena->spaces[s->space].n_items) ? GROUP_FEW : GROUP_ALL;
+  if (admits_space(s, query))
+    return GROUP_ALL;
+  return admits_few(s, admit) ? GROUP_ADMITTED : GROUP_ALL;
+}
+
+static err_t init_group(struct region *region, size_t n, struct group *group)
+{
+  group->n = 0;
+  TRY(region_array(region, n, sizeof *group->queries, &group->queries));
+  TRY(region_array(region, n, sizeof *group->admits, &group->admits));
+  return region_array(region, n, sizeof *group->answers, &group->answers);
+}
+
+/* Replace the queries that ask for items like one. A query without such an item is answered with an error. */
+static err_t resolve(const struct search *s, const struct query *const *queries, size_t n, struct answer *answers,
+                     const struct query *const **out)
+{
+  struct region *region = &s->searcher->scratch;
+  const struct query **resolved;
+
+  TRY(region_array(region, n, sizeof *resolved, &resolved));
+  for (size_t i = 0; i < n; i++) {
+    const char *problem = NULL;
+    resolved[i] = queries[i];
+    if (queries[i]->like.n)
+      TRY(like_resolve(s->arena, s->space, queries[i], region, &resolved[i], &problem));
+    answers[i].error = problem ? ANSWER_BAD_QUERY : ANSWER_OK;
+    answers[i].error_message = problem;
+  }
+  *out = resolved;
+  return ERR_OK;
+}
+
+/* Divide the batch into groups. */
+static err_t divide(struct search *s, const struct query *const *queries, size_t n, struct answer *answers)
+{
+  const struct admission_target target = { s->arena, s->space, s->searcher->engine->filters,
+                                           s->row->checks_late && backend_of(s)->kind == BACKEND_CPU };
+  struct region *region = &s->searcher->scratch;
+
+  TRY(admission_find(&target, queries, n, region, &s->admission));
+  for (int kind = 0; kind < N_GROUPS; kind++)
+    TRY(init_group(region, n, &s->groups[kind]));
+  for (size_t i = 0; i < n; i++) {
+    const struct admit *admit = &s->admission.admits[i];
+    if (answers[i].error)
+      continue;
+    struct group *group = &s->groups[choose_group(s, queries[i], admit)];
+    group->queries[group->n] = queries[i];
+    group->admits[group->n] = admit;
+    group->answers[group->n++] = &answers[i];
+  }
+  return ERR_OK;
+}
+
+/* Score a few items for a query: those that `scored` admits. The scores are those of hits. */
+static err_t score_items(const struct search *s, const struct query *query, const struct admit *scored,
+                         struct answer *out)
+{
+  static const struct method exact = { .name = "exact" };
+  struct search among = *s;
+  struct query asked = *query;
+  const struct query *queries[] = { &asked };
+  const struct backend *backend = backend_of(s);
+
+  asked.k = QUERY_EXPLAIN_MAX;
+  among.method = &exact;
+  among.row = methods_find(s->searcher->engine->spaces[s->space].similarity->methods, &exact);
+  int kind = backend->admits_few && backend->admits_few(scored, s->arena->spaces[s->space].n_items) ? GROUP_FEW
+             : !backend->admits_few && among.row->search_admitted                                   ? GROUP_ADMITTED
+                                                                                                    : GROUP_ALL;
+  among.groups[kind] = (struct group){ queries, &scored, &out, 1 };
+  return search_group(&among, kind);
+}
+
+static err_t explain(const struct search *s, const struct query *query, const struct admit *admit,
+                     struct answer *answer)
+{
+  const struct explain of = { s->arena, s->space, query, admit };
+  struct explanation *explanations;
+  struct answer scores = { 0 };
+  struct admit scored;
+
+  TRY(explain_begin(&of, &s->searcher->scratch, &explanations, &scored));
+  if (scored.n_admitted > 0)
+    TRY(score_items(s, query, &scored, &scores));
+  explain_finish(&of, answer, scores.hits, scores.n_hits, explanations);
+  answer->explanations = explanations;
+  answer->n_explanations = query->n_explain;
+  return ERR_OK;
+}
+
+static err_t search_arena(struct search *s, const struct query *const *queries, size_t n, struct answer *answers)
+{
+  TRY(resolve(s, queries, n, answers, &queries));
+  TRY(divide(s, queries, n, answers));
+  s->has_begun = true;
+  for (int kind = 0; kind < N_GROUPS; kind++) {
+    if (s->groups[kind].n > 0)
+      TRY(search_group(s, kind));
+  }
+  for (size_t i = 0; i < n; i++) {
+    if (queries[i]->n_explain > 0 && !answers[i].error)
+      TRY(explain(s, queries[i], &s->admission.admits[i], &answers[i]));
+  }
+  return ERR_OK;
 }
 
 /* Search on the first backend that has not failed. If it fails now, the next one takes over. */
-static err_t search_backends(struct searcher *s, const struct arena *arena, size_t space, const struct method *method,
-                             const struct query *const *queries, size_t n, struct answer *answers)
+static err_t search_backends(struct searcher *searcher, const struct arena *arena, size_t space,
+                             const struct method *method, const struct query *const *queries, size_t n,
+                             struct answer *answers)
 {
+  struct backends *backends = &searcher->engine->backends;
+  struct search s = { .searcher = searcher, .arena = arena, .space = space, .method = method, .n = n };
+
+  s.row = methods_find(searcher->engine->spaces[space].similarity->methods, method);
+  assert(s.row); /* engine_check_query() has verified it */
   for (;;) {
-    size_t backend = atomic_load(&s->engine->backends.first);
-    region_reset(&s->scratch);
-    err_code_t err = search_arena(s, arena, backend, space, method, queries, n, answers);
-    if (err == ERR_OK)
-      return ERR_OK;
-    TRY(backends_fail(&s->engine->backends, backend, err));
+    s.backend = atomic_load(&backends->first);
+    s.has_begun = false;
+    region_reset(&searcher->scratch);
+    err_code_t err = search_arena(&s, queries, n, answers);
+    admission_release(&s.admission);
+    if (err == ERR_OK || !s.has_begun)
+      return err;
+    TRY(backends_fail(backends, s.backend, err));
   }
 }
 

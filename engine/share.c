@@ -2,6 +2,8 @@
 /* Claims of steps, and the exchange of floors. */
 #include "engine/share.h"
 
+#include "base/size.h"
+
 static void raise_floor(_Atomic float *floor, float score)
 {
   float old = atomic_load_explicit(floor, memory_order_relaxed);
@@ -23,44 +25,66 @@ static void exchange_floors(struct search_batch *batch)
   }
 }
 
-/* Claim steps of a search that members share. Returns the first one. */
-static size_t claim_shared(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each)
+/* How many steps to claim if `left` are not claimed? If there are many claims, the last ones are smaller, so that
+ * members end at about the same time. */
+static size_t choose_n(const struct search_batch *batch, size_t n_steps, size_t n_each, size_t left)
+{
+  size_t n_members = share_members_max(batch);
+
+  if (batch->share->steps_one_by_one)
+    return 1;
+  if (n_each < n_steps / n_members)
+    n_each = size_max(size_min(n_each, left / (2 * n_members)), 1);
+  return size_min(n_each, left);
+}
+
+/* Claim steps of a search that members share. */
+static bool claim_shared(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each,
+                         struct share_steps *out)
 {
   struct share *share = batch->share;
+  _Atomic size_t *n_claimed = &share->n_claimed[job];
 
   if (batch->member == 0)
     team_recruit(&share->search);
   else
-    team_give_way(&share->search, &share->n_claimed[job], n_steps);
+    team_give_way(&share->search, n_claimed, n_steps);
   exchange_floors(batch);
-  size_t first = atomic_fetch_add(&share->n_claimed[job], n_each);
+  size_t first = atomic_load(n_claimed);
+  while (first < n_steps) {
+    size_t n = choose_n(batch, n_steps, n_each, n_steps - first);
+    *out = (struct share_steps){ first, first + n };
+    if (atomic_compare_exchange_weak(n_claimed, &first, first + n))
+      return true;
+  }
+  team_wake(&share->search);
+  return false;
+}
+
+/* Claim steps of a search that one member does. */
+static bool claim_alone(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each,
+                        struct share_steps *out)
+{
+  size_t first = batch->n_claimed[job], end = size_min(first + n_each, n_steps);
+
   if (first >= n_steps)
-    team_wake(&share->search);
-  return first;
+    return false;
+  *out = (struct share_steps){ first, end };
+  batch->n_claimed[job] = end;
+  return true;
 }
 
 void share_abandon(struct share *share)
 {
   for (size_t job = 0; job < SHARE_JOBS; job++)
-    atomic_store(&share->n_claimed[job], SIZE_MAX / 2); /* no job has as many steps, and claims still add to it */
+    atomic_store(&share->n_claimed[job], SIZE_MAX);
   team_wake(&share->search);
 }
 
 bool share_claim(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each, struct share_steps *out)
 {
-  size_t first;
-
   if (batch->member == 0 && batch->pause && batch->pause->call)
     batch->pause->call(batch->pause->context);
-  if (batch->share) {
-    n_each = batch->share->steps_one_by_one ? 1 : n_each;
-    first = claim_shared(batch, job, n_steps, n_each);
-  } else {
-    first = batch->n_claimed[job];
-    batch->n_claimed[job] += n_each;
-  }
-  if (first >= n_steps)
-    return false;
-  *out = (struct share_steps){ first, n_steps - first < n_each ? n_steps : first + n_each };
-  return true;
+  return batch->share ? claim_shared(batch, job, n_steps, n_each, out)
+                      : claim_alone(batch, job, n_steps, n_each, out);
 }

@@ -39,7 +39,8 @@ struct share_steps {
  * Floors are exchanged: result->floor rises to the best floor that is known to any member. Before the call, the method
  * may have raised it to any score that K admitted items reach.
  *
- * Choose n_each so that the steps take some 20 to 200 us: claims cost little, and members end at about the same time.
+ * Choose n_each so that the steps take some 20 to 200 us: claims cost little. The last claims of a job are smaller, so
+ * that members end at about the same time; but not if n_each gives every member about one claim.
  */
 bool share_claim(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each, struct share_steps *out);
 

@@ -64,6 +64,11 @@ void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales,
   }
 }
 
+void shortlist_stop_guessing(struct shortlists *s)
+{
+  s->is_guessing = false;
+}
+
 /* Move the entries that score `min_score` or more to the front. Returns their number. */
 static size_t partition_ge(const struct shortlists *s, struct scan_entry *entries, size_t n, int32_t min_score)
 {

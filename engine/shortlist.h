@@ -79,6 +79,9 @@ err_t shortlist_init(struct shortlists *s, size_t max_lists, size_t max_best, st
 void shortlist_reset(struct shortlists *s, const struct shortlist_scale *scales, size_t n_lists, size_t n_best,
                      bool is_guessing);
 
+/* Guess no more thresholds: the slots to come are not spread evenly. */
+void shortlist_stop_guessing(struct shortlists *s);
+
 /* Make room for SHORTLIST_CHUNK more entries in every list, and raise thresholds.
  *
  * n_scanned   slots scanned since the last call

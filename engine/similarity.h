@@ -56,6 +56,10 @@ struct similarity {
   err_t (*prepare_parts)(const struct model *model, const struct kernels *kernels, const struct part *const *parts,
                          size_t n, struct region *scratch, uint8_t *prepared);
 
+  bool has_alike_queries; /* an item's part can take the place of a query's vector */
+
+  size_t prepared_query_bytes; /* of one element of what prepare_queries makes */
+
   /* Run the query's side of the model for n queries. `*prepared` is what a search takes; it lives in the region. */
   err_t (*prepare_queries)(const struct model *model, const struct kernels *kernels, const struct query *const *queries,
                            size_t n, struct region *region, struct prepared_queries **prepared);

@@ -37,7 +37,7 @@ static void close_broker(void *object)
   if (b->cluster)
     rd_kafka_mock_cluster_destroy(b->cluster);
   if (b->rk)
-    rd_kafka_destroy(b->rk);
+    kafka_client_destroy(b->rk, 0);
   mem_free(&b);
 }
 

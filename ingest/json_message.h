@@ -7,9 +7,11 @@
  *   maps          objects
  *   repeated      lists
  *   integers      numbers, or text of digits; written as numbers, above 2^63 - 1 as text
- *   floats        numbers; written with 9 digits, from which the same f32 can be read
+ *   floats        numbers; written with 9 digits, from which the same f32 can be read; all with 17 if one is f64
  *   enums         names or numbers; written as names
  *   bytes         lists of 0..255 or Base64 text; written as lists
+ *   plain type    null, true, a number, text, or a list of these: the kind says which field it is. An object of its
+ *                 fields can be read too
  *   text bytes    bytes fields in text_fields: text; written as {"base64": "..."} if they are not UTF-8. Every bytes
  *                 field can be read in that form
  *
@@ -26,15 +28,11 @@
 struct json_rules {
   const ProtobufCMessageDescriptor *list_type; /* a message that may be a list: the elements of its list_field */
   const char *list_field;
+  const ProtobufCMessageDescriptor *plain_type; /* see above; each kind of value has one field */
   const char *const *text_fields; /* bytes fields that hold text */
   const char *const *always;      /* fields that are written even if they are zero or empty */
   const struct message_limit *limits; /* limits on the number of elements, for reading */
 };
-
-/* Limit on the memory that parsing a text may take, as estimated by json_text_cost(): about a list of a million
- * numbers.
- */
-enum { JSON_COST_MAX = 64 << 20 };
 
 /* Read a message.
  *
@@ -42,7 +40,7 @@ enum { JSON_COST_MAX = 64 << 20 };
  * out          lives in the region and borrows nothing from `text`. Also written on field_error and ERR_TOO_LARGE: it
  *              then has the fields that could be read, and the caller can tell whose message it was
  *
- * Returns ERR_OK; ERR_WIRE when the text is not one JSON object, or would take more than JSON_COST_MAX to parse;
+ * Returns ERR_OK; ERR_WIRE when the text is not one JSON object, or would take too much memory to parse;
  * field_error when a field is unknown or has a wrong value: the message names the first such field and the expected
  * value; ERR_TOO_LARGE when the first field that cannot be read exceeds the region's limit. Allocates: in the region,
  * and jansson from the heap.

@@ -5,16 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/utf8.h"
 #include "ingest/base64.h"
 #include "ingest/json_message.h"
 #include "ingest/message_field.h"
-#include "ingest/utf8.h"
 
-enum { FLOAT_DIGITS = 9 };
+enum { F32_DIGITS = 9, F64_DIGITS = 17 };
 
 struct writer {
   const struct json_rules *rules;
   struct region *region;
+  bool has_f64; /* an f64 was written */
 };
 
 /* Check a value that jansson made. It is NULL only if memory ran out. */
@@ -91,6 +92,7 @@ static err_t write_byte_list(struct span bytes, json_t **out)
 }
 
 static err_t write_message(struct writer *w, const ProtobufCMessage *message, json_t **out);
+static err_t write_plain(struct writer *w, const ProtobufCMessage *message, json_t **out);
 
 static err_t write_value(struct writer *w, const ProtobufCFieldDescriptor *field, const void *slot, json_t **out)
 {
@@ -113,7 +115,8 @@ static err_t write_value(struct writer *w, const ProtobufCFieldDescriptor *field
     return write_unsigned(*(const uint64_t *)slot, out);
   case PROTOBUF_C_TYPE_FLOAT:
     return write_real(field->name, (double)*(const float *)slot, out);
-  case PROTOBUF_C_TYPE_DOUBLE: /* printed with the precision of a float */
+  case PROTOBUF_C_TYPE_DOUBLE:
+    w->has_f64 = true;
     return write_real(field->name, *(const double *)slot, out);
   case PROTOBUF_C_TYPE_BOOL:
     return give(json_boolean(*(const protobuf_c_boolean *)slot), out);
@@ -126,15 +129,17 @@ static err_t write_value(struct writer *w, const ProtobufCFieldDescriptor *field
       return write_text_bytes(w, span_of(data->data, data->len), out);
     return write_byte_list(span_of(data->data, data->len), out);
   case PROTOBUF_C_TYPE_MESSAGE:
+    if (field->descriptor == w->rules->plain_type)
+      return write_plain(w, *(ProtobufCMessage *const *)slot, out);
     return write_message(w, *(ProtobufCMessage *const *)slot, out);
   }
   FAIL(ERR_WIRE, "%s: its type has no JSON form", field->name);
 }
 
-static err_t write_list(struct writer *w, const ProtobufCFieldDescriptor *field, const ProtobufCMessage *message,
-                        json_t **out)
+/* Append the elements of a repeated field to a list. */
+static err_t append_all(struct writer *w, const ProtobufCFieldDescriptor *field, const ProtobufCMessage *message,
+                        json_t *list)
 {
-  AUTO(json_decrefp) json_t *list = json_array();
   const uint8_t *elements = *(const uint8_t *const *)message_field_at(message, field);
   size_t n = *message_field_count(message, field), size = message_field_size(field);
 
@@ -143,6 +148,36 @@ static err_t write_list(struct writer *w, const ProtobufCFieldDescriptor *field,
     TRY(write_value(w, field, elements + i * size, &element));
     TRY(append(list, element));
   }
+  return ERR_OK;
+}
+
+static err_t write_list(struct writer *w, const ProtobufCFieldDescriptor *field, const ProtobufCMessage *message,
+                        json_t **out)
+{
+  AUTO(json_decrefp) json_t *list = json_array();
+
+  TRY(append_all(w, field, message, list));
+  return give(json_incref(list), out);
+}
+
+/* Write the one field that is set; none: null. Its message field is a list of all elements in that message. */
+static err_t write_plain(struct writer *w, const ProtobufCMessage *message, json_t **out)
+{
+  const ProtobufCFieldDescriptor *field = NULL;
+
+  for (unsigned i = 0; message && i < message->descriptor->n_fields; i++) {
+    if (message_field_is_set(message, &message->descriptor->fields[i]))
+      field = &message->descriptor->fields[i];
+  }
+  if (!field)
+    return give(json_null(), out);
+  if (field->type != PROTOBUF_C_TYPE_MESSAGE)
+    return write_value(w, field, message_field_at(message, field), out);
+
+  AUTO(json_decrefp) json_t *list = json_array();
+  const ProtobufCMessage *elements = *(ProtobufCMessage *const *)message_field_at(message, field);
+  for (unsigned i = 0; i < elements->descriptor->n_fields; i++)
+    TRY(append_all(w, &elements->descriptor->fields[i], elements, list));
   return give(json_incref(list), out);
 }
 
@@ -231,7 +266,8 @@ err_t json_message_write(const ProtobufCMessage *message, const struct json_rule
   AUTO(json_decrefp) json_t *json = NULL;
 
   TRY(write_message(&w, message, &json));
-  AUTO(free_text) char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(FLOAT_DIGITS));
+  size_t digits = w.has_f64 ? F64_DIGITS : F32_DIGITS;
+  AUTO(free_text) char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(digits));
   if (!text)
     FAIL(ERR_MEMORY, "no memory for JSON");
   return region_copy(r, span_of_str(text), out);

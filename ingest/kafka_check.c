@@ -22,6 +22,6 @@ err_t kafka_client_check(bool is_consumer, const struct kafka_layers *layers)
     FAIL(ERR_KAFKA, "librdkafka requires a broker");
   }
   TRY(kafka_client_new(is_consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER, conf, &rk));
-  rd_kafka_destroy(rk);
+  kafka_client_destroy(rk, 0);
   return ERR_OK;
 }

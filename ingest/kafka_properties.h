@@ -25,6 +25,7 @@ enum { KAFKA_LAYERS_MAX = 7 };
 struct kafka_layers {
   struct kafka_properties layer[KAFKA_LAYERS_MAX];
   size_t n;
+  const char *client; /* name of the client in the statistics, a literal; NULL: it has none */
 };
 
 /* Verify that librdkafka knows each property and accepts its value. Returns ERR_CONFIG with the property and

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { FIELDS_MAX = 16, PATH_BYTES = 128, KEPT_BYTES = 768 };
+enum { FIELDS_MAX = 32, PATH_BYTES = 128, KEPT_BYTES = 768 };
 
 /* Read a varint. Returns its size in bytes, or 0 if there is none. */
 static size_t read_varint(struct span bytes, uint64_t *out)
@@ -158,7 +158,7 @@ static err_t verify_message(const struct verifier *v, const struct place *at, st
   while (bytes.n > 0) {
     if (!take_field(&bytes, &taken))
       FAIL(ERR_WIRE, "not a protobuf message of type %s%s", type->name,
-           bytes.p[0] == 0 ? " (a schema registry's framing is not understood: send the bare message)" : "");
+           bytes.p[0] == 0 ? " (framed for a schema registry? See catalogue.framing; queries are not framed)" : "");
     const ProtobufCFieldDescriptor *field = find_field(type, &taken);
     if (!field || err != ERR_OK)
       continue;

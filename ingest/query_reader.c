@@ -2,17 +2,16 @@
 /* The query consumer: group events, commits, a topic that disappears and returns, and polling. */
 #include "ingest/query_reader.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdatomic.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_closing.h"
+#include "ingest/kafka_renewal.h"
+#include "ingest/query_queues.h"
+#include "ingest/retried_header.h"
 
 enum { COMMIT_INTERVAL_MS = 200, COMMIT_TIMEOUT_MS = 3000, COMMIT_PARTITIONS = 1024 };
 
@@ -25,19 +24,27 @@ enum { AWAY_INTERVAL_MS = 1000, AWAY_TIMEOUT_MS = 500 };
 struct query_reader {
   rd_kafka_t *rk;
   char *topic;
+  char *group;
   struct offset_tracker *tracker;
-  rd_kafka_queue_t *events;    /* the consumer's own queue: rebalances, commits, errors */
-  rd_kafka_queue_t *records;   /* records that the partitions have fetched */
-  int wake_fd;                 /* readable when one of the two queues is not empty */
+  struct query_queues queues;
   rd_kafka_message_t *message; /* that of the last poll */
   int64_t commit_due_ns;
   int64_t events_due_ns;
   int64_t away_due_ns;
   uint64_t generation;
   _Atomic bool is_assigned;
-  _Atomic bool is_topic_away; /* true until the topic is back and assigned again */
-  bool is_rejoining;          /* the topic is back, but not assigned yet */
+  _Atomic bool is_topic_away;   /* true until the topic is back and assigned again */
+  _Atomic(const char *) denied; /* see query_reader_denied() */
+  uint64_t version;             /* kafka_renewal_version() when it was opened */
+  bool keeps_partitions;        /* see query_reader_keep_partitions() */
+  bool is_awaited;              /* see query_reader_is_awaited() */
+  int n_awaited;                /* the partitions that the group waits for */
+  bool is_standby;              /* another reader uses the tracker: the former one, or the next one */
+  bool is_rejoining;            /* the topic is back, but not assigned yet */
 };
+
+static const char group_denied[] = "not allowed to use query.group";
+static const char topic_denied[] = "not allowed to read the query topic";
 
 static const struct kafka_property defaults[] = {
   { "enable.auto.commit", "false" },   { "enable.auto.offset.store", "false" },
@@ -64,7 +71,7 @@ static void commit(struct query_reader *r, bool is_async)
   struct position positions[COMMIT_PARTITIONS];
   rd_kafka_topic_partition_list_t *list;
 
-  if (atomic_load(&r->is_topic_away))
+  if (r->is_standby || atomic_load(&r->is_topic_away))
     return;
   size_t n = offset_tracker_committable(r->tracker, positions, COMMIT_PARTITIONS);
   if (n == 0)
@@ -87,21 +94,37 @@ static void forward_records(struct query_reader *r, const rd_kafka_topic_partiti
   for (int i = 0; i < partitions->cnt; i++) {
     rd_kafka_queue_t *queue =
         rd_kafka_queue_get_partition(r->rk, partitions->elems[i].topic, partitions->elems[i].partition);
-    rd_kafka_queue_forward(queue, r->records);
+    rd_kafka_queue_forward(queue, r->queues.records);
     rd_kafka_queue_destroy(queue);
   }
+}
+
+/* Any assignment, even an empty one, shows that the group may be used; only partitions show that the topic may be read.
+ */
+static void note_allowed(struct query_reader *r, bool has_partitions)
+{
+  if (has_partitions || atomic_load(&r->denied) == group_denied)
+    atomic_store(&r->denied, NULL);
+}
+
+/* Forget the assignment: other members read its queries, or this one does so again. */
+static void forget(struct query_reader *r)
+{
+  if (!r->is_standby)
+    offset_tracker_forget(r->tracker);
 }
 
 static void take_assignment(struct query_reader *r, rd_kafka_topic_partition_list_t *partitions)
 {
   bool is_away = atomic_load(&r->is_topic_away);
 
+  note_allowed(r, partitions->cnt > 0);
   forward_records(r, partitions);
   rd_kafka_assign(r->rk, partitions);
   if (!is_away) {
     r->generation += partitions->cnt > 0;
   } else if (r->is_rejoining || partitions->cnt > 0) {
-    offset_tracker_forget(r->tracker);
+    forget(r);
     r->is_rejoining = false;
     atomic_store(&r->is_topic_away, false);
   }
@@ -111,8 +134,14 @@ static void give_up_assignment(struct query_reader *r)
 {
   if (!rd_kafka_assignment_lost(r->rk)) /* lost partitions belong to another member already */
     commit(r, false);
-  offset_tracker_forget(r->tracker);
+  forget(r);
   rd_kafka_assign(r->rk, NULL);
+}
+
+static void note_assigned(struct query_reader *r, bool is_assigned, int n_partitions)
+{
+  atomic_store(&r->is_assigned, is_assigned);
+  log_info("query_partitions", "topic=%s %s=%d", r->topic, is_assigned ? "assigned" : "revoked", n_partitions);
 }
 
 static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event, rd_kafka_topic_partition_list_t *partitions,
@@ -122,19 +151,25 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event, rd_kafka_top
   bool is_assigned = event == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
 
   (void)rk;
+  if (!is_assigned && r->keeps_partitions) {
+    r->is_awaited = true;
+    r->n_awaited = partitions->cnt;
+    return;
+  }
   if (is_assigned)
     take_assignment(r, partitions);
   else
     give_up_assignment(r);
-  atomic_store(&r->is_assigned, is_assigned);
-  log_info("query_partitions", "topic=%s %s=%d", r->topic, is_assigned ? "assigned" : "revoked", partitions->cnt);
+  note_assigned(r, is_assigned, partitions->cnt);
 }
 
 static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_partition_list_t *offsets, void *opaque)
 {
+  const struct query_reader *r = opaque;
+
   (void)rk;
   (void)offsets;
-  if (error && error != RD_KAFKA_RESP_ERR__NO_OFFSET)
+  if (!r->is_standby && error && error != RD_KAFKA_RESP_ERR__NO_OFFSET)
     note_failed_commit(opaque, error);
 }
 
@@ -150,20 +185,6 @@ static err_t subscribe(struct query_reader *r)
   return ERR_OK;
 }
 
-static err_t open_queues(struct query_reader *r)
-{
-  static const uint64_t one = 1;
-
-  r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (r->wake_fd < 0)
-    FAIL(ERR_SYSTEM, "eventfd: %s", strerror(errno));
-  r->events = rd_kafka_queue_get_consumer(r->rk);
-  r->records = rd_kafka_queue_new(r->rk);
-  rd_kafka_queue_io_event_enable(r->events, r->wake_fd, &one, sizeof one);
-  rd_kafka_queue_io_event_enable(r->records, r->wake_fd, &one, sizeof one);
-  return ERR_OK;
-}
-
 err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group,
                         struct offset_tracker *tracker, struct query_reader **out)
 {
@@ -174,16 +195,18 @@ err_t query_reader_open(const struct kafka_layers *layers, const char *topic, co
 
   all.layer[all.n++] = (struct kafka_properties){ &group_id, 1 };
   TRY(mem_array(1, sizeof *r, &r));
-  r->wake_fd = -1;
   TRY(mem_copy_str(topic, &r->topic));
+  TRY(mem_copy_str(group, &r->group));
   r->tracker = offset_tracker_share(tracker);
+  r->version = kafka_renewal_version();
   TRY(kafka_conf_make(&all, &conf));
   rd_kafka_conf_set_opaque(conf, r);
   rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
   rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
   TRY(kafka_client_new(RD_KAFKA_CONSUMER, conf, &r->rk));
+  kafka_stats_watch(r->rk, all.client);
   rd_kafka_poll_set_consumer(r->rk);
-  TRY(open_queues(r));
+  TRY(query_queues_open(r->rk, &r->queues));
   TRY(subscribe(r));
   *out = r;
   r = NULL;
@@ -197,17 +220,11 @@ static void release_message(struct query_reader *r)
   r->message = NULL;
 }
 
-static void close_queues(struct query_reader *r)
+/* Give the group the partitions that it waits for. Unsubscribed first: otherwise the reader would join again. */
+static void give_up_awaited(struct query_reader *r)
 {
-  if (r->records) {
-    rd_kafka_queue_io_event_enable(r->records, -1, NULL, 0);
-    rd_kafka_queue_destroy(r->records);
-  }
-  if (r->events) {
-    rd_kafka_queue_io_event_enable(r->events, -1, NULL, 0);
-    rd_kafka_queue_destroy(r->events);
-  }
-  r->records = r->events = NULL;
+  rd_kafka_unsubscribe(r->rk);
+  rd_kafka_assign(r->rk, NULL);
 }
 
 /* Leave the group and destroy the client. After a fatal error rd_kafka_consumer_close() never returns, so it is not
@@ -219,10 +236,12 @@ static void close_client(struct query_reader *r)
 
   if (!is_lost) {
     commit(r, false);
+    if (r->is_awaited)
+      give_up_awaited(r);
     rd_kafka_consumer_close(r->rk);
   }
-  close_queues(r);
-  rd_kafka_destroy_flags(r->rk, is_lost ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
+  query_queues_close(&r->queues);
+  kafka_client_destroy(r->rk, is_lost ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
 }
 
 void query_reader_commit(struct query_reader *r)
@@ -240,18 +259,77 @@ static void close_reader(void *object)
   release_message(r);
   if (r->rk)
     close_client(r);
-  if (r->wake_fd >= 0)
-    close(r->wake_fd);
   offset_tracker_close(&r->tracker);
   mem_free(&r->topic);
+  mem_free(&r->group);
   mem_free(&r);
 }
 
 void query_reader_close(struct query_reader **r)
 {
-  if (*r)
+  if (*r) {
+    (*r)->keeps_partitions = false;
     kafka_closing_run("queries", close_reader, *r);
+  }
   *r = NULL;
+}
+
+bool query_reader_is_outdated(const struct query_reader *r)
+{
+  return r->version != kafka_renewal_version();
+}
+
+void query_reader_stand_by(struct query_reader *r, bool is_standby)
+{
+  r->is_standby = is_standby;
+}
+
+void query_reader_keep_partitions(struct query_reader *r)
+{
+  r->keeps_partitions = true;
+}
+
+bool query_reader_is_awaited(const struct query_reader *r)
+{
+  return r->is_awaited;
+}
+
+bool query_reader_is_member(const struct query_reader *r)
+{
+  char *id = rd_kafka_memberid(r->rk);
+  bool is_member = id && *id;
+
+  if (id)
+    rd_kafka_mem_free(r->rk, id);
+  return is_member;
+}
+
+void query_reader_give_up(struct query_reader *r)
+{
+  r->is_awaited = false;
+  give_up_assignment(r);
+  note_assigned(r, false, r->n_awaited);
+}
+
+void query_reader_abandon(struct query_reader **r)
+{
+  if (*r) {
+    (*r)->keeps_partitions = false;
+    (*r)->is_standby = true;
+    kafka_closing_begin("queries", close_reader, *r);
+  }
+  *r = NULL;
+}
+
+/* A commit under way may fail, and nobody would repeat it: so all positions are committed again. */
+void query_reader_retire(struct query_reader **r)
+{
+  if (!rd_kafka_assignment_lost((*r)->rk)) {
+    offset_tracker_tell_again((*r)->tracker);
+    commit(*r, false);
+  }
+  offset_tracker_forget((*r)->tracker);
+  query_reader_abandon(r);
 }
 
 static void commit_now_and_then(struct query_reader *r, int64_t now_ns)
@@ -270,22 +348,6 @@ static void note_topic_away(struct query_reader *r, const char *reason)
     log_warn("query_topic_away", "topic=%s reason=%s", r->topic, log_quote(span_of_str(reason)));
 }
 
-static bool has_topic(struct query_reader *r)
-{
-  rd_kafka_topic_t *topic = rd_kafka_topic_new(r->rk, r->topic, NULL);
-  const struct rd_kafka_metadata *metadata;
-  bool has = false;
-
-  if (!topic)
-    return false;
-  if (rd_kafka_metadata(r->rk, 0, topic, &metadata, AWAY_TIMEOUT_MS) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    has = metadata->topic_cnt == 1 && !metadata->topics[0].err && metadata->topics[0].partition_cnt > 0;
-    rd_kafka_metadata_destroy(metadata);
-  }
-  rd_kafka_topic_destroy(topic);
-  return has;
-}
-
 /* Join again when the topic is back. Reading begins at the group's positions if it still has them, else at the start.
  */
 static err_t look_for_topic(struct query_reader *r, int64_t now_ns)
@@ -293,7 +355,7 @@ static err_t look_for_topic(struct query_reader *r, int64_t now_ns)
   if (r->is_rejoining || now_ns < r->away_due_ns)
     return ERR_OK;
   r->away_due_ns = now_ns + AWAY_INTERVAL_MS * CLOCK_NS_PER_MS;
-  if (!has_topic(r))
+  if (!kafka_topic_is_there(r->rk, r->topic, AWAY_TIMEOUT_MS))
     return ERR_OK;
   log_info("query_topic_back", "topic=%s", r->topic);
   r->is_rejoining = true;
@@ -301,6 +363,14 @@ static err_t look_for_topic(struct query_reader *r, int64_t now_ns)
 }
 
 /* ---- Polling ---- */
+
+static void note_denied(struct query_reader *r, const rd_kafka_message_t *m)
+{
+  const char *what = m->err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED ? group_denied : topic_denied;
+
+  if (atomic_exchange(&r->denied, what) != what)
+    log_warn("query_denied", "topic=%s group=%s reason=%s", r->topic, r->group, log_quote(span_of_str(what)));
+}
 
 /* Handle an error message from one of the two queues. */
 static err_t note_error(struct query_reader *r, const rd_kafka_message_t *m)
@@ -316,6 +386,10 @@ static err_t note_error(struct query_reader *r, const rd_kafka_message_t *m)
   case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
   case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
     note_topic_away(r, reason);
+    return ERR_OK;
+  case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+  case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    note_denied(r, m);
     return ERR_OK;
   case RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED:
     atomic_store(&r->is_assigned, false);
@@ -348,35 +422,29 @@ static err_t pop_record(struct query_reader *r, bool *has_record, struct query_r
   uint32_t ticket;
   rd_kafka_message_t *m;
 
-  while ((m = r->message = rd_kafka_consume_queue(r->records, 0)) && m->err) {
+  while ((m = r->message = rd_kafka_consume_queue(r->queues.records, 0)) && m->err) {
     TRY(note_error(r, m));
     release_message(r);
   }
   if (!m)
     return ERR_OK;
   TRY(offset_tracker_begin(r->tracker, m->partition, m->offset, &ticket));
+  atomic_store(&r->denied, NULL);
   *out = (struct query_record){
     .has_key = m->key != NULL,
     .key = span_of(m->key, m->key_len),
     .has_value = m->payload != NULL,
     .value = span_of(m->payload, m->len),
     .content_type = kafka_header(m, "content-type"),
+    .retried = kafka_header(m, RETRIED_HEADER),
+    .trace = kafka_trace_headers(m),
     .partition = m->partition,
     .offset = m->offset,
+    .timestamp_ms = rd_kafka_message_timestamp(m, NULL),
     .ticket = ticket,
   };
   *has_record = true;
   return ERR_OK;
-}
-
-/* Wait until an empty queue gets something. A queue that was not empty before does not end the wait. */
-static void wait_for_queues(struct query_reader *r, int64_t wait_ns)
-{
-  struct pollfd fd = { .fd = r->wake_fd, .events = POLLIN };
-  uint64_t n;
-
-  if (poll(&fd, 1, (int)((wait_ns + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS)) > 0)
-    (void)!read(r->wake_fd, &n, sizeof n); /* cleared before the queues are checked, so later arrivals wake again */
 }
 
 err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_record, bool *has_record,
@@ -395,7 +463,7 @@ err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_recor
       TRY(pop_record(r, has_record, out));
     if (*has_record || now_ns >= end_ns)
       return ERR_OK;
-    wait_for_queues(r, end_ns - now_ns);
+    query_queues_wait(&r->queues, end_ns - now_ns);
     now_ns = clock_now_ns();
     TRY(serve_events(r, now_ns));
   }
@@ -409,6 +477,11 @@ bool query_reader_is_assigned(struct query_reader *r)
 bool query_reader_is_topic_away(struct query_reader *r)
 {
   return atomic_load(&r->is_topic_away);
+}
+
+const char *query_reader_denied(struct query_reader *r)
+{
+  return atomic_load(&r->denied);
 }
 
 uint64_t query_reader_generation(const struct query_reader *r)

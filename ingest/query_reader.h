@@ -15,6 +15,7 @@
 #include "base/span.h"
 #include "ingest/kafka_properties.h"
 #include "ingest/offset_tracker.h"
+#include "ingest/trace_headers.h"
 
 struct query_reader;
 
@@ -25,9 +26,12 @@ struct query_record {
   bool has_value; /* false: a tombstone, which is not a query */
   struct span value;
   struct span content_type;
+  struct span retried; /* the header of ingest/retried_header.h */
+  struct trace_headers trace;
   int32_t partition;
   int64_t offset;
-  uint32_t ticket; /* the caller passes it to offset_tracker_done() once */
+  int64_t timestamp_ms; /* since 1970; -1: the record has none */
+  uint32_t ticket;      /* the caller passes it to offset_tracker_done() once */
 };
 
 /* Open the consumer and join the group.
@@ -44,6 +48,35 @@ void query_reader_commit(struct query_reader *r);
 /* Commit the committable offsets, leave the group and close the consumer. */
 void query_reader_close(struct query_reader **r);
 
+/* Have certificates changed since the reader was opened? Then another one should take over. */
+bool query_reader_is_outdated(const struct query_reader *r);
+
+/* A reader that stands by joins the group, but leaves the tracker to the one that it will replace: it commits nothing.
+ * The caller takes no records from it. */
+void query_reader_stand_by(struct query_reader *r, bool is_standby);
+
+/* Prepare for another reader of this process to take over, which is open already, and shares the tracker. Once the
+ * group takes the partitions back because the other one joins, the reader keeps them, and the group waits, until
+ * query_reader_retire(). So the queries that were taken can be answered and committed before. */
+void query_reader_keep_partitions(struct query_reader *r);
+
+/* Does the group wait for the partitions that the reader keeps? */
+bool query_reader_is_awaited(const struct query_reader *r);
+
+/* Has the group let the reader in? It may still be without partitions. */
+bool query_reader_is_member(const struct query_reader *r);
+
+/* Give the group the partitions that it waits for, and join again: an ordinary rebalance. Blocks: up to some seconds,
+ * for the commit. */
+void query_reader_give_up(struct query_reader *r);
+
+/* Commit the committable offsets, forget the others, and leave the group. Closes the reader in the background. Blocks:
+ * up to some seconds, for the commit. */
+void query_reader_retire(struct query_reader **r);
+
+/* Leave the group without a commit, and close in the background. The tracker is not touched. */
+void query_reader_abandon(struct query_reader **r);
+
 /* Serve the group's events, commit from time to time, and wait up to timeout_ms for one record.
  *
  * takes_record  false: take no record, but do everything else
@@ -59,6 +92,9 @@ bool query_reader_is_assigned(struct query_reader *r);
 
 /* Is the topic missing, because it was deleted or never created? Thread: any. */
 bool query_reader_is_topic_away(struct query_reader *r);
+
+/* Return what the broker does not allow, as text that can follow "not ready: "; NULL: nothing. Thread: any. */
+const char *query_reader_denied(struct query_reader *r);
 
 /* Return the number of the assignment; it rises whenever partitions are assigned. Records of an earlier assignment that
  * are not done are read again, by this member or another. */

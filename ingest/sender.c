@@ -5,11 +5,13 @@
 #include "base/mem.h"
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_closing.h"
+#include "ingest/kafka_renewal.h"
 
 struct sender {
   rd_kafka_t *rk;
   sender_reported reported;
   void *context;
+  uint64_t version; /* kafka_renewal_version() when it was opened */
 };
 
 /* message.timeout.ms is 0: a message waits for its broker without limit, so a broker restart drops no reply. */
@@ -138,10 +140,12 @@ err_t sender_open(const struct kafka_layers *layers, sender_reported reported, v
   TRY(mem_array(1, sizeof *s, &s));
   s->reported = reported;
   s->context = context;
+  s->version = kafka_renewal_version();
   TRY(kafka_conf_make(&all, &conf));
   rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
   rd_kafka_conf_set_opaque(conf, s);
   TRY(kafka_client_new(RD_KAFKA_PRODUCER, conf, &s->rk));
+  kafka_stats_watch(s->rk, all.client);
   *out = s;
   s = NULL;
   return ERR_OK;
@@ -151,7 +155,7 @@ static void destroy_client(void *object)
 {
   struct sender *s = object;
 
-  rd_kafka_destroy(s->rk);
+  kafka_client_destroy(s->rk, 0);
   mem_free(&s);
 }
 
@@ -183,11 +187,13 @@ enum sender_fate sender_try(struct sender *s, const struct sender_message *messa
   static const uint8_t nothing = 0; /* for present but empty bytes: a null pointer would mean absent */
   const void *key = message->has_key ? (message->key.n ? message->key.p : &nothing) : NULL;
   const void *value = message->has_value ? (message->value.n ? message->value.p : &nothing) : NULL;
-  rd_kafka_resp_err_t error = rd_kafka_producev(
-      s->rk, RD_KAFKA_V_TOPIC(message->topic), RD_KAFKA_V_KEY(key, message->has_key ? message->key.n : 0),
-      RD_KAFKA_V_VALUE((void *)(uintptr_t)value, message->has_value ? message->value.n : 0),
-      RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_OPAQUE(message->opaque),
-      RD_KAFKA_V_END);
+  int32_t partition = message->has_partition ? message->partition : RD_KAFKA_PARTITION_UA;
+  rd_kafka_resp_err_t error =
+      rd_kafka_producev(s->rk, RD_KAFKA_V_TOPIC(message->topic), RD_KAFKA_V_PARTITION(partition),
+                        RD_KAFKA_V_KEY(key, message->has_key ? message->key.n : 0),
+                        RD_KAFKA_V_VALUE((void *)(uintptr_t)value, message->has_value ? message->value.n : 0),
+                        RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+                        RD_KAFKA_V_OPAQUE(message->opaque), RD_KAFKA_V_END);
 
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
     return SENDER_QUEUED;
@@ -255,6 +261,16 @@ err_t sender_message_copy(const struct sender_message *message, struct sender_me
 void sender_poll(struct sender *s, int timeout_ms)
 {
   rd_kafka_poll(s->rk, timeout_ms);
+}
+
+bool sender_is_outdated(const struct sender *s)
+{
+  return s->version != kafka_renewal_version();
+}
+
+void sender_take_back(struct sender *s)
+{
+  rd_kafka_purge(s->rk, RD_KAFKA_PURGE_F_QUEUE);
 }
 
 size_t sender_n_waiting(struct sender *s)

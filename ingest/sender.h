@@ -20,6 +20,8 @@ struct sender_header {
 
 struct sender_message {
   const char *topic;
+  bool has_partition; /* false: the partition follows from the key */
+  int32_t partition;
   bool has_key;
   struct span key;
   bool has_value; /* false: a tombstone */
@@ -83,6 +85,13 @@ err_t sender_send(struct sender *s, const struct sender_message *message);
 
 /* Run the reports that are due, waiting up to timeout_ms for the first. */
 void sender_poll(struct sender *s, int timeout_ms);
+
+/* Have certificates changed since the sender was opened? Then another one should take over. Thread: any. */
+bool sender_is_outdated(const struct sender *s);
+
+/* Take back the messages that no broker was sent: they are reported as SENDER_CLOSED. So no broker has them, and
+ * another sender may send them. */
+void sender_take_back(struct sender *s);
 
 /* Return the number of messages that are not reported yet. */
 size_t sender_n_waiting(struct sender *s);

@@ -5,16 +5,17 @@
 #include "base/clock.h"
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_closing.h"
+#include "ingest/kafka_trouble.h"
 
 /* A topic that is still unknown after YOUTH_MS is missing, not just new. */
-enum { REASON_BYTES = 512, RETRY_PAUSE_MS = 50, YOUTH_MS = 2000 };
+enum { REASON_BYTES = 512, RETRY_PAUSE_MS = 50, YOUTH_MS = 2000, MOMENT_MS = 1500 };
 
 /* A consumer asks for the partitions: asking as a producer could create the topic. */
 static const struct kafka_property asker_defaults[] = { { "allow.auto.create.topics", "false" } };
 
 static void destroy(void *object)
 {
-  rd_kafka_destroy(object);
+  kafka_client_destroy(object, 0);
 }
 
 static void destroy_client(rd_kafka_t **rk)
@@ -85,6 +86,16 @@ static err_t fail_kafka(rd_kafka_resp_err_t error, const char *what, const char 
   FAIL(is_retriable(error) ? ERR_KAFKA_RETRY : ERR_KAFKA, "%s topic %s: %s", what, topic, reason);
 }
 
+static err_t fail_no_broker(rd_kafka_resp_err_t error)
+{
+  const char *trouble = kafka_trouble_newest();
+
+  if (trouble)
+    FAIL(ERR_KAFKA_RETRY, "%s", trouble);
+  FAIL(ERR_KAFKA_RETRY, "no Kafka broker answers (%s): is it running, and is bootstrap.servers right?",
+       rd_kafka_err2str(error));
+}
+
 /* Fail after a request for metadata of a topic. */
 static err_t fail_ask(rd_kafka_resp_err_t error, const char *topic)
 {
@@ -95,8 +106,9 @@ static err_t fail_ask(rd_kafka_resp_err_t error, const char *topic)
   case RD_KAFKA_RESP_ERR__TRANSPORT:
   case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
   case RD_KAFKA_RESP_ERR__TIMED_OUT:
-    FAIL(ERR_KAFKA_RETRY, "no Kafka broker answers (%s): is it running, and is bootstrap.servers right?",
-         rd_kafka_err2str(error));
+    return fail_no_broker(error);
+  case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    FAIL(ERR_KAFKA_DENIED, "this user may not use topic %s: an access list of the broker must allow it", topic);
   case RD_KAFKA_RESP_ERR_NO_ERROR:
     FAIL(ERR_KAFKA_RETRY, "topic %s has no partitions yet", topic);
   default:
@@ -127,11 +139,22 @@ static bool lists_broker(const struct rd_kafka_metadata *metadata, int32_t id)
   return false;
 }
 
-/* Ask for all topics and brokers. This creates no topic on any broker. */
+/* Ask for all topics and brokers. A broker that refuses us is noticed after a moment, not at the end of the timeout. */
+static rd_kafka_resp_err_t ask_cluster(rd_kafka_t *rk, int timeout_ms, const struct rd_kafka_metadata **out)
+{
+  int moment_ms = timeout_ms < MOMENT_MS ? timeout_ms : MOMENT_MS;
+  rd_kafka_resp_err_t error = rd_kafka_metadata(rk, 1, NULL, out, moment_ms);
+
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR || kafka_trouble_newest() || timeout_ms == moment_ms)
+    return error;
+  return rd_kafka_metadata(rk, 1, NULL, out, timeout_ms - moment_ms);
+}
+
+/* Find the topic and the controller. This creates no topic on any broker. */
 static err_t look_at_cluster(rd_kafka_t *rk, const char *topic, int timeout_ms, struct cluster *out)
 {
   const struct rd_kafka_metadata *metadata;
-  rd_kafka_resp_err_t error = rd_kafka_metadata(rk, 1, NULL, &metadata, timeout_ms);
+  rd_kafka_resp_err_t error = ask_cluster(rk, timeout_ms, &metadata);
 
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
     return fail_ask(error, topic);
@@ -169,13 +192,15 @@ static err_t await_partitions(rd_kafka_t *rk, const char *topic, int64_t deadlin
   int n = 0;
 
   for (;;) {
-    error = ask_partitions(rk, topic, kafka_ms_until(deadline_ns), &n);
+    int left_ms = kafka_ms_until(deadline_ns);
+    error = ask_partitions(rk, topic, left_ms < MOMENT_MS ? left_ms : MOMENT_MS, &n);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR && n > 0)
       break;
     bool is_missing = error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || error == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
     bool is_late = clock_now_ns() + RETRY_PAUSE_MS * CLOCK_NS_PER_MS >
                    (is_missing && young_until_ns < deadline_ns ? young_until_ns : deadline_ns);
-    if (is_late || (error != RD_KAFKA_RESP_ERR_NO_ERROR && !is_retriable(error)))
+    bool is_refused = error != RD_KAFKA_RESP_ERR_NO_ERROR && kafka_trouble_newest();
+    if (is_late || is_refused || (error != RD_KAFKA_RESP_ERR_NO_ERROR && !is_retriable(error)))
       return fail_ask(error, topic);
     clock_sleep_ns(RETRY_PAUSE_MS * CLOCK_NS_PER_MS);
   }

@@ -38,11 +38,12 @@ const char *wire_content_type(enum wire_format format)
 
 static struct json_rules rules_of(const char *const *always)
 {
-  static const char *const text_fields[] = { "key", "exclude", NULL };
+  static const char *const text_fields[] = { "key", "exclude", "exclude_seen_by", "items", "like", "explain", NULL };
 
   return (struct json_rules){
     .list_type = &sluice__v1__vector__descriptor,
     .list_field = "values",
+    .plain_type = &sluice__v1__value__descriptor,
     .text_fields = text_fields,
     .always = always,
   };
@@ -51,8 +52,15 @@ static struct json_rules rules_of(const char *const *always)
 /* Limits on the elements of repeated fields, in both formats. */
 static const struct message_limit limits[] = {
   { "parts", WIRE_PARTS_MAX },
+  { "attributes", ATTRIBUTES_MAX },
+  { "parameters", QUERY_PARAMETERS_MAX },
+  { "list", QUERY_PARAMETER_VALUES_MAX }, /* of a plain JSON value */
+  { "texts", QUERY_PARAMETER_VALUES_MAX },
   { "exclude", QUERY_EXCLUDE_MAX },
+  { "explain", QUERY_EXPLAIN_MAX },
   { "at_least", QUERY_AT_LEAST_MAX },
+  { "at_least_seen", QUERY_AT_LEAST_MAX },
+  { "items", SEEN_ITEMS_MAX },
   { NULL, 0 },
 };
 

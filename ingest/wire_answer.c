@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/utf8.h"
 #include "ingest/message_field.h"
-#include "ingest/utf8.h"
 #include "ingest/wire_message.h"
 
 static_assert((int)ANSWER_BAD_QUERY == (int)SLUICE__V1__ERROR__CODE__BAD_QUERY, "the codes of the schema");
@@ -16,6 +16,10 @@ static_assert((int)ANSWER_DEADLINE_PASSED == (int)SLUICE__V1__ERROR__CODE__DEADL
 static_assert((int)ANSWER_NOT_SEEN == (int)SLUICE__V1__ERROR__CODE__NOT_SEEN, "the codes of the schema");
 static_assert((int)ANSWER_UNAVAILABLE == (int)SLUICE__V1__ERROR__CODE__UNAVAILABLE, "the codes of the schema");
 static_assert((int)ANSWER_INTERNAL == (int)SLUICE__V1__ERROR__CODE__INTERNAL, "the codes of the schema");
+static_assert((int)VERDICT_NO_ITEM == (int)SLUICE__V1__EXPLANATION__VERDICT__NO_ITEM, "the verdicts of the schema");
+static_assert((int)VERDICT_SEEN == (int)SLUICE__V1__EXPLANATION__VERDICT__SEEN, "the verdicts of the schema");
+static_assert((int)VERDICT_HIT == (int)SLUICE__V1__EXPLANATION__VERDICT__HIT, "the verdicts of the schema");
+static_assert((int)VERDICT_MISSED == (int)SLUICE__V1__EXPLANATION__VERDICT__MISSED, "the verdicts of the schema");
 
 enum { METHOD_TEXT_MAX = METHOD_NAME_MAX + METHOD_ARGS_MAX * 12 + 3 };
 
@@ -67,6 +71,32 @@ static err_t make_hits(const struct answer *answer, struct region *r, Sluice__V1
   return ERR_OK;
 }
 
+static err_t make_explanations(const struct answer *answer, struct region *r, Sluice__V1__Answer *out)
+{
+  Sluice__V1__Explanation *made;
+
+  TRY(region_array(r, answer->n_explanations, sizeof *made, &made));
+  TRY(region_array(r, answer->n_explanations, sizeof *out->explanations, &out->explanations));
+  for (size_t i = 0; i < answer->n_explanations; i++) {
+    const struct explanation *from = &answer->explanations[i];
+    sluice__v1__explanation__init(&made[i]);
+    made[i].key = (ProtobufCBinaryData){ .len = from->key.n, .data = (uint8_t *)(uintptr_t)from->key.p };
+    made[i].verdict = (Sluice__V1__Explanation__Verdict)from->verdict;
+    made[i].rank = from->rank;
+    if (from->has_score) {
+      made[i].score = from->score;
+      message_mark(&made[i].base, "score");
+    }
+    if (from->verdict == VERDICT_OUTRANKED) {
+      made[i].below_last_hit = from->below_last_hit;
+      message_mark(&made[i].base, "below_last_hit");
+    }
+    out->explanations[i] = &made[i];
+  }
+  out->n_explanations = answer->n_explanations;
+  return ERR_OK;
+}
+
 static err_t make_watermark(const struct answer *answer, struct region *r, Sluice__V1__Answer *out)
 {
   Sluice__V1__Position *positions;
@@ -103,14 +133,23 @@ static err_t make_answer(const struct answer *answer, struct region *r, struct p
   sluice__v1__times__init(&p->times);
   TRY(print_method(&answer->method, r, &p->answer.method));
   TRY(make_hits(answer, r, &p->answer));
+  TRY(make_explanations(answer, r, &p->answer));
   TRY(make_watermark(answer, r, &p->answer));
   TRY(make_receipt(&answer->receipt, &p->receipt));
   p->counts.items = answer->counts.items;
   p->counts.scored = answer->counts.scored;
   p->counts.candidates = answer->counts.candidates;
+  if (answer->counts.has_admitted) {
+    p->counts.admitted = answer->counts.admitted;
+    message_mark(&p->counts.base, "admitted");
+  }
   p->times.queued_us = answer->queued_us;
   p->times.searched_us = answer->searched_us;
   p->answer.epoch = answer->epoch;
+  if (answer->has_time) {
+    p->answer.time_unix_ms = answer->time_unix_ms;
+    message_mark(&p->answer.base, "time_unix_ms");
+  }
   p->answer.receipt = &p->receipt;
   p->answer.counts = &p->counts;
   p->answer.times = &p->times;

@@ -2,10 +2,11 @@
 /* Decoding and encoding items. */
 #include <stdio.h>
 
+#include "base/attributes.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "ingest/numbers.h"
-#include "ingest/utf8.h"
-#include "ingest/wire_message.h"
+#include "ingest/wire_value.h"
 
 enum { PATH_BYTES = 320 };
 
@@ -50,6 +51,66 @@ static bool find_space(const struct part *parts, size_t n, struct span space)
   return false;
 }
 
+static bool find_attribute(const struct attribute_value *attributes, size_t n, struct span name)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (span_equal(attributes[i].name, name))
+      return true;
+  }
+  return false;
+}
+
+static err_t verify_text(struct span text)
+{
+  if (text.n > ATTRIBUTE_TEXT_MAX)
+    FAIL(ERR_ITEM, "%s has %zu bytes, at most %d", log_quote(text), text.n, ATTRIBUTE_TEXT_MAX);
+  return ERR_OK;
+}
+
+/* Verify the limits of a value before anything is made of it. */
+static err_t verify_value(const struct value *value)
+{
+  if (value->kind == VALUE_TEXT)
+    return verify_text(value->text);
+  if (value->kind != VALUE_LIST)
+    return ERR_OK;
+  if (value->list.n > ATTRIBUTE_SET_MAX)
+    FAIL(ERR_ITEM, "%zu elements, at most %d", value->list.n, ATTRIBUTE_SET_MAX);
+  for (size_t i = 0; i < value->list.n; i++) {
+    if (value->list.v[i].kind == VALUE_TEXT)
+      TRY(verify_text(value->list.v[i].text));
+  }
+  return ERR_OK;
+}
+
+static err_t read_attribute(const Sluice__V1__Item__AttributesEntry *entry, struct region *r,
+                            struct attribute_value *out)
+{
+  out->name = span_of_str(entry->key);
+  if (!attribute_name_check(out->name))
+    FAIL(ERR_ITEM, "a name is a letter or _, then letters, digits and _, at most %d bytes", ATTRIBUTE_NAME_MAX);
+  TRY(wire_value_read(entry->value, ERR_ITEM, r, &out->value));
+  return verify_value(&out->value);
+}
+
+static err_t read_attributes(const Sluice__V1__Item *item, struct region *r, struct item_change *out)
+{
+  struct attribute_value *attributes;
+
+  TRY(region_array(r, item->n_attributes, sizeof *attributes, &attributes));
+  for (size_t i = 0; i < item->n_attributes; i++) {
+    err_code_t err = read_attribute(item->attributes[i], r, &attributes[i]);
+    if (err == ERR_ITEM)
+      FAIL(ERR_ITEM, "attributes[%s]: %s", log_quote(span_of_str(item->attributes[i]->key)), err_message());
+    TRY(err);
+    if (find_attribute(attributes, i, attributes[i].name))
+      FAIL(ERR_ITEM, "attributes[%s]: the attribute occurs twice", log_quote(attributes[i].name));
+  }
+  out->attributes = attributes;
+  out->n_attributes = item->n_attributes;
+  return ERR_OK;
+}
+
 static err_t decode(struct span value, enum wire_format format, struct region *r, struct item_change *out)
 {
   ProtobufCMessage *message;
@@ -65,7 +126,7 @@ static err_t decode(struct span value, enum wire_format format, struct region *r
   }
   out->parts = parts;
   out->n_parts = item->n_parts;
-  return ERR_OK;
+  return read_attributes(item, r, out);
 }
 
 static err_t copy_floats(struct floats *floats, struct region *r)
@@ -97,15 +158,34 @@ static err_t copy_parts(struct item_change *change, struct region *r)
   return ERR_OK;
 }
 
-/* Keep only the parts, and free the memory that only decoding needed. Otherwise a batch would keep it for each message.
- */
-static err_t keep_parts_alone(struct region *r, struct region_mark start, struct item_change *change)
+static err_t copy_attributes(struct item_change *change, struct region *r)
+{
+  struct attribute_value *attributes;
+
+  TRY(region_array(r, change->n_attributes, sizeof *attributes, &attributes));
+  for (size_t i = 0; i < change->n_attributes; i++) {
+    TRY(region_copy(r, change->attributes[i].name, &attributes[i].name));
+    TRY(wire_value_copy(&change->attributes[i].value, r, &attributes[i].value));
+  }
+  change->attributes = attributes;
+  return ERR_OK;
+}
+
+static err_t copy_all(struct item_change *change, struct region *r)
+{
+  TRY(copy_parts(change, r));
+  return copy_attributes(change, r);
+}
+
+/* Keep only the parts and attributes, and free the memory that only decoding needed. Otherwise a batch would keep it
+ * for each message. */
+static err_t keep_result_alone(struct region *r, struct region_mark start, struct item_change *change)
 {
   AUTO(region_fini) struct region aside = { 0 };
 
-  TRY(copy_parts(change, &aside));
+  TRY(copy_all(change, &aside));
   region_rewind(r, start);
-  return copy_parts(change, r);
+  return copy_all(change, r);
 }
 
 err_t wire_decode_item(struct span value, enum wire_format format, struct region *r, struct item_change *out)
@@ -116,7 +196,7 @@ err_t wire_decode_item(struct span value, enum wire_format format, struct region
 
   err_code_t err = decode(value, format, r, &whole);
   if (err == ERR_OK && r->taken_bytes - start.taken_bytes > WIRE_KEPT_WHOLE)
-    err = keep_parts_alone(r, start, &whole);
+    err = keep_result_alone(r, start, &whole);
   if (err == ERR_OK)
     *out = whole;
   else /* a batch of bad records then takes no more memory than the largest of them */
@@ -168,6 +248,21 @@ static err_t make_entry(const struct part *part, enum wire_format format, struct
   return ERR_OK;
 }
 
+static err_t make_attribute(const struct attribute_value *attribute, struct region *r,
+                            Sluice__V1__Item__AttributesEntry **out)
+{
+  Sluice__V1__Item__AttributesEntry *entry;
+  struct span name;
+
+  TRY(region_array(r, 1, sizeof *entry, &entry));
+  TRY(region_copy(r, attribute->name, &name)); /* for the zero byte after it */
+  sluice__v1__item__attributes_entry__init(entry);
+  entry->key = (char *)name.p;
+  TRY(wire_value_make(&attribute->value, r, &entry->value));
+  *out = entry;
+  return ERR_OK;
+}
+
 err_t wire_encode_item(const struct item_change *change, enum wire_format format, struct region *r, struct span *out)
 {
   Sluice__V1__Item item = SLUICE__V1__ITEM__INIT;
@@ -176,5 +271,9 @@ err_t wire_encode_item(const struct item_change *change, enum wire_format format
   for (size_t i = 0; i < change->n_parts; i++)
     TRY(make_entry(&change->parts[i], format, r, &item.parts[i]));
   item.n_parts = change->n_parts;
+  TRY(region_array(r, change->n_attributes, sizeof *item.attributes, &item.attributes));
+  for (size_t i = 0; i < change->n_attributes; i++)
+    TRY(make_attribute(&change->attributes[i], r, &item.attributes[i]));
+  item.n_attributes = change->n_attributes;
   return wire_message_write(&item.base, format, NULL, r, out);
 }

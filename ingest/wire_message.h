@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading and writing protobuf-c messages in both formats, with memory limits. The functions are in wire.c. Private
- * to the files of ingest/wire.h.
+ * to the files of ingest/wire.h and ingest/mapped_item.h.
  *
  * Thread: the one that owns the region. Blocks: no.
  */
@@ -18,7 +18,7 @@ enum { WIRE_VALUE_MAX = 4 << 20, WIRE_PARTS_MAX = 256 };
  * bytes for each field while it reads. Lists of empty messages take more, but have at most 4,096 elements. */
 enum { WIRE_TAKEN_TIMES = 32, WIRE_TAKEN_MORE = 1 << 20, WIRE_TAKEN_MAX = 64 << 20 };
 
-/* A decoded item that takes more than this is copied, and the memory that only decoding needed is freed. */
+/* A decoded item or seen record that takes more is copied, and the memory that only decoding needed is freed. */
 enum { WIRE_KEPT_WHOLE = 256 << 10 };
 
 struct wire_limit {

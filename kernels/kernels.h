@@ -19,6 +19,7 @@
 enum {
   MOL_LANES = 32,        /* items that mol_score() scores in one call */
   DOT_BLOCK_ITEMS = 16,  /* items in a block of dot_blocks() */
+  LIST_PAD = 8,          /* numbers that list_bits() may write after the last one */
   PQ_FILTER_PAD = 63,    /* readable bytes that pq_filter() needs after the last code */
   PQ_BLOCK_ITEMS = 4096, /* items in a block of pq_scan(): a row of their codes is one page */
   PQ_LANES = 16,         /* maxima that pq_best() keeps */
@@ -78,6 +79,7 @@ static inline size_t mol_packed_at(size_t n_in, size_t n_out, size_t j, size_t *
 enum {
   SKETCH_BLOCK_ITEMS = 16,   /* items in a block of dot_i8() */
   SKETCH_GROUP = 4,          /* consecutive numbers of one item in a block */
+  SKETCH_ROW_PAD = 63,       /* readable bytes that dot_i8_rows() and block_rows() need after the last item */
   DOT_I8_NUMBER_MAX = 32512, /* 127 * 256: limit of |number| of a query */
   DOT_I8_SUM_MAX = 16777215, /* (2^31 - 1) / 128, rounded down: limit of the sum of |number| of a query */
 };
@@ -231,8 +233,8 @@ struct kernels {
                      size_t n, const struct pq_piece *next, size_t n_next, uint8_t limit, uint32_t *indices);
 
   /* Find the best scores among the sub-items with lengths[b] > 0: lane_best[i] is the highest scores[b] of the b with
-   * b % PQ_LANES == i, or -infinity, and *largest the largest |scores[b]|, or 0. Ignores NaN. Return the number of such sub-items.
-   * scores, lengths [n]; n <= PQ_SUBITEMS */
+   * b % PQ_LANES == i, or -infinity, and *largest the largest |scores[b]|, or 0. Ignores NaN. Return the number of such
+   * sub-items. scores, lengths [n]; n <= PQ_SUBITEMS */
   size_t (*pq_best)(const float *scores, const uint32_t *lengths, size_t n, float lane_best[PQ_LANES], float *largest);
 
   /* Quantise scores into a table of levels: table[b] = (best - scores[b]) * scale, each step rounded, then clamped to
@@ -244,10 +246,16 @@ struct kernels {
   /* pq_filter() with base 0 over a block, for catalogues larger than the cache. It processes one row of codes after
    * another and prefetches the next row; during the last row, the first row of `next`.
    *
-   * codes  [][PQ_BLOCK_ITEMS]: n of each row are used
-   * next   the block that the caller scans after this one, or NULL */
+   * codes     [][PQ_BLOCK_ITEMS]: n of each row are used
+   * admitted  only items whose bit is set can pass: a word for each 64 of the n items; NULL: all
+   * next      the block that the caller scans after this one, or NULL */
   size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
-                    uint8_t limit, const uint8_t *next, uint32_t *indices);
+                    uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
+
+  /* Gather the codes of listed items into a block for pq_scan(): block[m][i] = codes[slots[i]][m]. It prefetches the
+   * codes of later slots.
+   * codes [][n_splits]; slots [n], n <= PQ_BLOCK_ITEMS; block [n_splits][PQ_BLOCK_ITEMS] */
+  void (*pq_gather)(const uint8_t *codes, size_t n_splits, const uint32_t *slots, size_t n, uint8_t *block);
 
   /* Find the indices i < n with scores[i] >= threshold, never true for NaN. Write them, rising, to indices [n]; return
    * how many. */
@@ -264,6 +272,20 @@ struct kernels {
   /* dot_i8() of two queries. Levels with VNNI read the items once for both. */
   void (*dot_i8_pair)(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
                       int32_t *const sums[2]);
+
+  /* dot_i8() of items that lie one after the other: sums[i] belongs to item slots[i], or to item i if slots is NULL.
+   * It prefetches later items.
+   *
+   * rows    [][n_groups * SKETCH_GROUP], followed by SKETCH_ROW_PAD readable bytes
+   * slots   [n] or NULL
+   * sums    [n] */
+  void (*dot_i8_rows)(const int16_t *query, size_t n_groups, const uint8_t *rows, const uint32_t *slots, size_t n,
+                      int32_t *sums);
+
+  /* Arrange items that lie one after the other in blocks for dot_i8(). Rows and slots as in dot_i8_rows(). The last
+   * block is filled up with the last item. It prefetches later items.
+   * blocks [n / SKETCH_BLOCK_ITEMS, rounded up][n_groups][SKETCH_BLOCK_ITEMS][SKETCH_GROUP], aligned to 64 */
+  void (*block_rows)(const uint8_t *rows, size_t n_groups, const uint32_t *slots, size_t n, uint8_t *blocks);
 
   /* Upper bounds on the scores of n_blocks * SKETCH_BLOCK_ITEMS items from dot_i8()'s sums, in f32:
    *
@@ -300,6 +322,11 @@ struct kernels {
   void (*mol_any)(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t n_blocks,
                   const int32_t *starts, uint16_t *masks);
 
+  /* mol_any() for MOL_LANES items: bit i of the result is item i's.
+   * tile [n_components][n_groups][MOL_LANES][4], aligned to 64. */
+  uint32_t (*mol_any_tile)(const struct sketch_rows *rows, size_t n_components, const uint8_t *tile,
+                           const int32_t *starts);
+
   /* mol_lists() for 16-bit numbers, many queries and one averaged vector per item: row r is a query, and its hits go to
    * lists[r].
    * rows [n_groups][n_rows][2]; blocks [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][2], aligned to 64; lists [n_rows]. */
@@ -310,6 +337,18 @@ struct kernels {
    * Return how many are in front.
    * entries [n]; spare [n]: scratch. */
   size_t (*partition_ge)(struct scan_entry *entries, size_t n, int32_t threshold, struct scan_entry *spare);
+
+  /* Bit b of words[w] = low <= values[64 * w + b] <= high. values [n_words * 64]; low <= high. */
+  void (*select_range_i64)(const int64_t *values, size_t n_words, int64_t low, int64_t high, uint64_t *words);
+  void (*select_range_u8)(const uint8_t *values, size_t n_words, uint8_t low, uint8_t high, uint64_t *words);
+
+  /* Bit b of words[w] = is values[64 * w + b] in the set? values [n_words * 64]; set: 256 bits, of each value. */
+  void (*select_set_u8)(const uint8_t *values, size_t n_words, const uint8_t set[32], uint64_t *words);
+
+  /* List the bits that are set; return how many. Bit b of words[w] is the number first + 64 * w + b. Each 8 words are
+   * listed together: the lowest bit of each, then the next bit of each, and so on.
+   * words [n_words]; numbers [64 * n_words + LIST_PAD], all of which may be overwritten */
+  size_t (*list_bits)(const uint64_t *words, size_t n_words, uint32_t first, uint32_t *numbers);
 };
 
 /* Levels of instruction sets, rising. A level's table is the table below it, with its own faster functions. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scalar reference of pq_filter(), pq_cells(), pq_scan(), pq_best() and pq_levels(). */
+/* The scalar reference of pq_filter(), pq_cells(), pq_scan(), pq_gather(), pq_best() and pq_levels(). */
 #include "kernels/pq_filter.h"
 
 #include <math.h>
@@ -20,10 +20,19 @@ size_t pq_filter_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n
 }
 
 size_t pq_scan_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
-                   uint8_t limit, const uint8_t *next, uint32_t *indices)
+                   uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices)
 {
   (void)next;
-  return pq_filter_ref(tables, rows, n_tables, codes, PQ_BLOCK_ITEMS, n, 0, limit, indices);
+  n = pq_filter_ref(tables, rows, n_tables, codes, PQ_BLOCK_ITEMS, n, 0, limit, indices);
+  return pq_keep_admitted(admitted, indices, n);
+}
+
+void pq_gather_ref(const uint8_t *codes, size_t n_splits, const uint32_t *slots, size_t n, uint8_t *block)
+{
+  for (size_t i = 0; i < n; i++) {
+    for (size_t m = 0; m < n_splits; m++)
+      block[m * PQ_BLOCK_ITEMS + i] = codes[slots[i] * n_splits + m];
+  }
 }
 
 size_t pq_cells_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const struct pq_piece *pieces,

@@ -2,6 +2,7 @@
 /* The scalar reference of dot_i8(), sketch_bounds() and dot_f64(), for sketches and vectors. kernels_ref.c has the
  * other kernels. */
 #include <math.h>
+#include <string.h>
 
 #include "kernels/variants.h"
 
@@ -25,6 +26,35 @@ static void dot_i8_pair_ref(const int16_t *const queries[2], size_t n_groups, co
 {
   for (int i = 0; i < 2; i++)
     dot_i8_ref(queries[i], n_groups, blocks, n_blocks, sums[i]);
+}
+
+static const uint8_t *row_at(const uint8_t *rows, size_t n_groups, const uint32_t *slots, size_t i)
+{
+  return rows + (slots ? slots[i] : i) * n_groups * SKETCH_GROUP;
+}
+
+static void dot_i8_rows_ref(const int16_t *query, size_t n_groups, const uint8_t *rows, const uint32_t *slots, size_t n,
+                            int32_t *sums)
+{
+  for (size_t i = 0; i < n; i++) {
+    const uint8_t *row = row_at(rows, n_groups, slots, i);
+    sums[i] = 0;
+    for (size_t k = 0; k < n_groups * SKETCH_GROUP; k++)
+      sums[i] += query[k] * ((int32_t)row[k] - 128);
+  }
+}
+
+static void block_rows_ref(const uint8_t *rows, size_t n_groups, const uint32_t *slots, size_t n, uint8_t *blocks)
+{
+  size_t n_blocks = (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS;
+
+  for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i++) {
+    const uint8_t *row = row_at(rows, n_groups, slots, i < n ? i : n - 1);
+    uint8_t *block = blocks + i / SKETCH_BLOCK_ITEMS * n_groups * SKETCH_BLOCK_ITEMS * SKETCH_GROUP;
+    for (size_t g = 0; g < n_groups; g++)
+      memcpy(block + (g * SKETCH_BLOCK_ITEMS + i % SKETCH_BLOCK_ITEMS) * SKETCH_GROUP, row + g * SKETCH_GROUP,
+             SKETCH_GROUP);
+  }
 }
 
 static float score_of(int32_t sum, float scale, float unit)
@@ -66,6 +96,8 @@ void variant_ref_sketch(struct kernels *table)
 {
   table->dot_i8 = dot_i8_ref;
   table->dot_i8_pair = dot_i8_pair_ref;
+  table->dot_i8_rows = dot_i8_rows_ref;
+  table->block_rows = block_rows_ref;
   table->sketch_bounds = sketch_bounds_ref;
   table->dot_f64 = dot_f64_ref;
 }

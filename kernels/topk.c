@@ -5,12 +5,6 @@
 #include <assert.h>
 #include <math.h>
 
-int topk_by_slot(const void *context, uint32_t a, uint32_t b)
-{
-  (void)context;
-  return (a > b) - (a < b);
-}
-
 void topk_init(struct topk *t, struct topk_entry *heap, size_t k, topk_key_order order, const void *context)
 {
   assert(k >= 1);

@@ -23,9 +23,6 @@ struct topk_entry {
 /* Compare the keys of two different slots: below 0 if a's comes first. */
 typedef int (*topk_key_order)(const void *context, uint32_t a, uint32_t b);
 
-/* Order ties by slot, for callers that need only the scores. */
-int topk_by_slot(const void *context, uint32_t a, uint32_t b);
-
 struct topk {
   struct topk_entry *heap; /* [k], borrowed from the caller; a heap once there are k entries */
   size_t n;

@@ -28,11 +28,16 @@ void variant_amx(struct kernels *table);
  * system has granted them. */
 bool variant_amx_works(void);
 
-/* Overwrite mol_lists(), mol_any(), average_lists() and, if the level has its own, partition_ge(). */
+/* Overwrite mol_lists(), mol_any(), mol_any_tile(), average_lists() and, if the level has its own, partition_ge(). */
 void mol_lists_ref(struct kernels *table);
 void mol_lists_avx2(struct kernels *table);
 void mol_lists_avx512(struct kernels *table);
 void mol_lists_vnni(struct kernels *table);
+
+/* Overwrite select_range_i64(), select_range_u8() and, except for AVX2, select_set_u8() and list_bits(). */
+void select_ref(struct kernels *table);
+void select_avx2(struct kernels *table);
+void select_avx512(struct kernels *table);
 
 /* Overwrite mol_bounds(). */
 void mol_bounds_vnni(struct kernels *table);

@@ -18,7 +18,8 @@
 enum {
   TABLES_MAX = 16,
   FULL_PERCENT = 80,
-  LOCK_FILE_BYTES = 8192, /* size that LMDB gives lock.mdb, for 126 readers */
+  READERS_MAX = 510,       /* threads that read at a time */
+  LOCK_FILE_BYTES = 32768, /* size that LMDB gives lock.mdb, for so many */
 };
 
 static_assert(sizeof(size_t) == 8, "a map that grows needs 64-bit addresses");
@@ -198,6 +199,7 @@ static err_t open_mdb(struct env *env, size_t map_bytes)
   TRY(reserve_lock_file(env));
   TRY(env_verify(env, mdb_env_create(&env->mdb), "begin"));
   TRY(env_verify(env, mdb_env_set_maxdbs(env->mdb, TABLES_MAX), "set the number of tables"));
+  TRY(env_verify(env, mdb_env_set_maxreaders(env->mdb, READERS_MAX), "set the number of readers"));
   TRY(env_verify(env, mdb_env_set_mapsize(env->mdb, old_bytes > map_bytes ? old_bytes : map_bytes), "set the map"));
   TRY(env_verify(env, mdb_env_open(env->mdb, env->path, MDB_NOMETASYNC, 0640), "open"));
   TRY(env_verify(env, mdb_env_stat(env->mdb, &stat), "read the page size"));
@@ -208,12 +210,24 @@ static err_t open_mdb(struct env *env, size_t map_bytes)
   return env_verify(env, mdb_reader_check(env->mdb, &n_stale), "clear stale readers");
 }
 
+/* A reader that begins waits for the writer that waits to grow the map. Otherwise steady readers would keep it out. */
+static void init_map_lock(struct env *env)
+{
+  pthread_rwlockattr_t prefers_writer;
+
+  pthread_rwlockattr_init(&prefers_writer);
+  pthread_rwlockattr_setkind_np(&prefers_writer, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+  pthread_rwlock_init(&env->map_lock, &prefers_writer);
+  pthread_rwlockattr_destroy(&prefers_writer);
+}
+
 err_t env_open(const char *path, size_t map_bytes, struct env **out)
 {
   AUTO(env_close) struct env *env = NULL;
 
   TRY(mem_array(1, sizeof *env, &env));
   env->lock = DIRECTORY_LOCK_NONE;
+  init_map_lock(env);
   TRY(mem_copy_str(path, &env->path));
   TRY(make_directory(path));
   TRY(directory_lock_acquire(path, &env->lock));
@@ -244,6 +258,7 @@ void env_close(struct env **env)
   if ((*env)->mdb)
     close_mdb(*env);
   directory_lock_release(&(*env)->lock);
+  pthread_rwlock_destroy(&(*env)->map_lock);
   mem_free(&(*env)->path);
   mem_free(env);
 }
@@ -253,11 +268,18 @@ bool env_is_lost(const struct env *env)
   return !env->mdb;
 }
 
-void env_lose(struct env *env)
+static void lose(struct env *env)
 {
   if (env->mdb)
     mdb_env_close(env->mdb);
   env->mdb = NULL;
+}
+
+void env_lose(struct env *env)
+{
+  pthread_rwlock_wrlock(&env->map_lock);
+  lose(env);
+  pthread_rwlock_unlock(&env->map_lock);
 }
 
 static err_t verify_same_transaction(const struct env *env)
@@ -272,13 +294,14 @@ static err_t verify_same_transaction(const struct env *env)
 
 err_t env_reopen(struct env *env)
 {
+  pthread_rwlock_wrlock(&env->map_lock);
   err_code_t err = open_mdb(env, env->map_bytes);
-
   if (err == ERR_OK)
     err = verify_same_transaction(env);
   if (err != ERR_OK)
-    env_lose(env);
-  else
+    lose(env);
+  pthread_rwlock_unlock(&env->map_lock);
+  if (err == ERR_OK)
     log_warn("store_reopened", "path=%s", log_quote(span_of_str(env->path)));
   return err;
 }
@@ -295,18 +318,25 @@ static err_t verify_address_space(const struct env *env, size_t bytes)
   return ERR_OK;
 }
 
-/* Double the map. No transaction may be open. */
+/* Set the size of the map. LMDB allows no transaction meanwhile. */
+static err_t set_map(struct env *env, size_t bytes)
+{
+  pthread_rwlock_wrlock(&env->map_lock);
+  int rc = mdb_env_set_mapsize(env->mdb, bytes);
+  if (rc != MDB_SUCCESS)
+    lose(env);
+  pthread_rwlock_unlock(&env->map_lock);
+  return env_verify(env, rc, "grow the map");
+}
+
+/* Double the map. This thread may have no transaction. */
 static err_t grow_map(struct env *env)
 {
   size_t bytes = env->map_bytes * 2;
 
   TRY(verify_address_space(env, bytes));
   TRY(extend_file(env, bytes));
-  int rc = mdb_env_set_mapsize(env->mdb, bytes);
-  if (rc != MDB_SUCCESS) {
-    env_lose(env);
-    return env_verify(env, rc, "grow the map");
-  }
+  TRY(set_map(env, bytes));
   note_usage(env);
   env->n_grown++;
   log_info("store_map_grown", "path=%s map_bytes=%zu used_bytes=%zu", log_quote(span_of_str(env->path)), env->map_bytes,
@@ -370,7 +400,7 @@ err_t env_write(struct env *env, env_body body, void *context)
   return err;
 }
 
-err_t env_read(struct env *env, env_body body, void *context)
+static err_t attempt_read(struct env *env, env_body body, void *context)
 {
   AUTO(abort_txn) MDB_txn *txn = NULL;
 
@@ -381,4 +411,12 @@ err_t env_read(struct env *env, env_body body, void *context)
   txn = NULL;
   /* A commit, because an abort would close the tables that `body` opened. */
   return env_verify(env, mdb_txn_commit(ended), "end reading");
+}
+
+err_t env_read(struct env *env, env_body body, void *context)
+{
+  pthread_rwlock_rdlock(&env->map_lock);
+  err_code_t err = attempt_read(env, body, context);
+  pthread_rwlock_unlock(&env->map_lock);
+  return err;
 }

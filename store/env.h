@@ -5,7 +5,7 @@
  * last pages of a file unwritten, and reading past the end of a mapped file kills the process. So a file that is
  * shorter than its newest transaction needs has been cut, and is refused.
  *
- * Thread: the one that opened it.
+ * Thread: the one that opened it; env_read() from any.
  */
 #ifndef STORE_ENV_H
 #define STORE_ENV_H
@@ -15,10 +15,12 @@
 #include "store/directory_lock.h"
 
 #include <lmdb.h>
+#include <pthread.h>
 
 struct env {
   char *path;
   struct directory_lock lock;
+  pthread_rwlock_t map_lock; /* env_read() holds it shared. It is held alone while the map changes or is lost */
   MDB_env *mdb; /* NULL: lost, see env_is_lost() */
   size_t page_bytes;
   size_t map_bytes;
@@ -61,7 +63,9 @@ void env_lose(struct env *env);
 typedef err_code_t (*env_body)(void *context, MDB_txn *txn);
 err_t env_write(struct env *env, env_body body, void *context);
 
-/* Run `body` in a read transaction, and end the transaction. Tables that `body` opened stay open if it succeeds. */
+/* Run `body` in a read transaction, and end the transaction. Tables that `body` opened stay open if it succeeds. Only
+ * the thread that opened the environment may open tables. `body` must not call env_read(). Up to 510 threads may read
+ * at a time. Thread: any. Blocks: while the map grows. */
 err_t env_read(struct env *env, env_body body, void *context);
 
 /* Convert an LMDB result to our error, with the path and the remedy: ERR_OK for success, ERR_STORE_CORRUPT for damage,

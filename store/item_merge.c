@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merging by space name, with a hash table of the put's spaces. */
+/* Merging parts by space name, with a hash table of the put's spaces. Attributes are few, and are compared by name. */
 #include "store/item_merge.h"
 
 #include <xxhash.h>
@@ -36,6 +36,36 @@ static err_t fill(const struct item_change *change, struct region *region, struc
   return ERR_OK;
 }
 
+/* Find the last value of an attribute in a list. */
+static const struct attribute_value *find_attribute(const struct attribute_value *v, size_t n, struct span name)
+{
+  while (n-- > 0) {
+    if (span_equal(v[n].name, name))
+      return &v[n];
+  }
+  return NULL;
+}
+
+static err_t merge_attributes(const struct item_change *stored, const struct item_change *change,
+                              struct region *region, struct item_change *out)
+{
+  struct attribute_value *merged;
+  size_t n = 0;
+
+  TRY(region_array(region, stored->n_attributes + change->n_attributes, sizeof *merged, &merged));
+  for (size_t i = 0; i < stored->n_attributes; i++)
+    if (!find_attribute(change->attributes, change->n_attributes, stored->attributes[i].name))
+      merged[n++] = stored->attributes[i];
+  for (size_t i = 0; i < change->n_attributes; i++) {
+    const struct attribute_value *a = &change->attributes[i];
+    if (a->value.kind != VALUE_NULL && find_attribute(change->attributes, change->n_attributes, a->name) == a)
+      merged[n++] = *a;
+  }
+  out->attributes = merged;
+  out->n_attributes = n;
+  return ERR_OK;
+}
+
 err_t item_merge(const struct item_change *stored, const struct item_change *change, struct region *region,
                  struct item_change *out)
 {
@@ -54,5 +84,5 @@ err_t item_merge(const struct item_change *stored, const struct item_change *cha
   *out = *change;
   out->parts = parts;
   out->n_parts = n;
-  return ERR_OK;
+  return merge_attributes(stored, change, region, out);
 }

@@ -2,15 +2,24 @@
 /* A key that only one partition has: its one state is the item, or a remembered tombstone. */
 #include "store/key_alone.h"
 
+/* Must a tombstone keep older records of the key from being applied again? */
+static bool must_remember(const struct key_context *k, const struct item_change *change, const struct slots_item *item)
+{
+  /* The offset of an item of a former log means nothing in this one. */
+  return k->remembers_tombstones && !(change->is_sweep && item->head.generation != k->generation);
+}
+
 static err_t del(struct key_context *k, const struct item_change *change, const struct slots_item *item,
                  enum store_effect *kind)
 {
   struct span tombstone;
 
+  bool is_remembered = must_remember(k, change, item);
+
   *kind = item ? STORE_APPLIED : STORE_SKIPPED;
   if (item)
     TRY(slots_del(k->slots, item->slot, change->key));
-  if (!k->remembers_tombstones)
+  if (!is_remembered)
     return ERR_OK;
   TRY(key_context_encode_tombstone(k, change, &tombstone));
   return key_context_put_tombstone(k, change, tombstone);
@@ -32,7 +41,7 @@ err_t key_alone_apply(struct key_context *k, const struct item_change *change, c
                       enum store_effect *kind, struct item_change *effect)
 {
   *effect = *change;
-  if (item && item->head.generation == k->generation && change->offset <= item->head.offset) {
+  if (item && item->head.generation == k->generation && change->offset <= item->head.offset && !change->is_sweep) {
     *kind = STORE_SKIPPED;
     return ERR_OK;
   }

@@ -16,6 +16,14 @@ static err_t check_alone(const struct key_context *k, const struct item_change *
   return ERR_OK;
 }
 
+/* Give a sweep the place of the item's newest record. */
+static void place_sweep(const struct slots_item *item, struct item_change *sweep)
+{
+  sweep->partition = item->head.partition;
+  sweep->offset = item->head.offset;
+  sweep->timestamp_ms = item->head.timestamp_ms;
+}
+
 err_t key_apply(struct key_context *k, const struct item_change *change, enum store_effect *kind,
                 struct item_change *effect)
 {
@@ -25,6 +33,14 @@ err_t key_apply(struct key_context *k, const struct item_change *change, enum st
   TRY(bulk_keys_verify(change->key));
   TRY(slots_find(k->slots, change->key, &has_item, &found));
   const struct slots_item *item = has_item ? &found : NULL;
+  struct item_change sweep = *change;
+  if (change->is_sweep) {
+    *kind = STORE_SKIPPED;
+    if (!item)
+      return ERR_OK;
+    place_sweep(item, &sweep);
+    change = &sweep;
+  }
   TRY(check_alone(k, change, item, &is_alone));
   err_code_t err = is_alone ? key_alone_apply(k, change, item, kind, effect) :
                               key_states_apply(k, change, item, kind, effect);

@@ -12,9 +12,9 @@ err_t key_context_encode_put(const struct key_context *k, const struct item_chan
   struct item_change after;
 
   if (stored.n && !change->is_whole)
-    TRY(record_decode(stored, region, &before));
+    TRY(record_decode(stored, k->ids, region, &before));
   TRY(item_merge(&before, change, region, &after));
-  return record_encode(&after, k->generation, region, out);
+  return record_encode(&after, k->generation, k->ids, region, out);
 }
 
 err_t key_context_encode_tombstone(const struct key_context *k, const struct item_change *change, struct span *out)

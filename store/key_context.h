@@ -12,6 +12,7 @@
 struct key_context {
   struct slots *slots; /* its scratch region lives for one change */
   const struct aside *aside;
+  const struct attribute_ids *ids;
   struct region *effects; /* memory of decoded items in effects; lives as long as the batch's effects */
   uint64_t generation;
   uint64_t max_items;

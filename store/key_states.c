@@ -119,6 +119,8 @@ static err_t tell_effect(struct key_context *k, const struct item_change *change
     effect->is_delete = true;
     effect->parts = NULL;
     effect->n_parts = 0;
+    effect->attributes = NULL;
+    effect->n_attributes = 0;
     if (!s->item)
       *kind = change->is_delete ? STORE_SKIPPED : STORE_ASIDE;
     return ERR_OK;
@@ -129,7 +131,7 @@ static err_t tell_effect(struct key_context *k, const struct item_change *change
   }
   if (is_next && has_all_parts && (s->is_own_item || !s->item))
     return ERR_OK;
-  return record_decode(winner->record, k->effects, effect);
+  return record_decode(winner->record, k->ids, k->effects, effect);
 }
 
 err_t key_states_apply(struct key_context *k, const struct item_change *change, const struct slots_item *item,
@@ -139,7 +141,7 @@ err_t key_states_apply(struct key_context *k, const struct item_change *change, 
   struct states *s = &states;
 
   TRY(load_states(k, change, s));
-  if (s->own && change->offset <= s->own->head.offset) {
+  if (s->own && change->offset <= s->own->head.offset && !change->is_sweep) {
     *kind = STORE_SKIPPED;
     return ERR_OK;
   }

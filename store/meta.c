@@ -7,25 +7,22 @@
 
 #include <assert.h>
 
-enum { TEXT_BYTES_MAX = 1024 };
-
 static_assert(sizeof(struct meta) == (4 + 2 * TABLES_SIDES) * sizeof(uint64_t), "the stored form has no padding");
 
-static err_t put_value(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, struct span payload)
+err_t meta_put_bytes(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, struct span bytes)
 {
-  uint8_t value[SEAL_BYTES + TEXT_BYTES_MAX];
+  uint8_t value[SEAL_BYTES + META_VALUE_MAX];
   MDB_val key = env_value(span_of_str(name));
 
-  if (payload.n > TEXT_BYTES_MAX)
-    FAIL(ERR_STORE, "the %s has %zu bytes, at most %d can be stored", name, payload.n, TEXT_BYTES_MAX);
-  memcpy(value + SEAL_BYTES, payload.p, payload.n);
-  seal_put(value, SEAL_BYTES + payload.n);
-  MDB_val data = env_value(span_of(value, SEAL_BYTES + payload.n));
+  if (bytes.n > META_VALUE_MAX)
+    FAIL(ERR_STORE, "the %s has %zu bytes, at most %d can be stored", name, bytes.n, META_VALUE_MAX);
+  memcpy(value + SEAL_BYTES, bytes.p, bytes.n);
+  seal_put(value, SEAL_BYTES + bytes.n);
+  MDB_val data = env_value(span_of(value, SEAL_BYTES + bytes.n));
   return env_verify(env, mdb_put(txn, table, &key, &data, 0), "write to table `meta`");
 }
 
-/* Find a value by name. `*out` is valid until the transaction writes or ends. */
-static err_t get_value(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, bool *is_found, struct span *out)
+err_t meta_get_bytes(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, bool *is_found, struct span *out)
 {
   MDB_val key = env_value(span_of_str(name));
   MDB_val data;
@@ -46,7 +43,7 @@ err_t meta_get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *
   bool is_found;
   struct span value;
 
-  TRY(get_value(env, txn, table, name, &is_found, &value));
+  TRY(meta_get_bytes(env, txn, table, name, &is_found, &value));
   if (!is_found || value.n != sizeof *out)
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: no `%s` in table `meta`: " ENV_REMEDY, env->path, name);
   memcpy(out, value.p, sizeof *out);
@@ -67,7 +64,7 @@ err_t meta_put_schema(struct env *env, MDB_txn *txn, MDB_dbi table)
 {
   uint64_t schema = META_SCHEMA;
 
-  return put_value(env, txn, table, "schema", span_of(&schema, sizeof schema));
+  return meta_put_bytes(env, txn, table, "schema", span_of(&schema, sizeof schema));
 }
 
 err_t meta_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out)
@@ -75,7 +72,7 @@ err_t meta_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out)
   bool is_found;
   struct span value;
 
-  TRY(get_value(env, txn, table, "state", &is_found, &value));
+  TRY(meta_get_bytes(env, txn, table, "state", &is_found, &value));
   if (!is_found || value.n != sizeof *out)
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: no `state` in table `meta`: " ENV_REMEDY, env->path);
   memcpy(out, value.p, sizeof *out);
@@ -87,7 +84,7 @@ err_t meta_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out)
 
 err_t meta_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct meta *meta)
 {
-  return put_value(env, txn, table, "state", span_of(meta, sizeof *meta));
+  return meta_put_bytes(env, txn, table, "state", span_of(meta, sizeof *meta));
 }
 
 err_t meta_get_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, char **out)
@@ -95,7 +92,7 @@ err_t meta_get_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *na
   bool is_found;
   struct span value;
 
-  TRY(get_value(env, txn, table, name, &is_found, &value));
+  TRY(meta_get_bytes(env, txn, table, name, &is_found, &value));
   if (is_found)
     return mem_copy(value, out);
   *out = NULL;
@@ -107,7 +104,7 @@ err_t meta_put_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *na
   MDB_val key = env_value(span_of_str(name));
 
   if (text)
-    return put_value(env, txn, table, name, span_of_str(text));
+    return meta_put_bytes(env, txn, table, name, span_of_str(text));
   int rc = mdb_del(txn, table, &key, NULL);
   return rc == MDB_NOTFOUND ? ERR_OK : env_verify(env, rc, "write to table `meta`");
 }

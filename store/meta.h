@@ -6,7 +6,7 @@
 #include "store/tables.h"
 
 /* Version of the stored format. Raise it when an older daemon could misread what this one writes. */
-enum { META_SCHEMA = 2 };
+enum { META_SCHEMA = 3 };
 
 #define META_NO_SIDE UINT64_MAX
 
@@ -51,5 +51,10 @@ err_t meta_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct meta *
 err_t meta_get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t *out);
 err_t meta_get_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, char **out);
 err_t meta_put_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, const char *text);
+
+/* Get or put any bytes, at most META_VALUE_MAX. Those that are got are valid until the transaction writes or ends. */
+enum { META_VALUE_MAX = 8192 };
+err_t meta_get_bytes(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, bool *is_found, struct span *out);
+err_t meta_put_bytes(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, struct span bytes);
 
 #endif

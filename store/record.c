@@ -3,6 +3,7 @@
 #include "store/record.h"
 
 #include "base/log.h"
+#include "store/record_attributes.h"
 #include "store/seal.h"
 
 #include <assert.h>
@@ -13,6 +14,7 @@ enum {
   KEY_BYTES = 0x0fff,
   IS_TOMBSTONE = 0x8000,
   HAS_ASIDE = 0x4000,
+  HAS_ATTRIBUTES = 0x2000,
 };
 
 struct header {
@@ -83,9 +85,10 @@ static err_t verify_key(struct span key)
   return ERR_OK;
 }
 
-static err_t measure(const struct item_change *item, uint64_t *bytes)
+/* Return the bytes of a record with a section of attributes of `attribute_bytes`. */
+static err_t measure(const struct item_change *item, size_t attribute_bytes, uint64_t *bytes)
 {
-  uint64_t sum = sizeof(struct header) + item->key.n + item->n_parts * sizeof(struct part_header);
+  uint64_t sum = sizeof(struct header) + item->key.n + item->n_parts * sizeof(struct part_header) + attribute_bytes;
 
   TRY(verify_key(item->key));
   if (item->n_parts > UINT16_MAX)
@@ -117,8 +120,10 @@ static uint8_t *append_numbers(uint8_t *to, const struct part *p)
   return append(to, p->item_gate.v, p->item_gate.n * sizeof(float));
 }
 
-err_t record_encode(const struct item_change *item, uint64_t generation, struct region *region, struct span *out)
+err_t record_encode(const struct item_change *item, uint64_t generation, const struct attribute_ids *ids,
+                    struct region *region, struct span *out)
 {
+  size_t attribute_bytes = record_attributes_bytes(item, ids);
   uint64_t bytes = 0;
   uint8_t *record;
   struct header header = {
@@ -126,11 +131,11 @@ err_t record_encode(const struct item_change *item, uint64_t generation, struct 
     .offset = item->offset,
     .timestamp_ms = item->timestamp_ms,
     .partition = item->partition,
-    .key_size = (uint16_t)item->key.n,
+    .key_size = (uint16_t)(item->key.n | (attribute_bytes ? HAS_ATTRIBUTES : 0)),
     .n_parts = (uint16_t)item->n_parts,
   };
 
-  TRY(measure(item, &bytes));
+  TRY(measure(item, attribute_bytes, &bytes));
   TRY(region_array(region, bytes, 1, &record));
   uint8_t *to = append(record, &header, sizeof header);
   for (size_t i = 0; i < item->n_parts; i++) {
@@ -144,6 +149,7 @@ err_t record_encode(const struct item_change *item, uint64_t generation, struct 
     to = append(to, item->parts[i].space.p, item->parts[i].space.n);
     to = append(to, item->parts[i].codes.p, item->parts[i].codes.n);
   }
+  to = record_attributes_put(item, ids, to);
   assert(to == record + bytes);
   seal_put(record, bytes);
   *out = span_of(record, bytes);
@@ -199,16 +205,33 @@ static struct part_header part_header_at(struct span record, size_t i)
   return p;
 }
 
-/* Verify that the sizes in the headers add up to the size of the record, and return the bytes of its numbers. */
-static err_t verify_sizes(struct span record, const struct header *header, size_t *number_bytes)
+/* Where the sections of a record lie that have no size of their own. */
+struct sections {
+  size_t number_bytes;
+  struct span attributes;
+};
+
+/* Verify what follows the sections that the headers name, which end at `sum`. */
+static err_t verify_end(struct span record, const struct header *header, uint64_t sum, struct span *attributes)
+{
+  bool has_attributes = header->key_size & HAS_ATTRIBUTES;
+
+  if (has_attributes ? sum >= record.n : sum != record.n)
+    FAIL(ERR_STORE_CORRUPT, "its headers name %llu bytes, but it has %zu", (unsigned long long)sum, record.n);
+  *attributes = span_of(record.p + sum, record.n - sum);
+  return has_attributes ? record_attributes_verify(*attributes) : ERR_OK;
+}
+
+/* Verify that the sizes in the headers add up to the size of the record, and find its sections. */
+static err_t verify_sizes(struct span record, const struct header *header, struct sections *out)
 {
   uint64_t sum = fixed_bytes(header) + key_bytes(header);
   uint64_t not_numbers = sum;
 
   if (key_bytes(header) < 1 || key_bytes(header) > ITEM_KEY_MAX)
     FAIL(ERR_STORE_CORRUPT, "it names a key of %zu bytes", key_bytes(header));
-  if (header->key_size & IS_TOMBSTONE && header->n_parts)
-    FAIL(ERR_STORE_CORRUPT, "it is a tombstone with %u parts", header->n_parts);
+  if (header->key_size & IS_TOMBSTONE && (header->n_parts || header->key_size & HAS_ATTRIBUTES))
+    FAIL(ERR_STORE_CORRUPT, "it is a tombstone with parts or attributes");
   if (record.n < sum)
     FAIL(ERR_STORE_CORRUPT, "it is cut short at %zu bytes", record.n);
   for (size_t i = 0; i < header->n_parts; i++) {
@@ -218,20 +241,18 @@ static err_t verify_sizes(struct span record, const struct header *header, size_
     sum += payload_bytes(&p);
     not_numbers += (uint64_t)p.n_codes + p.space_bytes;
   }
-  if (sum != record.n)
-    FAIL(ERR_STORE_CORRUPT, "its headers name %llu bytes, but it has %zu", (unsigned long long)sum, record.n);
-  *number_bytes = sum - not_numbers;
-  return ERR_OK;
+  out->number_bytes = sum - not_numbers;
+  return verify_end(record, header, sum, &out->attributes);
 }
 
-static err_t read_header(struct span record, struct header *header, size_t *number_bytes)
+static err_t read_header(struct span record, struct header *header, struct sections *sections)
 {
   if (record.n < sizeof *header)
     FAIL(ERR_STORE_CORRUPT, "it is cut short at %zu bytes", record.n);
   if (!seal_check(record))
     FAIL(ERR_STORE_CORRUPT, "its checksum does not match");
   memcpy(header, record.p, sizeof *header);
-  return verify_sizes(record, header, number_bytes);
+  return verify_sizes(record, header, sections);
 }
 
 /* Return the offset of the bytes, which follow the headers and numbers. */
@@ -243,9 +264,9 @@ static size_t bytes_at(const struct header *header, size_t number_bytes)
 err_t record_read_head(struct span record, struct record_head *out)
 {
   struct header header;
-  size_t number_bytes;
+  struct sections sections;
 
-  TRY(read_header(record, &header, &number_bytes));
+  TRY(read_header(record, &header, &sections));
   *out = (struct record_head){
     .generation = header.generation,
     .offset = header.offset,
@@ -253,7 +274,7 @@ err_t record_read_head(struct span record, struct record_head *out)
     .partition = header.partition,
     .is_tombstone = (header.key_size & IS_TOMBSTONE) != 0,
     .has_aside = (header.key_size & HAS_ASIDE) != 0,
-    .key = span_of(record.p + bytes_at(&header, number_bytes), key_bytes(&header)),
+    .key = span_of(record.p + bytes_at(&header, sections.number_bytes), key_bytes(&header)),
   };
   if (out->is_tombstone)
     memcpy(&out->applied_unix_ms, record.p + sizeof header, sizeof out->applied_unix_ms);
@@ -276,21 +297,22 @@ static struct floats take_floats(const uint8_t **from, size_t n)
   return taken;
 }
 
-err_t record_decode(struct span record, struct region *region, struct item_change *out)
+err_t record_decode(struct span record, const struct attribute_ids *ids, struct region *region,
+                    struct item_change *out)
 {
   struct header header;
-  size_t number_bytes;
+  struct sections sections;
   struct span copy;
   struct part *parts;
 
-  TRY(read_header(record, &header, &number_bytes));
+  TRY(read_header(record, &header, &sections));
   if (header.key_size & IS_TOMBSTONE)
     FAIL(ERR_STORE_CORRUPT, "it is a tombstone");
   TRY(region_copy(region, record, &copy));
   TRY(region_array(region, header.n_parts, sizeof *parts, &parts));
 
   const uint8_t *numbers = copy.p + fixed_bytes(&header);
-  const uint8_t *bytes = copy.p + bytes_at(&header, number_bytes);
+  const uint8_t *bytes = copy.p + bytes_at(&header, sections.number_bytes);
   *out = (struct item_change){
     .key = take_bytes(&bytes, key_bytes(&header)),
     .is_whole = true,
@@ -308,5 +330,5 @@ err_t record_decode(struct span record, struct region *region, struct item_chang
     parts[i].space = take_bytes(&bytes, p.space_bytes);
     parts[i].codes = take_bytes(&bytes, p.n_codes);
   }
-  return ERR_OK;
+  return record_attributes_take(span_of(bytes, sections.attributes.n), ids, region, out);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stored form of a state of a key: an item with its parts, or a tombstone.
+/* The stored form of a state of a key: an item with its parts and attributes, or a tombstone.
  *
  *   header         seal, generation, offset, timestamp, partition, key size and flags, number of parts
  *   part headers   for each part, the sizes of vector, components, item gate, codes and space name
  *   numbers        f32 of all parts, in order; at a multiple of 4 bytes
  *   bytes          key, then the space name and codes of each part
+ *   attributes     if a flag says so: see record_attributes.h
  *
- * A tombstone has no parts. The time when it was applied follows its header.
+ * A tombstone has no parts and no attributes. The time when it was applied follows its header.
  *
  * Numbers have the machine's byte order, as in LMDB's own pages. So a store can move only to a machine of the same byte
  * order.
@@ -17,6 +18,7 @@
 #include "base/err.h"
 #include "base/item.h"
 #include "base/region.h"
+#include "store/attribute_ids.h"
 
 /* The fields of a record that applying a change needs, besides the parts. */
 struct record_head {
@@ -32,9 +34,12 @@ struct record_head {
 
 /* Encode an item as a record in a region.
  *
+ * ids  attributes that it does not have are not stored
+ *
  * Returns ERR_OK; ERR_ITEM when the key is not 1..ITEM_KEY_MAX bytes long or the item is too large for a record.
  */
-err_t record_encode(const struct item_change *item, uint64_t generation, struct region *region, struct span *out);
+err_t record_encode(const struct item_change *item, uint64_t generation, const struct attribute_ids *ids,
+                    struct region *region, struct span *out);
 
 /* Encode the tombstone of a delete. Returns the errors of record_encode(). */
 err_t record_encode_tombstone(const struct item_change *item, uint64_t generation, int64_t applied_unix_ms,
@@ -52,8 +57,11 @@ err_t record_read_head(struct span record, struct record_head *out);
 /* Decode a record into a whole item. The item lives in the region and does not point into the record, whose bytes may
  * be unaligned. A tombstone is an error.
  *
+ * ids  it borrows the names of the attributes; stored values of other ids are skipped
+ *
  * Returns the errors of record_read_head().
  */
-err_t record_decode(struct span record, struct region *region, struct item_change *out);
+err_t record_decode(struct span record, const struct attribute_ids *ids, struct region *region,
+                    struct item_change *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables `items` and `keys` within one transaction: records in dense slots, found by key.
  *
- * Values in `keys` need no seal. A record found by a key must carry that key, and store_scan() compares the whole
+ * Values in `keys` need no seal. A record found by a key must carry that key, and store_scan_end() compares the whole
  * tables.
  */
 #ifndef STORE_SLOTS_H

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Verify that `items` and `keys` have a row for each item. store_scan() verifies that the slots are dense. */
+/* Verify that `items` and `keys` have a row for each item. store_scan_end() verifies that the slots are dense. */
 static err_t verify_counts(struct store *s, MDB_txn *txn, size_t side)
 {
   uint64_t n_items = s->meta.sides[side].n_items;
@@ -90,7 +90,7 @@ static err_t open_tables(struct store *s)
   if (l.is_new)
     TRY(env_write(s->env, create, s));
   else if (l.schema < META_SCHEMA)
-    TRY(env_write(s->env, store_convert_schema_1, s));
+    TRY(env_write(s->env, l.schema == 1 ? store_convert_schema_1 : store_convert_schema_2, s));
   return env_read(s->env, load, s);
 }
 
@@ -129,9 +129,9 @@ void store_close(struct store **s)
   refused_keys_fini(&(*s)->refused_keys);
   positions_fini(&(*s)->draft.positions);
   positions_fini(&(*s)->draft.refused);
+  attribute_ids_fini(&(*s)->attribute_ids);
   region_fini(&(*s)->scratch);
   region_fini(&(*s)->bulk);
-  region_fini(&(*s)->chunk);
   region_fini(&(*s)->effects.region);
   mem_free(&(*s)->effects.kinds);
   mem_free(&(*s)->effects.changes);

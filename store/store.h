@@ -30,13 +30,14 @@
  * position. The store has one more: `meta` name -> value. Each value carries a checksum, except the slots in `keys`,
  * which are checked against the records.
  *
- * Thread: the catalogue thread makes all calls; store_stats() may be called from any thread.
+ * Thread: one thread at a time makes all calls; store_stats() and store_read_item() may be called from any thread.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
 #include <pthread.h>
 
+#include "base/attributes.h"
 #include "base/err.h"
 #include "base/item.h"
 #include "base/region.h"
@@ -77,6 +78,17 @@ struct store_source {
 err_t store_open(const char *path, struct store **out);
 void store_close(struct store **s);
 
+/* Say which attributes the records keep. Call it once, before anything is read or applied; without it there are none.
+ * An attribute that was not configured at the last call starts absent in every item. The values of one that is no
+ * longer configured are never seen again. Writes nothing if the attributes are those of the last call.
+ *
+ * attributes  copied
+ *
+ * Returns ERR_CONFIG if the type of an attribute has changed, with both types and the remedies; ERR_STORE_CORRUPT;
+ * ERR_STORE_FULL; ERR_STORE; ERR_MEMORY. On error the store keeps the former attributes.
+ */
+err_t store_set_attributes(struct store *s, const struct attributes *attributes);
+
 /* What became of a change. */
 enum store_effect {
   STORE_APPLIED, /* the catalogue changed: store_effects.changes has one change for it */
@@ -99,9 +111,14 @@ struct store_effects {
 };
 
 /* Apply changes and positions to the current catalogue in one transaction, and commit it. Changes are applied in order:
- * a later change of a key sees the earlier ones of the batch. A change with parts replaces those parts and keeps the
- * other parts of its partition, unless it is_whole. A change is skipped if its offset is not above the last one of its
+ * a later change of a key sees the earlier ones of the batch. A change replaces the parts and attributes that it names,
+ * and keeps the others of its partition, unless it is_whole. A null attribute is removed. Values of attributes must be
+ * in their kept form (base/value.h). A change is skipped if its offset is not above the last one of its
  * key and partition. Offsets are compared within one log only: see store_forget_log().
+ *
+ * A delete that is_sweep takes the place of the item's newest record: it has the same partition, offset and timestamp.
+ * So it changes nothing for records that are read later, or read again. The item's record must lie below the stored
+ * position of its partition.
  *
  * changes    not modified
  * positions  stored with the time of the commit. A position is ignored if it is below the stored one of its partition,
@@ -149,20 +166,19 @@ err_t store_source_put(struct store *s, const struct store_source *source);
  * live catalogue's log is back. */
 bool store_live_source_get(const struct store *s, struct store_source *out);
 
-/* Visit every item of the live catalogue in slot order, to fill the arenas. Items are whole (is_whole is set). Verifies
- * every checksum. Uses short read transactions.
+/* Read an item of the live catalogue, as the newest committed transaction left it.
  *
- * chunk  maximum number of items that one call of `visit` gets
- * visit  gets items that are valid during the call. Its error ends the scan and is returned. It must not call the store
+ * max_bytes  of its record
+ * region     the item lives here
  *
- * Returns ERR_STORE_CORRUPT with the key and slot of a damaged record. After the last item it returns ERR_STORE_CORRUPT
- * if `keys` does not agree with `items`; so the visited items can be trusted only after store_scan() returned ERR_OK.
- */
-typedef err_code_t (*store_visit)(void *context, struct item_change *changes, size_t n);
-err_t store_scan(struct store *s, size_t chunk, store_visit visit, void *context);
+ * Returns ERR_TOO_LARGE; ERR_STORE_CORRUPT with key and slot when its record is damaged; ERR_STORE; ERR_MEMORY. Thread:
+ * any. Blocks: while the store's map grows. */
+err_t store_read_item(struct store *s, struct span key, size_t max_bytes, struct region *region, bool *is_found,
+                      struct item_change *out);
 
-/* The same scan by several threads. One thread begins and ends it; in between every thread takes chunks until there are
- * none. The store must not be written meanwhile. The fields are private. */
+/* A scan of all items of the live catalogue, to fill the arenas. One thread begins and ends it; in between every thread
+ * takes chunks until there are none. Items are whole (is_whole is set). Verifies every checksum. Uses short read
+ * transactions. The store must not be written meanwhile. The fields are private. */
 struct store_scan {
   struct store *store;
   size_t chunk;
@@ -176,14 +192,17 @@ struct store_scan {
   bool has_read_keys;
 };
 
+/* chunk  maximum number of items that one call of store_scan_next() gives */
 void store_scan_begin(struct store *s, size_t chunk, struct store_scan *out);
 
 /* Take the next items: those of slots first..first+n-1, at most `chunk`; first is a multiple of it. n = 0: there are
- * none left. They live in `region`, which the caller resets. Errors as store_scan(). Thread: any. */
+ * none left. They live in `region`, which the caller resets. Returns ERR_STORE_CORRUPT with the key and slot of a
+ * damaged record. Thread: any. */
 err_t store_scan_next(struct store_scan *scan, struct region *region, uint64_t *first, struct item_change **changes,
                       size_t *n);
 
-/* Verify the tables after the last item, as store_scan() does. */
+/* Verify the tables after the last item. Returns ERR_STORE_CORRUPT if `keys` does not agree with `items`; so the items
+ * can be trusted only after this has returned ERR_OK. */
 err_t store_scan_end(struct store_scan *scan);
 
 /* Begin an empty catalogue beside the live one, without positions or source. It becomes the current one and stays so

@@ -127,6 +127,7 @@ static err_code_t apply_batch(void *context, MDB_txn *txn)
   struct key_context k = {
     .slots = &slots,
     .aside = &aside,
+    .ids = &s->attribute_ids,
     .effects = &s->effects.region,
     .generation = aside.generation,
     .max_items = s->max_items,

@@ -4,6 +4,7 @@
 #define STORE_STORE_PRIVATE_H
 
 #include "store/aside.h"
+#include "store/attribute_ids.h"
 #include "store/env.h"
 #include "store/meta.h"
 #include "store/positions.h"
@@ -42,6 +43,7 @@ struct store {
   bool has_leftovers; /* dropped catalogues may still have rows */
   int64_t (*clock_unix_ms)(void);
 
+  struct attribute_ids attribute_ids; /* of the configured attributes */
   uint64_t max_items;
   size_t n_log_partitions;  /* 0: not set */
   struct positions refused; /* partitions that a refused put holds back; at.next is its offset */
@@ -54,7 +56,6 @@ struct store {
   } draft;               /* what the transaction being written makes of `positions` and `refused` */
   struct region scratch; /* lives for one change */
   struct region bulk;    /* lives for one batch */
-  struct region chunk;   /* lives for one chunk of items that a visitor gets */
 
   struct {
     enum store_effect *kinds; /* [kinds_capacity] */
@@ -139,5 +140,10 @@ err_t store_free_leftovers(struct store *s, MDB_txn *txn, size_t max, bool *is_d
 /* Convert a store of schema 1 to this schema, in one transaction. It has the type of an env_body; `context` is a struct
  * store. */
 err_code_t store_convert_schema_1(void *context, MDB_txn *txn);
+
+/* ---- schema_2.c ---- */
+
+/* The same for schema 2. */
+err_code_t store_convert_schema_2(void *context, MDB_txn *txn);
 
 #endif

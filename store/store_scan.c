@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scanning the live catalogue: visit every item in slot order, and verify that the tables agree. */
+/* Scanning the live catalogue: take every item, in chunks of slots, and verify that the tables agree. */
 #include "store/store_private.h"
 
 #include <assert.h>
@@ -17,8 +17,8 @@ static uint64_t digest(struct span key, uint64_t slot)
 }
 
 /* Decode the record that the cursor found. It must be the record of slot `slot`. */
-static err_t read_item(struct slots *slots, int rc, const MDB_val *key, const MDB_val *data, uint64_t slot,
-                       struct region *region, struct item_change *out)
+static err_t read_item(struct slots *slots, const struct attribute_ids *ids, int rc, const MDB_val *key,
+                       const MDB_val *data, uint64_t slot, struct region *region, struct item_change *out)
 {
   err_code_t err = ERR_OK;
 
@@ -27,7 +27,7 @@ static err_t read_item(struct slots *slots, int rc, const MDB_val *key, const MD
   if (rc == MDB_NOTFOUND || key->mv_size != SLOT_NUMBER_BYTES || slot_number_decode(key->mv_data) != slot)
     err = err_set(ERR_STORE_CORRUPT, __FILE__, __LINE__, "it is missing");
   else
-    err = record_decode(env_span(*data), region, out);
+    err = record_decode(env_span(*data), ids, region, out);
   if (err == ERR_STORE_CORRUPT)
     return slots_fail_damaged(slots, slot);
   return err;
@@ -57,7 +57,7 @@ static err_code_t read_items(void *context, MDB_txn *txn)
   TRY(env_verify(s->env, mdb_cursor_open(txn, slots.tables->items, &cursor), "read items"));
   for (size_t i = 0; i < piece->n; i++) {
     int rc = mdb_cursor_get(cursor, &key, &data, i == 0 ? MDB_SET_RANGE : MDB_NEXT);
-    TRY(read_item(&slots, rc, &key, &data, piece->first + i, piece->region, &piece->changes[i]));
+    TRY(read_item(&slots, &s->attribute_ids, rc, &key, &data, piece->first + i, piece->region, &piece->changes[i]));
     sum += digest(piece->changes[i].key, piece->first + i);
   }
   atomic_fetch_add(&piece->scan->items_sum, sum);
@@ -144,21 +144,4 @@ err_t store_scan_end(struct store_scan *scan)
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: `keys` does not agree with `items`: " ENV_REMEDY,
          scan->store->env->path);
   return ERR_OK;
-}
-
-err_t store_scan(struct store *s, size_t chunk, store_visit visit, void *context)
-{
-  struct store_scan scan;
-  struct item_change *changes;
-  uint64_t first;
-  size_t n;
-
-  store_scan_begin(s, chunk, &scan);
-  do {
-    region_reset(&s->chunk);
-    TRY(store_scan_next(&scan, &s->chunk, &first, &changes, &n));
-    if (n > 0)
-      TRY(visit(context, changes, n));
-  } while (n > 0);
-  return store_scan_end(&scan);
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/catalogue/catalogue_format.h"
 #include "daemon/catalogue/catalogue_state.h"
 
 /* How often positions are stored without new records. So the downtime computed at the next start is accurate to this
@@ -34,23 +35,24 @@ static err_t step(struct catalogue *c)
 
   pulse_beat();
   TRY(catalogue_topic_note_reading(&c->topic));
-  TRY(catalogue_gather(c, &damage));
+  TRY(catalogue_take_batch(c, &damage));
   touch_positions(c);
-  if (c->batch.n > 0 || topic_positions_any_changed(&c->topic.positions))
-    TRY(catalogue_apply(c));
-  catalogue_reader_release(c->topic.reader);
+  TRY(catalogue_pass_batch_on(c, &damage));
   if (damage.is_there)
     return catalogue_note_damage(c, &damage);
   TRY(catalogue_note_progress(c));
   TRY(catalogue_retry_damage(c));
   TRY(audit(c));
+  TRY(catalogue_sweep(c));
   catalogue_say_fill(c);
+  TRY(catalogue_commit(c));
   return catalogue_report_update(c);
 }
 
 /* Store the positions once more, with the time of the stop. */
 static err_t store_stop_time(struct catalogue *c)
 {
+  TRY(catalogue_apply_waiting(c));
   item_batch_reset(&c->batch);
   topic_positions_touch(&c->topic.positions);
   return catalogue_apply(c);
@@ -61,6 +63,8 @@ static err_t follow(struct catalogue *c)
   TRY(catalogue_load(c, NULL, 0));
   err_code_t err = catalogue_connect(c);
   while (!catalogue_is_stopping(c)) {
+    if (err == ERR_OK)
+      err = catalogue_renew(c);
     if (err == ERR_OK)
       err = step(c);
     else if (c->must_stop || !catalogue_is_recoverable(err))
@@ -91,16 +95,22 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
 
   TRY(mem_array(1, sizeof *c, &c));
   c->with = *context;
+  c->group = (struct kafka_property){ "group.id", config->catalogue.group };
+  if (config->catalogue.commit_interval_ms > 0)
+    layers.layer[layers.n++] = (struct kafka_properties){ &c->group, 1 };
   pthread_mutex_init(&c->unusable_lock, NULL);
   catalogue_report_init(&c->report);
   catalogue_rebuild_init(config, context->store, &c->rebuild);
   store_set_limit(context->store, config->catalogue.max_items);
   TRY(letter_window_init(&c->letters));
+  TRY(catalogue_format_init(config, &c->format));
   TRY(item_batch_init(config->catalogue.batch_items, &c->batch));
   TRY(mem_array(CATALOGUE_POLL_ITEMS, sizeof *c->records, &c->records));
+  layers.client = "catalogue";
   TRY(catalogue_topic_init(&layers, config->catalogue.topic, context->store, &c->topic));
-  topic_audit_init(&layers, config->catalogue.topic,
-                 (int64_t)config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS, &c->audit);
+  layers.client = NULL;
+  topic_audit_init(&layers, config->catalogue.topic, (int64_t)config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS,
+                   &c->audit);
   if (pthread_create(&c->thread, NULL, run, c) != 0)
     FAIL(ERR_SYSTEM, "the catalogue thread cannot be started");
   c->has_thread = true;
@@ -130,7 +140,9 @@ void catalogue_close(struct catalogue **c)
   topic_audit_fini(&(*c)->audit);
   catalogue_topic_fini(&(*c)->topic);
   item_batch_fini(&(*c)->batch);
+  item_batch_fini(&(*c)->storing);
   letter_window_fini(&(*c)->letters);
+  mapping_fini(&(*c)->format.mapping);
   catalogue_report_fini(&(*c)->report);
   mem_free(&(*c)->damages.items);
   mem_free(&(*c)->records);

@@ -8,10 +8,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { DISK_RETRY_MS = 1000, DISK_POLL_MS = 50, ROOM_WAIT_MS = 10000, FULL_LOG_EVERY_S = 60 };
+enum { DISK_RETRY_MS = 1000, ROOM_WAIT_MS = 10000, FULL_LOG_EVERY_S = 60 };
 
-static void count_batch(struct catalogue *c, const struct store_effects *effects, bool is_visible)
+static void count_batch(struct catalogue *c, const struct batch_write *write, bool is_visible)
 {
+  const struct store_effects *effects = &write->effects;
   int64_t now_ms = clock_unix_ms();
   uint64_t n_deleted = 0;
 
@@ -24,18 +25,24 @@ static void count_batch(struct catalogue *c, const struct store_effects *effects
   }
   counters_add(&c->with.counters->deleted, n_deleted);
   counters_add(&c->with.counters->applied, effects->n_changes - n_deleted);
-  counters_add(&c->with.counters->replayed, c->batch.n - effects->n_changes - effects->n_refused - effects->n_unfit);
+  counters_add(&c->with.counters->replayed,
+               write->batch->n - effects->n_changes - effects->n_refused - effects->n_unfit);
   counters_add(&c->with.counters->batches, 1);
 }
 
+err_code_t catalogue_store_write(void *write)
+{
+  struct batch_write *w = write;
+
+  return store_apply(w->store, w->batch->changes, w->batch->n, w->positions, w->n_positions, &w->effects);
+}
+
 /* While the disk is full, wait and retry. Queries are answered from the published epoch. */
-static err_t store_batch(struct catalogue *c, const struct store_position *positions, size_t n,
-                         struct store_effects *effects)
+static err_t wait_for_disk(struct catalogue *c, struct batch_write *write, err_code_t err)
 {
   enum catalogue_phase before = catalogue_phase(c);
-  err_code_t err;
 
-  while ((err = store_apply(c->with.store, c->batch.changes, c->batch.n, positions, n, effects)) == ERR_STORE_FULL) {
+  for (; err == ERR_STORE_FULL; err = catalogue_store_write(write)) {
     if (catalogue_phase(c) != CATALOGUE_DISK_FULL)
       log_error("store_disk_full", "reason=%s note=\"queries are answered; catalogue changes wait for room\"",
                 log_failure());
@@ -44,8 +51,7 @@ static err_t store_batch(struct catalogue *c, const struct store_position *posit
     snprintf(problem, sizeof problem, "%s", err_message());
     TRY(catalogue_serve_stored(c));
     catalogue_set_phase(c, CATALOGUE_DISK_FULL, problem);
-    for (int slept_ms = 0; slept_ms < DISK_RETRY_MS && !catalogue_is_stopping(c); slept_ms += DISK_POLL_MS)
-      clock_sleep_ns(DISK_POLL_MS * CLOCK_NS_PER_MS);
+    TRY(catalogue_wait(c, DISK_RETRY_MS));
     if (catalogue_is_stopping(c))
       return ERR_STOPPING;
   }
@@ -56,15 +62,23 @@ static err_t store_batch(struct catalogue *c, const struct store_position *posit
 
 /* The store refused some new items because of catalogue.max_items. The positions of their partitions stay before them.
  * Later records are still applied, because a delete makes room. */
-static err_t note_refused(struct catalogue *c, const struct store_effects *effects)
+static void note_refused(struct catalogue *c, const struct batch_write *write)
+{
+  for (size_t i = 0; i < write->batch->n; i++) {
+    if (write->effects.kinds[i] == STORE_REFUSED)
+      c->topic.positions.items[write->batch->changes[i].partition].is_waiting_for_room = true;
+  }
+  counters_add(&c->with.counters->refused_full, write->effects.n_refused);
+  c->has_refused = true;
+}
+
+err_t catalogue_note_full(struct catalogue *c)
 {
   char problem[REPORT_TEXT_BYTES];
 
-  for (size_t i = 0; i < c->batch.n; i++) {
-    if (effects->kinds[i] == STORE_REFUSED)
-      c->topic.positions.items[c->batch.changes[i].partition].is_waiting_for_room = true;
-  }
-  counters_add(&c->with.counters->refused_full, effects->n_refused);
+  if (!c->has_refused)
+    return ERR_OK;
+  c->has_refused = false;
   snprintf(problem, sizeof problem,
            "the catalogue holds catalogue.max_items = %" PRIu64
            " items: new items wait in the topic; delete items, or raise the limit and restart",
@@ -82,21 +96,22 @@ static err_t note_refused(struct catalogue *c, const struct store_effects *effec
 
 /* Send dead letters for changes that would make a stored item too large. Each record fits, but the item keeps the parts
  * of all spaces that were ever named. The position has passed these records already: the letters hold nothing back. */
-static void send_unfit(struct catalogue *c, const struct store_effects *effects)
+static void send_unfit(struct catalogue *c, const struct batch_write *write)
 {
   struct dead_letter letter = {
     .topic = c->with.config->catalogue.dead_letter_topic,
     .has_key = true,
     .source_topic = c->with.config->catalogue.topic,
     .reason = "with the parts that are already stored, the item would exceed the maximum size",
+    .kind = LETTER_TOO_LARGE,
   };
 
-  for (size_t i = 0; i < c->batch.n; i++) {
-    if (effects->kinds[i] != STORE_UNFIT)
+  for (size_t i = 0; i < write->batch->n; i++) {
+    if (write->effects.kinds[i] != STORE_UNFIT)
       continue;
-    letter.key = c->batch.changes[i].key;
-    letter.partition = c->batch.changes[i].partition;
-    letter.offset = c->batch.changes[i].offset;
+    letter.key = write->batch->changes[i].key;
+    letter.partition = write->batch->changes[i].partition;
+    letter.offset = write->batch->changes[i].offset;
     if (!delivery_send_dead_letter(c->with.delivery, &letter))
       counters_add(&c->with.counters->dead_letters_lost, 1);
   }
@@ -104,15 +119,15 @@ static void send_unfit(struct catalogue *c, const struct store_effects *effects)
 
 /* List the changed positions: for the watermark as they are; for the store, not beyond the partition's oldest dead
  * letter that is not delivered yet. */
-static err_t list_positions(struct catalogue *c, struct store_position **stored, struct position **seen, size_t *n)
+static err_t list_positions(struct catalogue *c, struct batch_write *out)
 {
-  TRY(region_array(&c->scratch, c->topic.positions.n, sizeof **stored, stored));
-  TRY(region_array(&c->scratch, c->topic.positions.n, sizeof **seen, seen));
-  *n = topic_positions_list_changed(&c->topic.positions, *stored);
-  for (size_t i = 0; i < *n; i++) {
-    struct store_position *position = &(*stored)[i];
+  TRY(region_array(&c->scratch, c->topic.positions.n, sizeof *out->positions, &out->positions));
+  TRY(region_array(&c->scratch, c->topic.positions.n, sizeof *out->seen, &out->seen));
+  out->n_positions = topic_positions_list_changed(&c->topic.positions, out->positions);
+  for (size_t i = 0; i < out->n_positions; i++) {
+    struct store_position *position = &out->positions[i];
     const struct store_position *hold = letter_window_hold(&c->letters, position->at.partition);
-    (*seen)[i] = position->at;
+    out->seen[i] = position->at;
     if (hold)
       *position = *hold;
   }
@@ -133,15 +148,15 @@ static size_t drop_waiting(const struct catalogue *c, struct position *seen, siz
 
 /* A change in one partition can make another partition's version of the key the item. Its parts come from the store and
  * may be of a former model: drop those that no space can use. */
-static void drop_unusable(struct catalogue *c, const struct store_effects *effects)
+static void drop_unusable(struct catalogue *c, const struct batch_write *write)
 {
   size_t n = 0;
 
-  for (size_t i = 0; i < c->batch.n; i++) {
-    if (effects->kinds[i] != STORE_APPLIED)
+  for (size_t i = 0; i < write->batch->n; i++) {
+    if (write->effects.kinds[i] != STORE_APPLIED)
       continue;
-    struct item_change *effect = &effects->changes[n++];
-    if (effect->parts != c->batch.changes[i].parts)
+    struct item_change *effect = &write->effects.changes[n++];
+    if (effect->parts != write->batch->changes[i].parts)
       catalogue_drop_unusable_parts(c, effect);
   }
 }
@@ -165,33 +180,41 @@ static err_t store_first(struct catalogue *c)
   return ERR_OK;
 }
 
-/* Write the changes that the store made to the engine. */
-static err_t publish(struct catalogue *c, const struct store_effects *effects, struct position *seen, size_t n)
+err_t catalogue_begin_write(struct catalogue *c, const struct item_batch *batch, struct batch_write *out)
 {
-  drop_unusable(c, effects);
-  return engine_apply(c->with.engine, effects->changes, effects->n_changes, seen, drop_waiting(c, seen, n));
+  *out = (struct batch_write){ .store = c->with.store, .batch = batch };
+  region_reset(&c->scratch);
+  TRY(store_first(c));
+  return list_positions(c, out);
+}
+
+/* Write the changes that the store made to the engine. */
+static err_t publish(struct catalogue *c, const struct batch_write *write)
+{
+  drop_unusable(c, write);
+  return engine_apply(c->with.engine, write->effects.changes, write->effects.n_changes, write->seen,
+                      drop_waiting(c, write->seen, write->n_positions));
+}
+
+err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_code_t stored)
+{
+  TRY(wait_for_disk(c, write, stored));
+  if (write->effects.n_refused > 0)
+    note_refused(c, write);
+  if (write->effects.n_unfit > 0)
+    send_unfit(c, write);
+  if (store_is_rebuilding(c->with.store)) /* the items of a rebuild go only to the store, until it is complete */
+    return ERR_OK;
+  if (!c->is_filling)
+    TRY(publish(c, write));
+  count_batch(c, write, !c->is_filling);
+  return ERR_OK;
 }
 
 err_t catalogue_apply(struct catalogue *c)
 {
-  struct store_effects effects;
-  struct store_position *positions;
-  struct position *seen;
-  size_t n_positions;
+  struct batch_write write;
 
-  region_reset(&c->scratch);
-  TRY(store_first(c));
-  TRY(list_positions(c, &positions, &seen, &n_positions));
-  TRY(store_batch(c, positions, n_positions, &effects));
-  bool is_filling = c->is_filling;
-  if (effects.n_refused > 0)
-    TRY(note_refused(c, &effects));
-  if (effects.n_unfit > 0)
-    send_unfit(c, &effects);
-  if (store_is_rebuilding(c->with.store)) /* the items of a rebuild go only to the store, until it is complete */
-    return ERR_OK;
-  if (!is_filling)
-    TRY(publish(c, &effects, seen, n_positions));
-  count_batch(c, &effects, !is_filling);
-  return ERR_OK;
+  TRY(catalogue_begin_write(c, &c->batch, &write));
+  return catalogue_end_write(c, &write, catalogue_store_write(&write));
 }

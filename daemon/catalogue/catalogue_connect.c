@@ -2,8 +2,8 @@
 /* Connect: wait for broker and topic, then start reading each partition where the store stands. */
 #include "daemon/catalogue/catalogue_state.h"
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "ingest/kafka_trouble.h"
 
 /* Set the epoch's watermark to the positions in this topic. They may be lower than before, if this is another topic. */
 static err_t publish_positions(struct catalogue *c)
@@ -32,11 +32,26 @@ static err_t note_connected(struct catalogue *c)
     catalogue_set_phase(c, CATALOGUE_REBUILDING, c->rebuild.cause);
   } else {
     catalogue_begin_fill(c);
-    catalogue_set_phase(c, CATALOGUE_CATCHING_UP, NULL);
+    if (catalogue_phase(c) != CATALOGUE_DENIED) /* only a record proves that it may be read now */
+      catalogue_set_phase(c, CATALOGUE_CATCHING_UP, NULL);
   }
   TRY(topic_audit_begin(&c->audit, &c->topic.positions));
   TRY(catalogue_topic_start_reading(&c->topic));
   return publish_positions(c);
+}
+
+static enum catalogue_phase phase_of(err_code_t err)
+{
+  switch (err) {
+  case ERR_STORE_FULL:
+    return CATALOGUE_DISK_FULL;
+  case ERR_KAFKA_TOPIC:
+    return CATALOGUE_TOPIC_AWAY;
+  case ERR_KAFKA_DENIED:
+    return CATALOGUE_DENIED;
+  default:
+    return CATALOGUE_CONNECTING;
+  }
 }
 
 /* A stop while waiting must not return ERR_OK: the positions may be of another topic then, and must not be stored. */
@@ -44,10 +59,13 @@ err_t catalogue_connect(struct catalogue *c)
 {
   err_code_t last_err = ERR_OK;
 
-  if (catalogue_phase(c) != CATALOGUE_REBUILDING)
+  if (catalogue_phase(c) != CATALOGUE_REBUILDING && catalogue_phase(c) != CATALOGUE_DENIED)
     catalogue_set_phase(c, CATALOGUE_CONNECTING, NULL);
+  TRY(catalogue_report_away(c));
   while (!catalogue_is_stopping(c)) {
     pulse_beat();
+    if (topic_reader_is_outdated(c->topic.reader))
+      TRY(catalogue_topic_reopen(&c->topic));
     err_code_t err = catalogue_topic_resume(&c->topic);
     if (err == ERR_OK)
       return note_connected(c);
@@ -59,9 +77,9 @@ err_t catalogue_connect(struct catalogue *c)
       return err;
     if (last_err != err)
       log_warn("catalogue_waiting", "reason=%s", log_failure());
-    catalogue_set_phase(c, err == ERR_STORE_FULL ? CATALOGUE_DISK_FULL : CATALOGUE_CONNECTING, err_message());
+    catalogue_set_phase(c, phase_of(err), err_message());
     last_err = err;
-    clock_sleep_ns(CATALOGUE_RETRY_MS * CLOCK_NS_PER_MS);
+    TRY(catalogue_wait_to_reopen(c, kafka_trouble_newest() ? CATALOGUE_REFUSED_MS : CATALOGUE_RETRY_MS));
   }
   FAIL(ERR_STOPPING, "the daemon is stopping: the catalogue topic was not connected");
 }

@@ -10,7 +10,21 @@
 /* How long an idle thread waits for a record before it goes through its loop. */
 enum { POLL_MS = 50 };
 
-static struct dead_letter letter_of(const struct catalogue *c, const struct catalogue_record *record)
+static enum counters_letter kind_of(err_code_t err)
+{
+  switch (err) {
+  case ERR_WIRE:
+    return LETTER_UNREADABLE;
+  case ERR_SPACE:
+    return LETTER_UNKNOWN_SPACE;
+  case ERR_TOO_LARGE:
+    return LETTER_TOO_LARGE;
+  default:
+    return LETTER_UNUSABLE;
+  }
+}
+
+static struct dead_letter letter_of(const struct catalogue *c, const struct topic_record *record, err_code_t err)
 {
   return (struct dead_letter){
     .topic = c->with.config->catalogue.dead_letter_topic,
@@ -19,10 +33,12 @@ static struct dead_letter letter_of(const struct catalogue *c, const struct cata
     .has_value = record->has_value,
     .value = record->value,
     .content_type = record->content_type,
+    .retried = record->retried,
     .source_topic = c->with.config->catalogue.topic,
     .partition = record->partition,
     .offset = record->offset,
     .reason = err_message(),
+    .kind = kind_of(err),
     .waiter = DEAD_LETTER_WAITER_CATALOGUE,
   };
 }
@@ -47,10 +63,10 @@ static struct open_letter *open_letter(struct catalogue *c, const struct store_p
 }
 
 /* Send a dead letter for a record. If too many wait for delivery already, it is lost and counted. */
-static void send_letter(struct catalogue *c, const struct catalogue_record *record)
+static void send_letter(struct catalogue *c, const struct topic_record *record, err_code_t err)
 {
   struct store_position before = topic_positions_before(&c->topic.positions, record);
-  struct dead_letter letter = letter_of(c, record);
+  struct dead_letter letter = letter_of(c, record, err);
   struct open_letter *open = open_letter(c, &before);
 
   letter.is_settled = open ? &open->is_settled : NULL;
@@ -61,7 +77,7 @@ static void send_letter(struct catalogue *c, const struct catalogue_record *reco
   count_lost_letter(c);
 }
 
-static err_t add_record(struct catalogue *c, const struct catalogue_record *record)
+static err_t add_record(struct catalogue *c, const struct topic_record *record)
 {
   bool is_new;
 
@@ -72,16 +88,16 @@ static err_t add_record(struct catalogue *c, const struct catalogue_record *reco
   TRY(topic_positions_advance(&c->topic.positions, record, &is_new));
   if (!is_new)
     return ERR_OK;
-  err_code_t err = item_batch_add(&c->batch, c->with.engine, c->with.config->catalogue.unknown_spaces, record);
+  err_code_t err = item_batch_add(&c->batch, &c->format, c->with.engine, c->with.config->catalogue.unknown_spaces,
+                                  record);
   if (err_class(err) != ERR_CLASS_REJECT)
     return err;
-  send_letter(c, record);
+  send_letter(c, record, err);
   return ERR_OK;
 }
 
 /* The broker says that an offset is out of range. If it is within the partition after all, that is damage, too. */
-static err_t note_out_of_range(struct catalogue *c, const struct catalogue_events *events,
-                               struct damage_sighting *damage)
+static err_t note_out_of_range(struct catalogue *c, const struct topic_events *events, struct damage_sighting *damage)
 {
   if ((size_t)events->out_of_range_partition >= c->topic.positions.n)
     return ERR_OK;
@@ -99,9 +115,12 @@ static err_t note_out_of_range(struct catalogue *c, const struct catalogue_event
 static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, struct damage_sighting *damage, size_t *n)
 {
   size_t n_max = room < CATALOGUE_POLL_ITEMS ? room : CATALOGUE_POLL_ITEMS;
-  struct catalogue_events events;
+  struct topic_events events;
 
-  catalogue_reader_poll(c->topic.reader, n_max, timeout_ms, c->records, n, &events);
+  topic_reader_poll(c->topic.reader, n_max, timeout_ms, c->records, n, &events);
+  if (events.is_denied)
+    FAIL(ERR_KAFKA_DENIED, "this user may describe topic %s, but not read it: allow it to read the topic",
+         c->topic.name);
   if (events.is_away)
     FAIL(ERR_KAFKA_RETRY, "topic %s or its brokers are away: when they are back, the topic is verified again",
          c->with.config->catalogue.topic);
@@ -124,12 +143,12 @@ struct limits {
   int wait_ms;    /* for further records when none are there; 0: close the batch then */
 };
 
-static struct limits limits_of(const struct catalogue *c)
+static struct limits limits_of(const struct catalogue *c, bool is_bulk)
 {
-  if (c->is_filling || store_is_rebuilding(c->with.store)) /* nobody waits for these records */
+  if (is_bulk)
     return (struct limits){ CATALOGUE_FILL_ITEMS, CATALOGUE_FILL_BYTES, CATALOGUE_FILL_MS, POLL_MS };
   return (struct limits){ c->with.config->catalogue.batch_items, SIZE_MAX,
-                          (int)c->with.config->catalogue.publish_interval_ms, 0 };
+                          (int)config_number(&c->with.config->catalogue.publish_interval_ms), 0 };
 }
 
 /* Is it of use to wait for further records? */
@@ -138,9 +157,9 @@ static bool expects_more(const struct catalogue *c, const struct limits *limits)
   return limits->wait_ms > 0 && !catalogue_is_stopping(c) && !topic_positions_have_caught_up(&c->topic.positions);
 }
 
-err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage)
+err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting *damage)
 {
-  struct limits limits = limits_of(c);
+  struct limits limits = limits_of(c, is_bulk);
   int64_t end_ns = 0;
   size_t n, n_total = 0;
 
@@ -148,7 +167,9 @@ err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage)
   item_batch_reset(&c->batch);
   TRY(item_batch_reserve(&c->batch, limits.items));
   while (n_total < limits.items && c->batch.value_bytes < limits.bytes) {
-    TRY(poll_records(c, limits.items - n_total, n_total ? limits.wait_ms : POLL_MS, damage, &n));
+    TRY(catalogue_pass_time(c));
+    int wait_ms = catalogue_ms_until_change(c, n_total ? limits.wait_ms : POLL_MS);
+    TRY(poll_records(c, limits.items - n_total, wait_ms, damage, &n));
     n_total += n;
     if (n && !end_ns)
       end_ns = clock_now_ns() + limits.timeout_ms * CLOCK_NS_PER_MS;

@@ -24,7 +24,7 @@ static void note_unusable(struct catalogue *c, const struct item_change *change,
     return;
   pthread_mutex_lock(&c->unusable_lock);
   if (!is_known)
-    unknown_spaces_count(&c->batch.unknown, part->space, c->with.config->catalogue.unknown_spaces);
+    unknown_names_count_part(&c->batch.unknown_spaces, part->space, c->with.config->catalogue.unknown_spaces);
   else if (c->n_unusable++ == 0)
     log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is not served until the item is sent again\"",
              log_quote(change->key), log_failure());

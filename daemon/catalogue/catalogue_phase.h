@@ -6,7 +6,9 @@
 /* Only CATALOGUE_LIVE is ready. */
 enum catalogue_phase {
   CATALOGUE_LOADING,     /* filling the arenas from the store */
-  CATALOGUE_CONNECTING,  /* waiting for the broker and the topic */
+  CATALOGUE_CONNECTING,  /* waiting for a broker that answers */
+  CATALOGUE_TOPIC_AWAY,  /* the broker answers, but has no such topic */
+  CATALOGUE_DENIED,      /* the broker does not allow us to read the topic */
   CATALOGUE_CATCHING_UP, /* reading up to the end that the topic had when reading began */
   CATALOGUE_REBUILDING,  /* reading another topic from its first record; the former catalogue is served */
   CATALOGUE_AWAITING,    /* the rebuilt catalogue waits for `sluicectl rebuild accept` */

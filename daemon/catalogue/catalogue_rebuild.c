@@ -63,7 +63,7 @@ static bool leaves_too_few(const struct catalogue_rebuild *r)
   struct store_stats stats;
 
   store_stats(r->store, &stats);
-  return stats.n_rebuilt_items * 100 < stats.n_items * r->config->catalogue.rebuild_min_percent;
+  return stats.n_rebuilt_items * 100 < stats.n_items * config_number(&r->config->catalogue.rebuild_min_percent);
 }
 
 static void describe(const struct catalogue_rebuild *r, char *text, size_t size)
@@ -77,7 +77,7 @@ static void describe(const struct catalogue_rebuild *r, char *text, size_t size)
     snprintf(text, size,
              "%s; the new catalogue has %" PRIu64 " items, the served one has %" PRIu64
              ": fewer than catalogue.rebuild_min_percent = %" PRIu64 " %%",
-             r->cause, stats.n_rebuilt_items, stats.n_items, r->config->catalogue.rebuild_min_percent);
+             r->cause, stats.n_rebuilt_items, stats.n_items, config_number(&r->config->catalogue.rebuild_min_percent));
 }
 
 static bool needs_accept(const struct catalogue_rebuild *r)

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 
 bool catalogue_is_recoverable(err_code_t err)
@@ -35,7 +34,17 @@ static err_t wait_for_disk(struct catalogue *c)
 {
   log_error("store_disk_full", "reason=%s", log_failure());
   catalogue_set_phase(c, CATALOGUE_DISK_FULL, err_message());
-  clock_sleep_ns(2 * CATALOGUE_RETRY_MS * CLOCK_NS_PER_MS);
+  TRY(catalogue_wait(c, 2 * CATALOGUE_RETRY_MS));
+  return catalogue_connect(c);
+}
+
+/* Reading is not allowed, although describing the topic is: that is noticed only after connecting. */
+static err_t wait_for_permission(struct catalogue *c)
+{
+  log_warn("catalogue_waiting", "reason=%s", log_failure());
+  catalogue_set_phase(c, CATALOGUE_DENIED, err_message());
+  TRY(catalogue_wait_to_reopen(c, CATALOGUE_REFUSED_MS));
+  TRY(catalogue_topic_reopen(&c->topic));
   return catalogue_connect(c);
 }
 
@@ -47,14 +56,25 @@ static err_t reconnect(struct catalogue *c)
   return catalogue_connect(c);
 }
 
+err_t catalogue_renew(struct catalogue *c)
+{
+  if (!topic_reader_is_outdated(c->topic.reader))
+    return ERR_OK;
+  catalogue_forget_batch(c);
+  TRY(catalogue_topic_reopen(&c->topic));
+  return catalogue_connect(c);
+}
+
 err_t catalogue_recover(struct catalogue *c, err_code_t err)
 {
-  catalogue_reader_release(c->topic.reader);
+  catalogue_forget_batch(c);
   if (err == ERR_DISCONTINUITY)
     return handle_other_topic(c);
   if (err == ERR_KAFKA_DAMAGED)
     return skip_damage(c);
   if (err == ERR_STORE_FULL)
     return wait_for_disk(c);
+  if (err == ERR_KAFKA_DENIED)
+    return wait_for_permission(c);
   return reconnect(c);
 }

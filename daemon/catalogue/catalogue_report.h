@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "base/err.h"
-#include "daemon/config/unknown_spaces.h"
+#include "daemon/config/unknown_names.h"
 
 enum { REPORT_CAUSE_BYTES = 256, REPORT_TEXT_BYTES = 512 };
 
@@ -19,7 +19,9 @@ struct report_partition {
   int64_t next;          /* first offset not yet applied */
   int64_t end;             /* end offset of all records; -1: not known yet */
   int64_t committed_end;   /* end offset of the records that no open transaction holds back; -1: not known yet */
-  int64_t behind_since_ns; /* since when `next` is below `end`; 0: it is not */
+  int64_t behind_since_ns; /* age of the oldest record that is not applied, at most; 0: there is none */
+  int64_t at_end_ns;       /* when all its records were last known to be applied; 0: never since the start */
+  int64_t stored_ns;       /* when its position was stored before the start; 0: unknown */
   bool is_logged;          /* an event has said that records are held back */
 };
 
@@ -38,8 +40,10 @@ struct catalogue_report {
   size_t n;
   size_t capacity;
   struct report_rebuild rebuild;
-  struct unknown_spaces unknown;
+  struct unknown_names unknown_spaces;
+  struct unknown_names unknown_attributes;
   size_t n_open_letters;
+  bool is_away;                    /* the topic is not read now, so nobody knows its end */
   char problem[REPORT_TEXT_BYTES]; /* why the catalogue is not live; "" when it is */
 };
 

@@ -25,18 +25,77 @@ static void note_held_back(int32_t partition, struct report_partition *row, int6
   row->is_logged = row->behind_since_ns && (row->is_logged || is_long);
 }
 
+/* Return an age by the wall clock as a time of clock_now_ns(); 0 if it cannot be believed. */
+static int64_t time_of(const struct catalogue *c, int64_t unix_ms, int64_t now)
+{
+  int64_t age_ms = clock_unix_ms() - unix_ms;
+
+  if (unix_ms <= 0 || !age_watch_believes(&c->ages, age_ms))
+    return 0;
+  return now - (age_ms > 0 ? age_ms * CLOCK_NS_PER_MS : 0);
+}
+
+/* Return the later of two times; 0 stands for none. Times before the machine's start are negative. */
+static int64_t later_of(int64_t a, int64_t b)
+{
+  if (a == 0 || b == 0)
+    return a ? a : b;
+  return a > b ? a : b;
+}
+
+/* Return since when the oldest record that is not applied has been in the topic, at the earliest: it came after the
+ * record that was applied last, and after the time when nothing was left. */
+static int64_t behind_since(const struct catalogue *c, const struct store_position *position,
+                            const struct report_partition *row, int64_t now)
+{
+  int64_t since = position->last_offset >= 0 ? time_of(c, position->last_timestamp_ms, now) : 0;
+
+  since = later_of(since, row->at_end_ns);
+  if (since)
+    return since;
+  return row->behind_since_ns ? row->behind_since_ns : now;
+}
+
 static void report_partition(struct catalogue *c, int32_t partition, struct report_partition *row, int64_t now)
 {
   const struct topic_position *at = &c->topic.positions.items[partition];
 
   row->next = at->position.at.next;
-  row->end = catalogue_reader_log_end(c->topic.reader, partition);
+  int64_t fetched_end = topic_reader_log_end(c->topic.reader, partition);
+  row->end = fetched_end > at->end_at_start ? fetched_end : at->end_at_start;
   row->committed_end = at->is_at_end ? row->next : -1;
-  if (row->end <= row->next)
-    row->behind_since_ns = 0;
-  else if (!row->behind_since_ns)
-    row->behind_since_ns = now;
+  if (row->end <= row->next && fetched_end >= 0) /* end_at_start does not count records of open transactions */
+    row->at_end_ns = now;
+  row->behind_since_ns = row->end <= row->next ? 0 : behind_since(c, &at->position, row, now);
   note_held_back(partition, row, now);
+}
+
+/* Show a partition as the store knows it. */
+static void report_stored(const struct catalogue *c, const struct store_position *position, int64_t now)
+{
+  struct report_partition *row = &c->report.partitions[position->at.partition];
+
+  row->next = position->at.next;
+  row->end = row->committed_end = -1;
+  row->stored_ns = time_of(c, position->committed_unix_ms, now);
+}
+
+err_t catalogue_report_away(struct catalogue *c)
+{
+  struct catalogue_report *r = &c->report;
+  size_t n;
+  const struct store_position *stored = store_positions(c->with.store, &n);
+  err_code_t err = ERR_OK;
+
+  catalogue_report_lock(r);
+  r->is_away = true;
+  if (r->n == 0 && n > 0) {
+    err = catalogue_report_resize(r, (size_t)stored[n - 1].at.partition + 1);
+    for (size_t i = 0; i < n && err == ERR_OK; i++)
+      report_stored(c, &stored[i], clock_now_ns());
+  }
+  catalogue_report_unlock(r);
+  return err;
 }
 
 err_t catalogue_report_update(struct catalogue *c)
@@ -53,8 +112,10 @@ err_t catalogue_report_update(struct catalogue *c)
   for (size_t i = 0; i < r->n; i++)
     report_partition(c, (int32_t)i, &r->partitions[i], now);
   catalogue_rebuild_report(&c->rebuild, &r->rebuild);
-  r->unknown = c->batch.unknown;
+  r->unknown_spaces = c->batch.unknown_spaces;
+  r->unknown_attributes = c->batch.unknown_attributes;
   r->n_open_letters = c->letters.n;
+  r->is_away = false;
   catalogue_report_unlock(r);
   return err;
 }

@@ -9,10 +9,14 @@
  *   catalogue_connect.c        start reading where the store stands
  *   catalogue_discontinuity.c  rebuild or stop when the topic does not continue the store
  *   catalogue_damage.c         partitions with damaged offsets: log, back off, read again
+ *   catalogue_ahead.c          read the next batch while the store writes the last one
  *   catalogue_gather.c         read records into a batch
- *   catalogue_apply.c          write the batch to store and engine
+ *   catalogue_apply.c          write a batch to store and engine
  *   catalogue_fill.c           the first fill: records go to the store alone
  *   catalogue_load.c           fill the arenas from the store
+ *   catalogue_commit.c         positions for Kafka's tools
+ *   catalogue_sweep.c          delete items that have been expired for long
+ *   catalogue_time.c           publish an epoch when an item expires
  *   catalogue_report_update.c  the report that /status shows
  *   catalogue_state.c          phase, stop flag, item count, watermark
  *
@@ -21,7 +25,7 @@
 #ifndef DAEMON_CATALOGUE_CATALOGUE_STATE_H
 #define DAEMON_CATALOGUE_CATALOGUE_STATE_H
 
-#include "daemon/catalogue/age_watch.h"
+#include "daemon/age_watch.h"
 #include "daemon/catalogue/catalogue.h"
 #include "daemon/catalogue/catalogue_rebuild.h"
 #include "daemon/catalogue/catalogue_topic.h"
@@ -30,7 +34,8 @@
 #include "daemon/catalogue/topic_audit.h"
 #include "daemon/pulse.h"
 
-enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_RETRY_MS = 500 };
+/* A broker that refuses us is asked again less often: a person has to act first. */
+enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_RETRY_MS = 500, CATALOGUE_REFUSED_MS = 2000 };
 
 /* A batch of a first fill or a rebuild, one transaction of the store. It ends at the first of these limits. */
 enum { CATALOGUE_FILL_ITEMS = 65536, CATALOGUE_FILL_BYTES = 64 << 20, CATALOGUE_FILL_MS = 500 };
@@ -57,15 +62,28 @@ struct damage_sighting {
   int64_t offset;
 };
 
+/* A batch on its way into store and engine. */
+struct batch_write {
+  struct store *store;
+  const struct item_batch *batch;
+  struct store_position *positions; /* [n_positions], to be stored with the batch */
+  struct position *seen;            /* [n_positions], for the watermark */
+  size_t n_positions;
+  struct store_effects effects;
+};
+
 struct catalogue {
   struct catalogue_context with;
   struct catalogue_topic topic;
   struct topic_audit audit;
   struct catalogue_rebuild rebuild;
   struct letter_window letters;
-  struct item_batch batch;
-  struct catalogue_record *records; /* [CATALOGUE_POLL_ITEMS] */
-  struct region scratch;            /* positions of one batch */
+  struct item_format format;    /* of the records */
+  struct item_batch batch;      /* the newest one, and the counts of unknown spaces */
+  bool is_batch_waiting;        /* `batch` is stored while the next one is read */
+  struct item_batch storing;    /* the one before, while the store writes it */
+  struct topic_record *records; /* [CATALOGUE_POLL_ITEMS] */
+  struct region scratch;        /* positions of one batch */
   struct catalogue_report report;
   struct damages damages;
   struct age_watch ages;
@@ -75,15 +93,23 @@ struct catalogue {
   int64_t touch_due_ns;    /* next store of positions without new records */
   int64_t room_due_ns;     /* when waiting items are read again, however little room there is */
   int64_t tidy_due_ns;     /* no store_tidy() before this */
-  int64_t full_log_due_ns; /* no further event catalogue_full before this */
+  int64_t commit_due_ns;   /* next commit for Kafka's tools */
+  int64_t commit_again_ns; /* when positions that have not changed are committed again */
+  uint64_t committed_digest;
+  struct kafka_property group; /* of the consumers */
+  int64_t sweep_due_ns;        /* no catalogue_sweep() before this */
+  int64_t read_all_unix_ms;    /* when the brokers had no record that was not applied, for catalogue_sweep() */
+  int64_t time_due_ns;         /* no epoch is published just for the time before this */
+  int64_t full_log_due_ns;     /* no further event catalogue_full before this */
+  bool has_refused;            /* the store refused items, and catalogue_note_full() has not been called since */
   bool has_logged_lost_letters;
-  bool must_stop;      /* by policy, the newest error ends the daemon */
+  bool must_stop;                /* by policy, the newest error ends the daemon */
   pthread_mutex_t unusable_lock; /* for n_unusable and batch.unknown: several threads load the store */
   uint64_t n_unusable;           /* stored parts that do not fit the current models */
-  bool is_filling;         /* a first fill: records go to the store alone */
-  int64_t fill_begin_ns;   /* when it began */
-  int64_t fill_say_due_ns; /* no log line about it before this */
-  uint64_t n_fill_records; /* how many records there were to read when it began */
+  bool is_filling;               /* a first fill: records go to the store alone */
+  int64_t fill_begin_ns;         /* when it began */
+  int64_t fill_say_due_ns;       /* no log line about it before this */
+  uint64_t n_fill_records;       /* how many records there were to read when it began */
   _Atomic int phase;
   _Atomic bool is_serving;
   _Atomic bool is_stopping;
@@ -140,17 +166,57 @@ err_t catalogue_handle_discontinuity(struct catalogue *c);
  * Returns ERR_STOPPING when the daemon stops while waiting. */
 err_t catalogue_connect(struct catalogue *c);
 
+/* catalogue_ahead.c: gather the next batch, and store a batch that waits meanwhile; apply the gathered batch, or let it
+ * wait; forget a batch that waits, with its records, because its partitions are read again. Errors as
+ * catalogue_gather() and catalogue_apply(). */
+err_t catalogue_take_batch(struct catalogue *c, struct damage_sighting *damage);
+err_t catalogue_pass_batch_on(struct catalogue *c, const struct damage_sighting *damage);
+err_t catalogue_apply_waiting(struct catalogue *c);
+void catalogue_forget_batch(struct catalogue *c);
+
 /* catalogue_gather.c: read one batch. It ends when no records are left, after the publish interval, when it is full, or
  * at a damage; the records before a damage are valid.
  *
+ * is_bulk  nobody waits for these records: let the batch become large. The store is not used
+ *
  * Returns ERR_DISCONTINUITY; ERR_KAFKA_RETRY when topic or brokers are away. */
-err_t catalogue_gather(struct catalogue *c, struct damage_sighting *damage);
+err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting *damage);
 
-/* catalogue_apply.c: store the batch and the positions in one transaction, then publish the batch. */
+/* catalogue_apply.c: store the newest batch and the positions in one transaction, then publish the batch. */
 err_t catalogue_apply(struct catalogue *c);
+
+/* If the store has refused items since the last call, serve what it has, and enter the phase of a full catalogue. All
+ * records that were read must be in the store. */
+err_t catalogue_note_full(struct catalogue *c);
+
+/* catalogue_apply() in steps. Begin lists the positions, in c->scratch. The store's step may run in another thread:
+ * nobody else uses the store meanwhile. End gets its result, and waits for room on the disk if it must.
+ *
+ * write  a struct batch_write */
+err_t catalogue_begin_write(struct catalogue *c, const struct item_batch *batch, struct batch_write *out);
+err_code_t catalogue_store_write(void *write);
+err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_code_t stored);
+
+/* catalogue_commit.c: commit the positions when it is time. Uses c->scratch. */
+err_t catalogue_commit(struct catalogue *c);
+
+/* catalogue_sweep.c: delete some items that have been expired for catalogue.delete_expired_after_s. Uses c->scratch. */
+err_t catalogue_sweep(struct catalogue *c);
+
+/* catalogue_time.c: publish an epoch if an item has expired or come out of its embargo; return the time until that is
+ * due, at most `most_ms`; wait, and publish such epochs meanwhile. A stop ends the wait. New certificates end it only
+ * if the caller reopens the reader afterwards: otherwise the next wait would end at once too. */
+err_t catalogue_pass_time(struct catalogue *c);
+int catalogue_ms_until_change(const struct catalogue *c, int most_ms);
+err_t catalogue_wait(struct catalogue *c, int wait_ms);
+err_t catalogue_wait_to_reopen(struct catalogue *c, int wait_ms);
 
 /* catalogue_report_update.c: update the report, a few times a second at most. */
 err_t catalogue_report_update(struct catalogue *c);
+
+/* Note that the topic is not being read: from now on nobody knows whether it has more records. At the start, the report
+ * shows the positions of the store. */
+err_t catalogue_report_away(struct catalogue *c);
 
 /* catalogue_progress.c: change the phase if the topic is read to its end; read added partitions; use new room. */
 err_t catalogue_note_progress(struct catalogue *c);
@@ -159,5 +225,8 @@ err_t catalogue_note_progress(struct catalogue *c);
  * must be the newest failure. Returns what catalogue_connect() returns, or ERR_DISCONTINUITY by policy. */
 bool catalogue_is_recoverable(err_code_t err);
 err_t catalogue_recover(struct catalogue *c, err_code_t err);
+
+/* catalogue_recover.c: if the certificates have changed, let another consumer take over where the store stands. */
+err_t catalogue_renew(struct catalogue *c);
 
 #endif

@@ -15,19 +15,21 @@ err_t catalogue_topic_init(const struct kafka_layers *layers, const char *topic,
                          struct catalogue_topic *out)
 {
   *out = (struct catalogue_topic){ .layers = *layers, .name = topic, .store = store };
-  return catalogue_reader_open(layers, topic, &out->reader);
+  return topic_reader_open(layers, topic, &out->reader);
 }
 
 err_t catalogue_topic_reopen(struct catalogue_topic *t)
 {
-  catalogue_reader_abandon(&t->reader);
+  if (topic_reader_is_outdated(t->reader))
+    log_info("kafka_client_renewed", "client=catalogue");
+  topic_reader_abandon(&t->reader);
   topic_positions_clear(&t->positions);
-  return catalogue_reader_open(&t->layers, t->name, &t->reader);
+  return topic_reader_open(&t->layers, t->name, &t->reader);
 }
 
 void catalogue_topic_fini(struct catalogue_topic *t)
 {
-  catalogue_reader_close(&t->reader);
+  topic_reader_close(&t->reader);
   topic_positions_fini(&t->positions);
 }
 
@@ -48,7 +50,7 @@ static err_t add_partitions(struct catalogue_topic *t, int n)
 {
   for (int32_t p = (int32_t)t->positions.n; p < n; p++) {
     int64_t first, end, from;
-    TRY(catalogue_reader_bounds(t->reader, p, BROKER_TIMEOUT_MS, &first, &end));
+    TRY(topic_reader_bounds(t->reader, p, BROKER_TIMEOUT_MS, &first, &end));
     TRY(topic_positions_add(&t->positions, stored_position(t, p), first, end, &from));
     log_info("partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, p, from, end);
   }
@@ -151,10 +153,10 @@ static err_t resume_from(struct catalogue_topic *t, const struct store_source *s
   struct topic_policy policy;
   int n;
 
-  TRY(catalogue_reader_n_partitions(t->reader, BROKER_TIMEOUT_MS, &n));
+  TRY(topic_reader_n_partitions(t->reader, BROKER_TIMEOUT_MS, &n));
   TRY(return_to_live(t, source));
   TRY(verify_source(t, source, n));
-  policy = catalogue_reader_policy(t->reader, BROKER_TIMEOUT_MS);
+  policy = topic_reader_policy(t->reader, BROKER_TIMEOUT_MS);
   t->positions.has_holes = !policy.is_known || policy.is_compacted;
   TRY(add_partitions(t, n));
   TRY(verify_absence(t, &policy));
@@ -169,9 +171,9 @@ err_t catalogue_topic_resume(struct catalogue_topic *t)
 {
   AUTO(mem_free) char *cluster_id = NULL;
 
-  catalogue_reader_unassign(t->reader);
+  topic_reader_unassign(t->reader);
   topic_positions_clear(&t->positions);
-  TRY(catalogue_reader_cluster_id(t->reader, BROKER_TIMEOUT_MS, &cluster_id));
+  TRY(topic_reader_cluster_id(t->reader, BROKER_TIMEOUT_MS, &cluster_id));
   return resume_from(t, &(struct store_source){ .topic = t->name, .cluster_id = cluster_id });
 }
 
@@ -179,7 +181,7 @@ err_t catalogue_topic_add_new_partitions(struct catalogue_topic *t)
 {
   int n;
 
-  TRY(catalogue_reader_n_partitions(t->reader, BROKER_TIMEOUT_MS, &n));
+  TRY(topic_reader_n_partitions(t->reader, BROKER_TIMEOUT_MS, &n));
   if ((size_t)n < t->positions.n)
     FAIL(ERR_DISCONTINUITY, "the topic had %zu partitions, now it has %d: this is another topic", t->positions.n, n);
   TRY(add_partitions(t, n));
@@ -189,8 +191,8 @@ err_t catalogue_topic_add_new_partitions(struct catalogue_topic *t)
 static err_t read_partition(struct catalogue_topic *t, struct topic_position *p)
 {
   p->is_assigned = true;
-  return catalogue_reader_assign(t->reader, p->position.at.partition,
-                                 p->must_verify ? p->position.last_offset : p->position.at.next);
+  return topic_reader_assign(t->reader, p->position.at.partition,
+                             p->must_verify ? p->position.last_offset : p->position.at.next);
 }
 
 err_t catalogue_topic_start_reading(struct catalogue_topic *t)
@@ -208,7 +210,7 @@ err_t catalogue_topic_retry(struct catalogue_topic *t, int32_t partition)
   struct topic_position *p = &t->positions.items[partition];
 
   p->is_paused = false;
-  catalogue_reader_leave(t->reader, partition);
+  topic_reader_leave(t->reader, partition);
   return read_partition(t, p);
 }
 
@@ -216,7 +218,7 @@ err_t catalogue_topic_verify_position(struct catalogue_topic *t, int32_t partiti
 {
   int64_t first, end;
 
-  TRY(catalogue_reader_bounds(t->reader, partition, BROKER_TIMEOUT_MS, &first, &end));
+  TRY(topic_reader_bounds(t->reader, partition, BROKER_TIMEOUT_MS, &first, &end));
   int64_t next = t->positions.items[partition].position.at.next;
   if (next < first)
     FAIL(ERR_DISCONTINUITY,

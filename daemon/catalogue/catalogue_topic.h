@@ -13,7 +13,7 @@ struct catalogue_topic {
   struct kafka_layers layers;
   const char *name;
   struct store *store;
-  struct catalogue_reader *reader; /* owned */
+  struct topic_reader *reader; /* owned */
   struct topic_positions positions;
   bool has_resumed;               /* since the daemon's start */
   int64_t last_read_ns;           /* once it has resumed: time of the last read (clock_boot_ns) */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decode the records of the catalogue topic, check their parts, and collect them as item changes. */
+/* Decode the records of the catalogue topic, check their parts and attributes, and collect them as item changes. */
 #include "daemon/catalogue/item_batch.h"
 
 #include "base/mem.h"
-#include "ingest/wire.h"
 
 /* Memory for decoded parts that is kept between batches: enough for a usual batch. Memory beyond that, taken by huge
  * items, is freed. */
@@ -18,6 +17,7 @@ err_t item_batch_init(size_t capacity, struct item_batch *out)
 void item_batch_fini(struct item_batch *b)
 {
   mem_free(&b->changes);
+  b->n = b->capacity = 0; /* the batch may be used again */
   region_fini(&b->region);
 }
 
@@ -26,6 +26,18 @@ void item_batch_reset(struct item_batch *b)
   b->n = 0;
   b->value_bytes = 0;
   region_trim(&b->region, KEPT_BYTES);
+}
+
+void item_batch_swap(struct item_batch *a, struct item_batch *b)
+{
+  struct item_batch was = *a;
+
+  *a = *b;
+  *b = was;
+  b->unknown_spaces = a->unknown_spaces;
+  b->unknown_attributes = a->unknown_attributes;
+  a->unknown_spaces = was.unknown_spaces;
+  a->unknown_attributes = was.unknown_attributes;
 }
 
 err_t item_batch_reserve(struct item_batch *b, size_t n)
@@ -47,46 +59,53 @@ static err_t filter_parts(struct item_batch *b, const struct engine *engine, enu
     if (is_known || policy == UNKNOWN_KEEP)
       change->parts[n++] = change->parts[i];
     if (!is_known)
-      unknown_spaces_count(&b->unknown, change->parts[i].space, policy);
+      unknown_names_count_part(&b->unknown_spaces, change->parts[i].space, policy);
   }
   change->n_parts = n;
   return ERR_OK;
 }
 
-static err_t decode(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
-                    const struct catalogue_record *record, struct item_change *out)
+/* Verify the attributes that are configured, and bring them to their kept form. Drop the others. One bad value rejects
+ * the whole record. */
+static err_t filter_attributes(struct item_batch *b, const struct engine *engine, struct item_change *change)
 {
-  *out = (struct item_change){
-    .key = record->key,
-    .is_delete = !record->has_value,
-    .partition = record->partition,
-    .offset = record->offset,
-    .timestamp_ms = record->timestamp_ms,
-  };
-  if (!record->has_key || record->key.n < 1 || record->key.n > ITEM_KEY_MAX)
-    FAIL(ERR_ITEM, "the record's key has %zu bytes: an item key has 1 to %d", record->key.n, ITEM_KEY_MAX);
-  if (out->is_delete) /* a tombstone */
-    return ERR_OK;
-  if (record->value.n == 0)
-    FAIL(ERR_ITEM, "the value is empty but not null: send a null value to delete the item");
-  TRY(wire_decode_item(record->value, wire_format_of(record->value, record->content_type), &b->region, out));
-  if (out->n_parts == 0)
-    FAIL(ERR_ITEM, "the item has no parts: send a null value to delete it");
-  return filter_parts(b, engine, policy, out);
+  size_t n = 0;
+
+  for (size_t i = 0; i < change->n_attributes; i++) {
+    struct attribute_value *attribute = &change->attributes[i];
+    bool is_known;
+    TRY(engine_normalize_attribute(engine, &b->region, attribute, &is_known));
+    if (is_known)
+      change->attributes[n++] = *attribute;
+    else
+      unknown_names_count_value(&b->unknown_attributes, attribute->name);
+  }
+  change->n_attributes = n;
+  return ERR_OK;
 }
 
-err_t item_batch_add(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
-                     const struct catalogue_record *record)
+static err_t decode(struct item_batch *b, const struct item_format *format, const struct engine *engine,
+                    enum unknown_policy policy, const struct topic_record *record, struct item_change *out)
+{
+  TRY(item_format_decode(format, record, &b->region, out));
+  if (out->is_delete)
+    return ERR_OK;
+  TRY(filter_parts(b, engine, policy, out));
+  return filter_attributes(b, engine, out);
+}
+
+err_t item_batch_add(struct item_batch *b, const struct item_format *format, const struct engine *engine,
+                     enum unknown_policy policy, const struct topic_record *record)
 {
   struct item_change *change = &b->changes[b->n];
   struct region_mark mark = region_mark(&b->region);
 
   b->value_bytes += record->value.n; /* of a bad record too: its message is kept as long as the batch */
-  err_code_t err = decode(b, engine, policy, record, change);
+  err_code_t err = decode(b, format, engine, policy, record, change);
   if (err != ERR_OK) {
     region_rewind(&b->region, mark); /* large bad records must not pile up */
     return err;
   }
-  b->n += change->is_delete || change->n_parts > 0;
+  b->n += change->is_delete || change->n_parts > 0 || change->n_attributes > 0;
   return ERR_OK;
 }

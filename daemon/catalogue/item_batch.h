@@ -7,31 +7,35 @@
 #define DAEMON_CATALOGUE_ITEM_BATCH_H
 
 #include "base/region.h"
-#include "daemon/config/unknown_spaces.h"
+#include "daemon/config/unknown_names.h"
 #include "engine/engine.h"
-#include "ingest/catalogue_reader.h"
+#include "ingest/item_format.h"
 
 struct item_batch {
-  struct item_change *changes; /* [capacity]; keys are borrowed from the records */
+  struct item_change *changes; /* [capacity]; keys are borrowed from the records, or in the region */
   size_t n;
   size_t capacity;
   size_t value_bytes; /* of the records that the changes come from */
-  struct region region;          /* decoded parts */
-  struct unknown_spaces unknown; /* counts since the start; a reset keeps them */
+  struct region region;                    /* decoded parts and attributes, and mapped keys */
+  struct unknown_names unknown_spaces;     /* counts since the start; a reset keeps them */
+  struct unknown_names unknown_attributes; /* the same */
 };
 
 err_t item_batch_init(size_t capacity, struct item_batch *out);
 void item_batch_fini(struct item_batch *b);
 void item_batch_reset(struct item_batch *b);
 
+/* Exchange the changes of two batches. The counts of unknown names stay. */
+void item_batch_swap(struct item_batch *a, struct item_batch *b);
+
 /* Make room for at least n changes in an empty batch. */
 err_t item_batch_reserve(struct item_batch *b, size_t n);
 
-/* Add a record as a change, unless none of its parts is kept.
+/* Add a record as a change, unless none of its parts and attributes is kept.
  *
  * Returns an error of class REJECT, with the reason, when the record cannot be used; ERR_MEMORY. On error the batch is
  * unchanged. */
-err_t item_batch_add(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
-                     const struct catalogue_record *record);
+err_t item_batch_add(struct item_batch *b, const struct item_format *format, const struct engine *engine,
+                     enum unknown_policy policy, const struct topic_record *record);
 
 #endif

@@ -6,6 +6,8 @@
 #include "engine/engine.h"
 #include "store/store.h"
 
+typedef err_code_t (*store_loading_check)(void *context, struct item_change *changes, size_t n);
+
 struct store_loading {
   struct store *store;
   struct engine *engine;
@@ -15,11 +17,11 @@ struct store_loading {
 
   /* Gets each chunk of items before the engine does: removes parts that the engine cannot use. Its error ends the
    * loading. It must not call the store. Thread: several at once. NULL: all parts are usable. */
-  store_visit check;
+  store_loading_check check;
   void *context;
 };
 
-/* Replace the engine's items by those of the live catalogue, in one epoch. Returns an error of store_scan(), check or
+/* Replace the engine's items by those of the live catalogue, in one epoch. Returns an error of the scan, check or
  * engine_replace(). Thread: catalogue. */
 err_t store_loading_run(const struct store_loading *loading);
 

@@ -29,7 +29,7 @@ void topic_audit_init(const struct kafka_layers *layers, const char *topic, int6
 
 void topic_audit_fini(struct topic_audit *a)
 {
-  catalogue_reader_close(&a->reader);
+  topic_reader_close(&a->reader);
   mem_free(&a->anchors);
 }
 
@@ -56,7 +56,7 @@ static err_t add_anchors(struct topic_audit *a, const struct topic_positions *po
 
 err_t topic_audit_begin(struct topic_audit *a, const struct topic_positions *positions)
 {
-  catalogue_reader_abandon(&a->reader); /* its cached metadata may be of a former topic */
+  topic_reader_abandon(&a->reader); /* its cached metadata may be of a former topic */
   a->is_running = false;
   a->request = TOPIC_AUDIT_NOT_REQUESTED;
   a->n_awaited = 0;
@@ -80,10 +80,21 @@ static void end_audit(struct topic_audit *a)
     a->request = TOPIC_AUDIT_DONE;
 }
 
+/* The properties were good at the start. They are not while a certificate and its key are being written one after the
+ * other: the next audit tries again. */
+static err_t open_reader(struct topic_audit *a)
+{
+  err_code_t err = topic_reader_open(&a->layers, a->topic, &a->reader);
+
+  if (err == ERR_CONFIG)
+    FAIL(ERR_KAFKA_RETRY, "%s", err_message());
+  return err;
+}
+
 static err_t start_audit(struct topic_audit *a, const struct topic_positions *positions)
 {
   if (!a->reader)
-    TRY(catalogue_reader_open(&a->layers, a->topic, &a->reader));
+    TRY(open_reader(a));
   a->is_running = true;
   if (a->request == TOPIC_AUDIT_REQUESTED)
     a->request = TOPIC_AUDIT_RUNNING;
@@ -92,7 +103,7 @@ static err_t start_audit(struct topic_audit *a, const struct topic_positions *po
     a->anchors[p].is_awaited = a->anchors[p].position.last_offset >= 0;
     if (!a->anchors[p].is_awaited)
       continue;
-    TRY(catalogue_reader_assign(a->reader, (int32_t)p, a->anchors[p].position.last_offset));
+    TRY(topic_reader_assign(a->reader, (int32_t)p, a->anchors[p].position.last_offset));
     a->n_awaited++;
   }
   a->due_ns = clock_now_ns() + TIMEOUT_S * CLOCK_NS_PER_S;
@@ -103,12 +114,12 @@ static void note_checked(struct topic_audit *a, int32_t partition)
 {
   a->anchors[partition].is_awaited = false;
   a->n_awaited--;
-  catalogue_reader_leave(a->reader, partition);
+  topic_reader_leave(a->reader, partition);
 }
 
 /* Compare the first record at or after the anchor. If compaction may have removed the anchor, a later record proves
  * nothing. */
-static err_t check_record(struct topic_audit *a, const struct catalogue_record *record, bool has_holes)
+static err_t check_record(struct topic_audit *a, const struct topic_record *record, bool has_holes)
 {
   if (record->partition < 0 || (size_t)record->partition >= a->n || !a->anchors[record->partition].is_awaited)
     return ERR_OK;
@@ -125,14 +136,14 @@ static err_t check_record(struct topic_audit *a, const struct catalogue_record *
 }
 
 /* The broker says that the anchor is out of range: retention has removed it, or the topic is a new, shorter one. */
-static err_t check_out_of_range(struct topic_audit *a, const struct catalogue_events *events)
+static err_t check_out_of_range(struct topic_audit *a, const struct topic_events *events)
 {
   int32_t p = events->out_of_range_partition;
   int64_t first, end;
 
   if (p < 0 || (size_t)p >= a->n || !a->anchors[p].is_awaited)
     return ERR_OK;
-  TRY(catalogue_reader_bounds(a->reader, p, BROKER_TIMEOUT_MS, &first, &end));
+  TRY(topic_reader_bounds(a->reader, p, BROKER_TIMEOUT_MS, &first, &end));
   if (a->anchors[p].position.last_offset >= end)
     FAIL(ERR_DISCONTINUITY,
          "partition %" PRId32 ": the record at offset %" PRId64 " was applied, but now the partition ends at %" PRId64
@@ -144,14 +155,14 @@ static err_t check_out_of_range(struct topic_audit *a, const struct catalogue_ev
 
 static err_t check_new_records(struct topic_audit *a, bool has_holes)
 {
-  struct catalogue_record records[RECORDS];
-  struct catalogue_events events;
+  struct topic_record records[RECORDS];
+  struct topic_events events;
   size_t n;
 
-  catalogue_reader_poll(a->reader, RECORDS, 0, records, &n, &events);
+  topic_reader_poll(a->reader, RECORDS, 0, records, &n, &events);
   for (size_t i = 0; i < n; i++)
     TRY(check_record(a, &records[i], has_holes));
-  catalogue_reader_release(a->reader);
+  topic_reader_release_all(a->reader);
   return events.is_out_of_range ? check_out_of_range(a, &events) : ERR_OK;
 }
 
@@ -179,7 +190,7 @@ err_t topic_audit_step(struct topic_audit *a, const struct topic_positions *posi
   TRY(check_new_records(a, positions->has_holes));
   if (a->n_awaited > 0 && !is_due)
     return ERR_OK;
-  catalogue_reader_unassign(a->reader);
+  topic_reader_unassign(a->reader);
   end_audit(a);
   return ERR_OK;
 }

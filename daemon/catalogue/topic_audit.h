@@ -27,7 +27,7 @@ enum topic_audit_request { TOPIC_AUDIT_NOT_REQUESTED, TOPIC_AUDIT_REQUESTED, TOP
 struct topic_audit {
   struct kafka_layers layers;
   const char *topic;
-  struct catalogue_reader *reader; /* NULL before the first audit of a topic */
+  struct topic_reader *reader; /* NULL before the first audit of a topic */
   bool is_running;
   struct audit_anchor *anchors;    /* [n], index is the partition */
   size_t n;

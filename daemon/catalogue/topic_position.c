@@ -52,16 +52,16 @@ err_t topic_positions_add(struct topic_positions *t, const struct store_position
   return ERR_OK;
 }
 
-bool topic_position_matches(const struct store_position *last, const struct catalogue_record *record)
+bool topic_position_matches(const struct store_position *last, const struct topic_record *record)
 {
-  return catalogue_record_digest(record) == last->last_digest && record->timestamp_ms == last->last_timestamp_ms;
+  return topic_record_digest(record) == last->last_digest && record->timestamp_ms == last->last_timestamp_ms;
 }
 
 /* Compare the first record that is read with the last one that was applied. If compaction has removed that one, a later
  * record comes first. A later record proves nothing, not even by its timestamp: producers' clocks differ, and a
  * backfill writes old timestamps. */
 static err_t verify_record(const struct topic_positions *t, const struct topic_position *p,
-                           const struct catalogue_record *record)
+                           const struct topic_record *record)
 {
   bool is_missing = record->offset > p->position.last_offset;
 
@@ -84,7 +84,7 @@ static err_t verify_record(const struct topic_positions *t, const struct topic_p
   return ERR_OK;
 }
 
-static struct store_position position_before(const struct topic_position *p, const struct catalogue_record *record)
+static struct store_position position_before(const struct topic_position *p, const struct topic_record *record)
 {
   struct store_position position = p->position;
 
@@ -92,13 +92,13 @@ static struct store_position position_before(const struct topic_position *p, con
   return position;
 }
 
-static void move_past(struct topic_position *p, const struct catalogue_record *record)
+static void move_past(struct topic_position *p, const struct topic_record *record)
 {
   bool is_first = p->position.last_offset < 0;
 
   p->position.at.next = record->offset + 1;
   p->position.last_offset = record->offset;
-  p->position.last_digest = catalogue_record_digest(record);
+  p->position.last_digest = topic_record_digest(record);
   p->position.last_timestamp_ms = record->timestamp_ms;
   p->is_changed = true;
   if (is_first) {
@@ -107,7 +107,7 @@ static void move_past(struct topic_position *p, const struct catalogue_record *r
   }
 }
 
-err_t topic_positions_advance(struct topic_positions *t, const struct catalogue_record *record, bool *is_new)
+err_t topic_positions_advance(struct topic_positions *t, const struct topic_record *record, bool *is_new)
 {
   if (record->partition < 0 || (size_t)record->partition >= t->n)
     FAIL(ERR_KAFKA, "a record came from partition %" PRId32 ", which is not being read", record->partition);
@@ -122,7 +122,7 @@ err_t topic_positions_advance(struct topic_positions *t, const struct catalogue_
   return ERR_OK;
 }
 
-struct store_position topic_positions_before(const struct topic_positions *t, const struct catalogue_record *record)
+struct store_position topic_positions_before(const struct topic_positions *t, const struct topic_record *record)
 {
   return position_before(&t->items[record->partition], record);
 }
@@ -164,6 +164,15 @@ bool topic_positions_have_caught_up(const struct topic_positions *t)
       return false;
   }
   return t->n > 0;
+}
+
+bool topic_positions_any_waits_for_room(const struct topic_positions *t)
+{
+  for (size_t i = 0; i < t->n; i++) {
+    if (t->items[i].is_waiting_for_room)
+      return true;
+  }
+  return false;
 }
 
 bool topic_positions_any_changed(const struct topic_positions *t)

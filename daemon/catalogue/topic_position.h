@@ -14,7 +14,7 @@
 #ifndef DAEMON_CATALOGUE_TOPIC_POSITION_H
 #define DAEMON_CATALOGUE_TOPIC_POSITION_H
 
-#include "ingest/catalogue_reader.h"
+#include "ingest/topic_reader.h"
 #include "store/store.h"
 
 struct topic_position {
@@ -56,15 +56,15 @@ err_t topic_positions_add(struct topic_positions *t, const struct store_position
                           int64_t *from);
 
 /* Is this record, at last->last_offset, the one that was applied? */
-bool topic_position_matches(const struct store_position *last, const struct catalogue_record *record);
+bool topic_position_matches(const struct store_position *last, const struct topic_record *record);
 
 /* Move a partition's position past a record. `is_new` tells whether the record must be applied.
  * Returns ERR_DISCONTINUITY when the record shows that the topic is another one. */
-err_t topic_positions_advance(struct topic_positions *t, const struct catalogue_record *record, bool *is_new);
+err_t topic_positions_advance(struct topic_positions *t, const struct topic_record *record, bool *is_new);
 
 /* Return the position just before a record. The record must be the one that was passed to topic_positions_advance()
  * last. Reading that resumes there reads this record first, and verifies it. */
-struct store_position topic_positions_before(const struct topic_positions *t, const struct catalogue_record *record);
+struct store_position topic_positions_before(const struct topic_positions *t, const struct topic_record *record);
 
 /* List the positions at first records that were read and are not stored yet, and return their number. They are stored
  * even if all later positions are held back: otherwise the store would have no record to compare.
@@ -79,6 +79,9 @@ void topic_positions_note_end(struct topic_positions *t, int32_t partition, int6
 
 /* Has each partition, except paused ones, been read to the end that it had when reading began? */
 bool topic_positions_have_caught_up(const struct topic_positions *t);
+
+/* Does a partition wait for room? */
+bool topic_positions_any_waits_for_room(const struct topic_positions *t);
 
 bool topic_positions_any_changed(const struct topic_positions *t);
 

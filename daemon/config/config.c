@@ -11,7 +11,7 @@
 #include "daemon/config/config_settings.h"
 #include "daemon/config/yaml_tree.h"
 
-err_t config_read(const char *path, struct problems *problems, struct config **out)
+static err_t read_config(const char *path, bool reads_secrets, struct problems *problems, struct config **out)
 {
   AUTO(yaml_tree_close) struct yaml_tree *tree = NULL;
   AUTO(config_close) struct config *config = NULL;
@@ -21,8 +21,25 @@ err_t config_read(const char *path, struct problems *problems, struct config **o
   TRY(mem_copy_str(path, &config->path));
   TRY(mem_array(n_settings, sizeof *config->given, &config->given));
   TRY(mem_array(n_settings, sizeof *config->lines, &config->lines));
-  TRY(config_reader_read(tree, config, problems));
+  TRY(config_reader_read(tree, reads_secrets, config, problems));
   TRY(config_checks_run(config, problems));
+  *out = config;
+  config = NULL;
+  return ERR_OK;
+}
+
+err_t config_read(const char *path, struct problems *problems, struct config **out)
+{
+  return read_config(path, true, problems, out);
+}
+
+static err_t open_config(const char *path, bool reads_secrets, struct config **out)
+{
+  AUTO(problems_fini) struct problems problems = { 0 };
+  AUTO(config_close) struct config *config = NULL;
+
+  TRY(read_config(path, reads_secrets, &problems, &config));
+  TRY(problems_verify(&problems));
   *out = config;
   config = NULL;
   return ERR_OK;
@@ -30,14 +47,12 @@ err_t config_read(const char *path, struct problems *problems, struct config **o
 
 err_t config_open(const char *path, struct config **out)
 {
-  AUTO(problems_fini) struct problems problems = { 0 };
-  AUTO(config_close) struct config *config = NULL;
+  return open_config(path, true, out);
+}
 
-  TRY(config_read(path, &problems, &config));
-  TRY(problems_verify(&problems));
-  *out = config;
-  config = NULL;
-  return ERR_OK;
+err_t config_open_without_secrets(const char *path, struct config **out)
+{
+  return open_config(path, false, out);
 }
 
 err_t config_blame(const struct config *c, const char *setting, err_code_t err)

@@ -7,9 +7,10 @@
 #ifndef DAEMON_CONFIG_CONFIG_H
 #define DAEMON_CONFIG_CONFIG_H
 
+#include "base/attributes.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "daemon/config/unknown_spaces.h"
+#include "daemon/config/unknown_names.h"
 #include "daemon/config/problems.h"
 #include "engine/engine.h"
 #include "ingest/kafka_properties.h"
@@ -20,13 +21,28 @@ struct config_list {
   size_t n;
 };
 
+/* Who may read the HTTP pages with data. */
+enum config_data { CONFIG_DATA_LOCAL, CONFIG_DATA_ALL, CONFIG_DATA_OFF };
+
+/* A name and the path of its value in a record, from a map in the file. */
+struct config_field {
+  char *name;
+  char *path;
+  int line;
+};
+
+struct config_fields {
+  struct config_field *v; /* [n] */
+  size_t n;
+};
+
 struct config_space {
   char *name;
   char *model_path; /* relative paths were resolved against the configuration file's directory */
   uint64_t dim;     /* 0: the model's file says */
   bool has_cells;
   uint64_t weight;
-  int line;         /* line of the space's name in the file */
+  int line; /* line of the space's name in the file */
 };
 
 struct config {
@@ -40,11 +56,26 @@ struct config {
     uint64_t max_items;
     uint64_t publish_interval_ms;
     uint64_t batch_items;
-    bool stops_on_discontinuity; /* on_discontinuity: stop; else rebuild */
+    char *not_before; /* attributes of type time; "": none */
+    char *expires;
+    uint64_t delete_expired_after_s; /* 0: never */
+    bool stops_on_discontinuity;     /* on_discontinuity: stop; else rebuild */
     uint64_t rebuild_min_percent;
     bool stops_on_damage; /* on_damage: stop; else wait */
     enum unknown_policy unknown_spaces;
+    bool is_json;   /* format: json; else Sluice's own messages */
+    bool is_framed; /* framing: confluent */
+    struct {
+      char *key;     /* paths (ingest/json_path.h); "": the record's key */
+      char *deleted; /* "": none */
+      bool is_debezium; /* envelope: debezium */
+      struct config_fields vectors; /* by space */
+      struct config_fields codes;   /* by space */
+      struct config_fields attributes;
+    } mapping;
     uint64_t partitions_refresh_ms;
+    char *group;
+    uint64_t commit_interval_ms; /* 0: never */
     struct kafka_properties kafka;
   } catalogue;
   struct {
@@ -64,15 +95,23 @@ struct config {
     struct kafka_properties kafka;
     struct kafka_properties answer_kafka;
   } query;
+  struct {
+    char *topic; /* "": none is read */
+    uint64_t max_per_user;
+    uint64_t ttl_s; /* 0: for ever */
+    struct kafka_properties kafka;
+  } seen;
   char *store_path;
   struct config_space *spaces;
   size_t n_spaces;
+  struct attributes attributes;
   enum engine_backend backend;
   bool is_isa_auto;
-  enum isa isa;      /* unless it is auto */
+  enum isa isa; /* unless it is auto */
   struct {
     char *listen;             /* address:port */
     struct config_list hosts; /* further host names that requests may use */
+    enum config_data data;
   } http;
   struct {
     bool is_enabled;
@@ -89,6 +128,10 @@ struct config {
  */
 err_t config_open(const char *path, struct config **out);
 void config_close(struct config **c);
+
+/* Read and check a configuration file, but leave the Kafka properties whose values are elsewhere as they are written:
+ * for a program that opens no Kafka client, whose user may not be allowed to read passwords. */
+err_t config_open_without_secrets(const char *path, struct config **out);
 
 /* Read a configuration file and go on after mistakes, for a caller that has more checks.
  *
@@ -111,9 +154,19 @@ err_t config_blame(const struct config *c, const char *setting, err_code_t err);
 /* The same for a space, by its index. */
 err_t config_blame_space(const struct config *c, size_t space, err_code_t err);
 
+/* Return a number that a reload may change meanwhile. Thread: any. */
+static inline uint64_t config_number(const uint64_t *number)
+{
+  return __atomic_load_n(number, __ATOMIC_RELAXED);
+}
+
 /* Call `differs` with each setting that differs: "catalogue.max_items", "spaces.books". */
-void config_compare(const struct config *a, const struct config *b,
-                    void (*differs)(void *context, const char *setting), void *context);
+void config_compare(const struct config *a, const struct config *b, void (*differs)(void *context, const char *setting),
+                    void *context);
+
+/* Do two maps of Kafka properties differ in nothing but the values of SASL user names, passwords, certificates, keys
+ * and other properties of encryption? */
+bool config_differs_in_credentials_at_most(const struct kafka_properties *a, const struct kafka_properties *b);
 
 /* Print the table of settings as Markdown. docs/configuration.md has exactly this between its markers. */
 void config_print_reference(void);

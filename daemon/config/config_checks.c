@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that need more than one setting: there is exactly one kind of broker, and each role has its own topic. */
+/* Checks that need more than one setting: there is exactly one kind of broker, each role has its own topic, and
+ * attributes that other settings name are there. */
 #include "daemon/config/config_checks.h"
 
 #include <string.h>
 
+#include "base/log.h"
+#include "daemon/config/config_fields.h"
 #include "daemon/config/config_settings.h"
 
 static int line_of(const struct config *c, const char *path)
@@ -34,6 +37,7 @@ static err_t verify_broker(const struct config *c)
     { "catalogue.kafka", &c->catalogue.kafka },
     { "query.kafka", &c->query.kafka },
     { "query.answer_kafka", &c->query.answer_kafka },
+    { "seen.kafka", &c->seen.kafka },
   };
 
   if (!c->embedded_broker.is_enabled && !has_bootstrap(&c->kafka))
@@ -54,10 +58,9 @@ static err_t verify_topics(const struct config *c)
     const char *path;
     const char *topic;
   } roles[] = {
-    { "catalogue.topic", c->catalogue.topic },
-    { "catalogue.dead_letter_topic", c->catalogue.dead_letter_topic },
-    { "query.topic", c->query.topic },
-    { "query.answer_topic", c->query.answer_topic },
+    { "catalogue.topic", c->catalogue.topic }, { "catalogue.dead_letter_topic", c->catalogue.dead_letter_topic },
+    { "query.topic", c->query.topic },         { "query.answer_topic", c->query.answer_topic },
+    { "seen.topic", c->seen.topic },
   };
   size_t n_roles = sizeof roles / sizeof roles[0];
 
@@ -73,8 +76,36 @@ static err_t verify_topics(const struct config *c)
   return ERR_OK;
 }
 
+/* The members of the query group would keep the catalogue's positions from being committed. */
+static err_t verify_groups(const struct config *c)
+{
+  if (c->catalogue.commit_interval_ms > 0 && strcmp(c->catalogue.group, c->query.group) == 0)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.group and query.group are the same group, %s: each needs its own", c->path,
+         line_of(c, line_of(c, "catalogue.group") ? "catalogue.group" : "query.group"), c->query.group);
+  return ERR_OK;
+}
+
+/* Verify that a setting names an attribute of type `time`, or none. */
+static err_t verify_time(const struct config *c, const char *setting, const char *name)
+{
+  if (!name || !*name)
+    return ERR_OK;
+  size_t i = attributes_find(&c->attributes, span_of_str(name), 0);
+  if (i == ATTRIBUTE_NONE)
+    FAIL(ERR_CONFIG, "%s:%d: %s: there is no attribute %s: add it to `attributes`, with the type time", c->path,
+         line_of(c, setting), setting, log_quote(span_of_str(name)));
+  if (c->attributes.v[i].type != ATTRIBUTE_TIME)
+    FAIL(ERR_CONFIG, "%s:%d: %s: the attribute %s has the type %s: name one of the type time", c->path,
+         line_of(c, setting), setting, name, attribute_type_name(c->attributes.v[i].type));
+  return ERR_OK;
+}
+
 err_t config_checks_run(const struct config *c, struct problems *problems)
 {
   TRY(problems_note(problems, verify_broker(c)));
-  return problems_note(problems, verify_topics(c));
+  TRY(problems_note(problems, verify_topics(c)));
+  TRY(problems_note(problems, verify_groups(c)));
+  TRY(config_fields_check(c, problems));
+  TRY(problems_note(problems, verify_time(c, "catalogue.not_before", c->catalogue.not_before)));
+  return problems_note(problems, verify_time(c, "catalogue.expires", c->catalogue.expires));
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/config/config_settings.h"
+#include "ingest/kafka_renewal.h"
 
 static bool are_texts_equal(const char *a, const char *b)
 {
@@ -25,8 +26,42 @@ static bool are_properties_equal(const struct kafka_properties *a, const struct 
   bool are_equal = a->n == b->n;
 
   for (size_t i = 0; are_equal && i < a->n; i++)
-    are_equal = are_texts_equal(a->items[i].name, b->items[i].name) &&
-                are_texts_equal(a->items[i].value, b->items[i].value);
+    are_equal =
+        are_texts_equal(a->items[i].name, b->items[i].name) && are_texts_equal(a->items[i].value, b->items[i].value);
+  return are_equal;
+}
+
+static bool is_credential(const char *property)
+{
+  return kafka_renewal_is_about(property) || strcmp(property, "sasl.username") == 0 ||
+         strcmp(property, "sasl.password") == 0;
+}
+
+bool config_differs_in_credentials_at_most(const struct kafka_properties *a, const struct kafka_properties *b)
+{
+  bool is_fine = a->n == b->n;
+
+  for (size_t i = 0; is_fine && i < a->n; i++)
+    is_fine = are_texts_equal(a->items[i].name, b->items[i].name) &&
+              (is_credential(a->items[i].name) || are_texts_equal(a->items[i].value, b->items[i].value));
+  return is_fine;
+}
+
+static bool are_attributes_equal(const struct attributes *a, const struct attributes *b)
+{
+  bool are_equal = a->n == b->n;
+
+  for (size_t i = 0; are_equal && i < a->n; i++)
+    are_equal = span_equal(a->v[i].name, b->v[i].name) && a->v[i].type == b->v[i].type;
+  return are_equal;
+}
+
+static bool are_fields_equal(const struct config_fields *a, const struct config_fields *b)
+{
+  bool are_equal = a->n == b->n;
+
+  for (size_t i = 0; are_equal && i < a->n; i++)
+    are_equal = are_texts_equal(a->v[i].name, b->v[i].name) && are_texts_equal(a->v[i].path, b->v[i].path);
   return are_equal;
 }
 
@@ -56,10 +91,15 @@ static bool are_values_equal(const struct setting *s, const void *a, const void 
     return are_lists_equal(in_a, in_b);
   case SETTING_PROPERTIES:
     return are_properties_equal(in_a, in_b);
+  case SETTING_ATTRIBUTES:
+    return are_attributes_equal(in_a, in_b);
+  case SETTING_FIELDS:
+    return are_fields_equal(in_a, in_b);
   case SETTING_TEXT:
   case SETTING_TOPIC:
   case SETTING_PATH:
   case SETTING_ADDRESS:
+  case SETTING_FIELD:
   case SETTING_CHOICE:
     break;
   }
@@ -106,8 +146,8 @@ static void compare_spaces(const struct config *a, const struct config *b, bool 
   }
 }
 
-void config_compare(const struct config *a, const struct config *b,
-                    void (*differs)(void *context, const char *setting), void *context)
+void config_compare(const struct config *a, const struct config *b, void (*differs)(void *context, const char *setting),
+                    void *context)
 {
   for (size_t i = 0; i < n_settings; i++) {
     if (!setting_is_in_space(&settings[i]) && !are_equal(a, b, i))

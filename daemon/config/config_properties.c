@@ -7,14 +7,17 @@
 /* Sluice sets these itself, because its guarantees depend on them. */
 static const struct {
   const char *name;
-  bool is_for_catalogue; /* refused only if it would reach the consumer of the catalogue */
+  bool is_for_readers; /* refused only if it would reach the consumer of the catalogue or of the seen topic */
   const char *reason;
 } refused[] = {
   { "enable.auto.commit", false, "an offset is committed only when everything before it is durable or answered" },
   { "auto.commit.enable", false, "an offset is committed only when everything before it is durable or answered" },
   { "enable.auto.offset.store", false, "an offset is committed only when everything before it is durable or answered" },
   { "auto.offset.reset", false, "Sluice must notice every gap in a topic; see catalogue.on_discontinuity" },
-  { "group.id", false, "use query.group" },
+  { "group.id", false, "use query.group and catalogue.group" },
+  { "group.instance.id", false,
+    "when certificates change, two consumers of one daemon are in the group for a moment, and the next would fence "
+    "the former" },
   { "isolation.level", true, "the catalogue reads committed records only" },
   { "enable.partition.eof", false, "Sluice needs it to know when it has caught up" },
   { "message.timeout.ms", false, "an answer waits for its broker until it is delivered" },
@@ -34,11 +37,12 @@ static const struct {
 
 err_t setting_verify_property(const struct setting *s, const struct kafka_property *property)
 {
-  bool reaches_catalogue = strcmp(s->path, "kafka") == 0 || strcmp(s->path, "catalogue.kafka") == 0;
+  bool reaches_readers =
+      strcmp(s->path, "kafka") == 0 || strcmp(s->path, "catalogue.kafka") == 0 || strcmp(s->path, "seen.kafka") == 0;
   struct kafka_properties one = { .items = property, .n = 1 };
 
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-    if (strcmp(property->name, refused[i].name) == 0 && (reaches_catalogue || !refused[i].is_for_catalogue))
+    if (strcmp(property->name, refused[i].name) == 0 && (reaches_readers || !refused[i].is_for_readers))
       FAIL(ERR_CONFIG, "%s must not be set: %s", property->name, refused[i].reason);
   }
   return kafka_properties_check(&one);

@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/secrets.h"
+#include "daemon/config/config_attributes.h"
+#include "daemon/config/config_fields.h"
+#include "daemon/config/config_secret.h"
 #include "daemon/config/config_settings.h"
 
 /* The state of reading one file. */
@@ -18,6 +22,7 @@ struct reader {
   struct config_space *space; /* the one being read, while below spaces.NAME */
   bool names_spaces;          /* the file names a space, even if with a mistake */
   struct problems *problems;
+  bool reads_secrets; /* else a property keeps the text that says where its value is */
 };
 
 /* Where a key is, in dotted form. The two paths differ below `spaces` only. */
@@ -78,6 +83,28 @@ static err_t verify_key(struct reader *rd, const yaml_node_t *map, size_t i, con
   return ERR_OK;
 }
 
+/* Is the value to be left where it is, because the caller does not need it? */
+static bool is_unread(const struct reader *rd, struct span value)
+{
+  return !rd->reads_secrets && config_secret_is_reference(value);
+}
+
+/* Get the value of a property. If the file only says where it is, read it there. */
+static err_t read_value(struct reader *rd, const struct setting *s, const char *name, const yaml_node_t *node,
+                        char **out)
+{
+  struct span text = yaml_tree_text(node);
+
+  if (is_unread(rd, text))
+    return mem_copy(text, out);
+  err_code_t result = config_secret_read(rd->directory, text, out);
+  if (result != ERR_OK)
+    FAIL(result, "%s:%d: %s.%s: %s", rd->path, yaml_tree_line(node), s->path, name, err_message());
+  if (config_secret_is_secret(name, config_secret_is_reference(text)))
+    secrets_add(*out);
+  return ERR_OK;
+}
+
 static err_t add_property(struct reader *rd, const struct setting *s, struct kafka_property *items, size_t *n,
                           const yaml_node_t *key, const yaml_node_t *value)
 {
@@ -93,9 +120,9 @@ static err_t add_property(struct reader *rd, const struct setting *s, struct kaf
     FAIL(ERR_CONFIG, "%s:%d: the value of %s.%s contains a zero byte", rd->path, yaml_tree_line(value), s->path,
          log_quote(name_span));
   TRY(mem_copy(name_span, &name));
-  TRY(mem_copy(value_span, &text));
+  TRY(read_value(rd, s, name, value, &text));
   const struct kafka_property property = { .name = name, .value = text };
-  err_code_t result = setting_verify_property(s, &property);
+  err_code_t result = is_unread(rd, value_span) ? ERR_OK : setting_verify_property(s, &property);
   if (result != ERR_OK)
     FAIL(result, "%s:%d: %s: %s", rd->path, yaml_tree_line(key), s->path, err_message());
   items[(*n)++] = property;
@@ -118,6 +145,77 @@ static err_t read_properties(struct reader *rd, const struct setting *s, const y
     yaml_tree_pair(rd->tree, map, i, &key, &value);
     if (err == ERR_OK)
       err = add_property(rd, s, items, &properties->n, key, value);
+    TRY(note(rd, err));
+  }
+  return ERR_OK;
+}
+
+static err_t add_attribute(struct reader *rd, struct attribute *v, const yaml_node_t *key, const yaml_node_t *value)
+{
+  struct span name = yaml_tree_text(key);
+
+  if (yaml_tree_kind(value) != YAML_KIND_TEXT)
+    FAIL(ERR_CONFIG, "%s:%d: attributes.%s expects a type, as in `price: number`", rd->path, yaml_tree_line(key),
+         log_quote(name));
+  err_code_t result = config_attributes_add(v, &rd->config->attributes.n, name, yaml_tree_text(value));
+  if (result != ERR_OK)
+    FAIL(result, "%s:%d: attributes.%s", rd->path, yaml_tree_line(key), err_message());
+  return ERR_OK;
+}
+
+static err_t read_attributes(struct reader *rd, const yaml_node_t *map)
+{
+  size_t n_pairs = yaml_tree_n_pairs(map);
+  struct attribute *v;
+  const yaml_node_t *key;
+  const yaml_node_t *value;
+
+  if (n_pairs > ATTRIBUTES_MAX)
+    FAIL(ERR_CONFIG, "%s:%d: there are %zu attributes; at most %d are allowed", rd->path, yaml_tree_line(map), n_pairs,
+         ATTRIBUTES_MAX);
+  TRY(mem_array(n_pairs, sizeof *v, &v));
+  rd->config->attributes.v = v;
+  for (size_t i = 0; i < n_pairs; i++) {
+    err_code_t err = verify_key(rd, map, i, "attributes");
+    yaml_tree_pair(rd->tree, map, i, &key, &value);
+    if (err == ERR_OK)
+      err = add_attribute(rd, v, key, value);
+    TRY(note(rd, err));
+  }
+  return ERR_OK;
+}
+
+static err_t add_field(struct reader *rd, struct config_fields *fields, const struct place *place,
+                       const yaml_node_t *key, const yaml_node_t *value)
+{
+  struct span name = yaml_tree_text(key);
+
+  if (yaml_tree_kind(value) != YAML_KIND_TEXT)
+    FAIL(ERR_CONFIG, "%s:%d: %s.%s expects a path, as in `price: price.amount`", rd->path, yaml_tree_line(key),
+         place->shown, log_quote(name));
+  err_code_t result = config_fields_add(fields, name, yaml_tree_text(value), yaml_tree_line(key));
+  if (result == ERR_CONFIG)
+    FAIL(result, "%s:%d: %s.%.*s %s", rd->path, yaml_tree_line(value), place->shown, (int)name.n,
+         (const char *)name.p, err_message());
+  return result;
+}
+
+static err_t read_fields(struct reader *rd, const struct setting *s, const struct place *place, const yaml_node_t *map)
+{
+  struct config_fields *fields = (void *)((char *)rd->config + s->offset);
+  size_t n_pairs = yaml_tree_n_pairs(map);
+  const yaml_node_t *key;
+  const yaml_node_t *value;
+
+  if (n_pairs > FIELDS_MAX)
+    FAIL(ERR_CONFIG, "%s:%d: %s has %zu entries; at most %d are allowed", rd->path, yaml_tree_line(map), place->shown,
+         n_pairs, FIELDS_MAX);
+  TRY(mem_array(n_pairs, sizeof *fields->v, &fields->v));
+  for (size_t i = 0; i < n_pairs; i++) {
+    err_code_t err = verify_key(rd, map, i, place->shown);
+    yaml_tree_pair(rd->tree, map, i, &key, &value);
+    if (err == ERR_OK)
+      err = add_field(rd, fields, place, key, value);
     TRY(note(rd, err));
   }
   return ERR_OK;
@@ -151,6 +249,16 @@ static err_t read_collection(struct reader *rd, const struct setting *s, const s
 
   if (kind == YAML_KIND_NOTHING)
     return ERR_OK;
+  if (s->type == SETTING_ATTRIBUTES && kind == YAML_KIND_MAP)
+    return read_attributes(rd, node);
+  if (s->type == SETTING_ATTRIBUTES)
+    FAIL(ERR_CONFIG, "%s:%d: %s expects a map of names and types, as in {price: number}", rd->path,
+         yaml_tree_line(node), place->shown);
+  if (s->type == SETTING_FIELDS && kind == YAML_KIND_MAP)
+    return read_fields(rd, s, place, node);
+  if (s->type == SETTING_FIELDS)
+    FAIL(ERR_CONFIG, "%s:%d: %s expects a map of names to paths, as in {price: price.amount}", rd->path,
+         yaml_tree_line(node), place->shown);
   if (is_map && kind == YAML_KIND_MAP)
     return read_properties(rd, s, node);
   if (is_map)
@@ -335,13 +443,18 @@ static err_t copy_directory(const char *path, char **out)
   return mem_copy(span_of(path, slash ? (size_t)(slash - path) + 1 : 0), out);
 }
 
-err_t config_reader_read(struct yaml_tree *tree, struct config *config, struct problems *problems)
+err_t config_reader_read(struct yaml_tree *tree, bool reads_secrets, struct config *config, struct problems *problems)
 {
   AUTO(mem_free) char *directory = NULL;
 
   TRY(copy_directory(config->path, &directory));
   struct reader rd = {
-    .path = config->path, .directory = directory, .tree = tree, .config = config, .problems = problems
+    .path = config->path,
+    .directory = directory,
+    .tree = tree,
+    .config = config,
+    .problems = problems,
+    .reads_secrets = reads_secrets,
   };
   return read_root(&rd);
 }

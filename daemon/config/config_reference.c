@@ -38,6 +38,15 @@ static void write_values(const struct setting *s, FILE *out)
   case SETTING_PROPERTIES:
     fputs("a map of librdkafka properties", out);
     break;
+  case SETTING_FIELD:
+    fputs("a path", out);
+    break;
+  case SETTING_FIELDS:
+    fputs("a map of names to paths", out);
+    break;
+  case SETTING_ATTRIBUTES:
+    fputs("a map of names to `bool`, `keyword`, `keywords`, `integer`, `number` or `time`", out);
+    break;
   }
 }
 

@@ -31,6 +31,37 @@ static bool choose_unknown_spaces(struct config *c, const char *word)
   return false;
 }
 
+static bool choose_data(struct config *c, const char *word)
+{
+  static const char *const words[] = { "local", "all", "off" };
+
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(word, words[i]) == 0) {
+      c->http.data = (enum config_data)i;
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool choose_format(struct config *c, const char *word)
+{
+  c->catalogue.is_json = strcmp(word, "json") == 0;
+  return c->catalogue.is_json || strcmp(word, "sluice") == 0;
+}
+
+static bool choose_framing(struct config *c, const char *word)
+{
+  c->catalogue.is_framed = strcmp(word, "confluent") == 0;
+  return c->catalogue.is_framed || strcmp(word, "none") == 0;
+}
+
+static bool choose_envelope(struct config *c, const char *word)
+{
+  c->catalogue.mapping.is_debezium = strcmp(word, "debezium") == 0;
+  return c->catalogue.mapping.is_debezium || strcmp(word, "none") == 0;
+}
+
 static bool choose_isa(struct config *c, const char *word)
 {
   c->is_isa_auto = strcmp(word, "auto") == 0;
@@ -80,6 +111,16 @@ const struct setting settings[] = {
     .min = 1, .max = 50000, .default_text = "10000",
     .meaning = "Maximum number of changes in a batch, which is one transaction of the store. A first fill and a "
                "rebuild have batches of up to 65,536 changes." },
+  { .path = "catalogue.not_before", .type = SETTING_TEXT, .offset = AT(catalogue.not_before), .min = 0, .max = 64,
+    .default_text = "",
+    .meaning = "Attribute of type `time`. An item that has it is not returned before that moment." },
+  { .path = "catalogue.expires", .type = SETTING_TEXT, .offset = AT(catalogue.expires), .min = 0, .max = 64,
+    .default_text = "",
+    .meaning = "Attribute of type `time`. An item that has it is not returned from that moment on." },
+  { .path = "catalogue.delete_expired_after_s", .type = SETTING_NUMBER,
+    .offset = AT(catalogue.delete_expired_after_s), .min = 0, .max = 3153600000, .default_text = "0",
+    .meaning = "After this time an expired item is deleted from the store and from memory. The topic keeps its "
+               "records. 0: never." },
   { .path = "catalogue.on_discontinuity", .type = SETTING_CHOICE, .default_text = "rebuild",
     .choices = "`rebuild`, `stop`", .choose = choose_discontinuity,
     .meaning = "What to do when the topic does not continue what the store has seen. `rebuild`: read the topic again "
@@ -96,9 +137,38 @@ const struct setting settings[] = {
     .choices = "`keep`, `skip`, `refuse`", .choose = choose_unknown_spaces,
     .meaning = "What to do with a part of a space that is not configured. `keep`: store it, and serve it once the "
                "space is configured. `skip`: drop it. `refuse`: send the record to the dead letters." },
+  { .path = "catalogue.format", .type = SETTING_CHOICE, .default_text = "sluice",
+    .choices = "`sluice`, `json`", .choose = choose_format,
+    .meaning = "What the topic's values are. `sluice`: the messages of protocol.md. `json`: objects of any form; "
+               "`catalogue.mapping` says where an item's parts are in them (formats.md)." },
+  { .path = "catalogue.framing", .type = SETTING_CHOICE, .default_text = "none",
+    .choices = "`none`, `confluent`", .choose = choose_framing,
+    .meaning = "`confluent`: a zero byte and a schema's id are in front of each value. No registry is asked." },
+  { .path = "catalogue.mapping.key", .type = SETTING_FIELD, .offset = AT(catalogue.mapping.key), .default_text = "",
+    .meaning = "Path of the item's key in the value. Empty: the record's key." },
+  { .path = "catalogue.mapping.vectors", .type = SETTING_FIELDS, .offset = AT(catalogue.mapping.vectors),
+    .default_text = "", .meaning = "For each space, the path of the item's vector." },
+  { .path = "catalogue.mapping.codes", .type = SETTING_FIELDS, .offset = AT(catalogue.mapping.codes),
+    .default_text = "", .meaning = "For each `recjpq` space, the path of the item's codes." },
+  { .path = "catalogue.mapping.attributes", .type = SETTING_FIELDS, .offset = AT(catalogue.mapping.attributes),
+    .default_text = "", .meaning = "For each attribute, the path of its value." },
+  { .path = "catalogue.mapping.deleted", .type = SETTING_FIELD, .offset = AT(catalogue.mapping.deleted),
+    .default_text = "",
+    .meaning = "Path of a flag: `true`, or a time that is set, deletes the item. Empty: there is none." },
+  { .path = "catalogue.mapping.envelope", .type = SETTING_CHOICE, .default_text = "none",
+    .choices = "`none`, `debezium`", .choose = choose_envelope,
+    .meaning = "`debezium`: rows are in Debezium's envelope, with `op`, `before` and `after`. Paths start in the "
+               "row." },
   { .path = "catalogue.partitions_refresh_ms", .type = SETTING_NUMBER, .offset = AT(catalogue.partitions_refresh_ms),
     .min = 100, .max = 3600000, .default_text = "30000",
-    .meaning = "How often to look for new partitions of the topic." },
+    .meaning = "How often to look for new partitions of the topic, and of `seen.topic`." },
+  { .path = "catalogue.group", .type = SETTING_TEXT, .offset = AT(catalogue.group), .min = 1, .max = 255,
+    .default_text = "sluice-catalogue",
+    .meaning = "Group that the positions in the catalogue topic are committed to, for Kafka's tools only: the daemon "
+               "never reads them. Each daemon overwrites what another one committed to the same group." },
+  { .path = "catalogue.commit_interval_ms", .type = SETTING_NUMBER, .offset = AT(catalogue.commit_interval_ms),
+    .min = 0, .max = 3600000, .default_text = "5000",
+    .meaning = "How often to commit them. 0: never." },
   { .path = "catalogue.kafka", .type = SETTING_PROPERTIES, .offset = AT(catalogue.kafka), .default_text = "",
     .meaning = "Extra properties for the consumer of the catalogue. They override `kafka`." },
 
@@ -142,7 +212,8 @@ const struct setting settings[] = {
                "idle, and answers do not depend on it. 0: as many as the daemon has cores; 1: none shares." },
   { .path = "query.at_least_timeout_ms", .type = SETTING_NUMBER, .offset = AT(query.at_least_timeout_ms),
     .min = 1, .max = 600000, .default_text = "5000",
-    .meaning = "How long a query waits for the positions in its `at_least`, unless its deadline is earlier." },
+    .meaning = "How long a query waits for the positions in its `at_least` and `at_least_seen`, unless its deadline is "
+               "earlier." },
   { .path = "query.memory_bytes", .type = SETTING_NUMBER, .offset = AT(query.memory_bytes),
     .min = 1048576, .max = 1099511627776, .default_text = "268435456",
     .meaning = "Memory limit for queries that were read and are not yet answered. Above it no more are read. Half of "
@@ -151,6 +222,19 @@ const struct setting settings[] = {
     .meaning = "Extra properties for the consumer of queries. They override `kafka`." },
   { .path = "query.answer_kafka", .type = SETTING_PROPERTIES, .offset = AT(query.answer_kafka), .default_text = "",
     .meaning = "Extra properties for the producer of answers. They override `kafka`." },
+
+  { .path = "seen.topic", .type = SETTING_TOPIC, .offset = AT(seen.topic), .default_text = "",
+    .meaning = "Topic that says which items each user has seen, for queries with `exclude_seen_by`. Empty: there is "
+               "none. It should not be compacted." },
+  { .path = "seen.max_per_user", .type = SETTING_NUMBER, .offset = AT(seen.max_per_user), .min = 1, .max = 100000,
+    .default_text = "10000",
+    .meaning = "How many items are remembered for each user: those that were recorded last. Up to an eighth more may "
+               "be remembered." },
+  { .path = "seen.ttl_s", .type = SETTING_NUMBER, .offset = AT(seen.ttl_s), .min = 0, .max = 3153600000,
+    .default_text = "2592000",
+    .meaning = "For how many seconds a seen item is remembered. 0: as long as there is room for it." },
+  { .path = "seen.kafka", .type = SETTING_PROPERTIES, .offset = AT(seen.kafka), .default_text = "",
+    .meaning = "Extra properties for the consumer of the seen topic. They override `kafka`." },
 
   { .path = "store.path", .type = SETTING_PATH, .offset = AT(store_path), .min = 1, .max = 4000,
     .meaning = "Directory of the store." },
@@ -171,6 +255,12 @@ const struct setting settings[] = {
     .meaning = "The space's share of the workers while other spaces have waiting queries too. Shares are in "
                "proportion to the weights." },
 
+  { .path = "attributes", .type = SETTING_ATTRIBUTES, .offset = AT(attributes), .default_text = "",
+    .meaning = "Attributes of items, by name, which filters compare; at most 64. `keyword` is a text, `keywords` a set "
+               "of texts, `integer` a whole number of 64 bits, `number` a floating-point number, `time` milliseconds "
+               "since 1970. A new attribute is absent from every item until items are written with it. A removed one "
+               "is dropped from the store. To change a type, give the attribute a new name." },
+
   { .path = "engine.backend", .type = SETTING_CHOICE, .default_text = "auto",
     .choices = "`auto`, `cpu`, `cuda`", .choose = choose_backend,
     .meaning = "Where the catalogue is kept and searched. `cpu`: in host memory. `cuda`: in GPU memory only; the "
@@ -183,13 +273,18 @@ const struct setting settings[] = {
 
   { .path = "http.listen", .type = SETTING_ADDRESS, .offset = AT(http.listen), .min = 1, .max = 64,
     .default_text = "127.0.0.1:8321",
-    .meaning = "Address of the pages `/healthz`, `/readyz`, `/metrics` and `/status`. There is no authentication: "
-               "keep it on a loopback address." },
+    .meaning = "Address of the status page `/`, and of `/healthz`, `/readyz`, `/metrics` and `/status`. There is no "
+               "authentication: keep it on a loopback address." },
   { .path = "http.hosts", .type = SETTING_LIST, .offset = AT(http.hosts), .min = 1, .max = 253, .default_text = "",
     .meaning = "Host names that requests may use, such as `sluice.example.org`; the port does not matter. On a "
                "loopback address, only `localhost`, loopback addresses and these names are answered, which protects "
                "against DNS rebinding. On another address, every name is answered until this list has an entry." },
 
+  { .path = "http.data", .type = SETTING_CHOICE, .default_text = "local",
+    .choices = "`local`, `all`, `off`", .choose = choose_data,
+    .meaning = "Who may read the pages with data, `/items/KEY` and `/seen/USER`, and the lines of the log in `/` and "
+               "`/status`. `local`: clients on this machine, which a proxy on it is too. `all`: whoever reaches "
+               "`http.listen`. `off`: nobody." },
   { .path = "embedded_broker.enabled", .type = SETTING_BOOL, .offset = AT(embedded_broker.is_enabled),
     .default_text = "false",
     .meaning = "Run a broker inside the daemon, to try Sluice without Kafka. It is reachable from this machine only, "
@@ -229,7 +324,8 @@ bool settings_has_section(const char *path)
 
 bool setting_is_collection(const struct setting *s)
 {
-  return s->type == SETTING_PROPERTIES || s->type == SETTING_LIST || s->type == SETTING_PATTERNS;
+  return s->type == SETTING_PROPERTIES || s->type == SETTING_LIST || s->type == SETTING_PATTERNS ||
+         s->type == SETTING_ATTRIBUTES || s->type == SETTING_FIELDS;
 }
 
 bool setting_is_in_space(const struct setting *s)

@@ -18,6 +18,9 @@ enum setting_type {
   SETTING_LIST,       /* struct config_list of strings */
   SETTING_PATTERNS,   /* struct config_list of topics with wildcards; the file has a list or a single one */
   SETTING_PROPERTIES, /* struct kafka_properties */
+  SETTING_ATTRIBUTES, /* struct attributes */
+  SETTING_FIELD,      /* char *, a path into a record; "": none */
+  SETTING_FIELDS,     /* struct config_fields */
 };
 
 struct setting {
@@ -32,7 +35,7 @@ struct setting {
   const char *meaning;
 };
 
-enum { SPACES_MAX = 1000, LIST_MAX = 1000, SETTING_PATH_BYTES = 128 };
+enum { SPACES_MAX = 1000, LIST_MAX = 1000, FIELDS_MAX = 256, SETTING_PATH_BYTES = 128 };
 
 extern const struct setting settings[];
 extern const size_t n_settings;
@@ -56,7 +59,7 @@ bool setting_is_collection(const struct setting *s);
 /* Does every space have its own value? */
 bool setting_is_in_space(const struct setting *s);
 
-/* Set the value of a setting from text. A list gets the text as a new element. Not for SETTING_PROPERTIES.
+/* Set the value of a setting from text. A list gets the text as a new element. Not for maps.
  *
  * base       the struct that `offset` counts from
  * directory  of the configuration file, with a slash at the end; "" for the working directory

@@ -7,7 +7,9 @@
 
 #include "base/mem.h"
 #include "base/query.h"
+#include "daemon/config/config_fields.h"
 #include "daemon/config/config_settings.h"
+#include "ingest/json_path.h"
 
 enum { ADDRESS_BYTES_MAX = 64, PORT_MAX = 65535 };
 
@@ -187,7 +189,8 @@ err_t setting_set(const struct setting *s, struct config *c, void *base, const c
     TRY(verify_text(s, text));
     return set_text(field, "", text);
   case SETTING_TOPIC:
-    TRY(verify_topic(text));
+    if (text.n > 0 || !s->default_text || *s->default_text) /* a topic that is empty by default may be none */
+      TRY(verify_topic(text));
     return set_text(field, "", text);
   case SETTING_PATH:
     TRY(verify_text(s, text));
@@ -201,10 +204,16 @@ err_t setting_set(const struct setting *s, struct config *c, void *base, const c
   case SETTING_PATTERNS:
     TRY(verify_pattern(text));
     return add_to_list(field, text);
+  case SETTING_FIELD:
+    if (text.n > 0)
+      TRY(json_path_verify(text));
+    return set_text(field, "", text);
   case SETTING_PROPERTIES:
+  case SETTING_ATTRIBUTES:
+  case SETTING_FIELDS:
     break; /* a map has no text */
   }
-  FAIL(ERR_CONFIG, "expects a map of properties");
+  FAIL(ERR_CONFIG, "expects a map");
 }
 
 err_t setting_verify_space(struct span name)
@@ -242,6 +251,7 @@ void setting_free(const struct setting *s, void *base)
   case SETTING_TOPIC:
   case SETTING_PATH:
   case SETTING_ADDRESS:
+  case SETTING_FIELD:
     mem_free(field);
     break;
   case SETTING_LIST:
@@ -250,6 +260,12 @@ void setting_free(const struct setting *s, void *base)
     break;
   case SETTING_PROPERTIES:
     free_properties(field);
+    break;
+  case SETTING_ATTRIBUTES:
+    attributes_free(field);
+    break;
+  case SETTING_FIELDS:
+    config_fields_free(field);
     break;
   case SETTING_NUMBER:
   case SETTING_BOOL:

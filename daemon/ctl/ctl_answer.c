@@ -1,58 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Print answers as tables, safely: text from the network must not control the terminal. */
+/* Print answers as tables. */
 #include "daemon/ctl/ctl_answer.h"
 
 #include <string.h>
 
 #include "base/clock.h"
 #include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_safe.h"
 
 enum { KEY_COLUMNS_MIN = 3, SCORE_COLUMNS = 12 };
-
-/* Print a character; print nothing if out is NULL, because then only columns are counted. */
-static void put(FILE *out, char c)
-{
-  if (out)
-    fputc(c, out);
-}
-
-/* Print text with control characters as \xHH. Returns the number of columns: one per character, right for most
- * scripts. */
-static size_t print_text(const char *text, FILE *out)
-{
-  size_t n_columns = 0;
-
-  for (const char *c = text; *c; c++) {
-    unsigned char byte = (unsigned char)*c;
-    bool is_c1 = byte == 0xc2 && (unsigned char)c[1] >= 0x80 && (unsigned char)c[1] < 0xa0;
-    if (byte >= 0x20 && byte != 0x7f && !is_c1) {
-      put(out, *c);
-      n_columns += (byte & 0xc0) != 0x80;
-      continue;
-    }
-    if (is_c1)
-      byte = (unsigned char)*++c;
-    if (out)
-      fprintf(out, "\\x%02x", byte);
-    n_columns += 4;
-  }
-  return n_columns;
-}
-
-static size_t print_key(const json_t *key, FILE *out)
-{
-  const json_t *coded = json_object_get(key, "base64");
-
-  if (!coded)
-    return print_text(json_is_string(key) ? json_string_value(key) : "", out);
-  return print_text("base64:", out) + print_text(json_is_string(coded) ? json_string_value(coded) : "", out);
-}
-
-static void pad(size_t n, FILE *out)
-{
-  for (size_t i = 0; i < n; i++)
-    fputc(' ', out);
-}
 
 static size_t key_columns(const json_t *hits)
 {
@@ -62,7 +18,7 @@ static size_t key_columns(const json_t *hits)
 
   json_array_foreach(hits, i, hit)
   {
-    size_t n = print_key(json_object_get(hit, "key"), NULL);
+    size_t n = ctl_safe_print_key(json_object_get(hit, "key"), NULL);
     widest = n > widest ? n : widest;
   }
   return widest;
@@ -75,12 +31,12 @@ static void print_hits(const json_t *hits, FILE *out)
   json_t *hit;
 
   fputs("  rank  key", out);
-  pad(n_columns - strlen("key"), out);
+  ctl_safe_pad(n_columns - strlen("key"), out);
   fprintf(out, "  %*s\n", SCORE_COLUMNS, "score");
   json_array_foreach(hits, i, hit)
   {
     fprintf(out, "  %4zu  ", i + 1);
-    pad(n_columns - print_key(json_object_get(hit, "key"), out), out);
+    ctl_safe_pad(n_columns - ctl_safe_print_key(json_object_get(hit, "key"), out), out);
     fprintf(out, "  %*.6g\n", SCORE_COLUMNS, json_number_value(json_object_get(hit, "score")));
   }
 }
@@ -110,15 +66,73 @@ static void print_receipt(const json_t *answer, FILE *out)
 static void print_effort(const json_t *answer, FILE *out)
 {
   uint64_t n_candidates = number(answer, "counts", "candidates");
+  uint64_t n_admitted = number(answer, "counts", "admitted");
+  bool has_admitted = json_object_get(json_object_get(answer, "counts"), "admitted");
 
   fprintf(out, "; scored %s of %s items", ctl_format_count(number(answer, "counts", "scored")).s,
           ctl_format_count(number(answer, "counts", "items")).s);
+  if (has_admitted && n_admitted != number(answer, "counts", "items"))
+    fprintf(out, ", %s admitted", ctl_format_count(n_admitted).s);
   if (n_candidates)
     fprintf(out, " (%s candidates)", ctl_format_count(n_candidates).s);
   fprintf(out, "; queued %s", ctl_format_span((int64_t)number(answer, "times", "queued_us") * CLOCK_NS_PER_US).s);
-  fprintf(out, ", searched %s; epoch %llu\n",
-          ctl_format_span((int64_t)number(answer, "times", "searched_us") * CLOCK_NS_PER_US).s,
-          (unsigned long long)number(answer, NULL, "epoch"));
+  fprintf(out, ", searched %s; ", ctl_format_span((int64_t)number(answer, "times", "searched_us") * CLOCK_NS_PER_US).s);
+}
+
+static void print_epoch(const json_t *answer, FILE *out)
+{
+  fprintf(out, "epoch %llu", (unsigned long long)number(answer, NULL, "epoch"));
+  if (json_object_get(answer, "time_unix_ms"))
+    fprintf(out, " of %s", ctl_format_time((int64_t)number(answer, NULL, "time_unix_ms")).s);
+  fputc('\n', out);
+}
+
+/* Say in words what a verdict means. */
+static const char *words_of(const char *verdict)
+{
+  static const char *const rows[][2] = {
+    { "NO_ITEM", "there is no such item" },
+    { "NO_PART", "it has no part in the space" },
+    { "EXPIRED", "it is expired" },
+    { "EMBARGOED", "it is embargoed" },
+    { "EXCLUDED", "the query excludes it" },
+    { "SEEN", "the user has seen it" },
+    { "FILTERED", "the filter does not admit it" },
+    { "MISSED", "the method has not found it, though it is better than the last hit" },
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    if (strcmp(verdict, rows[i][0]) == 0)
+      return rows[i][1];
+  }
+  return verdict;
+}
+
+static void print_explanation(const json_t *explanation, FILE *out)
+{
+  const char *verdict = json_string_value(json_object_get(explanation, "verdict"));
+  const json_t *score = json_object_get(explanation, "score");
+
+  fputs("  ", out);
+  ctl_safe_print_key(json_object_get(explanation, "key"), out);
+  fputs(": ", out);
+  if (verdict && strcmp(verdict, "HIT") == 0)
+    fprintf(out, "hit %llu", (unsigned long long)number(explanation, NULL, "rank"));
+  else if (verdict && strcmp(verdict, "OUTRANKED") == 0)
+    fprintf(out, "%.6g below the last hit", json_number_value(json_object_get(explanation, "below_last_hit")));
+  else
+    fputs(words_of(verdict ? verdict : "?"), out);
+  if (score)
+    fprintf(out, "; its score is %.6g", json_number_value(score));
+  fputc('\n', out);
+}
+
+static void print_explanations(const json_t *explanations, FILE *out)
+{
+  size_t i;
+  json_t *explanation;
+
+  json_array_foreach(explanations, i, explanation) print_explanation(explanation, out);
 }
 
 char *ctl_answer_error(const json_t *answer)
@@ -142,12 +156,14 @@ void ctl_answer_print(const json_t *answer, FILE *out)
   const char *space = json_string_value(json_object_get(answer, "space"));
   size_t n_hits = json_array_size(hits);
 
-  print_text(id ? id : "", out);
+  ctl_safe_print(id ? id : "", out);
   fprintf(out, ": %zu %s in ", n_hits, ctl_plural(n_hits, "hit", "hits"));
-  print_text(space ? space : "", out);
+  ctl_safe_print(space ? space : "", out);
   fputc('\n', out);
   if (n_hits)
     print_hits(hits, out);
+  print_explanations(json_object_get(answer, "explanations"), out);
   print_receipt(answer, out);
   print_effort(answer, out);
+  print_epoch(answer, out);
 }

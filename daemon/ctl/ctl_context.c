@@ -6,16 +6,27 @@
 
 enum { HTTP_OK = 200 };
 
-err_t ctl_context_open(const struct ctl_options *options, struct ctl_context **out)
+static err_t open_context(const struct ctl_options *options, bool uses_kafka, struct ctl_context **out)
 {
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
 
   TRY(mem_array(1, sizeof *ctx, &ctx));
-  TRY(config_open(options->config_path, &ctx->config));
+  TRY(uses_kafka ? config_open(options->config_path, &ctx->config)
+                 : config_open_without_secrets(options->config_path, &ctx->config));
   TRY(http_get_open(ctx->config->http.listen, &ctx->http));
   *out = ctx;
   ctx = NULL;
   return ERR_OK;
+}
+
+err_t ctl_context_open(const struct ctl_options *options, struct ctl_context **out)
+{
+  return open_context(options, true, out);
+}
+
+err_t ctl_context_open_for_http(const struct ctl_options *options, struct ctl_context **out)
+{
+  return open_context(options, false, out);
 }
 
 void ctl_context_close(struct ctl_context **ctx)

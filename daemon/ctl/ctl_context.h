@@ -24,6 +24,10 @@ enum { CTL_KAFKA_TIMEOUT_MS = 10000, CTL_HTTP_TIMEOUT_MS = 5000 };
 err_t ctl_context_open(const struct ctl_options *options, struct ctl_context **out);
 void ctl_context_close(struct ctl_context **ctx);
 
+/* The same for a command that only asks the daemon: it needs no passwords, so its user need not be able to read them.
+ * ctl_context_layers() must not be called then. */
+err_t ctl_context_open_for_http(const struct ctl_options *options, struct ctl_context **out);
+
 /* Make the properties for a client of the same cluster as one of the daemon's clients. If the embedded broker is
  * enabled, the daemon is asked for its address.
  *

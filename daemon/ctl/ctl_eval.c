@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "daemon/config/config.h"
 #include "daemon/ctl/ctl_command.h"
+#include "daemon/ctl/ctl_eval_attributes.h"
 #include "daemon/ctl/ctl_eval_options.h"
 #include "daemon/ctl/ctl_eval_output.h"
 #include "daemon/ctl/ctl_eval_report.h"
@@ -28,6 +30,9 @@ struct eval {
   struct eval_options options;
   struct eval_items items;
   struct eval_queries queries;
+  struct config *config; /* NULL: not needed */
+  struct attributes attributes;
+  struct region region; /* holds the filter */
   struct engine *engine;
   struct engine_space_info space;
   struct eval_method *methods; /* [n_methods] [0] is exact, then those given */
@@ -45,6 +50,8 @@ static void eval_fini(struct eval *e)
   engine_close(&e->engine);
   eval_items_fini(&e->items);
   eval_queries_fini(&e->queries);
+  config_close(&e->config);
+  region_fini(&e->region);
   mem_free(&e->methods);
   mem_free(&e->rows);
   eval_options_fini(&e->options);
@@ -104,6 +111,7 @@ static err_t open_engine(struct eval *e, const struct model_needs *needs)
     .max_batch = batch_of(e),
     .isa = o->isa,
     .backend = o->backend,
+    .attributes = e->attributes,
   };
   char reason[384];
 
@@ -117,6 +125,27 @@ static err_t open_engine(struct eval *e, const struct model_needs *needs)
   snprintf(reason, sizeof reason, "%s", err_message());
   FAIL(result, "%s: its %s items cannot be held on this machine: use fewer items or more memory (%s)",
        o->items_path, ctl_format_count(e->items.n).s, reason);
+}
+
+/* Find the types of the attributes: those of the command line, or else of the configuration. */
+static err_t find_attributes(struct eval *e, const char *config_path)
+{
+  const struct eval_options *o = &e->options;
+  char reason[384];
+
+  e->attributes = (struct attributes){ o->attributes, o->n_attributes };
+  if (!o->attributes_path || o->n_attributes > 0)
+    return ERR_OK;
+  err_code_t result = config_open(config_path, &e->config);
+  if (result != ERR_OK) {
+    snprintf(reason, sizeof reason, "%s", err_message());
+    FAIL(result, "the attributes need types: give --attribute NAME:TYPE for each, or --config FILE before eval (%s)",
+         reason);
+  }
+  e->attributes = e->config->attributes;
+  if (e->attributes.n == 0)
+    FAIL(ERR_CONFIG, "%s has no attributes: name them there, or give --attribute NAME:TYPE for each", config_path);
+  return ERR_OK;
 }
 
 static err_t open_all(struct eval *e)
@@ -135,7 +164,9 @@ static err_t open_all(struct eval *e)
   if (needs.user_ids && !e->queries.has_user_ids)
     ctl_say("%s has no tensor \"user_ids\", although the model has user tables: the queries have no user",
             e->options.queries_path);
-  return open_engine(e, &needs);
+  TRY(open_engine(e, &needs));
+  const struct eval_options *o = &e->options;
+  return o->filter ? eval_queries_set_filter(&e->queries, e->engine, o->filter, o->parameters, &e->region) : ERR_OK;
 }
 
 static err_t add_method(struct eval *e, const char *text)
@@ -171,6 +202,18 @@ static err_t add_methods(struct eval *e)
   e->reference = find_reference(e);
   if (e->reference == 0)
     ctl_say("exact is searched too: the others are compared with it");
+  return ERR_OK;
+}
+
+static err_t load_attributes(struct eval *e)
+{
+  const struct eval_watch watch = { on_progress, &e->progress };
+
+  if (!e->options.attributes_path)
+    return ERR_OK;
+  ctl_progress_begin(&e->progress, "attributes", e->items.n);
+  TRY(eval_attributes_apply(e->options.attributes_path, &e->items, e->engine, &watch));
+  ctl_progress_hide(&e->progress);
   return ERR_OK;
 }
 
@@ -222,6 +265,16 @@ static size_t first_row(const struct eval *e)
   return e->reference == 0 ? 0 : 1;
 }
 
+static void print_filter(const struct eval *e)
+{
+  const struct eval_row *row = &e->rows[first_row(e)];
+
+  printf("filter   %s", e->options.filter);
+  if (row->has_admitted)
+    printf(": %s of %s items admitted", ctl_format_count(row->admitted).s, ctl_format_count(e->items.n).s);
+  putchar('\n');
+}
+
 static void print_summary(const struct eval *e, int64_t loaded_ns)
 {
   const struct eval_options *o = &e->options;
@@ -234,6 +287,8 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
   printf("queries  %s from %s, k %s, batches of %s, %s %s\n", ctl_format_count(e->queries.n).s, o->queries_path,
          ctl_format_count(o->k).s, ctl_format_count(o->batch).s, ctl_format_count(o->n_threads).s,
          ctl_plural(o->n_threads, "thread", "threads"));
+  if (o->filter)
+    print_filter(e);
   if (o->threads_per_search > 1)
     printf("         up to %s threads share a search\n", ctl_format_count(o->threads_per_search).s);
   eval_print_table(e->rows + first_row(e), e->n_methods - first_row(e), e->items.n, stdout);
@@ -260,6 +315,7 @@ static err_t evaluate(struct eval *e)
   TRY(open_all(e));
   TRY(add_methods(e));
   TRY(load_items(e, &loaded_ns));
+  TRY(load_attributes(e));
   TRY(search(e, e->reference));
   for (size_t i = 1; i < e->n_methods; i++) {
     if (i != e->reference)
@@ -273,8 +329,8 @@ static err_t run_eval(const struct ctl_options *options, int argc, char **argv)
 {
   AUTO(eval_fini) struct eval e = { 0 };
 
-  (void)options;
   TRY(eval_options_parse(argc, argv, &e.options));
+  TRY(find_attributes(&e, options->config_path));
   return evaluate(&e);
 }
 
@@ -321,7 +377,8 @@ static void print_methods(FILE *out)
 
 const struct ctl_command ctl_eval_command = {
   .name = "eval",
-  .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [-k N] [--targets] [--output FILE]",
+  .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [-k N] [--targets] [--output FILE] "
+               "[--filter TEXT --attributes FILE]",
   .summary = "search files without daemon or Kafka, and compare the speed and recall of methods with exact",
   .help = "  --model FILE      the model\n"
           "  --items FILE      item_ids (I64 [items]) and item_embeddings (F32, F16, BF16 or F64\n"
@@ -342,6 +399,15 @@ const struct ctl_command ctl_eval_command = {
           "                    are padded with id -1 and score -inf\n"
           "  --targets         also report how often a query's held-out item is among its hits. The queries' file\n"
           "                    must have target_ids (I64 [queries]), all of them ids of items\n"
+          "  --filter TEXT     return only items that the filter admits, such as 'price < 20 and country in $1'. All\n"
+          "                    methods, exact included, have the same filter\n"
+          "  --parameters JSON the values of $1, $2, ... in the filter, such as '[[\"de\", \"at\"]]'\n"
+          "  --attributes FILE the attributes of the items, one JSON object per line, in any order:\n"
+          "                    {\"id\": 17, \"attributes\": {\"country\": \"de\", \"price\": 9.5, \"tags\": [\"a\"]}}\n"
+          "                    An item without a line has no attributes\n"
+          "  --attribute NAME:TYPE\n"
+          "                    the type of an attribute: bool, keyword, keywords, integer, number or time; repeated\n"
+          "                    for each. Without it the types are those of --config FILE, given before eval\n"
           "  --json            print one JSON object per method and line in place of the table\n"
           "\n"
           "All files are .safetensors. Tensors with other names are ignored, so one file may have items and\n"

@@ -148,7 +148,13 @@ err_t eval_compare(const struct eval_answers *answers, const struct eval_answers
                    struct eval_row *out)
 {
   AUTO(mem_free) int64_t *sorted = NULL;
-  struct eval_row row = { .n = answers->n, .k = answers->k, .min_hits = answers->k };
+  struct eval_row row = {
+    .n = answers->n,
+    .k = answers->k,
+    .min_hits = answers->k,
+    .has_admitted = answers->has_admitted,
+    .admitted = answers->admitted,
+  };
   double n = (double)answers->n;
 
   TRY(mem_array(answers->k, sizeof *sorted, &sorted));

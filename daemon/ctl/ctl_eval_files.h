@@ -46,6 +46,7 @@ struct eval_queries {
   bool has_targets;
   size_t n;
   size_t width;
+  struct query common; /* the filter of all queries, if they have one */
 };
 
 /* Open the queries' file. It has `query_embeddings`; `user_ids` are optional; `target_ids` are required if

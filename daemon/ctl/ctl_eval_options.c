@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "daemon/ctl/ctl_eval_attributes.h"
 #include "daemon/ctl/ctl_format.h"
 
 enum { K_DEFAULT = 100, K_MAX = 10000000, BATCH_DEFAULT = 32, BATCH_MAX = 65536, THREADS_MAX = 1024, TEAM_MAX = 64 };
@@ -43,6 +44,17 @@ static err_t take_option(struct eval_options *o, int option)
   case 'M':
     o->methods[o->n_methods++] = *optarg ? optarg : "exact";
     return ERR_OK;
+  case 'f':
+    o->filter = optarg;
+    return ERR_OK;
+  case 'P':
+    o->parameters = optarg;
+    return ERR_OK;
+  case 'a':
+    o->attributes_path = optarg;
+    return ERR_OK;
+  case 'A':
+    return eval_attributes_add(o->attributes, &o->n_attributes, optarg);
   case 'k':
     return ctl_parse_number("-k", optarg, 1, K_MAX, &o->k);
   case 'b':
@@ -66,6 +78,19 @@ static err_t take_option(struct eval_options *o, int option)
   }
 }
 
+static err_t verify_filter(const struct eval_options *o)
+{
+  if (o->filter && !*o->filter)
+    FAIL(ERR_USAGE, "--filter expects a condition, such as 'price < 20'; without --filter all items are admitted");
+  if (o->filter && !o->attributes_path)
+    FAIL(ERR_USAGE, "--filter needs --attributes FILE: the attributes of the items that it compares");
+  if (o->parameters && !o->filter)
+    FAIL(ERR_USAGE, "--parameters needs --filter: they are the values of $1, $2, ... in it");
+  if (o->n_attributes && !o->attributes_path)
+    FAIL(ERR_USAGE, "--attribute needs --attributes FILE, which has the values");
+  return ERR_OK;
+}
+
 static err_t verify_options(struct eval_options *o, const char *stray)
 {
   if (stray)
@@ -82,7 +107,7 @@ static err_t verify_options(struct eval_options *o, const char *stray)
          "--output writes the answers of one method, but %zu are given: omit --output to compare them, or run eval "
          "once for each",
          o->n_methods);
-  return ERR_OK;
+  return verify_filter(o);
 }
 
 static err_t take_options(int argc, char **argv, struct eval_options *o)
@@ -99,6 +124,10 @@ static err_t take_options(int argc, char **argv, struct eval_options *o)
     { "isa", required_argument, NULL, 's' },
     { "backend", required_argument, NULL, 'B' },
     { "output", required_argument, NULL, 'o' },
+    { "filter", required_argument, NULL, 'f' },
+    { "parameters", required_argument, NULL, 'P' },
+    { "attributes", required_argument, NULL, 'a' },
+    { "attribute", required_argument, NULL, 'A' },
     { "json", no_argument, NULL, 'j' },
     { "targets", no_argument, NULL, 'T' },
     { 0 },
@@ -106,6 +135,7 @@ static err_t take_options(int argc, char **argv, struct eval_options *o)
   int option;
 
   TRY(mem_array((size_t)argc + 1, sizeof *o->methods, &o->methods));
+  TRY(mem_array(ATTRIBUTES_MAX, sizeof *o->attributes, &o->attributes));
   while ((option = getopt_long(argc, argv, ":k:", known, NULL)) != -1) {
     if (option == '?' || option == ':')
       FAIL(ERR_USAGE, "%s: unknown option of eval, or its value is missing", argv[optind - 1]);
@@ -129,4 +159,7 @@ err_t eval_options_parse(int argc, char **argv, struct eval_options *out)
 void eval_options_fini(struct eval_options *o)
 {
   mem_free(&o->methods);
+  for (size_t i = 0; i < o->n_attributes; i++)
+    mem_free(&o->attributes[i].name.p);
+  mem_free(&o->attributes);
 }

@@ -11,6 +11,11 @@ struct eval_options {
   const char *items_path;
   const char *queries_path;
   const char *output_path;
+  const char *attributes_path;  /* NULL: items have no attributes */
+  struct attribute *attributes; /* [n_attributes] those of --attribute, with names of their own */
+  size_t n_attributes;
+  const char *filter;     /* NULL: none */
+  const char *parameters; /* JSON; NULL: none */
   const char **methods; /* [n_methods] as given */
   size_t n_methods;
   uint64_t k;

@@ -77,14 +77,13 @@ void eval_queries_get(const struct eval_queries *queries, size_t first, size_t n
 {
   tensor_floats(&queries->embeddings, first * queries->width, n * queries->width, numbers);
   for (size_t i = 0; i < n; i++) {
-    out[i] = (struct query){
-      .space = span_of_str(eval_space),
-      .method = span_of_str(method),
-      .k = k,
-      .vector = { numbers + i * queries->width, queries->width },
-      .has_user_id = queries->has_user_ids,
-      .user_id = queries->has_user_ids ? tensor_i64(&queries->user_ids, first + i) : 0,
-    };
+    out[i] = queries->common;
+    out[i].space = span_of_str(eval_space);
+    out[i].method = span_of_str(method);
+    out[i].k = k;
+    out[i].vector = (struct floats){ numbers + i * queries->width, queries->width };
+    out[i].has_user_id = queries->has_user_ids;
+    out[i].user_id = queries->has_user_ids ? tensor_i64(&queries->user_ids, first + i) : 0;
   }
 }
 

@@ -102,6 +102,9 @@ static void print_short(const struct eval_row *row, size_t n_items, FILE *out)
           ctl_plural(row->n_short, "query has", "queries have"), row->k, row->min_hits);
   if (n_items < row->k)
     fprintf(out, "there are only %s items\n", ctl_format_count(n_items).s);
+  else if (row->has_admitted && row->admitted < row->k)
+    fprintf(out, "the filter admits only %s %s\n", ctl_format_count(row->admitted).s,
+            ctl_plural(row->admitted, "item", "items"));
   else
     fputs("the method has too few candidates: use a larger argument\n", out);
 }
@@ -162,6 +165,7 @@ void eval_print_json(const struct eval_row *row, const struct eval_setting *sett
   json_object_set_new(json, "proven_exact", json_real(row->proven));
   json_object_set_new(json, "candidates", json_real(row->candidates));
   json_object_set_new(json, "scored", json_real(row->scored));
+  json_object_set_new(json, "admitted", row->has_admitted ? json_integer((json_int_t)row->admitted) : json_null());
   json_object_set_new(json, "short_queries", json_integer((json_int_t)row->n_short));
   json_object_set_new(json, "fewest_hits", json_integer((json_int_t)row->min_hits));
   json_object_set_new(json, "timed_batches", json_integer((json_int_t)row->n_timed));

@@ -32,6 +32,8 @@ struct eval_row {
   size_t n_timed;                /* batches */
   size_t n_short;                /* queries with fewer than k hits */
   size_t min_hits;               /* fewest hits of a query */
+  bool has_admitted;             /* the next field is known */
+  uint64_t admitted;             /* items that the filter admits; all, if there is none */
 };
 
 /* Compare answers with the exact ones.

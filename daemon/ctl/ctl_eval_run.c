@@ -55,6 +55,10 @@ static void store_answer(struct eval_answers *a, size_t i, const struct answer *
   a->bound[i] = answer->receipt.has_bound ? answer->receipt.bound : -INFINITY;
   a->scored[i] = answer->counts.scored;
   a->candidates[i] = answer->counts.candidates;
+  if (i == 0) {
+    a->has_admitted = answer->counts.has_admitted;
+    a->admitted = answer->counts.admitted;
+  }
 }
 
 /* Must batch i be searched? Every batch is searched once for its answers. Repeats only measure time. */

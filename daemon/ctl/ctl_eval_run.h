@@ -30,6 +30,8 @@ struct eval_answers {
   size_t *n_hits; /* [n] */
   uint64_t *scored;
   uint64_t *candidates;
+  bool has_admitted; /* the next field is known */
+  uint64_t admitted; /* items that the filter admits: the same for all queries */
   struct eval_timing *timings; /* [n_timings] one for each batch searched */
   size_t n_timings;
 };

@@ -7,8 +7,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
+#include "base/rfc3339.h"
 
 struct ctl_text ctl_format_count(uint64_t n)
 {
@@ -23,6 +26,14 @@ struct ctl_text ctl_format_count(uint64_t n)
     text.s[at++] = digits[i];
   }
   text.s[at] = '\0';
+  return text;
+}
+
+struct ctl_text ctl_format_number(uint64_t n)
+{
+  struct ctl_text text;
+
+  snprintf(text.s, sizeof text.s, "%" PRIu64, n);
   return text;
 }
 
@@ -59,6 +70,19 @@ struct ctl_text ctl_format_span(int64_t ns)
   return text;
 }
 
+struct ctl_text ctl_format_time(int64_t unix_ms)
+{
+  time_t seconds = (time_t)(unix_ms / 1000);
+  struct ctl_text text;
+  struct tm tm;
+  size_t n;
+
+  gmtime_r(&seconds, &tm);
+  n = strftime(text.s, sizeof text.s, "%Y-%m-%dT%H:%M:%S", &tm);
+  snprintf(text.s + n, sizeof text.s - n, ".%03dZ", (int)(unix_ms % 1000));
+  return text;
+}
+
 struct ctl_text ctl_format_rate(uint64_t n, int64_t ns)
 {
   double rate = ns > 0 ? (double)n * (double)CLOCK_NS_PER_S / (double)ns : 0;
@@ -84,4 +108,37 @@ err_t ctl_parse_number(const char *option, const char *text, uint64_t min, uint6
     FAIL(ERR_USAGE, "%s expects a whole number from %" PRIu64 " to %" PRIu64 ", not \"%s\"", option, min, max, text);
   *out = value;
   return ERR_OK;
+}
+
+/* Return the seconds of a unit; 0: there is no such unit. */
+static uint64_t seconds_of(char unit)
+{
+  switch (unit) {
+  case 's':
+    return 1;
+  case 'm':
+    return 60;
+  case 'h':
+    return 3600;
+  case 'd':
+    return 86400;
+  default:
+    return 0;
+  }
+}
+
+err_t ctl_parse_time(const char *option, const char *text, int64_t now_unix_ms, int64_t *unix_ms)
+{
+  size_t n_digits = strspn(text, "0123456789");
+  uint64_t unit_s = seconds_of(text[n_digits]);
+  bool is_between;
+
+  if (n_digits > 0 && n_digits <= 9 && unit_s > 0 && text[n_digits + 1] == '\0') {
+    *unix_ms = now_unix_ms - (int64_t)(strtoull(text, NULL, 10) * unit_s * 1000);
+    return ERR_OK;
+  }
+  if (rfc3339_read(span_of_str(text), unix_ms, &is_between))
+    return ERR_OK;
+  FAIL(ERR_USAGE, "%s expects a time, such as 2026-11-22T12:00:00Z, or how long ago it was, such as 90s, 10m, 2h or 7d",
+       option);
 }

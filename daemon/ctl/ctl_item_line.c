@@ -87,6 +87,8 @@ static err_t read_member(struct scanner *s, struct members *m)
 
   if (!skip_value(s, &name) || name.p[0] != '"' || !take(s, ':') || !skip_value(s, &value))
     FAIL(ERR_WIRE, "not JSON near byte %zu", s->at + 1);
+  if (span_equal(name, span_of_str("\"record\""))) /* sluicectl get writes it */
+    return ERR_OK;
   bool is_key = span_equal(name, span_of_str("\"key\""));
   if (!is_key && !span_equal(name, span_of_str("\"value\"")))
     FAIL(ERR_WIRE, "unknown member %s: a line has \"key\" and \"value\"", log_quote(name));
@@ -164,8 +166,8 @@ err_t ctl_item_make(struct span key, struct span json_value, struct region *r, s
 
   TRY(ctl_item_verify_key(key));
   TRY(wire_decode_item(json_value, WIRE_JSON, r, &change));
-  if (change.n_parts == 0)
-    FAIL(ERR_ITEM, "value: it has no parts; to delete an item, use null");
+  if (change.n_parts == 0 && change.n_attributes == 0)
+    FAIL(ERR_ITEM, "value: it has no parts and no attributes; to delete an item, use null");
   TRY(wire_encode_item(&change, WIRE_PROTOBUF, r, &record.value));
   *out = record;
   return ERR_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a line of a catalogue file: {"key": "gimp", "value": {"parts": {...}}}. A value of null deletes. Thread: one. */
+/* Read a line of a catalogue file: {"key": "gimp", "value": {"parts": {...}}}. A value of null deletes. A member
+ * "record", which `sluicectl get` writes, is ignored. Thread: one. */
 #ifndef DAEMON_CTL_CTL_ITEM_LINE_H
 #define DAEMON_CTL_CTL_ITEM_LINE_H
 

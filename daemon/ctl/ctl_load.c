@@ -126,6 +126,7 @@ static err_t load_file(struct ctl_context *ctx, const char *path)
   AUTO(load_fini) struct load l = { 0 };
   int64_t visible_ns;
 
+  TRY(ctl_writer_verify_format(ctx->config));
   TRY(open_file(&l, path));
   TRY(ctl_writer_open(ctx, "5", &l.writer));
   int64_t started_ns = clock_now_ns();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl put: write one item. */
 #include <getopt.h>
+#include <string.h>
 
 #include "daemon/ctl/ctl_write_one.h"
 
@@ -11,7 +12,13 @@ static err_t run_put(const struct ctl_options *options, int argc, char **argv)
   struct ctl_record record;
 
   TRY(ctl_write_one_parse(argc, argv, 2, "a key and a value"));
-  TRY(ctl_item_make(span_of_str(argv[optind]), span_of_str(argv[optind + 1]), &region, &record));
+  struct span key = span_of_str(argv[optind]);
+  if (strcmp(argv[optind + 1], "null") == 0) { /* as in a file for load */
+    TRY(ctl_item_verify_key(key));
+    record = (struct ctl_record){ .key = key, .is_delete = true };
+  } else {
+    TRY(ctl_item_make(key, span_of_str(argv[optind + 1]), &region, &record));
+  }
   TRY(ctl_context_open(options, &ctx));
   return ctl_write_one(ctx, &record);
 }
@@ -22,6 +29,8 @@ const struct ctl_command ctl_put_command = {
   .summary = "write one item, and wait until queries see it",
   .help = "Example:\n"
           "  sluicectl put gimp '{\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}'\n"
-          "The value is the same as in a file for load. Parts in spaces that it does not name stay unchanged.\n",
+          "  sluicectl put gimp '{\"attributes\": {\"price\": 9.5, \"tags\": [\"art\"], \"old\": null}}'\n"
+          "The value is the same as in a file for load. Parts and attributes that it does not name stay unchanged.\n"
+          "null removes an attribute, and null in place of the value deletes the item.\n",
   .run = run_put,
 };

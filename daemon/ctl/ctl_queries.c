@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/ctl/ctl_json.h"
+#include "ingest/json_bytes.h"
 
 enum { ID_BYTES = 64 };
 
@@ -97,6 +98,90 @@ err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answe
   q->items[q->n++] = (struct ctl_query){ .id = id, .text = copy };
   q->n_open++;
   id = NULL;
+  return ERR_OK;
+}
+
+static err_t set_text(struct ctl_query *query, const json_t *json)
+{
+  AUTO(drop_text) char *dumped = json_dumps(json, JSON_COMPACT);
+  char *copy;
+
+  if (!dumped)
+    FAIL(ERR_MEMORY, "no memory for a query");
+  TRY(mem_copy_str(dumped, &copy));
+  mem_free(&query->text);
+  query->text = copy;
+  return ERR_OK;
+}
+
+static err_t set_filter(struct ctl_query *query, const char *filter, json_t *parameters)
+{
+  AUTO(ctl_json_close) json_t *json = json_loads(query->text, 0, NULL);
+
+  if (json_object_get(json, "filter") || json_object_get(json, "parameters"))
+    FAIL(ERR_USAGE, "query %s has a filter of its own: leave out --filter, or the filter of the query", query->id);
+  if (json_object_set_new(json, "filter", json_string(filter)) != 0) /* also if the text is not UTF-8 */
+    FAIL(ERR_USAGE, "--filter: %s is not UTF-8", log_quote(span_of_str(filter)));
+  if (parameters && json_object_set(json, "parameters", parameters) != 0)
+    FAIL(ERR_MEMORY, "no memory for a query");
+  return set_text(query, json);
+}
+
+/* Give a query a field that it does not have.
+ *
+ * name, other  the field, in snake_case and in lowerCamelCase
+ * option       that gives it
+ * value        is released
+ */
+static err_t set_field(struct ctl_query *query, const char *name, const char *other, const char *option, json_t *value)
+{
+  AUTO(ctl_json_close) json_t *json = json_loads(query->text, 0, NULL);
+  AUTO(ctl_json_close) json_t *held = value;
+
+  if (!held) /* also if a text is not UTF-8 */
+    FAIL(ERR_USAGE, "%s: it is not UTF-8", option);
+  if (json_object_get(json, name) || json_object_get(json, other))
+    FAIL(ERR_USAGE, "query %s has a field %s of its own: leave out %s", query->id, name, option);
+  if (json_object_set(json, name, held) != 0)
+    FAIL(ERR_MEMORY, "no memory for a query");
+  return set_text(query, json);
+}
+
+err_t ctl_queries_exclude_seen_by(struct ctl_queries *q, const char *user)
+{
+  for (size_t i = 0; i < q->n; i++)
+    TRY(set_field(&q->items[i], "exclude_seen_by", "excludeSeenBy", "--exclude-seen-by", json_string(user)));
+  return ERR_OK;
+}
+
+err_t ctl_queries_like(struct ctl_queries *q, const char *key)
+{
+  for (size_t i = 0; i < q->n; i++)
+    TRY(set_field(&q->items[i], "like", "like", "--like", json_string(key)));
+  return ERR_OK;
+}
+
+err_t ctl_queries_explain(struct ctl_queries *q, char **keys, int n)
+{
+  for (size_t i = 0; i < q->n; i++) {
+    json_t *list = json_array();
+    for (int k = 0; k < n; k++)
+      json_array_append_new(list, json_bytes_make(span_of_str(keys[k])));
+    TRY(set_field(&q->items[i], "explain", "explain", "a list of keys", list));
+  }
+  return ERR_OK;
+}
+
+err_t ctl_queries_set_filter(struct ctl_queries *q, const char *filter, const char *parameters)
+{
+  json_error_t error = { 0 };
+  AUTO(ctl_json_close) json_t *json = parameters ? json_loads(parameters, 0, &error) : NULL;
+
+  if (parameters && !json_is_array(json))
+    FAIL(ERR_USAGE, "--parameters expects a JSON list, such as '[20, [\"de\", \"at\"]]'%s%s", json ? "" : ": ",
+         error.text);
+  for (size_t i = 0; i < q->n; i++)
+    TRY(set_filter(&q->items[i], filter, json));
   return ERR_OK;
 }
 

@@ -37,6 +37,28 @@ void ctl_queries_fini(struct ctl_queries *q);
  */
 err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answer_topic);
 
+/* Give all queries a filter.
+ *
+ * filter      text
+ * parameters  JSON: a list; NULL: none
+ *
+ * Returns ERR_USAGE if the parameters are not a list, or if a query has a filter of its own; ERR_MEMORY.
+ */
+err_t ctl_queries_set_filter(struct ctl_queries *q, const char *filter, const char *parameters);
+
+/* Let all queries leave out what a user has seen. Returns ERR_USAGE if the user is not UTF-8, or if a query names a
+ * user of its own; ERR_MEMORY. */
+err_t ctl_queries_exclude_seen_by(struct ctl_queries *q, const char *user);
+
+/* Let all queries ask for items like one. Errors as above. */
+err_t ctl_queries_like(struct ctl_queries *q, const char *key);
+
+/* Let all queries explain items. Returns ERR_USAGE if a query has a list of its own; ERR_MEMORY.
+ *
+ * keys  [n]
+ */
+err_t ctl_queries_explain(struct ctl_queries *q, char **keys, int n);
+
 /* Store an answer if it belongs to an open query; ignore it otherwise. Returns ERR_MEMORY. */
 err_t ctl_queries_take(struct ctl_queries *q, struct span answer);
 

@@ -1,182 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sluicectl query: send queries through Kafka and print the answers. */
+/* sluicectl query: ask queries of the command line or of files. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
-#include "daemon/ctl/ctl_answer.h"
-#include "daemon/ctl/ctl_context.h"
-#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_ask.h"
 #include "daemon/ctl/ctl_item_line.h"
-#include "daemon/ctl/ctl_progress.h"
-#include "daemon/ctl/ctl_queries.h"
-#include "daemon/ctl/ctl_say.h"
-#include "ingest/answer_reader.h"
-#include "ingest/sender.h"
-#include "ingest/topics.h"
-#include "ingest/wire.h"
-
-enum { TIMEOUT_MS_DEFAULT = 10000, TIMEOUT_MS_MAX = 3600000, POLL_MS = 20, ANSWERS_AT_ONCE = 256 };
-
-/* The state of the command. */
-struct ask {
-  struct ctl_context *ctx;
-  struct ctl_queries queries;
-  struct sender *sender;
-  struct answer_reader *reader;
-  struct ctl_progress progress;
-  uint64_t timeout_ms;
-  uint64_t n_unusable; /* lines that are not a query */
-  bool prints_json;
-  int64_t moved_ns; /* when the newest answer arrived */
-};
-
-static void ask_fini(struct ask *a)
-{
-  ctl_progress_hide(&a->progress);
-  answer_reader_close(&a->reader);
-  sender_close(&a->sender);
-  ctl_queries_fini(&a->queries);
-  ctl_context_close(&a->ctx);
-}
-
-static void on_report(void *context, const struct sender_report *report)
-{
-  struct ask *a = context;
-  size_t i = (size_t)(uintptr_t)report->opaque;
-  char reason[256];
-
-  if (report->fate == SENDER_DELIVERED)
-    return;
-  snprintf(reason, sizeof reason, "it did not reach Kafka: %s", report->reason);
-  if (ctl_queries_fail(&a->queries, i, reason) != ERR_OK)
-    ctl_say("%s", err_message());
-}
-
-/* Open the reader before the sender, or early answers would be missed. */
-static err_t open_clients(struct ask *a)
-{
-  static const struct kafka_property defaults[] = { { "linger.ms", "0" }, { "message.timeout.ms", "30000" } };
-  const struct config *c = a->ctx->config;
-  struct kafka_layers queries, answers;
-  int n;
-
-  TRY(ctl_context_layers(a->ctx, defaults, sizeof defaults / sizeof defaults[0], &c->query.kafka, &queries));
-  TRY(ctl_context_layers(a->ctx, NULL, 0, &c->query.answer_kafka, &answers));
-  TRY(topics_count_partitions(&queries, c->query.topic, CTL_KAFKA_TIMEOUT_MS, &n));
-  TRY(answer_reader_open(&answers, c->query.answer_topic, CTL_KAFKA_TIMEOUT_MS, &a->reader));
-  return sender_open(&queries, on_report, a, &a->sender);
-}
-
-/* Take the answers that have arrived. Wait up to timeout_ms for the first. */
-static err_t take_answers(struct ask *a, int timeout_ms)
-{
-  struct span answer;
-
-  for (int i = 0; i < ANSWERS_AT_ONCE; i++) {
-    size_t n_before = a->queries.n_open;
-    sender_poll(a->sender, 0);
-    TRY(answer_reader_next(a->reader, i == 0 ? timeout_ms : 0, &answer));
-    if (!answer.n)
-      break;
-    TRY(ctl_queries_take(&a->queries, answer));
-    if (a->queries.n_open < n_before)
-      a->moved_ns = clock_now_ns();
-  }
-  ctl_progress_tick(&a->progress, a->queries.n - a->queries.n_open, a->queries.n - a->queries.n_open);
-  return ERR_OK;
-}
-
-static bool is_overdue(const struct ask *a)
-{
-  return clock_now_ns() - a->moved_ns > (int64_t)a->timeout_ms * CLOCK_NS_PER_MS;
-}
-
-static err_t send_query(struct ask *a, size_t i)
-{
-  const struct ctl_query *query = &a->queries.items[i];
-  const struct sender_header header = { "content-type", span_of_str(wire_content_type(WIRE_JSON)) };
-  const struct sender_message message = {
-    .topic = a->ctx->config->query.topic,
-    .has_key = true,
-    .key = span_of_str(query->id),
-    .has_value = true,
-    .value = span_of_str(query->text),
-    .headers = &header,
-    .n_headers = 1,
-    .opaque = (void *)(uintptr_t)i,
-  };
-  err_code_t result;
-
-  while ((result = sender_send(a->sender, &message)) == ERR_KAFKA_RETRY && !is_overdue(a))
-    TRY(take_answers(a, POLL_MS));
-  return result == ERR_OK ? ERR_OK : ctl_queries_fail(&a->queries, i, err_message());
-}
-
-static err_t ask_all(struct ask *a)
-{
-  a->moved_ns = clock_now_ns();
-  ctl_progress_begin(&a->progress, "asking", a->queries.n);
-  for (size_t i = 0; i < a->queries.n; i++) {
-    TRY(send_query(a, i));
-    if (i % ANSWERS_AT_ONCE == ANSWERS_AT_ONCE - 1)
-      TRY(take_answers(a, 0));
-  }
-  while (a->queries.n_open > 0 && !is_overdue(a))
-    TRY(take_answers(a, POLL_MS));
-  ctl_progress_hide(&a->progress);
-  return ERR_OK;
-}
 
 static void drop_text(char **text)
 {
   free(*text);
-}
-
-/* Print one answer. Returns false if there is none or it is an error. */
-static bool print_answer(const struct ask *a, const struct ctl_query *query)
-{
-  if (!query->answer) {
-    ctl_say("query %s: %s", query->id, query->failure ? query->failure : "no answer came in time");
-    return false;
-  }
-  AUTO(ctl_json_close) json_t *answer = json_loadb(query->answer, query->n_answer, 0, NULL);
-  AUTO(drop_text) char *error = ctl_answer_error(answer);
-  if (error)
-    ctl_say("query %s: %s", query->id, error);
-  if (a->prints_json)
-    printf("%.*s\n", (int)query->n_answer, query->answer);
-  else if (!error)
-    ctl_answer_print(answer, stdout);
-  return !error;
-}
-
-static err_t print_answers(const struct ask *a)
-{
-  uint64_t n_bad = a->n_unusable;
-
-  for (size_t i = 0; i < a->queries.n; i++) {
-    n_bad += !print_answer(a, &a->queries.items[i]);
-    fflush(stdout); /* keep the order with lines on standard error */
-  }
-  if (n_bad)
-    FAIL(ERR_QUERY, "%s of %s queries failed", ctl_format_count(n_bad).s,
-         ctl_format_count(a->queries.n + a->n_unusable).s);
-  return ERR_OK;
-}
-
-static err_t add_query(struct ask *a, const char *where, uint64_t line, struct span text)
-{
-  err_code_t result = ctl_queries_add(&a->queries, text, a->ctx->config->query.answer_topic);
-
-  if (err_class(result) != ERR_CLASS_REJECT)
-    return result;
-  a->n_unusable++;
-  ctl_say("%s %llu: %s", where, (unsigned long long)line, err_message());
-  return ERR_OK;
 }
 
 static void close_file(FILE **file)
@@ -185,7 +20,7 @@ static void close_file(FILE **file)
     fclose(*file);
 }
 
-static err_t read_file(struct ask *a, const char *path)
+static err_t read_file(struct ctl_ask *a, const char *path)
 {
   AUTO(close_file) FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
   AUTO(drop_text) char *line = NULL;
@@ -196,76 +31,118 @@ static err_t read_file(struct ask *a, const char *path)
     FAIL(ERR_SYSTEM, "%s cannot be opened: %s", path, strerror(errno));
   for (uint64_t number = 1; (n = getline(&line, &capacity, file)) >= 0; number++) {
     if (!ctl_item_line_is_blank(span_of(line, (size_t)n)))
-      TRY(add_query(a, "line", number, span_of(line, (size_t)n)));
+      TRY(ctl_ask_add(a, "line", number, span_of(line, (size_t)n)));
   }
   if (ferror(file))
     FAIL(ERR_SYSTEM, "%s cannot be read to its end: %s", path, strerror(errno));
   return ERR_OK;
 }
 
-static err_t set_format(struct ask *a, const char *name)
+/* The command line. NULL: an option was not given. */
+struct request {
+  struct ctl_ask ask;
+  uint64_t n_given;
+  const char *filter;
+  const char *parameters;
+  const char *user; /* of --exclude-seen-by */
+  const char *like;
+};
+
+static void request_fini(struct request *r)
 {
-  a->prints_json = strcmp(name, "json") == 0;
-  if (!a->prints_json && strcmp(name, "table") != 0)
-    FAIL(ERR_USAGE, "--format expects table or json, not \"%s\"", name);
+  ctl_ask_fini(&r->ask);
+}
+
+/* Without this check, an empty shell variable would do nothing. */
+static err_t take_key(const char *option, const char *what, const char **out)
+{
+  if (!*optarg)
+    FAIL(ERR_USAGE, "%s needs %s: it is empty", option, what);
+  *out = optarg;
   return ERR_OK;
 }
 
-static err_t take_option(struct ask *a, int option, uint64_t *n_given)
+static err_t take_option(struct request *r, int option)
 {
   switch (option) {
   case 'j':
-    *n_given += 1;
-    return add_query(a, "--json", *n_given, span_of_str(optarg));
+    return ctl_ask_add(&r->ask, "--json", ++r->n_given, span_of_str(optarg));
   case 'f':
-    *n_given += 1;
-    return read_file(a, optarg);
+    r->n_given++;
+    return read_file(&r->ask, optarg);
+  case 'F':
+    r->filter = optarg;
+    return ERR_OK;
+  case 'P':
+    r->parameters = optarg;
+    return ERR_OK;
+  case 'u':
+    return take_key("--exclude-seen-by", "a user", &r->user);
+  case 'l':
+    return take_key("--like", "a key", &r->like);
   case 'o':
-    return set_format(a, optarg);
-  case 't':
-    return ctl_parse_number("--timeout-ms", optarg, 1, TIMEOUT_MS_MAX, &a->timeout_ms);
+    return ctl_ask_format(&r->ask, optarg);
   default:
-    FAIL(ERR_USAGE, "%s: unknown option of query, or its value is missing", optarg ? optarg : "the last word");
+    return ctl_ask_timeout(&r->ask, optarg);
   }
 }
 
-static err_t run_query(const struct ctl_options *options, int argc, char **argv)
+static err_t take_options(struct request *r, int argc, char **argv)
 {
   static const struct option known[] = {
     { "json", required_argument, NULL, 'j' },
     { "file", required_argument, NULL, 'f' },
+    { "filter", required_argument, NULL, 'F' },
+    { "parameters", required_argument, NULL, 'P' },
+    { "like", required_argument, NULL, 'l' },
+    { "exclude-seen-by", required_argument, NULL, 'u' },
     { "format", required_argument, NULL, 'o' },
     { "timeout-ms", required_argument, NULL, 't' },
     { 0 },
   };
-  AUTO(ask_fini) struct ask a = { .timeout_ms = TIMEOUT_MS_DEFAULT };
-  uint64_t n_given = 0;
   int option;
 
-  ctl_queries_init(&a.queries);
-  TRY(ctl_context_open(options, &a.ctx));
   while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
     if (option == '?' || option == ':')
       FAIL(ERR_USAGE, "%s: unknown option of query, or its value is missing", argv[optind - 1]);
-    TRY(take_option(&a, option, &n_given));
+    TRY(take_option(r, option));
   }
   if (optind < argc)
     FAIL(ERR_USAGE, "%s: give a query as --json QUERY, or a file of queries as --file FILE", argv[optind]);
-  if (n_given == 0)
+  if (r->n_given == 0)
     FAIL(ERR_USAGE, "give a query as --json QUERY, or a file of queries as --file FILE");
-  if (a.queries.n > 0) {
-    TRY(open_clients(&a));
-    TRY(ask_all(&a));
-  }
-  return print_answers(&a);
+  if (r->parameters && !r->filter)
+    FAIL(ERR_USAGE, "--parameters are for a filter: give it as --filter TEXT");
+  return ERR_OK;
+}
+
+static err_t run_query(const struct ctl_options *options, int argc, char **argv)
+{
+  AUTO(request_fini) struct request r = { 0 };
+
+  TRY(ctl_ask_init(options, &r.ask));
+  TRY(take_options(&r, argc, argv));
+  if (r.filter)
+    TRY(ctl_queries_set_filter(&r.ask.queries, r.filter, r.parameters));
+  if (r.user)
+    TRY(ctl_queries_exclude_seen_by(&r.ask.queries, r.user));
+  if (r.like)
+    TRY(ctl_queries_like(&r.ask.queries, r.like));
+  return ctl_ask_run(&r.ask);
 }
 
 const struct ctl_command ctl_query_command = {
   .name = "query",
-  .arguments = "[--json QUERY]... [--file FILE.jsonl]... [--format table|json]",
+  .arguments = "[--json QUERY]... [--file FILE.jsonl]... [--filter TEXT] [--like KEY]"
+               " [--exclude-seen-by USER]",
   .summary = "send queries through Kafka, and print the answers in the order of the queries",
   .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
           "  --file FILE       a file with one query per line; - for standard input; may be repeated\n"
+          "  --filter TEXT     a filter for all of these queries: 'price < $1 and country in $2'\n"
+          "  --parameters JSON the values of $1, $2, ... in it: '[20, [\"de\", \"at\"]]'\n"
+          "  --like KEY        ask for items like this one, in place of the queries' vectors\n"
+          "  --exclude-seen-by USER\n"
+          "                    leave out what this user has seen\n"
           "  --format FORMAT   table (default), or json: the answers as received, one per line\n"
           "  --timeout-ms N    how long to wait for the next answer (default: 10000)\n"
           "\n"

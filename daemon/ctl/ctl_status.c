@@ -30,8 +30,9 @@ static void print_head(const json_t *status)
          text_of(status, "isa"));
   printf("backend    %s%s%s\n", text_of(status, "backend"), reason ? ", because the GPU is NOT USED: " : "",
          reason ? reason : "");
-  printf("catalogue  %s items, epoch %" PRIu64 "\n", ctl_format_count(ctl_json_count(status, "items")).s,
-         ctl_json_count(status, "epoch"));
+  printf("catalogue  %s items, epoch %" PRIu64 ", published %s ago\n",
+         ctl_format_count(ctl_json_count(status, "items")).s, ctl_json_count(status, "epoch"),
+         ctl_format_span((int64_t)(json_number_value(json_object_get(status, "epoch_age_s")) * 1e9)).s);
 }
 
 static void print_kafka(const json_t *status)
@@ -41,13 +42,25 @@ static void print_kafka(const json_t *status)
     const char *label;
   } rows[] = {
     { "bootstrap", "broker" },     { "catalogue_topic", "items" },          { "query_topic", "queries" },
-    { "answer_topic", "answers" }, { "dead_letter_topic", "dead letters" },
+    { "answer_topic", "answers" }, { "dead_letter_topic", "dead letters" }, { "seen_topic", "seen" },
   };
   const json_t *kafka = json_object_get(status, "kafka");
 
   puts("Kafka");
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    printf("  %-16s %s\n", rows[i].label, text_of(kafka, rows[i].name));
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    if (!json_is_null(json_object_get(kafka, rows[i].name))) /* no seen topic is configured */
+      printf("  %-16s %s\n", rows[i].label, text_of(kafka, rows[i].name));
+  }
+}
+
+static void print_space(const json_t *space)
+{
+  uint64_t n_items = ctl_json_count(space, "items"), n_alive = ctl_json_count(space, "alive");
+
+  printf("  %-16s %s, %s items", text_of(space, "name"), text_of(space, "similarity"), ctl_format_count(n_items).s);
+  if (json_object_get(space, "alive") && n_alive != n_items)
+    printf(", %s alive", ctl_format_count(n_alive).s);
+  putchar('\n');
 }
 
 static void print_spaces(const json_t *status)
@@ -57,8 +70,35 @@ static void print_spaces(const json_t *status)
 
   puts("spaces");
   json_array_foreach(json_object_get(status, "spaces"), i, space)
-      printf("  %-16s %s, %s items\n", text_of(space, "name"), text_of(space, "similarity"),
-             ctl_format_count(ctl_json_count(space, "items")).s);
+    print_space(space);
+}
+
+/* Print how many items are not returned because of their lifetimes, and when that changes. */
+static void print_lifetimes(const json_t *status)
+{
+  const json_t *lifetimes = json_object_get(status, "lifetimes");
+  const json_t *next = json_object_get(lifetimes, "next_change_unix_ms");
+
+  if (!json_is_object(lifetimes))
+    return;
+  printf("lifetimes  %s expired, %s embargoed", ctl_format_count(ctl_json_count(lifetimes, "expired")).s,
+         ctl_format_count(ctl_json_count(lifetimes, "embargoed")).s);
+  printf(" at %s", ctl_format_time(json_integer_value(json_object_get(lifetimes, "time_unix_ms"))).s);
+  if (json_is_integer(next))
+    printf("; the next change is at %s", ctl_format_time(json_integer_value(next)).s);
+  putchar('\n');
+}
+
+static void print_attributes(const json_t *status)
+{
+  size_t i;
+  json_t *attribute;
+
+  if (json_array_size(json_object_get(status, "attributes")))
+    puts("attributes");
+  json_array_foreach(json_object_get(status, "attributes"), i, attribute)
+      printf("  %-16s %s, %s items have it\n", text_of(attribute, "name"), text_of(attribute, "type"),
+             ctl_format_count(ctl_json_count(attribute, "items")).s);
 }
 
 static void print_watermark(const json_t *status)
@@ -95,21 +135,25 @@ static void print_quantiles(const char *name, const json_t *quantiles)
            ctl_format_span((int64_t)ctl_json_count(quantiles, "p99") * CLOCK_NS_PER_US).s, ctl_format_count(n).s);
 }
 
-static void print_latency(json_t *status)
+static void print_latency(const json_t *status, const char *field, const char *title)
 {
   const char *name;
-  json_t *quantiles;
+  json_t *quantiles, *list = json_object_get(status, field);
 
-  puts("latency of the last one to two minutes: p50, p95, p99");
-  json_object_foreach(json_object_get(status, "latency_us"), name, quantiles)
+  if (list)
+    puts(title);
+  json_object_foreach(list, name, quantiles)
     print_quantiles(name, quantiles);
 }
 
 static bool is_printed_above(const char *name)
 {
-  static const char *const names[] = { "version", "ready",     "not_ready", "phase",  "epoch",    "items",
-                                       "backend", "kafka",     "spaces",    "isa",    "uptime_s", "watermark",
-                                       "rebuild", "latency_us", "counters",  "backends_failed", "backend_reason" };
+  static const char *const names[] = { "version",        "ready",      "not_ready", "phase",
+                                       "epoch",          "items",      "backend",   "kafka",
+                                       "spaces",         "isa",        "uptime_s",  "watermark",
+                                       "rebuild",        "latency_us", "counters",  "backends_failed",
+                                       "backend_reason", "attributes", "lifetimes", "latency_since_start_us",
+                                       "epoch_age_s" };
 
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     if (strcmp(name, names[i]) == 0)
@@ -161,11 +205,14 @@ static void print_rest(json_t *status)
 static void print_status(json_t *status)
 {
   print_head(status);
+  print_lifetimes(status);
   ctl_rebuild_print(json_object_get(status, "rebuild"), stdout);
   print_kafka(status);
   print_spaces(status);
+  print_attributes(status);
   print_watermark(status);
-  print_latency(status);
+  print_latency(status, "latency_us", "latency of the last one to two minutes: p50, p95, p99");
+  print_latency(status, "latency_since_start_us", "latency since the start: p50, p95, p99");
   print_counters(status);
   print_rest(status);
 }
@@ -185,7 +232,7 @@ static err_t run_status(const struct ctl_options *options, int argc, char **argv
   }
   if (optind < argc)
     FAIL(ERR_USAGE, "%s: status expects options only", argv[optind]);
-  TRY(ctl_context_open(options, &ctx));
+  TRY(ctl_context_open_for_http(options, &ctx));
   TRY(ctl_context_status(ctx, &status));
   if (!prints_json)
     print_status(status);

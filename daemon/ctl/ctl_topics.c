@@ -41,10 +41,13 @@ static err_t create_all(struct ctl_context *ctx, int n_partitions)
     { "queries", c->query.topic, &c->query.kafka, { NULL, 0 } },
     { "answers", c->query.answer_topic, &c->query.answer_kafka, { NULL, 0 } },
     { "dead letters", c->catalogue.dead_letter_topic, &c->catalogue.kafka, { NULL, 0 } },
+    { "seen", c->seen.topic, &c->seen.kafka, { NULL, 0 } },
   };
 
-  for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
-    TRY(create(ctx, &roles[i], n_partitions));
+  for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+    if (*roles[i].topic)
+      TRY(create(ctx, &roles[i], n_partitions));
+  }
   return ERR_OK;
 }
 
@@ -69,7 +72,7 @@ static err_t run_topics(const struct ctl_options *options, int argc, char **argv
 const struct ctl_command ctl_topics_command = {
   .name = "topics",
   .arguments = "create [--partitions N]",
-  .summary = "create the topics for items, queries, answers and dead letters",
+  .summary = "create the topics for items, queries, answers and dead letters, and the seen topic",
   .help = "  --partitions N   partitions of each topic (default: 4). Choose with care: if partitions are added later,\n"
           "                   keys move to other partitions\n"
           "\n"

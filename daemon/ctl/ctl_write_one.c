@@ -8,8 +8,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_letters.h"
 #include "daemon/ctl/ctl_say.h"
 #include "ingest/wire.h"
+
+/* How long a letter is waited for, and how many of each partition are looked at. */
+enum { LETTER_TRIES = 20, LETTER_WAIT_MS = 100, LETTERS_LOOKED_AT = 100, REASON_BYTES = 1024 };
 
 static bool has_space(const struct config *config, struct span name)
 {
@@ -20,9 +24,9 @@ static bool has_space(const struct config *config, struct span name)
   return false;
 }
 
-/* Report parts whose space is not configured: no query sees them.
+/* Report parts and attributes that are not configured: no query sees them.
  *
- * is_served  true if queries see at least one part
+ * is_served  true if queries see at least one part or attribute
  */
 static err_t tell_unserved(const struct config *config, const struct ctl_record *record, bool *is_served)
 {
@@ -36,6 +40,12 @@ static err_t tell_unserved(const struct config *config, const struct ctl_record 
       *is_served = true;
     else
       ctl_say("the configuration has no space %s: queries do not see that part", log_quote(item.parts[i].space));
+  }
+  for (size_t i = 0; i < item.n_attributes; i++) {
+    if (attributes_find(&config->attributes, item.attributes[i].name, 0) != ATTRIBUTE_NONE)
+      *is_served |= item.n_parts == 0;
+    else
+      ctl_say("the configuration has no attribute %s: its value is dropped", log_quote(item.attributes[i].name));
   }
   return ERR_OK;
 }
@@ -54,6 +64,43 @@ static const char *name_result(const struct ctl_record *record, const struct ctl
   return "no longer there";
 }
 
+/* The letter of a record, while it is looked for. */
+struct search {
+  const struct ctl_writer *writer;
+  char reason[REASON_BYTES]; /* "": not found yet */
+};
+
+static err_code_t look_at_letter(void *context, const struct ctl_letter *letter)
+{
+  struct search *s = context;
+
+  if (letter->partition == s->writer->newest.partition && letter->offset == s->writer->newest.next)
+    snprintf(s->reason, sizeof s->reason, "%.*s",
+             (int)(letter->reason.n < REASON_BYTES ? letter->reason.n : REASON_BYTES - 1),
+             (const char *)letter->reason.p);
+  return ERR_OK;
+}
+
+/* Fail with the reason in the record's letter, which is counted a little before it is written. Who may write records
+ * may not be allowed to read letters: then the counters say enough. */
+static err_t fail_refused(const struct ctl_writer *w)
+{
+  struct search search = { .writer = w };
+  const struct config *config = w->ctx->config;
+  const struct ctl_letters_selection selection = { .filter.topic = config->catalogue.topic };
+  err_code_t err = ERR_OK;
+
+  for (int i = 0; i < LETTER_TRIES && err == ERR_OK && !*search.reason; i++) {
+    err = ctl_letters_visit_all(w->ctx, &selection, LETTERS_LOOKED_AT, look_at_letter, &search);
+    if (err == ERR_OK && !*search.reason)
+      clock_sleep_ns(LETTER_WAIT_MS * CLOCK_NS_PER_MS);
+  }
+  if (!*search.reason)
+    FAIL(ERR_ITEM, "the daemon has refused records meanwhile, perhaps this one: topic %s has the reasons",
+         config->catalogue.dead_letter_topic);
+  FAIL(ERR_ITEM, "the daemon has refused it: %s", log_quote(span_of_str(search.reason)));
+}
+
 err_t ctl_write_one(struct ctl_context *ctx, const struct ctl_record *record)
 {
   AUTO(ctl_writer_close) struct ctl_writer *w = NULL;
@@ -61,6 +108,7 @@ err_t ctl_write_one(struct ctl_context *ctx, const struct ctl_record *record)
   struct ctl_counts counts;
   bool is_served = false;
 
+  TRY(ctl_writer_verify_format(ctx->config));
   TRY(ctl_writer_open(ctx, "0", &w));
   int64_t started_ns = clock_now_ns();
   TRY(ctl_writer_send(w, record));
@@ -68,9 +116,7 @@ err_t ctl_write_one(struct ctl_context *ctx, const struct ctl_record *record)
   TRY(ctl_writer_await_visible(w, NULL, &visible_ns));
   TRY(ctl_writer_counts(w, &counts));
   if (counts.refused)
-    FAIL(ERR_ITEM, "the daemon has refused %s: topic %s has the reason",
-         counts.refused == 1 && counts.applied == 0 ? "it" : "records meanwhile, perhaps this one",
-         ctx->config->catalogue.dead_letter_topic);
+    return fail_refused(w);
   if (!record->is_delete)
     TRY(tell_unserved(ctx->config, record, &is_served));
   printf("%s after %s (%s after Kafka had it)\n", name_result(record, &counts, is_served),

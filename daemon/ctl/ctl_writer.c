@@ -25,6 +25,7 @@ static void on_report(void *context, const struct sender_report *report)
   if (report->fate == SENDER_DELIVERED &&
       ctl_positions_add(&w->positions, report->partition, report->offset) == ERR_OK) {
     w->n_delivered++;
+    w->newest = (struct position){ report->partition, report->offset };
     w->delivered_ns = clock_now_ns();
     return;
   }
@@ -55,6 +56,15 @@ static err_t verify_daemon(struct ctl_writer *w)
     FAIL(ERR_CONFIG, "the daemon reads topic %s, but this configuration says %s", topic,
          w->ctx->config->catalogue.topic);
   w->before = counts_of(status);
+  return ERR_OK;
+}
+
+err_t ctl_writer_verify_format(const struct config *config)
+{
+  if (config->catalogue.is_json || config->catalogue.is_framed)
+    FAIL(ERR_CONFIG, "sluicectl writes items in Sluice's own form, and topic %s has another one (%s): write to it as "
+         "its other producers do", config->catalogue.topic,
+         config->catalogue.is_json ? "catalogue.format: json" : "catalogue.framing: confluent");
   return ERR_OK;
 }
 
@@ -110,10 +120,16 @@ err_t ctl_writer_send(struct ctl_writer *w, const struct ctl_record *record)
     .headers = &header,
     .n_headers = record->is_delete ? 0 : 1,
   };
+
+  return ctl_writer_send_message(w, &message);
+}
+
+err_t ctl_writer_send_message(struct ctl_writer *w, const struct sender_message *message)
+{
   int64_t deadline_ns = clock_now_ns() + SEND_TIMEOUT_MS * CLOCK_NS_PER_MS;
 
   for (;;) {
-    err_code_t result = sender_send(w->sender, &message);
+    err_code_t result = sender_send(w->sender, message);
     sender_poll(w->sender, result == ERR_KAFKA_RETRY ? POLL_MS : 0);
     if (result != ERR_KAFKA_RETRY || clock_now_ns() > deadline_ns)
       return result;

@@ -26,9 +26,13 @@ struct ctl_writer {
   uint64_t n_delivered;
   uint64_t n_failed;
   char reason[CTL_REASON_BYTES]; /* why the first failed record was not delivered */
+  struct position newest;        /* partition and offset of the record that was confirmed last */
   int64_t delivered_ns;          /* when Kafka confirmed the newest record, by clock_now_ns() */
   struct ctl_counts before;      /* counters when the writer was opened */
 };
+
+/* Verify that the catalogue topic takes Sluice's own messages, without framing. Returns ERR_CONFIG if not. */
+err_t ctl_writer_verify_format(const struct config *config);
 
 /* Verify that the daemon answers and the topic exists, and open a producer.
  *
@@ -42,6 +46,9 @@ void ctl_writer_close(struct ctl_writer **w);
 
 /* Queue a record; wait if the queue is full. Returns ERR_KAFKA_RETRY if it stays full for half a minute. */
 err_t ctl_writer_send(struct ctl_writer *w, const struct ctl_record *record);
+
+/* The same for a message of the catalogue topic. */
+err_t ctl_writer_send_message(struct ctl_writer *w, const struct sender_message *message);
 
 /* Wait until Kafka has confirmed every record. Returns ERR_KAFKA with the first reason if it did not take all. */
 err_t ctl_writer_flush(struct ctl_writer *w);

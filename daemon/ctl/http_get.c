@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-enum { BASE_BYTES = 128, URL_BYTES = 256, BODY_BYTES_MAX = 64 << 20 };
+enum { BASE_BYTES = 128, URL_BYTES = 1024, BODY_BYTES_MAX = 64 << 20 };
 
 struct http_get {
   CURL *curl;

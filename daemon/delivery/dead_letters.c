@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "base/mem.h"
+#include "ingest/retried_header.h"
 
 enum { LETTERS_MAX = 10000, BYTES_MAX = 64 << 20, LOG_AFTER_S = 10, TICKET_TIMEOUT_S = 60 };
 
@@ -220,7 +221,7 @@ static err_t make_letter(const struct dead_letter *from, struct sent_letter **ou
 
 static void log_letter(struct dead_letters *l, const struct dead_letter *letter, const char *reason)
 {
-  counters_add(&l->with.counters->dead_letters, 1);
+  counters_add(&l->with.counters->dead_letters[letter->kind], 1);
   if (log_limit_allows(&l->limit, "dead_letters"))
     log_warn("dead_letter", "topic=%s partition=%" PRId32 " offset=%" PRId64 " key=%s reason=%s", letter->source_topic,
              letter->partition, letter->offset, log_quote(letter->key), log_quote(span_of_str(reason)));
@@ -234,13 +235,17 @@ bool dead_letters_send(struct dead_letters *l, const struct dead_letter *letter)
   snprintf(reason, sizeof reason, "%s", letter->reason);
   snprintf(partition, sizeof partition, "%" PRId32, letter->partition);
   snprintf(offset, sizeof offset, "%" PRId64, letter->offset);
-  struct sender_header headers[] = {
+  struct sender_header headers[SENDER_HEADERS_MAX] = {
     { "sluice.topic", span_of_str(letter->source_topic) },
     { "sluice.partition", span_of_str(partition) },
     { "sluice.offset", span_of_str(offset) },
     { "sluice.reason", span_of_str(reason) },
-    { "content-type", letter->content_type },
   };
+  size_t n_headers = 4;
+  if (letter->content_type.n)
+    headers[n_headers++] = (struct sender_header){ "content-type", letter->content_type };
+  if (letter->retried.n && letter->retried.n <= RETRIED_DIGITS_MAX)
+    headers[n_headers++] = (struct sender_header){ RETRIED_HEADER, letter->retried };
   struct sender_message message = {
     .topic = letter->topic,
     .has_key = letter->has_key,
@@ -248,7 +253,7 @@ bool dead_letters_send(struct dead_letters *l, const struct dead_letter *letter)
     .has_value = letter->has_value,
     .value = letter->value,
     .headers = headers,
-    .n_headers = sizeof headers / sizeof headers[0] - (letter->content_type.n == 0),
+    .n_headers = n_headers,
   };
 
   if (make_letter(letter, &made) != ERR_OK)

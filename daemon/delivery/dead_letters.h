@@ -29,10 +29,12 @@ struct dead_letter {
   bool has_value;
   struct span value;
   struct span content_type; /* of the message; empty for none */
+  struct span retried;      /* the same: its header of ingest/retried_header.h */
   const char *source_topic;
   int32_t partition;
   int64_t offset;
   const char *reason;
+  enum counters_letter kind; /* of the reason */
   enum dead_letter_waiter waiter;
   uint32_t ticket;          /* of a query */
   _Atomic bool *is_settled; /* of the catalogue; outlives the letter */

@@ -51,6 +51,7 @@ static void send_letter_instead(struct delivery *d, struct reply_record *reply, 
     .partition = reply->partition,
     .offset = reply->offset,
     .reason = text,
+    .kind = LETTER_NO_REPLY,
     .waiter = DEAD_LETTER_WAITER_QUERY,
     .ticket = reply->ticket,
   };
@@ -58,17 +59,35 @@ static void send_letter_instead(struct delivery *d, struct reply_record *reply, 
   reply_pool_put(d->replies, reply);
 }
 
+/* The headers of a reply: its format, and those of its query's trace.
+ *
+ * Returns their number, at most REPLY_HEADERS. */
+enum { REPLY_HEADERS = 1 + TRACE_HEADERS };
+
+static size_t list_headers(enum wire_format format, const struct trace_headers *trace, struct sender_header *out)
+{
+  size_t n = 0;
+
+  out[n++] = (struct sender_header){ "content-type", span_of_str(wire_content_type(format)) };
+  for (size_t i = 0; i < TRACE_HEADERS; i++) {
+    if (trace->value[i].n)
+      out[n++] = (struct sender_header){ trace_header_names[i], trace->value[i] };
+  }
+  return n;
+}
+
 static err_t send_error(struct delivery *d, struct reply_record *reply, const char *message)
 {
   AUTO(region_fini) struct region scratch = { 0 };
+  static const struct trace_headers none;
   bool is_bare = reply->stage == REPLY_STAGE_BARE_ERROR;
-  struct sender_header header = { "content-type", span_of_str(wire_content_type(reply->format)) };
+  struct sender_header headers[REPLY_HEADERS];
   struct answer answer = { .error = ANSWER_INTERNAL, .error_message = message };
   struct sender_message error = {
     .topic = d->with.answer_topic,
     .has_value = true,
-    .headers = &header,
-    .n_headers = 1,
+    .headers = headers,
+    .n_headers = list_headers(reply->format, is_bare ? &none : &reply->trace, headers),
   };
 
   if (!is_bare) {
@@ -79,7 +98,7 @@ static err_t send_error(struct delivery *d, struct reply_record *reply, const ch
   }
   TRY(wire_encode_answer(&answer, reply->format, &scratch, &error.value));
   reply->item = (struct reply_topics_item){ 0 };
-  counters_add(&d->with.counters->errors, 1);
+  counters_add(&d->with.counters->errors[answer.error], 1);
   outlet_send_later(d->answers, &reply->item.item, &error);
   return ERR_OK;
 }
@@ -110,10 +129,20 @@ static void replace(struct delivery *d, struct reply_record *reply, const char *
 
 /* ---- Ends ---- */
 
+/* Measure from the query's record to the delivery. An error in place of the answer is none. */
+static void measure_delivery(struct delivery *d, const struct reply_record *reply)
+{
+  int64_t now_ns = clock_now_ns();
+
+  if (reply->asked_ns && reply->stage == REPLY_STAGE_ANSWER)
+    hist_add(&d->with.counters->answer_us, (uint64_t)(now_ns - reply->asked_ns) / CLOCK_NS_PER_US);
+}
+
 static void end_reply(struct delivery *d, struct reply_record *reply, enum outlet_end end, const char *reason)
 {
   switch (end) {
   case OUTLET_DELIVERED:
+    measure_delivery(d, reply);
     offset_tracker_done(d->with.tracker, reply->ticket);
     break;
   case OUTLET_REFUSED:
@@ -249,8 +278,9 @@ static err_t fill_record(struct reply_record *record, const struct delivery_repl
   record->ticket = reply->ticket;
   record->partition = reply->partition;
   record->offset = reply->offset;
+  record->asked_ns = reply->asked_ns;
   record->n_value_bytes = reply->value.n;
-  return reply_record_copy(record, reply->key, reply->id, reply->space);
+  return reply_record_copy(record, reply->key, reply->id, reply->space, &reply->trace);
 }
 
 /* Wait for room in the queue. If it is time to give up, the reply is dropped and its ticket stays open. */
@@ -275,15 +305,15 @@ static void send_to_own_topic(struct delivery *d, struct reply_record *record, c
 
 void delivery_send_reply(struct delivery *d, const struct delivery_reply *reply)
 {
-  struct sender_header header = { "content-type", span_of_str(wire_content_type(reply->format)) };
+  struct sender_header headers[REPLY_HEADERS];
   struct sender_message message = {
     .topic = reply->route == REPLY_TO_OWN_TOPIC ? reply->own_topic : d->with.answer_topic,
     .has_key = reply->has_key,
     .key = reply->key,
     .has_value = true,
     .value = reply->value,
-    .headers = &header,
-    .n_headers = 1,
+    .headers = headers,
+    .n_headers = list_headers(reply->format, &reply->trace, headers),
   };
   struct reply_record *record = wait_for_record(d);
 
@@ -314,6 +344,11 @@ bool delivery_send_dead_letter(struct delivery *d, const struct dead_letter *let
   if (is_of_query)
     dead_letters_drop(d->letters, letter);
   return is_of_query;
+}
+
+bool delivery_is_answer_topic_away(struct delivery *d)
+{
+  return outlet_is_away(d->answers);
 }
 
 bool delivery_has_room(struct delivery *d)

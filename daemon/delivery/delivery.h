@@ -16,6 +16,7 @@
 #include "daemon/delivery/dead_letters.h"
 #include "daemon/delivery/reply_pool.h"
 #include "ingest/kafka_properties.h"
+#include "ingest/trace_headers.h"
 #include "ingest/wire.h"
 
 struct delivery;
@@ -50,10 +51,12 @@ struct delivery_reply {
   struct span id;    /* of the query, for an error in place of the reply */
   struct span space; /* likewise */
   struct span value;
+  struct trace_headers trace; /* headers of the query, which the reply has too */
   enum wire_format format;
   uint32_t ticket;
   int32_t partition; /* of the query's record */
   int64_t offset;
+  int64_t asked_ns; /* when the query was written, by clock_now_ns(); 0: the answer's delivery is not measured */
 };
 
 /* Send the reply to a query. Its ticket ends when a broker has the reply or what replaces it.
@@ -75,6 +78,10 @@ bool delivery_send_dead_letter(struct delivery *d, const struct dead_letter *let
 
 /* Can a reply probably be sent now without waiting for a broker? Thread: any. */
 bool delivery_has_room(struct delivery *d);
+
+/* Do answers wait because the configured answer topic or its brokers are away, or because we may not write there?
+ * Thread: any. */
+bool delivery_is_answer_topic_away(struct delivery *d);
 
 /* The daemon is stopping: from this time on (clock_now_ns()) nothing waits for a broker. Thread: main. */
 void delivery_give_up_at(struct delivery *d, int64_t ns);

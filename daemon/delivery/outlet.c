@@ -13,12 +13,18 @@
 /* After UNSURE_MAX failures that may or may not be permanent, a message counts as refused. */
 enum { POLL_MS = 100, BUSY_POLL_MS = 10, RETRY_MS = 250, UNSURE_MAX = 20 };
 
+/* How long a retired producer may take to send its messages. */
+enum { TAKE_BACK_MS = 1000 };
+
 struct outlet {
   struct outlet_config with;
   struct kafka_layers layers;
+  pthread_rwlock_t lock; /* keeps the sender from being replaced. The outlet's thread needs it only to replace it */
   struct sender *sender;
-  struct sender *alone; /* sends one message a batch; opened at its first use. Thread: the outlet's */
-  bool has_no_alone;    /* `alone` could not be opened */
+  struct sender *retired;   /* it has former certificates, and reports to come; NULL if there is none */
+  int64_t take_back_due_ns; /* when to take back what the retired one could not send */
+  struct sender *alone;     /* sends one message a batch; opened at its first use. Thread: the outlet's */
+  bool has_no_alone;        /* `alone` could not be opened */
   pthread_mutex_t mutex;
   struct outlet_item *first; /* of the messages to send again */
   struct outlet_item *last;
@@ -35,6 +41,11 @@ struct outlet {
 size_t outlet_n_waiting(const struct outlet *o)
 {
   return atomic_load_explicit(&o->n_waiting, memory_order_relaxed);
+}
+
+bool outlet_is_away(struct outlet *o)
+{
+  return atomic_load(&o->is_away);
 }
 
 static void end_item(struct outlet *o, struct outlet_item *item, enum outlet_end end, const char *reason,
@@ -132,8 +143,10 @@ static void on_failure(struct outlet *o, struct outlet_item *item, enum sender_f
 {
   bool is_closing = atomic_load(&o->is_stopping);
 
-  if (fate == SENDER_CLOSED || is_closing) {
+  if (is_closing) {
     end_item(o, item, OUTLET_CLOSED, reason, message);
+  } else if (fate == SENDER_CLOSED) { /* a sender with former certificates could not send it */
+    wait_with(o, item, message);
   } else if (fate == SENDER_FATAL) {
     end_item(o, item, OUTLET_LOST, reason, message);
   } else if (is_worth_repeating(o, item, fate, is_report)) {
@@ -166,7 +179,9 @@ bool outlet_send(struct outlet *o, struct outlet_item *item, const struct sender
   const char *reason;
 
   own.opaque = item;
+  pthread_rwlock_rdlock(&o->lock);
   enum sender_fate fate = sender_try(o->sender, &own, &reason);
+  pthread_rwlock_unlock(&o->lock);
   if (fate == SENDER_FULL)
     return false;
   if (fate != SENDER_QUEUED)
@@ -185,6 +200,7 @@ static struct sender *sender_for(struct outlet *o, const struct outlet_item *ite
   static const struct kafka_property one[] = { { "batch.num.messages", "1" } };
   struct kafka_layers layers = o->layers;
 
+  layers.client = NULL;
   if (!item->is_alone || o->has_no_alone)
     return o->sender;
   if (!o->alone) {
@@ -236,6 +252,57 @@ static void send_waiting(struct outlet *o)
   }
 }
 
+/* ---- Certificates that have changed ---- */
+
+static void replace_sender(struct outlet *o, struct sender *next)
+{
+  pthread_rwlock_wrlock(&o->lock);
+  o->retired = o->sender;
+  o->sender = next;
+  pthread_rwlock_unlock(&o->lock);
+  o->take_back_due_ns = clock_now_ns() + TAKE_BACK_MS * CLOCK_NS_PER_MS;
+}
+
+/* Poll the retired sender until a broker has all of its messages. Those that it cannot send, because no broker lets it
+ * in, are taken back. Those that it has sent are not, or brokers might get them twice. */
+static void poll_retired(struct outlet *o)
+{
+  if (clock_now_ns() >= o->take_back_due_ns)
+    sender_take_back(o->retired);
+  sender_poll(o->retired, 0);
+  if (sender_n_waiting(o->retired) == 0)
+    sender_close(&o->retired);
+}
+
+/* Close the producer that sends messages alone, once brokers have answered for what it has sent. What it has not sent
+ * is taken back. Those reports are served before the look: otherwise the messages would be sent here again. The next
+ * message opens another producer. */
+static void give_up_alone(struct outlet *o)
+{
+  sender_take_back(o->alone);
+  sender_poll(o->alone, 0);
+  if (sender_n_waiting(o->alone) == 0)
+    sender_close(&o->alone);
+}
+
+static void renew(struct outlet *o)
+{
+  struct sender *next;
+
+  if (o->alone && sender_is_outdated(o->alone))
+    give_up_alone(o);
+  if (o->retired)
+    poll_retired(o);
+  else if (sender_is_outdated(o->sender)) {
+    if (sender_open(&o->layers, on_report, o, &next) == ERR_OK) {
+      log_info("kafka_client_renewed", "client=%s", o->with.name);
+      replace_sender(o, next);
+    } else if (log_limit_allows(&o->limit, "kafka_client_not_renewed")) {
+      log_warn("kafka_client_not_renewed", "client=%s reason=%s", o->with.name, log_failure());
+    }
+  }
+}
+
 static void *run(void *context)
 {
   struct outlet *o = context;
@@ -244,11 +311,12 @@ static void *run(void *context)
     pulse_begin(o->with.pulses, &o->pulse, o->with.name);
   while (!atomic_load(&o->is_stopping)) {
     pulse_beat();
-    bool is_busy = outlet_n_waiting(o) || (o->alone && sender_n_waiting(o->alone));
+    bool is_busy = o->retired || outlet_n_waiting(o) || (o->alone && sender_n_waiting(o->alone));
     sender_poll(o->sender, is_busy ? BUSY_POLL_MS : POLL_MS);
     if (o->alone)
       sender_poll(o->alone, 0);
     send_waiting(o);
+    renew(o);
     if (o->with.ticked)
       o->with.ticked(o->with.context);
   }
@@ -263,7 +331,9 @@ err_t outlet_open(const struct outlet_config *config, struct outlet **out)
   TRY(mem_array(1, sizeof *o, &o));
   o->with = *config;
   o->layers = *config->layers;
+  o->layers.client = config->name;
   pthread_mutex_init(&o->mutex, NULL);
+  pthread_rwlock_init(&o->lock, NULL);
   TRY(sender_open(&o->layers, on_report, o, &o->sender));
   if (pthread_create(&o->thread, NULL, run, o) != 0)
     FAIL(ERR_SYSTEM, "the thread of outlet %s cannot be started", config->name);
@@ -283,9 +353,11 @@ void outlet_close(struct outlet **o)
   if ((*o)->has_thread)
     pthread_join((*o)->thread, NULL);
   sender_close(&(*o)->sender);
+  sender_close(&(*o)->retired);
   sender_close(&(*o)->alone);
   while ((item = pop_waiting(*o)))
     end_item(*o, item, OUTLET_CLOSED, NULL, NULL);
   pthread_mutex_destroy(&(*o)->mutex);
+  pthread_rwlock_destroy(&(*o)->lock);
   mem_free(o);
 }

@@ -70,4 +70,7 @@ void outlet_send_later(struct outlet *o, struct outlet_item *item, const struct 
 /* Messages that wait to be sent again. While there are many, callers should send no new ones. */
 size_t outlet_n_waiting(const struct outlet *o);
 
+/* Do messages wait because their topic or its brokers are away, or because we may not write there? Thread: any. */
+bool outlet_is_away(struct outlet *o);
+
 #endif

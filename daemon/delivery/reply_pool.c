@@ -92,12 +92,24 @@ static struct span append(uint8_t **end, struct span from)
   return span_of(begin, from.n);
 }
 
-err_t reply_record_copy(struct reply_record *record, struct span key, struct span id, struct span space)
+static size_t bytes_of(const struct trace_headers *trace)
 {
-  TRY(mem_grow(key.n + id.n + space.n, 1, &record->capacity, &record->bytes));
+  size_t n = 0;
+
+  for (size_t i = 0; i < TRACE_HEADERS; i++)
+    n += trace->value[i].n;
+  return n;
+}
+
+err_t reply_record_copy(struct reply_record *record, struct span key, struct span id, struct span space,
+                        const struct trace_headers *trace)
+{
+  TRY(mem_grow(key.n + id.n + space.n + bytes_of(trace), 1, &record->capacity, &record->bytes));
   uint8_t *end = record->bytes;
   record->key = append(&end, key);
   record->id = append(&end, id);
   record->space = append(&end, space);
+  for (size_t i = 0; i < TRACE_HEADERS; i++)
+    record->trace.value[i] = append(&end, trace->value[i]);
   return ERR_OK;
 }

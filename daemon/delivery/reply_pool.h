@@ -10,6 +10,7 @@
 #define DAEMON_DELIVERY_REPLY_POOL_H
 
 #include "daemon/delivery/reply_topics.h"
+#include "ingest/trace_headers.h"
 #include "ingest/wire.h"
 
 struct reply_pool;
@@ -33,8 +34,10 @@ struct reply_record {
   uint32_t ticket;
   int32_t partition; /* of the query's record */
   int64_t offset;
+  int64_t asked_ns;     /* as in struct delivery_reply */
   size_t n_value_bytes; /* of the answer */
-  struct span key; /* these three point into `bytes` */
+  struct trace_headers trace; /* these four point into `bytes` */
+  struct span key;
   struct span id;
   struct span space;
   uint8_t *bytes;
@@ -53,8 +56,10 @@ struct reply_record *reply_pool_take(struct reply_pool *p);
 /* Give a record back. */
 void reply_pool_put(struct reply_pool *p, struct reply_record *record);
 
-/* Copy the key, id and space of a query into the record. Returns ERR_MEMORY. Allocates: if the buffer is too small. */
-err_t reply_record_copy(struct reply_record *record, struct span key, struct span id, struct span space);
+/* Copy the key, id, space and trace headers of a query into the record. Returns ERR_MEMORY. Allocates: if the buffer is
+ * too small. */
+err_t reply_record_copy(struct reply_record *record, struct span key, struct span id, struct span space,
+                        const struct trace_headers *trace);
 
 /* Records in use. */
 size_t reply_pool_n_used(const struct reply_pool *p);

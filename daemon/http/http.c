@@ -17,8 +17,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/http/data_page.h"
 #include "daemon/http/http_hosts.h"
 #include "daemon/http/metrics.h"
+#include "daemon/http/page.h"
+#include "daemon/http/status_json.h"
 
 /* A connection that we shut down still counts for the library until it closes it, a little later. So there are slots
  * for twice as many. */
@@ -54,6 +57,9 @@ static enum MHD_Result respond(struct MHD_Connection *connection, unsigned code,
   MHD_add_response_header(response, "Content-Type", type);
   MHD_add_response_header(response, "Cache-Control", "no-store");
   MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+  MHD_add_response_header(response, "Content-Security-Policy",
+                          "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+                          "frame-ancestors 'none'; base-uri 'none'; form-action 'none'");
   if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
     MHD_add_response_header(response, "Allow", "GET, HEAD");
   result = MHD_queue_response(connection, code, response);
@@ -73,7 +79,7 @@ static enum MHD_Result respond_made(struct MHD_Connection *connection, const cha
 
 static enum MHD_Result respond_ready(struct MHD_Connection *connection, const char *not_ready)
 {
-  char text[128];
+  char text[512];
 
   if (!not_ready)
     return respond_text(connection, MHD_HTTP_OK, "ready\n");
@@ -81,17 +87,59 @@ static enum MHD_Result respond_ready(struct MHD_Connection *connection, const ch
   return respond_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, text);
 }
 
+static int fd_of(struct MHD_Connection *connection)
+{
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+static bool may_see_data(const struct http *h, struct MHD_Connection *connection)
+{
+  bool is_known = http_hosts_know(&h->hosts, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"));
+
+  return data_page_is_allowed(h->status, fd_of(connection), is_known);
+}
+
+static enum MHD_Result respond_data(struct MHD_Connection *connection, const struct data_page *page)
+{
+  const char *type = page->code == MHD_HTTP_OK ? "application/json" : "text/plain; charset=utf-8";
+
+  return page->text ? respond(connection, page->code, type, page->text, MHD_RESPMEM_MUST_FREE) : MHD_NO;
+}
+
+static enum MHD_Result respond_asset(struct MHD_Connection *connection, const char *type, const char *text)
+{
+  return respond(connection, MHD_HTTP_OK, type, text, MHD_RESPMEM_PERSISTENT);
+}
+
 static enum MHD_Result respond_page(struct http *h, struct MHD_Connection *connection, const char *url)
 {
+  struct data_page page;
+
+  if (strcmp(url, "/") == 0)
+    return respond_made(connection, "text/html; charset=utf-8", page_html(h->status, may_see_data(h, connection)));
+  if (strcmp(url, "/page.css") == 0)
+    return respond_asset(connection, "text/css; charset=utf-8", page_css);
+  if (strcmp(url, "/page.js") == 0)
+    return respond_asset(connection, "text/javascript; charset=utf-8", page_js);
   if (strcmp(url, "/healthz") == 0)
     return respond_text(connection, MHD_HTTP_OK, "ok\n");
   if (strcmp(url, "/readyz") == 0)
     return respond_ready(connection, status_not_ready(h->status));
   if (strcmp(url, "/status") == 0)
-    return respond_made(connection, "application/json", status_json(h->status));
+    return respond_made(connection, "application/json", status_json(h->status, may_see_data(h, connection)));
   if (strcmp(url, "/metrics") == 0)
     return respond_made(connection, "text/plain; version=0.0.4", metrics_text(h->status));
-  return respond_text(connection, MHD_HTTP_NOT_FOUND, "not found: try /healthz, /readyz, /status or /metrics\n");
+  if (data_page_make(h->status, url, may_see_data(h, connection), &page))
+    return respond_data(connection, &page);
+  return respond_text(connection, MHD_HTTP_NOT_FOUND, "not found: try /, /healthz, /readyz, /status or /metrics\n");
+}
+
+/* Leave URLs as they were sent: the library would cut one at a coded zero. */
+static size_t leave_coded(void *context, struct MHD_Connection *connection, char *text)
+{
+  (void)context;
+  (void)connection;
+  return strlen(text);
 }
 
 /* The library calls this when the headers are complete, and again when the body is. Errors are answered at the first
@@ -166,8 +214,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
   }
   while (i < SLOTS - 1 && h->slots[i].is_used) /* one is free: the library allows SLOTS connections */
     i++;
-  int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-  h->slots[i] = (struct slot){ .is_used = true, .fd = fd, .begun_ns = clock_now_ns() };
+  h->slots[i] = (struct slot){ .is_used = true, .fd = fd_of(connection), .begun_ns = clock_now_ns() };
   *slot_of = &h->slots[i];
   shut_oldest_beyond_max(h);
 }
@@ -247,7 +294,8 @@ static err_t start_server(struct http *h, const char *listen)
   unsigned flags = MHD_USE_EPOLL | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
   h->server = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_SOCK_ADDR, address->ai_addr,
                                MHD_OPTION_CONNECTION_LIMIT, (unsigned)SLOTS, MHD_OPTION_NOTIFY_CONNECTION,
-                               on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_answered, h, MHD_OPTION_END);
+                               on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_answered, h,
+                               MHD_OPTION_UNESCAPE_CALLBACK, leave_coded, h, MHD_OPTION_END);
   int reason = errno;
   freeaddrinfo(address);
   return h->server ? ERR_OK : fail_listen(listen, reason);

@@ -53,6 +53,16 @@ void http_hosts_init(const char *listen, const struct config_list *names, struct
   is_numeric(out->listen, &out->is_loopback);
 }
 
+static bool has_name(const struct http_hosts *h, const char *name)
+{
+  for (size_t i = 0; i < h->names->n; i++) {
+    char known[HOST_BYTES];
+    if (strip(h->names->items[i], known) && strcasecmp(name, known) == 0)
+      return true;
+  }
+  return strcasecmp(name, "localhost") == 0;
+}
+
 bool http_hosts_serve(const struct http_hosts *h, const char *host)
 {
   char name[HOST_BYTES];
@@ -64,12 +74,13 @@ bool http_hosts_serve(const struct http_hosts *h, const char *host)
     return false;
   if (is_numeric(name, &is_loopback))
     return is_loopback || !h->is_loopback || strcmp(name, h->listen) == 0;
-  if (strcasecmp(name, "localhost") == 0 || (!h->is_loopback && h->names->n == 0))
-    return true;
-  for (size_t i = 0; i < h->names->n; i++) {
-    char known[HOST_BYTES];
-    if (strip(h->names->items[i], known) && strcasecmp(name, known) == 0)
-      return true;
-  }
-  return false;
+  return has_name(h, name) || (!h->is_loopback && h->names->n == 0);
+}
+
+bool http_hosts_know(const struct http_hosts *h, const char *host)
+{
+  char name[HOST_BYTES];
+  bool is_loopback;
+
+  return !host || (strip(host, name) && (is_numeric(name, &is_loopback) || has_name(h, name)));
 }

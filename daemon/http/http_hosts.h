@@ -27,4 +27,11 @@ void http_hosts_init(const char *listen, const struct config_list *names, struct
  */
 bool http_hosts_serve(const struct http_hosts *h, const char *host);
 
+/* Is it a host that no web page can have made its own? These are: none at all, numeric addresses, localhost, and the
+ * names in http.hosts.
+ *
+ * host  of a request that is answered
+ */
+bool http_hosts_know(const struct http_hosts *h, const char *host);
+
 #endif

@@ -3,57 +3,66 @@
  * gauges are here, and those of the catalogue in daemon/http/catalogue_status.c. */
 #include "daemon/http/metrics.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "daemon/http/catalogue_status.h"
-#include "daemon/http/metric_head.h"
-
-/* Bucket bounds are powers of two from 64 us to 67 s. Buckets of struct hist end exactly there, so counts are exact. */
-enum { BUCKETS_FROM = 6, BUCKETS_TO = 26 };
-
-static void print_hist(FILE *out, const char *name, const char *help, const struct hist *h)
-{
-  struct hist_powers p;
-
-  hist_powers_get(h, &p);
-  metric_head_print(out, name, "histogram", help);
-  for (int i = BUCKETS_FROM; i <= BUCKETS_TO; i++)
-    fprintf(out, "%s_bucket{le=\"%.6f\"} %" PRIu64 "\n", name, (double)(UINT64_C(1) << i) / 1e6, p.below[i]);
-  fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.6f\n%s_count %" PRIu64 "\n", name, p.n, name,
-          (double)atomic_load_explicit(&h->sum, memory_order_relaxed) / 1e6, name, p.n);
-}
-
-static void print_gauge(FILE *out, const char *name, const char *help, uint64_t value)
-{
-  metric_head_print(out, name, "gauge", help);
-  fprintf(out, "%s %" PRIu64 "\n", name, value);
-}
+#include "daemon/http/certificate_metrics.h"
+#include "daemon/http/kafka_metrics.h"
+#include "daemon/http/metric_print.h"
+#include "daemon/http/process_metrics.h"
+#include "daemon/http/search_metrics.h"
+#include "daemon/http/seen_status.h"
+#include "daemon/http/store_metrics.h"
 
 /* Print a gauge with the value 1 and a word in its label. */
 static void print_word(FILE *out, const char *name, const char *help, const char *label, const char *word)
 {
-  metric_head_print(out, name, "gauge", help);
-  fprintf(out, "%s{%s=\"%s\"} 1\n", name, label, word);
+  struct metric_labels labels = { { { label, word } } };
+
+  metric_print_head(out, name, "gauge", help);
+  metric_print_count(out, name, &labels, 1);
 }
 
-static void print_counter(FILE *out, const char *name, const char *help, uint64_t value)
+static const char *const words_of_dead_letters[] = { "unreadable", "unusable", "unknown_space", "too_large",
+                                                     "no_reply" };
+static_assert(sizeof words_of_dead_letters / sizeof words_of_dead_letters[0] == COUNTERS_LETTERS, "a word is missing");
+
+/* As in the schema. The first is of an answer without an error, which is never counted here. */
+static const char *const words_of_errors[] = {
+  NULL, "BAD_QUERY", "UNKNOWN_SPACE", "UNKNOWN_METHOD", "DEADLINE_PASSED", "NOT_SEEN", "UNAVAILABLE", "INTERNAL"
+};
+static_assert(sizeof words_of_errors / sizeof words_of_errors[0] == COUNTERS_ERRORS, "a word is missing");
+
+static void print_by_word(FILE *out, const char *name, const char *label, const char *const *words,
+                          const _Atomic uint64_t *counts, size_t n)
 {
-  metric_head_print(out, name, "counter", help);
-  fprintf(out, "%s %" PRIu64 "\n", name, value);
+  for (size_t i = 0; i < n; i++) {
+    struct metric_labels labels = { { { label, words[i] } } };
+    if (words[i])
+      metric_print_count(out, name, &labels, counters_get(&counts[i]));
+  }
 }
 
 static void print_counters(FILE *out, const struct counters *c)
 {
-#define COUNTERS_PRINT(field, name, help) print_counter(out, name, help, counters_get(&c->field));
+#define COUNTERS_PRINT(field, name, help) metric_print_counter(out, name, help, counters_get(&c->field));
   COUNTERS_LIST(COUNTERS_PRINT)
 #undef COUNTERS_PRINT
+#define COUNTERS_PRINT_WORDS(field, n, name, label, help) \
+  metric_print_head(out, name, "counter", help);          \
+  print_by_word(out, name, label, words_of_##field, c->field, n);
+  COUNTERS_BY_WORD(COUNTERS_PRINT_WORDS)
+#undef COUNTERS_PRINT_WORDS
 }
 
 static void print_hists(FILE *out, const struct counters *c)
 {
-#define COUNTERS_PRINT_HIST(field, name, prometheus, help) print_hist(out, prometheus, help, &c->field);
-  COUNTERS_HISTS(COUNTERS_PRINT_HIST)
+#define COUNTERS_PRINT_HIST(field, name, prometheus, help) \
+  metric_print_head(out, prometheus, "histogram", help);   \
+  metric_print_hist(out, prometheus, NULL, &c->field);
+  COUNTERS_PLAIN_HISTS(COUNTERS_PRINT_HIST)
 #undef COUNTERS_PRINT_HIST
 }
 
@@ -62,21 +71,39 @@ static void print_metrics(struct status *s, FILE *out)
   struct engine_epoch epoch;
   size_t n_failed;
   const char *backend = engine_backend_name(s->engine, &n_failed);
+  struct engine_filters filters;
 
+  engine_filters_get(s->engine, &filters);
   engine_epoch_get(s->engine, &epoch, NULL, 0);
   print_counters(out, s->counters);
-  print_gauge(out, "sluice_ready", "1 if the catalogue has caught up and queries are read, otherwise 0",
-              status_not_ready(s) == NULL);
-  print_gauge(out, "sluice_dead_letters_waiting", "Dead letters that wait for delivery",
-              counters_get(&s->counters->dead_letters_waiting));
-  print_gauge(out, "sluice_items", "Items in the published epoch", epoch.n_items);
+  metric_print_gauge(out, "sluice_ready", "1 if the catalogue has caught up and queries are read, otherwise 0",
+                     status_not_ready(s) == NULL);
+  metric_print_gauge(out, "sluice_dead_letters_waiting", "Dead letters that wait for delivery",
+                     counters_get(&s->counters->dead_letters_waiting));
+  metric_print_gauge(out, "sluice_items", "Items in the published epoch", epoch.n_items);
+  metric_print_gauge(out, "sluice_items_expired", "Of these, items that are expired at the epoch's time",
+                     epoch.n_expired);
+  metric_print_gauge(out, "sluice_items_embargoed", "Of these, items that are embargoed at the epoch's time",
+                     epoch.n_embargoed);
   print_word(out, "sluice_backend", "1 for the backend that searches", "name", backend);
-  print_gauge(out, "sluice_backend_failures", "GPU backends that failed since the start; the CPU took over", n_failed);
+  metric_print_gauge(out, "sluice_backend_failures", "GPU backends that failed since the start; the CPU took over",
+                     n_failed);
+  metric_print_counter(out, "sluice_filters_evaluated_total", "Filters that searches evaluated", filters.n_evaluated);
+  metric_print_counter(out, "sluice_filters_known_total", "Filters that a search had evaluated before",
+                       filters.n_known);
   print_word(out, "sluice_catalogue_phase", "1 for the current phase of the catalogue", "phase",
              catalogue_phase_word(catalogue_phase(s->catalogue)));
   catalogue_status_metrics(catalogue_report_of(s->catalogue), out);
-  print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
+  seen_status_metrics(s->seen, out);
+  metric_print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
+  metric_print_real_gauge(out, "sluice_epoch_age_seconds", "Seconds since the epoch was published",
+                          (double)status_epoch_age_ns(s) / (double)CLOCK_NS_PER_S);
+  store_metrics_print(s, out);
+  certificate_metrics_print(s->config, out);
+  kafka_metrics_print(out);
+  process_metrics_print(out);
   print_hists(out, s->counters);
+  search_metrics_print(s->searches, s->engine, out);
 }
 
 char *metrics_text(struct status *s)

@@ -6,17 +6,26 @@
 #include <stdatomic.h>
 
 #include "daemon/catalogue/catalogue.h"
+#include "daemon/http/history.h"
+#include "daemon/seen/seen.h"
+#include "daemon/search_figures.h"
 
 struct status {
   const struct config *config;
   const struct kafka_setup *kafka;
   struct engine *engine;
   struct catalogue *catalogue;
+  struct seen *seen; /* NULL: no seen topic is read */
   struct counters *counters;
+  const struct search_figures *searches;
   enum isa isa;
   int64_t started_ns;
   struct counters_windows windows;
-  int64_t windows_due_ns; /* when status_step() starts new windows; used by main only */
+  struct history history; /* of the last minutes */
+  struct store *store;
+  uint64_t epoch;                  /* the newest that main has seen */
+  _Atomic int64_t epoch_since_ns;  /* when main saw it first */
+  int64_t windows_due_ns;          /* when status_step() starts new windows; used by main only */
   _Atomic(const char *) not_ready; /* see status_not_ready(); service_step() sets it */
 };
 
@@ -27,11 +36,12 @@ static inline const char *status_not_ready(const struct status *s)
   return atomic_load(&s->not_ready);
 }
 
-/* Move the time windows of the histograms when they are due. Call this often. Thread: main. */
-void status_step(struct status *s);
+/* Return how long ago the epoch was published, accurate to the interval of status_step(). */
+int64_t status_epoch_age_ns(const struct status *s);
 
-/* Return the body of /status, a JSON object. The caller frees it with free(); NULL: out of memory. */
-char *status_json(struct status *s);
+/* Move the time windows of the histograms and add to the history when these are due, and note a new epoch. Call this
+ * often. Thread: main. */
+void status_step(struct status *s);
 
 /* Write one line for people: readiness, items, epoch, answered queries.
  *

@@ -5,6 +5,7 @@
 
 #include "base/query.h"
 #include "base/region.h"
+#include "ingest/trace_headers.h"
 #include "ingest/wire.h"
 
 /* Longest record key, in bytes. The reply carries the same key. */
@@ -18,14 +19,16 @@ struct pending_query {
   bool has_key;
   bool is_key_too_long; /* the query is refused, and the reply has no key */
   struct span key;      /* of the record */
+  struct trace_headers trace; /* likewise */
   enum wire_format format;
   uint32_t ticket;
   int32_t partition; /* of the record */
   int64_t offset;
   int64_t received_ns;
+  int64_t asked_ns;    /* when it was written, by clock_now_ns(); 0: unknown */
   int64_t deadline_ns; /* by clock_now_ns(); PENDING_NO_DEADLINE if the query has none */
-  int64_t give_up_ns;  /* when the wait for at_least ends */
-  bool is_seen;        /* the catalogue has reached at_least */
+  int64_t give_up_ns;  /* when its wait ends */
+  bool is_seen;        /* what it waits for was reached */
   size_t space;
   struct method method;
 };

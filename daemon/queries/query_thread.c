@@ -7,10 +7,13 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "daemon/age_watch.h"
 #include "daemon/engine_setup.h"
 #include "daemon/pulse.h"
 #include "daemon/queries/at_least_list.h"
+#include "daemon/queries/query_handover.h"
 #include "daemon/queries/search_worker.h"
 #include "ingest/query_reader.h"
 
@@ -37,10 +40,15 @@ enum { STOP_SEARCHES_S = 5 };
 struct query_thread {
   struct query_thread_context with;
   struct reply_context reply;
+  pthread_mutex_t reader_lock; /* other threads look at the reader under it, and the thread replaces it */
   struct query_reader *reader;
+  struct query_handover handover;
   struct query_queue *queue;
   struct search_workers *workers;
-  uint32_t *weights;           /* [n_spaces] */
+  struct search_figures *figures;
+  struct age_watch ages; /* of the queries, when they are read */
+  uint32_t *weights;     /* [n_spaces] */
+  struct at_least_sources sources;
   struct at_least_list unseen; /* queries that wait for at_least */
   uint64_t generation;         /* of the assignment that the pending queries belong to */
   int64_t held_logged_ns;
@@ -52,14 +60,33 @@ struct query_thread {
   bool has_thread;
 };
 
-bool query_thread_is_assigned(const struct query_thread *t)
+bool query_thread_is_assigned(struct query_thread *t)
 {
-  return t->reader && query_reader_is_assigned(t->reader);
+  pthread_mutex_lock(&t->reader_lock);
+  bool is_assigned = t->reader && query_reader_is_assigned(t->reader);
+  pthread_mutex_unlock(&t->reader_lock);
+  return is_assigned;
 }
 
-bool query_thread_is_topic_away(const struct query_thread *t)
+bool query_thread_is_topic_away(struct query_thread *t)
 {
-  return t->reader && query_reader_is_topic_away(t->reader);
+  pthread_mutex_lock(&t->reader_lock);
+  bool is_away = t->reader && query_reader_is_topic_away(t->reader);
+  pthread_mutex_unlock(&t->reader_lock);
+  return is_away;
+}
+
+const struct search_figures *query_thread_figures(const struct query_thread *t)
+{
+  return t->figures;
+}
+
+const char *query_thread_denied(struct query_thread *t)
+{
+  pthread_mutex_lock(&t->reader_lock);
+  const char *denied = t->reader ? query_reader_denied(t->reader) : NULL;
+  pthread_mutex_unlock(&t->reader_lock);
+  return denied;
 }
 
 static void refuse(struct query_thread *t, struct pending_query *query, enum answer_error error, const char *message)
@@ -115,12 +142,10 @@ static void push_query(struct query_thread *t, struct pending_query *query)
 static void refuse_unseen(struct query_thread *t, struct pending_query *query, int64_t now_ns)
 {
   bool is_late = query->deadline_ns <= now_ns;
+  enum at_least_end end = is_late ? AT_LEAST_DEADLINE : query->query.no_wait ? AT_LEAST_NO_WAIT : AT_LEAST_TIMEOUT;
   char message[400];
 
-  at_least_list_explain(t->with.engine, &query->query,
-                        is_late ? "the deadline passed before the catalogue had seen at_least"
-                                : "the catalogue has not seen at_least within query.at_least_timeout_ms",
-                        &t->explain_scratch, message, sizeof message);
+  at_least_explain(&t->sources, &query->query, end, &t->explain_scratch, message, sizeof message);
   refuse(t, query, is_late ? ANSWER_DEADLINE_PASSED : ANSWER_NOT_SEEN, message);
 }
 
@@ -128,7 +153,7 @@ static void recheck_waiting(struct query_thread *t)
 {
   int64_t now_ns = clock_now_ns();
 
-  for (struct pending_query *query = at_least_list_take_ended(&t->unseen, t->with.engine, now_ns, RECHECKED_MAX), *next;
+  for (struct pending_query *query = at_least_list_take_ended(&t->unseen, &t->sources, now_ns, RECHECKED_MAX), *next;
        query; query = next) {
     next = query->next;
     if (query->is_seen)
@@ -145,7 +170,8 @@ static void wait_for_at_least(struct query_thread *t, struct pending_query *quer
                      "too many queries wait for their at_least: send the query again later");
     return;
   }
-  query->give_up_ns = query->received_ns + (int64_t)t->with.config->query.at_least_timeout_ms * CLOCK_NS_PER_MS;
+  query->give_up_ns =
+      query->received_ns + (int64_t)config_number(&t->with.config->query.at_least_timeout_ms) * CLOCK_NS_PER_MS;
   at_least_list_push(&t->unseen, query);
 }
 
@@ -160,10 +186,12 @@ static void send_dead_letter(struct query_thread *t, const struct query_record *
     .has_value = record->has_value,
     .value = record->value,
     .content_type = record->content_type,
+    .retried = record->retried,
     .source_topic = t->with.config->query.topic,
     .partition = record->partition,
     .offset = record->offset,
     .reason = err_message(),
+    .kind = LETTER_UNREADABLE,
     .waiter = DEAD_LETTER_WAITER_QUERY,
     .ticket = record->ticket,
   };
@@ -176,7 +204,13 @@ static err_t check_query(const struct query_thread *t, struct pending_query *que
   TRY(reply_verify_topic(&t->reply, query->query.reply_topic)); /* its error goes to the answer topic */
   if (query->is_key_too_long)
     FAIL(ERR_QUERY, "the record's key is longer than %d bytes, and the answer would carry it", QUERY_KEY_MAX);
-  return engine_check_query(t->with.engine, &query->query, &query->space, &query->method);
+  if (query->query.exclude_seen_by.n > 0 && !t->with.seen)
+    FAIL(ERR_QUERY, "exclude_seen_by: the daemon reads no seen topic: configure seen.topic");
+  TRY(engine_check_query(t->with.engine, &query->query, &query->space, &query->method));
+  TRY(engine_check_filter(t->with.engine, &query->query, &query->region));
+  if (query->query.tree)
+    query_queue_weigh(t->queue, query); /* with the tree */
+  return ERR_OK;
 }
 
 static void accept(struct query_thread *t, struct pending_query *query)
@@ -187,10 +221,24 @@ static void accept(struct query_thread *t, struct pending_query *query)
     refuse(t, query, reply_error_of(err), err_message());
   else if (query->deadline_ns < query->received_ns)
     refuse_and_count(t, query, ANSWER_DEADLINE_PASSED, "the deadline had passed when the query was read");
-  else if (engine_has_seen(t->with.engine, query->query.at_least, query->query.n_at_least))
+  else if (at_least_is_reached(&t->sources, &query->query))
     push_query(t, query);
+  else if (query->query.no_wait)
+    refuse_unseen(t, query, query->received_ns);
   else
     wait_for_at_least(t, query);
+}
+
+/* Return when the query was written, by our monotonic clock: a later step of the wall clock does not change the age of
+ * its answer. 0 if its timestamp cannot be believed. */
+static int64_t asked_ns_of(struct query_thread *t, const struct query_record *record, int64_t now_ns)
+{
+  int64_t age_ms = clock_unix_ms() - record->timestamp_ms;
+
+  age_watch_look(&t->ages);
+  if (record->timestamp_ms < 0 || !age_watch_believes(&t->ages, age_ms))
+    return 0;
+  return now_ns - (age_ms > 0 ? age_ms * CLOCK_NS_PER_MS : 0);
 }
 
 /* The reply carries the key, so a key that is too long for most topics is left out. */
@@ -208,9 +256,12 @@ static err_t take_record(struct query_thread *t, const struct query_record *reco
   query->format = wire_format_of(record->value, record->content_type);
   query->ticket = record->ticket;
   query->received_ns = clock_now_ns();
+  query->asked_ns = asked_ns_of(t, record, query->received_ns);
   query->partition = record->partition;
   query->offset = record->offset;
   TRY(take_key(record, query));
+  for (size_t i = 0; i < TRACE_HEADERS; i++)
+    TRY(region_copy(&query->region, record->trace.value[i], &query->trace.value[i]));
   err_code_t err = wire_decode_query(record->value, query->format, &query->region, &query->query);
   query_queue_weigh(t->queue, query);
   if (err == ERR_OK) {
@@ -266,11 +317,57 @@ static void drop_reassigned(struct query_thread *t)
   drop(t, query_queue_take_all(t->queue));
 }
 
+static err_t open_reader(const struct query_thread *t, struct query_reader **out)
+{
+  const struct config *config = t->with.config;
+  struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &config->query.kafka, true);
+
+  layers.client = "queries";
+  return query_reader_open(&layers, config->query.topic, config->query.group, t->with.tracker, out);
+}
+
+/* Let the next consumer take over. Queries that could not be answered by now are read again, as after a rebalance. */
+static void replace_reader(struct query_thread *t)
+{
+  struct query_reader *former = t->reader;
+
+  log_info("kafka_client_renewed", "client=queries unanswered=%zu", offset_tracker_n_open(t->with.tracker));
+  pthread_mutex_lock(&t->reader_lock);
+  t->reader = query_handover_end(&t->handover);
+  pthread_mutex_unlock(&t->reader_lock);
+  query_reader_retire(&former);
+  query_reader_stand_by(t->reader, false);
+  t->generation = query_reader_generation(t->reader);
+  drop(t, at_least_list_take_all(&t->unseen));
+  drop(t, query_queue_take_all(t->queue));
+}
+
+/* If certificates have changed, go on with the handover to a consumer that has the new ones. */
+static err_t hand_over(struct query_thread *t)
+{
+  struct query_reader *next;
+  bool is_due;
+
+  if (t->handover.next && query_reader_is_outdated(t->handover.next))
+    query_handover_abort(&t->handover);
+  if (!t->handover.next) {
+    if (!query_reader_is_outdated(t->reader))
+      return ERR_OK;
+    TRY(open_reader(t, &next));
+    query_handover_begin(&t->handover, &next, t->reader);
+  }
+  TRY(query_handover_step(&t->handover, t->reader, offset_tracker_n_open(t->with.tracker), &is_due));
+  if (is_due)
+    replace_reader(t);
+  return ERR_OK;
+}
+
 static err_t step(struct query_thread *t)
 {
+  TRY(hand_over(t));
   bool can_reply = !is_held(t);
-  struct pending_query *query = can_reply ? query_queue_take_query(t->queue) : NULL;
-  bool is_idle = query && t->unseen.n == 0;
+  struct pending_query *query = can_reply && !t->handover.until_ns ? query_queue_take_query(t->queue) : NULL;
+  bool is_idle = query && t->unseen.n == 0 && !t->handover.next;
   struct query_record record;
   bool has_record = false;
 
@@ -340,7 +437,10 @@ err_t query_thread_open(const struct query_thread_context *context, struct query
 
   TRY(mem_array(1, sizeof *t, &t));
   t->with = *context;
+  pthread_mutex_init(&t->reader_lock, NULL);
+  t->sources = (struct at_least_sources){ context->engine, context->seen };
   t->reply = (struct reply_context){ context->delivery, context->counters, context->config };
+  TRY(search_figures_open(context->config->n_spaces, &t->figures));
   TRY(open_queue(t));
   *out = t;
   t = NULL;
@@ -350,11 +450,11 @@ err_t query_thread_open(const struct query_thread_context *context, struct query
 err_t query_thread_start(struct query_thread *t)
 {
   const struct config *config = t->with.config;
-  struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &config->query.kafka, true);
 
-  TRY(query_reader_open(&layers, config->query.topic, config->query.group, t->with.tracker, &t->reader));
-  TRY(search_workers_open(engine_setup_n_workers(config, t->with.engine), t->with.engine, t->queue, &t->reply, t->with.alarm,
-                          config->query.batch_size, &t->workers));
+  TRY(open_reader(t, &t->reader));
+  struct search_context searches = { t->with.engine,           t->queue,    &t->reply, t->figures, t->with.alarm,
+                                     config->query.batch_size, t->with.seen };
+  TRY(search_workers_open(engine_setup_n_workers(config, t->with.engine), &searches, &t->workers));
   if (pthread_create(&t->thread, NULL, run, t) != 0)
     FAIL(ERR_SYSTEM, "the query thread cannot be started");
   t->has_thread = true;
@@ -384,8 +484,11 @@ void query_thread_close(struct query_thread **t)
     return;
   if ((*t)->queue)
     query_thread_stop(*t);
+  query_handover_abort(&(*t)->handover);
   query_reader_close(&(*t)->reader);
+  pthread_mutex_destroy(&(*t)->reader_lock);
   query_queue_close(&(*t)->queue);
+  search_figures_close(&(*t)->figures);
   mem_free(&(*t)->weights);
   region_fini(&(*t)->scratch);
   region_fini(&(*t)->explain_scratch);

@@ -2,9 +2,9 @@
 /* The query thread: from the query topic to the search workers (docs/architecture.md, "Life of a query").
  *
  * It decodes and checks each query. A query that cannot be answered before its deadline is refused. A query with
- * at_least waits until the catalogue has seen those positions. All others are queued for the workers (query_queue.h).
- * The thread polls the consumer even when there is no room for a query: otherwise the consumer group would expel this
- * daemon.
+ * at_least or exclude_seen_by waits until the catalogue and the seen topic were read that far. All others are queued
+ * for the workers (query_queue.h). The thread polls the consumer even when there is no room for a query: otherwise the
+ * consumer group would expel this daemon.
  */
 #ifndef DAEMON_QUERIES_QUERY_THREAD_H
 #define DAEMON_QUERIES_QUERY_THREAD_H
@@ -13,6 +13,8 @@
 #include "daemon/config/config.h"
 #include "daemon/kafka_setup.h"
 #include "daemon/queries/reply.h"
+#include "daemon/search_figures.h"
+#include "daemon/seen/seen.h"
 #include "engine/engine.h"
 
 struct query_thread;
@@ -21,6 +23,7 @@ struct query_thread_context {
   const struct config *config;
   const struct kafka_setup *kafka;
   struct engine *engine;
+  struct seen *seen; /* NULL: no seen topic is read */
   struct delivery *delivery;
   struct offset_tracker *tracker;
   struct counters *counters;
@@ -43,9 +46,15 @@ void query_thread_commit(struct query_thread *t);
 void query_thread_close(struct query_thread **t);
 
 /* Has the consumer group given this daemon its partitions, and does the topic exist? Thread: main. */
-bool query_thread_is_assigned(const struct query_thread *t);
+bool query_thread_is_assigned(struct query_thread *t);
+
+/* The figures of all searches. They live as long as the query thread. Thread: any. */
+const struct search_figures *query_thread_figures(const struct query_thread *t);
 
 /* Is the query topic missing? Thread: main. */
-bool query_thread_is_topic_away(const struct query_thread *t);
+bool query_thread_is_topic_away(struct query_thread *t);
+
+/* See query_reader_denied(). */
+const char *query_thread_denied(struct query_thread *t);
 
 #endif

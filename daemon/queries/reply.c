@@ -21,6 +21,7 @@ static bool is_reserved(const struct reply_context *with, struct span topic)
   const struct config *c = with->config;
 
   return span_equal(topic, span_of_str(c->query.topic)) || span_equal(topic, span_of_str(c->catalogue.topic)) ||
+         span_equal(topic, span_of_str(c->seen.topic)) ||
          span_equal(topic, span_of_str(c->catalogue.dead_letter_topic));
 }
 
@@ -60,10 +61,12 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
     .key = query->key,
     .id = answer->id,
     .space = answer->space,
+    .trace = query->trace,
     .format = query->format,
     .ticket = query->ticket,
     .partition = query->partition,
     .offset = query->offset,
+    .asked_ns = answer->error ? 0 : query->asked_ns,
   };
 
   region_reset(scratch);
@@ -91,13 +94,13 @@ static void send_answer(const struct reply_context *with, const struct pending_q
   };
 
   if (try_answer(with, query, answer, scratch) == ERR_OK) {
-    counters_add(answer->error ? &with->counters->errors : &with->counters->answers, 1);
+    counters_add(answer->error ? &with->counters->errors[answer->error] : &with->counters->answers, 1);
     return;
   }
   snprintf(message, sizeof message, "the answer cannot be written: %s", err_message());
   if (log_limit_allows(&limit, "reply_not_written"))
     log_error("reply_not_written", "id=%s reason=%s", log_quote(answer->id), log_failure());
-  counters_add(&with->counters->errors, 1);
+  counters_add(&with->counters->errors[error.error], 1);
   err_code_t err = try_answer(with, query, &error, scratch);
   if (err != ERR_OK) /* out of memory: the query is answered after a restart */
     delivery_fail(with->delivery, err);

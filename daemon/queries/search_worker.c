@@ -10,6 +10,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/pulse.h"
+#include "daemon/queries/seen_sets.h"
+
+/* Memory for what users have seen that a lane keeps between batches, if there were more users than sets are kept:
+ * enough for 32 users with 10,000 items each. */
+enum { SEEN_KEPT_BYTES = 32 << 20 };
 
 /* What a worker needs to search one batch. */
 struct lane {
@@ -18,6 +23,9 @@ struct lane {
   struct pending_query **pending; /* [max_batch]; the array of `batch` */
   const struct query **queries;   /* [max_batch] */
   struct answer *answers;         /* [max_batch] */
+  struct region seen;             /* what users of the batch have seen, if it is not held */
+  struct seen_set **held;         /* [max_batch]: the first n_held: what the others have seen */
+  size_t n_held;
 };
 
 struct worker {
@@ -34,6 +42,8 @@ struct worker {
 struct search_workers {
   struct query_queue *queue;
   struct reply_context reply;
+  struct seen_sets *seen; /* NULL: there is no seen topic */
+  struct search_figures *figures;
   struct alarm *alarm;
   _Atomic bool has_alarmed;
   struct worker *workers;
@@ -62,14 +72,77 @@ static void drop_late(struct worker *w, struct query_batch *batch, struct query_
   batch->n = n;
 }
 
+/* Leave out what the user of a query has seen. If that cannot be read, the query is answered with an error: no item may
+ * be repeated silently. Returns false then. */
+static bool exclude_seen(struct worker *w, struct lane *lane, struct pending_query *query)
+{
+  int64_t began_ns = clock_now_ns();
+  struct seen_set *held;
+
+  if (query->query.exclude_seen_by.n == 0)
+    return true;
+  if (seen_sets_acquire(w->all->seen, query->query.exclude_seen_by, &lane->seen, &query->query.seen, &held) != ERR_OK) {
+    log_error("seen_failed", "reason=%s", log_failure());
+    reply_error(&w->all->reply, query, ANSWER_INTERNAL, "what the user has seen cannot be read: see the daemon's log",
+                &w->scratch);
+    return false;
+  }
+  if (held)
+    lane->held[lane->n_held++] = held;
+  counters_add(&w->all->reply.counters->seen_queries, 1);
+  hist_add(&w->all->reply.counters->seen_us, (uint64_t)((clock_now_ns() - began_ns) / CLOCK_NS_PER_US));
+  return true;
+}
+
+/* Do that for the queries of a batch, and keep those that can be searched in order. */
+static void exclude_all_seen(struct worker *w, struct lane *lane)
+{
+  struct query_batch *batch = &lane->batch;
+  size_t n = 0;
+
+  region_trim(&lane->seen, SEEN_KEPT_BYTES);
+  for (size_t i = 0; i < batch->n; i++) {
+    struct pending_query *query = batch->queries[i];
+    if (exclude_seen(w, lane, query))
+      batch->queries[n++] = query;
+    else
+      query_queue_free_query(w->all->queue, query);
+  }
+  batch->n = n;
+}
+
+static void release_seen(struct worker *w, struct lane *lane)
+{
+  while (lane->n_held > 0)
+    seen_sets_release(w->all->seen, lane->held[--lane->n_held]);
+}
+
+static void count_filtered(struct counters *counters, const struct counts *counts)
+{
+  counters_add(&counters->filtered, 1);
+  counters_add(&counters->filtered_few, counts->scores_admitted);
+  if (!counts->has_admitted)
+    return;
+  counters_add(&counters->filtered_items, counts->items);
+  counters_add(&counters->filtered_admitted, counts->admitted);
+}
+
 static void reply_all(struct worker *w, const struct lane *lane, int64_t began_ns)
 {
   const struct query_batch *batch = &lane->batch;
 
+  search_figures_add(w->all->figures, batch->queries[0]->space, &batch->queries[0]->method, lane->answers, batch->n);
   for (size_t i = 0; i < batch->n; i++) {
     int64_t queued_us = (began_ns - batch->queries[i]->received_ns) / CLOCK_NS_PER_US;
     lane->answers[i].queued_us = queued_us > 0 ? (uint32_t)queued_us : 0;
     hist_add(&w->all->reply.counters->queued_us, lane->answers[i].queued_us);
+    if (lane->answers[i].error) {
+      reply_error(&w->all->reply, batch->queries[i], lane->answers[i].error, lane->answers[i].error_message,
+                  &w->scratch);
+      continue;
+    }
+    if (batch->queries[i]->query.tree)
+      count_filtered(w->all->reply.counters, &lane->answers[i].counts);
     reply_answer(&w->all->reply, batch->queries[i], &lane->answers[i], &w->scratch);
   }
   hist_add(&w->all->reply.counters->search_us, lane->answers[0].searched_us);
@@ -109,7 +182,9 @@ static void serve(struct worker *w, struct lane *lane)
 
   w->between_ns = 0;
   drop_late(w, &lane->batch, w->all->queue, began_ns);
+  exclude_all_seen(w, lane);
   int64_t cost_ns = lane->batch.n ? search_batch(w, lane, began_ns) : 0;
+  release_seen(w, lane);
   query_queue_finish(w->all->queue, &lane->batch, lane->batch.n, cost_ns - w->between_ns);
 }
 
@@ -152,6 +227,7 @@ static err_t open_lane(struct engine *engine, size_t max_batch, struct lane *lan
   TRY(mem_array(max_batch, sizeof(struct pending_query *), &lane->pending));
   TRY(mem_array(max_batch, sizeof *lane->queries, &lane->queries));
   TRY(mem_array(max_batch, sizeof *lane->answers, &lane->answers));
+  TRY(mem_array(max_batch, sizeof *lane->held, &lane->held));
   lane->batch.queries = lane->pending;
   return ERR_OK;
 }
@@ -162,6 +238,8 @@ static void close_lane(struct lane *lane)
   mem_free(&lane->pending);
   mem_free(&lane->queries);
   mem_free(&lane->answers);
+  mem_free(&lane->held);
+  region_fini(&lane->seen);
 }
 
 /* Searches on a GPU have no pauses, and a second searcher would take memory there. */
@@ -187,20 +265,22 @@ static err_t open_worker(struct search_workers *all, struct engine *engine, size
   return ERR_OK;
 }
 
-err_t search_workers_open(size_t n, struct engine *engine, struct query_queue *queue, const struct reply_context *reply,
-                          struct alarm *alarm, size_t max_batch, struct search_workers **out)
+err_t search_workers_open(size_t n, const struct search_context *context, struct search_workers **out)
 {
   struct search_workers *all;
 
   TRY(mem_array(1, sizeof *all, &all));
   *out = all;
-  all->queue = queue;
-  all->reply = *reply;
-  all->alarm = alarm;
+  all->queue = context->queue;
+  all->reply = *context->reply;
+  if (context->seen)
+    TRY(seen_sets_open(context->seen, engine_key_hash(context->engine), &all->seen));
+  all->figures = context->figures;
+  all->alarm = context->alarm;
   TRY(mem_array(n, sizeof *all->workers, &all->workers));
   all->n = n;
   for (size_t i = 0; i < n; i++)
-    TRY(open_worker(all, engine, max_batch, &all->workers[i]));
+    TRY(open_worker(all, context->engine, context->max_batch, &all->workers[i]));
   return ERR_OK;
 }
 
@@ -216,6 +296,7 @@ void search_workers_close(struct search_workers **w)
     close_lane(&worker->between);
     region_fini(&worker->scratch);
   }
+  seen_sets_close(&(*w)->seen);
   mem_free(&(*w)->workers);
   mem_free(w);
 }

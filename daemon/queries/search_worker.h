@@ -5,14 +5,26 @@
 
 #include "daemon/alarm.h"
 #include "daemon/queries/reply.h"
+#include "daemon/search_figures.h"
+#include "daemon/seen/seen.h"
 #include "engine/engine.h"
 
 struct search_workers;
 
+/* What the workers share. Everything outlives them. */
+struct search_context {
+  struct engine *engine;
+  struct query_queue *queue;
+  const struct reply_context *reply; /* copied */
+  struct search_figures *figures;    /* they count their searches here */
+  struct alarm *alarm;
+  size_t max_batch;
+  struct seen *seen; /* NULL: no query excludes what a user has seen */
+};
+
 /* Start n workers. A worker whose engine cannot go on raises the alarm. `*out` is written even on error:
  * search_workers_close() then joins the workers that were started. */
-err_t search_workers_open(size_t n, struct engine *engine, struct query_queue *queue, const struct reply_context *reply,
-                          struct alarm *alarm, size_t max_batch, struct search_workers **out);
+err_t search_workers_open(size_t n, const struct search_context *context, struct search_workers **out);
 
 /* Wait for the workers. They end once the queue has been ended and is empty, or its time is up. */
 void search_workers_close(struct search_workers **w);

@@ -2,6 +2,7 @@
 /* The GPU backend: columns in GPU memory, searched by its kernels. */
 #include "engine/backend.h"
 #include "engine/cuda/device_worker.h"
+#include "engine/cuda/funnel.h"
 #include "kernels/device.h"
 
 static err_t memory(size_t *free_bytes)
@@ -35,5 +36,6 @@ const struct backend backend_cuda = {
   .worker_bytes = device_worker_bytes,
   .worker_open = device_worker_open,
   .worker_close = device_worker_close,
+  .admits_few = funnel_admits_few,
   .search = run,
 };

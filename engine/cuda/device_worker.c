@@ -32,6 +32,7 @@ void device_worker_close(struct device_worker **w)
   device_free(&(*w)->scratch);
   close_mirror(&(*w)->inputs);
   close_mirror(&(*w)->outputs);
+  device_words_close(&(*w)->words);
   mem_free(w);
 }
 
@@ -42,7 +43,7 @@ static size_t scratch_bytes(size_t capacity)
 
 size_t device_worker_bytes(size_t capacity)
 {
-  return scratch_bytes(capacity) + (size_t)2 * DEVICE_MIRROR_BYTES;
+  return scratch_bytes(capacity) + (size_t)2 * DEVICE_MIRROR_BYTES + device_words_bytes(capacity);
 }
 
 err_t device_worker_open(size_t capacity, struct device_worker **out)
@@ -58,6 +59,7 @@ err_t device_worker_open(size_t capacity, struct device_worker **out)
   TRY(device_alloc(w->scratch_bytes, 1, &w->scratch));
   TRY(open_mirror(&w->inputs));
   TRY(open_mirror(&w->outputs));
+  TRY(device_words_open(capacity, &w->words));
   /* The outputs come back in one copy, with the gaps between them and with parts that nothing was written to. */
   TRY(device_fill(w->stream, w->outputs.device, 0, DEVICE_MIRROR_BYTES));
   TRY(device_wait(w->stream));
@@ -120,15 +122,28 @@ err_t device_worker_upload(struct device_worker *w, const void *from, size_t cou
   return ERR_OK;
 }
 
+/* The search's first operation follows. */
+static err_t start_timer(struct device_worker *w)
+{
+  if (!w->timer || w->is_timed)
+    return ERR_OK;
+  w->is_timed = true;
+  return device_timer_start(w->timer, w->stream);
+}
+
+err_t device_worker_words(struct device_worker *w, const uint64_t *words, size_t n_slots, uint64_t id,
+                          const uint64_t **out)
+{
+  TRY(start_timer(w));
+  return device_words_send(&w->words, w->stream, words, n_slots, id, out);
+}
+
 err_t device_worker_send(struct device_worker *w)
 {
   size_t first = w->inputs_sent;
 
   w->inputs_sent = w->inputs.used;
-  if (w->timer && !w->is_timed) {
-    w->is_timed = true;
-    TRY(device_timer_start(w->timer, w->stream));
-  }
+  TRY(start_timer(w));
   return device_copy_in(w->stream, w->inputs.device + first, w->inputs.host + first, w->inputs.used - first);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A search worker's share of the device: a stream, scratch memory, and mirrored arrays for inputs and outputs. All
- * inputs go to the device in one copy, and all outputs come back in one.
+/* A search worker's share of the device: a stream, scratch memory, mirrored arrays for inputs and outputs, and the
+ * words of filters. All inputs but words go to the device in one copy, and all outputs come back in one.
  *
  * Everything is allocated at open, nothing while queries are answered. Thread: the worker.
  */
 #ifndef ENGINE_CUDA_DEVICE_WORKER_H
 #define ENGINE_CUDA_DEVICE_WORKER_H
 
+#include "engine/cuda/device_words.h"
 #include "kernels/cuda/device_timer.h"
 #include "kernels/device.h"
 
@@ -25,6 +26,7 @@ struct device_worker {
   struct device_mirror inputs, outputs; /* DEVICE_MIRROR_BYTES each */
   size_t inputs_sent;                   /* bytes of inputs already sent */
   unsigned n_processors;                /* multiprocessors of the device; the grids of scans depend on it */
+  struct device_words words;
   struct device_timer *timer;           /* measures each search, from its first operation to its last; NULL: none */
   bool is_timed;                        /* the timer has started */
 };
@@ -49,6 +51,10 @@ err_t device_worker_input(struct device_worker *w, size_t count, size_t size, vo
 
 /* Allocate an input and fill it with a copy of `from`. */
 err_t device_worker_upload(struct device_worker *w, const void *from, size_t count, size_t size, void *device);
+
+/* Start a copy of words of n_slots slots, if they are not on the device yet: see device_words_send(). */
+err_t device_worker_words(struct device_worker *w, const uint64_t *words, size_t n_slots, uint64_t id,
+                          const uint64_t **out);
 
 /* Start one copy of all inputs that have not been sent yet. Call it before you launch a kernel that reads them. */
 err_t device_worker_send(struct device_worker *w);

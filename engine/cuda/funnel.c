@@ -13,6 +13,7 @@ enum {
   LIST_RANKS = 8,      /* ... and at least this many times the rank */
   HITS_MORE = 256,     /* room for ties among the returned hits */
   TILES_PER_RANK = 16, /* tiles sampled for a floor, at least, per requested item */
+  FEW_SHARE = 8,       /* a query admits few items if they are at most this part of all, and fit into a usual list */
 };
 
 /* Scratch bytes of a list entry: slot and score; with refine, the same for the entries that are left, and one float
@@ -33,6 +34,56 @@ size_t funnel_max_rank(const struct search_batch *batch)
   return most;
 }
 
+bool funnel_admits_few(const struct admit *admit, uint64_t n_items)
+{
+  uint64_t n = admit->n_admitted + admit->n_excluded; /* excluded items are listed too */
+
+  return admit_leaves_out(admit, n_items) && n <= LIST_USUAL && n * FEW_SHARE <= n_items;
+}
+
+err_t funnel_no_floor(const struct funnel *f, struct funnel_group *group)
+{
+  (void)f;
+  (void)group;
+  return ERR_OK;
+}
+
+err_t funnel_append_admitted(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
+                             const float *floors)
+{
+  (void)floors;
+  return admitted_append(f->batch->worker->stream, &group->admitted, range.first, range.n, &group->lists);
+}
+
+/* The query's words, if they leave items out. NULL: all present items are admitted, or excluded. */
+static const uint64_t *words_of(const struct search_batch *batch, size_t q)
+{
+  const struct admit *admit = &batch->results[q].admit;
+
+  return admit_leaves_out(admit, batch->n_items) ? admit->words : NULL;
+}
+
+/* Whether the query has words, and no query before it has the same. */
+static bool are_words_new(const struct search_batch *batch, size_t q)
+{
+  const uint64_t *words = words_of(batch, q);
+
+  for (size_t i = 0; words && i < q; i++) {
+    if (words_of(batch, i) == words)
+      return false;
+  }
+  return words;
+}
+
+static size_t n_words(const struct search_batch *batch)
+{
+  size_t n = 0;
+
+  for (size_t q = 0; q < batch->n; q++)
+    n += are_words_new(batch, q);
+  return n;
+}
+
 /* Sizes of a search. */
 struct plan {
   size_t list_capacity, hits_capacity; /* per query */
@@ -51,10 +102,10 @@ static struct plan plan_search(const struct funnel *f)
   size_t entry = f->ops->refine ? ENTRY_BYTES_REFINED : ENTRY_BYTES;
   size_t scratch = plan.list_capacity * entry + funnel_n_tiles(f->batch) * sizeof(float) +
                    (f->ops->scratch_bytes ? f->ops->scratch_bytes(f) : 0) + 1024;
-  size_t inputs = f->ops->query_bytes(f) + 1024, outputs = plan.hits_capacity * 8 + 1024;
+  size_t inputs = f->ops->query_bytes(f) + sizeof(uint64_t *) + 1024, outputs = plan.hits_capacity * 8 + 1024;
   plan.n_together = size_min((w->scratch_bytes - tail) / scratch, (DEVICE_MIRROR_BYTES - tail) / inputs);
   plan.n_together = size_min(plan.n_together, (DEVICE_MIRROR_BYTES - tail) / outputs);
-  plan.n_together = size_min(plan.n_together, f->batch->n);
+  plan.n_together = size_min(plan.n_together, n_words(f->batch) > DEVICE_WORDS_MAX ? DEVICE_WORDS_MAX : f->batch->n);
   return plan;
 }
 
@@ -68,11 +119,11 @@ err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, str
 
 /* The stride of the tiles sampled for a floor. If the floor is the r-th largest maximum of t tiles out of T, about
  * r T / t items reach it. A list should have room for four times as many. */
-static size_t stride_of(size_t n_all, size_t rank, size_t list_capacity)
+static size_t stride_of(const struct funnel *f, size_t list_capacity)
 {
-  size_t n_tiles = TILES_PER_RANK * rank, n_for_room = 4 * rank * n_all / list_capacity;
+  size_t n_all = funnel_n_tiles(f->batch), rank = funnel_max_rank(f->batch);
+  size_t n_tiles = size_max(size_max(TILES_PER_RANK * rank, f->n_sampled), 4 * rank * n_all / list_capacity);
 
-  n_tiles = n_for_room > n_tiles ? n_for_room : n_tiles;
   return n_all > n_tiles ? n_all / n_tiles : 1;
 }
 
@@ -80,7 +131,7 @@ static size_t stride_of(size_t n_all, size_t rank, size_t list_capacity)
 static err_t find_floors(const struct funnel *f, const struct funnel_group *group)
 {
   struct device_worker *w = f->batch->worker;
-  size_t n_all = funnel_n_tiles(f->batch), stride = stride_of(n_all, funnel_max_rank(f->batch), group->lists.capacity);
+  size_t n_all = funnel_n_tiles(f->batch), stride = stride_of(f, group->lists.capacity);
   size_t n_tiles = (n_all + stride - 1) / stride;
   float *maxima;
 
@@ -136,6 +187,38 @@ err_t funnel_upload_ranks(const struct funnel *f, struct funnel_group *group)
   if (n_all == 0)
     group->n_excluded = NULL;
   return device_worker_array(w, group->n, sizeof *group->floors, &group->floors);
+}
+
+/* Send the words of the batch's query q, unless those of a query before it in the group are the same. */
+static err_t send_words(const struct funnel *f, size_t first, size_t q, const uint64_t **of)
+{
+  const struct admit *admit = &f->batch->results[q].admit;
+  const uint64_t *words = words_of(f->batch, q);
+
+  for (size_t i = first; i < q; i++) {
+    if (words_of(f->batch, i) == words) {
+      of[q - first] = of[i - first];
+      return ERR_OK;
+    }
+  }
+  of[q - first] = NULL;
+  return words ? device_worker_words(f->batch->worker, words, f->batch->n_slots, admit->words_id, &of[q - first])
+               : ERR_OK;
+}
+
+static err_t upload_admitted(const struct funnel *f, struct funnel_group *group)
+{
+  const uint64_t **of;
+
+  group->admitted = (struct admitted_words){ NULL };
+  group->words = NULL;
+  if (n_words(f->batch) == 0)
+    return ERR_OK;
+  TRY(device_worker_input(f->batch->worker, group->n, sizeof *of, &of, &group->admitted.of));
+  for (size_t q = group->first; q < group->first + group->n; q++)
+    TRY(send_words(f, group->first, q, of));
+  group->words = of;
+  return ERR_OK;
 }
 
 /* Run the steps from floors to hits, all on the device. */
@@ -267,6 +350,7 @@ static err_t search_by_ranges(const struct funnel *f, size_t q, float floor)
   device_worker_reset(w);
   result->counts.scored = 0;
   TRY(funnel_upload_ranks(f, &one));
+  TRY(upload_admitted(f, &one));
   TRY(f->ops->upload(f, &one));
   TRY(device_worker_send(w));
   TRY(funnel_lists(w, 1, size_min(n_slots, LIST_USUAL), &one.lists));
@@ -301,6 +385,7 @@ static err_t search_group(const struct funnel *f, const struct plan *plan, struc
 
   device_worker_reset(w);
   TRY(funnel_upload_ranks(f, group));
+  TRY(upload_admitted(f, group));
   TRY(f->ops->upload(f, group));
   TRY(device_worker_send(w));
   TRY(open_lists(f, plan, group, &returned));

@@ -6,21 +6,29 @@
  *    bound of each tile in a sample of tiles, and the K-th largest of these is the floor. A similarity may know a
  *    better one.
  * 2. append: list the items whose upper bound reaches the floor.
- * 3. refine: find a higher floor from the listed items, and drop those whose upper bound does not reach it. A similarity
- *    whose bounds are tight does without.
- * 4. score: compute the canonical scores of the items that are left. Those that reach the K-th best go to the host, ties
- *    included.
+ * 3. refine: find a higher floor from the listed items, and drop those whose upper bound does not reach it. A
+ *    similarity whose bounds are tight does without.
+ * 4. score: compute the canonical scores of the items that are left. Those that reach the K-th best go to the host,
+ *    ties included.
  *
  * The host orders them by score and key. A list overflows when too many items reach a floor, for example because all
  * are alike. Then the query is searched again, range by range of slots that fit. The floor is then the K-th best score
- * so far, of the first search or this one. This is slow but exact. Excluded items are found like all others and dropped by the host, so a query that
- * excludes E items asks for K + E.
+ * so far, of the first search or this one. This is slow but exact.
+ *
+ * Only items that a query admits count, in every step. A floor that other items reach could be above the K-th best
+ * admitted item and lose it. Where a query's words leave items out, all scans read them. Excluded items are the
+ * exception: they are found like admitted ones and dropped by the host, so a query that excludes E items asks for
+ * K + E.
+ *
+ * Queries that admit few items are searched apart from others (search_batch.admits_few). Their admitted items fit into
+ * a list, so there is no scan: step 2 lists all of them, and step 1 is left out.
  */
 #ifndef ENGINE_CUDA_FUNNEL_H
 #define ENGINE_CUDA_FUNNEL_H
 
 #include "engine/cuda/device_columns.h"
 #include "engine/cuda/device_worker.h"
+#include "kernels/cuda/admitted.h"
 #include "kernels/cuda/candidates.h"
 #include "kernels/cuda/lists.h"
 
@@ -37,6 +45,8 @@ struct funnel_group {
   const uint32_t *ranks;      /* [n]: K + E */
   const uint32_t *ks;         /* [n]: K */
   const uint32_t *n_excluded; /* [n]: E; NULL: zeros */
+  struct admitted_words admitted;
+  const uint64_t *const *words; /* [n]: admitted.of on the host; NULL if that is */
   float *floors;              /* [n] */
   float *thresholds;          /* [n]; after the last step the ranks[q]-th best score found, -inf if there are fewer */
   struct device_lists lists;  /* n of them */
@@ -50,6 +60,7 @@ struct funnel {
   const struct funnel_ops *ops;
   const void *context; /* the method's own */
   size_t n_candidates; /* group->lists have at least this capacity */
+  size_t n_sampled;    /* floors come from at least this many tiles, if there are as many */
 };
 
 struct funnel_ops {
@@ -62,22 +73,22 @@ struct funnel_ops {
   /* Scratch bytes per query for upload, floor, append and score. NULL: none. */
   size_t (*scratch_bytes)(const struct funnel *f);
 
-  /* Set the group's floors[q] to at most the ranks[q]-th best score; -inf if none is known. NULL: floors come from
-   * maxima. */
+  /* Set the group's floors[q] to at most the ranks[q]-th best score of an admitted item; -inf if none is known. NULL:
+   * floors come from maxima. */
   err_t (*floor)(const struct funnel *f, struct funnel_group *group);
 
-  /* Set maxima[q][t], for t < n_tiles, to the largest lower bound on the score of a present item of tile t * stride;
+  /* Set maxima[q][t], for t < n_tiles, to the largest lower bound on the score of an admitted item of tile t * stride;
    * -inf if there is none. */
   err_t (*maxima)(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
                   float *maxima);
 
-  /* Append to list q the present items of the range whose upper bound reaches floors[q]. Their scores may be undefined,
-   * unless there is refine. */
+  /* Append to list q the admitted items of the range that may reach floors[q]. Their scores may be undefined. */
   err_t (*append)(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                   const float *floors);
 
-  /* Set the group's floors[q] to at most the ranks[q]-th best score of listed items; -inf if none is known. Entries
-   * whose score, which is an upper bound, is below that are then dropped. NULL: there is no such step. */
+  /* Set the scores of listed items to upper bounds, if append has not, and the group's floors[q] to at most the
+   * ranks[q]-th best score of these items; -inf if none is known. Entries whose upper bound is below that are then
+   * dropped. NULL: there is no such step. */
   err_t (*refine)(const struct funnel *f, const struct funnel_group *group);
 
   /* Score all entries of these lists, one list per query of the group. NULL: append has scored them. */
@@ -91,13 +102,22 @@ struct funnel_ops {
   /* Called when a group's outputs have been received. May be NULL. */
   void (*collect)(const struct funnel *f, const struct funnel_group *group);
 
-  /* Fill the receipt and counts of the batch's query q; counts.scored is the number of items that were scored. is_exact: it
-   * was searched again range by range. NULL: the receipt of an exact search. */
+  /* Fill the receipt and counts of the batch's query q; counts.scored is the number of items that were scored.
+   * is_exact: it was searched again range by range. NULL: the receipt of an exact search. */
   void (*receipt)(const struct funnel *f, size_t q, bool is_exact);
 };
 
 /* Search the batch and fill its results, receipts included. */
 err_t funnel_search(struct funnel *f);
+
+/* backend.admits_few: do the admitted items fit into a list, and are they a small part of all? To score a listed item
+ * takes longer than to scan one. */
+bool funnel_admits_few(const struct admit *admit, uint64_t n_items);
+
+/* funnel_ops.floor and append for batches that admit few items, or for searches that need no floor. */
+err_t funnel_no_floor(const struct funnel *f, struct funnel_group *group);
+err_t funnel_append_admitted(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
+                             const float *floors);
 
 /* Allocate n_lists lists in the worker's scratch. */
 err_t funnel_lists(struct device_worker *w, size_t n_lists, size_t capacity, struct device_lists *out);

@@ -142,14 +142,6 @@ static err_t append(const struct funnel *f, const struct funnel_group *group, st
   return candidates_copy_overflow(w->stream, &finding.all, &group->lists);
 }
 
-/* append() needs no floors. */
-static err_t no_floor(const struct funnel *f, struct funnel_group *group)
-{
-  (void)f;
-  (void)group;
-  return ERR_OK;
-}
-
 static void collect(const struct funnel *f, const struct funnel_group *group)
 {
   const struct approximate *a = f->context;
@@ -173,14 +165,14 @@ static void receipt(const struct funnel *f, size_t q, bool is_exact)
   if (is_exact)
     receipt_exact(result, n_items);
   else
-    receipt_bounded(result, n_items, n_items - result->admit.n_excluded - result->counts.scored,
+    receipt_bounded(result, n_items, result->admit.n_admitted - result->counts.scored,
                     mol_bound_score_from_dot(&mol_cuda_model(f)->shape, query, a->nth_best[q]));
 }
 
 static const struct funnel_ops ops = { .upload = mol_cuda_upload,
                                        .query_bytes = mol_cuda_query_bytes,
                                        .scratch_bytes = scratch_bytes,
-                                       .floor = no_floor,
+                                       .floor = funnel_no_floor, /* append() needs none */
                                        .append = append,
                                        .exhaust = mol_cuda_append_scores,
                                        .collect = collect,
@@ -191,8 +183,18 @@ static err_t search_all(const struct columns *columns, struct search_batch *batc
 {
   TRY(mol_cuda_search_exact(columns, batch));
   for (size_t q = 0; q < batch->n; q++)
-    batch->results[q].counts.candidates = batch->n_items - batch->results[q].admit.n_excluded;
+    batch->results[q].counts.candidates = batch->results[q].admit.n_admitted;
   return ERR_OK;
+}
+
+/* The most items that a query of the batch admits. */
+static uint64_t most_admitted(const struct search_batch *batch)
+{
+  uint64_t n_most = 0;
+
+  for (size_t q = 0; q < batch->n; q++)
+    n_most = batch->results[q].admit.n_admitted > n_most ? batch->results[q].admit.n_admitted : n_most;
+  return n_most;
 }
 
 /* n_pairs, n_average: lengths of the lists; 0: no such lists. */
@@ -202,7 +204,8 @@ static err_t search(const struct columns *columns, struct search_batch *batch, u
   struct approximate a = { .n_pairs = n_pairs, .n_average = n_average };
   struct funnel f = { .columns = c, .batch = batch, .ops = &ops, .context = &a };
 
-  if (n_pairs >= batch->n_items || n_average >= batch->n_items)
+  uint64_t n_most = most_admitted(batch);
+  if (batch->admits_few || n_pairs >= n_most || n_average >= n_most)
     return search_all(columns, batch);
   TRY(region_array(batch->scratch, batch->n, sizeof *a.nth_best, &a.nth_best));
   TRY(region_array(batch->scratch, batch->n, sizeof *a.n_found, &a.n_found));

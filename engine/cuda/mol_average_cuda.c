@@ -47,7 +47,8 @@ static struct average_scan_input scan_input(const struct funnel *f, const struct
                                       .dim = mol_cuda_model(f)->shape.component_dim,
                                       .queries = ((const struct mol_cuda_queries *)group->queries)->averages,
                                       .n_queries = group->n,
-                                      .n_blocks = funnel_worker(f)->n_processors };
+                                      .n_blocks = funnel_worker(f)->n_processors,
+                                      .admitted = group->admitted };
 }
 
 /* Find floors that each query's n_best items reach. If admitted, count excluded items on top of n_best. */

@@ -30,11 +30,12 @@ struct mol_bounds_input mol_cuda_bound_input(const struct funnel *f, const struc
                                     .query_components = queries->components,
                                     .query_gates = queries->gates,
                                     .n_queries = group->n,
-                                    .n_blocks = funnel_worker(f)->n_processors };
+                                    .n_blocks = funnel_worker(f)->n_processors,
+                                    .admitted = group->admitted };
 }
 
-/* The stride of the sampled tiles. If the floor is the r-th largest lower bound of every s-th tile, about r s items have
- * a lower bound that reaches it, and some three times as many an upper bound. */
+/* The stride of the sampled tiles. Let the floor be the r-th largest lower bound of every s-th tile. Then about r s
+ * items have a lower bound that reaches it, and some three times as many have such an upper bound. */
 static size_t stride_of(const struct search_batch *batch)
 {
   size_t stride = mol_cuda_bounds_room(batch) / (LIST_SLACK * funnel_max_rank(batch));
@@ -74,29 +75,21 @@ err_t mol_cuda_raise_floors(const struct funnel *f, const struct funnel_group *g
   return lists_raise(w->stream, group->floors, others, group->n);
 }
 
-err_t mol_cuda_keep_lowers(const struct funnel *f, const struct funnel_group *group)
-{
-  struct mol_cuda_queries *queries = group->queries;
-
-  return device_worker_array(funnel_worker(f), group->n * group->lists.capacity, sizeof *queries->lowers,
-                             &queries->lowers);
-}
-
 err_t mol_cuda_append_bounds(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                              const float *floors)
 {
   struct mol_bounds_input input = mol_cuda_bound_input(f, group);
-  const struct mol_cuda_queries *queries = group->queries;
 
-  return mol_bounds_append(funnel_worker(f)->stream, &input, range.first, range.n, floors, &group->lists,
-                           queries->lowers);
+  return mol_bounds_append(funnel_worker(f)->stream, &input, range.first, range.n, floors, &group->lists);
 }
 
 err_t mol_cuda_refine_by_lowers(const struct funnel *f, const struct funnel_group *group)
 {
-  const struct mol_cuda_queries *queries = group->queries;
+  struct device_worker *w = funnel_worker(f);
+  struct mol_bounds_input input = mol_cuda_bound_input(f, group);
   struct device_lists by_lowers = group->lists;
 
-  by_lowers.scores = queries->lowers;
-  return lists_threshold(funnel_worker(f)->stream, &by_lowers, (struct lists_ranks){ group->ranks, 0 }, group->floors);
+  TRY(device_worker_array(w, group->n * group->lists.capacity, sizeof *by_lowers.scores, &by_lowers.scores));
+  TRY(mol_bounds_lists(w->stream, &input, &group->lists, by_lowers.scores));
+  return lists_threshold(w->stream, &by_lowers, (struct lists_ranks){ group->ranks, 0 }, group->floors);
 }

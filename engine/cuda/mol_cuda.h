@@ -26,8 +26,8 @@ struct mol_cuda_queries {
   const float *gates;      /* [n][L] */
   const float *averages;   /* [n][d_P] */
   struct candidates_excluded excluded;
-  float *work;   /* work space for mol_score.h; NULL: it needs none */
-  float *lowers; /* [n][group->lists.capacity]: lower bounds of list entries; NULL: not kept */
+  struct admitted_words rows_admitted; /* [n][P_q] */
+  float *work; /* work space for mol_score.h; NULL: it needs none */
   /* Outputs on the host, [n]; NULL where the method has none. */
   const float *nth_best;   /* from mol_pairs_cuda_candidates() */
   const uint32_t *n_seeds; /* two_pass: candidates that gave the floor */
@@ -65,10 +65,7 @@ size_t mol_cuda_raise_bytes(const struct search_batch *batch);
  * initialised ones. */
 size_t mol_cuda_bounds_room(const struct search_batch *batch);
 
-/* Keep lower bounds too: call this before append. */
-err_t mol_cuda_keep_lowers(const struct funnel *f, const struct funnel_group *group);
-
-/* funnel_ops.append by those bounds, and funnel_ops.refine by the kept lower bounds. */
+/* funnel_ops.append by screening, and funnel_ops.refine by the bounds of what it lists. */
 err_t mol_cuda_append_bounds(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                              const float *floors);
 err_t mol_cuda_refine_by_lowers(const struct funnel *f, const struct funnel_group *group);
@@ -85,7 +82,7 @@ size_t mol_cuda_average_bytes(const struct search_batch *batch, size_t n);
 /* TopKAvg: add to `to` each query's n_best items by the dot product of averaged vectors, and all that tie with the last
  * one. group->lists must be empty; it is used for the search and emptied again.
  *
- * admitted   true: skip items that the query excludes; false: treat them like all others
+ * admitted   true: skip items that the query excludes; false: treat them like those that it admits
  * seen       see candidates_add()
  * n_offered  [group->n] on the device: gets the lengths of group->lists, which show the overflowed ones
  */
@@ -97,7 +94,8 @@ static inline struct mol_pairs_source mol_cuda_pairs_source(const struct funnel 
 {
   const struct mol_cuda_queries *queries = group->queries;
 
-  return (struct mol_pairs_source){ mol_cuda_halves(f->columns), queries->components, queries->excluded };
+  return (struct mol_pairs_source){ mol_cuda_halves(f->columns), queries->components, queries->excluded,
+                                    queries->rows_admitted };
 }
 
 #endif

@@ -6,6 +6,8 @@
  * If the model has bounds, two more floors narrow the choice. `exact` takes the lower bounds of a sample of all items
  * into the first floor: averages say little in some models, such as freshly initialised ones. And once items are
  * listed, the K-th best of their lower bounds is the second floor; only items whose upper bound reaches it are scored.
+ *
+ * Queries that admit few items need only the second floor: all admitted items are listed.
  */
 #include "base/size.h"
 #include "engine/cuda/mol_cuda.h"
@@ -62,7 +64,6 @@ static err_t floor_of_average(const struct funnel *f, struct funnel_group *group
 
 static err_t floor_of_average_and_bounds(const struct funnel *f, struct funnel_group *group)
 {
-  TRY(mol_cuda_keep_lowers(f, group));
   TRY(floor_of_average(f, group));
   return is_worth_seeding(f->batch) ? mol_cuda_raise_floors(f, group) : ERR_OK;
 }
@@ -102,12 +103,6 @@ static err_t floor_of_pairs(const struct funnel *f, struct funnel_group *group)
   return floors_of_seeds(f, group, &found.candidates, (struct lists_ranks){ group->ks, 0 });
 }
 
-static err_t floor_of_pairs_and_bounds(const struct funnel *f, struct funnel_group *group)
-{
-  TRY(mol_cuda_keep_lowers(f, group));
-  return floor_of_pairs(f, group);
-}
-
 static size_t pairs_scratch_bytes(const struct funnel *f)
 {
   return mol_cuda_work_bytes(f) + size_min(PAIRS_SEEDS, f->batch->n_slots) * 8 +
@@ -133,6 +128,21 @@ static err_t search(const struct device_columns *c, struct search_batch *batch, 
   return funnel_search(&f);
 }
 
+static err_t search_few(const struct device_columns *c, struct search_batch *batch)
+{
+  struct funnel_ops ops = { .upload = mol_cuda_upload,
+                            .query_bytes = mol_cuda_query_bytes,
+                            .scratch_bytes = mol_cuda_work_bytes,
+                            .floor = funnel_no_floor,
+                            .append = funnel_append_admitted,
+                            .score = mol_cuda_score };
+  struct funnel f = { .columns = c, .batch = batch, .ops = &ops };
+
+  if (mol_cuda_has_bounds(&f))
+    ops.refine = mol_cuda_refine_by_lowers;
+  return funnel_search(&f);
+}
+
 err_t mol_cuda_search_exact(const struct columns *columns, struct search_batch *batch)
 {
   const struct device_columns *c = device_columns_of(columns);
@@ -142,7 +152,7 @@ err_t mol_cuda_search_exact(const struct columns *columns, struct search_batch *
                                          .floor = floor_of_average,
                                          .append = mol_cuda_append_scores };
 
-  return search(c, batch, ops, floor_of_average_and_bounds);
+  return batch->admits_few ? search_few(c, batch) : search(c, batch, ops, floor_of_average_and_bounds);
 }
 
 err_t mol_cuda_search_two_pass(const struct columns *columns, struct search_batch *batch)
@@ -155,5 +165,5 @@ err_t mol_cuda_search_two_pass(const struct columns *columns, struct search_batc
                                          .append = mol_cuda_append_scores,
                                          .collect = collect_counts };
 
-  return search(c, batch, ops, floor_of_pairs_and_bounds);
+  return batch->admits_few ? search_few(c, batch) : search(c, batch, ops, floor_of_pairs);
 }

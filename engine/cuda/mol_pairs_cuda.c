@@ -106,14 +106,15 @@ static size_t largest_rank(const struct search_batch *batch, const struct funnel
   return largest;
 }
 
-static err_t prepare_rows(const struct funnel *f, const struct funnel_group *group, const float *components,
-                          struct mol_pairs_rows *rows)
+static err_t prepare_rows(const struct funnel *f, const struct funnel_group *group,
+                          const struct mol_pairs_source *source, struct mol_pairs_rows *rows)
 {
   struct device_worker *w = funnel_worker(f);
   size_t dim = shape_of(f)->component_dim;
 
   rows->n = group->n * shape_of(f)->n_query_components;
-  rows->vectors = components;
+  rows->vectors = source->query_components;
+  rows->admitted = source->rows_admitted;
   TRY(device_worker_array(w, rows->n, mol_pairs_half_dim(dim) * sizeof *rows->halves, &rows->halves));
   TRY(device_worker_array(w, rows->n, sizeof *rows->margins, &rows->margins));
   return mol_pairs_prepare(w->stream, rows, dim);
@@ -161,9 +162,11 @@ static err_t run_pass(const struct funnel *f, struct pass *pass)
 static void take_rows(struct pass *pass, size_t dim, size_t first, size_t n)
 {
   pass->queries.first_row = first;
-  pass->input.rows =
-      (struct mol_pairs_rows){ n, pass->rows.vectors + first * dim, pass->rows.halves + first * mol_pairs_half_dim(dim),
-                               pass->rows.margins + first };
+  pass->input.rows = (struct mol_pairs_rows){ n,
+                                              pass->rows.vectors + first * dim,
+                                              pass->rows.halves + first * mol_pairs_half_dim(dim),
+                                              pass->rows.margins + first,
+                                              { pass->rows.admitted.of ? pass->rows.admitted.of + first : NULL } };
 }
 
 /* Run all passes. A pass reads only its own item components, so components are split between passes before rows are. */
@@ -197,7 +200,7 @@ static err_t find(const struct funnel *f, const struct funnel_group *group, cons
   pass->query_floors =
       n_best ? (struct lists_ranks){ group->n_excluded, n_best } : (struct lists_ranks){ group->ranks, 0 };
   pass->query_ranks = n_best ? (struct lists_ranks){ NULL, n_best } : (struct lists_ranks){ group->ks, 0 };
-  TRY(prepare_rows(f, group, source->query_components, &pass->rows));
+  TRY(prepare_rows(f, group, source, &pass->rows));
   pass->plan = plan_lists(f->batch, largest_rank(f->batch, group, n_best));
   TRY(open_lists(w, pass->rows.n * pass->input.n_item_components, pass));
   return run_passes(f, pass);
@@ -219,13 +222,14 @@ err_t mol_pairs_cuda_candidates(const struct funnel *f, const struct funnel_grou
 {
   struct device_worker *w = funnel_worker(f);
   size_t scratch_used = w->scratch_used;
-  struct pass pass = {
-    .queries = { .n = group->n, .n_components = shape_of(f)->n_query_components, .excluded = source->excluded },
-    .result = { .n_words = funnel_n_words(f->batch),
-                .candidates = found->candidates,
-                .nth_best = found->nth_best,
-                .has_overflowed = found->has_overflowed }
-  };
+  struct pass pass = { .queries = { .n = group->n,
+                                    .n_components = shape_of(f)->n_query_components,
+                                    .excluded = source->excluded,
+                                    .admitted = group->admitted },
+                       .result = { .n_words = funnel_n_words(f->batch),
+                                   .candidates = found->candidates,
+                                   .nth_best = found->nth_best,
+                                   .has_overflowed = found->has_overflowed } };
 
   TRY(device_worker_array(w, group->n * pass.result.n_words, sizeof *pass.result.seen, &pass.result.seen));
   TRY(mol_pair_union_begin(w->stream, &pass.result));

@@ -12,6 +12,7 @@ struct mol_pairs_source {
   struct mol_halves halves;            /* components and residuals */
   const float *query_components;       /* [group->n][P_q][d_P] */
   struct candidates_excluded excluded; /* slots that the group's queries exclude */
+  struct admitted_words rows_admitted; /* [group->n][P_q]: those of each query, for all of its components */
 };
 
 /* Output of the search, in device memory. */

@@ -19,7 +19,8 @@ size_t mol_cuda_query_bytes(const struct funnel *f)
     size_t n = f->batch->results[q].admit.n_excluded;
     n_excluded = n > n_excluded ? n : n_excluded;
   }
-  return (n_floats + n_excluded + 2 * ARRAYS_EACH) * sizeof(uint32_t);
+  return (n_floats + n_excluded + 2 * ARRAYS_EACH) * sizeof(uint32_t) +
+         m->shape.n_query_components * sizeof(uint64_t *); /* words */
 }
 
 size_t mol_cuda_work_bytes(const struct funnel *f)
@@ -42,6 +43,21 @@ static err_t upload_floats(const struct funnel *f, const struct funnel_group *gr
   return ERR_OK;
 }
 
+/* Upload the words of each row, which are those of its query. */
+static err_t upload_rows_admitted(const struct funnel *f, const struct funnel_group *group, struct admitted_words *out)
+{
+  size_t n_each = mol_cuda_model(f)->shape.n_query_components;
+  const uint64_t **of;
+
+  *out = (struct admitted_words){ NULL };
+  if (!group->admitted.of)
+    return ERR_OK;
+  TRY(device_worker_input(funnel_worker(f), group->n * n_each, sizeof *of, &of, &out->of));
+  for (size_t row = 0; row < group->n * n_each; row++)
+    of[row] = group->words[row / n_each];
+  return ERR_OK;
+}
+
 err_t mol_cuda_upload(const struct funnel *f, struct funnel_group *group)
 {
   const struct mol_model *m = mol_cuda_model(f);
@@ -54,6 +70,7 @@ err_t mol_cuda_upload(const struct funnel *f, struct funnel_group *group)
   TRY(upload_floats(f, group, m->n_logits, offsetof(struct mol_query, gate), &queries->gates));
   TRY(upload_floats(f, group, dim, offsetof(struct mol_query, average), &queries->averages));
   TRY(funnel_upload_excluded(f, group, &queries->excluded));
+  TRY(upload_rows_admitted(f, group, &queries->rows_admitted));
   if (work_bytes > 0)
     TRY(device_worker_array(funnel_worker(f), group->n, work_bytes, &queries->work));
   group->queries = queries;
@@ -71,7 +88,8 @@ static struct mol_score_input score_input(const struct funnel *f, const struct f
                                    .gates = queries->gates,
                                    .n_queries = group->n,
                                    .n_blocks = queries->work ? (unsigned)group->n : funnel_worker(f)->n_processors,
-                                   .work = queries->work };
+                                   .work = queries->work,
+                                   .admitted = group->admitted };
 }
 
 err_t mol_cuda_score(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists)

@@ -2,6 +2,8 @@
 /* RecJPQ on the device. The exhaustive scan runs at the speed of the memory, so it serves every method. Exact methods
  * return the same answer as on the processor. Unsafe ones return the exact answer, which is at least as good as the
  * processor's. All receipts say exact. */
+#include <math.h>
+
 #include "engine/cuda/funnel.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_model.h"
@@ -51,7 +53,8 @@ static struct pq_scan_input scan_input(const struct funnel *f, const struct funn
                                  .n_splits = recjpq_model_of(f->columns->model)->n_splits,
                                  .subitem_scores = ((const struct queries *)group->queries)->subitem_scores,
                                  .n_queries = group->n,
-                                 .n_blocks = funnel_worker(f)->n_processors };
+                                 .n_blocks = funnel_worker(f)->n_processors,
+                                 .admitted = group->admitted };
 }
 
 static err_t maxima(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
@@ -120,12 +123,34 @@ static const struct funnel_ops packed_ops = {
   .exhaust = append,
 };
 
+/* No scan: every admitted item is scored. */
+static const struct funnel_ops few_ops = {
+  .upload = upload,
+  .query_bytes = table_bytes,
+  .floor = funnel_no_floor,
+  .append = funnel_append_admitted,
+  .score = score,
+};
+
+/* The tiles to sample for floors of a packed scan. If a floor is the r-th largest maximum of t tiles out of T, about
+ * r T / t items are listed. To append and score one takes about as many instructions as to scan four tiles (estimated).
+ * So 2 sqrt(r T) tiles cost least. */
+static size_t n_sampled(const struct search_batch *batch)
+{
+  return 2 * (size_t)sqrt((double)funnel_max_rank(batch) * (double)funnel_n_tiles(batch));
+}
+
 err_t recjpq_cuda_search(const struct columns *columns, struct search_batch *batch)
 {
   const struct device_columns *c = device_columns_of(columns);
   bool is_packed = recjpq_model_of(c->model)->n_splits == PQ_PACKED_SPLITS;
-  struct funnel f = { .columns = c, .batch = batch, .ops = is_packed ? &packed_ops : &scan_ops };
+  struct funnel f = { .columns = c,
+                      .batch = batch,
+                      .ops = is_packed ? &packed_ops : &scan_ops,
+                      .n_sampled = is_packed ? n_sampled(batch) : 0 };
 
+  if (batch->admits_few)
+    f.ops = &few_ops;
   return funnel_search(&f);
 }
 

@@ -121,7 +121,8 @@ static struct vector_scan_input scan_input(const struct funnel *f, const struct 
                                      .items = halves_of_items(f->columns),
                                      .queries = ((const struct uploaded *)group->queries)->halves,
                                      .n_queries = group->n,
-                                     .n_blocks = funnel_worker(f)->n_processors };
+                                     .n_blocks = funnel_worker(f)->n_processors,
+                                     .admitted = group->admitted };
 }
 
 static err_t maxima(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
@@ -173,14 +174,24 @@ static const struct funnel_ops vector_funnel = {
   .score = score,
 };
 
+/* No scan: every admitted item is scored. */
+static const struct funnel_ops vector_few = {
+  .upload = upload,
+  .query_bytes = query_bytes,
+  .scratch_bytes = scratch_bytes,
+  .floor = funnel_no_floor,
+  .append = funnel_append_admitted,
+  .score = score,
+};
+
 err_t vector_cuda_search(const struct device_columns *c, struct search_batch *batch, size_t n)
 {
   size_t sketch_dim = vector_cuda_model(c)->sketch_dim;
   struct search_of of = { .n = n, .n_sketched = n < sketch_dim ? n : sketch_dim };
-  struct funnel_ops ops = vector_funnel;
+  struct funnel_ops ops = batch->admits_few ? vector_few : vector_funnel;
   struct funnel f = { .columns = c, .batch = batch, .ops = &ops, .context = &of };
 
-  if (of.n > of.n_sketched)
+  if (of.n > of.n_sketched && !batch->admits_few)
     ops.refine = refine;
   TRY(funnel_search(&f));
   for (size_t q = 0; q < batch->n; q++)

@@ -9,6 +9,8 @@
  * bound, with residual norms in place of its sigma_(r+1) |q| |d|. Here a second, exact search under W costs no more
  * than computing the residual norms of all items, and gives the tightest bound possible. If the returned items are the
  * K best under W, that is the K-th of their scores; otherwise it is the best score of an item that is not returned.
+ *
+ * Queries that admit few items get the K best under W: all of these items are scored under W anyway.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -127,6 +129,8 @@ err_t vector_cuda_search_low_rank(const struct columns *columns, struct search_b
   size_t rank = batch->method->args[0] < row_dim ? batch->method->args[0] : row_dim;
   struct search_batch kept, best;
 
+  if (batch->admits_few)
+    return vector_cuda_search(c, batch, row_dim);
   TRY(like_batch(batch, &kept));
   TRY(vector_cuda_search(c, &kept, rank));
   TRY(like_batch(batch, &best));
@@ -138,7 +142,7 @@ err_t vector_cuda_search_low_rank(const struct columns *columns, struct search_b
     uint64_t n_returned = kept.results[q].topk.n;
     result->counts.scored = n_returned;
     result->counts.candidates = kept.results[q].counts.scored;
-    receipt_bounded(result, batch->n_items, batch->n_items - result->admit.n_excluded - n_returned, bound);
+    receipt_bounded(result, batch->n_items, result->admit.n_admitted - n_returned, bound);
   }
   return ERR_OK;
 }

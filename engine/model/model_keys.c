@@ -2,8 +2,6 @@
 /* The list of known metadata keys, and the search for the one that a mistyped key resembles most. */
 #include "engine/model/model_keys.h"
 
-#include <ctype.h>
-
 #include "base/edit_distance.h"
 #include "base/log.h"
 
@@ -39,25 +37,6 @@ static bool starts_with(const char *text, const char *prefix)
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static void lower(const char *text, char out[EDIT_TEXT_MAX + 1])
-{
-  size_t n = 0;
-
-  for (; text[n] && n < EDIT_TEXT_MAX; n++)
-    out[n] = (char)tolower((unsigned char)text[n]);
-  out[n] = '\0';
-}
-
-/* Distance between two keys. Letters count more than their case: "mol.dq" is nearer to mol.Dq than to mol.dP. */
-static size_t distance_of(const char *known, const char *key)
-{
-  char known_lower[EDIT_TEXT_MAX + 1], key_lower[EDIT_TEXT_MAX + 1];
-
-  lower(known, known_lower);
-  lower(key, key_lower);
-  return edit_distance(known_lower, key_lower) * EDIT_TEXT_MAX + edit_distance(known, key);
-}
-
 /* Returns NULL if no known key has the prefix. */
 static const char *find_nearest(const char *prefix, const char *key)
 {
@@ -65,7 +44,7 @@ static const char *find_nearest(const char *prefix, const char *key)
   size_t least = SIZE_MAX;
 
   for (size_t i = 0; i < N_KEYS; i++) {
-    size_t distance = starts_with(keys[i], prefix) ? distance_of(keys[i], key) : SIZE_MAX;
+    size_t distance = starts_with(keys[i], prefix) ? edit_distance_by_letter(keys[i], key) : SIZE_MAX;
     if (distance < least) {
       least = distance;
       nearest = keys[i];

@@ -33,7 +33,7 @@ static err_t score_candidates(const struct mol_columns *c, struct search_batch *
     mol_scorer_add_set(&scorer, &candidates[q]);
     result->counts.candidates = scorer.n_added;
     result->counts.scored = scorer.n_scored;
-    receipt_bounded(result, batch->n_items, batch->n_items - result->admit.n_excluded - scorer.n_added,
+    receipt_bounded(result, batch->n_items, result->admit.n_admitted - scorer.n_added,
                     mol_bound_score_from_dot(&c->model->shape, &queries[q], nth_best[q]));
   }
   return ERR_OK;
@@ -94,4 +94,10 @@ err_t mol_search_combined(const struct columns *columns, struct search_batch *ba
 {
   const struct mol_columns *c = mol_columns_of(columns);
   return search(c, batch, batch->method->args[0], batch->method->args[1]);
+}
+
+err_t mol_search_admitted(const struct columns *columns, struct search_batch *batch)
+{
+  const struct mol_columns *c = mol_columns_of(columns);
+  return search(c, batch, UINT32_MAX, 0);
 }

@@ -65,8 +65,8 @@ static err_t scan(struct average_scan *s, size_t n, bool is_guessing)
   const struct mol_query *queries = mol_queries_of(s->batch->prepared);
   const struct mol_shape *shape = &s->columns->model->shape;
   struct average_rows rows = { .n = n, .n_groups = (shape->component_dim + 1) / 2 };
-  size_t n_slots = s->batch->n_slots, next = 0;
-  struct spread chunks = spread_over((n_slots + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK);
+  size_t n_slots = s->batch->n_slots;
+  struct spread_runs chunks = spread_runs_over((n_slots + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK);
   struct shortlist_scale *scales;
   int16_t *numbers;
 
@@ -75,11 +75,13 @@ static err_t scan(struct average_scan *s, size_t n, bool is_guessing)
   for (size_t q = 0; q < n; q++)
     scales[q].admit = &s->batch->results[s->first_query + q].admit;
   shortlist_reset(&s->lists, scales, n, s->n_best, is_guessing);
-  spread_next(&chunks); /* 0 */
+  size_t next = spread_runs_next(&chunks) * SHORTLIST_CHUNK;
   for (size_t i = 0; i < chunks.n; i++) {
     size_t first = next, n_now = size_min(n_slots - first, SHORTLIST_CHUNK);
-    next = spread_next(&chunks) * SHORTLIST_CHUNK;
+    next = i + 1 < chunks.n ? spread_runs_next(&chunks) * SHORTLIST_CHUNK : 0;
     shortlist_make_room(&s->lists, n_now, scan_chunk(s, &rows, first, n_now, next));
+    if (i + 1 == chunks.runs.n)
+      shortlist_stop_guessing(&s->lists);
   }
   return ERR_OK;
 }

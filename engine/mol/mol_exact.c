@@ -10,6 +10,9 @@
  * On machines that can screen items (mol_scorer.h), a batch screens whole chunks instead: that drops the same items and
  * most others. A query alone drops items by their sketches first, because it would load the tiles for itself.
  *
+ * Queries with filters of their own may admit few items each, but together many. Then each looks only at those that it
+ * admits: in one pass (mol_exact_admitted.c), or, if they are very few, in a pass of its own.
+ *
  * On machines where bounding a score is cheaper than computing it (mol_tile_bound()), only items whose bound reaches
  * the threshold are scored. The first threshold is the K-th best score among the best items by averaged vectors. Those
  * items are scored a second time when the scan reaches them.
@@ -20,19 +23,23 @@
 #include "engine/mol/mol_candidates.h"
 #include "engine/mol/mol_exact.h"
 #include "engine/mol/mol_methods.h"
+#include "engine/mol/mol_shared_tile.h"
 #include "engine/mol/mol_sketch.h"
+#include "engine/mol/mol_walk.h"
 #include "engine/receipt.h"
 #include "engine/share.h"
 
 enum {
   SEEDS_MIN = 512,   /* items that are scored to get the first threshold: at least this many, */
   SEEDS_PER_HIT = 2, /* and this many times K */
-  SEEDS_PAY_AT = 16, /* only catalogues at least this many times larger use seeds */
+  SEEDS_PAY_AT = 16, /* only searches of at least this many times more items use seeds */
   CHUNK_BLOCKS = SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS,
   CHUNK_TILES = SHORTLIST_CHUNK / MOL_LANES,
   CHUNKS_UNTIL_RETRY = 15,
-  SHARING_MIN = 4,  /* queries that make up for loading a tile */
-  CLAIM_CHUNKS = 4, /* chunks, times queries, that take some 100 us or more: a claim has about as many */
+  ALONE_TIMES = 3,    /* an item takes so many times longer if no other query shares its tile */
+  ADMITTED_TIMES = 2, /* the same if the queries share its sketch */
+  SHARING_MIN = 4,    /* queries that make up for loading a tile */
+  CLAIM_CHUNKS = 4,   /* chunks, times queries, that take some 100 us or more: a claim has about as many */
 };
 
 /* What members claim steps of: queries to seed, chunks to scan. */
@@ -44,8 +51,6 @@ struct exact_query {
   struct mol_query_sketch sketch;
   int32_t *starts; /* [P_q] */
   size_t n_until_retry;
-  bool is_screened; /* the items of the current chunk are screened first */
-  bool is_bounded;  /* if not: their scores are bounded first */
 };
 
 static err_t init_query(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
@@ -80,14 +85,15 @@ err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, 
 err_t mol_exact_seed(const struct mol_columns *c, struct search_batch *batch, float *floors)
 {
   struct slot_set *seeds;
-  size_t n_seeds = SEEDS_MIN;
+  size_t n_seeds = SEEDS_MIN, n_items = 0;
 
   for (size_t q = 0; q < batch->n; q++) {
     size_t n = SEEDS_PER_HIT * batch->results[q].topk.k;
     n_seeds = n > n_seeds ? n : n_seeds;
+    n_items = batch->results[q].admit.n_admitted > n_items ? batch->results[q].admit.n_admitted : n_items;
     floors[q] = -INFINITY;
   }
-  if (batch->n_items < n_seeds * SEEDS_PAY_AT)
+  if (n_items < n_seeds * SEEDS_PAY_AT)
     return ERR_OK;
   TRY(mol_candidates_init(batch, &seeds));
   TRY(mol_candidates_of_average(c, batch, n_seeds, seeds));
@@ -149,99 +155,96 @@ static bool prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_
   return true;
 }
 
-static void bound_whole(struct exact_query *e, uint32_t first, size_t n, struct mol_tile *tile)
+static err_t init_tiles(const struct mol_columns *c, const struct search_batch *batch, struct mol_shared_tile *tiles)
 {
-  struct mol_scorer *s = &e->scorer;
-
-  mol_tile_bound(s->columns, s->kernels, s->query, tile, NULL);
-  mol_scorer_add_bounded(s, first, n, tile);
-}
-
-static void score_whole(struct exact_query *e, uint32_t first, size_t n, struct mol_tile *tile)
-{
-  struct mol_scorer *s = &e->scorer;
-
-  mol_tile_score(s->columns, s->kernels, s->query, tile, NULL);
-  mol_tile_offer(tile, s->kernels, first, n, mol_scorer_threshold(s), e->result);
-  s->n_scored += n;
-}
-
-/* A tile of consecutive slots that the queries of a batch share. */
-struct shared_tile {
-  struct mol_tile tile;
-  uint32_t slots[MOL_LANES];
-  size_t n;
-  uint32_t *words; /* for mol_screen_logits(); NULL: this machine or model has no screens */
-};
-
-static err_t init_tiles(const struct mol_columns *c, const struct search_batch *batch, struct shared_tile *tiles)
-{
-  float *words;
-
-  for (size_t t = 0; t < CHUNK_TILES; t++) {
-    TRY(mol_tile_init(c, batch->scratch, &tiles[t].tile));
-    tiles[t].words = NULL;
-    if (!mol_tile_can_screen(c, batch->kernels))
-      continue;
-    TRY(mol_tile_array(batch->scratch, mol_tile_words(c->model) * MOL_LANES, &words));
-    tiles[t].words = (uint32_t *)(void *)words;
-  }
+  for (size_t t = 0; t < CHUNK_TILES; t++)
+    TRY(mol_shared_tile_init(c, batch, &tiles[t]));
   return ERR_OK;
 }
 
-/* Load the tiles of n slots. Returns how many tiles there are. */
-static size_t load_tiles(const struct mol_columns *c, const struct kernels *kernels, size_t first, size_t n,
-                         struct shared_tile *tiles)
+/* Load the tiles of n items of the walk. Returns how many tiles there are. */
+static size_t load_tiles(const struct mol_columns *c, const struct kernels *kernels, const struct mol_walk *walk,
+                         size_t first, size_t n, struct mol_shared_tile *tiles)
 {
-  size_t n_tiles = 0;
+  size_t n_tiles = (n + MOL_LANES - 1) / MOL_LANES;
 
-  for (size_t i = 0; i < n; i += MOL_LANES) {
-    struct shared_tile *t = &tiles[n_tiles++];
-    t->n = n - i < MOL_LANES ? n - i : MOL_LANES;
-    for (size_t lane = 0; lane < t->n; lane++)
-      t->slots[lane] = (uint32_t)(first + i + lane);
-    mol_tile_load(c, kernels, t->slots, t->n, &t->tile);
-    if (t->words)
-      kernels->mol_screen_items(&c->model->shape, t->tile.components, t->words);
+  for (size_t i = 0; i < n_tiles; i++)
+    tiles[i].n = mol_walk_slots(walk, first + i * MOL_LANES, MOL_LANES, tiles[i].slots);
+  for (size_t i = 0; i < n_tiles; i++) {
+    if (walk->slots && i + 1 < n_tiles) /* the hardware prefetches consecutive ones */
+      mol_shared_tile_prefetch(c, &tiles[i + 1]);
+    mol_shared_tile_load(c, kernels, &tiles[i]);
   }
   return n_tiles;
 }
 
-static void score_tile(struct exact_query *e, struct shared_tile *t)
+/* Does the query admit an item of the tile? Excluded keys are looked at later. */
+static bool admits_some(const struct exact_query *e, const struct mol_shared_tile *t)
 {
-  if (e->is_screened)
-    mol_scorer_screen(&e->scorer, t->slots, t->n, t->words, t->tile.gates);
-  else if (e->is_bounded)
-    bound_whole(e, t->slots[0], t->n, &t->tile);
-  else
-    score_whole(e, t->slots[0], t->n, &t->tile);
+  const struct admit *admit = &e->result->admit;
+
+  for (size_t i = 0; i < t->n && !admit->admits_parts; i++) {
+    if (bits_get(admit->words, t->slots[i]))
+      return true;
+  }
+  return admit->admits_parts;
+}
+
+/* Does the query admit no item of the chunk? */
+static bool admits_none(const struct exact_query *e, const struct mol_walk *walk, size_t first, size_t n)
+{
+  const struct admit *admit = &e->result->admit;
+
+  if (walk->slots || admit->admits_parts)
+    return false; /* some query admits each item of a list */
+  for (size_t w = first / 64; w < bits_words(first + n); w++) {
+    if (admit->words[w])
+      return false;
+  }
+  return true;
+}
+
+/* Sketches are searched by consecutive slots only. */
+static bool prune_walk(struct exact_query *e, const struct mol_walk *walk, size_t first, size_t n, size_t n_queries)
+{
+  return !walk->slots && prune_chunk(e, first, n, n_queries);
+}
+
+static enum mol_tile_use choose_use(struct exact_query *e, size_t n, bool may_screen)
+{
+  if (may_screen && mol_scorer_choose_screen(&e->scorer, n))
+    return MOL_TILE_SCREEN;
+  return mol_scorer_choose_bounds(&e->scorer, n) ? MOL_TILE_BOUND : MOL_TILE_SCORE;
 }
 
 static void search_chunk(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries,
-                         size_t first, struct shared_tile *tiles)
+                         const struct mol_walk *walk, size_t first, struct mol_shared_tile *tiles)
 {
-  size_t rest = batch->n_slots - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK, n_tiles = 0;
+  size_t rest = walk->n - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK, n_tiles = 0;
 
   for (size_t q = 0; q < batch->n; q++) {
     struct exact_query *e = &queries[q];
-    /* Where several queries share the tiles, dropping items first saves less than it costs to gather the others. */
-    bool is_shared = batch->n >= SHARING_MIN;
-    e->is_screened = is_shared && mol_scorer_choose_screen(&e->scorer, n);
-    if (!e->is_screened && prune_chunk(e, first, n, batch->n))
+    if (admits_none(e, walk, first, n))
       continue;
-    e->is_screened = e->is_screened || (!is_shared && mol_scorer_choose_screen(&e->scorer, n));
-    e->is_bounded = !e->is_screened && mol_scorer_choose_bounds(&e->scorer, n);
+    /* Where several queries share the tiles, dropping items first saves less than it costs to gather the others. */
+    bool is_shared = batch->n >= SHARING_MIN, is_screened = is_shared && mol_scorer_choose_screen(&e->scorer, n);
+    if (!is_screened && prune_walk(e, walk, first, n, batch->n))
+      continue;
+    enum mol_tile_use use = is_screened ? MOL_TILE_SCREEN : choose_use(e, n, !is_shared);
     if (n_tiles == 0)
-      n_tiles = load_tiles(c, batch->kernels, first, n, tiles);
-    for (size_t t = 0; t < n_tiles; t++)
-      score_tile(e, &tiles[t]);
+      n_tiles = load_tiles(c, batch->kernels, walk, first, n, tiles);
+    for (size_t t = 0; t < n_tiles; t++) {
+      if (admits_some(e, &tiles[t]))
+        mol_shared_tile_search(&tiles[t], &e->scorer, use);
+    }
   }
 }
 
 /* Claim chunks after telling other members what this one knows. */
-static bool claim_chunks(struct search_batch *batch, struct exact_query *queries, struct share_steps *steps)
+static bool claim_chunks(struct search_batch *batch, const struct mol_walk *walk, struct exact_query *queries,
+                         struct share_steps *steps)
 {
-  size_t n_chunks = (batch->n_slots + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK;
+  size_t n_chunks = (walk->n + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK;
   size_t n_each = batch->n < CLAIM_CHUNKS ? CLAIM_CHUNKS / batch->n : 1;
 
   for (size_t q = 0; q < batch->n; q++)
@@ -255,10 +258,12 @@ static bool claim_chunks(struct search_batch *batch, struct exact_query *queries
 err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, const float *floors)
 {
   struct exact_query *queries;
-  struct shared_tile tiles[CHUNK_TILES];
+  struct mol_shared_tile tiles[CHUNK_TILES];
   struct mol_tile gathered;
   struct share_steps steps;
+  struct mol_walk walk;
 
+  TRY(mol_walk_init(batch, &walk));
   TRY(init_tiles(c, batch, tiles));
   TRY(mol_tile_init(c, batch->scratch, &gathered)); /* filled while the other one is in use */
   TRY(region_array(batch->scratch, batch->n, sizeof *queries, &queries));
@@ -266,9 +271,9 @@ err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, co
     TRY(init_query(c, batch, q, &gathered, &queries[q]));
     queries[q].scorer.floor = floors[q];
   }
-  while (claim_chunks(batch, queries, &steps)) {
+  while (claim_chunks(batch, &walk, queries, &steps)) {
     for (size_t i = steps.first; i < steps.end; i++)
-      search_chunk(c, batch, queries, i * SHORTLIST_CHUNK, tiles);
+      search_chunk(c, batch, queries, &walk, i * SHORTLIST_CHUNK, tiles);
   }
   for (size_t q = 0; q < batch->n; q++) {
     mol_scorer_flush(&queries[q].scorer);
@@ -287,11 +292,7 @@ static err_t seed_claimed(const struct mol_columns *c, struct search_batch *batc
   for (size_t q = 0; q < batch->n; q++)
     floors[q] = -INFINITY;
   while (share_claim(batch, JOB_SEED, batch->n, n_each, &steps)) {
-    struct search_batch part = *batch;
-    part.prepared = (const struct prepared_queries *)(mol_queries_of(batch->prepared) + steps.first);
-    part.results = batch->results + steps.first;
-    part.n = steps.end - steps.first;
-    part.share = NULL;
+    struct search_batch part = search_batch_part(batch, steps.first, steps.end - steps.first);
     TRY(mol_exact_seed(c, &part, floors + steps.first));
     for (size_t q = steps.first; q < steps.end; q++)
       batch->results[q].floor = floors[q];
@@ -299,12 +300,84 @@ static err_t seed_claimed(const struct mol_columns *c, struct search_batch *batc
   return ERR_OK;
 }
 
+/* How a batch is scanned. */
+enum scan_kind {
+  SCAN_TOGETHER, /* all queries look at all items that some query admits, */
+  SCAN_ADMITTED, /* or each at those that it admits, in one pass, */
+  SCAN_ALONE,    /* or each at those in a pass of its own */
+};
+
+/* Choose for queries that have the same filter, or none. */
+static enum scan_kind choose_for_same(const struct search_batch *batch)
+{
+  bool is_few = batch->n < SHARING_MIN && batch->results[0].admit.n_admitted <= batch->n_slots / 2;
+
+  return is_few && mol_exact_scan_admitted_pays(batch) ? SCAN_ADMITTED : SCAN_TOGETHER;
+}
+
+/* Choose for queries that look at n_walked items together. */
+static enum scan_kind choose_for_own(const struct search_batch *batch, size_t n_walked)
+{
+  uint64_t n_together = (uint64_t)n_walked * batch->n, n_admitted = 0;
+
+  for (size_t q = 0; q < batch->n; q++)
+    n_admitted += batch->results[q].admit.n_admitted;
+  if (n_admitted * ADMITTED_TIMES < n_together && mol_exact_scan_admitted_pays(batch))
+    return SCAN_ADMITTED;
+  return n_admitted * ALONE_TIMES < n_together ? SCAN_ALONE : SCAN_TOGETHER;
+}
+
+/* Choose the fastest scan. */
+static err_t choose_scan(const struct search_batch *batch, enum scan_kind *out)
+{
+  struct region_mark mark = region_mark(batch->scratch);
+  bool has_own = false;
+  struct mol_walk walk;
+
+  for (size_t q = 1; q < batch->n; q++)
+    has_own |= batch->results[q].admit.words != batch->results[0].admit.words;
+  *out = choose_for_same(batch);
+  if (!has_own)
+    return ERR_OK;
+  TRY(mol_walk_init(batch, &walk));
+  *out = choose_for_own(batch, walk.n);
+  region_rewind(batch->scratch, mark);
+  return ERR_OK;
+}
+
+static err_t scan_alone(const struct mol_columns *c, struct search_batch *batch, size_t q, const float *floors)
+{
+  struct search_batch part = search_batch_part(batch, q, 1);
+  struct region_mark mark = region_mark(batch->scratch);
+
+  float floor = fmaxf(floors[q], batch->results[q].floor); /* a floor that another member found is in the result */
+  TRY(mol_exact_scan(c, &part, &floor));
+  region_rewind(batch->scratch, mark);
+  return ERR_OK;
+}
+
+/* Members claim queries. */
+static err_t scan_each(const struct mol_columns *c, struct search_batch *batch, const float *floors)
+{
+  struct share_steps steps;
+
+  while (share_claim(batch, JOB_SCAN, batch->n, 1, &steps)) {
+    for (size_t q = steps.first; q < steps.end; q++)
+      TRY(scan_alone(c, batch, q, floors));
+  }
+  return ERR_OK;
+}
+
 err_t mol_search_exact(const struct columns *columns, struct search_batch *batch)
 {
   const struct mol_columns *c = mol_columns_of(columns);
+  enum scan_kind kind;
   float *floors;
 
   TRY(region_array(batch->scratch, batch->n, sizeof *floors, &floors));
   TRY(seed_claimed(c, batch, floors));
-  return mol_exact_scan(c, batch, floors);
+  TRY(choose_scan(batch, &kind));
+  if (kind == SCAN_ADMITTED)
+    return mol_exact_scan_admitted(c, batch, JOB_SCAN, floors);
+  return kind == SCAN_ALONE ? scan_each(c, batch, floors) : mol_exact_scan(c, batch, floors);
 }

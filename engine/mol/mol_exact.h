@@ -18,4 +18,10 @@ err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, 
 /* Find the K best of all items, and write hits, counts and receipts. Returns ERR_MEMORY. */
 err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, const float *floors);
 
+/* The same, for batches whose queries admit few of the items that some query admits. job: that claims are of. */
+err_t mol_exact_scan_admitted(const struct mol_columns *c, struct search_batch *batch, size_t job, const float *floors);
+
+/* Is that faster than searching each query alone? */
+bool mol_exact_scan_admitted_pays(const struct search_batch *batch);
+
 #endif

@@ -9,7 +9,8 @@
 extern const struct methods mol_methods;
 
 method_search mol_search_brute_force, mol_search_exact, mol_search_two_pass;
-method_search mol_search_average, mol_search_per_embedding, mol_search_combined; /* mol_approximate.c */
+/* In mol_approximate.c. */
+method_search mol_search_average, mol_search_per_embedding, mol_search_combined, mol_search_admitted;
 
 /* In engine/cuda/. */
 method_search mol_cuda_search_exact, mol_cuda_search_two_pass;

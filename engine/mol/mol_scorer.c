@@ -59,7 +59,6 @@ err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, s
                       struct mol_scorer *out)
 {
   size_t k = batch->results[q].topk.k;
-  struct topk_entry *heap;
 
   *out = (struct mol_scorer){ .columns = c,
                               .kernels = batch->kernels,
@@ -71,14 +70,12 @@ err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, s
     return ERR_OK;
   out->n_deferred_max = k * DEFERRED_PER_HIT > DEFERRED_MIN ? k * DEFERRED_PER_HIT : DEFERRED_MIN;
   TRY(region_array(batch->scratch, out->n_deferred_max, sizeof *out->deferred, &out->deferred));
-  TRY(region_array(batch->scratch, k, sizeof *heap, &heap));
-  topk_init(&out->lowers, heap, k, topk_by_slot, NULL);
-  return ERR_OK;
+  return kth_best_init(k, batch->scratch, &out->lowers);
 }
 
 float mol_scorer_threshold(const struct mol_scorer *s)
 {
-  float known = s->n_deferred_max ? fmaxf(topk_threshold(&s->lowers), s->floor) : s->floor;
+  float known = s->n_deferred_max ? fmaxf(s->lowers.threshold, s->floor) : s->floor;
 
   return fmaxf(topk_threshold(&s->result->topk), known);
 }
@@ -159,23 +156,33 @@ bool mol_scorer_choose_bounds(struct mol_scorer *s, size_t n_items)
   return true;
 }
 
+/* The K-th best is found as soon as there are K, and then before it has changed much. */
+static void add_lower(struct kth_best *lowers, float bound)
+{
+  size_t n_more = lowers->threshold == -INFINITY ? 0 : lowers->k / 16 + 1;
+
+  kth_best_add(lowers, bound);
+  if (lowers->n >= lowers->k + n_more)
+    kth_best_cut(lowers);
+}
+
 /* Keep the bounds of an item. The caller has checked that the upper bound reaches the threshold; below it, the score
  * could not reach the threshold either. */
 static void add_bounds(struct mol_scorer *s, uint32_t slot, float lower, float upper)
 {
-  if (lower >= topk_threshold(&s->lowers))
-    topk_push(&s->lowers, lower, slot);
+  add_lower(&s->lowers, lower);
   defer(s, slot, upper);
 }
 
-void mol_scorer_add_bounded(struct mol_scorer *s, uint32_t first, size_t n, const struct mol_tile *tile)
+void mol_scorer_add_bounded(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_tile *tile)
 {
   uint32_t reached[MOL_LANES];
   size_t n_reached = s->kernels->filter_ge(tile->upper, n, mol_scorer_threshold(s), reached);
 
   for (size_t i = 0; i < n_reached; i++) {
-    if (admit_slot(&s->result->admit, first + reached[i]))
-      add_bounds(s, first + reached[i], tile->lower[reached[i]], tile->upper[reached[i]]);
+    uint32_t slot = slots[reached[i]];
+    if (admit_slot(&s->result->admit, slot))
+      add_bounds(s, slot, tile->lower[reached[i]], tile->upper[reached[i]]);
   }
 }
 
@@ -245,35 +252,37 @@ static void screen_waiting(struct mol_scorer *s)
   w->at = (at + MOL_LANES) % SCREEN_LANES;
   w->n -= n;
   for (lanes &= (uint32_t)((1ull << n) - 1); lanes; lanes &= lanes - 1) {
+    uint32_t slot = w->slots[at + (size_t)__builtin_ctz(lanes)];
     s->n_passed++;
-    add_passed(s, w->slots[at + (size_t)__builtin_ctz(lanes)]);
+    if (admit_late(&s->result->admit, slot))
+      add_passed(s, slot);
   }
 }
 
-/* Return the lanes, among those of n items, whose items the query admits. */
+/* Return the lanes, among those of n items, whose items the query admits. Late keys are looked up after the screen: few
+ * items pass it. */
 static uint32_t admitted(const struct mol_scorer *s, const uint32_t *slots, uint32_t lanes)
 {
   for (uint32_t rest = lanes; rest; rest &= rest - 1) {
     uint32_t lane = (uint32_t)__builtin_ctz(rest);
-    if (!admit_slot(&s->result->admit, slots[lane]))
+    if (!admit_but_late(&s->result->admit, slots[lane]))
       lanes &= ~(1u << lane);
   }
   return lanes;
 }
 
-void mol_scorer_screen(struct mol_scorer *s, const uint32_t *slots, size_t n, const uint32_t *words,
-                       const float *gates)
+void mol_scorer_screen(struct mol_scorer *s, const uint32_t *slots, size_t n, const uint32_t *words, const float *gates)
 {
   struct mol_screening *w = s->screening;
   const struct mol_model *m = s->columns->model;
-  uint32_t lanes = s->kernels->mol_screen_logits(&m->shape, m->reduced_gate, &w->query, words,
-                                                 mol_scorer_threshold(s), w->new_logits);
+  uint32_t lanes = s->kernels->mol_screen_logits(&m->shape, m->reduced_gate, &w->query, words, mol_scorer_threshold(s),
+                                                 w->new_logits);
   size_t end = w->at + w->n;
 
   lanes = admitted(s, slots, lanes & (uint32_t)((1ull << n) - 1));
   s->kernels->mol_screen_append(w->new_logits, mol_screen_pairs(&m->shape), lanes, w->logits, end);
-  s->kernels->mol_screen_append((const uint32_t *)(const void *)gates, m->n_logits, lanes,
-                                (uint32_t *)(void *)w->gates, end);
+  s->kernels->mol_screen_append((const uint32_t *)(const void *)gates, m->n_logits, lanes, (uint32_t *)(void *)w->gates,
+                                end);
   for (; lanes; lanes &= lanes - 1, w->n++)
     w->slots[(w->at + w->n) % SCREEN_LANES] = slots[__builtin_ctz(lanes)];
   if (w->n >= MOL_LANES)
@@ -289,19 +298,42 @@ static void screen_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, c
   mol_scorer_screen(s, slots, n, s->screening->words, s->tile->gates);
 }
 
+static void search_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_prefetch *ahead)
+{
+  if (mol_scorer_choose_screen(s, n))
+    screen_tile(s, slots, n, ahead);
+  else
+    finish_tile(s, slots, n, ahead);
+}
+
 /* Score the waiting tile. The tile that was gathered becomes the waiting one. */
 static void advance(struct mol_scorer *s)
 {
   if (s->n_waiting > 0) {
     struct mol_prefetch ahead = mol_tile_prefetch(s->columns, s->slots, s->n, s->tile);
-    if (mol_scorer_choose_screen(s, s->n_waiting))
-      screen_tile(s, s->waiting, s->n_waiting, &ahead);
-    else
-      finish_tile(s, s->waiting, s->n_waiting, &ahead);
+    search_tile(s, s->waiting, s->n_waiting, &ahead);
   }
   memcpy(s->waiting, s->slots, s->n * sizeof s->slots[0]);
   s->n_waiting = s->n;
   s->n = 0;
+}
+
+static void prefetch_item(struct mol_scorer *s, uint32_t slot)
+{
+  struct mol_prefetch lines = mol_tile_prefetch(s->columns, &slot, 1, s->tile);
+
+  for (size_t i = 0; i < lines.n; i++)
+    __builtin_prefetch(lines.lines[i], 0, 2);
+}
+
+/* Score the gathered tile. */
+static void finish_gathered(struct mol_scorer *s)
+{
+  const struct mol_prefetch nothing = { 0 };
+  size_t n = s->n;
+
+  s->n = 0;
+  search_tile(s, s->slots, n, &nothing);
 }
 
 void mol_scorer_flush(struct mol_scorer *s)
@@ -311,6 +343,8 @@ void mol_scorer_flush(struct mol_scorer *s)
   while (s->screening && s->screening->n > 0)
     screen_waiting(s);
   finish_passed(s);
+  if (s->n_deferred_max)
+    kth_best_cut(&s->lowers);
   drop_hopeless(s);
   score_deferred(s);
 }
@@ -322,14 +356,18 @@ void mol_scorer_forget(struct mol_scorer *s)
   s->floor = mol_scorer_threshold(s);
   topk_init(topk, topk->heap, topk->k, topk->order, topk->context);
   if (s->n_deferred_max)
-    topk_init(&s->lowers, s->lowers.heap, s->lowers.k, s->lowers.order, s->lowers.context);
+    kth_best_restart(&s->lowers, s->lowers.k);
 }
 
 void mol_scorer_add(struct mol_scorer *s, uint32_t slot)
 {
   s->n_added++;
   s->slots[s->n++] = slot;
-  if (s->n == MOL_LANES)
+  if (s->prefetches_each)
+    prefetch_item(s, slot);
+  if (s->n == MOL_LANES && s->prefetches_each)
+    finish_gathered(s);
+  else if (s->n == MOL_LANES)
     advance(s);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the K best of scattered items. Items are gathered into tiles of MOL_LANES. A full tile is scored when the next
- * one is full, so that its items have been prefetched.
+ * one is full, so that its items have been prefetched. Callers that do much between two items have each prefetched as
+ * it is added.
  *
  * If the caller wants it and the machine can screen items (mol_screen()), most items end there: they cannot reach the
  * threshold. Those that pass are gathered into tiles once more.
@@ -12,6 +13,7 @@
 #ifndef ENGINE_MOL_MOL_SCORER_H
 #define ENGINE_MOL_MOL_SCORER_H
 
+#include "engine/kth_best.h"
 #include "engine/mol/mol_tile.h"
 
 /* A set of slots, as a bitmap. */
@@ -43,8 +45,8 @@ struct mol_deferred {
 /* Items that wait for mol_screen(): their logits are known. */
 struct mol_screening {
   struct mol_screen_query query;
-  uint32_t *logits;             /* [pairs][SCREEN_LANES] */
-  float *gates;                 /* [L][SCREEN_LANES] */
+  uint32_t *logits; /* [pairs][SCREEN_LANES] */
+  float *gates;     /* [L][SCREEN_LANES] */
   uint32_t slots[SCREEN_LANES];
   size_t at, n;                 /* the first lane, a multiple of MOL_LANES; how many */
   uint32_t *words, *new_logits; /* scratch: of one tile */
@@ -57,18 +59,19 @@ struct mol_scorer {
   struct mol_tile *tile; /* may be shared: its contents are not used after a call returns */
   struct search_result *result;
   float floor;               /* a score that K items are known to reach; -inf if none is known */
+  bool prefetches_each;      /* set by the caller: prefetch each item as it is added; a full tile does not wait */
   uint32_t slots[MOL_LANES]; /* gathered for the next tile */
   size_t n;
   uint32_t waiting[MOL_LANES]; /* a full tile, prefetched, to be scored next */
   size_t n_waiting;
-  struct topk lowers; /* the K best lower bounds */
+  struct kth_best lowers; /* of the lower bounds */
   struct mol_deferred *deferred;
   size_t n_deferred;
-  size_t n_deferred_max;       /* 0: this machine or model has no bounds */
+  size_t n_deferred_max;           /* 0: this machine or model has no bounds */
   struct mol_screening *screening; /* NULL: items are not screened */
-  size_t n_screened, n_passed; /* in the current trial: items screened; those of them that passed */
-  size_t n_until_screens;      /* items not to screen, because screening did not pay */
-  uint32_t passed[MOL_LANES];  /* items that passed, gathered for a tile */
+  size_t n_screened, n_passed;     /* in the current trial: items screened; those of them that passed */
+  size_t n_until_screens;          /* items not to screen, because screening did not pay */
+  uint32_t passed[MOL_LANES];      /* items that passed, gathered for a tile */
   size_t n_gathered;
   size_t n_bounded, n_reached; /* in the current trial: items bounded; those of them that were deferred */
   size_t n_until_bounds;       /* items to score without bounds, because bounds did not pay */
@@ -109,9 +112,8 @@ void mol_scorer_screen(struct mol_scorer *s, const uint32_t *slots, size_t n, co
  * themselves. */
 bool mol_scorer_choose_bounds(struct mol_scorer *s, size_t n_items);
 
-/* Add the n items of slots first..first+n-1, whose bounds are in a tile. Items that the query does not admit are
- * skipped. */
-void mol_scorer_add_bounded(struct mol_scorer *s, uint32_t first, size_t n, const struct mol_tile *tile);
+/* Add n items whose bounds are in a tile. Items that the query does not admit are skipped. slots [n]. */
+void mol_scorer_add_bounded(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_tile *tile);
 
 /* Score all items that were added and may still enter the top K. */
 void mol_scorer_flush(struct mol_scorer *s);

@@ -173,5 +173,6 @@ const struct similarity similarity_mol = {
   .check_query = check_query,
   .prepared_bytes = prepared_bytes,
   .prepare_parts = prepare_parts,
+  .prepared_query_bytes = sizeof(struct mol_query),
   .prepare_queries = prepare_queries,
 };

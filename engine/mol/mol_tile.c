@@ -39,14 +39,14 @@ void mol_tile_load(const struct mol_columns *c, const struct kernels *kernels, c
   kernels->transpose(rows, n, layout.gate, tile->gates);
 }
 
-void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, uint32_t first, size_t n,
+void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, const uint32_t *slots, size_t n,
                     float threshold, struct search_result *result)
 {
   uint32_t passed[MOL_LANES];
   size_t n_passed = kernels->filter_ge(tile->scores, n, threshold, passed);
 
   for (size_t i = 0; i < n_passed; i++) {
-    uint32_t slot = first + passed[i];
+    uint32_t slot = slots[passed[i]];
     if (admit_slot(&result->admit, slot))
       topk_push(&result->topk, tile->scores[passed[i]], slot);
   }

@@ -30,8 +30,8 @@ err_t mol_tile_init(const struct mol_columns *c, struct region *region, struct m
 void mol_tile_load(const struct mol_columns *c, const struct kernels *kernels, const uint32_t *slots, size_t n,
                    struct mol_tile *tile);
 
-/* Offer the scores of the tile's n items, of slots first..first+n-1, to a query's heap. */
-void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, uint32_t first, size_t n,
+/* Offer the scores of the tile's n items to a query's heap. slots [n]. */
+void mol_tile_offer(const struct mol_tile *tile, const struct kernels *kernels, const uint32_t *slots, size_t n,
                     float threshold, struct search_result *result);
 
 /* List the cache lines of n <= MOL_LANES slots that will be loaded next, for mol_tile_score() to prefetch. Valid until

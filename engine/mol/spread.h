@@ -35,4 +35,36 @@ static inline size_t spread_next(struct spread *s)
   return now;
 }
 
+/* An order of 0..n-1 for scans: an even sample comes first, then the rest in runs of consecutive indices. Memory is
+ * read faster in runs. The runs are spread over the whole range too, but more coarsely than the sample. */
+struct spread_runs {
+  size_t n;
+  struct spread runs; /* the sample has runs.n indices */
+  size_t n_sample;    /* how many of them are left */
+  size_t first, at;   /* the current run, and the place in it */
+};
+
+enum { SPREAD_RUN = 8 }; /* the first index of a run belongs to the sample */
+
+static inline struct spread_runs spread_runs_over(size_t n)
+{
+  struct spread runs = spread_over((n + SPREAD_RUN - 1) / SPREAD_RUN);
+
+  return (struct spread_runs){ .n = n, .runs = runs, .n_sample = runs.n, .at = SPREAD_RUN };
+}
+
+/* Call it n times at most. */
+static inline size_t spread_runs_next(struct spread_runs *s)
+{
+  if (s->n_sample > 0) {
+    s->n_sample--;
+    return spread_next(&s->runs) * SPREAD_RUN;
+  }
+  while (s->at == SPREAD_RUN || s->first + s->at >= s->n) {
+    s->first = spread_next(&s->runs) * SPREAD_RUN;
+    s->at = 1;
+  }
+  return s->first + s->at++;
+}
+
 #endif

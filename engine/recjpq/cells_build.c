@@ -7,6 +7,7 @@
 #include "base/cores.h"
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "base/progress.h"
 
 /* In `places` of the first pair: the slot waits for cells_build(). No cell has that many items. */
 #define DEFERRED UINT32_MAX
@@ -14,6 +15,7 @@
 enum {
   PREFETCH_MAX = 16,      /* codes are read this many items ahead */
   THREADS_FROM = 100000,  /* for fewer items threads do not pay */
+  NOTE_CELLS = 256,       /* cells that are written between two notes of progress */
   CELL_ITEMS_MAX = (1 << 27) - 1
 };
 
@@ -134,8 +136,11 @@ static err_t build_pair(const struct building *b, size_t pair, uint32_t *filled)
 
   memset(filled, 0, n_cells * sizeof *filled);
   TRY(take_blocks(b, p, filled));
+  progress_note();
   scatter_slots(b, p, pair, filled);
   for (size_t i = 0; i < n_cells; i++) {
+    if (i % NOTE_CELLS == 0)
+      progress_note();
     if (i + 1 < n_cells)
       prefetch_codes(b, p, p->cells[i + 1]);
     write_codes(b, p, p->cells[i]);

@@ -128,6 +128,23 @@ static void trim(struct columns *columns, size_t from, size_t to)
   cells_trim(&c->cells, from, to);
 }
 
+/* The item's vector is the centroids of its codes, one after the other. */
+static err_t read_vector(const struct columns *columns, uint32_t slot, struct region *region, struct floats *out)
+{
+  const struct recjpq_columns *c = recjpq_columns_of(columns);
+  const struct recjpq_model *m = c->model;
+  uint8_t codes[RECJPQ_SPLITS_MAX];
+  size_t n = m->n_splits * m->split_dim;
+  float *v;
+
+  TRY(region_array(region, n, sizeof *v, &v));
+  recjpq_codes_read(c, slot, codes);
+  for (size_t i = 0; i < n; i++)
+    v[i] = m->centroids[i * PQ_SUBITEMS + codes[i / m->split_dim]];
+  *out = (struct floats){ v, n };
+  return ERR_OK;
+}
+
 const struct columns_ops recjpq_columns_cpu = {
   .open = open_columns,
   .close = close_columns,
@@ -138,5 +155,6 @@ const struct columns_ops recjpq_columns_cpu = {
   .drop = drop,
   .move = move,
   .trim = trim,
+  .read_vector = read_vector,
   .flush = flush,
 };

@@ -22,14 +22,14 @@ float recjpq_deficits_lane_best(const struct recjpq_deficits *d, size_t split, s
   return best[n - 1];
 }
 
-err_t recjpq_deficits_init(const struct cells *cells, const struct kernels *kernels, const float *subitem_scores,
-                           struct region *scratch, struct recjpq_deficits *out)
+err_t recjpq_deficits_init(const struct recjpq_model *model, const struct kernels *kernels,
+                           const struct recjpq_subitems *subitems, struct region *scratch, struct recjpq_deficits *out)
 {
   struct recjpq_deficits d = {
-    .n_splits = cells->n_splits,
-    .cells = cells,
+    .n_splits = model->n_splits,
+    .n_subitems = model->n_subitems,
     .kernels = kernels,
-    .subitem_scores = subitem_scores,
+    .subitems = *subitems,
   };
   uint8_t *bytes;
   double size = 0;
@@ -43,8 +43,8 @@ err_t recjpq_deficits_init(const struct cells *cells, const struct kernels *kern
   TRY(region_array(scratch, d.n_splits * PQ_SUBITEMS + TABLE_ALIGN, 1, &bytes));
   d.tables = bytes + (-(uintptr_t)bytes & (TABLE_ALIGN - 1));
   for (size_t m = 0; m < d.n_splits; m++) {
-    d.n_used[m] = kernels->pq_best(subitem_scores + m * PQ_SUBITEMS, cells->lengths + m * cells->n_subitems,
-                                   cells->n_subitems, d.lane_best + m * PQ_LANES, &largest);
+    d.n_used[m] = kernels->pq_best(subitems->scores + m * PQ_SUBITEMS, subitems->lengths + m * d.n_subitems,
+                                   d.n_subitems, d.lane_best + m * PQ_LANES, &largest);
     d.best[m] = -INFINITY;
     for (size_t i = 0; i < PQ_LANES; i++)
       d.best[m] = d.lane_best[m * PQ_LANES + i] > d.best[m] ? d.lane_best[m * PQ_LANES + i] : d.best[m];
@@ -72,15 +72,15 @@ static void insert_split(struct recjpq_deficits *d, uint64_t *lost, size_t n, si
 void recjpq_deficits_quantise(struct recjpq_deficits *d, float threshold)
 {
   double gap = fmax(d->best_sum - (double)threshold, 1e-30);
-  size_t n_subitems = d->cells->n_subitems;
+  size_t n_subitems = d->n_subitems;
   uint64_t lost[RECJPQ_SPLITS_MAX];
 
   d->scale = isinf(threshold) ? 0.0f : (float)(RECJPQ_LEVELS / gap);
   /* A sub-item without items may score above the best; its level is 0. */
   for (size_t m = 0; m < d->n_splits; m++)
     insert_split(d, lost, m, m,
-                 d->kernels->pq_levels(d->subitem_scores + m * PQ_SUBITEMS, d->best[m], d->scale,
-                                       d->cells->lengths + m * n_subitems, n_subitems, d->tables + m * PQ_SUBITEMS));
+                 d->kernels->pq_levels(d->subitems.scores + m * PQ_SUBITEMS, d->best[m], d->scale,
+                                       d->subitems.lengths + m * n_subitems, n_subitems, d->tables + m * PQ_SUBITEMS));
   for (size_t m = 0; m < d->n_splits; m++)
     d->sorted[m] = recjpq_deficits_table(d, d->order[m]);
   recjpq_deficits_tighten(d, threshold);
@@ -100,11 +100,16 @@ void recjpq_deficits_others(const struct recjpq_deficits *d, const struct cell_p
   }
 }
 
-void recjpq_deficits_tighten(struct recjpq_deficits *d, float threshold)
+uint8_t recjpq_deficits_limit(const struct recjpq_deficits *d, float threshold)
 {
   double limit = RECJPQ_LEVELS;
 
   if (!isinf(threshold))
     limit = fmax((d->best_sum - (double)threshold) * (double)d->scale * (1 + 1e-6), 0);
-  d->limit = (uint8_t)(limit < RECJPQ_LEVELS ? limit : RECJPQ_LEVELS);
+  return (uint8_t)(limit < RECJPQ_LEVELS ? limit : RECJPQ_LEVELS);
+}
+
+void recjpq_deficits_tighten(struct recjpq_deficits *d, float threshold)
+{
+  d->limit = recjpq_deficits_limit(d, threshold);
 }

@@ -17,20 +17,19 @@
 #define ENGINE_RECJPQ_RECJPQ_DEFICITS_H
 
 #include "base/region.h"
-#include "engine/recjpq/recjpq_columns.h"
+#include "engine/recjpq/recjpq_narrow.h"
 
 enum { RECJPQ_LEVELS = 254 };
 
 struct recjpq_deficits {
-  size_t n_splits;
-  const struct cells *cells;
+  size_t n_splits, n_subitems;
   const struct kernels *kernels;
-  const float *subitem_scores; /* [M][PQ_SUBITEMS] */
-  float *best;                 /* [M] */
-  float *lane_best;            /* [M][PQ_LANES]: the best score of the sub-items b = lane, lane + PQ_LANES, ... */
-  size_t *n_used;              /* [M]: sub-items that have items */
-  double best_sum;             /* sum of `best`, plus M u A for rounding */
-  float scale;                 /* levels in one unit of score */
+  struct recjpq_subitems subitems;
+  float *best;      /* [M] */
+  float *lane_best; /* [M][PQ_LANES]: the best score of the sub-items b = lane, lane + PQ_LANES, ... */
+  size_t *n_used;   /* [M]: sub-items that have items */
+  double best_sum;  /* sum of `best`, plus M u A for rounding */
+  float scale;      /* levels in one unit of score */
   uint8_t limit;
   uint8_t *tables;        /* [M][PQ_SUBITEMS], aligned to 64 */
   uint8_t *order;         /* [M]: splits, ordered by how many levels an item loses in them on average, most first */
@@ -39,8 +38,8 @@ struct recjpq_deficits {
 
 /* Prepare the deficits of one query over the sub-items that have items. recjpq_deficits_quantise() must be called
  * before tables and limit are used. The columns must have at least one item. Returns ERR_MEMORY. */
-err_t recjpq_deficits_init(const struct cells *cells, const struct kernels *kernels, const float *subitem_scores,
-                           struct region *scratch, struct recjpq_deficits *out);
+err_t recjpq_deficits_init(const struct recjpq_model *model, const struct kernels *kernels,
+                           const struct recjpq_subitems *subitems, struct region *scratch, struct recjpq_deficits *out);
 
 /* Compute the tables and the limit for a threshold. A threshold of -inf, with fewer than K hits, lets every item pass.
  */
@@ -58,6 +57,9 @@ static inline const uint8_t *recjpq_deficits_table(const struct recjpq_deficits 
  * of the pair's cells. tables, rows [p->n_others]. */
 void recjpq_deficits_others(const struct recjpq_deficits *d, const struct cell_pair *p, const uint8_t **tables,
                             uint8_t *rows);
+
+/* Return the limit that a threshold has with the present tables. */
+uint8_t recjpq_deficits_limit(const struct recjpq_deficits *d, float threshold);
 
 /* Lower the limit for a threshold that has risen. The tables stay the same. */
 void recjpq_deficits_tighten(struct recjpq_deficits *d, float threshold);

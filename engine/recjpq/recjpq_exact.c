@@ -15,24 +15,27 @@
  *
  * A pair's bound is far sharper than the bounds of its two splits. With M = 8 splits of 256 sub-items, a few percent of
  * the items are visited; single splits visit a fifth. In a cell, only the items that pass the levels of the other
- * splits are scored. An item that was already seen in an earlier ring of another pair is skipped: its level in that
- * pair shows it. So no set of seen items is needed.
+ * splits are scored. An item that was already seen in an earlier ring of another pair is skipped (recjpq_seen.h).
  *
- * Small catalogues are scanned instead, and columns without cells, and queries whose rings turn out to be large: see
- * is_worth_it().
+ * Small catalogues are scanned instead, and columns without cells. A query whose rings turn out to be large is scanned
+ * too. After a trial of 3 % of a scan's time, the threshold is nearly final, and cells are counted before they are
+ * visited: see is_worth_it(). The scan keeps the hits of the rings and skips the items that they have seen.
  */
+#include "engine/kth_best.h"
 #include "engine/receipt.h"
+#include "engine/recjpq/recjpq_admitted.h"
+#include "engine/recjpq/recjpq_guess.h"
 #include "engine/recjpq/recjpq_levels.h"
 #include "engine/recjpq/recjpq_methods.h"
-#include "engine/recjpq/recjpq_scan.h"
 
 enum {
   RING_LEVELS = 8,
   GROUP_PIECES = 24,  /* pieces of cells between their prefetch and the filter */
   VISITS = 32,        /* cells between the prefetch of a cell's head and its use */
   RINGS_MAX = 64,     /* more rings than can have cells in flight, in `visits` and two groups, and one that begins */
-  SLOTS_PER_ITEM = 2, /* scoring an item of a visited cell costs as much as scanning this many slots */
-  PLANS = 16,         /* number of times that a search checks whether to give up */
+  ITEMS_PER_CELL = 2, /* scoring as many items costs as much as visiting a cell */
+  SLOTS_PER_ITEM = 2, /* filtering an item of a visited cell costs as much as scanning this many slots */
+  TRIAL = 32,         /* the rings' cost after this part of the time of a scan is known well enough to choose */
 };
 
 struct ring_pair {
@@ -48,7 +51,7 @@ struct ring_pair {
 /* A ring whose cells may be in flight: their memory is being prefetched, while other rings have begun. */
 struct ring {
   const struct ring_pair *pair;
-  int *nexts; /* [n_pairs]: each pair's `next` when the ring began */
+  struct recjpq_seen seen; /* by the other pairs' rings when this ring began */
 };
 
 struct visit {
@@ -76,8 +79,11 @@ struct rings {
   size_t n_visited, n_begun;    /* cells whose pieces have been added, and cells added */
   size_t n_before;              /* n_begun when the ring began */
   struct ring_group groups[2];
-  unsigned current; /* the group being filled; the pieces of the other one are being prefetched */
-  uint8_t *codes;                                 /* [M] */
+  unsigned current;      /* the group being filled; the pieces of the other one are being prefetched */
+  size_t n_cells_max;    /* cells that can be visited in the time of a scan */
+  size_t n_unchecked;    /* up to this cost, in cells, is_worth_it() is not asked */
+  struct kth_best found; /* scratch memory of predict_threshold() */
+  uint8_t *codes;        /* [M] */
   uint32_t passed[GROUP_PIECES * PQ_PIECE_ITEMS]; /* of a group */
 };
 
@@ -105,11 +111,10 @@ static void set_next(struct ring_pair *p, int next)
   p->next_cells = count_cells(p, next, end);
 }
 
-/* By how many levels must the rings rise until no unseen item can be among the K best? Zero or less: the search is
- * done. */
-static int levels_left(const struct rings *r)
+/* By how many levels must the rings rise until no unseen item can reach the limit? Zero or less: the search is done. */
+static int levels_left(const struct rings *r, int limit)
 {
-  int left = r->search->deficits.limit + 1;
+  int left = limit + 1;
 
   for (size_t i = 0; i < r->n_pairs; i++)
     left -= r->pairs[i].next;
@@ -135,36 +140,23 @@ static int ring_end(const struct ring_pair *p, int left)
   return end < PQ_SUBITEMS ? end : PQ_SUBITEMS - 1;
 }
 
-/* Number of cells still to visit if the threshold does not rise any more. */
-static size_t plan(struct rings *r)
+/* Number of cells still to visit for a limit, the last ring counted in full. Above `most`, counting stops. */
+static size_t plan(struct rings *r, int limit, size_t most)
 {
   struct ring_pair saved[(RECJPQ_SPLITS_MAX + 1) / 2];
   size_t n = 0;
 
   memcpy(saved, r->pairs, r->n_pairs * sizeof *saved);
-  for (int left = levels_left(r); left > 0; left = levels_left(r)) {
+  for (int left = levels_left(r, limit); left > 0 && n <= most; left = levels_left(r, limit)) {
     struct ring_pair *p = cheapest_pair(r);
-    int end = ring_end(p, left);
-    n += count_cells(p, p->next, end);
-    set_next(p, end);
+    n += p->next_cells;
+    set_next(p, ring_end(p, left));
   }
   memcpy(r->pairs, saved, r->n_pairs * sizeof *saved);
   return n;
 }
 
 /* Cells -------------------- */
-
-/* Was the item in a cell that another pair visited before this ring? */
-static bool was_seen(const struct rings *r, const struct ring *ring, const uint8_t *codes)
-{
-  for (size_t i = 0; i < r->n_pairs; i++) {
-    const struct ring_pair *p = &r->pairs[i];
-    int level = p->table_a[codes[p->cells->first]] + (p->b ? p->table_b[codes[p->cells->first + 1]] : 0);
-    if (p != ring->pair && level < ring->nexts[i])
-      return true;
-  }
-  return false;
-}
 
 static void visit_item(struct rings *r, const struct ring *ring, size_t cell, size_t i)
 {
@@ -175,11 +167,11 @@ static void visit_item(struct rings *r, const struct ring *ring, size_t cell, si
   cell_read(cells, p, cell, i, r->codes);
   float score = recjpq_score(s->subitem_scores, r->codes, cells->n_splits);
   s->result->counts.scored++;
-  if (score < recjpq_threshold(s) || was_seen(r, ring, r->codes))
+  if (score < recjpq_threshold(s) || recjpq_was_seen(&ring->seen, r->codes))
     return;
   uint32_t slot = cell_slots(p, p->cells[cell])[i];
   if (recjpq_admit(s, slot))
-    topk_push(&s->result->topk, score, slot);
+    recjpq_offer(s, score, slot);
 }
 
 /* Filter the pieces that have been prefetched, and score the items that pass. Meanwhile, prefetch the pieces of the
@@ -265,7 +257,7 @@ static void visit_ring(struct rings *r, struct ring_pair *p, int end)
   r->n_before = r->n_begun;
   r->rings[r->ring].pair = p;
   for (size_t i = 0; i < r->n_pairs; i++)
-    r->rings[r->ring].nexts[i] = r->pairs[i].next;
+    r->rings[r->ring].seen.nexts[i] = &r->pairs[i] == p ? 0 : r->pairs[i].next;
   for (size_t i = p->b ? 0 : recjpq_levels_below(p->a, p->next); i < n_rows; i++) {
     size_t a = p->a->subitems[i];
     int level = p->table_a[a];
@@ -281,6 +273,29 @@ static void visit_ring(struct rings *r, struct ring_pair *p, int end)
 }
 
 /* A query -------------------- */
+
+/* Does gathering the admitted items take less time than a scan of all slots? */
+static bool admits_few(const struct admit *admit, size_t n_slots)
+{
+  return admit->n_admitted < n_slots / RECJPQ_SLOTS_PER_ADMITTED;
+}
+
+/* Number of slots that are scanned in the time of the faster scan. */
+static size_t n_slots_scanned(const struct admit *admit, size_t n_slots)
+{
+  return admits_few(admit, n_slots) ? (size_t)admit->n_admitted * RECJPQ_SLOTS_PER_ADMITTED : n_slots;
+}
+
+/* Number of cells that can be visited in the time of a scan. */
+static size_t n_cells_max(const struct recjpq_columns *c, const struct search_batch *batch, const struct admit *admit,
+                          const struct recjpq_rule *rule)
+{
+  size_t n_cells = c->model->n_subitems * (c->model->n_splits > 1 ? c->model->n_subitems : 1);
+
+  if (rule->slots_per_cell == 0)
+    return SIZE_MAX / 4;
+  return n_slots_scanned(admit, batch->n_slots) / (rule->slots_per_cell + SLOTS_PER_ITEM * batch->n_items / n_cells);
+}
 
 static err_t init_pair(struct rings *r, const struct recjpq_levels *levels, struct region *scratch, size_t index)
 {
@@ -301,86 +316,153 @@ static err_t init_pair(struct rings *r, const struct recjpq_levels *levels, stru
   return ERR_OK;
 }
 
-static err_t init_rings(struct recjpq_search *s, struct region *scratch, struct rings *r)
+static err_t init_rings(struct recjpq_search *s, const struct search_batch *batch, const struct recjpq_rule *rule,
+                        struct rings *r)
 {
   const struct cells *cells = &s->columns->cells;
+  struct region *scratch = batch->scratch;
   struct recjpq_levels *levels;
   int *nexts;
 
   r->search = s;
   r->n_pairs = cells->n_pairs;
   r->n_visited = r->n_begun = r->n_before = 0;
+  r->n_cells_max = n_cells_max(s->columns, batch, &s->result->admit, rule);
+  r->n_unchecked = s->is_guess ? 0 : r->n_cells_max / TRIAL; /* a guess is nearly final from the start */
   r->groups[0].n = r->groups[1].n = 0;
   r->groups[0].ring = r->groups[1].ring = r->ring = 0;
   r->current = 0;
+  TRY(kth_best_init(s->result->topk.k, scratch, &r->found));
   TRY(region_array(scratch, cells->n_splits, 1, &r->codes));
   TRY(region_array(scratch, cells->n_splits, sizeof *levels, &levels));
   for (size_t m = 0; m < cells->n_splits; m++)
-    recjpq_levels_sort(recjpq_deficits_table(&s->deficits, m), cells->lengths + m * cells->n_subitems,
+    recjpq_levels_sort(recjpq_deficits_table(&s->deficits, m), s->deficits.subitems.lengths + m * cells->n_subitems,
                        cells->n_subitems, &levels[m]);
   TRY(region_array(scratch, r->n_pairs, sizeof *r->pairs, &r->pairs));
   for (size_t i = 0; i < r->n_pairs; i++)
     TRY(init_pair(r, levels, scratch, i));
   TRY(region_array(scratch, RINGS_MAX * r->n_pairs, sizeof *nexts, &nexts));
   for (size_t i = 0; i < RINGS_MAX; i++)
-    r->rings[i] = (struct ring){ &r->pairs[0], nexts + i * r->n_pairs };
+    r->rings[i] = (struct ring){ &r->pairs[0], { cells, s->deficits.tables, nexts + i * r->n_pairs } };
   return ERR_OK;
 }
 
-/* Is it worth going on after the given part of the cells that may be visited? The threshold rises as rings are visited,
- * so early plans come out too long. They are given more room. */
-static bool is_worth_it(struct rings *r, size_t part, size_t n_cells_max)
+/* Return the score that the K-th best item will have, judged by the items found so far. Suppose that the levels of such
+ * an item are spread over the pairs at random. While the rings have yet to cover the part x of the limit, all pairs have
+ * missed it with probability x^(pairs - 1) at most. The others have been found. */
+static float predict_threshold(struct rings *r)
 {
-  size_t room = part == 0 ? 3 * n_cells_max : part == 1 ? n_cells_max + n_cells_max / 2 : n_cells_max;
+  const struct topk *found = &r->search->result->topk;
+  double x = (double)levels_left(r, r->search->deficits.limit) / (r->search->deficits.limit + 1), missed = 1;
 
-  return r->n_begun + plan(r) <= room;
+  for (size_t i = 1; i < r->n_pairs; i++)
+    missed *= x;
+  kth_best_restart(&r->found, 1 + (size_t)((double)(found->k - 1) * (1 - missed)));
+  for (size_t i = 0; i < found->n; i++)
+    kth_best_add(&r->found, found->heap[i].score);
+  kth_best_cut(&r->found);
+  return fmaxf(fmaxf(recjpq_threshold(r->search), r->search->expected), r->found.threshold);
+}
+
+/* What the rings have cost until now, in cells. With a filter, items that are scored but not admitted raise no
+ * threshold, and a query that dislikes what is admitted meets many of them. */
+static size_t n_spent(const struct rings *r)
+{
+  const struct recjpq_search *s = r->search;
+
+  return r->n_begun + (s->admits_most ? 0 : s->result->counts.candidates / ITEMS_PER_CELL);
+}
+
+/* Number of cells that can be visited in the time of a scan, if they cost as much as those until now. */
+static size_t n_cells_affordable(const struct rings *r)
+{
+  if (r->n_begun == 0)
+    return r->n_cells_max;
+  return (size_t)((double)r->n_cells_max * (double)r->n_begun / (double)n_spent(r));
+}
+
+/* Will the remaining cells take no longer than a scan? The predicted threshold decides. The threshold only rises. So if
+ * there is time even for the cells that the present one needs, nothing more is checked. */
+static bool is_worth_it(struct rings *r)
+{
+  const struct recjpq_deficits *d = &r->search->deficits;
+
+  finish_rings(r);
+  size_t most = n_cells_affordable(r);
+  if (levels_left(r, d->limit) <= 0)
+    return true; /* the threshold has risen so far that nothing is left */
+  if (plan(r, recjpq_deficits_limit(d, predict_threshold(r)), most) > most)
+    return false;
+  r->n_unchecked = plan(r, d->limit, most) > most ? 2 * n_spent(r) : SIZE_MAX;
+  return true;
 }
 
 /* Visit rings until the answer is proven. Returns false if scanning is faster. */
-static bool visit_rings(struct rings *r, size_t n_cells_max)
+static bool visit_rings(struct rings *r)
 {
-  size_t part = 0;
+  const uint8_t *limit = &r->search->deficits.limit;
 
-  for (int left = levels_left(r); left > 0; left = levels_left(r)) {
+  for (int left = levels_left(r, *limit); left > 0; left = levels_left(r, *limit)) {
     struct ring_pair *p = cheapest_pair(r);
-    if (r->n_begun + p->next_cells > n_cells_max / PLANS * part && !is_worth_it(r, part++, n_cells_max))
+    if (n_spent(r) + p->next_cells > r->n_unchecked && !is_worth_it(r))
       return false;
     visit_ring(r, p, ring_end(p, left));
   }
   finish_rings(r);
+  recjpq_offer_ties(r->search);
   return true;
 }
 
-/* Number of cells that can be visited in the time of a scan. */
-static size_t n_cells_max(const struct recjpq_columns *c, const struct search_batch *batch,
-                          const struct recjpq_rule *rule)
+/* Let a scan find the items that the rings have not seen. The scan changes the tables, so it gets a copy. */
+static err_t start_scan(const struct rings *r, struct recjpq_search *s, struct region *scratch)
 {
-  size_t n_cells = c->model->n_subitems * (c->model->n_splits > 1 ? c->model->n_subitems : 1);
+  struct recjpq_seen *seen = &s->seen;
+  size_t n_bytes = r->search->deficits.n_splits * PQ_SUBITEMS;
+  uint8_t *tables;
 
-  if (rule->slots_per_cell == 0)
-    return SIZE_MAX / 4;
-  return batch->n_slots / (rule->slots_per_cell + SLOTS_PER_ITEM * batch->n_items / n_cells);
+  TRY(region_array(scratch, n_bytes, 1, &tables));
+  TRY(region_array(scratch, r->n_pairs, sizeof *seen->nexts, &seen->nexts));
+  memcpy(tables, s->deficits.tables, n_bytes);
+  seen->cells = &s->columns->cells;
+  seen->tables = tables;
+  for (size_t i = 0; i < r->n_pairs; i++)
+    seen->nexts[i] = r->pairs[i].next;
+  recjpq_deficits_quantise(&s->deficits, recjpq_threshold(s));
+  return ERR_OK;
+}
+
+/* By the faster one of two scans. */
+static err_t scan(struct recjpq_search *s, const struct search_batch *batch)
+{
+  if (admits_few(&s->result->admit, batch->n_slots))
+    return recjpq_scan_admitted(s, batch->n_slots, batch->scratch);
+  recjpq_scan(s, batch->n_slots);
+  return ERR_OK;
+}
+
+/* Find all items that reach the floor. */
+static err_t find_hits(struct recjpq_search *s, const struct search_batch *batch, const struct recjpq_rule *rule)
+{
+  struct rings rings;
+
+  if (s->columns->model->has_cells && batch->n_items > rule->scan_items_max && s->floor > -INFINITY) {
+    TRY(init_rings(s, batch, rule, &rings));
+    if (visit_rings(&rings))
+      return ERR_OK;
+    if (rings.n_begun > 0)
+      TRY(start_scan(&rings, s, batch->scratch));
+  }
+  return scan(s, batch);
 }
 
 static err_t search_query(const struct recjpq_columns *c, struct search_batch *batch, size_t query,
                           const struct recjpq_rule *rule)
 {
   struct recjpq_search s;
-  struct rings rings;
 
   TRY(recjpq_search_init(c, batch, query, rule, &s));
-  if (batch->n_items > rule->scan_items_max && s.floor > -INFINITY) {
-    TRY(init_rings(&s, batch->scratch, &rings));
-    if (visit_rings(&rings, n_cells_max(c, batch, rule)))
-      return ERR_OK;
-    s.floor = recjpq_threshold(&s); /* K items reach it; the scan sees them again */
-    s.result->topk.n = 0;
-    recjpq_deficits_quantise(&s.deficits, s.floor);
-  }
-  for (size_t first = 0; first < batch->n_slots; first += RECJPQ_BLOCK_ITEMS)
-    recjpq_scan_block(&s, first, batch->n_slots);
-  recjpq_scan_end(&s);
-  return ERR_OK;
+  TRY(find_hits(&s, batch, rule));
+  return recjpq_guess_failed(&s) ? scan(&s, batch) : ERR_OK;
 }
 
 err_t recjpq_search_exact_by(const struct recjpq_columns *c, struct search_batch *batch, const struct recjpq_rule *rule)

@@ -8,7 +8,7 @@
 
 extern const struct methods recjpq_methods;
 
-method_search recjpq_search_exact, recjpq_search_pqtopk, recjpq_search_default;
+method_search recjpq_search_exact, recjpq_search_pqtopk, recjpq_search_default, recjpq_search_admitted;
 method_search recjpq_search_prune, recjpq_search_prune_inflated, recjpq_search_prune_limited; /* recjpq_prune.c */
 
 /* In engine/cuda/. */

@@ -2,9 +2,6 @@
 /* The exhaustive scan: a filter over bytes for all items, full scores for those that pass. */
 #include "engine/recjpq/recjpq_scan.h"
 
-#include "engine/recjpq/recjpq_methods.h"
-#include "engine/recjpq/recjpq_warm_up.h"
-
 enum {
   PIECE_ITEMS = 256, /* items filtered in one call while every item passes */
   PASSED_MANY = 16,  /* if this many items of a block pass, one more table costs less than scoring them */
@@ -12,31 +9,34 @@ enum {
   QUIET_BLOCKS = 8,
 };
 
-const struct recjpq_rule recjpq_rule_usual = {
-  .warm_up_items_min = 1 << 17,
-  .scan_items_max = 1 << 18,
-  .slots_per_cell = 180,
-};
-
-err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *batch, size_t query,
-                         const struct recjpq_rule *rule, struct recjpq_search *out)
+/* Ties that the threshold has left behind cost a comparison of scores here, and no key is read. */
+void recjpq_offer_ties(struct recjpq_search *s)
 {
-  *out = (struct recjpq_search){
-    .columns = c,
-    .kernels = batch->kernels,
-    .subitem_scores = (recjpq_queries_of(batch->prepared))[query].subitem_scores,
-    .result = &batch->results[query],
-    .floor = -INFINITY,
-    .n_tables = c->model->n_splits - c->model->n_splits * 3 / 8,
-  };
-  TRY(recjpq_deficits_init(&c->cells, batch->kernels, out->subitem_scores, batch->scratch, &out->deficits));
-  if (c->model->has_cells && batch->n_items >= rule->warm_up_items_min)
-    TRY(recjpq_warm_up(out, batch));
-  recjpq_deficits_quantise(&out->deficits, out->floor);
-  return ERR_OK;
+  for (size_t i = 0; i < s->n_ties; i++)
+    topk_push(&s->result->topk, s->ties[i].score, s->ties[i].slot);
+  s->n_ties = 0;
 }
 
-/* A block may contain slots without codes, so every slot is checked for admission, whatever its score. */
+void recjpq_offer(struct recjpq_search *s, float score, uint32_t slot)
+{
+  if (score != topk_threshold(&s->result->topk)) {
+    topk_push(&s->result->topk, score, slot);
+    return;
+  }
+  if (s->n_ties == RECJPQ_TIES_MAX)
+    recjpq_offer_ties(s);
+  s->ties[s->n_ties++] = (struct topk_entry){ score, slot };
+}
+
+bool recjpq_is_candidate(const struct recjpq_search *s, uint32_t slot)
+{
+  const struct admit *admit = &s->result->admit;
+
+  if ((admit->n_excluded > 0 || admit->late) && !admit_slot(admit, slot))
+    return false;
+  return !s->seen.nexts || !recjpq_was_seen(&s->seen, s->columns->codes + slot * s->deficits.n_splits);
+}
+
 static void score_slot(struct recjpq_search *s, uint32_t slot)
 {
   const struct recjpq_columns *c = s->columns;
@@ -45,8 +45,8 @@ static void score_slot(struct recjpq_search *s, uint32_t slot)
                          : recjpq_score_by_step(s->subitem_scores, recjpq_plane_of(c, slot), RECJPQ_BLOCK_ITEMS,
                                                 n_splits);
 
-  if (score >= recjpq_threshold(s) && (s->result->admit.admits_all || admit_slot(&s->result->admit, slot)))
-    topk_push(&s->result->topk, score, slot);
+  if (score >= recjpq_threshold(s) && score < s->ceiling && recjpq_is_candidate(s, slot))
+    recjpq_offer(s, score, slot);
 }
 
 static void score_pending(struct recjpq_search *s)
@@ -61,8 +61,6 @@ static void prefetch_slot(const struct recjpq_search *s, uint32_t slot)
 {
   const struct recjpq_columns *c = s->columns;
 
-  if (!s->result->admit.admits_all)
-    __builtin_prefetch(s->result->admit.has_part + slot);
   if (c->codes) {
     __builtin_prefetch(c->codes + slot * c->model->n_splits);
     return;
@@ -101,7 +99,7 @@ static void choose_n_tables(struct recjpq_search *s, size_t n_passed)
   }
 }
 
-static void raise_threshold(struct recjpq_search *s)
+void recjpq_lower_limit(struct recjpq_search *s)
 {
   struct recjpq_deficits *d = &s->deficits;
 
@@ -114,13 +112,15 @@ static void raise_threshold(struct recjpq_search *s)
 static size_t scan_items(struct recjpq_search *s, size_t first, size_t n, const uint8_t *next)
 {
   const struct recjpq_deficits *d = &s->deficits;
+  const struct admit *admit = &s->result->admit;
   size_t n_splits = d->n_splits, at = first % RECJPQ_BLOCK_ITEMS;
   const uint8_t *codes = s->columns->planes + (first - at) * n_splits + at;
+  const uint64_t *admitted = admit->admits_all ? NULL : admit->words + first / 64;
   uint32_t passed[RECJPQ_BLOCK_ITEMS];
 
-  n = s->kernels->pq_scan(d->sorted, d->order, s->n_tables, codes, n, d->limit, next, passed);
+  n = s->kernels->pq_scan(d->sorted, d->order, s->n_tables, codes, n, d->limit, admitted, next, passed);
   score_passed(s, first, passed, n);
-  raise_threshold(s);
+  recjpq_lower_limit(s);
   return n;
 }
 
@@ -137,4 +137,12 @@ void recjpq_scan_block(struct recjpq_search *s, size_t first, size_t n_slots)
 void recjpq_scan_end(struct recjpq_search *s)
 {
   score_pending(s);
+  recjpq_offer_ties(s);
+}
+
+void recjpq_scan(struct recjpq_search *s, size_t n_slots)
+{
+  for (size_t first = 0; first < n_slots; first += RECJPQ_BLOCK_ITEMS)
+    recjpq_scan_block(s, first, n_slots);
+  recjpq_scan_end(s);
 }

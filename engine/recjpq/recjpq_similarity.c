@@ -78,5 +78,7 @@ const struct similarity similarity_recjpq = {
   .check_query = check_query,
   .prepared_bytes = prepared_bytes,
   .prepare_parts = prepare_parts,
+  .has_alike_queries = true,
+  .prepared_query_bytes = sizeof(struct recjpq_query),
   .prepare_queries = prepare_queries,
 };

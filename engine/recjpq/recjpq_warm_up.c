@@ -3,9 +3,18 @@
  * all scored. Their K-th best score lets the byte filter skip most of the others. */
 #include "engine/recjpq/recjpq_warm_up.h"
 
+#include "base/size.h"
 #include "engine/kth_best.h"
+#include "engine/recjpq/recjpq_unchecked.h"
 
-enum { ITEMS_MIN = 128, ITEMS_PER_HIT = 4, ROWS_MIN = 3, GROUP_PIECES = 16, FIRST_PIECES = 2 };
+enum {
+  ITEMS_MIN = 128,
+  ITEMS_PER_HIT = 4,
+  SHARES_MAX = 16, /* at most this many times more items are seen for a filter */
+  ROWS_MIN = 3,
+  GROUP_PIECES = 16,
+  FIRST_PIECES = 2
+};
 
 /* The best sub-items of one split. */
 struct split_best {
@@ -15,10 +24,11 @@ struct split_best {
 
 struct warm_up {
   struct recjpq_search *search;
-  struct split_best *splits; /* [M] */
-  uint8_t *is_chosen;        /* [M][PQ_SUBITEMS]: is this sub-item one of its split's best? */
-  struct kth_best best;      /* of the scores of the distinct items seen */
-  size_t want;               /* number of items to see in each pair */
+  struct split_best *splits;                /* [M] */
+  uint8_t *is_chosen;                       /* [M][PQ_SUBITEMS]: is this sub-item one of its split's best? */
+  struct kth_best best;                     /* of the scores of the distinct items seen */
+  struct recjpq_unchecked *unchecked;       /* the items of these scores; NULL: all of them are admitted */
+  size_t want;                              /* number of items to see in each pair */
   const uint8_t *others[RECJPQ_SPLITS_MAX]; /* for the filter, of the pair at hand */
   uint8_t rows[RECJPQ_SPLITS_MAX];
   size_t n_pieces;
@@ -33,7 +43,7 @@ struct warm_up {
 static void find_best(struct warm_up *w, size_t split, size_t n)
 {
   const struct recjpq_search *s = w->search;
-  const uint32_t *lengths = s->columns->cells.lengths + split * s->columns->cells.n_subitems;
+  const uint32_t *lengths = s->deficits.subitems.lengths + split * s->columns->cells.n_subitems;
   const float *scores = s->subitem_scores + split * PQ_SUBITEMS;
   struct split_best *best = &w->splits[split];
   uint32_t found[PQ_SUBITEMS];
@@ -71,8 +81,10 @@ static void score_item(struct warm_up *w, const struct cell_pair *p, size_t cell
   float score = recjpq_score(s->subitem_scores, codes, cells->n_splits);
   if (!(score > w->best.threshold) || was_seen(w, p, codes))
     return;
-  /* Slots lie in cold memory. */
-  if (s->result->admit.n_excluded == 0 || recjpq_admit(s, cell_slots(p, p->cells[cell])[i]))
+  const uint32_t *slot = &cell_slots(p, p->cells[cell])[i]; /* in cold memory */
+  if (w->unchecked)
+    recjpq_unchecked_add(w->unchecked, score, slot, w->best.threshold);
+  if (w->unchecked || s->result->admit.admits_parts || recjpq_admit(s, *slot))
     kth_best_add(&w->best, score);
 }
 
@@ -189,25 +201,66 @@ static void score_pair(struct warm_up *w, const struct cell_pair *p)
   score_pieces(w, p);
 }
 
+/* How many items to see in each pair, so that enough of them are admitted. */
+static size_t choose_want(const struct search_result *result, uint64_t n_items)
+{
+  size_t want = size_max(result->topk.k * ITEMS_PER_HIT, ITEMS_MIN);
+  uint64_t n_admitted = result->admit.n_admitted;
+  size_t items_per_admitted = (size_t)((n_items + n_admitted / 2) / (n_admitted + 1));
+
+  return want * size_max(size_min(items_per_admitted, SHARES_MAX), 1);
+}
+
+/* Score the cells, from no floor on. The K-th best score becomes the floor. */
+static void score_pairs(struct warm_up *w)
+{
+  struct recjpq_search *s = w->search;
+  const struct cells *cells = &s->columns->cells;
+
+  s->floor = -INFINITY;
+  recjpq_deficits_quantise(&s->deficits, s->floor);
+  for (size_t i = 0; i < cells->n_pairs; i++)
+    score_pair(w, &cells->pairs[i]);
+  kth_best_cut(&w->best);
+  s->floor = w->best.threshold;
+}
+
+/* The same with excluded keys that are looked up late. Only the best items are looked up. If K admitted ones are not
+ * among them, the cells are scored again, and then every item is looked up before it counts. */
+static err_t score_pairs_late(struct warm_up *w, struct region *region)
+{
+  struct recjpq_search *s = w->search;
+  struct recjpq_unchecked unchecked;
+
+  TRY(recjpq_unchecked_init(s->result->topk.k, region, &unchecked));
+  w->unchecked = &unchecked;
+  score_pairs(w);
+  s->floor = recjpq_unchecked_floor(&unchecked, &s->result->admit, s->floor);
+  w->unchecked = NULL;
+  if (s->floor > -INFINITY)
+    return ERR_OK;
+  kth_best_restart(&w->best, s->result->topk.k);
+  score_pairs(w);
+  return ERR_OK;
+}
+
 err_t recjpq_warm_up(struct recjpq_search *s, struct search_batch *batch)
 {
   const struct cells *cells = &s->columns->cells;
   size_t k = s->result->topk.k;
-  struct warm_up w = { .search = s, .want = k * ITEMS_PER_HIT > ITEMS_MIN ? k * ITEMS_PER_HIT : ITEMS_MIN };
+  struct warm_up w = { .search = s, .want = choose_want(s->result, s->deficits.subitems.n_items) };
 
   TRY(region_array(batch->scratch, cells->n_splits, sizeof *w.splits, &w.splits));
   TRY(region_array(batch->scratch, cells->n_splits, PQ_SUBITEMS, &w.is_chosen));
   TRY(kth_best_init(k, batch->scratch, &w.best));
   for (size_t i = 0; i < cells->n_pairs; i++) {
-    choose_cells(&w, &cells->pairs[i], batch->n_items);
+    choose_cells(&w, &cells->pairs[i], s->deficits.subitems.n_items);
     visit_pair(&w, &cells->pairs[i], PREFETCH_HEADS);
   }
   for (size_t i = 0; i < cells->n_pairs; i++)
     visit_pair(&w, &cells->pairs[i], PREFETCH_ITEMS);
-  recjpq_deficits_quantise(&s->deficits, s->floor);
-  for (size_t i = 0; i < cells->n_pairs; i++)
-    score_pair(&w, &cells->pairs[i]);
-  kth_best_cut(&w.best);
-  s->floor = w.best.threshold;
+  if (s->result->admit.late && !admit_leaves_out(&s->result->admit, batch->n_items))
+    return score_pairs_late(&w, batch->scratch);
+  score_pairs(&w);
   return ERR_OK;
 }

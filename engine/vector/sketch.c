@@ -29,7 +29,13 @@
 
 #include "base/mem.h"
 
-enum { LARGEST = 127, STEP_BLOCKS = 64 };
+enum {
+  LARGEST = 127,
+  STEP_ITEMS = 64 * SKETCH_BLOCK_ITEMS,
+  BLOCK_ALIGN = 64, /* of dot_i8() */
+  LINE_BYTES = 64,
+  SPARE_ROWS = (SKETCH_ROW_PAD + SKETCH_GROUP - 1) / SKETCH_GROUP, /* for kernels that read past the last row */
+};
 
 static const double tiniest = 0x1p-100; /* a vector whose numbers are all smaller is sketched as zeros */
 static const double inflation = 1 + 0x1p-20;
@@ -44,16 +50,26 @@ static size_t n_groups_of(size_t dim)
   return (dim + SKETCH_GROUP - 1) / SKETCH_GROUP;
 }
 
-static size_t block_bytes(const struct sketch *s)
+static size_t row_bytes(const struct sketch *s)
 {
-  return s->n_groups * SKETCH_GROUP * SKETCH_BLOCK_ITEMS;
+  return s->n_groups * SKETCH_GROUP;
+}
+
+static uint8_t *row_of(const struct sketch *s, size_t slot)
+{
+  return s->bytes + slot * row_bytes(s);
+}
+
+static size_t whole_blocks(size_t n)
+{
+  return (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS;
 }
 
 err_t sketch_init(size_t dim, size_t capacity, bool has_tail, struct sketch *out)
 {
   *out = (struct sketch){ .dim = dim, .n_groups = n_groups_of(dim) };
-  out->capacity = (capacity + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS * SKETCH_BLOCK_ITEMS;
-  TRY(mem_reserve(out->capacity / SKETCH_BLOCK_ITEMS, block_bytes(out), &out->bytes));
+  out->capacity = whole_blocks(capacity) * SKETCH_BLOCK_ITEMS;
+  TRY(mem_reserve(out->capacity + SPARE_ROWS, row_bytes(out), &out->bytes));
   TRY(mem_reserve(out->capacity, sizeof *out->scales, &out->scales));
   TRY(mem_reserve(out->capacity, sizeof *out->errors, &out->errors));
   if (has_tail)
@@ -63,7 +79,7 @@ err_t sketch_init(size_t dim, size_t capacity, bool has_tail, struct sketch *out
 
 void sketch_fini(struct sketch *s)
 {
-  mem_release(&s->bytes, s->capacity / SKETCH_BLOCK_ITEMS, block_bytes(s));
+  mem_release(&s->bytes, s->capacity + SPARE_ROWS, row_bytes(s));
   mem_release(&s->scales, s->capacity, sizeof *s->scales);
   mem_release(&s->errors, s->capacity, sizeof *s->errors);
   mem_release(&s->tails, s->capacity, sizeof *s->tails);
@@ -71,8 +87,7 @@ void sketch_fini(struct sketch *s)
 
 void sketch_trim(struct sketch *s, size_t from, size_t to)
 {
-  mem_give_back(s->bytes, (from + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS,
-                (to + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, block_bytes(s));
+  mem_give_back(s->bytes, from, to, row_bytes(s));
   mem_give_back(s->scales, from, to, sizeof *s->scales);
   mem_give_back(s->errors, from, to, sizeof *s->errors);
   mem_give_back(s->tails, from, to, sizeof *s->tails);
@@ -81,13 +96,6 @@ void sketch_trim(struct sketch *s, size_t from, size_t to)
 size_t sketch_bytes_per_item(size_t dim, bool has_tail)
 {
   return n_groups_of(dim) * SKETCH_GROUP + (has_tail ? 3 : 2) * sizeof(float);
-}
-
-/* The address of one group of a slot's bytes: 4 bytes. The next group is SKETCH_BLOCK_ITEMS groups further on. */
-static uint8_t *group_of(const struct sketch *s, uint32_t slot, size_t group)
-{
-  return s->bytes + slot / SKETCH_BLOCK_ITEMS * block_bytes(s) +
-         (group * SKETCH_BLOCK_ITEMS + slot % SKETCH_BLOCK_ITEMS) * SKETCH_GROUP;
 }
 
 static double largest_of(const float *v, size_t n)
@@ -105,19 +113,16 @@ void sketch_put(struct sketch *s, uint32_t slot, const float *v, float tail)
   float scale = largest < tiniest ? 0.0f : round_up(largest / LARGEST);
   float inverse = largest < tiniest ? 0.0f : (float)(1.0 / (double)scale);
   double norm2 = 0, error2 = 0;
+  uint8_t *row = row_of(s, slot);
 
-  for (size_t g = 0; g < s->n_groups; g++) {
-    uint8_t *group = group_of(s, slot, g);
-    for (size_t i = 0; i < SKETCH_GROUP; i++) {
-      size_t k = g * SKETCH_GROUP + i;
-      float value = k < s->dim ? v[k] : 0.0f;
-      int number = (int)rintf(value * inverse); /* any rounding will do: the error is computed from the result */
-      number = number > LARGEST ? LARGEST : number < -LARGEST ? -LARGEST : number;
-      double error = (double)value - (double)scale * number;
-      norm2 += (double)value * (double)value;
-      error2 += error * error;
-      group[i] = (uint8_t)(number + 128);
-    }
+  for (size_t k = 0; k < row_bytes(s); k++) {
+    float value = k < s->dim ? v[k] : 0.0f;
+    int number = (int)rintf(value * inverse); /* any rounding will do: the error is computed from the result */
+    number = number > LARGEST ? LARGEST : number < -LARGEST ? -LARGEST : number;
+    double error = (double)value - (double)scale * number;
+    norm2 += (double)value * (double)value;
+    error2 += error * error;
+    row[k] = (uint8_t)(number + 128);
   }
   s->scales[slot] = scale;
   s->errors[slot] = round_up((sqrt(error2) + 0x1p-20 * sqrt(norm2)) * inflation);
@@ -127,8 +132,7 @@ void sketch_put(struct sketch *s, uint32_t slot, const float *v, float tail)
 
 void sketch_move(struct sketch *s, uint32_t from, uint32_t to)
 {
-  for (size_t g = 0; g < s->n_groups; g++)
-    memcpy(group_of(s, to, g), group_of(s, from, g), SKETCH_GROUP);
+  memcpy(row_of(s, to), row_of(s, from), row_bytes(s));
   s->scales[to] = s->scales[from];
   s->errors[to] = s->errors[from];
   if (s->tails)
@@ -137,9 +141,7 @@ void sketch_move(struct sketch *s, uint32_t from, uint32_t to)
 
 void sketch_copy(struct sketch *s, const struct sketch *from, uint32_t first, size_t n)
 {
-  size_t begin = first / SKETCH_BLOCK_ITEMS, end = (first + n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS;
-
-  memcpy(s->bytes + begin * block_bytes(s), from->bytes + begin * block_bytes(s), (end - begin) * block_bytes(s));
+  memcpy(row_of(s, first), row_of(from, first), n * row_bytes(s));
   memcpy(s->scales + first, from->scales + first, n * sizeof *s->scales);
   memcpy(s->errors + first, from->errors + first, n * sizeof *s->errors);
   if (s->tails)
@@ -182,39 +184,137 @@ err_t sketch_query_init(size_t dim, const float *q, double tail, struct region *
   return ERR_OK;
 }
 
-/* The scales, errors and tails of the items from a block on. */
-static struct sketch_items items_at(const struct sketch *s, size_t block)
+err_t sketch_room_init(const struct sketch *s, size_t n, bool may_arrange, struct region *region,
+                       struct sketch_room *out)
 {
-  size_t slot = block * SKETCH_BLOCK_ITEMS;
+  size_t n_blocks = whole_blocks(n), n_items = n_blocks * SKETCH_BLOCK_ITEMS;
 
-  return (struct sketch_items){ s->scales + slot, s->errors + slot, s->tails ? s->tails + slot : NULL };
+  TRY(region_array(region, n_items, sizeof *out->scales, &out->scales));
+  TRY(region_array(region, n_items, sizeof *out->errors, &out->errors));
+  TRY(region_array(region, n_items, sizeof *out->tails, &out->tails));
+  if (!may_arrange)
+    return ERR_OK;
+  TRY(region_array(region, n_items * row_bytes(s) + BLOCK_ALIGN, 1, &out->blocks));
+  out->blocks += BLOCK_ALIGN - (uintptr_t)out->blocks % BLOCK_ALIGN;
+  return ERR_OK;
 }
 
-void sketch_bounds(const struct sketch *s, const struct sketch_query *q, const struct kernels *kernels, size_t first,
-                   size_t n, float *bounds)
+struct sketch_set sketch_set_of(const struct sketch *s, size_t first, size_t n)
 {
-  int32_t sums[STEP_BLOCKS * SKETCH_BLOCK_ITEMS];
+  return (struct sketch_set){
+    .sketch = s,
+    .first = first,
+    .n = n,
+    .items = { s->scales + first, s->errors + first, s->tails ? s->tails + first : NULL },
+  };
+}
 
-  for (size_t b = 0; b < n; b += STEP_BLOCKS) {
-    size_t n_step = n - b < STEP_BLOCKS ? n - b : STEP_BLOCKS;
-    struct sketch_items items = items_at(s, first + b);
-    kernels->dot_i8(q->numbers, s->n_groups, s->bytes + (first + b) * block_bytes(s), n_step, sums);
-    kernels->sketch_bounds(sums, &items, &q->weights, n_step, bounds + b * SKETCH_BLOCK_ITEMS);
+/* Copy the numbers of the listed slots. The last block is filled up with zeros. */
+static const float *gather(const float *from, const uint32_t *slots, size_t n, float *to)
+{
+  for (size_t i = 0; i < n; i++)
+    to[i] = from[slots[i]];
+  for (size_t i = n; i < whole_blocks(n) * SKETCH_BLOCK_ITEMS; i++)
+    to[i] = 0.0f;
+  return to;
+}
+
+struct sketch_set sketch_set_listed(const struct sketch *s, const uint32_t *slots, size_t n, struct sketch_room *room)
+{
+  return (struct sketch_set){
+    .sketch = s,
+    .slots = slots,
+    .n = n,
+    .items = { gather(s->scales, slots, n, room->scales), gather(s->errors, slots, n, room->errors),
+               s->tails ? gather(s->tails, slots, n, room->tails) : NULL },
+  };
+}
+
+void sketch_set_arrange(struct sketch_set *set, const struct kernels *kernels, struct sketch_room *room)
+{
+  kernels->block_rows(row_of(set->sketch, set->first), set->sketch->n_groups, set->slots, set->n, room->blocks);
+  set->blocks = room->blocks;
+}
+
+void sketch_prefetch(const struct sketch *s, size_t first, size_t n)
+{
+  const uint8_t *rows = row_of(s, first);
+
+  for (size_t at = 0; at < n * row_bytes(s); at += LINE_BYTES)
+    __builtin_prefetch(rows + at, 0, 2);
+}
+
+/* The part of a set that is computed in one step. */
+struct step {
+  size_t first, n, n_blocks;
+  struct sketch_items items;
+};
+
+static struct step step_at(const struct sketch_set *set, size_t first)
+{
+  size_t n = set->n - first < STEP_ITEMS ? set->n - first : STEP_ITEMS;
+  const struct sketch_items *items = &set->items;
+
+  return (struct step){ first,
+                        n,
+                        whole_blocks(n),
+                        { items->scales + first, items->errors + first, items->tails ? items->tails + first : NULL } };
+}
+
+static const uint8_t *blocks_at(const struct sketch_set *set, const struct step *step)
+{
+  return set->blocks + step->first * row_bytes(set->sketch);
+}
+
+static void find_sums(const struct sketch_set *set, const struct step *step, const struct sketch_query *q,
+                      const struct kernels *kernels, int32_t *sums)
+{
+  const struct sketch *s = set->sketch;
+
+  if (set->blocks)
+    kernels->dot_i8(q->numbers, s->n_groups, blocks_at(set, step), step->n_blocks, sums);
+  else if (set->slots)
+    kernels->dot_i8_rows(q->numbers, s->n_groups, s->bytes, set->slots + step->first, step->n, sums);
+  else
+    kernels->dot_i8_rows(q->numbers, s->n_groups, row_of(s, set->first + step->first), NULL, step->n, sums);
+  for (size_t i = step->n; i < step->n_blocks * SKETCH_BLOCK_ITEMS; i++)
+    sums[i] = 0;
+}
+
+void sketch_bounds(const struct sketch_set *set, const struct sketch_query *q, const struct kernels *kernels,
+                   float *bounds)
+{
+  int32_t sums[STEP_ITEMS];
+
+  for (size_t first = 0; first < set->n; first += STEP_ITEMS) {
+    struct step step = step_at(set, first);
+    find_sums(set, &step, q, kernels, sums);
+    kernels->sketch_bounds(sums, &step.items, &q->weights, step.n_blocks, bounds + first);
   }
 }
 
-void sketch_bounds_pair(const struct sketch *s, const struct sketch_query *const q[2], const struct kernels *kernels,
-                        size_t first, size_t n, float *const bounds[2])
+static void find_sums_of_pair(const struct sketch_set *set, const struct step *step,
+                              const struct sketch_query *const q[2], const struct kernels *kernels,
+                              int32_t *const sums[2])
 {
-  int32_t sums[2][STEP_BLOCKS * SKETCH_BLOCK_ITEMS];
-
-  for (size_t b = 0; b < n; b += STEP_BLOCKS) {
-    size_t n_step = n - b < STEP_BLOCKS ? n - b : STEP_BLOCKS;
-    struct sketch_items items = items_at(s, first + b);
-    kernels->dot_i8_pair((const int16_t *const[2]){ q[0]->numbers, q[1]->numbers }, s->n_groups,
-                         s->bytes + (first + b) * block_bytes(s), n_step, (int32_t *const[2]){ sums[0], sums[1] });
+  if (set->blocks)
+    kernels->dot_i8_pair((const int16_t *const[2]){ q[0]->numbers, q[1]->numbers }, set->sketch->n_groups,
+                         blocks_at(set, step), step->n_blocks, sums);
+  else
     for (int i = 0; i < 2; i++)
-      kernels->sketch_bounds(sums[i], &items, &q[i]->weights, n_step, bounds[i] + b * SKETCH_BLOCK_ITEMS);
+      find_sums(set, step, q[i], kernels, sums[i]);
+}
+
+void sketch_bounds_pair(const struct sketch_set *set, const struct sketch_query *const q[2],
+                        const struct kernels *kernels, float *const bounds[2])
+{
+  int32_t sums[2][STEP_ITEMS];
+
+  for (size_t first = 0; first < set->n; first += STEP_ITEMS) {
+    struct step step = step_at(set, first);
+    find_sums_of_pair(set, &step, q, kernels, (int32_t *const[2]){ sums[0], sums[1] });
+    for (int i = 0; i < 2; i++)
+      kernels->sketch_bounds(sums[i], &step.items, &q[i]->weights, step.n_blocks, bounds[i] + first);
   }
 }
 

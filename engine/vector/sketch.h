@@ -16,7 +16,7 @@ struct sketch {
   size_t dim;
   size_t n_groups; /* groups of SKETCH_GROUP numbers */
   size_t capacity; /* slots, in whole blocks */
-  uint8_t *bytes;  /* [capacity / SKETCH_BLOCK_ITEMS][n_groups][SKETCH_BLOCK_ITEMS][SKETCH_GROUP]: x + 128 */
+  uint8_t *bytes;  /* [capacity][n_groups * SKETCH_GROUP]: x + 128 */
   float *scales;   /* [capacity]: s */
   float *errors;   /* [capacity]: |e|, plus the rounding errors */
   float *tails;    /* [capacity]: see sketch_put(); NULL if the sketch has no tails */
@@ -42,7 +42,7 @@ void sketch_put(struct sketch *s, uint32_t slot, const float *v, float tail);
 /* Copy a slot's sketch to another slot. */
 void sketch_move(struct sketch *s, uint32_t from, uint32_t to);
 
-/* Copy the sketches of slots first..first+n-1 from another array, in whole blocks. */
+/* Copy the sketches of slots first..first+n-1 from another array. */
 void sketch_copy(struct sketch *s, const struct sketch *from, uint32_t first, size_t n);
 
 /* A query, prepared for search. */
@@ -61,14 +61,51 @@ struct sketch_query {
  */
 err_t sketch_query_init(size_t dim, const float *q, double tail, struct region *region, struct sketch_query *out);
 
-/* Compute upper bounds on the scores, rounded to f32, of the items of blocks first..first+n-1. bounds [n *
- * SKETCH_BLOCK_ITEMS]. The bounds of slots that were never written have no meaning. */
-void sketch_bounds(const struct sketch *s, const struct sketch_query *q, const struct kernels *kernels, size_t first,
-                   size_t n, float *bounds);
+/* Sketches that queries scan together. It borrows from the sketch, the list and the room. */
+struct sketch_set {
+  const struct sketch *sketch;
+  size_t first;          /* slot of the first one, if there is no list */
+  const uint32_t *slots; /* [n] or NULL: they lie one after the other */
+  size_t n;
+  struct sketch_items items;
+  const uint8_t *blocks; /* the bytes, arranged for several queries; NULL: not arranged */
+};
 
-/* The same for two queries at once, which takes little more time than one. */
-void sketch_bounds_pair(const struct sketch *s, const struct sketch_query *const q[2], const struct kernels *kernels,
-                        size_t first, size_t n, float *const bounds[2]);
+/* Scratch memory for sets of up to n sketches, if they are listed or arranged. */
+struct sketch_room {
+  float *scales, *errors, *tails; /* [n, in whole blocks] */
+  uint8_t *blocks;                /* [n, in whole blocks] sketches */
+};
+
+/* Returns ERR_MEMORY. The room lives in the region. */
+err_t sketch_room_init(const struct sketch *s, size_t n, bool may_arrange, struct region *region,
+                       struct sketch_room *out);
+
+/* Slots first..first+n-1; first is a multiple of SKETCH_BLOCK_ITEMS. */
+struct sketch_set sketch_set_of(const struct sketch *s, size_t first, size_t n);
+
+/* The listed slots, n of them. */
+struct sketch_set sketch_set_listed(const struct sketch *s, const uint32_t *slots, size_t n, struct sketch_room *room);
+
+/* Arrange the bytes, so that each further query takes less time. It takes the time of about two queries. */
+void sketch_set_arrange(struct sketch_set *set, const struct kernels *kernels, struct sketch_room *room);
+
+/* Prefetch the bytes of slots first..first+n-1 into the second-level cache. */
+void sketch_prefetch(const struct sketch *s, size_t first, size_t n);
+
+static inline uint32_t sketch_set_slot(const struct sketch_set *set, size_t i)
+{
+  return set->slots ? set->slots[i] : (uint32_t)(set->first + i);
+}
+
+/* Compute upper bounds on the scores, rounded to f32. bounds [n, in whole blocks]: those from n on have no meaning. The
+ * bounds of slots that were never written have none either. */
+void sketch_bounds(const struct sketch_set *set, const struct sketch_query *q, const struct kernels *kernels,
+                   float *bounds);
+
+/* The same for two queries at once, which takes little more time than one if the set is arranged. */
+void sketch_bounds_pair(const struct sketch_set *set, const struct sketch_query *const q[2],
+                        const struct kernels *kernels, float *const bounds[2]);
 
 /* Return a lower bound on the score of a slot, from the upper bound that sketch_bounds() gave. */
 float sketch_lower_bound(const struct sketch *s, const struct sketch_query *q, uint32_t slot, float upper);

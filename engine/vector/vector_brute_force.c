@@ -17,7 +17,7 @@ static void search_rows(const struct vector_columns *c, struct search_batch *bat
   for (size_t q = 0; q < batch->n; q++) {
     struct search_result *result = &batch->results[q];
     for (size_t slot = first; slot < end; slot++) {
-      if (!result->admit.has_part[slot])
+      if (!bits_get(result->admit.words, slot))
         continue;
       float score = (float)vector_dot(c, batch->kernels, queries[q].q, c->model->row_dim, slot);
       if (score >= share_threshold(result) && admit_slot(&result->admit, (uint32_t)slot))
@@ -37,7 +37,7 @@ err_t vector_search_brute_force(const struct columns *columns, struct search_bat
       search_rows(c, batch, i * ROWS, i * ROWS + ROWS < batch->n_slots ? i * ROWS + ROWS : batch->n_slots);
   }
   for (size_t q = 0; q < batch->n; q++) {
-    batch->results[q].counts.scored = batch->n_items;
+    batch->results[q].counts.scored = batch->results[q].admit.n_admitted + batch->results[q].admit.n_excluded;
     receipt_exact(&batch->results[q], batch->n_items);
   }
   return ERR_OK;

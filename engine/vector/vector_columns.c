@@ -5,7 +5,7 @@
 #include "base/mem.h"
 
 /* Bytes of the sketches of a chunk: they stay in the second-level cache while all queries of a batch scan them. */
-enum { CHUNK_BYTES = 256 * 1024 };
+enum { CHUNK_BYTES = 256 * 1024, CHUNK_ITEMS_MIN = 128 };
 
 static bool has_tail(const struct vector_model *m)
 {
@@ -111,6 +111,18 @@ static void trim(struct columns *columns, size_t from, size_t to)
   sketch_trim(&c->sketch, from, to);
 }
 
+/* Of bilinear spaces the rows are rotated: they are no vectors of queries. */
+static err_t read_vector(const struct columns *columns, uint32_t slot, struct region *region, struct floats *out)
+{
+  const struct vector_columns *c = vector_columns_of(columns);
+  float *v;
+
+  TRY(region_array(region, c->model->row_dim, sizeof *v, &v));
+  memcpy(v, vector_row(c, slot), c->model->row_dim * sizeof *v);
+  *out = (struct floats){ v, c->model->row_dim };
+  return ERR_OK;
+}
+
 const struct columns_ops vector_columns_cpu = {
   .open = open_columns,
   .close = close_columns,
@@ -121,6 +133,7 @@ const struct columns_ops vector_columns_cpu = {
   .drop = drop,
   .move = move,
   .trim = trim,
+  .read_vector = read_vector,
 };
 
 static size_t common_divisor(size_t a, size_t b)
@@ -130,14 +143,12 @@ static size_t common_divisor(size_t a, size_t b)
 
 struct vector_chunks vector_chunks_of(const struct vector_columns *c, size_t n_slots)
 {
-  size_t block_bytes = c->sketch.n_groups * SKETCH_GROUP * SKETCH_BLOCK_ITEMS;
-  struct vector_chunks chunks = { .n_slots = n_slots, .n_blocks = CHUNK_BYTES / block_bytes };
+  size_t n_items = CHUNK_BYTES / (c->sketch.n_groups * SKETCH_GROUP) / 64 * 64;
+  struct vector_chunks chunks = { .n_slots = n_slots };
 
-  chunks.n_blocks = chunks.n_blocks < 8                     ? 8
-                    : chunks.n_blocks > VECTOR_CHUNK_BLOCKS ? VECTOR_CHUNK_BLOCKS
-                                                            : chunks.n_blocks;
-  size_t n_items = chunks.n_blocks * SKETCH_BLOCK_ITEMS;
-  chunks.n = (n_slots + n_items - 1) / n_items;
+  n_items = n_items < CHUNK_ITEMS_MIN ? CHUNK_ITEMS_MIN : n_items;
+  chunks.n_items = n_items < VECTOR_CHUNK_ITEMS ? n_items : VECTOR_CHUNK_ITEMS;
+  chunks.n = (n_slots + chunks.n_items - 1) / chunks.n_items;
   /* Steps of the golden section leave the smallest gaps. A step coprime to the number of chunks visits each once. */
   chunks.step = chunks.n * 618 / 1000 + 1;
   while (chunks.n > 1 && common_divisor(chunks.n, chunks.step) != 1)
@@ -147,10 +158,8 @@ struct vector_chunks vector_chunks_of(const struct vector_columns *c, size_t n_s
 
 struct vector_chunk vector_chunk_at(const struct vector_chunks *chunks, size_t i)
 {
-  size_t n_items = chunks->n_blocks * SKETCH_BLOCK_ITEMS;
-  struct vector_chunk chunk = { .first = i * chunks->step % chunks->n * n_items };
+  struct vector_chunk chunk = { .first = i * chunks->step % chunks->n * chunks->n_items };
 
-  chunk.n = chunks->n_slots - chunk.first < n_items ? chunks->n_slots - chunk.first : n_items;
-  chunk.n_blocks = (chunk.n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS;
+  chunk.n = chunks->n_slots - chunk.first < chunks->n_items ? chunks->n_slots - chunk.first : chunks->n_items;
   return chunk;
 }

@@ -24,15 +24,15 @@ static inline const struct vector_columns *vector_columns_of(const struct column
   return (const struct vector_columns *)columns;
 }
 
-/* A chunk: slots that a search handles in one step, at most VECTOR_CHUNK_BLOCKS blocks of the sketch. All queries of a
- * batch share what is read of it. */
-enum { VECTOR_CHUNK_BLOCKS = 64, VECTOR_CHUNK_ITEMS = VECTOR_CHUNK_BLOCKS * SKETCH_BLOCK_ITEMS };
+/* A chunk: slots that a search handles in one step, at most VECTOR_CHUNK_ITEMS. All queries of a batch share what is
+ * read of it. */
+enum { VECTOR_CHUNK_ITEMS = 1024 };
 
 /* An order of all chunks that jumps back and forth through the slots. Neighbours in the catalogue are often similar,
  * and the first chunks should be a fair sample. */
 struct vector_chunks {
   size_t n_slots;
-  size_t n_blocks; /* blocks in a chunk */
+  size_t n_items; /* slots in a chunk: a multiple of 64, so that it begins with a word of bits */
   size_t n;
   size_t step;
 };
@@ -40,7 +40,6 @@ struct vector_chunks {
 struct vector_chunk {
   size_t first; /* slot */
   size_t n;     /* slots */
-  size_t n_blocks;
 };
 
 /* Divide all slots into chunks, and get the i-th chunk in their order. */

@@ -1,238 +1,232 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Method `exact` over vectors: bounds from the sketches select the items to score.
+/* Method `exact` over vectors: bounds from the sketches select the items to score (vector_candidates.h).
  *
- * While the sketches are scanned, the K best lower bounds are kept. At least K items score the K-th best lower bound or
- * more. So that bound is a threshold: an item with an upper bound below it is not among the K best. An item with an
- * upper bound that reaches it is a candidate. When the scan is over, candidates are scored from the best upper bound
- * down, until the next upper bound is below the K-th best score. So hardly more rows are read than any method with
- * these bounds has to read. If there are more candidates than can be kept, as with items that are all alike, some are
- * scored during the scan. An upper bound equal to the threshold does not exclude an item, because ties are broken by
- * key.
+ * Queries that admit the same items are a group. Groups that admit many items of a chunk scan all of it together. For
+ * the other groups the admitted items are listed, and scanned when there are enough of them: of the others, nothing is
+ * read.
  */
-#include <math.h>
-#include <string.h>
-
-#include "engine/kth_best.h"
+#include "base/size.h"
 #include "engine/receipt.h"
 #include "engine/share.h"
-#include "engine/vector/vector_columns.h"
+#include "engine/vector/vector_candidates.h"
 #include "engine/vector/vector_methods.h"
 
 enum {
-  CANDIDATES_MIN = 1024,
-  CANDIDATES_MORE = 16,
-  ROWS_AHEAD = 4,   /* rows that are prefetched before they are scored */
-  CLAIM_CHUNKS = 8, /* chunks, times queries, that take some 50 us: a claim has about as many */
+  CLAIM_CHUNKS = 8,     /* chunks, times queries that admit all items, that take some 50 us: a claim has as many */
+  CLAIM_CHUNKS_MIN = 4, /* so that most chunks are prefetched while the one before them is scanned */
+  CLAIM_CHUNKS_MAX = 256,
+  ROWS_AHEAD = 8,   /* of the next chunk, prefetched for a single query: the kernel prefetches the others */
+  LISTED_MIN = 128, /* items that are worth a scan of their own */
+  LISTED_MAX = LISTED_MIN + VECTOR_CHUNK_ITEMS,
+  LISTED_BYTES = 600,   /* of a scan take as long as listing an item, and jumping to it */
+  ARRANGED_QUERIES = 4, /* queries for which arranging sketches pays */
 };
 
-struct exact_query {
-  const struct vector_query *query;
-  struct search_result *result;
-  struct kth_best lower;         /* of the lower bounds */
-  struct topk_entry *candidates; /* [capacity]: slots with their upper bounds */
-  struct topk_entry *spare;      /* [capacity] */
-  size_t n_candidates;
-  size_t capacity;
+/* Queries that admit the same items, except for those that each excludes. */
+struct exact_group {
+  struct vector_candidates *queries; /* [n] */
+  size_t n;
+  const struct admit *admit; /* of the first query */
+  uint32_t *listed;          /* [LISTED_MAX + LIST_PAD]: admitted slots that are to be scanned */
+  size_t n_listed;
+  bool shares_chunk; /* the current chunk is scanned as a whole */
 };
 
-struct exact_scan {
+struct exact_search {
   const struct vector_columns *columns;
-  const struct kernels *kernels;
+  struct search_batch *batch;
+  struct vector_candidates *queries; /* [batch->n], by group */
+  struct exact_group *groups;
+  size_t n_groups;
+  struct vector_chunks chunks;
+  struct sketch_room room;
+  struct vector_candidates **sharing; /* [batch->n]: the queries that scan the same set */
+  size_t n_sharing;
 };
 
-/* An item that scores below this is not among the K best. */
-static float threshold_of(const struct exact_query *q)
+/* Groups -------------------- */
+
+/* Make a group of the queries that admit what query `first` admits. */
+static err_t init_group(struct exact_search *s, size_t first, bool *has_group, struct exact_group *out)
 {
-  float known = share_threshold(q->result);
+  struct search_result *results = s->batch->results;
 
-  return q->lower.threshold > known ? q->lower.threshold : known;
-}
-
-/* An integer that falls as the score rises. */
-static uint32_t rank_of(float score)
-{
-  uint32_t bits;
-
-  score += 0.0f; /* -0 becomes 0 */
-  memcpy(&bits, &score, sizeof bits);
-  return bits >> 31 ? bits : ~bits & INT32_MAX;
-}
-
-/* One pass of a radix sort, by eight bits of the rank. It keeps the order of equal ones. */
-static void sort_by_bits(const struct topk_entry *from, size_t n, int shift, struct topk_entry *to)
-{
-  size_t ends[256] = { 0 }, at = 0;
-
-  for (size_t i = 0; i < n; i++)
-    ends[rank_of(from[i].score) >> shift & 255]++;
-  for (size_t digit = 0; digit < 256; digit++) {
-    size_t count = ends[digit];
-    ends[digit] = at;
-    at += count;
+  out->admit = &results[first].admit;
+  for (size_t q = first; q < s->batch->n; q++) {
+    if (has_group[q] || results[q].admit.words != out->admit->words)
+      continue;
+    has_group[q] = true;
+    TRY(vector_candidates_init(s->columns, s->batch, q, &out->queries[out->n++]));
   }
-  for (size_t i = 0; i < n; i++)
-    to[ends[rank_of(from[i].score) >> shift & 255]++] = from[i];
+  if (!out->admit->admits_all)
+    TRY(region_array(s->batch->scratch, LISTED_MAX + LIST_PAD, sizeof *out->listed, &out->listed));
+  return ERR_OK;
 }
 
-/* Sort by upper bound, best first. */
-static void sort_candidates(struct exact_query *q)
+static err_t init_groups(struct exact_search *s)
 {
-  for (int shift = 0; shift < 32; shift += 16) {
-    sort_by_bits(q->candidates, q->n_candidates, shift, q->spare);
-    sort_by_bits(q->spare, q->n_candidates, shift + 8, q->candidates);
+  struct region *scratch = s->batch->scratch;
+  size_t n = s->batch->n, n_done = 0;
+  bool *has_group;
+
+  TRY(region_array(scratch, n, sizeof *has_group, &has_group));
+  TRY(region_array(scratch, n, sizeof *s->queries, &s->queries));
+  TRY(region_array(scratch, n, sizeof *s->groups, &s->groups));
+  TRY(region_array(scratch, n, sizeof *s->sharing, &s->sharing));
+  for (size_t q = 0; q < n; q++) {
+    if (has_group[q])
+      continue;
+    struct exact_group *group = &s->groups[s->n_groups++];
+    group->queries = s->queries + n_done;
+    TRY(init_group(s, q, has_group, group));
+    n_done += group->n;
   }
+  return ERR_OK;
 }
 
-static void drop_hopeless(struct exact_query *q)
-{
-  float threshold = threshold_of(q);
-  size_t n = 0;
+/* Scanning -------------------- */
 
-  for (size_t i = 0; i < q->n_candidates; i++) {
-    if (q->candidates[i].score >= threshold)
-      q->candidates[n++] = q->candidates[i];
-  }
-  q->n_candidates = n;
-}
-
-static void score_item(const struct exact_scan *scan, struct exact_query *q, uint32_t slot)
-{
-  size_t n = scan->columns->model->row_dim;
-  float score = (float)vector_dot(scan->columns, scan->kernels, q->query->q, n, slot);
-
-  q->result->counts.scored++;
-  if (score >= share_threshold(q->result))
-    topk_push(&q->result->topk, score, slot);
-}
-
-/* Score the candidates, best upper bound first, while they may enter the top K. No candidate remains. */
-static void score_candidates(const struct exact_scan *scan, struct exact_query *q)
-{
-  kth_best_cut(&q->lower);
-  drop_hopeless(q);
-  sort_candidates(q);
-  for (size_t i = 0; i < q->n_candidates && q->candidates[i].score >= threshold_of(q); i++) {
-    if (i + ROWS_AHEAD < q->n_candidates)
-      vector_prefetch(scan->columns, scan->columns->model->row_dim, q->candidates[i + ROWS_AHEAD].slot);
-    score_item(scan, q, q->candidates[i].slot);
-  }
-  q->n_candidates = 0;
-}
-
-/* Add a lower bound. The K-th best is found as soon as there are K, and not much later than it changes, because a
- * threshold that lags lets more candidates pass. */
-static void add_lower(struct kth_best *lower, float bound)
-{
-  size_t n_more = lower->threshold == -INFINITY ? 0 : lower->k / 4 + 8;
-
-  kth_best_add(lower, bound);
-  if (lower->n >= lower->k + n_more)
-    kth_best_cut(lower);
-}
-
-static void add_candidate(const struct exact_scan *scan, struct exact_query *q, float bound, uint32_t slot)
-{
-  float lower = sketch_lower_bound(&scan->columns->sketch, &q->query->sketch, slot, bound);
-
-  if (q->n_candidates == q->capacity) {
-    drop_hopeless(q);
-    if (q->n_candidates > q->capacity / 2) /* otherwise the list would soon be full again */
-      score_candidates(scan, q);
-  }
-  q->candidates[q->n_candidates++] = (struct topk_entry){ bound, slot };
-  add_lower(&q->lower, lower);
-}
-
-/* Add the items of a chunk that may enter the top K to the candidates. */
-static void take_chunk(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk,
-                       const float *bounds)
-{
-  uint32_t passed[VECTOR_CHUNK_ITEMS];
-  size_t n_passed = scan->kernels->filter_ge(bounds, chunk->n, threshold_of(q), passed);
-
-  for (size_t i = 0; i < n_passed; i++) {
-    uint32_t slot = (uint32_t)chunk->first + passed[i];
-    if (bounds[passed[i]] >= threshold_of(q) && admit_slot(&q->result->admit, slot))
-      add_candidate(scan, q, bounds[passed[i]], slot);
-  }
-}
-
-static void scan_chunk(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk)
-{
-  float bounds[VECTOR_CHUNK_ITEMS];
-
-  sketch_bounds(&scan->columns->sketch, &q->query->sketch, scan->kernels, chunk->first / SKETCH_BLOCK_ITEMS,
-                chunk->n_blocks, bounds);
-  take_chunk(scan, q, chunk, bounds);
-}
-
-static void scan_chunk_for_two(const struct exact_scan *scan, struct exact_query *q, const struct vector_chunk *chunk)
+static void scan_for_two(const struct kernels *kernels, const struct sketch_set *set,
+                         struct vector_candidates *const q[2])
 {
   float bounds[2][VECTOR_CHUNK_ITEMS];
 
-  sketch_bounds_pair(&scan->columns->sketch,
-                     (const struct sketch_query *const[2]){ &q[0].query->sketch, &q[1].query->sketch }, scan->kernels,
-                     chunk->first / SKETCH_BLOCK_ITEMS, chunk->n_blocks, (float *const[2]){ bounds[0], bounds[1] });
+  sketch_bounds_pair(set, (const struct sketch_query *const[2]){ &q[0]->query->sketch, &q[1]->query->sketch }, kernels,
+                     (float *const[2]){ bounds[0], bounds[1] });
   for (int i = 0; i < 2; i++)
-    take_chunk(scan, &q[i], chunk, bounds[i]);
+    vector_candidates_take(q[i], set, bounds[i]);
 }
 
-static err_t init_query(const struct vector_query *query, struct search_result *result, size_t n_slots,
-                        struct region *scratch, struct exact_query *out)
+static void scan_for_one(const struct kernels *kernels, const struct sketch_set *set, struct vector_candidates *q)
 {
-  size_t k = result->topk.k < n_slots ? result->topk.k : n_slots + 1; /* a larger heap would never be full either */
+  float bounds[VECTOR_CHUNK_ITEMS];
 
-  *out = (struct exact_query){ .query = query, .result = result };
-  out->capacity = CANDIDATES_MIN + 4 * k + CANDIDATES_MORE * (k < 256 ? k : 256);
-  TRY(kth_best_init(k, scratch, &out->lower));
-  TRY(region_array(scratch, out->capacity, sizeof *out->spare, &out->spare));
-  return region_array(scratch, out->capacity, sizeof *out->candidates, &out->candidates);
+  sketch_bounds(set, &q->query->sketch, kernels, bounds);
+  vector_candidates_take(q, set, bounds);
 }
 
-/* Scan a chunk for all queries, two at a time. */
-static void search_chunk(const struct exact_scan *scan, struct exact_query *queries, size_t n,
-                         const struct vector_chunk *chunk)
+/* Scan a set for the queries that share it, two at a time. Each pair prefetches its part of the next chunk. */
+static void scan_set(struct exact_search *s, struct sketch_set *set, const struct vector_chunk *next)
 {
-  size_t q = 0;
+  const struct kernels *kernels = s->batch->kernels;
+  size_t n = s->n_sharing;
 
-  for (; q + 2 <= n; q += 2)
-    scan_chunk_for_two(scan, &queries[q], chunk);
-  if (q < n)
-    scan_chunk(scan, &queries[q], chunk);
+  if (n >= ARRANGED_QUERIES)
+    sketch_set_arrange(set, kernels, &s->room);
+  for (size_t q = 0; q < n; q += 2) {
+    size_t n_next = n < ARRANGED_QUERIES ? size_min(ROWS_AHEAD, next->n) : next->n;
+    size_t from = n_next * q / n, to = n_next * size_min(q + 2, n) / n;
+    sketch_prefetch(&s->columns->sketch, next->first + from, to - from);
+    if (q + 2 <= n)
+      scan_for_two(kernels, set, s->sharing + q);
+    else
+      scan_for_one(kernels, set, s->sharing[q]);
+  }
+  s->n_sharing = 0;
+}
+
+static void share_set(struct exact_search *s, const struct exact_group *group)
+{
+  for (size_t q = 0; q < group->n; q++)
+    s->sharing[s->n_sharing++] = &group->queries[q];
+}
+
+static void scan_listed(struct exact_search *s, struct exact_group *group)
+{
+  for (size_t at = 0; at < group->n_listed; at += s->chunks.n_items) {
+    size_t n = size_min(group->n_listed - at, s->chunks.n_items);
+    struct sketch_set set = sketch_set_listed(&s->columns->sketch, group->listed + at, n, &s->room);
+    share_set(s, group);
+    scan_set(s, &set, &(struct vector_chunk){ 0 });
+  }
+  group->n_listed = 0;
+}
+
+static void list_chunk(struct exact_search *s, struct exact_group *group, const struct vector_chunk *chunk)
+{
+  group->n_listed += s->batch->kernels->list_bits(group->admit->words + chunk->first / 64, bits_words(chunk->n),
+                                                  (uint32_t)chunk->first, group->listed + group->n_listed);
+  if (group->n_listed >= LISTED_MIN)
+    scan_listed(s, group);
+}
+
+/* Does a group admit so many items of a chunk that all of them are scanned in less time? */
+static bool admits_most(const struct exact_search *s, const struct exact_group *group, const struct vector_chunk *chunk)
+{
+  size_t bytes = s->columns->sketch.n_groups * SKETCH_GROUP;
+
+  if (group->admit->admits_all)
+    return true;
+  return bits_count(group->admit->words + chunk->first / 64, bits_words(chunk->n)) * (bytes + LISTED_BYTES) >
+         chunk->n * bytes;
+}
+
+/* Scan a chunk for the groups that admit most of it, then list its items for the others. */
+static void scan_chunk(struct exact_search *s, const struct vector_chunk *chunk, const struct vector_chunk *next)
+{
+  struct sketch_set set = sketch_set_of(&s->columns->sketch, chunk->first, chunk->n);
+
+  for (size_t g = 0; g < s->n_groups; g++) {
+    s->groups[g].shares_chunk = admits_most(s, &s->groups[g], chunk);
+    if (s->groups[g].shares_chunk)
+      share_set(s, &s->groups[g]);
+  }
+  scan_set(s, &set, next);
+  for (size_t g = 0; g < s->n_groups; g++) {
+    if (!s->groups[g].shares_chunk)
+      list_chunk(s, &s->groups[g], chunk);
+  }
+}
+
+/* Claims -------------------- */
+
+/* How many chunks are claimed at a time? */
+static size_t chunks_of_claim(const struct search_batch *batch)
+{
+  uint64_t n_admitted = 1;
+
+  for (size_t q = 0; q < batch->n; q++)
+    n_admitted += batch->results[q].admit.n_admitted;
+  size_t n = CLAIM_CHUNKS * batch->n_slots / n_admitted;
+  return size_max(CLAIM_CHUNKS_MIN, size_min(n, CLAIM_CHUNKS_MAX));
 }
 
 /* Claim chunks after telling other members what this one knows. */
-static bool claim_chunks(struct search_batch *batch, struct exact_query *queries, const struct vector_chunks *chunks,
-                         size_t n_each, struct share_steps *steps)
+static bool claim_chunks(struct exact_search *s, size_t n_each, struct share_steps *steps)
 {
-  for (size_t q = 0; q < batch->n; q++)
-    queries[q].result->floor = threshold_of(&queries[q]);
-  return share_claim(batch, 0, chunks->n, n_each, steps);
+  for (size_t q = 0; q < s->batch->n; q++)
+    s->queries[q].result->floor = vector_candidates_threshold(&s->queries[q]);
+  return share_claim(s->batch, 0, s->chunks.n, n_each, steps);
+}
+
+static void search_steps(struct exact_search *s, const struct share_steps *steps)
+{
+  for (size_t i = steps->first; i < steps->end; i++) {
+    struct vector_chunk chunk = vector_chunk_at(&s->chunks, i), next = { 0 };
+    if (i + 1 < steps->end)
+      next = vector_chunk_at(&s->chunks, i + 1);
+    scan_chunk(s, &chunk, &next);
+  }
+  for (size_t g = 0; g < s->n_groups; g++)
+    scan_listed(s, &s->groups[g]);
 }
 
 err_t vector_search_exact(const struct columns *columns, struct search_batch *batch)
 {
-  const struct vector_columns *c = vector_columns_of(columns);
-  const struct vector_query *queries = vector_queries_of(batch->prepared);
-  struct vector_chunks chunks = vector_chunks_of(c, batch->n_slots);
-  size_t n_each = batch->n < CLAIM_CHUNKS ? CLAIM_CHUNKS / batch->n : 1;
-  struct exact_scan scan = { .columns = c, .kernels = batch->kernels };
-  struct exact_query *state;
+  struct exact_search s = { .columns = vector_columns_of(columns), .batch = batch };
+  size_t n_each = chunks_of_claim(batch);
   struct share_steps steps;
 
-  TRY(region_array(batch->scratch, batch->n, sizeof *state, &state));
-  for (size_t q = 0; q < batch->n; q++)
-    TRY(init_query(&queries[q], &batch->results[q], batch->n_slots, batch->scratch, &state[q]));
-  while (claim_chunks(batch, state, &chunks, n_each, &steps)) {
-    for (size_t i = steps.first; i < steps.end; i++) {
-      struct vector_chunk chunk = vector_chunk_at(&chunks, i);
-      search_chunk(&scan, state, batch->n, &chunk);
-    }
-  }
+  s.chunks = vector_chunks_of(s.columns, batch->n_slots);
+  TRY(init_groups(&s));
+  TRY(sketch_room_init(&s.columns->sketch, s.chunks.n_items, batch->n >= ARRANGED_QUERIES, batch->scratch, &s.room));
+  while (claim_chunks(&s, n_each, &steps))
+    search_steps(&s, &steps);
   for (size_t q = 0; q < batch->n; q++) {
-    score_candidates(&scan, &state[q]);
-    batch->results[q].counts.candidates = batch->results[q].counts.scored;
-    receipt_exact(&batch->results[q], batch->n_items);
+    struct search_result *result = s.queries[q].result;
+    vector_candidates_score(&s.queries[q]);
+    result->counts.candidates = result->counts.scored;
+    receipt_exact(result, batch->n_items);
   }
   return ERR_OK;
 }

@@ -120,11 +120,10 @@ static void visit_chunk(const struct low_rank_scan *scan, struct low_rank *query
 static void scan_chunk(struct low_rank_scan *scan, struct low_rank *query, const struct vector_chunk *chunk,
                        struct search_result *result)
 {
-  const struct sketch *sketch = &scan->columns->sketch;
-  size_t first = chunk->first / SKETCH_BLOCK_ITEMS;
+  struct sketch_set set = sketch_set_of(&scan->columns->sketch, chunk->first, chunk->n);
 
-  sketch_bounds(sketch, &query->sketch, scan->kernels, first, chunk->n_blocks, scan->bounds);
-  sketch_bounds(sketch, &query->cut, scan->kernels, first, chunk->n_blocks, scan->cut);
+  sketch_bounds(&set, &query->sketch, scan->kernels, scan->bounds);
+  sketch_bounds(&set, &query->cut, scan->kernels, scan->cut);
   visit_chunk(scan, query, chunk, result);
 }
 
@@ -161,7 +160,7 @@ static void finish(const struct low_rank_scan *scan, struct low_rank *query, uin
               (float)vector_dot(scan->columns, scan->kernels, query->q, scan->columns->model->row_dim, slot), slot);
   }
   result->counts.scored = query->candidates.n;
-  receipt_bounded(result, n_items, n_items - result->admit.n_excluded - query->candidates.n, bound);
+  receipt_bounded(result, n_items, result->admit.n_admitted - query->candidates.n, bound);
 }
 
 static err_t init_heap(const struct topk *like, size_t k, struct region *scratch, struct topk *out)

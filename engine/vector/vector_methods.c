@@ -10,11 +10,11 @@ static uint32_t max_rank(const struct model *model)
 }
 
 /* On a GPU, bounds in half precision always pay: brute_force is served by the exact search, with the same answer. */
-#define EXACT                                                  \
-  .name = "exact", .is_exact = true, .items_per_member = 4096, \
+#define EXACT                                                                       \
+  .name = "exact", .is_exact = true, .checks_late = true, .items_per_member = 4096, \
   .search = METHOD_SEARCHES(vector_search_exact, vector_cuda_search_exact)
-#define BRUTE_FORCE                                                                                      \
-  .name = "brute_force", .is_exact = true, .items_per_member = 1024,                                     \
+#define BRUTE_FORCE                                                  \
+  .name = "brute_force", .is_exact = true, .items_per_member = 1024, \
   .search = METHOD_SEARCHES(vector_search_brute_force, vector_cuda_search_exact), .summary = "every item in full"
 
 static const struct method_row vector_rows[] = {
@@ -28,6 +28,8 @@ static const struct method_row bilinear_rows[] = {
   {
       .name = "low_rank",
       .args = { { .name = "R", .model_max = max_rank } },
+      .items_per_member = 1 << 13,
+      .queries_per_claim = 8, /* queries share the sketches of a chunk */
       .search = METHOD_SEARCHES(vector_search_low_rank, vector_cuda_search_low_rank),
       .summary = "the k best under W cut to rank R, rescored with W",
   },

@@ -162,6 +162,8 @@ static err_t prepare_queries(const struct model *model, const struct kernels *ke
     .check_query = check_query,                    \
       .prepared_bytes = prepared_bytes,              \
     .prepare_parts = prepare_parts,                \
+    .has_alike_queries = SIMILARITY_##KIND != SIMILARITY_BILINEAR, \
+    .prepared_query_bytes = sizeof(struct vector_query), \
     .prepare_queries = prepare_queries,            \
   }
 

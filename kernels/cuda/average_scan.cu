@@ -7,6 +7,7 @@
  */
 #include "kernels/cuda/average_scan.h"
 
+#include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
 
 enum {
@@ -144,9 +145,10 @@ static __device__ __forceinline__ float residual_of(float2 residuals, int row)
 
 /* Write the largest lower bound of each query among the lane's eight items. */
 template <int G>
-static __device__ __forceinline__ void write_maxima(const float (&products)[OPERANDS][G][4], float2 residuals,
+static __device__ __forceinline__ void write_maxima(const struct average_scan_input &in,
+                                                    const float (&products)[OPERANDS][G][4], float2 residuals,
                                                     const struct query_error *errors, size_t first_query,
-                                                    size_t n_queries, size_t tile, size_t n_tiles, float *maxima)
+                                                    size_t first_slot, size_t tile, size_t n_tiles, float *maxima)
 {
   unsigned g = warp_lane() / 4, t = warp_lane() % 4;
   float best[G][2];
@@ -161,6 +163,11 @@ static __device__ __forceinline__ void write_maxima(const float (&products)[OPER
     for (int i = 0; i < 2 * G; i++) {
       const struct query_error &e = errors[i / 2 * GROUP + 2 * t + i % 2];
       float lower = products[row / 2][i / 2][row % 2 * 2 + i % 2] - fmaf(residual, e.norm, e.base);
+      if (in.admitted.of) {
+        size_t query = first_query + i / 2 * GROUP + 2 * t + i % 2, slot = first_slot + row * 8 + g;
+        if (query < in.n_queries && !is_admitted(in.admitted, query, (uint32_t)slot))
+          lower = -INFINITY;
+      }
       if (!(residual < 0.0f))
         best[i / 2][i % 2] = fmaxf(best[i / 2][i % 2], lower);
     }
@@ -168,16 +175,17 @@ static __device__ __forceinline__ void write_maxima(const float (&products)[OPER
 #pragma unroll
   for (int i = 0; i < 2 * G; i++) {
     size_t query = first_query + i / 2 * GROUP + 2 * t + i % 2;
-    if (query < n_queries)
+    if (query < in.n_queries)
       maxima[(query * n_tiles + tile) * AVERAGE_SCAN_MAXIMA + g] = best[i / 2][i % 2];
   }
 }
 
 /* Append the items whose upper bound reaches the floor. */
 template <int G>
-static __device__ __forceinline__ void append_tile(const float (&products)[OPERANDS][G][4], float2 residuals,
+static __device__ __forceinline__ void append_tile(const struct average_scan_input &in,
+                                                   const float (&products)[OPERANDS][G][4], float2 residuals,
                                                    const struct query_error *errors, size_t first_query,
-                                                   size_t n_queries, size_t first_slot, struct append_buffer &buffer,
+                                                   size_t first_slot, struct append_buffer &buffer,
                                                    const struct device_lists &lists)
 {
   unsigned g = warp_lane() / 4, t = warp_lane() % 4;
@@ -198,8 +206,11 @@ static __device__ __forceinline__ void append_tile(const float (&products)[OPERA
   while (__any_sync(WARP_ALL, passed != 0)) {
     unsigned low = (unsigned)passed, bit = (unsigned)(low ? __ffs((int)low) : __ffs((int)(passed >> 32)) + 32) - 1;
     unsigned place = bit % (2 * G) / 2 * GROUP + 2 * t + bit % 2;
-    append_buffer_push(buffer, lists, first_query, passed != 0 && first_query + place < n_queries, place,
-                       (uint32_t)(first_slot + bit / (2 * G) * 8 + g));
+    uint32_t slot = (uint32_t)(first_slot + bit / (2 * G) * 8 + g);
+    bool is_hit = passed != 0 && first_query + place < in.n_queries;
+    if (in.admitted.of && is_hit)
+      is_hit = is_admitted(in.admitted, first_query + place, slot);
+    append_buffer_push(buffer, lists, first_query, is_hit, place, slot);
     passed &= passed - 1;
   }
 }
@@ -214,6 +225,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
   uint32_t *buffers = reinterpret_cast<uint32_t *>(errors + GROUPS_MAX * GROUP);
   half_bits *numbers = reinterpret_cast<half_bits *>(buffers + WARPS * APPEND_BUFFER_BYTES / 4);
   size_t first_query = (size_t)blockIdx.y * G * GROUP, step = range.stride * TILE;
+  size_t n_queries = in.n_queries - first_query < G * GROUP ? in.n_queries - first_query : (size_t)(G * GROUP);
   size_t warp = threadIdx.x / WARP_LANES, tile = (size_t)blockIdx.x * WARPS + warp;
   struct append_buffer buffer = append_buffer_open(buffers + warp * (APPEND_BUFFER_BYTES / 4));
 
@@ -226,11 +238,13 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
     size_t first = range.first + tile * step;
     float products[OPERANDS][G][4];
     float2 next = load_residuals(in, first + (size_t)gridDim.x * WARPS * step, range.n_slots);
-    multiply_tile<G>(in, layout, numbers, first_query, first, products);
-    if (IS_MAXIMA)
-      write_maxima<G>(products, residuals, errors, first_query, in.n_queries, tile, range.n_tiles, maxima);
-    else
-      append_tile<G>(products, residuals, errors, first_query, in.n_queries, first, buffer, lists);
+    if (IS_MAXIMA || is_tile_admitted(in.admitted, first_query, n_queries, first)) {
+      multiply_tile<G>(in, layout, numbers, first_query, first, products);
+      if (IS_MAXIMA)
+        write_maxima<G>(in, products, residuals, errors, first_query, first, tile, range.n_tiles, maxima);
+      else
+        append_tile<G>(in, products, residuals, errors, first_query, first, buffer, lists);
+    }
     residuals = next;
   }
   if (!IS_MAXIMA)

@@ -26,6 +26,7 @@
 #ifndef KERNELS_CUDA_AVERAGE_SCAN_H
 #define KERNELS_CUDA_AVERAGE_SCAN_H
 
+#include "kernels/cuda/admitted.h"
 #include "kernels/cuda/lists.h"
 #include "kernels/cuda/mol_halves.h"
 
@@ -41,19 +42,20 @@ struct average_scan_input {
   const float *queries; /* averages [n_queries][d_P] */
   size_t n_queries;
   unsigned n_blocks; /* blocks that the device runs at a time */
+  struct admitted_words admitted;
 };
 
 /* Maxima per tile of 64 slots: each covers 8 items of the tile. */
 enum { AVERAGE_SCAN_MAXIMA = 8 };
 
 /* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t][g] to the largest lower
- * bound on a dot product among the tile's present items g, g + 8, g + 16, ...; -inf if there are none. Both functions
- * return ERR_DEVICE on failure. */
+ * bound on a dot product among the tile's items g, g + 8, g + 16, ... that query q admits; -inf if there are none. Both
+ * functions return ERR_DEVICE on failure. */
 err_t average_scan_maxima(struct device_stream *stream, const struct average_scan_input *input, size_t n_slots,
                           size_t stride, size_t n_tiles, float *maxima);
 
-/* Append to list q the present items in the n slots from `first` on whose upper bound reaches floors[q]. Their scores
- * in the list are undefined. first is a multiple of 64. */
+/* Append to list q the items in the n slots from `first` on that query q admits and whose upper bound reaches
+ * floors[q]. Their scores in the list are undefined. first is a multiple of 64. */
 err_t average_scan_append(struct device_stream *stream, const struct average_scan_input *input, size_t first, size_t n,
                           const float *floors, const struct device_lists *lists);
 

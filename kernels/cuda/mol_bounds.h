@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds on Mixture-of-Logits scores from half-precision products on tensor cores, with their proof.
  *
- * One kernel computes logits, the cross gate's two layers, the softmax and the mix, for 16 items by 8 query components
- * at a time. It writes only its results to device memory. With each score it computes how far the canonical score, that
- * of mol_score() in kernels.h, may be from it.
+ * The kernels compute logits, the cross gate's two layers, the softmax and the mix, for 16 items by 8 query components
+ * at a time, and write only their results to device memory. Two of them compute with each score how far the canonical
+ * score, that of mol_score() in kernels.h, may be from it. The third screens: it only tells which scores are below a
+ * floor, which takes fewer steps.
  *
  * The proof. Vector norms are Euclidean. Matrix norms are spectral, or Frobenius where marked _F. u = 2^-24. x is
  * mol_score()'s value, x' the kernel's, and x16 is x rounded to half precision. A sum of n terms in f32, in any order,
@@ -20,14 +21,17 @@
  * 3. SiLU's slope is within 0.5 +- 0.6. So SiLU(y) - SiLU(y') = D (y - y') for a diagonal D with entries in that
  *    range. The kernel's SiLU is y/2 + y/2 tanh(y/2). The special-function unit's tanh makes it off by 2^-12 |y'|.
  *    mol_score()'s SiLU has a relative error of 2^-22. Rounding to half precision adds 2^-11 |h'| and 2^-25 sqrt(H).
+ *    The sum of the squares of rounded h' is kept in two halves a lane, 16 of them in each. So it is too small by a
+ *    relative 2^-7 at most, and by 2^-18 where squares are subnormal: find_kappa() adds more.
  * 4. w - w' = W2 (h - h') + (W2 - W2_16) h' + rest, with |rest| <= (m H / 16 + (H + 4) u) (|W2|_F |h'| + |b2|). The
  *    error from step 1 is multiplied by |W2 D W1| <= 0.5 |W2 W1| + 0.6 |W2 / S| |S W1|, for any diagonal S. All other
  *    errors of steps 2 and 3 are multiplied by 1.1 |W2|.
  * 5. |z - z'| <= |w - w'| + max |query gate| |v - v16| + 2 u |z'|.
  * 6. So the logarithms of the softmax's weights are off by a vector of norm
  *    delta = 1.1 |z - z'| + (2^-12 + 2^-18) |z'| + 2^-14, apart from a constant that all share. The second term is
- *    SiLU's own error. The third covers the arguments and errors of two exponentials, and mol_score()'s subtraction of
- *    the maximum. (mol_score()'s clamping at e^-87 is less than step 8.)
+ *    SiLU's own error, with |z'| <= |w'| + max |query gate| |v16| and
+ *    |w'| <= (|W2| + |W2 - W2_16|) |h'| + |b2| + |rest|. The third covers the arguments and errors of two exponentials,
+ *    and mol_score()'s subtraction of the maximum. (mol_score()'s clamping at e^-87 is less than step 8.)
  * 7. Let e' be the kernel's weights, pi = e' / sum e', and e = c e' (1 + x) mol_score()'s weights. Then
  *    |x| <= kappa = exp(delta) - 1. Now sum e l' / sum e <= phi' + B if and only if
  *    sum pi (1 + x) (l' - phi' - B) <= 0. The left side is at most kappa |pi (l' - phi' - B)| - B, because the mean of
@@ -41,13 +45,20 @@
  * 9. Subnormal halves lose up to MMA_LOST max(|a|, |b|) in each step of the tensor core, besides m. In step 1 that is
  *    2^-26 max(1, |T F|) for a vector of logits: the 2^-21 that every error of logits has in addition, and the second
  *    order, have room for it. In steps 2 and 4 the factors of |l'| and |h'| and the constant have terms for it.
+ * 10. To know that a score is below a floor F, neither phi' nor B is needed. Let T be F less the errors of step 8 but
+ *    that of the kernel's quotient, and t = e' (l' - T). By step 7, sum e l' / sum e < T if N + kappa sqrt(Q) < 0 with
+ *    N = sum t and Q = sum t^2. The floor is lowered by 2^-20 |F| more, for the roundings of T. N is off by at most
+ *    (L + 4) u sum |t| <= (L + 4) u sqrt(L Q), which is below 2^-14 sqrt(Q); Q by a relative 2^-16, and by 2^-120 where
+ *    squares underflow.
+ * 11. If all l' are below T, a mean of them is too, whatever its weights.
  *
- * |l'|, |h'|, |z'|, A, E and C are computed for each item and query. A number beyond half's range gives infinities,
- * then NaN, and NaN counts as no bound.
+ * |l'|, |h'|, A, E and C, or N and Q, are computed for each item and query. A number beyond half's range gives
+ * infinities, then NaN, and NaN counts as no bound. So do hidden units and logits so large that squares overflow.
  */
 #ifndef KERNELS_CUDA_MOL_BOUNDS_H
 #define KERNELS_CUDA_MOL_BOUNDS_H
 
+#include "kernels/cuda/admitted.h"
 #include "kernels/cuda/lists.h"
 #include "kernels/cuda/mol_halves.h"
 
@@ -79,23 +90,23 @@ struct mol_bounds_input {
   const float *query_gates;      /* [n_queries][L], the gate of pair (n, m) at n * P_x + m */
   size_t n_queries;
   unsigned n_blocks; /* blocks that the device runs at a time */
+  struct admitted_words admitted;
 };
 
 /* Maxima per tile of 64 slots: each covers 16 adjacent items of the tile. */
 enum { MOL_BOUNDS_MAXIMA = 4 };
 
 /* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t][g] to the largest lower
- * bound on the score of a present item among the tile's items 16 g to 16 g + 15; -inf if there is none. Returns
- * ERR_DEVICE on failure. */
+ * bound on the score of an item that query q admits among the tile's items 16 g to 16 g + 15; -inf if there is none.
+ * Returns ERR_DEVICE on failure. */
 err_t mol_bounds_maxima(struct device_stream *stream, const struct mol_bounds_input *input, size_t n_slots,
                         size_t stride, size_t n_tiles, float *maxima);
 
-/* Append to list q the present items in the n slots from `first` on whose upper bound reaches floors[q] or is unknown.
- * Each entry's score is its upper bound, +inf if unknown. first is a multiple of 64. Returns ERR_DEVICE on failure.
- *
- * lowers  [n_lists][capacity] on the device: gets each entry's lower bound, -inf if unknown. NULL: it is not needed */
+/* Append to list q the items in the n slots from `first` on that query q admits and that steps 10 and 11 of the proof
+ * do not place below floors[q]. That includes all whose score reaches floors[q]. Each entry's score is +inf. first is a
+ * multiple of 64. Returns ERR_DEVICE on failure. */
 err_t mol_bounds_append(struct device_stream *stream, const struct mol_bounds_input *input, size_t first, size_t n,
-                        const float *floors, const struct device_lists *lists, float *lowers);
+                        const float *floors, const struct device_lists *lists);
 
 /* Bound every entry of list q for query q: upper bounds go to lists->scores, lower bounds to lowers
  * [n_lists][capacity]; unknown bounds are +inf and -inf. All entries must be present slots. Returns ERR_DEVICE on

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shared memory of a block of mol_bounds.cu: its layout, the queries with their norms for the proof, and tiles of
- * items. */
+/* The shared memory of a block that computes bounds (mol_bounds.h): its layout, the queries with their norms for the
+ * proof, and tiles of items. */
 #ifndef KERNELS_CUDA_MOL_BOUNDS_TILE_CUH
 #define KERNELS_CUDA_MOL_BOUNDS_TILE_CUH
 
+#include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
 #include "kernels/cuda/mol_half_gate.cuh"
 
@@ -16,11 +17,19 @@ enum {
 };
 
 /* A query's sizes in shared memory. The error of its logits is ERROR + PER_RESIDUAL * the item's residual. MIX_ERROR
- * and MIX_PER_RESIDUAL are the same for step 8. */
-enum { QUERY_ERROR, QUERY_PER_RESIDUAL, QUERY_MIX_ERROR, QUERY_MIX_PER_RESIDUAL, QUERY_MIX_ROUNDING, QUERY_MAX_GATE };
+ * and MIX_PER_RESIDUAL are the same for step 8. FLOOR is for screening: the floor less MIX_ERROR. */
+enum {
+  QUERY_ERROR,
+  QUERY_PER_RESIDUAL,
+  QUERY_MIX_ERROR,
+  QUERY_MIX_PER_RESIDUAL,
+  QUERY_MIX_ROUNDING,
+  QUERY_MAX_GATE,
+  QUERY_FLOOR
+};
 
-/* A kernel's sizes, which follow from P_x and d_P. Item rows in shared memory are padded, so the eight rows that a warp
- * reads at once are in different banks. */
+/* A kernel's sizes, which follow from P_x and d_P. Item rows in shared memory are padded by 16 bytes, so the eight rows
+ * that a warp reads at once are in different banks. */
 template <int N_COMPONENTS, int DIM, bool IS_LISTS> struct sizes {
   enum {
     M = N_COMPONENTS,
@@ -28,7 +37,7 @@ template <int N_COMPONENTS, int DIM, bool IS_LISTS> struct sizes {
     L = M * BOUND_QUERY_COMPONENTS,
     STEPS = L / BOUND_STEP,
     CHUNKS = BOUND_HIDDEN / BOUND_STEP,
-    ROW = M * D + (D == 16 ? 16 : 32), /* halves */
+    ROW = M * D + 8, /* halves */
     GATE_ROW = L + 8,
     TILE = IS_LISTS       ? SETS * GROUP_ITEMS /* each warp has its own */
            : M * D <= 256 ? 64
@@ -59,16 +68,17 @@ struct bound_work {
   uint32_t n_queries, n_group; /* all queries; queries per block */
   uint32_t first, end, stride; /* a scan's slots: of every stride-th DEVICE_TILE from `first` on, those below `end` */
   uint32_t n;                  /* items of all tiles of a scan */
-  float *maxima;               /* NULL: append */
-  const float *floors;
-  float *lowers; /* lower bounds of list entries; a scan may have none */
+  float *maxima;
+  const float *floors; /* of a scan that screens, else NULL */
+  float *lowers;       /* lower bounds of list entries */
   struct device_lists lists;
+  struct admitted_words admitted; /* of a scan */
 };
 
 /* The arrays in a block's shared memory. */
 template <class S> struct bound_memory {
   const uint4 *first, *second;      /* weights of the two layers */
-  const float *bias1, *bias2;       /* times 1/2 */
+  const float4 *bias1, *bias2;      /* times 1/2 */
   unsigned char *tiles;             /* [n_tiles][TILE_BYTES] */
   uint2 *components;                /* [n_group][d_P / 16][32]: b[0] and b[1] of mma_f16() */
   float *gates;                     /* [n_group][L]: times 1/2, in item-major order */
@@ -90,8 +100,8 @@ static __device__ __forceinline__ bound_memory<S> divide_memory(uint32_t n_group
 
   m.first = shared_memory<uint4>();
   m.second = m.first + S::CHUNKS * S::STEPS * WARP_LANES;
-  m.bias1 = reinterpret_cast<const float *>(m.second + S::CHUNKS * S::STEPS * WARP_LANES);
-  m.bias2 = m.bias1 + BOUND_HIDDEN;
+  m.bias1 = reinterpret_cast<const float4 *>(m.second + S::CHUNKS * S::STEPS * WARP_LANES);
+  m.bias2 = m.bias1 + BOUND_HIDDEN / 2;
   m.tiles = shared_memory<unsigned char>() + bound_weight_bytes(S::L);
   m.components = reinterpret_cast<uint2 *>(m.tiles + n_tiles * S::TILE_BYTES);
   m.gates = reinterpret_cast<float *>(m.components + n_group * (S::D / BOUND_STEP) * WARP_LANES);
@@ -193,12 +203,10 @@ static __device__ void find_query_sizes(const float *components, const float *ga
   out[QUERY_MAX_GATE] = gate;
 }
 
-/* The dimension of a lane's i-th number in a step. Any order works if load_rows() below uses the same for items. */
-template <class S> static __device__ __forceinline__ unsigned dim_of(unsigned step, unsigned lane, unsigned i)
+/* The floor of step 10 for an item without a residual, with room for every rounding of it. */
+static __device__ __forceinline__ float lowered_floor(float floor, float mix_error)
 {
-  unsigned t = lane % 4;
-
-  return S::D == 16 ? 4 * t + i : step / 2 * 32 + 8 * t + step % 2 * 4 + i;
+  return floor - fmaf(0x1p-20f, fabsf(floor), mix_error);
 }
 
 template <class S>
@@ -210,8 +218,10 @@ static __device__ void load_query(const struct bound_work &work, const bound_mem
 
   for (unsigned step = 0; step < S::D / BOUND_STEP; step++) {
     float x[4];
-    for (unsigned i = 0; i < 4; i++)
-      x[i] = scaled(components[lane / 4 * S::D + dim_of<S>(step, lane, i)], work.inv_temperature, false);
+    for (unsigned i = 0; i < 4; i++) {
+      unsigned k = step * BOUND_STEP + lane % 4 * 2 + i / 2 * 8 + i % 2;
+      x[i] = scaled(components[lane / 4 * S::D + k], work.inv_temperature, false);
+    }
     uint2 both;
     both.x = half_pair(x[0], x[1]);
     both.y = half_pair(x[2], x[3]);
@@ -220,6 +230,8 @@ static __device__ void load_query(const struct bound_work &work, const bound_mem
   for (unsigned i = lane; i < S::L; i += WARP_LANES)
     m.gates[q * S::L + i] = 0.5f * gates[i % BOUND_QUERY_COMPONENTS * S::M + i / BOUND_QUERY_COMPONENTS];
   find_query_sizes<S>(components, gates, work.inv_temperature, m.scratch + threadIdx.x / WARP_LANES * GRAM, m.query[q]);
+  if (lane == 0 && work.floors)
+    m.query[q][QUERY_FLOOR] = lowered_floor(work.floors[query], m.query[q][QUERY_MIX_ERROR]);
 }
 
 /* The first slot of a tile of a scan. The kernel's tiles divide those of 64 items that a stride counts. */
@@ -270,23 +282,12 @@ static __device__ void load_entries(const struct bound_work &work, uint32_t n, u
   }
 }
 
-/* Load a lane's a[] for two steps: 16 bytes from each of two rows of an item component. */
-template <class S>
-static __device__ __forceinline__ void load_rows(const uint16_t *rows, unsigned component, unsigned step,
-                                                 uint32_t a[2][4])
+/* The row that a lane gives to load_matrices() for the first step of a group of 16 items. */
+template <class S> static __device__ __forceinline__ const uint16_t *operand_row(const uint16_t *rows)
 {
-  const uint16_t *row = rows + warp_lane() / 4 * S::ROW + component * S::D;
+  unsigned lane = warp_lane();
 
-  if (S::D == 16) {
-    uint2 low = *reinterpret_cast<const uint2 *>(row + warp_lane() % 4 * 4);
-    uint2 high = *reinterpret_cast<const uint2 *>(row + 8 * S::ROW + warp_lane() % 4 * 4);
-    a[0][0] = low.x, a[0][2] = low.y, a[0][1] = high.x, a[0][3] = high.y;
-  } else {
-    uint4 low = *reinterpret_cast<const uint4 *>(row + step * BOUND_STEP + warp_lane() % 4 * 8);
-    uint4 high = *reinterpret_cast<const uint4 *>(row + 8 * S::ROW + step * BOUND_STEP + warp_lane() % 4 * 8);
-    a[0][0] = low.x, a[0][2] = low.y, a[0][1] = high.x, a[0][3] = high.y;
-    a[1][0] = low.z, a[1][2] = low.w, a[1][1] = high.z, a[1][3] = high.w;
-  }
+  return rows + lane % GROUP_ITEMS * S::ROW + lane / GROUP_ITEMS * 8;
 }
 
 #endif

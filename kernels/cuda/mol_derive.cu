@@ -12,8 +12,8 @@ struct item_sizes {
   size_t components_stride, gates_stride, averages_stride;
 };
 
-/* Return |x - half(x)|, rounded up, from each lane's share of its square. */
-static __device__ __forceinline__ float residual_of(float squares)
+/* Return a norm, rounded up, from each lane's share of its square. */
+static __device__ __forceinline__ float norm_of(float squares)
 {
   return fmaf(sqrtf(warp_sum(squares)), 1.0f + 0x1p-12f, 0x1p-60f);
 }
@@ -35,21 +35,24 @@ static __device__ float round_numbers(const float *from, size_t n, uint16_t *to)
     to[k] = half;
     squares += square_lost(from[k], half);
   }
-  return residual_of(squares);
+  return norm_of(squares);
 }
 
-/* Round the gates. Gate (n, m) is at n * n_item + m in the row and at m * n_query + n in the copy. */
-static __device__ float round_gates(const float *from, const struct item_sizes &sizes, uint16_t *to)
+/* Round the gates. Gate (n, m) is at n * n_item + m in the row and at m * n_query + n in the copy. Returns the residual
+ * and sets *norm to the copy's norm. */
+static __device__ float round_gates(const float *from, const struct item_sizes &sizes, uint16_t *to, float *norm)
 {
-  float squares = 0.0f;
+  float squares = 0.0f, of_copy = 0.0f;
 
   for (size_t p = warp_lane(); p < sizes.n_query * sizes.n_item; p += WARP_LANES) {
     float x = from[p % sizes.n_query * sizes.n_item + p / sizes.n_query];
     half_bits half = half_of(x);
     to[p] = half;
     squares += square_lost(x, half);
+    of_copy = fmaf(float_of(half), float_of(half), of_copy);
   }
-  return residual_of(squares);
+  *norm = norm_of(of_copy);
+  return norm_of(squares);
 }
 
 /* The larger of two numbers, or NaN if either is NaN. */
@@ -64,17 +67,17 @@ static __device__ void derive_item(const float *row, const struct item_sizes &si
   size_t n_components = sizes.n_item * sizes.dim, n_gates = sizes.n_query * sizes.n_item;
   uint16_t *components = to.components + slot * sizes.components_stride;
   float *residuals = to.residuals + slot * MOL_RESIDUALS;
-  float of_component = 0.0f;
+  float of_component = 0.0f, gate_norm;
 
   for (size_t m = 0; m < sizes.n_item; m++)
     of_component = larger(of_component, round_numbers(row + m * sizes.dim, sizes.dim, components + m * sizes.dim));
-  float of_gate = round_gates(row + n_components, sizes, to.gates + slot * sizes.gates_stride);
+  float of_gate = round_gates(row + n_components, sizes, to.gates + slot * sizes.gates_stride, &gate_norm);
   float of_average = round_numbers(row + n_components + n_gates, sizes.dim, to.averages + slot * sizes.averages_stride);
   if (warp_lane() == 0) {
     residuals[MOL_RESIDUAL_COMPONENT] = of_component;
     residuals[MOL_RESIDUAL_GATE] = of_gate;
     residuals[MOL_RESIDUAL_AVERAGE] = of_average;
-    residuals[MOL_RESIDUAL_SPARE] = 0.0f;
+    residuals[MOL_GATE_NORM] = gate_norm;
   }
 }
 

@@ -20,9 +20,9 @@ struct mol_derive_arrays {
 
 /* Derive the items of n slots, skipping absent ones. slots [n] on the device; rows in mol_score.h's layout.
  *
- * A residual is the square root of a sum of squares in f32. For the number of terms that an item can have, its relative
+ * A norm is the square root of a sum of squares in f32. For the number of terms that an item can have, its relative
  * error is less than 2^-13, plus an absolute error of 2^-70 where squares underflow. It is rounded up by more than
- * that. A number beyond half's range gives an infinite residual, and NaN gives NaN.
+ * that. A number beyond half's range gives infinite norms, and NaN gives NaN.
  *
  * Returns ERR_DEVICE on failure. */
 err_t mol_derive(struct device_stream *stream, const struct mol_shape *shape, const struct device_rows *rows,

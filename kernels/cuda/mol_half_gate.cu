@@ -70,14 +70,17 @@ static struct mol_half_factors find_factors(size_t n_logits, const struct layer_
   double constant = second->spectral * ((slope * sums1 + tanh_error) * first->bias + sqrt(h) * 0x1p-25 +
                                         slope * lost1 * norm1) +
                     sums2 * second->bias + lost2 * norm2;
+  /* Step 6: SiLU's own error, and |w'| by |h'| and a constant. */
+  double silu = 0x1p-12 + 0x1p-18, gates_per_hidden = second->spectral + second->rounding + sums2 * norm2 + lost2;
+  double gates_constant = (1 + sums2) * second->bias + lost2 * norm2;
   struct mol_half_factors out;
 
   out.logit_errors = (float)(second_order * slope * through);
   out.logits = (float)(second_order * slope * logits);
-  out.hidden = (float)(second_order * slope * hidden);
+  out.hidden = (float)(second_order * (slope * hidden + silu * gates_per_hidden));
   out.gate_errors = (float)(second_order * slope);
-  out.gates = (float)(second_order * (0x1p-12 + 0x1p-18));
-  out.constant = (float)(second_order * (slope * constant + 0x1p-14));
+  out.gates = (float)(second_order * silu);
+  out.constant = (float)(second_order * (slope * constant + silu * gates_constant + 0x1p-14));
   return out;
 }
 
@@ -187,12 +190,21 @@ static unsigned join_halves(uint16_t low, uint16_t high)
   return (unsigned)low | (unsigned)high << 16;
 }
 
+/* Write output i's bias to both of its places. */
+static void pack_bias(float bias, size_t i, float *out)
+{
+  float *quad = out + i / 2 * 4;
+
+  quad[i % 2] = quad[i % 2 + 2] = bias;
+}
+
 /* Write the weights and biases in the order that struct mol_half_gate documents. */
 static void pack(const struct mol_shape *shape, const struct mol_gate *gate, const struct gate_matrices *w, uint4 *out)
 {
   size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components, n_steps = n_logits / BOUND_STEP;
   uint4 *second = out + bound_layer_bytes(n_logits) / sizeof *out;
-  float *biases = reinterpret_cast<float *>(second + bound_layer_bytes(n_logits) / sizeof *out);
+  float *first_bias = reinterpret_cast<float *>(second + bound_layer_bytes(n_logits) / sizeof *out);
+  float *second_bias = first_bias + 2 * H;
 
   for (size_t at = 0; at < H / BOUND_STEP * n_steps * WARP_LANES; at++) {
     size_t lane = at % WARP_LANES, g = lane / 4, t = lane % 4;
@@ -209,9 +221,9 @@ static void pack(const struct mol_shape *shape, const struct mol_gate *gate, con
     second[at].w = join_halves(w2[8 * H + 8], w2[8 * H + 9]);
   }
   for (size_t j = 0; j < H; j++)
-    biases[j] = gate->b1[j] / 2;
+    pack_bias(gate->b1[j] / 2, j, first_bias);
   for (size_t i = 0; i < n_logits; i++)
-    biases[H + i] = gate->b2[logit_at(shape, i)] / 2;
+    pack_bias(gate->b2[logit_at(shape, i)] / 2, i, second_bias);
 }
 
 static err_code_t upload(const struct mol_half_gate *gate, const struct mol_gate *weights,

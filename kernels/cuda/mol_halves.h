@@ -21,12 +21,12 @@ static inline size_t mol_halves_stride(size_t n, size_t group)
   return (n + group - 1) / group * group;
 }
 
-/* An item's residuals: Euclidean norms of its rounding errors, rounded up. */
+/* An item's residuals, which are Euclidean norms of its rounding errors, and the norm of its gates; all rounded up. */
 enum {
   MOL_RESIDUAL_COMPONENT, /* the largest |g_m - half(g_m)| over the item's components */
   MOL_RESIDUAL_GATE,      /* |v - half(v)|; +inf if a gate is beyond half's range */
   MOL_RESIDUAL_AVERAGE,   /* |a - half(a)| */
-  MOL_RESIDUAL_SPARE,
+  MOL_GATE_NORM,          /* |half(v)| */
   MOL_RESIDUALS
 };
 

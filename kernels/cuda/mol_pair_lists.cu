@@ -2,6 +2,7 @@
 /* Kernels of mol_pair_lists.h: exact dot products of listed pairs, and the union of a query's lists. */
 #include "kernels/cuda/mol_pair_lists.h"
 
+#include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
 #include "kernels/cuda/excluded.cuh"
 #include "kernels/cuda/mol_pairs_tile.cuh"
@@ -158,7 +159,8 @@ static __global__ void __launch_bounds__(THREADS)
 
   for (size_t first = (size_t)blockIdx.y * THREADS; first < n_slots; first += (size_t)gridDim.y * THREADS) {
     size_t slot = first + threadIdx.x;
-    bool is_in = slot < n_slots && present[slot] && !is_excluded(queries.excluded, query, (uint32_t)slot);
+    bool is_in = slot < n_slots && present[slot] && is_admitted(queries.admitted, query, (uint32_t)slot) &&
+                 !is_excluded(queries.excluded, query, (uint32_t)slot);
     add(out, query, is_in, is_in ? (uint32_t)slot : 0, 0.0f);
   }
 }

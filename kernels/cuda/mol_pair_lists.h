@@ -17,6 +17,7 @@ struct mol_pair_queries {
   size_t n_components; /* P_q: rows per query */
   size_t first_row;    /* index of the pass's row 0 among the rows of all queries */
   struct candidates_excluded excluded;
+  struct admitted_words admitted;
 };
 
 /* The union of each query's lists. */
@@ -52,7 +53,7 @@ err_t mol_pair_union_add(struct device_stream *stream, const struct mol_pairs_in
                          const struct mol_pair_queries *queries, const struct device_lists *lists,
                          const float *thresholds, const struct mol_pair_union *out);
 
-/* Add to each query's candidates all present items below n_slots that it does not exclude. */
+/* Add to each query's candidates all items below n_slots that it admits and does not exclude. */
 err_t mol_pair_union_all(struct device_stream *stream, const uint8_t *present, size_t n_slots,
                          const struct mol_pair_queries *queries, const struct mol_pair_union *out);
 

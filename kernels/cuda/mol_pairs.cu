@@ -6,6 +6,7 @@
  * form a grid of ROW_WARPS groups of rows by ITEM_WARPS tiles. The block prefetches items into a ring of buffers in
  * shared memory while it computes. Between two barriers it works on TOGETHER components.
  */
+#include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
 #include "kernels/cuda/mol_pairs_tile.cuh"
 
@@ -31,9 +32,22 @@ struct work {
   struct tile tile;
 };
 
+/* Set a lane's sums of row tile j and items 16 i to 16 i + 15 to -inf where the row does not admit the item. */
+static __device__ void drop_others(const struct mol_pairs_rows &rows, const struct work &work, unsigned i, int j,
+                                   float sums[4])
+{
+  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
+
+  for (unsigned k = 0; k < 4; k++) {
+    uint32_t row = work.first_row + 8 * j + 2 * t + k % 2;
+    if (row < rows.n && !is_admitted(rows.admitted, row, work.first_slot + STEP_ITEMS * i + g + k / 2 * 8))
+      sums[k] = -INFINITY;
+  }
+}
+
 /* Write the largest lower bound of each row. */
 template <int GROUPS>
-static __device__ void find_maxima(const half_bits *buffer, const struct work &work, uint32_t n_rows,
+static __device__ void find_maxima(const half_bits *buffer, const struct work &work, const struct mol_pairs_rows &rows,
                                    const struct row_part<GROUPS> &part, float *maxima, uint32_t n_tiles)
 {
   unsigned g = warp_lane() / 4, t = warp_lane() % 4, lane_place = ::lane_place<GROUPS>();
@@ -53,6 +67,8 @@ static __device__ void find_maxima(const half_bits *buffer, const struct work &w
     for (int j = 0; j < ROW_TILES; j++) {
       float sums[4];
       multiply<GROUPS>(items, part, j, start, sums);
+      if (rows.admitted.of)
+        drop_others(rows, work, i, j, sums);
       best[2 * j] = fmaxf(best[2 * j], fmaxf(sums[0], sums[2]));
       best[2 * j + 1] = fmaxf(best[2 * j + 1], fmaxf(sums[1], sums[3]));
     }
@@ -62,7 +78,7 @@ static __device__ void find_maxima(const half_bits *buffer, const struct work &w
     uint32_t row = work.first_row + 8 * (j / 2) + 2 * t + j % 2;
     for (int step = 4; step < WARP_LANES; step *= 2)
       best[j] = fmaxf(best[j], __shfl_xor_sync(WARP_ALL, best[j], step));
-    if (g == 0 && row < n_rows) {
+    if (g == 0 && row < rows.n) {
       float margin = fmaf(part.norm[j], work.tile.residual, part.base[j]);
       float bound = work.tile.residual < INFINITY ? best[j] - margin : -INFINITY;
       maxima[(size_t)(work.first_list + row) * n_tiles + work.tile_index] = bound;
@@ -150,7 +166,8 @@ static __device__ void append_passed(const struct mol_pairs_input &in, const str
   while ((hits = __ballot_sync(WARP_ALL, bits != 0)) != 0) {
     unsigned at = (unsigned)__clz((int)(bits | 1)) - 16, item = STEP_ITEMS * i + warp_lane() / 4 + at % 4 / 2 * 8;
     uint32_t row = work.first_row + 8 * (at / 4) + 2 * (warp_lane() % 4) + at % 2;
-    bool is_hit = bits != 0 && row < in.rows.n && is_present(work.tile, item);
+    bool is_hit = bits != 0 && row < in.rows.n && is_present(work.tile, item) &&
+                  is_admitted(in.rows.admitted, row, work.first_slot + item);
     hits = __ballot_sync(WARP_ALL, is_hit);
     if (passed.n + (uint32_t)__popc(hits) > PASSED_MAX)
       flush_passed(passed, lists);
@@ -212,6 +229,11 @@ static __device__ void append_items(const struct mol_pairs_input &in, const half
       append_passed(in, work, i, ~signs & 0xffffu, dots, passed, lists);
     }
   }
+}
+
+static __host__ __device__ __forceinline__ unsigned least(unsigned a, unsigned b)
+{
+  return a < b ? a : b;
 }
 
 /* A block's current step: up to TOGETHER components, from `component` on, of ITEM_WARPS tiles from first_tile on. */
@@ -303,13 +325,15 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
       work.tile = tile_of(residuals);
       residuals = load_residuals(in, (size_t)(work.tile_index + n_together) * range.stride * TILE, range.n_slots);
     }
-    if (work.tile_index < range.n_tiles && work.first_row < n_rows) {
+    if (work.tile_index < range.n_tiles && work.first_row < n_rows &&
+        (IS_MAXIMA || is_tile_admitted(in.rows.admitted, work.first_row, least(ROWS, n_rows - work.first_row),
+                                       work.first_slot))) {
 #pragma unroll 1
       for (uint32_t c = 0; c < S::TOGETHER && at.component + c < n_components; c++) {
         const half_bits *buffer = ring + stage * S::STAGE + (c * S::ITEM_WARPS + mine) * S::BUFFER;
         work.first_list = (at.component + c) * n_rows;
         if (IS_MAXIMA)
-          find_maxima<GROUPS>(buffer, work, n_rows, part, maxima, range.n_tiles);
+          find_maxima<GROUPS>(buffer, work, in.rows, part, maxima, range.n_tiles);
         else
           append_items<GROUPS>(in, buffer, work, part, starts + (at.component + c) * S::BLOCK_ROWS + row_of_block,
                                passed, lists);
@@ -336,7 +360,8 @@ static __global__ void __launch_bounds__(THREADS)
     const float *f = in.rows.vectors + list % in.rows.n * dim;
     float best = -INFINITY;
     for (size_t slot = first + warp_lane(); slot < first + TILE; slot += WARP_LANES) {
-      bool is_in = slot < range.n_slots && in.items.present[slot];
+      bool is_in = slot < range.n_slots && in.items.present[slot] &&
+                   is_admitted(in.rows.admitted, list % in.rows.n, (uint32_t)slot);
       float sum = 0.0f;
       if (is_in) {
         const float *g = reinterpret_cast<const float *>(in.items.bytes + slot * in.items.row_bytes) + m * dim;
@@ -354,11 +379,6 @@ static __global__ void __launch_bounds__(THREADS)
         maxima[list * range.n_tiles + tile] = best;
     }
   }
-}
-
-static unsigned least(unsigned a, unsigned b)
-{
-  return a < b ? a : b;
 }
 
 template <int GROUPS, int ROW_WARPS, bool IS_MAXIMA>

@@ -37,6 +37,7 @@
 #ifndef KERNELS_CUDA_MOL_PAIRS_H
 #define KERNELS_CUDA_MOL_PAIRS_H
 
+#include "kernels/cuda/admitted.h"
 #include "kernels/cuda/lists.h"
 #include "kernels/cuda/mol_halves.h"
 #include "kernels/cuda/rows.h"
@@ -58,6 +59,7 @@ struct mol_pairs_rows {
   const float *vectors;             /* [n][d] */
   uint16_t *halves;                 /* [n][mol_pairs_half_dim(d)] */
   struct mol_pairs_margin *margins; /* [n] */
+  struct admitted_words admitted;   /* of each row: of the query that it belongs to */
 };
 
 /* Numbers per row of mol_pairs_rows.halves: d rounded up to a multiple of MOL_PAIRS_GROUP, or 128 if d > 64. */
@@ -77,12 +79,12 @@ struct mol_pairs_input {
 err_t mol_pairs_prepare(struct device_stream *stream, const struct mol_pairs_rows *rows, size_t dim);
 
 /* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[list][t] to the largest lower
- * bound on the exact dot product of a present item of the tile; -inf if there is none. */
+ * bound on the exact dot product of an item of the tile that the list's row admits; -inf if there is none. */
 err_t mol_pairs_maxima(struct device_stream *stream, const struct mol_pairs_input *input, size_t n_slots, size_t stride,
                        size_t n_tiles, float *maxima);
 
-/* Append to each list the present items below n_slots whose upper bound reaches floors[list]. Their scores in the list
- * are estimates of the dot products (step 7), or NaN. */
+/* Append to each list the items below n_slots that its row admits and whose upper bound reaches floors[list]. Their
+ * scores in the list are estimates of the dot products (step 7), or NaN. */
 err_t mol_pairs_append(struct device_stream *stream, const struct mol_pairs_input *input, size_t n_slots,
                        const float *floors, const struct device_lists *lists);
 

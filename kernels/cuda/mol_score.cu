@@ -13,6 +13,7 @@
  */
 #include "kernels/cuda/mol_score.h"
 
+#include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
 #include "kernels/math_ref.h"
 
@@ -245,7 +246,8 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
     struct score_tile tile = open_tile<IS_SHARED>(in, s, q);
     for (size_t first = begin + (size_t)blockIdx.x * WARP_LANES; first < end; first += (size_t)gridDim.x * WARP_LANES) {
       size_t slot = first + warp_lane();
-      tile.slot = slot < end && in.rows.present[slot] ? (int)slot : SLOT_NONE;
+      bool is_in = slot < end && in.rows.present[slot] && is_admitted(in.admitted, q, (uint32_t)slot);
+      tile.slot = is_in ? (int)slot : SLOT_NONE;
       if (!__any_sync(WARP_ALL, tile.slot != SLOT_NONE))
         continue; /* the same in all warps */
       float score = score_items(in, s, tile);

@@ -4,6 +4,7 @@
 #ifndef KERNELS_CUDA_MOL_SCORE_H
 #define KERNELS_CUDA_MOL_SCORE_H
 
+#include "kernels/cuda/admitted.h"
 #include "kernels/cuda/lists.h"
 #include "kernels/cuda/rows.h"
 
@@ -31,6 +32,7 @@ struct mol_score_input {
   size_t n_queries;
   unsigned n_blocks; /* blocks that the device runs at a time */
   float *work;       /* mol_score_work_bytes() bytes; unused if that is 0 */
+  struct admitted_words admitted;
 };
 
 /* Bytes of work space for shapes whose tiles exceed a block's shared memory; 0 for most shapes. */
@@ -41,8 +43,8 @@ size_t mol_score_work_bytes(const struct mol_shape *shape, unsigned n_blocks);
 err_t mol_score_lists(struct device_stream *stream, const struct mol_score_input *input,
                       const struct device_lists *lists);
 
-/* Append to list q the present items in the n slots from `first` on that score at least floors[q]. NaN is never
- * appended. */
+/* Append to list q the items in the n slots from `first` on that query q admits and that score at least floors[q]. NaN
+ * is never appended. */
 err_t mol_score_append(struct device_stream *stream, const struct mol_score_input *input, size_t first, size_t n,
                        const float *floors, const struct device_lists *lists);
 

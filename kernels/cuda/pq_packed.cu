@@ -2,13 +2,14 @@
 /* The scans of pq_packed.h.
  *
  * A block keeps the level tables of Q queries in shared memory. A lane reads one row piece of up to 16 bytes for each
- * split, which is up to eight queries; Q decides how many lanes an item takes. No read has a bank conflict: a row of
- * 128 bytes, one for each code, holds the pieces of several splits or several copies of them, and items that are read
- * at the same time take their splits in different orders. So each of them reads another piece. The sums are integers,
- * and the order does not matter.
+ * split, which is up to eight queries; Q decides how many lanes an item takes. No read has a bank conflict. Each code
+ * has a row of 128 bytes, with the pieces of several splits or several copies of them. Items that are read at the same
+ * time take their splits in different orders, so each of them reads another piece. The sums are integers, and the order
+ * does not matter.
  */
 #include "kernels/cuda/pq_packed.h"
 
+#include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
 
 enum {
@@ -196,6 +197,21 @@ static __device__ float lower_bound(const struct pq_packed_scale &scale, uint32_
   return (float)(scale.low + ((double)sum - 10) / scale.rate - scale.margin); /* sum is 1 more than the levels' */
 }
 
+/* A mask of the lane's queries that admit the slot, a half word each. */
+template <int Q>
+static __device__ struct words<layout<Q>::WORDS> admitted_halves(const struct pq_scan_input &in, unsigned first_query,
+                                                                 uint32_t slot)
+{
+  struct words<layout<Q>::WORDS> halves = {};
+
+  for (int i = 0; i < 2 * layout<Q>::WORDS; i++) {
+    size_t query = (size_t)blockIdx.y * Q + first_query + i;
+    if (query < in.n_queries && is_admitted(in.admitted, query, slot))
+      halves.of[i / 2] |= 0xffffu << i % 2 * 16;
+  }
+  return halves;
+}
+
 template <int Q>
 static __global__ void __launch_bounds__(THREADS, 1)
     find_maxima(struct pq_scan_input in, struct pq_packed_levels levels, size_t n_slots, size_t stride, size_t n_tiles,
@@ -217,6 +233,11 @@ static __global__ void __launch_bounds__(THREADS, 1)
         for (int w = 0; w < L::WORDS; w++)
           sums.of[w] = 0x00010001;
         add_levels<Q>(r, second ? codes.z : codes.x, second ? codes.w : codes.y, sums);
+        if (in.admitted.of && is_in) {
+          struct words<L::WORDS> halves = admitted_halves<Q>(in, r.first_query, (uint32_t)(slot + second));
+          for (int w = 0; w < L::WORDS; w++)
+            sums.of[w] &= halves.of[w];
+        }
         for (int w = 0; w < L::WORDS; w++)
           best.of[w] = larger_halves(best.of[w], is_in ? sums.of[w] : 0);
       }
@@ -264,11 +285,14 @@ static __device__ __forceinline__ void append_passed(const struct pq_scan_input 
 #pragma unroll
   for (int i = 0; i < 2 * layout<Q>::WORDS; i++)
     passed |= (sums.of[i / 2] >> (15 + i % 2 * 16) & 1) << i;
-  for (; passed; passed &= passed - 1)
-    append(lists, (size_t)blockIdx.y * Q + first_query + (unsigned)__ffs((int)passed) - 1, slot, 0.0f);
+  for (; passed; passed &= passed - 1) {
+    size_t query = (size_t)blockIdx.y * Q + first_query + (unsigned)__ffs((int)passed) - 1;
+    if (is_admitted(in.admitted, query, slot))
+      append(lists, query, slot, 0.0f);
+  }
 }
 
-/* Absent items have codes too. So `present` is read only for items that pass. */
+/* Absent items have codes too. So `present` and the words of filters are read only for items that pass. */
 template <int Q>
 static __global__ void __launch_bounds__(THREADS, 1)
     scan(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t first, uint32_t end, const float *floors,

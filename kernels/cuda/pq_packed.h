@@ -2,8 +2,8 @@
 /* PQTopK for eight splits by packed integers: bounds on scores from sums of 16-bit levels, two queries a register.
  * pq_scan.h is the general scan, in f32.
  *
- * The proof. Let u = 2^-24. For one query, S_m is the score of an item's sub-item in split m, low_m and high_m are the
- * least and the largest S_m of any sub-item, LOW = sum low_m, and A = sum max |S_m|. The canonical score s is the f32
+ * The proof. Let u = 2^-24. For one query, S_m is the score of an item's sub-item in split m. low_m and high_m are the
+ * least and the largest S_m of any sub-item. LOW = sum low_m, and A = sum max |S_m|. The canonical score s is the f32
  * sum of the eight S_m; s* is their real sum.
  *
  * 1. |s - s*| <= 8 u A: seven additions in f32, which do not underflow. margin = 16 u A + 2^-140. The second half of it
@@ -54,13 +54,13 @@ err_t pq_packed_prepare(struct device_stream *stream, const struct pq_scan_input
                         const struct pq_packed_levels *levels);
 
 /* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t] to a lower bound on the
- * best score of a present item of the tile; -inf if there is none. */
+ * best score of an item of the tile that query q admits; -inf if there is none. */
 err_t pq_packed_maxima(struct device_stream *stream, const struct pq_scan_input *input,
                        const struct pq_packed_levels *levels, size_t n_slots, size_t stride, size_t n_tiles,
                        float *maxima);
 
-/* Append to list q the present items in the n slots from `first` on that may score at least floors[q]. Their scores in
- * the list are undefined. first is a multiple of 64. */
+/* Append to list q the items in the n slots from `first` on that query q admits and that may score at least floors[q].
+ * Their scores in the list are undefined. first is a multiple of 64. */
 err_t pq_packed_append(struct device_stream *stream, const struct pq_scan_input *input,
                        const struct pq_packed_levels *levels, size_t first, size_t n, const float *floors,
                        const struct device_lists *lists);

@@ -7,6 +7,7 @@
  */
 #include "kernels/cuda/pq_scan.h"
 
+#include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
 
 enum {
@@ -64,15 +65,17 @@ static __global__ void __launch_bounds__(THREADS) scan(struct pq_scan_input in, 
   unsigned sub = threadIdx.x % WARP_LANES / Q;
   bool is_query = query < in.n_queries;
   float floor = !IS_MAXIMA && is_query ? floors[query] : 0.0f;
+  const uint64_t *words = in.admitted.of && is_query ? in.admitted.of[query] : NULL;
 
   load_tables<Q>(in, first_query, tables);
   for (size_t t = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES; t < range.n_tiles;
        t += (size_t)gridDim.x * WARPS) {
     size_t first = range.first + t * range.stride * TILE;
+    uint64_t admitted = words ? words[first / TILE] : ~(uint64_t)0;
     float best = -INFINITY;
     for (unsigned i = sub; i < TILE && first + i < range.n_slots; i += WARP_LANES / Q) {
       size_t slot = first + i;
-      if (!in.rows.present[slot])
+      if (!in.rows.present[slot] || !(admitted >> i & 1))
         continue;
       float score = score_item<Q>(tables + threadIdx.x % Q, in.rows.bytes + slot * in.rows.row_bytes, in.n_splits);
       if (IS_MAXIMA)

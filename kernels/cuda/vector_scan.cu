@@ -8,6 +8,7 @@
  */
 #include "kernels/cuda/vector_scan.h"
 
+#include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
 
 enum {
@@ -170,10 +171,24 @@ static __device__ __forceinline__ void append_tile(const struct vector_scan_inpu
       for (int i = 0; i < Q / COLUMNS * 2; i++) /* registers have no index */
         sum = i == hit ? sums[row / 2][i / 2][row % 2 * 2 + i % 2] : sum;
       float upper = upper_of(sum, item, queries.sizes[column_of(hit)]);
-      if (query < in.n_queries)
+      if (query < in.n_queries && is_admitted(in.admitted, query, slot))
         append(lists, query, slot, upper == upper ? upper : INFINITY);
     }
   }
+}
+
+/* A bit for each of the lane's queries that does not admit the slot. */
+template <int Q>
+static __device__ uint32_t find_others(const struct vector_scan_input &in, size_t first_query, uint32_t slot)
+{
+  uint32_t others = 0;
+
+#pragma unroll 1
+  for (int i = 0; i < Q / COLUMNS * 2; i++) {
+    size_t query = least(first_query + column_of(i), in.n_queries - 1);
+    others |= is_admitted(in.admitted, query, slot) ? 0 : 1u << i;
+  }
+  return others;
 }
 
 template <int Q>
@@ -189,12 +204,16 @@ static __device__ __forceinline__ void write_maxima(const struct vector_scan_inp
     best[i] = -INFINITY;
 #pragma unroll
   for (int row = 0; row < 2 * M; row++) {
+    uint32_t slot = slot_of(first_slot, row);
     float4 item;
-    if (!load_item(in, slot_of(first_slot, row), n_slots, item))
+    if (!load_item(in, slot, n_slots, item))
       continue;
+    uint32_t others = in.admitted.of ? find_others<Q>(in, first_query, slot) : 0;
 #pragma unroll
-    for (int i = 0; i < Q / COLUMNS * 2; i++)
-      best[i] = fmaxf(best[i], lower_of(sums[row / 2][i / 2][row % 2 * 2 + i % 2], item, queries.sizes[column_of(i)]));
+    for (int i = 0; i < Q / COLUMNS * 2; i++) {
+      float lower = lower_of(sums[row / 2][i / 2][row % 2 * 2 + i % 2], item, queries.sizes[column_of(i)]);
+      best[i] = fmaxf(best[i], others >> i & 1 ? -INFINITY : lower);
+    }
   }
 #pragma unroll
   for (int i = 0; i < Q / COLUMNS * 2; i++) {
@@ -217,6 +236,8 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
   for (uint32_t tile = blockIdx.x * WARPS + threadIdx.x / WARP_LANES; tile < range.n_tiles; tile += gridDim.x * WARPS) {
     uint32_t first = (uint32_t)(range.first + tile * range.stride * TILE);
     float sums[M][Q / COLUMNS][4];
+    if (!IS_MAXIMA && !is_tile_admitted(in.admitted, first_query, least(Q, in.n_queries - first_query), first))
+      continue;
     __syncwarp();
     multiply<Q, IS_SHARED>(in, queries, first_query, first, sums);
     if (IS_MAXIMA)

@@ -20,8 +20,8 @@
  *      2^-13 m h |q16| |b16|, since both norms are at least 1; where a clamped scale leaves a smaller one, 1 takes its
  *      place in N_q and E_b. Hence |A s t - <t q16, s b16>| <= 1.0625 m h |t q16| (|b| + |e|).
  *   3. The computed score differs from p by at most 2^-41 |q| |b| (sums of 2^16 numbers in double, 32 at a time) plus
- *      u |p|. The bound is rounded by u (|A s t| + slack). With |q| <= |t q16| + |d|, and with |b| and |s b16| at most
- *      |b| + |e|, all of this is at most
+ *      u |p|. The bound is rounded by u (|A s t| + slack). |q| <= |t q16| + |d|, and |b| and |s b16| are at most
+ *      |b| + |e|. So all of this is at most
  *        4 u |t q16| (|b| + |e|) + 2 u |d| |b| + 2 u tail tail + u slack.
  *      The first term is below 2^-20 (|b| + |e|) |t q16|, for which loss = 2^-20 + 1.0625 m h has room. The other
  *      terms and the three roundings of the slack are below 8 u = 2^-21 of terms that have a factor of 1 + 2^-20 in
@@ -37,6 +37,7 @@
 #ifndef KERNELS_CUDA_VECTOR_SCAN_H
 #define KERNELS_CUDA_VECTOR_SCAN_H
 
+#include "kernels/cuda/admitted.h"
 #include "kernels/cuda/lists.h"
 #include "kernels/cuda/vector_derive.h"
 
@@ -51,15 +52,17 @@ struct vector_scan_input {
   struct vector_halves queries;
   size_t n_queries;
   unsigned n_blocks; /* blocks that the device runs at a time */
+  struct admitted_words admitted;
 };
 
 /* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t] to the largest lower bound
- * on the score of a present item of the tile; -inf if there is none. Both functions return ERR_DEVICE on failure. */
+ * on the score of an item of the tile that query q admits; -inf if there is none. Both functions return ERR_DEVICE on
+ * failure. */
 err_t vector_scan_maxima(struct device_stream *stream, const struct vector_scan_input *input, size_t n_slots,
                          size_t stride, size_t n_tiles, float *maxima);
 
-/* Append to list q the present items in the n slots from `first` on whose upper bound reaches floors[q]. Each entry's
- * score is its upper bound, +inf if that is not a number. first is a multiple of 64. */
+/* Append to list q the items in the n slots from `first` on that query q admits and whose upper bound reaches
+ * floors[q]. Each entry's score is its upper bound, +inf if that is not a number. first is a multiple of 64. */
 err_t vector_scan_append(struct device_stream *stream, const struct vector_scan_input *input, size_t first, size_t n,
                          const float *floors, const struct device_lists *lists);
 

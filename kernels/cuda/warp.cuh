@@ -75,6 +75,36 @@ static __device__ __forceinline__ uint32_t half_pair(float low, float high)
 #endif
 }
 
+/* a b + c, two halves at a time, each rounded once. */
+static __device__ __forceinline__ uint32_t half_pair_fma(uint32_t a, uint32_t b, uint32_t c)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return cuda_model_half_pair_fma(a, b, c);
+#else
+  uint32_t d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+#endif
+}
+
+/* The larger halves of a and b, or NaN where either is NaN. */
+static __device__ __forceinline__ uint32_t half_pair_max(uint32_t a, uint32_t b)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return cuda_model_half_pair_max(a, b);
+#else
+  uint32_t d;
+  asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+#endif
+}
+
+/* The sum of two halves. */
+static __device__ __forceinline__ float half_pair_sum(uint32_t x)
+{
+  return float_of((half_bits)x) + float_of((half_bits)(x >> 16));
+}
+
 /* D = A B + C on a tensor core: A [16][16] and B [16][8] in half precision, C and D [16][8] in f32. With g = lane / 4
  * and t = lane % 4, a lane has
  *
@@ -121,6 +151,20 @@ static __device__ __forceinline__ void load_matrices(uint32_t out[4], const half
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
                : "r"((unsigned)__cvta_generic_to_shared(row))
+               : "memory");
+#endif
+}
+
+/* Load four floats from shared memory into registers of their own: tensor cores need a sum's four in adjacent ones.
+ * Where several sums start from the same numbers, the compiler would load these once and copy them. */
+static __device__ __forceinline__ void load_quad(float out[4], const float4 *shared)
+{
+#ifdef SLUICE_CUDA_MODEL
+  out[0] = shared->x, out[1] = shared->y, out[2] = shared->z, out[3] = shared->w;
+#else
+  asm volatile("ld.volatile.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(out[0]), "=f"(out[1]), "=f"(out[2]), "=f"(out[3])
+               : "r"((unsigned)__cvta_generic_to_shared(shared))
                : "memory");
 #endif
 }

@@ -5,6 +5,7 @@
 #include "kernels/x86/simd_numbers_avx2.h"
 #include "kernels/x86/simd_kernels.h"
 #include "kernels/x86/simd_sketch.h"
+#include "kernels/x86/simd_sketch_rows.h"
 
 void variant_avx2(struct kernels *table)
 {
@@ -12,6 +13,9 @@ void variant_avx2(struct kernels *table)
   table->pq_filter = pq_filter_avx2;
   table->pq_cells = pq_cells_avx2;
   table->pq_scan = pq_scan_avx2;
+  table->pq_gather = pq_gather_avx2;
   fill_sketch(table);
+  fill_sketch_rows(table);
   mol_lists_avx2(table);
+  select_avx2(table);
 }

@@ -5,6 +5,7 @@
 #include "kernels/x86/simd_numbers_avx512.h"
 #include "kernels/x86/simd_kernels.h"
 #include "kernels/x86/simd_sketch.h"
+#include "kernels/x86/simd_sketch_rows.h"
 
 void variant_avx512(struct kernels *table)
 {
@@ -15,5 +16,7 @@ void variant_avx512(struct kernels *table)
   table->pq_levels = pq_levels_avx512;
   table->pq_scan = pq_scan_avx512;
   fill_sketch(table);
+  fill_sketch_rows(table);
   mol_lists_avx512(table);
+  select_avx512(table);
 }

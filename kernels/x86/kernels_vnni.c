@@ -4,7 +4,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "kernels/x86/simd_macros.h"
+#include "kernels/x86/simd_rows.h"
 
 /* dot_i8 -------------------- */
 
@@ -21,7 +21,7 @@ struct byte_query {
   size_t n_groups;
 };
 
-/* Split the numbers of n_groups groups. Returns their sum. */
+/* Split the numbers of n_groups groups. Zeros follow, up to a whole register. Returns their sum. */
 static int32_t split_bytes(const int16_t *query, size_t n_groups, struct byte_query *out)
 {
   enum { NUMBERS = 32 }; /* in a register */
@@ -29,8 +29,8 @@ static int32_t split_bytes(const int16_t *query, size_t n_groups, struct byte_qu
   size_t n = n_groups * SKETCH_GROUP;
 
   out->n_groups = n_groups;
-  for (size_t k = 0; k < n; k += NUMBERS) {
-    __mmask32 mask = n - k < NUMBERS ? (1u << (n - k)) - 1 : UINT32_MAX;
+  for (size_t k = 0; k < (n + ROW_BYTES - 1) / ROW_BYTES * ROW_BYTES; k += NUMBERS) {
+    __mmask32 mask = n < k + NUMBERS ? n > k ? (1u << (n - k)) - 1 : 0 : UINT32_MAX;
     __m512i numbers = _mm512_maskz_loadu_epi16(mask, query + k);
     __m512i high = _mm512_srai_epi16(_mm512_add_epi16(numbers, _mm512_set1_epi16(128)), 8);
     _mm256_storeu_si256((__m256i *)(out->low + k), _mm512_cvtepi16_epi8(numbers));
@@ -158,10 +158,73 @@ static void dot_i8_pair_vnni(const int16_t *const queries[2], size_t n_groups, c
   }
 }
 
+/* dot_i8_rows -------------------- */
+
+enum { TILE_ROWS = 8 }; /* items in a tile */
+
+/* Sum all lanes of each of eight registers: pairs of lanes first, then halves of registers. */
+TILE __m256i sum_lanes(const __m512i sums[TILE_ROWS])
+{
+  __m512i pairs[4], fours[2], low, high, both;
+
+  UNROLL for (int i = 0; i < 4; i++) pairs[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[2 * i], sums[2 * i + 1]),
+                                                                 _mm512_unpackhi_epi32(sums[2 * i], sums[2 * i + 1]));
+  UNROLL for (int i = 0; i < 2; i++) fours[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(pairs[2 * i], pairs[2 * i + 1]),
+                                                                 _mm512_unpackhi_epi64(pairs[2 * i], pairs[2 * i + 1]));
+  low = _mm512_shuffle_i32x4(fours[0], fours[1], 0x88); /* quarters 0 and 2 of each */
+  high = _mm512_shuffle_i32x4(fours[0], fours[1], 0xdd);
+  both = _mm512_add_epi32(low, high);
+  both = _mm512_add_epi32(both, _mm512_shuffle_i32x4(both, both, 0xb1));
+  return _mm512_castsi512_si256(_mm512_shuffle_i32x4(both, both, 0x08));
+}
+
+/* Compute the sums of a tile of items. */
+TILE __m256i rows_tile(const struct byte_query *query, const struct row_tile *tile)
+{
+  __m512i high[TILE_ROWS], low[TILE_ROWS];
+  size_t n = query->n_groups * SKETCH_GROUP;
+
+  UNROLL for (int i = 0; i < TILE_ROWS; i++) high[i] = low[i] = _mm512_setzero_si512();
+  for (size_t k = 0; k < n; k += ROW_BYTES) {
+    __m512i q_high = _mm512_loadu_si512(query->high + k), q_low = _mm512_loadu_si512(query->low + k);
+    row_tile_prefetch(tile, TILE_ROWS, k);
+    UNROLL for (int i = 0; i < TILE_ROWS; i++)
+    {
+      __m512i bytes = _mm512_loadu_si512(tile->rows[i] + k);
+      add_products(&high[i], bytes, q_high);
+      add_products(&low[i], bytes, q_low);
+    }
+  }
+  UNROLL for (int i = 0; i < TILE_ROWS; i++) low[i] = _mm512_add_epi32(_mm512_slli_epi32(high[i], 8), low[i]);
+  return sum_lanes(low);
+}
+
+static void dot_i8_rows_vnni(const int16_t *query, size_t n_groups, const uint8_t *rows, const uint32_t *slots,
+                             size_t n, int32_t *sums)
+{
+  struct row_order order = row_order_of(rows, n_groups, slots, n);
+  struct row_tile tile;
+  struct byte_query split;
+
+  memset(sums, 0, n * sizeof *sums);
+  for (size_t g = 0; g < n_groups; g += CHUNK_GROUPS) {
+    size_t n_split = n_groups - g < CHUNK_GROUPS ? n_groups - g : CHUNK_GROUPS;
+    __m256i start = _mm256_set1_epi32(-128 * split_bytes(query + g * SKETCH_GROUP, n_split, &split));
+    order.rows = rows + g * SKETCH_GROUP;
+    for (size_t i = 0; i < n; i += TILE_ROWS) {
+      __mmask8 used = (__mmask8)(n - i < TILE_ROWS ? (1u << (n - i)) - 1 : 0xff);
+      row_tile_get(&order, i, TILE_ROWS, &tile);
+      __m256i sum = _mm256_add_epi32(_mm256_maskz_loadu_epi32(used, sums + i), start);
+      _mm256_mask_storeu_epi32(sums + i, used, _mm256_add_epi32(sum, rows_tile(&split, &tile)));
+    }
+  }
+}
+
 void variant_avx512_vnni(struct kernels *table)
 {
   table->dot_i8 = dot_i8_vnni;
   table->dot_i8_pair = dot_i8_pair_vnni;
+  table->dot_i8_rows = dot_i8_rows_vnni;
   mol_lists_vnni(table);
   mol_bounds_vnni(table);
   mol_screen_vnni_fill(table);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mol_lists(), mol_any() and average_lists() with AVX2. */
+/* mol_lists(), mol_any(), mol_any_tile() and average_lists() with AVX2. */
 #include "kernels/x86/simd_numbers_avx2.h"
 #include "kernels/x86/simd_wide_bytes.h"
 

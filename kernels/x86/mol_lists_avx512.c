@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mol_lists(), mol_any(), average_lists() and partition_ge() with AVX-512. */
+/* mol_lists(), mol_any(), mol_any_tile(), average_lists() and partition_ge() with AVX-512. */
 #include "kernels/x86/simd_numbers_avx512.h"
 #include "kernels/x86/simd_wide_bytes.h"
 

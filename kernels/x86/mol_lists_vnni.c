@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mol_lists(), mol_any() and average_lists() with AVX-512 VNNI: one instruction adds four products of bytes in a lane.
- */
+/* mol_lists(), mol_any(), mol_any_tile() and average_lists() with AVX-512 VNNI: one instruction adds four products of
+ * bytes in a lane. */
 #include "kernels/x86/simd_numbers_avx512.h"
 
 struct item_bytes {

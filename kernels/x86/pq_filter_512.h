@@ -30,10 +30,11 @@ static inline uint64_t pq_survivors(__m512i sum, uint8_t limit)
   return _mm512_cmple_epu8_mask(sum, _mm512_set1_epi8((char)limit));
 }
 
-/* Append the indices of the survivors among n > 0 items, of which the first has index `first`. */
-static inline size_t pq_append(__m512i sum, uint8_t limit, size_t first, size_t n, uint32_t *indices)
+/* Append the indices of the survivors among n > 0 items, of which the first has index `first`. admitted: bits of the
+ * items that may survive. */
+static inline size_t pq_append(__m512i sum, uint8_t limit, uint64_t admitted, size_t first, size_t n, uint32_t *indices)
 {
-  uint64_t mask = pq_survivors(sum, limit);
+  uint64_t mask = pq_survivors(sum, limit) & admitted;
   size_t found = 0;
 
   if (n < PQ_ITEMS)
@@ -87,7 +88,7 @@ static inline size_t pq_filter_512(const uint8_t *const *tables, const uint8_t *
     if (pq_survivors(sums, limit) == 0)
       continue;
     sums = pq_add(&r, n_first, n_tables, codes + i, sums);
-    found += pq_append(sums, limit, i, n - i, indices + found);
+    found += pq_append(sums, limit, UINT64_MAX, i, n - i, indices + found);
   }
   return found;
 }

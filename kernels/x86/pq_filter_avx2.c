@@ -79,10 +79,11 @@ size_t pq_filter_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t 
 }
 
 size_t pq_scan_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
-                    uint8_t limit, const uint8_t *next, uint32_t *indices)
+                    uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices)
 {
   (void)next;
-  return pq_filter_avx2(tables, rows, n_tables, codes, PQ_BLOCK_ITEMS, n, 0, limit, indices);
+  n = pq_filter_avx2(tables, rows, n_tables, codes, PQ_BLOCK_ITEMS, n, 0, limit, indices);
+  return pq_keep_admitted(admitted, indices, n);
 }
 
 size_t pq_cells_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const struct pq_piece *pieces,

@@ -22,7 +22,8 @@ static inline void pq_scan_row(const uint8_t *table, const uint8_t *row, const u
 }
 
 static inline size_t pq_scan_512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
-                                 const uint8_t *codes, size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices)
+                                 const uint8_t *codes, size_t n, uint8_t limit, const uint64_t *admitted,
+                                 const uint8_t *next, uint32_t *indices)
 {
   _Alignas(64) uint8_t sums[PQ_BLOCK_ITEMS];
   size_t found = 0;
@@ -38,7 +39,8 @@ static inline size_t pq_scan_512(const uint8_t *const *tables, const uint8_t *ro
     pq_scan_row(tables[t], row, next_row, n, sums);
   }
   for (size_t i = 0; i < n; i += PQ_ITEMS)
-    found += pq_append(_mm512_load_si512(sums + i), limit, i, n - i, indices + found);
+    found += pq_append(_mm512_load_si512(sums + i), limit, admitted ? admitted[i / PQ_ITEMS] : UINT64_MAX, i, n - i,
+                       indices + found);
   return found;
 }
 

@@ -136,6 +136,13 @@ static inline void floats_transpose4(const float *const *rows, size_t column, fl
   out[3] = _mm256_shuffle_ps(ab_high, cd_high, _MM_SHUFFLE(3, 2, 3, 2));
 }
 
+/* out[c][i] = rows[i][column + c] for FLOATS_N columns c and rows i. */
+static inline void floats_transpose_square(const float *const *rows, size_t column, floats out[FLOATS_N])
+{
+  floats_transpose4(rows, column, out);
+  floats_transpose4(rows, column + 4, out + 4);
+}
+
 static inline size_t floats_append_ge(const float *scores, floats threshold, uint32_t base, uint32_t *out)
 {
   unsigned hits = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(scores), threshold, _CMP_GE_OQ));

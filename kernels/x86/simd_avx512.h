@@ -140,6 +140,40 @@ static inline void floats_transpose4(const float *const *rows, size_t column, fl
   out[3] = _mm512_shuffle_ps(ab_high, cd_high, _MM_SHUFFLE(3, 2, 3, 2));
 }
 
+/* out[i * step] has quarter i of a, b, c and d. */
+static inline void transpose_quarters(floats a, floats b, floats c, floats d, floats *out, int step)
+{
+  floats ab_even = _mm512_shuffle_f32x4(a, b, 0x88), ab_odd = _mm512_shuffle_f32x4(a, b, 0xdd);
+  floats cd_even = _mm512_shuffle_f32x4(c, d, 0x88), cd_odd = _mm512_shuffle_f32x4(c, d, 0xdd);
+
+  out[0] = _mm512_shuffle_f32x4(ab_even, cd_even, 0x88);
+  out[step] = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0x88);
+  out[2 * step] = _mm512_shuffle_f32x4(ab_even, cd_even, 0xdd);
+  out[3 * step] = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0xdd);
+}
+
+/* out[c][i] = rows[i][column + c] for FLOATS_N columns c and rows i. A cache line is read in one piece. */
+static inline void floats_transpose_square(const float *const *rows, size_t column, floats out[FLOATS_N])
+{
+  floats x[4][4]; /* [c][g]: of four rows 4 g.., numbers c, c + 4, c + 8, c + 12 */
+
+  UNROLL for (int g = 0; g < 4; g++)
+  {
+    __m512d ab_low, ab_high, cd_low, cd_high;
+    floats a = _mm512_loadu_ps(rows[4 * g] + column), b = _mm512_loadu_ps(rows[4 * g + 1] + column);
+    floats c = _mm512_loadu_ps(rows[4 * g + 2] + column), d = _mm512_loadu_ps(rows[4 * g + 3] + column);
+    ab_low = _mm512_castps_pd(_mm512_unpacklo_ps(a, b));
+    ab_high = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+    cd_low = _mm512_castps_pd(_mm512_unpacklo_ps(c, d));
+    cd_high = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
+    x[0][g] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab_low, cd_low));
+    x[1][g] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab_low, cd_low));
+    x[2][g] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab_high, cd_high));
+    x[3][g] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab_high, cd_high));
+  }
+  UNROLL for (int c = 0; c < 4; c++) transpose_quarters(x[c][0], x[c][1], x[c][2], x[c][3], out + c, 4);
+}
+
 /* Append base + i for each i < FLOATS_N with scores[i] >= threshold. Returns how many. May write all FLOATS_N places of
  * `out`. */
 static inline size_t floats_append_ge(const float *scores, floats threshold, uint32_t base, uint32_t *out)

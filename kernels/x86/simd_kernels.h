@@ -107,32 +107,38 @@ static void VARIANT(linear)(const float *x, size_t n, size_t n_in, const float *
 
 /* transpose -------------------- */
 
-/* Transpose four columns of FLOATS_N rows. The rows from n_rows on count as zeros. */
-TILE void transpose_quad(const float *const *rows, size_t n_rows, size_t column, float *out)
+TILE void store_columns(const floats *columns, int n, size_t n_rows, float *out)
 {
-  floats columns[4];
-
-  floats_transpose4(rows, column, columns);
-  UNROLL for (int c = 0; c < 4; c++)
+  UNROLL for (int c = 0; c < n; c++)
       floats_store(out + c * MOL_LANES, n_rows < FLOATS_N ? floats_keep_first(columns[c], n_rows) : columns[c]);
 }
 
-TILE void transpose_quads(const float *const *rows, size_t n_rows, size_t n_quads, float *out)
+/* Transpose whole registers, then groups of four columns. Returns how many columns that are. */
+TILE size_t transpose_columns(const float *const *rows, size_t n_rows, size_t n_cols, float *out)
 {
-  for (size_t q = 0; q < n_quads; q++)
-    transpose_quad(rows, n_rows, 4 * q, out + 4 * q * MOL_LANES);
+  floats columns[FLOATS_N];
+  size_t k = 0;
+
+  for (; k + FLOATS_N <= n_cols; k += FLOATS_N) {
+    floats_transpose_square(rows, k, columns);
+    store_columns(columns, FLOATS_N, n_rows, out + k * MOL_LANES);
+  }
+  for (; k + 4 <= n_cols; k += 4) {
+    floats_transpose4(rows, k, columns);
+    store_columns(columns, 4, n_rows, out + k * MOL_LANES);
+  }
+  return k;
 }
 
 /* Transpose FLOATS_N rows. The rows from n_rows on count as zeros, but their pointers must be readable. */
 static void transpose_rows(const float *const *rows, size_t n_rows, size_t n_cols, float *out)
 {
-  if (n_rows == FLOATS_N)
-    transpose_quads(rows, FLOATS_N, n_cols / 4, out);
-  else
-    transpose_quads(rows, n_rows, n_cols / 4, out);
-  for (size_t c = n_cols / 4 * 4; c < n_cols; c++) {
+  size_t k = n_rows == FLOATS_N ? transpose_columns(rows, FLOATS_N, n_cols, out)
+                                : transpose_columns(rows, n_rows, n_cols, out);
+
+  for (; k < n_cols; k++) {
     for (size_t i = 0; i < FLOATS_N; i++)
-      out[c * MOL_LANES + i] = i < n_rows ? rows[i][c] : 0.0f;
+      out[k * MOL_LANES + i] = i < n_rows ? rows[i][k] : 0.0f;
   }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mol_lists(), mol_any() and average_lists(), written once for all instruction sets. Lanes are items. Include it after
- * a simd_numbers_*.h and the dot products of bytes: simd_wide_bytes.h, or those of mol_lists_vnni.c. Private to the
- * mol_lists_*.c files.
+/* mol_lists(), mol_any(), mol_any_tile() and average_lists(), written once for all instruction sets. Lanes are items.
+ * Include it after a simd_numbers_*.h and the dot products of bytes: simd_wide_bytes.h, or those of mol_lists_vnni.c.
+ * Private to the mol_lists_*.c files.
  *
  * A tile holds the sums of some rows with some registers of items. A sum is a hit if it ends at 0 or above. Hits are
  * rare: the AND of all sums of a tile tells if it has any.
@@ -54,18 +54,23 @@ static inline ints broadcast(const void *bytes)
   return ints_set1(x);
 }
 
-/* Add the products of n_rows rows, from row r, and n_regs registers of items to `sums`. Consecutive components are
- * component_bytes apart. */
-TILE void multiply_bytes(const struct sketch_rows *rows, size_t r, const uint8_t *items, size_t component_bytes,
+/* Where registers of items are: BLOCK_REGS of them follow each other, and the next ones are part_bytes on. Consecutive
+ * groups are group_bytes apart. */
+struct item_steps {
+  size_t part_bytes, group_bytes;
+};
+
+/* Add the products of n_rows rows, from row r, and n_regs registers of items to `sums`. */
+TILE void multiply_bytes(const struct sketch_rows *rows, size_t r, const uint8_t *items, struct item_steps steps,
                          int n_rows, int n_regs, ints sums[LISTS_ROWS][LISTS_REGS])
 {
   const int8_t *bytes = rows->bytes + r * 4;
   const size_t step = rows->n_rows * 4;
 
-  for (size_t g = rows->n_groups; g > 0; g--, bytes += step, items += GROUP_BYTES) {
+  for (size_t g = rows->n_groups; g > 0; g--, bytes += step, items += steps.group_bytes) {
     struct item_bytes x[LISTS_REGS];
     UNROLL for (int v = 0; v < n_regs; v++) x[v] =
-        item_bytes_split(ints_load(items + (size_t)(v / BLOCK_REGS) * component_bytes + v % BLOCK_REGS * INTS_BYTES));
+        item_bytes_split(ints_load(items + (size_t)(v / BLOCK_REGS) * steps.part_bytes + v % BLOCK_REGS * INTS_BYTES));
     UNROLL for (int i = 0; i < n_rows; i++)
     {
       struct row_bytes row = row_bytes_split(broadcast(bytes + 4 * i));
@@ -166,7 +171,8 @@ TILE size_t lists_tile(const struct scan *s, size_t r, size_t m, int n_rows, int
     UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] =
         ints_set1((uint32_t)lists.first[(size_t)i * s->n_components + (size_t)(v / BLOCK_REGS)].start);
   }
-  multiply_bytes(s->rows, r, s->block + m * component_bytes, component_bytes, n_rows, n_regs, sums);
+  multiply_bytes(s->rows, r, s->block + m * component_bytes, (struct item_steps){ component_bytes, GROUP_BYTES },
+                 n_rows, n_regs, sums);
   return append_tile(&lists, sums, n_rows, n_regs);
 }
 
@@ -198,42 +204,68 @@ static size_t lists(const struct sketch_rows *rows, size_t n_components, const u
   return n;
 }
 
-/* Multiply n_rows rows, from row r, by all components of a block, and AND the sums into `all`. */
-TILE void any_rows(const struct sketch_rows *rows, size_t n_components, const uint8_t *block, const int32_t *starts,
-                   size_t r, int n_rows, ints all[BLOCK_REGS])
-{
-  const size_t component_bytes = rows->n_groups * GROUP_BYTES;
+/* Items whose groups are group_bytes apart, and the rows that they are compared with. */
+struct comparison {
+  const struct sketch_rows *rows;
+  size_t n_components, group_bytes;
+  const int32_t *starts; /* [rows->n_rows] */
+};
 
-  for (size_t m = 0; m < n_components; m++) {
+/* Multiply n_rows rows, from row r, by all components of n_regs registers of items, and AND the sums into `all`. */
+TILE void any_rows(const struct comparison *c, const uint8_t *items, size_t r, int n_rows, int n_regs,
+                   ints all[LISTS_REGS])
+{
+  const size_t component_bytes = c->rows->n_groups * c->group_bytes;
+
+  for (size_t m = 0; m < c->n_components; m++) {
     ints sums[LISTS_ROWS][LISTS_REGS];
     UNROLL for (int i = 0; i < n_rows; i++)
     {
-      UNROLL for (int v = 0; v < BLOCK_REGS; v++) sums[i][v] = ints_set1((uint32_t)starts[r + (size_t)i]);
+      UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] = ints_set1((uint32_t)c->starts[r + (size_t)i]);
     }
-    multiply_bytes(rows, r, block + m * component_bytes, component_bytes, n_rows, BLOCK_REGS, sums);
-    UNROLL for (int v = 0; v < BLOCK_REGS; v++)
+    multiply_bytes(c->rows, r, items + m * component_bytes, (struct item_steps){ GROUP_BYTES, c->group_bytes }, n_rows,
+                   n_regs, sums);
+    UNROLL for (int v = 0; v < n_regs; v++)
     {
       UNROLL for (int i = 0; i < n_rows; i++) all[v] = ints_and(all[v], sums[i][v]);
     }
   }
 }
 
+/* Which of n_regs registers of items have a hit? */
+TILE unsigned any_items(const struct comparison *c, const uint8_t *items, int n_regs)
+{
+  unsigned hits = 0;
+  ints all[LISTS_REGS];
+  size_t r = 0;
+
+  UNROLL for (int v = 0; v < n_regs; v++) all[v] = ints_set1(UINT32_MAX);
+  for (; r + LISTS_ROWS <= c->rows->n_rows; r += LISTS_ROWS)
+    any_rows(c, items, r, LISTS_ROWS, n_regs, all);
+  for (; r < c->rows->n_rows; r++)
+    any_rows(c, items, r, 1, n_regs, all);
+  UNROLL for (int v = 0; v < n_regs; v++) hits |= (~ints_negative(all[v]) & ((1u << INTS_N) - 1)) << (v * INTS_N);
+  return hits;
+}
+
 static void any(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t n_blocks,
                 const int32_t *starts, uint16_t *masks)
 {
-  for (size_t b = 0; b < n_blocks; b++) {
-    const uint8_t *block = blocks + b * n_components * rows->n_groups * GROUP_BYTES;
-    unsigned negative = 0;
-    ints all[BLOCK_REGS];
-    size_t r = 0;
-    UNROLL for (int v = 0; v < BLOCK_REGS; v++) all[v] = ints_set1(UINT32_MAX);
-    for (; r + LISTS_ROWS <= rows->n_rows; r += LISTS_ROWS)
-      any_rows(rows, n_components, block, starts, r, LISTS_ROWS, all);
-    for (; r < rows->n_rows; r++)
-      any_rows(rows, n_components, block, starts, r, 1, all);
-    UNROLL for (int v = 0; v < BLOCK_REGS; v++) negative |= ints_negative(all[v]) << (v * INTS_N);
-    masks[b] = (uint16_t)~negative;
-  }
+  const struct comparison c = { rows, n_components, GROUP_BYTES, starts };
+
+  for (size_t b = 0; b < n_blocks; b++)
+    masks[b] = (uint16_t)any_items(&c, blocks + b * n_components * rows->n_groups * GROUP_BYTES, BLOCK_REGS);
+}
+
+static uint32_t any_tile(const struct sketch_rows *rows, size_t n_components, const uint8_t *tile,
+                         const int32_t *starts)
+{
+  const struct comparison c = { rows, n_components, MOL_LANES * 4, starts };
+  uint32_t lanes = 0;
+
+  for (int v = 0; v < MOL_LANES / INTS_N; v += LISTS_REGS)
+    lanes |= (uint32_t)any_items(&c, tile + (size_t)v * INTS_BYTES, LISTS_REGS) << v * INTS_N;
+  return lanes;
 }
 
 /* Multiply n_rows query rows, from row r, by the averaged vectors of n_regs registers of items. Returns the number of
@@ -299,6 +331,7 @@ static void fill_lists(struct kernels *table)
 {
   table->mol_lists = lists;
   table->mol_any = any;
+  table->mol_any_tile = any_tile;
   table->average_lists = average;
 }
 

@@ -72,6 +72,38 @@ static inline ints ints_multiply_pairs(ints a, ints b)
   return _mm256_madd_epi16(a, b);
 }
 
+static inline ints ints_low_32(ints a, ints b)
+{
+  return _mm256_unpacklo_epi32(a, b);
+}
+
+static inline ints ints_high_32(ints a, ints b)
+{
+  return _mm256_unpackhi_epi32(a, b);
+}
+
+static inline ints ints_low_64(ints a, ints b)
+{
+  return _mm256_unpacklo_epi64(a, b);
+}
+
+static inline ints ints_high_64(ints a, ints b)
+{
+  return _mm256_unpackhi_epi64(a, b);
+}
+
+static inline ints ints_load_pieces(const uint8_t *const *at, size_t step, size_t offset)
+{
+  __m128i low = _mm_loadu_si128((const __m128i *)(at[0] + offset));
+
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(low), _mm_loadu_si128((const __m128i *)(at[step] + offset)), 1);
+}
+
+static inline __m128i ints_add_pieces(ints v)
+{
+  return _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+}
+
 static inline floats ints_to_floats(ints v)
 {
   return _mm256_cvtepi32_ps(v);

@@ -78,6 +78,45 @@ static inline ints ints_multiply_pairs(ints a, ints b)
   return _mm512_madd_epi16(a, b);
 }
 
+/* In each 128 bits, the lower or the upper halves of a and b, by turns: numbers of 32 or of 64 bits. */
+static inline ints ints_low_32(ints a, ints b)
+{
+  return _mm512_unpacklo_epi32(a, b);
+}
+
+static inline ints ints_high_32(ints a, ints b)
+{
+  return _mm512_unpackhi_epi32(a, b);
+}
+
+static inline ints ints_low_64(ints a, ints b)
+{
+  return _mm512_unpacklo_epi64(a, b);
+}
+
+static inline ints ints_high_64(ints a, ints b)
+{
+  return _mm512_unpackhi_epi64(a, b);
+}
+
+/* 16 bytes from each of at[0], at[step], at[2 * step], ... */
+static inline ints ints_load_pieces(const uint8_t *const *at, size_t step, size_t offset)
+{
+  ints v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(at[0] + offset)));
+
+  v = _mm512_mask_broadcast_i32x4(v, 0x00f0, _mm_loadu_si128((const __m128i *)(at[step] + offset)));
+  v = _mm512_mask_broadcast_i32x4(v, 0x0f00, _mm_loadu_si128((const __m128i *)(at[2 * step] + offset)));
+  return _mm512_mask_broadcast_i32x4(v, 0xf000, _mm_loadu_si128((const __m128i *)(at[3 * step] + offset)));
+}
+
+/* The sum of all 128 bits, lane by lane. */
+static inline __m128i ints_add_pieces(ints v)
+{
+  __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
+
+  return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+}
+
 static inline floats ints_to_floats(ints v)
 {
   return _mm512_cvtepi32_ps(v);

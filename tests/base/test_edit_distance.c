@@ -35,6 +35,14 @@ static void each_insertion_deletion_and_replacement_counts_once(void **state)
   }
 }
 
+static void letters_count_more_than_their_case(void **state)
+{
+  (void)state;
+  assert_int_equal(edit_distance_by_letter("mol.dq", "mol.dq"), 0);
+  assert_true(edit_distance_by_letter("mol.dq", "mol.Dq") < edit_distance_by_letter("mol.dq", "mol.dP"));
+  assert_true(edit_distance_by_letter("COUNTRY", "country") < edit_distance_by_letter("COUNTRY", "OUNTRY"));
+}
+
 static void texts_are_compared_up_to_a_length(void **state)
 {
   char a[4 * EDIT_TEXT_MAX], b[4 * EDIT_TEXT_MAX];
@@ -54,6 +62,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_insertion_deletion_and_replacement_counts_once),
+    cmocka_unit_test(letters_count_more_than_their_case),
     cmocka_unit_test(texts_are_compared_up_to_a_length),
   };
 

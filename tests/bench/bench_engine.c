@@ -30,13 +30,32 @@ err_t bench_engine_open(const char *model_path, size_t max_items, size_t max_k, 
   return open_engine(&config, out);
 }
 
-err_t bench_engine_open_on(enum engine_backend backend, const char *model_path, size_t max_items,
-                           struct bench_engine *out)
+err_t bench_engine_open_with(struct attributes attributes, const char *model_path, size_t max_items,
+                             struct bench_engine *out)
 {
   struct engine_space space = { .name = "bench", .model_path = model_path };
   struct engine_config config = {
     .spaces = &space,
     .n_spaces = 1,
+    .attributes = attributes,
+    .max_items = max_items,
+    .max_k = BENCH_K_MAX,
+    .max_batch = 1,
+    .isa = isa_detect(),
+  };
+
+  return open_engine(&config, out);
+}
+
+err_t bench_engine_open_on(enum engine_backend backend, const char *model_path, size_t max_items,
+                           struct bench_engine *out)
+{
+  static const struct attribute lot = { { (const uint8_t *)"lot", 3 }, ATTRIBUTE_INTEGER };
+  struct engine_space space = { .name = "bench", .model_path = model_path };
+  struct engine_config config = {
+    .spaces = &space,
+    .n_spaces = 1,
+    .attributes = { &lot, 1 },
     .max_items = max_items,
     .max_k = BENCH_K_MAX,
     .max_batch = BENCH_BATCH_MAX,
@@ -44,6 +63,7 @@ err_t bench_engine_open_on(enum engine_backend backend, const char *model_path, 
     .backend = backend,
   };
 
+  out->puts_lots = true;
   return open_engine(&config, out);
 }
 
@@ -65,11 +85,20 @@ uint32_t bench_item_of(struct span key)
   return (uint32_t)key.p[0] << 24 | (uint32_t)key.p[1] << 16 | (uint32_t)key.p[2] << 8 | key.p[3];
 }
 
+static struct attribute_value lot_of(uint32_t item)
+{
+  uint32_t drawn = item * 2654435761u; /* multiplicative hashing */
+
+  return (struct attribute_value){ span_of_str("lot"),
+                                   { .kind = VALUE_INTEGER, .integer = (drawn >> 8) % BENCH_LOTS } };
+}
+
 void bench_engine_apply(struct bench_engine *e, const uint32_t *items, const bool *is_delete, size_t n,
                         bench_part_of part_of, const void *context)
 {
   static _Thread_local struct item_change changes[FILL_BATCH];
   static _Thread_local struct part parts[FILL_BATCH];
+  static _Thread_local struct attribute_value lots[FILL_BATCH];
   static _Thread_local uint8_t keys[FILL_BATCH][BENCH_KEY_BYTES];
 
   for (size_t i = 0; i < n; i++) {
@@ -79,6 +108,9 @@ void bench_engine_apply(struct bench_engine *e, const uint32_t *items, const boo
       part_of(context, items[i], &parts[i]);
       changes[i].parts = &parts[i];
       changes[i].n_parts = 1;
+      lots[i] = lot_of(items[i]);
+      changes[i].attributes = &lots[i];
+      changes[i].n_attributes = e->puts_lots;
       bench_check(engine_check_item(e->engine, &changes[i]));
     }
   }
@@ -96,6 +128,7 @@ void bench_engine_fill(struct bench_engine *e, size_t n, bench_part_of part_of, 
     bench_engine_apply(e, items, NULL, n_batch, part_of, context);
     bench_progress("items applied", begin + n_batch, n);
   }
+  e->puts_lots = false; /* later changes keep attributes */
 }
 
 size_t bench_engine_bytes(const struct bench_engine *e)
@@ -116,6 +149,21 @@ static struct query make_query(const struct engine_racer *r, const char *method,
   };
 }
 
+/* Give a query its filter. */
+static err_t add_filter(struct engine_racer *r, size_t index, struct region *region, struct query *query)
+{
+  enum { TEXT_BYTES = 64 };
+  size_t first = r->n_filters > 1 ? index % r->n_filters * ((BENCH_LOTS - r->n_lots) / r->n_filters) : 0;
+  char *text;
+
+  if (r->n_lots == 0)
+    return ERR_OK;
+  TRY(region_array(region, TEXT_BYTES, 1, &text));
+  snprintf(text, TEXT_BYTES, "lot between %zu and %zu", first, first + r->n_lots - 1);
+  query->filter = span_of_str(text);
+  return engine_check_filter(r->engine->engine, query, region);
+}
+
 err_t engine_racer_init(struct bench_engine *e, const char *method, const float *queries, size_t n_queries, size_t dim,
                         uint32_t k, size_t batch, struct engine_racer *out)
 {
@@ -132,11 +180,14 @@ err_t engine_racer_init(struct bench_engine *e, const char *method, const float 
 
 err_t engine_racer_try(struct engine_racer *r, size_t round)
 {
+  static _Thread_local struct region filters;
   struct query queries[BENCH_BATCH_MAX];
   const struct query *pointers[BENCH_BATCH_MAX];
 
+  region_reset(&filters);
   for (size_t i = 0; i < r->batch; i++) {
     queries[i] = make_query(r, "", round * r->batch + i);
+    TRY(add_filter(r, round * r->batch + i, &filters, &queries[i]));
     pointers[i] = &queries[i];
   }
   return searcher_search(r->engine->searcher, 0, &r->method, pointers, r->batch, r->answers);

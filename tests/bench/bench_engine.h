@@ -12,14 +12,22 @@ enum { BENCH_KEY_BYTES = 4 };
 struct bench_engine {
   struct engine *engine;
   struct searcher *searcher;
+  bool puts_lots; /* until it is filled: items get the attribute `lot`, an integer below BENCH_LOTS, as if drawn */
 };
+
+enum { BENCH_LOTS = 1000 };
 
 /* Open an engine at an instruction-set level. Returns ERR_CONFIG if the items do not fit into memory, or ERR_MODEL. */
 err_t bench_engine_open(const char *model_path, size_t max_items, size_t max_k, size_t max_batch, enum isa isa,
                         struct bench_engine *out);
 void bench_engine_close(struct bench_engine *e);
 
-/* The same on a given backend, at the processor's best level. */
+/* The same at the processor's best level, for single queries over items with these attributes, which the engine
+ * copies. */
+err_t bench_engine_open_with(struct attributes attributes, const char *model_path, size_t max_items,
+                             struct bench_engine *out);
+
+/* The same on a given backend, at the processor's best level, with lots. */
 err_t bench_engine_open_on(enum engine_backend backend, const char *model_path, size_t max_items,
                            struct bench_engine *out);
 
@@ -45,6 +53,8 @@ struct engine_racer {
   const float *queries; /* [n_queries][dim] */
   size_t dim, n_queries, batch;
   uint32_t k;
+  size_t n_lots;    /* the items of so many lots are admitted; 0: all are, and there is no filter */
+  size_t n_filters; /* so many different filters, in turns */
   struct answer answers[BENCH_BATCH_MAX];
 };
 

@@ -235,7 +235,8 @@ static void pq_scan_run(const struct kernels *kernels)
   for (size_t t = 0; t < PQ_SPLITS; t++)
     tables[t] = pq_tables + t * PQ_SUBITEMS;
   for (size_t i = 0; i + PQ_BLOCK_ITEMS <= SCAN_ITEMS; i += PQ_BLOCK_ITEMS)
-    kernels->pq_scan(tables, rows, PQ_SPLITS, pq_codes + i * PQ_SPLITS, PQ_BLOCK_ITEMS, 254, NULL, filter_indices);
+    kernels->pq_scan(tables, rows, PQ_SPLITS, pq_codes + i * PQ_SPLITS, PQ_BLOCK_ITEMS, 254, NULL, NULL,
+                     filter_indices);
 }
 
 static void filter_fill(struct dice *dice)

@@ -3,22 +3,17 @@
  * are switched on and off in turns, so idle and live times are from one run. Answers are judged afterwards: the log of
  * updates gives the catalogue at each answer's epoch. */
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "tests/bench/bench_clock.h"
 #include "tests/bench/bench_engine.h"
+#include "tests/bench/bench_writer.h"
 #include "tests/bench/live_log.h"
 #include "tests/bench/mol_oracle.h"
 #include "tests/bench/recjpq_data.h"
 
 enum {
-  UPDATES_PER_MS = 10,
-  BATCH_MAX = 1000,
-  PERIOD_MS = 10,
   QUERIES = 256,
   TIMES_MAX = 1 << 20,
   SAMPLES = 60,
@@ -43,7 +38,7 @@ struct bench {
   struct bench_engine engine;
   struct live_log log;
   struct dice writer_dice;
-  _Atomic bool is_live, is_over;
+  struct bench_writer writer;
   uint64_t n_updates;
   double live_ms;
   double *times[2]; /* idle, live */
@@ -58,10 +53,11 @@ static struct mol_data vectors;
 /* The writer -------------------- */
 
 /* Three updates of ten delete an item, which may be absent already. The others put one. */
-static void write_batch(struct bench *b, size_t n)
+static void write_batch(void *context, size_t n)
 {
-  uint32_t items[BATCH_MAX];
-  bool is_delete[BATCH_MAX];
+  struct bench *b = context;
+  uint32_t items[BENCH_WRITER_MAX];
+  bool is_delete[BENCH_WRITER_MAX];
   size_t n_once = 0;
   struct engine_epoch epoch;
 
@@ -84,28 +80,6 @@ static void write_batch(struct bench *b, size_t n)
   b->n_updates += n_once;
 }
 
-/* Apply the updates due since the last batch: every 10 ms, or as soon as the last batch is published. */
-static void *write_updates(void *context)
-{
-  struct bench *b = context;
-  double last = bench_wall_ms();
-
-  while (!atomic_load(&b->is_over)) {
-    double now = bench_wall_ms();
-    if (!atomic_load(&b->is_live)) {
-      clock_sleep_ns(CLOCK_NS_PER_MS);
-      last = bench_wall_ms();
-    } else if (now - last < PERIOD_MS) {
-      clock_sleep_ns((int64_t)((PERIOD_MS - (now - last)) * 1e6));
-    } else {
-      size_t n = (size_t)((now - last) * UPDATES_PER_MS);
-      write_batch(b, n < BATCH_MAX ? n : BATCH_MAX);
-      last = now;
-    }
-  }
-  return NULL;
-}
-
 /* The searcher -------------------- */
 
 static void keep_sample(struct bench *b, struct engine_racer *racer, size_t round)
@@ -125,7 +99,7 @@ static void search_window(struct bench *b, struct engine_racer *racer, size_t wi
   double begin = bench_wall_ms(), now = begin;
   size_t n_kept = 0, n_wanted = SAMPLES * 2 / WINDOWS / 2 + 1;
 
-  atomic_store(&b->is_live, is_live);
+  bench_writer_set(&b->writer, is_live);
   for (size_t round = window * 1000003; now - begin < ms; round++) {
     double start = bench_wall_ms();
     engine_racer_search(racer, round);
@@ -144,23 +118,20 @@ static void search_window(struct bench *b, struct engine_racer *racer, size_t wi
 static void search_all(struct bench *b)
 {
   static struct engine_racer racer;
-  pthread_t writer;
   double ms = b->options.seconds * 2e3 / WINDOWS;
 
   b->writer_dice.state = dice_u64(&b->options.dice);
   bench_check(engine_racer_init(&b->engine, b->subject->method, b->subject->queries, QUERIES, b->subject->dim,
                                 (uint32_t)b->subject->k, 1, &racer));
   engine_racer_search(&racer, 0);
-  if (pthread_create(&writer, NULL, write_updates, b)) {
-    perror("bench: error: pthread_create");
-    exit(1);
-  }
+  b->writer.write = write_batch;
+  b->writer.context = b;
+  bench_writer_start(&b->writer);
   for (size_t window = 0; window < WINDOWS; window++) {
     search_window(b, &racer, window, ms);
     bench_progress("windows, idle and live in turns", window + 1, WINDOWS);
   }
-  atomic_store(&b->is_over, true);
-  pthread_join(writer, NULL);
+  bench_writer_stop(&b->writer);
 }
 
 /* Judging -------------------- */

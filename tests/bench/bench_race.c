@@ -84,7 +84,8 @@ static bool check_exact(const struct race *race, size_t round, size_t query, con
     if (has_id(found->ids, i, found->ids[i]) || fabs(score - truth->scores[i]) > 2 * truth->tolerance)
       return false;
   }
-  return best_left_out(truth, found) <= truth->scores[n - 1] + truth->tolerance;
+  /* A filter may admit nothing: then no hit is the exact answer. */
+  return n == 0 || best_left_out(truth, found) <= truth->scores[n - 1] + truth->tolerance;
 }
 
 /* Check what every method must deliver: correct scores and a receipt that is true. */

@@ -6,7 +6,7 @@
 
 #include "tests/bench/bench_machine.h"
 
-enum { CELL_BYTES = 48, COLUMNS = 22, LIMITS_MAX = 8 };
+enum { CELL_BYTES = 48, COLUMNS = 24, LIMITS_MAX = 8 };
 
 static struct {
   const char *key;
@@ -107,6 +107,16 @@ static bool other_cell(const struct bench_row *r, char *text)
   return r->other;
 }
 
+static bool p95_to_scalar_cell(const struct bench_row *r, char *text)
+{
+  return print_if(r->p95_to_scalar > 0, text, "%.2f", r->p95_to_scalar);
+}
+
+static bool p95_step_cell(const struct bench_row *r, char *text)
+{
+  return print_if(r->p95_step > 0, text, "%.2f", r->p95_step);
+}
+
 static bool verdict_cell(const struct bench_row *r, char *text)
 {
   snprintf(text, CELL_BYTES, "%s", r->verdict == VERDICT_EXACT ? "yes" : "no");
@@ -146,14 +156,30 @@ static bool ns_cell(const struct bench_row *r, char *text)
 }
 
 static const struct column columns[COLUMNS] = {
-  { "method", method_cell },      { "items", items_cell },      { "k", k_cell },
-  { "batch", batch_cell },        { "median ms", median_cell }, { "p95 ms", p95_cell },
-  { "p99 ms", p99_cell },         { "CPU ms", cpu_cell },       { "CPU p95", cpu_p95_cell },
-  { "device ms", device_cell },   { "device p95", device_p95_cell }, { "target ms", target_cell },
+  { "method", method_cell },
+  { "items", items_cell },
+  { "k", k_cell },
+  { "batch", batch_cell },
+  { "median ms", median_cell },
+  { "p95 ms", p95_cell },
+  { "p99 ms", p99_cell },
+  { "CPU ms", cpu_cell },
+  { "CPU p95", cpu_p95_cell },
+  { "device ms", device_cell },
+  { "device p95", device_p95_cell },
+  { "target ms", target_cell },
   { "of ceiling", ceiling_cell },
-  { "scalar / it", scalar_cell }, { "in times", other_cell },   { "exact", verdict_cell },
-  { "recall", recall_cell },      { "scored", scored_cell },    { "bytes/item", bytes_cell },
-  { "limit", limit_cell },        { "items/s", rate_cell },     { "ns/item/query", ns_cell },
+  { "scalar / it", scalar_cell },
+  { "in times", other_cell },
+  { "p95 / scalar", p95_to_scalar_cell },
+  { "p95 step", p95_step_cell },
+  { "exact", verdict_cell },
+  { "recall", recall_cell },
+  { "scored", scored_cell },
+  { "bytes/item", bytes_cell },
+  { "limit", limit_cell },
+  { "items/s", rate_cell },
+  { "ns/item/query", ns_cell },
 };
 
 void report_begin(const struct bench_options *options, const char *title)
@@ -211,6 +237,8 @@ static void json_row(const struct bench_options *options, const struct bench_row
   json_number("ratio_to_scalar", r->ratio_to_scalar);
   if (r->other)
     printf(",\"other\":\"%s\",\"ratio_to_other\":%.6g", r->other, r->ratio_to_other);
+  json_number("p95_to_scalar", r->p95_to_scalar);
+  json_number("p95_step", r->p95_step);
   if (r->verdict != VERDICT_UNCHECKED)
     printf(",\"exact\":%s,\"recall\":%.6g", r->verdict == VERDICT_EXACT ? "true" : "false", r->recall);
   json_number("scored", r->scored);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench threads: one search that is shared by several threads, against the same search in one, in turns. How much
- * faster it can get on this machine is measured too: as many independent searches at a time as there are threads. */
+ * faster it can get on this machine is measured too: as many independent searches at a time as there are threads.
+ *
+ * In its turn, each way searches for a while without a pause. The first shared search of a turn is reported apart: its
+ * helpers sleep when it begins. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,9 +16,9 @@
 #include "tests/support/vector_file.h"
 
 enum { QUERIES = 64, K = 10, DIM = 128, ROUNDS_MAX = 400, ROUNDS_MIN = 3, THREADS_MAX = 16 };
-#define INDEPENDENT_MS 10.0 /* starting a thread takes little of that */
+#define TURN_MS 10.0 /* starting a thread takes little of that */
 
-enum { ALONE, SHARED, INDEPENDENT, N_WAYS };
+enum { ALONE, SHARED, WOKEN, INDEPENDENT, N_WAYS };
 
 /* A searcher in a thread of its own. */
 struct runner {
@@ -71,7 +74,8 @@ static void assert_same(const char *method, const struct engine_racer *a, const 
 static void report(struct bench *b, const char *method, size_t items, size_t batch, double times[N_WAYS][ROUNDS_MAX],
                    size_t n)
 {
-  static const char *const variants[N_WAYS] = { "one thread", "shared", "independent searches" };
+  static const char *const variants[N_WAYS] = { "one thread", "shared", "shared, helpers asleep",
+                                                  "independent searches" };
   struct bench_row rows[N_WAYS];
 
   for (int way = 0; way < N_WAYS; way++) {
@@ -105,6 +109,28 @@ static bool is_wanted(const struct bench *b, const char *method)
   return b->options.n_methods == 0;
 }
 
+/* Search n_repeats times. Returns the mean time. */
+static double time_searches(struct engine_racer *racer, size_t round, size_t n_repeats)
+{
+  double at_ms = bench_wall_ms();
+
+  for (size_t i = 0; i < n_repeats; i++)
+    engine_racer_search(racer, round + i);
+  return (bench_wall_ms() - at_ms) / (double)n_repeats;
+}
+
+/* Each way takes its turn, with searches of the same rounds. */
+static void take_turns(struct bench *b, struct engine_racer *shared, size_t round, size_t n_repeats,
+                       double times[N_WAYS])
+{
+  times[ALONE] = time_searches(&b->runners[0].racer, round, n_repeats);
+  times[WOKEN] = time_searches(shared, round, 1);
+  times[SHARED] = time_searches(shared, round, n_repeats);
+  double at_ms = bench_wall_ms();
+  run_all(b, round, n_repeats);
+  times[INDEPENDENT] = (bench_wall_ms() - at_ms) / (double)n_repeats;
+}
+
 /* name  the similarity and the method */
 static void time_method(struct bench *b, const char *name, size_t items, const float *queries, size_t dim,
                         size_t batch)
@@ -122,19 +148,14 @@ static void time_method(struct bench *b, const char *name, size_t items, const f
                                   &b->runners[i].racer));
   run_all(b, 0, 1); /* memory is touched for the first time */
   engine_racer_search(&shared, 0);
+  size_t n_repeats = (size_t)(TURN_MS / time_searches(&b->runners[0].racer, 0, 1)) + 1;
   double begin_ms = bench_wall_ms();
   for (; n < ROUNDS_MAX && (n < ROUNDS_MIN || bench_wall_ms() - begin_ms < b->options.seconds * 1e3); n++) {
-    double at_ms = bench_wall_ms();
-    engine_racer_search(&b->runners[0].racer, n);
-    times[ALONE][n] = bench_wall_ms() - at_ms;
-    at_ms += times[ALONE][n];
-    engine_racer_search(&shared, n);
-    times[SHARED][n] = bench_wall_ms() - at_ms;
+    double round_ms[N_WAYS];
+    take_turns(b, &shared, n, n_repeats, round_ms);
+    for (int way = 0; way < N_WAYS; way++)
+      times[way][n] = round_ms[way];
     assert_same(name, &b->runners[0].racer, &shared);
-    size_t n_repeats = (size_t)(INDEPENDENT_MS / times[ALONE][n]) + 1;
-    at_ms = bench_wall_ms();
-    run_all(b, n, n_repeats);
-    times[INDEPENDENT][n] = (bench_wall_ms() - at_ms) / (double)n_repeats;
   }
   report(b, name, items, batch, times, n);
 }
@@ -188,6 +209,22 @@ static void run_vectors(struct bench *b, size_t items)
   close_engine(b);
 }
 
+/* A matrix of independent numbers. */
+static void run_bilinear(struct bench *b, size_t items)
+{
+  AUTO(mem_free) float *vectors = NULL, *w = NULL;
+
+  bench_check(mem_array((items + QUERIES) * DIM, sizeof *vectors, &vectors));
+  bench_check(mem_array((size_t)DIM * DIM, sizeof *w, &w));
+  dice_fill(&b->options.dice, vectors, (items + QUERIES) * DIM, 1.0f);
+  dice_fill(&b->options.dice, w, (size_t)DIM * DIM, 1.0f);
+  vector_file_write_matrix(bench_path(&b->options, "bilinear.safetensors"), w, DIM, DIM);
+  open_engine(b, bench_path(&b->options, "bilinear.safetensors"), items);
+  bench_engine_fill(&b->engine, items, vector_part_of, vectors);
+  time_method(b, "bilinear low_rank(32)", items, vectors + items * DIM, DIM, BENCH_BATCH_MAX);
+  close_engine(b);
+}
+
 static void run_recjpq(struct bench *b, size_t items)
 {
   struct recjpq_data data;
@@ -197,6 +234,7 @@ static void run_recjpq(struct bench *b, size_t items)
   bench_engine_fill(&b->engine, items, recjpq_data_part_of, &data);
   time_method(b, "recjpq pqtopk", items, data.queries, RECJPQ_DIM, 1);
   time_method(b, "recjpq pqtopk", items, data.queries, RECJPQ_DIM, BENCH_BATCH_MAX);
+  time_method(b, "recjpq exact", items, data.queries, RECJPQ_DIM, BENCH_BATCH_MAX);
   close_engine(b);
   recjpq_data_close(&data);
 }
@@ -211,6 +249,9 @@ static void run_mol(struct bench *b, size_t items)
   time_method(b, "mol exact", items, data.queries, MOL_DIM, 1);
   time_method(b, "mol exact", items, data.queries, MOL_DIM, BENCH_BATCH_MAX);
   time_method(b, "mol brute_force", items, data.queries, MOL_DIM, 1);
+  time_method(b, "mol average(500)", items, data.queries, MOL_DIM, 1);
+  time_method(b, "mol average(500)", items, data.queries, MOL_DIM, BENCH_BATCH_MAX);
+  time_method(b, "mol per_embedding(50)", items, data.queries, MOL_DIM, BENCH_BATCH_MAX);
   close_engine(b);
   mol_data_close(&data);
 }
@@ -230,6 +271,8 @@ int main(int argc, char **argv)
       run_recjpq(&b, b.options.items);
     if (is_wanted(&b, "dot"))
       run_vectors(&b, b.options.items / 8);
+    if (is_wanted(&b, "bilinear"))
+      run_bilinear(&b, b.options.items / 8);
     if (is_wanted(&b, "mol"))
       run_mol(&b, b.options.items / 64);
   }

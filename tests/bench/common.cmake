@@ -7,7 +7,7 @@ function(bench_library name)
 endfunction()
 
 bench_library(bench_support bench_amx.c bench_engine.c bench_machine.c bench_options.c bench_peer.c bench_race.c
-              bench_report.c)
+              bench_report.c bench_writer.c)
 target_link_libraries(bench_support PUBLIC engine m Threads::Threads)
 bench_library(recjpq_data recjpq_data.c recjpq_planted.c)
 target_link_libraries(recjpq_data PUBLIC bench_support)

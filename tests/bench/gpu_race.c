@@ -33,6 +33,12 @@ bool gpu_race_try(struct gpu_bench *b, struct engine_racer *racer, const char *n
   return false;
 }
 
+static void add_filters(struct engine_racer *racer, const struct gpu_case *c)
+{
+  racer->n_lots = c->n_lots;
+  racer->n_filters = c->n_filters;
+}
+
 /* Check that the processor returns the same hits for one query, to the last bit. */
 static void judge(struct gpu_bench *b, const struct gpu_case *c, const struct answer *answer, size_t query)
 {
@@ -40,6 +46,7 @@ static void judge(struct gpu_bench *b, const struct gpu_case *c, const struct an
 
   bench_check(engine_racer_init(&b->cpu, c->method, b->subject->queries, b->subject->n_queries, b->subject->dim,
                                 (uint32_t)c->k, 1, &cpu));
+  add_filters(&cpu, c);
   engine_racer_search(&cpu, query);
   const struct answer *expected = &cpu.answers[0];
   if (answer->n_hits != expected->n_hits) {
@@ -139,6 +146,7 @@ bool gpu_race_run(struct gpu_bench *b, const struct gpu_case *given, struct benc
     c.batch = QUICK_BATCH;
   bench_check(engine_racer_init(&b->cuda, c.method, b->subject->queries, b->subject->n_queries, b->subject->dim,
                                 (uint32_t)c.k, c.batch, &racer));
+  add_filters(&racer, &c);
   if (!gpu_race_try(b, &racer, c.name))
     return false;
   judge(b, &c, &racer.answers[0], 0);

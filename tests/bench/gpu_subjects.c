@@ -141,6 +141,14 @@ static void bilinear_close(struct gpu_subject *s)
   bilinear_data_close(&bilinear);
 }
 
+/* Under a filter: how much must be read depends on where the admitted items are. */
+static struct gpu_work unknown_work(const struct gpu_case *c, double n_items)
+{
+  (void)c;
+  (void)n_items;
+  return (struct gpu_work){ 0 };
+}
+
 static struct gpu_subject subjects[] = {
   { .name = "mol",
     .title = "Mixture-of-Logits: 8 x 8 components of dimension 32, gates of 128 (Books)",
@@ -149,15 +157,18 @@ static struct gpu_subject subjects[] = {
     .n_queries = QUERIES,
     .live_method = "average(4000)",
     .live_k = 100,
-    .cases = { { "mol exact", "exact", 32, 100, 2.5, true, mol_exact },
-               { "mol average(4000)", "average(4000)", 32, 100, 0.12, false, mol_average },
-               { "mol per_embedding(100)", "per_embedding(100)", 32, 100, 0.45, false, mol_per_embedding },
-               { "mol combined(100,1000)", "combined(100,1000)", 32, 100, 0.5, false, mol_combined },
-               { "mol exact", "exact", 1, 100, 0, true, mol_exact },
-               { "mol average(4000)", "average(4000)", 1, 100, 0, false, mol_average },
-               { "mol per_embedding(100)", "per_embedding(100)", 1, 100, 0, false, mol_per_embedding },
-               { "mol combined(100,1000)", "combined(100,1000)", 1, 100, 0, false, mol_combined } },
-    .n_cases = 8,
+    .cases = { { "mol exact", "exact", 32, 100, 2.5, true, mol_exact, 0, 0 },
+               { "mol average(4000)", "average(4000)", 32, 100, 0.12, false, mol_average, 0, 0 },
+               { "mol per_embedding(100)", "per_embedding(100)", 32, 100, 0.45, false, mol_per_embedding, 0, 0 },
+               { "mol combined(100,1000)", "combined(100,1000)", 32, 100, 0.5, false, mol_combined, 0, 0 },
+               { "mol exact", "exact", 1, 100, 0, true, mol_exact, 0, 0 },
+               { "mol average(4000)", "average(4000)", 1, 100, 0, false, mol_average, 0, 0 },
+               { "mol per_embedding(100)", "per_embedding(100)", 1, 100, 0, false, mol_per_embedding, 0, 0 },
+               { "mol combined(100,1000)", "combined(100,1000)", 1, 100, 0, false, mol_combined, 0, 0 },
+               { "mol exact, 10 % admitted", "exact", 32, 100, 0, true, unknown_work, 100, 1 },
+               { "mol exact, 1 % admitted", "exact", 32, 100, 0, true, unknown_work, 10, 1 },
+               { "mol exact, 10 % by 32 filters", "exact", 32, 100, 0, true, unknown_work, 100, 32 } },
+    .n_cases = 11,
     .open = mol_open,
     .close = mol_close,
     .part_of = mol_data_part_of,
@@ -169,9 +180,12 @@ static struct gpu_subject subjects[] = {
     .n_queries = QUERIES,
     .live_method = "pqtopk",
     .live_k = 10,
-    .cases = { { "recjpq pqtopk", "pqtopk", 1, 10, 0.05, true, recjpq_scan },
-               { "recjpq pqtopk", "pqtopk", 32, 10, 0.6, true, recjpq_scan } },
-    .n_cases = 2,
+    .cases = { { "recjpq pqtopk", "pqtopk", 1, 10, 0.05, true, recjpq_scan, 0, 0 },
+               { "recjpq pqtopk", "pqtopk", 32, 10, 0.6, true, recjpq_scan, 0, 0 },
+               { "recjpq pqtopk, 10 % admitted", "pqtopk", 32, 10, 0, true, unknown_work, 100, 1 },
+               { "recjpq pqtopk, 1 % admitted", "pqtopk", 32, 10, 0, true, unknown_work, 10, 1 },
+               { "recjpq pqtopk, 10 % by 32 filters", "pqtopk", 32, 10, 0, true, unknown_work, 100, 32 } },
+    .n_cases = 5,
     .open = recjpq_open,
     .close = recjpq_close,
     .part_of = recjpq_data_part_of,
@@ -181,9 +195,12 @@ static struct gpu_subject subjects[] = {
     .default_items = 1000000,
     .dim = BILINEAR_DIM,
     .n_queries = QUERIES,
-    .cases = { { "bilinear exact", "exact", 1, 10, 0, true, bilinear_scan },
-               { "bilinear exact", "exact", 32, 10, 0, true, bilinear_scan } },
-    .n_cases = 2,
+    .cases = { { "bilinear exact", "exact", 1, 10, 0, true, bilinear_scan, 0, 0 },
+               { "bilinear exact", "exact", 32, 10, 0, true, bilinear_scan, 0, 0 },
+               { "bilinear exact, 10 % admitted", "exact", 32, 10, 0, true, unknown_work, 100, 1 },
+               { "bilinear exact, 1 % admitted", "exact", 32, 10, 0, true, unknown_work, 10, 1 },
+               { "bilinear exact, 10 % by 32 filters", "exact", 32, 10, 0, true, unknown_work, 100, 32 } },
+    .n_cases = 5,
     .open = bilinear_open,
     .close = bilinear_close,
     .part_of = bilinear_data_part_of,

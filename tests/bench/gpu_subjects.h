@@ -24,9 +24,10 @@ struct gpu_case {
   double target_ms; /* goal on an H100; 0: none */
   bool is_exact;
   struct gpu_work (*work)(const struct gpu_case *c, double n_items);
+  size_t n_lots, n_filters; /* as in struct engine_racer */
 };
 
-enum { GPU_CASES_MAX = 10 };
+enum { GPU_CASES_MAX = 12 };
 
 struct gpu_subject {
   const char *name, *title;

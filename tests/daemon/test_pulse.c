@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/errand.h"
 #include "daemon/pulse.h"
 
 static struct pulses all;
@@ -49,11 +50,33 @@ static void a_stalled_thread_is_found_and_one_that_waits_for_work_is_not(void **
   assert_string_equal(pulses_find_stalled(&all, CLOCK_NS_PER_MS), "other");
 }
 
+static err_code_t note_progress(void *unused)
+{
+  (void)unused;
+  progress_note();
+  return ERR_OK;
+}
+
+static void an_errand_beats_the_pulse_of_the_thread_that_began_it(void **state)
+{
+  struct errand errand;
+  struct pulses listed = { NULL };
+  struct pulse pulse;
+
+  (void)state;
+  pulse_begin(&listed, &pulse, "third");
+  atomic_store(&pulse.beat_ns, 1);
+  assert_true(errand_begin(note_progress, NULL, &errand));
+  errand_join(&errand);
+  assert_null(pulses_find_stalled(&listed, 60 * CLOCK_NS_PER_S));
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(beating_without_a_pulse_does_nothing),
     cmocka_unit_test(a_stalled_thread_is_found_and_one_that_waits_for_work_is_not),
+    cmocka_unit_test(an_errand_beats_the_pulse_of_the_thread_that_began_it),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+import filters
 import wire
 from wire import pb
 
@@ -45,10 +46,11 @@ def pick(rng, options):
 
 
 class Items:
-    """Draw random items. spaces: {name: model}."""
+    """Draw random items. spaces: {name: model}; types: {attribute: type}, or None: items without attributes."""
 
-    def __init__(self, rng, spaces):
+    def __init__(self, rng, spaces, types=None):
         self.rng, self.spaces = rng, spaces
+        self.draw = filters.Draw(rng, types) if types else None
         self.past = {name: [] for name in spaces}
 
     def part(self, name):
@@ -83,6 +85,14 @@ class Items:
         item = pb.Item()
         for name in names:
             item.parts[name].CopyFrom(self.part(name))
+        if self.draw:
+            self.set_attributes(item, self.draw.attributes())
+        return item
+
+    @staticmethod
+    def set_attributes(item, attributes):
+        for name, value in attributes.items():
+            item.attributes[name].CopyFrom(wire.make_value(value))
         return item
 
     def encode(self, item):

@@ -13,7 +13,6 @@ import os
 import queue
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,9 @@ import wire
 from oracle import Oracle, Record
 from wire import pb
 
+sys.path.insert(0, str(data.ROOT / "ops"))
+import kafka_node  # noqa: E402
+
 # All timeouts are multiplied by this, for sanitizers and busy machines.
 SLOWNESS = float(os.environ.get("SLUICE_SLOWNESS") or (8 if data.QUICK else 1))
 # The clients outlive the daemon's embedded broker. This hides their log lines about the lost connection.
@@ -44,9 +46,7 @@ def build_dir():
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    return kafka_node.free_ports(1)[0]
 
 
 def to_yaml(value, indent=0):
@@ -127,6 +127,13 @@ class Daemon:
         assert code == 200, f"/status answers {code}: {body}"
         return json.loads(body)
 
+    def ctl(self, *words, code=0):
+        """Run sluicectl, check its exit status, and return what it printed."""
+        done = subprocess.run([build_dir() / "sluicectl", "--config", self.config_path, *words], capture_output=True,
+                              text=True, timeout=60 * SLOWNESS)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
     def log(self):
         if self.log_path.exists():
             self.kept_log = self.log_path.read_text(errors="replace")
@@ -197,6 +204,7 @@ class TopicReader:
 class Reply:
     def __init__(self, message, answer):
         self.topic, self.key, self.answer = message.topic(), message.key(), answer
+        self.headers = message.headers()
         self.is_json = dict(message.headers()).get("content-type") == wire.JSON.encode()
         self.arrived = time.monotonic()
 
@@ -287,9 +295,11 @@ class Kcat:
 
 
 class System:
-    """A daemon with its topics, models and clients. paths: {space: model file}."""
+    """A daemon with its topics, models and clients. paths: {space: model file}; types: {attribute: type}; lifetimes:
+    a Lifetimes, or None."""
 
-    def __init__(self, paths, models, config=None, bootstrap=None, prefix="sluice", name="system", environment=None):
+    def __init__(self, paths, models, config=None, bootstrap=None, prefix="sluice", name="system", environment=None,
+                 types=None, lifetimes=None):
         self.folder = Path(tempfile.mkdtemp(prefix="sluice-e2e-"))
         self.models, self.prefix, self.bootstrap = models, prefix, bootstrap
         base = {
@@ -301,6 +311,11 @@ class System:
             "store": {"path": str(self.folder / "store")},
             "spaces": {name: {"model": str(path)} for name, path in paths.items()},
         }
+        self.types, self.lifetimes = types or {}, lifetimes
+        for name, value in vars(lifetimes).items() if lifetimes else ():
+            base["catalogue"][name] = value or ""
+        if types:
+            base["attributes"] = types
         if bootstrap:
             base["kafka"] = {"bootstrap.servers": bootstrap}
             # After a kill -9, the group waits for the dead member until its session times out.
@@ -310,7 +325,7 @@ class System:
         self.daemon = Daemon(merged(base, config or {}), self.folder)
         self.daemon.environment = environment or {}
         self.rng = data.generator(name)
-        self.items = data.Items(self.rng, models)
+        self.items = data.Items(self.rng, models, types)
         self.queries = data.Queries(self.rng, models, name)
         self.records = []
         self.client = self.producer = None
@@ -340,7 +355,7 @@ class System:
 
     def follow_catalogue(self):
         """Forget the records read so far, and read the catalogue topic again from its beginning."""
-        self.oracle = Oracle(self.models)
+        self.oracle = Oracle(self.models, self.types, self.lifetimes)
         self.reader = TopicReader(self.bootstrap, self.topic("catalogue"))
         self.records = []
 

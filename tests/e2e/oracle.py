@@ -3,7 +3,7 @@
 
 The oracle replays the catalogue log up to an answer's watermark, and computes the scores in float64.
 
-    oracle = Oracle({"movies": models.load(path)})
+    oracle = Oracle({"movies": models.load(path)}, {"country": "keyword", "ends": "time"}, Lifetimes(expires="ends"))
     oracle.feed(records)                 the catalogue topic, in the order of its offsets
     oracle.check(query, answer)          raises AssertionError if the answer is wrong
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+import filters
 import models
 import wire
 
@@ -30,24 +31,52 @@ class Record:
     headers: list = field(default_factory=list)
 
 
-class Space:
-    """The items of one space in one state: their keys in ascending order, and their rows in the model."""
+@dataclass
+class Kept:
+    """An item, or the change of one: rows in the models by space, and attributes, where None removes one."""
+    parts: dict
+    attributes: dict
 
-    def __init__(self, parts_by_key, name):
-        held = sorted((key, parts[name]) for key, parts in parts_by_key.items() if name in parts)
-        self.keys = [key for key, _ in held]
-        self.rows = np.array([row for _, row in held], np.intp)
+    def changed(self, change):
+        """Return a new item: earlier states still refer to this one."""
+        attributes = {**self.attributes, **change.attributes}
+        return Kept({**self.parts, **change.parts}, {name: v for name, v in attributes.items() if v is not None})
+
+
+@dataclass
+class Lifetimes:
+    """The attributes that say when an item's life begins and ends."""
+    not_before: str = None
+    expires: str = None
+
+    def is_alive(self, attributes, time_ms):
+        return (attributes.get(self.not_before, time_ms) <= time_ms
+                and time_ms < attributes.get(self.expires, time_ms + 1))
+
+    def moments(self, attributes):
+        """Return the times at which an item with these attributes may change."""
+        return [attributes[name] for name in (self.not_before, self.expires) if name in attributes]
+
+
+class Space:
+    """The items of one space in one state: their keys in ascending order, their rows in the model, their attributes."""
+
+    def __init__(self, items, name):
+        held = sorted((key, item.parts[name], item) for key, item in items.items() if name in item.parts)
+        self.keys = [key for key, _, _ in held]
+        self.rows = np.array([row for _, row, _ in held], np.intp)
+        self.attributes = [item.attributes for _, _, item in held]
         self.index = {key: i for i, key in enumerate(self.keys)}
 
 
 class State:
-    def __init__(self, parts_by_key):
-        self.parts_by_key = parts_by_key
+    def __init__(self, items):
+        self.items = items
         self.spaces = {}
 
     def space(self, name):
         if name not in self.spaces:
-            self.spaces[name] = Space(self.parts_by_key, name)
+            self.spaces[name] = Space(self.items, name)
         return self.spaces[name]
 
 
@@ -55,7 +84,7 @@ class Partition:
     """The changes of one partition, and the items that result from its offsets below `position`."""
 
     def __init__(self):
-        self.changes = []  # (offset, key, DELETE or {space: row})
+        self.changes = []  # (offset, key, DELETE or Kept)
         self.rewind()
 
     def rewind(self):
@@ -69,15 +98,16 @@ class Partition:
             if change is DELETE:
                 self.items.pop(key, None)
             else:
-                # Make a new dict: earlier states still refer to the old one.
-                self.items[key] = {**self.items.get(key, {}), **change}
+                self.items[key] = self.items.get(key, Kept({}, {})).changed(change)
             self.done += 1
         self.position = next_offset
 
 
 class Oracle:
-    def __init__(self, spaces):
+    def __init__(self, spaces, types=None, lifetimes=None):
         self.spaces = spaces
+        self.types = types or {}  # of the attributes
+        self.lifetimes = lifetimes
         self.partitions = {}
         self.rejected = {}  # (partition, offset) -> reason
         self.ends = {}
@@ -109,7 +139,11 @@ class Oracle:
         unknown = set(item.parts) - set(self.spaces)
         if unknown:
             raise wire.WireError(f"unknown spaces {sorted(unknown)}")
-        return {name: self.spaces[name].row_of(part) for name, part in item.parts.items()}
+        attributes = {name: wire.value_of(value) for name, value in item.attributes.items() if name in self.types}
+        for name, value in attributes.items():
+            if value is not None and not filters.is_of(self.types[name], value):
+                raise wire.WireError(f"{name} is {value!r}")
+        return Kept({name: self.spaces[name].row_of(part) for name, part in item.parts.items()}, attributes)
 
     def end(self):
         """Return the watermark after all the records that were fed."""
@@ -144,8 +178,9 @@ class Oracle:
             raise AssertionError(
                 f"{error}\nquery {query.id}: space {query.space} method '{query.method}' k {query.k} "
                 f"exclude {len(query.exclude)} at_least {len(query.at_least)}\n"
+                f"filter {query.filter!r} parameters {[wire.value_of(value) for value in query.parameters]}\n"
                 f"answer: method '{answer.method}' hits {len(answer.hits)} epoch {answer.epoch} "
-                f"watermark { {p.partition: p.next for p in answer.watermark} } receipt exact {answer.receipt.exact} "
+                f"time {answer.time_unix_ms} watermark { {p.partition: p.next for p in answer.watermark} } receipt exact {answer.receipt.exact} "
                 f"bound {answer.receipt.bound if answer.receipt.HasField('bound') else None} "
                 f"counts {answer.counts.items}/{answer.counts.scored}/{answer.counts.candidates}") from None
         self.checked += 1
@@ -157,10 +192,7 @@ class Oracle:
         model = self.spaces[query.space]
         space = self.state(self._watermark(query, answer)).space(query.space)
         scores = model.scores(query, space.rows) if space.keys else np.empty(0)
-        admitted = np.ones(len(space.keys), bool)
-        for key in query.exclude:
-            if key in space.index:
-                admitted[space.index[key]] = False
+        admitted = self._find_admitted(query, answer, space)
 
         name, arguments = models.parse_method(query.method)
         is_exact = name in model.exact_methods
@@ -183,7 +215,20 @@ class Oracle:
         self._check_bound(scores, hits, left, answer, slack)
         if left.any():
             self._check_ceiling(model, query, answer, space, admitted, left, slack)
-        self._check_counts(space, answer)
+        self._check_counts(space, admitted, answer)
+
+    def _find_admitted(self, query, answer, space):
+        """Return a mask of the items that the query admits and that are alive at the answer's time."""
+        admits = filters.parse(query.filter, [wire.value_of(value) for value in query.parameters], self.types)
+        admitted = np.array([admits(attributes) for attributes in space.attributes], bool)
+        assert answer.HasField("time_unix_ms") == bool(self.lifetimes), "the answer has a time just with lifetimes"
+        if self.lifetimes:
+            admitted &= np.array([self.lifetimes.is_alive(attributes, answer.time_unix_ms)
+                                  for attributes in space.attributes], bool)
+        for key in query.exclude:
+            if key in space.index:
+                admitted[space.index[key]] = False
+        return admitted
 
     def _watermark(self, query, answer):
         watermark = {p.partition: p.next for p in answer.watermark}
@@ -206,7 +251,7 @@ class Oracle:
         hits = []
         for hit in answer.hits:
             assert hit.key in space.index, f"{hit.key!r} is not an item of this state"
-            assert admitted[space.index[hit.key]], f"{hit.key!r} was to be excluded"
+            assert admitted[space.index[hit.key]], f"{hit.key!r} is not admitted"
             hits.append(space.index[hit.key])
         assert len(set(hits)) == len(hits), "an item is among the hits twice"
         return np.array(hits, np.intp)
@@ -303,21 +348,25 @@ class Oracle:
         assert not missed.any(), f"candidate {space.keys[int(np.flatnonzero(missed)[0])]!r} is missing"
 
     @staticmethod
-    def _check_counts(space, answer):
+    def _check_counts(space, admitted, answer):
         counts = answer.counts
         assert counts.items == len(space.keys), f"{counts.items} items counted, {len(space.keys)} in this state"
         assert len(answer.hits) <= counts.scored <= counts.items, f"{counts.scored} items scored"
+        if counts.HasField("admitted"):
+            assert counts.admitted == admitted.sum(), f"{counts.admitted} items admitted, {admitted.sum()} were due"
 
 
 def check_epochs(answers):
-    """Check the answers of one run of the daemon: each epoch has one watermark, which never moves back."""
-    epochs = {}
+    """Check the answers of one run of the daemon: each epoch has one watermark and one time, which never move back."""
+    epochs, times = {}, {}
     for answer in answers:
         if answer.HasField("error"):
             continue
         watermark = {p.partition: p.next for p in answer.watermark}
         known = epochs.setdefault(answer.epoch, watermark)
         assert known == watermark, f"epoch {answer.epoch} has the watermarks {known} and {watermark}"
+        assert times.setdefault(answer.epoch, answer.time_unix_ms) == answer.time_unix_ms, "an epoch has two times"
+    assert sorted(times.values()) == [times[epoch] for epoch in sorted(times)], f"time goes back: {times}"
     ordered = [epochs[epoch] for epoch in sorted(epochs)]
     for earlier, later in zip(ordered, ordered[1:]):
         back = [p for p, n in earlier.items() if later.get(p, 0) < n]

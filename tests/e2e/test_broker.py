@@ -22,6 +22,9 @@ from wire import pb
 N_ITEMS = int(os.environ.get("E2E_ITEMS") or 20000)
 PER_TRANSACTION = 500
 KILLS = 6
+# Several batches of a first fill.
+FILL_RECORDS = 6 * N_ITEMS
+FILL_KEYS = 3000
 
 
 def setUpModule():
@@ -194,7 +197,7 @@ class Loaded(BrokerCase):
         self.load.commit()
         self.system.ask(self.at_end(6))
         self.system.check_catalogue()
-        keys = self.system.oracle.state(self.system.oracle.end()).parts_by_key
+        keys = self.system.oracle.state(self.system.oracle.end()).items
         self.assertIn(b"after-the-abort", keys)
         self.assertNotIn(b"ghost-0", keys)
 
@@ -317,6 +320,38 @@ class Restart(BrokerCase):
         self.check_everything(system, queries)
         system.daemon.stop()
 
+    def test_killed_in_the_middle_of_a_first_fill_again_and_again(self):
+        system = self.make("filled")
+        self.system = system
+        self.addCleanup(system.close)
+        system.connect()
+        some = [system.items.encode(system.items.item(names)) for _ in range(300)
+                for names in (list(spaces), ["codes"], ["movies"])]
+        bad = 0
+        for i in range(FILL_RECORDS):
+            key = b"item-%06d" % system.rng.integers(FILL_KEYS)
+            value, headers = some[int(system.rng.integers(len(some)))]
+            if i % 40 == 0:
+                value, headers = None, []
+            elif i % 5000 == 1:
+                value, headers, bad = b"{", [], bad + 1
+            system.put_raw(key, value, headers)
+        system.sync()
+        for _ in range(KILLS):
+            system.daemon.start()
+            time.sleep(float(system.rng.uniform(0.1, 0.5)))
+            system.daemon.kill()
+        system.daemon.start().wait_ready()
+        resumed = [int(start) for start in re.findall(r"event=partition .* from=(\d+) ", system.daemon.log())]
+        ends = [end for _, end in sorted(system.oracle.end().items())]
+        inside = sum(0 < start < ends[i % len(ends)] for i, start in enumerate(resumed))
+        print(f" [{inside} of {len(resumed)} starts of a partition were inside of it] ", end="", flush=True)
+        letters = {(system.topic("catalogue"), r.partition, r.offset) for r in system.records if r.value == b"{"}
+        self.assertEqual(len(letters), bad)
+        system.wait_dead_letters(letters)
+        system.check_catalogue()
+        system.daemon.stop()
+
     def test_killed_with_queries_on_their_way(self):
         system = self.open("interrupted")
         load, queries = Transactions(system), []
@@ -398,7 +433,7 @@ class Topics(BrokerCase):
     def check_rebuilt(self, system, logged):
         system.daemon.start().wait_ready()
         system.check_catalogue()
-        keys = system.oracle.state(system.oracle.end()).parts_by_key
+        keys = system.oracle.state(system.oracle.end()).items
         self.assertIn(b"both-00000", keys)
         self.assertNotIn(b"before-00000", keys)
         self.assertEqual(system.daemon.status()["items"], len(keys))

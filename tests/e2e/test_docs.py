@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
@@ -19,24 +18,13 @@ import harness
 import models
 import safetensors_io
 from harness import Daemon
+from pages import Commands, blocks, read
 
 DOCUMENTS = sorted(path.relative_to(data.ROOT)
-                   for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "tests/**/*.md")
+                   for pattern in ("*.md", "docs/**/*.md", "clients/**/*.md", "examples/**/*.md",
+                                   "tests/**/*.md")
                    for path in data.ROOT.glob(pattern))
 MAX_COLUMNS = 120
-
-
-def read(path):
-    return (data.ROOT / path).read_text(encoding="utf-8")
-
-
-def blocks(path, language, section=None):
-    """Return the fenced blocks of a language in a document, or in one of its sections."""
-    text = read(path)
-    if section:
-        text = text.split(f"\n{section}\n", 1)[1].split("\n## ", 1)[0]
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return [content for of, content in fenced if of == language]
 
 
 def outside_blocks(path):
@@ -62,7 +50,7 @@ class Texts(unittest.TestCase):
                     self.assertIn(fragment, anchors(document), f"{path}: {target}")
 
     def test_every_file_that_a_document_names_is_there(self):
-        folders = "base|cmake|daemon|docs|engine|examples|ingest|kernels|ops|proto|store|systemd|tests"
+        folders = "base|clients|cmake|daemon|docs|engine|examples|ingest|kernels|ops|proto|store|systemd|tests"
         for path in DOCUMENTS:
             if path.name == "CHANGELOG.md":  # it names files of older versions
                 continue
@@ -120,34 +108,8 @@ class Methods(unittest.TestCase):
             self.assertIn(f'"{method}"', schema)
 
 
-class FirstTenMinutes(unittest.TestCase):
-    """A test that runs the README's first section step by step, in a temporary folder."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sluice-readme-")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def run_shell(self, text):
-        path = os.pathsep.join((str(harness.build_dir()), os.environ["PATH"]))
-        done = subprocess.run(["bash", "-ec", text], cwd=self.folder, capture_output=True, text=True, timeout=60,
-                              env={**os.environ, "PATH": path})
-        self.assertEqual(done.returncode, 0, f"{text}\n{done.stderr}")
-        return done.stdout
-
-    def start(self, command):
-        """Start the daemon, and return when `sluicectl status` reaches it."""
-        path = os.pathsep.join((str(harness.build_dir()), os.environ["PATH"]))
-        daemon = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.folder, stderr=subprocess.DEVNULL,
-                                  env={**os.environ, "PATH": path})
-        self.addCleanup(daemon.wait)
-        self.addCleanup(daemon.kill)
-        for _ in range(300):
-            words = [harness.build_dir() / "sluicectl", "--config", self.folder / "sluice.yaml", "status"]
-            if subprocess.run(words, capture_output=True).returncode == 0:
-                return
-            time.sleep(0.1)
-        self.fail("the daemon did not start")
+class FirstTenMinutes(Commands):
+    """A test that runs the README's first section step by step."""
 
     def test_what_the_readme_shows_is_what_happens(self):
         section = "## First ten minutes"
@@ -164,17 +126,87 @@ class FirstTenMinutes(unittest.TestCase):
         (shown,) = blocks("README.md", "json")
         self.check_answer(commands, json.loads(shown))
 
-    @staticmethod
-    def without_times(text):
-        """Replace what differs between runs: times, and the epoch, which counts the batches that the items came in."""
-        return re.sub(r"epoch \d+", "epoch N", re.sub(r"\d+(\.\d+)? (us|ms|s)\b", "TIME", text))
-
     def check_answer(self, commands, shown):
         query = commands.splitlines()[-1].replace("query ", "query --format json ")
         printed = json.loads(self.run_shell(query))
         self.assertEqual(set(printed), set(shown))
         for field in ("id", "space", "method", "hits", "receipt", "counts"):
             self.assertEqual(printed[field], shown[field], field)
+
+
+class FiltersPage(Commands):
+    """Tests that the commands and the worked examples of docs/filters.md do what the page says."""
+
+    PAGE = "docs/filters.md"
+
+    def setUp(self):
+        super().setUp()
+        section = "## First ten minutes"
+        (model,), (config,) = blocks("README.md", "python", section), blocks("README.md", "yaml", section)
+        self.run_shell(f"/usr/bin/python3 - <<'END'\n{model}END\n")
+        (attributes,) = blocks(self.PAGE, "yaml", "## Worked examples")
+        http = f"http:\n  listen: 127.0.0.1:{harness.free_port()}\n"
+        (self.folder / "sluice.yaml").write_text(config + attributes + http, encoding="utf-8")
+        self.start("sluiced --config sluice.yaml")
+        self.section = "## From the command line"
+
+    def test_what_the_page_shows_is_what_happens(self):
+        commands, by_kcat = blocks(self.PAGE, "sh", self.section)
+        (shown,) = blocks(self.PAGE, "", self.section)
+        self.assertEqual(self.without_times(self.run_shell(commands)), self.without_times(shown))
+        status = json.loads(self.run_shell("sluicectl --config sluice.yaml status --json"))
+        by_kcat = by_kcat.replace("127.0.0.1:9092", status["kafka"]["bootstrap"])
+        ask, read_answers = by_kcat.rsplit("\n", 2)[:2]
+        self.run_shell(ask)
+        (answer,) = harness.eventually(lambda: [line for line in self.run_shell(read_answers).splitlines()
+                                                if '"q2"' in line], "the answer to kcat")
+        self.assertEqual([hit["key"] for hit in json.loads(answer)["hits"]], ["alien", "heat"])
+        self.assertEqual(json.loads(answer)["counts"]["admitted"], 2)
+        (made,) = blocks(self.PAGE, "python", self.section)
+        self.run_shell(f"PYTHONPATH={data.ROOT}/tests/e2e /usr/bin/python3 - <<'END'\nimport uuid, wire, numpy as np\n"
+                       f"sluice = wire.pb\n{made}assert wire.value_of(query.parameters[1]) == ['us', 'jp']\nEND\n")
+
+    def test_the_worked_examples(self):
+        text = read(self.PAGE).split("\n## Worked examples\n")[1]
+        for line in re.findall(r"^\{.*\}$", text, re.MULTILINE):
+            item = json.loads(line)
+            value = {"parts": {"films": {"vector": [1, 1]}}, "attributes": item["attributes"]}
+            self.ctl("put", item["id"], json.dumps(value))
+        rows = re.findall(r"^\| `(.+?)` \| (?:`(.+?)`)? ?\| (.+?) \|$", text, re.MULTILINE)
+        self.assertGreater(len(rows), 15)
+        for condition, parameters, due in rows:
+            with self.subTest(condition):
+                query = json.dumps({"space": "films", "k": 10, "vector": [1, 0]})
+                answer = json.loads(self.ctl("query", "--format", "json", "--json", query, "--filter", condition,
+                                             *(["--parameters", parameters] if parameters else [])))
+                self.assertEqual(", ".join(hit["key"] for hit in answer["hits"]) or "nothing", due)
+                self.assertEqual(answer["counts"]["admitted"], len(answer["hits"]))
+
+    def ctl(self, *words):
+        return self.run_shell(shlex.join(["sluicectl", "--config", "sluice.yaml", *words]))
+
+
+class SeenPage(Commands):
+    """Tests that the example of docs/seen.md does what the page says."""
+
+    def test_what_the_page_shows_is_what_happens(self):
+        page, readme = ("docs/seen.md", "## Example"), ("README.md", "## First ten minutes")
+        (model,), (config,) = blocks(readme[0], "python", readme[1]), blocks(readme[0], "yaml", readme[1])
+        self.run_shell(f"/usr/bin/python3 - <<'END'\n{model}END\n")
+        (seen,) = blocks(page[0], "yaml", page[1])
+        http = f"http:\n  listen: 127.0.0.1:{harness.free_port()}\n"
+        (self.folder / "sluice.yaml").write_text(config + seen + http, encoding="utf-8")
+        self.start("sluiced --config sluice.yaml")
+        for line in blocks(readme[0], "sh", readme[1])[-1].splitlines()[:3]:
+            self.run_shell(line)  # the films
+        record, query = blocks(page[0], "sh", page[1])
+        self.run_shell(record.replace("127.0.0.1:9092", self.status()["kafka"]["bootstrap"]))
+        harness.eventually(lambda: self.status()["seen"]["items"] == 1, "the record")
+        (shown,) = blocks(page[0], "", page[1])
+        self.assertEqual(self.without_times(self.run_shell(query)), self.without_times(shown))
+
+    def status(self):
+        return json.loads(self.run_shell("sluicectl --config sluice.yaml status --json"))
 
 
 class Documents(unittest.TestCase):
@@ -264,10 +296,11 @@ class Documents(unittest.TestCase):
         status, body = self.daemon.get("/metrics")
         self.assertEqual(status, 200)
         served = dict(re.findall(r"^# TYPE (\w+) (\w+)$", body, re.MULTILINE))
-        rows = re.findall(r"^\| `(sluice_\w+)` \| (\w+) \| (.*?) \|", read("docs/metrics.md"), re.MULTILINE)
+        rows = re.findall(r"^\| `((?:sluice|process)_\w+)` \| (\w+) \| (.*?) \|", read("docs/metrics.md"), re.MULTILINE)
         self.assertEqual({name: kind for name, kind, _ in rows}, served)
         for name, _, labels in rows:
-            used = set(re.findall(rf"^{name}(?:_bucket)?{{(\w+)=", body, re.MULTILINE))
+            rows_of = re.findall(rf"^{name}(?:_bucket)?{{(.*)}} ", body, re.MULTILINE)
+            used = {label for row in rows_of for label in re.findall(r'(\w+)="', row)}
             self.assertLessEqual(used, set(re.findall(r"`(\w+)`", labels)), name)
 
     def test_alerts_name_metrics(self):
@@ -406,14 +439,16 @@ for path in glob.glob("*.pt.npy"):
                              json.loads(written[key]) if written[key][0] in "[0123456789-" else written[key], key)
 
     def test_the_command(self):
-        (line,) = [block.replace("\\\n", "") for block in blocks("docs/models.md", "sh")]
-        words = shlex.split(line)
-        self.assertEqual(words[0], "sluicectl")
-        done = subprocess.run([harness.build_dir() / words[0], *words[1:]], cwd=self.folder, capture_output=True,
-                              text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("average(2000)", done.stdout)
-        self.assertIn("HR@100", done.stdout)
+        plain, filtered = [shlex.split(block.replace("\\\n", "")) for block in blocks("docs/models.md", "sh")]
+        (attributes,) = blocks("docs/models.md", "json")
+        (self.folder / "attributes.jsonl").write_text(attributes, encoding="utf-8")
+        for words, shown in ((plain, "HR@100"), (filtered, "1 of 300 items admitted")):
+            self.assertEqual(words[0], "sluicectl")
+            done = subprocess.run([harness.build_dir() / words[0], *words[1:]], cwd=self.folder, capture_output=True,
+                                  text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("average(2000)", done.stdout)
+            self.assertIn(shown, done.stdout)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@
 
 import base64
 import json
+import re
 import subprocess
 import tempfile
 import time
+import unittest
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 import data
 import harness
 import models
+import safetensors_io
 import wire
 from harness import SLOWNESS, Case, Kcat, System, eventually
 from oracle import check_epochs
@@ -38,6 +41,13 @@ def setUpModule():
 
 def tearDownModule():
     folder.cleanup()
+
+
+def key_for_people(key):
+    """A key of a JSON answer, as sluicectl prints it in its table."""
+    if isinstance(key, dict):
+        return "base64:" + key["base64"]
+    return re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", key)
 
 
 class Embedded(Case):
@@ -115,11 +125,11 @@ class Embedded(Case):
         self.kcat.produce(self.system.topic("catalogue"),
                           [(key, wire.dumps(wire.item_json(item))) for key, item in items.items()])
         self.caught_up()
-        self.assertIn(b"kcat-3", self.system.oracle.state(self.system.oracle.end()).parts_by_key)
+        self.assertIn(b"kcat-3", self.system.oracle.state(self.system.oracle.end()).items)
         self.system.check_catalogue()
         self.kcat.produce(self.system.topic("catalogue"), [(key, None) for key in items])
         self.caught_up()
-        self.assertNotIn(b"kcat-3", self.system.oracle.state(self.system.oracle.end()).parts_by_key)
+        self.assertNotIn(b"kcat-3", self.system.oracle.state(self.system.oracle.end()).items)
         self.system.check_catalogue()
 
     def test_the_whole_catalogue(self):
@@ -459,6 +469,24 @@ class Embedded(Case):
         names = [self.system.client.replies[query.id][0].answer.error.code for query in waiting]
         self.assertEqual(set(names), {pb.Error.NOT_SEEN, pb.Error.UNAVAILABLE})
 
+    def test_an_answer_has_the_trace_headers_of_its_query(self):
+        trace = [("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+                 ("tracestate", b"vendor=\xff opaque"), ("baggage", b"user=1," + b"x" * 8185)]
+        good, bad = (self.system.queries.draw("codes") for _ in range(2))
+        bad.method = "no_such_method"
+        for query in (good, bad):
+            for headers in (trace, trace[:1] + [("baggage", b"x" * 8193), ("other", b"1")], []):
+                one = pb.Query()
+                one.CopyFrom(query)
+                one.id = f"{query.id}-{len(headers)}-{headers[1][0] if headers else ''}"
+                value, own = self.system.queries.encode(one)
+                self.system.client.send(one.id, value, [*own, *headers])
+                self.system.client.wait([one.id])
+                (reply,) = self.system.client.replies[one.id]
+                self.assertEqual(reply.answer.HasField("error"), query is bad)
+                kept = [h for h in headers if h[0] != "other" and len(h[1]) <= 8192]
+                self.assertEqual([h for h in reply.headers if h[0] != "content-type"], kept)
+
     def test_a_reply_does_not_come_back_as_a_query_or_an_item(self):
         for kind in ("queries", "catalogue"):
             query = self.system.queries.draw("codes", reply_topic=self.system.topic(kind))
@@ -473,7 +501,7 @@ class Embedded(Case):
         status = self.system.daemon.status()
         state = self.system.oracle.state(self.system.oracle.end())
         self.assertTrue(status["ready"])
-        self.assertEqual(status["items"], len(state.parts_by_key))
+        self.assertEqual(status["items"], len(state.items))
         self.assertEqual({s["name"]: (s["similarity"], s["items"]) for s in status["spaces"]},
                          {name: (model.similarity, len(state.space(name).keys)) for name, model in spaces.items()})
         self.assertEqual(status["kafka"]["catalogue_topic"], self.system.topic("catalogue"))
@@ -513,19 +541,47 @@ class Embedded(Case):
         self.assertIn(b"by-hand", keys)
         self.assertNotIn(b"file-7", keys)
         state = self.system.oracle.state(self.system.oracle.end())
-        self.assertTrue({b"file-%d" % i for i in range(50) if i != 7} <= state.parts_by_key.keys())
+        self.assertTrue({b"file-%d" % i for i in range(50) if i != 7} <= state.items.keys())
 
         asked = self.system.queries.draw("codes", "exact", k=3)
         asked.id = "by sluicectl"
         printed = json.loads(ctl("query", "--format", "json", "--json", json.dumps(wire.query_json(asked))))
         hits = printed["hits"] if isinstance(printed, dict) else printed[0]["hits"]
         self.assertEqual(len(hits), 3)
-        self.assertIn("hits" if not hits else str(hits[0]["key"]),
-                      ctl("query", "--json", json.dumps(wire.query_json(asked))))
-        self.assertEqual(json.loads(ctl("status", "--json"))["items"], len(state.parts_by_key))
+        self.assertIn(key_for_people(hits[0]["key"]), ctl("query", "--json", json.dumps(wire.query_json(asked))))
+        self.assertEqual(json.loads(ctl("status", "--json"))["items"], len(state.items))
         ctl("delete", "by-hand")
         self.system.check_catalogue()
-        self.assertNotIn(b"by-hand", self.system.oracle.state(self.system.oracle.end()).parts_by_key)
+        self.assertNotIn(b"by-hand", self.system.oracle.state(self.system.oracle.end()).items)
+
+
+class Wait(unittest.TestCase):
+    """Tests of `sluicectl wait`, which may begin before the daemon."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-wait-")
+        self.addCleanup(folder.cleanup)
+        model = Path(folder.name) / "films.safetensors"
+        safetensors_io.write(model, {}, {"sluice.similarity": "dot", "sluice.dim": "2"})
+        self.daemon = harness.Daemon({"embedded_broker": {"enabled": True}, "store": {"path": "store"},
+                                      "spaces": {"films": {"model": str(model)}}}, folder.name)
+        self.words = [harness.build_dir() / "sluicectl", "--config", self.daemon.config_path, "wait"]
+
+    def test_it_returns_when_the_daemon_is_ready(self):
+        waiting = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.communicate)
+        self.addCleanup(waiting.kill)
+        self.assertIn("nothing answers at", waiting.stderr.readline())
+        self.addCleanup(self.daemon.kill)
+        self.daemon.start()
+        printed, _ = waiting.communicate(timeout=60 * SLOWNESS)
+        self.assertEqual((printed, waiting.returncode), ("ready\n", 0))
+        self.assertEqual(self.daemon.get("/readyz"), (200, "ready\n"))
+
+    def test_it_gives_up(self):
+        done = subprocess.run([*self.words, "--timeout-s", "1"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("gave up after 1 s: nothing answers at", done.stderr)
 
 
 if __name__ == "__main__":

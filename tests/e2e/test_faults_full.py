@@ -6,16 +6,20 @@ Queries must still be answered, no record may be lost, and the daemon must repor
 by itself once there is room.
 """
 
+import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
 import data
 import models
-from harness import Case, System, eventually
+from harness import Case, System, eventually, merged, to_yaml
 
 DISK_MB = 40
 
@@ -134,6 +138,57 @@ class Disk(FullCase):
         system.check_catalogue()
         self.assertEqual(self.keys_found(), {*before, *behind})
         system.daemon.stop()
+
+    def test_items_expire_after_a_reload_with_new_certificates(self):
+        def config(password):
+            return {"store": {"path": str(Path(self.disk) / "store")}, "kafka": {"ssl.key.password": password},
+                    "attributes": {"ends": "time"}, "catalogue": {"expires": "ends"}}
+        system = self.open("renewed", config("former"))
+        item = {"attributes": {"ends": int((time.time() + 8) * 1000)}}
+        system.put_raw(b"short-lived", json.dumps(item).encode())
+        system.sync()
+        self.fill()
+        self.write(numbered(b"behind", 3000))
+        self.wait_not_ready("disk is full")
+        system.daemon.config_path.write_text(to_yaml(merged(system.daemon.config, config("newer"))) + "\n")
+        system.daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: "event=reloaded" in system.daemon.log(), "the reload")
+        eventually(lambda: self.status()["lifetimes"]["expired"] == 1, "the end of the item")
+        self.wait_not_ready("disk is full")
+
+    def test_what_users_have_seen_follows_when_there_is_room(self):
+        system = self.open("seen", {"store": {"path": str(Path(self.disk) / "store")}, "seen": {"topic": "seen.seen"}})
+        self.fill()
+        items = json.dumps({"items": [f"an item {i:03}" for i in range(100)]})
+        for user in numbered(b"user", 3000):
+            system.producer.produce("seen.seen", items, user)
+        system.producer.flush(60)
+        eventually(lambda: self.status()["seen"]["problem"], "the problem")
+        for _ in range(30):  # the daemon tries again and again meanwhile
+            time.sleep(0.1)
+            self.assertIn("make room", self.status()["seen"]["problem"] or "it ended")
+        self.assertEqual(system.daemon.log().count("event=seen_waiting"), 1, system.daemon.log_tail(30))
+        os.unlink(Path(self.disk) / "filler")
+        eventually(lambda: self.status()["seen"]["users"] == 3000, "all users")
+        eventually(lambda: not self.status()["seen"]["problem"], "the end of the problem")
+        system.daemon.stop()
+        self.fill()
+        before = len(system.daemon.log())
+        system.daemon.start()  # the embedded broker has lost its records: the topic is another one
+        eventually(lambda: self.seen_waits() == "1", "the problem")
+        time.sleep(3)  # the daemon tries again and again meanwhile
+        for event in ("seen_discontinuity", "seen_waiting"):
+            self.assertEqual(system.daemon.log()[before:].count(f"event={event}"), 1, system.daemon.log_tail(30))
+        os.unlink(Path(self.disk) / "filler")
+        eventually(lambda: self.seen_waits() == "0", "the end of the problem")
+        self.assertEqual(self.status()["seen"]["users"], 3000)
+        system.daemon.stop()
+
+    def seen_waits(self):
+        """Return the value of the metric; None before the daemon serves it."""
+        _, page = self.system.daemon.get("/metrics") or (None, "")
+        found = re.search(r"^sluice_seen_waits (\d)$", page, re.MULTILINE)
+        return found and found[1]
 
 
 if __name__ == "__main__":

@@ -130,6 +130,15 @@ class ReplyTopics(Case):
             messages = self.assert_errors(self.send(self.draw(20, "missing")))
         print(f" [{messages}] ", end="", flush=True)
 
+    def test_an_error_in_place_of_an_answer_has_the_trace_headers_of_its_query(self):
+        (query,) = self.draw(1, "missing")
+        trace = [("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")]
+        value, headers = self.system.queries.encode(query)
+        self.system.client.send(query.id, value, [*headers, *trace])
+        self.assert_errors([query])
+        (reply,) = self.system.client.replies[query.id]
+        self.assertEqual([h for h in reply.headers if h[0] != "content-type"], trace)
+
     def test_a_topic_without_a_leader_holds_up_no_commits(self):
         stuck = self.send(self.draw(3, "stuck"))
         plain = self.send(self.draw(500))

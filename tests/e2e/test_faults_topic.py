@@ -75,7 +75,7 @@ class TopicCase(Case):
         eventually(lambda: self.is_ready() and self.status()["items"] == n_items,
                    f"{n_items} items; there are {self.status()['items']}", 30)
         self.system.check_catalogue()
-        self.assertEqual(len(self.system.oracle.state(self.system.oracle.end()).parts_by_key), n_items)
+        self.assertEqual(len(self.system.oracle.state(self.system.oracle.end()).items), n_items)
         self.assertEqual(self.status()["items"], n_items)
 
 

@@ -151,8 +151,8 @@ class Wire(Case):
         for size in (50_000, 200_000, 990_000):
             value = field(1, b"merge-%d" % size) + field(2, b"movies") + vector_merges(5, size)
             self.assertIn("vector: it occurs twice", self.refused(f"merge-{size}", value, PROTOBUF))
-        unknown = field(1, b"unknown") + b"\x78\x01" * 400_000
-        self.assertIn("bytes of memory to decode", self.refused("unknown", unknown, PROTOBUF))
+        unknown = field(1, b"unknown") + b"\xa0\x06\x01" * 300_000  # field 100: a query has all numbers below 16
+        self.assertIn("space", self.refused("unknown", unknown, PROTOBUF, "UNKNOWN_SPACE"))
         lists = b'{"id":"x","vector":[' + b"{}," * 300_000 + b"0]}"
         for i, value in enumerate((b'{"id":"x","vector":' + b"[" * 900_000, lists)):
             self.system.client.send(f"nobody's-{i}", value, JSON)

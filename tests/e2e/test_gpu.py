@@ -35,9 +35,9 @@ def tearDownModule():
 
 
 class Gpu(Case):
-    def open(self, backend, model, name):
+    def open(self, backend, model, name, **where):
         self.system = System(paths, spaces, {"engine": {"backend": backend}, "catalogue": {"max_items": 2000}},
-                             name=name, environment={"SLUICE_CUDA_MODEL": model})
+                             name=name, environment={"SLUICE_CUDA_MODEL": model}, **where)
         self.addCleanup(self.system.close)
         self.system.open()
         self.system.oracle.may_search_more = True
@@ -107,6 +107,17 @@ class Gpu(Case):
         errors = [a for a in answers if a.HasField("error")]
         self.assertTrue(all(pb.Error.Code.Name(a.error.code) == "INTERNAL" for a in errors))
         self.assertGreater(len(answers), len(errors))
+
+    def test_the_gpu_searches_with_filters(self):
+        for backend in ("auto", "cuda"):
+            with self.subTest(backend=backend):
+                self.open(backend, "on", f"filters-{backend}", types={"year": "integer"})
+                for filter_ in ("year < 1990", "not year < 1990", "year = 1990"):
+                    self.system.ask([self.system.queries.draw(name, method, at_least=self.system.positions(),
+                                                              filter=filter_)
+                                     for name in spaces for method in self.system.queries.methods(name)])
+                self.assertEqual(self.system.daemon.status()["backend"], "cuda")
+                self.system.daemon.stop()
 
     def test_no_gpu_is_said(self):
         with tempfile.TemporaryDirectory() as place:

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the oracle itself: its scores match the reference implementation, and it refuses wrong answers."""
 
+import json
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import data
+import filters
 import models
 import safetensors_io
 import wire
@@ -78,6 +81,22 @@ class Wire(unittest.TestCase):
                 self.assertTrue((back[name] == tensor).all())
 
 
+class Filters(unittest.TestCase):
+    def test_worked_examples_admit_what_the_document_says(self):
+        text = (data.ROOT / "docs" / "filters.md").read_text()
+        examples = text[text.index("## Worked examples"):]
+        types = dict(re.findall(r"^  (\w+): (\w+)$", examples, re.M))
+        items = [json.loads(line) for line in re.findall(r"^\{.*\}$", examples, re.M)]
+        rows = re.findall(r"^\| `(.+?)` \| (?:`(.+?)`)? ?\| (.+?) \|$", examples, re.M)
+        self.assertEqual((len(types), len(items)), (6, 4))
+        self.assertGreater(len(rows), 15)
+        for text, parameters, due in rows:
+            with self.subTest(filter=text):
+                admits = filters.parse(text, json.loads(parameters or "[]"), types)
+                found = [item["id"] for item in items if admits(item["attributes"])]
+                self.assertEqual(", ".join(found) or "nothing", due)
+
+
 class Replay(unittest.TestCase):
     def setUp(self):
         rng = data.generator("replay")
@@ -134,13 +153,14 @@ class Checker(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         path = Path(self.folder.name) / "mol.safetensors"
         models.random_mol(rng, path)
-        self.oracle = Oracle({"m": models.load(path)})
+        self.oracle = Oracle({"m": models.load(path)}, {"year": "integer"})
         self.model = self.oracle.spaces["m"]
         vectors = rng.standard_normal((300, self.model.dx))
         vectors[1:3] = vectors[0]
         for i, x in enumerate(vectors):
             item = pb.Item()
             item.parts["m"].vector.CopyFrom(wire.vector(x))
+            item.attributes["year"].integer = i % 2
             self.oracle.feed([Record(0, i, b"k%03d" % i, item.SerializeToString())])
         self.query = pb.Query(id="q", space="m", k=20, user_id=5)
         self.query.vector.CopyFrom(wire.vector(rng.standard_normal(self.model.dq)))
@@ -171,6 +191,28 @@ class Checker(unittest.TestCase):
         self.oracle.check(self.query, self.right_answer())
         self.query.exclude.extend([b"k000", b"k299", b"nobody"])
         self.oracle.check(self.query, self.right_answer())
+
+    def test_hits_and_counts_that_the_filter_does_not_admit(self):
+        self.query.filter, self.query.k = "year = $1", 500
+        self.query.parameters.add(integer=3)
+        self.refused(self.right_answer(), "is not admitted")
+        self.query.parameters[0].integer = 1
+        odd = [b"k%03d" % i for i in range(1, 300, 2)]
+        due = self.right_answer()
+        for hit in [hit for hit in due.hits if hit.key not in odd]:
+            due.hits.remove(hit)
+        self.oracle.check(self.query, due)
+        due.counts.admitted = 150
+        self.oracle.check(self.query, due)
+        due.counts.admitted = 151
+        self.refused(due, "151 items admitted, 150 were due")
+        # The attribute changes, and is then removed.
+        for offset, value in [(300, pb.Value(integer=2)), (301, pb.Value())]:
+            item = pb.Item()
+            item.attributes["year"].CopyFrom(value)
+            self.oracle.feed([Record(0, offset, b"k001", item.SerializeToString())])
+            due.watermark[0].next = offset + 1
+            self.refused(due, "b'k001' is not admitted")
 
     def test_a_wrong_score_a_swap_and_a_missing_hit(self):
         answer = self.right_answer()
@@ -209,7 +251,7 @@ class Checker(unittest.TestCase):
         self.refused(answer, "not an item of this state")
         answer = self.right_answer()
         self.query.exclude.append(answer.hits[2].key)
-        self.refused(answer, "excluded")
+        self.refused(answer, "is not admitted")
         del self.query.exclude[:]
         answer = self.right_answer()
         answer.hits[1].CopyFrom(answer.hits[0])

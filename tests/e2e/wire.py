@@ -96,8 +96,33 @@ def part_json(part, form="array"):
     return out
 
 
+def value_of(message):
+    """Return a pb.Value as a plain Python value. A list is in the order of its kinds."""
+    kind = message.WhichOneof("kind")
+    if kind == "list":
+        elements = message.list
+        return [*elements.booleans, *elements.integers, *elements.numbers, *elements.texts]
+    return getattr(message, kind) if kind else None
+
+
+def make_value(plain):
+    """Return a pb.Value of a plain Python value."""
+    if plain is None:
+        return pb.Value()
+    if isinstance(plain, (list, tuple)):
+        kinds = {bool: "booleans", int: "integers", float: "numbers", str: "texts"}
+        out = pb.Value(list=pb.Value.List())
+        for element in plain:
+            getattr(out.list, kinds[type(element)]).append(element)
+        return out
+    return pb.Value(**{{bool: "boolean", int: "integer", float: "number", str: "text"}[type(plain)]: plain})
+
+
 def item_json(item, form="array"):
-    return {"parts": {space: part_json(part, form) for space, part in item.parts.items()}}
+    out = {"parts": {space: part_json(part, form) for space, part in item.parts.items()}}
+    if item.attributes:
+        out["attributes"] = {name: value_of(message) for name, message in item.attributes.items()}
+    return out
 
 
 def camel(name):
@@ -121,8 +146,18 @@ def query_json(query, form="array", camel_case=False, ints_as_text=False):
         out["exclude"] = [key_json(key) for key in query.exclude]
     if query.at_least:
         out[name("at_least")] = [{"partition": p.partition, "next": integer(p.next)} for p in query.at_least]
+    if query.exclude_seen_by:
+        out[name("exclude_seen_by")] = key_json(query.exclude_seen_by)
+    if query.at_least_seen:
+        out[name("at_least_seen")] = [{"partition": p.partition, "next": integer(p.next)} for p in query.at_least_seen]
+    if query.no_wait:
+        out[name("no_wait")] = True
     if query.reply_topic:
         out[name("reply_topic")] = query.reply_topic
+    if query.filter:
+        out["filter"] = query.filter
+    if query.parameters:
+        out["parameters"] = [value_of(message) for message in query.parameters]
     return out
 
 
@@ -191,7 +226,10 @@ def _codes_of(value):
 
 def _item_from_json(text):
     item = pb.Item()
-    parts = _fields(_finite_json(text), ("parts",), "item").get("parts", {})
+    whole = _fields(_finite_json(text), ("parts", "attributes"), "item")
+    for name, plain in whole.get("attributes", {}).items():
+        item.attributes[name].CopyFrom(make_value(plain))
+    parts = whole.get("parts", {})
     if not isinstance(parts, dict):
         raise WireError("parts is not an object")
     for space, value in parts.items():
@@ -269,6 +307,8 @@ def answer_from_json(text):
         inner = getattr(out, name)
         for field, value in fields.get(name, {}).items():
             setattr(inner, field, _integer(value, field))
+    if "time_unix_ms" in fields:
+        out.time_unix_ms = _integer(fields["time_unix_ms"], "time_unix_ms")
     if "error" in fields:
         error = _strict(fields["error"], ("code", "message"), "error")
         out.error.code = pb.Error.Code.Value(error["code"])

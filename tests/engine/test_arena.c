@@ -119,8 +119,8 @@ static void check_arena(const struct world *w, const struct arena *a)
     if (!item->is_live)
       continue;
     assert_true(slot < a->n_slots);
-    assert_int_equal(a->spaces[0].has_part[slot], item->has_pq);
-    assert_int_equal(a->spaces[1].has_part[slot], item->has_mol);
+    assert_int_equal(bits_get(a->spaces[0].has_part, slot), item->has_pq);
+    assert_int_equal(bits_get(a->spaces[1].has_part, slot), item->has_mol);
     n_live++;
     n_parts[0] += item->has_pq;
     n_parts[1] += item->has_mol;
@@ -129,7 +129,7 @@ static void check_arena(const struct world *w, const struct arena *a)
   for (size_t s = 0; s < 2; s++) {
     assert_int_equal(a->spaces[s].n_items, n_parts[s]);
     for (size_t slot = n_live; slot < a->capacity; slot++)
-      assert_int_equal(a->spaces[s].has_part[slot], 0);
+      assert_false(bits_get(a->spaces[s].has_part, slot));
   }
 }
 
@@ -209,7 +209,7 @@ static size_t n_parts_of(const struct world *w, const char *key, size_t space)
   const struct arena *a = &w->engine->pair->arenas[0];
   uint32_t slot = keys_find(&a->keys, span_of_str(key));
 
-  return slot == KEYS_NONE ? 99 : a->spaces[space].has_part[slot];
+  return slot == KEYS_NONE ? 99 : bits_get(a->spaces[space].has_part, slot);
 }
 
 static void a_partial_update_keeps_the_other_part_and_a_whole_one_drops_it(void **state)

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "base/progress.h"
 #include "tests/support/two_spaces.h"
 #include "tests/support/vector_file.h"
 
@@ -257,6 +258,40 @@ static void catalogue_can_be_replaced_again(void **state)
   close_world(w);
 }
 
+static void count_note(void *count)
+{
+  atomic_fetch_add((_Atomic size_t *)count, 1);
+}
+
+/* Replace the catalogue of an engine with these spaces, and return how often it notes its progress. */
+static size_t count_notes(const struct world *w, const struct engine_space *spaces, size_t n_spaces)
+{
+  struct engine_config config = w->config;
+  _Atomic size_t n_notes = 0;
+  struct engine *e;
+
+  config.spaces = spaces;
+  config.n_spaces = n_spaces;
+  assert_ok(engine_open(&config, &e));
+  progress_listener_set((struct progress_listener){ count_note, &n_notes });
+  replace(w, e, ITEMS, 2);
+  progress_listener_set((struct progress_listener){ 0 });
+  engine_close(&e);
+  return n_notes;
+}
+
+/* Copying to the second arena notes each block. What comes on top is the building of cells before the publication. */
+static void progress_is_noted_after_the_last_item_was_given(void **state)
+{
+  struct world *w = open_world(11);
+  size_t n_blocks = (ITEMS + ENGINE_TAKE_SLOTS - 1) / ENGINE_TAKE_SLOTS;
+
+  (void)state;
+  assert_int_equal(count_notes(w, &w->spaces[2], 1), n_blocks); /* dot products have no cells */
+  assert_true(count_notes(w, w->spaces, 2) > n_blocks);
+  close_world(w);
+}
+
 static void too_many_items_are_an_error(void **state)
 {
   struct world *w = open_world(10);
@@ -276,6 +311,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(filled_catalogue_answers_like_one_that_was_put_item_by_item),
     cmocka_unit_test(catalogue_can_be_replaced_again),
+    cmocka_unit_test(progress_is_noted_after_the_last_item_was_given),
     cmocka_unit_test(too_many_items_are_an_error),
   };
 

@@ -325,7 +325,7 @@ static size_t count_searches(struct worker *workers)
 static void open_engine(struct dice *dice, char *path, size_t size)
 {
   struct engine_space space = { .name = "pq", .model_path = path };
-  struct engine_config config = { &space, 1, ITEMS, 2 * ITEMS, BATCH, isa_detect(), ENGINE_CPU, 1 };
+  struct engine_config config = { &space, 1, ITEMS, 2 * ITEMS, BATCH, isa_detect(), ENGINE_CPU, 1, { 0 }, { 0 } };
 
   for (size_t i = 0; i < sizeof centroids / sizeof(float); i++)
     ((float *)centroids)[i] = (float)dice_below(dice, 9) * 0.25f - 1.0f;

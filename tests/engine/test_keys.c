@@ -27,6 +27,7 @@ struct key {
 /* The keys that may be put, and the key in each slot. */
 struct world {
   struct dice dice;
+  struct key_hash hash;
   struct keys keys;
   struct key all[MAX_KEYS];
   size_t n_all;
@@ -47,7 +48,8 @@ static struct world *open_world(size_t n_all)
 
   w->dice.state = seed;
   w->n_all = n_all;
-  assert_ok(keys_init(n_all, &w->keys));
+  assert_ok(key_hash_init(&w->hash));
+  assert_ok(keys_init(n_all, &w->hash, &w->keys));
   for (size_t i = 0; i < n_all; i++)
     w->all[i].slot = KEYS_NONE;
   return w;
@@ -94,8 +96,16 @@ static void take(struct world *w, size_t i)
 
 static void check_all(const struct world *w)
 {
+  static struct span keys[MAX_KEYS];
+  static uint32_t slots[MAX_KEYS];
+
+  for (size_t i = 0; i < w->n_all; i++) {
+    keys[i] = span_of_key(&w->all[i]);
+    assert_int_equal(keys_find(&w->keys, keys[i]), w->all[i].slot);
+  }
+  keys_find_all(&w->keys, keys, w->n_all, slots);
   for (size_t i = 0; i < w->n_all; i++)
-    assert_int_equal(keys_find(&w->keys, span_of_key(&w->all[i])), w->all[i].slot);
+    assert_int_equal(slots[i], w->all[i].slot);
   for (uint32_t slot = 0; slot < w->n_slots; slot++)
     assert_true(span_equal(keys_get(&w->keys, slot), span_of_key(&w->all[w->in_slot[slot]])));
 }
@@ -167,7 +177,7 @@ static void keys_that_threads_have_filled_are_found_and_can_change(void **state)
 
 static uint32_t hash_of(const struct world *w, const void *p, size_t n)
 {
-  return (uint32_t)XXH3_64bits_withSecret(p, n, w->keys.secret, sizeof w->keys.secret);
+  return (uint32_t)XXH3_64bits_withSecret(p, n, w->hash.secret, sizeof w->hash.secret);
 }
 
 /* All keys have their home in the last few entries of the table. They form one long run that wraps around its end. */
@@ -247,7 +257,7 @@ static void keys_chosen_to_share_a_home_do_not(void **state)
       n_farther++;
   }
   assert_int_equal(n_farther, 0);
-  assert_memory_not_equal(w->keys.secret, other->keys.secret, sizeof w->keys.secret);
+  assert_memory_not_equal(w->hash.secret, other->hash.secret, sizeof w->hash.secret);
   check_all(w);
   close_world(w);
   close_world(other);

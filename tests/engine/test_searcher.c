@@ -23,7 +23,7 @@ static int open_full_engine(void **state)
 {
   char path[sizeof dir.path + 32];
   struct engine_space space = { .name = "pq", .model_path = path };
-  struct engine_config config = { &space, 1, ITEMS, ITEMS, 32, isa_detect(), ENGINE_CPU, 1 };
+  struct engine_config config = { &space, 1, ITEMS, ITEMS, 32, isa_detect(), ENGINE_CPU, 1, { 0 }, { 0 } };
   float centroids[SPLITS * SUBITEMS] = { 0 }; /* every item ties, so keys decide */
   struct item_change *changes = calloc(ITEMS, sizeof *changes);
   struct part part = { .space = span_of_str("pq"), .codes = span_of("\1\2", 2) };

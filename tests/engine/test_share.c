@@ -35,7 +35,7 @@ static const struct space_methods {
 } subjects[] = {
   { "dot", { "exact", "brute_force" } },
   { "bilinear", { "exact", "brute_force", "low_rank(3)" } },
-  { "pq", { "exact", "pqtopk", "default", "prune(8)" } },
+  { "pq", { "exact", "pqtopk", "default", "prune(8)", "prune_inflated(8,120)", "prune_limited(8,3)" } },
   { "mol", { "exact", "brute_force", "two_pass", "average(300)", "per_embedding(40)", "combined(20,100)" } },
 };
 enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
@@ -73,7 +73,9 @@ static int remove_models(void **state)
 static struct engine *open_shared_engine(size_t n_threads)
 {
   struct engine_space spaces[SUBJECTS];
-  struct engine_config config = { spaces, SUBJECTS, ITEMS, 2 * ITEMS, BATCH, isa_detect(), ENGINE_CPU, 0 };
+  struct engine_config config = {
+    spaces, SUBJECTS, ITEMS, 2 * ITEMS, BATCH, isa_detect(), ENGINE_CPU, 0, { 0 }, { 0 }
+  };
   struct engine_threads threads = { .per_search = MEMBERS, .max = n_threads, .shares_always = true };
   struct engine *e;
 

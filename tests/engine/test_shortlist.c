@@ -22,7 +22,7 @@ static struct dice dice;
 static struct {
   size_t n_slots;
   float exact[LISTS][MAX_SLOTS];
-  uint8_t has_part[MAX_SLOTS];
+  uint64_t has_part[MAX_SLOTS / 64 + 1];
   uint32_t excluded[MAX_SLOTS];
   struct admit admit;
   size_t n_resolved;
@@ -102,10 +102,13 @@ static void draw_world(size_t n_slots, int kind)
   for (size_t l = 0; l < LISTS; l++)
     for (size_t i = 0; i < n_slots; i++)
       world.exact[l][i] = draw_score(kind, i);
-  world.admit = (struct admit){ world.has_part, world.excluded, 0, dice_below(&dice, 3) == 0 };
+  world.admit =
+      (struct admit){ .words = world.has_part, .excluded = world.excluded, .admits_all = dice_below(&dice, 3) == 0 };
+  memset(world.has_part, 0, sizeof world.has_part);
   for (uint32_t i = 0; i < n_slots; i++) {
-    world.has_part[i] = world.admit.admits_all || dice_below(&dice, 10) != 0;
-    if (!world.admit.admits_all && world.has_part[i] && dice_below(&dice, 50) == 0)
+    if (world.admit.admits_all || dice_below(&dice, 10) != 0)
+      bits_set(world.has_part, i);
+    if (!world.admit.admits_all && bits_get(world.has_part, i) && dice_below(&dice, 50) == 0)
       world.excluded[world.admit.n_excluded++] = i;
   }
 }
@@ -132,13 +135,19 @@ static void scan_chunk(struct shortlists *s, const struct shortlist_scale *scale
   shortlist_make_room(s, (end < world.n_slots ? end : world.n_slots) - first, n_appended);
 }
 
-/* Scan all slots, in an order that is spread over all or in slot order. */
-static void scan(struct shortlists *s, const struct shortlist_scale *scales, bool is_spread)
+enum scan_order { IN_SLOT_ORDER, SPREAD, SPREAD_IN_RUNS, N_ORDERS };
+
+static void scan(struct shortlists *s, const struct shortlist_scale *scales, enum scan_order order)
 {
   struct spread chunks = spread_over((world.n_slots + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK);
+  struct spread_runs in_runs = spread_runs_over(chunks.n);
 
-  for (size_t i = 0; i < chunks.n; i++)
-    scan_chunk(s, scales, (is_spread ? spread_next(&chunks) : i) * SHORTLIST_CHUNK);
+  for (size_t i = 0; i < chunks.n; i++) {
+    size_t chunk = order == SPREAD ? spread_next(&chunks) : order == SPREAD_IN_RUNS ? spread_runs_next(&in_runs) : i;
+    scan_chunk(s, scales, chunk * SHORTLIST_CHUNK);
+    if (order == SPREAD_IN_RUNS && i + 1 == in_runs.runs.n)
+      shortlist_stop_guessing(s);
+  }
 }
 
 /* Scan, and scan again without guesses if a guess was wrong. */
@@ -147,13 +156,13 @@ static void fill_lists(struct shortlists *s, const struct shortlist_scale *scale
   size_t n_wrong = 0;
 
   shortlist_reset(s, scales, LISTS, n_best, true);
-  scan(s, scales, dice_below(&dice, 2));
+  scan(s, scales, (enum scan_order)dice_below(&dice, N_ORDERS));
   for (size_t l = 0; l < LISTS; l++)
     n_wrong += !shortlist_is_complete(s, l);
   if (n_wrong == 0)
     return;
   shortlist_reset(s, scales, LISTS, n_best, false);
-  scan(s, scales, true);
+  scan(s, scales, SPREAD);
   for (size_t l = 0; l < LISTS; l++)
     assert_true(shortlist_is_complete(s, l));
 }

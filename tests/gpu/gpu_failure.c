@@ -62,13 +62,24 @@ static err_t search(struct engine *e, struct searcher *s, struct found *out)
 
 static size_t calls_at_end; /* calls made before closing: errors on close are not reported */
 
+/* Does a device with this memory have room for an empty catalogue of up to a million items? */
+static err_t open_large(size_t memory_bytes)
+{
+  AUTO(engine_close) struct engine *e = NULL;
+  struct engine_space space = { .name = "pq", .model_path = model_path };
+  struct engine_config config = { &space, 1, 1000000, K, 4, isa_detect(), ENGINE_CUDA, 1, { 0 }, { 0 } };
+
+  cuda_model_set_memory(memory_bytes);
+  return engine_open(&config, &e);
+}
+
 /* Open an engine and run it for some rounds. Each round puts items and answers a query, into found[round]. */
 static err_t live(enum engine_backend backend, struct found *found, const char **name)
 {
   AUTO(engine_close) struct engine *e = NULL;
   AUTO(searcher_close) struct searcher *s = NULL;
   struct engine_space space = { .name = "pq", .model_path = model_path };
-  struct engine_config config = { &space, 1, ITEMS, K, 4, isa_detect(), backend, 1 };
+  struct engine_config config = { &space, 1, ITEMS, K, 4, isa_detect(), backend, 1, { 0 }, { 0 } };
   size_t n_failed;
 
   TRY(engine_open(&config, &e));
@@ -134,6 +145,9 @@ int main(void)
   cuda_model_set_memory((size_t)64 << 20);
   err = live(ENGINE_CUDA, found, &name);
   CHECK(err == ERR_CONFIG && strstr(err_message(), "and the workers"), "%s", err_message());
+
+  /* A million items of 2 bytes, with 36 bytes of a worker each, need less than 0.5 GiB, however bytes are rounded. */
+  CHECK_OK(open_large((size_t)1 << 30));
   cuda_model_set_memory((size_t)16 << 30);
 
   /* A driver that is older than the runtime is named as the reason. */

@@ -125,7 +125,7 @@ int main(void)
   struct temp_dir dir;
   char path[sizeof dir.path + 32];
   struct engine_space space = { .name = "pq", .model_path = path };
-  struct engine_config config = { &space, 1, ITEMS, K, BATCH, isa_detect(), ENGINE_CUDA, 1 };
+  struct engine_config config = { &space, 1, ITEMS, K, BATCH, isa_detect(), ENGINE_CUDA, 1, { 0 }, { 0 } };
   pthread_t threads[SEARCHERS];
 
   check_begin("gpu_live");

@@ -183,6 +183,15 @@ static void check_residual(float stored, double want, const char *what)
         (double)stored, want);
 }
 
+static double norm_of_halves(const uint16_t *x, size_t n)
+{
+  double sum = 0;
+
+  for (size_t i = 0; i < n; i++)
+    sum += (double)half_at(x, i) * (double)half_at(x, i);
+  return sqrt(sum);
+}
+
 static void check_item(const struct catalogue *c, size_t slot)
 {
   const float *row = c->rows + slot * c->row_floats, *residuals = c->residuals + slot * MOL_RESIDUALS;
@@ -199,6 +208,7 @@ static void check_item(const struct catalogue *c, size_t slot)
       item_major[m * n_query + n] = row[n_item * dim + n * n_item + m];
   }
   check_residual(residuals[MOL_RESIDUAL_GATE], residual(item_major, gates, c->n_logits), "gates");
+  check_residual(residuals[MOL_GATE_NORM], norm_of_halves(gates, c->n_logits), "the norm of gates");
   check_residual(residuals[MOL_RESIDUAL_AVERAGE],
                  residual(average_of(c, slot), c->averages + slot * c->averages_stride, dim), "average");
   for (size_t k = c->n_logits; k < c->gates_stride; k++)

@@ -196,7 +196,9 @@ static void check_list(size_t q, size_t first, size_t n)
 
 static void check(size_t n_items, size_t n_queries)
 {
-  struct pq_scan_input input = { w.rows, M, w.device_scores, n_queries, 3 };
+  struct pq_scan_input input = {
+    .rows = w.rows, .n_splits = M, .subitem_scores = w.device_scores, .n_queries = n_queries, .n_blocks = 3
+  };
   struct pq_packed_levels levels;
   size_t stride = 1 + dice_below(&w.dice, 3), n_tiles = (n_items + stride * TILE - 1) / (stride * TILE);
   size_t first = dice_below(&w.dice, n_items) / TILE * TILE, n = 1 + dice_below(&w.dice, n_items - first);

@@ -79,7 +79,7 @@ static void put_items(struct world *w)
 static void open_world(struct world *w)
 {
   struct engine_space spaces[N_SPACES];
-  struct engine_config config = { spaces, N_SPACES, ITEMS, K, BATCH, isa_detect(), ENGINE_CUDA, 1 };
+  struct engine_config config = { spaces, N_SPACES, ITEMS, K, BATCH, isa_detect(), ENGINE_CUDA, 1, { 0 }, { 0 } };
 
   write_models(w);
   for (int s = 0; s < N_SPACES; s++)

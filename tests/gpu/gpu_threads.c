@@ -133,7 +133,7 @@ int main(void)
   struct temp_dir dir;
   char path[sizeof dir.path + 32];
   struct engine_space space = { .name = "mol", .model_path = path };
-  struct engine_config config = { &space, 1, ITEMS, K, QUERIES, isa_detect(), ENGINE_CUDA, 1 };
+  struct engine_config config = { &space, 1, ITEMS, K, QUERIES, isa_detect(), ENGINE_CUDA, 1, { 0 }, { 0 } };
   pthread_t threads[THREADS];
 
   check_begin("gpu_threads");

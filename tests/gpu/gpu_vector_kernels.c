@@ -253,7 +253,9 @@ static double norm_of_item(const struct world *w, size_t item)
 
 static struct vector_scan_input input_of(const struct world *w, size_t n_queries)
 {
-  return (struct vector_scan_input){ w->device_rows.present, w->items, w->queries, n_queries, 3 };
+  return (struct vector_scan_input){
+    .present = w->device_rows.present, .items = w->items, .queries = w->queries, .n_queries = n_queries, .n_blocks = 3
+  };
 }
 
 /* Check upper bounds. The same query is repeated n times, each time with a different item's score as its floor. That

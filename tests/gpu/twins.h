@@ -20,11 +20,21 @@ struct twins {
   struct answer cpu_answers[TWINS_BATCH_MAX], cuda_answers[TWINS_BATCH_MAX];
 };
 
-static inline void twins_open(struct twins *t, const char *space, const char *model_path, size_t dim, size_t max_items,
-                              size_t max_k)
+static inline void twins_open_attributes(struct twins *t, const char *space, const char *model_path, size_t dim,
+                                         size_t max_items, size_t max_k, struct attributes attributes,
+                                         struct engine_lifetimes lifetimes)
 {
   struct engine_space spaces = { .name = space, .model_path = model_path, .dim = dim };
-  struct engine_config config = { &spaces, 1, max_items, max_k, TWINS_BATCH_MAX, isa_detect(), ENGINE_CPU, 1 };
+  struct engine_config config = { .spaces = &spaces,
+                                  .n_spaces = 1,
+                                  .max_items = max_items,
+                                  .max_k = max_k,
+                                  .max_batch = TWINS_BATCH_MAX,
+                                  .isa = isa_detect(),
+                                  .backend = ENGINE_CPU,
+                                  .n_workers = 1,
+                                  .attributes = attributes,
+                                  .lifetimes = lifetimes };
   size_t n_failed;
 
   CHECK_OK(engine_open(&config, &t->cpu));
@@ -33,6 +43,13 @@ static inline void twins_open(struct twins *t, const char *space, const char *mo
   CHECK(strcmp(engine_backend_name(t->cuda, &n_failed), "cuda") == 0 && n_failed == 0, "the backend is not cuda");
   CHECK_OK(searcher_open(t->cpu, &t->on_cpu));
   CHECK_OK(searcher_open(t->cuda, &t->on_cuda));
+}
+
+static inline void twins_open(struct twins *t, const char *space, const char *model_path, size_t dim, size_t max_items,
+                              size_t max_k)
+{
+  twins_open_attributes(t, space, model_path, dim, max_items, max_k, (struct attributes){ 0 },
+                        (struct engine_lifetimes){ 0 });
 }
 
 static inline void twins_close(struct twins *t)
@@ -66,23 +83,28 @@ static inline void twins_search(struct twins *t, const struct query *queries, si
   CHECK_OK(searcher_search(t->on_cuda, space, &method, pointers, n, t->cuda_answers));
 }
 
-/* Check that both gave the same hits, to the last bit of their scores, and the same receipts. */
+/* Check that both gave the same hits, to the last bit of their scores, and the same receipt. */
+static inline void twins_check_same_query(const struct twins *t, size_t q)
+{
+  const struct answer *a = &t->cpu_answers[q], *b = &t->cuda_answers[q];
+
+  CHECK(a->n_hits == b->n_hits, "query %zu: %zu hits on the processor, %zu on the GPU", q, a->n_hits, b->n_hits);
+  for (size_t i = 0; i < a->n_hits; i++)
+    CHECK(span_equal(a->hits[i].key, b->hits[i].key) && memcmp(&a->hits[i].score, &b->hits[i].score, 4) == 0,
+          "query %zu, hit %zu: %.*s %.9g on the processor, %.*s %.9g on the GPU", q, i, (int)a->hits[i].key.n,
+          (const char *)a->hits[i].key.p, (double)a->hits[i].score, (int)b->hits[i].key.n,
+          (const char *)b->hits[i].key.p, (double)b->hits[i].score);
+  CHECK(a->receipt.is_exact == b->receipt.is_exact && a->receipt.has_bound == b->receipt.has_bound &&
+            memcmp(&a->receipt.bound, &b->receipt.bound, sizeof(float)) == 0,
+        "query %zu: receipts differ: exact %d %d, bound %.9g %.9g", q, a->receipt.is_exact, b->receipt.is_exact,
+        (double)a->receipt.bound, (double)b->receipt.bound);
+  CHECK(a->counts.items == b->counts.items, "query %zu: the numbers of items differ", q);
+}
+
 static inline void twins_check_same(const struct twins *t, size_t n)
 {
-  for (size_t q = 0; q < n; q++) {
-    const struct answer *a = &t->cpu_answers[q], *b = &t->cuda_answers[q];
-    CHECK(a->n_hits == b->n_hits, "query %zu: %zu hits on the processor, %zu on the GPU", q, a->n_hits, b->n_hits);
-    for (size_t i = 0; i < a->n_hits; i++)
-      CHECK(span_equal(a->hits[i].key, b->hits[i].key) && memcmp(&a->hits[i].score, &b->hits[i].score, 4) == 0,
-            "query %zu, hit %zu: %.*s %.9g on the processor, %.*s %.9g on the GPU", q, i, (int)a->hits[i].key.n,
-            (const char *)a->hits[i].key.p, (double)a->hits[i].score, (int)b->hits[i].key.n,
-            (const char *)b->hits[i].key.p, (double)b->hits[i].score);
-    CHECK(a->receipt.is_exact == b->receipt.is_exact && a->receipt.has_bound == b->receipt.has_bound &&
-              memcmp(&a->receipt.bound, &b->receipt.bound, sizeof(float)) == 0,
-          "query %zu: receipts differ: exact %d %d, bound %.9g %.9g", q, a->receipt.is_exact, b->receipt.is_exact,
-          (double)a->receipt.bound, (double)b->receipt.bound);
-    CHECK(a->counts.items == b->counts.items, "query %zu: the numbers of items differ", q);
-  }
+  for (size_t q = 0; q < n; q++)
+    twins_check_same_query(t, q);
 }
 
 #endif

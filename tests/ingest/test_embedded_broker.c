@@ -34,19 +34,19 @@ static void topics_have_the_partitions_that_were_asked_for(void **state)
   kafka_fixture_init(&kafka);
   struct kafka_layers layers = kafka_fixture_layers(&kafka, true);
   for (int want = 1; want <= 7; want += 3) {
-    struct catalogue_reader *r;
+    struct topic_reader *r;
     int n;
     snprintf(topic, sizeof topic, "t%d", want);
     assert_ok(embedded_broker_create_topic(kafka.broker, topic, want));
-    assert_ok(catalogue_reader_open(&layers, topic, &r));
-    assert_ok(catalogue_reader_n_partitions(r, KAFKA_TIMEOUT_MS, &n));
+    assert_ok(topic_reader_open(&layers, topic, &r));
+    assert_ok(topic_reader_n_partitions(r, KAFKA_TIMEOUT_MS, &n));
     assert_int_equal(n, want);
     for (int32_t p = 0; p < n; p++) {
       int64_t first, end;
-      assert_ok(catalogue_reader_bounds(r, p, KAFKA_TIMEOUT_MS, &first, &end));
+      assert_ok(topic_reader_bounds(r, p, KAFKA_TIMEOUT_MS, &first, &end));
       assert_true(first == 0 && end == 0);
     }
-    catalogue_reader_close(&r);
+    topic_reader_close(&r);
   }
   assert_fails(embedded_broker_create_topic(kafka.broker, "t1", 2), ERR_KAFKA, "t1"); /* it exists already */
   kafka_fixture_fini(&kafka);
@@ -57,15 +57,15 @@ static void what_is_produced_is_consumed_by_several_clients_at_once(void **state
 {
   struct kafka_fixture kafka;
   struct sender *s;
-  struct catalogue_reader *readers[3];
+  struct topic_reader *readers[3];
 
   (void)state;
   kafka_fixture_init(&kafka);
   assert_ok(embedded_broker_create_topic(kafka.broker, "shared", 1));
   struct kafka_layers producer = kafka_fixture_layers(&kafka, false), consumer = kafka_fixture_layers(&kafka, true);
   for (int i = 0; i < 3; i++) {
-    assert_ok(catalogue_reader_open(&consumer, "shared", &readers[i]));
-    assert_ok(catalogue_reader_assign(readers[i], 0, 0));
+    assert_ok(topic_reader_open(&consumer, "shared", &readers[i]));
+    assert_ok(topic_reader_assign(readers[i], 0, 0));
   }
   assert_ok(sender_open(&producer, NULL, NULL, &s));
   for (int i = 0; i < 30; i++) {
@@ -77,10 +77,10 @@ static void what_is_produced_is_consumed_by_several_clients_at_once(void **state
   for (int i = 0; i < 3; i++) {
     int64_t end_ns = kafka_deadline_ns();
     for (int64_t next = 0; next < 30;) {
-      struct catalogue_record records[8];
-      struct catalogue_events events;
+      struct topic_record records[8];
+      struct topic_events events;
       size_t n;
-      catalogue_reader_poll(readers[i], 8, 100, records, &n, &events);
+      topic_reader_poll(readers[i], 8, 100, records, &n, &events);
       for (size_t j = 0; j < n; j++) {
         if (records[j].is_end)
           continue;
@@ -89,10 +89,10 @@ static void what_is_produced_is_consumed_by_several_clients_at_once(void **state
         assert_int_equal(records[j].value.n, next % 3 == 1);
         next++;
       }
-      catalogue_reader_release(readers[i]);
+      topic_reader_release_all(readers[i]);
       assert_true(clock_now_ns() < end_ns);
     }
-    catalogue_reader_close(&readers[i]);
+    topic_reader_close(&readers[i]);
   }
   sender_close(&s);
   kafka_fixture_fini(&kafka);
@@ -101,7 +101,7 @@ static void what_is_produced_is_consumed_by_several_clients_at_once(void **state
 static void two_brokers_do_not_know_each_other(void **state)
 {
   struct kafka_fixture a, b;
-  struct catalogue_reader *r;
+  struct topic_reader *r;
   struct sender *s;
   int64_t first, end;
 
@@ -116,10 +116,10 @@ static void two_brokers_do_not_know_each_other(void **state)
   assert_ok(sender_open(&to_a, NULL, NULL, &s));
   assert_ok(sender_send(s, &message));
   assert_ok(sender_flush(s, KAFKA_TIMEOUT_MS));
-  assert_ok(catalogue_reader_open(&from_b, "t", &r));
-  assert_ok(catalogue_reader_bounds(r, 0, KAFKA_TIMEOUT_MS, &first, &end));
+  assert_ok(topic_reader_open(&from_b, "t", &r));
+  assert_ok(topic_reader_bounds(r, 0, KAFKA_TIMEOUT_MS, &first, &end));
   assert_int_equal(end, 0);
-  catalogue_reader_close(&r);
+  topic_reader_close(&r);
   sender_close(&s);
   kafka_fixture_fini(&a);
   kafka_fixture_fini(&b);

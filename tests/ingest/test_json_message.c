@@ -9,7 +9,6 @@
 #include "ingest/base64.h"
 #include "ingest/json_message.h"
 #include "ingest/message_field.h"
-#include "ingest/utf8.h"
 #include "proto/sluice.pb-c.h"
 #include "tests/support/dice.h"
 
@@ -450,27 +449,6 @@ static void what_json_cannot_say_is_not_written(void **state)
   assert_string_equal(err_message(), "id: not UTF-8");
 }
 
-static void utf8_is_told_from_other_bytes(void **state)
-{
-  static const char *const good[] = { "", "abc\n", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
-                                      "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf" };
-  static const char *const bad[] = { "\x80", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2\x41", "\xe0\x9f\xbf", "\xe0\xa0",
-                                     "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-                                     "\xff", "a\xe2\x82", "\xe2\x82\x41", "\xf0\x90\x80" };
-  char *mended;
-  (void)state;
-
-  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-    assert_true(utf8_check(span_of_str(good[i])));
-  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-    assert_false(utf8_check(span_of_str(bad[i])));
-  assert_false(utf8_check(span_of("a\0b", 3)));
-
-  region_reset(&region);
-  assert_int_equal(utf8_mend(&region, span_of("a\xff\xc3\xbc\0\xe2\x82", 7), &mended), ERR_OK);
-  assert_string_equal(mended, "a?\xc3\xbc???");
-}
-
 static void base64_reads_back_and_refuses_the_rest(void **state)
 {
   static const char *const bad[] = { "A", "AAAAA", "AA=A", "AA=", "A===", "====", "=", "AA==AAAA", "AB==", "AAB=",
@@ -531,7 +509,6 @@ int main(void)
     cmocka_unit_test(integers_over_int64_are_written_as_text),
     cmocka_unit_test(floats_read_back_bit_for_bit),
     cmocka_unit_test(what_json_cannot_say_is_not_written),
-    cmocka_unit_test(utf8_is_told_from_other_bytes),
     cmocka_unit_test(base64_reads_back_and_refuses_the_rest),
   };
 

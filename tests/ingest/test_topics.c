@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <librdkafka/rdkafka.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@
 #include "ingest/answer_reader.h"
 #include "ingest/embedded_broker.h"
 #include "ingest/sender.h"
+#include "ingest/topic_scan.h"
 #include "ingest/topics.h"
 
 enum { TIMEOUT_MS = 10000, N_ANSWERS = 200 };
@@ -114,8 +116,9 @@ static void send_numbers(const char *topic, int from, int to)
   assert_ok(sender_open(&layers, NULL, NULL, &sender));
   for (int i = from; i < to; i++) {
     snprintf(value, sizeof value, "%d", i);
-    struct sender_message message = { .topic = topic, .has_key = true, .key = span_of_str(value), .has_value = true,
-                                      .value = span_of_str(value) };
+    struct sender_message message = {
+      .topic = topic, .has_key = true, .key = span_of_str(value), .has_value = true, .value = span_of_str(value)
+    };
     assert_ok(sender_send(sender, &message));
   }
   assert_ok(sender_flush(sender, TIMEOUT_MS));
@@ -152,6 +155,96 @@ static void answers_are_read_once_from_where_the_topic_ended(void **state)
   assert_null(reader);
 }
 
+/* Scan a topic, and return how often each number came, as records of TOPIC_SCAN_RECORD. */
+static int scan_numbers(const char *topic, const struct topic_scan_range *range, int *times, int n)
+{
+  AUTO(topic_scan_close) struct topic_scan *scan = NULL;
+  struct topic_scan_record record;
+  enum topic_scan_found found = TOPIC_SCAN_NOTHING;
+  int64_t until_ns = clock_now_ns() + 4 * TIMEOUT_MS * CLOCK_NS_PER_MS;
+  int n_records = 0;
+  char text[16];
+
+  memset(times, 0, (size_t)n * sizeof *times);
+  assert_ok(topic_scan_open(&layers, topic, range, TIMEOUT_MS, &scan));
+  while (found != TOPIC_SCAN_END) {
+    assert_true(clock_now_ns() < until_ns);
+    assert_ok(topic_scan_next(scan, 100, &record, &found));
+    if (found != TOPIC_SCAN_RECORD)
+      continue;
+    assert_true(span_equal(record.key, record.value));
+    snprintf(text, sizeof text, "%.*s", (int)record.value.n, (const char *)record.value.p);
+    assert_in_range(atoi(text), 0, n - 1);
+    times[atoi(text)]++;
+    n_records++;
+  }
+  return n_records;
+}
+
+static void a_scan_ends_where_the_topic_ended(void **state)
+{
+  enum { N = 30 };
+  int times[2 * N];
+  const struct topic_scan_range all = { .newest = TOPIC_SCAN_FROM_FIRST }, two = { .newest = 2 }, none = { 0 };
+  const struct topic_scan_range late = { .newest = TOPIC_SCAN_FROM_FIRST, .since_unix_ms = INT64_C(4000000000000) };
+  const struct topic_scan_range one = { .has_place = true, .partition = 1, .offset = 0 };
+  const struct topic_scan_range beyond = { .has_place = true, .partition = 1, .offset = 1000 };
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(broker, "scanned", 3));
+  assert_int_equal(scan_numbers("scanned", &all, times, 2 * N), 0);
+  send_numbers("scanned", 0, N);
+  assert_int_equal(scan_numbers("scanned", &all, times, 2 * N), N);
+  for (int i = 0; i < N; i++)
+    assert_int_equal(times[i], 1);
+  assert_int_equal(scan_numbers("scanned", &two, times, 2 * N), 6);
+  assert_int_equal(scan_numbers("scanned", &none, times, 2 * N), 0);
+  assert_int_equal(scan_numbers("scanned", &late, times, 2 * N), 0);
+  assert_int_equal(scan_numbers("scanned", &one, times, 2 * N), 1);
+  assert_int_equal(scan_numbers("scanned", &beyond, times, 2 * N), 0);
+}
+
+/* Write number 0 to partition 0, with a time; -1: as producers do that know none. */
+static void send_at(const char *topic, int64_t timestamp_ms)
+{
+  rd_kafka_conf_t *conf = rd_kafka_conf_new();
+  char why[256];
+
+  assert_int_equal(rd_kafka_conf_set(conf, "bootstrap.servers", embedded_broker_bootstrap(broker), why, sizeof why), 0);
+  rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
+  assert_non_null(rk);
+  assert_int_equal(rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0), RD_KAFKA_V_KEY("0", 1),
+                                     RD_KAFKA_V_VALUE("0", 1), RD_KAFKA_V_TIMESTAMP(timestamp_ms), RD_KAFKA_V_END),
+                   0);
+  assert_int_equal(rd_kafka_flush(rk, TIMEOUT_MS), 0);
+  rd_kafka_destroy(rk);
+}
+
+static void records_without_a_time_are_left_out_only_if_a_time_is_asked_for(void **state)
+{
+  const struct topic_scan_range all = { .newest = TOPIC_SCAN_FROM_FIRST };
+  const struct topic_scan_range since = { .newest = TOPIC_SCAN_FROM_FIRST, .since_unix_ms = 1000 };
+  int times[1];
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(broker, "timeless", 1));
+  send_at("timeless", -1);
+  send_at("timeless", 999);
+  send_at("timeless", 1000);
+  assert_int_equal(scan_numbers("timeless", &all, times, 1), 3);
+  assert_int_equal(scan_numbers("timeless", &since, times, 1), 1);
+}
+
+static void a_partition_that_is_not_there_is_an_error(void **state)
+{
+  const struct topic_scan_range range = { .has_place = true, .partition = 3 };
+  struct topic_scan *scan = NULL;
+
+  (void)state;
+  assert_int_equal(topic_scan_open(&layers, "scanned", &range, TIMEOUT_MS, &scan), ERR_KAFKA_TOPIC);
+  assert_null(scan);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -160,6 +253,9 @@ int main(void)
     cmocka_unit_test(a_missing_broker_is_an_error_within_the_timeout),
     cmocka_unit_test(a_wrong_property_is_an_error),
     cmocka_unit_test(answers_are_read_once_from_where_the_topic_ended),
+    cmocka_unit_test(a_scan_ends_where_the_topic_ended),
+    cmocka_unit_test(records_without_a_time_are_left_out_only_if_a_time_is_asked_for),
+    cmocka_unit_test(a_partition_that_is_not_there_is_an_error),
   };
 
   return cmocka_run_group_tests(tests, open_broker, close_broker);

@@ -89,9 +89,14 @@ static void assert_is_complete(const struct kernels *k)
   assert_non_null(k->pq_filter);
   assert_non_null(k->pq_cells);
   assert_non_null(k->pq_scan);
+  assert_non_null(k->pq_gather);
   assert_non_null(k->pq_best);
   assert_non_null(k->pq_levels);
   assert_non_null(k->filter_ge);
+  assert_non_null(k->select_range_i64);
+  assert_non_null(k->select_range_u8);
+  assert_non_null(k->select_set_u8);
+  assert_non_null(k->list_bits);
 }
 
 static void each_level_up_to_the_detected_one_has_a_whole_table(void **state)

@@ -176,6 +176,42 @@ static void mol_any_tells_which_items_have_a_hit_at_every_level(void **state)
               i % 3 == 0 ? 3000 : 300000);
 }
 
+/* Return the dot product of row r with component m of item i of a tile. */
+static int32_t plain_tile_sum(const struct lists_case *c, size_t m, size_t i, size_t r)
+{
+  const uint8_t *items = c->blocks + m * c->n_groups * MOL_LANES * 4;
+  int32_t sum = 0;
+
+  for (size_t k = 0; k < 4 * c->n_groups; k++)
+    sum += items[(k / 4 * MOL_LANES + i) * 4 + k % 4] * c->row_bytes[(k / 4 * c->n_rows + r) * 4 + k % 4];
+  return sum;
+}
+
+static void check_any_tile(size_t n_rows, size_t n_components, size_t n_groups, int spread)
+{
+  struct lists_case c = case_new(n_rows, n_components, n_groups, MOL_LANES / SKETCH_BLOCK_ITEMS, spread);
+  struct sketch_rows rows = { n_rows, n_groups, c.row_bytes };
+
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    uint32_t lanes = table(isa)->mol_any_tile(&rows, n_components, c.blocks, c.starts);
+    for (size_t i = 0; i < MOL_LANES; i++) {
+      bool is_hit = false;
+      for (size_t p = 0; p < n_rows * n_components; p++)
+        is_hit |= plain_tile_sum(&c, p % n_components, i, p / n_components) + c.starts[p / n_components] >= 0;
+      assert_int_equal(lanes >> i & 1, is_hit);
+    }
+  }
+  case_free(&c);
+}
+
+static void mol_any_tile_tells_which_lanes_have_a_hit_at_every_level(void **state)
+{
+  (void)state;
+  for (int i = 0; i < 150; i++)
+    check_any_tile(1 + dice_below(&dice, 18), 1 + dice_below(&dice, 9), dice_below(&dice, 18),
+                   i % 3 == 0 ? 3000 : 300000);
+}
+
 static void check_average(size_t n_rows, size_t n_groups, size_t n_blocks)
 {
   int16_t *rows = bytes_random(n_groups * n_rows * 4, false);
@@ -267,6 +303,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(mol_lists_keeps_the_same_hits_at_every_level),
     cmocka_unit_test(mol_any_tells_which_items_have_a_hit_at_every_level),
+    cmocka_unit_test(mol_any_tile_tells_which_lanes_have_a_hit_at_every_level),
     cmocka_unit_test(average_lists_keeps_the_same_hits_at_every_level),
     cmocka_unit_test(partition_ge_keeps_both_orders_at_every_level),
   };

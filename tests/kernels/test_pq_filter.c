@@ -17,7 +17,7 @@ typedef size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, s
                             size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
 typedef size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
-                          size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices);
+                          size_t n, uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
 
 typedef size_t (*pq_cells)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
                            const struct pq_piece *pieces, size_t n, const struct pq_piece *next, size_t n_next,
@@ -27,7 +27,7 @@ size_t pq_cells_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, si
                            const struct pq_piece *pieces, size_t n, const struct pq_piece *next, size_t n_next,
                            uint8_t limit, uint32_t *indices);
 size_t pq_scan_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
-                          size_t n, uint8_t limit, const uint8_t *next, uint32_t *indices);
+                          size_t n, uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
 size_t pq_filter_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                             size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
@@ -41,6 +41,7 @@ struct filter_case {
   uint8_t *tables[MAX_TABLES];
   uint8_t rows[MAX_TABLES];
   uint8_t *codes;
+  const uint64_t *admitted; /* bits of the items that can pass; NULL: all */
 };
 
 /* Draw an entry of a table: 255 now and then, else at most `most`. */
@@ -84,7 +85,7 @@ static void check_found(const struct filter_case *c, const uint32_t *found, size
     unsigned sum = c->base;
     for (size_t t = 0; t < c->n_tables; t++)
       sum += c->tables[t][c->codes[c->rows[t] * c->stride + i]];
-    if (sum <= c->limit) {
+    if (sum <= c->limit && (!c->admitted || (c->admitted[i / 64] >> i % 64 & 1))) {
       assert_true(n_wanted < n_found);
       assert_int_equal(found[n_wanted++], i);
     }
@@ -126,11 +127,55 @@ static void check_scan(pq_scan scan)
     struct filter_case c = case_new(1 + i % 9, sizes[i / 4], PQ_BLOCK_ITEMS);
     const uint8_t *tables[MAX_TABLES], *next = i % 2 ? c.codes : NULL;
     uint32_t *found = block_new(c.n, sizeof *found);
+    uint64_t *admitted = block_new((c.n + 63) / 64, sizeof *admitted);
+    for (size_t w = 0; w < (c.n + 63) / 64; w++)
+      admitted[w] = dice_below(&dice, 4) ? dice_u64(&dice) : 0;
     c.base = 0;
+    c.admitted = dice_below(&dice, 3) ? admitted : NULL;
     memcpy(tables, c.tables, sizeof tables);
-    check_found(&c, found, scan(tables, c.rows, c.n_tables, c.codes, c.n, c.limit, next, found));
+    check_found(&c, found, scan(tables, c.rows, c.n_tables, c.codes, c.n, c.limit, c.admitted, next, found));
+    free(admitted);
     free(found);
     case_free(&c);
+  }
+}
+
+/* Gather n of some items. */
+static void check_gather(const struct kernels *k, size_t n_splits, size_t n)
+{
+  enum { ITEMS = 500 };
+  uint8_t *codes = block_new(ITEMS * n_splits, 1), *block = block_new(n_splits * PQ_BLOCK_ITEMS, 1);
+  uint32_t *slots = block_new(n, sizeof *slots);
+
+  for (size_t i = 0; i < ITEMS * n_splits; i++)
+    codes[i] = (uint8_t)dice_u64(&dice);
+  for (size_t i = 0; i < n; i++)
+    slots[i] = (uint32_t)dice_below(&dice, ITEMS);
+  memset(block, 7, n_splits * PQ_BLOCK_ITEMS);
+  k->pq_gather(codes, n_splits, slots, n, block);
+  for (size_t m = 0; m < n_splits; m++) {
+    for (size_t i = 0; i < n; i++)
+      assert_int_equal(block[m * PQ_BLOCK_ITEMS + i], codes[slots[i] * n_splits + m]);
+    assert_true(n == PQ_BLOCK_ITEMS || block[m * PQ_BLOCK_ITEMS + n] == 7);
+  }
+  free(slots);
+  free(block);
+  free(codes);
+}
+
+static void codes_are_gathered_by_split_at_every_level(void **state)
+{
+  static const size_t splits[] = { 1, 3, 8, 12, 16, 64 };
+
+  (void)state;
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    const struct kernels *k;
+    assert_int_equal(kernels_get(isa, &k), ERR_OK);
+    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
+      for (size_t n = 0; n < 80; n += 1 + dice_below(&dice, 3))
+        check_gather(k, splits[i], n);
+      check_gather(k, splits[i], PQ_BLOCK_ITEMS);
+    }
   }
 }
 
@@ -291,6 +336,7 @@ int main(void)
     cmocka_unit_test(the_same_items_pass_at_every_level),
     cmocka_unit_test(levels_and_best_scores_are_the_references_at_every_level),
     cmocka_unit_test(every_entry_of_a_table_is_read_at_every_level),
+    cmocka_unit_test(codes_are_gathered_by_split_at_every_level),
     cmocka_unit_test(the_vbmi_variant_over_a_model_of_its_instruction_passes_the_same_items),
   };
 

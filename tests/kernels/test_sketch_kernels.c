@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -135,6 +136,108 @@ static void dot_i8_is_exact_where_the_sums_are_as_large_as_they_may_be(void **st
   }
 }
 
+/* dot_i8_rows, block_rows -------------------- */
+
+static uint8_t *rows_new(size_t n_rows, size_t n_groups)
+{
+  size_t n = n_rows * n_groups * SKETCH_GROUP + SKETCH_ROW_PAD;
+  uint8_t *rows = block_new(n, 1);
+
+  for (size_t i = 0; i < n; i++)
+    rows[i] = (uint8_t)dice_u64(&dice);
+  return rows;
+}
+
+/* n rows out of n_rows, some of them twice; or NULL: the first n. */
+static uint32_t *slots_new(size_t n_rows, size_t n)
+{
+  uint32_t *slots = dice_below(&dice, 3) ? block_new(n, sizeof *slots) : NULL;
+
+  for (size_t i = 0; slots && i < n; i++)
+    slots[i] = (uint32_t)dice_below(&dice, n_rows);
+  return slots;
+}
+
+static int64_t sum_of_row(const int16_t *query, size_t n_groups, const uint8_t *row)
+{
+  int64_t sum = 0;
+
+  for (size_t k = 0; k < n_groups * SKETCH_GROUP; k++)
+    sum += (int64_t)query[k] * ((int64_t)row[k] - 128);
+  return sum;
+}
+
+static void check_rows(size_t n_groups, size_t n, enum size size)
+{
+  size_t n_rows = n + dice_below(&dice, 50) + 1;
+  int16_t *query = query_new(n_groups * SKETCH_GROUP, size);
+  uint8_t *rows = rows_new(n_rows, n_groups);
+  uint32_t *slots = slots_new(n_rows, n);
+  int32_t *sums = block_new(n + 1, sizeof *sums);
+
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    sums[n] = 77;
+    table(isa)->dot_i8_rows(query, n_groups, rows, slots, n, sums);
+    assert_int_equal(sums[n], 77);
+    for (size_t i = 0; i < n; i++) {
+      int64_t wanted = sum_of_row(query, n_groups, rows + (slots ? slots[i] : i) * n_groups * SKETCH_GROUP);
+      if (sums[i] != wanted)
+        fail_msg("dot_i8_rows %s: %d, not %lld, with %zu groups", isa_name(isa), sums[i], (long long)wanted, n_groups);
+    }
+  }
+  free(sums);
+  free(slots);
+  free(rows);
+  free(query);
+}
+
+static void dot_i8_rows_is_exact_at_every_level(void **state)
+{
+  static const size_t groups[] = { 128, 192, 255, 256, 257, 511, 513, 1024, 4096 };
+
+  (void)state;
+  for (size_t n_groups = 0; n_groups < SIZES_SMALL; n_groups++)
+    for (enum size size = SIZE_SMALL; size < N_SIZES; size++)
+      check_rows(n_groups, dice_below(&dice, 40), size);
+  for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+    for (enum size size = SIZE_SMALL; size < N_SIZES; size++)
+      check_rows(groups[i], dice_below(&dice, 20), size);
+}
+
+static void check_block_rows(size_t n_groups, size_t n)
+{
+  size_t n_rows = n + dice_below(&dice, 50) + 1, n_blocks = (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS;
+  size_t n_bytes = n_blocks * n_groups * ROW_BYTES;
+  uint8_t *rows = rows_new(n_rows, n_groups), *blocks = block_new_aligned(n_bytes, 1);
+  uint8_t *wanted = block_new_aligned(n_bytes, 1);
+  uint32_t *slots = slots_new(n_rows, n);
+
+  for (size_t i = 0; i < n_bytes; i++) {
+    size_t item = i / (n_groups * ROW_BYTES) * SKETCH_BLOCK_ITEMS + i % ROW_BYTES / SKETCH_GROUP;
+    size_t group = i / ROW_BYTES % n_groups;
+    item = item < n ? item : n - 1;
+    wanted[i] = rows[((slots ? slots[item] : item) * n_groups + group) * SKETCH_GROUP + i % SKETCH_GROUP];
+  }
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    memset(blocks, 0, n_bytes);
+    table(isa)->block_rows(rows, n_groups, slots, n, blocks);
+    assert_memory_equal(blocks, wanted, n_bytes);
+  }
+  free(slots);
+  free(wanted);
+  free(blocks);
+  free(rows);
+}
+
+static void block_rows_arranges_the_same_bytes_at_every_level(void **state)
+{
+  (void)state;
+  for (size_t n_groups = 1; n_groups < SIZES_SMALL; n_groups++)
+    check_block_rows(n_groups, dice_below(&dice, 70));
+  for (size_t n = 0; n < 35; n++)
+    check_block_rows(192, n);
+}
+
 /* sketch_bounds -------------------- */
 
 static float *sizes_filled(size_t n)
@@ -230,6 +333,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(dot_i8_is_exact_at_every_level),
     cmocka_unit_test(dot_i8_is_exact_where_the_sums_are_as_large_as_they_may_be),
+    cmocka_unit_test(dot_i8_rows_is_exact_at_every_level),
+    cmocka_unit_test(block_rows_arranges_the_same_bytes_at_every_level),
     cmocka_unit_test(bounds_take_the_steps_of_their_formula_at_every_level),
     cmocka_unit_test(dot_f64_is_the_same_at_every_level),
   };

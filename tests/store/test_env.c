@@ -39,7 +39,7 @@ static void map_is_doubled_between_batches_when_it_fills(void **state)
   assert_true(stats.used_bytes < stats.map_bytes);
   oracle_compare(&o, f->store);
   store_close(&f->store);
-  assert_ok(store_open_sized(f->path, 1 << 20, &f->store)); /* a larger old map keeps its size */
+  assert_ok(open_store_sized(f->path, 1 << 20, &f->store)); /* a larger old map keeps its size */
   assert_int_equal(f->store->env->map_bytes, stats.map_bytes);
   oracle_compare(&o, f->store);
   oracle_fini(&o);
@@ -92,7 +92,7 @@ static int open_is_refused(struct fixture *f)
   char holder[32];
 
   snprintf(holder, sizeof holder, "(%ld)", (long)getppid());
-  if (store_open(f->path, &second) != ERR_STORE_IN_USE || second)
+  if (open_store(f->path, &second) != ERR_STORE_IN_USE || second)
     return 1;
   return strstr(err_message(), f->path) && strstr(err_message(), "another process") &&
          strstr(err_message(), holder) ? 0 : 2;
@@ -101,7 +101,7 @@ static int open_is_refused(struct fixture *f)
 static int open_succeeds(struct fixture *f)
 {
   struct store *second = NULL;
-  err_code_t err = store_open(f->path, &second);
+  err_code_t err = open_store(f->path, &second);
 
   store_close(&second);
   return err == ERR_OK ? 0 : 1;
@@ -113,18 +113,18 @@ static void second_opener_is_refused_while_the_first_has_it(void **state)
   struct store *second = NULL;
 
   assert_int_equal(in_child(open_is_refused, f), 0);
-  assert_int_equal(store_open(f->path, &second), ERR_STORE_IN_USE); /* also in the same process */
+  assert_int_equal(open_store(f->path, &second), ERR_STORE_IN_USE); /* also in the same process */
   assert_null(second);
   store_close(&f->store);
   assert_int_equal(in_child(open_succeeds, f), 0);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
 }
 
 static int open_is_refused_without_a_holder(struct fixture *f)
 {
   struct store *second = NULL;
 
-  if (store_open(f->path, &second) != ERR_STORE_IN_USE || second)
+  if (open_store(f->path, &second) != ERR_STORE_IN_USE || second)
     return 1;
   return strstr(err_message(), f->path) && strstr(err_message(), "another process") ? 0 : 2;
 }
@@ -140,7 +140,7 @@ static void removed_lock_file_lets_nobody_in(void **state)
   assert_int_equal(access(path, F_OK), -1); /* the refused open does not create the file again */
   store_close(&f->store);
   assert_int_equal(in_child(open_succeeds, f), 0);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
 }
 
 /* Earlier versions lock only the file. */
@@ -153,9 +153,9 @@ static void locked_file_keeps_out_too(void **state)
   snprintf(path, sizeof path, "%s/sluice.lock", f->path);
   int fd = open(path, O_RDWR | O_CLOEXEC);
   assert_true(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
-  assert_int_equal(store_open(f->path, &f->store), ERR_STORE_IN_USE);
+  assert_int_equal(open_store(f->path, &f->store), ERR_STORE_IN_USE);
   close(fd);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
 }
 
 static void lock_ends_with_a_killed_process(void **state)
@@ -171,18 +171,18 @@ static void lock_ends_with_a_killed_process(void **state)
   if (child == 0) {
     struct store *mine = NULL;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* if this test fails, nobody else ends the child */
-    if (store_open(f->path, &mine) != ERR_OK || write(ready[1], "x", 1) != 1)
+    if (open_store(f->path, &mine) != ERR_OK || write(ready[1], "x", 1) != 1)
       _exit(1);
     for (;;)
       pause();
   }
   close(ready[1]); /* then a child that fails is an end of file here */
   assert_int_equal(read(ready[0], &byte, 1), 1);
-  err_code_t err = store_open(f->path, &f->store);
+  err_code_t err = open_store(f->path, &f->store);
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
   assert_int_equal(err, ERR_STORE_IN_USE);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
   close(ready[0]);
 }
 
@@ -194,7 +194,7 @@ static void path_that_is_a_file_is_refused(void **state)
 
   snprintf(path, sizeof path, "%s/file", f->dir.path);
   close(open(path, O_CREAT | O_WRONLY, 0640));
-  assert_int_equal(store_open(path, &s), ERR_STORE);
+  assert_int_equal(open_store(path, &s), ERR_STORE);
   assert_null(s);
   assert_says(path);
   assert_says("names a directory");
@@ -207,7 +207,7 @@ static void missing_parent_is_refused(void **state)
   char path[PATH_MAX];
 
   snprintf(path, sizeof path, "%s/no/store", f->dir.path);
-  assert_int_equal(store_open(path, &s), ERR_STORE);
+  assert_int_equal(open_store(path, &s), ERR_STORE);
   assert_says(path);
   assert_says("parent must exist");
 }
@@ -232,7 +232,7 @@ static int directory_is_refused_to_nobody(struct fixture *f)
 {
   struct store *s = NULL;
 
-  if (!become_nobody() || store_open(f->path, &s) != ERR_STORE || s)
+  if (!become_nobody() || open_store(f->path, &s) != ERR_STORE || s)
     return 1;
   return strstr(err_message(), f->path) && strstr(err_message(), "Permission denied") &&
          strstr(err_message(), "must be able to write") ? 0 : 2;
@@ -314,7 +314,7 @@ static int growing_without_address_space(struct fixture *f)
   struct item_change changes[N];
   uint32_t id = 0;
 
-  if (store_open_sized(f->path, MAP_BYTES, &s) != ERR_OK)
+  if (open_store_sized(f->path, MAP_BYTES, &s) != ERR_OK)
     return 1;
   while (s->env->used_bytes < MAP_BYTES / 100 * 80) {
     region_reset(&region);
@@ -332,7 +332,7 @@ static int growing_without_address_space(struct fixture *f)
     return 3;
   if (setrlimit(RLIMIT_AS, &none) != 0 || !strstr(err_message(), "address space"))
     return 4;
-  if (s->meta.sides[s->meta.live].n_items != id || store_scan(s, 10, ignore_items, NULL) != ERR_OK)
+  if (s->meta.sides[s->meta.live].n_items != id || store_visit_all(s, 10, ignore_items, NULL) != ERR_OK)
     return 5;
   if (store_apply(s, &change, 1, NULL, 0, NULL) != ERR_OK || s->meta.sides[s->meta.live].n_items != id + 1)
     return 6;

@@ -155,7 +155,7 @@ static void later_part_of_a_space_named_twice_is_kept(void **state)
   float got = 0;
 
   assert_ok(store_apply(f->store, &change, 1, NULL, 0, NULL));
-  assert_ok(store_scan(f->store, 1, take_first_part, &got));
+  assert_ok(store_visit_all(f->store, 1, take_first_part, &got));
   assert_true(got == 2.0f);
 }
 
@@ -247,14 +247,14 @@ static err_code_t stop_at_third(void *context, struct item_change *changes, size
   return ++*calls == 3 ? ERR_FULL : ERR_OK;
 }
 
-static void error_of_the_visitor_ends_the_scan(void **state)
+static void a_scan_that_is_given_up_leaves_the_store_usable(void **state)
 {
   struct fixture *f = *state;
   struct oracle o = { 0 };
   int calls = 0;
 
   fill(f, &o, 20);
-  assert_int_equal(store_scan(f->store, 4, stop_at_third, &calls), ERR_FULL);
+  assert_int_equal(store_visit_all(f->store, 4, stop_at_third, &calls), ERR_FULL);
   assert_int_equal(calls, 3);
   oracle_compare(&o, f->store);
   oracle_fini(&o);
@@ -304,6 +304,80 @@ static void threads_that_scan_together_see_each_item_once(void **state)
   oracle_fini(&o);
 }
 
+/* A thread that reads one item again and again. */
+struct reader {
+  struct store *store;
+  _Atomic bool is_done;
+  _Atomic uint64_t n_read;
+};
+
+static void *read_again_and_again(void *context)
+{
+  struct reader *r = context;
+  struct region region = { 0 };
+  int64_t newest = -1;
+
+  while (!atomic_load(&r->is_done)) {
+    struct item_change item;
+    bool is_found = false;
+    region_reset(&region);
+    if (store_read_item(r->store, span_of_str("k"), 1 << 20, &region, &is_found, &item) != ERR_OK || !is_found ||
+        item.offset < newest || item.n_parts != 1 || item.parts[0].vector.v[0] != (float)item.offset)
+      break;
+    newest = item.offset;
+    atomic_fetch_add(&r->n_read, 1);
+  }
+  region_fini(&region);
+  return NULL;
+}
+
+static void apply_number(struct fixture *f, int64_t offset)
+{
+  const float number = (float)offset;
+  struct part part = { .space = span_of_str("s"), .vector = { &number, 1 } };
+  struct item_change change = { .key = span_of_str("k"), .parts = &part, .n_parts = 1, .offset = offset };
+
+  assert_ok(store_apply(f->store, &change, 1, NULL, 0, NULL));
+}
+
+static void an_item_is_read_while_it_changes(void **state)
+{
+  enum { CHANGES = 300, READS = 50 };
+  struct fixture *f = *state;
+  struct reader reader = { .store = f->store };
+  pthread_t thread;
+  int64_t offset = 0;
+
+  apply_number(f, offset++);
+  assert_int_equal(pthread_create(&thread, NULL, read_again_and_again, &reader), 0);
+  while (offset < CHANGES || atomic_load(&reader.n_read) < READS)
+    apply_number(f, offset++);
+  assert_ok(store_begin_rebuild(f->store)); /* the live catalogue is the one that is read */
+  uint64_t n_before = atomic_load(&reader.n_read);
+  for (int i = 0; i < 10000 && atomic_load(&reader.n_read) < n_before + READS; i++)
+    usleep(1000);
+  assert_true(atomic_load(&reader.n_read) >= n_before + READS);
+  atomic_store(&reader.is_done, true);
+  pthread_join(thread, NULL);
+}
+
+static void an_item_that_is_missing_or_too_large_is_not_read(void **state)
+{
+  struct fixture *f = *state;
+  struct region region = { 0 };
+  struct item_change item;
+  bool is_found = true;
+
+  assert_ok(store_read_item(f->store, span_of_str("k"), 1 << 20, &region, &is_found, &item));
+  assert_false(is_found);
+  apply_number(f, 1);
+  assert_ok(store_read_item(f->store, span_of_str("k"), 1 << 20, &region, &is_found, &item));
+  assert_true(is_found);
+  assert_int_equal(item.offset, 1);
+  assert_int_equal(store_read_item(f->store, span_of_str("k"), 16, &region, &is_found, &item), ERR_TOO_LARGE);
+  region_fini(&region);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -317,8 +391,10 @@ int main(void)
     STORE_TEST(batch_that_fails_leaves_nothing),
     STORE_TEST(positions_without_changes_are_kept_and_do_not_go_back),
     STORE_TEST(source_is_kept_until_another_is_put),
-    STORE_TEST(error_of_the_visitor_ends_the_scan),
+    STORE_TEST(a_scan_that_is_given_up_leaves_the_store_usable),
     STORE_TEST(threads_that_scan_together_see_each_item_once),
+    STORE_TEST(an_item_is_read_while_it_changes),
+    STORE_TEST(an_item_that_is_missing_or_too_large_is_not_read),
   };
 
   seed = dice_seed();

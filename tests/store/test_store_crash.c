@@ -88,6 +88,7 @@ static struct oracle_item log_at(uint64_t log, int64_t offset, size_t n_ids)
   change.timestamp_ms = 1 + offset + (int64_t)dice_below(&dice, 50);
   for (size_t i = 0; i < ORACLE_SPACES; i++)
     change.seeds[i] = dice_below(&dice, 2) ? dice_u64(&dice) | 1 : 0;
+  oracle_draw_attributes(&dice, &change);
   return change;
 }
 
@@ -171,7 +172,7 @@ static int apply_forever(struct fixture *f, struct dice *dice)
 {
   struct store *s = NULL;
 
-  if (store_open_sized(f->path, 256 * 1024, &s) != ERR_OK) /* a map that will have to grow */
+  if (open_store_sized(f->path, 256 * 1024, &s) != ERR_OK) /* a map that will have to grow */
     return complain();
   int64_t next = stored_next(s, 1);
   int64_t from = next - (int64_t)dice_below(dice, OVERLAP_MAX + 1);
@@ -195,7 +196,7 @@ static void every_kill_leaves_exactly_what_the_positions_say(void **state)
   for (int kill = 0; kill < KILLS; kill++) {
     struct store *s = NULL;
     run_and_kill(f, &dice, apply_forever);
-    assert_ok(store_open(f->path, &s));
+    assert_ok(open_store(f->path, &s));
     int64_t next = stored_next(s, 1);
     int64_t reported = atomic_load(&f->progress->committed);
     assert_true(next >= reported && next <= reported + BATCH_MAX + OVERLAP_MAX);
@@ -241,7 +242,7 @@ static int rebuild_forever(struct fixture *f, struct dice *dice)
 {
   struct store *s = NULL;
 
-  if (store_open_sized(f->path, 256 * 1024, &s) != ERR_OK)
+  if (open_store_sized(f->path, 256 * 1024, &s) != ERR_OK)
     return complain();
   for (;;)
     if (rebuild_once(f, s, dice) != ERR_OK)
@@ -291,7 +292,7 @@ static void every_kill_in_a_rebuild_leaves_two_whole_catalogues(void **state)
   for (int kill = 0; kill < REBUILD_KILLS; kill++) {
     struct store *s = NULL;
     run_and_kill(f, &dice, rebuild_forever);
-    assert_ok(store_open(f->path, &s));
+    assert_ok(open_store(f->path, &s));
     newest = store_rebuild_number(s);
     assert_true(newest >= (uint64_t)atomic_load(&f->progress->finished));
     n_cut += store_is_rebuilding(s);

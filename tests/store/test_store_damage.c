@@ -51,7 +51,7 @@ static size_t flip_in_data(struct fixture *f, struct span needle)
   }
   write_data(f, bytes, n);
   free(bytes);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
   return n_found;
 }
 
@@ -77,7 +77,7 @@ static void damaged_record_is_an_error_that_names_key_and_slot(void **state)
   assert_true(part.codes.n > 8);
   assert_true(flip_in_data(f, part.codes) > 0);
 
-  assert_int_equal(store_scan(f->store, 7, ignore_items, NULL), ERR_STORE_CORRUPT);
+  assert_int_equal(store_visit_all(f->store, 7, ignore_items, NULL), ERR_STORE_CORRUPT);
   assert_says(key);
   assert_says("slot 22");
   assert_says("checksum");
@@ -128,7 +128,7 @@ static void damaged_key_table_is_found_by_a_scan(void **state)
   memcpy(row, key.p, key.n);
   memcpy(row + key.n, slot, sizeof slot);
   assert_true(flip_in_data(f, span_of(row, key.n + sizeof slot)) > 0);
-  assert_int_equal(store_scan(f->store, 7, ignore_items, NULL), ERR_STORE_CORRUPT);
+  assert_int_equal(store_visit_all(f->store, 7, ignore_items, NULL), ERR_STORE_CORRUPT);
   assert_says("keys");
   region_fini(&region);
   oracle_fini(&o);
@@ -181,7 +181,7 @@ static void forge_meta(struct fixture *f, const struct meta *meta)
 static void assert_open_fails(struct fixture *f, const char *says)
 {
   store_close(&f->store);
-  assert_int_equal(store_open(f->path, &f->store), ERR_STORE_CORRUPT);
+  assert_int_equal(open_store(f->path, &f->store), ERR_STORE_CORRUPT);
   assert_null(f->store);
   assert_says(says);
   assert_says(f->path);
@@ -192,7 +192,7 @@ static void newer_schema_is_refused_with_the_remedy(void **state)
   struct fixture *f = *state;
 
   forge_number(f, "schema", META_SCHEMA + 1);
-  assert_open_fails(f, "schema 3, this version reads up to 2");
+  assert_open_fails(f, "schema 4, this version reads up to 3");
   assert_says("run the version that wrote it");
 }
 
@@ -269,7 +269,7 @@ static void hole_in_the_slots_is_found_by_a_scan(void **state)
   fill(f, &o, 10);
   slot_number_encode(4, slot);
   forge_row(f, store_current(f->store)->tables.items, span_of(slot, 8), (struct span){ 0 });
-  assert_int_equal(store_scan(f->store, 3, ignore_items, NULL), ERR_STORE_CORRUPT);
+  assert_int_equal(store_visit_all(f->store, 3, ignore_items, NULL), ERR_STORE_CORRUPT);
   assert_says("slot 4");
   assert_says("missing");
   oracle_fini(&o);
@@ -312,13 +312,13 @@ static void cut_data_file_is_refused_at_every_length(void **state)
   assert_true(used < n);
   for (size_t cut = 1; cut < used; cut += cut < 4096 * 3 ? 509 : 4093) {
     write_data(f, bytes, cut);
-    assert_int_equal(store_open(f->path, &f->store), ERR_STORE_CORRUPT);
+    assert_int_equal(open_store(f->path, &f->store), ERR_STORE_CORRUPT);
     assert_null(f->store);
     assert_says(f->path);
     assert_says("move the directory away");
   }
   write_data(f, bytes, used); /* no page in use lies after that */
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
   oracle_compare(&o, f->store);
   free(bytes);
   oracle_fini(&o);
@@ -332,7 +332,7 @@ static void empty_data_file_is_a_new_store(void **state)
 
   store_close(&f->store);
   write_data(f, NULL, 0);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
   oracle_compare(&o, f->store);
   store_positions(f->store, &n);
   assert_int_equal(n, 0);

@@ -193,7 +193,7 @@ static void a_restart_finds_out_about_an_uncertain_commit(void **state)
   plan.keeps_first = false;
   assert_int_equal(err, ERR_STORE_FULL);
   for (int i = 0; i < 2; i++) {
-    assert_int_equal(store_scan(f->store, 10, ignore_items, NULL), ERR_STORE);
+    assert_int_equal(store_visit_all(f->store, 10, ignore_items, NULL), ERR_STORE);
     assert_says("restart");
     assert_int_equal(try_batch(f, items, &position), ERR_STORE);
   }
@@ -217,7 +217,7 @@ static void an_existing_store_is_opened_without_writing(void **state)
   assert_ok(store_source_put(f->store, &source));
   store_close(&f->store);
   arm(ANY_CALL, 0, 1000, ENOSPC);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
   assert_ok(store_source_put(f->store, &source)); /* the same source again */
   oracle_compare(&o, f->store);
   assert_true(store_is_rebuilding(f->store));
@@ -237,12 +237,12 @@ static void a_new_store_on_a_full_disk_is_an_error_to_try_again(void **state)
   store_close(&f->store);
   snprintf(path, sizeof path, "%s/other", f->dir.path);
   arm(ANY_CALL, 0, 1000, ENOSPC);
-  assert_int_equal(store_open(path, &f->store), ERR_STORE_FULL);
+  assert_int_equal(open_store(path, &f->store), ERR_STORE_FULL);
   plan.is_armed = false;
   assert_null(f->store);
   assert_says(path);
   assert_says("make room");
-  assert_ok(store_open(path, &f->store));
+  assert_ok(open_store(path, &f->store));
 }
 
 /* ---- A small file system ---- */
@@ -280,7 +280,7 @@ static int live_on_a_small_disk(struct fixture *f)
 
   if (!mount_small(f->dir.path))
     return SKIPPED;
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
   for (;; round++) { /* until the disk is full */
     const struct store_position position = position_of(0, round);
     for (uint32_t i = 0; i < BATCH; i++)
@@ -298,7 +298,7 @@ static int live_on_a_small_disk(struct fixture *f)
   snprintf(filler, sizeof filler, "%s/filler", f->dir.path);
   assert_true(fill_disk(filler));
   store_close(&f->store);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
   oracle_compare(&o, f->store);
   assert_int_equal(try_batch(f, items, &(struct store_position){ .at.next = round }), ERR_STORE_FULL);
   oracle_compare(&o, f->store);
@@ -307,7 +307,7 @@ static int live_on_a_small_disk(struct fixture *f)
   assert_int_equal(mount("tmpfs", f->dir.path, "tmpfs", MS_REMOUNT, "size=8m"), 0);
   oracle_apply_both(&o, f->store, items, BATCH, NULL, 0);
   store_close(&f->store);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
   oracle_compare(&o, f->store);
   store_close(&f->store);
   oracle_fini(&o);
@@ -324,10 +324,10 @@ static int begin_on_a_full_disk(struct fixture *f)
   assert_int_equal(mkdir(f->path, 0750), 0);
   snprintf(filler, sizeof filler, "%s/filler", f->dir.path);
   assert_true(fill_disk(filler));
-  assert_int_equal(store_open(f->path, &f->store), ERR_STORE_FULL);
+  assert_int_equal(open_store(f->path, &f->store), ERR_STORE_FULL);
   assert_null(f->store);
   assert_int_equal(unlink(filler), 0);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
   store_close(&f->store);
   return 0;
 }

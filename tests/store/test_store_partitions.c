@@ -39,6 +39,8 @@ static void write_logs(struct logs *logs, struct dice *dice, size_t n_partitions
       };
       for (size_t j = 0; j < ORACLE_SPACES && !r->is_delete; j++)
         r->seeds[j] = dice_below(dice, 2) ? dice_u64(dice) | 1 : 0;
+      if (!r->is_delete)
+        oracle_draw_attributes(dice, r);
     }
   }
 }
@@ -164,7 +166,7 @@ static void assert_holds(const struct reading *r, const struct oracle *want)
 {
   struct store_stats stats;
 
-  assert_ok(store_scan(r->store, 3, check_items, (void *)(uintptr_t)want));
+  assert_ok(store_visit_all(r->store, 3, check_items, (void *)(uintptr_t)want));
   store_stats(r->store, &stats);
   assert_int_equal(stats.n_items, want->n);
   struct oracle both = *want;
@@ -495,6 +497,91 @@ static void positions_bear_the_time_of_their_commit(void **state)
   }
 }
 
+/* ---- Sweeps ---- */
+
+enum { SWEPT = 1 };
+
+/* Apply a record of the key SWEPT, and move the position past it. Returns what became of it. */
+static enum store_effect apply_one(struct fixture *f, int32_t partition, int64_t offset, int64_t timestamp_ms)
+{
+  struct region region = { 0 };
+  struct oracle_item put = {
+    .id = SWEPT, .seeds = { 7 }, .partition = partition, .offset = offset, .timestamp_ms = timestamp_ms
+  };
+  struct item_change change = oracle_change(&put, &region);
+  struct store_position position = position_of(partition, offset + 1);
+  struct store_effects effects;
+
+  assert_ok(store_apply(f->store, &change, 1, &position, 1, &effects));
+  region_fini(&region);
+  return effects.kinds[0];
+}
+
+static enum store_effect sweep_one(struct fixture *f)
+{
+  struct region region = { 0 };
+  struct item_change sweep = { .key = oracle_key(SWEPT, &region), .is_delete = true, .is_sweep = true };
+  struct store_effects effects;
+
+  assert_ok(store_apply(f->store, &sweep, 1, NULL, 0, &effects));
+  if (effects.kinds[0] == STORE_APPLIED)
+    assert_true(effects.n_changes == 1 && effects.changes[0].is_delete);
+  region_fini(&region);
+  return effects.kinds[0];
+}
+
+static uint64_t n_items(const struct fixture *f)
+{
+  struct store_stats stats;
+
+  store_stats(f->store, &stats);
+  return stats.n_items;
+}
+
+static void a_sweep_takes_the_place_of_the_newest_record(void **state)
+{
+  struct fixture *f = *state;
+
+  store_set_log_partitions(f->store, 2);
+  assert_int_equal(sweep_one(f), STORE_SKIPPED);
+  assert_int_equal(apply_one(f, 1, 2, 30), STORE_APPLIED);
+  assert_int_equal(apply_one(f, 0, 3, 50), STORE_APPLIED);
+  assert_int_equal(sweep_one(f), STORE_APPLIED);
+  assert_int_equal(n_items(f), 0); /* the state of partition 1 is older */
+  reopen(f);
+  store_set_log_partitions(f->store, 2);
+  assert_int_equal(sweep_one(f), STORE_SKIPPED);
+  assert_int_equal(apply_one(f, 0, 3, 50), STORE_SKIPPED); /* read again */
+  assert_int_equal(apply_one(f, 1, 4, 40), STORE_ASIDE);   /* older than what was swept */
+  assert_int_equal(n_items(f), 0);
+  assert_int_equal(apply_one(f, 0, 9, 60), STORE_APPLIED);
+  assert_int_equal(n_items(f), 1);
+}
+
+static void a_sweep_of_one_partition_leaves_nothing_behind(void **state)
+{
+  struct fixture *f = *state;
+
+  store_set_log_partitions(f->store, 1);
+  assert_int_equal(apply_one(f, 0, 3, 50), STORE_APPLIED);
+  assert_int_equal(sweep_one(f), STORE_APPLIED);
+  assert_int_equal(n_items(f), 0);
+  assert_int_equal(n_aside(f), 0);
+}
+
+static void a_sweep_of_an_item_of_a_former_log_does_not_hide_the_next_log(void **state)
+{
+  struct fixture *f = *state;
+
+  store_set_log_partitions(f->store, 2);
+  assert_int_equal(apply_one(f, 0, 300, 50), STORE_APPLIED);
+  assert_ok(store_forget_log(f->store));
+  assert_int_equal(sweep_one(f), STORE_APPLIED);
+  assert_int_equal(n_items(f), 0);
+  assert_int_equal(apply_one(f, 0, 0, 40), STORE_APPLIED);
+  assert_int_equal(n_items(f), 1);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -508,6 +595,9 @@ int main(void)
     STORE_TEST(tombstones_are_forgotten_after_their_time),
     STORE_TEST(a_tombstone_stays_while_its_key_has_parts_in_another_partition),
     STORE_TEST(positions_bear_the_time_of_their_commit),
+    STORE_TEST(a_sweep_takes_the_place_of_the_newest_record),
+    STORE_TEST(a_sweep_of_one_partition_leaves_nothing_behind),
+    STORE_TEST(a_sweep_of_an_item_of_a_former_log_does_not_hide_the_next_log),
   };
 
   seed = dice_seed();

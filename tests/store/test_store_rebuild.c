@@ -371,7 +371,7 @@ static err_code_t write_old_items(const struct old_store *old, MDB_txn *txn)
   for (size_t i = 0; i < old->o->n; i++) {
     struct item_change item = oracle_change(&old->o->items[i], &region);
     struct span record;
-    TRY(record_encode(&item, 5, &region, &record));
+    TRY(record_encode(&item, 5, &(struct attribute_ids){ 0 }, &region, &record));
     TRY(slots_append(&slots, item.key, record));
   }
   region_fini(&region);
@@ -403,13 +403,17 @@ static void make_old_store(struct fixture *f, struct oracle *o, bool is_rebuildi
   char path[PATH_MAX + 16];
 
   fill(f, o, 20);
+  for (size_t i = 0; i < o->n; i++) /* schema 1 had no attributes */
+    memset(o->items[i].attributes, 0, sizeof o->items[i].attributes);
+  for (size_t i = 0; i < o->n_states; i++)
+    memset(o->states[i].attributes, 0, sizeof o->states[i].attributes);
   store_close(&f->store);
   snprintf(path, sizeof path, "%s/data.mdb", f->path);
   assert_int_equal(unlink(path), 0);
   assert_ok(env_open(f->path, 1 << 20, &old.env));
   assert_ok(env_write(old.env, write_old_store, &old));
   env_close(&old.env);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
 }
 
 static void a_store_of_schema_1_is_converted(void **state)

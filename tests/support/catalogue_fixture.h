@@ -21,6 +21,7 @@ static struct {
   uint64_t max_items, rebuild_min_percent;
   enum unknown_policy unknown_spaces;
   bool is_embedded, has_second_space;
+  struct attributes attributes;
 } catalogue_settings;
 
 static struct temp_dir catalogue_dir;
@@ -49,6 +50,7 @@ static inline int catalogue_fixture_reset(void **state)
   catalogue_settings.max_items = 1000;
   catalogue_settings.rebuild_min_percent = 0;
   catalogue_settings.unknown_spaces = UNKNOWN_REFUSE;
+  catalogue_settings.attributes = (struct attributes){ 0 };
   catalogue_settings.is_embedded = catalogue_settings.has_second_space = false;
   temp_dir_remove(catalogue_store_path);
   return 0;
@@ -71,7 +73,9 @@ static inline void catalogue_fixture_open_engine(struct engine **out)
   struct engine_space spaces[] = { { .name = "pq", .model_path = catalogue_model_path },
                                    { .name = "no", .model_path = catalogue_model_path } };
   size_t n_spaces = catalogue_settings.has_second_space ? 2 : 1;
-  struct engine_config config = { spaces, n_spaces, 1000, 1000, 4, isa_detect(), ENGINE_CPU, 1 };
+  struct engine_config config = {
+    spaces, n_spaces, 1000, 1000, 4, isa_detect(), ENGINE_CPU, 1, catalogue_settings.attributes, { 0 }
+  };
 
   assert_ok(engine_open(&config, out));
 }
@@ -106,6 +110,7 @@ static inline struct catalogue_fixture *catalogue_fixture_open(const struct kafk
   assert_ok(alarm_init(&f->alarm));
   catalogue_fixture_open_engine(&f->engine);
   assert_ok(store_open(catalogue_store_path, &f->store));
+  assert_ok(store_set_attributes(f->store, &catalogue_settings.attributes));
   struct delivery_config delivery = {
     .layers = letters ? letters : &same,
     .query_topic = "queries",

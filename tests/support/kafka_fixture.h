@@ -4,7 +4,7 @@
 #define TESTS_SUPPORT_KAFKA_FIXTURE_H
 
 #include "base/clock.h"
-#include "ingest/catalogue_reader.h"
+#include "ingest/topic_reader.h"
 #include "ingest/embedded_broker.h"
 #include "ingest/sender.h"
 #include "tests/support/assert_ok.h"

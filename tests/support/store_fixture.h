@@ -22,7 +22,7 @@ static inline void open_sized(struct fixture *f, size_t map_bytes)
 {
   temp_dir_init(&f->dir);
   snprintf(f->path, sizeof f->path, "%s/store", f->dir.path);
-  assert_ok(store_open_sized(f->path, map_bytes, &f->store));
+  assert_ok(open_store_sized(f->path, map_bytes, &f->store));
 }
 
 static inline int setup(void **state)
@@ -49,7 +49,7 @@ static inline void reopen(struct fixture *f)
 {
   store_close(&f->store);
   assert_null(f->store);
-  assert_ok(store_open(f->path, &f->store));
+  assert_ok(open_store(f->path, &f->store));
 }
 
 /* Skip waiting for the disk, for tests of many small batches. */
@@ -64,11 +64,13 @@ static inline void assert_says(const char *text)
     fail_msg("\"%s\" is not in \"%s\"", text, err_message());
 }
 
-/* Put items 0..n-1 with all parts, from partition 0, each at the offset of its id. */
+/* Put items 0..n-1 with all parts and attributes, from partition 0, each at the offset of its id. */
 static inline void fill(struct fixture *f, struct oracle *o, uint32_t n)
 {
   for (uint32_t id = 0; id < n; id++) {
     struct oracle_item item = { .id = id, .seeds = { id + 1, id + 2, id + 3, id + 4 }, .offset = id };
+    for (size_t i = 0; i < ORACLE_ATTRIBUTES; i++)
+      item.attributes[i] = id * 100 + 1000 + i;
     oracle_apply_both(o, f->store, &item, 1, NULL, 0);
   }
 }
@@ -87,6 +89,7 @@ static inline struct oracle_item random_change(struct dice *dice, uint32_t n_ids
 
   for (size_t i = 0; i < ORACLE_SPACES; i++)
     change.seeds[i] = dice_below(dice, 2) ? dice_u64(dice) | 1 : 0;
+  oracle_draw_attributes(dice, &change);
   return change;
 }
 

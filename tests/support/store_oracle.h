@@ -3,7 +3,8 @@
  * of each key in each partition. Beside it is a model of an engine that applies only the effects that the store
  * reports.
  *
- * The bytes of a part are computed from a number, its seed, so the oracle keeps only seeds. Seed 0: no such part.
+ * The bytes of a part are computed from a number, its seed, so the oracle keeps only seeds. Seed 0: no such part. The
+ * same goes for the values of attributes.
  */
 #ifndef TESTS_SUPPORT_STORE_ORACLE_H
 #define TESTS_SUPPORT_STORE_ORACLE_H
@@ -12,7 +13,7 @@
 #include "base/mem.h"
 #include "base/region.h"
 #include "store/record.h"
-#include "store/store.h"
+#include "store/store_private.h"
 #include "tests/support/dice.h"
 
 #include <setjmp.h>
@@ -22,8 +23,27 @@
 #include <cmocka.h>
 
 #include "tests/support/assert_ok.h"
+#include "tests/support/store_visit.h"
 
-enum { ORACLE_SPACES = 4 };
+enum { ORACLE_SPACES = 4, ORACLE_ATTRIBUTES = 6 };
+
+/* The seed of an attribute that a change removes. */
+enum { ORACLE_NULL = 1 };
+
+/* An attribute of each type. */
+static const struct attribute oracle_attribute_list[ORACLE_ATTRIBUTES] = {
+  { { (const uint8_t *)"available", 9 }, ATTRIBUTE_BOOL }, { { (const uint8_t *)"country", 7 }, ATTRIBUTE_KEYWORD },
+  { { (const uint8_t *)"tags", 4 }, ATTRIBUTE_KEYWORDS },  { { (const uint8_t *)"year", 4 }, ATTRIBUTE_INTEGER },
+  { { (const uint8_t *)"price", 5 }, ATTRIBUTE_NUMBER },   { { (const uint8_t *)"expires", 7 }, ATTRIBUTE_TIME },
+};
+
+static const struct attributes oracle_attributes = { oracle_attribute_list, ORACLE_ATTRIBUTES };
+
+/* Ids for the records of the engine's model. */
+static const struct attribute_ids oracle_ids = {
+  { oracle_attribute_list, ORACLE_ATTRIBUTES }, { 300, 2, 77, 4, 5, 65535 }, 65536
+};
+
 
 /* A change, an item, or the state of a key in a partition. */
 struct oracle_item {
@@ -31,6 +51,7 @@ struct oracle_item {
   bool is_delete;
   bool is_whole;
   uint64_t seeds[ORACLE_SPACES];
+  uint64_t attributes[ORACLE_ATTRIBUTES]; /* seeds, or ORACLE_NULL in a change */
   int32_t partition;
   int64_t offset;
   int64_t timestamp_ms; /* 0: computed from offset and partition */
@@ -123,6 +144,49 @@ static inline struct part oracle_part(size_t space, uint64_t seed, struct region
   return part;
 }
 
+/* Make a set of texts in its kept form. */
+static inline struct value oracle_texts(struct dice *dice, struct region *region)
+{
+  size_t n = dice_below(dice, 5);
+  struct value *texts;
+
+  assert_ok(region_array(region, n, sizeof *texts, &texts));
+  for (size_t i = 0; i < n; i++) {
+    uint8_t text[2] = { (uint8_t)('a' + i), (uint8_t)('a' + dice_below(dice, 26)) };
+    texts[i].kind = VALUE_TEXT;
+    assert_ok(region_copy(region, span_of(text, dice_below(dice, 3) ? 2 : 1), &texts[i].text));
+  }
+  return (struct value){ .kind = VALUE_LIST, .list = { texts, n } };
+}
+
+/* Make the value of an attribute from a seed. */
+static inline struct value oracle_value(enum attribute_type type, uint64_t seed, struct region *region)
+{
+  struct dice dice = { seed };
+
+  if (seed == ORACLE_NULL)
+    return (struct value){ .kind = VALUE_NULL };
+  switch (type) {
+  case ATTRIBUTE_BOOL:
+    return (struct value){ .kind = VALUE_BOOL, .is_true = dice_below(&dice, 2) };
+  case ATTRIBUTE_KEYWORD:
+    return (struct value){ .kind = VALUE_TEXT, .text = oracle_bytes(&dice, dice_below(&dice, 257), region) };
+  case ATTRIBUTE_KEYWORDS:
+    return oracle_texts(&dice, region);
+  case ATTRIBUTE_NUMBER:
+    return (struct value){ .kind = VALUE_NUMBER, .number = (double)(int64_t)dice_u64(&dice) / 7 };
+  default:
+    return (struct value){ .kind = VALUE_INTEGER, .integer = (int64_t)(dice_u64(&dice) >> 1) };
+  }
+}
+
+/* Draw attributes for a change: a third of them named, some of these removed. */
+static inline void oracle_draw_attributes(struct dice *dice, struct oracle_item *change)
+{
+  for (size_t i = 0; i < ORACLE_ATTRIBUTES; i++)
+    change->attributes[i] = dice_below(dice, 3) ? 0 : dice_below(dice, 3) ? dice_u64(dice) | 2 : ORACLE_NULL;
+}
+
 static inline int64_t oracle_time(const struct oracle_item *item)
 {
   return item->timestamp_ms ? item->timestamp_ms : item->offset * 7 + item->partition;
@@ -137,12 +201,22 @@ static inline struct item_change oracle_change(const struct oracle_item *item, s
   for (size_t i = 0; i < ORACLE_SPACES; i++)
     if (item->seeds[i] && !item->is_delete)
       parts[n++] = oracle_part(i, item->seeds[i], region);
+  struct attribute_value *attributes;
+  size_t n_attributes = 0;
+  assert_ok(region_array(region, ORACLE_ATTRIBUTES, sizeof *attributes, &attributes));
+  for (size_t i = 0; i < ORACLE_ATTRIBUTES; i++)
+    if (item->attributes[i] && !item->is_delete)
+      attributes[n_attributes++] = (struct attribute_value){
+        oracle_attribute_list[i].name, oracle_value(oracle_attribute_list[i].type, item->attributes[i], region)
+      };
   return (struct item_change){
     .key = oracle_key(item->id, region),
     .is_delete = item->is_delete,
     .is_whole = item->is_whole,
     .parts = parts,
     .n_parts = n,
+    .attributes = attributes,
+    .n_attributes = n_attributes,
     .partition = item->partition,
     .offset = item->offset,
     .timestamp_ms = oracle_time(item),
@@ -180,6 +254,9 @@ static inline void oracle_fold(struct oracle_item *state, const struct oracle_it
   for (size_t i = 0; i < ORACLE_SPACES; i++)
     if (change->seeds[i] || is_fresh)
       state->seeds[i] = change->is_delete ? 0 : change->seeds[i];
+  for (size_t i = 0; i < ORACLE_ATTRIBUTES; i++)
+    if (change->attributes[i] || is_fresh)
+      state->attributes[i] = change->is_delete || change->attributes[i] == ORACLE_NULL ? 0 : change->attributes[i];
   state->id = change->id;
   state->is_delete = change->is_delete;
   state->partition = change->partition;
@@ -257,7 +334,41 @@ static inline bool oracle_floats_equal(struct floats a, struct floats b)
   return span_equal(span_of(a.v, a.n * sizeof(float)), span_of(b.v, b.n * sizeof(float)));
 }
 
-/* Do two items have the same parts, bit for bit, in any order? */
+static inline const struct value *oracle_find_value(const struct item_change *item, struct span name)
+{
+  for (size_t i = 0; i < item->n_attributes; i++)
+    if (span_equal(item->attributes[i].name, name))
+      return &item->attributes[i].value;
+  return NULL;
+}
+
+static inline bool oracle_is_same_value(const struct value *a, const struct value *b)
+{
+  if (a->kind != b->kind)
+    return false;
+  if (a->kind == VALUE_BOOL)
+    return a->is_true == b->is_true;
+  if (a->kind == VALUE_TEXT)
+    return span_equal(a->text, b->text);
+  if (a->kind != VALUE_LIST) /* a number, bit for bit */
+    return a->kind == VALUE_NULL || memcmp(&a->integer, &b->integer, sizeof a->integer) == 0;
+  for (size_t i = 0; a->list.n == b->list.n && i < a->list.n; i++)
+    if (!oracle_is_same_value(&a->list.v[i], &b->list.v[i]))
+      return false;
+  return a->list.n == b->list.n;
+}
+
+static inline bool oracle_has_same_attributes(const struct item_change *a, const struct item_change *b)
+{
+  for (size_t i = 0; a->n_attributes == b->n_attributes && i < a->n_attributes; i++) {
+    const struct value *other = oracle_find_value(b, a->attributes[i].name);
+    if (!other || !oracle_is_same_value(&a->attributes[i].value, other))
+      return false;
+  }
+  return a->n_attributes == b->n_attributes;
+}
+
+/* Do two items have the same parts and attributes, bit for bit, in any order? */
 static inline bool oracle_has_same_parts(const struct item_change *a, const struct item_change *b)
 {
   if (!span_equal(a->key, b->key) || a->n_parts != b->n_parts)
@@ -269,7 +380,7 @@ static inline bool oracle_has_same_parts(const struct item_change *a, const stru
         !oracle_floats_equal(p->item_gate, q->item_gate) || !span_equal(p->codes, q->codes))
       return false;
   }
-  return true;
+  return oracle_has_same_attributes(a, b);
 }
 
 static inline bool oracle_is_same(const struct item_change *a, const struct item_change *b)
@@ -307,7 +418,7 @@ static inline void oracle_compare(const struct oracle *o, struct store *s)
   struct oracle_scan scan = { .oracle = o };
   struct store_stats stats;
 
-  assert_ok(store_scan(s, 7, oracle_visit, &scan));
+  assert_ok(store_visit_all(s, 7, oracle_visit, &scan));
   assert_int_equal(scan.slot, o->n);
   store_stats(s, &stats);
   assert_int_equal(stats.n_items, o->n);
@@ -318,7 +429,7 @@ static inline void oracle_compare(const struct oracle *o, struct store *s)
 static inline void oracle_read_served(const struct oracle_served *served, struct region *region,
                                       struct item_change *out)
 {
-  assert_ok(record_decode(span_of(served->record, served->n), region, out));
+  assert_ok(record_decode(span_of(served->record, served->n), &oracle_ids, region, out));
 }
 
 static inline struct oracle_served *oracle_find_served(const struct oracle *o, struct span key)
@@ -337,12 +448,27 @@ static inline void oracle_write_served(struct oracle_served *served, const struc
 {
   struct span record;
 
-  assert_ok(record_encode(item, 0, region, &record));
+  assert_ok(record_encode(item, 0, &oracle_ids, region, &record));
   free(served->record);
   served->record = malloc(record.n);
   assert_non_null(served->record);
   memcpy(served->record, record.p, record.n);
   served->n = record.n;
+}
+
+/* Merge the attributes of an effect into those that the engine has. */
+static inline void oracle_serve_attributes(const struct item_change *before, const struct item_change *effect,
+                                           struct region *region, struct item_change *after)
+{
+  assert_ok(region_array(region, before->n_attributes + effect->n_attributes, sizeof *after->attributes,
+                         &after->attributes));
+  after->n_attributes = 0;
+  for (size_t i = 0; i < before->n_attributes; i++)
+    if (!oracle_find_value(effect, before->attributes[i].name))
+      after->attributes[after->n_attributes++] = before->attributes[i];
+  for (size_t i = 0; i < effect->n_attributes; i++)
+    if (effect->attributes[i].value.kind != VALUE_NULL)
+      after->attributes[after->n_attributes++] = effect->attributes[i];
 }
 
 /* Apply an effect. A put replaces the parts that it names; a whole item replaces all parts. */
@@ -372,6 +498,7 @@ static inline void oracle_serve(struct oracle *o, const struct item_change *effe
       after.parts[after.n_parts++] = before.parts[i];
   for (size_t i = 0; i < effect->n_parts; i++)
     after.parts[after.n_parts++] = effect->parts[i];
+  oracle_serve_attributes(&before, effect, region, &after);
   oracle_write_served(served, &after, region);
 }
 
@@ -391,6 +518,18 @@ static inline void oracle_compare_served(const struct oracle *o)
     assert_true(oracle_has_same_parts(&want, &got));
   }
   region_fini(&region);
+}
+
+/* Open a store and set the attributes of the oracle. */
+static inline err_code_t open_store_sized(const char *path, size_t map_bytes, struct store **out)
+{
+  TRY(store_open_sized(path, map_bytes, out));
+  return store_set_attributes(*out, &oracle_attributes);
+}
+
+static inline err_code_t open_store(const char *path, struct store **out)
+{
+  return open_store_sized(path, STORE_MAP_BYTES, out);
 }
 
 /* Apply a batch to both, and assert that they report the same effect of each change. */

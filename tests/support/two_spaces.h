@@ -36,7 +36,8 @@ static inline void two_spaces_init(struct two_spaces *t, struct dice *dice)
   model_file_write_recjpq(t->pq_path, centroids, TWO_SPLITS, TWO_SUBITEMS, TWO_SPLIT_DIM);
   t->spaces[0] = (struct engine_space){ .name = "pq", .model_path = t->pq_path };
   t->spaces[1] = (struct engine_space){ .name = "mol", .model_path = t->mol_path };
-  t->config = (struct engine_config){ t->spaces, 2, TWO_MAX, 2 * TWO_MAX, 8, isa_detect(), ENGINE_CPU, 1 };
+  t->config =
+      (struct engine_config){ t->spaces, 2, TWO_MAX, 2 * TWO_MAX, 8, isa_detect(), ENGINE_CPU, 1, { 0 }, { 0 } };
 }
 
 static inline void two_spaces_fini(struct two_spaces *t)

@@ -14,9 +14,9 @@
 
 static uint64_t seed;
 
-static struct catalogue_record record_at(int32_t partition, int64_t offset, const char *value, int64_t timestamp_ms)
+static struct topic_record record_at(int32_t partition, int64_t offset, const char *value, int64_t timestamp_ms)
 {
-  return (struct catalogue_record){
+  return (struct topic_record){
     .has_key = true,
     .key = span_of_str("key"),
     .has_value = true,
@@ -27,7 +27,7 @@ static struct catalogue_record record_at(int32_t partition, int64_t offset, cons
   };
 }
 
-static bool take(struct topic_positions *t, struct catalogue_record record)
+static bool take(struct topic_positions *t, struct topic_record record)
 {
   bool is_new;
 
@@ -39,9 +39,9 @@ static bool take(struct topic_positions *t, struct catalogue_record record)
 static struct store_position stored_at(int32_t partition, int64_t last, int64_t next, const char *value,
                                        int64_t timestamp_ms)
 {
-  struct catalogue_record record = record_at(partition, last, value, timestamp_ms);
+  struct topic_record record = record_at(partition, last, value, timestamp_ms);
 
-  return (struct store_position){ { partition, next }, last, catalogue_record_digest(&record), timestamp_ms, 0 };
+  return (struct store_position){ { partition, next }, last, topic_record_digest(&record), timestamp_ms, 0 };
 }
 
 static void a_new_partition_is_read_from_its_first_record(void **state)
@@ -127,7 +127,7 @@ static void another_record_at_the_last_offset_is_another_topic(void **state)
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
     struct topic_positions t = { 0 };
     struct store_position stored = stored_at(0, 41, 42, "v41", 500);
-    struct catalogue_record record = record_at(0, 41, others[i].value, 500);
+    struct topic_record record = record_at(0, 41, others[i].value, 500);
     int64_t from;
     bool is_new;
     record.key = span_of_str(others[i].key);
@@ -156,7 +156,7 @@ static void after_compaction_the_next_record_may_have_any_timestamp(void **state
 static void without_compaction_a_missing_record_is_another_topic(void **state)
 {
   struct store_position stored = stored_at(0, 41, 42, "v41", 500);
-  struct catalogue_record record = record_at(0, 45, "w", 900);
+  struct topic_record record = record_at(0, 45, "w", 900);
   struct topic_positions t = { .has_holes = false };
   int64_t from;
   bool is_new;
@@ -269,7 +269,7 @@ static void added_partitions_come_after_those_that_are_read(void **state)
 static void a_record_of_a_partition_that_is_not_read_is_an_error(void **state)
 {
   struct topic_positions t = { 0 };
-  struct catalogue_record record = record_at(1, 0, "v", 1);
+  struct topic_record record = record_at(1, 0, "v", 1);
   int64_t from;
   bool is_new;
 

@@ -19,6 +19,7 @@
 #include "daemon/ctl/ctl_queries.h"
 #include "daemon/catalogue/catalogue_rebuild.h"
 #include "daemon/ctl/ctl_rebuild.h"
+#include "daemon/ctl/ctl_series.h"
 #include "ingest/wire.h"
 #include "tests/support/dice.h"
 
@@ -372,6 +373,25 @@ static void unusable_queries_are_refused(void **state)
   ctl_queries_fini(&q);
 }
 
+static void a_filter_goes_to_all_queries_that_have_none(void **state)
+{
+  struct ctl_queries q;
+
+  (void)state;
+  ctl_queries_init(&q);
+  assert_int_equal(add(&q, "{\"id\":\"a\",\"k\":1}"), ERR_OK);
+  assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
+  assert_int_equal(ctl_queries_set_filter(&q, "price < $1", "{}"), ERR_USAGE);
+  assert_int_equal(ctl_queries_set_filter(&q, "price < $1", "["), ERR_USAGE);
+  assert_int_equal(ctl_queries_set_filter(&q, "\xff", NULL), ERR_USAGE);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"k\":1}");
+  assert_int_equal(ctl_queries_set_filter(&q, "price < $1", "[9.5]"), ERR_OK);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"k\":1,\"filter\":\"price < $1\",\"parameters\":[9.5]}");
+  assert_string_equal(q.items[1].text, "{\"id\":\"b\",\"filter\":\"price < $1\",\"parameters\":[9.5]}");
+  assert_int_equal(ctl_queries_set_filter(&q, "true", NULL), ERR_USAGE);
+  ctl_queries_fini(&q);
+}
+
 static void only_the_first_answer_to_an_open_query_is_taken(void **state)
 {
   struct ctl_queries q;
@@ -462,6 +482,56 @@ static void an_error_is_printed_with_its_code(void **state)
   json_decref(good);
 }
 
+static void times_on_the_command_line_are_moments_or_spans(void **state)
+{
+  const struct {
+    const char *text;
+    int64_t unix_ms;
+  } rows[] = {
+    { "90s", 1000000000 - 90000 }, { "10m", 1000000000 - 600000 }, { "2h", 1000000000 - 7200000 },
+    { "7d", 1000000000 - 604800000 }, { "1970-01-02T00:00:00Z", 86400000 }, { "0s", 1000000000 },
+  };
+  const char *bad[] = { "", "s", "10", "10w", "10mm", "-5m", "1.5h", "9999999999s", "yesterday" };
+  int64_t unix_ms = 7;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    assert_int_equal(ctl_parse_time("--since", bad[i], 1000000000, &unix_ms), ERR_USAGE);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    assert_int_equal(ctl_parse_time("--since", rows[i].text, 1000000000, &unix_ms), ERR_OK);
+    assert_true(unix_ms == rows[i].unix_ms);
+  }
+}
+
+static void assert_series(const struct ctl_series *s, size_t n, const char *due)
+{
+  char text[CTL_SERIES_MAX + 1] = "";
+  FILE *file = fmemopen(text, sizeof text, "w");
+
+  ctl_series_print(s, n, true, file);
+  fclose(file);
+  assert_string_equal(text, due);
+}
+
+static void a_series_has_eight_heights(void **state)
+{
+  struct ctl_series s = { 0 };
+
+  (void)state;
+  assert_series(&s, 5, "");
+  ctl_series_add(&s, 0);
+  assert_series(&s, 5, " ");
+  for (int i = 0; i <= 8; i++)
+    ctl_series_add(&s, i);
+  assert_series(&s, 20, "  _.-:=+*#");
+  assert_series(&s, 3, "+*#");
+  ctl_series_add(&s, 1e9); /* smaller values are not lost beside a large one */
+  assert_series(&s, 3, "__#");
+  for (int i = 0; i < 3 * CTL_SERIES_MAX; i++)
+    ctl_series_add(&s, 2);
+  assert_series(&s, 4, "####");
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -469,6 +539,8 @@ int main(void)
     cmocka_unit_test(durations_have_two_digits_and_a_fitting_unit),
     cmocka_unit_test(rates_have_three_digits),
     cmocka_unit_test(numbers_on_the_command_line_are_checked),
+    cmocka_unit_test(times_on_the_command_line_are_moments_or_spans),
+    cmocka_unit_test(a_series_has_eight_heights),
     cmocka_unit_test(progress_shows_share_rate_and_time_left),
     cmocka_unit_test(the_watermark_is_waited_for_in_every_partition),
     cmocka_unit_test(a_rebuild_is_printed_with_progress_and_reason),
@@ -480,6 +552,7 @@ int main(void)
     cmocka_unit_test(any_line_is_read_or_refused),
     cmocka_unit_test(a_query_without_an_id_gets_one_of_its_own),
     cmocka_unit_test(unusable_queries_are_refused),
+    cmocka_unit_test(a_filter_goes_to_all_queries_that_have_none),
     cmocka_unit_test(only_the_first_answer_to_an_open_query_is_taken),
     cmocka_unit_test(an_answer_is_a_table_with_its_receipt),
     cmocka_unit_test(keys_cannot_control_the_terminal),

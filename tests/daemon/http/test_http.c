@@ -206,6 +206,39 @@ static void hosts_are_matched_by_address_name_and_list(void **state)
   assert_false(http_hosts_serve(&h, longest));
 }
 
+static void data_is_shown_only_under_a_known_host(void **state)
+{
+  static const char *const known[] = { "127.0.0.1", "192.0.2.1:1", "[2001:db8::1]", "localhost:1", "Own.example:443" };
+  char *names[] = { "own.example" };
+  const struct config_list none = { 0 }, one = { names, 1 };
+  struct config config = { .http.data = CONFIG_DATA_LOCAL };
+  struct http_hosts h;
+  struct http *open;
+  char answer[ANSWER_BYTES], listen[32];
+  int loopback_port = port;
+
+  (void)state;
+  http_hosts_init("0.0.0.0:1", &one, &h);
+  assert_true(http_hosts_know(&h, NULL));
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    assert_true(http_hosts_know(&h, known[i]));
+  assert_false(http_hosts_know(&h, "rebound.example"));
+  status.config = &config;
+  port = free_port();
+  snprintf(listen, sizeof listen, "0.0.0.0:%d", port);
+  assert_int_equal(http_open(listen, &none, &status, &open), ERR_OK);
+  ask("GET /items/ HTTP/1.1\r\nHost: rebound.example\r\nConnection: close\r\n\r\n", answer);
+  assert_memory_equal(answer, "HTTP/1.1 403 ", 13);
+  ask("GET /items/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", answer);
+  assert_memory_equal(answer, "HTTP/1.1 400 ", 13); /* it is without a key */
+  config.http.data = CONFIG_DATA_ALL;
+  ask("GET /items/ HTTP/1.1\r\nHost: rebound.example\r\nConnection: close\r\n\r\n", answer);
+  assert_memory_equal(answer, "HTTP/1.1 400 ", 13);
+  http_close(&open);
+  status.config = NULL;
+  port = loopback_port;
+}
+
 static void slow_clients_do_not_lock_out_a_probe(void **state)
 {
   static const char begun[] = "GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ";
@@ -284,6 +317,7 @@ int main(void)
     cmocka_unit_test(an_unknown_host_gets_421),
     cmocka_unit_test(hosts_are_matched_by_address_name_and_list),
     cmocka_unit_test(a_connection_is_kept_for_the_next_request),
+    cmocka_unit_test(data_is_shown_only_under_a_known_host),
     cmocka_unit_test(slow_clients_do_not_lock_out_a_probe),
     cmocka_unit_test(a_request_that_trickles_is_ended),
     cmocka_unit_test(a_port_in_use_is_an_error),

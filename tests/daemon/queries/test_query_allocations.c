@@ -6,9 +6,9 @@
  * the functions below (--wrap, see tests/CMakeLists.txt), whatever thread makes it. They count, then allocate.
  *
  * Not counted: what shared libraries allocate inside. librdkafka copies each message and its headers, allocates for
- * each commit, and has no hook for an allocator. jansson allocates each value of a JSON query or answer and frees it
- * before our function returns; it is left as it is, because clients that care for speed send protobuf. libc may
- * allocate in qsort and stdio.
+ * each commit, and has no hook for an allocator. LMDB allocates a transaction and a cursor for each read. jansson
+ * allocates each value of a JSON query or answer and frees it before our function returns; it is left as it is, because
+ * clients that care for speed send protobuf. libc may allocate in qsort and stdio.
  */
 #include <execinfo.h>
 #include <setjmp.h>
@@ -114,6 +114,7 @@ static struct alarm alarm_;
 static struct engine *engine;
 static struct offset_tracker *tracker;
 static struct delivery *delivery;
+static struct seen *seen;
 static struct query_thread *queries;
 static struct sender *client;
 static struct kafka_tap answers, mine;
@@ -135,7 +136,8 @@ static void open_engine(void)
 {
   struct engine_space spaces[] = { { .name = "dot", .model_path = vector_model, .dim = DIM },
                                    { .name = "pq", .model_path = recjpq_model } };
-  struct engine_config with = { spaces, 2, 1000, 1000, 16, isa_detect(), ENGINE_CPU, 1 };
+  static const struct attribute number = { { (const uint8_t *)"number", 6 }, ATTRIBUTE_INTEGER };
+  struct engine_config with = { spaces, 2, 1000, 1000, 16, isa_detect(), ENGINE_CPU, 1, { &number, 1 }, { 0 } };
   char key[16];
 
   assert_ok(engine_open(&with, &engine));
@@ -145,7 +147,13 @@ static void open_engine(void)
     uint8_t codes[SPLITS] = { (uint8_t)(i % SUBITEMS), (uint8_t)(i / SUBITEMS % SUBITEMS) };
     struct part parts[] = { { .space = span_of_str("dot"), .vector = { v, DIM } },
                             { .space = span_of_str("pq"), .codes = span_of(codes, SPLITS) } };
-    fixture_put(engine, span_of(key, (size_t)snprintf(key, sizeof key, "item%zu", i)), parts, 2);
+    struct attribute_value value = { number.name, { .kind = VALUE_INTEGER, .integer = (int64_t)i } };
+    struct item_change item = { .key = span_of(key, (size_t)snprintf(key, sizeof key, "item%zu", i)),
+                                .parts = parts,
+                                .n_parts = 2,
+                                .attributes = &value,
+                                .n_attributes = 1 };
+    fixture_apply(engine, &item, 1);
   }
 }
 
@@ -161,6 +169,10 @@ static void make_config(void)
   config.query.topic = (char *)"queries";
   config.query.group = (char *)"group";
   config.query.answer_topic = (char *)"answers";
+  config.seen.topic = (char *)"seen";
+  config.seen.max_per_user = 100;
+  config.catalogue.partitions_refresh_ms = 60000;
+  config.store_path = dir.path;
   config.query.reply_topics = (struct config_list){ patterns, 1 };
   config.query.batch_size = 16;
   config.query.batch_time_ms = 5;
@@ -174,7 +186,8 @@ static void make_config(void)
 static void open_queries(void)
 {
   struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
-  struct query_thread_context context = { &config, &setup, engine, NULL, NULL, &counters, &alarm_ };
+  struct query_thread_context context = { &config, &setup, engine, NULL, NULL, NULL, &counters, &alarm_ };
+  struct seen_context of_seen = { &config, &setup, NULL, &counters, &alarm_ };
   struct delivery_config with = {
     .layers = &layers,
     .query_topic = "queries",
@@ -190,14 +203,16 @@ static void open_queries(void)
   assert_ok(offset_tracker_open(&tracker));
   with.tracker = context.tracker = tracker;
   assert_ok(delivery_open(&with, &delivery));
-  context.delivery = delivery;
+  context.delivery = of_seen.delivery = delivery;
+  assert_ok(seen_open(&of_seen, &seen));
+  context.seen = seen;
   assert_ok(query_thread_open(&context, &queries));
   assert_ok(query_thread_start(queries));
 }
 
 static int open_all(void **state)
 {
-  static const char *const topics[] = { "items", "letters", "queries", "answers", "mine" };
+  static const char *const topics[] = { "items", "letters", "queries", "answers", "mine", "seen" };
   struct kafka_layers layers;
 
   (void)state;
@@ -223,6 +238,7 @@ static int close_all(void **state)
   sender_close(&client);
   query_thread_stop(queries);
   delivery_close(&delivery);
+  seen_close(&seen);
   query_thread_close(&queries);
   offset_tracker_close(&tracker);
   engine_close(&engine);
@@ -234,8 +250,8 @@ static int close_all(void **state)
 
 /* ---- Queries ---- */
 
-/* Query number i: one of two spaces, two formats, two reply topics, and one in eight is refused with an error. All ids
- * have one length. */
+/* Query number i: one of two spaces, two formats, two reply topics, some have one of four filters, some exclude keys,
+ * and one in eight is refused with an error. All ids have one length. */
 static bool goes_to_mine(unsigned i)
 {
   return i & 4;
@@ -246,11 +262,30 @@ static const char *space_of(unsigned i)
   return i % 8 == 7 ? "no" : i & 1 ? "pq" : "dot";
 }
 
+static const char *filter_of(unsigned i)
+{
+  static const char *const filters[] = { "", "number < 70", "not number in (5, 7, 9)", "number = 9", "" };
+
+  return filters[i % 5];
+}
+
+enum { EXCLUDED = 3 };
+static const char *const excluded[EXCLUDED] = { "item99", "item9", "unknown" };
+
+static size_t n_excluded_of(unsigned i)
+{
+  return i % 3 == 0 ? EXCLUDED : 0;
+}
+
 static size_t make_json(unsigned i, uint8_t value[1024])
 {
-  return (size_t)snprintf((char *)value, 1024,
-                          "{\"id\":\"q%06u\",\"space\":\"%s\",\"k\":10,\"reply_topic\":\"%s\",\"vector\":[1,2%s]}", i,
-                          space_of(i), goes_to_mine(i) ? "mine" : "", i & 1 ? "" : ",0,0,0,0,0,0.5");
+  return (size_t)snprintf(
+      (char *)value, 1024,
+      "{\"id\":\"q%06u\",\"space\":\"%s\",\"k\":10,\"reply_topic\":\"%s\",\"exclude_seen_by\":\"me\","
+      "\"at_least_seen\":[{\"partition\":0,\"next\":1}],\"vector\":[1,2%s],"
+      "\"filter\":\"%s\",\"exclude\":[%s]}",
+      i, space_of(i), goes_to_mine(i) ? "mine" : "", i & 1 ? "" : ",0,0,0,0,0,0.5", filter_of(i),
+      n_excluded_of(i) ? "\"item99\",\"item9\",\"unknown\"" : "");
 }
 
 static size_t make_protobuf(unsigned i, uint8_t value[1024])
@@ -258,6 +293,7 @@ static size_t make_protobuf(unsigned i, uint8_t value[1024])
   static float numbers[DIM] = { 1, 2 };
   Sluice__V1__Vector vector = SLUICE__V1__VECTOR__INIT;
   Sluice__V1__Query query = SLUICE__V1__QUERY__INIT;
+  ProtobufCBinaryData keys[EXCLUDED];
   char id[16], space[8], topic[8];
 
   snprintf(id, sizeof id, "q%06u", i);
@@ -269,6 +305,11 @@ static size_t make_protobuf(unsigned i, uint8_t value[1024])
   query.reply_topic = topic;
   query.k = 10;
   query.vector = &vector;
+  query.filter = (char *)filter_of(i);
+  for (size_t j = 0; j < EXCLUDED; j++)
+    keys[j] = (ProtobufCBinaryData){ strlen(excluded[j]), (uint8_t *)excluded[j] };
+  query.exclude = keys;
+  query.n_exclude = n_excluded_of(i);
   return sluice__v1__query__pack(&query, value);
 }
 
@@ -278,6 +319,18 @@ static void send_query(unsigned i)
   size_t n = i & 2 ? make_json(i, value) : make_protobuf(i, value);
   struct sender_message message = {
     .topic = "queries", .has_key = true, .key = span_of_str("client"), .has_value = true, .value = span_of(value, n)
+  };
+
+  assert_ok(sender_send(client, &message));
+  sender_poll(client, 0);
+}
+
+/* All JSON queries leave these out. */
+static void see_items(void)
+{
+  static const char value[] = "{\"items\":[\"item1\",\"item2\",\"item99\"]}";
+  struct sender_message message = {
+    .topic = "seen", .has_key = true, .key = span_of_str("me"), .has_value = true, .value = span_of_str(value)
   };
 
   assert_ok(sender_send(client, &message));
@@ -296,9 +349,11 @@ static void take_reply(unsigned i)
 static void the_query_path_allocates_nothing_once_it_is_warm(void **state)
 {
   enum { BURSTS = 5, BURST = 400, MEASURED = 200 };
+  struct engine_filters filters;
   unsigned next = 0;
 
   (void)state;
+  see_items();
   for (int burst = 0; burst < BURSTS; burst++) {
     for (unsigned i = 0; i < BURST; i++)
       send_query(next + i);
@@ -316,8 +371,11 @@ static void the_query_path_allocates_nothing_once_it_is_warm(void **state)
   }
   atomic_store(&is_counting, false);
   assert_int_equal(atomic_load(&n_allocations), 0);
-  assert_int_equal(counters_get(&counters.answers) + counters_get(&counters.errors), next);
-  assert_int_equal(counters_get(&counters.errors), next / 8);
+  assert_int_equal(counters_get(&counters.answers) + counters_sum(counters.errors, COUNTERS_ERRORS), next);
+  assert_int_equal(counters_sum(counters.errors, COUNTERS_ERRORS), next / 8);
+  assert_true(counters_get(&counters.seen_queries) >= next / 4);
+  engine_filters_get(engine, &filters);
+  assert_true(filters.n_known > MEASURED / 2 && filters.n_evaluated >= 3);
 }
 
 int main(void)

@@ -23,6 +23,7 @@ static struct reply_context with;
 static char *patterns[] = { (char *)"min?", (char *)"team.*" };
 static const struct config config = {
   .catalogue = { .topic = (char *)"items", .dead_letter_topic = (char *)"team.letters" },
+  .seen = { .topic = (char *)"seen" },
   .query = { .topic = (char *)"queries", .answer_topic = (char *)"answers", .reply_topics = { patterns, 2 } },
 };
 static struct region scratch;

@@ -30,7 +30,7 @@ static struct world world_open(const char *golden, struct kernels *kernels)
 {
   char path[256];
   struct engine_space space = { .name = "space", .model_path = path };
-  struct engine_config config = { &space, 1, MAX_ITEMS, K_MAX, N_QUERIES, isa_detect(), ENGINE_CPU, 1 };
+  struct engine_config config = { &space, 1, MAX_ITEMS, K_MAX, N_QUERIES, isa_detect(), ENGINE_CPU, 1, { 0 }, { 0 } };
   struct world w;
 
   snprintf(path, sizeof path, "%s/weights.safetensors", golden);

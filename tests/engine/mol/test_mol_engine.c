@@ -44,7 +44,7 @@ static void open_case(const char *name, enum isa isa, struct golden_case *c)
 {
   char path[256];
   struct engine_space space = { .name = "space", .model_path = path };
-  struct engine_config config = { &space, 1, 1000, 1000, 64, isa, ENGINE_CPU, 1 };
+  struct engine_config config = { &space, 1, 1000, 1000, 64, isa, ENGINE_CPU, 1, { 0 }, { 0 } };
 
   snprintf(path, sizeof path, "%s/inputs.safetensors", name);
   c->inputs = golden_open(path);

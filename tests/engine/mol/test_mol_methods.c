@@ -109,7 +109,7 @@ static void open_world(const char *name)
   world.b2 = GOLDEN_F32(world.weights, "_gating_fn._qi_partial_module.3.bias", 0);
   snprintf(path, sizeof path, "%s/%s/weights.safetensors", SLUICE_GOLDEN_DIR, name);
   for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
-    struct engine_config config = { &space, 1, MAX_ITEMS, MAX_ITEMS, MAX_QUERIES, isa, ENGINE_CPU, 1 };
+    struct engine_config config = { &space, 1, MAX_ITEMS, MAX_ITEMS, MAX_QUERIES, isa, ENGINE_CPU, 1, { 0 }, { 0 } };
     assert_ok(engine_open(&config, &world.engines[isa]));
     assert_ok(searcher_open(world.engines[isa], &world.searchers[isa]));
   }

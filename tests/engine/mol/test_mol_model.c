@@ -439,7 +439,7 @@ static void the_largest_numbers_give_finite_scores(void **state)
   (void)state;
   snprintf(path, sizeof path, "%s/books/weights.safetensors", SLUICE_GOLDEN_DIR);
   struct engine_space space = { .name = "books", .model_path = path };
-  struct engine_config config = { &space, 1, ITEMS, ITEMS, 4, isa_detect(), ENGINE_CPU, 1 };
+  struct engine_config config = { &space, 1, ITEMS, ITEMS, 4, isa_detect(), ENGINE_CPU, 1, { 0 }, { 0 } };
   assert_ok(engine_open(&config, &e));
   assert_ok(searcher_open(e, &s));
   for (size_t i = 0; i < ITEMS; i++) {

@@ -81,7 +81,7 @@ static struct world *open_world_with(size_t n_splits, size_t n_subitems, size_t 
   struct world *w = calloc(1, sizeof *w);
   char path[sizeof w->dir.path + 32];
   struct engine_space space = { .name = "pq", .model_path = path, .has_no_cells = !has_cells };
-  struct engine_config config = { &space, 1, MAX_ITEMS, 2 * MAX_ITEMS, 16, isa, ENGINE_CPU, 1 };
+  struct engine_config config = { &space, 1, MAX_ITEMS, 2 * MAX_ITEMS, 16, isa, ENGINE_CPU, 1, { 0 }, { 0 } };
 
   w->dice.state = seed + n_splits * 1000 + n_subitems;
   w->n_splits = n_splits;

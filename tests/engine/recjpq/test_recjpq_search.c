@@ -12,12 +12,12 @@
 
 #include "engine/method.h"
 #include "engine/recjpq/recjpq_methods.h"
-#include "engine/recjpq/recjpq_scan.h"
+#include "engine/recjpq/recjpq_search.h"
 #include "engine/similarity.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
 
-enum { MAX_SLOTS = 1500, MAX_SPLITS = 9, MAX_SUBITEMS = 256, MAX_DIM = 4, MAX_BATCH = 8 };
+enum { MAX_SLOTS = 9000, MAX_SPLITS = 9, MAX_SUBITEMS = 256, MAX_DIM = 4, MAX_BATCH = 8 };
 
 struct world {
   struct dice dice;
@@ -25,15 +25,17 @@ struct world {
   struct columns *columns;
   size_t n_slots;
   uint64_t n_items;
-  uint8_t has_part[MAX_SLOTS];
+  uint64_t has_part[MAX_SLOTS / 64 + 1];
   uint8_t codes[MAX_SLOTS][MAX_SPLITS];
   uint32_t keys[MAX_SLOTS]; /* keys decide ties; they are not in slot order */
   struct region region;
 };
 
-/* One query, the items that it excludes, and the expected answer. */
+/* One query, the items that it admits, and the expected answer. */
 struct request {
   float vector[MAX_SPLITS * MAX_DIM];
+  uint64_t words[MAX_SLOTS / 64 + 1]; /* slots that have a part and pass the filter */
+  bool has_filter;
   uint32_t excluded[40];
   size_t n_excluded;
   size_t k;
@@ -99,7 +101,7 @@ static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split
   w->model.centroids = calloc(n_splits * split_dim * PQ_SUBITEMS, sizeof(float));
   draw_centroids(w);
   for (uint32_t i = 0; i < MAX_SLOTS; i++)
-    w->keys[i] = (uint32_t)(dice_u64(&w->dice) << 11 | i);
+    w->keys[i] = (uint32_t)(dice_u64(&w->dice) << 14 | i);
   assert_ok(recjpq_columns_cpu.open(&w->model.base, MAX_SLOTS, &w->columns));
   return w;
 }
@@ -119,17 +121,18 @@ static void put(struct world *w, uint32_t slot, enum draw draw)
 
   for (size_t m = 0; m < w->model.n_splits; m++)
     prepared[m] = w->codes[slot][m] = draw_code(w, draw, m, cluster);
-  assert_ok(recjpq_columns_cpu.put(w->columns, slot, !w->has_part[slot], prepared));
-  w->n_items += !w->has_part[slot];
-  w->has_part[slot] = 1;
+  bool is_new = !bits_get(w->has_part, slot);
+  assert_ok(recjpq_columns_cpu.put(w->columns, slot, is_new, prepared));
+  w->n_items += is_new;
+  bits_set(w->has_part, slot);
 }
 
 static void drop(struct world *w, uint32_t slot)
 {
-  if (!w->has_part[slot])
+  if (!bits_get(w->has_part, slot))
     return;
   recjpq_columns_cpu.drop(w->columns, slot);
-  w->has_part[slot] = 0;
+  bits_clear(w->has_part, slot);
   w->n_items--;
 }
 
@@ -139,11 +142,11 @@ static void delete (struct world *w, uint32_t slot)
   uint32_t last = (uint32_t)--w->n_slots;
 
   drop(w, slot);
-  if (slot != last && w->has_part[last]) {
+  if (slot != last && bits_get(w->has_part, last)) {
     recjpq_columns_cpu.move(w->columns, last, slot);
     memcpy(w->codes[slot], w->codes[last], sizeof w->codes[slot]);
-    w->has_part[slot] = 1;
-    w->has_part[last] = 0;
+    bits_set(w->has_part, slot);
+    bits_clear(w->has_part, last);
   }
   uint32_t key = w->keys[slot];
   w->keys[slot] = w->keys[last];
@@ -214,6 +217,36 @@ static bool is_excluded(const struct request *r, uint32_t slot)
   return false;
 }
 
+/* How much does the query like an item's sub-item in a split? */
+static double taste(const struct world *w, const struct request *r, uint32_t slot, size_t split)
+{
+  double sum = 0;
+
+  for (size_t k = split * w->model.split_dim; k < (split + 1) * w->model.split_dim; k++)
+    sum += (double)(r->vector[k] * w->model.centroids[k * PQ_SUBITEMS + w->codes[slot][split]]);
+  return sum;
+}
+
+/* A filter admits or drops one of several items at random, admits some of the first split's codes, or admits what the
+ * query likes less in some split than a random item. */
+static void draw_filter(struct world *w, struct request *r)
+{
+  enum { BY_CODE, BY_TASTE, BY_CHANCE };
+  size_t kind = dice_below(&w->dice, 4), one_of = 1 + dice_below(&w->dice, 20), code = dice_below(&w->dice, 3);
+  size_t split = dice_below(&w->dice, w->model.n_splits);
+  double most = w->n_slots > 0 ? taste(w, r, (uint32_t)dice_below(&w->dice, w->n_slots), split) : 0;
+  bool drops_one = dice_below(&w->dice, 2);
+
+  memcpy(r->words, w->has_part, sizeof r->words);
+  r->has_filter = dice_below(&w->dice, 2);
+  for (uint32_t slot = 0; r->has_filter && slot < w->n_slots; slot++) {
+    if (kind == BY_CODE    ? w->codes[slot][0] % 3 != code
+        : kind == BY_TASTE ? taste(w, r, slot, split) >= most
+                           : (dice_below(&w->dice, one_of) == 0) == drops_one)
+      bits_clear(r->words, slot);
+  }
+}
+
 static void draw_request(struct world *w, struct request *r)
 {
   size_t dim = w->model.n_splits * w->model.split_dim, kind = dice_below(&w->dice, 6);
@@ -224,10 +257,11 @@ static void draw_request(struct world *w, struct request *r)
     memset(r->vector, 0, sizeof r->vector);
   for (size_t i = w->model.split_dim; kind == 3 && i < dim; i++) /* the first split decides */
     r->vector[i] *= dice_below(&w->dice, 2) ? 1e-3f : 0.0f;
+  draw_filter(w, r);
   r->n_excluded = 0;
   if (dice_below(&w->dice, 2)) {
     for (uint32_t slot = 0; slot < w->n_slots && r->n_excluded < 40; slot++) {
-      if (w->has_part[slot] && dice_below(&w->dice, 12) == 0)
+      if (bits_get(r->words, slot) && dice_below(&w->dice, 12) == 0)
         r->excluded[r->n_excluded++] = slot;
     }
   }
@@ -235,7 +269,7 @@ static void draw_request(struct world *w, struct request *r)
   r->k = ks[dice_below(&w->dice, 4)];
   r->n_due = 0;
   for (uint32_t slot = 0; slot < w->n_slots; slot++) {
-    if (w->has_part[slot] && !is_excluded(r, slot)) {
+    if (bits_get(r->words, slot) && !is_excluded(r, slot)) {
       float score = score_of(w, r->vector, w->codes[slot], &r->true_scores[slot], &r->term_sums[slot]);
       r->due[r->n_due++] = (struct topk_entry){ score, slot };
     }
@@ -245,6 +279,9 @@ static void draw_request(struct world *w, struct request *r)
 }
 
 /* Searches -------------------- */
+
+/* In the place of a rule: search just the admitted items. */
+static const struct recjpq_rule admitted_only;
 
 static void search(struct world *w, const char *method_text, enum isa isa, const struct recjpq_rule *rule,
                    const struct request *requests, size_t n, struct search_result *results)
@@ -267,13 +304,21 @@ static void search(struct world *w, const char *method_text, enum isa isa, const
     pointers[i] = &queries[i];
     assert_ok(region_array(&w->region, requests[i].k, sizeof *heap, &heap));
     results[i] =
-        (struct search_result){ .admit = { w->has_part, requests[i].excluded, requests[i].n_excluded, false },
-                                 .floor = -INFINITY };
+        (struct search_result){ .admit = { .words = requests[i].words,
+                                           .excluded = requests[i].excluded,
+                                           .n_excluded = requests[i].n_excluded,
+                                           .n_admitted = requests[i].n_due,
+                                           .admits_parts = requests[i].n_excluded == 0 && !requests[i].has_filter },
+                                .floor = -INFINITY };
     topk_init(&results[i].topk, heap, requests[i].k, order_keys, w);
   }
   assert_ok(similarity_recjpq.prepare_queries(&w->model.base, batch.kernels, pointers, n, &w->region, &prepared));
   batch.prepared = prepared;
-  if (rule)
+  if (rule == &admitted_only)
+    assert_ok(recjpq_search_admitted(w->columns, &batch));
+  else if (rule && strcmp(method_text, "pqtopk") == 0)
+    assert_ok(recjpq_search_pqtopk_by(recjpq_columns_of(w->columns), &batch, rule));
+  else if (rule)
     assert_ok(recjpq_search_exact_by(recjpq_columns_of(w->columns), &batch, rule));
   else
     assert_ok(methods_find(&recjpq_methods, &method)->search[BACKEND_CPU](w->columns, &batch));
@@ -362,6 +407,17 @@ static void check_methods(struct world *w, struct request *requests, size_t n)
   }
 }
 
+static void check_admitted(struct world *w, struct request *requests, size_t n)
+{
+  struct search_result results[MAX_BATCH];
+
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    search(w, "exact", isa, &admitted_only, requests, n, results);
+    for (size_t q = 0; q < n; q++)
+      assert_best(&requests[q], &results[q]);
+  }
+}
+
 /* Search by rings, whatever the size of the catalogue, and give up never, at once, or at any point on the way. */
 static void check_rings(struct world *w, struct request *requests, size_t n)
 {
@@ -372,6 +428,24 @@ static void check_rings(struct world *w, struct request *requests, size_t n)
     for (size_t i = 0; i < sizeof slots_per_cell / sizeof slots_per_cell[0]; i++) {
       struct recjpq_rule rule = { .warm_up_items_min = 1, .slots_per_cell = slots_per_cell[i] };
       search(w, "exact", isa, &rule, requests, n, results);
+      for (size_t q = 0; q < n; q++)
+        assert_best(&requests[q], &results[q]);
+    }
+  }
+}
+
+/* Guess the first threshold, often too high, in front of rings that end, that give up, and of a scan. */
+static void check_guesses(struct world *w, struct request *requests, size_t n)
+{
+  struct search_result results[MAX_BATCH];
+  enum isa isa = (enum isa)dice_below(&w->dice, (size_t)isa_detect() + 1);
+
+  for (size_t i = 0; i < 6; i++) {
+    struct recjpq_rule rule = { .warm_up_items_min = 1, .guess_k_min = 1, .guess_items_per_hit = 1 };
+    rule.guess_deviations = i % 2 ? 4 : 0;
+    rule.slots_per_cell = i < 2 ? 0 : i < 4 ? 4 : 100000;
+    for (size_t m = 0; m < 2; m++) {
+      search(w, m == 0 ? "exact" : "pqtopk", isa, &rule, requests, n, results);
       for (size_t q = 0; q < n; q++)
         assert_best(&requests[q], &results[q]);
     }
@@ -396,6 +470,8 @@ static void every_method_keeps_its_promise_while_items_come_and_go(void **state)
         }
         check_methods(w, requests, n);
         check_rings(w, requests, n);
+        check_guesses(w, requests, n);
+        check_admitted(w, requests, n);
         churn(w, draw, round == 0 ? 20 : 200 + dice_below(&w->dice, 600));
       }
       close_world(w);
@@ -420,6 +496,7 @@ static void items_that_tie_only_by_rounding_are_found(void **state)
     w->keys[slot] = (w->codes[slot][1] == 1 ? 0 : 2000) + slot; /* items with the lower sum have the lower keys */
   }
   w->n_slots = 900;
+  memcpy(r.words, w->has_part, sizeof r.words);
   for (uint32_t slot = 0; slot < w->n_slots; slot++) {
     float score = score_of(w, r.vector, w->codes[slot], &r.true_scores[slot], &r.term_sums[slot]);
     r.due[r.n_due++] = (struct topk_entry){ score, slot };
@@ -432,11 +509,65 @@ static void items_that_tie_only_by_rounding_are_found(void **state)
   close_world(w);
 }
 
+static void catalogues_of_several_blocks_keep_the_promise_too(void **state)
+{
+  struct request *requests = calloc(MAX_BATCH, sizeof *requests);
+
+  (void)state;
+  for (enum draw draw = DRAW_UNIFORM; draw < N_DRAWS; draw++) {
+    struct world *w = open_world(8, 256, 2, 100 + draw);
+    while (w->n_slots < MAX_SLOTS)
+      put(w, (uint32_t)w->n_slots++, draw);
+    for (size_t i = 0; i < MAX_BATCH; i++)
+      draw_request(w, &requests[i]);
+    check_methods(w, requests, MAX_BATCH);
+    check_rings(w, requests, MAX_BATCH);
+    check_guesses(w, requests, MAX_BATCH);
+    check_admitted(w, requests, MAX_BATCH);
+    close_world(w);
+  }
+  free(requests);
+}
+
+/* Assert that a search does the same work with the worst item excluded, whenever it gives the rings up. */
+static void check_worst_excluded(struct world *w, struct request r[2])
+{
+  r[1] = r[0];
+  r[1].excluded[r[1].n_excluded++] = r[1].due[--r[1].n_due].slot;
+  for (size_t slots_per_cell = 1; slots_per_cell < 40; slots_per_cell++) {
+    struct recjpq_rule rule = { .warm_up_items_min = 1, .slots_per_cell = slots_per_cell };
+    struct search_result results[2];
+    search(w, "exact", isa_detect(), &rule, r, 2, results);
+    assert_int_equal(results[0].counts.candidates, results[1].counts.candidates);
+    assert_int_equal(results[0].counts.scored, results[1].counts.scored);
+  }
+}
+
+static void an_excluded_key_does_not_change_the_plan(void **state)
+{
+  struct world *w = open_world(8, 64, 2, 1000);
+  struct request *r = calloc(2, sizeof *r);
+
+  (void)state;
+  while (w->n_slots < MAX_SLOTS)
+    put(w, (uint32_t)w->n_slots++, DRAW_UNIFORM);
+  for (int round = 0; round < 10; round++) {
+    do
+      draw_request(w, &r[0]);
+    while (r[0].has_filter || r[0].n_excluded > 0 || r[0].k != 50 || r[0].due[0].score == 0);
+    check_worst_excluded(w, r);
+  }
+  free(r);
+  close_world(w);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_method_keeps_its_promise_while_items_come_and_go),
     cmocka_unit_test(items_that_tie_only_by_rounding_are_found),
+    cmocka_unit_test(catalogues_of_several_blocks_keep_the_promise_too),
+    cmocka_unit_test(an_excluded_key_does_not_change_the_plan),
   };
 
   seed = dice_seed();

@@ -55,7 +55,7 @@ static void open_bench(struct bench *b, void (*write)(const char *path, size_t i
 {
   struct engine_space *spaces = calloc(n_spaces, sizeof *spaces);
   char(*paths)[PATH_MAX] = calloc(n_spaces, sizeof *paths), (*names)[16] = calloc(n_spaces, sizeof *names);
-  struct engine_config config = { spaces, n_spaces, 64, 16, 4, isa_detect(), ENGINE_CPU, 1 };
+  struct engine_config config = { spaces, n_spaces, 64, 16, 4, isa_detect(), ENGINE_CPU, 1, { 0 }, { 0 } };
 
   temp_dir_init(&b->dir);
   for (size_t i = 0; i < n_spaces; i++) {

@@ -98,7 +98,8 @@ static void check_query(const struct catalogue *c, const float *q, double tail, 
 
   assert_ok(kernels_get(isa, &kernels));
   assert_ok(sketch_query_init(c->dim, q, tail, &region, &query));
-  sketch_bounds(&c->sketch, &query, kernels, 0, n_blocks, bounds);
+  struct sketch_set set = sketch_set_of(&c->sketch, 0, c->n);
+  sketch_bounds(&set, &query, kernels, bounds);
   for (size_t i = 0; i < c->n; i++) {
     for (int direction = -1; direction <= 1; direction++) {
       double residual = c->tails ? direction * tail * (double)c->tails[i] : 0;
@@ -204,7 +205,8 @@ static void the_slack_of_ordinary_vectors_is_small(void **state)
     dice_fill(&dice, v, DIM, 1.0f);
     sketch_put(&sketch, i, v, 0);
   }
-  sketch_bounds(&sketch, &query, kernels, 0, ITEMS / SKETCH_BLOCK_ITEMS, bounds);
+  struct sketch_set set = sketch_set_of(&sketch, 0, ITEMS);
+  sketch_bounds(&set, &query, kernels, bounds);
   for (size_t i = 0; i < ITEMS; i++)
     assert_true(((double)bounds[i] - (double)sketch_lower_bound(&sketch, &query, (uint32_t)i, bounds[i])) / 2 <
                 0.006 * norm_of(q, DIM) * norm_of(v, DIM) * 1.3);
@@ -232,6 +234,61 @@ static void a_moved_item_keeps_its_sketch(void **state)
   catalogue_free(&c);
 }
 
+/* The bounds of a list, arranged or not, of one query or two, are those of the same slots in a row. */
+static void check_listed(const struct catalogue *c, size_t n, bool may_arrange)
+{
+  size_t n_all = (c->n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS * SKETCH_BLOCK_ITEMS;
+  float *q = block_new(c->dim, sizeof *q), *wanted = block_new(n_all, sizeof *wanted);
+  float *bounds[2] = { block_new(n + SKETCH_BLOCK_ITEMS, sizeof(float)),
+                       block_new(n + SKETCH_BLOCK_ITEMS, sizeof(float)) };
+  uint32_t *slots = block_new(n, sizeof *slots);
+  struct region region = { 0 };
+  struct sketch_query query;
+  struct sketch_room room = { 0 };
+  const struct kernels *kernels;
+
+  assert_ok(kernels_get(isa_detect(), &kernels));
+  dice_fill(&dice, q, c->dim, 1.0f);
+  assert_ok(sketch_query_init(c->dim, q, 0.5, &region, &query));
+  for (size_t i = 0; i < n; i++)
+    slots[i] = (uint32_t)dice_below(&dice, c->n);
+  struct sketch_set all = sketch_set_of(&c->sketch, 0, c->n);
+  sketch_bounds(&all, &query, kernels, wanted);
+  assert_ok(sketch_room_init(&c->sketch, n, may_arrange, &region, &room));
+  struct sketch_set set = sketch_set_listed(&c->sketch, slots, n, &room);
+  if (may_arrange)
+    sketch_set_arrange(&set, kernels, &room);
+  sketch_bounds(&set, &query, kernels, bounds[0]);
+  for (size_t i = 0; i < n; i++)
+    assert_memory_equal(&bounds[0][i], &wanted[slots[i]], sizeof(float));
+  sketch_bounds_pair(&set, (const struct sketch_query *const[2]){ &query, &query }, kernels, bounds);
+  for (size_t i = 0; i < n; i++) {
+    assert_memory_equal(&bounds[0][i], &wanted[slots[i]], sizeof(float));
+    assert_memory_equal(&bounds[1][i], &wanted[slots[i]], sizeof(float));
+  }
+  region_fini(&region);
+  free(q);
+  free(wanted);
+  free(slots);
+  free(bounds[0]);
+  free(bounds[1]);
+}
+
+static void listed_sketches_have_the_bounds_of_their_slots(void **state)
+{
+  static const size_t dims[] = { 1, 4, 37, 64, 100, 208, 1030 };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+    struct catalogue c = catalogue_new(dims[i], 90, i % 2);
+    for (size_t n = 0; n < 40; n++)
+      check_listed(&c, n, n % 3);
+    check_listed(&c, 1500, false);
+    check_listed(&c, 1500, true);
+    catalogue_free(&c);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -239,6 +296,7 @@ int main(void)
     cmocka_unit_test(no_score_lies_outside_the_slack_of_the_worst_query),
     cmocka_unit_test(the_slack_of_ordinary_vectors_is_small),
     cmocka_unit_test(a_moved_item_keeps_its_sketch),
+    cmocka_unit_test(listed_sketches_have_the_bounds_of_their_slots),
   };
 
   dice.state = dice_seed();

@@ -115,7 +115,7 @@ static struct world *open_world(enum model model, size_t dim, enum isa isa)
   struct world *w = calloc(1, sizeof *w);
   char path[sizeof w->dir.path + 32];
   struct engine_space space = { .name = "v", .model_path = path, .dim = model <= MODEL_COSINE ? dim : 0 };
-  struct engine_config config = { &space, 1, MAX_ITEMS, 2 * MAX_ITEMS, MAX_BATCH, isa, ENGINE_CPU, 1 };
+  struct engine_config config = { &space, 1, MAX_ITEMS, 2 * MAX_ITEMS, MAX_BATCH, isa, ENGINE_CPU, 1, { 0 }, { 0 } };
 
   w->dice.state = seed + model * 1000 + dim;
   w->model = model;

@@ -159,6 +159,14 @@ static inline int __popc(unsigned x)
 {
   return __builtin_popcount(x);
 }
+static inline int __popcll(unsigned long long x)
+{
+  return __builtin_popcountll(x);
+}
+static inline int __ffsll(long long x)
+{
+  return __builtin_ffsll(x);
+}
 static inline int __ffs(int x)
 {
   return __builtin_ffs(x);

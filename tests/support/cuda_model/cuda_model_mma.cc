@@ -28,6 +28,29 @@ uint16_t cuda_model_half(float x)
   return (uint16_t)(sign | ((size - 0x38000000) >> 13));
 }
 
+uint32_t cuda_model_half_pair_fma(uint32_t a, uint32_t b, uint32_t c)
+{
+  uint32_t pair = 0;
+
+  for (unsigned shift = 0; shift < 32; shift += 16) {
+    float x = cuda_model_float((uint16_t)(a >> shift)), y = cuda_model_float((uint16_t)(b >> shift));
+    pair |= (uint32_t)cuda_model_half(fmaf(x, y, cuda_model_float((uint16_t)(c >> shift)))) << shift;
+  }
+  return pair;
+}
+
+uint32_t cuda_model_half_pair_max(uint32_t a, uint32_t b)
+{
+  uint32_t pair = 0;
+
+  for (unsigned shift = 0; shift < 32; shift += 16) {
+    uint16_t x = (uint16_t)(a >> shift), y = (uint16_t)(b >> shift);
+    float left = cuda_model_float(x), right = cuda_model_float(y);
+    pair |= (uint32_t)(left >= right || left != left ? x : y) << shift;
+  }
+  return pair;
+}
+
 float cuda_model_inexact(float x, float error)
 {
   return x * (__float_as_uint(x) * 2654435761u >> 31 ? 1 + error : 1 - error);

@@ -8,6 +8,12 @@
 uint16_t cuda_model_half(float x);
 float cuda_model_float(uint16_t half);
 
+/* a b + c of both halves of a register. Rounds to f32 before it rounds to half. */
+uint32_t cuda_model_half_pair_fma(uint32_t a, uint32_t b, uint32_t c);
+
+/* The larger of both halves of a register, or NaN. */
+uint32_t cuda_model_half_pair_max(uint32_t a, uint32_t b);
+
 /* Return x with a relative error of this size, up or down depending on x. */
 float cuda_model_inexact(float x, float error);
 

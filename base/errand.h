@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work that another thread does while the caller goes on. The thread is started for it and ends with it. */
+#ifndef BASE_ERRAND_H
+#define BASE_ERRAND_H
+
+#include <pthread.h>
+
+#include "base/err.h"
+#include "base/progress.h"
+
+typedef err_code_t (*errand_body)(void *context);
+
+struct errand {
+  pthread_t thread;
+  errand_body body;
+  void *context;
+  struct progress_listener listener; /* of the thread that began it */
+  struct err_kept failure;           /* of the body */
+};
+
+/* Begin to call body(context) in a new thread. The errand must stay where it is until errand_join(). Returns false, and
+ * begins nothing, if the system starts no thread. */
+bool errand_begin(errand_body body, void *context, struct errand *out);
+
+/* Wait until the body has returned. Call it once for each errand that was begun; then errand->failure tells how the
+ * body ended. */
+void errand_join(struct errand *errand);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A ring of log lines. */
+#include "base/log_recent.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct log_line lines[LOG_RECENT_MAX];
+static size_t n_added;
+
+static int64_t unix_ms(void)
+{
+  struct timespec now;
+
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void log_recent_add(enum log_level level, const char *text)
+{
+  pthread_mutex_lock(&mutex);
+  struct log_line *line = &lines[n_added++ % LOG_RECENT_MAX];
+  line->unix_ms = unix_ms();
+  line->level = level;
+  snprintf(line->text, sizeof line->text, "%s", text);
+  pthread_mutex_unlock(&mutex);
+}
+
+size_t log_recent_get(struct log_line *out)
+{
+  pthread_mutex_lock(&mutex);
+  size_t n = n_added < LOG_RECENT_MAX ? n_added : LOG_RECENT_MAX;
+  for (size_t i = 0; i < n; i++)
+    out[i] = lines[(n_added - 1 - i) % LOG_RECENT_MAX];
+  pthread_mutex_unlock(&mutex);
+  return n;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commit the applied positions to a consumer group, so that Kafka's tools show the lag. The daemon never reads them:
+ * its own positions are in the store. */
+#include "daemon/catalogue/catalogue_state.h"
+
+#include "base/clock.h"
+
+/* Positions are committed even if they have not changed, because a broker forgets a group that is not used. */
+enum { UNCHANGED_EVERY_S = 600 };
+
+/* Return a number that differs, in all likelihood, after any position has changed. */
+static uint64_t digest_of(const struct position *positions, size_t n)
+{
+  uint64_t digest = n;
+
+  for (size_t i = 0; i < n; i++)
+    digest = digest * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)positions[i].next;
+  return digest;
+}
+
+err_t catalogue_commit(struct catalogue *c)
+{
+  int64_t now = clock_now_ns(), interval_ns = (int64_t)c->with.config->catalogue.commit_interval_ms * CLOCK_NS_PER_MS;
+  struct position *positions;
+  size_t n = c->topic.positions.n;
+
+  if (interval_ns == 0 || now < c->commit_due_ns)
+    return ERR_OK;
+  c->commit_due_ns = now + interval_ns;
+  region_reset(&c->scratch);
+  TRY(region_array(&c->scratch, n, sizeof *positions, &positions));
+  for (size_t i = 0; i < n; i++)
+    positions[i] = c->topic.positions.items[i].position.at;
+  uint64_t digest = digest_of(positions, n);
+  if (digest == c->committed_digest && now < c->commit_again_ns)
+    return ERR_OK;
+  c->committed_digest = digest;
+  c->commit_again_ns = now + UNCHANGED_EVERY_S * CLOCK_NS_PER_S;
+  topic_reader_commit(c->topic.reader, positions, n);
+  return ERR_OK;
+}

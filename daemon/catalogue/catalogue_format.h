@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The form of the catalogue's records, from the configuration. Thread: one. */
+#ifndef DAEMON_CATALOGUE_CATALOGUE_FORMAT_H
+#define DAEMON_CATALOGUE_CATALOGUE_FORMAT_H
+
+#include "daemon/config/config.h"
+#include "ingest/item_format.h"
+
+/* Make the format. On error, what has been made is in `out`. The caller frees it with mapping_fini(). Returns
+ * ERR_MEMORY; ERR_CONFIG never, because reading the configuration has checked all of it. */
+err_t catalogue_format_init(const struct config *config, struct item_format *out);
+
+#endif

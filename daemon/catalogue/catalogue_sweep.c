@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deleting items that have been expired for long, from the store and from memory alike, in small batches.
+ *
+ * An item may have been renewed by a record that is not read yet. So an item is deleted only if, after it expired, the
+ * brokers have said where each partition ends, and all of it was applied: then every renewal that came in time has been.
+ * What the consumer knows of the ends does not suffice. It may be old, because a fetch failed, the process was frozen or
+ * the machine was suspended.
+ */
+#include "daemon/catalogue/catalogue_state.h"
+
+#include "base/clock.h"
+
+/* Items of a batch, the time between two looks when there are fewer, and how long to wait for a broker. */
+enum { SWEEP_ITEMS = 1000, SWEEP_EVERY_S = 1, ASK_AGAIN_S = 10, ASK_TIMEOUT_MS = 1000 };
+
+static int64_t after_ms(const struct catalogue *c)
+{
+  return (int64_t)c->with.config->catalogue.delete_expired_after_s * 1000;
+}
+
+/* Have all records been applied that the brokers have now? */
+static bool has_read_all(struct catalogue *c)
+{
+  for (size_t p = 0; p < c->topic.positions.n; p++) {
+    int64_t first, end;
+    if (topic_reader_bounds(c->topic.reader, (int32_t)p, ASK_TIMEOUT_MS, &first, &end) != ERR_OK ||
+        c->topic.positions.items[p].position.at.next < end)
+      return false;
+  }
+  return c->topic.positions.n > 0;
+}
+
+/* Were all records applied at some time after the items to delete expired? The wall clock is compared, because it does
+ * not stand still while the machine sleeps. A time in the future is from before the clock was set. */
+static bool has_read_renewals(struct catalogue *c)
+{
+  int64_t now_ms = clock_unix_ms();
+
+  if (c->read_all_unix_ms >= now_ms - after_ms(c) && c->read_all_unix_ms <= now_ms)
+    return true;
+  if (!has_read_all(c)) {
+    c->sweep_due_ns = clock_now_ns() + ASK_AGAIN_S * CLOCK_NS_PER_S;
+    return false;
+  }
+  c->read_all_unix_ms = now_ms;
+  return true;
+}
+
+/* Are all applied records below the stored positions? While a dead letter is open, its position is held back. */
+static bool has_stored_all(const struct catalogue *c)
+{
+  return !c->is_batch_waiting && c->letters.n == 0 && !topic_positions_any_changed(&c->topic.positions);
+}
+
+static err_t sweep_keys(struct catalogue *c, const struct span *keys, size_t n)
+{
+  struct store_effects effects;
+  struct item_change *changes;
+
+  TRY(region_array(&c->scratch, n, sizeof *changes, &changes));
+  for (size_t i = 0; i < n; i++)
+    changes[i] = (struct item_change){ .key = keys[i], .is_delete = true, .is_sweep = true };
+  err_code_t err = store_apply(c->with.store, changes, n, NULL, 0, &effects);
+  if (err == ERR_STORE_FULL) /* a delete writes too: try again when there is room */
+    return ERR_OK;
+  TRY(err);
+  TRY(engine_apply(c->with.engine, effects.changes, effects.n_changes, NULL, 0));
+  counters_add(&c->with.counters->swept, effects.n_changes);
+  return ERR_OK;
+}
+
+err_t catalogue_sweep(struct catalogue *c)
+{
+  struct span *keys;
+  size_t n;
+
+  if (after_ms(c) == 0 || clock_now_ns() < c->sweep_due_ns || catalogue_phase(c) != CATALOGUE_LIVE ||
+      !has_stored_all(c))
+    return ERR_OK;
+  region_reset(&c->scratch);
+  TRY(engine_pass_time(c->with.engine, NULL));
+  TRY(engine_list_expired(c->with.engine, after_ms(c), SWEEP_ITEMS, &c->scratch, &keys, &n));
+  c->sweep_due_ns = n == SWEEP_ITEMS ? 0 : clock_now_ns() + SWEEP_EVERY_S * CLOCK_NS_PER_S;
+  return n > 0 && has_read_renewals(c) ? sweep_keys(c, keys, n) : ERR_OK;
+}

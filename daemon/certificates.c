@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recognise that a certificate has changed, also in a file of the same name, and replace it. */
+#include "daemon/certificates.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ingest/kafka_renewal.h"
+
+enum { N_SECTIONS = 5, FILE_BYTES_MAX = 16 << 20 };
+
+static const uint64_t hash_begin = 14695981039346656037U, hash_prime = 1099511628211U; /* FNV-1a */
+
+static const struct kafka_properties *section_of(const struct config *c, int i)
+{
+  const struct kafka_properties *sections[N_SECTIONS] = { &c->kafka, &c->catalogue.kafka, &c->query.kafka,
+                                                          &c->query.answer_kafka, &c->seen.kafka };
+
+  return sections[i];
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    hash = (hash ^ ((const uint8_t *)bytes)[i]) * hash_prime;
+  return hash;
+}
+
+/* Of a folder of authorities, only the time of its newest file that came or went counts. */
+static uint64_t hash_file(uint64_t hash, const char *path)
+{
+  struct stat status;
+  char bytes[4096];
+  size_t n, n_left = FILE_BYTES_MAX;
+  FILE *file = fopen(path, "re");
+
+  if (!file)
+    return hash;
+  if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode))
+    hash = hash_bytes(hash, &status.st_mtim, sizeof status.st_mtim);
+  while (n_left > 0 && (n = fread(bytes, 1, sizeof bytes, file)) > 0) {
+    hash = hash_bytes(hash, bytes, n);
+    n_left -= n < n_left ? n : n_left;
+  }
+  fclose(file);
+  return hash;
+}
+
+static bool is_file(const char *property)
+{
+  const char *dot = strrchr(property, '.');
+
+  return dot && strcmp(dot, ".location") == 0;
+}
+
+uint64_t certificates_digest(const struct config *c)
+{
+  uint64_t hash = hash_begin;
+
+  for (int s = 0; s < N_SECTIONS; s++) {
+    for (size_t i = 0; i < section_of(c, s)->n; i++) {
+      const struct kafka_property *p = &section_of(c, s)->items[i];
+      if (!kafka_renewal_is_about(p->name))
+        continue;
+      hash = hash_bytes(hash, p->name, strlen(p->name) + 1);
+      hash = hash_bytes(hash, p->value, strlen(p->value) + 1);
+      if (is_file(p->name))
+        hash = hash_file(hash, p->value);
+    }
+  }
+  return hash;
+}
+
+void certificates_renew(const struct config *running, const struct config *newer)
+{
+  kafka_renewal_lock();
+  for (int s = 0; s < N_SECTIONS; s++)
+    kafka_renewal_swap(section_of(running, s), section_of(newer, s));
+  kafka_renewal_unlock();
+  kafka_renewal_begin();
+}

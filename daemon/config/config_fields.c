@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adding entries, and checking what they name. */
+#include "daemon/config/config_fields.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "daemon/config/config_settings.h"
+#include "ingest/json_path.h"
+
+err_t config_fields_add(struct config_fields *fields, struct span name, struct span path, int line)
+{
+  struct config_field *field = &fields->v[fields->n];
+
+  TRY(json_path_verify(path));
+  TRY(mem_copy(name, &field->name));
+  fields->n++; /* from now on it is freed */
+  field->line = line;
+  return mem_copy(path, &field->path);
+}
+
+void config_fields_free(struct config_fields *fields)
+{
+  for (size_t i = 0; i < fields->n; i++) {
+    mem_free(&fields->v[i].name);
+    mem_free(&fields->v[i].path);
+  }
+  mem_free(&fields->v);
+  fields->n = 0;
+}
+
+static bool has_space(const struct config *c, const char *name)
+{
+  for (size_t i = 0; i < c->n_spaces; i++) {
+    if (strcmp(c->spaces[i].name, name) == 0)
+      return true;
+  }
+  return false;
+}
+
+static err_t verify_space(const struct config *c, const char *setting, const struct config_field *field)
+{
+  if (!has_space(c, field->name))
+    FAIL(ERR_CONFIG, "%s:%d: %s: there is no space %s: add it to `spaces`, or remove the line", c->path, field->line,
+         setting, log_quote(span_of_str(field->name)));
+  return ERR_OK;
+}
+
+static err_t verify_attribute(const struct config *c, const struct config_field *field)
+{
+  if (attributes_find(&c->attributes, span_of_str(field->name), 0) == ATTRIBUTE_NONE)
+    FAIL(ERR_CONFIG,
+         "%s:%d: catalogue.mapping.attributes: there is no attribute %s: add it to `attributes`, or remove "
+         "the line",
+         c->path, field->line, log_quote(span_of_str(field->name)));
+  return ERR_OK;
+}
+
+/* An item has a vector or codes in a space, never both. */
+static err_t verify_one_kind(const struct config *c, const struct config_field *codes)
+{
+  const struct config_fields *vectors = &c->catalogue.mapping.vectors;
+
+  for (size_t i = 0; i < vectors->n; i++) {
+    if (strcmp(vectors->v[i].name, codes->name) == 0)
+      FAIL(ERR_CONFIG, "%s:%d: the space %s has codes here and a vector in line %d: choose one", c->path, codes->line,
+           codes->name, vectors->v[i].line);
+  }
+  return ERR_OK;
+}
+
+static err_t check_names(const struct config *c, struct problems *problems)
+{
+  const struct config_fields *vectors = &c->catalogue.mapping.vectors, *codes = &c->catalogue.mapping.codes;
+
+  for (size_t i = 0; i < vectors->n; i++)
+    TRY(problems_note(problems, verify_space(c, "catalogue.mapping.vectors", &vectors->v[i])));
+  for (size_t i = 0; i < codes->n; i++) {
+    TRY(problems_note(problems, verify_space(c, "catalogue.mapping.codes", &codes->v[i])));
+    TRY(problems_note(problems, verify_one_kind(c, &codes->v[i])));
+  }
+  for (size_t i = 0; i < c->catalogue.mapping.attributes.n; i++)
+    TRY(problems_note(problems, verify_attribute(c, &c->catalogue.mapping.attributes.v[i])));
+  return ERR_OK;
+}
+
+/* Does the file map anything? Looks for the settings that have no effect alone. */
+static err_t verify_has_effect(const struct config *c, size_t index)
+{
+  const struct setting *s = &settings[index];
+  const struct config_fields *fields = (const void *)((const char *)c + s->offset);
+  bool is_given =
+      s->type == SETTING_FIELDS ? fields->n > 0 : c->given[index] && strcmp(c->given[index], s->default_text) != 0;
+
+  if (is_given && !c->catalogue.is_json)
+    FAIL(ERR_CONFIG, "%s:%d: %s has an effect with catalogue.format: json only", c->path, c->lines[index], s->path);
+  return ERR_OK;
+}
+
+static err_t verify_maps_something(const struct config *c)
+{
+  const size_t n = c->catalogue.mapping.vectors.n + c->catalogue.mapping.codes.n + c->catalogue.mapping.attributes.n;
+
+  if (c->catalogue.is_json && n == 0)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.format is json, but catalogue.mapping names no vectors, codes or attributes",
+         c->path, c->lines[settings_find("catalogue.format")]);
+  return ERR_OK;
+}
+
+err_t config_fields_check(const struct config *c, struct problems *problems)
+{
+  static const char section[] = "catalogue.mapping.";
+
+  for (size_t i = 0; i < n_settings; i++) {
+    if (strncmp(settings[i].path, section, strlen(section)) == 0)
+      TRY(problems_note(problems, verify_has_effect(c, i)));
+  }
+  TRY(problems_note(problems, verify_maps_something(c)));
+  return check_names(c, problems);
+}

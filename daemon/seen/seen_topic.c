@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The partitions of the seen topic, compared with the positions that the seen store has. */
+#include "daemon/seen/seen_topic.h"
+
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { BROKER_TIMEOUT_MS = 5000 };
+
+err_t seen_topic_init(const struct kafka_layers *layers, const char *name, struct seen_store *store,
+                      struct seen_topic *out)
+{
+  *out = (struct seen_topic){ .layers = *layers, .name = name, .store = store };
+  return topic_reader_open(layers, name, &out->reader);
+}
+
+void seen_topic_fini(struct seen_topic *t)
+{
+  topic_reader_close(&t->reader);
+  topic_positions_fini(&t->positions);
+}
+
+err_t seen_topic_reopen(struct seen_topic *t)
+{
+  if (topic_reader_is_outdated(t->reader))
+    log_info("kafka_client_renewed", "client=seen");
+  topic_reader_abandon(&t->reader);
+  topic_positions_clear(&t->positions);
+  return topic_reader_open(&t->layers, t->name, &t->reader);
+}
+
+static const struct store_position *stored_position(const struct seen_topic *t, int32_t partition)
+{
+  size_t n;
+  const struct store_position *positions = seen_store_positions(t->store, &n);
+
+  for (size_t i = 0; i < n; i++) {
+    if (positions[i].at.partition == partition)
+      return &positions[i];
+  }
+  return NULL;
+}
+
+static err_t add_partition(struct seen_topic *t, int32_t partition)
+{
+  int64_t first, end, from;
+
+  TRY(topic_reader_bounds(t->reader, partition, BROKER_TIMEOUT_MS, &first, &end));
+  TRY(topic_positions_add(&t->positions, stored_position(t, partition), first, end, &from));
+  if (!t->is_quiet)
+    log_info("seen_partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, partition, from, end);
+  return topic_reader_assign(t->reader, partition, from);
+}
+
+static err_t verify_n_partitions(const struct seen_topic *t, int n)
+{
+  size_t n_stored;
+  const struct store_position *positions = seen_store_positions(t->store, &n_stored);
+
+  if (n_stored > 0 && positions[n_stored - 1].at.partition >= n)
+    FAIL(ERR_DISCONTINUITY, "partition %" PRId32 " was read, but the topic has %d partitions: this is another topic",
+         positions[n_stored - 1].at.partition, n);
+  return ERR_OK;
+}
+
+err_t seen_topic_add_new_partitions(struct seen_topic *t)
+{
+  int n;
+
+  TRY(topic_reader_n_partitions(t->reader, BROKER_TIMEOUT_MS, &n));
+  TRY(verify_n_partitions(t, n));
+  for (int32_t p = (int32_t)t->positions.n; p < n; p++)
+    TRY(add_partition(t, p));
+  return ERR_OK;
+}
+
+/* Waiting for a broker in the calls below would hide for long why none can be used. */
+static err_t await_broker(struct seen_topic *t)
+{
+  AUTO(mem_free) char *cluster = NULL;
+
+  return topic_reader_cluster_id(t->reader, BROKER_TIMEOUT_MS, &cluster);
+}
+
+err_t seen_topic_resume(struct seen_topic *t)
+{
+  TRY(await_broker(t));
+  struct topic_policy policy = topic_reader_policy(t->reader, BROKER_TIMEOUT_MS);
+
+  topic_reader_unassign(t->reader);
+  topic_positions_clear(&t->positions);
+  t->positions.has_holes = !policy.is_known || policy.is_compacted;
+  return seen_topic_add_new_partitions(t);
+}

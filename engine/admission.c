@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filters to words. Excluded keys to slots, or to sets that are asked during the search. */
+#include "engine/admission.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/exclusion.h"
+
+/* So few keys are turned into slots about as fast as the search would look items up, and the answer says how many items
+ * are admitted. */
+enum { LATE_MIN = 256 };
+
+/* A filter of the batch, evaluated. */
+struct selection {
+  struct span key; /* equal for equal filters */
+  const uint64_t *words;
+  uint64_t id; /* as admit.words_id */
+  uint64_t n;  /* slots that pass, have a part and are alive */
+};
+
+/* The batch while its filters are evaluated. */
+struct finding {
+  const struct arena *arena;
+  const struct arena_space *space;
+  struct exclusion exclusion;
+  bool checks_late;
+  struct region *region;
+  struct selection *selections;
+  size_t n_selections;
+  struct admission *out;
+};
+
+/* Evaluate a filter, for the slots that have a part and are alive. Returns how many pass in `n`. */
+static err_t evaluate(const struct finding *f, const struct filter_node *filter, uint64_t *words, uint64_t *n)
+{
+  const uint64_t *admissible = arena_space_words(f->space);
+  size_t n_words = bits_words(f->arena->n_slots);
+
+  TRY(attribute_columns_select(f->arena->attributes, filter, 0, n_words, words, f->region));
+  for (size_t w = 0; w < n_words; w++)
+    words[w] &= admissible[w];
+  *n = bits_count(words, n_words);
+  return ERR_OK;
+}
+
+static void hold(struct finding *f, struct filter_entry *entry)
+{
+  f->out->held[f->out->n_held++] = entry;
+}
+
+static err_t evaluate_entry(struct finding *f, const struct filter_node *filter, struct filter_entry *entry)
+{
+  uint64_t n;
+
+  hold(f, entry);
+  TRY(evaluate(f, filter, filter_entry_words(entry), &n));
+  filter_cache_commit(f->out->cache, entry, n);
+  return ERR_OK;
+}
+
+/* Evaluate a filter that the cache has no room for. */
+static err_t evaluate_selection(const struct finding *f, const struct filter_node *filter, struct selection *out)
+{
+  uint64_t *words;
+
+  TRY(region_array(f->region, bits_words(f->arena->n_slots), sizeof *words, &words));
+  out->words = words;
+  out->id = 0;
+  return evaluate(f, filter, words, &out->n);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+  return a > b ? a : b;
+}
+
+/* The last epoch that changed a value that the filter reads. */
+static uint64_t values_changed(const struct attribute_columns *c, const struct filter_node *filter)
+{
+  uint64_t newest = 0;
+
+  switch (filter->kind) {
+  case FILTER_ALL:
+  case FILTER_NONE:
+    return 0;
+  case FILTER_AND:
+  case FILTER_OR:
+  case FILTER_NOT:
+    for (size_t i = 0; i < filter->operands.n; i++)
+      newest = larger(newest, values_changed(c, filter->operands.v[i]));
+    return newest;
+  default:
+    return attribute_columns_changed(c, filter->attribute);
+  }
+}
+
+/* The last epoch that changed the items of the space, their slots, or whether they are alive. */
+static uint64_t items_changed(const struct arena *arena, size_t space)
+{
+  return larger(arena->slots.epoch, arena->spaces[space].parts.epoch);
+}
+
+uint64_t admission_version(const struct arena *arena, size_t space, const struct filter_node *filter)
+{
+  return larger(items_changed(arena, space), values_changed(arena->attributes, filter));
+}
+
+/* An id for the words of queries without a filter. The ids of filters are far smaller. */
+static uint64_t space_words_id(const struct finding *f)
+{
+  size_t space = (size_t)(f->space - f->arena->spaces);
+
+  return UINT64_C(1) << 63 | (items_changed(f->arena, space) * f->arena->n_spaces + space);
+}
+
+static err_t select_slots(struct finding *f, const struct query *query, struct selection *out)
+{
+  size_t space = (size_t)(f->space - f->arena->spaces);
+  const struct filter_key key = { query->tree_key, space, admission_version(f->arena, space, query->tree) };
+  struct filter_entry *entry = filter_cache_acquire(f->out->cache, &key);
+
+  out->key = query->tree_key;
+  if (entry) {
+    hold(f, entry);
+  } else {
+    TRY(filter_cache_begin(f->out->cache, &key, &entry));
+    if (!entry)
+      return evaluate_selection(f, query->tree, out);
+    TRY(evaluate_entry(f, query->tree, entry));
+  }
+  out->words = filter_entry_words(entry);
+  out->id = filter_entry_id(entry);
+  out->n = filter_entry_count(entry);
+  return ERR_OK;
+}
+
+/* Find the selection of a query's filter, or make it. */
+static err_t find_selection(struct finding *f, const struct query *query, const struct selection **out)
+{
+  struct selection *new = &f->selections[f->n_selections];
+
+  for (*out = f->selections; *out < new; (*out)++) {
+    if (span_equal((*out)->key, query->tree_key))
+      return ERR_OK;
+  }
+  TRY(select_slots(f, query, new));
+  f->n_selections++;
+  return ERR_OK;
+}
+
+static size_t n_keys_of(const struct query *query)
+{
+  return query->n_exclude + (query->seen ? query->seen->n : 0);
+}
+
+/* Copy all excluded keys of a query to one array. */
+static err_t join_keys(const struct query *query, struct region *region, struct span **out)
+{
+  TRY(region_array(region, n_keys_of(query), sizeof **out, out));
+  if (query->n_exclude > 0)
+    memcpy(*out, query->exclude, query->n_exclude * sizeof **out);
+  if (query->seen && query->seen->n > 0)
+    memcpy(*out + query->n_exclude, query->seen->keys, query->seen->n * sizeof **out);
+  return ERR_OK;
+}
+
+/* Can the excluded keys be looked up late? At least K other items are admitted then, so that the receipt does not
+ * depend on how many there are. */
+static bool can_be_late(const struct finding *f, const struct query *query, const struct admit *admit)
+{
+  size_t n = n_keys_of(query);
+
+  return f->checks_late && n > LATE_MIN && admit->n_admitted > n + query->k;
+}
+
+static err_t exclude_late(const struct finding *f, const struct query *query, struct admit *out)
+{
+  struct late_keys *late;
+  struct key_set *listed;
+
+  assert(!query->seen || query->seen->hash == f->arena->keys.hash);
+  TRY(region_array(f->region, 1, sizeof *late, &late));
+  late->keys = &f->arena->keys;
+  if (query->seen)
+    late->sets[late->n_sets++] = query->seen;
+  if (query->n_exclude > 0) {
+    TRY(region_array(f->region, 1, sizeof *listed, &listed));
+    TRY(key_set_init(late->keys->hash, query->exclude, query->n_exclude, f->region, listed));
+    late->sets[late->n_sets++] = listed;
+  }
+  out->late = late;
+  return ERR_OK;
+}
+
+static err_t exclude(const struct finding *f, const struct query *query, struct admit *out)
+{
+  struct span *keys;
+
+  if (can_be_late(f, query, out))
+    return exclude_late(f, query, out);
+  TRY(join_keys(query, f->region, &keys));
+  return exclusion_apply(&f->exclusion, keys, n_keys_of(query), f->region, out);
+}
+
+static err_t find(struct finding *f, const struct query *query, struct admit *out)
+{
+  const struct selection *selection = NULL;
+
+  if (query->tree)
+    TRY(find_selection(f, query, &selection));
+  out->words = selection ? selection->words : arena_space_words(f->space);
+  out->words_id = selection ? selection->id : space_words_id(f);
+  out->n_admitted = selection ? selection->n : arena_space_n_alive(f->space);
+  if (n_keys_of(query) > 0)
+    TRY(exclude(f, query, out));
+  out->admits_parts = !out->late && out->n_admitted == f->space->n_items;
+  out->admits_all = !out->late && out->n_admitted == f->arena->n_slots;
+  return ERR_OK;
+}
+
+err_t admission_find(const struct admission_target *target, const struct query *const *queries, size_t n,
+                     struct region *region, struct admission *out)
+{
+  const struct arena *arena = target->arena;
+  struct finding f = { .arena = arena,
+                       .space = &arena->spaces[target->space],
+                       .exclusion = { &arena->keys, bits_words(arena->n_slots) },
+                       .checks_late = target->checks_late,
+                       .region = region,
+                       .out = out };
+
+  out->cache = target->cache;
+  TRY(region_array(region, n, sizeof *out->held, &out->held));
+  TRY(region_array(region, n, sizeof *out->admits, &out->admits));
+  TRY(region_array(region, n, sizeof *f.selections, &f.selections));
+  for (size_t i = 0; i < n; i++)
+    TRY(find(&f, queries[i], &out->admits[i]));
+  return ERR_OK;
+}
+
+void admission_release(struct admission *a)
+{
+  while (a->n_held > 0)
+    filter_cache_release(a->cache, a->held[--a->n_held]);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The columns of all attributes of an arena. */
+#include "engine/attributes/attribute_columns.h"
+
+#include "engine/attributes/attribute_column.h"
+#include "engine/attributes/attribute_selection.h"
+
+err_t attribute_columns_open(const struct attributes *attributes, const struct kernels *kernels, size_t capacity,
+                             struct attribute_columns **out)
+{
+  AUTO(attribute_columns_close) struct attribute_columns *c = NULL;
+
+  TRY(mem_array(1, sizeof *c, &c));
+  c->kernels = kernels;
+  c->n_words = bits_words(capacity);
+  TRY(mem_array(attributes->n, sizeof *c->v, &c->v));
+  for (; c->n < attributes->n; c->n++) {
+    err_code_t err = attribute_column_init(attributes->v[c->n].type, c->n_words, &c->v[c->n]);
+    if (err != ERR_OK) {
+      c->n++; /* what it has is freed too */
+      return err;
+    }
+  }
+  *out = c;
+  c = NULL;
+  return ERR_OK;
+}
+
+void attribute_columns_close(struct attribute_columns **c)
+{
+  if (!*c)
+    return;
+  for (size_t i = 0; i < (*c)->n; i++)
+    attribute_column_fini(&(*c)->v[i]);
+  mem_free(&(*c)->v);
+  mem_free(c);
+}
+
+/* An estimate. A text of a slot takes a code, and a share of its dictionary entry, of the table, of the text's own
+ * allocation and of the chunks that list its slots. Two bytes or one bit for each slot would do if many slots share a
+ * text; the shares are those of texts that few slots have. A set has few texts, which more slots share. A number has a
+ * bucket. */
+size_t attribute_columns_bytes_per_item(const struct attributes *attributes)
+{
+  enum { KEYWORD_SHARE_BYTES = 48, SET_SHARE_BYTES = 24, USUAL_TEXTS = 4 };
+  static const size_t bytes[N_ATTRIBUTE_TYPES] = {
+    [ATTRIBUTE_BOOL] = 0,
+    [ATTRIBUTE_KEYWORD] = sizeof(uint32_t) + KEYWORD_SHARE_BYTES,
+    [ATTRIBUTE_KEYWORDS] = sizeof(struct code_set) + USUAL_TEXTS * (sizeof(uint32_t) + SET_SHARE_BYTES),
+    [ATTRIBUTE_INTEGER] = sizeof(int64_t) + 1,
+    [ATTRIBUTE_NUMBER] = sizeof(int64_t) + 1,
+    [ATTRIBUTE_TIME] = sizeof(int64_t) + 1,
+  };
+  size_t total = (2 * attributes->n + 7) / 8; /* bits */
+
+  for (size_t i = 0; i < attributes->n; i++)
+    total += bytes[attributes->v[i].type];
+  return total;
+}
+
+err_t attribute_columns_put(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value)
+{
+  return attribute_column_put(&c->v[attribute], slot, value);
+}
+
+void attribute_columns_drop(struct attribute_columns *c, uint32_t slot)
+{
+  for (size_t i = 0; i < c->n; i++)
+    attribute_column_drop(&c->v[i], slot);
+}
+
+err_t attribute_columns_move(struct attribute_columns *c, uint32_t from, uint32_t to)
+{
+  for (size_t i = 0; i < c->n; i++)
+    TRY(attribute_column_move(&c->v[i], from, to));
+  return ERR_OK;
+}
+
+void attribute_columns_trim(struct attribute_columns *c, size_t from, size_t to)
+{
+  for (size_t i = 0; i < c->n; i++)
+    attribute_column_trim(&c->v[i], from, to);
+}
+
+err_t attribute_columns_fill(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value)
+{
+  return attribute_column_fill(&c->v[attribute], slot, value);
+}
+
+err_t attribute_columns_copy(struct attribute_columns *c, const struct attribute_columns *from, size_t first, size_t n)
+{
+  for (size_t i = 0; i < c->n; i++)
+    TRY(attribute_column_copy(&c->v[i], &from->v[i], first, n));
+  return ERR_OK;
+}
+
+err_t attribute_columns_finish(struct attribute_columns *c, size_t n_slots)
+{
+  for (size_t i = 0; i < c->n; i++)
+    TRY(attribute_column_finish(&c->v[i], n_slots));
+  return ERR_OK;
+}
+
+err_t attribute_columns_get(const struct attribute_columns *c, uint32_t slot, size_t attribute, struct region *region,
+                            struct value *out)
+{
+  return attribute_column_get(&c->v[attribute], slot, region, out);
+}
+
+void attribute_columns_date(struct attribute_columns *c, uint64_t epoch)
+{
+  for (size_t i = 0; i < c->n; i++)
+    stamp_date(&c->v[i].values, epoch);
+}
+
+uint64_t attribute_columns_changed(const struct attribute_columns *c, size_t attribute)
+{
+  return c->v[attribute].values.epoch;
+}
+
+uint64_t attribute_columns_count(const struct attribute_columns *c, size_t attribute)
+{
+  return c->v[attribute].n_present;
+}
+
+struct attribute_times attribute_columns_times(const struct attribute_columns *c, size_t attribute)
+{
+  return (struct attribute_times){ c->v[attribute].present, c->v[attribute].numbers };
+}
+
+err_t attribute_columns_select(const struct attribute_columns *c, const struct filter_node *filter, size_t first,
+                               size_t n, uint64_t *words, struct region *scratch)
+{
+  const struct attribute_selection *selection;
+  struct region_mark mark = region_mark(scratch);
+
+  TRY(attribute_selection_bind(c, filter, scratch, &selection));
+  attribute_selection_words(selection, first, n, words);
+  region_rewind(scratch, mark);
+  return ERR_OK;
+}

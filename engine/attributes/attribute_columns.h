@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attribute columns of an arena: each item's values, indexed by slot, and the slots that have each text. They are
+ * written by the same path as the columns of the spaces, so a filter and the vectors share one epoch.
+ *
+ * Thread: written by the owner of the back arena; read by any thread while the arena is in front.
+ */
+#ifndef ENGINE_ATTRIBUTES_ATTRIBUTE_COLUMNS_H
+#define ENGINE_ATTRIBUTES_ATTRIBUTE_COLUMNS_H
+
+#include "base/err.h"
+#include "base/item.h"
+#include "engine/filter/filter.h"
+#include "kernels/kernels.h"
+
+struct attribute_columns;
+
+/* Reserve columns for `capacity` slots. The types of the attributes are copied. Returns ERR_MEMORY; ERR_SYSTEM. */
+err_t attribute_columns_open(const struct attributes *attributes, const struct kernels *kernels, size_t capacity,
+                             struct attribute_columns **out);
+void attribute_columns_close(struct attribute_columns **c);
+
+/* Estimate the bytes of an item: with texts that some other items have too, and with few texts in a set. Items whose
+ * texts are long and all different take more. */
+size_t attribute_columns_bytes_per_item(const struct attributes *attributes);
+
+/* Write a value of a slot; VALUE_NULL removes it. The value has the attribute's type.
+ *
+ * Returns ERR_MEMORY; ERR_ITEM for a set of more than ATTRIBUTE_SET_MAX texts, which changes nothing. */
+err_t attribute_columns_put(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value);
+
+/* Remove all values of a slot. */
+void attribute_columns_drop(struct attribute_columns *c, uint32_t slot);
+
+/* Move the values of `from` to `to`, which has none. Afterwards `from` has none. Returns ERR_MEMORY. */
+err_t attribute_columns_move(struct attribute_columns *c, uint32_t from, uint32_t to);
+
+/* Give back the memory of slots from..to-1, which have no values. No slot from `to` on has had one since the last call.
+ */
+void attribute_columns_trim(struct attribute_columns *c, size_t from, size_t to);
+
+/* Filling empty columns from several threads, as columns_ops.fill and columns_ops.copy do. Nobody reads meanwhile, and
+ * attribute_columns_finish() comes at the end.
+ *
+ * Put a value into a slot. Threads: several at once, each for other blocks of
+ * COLUMNS_FILL_SLOTS slots. Returns as attribute_columns_put(). */
+err_t attribute_columns_fill(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value);
+
+/* Copy slots first..first+n-1, which begin a block of COLUMNS_FILL_SLOTS slots and lie in it, from columns of the same
+ * attributes, which may be read meanwhile. All values must come by copies then, and from the same columns. Threads as
+ * attribute_columns_fill(). Returns ERR_MEMORY. */
+err_t attribute_columns_copy(struct attribute_columns *c, const struct attribute_columns *from, size_t first, size_t n);
+
+/* Complete filled columns: no slot from `n_slots` on has a value. Returns ERR_MEMORY. */
+err_t attribute_columns_finish(struct attribute_columns *c, size_t n_slots);
+
+/* Read a value of a slot in its kept form; VALUE_NULL if it is absent. A set's elements are written to the region. The
+ * texts are valid until the columns change. Returns ERR_MEMORY. */
+err_t attribute_columns_get(const struct attribute_columns *c, uint32_t slot, size_t attribute, struct region *region,
+                            struct value *out);
+
+/* Changes of values since the last call belong to this epoch. A value that is put again is no change. Moves, fills and
+ * copies are not noted: the arena notes them for all attributes. */
+void attribute_columns_date(struct attribute_columns *c, uint64_t epoch);
+
+/* Return the epoch of the last change of the attribute, or 0. */
+uint64_t attribute_columns_changed(const struct attribute_columns *c, size_t attribute);
+
+/* Number of slots that have the attribute. */
+uint64_t attribute_columns_count(const struct attribute_columns *c, size_t attribute);
+
+/* The column of an attribute of type `time`. Valid until the columns change. */
+struct attribute_times {
+  const uint64_t *present; /* a bit for each slot: it has the attribute */
+  const int64_t *v;        /* by slot, in milliseconds since 1970; unspecified for slots without the attribute */
+};
+struct attribute_times attribute_columns_times(const struct attribute_columns *c, size_t attribute);
+
+/* Evaluate a filter for slots 64*first..64*(first+n)-1: bit s % 64 of words[s / 64 - first] is set if the filter is
+ * true for slot s. Bits of slots that have no item are unspecified.
+ *
+ * first, n  first + n is at most the capacity in words of 64 slots, rounded up
+ * words     [n]
+ * scratch   memory for the call, which is rewound
+ *
+ * Returns ERR_MEMORY. Thread: any, while the arena is in front. Evaluate many stretches by attribute_selection.h.
+ */
+err_t attribute_columns_select(const struct attribute_columns *c, const struct filter_node *filter, size_t first,
+                               size_t n, uint64_t *words, struct region *scratch);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeping the words of filters: finding, replacing and holding entries. */
+#include "engine/filter_cache.h"
+
+#include <pthread.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/mem.h"
+
+struct filter_entry {
+  uint64_t *words;
+  uint64_t n;        /* bits that are set */
+  uint64_t id;       /* a new one each time that the words are written */
+  size_t n_holders;  /* searches that hold it */
+  bool is_committed; /* the fields below are valid, and the entry can be found */
+  uint64_t hash;
+  struct filter_key key; /* its tree points to `tree` */
+  uint8_t *tree;
+  size_t tree_capacity;
+  uint64_t last_use;
+};
+
+struct filter_cache {
+  pthread_mutex_t lock; /* of all that follows, except words and keys of entries that are not committed */
+  struct filter_entry *entries; /* [n_entries] */
+  size_t n_entries;
+  uint64_t *words; /* [n_entries * n_words] */
+  size_t n_words;
+  uint64_t n_uses;
+  uint64_t n_ids;
+  uint64_t n_hits, n_misses;
+};
+
+enum { LINE_WORDS = MEM_ALIGN / sizeof(uint64_t) };
+
+/* Entries do not share cache lines. */
+static size_t pad_words(size_t n_words)
+{
+  return (n_words / LINE_WORDS + 1) * LINE_WORDS;
+}
+
+static size_t count_entries(size_t n_words, size_t max_bytes)
+{
+  size_t n = max_bytes / (pad_words(n_words) * sizeof(uint64_t));
+
+  return n < FILTER_CACHE_ENTRIES ? n : FILTER_CACHE_ENTRIES;
+}
+
+size_t filter_cache_bytes(size_t n_words, size_t max_bytes)
+{
+  return count_entries(n_words, max_bytes) * pad_words(n_words) * sizeof(uint64_t);
+}
+
+err_t filter_cache_open(size_t n_words, size_t max_bytes, struct filter_cache **out)
+{
+  AUTO(filter_cache_close) struct filter_cache *c = NULL;
+
+  TRY(mem_array(1, sizeof *c, &c));
+  pthread_mutex_init(&c->lock, NULL);
+  c->n_words = pad_words(n_words);
+  c->n_entries = count_entries(n_words, max_bytes);
+  TRY(mem_array(c->n_entries, sizeof *c->entries, &c->entries));
+  TRY(mem_reserve(c->n_entries * c->n_words, sizeof *c->words, &c->words));
+  for (size_t i = 0; i < c->n_entries; i++)
+    c->entries[i].words = c->words + i * c->n_words;
+  *out = c;
+  c = NULL;
+  return ERR_OK;
+}
+
+void filter_cache_close(struct filter_cache **c)
+{
+  if (!*c)
+    return;
+  for (size_t i = 0; (*c)->entries && i < (*c)->n_entries; i++)
+    mem_free(&(*c)->entries[i].tree);
+  mem_release(&(*c)->words, (*c)->n_entries * (*c)->n_words, sizeof *(*c)->words);
+  mem_free(&(*c)->entries);
+  pthread_mutex_destroy(&(*c)->lock);
+  mem_free(c);
+}
+
+static uint64_t hash_of(const struct filter_key *key)
+{
+  return XXH3_64bits(key->tree.p, key->tree.n);
+}
+
+/* Does the entry have the words of the filter, in any version? */
+static bool has_filter(const struct filter_entry *e, const struct filter_key *key, uint64_t hash)
+{
+  return e->is_committed && e->hash == hash && e->key.space == key->space && span_equal(e->key.tree, key->tree);
+}
+
+static struct filter_entry *find(struct filter_cache *c, const struct filter_key *key, uint64_t hash)
+{
+  for (size_t i = 0; i < c->n_entries; i++) {
+    if (has_filter(&c->entries[i], key, hash) && c->entries[i].key.version == key->version)
+      return &c->entries[i];
+  }
+  return NULL;
+}
+
+static void hold(struct filter_cache *c, struct filter_entry *e)
+{
+  e->n_holders++;
+  e->last_use = ++c->n_uses;
+}
+
+struct filter_entry *filter_cache_acquire(struct filter_cache *c, const struct filter_key *key)
+{
+  uint64_t hash = hash_of(key);
+
+  pthread_mutex_lock(&c->lock);
+  struct filter_entry *e = find(c, key, hash);
+  if (e) {
+    hold(c, e);
+    c->n_hits++;
+  } else {
+    c->n_misses++;
+  }
+  pthread_mutex_unlock(&c->lock);
+  return e;
+}
+
+/* Find the newest version of the filter. NULL: there is none. */
+static struct filter_entry *find_newest(struct filter_cache *c, const struct filter_key *key, uint64_t hash)
+{
+  struct filter_entry *newest = NULL;
+
+  for (size_t i = 0; i < c->n_entries; i++) {
+    struct filter_entry *e = &c->entries[i];
+    if (has_filter(e, key, hash) && (!newest || e->key.version > newest->key.version))
+      newest = e;
+  }
+  return newest;
+}
+
+/* Is it better to replace `e` than `other`, which may be NULL? */
+static bool is_staler(const struct filter_entry *e, const struct filter_entry *other)
+{
+  if (!other || e->is_committed != other->is_committed)
+    return !other || !e->is_committed;
+  return e->is_committed && e->last_use < other->last_use;
+}
+
+/* Choose the entry to replace. NULL: all are held, or there is a newer version. */
+static struct filter_entry *choose(struct filter_cache *c, const struct filter_key *key, uint64_t hash)
+{
+  struct filter_entry *former = find_newest(c, key, hash), *stalest = NULL;
+
+  if (former && former->key.version > key->version)
+    return NULL;
+  if (former && former->key.version < key->version && former->n_holders == 0)
+    return former;
+  for (size_t i = 0; i < c->n_entries; i++) {
+    struct filter_entry *e = &c->entries[i];
+    if (e->n_holders == 0 && is_staler(e, stalest))
+      stalest = e;
+  }
+  return stalest;
+}
+
+static struct filter_entry *claim(struct filter_cache *c, const struct filter_key *key)
+{
+  uint64_t hash = hash_of(key);
+
+  pthread_mutex_lock(&c->lock);
+  struct filter_entry *e = choose(c, key, hash);
+  if (e) {
+    e->is_committed = false;
+    e->id = ++c->n_ids;
+    hold(c, e);
+  }
+  pthread_mutex_unlock(&c->lock);
+  return e;
+}
+
+/* Write the key of an entry that only the caller can see. */
+static err_t set_key(struct filter_entry *e, const struct filter_key *key)
+{
+  TRY(mem_grow(key->tree.n, 1, &e->tree_capacity, &e->tree));
+  memcpy(e->tree, key->tree.p, key->tree.n);
+  e->hash = hash_of(key);
+  e->key = *key;
+  e->key.tree.p = e->tree;
+  return ERR_OK;
+}
+
+err_t filter_cache_begin(struct filter_cache *c, const struct filter_key *key, struct filter_entry **out)
+{
+  struct filter_entry *e = key->tree.n <= FILTER_CACHE_TREE_BYTES ? claim(c, key) : NULL;
+  err_code_t err = e ? set_key(e, key) : ERR_OK;
+
+  if (err != ERR_OK) {
+    filter_cache_release(c, e);
+    return err;
+  }
+  *out = e;
+  return ERR_OK;
+}
+
+void filter_cache_commit(struct filter_cache *c, struct filter_entry *entry, uint64_t n)
+{
+  pthread_mutex_lock(&c->lock);
+  entry->n = n;
+  /* If another search was faster, this entry stays with its holder alone. */
+  entry->is_committed = !find(c, &entry->key, entry->hash);
+  pthread_mutex_unlock(&c->lock);
+}
+
+void filter_cache_release(struct filter_cache *c, struct filter_entry *entry)
+{
+  pthread_mutex_lock(&c->lock);
+  entry->n_holders--;
+  pthread_mutex_unlock(&c->lock);
+}
+
+uint64_t *filter_entry_words(const struct filter_entry *entry)
+{
+  return entry->words;
+}
+
+uint64_t filter_entry_count(const struct filter_entry *entry)
+{
+  return entry->n;
+}
+
+uint64_t filter_entry_id(const struct filter_entry *entry)
+{
+  return entry->id;
+}
+
+void filter_cache_stats(struct filter_cache *c, uint64_t *n_hits, uint64_t *n_misses)
+{
+  pthread_mutex_lock(&c->lock);
+  *n_hits = c->n_hits;
+  *n_misses = c->n_misses;
+  pthread_mutex_unlock(&c->lock);
+}

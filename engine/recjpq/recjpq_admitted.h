@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scan of one query's admitted items alone. */
+#ifndef ENGINE_RECJPQ_RECJPQ_ADMITTED_H
+#define ENGINE_RECJPQ_RECJPQ_ADMITTED_H
+
+#include "engine/recjpq/recjpq_scan.h"
+
+enum { RECJPQ_SLOTS_PER_ADMITTED = 9 }; /* gathering and scanning an admitted item takes as long as scanning 9 slots */
+
+/* Gather, filter and score the admitted items of n_slots slots, but those that the search has seen. Returns ERR_MEMORY.
+ */
+err_t recjpq_scan_admitted(struct recjpq_search *s, size_t n_slots, struct region *scratch);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The beginning of `exact`, `pqtopk` and the search of admitted items. */
+#ifndef ENGINE_RECJPQ_RECJPQ_SEARCH_H
+#define ENGINE_RECJPQ_RECJPQ_SEARCH_H
+
+#include "engine/recjpq/recjpq_scan.h"
+
+/* Sizes at which a search changes its strategy. */
+struct recjpq_rule {
+  uint64_t warm_up_items_min; /* with fewer items, a scan takes no longer than a warm-up */
+  uint64_t scan_items_max;    /* `exact`: up to this many items a scan is as fast at the median, and steadier */
+  size_t slots_per_cell;      /* `exact`: visiting a cell costs as much as scanning this many slots; 0: never scan */
+  size_t guess_k_min;         /* from this K on, the first threshold is guessed (recjpq_guess.h), */
+  size_t guess_items_per_hit; /* if so many items are admitted for each of K; 0: never */
+  size_t guess_deviations;    /* the guess is so many standard deviations below the expected threshold */
+};
+
+extern const struct recjpq_rule recjpq_rule_usual;
+
+/* Prepare a query. If its result has no floor, and the catalogue is large enough, a warm-up over the cells finds one;
+ * for large K it is guessed. Then compute the deficits for that floor. The columns must have at least one item. Returns
+ * ERR_MEMORY. */
+err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *batch, size_t query,
+                         const struct recjpq_rule *rule, struct recjpq_search *out);
+
+/* Methods with other sizes than the usual ones: for tests. */
+err_t recjpq_search_exact_by(const struct recjpq_columns *c, struct search_batch *batch,
+                             const struct recjpq_rule *rule);
+err_t recjpq_search_pqtopk_by(const struct recjpq_columns *c, struct search_batch *batch,
+                              const struct recjpq_rule *rule);
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/bench filtered_vectors: `exact` of mol, bilinear and dot with filters that admit few or many items, shared by a
+ * batch or different for each of its queries, and with excluded keys; the latter for recjpq too. Each row takes turns
+ * with the same search without a filter. Answers are compared with brute force under the same filter, and each hit with
+ * the filter.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/key_set.h"
+#include "tests/bench/bench_engine.h"
+#include "tests/bench/bilinear_data.h"
+#include "tests/bench/mol_data.h"
+#include "tests/bench/recjpq_data.h"
+#include "tests/support/vector_file.h"
+
+enum { QUERIES = BENCH_BATCH_MAX, FILTER_BYTES = 64, UPDATE_ITEMS = 4096 };
+
+static const double shares[] = { 0.5, 0.3, 0.1, 0.03, 0.01, 0.001 };
+enum { SHARES = sizeof shares / sizeof shares[0] };
+
+/* A similarity and its catalogue. */
+struct subject {
+  const char *name;
+  size_t items, dim, batch;
+  uint32_t k;
+  const float *queries; /* [QUERIES][dim] */
+  bench_part_of part_of;
+  const void *data;
+  double tolerance;   /* on a score */
+  bool has_keys_only; /* no races with filters */
+  const char *judge;  /* a method that takes excluded keys in another way */
+};
+
+/* What the queries of a race admit. */
+struct limits {
+  double share;     /* of the items; 1: there is no filter */
+  size_t n_filters; /* of a batch: its queries have them in turn; 0: one */
+  size_t n_excluded;
+  bool is_seen;  /* the excluded keys are a set that was made before */
+  bool is_liked; /* they are the best items of the query, as far as a search returns so many, and then any others */
+};
+
+struct bench {
+  struct bench_options options;
+  const struct subject *subject;
+  struct bench_engine engine;
+  struct searcher *judge; /* keeps the answers of the engine's searcher as they are */
+  struct method exact, brute_force;
+  struct region region;
+  float *lot; /* [items] uniform in 0..1: the attribute `lot` */
+  uint8_t (*keys)[BENCH_KEY_BYTES];
+  struct engine_racer plain;
+  /* Of the current race. */
+  struct limits limits;
+  size_t batch, round;
+  double lows[BENCH_BATCH_MAX]; /* lot of an admitted item is in low..low + share */
+  struct query queries[BENCH_BATCH_MAX];
+  struct answer answers[BENCH_BATCH_MAX];
+  bool has_truth[QUERIES]; /* by round */
+  struct truth truth[QUERIES];
+};
+
+/* Queries -------------------- */
+
+static void set_filter(struct bench *b, size_t q, struct query *query)
+{
+  char *text;
+
+  if (b->limits.share == 1)
+    return;
+  bench_check(region_array(&b->region, FILTER_BYTES, 1, &text));
+  size_t n_filters = b->limits.n_filters ? b->limits.n_filters : 1;
+  b->lows[q] = (1 - b->limits.share) * (double)(q % n_filters) / (double)n_filters;
+  snprintf(text, FILTER_BYTES, "lot >= %.9f and lot < %.9f", b->lows[q], b->lows[q] + b->limits.share);
+  query->filter = span_of_str(text);
+  bench_check(engine_check_filter(b->engine.engine, query, &b->region));
+}
+
+/* Put the best items of the query in the place of the first excluded ones. */
+static void exclude_liked(struct bench *b, struct query *query)
+{
+  struct query liked = { .space = query->space, .k = BENCH_K_MAX, .vector = query->vector };
+  const struct query *queries = &liked;
+  struct answer answer;
+
+  bench_check(searcher_search(b->judge, 0, &b->exact, &queries, 1, &answer));
+  for (size_t i = 0; i < answer.n_hits && i < query->n_exclude; i++)
+    query->exclude[i] = span_of(b->keys[bench_item_of(answer.hits[i].key)], BENCH_KEY_BYTES);
+}
+
+/* Make the excluded keys those that a known user has seen. */
+static void make_seen(struct bench *b, struct query *query)
+{
+  struct key_set *seen;
+
+  bench_check(region_array(&b->region, 1, sizeof *seen, &seen));
+  bench_check(key_set_init(engine_key_hash(b->engine.engine), query->exclude, query->n_exclude, &b->region, seen));
+  query->seen = seen;
+  query->n_exclude = 0;
+}
+
+/* Each query excludes items of its own. */
+static void set_excluded(struct bench *b, size_t q, struct query *query)
+{
+  size_t n = b->limits.n_excluded, step = b->subject->items / n;
+
+  bench_check(region_array(&b->region, n, sizeof *query->exclude, &query->exclude));
+  for (size_t i = 0; i < n; i++) /* no order that the memory has */
+    query->exclude[i] = span_of(b->keys[(i * 7919 % n * step + q) % b->subject->items], BENCH_KEY_BYTES);
+  query->n_exclude = n;
+  if (b->limits.is_liked)
+    exclude_liked(b, query);
+  if (b->limits.is_seen)
+    make_seen(b, query);
+}
+
+static void prepare(void *self, size_t round)
+{
+  struct bench *b = self;
+  const struct subject *s = b->subject;
+
+  round %= QUERIES / b->batch;
+  if (b->round == round)
+    return;
+  b->round = round;
+  region_reset(&b->region);
+  for (size_t q = 0; q < b->batch; q++) {
+    const float *vector = s->queries + (b->round * b->batch + q) * s->dim;
+    b->queries[q] = (struct query){ .space = span_of_str("bench"), .k = s->k, .vector = { vector, s->dim } };
+    set_filter(b, q, &b->queries[q]);
+    if (b->limits.n_excluded > 0)
+      set_excluded(b, q, &b->queries[q]);
+  }
+}
+
+static void search(struct bench *b, struct searcher *searcher, const struct method *method, struct answer *answers)
+{
+  const struct query *queries[BENCH_BATCH_MAX];
+
+  for (size_t q = 0; q < b->batch; q++)
+    queries[q] = &b->queries[q];
+  bench_check(searcher_search(searcher, 0, method, queries, b->batch, answers));
+}
+
+static void run(void *self, size_t round)
+{
+  struct bench *b = self;
+
+  (void)round;
+  search(b, b->engine.searcher, &b->exact, b->answers);
+}
+
+/* Judging -------------------- */
+
+static bool is_admitted(const struct bench *b, size_t q, uint32_t item)
+{
+  double lot = (double)b->lot[item];
+  const struct query *query = &b->queries[q];
+  const struct span *keys = query->seen ? query->seen->keys : query->exclude;
+
+  for (size_t i = 0; i < b->limits.n_excluded; i++) {
+    if (bench_item_of(keys[i]) == item)
+      return false;
+  }
+  return b->limits.share == 1 || (lot >= b->lows[q] - 1e-9 && lot < b->lows[q] + b->limits.share + 1e-9);
+}
+
+static void collect(void *self, struct found *found)
+{
+  struct bench *b = self;
+  struct engine_racer racer = { .batch = b->batch };
+
+  memcpy(racer.answers, b->answers, b->batch * sizeof *b->answers);
+  engine_racer_collect(&racer, found);
+  for (size_t q = 0; q < b->batch; q++) {
+    for (size_t i = 0; i < found[q].n; i++) {
+      if (!is_admitted(b, q, found[q].ids[i]))
+        bench_fail("%s, query %zu: hit %u is not admitted", b->subject->name, q, found[q].ids[i]);
+    }
+  }
+}
+
+static void find_truth(struct bench *b)
+{
+  static struct answer answers[BENCH_BATCH_MAX];
+
+  for (size_t q = 0; q < b->batch; q++)
+    b->queries[q].k++;
+  search(b, b->judge, &b->brute_force, answers);
+  for (size_t q = 0; q < b->batch; q++) {
+    struct truth *truth = &b->truth[b->round * b->batch + q];
+    b->queries[q].k--;
+    truth->n = answers[q].n_hits;
+    truth->tolerance = b->subject->tolerance;
+    for (size_t i = 0; i < truth->n; i++) {
+      truth->ids[i] = bench_item_of(answers[q].hits[i].key);
+      truth->scores[i] = (double)answers[q].hits[i].score;
+    }
+  }
+  b->has_truth[b->round] = true;
+}
+
+static const struct truth *truth_of(void *context, size_t round)
+{
+  struct bench *b = context;
+
+  prepare(b, round);
+  if (!b->has_truth[b->round])
+    find_truth(b);
+  return &b->truth[b->round * b->batch];
+}
+
+static double score_of(void *context, size_t round, size_t query, uint32_t item)
+{
+  struct bench *b = context;
+  const struct truth *truth = &b->truth[(round * b->batch + query) % QUERIES];
+
+  for (size_t i = 0; i < truth->n; i++) {
+    if (truth->ids[i] == item)
+      return truth->scores[i];
+  }
+  return -INFINITY;
+}
+
+/* Races -------------------- */
+
+static void race_at(struct bench *b, struct limits limits, size_t batch)
+{
+  AUTO(race_fini) struct race race = { 0 };
+  const struct subject *s = b->subject;
+  char name[64];
+
+  b->limits = limits;
+  b->batch = batch;
+  b->round = SIZE_MAX;
+  memset(b->has_truth, 0, sizeof b->has_truth);
+  bench_check(race_init(&b->options, s->items, s->k, batch, &race));
+  bench_check(engine_racer_init(&b->engine, "exact", s->queries, QUERIES, s->dim, s->k, batch, &b->plain));
+  race.variant = s->name;
+  race.context = b;
+  race.truth_of = truth_of;
+  race.score_of = score_of;
+  race_add(&race, "scalar", &b->plain, engine_racer_run, NULL); /* without a filter: ratios are to it */
+  if (limits.n_excluded)
+    snprintf(name, sizeof name, "exact, %zu %s%s", limits.n_excluded, limits.is_liked ? "liked " : "",
+             limits.is_seen ? "seen" : "excluded");
+  else if (limits.n_filters)
+    snprintf(name, sizeof name, "exact, %g %%, %zu filters", 100 * limits.share, limits.n_filters);
+  else
+    snprintf(name, sizeof name, "exact, %g %%", 100 * limits.share);
+  struct racer *racer = race_add(&race, name, b, run, collect);
+  racer->prepare = prepare;
+  racer->must_be_exact = true;
+  race_run(&race);
+  race_report(&race);
+}
+
+static size_t at_most(size_t n, size_t most)
+{
+  return n < most ? n : most;
+}
+
+static void race_all(struct bench *b)
+{
+  size_t batch = b->subject->batch, tenth = b->subject->items / 10;
+
+  race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(10000, tenth) }, BENCH_BATCH_MAX);
+  race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(10000, tenth), .is_seen = true }, BENCH_BATCH_MAX);
+  race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(10000, tenth), .is_seen = true, .is_liked = true },
+          BENCH_BATCH_MAX);
+  race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(100000, tenth) }, 1);
+  if (b->subject->has_keys_only)
+    return;
+  for (size_t i = 0; i < SHARES; i++)
+    race_at(b, (struct limits){ .share = shares[i] }, batch);
+  race_at(b, (struct limits){ .share = 0.3, .n_filters = BENCH_BATCH_MAX }, BENCH_BATCH_MAX);
+  race_at(b, (struct limits){ .share = 0.1, .n_filters = BENCH_BATCH_MAX }, BENCH_BATCH_MAX);
+  race_at(b, (struct limits){ .share = 0.1, .n_filters = 4 }, BENCH_BATCH_MAX);
+  race_at(b, (struct limits){ .share = 0.01, .n_filters = BENCH_BATCH_MAX }, BENCH_BATCH_MAX);
+}
+
+/* Catalogues -------------------- */
+
+static void put_lots(struct bench *b)
+{
+  static struct item_change changes[UPDATE_ITEMS];
+  static struct attribute_value values[UPDATE_ITEMS];
+  size_t n_items = b->subject->items;
+
+  for (size_t first = 0; first < n_items; first += UPDATE_ITEMS) {
+    size_t n = n_items - first < UPDATE_ITEMS ? n_items - first : UPDATE_ITEMS;
+    for (size_t i = 0; i < n; i++) {
+      size_t item = first + i;
+      b->lot[item] = (float)dice_below(&b->options.dice, 1 << 24) * 0x1p-24f;
+      values[i] =
+          (struct attribute_value){ span_of_str("lot"), { .kind = VALUE_NUMBER, .number = (double)b->lot[item] } };
+      changes[i] = (struct item_change){ .key = bench_key((uint32_t)item, b->keys[item]),
+                                         .attributes = &values[i],
+                                         .n_attributes = 1 };
+    }
+    bench_check(engine_apply(b->engine.engine, changes, n, NULL, 0));
+  }
+}
+
+static void open_engine(struct bench *b, const char *model)
+{
+  static const struct attribute lot = { { (const uint8_t *)"lot", 3 }, ATTRIBUTE_NUMBER };
+  struct engine_space space = { .name = "bench", .model_path = model };
+  struct engine_config config = {
+    .spaces = &space,
+    .n_spaces = 1,
+    .max_items = b->subject->items,
+    .max_k = BENCH_K_MAX,
+    .max_batch = BENCH_BATCH_MAX,
+    .isa = isa_detect(),
+    .attributes = { &lot, 1 },
+  };
+
+  bench_check(engine_open(&config, &b->engine.engine));
+  bench_check(searcher_open(b->engine.engine, &b->engine.searcher));
+  bench_check(searcher_open(b->engine.engine, &b->judge));
+  bench_engine_fill(&b->engine, b->subject->items, b->subject->part_of, b->subject->data);
+  put_lots(b);
+}
+
+static void find_method(struct bench *b, const char *name, struct method *out)
+{
+  const struct subject *s = b->subject;
+  struct engine_racer racer;
+
+  bench_check(engine_racer_init(&b->engine, name, s->queries, 1, s->dim, s->k, 1, &racer));
+  *out = racer.method;
+}
+
+static void run_subject(struct bench *b, const struct subject *subject, const char *model)
+{
+  b->subject = subject;
+  bench_check(mem_array(subject->items, sizeof *b->lot, &b->lot));
+  bench_check(mem_array(subject->items, sizeof *b->keys, &b->keys));
+  open_engine(b, model);
+  find_method(b, "exact", &b->exact);
+  find_method(b, subject->judge, &b->brute_force);
+  race_all(b);
+  searcher_close(&b->judge);
+  bench_engine_close(&b->engine);
+  mem_free(&b->lot);
+  mem_free(&b->keys);
+}
+
+static bool is_wanted(const struct bench *b, const char *name)
+{
+  for (size_t i = 0; i < b->options.n_methods; i++) {
+    if (strcmp(b->options.methods[i], name) == 0)
+      return true;
+  }
+  return false;
+}
+
+static void run_mol(struct bench *b, size_t items)
+{
+  static struct mol_data data;
+
+  mol_data_open_planted(&b->options.dice, items, QUERIES, &data);
+  run_subject(b,
+              &(struct subject){ "mol", items, MOL_DIM, 32, 100, data.queries, mol_data_part_of, &data, 4e-4, false,
+                                 "brute_force" },
+              mol_data_write(&data, &b->options));
+  mol_data_close(&data);
+}
+
+static void run_recjpq(struct bench *b, size_t items)
+{
+  static struct recjpq_data data;
+
+  recjpq_data_open(&b->options.dice, items, QUERIES, &data);
+  run_subject(b,
+              &(struct subject){ "recjpq", items, RECJPQ_DIM, 32, 10, data.queries, recjpq_data_part_of, &data, 1e-4,
+                                 true, "prune(8)" },
+              recjpq_data_write(&data, &b->options));
+  recjpq_data_close(&data);
+}
+
+static void run_vectors(struct bench *b, size_t items)
+{
+  static struct bilinear_data data;
+  struct subject subject = { "bilinear", items, BILINEAR_DIM, 1, 10, NULL, bilinear_data_part_of, &data,
+                             1e-3,       false, "brute_force" };
+
+  bilinear_data_open(&b->options.dice, items, QUERIES, &data);
+  subject.queries = data.queries;
+  if (is_wanted(b, "bilinear"))
+    run_subject(b, &subject, bilinear_data_write(&data, &b->options));
+  subject.name = "dot";
+  const char *path = bench_path(&b->options, "dot.safetensors");
+  vector_file_write_plain(path, "dot", BILINEAR_DIM);
+  if (is_wanted(b, "dot"))
+    run_subject(b, &subject, path);
+  bilinear_data_close(&data);
+}
+
+int main(int argc, char **argv)
+{
+  static struct bench b;
+  const struct bench_options defaults = {
+    .workload = "filtered_vectors", .seconds = 2, .methods = { "recjpq", "mol", "bilinear", "dot" }, .n_methods = 4
+  };
+
+  bench_begin(argc, argv, &defaults, &b.options);
+  report_begin(&b.options, "mol, bilinear and dot with filters; `scalar` is `exact` without a filter");
+  size_t items = b.options.items;
+  if (is_wanted(&b, "recjpq"))
+    run_recjpq(&b, b.options.items = items ? items : 2194464);
+  if (is_wanted(&b, "mol"))
+    run_mol(&b, b.options.items = items ? items : 674044);
+  if (is_wanted(&b, "bilinear") || is_wanted(&b, "dot"))
+    run_vectors(&b, b.options.items = items ? items : 1000000);
+  region_fini(&b.region);
+  return bench_end(&b.options);
+}

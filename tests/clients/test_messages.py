@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the messages that the Python client makes, and of what it makes of answers."""
+
+import unittest
+
+import installed  # noqa: F401
+import numpy as np
+
+from sluice_client import Query, QueryError, codes, components, merged
+from sluice_client import sluice_pb2 as pb
+from sluice_client.answer import answer_of
+from sluice_client.messages import item, key_bytes, value_of
+from sluice_client.positions import reached
+
+
+class Items(unittest.TestCase):
+    def test_vectors_keep_their_numbers(self):
+        for numbers, kind, due in (([3, 1], pb.Vector.F32, "<f4"), (np.array([0.1, 2]), pb.Vector.F32, "<f4"),
+                                   (np.array([[1], [2]], np.float16), pb.Vector.F16, "<f2"),
+                                   (np.arange(8, dtype=">f4")[::2], pb.Vector.F32, "<f4")):
+            made = item({"films": numbers}).parts["films"].vector
+            self.assertEqual(made.type, kind)
+            self.assertEqual(made.data, np.asarray(numbers).astype(due).tobytes())
+
+    def test_numbers_that_are_not_finite_are_refused(self):
+        for number in (float("nan"), float("inf"), 1e39):
+            with self.assertRaises(ValueError), np.errstate(over="ignore"):
+                item({"films": [1, number]})
+
+    def test_parts(self):
+        made = item({"a": codes([0, 255]), "b": components([1, 2], [3]), "c": np.array([1.5])})
+        self.assertEqual(made.parts["a"].codes, b"\x00\xff")
+        self.assertEqual(np.frombuffer(made.parts["b"].item_gate.data, "<f4").tolist(), [3])
+        self.assertFalse(made.parts["c"].HasField("components"))
+        with self.assertRaises(ValueError):
+            codes([256])
+
+    def test_values(self):
+        for plain, kind in ((True, "boolean"), (3, "integer"), (3.0, "number"), ("de", "text"), (None, None),
+                            (np.int64(3), "integer"), (np.float32(0.5), "number"), (np.bool_(True), "boolean"),
+                            (["a"], "list"), (np.array([1, 2]), "list")):
+            self.assertEqual(value_of(plain).WhichOneof("kind"), kind, plain)
+        mixed = value_of([True, 1, 2.5, "a", np.int32(7)]).list
+        self.assertEqual((list(mixed.booleans), list(mixed.integers), list(mixed.numbers), list(mixed.texts)),
+                         ([True], [1, 7], [2.5], ["a"]))
+        with self.assertRaises(ValueError):
+            value_of(b"bytes")
+
+    def test_keys(self):
+        self.assertEqual(key_bytes("ä"), "ä".encode())
+        for wrong in ("", b"", "x" * 257):
+            with self.assertRaises(ValueError):
+                key_bytes(wrong)
+
+
+class Queries(unittest.TestCase):
+    def test_every_field_arrives(self):
+        query = Query("films", 2, [1, 0], method="brute_force", filter="year > $1 and tags has $2",
+                      parameters=[1990, ["a"]], exclude=["ran", b"\xff"], exclude_seen_by="7", at_least={1: 5},
+                      at_least_seen={0: 9}, no_wait=True, user_id=0)
+        made = query.message("id", 1700)
+        self.assertEqual((made.id, made.space, made.k, made.method, made.deadline_unix_ms, made.no_wait),
+                         ("id", "films", 2, "brute_force", 1700, True))
+        self.assertEqual(list(made.exclude), [b"ran", b"\xff"])
+        self.assertEqual([(p.partition, p.next) for p in (*made.at_least, *made.at_least_seen)], [(1, 5), (0, 9)])
+        self.assertEqual((made.parameters[0].integer, list(made.parameters[1].list.texts)), (1990, ["a"]))
+        self.assertEqual((made.exclude_seen_by, made.WhichOneof("user")), (b"7", "user_id"))
+        self.assertFalse(made.HasField("components"))
+
+    def test_more_like_an_item_and_why(self):
+        made = Query("films", 2, like="alien", explain=["heat", b"\xff"]).message("id", 1700)
+        self.assertEqual((made.like, list(made.explain)), (b"alien", [b"heat", b"\xff"]))
+        self.assertFalse(made.HasField("vector"))
+
+    def test_no_field_of_the_schema_is_forgotten(self):
+        fields = {field.name for field in pb.Query.DESCRIPTOR.fields}
+        self.assertEqual(fields, set(Query.__dataclass_fields__) | {"id", "deadline_unix_ms", "reply_topic"})
+
+
+class Answers(unittest.TestCase):
+    def test_hits_and_receipt(self):
+        message = pb.Answer(id="q", hits=[pb.Hit(key=b"a\xff", score=3)], epoch=5,
+                            receipt=pb.Receipt(exact=True, bound=1), watermark=[pb.Position(partition=2, next=7)])
+        answer = answer_of(message)
+        self.assertEqual((answer.hits, answer.hits[0].text), ([(b"a\xff", 3.0)], "a\\xff"))
+        self.assertEqual((answer.exact, answer.bound, answer.epoch, answer.watermark), (True, 1.0, 5, {2: 7}))
+        self.assertIsNone(answer.time_unix_ms)
+        self.assertIsNone(answer_of(pb.Answer()).bound)
+
+    def test_errors_have_their_code(self):
+        for code, name, can_retry in ((1, "BAD_QUERY", False), (5, "NOT_SEEN", True), (6, "UNAVAILABLE", True),
+                                      (77, "77", False)):
+            with self.assertRaises(QueryError) as caught:
+                answer_of(pb.Answer(error=pb.Error(code=code, message="why")))
+            self.assertEqual((caught.exception.code, caught.exception.can_retry), (name, can_retry))
+            self.assertEqual(str(caught.exception), f"{name}: why")
+
+
+class PositionsTest(unittest.TestCase):
+    def test_merged_positions_include_all(self):
+        self.assertEqual(merged({0: 5, 1: 1}, {1: 3}, {}), {0: 5, 1: 3})
+
+    def test_reached(self):
+        self.assertTrue(reached({0: 5, 1: 3}, {1: 3}))
+        self.assertFalse(reached({0: 5}, {1: 1}))
+        self.assertTrue(reached({}, {}))
+
+
+if __name__ == "__main__":
+    unittest.main()

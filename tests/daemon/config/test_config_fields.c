@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The format of the catalogue in the configuration: paths, what they are for, and every mistake with its line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/support/config_fixture.h"
+
+#define JSON "attributes: {price: number}\ncatalogue:\n  format: json\n"
+
+static void paths_are_read_by_name(void **state)
+{
+  (void)state;
+  struct config *c =
+      open_text(JSON "  framing: confluent\n  mapping:\n    key: id\n    vectors: {books: a.b}\n"
+                     "    attributes:\n      price: /x~1y\n    deleted: gone\n    envelope: debezium\n" REST);
+  assert_true(c->catalogue.is_json && c->catalogue.is_framed && c->catalogue.mapping.is_debezium);
+  assert_string_equal(c->catalogue.mapping.key, "id");
+  assert_string_equal(c->catalogue.mapping.deleted, "gone");
+  assert_int_equal(c->catalogue.mapping.vectors.n, 1);
+  assert_string_equal(c->catalogue.mapping.vectors.v[0].name, "books");
+  assert_string_equal(c->catalogue.mapping.vectors.v[0].path, "a.b");
+  assert_string_equal(c->catalogue.mapping.attributes.v[0].path, "/x~1y");
+  assert_int_equal(c->catalogue.mapping.codes.n, 0);
+  config_close(&c);
+  c = open_text(REST);
+  assert_false(c->catalogue.is_json || c->catalogue.is_framed || c->catalogue.mapping.is_debezium);
+  assert_string_equal(c->catalogue.mapping.key, "");
+  config_close(&c);
+  c = open_text(JSON "  mapping: {codes: {books: c}, vectors: {}, key: ''}\n" REST);
+  assert_int_equal(c->catalogue.mapping.codes.n, 1);
+  config_close(&c);
+}
+
+static void mistakes_name_their_line(void **state)
+{
+  (void)state;
+  assert_refused("catalogue:\n  format: avro\n" REST, 2, "catalogue.format expects one of", "`sluice`, `json`");
+  assert_refused(JSON REST, 3, "catalogue.format is json", "names no vectors, codes or attributes");
+  assert_refused("catalogue:\n  mapping:\n    key: id\n" REST, 3, "catalogue.mapping.key", "format: json only");
+  assert_refused("catalogue:\n  mapping:\n    envelope: debezium\n" REST, 3, "catalogue.mapping.envelope", "json only");
+  assert_refused("catalogue:\n  mapping:\n    vectors:\n      books: v\n" REST, 4, "catalogue.mapping.vectors", "only");
+  assert_refused(JSON "  mapping:\n    vectors: {books: v}\n    key: a..b\n" REST, 6, "catalogue.mapping.key expects a",
+                 "a step is empty");
+  assert_refused(JSON "  mapping:\n    vectors:\n      books: .v\n" REST, 6, "catalogue.mapping.vectors.books expects",
+                 "a step is empty");
+  assert_refused(JSON "  mapping:\n    vectors:\n      books: [v]\n" REST, 6, "vectors.\"books\" expects a path", "");
+  assert_refused(JSON "  mapping:\n    vectors: v\n" REST, 5, "catalogue.mapping.vectors expects a map", "paths");
+  assert_refused(JSON "  mapping:\n    vectors:\n      books: v\n      books: w\n" REST, 7, "\"books\" is given twice",
+                 "first in line 6");
+  assert_refused(JSON "  mapping:\n    vectors:\n      bokos: v\n" REST, 6, "there is no space \"bokos\"", "vectors");
+  assert_refused(JSON "  mapping:\n    codes:\n      bokos: v\n" REST, 6, "there is no space \"bokos\"", "codes");
+  assert_refused(JSON "  mapping:\n    attributes:\n      prize: v\n" REST, 6, "there is no attribute \"prize\"",
+                 "add it");
+  assert_refused(JSON "  mapping:\n    vectors:\n      books: v\n    codes:\n      books: v\n" REST, 8,
+                 "the space books has codes here", "a vector in line 6");
+  assert_refused(JSON "  mapping: {vector: {books: v}}\n" REST, 4, "there is no setting \"catalogue.mapping.vector\"",
+                 "catalogue.mapping.vectors");
+}
+
+static void all_mistakes_are_reported_at_once(void **state)
+{
+  struct problems problems = { 0 };
+  struct config *c = NULL;
+
+  (void)state;
+  const char *text = JSON "  mapping:\n    key: .\n    vectors:\n      books: v\n      films: w\n    codes:\n"
+                          "      books: /~\n      music: c\n    attributes:\n      country: c\n" REST;
+  write_bytes(text, strlen(text));
+  assert_int_equal(config_read(path, &problems, &c), ERR_OK);
+  const char *const due[] = { ":5: catalogue.mapping.key", ":10: catalogue.mapping.codes.books",
+                              ":8: ", ":11: ", ":13: " };
+  assert_int_equal(problems.n, sizeof due / sizeof due[0]);
+  for (size_t i = 0; i < problems.n; i++) {
+    if (!strstr(problems.items[i], due[i]))
+      fail_msg("%s does not have %s", problems.items[i], due[i]);
+  }
+  problems_fini(&problems);
+  config_close(&c);
+}
+
+static void note_difference(void *context, const char *setting)
+{
+  snprintf((char *)context + strlen(context), TEXT_BYTES - strlen(context), "%s ", setting);
+}
+
+static void a_changed_mapping_is_a_difference(void **state)
+{
+  char differences[TEXT_BYTES] = "";
+
+  (void)state;
+  struct config *a = open_text(JSON "  mapping: {key: id, vectors: {books: a}}\n" REST);
+  struct config *b = open_text(JSON "  framing: confluent\n  mapping: {key: sku, vectors: {books: b}}\n" REST);
+  config_compare(a, a, note_difference, differences);
+  assert_string_equal(differences, "");
+  config_compare(a, b, note_difference, differences);
+  assert_string_equal(differences, "catalogue.framing catalogue.mapping.key catalogue.mapping.vectors ");
+  config_close(&a);
+  config_close(&b);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(paths_are_read_by_name),
+    cmocka_unit_test(mistakes_name_their_line),
+    cmocka_unit_test(all_mistakes_are_reported_at_once),
+    cmocka_unit_test(a_changed_mapping_is_a_difference),
+  };
+
+  return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures of searches: a row for each method, however many threads begin it at the same time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "daemon/search_figures.h"
+
+enum { N_THREADS = 4, N_ROUNDS = 2000, N_METHODS = 5 };
+
+static struct search_figures *figures;
+
+static struct answer answer_of(bool is_exact)
+{
+  return (struct answer){ .searched_us = 100, .receipt.is_exact = is_exact, .counts.items = 10, .counts.scored = 3 };
+}
+
+static void add(size_t space, const char *name, uint32_t arg, bool is_exact)
+{
+  struct answer answers[2] = { answer_of(is_exact), answer_of(false) };
+  struct method method = { .args = { arg }, .n_args = 1 };
+
+  snprintf(method.name, sizeof method.name, "%s", name);
+  search_figures_add(figures, space, &method, answers, 2);
+}
+
+static void *add_all(void *context)
+{
+  (void)context;
+  for (int i = 0; i < N_ROUNDS; i++) {
+    char name[METHOD_NAME_MAX];
+    snprintf(name, sizeof name, "method_%d", i % N_METHODS);
+    add(1, name, 0, true);
+  }
+  return NULL;
+}
+
+static void threads_share_the_rows_of_their_methods(void **state)
+{
+  pthread_t threads[N_THREADS];
+  size_t n;
+
+  (void)state;
+  assert_int_equal(search_figures_open(2, &figures), ERR_OK);
+  for (int i = 0; i < N_THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, add_all, NULL), 0);
+  for (int i = 0; i < N_THREADS; i++)
+    pthread_join(threads[i], NULL);
+  search_figures_of(figures, 0, &n);
+  assert_int_equal(n, 0);
+  const struct search_row *rows = search_figures_of(figures, 1, &n);
+  assert_int_equal(n, N_METHODS);
+  for (size_t i = 0; i < n; i++) {
+    uint64_t batches = N_THREADS * N_ROUNDS / N_METHODS;
+    assert_int_equal(rows[i].batch_us.sum, 100 * batches);
+    assert_int_equal(rows[i].n_queries, 2 * batches);
+    assert_int_equal(rows[i].n_proven, batches);
+    assert_int_equal(rows[i].n_items, 20 * batches);
+    assert_int_equal(rows[i].n_scored, 6 * batches);
+  }
+  search_figures_close(&figures);
+}
+
+static void clients_cannot_make_rows_by_arguments(void **state)
+{
+  size_t n;
+
+  (void)state;
+  assert_int_equal(search_figures_open(1, &figures), ERR_OK);
+  for (uint32_t arg = 1; arg < 100; arg++)
+    add(0, "average", arg, false);
+  search_figures_of(figures, 0, &n);
+  assert_int_equal(n, 1);
+  search_figures_close(&figures);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(threads_share_the_rows_of_their_methods),
+    cmocka_unit_test(clients_cannot_make_rows_by_arguments),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,300 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of catalogue topics in other forms: random rows of JSON, change events of Debezium, and framing."""
+
+import base64
+import itertools
+import json
+import struct
+import subprocess
+import tempfile
+import unittest
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import data
+import harness
+import safetensors_io
+import wire
+from harness import Case, System, build_dir, eventually
+from pages import Commands, blocks
+from wire import pb
+
+TYPES = {"country": "keyword", "tags": "keywords", "price": "number", "year": "integer", "available": "bool",
+         "expires": "time"}
+PATHS = {"country": "shipping.country", "tags": "tags", "price": "/price.eur", "year": "year", "available": "stock.0",
+         "expires": "ends"}
+FILTERS = {"country = 'de'": lambda a: a.get("country") == "de",
+           "tags has 'a'": lambda a: "a" in a.get("tags", []),
+           "has(tags)": lambda a: "tags" in a,
+           "price < 50": lambda a: a.get("price", 50) < 50,
+           "year between 3 and 5": lambda a: 3 <= a.get("year", 0) <= 5,
+           "available": lambda a: a.get("available", False),
+           "expires > 1700000000000": lambda a: a.get("expires", 0) > 1700000000000}
+MEMBERS = {"tags": "tags", "price": "price.eur", "year": "year", "expires": "ends"}
+UNAVAILABLE = "__debezium_unavailable_value"
+FRAME = b"\0" + struct.pack(">I", 77)
+
+
+def setUpModule():
+    global model
+    folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
+    unittest.addModuleCleanup(folder.cleanup)
+    model = Path(folder.name) / "dot.safetensors"
+    safetensors_io.write(model, {}, {"sluice.similarity": "dot", "sluice.dim": "2"})
+
+
+class Rows:
+    """Random rows, and what they mean."""
+
+    def __init__(self, rng):
+        self.rng = rng
+
+    def vector(self):
+        numbers = [int(n) for n in self.rng.integers(-99, 100, 2)]
+        return numbers, data.pick(self.rng, [numbers, json.dumps(numbers),
+                                             base64.b64encode(struct.pack("<2f", *numbers)).decode()])
+
+    def attributes(self):
+        """Return the values, and members of the row that say the same."""
+        rng, draw = self.rng, lambda values: data.pick(self.rng, values)
+        cents, year, is_true = int(rng.integers(10000)), int(rng.integers(9)), bool(rng.integers(2))
+        seconds = 1700000000 + int(rng.integers(-999, 999))
+        tags = [draw("abc") for _ in range(rng.integers(4))]
+        ends = [seconds * 1000, time_text(seconds)]
+        forms = {"country": draw([("de", "de"), ("7", 7)]), "tags": (tags, draw([tags, json.dumps(tags)])),
+                 "price": (cents / 100, draw([cents / 100, f"{cents / 100:.2f}"])),
+                 "year": (year, draw([year, float(year), str(year)])),
+                 "available": (is_true, draw([is_true, int(is_true)])), "expires": (seconds * 1000, draw(ends))}
+        forms = {name: form for name, form in forms.items() if rng.integers(4)}
+        return {name: value for name, (value, _) in forms.items()}, {name: form for name, (_, form) in forms.items()}
+
+    def members(self, forms, has_all):
+        """Put attributes where PATHS says. What is left out is null, or missing unless has_all."""
+        row = {"other": {"deep": [1e300]}, "stock": [forms.get("available"), 5], "shipping": None}
+        if "country" in forms or self.rng.integers(2):
+            row["shipping"] = {"country": forms.get("country")}
+        for name, member in MEMBERS.items():
+            if name in forms or has_all or self.rng.integers(2):
+                row[member] = forms.get(name)
+        return row
+
+
+def time_text(seconds):
+    """Return a time as text of RFC 3339, an hour ahead of UTC."""
+    return datetime.fromtimestamp(seconds, timezone(timedelta(hours=1))).isoformat()
+
+
+class FormatCase(Case):
+    """Tests that each have a daemon with a format, and a table of what the items should be."""
+
+    def open(self, catalogue):
+        self.system = System({"books": model}, {}, {"catalogue": catalogue}, name=self.id(), types=TYPES)
+        self.addCleanup(self.system.close)
+        self.system.open()
+        self.rows, self.ends, self.bad, self.ids = Rows(self.system.rng), {}, {}, itertools.count()
+        self.items = {}  # key -> (vector or None, attributes)
+
+    def write(self, key, value, due=None):
+        """Write a record. due: words of the dead letter that it becomes."""
+        def note(error, message):
+            assert error is None, error
+            self.ends[message.partition()] = max(self.ends.get(message.partition(), 0), message.offset() + 1)
+            if due:
+                self.bad[message.topic(), message.partition(), message.offset()] = due
+        self.system.put_raw(key, value, on_delivery=note)
+
+    def ask(self, text=""):
+        positions = [pb.Position(partition=p, next=n) for p, n in self.ends.items()]
+        query = pb.Query(id=f"q{next(self.ids)}", space="books", k=5000, filter=text, at_least=positions)
+        query.vector.values.extend([1, 1000])
+        self.system.send(query, "protobuf")
+        answer = self.system.client.wait([query.id])[query.id]
+        self.assertFalse(answer.HasField("error"), answer.error)
+        return {hit.key.decode(): hit.score for hit in answer.hits}
+
+    def check(self):
+        """Check vectors and attributes of all items, and the dead letters."""
+        self.assertEqual(self.system.producer.flush(60), 0)
+        scores = {key: vector[0] + 1000 * vector[1] for key, (vector, _) in self.items.items() if vector}
+        self.assertEqual(self.ask(), scores)
+        for text, admits in FILTERS.items():
+            due = {key: score for key, score in scores.items() if admits(self.items[key][1])}
+            self.assertEqual(self.ask(text), due, text)
+        letters = self.system.wait_dead_letters(set(self.bad))
+        self.assertEqual(set(letters), set(self.bad))
+        for place, due in self.bad.items():
+            self.assertIn(due, dict(letters[place].headers)["sluice.reason"].decode())
+
+    # ---------------------------------------------------------------------------------------------------------- JSON
+
+    def put_row(self, number):
+        """Write a random row, as an insert or an update."""
+        key, (vector, form), (attributes, forms) = f"k{number}", self.rows.vector(), self.rows.attributes()
+        row = self.rows.members(forms, False) | {"sku": {"id": key},
+                                                 "deleted_at": data.pick(self.rows.rng, [None, 0, "", False])}
+        if self.rows.rng.integers(5):
+            row["embedding"] = form
+        else:
+            vector = None
+        self.write(key.encode(), json.dumps(row).encode())
+        self.items[key] = vector, attributes
+
+    def delete_row(self, number):
+        key = f"k{number}"
+        row = {"sku": {"id": key}, "deleted_at": data.pick(self.rows.rng, [True, 1700000000000, "2026-11-22 12:00"])}
+        self.write(key.encode(), data.pick(self.rows.rng, [None, json.dumps(row).encode()]))
+        self.items.pop(key, None)
+
+    def test_rows_of_json(self):
+        self.open({"format": "json", "mapping": {"key": "sku.id", "vectors": {"books": "embedding"},
+                                                 "attributes": PATHS, "deleted": "deleted_at"}})
+        for _ in range(600):
+            number = int(self.system.rng.integers(200))
+            if self.system.rng.integers(4):
+                self.put_row(number)
+            else:
+                self.delete_row(number)
+        bad = {'{"sku": {}, "year": 1}': "sku.id: the item's key is not there",
+               '{"sku": {"id": "k1"}, "embedding": [1, "2"]}': "embedding[1]: expected a number, not text",
+               '{"sku": {"id": "k1"}, "embedding": [1, 2, 3]}': 'part "books": vector has 3 numbers',
+               '{"sku": {"id": "k1"}, "embedding": [1, 1e999]}': "embedding[1]: 1e999 does not fit",
+               '{"sku": {"id": "k1"}, "stock": ["yes"]}': "stock.0: expected true, false, 1 or 0, not text",
+               '{"sku": {"id": "k1"}, "deleted_at": "soon"}': "deleted_at: expected true, false or a time",
+               '{"sku": {"id": "k1"}}': "the record has none of the mapped fields",
+               '{"sku"': "not JSON"}
+        for value, due in bad.items():
+            self.write(b"k1", value.encode(), due)
+        self.check()
+        self.check_sluicectl("catalogue.format: json")
+        self.check_retry()
+
+    def check_sluicectl(self, word):
+        for words in (["put", "k", '{"attributes": {"year": 1}}'], ["delete", "k"], ["load", "/dev/null"]):
+            said = self.ctl(*words, code=1)
+            self.assertIn("sluicectl writes items in Sluice's own form", said)
+            self.assertIn(word, said)
+
+    def ctl(self, *words, code=0):
+        done = subprocess.run([build_dir() / "sluicectl", "--config", self.system.daemon.config_path, *words],
+                              capture_output=True, text=True, timeout=60 * harness.SLOWNESS)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def check_retry(self):
+        """Check that a record is written again as it was, to be refused again."""
+        self.assertIn("use --overwrite", self.ctl("dead-letters", "retry", "--all"))
+        said = self.ctl("dead-letters", "retry", "--all", "--overwrite", "--reason", "deleted_at", code=1)
+        self.assertIn("went to sluice.catalogue", said)
+        self.assertIn("refused 1 record", said)
+
+    # ------------------------------------------------------------------------------------------------------ Debezium
+
+    def event(self, number, **fields):
+        """Write a framed change event, or without fields a tombstone; some keys and values with schemas beside them."""
+        key, envelope = {"id": number}, {"source": {"table": "films"}, "ts_ms": 1, **fields}
+        if number % 2:
+            key = {"schema": {"type": "struct"}, "payload": key}
+        if self.rows.rng.integers(2):
+            envelope = {"schema": {"type": "struct"}, "payload": envelope}
+        key = json.dumps(key).encode()
+        self.write(FRAME + key if number % 3 else key, FRAME + json.dumps(envelope).encode() if fields else None)
+
+    def change_row(self, number):
+        key, (vector, form), (attributes, forms) = str(number), self.rows.vector(), self.rows.attributes()
+        row = self.rows.members(forms, True) | {"id": number, "embedding": form}
+        if key in self.items and self.rows.rng.integers(2):
+            row["embedding"] = data.pick(self.rows.rng, [UNAVAILABLE, [UNAVAILABLE], list(UNAVAILABLE.encode())])
+            vector = self.items[key][0]
+            self.leave_out(key, row, attributes)
+        self.event(number, before=None, after=row, op="u" if key in self.items else data.pick(self.rows.rng, "cr"))
+        self.items[key] = vector, attributes
+
+    def leave_out(self, key, row, attributes):
+        """Leave members out of an update, so that the item keeps them."""
+        before = self.items[key][1]
+        if self.rows.rng.integers(2):
+            del row["embedding"]
+        for name, member in MEMBERS.items():
+            if self.rows.rng.integers(2):
+                del row[member]
+                attributes.pop(name, None)
+                attributes |= {name: before[name]} if name in before else {}
+
+    def test_events_of_debezium(self):
+        self.open({"format": "json", "framing": "confluent",
+                   "mapping": {"vectors": {"books": "embedding"}, "attributes": PATHS, "envelope": "debezium"}})
+        for _ in range(600):
+            number, kind = int(self.system.rng.integers(200)), self.system.rng.integers(6)
+            if kind > 1:
+                self.change_row(number)
+                continue
+            self.items.pop(str(number), None)
+            if kind == 0:
+                self.event(number, before={"id": number}, after=None, op="d")
+            self.event(number)
+        bad = {b'{"op":"t"}': 'op: expected Debezium\'s c, r, u or d, not "t"',
+               b'{"id":1,"embedding":[1,2]}': "is there an envelope?",
+               b'{"op":"u","after":null}': "after: expected an object, not null"}
+        for value, due in bad.items():
+            self.write(b'{"id":1}', FRAME + value, due)
+        self.write(b'{"id":1}', b'{"op":"d","before":{}}', "its first byte is 0x7b, not 0")
+        self.write(b'{"id":1,"of":2}', None, "the record's key has 2 members")
+        self.write(b"\0\0\0\0\0\0\0\1", None, "is neither text nor JSON")
+        self.check()
+
+    # ------------------------------------------------------------------------------------------------------- framing
+
+    def test_framed_messages(self):
+        self.open({"framing": "confluent"})
+        for number in range(40):
+            vector, _ = self.rows.vector()
+            item = pb.Item(parts={"books": pb.Part(vector=pb.Vector(values=vector))})
+            item.attributes["year"].integer = number % 9
+            forms = [b"\0" + item.SerializeToString(), b"\2\0" + item.SerializeToString(),
+                     wire.dumps(wire.item_json(item, "array"))]
+            self.write(b"k%d" % number, FRAME + data.pick(self.rows.rng, forms))
+            self.items[f"k{number}"] = vector, {"year": number % 9}
+        self.write(b"k1", None)
+        del self.items["k1"]
+        self.write(b"k2", item.SerializeToString(), "its first byte is 0x0a, not 0")
+        self.write(b"k2", FRAME[:3], "it has 3 bytes, and the framing alone has 5")
+        self.write(b"k2", FRAME + b"\x80", "no list of message indexes")
+        self.check()
+        self.check_sluicectl("catalogue.framing: confluent")
+
+
+class FormatsPage(Commands):
+    """Tests that the examples of docs/formats.md do what the page says."""
+
+    PAGE = "docs/formats.md"
+
+    def run_section(self, section):
+        readme = ("README.md", "## First ten minutes")
+        (made,), (config,) = blocks(readme[0], "python", readme[1]), blocks(readme[0], "yaml", readme[1])
+        self.run_shell(f"/usr/bin/python3 - <<'END'\n{made}END\n")
+        (format,) = blocks(self.PAGE, "yaml", section)
+        http = f"http:\n  listen: 127.0.0.1:{harness.free_port()}\nembedded_broker:\n  enabled: true\n  partitions: 1\n"
+        config = config.replace("embedded_broker:\n  enabled: true\n", "")
+        (self.folder / "sluice.yaml").write_text(config + format + http, encoding="utf-8")
+        self.start("sluiced --config sluice.yaml")
+        records, query = blocks(self.PAGE, "sh", section)
+        self.run_shell(records.replace("127.0.0.1:9092", self.status()["kafka"]["bootstrap"]))
+        n_records = len(records.splitlines()) - 2
+        eventually(lambda: sum(p["next"] for p in self.status()["watermark"]) == n_records, "the records")
+        (shown,) = blocks(self.PAGE, "", section)
+        self.assertEqual(self.without_times(self.run_shell(query)), self.without_times(shown))
+        self.assertEqual(self.status()["counters"]["dead_letters"], 0)
+
+    def status(self):
+        return json.loads(self.run_shell("sluicectl --config sluice.yaml status --json"))
+
+    def test_the_example(self):
+        self.run_section("## Example")
+
+    def test_the_example_of_debezium(self):
+        self.run_section("## Debezium")
+
+
+if __name__ == "__main__":
+    data.main()

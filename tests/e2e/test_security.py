@@ -1,0 +1,487 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of encryption, passwords and access lists, with a real Kafka broker that listens in several ways."""
+
+import calendar
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from confluent_kafka import Consumer
+
+import data
+import models
+import real_broker
+from harness import QUIET, SLOWNESS, Case, System, build_dir, eventually, merged
+from certificates import Authority
+from secure_broker import SecureBroker
+from wire import pb
+
+SCRAM_PASSWORD = "scram-password-7d1e"
+PLAIN_PASSWORD = "plain-password-4c9b"
+LEAST_PASSWORD = "least-password-09aa"
+USER = "everything"
+
+
+def setUpModule():
+    global broker, folder, paths, spaces, strangers
+    real_broker.require()
+    broker = SecureBroker({USER: PLAIN_PASSWORD, "least": LEAST_PASSWORD}).start()
+    unittest.addModuleCleanup(broker.close)
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        broker.change("scram", USER, mechanism, SCRAM_PASSWORD)
+    paths = {"movies": broker.folder / "movies.safetensors"}
+    models.random_recjpq(data.generator("security models"), paths["movies"], m=4, b=16, d=16)
+    spaces = {name: models.load(path) for name, path in paths.items()}
+    strangers = Authority(broker.folder, "strangers")
+
+
+def tls(listener="TLS", **more):
+    return {"bootstrap.servers": broker.address(listener), "security.protocol": "ssl",
+            "ssl.ca.location": str(broker.authority.ca), **more}
+
+
+def sasl(mechanism, password, user=USER, **more):
+    return tls("SASL", **{"security.protocol": "sasl_ssl", "sasl.mechanism": mechanism, "sasl.username": user,
+                          "sasl.password": password, **more})
+
+
+class SecurityCase(Case):
+    """Tests that each have a daemon, with topics of their own."""
+
+    def make(self, name, kafka, more=None):
+        config = merged({"kafka": kafka, "catalogue": {"group": f"{name}.positions"}}, more or {})
+        self.system = System(paths, spaces, config, broker.bootstrap, name, name)
+        self.addCleanup(self.system.close)
+        for kind in ("catalogue", "queries", "answers", "dead-letters"):
+            broker.create_topic(self.system.topic(kind), 1,
+                                {"cleanup.policy": "compact"} if kind == "catalogue" else None)
+        return self.system
+
+    def answer_one(self):
+        """Load an item, and get an answer that has it."""
+        self.system.put(b"an item")
+        self.system.sync()
+        query = self.system.queries.draw("movies", "pqtopk", k=5, at_least=self.system.positions())
+        self.assert_answered([self.system.send(query)])
+
+    def assert_answered(self, queries, timeout_s=30):
+        """Wait for the answers, and check that each has the one item. Other tests check scores."""
+        for answer in self.system.client.wait([q.id for q in queries], timeout_s).values():
+            self.assertEqual([hit.key for hit in answer.hits], [b"an item"], answer)
+
+    def serve(self, name, kafka, more=None):
+        self.make(name, kafka, more).open()
+        self.answer_one()
+        return self.system
+
+    def wait_not_ready(self, words, timeout_s=10):
+        def says():
+            answer = self.system.daemon.get("/readyz")
+            return answer and answer[0] == 503 and words in answer[1]
+        eventually(says, f"/readyz to say {words!r}", timeout_s)
+
+    def refuse(self, name, kafka, words):
+        """Start a daemon that no broker lets in. It says why, keeps trying, and does not flood its log."""
+        system = self.make(name, kafka)
+        system.daemon.start()
+        self.wait_not_ready(words)
+        self.assertNotIn("waiting for Kafka", system.daemon.get("/readyz")[1])
+        self.assertEqual(system.daemon.log().count("event=kafka_refused"), 1)
+        time.sleep(2)
+        self.assertTrue(system.daemon.is_running())
+        self.assertLess(len(system.daemon.log().splitlines()), 30)
+        return system
+
+    def recover(self):
+        self.system.connect()
+        self.system.daemon.wait_ready()
+        self.answer_one()
+
+
+class Ways(SecurityCase):
+    """An item is loaded and a query answered, in each way to authenticate."""
+
+    def test_tls(self):
+        self.serve("tls", tls())
+
+    def test_mutual_tls(self):
+        certificate, key = broker.authority.issue("sluice")
+        self.serve("mutual-tls", tls("MTLS", **{"ssl.certificate.location": str(certificate),
+                                                "ssl.key.location": str(key)}))
+
+    def test_plain(self):
+        self.serve("plain", sasl("PLAIN", PLAIN_PASSWORD))
+
+    def test_scram_sha_256(self):
+        self.serve("scram-256", sasl("SCRAM-SHA-256", SCRAM_PASSWORD))
+
+    def test_scram_sha_512(self):
+        self.serve("scram-512", sasl("SCRAM-SHA-512", SCRAM_PASSWORD))
+
+    def test_a_token(self):
+        self.serve("token", tls("SASL", **{
+            "security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER",
+            "enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": f"principal={USER}"}))
+
+
+class Secrets(SecurityCase):
+    def test_no_output_has_a_secret(self):
+        """The password comes from a credential, from a file and from the environment, and is nowhere to be seen."""
+        for way in ("credential", "file", "env"):
+            with self.subTest(way):
+                self.show_everything(way)
+
+    def show_everything(self, way):
+        system = self.make(f"secret-{way}", sasl("SCRAM-SHA-512", f"{way}:broker-password", debug="all"),
+                           {"log": {"level": "debug"}})
+        Path(system.folder, "broker-password").write_text(SCRAM_PASSWORD + "\n")
+        Path(system.folder, "broker-password").chmod(0o604 if way == "file" else 0o600)
+        system.daemon.environment = {"CREDENTIALS_DIRECTORY": str(system.folder), "broker-password": SCRAM_PASSWORD}
+        system.open()
+        self.answer_one()
+        shown = [system.daemon.get(page)[1] for page in ("/readyz", "/status", "/metrics")]
+        shown.append(Path(f"/proc/{system.daemon.process.pid}/cmdline").read_text())
+        environment = {**os.environ, **system.daemon.environment}
+        for words in (["sluicectl", "--config", system.daemon.config_path, "status", "--json"],
+                      ["sluicectl", "--config", system.daemon.config_path, "settings"],
+                      ["sluicectl", "--config", system.daemon.config_path, "topics", "create"],
+                      ["sluiced", "--config", system.daemon.config_path, "--check-config"]):
+            done = subprocess.run([build_dir() / words[0], *words[1:]], env=environment, capture_output=True, text=True,
+                                  timeout=60 * SLOWNESS)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            shown += [done.stdout, done.stderr]
+        system.daemon.stop()
+        shown.append(system.daemon.log())
+        for text in shown:
+            self.assertNotIn(SCRAM_PASSWORD, text)
+        self.assertEqual("event=secret_readable" in system.daemon.log(), way == "file")
+
+
+class Refused(SecurityCase):
+    """Brokers that do not let the daemon in."""
+
+    def test_a_broker_of_a_strange_authority(self):
+        self.refuse("strange", tls(**{"ssl.ca.location": str(strangers.ca)}), "not from an authority of ssl.ca.location")
+
+    def test_a_broker_whose_certificate_has_expired(self):
+        self.refuse("expired", tls("EXPIRED"), "has expired")
+
+    def test_no_certificate_where_one_is_wanted(self):
+        self.refuse("no-certificate", tls("MTLS"), "ssl.certificate.location")
+
+    def test_the_certificate_of_a_strange_authority(self):
+        certificate, key = strangers.issue("sluice")
+        self.refuse("strange-client", tls("MTLS", **{"ssl.certificate.location": str(certificate),
+                                                     "ssl.key.location": str(key)}), "ssl.certificate.location")
+
+    def test_no_encryption_where_it_is_wanted(self):
+        self.refuse("no-tls", {"bootstrap.servers": broker.address("TLS")}, "security.protocol")
+
+    def test_a_wrong_password_until_the_broker_knows_it(self):
+        password = "later-password-55ce"
+        words = f"cannot authenticate to {broker.address('SASL')}"
+        broker.change("scram", "later", "SCRAM-SHA-512", "another-password")
+        broker.change("allow", "User:later", "CLUSTER", "kafka-cluster", "DESCRIBE")
+        system = self.refuse("password", sasl("SCRAM-SHA-512", password, "later"), words)
+        ctl = subprocess.run([build_dir() / "sluicectl", "--config", system.daemon.config_path, "topics", "create"],
+                             capture_output=True, text=True, timeout=60 * SLOWNESS)
+        self.assertNotEqual(ctl.returncode, 0)
+        self.assertIn(words, ctl.stderr)
+        allow(system, "later")
+        broker.change("scram", "later", "SCRAM-SHA-512", password)
+        self.recover()
+        self.assertNotIn(password, system.daemon.log())
+
+
+class Reload(SecurityCase):
+    """A password that changes is taken up by SIGHUP, without a restart."""
+
+    def hang_up(self, expected):
+        before = len(self.system.daemon.log())
+        self.system.daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: re.search(expected, self.system.daemon.log()[before:]), expected)
+
+    def make_user(self, name, password):
+        broker.change("scram", name, "SCRAM-SHA-512", password)
+        system = self.make(name, sasl("SCRAM-SHA-512", "file:broker-password", name))
+        Path(system.folder, "broker-password").write_text(password)
+        allow(system, name)
+        return system
+
+    def test_a_wrong_password_is_corrected(self):
+        system = self.make_user("corrected", "right-password")
+        Path(system.folder, "broker-password").write_text("wrong-password")
+        system.daemon.start()
+        self.wait_not_ready("cannot authenticate to")
+        Path(system.folder, "broker-password").write_text("right-password")
+        self.hang_up(r'event=reloaded .*changed="credentials" needs_restart=""')
+        self.recover()
+
+    def test_a_new_password_loses_and_repeats_no_query(self):
+        system = self.make_user("renewed", "first-password").open()
+        self.answer_one()
+        queries = []
+        for password in ("second-password", "third-password"):
+            broker.change("scram", "renewed", "SCRAM-SHA-512", password)
+            Path(system.folder, "broker-password").write_text(password)
+            queries += [system.send(system.queries.draw("movies", "pqtopk", k=5)) for _ in range(50)]
+            self.hang_up(r'event=reloaded .*changed="credentials" needs_restart=""')
+            queries += [system.send(system.queries.draw("movies", "pqtopk", k=5)) for _ in range(50)]
+        self.assert_answered(queries)
+        self.assertEqual({len(system.client.replies[q.id]) for q in queries}, {1})
+        broker.stop()
+        before = len(system.daemon.log())  # until here, a broker may have taken a moment to know a new password
+        broker.start()
+        self.assert_answered([system.send(system.queries.draw("movies", "pqtopk", k=5))], 60)
+        self.assertNotIn("error=_AUTHENTICATION", system.daemon.log()[before:])
+        self.assertNotIn("-password", system.daemon.log().replace("broker-password", ""))
+
+    def test_what_cannot_change_is_named(self):
+        system = self.make_user("named", "only-password").open()
+        text = system.daemon.config_path.read_text()
+        system.daemon.config_path.write_text(text.replace("SCRAM-SHA-512", "SCRAM-SHA-256"))
+        self.hang_up(r'event=reloaded .*changed="" needs_restart="kafka"')
+        limits = text.replace('"at_least_timeout_ms"', "at_least_timeout_ms")
+        limits = re.sub(r"at_least_timeout_ms: \d+", "at_least_timeout_ms: 50", limits)
+        system.daemon.config_path.write_text(limits)
+        self.hang_up(r'event=reloaded .*changed="query.at_least_timeout_ms" needs_restart=""')
+        unseen = system.queries.draw("movies", "pqtopk", k=5, at_least=[pb.Position(partition=0, next=1000)])
+        system.send(unseen)
+        answer = system.client.wait([unseen.id], 10)[unseen.id]
+        self.assertEqual(pb.Error.Code.Name(answer.error.code), "NOT_SEEN")
+
+
+class Renewal(SecurityCase):
+    """Certificates that change are taken up by SIGHUP: other clients take over, and no query is lost or repeated."""
+
+    CLIENTS = ("catalogue", "seen", "queries", "answers", "dead_letters")
+
+    def make_client(self, name, others=None):
+        """Make a daemon whose certificate is in files that keep their names.
+
+        others: files of another certificate, which all clients have but the consumer of queries
+        """
+        def named(files):
+            return dict(zip(("ssl.certificate.location", "ssl.key.location"), map(str, files)))
+        self.files = [broker.folder / f"{name}.{kind}" for kind in ("pem", "key")]
+        query = {"query": {"kafka": named(self.files)}} if others else {}
+        system = self.make(name, tls("MTLS", **named(others or self.files)), {"seen": {"topic": f"{name}.seen"}, **query})
+        broker.create_topic(f"{name}.seen", 2)
+        return system
+
+    def put_certificate(self, authority, name, **times):
+        for source, file in zip(authority.issue(name, **times), self.files):
+            shutil.copy(source, file)
+
+    def hang_up(self, expected):
+        before = len(self.system.daemon.log())
+        self.system.daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: re.search(expected, self.system.daemon.log()[before:]), expected)
+        return before
+
+    def renew(self, meanwhile=lambda: None):
+        """Reload, and wait until another client has taken over from each."""
+        before = self.hang_up(r'event=reloaded .*changed="certificates" needs_restart=""')
+
+        def is_renewed():
+            meanwhile()
+            log = self.system.daemon.log()[before:]
+            return all(f"event=kafka_client_renewed client={client}" in log for client in self.CLIENTS)
+        eventually(is_renewed, "other clients")
+
+    def ask(self, n):
+        return [self.system.send(self.system.queries.draw("movies", "pqtopk", k=5)) for _ in range(n)]
+
+    def expiry(self, use="certificate"):
+        page = self.system.daemon.get("/metrics")[1]
+        found = re.search(rf'sluice_certificate_expiry_timestamp_seconds{{section="kafka",use="{use}"}} (.*)', page)
+        return float(found[1])
+
+    def test_no_query_is_lost_or_answered_twice(self):
+        system = self.make_client("certificate")
+        self.put_certificate(broker.authority, "sluice", end="20400101000000Z")
+        system.open()
+        self.answer_one()
+        self.assertEqual(self.expiry(), calendar.timegm((2040, 1, 1, 0, 0, 0)))
+        self.assertAlmostEqual(self.expiry("authority"), time.time() + 30 * 86400, delta=86400)
+        queries = []
+        for year in (2041, 2042):
+            self.put_certificate(broker.authority, "sluice", end=f"{year}0101000000Z")
+            queries += self.ask(50)
+            self.renew(lambda: queries.extend(self.ask(3)))
+            queries += self.ask(50)
+            self.assertEqual(self.expiry(), calendar.timegm((year, 1, 1, 0, 0, 0)))
+        self.assert_answered(queries)
+        self.answer_one()
+        self.assert_repeated_only_what_was_late(queries)
+
+    def assert_repeated_only_what_was_late(self, queries):
+        """On a slow machine, a handover may end before all queries are answered: then those are answered again."""
+        log = self.system.daemon.log()
+        late = re.findall(r"event=kafka_client_renewed client=queries unanswered=(\d+)", log)
+        self.assertEqual(len(late), 2)
+        for query in queries:
+            first, *others = [list(reply.answer.hits) for reply in self.system.client.replies[query.id]]
+            self.assertTrue(all(hits == first for hits in others))
+            if late == ["0", "0"]:
+                self.assertEqual(others, [], query.id)
+        if late == ["0", "0"]:
+            self.assertNotIn("event=query_commit", log)
+
+    def test_all_clients_have_the_new_one(self):
+        system = self.make_client("renamed")
+        needed = (*NEEDED, ("TOPIC", "seen", "READ"))
+        for name in ("former", "newer"):
+            allow(system, f"CN={name}", needed=needed)
+        self.put_certificate(broker.authority, "former")
+        system.open()
+        self.answer_one()
+        self.put_certificate(broker.authority, "newer")
+        self.renew()
+        allow(system, "CN=former", needed=needed, change="forbid")
+        self.answer_one()
+        system.put_raw(b"broken", b"\xff")
+        system.producer.produce(system.topic("seen"), b'{"items": ["a"]}', b"7")
+        system.sync()
+        system.wait_dead_letters({(system.topic("catalogue"), 0, 2)})
+        eventually(lambda: system.daemon.status()["seen"]["users"] == 1, "the record")
+        self.assertIsNone(system.daemon.status()["seen"]["problem"])
+        self.assertNotIn("GROUP_AUTHORIZATION_FAILED", system.daemon.log())
+
+    def test_a_key_of_another_certificate_changes_nothing(self):
+        system = self.make_client("unfit")
+        self.put_certificate(broker.authority, "sluice")
+        system.open()
+        self.answer_one()
+        right = self.files[1].read_text()
+        self.put_certificate(broker.authority, "another")
+        self.files[1].write_text(right)
+        self.hang_up("event=reload_refused problem=.*key")
+        self.answer_one()
+        self.assertNotIn("event=kafka_client_renewed", system.daemon.log())
+
+    def test_a_refused_certificate_leaves_the_queries_to_the_former_consumer(self):
+        others = [shutil.copy(source, broker.folder / f"others{source.suffix}")
+                  for source in broker.authority.issue("sluice")]
+        system = self.make_client("refused-renewal", others)
+        self.put_certificate(broker.authority, "sluice")
+        system.open()
+        self.answer_one()
+        self.put_certificate(strangers, "sluice")
+        before = self.hang_up(r'event=reloaded .*changed="certificates"')
+        other = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": system.topic("group")})
+        other.subscribe([system.topic("queries")])
+
+        def is_rebalanced():
+            other.poll(0.1)
+            return "event=query_partitions" in system.daemon.log()[before:]
+        eventually(is_rebalanced, "the rebalance")
+        other.close()
+        self.answer_one()
+        self.assertNotIn("client=queries", system.daemon.log()[before:])
+        self.put_certificate(broker.authority, "sluice")
+        self.renew()
+        self.answer_one()
+
+    def test_a_daemon_that_no_broker_lets_in_comes_back(self):
+        system = self.make_client("expired-client")
+        self.put_certificate(strangers, "sluice")
+        system.daemon.start()
+        self.wait_not_ready("ssl.certificate.location")
+        self.put_certificate(broker.authority, "sluice")
+        self.hang_up('event=reloaded .*changed="certificates"')
+        self.recover()
+
+
+NEEDED = (("TOPIC", "catalogue", "READ"), ("TOPIC", "catalogue", "DESCRIBE_CONFIGS"), ("TOPIC", "queries", "READ"),
+          ("GROUP", "group", "READ"), ("GROUP", "positions", "READ"), ("TOPIC", "answers", "WRITE"), ("TOPIC", "dead-letters", "WRITE"))
+
+
+def allow(system, user, kinds=None, needed=NEEDED, change="allow"):
+    """Allow a user what docs/operations.md says that the daemon needs; of that, only what is about these topics."""
+    for resource, kind, operation in needed:
+        if kinds is None or kind in kinds:
+            broker.change(change, f"User:{user}", resource, system.topic(kind), operation)
+
+
+class LeastPrivilege(SecurityCase):
+    def test_what_is_missing_is_named_until_it_is_allowed(self):
+        refresh = {"kafka": {"topic.metadata.refresh.interval.ms": "1000"}}
+        system = self.make("least", sasl("PLAIN", LEAST_PASSWORD, "least"), {"query": refresh})
+        system.daemon.start()
+        self.wait_not_ready("not allowed to read the catalogue topic")
+        allow(system, "least", ["catalogue", "positions"])
+        self.wait_not_ready("not allowed to use query.group", 20)
+        allow(system, "least", ["group"])
+        self.wait_not_ready("not allowed to read the query topic", 20)
+        allow(system, "least", ["queries"])
+        system.connect()
+        system.daemon.wait_ready()
+        system.put(b"an item")
+        system.sync()
+        query = system.queries.draw("movies", "pqtopk", k=5, at_least=system.positions())
+        system.send(query)
+        self.wait_not_ready("waiting for the answer topic")
+        self.assertRegex(system.daemon.log(), r"event=delivery_waiting .*authorization failed")
+        allow(system, "least", ["answers"])
+        self.assert_answered([query])
+        system.daemon.wait_ready()
+        allow(system, "least", ["dead-letters"])
+        system.put_raw(b"broken", b"\xff")
+        system.sync()
+        system.wait_dead_letters({(system.topic("catalogue"), 0, 1)})
+        self.check_put_without_letters()
+        system.daemon.stop()
+        self.assertNotIn("event=positions_not_committed", system.daemon.log())
+
+    def check_put_without_letters(self):
+        """Who may write items may not be allowed to read letters: put then says only that it was refused."""
+        allow(self.system, "least", needed=[("TOPIC", "catalogue", "WRITE")])
+        done = subprocess.run([build_dir() / "sluicectl", "--config", self.system.daemon.config_path, "put",
+                               "bad", '{"parts": {"movies": {"vector": [1]}}}'], capture_output=True, text=True,
+                              timeout=60 * SLOWNESS)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("the daemon has refused records meanwhile, perhaps this one: topic least.dead-letters", done.stderr)
+
+    def test_a_member_without_partitions_is_ready_once_it_may_use_the_group(self):
+        system = self.make("spare", sasl("PLAIN", LEAST_PASSWORD, "least", **{"client.id": "second"}))
+        holder = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": system.topic("group"),
+                           "client.id": "first"})
+        self.addCleanup(holder.close)
+        holder.subscribe([system.topic("queries")])
+        eventually(lambda: (holder.poll(0.1), holder.assignment())[1], "the other member to have the partition")
+        allow(system, "least", ["catalogue", "positions", "queries"])
+        system.daemon.start()
+        self.wait_not_ready("not allowed to use query.group", 20)
+        allow(system, "least", ["group"])
+        eventually(lambda: (holder.poll(0.1), system.daemon.get("/readyz"))[1] == (200, "ready\n"), "readiness")
+        self.assertRegex(system.daemon.log(), r"event=query_partitions .*assigned=0")
+
+    def test_a_seen_topic_that_may_be_described_but_not_read(self):
+        system = self.make("unread", sasl("PLAIN", LEAST_PASSWORD, "least"), {"seen": {"topic": "unread.seen"}})
+        broker.create_topic("unread.seen", 2)
+        allow(system, "least")
+        broker.change("allow", "User:least", "TOPIC", "unread.seen", "DESCRIBE")
+        system.open()
+
+        def is_said():
+            return "not read it" in (system.daemon.status()["seen"]["problem"] or "")
+        eventually(is_said, "the problem")
+        for _ in range(30):  # the daemon tries again and again meanwhile
+            time.sleep(0.1)
+            self.assertTrue(is_said())
+        self.assertEqual(system.daemon.log().count("event=seen_waiting"), 1, system.daemon.log_tail(30))
+        self.assertLessEqual(system.daemon.log().count("event=seen_partition"), 4)
+        broker.change("allow", "User:least", "TOPIC", "unread.seen", "READ")
+        eventually(lambda: not system.daemon.status()["seen"]["problem"], "the end of the problem")
+        system.daemon.stop()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers in protobuf and JSON. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/support/wire_fixture.h"
+
+static struct answer sample_answer(void)
+{
+  static struct hit hits[] = { { { (const uint8_t *)"gimp", 4 }, 0.1f },
+                               { { (const uint8_t *)"\xff\x00", 2 }, 0.0f },
+                               { { (const uint8_t *)"\xc3\xbc", 2 }, -3.4028235e38f } };
+  static const struct position watermark[] = { { 0, 17 }, { 1, 0 } };
+
+  return (struct answer){
+    .id = span_of_str("q1"),
+    .space = span_of_str("books"),
+    .method = { .name = "average", .args = { 4000 }, .n_args = 1 },
+    .hits = hits,
+    .n_hits = 3,
+    .receipt = { .is_exact = false, .has_bound = true, .bound = 0.25f },
+    .epoch = 12,
+    .watermark = watermark,
+    .n_watermark = 2,
+    .counts = { .items = 63000, .scored = 4000, .candidates = 4000 },
+    .queued_us = 512,
+    .searched_us = 0,
+  };
+}
+
+static void answers_look_like_this(void **state)
+{
+  struct answer answer = sample_answer();
+  struct span text;
+  (void)state;
+
+  region_reset(&region);
+  assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &text), ERR_OK);
+  assert_string_equal((const char *)text.p,
+                      "{\"id\":\"q1\",\"space\":\"books\",\"method\":\"average(4000)\",\"hits\":["
+                      "{\"key\":\"gimp\",\"score\":0.100000001},{\"key\":{\"base64\":\"/wA=\"},\"score\":0.0},"
+                      "{\"key\":\"\xc3\xbc\",\"score\":-3.40282347e38}],"
+                      "\"receipt\":{\"exact\":false,\"bound\":0.25},\"epoch\":12,"
+                      "\"watermark\":[{\"partition\":0,\"next\":17},{\"partition\":1,\"next\":0}],"
+                      "\"counts\":{\"items\":63000,\"scored\":4000,\"candidates\":4000},"
+                      "\"times\":{\"queued_us\":512,\"searched_us\":0}}");
+
+  answer.has_time = true;
+  answer.time_unix_ms = 1790000000250;
+  answer.n_hits = answer.n_watermark = 0;
+  answer.receipt = (struct receipt){ .is_exact = true };
+  answer.method = (struct method){ .name = "two", .args = { 1, 2 }, .n_args = 2 };
+  answer.id = span_of_str("");
+  assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &text), ERR_OK);
+  assert_string_equal((const char *)text.p,
+                      "{\"space\":\"books\",\"method\":\"two(1,2)\",\"hits\":[],\"receipt\":{\"exact\":true},"
+                      "\"epoch\":12,"
+                      "\"counts\":{\"items\":63000,\"scored\":4000,\"candidates\":4000},"
+                      "\"times\":{\"queued_us\":512,\"searched_us\":0},\"time_unix_ms\":1790000000250}");
+}
+
+static void explanations_look_like_this(void **state)
+{
+  struct explanation explanations[] = {
+    { .key = span_of_str("gimp"), .verdict = VERDICT_HIT, .has_score = true, .score = 0, .rank = 1 },
+    { .key = span_of("\xff", 1), .verdict = VERDICT_NO_ITEM },
+    { .key = span_of_str("b"), .verdict = VERDICT_OUTRANKED, .has_score = true, .score = -2, .below_last_hit = 0 },
+  };
+  struct answer answer = sample_answer();
+  struct span text;
+  (void)state;
+
+  region_reset(&region);
+  answer.explanations = explanations;
+  answer.n_explanations = 3;
+  assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &text), ERR_OK);
+  assert_non_null(strstr((const char *)text.p,
+                         ",\"explanations\":[{\"key\":\"gimp\",\"verdict\":\"HIT\",\"score\":0.0,\"rank\":1},"
+                         "{\"key\":{\"base64\":\"/w==\"},\"verdict\":\"NO_ITEM\"},"
+                         "{\"key\":\"b\",\"verdict\":\"OUTRANKED\",\"score\":-2.0,\"below_last_hit\":0.0}]}"));
+}
+
+static void error_answers_look_like_this(void **state)
+{
+  struct answer answer = { .id = span_of_str("q1"), .space = span_of_str("books"), .error = ANSWER_NOT_SEEN,
+                           .error_message = "partition 0: \xff seen" };
+  struct span text;
+  (void)state;
+
+  region_reset(&region);
+  assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &text), ERR_OK);
+  assert_string_equal((const char *)text.p, "{\"id\":\"q1\",\"space\":\"books\","
+                                            "\"error\":{\"code\":\"NOT_SEEN\",\"message\":\"partition 0: ? seen\"}}");
+
+  assert_int_equal(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &text), ERR_OK);
+  Sluice__V1__Answer *back = sluice__v1__answer__unpack(NULL, text.n, text.p);
+  assert_non_null(back);
+  assert_string_equal(back->id, "q1");
+  assert_int_equal(back->error->code, SLUICE__V1__ERROR__CODE__NOT_SEEN);
+  assert_string_equal(back->error->message, "partition 0: ? seen");
+  assert_null(back->receipt);
+  assert_int_equal(back->n_hits, 0);
+  sluice__v1__answer__free_unpacked(back, NULL);
+}
+
+static void answers_in_protobuf_unpack_to_the_same(void **state)
+{
+  struct answer answer = sample_answer();
+  struct span bytes;
+  (void)state;
+
+  answer.has_time = true; /* even 0 is a time */
+
+  region_reset(&region);
+  assert_int_equal(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &bytes), ERR_OK);
+  Sluice__V1__Answer *back = sluice__v1__answer__unpack(NULL, bytes.n, bytes.p);
+  assert_non_null(back);
+  assert_string_equal(back->method, "average(4000)");
+  assert_int_equal(back->n_hits, 3);
+  assert_int_equal(back->hits[1]->key.len, 2);
+  assert_memory_equal(back->hits[1]->key.data, "\xff\x00", 2);
+  for (size_t i = 0; i < 3; i++)
+    assert_memory_equal(&back->hits[i]->score, &answer.hits[i].score, 4);
+  assert_false(back->receipt->exact);
+  assert_true(message_has(&back->receipt->base, "bound") && back->receipt->bound == 0.25f);
+  assert_true(back->epoch == 12 && back->n_watermark == 2 && back->watermark[0]->next == 17);
+  assert_true(back->counts->items == 63000 && back->counts->candidates == 4000 && back->times->queued_us == 512);
+  assert_true(message_has(&back->base, "time_unix_ms") && back->time_unix_ms == 0);
+  assert_null(back->error);
+  sluice__v1__answer__free_unpacked(back, NULL);
+}
+
+static void a_bound_without_end_is_the_largest_number_and_no_bound_is_none(void **state)
+{
+  struct answer answer = sample_answer();
+  struct span bytes;
+  (void)state;
+
+  region_reset(&region);
+  for (int round = 0; round < 3; round++) {
+    answer.receipt.has_bound = round < 2;
+    answer.receipt.bound = round ? -INFINITY : INFINITY;
+    assert_int_equal(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &bytes), ERR_OK);
+    Sluice__V1__Answer *back = sluice__v1__answer__unpack(NULL, bytes.n, bytes.p);
+    assert_non_null(back);
+    assert_int_equal(message_has(&back->receipt->base, "bound"), round < 2);
+    if (round < 2)
+      assert_true(back->receipt->bound == (round ? -FLT_MAX : FLT_MAX));
+    sluice__v1__answer__free_unpacked(back, NULL);
+  }
+  answer.receipt.has_bound = true;
+  answer.receipt.bound = NAN;
+  assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &bytes), ERR_WIRE);
+}
+
+static void scores_that_are_no_numbers_are_never_sent(void **state)
+{
+  const float bad[] = { INFINITY, -INFINITY, NAN };
+  struct hit hit = { span_of_str("a"), 0 };
+  struct answer answer = sample_answer();
+  struct span bytes;
+  (void)state;
+
+  answer.hits = &hit;
+  answer.n_hits = 1;
+  region_reset(&region);
+  for (size_t i = 0; i < 3; i++) {
+    hit.score = bad[i];
+    assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &bytes), ERR_WIRE);
+    assert_int_equal(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &bytes), ERR_WIRE);
+    assert_string_equal(err_message(), "the score of hit 0 is not finite");
+  }
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(answers_look_like_this),
+    cmocka_unit_test(explanations_look_like_this),
+    cmocka_unit_test(error_answers_look_like_this),
+    cmocka_unit_test(answers_in_protobuf_unpack_to_the_same),
+    cmocka_unit_test(a_bound_without_end_is_the_largest_number_and_no_bound_is_none),
+    cmocka_unit_test(scores_that_are_no_numbers_are_never_sent),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, free_regions);
+}
