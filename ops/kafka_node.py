@@ -8,6 +8,7 @@ another folder with jars.
 import base64
 import importlib.util
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PORTS = range(10000, 32768)
 START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 30
 
@@ -68,16 +70,25 @@ def why_unavailable():
     return None
 
 
+def is_free(port):
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
 def free_ports(count):
-    # All are open at once, so that no port is given twice.
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [s.getsockname()[1] for s in sockets]
-    finally:
-        for s in sockets:
-            s.close()
+    """Return ports that nobody uses. They are outside of the range from which Linux takes ports for connections.
+
+    Otherwise a connection of any program could take the port of a broker that is down for a moment.
+    """
+    candidates = random.SystemRandom().sample(PORTS, 100 + count)
+    found = [port for port in candidates if is_free(port)]
+    if len(found) < count:
+        raise OSError(f"fewer than {count} of {len(candidates)} ports are free")
+    return found[:count]
 
 
 def accepts(port):
