@@ -11,7 +11,8 @@ static err_t init_space(const struct arena *a, const struct space *space, struct
   TRY(mem_reserve(bits_words(a->capacity), sizeof *out->has_part, &out->has_part));
   if (!lifetimes_plan_is_empty(&a->lifetimes.plan))
     TRY(mem_reserve(bits_words(a->capacity), sizeof *out->alive, &out->alive));
-  ARENA_FOR_EACH_BACKEND (a, b) {
+  ARENA_FOR_EACH_BACKEND(a, b)
+  {
     const struct columns_ops *ops = a->backends->at[b]->columns[space->similarity->kind];
     err_code_t err = ops->open(space->model, a->capacity, &out->on[b]);
     if (err != ERR_OK)
@@ -55,8 +56,8 @@ static void drop_part(const struct arena *a, struct arena_space *space, uint32_t
 {
   if (!bits_get(space->has_part, slot))
     return;
-  ARENA_FOR_EACH_BACKEND (a, b)
-    space->on[b]->ops->drop(space->on[b], slot);
+  ARENA_FOR_EACH_BACKEND(a, b)
+  space->on[b]->ops->drop(space->on[b], slot);
   bits_clear(space->has_part, slot);
   stamp_touch(&space->parts);
   space->n_items--;
@@ -75,8 +76,8 @@ static err_t move_slot(struct arena *a, uint32_t from, uint32_t to)
   for (size_t i = 0; i < a->n_spaces; i++) {
     struct arena_space *space = &a->spaces[i];
     if (bits_get(space->has_part, from)) {
-      ARENA_FOR_EACH_BACKEND (a, b)
-        space->on[b]->ops->move(space->on[b], from, to);
+      ARENA_FOR_EACH_BACKEND(a, b)
+      space->on[b]->ops->move(space->on[b], from, to);
       bits_clear(space->has_part, from);
       bits_set(space->has_part, to);
     }
@@ -109,12 +110,14 @@ err_t arena_fail_full(const struct arena *a)
        a->capacity, a->pair_bytes_per_item);
 }
 
-static err_t insert_item(struct arena *a, struct span key, uint32_t *slot)
+static err_t insert_item(struct arena *a, struct prepared_change *change, uint32_t *slot)
 {
   if (a->n_slots == a->capacity)
     return arena_fail_full(a);
   *slot = (uint32_t)a->n_slots;
-  TRY(keys_put(&a->keys, *slot, key));
+  if (!change->text)
+    TRY(key_text_make(change->change->key, &change->text));
+  keys_put(&a->keys, *slot, key_text_keep(change->text));
   a->n_slots++;
   stamp_touch(&a->slots);
   a->high_slots = a->n_slots > a->high_slots ? a->n_slots : a->high_slots;
@@ -125,7 +128,8 @@ static err_t put_part(const struct arena *a, struct arena_space *space, uint32_t
 {
   bool is_new = !bits_get(space->has_part, slot);
 
-  ARENA_FOR_EACH_BACKEND (a, b) {
+  ARENA_FOR_EACH_BACKEND(a, b)
+  {
     err_code_t err = space->on[b]->ops->put(space->on[b], slot, is_new, prepared);
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
@@ -157,7 +161,8 @@ static err_t put_item(struct arena *a, uint32_t slot, const struct prepared_chan
 
 static err_t flush_space(const struct arena *a, const struct arena_space *space)
 {
-  ARENA_FOR_EACH_BACKEND (a, b) {
+  ARENA_FOR_EACH_BACKEND(a, b)
+  {
     err_code_t err = space->on[b]->ops->flush ? space->on[b]->ops->flush(space->on[b]) : ERR_OK;
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
@@ -187,7 +192,8 @@ static void give_back(struct arena *a)
     mem_give_back(a->spaces[i].has_part, bits_words(from), bits_words(to), sizeof *a->spaces[i].has_part);
     if (a->spaces[i].alive)
       mem_give_back(a->spaces[i].alive, bits_words(from), bits_words(to), sizeof *a->spaces[i].alive);
-    ARENA_FOR_EACH_BACKEND (a, b) {
+    ARENA_FOR_EACH_BACKEND(a, b)
+    {
       if (a->spaces[i].on[b]->ops->trim)
         a->spaces[i].on[b]->ops->trim(a->spaces[i].on[b], from, to);
     }
@@ -201,7 +207,7 @@ static void give_back(struct arena *a)
 /* The table entry of a key is prefetched this many changes before it is used. */
 enum { KEYS_AHEAD = 8 };
 
-err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t n)
+err_t arena_apply(struct arena *a, struct prepared_change *changes, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
     if (n - i > KEYS_AHEAD)
@@ -213,7 +219,7 @@ err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t
       continue;
     }
     if (slot == KEYS_NONE)
-      TRY(insert_item(a, changes[i].change->key, &slot));
+      TRY(insert_item(a, &changes[i], &slot));
     TRY(put_item(a, slot, &changes[i]));
   }
   TRY(arena_flush(a));

@@ -45,7 +45,7 @@ struct arena {
   size_t n_slots;
   struct stamp slots; /* of which items there are, and in which slots; touch it for whatever filters see and no other
                        * stamp covers */
-  size_t high_slots; /* slots that may use memory: the largest n_slots since memory was last given back */
+  size_t high_slots;  /* slots that may use memory: the largest n_slots since memory was last given back */
   struct keys keys;
   struct backends *backends; /* owned by the engine */
   struct arena_space *spaces;
@@ -78,9 +78,9 @@ struct arena_plan {
 err_t arena_init(const struct arena_plan *plan, struct arena *out);
 void arena_fini(struct arena *a);
 
-/* Apply prepared changes in order and make them visible to searches that begin afterwards. Returns ERR_FULL, ERR_MEMORY
- * or ERR_DEVICE. */
-err_t arena_apply(struct arena *a, const struct prepared_change *changes, size_t n);
+/* Apply prepared changes in order and make them visible to searches that begin afterwards. Makes the texts of new keys
+ * that no change has yet; the caller drops them. Returns ERR_FULL, ERR_MEMORY or ERR_DEVICE. */
+err_t arena_apply(struct arena *a, struct prepared_change *changes, size_t n);
 
 /* Complete what was written to all columns, so that searches can see it. */
 err_t arena_flush(struct arena *a);

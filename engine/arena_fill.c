@@ -38,7 +38,8 @@ static err_t fill_columns(struct arena_fill *f, struct columns *columns, uint32_
 
 static err_t fill_part(struct arena_fill *f, struct arena_space *space, uint32_t slot, const uint8_t *bytes)
 {
-  ARENA_FOR_EACH_BACKEND (f->arena, b) {
+  ARENA_FOR_EACH_BACKEND(f->arena, b)
+  {
     err_code_t err = fill_columns(f, space->on[b], slot, bytes);
     if (err != ERR_OK)
       TRY(backends_fail(f->arena->backends, b, err));
@@ -51,8 +52,10 @@ static err_t fill_item(struct arena_fill *f, uint32_t slot, const struct prepare
 {
   const struct item_change *item = change->change;
   struct arena *a = f->arena;
+  struct key_text *text;
 
-  TRY(keys_fill(&a->keys, slot, item->key));
+  TRY(key_text_make(item->key, &text));
+  keys_fill(&a->keys, slot, text);
   for (size_t i = 0; i < item->n_parts; i++) {
     if (change->parts[i].space != PREPARE_NO_SPACE)
       TRY(fill_part(f, &a->spaces[change->parts[i].space], slot, change->parts[i].bytes));
@@ -96,7 +99,8 @@ static err_t copy_parts(struct arena_fill *f, size_t space, const struct arena *
 {
   struct arena *a = f->arena;
 
-  ARENA_FOR_EACH_BACKEND (a, b) {
+  ARENA_FOR_EACH_BACKEND(a, b)
+  {
     err_code_t err = copy_columns(f, a->spaces[space].on[b], from->spaces[space].on[b], first, n);
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
@@ -134,7 +138,7 @@ err_t arena_fill_copy(struct arena_fill *f, const struct arena *from, size_t blo
   for (size_t slot = first; slot < end; slot++) {
     if (end - slot > KEYS_AHEAD)
       keys_prefetch(&a->keys, keys_get(&from->keys, (uint32_t)slot + KEYS_AHEAD));
-    TRY(keys_fill(&a->keys, (uint32_t)slot, keys_get(&from->keys, (uint32_t)slot)));
+    keys_fill(&a->keys, (uint32_t)slot, key_text_keep(from->keys.texts[slot]));
   }
   for (size_t i = 0; i < a->n_spaces; i++)
     TRY(copy_space(f, i, from, (uint32_t)first, (uint32_t)end));

@@ -38,7 +38,7 @@ static struct arena_plan plan_of(struct engine *e)
                               .hash = &e->hash,
                               .backends = &e->backends,
                               .capacity = e->max_items,
-                              .pair_bytes_per_item = 2 * engine_host_bytes_per_item(e) };
+                              .pair_bytes_per_item = engine_host_bytes_per_pair(e) };
 }
 
 err_t engine_open(const struct engine_config *config, struct engine **out)
@@ -175,7 +175,7 @@ static struct epoch next_epoch(struct engine *e, const struct position *position
   return (struct epoch){ pair_back(e->pair)->epoch + 1, pass_time(e), positions, n };
 }
 
-static err_t apply_to_back(struct engine *e, const struct epoch *epoch, const struct prepared_change *changes, size_t n)
+static err_t apply_to_back(struct engine *e, const struct epoch *epoch, struct prepared_change *changes, size_t n)
 {
   struct arena *back = pair_back(e->pair);
 
@@ -191,7 +191,7 @@ static void note_next_change(struct engine *e)
   atomic_store(&e->next_change_ms, pair_back(e->pair)->lifetimes.next_ms);
 }
 
-static err_t publish(struct engine *e, const struct epoch *epoch, const struct prepared_change *changes, size_t n)
+static err_t publish(struct engine *e, const struct epoch *epoch, struct prepared_change *changes, size_t n)
 {
   TRY(apply_to_back(e, epoch, changes, n));
   pair_publish(e->pair);
@@ -210,7 +210,9 @@ err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n
   region_reset(&e->batch);
   TRY(prepare_changes(&target, changes, n, &e->batch, &prepared));
   const struct epoch epoch = next_epoch(e, positions, n_positions);
-  return publish(e, &epoch, prepared, n);
+  err_code_t err = publish(e, &epoch, prepared, n);
+  prepare_drop_texts(prepared, n);
+  return err;
 }
 
 err_t engine_pass_time(struct engine *e, bool *has_published)

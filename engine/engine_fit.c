@@ -20,10 +20,11 @@ static size_t columns_bytes_per_item(const struct engine *e, const struct backen
   return bytes;
 }
 
-size_t engine_host_bytes_per_item(const struct engine *e)
+size_t engine_host_bytes_per_pair(const struct engine *e)
 {
   size_t part_bytes = (e->n_spaces + 7) / 8; /* a bit for each space */
-  size_t bytes = keys_bytes_per_slot(USUAL_KEY_BYTES) + part_bytes + attribute_columns_bytes_per_item(&e->attributes);
+  size_t bytes = part_bytes + attribute_columns_bytes_per_item(&e->attributes);
+
   if (!lifetimes_plan_is_empty(&e->lifetimes))
     bytes += part_bytes + LIFETIMES_BYTES_PER_SLOT;
 
@@ -31,7 +32,7 @@ size_t engine_host_bytes_per_item(const struct engine *e)
     if (!e->backends.at[b]->memory)
       bytes += columns_bytes_per_item(e, e->backends.at[b]);
   }
-  return bytes;
+  return 2 * bytes + keys_bytes_per_pair(USUAL_KEY_BYTES);
 }
 
 /* Memory that a catalogue needs: some for each slot, and some besides. */
@@ -85,7 +86,7 @@ static err_t verify_device_memory(const struct engine *e, const struct backend *
 /* The two arenas, and the evaluated filters if there may be any. */
 static struct need need_of_host(const struct engine *e)
 {
-  struct need need = { .per_slot = 2.0 * (double)engine_host_bytes_per_item(e), .what = "the two arenas" };
+  struct need need = { .per_slot = (double)engine_host_bytes_per_pair(e), .what = "the two arenas" };
 
   if (e->attributes.n > 0) {
     need.fixed = (double)filter_cache_bytes(bits_words(e->max_items), FILTER_CACHE_BYTES);

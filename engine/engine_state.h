@@ -34,8 +34,8 @@ struct engine {
 /* The wall clock, in milliseconds since 1970. */
 int64_t engine_unix_ms(const struct engine *e);
 
-/* The bytes of host memory that one item uses in one arena. */
-size_t engine_host_bytes_per_item(const struct engine *e);
+/* The bytes of host memory that one item uses in both arenas. */
+size_t engine_host_bytes_per_pair(const struct engine *e);
 
 /* Find the attributes of lifetimes. Returns ERR_CONFIG if they are not there, or of another type. */
 err_t engine_plan_lifetimes(const struct engine_config *config, struct engine *e);

@@ -1,16 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash table of keys, and the texts of the keys, one allocation each. */
+/* The hash table of keys, and the owned texts of the keys. */
 #include "engine/keys.h"
 
 #include "base/mem.h"
 
+/* Two of three entries are used at most, so a look-up ends after a few. */
 static size_t table_size(size_t capacity)
 {
-  size_t n = 64;
+  return capacity + capacity / 2 + 1;
+}
 
-  while (n < 2 * capacity)
-    n *= 2;
-  return n;
+/* The entry where a hash is looked for first. */
+static size_t home_of(const struct keys *k, uint32_t hash)
+{
+  return (size_t)((unsigned __int128)k->n_table * hash >> 32);
+}
+
+static size_t after(const struct keys *k, size_t i)
+{
+  return i + 1 < k->n_table ? i + 1 : 0;
+}
+
+/* How many steps lie from one entry to another, around the end of the table. */
+static size_t steps(const struct keys *k, size_t from, size_t to)
+{
+  return to >= from ? to - from : to + k->n_table - from;
 }
 
 err_t keys_init(size_t capacity, const struct key_hash *hash, struct keys *out)
@@ -24,23 +38,23 @@ err_t keys_init(size_t capacity, const struct key_hash *hash, struct keys *out)
 void keys_fini(struct keys *k, size_t n_slots)
 {
   for (size_t slot = 0; k->texts && slot < n_slots; slot++)
-    mem_free(&k->texts[slot]);
+    key_text_drop(&k->texts[slot]);
   mem_release(&k->texts, k->capacity, sizeof *k->texts);
   mem_release(&k->hashes, k->capacity, sizeof *k->hashes);
   mem_release(&k->table, k->n_table, sizeof *k->table);
 }
 
-size_t keys_bytes_per_slot(size_t key_bytes)
+size_t keys_bytes_per_pair(size_t key_bytes)
 {
-  return sizeof(uint8_t *) + sizeof(uint32_t) + 4 * sizeof(struct keys_entry) + ((key_bytes + 2 + 15) & ~(size_t)15);
+  size_t text = (sizeof(struct key_text) + key_bytes + 15) & ~(size_t)15;
+  size_t in_table = sizeof(struct keys_entry) * 3 / 2;
+
+  return text + 2 * (sizeof(struct key_text *) + sizeof(uint32_t) + in_table);
 }
 
 struct span keys_get(const struct keys *k, uint32_t slot)
 {
-  uint16_t n;
-
-  memcpy(&n, k->texts[slot], sizeof n);
-  return span_of(k->texts[slot] + sizeof n, n);
+  return span_of(k->texts[slot]->bytes, k->texts[slot]->n);
 }
 
 void keys_prefetch_place(const struct keys *k, uint32_t slot)
@@ -57,7 +71,7 @@ void keys_prefetch_text(const struct keys *k, uint32_t slot)
 static size_t probe(const struct keys *k, size_t i, uint32_t hash)
 {
   while (k->table[i].slot_plus_1 && k->table[i].hash != hash)
-    i = (i + 1) & (k->n_table - 1);
+    i = after(k, i);
   return i;
 }
 
@@ -65,18 +79,18 @@ static size_t probe(const struct keys *k, size_t i, uint32_t hash)
 static size_t locate_from(const struct keys *k, struct span key, uint32_t hash, size_t i)
 {
   while (k->table[i].slot_plus_1 && !span_equal(keys_get(k, k->table[i].slot_plus_1 - 1), key))
-    i = probe(k, (i + 1) & (k->n_table - 1), hash);
+    i = probe(k, after(k, i), hash);
   return i;
 }
 
 static size_t locate(const struct keys *k, struct span key, uint32_t hash)
 {
-  return locate_from(k, key, hash, probe(k, hash & (k->n_table - 1), hash));
+  return locate_from(k, key, hash, probe(k, home_of(k, hash), hash));
 }
 
 void keys_prefetch(const struct keys *k, struct span key)
 {
-  __builtin_prefetch(&k->table[key_hash_of(k->hash, key) & (k->n_table - 1)]);
+  __builtin_prefetch(&k->table[home_of(k, key_hash_of(k->hash, key))]);
 }
 
 uint32_t keys_find(const struct keys *k, struct span key)
@@ -94,10 +108,10 @@ static void find_group(const struct keys *k, const struct span *keys, size_t n, 
 
   for (size_t i = 0; i < n; i++) {
     hashes[i] = key_hash_of(k->hash, keys[i]);
-    __builtin_prefetch(&k->table[hashes[i] & (k->n_table - 1)]);
+    __builtin_prefetch(&k->table[home_of(k, hashes[i])]);
   }
   for (size_t i = 0; i < n; i++) {
-    at[i] = probe(k, hashes[i] & (k->n_table - 1), hashes[i]);
+    at[i] = probe(k, home_of(k, hashes[i]), hashes[i]);
     slots[i] = k->table[at[i]].slot_plus_1 - 1;
     if (slots[i] != KEYS_NONE)
       keys_prefetch_place(k, slots[i]);
@@ -116,48 +130,38 @@ void keys_find_all(const struct keys *k, const struct span *keys, size_t n, uint
     find_group(k, keys + i, n - i < FIND_GROUP ? n - i : FIND_GROUP, slots + i);
 }
 
-static err_t put_text(struct keys *k, uint32_t slot, struct span key, uint32_t hash)
+static uint32_t put_text(struct keys *k, uint32_t slot, struct key_text *text)
 {
-  uint16_t n = (uint16_t)key.n;
-
-  TRY(mem_bytes(sizeof n + key.n, &k->texts[slot]));
-  memcpy(k->texts[slot], &n, sizeof n);
-  memcpy(k->texts[slot] + sizeof n, key.p, key.n);
-  k->hashes[slot] = hash;
-  return ERR_OK;
+  k->texts[slot] = text;
+  k->hashes[slot] = key_hash_of(k->hash, span_of(text->bytes, text->n));
+  return k->hashes[slot];
 }
 
-err_t keys_put(struct keys *k, uint32_t slot, struct span key)
+void keys_put(struct keys *k, uint32_t slot, struct key_text *text)
 {
-  uint32_t hash = key_hash_of(k->hash, key);
+  uint32_t hash = put_text(k, slot, text);
 
-  TRY(put_text(k, slot, key, hash));
-  k->table[locate(k, key, hash)] = (struct keys_entry){ hash, slot + 1 };
-  return ERR_OK;
+  k->table[locate(k, keys_get(k, slot), hash)] = (struct keys_entry){ hash, slot + 1 };
 }
 
-err_t keys_fill(struct keys *k, uint32_t slot, struct span key)
+void keys_fill(struct keys *k, uint32_t slot, struct key_text *text)
 {
-  uint32_t hash = key_hash_of(k->hash, key);
-  size_t mask = k->n_table - 1;
+  uint32_t hash = put_text(k, slot, text);
   struct keys_entry entry = { hash, slot + 1 };
 
-  TRY(put_text(k, slot, key, hash));
-  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+  for (size_t i = home_of(k, hash);; i = after(k, i)) {
     struct keys_entry expected = { 0 };
     if (__atomic_compare_exchange(&k->table[i], &expected, &entry, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-      return ERR_OK;
+      return;
   }
 }
 
 /* Free an entry and close the gap. An entry further on may stay only if no free entry lies between its home and it. */
 static void free_entry(struct keys *k, size_t hole)
 {
-  size_t mask = k->n_table - 1;
-
-  for (size_t i = (hole + 1) & mask; k->table[i].slot_plus_1; i = (i + 1) & mask) {
-    size_t home = k->table[i].hash & mask;
-    if (((i - home) & mask) >= ((i - hole) & mask)) {
+  for (size_t i = after(k, hole); k->table[i].slot_plus_1; i = after(k, i)) {
+    size_t home = home_of(k, k->table[i].hash);
+    if (steps(k, home, i) >= steps(k, hole, i)) {
       k->table[hole] = k->table[i];
       hole = i;
     }
@@ -168,7 +172,7 @@ static void free_entry(struct keys *k, size_t hole)
 void keys_remove(struct keys *k, uint32_t slot)
 {
   free_entry(k, locate(k, keys_get(k, slot), k->hashes[slot]));
-  mem_free(&k->texts[slot]);
+  key_text_drop(&k->texts[slot]);
 }
 
 void keys_move(struct keys *k, uint32_t from, uint32_t to)

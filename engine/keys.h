@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of an arena: slot -> key and key -> slot.
  *
- * The table uses open addressing with linear probing; an entry is a hash and a slot. A delete shifts the following
- * entries back. So there are no tombstones, and look-ups stay short under churn.
+ * The table uses open addressing with linear probing; an entry is a hash and a slot. A key's home is where its hash
+ * lies in the range of all hashes. At most two of three entries are used. A delete shifts the following entries back.
+ * So there are no tombstones, and look-ups stay short under churn.
  *
  * Thread: written by the owner of the back arena; read by any thread while the arena is in front.
  */
@@ -12,18 +13,19 @@
 #include "base/err.h"
 #include "base/span.h"
 #include "engine/key_hash.h"
+#include "engine/key_text.h"
 
 #define KEYS_NONE UINT32_MAX
 
 struct keys_entry {
   _Alignas(8) uint32_t hash; /* aligned, because keys_fill() writes an entry at once */
-  uint32_t slot_plus_1; /* 0: free */
+  uint32_t slot_plus_1;      /* 0: free */
 };
 
 struct keys {
   size_t capacity;          /* slots */
-  uint8_t **texts;          /* [capacity] the key's length as u16, then the key; owned */
-  struct keys_entry *table; /* [n_table], a power of two */
+  struct key_text **texts;  /* [capacity] this arena is one of their owners */
+  struct keys_entry *table; /* [n_table] */
   size_t n_table;
   uint32_t *hashes;            /* [capacity] of the key of each slot that has one */
   const struct key_hash *hash; /* borrowed */
@@ -32,8 +34,8 @@ struct keys {
 err_t keys_init(size_t capacity, const struct key_hash *hash, struct keys *out);
 void keys_fini(struct keys *k, size_t n_slots);
 
-/* The bytes that one slot needs, including a key of `key_bytes` bytes. */
-size_t keys_bytes_per_slot(size_t key_bytes);
+/* The bytes that one slot needs in a pair of arenas, including a key of `key_bytes` bytes, which they share. */
+size_t keys_bytes_per_pair(size_t key_bytes);
 
 /* Get the key of a slot that has one. Valid until the slot changes. */
 struct span keys_get(const struct keys *k, uint32_t slot);
@@ -62,11 +64,11 @@ uint32_t keys_find(const struct keys *k, struct span key);
 /* Find the slots of many keys. The memory that they need is fetched for several at a time. slots [n] */
 void keys_find_all(const struct keys *k, const struct span *keys, size_t n, uint32_t *slots);
 
-/* Give a free slot a key that no slot has. Returns ERR_MEMORY. */
-err_t keys_put(struct keys *k, uint32_t slot, struct span key);
+/* Give a free slot a key that no slot has. Takes over an ownership of the text. */
+void keys_put(struct keys *k, uint32_t slot, struct key_text *text);
 
 /* The same while the table is filled: nobody reads it, no key is put twice, and several threads may put at once. */
-err_t keys_fill(struct keys *k, uint32_t slot, struct span key);
+void keys_fill(struct keys *k, uint32_t slot, struct key_text *text);
 
 /* Remove the key of a slot. */
 void keys_remove(struct keys *k, uint32_t slot);

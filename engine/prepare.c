@@ -106,3 +106,9 @@ err_t prepare_changes(const struct prepare_target *target, const struct item_cha
   *out = prepared;
   return ERR_OK;
 }
+
+void prepare_drop_texts(struct prepared_change *changes, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    key_text_drop(&changes[i].text);
+}

@@ -7,6 +7,7 @@
 #include "base/attributes.h"
 #include "base/item.h"
 #include "base/region.h"
+#include "engine/key_text.h"
 #include "engine/space.h"
 
 /* Stands for a space that the engine does not have: its part is ignored. */
@@ -21,6 +22,7 @@ struct prepared_change {
   const struct item_change *change;
   struct prepared_part *parts; /* [change->n_parts] */
   size_t *attributes;          /* [change->n_attributes] index of the attribute, or ATTRIBUTE_NONE: it is ignored */
+  struct key_text *text;       /* of a key that an arena did not have; made by the first arena, shared by the second */
 };
 
 /* Find the index of a space by its name. Returns false if there is none. */
@@ -38,5 +40,8 @@ struct prepare_target {
  * ignored. `*out` [n] lives in the region. Returns ERR_MEMORY. */
 err_t prepare_changes(const struct prepare_target *target, const struct item_change *changes, size_t n,
                       struct region *region, struct prepared_change **out);
+
+/* Drop the texts of keys when all arenas have the changes. */
+void prepare_drop_texts(struct prepared_change *changes, size_t n);
 
 #endif

@@ -41,8 +41,11 @@ static struct world *open_world(void)
   w->dice.state = seed;
   assert_ok(key_hash_init(&w->hash));
   assert_ok(keys_init(SLOTS, &w->hash, &w->keys));
-  for (uint32_t slot = 0; slot < SLOTS; slot++)
-    assert_ok(keys_put(&w->keys, slot, key_of(slot, text)));
+  for (uint32_t slot = 0; slot < SLOTS; slot++) {
+    struct key_text *key = NULL;
+    assert_ok(key_text_make(key_of(slot, text), &key));
+    keys_put(&w->keys, slot, key);
+  }
   return w;
 }
 
