@@ -2,6 +2,8 @@
 /* Formatting and writing log lines, and quoting text for them. */
 #include "base/log.h"
 
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/log_limit.h"
 #include "base/log_recent.h"
 #include "base/secrets.h"
 
@@ -26,6 +30,9 @@ static const struct {
 };
 
 static _Atomic int threshold = LOG_LEVEL_INFO;
+static log_sink *sink;
+static pthread_mutex_t limit_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct log_limit limit;
 
 void log_set_level(enum log_level level)
 {
@@ -43,9 +50,18 @@ bool log_level_find(const char *name, enum log_level *out)
   return false;
 }
 
-/* Is standard error the stream that the journal reads? The variable alone does not prove it, because terminals inherit
- * it. */
-static bool is_journal_stream(void)
+int log_priority(enum log_level level)
+{
+  return levels[level].priority;
+}
+
+void log_set_sink(log_sink *new_sink)
+{
+  sink = new_sink;
+}
+
+/* The variable alone does not prove it, because terminals inherit it. */
+bool log_is_journal(void)
 {
   const char *text = getenv("JOURNAL_STREAM");
   unsigned long long device, inode;
@@ -57,7 +73,7 @@ static bool is_journal_stream(void)
 
 static size_t print_prefix(char *line, size_t size, enum log_level level)
 {
-  if (is_journal_stream())
+  if (log_is_journal())
     return (size_t)snprintf(line, size, "<%d>", levels[level].priority);
 
   struct timespec now;
@@ -68,28 +84,68 @@ static size_t print_prefix(char *line, size_t size, enum log_level level)
   return n + (size_t)snprintf(line + n, size - n, ".%03ldZ %-5s ", now.tv_nsec / 1000000, levels[level].name);
 }
 
-void log_event(enum log_level level, const char *event, const char *format, ...)
+/* Write the record as a line. A line that is too long is cut. */
+static void write_line(const struct log_record *r)
 {
   char line[LINE_BYTES];
+  size_t prefix = print_prefix(line, sizeof line, r->level);
+
+  snprintf(line + prefix, sizeof line - 1 - prefix, "event=%s%s%s", r->event, *r->pairs ? " " : "", r->pairs);
+  size_t n = strlen(line);
+  line[n++] = '\n';
+  if (write(STDERR_FILENO, line, n) < 0)
+    return; /* there is no place left to report the failure */
+}
+
+static void emit(const struct log_record *r)
+{
+  if (r->level <= LOG_LEVEL_WARN)
+    log_recent_add(r);
+  if (!sink || !sink(r))
+    write_line(r);
+}
+
+static bool limit_allows(const struct log_record *r)
+{
+  pthread_mutex_lock(&limit_mutex);
+  bool is_allowed = log_limit_allows(&limit, r, clock_now_ns());
+  pthread_mutex_unlock(&limit_mutex);
+  return is_allowed;
+}
+
+void log_event(enum log_level level, const char *event, const char *format, ...)
+{
+  char pairs[LINE_BYTES];
+  struct log_record record = { level, event, pairs };
   va_list args;
 
   if ((int)level > atomic_load_explicit(&threshold, memory_order_relaxed))
     return;
-  size_t prefix = print_prefix(line, sizeof line, level), n = prefix;
-  n += (size_t)snprintf(line + n, sizeof line - n, "event=%s%s", event, *format ? " " : "");
   va_start(args, format);
-  int more = vsnprintf(line + n, sizeof line - n, format, args);
+  vsnprintf(pairs, sizeof pairs, format, args);
   va_end(args);
-  n += more > 0 ? (size_t)more : 0;
-  if (n > sizeof line - 2)
-    line[sizeof line - 2] = '\0';
-  secrets_hide(line);
-  if (level <= LOG_LEVEL_WARN)
-    log_recent_add(level, line + prefix);
-  n = strlen(line);
-  line[n++] = '\n';
-  if (write(STDERR_FILENO, line, n) < 0)
-    return; /* there is no place left to report the failure */
+  secrets_hide(pairs);
+  if (limit_allows(&record))
+    emit(&record);
+}
+
+static bool pop_repeat(int64_t until_ns, struct log_repeat *out)
+{
+  pthread_mutex_lock(&limit_mutex);
+  bool is_there = log_limit_pop(&limit, until_ns, out);
+  pthread_mutex_unlock(&limit_mutex);
+  return is_there;
+}
+
+void log_write_repeats(int64_t until_ns)
+{
+  char pairs[LOG_LIMIT_PAIRS_BYTES + 32];
+  struct log_repeat r;
+
+  while (pop_repeat(until_ns, &r)) {
+    snprintf(pairs, sizeof pairs, "repeated=%" PRIu64 " %s", r.n_left_out, r.pairs);
+    emit(&(struct log_record){ r.level, r.event, pairs });
+  }
 }
 
 const char *log_quote(struct span text)

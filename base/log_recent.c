@@ -18,13 +18,13 @@ static int64_t unix_ms(void)
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void log_recent_add(enum log_level level, const char *text)
+void log_recent_add(const struct log_record *record)
 {
   pthread_mutex_lock(&mutex);
   struct log_line *line = &lines[n_added++ % LOG_RECENT_MAX];
   line->unix_ms = unix_ms();
-  line->level = level;
-  snprintf(line->text, sizeof line->text, "%s", text);
+  line->level = record->level;
+  snprintf(line->text, sizeof line->text, "event=%s%s%s", record->event, *record->pairs ? " " : "", record->pairs);
   pthread_mutex_unlock(&mutex);
 }
 

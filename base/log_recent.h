@@ -15,7 +15,7 @@ struct log_line {
 };
 
 /* Keep a line. The oldest gives way. */
-void log_recent_add(enum log_level level, const char *text);
+void log_recent_add(const struct log_record *record);
 
 /* Copy the lines, newest first, and return their number.
  *

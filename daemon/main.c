@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log_limit.h"
 #include "daemon/check.h"
 #include "daemon/command_line.h"
 #include "daemon/exit_status.h"
@@ -75,6 +76,7 @@ static err_t serve(struct service *s, struct reload *r, int signals)
     TRY(service_step(s));
     if (clock_now_ns() >= notify_due_ns || (!was_ready && !status_not_ready(&s->status))) {
       notify(s, &was_ready);
+      log_write_repeats(clock_now_ns());
       notify_due_ns = clock_now_ns() + STATUS_EVERY_MS * CLOCK_NS_PER_MS;
     }
   }
@@ -106,6 +108,7 @@ static int run(struct config *config, int signals)
   if (err != ERR_OK)
     log_error("fatal", "error=%s detail=%s at=%s", log_quote(span_of_str(err_text(err))), log_failure(), err_origin());
   bool is_closed = stop_service(&service, signals);
+  log_write_repeats(clock_now_ns() + LOG_LIMIT_WINDOW_S * CLOCK_NS_PER_S);
   log_info("stopped", "status=%d", exit_status_of(err));
   if (!is_closed) { /* threads still run: exit handlers would unload libraries that they use */
     fflush(NULL);

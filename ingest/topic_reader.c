@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/log_limit.h"
 #include "base/mem.h"
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_closing.h"
@@ -31,7 +30,6 @@ struct topic_reader {
   uint64_t version;   /* kafka_renewal_version() when it was opened */
   bool is_away;       /* the client has reported an absence since the last poll */
   bool is_committing; /* the broker has not answered the last commit */
-  struct log_limit commit_limit;
 };
 
 static const struct kafka_property defaults[] = {
@@ -90,7 +88,7 @@ static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_
   (void)rk;
   (void)offsets;
   r->is_committing = false;
-  if (error && error != RD_KAFKA_RESP_ERR__DESTROY && log_limit_allows(&r->commit_limit, "positions_not_committed"))
+  if (error && error != RD_KAFKA_RESP_ERR__DESTROY)
     log_warn("positions_not_committed",
              "topic=%s error=%s note=\"Kafka's tools show an old lag; nothing else depends on it\"", r->topic,
              rd_kafka_err2name(error));

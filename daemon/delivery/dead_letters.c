@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/log_limit.h"
 #include "base/mem.h"
 #include "ingest/retried_header.h"
 
@@ -40,8 +39,6 @@ struct dead_letters {
   _Atomic size_t n_open;
   int64_t late_since_ns; /* a letter has waited since then; 0 if that is not logged yet. Thread: the outlet's */
   uint64_t max_late;     /* maximum number of letters that waited since then */
-  struct log_limit limit;
-  struct log_limit lost_limit;
 };
 
 /* ---- The list of open letters, oldest first ---- */
@@ -90,9 +87,8 @@ static enum dead_letter_waiter detach(struct dead_letters *l, struct sent_letter
 static void log_lost(struct dead_letters *l, const char *topic, int32_t partition, int64_t offset, const char *reason)
 {
   counters_add(&l->with.counters->undeliverable, 1);
-  if (log_limit_allows(&l->lost_limit, "undeliverable"))
-    log_error("undeliverable", "kind=dead_letter topic=%s partition=%" PRId32 " offset=%" PRId64 " reason=%s", topic,
-              partition, offset, log_quote(span_of_str(reason)));
+  log_error("undeliverable", "kind=dead_letter topic=%s partition=%" PRId32 " offset=%" PRId64 " reason=%s", topic,
+            partition, offset, log_quote(span_of_str(reason)));
 }
 
 static void end_letter(struct dead_letters *l, struct sent_letter *letter, bool is_settled)
@@ -222,9 +218,8 @@ static err_t make_letter(const struct dead_letter *from, struct sent_letter **ou
 static void log_letter(struct dead_letters *l, const struct dead_letter *letter, const char *reason)
 {
   counters_add(&l->with.counters->dead_letters[letter->kind], 1);
-  if (log_limit_allows(&l->limit, "dead_letters"))
-    log_warn("dead_letter", "topic=%s partition=%" PRId32 " offset=%" PRId64 " key=%s reason=%s", letter->source_topic,
-             letter->partition, letter->offset, log_quote(letter->key), log_quote(span_of_str(reason)));
+  log_warn("dead_letter", "topic=%s partition=%" PRId32 " offset=%" PRId64 " key=%s reason=%s", letter->source_topic,
+           letter->partition, letter->offset, log_quote(letter->key), log_quote(span_of_str(reason)));
 }
 
 bool dead_letters_send(struct dead_letters *l, const struct dead_letter *letter)

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/log_limit.h"
 #include "base/mem.h"
 #include "base/region.h"
 #include "daemon/pulse.h"
@@ -25,7 +24,6 @@ struct delivery {
   struct reply_pool *replies; /* on their way */
   _Atomic bool has_alarmed;
   _Atomic int64_t give_up_ns; /* 0: never */
-  struct log_limit limit;
 };
 
 static void raise_alarm(struct delivery *d, err_code_t err)
@@ -110,10 +108,9 @@ static void replace(struct delivery *d, struct reply_record *reply, const char *
   bool is_answer = reply->stage == REPLY_STAGE_ANSWER;
   bool was_own_topic = is_answer && reply->route == REPLY_TO_OWN_TOPIC;
 
-  if (log_limit_allows(&d->limit, "reply_not_sent"))
-    log_warn("reply_not_sent", "partition=%" PRId32 " offset=%" PRId64 " kind=%s topic=%s reason=%s", reply->partition,
-             reply->offset, is_answer ? "answer" : "error", was_own_topic ? "reply_topic" : "configured",
-             log_quote(span_of_str(reason)));
+  log_warn("reply_not_sent", "partition=%" PRId32 " offset=%" PRId64 " kind=%s topic=%s reason=%s", reply->partition,
+           reply->offset, is_answer ? "answer" : "error", was_own_topic ? "reply_topic" : "configured",
+           log_quote(span_of_str(reason)));
   if (reply->stage == REPLY_STAGE_BARE_ERROR) {
     send_letter_instead(d, reply, reason);
     return;

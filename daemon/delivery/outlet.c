@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/log_limit.h"
 #include "base/mem.h"
 
 /* After UNSURE_MAX failures that may or may not be permanent, a message counts as refused. */
@@ -31,7 +30,6 @@ struct outlet {
   _Atomic size_t n_waiting;
   int64_t due_ns; /* when to send them. Thread: the outlet's */
   _Atomic bool is_away;
-  struct log_limit limit;
   struct pulse pulse;
   _Atomic bool is_stopping;
   pthread_t thread;
@@ -125,7 +123,7 @@ static bool is_worth_repeating(const struct outlet *o, struct outlet_item *item,
 
 static void note_away(struct outlet *o, const char *reason, const char *topic)
 {
-  if (!atomic_exchange(&o->is_away, true) && log_limit_allows(&o->limit, "delivery_waiting"))
+  if (!atomic_exchange(&o->is_away, true))
     log_warn("delivery_waiting", "outlet=%s topic=%s reason=%s note=\"sent again until a broker accepts it\"",
              o->with.name, topic, log_quote(span_of_str(reason)));
 }
@@ -133,8 +131,7 @@ static void note_away(struct outlet *o, const char *reason, const char *topic)
 /* A broker is back only when it has accepted a message. A message that was queued again proves nothing. */
 static void note_back(struct outlet *o)
 {
-  if (atomic_load(&o->is_away) && outlet_n_waiting(o) == 0 && atomic_exchange(&o->is_away, false) &&
-      log_limit_allows(&o->limit, "delivery_waiting"))
+  if (atomic_load(&o->is_away) && outlet_n_waiting(o) == 0 && atomic_exchange(&o->is_away, false))
     log_info("delivery_resumed", "outlet=%s", o->with.name);
 }
 
@@ -297,7 +294,7 @@ static void renew(struct outlet *o)
     if (sender_open(&o->layers, on_report, o, &next) == ERR_OK) {
       log_info("kafka_client_renewed", "client=%s", o->with.name);
       replace_sender(o, next);
-    } else if (log_limit_allows(&o->limit, "kafka_client_not_renewed")) {
+    } else {
       log_warn("kafka_client_not_renewed", "client=%s reason=%s", o->with.name, log_failure());
     }
   }

@@ -6,7 +6,6 @@
 
 #include "base/glob.h"
 #include "base/log.h"
-#include "base/log_limit.h"
 
 /* ---- Topics that queries may name ---- */
 
@@ -84,7 +83,6 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
 static void send_answer(const struct reply_context *with, const struct pending_query *query,
                         const struct answer *answer, struct region *scratch)
 {
-  static struct log_limit limit;
   char message[512];
   struct answer error = {
     .id = answer->id,
@@ -98,8 +96,7 @@ static void send_answer(const struct reply_context *with, const struct pending_q
     return;
   }
   snprintf(message, sizeof message, "the answer cannot be written: %s", err_message());
-  if (log_limit_allows(&limit, "reply_not_written"))
-    log_error("reply_not_written", "id=%s reason=%s", log_quote(answer->id), log_failure());
+  log_error("reply_not_written", "id=%s reason=%s", log_quote(answer->id), log_failure());
   counters_add(&with->counters->errors[error.error], 1);
   err_code_t err = try_answer(with, query, &error, scratch);
   if (err != ERR_OK) /* out of memory: the query is answered after a restart */

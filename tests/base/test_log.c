@@ -13,7 +13,10 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/log_limit.h"
+#include "base/secrets.h"
 #include "tests/support/dice.h"
 
 enum { LINE_MAX_BYTES = 2048, THREADS = 4, LINES = 300, CAPTURE_BYTES = 1 << 20 };
@@ -130,17 +133,18 @@ static void say_long(void *context)
 
   memset(text, 'x', n);
   text[n] = '\0';
-  log_error("long", "text=%s", text);
+  log_debug("long", "text=%s", text); /* lines that are cut to the same text would be limited */
   free(text);
 }
 
 /* Every length around the size of the buffer. */
 static void a_line_too_long_is_cut_and_stays_one_line(void **state)
 {
-  static const char start[] = "<3>event=long text=";
+  static const char start[] = "<7>event=long text=";
 
   (void)state;
   is_journal = true;
+  log_set_level(LOG_LEVEL_DEBUG);
   for (size_t n = LINE_MAX_BYTES - 40; n < LINE_MAX_BYTES + 40; n++) {
     size_t whole = strlen(start) + n + 1;
     capture(say_long, &n);
@@ -162,7 +166,7 @@ static void *say_many(void *context)
   memset(text, 'a' + (int)(intptr_t)context, sizeof text - 1);
   text[sizeof text - 1] = '\0';
   for (int i = 0; i < LINES; i++)
-    log_error("t", "%s", text);
+    log_info("t", "%s %d", text, i); /* errors, and lines that are the same, would be limited */
   return NULL;
 }
 
@@ -187,11 +191,12 @@ static void lines_of_threads_never_mix(void **state)
   is_journal = false;
   for (char *line = captured; *line; n++) {
     char *end = strchr(line, '\n');
-    char letter[2] = { line[strlen("<3>event=t ")], '\0' };
+    char letter[2] = { line[strlen("<6>event=t ")], '\0' };
     assert_non_null(end);
-    assert_memory_equal(line, "<3>event=t ", strlen("<3>event=t "));
-    assert_int_equal(strspn(line + strlen("<3>event=t "), letter), 199);
-    assert_int_equal(end - line, strlen("<3>event=t ") + 199);
+    char *number = line + strlen("<6>event=t ") + 199;
+    assert_memory_equal(line, "<6>event=t ", strlen("<6>event=t "));
+    assert_int_equal(strspn(line + strlen("<6>event=t "), letter), 199);
+    assert_int_equal(strspn(number, " 0123456789"), end - number);
     line = end + 1;
   }
   assert_int_equal(n, THREADS * LINES);
@@ -257,6 +262,64 @@ static void four_quoted_texts_live_at_once(void **state)
   assert_string_equal(d, "\"\"");
 }
 
+static struct log_record taken;
+static char taken_pairs[256];
+
+static bool take_errors(const struct log_record *record)
+{
+  if (record->level != LOG_LEVEL_ERROR)
+    return false;
+  taken = *record;
+  snprintf(taken_pairs, sizeof taken_pairs, "%s", record->pairs);
+  return true;
+}
+
+static void say_a_secret(void *context)
+{
+  (void)context;
+  log_error("sunk", "reason=%s", "swordfish7");
+  log_warn("written", "a=1");
+}
+
+static void a_sink_takes_records_without_secrets_and_the_rest_is_written(void **state)
+{
+  (void)state;
+  secrets_add("swordfish7");
+  log_set_sink(take_errors);
+  is_journal = true;
+  capture(say_a_secret, NULL);
+  is_journal = false;
+  log_set_sink(NULL);
+  assert_string_equal(taken.event, "sunk");
+  assert_string_equal(taken_pairs, "reason=***");
+  assert_string_equal(captured, "<4>event=written a=1\n");
+}
+
+static void say_too_often(void *context)
+{
+  (void)context;
+  for (int i = 0; i < 2 * LOG_LIMIT_SAME; i++)
+    log_warn("flood", "n=%d reason=same", i);
+  log_write_repeats(clock_now_ns());
+  log_write_repeats(clock_now_ns() + LOG_LIMIT_WINDOW_S * CLOCK_NS_PER_S);
+}
+
+static void a_flood_is_written_up_to_the_limit_and_then_once_with_its_count(void **state)
+{
+  char last[64];
+  size_t n = 0;
+
+  (void)state;
+  is_journal = true;
+  capture(say_too_often, NULL);
+  is_journal = false;
+  for (const char *p = captured; (p = strchr(p, '\n')); p++)
+    n++;
+  assert_int_equal(n, LOG_LIMIT_SAME + 1);
+  snprintf(last, sizeof last, "<4>event=flood repeated=%d n=%d reason=same\n", LOG_LIMIT_SAME, 2 * LOG_LIMIT_SAME - 1);
+  assert_non_null(strstr(captured, last));
+}
+
 static void the_newest_failure_is_quoted(void **state)
 {
   (void)state;
@@ -275,6 +338,8 @@ int main(void)
     cmocka_unit_test(lines_of_threads_never_mix),
     cmocka_unit_test(a_quoted_text_says_its_bytes_or_the_first_of_them),
     cmocka_unit_test(four_quoted_texts_live_at_once),
+    cmocka_unit_test(a_sink_takes_records_without_secrets_and_the_rest_is_written),
+    cmocka_unit_test(a_flood_is_written_up_to_the_limit_and_then_once_with_its_count),
     cmocka_unit_test(the_newest_failure_is_quoted),
   };
 
