@@ -54,12 +54,20 @@ static enum catalogue_phase phase_of(err_code_t err)
   }
 }
 
+/* Is it said already why the topic is not being read, or what is being done? That stays until more is known. */
+static bool has_telling_phase(const struct catalogue *c)
+{
+  enum catalogue_phase phase = catalogue_phase(c);
+
+  return phase == CATALOGUE_REBUILDING || phase == CATALOGUE_DENIED || phase == CATALOGUE_DISK_FULL;
+}
+
 /* A stop while waiting must not return ERR_OK: the positions may be of another topic then, and must not be stored. */
 err_t catalogue_connect(struct catalogue *c)
 {
   err_code_t last_err = ERR_OK;
 
-  if (catalogue_phase(c) != CATALOGUE_REBUILDING && catalogue_phase(c) != CATALOGUE_DENIED)
+  if (!has_telling_phase(c))
     catalogue_set_phase(c, CATALOGUE_CONNECTING, NULL);
   TRY(catalogue_report_away(c));
   while (!catalogue_is_stopping(c)) {

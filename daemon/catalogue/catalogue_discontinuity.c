@@ -11,6 +11,7 @@
  * when a partition is full, and loses all when it restarts. Neither means that items were deleted. */
 static err_t skip_gap(struct catalogue *c, const char *reason)
 {
+  TRY(store_forget_log(c->with.store)); /* before the event: on a full disk this is tried again and again */
   if (c->topic.has_resumed)
     log_error("embedded_broker_gap",
               "reason=%s limit=\"the embedded broker keeps about 5 MB of each partition\" "
@@ -19,7 +20,7 @@ static err_t skip_gap(struct catalogue *c, const char *reason)
   else
     log_info("embedded_broker_begins_anew", "note=\"the stored items are kept\"");
   counters_add(&c->with.counters->gaps, c->topic.has_resumed);
-  return store_forget_log(c->with.store);
+  return ERR_OK;
 }
 
 /* Begin a rebuild. If the disk is full, wait here: reading must not resume before the rebuild has begun. Perhaps only
@@ -28,7 +29,7 @@ static err_t begin_rebuild(struct catalogue *c, const char *cause)
 {
   err_code_t err;
 
-  c->damages.n = 0; /* they were in the former topic */
+  c->damages.n = 0;                                   /* they were in the former topic */
   TRY(engine_set_positions(c->with.engine, NULL, 0)); /* from now on, at_least means offsets of the new topic */
   while ((err = catalogue_rebuild_begin(&c->rebuild, cause)) == ERR_STORE_FULL && !catalogue_is_stopping(c)) {
     if (catalogue_phase(c) != CATALOGUE_DISK_FULL)

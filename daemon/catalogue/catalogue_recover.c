@@ -32,7 +32,8 @@ static err_t skip_damage(struct catalogue *c)
 /* The disk filled up outside of a batch, for instance when a rebuild began or ended: connect again and retry. */
 static err_t wait_for_disk(struct catalogue *c)
 {
-  log_error("store_disk_full", "reason=%s", log_failure());
+  if (catalogue_phase(c) != CATALOGUE_DISK_FULL)
+    log_error("store_disk_full", "reason=%s", log_failure());
   catalogue_set_phase(c, CATALOGUE_DISK_FULL, err_message());
   TRY(catalogue_wait(c, 2 * CATALOGUE_RETRY_MS));
   return catalogue_connect(c);

@@ -159,10 +159,7 @@ class Disk(FullCase):
     def test_what_users_have_seen_follows_when_there_is_room(self):
         system = self.open("seen", {"store": {"path": str(Path(self.disk) / "store")}, "seen": {"topic": "seen.seen"}})
         self.fill()
-        items = json.dumps({"items": [f"an item {i:03}" for i in range(100)]})
-        for user in numbered(b"user", 3000):
-            system.producer.produce("seen.seen", items, user)
-        system.producer.flush(60)
+        self.see(numbered(b"user", 3000))
         eventually(lambda: self.status()["seen"]["problem"], "the problem")
         for _ in range(30):  # the daemon tries again and again meanwhile
             time.sleep(0.1)
@@ -172,17 +169,41 @@ class Disk(FullCase):
         eventually(lambda: self.status()["seen"]["users"] == 3000, "all users")
         eventually(lambda: not self.status()["seen"]["problem"], "the end of the problem")
         system.daemon.stop()
+
+    def test_a_start_with_another_topic_says_once_that_the_disk_is_full(self):
+        store = Path(self.disk) / "store"
+        system = self.open("anew", {"store": {"path": str(store)}, "seen": {"topic": "anew.seen"}})
+        self.see(numbered(b"user", 30))
+        self.write(numbered(b"before", 30))
+        eventually(lambda: self.status()["seen"]["users"] == 30, "all users")
+        eventually(lambda: self.status()["items"] == 30, "all items")
+        system.daemon.ctl("backup", Path(self.disk) / "backup")
+        system.daemon.stop()
+        for name in ("data.mdb", "seen/data.mdb"):  # a copy has no free pages, which would take a small transaction
+            os.replace(Path(self.disk) / "backup" / name, store / name)
         self.fill()
         before = len(system.daemon.log())
-        system.daemon.start()  # the embedded broker has lost its records: the topic is another one
-        eventually(lambda: self.seen_waits() == "1", "the problem")
+        system.daemon.start()  # the embedded broker has lost its records: the topics are others
+        eventually(lambda: self.seen_waits() == "1", "the problem of the seen topic")
+        eventually(lambda: self.status()["phase"].startswith("paused"), "the problem of the catalogue")
         time.sleep(3)  # the daemon tries again and again meanwhile
-        for event in ("seen_discontinuity", "seen_waiting"):
-            self.assertEqual(system.daemon.log()[before:].count(f"event={event}"), 1, system.daemon.log_tail(30))
+        log = system.daemon.log()[before:]
+        for event in ("seen_discontinuity ", "seen_waiting ", "store_disk_full ", 'catalogue phase="waiting for Kafka"',
+                      'catalogue phase="paused'):
+            self.assertEqual(log.count(f"event={event}"), 1, log)
+        self.assertNotIn("event=embedded_broker_begins_anew", log)
         os.unlink(Path(self.disk) / "filler")
         eventually(lambda: self.seen_waits() == "0", "the end of the problem")
-        self.assertEqual(self.status()["seen"]["users"], 3000)
+        system.daemon.wait_ready()
+        self.assertEqual((self.status()["seen"]["users"], self.status()["items"]), (30, 30))
+        self.assertEqual(system.daemon.log()[before:].count("event=embedded_broker_begins_anew"), 1)
         system.daemon.stop()
+
+    def see(self, users):
+        items = json.dumps({"items": [f"an item {i:03}" for i in range(100)]})
+        for user in users:
+            self.system.producer.produce(self.system.topic("seen"), items, user)
+        self.system.producer.flush(60)
 
     def seen_waits(self):
         """Return the value of the metric; None before the daemon serves it."""
