@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a record of the control topic says about the models of a space. */
+#ifndef BASE_MODEL_CHANGE_H
+#define BASE_MODEL_CHANGE_H
+
+#include "base/space_name.h"
+
+enum { MODEL_DIGEST_CHARS = 64, MODEL_PATH_MAX = 4095, MODEL_SWITCHES_MAX = 64 };
+
+/* From a time on, a generation is the current one of its space. */
+struct model_switch {
+  uint32_t to;
+  int64_t at_ms; /* milliseconds since 1970 */
+};
+
+enum model_change_kind {
+  MODEL_ADD,      /* there is this model */
+  MODEL_RETIRE,   /* the generation is gone for ever: its parts are deleted */
+  MODEL_SWITCHES, /* the whole history of switches of a space */
+  MODEL_FORGET,   /* the record's key is forgotten, as if there had been no record */
+};
+
+/* Each change replaces all that earlier records of its key said. Texts are borrowed. */
+struct model_change {
+  enum model_change_kind kind;
+  struct span space;                   /* the plain name */
+  uint32_t generation;                 /* 0: the change is about the space's switches */
+  struct span digest;                  /* MODEL_ADD: SHA-256 of the file, as MODEL_DIGEST_CHARS lower-case hex digits */
+  struct span path;                    /* MODEL_ADD: of the file; absolute */
+  const struct model_switch *switches; /* MODEL_SWITCHES: [n_switches], times never fall */
+  size_t n_switches;
+};
+
+#endif
