@@ -12,6 +12,7 @@
 
 #include "store/directory_lock.h"
 #include "store/seen_private.h"
+#include "store/store_models.h"
 #include "store/store_private.h"
 
 /* A small map keeps the file of a copy as small as it is. */
@@ -257,6 +258,18 @@ static err_code_t walk_seen(void *context, MDB_txn *txn)
   return rc == MDB_NOTFOUND ? ERR_OK : env_verify(s->env, rc, "read what users have seen");
 }
 
+/* Read the records of the control topic: each has a seal. */
+static err_t read_models(struct store *s)
+{
+  AUTO(region_fini) struct region region = { 0 };
+  struct store_model_record *records;
+  struct store_position position;
+  bool has_position;
+  size_t n;
+
+  return store_models_get(s, &region, &records, &n, &has_position, &position);
+}
+
 static err_t verify_items(const char *path, struct store_contents *out)
 {
   AUTO(store_close) struct store *s = NULL;
@@ -266,6 +279,7 @@ static err_t verify_items(const char *path, struct store_contents *out)
   TRY(scan_items(s, &out->n_items));
   TRY(store_read(s, walk_aside, &walk));
   out->n_aside = walk.n;
+  TRY(read_models(s));
   store_positions(s, &out->n_partitions);
   return ERR_OK;
 }
