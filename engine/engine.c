@@ -410,6 +410,7 @@ void engine_space_get(struct engine *e, size_t space, struct engine_space_info *
     .n_alive = arena_space_n_alive(&front->spaces[space]),
     .bytes_per_item =
         front->spaces[space].on[atomic_load(&e->backends.first)]->ops->bytes_per_item(e->spaces[space].model),
+    .lengths = e->spaces[space].similarity->lengths(e->spaces[space].model),
   };
   pair_release(e->pair, front);
 }

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/query.h"
 #include "base/region.h"
+#include "engine/model/model_lengths.h"
 #include "kernels/kernels.h"
 
 struct engine;
@@ -229,6 +230,7 @@ struct engine_space_info {
   uint64_t n_items;      /* in the front epoch */
   uint64_t n_alive;      /* of them; all, if lifetimes are not kept */
   size_t bytes_per_item; /* of one arena, keys not included */
+  struct model_lengths lengths;
 };
 /* The name of the backend that searches: "cpu" or "cuda". *n_failed is the number of backends that failed before it.
  * Thread: any. */

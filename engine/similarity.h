@@ -11,6 +11,7 @@
 #include "base/query.h"
 #include "base/region.h"
 #include "engine/methods.h"
+#include "engine/model/model_lengths.h"
 #include "engine/model/safetensors.h"
 #include "kernels/kernels.h"
 
@@ -47,6 +48,8 @@ struct similarity {
   /* Return ERR_ITEM or ERR_QUERY with what the model needs. */
   err_t (*check_part)(const struct model *model, const struct part *part);
   err_t (*check_query)(const struct model *model, const struct query *query);
+
+  struct model_lengths (*lengths)(const struct model *model);
 
   /* The bytes of one prepared part, in the format of columns_ops.put: a multiple of 4. */
   size_t (*prepared_bytes)(const struct model *model);

@@ -53,6 +53,10 @@ static json_t *spaces_json(struct status *s)
     json_put_count(row, "items", info.n_items);
     json_put_count(row, "alive", info.n_alive);
     json_put_count(row, "bytes_per_item", info.bytes_per_item);
+    json_put_count(row, "item_vector", info.lengths.item_vector);
+    json_put_count(row, "item_codes", info.lengths.item_codes);
+    json_put_count(row, "subitems", info.lengths.n_subitems);
+    json_put_count(row, "query_vector", info.lengths.query_vector);
     json_array_append_new(list, row);
   }
   return list;

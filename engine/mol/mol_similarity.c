@@ -36,6 +36,13 @@ static err_t check_query(const struct model *model, const struct query *query)
   return shape_check_floats(ERR_QUERY, "query", "query_gate", query->query_gate, m->n_logits);
 }
 
+static struct model_lengths lengths(const struct model *model)
+{
+  const struct mol_model *m = mol_model_of(model);
+
+  return (struct model_lengths){ .item_vector = m->item_dim, .query_vector = m->query_dim };
+}
+
 static size_t prepared_bytes(const struct model *model)
 {
   struct mol_item_layout layout = mol_item_layout(mol_model_of(model));
@@ -171,6 +178,7 @@ const struct similarity similarity_mol = {
   .model_close = mol_model_close,
   .check_part = check_part,
   .check_query = check_query,
+  .lengths = lengths,
   .prepared_bytes = prepared_bytes,
   .prepare_parts = prepare_parts,
   .prepared_query_bytes = sizeof(struct mol_query),

@@ -32,6 +32,15 @@ static err_t check_query(const struct model *model, const struct query *query)
   return shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->n_splits * m->split_dim);
 }
 
+static struct model_lengths lengths(const struct model *model)
+{
+  const struct recjpq_model *m = recjpq_model_of(model);
+
+  return (struct model_lengths){ .item_codes = m->n_splits,
+                               .n_subitems = m->n_subitems,
+                               .query_vector = m->n_splits * m->split_dim };
+}
+
 /* The codes, padded to a multiple of 4 bytes. */
 static size_t prepared_bytes(const struct model *model)
 {
@@ -76,6 +85,7 @@ const struct similarity similarity_recjpq = {
   .model_close = recjpq_model_close,
   .check_part = check_part,
   .check_query = check_query,
+  .lengths = lengths,
   .prepared_bytes = prepared_bytes,
   .prepare_parts = prepare_parts,
   .has_alike_queries = true,

@@ -29,6 +29,13 @@ static err_t check_query(const struct model *model, const struct query *query)
   return shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->dim);
 }
 
+static struct model_lengths lengths(const struct model *model)
+{
+  const struct vector_model *m = vector_model_of(model);
+
+  return (struct model_lengths){ .item_vector = m->dim, .query_vector = m->dim };
+}
+
 static size_t prepared_bytes(const struct model *model)
 {
   return (vector_model_of(model)->row_dim + N_VECTOR_SIZES) * sizeof(float);
@@ -160,6 +167,7 @@ static err_t prepare_queries(const struct model *model, const struct kernels *ke
     .model_check = (check),                         \
     .check_part = check_part,                      \
     .check_query = check_query,                    \
+    .lengths = lengths,                            \
       .prepared_bytes = prepared_bytes,              \
     .prepare_parts = prepare_parts,                \
     .has_alike_queries = SIMILARITY_##KIND != SIMILARITY_BILINEAR, \

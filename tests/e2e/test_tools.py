@@ -94,6 +94,13 @@ class Get(Tools):
     def test_status_names_the_seen_topic(self):
         self.assertRegex(self.ctl("status"), r"\n  seen +sluice\.seen\n")
 
+    def test_status_says_what_each_space_needs(self):
+        spaces = {row["name"]: row for row in daemon.status()["spaces"]}
+        names = ("item_vector", "item_codes", "subitems", "query_vector")
+        self.assertEqual([spaces["films"][name] for name in names], [2, 0, 0, 2])
+        taste = models.load(folder / "taste.safetensors")
+        self.assertEqual([spaces["taste"][name] for name in names], [taste.dx, 0, 0, taste.dq])
+
     def test_pages_take_any_key(self):
         self.ctl("load", "-", input=json.dumps({"key": wire.key_json(BINARY), "value":
                                                 {"parts": {"films": {"vector": [1, 2]}}}}))
