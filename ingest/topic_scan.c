@@ -33,17 +33,28 @@ static void destroy_list(rd_kafka_topic_partition_list_t **list)
     rd_kafka_topic_partition_list_destroy(*list);
 }
 
-/* Return the first offset of a time or later; `first` if there is none, or if the broker cannot tell: the embedded
- * broker says the same for both. Each record's time is looked at, too. */
-static int64_t offset_of_time(rd_kafka_t *rk, const char *topic, int32_t partition, int64_t unix_ms, int64_t first,
-                              int timeout_ms)
+/* Ask for the first offset of a time or later. Returns -1 if there is none, or if the broker cannot tell. */
+static int64_t ask_offset(rd_kafka_t *rk, const char *topic, int32_t partition, int64_t unix_ms, int timeout_ms)
 {
   AUTO(destroy_list) rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
   rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_add(list, topic, partition);
 
   at->offset = unix_ms;
   rd_kafka_resp_err_t error = rd_kafka_offsets_for_times(rk, list, timeout_ms);
-  return error == RD_KAFKA_RESP_ERR_NO_ERROR && !at->err && at->offset > first ? at->offset : first;
+  return error == RD_KAFKA_RESP_ERR_NO_ERROR && !at->err && at->offset >= 0 ? at->offset : -1;
+}
+
+/* Return where the records of a time or later begin, between first and end. The embedded broker finds no time, and says
+ * the same as one without such records. So ask for the records since 1970, too: a broker that finds none of them cannot
+ * tell. Then all are read; each record's time is looked at anyway. */
+static int64_t offset_of_time(rd_kafka_t *rk, const char *topic, int32_t partition, int64_t unix_ms, int64_t first,
+                              int64_t end, int64_t deadline_ns)
+{
+  int64_t at = ask_offset(rk, topic, partition, unix_ms, kafka_ms_until(deadline_ns));
+
+  if (at >= 0)
+    return at > first ? at : first;
+  return ask_offset(rk, topic, partition, 0, kafka_ms_until(deadline_ns)) >= 0 ? end : first;
 }
 
 /* Find where the scan of a partition begins and ends. */
@@ -68,7 +79,7 @@ static err_t find_bounds(const struct topic_scan *s, const char *topic, int32_t 
   if (range->newest != TOPIC_SCAN_FROM_FIRST && *end - range->newest > first)
     *begin = *end - range->newest;
   if (range->since_unix_ms > 0 && *begin < *end)
-    *begin = offset_of_time(s->rk, topic, partition, range->since_unix_ms, *begin, kafka_ms_until(deadline_ns));
+    *begin = offset_of_time(s->rk, topic, partition, range->since_unix_ms, *begin, *end, deadline_ns);
   return ERR_OK;
 }
 

@@ -437,17 +437,26 @@ class LeastPrivilege(SecurityCase):
         system.sync()
         system.wait_dead_letters({(system.topic("catalogue"), 0, 1)})
         self.check_put_without_letters()
+        self.check_that_a_quiet_time_is_not_read()
         system.daemon.stop()
         self.assertNotIn("event=positions_not_committed", system.daemon.log())
 
     def check_put_without_letters(self):
         """Who may write items may not be allowed to read letters: put then says only that it was refused."""
         allow(self.system, "least", needed=[("TOPIC", "catalogue", "WRITE")])
-        done = subprocess.run([build_dir() / "sluicectl", "--config", self.system.daemon.config_path, "put",
-                               "bad", '{"parts": {"movies": {"vector": [1]}}}'], capture_output=True, text=True,
-                              timeout=60 * SLOWNESS)
-        self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn("the daemon has refused records meanwhile, perhaps this one: topic least.dead-letters", done.stderr)
+        said = self.ctl("put", "bad", '{"parts": {"movies": {"vector": [1]}}}', code=1)
+        self.assertIn("the daemon has refused records meanwhile, perhaps this one: topic least.dead-letters", said)
+
+    def check_that_a_quiet_time_is_not_read(self):
+        """Who may not read letters sees that there are none since a time, because nothing has to be read for that."""
+        self.assertIn("no dead letters", self.ctl("dead-letters", "list", "--since", "2100-01-01T00:00:00Z"))
+        self.assertIn("cannot be read", self.ctl("dead-letters", "list", "--since", "1h", code=1))
+
+    def ctl(self, *words, code=0):
+        done = subprocess.run([build_dir() / "sluicectl", "--config", self.system.daemon.config_path, *words],
+                              capture_output=True, text=True, timeout=60 * SLOWNESS)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
 
     def test_a_member_without_partitions_is_ready_once_it_may_use_the_group(self):
         system = self.make("spare", sasl("PLAIN", LEAST_PASSWORD, "least", **{"client.id": "second"}))
