@@ -79,6 +79,14 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("sluicectl", "topics", "--p"), ["--partitions"])
         self.assertEqual(self.complete("sluicectl", "query", "--fi"), ["--file", "--filter"])
 
+    def test_words(self):
+        for words, offered in {"dead-letters": ["list", "retry", "show"], "topics": ["create"], "rebuild": ["accept"],
+                               "dead-letters re": ["retry"], "dead-letters --newest 5 l": ["list"],
+                               "tail": ["answers", "items", "queries", "seen"], "dead-letters show": [],
+                               "dead-letters --json show": []}.items():
+            last = [] if words.split()[-1] in ("re", "l") else [""]
+            self.assertEqual(self.complete("sluicectl", *words.split(), *last), offered, words)
+
     def test_files(self):
         self.assertEqual(self.complete("sluicectl", "--config", "READ"), ["README.md"])
         self.assertEqual(self.complete("sluicectl", "load", "READ"), ["README.md"])
