@@ -14,6 +14,7 @@
 #include "daemon/check.h"
 #include "daemon/command_line.h"
 #include "daemon/exit_status.h"
+#include "daemon/journal/journal.h"
 #include "daemon/reload.h"
 #include "daemon/service.h"
 #include "daemon/signals.h"
@@ -159,5 +160,6 @@ int main(int argc, char **argv)
   if (!read_config(line.config_path, &config))
     return EXIT_STATUS_CONFIG;
   log_set_level(config->log_level);
+  journal_begin();
   return run(config, signals);
 }

@@ -53,6 +53,13 @@ def journal(unit="sluiced"):
     return run("journalctl", "-q", "-o", "cat", "-u", unit).stdout
 
 
+def events(name=None, unit="sluiced"):
+    """Return the journal's entries of an event, or of all, as dictionaries."""
+    run("journalctl", "--sync")
+    lines = run("journalctl", "-q", "-o", "json", "-u", unit, *([f"SLUICE_EVENT={name}"] if name else ())).stdout
+    return [entry for line in lines.splitlines() if "SLUICE_EVENT" in (entry := json.loads(line))]
+
+
 def eventually(condition, what):
     end = time.monotonic() + PATIENCE_S
     while not (value := condition()):
@@ -198,12 +205,32 @@ def a_reload_takes_effect_and_a_wrong_one_changes_nothing():
     pid, right = show("MainPID"), CONFIG.read_text()
     CONFIG.write_text(right + "log:\n  level: debug\n")
     systemctl("reload", "sluiced")
-    eventually(lambda: re.search('event=reloaded.*changed="?log.level', journal()), "event=reloaded")
+    eventually(lambda: [e["SLUICE_CHANGED"] for e in events("reloaded")] == ["log.level"], "reload")
     CONFIG.write_text(right + "log:\n  level: loud\n")
     systemctl("reload", "sluiced")
-    eventually(lambda: re.search("event=reload_refused.*loud", journal()), "event=reload_refused")
+    eventually(lambda: len(events("reload_refused")) == 2, "refusal: the problem, and their number")
     same((show("ActiveState"), show("MainPID")), ("active", pid))
     CONFIG.write_text(right)
+
+
+def the_journal_has_each_event_with_its_fields():
+    problem, summary = events("reload_refused")
+    same((problem["PRIORITY"], problem["SYSLOG_IDENTIFIER"]), ("3", "sluiced"))
+    same(problem["_SYSTEMD_UNIT"], "sluiced.service")
+    assert "loud" in problem["SLUICE_PROBLEM"], problem
+    assert problem["MESSAGE"].startswith('A reload was refused: problem="'), problem
+    same((summary["SLUICE_CONFIG"], summary["SLUICE_PROBLEMS"]), (str(CONFIG), "1"))
+    (started,) = events("started")
+    same((started["PRIORITY"], started["SLUICE_CONFIG"]), ("6", str(CONFIG)))
+
+
+def the_journal_explains_events():
+    run("dpkg", "--triggers-only", "systemd")  # install() has put it off
+    (problem, _) = events("reload_refused")
+    text = run("journalctl", "-q", "-x", f"MESSAGE_ID={problem['MESSAGE_ID']}").stdout
+    assert "Subject: A reload was refused" in text, text
+    assert problem["SLUICE_PROBLEM"] in text.split("Subject:")[1], text
+    assert "The daemon goes on with the configuration that it had." in text, text
 
 
 def a_killed_daemon_is_restarted():
@@ -223,10 +250,10 @@ def a_credential_reaches_the_daemon():
     write_drop_in("[Service]\nLoadCredential=kafka-password:/etc/sluice/kafka-password\n"
                   f"WatchdogSec={5 * SLOWNESS}\nTimeoutAbortSec=1\nRestartSec=100ms\nLimitCORE=0\n")
     systemctl("start", "sluiced")
-    refused = journal().count("event=reload_refused")
+    refused = len(events("reload_refused"))
     systemctl("reload", "sluiced")
-    eventually(lambda: journal().count("event=reloaded") == 2, "second event=reloaded")
-    same(journal().count("event=reload_refused"), refused)
+    eventually(lambda: len(events("reloaded")) == 2, "second reload")
+    same(len(events("reload_refused")), refused)
     CONFIG.write_text(without)
 
 
@@ -262,7 +289,8 @@ def an_upgrade_restarts_a_running_daemon_but_no_instance():
 def a_stop_is_clean():
     systemctl("stop", "sluiced")
     same((show("ActiveState"), show("Result"), show("ExecMainStatus")), ("inactive", "success", "0"))
-    same(re.findall(r"event=.*", journal())[-1], "event=stopped status=0")
+    last = events()[-1]
+    same((last["SLUICE_EVENT"], last["SLUICE_STATUS"]), ("stopped", "0"))
 
 
 def a_removal_stops_all_and_keeps_configuration_and_store():
@@ -283,7 +311,8 @@ def a_purge_deletes_the_store():
 STEPS = (the_package_installs_and_starts_nothing, the_units_have_no_fault, without_a_configuration_a_start_fails_once,
          a_wrong_configuration_fails_once_and_is_explained, an_instance_has_its_own_configuration_and_store,
          a_start_waits_for_kafka_beyond_its_time_limit, a_start_ends_when_the_daemon_is_ready,
-         the_hardening_is_in_force, a_reload_takes_effect_and_a_wrong_one_changes_nothing, a_killed_daemon_is_restarted,
+         the_hardening_is_in_force, a_reload_takes_effect_and_a_wrong_one_changes_nothing,
+         the_journal_has_each_event_with_its_fields, the_journal_explains_events, a_killed_daemon_is_restarted,
          a_credential_reaches_the_daemon, a_stopped_daemon_is_restarted_by_the_watchdog,
          a_daemon_that_always_fails_is_given_up, an_upgrade_restarts_a_running_daemon_but_no_instance, a_stop_is_clean,
          a_removal_stops_all_and_keeps_configuration_and_store, a_purge_deletes_the_store)
