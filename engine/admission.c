@@ -14,9 +14,8 @@ enum { LATE_MIN = 256 };
 /* A filter of the batch, evaluated. */
 struct selection {
   struct span key; /* equal for equal filters */
-  const uint64_t *words;
-  uint64_t id; /* as admit.words_id */
-  uint64_t n;  /* slots that pass, have a part and are alive */
+  uint64_t id;     /* as admit.words_id */
+  struct filter_words words;
 };
 
 /* The batch while its filters are evaluated. */
@@ -31,17 +30,9 @@ struct finding {
   struct admission *out;
 };
 
-/* Evaluate a filter, for the slots that have a part and are alive. Returns how many pass in `n`. */
-static err_t evaluate(const struct finding *f, const struct filter_node *filter, uint64_t *words, uint64_t *n)
+static size_t space_of(const struct finding *f)
 {
-  const uint64_t *admissible = arena_space_words(f->space);
-  size_t n_words = bits_words(f->arena->n_slots);
-
-  TRY(attribute_columns_select(f->arena->attributes, filter, 0, n_words, words, f->region));
-  for (size_t w = 0; w < n_words; w++)
-    words[w] &= admissible[w];
-  *n = bits_count(words, n_words);
-  return ERR_OK;
+  return (size_t)(f->space - f->arena->spaces);
 }
 
 static void hold(struct finding *f, struct filter_entry *entry)
@@ -49,89 +40,68 @@ static void hold(struct finding *f, struct filter_entry *entry)
   f->out->held[f->out->n_held++] = entry;
 }
 
-static err_t evaluate_entry(struct finding *f, const struct filter_node *filter, struct filter_entry *entry)
+/* Write the words of a new entry, from those of a former version if that is faster. */
+static err_t evaluate_entry(const struct finding *f, const struct filter_scope *scope, const struct filter_sight *sight,
+                            struct filter_entry *entry)
 {
-  uint64_t n;
+  struct filter_words words = filter_entry_words(entry);
+  uint64_t former = filter_entry_former(entry);
+  bool patches = former > 0 && filter_words_can_patch(scope, sight, former);
 
-  hold(f, entry);
-  TRY(evaluate(f, filter, filter_entry_words(entry), &n));
-  filter_cache_commit(f->out->cache, entry, n);
+  if (patches)
+    TRY(filter_words_patch(scope, sight, former, f->region, &words));
+  else
+    TRY(filter_words_evaluate(scope, f->region, &words));
+  filter_cache_commit(f->out->cache, entry, &words);
+  filter_cache_note(f->out->cache, patches);
   return ERR_OK;
 }
 
 /* Evaluate a filter that the cache has no room for. */
-static err_t evaluate_selection(const struct finding *f, const struct filter_node *filter, struct selection *out)
+static err_t evaluate_selection(const struct finding *f, const struct filter_scope *scope, struct selection *out)
 {
-  uint64_t *words;
-
-  TRY(region_array(f->region, bits_words(f->arena->n_slots), sizeof *words, &words));
-  out->words = words;
   out->id = 0;
-  return evaluate(f, filter, words, &out->n);
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-  return a > b ? a : b;
-}
-
-/* The last epoch that changed a value that the filter reads. */
-static uint64_t values_changed(const struct attribute_columns *c, const struct filter_node *filter)
-{
-  uint64_t newest = 0;
-
-  switch (filter->kind) {
-  case FILTER_ALL:
-  case FILTER_NONE:
-    return 0;
-  case FILTER_AND:
-  case FILTER_OR:
-  case FILTER_NOT:
-    for (size_t i = 0; i < filter->operands.n; i++)
-      newest = larger(newest, values_changed(c, filter->operands.v[i]));
-    return newest;
-  default:
-    return attribute_columns_changed(c, filter->attribute);
-  }
-}
-
-/* The last epoch that changed the items of the space, their slots, or whether they are alive. */
-static uint64_t items_changed(const struct arena *arena, size_t space)
-{
-  return larger(arena->slots.epoch, arena->spaces[space].parts.epoch);
+  filter_cache_note(f->out->cache, false);
+  TRY(region_array(f->region, bits_words(f->arena->n_slots), sizeof *out->words.words, &out->words.words));
+  return filter_words_evaluate(scope, f->region, &out->words);
 }
 
 uint64_t admission_version(const struct arena *arena, size_t space, const struct filter_node *filter)
 {
-  return larger(items_changed(arena, space), values_changed(arena->attributes, filter));
+  struct filter_sight sight;
+
+  filter_sight_look(arena, space, filter, &sight);
+  return sight.version;
 }
 
 /* An id for the words of queries without a filter. The ids of filters are far smaller. */
 static uint64_t space_words_id(const struct finding *f)
 {
-  size_t space = (size_t)(f->space - f->arena->spaces);
+  uint64_t version = admission_version(f->arena, space_of(f), NULL);
 
-  return UINT64_C(1) << 63 | (items_changed(f->arena, space) * f->arena->n_spaces + space);
+  return UINT64_C(1) << 63 | (version * f->arena->n_spaces + space_of(f));
 }
 
 static err_t select_slots(struct finding *f, const struct query *query, struct selection *out)
 {
-  size_t space = (size_t)(f->space - f->arena->spaces);
-  const struct filter_key key = { query->tree_key, space, admission_version(f->arena, space, query->tree) };
-  struct filter_entry *entry = filter_cache_acquire(f->out->cache, &key);
+  const struct filter_scope scope = { f->arena, space_of(f), query->tree };
+  struct filter_sight sight;
 
+  filter_sight_look(f->arena, scope.space, query->tree, &sight);
+  const struct filter_key key = { query->tree_key, scope.space, sight.version };
+  struct filter_entry *entry = filter_cache_acquire(f->out->cache, &key);
   out->key = query->tree_key;
   if (entry) {
     hold(f, entry);
   } else {
-    TRY(filter_cache_begin(f->out->cache, &key, &entry));
+    TRY(filter_cache_begin(f->out->cache, &key, sight.known_since, &entry));
     if (!entry)
-      return evaluate_selection(f, query->tree, out);
-    TRY(evaluate_entry(f, query->tree, entry));
+      return evaluate_selection(f, &scope, out);
+    hold(f, entry);
+    TRY(evaluate_entry(f, &scope, &sight, entry));
   }
   out->words = filter_entry_words(entry);
   out->id = filter_entry_id(entry);
-  out->n = filter_entry_count(entry);
   return ERR_OK;
 }
 
@@ -209,9 +179,9 @@ static err_t find(struct finding *f, const struct query *query, struct admit *ou
 
   if (query->tree)
     TRY(find_selection(f, query, &selection));
-  out->words = selection ? selection->words : arena_space_words(f->space);
+  out->words = selection ? selection->words.words : arena_space_words(f->space);
   out->words_id = selection ? selection->id : space_words_id(f);
-  out->n_admitted = selection ? selection->n : arena_space_n_alive(f->space);
+  out->n_admitted = selection ? selection->words.n : arena_space_n_alive(f->space);
   if (n_keys_of(query) > 0)
     TRY(exclude(f, query, out));
   out->admits_parts = !out->late && out->n_admitted == f->space->n_items;

@@ -8,6 +8,7 @@
 
 static err_t init_space(const struct arena *a, const struct space *space, struct arena_space *out)
 {
+  TRY(change_log_init(&out->parts));
   TRY(mem_reserve(bits_words(a->capacity), sizeof *out->has_part, &out->has_part));
   if (!lifetimes_plan_is_empty(&a->lifetimes.plan))
     TRY(mem_reserve(bits_words(a->capacity), sizeof *out->alive, &out->alive));
@@ -27,6 +28,7 @@ err_t arena_init(const struct arena_plan *plan, struct arena *out)
                          .pair_bytes_per_item = plan->pair_bytes_per_item,
                          .n_spaces = plan->n_spaces,
                          .backends = plan->backends };
+  TRY(change_log_init(&out->slots));
   TRY(mem_array(plan->n_spaces, sizeof *out->spaces, &out->spaces));
   TRY(keys_init(plan->capacity, plan->hash, &out->keys));
   TRY(lifetimes_init(&plan->lifetimes, plan->capacity, &out->lifetimes));
@@ -42,10 +44,12 @@ void arena_fini(struct arena *a)
       if (a->spaces[i].on[b])
         a->spaces[i].on[b]->ops->close(&a->spaces[i].on[b]);
     }
+    change_log_fini(&a->spaces[i].parts);
     mem_release(&a->spaces[i].has_part, bits_words(a->capacity), sizeof *a->spaces[i].has_part);
     mem_release(&a->spaces[i].alive, bits_words(a->capacity), sizeof *a->spaces[i].alive);
   }
   mem_free(&a->spaces);
+  change_log_fini(&a->slots);
   attribute_columns_close(&a->attributes);
   lifetimes_fini(&a->lifetimes);
   keys_fini(&a->keys, a->n_slots);
@@ -59,7 +63,7 @@ static void drop_part(const struct arena *a, struct arena_space *space, uint32_t
   ARENA_FOR_EACH_BACKEND(a, b)
   space->on[b]->ops->drop(space->on[b], slot);
   bits_clear(space->has_part, slot);
-  stamp_touch(&space->parts);
+  change_log_touch(&space->parts, slot);
   space->n_items--;
 }
 
@@ -94,7 +98,8 @@ static err_t delete_item(struct arena *a, uint32_t slot)
   drop_all(a, slot);
   keys_remove(&a->keys, slot);
   a->n_slots--;
-  stamp_touch(&a->slots);
+  change_log_touch(&a->slots, slot);
+  change_log_touch(&a->slots, last);
   if (slot != last)
     TRY(move_slot(a, last, slot));
   arena_alive_look(a, last);
@@ -119,7 +124,7 @@ static err_t insert_item(struct arena *a, struct prepared_change *change, uint32
     TRY(key_text_make(change->change->key, &change->text));
   keys_put(&a->keys, *slot, key_text_keep(change->text));
   a->n_slots++;
-  stamp_touch(&a->slots);
+  change_log_touch(&a->slots, *slot);
   a->high_slots = a->n_slots > a->high_slots ? a->n_slots : a->high_slots;
   return ERR_OK;
 }
@@ -135,7 +140,7 @@ static err_t put_part(const struct arena *a, struct arena_space *space, uint32_t
       TRY(backends_fail(a->backends, b, err));
   }
   if (is_new)
-    stamp_touch(&space->parts);
+    change_log_touch(&space->parts, slot);
   space->n_items += is_new;
   bits_set(space->has_part, slot);
   return ERR_OK;
@@ -230,9 +235,9 @@ err_t arena_apply(struct arena *a, struct prepared_change *changes, size_t n)
 void arena_date(struct arena *a, uint64_t epoch)
 {
   a->epoch = epoch;
-  stamp_date(&a->slots, epoch);
+  change_log_date(&a->slots, epoch);
   for (size_t i = 0; i < a->n_spaces; i++)
-    stamp_date(&a->spaces[i].parts, epoch);
+    change_log_date(&a->spaces[i].parts, epoch);
   attribute_columns_date(a->attributes, epoch);
 }
 

@@ -9,8 +9,8 @@
 #define ENGINE_ARENA_H
 
 #include "base/bits.h"
+#include "base/change_log.h"
 #include "base/item.h"
-#include "base/stamp.h"
 #include "engine/attributes/attribute_columns.h"
 #include "engine/backend.h"
 #include "engine/keys.h"
@@ -22,7 +22,7 @@
 struct arena_space {
   struct columns *on[BACKENDS_MAX]; /* one for each backend */
   uint64_t *has_part;               /* a bit for each slot of the capacity */
-  struct stamp parts;               /* of has_part and alive */
+  struct change_log parts;          /* of has_part and alive */
   uint64_t n_items;
   uint64_t *alive; /* the slots of has_part that are neither expired nor embargoed; NULL: lifetimes are not kept */
   uint64_t n_alive;
@@ -43,9 +43,9 @@ struct arena {
   size_t capacity;
   size_t pair_bytes_per_item; /* for messages: bytes of one more item in both arenas */
   size_t n_slots;
-  struct stamp slots; /* of which items there are, and in which slots; touch it for whatever filters see and no other
-                       * stamp covers */
-  size_t high_slots;  /* slots that may use memory: the largest n_slots since memory was last given back */
+  struct change_log slots; /* of which items there are, and in which slots; touch it for whatever filters see and no
+                            * other log covers */
+  size_t high_slots;       /* slots that may use memory: the largest n_slots since memory was last given back */
   struct keys keys;
   struct backends *backends; /* owned by the engine */
   struct arena_space *spaces;
@@ -86,7 +86,7 @@ err_t arena_apply(struct arena *a, struct prepared_change *changes, size_t n);
 err_t arena_flush(struct arena *a);
 
 /* What was written since the last call is this epoch. Both arenas of a pair get the same changes in the same epochs, so
- * their stamps are the same. */
+ * their logs are the same. */
 void arena_date(struct arena *a, uint64_t epoch);
 
 /* Return ERR_FULL, with the setting and the bytes of an item. */

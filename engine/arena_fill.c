@@ -152,7 +152,7 @@ err_t arena_fill_finish(struct arena_fill *f)
   struct arena *a = f->arena;
 
   a->n_slots = a->high_slots = f->n_items;
-  stamp_touch(&a->slots);
+  change_log_touch_all(&a->slots);
   for (size_t i = 0; i < a->n_spaces; i++)
     a->spaces[i].n_items += bits_count(a->spaces[i].has_part, bits_words(a->n_slots));
   TRY(attribute_columns_finish(a->attributes, a->n_slots));

@@ -417,7 +417,10 @@ void engine_space_get(struct engine *e, size_t space, struct engine_space_info *
 
 void engine_filters_get(struct engine *e, struct engine_filters *out)
 {
-  filter_cache_stats(e->filters, &out->n_known, &out->n_evaluated);
+  struct filter_cache_stats stats;
+
+  filter_cache_get_stats(e->filters, &stats);
+  *out = (struct engine_filters){ stats.n_hits, stats.n_patched, stats.n_evaluated };
 }
 
 /* Parse and verify the method. A refusal lists the methods of the space. */

@@ -243,7 +243,8 @@ const char *engine_backend_reason(const struct engine *e);
 
 /* Filters of batches since engine_open(), each counted once a batch. Thread: any. */
 struct engine_filters {
-  uint64_t n_known; /* a search had evaluated the filter, and nothing that it sees has changed */
+  uint64_t n_known;   /* a search had evaluated the filter, and nothing that it sees has changed */
+  uint64_t n_patched; /* few items had changed of what it sees, and just these were looked at */
   uint64_t n_evaluated;
 };
 void engine_filters_get(struct engine *e, struct engine_filters *out);

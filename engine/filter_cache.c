@@ -10,8 +10,8 @@
 #include "base/mem.h"
 
 struct filter_entry {
-  uint64_t *words;
-  uint64_t n;        /* bits that are set */
+  struct filter_words words;
+  uint64_t former;   /* of a new entry: the version whose words it has; 0: none */
   uint64_t id;       /* a new one each time that the words are written */
   size_t n_holders;  /* searches that hold it */
   bool is_committed; /* the fields below are valid, and the entry can be found */
@@ -23,14 +23,14 @@ struct filter_entry {
 };
 
 struct filter_cache {
-  pthread_mutex_t lock; /* of all that follows, except words and keys of entries that are not committed */
+  pthread_mutex_t lock;         /* of all that follows, except words and keys of entries that are not committed */
   struct filter_entry *entries; /* [n_entries] */
   size_t n_entries;
   uint64_t *words; /* [n_entries * n_words] */
   size_t n_words;
   uint64_t n_uses;
   uint64_t n_ids;
-  uint64_t n_hits, n_misses;
+  struct filter_cache_stats stats;
 };
 
 enum { LINE_WORDS = MEM_ALIGN / sizeof(uint64_t) };
@@ -64,7 +64,7 @@ err_t filter_cache_open(size_t n_words, size_t max_bytes, struct filter_cache **
   TRY(mem_array(c->n_entries, sizeof *c->entries, &c->entries));
   TRY(mem_reserve(c->n_entries * c->n_words, sizeof *c->words, &c->words));
   for (size_t i = 0; i < c->n_entries; i++)
-    c->entries[i].words = c->words + i * c->n_words;
+    c->entries[i].words.words = c->words + i * c->n_words;
   *out = c;
   c = NULL;
   return ERR_OK;
@@ -116,9 +116,7 @@ struct filter_entry *filter_cache_acquire(struct filter_cache *c, const struct f
   struct filter_entry *e = find(c, key, hash);
   if (e) {
     hold(c, e);
-    c->n_hits++;
-  } else {
-    c->n_misses++;
+    c->stats.n_hits++;
   }
   pthread_mutex_unlock(&c->lock);
   return e;
@@ -145,10 +143,11 @@ static bool is_staler(const struct filter_entry *e, const struct filter_entry *o
   return e->is_committed && e->last_use < other->last_use;
 }
 
-/* Choose the entry to replace. NULL: all are held, or there is a newer version. */
-static struct filter_entry *choose(struct filter_cache *c, const struct filter_key *key, uint64_t hash)
+/* Choose the entry to replace, where `former` is the newest of its filter or NULL. NULL: all are held, or there is a
+ * newer version. */
+static struct filter_entry *choose(struct filter_cache *c, const struct filter_key *key, struct filter_entry *former)
 {
-  struct filter_entry *former = find_newest(c, key, hash), *stalest = NULL;
+  struct filter_entry *stalest = NULL;
 
   if (former && former->key.version > key->version)
     return NULL;
@@ -162,12 +161,18 @@ static struct filter_entry *choose(struct filter_cache *c, const struct filter_k
   return stalest;
 }
 
-static struct filter_entry *claim(struct filter_cache *c, const struct filter_key *key)
+/* Claim an entry for a new version.
+ *
+ * former  the entry whose words it should begin with, held; the same entry if nobody else held it. NULL: none
+ */
+static struct filter_entry *claim(struct filter_cache *c, const struct filter_key *key, uint64_t since,
+                                  struct filter_entry **former)
 {
-  uint64_t hash = hash_of(key);
-
   pthread_mutex_lock(&c->lock);
-  struct filter_entry *e = choose(c, key, hash);
+  struct filter_entry *newest = find_newest(c, key, hash_of(key)), *e = choose(c, key, newest);
+  *former = e && newest && newest->key.version >= since ? newest : NULL;
+  if (*former)
+    (*former)->n_holders++;
   if (e) {
     e->is_committed = false;
     e->id = ++c->n_ids;
@@ -175,6 +180,17 @@ static struct filter_entry *claim(struct filter_cache *c, const struct filter_ke
   }
   pthread_mutex_unlock(&c->lock);
   return e;
+}
+
+/* Begin an entry with the words of a former version. NULL: there is none. */
+static void begin_with(struct filter_entry *e, const struct filter_entry *former)
+{
+  e->former = former ? former->key.version : 0;
+  if (!former || former == e)
+    return;
+  e->words.n_words = former->words.n_words;
+  e->words.n = former->words.n;
+  memcpy(e->words.words, former->words.words, former->words.n_words * sizeof *e->words.words);
 }
 
 /* Write the key of an entry that only the caller can see. */
@@ -188,11 +204,17 @@ static err_t set_key(struct filter_entry *e, const struct filter_key *key)
   return ERR_OK;
 }
 
-err_t filter_cache_begin(struct filter_cache *c, const struct filter_key *key, struct filter_entry **out)
+err_t filter_cache_begin(struct filter_cache *c, const struct filter_key *key, uint64_t since,
+                         struct filter_entry **out)
 {
-  struct filter_entry *e = key->tree.n <= FILTER_CACHE_TREE_BYTES ? claim(c, key) : NULL;
-  err_code_t err = e ? set_key(e, key) : ERR_OK;
+  struct filter_entry *former = NULL;
+  struct filter_entry *e = key->tree.n <= FILTER_CACHE_TREE_BYTES ? claim(c, key, since, &former) : NULL;
 
+  if (e)
+    begin_with(e, former);
+  if (former)
+    filter_cache_release(c, former);
+  err_code_t err = e ? set_key(e, key) : ERR_OK;
   if (err != ERR_OK) {
     filter_cache_release(c, e);
     return err;
@@ -201,10 +223,15 @@ err_t filter_cache_begin(struct filter_cache *c, const struct filter_key *key, s
   return ERR_OK;
 }
 
-void filter_cache_commit(struct filter_cache *c, struct filter_entry *entry, uint64_t n)
+uint64_t filter_entry_former(const struct filter_entry *entry)
+{
+  return entry->former;
+}
+
+void filter_cache_commit(struct filter_cache *c, struct filter_entry *entry, const struct filter_words *w)
 {
   pthread_mutex_lock(&c->lock);
-  entry->n = n;
+  entry->words = *w;
   /* If another search was faster, this entry stays with its holder alone. */
   entry->is_committed = !find(c, &entry->key, entry->hash);
   pthread_mutex_unlock(&c->lock);
@@ -217,14 +244,9 @@ void filter_cache_release(struct filter_cache *c, struct filter_entry *entry)
   pthread_mutex_unlock(&c->lock);
 }
 
-uint64_t *filter_entry_words(const struct filter_entry *entry)
+struct filter_words filter_entry_words(const struct filter_entry *entry)
 {
   return entry->words;
-}
-
-uint64_t filter_entry_count(const struct filter_entry *entry)
-{
-  return entry->n;
 }
 
 uint64_t filter_entry_id(const struct filter_entry *entry)
@@ -232,10 +254,17 @@ uint64_t filter_entry_id(const struct filter_entry *entry)
   return entry->id;
 }
 
-void filter_cache_stats(struct filter_cache *c, uint64_t *n_hits, uint64_t *n_misses)
+void filter_cache_note(struct filter_cache *c, bool was_patched)
 {
   pthread_mutex_lock(&c->lock);
-  *n_hits = c->n_hits;
-  *n_misses = c->n_misses;
+  c->stats.n_patched += was_patched;
+  c->stats.n_evaluated += !was_patched;
+  pthread_mutex_unlock(&c->lock);
+}
+
+void filter_cache_get_stats(struct filter_cache *c, struct filter_cache_stats *out)
+{
+  pthread_mutex_lock(&c->lock);
+  *out = c->stats;
   pthread_mutex_unlock(&c->lock);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newest evaluated filters, shared by all searches: a filter is not evaluated again until something that it sees
- * has changed.
+ * has changed. Then the words of the former version are where the new ones begin.
  *
  * An entry is the words of one filter, for one space and one version: a number that rises with each change of what the
  * filter sees. Nobody replaces an entry that a search holds. A new version takes the place of an older one of its
@@ -12,12 +12,12 @@
 #ifndef ENGINE_FILTER_CACHE_H
 #define ENGINE_FILTER_CACHE_H
 
-#include "base/err.h"
 #include "base/span.h"
+#include "engine/filter_words.h"
 
 enum {
   FILTER_CACHE_ENTRIES = 64,
-  FILTER_CACHE_BYTES = 256 << 20,    /* of the words of all entries */
+  FILTER_CACHE_BYTES = 256 << 20,     /* of the words of all entries */
   FILTER_CACHE_TREE_BYTES = 256 << 10 /* a filter with a longer key is not kept */
 };
 
@@ -28,7 +28,7 @@ struct filter_entry;
 struct filter_key {
   struct span tree; /* query.tree_key */
   size_t space;
-  uint64_t version; /* admission_version() */
+  uint64_t version; /* filter_sight.version */
 };
 
 /* The bytes of all entries of `n_words` words each: as many as fit into `max_bytes`, without their keys. */
@@ -46,30 +46,36 @@ struct filter_entry *filter_cache_acquire(struct filter_cache *c, const struct f
 /* Begin a new entry, and hold it. The caller writes its words, then commits it; without that it is dropped when it is
  * released.
  *
- * out  NULL: there is no room, the key is too long, or there is a newer version
+ * since  a former version from this one on is useful: the entry begins with its words
+ * out    NULL: there is no room, the key is too long, or there is a newer version
  *
  * Returns ERR_MEMORY. Allocates: if the key is longer than those that the entry had before.
  */
-err_t filter_cache_begin(struct filter_cache *c, const struct filter_key *key, struct filter_entry **out);
+err_t filter_cache_begin(struct filter_cache *c, const struct filter_key *key, uint64_t since,
+                         struct filter_entry **out);
 
-/* From now on the entry can be found.
- *
- * n  number of bits that are set in its words
- */
-void filter_cache_commit(struct filter_cache *c, struct filter_entry *entry, uint64_t n);
+/* The version whose words a new entry has; 0: none. filter_entry_words() describes them. */
+uint64_t filter_entry_former(const struct filter_entry *entry);
+
+/* From now on the entry can be found. w: filter_entry_words(), as they are now. */
+void filter_cache_commit(struct filter_cache *c, struct filter_entry *entry, const struct filter_words *w);
 
 /* Stop holding an entry. Its words may change from now on. */
 void filter_cache_release(struct filter_cache *c, struct filter_entry *entry);
 
-/* The words of an entry [n_words], and how many of their bits are set. Words are written only between
- * filter_cache_begin() and filter_cache_commit(). */
-uint64_t *filter_entry_words(const struct filter_entry *entry);
-uint64_t filter_entry_count(const struct filter_entry *entry);
+/* The words of an entry. They are written only between filter_cache_begin() and filter_cache_commit(). */
+struct filter_words filter_entry_words(const struct filter_entry *entry);
 
 /* A number above 0 that no other words of this cache have, nor had. Copies of words can be found by it. */
 uint64_t filter_entry_id(const struct filter_entry *entry);
 
-/* How often filter_cache_acquire() has found an entry, and has not. */
-void filter_cache_stats(struct filter_cache *c, uint64_t *n_hits, uint64_t *n_misses);
+/* Note how words were made that filter_cache_acquire() has not found. */
+void filter_cache_note(struct filter_cache *c, bool was_patched);
+
+struct filter_cache_stats {
+  uint64_t n_hits;                 /* filter_cache_acquire() has found an entry */
+  uint64_t n_patched, n_evaluated; /* noted */
+};
+void filter_cache_get_stats(struct filter_cache *c, struct filter_cache_stats *out);
 
 #endif

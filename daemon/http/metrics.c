@@ -89,6 +89,8 @@ static void print_metrics(struct status *s, FILE *out)
   metric_print_gauge(out, "sluice_backend_failures", "GPU backends that failed since the start; the CPU took over",
                      n_failed);
   metric_print_counter(out, "sluice_filters_evaluated_total", "Filters that searches evaluated", filters.n_evaluated);
+  metric_print_counter(out, "sluice_filters_patched_total", "Filters that searches brought up to date",
+                       filters.n_patched);
   metric_print_counter(out, "sluice_filters_known_total", "Filters that a search had evaluated before",
                        filters.n_known);
   print_word(out, "sluice_catalogue_phase", "1 for the current phase of the catalogue", "phase",

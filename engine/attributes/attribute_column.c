@@ -32,6 +32,7 @@ static err_t reserve(struct attribute_column *c, size_t n_words)
 err_t attribute_column_init(enum attribute_type type, size_t n_words, struct attribute_column *out)
 {
   *out = (struct attribute_column){ .type = type, .n_words = n_words, .lock = PTHREAD_MUTEX_INITIALIZER };
+  TRY(change_log_init(&out->values));
   TRY(dictionary_init(&out->texts));
   return reserve(out, n_words);
 }
@@ -51,6 +52,7 @@ void attribute_column_fini(struct attribute_column *c)
   mem_release(&c->codes, n_words * 64, sizeof *c->codes);
   mem_release(&c->sets, n_words * 64, sizeof *c->sets);
   dictionary_fini(&c->texts);
+  change_log_fini(&c->values);
 }
 
 /* Writing -------------------- */
@@ -66,7 +68,7 @@ static void write_bit(uint64_t *words, uint32_t slot, bool is_set)
 static void put_truth(struct attribute_column *c, uint32_t slot, bool is_true)
 {
   if (bits_get(c->truths, slot) != is_true)
-    stamp_touch(&c->values);
+    change_log_touch(&c->values, slot);
   c->n_true -= bits_get(c->truths, slot);
   c->n_true += is_true;
   write_bit(c->truths, slot, is_true);
@@ -108,7 +110,7 @@ static err_t put_text(struct attribute_column *c, uint32_t slot, const struct va
   } else {
     TRY(add_slot(&c->texts, code, slot));
   }
-  stamp_touch(&c->values);
+  change_log_touch(&c->values, slot);
   c->codes[slot] = code;
   return ERR_OK;
 }
@@ -167,7 +169,7 @@ static err_t put_set(struct attribute_column *c, uint32_t slot, const struct val
   TRY(find_codes(c, value, codes, &n));
   if (has_codes(&c->sets[slot], codes, n))
     return ERR_OK;
-  stamp_touch(&c->values);
+  change_log_touch(&c->values, slot);
   for (uint32_t i = 0; i < n; i++)
     TRY(add_slot(&c->texts, codes[i], slot));
   TRY(code_set_init(codes, n, &set));
@@ -180,7 +182,7 @@ static err_t put_set(struct attribute_column *c, uint32_t slot, const struct val
 static void put_number(struct attribute_column *c, uint32_t slot, int64_t key)
 {
   if (c->numbers[slot] != key)
-    stamp_touch(&c->values);
+    change_log_touch(&c->values, slot);
   c->numbers[slot] = key;
 }
 
@@ -215,7 +217,7 @@ err_t attribute_column_put(struct attribute_column *c, uint32_t slot, const stru
   }
   bool is_new = !bits_get(c->present, slot);
   if (is_new)
-    stamp_touch(&c->values);
+    change_log_touch(&c->values, slot);
   TRY(put_value(c, slot, value));
   c->n_present += is_new;
   bits_set(c->present, slot);
@@ -228,7 +230,7 @@ void attribute_column_drop(struct attribute_column *c, uint32_t slot)
 {
   if (!bits_get(c->present, slot))
     return;
-  stamp_touch(&c->values);
+  change_log_touch(&c->values, slot);
   if (c->type == ATTRIBUTE_BOOL) {
     put_truth(c, slot, false);
   } else if (c->type == ATTRIBUTE_KEYWORD) {

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "base/bits.h"
-#include "base/stamp.h"
+#include "base/change_log.h"
 #include "engine/attributes/attribute_columns.h"
 #include "engine/attributes/code_set.h"
 #include "engine/attributes/dictionary.h"
@@ -19,16 +19,16 @@ struct attribute_column {
   enum attribute_type type;
   size_t n_words;
   uint64_t n_present;
-  uint64_t n_true;         /* bool */
-  uint64_t *present;       /* [n_words] a bit for each slot: it has the attribute */
-  uint64_t *truths;        /* bool: [n_words] */
-  int64_t *numbers;        /* integer, time, number: [n_words * 64]. Numbers as attribute_column_key() */
+  uint64_t n_true;              /* bool */
+  uint64_t *present;            /* [n_words] a bit for each slot: it has the attribute */
+  uint64_t *truths;             /* bool: [n_words] */
+  int64_t *numbers;             /* integer, time, number: [n_words * 64]. Numbers as attribute_column_key() */
   struct value_buckets buckets; /* of numbers[] */
-  uint32_t *codes;         /* keyword: [n_words * 64] */
-  struct code_set *sets;   /* keywords: [n_words * 64] */
-  struct dictionary texts; /* keyword, keywords */
-  struct stamp values;
-  pthread_mutex_t lock;    /* of texts, while several threads fill */
+  uint32_t *codes;              /* keyword: [n_words * 64] */
+  struct code_set *sets;        /* keywords: [n_words * 64] */
+  struct dictionary texts;      /* keyword, keywords */
+  struct change_log values;     /* by slot */
+  pthread_mutex_t lock;         /* of texts, while several threads fill */
 };
 
 struct attribute_columns {

@@ -110,12 +110,12 @@ err_t attribute_columns_get(const struct attribute_columns *c, uint32_t slot, si
 void attribute_columns_date(struct attribute_columns *c, uint64_t epoch)
 {
   for (size_t i = 0; i < c->n; i++)
-    stamp_date(&c->v[i].values, epoch);
+    change_log_date(&c->v[i].values, epoch);
 }
 
-uint64_t attribute_columns_changed(const struct attribute_columns *c, size_t attribute)
+const struct change_log *attribute_columns_changes(const struct attribute_columns *c, size_t attribute)
 {
-  return c->v[attribute].values.epoch;
+  return &c->v[attribute].values;
 }
 
 uint64_t attribute_columns_count(const struct attribute_columns *c, size_t attribute)

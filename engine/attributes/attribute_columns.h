@@ -7,7 +7,7 @@
 #ifndef ENGINE_ATTRIBUTES_ATTRIBUTE_COLUMNS_H
 #define ENGINE_ATTRIBUTES_ATTRIBUTE_COLUMNS_H
 
-#include "base/err.h"
+#include "base/change_log.h"
 #include "base/item.h"
 #include "engine/filter/filter.h"
 #include "kernels/kernels.h"
@@ -62,8 +62,8 @@ err_t attribute_columns_get(const struct attribute_columns *c, uint32_t slot, si
  * copies are not noted: the arena notes them for all attributes. */
 void attribute_columns_date(struct attribute_columns *c, uint64_t epoch);
 
-/* Return the epoch of the last change of the attribute, or 0. */
-uint64_t attribute_columns_changed(const struct attribute_columns *c, size_t attribute);
+/* The changes of an attribute's values, by slot. Valid while the columns are open. */
+const struct change_log *attribute_columns_changes(const struct attribute_columns *c, size_t attribute);
 
 /* Number of slots that have the attribute. */
 uint64_t attribute_columns_count(const struct attribute_columns *c, size_t attribute);

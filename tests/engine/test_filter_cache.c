@@ -43,18 +43,34 @@ static uint64_t word_of(const struct filter_key *key, size_t i)
          (key->space << 50) ^ i << 56;
 }
 
+/* How many words a key has in these tests: not all that there is room for. */
+static size_t n_words_of(const struct filter_key *key)
+{
+  return WORDS - key->version % 4;
+}
+
 static void write_words(struct filter_entry *entry, const struct filter_key *key)
 {
-  for (size_t i = 0; i < WORDS; i++)
-    filter_entry_words(entry)[i] = word_of(key, i);
+  for (size_t i = 0; i < n_words_of(key); i++)
+    filter_entry_words(entry).words[i] = word_of(key, i);
+}
+
+static void commit(struct filter_cache *c, struct filter_entry *entry, const struct filter_key *key)
+{
+  struct filter_words words = filter_entry_words(entry);
+
+  words.n_words = n_words_of(key);
+  words.n = key->version;
+  filter_cache_commit(c, entry, &words);
 }
 
 static bool has_words(const struct filter_entry *entry, const struct filter_key *key)
 {
-  bool is_same = filter_entry_count(entry) == key->version;
+  struct filter_words words = filter_entry_words(entry);
+  bool is_same = words.n == key->version && words.n_words == n_words_of(key);
 
-  for (size_t i = 0; i < WORDS; i++)
-    is_same &= filter_entry_words(entry)[i] == word_of(key, i);
+  for (size_t i = 0; is_same && i < words.n_words; i++)
+    is_same = words.words[i] == word_of(key, i);
   return is_same;
 }
 
@@ -63,7 +79,7 @@ static struct filter_entry *begin(struct filter_cache *c, struct filter_key key)
 {
   struct filter_entry *entry;
 
-  assert_ok(filter_cache_begin(c, &key, &entry));
+  assert_ok(filter_cache_begin(c, &key, 0, &entry));
   assert_non_null(entry);
   write_words(entry, &key);
   return entry;
@@ -73,7 +89,7 @@ static void put(struct filter_cache *c, struct filter_key key)
 {
   struct filter_entry *entry = begin(c, key);
 
-  filter_cache_commit(c, entry, key.version);
+  commit(c, entry, &key);
   filter_cache_release(c, entry);
 }
 
@@ -92,7 +108,7 @@ static bool has_room(struct filter_cache *c, struct filter_key key)
 {
   struct filter_entry *entry;
 
-  assert_ok(filter_cache_begin(c, &key, &entry));
+  assert_ok(filter_cache_begin(c, &key, 0, &entry));
   if (entry)
     filter_cache_release(c, entry);
   return entry != NULL;
@@ -101,7 +117,7 @@ static bool has_room(struct filter_cache *c, struct filter_key key)
 static void a_filter_is_found_for_its_space_and_version_only(void **state)
 {
   struct filter_cache *c = open_cache(SOME);
-  uint64_t n_hits, n_misses;
+  struct filter_cache_stats stats;
 
   (void)state;
   put(c, key_of("a", 1, 7));
@@ -111,9 +127,8 @@ static void a_filter_is_found_for_its_space_and_version_only(void **state)
   assert_false(finds(c, key_of("aa", 1, 7)));
   assert_false(finds(c, key_of("a", 0, 7)));
   assert_false(finds(c, key_of("a", 1, 8)));
-  filter_cache_stats(c, &n_hits, &n_misses);
-  assert_int_equal(n_hits, 2);
-  assert_int_equal(n_misses, 4);
+  filter_cache_get_stats(c, &stats);
+  assert_int_equal(stats.n_hits, 2);
   filter_cache_close(&c);
 }
 
@@ -152,6 +167,82 @@ static void a_new_version_replaces_the_older_one_of_its_filter(void **state)
   filter_cache_close(&c);
 }
 
+/* Begin an entry. Returns the former version whose words it has, or 0. */
+static uint64_t begin_after(struct filter_cache *c, struct filter_key key, uint64_t since, struct filter_entry **entry)
+{
+  assert_ok(filter_cache_begin(c, &key, since, entry));
+  assert_non_null(*entry);
+  if (filter_entry_former(*entry) > 0) {
+    struct filter_key former = key_of((const char *)key.tree.p, key.space, filter_entry_former(*entry));
+    assert_true(has_words(*entry, &former));
+  }
+  return filter_entry_former(*entry);
+}
+
+static uint64_t former_of(struct filter_cache *c, struct filter_key key, uint64_t since)
+{
+  struct filter_entry *entry;
+  uint64_t former = begin_after(c, key, since, &entry);
+
+  filter_cache_release(c, entry);
+  return former;
+}
+
+static void a_new_version_begins_with_the_words_of_the_former_one(void **state)
+{
+  struct filter_cache *c = open_cache(SOME);
+  struct filter_entry *entry;
+
+  (void)state;
+  assert_int_equal(former_of(c, key_of("a", 0, 5), 0), 0);
+  put(c, key_of("a", 0, 5));
+  put(c, key_of("b", 0, 6));
+  assert_int_equal(former_of(c, key_of("c", 0, 7), 0), 0);
+  assert_int_equal(former_of(c, key_of("a", 1, 7), 0), 0);
+  assert_int_equal(begin_after(c, key_of("a", 0, 7), 5, &entry), 5);
+  assert_int_equal(former_of(c, key_of("a", 0, 7), 5), 0); /* its words are being written */
+  filter_cache_release(c, entry);
+  assert_int_equal(former_of(c, key_of("b", 0, 7), 7), 0); /* too old */
+  filter_cache_close(&c);
+}
+
+static void the_words_of_a_former_version_in_use_are_copied(void **state)
+{
+  struct filter_cache *c = open_cache(SOME);
+  struct filter_key old = key_of("a", 0, 5), new = key_of("a", 0, 6), newest_key = key_of("a", 0, 9);
+  struct filter_entry *held, *entry, *last;
+
+  (void)state;
+  put(c, old);
+  held = filter_cache_acquire(c, &old);
+  assert_int_equal(begin_after(c, new, 3, &entry), 5);
+  assert_ptr_not_equal(entry, held);
+  write_words(entry, &new);
+  commit(c, entry, &new);
+  assert_true(has_words(held, &old));
+  filter_cache_release(c, held);
+  assert_int_equal(begin_after(c, newest_key, 3, &last), 6);
+  assert_true(has_words(entry, &new));
+  filter_cache_release(c, last);
+  filter_cache_release(c, entry);
+  filter_cache_close(&c);
+}
+
+static void what_was_made_is_counted(void **state)
+{
+  struct filter_cache *c = open_cache(SOME);
+  struct filter_cache_stats stats;
+
+  (void)state;
+  filter_cache_note(c, true);
+  filter_cache_note(c, true);
+  filter_cache_note(c, false);
+  filter_cache_get_stats(c, &stats);
+  assert_int_equal(stats.n_patched, 2);
+  assert_int_equal(stats.n_evaluated, 1);
+  filter_cache_close(&c);
+}
+
 static void an_older_version_takes_no_room(void **state)
 {
   struct filter_cache *c = open_cache(SOME);
@@ -171,8 +262,9 @@ static void an_entry_in_use_is_not_replaced(void **state)
 
   (void)state;
   for (size_t i = 0; i < SOME; i++) {
-    held[i] = begin(c, key_of(trees[i], 0, 1));
-    filter_cache_commit(c, held[i], 1);
+    struct filter_key key = key_of(trees[i], 0, 1);
+    held[i] = begin(c, key);
+    commit(c, held[i], &key);
   }
   assert_false(has_room(c, key_of("e", 0, 1)));
   assert_false(has_room(c, key_of("e", 0, 2))); /* a new version does not take them either */
@@ -204,8 +296,8 @@ static void two_searches_may_evaluate_the_same_filter(void **state)
   struct filter_entry *first = begin(c, key), *second = begin(c, key);
 
   (void)state;
-  filter_cache_commit(c, first, 1);
-  filter_cache_commit(c, second, 1);
+  commit(c, first, &key);
+  commit(c, second, &key);
   assert_true(has_words(first, &key) && has_words(second, &key));
   filter_cache_release(c, first);
   filter_cache_release(c, second);
@@ -247,7 +339,15 @@ struct worker {
   const char *fault;
 };
 
-static _Atomic uint64_t newest;
+static _Atomic uint64_t newest = 1;
+
+static bool begins_with_former(const struct filter_entry *entry, const struct filter_key *key)
+{
+  struct filter_key former = *key;
+
+  former.version = filter_entry_former(entry);
+  return former.version >= key->version / 2 && former.version <= key->version && has_words(entry, &former);
+}
 
 /* Find or write an entry, as a search does. NULL: there is no room. */
 static struct filter_entry *use(struct worker *w, const struct filter_key *key)
@@ -256,16 +356,18 @@ static struct filter_entry *use(struct worker *w, const struct filter_key *key)
 
   if (entry)
     return entry;
-  if (filter_cache_begin(w->cache, key, &entry) != ERR_OK)
+  if (filter_cache_begin(w->cache, key, key->version / 2, &entry) != ERR_OK)
     w->fault = "begin failed";
   if (!entry)
     return NULL;
+  if (filter_entry_former(entry) > 0 && !begins_with_former(entry, key))
+    w->fault = "a new entry does not begin with the words of a former version";
   write_words(entry, key);
   if (dice_below(&w->dice, 8) == 0) { /* an evaluation that fails */
     filter_cache_release(w->cache, entry);
     return NULL;
   }
-  filter_cache_commit(w->cache, entry, key->version);
+  commit(w->cache, entry, key);
   return entry;
 }
 
@@ -331,6 +433,9 @@ int main(void)
     cmocka_unit_test(a_filter_is_found_for_its_space_and_version_only),
     cmocka_unit_test(the_least_recently_used_entry_is_replaced),
     cmocka_unit_test(a_new_version_replaces_the_older_one_of_its_filter),
+    cmocka_unit_test(a_new_version_begins_with_the_words_of_the_former_one),
+    cmocka_unit_test(the_words_of_a_former_version_in_use_are_copied),
+    cmocka_unit_test(what_was_made_is_counted),
     cmocka_unit_test(an_older_version_takes_no_room),
     cmocka_unit_test(an_entry_in_use_is_not_replaced),
     cmocka_unit_test(an_entry_that_is_not_committed_is_dropped),
