@@ -1,111 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl load: write the items of a file, and wait until queries see them. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
+#include "daemon/ctl/ctl_array.h"
 #include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_load_array.h"
+#include "daemon/ctl/ctl_load_lines.h"
 #include "daemon/ctl/ctl_say.h"
-#include "daemon/ctl/ctl_writer.h"
 
-enum { BAD_LINES_SHOWN = 20 };
+enum { RATE_MAX = 10000000 };
 
-struct load {
-  struct ctl_writer *writer;
-  struct ctl_progress progress;
-  struct region region;
-  FILE *file;
-  uint64_t n_bytes;
-  uint64_t n_lines;
-  uint64_t n_sent;
-  uint64_t n_bad;
-  char *line;
-  size_t line_capacity;
-};
-
-static void load_fini(struct load *l)
-{
-  ctl_progress_hide(&l->progress);
-  ctl_writer_close(&l->writer);
-  region_fini(&l->region);
-  if (l->file && l->file != stdin)
-    fclose(l->file);
-  free(l->line);
-}
-
-static err_t open_file(struct load *l, const char *path)
-{
-  struct stat status;
-
-  l->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-  if (!l->file)
-    FAIL(ERR_SYSTEM, "%s cannot be opened: %s", path, strerror(errno));
-  bool is_regular = fstat(fileno(l->file), &status) == 0 && S_ISREG(status.st_mode);
-  ctl_progress_begin(&l->progress, "loading", is_regular ? (uint64_t)status.st_size : 0);
-  return ERR_OK;
-}
-
-static void reject_line(struct load *l)
-{
-  ctl_progress_hide(&l->progress);
-  if (l->n_bad++ < BAD_LINES_SHOWN)
-    ctl_say("line %llu: %s", (unsigned long long)l->n_lines, err_message());
-  else if (l->n_bad == BAD_LINES_SHOWN + 1)
-    ctl_say("more lines cannot be used; only the first %d are shown", BAD_LINES_SHOWN);
-}
-
-static err_t load_line(struct load *l, struct span line)
-{
-  struct ctl_record record;
-
-  region_reset(&l->region);
-  if (ctl_item_line_is_blank(line))
-    return ERR_OK;
-  err_code_t result = ctl_item_line_read(line, &l->region, &record);
-  if (result == ERR_OK)
-    result = ctl_writer_send(l->writer, &record);
-  if (result == ERR_OK)
-    l->n_sent++;
-  else if (err_class(result) == ERR_CLASS_REJECT || result == ERR_KAFKA)
-    reject_line(l);
-  else
-    return result;
-  return ERR_OK;
-}
-
-static err_t load_lines(struct load *l, const char *path)
-{
-  ssize_t n;
-
-  while ((n = getline(&l->line, &l->line_capacity, l->file)) >= 0) {
-    l->n_lines++;
-    l->n_bytes += (uint64_t)n;
-    TRY(load_line(l, span_of(l->line, (size_t)n)));
-    ctl_progress_tick(&l->progress, l->n_bytes, l->n_sent);
-  }
-  if (ferror(l->file))
-    FAIL(ERR_SYSTEM, "%s cannot be read to its end: %s", path, strerror(errno));
-  return ERR_OK;
-}
-
-static void print_result(const struct load *l, int64_t started_ns, int64_t visible_ns)
+static void print_result(const struct ctl_loading *l, int64_t started_ns, int64_t visible_ns)
 {
   int64_t took_ns = visible_ns - started_ns;
 
   printf("sent %s %s in %s (%s records/s)", ctl_format_count(l->writer->n_delivered).s,
          ctl_plural(l->writer->n_delivered, "record", "records"), ctl_format_span(took_ns).s,
          ctl_format_rate(l->writer->n_delivered, took_ns).s);
+  if (l->n_known)
+    printf("; %s were there from an earlier run", ctl_format_count(l->n_known).s);
   if (l->writer->n_delivered)
     printf("; all were visible to queries %s after Kafka had them",
            ctl_format_span(visible_ns - l->writer->delivered_ns).s);
   putchar('\n');
 }
 
-static err_t verify_all(struct load *l)
+static err_t verify_all(struct ctl_loading *l)
 {
   struct ctl_counts counts;
 
@@ -121,48 +43,114 @@ static err_t verify_all(struct load *l)
   return ERR_OK;
 }
 
-static err_t load_file(struct ctl_context *ctx, const char *path)
+/* Send everything, and note what Kafka has even if sending ends early: --resume goes on there. */
+static err_t send_all(struct ctl_loading *l)
 {
-  AUTO(load_fini) struct load l = { 0 };
+  err_code_t sent = ctl_array_is_file(l->options->path) ? ctl_load_array(l) : ctl_load_lines(l);
+
+  ctl_progress_hide(&l->progress);
+  TRY(sent);
+  return ctl_writer_flush(l->writer);
+}
+
+static err_t load_file(struct ctl_context *ctx, const struct ctl_load_options *options)
+{
+  AUTO(ctl_loading_fini) struct ctl_loading l = { .options = options };
   int64_t visible_ns;
 
   TRY(ctl_writer_verify_format(ctx->config));
-  TRY(open_file(&l, path));
   TRY(ctl_writer_open(ctx, "5", &l.writer));
   int64_t started_ns = clock_now_ns();
-  TRY(load_lines(&l, path));
-  err_code_t delivered = ctl_writer_flush(l.writer);
-  ctl_progress_hide(&l.progress);
-  TRY(delivered);
+  TRY(send_all(&l));
   TRY(ctl_writer_await_visible(l.writer, &l.progress, &visible_ns));
   ctl_progress_hide(&l.progress);
   print_result(&l, started_ns, visible_ns);
   return verify_all(&l);
 }
 
-static err_t run_load(const struct ctl_options *options, int argc, char **argv)
+static err_t take_option(struct ctl_load_options *o, int option)
 {
-  static const struct option none[] = { { 0 } };
-  AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
+  switch (option) {
+  case 's':
+    o->space = optarg;
+    return ERR_OK;
+  case 't':
+    o->tensor = optarg;
+    return ERR_OK;
+  case 'k':
+    o->keys = optarg;
+    return ERR_OK;
+  case 'p':
+    o->key_prefix = optarg;
+    return ERR_OK;
+  case 'r':
+    o->resume = optarg;
+    return ERR_OK;
+  default:
+    return ctl_parse_number("--rate", optarg, 1, RATE_MAX, &o->rate);
+  }
+}
 
-  if (getopt_long(argc, argv, "+", none, NULL) != -1)
-    FAIL(ERR_USAGE, "unknown option %s", argv[optind - 1]);
+static err_t take_options(struct ctl_load_options *o, int argc, char **argv)
+{
+  static const struct option known[] = {
+    { "space", required_argument, NULL, 's' },
+    { "tensor", required_argument, NULL, 't' },
+    { "keys", required_argument, NULL, 'k' },
+    { "key-prefix", required_argument, NULL, 'p' },
+    { "resume", required_argument, NULL, 'r' },
+    { "rate", required_argument, NULL, 'R' },
+    { 0 },
+  };
+  int option;
+
+  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
+    if (option == '?' || option == ':')
+      FAIL(ERR_USAGE, "%s: unknown option of load, or its value is missing", argv[optind - 1]);
+    TRY(take_option(o, option));
+  }
   if (argc - optind != 1)
     FAIL(ERR_USAGE, "load expects one file, or - for standard input");
+  o->path = argv[optind];
+  if (!ctl_array_is_file(o->path) && (o->space || o->tensor || o->keys || *o->key_prefix))
+    FAIL(ERR_USAGE, "--space, --tensor, --keys and --key-prefix are for a .npy or .safetensors file");
+  return ERR_OK;
+}
+
+static err_t run_load(const struct ctl_options *options, int argc, char **argv)
+{
+  AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
+  struct ctl_load_options o = { .key_prefix = "" };
+
+  TRY(take_options(&o, argc, argv));
   TRY(ctl_context_open(options, &ctx));
-  return load_file(ctx, argv[optind]);
+  return load_file(ctx, &o);
 }
 
 const struct ctl_command ctl_load_command = {
   .name = "load",
-  .arguments = "FILE.jsonl | -",
+  .arguments = "FILE.jsonl | FILE.npy | FILE.safetensors | - [--space NAME] [--keys FILE] [--rate N] [--resume FILE]",
   .summary = "write the items of a file to the catalogue topic, and wait until queries see them",
-  .help = "Each line of the file is one item:\n"
-          "  {\"key\": \"gimp\", \"value\": {\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}}\n"
-          "A RecJPQ space has \"codes\": [3, 17] in place of the vector. A value of null deletes the item. A key\n"
-          "that is not UTF-8 is {\"base64\": \"...\"}.\n"
-          "\n"
-          "Lines that cannot be used are skipped and reported with the reason. The exit status is then 1. It is\n"
-          "also 1 if the daemon refused records during the load, even those of another producer.\n",
+  .help =
+      "Each line of a .jsonl file is one item:\n"
+      "  {\"key\": \"gimp\", \"value\": {\"parts\": {\"SPACE\": {\"vector\": [0.5, 1]}}}}\n"
+      "A RecJPQ space has \"codes\": [3, 17] in place of the vector. A value of null deletes the item. A key\n"
+      "that is not UTF-8 is {\"base64\": \"...\"}.\n"
+      "\n"
+      "Each row of an array is one item's vector or codes in one space: [items, dimension] of F32, F16, BF16 or\n"
+      "F64, or [items, splits] of integers. The whole array is checked before the first item is sent.\n"
+      "  --space NAME      the space (default: the only one)\n"
+      "  --tensor NAME     the tensor of a .safetensors file (default: the only one with two dimensions)\n"
+      "  --keys FILE       the items' keys: a text file with one on each line, or a .npy or .safetensors file with\n"
+      "                    integers [items] (default: the rows' numbers, from 0 on)\n"
+      "  --key-prefix TEXT put this before each key\n"
+      "\n"
+      "For all files:\n"
+      "  --rate N          send at most N records a second\n"
+      "  --resume FILE     note in FILE what Kafka has, and do not send it again. The same command then goes on where\n"
+      "                    a load was ended, by kill -9 too. After a complete load it sends nothing\n"
+      "\n"
+      "Lines that cannot be used are skipped and reported with the reason. The exit status is then 1. It is\n"
+      "also 1 if the daemon refused records during the load, even those of another producer.\n",
   .run = run_load,
 };

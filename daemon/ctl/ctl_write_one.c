@@ -111,7 +111,7 @@ err_t ctl_write_one(struct ctl_context *ctx, const struct ctl_record *record)
   TRY(ctl_writer_verify_format(ctx->config));
   TRY(ctl_writer_open(ctx, "0", &w));
   int64_t started_ns = clock_now_ns();
-  TRY(ctl_writer_send(w, record));
+  TRY(ctl_writer_send(w, 0, record));
   TRY(ctl_writer_flush(w));
   TRY(ctl_writer_await_visible(w, NULL, &visible_ns));
   TRY(ctl_writer_counts(w, &counts));

@@ -25,6 +25,8 @@ static void on_report(void *context, const struct sender_report *report)
   if (report->fate == SENDER_DELIVERED &&
       ctl_positions_add(&w->positions, report->partition, report->offset) == ERR_OK) {
     w->n_delivered++;
+    if (w->resume)
+      ctl_resume_mark(w->resume, (uintptr_t)report->opaque);
     w->newest = (struct position){ report->partition, report->offset };
     w->delivered_ns = clock_now_ns();
     return;
@@ -108,7 +110,7 @@ void ctl_writer_close(struct ctl_writer **w)
   mem_free(w);
 }
 
-err_t ctl_writer_send(struct ctl_writer *w, const struct ctl_record *record)
+err_t ctl_writer_send(struct ctl_writer *w, uint64_t row, const struct ctl_record *record)
 {
   const struct sender_header header = { "content-type", span_of_str(wire_content_type(WIRE_PROTOBUF)) };
   struct sender_message message = {
@@ -119,6 +121,7 @@ err_t ctl_writer_send(struct ctl_writer *w, const struct ctl_record *record)
     .value = record->value,
     .headers = &header,
     .n_headers = record->is_delete ? 0 : 1,
+    .opaque = (void *)(uintptr_t)row,
   };
 
   return ctl_writer_send_message(w, &message);
@@ -134,6 +137,16 @@ err_t ctl_writer_send_message(struct ctl_writer *w, const struct sender_message 
     if (result != ERR_KAFKA_RETRY || clock_now_ns() > deadline_ns)
       return result;
   }
+}
+
+void ctl_writer_idle(struct ctl_writer *w, int64_t until_ns)
+{
+  int64_t left_ns = until_ns - clock_now_ns();
+
+  if (left_ns >= CLOCK_NS_PER_MS)
+    sender_poll(w->sender, left_ns >= POLL_MS * CLOCK_NS_PER_MS ? POLL_MS : (int)(left_ns / CLOCK_NS_PER_MS));
+  else if (left_ns > 0)
+    clock_sleep_ns(left_ns);
 }
 
 err_t ctl_writer_flush(struct ctl_writer *w)

@@ -7,6 +7,7 @@
 #include "daemon/ctl/ctl_item_line.h"
 #include "daemon/ctl/ctl_positions.h"
 #include "daemon/ctl/ctl_progress.h"
+#include "daemon/ctl/ctl_resume.h"
 #include "ingest/sender.h"
 
 enum { CTL_REASON_BYTES = 256 };
@@ -29,6 +30,7 @@ struct ctl_writer {
   struct position newest;        /* partition and offset of the record that was confirmed last */
   int64_t delivered_ns;          /* when Kafka confirmed the newest record, by clock_now_ns() */
   struct ctl_counts before;      /* counters when the writer was opened */
+  struct ctl_resume *resume;     /* told the rows that Kafka has; NULL: nothing is */
 };
 
 /* Verify that the catalogue topic takes Sluice's own messages, without framing. Returns ERR_CONFIG if not. */
@@ -44,11 +46,18 @@ err_t ctl_writer_verify_format(const struct config *config);
 err_t ctl_writer_open(struct ctl_context *ctx, const char *linger_ms, struct ctl_writer **out);
 void ctl_writer_close(struct ctl_writer **w);
 
-/* Queue a record; wait if the queue is full. Returns ERR_KAFKA_RETRY if it stays full for half a minute. */
-err_t ctl_writer_send(struct ctl_writer *w, const struct ctl_record *record);
+/* Queue a record; wait if the queue is full.
+ *
+ * row  its number, for `resume`
+ *
+ * Returns ERR_KAFKA_RETRY if it stays full for half a minute. */
+err_t ctl_writer_send(struct ctl_writer *w, uint64_t row, const struct ctl_record *record);
 
 /* The same for a message of the catalogue topic. */
 err_t ctl_writer_send_message(struct ctl_writer *w, const struct sender_message *message);
+
+/* Wait until a time by clock_now_ns(), or for less, and note what Kafka has confirmed meanwhile. */
+void ctl_writer_idle(struct ctl_writer *w, int64_t until_ns);
 
 /* Wait until Kafka has confirmed every record. Returns ERR_KAFKA with the first reason if it did not take all. */
 err_t ctl_writer_flush(struct ctl_writer *w);

@@ -11,8 +11,9 @@ static const struct {
   const char *name;
   size_t bytes;
 } types[N_TENSOR_TYPES] = {
-  [TENSOR_F32] = { "F32", 4 },   [TENSOR_F64] = { "F64", 8 }, [TENSOR_F16] = { "F16", 2 },
-  [TENSOR_BF16] = { "BF16", 2 }, [TENSOR_I64] = { "I64", 8 }, [TENSOR_U8] = { "U8", 1 },
+  [TENSOR_F32] = { "F32", 4 }, [TENSOR_F64] = { "F64", 8 }, [TENSOR_F16] = { "F16", 2 }, [TENSOR_BF16] = { "BF16", 2 },
+  [TENSOR_I64] = { "I64", 8 }, [TENSOR_U8] = { "U8", 1 },   [TENSOR_I8] = { "I8", 1 },   [TENSOR_I16] = { "I16", 2 },
+  [TENSOR_U16] = { "U16", 2 }, [TENSOR_I32] = { "I32", 4 }, [TENSOR_U32] = { "U32", 4 }, [TENSOR_U64] = { "U64", 8 },
 };
 
 const char *tensor_type_name(enum tensor_type type)
@@ -112,4 +113,21 @@ int64_t tensor_i64(const struct tensor *tensor, size_t i)
   assert(tensor->type == TENSOR_I64 && (i + 1) * sizeof value <= tensor->bytes.n);
   memcpy(&value, tensor->bytes.p + i * sizeof value, sizeof value);
   return value;
+}
+
+static bool is_signed(enum tensor_type type)
+{
+  return type == TENSOR_I8 || type == TENSOR_I16 || type == TENSOR_I32 || type == TENSOR_I64;
+}
+
+int64_t tensor_integer(const struct tensor *tensor, size_t i)
+{
+  size_t n = tensor_type_bytes(tensor->type);
+  unsigned unused = 64 - 8 * (unsigned)n;
+  uint64_t bits = 0;
+
+  assert(TENSOR_INTEGERS & TENSOR_TYPE_BIT(tensor->type) && (i + 1) * n <= tensor->bytes.n);
+  memcpy(&bits, tensor->bytes.p + i * n, n);
+  bits <<= unused; /* the sign moves to the highest bit, and comes back with the number */
+  return is_signed(tensor->type) ? (int64_t)bits >> unused : (int64_t)(bits >> unused);
 }

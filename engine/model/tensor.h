@@ -5,13 +5,28 @@
 
 #include "base/span.h"
 
-enum tensor_type { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16, TENSOR_I64, TENSOR_U8, N_TENSOR_TYPES };
+enum tensor_type {
+  TENSOR_F32,
+  TENSOR_F64,
+  TENSOR_F16,
+  TENSOR_BF16,
+  TENSOR_I64,
+  TENSOR_U8,
+  TENSOR_I8,
+  TENSOR_I16,
+  TENSOR_U16,
+  TENSOR_I32,
+  TENSOR_U32,
+  TENSOR_U64,
+  N_TENSOR_TYPES
+};
 
 /* Sets of types, as bits. */
 #define TENSOR_TYPE_BIT(type) (1u << (type))
 #define TENSOR_FLOATS                                                                        \
   (TENSOR_TYPE_BIT(TENSOR_F32) | TENSOR_TYPE_BIT(TENSOR_F64) | TENSOR_TYPE_BIT(TENSOR_F16) | \
    TENSOR_TYPE_BIT(TENSOR_BF16))
+#define TENSOR_INTEGERS (((1u << N_TENSOR_TYPES) - 1) & ~TENSOR_FLOATS)
 
 enum { TENSOR_DIMS_MAX = 4 };
 
@@ -34,7 +49,7 @@ const char *tensor_type_name(enum tensor_type type);
 bool tensor_type_find(const char *name, enum tensor_type *out);
 
 /* Print the names of a set of types, like "F32, F64 or F16". */
-enum { TENSOR_TYPES_TEXT_MAX = 48 };
+enum { TENSOR_TYPES_TEXT_MAX = 96 };
 void tensor_types_print(unsigned set, char *text);
 
 /* Print a shape, like "[2, 3]". */
@@ -53,5 +68,8 @@ void tensor_floats(const struct tensor *tensor, size_t first, size_t n, float *o
 
 /* Return one number of an I64 tensor. */
 int64_t tensor_i64(const struct tensor *tensor, size_t i);
+
+/* Return one number of an integer tensor. Numbers of U64 beyond the range wrap around: cast them back. */
+int64_t tensor_integer(const struct tensor *tensor, size_t i);
 
 #endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ask the daemon for its spaces, and choose one. */
+#include "daemon/ctl/ctl_space.h"
+
+#include <stdio.h>
+
+enum { NAMES_BYTES = 512 };
+
+static const char *name_of(const json_t *row)
+{
+  const char *name = json_string_value(json_object_get(row, "name"));
+
+  return name ? name : "";
+}
+
+static void print_names(const json_t *spaces, char *out)
+{
+  size_t i, n = 0;
+  json_t *row;
+
+  *out = '\0';
+  json_array_foreach(spaces, i, row)
+  {
+    if (n < NAMES_BYTES)
+      n += (size_t)snprintf(out + n, NAMES_BYTES - n, "%s%s", i ? ", " : "", name_of(row));
+  }
+}
+
+/* Find the row of a space. Returns NULL if there is none. */
+static const json_t *find_row(const json_t *spaces, const char *name)
+{
+  size_t i;
+  json_t *row;
+
+  if (!name)
+    return json_array_size(spaces) == 1 ? json_array_get(spaces, 0) : NULL;
+  json_array_foreach(spaces, i, row)
+  {
+    if (strcmp(name_of(row), name) == 0)
+      return row;
+  }
+  return NULL;
+}
+
+static size_t length_of(const json_t *row, const char *name)
+{
+  json_int_t n = json_integer_value(json_object_get(row, name));
+
+  return n > 0 ? (size_t)n : 0;
+}
+
+err_t ctl_space_find(struct ctl_context *ctx, const char *name, struct ctl_space *out)
+{
+  AUTO(ctl_json_close) json_t *status = NULL;
+  char names[NAMES_BYTES];
+
+  TRY(ctl_context_status(ctx, &status));
+  const json_t *spaces = json_object_get(status, "spaces");
+  const json_t *row = find_row(spaces, name);
+  print_names(spaces, names);
+  if (!row && !name)
+    FAIL(ERR_USAGE, "the daemon has several spaces, so say which: --space NAME, of %s", names);
+  if (!row)
+    FAIL(ERR_USAGE, "--space: the daemon has no space \"%s\", but %s", name, names);
+  *out = (struct ctl_space){
+    .is_known = json_is_integer(json_object_get(row, "query_vector")),
+    .lengths = { length_of(row, "item_vector"), length_of(row, "item_codes"), length_of(row, "subitems"),
+                 length_of(row, "query_vector") },
+  };
+  snprintf(out->name, sizeof out->name, "%s", name_of(row));
+  return ERR_OK;
+}
