@@ -91,6 +91,13 @@ static err_t open_queries(const struct config *config, struct service *s)
   return query_thread_open(&context, &s->query_thread);
 }
 
+static err_t open_canary(const struct config *config, struct service *s)
+{
+  struct canary_context context = { config, &s->kafka, s->engine, &s->counters, &s->alarm };
+
+  return config->canary.interval_ms > 0 ? canary_open(&context, &s->canary) : ERR_OK;
+}
+
 static err_t open_store(const struct config *config, struct service *s)
 {
   TRY(store_open(config->store_path, &s->store));
@@ -116,6 +123,7 @@ err_t service_open(const struct config *config, struct service *s)
   TRY(open_catalogue(config, s));
   TRY(open_seen(config, s));
   TRY(open_queries(config, s));
+  TRY(open_canary(config, s));
   s->status.engine = s->engine;
   s->status.store = s->store;
   s->status.catalogue = s->catalogue;
@@ -261,6 +269,7 @@ bool service_close(struct service *s)
     seen_ask_to_stop(s->seen);
   if (s->query_thread)
     query_thread_stop(s->query_thread);
+  canary_close(&s->canary);
   http_close(&s->http); /* it reads the catalogue's phase */
   if (s->delivery)
     delivery_drain(s->delivery); /* replies must be delivered before their queries are committed */

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "daemon/canary/canary.h"
 #include "daemon/http/http.h"
 #include "daemon/http/status.h"
 #include "daemon/queries/query_thread.h"
@@ -21,6 +22,7 @@ struct service {
   struct catalogue *catalogue;
   struct seen *seen; /* NULL: no seen topic is read */
   struct query_thread *query_thread;
+  struct canary *canary; /* NULL: there are none */
   struct http *http;
   struct status status;
   bool has_started_queries;

@@ -109,6 +109,9 @@ struct config {
   bool is_isa_auto;
   enum isa isa; /* unless it is auto */
   struct {
+    uint64_t interval_ms; /* 0: there are no canaries */
+  } canary;
+  struct {
     char *listen;             /* address:port */
     struct config_list hosts; /* further host names that requests may use */
     enum config_data data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that need more than one setting: there is exactly one kind of broker, each role has its own topic, and
- * attributes that other settings name are there. */
+/* Checks that need more than one setting: there is exactly one kind of broker, each role has its own topic,
+ * canaries are written to a topic of ours, and attributes that other settings name are there. */
 #include "daemon/config/config_checks.h"
 
 #include <string.h>
@@ -76,6 +76,17 @@ static err_t verify_topics(const struct config *c)
   return ERR_OK;
 }
 
+/* Somebody else's topic may want other keys, and nobody expects us to write there. */
+static err_t verify_canary(const struct config *c)
+{
+  if (c->canary.interval_ms > 0 && c->catalogue.is_json)
+    FAIL(ERR_CONFIG,
+         "%s:%d: canary.interval_ms needs catalogue.format: sluice, because canaries are written to the "
+         "catalogue topic: set it to 0",
+         c->path, line_of(c, "canary.interval_ms"));
+  return ERR_OK;
+}
+
 /* The members of the query group would keep the catalogue's positions from being committed. */
 static err_t verify_groups(const struct config *c)
 {
@@ -105,6 +116,7 @@ err_t config_checks_run(const struct config *c, struct problems *problems)
   TRY(problems_note(problems, verify_broker(c)));
   TRY(problems_note(problems, verify_topics(c)));
   TRY(problems_note(problems, verify_groups(c)));
+  TRY(problems_note(problems, verify_canary(c)));
   TRY(config_fields_check(c, problems));
   TRY(problems_note(problems, verify_time(c, "catalogue.not_before", c->catalogue.not_before)));
   return problems_note(problems, verify_time(c, "catalogue.expires", c->catalogue.expires));

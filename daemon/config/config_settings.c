@@ -271,6 +271,12 @@ const struct setting settings[] = {
     .choices = "`auto`, `ref`, `avx2`, `avx512`, `avx512vnni`, `avx512vbmi`, `amx`", .choose = choose_isa,
     .meaning = "Instruction set for the arithmetic. All give the same results; `auto` picks the best available." },
 
+  { .path = "canary.interval_ms", .type = SETTING_NUMBER, .offset = AT(canary.interval_ms), .min = 0, .max = 60000,
+    .default_text = "0",
+    .meaning = "How often to measure how long an update takes to be in the answers: the daemon writes a delete of an "
+               "item that never was, `sluice.canary`, to `catalogue.topic`, and waits for it. It needs `WRITE` on the "
+               "topic. Not with `catalogue.format: json`. 0: never." },
+
   { .path = "http.listen", .type = SETTING_ADDRESS, .offset = AT(http.listen), .min = 1, .max = 64,
     .default_text = "127.0.0.1:8321",
     .meaning = "Address of the status page `/`, and of `/healthz`, `/readyz`, `/metrics` and `/status`. There is no "

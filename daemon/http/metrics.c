@@ -66,6 +66,17 @@ static void print_hists(FILE *out, const struct counters *c)
 #undef COUNTERS_PRINT_HIST
 }
 
+/* Without canaries there is no value: 0 would look as if updates were visible at once. */
+static void print_canary_age(FILE *out, const struct counters *c)
+{
+  static const char name[] = "sluice_canary_age_seconds";
+  int64_t written_ns = atomic_load(&c->canary_written_ns);
+
+  metric_print_head(out, name, "gauge", "Seconds since the newest canary that is visible was written");
+  if (written_ns)
+    metric_print_real(out, name, NULL, (double)(clock_now_ns() - written_ns) / (double)CLOCK_NS_PER_S);
+}
+
 static void print_metrics(struct status *s, FILE *out)
 {
   struct engine_epoch epoch;
@@ -100,6 +111,7 @@ static void print_metrics(struct status *s, FILE *out)
   metric_print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
   metric_print_real_gauge(out, "sluice_epoch_age_seconds", "Seconds since the epoch was published",
                           (double)status_epoch_age_ns(s) / (double)CLOCK_NS_PER_S);
+  print_canary_age(out, s->counters);
   store_metrics_print(s, out);
   certificate_metrics_print(s->config, out);
   kafka_metrics_print(out);

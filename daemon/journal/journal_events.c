@@ -9,6 +9,7 @@ static const struct journal_event events[] = {
   { "backend", "56b65d09b9e14350b9fd07a0063cccd7", "The backend of searches is chosen" },
   { "backend_failed", "11b046cb193c490eb34e852db581843b", "The GPU failed, and the processor takes over" },
   { "backend_fallback", "cdae65297e5045748eea1283871b559e", "This machine's GPU is not used" },
+  { "canary_not_written", "feae2d2d07cc45fba88542b8002653b0", "A canary cannot be written" },
   { "catalogue", "835c5137b13a4518b759311b9b19342c", "The catalogue is in another phase" },
   { "catalogue_damage_over", "9f531078bc5b46ad8dfde7316bb7620a", "A damaged partition can be read again" },
   { "catalogue_damaged", "a00df6aad43d4dd1b9e468cbfa88d47c", "The broker cannot read a part of the catalogue topic" },

@@ -28,6 +28,14 @@ CASES = {
                               {"sluice_catalogue_behind_seconds{instance='a', partition='0'}": "0x60",
                                "sluice_catalogue_behind_seconds{instance='a', partition='1'}": "0x50 0+60x10"},
                               {"sluice_catalogue_behind_seconds{instance='a', partition='0'}": "59x60"}),
+    "SluiceNotFresh": ({"instance": "a"},
+                       {"sluice_canary_visible_seconds_bucket{instance='a', le='1.048576'}": "0+57x60",
+                        "sluice_canary_visible_seconds_bucket{instance='a', le='2.097152'}": "0+60x60",
+                        "sluice_canary_visible_seconds_bucket{instance='a', le='+Inf'}": "0+60x60",
+                        "sluice_canary_age_seconds{instance='a'}": "1x60"},
+                       {"sluice_canary_visible_seconds_bucket{instance='a', le='0.016384'}": "0+60x60",
+                        "sluice_canary_visible_seconds_bucket{instance='a', le='+Inf'}": "0+60x60",
+                        "sluice_canary_age_seconds{instance='a'}": "119x60"}),
     "SluiceCatalogueWaits": ({"instance": "a", "phase": "disk_full"},
                              {"sluice_catalogue_phase{instance='a', phase='disk_full'}": "1x60"},
                              {"sluice_catalogue_phase{instance='a', phase='live'}": "1x60"}),
@@ -127,6 +135,15 @@ class Alerts(unittest.TestCase):
                     status, said = self.run_case(folder, alert, does_not, [])
                     self.assertEqual(status, 0, said)
                     self.assertNotEqual(self.run_case(folder, alert, fires, [])[0], 0)
+
+    def test_canaries_that_do_not_come_through_are_an_alert(self):
+        rule = rules()["SluiceNotFresh"]
+        fired = [{"exp_labels": {"instance": "a", "severity": rule["severity"]},
+                  "exp_annotations": {"summary": rule["summary"], "runbook": rule["runbook"]}}]
+        with tempfile.TemporaryDirectory(prefix="sluice-alerts-") as folder:
+            series = {"sluice_canary_age_seconds{instance='a'}": "1x50 0+60x10"}
+            status, said = self.run_case(folder, "SluiceNotFresh", series, fired)
+        self.assertEqual(status, 0, said)
 
     def test_metrics_exist(self):
         for alert, rule in rules().items():

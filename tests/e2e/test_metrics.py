@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -154,6 +155,11 @@ class Metrics(unittest.TestCase):
         before = self.value("sluice_epoch_age_seconds")
         eventually(is_new, "a new epoch")
 
+    def test_without_canaries_nothing_is_said_of_them(self):
+        self.assertIn("# TYPE sluice_canary_age_seconds gauge\n", self.page())
+        self.assertIsNone(self.value("sluice_canary_age_seconds"))
+        self.assertEqual(self.value("sluice_canary_visible_seconds_count"), 0)
+
     def test_latencies_since_the_start_are_beside_those_of_the_last_minutes(self):
         status = self.daemon.status()
         self.assertEqual(set(status["latency_us"]), set(status["latency_since_start_us"]))
@@ -169,6 +175,31 @@ class Metrics(unittest.TestCase):
                        and self.value("sluice_kafka_round_trip_seconds", client=c, broker="1") is not None, client)
             self.assertEqual(self.value("sluice_kafka_request_timeouts_total", client=client, broker="1"), 0)
             self.assertEqual(self.value("sluice_kafka_queued_messages", client=client), 0)
+
+
+class Canaries(unittest.TestCase):
+    def test_they_are_measured_from_the_topic_to_the_epoch(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-canaries-")
+        self.addCleanup(folder.cleanup)
+        model = Path(folder.name) / "dot.safetensors"
+        safetensors_io.write(model, {}, {"sluice.similarity": "dot", "sluice.dim": "2"})
+        daemon = Daemon({"embedded_broker": {"enabled": True}, "store": {"path": "store"},
+                         "spaces": {"films": {"model": str(model)}}, "canary": {"interval_ms": 20}}, folder.name)
+        self.addCleanup(daemon.kill)
+        began = time.monotonic()
+        daemon.start()
+        daemon.wait_ready()
+
+        def value(name):
+            return parse(daemon.get("/metrics")[1])[name, frozenset()]
+        eventually(lambda: value("sluice_canary_visible_seconds_count") > 10, "canaries")
+        passed_s = time.monotonic() - began
+        self.assertLess(value("sluice_canary_visible_seconds_sum"), passed_s)  # one at a time
+        self.assertLess(value("sluice_canary_age_seconds"), time.monotonic() - began)
+        self.assertGreater(daemon.status()["latency_since_start_us"]["canary"]["count"], 10)
+        for name in ("sluice_items", "sluice_items_applied_total", "sluice_items_deleted_total"):
+            self.assertEqual(value(name), 0, name)
+        daemon.stop()
 
 
 if __name__ == "__main__":

@@ -458,6 +458,16 @@ class LeastPrivilege(SecurityCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
+    def test_canaries_need_to_write_to_the_catalogue(self):
+        system = self.make("canaries", sasl("PLAIN", LEAST_PASSWORD, "least"), {"canary": {"interval_ms": 100}})
+        allow(system, "least")
+        system.open()
+        eventually(lambda: re.search(r"event=canary_not_written .*authorization failed", system.daemon.log()),
+                   "event=canary_not_written")
+        allow(system, "least", needed=[("TOPIC", "catalogue", "WRITE")])
+        eventually(lambda: system.daemon.status()["latency_since_start_us"]["canary"]["count"], "a canary")
+        system.daemon.stop()
+
     def test_a_member_without_partitions_is_ready_once_it_may_use_the_group(self):
         system = self.make("spare", sasl("PLAIN", LEAST_PASSWORD, "least", **{"client.id": "second"}))
         holder = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": system.topic("group"),

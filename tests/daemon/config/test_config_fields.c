@@ -41,6 +41,8 @@ static void mistakes_name_their_line(void **state)
   assert_refused("catalogue:\n  format: avro\n" REST, 2, "catalogue.format expects one of", "`sluice`, `json`");
   assert_refused(JSON REST, 3, "catalogue.format is json", "names no vectors, codes or attributes");
   assert_refused("catalogue:\n  mapping:\n    key: id\n" REST, 3, "catalogue.mapping.key", "format: json only");
+  assert_refused("canary:\n  interval_ms: 5\ncatalogue: {format: json, mapping: {vectors: {books: v}}}\n" REST, 2,
+                 "canary.interval_ms", "catalogue.format: sluice");
   assert_refused("catalogue:\n  mapping:\n    envelope: debezium\n" REST, 3, "catalogue.mapping.envelope", "json only");
   assert_refused("catalogue:\n  mapping:\n    vectors:\n      books: v\n" REST, 4, "catalogue.mapping.vectors", "only");
   assert_refused(JSON "  mapping:\n    vectors: {books: v}\n    key: a..b\n" REST, 6, "catalogue.mapping.key expects a",
