@@ -60,7 +60,8 @@ enum { COUNTERS_ERRORS = ANSWER_INTERNAL + 1 };
  * /status, Prometheus name, help. */
 #define COUNTERS_PLAIN_HISTS(X)                                                                                        \
   X(visible_us, "visible", "sluice_visible_seconds", "Seconds from a catalogue record's timestamp to its publication") \
-  X(canary_us, "canary", "sluice_canary_visible_seconds", "Seconds from writing a canary to the epoch that has seen it") \
+  X(canary_us, "canary", "sluice_canary_visible_seconds",                                                              \
+    "Seconds from writing a canary to the epoch that has seen it")                                                     \
   X(seen_us, "seen", "sluice_seen_read_seconds", "Seconds that reading what a user has seen took")                     \
   X(queued_us, "queued", "sluice_queued_seconds", "Seconds between reading and searching a query")                     \
   X(answer_us, "answer", "sluice_answer_seconds", "Seconds from a query's timestamp to the delivery of its answer")

@@ -302,7 +302,8 @@ const struct setting settings[] = {
 
   { .path = "log.level", .type = SETTING_CHOICE, .default_text = "info",
     .choices = "`error`, `warn`, `info`, `debug`", .choose = choose_log_level,
-    .meaning = "Least important level that is logged. The log goes to standard error." },
+    .meaning = "Least important level that is logged. The log goes to standard error, or to the journal if that is "
+               "where it leads." },
 };
 /* clang-format on */
 

@@ -39,11 +39,11 @@ static void add_pair(struct journal_fields *f, const struct log_pair *pair)
 {
   static const char prefix[] = "SLUICE_";
   char *to = f->text + f->n_text;
-  size_t n = strlen(prefix);
+  size_t n = sizeof prefix - 1;
 
   if (n + pair->key.n + 1 + pair->value.n > sizeof f->text - f->n_text || f->n == JOURNAL_FIELDS_MAX)
     return;
-  memcpy(to, prefix, n);
+  memcpy(to, prefix, sizeof prefix);
   for (size_t i = 0; i < pair->key.n; i++)
     to[n++] = name_letter(pair->key.p[i]);
   to[n++] = '=';

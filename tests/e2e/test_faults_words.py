@@ -327,5 +327,24 @@ class Ends(Case):
         self.assertNotIn("operating system", last)
 
 
+class Repeats(Case):
+    def test_the_same_reason_is_logged_so_often_and_then_counted(self):
+        system = System(paths, spaces, name="repeats")
+        self.addCleanup(system.close)
+        system.open()
+        for i in range(50):
+            system.put_raw(b"broken %d" % i, b"\xff")
+        system.sync()
+        eventually(lambda: system.daemon.status()["counters"]["dead_letters"] == 50, "the dead letters")
+        system.daemon.stop()
+        log = system.daemon.log()
+        repeats = [int(n) for n in re.findall(r"event=dead_letter repeated=(\d+) topic=.* reason=", log)]
+        written = log.count("event=dead_letter ") - len(repeats)
+        self.assertEqual(written + sum(repeats), 50)
+        self.assertGreaterEqual(written, 20)
+        self.assertTrue(repeats)
+        self.assertRegex(log.splitlines()[-1], "event=stopped status=0")
+
+
 if __name__ == "__main__":
     data.main()
