@@ -127,6 +127,15 @@ err_t topic_reader_open(const struct kafka_layers *layers, const char *topic, st
   return ERR_OK;
 }
 
+err_t topic_reader_open_again(const struct kafka_layers *layers, const char *topic, struct topic_reader **out)
+{
+  err_code_t err = topic_reader_open(layers, topic, out);
+
+  if (err == ERR_CONFIG)
+    FAIL(ERR_KAFKA_RETRY, "%s", err_message());
+  return err;
+}
+
 static void close_reader(void *object)
 {
   struct topic_reader *r = object;

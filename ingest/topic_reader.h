@@ -38,6 +38,10 @@ uint64_t topic_record_digest(const struct topic_record *record);
 err_t topic_reader_open(const struct kafka_layers *layers, const char *topic, struct topic_reader **out);
 void topic_reader_close(struct topic_reader **r);
 
+/* Open a reader as before, with properties that were good then. Returns ERR_KAFKA_RETRY if they are not now: a
+ * certificate and its key do not fit while they are being written one after the other. */
+err_t topic_reader_open_again(const struct kafka_layers *layers, const char *topic, struct topic_reader **out);
+
 /* Close in the background, without waiting. Closing may take long after a topic was deleted; another reader can be
  * opened meanwhile. */
 void topic_reader_abandon(struct topic_reader **r);

@@ -72,9 +72,9 @@ err_t catalogue_connect(struct catalogue *c)
   TRY(catalogue_report_away(c));
   while (!catalogue_is_stopping(c)) {
     pulse_beat();
-    if (topic_reader_is_outdated(c->topic.reader))
-      TRY(catalogue_topic_reopen(&c->topic));
-    err_code_t err = catalogue_topic_resume(&c->topic);
+    err_code_t err = catalogue_topic_renew(&c->topic);
+    if (err == ERR_OK)
+      err = catalogue_topic_resume(&c->topic);
     if (err == ERR_OK)
       return note_connected(c);
     if (err == ERR_DISCONTINUITY) {

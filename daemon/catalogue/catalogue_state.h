@@ -33,6 +33,7 @@
 #include "daemon/catalogue/letter_window.h"
 #include "daemon/catalogue/topic_audit.h"
 #include "daemon/pulse.h"
+#include "daemon/renewal_wait.h"
 
 /* A broker that refuses us is asked again less often: a person has to act first. */
 enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_RETRY_MS = 500, CATALOGUE_REFUSED_MS = 2000 };
@@ -76,6 +77,7 @@ struct catalogue {
   struct catalogue_context with;
   struct catalogue_topic topic;
   struct topic_audit audit;
+  struct renewal_wait renewal;
   struct catalogue_rebuild rebuild;
   struct letter_window letters;
   struct item_format format;    /* of the records */
@@ -204,8 +206,8 @@ err_t catalogue_commit(struct catalogue *c);
 err_t catalogue_sweep(struct catalogue *c);
 
 /* catalogue_time.c: publish an epoch if an item has expired or come out of its embargo; return the time until that is
- * due, at most `most_ms`; wait, and publish such epochs meanwhile. A stop ends the wait. New certificates end it only
- * if the caller reopens the reader afterwards: otherwise the next wait would end at once too. */
+ * due, at most `most_ms`; wait, and publish such epochs meanwhile. A stop ends the wait, and for a caller that reopens
+ * the reader afterwards, certificates that change meanwhile. */
 err_t catalogue_pass_time(struct catalogue *c);
 int catalogue_ms_until_change(const struct catalogue *c, int most_ms);
 err_t catalogue_wait(struct catalogue *c, int wait_ms);

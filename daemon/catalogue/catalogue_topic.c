@@ -12,19 +12,47 @@
 enum { BROKER_TIMEOUT_MS = 5000, GAP_MIN_S = 5 };
 
 err_t catalogue_topic_init(const struct kafka_layers *layers, const char *topic, struct store *store,
-                         struct catalogue_topic *out)
+                           struct catalogue_topic *out)
 {
   *out = (struct catalogue_topic){ .layers = *layers, .name = topic, .store = store };
   return topic_reader_open(layers, topic, &out->reader);
 }
 
-err_t catalogue_topic_reopen(struct catalogue_topic *t)
+void catalogue_topic_leave(struct catalogue_topic *t)
+{
+  t->must_reopen = true;
+}
+
+bool catalogue_topic_is_outdated(const struct catalogue_topic *t)
+{
+  return t->must_reopen || topic_reader_is_outdated(t->reader);
+}
+
+err_t catalogue_topic_open_next(const struct catalogue_topic *t, struct topic_reader **out)
+{
+  return topic_reader_open_again(&t->layers, t->name, out);
+}
+
+void catalogue_topic_take_over(struct catalogue_topic *t, struct topic_reader **next)
 {
   if (topic_reader_is_outdated(t->reader))
     log_info("kafka_client_renewed", "client=catalogue");
   topic_reader_abandon(&t->reader);
+  t->reader = *next;
+  *next = NULL;
+  t->must_reopen = false;
   topic_positions_clear(&t->positions);
-  return topic_reader_open(&t->layers, t->name, &t->reader);
+}
+
+err_t catalogue_topic_renew(struct catalogue_topic *t)
+{
+  struct topic_reader *next;
+
+  if (!catalogue_topic_is_outdated(t))
+    return ERR_OK;
+  TRY(catalogue_topic_open_next(t, &next));
+  catalogue_topic_take_over(t, &next);
+  return ERR_OK;
 }
 
 void catalogue_topic_fini(struct catalogue_topic *t)
@@ -226,7 +254,8 @@ err_t catalogue_topic_verify_position(struct catalogue_topic *t, int32_t partiti
          ", but the next offset to read is %" PRId64,
          partition, first - next, first, next);
   if (next > end)
-    FAIL(ERR_DISCONTINUITY, "partition %" PRId32 ": the next offset to read is %" PRId64
-         ", but the partition ends at %" PRId64, partition, next, end);
+    FAIL(ERR_DISCONTINUITY,
+         "partition %" PRId32 ": the next offset to read is %" PRId64 ", but the partition ends at %" PRId64, partition,
+         next, end);
   return ERR_OK;
 }

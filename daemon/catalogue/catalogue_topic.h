@@ -15,17 +15,31 @@ struct catalogue_topic {
   struct store *store;
   struct topic_reader *reader; /* owned */
   struct topic_positions positions;
+  bool must_reopen;               /* catalogue_topic_leave() was called */
   bool has_resumed;               /* since the daemon's start */
   int64_t last_read_ns;           /* once it has resumed: time of the last read (clock_boot_ns) */
   int64_t tombstone_retention_ns; /* how long the topic keeps tombstones; 0: for ever, or unknown */
 };
 
 err_t catalogue_topic_init(const struct kafka_layers *layers, const char *topic, struct store *store,
-                         struct catalogue_topic *out);
+                           struct catalogue_topic *out);
 void catalogue_topic_fini(struct catalogue_topic *t);
 
-/* Close the consumer and open a new one. The old one may have cached metadata of a former topic or cluster. */
-err_t catalogue_topic_reopen(struct catalogue_topic *t);
+/* Use this consumer no more: it may have cached metadata of a former topic or cluster. catalogue_topic_renew() opens
+ * another one. */
+void catalogue_topic_leave(struct catalogue_topic *t);
+
+/* Must another consumer be opened, because this one was left or certificates have changed? */
+bool catalogue_topic_is_outdated(const struct catalogue_topic *t);
+
+/* Open another consumer; let it take over, and close the former one. All records must be released then.
+ *
+ * Returns ERR_KAFKA_RETRY when it cannot be opened now: topic_reader_open_again(). */
+err_t catalogue_topic_open_next(const struct catalogue_topic *t, struct topic_reader **out);
+void catalogue_topic_take_over(struct catalogue_topic *t, struct topic_reader **next);
+
+/* Do both, if the consumer is outdated. On error the former consumer stays. */
+err_t catalogue_topic_renew(struct catalogue_topic *t);
 
 /* Set the position of every partition from the store, and write the topic's name and cluster to the store. Reads no
  * records: catalogue_topic_start_reading() begins that. If a wrong configuration has begun a rebuild and the topic is

@@ -80,21 +80,10 @@ static void end_audit(struct topic_audit *a)
     a->request = TOPIC_AUDIT_DONE;
 }
 
-/* The properties were good at the start. They are not while a certificate and its key are being written one after the
- * other: the next audit tries again. */
-static err_t open_reader(struct topic_audit *a)
-{
-  err_code_t err = topic_reader_open(&a->layers, a->topic, &a->reader);
-
-  if (err == ERR_CONFIG)
-    FAIL(ERR_KAFKA_RETRY, "%s", err_message());
-  return err;
-}
-
 static err_t start_audit(struct topic_audit *a, const struct topic_positions *positions)
 {
   if (!a->reader)
-    TRY(open_reader(a));
+    TRY(topic_reader_open_again(&a->layers, a->topic, &a->reader));
   a->is_running = true;
   if (a->request == TOPIC_AUDIT_REQUESTED)
     a->request = TOPIC_AUDIT_RUNNING;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/renewal_wait.h"
 
 /* After UNSURE_MAX failures that may or may not be permanent, a message counts as refused. */
 enum { POLL_MS = 100, BUSY_POLL_MS = 10, RETRY_MS = 250, UNSURE_MAX = 20 };
@@ -20,10 +21,11 @@ struct outlet {
   struct kafka_layers layers;
   pthread_rwlock_t lock; /* keeps the sender from being replaced. The outlet's thread needs it only to replace it */
   struct sender *sender;
-  struct sender *retired;   /* it has former certificates, and reports to come; NULL if there is none */
-  int64_t take_back_due_ns; /* when to take back what the retired one could not send */
-  struct sender *alone;     /* sends one message a batch; opened at its first use. Thread: the outlet's */
-  bool has_no_alone;        /* `alone` could not be opened */
+  struct sender *retired;         /* it has former certificates, and reports to come; NULL if there is none */
+  int64_t take_back_due_ns;       /* when to take back what the retired one could not send */
+  struct sender *alone;           /* sends one message a batch; opened at its first use. Thread: the outlet's */
+  struct renewal_wait alone_wait; /* until `alone` may be opened, after it could not be */
+  struct renewal_wait renewal;    /* the same for `sender` */
   pthread_mutex_t mutex;
   struct outlet_item *first; /* of the messages to send again */
   struct outlet_item *last;
@@ -114,7 +116,7 @@ static bool is_worth_repeating(const struct outlet *o, struct outlet_item *item,
   if (fate == SENDER_TOO_LARGE) { /* in a report: a broker refused the whole batch, and may accept the message alone */
     bool was_alone = item->is_alone;
     item->is_alone = true;
-    return is_report && !was_alone && !o->has_no_alone;
+    return is_report && !was_alone;
   }
   if (!o->with.is_patient)
     return false;
@@ -192,23 +194,28 @@ void outlet_send_later(struct outlet *o, struct outlet_item *item, const struct 
     wait_with(o, item, message);
 }
 
+/* A producer was opened, or could not be: then it is tried again later. */
+static void note_opened(struct renewal_wait *wait, const struct outlet *o, err_code_t err)
+{
+  if (err == ERR_OK)
+    renewal_wait_end(wait);
+  else
+    renewal_wait_begin(wait, o->with.name);
+}
+
 static struct sender *sender_for(struct outlet *o, const struct outlet_item *item)
 {
   static const struct kafka_property one[] = { { "batch.num.messages", "1" } };
   struct kafka_layers layers = o->layers;
 
   layers.client = NULL;
-  if (!item->is_alone || o->has_no_alone)
+  if (!item->is_alone)
     return o->sender;
-  if (!o->alone) {
+  if (!o->alone && renewal_wait_is_over(&o->alone_wait)) {
     layers.layer[layers.n++] = (struct kafka_properties){ one, 1 };
-    if (sender_open(&layers, on_report, o, &o->alone) != ERR_OK) {
-      log_warn("delivery_alone", "outlet=%s reason=%s", o->with.name, log_failure());
-      o->has_no_alone = true;
-      return o->sender;
-    }
+    note_opened(&o->alone_wait, o, sender_open(&layers, on_report, o, &o->alone));
   }
-  return o->alone;
+  return o->alone ? o->alone : o->sender;
 }
 
 /* Send one message again. Returns false if the next one would fail for the same reason: then wait. */
@@ -282,22 +289,26 @@ static void give_up_alone(struct outlet *o)
     sender_close(&o->alone);
 }
 
-static void renew(struct outlet *o)
+static void renew_sender(struct outlet *o)
 {
   struct sender *next;
+  err_code_t err = sender_open(&o->layers, on_report, o, &next);
 
+  note_opened(&o->renewal, o, err);
+  if (err != ERR_OK)
+    return;
+  log_info("kafka_client_renewed", "client=%s", o->with.name);
+  replace_sender(o, next);
+}
+
+static void renew(struct outlet *o)
+{
   if (o->alone && sender_is_outdated(o->alone))
     give_up_alone(o);
   if (o->retired)
     poll_retired(o);
-  else if (sender_is_outdated(o->sender)) {
-    if (sender_open(&o->layers, on_report, o, &next) == ERR_OK) {
-      log_info("kafka_client_renewed", "client=%s", o->with.name);
-      replace_sender(o, next);
-    } else {
-      log_warn("kafka_client_not_renewed", "client=%s reason=%s", o->with.name, log_failure());
-    }
-  }
+  else if (sender_is_outdated(o->sender) && renewal_wait_is_over(&o->renewal))
+    renew_sender(o);
 }
 
 static void *run(void *context)

@@ -15,6 +15,7 @@
 #include "daemon/queries/at_least_list.h"
 #include "daemon/queries/query_handover.h"
 #include "daemon/queries/search_worker.h"
+#include "daemon/renewal_wait.h"
 #include "ingest/query_reader.h"
 
 /* How long to wait for a record: while nothing else can happen, and while something else may be due. */
@@ -43,6 +44,7 @@ struct query_thread {
   pthread_mutex_t reader_lock; /* other threads look at the reader under it, and the thread replaces it */
   struct query_reader *reader;
   struct query_handover handover;
+  struct renewal_wait renewal;
   struct query_queue *queue;
   struct search_workers *workers;
   struct search_figures *figures;
@@ -342,20 +344,34 @@ static void replace_reader(struct query_thread *t)
   drop(t, query_queue_take_all(t->queue));
 }
 
+/* Begin a handover, and give up the one that is under way: its consumer has former certificates too. */
+static err_t begin_handover(struct query_thread *t)
+{
+  struct query_reader *next;
+
+  if (!renewal_wait_is_over(&t->renewal))
+    return ERR_OK;
+  err_code_t err = open_reader(t, &next);
+  if (err == ERR_CONFIG) { /* it was good before */
+    renewal_wait_begin(&t->renewal, "queries");
+    return ERR_OK;
+  }
+  TRY(err);
+  renewal_wait_end(&t->renewal);
+  query_handover_abort(&t->handover);
+  query_handover_begin(&t->handover, &next, t->reader);
+  return ERR_OK;
+}
+
 /* If certificates have changed, go on with the handover to a consumer that has the new ones. */
 static err_t hand_over(struct query_thread *t)
 {
-  struct query_reader *next;
   bool is_due;
 
-  if (t->handover.next && query_reader_is_outdated(t->handover.next))
-    query_handover_abort(&t->handover);
-  if (!t->handover.next) {
-    if (!query_reader_is_outdated(t->reader))
-      return ERR_OK;
-    TRY(open_reader(t, &next));
-    query_handover_begin(&t->handover, &next, t->reader);
-  }
+  if (query_reader_is_outdated(t->handover.next ? t->handover.next : t->reader))
+    TRY(begin_handover(t));
+  if (!t->handover.next)
+    return ERR_OK;
   TRY(query_handover_step(&t->handover, t->reader, offset_tracker_n_open(t->with.tracker), &is_due));
   if (is_due)
     replace_reader(t);

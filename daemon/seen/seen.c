@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "daemon/catalogue/letter_window.h"
 #include "daemon/pulse.h"
+#include "daemon/renewal_wait.h"
 #include "daemon/seen/seen_batch.h"
 #include "daemon/seen/seen_topic.h"
 #include "daemon/seen/user_stamps.h"
@@ -29,6 +30,7 @@ struct seen {
   struct seen_context with;
   struct seen_store *store;
   struct seen_topic topic;
+  struct renewal_wait renewal;
   struct kafka_property group; /* librdkafka asks for one, although nothing is committed: one that we may use */
   struct seen_batch batch;
   struct letter_window letters;
@@ -353,9 +355,15 @@ static err_t recover(struct seen *s, err_code_t err)
 /* If the certificates have changed, let another consumer take over where the store stands. */
 static err_t renew(struct seen *s)
 {
-  if (!topic_reader_is_outdated(s->topic.reader))
+  if (!topic_reader_is_outdated(s->topic.reader) || !renewal_wait_is_over(&s->renewal))
     return ERR_OK;
-  TRY(seen_topic_reopen(&s->topic));
+  err_code_t err = seen_topic_reopen(&s->topic);
+  if (err == ERR_KAFKA_RETRY) {
+    renewal_wait_begin(&s->renewal, "seen");
+    return ERR_OK;
+  }
+  TRY(err);
+  renewal_wait_end(&s->renewal);
   return connect(s);
 }
 

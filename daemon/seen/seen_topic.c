@@ -24,11 +24,15 @@ void seen_topic_fini(struct seen_topic *t)
 
 err_t seen_topic_reopen(struct seen_topic *t)
 {
+  struct topic_reader *next;
+
+  TRY(topic_reader_open_again(&t->layers, t->name, &next));
   if (topic_reader_is_outdated(t->reader))
     log_info("kafka_client_renewed", "client=seen");
   topic_reader_abandon(&t->reader);
+  t->reader = next;
   topic_positions_clear(&t->positions);
-  return topic_reader_open(&t->layers, t->name, &t->reader);
+  return ERR_OK;
 }
 
 static const struct store_position *stored_position(const struct seen_topic *t, int32_t partition)

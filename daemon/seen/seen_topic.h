@@ -24,7 +24,9 @@ err_t seen_topic_init(const struct kafka_layers *layers, const char *name, struc
                       struct seen_topic *out);
 void seen_topic_fini(struct seen_topic *t);
 
-/* Close the consumer, and open a new one: the old one may have cached metadata of a former topic. */
+/* Open a new consumer, and close the former one: it may have cached metadata of a former topic.
+ *
+ * Returns ERR_KAFKA_RETRY when it cannot be opened now: topic_reader_open_again(). Then the former one stays. */
 err_t seen_topic_reopen(struct seen_topic *t);
 
 /* Read every partition from its position in the store.

@@ -67,7 +67,7 @@ def merged(base, more):
     return out
 
 
-def eventually(condition, what, timeout_s=20):
+def eventually(condition, what, timeout_s=20, pause_s=0.02):
     """Call condition() until it returns a true value, and return that value."""
     deadline = time.monotonic() + timeout_s * SLOWNESS
     while True:
@@ -76,7 +76,7 @@ def eventually(condition, what, timeout_s=20):
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"timed out after {timeout_s * SLOWNESS:.0f} s waiting for {what}")
-        time.sleep(0.02)
+        time.sleep(pause_s)
 
 
 class Daemon:

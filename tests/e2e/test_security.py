@@ -279,16 +279,17 @@ class Renewal(SecurityCase):
         for source, file in zip(authority.issue(name, **times), self.files):
             shutil.copy(source, file)
 
-    def hang_up(self, expected):
+    def hang_up(self, expected, pause_s=0.02):
         before = len(self.system.daemon.log())
         self.system.daemon.process.send_signal(signal.SIGHUP)
-        eventually(lambda: re.search(expected, self.system.daemon.log()[before:]), expected)
+        eventually(lambda: re.search(expected, self.system.daemon.log()[before:]), expected, pause_s=pause_s)
         return before
 
     def renew(self, meanwhile=lambda: None):
         """Reload, and wait until another client has taken over from each."""
-        before = self.hang_up(r'event=reloaded .*changed="certificates" needs_restart=""')
+        self.wait_renewed(self.hang_up(r'event=reloaded .*changed="certificates" needs_restart=""'), meanwhile)
 
+    def wait_renewed(self, before, meanwhile=lambda: None):
         def is_renewed():
             meanwhile()
             log = self.system.daemon.log()[before:]
@@ -365,6 +366,58 @@ class Renewal(SecurityCase):
         self.hang_up("event=reload_refused problem=.*key")
         self.answer_one()
         self.assertNotIn("event=kafka_client_renewed", system.daemon.log())
+
+    def test_a_key_that_does_not_fit_yet_is_waited_for(self):
+        """The files change after the check of the reload, and before all clients are opened again."""
+        system = self.make_client("half-written")
+        self.put_certificate(broker.authority, "sluice")
+        system.open()
+        self.answer_one()
+        waited, queries = set(), []
+        for _ in range(20):  # who is too fast for this test may not be the next time
+            former = self.files[1].read_text()
+            self.put_certificate(broker.authority, "sluice")
+            right = self.files[1].read_text()
+            before = self.hang_up(r'event=reloaded .*changed="certificates" needs_restart=""', 0.001)
+            self.files[1].write_text(former)
+            queries += self.ask(20)
+            self.assert_answered(queries)
+            self.files[1].write_text(right)
+            self.wait_renewed(before)
+            waited |= set(re.findall(r"event=kafka_client_not_renewed client=(\w+)", system.daemon.log()))
+            if {"catalogue", "seen", "queries"} <= waited:
+                break
+        self.assertLessEqual({"catalogue", "seen", "queries"}, waited)
+        queries += self.ask(20)
+        self.assert_answered(queries)
+        self.answer_one()
+
+    def wait_problems(self, words):
+        def are_said():
+            status = self.system.daemon.status()
+            return all(words in (problem or "") for problem in (status["problem"], status["seen"]["problem"]))
+        eventually(are_said, f"problems with {words}")
+
+    def test_a_key_that_does_not_fit_yet_is_waited_for_when_brokers_come_back(self):
+        system = self.make_client("half-written-away")
+        self.put_certificate(broker.authority, "sluice")
+        system.open()
+        self.answer_one()
+        former = self.files[1].read_text()
+        self.put_certificate(broker.authority, "sluice")
+        right = self.files[1].read_text()
+        self.files[1].write_text(former)
+        broker.stop()
+        try:
+            self.wait_problems("ssl.key.location")
+        finally:
+            broker.start()
+        self.assert_answered(self.ask(5), 60)  # the consumer of queries and the producers have the former certificate
+        self.wait_problems("ssl.key.location")
+        self.files[1].write_text(right)
+        system.daemon.wait_ready()
+        self.answer_one()
+        eventually(lambda: not system.daemon.status()["seen"]["problem"], "the end of the problem")
 
     def test_a_refused_certificate_leaves_the_queries_to_the_former_consumer(self):
         others = [shutil.copy(source, broker.folder / f"others{source.suffix}")

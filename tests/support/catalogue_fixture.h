@@ -22,6 +22,7 @@ static struct {
   enum unknown_policy unknown_spaces;
   bool is_embedded, has_second_space;
   struct attributes attributes;
+  struct kafka_properties kafka; /* of the catalogue's consumers */
 } catalogue_settings;
 
 static struct temp_dir catalogue_dir;
@@ -51,6 +52,7 @@ static inline int catalogue_fixture_reset(void **state)
   catalogue_settings.rebuild_min_percent = 0;
   catalogue_settings.unknown_spaces = UNKNOWN_REFUSE;
   catalogue_settings.attributes = (struct attributes){ 0 };
+  catalogue_settings.kafka = (struct kafka_properties){ 0 };
   catalogue_settings.is_embedded = catalogue_settings.has_second_space = false;
   temp_dir_remove(catalogue_store_path);
   return 0;
@@ -96,6 +98,7 @@ static inline struct catalogue_fixture *catalogue_fixture_open(const struct kafk
 
   f->config.kafka = (struct kafka_properties){ k->properties, 2 };
   f->config.catalogue.topic = "items";
+  f->config.catalogue.kafka = catalogue_settings.kafka;
   f->config.catalogue.dead_letter_topic = "letters";
   f->config.catalogue.publish_interval_ms = 1;
   f->config.catalogue.batch_items = 50;

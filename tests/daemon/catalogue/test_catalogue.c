@@ -11,7 +11,9 @@
 
 #include "tests/support/catalogue_fixture.h"
 #include "tests/support/kafka_tap.h"
+#include "tests/support/log_watch.h"
 #include "tests/support/stubborn_broker.h"
+#include "tests/support/tls_property.h"
 
 static void the_topic_becomes_items_and_dead_letters(void **state)
 {
@@ -243,6 +245,36 @@ static void a_stop_while_dead_letters_wait_loses_no_record(void **state)
   kafka_fixture_fini(&k);
 }
 
+static void certificates_that_cannot_be_used_yet_are_waited_for(void **state)
+{
+  static const char *const first[][2] = { { "a", GOOD("1,2") } }, *const second[][2] = { { "b", GOOD("1,2") } },
+                                          *const third[][2] = { { "c", GOOD("1,2") } };
+  static const char *const keys[] = { "a", "b", "c" };
+  struct kafka_fixture k;
+  struct catalogue_written written = { 0 };
+
+  (void)state;
+  catalogue_settings.kafka = (struct kafka_properties){ tls_property, 1 };
+  catalogue_fixture_open_broker(&k);
+  struct catalogue_fixture *f = catalogue_fixture_open(&k, NULL, true);
+  catalogue_fixture_produce(&k, first, 1, &written);
+  catalogue_fixture_wait_for_all(f, &written);
+  catalogue_fixture_wait_until_live(f);
+  tls_property_renew(false);
+  log_watch_wait("event=kafka_client_not_renewed client=catalogue");
+  catalogue_fixture_produce(&k, second, 1, &written);
+  catalogue_fixture_wait_for_all(f, &written);
+  assert_int_equal(catalogue_phase(f->catalogue), CATALOGUE_LIVE);
+  tls_property_renew(true);
+  catalogue_fixture_produce(&k, third, 1, &written);
+  catalogue_fixture_wait_for_all(f, &written);
+  catalogue_fixture_wait_until_live(f);
+  catalogue_fixture_assert_items(f, keys, 3);
+  assert_false(catalogue_fixture_has_alarm(f));
+  catalogue_fixture_close(f);
+  kafka_fixture_fini(&k);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -253,6 +285,7 @@ int main(void)
     cmocka_unit_test_setup(a_part_of_an_unknown_space_can_be_dropped, catalogue_fixture_reset),
     cmocka_unit_test_setup(a_dead_letter_topic_that_is_away_does_not_stop_the_catalogue, catalogue_fixture_reset),
     cmocka_unit_test_setup(a_stop_while_dead_letters_wait_loses_no_record, catalogue_fixture_reset),
+    cmocka_unit_test_setup(certificates_that_cannot_be_used_yet_are_waited_for, catalogue_fixture_reset),
   };
 
   catalogue_fixture_make_folder();

@@ -13,7 +13,9 @@
 #include "daemon/delivery/delivery.h"
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/kafka_tap.h"
+#include "tests/support/log_watch.h"
 #include "tests/support/stubborn_broker.h"
+#include "tests/support/tls_property.h"
 
 static struct kafka_fixture kafka;
 static struct counters counters;
@@ -391,6 +393,30 @@ static void an_answer_whose_batch_was_too_large_is_sent_alone(void **state)
   close_stubborn(&s);
 }
 
+/* The producer that sends messages alone is renewed as the others are. While it cannot be opened, the usual one sends. */
+static void an_answer_is_sent_alone_after_a_renewal(void **state)
+{
+  struct stubborn s;
+  struct kafka_tap answers;
+
+  (void)state;
+  open_stubborn(&s, tls_property, 1);
+  for (size_t i = 0; i < 4; i++) {
+    stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
+    reply_to(&s, i);
+    wait_for_open(QUERIES - 1 - i);
+    tls_property_renew(i != 1);
+    if (i == 1)
+      log_watch_wait("event=kafka_client_not_renewed client=answers");
+  }
+  open_tap(&answers, &s, "answers");
+  for (int i = 0; i < 4; i++)
+    assert_next(&answers, "key answer");
+  assert_false(has_alarm(&s));
+  kafka_tap_fini(&answers);
+  close_stubborn(&s);
+}
+
 /* Many hits with long keys: librdkafka refuses such an answer before it is sent. */
 static void an_answer_over_the_limit_of_messages_becomes_an_error_with_its_size(void **state)
 {
@@ -507,6 +533,7 @@ int main(void)
     TEST(a_letter_without_room_is_refused_and_blocks_nobody),
     TEST(a_refused_reply_is_replaced_by_less_until_something_is_accepted),
     TEST(an_answer_whose_batch_was_too_large_is_sent_alone),
+    TEST(an_answer_is_sent_alone_after_a_renewal),
     TEST(an_answer_over_the_limit_of_messages_becomes_an_error_with_its_size),
     TEST(a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket),
     TEST(an_answer_waits_for_its_topic),
