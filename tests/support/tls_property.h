@@ -6,8 +6,9 @@
 
 #include "ingest/kafka_renewal.h"
 
-/* One property, for the layers of a client. */
-static struct kafka_property tls_property[1] = { { "ssl.endpoint.identification.algorithm", "none" } };
+/* For the layers of a client: a consumer takes the first one only. */
+static struct kafka_property tls_property[2] = { { "ssl.endpoint.identification.algorithm", "none" },
+                                                 { "partitioner", "consistent" } };
 
 /* Make it usable or not, and have all clients opened again. */
 static inline void tls_property_renew(bool is_usable)

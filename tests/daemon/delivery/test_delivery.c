@@ -249,19 +249,26 @@ struct stubborn {
   struct stubborn_broker broker;
   struct delivery *delivery;
   struct alarm alarm;
+  int n_answer_partitions;
   uint32_t tickets[QUERIES];
 };
 
-static void open_stubborn(struct stubborn *s, const struct kafka_property *own, size_t n)
+static void open_partitioned(struct stubborn *s, int n_answer_partitions, const struct kafka_property *own, size_t n)
 {
+  s->n_answer_partitions = n_answer_partitions;
   stubborn_broker_init(&s->broker);
-  assert_int_equal(rd_kafka_mock_topic_create(s->broker.cluster, "answers", 1, 1), 0);
+  assert_int_equal(rd_kafka_mock_topic_create(s->broker.cluster, "answers", n_answer_partitions, 1), 0);
   assert_int_equal(rd_kafka_mock_topic_create(s->broker.cluster, "letters", 1, 1), 0);
   for (size_t i = 0; i < QUERIES; i++)
     s->tickets[i] = new_ticket();
   struct kafka_layers layers = stubborn_broker_layers(&s->broker, false, own, n);
   assert_ok(alarm_init(&s->alarm));
   s->delivery = open_with(&layers, &s->alarm);
+}
+
+static void open_stubborn(struct stubborn *s, const struct kafka_property *own, size_t n)
+{
+  open_partitioned(s, 1, own, n);
 }
 
 static void close_stubborn(struct stubborn *s)
@@ -311,7 +318,8 @@ static void reply_to(struct stubborn *s, size_t i)
 
 static void open_tap(struct kafka_tap *tap, const struct stubborn *s, const char *topic)
 {
-  kafka_tap_open(tap, rd_kafka_mock_cluster_bootstraps(s->broker.cluster), topic, 1);
+  kafka_tap_open(tap, rd_kafka_mock_cluster_bootstraps(s->broker.cluster), topic,
+                 strcmp(topic, "answers") == 0 ? s->n_answer_partitions : 1);
 }
 
 /* Describe a message in words: does it have a key, the id of the query, an error, an answer? */
@@ -393,25 +401,46 @@ static void an_answer_whose_batch_was_too_large_is_sent_alone(void **state)
   close_stubborn(&s);
 }
 
-/* The producer that sends messages alone is renewed as the others are. While it cannot be opened, the usual one sends. */
-static void an_answer_is_sent_alone_after_a_renewal(void **state)
+/* Have a batch with the reply refused as too large. Returns the partition that the reply is sent to alone. */
+static int32_t reply_alone(struct stubborn *s, size_t i, struct kafka_tap *answers)
+{
+  char text[100];
+
+  stubborn_broker_refuse(&s->broker, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
+  reply_to(s, i);
+  wait_for_open(QUERIES - 1 - i);
+  rd_kafka_message_t *m = kafka_tap_next(answers, KAFKA_TIMEOUT_MS);
+  assert_non_null(m);
+  assert_string_equal(shape_of(m, text), "key answer");
+  int32_t partition = m->partition;
+  rd_kafka_message_destroy(m);
+  return partition;
+}
+
+/* The producer that sends messages alone is opened again, too: the partition of a key shows which one has sent it. While
+ * it cannot be opened, the usual one sends. */
+static void an_answer_is_sent_alone_by_a_renewed_producer(void **state)
 {
   struct stubborn s;
   struct kafka_tap answers;
 
   (void)state;
-  open_stubborn(&s, tls_property, 1);
-  for (size_t i = 0; i < 4; i++) {
-    stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
-    reply_to(&s, i);
-    wait_for_open(QUERIES - 1 - i);
-    tls_property_renew(i != 1);
-    if (i == 1)
-      log_watch_wait("event=kafka_client_not_renewed client=answers");
-  }
+  open_partitioned(&s, 8, tls_property, 2);
   open_tap(&answers, &s, "answers");
-  for (int i = 0; i < 4; i++)
-    assert_next(&answers, "key answer");
+  int32_t former = reply_alone(&s, 0, &answers);
+  kafka_renewal_lock();
+  tls_property[1].value = "murmur2_random";
+  kafka_renewal_unlock();
+  tls_property_renew(true);
+  reply_to(&s, 1); /* its report passes through the thread that renews */
+  wait_for_open(QUERIES - 2);
+  assert_next(&answers, "key answer");
+  assert_int_not_equal(reply_alone(&s, 2, &answers), former);
+  tls_property_renew(false);
+  log_watch_wait("event=kafka_client_not_renewed client=answers");
+  reply_alone(&s, 3, &answers);
+  tls_property_renew(true);
+  reply_alone(&s, 4, &answers);
   assert_false(has_alarm(&s));
   kafka_tap_fini(&answers);
   close_stubborn(&s);
@@ -533,7 +562,7 @@ int main(void)
     TEST(a_letter_without_room_is_refused_and_blocks_nobody),
     TEST(a_refused_reply_is_replaced_by_less_until_something_is_accepted),
     TEST(an_answer_whose_batch_was_too_large_is_sent_alone),
-    TEST(an_answer_is_sent_alone_after_a_renewal),
+    TEST(an_answer_is_sent_alone_by_a_renewed_producer),
     TEST(an_answer_over_the_limit_of_messages_becomes_an_error_with_its_size),
     TEST(a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket),
     TEST(an_answer_waits_for_its_topic),
