@@ -274,7 +274,7 @@ bool service_close(struct service *s)
   if (s->delivery)
     delivery_drain(s->delivery); /* replies must be delivered before their queries are committed */
   if (s->query_thread && !atomic_load(&s->is_hurried))
-    query_thread_commit(s->query_thread);
+    query_thread_leave(s->query_thread); /* before anything else is closed: others wait for the partitions */
   if (s->catalogue)
     catalogue_stop(s->catalogue);
   if (s->seen)

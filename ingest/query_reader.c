@@ -3,20 +3,30 @@
 #include "ingest/query_reader.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "ingest/former_member.h"
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_closing.h"
 #include "ingest/kafka_renewal.h"
 #include "ingest/query_queues.h"
 #include "ingest/retried_header.h"
 
-enum { COMMIT_INTERVAL_MS = 200, COMMIT_TIMEOUT_MS = 3000, COMMIT_PARTITIONS = 1024 };
+/* The commit interval bounds how many queries are answered twice after a crash. */
+enum { COMMIT_INTERVAL_MS = 20, COMMIT_TIMEOUT_MS = 3000, COMMIT_PARTITIONS = 1024 };
 
 /* Maximum wait for the group's events while records arrive, and maximum number of events handled at once. */
 enum { EVENTS_INTERVAL_MS = 10, EVENTS_AT_ONCE = 64 };
+
+/* How long the queries that were taken may take to be answered before the partitions are given up, and how often to
+ * look. */
+enum { DRAIN_MS = 1000, DRAIN_STEP_MS = 1 };
+
+/* How often to wake librdkafka. Its main thread sleeps for up to half a second, and a heartbeat that is due waits. */
+enum { WAKE_INTERVAL_MS = 100 };
 
 /* Interval and timeout of looking for a missing topic. */
 enum { AWAY_INTERVAL_MS = 1000, AWAY_TIMEOUT_MS = 500 };
@@ -39,19 +49,30 @@ struct query_reader {
   bool keeps_partitions;        /* see query_reader_keep_partitions() */
   bool is_awaited;              /* see query_reader_is_awaited() */
   int n_awaited;                /* the partitions that the group waits for */
-  bool is_standby;              /* another reader uses the tracker: the former one, or the next one */
-  bool is_rejoining;            /* the topic is back, but not assigned yet */
+  int64_t give_up_ns;           /* when they are given up at the latest; 0: they are kept */
+  bool is_closing;
+  bool is_committing;   /* a commit is under way */
+  bool has_uncommitted; /* queries may be open, or answered and not committed */
+  int64_t wake_due_ns;
+  char member[QUERY_MEMBER_MAX + 1];
+  struct former_member former;
+  bool is_standby;   /* another reader uses the tracker: the former one, or the next one */
+  bool is_rejoining; /* the topic is back, but not assigned yet */
 };
 
 static const char group_denied[] = "not allowed to use query.group";
 static const char topic_denied[] = "not allowed to read the query topic";
+static const char group_differs[] = "another program in query.group shares partitions in another way: stop it";
 
 static const struct kafka_property defaults[] = {
-  { "enable.auto.commit", "false" },   { "enable.auto.offset.store", "false" },
+  { "enable.auto.commit", "false" },
+  { "enable.auto.offset.store", "false" },
   { "auto.offset.reset", "earliest" }, /* a new group starts at the oldest query and skips none */
   { "session.timeout.ms", "6000" },    /* after this time another member gets the partitions of a killed one */
-  { "heartbeat.interval.ms", "1000" }, { "topic.metadata.refresh.interval.ms", "30000" },
-  { "socket.nagle.disable", "true" },  { "fetch.wait.max.ms", "100" },
+  { "heartbeat.interval.ms", "100" },  /* a rebalance takes as long as its slowest member to notice it */
+  { "topic.metadata.refresh.interval.ms", "30000" },
+  { "socket.nagle.disable", "true" },
+  { "fetch.wait.max.ms", "100" },
   { "fetch.error.backoff.ms", "50" },
 };
 
@@ -61,6 +82,17 @@ static void note_failed_commit(struct query_reader *r, rd_kafka_resp_err_t error
 {
   log_warn("query_commit", "error=%s", rd_kafka_err2name(error));
   offset_tracker_tell_again(r->tracker);
+  r->has_uncommitted = true;
+}
+
+static rd_kafka_resp_err_t commit_positions(struct query_reader *r, const rd_kafka_topic_partition_list_t *positions,
+                                            bool is_async)
+{
+  if (!is_async)
+    return kafka_commit_within(r->rk, positions, COMMIT_TIMEOUT_MS);
+  rd_kafka_resp_err_t error = rd_kafka_commit(r->rk, positions, true);
+  r->is_committing = error == RD_KAFKA_RESP_ERR_NO_ERROR;
+  return error;
 }
 
 /* Commit the committable offsets. While the topic is away nothing is committed: its offsets mean nothing in a new
@@ -79,8 +111,7 @@ static void commit(struct query_reader *r, bool is_async)
   list = rd_kafka_topic_partition_list_new((int)n);
   for (size_t i = 0; i < n; i++)
     rd_kafka_topic_partition_list_add(list, r->topic, positions[i].partition)->offset = positions[i].next;
-  rd_kafka_resp_err_t error =
-      is_async ? rd_kafka_commit(r->rk, list, true) : kafka_commit_within(r->rk, list, COMMIT_TIMEOUT_MS);
+  rd_kafka_resp_err_t error = commit_positions(r, list, is_async);
   rd_kafka_topic_partition_list_destroy(list);
   if (error)
     note_failed_commit(r, error);
@@ -103,7 +134,7 @@ static void forward_records(struct query_reader *r, const rd_kafka_topic_partiti
  */
 static void note_allowed(struct query_reader *r, bool has_partitions)
 {
-  if (has_partitions || atomic_load(&r->denied) == group_denied)
+  if (has_partitions || atomic_load(&r->denied) != topic_denied)
     atomic_store(&r->denied, NULL);
 }
 
@@ -130,10 +161,13 @@ static void take_assignment(struct query_reader *r, rd_kafka_topic_partition_lis
   }
 }
 
+/* A commit under way may fail, and nobody would repeat it: so all positions are committed again. */
 static void give_up_assignment(struct query_reader *r)
 {
-  if (!rd_kafka_assignment_lost(r->rk)) /* lost partitions belong to another member already */
+  if (!rd_kafka_assignment_lost(r->rk)) { /* lost partitions belong to another member already */
+    offset_tracker_tell_again(r->tracker);
     commit(r, false);
+  }
   forget(r);
   rd_kafka_assign(r->rk, NULL);
 }
@@ -150,10 +184,11 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event, rd_kafka_top
   struct query_reader *r = opaque;
   bool is_assigned = event == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
 
-  (void)rk;
-  if (!is_assigned && r->keeps_partitions) {
+  if (!is_assigned && !r->is_closing && !rd_kafka_assignment_lost(rk)) {
     r->is_awaited = true;
     r->n_awaited = partitions->cnt;
+    if (!r->keeps_partitions)
+      query_reader_give_up(r);
     return;
   }
   if (is_assigned)
@@ -165,12 +200,13 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event, rd_kafka_top
 
 static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_partition_list_t *offsets, void *opaque)
 {
-  const struct query_reader *r = opaque;
+  struct query_reader *r = opaque;
 
   (void)rk;
   (void)offsets;
+  r->is_committing = false;
   if (!r->is_standby && error && error != RD_KAFKA_RESP_ERR__NO_OFFSET)
-    note_failed_commit(opaque, error);
+    note_failed_commit(r, error);
 }
 
 static err_t subscribe(struct query_reader *r)
@@ -185,7 +221,7 @@ static err_t subscribe(struct query_reader *r)
   return ERR_OK;
 }
 
-err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group,
+err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group, const char *former,
                         struct offset_tracker *tracker, struct query_reader **out)
 {
   AUTO(query_reader_close) struct query_reader *r = NULL;
@@ -207,7 +243,9 @@ err_t query_reader_open(const struct kafka_layers *layers, const char *topic, co
   kafka_stats_watch(r->rk, all.client);
   rd_kafka_poll_set_consumer(r->rk);
   TRY(query_queues_open(r->rk, &r->queues));
-  TRY(subscribe(r));
+  former_member_begin(&r->former, former, r->rk);
+  if (!*r->former.id)
+    TRY(subscribe(r));
   *out = r;
   r = NULL;
   return ERR_OK;
@@ -234,6 +272,7 @@ static void close_client(struct query_reader *r)
   char reason[8];
   bool is_lost = rd_kafka_fatal_error(r->rk, reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR;
 
+  r->is_closing = true;
   if (!is_lost) {
     commit(r, false);
     if (r->is_awaited)
@@ -242,14 +281,6 @@ static void close_client(struct query_reader *r)
   }
   query_queues_close(&r->queues);
   kafka_client_destroy(r->rk, is_lost ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
-}
-
-void query_reader_commit(struct query_reader *r)
-{
-  char reason[8];
-
-  if (rd_kafka_fatal_error(r->rk, reason, sizeof reason) == RD_KAFKA_RESP_ERR_NO_ERROR)
-    commit(r, false);
 }
 
 static void close_reader(void *object)
@@ -306,9 +337,13 @@ bool query_reader_is_member(const struct query_reader *r)
 
 void query_reader_give_up(struct query_reader *r)
 {
-  r->is_awaited = false;
-  give_up_assignment(r);
-  note_assigned(r, false, r->n_awaited);
+  if (!r->give_up_ns)
+    r->give_up_ns = clock_now_ns() + DRAIN_MS * CLOCK_NS_PER_MS;
+}
+
+const char *query_reader_member(const struct query_reader *r)
+{
+  return r->member;
 }
 
 void query_reader_abandon(struct query_reader **r)
@@ -321,10 +356,14 @@ void query_reader_abandon(struct query_reader **r)
   *r = NULL;
 }
 
-/* A commit under way may fail, and nobody would repeat it: so all positions are committed again. */
 void query_reader_retire(struct query_reader **r)
 {
-  if (!rd_kafka_assignment_lost((*r)->rk)) {
+  char reason[8];
+
+  if (!*r)
+    return;
+  bool is_lost = rd_kafka_fatal_error((*r)->rk, reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR;
+  if (!is_lost && !rd_kafka_assignment_lost((*r)->rk)) {
     offset_tracker_tell_again((*r)->tracker);
     commit(*r, false);
   }
@@ -332,12 +371,66 @@ void query_reader_retire(struct query_reader **r)
   query_reader_abandon(r);
 }
 
+/* ---- What is due from time to time ---- */
+
+/* Commit, one request at a time. Queries that are open now may be committable next time. */
 static void commit_now_and_then(struct query_reader *r, int64_t now_ns)
 {
-  if (now_ns >= r->commit_due_ns) {
-    r->commit_due_ns = now_ns + COMMIT_INTERVAL_MS * CLOCK_NS_PER_MS;
-    commit(r, true);
-  }
+  if (now_ns < r->commit_due_ns || r->is_committing)
+    return;
+  r->commit_due_ns = now_ns + COMMIT_INTERVAL_MS * CLOCK_NS_PER_MS;
+  r->has_uncommitted = offset_tracker_n_held(r->tracker) > 0;
+  commit(r, true);
+}
+
+static void give_up_when_answered(struct query_reader *r, int64_t now_ns)
+{
+  if (!r->give_up_ns || (offset_tracker_n_open(r->tracker) > 0 && now_ns < r->give_up_ns))
+    return;
+  r->give_up_ns = 0;
+  r->is_awaited = false;
+  give_up_assignment(r);
+  note_assigned(r, false, r->n_awaited);
+}
+
+/* Ask librdkafka for the member's id. Its main thread answers, and sends the heartbeat that is due. */
+static void wake_client(struct query_reader *r, int64_t now_ns)
+{
+  if (now_ns < r->wake_due_ns)
+    return;
+  r->wake_due_ns = now_ns + WAKE_INTERVAL_MS * CLOCK_NS_PER_MS;
+  char *id = rd_kafka_memberid(r->rk);
+  if (id && strlen(id) <= QUERY_MEMBER_MAX)
+    strcpy(r->member, id);
+  if (id)
+    rd_kafka_mem_free(r->rk, id);
+}
+
+static err_t look_for_former(struct query_reader *r, int64_t now_ns)
+{
+  if (!*r->former.id || former_member_is_there(&r->former, r->rk, r->group, now_ns))
+    return ERR_OK;
+  return subscribe(r);
+}
+
+static err_t do_what_is_due(struct query_reader *r, int64_t now_ns)
+{
+  commit_now_and_then(r, now_ns);
+  give_up_when_answered(r, now_ns);
+  wake_client(r, now_ns);
+  return look_for_former(r, now_ns);
+}
+
+/* Return how long to wait for events and records: until something may be due. */
+static int64_t wait_ns(const struct query_reader *r, int64_t left_ns)
+{
+  int64_t most_ns = left_ns;
+
+  if (r->give_up_ns)
+    most_ns = DRAIN_STEP_MS * CLOCK_NS_PER_MS;
+  else if (r->has_uncommitted)
+    most_ns = COMMIT_INTERVAL_MS * CLOCK_NS_PER_MS;
+  return left_ns < most_ns ? left_ns : most_ns;
 }
 
 /* ---- A topic that disappears and returns ---- */
@@ -364,10 +457,8 @@ static err_t look_for_topic(struct query_reader *r, int64_t now_ns)
 
 /* ---- Polling ---- */
 
-static void note_denied(struct query_reader *r, const rd_kafka_message_t *m)
+static void note_denied(struct query_reader *r, const char *what)
 {
-  const char *what = m->err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED ? group_denied : topic_denied;
-
   if (atomic_exchange(&r->denied, what) != what)
     log_warn("query_denied", "topic=%s group=%s reason=%s", r->topic, r->group, log_quote(span_of_str(what)));
 }
@@ -388,8 +479,13 @@ static err_t note_error(struct query_reader *r, const rd_kafka_message_t *m)
     note_topic_away(r, reason);
     return ERR_OK;
   case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    note_denied(r, topic_denied);
+    return ERR_OK;
   case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
-    note_denied(r, m);
+    note_denied(r, group_denied);
+    return ERR_OK;
+  case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
+    note_denied(r, group_differs);
     return ERR_OK;
   case RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED:
     atomic_store(&r->is_assigned, false);
@@ -429,6 +525,7 @@ static err_t pop_record(struct query_reader *r, bool *has_record, struct query_r
   if (!m)
     return ERR_OK;
   TRY(offset_tracker_begin(r->tracker, m->partition, m->offset, &ticket));
+  r->has_uncommitted = true;
   atomic_store(&r->denied, NULL);
   *out = (struct query_record){
     .has_key = m->key != NULL,
@@ -455,7 +552,7 @@ err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_recor
 
   release_message(r);
   *has_record = false;
-  commit_now_and_then(r, now_ns);
+  TRY(do_what_is_due(r, now_ns));
   if (now_ns >= r->events_due_ns)
     TRY(serve_events(r, now_ns));
   for (;;) {
@@ -463,9 +560,10 @@ err_t query_reader_poll(struct query_reader *r, int timeout_ms, bool takes_recor
       TRY(pop_record(r, has_record, out));
     if (*has_record || now_ns >= end_ns)
       return ERR_OK;
-    query_queues_wait(&r->queues, end_ns - now_ns);
+    query_queues_wait(&r->queues, wait_ns(r, end_ns - now_ns));
     now_ns = clock_now_ns();
     TRY(serve_events(r, now_ns));
+    TRY(do_what_is_due(r, now_ns));
   }
 }
 

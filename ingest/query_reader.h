@@ -19,6 +19,9 @@
 
 struct query_reader;
 
+/* Bytes of a member's id: client.id, a hyphen and a UUID. Longer ones count as unknown. */
+enum { QUERY_MEMBER_MAX = 255 };
+
 /* A record of the topic. Spans are valid until the next poll. */
 struct query_record {
   bool has_key;
@@ -34,16 +37,17 @@ struct query_record {
   uint32_t ticket;      /* the caller passes it to offset_tracker_done() once */
 };
 
-/* Open the consumer and join the group.
+/* Open the consumer. It joins the group, once that has forgotten the former member.
  *
+ * former   id of the member that this one replaces, because its process was killed; "": none
  * tracker  each record begins a ticket in it, and its committable offsets are committed. The reader becomes an owner of
  *          it, because closing the reader may take longer than the caller waits
  */
-err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group,
+err_t query_reader_open(const struct kafka_layers *layers, const char *topic, const char *group, const char *former,
                         struct offset_tracker *tracker, struct query_reader **out);
 
-/* Commit the committable offsets. Thread: the query reader, or any after that has ended. Blocks: up to some seconds. */
-void query_reader_commit(struct query_reader *r);
+/* Return the id under which the group knows the reader, valid until the next poll; "": it does not know it yet. */
+const char *query_reader_member(const struct query_reader *r);
 
 /* Commit the committable offsets, leave the group and close the consumer. */
 void query_reader_close(struct query_reader **r);
@@ -66,18 +70,19 @@ bool query_reader_is_awaited(const struct query_reader *r);
 /* Has the group let the reader in? It may still be without partitions. */
 bool query_reader_is_member(const struct query_reader *r);
 
-/* Give the group the partitions that it waits for, and join again: an ordinary rebalance. Blocks: up to some seconds,
- * for the commit. */
+/* Give the group the partitions that it waits for, and join again: an ordinary rebalance. That happens in a later poll:
+ * when the queries that were taken are answered and committed, or after a second. Without
+ * query_reader_keep_partitions() it happens by itself. */
 void query_reader_give_up(struct query_reader *r);
 
-/* Commit the committable offsets, forget the others, and leave the group. Closes the reader in the background. Blocks:
- * up to some seconds, for the commit. */
+/* Commit the committable offsets, forget the others, and leave the group. Closes the reader in the background. NULL is
+ * accepted. Thread: the query reader, or any after that has ended. Blocks: up to some seconds, for the commit. */
 void query_reader_retire(struct query_reader **r);
 
 /* Leave the group without a commit, and close in the background. The tracker is not touched. */
 void query_reader_abandon(struct query_reader **r);
 
-/* Serve the group's events, commit from time to time, and wait up to timeout_ms for one record.
+/* Serve the group's events, commit what is answered soon after, and wait up to timeout_ms for one record.
  *
  * takes_record  false: take no record, but do everything else
  * has_record    true if `out` has a record

@@ -151,6 +151,11 @@ err_t sender_open(const struct kafka_layers *layers, sender_reported reported, v
   return ERR_OK;
 }
 
+void sender_prepare(struct sender *s, const char *topic, int timeout_ms)
+{
+  (void)kafka_topic_is_there(s->rk, topic, timeout_ms); /* its metadata is cached now */
+}
+
 static void destroy_client(void *object)
 {
   struct sender *s = object;

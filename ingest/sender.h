@@ -67,6 +67,10 @@ typedef void (*sender_reported)(void *context, const struct sender_report *repor
  */
 err_t sender_open(const struct kafka_layers *layers, sender_reported reported, void *context, struct sender **out);
 
+/* Learn where a topic's partitions are. librdkafka would else ask when the first message is sent, and may let that wait
+ * for a second. Blocks: up to timeout_ms. */
+void sender_prepare(struct sender *s, const char *topic, int timeout_ms);
+
 /* Close the producer. Messages that are not delivered by then are reported as SENDER_CLOSED. */
 void sender_close(struct sender **s);
 

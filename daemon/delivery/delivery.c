@@ -178,6 +178,7 @@ static err_t open_outlets(struct delivery *d)
   struct outlet_config answers = {
     .name = "answers",
     .layers = d->with.layers,
+    .topic = d->with.answer_topic,
     .is_patient = true,
     .context = d,
     .ended = on_answer_ended,

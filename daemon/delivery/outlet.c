@@ -13,6 +13,9 @@
 /* After UNSURE_MAX failures that may or may not be permanent, a message counts as refused. */
 enum { POLL_MS = 100, BUSY_POLL_MS = 10, RETRY_MS = 250, UNSURE_MAX = 20 };
 
+/* How long a new producer may take to learn where its topic's partitions are. */
+enum { PREPARE_MS = 1000 };
+
 /* How long a retired producer may take to send its messages. */
 enum { TAKE_BACK_MS = 1000 };
 
@@ -289,6 +292,12 @@ static void give_up_alone(struct outlet *o)
     sender_close(&o->alone);
 }
 
+static void prepare(const struct outlet *o, struct sender *s)
+{
+  if (o->with.topic)
+    sender_prepare(s, o->with.topic, PREPARE_MS);
+}
+
 static void renew_sender(struct outlet *o)
 {
   struct sender *next;
@@ -297,6 +306,7 @@ static void renew_sender(struct outlet *o)
   note_opened(&o->renewal, o, err);
   if (err != ERR_OK)
     return;
+  prepare(o, next);
   log_info("kafka_client_renewed", "client=%s", o->with.name);
   replace_sender(o, next);
 }
@@ -317,6 +327,7 @@ static void *run(void *context)
 
   if (o->with.pulses)
     pulse_begin(o->with.pulses, &o->pulse, o->with.name);
+  prepare(o, o->sender);
   while (!atomic_load(&o->is_stopping)) {
     pulse_beat();
     bool is_busy = o->retired || outlet_n_waiting(o) || (o->alone && sender_n_waiting(o->alone));

@@ -33,6 +33,7 @@ enum outlet_end {
 struct outlet_config {
   const char *name;                  /* for the log; a literal */
   const struct kafka_layers *layers; /* copied; the properties outlive the outlet */
+  const char *topic;                 /* messages go to this one; outlives the outlet. NULL: to several */
   bool is_patient;                   /* send again while the topic or its brokers are away */
   struct pulses *pulses;             /* they watch the thread; NULL if it may end while they are still checked */
   void *context;

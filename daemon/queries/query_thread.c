@@ -14,6 +14,7 @@
 #include "daemon/pulse.h"
 #include "daemon/queries/at_least_list.h"
 #include "daemon/queries/query_handover.h"
+#include "daemon/queries/query_member.h"
 #include "daemon/queries/search_worker.h"
 #include "daemon/renewal_wait.h"
 #include "ingest/query_reader.h"
@@ -51,8 +52,9 @@ struct query_thread {
   struct age_watch ages; /* of the queries, when they are read */
   uint32_t *weights;     /* [n_spaces] */
   struct at_least_sources sources;
-  struct at_least_list unseen; /* queries that wait for at_least */
-  uint64_t generation;         /* of the assignment that the pending queries belong to */
+  struct at_least_list unseen;       /* queries that wait for at_least */
+  char member[QUERY_MEMBER_MAX + 1]; /* the id that is kept in the store's folder */
+  uint64_t generation;               /* of the assignment that the pending queries belong to */
   int64_t held_logged_ns;
   struct region scratch;
   struct region explain_scratch;
@@ -319,13 +321,13 @@ static void drop_reassigned(struct query_thread *t)
   drop(t, query_queue_take_all(t->queue));
 }
 
-static err_t open_reader(const struct query_thread *t, struct query_reader **out)
+static err_t open_reader(const struct query_thread *t, const char *former, struct query_reader **out)
 {
   const struct config *config = t->with.config;
   struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &config->query.kafka, true);
 
   layers.client = "queries";
-  return query_reader_open(&layers, config->query.topic, config->query.group, t->with.tracker, out);
+  return query_reader_open(&layers, config->query.topic, config->query.group, former, t->with.tracker, out);
 }
 
 /* Let the next consumer take over. Queries that could not be answered by now are read again, as after a rebalance. */
@@ -351,7 +353,7 @@ static err_t begin_handover(struct query_thread *t)
 
   if (!renewal_wait_is_over(&t->renewal))
     return ERR_OK;
-  err_code_t err = open_reader(t, &next);
+  err_code_t err = open_reader(t, "", &next);
   if (err == ERR_CONFIG) { /* it was good before */
     renewal_wait_begin(&t->renewal, "queries");
     return ERR_OK;
@@ -378,6 +380,17 @@ static err_t hand_over(struct query_thread *t)
   return ERR_OK;
 }
 
+/* Keep the id that the group knows this daemon by, when it is another one. */
+static void keep_member(struct query_thread *t)
+{
+  const char *member = query_reader_member(t->reader);
+
+  if (!*member || strcmp(member, t->member) == 0)
+    return;
+  strcpy(t->member, member);
+  query_member_keep(t->with.config->store_path, member);
+}
+
 static err_t step(struct query_thread *t)
 {
   TRY(hand_over(t));
@@ -391,6 +404,7 @@ static err_t step(struct query_thread *t)
   if (!can_reply)
     log_held(t);
   TRY(query_reader_poll(t->reader, is_idle ? IDLE_POLL_MS : BUSY_POLL_MS, query != NULL, &has_record, &record));
+  keep_member(t);
   drop_reassigned(t);
   if (has_record)
     TRY(take_record(t, &record, query));
@@ -467,7 +481,8 @@ err_t query_thread_start(struct query_thread *t)
 {
   const struct config *config = t->with.config;
 
-  TRY(open_reader(t, &t->reader));
+  query_member_read(config->store_path, t->member);
+  TRY(open_reader(t, t->member, &t->reader));
   struct search_context searches = { t->with.engine,           t->queue,    &t->reply, t->figures, t->with.alarm,
                                      config->query.batch_size, t->with.seen };
   TRY(search_workers_open(engine_setup_n_workers(config, t->with.engine), &searches, &t->workers));
@@ -488,10 +503,13 @@ void query_thread_stop(struct query_thread *t)
   search_workers_close(&t->workers);
 }
 
-void query_thread_commit(struct query_thread *t)
+void query_thread_leave(struct query_thread *t)
 {
-  if (t->reader)
-    query_reader_commit(t->reader);
+  if (!t->reader)
+    return;
+  query_handover_abort(&t->handover);
+  query_reader_retire(&t->reader);
+  query_member_keep(t->with.config->store_path, "");
 }
 
 void query_thread_close(struct query_thread **t)

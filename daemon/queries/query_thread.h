@@ -40,8 +40,9 @@ err_t query_thread_start(struct query_thread *t);
  * daemon answers them, or this one after a restart. */
 void query_thread_stop(struct query_thread *t);
 
-/* Commit the offsets of delivered replies, after query_thread_stop(). Blocks: for a few seconds at most. */
-void query_thread_commit(struct query_thread *t);
+/* Commit the offsets of delivered replies and leave the group, after query_thread_stop(). The other daemons take over.
+ * Nothing else may look at the consumer. Blocks: for a few seconds at most. */
+void query_thread_leave(struct query_thread *t);
 
 void query_thread_close(struct query_thread **t);
 

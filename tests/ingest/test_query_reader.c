@@ -25,7 +25,7 @@ static struct query_reader *open_reader(const char *group)
   struct query_reader *r;
 
   assert_ok(offset_tracker_open(&tracker));
-  assert_ok(query_reader_open(&layers, "queries", group, tracker, &r));
+  assert_ok(query_reader_open(&layers, "queries", group, "", tracker, &r));
   assert_false(query_reader_is_assigned(r));
   return r;
 }
@@ -83,7 +83,7 @@ static void assert_reader_stays_without_taking(void)
   bool has_record;
 
   assert_ok(offset_tracker_open(&tracker));
-  assert_ok(query_reader_open(&layers, "queries", "patient", tracker, &r));
+  assert_ok(query_reader_open(&layers, "queries", "patient", "", tracker, &r));
   assert_int_equal(next_record(r).offset, 0);
   uint64_t generation = query_reader_generation(r);
   for (int64_t end_ns = clock_now_ns() + 8 * CLOCK_NS_PER_S; clock_now_ns() < end_ns;) {
