@@ -16,8 +16,8 @@ static const struct {
   { "auto.offset.reset", false, "Sluice must notice every gap in a topic; see catalogue.on_discontinuity" },
   { "group.id", false, "use query.group and catalogue.group" },
   { "group.instance.id", false,
-    "when certificates change, two consumers of one daemon are in the group for a moment, and the next would fence "
-    "the former" },
+    "a static member does not leave the group: its queries would wait for its restart, or for session.timeout.ms" },
+  { "group.protocol", false, "Sluice takes part in rebalances of the classic protocol" },
   { "isolation.level", true, "the catalogue reads committed records only" },
   { "enable.partition.eof", false, "Sluice needs it to know when it has caught up" },
   { "message.timeout.ms", false, "an answer waits for its broker until it is delivered" },
@@ -30,7 +30,8 @@ static const struct {
   { "retries", false, "an answer is sent again until a broker has it" },
   { "message.send.max.retries", false, "an answer is sent again until a broker has it" },
   { "enable.gapless.guarantee", false, "one answer too large for its topic would stop the producer of all answers" },
-  { "partition.assignment.strategy", false, "only eager rebalancing is supported" },
+  { "partition.assignment.strategy", false,
+    "all daemons of a group must agree, and incremental rebalances would have queries answered twice" },
   { "transactional.id", false, "Sluice's producers do not use transactions" },
   { "test.mock.num.brokers", false, "use embedded_broker.enabled" },
 };

@@ -119,6 +119,50 @@ static void assert_retired_reader_commits_again(void)
   offset_tracker_close(&tracker);
 }
 
+static void poll_without_taking(struct query_reader *r)
+{
+  struct query_record record;
+  bool has_record;
+
+  assert_ok(query_reader_poll(r, 10, false, &has_record, &record));
+  assert_false(has_record);
+}
+
+/* The group asks for the partition because another reader joins. It waits until the queries are answered. Where the
+ * next owner begins is tested on a real broker: this one refuses commits during a rebalance. */
+static void assert_partitions_wait_for_answers(void)
+{
+  enum { TAKEN = 4 };
+  struct kafka_layers layers = kafka_fixture_layers(&kafka, true);
+  struct offset_tracker *others;
+  struct query_reader *r, *other;
+  uint32_t tickets[TAKEN];
+
+  assert_ok(offset_tracker_open(&tracker));
+  assert_ok(offset_tracker_open(&others));
+  assert_ok(query_reader_open(&layers, "queries", "sharing", "", tracker, &r));
+  for (int i = 0; i < TAKEN; i++)
+    tickets[i] = next_record(r).ticket;
+  assert_true(*query_reader_member(r) != '\0');
+  assert_ok(query_reader_open(&layers, "queries", "sharing", "", others, &other));
+  for (int64_t end_ns = kafka_deadline_ns(); !query_reader_is_awaited(r) && clock_now_ns() < end_ns;) {
+    poll_without_taking(r);
+    poll_without_taking(other);
+  }
+  for (int i = 0; i < 3; i++) {
+    assert_true(query_reader_is_awaited(r));
+    poll_without_taking(r);
+  }
+  for (int i = 0; i < TAKEN; i++)
+    offset_tracker_done(tracker, tickets[i]);
+  poll_without_taking(r);
+  assert_false(query_reader_is_awaited(r));
+  query_reader_close(&r);
+  query_reader_close(&other);
+  offset_tracker_close(&tracker);
+  offset_tracker_close(&others);
+}
+
 /* A fatal error, as when another member fences this one. It must be reported: otherwise a daemon would be ready and
  * answer nothing. */
 static void assert_fatal_error_is_told(struct query_reader *r)
@@ -149,6 +193,7 @@ static void a_second_reader_continues_at_the_first_query_that_is_not_done(void *
   send_queries();
   assert_reader_stays_without_taking();
   assert_retired_reader_commits_again();
+  assert_partitions_wait_for_answers();
   r = open_reader("group");
   for (int i = 0; i < QUERIES; i++) {
     struct query_record record = next_record(r);

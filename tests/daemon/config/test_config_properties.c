@@ -43,12 +43,26 @@ static void properties_that_librdkafka_refuses_are_refused_with_its_reason(void 
 
 static void properties_that_sluice_sets_are_refused_with_the_reason(void **state)
 {
-  const char *everywhere[] = { "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset", "group.id",
-                               "enable.partition.eof", "auto.commit.enable", "transactional.id",
-                               "test.mock.num.brokers", "message.timeout.ms", "delivery.timeout.ms",
-                               "delivery.report.only.error", "partition.assignment.strategy", "acks",
-                               "request.required.acks", "retries", "message.send.max.retries", "enabled_events",
-                               "enable.gapless.guarantee", "group.instance.id" };
+  const char *everywhere[] = { "enable.auto.commit",
+                               "enable.auto.offset.store",
+                               "auto.offset.reset",
+                               "group.id",
+                               "enable.partition.eof",
+                               "auto.commit.enable",
+                               "transactional.id",
+                               "test.mock.num.brokers",
+                               "message.timeout.ms",
+                               "delivery.timeout.ms",
+                               "delivery.report.only.error",
+                               "partition.assignment.strategy",
+                               "acks",
+                               "request.required.acks",
+                               "retries",
+                               "message.send.max.retries",
+                               "enabled_events",
+                               "enable.gapless.guarantee",
+                               "group.instance.id",
+                               "group.protocol" };
   const char *maps[] = { "kafka:\n  %s: 1\n" STORE SPACES, "catalogue: {kafka: {\n %s: 1}}\n" REST,
                          "query: {kafka: {\n %s: 1}}\n" REST, "query: {answer_kafka: {\n %s: 1}}\n" REST };
   char text[TEXT_BYTES];
