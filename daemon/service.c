@@ -190,6 +190,7 @@ err_t service_step(struct service *s)
   TRY(check_clock(s));
   if (catalogue_is_serving(s->catalogue) && !s->has_started_queries) {
     s->has_started_queries = true;
+    delivery_prepare(s->delivery);
     TRY(query_thread_start(s->query_thread));
   }
   set_not_ready(s, why_not_ready(s));

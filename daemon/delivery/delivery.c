@@ -178,7 +178,6 @@ static err_t open_outlets(struct delivery *d)
   struct outlet_config answers = {
     .name = "answers",
     .layers = d->with.layers,
-    .topic = d->with.answer_topic,
     .is_patient = true,
     .context = d,
     .ended = on_answer_ended,
@@ -342,6 +341,11 @@ bool delivery_send_dead_letter(struct delivery *d, const struct dead_letter *let
   if (is_of_query)
     dead_letters_drop(d->letters, letter);
   return is_of_query;
+}
+
+void delivery_prepare(struct delivery *d)
+{
+  outlet_prepare(d->answers, d->with.answer_topic);
 }
 
 bool delivery_is_answer_topic_away(struct delivery *d)

@@ -79,6 +79,10 @@ bool delivery_send_dead_letter(struct delivery *d, const struct dead_letter *let
 /* Can a reply probably be sent now without waiting for a broker? Thread: any. */
 bool delivery_has_room(struct delivery *d);
 
+/* Prepare for the first answer, before queries are read. Thread: main. Blocks: up to a second, while no broker answers.
+ */
+void delivery_prepare(struct delivery *d);
+
 /* Do answers wait because the configured answer topic or its brokers are away, or because we may not write there?
  * Thread: any. */
 bool delivery_is_answer_topic_away(struct delivery *d);

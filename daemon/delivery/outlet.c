@@ -23,6 +23,7 @@ struct outlet {
   struct outlet_config with;
   struct kafka_layers layers;
   pthread_rwlock_t lock; /* keeps the sender from being replaced. The outlet's thread needs it only to replace it */
+  _Atomic(const char *) topic; /* see outlet_prepare(); NULL: none */
   struct sender *sender;
   struct sender *retired;         /* it has former certificates, and reports to come; NULL if there is none */
   int64_t take_back_due_ns;       /* when to take back what the retired one could not send */
@@ -292,10 +293,20 @@ static void give_up_alone(struct outlet *o)
     sender_close(&o->alone);
 }
 
-static void prepare(const struct outlet *o, struct sender *s)
+static void prepare(struct outlet *o, struct sender *s)
 {
-  if (o->with.topic)
-    sender_prepare(s, o->with.topic, PREPARE_MS);
+  const char *topic = atomic_load(&o->topic);
+
+  if (topic)
+    sender_prepare(s, topic, PREPARE_MS);
+}
+
+void outlet_prepare(struct outlet *o, const char *topic)
+{
+  atomic_store(&o->topic, topic);
+  pthread_rwlock_rdlock(&o->lock);
+  prepare(o, o->sender);
+  pthread_rwlock_unlock(&o->lock);
 }
 
 static void renew_sender(struct outlet *o)
@@ -327,7 +338,6 @@ static void *run(void *context)
 
   if (o->with.pulses)
     pulse_begin(o->with.pulses, &o->pulse, o->with.name);
-  prepare(o, o->sender);
   while (!atomic_load(&o->is_stopping)) {
     pulse_beat();
     bool is_busy = o->retired || outlet_n_waiting(o) || (o->alone && sender_n_waiting(o->alone));

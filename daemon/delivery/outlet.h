@@ -33,7 +33,6 @@ enum outlet_end {
 struct outlet_config {
   const char *name;                  /* for the log; a literal */
   const struct kafka_layers *layers; /* copied; the properties outlive the outlet */
-  const char *topic;                 /* messages go to this one; outlives the outlet. NULL: to several */
   bool is_patient;                   /* send again while the topic or its brokers are away */
   struct pulses *pulses;             /* they watch the thread; NULL if it may end while they are still checked */
   void *context;
@@ -56,6 +55,14 @@ err_t outlet_open(const struct outlet_config *config, struct outlet **out);
 
 /* Stop the thread, and end all remaining messages with OUTLET_CLOSED. */
 void outlet_close(struct outlet **o);
+
+/* Prepare for the first message to a topic: it would else wait for up to a second. Later producers of the outlet are
+ * prepared for the same topic.
+ *
+ * topic  outlives the outlet
+ *
+ * Thread: any, before messages are sent. Blocks: up to a second, while no broker answers. */
+void outlet_prepare(struct outlet *o, const char *topic);
 
 /* Send a message. Its `opaque` is set here.
  *
