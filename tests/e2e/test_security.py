@@ -17,7 +17,7 @@ from confluent_kafka import Consumer
 import data
 import models
 import real_broker
-from harness import QUIET, SLOWNESS, Case, System, build_dir, eventually, merged
+from harness import QUIET, SLOWNESS, Case, Daemon, System, build_dir, eventually, merged
 from certificates import Authority
 from secure_broker import SecureBroker
 from wire import pb
@@ -54,12 +54,12 @@ def sasl(mechanism, password, user=USER, **more):
 class SecurityCase(Case):
     """Tests that each have a daemon, with topics of their own."""
 
-    def make(self, name, kafka, more=None):
+    def make(self, name, kafka, more=None, query_partitions=1):
         config = merged({"kafka": kafka, "catalogue": {"group": f"{name}.positions"}}, more or {})
         self.system = System(paths, spaces, config, broker.bootstrap, name, name)
         self.addCleanup(self.system.close)
         for kind in ("catalogue", "queries", "answers", "dead-letters"):
-            broker.create_topic(self.system.topic(kind), 1,
+            broker.create_topic(self.system.topic(kind), query_partitions if kind == "queries" else 1,
                                 {"cleanup.policy": "compact"} if kind == "catalogue" else None)
         return self.system
 
@@ -262,7 +262,7 @@ class Renewal(SecurityCase):
 
     CLIENTS = ("catalogue", "seen", "queries", "answers", "dead_letters")
 
-    def make_client(self, name, others=None):
+    def make_client(self, name, others=None, **topics):
         """Make a daemon whose certificate is in files that keep their names.
 
         others: files of another certificate, which all clients have but the consumer of queries
@@ -271,7 +271,8 @@ class Renewal(SecurityCase):
             return dict(zip(("ssl.certificate.location", "ssl.key.location"), map(str, files)))
         self.files = [broker.folder / f"{name}.{kind}" for kind in ("pem", "key")]
         query = {"query": {"kafka": named(self.files)}} if others else {}
-        system = self.make(name, tls("MTLS", **named(others or self.files)), {"seen": {"topic": f"{name}.seen"}, **query})
+        system = self.make(name, tls("MTLS", **named(others or self.files)), {"seen": {"topic": f"{name}.seen"}, **query},
+                           **topics)
         broker.create_topic(f"{name}.seen", 2)
         return system
 
@@ -279,20 +280,22 @@ class Renewal(SecurityCase):
         for source, file in zip(authority.issue(name, **times), self.files):
             shutil.copy(source, file)
 
-    def hang_up(self, expected, pause_s=0.02):
-        before = len(self.system.daemon.log())
-        self.system.daemon.process.send_signal(signal.SIGHUP)
-        eventually(lambda: re.search(expected, self.system.daemon.log()[before:]), expected, pause_s=pause_s)
+    def hang_up(self, expected, pause_s=0.02, daemon=None):
+        daemon = daemon or self.system.daemon
+        before = len(daemon.log())
+        daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: re.search(expected, daemon.log()[before:]), expected, pause_s=pause_s)
         return before
 
-    def renew(self, meanwhile=lambda: None):
+    def renew(self, meanwhile=lambda: None, daemon=None):
         """Reload, and wait until another client has taken over from each."""
-        self.wait_renewed(self.hang_up(r'event=reloaded .*changed="certificates" needs_restart=""'), meanwhile)
+        before = self.hang_up(r'event=reloaded .*changed="certificates" needs_restart=""', daemon=daemon)
+        self.wait_renewed(before, meanwhile, daemon)
 
-    def wait_renewed(self, before, meanwhile=lambda: None):
+    def wait_renewed(self, before, meanwhile=lambda: None, daemon=None):
         def is_renewed():
             meanwhile()
-            log = self.system.daemon.log()[before:]
+            log = (daemon or self.system.daemon).log()[before:]
             return all(f"event=kafka_client_renewed client={client}" in log for client in self.CLIENTS)
         eventually(is_renewed, "other clients")
 
@@ -334,6 +337,36 @@ class Renewal(SecurityCase):
                 self.assertEqual(others, [], query.id)
         if late == ["0", "0"]:
             self.assertNotIn("event=query_commit", log)
+
+    def test_no_query_to_several_daemons_is_lost(self):
+        """Two daemons share the queries, and are renewed in turn. Each renewal is a rebalance for the other one."""
+        system = self.make_client("group", query_partitions=4)
+        self.put_certificate(broker.authority, "sluice")
+        system.open()
+        folder = system.folder / "other"
+        folder.mkdir()
+        other = Daemon(merged(system.daemon.config, {"store": {"path": str(folder / "store")}}), folder).start()
+        self.addCleanup(lambda: other.is_running() and other.kill())
+        other.wait_ready()
+        daemons = (system.daemon, other)
+        for daemon in daemons:
+            eventually(lambda: "assigned=2" in daemon.log(), "half of the partitions")
+        self.answer_one()
+        eventually(lambda: [d.status()["items"] for d in daemons] == [1, 1], "the item")
+        queries = []
+        for daemon in daemons * 2:
+            self.put_certificate(broker.authority, "sluice")
+            queries += self.ask(50)
+            self.renew(lambda: queries.extend(self.ask(3)), daemon)
+            queries += self.ask(50)
+        self.assert_answered(queries)
+        self.answer_one()
+        # The daemon that is not renewed gives up its partitions too: what it is answering then may be answered twice.
+        replies = [[list(reply.answer.hits) for reply in system.client.replies[query.id]] for query in queries]
+        self.assertTrue(all(hits == first for first, *others in replies for hits in others))
+        self.assertLess(sum(len(others) for _, *others in replies), len(queries) / 10)
+        for daemon in daemons:
+            daemon.stop()
 
     def test_all_clients_have_the_new_one(self):
         system = self.make_client("renamed")
