@@ -85,7 +85,6 @@ struct config {
     struct config_list reply_topics; /* patterns (base/glob.h) of topics that queries may name */
     uint64_t reply_timeout_ms;
     uint64_t batch_size;
-    uint64_t batch_wait_us; /* accepted, without effect */
     uint64_t batch_time_ms;
     uint64_t memory_bytes;
     uint64_t max_k;

@@ -190,10 +190,6 @@ const struct setting settings[] = {
                "`query.answer_topic`, where replies wait without limit." },
   { .path = "query.batch_size", .type = SETTING_NUMBER, .offset = AT(query.batch_size), .min = 1, .max = 1024,
     .default_text = "32", .meaning = "Maximum number of queries that are searched together." },
-  { .path = "query.batch_wait_us", .type = SETTING_NUMBER, .offset = AT(query.batch_wait_us), .min = 0, .max = 1000000,
-    .default_text = "500",
-    .meaning = "Has no effect: an idle worker takes waiting queries at once. It is accepted because older files have "
-               "it." },
   { .path = "query.batch_time_ms", .type = SETTING_NUMBER, .offset = AT(query.batch_time_ms), .min = 1, .max = 60000,
     .default_text = "50",
     .meaning = "Target time of a batch. A batch has as many queries as are expected to finish in this time, judging "

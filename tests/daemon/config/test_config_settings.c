@@ -47,7 +47,6 @@ static void an_absent_setting_has_its_default(void **state)
   assert_string_equal(c->query.group, "sluice");
   assert_string_equal(c->query.answer_topic, "sluice.answers");
   assert_int_equal(c->query.batch_size, 32);
-  assert_int_equal(c->query.batch_wait_us, 500);
   assert_int_equal(c->query.batch_time_ms, 50);
   assert_int_equal(c->query.memory_bytes, 256 << 20);
   assert_int_equal(c->query.max_k, 10000);
