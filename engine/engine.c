@@ -142,7 +142,12 @@ err_t engine_normalize_attribute(const struct engine *e, struct region *region, 
   size_t index = attributes_find(&e->attributes, attribute->name, 0);
 
   *is_known = index != ATTRIBUTE_NONE;
-  return *is_known ? attribute_normalize(&e->attributes.v[index], region, &attribute->value) : ERR_OK;
+  if (!*is_known)
+    return ERR_OK;
+  TRY(attribute_normalize(&e->attributes.v[index], region, &attribute->value));
+  if (attribute->value.kind != VALUE_INTEGER)
+    return ERR_OK;
+  return lifetimes_verify_unit(&e->lifetimes, index, attribute->name, attribute->value.integer);
 }
 
 /* What batches are prepared for: the spaces and attributes of the engine. */

@@ -2,11 +2,17 @@
 /* Comparing the times of slots with the epoch's time, one slot at a time or a block of them. */
 #include "engine/lifetimes.h"
 
+#include <inttypes.h>
+
 #include "base/bits.h"
 #include "base/log.h"
 #include "base/mem.h"
 
 enum { AT_ONCE_MS = 1 }; /* a bound of a block that is due whatever the time is */
+
+/* Times in seconds since 1970 are between these. */
+#define YEAR_1990_S INT64_C(631152000)
+#define YEAR_2100_S INT64_C(4102444800)
 
 static err_t find_attribute(const struct attributes *attributes, const char *name, const char *setting, size_t *out)
 {
@@ -28,6 +34,18 @@ err_t lifetimes_plan_make(const struct attributes *attributes, const char *not_b
 {
   TRY(find_attribute(attributes, not_before, "not_before", &out->not_before));
   return find_attribute(attributes, expires, "expires", &out->expires);
+}
+
+err_t lifetimes_verify_unit(const struct lifetimes_plan *plan, size_t attribute, struct span name, int64_t time_ms)
+{
+  bool is_named = attribute == plan->not_before || attribute == plan->expires;
+
+  if (is_named && time_ms >= YEAR_1990_S && time_ms < YEAR_2100_S)
+    FAIL(ERR_ITEM,
+         "attributes[%s]: %" PRId64 " ms since 1970 is in early 1970, so it seems to be in seconds: write %" PRId64
+         "000",
+         log_quote(name), time_ms, time_ms);
+  return ERR_OK;
 }
 
 static size_t n_blocks(size_t n_slots)

@@ -33,6 +33,14 @@ static inline bool lifetimes_plan_is_empty(const struct lifetimes_plan *plan)
   return plan->not_before == ATTRIBUTE_NONE && plan->expires == ATTRIBUTE_NONE;
 }
 
+/* Verify a time of an item, if the plan names its attribute: one in seconds would be taken for one in January or
+ * February 1970, and the item would expire unnoticed.
+ *
+ * name  name of the attribute
+ *
+ * Returns ERR_ITEM with the time that was probably meant. Thread: any. */
+err_t lifetimes_verify_unit(const struct lifetimes_plan *plan, size_t attribute, struct span name, int64_t time_ms);
+
 struct lifetimes {
   struct lifetimes_plan plan; /* if it is empty, there is nothing below */
   size_t capacity;

@@ -388,6 +388,32 @@ static void an_attribute_that_cannot_say_lifetimes_is_refused(void **state)
   close_world(w);
 }
 
+static err_t normalize(struct world *w, size_t attribute, int64_t time_ms)
+{
+  struct attribute_value value = { attributes[attribute].name, { .kind = VALUE_INTEGER, .integer = time_ms } };
+  bool is_known;
+
+  return engine_normalize_attribute(w->engine, NULL, &value, &is_known);
+}
+
+static void a_time_in_seconds_is_refused(void **state)
+{
+  struct world *w = open_world(5, "begins", "ends");
+
+  (void)state;
+  assert_int_equal(normalize(w, ENDS, 1795348800), ERR_ITEM);
+  assert_non_null(strstr(err_message(), "attributes[\"ends\"]: 1795348800 ms since 1970"));
+  assert_non_null(strstr(err_message(), "write 1795348800000"));
+  assert_int_equal(normalize(w, BEGINS, 1795348800), ERR_ITEM);
+  assert_ok(normalize(w, ENDS, 1795348800000));
+  assert_ok(normalize(w, ENDS, 0)); /* expired from the beginning */
+  assert_ok(normalize(w, YEAR, 1795348800));
+  close_world(w);
+  w = open_world(6, "begins", NULL);
+  assert_ok(normalize(w, ENDS, 1795348800)); /* a time that says no lifetime may be in 1970 */
+  close_world(w);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -396,6 +422,7 @@ int main(void)
     cmocka_unit_test(a_catalogue_that_is_replaced_has_nobody_who_expired_meanwhile),
     cmocka_unit_test(items_that_expired_long_ago_are_listed),
     cmocka_unit_test(an_attribute_that_cannot_say_lifetimes_is_refused),
+    cmocka_unit_test(a_time_in_seconds_is_refused),
   };
 
   seed = dice_seed();
