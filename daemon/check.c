@@ -22,18 +22,11 @@ static err_t note(struct check *c, err_code_t err)
 
 static err_code_t note_engine(void *context, err_code_t err, enum engine_fault fault, size_t space)
 {
-  static const char *const settings[] = {
-    [ENGINE_FAULT_BACKEND] = "engine.backend",
-    [ENGINE_FAULT_ISA] = "kernels.isa",
-    [ENGINE_FAULT_MAX_ITEMS] = "catalogue.max_items",
-    [ENGINE_FAULT_LIFETIMES] = "catalogue.expires",
-  };
   struct check *c = context;
 
   if (err == ERR_MEMORY)
     return err;
-  return note(c, fault == ENGINE_FAULT_SPACE ? config_blame_space(c->config, space, err)
-                                             : config_blame(c->config, settings[fault], err));
+  return note(c, engine_setup_blame(c->config, err, fault, space));
 }
 
 static err_t check_engine(struct check *c)

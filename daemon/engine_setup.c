@@ -2,6 +2,8 @@
 /* Make the engine's configuration from the daemon's: the start and --check-config use the same one. */
 #include "daemon/engine_setup.h"
 
+#include <stdio.h>
+
 #include "base/cores.h"
 
 void engine_setup_make(const struct config *config, struct engine_space *spaces, struct engine_config *out)
@@ -25,6 +27,37 @@ void engine_setup_make(const struct config *config, struct engine_space *spaces,
     .attributes = config->attributes,
     .lifetimes = { .not_before = config->catalogue.not_before, .expires = config->catalogue.expires },
   };
+}
+
+err_t engine_setup_blame(const struct config *config, err_code_t err, enum engine_fault fault, size_t space)
+{
+  static const char *const settings[] = {
+    [ENGINE_FAULT_BACKEND] = "engine.backend",
+    [ENGINE_FAULT_ISA] = "kernels.isa",
+    [ENGINE_FAULT_MAX_ITEMS] = "catalogue.max_items",
+    [ENGINE_FAULT_LIFETIMES] = "catalogue.expires",
+  };
+
+  return fault == ENGINE_FAULT_SPACE ? config_blame_space(config, space, err)
+                                     : config_blame(config, settings[fault], err);
+}
+
+static err_code_t blame_first(void *config, err_code_t err, enum engine_fault fault, size_t space)
+{
+  return engine_setup_blame(config, err, fault, space);
+}
+
+/* The check finds again what engine_open() has refused, and where. If it does not, the files have changed since. */
+err_t engine_setup_open(const struct config *config, const struct engine_config *engine_config, struct engine **out)
+{
+  char reason[1024];
+  err_code_t err = engine_open(engine_config, out);
+
+  if (err == ERR_OK || err == ERR_MEMORY)
+    return err;
+  snprintf(reason, sizeof reason, "%s", err_message());
+  TRY(engine_check(engine_config, blame_first, (void *)(uintptr_t)config));
+  FAIL(err, "%s: %s", config->path, reason);
 }
 
 err_t engine_setup_share(const struct config *config, struct engine *e)

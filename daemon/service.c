@@ -30,7 +30,7 @@ static err_t open_engine(const struct config *config, struct service *s)
   TRY(mem_array(config->n_spaces, sizeof *spaces, &spaces));
   engine_setup_make(config, spaces, &engine_config);
   s->status.isa = engine_config.isa;
-  TRY(engine_open(&engine_config, &s->engine));
+  TRY(engine_setup_open(config, &engine_config, &s->engine));
   return engine_setup_share(config, s->engine);
 }
 

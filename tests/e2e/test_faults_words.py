@@ -57,10 +57,11 @@ class CheckConfig(unittest.TestCase):
             self.assertEqual(["sluice.yaml"], [p.name for p in Path(where).iterdir()], "the check left files behind")
             if code == 0:
                 return []
-            started = subprocess.run([harness.build_dir() / "sluiced", "--config", path], stdout=subprocess.DEVNULL,
-                                     stderr=subprocess.DEVNULL, timeout=60 * SLOWNESS)
+            code_of_start, log, errors_of_start = run("sluiced", "--config", path)
             self.assertEqual(EXIT_CONFIG, code)
-            self.assertEqual(EXIT_CONFIG, started.returncode, "start and --check-config disagree")
+            self.assertEqual(EXIT_CONFIG, code_of_start, "start and --check-config disagree")
+            places = re.findall(re.escape(str(path)) + r":\d+: \S+", errors)
+            self.assertTrue(any(place in log + errors_of_start for place in places), f"{places} not in {log}")
             return errors.replace(f"sluiced: {path}", "").splitlines()
 
     def test_what_is_right_is_fine(self):
@@ -79,6 +80,12 @@ class CheckConfig(unittest.TestCase):
         if found:  # nothing is found if the machine has a GPU
             self.assertEqual(1, len(found), found)
             self.assertRegex(found[0], r"^:4: engine\.backend is cuda, but ")
+
+    def test_a_model_that_is_missing_is_refused(self):
+        found = self.check("embedded_broker: {enabled: true}\nstore: {path: STORE}\n"
+                           "spaces:\n  books: {model: BOOKS}\n  absent: {model: absent.safetensors}\n")
+        self.assertEqual(1, len(found), found)
+        self.assertRegex(found[0], r"^:5: spaces\.absent: .*absent\.safetensors")
 
     def test_all_problems_are_told_in_one_run(self):
         found = self.check("embedded_broker: {enabled: true}\n"
