@@ -96,34 +96,42 @@ static bool is_chosen(const struct retry *r)
   return r->selection->n_places || r->selection->filter.topic;
 }
 
+/* Can the record not be written as it is? Says why. */
+static bool is_unusable(const struct retry *r, const struct ctl_letter *letter, char why[WHY_BYTES])
+{
+  if (!letter->record->has_value) { /* written as it is, it would delete the item */
+    snprintf(why, WHY_BYTES, "it has no value: the record is in %s, partition %d, offset %lld, if it is still there",
+             log_quote(letter->topic), letter->partition, (long long)letter->offset);
+    return true;
+  }
+  if (!is_known(r, letter))
+    snprintf(why, WHY_BYTES, "the configuration has no topic %s", log_quote(letter->topic));
+  return !is_known(r, letter);
+}
+
+/* Is the letter left out unless an option asks for it? Says which. */
+static bool needs_option(const struct retry *r, const struct ctl_letter *letter, char why[WHY_BYTES])
+{
+  if (letter->n_retries && !r->selection->n_places)
+    snprintf(why, WHY_BYTES, "it was retried before, and refused again; to retry it all the same, name it");
+  else if (!is_of(letter, r->ctx->config->catalogue.topic) && !is_chosen(r))
+    snprintf(why, WHY_BYTES, "it is of topic %s; to retry it, name it, or say --topic", log_quote(letter->topic));
+  else if (is_key_unknown(r, letter))
+    snprintf(why, WHY_BYTES, "the item may have a newer record, which is not looked for with catalogue.format: json; "
+             "to write it all the same, use --overwrite");
+  else
+    return false;
+  return true;
+}
+
 /* Say why a letter is left out; "": it is not. */
 static err_t find_why(const struct retry *r, const struct ctl_letter *letter, char why[WHY_BYTES])
 {
   bool is_newer;
 
   why[0] = '\0';
-  if (!letter->record->has_value) { /* written as it is, it would delete the item */
-    snprintf(why, WHY_BYTES, "it has no value: the record is in %s, partition %d, offset %lld, if it is still there",
-             log_quote(letter->topic), letter->partition, (long long)letter->offset);
+  if (is_unusable(r, letter, why) || needs_option(r, letter, why))
     return ERR_OK;
-  }
-  if (!is_known(r, letter)) {
-    snprintf(why, WHY_BYTES, "the configuration has no topic %s", log_quote(letter->topic));
-    return ERR_OK;
-  }
-  if (letter->n_retries && !r->selection->n_places) {
-    snprintf(why, WHY_BYTES, "it was retried before, and refused again; to retry it all the same, name it");
-    return ERR_OK;
-  }
-  if (!is_of(letter, r->ctx->config->catalogue.topic) && !is_chosen(r)) {
-    snprintf(why, WHY_BYTES, "it is of topic %s; to retry it, name it, or say --topic", log_quote(letter->topic));
-    return ERR_OK;
-  }
-  if (is_key_unknown(r, letter)) {
-    snprintf(why, WHY_BYTES, "the item may have a newer record, which is not looked for with catalogue.format: json; "
-             "to write it all the same, use --overwrite");
-    return ERR_OK;
-  }
   TRY(find_newer(r, letter, &is_newer));
   if (is_newer)
     snprintf(why, WHY_BYTES, "the item has a newer record; to replace that, use --overwrite");
