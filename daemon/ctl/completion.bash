@@ -14,7 +14,7 @@ _sluicectl()
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command= own i help
     COMPREPLY=()
     case $previous in
-        --config | --file | --items | --queries | --model | --output | --attributes | --keys | --resume)
+        --config | --file | --items | --queries | --model | --output | --attributes | --keys | --resume | --plot)
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
             return
             ;;

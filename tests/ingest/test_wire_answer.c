@@ -176,10 +176,32 @@ static void scores_that_are_no_numbers_are_never_sent(void **state)
   }
 }
 
+static void a_client_reads_what_it_needs_of_an_answer(void **state)
+{
+  struct answer answer = sample_answer(), refused = { .id = span_of_str("q2"), .error = ANSWER_BAD_QUERY, .error_message = "why" };
+  struct wire_reply reply;
+  struct span bytes;
+  (void)state;
+
+  region_reset(&region);
+  assert_int_equal(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &bytes), ERR_OK);
+  assert_int_equal(wire_decode_reply(bytes, &region, &reply), ERR_OK);
+  assert_true(span_equal(reply.id, span_of_str("q1")));
+  assert_int_equal(reply.error, ANSWER_OK);
+  assert_int_equal(reply.queued_us, 512);
+  assert_int_equal(wire_encode_answer(&refused, WIRE_PROTOBUF, &region, &bytes), ERR_OK);
+  assert_int_equal(wire_decode_reply(bytes, &region, &reply), ERR_OK);
+  assert_string_equal(wire_error_name(reply.error), "BAD_QUERY");
+  assert_string_equal(reply.message, "why");
+  assert_int_equal(wire_decode_reply(span_of_str("{\"id\":1}"), &region, &reply), ERR_WIRE);
+  assert_string_equal(wire_error_name((enum answer_error)99), "UNKNOWN");
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(answers_look_like_this),
+    cmocka_unit_test(a_client_reads_what_it_needs_of_an_answer),
     cmocka_unit_test(explanations_look_like_this),
     cmocka_unit_test(error_answers_look_like_this),
     cmocka_unit_test(answers_in_protobuf_unpack_to_the_same),

@@ -251,7 +251,8 @@ static void a_file_of_another_load_is_refused_and_kept(void **state)
   ctl_resume_mark(r, 9);
   assert_fails(ctl_resume_open(path, "load\nrows a\nend\n", 10, &other), ERR_SYSTEM, "is another load running?");
   ctl_resume_close(&r);
-  assert_fails(ctl_resume_open(path, "load\nrows b\nend\n", 10, &other), ERR_SYSTEM, "it has \"rows a\", not \"rows b\"");
+  assert_fails(ctl_resume_open(path, "load\nrows b\nend\n", 10, &other), ERR_SYSTEM,
+               "it has \"rows a\", not \"rows b\"");
   assert_fails(ctl_resume_open(path, "load\nrows a\nend\n", 99, &other), ERR_SYSTEM, "which has 99 rows");
   assert_ok(ctl_resume_open(path, "load\nrows a\nend\n", 10, &r));
   assert_int_equal(ctl_resume_count(r), 1);
