@@ -94,6 +94,14 @@ static size_t batch_of(const struct eval *e)
   return e->options.batch < e->queries.n ? e->options.batch : e->queries.n;
 }
 
+/* All searches are of one moment, so that methods are compared over the same items. */
+static int64_t unix_ms_of_searches(void *context)
+{
+  const struct eval_options *o = context;
+
+  return o->at_unix_ms;
+}
+
 /* Open an engine with one space, large enough for all items. */
 static err_t open_engine(struct eval *e, const struct model_needs *needs)
 {
@@ -112,6 +120,7 @@ static err_t open_engine(struct eval *e, const struct model_needs *needs)
     .isa = o->isa,
     .backend = o->backend,
     .attributes = e->attributes,
+    .lifetimes = { o->not_before, o->expires, { unix_ms_of_searches, &e->options } },
   };
   char reason[384];
 
@@ -123,8 +132,23 @@ static err_t open_engine(struct eval *e, const struct model_needs *needs)
   if (result != ERR_CONFIG)
     return result;
   snprintf(reason, sizeof reason, "%s", err_message());
-  FAIL(result, "%s: its %s items cannot be held on this machine: use fewer items or more memory (%s)",
-       o->items_path, ctl_format_count(e->items.n).s, reason);
+  FAIL(result, "%s: its %s items cannot be held on this machine: use fewer items or more memory (%s)", o->items_path,
+       ctl_format_count(e->items.n).s, reason);
+}
+
+static err_t verify_lifetime(const struct eval *e, const char *option, const char *name)
+{
+  size_t i = name ? attributes_find(&e->attributes, span_of_str(name), 0) : 0;
+
+  if (!name || (i != ATTRIBUTE_NONE && e->attributes.v[i].type == ATTRIBUTE_TIME))
+    return ERR_OK;
+  FAIL(ERR_USAGE, "%s: %s is not an attribute of type time: give it as --attribute %s:time", option, name, name);
+}
+
+static err_t verify_lifetimes(const struct eval *e)
+{
+  TRY(verify_lifetime(e, "--not-before", e->options.not_before));
+  return verify_lifetime(e, "--expires", e->options.expires);
 }
 
 /* Find the types of the attributes: those of the command line, or else of the configuration. */
@@ -135,7 +159,7 @@ static err_t find_attributes(struct eval *e, const char *config_path)
 
   e->attributes = (struct attributes){ o->attributes, o->n_attributes };
   if (!o->attributes_path || o->n_attributes > 0)
-    return ERR_OK;
+    return verify_lifetimes(e);
   err_code_t result = config_open(config_path, &e->config);
   if (result != ERR_OK) {
     snprintf(reason, sizeof reason, "%s", err_message());
@@ -145,7 +169,7 @@ static err_t find_attributes(struct eval *e, const char *config_path)
   e->attributes = e->config->attributes;
   if (e->attributes.n == 0)
     FAIL(ERR_CONFIG, "%s has no attributes: name them there, or give --attribute NAME:TYPE for each", config_path);
-  return ERR_OK;
+  return verify_lifetimes(e);
 }
 
 static err_t open_all(struct eval *e)
@@ -226,7 +250,6 @@ static err_t load_items(struct eval *e, int64_t *out_ns)
   TRY(eval_items_apply(&e->items, e->engine, &watch));
   ctl_progress_hide(&e->progress);
   *out_ns = clock_now_ns() - begin_ns;
-  engine_space_get(e->engine, 0, &e->space);
   return ERR_OK;
 }
 
@@ -289,9 +312,12 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
          ctl_plural(o->n_threads, "thread", "threads"));
   if (o->filter)
     print_filter(e);
+  if (o->not_before || o->expires)
+    printf("alive    %s of %s items at %s; the others are never hits\n", ctl_format_count(e->space.n_alive).s,
+           ctl_format_count(e->items.n).s, ctl_format_time(o->at_unix_ms).s);
   if (o->threads_per_search > 1)
     printf("         up to %s threads share a search\n", ctl_format_count(o->threads_per_search).s);
-  eval_print_table(e->rows + first_row(e), e->n_methods - first_row(e), e->items.n, stdout);
+  eval_print_table(e->rows + first_row(e), e->n_methods - first_row(e), e->space.n_alive, stdout);
 }
 
 static void print_rows(const struct eval *e)
@@ -316,6 +342,7 @@ static err_t evaluate(struct eval *e)
   TRY(add_methods(e));
   TRY(load_items(e, &loaded_ns));
   TRY(load_attributes(e));
+  engine_space_get(e->engine, 0, &e->space);
   TRY(search(e, e->reference));
   for (size_t i = 1; i < e->n_methods; i++) {
     if (i != e->reference)
@@ -378,7 +405,7 @@ static void print_methods(FILE *out)
 const struct ctl_command ctl_eval_command = {
   .name = "eval",
   .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [-k N] [--targets] [--output FILE] "
-               "[--filter TEXT --attributes FILE]",
+               "[--filter TEXT] [--expires NAME] [--attributes FILE]",
   .summary = "search files without daemon or Kafka, and compare the speed and recall of methods with exact",
   .help = "  --model FILE      the model\n"
           "  --items FILE      item_ids (I64 [items]) and item_embeddings (F32, F16, BF16 or F64\n"
@@ -408,6 +435,10 @@ const struct ctl_command ctl_eval_command = {
           "  --attribute NAME:TYPE\n"
           "                    the type of an attribute: bool, keyword, keywords, integer, number or time; repeated\n"
           "                    for each. Without it the types are those of --config FILE, given before eval\n"
+          "  --expires NAME    leave out items whose attribute NAME, a time, has come, as catalogue.expires does\n"
+          "  --not-before NAME leave out items whose attribute NAME, a time, has not come yet\n"
+          "  --at TIME         the time of all searches, for these two: 2026-11-22T12:00:00Z, or 90s, 10m, 2h, 7d ago\n"
+          "                    (default: now)\n"
           "  --json            print one JSON object per method and line in place of the table\n"
           "\n"
           "All files are .safetensors. Tensors with other names are ignored, so one file may have items and\n"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/ctl/ctl_eval_attributes.h"
 #include "daemon/ctl/ctl_format.h"
@@ -53,6 +54,15 @@ static err_t take_option(struct eval_options *o, int option)
   case 'a':
     o->attributes_path = optarg;
     return ERR_OK;
+  case 'n':
+    o->not_before = optarg;
+    return ERR_OK;
+  case 'e':
+    o->expires = optarg;
+    return ERR_OK;
+  case 'w':
+    o->has_at = true;
+    return ctl_parse_time("--at", optarg, o->at_unix_ms, &o->at_unix_ms);
   case 'A':
     return eval_attributes_add(o->attributes, &o->n_attributes, optarg);
   case 'k':
@@ -91,6 +101,17 @@ static err_t verify_filter(const struct eval_options *o)
   return ERR_OK;
 }
 
+static err_t verify_lifetimes(const struct eval_options *o)
+{
+  bool has_lifetimes = o->not_before || o->expires;
+
+  if (has_lifetimes && !o->attributes_path)
+    FAIL(ERR_USAGE, "%s needs --attributes FILE, which has the times", o->expires ? "--expires" : "--not-before");
+  if (o->has_at && !has_lifetimes)
+    FAIL(ERR_USAGE, "--at is for --expires and --not-before");
+  return ERR_OK;
+}
+
 static err_t verify_options(struct eval_options *o, const char *stray)
 {
   if (stray)
@@ -107,6 +128,7 @@ static err_t verify_options(struct eval_options *o, const char *stray)
          "--output writes the answers of one method, but %zu are given: omit --output to compare them, or run eval "
          "once for each",
          o->n_methods);
+  TRY(verify_lifetimes(o));
   return verify_filter(o);
 }
 
@@ -128,6 +150,9 @@ static err_t take_options(int argc, char **argv, struct eval_options *o)
     { "parameters", required_argument, NULL, 'P' },
     { "attributes", required_argument, NULL, 'a' },
     { "attribute", required_argument, NULL, 'A' },
+    { "not-before", required_argument, NULL, 'n' },
+    { "expires", required_argument, NULL, 'e' },
+    { "at", required_argument, NULL, 'w' },
     { "json", no_argument, NULL, 'j' },
     { "targets", no_argument, NULL, 'T' },
     { 0 },
@@ -148,6 +173,7 @@ err_t eval_options_parse(int argc, char **argv, struct eval_options *out)
 {
   AUTO(eval_options_fini) struct eval_options options = { .k = K_DEFAULT, .batch = BATCH_DEFAULT };
 
+  options.at_unix_ms = clock_unix_ms();
   options.n_threads = options.threads_per_search = 1;
   options.isa = isa_detect();
   TRY(take_options(argc, argv, &options));

@@ -16,6 +16,10 @@ struct eval_options {
   size_t n_attributes;
   const char *filter;     /* NULL: none */
   const char *parameters; /* JSON; NULL: none */
+  const char *not_before; /* the attribute before whose time an item is embargoed; NULL: none */
+  const char *expires;    /* the attribute from whose time on an item is expired; NULL: none */
+  int64_t at_unix_ms;     /* the time of all searches, for the two */
+  bool has_at;            /* it is given */
   const char **methods; /* [n_methods] as given */
   size_t n_methods;
   uint64_t k;

@@ -501,6 +501,34 @@ class Filters(Case):
                     (row,) = map(json.loads, self.evaluate(*files, "--json", *more).stdout.splitlines())
                     self.assertEqual((row["admitted"], row["recall_at_k"]), (int(left.sum()), 1))
 
+    def test_lifetimes(self):
+        """Items that are expired or embargoed at a time are never hits, with a filter and without one."""
+        at, day = 1_790_000_000_000, 86_400_000
+        times = {int(i): {name: at + int(self.rng.integers(-day, day)) for name in ("begins", "ends")
+                          if self.rng.random() < 0.8} for i in self.ids}
+        times[int(self.ids[0])] = {"ends": at}      # expired from this moment on
+        times[int(self.ids[1])] = {"begins": at}    # no longer embargoed
+        path = self.write_attributes([json.dumps({"id": i, "attributes": row}) for i, row in times.items()])
+        words = ["--attributes", path, "--attribute", "begins:time", "--attribute", "ends:time", "--at",
+                 "2026-09-21T14:13:20Z"]
+        def check(left, *more):
+            for similarity in ("dot", "recjpq"):
+                *files, scores = self.files(similarity)
+                found = self.answers(*files, "exact", 50, *words, *more)
+                self.assert_receipts(found, self.ids[left], scores[:, left], 2e-6 * np.abs(scores).max())
+                self.assertTrue(np.all(found["top_ids"] != -1))
+            out = self.evaluate(*files, *words, *more).stdout
+            self.assertIn(f"alive    {due.sum():,} of 3,000 items at 2026-09-21T14:13:20.000Z", out)
+        ends, begins = (np.array([times[int(i)].get(name) for i in self.ids], float) for name in ("ends", "begins"))
+        due = ~(ends <= at)
+        check(due, "--expires", "ends")
+        due = ~(begins > at)
+        check(due, "--not-before", "begins")
+        due = ~(ends <= at) & ~(begins > at)
+        check(due, "--expires", "ends", "--not-before", "begins")
+        check(due & (begins > at - day // 2), "--expires", "ends", "--not-before", "begins",
+              "--filter", "begins > $1", "--parameters", json.dumps([at - day // 2]))
+
     def test_the_report_says_how_many_items_are_admitted(self):
         *files, _ = self.files("dot")
         path = self.write_attributes()
@@ -551,6 +579,10 @@ class Filters(Case):
                 (["--filter", "", *with_types], 2, "--filter expects a condition"),
                 (["--parameters", "[]", *with_types], 2, "--parameters needs --filter"),
                 (self.types, 2, "--attribute needs --attributes"),
+                (["--expires", "expires", *self.types], 2, "--expires needs --attributes"),
+                (["--at", "1h", *with_types], 2, "--at is for --expires"),
+                (["--expires", "price", *with_types], 2, "--expires: price is not an attribute of type time"),
+                (["--not-before", "absent", *with_types], 2, "give it as --attribute absent:time"),
                 (["--attribute", "price"], 2, "NAME:TYPE"),
                 (["--attribute", "price:text"], 2, "--attribute price", "there is no type", "number"),
                 (["--attribute", "a:bool", "--attribute", "a:time"], 2, '"a" is given twice'),
