@@ -257,7 +257,15 @@ static void print_counters(FILE *out, json_t *root)
   fputs("</tbody></table></div></details>\n", out);
 }
 
-static void print_page(FILE *out, struct status *s, json_t *root)
+/* A box that shows an item. It needs the script, which makes it visible, and is outside of what the script renews. */
+static void print_look_up(FILE *out)
+{
+  fputs("<form id=\"look-up\" hidden=\"\"><label>Show the item <input name=\"key\" required=\"\" "
+        "autocomplete=\"off\" placeholder=\"its key\"/></label> <button>Show</button><pre></pre></form>",
+        out);
+}
+
+static void print_page(FILE *out, struct status *s, json_t *root, bool shows_data)
 {
   const char *not_ready = json_string_value(json_object_get(root, "not_ready"));
 
@@ -271,8 +279,11 @@ static void print_page(FILE *out, struct status *s, json_t *root)
   print_counters(out, root);
   fputs("<footer>The same for programs: <a href=\"status\">/status</a>, <a href=\"metrics\">/metrics</a>, "
         "<a href=\"readyz\">/readyz</a>, <a href=\"healthz\">/healthz</a></footer>\n"
-        "</main><script src=\"page.js\"></script></body></html>\n",
+        "</main>",
         out);
+  if (shows_data)
+    print_look_up(out);
+  fputs("<script src=\"page.js\"></script></body></html>\n", out);
 }
 
 char *page_html(struct status *s, bool shows_data)
@@ -286,7 +297,7 @@ char *page_html(struct status *s, bool shows_data)
     json_decref(root);
     return NULL;
   }
-  print_page(out, s, root);
+  print_page(out, s, root, shows_data);
   json_decref(root);
   if (fclose(out) == 0)
     return text;

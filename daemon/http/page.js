@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Renew the page every two seconds, without losing the reader's place. */
+/* Renew the page every two seconds, without losing the reader's place, and show an item by its key. */
 "use strict";
 
 const periodMs = 2000;
@@ -25,6 +25,30 @@ async function step() {
     }
   }
   setTimeout(step, periodMs);
+}
+
+/* The text is shown as it came: JavaScript would round large integers. */
+async function lookUp(form) {
+  const key = form.elements.key.value;
+  history.replaceState(null, "", "?item=" + encodeURIComponent(key));
+  try {
+    const response = await fetch("items/" + encodeURIComponent(key), { cache: "no-store" });
+    form.querySelector("pre").textContent = await response.text();
+  } catch {
+    form.querySelector("pre").textContent = "The daemon does not answer.";
+  }
+}
+
+const form = document.querySelector("#look-up");
+if (form) {
+  form.hidden = false;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    lookUp(form);
+  });
+  form.elements.key.value = new URLSearchParams(location.search).get("item") ?? "";
+  if (form.elements.key.value)
+    lookUp(form);
 }
 
 setTimeout(step, periodMs);

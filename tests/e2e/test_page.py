@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import urllib.parse
 import urllib.request
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -17,6 +18,9 @@ import data
 import harness
 import safetensors_io
 from harness import Daemon, eventually
+
+
+KEY = "<b>a/b?c%41</b>"
 
 
 class PageCase(unittest.TestCase):
@@ -34,8 +38,8 @@ class PageCase(unittest.TestCase):
         cls.addClassCleanup(cls.daemon.kill)
         cls.daemon.start()
         cls.daemon.wait_ready()
-        for i in range(3):
-            cls.daemon.ctl("put", f"film-{i}", json.dumps({"parts": {"films": {"vector": [i, 1]}}}))
+        for i, key in enumerate(("film-0", "film-1", KEY)):
+            cls.daemon.ctl("put", key, json.dumps({"parts": {"films": {"vector": [i, 1]}}}))
 
     @classmethod
     def tearDownClass(cls):
@@ -91,19 +95,30 @@ class Page(PageCase):
                 self.assertIn("default-src 'none'", response.headers["Content-Security-Policy"])
             self.assertIsNone(re.search(r"https?://|//[a-z]", body), path)
 
-    def test_a_browser_renews_it(self):
+    def browse(self, path):
+        """Return what a browser shows some seconds after it opened a page."""
         browser = shutil.which("chromium")
         if not browser:
             self.assertFalse(data.CI, "chromium is required in CI")
             self.skipTest("chromium is not installed")
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
         with tempfile.TemporaryDirectory(prefix="sluice-browser-") as profile:
-            shown = subprocess.run([browser, "--headless", "--disable-gpu", *sandbox, f"--user-data-dir={profile}",
-                                    "--virtual-time-budget=9000", "--dump-dom",
-                                    f"http://127.0.0.1:{self.daemon.port}/"],
-                                   capture_output=True, text=True, timeout=120 * harness.SLOWNESS, check=True).stdout
+            return subprocess.run([browser, "--headless", "--disable-gpu", *sandbox, f"--user-data-dir={profile}",
+                                   "--virtual-time-budget=9000", "--dump-dom",
+                                   f"http://127.0.0.1:{self.daemon.port}{path}"],
+                                  capture_output=True, text=True, timeout=120 * harness.SLOWNESS, check=True).stdout
+
+    def test_a_browser_renews_it(self):
+        shown = self.browse("/")
         self.assertIn("<title>Sluice: ready</title>", shown)
         self.assertRegex(shown, r'<main data-renewed="[1-9]')
+        self.assertRegex(shown, r'<form id="look-up">.*<pre></pre>')  # no longer hidden
+
+    def test_an_item_is_shown_by_its_key(self):
+        shown = self.browse("/?item=" + urllib.parse.quote(KEY, safe=""))
+        self.assertRegex(shown, r'<pre>{"key":\s*"&lt;b&gt;a/b\?c%41&lt;/b&gt;",.*"vector":\s*\[2(\.0)?,\s*1')
+        self.assertRegex(shown, r'<main data-renewed="[1-9]')
+        self.assertRegex(self.browse("/?item=nobody"), "<pre>[^<]*no item")
 
 
 class WithoutData(PageCase):
@@ -115,6 +130,7 @@ class WithoutData(PageCase):
         self.assertIsNone(self.daemon.status()["complaints"])
         self.assertEqual(len(self.table("Spaces")), 2)
         self.assertNotIn("alert", self.daemon.get("/")[1])
+        self.assertIsNone(self.page().find("body/form"))
 
 
 if __name__ == "__main__":
