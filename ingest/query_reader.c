@@ -463,6 +463,12 @@ static void note_denied(struct query_reader *r, const char *what)
     log_warn("query_denied", "topic=%s group=%s reason=%s", r->topic, r->group, log_quote(span_of_str(what)));
 }
 
+static void note_group_differs(struct query_reader *r)
+{
+  if (atomic_exchange(&r->denied, group_differs) != group_differs)
+    log_warn("query_group_differs", "group=%s reason=%s", r->group, log_quote(span_of_str(group_differs)));
+}
+
 /* Handle an error message from one of the two queues. */
 static err_t note_error(struct query_reader *r, const rd_kafka_message_t *m)
 {
@@ -485,7 +491,7 @@ static err_t note_error(struct query_reader *r, const rd_kafka_message_t *m)
     note_denied(r, group_denied);
     return ERR_OK;
   case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
-    note_denied(r, group_differs);
+    note_group_differs(r);
     return ERR_OK;
   case RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED:
     atomic_store(&r->is_assigned, false);

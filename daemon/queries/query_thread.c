@@ -481,7 +481,8 @@ err_t query_thread_start(struct query_thread *t)
 {
   const struct config *config = t->with.config;
 
-  query_member_read(config->store_path, t->member);
+  if (!config->embedded_broker.is_enabled) /* its groups end with the process */
+    query_member_read(config->store_path, t->member);
   TRY(open_reader(t, t->member, &t->reader));
   struct search_context searches = { t->with.engine,           t->queue,    &t->reply, t->figures, t->with.alarm,
                                      config->query.batch_size, t->with.seen };

@@ -13,6 +13,7 @@ was lost, or answered twice without a kill.
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -27,6 +28,7 @@ from replicas import Load, Replicas  # noqa: E402
 # As in production: the broker's own limits, and the daemon's default session time-out.
 BROKER = {"group.initial.rebalance.delay.ms": 3000, "group.min.session.timeout.ms": 6000}
 SESSION_MS = 6000
+NO_BROKER = 77  # ctest calls this skipped
 DAEMONS, MOST_DAEMONS = 3, 4
 COLUMNS = ("case", "queries", "lost", "twice", "median_ms", "p95_ms", "p99_ms", "longest_ms")
 
@@ -65,8 +67,8 @@ CASES = {"calm": calm, "restarts": restarts, "kills": kills, "more": more}
 def row_of(case, load, options):
     waits = load.waits_ms()
     at = {f"p{p}_ms": round(float(np.percentile(waits, p)), 2) for p in (95, 99)}
-    return {"workload": "replicas", "case": case, "items": options.items, "method": load.method, "k": load.k, "batch": 1,
-            "threads": os.cpu_count(), "daemons": DAEMONS if case != "more" else MOST_DAEMONS,
+    return {"workload": "replicas", "case": case, "items": options.items, "method": load.method, "k": load.k,
+            "batch": 1, "threads": os.cpu_count(), "daemons": DAEMONS if case != "more" else MOST_DAEMONS,
             "queries_per_s": options.rate, "session_ms": SESSION_MS, "queries": len(load.sent),
             "lost": len(load.lost()), "twice": len(load.twice()), "median_ms": round(float(np.median(waits)), 2), **at,
             "longest_ms": round(float(waits.max()), 2)}
@@ -117,6 +119,11 @@ def parse():
 
 def main():
     options, rows = parse(), []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that daemons and broker end too
+    reason = kafka_broker.why_unavailable()
+    if reason:
+        print(f"replicas: no broker: {reason}", file=sys.stderr)
+        sys.exit(NO_BROKER)
     with kafka_broker.KafkaBroker(properties=BROKER) as broker:
         replicas = Replicas(broker, MOST_DAEMONS, options.items, options.partitions, SESSION_MS)
         try:
