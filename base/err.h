@@ -41,6 +41,7 @@
   X(ERR_TOO_LARGE, REJECT, "the message takes too much memory")                  \
   X(ERR_SPACE, REJECT, "unknown space")                                          \
   X(ERR_METHOD, REJECT, "unknown method")                                        \
+  X(ERR_SPACE_CHANGED, RETRY, "the space changed after the query was checked")   \
   X(ERR_USAGE, REJECT, "the command line cannot be used")
 
 enum err_code {

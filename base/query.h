@@ -124,9 +124,14 @@ enum answer_error {
   ANSWER_INTERNAL = 7,
 };
 
+/* So many digits of the SHA-256 of a model file tell models apart. */
+enum { ANSWER_MODEL_DIGITS = 16 };
+
 struct answer {
   struct span id;
-  struct span space;
+  struct span space;   /* without generation */
+  uint32_t generation; /* of the space, from 1 on; 0: there are no hits */
+  char model[ANSWER_MODEL_DIGITS + 1];
   struct method method; /* the one that ran */
   struct hit *hits;     /* best first */
   size_t n_hits;

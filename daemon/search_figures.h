@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the searches of each space and method took and proved. A row is made at the first search of its method, and
- * stays. */
+/* What the searches of each generation of a space and method took and proved. A row is made at the first search of its
+ * method, and stays as long as the generation. */
 #ifndef DAEMON_SEARCH_FIGURES_H
 #define DAEMON_SEARCH_FIGURES_H
 
@@ -13,7 +13,7 @@
 enum { SEARCH_FIGURES_METHODS = 16 };
 
 struct search_row {
-  char method[METHOD_NAME_MAX];
+  const char *_Atomic method;
   struct hist batch_us; /* searches of batches, in microseconds */
   _Atomic uint64_t n_queries;
   _Atomic uint64_t n_proven; /* of these, queries whose answers are exact */
@@ -23,18 +23,24 @@ struct search_row {
 
 struct search_figures;
 
-err_t search_figures_open(size_t n_spaces, struct search_figures **out);
+/* n_spaces  how many generations there can be at a time
+ * is_there  is there a generation of this number? The rows of others are used again */
+typedef bool (*search_figures_is_there)(void *context, size_t number);
+err_t search_figures_open(size_t n_spaces, search_figures_is_there is_there, void *context,
+                          struct search_figures **out);
 void search_figures_close(struct search_figures **f);
 
 /* Count a search of a batch.
  *
- * answers  [n] of a space and a method
+ * number   of the generation (engine.h), without ENGINE_PINNED
+ * answers  [n] of the generation and a method
  *
  * Thread: any. Blocks: no, except at the first search of a method. Allocates: no. */
-void search_figures_add(struct search_figures *f, size_t space, const struct method *method,
+void search_figures_add(struct search_figures *f, size_t number, const struct method *method,
                         const struct answer *answers, size_t n);
 
-/* Return the rows of a space, and their number. They live as long as the figures. Thread: any. */
-const struct search_row *search_figures_of(const struct search_figures *f, size_t space, size_t *n);
+/* Return the rows of a generation, and how many there are. They live as long as the figures; once the generation has
+ * been removed, they may become those of another. Thread: any. */
+const struct search_row *search_figures_of(const struct search_figures *f, size_t number, size_t *n);
 
 #endif

@@ -74,12 +74,15 @@ uint64_t admission_version(const struct arena *arena, size_t space, const struct
   return sight.version;
 }
 
+/* Numbers of spaces are below 2 to the power of this. */
+enum { SPACE_NUMBER_BITS = 24 };
+
 /* An id for the words of queries without a filter. The ids of filters are far smaller. */
 static uint64_t space_words_id(const struct finding *f)
 {
   uint64_t version = admission_version(f->arena, space_of(f), NULL);
 
-  return UINT64_C(1) << 63 | (version * f->arena->n_spaces + space_of(f));
+  return UINT64_C(1) << 63 | version << SPACE_NUMBER_BITS | f->space->space->number;
 }
 
 static err_t select_slots(struct finding *f, const struct query *query, struct selection *out)
@@ -88,7 +91,7 @@ static err_t select_slots(struct finding *f, const struct query *query, struct s
   struct filter_sight sight;
 
   filter_sight_look(f->arena, scope.space, query->tree, &sight);
-  const struct filter_key key = { query->tree_key, scope.space, sight.version };
+  const struct filter_key key = { query->tree_key, f->space->space->number, sight.version };
   struct filter_entry *entry = filter_cache_acquire(f->out->cache, &key);
   out->key = query->tree_key;
   if (entry) {

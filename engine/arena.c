@@ -5,49 +5,30 @@
 
 #include "base/mem.h"
 #include "engine/arena_alive.h"
-
-static err_t init_space(const struct arena *a, const struct space *space, struct arena_space *out)
-{
-  TRY(change_log_init(&out->parts));
-  TRY(mem_reserve(bits_words(a->capacity), sizeof *out->has_part, &out->has_part));
-  if (!lifetimes_plan_is_empty(&a->lifetimes.plan))
-    TRY(mem_reserve(bits_words(a->capacity), sizeof *out->alive, &out->alive));
-  ARENA_FOR_EACH_BACKEND(a, b)
-  {
-    const struct columns_ops *ops = a->backends->at[b]->columns[space->similarity->kind];
-    err_code_t err = ops->open(space->model, a->capacity, &out->on[b]);
-    if (err != ERR_OK)
-      TRY(backends_fail(a->backends, b, err));
-  }
-  return ERR_OK;
-}
+#include "engine/arena_space.h"
 
 err_t arena_init(const struct arena_plan *plan, struct arena *out)
 {
   *out = (struct arena){ .capacity = plan->capacity,
                          .pair_bytes_per_item = plan->pair_bytes_per_item,
-                         .n_spaces = plan->n_spaces,
                          .backends = plan->backends };
   TRY(change_log_init(&out->slots));
-  TRY(mem_array(plan->n_spaces, sizeof *out->spaces, &out->spaces));
+  TRY(mem_array(plan->spaces->capacity, sizeof *out->spaces, &out->spaces));
   TRY(keys_init(plan->capacity, plan->hash, &out->keys));
   TRY(lifetimes_init(&plan->lifetimes, plan->capacity, &out->lifetimes));
-  for (size_t i = 0; i < plan->n_spaces; i++)
-    TRY(init_space(out, &plan->spaces[i], &out->spaces[i]));
+  for (size_t i = 0; i < plan->spaces->n; i++) {
+    const struct space_entry *entry = &plan->spaces->entries[i];
+    out->n_spaces = i + 1;
+    if (entry->space)
+      TRY(arena_space_open(out, entry->space, entry->is_current, true, &out->spaces[i]));
+  }
   return attribute_columns_open(plan->attributes, plan->kernels, plan->capacity, &out->attributes);
 }
 
 void arena_fini(struct arena *a)
 {
-  for (size_t i = 0; a->spaces && i < a->n_spaces; i++) {
-    for (size_t b = 0; b < BACKENDS_MAX; b++) {
-      if (a->spaces[i].on[b])
-        a->spaces[i].on[b]->ops->close(&a->spaces[i].on[b]);
-    }
-    change_log_fini(&a->spaces[i].parts);
-    mem_release(&a->spaces[i].has_part, bits_words(a->capacity), sizeof *a->spaces[i].has_part);
-    mem_release(&a->spaces[i].alive, bits_words(a->capacity), sizeof *a->spaces[i].alive);
-  }
+  ARENA_FOR_EACH_SPACE (a, space)
+    arena_space_close(a, space);
   mem_free(&a->spaces);
   change_log_fini(&a->slots);
   attribute_columns_close(&a->attributes);
@@ -60,8 +41,8 @@ static void drop_part(const struct arena *a, struct arena_space *space, uint32_t
 {
   if (!bits_get(space->has_part, slot))
     return;
-  ARENA_FOR_EACH_BACKEND(a, b)
-  space->on[b]->ops->drop(space->on[b], slot);
+  ARENA_FOR_EACH_BACKEND (a, b)
+    space->on[b]->ops->drop(space->on[b], slot);
   bits_clear(space->has_part, slot);
   change_log_touch(&space->parts, slot);
   space->n_items--;
@@ -70,18 +51,17 @@ static void drop_part(const struct arena *a, struct arena_space *space, uint32_t
 /* Drop all parts and attributes of a slot. */
 static void drop_all(struct arena *a, uint32_t slot)
 {
-  for (size_t i = 0; i < a->n_spaces; i++)
-    drop_part(a, &a->spaces[i], slot);
+  ARENA_FOR_EACH_SPACE (a, space)
+    drop_part(a, space, slot);
   attribute_columns_drop(a->attributes, slot);
 }
 
 static err_t move_slot(struct arena *a, uint32_t from, uint32_t to)
 {
-  for (size_t i = 0; i < a->n_spaces; i++) {
-    struct arena_space *space = &a->spaces[i];
+  ARENA_FOR_EACH_SPACE (a, space) {
     if (bits_get(space->has_part, from)) {
-      ARENA_FOR_EACH_BACKEND(a, b)
-      space->on[b]->ops->move(space->on[b], from, to);
+      ARENA_FOR_EACH_BACKEND (a, b)
+        space->on[b]->ops->move(space->on[b], from, to);
       bits_clear(space->has_part, from);
       bits_set(space->has_part, to);
     }
@@ -133,8 +113,7 @@ static err_t put_part(const struct arena *a, struct arena_space *space, uint32_t
 {
   bool is_new = !bits_get(space->has_part, slot);
 
-  ARENA_FOR_EACH_BACKEND(a, b)
-  {
+  ARENA_FOR_EACH_BACKEND (a, b) {
     err_code_t err = space->on[b]->ops->put(space->on[b], slot, is_new, prepared);
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
@@ -166,8 +145,7 @@ static err_t put_item(struct arena *a, uint32_t slot, const struct prepared_chan
 
 static err_t flush_space(const struct arena *a, const struct arena_space *space)
 {
-  ARENA_FOR_EACH_BACKEND(a, b)
-  {
+  ARENA_FOR_EACH_BACKEND (a, b) {
     err_code_t err = space->on[b]->ops->flush ? space->on[b]->ops->flush(space->on[b]) : ERR_OK;
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
@@ -177,8 +155,8 @@ static err_t flush_space(const struct arena *a, const struct arena_space *space)
 
 err_t arena_flush(struct arena *a)
 {
-  for (size_t i = 0; i < a->n_spaces; i++)
-    TRY(flush_space(a, &a->spaces[i]));
+  ARENA_FOR_EACH_SPACE (a, space)
+    TRY(flush_space(a, space));
   return ERR_OK;
 }
 
@@ -193,14 +171,13 @@ static void give_back(struct arena *a)
 
   if (to == 0 || (from > 0 && !is_far_below))
     return;
-  for (size_t i = 0; i < a->n_spaces; i++) {
-    mem_give_back(a->spaces[i].has_part, bits_words(from), bits_words(to), sizeof *a->spaces[i].has_part);
-    if (a->spaces[i].alive)
-      mem_give_back(a->spaces[i].alive, bits_words(from), bits_words(to), sizeof *a->spaces[i].alive);
-    ARENA_FOR_EACH_BACKEND(a, b)
-    {
-      if (a->spaces[i].on[b]->ops->trim)
-        a->spaces[i].on[b]->ops->trim(a->spaces[i].on[b], from, to);
+  ARENA_FOR_EACH_SPACE (a, space) {
+    mem_give_back(space->has_part, bits_words(from), bits_words(to), sizeof *space->has_part);
+    if (space->alive)
+      mem_give_back(space->alive, bits_words(from), bits_words(to), sizeof *space->alive);
+    ARENA_FOR_EACH_BACKEND (a, b) {
+      if (space->on[b]->ops->trim)
+        space->on[b]->ops->trim(space->on[b], from, to);
     }
   }
   attribute_columns_trim(a->attributes, from, to);
@@ -236,8 +213,8 @@ void arena_date(struct arena *a, uint64_t epoch)
 {
   a->epoch = epoch;
   change_log_date(&a->slots, epoch);
-  for (size_t i = 0; i < a->n_spaces; i++)
-    change_log_date(&a->spaces[i].parts, epoch);
+  ARENA_FOR_EACH_SPACE (a, space)
+    change_log_date(&space->parts, epoch);
   attribute_columns_date(a->attributes, epoch);
 }
 

@@ -16,10 +16,12 @@
 #include "engine/keys.h"
 #include "engine/lifetimes.h"
 #include "engine/prepare.h"
-#include "engine/space.h"
+#include "engine/space_table.h"
 
 /* The columns of one space. */
 struct arena_space {
+  const struct space *space;        /* NULL: a hole; then all the rest is 0 */
+  bool is_current;                  /* in this epoch: as in struct space_entry */
   struct columns *on[BACKENDS_MAX]; /* one for each backend */
   uint64_t *has_part;               /* a bit for each slot of the capacity */
   struct change_log parts;          /* of has_part and alive */
@@ -47,8 +49,8 @@ struct arena {
                             * other log covers */
   size_t high_slots;       /* slots that may use memory: the largest n_slots since memory was last given back */
   struct keys keys;
-  struct backends *backends; /* owned by the engine */
-  struct arena_space *spaces;
+  struct backends *backends;  /* owned by the engine */
+  struct arena_space *spaces; /* [n_spaces], with holes; ARENA_FOR_EACH_SPACE */
   size_t n_spaces;
   struct attribute_columns *attributes;
   struct lifetimes lifetimes; /* with the epoch's time */
@@ -62,10 +64,22 @@ struct arena {
 #define ARENA_FOR_EACH_BACKEND(arena, b) \
   for (size_t b = atomic_load(&(arena)->backends->first); (b) < (arena)->backends->n; (b)++)
 
+/* Return the first space in place i or a later one; NULL: there is none. */
+static inline struct arena_space *arena_space_from(const struct arena *a, size_t i)
+{
+  while (i < a->n_spaces && !a->spaces[i].space)
+    i++;
+  return i < a->n_spaces ? &a->spaces[i] : NULL;
+}
+
+/* Skips holes. */
+#define ARENA_FOR_EACH_SPACE(arena, s)                            \
+  for (struct arena_space *s = arena_space_from((arena), 0); (s); \
+       (s) = arena_space_from((arena), (size_t)((s) - (arena)->spaces) + 1))
+
 /* What an arena is made for. The caller keeps it while the arena is in use. */
 struct arena_plan {
-  const struct space *spaces;
-  size_t n_spaces;
+  const struct space_table *spaces;
   const struct attributes *attributes;
   struct lifetimes_plan lifetimes;
   const struct kernels *kernels;

@@ -19,8 +19,8 @@ void arena_alive_look(struct arena *a, uint32_t slot)
     return;
   lifetimes_look(&a->lifetimes, a->attributes, slot);
   bool is_dead = lifetimes_dead(&a->lifetimes, slot / 64) >> (slot % 64) & 1;
-  for (size_t i = 0; i < a->n_spaces; i++)
-    look_in_space(&a->spaces[i], slot, is_dead);
+  ARENA_FOR_EACH_SPACE (a, space)
+    look_in_space(space, slot, is_dead);
 }
 
 void arena_alive_look_at_all(struct arena *a)
@@ -34,8 +34,7 @@ static void refresh_word(struct arena *a, size_t word)
 {
   uint64_t dead = lifetimes_dead(&a->lifetimes, word);
 
-  for (size_t i = 0; i < a->n_spaces; i++) {
-    struct arena_space *space = &a->spaces[i];
+  ARENA_FOR_EACH_SPACE (a, space) {
     uint64_t alive = space->has_part[word] & ~dead;
     if (alive != space->alive[word])
       change_log_touch(&space->parts, word * 64);

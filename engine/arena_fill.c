@@ -38,8 +38,7 @@ static err_t fill_columns(struct arena_fill *f, struct columns *columns, uint32_
 
 static err_t fill_part(struct arena_fill *f, struct arena_space *space, uint32_t slot, const uint8_t *bytes)
 {
-  ARENA_FOR_EACH_BACKEND(f->arena, b)
-  {
+  ARENA_FOR_EACH_BACKEND (f->arena, b) {
     err_code_t err = fill_columns(f, space->on[b], slot, bytes);
     if (err != ERR_OK)
       TRY(backends_fail(f->arena->backends, b, err));
@@ -99,8 +98,7 @@ static err_t copy_parts(struct arena_fill *f, size_t space, const struct arena *
 {
   struct arena *a = f->arena;
 
-  ARENA_FOR_EACH_BACKEND(a, b)
-  {
+  ARENA_FOR_EACH_BACKEND (a, b) {
     err_code_t err = copy_columns(f, a->spaces[space].on[b], from->spaces[space].on[b], first, n);
     if (err != ERR_OK)
       TRY(backends_fail(a->backends, b, err));
@@ -140,8 +138,8 @@ err_t arena_fill_copy(struct arena_fill *f, const struct arena *from, size_t blo
       keys_prefetch(&a->keys, keys_get(&from->keys, (uint32_t)slot + KEYS_AHEAD));
     keys_fill(&a->keys, (uint32_t)slot, key_text_keep(from->keys.texts[slot]));
   }
-  for (size_t i = 0; i < a->n_spaces; i++)
-    TRY(copy_space(f, i, from, (uint32_t)first, (uint32_t)end));
+  ARENA_FOR_EACH_SPACE (a, space)
+    TRY(copy_space(f, (size_t)(space - a->spaces), from, (uint32_t)first, (uint32_t)end));
   TRY(attribute_columns_copy(a->attributes, from->attributes, first, end - first));
   atomic_fetch_add(&f->n_items, end - first);
   return ERR_OK;
@@ -153,8 +151,8 @@ err_t arena_fill_finish(struct arena_fill *f)
 
   a->n_slots = a->high_slots = f->n_items;
   change_log_touch_all(&a->slots);
-  for (size_t i = 0; i < a->n_spaces; i++)
-    a->spaces[i].n_items += bits_count(a->spaces[i].has_part, bits_words(a->n_slots));
+  ARENA_FOR_EACH_SPACE (a, space)
+    space->n_items += bits_count(space->has_part, bits_words(a->n_slots));
   TRY(attribute_columns_finish(a->attributes, a->n_slots));
   arena_alive_look_at_all(a);
   return arena_flush(a);

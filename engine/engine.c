@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine: opens spaces and arenas, applies batches to both arenas of the pair, and checks parts and queries. */
+/* The engine: opens spaces and arenas, applies batches to both arenas of the pair, and checks parts. */
 #include "engine/engine.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -12,26 +11,32 @@
 #include "engine/arena_alive.h"
 #include "engine/arena_fill.h"
 #include "engine/attributes/attribute_check.h"
-#include "engine/engine_state.h"
-#include "engine/filter/filter.h"
-#include "engine/like.h"
-#include "engine/method.h"
+#include "engine/engine_publish.h"
+
+/* Load a space of the configuration. The first generation of a name is the current one. */
+static err_t open_space(const struct engine_space *config, struct space_table *table)
+{
+  bool is_first = space_table_find(table, span_of_str(config->name), 0) == SPACE_TABLE_NONE;
+  struct space *space;
+
+  TRY(mem_array(1, sizeof *space, &space));
+  err_code_t err = space_init(config, space);
+  space_table_put(table, space_table_room(table), space, is_first);
+  return err;
+}
 
 static err_t open_spaces(const struct engine_config *config, struct engine *e)
 {
-  TRY(mem_array(config->n_spaces, sizeof *e->spaces, &e->spaces));
-  for (size_t i = 0; i < config->n_spaces; i++) {
-    e->n_spaces = i + 1;
-    TRY(space_init(&config->spaces[i], &e->spaces[i]));
-  }
+  TRY(space_table_init(config->n_spaces + ENGINE_SPACES_MORE, &e->spaces));
+  for (size_t i = 0; i < config->n_spaces; i++)
+    TRY(open_space(&config->spaces[i], &e->spaces));
   return ERR_OK;
 }
 
 /* What both arenas are made for. */
 static struct arena_plan plan_of(struct engine *e)
 {
-  return (struct arena_plan){ .spaces = e->spaces,
-                              .n_spaces = e->n_spaces,
+  return (struct arena_plan){ .spaces = &e->spaces,
                               .attributes = &e->attributes,
                               .lifetimes = e->lifetimes,
                               .kernels = e->kernels,
@@ -76,9 +81,7 @@ void engine_close(struct engine **e)
   for (int i = 0; (*e)->pair && i < 2; i++)
     arena_fini(&(*e)->pair->arenas[i]);
   mem_free(&(*e)->pair);
-  for (size_t i = 0; i < (*e)->n_spaces; i++)
-    space_fini(&(*e)->spaces[i]);
-  mem_free(&(*e)->spaces);
+  space_table_fini(&(*e)->spaces);
   attributes_free(&(*e)->attributes);
   region_fini(&(*e)->batch);
   mem_free(e);
@@ -97,36 +100,20 @@ err_t engine_share_searches(struct engine *e, const struct engine_threads *threa
   return team_open(threads->max - 1, threads->max, &e->team);
 }
 
-/* Refuse an unknown space. The message lists the spaces that exist, if they are not too many. */
-static err_t fail_no_space(const struct engine *e, struct span name)
-{
-  enum { SHOWN_MAX = 20, NAMES_BYTES = 600 };
-  char names[NAMES_BYTES] = "";
-  size_t n = 0;
-  size_t i = 0;
-
-  for (; i < e->n_spaces && i < SHOWN_MAX && n + strlen(e->spaces[i].name) + 3 < sizeof names; i++)
-    n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", e->spaces[i].name);
-  if (i < e->n_spaces)
-    FAIL(ERR_SPACE, "there is no space %s; there are %s, and %zu more", log_quote(name), names, e->n_spaces - i);
-  FAIL(ERR_SPACE, "there is no space %s; there %s %s", log_quote(name), e->n_spaces == 1 ? "is" : "are", names);
-}
-
 bool engine_has_space(const struct engine *e, struct span name)
 {
-  size_t space;
-
-  return prepare_find_space(e->spaces, e->n_spaces, name, &space);
+  return space_table_find_part(&e->spaces, name) != SPACE_TABLE_NONE;
 }
 
 err_t engine_check_part(const struct engine *e, const struct part *part)
 {
-  size_t space;
+  size_t place = space_table_find_part(&e->spaces, part->space);
 
-  if (!prepare_find_space(e->spaces, e->n_spaces, part->space, &space))
+  if (place == SPACE_TABLE_NONE)
     FAIL(ERR_SPACE, "there is no space %s: add it to `spaces` of the configuration, or omit the part",
          log_quote(part->space));
-  return e->spaces[space].similarity->check_part(e->spaces[space].model, part);
+  const struct space *space = e->spaces.entries[place].space;
+  return space->similarity->check_part(space->model, part);
 }
 
 err_t engine_check_item(const struct engine *e, const struct item_change *change)
@@ -153,57 +140,7 @@ err_t engine_normalize_attribute(const struct engine *e, struct region *region, 
 /* What batches are prepared for: the spaces and attributes of the engine. */
 static struct prepare_target target_of(const struct engine *e)
 {
-  return (struct prepare_target){ e->spaces, e->n_spaces, &e->attributes, e->kernels };
-}
-
-/* An epoch to be published. */
-struct epoch {
-  uint64_t number;
-  int64_t time_ms; /* 0: lifetimes are not kept */
-  const struct position *positions;
-  size_t n_positions;
-};
-
-/* Return the time of an epoch that begins now. A clock that is set back brings no item back. */
-static int64_t pass_time(struct engine *e)
-{
-  if (lifetimes_plan_is_empty(&e->lifetimes))
-    return 0;
-  int64_t now_ms = engine_unix_ms(e);
-  e->time_ms = now_ms > e->time_ms ? now_ms : e->time_ms;
-  return e->time_ms;
-}
-
-/* Begin the next epoch. Both arenas get its number, its time and its changes. */
-static struct epoch next_epoch(struct engine *e, const struct position *positions, size_t n)
-{
-  return (struct epoch){ pair_back(e->pair)->epoch + 1, pass_time(e), positions, n };
-}
-
-static err_t apply_to_back(struct engine *e, const struct epoch *epoch, struct prepared_change *changes, size_t n)
-{
-  struct arena *back = pair_back(e->pair);
-
-  arena_alive_advance(back, epoch->time_ms);
-  TRY(arena_apply(back, changes, n));
-  TRY(arena_advance(back, epoch->positions, epoch->n_positions));
-  arena_date(back, epoch->number);
-  return ERR_OK;
-}
-
-static void note_next_change(struct engine *e)
-{
-  atomic_store(&e->next_change_ms, pair_back(e->pair)->lifetimes.next_ms);
-}
-
-static err_t publish(struct engine *e, const struct epoch *epoch, struct prepared_change *changes, size_t n)
-{
-  TRY(apply_to_back(e, epoch, changes, n));
-  pair_publish(e->pair);
-  pair_wait_for_readers(e->pair);
-  TRY(apply_to_back(e, epoch, changes, n));
-  note_next_change(e);
-  return ERR_OK;
+  return (struct prepare_target){ &e->spaces, &e->attributes, e->kernels };
 }
 
 err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n, const struct position *positions,
@@ -214,37 +151,36 @@ err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n
 
   region_reset(&e->batch);
   TRY(prepare_changes(&target, changes, n, &e->batch, &prepared));
-  const struct epoch epoch = next_epoch(e, positions, n_positions);
-  err_code_t err = publish(e, &epoch, prepared, n);
+  const struct epoch epoch = engine_publish_next(e, positions, n_positions);
+  err_code_t err = engine_publish(e, &epoch, prepared, n);
   prepare_drop_texts(prepared, n);
   return err;
 }
 
 err_t engine_pass_time(struct engine *e, bool *has_published)
 {
-  const struct epoch epoch = next_epoch(e, NULL, 0);
+  const struct epoch epoch = engine_publish_next(e, NULL, 0);
   bool has_changed = arena_alive_advance(pair_back(e->pair), epoch.time_ms);
 
   if (has_published)
     *has_published = has_changed;
   if (has_changed)
-    return publish(e, &epoch, NULL, 0);
-  note_next_change(e); /* the bound may have been too early */
+    return engine_publish(e, &epoch, NULL, 0);
+  engine_publish_note_time(e); /* the bound may have been too early */
   return ERR_OK;
+}
+
+static void forget_watermark(struct arena *back, void *context)
+{
+  (void)context;
+  arena_forget_watermark(back);
 }
 
 err_t engine_set_positions(struct engine *e, const struct position *positions, size_t n)
 {
-  const struct epoch epoch = next_epoch(e, positions, n);
+  const struct epoch epoch = engine_publish_next(e, positions, n);
 
-  arena_forget_watermark(pair_back(e->pair));
-  TRY(apply_to_back(e, &epoch, NULL, 0));
-  pair_publish(e->pair);
-  pair_wait_for_readers(e->pair);
-  arena_forget_watermark(pair_back(e->pair));
-  TRY(apply_to_back(e, &epoch, NULL, 0));
-  note_next_change(e);
-  return ERR_OK;
+  return engine_publish_edit(e, &epoch, forget_watermark, NULL);
 }
 
 /* The back arena while engine_replace() fills it. */
@@ -333,16 +269,16 @@ static err_t copy_to_back(struct engine *e, size_t n_threads)
 err_t engine_replace(struct engine *e, engine_feed feed, void *context, size_t n_threads,
                      const struct position *positions, size_t n)
 {
-  struct epoch epoch = next_epoch(e, positions, n);
+  struct epoch epoch = engine_publish_next(e, positions, n);
 
   TRY(fill_back(e, feed, context));
-  epoch.time_ms = pass_time(e); /* filling may take long */
+  epoch.time_ms = engine_publish_time(e); /* filling may take long */
   TRY(date(pair_back(e->pair), &epoch));
   pair_publish(e->pair);
   pair_wait_for_readers(e->pair);
   TRY(copy_to_back(e, n_threads));
   TRY(date(pair_back(e->pair), &epoch));
-  note_next_change(e);
+  engine_publish_note_time(e);
   return ERR_OK;
 }
 
@@ -401,23 +337,42 @@ uint64_t engine_attribute_count(struct engine *e, size_t attribute)
 
 size_t engine_n_spaces(const struct engine *e)
 {
-  return e->n_spaces;
+  const struct arena *front = pair_acquire(e->pair);
+  size_t n = front->n_spaces;
+
+  pair_release(e->pair, front);
+  return n;
 }
 
-void engine_space_get(struct engine *e, size_t space, struct engine_space_info *out)
+static void describe(const struct engine *e, const struct arena_space *in, struct engine_space_info *out)
 {
-  const struct arena *front = pair_acquire(e->pair);
+  const struct space *space = in->space;
+  const struct columns *columns = in->on[atomic_load(&e->backends.first)];
 
   *out = (struct engine_space_info){
-    .name = e->spaces[space].name,
-    .similarity = e->spaces[space].similarity->name,
-    .n_items = front->spaces[space].n_items,
-    .n_alive = arena_space_n_alive(&front->spaces[space]),
-    .bytes_per_item =
-        front->spaces[space].on[atomic_load(&e->backends.first)]->ops->bytes_per_item(e->spaces[space].model),
-    .lengths = e->spaces[space].similarity->lengths(e->spaces[space].model),
+    .number = space->number,
+    .generation = space->generation,
+    .is_current = in->is_current,
+    .similarity = space->similarity->name,
+    .n_items = in->n_items,
+    .n_alive = arena_space_n_alive(in),
+    .bytes_per_item = columns->ops->bytes_per_item(space->model),
+    .lengths = space->similarity->lengths(space->model),
   };
+  memcpy(out->name, space->name, sizeof out->name);
+  memcpy(out->part_name, space->part_name, sizeof out->part_name);
+  memcpy(out->digest, space->digest, sizeof out->digest);
+}
+
+bool engine_space_get(struct engine *e, size_t place, struct engine_space_info *out)
+{
+  const struct arena *front = pair_acquire(e->pair);
+  bool is_there = place < front->n_spaces && front->spaces[place].space;
+
+  if (is_there)
+    describe(e, &front->spaces[place], out);
   pair_release(e->pair, front);
+  return is_there;
 }
 
 void engine_filters_get(struct engine *e, struct engine_filters *out)
@@ -426,40 +381,6 @@ void engine_filters_get(struct engine *e, struct engine_filters *out)
 
   filter_cache_get_stats(e->filters, &stats);
   *out = (struct engine_filters){ stats.n_hits, stats.n_patched, stats.n_evaluated };
-}
-
-/* Parse and verify the method. A refusal lists the methods of the space. */
-static err_t parse_method(const struct space *s, struct span text, struct method *out)
-{
-  const struct similarity *similarity = s->similarity;
-  char list[METHODS_TEXT_MAX];
-
-  if (method_parse(text, out) != ERR_OK) {
-    methods_print(similarity->methods, list);
-    FAIL(ERR_METHOD, "%s; a %s space has %s", err_message(), similarity->name, list);
-  }
-  return methods_verify(similarity->methods, similarity->name, s->model, out);
-}
-
-err_t engine_check_query(const struct engine *e, const struct query *query, size_t *space, struct method *method)
-{
-  const struct space *s;
-
-  if (!prepare_find_space(e->spaces, e->n_spaces, query->space, space))
-    return fail_no_space(e, query->space);
-  s = &e->spaces[*space];
-  TRY(parse_method(s, query->method, method));
-  if (query->k < 1 || query->k > e->max_k)
-    FAIL(ERR_QUERY, "query: k is %u; it must be from 1 to %zu (query.max_k)", query->k, e->max_k);
-  return query->like.n ? like_check(query, s, &e->backends) : s->similarity->check_query(s->model, query);
-}
-
-err_t engine_check_filter(const struct engine *e, struct query *query, struct region *region)
-{
-  if (query->filter.n == 0)
-    return ERR_OK;
-  TRY(filter_parse(query->filter, query->parameters, query->n_parameters, &e->attributes, region, &query->tree));
-  return filter_print(query->tree, &e->attributes, region, &query->tree_key);
 }
 
 const struct key_hash *engine_key_hash(const struct engine *e)

@@ -23,6 +23,7 @@ struct engine_space {
   const char *model_path; /* .safetensors */
   size_t dim;             /* dimension of a vector, if the model file does not state it; 0: the file does */
   bool has_no_cells;      /* recjpq: keep no cells; only codes, which all methods scan */
+  uint32_t generation;    /* of this name; 0 and 1: the first */
 };
 
 /* Where the arenas are kept. ENGINE_CPU: in host memory. ENGINE_CUDA: in a GPU's memory. ENGINE_AUTO: in both, so that
@@ -58,14 +59,14 @@ struct engine_lifetimes {
 };
 
 struct engine_config {
-  const struct engine_space *spaces;
+  const struct engine_space *spaces; /* they differ in name or generation; the first of a name is the current one */
   size_t n_spaces;
   size_t max_items; /* the arenas are reserved for this many items */
   size_t max_k;
   size_t max_batch; /* maximum number of queries of one search */
   enum isa isa;
   enum engine_backend backend;
-  size_t n_workers; /* searchers that will be open at a time; 0: one. Only for the check of memory */
+  size_t n_workers;             /* searchers that will be open at a time; 0: one. Only for the check of memory */
   struct attributes attributes; /* of items; engine_open() copies them */
   struct engine_lifetimes lifetimes;
 };
@@ -113,11 +114,12 @@ enum engine_fault {
 typedef err_code_t (*engine_problem)(void *context, err_code_t err, enum engine_fault fault, size_t space);
 err_t engine_check(const struct engine_config *config, engine_problem problem, void *context);
 
-/* Does the engine have a space of this name? Thread: any. */
+/* Does the engine have a space for parts of this name? `books@2` is generation 2 of `books`. A part of `books` is one
+ * of generation 1, whichever is current. Thread: as engine_check_part(). */
 bool engine_has_space(const struct engine *e, struct span name);
 
 /* Verify that a part can be applied: its space exists, and it has the shape that the space needs. Returns ERR_ITEM or
- * ERR_SPACE with the reason. Thread: any. */
+ * ERR_SPACE with the reason. Thread: catalogue, and the threads of a feed (engine_replace()) while it runs. */
 err_t engine_check_part(const struct engine *e, const struct part *part);
 
 /* Verify all parts of a change in the same way. */
@@ -223,11 +225,24 @@ const struct attributes *engine_attributes(const struct engine *e);
 /* Count the items of the front epoch that have an attribute, which is an index of the configuration. Thread: any. */
 uint64_t engine_attribute_count(struct engine *e, size_t attribute);
 
-/* Spaces in the order of the configuration. */
+/* The numbers of spaces count on: a space that is added has one that no other space had. Those of the configuration
+ * have their index. With this bit, a number stands for a generation that a query named. */
+#define ENGINE_PINNED (SIZE_MAX / 2 + 1)
+
+/* Spaces that can be added to those of the configuration (engine_spaces.h). */
+enum { ENGINE_SPACES_MORE = 64 };
+
+/* A space, which is one generation of its name, in the front epoch. */
+enum { ENGINE_DIGEST_BYTES = 65 };
 struct engine_space_info {
-  const char *name;
+  char name[SPACE_NAME_MAX + 1];
+  char part_name[SPACE_NAME_MAX + 1]; /* as in the store: with the generation, unless that is the first one */
+  size_t number;
+  uint32_t generation;
+  bool is_current;                  /* queries that name no generation get it */
+  char digest[ENGINE_DIGEST_BYTES]; /* SHA-256 of the model file, in hexadecimal digits */
   const char *similarity;
-  uint64_t n_items;      /* in the front epoch */
+  uint64_t n_items;
   uint64_t n_alive;      /* of them; all, if lifetimes are not kept */
   size_t bytes_per_item; /* of one arena, keys not included */
   struct model_lengths lengths;
@@ -249,13 +264,17 @@ struct engine_filters {
 };
 void engine_filters_get(struct engine *e, struct engine_filters *out);
 
+/* Spaces have places, in the order of the configuration; added ones come after them. engine_space_get() returns false
+ * if there is none in this place (any more). Thread: any. */
 size_t engine_n_spaces(const struct engine *e);
-void engine_space_get(struct engine *e, size_t space, struct engine_space_info *out);
+bool engine_space_get(struct engine *e, size_t place, struct engine_space_info *out);
 
-/* Verify a query and find its space and method.
+/* Verify a query and find its space and method. A query for `books` gets the current generation, one for `books@2`
+ * generation 2.
  *
- * Returns ERR_SPACE, ERR_METHOD or ERR_QUERY with the reason. On success `*space` is an index, and `*method` can be
- * compared by its bytes: an empty method has been replaced by "exact". Thread: any.
+ * Returns ERR_SPACE, ERR_METHOD or ERR_QUERY with the reason. On success `*space` is the number of the space, with
+ * ENGINE_PINNED if the query names the generation, and `*method` can be compared by its bytes: an empty method has been
+ * replaced by "exact". Thread: any.
  */
 err_t engine_check_query(const struct engine *e, const struct query *query, size_t *space, struct method *method);
 
@@ -290,8 +309,9 @@ void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pau
  *          and are valid until its next search. ANSWER_BAD_QUERY: there is no item for `like`; of the other fields only
  *          the error's message and searched_us are then set
  *
- * Returns ERR_MEMORY; ERR_DEVICE if the GPU fails and there is no other backend. Then no answer is written. Thread: the
- * worker that owns the searcher. Blocks: no.
+ * Returns ERR_SPACE_CHANGED if the space has been removed, or is not current any more and the queries do not name its
+ * generation: check the queries again; ERR_MEMORY; ERR_DEVICE if the GPU fails and there is no other backend. Then no
+ * answer is written. Thread: the worker that owns the searcher. Blocks: no.
  */
 err_t searcher_search(struct searcher *s, size_t space, const struct method *method, const struct query *const *queries,
                       size_t n, struct answer *answers);

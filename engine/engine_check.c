@@ -11,15 +11,20 @@ static err_t note(engine_problem problem, void *context, err_code_t err, enum en
 /* Load every space. Loaded spaces are kept, so that their memory is counted. */
 static err_t check_spaces(const struct engine_config *config, struct engine *e, engine_problem problem, void *context)
 {
-  TRY(mem_array(config->n_spaces, sizeof *e->spaces, &e->spaces));
+  struct space *space;
+
+  TRY(space_table_init(config->n_spaces, &e->spaces));
   for (size_t i = 0; i < config->n_spaces; i++) {
     if (!config->spaces[i].model_path)
       continue;
-    err_code_t err = space_check(&config->spaces[i], &e->spaces[e->n_spaces]);
-    if (err == ERR_OK && e->spaces[e->n_spaces].model)
-      e->n_spaces++;
-    else
-      space_fini(&e->spaces[e->n_spaces]);
+    TRY(mem_array(1, sizeof *space, &space));
+    err_code_t err = space_check(&config->spaces[i], space);
+    if (err == ERR_OK && space->model) {
+      space_table_put(&e->spaces, space_table_room(&e->spaces), space, true);
+    } else {
+      space_fini(space);
+      mem_free(&space);
+    }
     TRY(note(problem, context, err, ENGINE_FAULT_SPACE, i));
   }
   return ERR_OK;

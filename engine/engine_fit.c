@@ -15,14 +15,17 @@ static size_t columns_bytes_per_item(const struct engine *e, const struct backen
 {
   size_t bytes = 0;
 
-  for (size_t i = 0; i < e->n_spaces; i++)
-    bytes += backend->columns[e->spaces[i].similarity->kind]->bytes_per_item(e->spaces[i].model);
+  for (size_t i = 0; i < e->spaces.n; i++) {
+    const struct space *space = e->spaces.entries[i].space;
+    if (space)
+      bytes += backend->columns[space->similarity->kind]->bytes_per_item(space->model);
+  }
   return bytes;
 }
 
 size_t engine_host_bytes_per_pair(const struct engine *e)
 {
-  size_t part_bytes = (e->n_spaces + 7) / 8; /* a bit for each space */
+  size_t part_bytes = (e->spaces.n + 7) / 8; /* a bit for each space */
   size_t bytes = part_bytes + attribute_columns_bytes_per_item(&e->attributes);
 
   if (!lifetimes_plan_is_empty(&e->lifetimes))
@@ -52,6 +55,14 @@ static err_t verify_fit(const struct engine *e, struct need need, double there_i
   return ERR_OK;
 }
 
+/* Bytes that a space takes in both arenas, whatever max_items is. */
+static double fixed_bytes(const struct backend *backend, const struct space *space)
+{
+  const struct columns_ops *ops = backend->columns[space->similarity->kind];
+
+  return ops->fixed_bytes ? 2.0 * (double)ops->fixed_bytes(space->model) : 0;
+}
+
 /* The two arenas with their fixed parts, the workers' memory, and what the device's allocator loses between them. */
 static struct need need_of_device(const struct engine *e, const struct backend *backend)
 {
@@ -59,9 +70,9 @@ static struct need need_of_device(const struct engine *e, const struct backend *
                        .fixed = DEVICE_SLACK_BYTES,
                        .what = "the two arenas and the workers" };
 
-  for (size_t i = 0; i < e->n_spaces; i++) {
-    const struct columns_ops *ops = backend->columns[e->spaces[i].similarity->kind];
-    need.fixed += ops->fixed_bytes ? 2.0 * (double)ops->fixed_bytes(e->spaces[i].model) : 0;
+  for (size_t i = 0; i < e->spaces.n; i++) {
+    const struct space *space = e->spaces.entries[i].space;
+    need.fixed += space ? fixed_bytes(backend, space) : 0;
   }
   if (backend->worker_bytes) {
     enum { MANY = 1 << 20 }; /* bytes are rounded up, so the slope is that of many slots */
@@ -95,18 +106,60 @@ static struct need need_of_host(const struct engine *e)
   return need;
 }
 
+static double machine_bytes(void)
+{
+  return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+}
+
 err_t engine_verify_memory(struct engine *e, bool counts_all)
 {
-  double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   struct need of_host = need_of_host(e);
 
   if (e->max_items >= UINT32_MAX)
     FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %u items can be served", e->max_items, UINT32_MAX - 1);
-  TRY(verify_fit(e, of_host, machine, "this machine has"));
+  TRY(verify_fit(e, of_host, machine_bytes(), "this machine has"));
   for (size_t b = 0; b < e->backends.n; b++) {
     err_code_t err = e->backends.at[b]->memory ? verify_device_memory(e, e->backends.at[b], counts_all) : ERR_OK;
     if (err != ERR_OK)
       TRY(backends_fail(&e->backends, b, err));
+  }
+  return ERR_OK;
+}
+
+/* Bytes that one more space takes in both arenas of a backend. */
+static double bytes_of_space(const struct engine *e, const struct backend *backend, const struct space *space)
+{
+  double part_bits = lifetimes_plan_is_empty(&e->lifetimes) || backend->memory ? 1 : 2;
+  double per_item = (double)backend->columns[space->similarity->kind]->bytes_per_item(space->model) + part_bits / 8;
+
+  return 2 * per_item * (double)e->max_items + fixed_bytes(backend, space);
+}
+
+static err_t verify_room(const struct engine *e, const struct backend *backend, const struct space *space,
+                         double there_is)
+{
+  double needed = bytes_of_space(e, backend, space);
+
+  if (needed > there_is)
+    FAIL(ERR_FULL,
+         "generation %u of space %s needs %.0f bytes (%.1f GiB) in the two arenas, for catalogue.max_items = %zu; %s "
+         "%.1f GiB left",
+         space->generation, space->name, needed, needed / 0x1p30, e->max_items,
+         backend->memory ? "the GPU has" : "this machine has", (there_is > 0 ? there_is : 0) / 0x1p30);
+  return ERR_OK;
+}
+
+err_t engine_verify_room(const struct engine *e, const struct space *space)
+{
+  struct need of_host = need_of_host(e);
+  double left = machine_bytes() - of_host.fixed - (double)e->max_items * of_host.per_slot;
+
+  for (size_t b = atomic_load(&e->backends.first); b < e->backends.n; b++) {
+    const struct backend *backend = e->backends.at[b];
+    size_t bytes;
+    if (backend->memory)
+      TRY(backend->memory(&bytes));
+    TRY(verify_room(e, backend, space, backend->memory ? (double)bytes : left));
   }
   return ERR_OK;
 }

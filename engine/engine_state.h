@@ -10,8 +10,7 @@
 #include "engine/team.h"
 
 struct engine {
-  struct space *spaces;
-  size_t n_spaces;
+  struct space_table spaces;
   struct attributes attributes;
   struct lifetimes_plan lifetimes;
   struct engine_clock clock;
@@ -39,6 +38,10 @@ size_t engine_host_bytes_per_pair(const struct engine *e);
 
 /* Find the attributes of lifetimes. Returns ERR_CONFIG if they are not there, or of another type. */
 err_t engine_plan_lifetimes(const struct engine_config *config, struct engine *e);
+
+/* Verify that there is room for one more space, in the memory of the machine and of its devices. Returns ERR_FULL with
+ * the bytes. Thread: catalogue. */
+err_t engine_verify_room(const struct engine *e, const struct space *space);
 
 /* Verify that the machine and its devices have enough memory for max_items. Opening the arenas only reserves address
  * space. So this refuses a catalogue that can never fit, before the machine runs out of memory.

@@ -27,7 +27,7 @@ struct filter_entry;
 /* What an entry is found by. */
 struct filter_key {
   struct span tree; /* query.tree_key */
-  size_t space;
+  size_t space;     /* its number */
   uint64_t version; /* filter_sight.version */
 };
 

@@ -29,8 +29,7 @@ static err_t read_vector(const struct arena *arena, const struct arena_space *sp
                          struct region *region, struct floats *out)
 {
   *out = (struct floats){ 0 };
-  ARENA_FOR_EACH_BACKEND(arena, b)
-  {
+  ARENA_FOR_EACH_BACKEND (arena, b) {
     const struct columns *columns = space->on[b];
     if (columns->ops->read_vector && out->n == 0)
       TRY(columns->ops->read_vector(columns, slot, region, out));

@@ -3,17 +3,6 @@
  * their names. */
 #include "engine/prepare.h"
 
-bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span name, size_t *out)
-{
-  for (size_t i = 0; i < n_spaces; i++) {
-    if (span_equal(name, span_of_str(spaces[i].name))) {
-      *out = i;
-      return true;
-    }
-  }
-  return false;
-}
-
 /* All parts of one space in a batch. They go through its network together. */
 struct space_parts {
   const struct part **parts;
@@ -46,10 +35,8 @@ static err_t index_changes(const struct prepare_target *target, const struct ite
     TRY(index_attributes(target->attributes, &changes[i], region, &out[i].attributes));
     TRY(region_array(region, changes[i].n_parts, sizeof *out[i].parts, &out[i].parts));
     for (size_t p = 0; p < changes[i].n_parts; p++) {
-      size_t space;
-      if (!prepare_find_space(target->spaces, target->n_spaces, changes[i].parts[p].space, &space))
-        space = PREPARE_NO_SPACE;
-      else
+      size_t space = space_table_find_part(target->spaces, changes[i].parts[p].space);
+      if (space != PREPARE_NO_SPACE)
         counts[space]++;
       out[i].parts[p].space = space;
     }
@@ -79,6 +66,8 @@ static err_t group_by_space(size_t n_spaces, const size_t *counts, struct prepar
 static err_t prepare_group(const struct space *space, const struct kernels *kernels, const struct space_parts *group,
                            struct region *region)
 {
+  if (group->n == 0)
+    return ERR_OK;
   size_t bytes = space->similarity->prepared_bytes(space->model);
   uint8_t *prepared;
 
@@ -97,12 +86,12 @@ err_t prepare_changes(const struct prepare_target *target, const struct item_cha
   size_t *counts;
 
   TRY(region_array(region, n, sizeof *prepared, &prepared));
-  TRY(region_array(region, target->n_spaces, sizeof *groups, &groups));
-  TRY(region_array(region, target->n_spaces, sizeof *counts, &counts));
+  TRY(region_array(region, target->spaces->n, sizeof *groups, &groups));
+  TRY(region_array(region, target->spaces->n, sizeof *counts, &counts));
   TRY(index_changes(target, changes, n, region, prepared, counts));
-  TRY(group_by_space(target->n_spaces, counts, prepared, n, region, groups));
-  for (size_t s = 0; s < target->n_spaces; s++)
-    TRY(prepare_group(&target->spaces[s], target->kernels, &groups[s], region));
+  TRY(group_by_space(target->spaces->n, counts, prepared, n, region, groups));
+  for (size_t s = 0; s < target->spaces->n; s++)
+    TRY(prepare_group(target->spaces->entries[s].space, target->kernels, &groups[s], region));
   *out = prepared;
   return ERR_OK;
 }

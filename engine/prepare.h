@@ -8,13 +8,13 @@
 #include "base/item.h"
 #include "base/region.h"
 #include "engine/key_text.h"
-#include "engine/space.h"
+#include "engine/space_table.h"
 
 /* Stands for a space that the engine does not have: its part is ignored. */
-#define PREPARE_NO_SPACE SIZE_MAX
+#define PREPARE_NO_SPACE SPACE_TABLE_NONE
 
 struct prepared_part {
-  size_t space;         /* index, or PREPARE_NO_SPACE */
+  size_t space;         /* its place, or PREPARE_NO_SPACE */
   const uint8_t *bytes; /* in the format of columns_ops.put */
 };
 
@@ -25,13 +25,9 @@ struct prepared_change {
   struct key_text *text;       /* of a key that an arena did not have; made by the first arena, shared by the second */
 };
 
-/* Find the index of a space by its name. Returns false if there is none. */
-bool prepare_find_space(const struct space *spaces, size_t n_spaces, struct span name, size_t *out);
-
 /* What the changes are prepared for. */
 struct prepare_target {
-  const struct space *spaces;
-  size_t n_spaces;
+  const struct space_table *spaces;
   const struct attributes *attributes;
   const struct kernels *kernels;
 };

@@ -137,8 +137,8 @@ enum {
 struct search {
   struct searcher *searcher;
   const struct arena *arena;
+  const struct arena_space *in; /* what is searched */
   size_t backend;
-  size_t space;
   const struct method *method;
   const struct method_row *row;
   struct admission admission;
@@ -150,15 +150,20 @@ struct search {
 static err_t write_answers(const struct search *s, const struct group *group, const struct search_batch *batch)
 {
   struct position *watermark;
+  struct span space; /* a copy: the space may be removed before the answer is sent */
 
   TRY(copy_watermark(s->arena, batch->scratch, &watermark));
+  TRY(region_copy(batch->scratch, span_of_str(s->in->space->name), &space));
   for (size_t i = 0; i < batch->n; i++) {
     struct answer *answer = group->answers[i];
     TRY(copy_hits(s->arena, &batch->results[i], batch->scratch, answer));
     answer->error = ANSWER_OK;
     answer->explanations = NULL;
     answer->n_explanations = 0;
-    answer->space = span_of_str(s->searcher->engine->spaces[s->space].name);
+    answer->space = space;
+    answer->generation = s->in->space->generation;
+    memcpy(answer->model, s->in->space->digest, ANSWER_MODEL_DIGITS);
+    answer->model[ANSWER_MODEL_DIGITS] = 0;
     answer->method = *batch->method;
     answer->receipt = batch->results[i].receipt;
     answer->counts = batch->results[i].counts;
@@ -178,7 +183,7 @@ static const struct backend *backend_of(const struct search *s)
 
 static err_t run(const struct search *s, int kind, struct search_batch *batch)
 {
-  const struct columns *columns = s->arena->spaces[s->space].on[s->backend];
+  const struct columns *columns = s->in->on[s->backend];
   const struct backend *on = backend_of(s);
 
   if (kind == GROUP_ADMITTED)
@@ -192,7 +197,7 @@ static err_t search_group(const struct search *s, int kind)
 {
   struct searcher *searcher = s->searcher;
   const struct group *group = &s->groups[kind];
-  const struct space *space = &searcher->engine->spaces[s->space];
+  const struct space *space = s->in->space;
   struct search_batch batch = {
     .kernels = searcher->engine->kernels,
     .worker = searcher->workers[s->backend],
@@ -200,7 +205,7 @@ static err_t search_group(const struct search *s, int kind)
     .n = group->n,
     .prepared_bytes = space->similarity->prepared_query_bytes,
     .n_slots = s->arena->n_slots,
-    .n_items = s->arena->spaces[s->space].n_items,
+    .n_items = s->in->n_items,
     .admits_few = kind == GROUP_FEW,
     .scratch = &searcher->scratch,
     .pause = &searcher->pause,
@@ -237,7 +242,7 @@ static bool admits_few(const struct search *s, const struct admit *admit)
     return false;
   size_t n_items = s->row->items_per_admitted;
   if (n_items > 0)
-    return admit->n_admitted * n_items * members_of(s) <= s->arena->spaces[s->space].n_items;
+    return admit->n_admitted * n_items * members_of(s) <= s->in->n_items;
   for (unsigned i = 0; i < method->n_args; i++)
     n_candidates = method->args[i] > n_candidates ? method->args[i] : n_candidates;
   return admit->n_admitted <= n_candidates;
@@ -246,9 +251,7 @@ static bool admits_few(const struct search *s, const struct admit *admit)
 /* Does a query admit all items of the space but those that it excludes? */
 static bool admits_space(const struct search *s, const struct query *query)
 {
-  const struct arena_space *space = &s->arena->spaces[s->space];
-
-  return !query->tree && arena_space_n_alive(space) == space->n_items;
+  return !query->tree && arena_space_n_alive(s->in) == s->in->n_items;
 }
 
 /* Choose how to search a query. The counts decide; the answer is the same. */
@@ -258,10 +261,16 @@ static int choose_group(const struct search *s, const struct query *query, const
 
   assert(query->filter.n == 0 || query->tree); /* engine_check_filter() has parsed it */
   if (backend->admits_few)
-    return backend->admits_few(admit, s->arena->spaces[s->space].n_items) ? GROUP_FEW : GROUP_ALL;
+    return backend->admits_few(admit, s->in->n_items) ? GROUP_FEW : GROUP_ALL;
   if (admits_space(s, query))
     return GROUP_ALL;
   return admits_few(s, admit) ? GROUP_ADMITTED : GROUP_ALL;
+}
+
+/* Its place in the arena. */
+static size_t place_of(const struct search *s)
+{
+  return (size_t)(s->in - s->arena->spaces);
 }
 
 static err_t init_group(struct region *region, size_t n, struct group *group)
@@ -284,7 +293,7 @@ static err_t resolve(const struct search *s, const struct query *const *queries,
     const char *problem = NULL;
     resolved[i] = queries[i];
     if (queries[i]->like.n)
-      TRY(like_resolve(s->arena, s->space, queries[i], region, &resolved[i], &problem));
+      TRY(like_resolve(s->arena, place_of(s), queries[i], region, &resolved[i], &problem));
     answers[i].error = problem ? ANSWER_BAD_QUERY : ANSWER_OK;
     answers[i].error_message = problem;
   }
@@ -295,7 +304,7 @@ static err_t resolve(const struct search *s, const struct query *const *queries,
 /* Divide the batch into groups. */
 static err_t divide(struct search *s, const struct query *const *queries, size_t n, struct answer *answers)
 {
-  const struct admission_target target = { s->arena, s->space, s->searcher->engine->filters,
+  const struct admission_target target = { s->arena, place_of(s), s->searcher->engine->filters,
                                            s->row->checks_late && backend_of(s)->kind == BACKEND_CPU };
   struct region *region = &s->searcher->scratch;
 
@@ -326,10 +335,10 @@ static err_t score_items(const struct search *s, const struct query *query, cons
 
   asked.k = QUERY_EXPLAIN_MAX;
   among.method = &exact;
-  among.row = methods_find(s->searcher->engine->spaces[s->space].similarity->methods, &exact);
-  int kind = backend->admits_few && backend->admits_few(scored, s->arena->spaces[s->space].n_items) ? GROUP_FEW
-             : !backend->admits_few && among.row->search_admitted                                   ? GROUP_ADMITTED
-                                                                                                    : GROUP_ALL;
+  among.row = methods_find(s->in->space->similarity->methods, &exact);
+  int kind = backend->admits_few && backend->admits_few(scored, s->in->n_items) ? GROUP_FEW
+             : !backend->admits_few && among.row->search_admitted               ? GROUP_ADMITTED
+                                                                                : GROUP_ALL;
   among.groups[kind] = (struct group){ queries, &scored, &out, 1 };
   return search_group(&among, kind);
 }
@@ -337,7 +346,7 @@ static err_t score_items(const struct search *s, const struct query *query, cons
 static err_t explain(const struct search *s, const struct query *query, const struct admit *admit,
                      struct answer *answer)
 {
-  const struct explain of = { s->arena, s->space, query, admit };
+  const struct explain of = { s->arena, place_of(s), query, admit };
   struct explanation *explanations;
   struct answer scores = { 0 };
   struct admit scored;
@@ -367,15 +376,30 @@ static err_t search_arena(struct search *s, const struct query *const *queries, 
   return ERR_OK;
 }
 
+/* Find the space that the queries were checked for. */
+static err_t find_space(const struct arena *arena, size_t number, const struct arena_space **out)
+{
+  ARENA_FOR_EACH_SPACE (arena, in) {
+    if (in->space->number != (number & ~ENGINE_PINNED))
+      continue;
+    if (!in->is_current && !(number & ENGINE_PINNED))
+      FAIL(ERR_SPACE_CHANGED, "space %s has another generation now", in->space->name);
+    *out = in;
+    return ERR_OK;
+  }
+  FAIL(ERR_SPACE_CHANGED, "a generation of the space was removed");
+}
+
 /* Search on the first backend that has not failed. If it fails now, the next one takes over. */
 static err_t search_backends(struct searcher *searcher, const struct arena *arena, size_t space,
                              const struct method *method, const struct query *const *queries, size_t n,
                              struct answer *answers)
 {
   struct backends *backends = &searcher->engine->backends;
-  struct search s = { .searcher = searcher, .arena = arena, .space = space, .method = method, .n = n };
+  struct search s = { .searcher = searcher, .arena = arena, .method = method, .n = n };
 
-  s.row = methods_find(searcher->engine->spaces[space].similarity->methods, method);
+  TRY(find_space(arena, space, &s.in));
+  s.row = methods_find(s.in->space->similarity->methods, method);
   assert(s.row); /* engine_check_query() has verified it */
   for (;;) {
     s.backend = atomic_load(&backends->first);

@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-#include "base/mem.h"
+#include "base/log.h"
+#include "base/space_name.h"
 #include "engine/engine.h"
 
 /* Add the dimension from the configuration, for models whose file has none. */
@@ -30,13 +31,25 @@ static err_t open_file(const struct engine_space *config, struct safetensors **f
   return safetensors_supply(*file, "sluice.cells", "off");
 }
 
+static err_t init_names(const struct engine_space *config, struct space *out)
+{
+  const struct space_name name = { span_of_str(config->name), config->generation > 0 ? config->generation : 1 };
+  const struct space_name plain = { .space = name.space };
+
+  *out = (struct space){ .generation = name.generation };
+  if (!space_name_print(&plain, out->name) || !space_name_print(&name, out->part_name))
+    FAIL(ERR_MODEL, "generation %u of space %s: the name would have more than %d bytes", name.generation,
+         log_quote(name.space), SPACE_NAME_MAX);
+  return ERR_OK;
+}
+
 err_t space_init(const struct engine_space *config, struct space *out)
 {
   AUTO(safetensors_close) struct safetensors *file = NULL;
 
-  *out = (struct space){ 0 };
-  TRY(mem_copy_str(config->name, &out->name));
+  TRY(init_names(config, out));
   TRY(open_file(config, &file, &out->similarity));
+  sha256_hex(safetensors_bytes(file), out->digest);
   return out->similarity->model_open(file, &out->model);
 }
 
@@ -44,8 +57,7 @@ err_t space_check(const struct engine_space *config, struct space *out)
 {
   AUTO(safetensors_close) struct safetensors *file = NULL;
 
-  *out = (struct space){ 0 };
-  TRY(mem_copy_str(config->name, &out->name));
+  TRY(init_names(config, out));
   TRY(open_file(config, &file, &out->similarity));
   if (out->similarity->model_check)
     return out->similarity->model_check(file, &out->model);
@@ -56,5 +68,4 @@ void space_fini(struct space *s)
 {
   if (s->model)
     s->similarity->model_close(&s->model);
-  mem_free(&s->name);
 }

@@ -146,6 +146,8 @@ static err_t make_answer(const struct answer *answer, struct region *r, struct p
   p->times.queued_us = answer->queued_us;
   p->times.searched_us = answer->searched_us;
   p->answer.epoch = answer->epoch;
+  p->answer.generation = answer->generation;
+  p->answer.model = (char *)(uintptr_t)answer->model;
   if (answer->has_time) {
     p->answer.time_unix_ms = answer->time_unix_ms;
     message_mark(&p->answer.base, "time_unix_ms");

@@ -342,7 +342,7 @@ static err_t evaluate(struct eval *e)
   TRY(add_methods(e));
   TRY(load_items(e, &loaded_ns));
   TRY(load_attributes(e));
-  engine_space_get(e->engine, 0, &e->space);
+  (void)engine_space_get(e->engine, 0, &e->space); /* there is one, and it stays */
   TRY(search(e, e->reference));
   for (size_t i = 1; i < e->n_methods; i++) {
     if (i != e->reference)

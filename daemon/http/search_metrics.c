@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics with the labels `space` and `method`: one table row each. */
+/* The metrics with the labels `space`, `generation` and `method`: one table row each. */
 #include "daemon/http/search_metrics.h"
 
 #include "daemon/http/metric_print.h"
@@ -23,9 +23,15 @@ static const struct metric metrics[] = {
     offsetof(struct search_row, n_scored) },
 };
 
-static void print_value(const struct metric *metric, const char *space, const struct search_row *row, FILE *out)
+static void print_value(const struct metric *metric, const struct engine_space_info *space,
+                        const struct search_row *row, FILE *out)
 {
-  struct metric_labels labels = { { { "space", space }, { "method", row->method } } };
+  char generation[16];
+  struct metric_labels labels = {
+    { { "space", space->name }, { "generation", generation }, { "method", atomic_load(&row->method) } }
+  };
+
+  snprintf(generation, sizeof generation, "%u", space->generation);
 
   if (metric->offset == 0)
     metric_print_hist(out, metric->name, &labels, &row->batch_us);
@@ -40,11 +46,12 @@ void search_metrics_print(const struct search_figures *figures, struct engine *e
     metric_print_head(out, metrics[m].name, metrics[m].offset ? "counter" : "histogram", metrics[m].help);
     for (size_t s = 0; s < engine_n_spaces(engine); s++) {
       struct engine_space_info info;
-      size_t n;
-      const struct search_row *rows = search_figures_of(figures, s, &n);
-      engine_space_get(engine, s, &info);
+      size_t n = 0;
+      if (!engine_space_get(engine, s, &info))
+        continue;
+      const struct search_row *rows = search_figures_of(figures, info.number, &n);
       for (size_t i = 0; i < n; i++)
-        print_value(&metrics[m], info.name, &rows[i], out);
+        print_value(&metrics[m], &info, &rows[i], out);
     }
   }
 }

@@ -46,9 +46,13 @@ static json_t *spaces_json(struct status *s)
 
   for (size_t i = 0; i < engine_n_spaces(s->engine); i++) {
     struct engine_space_info info;
+    if (!engine_space_get(s->engine, i, &info))
+      continue;
     json_t *row = json_object();
-    engine_space_get(s->engine, i, &info);
     json_put_text(row, "name", info.name);
+    json_put_count(row, "generation", info.generation);
+    json_put_bool(row, "current", info.is_current);
+    json_put_text(row, "model", info.digest);
     json_put_text(row, "similarity", info.similarity);
     json_put_count(row, "items", info.n_items);
     json_put_count(row, "alive", info.n_alive);

@@ -16,15 +16,16 @@ enum { AVERAGE_OF = 4 };
 /* A batch may interrupt one that takes at least so many times as long. */
 enum { SHORT_SHARE = 4 };
 
-/* A search pauses for so much longer than it has searched, at most: its epoch is held meanwhile, and publication waits. */
+/* A search pauses for so much longer than it has searched, at most: its epoch is held meanwhile, and publication waits.
+ */
 #define PAUSED_NS_MAX CLOCK_NS_PER_S
 
 /* An older measurement refuses no query: the next query measures again. */
 #define FRESH_NS CLOCK_NS_PER_S
 
-struct class {
-  size_t space;
-  struct method method;
+struct class
+{
+  struct query_class of;
   uint32_t next_in_table;
   uint32_t next_active; /* next class of the space in which queries wait */
   struct pending_query *first;
@@ -76,7 +77,8 @@ err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue 
 
   TRY(mem_array(1, sizeof *f, &f));
   f->with = *config;
-  f->max_classes = config->n_queries + 2 * config->n_workers; /* as many as can be busy: a new class finds an idle one */
+  f->max_classes =
+      config->n_queries + 2 * config->n_workers; /* as many as can be busy: a new class finds an idle one */
   TRY(mem_array(config->n_spaces, sizeof *f->spaces, &f->spaces));
   for (size_t i = 0; i < config->n_spaces; i++)
     f->spaces[i] = (struct space){ .weight = config->weights[i], .active = NO_CLASS };
@@ -85,7 +87,7 @@ err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue 
     ;
   TRY(mem_array(f->table_mask + 1, sizeof *f->table, &f->table));
   memset(f->table, 0xff, (f->table_mask + 1) * sizeof *f->table); /* NO_CLASS */
-  f->n_runs = 2 * config->n_workers; /* each may have one in between */
+  f->n_runs = 2 * config->n_workers;                              /* each may have one in between */
   TRY(mem_array(f->n_runs, sizeof *f->runs, &f->runs));
   *out = f;
   f = NULL;
@@ -111,21 +113,26 @@ size_t fair_queue_n(const struct fair_queue *f)
 /* ---- The table of classes ---- */
 
 /* Hash by FNV-1a. */
-static size_t hash_of(size_t space, const struct method *method)
+static size_t hash_of(const struct query_class *of)
 {
-  const uint8_t *bytes = (const uint8_t *)method;
-  uint64_t hash = 0xcbf29ce484222325u ^ space;
+  const uint8_t *bytes = (const uint8_t *)&of->method;
+  uint64_t hash = 0xcbf29ce484222325u ^ of->space ^ of->number << 16;
 
-  for (size_t i = 0; i < sizeof *method; i++)
+  for (size_t i = 0; i < sizeof of->method; i++)
     hash = (hash ^ bytes[i]) * 0x100000001b3u;
   return (size_t)(hash ^ hash >> 32);
 }
 
-static uint32_t find_class(const struct fair_queue *f, size_t space, const struct method *method)
+static bool is_same(const struct query_class *a, const struct query_class *b)
 {
-  uint32_t i = f->table[hash_of(space, method) & f->table_mask];
+  return a->space == b->space && a->number == b->number && memcmp(&a->method, &b->method, sizeof a->method) == 0;
+}
 
-  while (i != NO_CLASS && (f->classes[i].space != space || memcmp(&f->classes[i].method, method, sizeof *method) != 0))
+static uint32_t find_class(const struct fair_queue *f, const struct query_class *of)
+{
+  uint32_t i = f->table[hash_of(of) & f->table_mask];
+
+  while (i != NO_CLASS && !is_same(&f->classes[i].of, of))
     i = f->classes[i].next_in_table;
   return i;
 }
@@ -133,7 +140,7 @@ static uint32_t find_class(const struct fair_queue *f, size_t space, const struc
 static void drop_from_table(struct fair_queue *f, uint32_t index)
 {
   const struct class *c = &f->classes[index];
-  uint32_t *link = &f->table[hash_of(c->space, &c->method) & f->table_mask];
+  uint32_t *link = &f->table[hash_of(&c->of) & f->table_mask];
 
   while (*link != index)
     link = &f->classes[*link].next_in_table;
@@ -151,15 +158,15 @@ static uint32_t take_place(struct fair_queue *f)
   return (uint32_t)f->next_idle;
 }
 
-static uint32_t find_or_make_class(struct fair_queue *f, size_t space, const struct method *method)
+static uint32_t find_or_make_class(struct fair_queue *f, const struct query_class *of)
 {
-  uint32_t index = find_class(f, space, method);
+  uint32_t index = find_class(f, of);
 
   if (index != NO_CLASS)
     return index;
   index = take_place(f);
-  uint32_t *slot = &f->table[hash_of(space, method) & f->table_mask];
-  f->classes[index] = (struct class){ .space = space, .method = *method, .next_in_table = *slot };
+  uint32_t *slot = &f->table[hash_of(of) & f->table_mask];
+  f->classes[index] = (struct class){ .of = *of, .next_in_table = *slot };
   *slot = index;
   return index;
 }
@@ -194,7 +201,7 @@ static bool is_fresh(const struct class *c, int64_t now_ns)
 static void charge(struct fair_queue *f, struct class *c, double cost_ns)
 {
   c->virtual_ns += cost_ns; /* all classes of a space have the same weight */
-  f->spaces[c->space].virtual_ns += cost_ns / f->spaces[c->space].weight;
+  f->spaces[c->of.space].virtual_ns += cost_ns / f->spaces[c->of.space].weight;
 }
 
 static void average(int64_t *cost_ns, int64_t newest_ns)
@@ -214,7 +221,7 @@ static double later(double a, double b)
 static void activate(struct fair_queue *f, uint32_t index)
 {
   struct class *c = &f->classes[index];
-  struct space *space = &f->spaces[c->space];
+  struct space *space = &f->spaces[c->of.space];
 
   if (space->active == NO_CLASS)
     space->virtual_ns = later(space->virtual_ns, f->newest_ns);
@@ -225,7 +232,8 @@ static void activate(struct fair_queue *f, uint32_t index)
 
 void fair_queue_push(struct fair_queue *f, struct pending_query *query)
 {
-  uint32_t index = find_or_make_class(f, query->space, &query->method);
+  const struct query_class of = query_class_of(query);
+  uint32_t index = find_or_make_class(f, &of);
   struct class *c = &f->classes[index];
 
   query->next = NULL;
@@ -281,7 +289,7 @@ static size_t take_run(struct fair_queue *f, int64_t now_ns, const struct query_
 static void take_batch(struct fair_queue *f, uint32_t *link, size_t limit, int64_t now_ns, struct query_batch *batch)
 {
   struct class *c = &f->classes[*link];
-  struct space *space = &f->spaces[c->space];
+  struct space *space = &f->spaces[c->of.space];
 
   f->newest_ns = later(f->newest_ns, space->virtual_ns);
   space->newest_ns = later(space->newest_ns, c->virtual_ns);
@@ -368,18 +376,18 @@ bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *runn
                             struct query_batch *batch)
 {
   const struct class *own = &f->classes[running->class];
-  const struct space *own_space = &f->spaces[own->space];
+  const struct space *own_space = &f->spaces[own->of.space];
   const struct running_batch *run = &f->runs[running->run];
   int64_t running_ns = running_time(run, now_ns);
   double late_ns = (double)(running_ns - running->estimate_ns); /* not charged yet */
   double max_ns = own_space->virtual_ns + late_ns / own_space->weight;
-  uint32_t *best = next_between(f, &f->spaces[own->space], running->class, own->virtual_ns + late_ns, running_ns);
+  uint32_t *best = next_between(f, &f->spaces[own->of.space], running->class, own->virtual_ns + late_ns, running_ns);
 
   if (has_paused_enough(run, now_ns))
     return false;
   for (size_t i = 0; i < f->with.n_spaces; i++) {
     struct space *space = &f->spaces[i];
-    if (i == own->space || !(space->virtual_ns < max_ns))
+    if (i == own->of.space || !(space->virtual_ns < max_ns))
       continue;
     uint32_t *link = next_between(f, space, running->class, INFINITY, running_ns);
     if (!link)
@@ -472,9 +480,9 @@ static double space_cost(const struct fair_queue *f, size_t space, uint32_t own,
 
 /* A query waits for the queries before it in its class. In that time each other class of its space gets at most the
  * same time, and each other space gets its share by weight. None gets more than its waiting queries need. */
-int64_t fair_queue_estimate_ns(const struct fair_queue *f, size_t space, const struct method *method, int64_t now_ns)
+int64_t fair_queue_estimate_ns(const struct fair_queue *f, const struct query_class *of, int64_t now_ns)
 {
-  uint32_t index = find_class(f, space, method);
+  uint32_t index = find_class(f, of);
   const struct class *c = index == NO_CLASS ? NULL : &f->classes[index];
   double cost_ns = 0, own_ns = 0, batch_ns = 0;
 
@@ -484,10 +492,10 @@ int64_t fair_queue_estimate_ns(const struct fair_queue *f, size_t space, const s
     own_ns = waiting_cost(c) + cost_ns;
     batch_ns = smaller(own_ns, (double)limit * cost_ns);
   }
-  double total_ns = own_ns + space_cost(f, space, index, own_ns);
-  double share_ns = total_ns / f->spaces[space].weight;
+  double total_ns = own_ns + space_cost(f, of->space, index, own_ns);
+  double share_ns = total_ns / f->spaces[of->space].weight;
   for (size_t i = 0; i < f->with.n_spaces; i++) {
-    if (i != space)
+    if (i != of->space)
       total_ns += smaller(space_cost(f, i, NO_CLASS, INFINITY), share_ns * f->spaces[i].weight);
   }
   return (int64_t)((running_cost(f, cost_ns, now_ns) + total_ns - batch_ns) / (double)f->with.n_workers + batch_ns);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which queries are searched next: fair queueing between spaces, and between the methods of a space.
  *
- * A class is a space, a method and its arguments. Only queries of one class can be searched in one batch. The queries
- * of a class wait in the order of their arrival. Each space has a virtual time: the time that its searches took,
- * divided by its weight. Each class has one too, within its space. The space with the smallest virtual time is next,
- * and in that space the class with the smallest one. A space or class that was idle starts at the virtual time of the
- * newest choice, so being idle earns no credit (start-time fair queueing, Goyal et al., 1996).
+ * A class is a generation of a space, a method and its arguments. Only queries of one class can be searched in one
+ * batch. The queries of a class wait in the order of their arrival. Each space has a virtual time: the time that its
+ * searches took, divided by its weight. Each class has one too, within its space. The space with the smallest virtual
+ * time is next, and in that space the class with the smallest one. A space or class that was idle starts at the virtual
+ * time of the newest choice, so being idle earns no credit (start-time fair queueing, Goyal et al., 1996).
  *
  * The cost of a query is a moving average of the time per query in batches of its class. A batch takes as many queries
  * as should take batch_time_ns together. A class that was never measured is searched one query at a time.
@@ -24,6 +24,18 @@
 
 #include "daemon/queries/pending_query.h"
 
+/* What queries have in common that are searched together. */
+struct query_class {
+  size_t space;  /* as pending_query.space; its generations share a weight */
+  size_t number; /* as pending_query.number */
+  struct method method;
+};
+
+static inline struct query_class query_class_of(const struct pending_query *query)
+{
+  return (struct query_class){ query->space, query->number, query->method };
+}
+
 struct fair_queue_config {
   const uint32_t *weights; /* [n_spaces], each at least 1; borrowed */
   size_t n_spaces;
@@ -41,7 +53,7 @@ void fair_queue_close(struct fair_queue **f);
 /* Queries that wait. */
 size_t fair_queue_n(const struct fair_queue *f);
 
-/* Add a query whose space and method are set. An idle class makes room if the class of the query is new. */
+/* Add a query whose space, number and method are set. An idle class makes room if the class of the query is new. */
 void fair_queue_push(struct fair_queue *f, struct pending_query *query);
 
 /* Take the next batch and fill in every field of it; its array is the caller's. Returns false if no query waits. After
@@ -66,7 +78,7 @@ void fair_queue_done(struct fair_queue *f, const struct query_batch *batch, size
 /* Estimate how long it would take to answer a query that is pushed now: the batches that run, the waiting queries that
  * come first, and the query's own batch. A batch that a short one may interrupt counts nothing for it. If the class was
  * not searched for a second, its own cost counts as 0: one query may find out. */
-int64_t fair_queue_estimate_ns(const struct fair_queue *f, size_t space, const struct method *method, int64_t now_ns);
+int64_t fair_queue_estimate_ns(const struct fair_queue *f, const struct query_class *of, int64_t now_ns);
 
 /* Take all queries that wait: a list linked by `next`. */
 struct pending_query *fair_queue_take_all(struct fair_queue *f);

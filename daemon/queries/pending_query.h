@@ -17,8 +17,8 @@ struct pending_query {
   size_t bytes;               /* size of the region when query_queue_weigh() last counted it */
   struct query query;
   bool has_key;
-  bool is_key_too_long; /* the query is refused, and the reply has no key */
-  struct span key;      /* of the record */
+  bool is_key_too_long;       /* the query is refused, and the reply has no key */
+  struct span key;            /* of the record */
   struct trace_headers trace; /* likewise */
   enum wire_format format;
   uint32_t ticket;
@@ -29,7 +29,8 @@ struct pending_query {
   int64_t deadline_ns; /* by clock_now_ns(); PENDING_NO_DEADLINE if the query has none */
   int64_t give_up_ns;  /* when its wait ends */
   bool is_seen;        /* what it waits for was reached */
-  size_t space;
+  size_t space;        /* index in the configuration: its weight */
+  size_t number;       /* of the generation to search (engine.h) */
   struct method method;
 };
 
@@ -40,8 +41,8 @@ struct query_batch {
   struct pending_query **queries; /* [max_batch] */
   size_t n;
   uint32_t class;
-  size_t run;          /* index of the batch among those that run */
-  bool is_between;     /* it interrupts the batch of index `outer_run` */
+  size_t run;      /* index of the batch among those that run */
+  bool is_between; /* it interrupts the batch of index `outer_run` */
   size_t outer_run;
   int64_t estimate_ns; /* how long the search should take; 0: unknown */
   bool is_fresh;       /* the estimate comes from a recent search */

@@ -130,10 +130,11 @@ void query_queue_push(struct query_queue *q, struct pending_query *query)
 
 int64_t query_queue_estimate_ns(struct query_queue *q, const struct pending_query *query)
 {
+  const struct query_class of = query_class_of(query);
   int64_t now_ns = clock_now_ns();
 
   pthread_mutex_lock(&q->mutex);
-  int64_t estimate_ns = fair_queue_estimate_ns(q->fair, query->space, &query->method, now_ns);
+  int64_t estimate_ns = fair_queue_estimate_ns(q->fair, &of, now_ns);
   pthread_mutex_unlock(&q->mutex);
   return estimate_ns;
 }

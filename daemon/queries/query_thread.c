@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/space_name.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/age_watch.h"
@@ -203,6 +204,19 @@ static void send_dead_letter(struct query_thread *t, const struct query_record *
   delivery_send_dead_letter(t->with.delivery, &letter);
 }
 
+/* Return the index of a space that the configuration has, or a generation of it. */
+static size_t find_space(const struct config *config, struct span text)
+{
+  struct space_name name;
+  size_t i = 0;
+
+  if (!space_name_parse(text, &name))
+    return 0;
+  while (i + 1 < config->n_spaces && !span_equal(span_of_str(config->spaces[i].name), name.space))
+    i++;
+  return i;
+}
+
 static err_t check_query(const struct query_thread *t, struct pending_query *query)
 {
   TRY(reply_verify_topic(&t->reply, query->query.reply_topic)); /* its error goes to the answer topic */
@@ -210,7 +224,8 @@ static err_t check_query(const struct query_thread *t, struct pending_query *que
     FAIL(ERR_QUERY, "the record's key is longer than %d bytes, and the answer would carry it", QUERY_KEY_MAX);
   if (query->query.exclude_seen_by.n > 0 && !t->with.seen)
     FAIL(ERR_QUERY, "exclude_seen_by: the daemon reads no seen topic: configure seen.topic");
-  TRY(engine_check_query(t->with.engine, &query->query, &query->space, &query->method));
+  TRY(engine_check_query(t->with.engine, &query->query, &query->number, &query->method));
+  query->space = find_space(t->with.config, query->query.space);
   TRY(engine_check_filter(t->with.engine, &query->query, &query->region));
   if (query->query.tree)
     query_queue_weigh(t->queue, query); /* with the tree */
@@ -461,6 +476,17 @@ static err_t open_queue(struct query_thread *t)
   return query_queue_open(&queue_config, config->query.memory_bytes, &t->queue);
 }
 
+/* Does the engine have a space of this number? */
+static bool has_number(void *engine, size_t number)
+{
+  for (size_t i = 0; i < engine_n_spaces(engine); i++) {
+    struct engine_space_info info;
+    if (engine_space_get(engine, i, &info) && info.number == number)
+      return true;
+  }
+  return false;
+}
+
 err_t query_thread_open(const struct query_thread_context *context, struct query_thread **out)
 {
   AUTO(query_thread_close) struct query_thread *t = NULL;
@@ -470,7 +496,7 @@ err_t query_thread_open(const struct query_thread_context *context, struct query
   pthread_mutex_init(&t->reader_lock, NULL);
   t->sources = (struct at_least_sources){ context->engine, context->seen };
   t->reply = (struct reply_context){ context->delivery, context->counters, context->config };
-  TRY(search_figures_open(context->config->n_spaces, &t->figures));
+  TRY(search_figures_open(context->config->n_spaces + ENGINE_SPACES_MORE, has_number, context->engine, &t->figures));
   TRY(open_queue(t));
   *out = t;
   t = NULL;

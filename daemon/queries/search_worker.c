@@ -40,6 +40,7 @@ struct worker {
 };
 
 struct search_workers {
+  struct engine *engine;
   struct query_queue *queue;
   struct reply_context reply;
   struct seen_sets *seen; /* NULL: there is no seen topic */
@@ -131,7 +132,8 @@ static void reply_all(struct worker *w, const struct lane *lane, int64_t began_n
 {
   const struct query_batch *batch = &lane->batch;
 
-  search_figures_add(w->all->figures, batch->queries[0]->space, &batch->queries[0]->method, lane->answers, batch->n);
+  search_figures_add(w->all->figures, batch->queries[0]->number & ~ENGINE_PINNED, &batch->queries[0]->method,
+                     lane->answers, batch->n);
   for (size_t i = 0; i < batch->n; i++) {
     int64_t queued_us = (began_ns - batch->queries[i]->received_ns) / CLOCK_NS_PER_US;
     lane->answers[i].queued_us = queued_us > 0 ? (uint32_t)queued_us : 0;
@@ -149,10 +151,27 @@ static void reply_all(struct worker *w, const struct lane *lane, int64_t began_n
   counters_add(&w->all->reply.counters->searches, 1);
 }
 
-/* Search the batch of a lane and reply. Returns the time of the search. */
-static int64_t search_batch(struct worker *w, const struct lane *lane, int64_t began_ns)
+/* The generation that the queries were checked for was removed, or is not current any more. Check them again, and let
+ * them wait for their search again. One that names the generation itself is refused. */
+static void check_again(struct worker *w, struct query_batch *batch)
 {
-  const struct query_batch *batch = &lane->batch;
+  for (size_t i = 0; i < batch->n; i++) {
+    struct pending_query *query = batch->queries[i];
+    err_code_t err = engine_check_query(w->all->engine, &query->query, &query->number, &query->method);
+    if (err == ERR_OK) {
+      query_queue_push(w->all->queue, query);
+    } else {
+      reply_error(&w->all->reply, query, reply_error_of(err), err_message(), &w->scratch);
+      query_queue_free_query(w->all->queue, query);
+    }
+  }
+  batch->n = 0;
+}
+
+/* Search the batch of a lane and reply. Returns the time of the search. */
+static int64_t search_batch(struct worker *w, struct lane *lane, int64_t began_ns)
+{
+  struct query_batch *batch = &lane->batch;
   const struct pending_query *first = batch->queries[0];
 
   for (size_t i = 0; i < batch->n; i++) {
@@ -160,10 +179,14 @@ static int64_t search_batch(struct worker *w, const struct lane *lane, int64_t b
     lane->answers[i] = (struct answer){ 0 };
   }
   err_code_t err =
-      searcher_search(lane->searcher, first->space, &first->method, lane->queries, batch->n, lane->answers);
+      searcher_search(lane->searcher, first->number, &first->method, lane->queries, batch->n, lane->answers);
   int64_t cost_ns = clock_now_ns() - began_ns;
   if (err == ERR_OK) {
     reply_all(w, lane, began_ns);
+    return cost_ns;
+  }
+  if (err == ERR_SPACE_CHANGED) {
+    check_again(w, batch);
     return cost_ns;
   }
   log_error("search_failed", "queries=%zu reason=%s", batch->n, log_failure());
@@ -271,6 +294,7 @@ err_t search_workers_open(size_t n, const struct search_context *context, struct
 
   TRY(mem_array(1, sizeof *all, &all));
   *out = all;
+  all->engine = context->engine;
   all->queue = context->queue;
   all->reply = *context->reply;
   if (context->seen)

@@ -134,6 +134,11 @@ const char *safetensors_path(const struct safetensors *f)
   return f->path;
 }
 
+struct span safetensors_bytes(const struct safetensors *f)
+{
+  return span_of(f->bytes, f->n_bytes);
+}
+
 const char *safetensors_text(const struct safetensors *f, const char *key)
 {
   return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
@@ -164,8 +169,8 @@ err_t safetensors_supply(struct safetensors *f, const char *key, const char *tex
   const char *own = safetensors_text(f, key);
 
   if (own && strcmp(own, text) != 0)
-    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\", the configuration says %s: remove it there", f->path, key,
-         own, text);
+    FAIL(ERR_MODEL, "%s: __metadata__ \"%s\" is \"%s\", the configuration says %s: remove it there", f->path, key, own,
+         text);
   if (!json_object_get(f->header, "__metadata__") && json_object_set_new(f->header, "__metadata__", json_object()) != 0)
     FAIL(ERR_MEMORY, "no memory for the metadata of %s", f->path);
   if (json_object_set_new(json_object_get(f->header, "__metadata__"), key, json_string(text)) != 0)

@@ -22,6 +22,9 @@ void safetensors_close(struct safetensors **f);
 
 const char *safetensors_path(const struct safetensors *f);
 
+/* The whole file. Valid while it is open. */
+struct span safetensors_bytes(const struct safetensors *f);
+
 /* The text of a metadata key, or NULL if it is absent. Valid while the file is open. */
 const char *safetensors_text(const struct safetensors *f, const char *key);
 

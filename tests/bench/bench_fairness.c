@@ -111,13 +111,13 @@ static void *work(void *context)
 static void push(struct bench *b, size_t kind, size_t index)
 {
   struct pending_query *query = query_queue_take_query(b->queue);
-  const float *vector = kind == SHORT ? b->codes.queries + index % QUERIES * RECJPQ_DIM
-                                      : b->vectors.queries + index % QUERIES * MOL_DIM;
+  const float *vector =
+      kind == SHORT ? b->codes.queries + index % QUERIES * RECJPQ_DIM : b->vectors.queries + index % QUERIES * MOL_DIM;
 
   if (!query)
     return;
   atomic_fetch_add(&b->n_there[kind], 1);
-  query->space = kind;
+  query->space = query->number = kind;
   query->method = b->methods[kind];
   query->query = (struct query){ .k = K, .vector = { vector, kind == SHORT ? RECJPQ_DIM : MOL_DIM } };
   query->received_ns = clock_now_ns();
@@ -149,9 +149,7 @@ static void fill(struct bench *b, size_t items)
   for (size_t i = 0; i < items; i++) {
     uint8_t key[BENCH_KEY_BYTES];
     struct part parts[N_KINDS] = { { .space = span_of_str("short") }, { .space = span_of_str("long") } };
-    struct item_change change = {
-      .key = bench_key((uint32_t)i, key), .parts = parts, .n_parts = N_KINDS
-    };
+    struct item_change change = { .key = bench_key((uint32_t)i, key), .parts = parts, .n_parts = N_KINDS };
     recjpq_data_part_of(&b->codes, (uint32_t)i, &parts[SHORT]);
     mol_data_part_of(&b->vectors, (uint32_t)i, &parts[LONG]);
     bench_check(engine_check_item(b->engine, &change));
@@ -173,7 +171,11 @@ static void open_engine(struct bench *b)
   struct engine_space spaces[N_KINDS] = { { .name = "short", .model_path = paths[SHORT] },
                                           { .name = "long", .model_path = paths[LONG] } };
   struct engine_config config = {
-    .spaces = spaces, .n_spaces = N_KINDS, .max_items = items, .max_k = K, .max_batch = BENCH_BATCH_MAX,
+    .spaces = spaces,
+    .n_spaces = N_KINDS,
+    .max_items = items,
+    .max_k = K,
+    .max_batch = BENCH_BATCH_MAX,
     .isa = isa_detect(),
   };
   struct engine_threads threads = { b->n_workers, b->n_workers, false };
@@ -188,8 +190,12 @@ static void open_workers(struct bench *b)
 {
   static const uint32_t weights[N_KINDS] = { 1, 1 };
   struct fair_queue_config config = {
-    .weights = weights, .n_spaces = N_KINDS, .n_workers = b->n_workers, .n_queries = 4096,
-    .max_batch = BENCH_BATCH_MAX, .batch_time_ns = BATCH_TIME_NS,
+    .weights = weights,
+    .n_spaces = N_KINDS,
+    .n_workers = b->n_workers,
+    .n_queries = 4096,
+    .max_batch = BENCH_BATCH_MAX,
+    .batch_time_ns = BATCH_TIME_NS,
   };
 
   bench_check(query_queue_open(&config, (size_t)64 << 20, &b->queue));

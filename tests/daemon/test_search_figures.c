@@ -14,6 +14,13 @@
 enum { N_THREADS = 4, N_ROUNDS = 2000, N_METHODS = 5 };
 
 static struct search_figures *figures;
+static size_t removed_below; /* generations with smaller numbers are not there */
+
+static bool is_there(void *context, size_t number)
+{
+  (void)context;
+  return number >= removed_below;
+}
 
 static struct answer answer_of(bool is_exact)
 {
@@ -46,7 +53,7 @@ static void threads_share_the_rows_of_their_methods(void **state)
   size_t n;
 
   (void)state;
-  assert_int_equal(search_figures_open(2, &figures), ERR_OK);
+  assert_int_equal(search_figures_open(2, is_there, NULL, &figures), ERR_OK);
   for (int i = 0; i < N_THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, add_all, NULL), 0);
   for (int i = 0; i < N_THREADS; i++)
@@ -71,7 +78,7 @@ static void clients_cannot_make_rows_by_arguments(void **state)
   size_t n;
 
   (void)state;
-  assert_int_equal(search_figures_open(1, &figures), ERR_OK);
+  assert_int_equal(search_figures_open(1, is_there, NULL, &figures), ERR_OK);
   for (uint32_t arg = 1; arg < 100; arg++)
     add(0, "average", arg, false);
   search_figures_of(figures, 0, &n);
@@ -79,10 +86,37 @@ static void clients_cannot_make_rows_by_arguments(void **state)
   search_figures_close(&figures);
 }
 
+static void rows_of_removed_generations_are_used_again_and_begin_at_zero(void **state)
+{
+  size_t n;
+
+  (void)state;
+  removed_below = 0;
+  assert_int_equal(search_figures_open(2, is_there, NULL, &figures), ERR_OK);
+  for (size_t number = 0; number < 50; number++) {
+    removed_below = number > 0 ? number - 1 : 0;
+    add(number, "exact", 0, true);
+    add(number, "brute_force", 0, true);
+    const struct search_row *rows = search_figures_of(figures, number, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(atomic_load(&rows[0].method), "exact");
+    assert_int_equal(rows[0].n_queries, 2);
+    assert_int_equal(rows[0].batch_us.sum, 100);
+    search_figures_of(figures, number + 1, &n);
+    assert_int_equal(n, 0);
+  }
+  removed_below = 0;
+  add(50, "exact", 0, true); /* no room: the others are there */
+  search_figures_of(figures, 50, &n);
+  assert_int_equal(n, 0);
+  search_figures_close(&figures);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(threads_share_the_rows_of_their_methods),
+    cmocka_unit_test(rows_of_removed_generations_are_used_again_and_begin_at_zero),
     cmocka_unit_test(clients_cannot_make_rows_by_arguments),
   };
 

@@ -98,14 +98,14 @@ class Metrics(unittest.TestCase):
 
     def test_searches_are_counted_by_space_and_method(self):
         for method in ("exact", "brute_force"):
-            where = {"space": "films", "method": method}
+            where = {"space": "films", "generation": "1", "method": method}
             self.assertEqual(self.value("sluice_search_seconds_count", **where), N_QUERIES)
             self.assertEqual(self.value("sluice_searched_queries_total", **where), N_QUERIES)
             self.assertEqual(self.value("sluice_searched_proven_total", **where), N_QUERIES)
             self.assertEqual(self.value("sluice_searched_items_total", **where), 3 * N_QUERIES)
-        self.assertEqual(self.value("sluice_searched_scored_items_total", space="films", method="brute_force"),
-                         3 * N_QUERIES)
-        self.assertIsNone(self.value("sluice_search_seconds_count", space="books", method="exact"))
+        where = {"space": "films", "generation": "1", "method": "brute_force"}
+        self.assertEqual(self.value("sluice_searched_scored_items_total", **where), 3 * N_QUERIES)
+        self.assertIsNone(self.value("sluice_search_seconds_count", space="books", generation="1", method="exact"))
 
     def test_an_answer_is_measured_when_a_broker_has_it(self):
         eventually(lambda: self.value("sluice_answer_seconds_count") == 2 * N_QUERIES, "the last delivery report")

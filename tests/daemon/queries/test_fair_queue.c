@@ -34,7 +34,11 @@ static struct server *open_server(const uint32_t *weights, size_t n_spaces, size
 {
   struct server *s = calloc(1, sizeof *s);
   struct fair_queue_config config = {
-    .weights = weights, .n_spaces = n_spaces, .n_workers = n_workers, .n_queries = MAX_QUERIES, .max_batch = BATCH,
+    .weights = weights,
+    .n_spaces = n_spaces,
+    .n_workers = n_workers,
+    .n_queries = MAX_QUERIES,
+    .max_batch = BATCH,
     .batch_time_ns = 50 * MS,
   };
 
@@ -60,6 +64,13 @@ static struct method method_of(const char *name, uint32_t argument)
   return method;
 }
 
+static int64_t estimate(const struct server *s, size_t space, const struct method *method, int64_t now_ns)
+{
+  const struct query_class of = { space, 0, *method };
+
+  return fair_queue_estimate_ns(s->f, &of, now_ns);
+}
+
 static struct pending_query *push(struct server *s, size_t space, const char *name, uint32_t argument)
 {
   assert_true(s->n_queries < MAX_QUERIES);
@@ -80,6 +91,7 @@ static size_t serve(struct server *s, const int64_t *cost_ns)
   const struct pending_query *first = s->batch.queries[0];
   for (size_t i = 0; i < s->batch.n; i++) {
     assert_int_equal(s->batch.queries[i]->space, first->space);
+    assert_int_equal(s->batch.queries[i]->number, first->number);
     assert_memory_equal(&s->batch.queries[i]->method, &first->method, sizeof first->method);
     assert_true(i == 0 || s->batch.queries[i]->ticket > s->batch.queries[i - 1]->ticket);
   }
@@ -218,7 +230,7 @@ static void an_estimate_is_near_the_real_time(void **state)
       push(s, dice_below(&dice, 3), "m", 0);
     size_t space = dice_below(&dice, 3);
     struct method method = method_of("m", 0);
-    int64_t came_ns = s->now_ns, estimate_ns = fair_queue_estimate_ns(s->f, space, &method, came_ns);
+    int64_t came_ns = s->now_ns, estimate_ns = estimate(s, space, &method, came_ns);
     const struct pending_query *query = push(s, space, "m", 0);
     for (bool is_done = false; !is_done;) {
       assert_true(serve(s, cost_ns));
@@ -247,7 +259,7 @@ static void under_overload_answers_come_within_the_limit(void **state)
   for (int i = 0; i < 2500;) {
     if (due_ns <= s->now_ns || fair_queue_n(s->f) == 0) {
       s->now_ns = due_ns > s->now_ns ? due_ns : s->now_ns;
-      if (fair_queue_estimate_ns(s->f, 0, &method, due_ns) > 500 * MS - (s->now_ns - due_ns)) {
+      if (estimate(s, 0, &method, due_ns) > 500 * MS - (s->now_ns - due_ns)) {
         n_refused++;
       } else {
         push(s, 0, "m", 0)->received_ns = due_ns;
@@ -278,9 +290,9 @@ static void an_old_measurement_refuses_no_query(void **state)
   (void)state;
   push(s, 0, "m", 0);
   serve(s, slow_ns);
-  assert_true(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns) >= 4000 * MS);
+  assert_true(estimate(s, 0, &method, s->now_ns) >= 4000 * MS);
   s->now_ns += 2000 * MS;
-  assert_int_equal(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns), 0);
+  assert_int_equal(estimate(s, 0, &method, s->now_ns), 0);
   for (int i = 0; i < 40; i++) {
     push(s, 0, "m", 0);
     assert_true(fair_queue_pop(s->f, s->now_ns, &s->batch));
@@ -288,7 +300,7 @@ static void an_old_measurement_refuses_no_query(void **state)
       assert_false(s->batch.is_fresh);
     fair_queue_done(s->f, &s->batch, 1, fast_ns[0], s->now_ns);
   }
-  assert_true(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns) < 2 * MS);
+  assert_true(estimate(s, 0, &method, s->now_ns) < 2 * MS);
   close_server(s);
 }
 
@@ -304,14 +316,14 @@ static void an_estimate_counts_running_batches_and_shares_waiting_ones_over_work
   assert_int_equal(serve(s, (int64_t[]){ 40 * MS, 0 }), 1);
   for (int i = 0; i < 40; i++)
     push(s, 0, "m", 0);
-  assert_in_range(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns), 400 * MS, 460 * MS);
+  assert_in_range(estimate(s, 0, &method, s->now_ns), 400 * MS, 460 * MS);
   for (int i = 0; i < 4; i++) {
     batches[i].queries = taken[i];
     assert_true(fair_queue_pop(s->f, s->now_ns, &batches[i]));
     assert_int_equal(batches[i].n, 1);
   }
-  assert_in_range(fair_queue_estimate_ns(s->f, 1, &other, s->now_ns), 40 * MS, 40 * MS); /* the running batches */
-  assert_in_range(fair_queue_estimate_ns(s->f, 1, &other, s->now_ns + 30 * MS), 10 * MS, 10 * MS);
+  assert_in_range(estimate(s, 1, &other, s->now_ns), 40 * MS, 40 * MS); /* the running batches */
+  assert_in_range(estimate(s, 1, &other, s->now_ns + 30 * MS), 10 * MS, 10 * MS);
   for (int i = 0; i < 4; i++)
     fair_queue_done(s->f, &batches[i], 1, 40 * MS, s->now_ns + 40 * MS);
   close_server(s);
@@ -441,10 +453,10 @@ static void an_estimate_does_not_count_what_may_be_interrupted(void **state)
 
   (void)state;
   begin_long(s, cost_ns, 2);
-  assert_in_range(fair_queue_estimate_ns(s->f, 1, &method, s->now_ns), 1000 * MS, 1100 * MS);
+  assert_in_range(estimate(s, 1, &method, s->now_ns), 1000 * MS, 1100 * MS);
   fair_queue_note_pause(s->f, &s->batch);
-  assert_in_range(fair_queue_estimate_ns(s->f, 1, &method, s->now_ns), MS, 2 * MS);
-  assert_in_range(fair_queue_estimate_ns(s->f, 0, &method, s->now_ns), 2000 * MS, 2100 * MS);
+  assert_in_range(estimate(s, 1, &method, s->now_ns), MS, 2 * MS);
+  assert_in_range(estimate(s, 0, &method, s->now_ns), 2000 * MS, 2100 * MS);
   close_server(s);
 }
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Spaces that come and go while searches run: new generations of the spaces of a configuration. Each step is an epoch,
+ * so a search sees all of it or nothing.
+ *
+ *   engine_load_model()    read a model, beside everything
+ *   engine_add_space()     the generation is there, and nobody has a part of it. engine_apply() puts parts
+ *   engine_set_current()   queries that name no generation get this one
+ *   engine_remove_space()  the generation and its parts are gone, and their memory is free
+ */
+#ifndef ENGINE_ENGINE_SPACES_H
+#define ENGINE_ENGINE_SPACES_H
+
+#include "engine/engine.h"
+
+/* A loaded model that no arena knows yet. */
+struct engine_model;
+
+/* Load the model of a generation. Returns ERR_MODEL with the file and what is wrong; ERR_MEMORY. Thread: any. Blocks:
+ * as long as the file needs; a large bilinear model takes minutes. */
+err_t engine_load_model(const struct engine_space *space, struct engine_model **out);
+void engine_model_close(struct engine_model **m);
+
+/* SHA-256 of the model file as it was read, in hexadecimal digits. */
+const char *engine_model_digest(const struct engine_model *m);
+
+/* Add a generation of a space that the engine has.
+ *
+ * model  taken and set to NULL on success; unchanged on error
+ *
+ * Returns ERR_FULL with the bytes if it does not fit, on any backend that holds the catalogue, or if there are too many
+ * spaces; ERR_SPACE if there is no space of this name, or it has the generation. The engine is as before then. Other
+ * errors, thread and blocking as engine_apply().
+ */
+err_t engine_add_space(struct engine *e, struct engine_model **model);
+
+/* Make a generation the current one of its name. Does nothing if it is that already. Queries that were checked before
+ * and name no generation have to be checked again: searcher_search() says so.
+ *
+ * Returns ERR_SPACE if there is no such generation. Other errors, thread and blocking as engine_apply(). */
+err_t engine_set_current(struct engine *e, struct span name, uint32_t generation);
+
+/* Remove a generation that is not the current one, and free its memory on all backends.
+ *
+ * Returns ERR_SPACE if there is no such generation, or it is the current one. Other errors, thread and blocking as
+ * engine_apply(). */
+err_t engine_remove_space(struct engine *e, struct span name, uint32_t generation);
+
+/* Count the items of the front epoch that have a part of one generation and none of another. 0 if the space has no
+ * `missing_in`, or no `present_in`. Thread: any. */
+uint64_t engine_count_missing(struct engine *e, struct span name, uint32_t present_in, uint32_t missing_in);
+
+#endif
