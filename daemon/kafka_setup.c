@@ -13,6 +13,8 @@ static err_t create_topics(struct kafka_setup *s)
     if (*topics[i])
       TRY(embedded_broker_create_topic(s->broker, topics[i], (int)s->config->embedded_broker.partitions));
   }
+  if (*s->config->models.topic) /* its records have an order */
+    TRY(embedded_broker_create_topic(s->broker, s->config->models.topic, 1));
   return ERR_OK;
 }
 

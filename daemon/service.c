@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/engine_setup.h"
+#include "daemon/models/models.h"
 #include "ingest/kafka_closing.h"
 #include "ingest/kafka_trouble.h"
 #include "ingest/kafka_waits.h"
@@ -145,7 +146,10 @@ static const char *in_trouble_or(const char *reason)
 static const char *why_not_ready(const struct service *s)
 {
   enum catalogue_phase phase = catalogue_phase(s->catalogue);
+  const struct models *models = catalogue_models(s->catalogue);
 
+  if (models && !models_have_caught_up(models))
+    return in_trouble_or("reading the topic of models");
   if (phase == CATALOGUE_CONNECTING)
     return in_trouble_or(catalogue_phase_name(phase));
   if (phase != CATALOGUE_LIVE)

@@ -9,12 +9,24 @@
 
 /* ---- Keys ---- */
 
+/* Has the name only characters that a configured one may have? */
+static bool is_name(struct span text)
+{
+  for (size_t i = 0; i < text.n; i++) {
+    uint8_t c = text.p[i];
+    bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!is_letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-')
+      return false;
+  }
+  return text.n > 0;
+}
+
 static err_t read_key(struct span key, struct model_change *out)
 {
   char canonical[SPACE_NAME_MAX + 1];
   struct space_name name;
 
-  if (!space_name_parse(key, &name) || name.space.n < 1)
+  if (!space_name_parse(key, &name) || !is_name(name.space))
     FAIL(ERR_ITEM, "the key is %s: it must be a space, such as books, or a generation of it, such as books@2",
          log_quote(key));
   if (!space_name_print(&name, canonical))

@@ -46,6 +46,7 @@ static err_t step(struct catalogue *c)
   TRY(catalogue_sweep(c));
   catalogue_say_fill(c);
   TRY(catalogue_commit(c));
+  TRY(catalogue_step_models(c));
   return catalogue_report_update(c);
 }
 
@@ -60,6 +61,7 @@ static err_t store_stop_time(struct catalogue *c)
 
 static err_t follow(struct catalogue *c)
 {
+  TRY(catalogue_await_models(c));
   TRY(catalogue_load(c, NULL, 0));
   err_code_t err = catalogue_connect(c);
   while (!catalogue_is_stopping(c)) {
@@ -87,6 +89,21 @@ static void *run(void *context)
   return NULL;
 }
 
+/* Generations of models, and the rules for the parts of items. */
+static err_t open_models(struct catalogue *c)
+{
+  struct models_context context = {
+    c->with.config, c->with.kafka, c->with.engine, c->with.store, c->with.delivery, c->with.counters,
+  };
+
+  c->rules = (struct item_batch_rules){ c->with.engine, c->with.config->catalogue.unknown_spaces, NULL };
+  if (!*c->with.config->models.topic)
+    return ERR_OK;
+  TRY(models_open(&context, &c->models));
+  c->rules.models = models_state(c->models);
+  return ERR_OK;
+}
+
 err_t catalogue_open(const struct catalogue_context *context, struct catalogue **out)
 {
   AUTO(catalogue_close) struct catalogue *c = NULL;
@@ -102,6 +119,7 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
   catalogue_report_init(&c->report);
   catalogue_rebuild_init(config, context->store, &c->rebuild);
   store_set_limit(context->store, config->catalogue.max_items);
+  TRY(open_models(c));
   TRY(letter_window_init(&c->letters));
   TRY(catalogue_format_init(config, &c->format));
   TRY(item_batch_init(config->catalogue.batch_items, &c->batch));
@@ -117,6 +135,11 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
   *out = c;
   c = NULL;
   return ERR_OK;
+}
+
+struct models *catalogue_models(struct catalogue *c)
+{
+  return c->models;
 }
 
 void catalogue_ask_to_stop(struct catalogue *c)
@@ -137,6 +160,7 @@ void catalogue_close(struct catalogue **c)
   if (!*c)
     return;
   catalogue_stop(*c);
+  models_close(&(*c)->models);
   topic_audit_fini(&(*c)->audit);
   catalogue_topic_fini(&(*c)->topic);
   item_batch_fini(&(*c)->batch);

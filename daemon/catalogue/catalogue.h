@@ -20,6 +20,7 @@
 #include "store/store.h"
 
 struct catalogue;
+struct models;
 
 struct catalogue_context {
   const struct config *config;
@@ -49,6 +50,9 @@ enum catalogue_phase catalogue_phase(const struct catalogue *c);
 /* Has a complete catalogue been published since the start? Then queries can be answered. It may be out of date: see the
  * phase. Thread: any. */
 bool catalogue_is_serving(const struct catalogue *c);
+
+/* Return the generations of models; NULL: there is no control topic. Thread: any, for what is for any thread. */
+struct models *catalogue_models(struct catalogue *c);
 
 /* Return the report. Lock it to read it. Thread: any. */
 struct catalogue_report *catalogue_report_of(struct catalogue *c);

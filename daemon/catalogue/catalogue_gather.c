@@ -88,8 +88,7 @@ static err_t add_record(struct catalogue *c, const struct topic_record *record)
   TRY(topic_positions_advance(&c->topic.positions, record, &is_new));
   if (!is_new)
     return ERR_OK;
-  err_code_t err = item_batch_add(&c->batch, &c->format, c->with.engine, c->with.config->catalogue.unknown_spaces,
-                                  record);
+  err_code_t err = item_batch_add(&c->batch, &c->format, &c->rules, record);
   if (err_class(err) != ERR_CLASS_REJECT)
     return err;
   send_letter(c, record, err);
@@ -168,7 +167,7 @@ err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting
   TRY(item_batch_reserve(&c->batch, limits.items));
   while (n_total < limits.items && c->batch.value_bytes < limits.bytes) {
     TRY(catalogue_pass_time(c));
-    int wait_ms = catalogue_ms_until_change(c, n_total ? limits.wait_ms : POLL_MS);
+    int wait_ms = catalogue_ms_until_change(c, n_total ? limits.wait_ms : c->has_model_work ? 0 : POLL_MS);
     TRY(poll_records(c, limits.items - n_total, wait_ms, damage, &n));
     n_total += n;
     if (n && !end_ns)

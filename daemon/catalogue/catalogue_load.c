@@ -100,6 +100,8 @@ static err_t load(struct catalogue *c, size_t n_threads, const struct position *
 
   TRY(store_loading_run(&loading));
   c->is_filling = false;
+  if (c->models)
+    TRY(models_note_loaded(c->models));
   log_info("store_loaded", "items=%" PRIu64 " unusable_parts=%" PRIu64 " took_ms=%" PRId64 " threads=%zu",
            stats.n_items, c->n_unusable, (clock_now_ns() - begin) / CLOCK_NS_PER_MS, n_threads);
   return ERR_OK;

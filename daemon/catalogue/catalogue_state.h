@@ -15,6 +15,7 @@
  *   catalogue_fill.c           the first fill: records go to the store alone
  *   catalogue_load.c           fill the arenas from the store
  *   catalogue_commit.c         positions for Kafka's tools
+ *   catalogue_models.c         generations of models: read the control topic, and do what it asks for
  *   catalogue_sweep.c          delete items that have been expired for long
  *   catalogue_time.c           publish an epoch when an item expires
  *   catalogue_report_update.c  the report that /status shows
@@ -32,6 +33,7 @@
 #include "daemon/catalogue/item_batch.h"
 #include "daemon/catalogue/letter_window.h"
 #include "daemon/catalogue/topic_audit.h"
+#include "daemon/models/models.h"
 #include "daemon/pulse.h"
 #include "daemon/renewal_wait.h"
 
@@ -81,6 +83,9 @@ struct catalogue {
   struct catalogue_rebuild rebuild;
   struct letter_window letters;
   struct item_format format;    /* of the records */
+  struct item_batch_rules rules;
+  struct models *models; /* generations of models; NULL: there is no control topic */
+  bool has_model_work;   /* models_step() has more to do at once */
   struct item_batch batch;      /* the newest one, and the counts of unknown spaces */
   bool is_batch_waiting;        /* `batch` is stored while the next one is read */
   struct item_batch storing;    /* the one before, while the store writes it */
@@ -201,6 +206,12 @@ err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_co
 
 /* catalogue_commit.c: commit the positions when it is time. Uses c->scratch. */
 err_t catalogue_commit(struct catalogue *c);
+
+/* catalogue_models.c: before the store is loaded, read the control topic to its end and load the models that it names;
+ * between batches, do a little of what it asks for. Both do nothing without a control topic. Returns ERR_STOPPING when
+ * the daemon stops while waiting. */
+err_t catalogue_await_models(struct catalogue *c);
+err_t catalogue_step_models(struct catalogue *c);
 
 /* catalogue_sweep.c: delete some items that have been expired for catalogue.delete_expired_after_s. Uses c->scratch. */
 err_t catalogue_sweep(struct catalogue *c);

@@ -3,6 +3,7 @@
 #include "daemon/catalogue/item_batch.h"
 
 #include "base/mem.h"
+#include "daemon/models/part_names.h"
 
 /* Memory for decoded parts that is kept between batches: enough for a usual batch. Memory beyond that, taken by huge
  * items, is freed. */
@@ -47,19 +48,21 @@ err_t item_batch_reserve(struct item_batch *b, size_t n)
 
 /* Verify the parts of known spaces, and refuse, keep or drop those of unknown spaces, by policy. One bad part rejects
  * the whole record. The parts that are kept stay in order. */
-static err_t filter_parts(struct item_batch *b, const struct engine *engine, enum unknown_policy policy,
-                        struct item_change *change)
+static err_t filter_parts(struct item_batch *b, const struct item_batch_rules *rules, struct item_change *change)
 {
   size_t n = 0;
 
   for (size_t i = 0; i < change->n_parts; i++) {
-    bool is_known = engine_has_space(engine, change->parts[i].space);
+    struct part *part = &change->parts[i];
+    bool is_retired = part_names_is_retired(rules->models, part->space);
+    bool is_known = !is_retired && engine_has_space(rules->engine, part->space);
+    enum unknown_policy policy = is_retired ? UNKNOWN_SKIP : rules->unknown_spaces;
     if (is_known || policy == UNKNOWN_REFUSE)
-      TRY(engine_check_part(engine, &change->parts[i]));
+      TRY(engine_check_part(rules->engine, part));
     if (is_known || policy == UNKNOWN_KEEP)
-      change->parts[n++] = change->parts[i];
+      change->parts[n++] = *part;
     if (!is_known)
-      unknown_names_count_part(&b->unknown_spaces, change->parts[i].space, policy);
+      unknown_names_count_part(&b->unknown_spaces, part->space, policy);
   }
   change->n_parts = n;
   return ERR_OK;
@@ -84,24 +87,25 @@ static err_t filter_attributes(struct item_batch *b, const struct engine *engine
   return ERR_OK;
 }
 
-static err_t decode(struct item_batch *b, const struct item_format *format, const struct engine *engine,
-                    enum unknown_policy policy, const struct topic_record *record, struct item_change *out)
+static err_t decode(struct item_batch *b, const struct item_format *format, const struct item_batch_rules *rules,
+                    const struct topic_record *record, struct item_change *out)
 {
   TRY(item_format_decode(format, record, &b->region, out));
   if (out->is_delete)
     return ERR_OK;
-  TRY(filter_parts(b, engine, policy, out));
-  return filter_attributes(b, engine, out);
+  TRY(part_names_resolve(rules->models, &b->region, out));
+  TRY(filter_parts(b, rules, out));
+  return filter_attributes(b, rules->engine, out);
 }
 
-err_t item_batch_add(struct item_batch *b, const struct item_format *format, const struct engine *engine,
-                     enum unknown_policy policy, const struct topic_record *record)
+err_t item_batch_add(struct item_batch *b, const struct item_format *format, const struct item_batch_rules *rules,
+                     const struct topic_record *record)
 {
   struct item_change *change = &b->changes[b->n];
   struct region_mark mark = region_mark(&b->region);
 
   b->value_bytes += record->value.n; /* of a bad record too: its message is kept as long as the batch */
-  err_code_t err = decode(b, format, engine, policy, record, change);
+  err_code_t err = decode(b, format, rules, record, change);
   if (err != ERR_OK) {
     region_rewind(&b->region, mark); /* large bad records must not pile up */
     return err;

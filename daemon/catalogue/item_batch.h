@@ -8,6 +8,7 @@
 
 #include "base/region.h"
 #include "daemon/config/unknown_names.h"
+#include "daemon/models/model_state.h"
 #include "engine/engine.h"
 #include "ingest/item_format.h"
 
@@ -31,11 +32,18 @@ void item_batch_swap(struct item_batch *a, struct item_batch *b);
 /* Make room for at least n changes in an empty batch. */
 err_t item_batch_reserve(struct item_batch *b, size_t n);
 
+/* How parts are judged. */
+struct item_batch_rules {
+  const struct engine *engine;
+  enum unknown_policy unknown_spaces;
+  const struct model_state *models; /* which generation a plain name means, and when; NULL: the first, always */
+};
+
 /* Add a record as a change, unless none of its parts and attributes is kept.
  *
  * Returns an error of class REJECT, with the reason, when the record cannot be used; ERR_MEMORY. On error the batch is
  * unchanged. */
-err_t item_batch_add(struct item_batch *b, const struct item_format *format, const struct engine *engine,
-                     enum unknown_policy policy, const struct topic_record *record);
+err_t item_batch_add(struct item_batch *b, const struct item_format *format, const struct item_batch_rules *rules,
+                     const struct topic_record *record);
 
 #endif

@@ -100,6 +100,9 @@ struct config {
     uint64_t ttl_s; /* 0: for ever */
     struct kafka_properties kafka;
   } seen;
+  struct {
+    char *topic; /* "": none is read */
+  } models;
   char *store_path;
   struct config_space *spaces;
   size_t n_spaces;

@@ -60,13 +60,13 @@ static err_t verify_topics(const struct config *c)
   } roles[] = {
     { "catalogue.topic", c->catalogue.topic }, { "catalogue.dead_letter_topic", c->catalogue.dead_letter_topic },
     { "query.topic", c->query.topic },         { "query.answer_topic", c->query.answer_topic },
-    { "seen.topic", c->seen.topic },
+    { "seen.topic", c->seen.topic },           { "models.topic", c->models.topic },
   };
   size_t n_roles = sizeof roles / sizeof roles[0];
 
   for (size_t i = 0; i < n_roles; i++) {
     for (size_t j = i + 1; j < n_roles; j++) {
-      if (strcmp(roles[i].topic, roles[j].topic) != 0)
+      if (!*roles[i].topic || strcmp(roles[i].topic, roles[j].topic) != 0)
         continue;
       bool is_later = line_of(c, roles[j].path) >= line_of(c, roles[i].path);
       FAIL(ERR_CONFIG, "%s:%d: %s and %s are the same topic, %s: each needs its own", c->path,

@@ -13,6 +13,7 @@
 #include "daemon/http/metric_print.h"
 #include "daemon/http/process_metrics.h"
 #include "daemon/http/search_metrics.h"
+#include "daemon/http/models_status.h"
 #include "daemon/http/seen_status.h"
 #include "daemon/http/store_metrics.h"
 
@@ -108,6 +109,7 @@ static void print_metrics(struct status *s, FILE *out)
              catalogue_phase_word(catalogue_phase(s->catalogue)));
   catalogue_status_metrics(catalogue_report_of(s->catalogue), out);
   seen_status_metrics(s->seen, out);
+  models_status_metrics(catalogue_models(s->catalogue), s->engine, out);
   metric_print_gauge(out, "sluice_epoch", "Number of the published epoch", epoch.number);
   metric_print_real_gauge(out, "sluice_epoch_age_seconds", "Seconds since the epoch was published",
                           (double)status_epoch_age_ns(s) / (double)CLOCK_NS_PER_S);

@@ -7,6 +7,7 @@
 #include "daemon/http/catalogue_status.h"
 #include "daemon/http/json_put.h"
 #include "daemon/http/process_metrics.h"
+#include "daemon/http/models_status.h"
 #include "daemon/http/seen_status.h"
 #include "daemon/http/store_metrics.h"
 
@@ -23,6 +24,7 @@ static json_t *kafka_json(const struct status *s)
   json_put_text(kafka, "answer_topic", config->query.answer_topic);
   json_put_text(kafka, "dead_letter_topic", config->catalogue.dead_letter_topic);
   json_put_text(kafka, "seen_topic", *config->seen.topic ? config->seen.topic : NULL);
+  json_put_text(kafka, "models_topic", *config->models.topic ? config->models.topic : NULL);
   return kafka;
 }
 
@@ -209,6 +211,7 @@ json_t *status_json_tree(struct status *s, bool shows_data)
   put_sizes(s, root);
   catalogue_status_json(catalogue_report_of(s->catalogue), root);
   json_put(root, "seen", seen_status_json(s->seen));
+  json_put(root, "models", models_status_json(catalogue_models(s->catalogue), s->engine));
   json_put(root, "complaints", shows_data ? complaints_json() : json_null());
   return root;
 }

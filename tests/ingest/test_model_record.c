@@ -60,6 +60,8 @@ static void a_record_that_makes_no_sense_is_refused_with_the_place(void **state)
     { "books@", "{}", "the key is" },
     { "books@0", "{}", "the key is" },
     { "@2", "{}", "the key is" },
+    { "!books@2", "{\"retire\":true}", "the key is" },
+    { "boo ks", NULL, "the key is" },
     { "sixty-four-bytes-are-too-many-for-a-generation-more-to-come-here", NULL, NULL },
     { "sixty-four-bytes-are-too-many-for-a-generation-more-to-come-here@2", NULL, "more than 64 bytes" },
     { "books@2", "", "not JSON" },

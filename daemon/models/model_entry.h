@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A generation of a space as this daemon has it: how far it is, and what is wrong with it. */
+#ifndef DAEMON_MODELS_MODEL_ENTRY_H
+#define DAEMON_MODELS_MODEL_ENTRY_H
+
+#include "base/model_change.h"
+#include "store/store_walk.h"
+
+enum { MODEL_PROBLEM_BYTES = 512 };
+
+enum model_phase {
+  MODEL_WAITING,  /* to be loaded */
+  MODEL_LOADING,  /* its file is being read */
+  MODEL_FAILED,   /* it cannot be used: see the problem */
+  MODEL_FILLING,  /* it gets the parts that the store has */
+  MODEL_READY,    /* it has all parts that there are */
+  MODEL_REMOVING, /* it is retired: its parts are being deleted from the store */
+  MODEL_REMOVED,  /* they are deleted */
+};
+
+/* Return the phase as a word: "filling". */
+const char *model_phase_word(enum model_phase phase);
+
+/* A generation of a configured space. */
+struct model_entry {
+  size_t space;                  /* index of config->spaces */
+  char name[SPACE_NAME_MAX + 1]; /* canonical: books, books@2 */
+  uint32_t generation;
+  enum model_phase phase;
+  bool is_in_engine;
+  bool is_clean;                       /* the store has none of its parts: a process before this one has deleted them */
+  char digest[MODEL_DIGEST_CHARS + 1]; /* of the model that is loaded, or should be; "": of the configuration */
+  char *path;                          /* NULL: of the configuration */
+  struct store_walk walk;
+  uint64_t n_walked;                 /* items that the walk has seen */
+  uint64_t n_filled;                 /* parts that it has given to the engine */
+  uint64_t n_unusable;               /* parts that the store has and the model cannot use */
+  int64_t file_time;                 /* of the file that failed; when it changes, it is loaded again */
+  int64_t look_due_ns;               /* no look at that file before this */
+  char problem[MODEL_PROBLEM_BYTES]; /* ""; else why it failed, or the first unusable part */
+};
+
+#endif

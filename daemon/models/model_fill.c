@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One step is one transaction of the store, and one epoch if there are parts. Steps are small, because updates wait for
+ * them. */
+#include "daemon/models/model_fill.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+
+enum { FILL_ITEMS = 2048, REMOVE_ITEMS = 1024 };
+
+static void note_unusable(struct model_entry *entry, const struct item_change *item)
+{
+  if (entry->n_unusable++ > 0)
+    return;
+  snprintf(entry->problem, sizeof entry->problem, "item %s: %s", log_quote(item->key), err_message());
+  log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is not served until the item is sent again\"",
+           log_quote(item->key), log_failure());
+}
+
+/* Reduce an item to the entry's part. Returns false if it has none that can be used. */
+static bool keep_part(struct model_entry *entry, const struct engine *engine, struct item_change *item)
+{
+  struct span name = span_of_str(entry->name);
+
+  for (size_t i = 0; i < item->n_parts; i++) {
+    if (!span_equal(item->parts[i].space, name))
+      continue;
+    if (engine_check_part(engine, &item->parts[i]) != ERR_OK) {
+      note_unusable(entry, item);
+      return false;
+    }
+    item->parts += i;
+    item->n_parts = 1;
+    item->n_attributes = 0;
+    item->is_whole = false;
+    return true;
+  }
+  return false;
+}
+
+err_t model_fill_step(struct model_entry *entry, struct engine *engine, struct store *store, struct region *region)
+{
+  struct item_change *changes;
+  size_t n, n_kept = 0;
+
+  region_reset(region);
+  TRY(store_walk_read(store, &entry->walk, FILL_ITEMS, region, &changes, &n));
+  for (size_t i = 0; i < n; i++) {
+    if (keep_part(entry, engine, &changes[i]))
+      changes[n_kept++] = changes[i];
+  }
+  entry->n_walked += n;
+  entry->n_filled += n_kept;
+  return n_kept ? engine_apply(engine, changes, n_kept, NULL, 0) : ERR_OK;
+}
+
+err_t model_fill_remove_step(struct model_entry *entry, struct store *store)
+{
+  size_t n_removed;
+
+  TRY(store_walk_remove(store, &entry->walk, REMOVE_ITEMS, span_of_str(entry->name), &n_removed));
+  entry->n_walked += REMOVE_ITEMS;
+  entry->n_filled += n_removed;
+  return ERR_OK;
+}

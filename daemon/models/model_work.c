@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The entries follow the state; one file at a time is loaded, and one walk at a time is taken. */
+#include "daemon/models/model_work.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/models/model_fill.h"
+
+enum { SLICE_MS = 10, LOOK_EVERY_MS = 1000 };
+
+const char *model_phase_word(enum model_phase phase)
+{
+  static const char *const words[] = {
+    [MODEL_WAITING] = "waiting", [MODEL_LOADING] = "loading", [MODEL_FAILED] = "failed",
+    [MODEL_FILLING] = "filling", [MODEL_READY] = "ready",     [MODEL_REMOVING] = "removing",
+    [MODEL_REMOVED] = "removed",
+  };
+
+  return words[phase];
+}
+
+static struct span space_name(const struct model_work *w, size_t space)
+{
+  return span_of_str(w->config->spaces[space].name);
+}
+
+static void enter(struct model_entry *entry, enum model_phase phase)
+{
+  entry->phase = phase;
+  if (phase != MODEL_WAITING && phase != MODEL_FAILED)
+    log_info("model", "generation=%s phase=%s", entry->name, model_phase_word(phase));
+}
+
+/* The newest failure is what is wrong with the entry. */
+static void fail(struct model_entry *entry)
+{
+  snprintf(entry->problem, sizeof entry->problem, "%s", err_message());
+  log_error("model_failed", "generation=%s reason=%s note=\"the former generations answer\"", entry->name,
+            log_failure());
+  enter(entry, MODEL_FAILED);
+}
+
+/* ---- Entries ---- */
+
+static size_t place(const struct model_work *w, size_t space, uint32_t generation)
+{
+  size_t i = 0;
+
+  while (i < w->n &&
+         (w->entries[i].space < space || (w->entries[i].space == space && w->entries[i].generation < generation)))
+    i++;
+  return i;
+}
+
+static struct model_entry *find(const struct model_work *w, size_t space, uint32_t generation)
+{
+  size_t i = place(w, space, generation);
+
+  return i < w->n && w->entries[i].space == space && w->entries[i].generation == generation ? &w->entries[i] : NULL;
+}
+
+/* Loading refers to an entry by its index. */
+static void shift_loading(struct model_work *w, size_t from, int by)
+{
+  if (w->loading.is_under_way && w->loading_entry >= from)
+    w->loading_entry += (size_t)by;
+}
+
+static err_t add_entry(struct model_work *w, size_t space, uint32_t generation, struct model_entry **out)
+{
+  size_t i = place(w, space, generation);
+  struct space_name name = { space_name(w, space), generation };
+  struct model_entry entry = { .space = space, .generation = generation };
+
+  TRY(mem_grow(w->n + 1, sizeof *w->entries, &w->capacity, &w->entries));
+  space_name_print(&name, entry.name); /* the record's key had room for it */
+  memmove(w->entries + i + 1, w->entries + i, (w->n - i) * sizeof *w->entries);
+  shift_loading(w, i, 1);
+  w->entries[i] = entry;
+  w->n++;
+  *out = &w->entries[i];
+  return ERR_OK;
+}
+
+static void drop_entry(struct model_work *w, size_t i)
+{
+  mem_free(&w->entries[i].path);
+  w->n--;
+  memmove(w->entries + i, w->entries + i + 1, (w->n - i) * sizeof *w->entries);
+  shift_loading(w, i + 1, -1);
+}
+
+err_t model_work_init(const struct config *config, struct engine *engine, struct store *store,
+                      const struct model_state *state, struct model_work *out)
+{
+  struct model_entry *entry;
+
+  *out = (struct model_work){ .config = config, .engine = engine, .store = store, .state = state };
+  TRY(mem_array(config->n_spaces, sizeof *out->current, &out->current));
+  for (size_t i = 0; i < config->n_spaces; i++) {
+    out->current[i] = 1;
+    TRY(add_entry(out, i, 1, &entry));
+    entry->phase = MODEL_READY;
+    entry->is_in_engine = true;
+  }
+  return ERR_OK;
+}
+
+void model_work_fini(struct model_work *w)
+{
+  model_loading_drop(&w->loading);
+  for (size_t i = 0; i < w->n; i++)
+    mem_free(&w->entries[i].path);
+  mem_free(&w->entries);
+  mem_free(&w->current);
+  region_fini(&w->region);
+}
+
+/* Return the index of a configured space; n_spaces: it is not configured. */
+static size_t find_space(const struct model_work *w, struct span name)
+{
+  size_t i = 0;
+
+  while (i < w->config->n_spaces && !span_equal(space_name(w, i), name))
+    i++;
+  return i;
+}
+
+err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t generation)
+{
+  size_t i = find_space(w, space);
+  struct model_entry *entry;
+
+  if (i == w->config->n_spaces)
+    return ERR_OK;
+  entry = find(w, i, generation);
+  if (!entry)
+    TRY(add_entry(w, i, generation, &entry));
+  if (!entry->is_in_engine) /* the first generation is: the engine has loaded it */
+    entry->phase = MODEL_REMOVED;
+  entry->is_clean = true;
+  return ERR_OK;
+}
+
+/* ---- Following the state ---- */
+
+static void forget_figures(struct model_entry *entry)
+{
+  entry->walk = (struct store_walk){ 0 };
+  entry->n_walked = entry->n_filled = entry->n_unusable = 0;
+  *entry->problem = '\0';
+}
+
+static err_t set_file(struct model_entry *entry, const struct model_generation *asked)
+{
+  mem_free(&entry->path);
+  snprintf(entry->digest, sizeof entry->digest, "%s", asked->digest);
+  forget_figures(entry);
+  entry->is_clean = false;
+  return mem_copy_str(asked->path, &entry->path);
+}
+
+/* Another record of this generation: load what it says. A model that is loaded stays, because its parts were made for
+ * it. */
+static err_t change_file(struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
+{
+  bool has_digest = strcmp(entry->digest, asked->digest) == 0;
+
+  if (entry->path && has_digest && strcmp(entry->path, asked->path) == 0)
+    return ERR_OK;
+  if (entry->is_in_engine) {
+    if (!has_digest && !*entry->problem) {
+      snprintf(entry->problem, sizeof entry->problem,
+               "the control topic names another model for it now: a generation keeps its model. Add a new generation");
+      log_error("model_changed", "generation=%s note=\"%s\"", entry->name, entry->problem);
+    }
+    return ERR_OK;
+  }
+  if (w->loading.is_under_way && &w->entries[w->loading_entry] == entry)
+    return ERR_OK; /* looked at again when loading has ended */
+  TRY(set_file(entry, asked));
+  enter(entry, MODEL_WAITING);
+  return ERR_OK;
+}
+
+static err_t follow_generation(struct model_work *w, size_t space, const struct model_generation *asked)
+{
+  struct model_entry *entry = find(w, space, asked->number);
+
+  if (!entry)
+    TRY(add_entry(w, space, asked->number, &entry));
+  return asked->is_retired ? ERR_OK : change_file(w, entry, asked);
+}
+
+static err_t follow_state(struct model_work *w)
+{
+  for (size_t i = 0; i < w->state->n; i++) {
+    const struct model_space *said = &w->state->spaces[i];
+    size_t space = find_space(w, span_of_str(said->name));
+    for (size_t g = 0; space < w->config->n_spaces && g < said->n_generations; g++)
+      TRY(follow_generation(w, space, &said->generations[g]));
+  }
+  return ERR_OK;
+}
+
+/* Should this generation be there? */
+static bool is_asked_for(const struct model_work *w, const struct model_entry *entry)
+{
+  const struct model_generation *asked =
+      model_state_generation(model_state_find(w->state, space_name(w, entry->space)), entry->generation);
+
+  return asked ? !asked->is_retired : entry->generation == 1;
+}
+
+/* ---- Loading ---- */
+
+static void load(struct model_work *w, struct model_entry *entry)
+{
+  const struct config_space *configured = &w->config->spaces[entry->space];
+  struct engine_space space = {
+    .name = configured->name,
+    .dim = configured->dim,
+    .has_no_cells = !configured->has_cells,
+    .generation = entry->generation,
+  };
+
+  w->loading_entry = (size_t)(entry - w->entries);
+  enter(entry, MODEL_LOADING);
+  model_loading_begin(&w->loading, &space, entry->path, entry->digest);
+}
+
+/* Return when the file was changed; 0: there is none. */
+static int64_t time_of(const char *path)
+{
+  struct stat info;
+
+  if (stat(path, &info) != 0)
+    return 0;
+  return (int64_t)info.st_mtim.tv_sec * CLOCK_NS_PER_S + info.st_mtim.tv_nsec;
+}
+
+/* Has the file of a failed entry changed? */
+static bool may_retry(struct model_entry *entry)
+{
+  if (entry->phase != MODEL_FAILED || !entry->path || clock_now_ns() < entry->look_due_ns)
+    return false;
+  entry->look_due_ns = clock_now_ns() + LOOK_EVERY_MS * CLOCK_NS_PER_MS;
+  return time_of(entry->path) != entry->file_time;
+}
+
+static void begin_loading(struct model_work *w)
+{
+  for (size_t i = 0; i < w->n && !w->loading.is_under_way; i++) {
+    struct model_entry *entry = &w->entries[i];
+    if (!is_asked_for(w, entry) || !entry->path || (entry->phase != MODEL_WAITING && !may_retry(entry)))
+      continue;
+    entry->file_time = time_of(entry->path);
+    *entry->problem = '\0';
+    load(w, entry);
+  }
+}
+
+/* Errors of a model are its own; others end the daemon. */
+static err_t judge(struct model_entry *entry, err_code_t err)
+{
+  if (err != ERR_MODEL && err != ERR_FULL && err != ERR_SPACE)
+    return err;
+  fail(entry);
+  return ERR_OK;
+}
+
+static err_t add_model(struct model_work *w, struct model_entry *entry, struct engine_model **model)
+{
+  err_code_t err = engine_add_space(w->engine, model);
+
+  engine_model_close(model);
+  if (err != ERR_OK)
+    return judge(entry, err);
+  entry->is_in_engine = true;
+  enter(entry, MODEL_FILLING);
+  return ERR_OK;
+}
+
+static err_t end_loading(struct model_work *w)
+{
+  struct engine_model *model = NULL;
+  bool is_done = false;
+
+  if (!w->loading.is_under_way)
+    return ERR_OK;
+  err_code_t err = model_loading_end(&w->loading, &is_done, &model);
+  if (!is_done)
+    return ERR_OK;
+  struct model_entry *entry = &w->entries[w->loading_entry];
+  if (err != ERR_OK)
+    return judge(entry, err);
+  return add_model(w, entry, &model);
+}
+
+/* ---- Switching ---- */
+
+uint32_t model_work_wanted(const struct model_work *w, size_t space)
+{
+  return model_state_at(w->state, space_name(w, space), INT64_MAX);
+}
+
+static bool can_answer(const struct model_work *w, size_t space, uint32_t generation)
+{
+  const struct model_entry *entry = find(w, space, generation);
+
+  return entry && entry->phase == MODEL_READY && is_asked_for(w, entry);
+}
+
+/* Return the generation that answers from now on. */
+static uint32_t choose(const struct model_work *w, size_t space)
+{
+  const struct model_space *said = model_state_find(w->state, space_name(w, space));
+
+  for (size_t i = said ? said->n_switches : 0; i-- > 0;) {
+    if (can_answer(w, space, said->switches[i].to))
+      return said->switches[i].to;
+  }
+  return can_answer(w, space, 1) ? 1 : w->current[space];
+}
+
+static err_t switch_space(struct model_work *w, size_t space)
+{
+  uint32_t to = choose(w, space);
+
+  if (to == w->current[space])
+    return ERR_OK;
+  TRY(engine_set_current(w->engine, space_name(w, space), to));
+  log_info("model_switched", "space=%s from=%" PRIu32 " to=%" PRIu32, w->config->spaces[space].name, w->current[space],
+           to);
+  w->current[space] = to;
+  return ERR_OK;
+}
+
+static err_t switch_spaces(struct model_work *w)
+{
+  for (size_t i = 0; i < w->config->n_spaces; i++)
+    TRY(switch_space(w, i));
+  return ERR_OK;
+}
+
+/* ---- Removing ---- */
+
+/* There is more memory now: what did not fit may fit. */
+static void retry_failed(struct model_work *w)
+{
+  for (size_t i = 0; i < w->n; i++)
+    w->entries[i].file_time = -1;
+}
+
+/* A generation that nobody asks for any more leaves the engine, unless it has to answer. A retired one then leaves the
+ * store; one whose record was deleted keeps its parts there, as those of any unknown space. */
+static err_t leave(struct model_work *w, size_t i)
+{
+  struct model_entry *entry = &w->entries[i];
+  bool is_retired = model_state_is_retired(w->state, space_name(w, entry->space), entry->generation);
+
+  if (entry->is_in_engine) {
+    TRY(engine_remove_space(w->engine, space_name(w, entry->space), entry->generation));
+    forget_figures(entry);
+    entry->is_in_engine = false;
+    entry->phase = MODEL_WAITING;
+    retry_failed(w);
+  }
+  if (is_retired && entry->phase != MODEL_REMOVING)
+    enter(entry, entry->is_clean ? MODEL_REMOVED : MODEL_REMOVING);
+  if (!is_retired)
+    drop_entry(w, i);
+  return ERR_OK;
+}
+
+static bool must_stay(const struct model_work *w, const struct model_entry *entry)
+{
+  bool is_loading = w->loading.is_under_way && &w->entries[w->loading_entry] == entry;
+
+  return is_asked_for(w, entry) || is_loading || (entry->is_in_engine && w->current[entry->space] == entry->generation);
+}
+
+static err_t leave_behind(struct model_work *w)
+{
+  for (size_t i = w->n; i-- > 0;) {
+    if (!must_stay(w, &w->entries[i]) && w->entries[i].phase != MODEL_REMOVED)
+      TRY(leave(w, i));
+  }
+  return ERR_OK;
+}
+
+/* ---- Walks ---- */
+
+static struct model_entry *find_phase(const struct model_work *w, enum model_phase phase)
+{
+  for (size_t i = 0; i < w->n; i++) {
+    if (w->entries[i].phase == phase)
+      return &w->entries[i];
+  }
+  return NULL;
+}
+
+static err_t fill(struct model_work *w, struct model_entry *entry)
+{
+  int64_t end_ns = clock_now_ns() + SLICE_MS * CLOCK_NS_PER_MS;
+
+  while (!entry->walk.is_over && clock_now_ns() < end_ns)
+    TRY(model_fill_step(entry, w->engine, w->store, &w->region));
+  if (!entry->walk.is_over)
+    return ERR_OK;
+  region_trim(&w->region, 0);
+  log_info("model_filled", "generation=%s items=%" PRIu64 " parts=%" PRIu64 " unusable_parts=%" PRIu64, entry->name,
+           entry->n_walked, entry->n_filled, entry->n_unusable);
+  enter(entry, MODEL_READY);
+  return ERR_OK;
+}
+
+/* On a full disk, try again at the next step: a delete writes too. */
+static err_t remove_parts(struct model_work *w, struct model_entry *entry, const struct model_entry **removed)
+{
+  err_code_t err = model_fill_remove_step(entry, w->store);
+
+  if (err == ERR_STORE_FULL)
+    return ERR_OK;
+  TRY(err);
+  if (!entry->walk.is_over)
+    return ERR_OK;
+  enter(entry, MODEL_REMOVED);
+  *removed = entry;
+  return ERR_OK;
+}
+
+static err_t walk(struct model_work *w, bool may_fill, const struct model_entry **removed)
+{
+  struct model_entry *filling = find_phase(w, MODEL_FILLING), *removing = find_phase(w, MODEL_REMOVING);
+
+  if (filling && may_fill)
+    return fill(w, filling);
+  return removing ? remove_parts(w, removing, removed) : ERR_OK;
+}
+
+/* ---- Steps ---- */
+
+bool model_work_is_loading(const struct model_work *w)
+{
+  return w->loading.is_under_way || find_phase(w, MODEL_WAITING);
+}
+
+err_t model_work_note_loaded(struct model_work *w)
+{
+  for (size_t i = 0; i < w->n; i++) {
+    if (w->entries[i].phase == MODEL_FILLING)
+      enter(&w->entries[i], MODEL_READY);
+  }
+  return switch_spaces(w);
+}
+
+err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const struct model_entry **removed)
+{
+  *removed = NULL;
+  TRY(end_loading(w));
+  TRY(follow_state(w));
+  begin_loading(w);
+  TRY(switch_spaces(w));
+  TRY(leave_behind(w));
+  TRY(walk(w, may_fill, removed));
+  TRY(switch_spaces(w));
+  *is_busy = (may_fill && find_phase(w, MODEL_FILLING)) || find_phase(w, MODEL_REMOVING);
+  return ERR_OK;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Doing what the control topic asks for: each generation is loaded, filled, switched to and removed, one step at a time
+ * between the batches of the catalogue.
+ *
+ * Which generation answers. The newest switch says which one should. Until that one is loaded and filled, and if it
+ * cannot be, the switches before it are tried, down to the model of the configuration. So a daemon always answers with
+ * a whole generation.
+ *
+ * Thread: catalogue.
+ */
+#ifndef DAEMON_MODELS_MODEL_WORK_H
+#define DAEMON_MODELS_MODEL_WORK_H
+
+#include "daemon/config/config.h"
+#include "daemon/models/model_entry.h"
+#include "daemon/models/model_loading.h"
+#include "daemon/models/model_state.h"
+
+struct model_work {
+  const struct config *config;
+  struct engine *engine;
+  struct store *store;
+  const struct model_state *state;
+  struct model_entry *entries; /* [n] by space and generation */
+  size_t n;
+  size_t capacity;
+  struct model_loading loading;
+  size_t loading_entry; /* whose file is being loaded */
+  uint32_t *current;    /* [config->n_spaces] the generation that answers */
+  struct region region;
+};
+
+/* state  read at each step; must outlive the work */
+err_t model_work_init(const struct config *config, struct engine *engine, struct store *store,
+                      const struct model_state *state, struct model_work *out);
+void model_work_fini(struct model_work *w);
+
+/* Note that the parts of a retired generation are deleted already. */
+err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t generation);
+
+/* Do a little: look at what the state asks for, take a loaded model, fill or remove for a few milliseconds, switch.
+ *
+ * may_fill  the engine has the items that the store has
+ * is_busy   there is more to do that need not wait for anything
+ * removed   a generation whose parts have just been deleted; NULL: none
+ *
+ * Returns an error of the store or the engine. What is wrong with a model is a problem of its entry instead.
+ */
+err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const struct model_entry **removed);
+
+/* Is a generation being loaded, or to be loaded? */
+bool model_work_is_loading(const struct model_work *w);
+
+/* The engine was loaded from the store, with all generations that it has: those that were being filled are ready, and
+ * those that should answer do so from now on. Errors as engine_set_current(). */
+err_t model_work_note_loaded(struct model_work *w);
+
+/* Return the generation that should answer queries for a space, by the newest switch. */
+uint32_t model_work_wanted(const struct model_work *w, size_t space);
+
+#endif

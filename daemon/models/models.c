@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the control topic to the store and the state; then the work. */
+#include "daemon/models/models.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/models/models_topic.h"
+#include "ingest/model_record.h"
+#include "store/store_models.h"
+
+enum { POLL_RECORDS = 64 };
+
+/* A row of the store that is no record: the parts of this retired generation are deleted. No space has such a name. */
+static const char removed_mark = '!';
+
+struct models {
+  struct models_context with;
+  struct models_topic topic;
+  struct kafka_property group; /* of the consumer */
+  struct model_state state;
+  struct model_work work;
+  struct models_report report;
+  bool has_position;
+  struct store_position position; /* where the store stands */
+  struct topic_record records[POLL_RECORDS];
+  struct store_model_record rows[POLL_RECORDS]; /* those of the records that make sense */
+  struct model_change changes[POLL_RECORDS];    /* what they say */
+  struct region region;
+  _Atomic bool has_caught_up;
+};
+
+/* ---- What the store has ---- */
+
+static err_t restore_mark(struct models *m, struct span key)
+{
+  struct space_name name;
+
+  if (!space_name_parse(span_of(key.p + 1, key.n - 1), &name))
+    return ERR_OK;
+  return model_work_note_removed(&m->work, name.space, name.generation ? name.generation : 1);
+}
+
+/* A record that an older version accepted, and this one does not, is as good as none. */
+static err_t restore_record(struct models *m, const struct store_model_record *row)
+{
+  struct model_change change;
+  err_code_t err = model_record_decode(row->key, true, row->value, &m->region, &change);
+
+  if (err_class(err) == ERR_CLASS_REJECT) {
+    log_warn("model_record_ignored", "key=%s reason=%s", log_quote(row->key), log_failure());
+    return ERR_OK;
+  }
+  TRY(err);
+  return model_state_apply(&m->state, &change);
+}
+
+static err_t restore(struct models *m)
+{
+  struct store_model_record *rows;
+  size_t n;
+
+  TRY(store_models_get(m->with.store, &m->region, &rows, &n, &m->has_position, &m->position));
+  for (size_t i = 0; i < n; i++) {
+    bool is_mark = rows[i].key.n > 1 && rows[i].key.p[0] == (uint8_t)removed_mark;
+    TRY(is_mark ? restore_mark(m, rows[i].key) : restore_record(m, &rows[i]));
+  }
+  region_reset(&m->region);
+  return ERR_OK;
+}
+
+/* ---- What the topic has ---- */
+
+static void refuse(struct models *m, const struct topic_record *record, err_code_t err)
+{
+  struct dead_letter letter = {
+    .topic = m->with.config->catalogue.dead_letter_topic,
+    .has_key = record->has_key,
+    .key = record->key,
+    .has_value = record->has_value,
+    .value = record->value,
+    .content_type = record->content_type,
+    .retried = record->retried,
+    .source_topic = m->topic.name,
+    .partition = record->partition,
+    .offset = record->offset,
+    .reason = err_message(),
+    .kind = err == ERR_WIRE ? LETTER_UNREADABLE : LETTER_UNUSABLE,
+  };
+
+  log_error("model_record_refused", "offset=%" PRId64 " key=%s reason=%s", record->offset, log_quote(record->key),
+            log_failure());
+  models_report_lock(&m->report);
+  m->report.n_refused++;
+  snprintf(m->report.refused, sizeof m->report.refused, "offset %" PRId64 ", key %s: %s", record->offset,
+           log_quote(record->key), err_message());
+  models_report_unlock(&m->report);
+  if (!delivery_send_dead_letter(m->with.delivery, &letter))
+    counters_add(&m->with.counters->dead_letters_lost, 1);
+}
+
+static err_t decode(struct models *m, const struct topic_record *record, struct model_change *out)
+{
+  if (!record->has_key)
+    FAIL(ERR_ITEM, "a control record has no key");
+  if (record->has_value && record->value.n > STORE_MODEL_VALUE_MAX)
+    FAIL(ERR_ITEM, "the value has %zu bytes, more than the limit of %d", record->value.n, STORE_MODEL_VALUE_MAX);
+  return model_record_decode(record->key, record->has_value, record->value, &m->region, out);
+}
+
+/* Decode the records, and keep those that make sense. */
+static err_t decode_all(struct models *m, size_t n_records, size_t *n)
+{
+  *n = 0;
+  for (size_t i = 0; i < n_records; i++) {
+    const struct topic_record *record = &m->records[i];
+    err_code_t err = decode(m, record, &m->changes[*n]);
+    if (err_class(err) == ERR_CLASS_REJECT) {
+      refuse(m, record, err);
+      continue;
+    }
+    TRY(err);
+    m->rows[(*n)++] = (struct store_model_record){ record->key, record->has_value, record->value };
+  }
+  return ERR_OK;
+}
+
+/* Store first: what is done must not be forgotten by a crash. */
+static err_t take(struct models *m, size_t n_records)
+{
+  const struct store_position *position = models_topic_position(&m->topic);
+  size_t n;
+
+  TRY(decode_all(m, n_records, &n));
+  TRY(store_models_put(m->with.store, m->rows, n, position));
+  m->position = *position;
+  m->has_position = true;
+  m->topic.is_another_one = false;
+  for (size_t i = 0; i < n; i++)
+    TRY(model_state_apply(&m->state, &m->changes[i]));
+  log_info("model_records", "records=%zu next=%" PRId64, n, m->position.at.next);
+  return ERR_OK;
+}
+
+static err_t read_topic(struct models *m)
+{
+  size_t n;
+
+  region_reset(&m->region);
+  TRY(models_topic_poll(&m->topic, m->has_position ? &m->position : NULL, 0, POLL_RECORDS, m->records, &n));
+  if (n > 0) {
+    err_code_t err = take(m, n);
+    if (err_class(err) == ERR_CLASS_RETRY) /* a full disk: they are read again */
+      return models_topic_wait(&m->topic, err);
+    TRY(err);
+  }
+  atomic_store(&m->has_caught_up, m->topic.has_caught_up);
+  return ERR_OK;
+}
+
+/* ---- Steps ---- */
+
+/* Remember that the parts are deleted, so that no later start looks for them. On a full disk it is forgotten. */
+static err_t mark_removed(struct models *m, const struct model_entry *entry)
+{
+  char key[SPACE_NAME_MAX + 2];
+  struct store_model_record row = { .has_value = true };
+
+  row.key = span_of(key, (size_t)snprintf(key, sizeof key, "%c%s", removed_mark, entry->name));
+  if (!m->has_position || row.key.n > SPACE_NAME_MAX)
+    return ERR_OK;
+  err_code_t err = store_models_put(m->with.store, &row, 1, &m->position);
+  return err == ERR_STORE_FULL ? ERR_OK : err;
+}
+
+static err_t report(struct models *m)
+{
+  models_report_lock(&m->report);
+  err_code_t err = models_report_copy(&m->report, &m->work);
+  m->report.next = m->has_position ? m->position.at.next : -1;
+  snprintf(m->report.problem, sizeof m->report.problem, "%s", m->topic.problem);
+  models_report_unlock(&m->report);
+  return err;
+}
+
+err_t models_step(struct models *m, bool may_fill, bool *is_busy)
+{
+  const struct model_entry *removed;
+
+  TRY(read_topic(m));
+  TRY(model_work_step(&m->work, may_fill, is_busy, &removed));
+  if (removed)
+    TRY(mark_removed(m, removed));
+  return report(m);
+}
+
+const struct model_state *models_state(const struct models *m)
+{
+  return &m->state;
+}
+
+bool models_have_caught_up(const struct models *m)
+{
+  return atomic_load(&m->has_caught_up);
+}
+
+bool models_are_loading(const struct models *m)
+{
+  return model_work_is_loading(&m->work);
+}
+
+err_t models_note_loaded(struct models *m)
+{
+  TRY(model_work_note_loaded(&m->work));
+  return report(m);
+}
+
+struct models_report *models_report_of(struct models *m)
+{
+  return &m->report;
+}
+
+/* ---- Opening and closing ---- */
+
+static err_t open_topic(struct models *m)
+{
+  const struct config *config = m->with.config;
+  struct kafka_layers layers = kafka_setup_layers(m->with.kafka, &config->catalogue.kafka, true);
+
+  m->group = (struct kafka_property){ "group.id", config->catalogue.group };
+  if (config->catalogue.commit_interval_ms > 0) /* otherwise we may perhaps use no group */
+    layers.layer[layers.n++] = (struct kafka_properties){ &m->group, 1 };
+  layers.client = "models";
+  return models_topic_init(&layers, config->models.topic, &m->topic);
+}
+
+err_t models_open(const struct models_context *context, struct models **out)
+{
+  AUTO(models_close) struct models *m = NULL;
+
+  TRY(mem_array(1, sizeof *m, &m));
+  m->with = *context;
+  models_report_init(&m->report);
+  TRY(model_work_init(context->config, context->engine, context->store, &m->state, &m->work));
+  TRY(restore(m));
+  TRY(open_topic(m));
+  TRY(report(m));
+  *out = m;
+  m = NULL;
+  return ERR_OK;
+}
+
+void models_close(struct models **m)
+{
+  if (!*m)
+    return;
+  model_work_fini(&(*m)->work);
+  models_topic_fini(&(*m)->topic);
+  model_state_fini(&(*m)->state);
+  models_report_fini(&(*m)->report);
+  region_fini(&(*m)->region);
+  mem_free(m);
+}

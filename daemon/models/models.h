@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The generations of models: what the control topic says goes to the store and into the state, and then it is done.
+ *
+ * The catalogue thread owns all of it. It alone writes the store and the engine, and which generation a plain part
+ * belongs to must not change within a batch. So the control topic is polled between two batches, without waiting.
+ *
+ * Thread: catalogue, except where it says otherwise.
+ */
+#ifndef DAEMON_MODELS_MODELS_H
+#define DAEMON_MODELS_MODELS_H
+
+#include "daemon/counters.h"
+#include "daemon/delivery/delivery.h"
+#include "daemon/kafka_setup.h"
+#include "daemon/models/models_report.h"
+
+struct models;
+
+struct models_context {
+  const struct config *config; /* models.topic is set */
+  const struct kafka_setup *kafka;
+  struct engine *engine;
+  struct store *store;
+  struct delivery *delivery;
+  struct counters *counters;
+};
+
+/* Open the consumer, and read what the store has of the control topic. The context is copied. */
+err_t models_open(const struct models_context *context, struct models **out);
+void models_close(struct models **m);
+
+/* What was asked for so far. */
+const struct model_state *models_state(const struct models *m);
+
+/* Was the control topic read to where it ended at the start? Thread: any. */
+bool models_have_caught_up(const struct models *m);
+
+/* Take what the control topic has, and do a little of what it asks for.
+ *
+ * may_fill  the engine has the items that the store has
+ * is_busy   there is more to do at once
+ *
+ * Returns an error that waiting does not cure. What is wrong with the control topic or a model is in the report.
+ */
+err_t models_step(struct models *m, bool may_fill, bool *is_busy);
+
+/* Is a generation being loaded, or to be loaded? */
+bool models_are_loading(const struct models *m);
+
+/* The engine was loaded from the store, with all generations that it has: none needs to be filled, and those that
+ * should answer do so from now on. Errors as engine_set_current(). */
+err_t models_note_loaded(struct models *m);
+
+/* Return the report. Lock it to read it. Thread: any. */
+struct models_report *models_report_of(struct models *m);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A copy of the entries, under a lock. */
+#include "daemon/models/models_report.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+
+void models_report_init(struct models_report *r)
+{
+  *r = (struct models_report){ .next = -1 };
+  pthread_mutex_init(&r->mutex, NULL);
+}
+
+void models_report_fini(struct models_report *r)
+{
+  mem_free(&r->rows);
+  pthread_mutex_destroy(&r->mutex);
+}
+
+void models_report_lock(struct models_report *r)
+{
+  pthread_mutex_lock(&r->mutex);
+}
+
+void models_report_unlock(struct models_report *r)
+{
+  pthread_mutex_unlock(&r->mutex);
+}
+
+static void copy_entry(const struct model_work *work, const struct model_entry *entry, struct models_report_row *row)
+{
+  const struct config_space *space = &work->config->spaces[entry->space];
+
+  *row = (struct models_report_row){
+    .space = space->name,
+    .generation = entry->generation,
+    .phase = entry->phase,
+    .is_in_engine = entry->is_in_engine,
+    .is_current = work->current[entry->space] == entry->generation,
+    .is_wanted = model_work_wanted(work, entry->space) == entry->generation,
+    .n_walked = entry->n_walked,
+    .n_filled = entry->n_filled,
+    .n_unusable = entry->n_unusable,
+  };
+  snprintf(row->digest, sizeof row->digest, "%s", entry->digest);
+  snprintf(row->path, sizeof row->path, "%s", entry->path ? entry->path : space->model_path);
+  snprintf(row->problem, sizeof row->problem, "%s", entry->problem);
+}
+
+err_t models_report_copy(struct models_report *r, const struct model_work *work)
+{
+  TRY(mem_grow(work->n, sizeof *r->rows, &r->capacity, &r->rows));
+  for (size_t i = 0; i < work->n; i++)
+    copy_entry(work, &work->entries[i], &r->rows[i]);
+  r->n = work->n;
+  return ERR_OK;
+}

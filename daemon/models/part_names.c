@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking names up in the history of switches. */
+#include "daemon/models/part_names.h"
+
+#include "base/log.h"
+
+static err_t resolve(const struct model_state *models, int64_t time_ms, struct region *region, struct span *name)
+{
+  char canonical[SPACE_NAME_MAX + 1];
+  struct space_name parsed;
+
+  if (!space_name_parse(*name, &parsed))
+    return ERR_OK;
+  if (parsed.generation == 0)
+    parsed.generation = models ? model_state_at(models, parsed.space, time_ms) : 1;
+  if (!space_name_print(&parsed, canonical))
+    FAIL(ERR_ITEM, "parts[%s]: with its generation, the name of the space has more than %d bytes", log_quote(*name),
+         SPACE_NAME_MAX);
+  return span_equal(span_of_str(canonical), *name) ? ERR_OK : region_copy(region, span_of_str(canonical), name);
+}
+
+/* Decoding refuses equal names, so only a part with a new name can be one of two. */
+static err_t verify_apart(const struct item_change *change, size_t i)
+{
+  for (size_t j = 0; j < change->n_parts; j++) {
+    if (j != i && span_equal(change->parts[j].space, change->parts[i].space))
+      FAIL(ERR_ITEM, "parts[%s]: two parts are of this generation, one of them under another name",
+           log_quote(change->parts[i].space));
+  }
+  return ERR_OK;
+}
+
+err_t part_names_resolve(const struct model_state *models, struct region *region, struct item_change *change)
+{
+  for (size_t i = 0; i < change->n_parts; i++) {
+    struct span *name = &change->parts[i].space;
+    const uint8_t *before = name->p;
+    TRY(resolve(models, change->timestamp_ms, region, name));
+    if (name->p != before)
+      TRY(verify_apart(change, i));
+  }
+  return ERR_OK;
+}
+
+bool part_names_is_retired(const struct model_state *models, struct span canonical)
+{
+  struct space_name name;
+
+  return models && models->n > 0 && space_name_parse(canonical, &name) &&
+         model_state_is_retired(models, name.space, name.generation ? name.generation : 1);
+}
