@@ -48,6 +48,7 @@ extern const struct ctl_command ctl_bench_command;
 extern const struct ctl_command ctl_status_command;
 extern const struct ctl_command ctl_wait_command;
 extern const struct ctl_command ctl_rebuild_command;
+extern const struct ctl_command ctl_model_command;
 extern const struct ctl_command ctl_backup_command;
 extern const struct ctl_command ctl_restore_command;
 extern const struct ctl_command ctl_verify_command;

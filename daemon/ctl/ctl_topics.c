@@ -48,7 +48,9 @@ static err_t create_all(struct ctl_context *ctx, int n_partitions)
     if (*roles[i].topic)
       TRY(create(ctx, &roles[i], n_partitions));
   }
-  return ERR_OK;
+  /* One partition: its records have an order. */
+  const struct role models = { "models", c->models.topic, &c->catalogue.kafka, { compacted, 1 } };
+  return *models.topic ? create(ctx, &models, 1) : ERR_OK;
 }
 
 static err_t run_topics(const struct ctl_options *options, int argc, char **argv)

@@ -291,6 +291,7 @@ def _strict(value, allowed, what):
 def answer_from_json(text):
     fields = _strict(_finite_json(text), [f.name for f in pb.Answer.DESCRIPTOR.fields], "answer")
     out = pb.Answer(id=fields.get("id", ""), space=fields.get("space", ""), method=fields.get("method", ""),
+                    generation=fields.get("generation", 0), model=fields.get("model", ""),
                     epoch=_integer(fields.get("epoch", 0), "epoch"))
     for hit in fields.get("hits", []):
         _strict(hit, ("key", "score"), "hit")

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What daemons say about a generation, by their /status, and waiting for it. Thread: one. */
+#ifndef DAEMON_CTL_CTL_MODEL_DAEMONS_H
+#define DAEMON_CTL_CTL_MODEL_DAEMONS_H
+
+#include "daemon/ctl/ctl_context.h"
+
+enum { CTL_MODEL_DAEMONS_MAX = 64 };
+
+/* The daemon of the configuration, and others. */
+struct ctl_model_daemons {
+  struct http_get *http[CTL_MODEL_DAEMONS_MAX]; /* [n] */
+  size_t n;
+};
+
+/* Add a daemon by the address:port of its HTTP server, or by its URL http://address:port. */
+err_t ctl_model_daemons_add(struct ctl_model_daemons *d, const char *address);
+void ctl_model_daemons_fini(struct ctl_model_daemons *d);
+
+/* Ask one daemon for its generations: /status's `models`. The caller releases it with ctl_json_close(). Returns
+ * ERR_SYSTEM if it does not answer, or has no control topic. */
+err_t ctl_model_daemons_ask(struct http_get *http, json_t **out);
+
+/* Find a generation in `models`; NULL: the daemon does not know it. Borrowed. */
+const json_t *ctl_model_daemons_find(const json_t *models, const char *space, uint32_t generation);
+
+/* What one waits for: has this daemon got there? `row` is NULL if it does not know the generation. An error ends the
+ * wait: what is waited for will never be. While it returns false, `reason` says what is missing. */
+enum { CTL_MODEL_REASON_BYTES = 1024 };
+typedef err_code_t (*ctl_model_goal)(void *context, const json_t *row, bool *is_there,
+                                     char reason[CTL_MODEL_REASON_BYTES]);
+
+/* Wait until all daemons have read the control topic up to `next`, and have got there. Returns ERR_SYSTEM with the
+ * daemon and what is missing after timeout_ms; 0: ask each once. */
+err_t ctl_model_daemons_await(struct ctl_model_daemons *d, const char *space, uint32_t generation, ctl_model_goal goal,
+                              void *context, int64_t next, int64_t timeout_ms);
+
+#endif

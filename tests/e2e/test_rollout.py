@@ -1,0 +1,325 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of generations of models, with a real broker: models are added, filled, switched to, rolled back and retired
+while queries are answered, while daemons are down, and beside kills. The oracle knows all generations: each answer must
+be that of the generation that it names."""
+
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+import data
+import models
+import real_broker
+import wire
+from harness import SLOWNESS, Case, Daemon, System, build_dir, eventually, merged
+from wire import pb
+
+N_ITEMS = 300
+GENERATIONS = (1, 2, 3)
+
+
+def part_name(generation):
+    return "books" if generation == 1 else f"books@{generation}"
+
+
+def setUpModule():
+    global broker, paths, spaces
+    broker = real_broker.open_for()
+    folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
+    unittest.addModuleCleanup(folder.cleanup)
+    paths = {g: Path(folder.name) / f"{g}.safetensors" for g in GENERATIONS}
+    for g in GENERATIONS:
+        models.random_vectors(data.generator(f"rollout {g}"), paths[g], "bilinear", n=12)
+    spaces = {part_name(g): models.load(paths[g]) for g in GENERATIONS}
+
+
+def digest(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+class Load:
+    """Asks queries all the time, until it is stopped. Each must get one right answer."""
+
+    def __init__(self, case):
+        self.case, self.queries, self.error = case, [], None
+        self.is_stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def run(self):
+        while not self.is_stopping.wait(0.002):
+            query = self.case.draw()
+            self.case.system.send(query)
+            self.queries.append(query)
+
+    def __exit__(self, *exc):
+        self.is_stopping.set()
+        self.thread.join()
+        if exc[0] is None:
+            self.case.check(self.queries)
+
+
+class Rollout(Case):
+    count = 0
+
+    def setUp(self):
+        Rollout.count += 1
+        prefix = f"rollout-{self.count}"
+        self.system = System({"books": paths[1]}, spaces, {"models": {"topic": f"{prefix}.models"}}, broker.bootstrap,
+                             prefix, prefix)
+        self.addCleanup(self.system.close)
+        for kind, partitions in (("catalogue", 2), ("queries", 2), ("answers", 2), ("dead-letters", 1)):
+            broker.create_topic(self.system.topic(kind), partitions)
+        broker.create_topic(self.system.topic("models"), 1, {"cleanup.policy": "compact"})
+        self.system.open()
+        self.daemon = self.system.daemon
+
+    def tearDown(self):
+        if self.daemon.is_running():
+            self.daemon.stop()
+
+    # ---------------------------------------------------------------------------------------------------- steps
+
+    def put(self, generations, keys=range(N_ITEMS)):
+        for i in keys:
+            self.system.put(b"item-%d" % i, self.system.items.item([part_name(g) for g in generations]))
+        self.system.sync()
+
+    def write_record(self, key, value):
+        text = value if isinstance(value, (bytes, type(None))) else json.dumps(value).encode()
+        self.system.producer.produce(self.system.topic("models"), text, key.encode())
+        assert self.system.producer.flush(30) == 0
+
+    def add(self, generation, *more):
+        return self.daemon.ctl("model", "add", "books", "--file", str(paths[generation]), "--generation",
+                               str(generation), *more)
+
+    def switch(self, generation, *more, code=0):
+        return self.daemon.ctl("model", "switch", "books", str(generation), *more, code=code)
+
+    def rows(self, daemon=None):
+        return {row["generation"]: row for row in (daemon or self.daemon).status()["models"]["generations"]}
+
+    def current(self, daemon=None):
+        return [g for g, row in self.rows(daemon).items() if row["current"]]
+
+    def await_phase(self, generation, phase, daemon=None):
+        eventually(lambda: self.rows(daemon).get(generation, {}).get("phase") == phase, f"{generation} being {phase}")
+        return self.rows(daemon)[generation]
+
+    # -------------------------------------------------------------------------------------------------- queries
+
+    def draw(self, generation=None, **fields):
+        query = self.system.queries.draw(part_name(generation or 1), "exact", k=10, **fields)
+        query.space = "books" if generation is None else f"books@{generation}"
+        return query
+
+    def check(self, queries):
+        """Check each answer by the oracle of the generation that it names. Return the generations that answered."""
+        system, answered = self.system, set()
+        system.client.wait([q.id for q in queries])
+        system.sync()
+        pairs = [(q, reply.answer) for q in queries for reply in system.client.replies[q.id]]
+        pairs.sort(key=lambda pair: sum(p.next for p in pair[1].watermark))
+        for query, answer in pairs:
+            self.assertFalse(answer.HasField("error"), answer.error)
+            self.assertEqual(answer.space, "books")
+            self.assertEqual(answer.model, digest(paths[answer.generation])[:len(answer.model)])
+            asked, got = pb.Query(), pb.Answer()
+            asked.CopyFrom(query)
+            got.CopyFrom(answer)
+            asked.space = got.space = part_name(answer.generation)
+            if "@" in query.space:
+                self.assertEqual(query.space, f"books@{answer.generation}")
+            system.oracle.check(asked, got)
+            answered.add(answer.generation)
+        return answered
+
+    def ask(self, generation=None, n=5):
+        queries = [self.draw(generation, at_least=self.system.positions()) for _ in range(n)]
+        for query in queries:
+            self.system.send(query)
+        return self.check(queries)
+
+    def ask_for_error(self, generation, code):
+        query = self.draw()
+        query.space = f"books@{generation}"
+        self.system.send(query)
+        answer = self.system.client.wait([query.id])[query.id]
+        self.assertEqual(pb.Error.Code.Name(answer.error.code), code)
+
+    # ---------------------------------------------------------------------------------------------------- cases
+
+    def test_a_generation_is_added_filled_switched_to_and_retired_under_load(self):
+        self.put([1])
+        with Load(self):
+            self.put([1, 2], range(0, 200))  # parts that come before the model
+            self.assertIn("books@2 is ready", self.add(2))
+            self.assertEqual(self.current(), [1])
+            self.assertEqual(self.rows()[2]["missing_items"], 100)
+            self.assertEqual(self.ask(2), {2})
+            refusal = self.switch(2, code=1)
+            self.assertEqual((refusal, self.current()), ("", [1]))
+            self.put([2], range(200, N_ITEMS))
+            eventually(lambda: self.rows()[2]["coverage"] == 1, "the coverage")
+            self.switch(2)
+            self.assertEqual(self.ask(), {2})
+            self.assertEqual(self.ask(1), {1})
+            self.switch(1)
+            self.assertEqual(self.ask(), {1})
+            self.switch(2)
+            self.daemon.ctl("model", "retire", "books", "1")
+            self.assertEqual(self.ask(), {2})
+        self.ask_for_error(1, "UNKNOWN_SPACE")
+        self.put([2], range(50))
+        self.assertEqual(self.ask(), {2})
+        self.daemon.stop()
+        self.daemon.start().wait_ready()
+        self.assertEqual((self.current(), self.rows()[1]["phase"]), ([2], "removed"))
+        self.assertEqual(self.ask(), {2})
+
+    def test_a_plain_part_belongs_to_the_generation_of_its_records_time(self):
+        self.put([1, 2], range(20))
+        self.add(2)
+        self.switch(2)
+        before = self.rows()[2]["items"]
+        item = pb.Item()
+        item.parts["books"].CopyFrom(self.system.items.part("books@2"))
+        self.system.put(b"plain", item)
+        self.assertEqual(self.system.producer.flush(30), 0)
+        eventually(lambda: self.rows()[2]["items"] == before + 1, "the part in generation 2")
+        self.assertEqual(self.rows()[1]["items"], before)
+
+    def test_a_daemon_that_was_down_comes_to_the_same_state(self):
+        self.put([1, 2, 3], range(100))
+        self.add(2)
+        self.daemon.stop()
+        switches = [{"to": 2, "at_ms": int(time.time() * 1000)}, {"to": 3, "at_ms": int(time.time() * 1000)}]
+        self.write_record("books@3", {"add": {"path": str(paths[3]), "sha256": digest(paths[3])}})
+        self.write_record("books", {"switches": switches})
+        self.write_record("books@1", {"retire": True})
+        self.daemon.start().wait_ready()
+        self.assertEqual(self.current(), [3])
+        self.assertEqual(self.ask(), {3})
+        self.await_phase(1, "removed")
+        self.assertEqual(self.ask(2), {2})
+
+    def test_two_daemons_switch_both(self):
+        self.put([1, 2], range(50))
+        config = merged(self.daemon.config, {"store": {"path": str(self.system.folder / "second")}})
+        folder = self.system.folder / "second-daemon"
+        folder.mkdir()
+        second = Daemon(config, folder).start()
+        self.addCleanup(lambda: second.is_running() and second.kill())
+        second.wait_ready()
+        address = f"127.0.0.1:{second.port}"
+        self.add(2, "--at-least", address)
+        with Load(self):
+            self.switch(2, "--at-least", address)
+            self.assertEqual((self.current(), self.current(second)), ([2], [2]))
+        self.assertEqual(self.ask(n=20), {2})
+        listed = self.daemon.ctl("model", "list", "--at-least", address)
+        self.assertEqual(listed.count("books@2"), 2)
+        second.stop()
+
+    def test_a_wrong_file_is_loud_and_mended_by_the_right_one(self):
+        self.put([1, 2], range(50))
+        path = self.system.folder / "model.safetensors"
+        path.write_bytes(paths[3].read_bytes())
+        self.write_record("books@2", {"add": {"path": str(path), "sha256": digest(paths[2])}})
+        self.assertIn("SHA-256", self.await_phase(2, "failed")["problem"])
+        self.write_record("books", {"switches": [{"to": 2, "at_ms": int(time.time() * 1000)}]})
+        eventually(lambda: self.rows()[2]["wanted"], "the switch")
+        self.assertEqual(self.ask(), {1})
+        self.assertIn('sluice_model_failed{space="books",generation="2"} 1', self.daemon.get("/metrics")[1])
+        path.write_bytes(paths[2].read_bytes())
+        self.await_phase(2, "ready")
+        eventually(lambda: self.current() == [2], "the switch")
+        self.assertEqual(self.ask(), {2})
+        self.write_record("books@3", {"add": {"path": "/there/is/no/such/file", "sha256": digest(paths[2])}})
+        self.assertIn("/there/is/no/such/file", self.await_phase(3, "failed")["problem"])
+        self.assertEqual(self.ask(), {2})
+
+    def test_records_that_make_no_sense_go_to_the_dead_letters(self):
+        self.put([1, 2], range(20))
+        for key, value in (("books@2", b"{"), ("books@2", {"retired": True}), ("books@0", {"retire": True}),
+                           ("books", {"switches": []})):
+            self.write_record(key, value)
+        topic = self.system.topic("models")
+        letters = self.system.wait_dead_letters({(topic, 0, i) for i in range(4)})
+        self.assertIn(b"retired", dict(letters[topic, 0, 1].headers)["sluice.reason"])
+        self.add(2)
+        status = self.daemon.status()["models"]
+        self.assertEqual((status["refused_records"], status["problem"]), (4, None))
+        self.assertIn("switches", status["refused"])
+        self.assertEqual(self.ask(2), {2})
+
+    def test_what_must_not_be_is_refused_with_the_reason(self):
+        self.put([1, 2], range(20))
+        self.add(2)
+        for words in (["retire", "books", "1"], ["retire", "books", "7"], ["switch", "books", "7"],
+                      ["switch", "films", "2"], ["add", "books", "--file", str(paths[3]), "--generation", "2"]):
+            self.daemon.ctl("model", *words, code=2 if words[0] != "switch" or words[1] == "films" else 1)
+        self.assertEqual(self.current(), [1])
+        self.switch(2, "--force")
+        self.daemon.ctl("model", "retire", "books", "1")
+        self.daemon.ctl("model", "switch", "books", "1", code=1)
+        self.assertEqual(self.ask(), {2})
+
+    def test_kills_at_any_step_lose_nothing(self):
+        """Kill the daemon again and again while a generation is added, filled, switched to and the former retired."""
+        self.put([1, 2], range(N_ITEMS))
+        now = int(time.time() * 1000)
+        steps = [("books@2", {"add": {"path": str(paths[2]), "sha256": digest(paths[2])}}),
+                 ("books", {"switches": [{"to": 2, "at_ms": now}]}),
+                 ("books@1", {"retire": True}),
+                 ("books@3", {"add": {"path": str(paths[3]), "sha256": digest(paths[3])}}),
+                 ("books", {"switches": [{"to": 2, "at_ms": now}, {"to": 3, "at_ms": now}]})]
+        rng = data.generator("kills")
+        for key, value in steps:
+            self.write_record(key, value)
+            time.sleep(float(rng.uniform(0, 0.2)))
+            self.daemon.kill()
+            self.daemon.start().wait_ready()
+        eventually(lambda: self.current() == [3], "generation 3")
+        self.await_phase(1, "removed")
+        self.put([3], range(100))
+        self.assertEqual(self.ask(), {3})
+        self.assertEqual(self.ask(2), {2})
+        self.daemon.stop()
+        self.daemon.ctl("verify", str(self.system.folder / "store"))
+        self.daemon.start().wait_ready()
+
+    def test_the_script_rolls_out_one_model_after_the_other(self):
+        """examples/rollout/retrain, twice: the generation before the former one is retired."""
+        self.put([1])
+        script = data.ROOT / "examples" / "rollout" / "retrain"
+        environment = {**os.environ, "SLUICECTL": f"{build_dir() / 'sluicectl'} --config {self.daemon.config_path}"}
+        for generation in (2, 3):
+            lines = []
+            for i in range(N_ITEMS):
+                part = wire.part_json(self.system.items.part(part_name(generation)))
+                lines.append({"key": f"item-{i}", "value": {"parts": {"books": part}}})
+            items = self.system.folder / "items.jsonl"
+            items.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            done = subprocess.run([script, "books", paths[generation], items], env=environment, capture_output=True,
+                                  text=True, timeout=120 * SLOWNESS)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.system.sync()
+            self.assertEqual(self.ask(), {generation})
+        self.assertEqual(self.rows()[1]["phase"], "removed")
+        self.assertEqual(self.ask(2), {2})
+
+
+if __name__ == "__main__":
+    data.main()
