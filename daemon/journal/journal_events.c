@@ -25,7 +25,6 @@ static const struct journal_event events[] = {
   { "dead_letters_lost", "3c568ed85d7b4d31828095e01a3ba90c", "Dead letters are dropped" },
   { "dead_letters_resumed", "bb1645c36e9f4a139207cff9310b11c7", "Dead letters are delivered again" },
   { "dead_letters_waiting", "504569699c534977bdf564dd2b58b83d", "Dead letters wait for a broker" },
-  { "delivery_alone", "fd613bb1269146b89a0a12def77e8be8", "A message cannot be sent alone" },
   { "delivery_resumed", "f21b514edaad4efdb5b3f6abeb365594", "Messages are delivered again" },
   { "delivery_waiting", "a16d86745c254910ae3e1baa031382eb", "Messages wait for a broker" },
   { "embedded_broker_gap", "f3f34856f0f94b4283658f9520553f30",
