@@ -52,7 +52,9 @@ class ExpiryCase(Case):
         self.offset = system.folder / "offset"
         self.offset.write_bytes(struct.pack("<q", (NOW_MS - time.time_ns() // 10**6) * 10**6))
         system.daemon.environment = {"LD_PRELOAD": str(build_dir() / "tests" / "libstep_clock.so"),
-                                     "STEP_CLOCK": str(self.offset)}
+                                     "STEP_CLOCK": str(self.offset),
+                                     # jemalloc's threads wait by the machine's wall clock: behind it, they would spin.
+                                     "MALLOC_CONF": "background_thread:false"}
         system.open()
         self.keys = [b"item-%04d" % i for i in range(N_ITEMS)]
         for key in self.keys:

@@ -33,7 +33,9 @@ class Clock(Case):
         self.offset = system.folder / "offset"
         self.offset.write_bytes(bytes(8))
         system.daemon.environment = {"LD_PRELOAD": str(build_dir() / "tests" / "libstep_clock.so"),
-                                     "STEP_CLOCK": str(self.offset)}
+                                     "STEP_CLOCK": str(self.offset),
+                                     # jemalloc's threads wait by the machine's wall clock: behind it, they would spin.
+                                     "MALLOC_CONF": "background_thread:false"}
         for kind, partitions in (("catalogue", 2), ("queries", 3), ("answers", 3), ("dead-letters", 1)):
             broker.create_topic(system.topic(kind), partitions)
         system.open()
