@@ -203,7 +203,10 @@ static err_t send_all(struct bench *b)
     if (ctl_interrupt_came())
       break;
     int64_t now_ns = clock_now_ns();
-    TRY(send_query(b, i));
+    err_code_t sent = send_query(b, i);
+    if (sent == ERR_KAFKA_RETRY) /* Ctrl-C came while the queue was full */
+      break;
+    TRY(sent);
     note_sent(b, now_ns - due_ns);
     sender_poll(b->sender, 0);
     ctl_progress_tick(&b->progress, i + 1, i + 1);
@@ -224,7 +227,7 @@ static err_t send_first(struct bench *b)
     sender_poll(b->sender, 1);
   if (b->n_undelivered)
     FAIL(ERR_KAFKA, "the first query did not reach Kafka: %s", b->refusal);
-  if (!atomic_load(&b->has_first) && is_reading(b))
+  if (!atomic_load(&b->has_first) && is_reading(b) && !ctl_interrupt_came())
     FAIL(ERR_QUERY,
          "the first query was not answered within %" PRId64 " ms: is the daemon running? See sluicectl status",
          b->plan->timeout_ms);

@@ -20,7 +20,7 @@ struct eval_options {
   const char *expires;    /* the attribute from whose time on an item is expired; NULL: none */
   int64_t at_unix_ms;     /* the time of all searches, for the two */
   bool has_at;            /* it is given */
-  const char **methods; /* [n_methods] as given */
+  const char **methods;   /* [n_methods] as given */
   size_t n_methods;
   uint64_t k;
   uint64_t batch; /* queries per batch */
