@@ -9,10 +9,10 @@
 #include "base/mem.h"
 #include "daemon/engine_setup.h"
 #include "daemon/models/models.h"
+#include "engine/cuda_module.h"
 #include "ingest/kafka_closing.h"
 #include "ingest/kafka_trouble.h"
 #include "ingest/kafka_waits.h"
-#include "kernels/device.h"
 
 /* How long a stop waits for the delivery of pending replies, and then for Kafka clients to close. */
 enum { DELIVERY_TIMEOUT_S = 9, CLIENTS_TIMEOUT_S = 5, CLIENTS_STEP_MS = 100 };
@@ -41,7 +41,7 @@ static void log_backend(const struct engine *e)
   size_t n_failed;
   const char *name = engine_backend_name(e, &n_failed);
 
-  if (strcmp(name, "cuda") == 0 && device_find(&device) == ERR_OK)
+  if (strcmp(name, "cuda") == 0 && cuda_module_find_device(&device) == ERR_OK)
     log_info("backend", "name=%s device=%s memory_bytes=%zu compute_capability=%d", name,
              log_quote(span_of_str(device.name)), device.memory_bytes, device.compute_capability);
   else

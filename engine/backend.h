@@ -29,6 +29,9 @@ struct backend {
    * search_batch.admits_few? NULL: the method's row decides. */
   bool (*admits_few)(const struct admit *admit, uint64_t n_items);
 
+  /* Return the backend's search function of a method. NULL: it has none, which backends_choose() refuses. */
+  method_search *(*search_of)(const struct method_row *row);
+
   /* Search a batch with the search function of a method. When this returns, no part of the search is still running. */
   err_t (*search)(method_search *search, const struct columns *columns, struct search_batch *batch);
 };
@@ -36,10 +39,8 @@ struct backend {
 /* Host memory and this processor's kernels. It is always available, and the reference for other backends. */
 extern const struct backend backend_cpu;
 
-#ifdef SLUICE_CUDA
-/* GPU memory and the GPU's kernels. */
+/* GPU memory and the GPU's kernels. Programs get it from cuda_module_find(). */
 extern const struct backend backend_cuda;
-#endif
 
 /* The backends that hold the catalogue, in order of preference. The first one that has not failed is searched. With
  * `auto` there are two, and the second takes over if the first fails. */

@@ -2,6 +2,11 @@
 /* The backend that is always available: host memory, searched by this processor. */
 #include "engine/backend.h"
 
+static method_search *search_of(const struct method_row *row)
+{
+  return row->search.on_cpu;
+}
+
 static err_t run(method_search *search, const struct columns *columns, struct search_batch *batch)
 {
   return search(columns, batch);
@@ -10,6 +15,7 @@ static err_t run(method_search *search, const struct columns *columns, struct se
 const struct backend backend_cpu = {
   .kind = BACKEND_CPU,
   .name = "cpu",
+  .search_of = search_of,
   .search = run,
   .columns = {
     [SIMILARITY_MOL] = &mol_columns_cpu,

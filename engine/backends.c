@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "engine/backend.h"
+#include "engine/cuda_module.h"
 #include "kernels/device.h"
 
 /* Verify that a backend has columns for every similarity and a search for every method. */
@@ -14,7 +15,7 @@ static err_t verify_complete(const struct backend *b)
     if (!b->columns[s])
       FAIL(ERR_CONFIG, "this build's backend %s has no columns for %s", b->name, similarity->name);
     for (size_t m = 0; m < similarity->methods->n; m++) {
-      if (!similarity->methods->rows[m].search[b->kind])
+      if (!b->search_of(&similarity->methods->rows[m]))
         FAIL(ERR_CONFIG, "this build's backend %s has no search for %s of %s", b->name,
              similarity->methods->rows[m].name, similarity->name);
     }
@@ -44,14 +45,23 @@ static void warn_of_idle_card(struct backends *b)
            "\"this machine has an NVIDIA card that is not used; engine.backend: cpu silences this\"");
 }
 
-err_t backends_choose(enum engine_backend choice, struct backends *out)
+/* Find the module, and a GPU that it can use. */
+static err_t find_gpu(const struct cuda_module **out)
 {
   struct device device;
+
+  TRY(cuda_module_find_device(&device));
+  return cuda_module_find(out);
+}
+
+err_t backends_choose(enum engine_backend choice, struct backends *out)
+{
+  const struct cuda_module *module = NULL;
 
   out->n = 0;
   atomic_init(&out->first, 0);
   atomic_init(&out->has_reason, false);
-  if (choice != ENGINE_CPU && device_find(&device) != ERR_OK) {
+  if (choice != ENGINE_CPU && find_gpu(&module) != ERR_OK) {
     if (choice == ENGINE_CUDA) {
       snprintf(out->reason, sizeof out->reason, "%s", err_message());
       FAIL(ERR_CONFIG, "engine.backend is cuda, but %s: use auto or cpu", out->reason);
@@ -59,10 +69,8 @@ err_t backends_choose(enum engine_backend choice, struct backends *out)
     warn_of_idle_card(out);
     choice = ENGINE_CPU;
   }
-#ifdef SLUICE_CUDA
   if (choice != ENGINE_CPU)
-    out->at[out->n++] = &backend_cuda;
-#endif
+    out->at[out->n++] = module->backend;
   if (choice != ENGINE_CUDA)
     out->at[out->n++] = &backend_cpu;
   for (size_t b = 0; b < out->n; b++)

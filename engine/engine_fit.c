@@ -3,8 +3,8 @@
  * check of a configuration (engine_check.c) needs it without an engine. */
 #include <unistd.h>
 
+#include "engine/cuda_module.h"
 #include "engine/engine_state.h"
-#include "kernels/device.h"
 
 enum { USUAL_KEY_BYTES = 24 };
 
@@ -89,7 +89,7 @@ static err_t verify_device_memory(const struct engine *e, const struct backend *
   size_t bytes;
 
   TRY(backend->memory(&bytes));
-  if (counts_all && device_find(&device) == ERR_OK)
+  if (counts_all && cuda_module_find_device(&device) == ERR_OK)
     bytes = device.memory_bytes;
   return verify_fit(e, need_of_device(e, backend), (double)bytes, "the GPU has");
 }

@@ -104,7 +104,7 @@ static err_t search_queries(struct members *m, size_t number)
     struct region_mark mark = region_mark(scratch);
     part.scratch = scratch;
     part.member = number;
-    TRY(m->row->search[BACKEND_CPU](m->columns, &part));
+    TRY(m->row->search.on_cpu(m->columns, &part));
     region_rewind(scratch, mark);
   }
   return ERR_OK;
@@ -123,7 +123,7 @@ static err_t search_steps(struct members *m, size_t number)
     TRY(copy_results(m->batch, &member->batch.results));
   else
     TRY(make_results(m->batch, &member->scratch, &member->batch));
-  return m->row->search[BACKEND_CPU](m->columns, &member->batch);
+  return m->row->search.on_cpu(m->columns, &member->batch);
 }
 
 /* Let no member begin before all are there, so that a test has them all. */
@@ -205,7 +205,7 @@ err_t members_search(struct members *m, const struct method_row *row, const stru
 
   share->search.n_max = choose_n_members(m, row, batch);
   if (share->search.n_max < 2)
-    return row->search[BACKEND_CPU](columns, batch);
+    return row->search.on_cpu(columns, batch);
   m->row = row;
   m->columns = columns;
   m->batch = batch;

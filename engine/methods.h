@@ -41,28 +41,23 @@ struct method_row {
   /* 0: the search function claims steps. Otherwise members claim queries, at most this many at a time, and search them
    * as batches of their own. */
   uint32_t queries_per_claim;
-  method_search *search[N_BACKENDS];
+  struct {
+    method_search *on_cpu;
+    const char *on_cuda; /* a function's name, because the module that has it is found at run time (cuda_module.h) */
+  } search;
   /* On a processor, a search that scores just the admitted items, for filters that admit few. The answer is the same.
    * Scoring an item by its slot takes as long as searching items_per_admitted items. 0: the method's largest argument
    * is a number of candidates, and with at most as many admitted items, all of them are candidates. */
   uint32_t items_per_admitted;
   method_search *search_admitted; /* NULL: there is none */
-  const char *summary; /* one line for users: what the method does */
+  const char *summary;            /* one line for users: what the method does */
 };
 
-/* The search functions of a row. The macro takes both, so that none is forgotten. A build without CUDA drops the
- * second. */
-#ifdef SLUICE_CUDA
-#define METHOD_SEARCHES(on_cpu, on_cuda)                    \
-  {                                                         \
-    [BACKEND_CPU] = (on_cpu), [BACKEND_CUDA] = (on_cuda)    \
-  }
-#else
+/* The search functions of a row. The macro takes both, so that none is forgotten. */
 #define METHOD_SEARCHES(on_cpu, on_cuda) \
   {                                      \
-    [BACKEND_CPU] = (on_cpu)             \
+    (on_cpu), #on_cuda                   \
   }
-#endif
 
 struct methods {
   const struct method_row *rows;

@@ -190,7 +190,7 @@ static err_t run(const struct search *s, int kind, struct search_batch *batch)
     return on->search(s->row->search_admitted, columns, batch);
   if (s->searcher->members && on->kind == BACKEND_CPU)
     return members_search(s->searcher->members, s->row, columns, batch);
-  return on->search(s->row->search[on->kind], columns, batch);
+  return on->search(on->search_of(s->row), columns, batch);
 }
 
 static err_t search_group(const struct search *s, int kind)

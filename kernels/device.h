@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU of this machine, if there is one: its memory and its streams.
  *
- * A build with CUDA (or, for tests, with the model of a device) implements this in cuda/device.cu, every other build in
- * device_none.c. A stream works asynchronously and in order; device_wait() waits until it is idle. A device error is
- * ERR_DEVICE; the device cannot be used after it. The host must not dereference device pointers.
+ * cuda/device.cu implements this; programs reach it through engine/cuda_module.h, because not every machine has it.
+ * Only device_is_in_machine() is in every program. A stream works asynchronously and in order; device_wait() waits
+ * until it is idle. A device error is ERR_DEVICE; the device cannot be used after it. The host must not dereference
+ * device pointers.
  */
 #ifndef KERNELS_DEVICE_H
 #define KERNELS_DEVICE_H
@@ -60,8 +61,8 @@ err_t device_copy_out(struct device_stream *s, void *to, const void *from, size_
 err_t device_copy(struct device_stream *s, void *to, const void *from, size_t bytes);
 err_t device_fill(struct device_stream *s, void *memory, int byte, size_t bytes);
 
-/* Wait until the stream is idle. Reports errors of everything that ran in it. A short wait keeps the core busy, a longer
- * one sleeps. */
+/* Wait until the stream is idle. Reports errors of everything that ran in it. A short wait keeps the core busy, a
+ * longer one sleeps. */
 err_t device_wait(struct device_stream *s);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ops/bench gpu: where the build has CUDA, or its model.
 bench_library(gpu_ceilings gpu_ceilings.cu)
-target_link_libraries(gpu_ceilings PUBLIC kernels)
+target_link_libraries(gpu_ceilings PUBLIC engine_cuda)
 if(SLUICE_CUDA STREQUAL "MODEL")
   set_source_files_properties(${bench_dir}/gpu_ceilings.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
   target_compile_definitions(gpu_ceilings PRIVATE SLUICE_CUDA_MODEL)

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "engine/backend.h"
 #include "engine/method.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_model.h"
@@ -34,9 +35,9 @@ static void every_row_is_searched_on_every_backend(void **state)
     assert_int_equal(similarity_at((enum similarity_kind)s)->kind, s);
     assert_true(methods->n >= 2);
     for (size_t i = 0; i < methods->n; i++) {
-      assert_non_null(methods->rows[i].search[BACKEND_CPU]);
+      assert_non_null(backend_cpu.search_of(&methods->rows[i]));
 #ifdef SLUICE_CUDA
-      assert_non_null(methods->rows[i].search[BACKEND_CUDA]);
+      assert_non_null(backend_cuda.search_of(&methods->rows[i]));
 #endif
       assert_true(strlen(methods->rows[i].summary) > 10);
     }

@@ -9,7 +9,7 @@ set(gpu_tests)
 set(gpu_sweeps gpu_functions gpu_mma) # they try very many inputs: ops/gpu-check runs them apart
 function(sluice_gpu_test name)
   add_executable(${name} ${gpu_dir}/${name}.c)
-  target_link_libraries(${name} PRIVATE engine Threads::Threads ${ARGN})
+  target_link_libraries(${name} PRIVATE engine_cuda Threads::Threads ${ARGN})
   if(SLUICE_CUDA STREQUAL "MODEL")
     target_compile_definitions(${name} PRIVATE SLUICE_CUDA_MODEL)
   endif()

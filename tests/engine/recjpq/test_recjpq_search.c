@@ -321,7 +321,7 @@ static void search(struct world *w, const char *method_text, enum isa isa, const
   else if (rule)
     assert_ok(recjpq_search_exact_by(recjpq_columns_of(w->columns), &batch, rule));
   else
-    assert_ok(methods_find(&recjpq_methods, &method)->search[BACKEND_CPU](w->columns, &batch));
+    assert_ok(methods_find(&recjpq_methods, &method)->search.on_cpu(w->columns, &batch));
   for (size_t i = 0; i < n; i++)
     topk_finish(&results[i].topk);
 }
