@@ -6,13 +6,17 @@ The daemon serves from the GPU. When the GPU fails, the daemon continues on the 
 requires the GPU.
 """
 
+import os
+import re
+import shutil
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
 import data
 import models
-from harness import Case, Daemon, System
+from harness import SLOWNESS, Case, Daemon, System, build_dir
 from wire import pb
 
 N_ITEMS = 150 if data.QUICK else 600
@@ -127,6 +131,52 @@ class Gpu(Case):
             self.assertEqual(daemon.wait_exit(), 78)
             self.assertIn("engine.backend is cuda, but the NVIDIA driver shows no GPU to this process: use auto or cpu",
                           daemon.log())
+
+
+class Module(unittest.TestCase):
+    """The library of the CUDA backend, which the daemon looks for beside itself and in ../lib/sluice."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-module-")
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        (self.root / "bin").mkdir()
+        (self.root / "lib/sluice").mkdir(parents=True)
+        shutil.copy(build_dir() / "sluiced", self.root / "bin")
+        self.module = self.root / "lib/sluice/libsluice_cuda.so"
+        self.config = self.root / "sluice.yaml"
+        self.config.write_text(f"engine: {{backend: cuda}}\nembedded_broker: {{enabled: true}}\n"
+                               f"store: {{path: {self.root}/store}}\nspaces: {{codes: {{model: {paths['codes']}}}}}\n")
+
+    def check(self, *said):
+        done = subprocess.run([self.root / "bin/sluiced", "--check-config", "--config", self.config], text=True,
+                              capture_output=True, env={**os.environ, "SLUICE_CUDA_MODEL": "on"}, timeout=60 * SLOWNESS)
+        self.assertEqual(done.returncode, 78 if said else 0, done.stderr)
+        for words in said:
+            self.assertIn(words, done.stderr)
+
+    def test_it_is_found_where_it_is_installed(self):
+        shutil.copy(build_dir() / self.module.name, self.module)
+        self.check()
+
+    def test_without_it_the_package_is_named(self):
+        self.check("there is no ", "libsluice_cuda.so: it comes with the package sluice-cuda")
+
+    def test_what_cannot_be_loaded_is_said(self):
+        self.module.write_bytes(b"not a library")
+        self.check("the CUDA backend cannot be loaded: ", "libsluice_cuda.so")
+
+    def test_another_library_is_refused(self):
+        used = subprocess.run(["ldd", build_dir() / "sluiced"], capture_output=True, text=True, check=True).stdout
+        shutil.copy(re.search(r"=> (\S*/libyaml\S*)", used)[1], self.module)
+        self.check("libsluice_cuda.so is not a CUDA backend of Sluice")
+
+    def test_another_version_is_refused(self):
+        version = subprocess.run([self.root / "bin/sluiced", "--version"], capture_output=True).stdout.split()[-1]
+        library = (build_dir() / self.module.name).read_bytes()
+        self.assertIn(version + b"\0", library)
+        self.module.write_bytes(library.replace(version + b"\0", b"9" * len(version) + b"\0"))
+        self.check(f"is of version {'9' * len(version)}, but this is Sluice {version.decode()}: install the same version")
 
 
 if __name__ == "__main__":
