@@ -7,10 +7,8 @@
 #include "engine/recjpq/recjpq_admitted.h"
 #include "engine/recjpq/recjpq_model.h"
 
-/* Filters that admit few items: the same for all exact methods. `exact` gathers them too where its cells do not help,
- * but tries the cells first while these are so many that its trial is short beside. */
-#define ADMITTED          .items_per_admitted = RECJPQ_SLOTS_PER_ADMITTED, .search_admitted = recjpq_search_admitted
-#define ADMITTED_BY_CELLS .items_per_admitted = 12, .search_admitted = recjpq_search_admitted
+/* Filters that admit few items: the same for all exact methods. */
+#define ADMITTED .items_per_admitted = RECJPQ_SLOTS_PER_ADMITTED, .search_admitted = recjpq_search_admitted
 
 #define BATCH_SIZE { .name = "BS", .max = PQ_SUBITEMS }
 
@@ -18,7 +16,7 @@ static const struct method_row rows[] = {
   {
       .name = "exact",
       .is_exact = true,
-      ADMITTED_BY_CELLS,
+      ADMITTED,
       .checks_late = true,
       .items_per_member = 1 << 20,
       .queries_per_claim = 1,
