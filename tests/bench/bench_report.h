@@ -21,7 +21,7 @@ struct bench_row {
   double ratio_to_scalar;           /* the scalar reference's median / this one */
   const char *other; /* ratio_to_other: the time of `other` / this one; inverted in a peer's row */
   double ratio_to_other;
-  double p95_to_scalar;       /* this p95 / that of the scalar row, in wall time */
+  double p95_to_scalar;       /* this p95 / that of the scalar row, in CPU time */
   double p95_step;            /* this p95 / that of the row before it in the report */
   enum bench_verdict verdict; /* were all timed answers the K best, checked independently? */
   double recall;              /* share of the K best that the answers contain */
