@@ -18,7 +18,7 @@
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"
 
-enum { PATH_BYTES = PATH_MAX, FUZZ_ROUNDS = 3000 };
+enum { PATH_BYTES = PATH_MAX, FUZZ_ROUNDS = 500 };
 
 static uint64_t seed;
 static struct temp_dir dir;
