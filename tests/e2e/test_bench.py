@@ -41,7 +41,8 @@ def setUpModule():
 
 class Bench(unittest.TestCase):
     def command(self, *words):
-        return [harness.build_dir() / "sluicectl", "--config", daemon.config_path, "bench", *map(str, words)]
+        patient = ["--timeout-ms", str(int(10000 * harness.SLOWNESS))]  # unless the words say otherwise
+        return [harness.build_dir() / "sluicectl", "--config", daemon.config_path, "bench", *patient, *map(str, words)]
 
     def bench(self, *words, code=0):
         done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=120 * harness.SLOWNESS)
@@ -165,16 +166,16 @@ class Pauses(Bench):
         self.assertLess(result["sent"], 360000)
 
     def test_answers_that_do_not_come_are_missing(self):
-        process = self.start("--json", "--space", "films", "--rate", 100, "--count", 100, "--timeout-ms", 300)
+        process = self.start("--json", "--space", "films", "--rate", 200, "--count", 2000, "--timeout-ms", 300)
         daemon.process.send_signal(signal.SIGSTOP)
         try:
             text, said = process.communicate(timeout=120 * harness.SLOWNESS)
         finally:
             daemon.process.send_signal(signal.SIGCONT)
         result = json.loads(text)
-        self.assertEqual((process.returncode, result["sent"]), (1, 100), said)
+        self.assertEqual((process.returncode, result["sent"]), (1, 2000), said)
         self.assertGreater(result["missing"], 0)
-        self.assertEqual(result["missing"] + result["answered"], 100)
+        self.assertEqual(result["missing"] + result["answered"], 2000)
 
 
 if __name__ == "__main__":
