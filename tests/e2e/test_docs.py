@@ -130,7 +130,7 @@ class FirstTenMinutes(Commands):
         query = commands.splitlines()[-1].replace("query ", "query --format json ")
         printed = json.loads(self.run_shell(query))
         self.assertEqual(set(printed), set(shown))
-        for field in ("id", "space", "method", "hits", "receipt", "counts"):
+        for field in ("id", "space", "method", "hits", "receipt", "counts", "generation", "model"):
             self.assertEqual(printed[field], shown[field], field)
 
 

@@ -32,6 +32,8 @@ class Answer:
     epoch: int                    # the state of the catalogue that was searched, counted by each daemon for itself
     watermark: Positions          # how far that state had read the catalogue
     time_unix_ms: Optional[int]   # the time of that state, if items can expire
+    generation: int               # of the space, that was searched; 0: the daemon is too old to say it
+    model: str                    # the first 16 hexadecimal digits of the SHA-256 of its model file
     message: pb.Answer            # the whole message, with counts and times
 
 
@@ -47,6 +49,8 @@ def answer_of(message: pb.Answer) -> Answer:
         epoch=message.epoch,
         watermark={position.partition: position.next for position in message.watermark},
         time_unix_ms=message.time_unix_ms if message.HasField("time_unix_ms") else None,
+        generation=message.generation,
+        model=message.model,
         message=message)
 
 
