@@ -11,89 +11,14 @@
 #include "base/mem.h"
 #include "daemon/models/model_fill.h"
 
-enum { SLICE_MS = 10, LOOK_EVERY_MS = 1000 };
-
-const char *model_phase_word(enum model_phase phase)
-{
-  static const char *const words[] = {
-    [MODEL_WAITING] = "waiting", [MODEL_LOADING] = "loading", [MODEL_FAILED] = "failed",
-    [MODEL_FILLING] = "filling", [MODEL_READY] = "ready",     [MODEL_REMOVING] = "removing",
-    [MODEL_REMOVED] = "removed",
-  };
-
-  return words[phase];
-}
+enum { SLICE_MS = 10, LOOK_EVERY_MS = 1000, FULL_WAIT_MS = 1000 };
 
 static struct span space_name(const struct model_work *w, size_t space)
 {
   return span_of_str(w->config->spaces[space].name);
 }
 
-static void enter(struct model_entry *entry, enum model_phase phase)
-{
-  entry->phase = phase;
-  if (phase != MODEL_WAITING && phase != MODEL_FAILED)
-    log_info("model", "generation=%s phase=%s", entry->name, model_phase_word(phase));
-}
-
-/* The newest failure is what is wrong with the entry. */
-static void fail(struct model_entry *entry)
-{
-  snprintf(entry->problem, sizeof entry->problem, "%s", err_message());
-  log_error("model_failed", "generation=%s reason=%s note=\"the former generations answer\"", entry->name,
-            log_failure());
-  enter(entry, MODEL_FAILED);
-}
-
-/* ---- Entries ---- */
-
-static size_t place(const struct model_work *w, size_t space, uint32_t generation)
-{
-  size_t i = 0;
-
-  while (i < w->n &&
-         (w->entries[i].space < space || (w->entries[i].space == space && w->entries[i].generation < generation)))
-    i++;
-  return i;
-}
-
-static struct model_entry *find(const struct model_work *w, size_t space, uint32_t generation)
-{
-  size_t i = place(w, space, generation);
-
-  return i < w->n && w->entries[i].space == space && w->entries[i].generation == generation ? &w->entries[i] : NULL;
-}
-
-/* Loading refers to an entry by its index. */
-static void shift_loading(struct model_work *w, size_t from, int by)
-{
-  if (w->loading.is_under_way && w->loading_entry >= from)
-    w->loading_entry += (size_t)by;
-}
-
-static err_t add_entry(struct model_work *w, size_t space, uint32_t generation, struct model_entry **out)
-{
-  size_t i = place(w, space, generation);
-  struct space_name name = { space_name(w, space), generation };
-  struct model_entry entry = { .space = space, .generation = generation };
-
-  TRY(mem_grow(w->n + 1, sizeof *w->entries, &w->capacity, &w->entries));
-  space_name_print(&name, entry.name); /* the record's key had room for it */
-  memmove(w->entries + i + 1, w->entries + i, (w->n - i) * sizeof *w->entries);
-  shift_loading(w, i, 1);
-  w->entries[i] = entry;
-  w->n++;
-  *out = &w->entries[i];
-  return ERR_OK;
-}
-
-static void drop_entry(struct model_work *w, size_t i)
-{
-  mem_free(&w->entries[i].path);
-  w->n--;
-  memmove(w->entries + i, w->entries + i + 1, (w->n - i) * sizeof *w->entries);
-  shift_loading(w, i + 1, -1);
-}
+/* ---- Opening and closing ---- */
 
 err_t model_work_init(const struct config *config, struct engine *engine, struct store *store,
                       const struct model_state *state, struct model_work *out)
@@ -104,7 +29,7 @@ err_t model_work_init(const struct config *config, struct engine *engine, struct
   TRY(mem_array(config->n_spaces, sizeof *out->current, &out->current));
   for (size_t i = 0; i < config->n_spaces; i++) {
     out->current[i] = 1;
-    TRY(add_entry(out, i, 1, &entry));
+    TRY(model_entries_add(&out->entries, i, span_of_str(config->spaces[i].name), 1, &entry));
     entry->phase = MODEL_READY;
     entry->is_in_engine = true;
   }
@@ -114,9 +39,7 @@ err_t model_work_init(const struct config *config, struct engine *engine, struct
 void model_work_fini(struct model_work *w)
 {
   model_loading_drop(&w->loading);
-  for (size_t i = 0; i < w->n; i++)
-    mem_free(&w->entries[i].path);
-  mem_free(&w->entries);
+  model_entries_fini(&w->entries);
   mem_free(&w->current);
   region_fini(&w->region);
 }
@@ -138,9 +61,9 @@ err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t 
 
   if (i == w->config->n_spaces)
     return ERR_OK;
-  entry = find(w, i, generation);
+  entry = model_entries_find(&w->entries, i, generation);
   if (!entry)
-    TRY(add_entry(w, i, generation, &entry));
+    TRY(model_entries_add(&w->entries, i, space_name(w, i), generation, &entry));
   if (!entry->is_in_engine) /* the first generation is: the engine has loaded it */
     entry->phase = MODEL_REMOVED;
   entry->is_clean = true;
@@ -149,18 +72,11 @@ err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t 
 
 /* ---- Following the state ---- */
 
-static void forget_figures(struct model_entry *entry)
-{
-  entry->walk = (struct store_walk){ 0 };
-  entry->n_walked = entry->n_filled = entry->n_unusable = 0;
-  *entry->problem = '\0';
-}
-
 static err_t set_file(struct model_entry *entry, const struct model_generation *asked)
 {
   mem_free(&entry->path);
   snprintf(entry->digest, sizeof entry->digest, "%s", asked->digest);
-  forget_figures(entry);
+  model_entry_reset(entry);
   entry->is_clean = false;
   return mem_copy_str(asked->path, &entry->path);
 }
@@ -181,19 +97,19 @@ static err_t change_file(struct model_work *w, struct model_entry *entry, const 
     }
     return ERR_OK;
   }
-  if (w->loading.is_under_way && &w->entries[w->loading_entry] == entry)
+  if (w->loading.is_under_way && w->loading_entry == entry)
     return ERR_OK; /* looked at again when loading has ended */
   TRY(set_file(entry, asked));
-  enter(entry, MODEL_WAITING);
+  model_entry_enter(entry, MODEL_WAITING);
   return ERR_OK;
 }
 
 static err_t follow_generation(struct model_work *w, size_t space, const struct model_generation *asked)
 {
-  struct model_entry *entry = find(w, space, asked->number);
+  struct model_entry *entry = model_entries_find(&w->entries, space, asked->number);
 
   if (!entry)
-    TRY(add_entry(w, space, asked->number, &entry));
+    TRY(model_entries_add(&w->entries, space, space_name(w, space), asked->number, &entry));
   return asked->is_retired ? ERR_OK : change_file(w, entry, asked);
 }
 
@@ -229,8 +145,8 @@ static void load(struct model_work *w, struct model_entry *entry)
     .generation = entry->generation,
   };
 
-  w->loading_entry = (size_t)(entry - w->entries);
-  enter(entry, MODEL_LOADING);
+  w->loading_entry = entry;
+  model_entry_enter(entry, MODEL_LOADING);
   model_loading_begin(&w->loading, &space, entry->path, entry->digest);
 }
 
@@ -255,8 +171,8 @@ static bool may_retry(struct model_entry *entry)
 
 static void begin_loading(struct model_work *w)
 {
-  for (size_t i = 0; i < w->n && !w->loading.is_under_way; i++) {
-    struct model_entry *entry = &w->entries[i];
+  for (size_t i = 0; i < w->entries.n && !w->loading.is_under_way; i++) {
+    struct model_entry *entry = w->entries.v[i];
     if (!is_asked_for(w, entry) || !entry->path || (entry->phase != MODEL_WAITING && !may_retry(entry)))
       continue;
     entry->file_time = time_of(entry->path);
@@ -270,7 +186,7 @@ static err_t judge(struct model_entry *entry, err_code_t err)
 {
   if (err != ERR_MODEL && err != ERR_FULL && err != ERR_SPACE)
     return err;
-  fail(entry);
+  model_entry_fail(entry);
   return ERR_OK;
 }
 
@@ -282,7 +198,7 @@ static err_t add_model(struct model_work *w, struct model_entry *entry, struct e
   if (err != ERR_OK)
     return judge(entry, err);
   entry->is_in_engine = true;
-  enter(entry, MODEL_FILLING);
+  model_entry_enter(entry, MODEL_FILLING);
   return ERR_OK;
 }
 
@@ -296,7 +212,7 @@ static err_t end_loading(struct model_work *w)
   err_code_t err = model_loading_end(&w->loading, &is_done, &model);
   if (!is_done)
     return ERR_OK;
-  struct model_entry *entry = &w->entries[w->loading_entry];
+  struct model_entry *entry = w->loading_entry;
   if (err != ERR_OK)
     return judge(entry, err);
   return add_model(w, entry, &model);
@@ -311,7 +227,7 @@ uint32_t model_work_wanted(const struct model_work *w, size_t space)
 
 static bool can_answer(const struct model_work *w, size_t space, uint32_t generation)
 {
-  const struct model_entry *entry = find(w, space, generation);
+  const struct model_entry *entry = model_entries_find(&w->entries, space, generation);
 
   return entry && entry->phase == MODEL_READY && is_asked_for(w, entry);
 }
@@ -353,57 +269,48 @@ static err_t switch_spaces(struct model_work *w)
 /* There is more memory now: what did not fit may fit. */
 static void retry_failed(struct model_work *w)
 {
-  for (size_t i = 0; i < w->n; i++)
-    w->entries[i].file_time = -1;
+  for (size_t i = 0; i < w->entries.n; i++)
+    w->entries.v[i]->file_time = -1;
 }
 
 /* A generation that nobody asks for any more leaves the engine, unless it has to answer. A retired one then leaves the
  * store; one whose record was deleted keeps its parts there, as those of any unknown space. */
 static err_t leave(struct model_work *w, size_t i)
 {
-  struct model_entry *entry = &w->entries[i];
+  struct model_entry *entry = w->entries.v[i];
   bool is_retired = model_state_is_retired(w->state, space_name(w, entry->space), entry->generation);
 
   if (entry->is_in_engine) {
     TRY(engine_remove_space(w->engine, space_name(w, entry->space), entry->generation));
-    forget_figures(entry);
+    model_entry_reset(entry);
     entry->is_in_engine = false;
     entry->phase = MODEL_WAITING;
     retry_failed(w);
   }
   if (is_retired && entry->phase != MODEL_REMOVING)
-    enter(entry, entry->is_clean ? MODEL_REMOVED : MODEL_REMOVING);
+    model_entry_enter(entry, entry->is_clean ? MODEL_REMOVED : MODEL_REMOVING);
   if (!is_retired)
-    drop_entry(w, i);
+    model_entries_drop(&w->entries, i);
   return ERR_OK;
 }
 
 static bool must_stay(const struct model_work *w, const struct model_entry *entry)
 {
-  bool is_loading = w->loading.is_under_way && &w->entries[w->loading_entry] == entry;
+  bool is_loading = w->loading.is_under_way && w->loading_entry == entry;
 
   return is_asked_for(w, entry) || is_loading || (entry->is_in_engine && w->current[entry->space] == entry->generation);
 }
 
 static err_t leave_behind(struct model_work *w)
 {
-  for (size_t i = w->n; i-- > 0;) {
-    if (!must_stay(w, &w->entries[i]) && w->entries[i].phase != MODEL_REMOVED)
+  for (size_t i = w->entries.n; i-- > 0;) {
+    if (!must_stay(w, w->entries.v[i]) && w->entries.v[i]->phase != MODEL_REMOVED)
       TRY(leave(w, i));
   }
   return ERR_OK;
 }
 
 /* ---- Walks ---- */
-
-static struct model_entry *find_phase(const struct model_work *w, enum model_phase phase)
-{
-  for (size_t i = 0; i < w->n; i++) {
-    if (w->entries[i].phase == phase)
-      return &w->entries[i];
-  }
-  return NULL;
-}
 
 static err_t fill(struct model_work *w, struct model_entry *entry)
 {
@@ -416,46 +323,54 @@ static err_t fill(struct model_work *w, struct model_entry *entry)
   region_trim(&w->region, 0);
   log_info("model_filled", "generation=%s items=%" PRIu64 " parts=%" PRIu64 " unusable_parts=%" PRIu64, entry->name,
            entry->n_walked, entry->n_filled, entry->n_unusable);
-  enter(entry, MODEL_READY);
+  model_entry_enter(entry, MODEL_READY);
   return ERR_OK;
 }
 
-/* On a full disk, try again at the next step: a delete writes too. */
+/* On a full disk, try again later: a delete writes too. */
 static err_t remove_parts(struct model_work *w, struct model_entry *entry, const struct model_entry **removed)
 {
   err_code_t err = model_fill_remove_step(entry, w->store);
 
-  if (err == ERR_STORE_FULL)
+  if (err == ERR_STORE_FULL) {
+    w->remove_due_ns = clock_now_ns() + FULL_WAIT_MS * CLOCK_NS_PER_MS;
     return ERR_OK;
+  }
   TRY(err);
   if (!entry->walk.is_over)
     return ERR_OK;
-  enter(entry, MODEL_REMOVED);
+  model_entry_enter(entry, MODEL_REMOVED);
   *removed = entry;
   return ERR_OK;
 }
 
+static bool may_remove(const struct model_work *w)
+{
+  return clock_now_ns() >= w->remove_due_ns;
+}
+
 static err_t walk(struct model_work *w, bool may_fill, const struct model_entry **removed)
 {
-  struct model_entry *filling = find_phase(w, MODEL_FILLING), *removing = find_phase(w, MODEL_REMOVING);
+  struct model_entry *filling = model_entries_find_phase(&w->entries, MODEL_FILLING),
+                     *removing = model_entries_find_phase(&w->entries, MODEL_REMOVING);
 
   if (filling && may_fill)
     return fill(w, filling);
-  return removing ? remove_parts(w, removing, removed) : ERR_OK;
+  return removing && may_remove(w) ? remove_parts(w, removing, removed) : ERR_OK;
 }
 
 /* ---- Steps ---- */
 
 bool model_work_is_loading(const struct model_work *w)
 {
-  return w->loading.is_under_way || find_phase(w, MODEL_WAITING);
+  return w->loading.is_under_way || model_entries_find_phase(&w->entries, MODEL_WAITING);
 }
 
 err_t model_work_note_loaded(struct model_work *w)
 {
-  for (size_t i = 0; i < w->n; i++) {
-    if (w->entries[i].phase == MODEL_FILLING)
-      enter(&w->entries[i], MODEL_READY);
+  for (size_t i = 0; i < w->entries.n; i++) {
+    if (w->entries.v[i]->phase == MODEL_FILLING)
+      model_entry_enter(w->entries.v[i], MODEL_READY);
   }
   return switch_spaces(w);
 }
@@ -470,6 +385,7 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
   TRY(leave_behind(w));
   TRY(walk(w, may_fill, removed));
   TRY(switch_spaces(w));
-  *is_busy = (may_fill && find_phase(w, MODEL_FILLING)) || find_phase(w, MODEL_REMOVING);
+  *is_busy = (may_fill && model_entries_find_phase(&w->entries, MODEL_FILLING)) ||
+             (may_remove(w) && model_entries_find_phase(&w->entries, MODEL_REMOVING));
   return ERR_OK;
 }

@@ -12,7 +12,7 @@
 #define DAEMON_MODELS_MODEL_WORK_H
 
 #include "daemon/config/config.h"
-#include "daemon/models/model_entry.h"
+#include "daemon/models/model_entries.h"
 #include "daemon/models/model_loading.h"
 #include "daemon/models/model_state.h"
 
@@ -21,12 +21,11 @@ struct model_work {
   struct engine *engine;
   struct store *store;
   const struct model_state *state;
-  struct model_entry *entries; /* [n] by space and generation */
-  size_t n;
-  size_t capacity;
+  struct model_entries entries;
   struct model_loading loading;
-  size_t loading_entry; /* whose file is being loaded */
-  uint32_t *current;    /* [config->n_spaces] the generation that answers */
+  struct model_entry *loading_entry; /* whose file is being loaded */
+  uint32_t *current;                 /* [config->n_spaces] the generation that answers */
+  int64_t remove_due_ns;             /* no deletes from the store before this: its disk was full */
   struct region region;
 };
 

@@ -50,9 +50,9 @@ static void copy_entry(const struct model_work *work, const struct model_entry *
 
 err_t models_report_copy(struct models_report *r, const struct model_work *work)
 {
-  TRY(mem_grow(work->n, sizeof *r->rows, &r->capacity, &r->rows));
-  for (size_t i = 0; i < work->n; i++)
-    copy_entry(work, &work->entries[i], &r->rows[i]);
-  r->n = work->n;
+  TRY(mem_grow(work->entries.n, sizeof *r->rows, &r->capacity, &r->rows));
+  for (size_t i = 0; i < work->entries.n; i++)
+    copy_entry(work, work->entries.v[i], &r->rows[i]);
+  r->n = work->entries.n;
   return ERR_OK;
 }

@@ -264,6 +264,22 @@ class Rollout(Case):
         self.assertIn("switches", status["refused"])
         self.assertEqual(self.ask(2), {2})
 
+    def test_without_the_control_topic_everything_stays_as_it_was(self):
+        self.put([1, 2], range(50))
+        self.add(2)
+        self.switch(2)
+        broker.delete_topic(self.system.topic("models"))
+        eventually(lambda: self.daemon.status()["models"]["problem"], "the problem")
+        self.assertIn("\nsluice_models_waits 1\n", self.daemon.get("/metrics")[1])
+        self.put([2], range(50, 60))
+        self.assertEqual(self.ask(), {2})
+        broker.create_topic(self.system.topic("models"), 1, {"cleanup.policy": "compact"})
+        eventually(lambda: not self.daemon.status()["models"]["problem"], "the topic")
+        self.assertEqual(self.ask(), {2})
+        self.write_record("books@3", {"add": {"path": str(paths[3]), "sha256": digest(paths[3])}})
+        self.await_phase(3, "ready")
+        self.assertEqual(self.ask(), {2})
+
     def test_what_must_not_be_is_refused_with_the_reason(self):
         self.put([1, 2], range(20))
         self.add(2)
