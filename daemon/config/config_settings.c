@@ -233,7 +233,7 @@ const struct setting settings[] = {
     .meaning = "Extra properties for the consumer of the seen topic. They override `kafka`." },
 
   { .path = "models.topic", .type = SETTING_TOPIC, .offset = AT(models.topic), .default_text = "",
-    .meaning = "Topic that adds, switches and retires generations of models ([rollout.md](rollout.md)). Empty: there is "
+    .meaning = "Topic that adds, switches and retires generations of models (rollout.md). Empty: there is "
                "none. It has one partition and should be compacted. It is read with `catalogue.kafka`." },
 
   { .path = "store.path", .type = SETTING_PATH, .offset = AT(store_path), .min = 1, .max = 4000,
