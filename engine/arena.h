@@ -73,8 +73,8 @@ static inline struct arena_space *arena_space_from(const struct arena *a, size_t
 }
 
 /* Skips holes. */
-#define ARENA_FOR_EACH_SPACE(arena, s)                            \
-  for (struct arena_space *s = arena_space_from((arena), 0); (s); \
+#define ARENA_FOR_EACH_SPACE(arena, s)                                                                     \
+  for (struct arena_space *s /* NOLINT(bugprone-macro-parentheses) */ = arena_space_from((arena), 0); (s); \
        (s) = arena_space_from((arena), (size_t)((s) - (arena)->spaces) + 1))
 
 /* What an arena is made for. The caller keeps it while the arena is in use. */
