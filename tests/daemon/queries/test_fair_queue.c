@@ -71,16 +71,23 @@ static int64_t estimate(const struct server *s, size_t space, const struct metho
   return fair_queue_estimate_ns(s->f, &of, now_ns);
 }
 
-static struct pending_query *push(struct server *s, size_t space, const char *name, uint32_t argument)
+static struct pending_query *push_to(struct server *s, size_t space, size_t number, const char *name,
+                                     uint32_t argument)
 {
   assert_true(s->n_queries < MAX_QUERIES);
   struct pending_query *query = &s->queries[s->n_queries++];
   query->ticket = (uint32_t)s->n_queries;
   query->space = space;
+  query->number = number;
   query->method = method_of(name, argument);
   query->received_ns = s->now_ns;
   fair_queue_push(s->f, query);
   return query;
+}
+
+static struct pending_query *push(struct server *s, size_t space, const char *name, uint32_t argument)
+{
+  return push_to(s, space, 0, name, argument);
 }
 
 /* Search the next batch at cost_ns a query. Returns how many queries it had. */
@@ -188,6 +195,27 @@ static void spaces_share_by_their_weights_and_methods_of_one_share_what_it_has(v
   }
   assert_true(taken_ns[1] > taken_ns[0] * 27 / 10);
   assert_true(taken_ns[1] < taken_ns[0] * 33 / 10);
+  close_server(s);
+}
+
+/* serve() checks that no batch has two generations. */
+static void generations_of_a_space_are_searched_apart_and_share_its_weight(void **state)
+{
+  static const int64_t cost_ns[] = { 10 * MS, 10 * MS };
+  struct server *s = open_server(equal, 2, 1);
+  int64_t taken_ns[2] = { 0 }, of_second_ns = 0;
+
+  (void)state;
+  for (size_t i = 0; i < 1200; i++)
+    push_to(s, i % 2, i % 2 ? 0 : 1 + i / 2 % 2, "m", 0);
+  while (s->now_ns < 5000 * MS) {
+    int64_t before_ns = s->now_ns;
+    assert_true(serve(s, cost_ns));
+    taken_ns[s->batch.queries[0]->space] += s->now_ns - before_ns;
+    of_second_ns += s->batch.queries[0]->number == 2 ? s->now_ns - before_ns : 0;
+  }
+  assert_in_range(taken_ns[0], taken_ns[1] * 9 / 10, taken_ns[1] * 11 / 10);
+  assert_in_range(2 * of_second_ns, taken_ns[0] * 9 / 10, taken_ns[0] * 11 / 10);
   close_server(s);
 }
 
@@ -510,6 +538,7 @@ int main(void)
     cmocka_unit_test(a_batch_is_bounded_in_time_and_the_first_of_a_class_is_one_query),
     cmocka_unit_test(a_fast_query_waits_for_one_slow_batch_at_most),
     cmocka_unit_test(spaces_share_by_their_weights_and_methods_of_one_share_what_it_has),
+    cmocka_unit_test(generations_of_a_space_are_searched_apart_and_share_its_weight),
     cmocka_unit_test(being_idle_earns_no_credit),
     cmocka_unit_test(an_estimate_is_near_the_real_time),
     cmocka_unit_test(under_overload_answers_come_within_the_limit),
