@@ -36,8 +36,8 @@ void query_member_keep(const char *folder, const char *id)
   size_t n = strlen(id);
 
   if (fd < 0 || write(fd, id, n) != (ssize_t)n)
-    log_warn("query_member_not_kept", "note=\"not kept: a restart after a kill may hold up the group's queries for the session "
-                             "time-out\"");
+    log_warn("query_member_not_kept", "note=\"a restart after a kill may hold up the group's queries for the session "
+                                      "time-out\"");
   if (fd >= 0)
     close(fd);
 }
