@@ -373,10 +373,21 @@ void query_reader_retire(struct query_reader **r)
 
 /* ---- What is due from time to time ---- */
 
+/* Is a commit under way? One without an answer counts as failed after a while, and its positions are committed again.
+ */
+static bool is_commit_under_way(struct query_reader *r, int64_t now_ns)
+{
+  if (r->is_committing && now_ns >= r->commit_due_ns + COMMIT_TIMEOUT_MS * CLOCK_NS_PER_MS) {
+    r->is_committing = false;
+    offset_tracker_tell_again(r->tracker);
+  }
+  return r->is_committing;
+}
+
 /* Commit, one request at a time. Queries that are open now may be committable next time. */
 static void commit_now_and_then(struct query_reader *r, int64_t now_ns)
 {
-  if (now_ns < r->commit_due_ns || r->is_committing)
+  if (now_ns < r->commit_due_ns || is_commit_under_way(r, now_ns))
     return;
   r->commit_due_ns = now_ns + COMMIT_INTERVAL_MS * CLOCK_NS_PER_MS;
   r->has_uncommitted = offset_tracker_n_held(r->tracker) > 0;
