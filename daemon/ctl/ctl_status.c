@@ -53,6 +53,16 @@ static void print_kafka(const json_t *status)
   }
 }
 
+/* Say which generation of a space this is, unless there is only the first. */
+static void print_generation(const json_t *space)
+{
+  uint64_t generation = ctl_json_count(space, "generation");
+  bool is_current = !json_is_false(json_object_get(space, "current"));
+
+  if (generation > 1 || !is_current)
+    printf(", generation %" PRIu64 "%s", generation, is_current ? "" : ", which is not the current one");
+}
+
 static void print_space(const json_t *space)
 {
   uint64_t n_items = ctl_json_count(space, "items"), n_alive = ctl_json_count(space, "alive");
@@ -60,6 +70,7 @@ static void print_space(const json_t *space)
   printf("  %-16s %s, %s items", text_of(space, "name"), text_of(space, "similarity"), ctl_format_count(n_items).s);
   if (json_object_get(space, "alive") && n_alive != n_items)
     printf(", %s alive", ctl_format_count(n_alive).s);
+  print_generation(space);
   putchar('\n');
 }
 

@@ -211,6 +211,7 @@ static void print_times(FILE *out, const json_t *root)
 static void print_catalogue(FILE *out, const json_t *root)
 {
   static const struct column spaces[] = { { "space", "name", FORMAT_TEXT },
+                                          { "generation", "generation", FORMAT_NUMBER },
                                           { "similarity", "similarity", FORMAT_TEXT },
                                           { "items", "items", FORMAT_NUMBER },
                                           { "not expired", "alive", FORMAT_NUMBER },

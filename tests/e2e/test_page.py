@@ -67,7 +67,7 @@ class Page(PageCase):
         facts = {fact.findtext("dt"): fact.findtext("dd") for fact in self.page().iter("div") if fact.find("dt") is not None}
         self.assertEqual(facts["items"], "3")
         self.assertEqual(facts["backend"], self.daemon.status()["backend"])
-        self.assertEqual(self.table("Spaces")[1][:4], ["films", "dot", "3", "3"])
+        self.assertEqual(self.table("Spaces")[1][:5], ["films", "1", "dot", "3", "3"])
         self.assertEqual(self.table("Attributes")[1], ["price", "number", "0"])
         self.assertEqual(len(self.table("Partitions of the catalogue")), 1 + len(self.daemon.status()["catalogue_log"]))
 
