@@ -60,6 +60,7 @@ struct query {
   struct position *at_least_seen;
   size_t n_at_least_seen;
   bool no_wait;
+  bool allow_partial; /* shards that do not answer in time may be missing */
   bool has_deadline;
   int64_t deadline_unix_ms;
   struct span reply_topic; /* at most TOPIC_NAME_MAX bytes; empty: the configured topic */
@@ -122,6 +123,7 @@ enum answer_error {
   ANSWER_NOT_SEEN = 5,
   ANSWER_UNAVAILABLE = 6,
   ANSWER_INTERNAL = 7,
+  ANSWER_PARTIAL = 8,
 };
 
 /* So many digits of the SHA-256 of a model file tell models apart. */
@@ -146,6 +148,10 @@ struct answer {
   struct counts counts;
   uint32_t queued_us;
   uint32_t searched_us;
+  bool is_merged; /* the next three are known: the answer is joined from the parts of shards */
+  uint32_t merged_us;
+  uint32_t n_parts; /* shards that have answered, of n_shards */
+  uint32_t n_shards;
   enum answer_error error;
   const char *error_message; /* set if error is not ANSWER_OK */
 };

@@ -48,7 +48,7 @@ enum counters_letter {
   LETTER_NO_REPLY, /* a query whose answer no broker takes */
   COUNTERS_LETTERS,
 };
-enum { COUNTERS_ERRORS = ANSWER_INTERNAL + 1 };
+enum { COUNTERS_ERRORS = ANSWER_PARTIAL + 1 };
 
 /* Counters by a word, which /metrics shows as a label, and /status added up. Columns: field (also its name in /status),
  * number of words, Prometheus name, label, help. The words are in daemon/http/metrics.c. */

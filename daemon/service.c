@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/config/config_shard.h"
 #include "daemon/engine_setup.h"
 #include "daemon/models/models.h"
 #include "engine/cuda_module.h"
@@ -22,6 +23,9 @@ enum { STALL_LIMIT_S = 120 };
 
 /* The largest step back of the wall clock that we tolerate if librdkafka waits by that clock. */
 enum { CLOCK_STEP_MS_MAX = 10000 };
+
+/* All shards must send the parts of a query to the same partition. */
+static const struct kafka_property one_partitioner[] = { { "partitioner", "consistent_random" } };
 
 static err_t open_engine(const struct config *config, struct service *s)
 {
@@ -51,13 +55,18 @@ static void log_backend(const struct engine *e)
 static err_t open_delivery(const struct config *config, struct service *s)
 {
   struct kafka_layers layers = kafka_setup_layers(&s->kafka, &config->query.answer_kafka, false);
+  bool is_shard = config_is_shard(config);
 
+  if (is_shard)
+    layers.layer[layers.n++] = (struct kafka_properties){ one_partitioner, 1 };
   struct delivery_config delivery = {
     .layers = &layers,
     .query_topic = config->query.topic,
-    .answer_topic = config->query.answer_topic,
+    .answer_topic = is_shard ? config->query.partials_topic : config->query.answer_topic,
+    .shard = (uint32_t)config->catalogue.shard.index,
+    .n_shards = (uint32_t)config->catalogue.shard.of,
     .dead_letter_topic = config->catalogue.dead_letter_topic,
-    .has_reply_topics = config->query.reply_topics.n > 0,
+    .has_reply_topics = config->query.reply_topics.n > 0 && !is_shard,
     .reply_timeout_ms = config->query.reply_timeout_ms,
     .counters = &s->counters,
     .tracker = s->tracker,
@@ -102,7 +111,11 @@ static err_t open_canary(const struct config *config, struct service *s)
 static err_t open_store(const struct config *config, struct service *s)
 {
   TRY(store_open(config->store_path, &s->store));
-  err_code_t err = store_set_attributes(s->store, &config->attributes);
+  err_code_t err = store_set_shard(s->store, config->catalogue.shard.index, config->catalogue.shard.of);
+  if (err == ERR_CONFIG)
+    return config_blame(config, "catalogue.shard.of", err);
+  TRY(err);
+  err = store_set_attributes(s->store, &config->attributes);
   return err == ERR_CONFIG ? config_blame(config, "attributes", err) : err;
 }
 

@@ -263,6 +263,11 @@ err_t sender_message_copy(const struct sender_message *message, struct sender_me
   return ERR_OK;
 }
 
+struct rd_kafka_s *sender_client(const struct sender *s)
+{
+  return s->rk;
+}
+
 void sender_poll(struct sender *s, int timeout_ms)
 {
   rd_kafka_poll(s->rk, timeout_ms);

@@ -104,6 +104,9 @@ size_t sender_n_waiting(struct sender *s);
  * SENDER_HEADERS_MAX headers are copied. */
 err_t sender_message_copy(const struct sender_message *message, struct sender_message **out);
 
+/* Private to ingest/: the client. */
+struct rd_kafka_s *sender_client(const struct sender *s);
+
 /* Wait until all messages are reported. Returns ERR_KAFKA_RETRY when timeout_ms passes first. */
 err_t sender_flush(struct sender *s, int timeout_ms);
 

@@ -16,6 +16,7 @@ static_assert((int)ANSWER_DEADLINE_PASSED == (int)SLUICE__V1__ERROR__CODE__DEADL
 static_assert((int)ANSWER_NOT_SEEN == (int)SLUICE__V1__ERROR__CODE__NOT_SEEN, "the codes of the schema");
 static_assert((int)ANSWER_UNAVAILABLE == (int)SLUICE__V1__ERROR__CODE__UNAVAILABLE, "the codes of the schema");
 static_assert((int)ANSWER_INTERNAL == (int)SLUICE__V1__ERROR__CODE__INTERNAL, "the codes of the schema");
+static_assert((int)ANSWER_PARTIAL == (int)SLUICE__V1__ERROR__CODE__PARTIAL, "the codes of the schema");
 static_assert((int)VERDICT_NO_ITEM == (int)SLUICE__V1__EXPLANATION__VERDICT__NO_ITEM, "the verdicts of the schema");
 static_assert((int)VERDICT_SEEN == (int)SLUICE__V1__EXPLANATION__VERDICT__SEEN, "the verdicts of the schema");
 static_assert((int)VERDICT_HIT == (int)SLUICE__V1__EXPLANATION__VERDICT__HIT, "the verdicts of the schema");
@@ -24,8 +25,8 @@ static_assert((int)VERDICT_MISSED == (int)SLUICE__V1__EXPLANATION__VERDICT__MISS
 enum { METHOD_TEXT_MAX = METHOD_NAME_MAX + METHOD_ARGS_MAX * 12 + 3 };
 
 /* Fields that JSON shows even if they are 0, because a reader expects them. */
-static const char *const always[] = { "hits",  "score",  "exact",      "epoch",     "partition",   "next",
-                                      "items", "scored", "candidates", "queued_us", "searched_us", NULL };
+static const char *const always[] = { "hits",   "score",      "exact",     "epoch",       "partition", "next", "items",
+                                      "scored", "candidates", "queued_us", "searched_us", "answered",  NULL };
 
 /* The messages that an answer is made of. */
 struct parts {
@@ -33,6 +34,7 @@ struct parts {
   Sluice__V1__Receipt receipt;
   Sluice__V1__Counts counts;
   Sluice__V1__Times times;
+  Sluice__V1__Parts parts;
   Sluice__V1__Error error;
 };
 
@@ -145,6 +147,10 @@ static err_t make_answer(const struct answer *answer, struct region *r, struct p
   }
   p->times.queued_us = answer->queued_us;
   p->times.searched_us = answer->searched_us;
+  if (answer->is_merged) {
+    p->times.merged_us = answer->merged_us;
+    message_mark(&p->times.base, "merged_us");
+  }
   p->answer.epoch = answer->epoch;
   p->answer.generation = answer->generation;
   p->answer.model = (char *)(uintptr_t)answer->model;
@@ -156,6 +162,17 @@ static err_t make_answer(const struct answer *answer, struct region *r, struct p
   p->answer.counts = &p->counts;
   p->answer.times = &p->times;
   return ERR_OK;
+}
+
+/* Say which shards the answer or the error comes from. */
+static void make_parts(const struct answer *answer, struct parts *p)
+{
+  if (!answer->is_merged)
+    return;
+  sluice__v1__parts__init(&p->parts);
+  p->parts.answered = answer->n_parts;
+  p->parts.of = answer->n_shards;
+  p->answer.parts = &p->parts;
 }
 
 static err_t make_error(const struct answer *answer, struct region *r, struct parts *p)
@@ -177,6 +194,7 @@ err_t wire_encode_answer(const struct answer *answer, enum wire_format format, s
   sluice__v1__answer__init(&p.answer);
   TRY(utf8_mend(r, answer->id, &p.answer.id));
   TRY(utf8_mend(r, answer->space, &p.answer.space));
+  make_parts(answer, &p);
   if (is_error)
     TRY(make_error(answer, r, &p));
   else

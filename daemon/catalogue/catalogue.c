@@ -125,7 +125,7 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
   TRY(item_batch_init(config->catalogue.batch_items, &c->batch));
   TRY(mem_array(CATALOGUE_POLL_ITEMS, sizeof *c->records, &c->records));
   layers.client = "catalogue";
-  TRY(catalogue_topic_init(&layers, config->catalogue.topic, context->store, &c->topic));
+  TRY(catalogue_topic_init(&layers, config, context->store, &c->topic));
   layers.client = NULL;
   topic_audit_init(&layers, config->catalogue.topic, (int64_t)config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS,
                    &c->audit);

@@ -22,15 +22,17 @@ err_t catalogue_commit(struct catalogue *c)
 {
   int64_t now = clock_now_ns(), interval_ns = (int64_t)c->with.config->catalogue.commit_interval_ms * CLOCK_NS_PER_MS;
   struct position *positions;
-  size_t n = c->topic.positions.n;
+  size_t n = 0;
 
   if (interval_ns == 0 || now < c->commit_due_ns)
     return ERR_OK;
   c->commit_due_ns = now + interval_ns;
   region_reset(&c->scratch);
-  TRY(region_array(&c->scratch, n, sizeof *positions, &positions));
-  for (size_t i = 0; i < n; i++)
-    positions[i] = c->topic.positions.items[i].position.at;
+  TRY(region_array(&c->scratch, c->topic.positions.n, sizeof *positions, &positions));
+  for (size_t i = 0; i < c->topic.positions.n; i++) {
+    if (!c->topic.positions.items[i].is_foreign)
+      positions[n++] = c->topic.positions.items[i].position.at;
+  }
   uint64_t digest = digest_of(positions, n);
   if (digest == c->committed_digest && now < c->commit_again_ns)
     return ERR_OK;

@@ -22,6 +22,7 @@ struct report_partition {
   int64_t behind_since_ns; /* age of the oldest record that is not applied, at most; 0: there is none */
   int64_t at_end_ns;       /* when all its records were last known to be applied; 0: never since the start */
   int64_t stored_ns;       /* when its position was stored before the start; 0: unknown */
+  bool is_foreign;         /* another shard reads it: nothing else here has a meaning */
   bool is_logged;          /* an event has said that records are held back */
 };
 

@@ -60,6 +60,9 @@ static void report_partition(struct catalogue *c, int32_t partition, struct repo
 {
   const struct topic_position *at = &c->topic.positions.items[partition];
 
+  row->is_foreign = at->is_foreign;
+  if (at->is_foreign)
+    return;
   row->next = at->position.at.next;
   int64_t fetched_end = topic_reader_log_end(c->topic.reader, partition);
   row->end = fetched_end > at->end_at_start ? fetched_end : at->end_at_start;

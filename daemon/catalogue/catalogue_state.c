@@ -46,8 +46,9 @@ err_t catalogue_list_watermark(struct catalogue *c, struct position **out, size_
   *n = 0;
   TRY(region_array(&c->scratch, c->topic.positions.n, sizeof **out, out));
   for (size_t i = 0; i < c->topic.positions.n; i++) {
-    if (!c->topic.positions.items[i].is_waiting_for_room)
-      (*out)[(*n)++] = c->topic.positions.items[i].position.at;
+    const struct topic_position *p = &c->topic.positions.items[i];
+    if (!p->is_waiting_for_room && !p->is_foreign)
+      (*out)[(*n)++] = p->position.at;
   }
   return ERR_OK;
 }

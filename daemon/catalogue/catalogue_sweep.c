@@ -23,6 +23,8 @@ static bool has_read_all(struct catalogue *c)
 {
   for (size_t p = 0; p < c->topic.positions.n; p++) {
     int64_t first, end;
+    if (c->topic.positions.items[p].is_foreign)
+      continue;
     if (topic_reader_bounds(c->topic.reader, (int32_t)p, ASK_TIMEOUT_MS, &first, &end) != ERR_OK ||
         c->topic.positions.items[p].position.at.next < end)
       return false;

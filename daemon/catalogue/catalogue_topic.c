@@ -7,15 +7,21 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/config/config_shard.h"
 
 /* A gap between reads counts only above GAP_MIN_S, because one batch may take that long. */
 enum { BROKER_TIMEOUT_MS = 5000, GAP_MIN_S = 5 };
 
-err_t catalogue_topic_init(const struct kafka_layers *layers, const char *topic, struct store *store,
+err_t catalogue_topic_init(const struct kafka_layers *layers, const struct config *config, struct store *store,
                            struct catalogue_topic *out)
 {
-  *out = (struct catalogue_topic){ .layers = *layers, .name = topic, .store = store };
-  return topic_reader_open(layers, topic, &out->reader);
+  *out = (struct catalogue_topic){
+    .layers = *layers,
+    .name = config->catalogue.topic,
+    .config = config,
+    .store = store,
+  };
+  return topic_reader_open(layers, out->name, &out->reader);
 }
 
 void catalogue_topic_leave(struct catalogue_topic *t)
@@ -73,16 +79,36 @@ static const struct store_position *stored_position(const struct catalogue_topic
   return NULL;
 }
 
+static err_t add_partition(struct catalogue_topic *t, int32_t p)
+{
+  int64_t first, end, from;
+
+  TRY(topic_reader_bounds(t->reader, p, BROKER_TIMEOUT_MS, &first, &end));
+  TRY(topic_positions_add(&t->positions, stored_position(t, p), first, end, &from));
+  log_info("partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, p, from, end);
+  return ERR_OK;
+}
+
 /* Add positions for partitions that have none yet, up to n. */
 static err_t add_partitions(struct catalogue_topic *t, int n)
 {
-  for (int32_t p = (int32_t)t->positions.n; p < n; p++) {
-    int64_t first, end, from;
-    TRY(topic_reader_bounds(t->reader, p, BROKER_TIMEOUT_MS, &first, &end));
-    TRY(topic_positions_add(&t->positions, stored_position(t, p), first, end, &from));
-    log_info("partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, p, from, end);
-  }
+  for (int32_t p = (int32_t)t->positions.n; p < n; p++)
+    TRY(config_shard_has(t->config, p) ? add_partition(t, p) : topic_positions_add_foreign(&t->positions));
   return ERR_OK;
+}
+
+/* A shard beyond the partitions would have no items, and its layout would be a mistake. */
+static err_t verify_shards(const struct catalogue_topic *t, int n_partitions)
+{
+  uint64_t n_shards = t->config->catalogue.shard.of;
+
+  if ((uint64_t)n_partitions >= n_shards)
+    return ERR_OK;
+  err_code_t err = err_set(ERR_CONFIG, __FILE__, __LINE__,
+                           "topic %s has %d partitions, fewer than the %" PRIu64
+                           " shards: use at most %d shards, or write the catalogue to a new topic with more partitions",
+                           t->name, n_partitions, n_shards, n_partitions);
+  return config_blame(t->config, "catalogue.shard.of", err);
 }
 
 /* Verify that topic and cluster are those that filled the store, and that the topic still has every partition that the
@@ -182,6 +208,7 @@ static err_t resume_from(struct catalogue_topic *t, const struct store_source *s
   int n;
 
   TRY(topic_reader_n_partitions(t->reader, BROKER_TIMEOUT_MS, &n));
+  TRY(verify_shards(t, n));
   TRY(return_to_live(t, source));
   TRY(verify_source(t, source, n));
   policy = topic_reader_policy(t->reader, BROKER_TIMEOUT_MS);
@@ -227,7 +254,7 @@ err_t catalogue_topic_start_reading(struct catalogue_topic *t)
 {
   for (size_t i = 0; i < t->positions.n; i++) {
     struct topic_position *p = &t->positions.items[i];
-    if (!p->is_assigned && !p->is_paused)
+    if (!p->is_assigned && !p->is_paused && !p->is_foreign)
       TRY(read_partition(t, p));
   }
   return ERR_OK;

@@ -8,10 +8,12 @@
 #define DAEMON_CATALOGUE_CATALOGUE_TOPIC_H
 
 #include "daemon/catalogue/topic_position.h"
+#include "daemon/config/config.h"
 
 struct catalogue_topic {
   struct kafka_layers layers;
   const char *name;
+  const struct config *config; /* which partitions are ours */
   struct store *store;
   struct topic_reader *reader; /* owned */
   struct topic_positions positions;
@@ -21,7 +23,7 @@ struct catalogue_topic {
   int64_t tombstone_retention_ns; /* how long the topic keeps tombstones; 0: for ever, or unknown */
 };
 
-err_t catalogue_topic_init(const struct kafka_layers *layers, const char *topic, struct store *store,
+err_t catalogue_topic_init(const struct kafka_layers *layers, const struct config *config, struct store *store,
                            struct catalogue_topic *out);
 void catalogue_topic_fini(struct catalogue_topic *t);
 
@@ -45,7 +47,8 @@ err_t catalogue_topic_renew(struct catalogue_topic *t);
  * records: catalogue_topic_start_reading() begins that. If a wrong configuration has begun a rebuild and the topic is
  * now the served catalogue's own again, the rebuild is abandoned.
  *
- * Returns ERR_KAFKA_RETRY while broker or topic are away; ERR_DISCONTINUITY when
+ * Returns ERR_KAFKA_RETRY while broker or topic are away; ERR_CONFIG when the topic has fewer partitions than there are
+ * shards; ERR_DISCONTINUITY when
  *   cluster, topic or number of partitions do not fit the store,
  *   a position is outside its partition, or
  *   the topic was not read for longer than it keeps tombstones.

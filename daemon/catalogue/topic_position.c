@@ -52,6 +52,17 @@ err_t topic_positions_add(struct topic_positions *t, const struct store_position
   return ERR_OK;
 }
 
+err_t topic_positions_add_foreign(struct topic_positions *t)
+{
+  TRY(mem_grow(t->n + 1, sizeof *t->items, &t->capacity, &t->items));
+  t->items[t->n] = (struct topic_position){
+    .position = { .at = { (int32_t)t->n, 0 }, .last_offset = -1 },
+    .is_foreign = true,
+  };
+  t->n++;
+  return ERR_OK;
+}
+
 bool topic_position_matches(const struct store_position *last, const struct topic_record *record)
 {
   return topic_record_digest(record) == last->last_digest && record->timestamp_ms == last->last_timestamp_ms;
@@ -199,5 +210,6 @@ size_t topic_positions_list_changed(struct topic_positions *t, struct store_posi
 void topic_positions_touch(struct topic_positions *t)
 {
   for (size_t i = 0; i < t->n; i++)
-    t->items[i].is_changed |= !t->items[i].is_paused; /* a paused partition keeps the time of its last read */
+    t->items[i].is_changed |=
+        !t->items[i].is_paused && !t->items[i].is_foreign; /* a paused partition keeps the time of its last read */
 }

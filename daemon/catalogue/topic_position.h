@@ -25,6 +25,7 @@ struct topic_position {
   bool is_at_end;           /* read to the end of the committed records */
   bool is_waiting_for_room; /* a new item exceeded catalogue.max_items: the stored position stays before it */
   bool is_assigned;         /* the consumer fetches it */
+  bool is_foreign;          /* another shard's: it is never read */
   bool is_paused;           /* not fetched for now: the broker's data is damaged at this position */
   bool is_changed;          /* since it was last stored */
   bool has_new_first;       /* `first` must be stored before any later position of the partition */
@@ -54,6 +55,9 @@ void topic_positions_clear(struct topic_positions *t);
  */
 err_t topic_positions_add(struct topic_positions *t, const struct store_position *stored, int64_t first, int64_t end,
                           int64_t *from);
+
+/* Add the next partition as one that another shard reads. */
+err_t topic_positions_add_foreign(struct topic_positions *t);
 
 /* Is this record, at last->last_offset, the one that was applied? */
 bool topic_position_matches(const struct store_position *last, const struct topic_record *record);

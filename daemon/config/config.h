@@ -24,6 +24,9 @@ struct config_list {
 /* Who may read the HTTP pages with data. */
 enum config_data { CONFIG_DATA_LOCAL, CONFIG_DATA_ALL, CONFIG_DATA_OFF };
 
+/* What the daemon does: it searches a catalogue, or joins the parts of answers that shards send. */
+enum config_role { CONFIG_ROLE_SEARCH, CONFIG_ROLE_MERGE };
+
 /* A name and the path of its value in a record, from a map in the file. */
 struct config_field {
   char *name;
@@ -49,9 +52,14 @@ struct config {
   char *path;
   char **given; /* [n_settings] the text of each setting in the file; NULL if it is not there, or a map or list */
   int *lines;   /* [n_settings] the line of each setting in the file; 0 if it is not there */
+  enum config_role role;
   struct kafka_properties kafka; /* for all clients */
   struct {
     char *topic;
+    struct {
+      uint64_t index;
+      uint64_t of; /* 0: the daemon keeps the whole catalogue */
+    } shard;
     char *dead_letter_topic;
     uint64_t max_items;
     uint64_t publish_interval_ms;
@@ -81,6 +89,7 @@ struct config {
   struct {
     char *topic;
     char *group;
+    bool starts_at_latest; /* start: latest; else earliest */
     char *answer_topic;
     struct config_list reply_topics; /* patterns (base/glob.h) of topics that queries may name */
     uint64_t reply_timeout_ms;
@@ -92,8 +101,16 @@ struct config {
     uint64_t threads_per_search; /* the same */
     uint64_t at_least_timeout_ms;
     struct kafka_properties kafka;
+    char *partials_topic; /* used by shards, and by the role merge */
     struct kafka_properties answer_kafka;
   } query;
+  struct {
+    char *instance; /* "": the host and http.listen */
+    bool is_exactly_once; /* delivery: exactly_once */
+    uint64_t wait_ms;
+    uint64_t remember_ms;
+    uint64_t memory_bytes;
+  } merge;
   struct {
     char *topic; /* "": none is read */
     uint64_t max_per_user;

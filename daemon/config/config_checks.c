@@ -58,9 +58,13 @@ static err_t verify_topics(const struct config *c)
     const char *path;
     const char *topic;
   } roles[] = {
-    { "catalogue.topic", c->catalogue.topic }, { "catalogue.dead_letter_topic", c->catalogue.dead_letter_topic },
-    { "query.topic", c->query.topic },         { "query.answer_topic", c->query.answer_topic },
-    { "seen.topic", c->seen.topic },           { "models.topic", c->models.topic },
+    { "catalogue.topic", c->catalogue.topic },
+    { "catalogue.dead_letter_topic", c->catalogue.dead_letter_topic },
+    { "query.topic", c->query.topic },
+    { "query.answer_topic", c->query.answer_topic },
+    { "query.partials_topic", c->query.partials_topic },
+    { "seen.topic", c->seen.topic },
+    { "models.topic", c->models.topic },
   };
   size_t n_roles = sizeof roles / sizeof roles[0];
 
@@ -96,6 +100,37 @@ static err_t verify_groups(const struct config *c)
   return ERR_OK;
 }
 
+static err_t verify_shard(const struct config *c)
+{
+  if (c->catalogue.shard.of == 0 && c->catalogue.shard.index > 0)
+    FAIL(ERR_CONFIG,
+         "%s:%d: catalogue.shard.index is set, but catalogue.shard.of is not: say how many shards there are", c->path,
+         line_of(c, "catalogue.shard.index"));
+  if (c->catalogue.shard.of > 0 && c->catalogue.shard.index >= c->catalogue.shard.of)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.shard.index is %llu, but of %llu shards the last is %llu", c->path,
+         line_of(c, "catalogue.shard.index"), (unsigned long long)c->catalogue.shard.index,
+         (unsigned long long)c->catalogue.shard.of, (unsigned long long)c->catalogue.shard.of - 1);
+  if (c->catalogue.shard.of > 0 && c->canary.interval_ms > 0)
+    FAIL(ERR_CONFIG, "%s:%d: canary.interval_ms: a shard may not read the partition of the canary: set it to 0", c->path,
+         line_of(c, "canary.interval_ms"));
+  return ERR_OK;
+}
+
+static err_t verify_role(const struct config *c)
+{
+  if (c->role != CONFIG_ROLE_MERGE)
+    return ERR_OK;
+  if (c->catalogue.shard.of > 0)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.shard is for daemons that search: the role merge has no catalogue", c->path,
+         line_of(c, "catalogue.shard.of"));
+  if (c->embedded_broker.is_enabled)
+    FAIL(ERR_CONFIG,
+         "%s:%d: the role merge has no embedded broker: give the address of the shards' broker in "
+         "kafka.bootstrap.servers",
+         c->path, line_of(c, "embedded_broker.enabled"));
+  return ERR_OK;
+}
+
 /* Verify that a setting names an attribute of type `time`, or none. */
 static err_t verify_time(const struct config *c, const char *setting, const char *name)
 {
@@ -117,6 +152,8 @@ err_t config_checks_run(const struct config *c, struct problems *problems)
   TRY(problems_note(problems, verify_topics(c)));
   TRY(problems_note(problems, verify_groups(c)));
   TRY(problems_note(problems, verify_canary(c)));
+  TRY(problems_note(problems, verify_shard(c)));
+  TRY(problems_note(problems, verify_role(c)));
   TRY(config_fields_check(c, problems));
   TRY(problems_note(problems, verify_time(c, "catalogue.not_before", c->catalogue.not_before)));
   return problems_note(problems, verify_time(c, "catalogue.expires", c->catalogue.expires));

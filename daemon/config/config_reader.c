@@ -408,14 +408,15 @@ static err_t verify_is_given(struct reader *rd, size_t index)
 {
   const struct setting *s = &settings[index];
 
-  if (!s->default_text && !setting_is_in_space(s) && rd->config->lines[index] == 0)
+  if (rd->config->role == CONFIG_ROLE_SEARCH && !s->default_text && !setting_is_in_space(s) &&
+      rd->config->lines[index] == 0)
     FAIL(ERR_CONFIG, "%s: %s is missing. %s", rd->path, s->path, s->meaning);
   return ERR_OK;
 }
 
 static err_t verify_has_space(struct reader *rd)
 {
-  if (!rd->names_spaces)
+  if (rd->config->role == CONFIG_ROLE_SEARCH && !rd->names_spaces)
     FAIL(ERR_CONFIG, "%s: there is no space: configure at least one below spaces, with its model", rd->path);
   return ERR_OK;
 }

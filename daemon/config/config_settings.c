@@ -62,6 +62,24 @@ static bool choose_envelope(struct config *c, const char *word)
   return c->catalogue.mapping.is_debezium || strcmp(word, "none") == 0;
 }
 
+static bool choose_role(struct config *c, const char *word)
+{
+  c->role = strcmp(word, "merge") == 0 ? CONFIG_ROLE_MERGE : CONFIG_ROLE_SEARCH;
+  return c->role == CONFIG_ROLE_MERGE || strcmp(word, "search") == 0;
+}
+
+static bool choose_start(struct config *c, const char *word)
+{
+  c->query.starts_at_latest = strcmp(word, "latest") == 0;
+  return c->query.starts_at_latest || strcmp(word, "earliest") == 0;
+}
+
+static bool choose_delivery(struct config *c, const char *word)
+{
+  c->merge.is_exactly_once = strcmp(word, "exactly_once") == 0;
+  return c->merge.is_exactly_once || strcmp(word, "at_least_once") == 0;
+}
+
 static bool choose_isa(struct config *c, const char *word)
 {
   c->is_isa_auto = strcmp(word, "auto") == 0;
@@ -91,6 +109,10 @@ static bool choose_log_level(struct config *c, const char *word)
  */
 /* clang-format off */
 const struct setting settings[] = {
+  { .path = "role", .type = SETTING_CHOICE, .default_text = "search",
+    .choices = "`search`, `merge`", .choose = choose_role,
+    .meaning = "`search`: keep a catalogue, or a shard of it, and answer queries. `merge`: join the parts of answers "
+               "that shards send. It needs neither store nor spaces (sharding.md)." },
   { .path = "kafka", .type = SETTING_PROPERTIES, .offset = AT(kafka), .default_text = "",
     .meaning = "Properties for all Kafka clients. `bootstrap.servers` is required unless the embedded broker is "
                "enabled." },
@@ -169,6 +191,14 @@ const struct setting settings[] = {
   { .path = "catalogue.commit_interval_ms", .type = SETTING_NUMBER, .offset = AT(catalogue.commit_interval_ms),
     .min = 0, .max = 3600000, .default_text = "5000",
     .meaning = "How often to commit them. 0: never." },
+  { .path = "catalogue.shard.index", .type = SETTING_NUMBER, .offset = AT(catalogue.shard.index),
+    .min = 0, .max = 1023, .default_text = "0",
+    .meaning = "Which shard this daemon is: it keeps the items of the catalogue partitions whose number, modulo "
+               "`catalogue.shard.of`, is this." },
+  { .path = "catalogue.shard.of", .type = SETTING_NUMBER, .offset = AT(catalogue.shard.of),
+    .min = 0, .max = 1024, .default_text = "0",
+    .meaning = "Number of shards. The topic needs at least as many partitions. 0: there are none, and the daemon keeps "
+               "the whole catalogue (sharding.md)." },
   { .path = "catalogue.kafka", .type = SETTING_PROPERTIES, .offset = AT(catalogue.kafka), .default_text = "",
     .meaning = "Extra properties for the consumer of the catalogue. They override `kafka`." },
 
@@ -176,7 +206,12 @@ const struct setting settings[] = {
     .meaning = "Topic that queries are read from." },
   { .path = "query.group", .type = SETTING_TEXT, .offset = AT(query.group), .min = 1, .max = 255,
     .default_text = "sluice",
-    .meaning = "Consumer group on the query topic. Daemons in one group share its partitions." },
+    .meaning = "Consumer group on the query topic. Daemons in one group share its partitions. Shards add "
+               "`.shard-INDEX-of-N` to it, and the role merge adds `.merge`." },
+  { .path = "query.start", .type = SETTING_CHOICE, .default_text = "earliest",
+    .choices = "`earliest`, `latest`", .choose = choose_start,
+    .meaning = "Where a group without positions begins. `earliest`: at the oldest query, so that none is skipped. "
+               "`latest`: at the next one, for new shards beside those that answer (sharding.md)." },
   { .path = "query.answer_topic", .type = SETTING_TOPIC, .offset = AT(query.answer_topic),
     .default_text = "sluice.answers",
     .meaning = "Topic for answers to queries that name no `reply_topic`." },
@@ -184,6 +219,9 @@ const struct setting settings[] = {
     .meaning = "Topics that a query may name in `reply_topic`, besides `query.answer_topic`. Topics that Sluice reads "
                "and the dead-letter topic are always refused. Do not list a topic that is somebody's catalogue: a "
                "crafted query could write items to it." },
+  { .path = "query.partials_topic", .type = SETTING_TOPIC, .offset = AT(query.partials_topic),
+    .default_text = "sluice.partials",
+    .meaning = "Topic for parts of answers, from shards to the role merge. Others do not use it." },
   { .path = "query.reply_timeout_ms", .type = SETTING_NUMBER, .offset = AT(query.reply_timeout_ms),
     .min = 1000, .max = 600000, .default_text = "10000",
     .meaning = "How long a reply waits for the broker of the topic that its query named. After that, an error goes to "
@@ -218,6 +256,27 @@ const struct setting settings[] = {
     .meaning = "Extra properties for the consumer of queries. They override `kafka`." },
   { .path = "query.answer_kafka", .type = SETTING_PROPERTIES, .offset = AT(query.answer_kafka), .default_text = "",
     .meaning = "Extra properties for the producer of answers. They override `kafka`." },
+
+  { .path = "merge.instance", .type = SETTING_TEXT, .offset = AT(merge.instance), .min = 0, .max = 200,
+    .default_text = "",
+    .meaning = "Name of this daemon in the role merge, which Kafka fences by: no two that run have the same one, and a "
+               "restart keeps it. Empty: the host's name and `http.listen`." },
+  { .path = "merge.delivery", .type = SETTING_CHOICE, .default_text = "exactly_once",
+    .choices = "`exactly_once`, `at_least_once`", .choose = choose_delivery,
+    .meaning = "`exactly_once`: answers are sent in Kafka transactions; clients must read with "
+               "`isolation.level=read_committed`. `at_least_once`: without; a merge that dies may answer its last "
+               "queries twice." },
+  { .path = "merge.wait_ms", .type = SETTING_NUMBER, .offset = AT(merge.wait_ms),
+    .min = 10, .max = 600000, .default_text = "6000",
+    .meaning = "How long a query waits for the parts of all shards, from its first part on, unless its deadline is "
+               "earlier. It should be longer than the shards' `query.at_least_timeout_ms`." },
+  { .path = "merge.remember_ms", .type = SETTING_NUMBER, .offset = AT(merge.remember_ms),
+    .min = 1000, .max = 86400000, .default_text = "60000",
+    .meaning = "How long an answered query is remembered, restarts included. Parts of it that come later, because a "
+               "shard has sent them again, are not answered again. A start reads this much of the topic." },
+  { .path = "merge.memory_bytes", .type = SETTING_NUMBER, .offset = AT(merge.memory_bytes),
+    .min = 1048576, .max = 1099511627776, .default_text = "268435456",
+    .meaning = "Memory limit for parts that wait for others. Above it no more are read, until answers are sent." },
 
   { .path = "seen.topic", .type = SETTING_TOPIC, .offset = AT(seen.topic), .default_text = "",
     .meaning = "Topic that says which items each user has seen, for queries with `exclude_seen_by`. Empty: there is "

@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/region.h"
+#include "daemon/delivery/heartbeat.h"
 #include "daemon/pulse.h"
+#include "ingest/wire_partial.h"
 
 /* New replies wait while WAITING_MAX answers wait to be sent again. REPLIES_MAX replies can be on their way: more than
  * the query thread allows queries to be uncommitted. */
@@ -22,6 +24,7 @@ struct delivery {
   struct reply_topics *reply_topics; /* NULL: queries may name none */
   struct dead_letters *letters;
   struct reply_pool *replies; /* on their way */
+  struct heartbeat heartbeat; /* of a shard */
   _Atomic bool has_alarmed;
   _Atomic int64_t give_up_ns; /* 0: never */
 };
@@ -91,10 +94,14 @@ static err_t send_error(struct delivery *d, struct reply_record *reply, const ch
   if (!is_bare) {
     answer.id = reply->id;
     answer.space = reply->space;
+  }
+  if (!is_bare || reply->head.n > 0) { /* a part needs its key */
     error.has_key = reply->has_key;
     error.key = reply->key;
   }
   TRY(wire_encode_answer(&answer, reply->format, &scratch, &error.value));
+  if (reply->head.n > 0)
+    TRY(wire_complete_partial(reply->head, error.value, &scratch, &error.value));
   reply->item = (struct reply_topics_item){ 0 };
   counters_add(&d->with.counters->errors[answer.error], 1);
   outlet_send_later(d->answers, &reply->item.item, &error);
@@ -160,8 +167,18 @@ static_assert(offsetof(struct reply_record, item) == 0 && offsetof(struct reply_
 static void on_answer_ended(void *context, struct outlet_item *item, enum outlet_end end, const char *reason,
                             const struct sender_message *message)
 {
+  struct delivery *d = context;
+
   (void)message;
-  end_reply(context, (struct reply_record *)item, end, reason);
+  if (!heartbeat_end(&d->heartbeat, item))
+    end_reply(d, (struct reply_record *)item, end, reason);
+}
+
+static void on_answers_ticked(void *context)
+{
+  struct delivery *d = context;
+
+  heartbeat_step(&d->heartbeat, d->answers);
 }
 
 /* If the producer for reply topics is lost, the queries are not: their errors go through the producer of answers. */
@@ -181,11 +198,14 @@ static err_t open_outlets(struct delivery *d)
     .is_patient = true,
     .context = d,
     .ended = on_answer_ended,
+    .ticked = d->with.n_shards ? on_answers_ticked : NULL,
     .pulses = pulses,
   };
   struct dead_letters_config letters = { d->with.layers, d->with.counters, d->with.tracker, pulses };
   struct reply_topics_config topics = { d->with.layers, d->with.reply_timeout_ms, d, on_reply_topic_ended };
 
+  if (d->with.n_shards)
+    TRY(heartbeat_init(d->with.answer_topic, d->with.shard, d->with.n_shards, &d->heartbeat));
   TRY(dead_letters_open(&letters, &d->letters));
   TRY(outlet_open(&answers, &d->answers));
   return d->with.has_reply_topics ? reply_topics_open(&topics, &d->reply_topics) : ERR_OK;
@@ -250,6 +270,7 @@ void delivery_close(struct delivery **d)
   outlet_close(&(*d)->answers);            /* its refused errors become dead letters */
   dead_letters_close(&(*d)->letters);
   reply_pool_close(&(*d)->replies);
+  heartbeat_fini(&(*d)->heartbeat);
   mem_free(d);
 }
 
@@ -277,7 +298,8 @@ static err_t fill_record(struct reply_record *record, const struct delivery_repl
   record->offset = reply->offset;
   record->asked_ns = reply->asked_ns;
   record->n_value_bytes = reply->value.n;
-  return reply_record_copy(record, reply->key, reply->id, reply->space, &reply->trace);
+  return reply_record_copy(record,
+                           &(struct reply_texts){ reply->key, reply->id, reply->space, reply->head, &reply->trace });
 }
 
 /* Wait for room in the queue. If it is time to give up, the reply is dropped and its ticket stays open. */

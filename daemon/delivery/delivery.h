@@ -25,8 +25,9 @@ struct delivery;
 struct delivery_config {
   const struct kafka_layers *layers; /* copied; the properties that they point to are not */
   const char *query_topic;           /* named in the dead letters of queries */
-  const char *answer_topic;
+  const char *answer_topic;          /* of a shard: the partials topic */
   const char *dead_letter_topic;
+  uint32_t shard, n_shards;  /* of a shard, which sends heartbeats; else 0 */
   bool has_reply_topics;     /* queries may name topics */
   uint64_t reply_timeout_ms; /* how long a reply to a topic that its query names waits for a broker */
   struct counters *counters;
@@ -50,6 +51,7 @@ struct delivery_reply {
   struct span key;
   struct span id;    /* of the query, for an error in place of the reply */
   struct span space; /* likewise */
+  struct span head;  /* of a shard: the head of its part (ingest/wire_partial.h), for an error; else empty */
   struct span value;
   struct trace_headers trace; /* headers of the query, which the reply has too */
   enum wire_format format;

@@ -101,15 +101,17 @@ static size_t bytes_of(const struct trace_headers *trace)
   return n;
 }
 
-err_t reply_record_copy(struct reply_record *record, struct span key, struct span id, struct span space,
-                        const struct trace_headers *trace)
+err_t reply_record_copy(struct reply_record *record, const struct reply_texts *texts)
 {
-  TRY(mem_grow(key.n + id.n + space.n + bytes_of(trace), 1, &record->capacity, &record->bytes));
+  size_t n = texts->key.n + texts->id.n + texts->space.n + texts->head.n + bytes_of(texts->trace);
+
+  TRY(mem_grow(n, 1, &record->capacity, &record->bytes));
   uint8_t *end = record->bytes;
-  record->key = append(&end, key);
-  record->id = append(&end, id);
-  record->space = append(&end, space);
+  record->key = append(&end, texts->key);
+  record->id = append(&end, texts->id);
+  record->space = append(&end, texts->space);
+  record->head = append(&end, texts->head);
   for (size_t i = 0; i < TRACE_HEADERS; i++)
-    record->trace.value[i] = append(&end, trace->value[i]);
+    record->trace.value[i] = append(&end, texts->trace->value[i]);
   return ERR_OK;
 }

@@ -36,10 +36,11 @@ struct reply_record {
   int64_t offset;
   int64_t asked_ns;     /* as in struct delivery_reply */
   size_t n_value_bytes; /* of the answer */
-  struct trace_headers trace; /* these four point into `bytes` */
+  struct trace_headers trace; /* these five point into `bytes` */
   struct span key;
   struct span id;
   struct span space;
+  struct span head; /* as in struct delivery_reply */
   uint8_t *bytes;
   size_t capacity;
 };
@@ -56,10 +57,17 @@ struct reply_record *reply_pool_take(struct reply_pool *p);
 /* Give a record back. */
 void reply_pool_put(struct reply_pool *p, struct reply_record *record);
 
-/* Copy the key, id, space and trace headers of a query into the record. Returns ERR_MEMORY. Allocates: if the buffer is
- * too small. */
-err_t reply_record_copy(struct reply_record *record, struct span key, struct span id, struct span space,
-                        const struct trace_headers *trace);
+/* What a record copies. */
+struct reply_texts {
+  struct span key;
+  struct span id;
+  struct span space;
+  struct span head;
+  const struct trace_headers *trace;
+};
+
+/* Copy the texts of a reply into the record. Returns ERR_MEMORY. Allocates: if the buffer is too small. */
+err_t reply_record_copy(struct reply_record *record, const struct reply_texts *texts);
 
 /* Records in use. */
 size_t reply_pool_n_used(const struct reply_pool *p);

@@ -60,6 +60,8 @@ static json_t *partitions_json(const struct catalogue_report *r)
 
   for (size_t i = 0; i < r->n; i++) {
     const struct report_partition *p = &r->partitions[i];
+    if (p->is_foreign)
+      continue;
     struct lag lag = lag_of(r, p);
     json_t *row = json_object();
     json_put_count(row, "partition", i);
@@ -125,23 +127,31 @@ static const struct metric_labels *label_of(size_t partition, struct partition_l
   return &label->labels;
 }
 
+/* Return the first partition from `i` on that no other shard reads; r->n: there is none. */
+static size_t next_own(const struct catalogue_report *r, size_t i)
+{
+  while (i < r->n && r->partitions[i].is_foreign)
+    i++;
+  return i;
+}
+
 static void print_lags(const struct catalogue_report *r, FILE *out)
 {
   struct partition_label label;
 
   metric_print_head(out, "sluice_catalogue_lag_records", "gauge",
                     "Records of a catalogue partition that are not applied yet");
-  for (size_t i = 0; i < r->n; i++)
+  for (size_t i = next_own(r, 0); i < r->n; i = next_own(r, i + 1))
     metric_print_count(out, "sluice_catalogue_lag_records", label_of(i, &label),
                        (uint64_t)lag_of(r, &r->partitions[i]).records);
   metric_print_head(out, "sluice_catalogue_held_back_records", "gauge",
                     "Records of a catalogue partition that an open transaction holds back (part of the lag)");
-  for (size_t i = 0; i < r->n; i++)
+  for (size_t i = next_own(r, 0); i < r->n; i = next_own(r, i + 1))
     metric_print_count(out, "sluice_catalogue_held_back_records", label_of(i, &label),
                        (uint64_t)lag_of(r, &r->partitions[i]).held_back);
   metric_print_head(out, "sluice_catalogue_behind_seconds", "gauge",
                     "Age of the oldest record of a catalogue partition that is not applied, 0 if there is none");
-  for (size_t i = 0; i < r->n; i++)
+  for (size_t i = next_own(r, 0); i < r->n; i = next_own(r, i + 1))
     metric_print_real(out, "sluice_catalogue_behind_seconds", label_of(i, &label), lag_of(r, &r->partitions[i]).age_s);
 }
 

@@ -32,7 +32,8 @@ static_assert(sizeof words_of_dead_letters / sizeof words_of_dead_letters[0] == 
 
 /* As in the schema. The first is of an answer without an error, which is never counted here. */
 static const char *const words_of_errors[] = {
-  NULL, "BAD_QUERY", "UNKNOWN_SPACE", "UNKNOWN_METHOD", "DEADLINE_PASSED", "NOT_SEEN", "UNAVAILABLE", "INTERNAL"
+  NULL,       "BAD_QUERY",   "UNKNOWN_SPACE", "UNKNOWN_METHOD", "DEADLINE_PASSED",
+  "NOT_SEEN", "UNAVAILABLE", "INTERNAL",      "PARTIAL",
 };
 static_assert(sizeof words_of_errors / sizeof words_of_errors[0] == COUNTERS_ERRORS, "a word is missing");
 
@@ -76,6 +77,12 @@ static void print_canary_age(FILE *out, const struct counters *c)
   metric_print_head(out, name, "gauge", "Seconds since the newest canary that is visible was written");
   if (written_ns)
     metric_print_real(out, name, NULL, (double)(clock_now_ns() - written_ns) / (double)CLOCK_NS_PER_S);
+}
+
+void metrics_print_counters(const struct counters *c, FILE *out)
+{
+  print_counters(out, c);
+  print_hists(out, c);
 }
 
 static void print_metrics(struct status *s, FILE *out)

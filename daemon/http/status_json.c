@@ -162,6 +162,17 @@ static void put_readiness(const struct status *s, json_t *root)
   json_put_text(root, "phase", catalogue_phase_name(catalogue_phase(s->catalogue)));
 }
 
+/* Which shard the daemon is; null if it has the whole catalogue. */
+static json_t *shard_json(const struct config *config)
+{
+  if (config->catalogue.shard.of == 0)
+    return json_null();
+  json_t *shard = json_object();
+  json_put_count(shard, "index", config->catalogue.shard.index);
+  json_put_count(shard, "of", config->catalogue.shard.of);
+  return shard;
+}
+
 static void put_backend(const struct status *s, json_t *root)
 {
   size_t n_failed;
@@ -195,6 +206,7 @@ json_t *status_json_tree(struct status *s, bool shows_data)
   engine_epoch_get(s->engine, &epoch, positions, WATERMARK_MAX);
   json_put_text(root, "version", SLUICE_VERSION);
   put_readiness(s, root);
+  json_put(root, "shard", shard_json(s->config));
   json_put_count(root, "epoch", epoch.number);
   json_put_real(root, "epoch_age_s", (double)status_epoch_age_ns(s) / (double)CLOCK_NS_PER_S);
   json_put_count(root, "items", epoch.n_items);

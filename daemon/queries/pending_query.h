@@ -24,6 +24,7 @@ struct pending_query {
   uint32_t ticket;
   int32_t partition; /* of the record */
   int64_t offset;
+  int64_t timestamp_ms; /* likewise; -1: it has none */
   int64_t received_ns;
   int64_t asked_ns;    /* when it was written, by clock_now_ns(); 0: unknown */
   int64_t deadline_ns; /* by clock_now_ns(); PENDING_NO_DEADLINE if the query has none */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/age_watch.h"
+#include "daemon/config/config_shard.h"
 #include "daemon/engine_setup.h"
 #include "daemon/pulse.h"
 #include "daemon/queries/at_least_list.h"
@@ -43,6 +44,7 @@ enum { STOP_SEARCHES_S = 5 };
 struct query_thread {
   struct query_thread_context with;
   struct reply_context reply;
+  struct shard_models *models; /* NULL: the daemon is no shard */
   pthread_mutex_t reader_lock; /* other threads look at the reader under it, and the thread replaces it */
   struct query_reader *reader;
   struct query_handover handover;
@@ -217,6 +219,15 @@ static size_t find_space(const struct config *config, struct span text)
   return i;
 }
 
+/* A record that is no query is one for every shard: the first one sends the letter for all. */
+static void send_dead_letter_once(struct query_thread *t, const struct query_record *record)
+{
+  if (t->with.config->catalogue.shard.index == 0)
+    send_dead_letter(t, record);
+  else
+    offset_tracker_done(t->with.tracker, record->ticket);
+}
+
 static err_t check_query(const struct query_thread *t, struct pending_query *query)
 {
   TRY(reply_verify_topic(&t->reply, query->query.reply_topic)); /* its error goes to the answer topic */
@@ -224,6 +235,8 @@ static err_t check_query(const struct query_thread *t, struct pending_query *que
     FAIL(ERR_QUERY, "the record's key is longer than %d bytes, and the answer would carry it", QUERY_KEY_MAX);
   if (query->query.exclude_seen_by.n > 0 && !t->with.seen)
     FAIL(ERR_QUERY, "exclude_seen_by: the daemon reads no seen topic: configure seen.topic");
+  if (query->query.like.n > 0 && config_is_shard(t->with.config))
+    FAIL(ERR_QUERY, "like: the catalogue is sharded, and only one shard has the item: send its data in the query");
   TRY(engine_check_query(t->with.engine, &query->query, &query->number, &query->method));
   query->space = find_space(t->with.config, query->query.space);
   TRY(engine_check_filter(t->with.engine, &query->query, &query->region));
@@ -234,6 +247,7 @@ static err_t check_query(const struct query_thread *t, struct pending_query *que
 
 static void accept(struct query_thread *t, struct pending_query *query)
 {
+  config_shard_keep(t->with.config, query->query.at_least, &query->query.n_at_least);
   err_code_t err = check_query(t, query);
 
   if (err != ERR_OK)
@@ -278,6 +292,8 @@ static err_t take_record(struct query_thread *t, const struct query_record *reco
   query->asked_ns = asked_ns_of(t, record, query->received_ns);
   query->partition = record->partition;
   query->offset = record->offset;
+  query->timestamp_ms = record->timestamp_ms;
+  query->deadline_ns = PENDING_NO_DEADLINE;
   TRY(take_key(record, query));
   for (size_t i = 0; i < TRACE_HEADERS; i++)
     TRY(region_copy(&query->region, record->trace.value[i], &query->trace.value[i]));
@@ -287,7 +303,7 @@ static err_t take_record(struct query_thread *t, const struct query_record *reco
     query->deadline_ns = deadline_of(&query->query, query->received_ns);
     accept(t, query);
   } else if (err == ERR_WIRE) {
-    send_dead_letter(t, record);
+    send_dead_letter_once(t, record);
     query_queue_free_query(t->queue, query);
   } else if (err_class(err) == ERR_CLASS_REJECT) {
     refuse(t, query, ANSWER_BAD_QUERY, err_message());
@@ -336,13 +352,20 @@ static void drop_reassigned(struct query_thread *t)
   drop(t, query_queue_take_all(t->queue));
 }
 
+/* Overrides the reader's default, which skips no query. */
+static const struct kafka_property start_at_latest[] = { { "auto.offset.reset", "latest" } };
+
 static err_t open_reader(const struct query_thread *t, const char *former, struct query_reader **out)
 {
   const struct config *config = t->with.config;
   struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &config->query.kafka, true);
+  char group[CONFIG_GROUP_BYTES];
 
+  config_shard_group(config, group);
+  if (config->query.starts_at_latest)
+    layers.layer[layers.n++] = (struct kafka_properties){ start_at_latest, 1 };
   layers.client = "queries";
-  return query_reader_open(&layers, config->query.topic, config->query.group, former, t->with.tracker, out);
+  return query_reader_open(&layers, config->query.topic, group, former, t->with.tracker, out);
 }
 
 /* Let the next consumer take over. Queries that could not be answered by now are read again, as after a rebalance. */
@@ -495,7 +518,9 @@ err_t query_thread_open(const struct query_thread_context *context, struct query
   t->with = *context;
   pthread_mutex_init(&t->reader_lock, NULL);
   t->sources = (struct at_least_sources){ context->engine, context->seen };
-  t->reply = (struct reply_context){ context->delivery, context->counters, context->config };
+  if (config_is_shard(context->config))
+    TRY(shard_models_open(context->config, &t->models));
+  t->reply = (struct reply_context){ context->delivery, context->counters, context->config, t->models };
   TRY(search_figures_open(context->config->n_spaces + ENGINE_SPACES_MORE, has_number, context->engine, &t->figures));
   TRY(open_queue(t));
   *out = t;
@@ -550,6 +575,7 @@ void query_thread_close(struct query_thread **t)
   pthread_mutex_destroy(&(*t)->reader_lock);
   query_queue_close(&(*t)->queue);
   search_figures_close(&(*t)->figures);
+  shard_models_close(&(*t)->models);
   mem_free(&(*t)->weights);
   region_fini(&(*t)->scratch);
   region_fini(&(*t)->explain_scratch);

@@ -20,7 +20,7 @@ static bool is_reserved(const struct reply_context *with, struct span topic)
   const struct config *c = with->config;
 
   return span_equal(topic, span_of_str(c->query.topic)) || span_equal(topic, span_of_str(c->catalogue.topic)) ||
-         span_equal(topic, span_of_str(c->seen.topic)) ||
+         span_equal(topic, span_of_str(c->seen.topic)) || span_equal(topic, span_of_str(c->query.partials_topic)) ||
          span_equal(topic, span_of_str(c->catalogue.dead_letter_topic));
 }
 
@@ -49,12 +49,37 @@ err_t reply_verify_topic(const struct reply_context *with, struct span topic)
 
 /* ---- Replies ---- */
 
+/* Choose the topic that the query names, if that is allowed. */
+static void choose_topic(const struct reply_context *with, struct span own, char topic[TOPIC_NAME_MAX + 1],
+                         struct delivery_reply *reply)
+{
+  if (is_configured(with, own) || is_reserved(with, own) || !is_allowed(with, own))
+    return;
+  snprintf(topic, TOPIC_NAME_MAX + 1, "%.*s", (int)own.n, (const char *)own.p);
+  reply->route = REPLY_TO_OWN_TOPIC;
+  reply->own_topic = topic;
+}
+
+/* Of a shard: make the reply a part, which the role merge joins with the others. */
+static err_t make_part(const struct reply_context *with, const struct pending_query *query, const struct answer *answer,
+                       struct region *scratch, struct delivery_reply *reply)
+{
+  struct shard_part part;
+
+  TRY(shard_part_make(with->config, with->models, query, answer, scratch, &part));
+  reply->has_key = true;
+  reply->key = part.key;
+  reply->head = part.head;
+  reply->value = part.value;
+  reply->format = WIRE_PROTOBUF;
+  return ERR_OK;
+}
+
 /* Encode the answer and send it. Returns the error of the encoder. */
 static err_t try_answer(const struct reply_context *with, const struct pending_query *query,
                         const struct answer *answer, struct region *scratch)
 {
   char topic[TOPIC_NAME_MAX + 1];
-  struct span own = query->query.reply_topic;
   struct delivery_reply reply = {
     .has_key = query->has_key,
     .key = query->key,
@@ -69,12 +94,12 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
   };
 
   region_reset(scratch);
-  if (!is_configured(with, own) && !is_reserved(with, own) && is_allowed(with, own)) {
-    snprintf(topic, sizeof topic, "%.*s", (int)own.n, (const char *)own.p);
-    reply.route = REPLY_TO_OWN_TOPIC;
-    reply.own_topic = topic;
+  if (with->models) {
+    TRY(make_part(with, query, answer, scratch, &reply));
+  } else {
+    choose_topic(with, query->query.reply_topic, topic, &reply);
+    TRY(wire_encode_answer(answer, query->format, scratch, &reply.value));
   }
-  TRY(wire_encode_answer(answer, query->format, scratch, &reply.value));
   delivery_send_reply(with->delivery, &reply);
   return ERR_OK;
 }

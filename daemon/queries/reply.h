@@ -7,11 +7,13 @@
 #include "daemon/counters.h"
 #include "daemon/delivery/delivery.h"
 #include "daemon/queries/query_queue.h"
+#include "daemon/queries/shard_part.h"
 
 struct reply_context {
   struct delivery *delivery;
   struct counters *counters;
   const struct config *config;
+  const struct shard_models *models; /* of a shard: it replies with parts, to the partials topic. NULL: it is none */
 };
 
 /* Verify that a query may name this reply_topic; empty stands for the configured answer topic.

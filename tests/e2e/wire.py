@@ -150,8 +150,13 @@ def query_json(query, form="array", camel_case=False, ints_as_text=False):
         out[name("exclude_seen_by")] = key_json(query.exclude_seen_by)
     if query.at_least_seen:
         out[name("at_least_seen")] = [{"partition": p.partition, "next": integer(p.next)} for p in query.at_least_seen]
-    if query.no_wait:
-        out[name("no_wait")] = True
+    for field in ("no_wait", "allow_partial"):
+        if getattr(query, field):
+            out[name(field)] = True
+    if query.like:
+        out["like"] = key_json(query.like)
+    if query.explain:
+        out["explain"] = [key_json(key) for key in query.explain]
     if query.reply_topic:
         out[name("reply_topic")] = query.reply_topic
     if query.filter:
@@ -301,6 +306,13 @@ def answer_from_json(text):
         out.receipt.exact = receipt.get("exact", False)
         if "bound" in receipt:
             out.receipt.bound = receipt["bound"]
+    for row in fields.get("explanations", []):
+        _strict(row, [f.name for f in pb.Explanation.DESCRIPTOR.fields], "explanation")
+        out.explanations.add(key=_key_of(row["key"]), verdict=pb.Explanation.Verdict.Value(row["verdict"]),
+                             **{name: row[name] for name in ("score", "rank", "below_last_hit") if name in row})
+    if "parts" in fields:
+        parts = _strict(fields["parts"], ("answered", "of"), "parts")
+        out.parts.answered, out.parts.of = parts["answered"], parts["of"]
     for position in fields.get("watermark", []):
         _strict(position, ("partition", "next"), "position")
         out.watermark.add(partition=position.get("partition", 0), next=_integer(position.get("next", 0), "next"))

@@ -12,6 +12,7 @@
 
 #include "ingest/item_format.h"
 #include "ingest/wire.h"
+#include "ingest/wire_partial.h"
 #include "ingest/wire_message.h"
 #include "tests/support/dice.h"
 
@@ -191,6 +192,21 @@ static void check_seen(struct span value, enum wire_format format)
     CHECK(seen.items[i].n >= 1 && seen.items[i].n <= ITEM_KEY_MAX);
 }
 
+static void check_partial(struct span value)
+{
+  struct partial partial;
+  struct answer answer;
+  err_code_t err = wire_decode_partial(value, &region, &partial);
+
+  CHECK(err == ERR_OK || err == ERR_WIRE);
+  if (err == ERR_OK && partial.kind != PARTIAL_ANSWERED)
+    CHECK(partial.of >= 1 && partial.of <= PARTIAL_SHARDS_MAX && partial.shard < partial.of);
+  err = wire_decode_answer(value, &region, &answer);
+  CHECK(err == ERR_OK || err == ERR_WIRE);
+  if (err == ERR_OK)
+    CHECK(answer.method.n_args <= METHOD_ARGS_MAX && answer.error <= ANSWER_PARTIAL);
+}
+
 /* Make a mapping with a field of each kind. */
 static void open_format(struct item_format *out, bool is_debezium, bool is_framed)
 {
@@ -253,6 +269,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_query(value, format);
     check_seen(value, format);
   }
+  region_reset(&region);
+  check_partial(value);
   return 0;
 }
 
@@ -299,6 +317,12 @@ static const struct span *seeds(size_t *n)
          "\x12\x0d\x0a\x01l\x12\x08\x2a\x06\x22\x01"
          "a\x22\x01"
          "b\x12\x05\x0a\x01z\x12\x00"),
+    /* A part of shard 1 of 2, and an answer with a method, a hit and a receipt. */
+    SEED("\x10\x01\x18\x02\x22\x01m\x40\x0a\x7a\x09\x0a\x01q\x22\x04\x0a\x02"
+         "ab"),
+    SEED("\x0a\x01q\x1a\x08"
+         "low(3,4)"
+         "\x22\x08\x0a\x01k\x15\x00\x00\x80\x3f\x2a\x05\x15\x00\x00\x80\x3f"),
     SEED("{\"items\":[\"a\",{\"base64\":\"/wA=\"}],\"timeUnixMs\":\"1790000000000\"}"),
     SEED("\x0a\x01"
          "a\x0a\x02\xff\x00\x10\x80\xf0\xf4\xcc\x8c\x34"),

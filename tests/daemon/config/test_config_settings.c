@@ -21,6 +21,8 @@ static void file_with(const struct setting *s, const char *value, char *out)
     sprintf(out, "store: {path: %s}\n" KAFKA SPACES, value);
   } else if (strcmp(s->path, "spaces.NAME.model") == 0) {
     sprintf(out, "spaces: {books: {model: %s}}\n" KAFKA STORE, value);
+  } else if (strcmp(s->path, "catalogue.shard.index") == 0) {
+    sprintf(out, "catalogue: {shard: {index: %s, of: 1024}}\n" KAFKA STORE SPACES, value);
   } else if (setting_is_in_space(s)) {
     sprintf(out, "spaces: {books: {model: m.safetensors, %s: %s}}\n" KAFKA STORE, strrchr(s->path, '.') + 1, value);
   } else {
@@ -250,10 +252,36 @@ static void booleans_are_true_or_false(void **state)
   assert_refused("embedded_broker: {enabled: 1}\n" REST, 1, "embedded_broker.enabled", "true or false");
 }
 
+static void a_shard_is_one_of_several(void **state)
+{
+  (void)state;
+  struct config *c = open_text("catalogue: {shard: {index: 3, of: 4}}\n" REST);
+  assert_int_equal(c->catalogue.shard.index, 3);
+  assert_int_equal(c->catalogue.shard.of, 4);
+  config_close(&c);
+  assert_refused("catalogue: {shard: {index: 4, of: 4}}\n" REST, 1, "catalogue.shard.index", "the last is 3");
+  assert_refused("catalogue: {shard: {index: 1}}\n" REST, 1, "catalogue.shard.index", "how many shards");
+  assert_refused("catalogue: {shard: {of: 4}}\ncanary: {interval_ms: 9}\n" REST, 2, "canary.interval_ms", "shard");
+}
+
+static void the_role_merge_needs_neither_store_nor_spaces(void **state)
+{
+  (void)state;
+  struct config *c = open_text("role: merge\n" KAFKA);
+  assert_int_equal(c->role, CONFIG_ROLE_MERGE);
+  assert_true(c->merge.is_exactly_once);
+  config_close(&c);
+  assert_refused("role: merge\ncatalogue: {shard: {index: 0, of: 4}}\n" KAFKA, 2, "catalogue.shard", "no catalogue");
+  assert_refused("role: merge\nembedded_broker: {enabled: true}\n", 2, "embedded broker", "kafka.bootstrap.servers");
+  assert_refused("role: both\n" REST, 1, "role", "merge");
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_absent_setting_has_its_default),
+    cmocka_unit_test(a_shard_is_one_of_several),
+    cmocka_unit_test(the_role_merge_needs_neither_store_nor_spaces),
     cmocka_unit_test(empty_sections_are_the_same_as_absent_ones),
     cmocka_unit_test(numbers_are_taken_at_their_bounds_and_refused_beyond),
     cmocka_unit_test(strings_are_taken_at_their_longest_and_refused_beyond),

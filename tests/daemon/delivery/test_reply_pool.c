@@ -27,7 +27,8 @@ static void a_freed_record_is_taken_next_with_its_buffer_and_nothing_else(void *
   assert_non_null(b);
   assert_null(reply_pool_take(pool));
   assert_int_equal(reply_pool_n_used(pool), 2);
-  assert_ok(reply_record_copy(a, span_of_str("key"), (struct span){ 0 }, span_of_str("space"), &none));
+  assert_ok(reply_record_copy(
+      a, &(struct reply_texts){ .key = span_of_str("key"), .space = span_of_str("space"), .trace = &none }));
   assert_true(span_equal(a->key, span_of_str("key")));
   assert_int_equal(a->id.n, 0);
   assert_true(span_equal(a->space, span_of_str("space")));
@@ -55,7 +56,7 @@ static void free_records_keep_a_bounded_amount_of_memory(void **state)
   size_t before = heap_used();
   for (size_t i = 0; i < RECORDS; i++) {
     records[i] = reply_pool_take(pool);
-    assert_ok(reply_record_copy(records[i], span_of(key, sizeof key), (struct span){ 0 }, (struct span){ 0 }, &none));
+    assert_ok(reply_record_copy(records[i], &(struct reply_texts){ .key = span_of(key, sizeof key), .trace = &none }));
   }
   assert_true(heap_used() - before >= (size_t)RECORDS * KEY_BYTES);
   for (size_t i = 0; i < RECORDS; i++)
@@ -85,7 +86,7 @@ static void a_few_long_keys_do_not_grow_the_buffers_of_all_records(void **state)
     *record = reply_pool_take(pool);
     assert_non_null(*record);
     size_t n = i % 11 == 0 ? LONG_BYTES : SHORT_BYTES;
-    assert_ok(reply_record_copy(*record, span_of(key, n), (struct span){ 0 }, (struct span){ 0 }, &none));
+    assert_ok(reply_record_copy(*record, &(struct reply_texts){ .key = span_of(key, n), .trace = &none }));
   }
   assert_true(heap_used() - before < (size_t)IN_USE * LONG_BYTES / 2); /* an eleventh of them are long now */
   reply_pool_close(&pool);

@@ -169,6 +169,7 @@ static void make_config(void)
   config.query.topic = (char *)"queries";
   config.query.group = (char *)"group";
   config.query.answer_topic = (char *)"answers";
+  config.query.partials_topic = (char *)"partials";
   config.seen.topic = (char *)"seen";
   config.seen.max_per_user = 100;
   config.catalogue.partitions_refresh_ms = 60000;

@@ -24,7 +24,10 @@ static char *patterns[] = { (char *)"min?", (char *)"team.*" };
 static const struct config config = {
   .catalogue = { .topic = (char *)"items", .dead_letter_topic = (char *)"team.letters" },
   .seen = { .topic = (char *)"seen" },
-  .query = { .topic = (char *)"queries", .answer_topic = (char *)"answers", .reply_topics = { patterns, 2 } },
+  .query = { .topic = (char *)"queries",
+             .answer_topic = (char *)"answers",
+             .partials_topic = (char *)"partials",
+             .reply_topics = { patterns, 2 } },
 };
 static struct region scratch;
 
@@ -47,7 +50,7 @@ static int open_all(void **state)
     .tracker = tracker,
   };
   assert_ok(delivery_open(&delivery_config, &delivery));
-  with = (struct reply_context){ delivery, &counters, &config };
+  with = (struct reply_context){ delivery, &counters, &config, NULL };
   return 0;
 }
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A shard's part of an answer, as it is in the partials topic: shards write parts, the role merge joins them. */
+#ifndef BASE_PARTIAL_H
+#define BASE_PARTIAL_H
+
+#include "base/query.h"
+
+/* Most shards of a layout. */
+enum { PARTIAL_SHARDS_MAX = 1024 };
+
+/* Values of sluice.v1.Partial.Kind. */
+enum partial_kind {
+  PARTIAL_PART = 0,
+  PARTIAL_ANSWERED = 1, /* the query of this key is answered */
+  PARTIAL_HEARTBEAT = 2,
+};
+
+/* A record of the topic. Of PARTIAL_ANSWERED only the kind has a meaning, of PARTIAL_HEARTBEAT also shard and of. */
+struct partial {
+  enum partial_kind kind;
+  uint32_t shard, of;
+  struct span model; /* digest of the space's model; empty with an error */
+  bool has_key;
+  struct span key; /* of the query's record */
+  bool is_json;    /* the query is */
+  struct span reply_topic;
+  uint32_t k;
+  bool has_deadline;
+  uint64_t left_us; /* until the deadline, when the part was sent */
+  bool allow_partial;
+  const struct span *trace; /* [n_trace] values of headers, in the order of ingest/trace_headers.h */
+  size_t n_trace;
+  int64_t asked_unix_ms; /* timestamp of the query's record; -1: it has none */
+  struct span answer;    /* a protobuf Answer */
+};
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making parts: the query's side of it, then the answer. */
+#include "daemon/queries/shard_part.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "daemon/queries/model_digest.h"
+#include "ingest/wire_partial.h"
+
+/* A topic, three numbers, and what is between them. */
+enum { KEY_BYTES = TOPIC_NAME_MAX + 80 };
+
+struct shard_models {
+  char (*digests)[MODEL_DIGEST_BYTES]; /* [n_spaces] */
+};
+
+err_t shard_models_open(const struct config *config, struct shard_models **out)
+{
+  AUTO(shard_models_close) struct shard_models *m = NULL;
+
+  TRY(mem_array(1, sizeof *m, &m));
+  TRY(mem_array(config->n_spaces, sizeof *m->digests, &m->digests));
+  for (size_t i = 0; i < config->n_spaces; i++)
+    TRY(model_digest(config->spaces[i].model_path, m->digests[i]));
+  *out = m;
+  m = NULL;
+  return ERR_OK;
+}
+
+void shard_models_close(struct shard_models **m)
+{
+  if (*m)
+    mem_free(&(*m)->digests);
+  mem_free(m);
+}
+
+/* Name the query's record. With its timestamp: offsets begin again when a topic is deleted and created again. */
+static err_t make_key(const struct config *config, const struct pending_query *query, struct region *r,
+                      struct span *out)
+{
+  char text[KEY_BYTES];
+  int n = snprintf(text, sizeof text, "%s/%" PRId32 "/%" PRId64 "/%" PRId64, config->query.topic, query->partition,
+                   query->offset, query->timestamp_ms);
+
+  return region_copy(r, span_of(text, (size_t)n), out);
+}
+
+static uint64_t left_us(const struct pending_query *query)
+{
+  int64_t left_ns = query->deadline_ns - clock_now_ns();
+
+  return left_ns > 0 ? (uint64_t)(left_ns / CLOCK_NS_PER_US) : 0;
+}
+
+err_t shard_part_make(const struct config *config, const struct shard_models *models, const struct pending_query *query,
+                      const struct answer *answer, struct region *r, struct shard_part *out)
+{
+  struct span encoded;
+  struct partial partial = {
+    .shard = (uint32_t)config->catalogue.shard.index,
+    .of = (uint32_t)config->catalogue.shard.of,
+    .has_key = query->has_key,
+    .key = query->key,
+    .is_json = query->format == WIRE_JSON,
+    .reply_topic = query->query.reply_topic,
+    .k = query->query.k,
+    .has_deadline = query->deadline_ns != PENDING_NO_DEADLINE,
+    .left_us = left_us(query),
+    .allow_partial = query->query.allow_partial,
+    .trace = query->trace.value,
+    .n_trace = TRACE_HEADERS,
+    .asked_unix_ms = query->timestamp_ms,
+  };
+
+  if (!answer->error)
+    partial.model = span_of_str(models->digests[query->space]);
+  TRY(make_key(config, query, r, &out->key));
+  TRY(wire_encode_partial(&partial, r, &out->head));
+  TRY(wire_encode_answer(answer, WIRE_PROTOBUF, r, &encoded));
+  return wire_complete_partial(out->head, encoded, r, &out->value);
+}
