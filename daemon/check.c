@@ -103,6 +103,8 @@ err_t check_file(const char *path, struct problems *problems)
     return problems_add(problems);
   TRY(err);
   struct check c = { config, problems };
+  if (config->role == CONFIG_ROLE_MERGE) /* it has neither store nor engine */
+    return check_clients(config, problems);
   TRY(check_store(&c));
   TRY(check_clients(config, problems));
   return check_engine(&c);

@@ -15,6 +15,7 @@
 #include "daemon/command_line.h"
 #include "daemon/exit_status.h"
 #include "daemon/journal/journal.h"
+#include "daemon/merge_run.h"
 #include "daemon/reload.h"
 #include "daemon/service.h"
 #include "daemon/signals.h"
@@ -161,5 +162,5 @@ int main(int argc, char **argv)
     return EXIT_STATUS_CONFIG;
   log_set_level(config->log_level);
   journal_begin();
-  return run(config, signals);
+  return config->role == CONFIG_ROLE_MERGE ? merge_run(config, signals) : run(config, signals);
 }

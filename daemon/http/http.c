@@ -77,6 +77,11 @@ static enum MHD_Result respond_made(struct MHD_Connection *connection, const cha
   return text ? respond(connection, MHD_HTTP_OK, type, text, MHD_RESPMEM_MUST_FREE) : MHD_NO;
 }
 
+static enum MHD_Result respond_text_made(struct MHD_Connection *connection, unsigned code, char *text)
+{
+  return text ? respond(connection, code, "text/plain; charset=utf-8", text, MHD_RESPMEM_MUST_FREE) : MHD_NO;
+}
+
 static enum MHD_Result respond_ready(struct MHD_Connection *connection, const char *not_ready)
 {
   char text[512];
@@ -109,6 +114,23 @@ static enum MHD_Result respond_data(struct MHD_Connection *connection, const str
 static enum MHD_Result respond_asset(struct MHD_Connection *connection, const char *type, const char *text)
 {
   return respond(connection, MHD_HTTP_OK, type, text, MHD_RESPMEM_PERSISTENT);
+}
+
+static enum MHD_Result respond_other(const struct http *h, struct MHD_Connection *connection, const char *url)
+{
+  const struct other_pages *pages = h->status->other;
+  const char *not_ready = status_not_ready(h->status);
+
+  if (strcmp(url, "/healthz") == 0)
+    return respond_text(connection, MHD_HTTP_OK, "ok\n");
+  if (strcmp(url, "/readyz") == 0)
+    return respond_text_made(connection, not_ready ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK,
+                             pages->ready(pages->context, not_ready));
+  if (strcmp(url, "/status") == 0)
+    return respond_made(connection, "application/json", pages->status(pages->context, not_ready));
+  if (strcmp(url, "/metrics") == 0)
+    return respond_made(connection, "text/plain; version=0.0.4", pages->metrics(pages->context, not_ready));
+  return respond_text(connection, MHD_HTTP_NOT_FOUND, "not found: try /healthz, /readyz, /status or /metrics\n");
 }
 
 static enum MHD_Result respond_page(struct http *h, struct MHD_Connection *connection, const char *url)
@@ -160,7 +182,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     *upload_size = 0;
     return MHD_YES;
   }
-  return respond_page(h, connection, url);
+  return h->status->other ? respond_other(h, connection, url) : respond_page(h, connection, url);
 }
 
 /* ---- Connections ---- */

@@ -7,11 +7,14 @@
 
 #include "daemon/catalogue/catalogue.h"
 #include "daemon/http/history.h"
+#include "daemon/http/other_pages.h"
 #include "daemon/seen/seen.h"
 #include "daemon/search_figures.h"
 
 struct status {
   const struct config *config;
+  const struct other_pages *other; /* of a role without catalogue, which has nothing here but config, kafka, counters
+                                    * and not_ready besides; else NULL */
   const struct kafka_setup *kafka;
   struct engine *engine;
   struct catalogue *catalogue;

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From parts to messages, and what replaces a message that no broker takes. */
+#include "daemon/merge/merge_batch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/merge/merge_decide.h"
+#include "daemon/queries/reply.h"
+#include "ingest/wire_partial.h"
+
+enum { HEADERS = 1 + TRACE_HEADERS, TOPIC_TIMEOUT_MS = 500, UNSURE_MAX = 20 };
+
+err_t merge_batch_init(const struct merge_batch_context *context, struct merge_batch *out)
+{
+  *out = (struct merge_batch){ .with = *context };
+  TRY(mem_array(MERGE_BATCH_MAX, sizeof *out->replies, &out->replies));
+  TRY(mem_array(MERGE_BATCH_MAX * HEADERS, sizeof *out->headers, &out->headers));
+  TRY(mem_array(2 * MERGE_BATCH_MAX, sizeof *out->messages, &out->messages));
+  return wire_encode_partial(&(struct partial){ .kind = PARTIAL_ANSWERED }, &out->mark_region, &out->mark);
+}
+
+void merge_batch_fini(struct merge_batch *b)
+{
+  mem_free(&b->replies);
+  mem_free(&b->headers);
+  mem_free(&b->messages);
+  region_fini(&b->region);
+  region_fini(&b->mark_region);
+}
+
+bool merge_batch_has_room(const struct merge_batch *b)
+{
+  return b->n < MERGE_BATCH_MAX && b->region.taken_bytes < MERGE_BATCH_BYTES;
+}
+
+void merge_batch_clear(struct merge_batch *b)
+{
+  b->n = 0;
+  region_trim(&b->region, MERGE_BATCH_BYTES);
+}
+
+/* ---- Making answers ---- */
+
+/* Decode the answer of a part. One that cannot be read is an error of its shard. */
+static err_t read_answer(struct merge_part *part, struct region *r)
+{
+  struct span message;
+  err_code_t err = wire_decode_answer(part->head.answer, r, &part->answer);
+
+  if (err != ERR_WIRE)
+    return err;
+  TRY(region_copy(r, span_of_str(err_message()), &message));
+  part->answer = (struct answer){ .error = ANSWER_INTERNAL, .error_message = (const char *)message.p };
+  return ERR_OK;
+}
+
+static err_t read_parts(const struct open_join *join, struct region *r, struct merge_part **out)
+{
+  struct merge_part *parts;
+  size_t i = 0;
+
+  TRY(region_array(r, join->n_parts, sizeof *parts, &parts));
+  for (const struct open_part *p = join->parts; p; p = p->next, i++) {
+    TRY(wire_decode_partial(span_of(p->value, p->n), r, &parts[i].head));
+    TRY(read_answer(&parts[i], r));
+  }
+  *out = parts;
+  return ERR_OK;
+}
+
+/* Choose the topic: the one that the query names, if that is allowed and there; else the configured one. */
+static err_t choose_topic(struct merge_batch *b, struct span named, struct merge_reply *reply)
+{
+  struct reply_context rules = { .config = b->with.config };
+  struct span topic;
+
+  reply->topic = b->with.config->query.answer_topic;
+  if (named.n == 0 || span_equal(named, span_of_str(reply->topic)) || reply_verify_topic(&rules, named) != ERR_OK)
+    return ERR_OK;
+  TRY(region_copy(&b->region, named, &topic));
+  if (!transaction_has_topic(b->with.transaction, (const char *)topic.p, TOPIC_TIMEOUT_MS))
+    return ERR_OK;
+  reply->topic = (const char *)topic.p;
+  reply->is_own_topic = true;
+  return ERR_OK;
+}
+
+static err_t copy(struct merge_batch *b, struct span from, struct span *out)
+{
+  return region_copy(&b->region, from, out);
+}
+
+static err_t take_query(struct merge_batch *b, const struct open_join *join, const struct partial *head,
+                        struct merge_reply *reply)
+{
+  reply->place = join->place;
+  reply->partition = join->partition;
+  reply->has_key = head->has_key;
+  reply->key = head->key;
+  reply->format = head->is_json ? WIRE_JSON : WIRE_PROTOBUF;
+  reply->asked_unix_ms = head->asked_unix_ms;
+  for (size_t i = 0; i < head->n_trace; i++)
+    reply->trace.value[i] = head->trace[i];
+  TRY(copy(b, join->key, &reply->part_key));
+  return choose_topic(b, head->reply_topic, reply);
+}
+
+/* Encode an answer. If it cannot be, encode an error that says so. */
+static err_t encode(struct merge_batch *b, const struct answer *answer, struct merge_reply *reply)
+{
+  char message[512];
+  err_code_t err = wire_encode_answer(answer, reply->format, &b->region, &reply->value);
+
+  if (err == ERR_OK || err == ERR_MEMORY)
+    return err;
+  snprintf(message, sizeof message, "the answer cannot be written: %s", err_message());
+  struct answer error = { .id = answer->id, .error = ANSWER_INTERNAL, .error_message = message };
+  reply->error = error.error;
+  return wire_encode_answer(&error, reply->format, &b->region, &reply->value);
+}
+
+err_t merge_batch_add(struct merge_batch *b, const struct open_join *join)
+{
+  struct merge_reply reply = { 0 };
+  struct merge_part *parts;
+  struct answer answer;
+
+  TRY(read_parts(join, &b->region, &parts));
+  TRY(take_query(b, join, &parts[0].head, &reply));
+  TRY(merge_decide(parts, join->n_parts, &b->region, &answer));
+  answer.merged_us = (uint32_t)((clock_now_ns() - join->since_ns) / CLOCK_NS_PER_US);
+  reply.id = answer.id;
+  reply.space = answer.space;
+  reply.error = answer.error;
+  reply.is_incomplete = !answer.error && answer.n_parts < answer.n_shards;
+  TRY(encode(b, &answer, &reply));
+  b->messages[b->n].fate = SENDER_QUEUED;
+  b->replies[b->n++] = reply;
+  return ERR_OK;
+}
+
+/* ---- Sending ---- */
+
+static size_t list_headers(const struct merge_reply *reply, struct sender_header *out)
+{
+  size_t n = 0;
+
+  out[n++] = (struct sender_header){ "content-type", span_of_str(wire_content_type(reply->format)) };
+  for (size_t i = 0; i < TRACE_HEADERS; i++) {
+    if (reply->trace.value[i].n)
+      out[n++] = (struct sender_header){ trace_header_names[i], reply->trace.value[i] };
+  }
+  return n;
+}
+
+static struct sender_message message_of(struct merge_batch *b, size_t i)
+{
+  const struct merge_reply *reply = &b->replies[i];
+  struct sender_header *headers = &b->headers[i * HEADERS];
+
+  return (struct sender_message){
+    .topic = reply->topic,
+    .has_key = reply->has_key,
+    .key = reply->key,
+    .has_value = true,
+    .value = reply->value,
+    .headers = headers,
+    .n_headers = list_headers(reply, headers),
+  };
+}
+
+static struct sender_message mark_of(const struct merge_batch *b, size_t i)
+{
+  return (struct sender_message){
+    .topic = b->with.config->query.partials_topic,
+    .has_partition = true,
+    .partition = b->replies[i].partition,
+    .has_key = true,
+    .key = b->replies[i].part_key,
+    .has_value = true,
+    .value = b->mark,
+  };
+}
+
+/* List the messages: the answers first. Without transactions, an answer may be delivered already, and its mark not. */
+static void list_messages(struct merge_batch *b)
+{
+  for (size_t i = 0; i < b->n; i++) {
+    b->messages[i].message = message_of(b, i);
+    b->messages[b->n + i].message = mark_of(b, i);
+    b->messages[b->n + i].fate = SENDER_QUEUED;
+  }
+}
+
+/* Put an error in the place of an answer that no broker takes. */
+static err_t replace(struct merge_batch *b, struct merge_reply *reply, const char *reason)
+{
+  char message[512];
+
+  log_warn("reply_not_sent", "id=%s topic=%s bytes=%zu reason=%s", log_quote(reply->id), reply->topic, reply->value.n,
+           log_quote(span_of_str(reason)));
+  snprintf(message, sizeof message, "no broker took the answer of %zu bytes for %s: %s", reply->value.n,
+           reply->is_own_topic ? "the query's reply_topic" : "the configured topic", reason);
+  reply->stage++;
+  reply->topic = b->with.config->query.answer_topic;
+  reply->is_own_topic = false;
+  reply->is_incomplete = false;
+  reply->error = ANSWER_INTERNAL;
+  struct answer error = { .id = reply->id, .space = reply->space, .error = ANSWER_INTERNAL, .error_message = message };
+  return wire_encode_answer(&error, reply->format, &b->region, &reply->value);
+}
+
+/* Is it known that no broker will take this answer? */
+static bool is_refused(const struct transaction_message *message, struct merge_reply *reply)
+{
+  switch (message->fate) {
+  case SENDER_TOO_LARGE:
+  case SENDER_REFUSED:
+    return true;
+  case SENDER_AWAY:
+    return reply->is_own_topic;
+  case SENDER_UNSURE:
+    return ++reply->n_unsure >= UNSURE_MAX;
+  default:
+    return false;
+  }
+}
+
+/* Drop a reply from the batch: nothing more can be sent for its query. */
+static void give_up(struct merge_batch *b, size_t i)
+{
+  log_error("reply_given_up", "id=%s note=\"no broker takes even an error: the query stays unanswered\"",
+            log_quote(b->replies[i].id));
+  counters_add(&b->with.counters->undeliverable, 1);
+  b->n--;
+  memmove(&b->replies[i], &b->replies[i + 1], (b->n - i) * sizeof *b->replies);
+  memmove(&b->messages[i], &b->messages[i + 1], (b->n - i) * sizeof *b->messages);
+}
+
+static err_t replace_refused(struct merge_batch *b)
+{
+  for (size_t i = b->n; i-- > 0;) {
+    struct merge_reply *reply = &b->replies[i];
+    if (!is_refused(&b->messages[i], reply))
+      continue;
+    if (reply->stage + 1 >= MERGE_STAGE_NOTHING)
+      give_up(b, i);
+    else
+      TRY(replace(b, reply, b->messages[i].reason));
+  }
+  return ERR_OK;
+}
+
+static void count_sent(struct merge_batch *b)
+{
+  int64_t now_ms = clock_unix_ms();
+
+  for (size_t i = 0; i < b->n; i++) {
+    const struct merge_reply *reply = &b->replies[i];
+    counters_add(reply->error ? &b->with.counters->errors[reply->error] : &b->with.counters->answers, 1);
+    counters_add(&b->with.figures->incomplete, reply->is_incomplete);
+    if (!reply->error && reply->asked_unix_ms >= 0 && now_ms >= reply->asked_unix_ms)
+      hist_add(&b->with.counters->answer_us, (uint64_t)(now_ms - reply->asked_unix_ms) * 1000);
+  }
+  counters_add(&b->with.figures->batches, 1);
+}
+
+/* Without transactions the marks follow the answers: a mark without its answer would lose it. */
+static err_t send_messages(struct merge_batch *b, struct partial_reader *r, const struct position *positions, size_t n)
+{
+  struct transaction *t = b->with.transaction;
+
+  if (b->with.config->merge.is_exactly_once)
+    return transaction_send(t, b->messages, 2 * b->n, r, positions, n);
+  TRY(transaction_send(t, b->messages, b->n, r, NULL, 0));
+  return transaction_send(t, b->messages + b->n, b->n, r, positions, n);
+}
+
+err_t merge_batch_send(struct merge_batch *b, struct partial_reader *r, const struct position *positions, size_t n)
+{
+  int64_t began_ns = clock_now_ns();
+
+  list_messages(b);
+  err_code_t err = send_messages(b, r, positions, n);
+  hist_add(&b->with.figures->send_us, (uint64_t)((clock_now_ns() - began_ns) / CLOCK_NS_PER_US));
+  if (err == ERR_OK)
+    count_sent(b);
+  if (err != ERR_KAFKA_RETRY)
+    return err;
+  counters_add(&b->with.figures->retries, 1);
+  struct err_kept why;
+  err_keep(err, &why);
+  TRY(replace_refused(b));
+  return err_give_back(&why);
+}

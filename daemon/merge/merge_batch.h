@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch of answers on their way to clients, each with the mark that its query is answered. They are sent in one
+ * transaction with the group's positions.
+ *
+ * Thread: the one that owns it.
+ */
+#ifndef DAEMON_MERGE_MERGE_BATCH_H
+#define DAEMON_MERGE_MERGE_BATCH_H
+
+#include "base/region.h"
+#include "daemon/config/config.h"
+#include "daemon/counters.h"
+#include "daemon/merge/merge_figures.h"
+#include "daemon/merge/open_joins.h"
+#include "ingest/trace_headers.h"
+#include "ingest/transaction.h"
+#include "ingest/wire.h"
+
+enum { MERGE_BATCH_MAX = 256, MERGE_BATCH_BYTES = 8 << 20 };
+
+/* What is sent in the place of an answer that no broker takes. Each is smaller than the one before. */
+enum merge_stage { MERGE_STAGE_ANSWER, MERGE_STAGE_ERROR, MERGE_STAGE_NOTHING };
+
+/* One answer. Spans live in the batch's region. */
+struct merge_reply {
+  struct place place;
+  struct span part_key; /* of the query's parts, and of its mark */
+  int32_t partition;    /* where they are */
+  const char *topic;
+  bool is_own_topic; /* the query named it */
+  bool has_key;
+  struct span key; /* of the query's record */
+  struct span id;
+  struct span space;
+  struct trace_headers trace;
+  enum wire_format format;
+  struct span value;
+  int64_t asked_unix_ms;
+  enum answer_error error;
+  bool is_incomplete; /* shards are missing */
+  enum merge_stage stage;
+  unsigned n_unsure; /* failures that may or may not be permanent */
+};
+
+struct merge_batch_context {
+  const struct config *config;
+  struct counters *counters;
+  struct merge_figures *figures;
+  struct transaction *transaction;
+};
+
+struct merge_batch {
+  struct merge_batch_context with;
+  struct region region;
+  struct span mark; /* the value of every mark */
+  struct region mark_region;
+  struct merge_reply *replies; /* [MERGE_BATCH_MAX] */
+  size_t n;
+  struct sender_header *headers;        /* [MERGE_BATCH_MAX][1 + TRACE_HEADERS] */
+  struct transaction_message *messages; /* [2 * MERGE_BATCH_MAX] the answers, then their marks */
+};
+
+err_t merge_batch_init(const struct merge_batch_context *context, struct merge_batch *out);
+void merge_batch_fini(struct merge_batch *b);
+
+bool merge_batch_has_room(const struct merge_batch *b);
+
+/* Make the answer of a query that is ready, and add it. */
+err_t merge_batch_add(struct merge_batch *b, const struct open_join *join);
+
+/* Send the batch with the positions.
+ *
+ * Returns ERR_OK: it is sent, and can be cleared; ERR_KAFKA_RETRY: it is not: answers that no broker takes were
+ * replaced by something smaller, so that another try may succeed; ERR_KAFKA; ERR_MEMORY. */
+err_t merge_batch_send(struct merge_batch *b, struct partial_reader *r, const struct position *positions, size_t n);
+
+void merge_batch_clear(struct merge_batch *b);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The choice of the layout and of the model, and the words of the errors. */
+#include "daemon/merge/merge_decide.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MESSAGE_BYTES = 512, NAMED_SHARDS_MAX = 16 };
+
+/* The parts of one layout, in order of shard. */
+struct layout {
+  const struct merge_part *parts;
+  size_t n;
+};
+
+static int compare_parts(const void *a, const void *b)
+{
+  const struct partial *x = &((const struct merge_part *)a)->head, *y = &((const struct merge_part *)b)->head;
+
+  if (x->of != y->of)
+    return x->of < y->of ? -1 : 1;
+  return (x->shard > y->shard) - (x->shard < y->shard);
+}
+
+/* Return the layout of which the largest share has answered. */
+static struct layout choose_layout(struct merge_part *parts, size_t n)
+{
+  struct layout best = { 0 };
+
+  qsort(parts, n, sizeof *parts, compare_parts);
+  for (size_t i = 0, j; i < n; i = j) {
+    for (j = i; j < n && parts[j].head.of == parts[i].head.of; j++)
+      ;
+    if (!best.n || (j - i) * best.parts->head.of > best.n * parts[i].head.of)
+      best = (struct layout){ &parts[i], j - i };
+  }
+  return best;
+}
+
+static const struct merge_part *find_error(const struct layout *layout)
+{
+  for (size_t i = 0; i < layout->n; i++) {
+    if (layout->parts[i].answer.error)
+      return &layout->parts[i];
+  }
+  return NULL;
+}
+
+/* ---- Errors ---- */
+
+__attribute__((format(printf, 5, 6))) static err_t make_error(const struct layout *layout, enum answer_error error,
+                                                              struct region *r, struct answer *out, const char *format,
+                                                              ...)
+{
+  const struct merge_part *first = &layout->parts[0];
+  char *message;
+  va_list arguments;
+
+  TRY(region_array(r, MESSAGE_BYTES, 1, &message));
+  va_start(arguments, format);
+  vsnprintf(message, MESSAGE_BYTES, format, arguments);
+  va_end(arguments);
+  *out = (struct answer){
+    .id = first->answer.id,
+    .space = first->answer.space,
+    .error = error,
+    .error_message = message,
+    .is_merged = true,
+    .n_parts = (uint32_t)layout->n,
+    .n_shards = first->head.of,
+  };
+  return ERR_OK;
+}
+
+/* List the missing shards: "1, 3". */
+static void list_missing(const struct layout *layout, char *text, size_t size)
+{
+  uint32_t of = layout->parts[0].head.of;
+  size_t at = 0, n = 0, n_named = 0;
+
+  for (uint32_t shard = 0; shard < of && n + 16 < size; shard++) {
+    if (at < layout->n && layout->parts[at].head.shard == shard)
+      at++;
+    else if (n_named++ < NAMED_SHARDS_MAX)
+      n += (size_t)snprintf(text + n, size - n, "%s%" PRIu32, n ? ", " : "", shard);
+  }
+  if (n_named > NAMED_SHARDS_MAX)
+    snprintf(text + n, size - n, ", ...");
+}
+
+static err_t fail_missing(const struct layout *layout, struct region *r, struct answer *out)
+{
+  char missing[128] = "";
+
+  list_missing(layout, missing, sizeof missing);
+  return make_error(layout, ANSWER_PARTIAL, r, out, "shards %s of %" PRIu32 " have not answered in time", missing,
+                    layout->parts[0].head.of);
+}
+
+static err_t fail_models(const struct layout *layout, const struct merge_part *other, struct region *r,
+                         struct answer *out)
+{
+  const struct partial *a = &layout->parts[0].head, *b = &other->head;
+
+  return make_error(layout, ANSWER_PARTIAL, r, out,
+                    "the shards have different models, so their scores cannot be compared: shard %" PRIu32
+                    " has %.*s, shard %" PRIu32 " has %.*s",
+                    a->shard, (int)a->model.n, (const char *)a->model.p, b->shard, (int)b->model.n,
+                    (const char *)b->model.p);
+}
+
+static err_t pass_error(const struct layout *layout, const struct merge_part *part, struct region *r,
+                        struct answer *out)
+{
+  return make_error(layout, part->answer.error, r, out, "shard %" PRIu32 " of %" PRIu32 ": %s", part->head.shard,
+                    part->head.of, part->answer.error_message);
+}
+
+/* ---- Answers ---- */
+
+/* List the parts with a model, and return their number. */
+static size_t list_model(const struct layout *layout, struct span model, const struct merge_part **out)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < layout->n; i++) {
+    if (!layout->parts[i].answer.error && span_equal(layout->parts[i].head.model, model))
+      out[n++] = &layout->parts[i];
+  }
+  return n;
+}
+
+/* Find the model that most parts have; of equally many, that of the first shard. */
+static struct span choose_model(const struct layout *layout, const struct merge_part **scratch)
+{
+  struct span best = { 0 };
+  size_t n_best = 0;
+
+  for (size_t i = 0; i < layout->n; i++) {
+    struct span model = layout->parts[i].head.model;
+    size_t n = list_model(layout, model, scratch);
+    if (n > n_best) {
+      best = model;
+      n_best = n;
+    }
+  }
+  return best;
+}
+
+static const struct merge_part *find_other_model(const struct layout *layout)
+{
+  for (size_t i = 1; i < layout->n; i++) {
+    if (!span_equal(layout->parts[i].head.model, layout->parts[0].head.model))
+      return &layout->parts[i];
+  }
+  return NULL;
+}
+
+err_t merge_decide(struct merge_part *parts, size_t n, struct region *r, struct answer *out)
+{
+  struct layout layout = choose_layout(parts, n);
+  const struct merge_part *error = find_error(&layout), *other = find_other_model(&layout);
+  bool is_strict = !layout.parts[0].head.allow_partial;
+  const struct merge_part **joined;
+
+  if (is_strict && error)
+    return pass_error(&layout, error, r, out);
+  if (is_strict && layout.n < layout.parts[0].head.of)
+    return fail_missing(&layout, r, out);
+  if (is_strict && other)
+    return fail_models(&layout, other, r, out);
+  TRY(region_array(r, layout.n, sizeof *joined, &joined));
+  size_t n_joined = list_model(&layout, choose_model(&layout, joined), joined);
+  return n_joined ? merge_join(joined, n_joined, r, out) : pass_error(&layout, error, r, out);
+}

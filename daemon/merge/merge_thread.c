@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loop of the merge thread: read records, join parts, send a batch of answers. */
+#include "daemon/merge/merge_thread.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/merge/merge_batch.h"
+#include "daemon/pulse.h"
+#include "ingest/partial_reader.h"
+#include "ingest/wire_partial.h"
+
+enum { POLL_MS = 100, RETRY_MS = 100, RECORDS_AT_ONCE = 1000, COMMIT_EVERY_MS = 1000, PREPARE_MS = 1000 };
+
+/* After how many seconds of silence a shard is no longer shown. */
+enum { FORGET_SHARD_S = 600 };
+
+/* Room for a host's name, an address, and what is put around them. */
+enum { NAME_BYTES = 600, GROUP_BYTES = 300 };
+
+struct merge_thread {
+  struct merge_thread_context with;
+  struct transaction *transaction;
+  struct partial_reader *reader;
+  struct open_joins *joins;
+  struct places *answered;
+  struct merge_batch batch; /* on its way; empty: nothing is */
+  uint64_t generation;      /* of the assignment that all of this belongs to */
+  int64_t commit_due_ns;
+  struct region scratch;
+  char transactional_id[NAME_BYTES];
+  _Atomic(const char *) not_ready;
+  _Atomic bool is_stopping;
+  struct pulse pulse;
+  pthread_t thread;
+  bool has_thread;
+};
+
+const char *merge_thread_not_ready(const struct merge_thread *t)
+{
+  return atomic_load(&t->not_ready);
+}
+
+/* ---- Records ---- */
+
+static err_t take_part(struct merge_thread *t, const struct partial_record *record, const struct partial *partial,
+                       int64_t now_ns)
+{
+  struct open_joins_part part = { record->key, record->value, record->partition, record->offset, partial };
+  enum open_joins_added added;
+
+  counters_add(&t->with.figures->parts, 1);
+  shards_heard_note(t->with.heard, partial->shard, partial->of, now_ns);
+  if (places_have(t->answered, place_of(record->key))) {
+    counters_add(&t->with.figures->late, 1);
+    return ERR_OK;
+  }
+  TRY(open_joins_add(t->joins, &part, now_ns, &added));
+  counters_add(&t->with.figures->duplicates, added == OPEN_JOINS_DUPLICATE);
+  return ERR_OK;
+}
+
+static err_t take_mark(struct merge_thread *t, struct span key, int64_t now_ns)
+{
+  struct place place = place_of(key);
+
+  open_joins_drop(t->joins, place);
+  return places_add(t->answered, place, now_ns);
+}
+
+static void note_heartbeat(struct merge_thread *t, const struct partial *partial, int64_t now_ns)
+{
+  counters_add(&t->with.figures->heartbeats, 1);
+  shards_heard_note(t->with.heard, partial->shard, partial->of, now_ns);
+}
+
+static void note_unusable(struct merge_thread *t, const struct partial_record *record)
+{
+  counters_add(&t->with.figures->unusable, 1);
+  log_warn("partial_unusable", "partition=%" PRId32 " offset=%" PRId64 " reason=%s", record->partition, record->offset,
+           log_failure());
+}
+
+static err_t take_record(struct merge_thread *t, const struct partial_record *record)
+{
+  struct partial partial;
+  int64_t now_ns = clock_now_ns();
+
+  region_reset(&t->scratch);
+  err_code_t err = wire_decode_partial(record->value, &t->scratch, &partial);
+  if (err == ERR_WIRE) {
+    note_unusable(t, record);
+    return ERR_OK;
+  }
+  TRY(err);
+  if (partial.kind == PARTIAL_ANSWERED)
+    return take_mark(t, record->key, now_ns);
+  if (record->is_for_marks)
+    return ERR_OK;
+  if (partial.kind == PARTIAL_PART)
+    return take_part(t, record, &partial, now_ns);
+  note_heartbeat(t, &partial, now_ns);
+  return ERR_OK;
+}
+
+/* After a new assignment everything is read again. */
+static void drop_reassigned(struct merge_thread *t)
+{
+  if (partial_reader_generation(t->reader) == t->generation)
+    return;
+  t->generation = partial_reader_generation(t->reader);
+  open_joins_clear(t->joins);
+  places_clear(t->answered);
+  merge_batch_clear(&t->batch);
+}
+
+/* How long may the thread wait for a record? */
+static int wait_ms(const struct merge_thread *t)
+{
+  int64_t left_ms = (open_joins_due_ns(t->joins) - clock_now_ns()) / CLOCK_NS_PER_MS + 1;
+
+  if (t->batch.n > 0)
+    return RETRY_MS;
+  return left_ms < 1 ? 1 : left_ms < POLL_MS ? (int)left_ms : POLL_MS;
+}
+
+/* Read what is there. While a batch waits to be sent again, only the group's events are served. */
+static err_t read_records(struct merge_thread *t)
+{
+  bool takes_records = t->batch.n == 0 && open_joins_have_room(t->joins), has_record = false;
+  struct partial_record record;
+
+  TRY(partial_reader_poll(t->reader, wait_ms(t), takes_records, &has_record, &record));
+  drop_reassigned(t);
+  for (int i = 0; has_record && i < RECORDS_AT_ONCE; i++) {
+    TRY(take_record(t, &record));
+    if (!open_joins_have_room(t->joins))
+      break;
+    TRY(partial_reader_poll(t->reader, 0, true, &has_record, &record));
+    drop_reassigned(t);
+  }
+  return ERR_OK;
+}
+
+/* ---- Answers ---- */
+
+/* Take the queries that are ready into the batch. */
+static err_t fill_batch(struct merge_thread *t)
+{
+  AUTO(open_join_close) struct open_join *join = NULL;
+
+  while (merge_batch_has_room(&t->batch) && (join = open_joins_take_ready(t->joins))) {
+    TRY(merge_batch_add(&t->batch, join));
+    hist_add(&t->with.figures->wait_us, (uint64_t)((clock_now_ns() - join->since_ns) / CLOCK_NS_PER_US));
+    open_join_close(&join);
+  }
+  return ERR_OK;
+}
+
+/* List the positions to commit: below the first part of the oldest query that waits. */
+static size_t list_positions(struct merge_thread *t, struct position **out)
+{
+  size_t n = partial_reader_positions(t->reader, out);
+
+  for (size_t i = 0; i < n; i++) {
+    int64_t oldest = open_joins_oldest(t->joins, (*out)[i].partition);
+    (*out)[i].next = oldest < (*out)[i].next ? oldest : (*out)[i].next;
+  }
+  return n;
+}
+
+static err_t note_sent(struct merge_thread *t)
+{
+  int64_t now_ns = clock_now_ns();
+
+  for (size_t i = 0; i < t->batch.n; i++)
+    TRY(places_add(t->answered, t->batch.replies[i].place, now_ns));
+  merge_batch_clear(&t->batch);
+  t->commit_due_ns = now_ns + COMMIT_EVERY_MS * CLOCK_NS_PER_MS;
+  return ERR_OK;
+}
+
+static err_t send_batch(struct merge_thread *t)
+{
+  struct position *positions = NULL;
+  size_t n = list_positions(t, &positions);
+  err_code_t err = merge_batch_send(&t->batch, t->reader, positions, n);
+
+  if (err == ERR_OK)
+    return note_sent(t);
+  if (err != ERR_KAFKA_RETRY)
+    return err;
+  atomic_store(&t->not_ready, "waiting for the topics of answers");
+  log_warn("merge_waiting", "answers=%zu reason=%s note=\"sent again until brokers accept them\"", t->batch.n,
+           log_failure());
+  return ERR_OK;
+}
+
+/* While there are no answers, heartbeats move the positions. */
+static void commit_now_and_then(struct merge_thread *t)
+{
+  int64_t now_ns = clock_now_ns();
+  struct position *positions;
+
+  if (now_ns < t->commit_due_ns || t->batch.n > 0)
+    return;
+  t->commit_due_ns = now_ns + COMMIT_EVERY_MS * CLOCK_NS_PER_MS;
+  partial_reader_commit(t->reader, positions, list_positions(t, &positions));
+}
+
+/* ---- The loop ---- */
+
+static const char *why_not_ready(const struct merge_thread *t)
+{
+  if (partial_reader_is_topic_away(t->reader))
+    return "waiting for the partials topic";
+  if (!partial_reader_is_assigned(t->reader))
+    return "waiting for the partitions of the partials topic";
+  return partial_reader_has_marks(t->reader) ? NULL : "reading which queries are answered";
+}
+
+static void show(struct merge_thread *t)
+{
+  struct merge_figures *f = t->with.figures;
+
+  atomic_store(&f->open_queries, open_joins_count(t->joins));
+  atomic_store(&f->open_bytes, open_joins_bytes(t->joins));
+  atomic_store(&f->remembered, places_count(t->answered));
+  shards_heard_forget(t->with.heard, clock_now_ns() - FORGET_SHARD_S * CLOCK_NS_PER_S);
+  if (t->batch.n == 0)
+    atomic_store(&t->not_ready, why_not_ready(t));
+}
+
+static err_t step(struct merge_thread *t)
+{
+  pulse_beat();
+  TRY(read_records(t));
+  if (partial_reader_has_marks(t->reader)) {
+    open_joins_note_time(t->joins, clock_now_ns());
+    if (t->batch.n == 0)
+      TRY(fill_batch(t));
+    if (t->batch.n > 0)
+      TRY(send_batch(t));
+    commit_now_and_then(t);
+  }
+  show(t);
+  return ERR_OK;
+}
+
+/* Before anything is read: a former daemon of the same name may have left a transaction open. */
+static err_t prepare(struct merge_thread *t)
+{
+  err_code_t err;
+
+  while ((err = transaction_init(t->transaction, PREPARE_MS)) == ERR_KAFKA_RETRY && !atomic_load(&t->is_stopping)) {
+    pulse_beat();
+    log_warn("merge_waiting", "reason=%s", log_failure());
+  }
+  return err;
+}
+
+static err_t open_reader(struct merge_thread *t)
+{
+  const struct config *config = t->with.config;
+  struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &config->query.kafka, true);
+  char group[GROUP_BYTES];
+
+  snprintf(group, sizeof group, "%s.merge", config->query.group);
+  layers.client = "partials";
+  return partial_reader_open(&layers, config->query.partials_topic, group, (int64_t)config->merge.remember_ms,
+                             &t->is_stopping, &t->reader);
+}
+
+static err_t follow(struct merge_thread *t)
+{
+  TRY(prepare(t));
+  TRY(open_reader(t));
+  while (!atomic_load(&t->is_stopping))
+    TRY(step(t));
+  return ERR_OK;
+}
+
+static void *run(void *context)
+{
+  struct merge_thread *t = context;
+
+  pulse_begin(&t->with.alarm->pulses, &t->pulse, "merge");
+  err_code_t err = follow(t);
+  if (err != ERR_OK && !atomic_load(&t->is_stopping))
+    alarm_raise(t->with.alarm, "merge", err);
+  partial_reader_close(&t->reader);
+  pulse_rest();
+  return NULL;
+}
+
+/* A name that no other daemon has, and that a restart keeps. */
+static void name_transactions(struct merge_thread *t)
+{
+  const struct config *config = t->with.config;
+  char host[256] = "";
+
+  gethostname(host, sizeof host - 1);
+  if (*config->merge.instance)
+    snprintf(t->transactional_id, NAME_BYTES, "%s.merge.%s", config->query.group, config->merge.instance);
+  else
+    snprintf(t->transactional_id, NAME_BYTES, "%s.merge.%s.%s", config->query.group, host, config->http.listen);
+}
+
+static err_t open_transaction(struct merge_thread *t)
+{
+  const struct config *config = t->with.config;
+  struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &config->query.answer_kafka, false);
+
+  layers.client = "answers";
+  name_transactions(t);
+  return transaction_open(&layers, config->merge.is_exactly_once ? t->transactional_id : NULL, &t->transaction);
+}
+
+err_t merge_thread_open(const struct merge_thread_context *context, struct merge_thread **out)
+{
+  AUTO(merge_thread_close) struct merge_thread *t = NULL;
+  const struct config *config = context->config;
+
+  TRY(mem_array(1, sizeof *t, &t));
+  t->with = *context;
+  atomic_store(&t->not_ready, "waiting for brokers");
+  TRY(open_joins_open(config->merge.memory_bytes, (int64_t)config->merge.wait_ms * CLOCK_NS_PER_MS, &t->joins));
+  TRY(places_open((int64_t)config->merge.remember_ms * CLOCK_NS_PER_MS, &t->answered));
+  TRY(open_transaction(t));
+  struct merge_batch_context batch = { config, context->counters, context->figures, t->transaction };
+  TRY(merge_batch_init(&batch, &t->batch));
+  if (pthread_create(&t->thread, NULL, run, t) != 0)
+    FAIL(ERR_SYSTEM, "the merge thread cannot be started");
+  t->has_thread = true;
+  *out = t;
+  t = NULL;
+  return ERR_OK;
+}
+
+void merge_thread_close(struct merge_thread **t)
+{
+  if (!*t)
+    return;
+  atomic_store(&(*t)->is_stopping, true);
+  if ((*t)->has_thread)
+    pthread_join((*t)->thread, NULL);
+  merge_batch_fini(&(*t)->batch);
+  transaction_close(&(*t)->transaction);
+  open_joins_close(&(*t)->joins);
+  places_close(&(*t)->answered);
+  region_fini(&(*t)->scratch);
+  mem_free(t);
+}

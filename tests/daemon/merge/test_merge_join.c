@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of joining: random answers, split at random among shards, become the answer of the whole again. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "daemon/merge/merge_join.h"
+#include "tests/support/assert_ok.h"
+#include "tests/support/dice.h"
+
+enum { ITEMS_MAX = 60, SHARDS_MAX = 7, ROUNDS = 5000, KEY_BYTES = 8 };
+
+static uint64_t seed;
+
+/* A catalogue of items whose scores often tie, in order of score and key. */
+struct world {
+  char keys[ITEMS_MAX][KEY_BYTES];
+  struct hit items[ITEMS_MAX];
+  uint32_t shard_of[ITEMS_MAX];
+  size_t n;
+};
+
+static int compare_hits(const void *a, const void *b)
+{
+  const struct hit *x = a, *y = b;
+
+  if (x->score != y->score)
+    return x->score > y->score ? -1 : 1;
+  return span_compare(x->key, y->key);
+}
+
+static void draw_world(struct dice *d, uint32_t n_shards, struct world *w)
+{
+  w->n = dice_below(d, ITEMS_MAX + 1);
+  for (size_t i = 0; i < w->n; i++) {
+    int n = snprintf(w->keys[i], KEY_BYTES, "%zu", i);
+    w->items[i] = (struct hit){ span_of(w->keys[i], (size_t)n), (float)dice_below(d, 12) / 4.0f - 1.0f };
+  }
+  qsort(w->items, w->n, sizeof *w->items, compare_hits);
+  for (size_t i = 0; i < w->n; i++)
+    w->shard_of[i] = (uint32_t)dice_below(d, n_shards);
+}
+
+/* What an exact search of some shard says; of all of them with shard = UINT32_MAX. */
+static void search(const struct world *w, uint32_t shard, uint32_t k, struct hit *hits, struct answer *out)
+{
+  size_t n_admitted = 0;
+
+  *out = (struct answer){ .hits = hits, .receipt = { .is_exact = true }, .counts = { .has_admitted = true } };
+  for (size_t i = 0; i < w->n; i++) {
+    if (shard != UINT32_MAX && w->shard_of[i] != shard)
+      continue;
+    n_admitted++;
+    if (out->n_hits < k)
+      hits[out->n_hits++] = w->items[i];
+  }
+  out->counts.items = out->counts.admitted = n_admitted;
+  if (n_admitted > out->n_hits) {
+    out->receipt.has_bound = true;
+    out->receipt.bound = hits[k - 1].score;
+  }
+}
+
+static void assert_same(const struct answer *a, const struct answer *b)
+{
+  assert_int_equal(a->n_hits, b->n_hits);
+  for (size_t i = 0; i < a->n_hits; i++) {
+    assert_true(span_equal(a->hits[i].key, b->hits[i].key));
+    assert_memory_equal(&a->hits[i].score, &b->hits[i].score, sizeof(float));
+  }
+  assert_int_equal(a->receipt.is_exact, b->receipt.is_exact);
+  assert_int_equal(a->receipt.has_bound, b->receipt.has_bound);
+  assert_memory_equal(&a->receipt.bound, &b->receipt.bound, sizeof(float));
+  assert_int_equal(a->counts.items, b->counts.items);
+  assert_int_equal(a->counts.admitted, b->counts.admitted);
+}
+
+static void random_splits_of_random_answers_become_the_whole(void **state)
+{
+  struct dice d = { seed };
+  struct region region = { 0 };
+  static struct world world;
+  static struct hit hits[SHARDS_MAX + 1][ITEMS_MAX];
+  static struct merge_part parts[SHARDS_MAX];
+  const struct merge_part *list[SHARDS_MAX];
+  struct answer whole, joined;
+
+  (void)state;
+  for (int round = 0; round < ROUNDS; round++) {
+    uint32_t of = 1 + (uint32_t)dice_below(&d, SHARDS_MAX), k = 1 + (uint32_t)dice_below(&d, ITEMS_MAX + 10);
+    draw_world(&d, of, &world);
+    for (uint32_t shard = 0; shard < of; shard++) {
+      parts[shard] = (struct merge_part){ .head = { .shard = shard, .of = of, .k = k } };
+      search(&world, shard, k, hits[shard], &parts[shard].answer);
+      list[shard] = &parts[shard];
+    }
+    search(&world, UINT32_MAX, k, hits[of], &whole);
+    region_reset(&region);
+    assert_ok(merge_join(list, of, &region, &joined));
+    assert_same(&joined, &whole);
+  }
+  region_fini(&region);
+}
+
+/* ---- Receipts ---- */
+
+/* Two parts of one hit each, with bounds. */
+struct pair {
+  struct hit hits[2];
+  struct merge_part parts[2];
+  const struct merge_part *list[2];
+};
+
+static void make_pair(struct pair *p, uint32_t k, uint32_t of)
+{
+  static const char *const keys[] = { "a", "b" };
+
+  for (uint32_t i = 0; i < 2; i++) {
+    p->hits[i] = (struct hit){ span_of_str(keys[i]), 3.0f - (float)i };
+    p->parts[i] = (struct merge_part){
+      .head = { .shard = i, .of = of, .k = k },
+      .answer = { .hits = &p->hits[i], .n_hits = 1, .receipt = { .is_exact = true } },
+    };
+    p->list[i] = &p->parts[i];
+  }
+}
+
+static void an_approximate_part_makes_the_answer_approximate(void **state)
+{
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  make_pair(&p, 1, 2);
+  p.parts[1].answer.receipt = (struct receipt){ .has_bound = true, .bound = 5.0f };
+  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_false(out.receipt.is_exact);
+  assert_true(out.receipt.has_bound);
+  assert_true(out.receipt.bound == 5.0f);
+  region_fini(&region);
+}
+
+static void a_bound_below_the_last_hit_proves_a_part_exact(void **state)
+{
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  make_pair(&p, 1, 2);
+  p.parts[1].answer.receipt = (struct receipt){ .has_bound = true, .bound = 2.5f };
+  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_true(out.receipt.is_exact);
+  assert_true(out.receipt.bound == 3.0f);
+  p.parts[1].answer.receipt.bound = 3.0f; /* an item that ties with the last hit may be missing */
+  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_false(out.receipt.is_exact);
+  region_fini(&region);
+}
+
+static void a_missing_shard_may_have_any_item(void **state)
+{
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  make_pair(&p, 5, 3);
+  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_false(out.receipt.is_exact);
+  assert_true(out.receipt.has_bound);
+  assert_true(isinf(out.receipt.bound));
+  assert_int_equal(out.n_parts, 2);
+  assert_int_equal(out.n_shards, 3);
+  region_fini(&region);
+}
+
+/* ---- The rest ---- */
+
+static void watermarks_are_united_in_order(void **state)
+{
+  static const struct position first[] = { { 0, 10 }, { 2, 30 } }, second[] = { { 1, 20 }, { 3, 40 } };
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  make_pair(&p, 5, 2);
+  p.parts[0].answer.watermark = first;
+  p.parts[1].answer.watermark = second;
+  p.parts[0].answer.n_watermark = p.parts[1].answer.n_watermark = 2;
+  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_int_equal(out.n_watermark, 4);
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(out.watermark[i].partition, i);
+    assert_int_equal(out.watermark[i].next, 10 * (i + 1));
+  }
+  region_fini(&region);
+}
+
+static void counts_are_summed_and_times_are_the_slowest(void **state)
+{
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  make_pair(&p, 5, 2);
+  p.parts[0].answer.counts = (struct counts){ 10, 5, 7, true, 9, false };
+  p.parts[1].answer.counts = (struct counts){ 20, 6, 8, false, 0, false };
+  p.parts[0].answer.queued_us = 5, p.parts[1].answer.queued_us = 3;
+  p.parts[0].answer.searched_us = 100, p.parts[1].answer.searched_us = 200;
+  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_int_equal(out.counts.items, 30);
+  assert_int_equal(out.counts.scored, 11);
+  assert_int_equal(out.counts.candidates, 15);
+  assert_false(out.counts.has_admitted); /* one part does not know */
+  assert_int_equal(out.queued_us, 5);
+  assert_int_equal(out.searched_us, 200);
+  region_fini(&region);
+}
+
+static void an_item_that_was_a_hit_of_its_shard_may_be_outranked(void **state)
+{
+  struct explanation first[] = {
+    { .key = span_of_str("a"), .verdict = VERDICT_HIT, .has_score = true, .score = 3.0f, .rank = 1 },
+    { .key = span_of_str("b"), .verdict = VERDICT_NO_ITEM }
+  };
+  struct explanation second[] = {
+    { .key = span_of_str("a"), .verdict = VERDICT_NO_ITEM },
+    { .key = span_of_str("b"), .verdict = VERDICT_HIT, .has_score = true, .score = 2.0f, .rank = 1 }
+  };
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  make_pair(&p, 1, 2);
+  p.parts[0].answer.explanations = first;
+  p.parts[1].answer.explanations = second;
+  p.parts[0].answer.n_explanations = p.parts[1].answer.n_explanations = 2;
+  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_int_equal(out.n_explanations, 2);
+  assert_int_equal(out.explanations[0].verdict, VERDICT_HIT);
+  assert_int_equal(out.explanations[0].rank, 1);
+  assert_int_equal(out.explanations[1].verdict, VERDICT_OUTRANKED);
+  assert_int_equal(out.explanations[1].rank, 0);
+  assert_true(out.explanations[1].below_last_hit == 1.0f);
+  region_fini(&region);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(random_splits_of_random_answers_become_the_whole),
+    cmocka_unit_test(an_approximate_part_makes_the_answer_approximate),
+    cmocka_unit_test(a_bound_below_the_last_hit_proves_a_part_exact),
+    cmocka_unit_test(a_missing_shard_may_have_any_item),
+    cmocka_unit_test(watermarks_are_united_in_order),
+    cmocka_unit_test(counts_are_summed_and_times_are_the_slowest),
+    cmocka_unit_test(an_item_that_was_a_hit_of_its_shard_may_be_outranked),
+  };
+
+  seed = dice_seed();
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of the queries that wait for parts. Times are inputs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "daemon/merge/open_joins.h"
+#include "tests/support/assert_ok.h"
+
+enum { WAIT_NS = 1000000, MAX_BYTES = 4096 };
+
+static struct open_joins *joins;
+
+static int open_all(void **state)
+{
+  (void)state;
+  assert_ok(open_joins_open(MAX_BYTES, WAIT_NS, &joins));
+  return 0;
+}
+
+static int close_all(void **state)
+{
+  (void)state;
+  open_joins_close(&joins);
+  return 0;
+}
+
+struct where {
+  int32_t partition;
+  int64_t offset;
+};
+
+static enum open_joins_added add_within(const char *key, uint32_t shard, uint32_t of, struct where at, int64_t now_ns,
+                                        bool has_deadline, uint64_t left_us)
+{
+  struct partial partial = { .shard = shard, .of = of, .has_deadline = has_deadline, .left_us = left_us };
+  struct open_joins_part part = { span_of_str(key), span_of_str("value"), at.partition, at.offset, &partial };
+  enum open_joins_added added;
+
+  assert_ok(open_joins_add(joins, &part, now_ns, &added));
+  return added;
+}
+
+static enum open_joins_added add(const char *key, uint32_t shard, uint32_t of, struct where at)
+{
+  return add_within(key, shard, of, at, 0, false, 0);
+}
+
+/* Take a query that is ready, and return how many parts it has; 0: none is. */
+static size_t take(const char *key)
+{
+  struct open_join *join = open_joins_take_ready(joins);
+  size_t n = join ? join->n_parts : 0;
+
+  if (join)
+    assert_true(span_equal(join->key, span_of_str(key)));
+  open_join_close(&join);
+  return n;
+}
+
+static void a_query_is_ready_when_every_shard_has_answered(void **state)
+{
+  (void)state;
+  add("q", 1, 3, (struct where){ 0, 10 });
+  add("other", 1, 3, (struct where){ 0, 11 });
+  add("q", 0, 3, (struct where){ 0, 12 });
+  assert_int_equal(take("q"), 0);
+  add("q", 2, 3, (struct where){ 0, 13 });
+  assert_int_equal(take("q"), 3);
+  assert_int_equal(open_joins_count(joins), 1);
+}
+
+static void a_shards_second_part_is_a_duplicate(void **state)
+{
+  (void)state;
+  assert_int_equal(add("q", 0, 2, (struct where){ 0, 1 }), OPEN_JOINS_ADDED);
+  assert_int_equal(add("q", 0, 2, (struct where){ 0, 2 }), OPEN_JOINS_DUPLICATE);
+  assert_int_equal(take("q"), 0);
+  assert_int_equal(add("q", 1, 2, (struct where){ 0, 3 }), OPEN_JOINS_ADDED);
+  assert_int_equal(take("q"), 2);
+}
+
+static void parts_of_another_layout_do_not_complete_a_query(void **state)
+{
+  (void)state;
+  add("q", 0, 2, (struct where){ 0, 1 });
+  add("q", 1, 3, (struct where){ 0, 2 });
+  assert_int_equal(take("q"), 0);
+  add("q", 1, 2, (struct where){ 0, 3 });
+  assert_int_equal(take("q"), 3); /* merge_decide() chooses */
+}
+
+static void a_query_waits_from_its_first_part_on(void **state)
+{
+  (void)state;
+  add_within("q", 0, 3, (struct where){ 0, 1 }, 100, false, 0);
+  add_within("q", 1, 3, (struct where){ 0, 2 }, WAIT_NS, false, 0);
+  assert_int_equal(open_joins_due_ns(joins), 100 + WAIT_NS);
+  open_joins_note_time(joins, 99 + WAIT_NS);
+  assert_int_equal(take("q"), 0);
+  open_joins_note_time(joins, 100 + WAIT_NS);
+  assert_int_equal(take("q"), 2);
+  assert_int_equal(open_joins_due_ns(joins), INT64_MAX);
+}
+
+static void a_deadline_ends_the_wait_and_the_latest_of_the_shards_counts(void **state)
+{
+  (void)state;
+  add_within("q", 0, 3, (struct where){ 0, 1 }, 0, true, 100);
+  assert_int_equal(open_joins_due_ns(joins), 100000);
+  add_within("q", 1, 3, (struct where){ 0, 1 }, 0, true, 500); /* this shard's clock is behind */
+  open_joins_note_time(joins, 100000);
+  assert_int_equal(take("q"), 0);
+  assert_int_equal(open_joins_due_ns(joins), 500000);
+  open_joins_note_time(joins, 500000);
+  assert_int_equal(take("q"), 2);
+  add_within("far", 0, 3, (struct where){ 0, 2 }, 0, true, UINT64_MAX);
+  assert_int_equal(open_joins_due_ns(joins), WAIT_NS);
+}
+
+static void the_oldest_part_of_each_partition_is_known(void **state)
+{
+  (void)state;
+  assert_int_equal(open_joins_oldest(joins, 5), INT64_MAX);
+  add("a", 0, 2, (struct where){ 0, 10 });
+  add("b", 0, 2, (struct where){ 3, 5 });
+  add("c", 0, 2, (struct where){ 0, 20 });
+  add("a", 1, 2, (struct where){ 0, 30 });
+  assert_int_equal(open_joins_oldest(joins, 0), 10);
+  assert_int_equal(open_joins_oldest(joins, 3), 5);
+  assert_int_equal(take("a"), 2);
+  assert_int_equal(open_joins_oldest(joins, 0), 20);
+}
+
+static void an_answered_query_is_dropped(void **state)
+{
+  (void)state;
+  add("q", 0, 1, (struct where){ 0, 1 });
+  open_joins_drop(joins, place_of(span_of_str("q")));
+  open_joins_drop(joins, place_of(span_of_str("unknown")));
+  assert_int_equal(take("q"), 0);
+  assert_int_equal(open_joins_count(joins), 0);
+  assert_int_equal(open_joins_bytes(joins), 0);
+}
+
+static void memory_is_bounded_and_freed(void **state)
+{
+  char key[32];
+  int n = 0;
+
+  (void)state;
+  for (; open_joins_have_room(joins); n++) {
+    snprintf(key, sizeof key, "query %d", n);
+    add(key, 0, 2, (struct where){ n % 3, n });
+  }
+  assert_in_range(n, 5, MAX_BYTES / 32);
+  open_joins_clear(joins);
+  assert_true(open_joins_have_room(joins));
+  assert_int_equal(open_joins_bytes(joins), 0);
+}
+
+static void places_are_kept_for_a_while(void **state)
+{
+  struct places *places;
+  char key[32];
+
+  (void)state;
+  assert_ok(places_open(1000, &places));
+  for (int i = 0; i < 5000; i++) {
+    snprintf(key, sizeof key, "%d", i);
+    assert_ok(places_add(places, place_of(span_of_str(key)), 10));
+  }
+  assert_int_equal(places_count(places), 5000);
+  assert_true(places_have(places, place_of(span_of_str("4999"))));
+  assert_false(places_have(places, place_of(span_of_str("5000"))));
+  assert_ok(places_add(places, place_of(span_of_str("later")), 1010));
+  assert_true(places_have(places, place_of(span_of_str("0"))));
+  assert_ok(places_add(places, place_of(span_of_str("latest")), 2010));
+  assert_false(places_have(places, place_of(span_of_str("0"))));
+  assert_true(places_have(places, place_of(span_of_str("later"))));
+  places_clear(places);
+  assert_int_equal(places_count(places), 0);
+  places_close(&places);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_query_is_ready_when_every_shard_has_answered, open_all, close_all),
+    cmocka_unit_test_setup_teardown(a_shards_second_part_is_a_duplicate, open_all, close_all),
+    cmocka_unit_test_setup_teardown(parts_of_another_layout_do_not_complete_a_query, open_all, close_all),
+    cmocka_unit_test_setup_teardown(a_query_waits_from_its_first_part_on, open_all, close_all),
+    cmocka_unit_test_setup_teardown(a_deadline_ends_the_wait_and_the_latest_of_the_shards_counts, open_all, close_all),
+    cmocka_unit_test_setup_teardown(the_oldest_part_of_each_partition_is_known, open_all, close_all),
+    cmocka_unit_test_setup_teardown(an_answered_query_is_dropped, open_all, close_all),
+    cmocka_unit_test_setup_teardown(memory_is_bounded_and_freed, open_all, close_all),
+    cmocka_unit_test(places_are_kept_for_a_while),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

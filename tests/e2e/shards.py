@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shards and merges beside a daemon with the whole catalogue, on the same topics."""
+
+import collections
+
+from harness import Daemon, eventually, merged
+
+
+class Layout:
+    """n shards and some merges of a System: their answers go to a topic of their own, `PREFIX.merged`. The System's
+    daemon has the whole catalogue and answers the same queries in `PREFIX.answers`."""
+
+    def __init__(self, system, n, n_merges=2, shard_config=None, merge_config=None, name="sharded"):
+        self.system, self.n = system, n
+        self.answer_topic = system.topic("merged")
+        group = {"query": {"group": f"{system.prefix}.{name}", "partials_topic": system.topic("partials"),
+                           "answer_topic": self.answer_topic}}
+        self.base = merged(system.daemon.config, group)
+        self.shards = [self.shard(i, n, shard_config) for i in range(n)]
+        self.merges = [self.merge(f"{name}-{i}", merge_config) for i in range(n_merges)]
+
+    def _daemon(self, name, config):
+        folder = self.system.folder / name
+        folder.mkdir(exist_ok=True)
+        return Daemon(config, folder)
+
+    def shard(self, index, of, config=None):
+        name = f"shard-{index}-of-{of}"
+        own = {"catalogue": {"shard": {"index": index, "of": of}},
+               "store": {"path": str(self.system.folder / name / "store")}}
+        return self._daemon(name, merged(merged(self.base, own), config or {}))
+
+    def merge(self, name, config=None):
+        own = {"role": "merge", "merge": {"instance": name}, "kafka": self.base["kafka"], "query": self.base["query"]}
+        return self._daemon(name, merged(own, config or {}))
+
+    def daemons(self):
+        return self.shards + self.merges
+
+    def open(self):
+        for daemon in self.daemons():
+            daemon.start()
+        for daemon in self.daemons():
+            daemon.wait_ready()
+        eventually(lambda: all(len(merge.status()["shards"]) == self.n for merge in self.merges),
+                   "merges to hear of all shards")
+        return self
+
+    def close(self):
+        for daemon in self.daemons():
+            if daemon.is_running():
+                daemon.kill()
+            daemon.log()
+
+    def are_ready(self):
+        """Are all ready? Fails if one has ended."""
+        for daemon in self.daemons():
+            assert daemon.is_running(), f"{daemon.folder.name} ended:\n{daemon.log_tail()}"
+        return all((daemon.get("/readyz") or [0])[0] == 200 for daemon in self.daemons())
+
+    def stop(self):
+        for daemon in self.daemons():
+            if daemon.is_running():
+                daemon.stop()
+
+    def logs(self):
+        return "\n".join(f"--- {daemon.folder.name}\n{daemon.log_tail(25)}" for daemon in self.daemons())
+
+
+def by_topic(client, query_id):
+    """Return {topic: [answer]} of a query."""
+    replies = collections.defaultdict(list)
+    for reply in client.replies.get(query_id, []):
+        replies[reply.topic].append(reply.answer)
+    return replies
+
+
+def wait_both(client, ids, topics, timeout_s=60):
+    """Wait until each query has an answer in each topic."""
+    client.flush()
+
+    def complete():
+        client.poll(0.01)
+        return all(len(by_topic(client, i)) >= len(topics) for i in ids)
+    eventually(complete, f"the answers in {topics}", timeout_s)

@@ -1,0 +1,396 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of shards and merges with a real Kafka broker: the same answers as one daemon gives, and none lost or twice
+when processes die."""
+
+import signal
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import data
+import models
+import real_broker
+import shards
+from harness import SLOWNESS, Case, System, TopicReader, eventually, to_yaml
+from wire import pb
+
+N_ITEMS = 2000
+N_SHARDS = 4
+SIMILARITIES = ("dot", "weighted_dot", "matrix", "mol", "recjpq")
+
+
+def setUpModule():
+    global broker, paths, spaces
+    broker = real_broker.open_for()
+    folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
+    unittest.addModuleCleanup(folder.cleanup)
+    rng = data.generator("models of shards")
+    paths = {name: Path(folder.name) / f"{name}.safetensors" for name in SIMILARITIES}
+    models.random_vectors(rng, paths["dot"], "dot")
+    models.random_vectors(rng, paths["weighted_dot"], "weighted_dot")
+    models.random_vectors(rng, paths["matrix"], "bilinear", n=40)
+    models.random_mol(rng, paths["mol"])
+    models.random_recjpq(rng, paths["recjpq"], m=8, b=64, d=64)
+    spaces = {name: models.load(path) for name, path in paths.items()}
+
+
+def exact_methods(model):
+    return [method for method in model.methods() if models.parse_method(method)[0] in model.exact_methods]
+
+
+def same(answer):
+    """What of an answer must not depend on the shards."""
+    return ([(hit.key, hit.score) for hit in answer.hits], answer.receipt.SerializeToString(deterministic=True),
+            [(p.partition, p.next) for p in answer.watermark], answer.counts.items,
+            answer.counts.admitted if answer.counts.HasField("admitted") else None,
+            [e.SerializeToString(deterministic=True) for e in answer.explanations])
+
+
+class ShardsCase(Case):
+    layout = None
+
+    @classmethod
+    def make(cls, name, config=None, partitions=8):
+        system = System(paths, spaces, config, broker.bootstrap, name, name, types={"price": "integer"})
+        broker.create_topic(system.topic("catalogue"), partitions, {"cleanup.policy": "compact"})
+        for kind, count in (("queries", 3), ("answers", 2), ("merged", 2), ("partials", 4), ("dead-letters", 1)):
+            broker.create_topic(system.topic(kind), count)
+        return system
+
+    def run(self, result=None):
+        before = len(result.failures) + len(result.errors)
+        super().run(result)
+        if self.layout and len(result.failures) + len(result.errors) > before:
+            print(self.layout.logs(), file=sys.stderr)
+        return result
+
+    def fill(self, system, n=N_ITEMS):
+        self.keys = [b"item-%05d" % i for i in range(n)]
+        for i, key in enumerate(self.keys):
+            system.put(key, self.item(system, i))
+        system.sync()
+
+    @staticmethod
+    def item(system, i):
+        item = system.items.item()
+        item.attributes["price"].integer = i % 100
+        return item
+
+    def change(self, system, n):
+        for _ in range(n):
+            i = int(system.rng.integers(len(self.keys)))
+            if system.rng.random() < 0.3:
+                system.put_raw(self.keys[i], None)
+            else:
+                system.put(self.keys[i], self.item(system, i))
+
+
+class Same(ShardsCase):
+    """Four shards and two merges beside one daemon."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.system = cls.make("same")
+        cls.addClassCleanup(cls.system.close)
+        cls.layout = shards.Layout(cls.system, N_SHARDS)
+        cls.addClassCleanup(cls.layout.close)
+        cls.system.open([cls.system.topic("merged")])
+        cls.layout.open()
+        cls.fill(cls, cls.system)
+        cls.topics = [cls.system.topic("answers"), cls.system.topic("merged")]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.layout.stop()
+        if cls.system.daemon.is_running():
+            cls.system.daemon.stop()
+
+    def ask_both(self, queries):
+        """Send the queries, and return [(query, whole answer, merged answer)]."""
+        for query in queries:
+            self.system.send(query)
+        ids = [q.id for q in queries]
+        shards.wait_both(self.system.client, ids, self.topics)
+        found = [shards.by_topic(self.system.client, i) for i in ids]
+        return [(q, f[self.topics[0]][0], f[self.topics[1]][0]) for q, f in zip(queries, found)]
+
+    def draw(self, name, method, **fields):
+        return self.system.queries.draw(name, method, at_least=self.system.positions(), **fields)
+
+    def random_query(self, name, method):
+        rng, query = self.system.rng, self.draw(name, method)
+        if rng.random() < 0.3:
+            query.filter, limit = "price < $1", query.parameters.add()
+            limit.integer = int(rng.integers(1, 100))
+        if rng.random() < 0.2:
+            query.exclude.extend(self.keys[i] for i in rng.integers(0, len(self.keys), 30))
+        if rng.random() < 0.2:
+            query.explain.extend(self.keys[i] for i in rng.integers(0, len(self.keys), 5))
+        if rng.random() < 0.1:
+            query.k = 3000
+        return query
+
+    def test_exact_answers_are_those_of_one_daemon(self):
+        n = 0
+        for _ in range(4):
+            self.change(self.system, 200)
+            self.system.sync()
+            queries = [self.random_query(name, method) for name, model in spaces.items()
+                       for method in exact_methods(model) for _ in range(6)]
+            for query, whole, joined in self.ask_both(queries):
+                self.assertFalse(whole.HasField("error"), whole.error.message)
+                self.assertEqual(same(joined), same(whole), f"{query.space} {query.method} k={query.k}")
+                self.assertEqual((joined.parts.answered, joined.parts.of), (N_SHARDS, N_SHARDS))
+                n += 1
+        print(f" [{n} answers compared] ", end="", flush=True)
+
+    def test_answers_while_the_catalogue_changes_are_those_of_their_watermark(self):
+        queries = []
+        for _ in range(30):
+            self.change(self.system, 30)
+            for name, model in spaces.items():
+                queries.append(self.system.queries.draw(name, data.pick(self.system.rng, exact_methods(model))))
+                self.system.send(queries[-1])
+        shards.wait_both(self.system.client, [q.id for q in queries], self.topics)
+        self.system.sync()
+        pairs = [(q, shards.by_topic(self.system.client, q.id)[self.topics[1]][0]) for q in queries]
+        for query, answer in sorted(pairs, key=lambda pair: sum(p.next for p in pair[1].watermark)):
+            self.system.oracle.check(query, answer)
+
+    def test_errors_are_those_of_a_shard(self):
+        queries = [self.draw("dot", "exact"), self.draw("dot", "exact"), self.draw("dot", "exact")]
+        queries[0].k = 0
+        queries[1].space = "nothing"
+        queries[2].ClearField("vector")
+        queries[2].like = self.keys[0]
+        codes = ("BAD_QUERY", "UNKNOWN_SPACE", "BAD_QUERY")
+        for (query, _, joined), code in zip(self.ask_both(queries), codes):
+            self.system.oracle.check_error(query, joined, code)
+            self.assertIn("shard 0 of 4: ", joined.error.message)
+        self.assertIn("sharded", shards.by_topic(self.system.client, queries[2].id)[self.topics[1]][0].error.message)
+
+    def test_a_record_that_is_no_query_is_one_dead_letter(self):
+        self.system.client.producer.produce(self.system.topic("queries"), b"\xff\xff", b"key")
+        self.ask_both([self.draw("dot", "exact") for _ in range(20)])
+        letters = [r for r in self.read_letters() if dict(r.headers)["sluice.topic"] ==
+                   self.system.topic("queries").encode()]
+        self.assertEqual(len(letters), 2, "one of the whole daemon, and one of all shards")
+
+    def read_letters(self):
+        reader, records = TopicReader(broker.bootstrap, self.system.topic("dead-letters")), []
+
+        def both():
+            records.extend(reader.read())
+            return len(records) >= 2
+        eventually(both, "two dead letters")
+        return records + reader.read()
+
+    def test_readyz_names_the_shards(self):
+        code, text = self.layout.merges[0].get("/readyz")
+        self.assertEqual(code, 200, text)
+        for i in range(N_SHARDS):
+            self.assertRegex(text, rf"shard {i} of {N_SHARDS}: heard \d+\.\d s ago")
+        status = self.layout.shards[2].status()
+        self.assertEqual(status["shard"], {"index": 2, "of": N_SHARDS})
+        self.assertEqual({p["partition"] % N_SHARDS for p in status["catalogue_log"]}, {2})
+
+
+class Load:
+    """Queries at a steady pace, and the answers to them."""
+
+    def __init__(self, system, topic, per_second=40, **fields):
+        self.system, self.topic, self.pause, self.fields = system, topic, 1 / per_second, fields
+        self.queries, self.due = {}, time.monotonic()
+
+    def step(self):
+        if time.monotonic() >= self.due:
+            self.due = time.monotonic() + self.pause
+            query = self.system.queries.draw("dot", "exact", k=10, **self.fields)
+            self.queries[query.id] = query
+            self.system.send(query)
+        self.system.client.poll(0.005)
+
+    def until(self, condition, what, timeout_s=60):
+        def step():
+            self.step()
+            return condition()
+        eventually(step, what, timeout_s)
+
+    def more(self, n):
+        target = len(self.queries) + n
+        self.until(lambda: len(self.queries) >= target, "queries to be sent")
+
+    def answers(self, query_id):
+        return shards.by_topic(self.system.client, query_id)[self.topic]
+
+    def wait(self, timeout_s=90):
+        self.system.client.flush()
+
+        def complete():
+            self.system.client.poll(0.01)
+            return all(self.answers(i) for i in self.queries)
+        eventually(complete, "an answer to every query", timeout_s)
+        return {i: self.answers(i) for i in self.queries}
+
+
+class Failures(ShardsCase):
+    """Processes that die, stop, or are away. Each test has topics of its own."""
+
+    def open(self, name, n, partitions=8, **layout):
+        self.system = self.make(name, partitions=partitions)
+        self.addCleanup(self.system.close)
+        self.layout = shards.Layout(self.system, n, **layout)
+        self.addCleanup(self.layout.close)
+        self.system.connect([self.system.topic("merged")])
+        self.fill(self.system, 200)
+        self.layout.open()
+        return Load(self.system, self.layout.answer_topic)
+
+    def check_once(self, load, codes=()):
+        """Check that every query has one answer, with hits, or with an error of one of the codes."""
+        answers = load.wait()
+        merges = [merge for merge in self.layout.merges if merge.is_running()]
+        eventually(lambda: all(m.status()["counters"]["open_queries"] == 0 for m in merges), "merges to have no parts")
+        load.system.client.poll(1)
+        for query_id, found in answers.items():
+            self.assertEqual(len(found), 1, f"{len(found)} answers to {query_id}")
+            if found[0].HasField("error"):
+                self.assertIn(pb.Error.Code.Name(found[0].error.code), codes, found[0].error.message)
+            else:
+                self.assertEqual(len(found[0].hits), 10)
+        return answers
+
+    def test_none_is_lost_or_answered_twice_when_processes_die(self):
+        load = self.open("kills", 2, merge_config={"merge": {"wait_ms": int(60000 * SLOWNESS)}})
+        first, second = self.layout.merges
+        load.more(40)
+        for victim in (first, self.layout.shards[1], second):
+            victim.kill()
+            load.more(20)
+            victim.start()
+            load.until(self.layout.are_ready, "the killed process to be ready")
+            load.more(20)
+        for victim in (first, second):
+            victim.stop()
+            load.more(20)
+            victim.start()
+            load.until(self.layout.are_ready, "the stopped process to be ready")
+        answers = self.check_once(load)
+        print(f" [{len(answers)} queries] ", end="", flush=True)
+
+    def test_a_merge_that_was_suspended_answers_nothing_again(self):
+        load = self.open("zombie", 2, merge_config={"query": {"kafka": {"session.timeout.ms": 2000}}})
+        first, second = self.layout.merges
+        load.more(20)
+        first.process.send_signal(signal.SIGSTOP)
+        try:
+            load.until(lambda: "assigned=4" in second.log(), "the other merge to take over")
+            load.more(20)
+        finally:
+            first.process.send_signal(signal.SIGCONT)
+        load.more(20)
+        load.until(lambda: not first.is_running() or (first.get("/readyz") or [0])[0] == 200, "the merge to go on")
+        load.more(20)
+        self.check_once(load)
+        if not first.is_running():  # it was suspended within a transaction, which timed out
+            self.assertIn("event=fatal", first.log())
+
+    def test_parts_that_come_again_are_not_answered_again(self):
+        load = self.open("again", 2, n_merges=1)
+        load.more(30)
+        self.check_once(load)
+        parts = [r for r in TopicReader(broker.bootstrap, self.system.topic("partials")).read()
+                 if pb.Partial.FromString(r.value).kind == pb.Partial.PART]
+        self.assertEqual(len(parts), 2 * len(load.queries))
+
+        def send_again():
+            for record in parts:
+                self.system.client.producer.produce(self.system.topic("partials"), record.value, record.key,
+                                                    record.partition)
+            self.system.client.flush()
+        merge = self.layout.merges[0]
+        send_again()
+        eventually(lambda: merge.status()["counters"]["late"] == len(parts), "the parts to be dropped")
+        merge.kill()
+        merge.start().wait_ready()
+        send_again()
+        eventually(lambda: merge.status()["counters"]["late"] >= len(parts), "the parts to be dropped after a restart")
+        load.more(10)
+        self.check_once(load)
+
+    def test_a_shard_that_is_away(self):
+        wait_ms = int(3000 * SLOWNESS)
+        load = self.open("away", 3, n_merges=1, merge_config={"merge": {"wait_ms": wait_ms}})
+        self.layout.shards[1].stop()
+        whole, partial = (load.system.queries.draw("dot", "exact", k=10, allow_partial=allows) for allows in (0, 1))
+        soon = load.system.queries.draw("dot", "exact", k=10, allow_partial=True,
+                                        deadline_unix_ms=int((time.time() + SLOWNESS) * 1000))
+        for query in (whole, partial, soon):
+            load.queries[query.id] = query
+            load.system.send(query)
+        found = {i: answers[0] for i, answers in load.wait().items()}
+        self.system.oracle.check_error(whole, found[whole.id], "PARTIAL")
+        self.assertIn("shards 1 of 3 have not answered", found[whole.id].error.message)
+        for query in (partial, soon):
+            answer = found[query.id]
+            self.assertEqual((answer.parts.answered, answer.parts.of), (2, 3))
+            self.assertEqual(len(answer.hits), 10)
+            self.assertFalse(answer.receipt.exact)
+            self.assertGreater(answer.receipt.bound, 1e38)
+            self.assertNotIn(1, {p.partition % 3 for p in answer.watermark})
+        self.assertGreater(found[partial.id].times.merged_us, wait_ms * 900)
+        self.assertLess(found[soon.id].times.merged_us, wait_ms * 900)
+        self.assertRegex(self.layout.merges[0].get("/readyz")[1], r"shard 1 of 3: heard")
+
+    def test_from_two_shards_to_four(self):
+        load = self.open("grow", 2, n_merges=1)
+        load.more(30)
+        newer = shards.Layout(self.system, 4, n_merges=0,
+                              shard_config={"query": {"start": "latest"}})
+        self.addCleanup(newer.close)
+        for shard in newer.shards:
+            shard.start()
+        load.until(newer.are_ready, "the new shards")
+        load.more(30)
+        for shard in self.layout.shards:
+            shard.stop()
+        load.more(30)
+        answers = self.check_once(load)
+        last = answers[list(answers)[-1]][0]
+        self.assertEqual((last.parts.answered, last.parts.of), (4, 4))
+
+    def test_parts_of_different_models_are_never_joined(self):
+        other = Path(self.enterContext(tempfile.TemporaryDirectory())) / "other.safetensors"
+        models.random_vectors(data.generator("another model"), other, "weighted_dot")
+        load = self.open("models", 2, n_merges=1)
+        shard = self.layout.shards[1]
+        shard.stop()
+        shard.config["spaces"]["weighted_dot"]["model"] = str(other)
+        shard.config_path.write_text(to_yaml(shard.config) + "\n")
+        shard.start().wait_ready()
+        query = load.system.queries.draw("weighted_dot", "exact")
+        load.queries[query.id] = query
+        load.system.send(query)
+        answer = load.wait()[query.id][0]
+        self.system.oracle.check_error(query, answer, "PARTIAL")
+        self.assertIn("different models", answer.error.message)
+        load.more(5)  # the other spaces are not affected
+        del load.queries[query.id]
+        self.check_once(load)
+
+    def test_layouts_that_cannot_be_are_refused(self):
+        self.open("refused", 2, partitions=3, n_merges=0)
+        many = self.layout.shard(3, 4)
+        self.assertEqual(many.start().wait_exit(), 78)
+        self.assertIn("has 3 partitions, fewer than the 4 shards", many.log())
+        self.layout.shards[1].stop()
+        other = self.layout.shard(1, 3, {"store": {"path": self.layout.shards[1].config["store"]["path"]}})
+        self.assertEqual(other.start().wait_exit(), 78)
+        self.assertIn("has shard 1 of 2, and the configuration wants shard 1 of 3", other.log())
+
+
+if __name__ == "__main__":
+    data.main()
