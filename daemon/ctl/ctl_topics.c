@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/config/config_shard.h"
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/ctl_format.h"
 #include "ingest/topics.h"
@@ -42,6 +43,7 @@ static err_t create_all(struct ctl_context *ctx, int n_partitions)
     { "answers", c->query.answer_topic, &c->query.answer_kafka, { NULL, 0 } },
     { "dead letters", c->catalogue.dead_letter_topic, &c->catalogue.kafka, { NULL, 0 } },
     { "seen", c->seen.topic, &c->seen.kafka, { NULL, 0 } },
+    { "partials", config_is_shard(c) ? c->query.partials_topic : "", &c->query.answer_kafka, { NULL, 0 } },
   };
 
   for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
@@ -74,7 +76,7 @@ static err_t run_topics(const struct ctl_options *options, int argc, char **argv
 const struct ctl_command ctl_topics_command = {
   .name = "topics",
   .arguments = "create [--partitions N]",
-  .summary = "create the topics for items, queries, answers and dead letters, and the seen topic",
+  .summary = "create the topics for items, queries, answers and dead letters, the seen topic, and that of shards",
   .help = "  --partitions N   partitions of each topic (default: 4). Choose with care: if partitions are added later,\n"
           "                   keys move to other partitions\n"
           "\n"
