@@ -53,11 +53,12 @@ class ShardsCase(Case):
     layout = None
 
     @classmethod
-    def make(cls, name, config=None, partitions=8):
+    def make(cls, name, config=None, partitions=8, with_partials=True):
         system = System(paths, spaces, config, broker.bootstrap, name, name, types={"price": "integer"})
         broker.create_topic(system.topic("catalogue"), partitions, {"cleanup.policy": "compact"})
         for kind, count in (("queries", 3), ("answers", 2), ("merged", 2), ("partials", 4), ("dead-letters", 1)):
-            broker.create_topic(system.topic(kind), count)
+            if kind != "partials" or with_partials:
+                broker.create_topic(system.topic(kind), count)
         return system
 
     def run(self, result=None):
@@ -320,6 +321,51 @@ class Failures(ShardsCase):
         eventually(lambda: merge.status()["counters"]["late"] >= len(parts), "the parts to be dropped after a restart")
         load.more(10)
         self.check_once(load)
+
+    def test_a_partials_topic_that_comes_later(self):
+        self.system = self.make("later", with_partials=False)
+        self.addCleanup(self.system.close)
+        self.layout = shards.Layout(self.system, 2, n_merges=1)
+        self.addCleanup(self.layout.close)
+        self.system.connect([self.system.topic("merged")])
+        self.fill(self.system, 200)
+        for daemon in self.layout.daemons():
+            daemon.start()
+        merge = self.layout.merges[0]
+        eventually(lambda: "partials topic" in (merge.get("/readyz") or [0, ""])[1], "the merge to say what is missing")
+        load = Load(self.system, self.layout.answer_topic)
+        load.more(5)
+        broker.create_topic(self.system.topic("partials"), 4)
+        load.until(self.layout.are_ready, "the layout")
+        load.more(5)
+        self.check_once(load)
+
+    def test_answers_without_transactions(self):
+        load = self.open("plain", 2, n_merges=1, merge_config={"merge": {"delivery": "at_least_once"}})
+        load.more(20)
+        merge = self.layout.merges[0]
+        merge.stop()
+        load.more(20)
+        merge.start()
+        load.until(self.layout.are_ready, "the merge")
+        load.more(20)
+        self.check_once(load)
+
+    def test_an_answer_that_no_broker_takes_is_an_error(self):
+        load = self.open("large", 2, n_merges=1, merge_config={
+            "query": {"answer_kafka": {"message.max.bytes": 2000}, "reply_topics": ["large.*"]}})
+        large, lost = (load.system.queries.draw("dot", "exact", k=k) for k in (200, 10))
+        lost.reply_topic = "large.no-such-topic"
+        for query in (large, lost):
+            load.queries[query.id] = query
+            load.system.send(query)
+        load.more(5)
+        found = load.wait()
+        self.system.oracle.check_error(large, found[large.id][0], "INTERNAL")
+        self.assertIn("no broker took the answer", found[large.id][0].error.message)
+        for query_id in set(found) - {large.id, lost.id}:
+            self.assertEqual(len(found[query_id][0].hits), 10)
+        self.system.oracle.check_error(lost, found[lost.id][0], "BAD_QUERY")  # the shards admit no reply topics
 
     def test_a_shard_that_is_away(self):
         wait_ms = int(3000 * SLOWNESS)
