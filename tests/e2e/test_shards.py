@@ -14,6 +14,7 @@ import data
 import models
 import real_broker
 import shards
+import wire
 from harness import SLOWNESS, Case, System, TopicReader, eventually, to_yaml
 from wire import pb
 
@@ -56,7 +57,8 @@ class ShardsCase(Case):
     def make(cls, name, config=None, partitions=8, with_partials=True):
         system = System(paths, spaces, config, broker.bootstrap, name, name, types={"price": "integer"})
         broker.create_topic(system.topic("catalogue"), partitions, {"cleanup.policy": "compact"})
-        for kind, count in (("queries", 3), ("answers", 2), ("merged", 2), ("partials", 4), ("dead-letters", 1)):
+        for kind, count in (("queries", 3), ("answers", 2), ("merged", 2), ("partials", 4), ("dead-letters", 1),
+                            ("seen", 2)):
             if kind != "partials" or with_partials:
                 broker.create_topic(system.topic(kind), count)
         return system
@@ -94,7 +96,7 @@ class Same(ShardsCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.system = cls.make("same")
+        cls.system = cls.make("same", {"seen": {"topic": "same.seen"}})
         cls.addClassCleanup(cls.system.close)
         cls.layout = shards.Layout(cls.system, N_SHARDS)
         cls.addClassCleanup(cls.layout.close)
@@ -160,6 +162,23 @@ class Same(ShardsCase):
         pairs = [(q, shards.by_topic(self.system.client, q.id)[self.topics[1]][0]) for q in queries]
         for query, answer in sorted(pairs, key=lambda pair: sum(p.next for p in pair[1].watermark)):
             self.system.oracle.check(query, answer)
+
+    def test_no_shard_returns_what_a_user_has_seen(self):
+        first = self.draw("dot", "exact", k=40)
+        best = [hit.key for hit in self.ask_both([first])[0][1].hits]
+        reports = []
+        self.system.client.producer.produce(
+            "same.seen", pb.Seen(items=best[::2]).SerializeToString(), b"somebody",
+            headers=[("content-type", wire.PROTOBUF.encode())], on_delivery=lambda _, m: reports.append(m))
+        self.system.client.flush()
+        query = pb.Query()
+        query.CopyFrom(first)
+        query.id, query.exclude_seen_by = f"{first.id}-unseen", b"somebody"
+        query.at_least_seen.add(partition=reports[0].partition(), next=reports[0].offset() + 1)
+        _, whole, joined = self.ask_both([query])[0]
+        self.assertFalse(joined.HasField("error"), joined.error.message)
+        self.assertFalse({hit.key for hit in joined.hits} & set(best[::2]))
+        self.assertEqual(same(joined), same(whole))
 
     def test_errors_are_those_of_a_shard(self):
         queries = [self.draw("dot", "exact"), self.draw("dot", "exact"), self.draw("dot", "exact")]
