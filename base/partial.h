@@ -19,7 +19,7 @@ enum partial_kind {
 struct partial {
   enum partial_kind kind;
   uint32_t shard, of;
-  struct span model; /* digest of the space's model; empty with an error */
+  struct span model; /* answer.model; empty with an error */
   bool has_key;
   struct span key; /* of the query's record */
   bool is_json;    /* the query is */

@@ -103,6 +103,8 @@ err_t wire_decode_answer(struct span value, struct region *r, struct answer *out
   read_receipt(m->receipt, &out->receipt);
   read_counts(m->counts, &out->counts);
   read_error(m->error, out);
+  out->generation = m->generation;
+  snprintf(out->model, sizeof out->model, "%s", m->model);
   out->queued_us = m->times ? m->times->queued_us : 0;
   out->searched_us = m->times ? m->times->searched_us : 0;
   out->has_time = message_has(&m->base, "time_unix_ms");

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A part's hits on their way into the answer. */
 struct lane {
@@ -194,11 +195,13 @@ err_t merge_join(const struct merge_part *const *parts, size_t n, struct region 
   *out = (struct answer){
     .id = first->id,
     .space = first->space,
+    .generation = first->generation,
     .method = first->method,
     .is_merged = true,
     .n_parts = (uint32_t)n,
     .n_shards = parts[0]->head.of,
   };
+  memcpy(out->model, first->model, sizeof out->model);
   TRY(join_hits(parts, n, r, out));
   TRY(join_explanations(parts, n, r, out));
   TRY(join_watermark(parts, n, r, out));

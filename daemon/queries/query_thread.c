@@ -44,7 +44,6 @@ enum { STOP_SEARCHES_S = 5 };
 struct query_thread {
   struct query_thread_context with;
   struct reply_context reply;
-  struct shard_models *models; /* NULL: the daemon is no shard */
   pthread_mutex_t reader_lock; /* other threads look at the reader under it, and the thread replaces it */
   struct query_reader *reader;
   struct query_handover handover;
@@ -518,9 +517,7 @@ err_t query_thread_open(const struct query_thread_context *context, struct query
   t->with = *context;
   pthread_mutex_init(&t->reader_lock, NULL);
   t->sources = (struct at_least_sources){ context->engine, context->seen };
-  if (config_is_shard(context->config))
-    TRY(shard_models_open(context->config, &t->models));
-  t->reply = (struct reply_context){ context->delivery, context->counters, context->config, t->models };
+  t->reply = (struct reply_context){ context->delivery, context->counters, context->config };
   TRY(search_figures_open(context->config->n_spaces + ENGINE_SPACES_MORE, has_number, context->engine, &t->figures));
   TRY(open_queue(t));
   *out = t;
@@ -575,7 +572,6 @@ void query_thread_close(struct query_thread **t)
   pthread_mutex_destroy(&(*t)->reader_lock);
   query_queue_close(&(*t)->queue);
   search_figures_close(&(*t)->figures);
-  shard_models_close(&(*t)->models);
   mem_free(&(*t)->weights);
   region_fini(&(*t)->scratch);
   region_fini(&(*t)->explain_scratch);

@@ -6,6 +6,7 @@
 
 #include "base/glob.h"
 #include "base/log.h"
+#include "daemon/config/config_shard.h"
 
 /* ---- Topics that queries may name ---- */
 
@@ -66,7 +67,7 @@ static err_t make_part(const struct reply_context *with, const struct pending_qu
 {
   struct shard_part part;
 
-  TRY(shard_part_make(with->config, with->models, query, answer, scratch, &part));
+  TRY(shard_part_make(with->config, query, answer, scratch, &part));
   reply->has_key = true;
   reply->key = part.key;
   reply->head = part.head;
@@ -94,7 +95,7 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
   };
 
   region_reset(scratch);
-  if (with->models) {
+  if (config_is_shard(with->config)) {
     TRY(make_part(with, query, answer, scratch, &reply));
   } else {
     choose_topic(with, query->query.reply_topic, topic, &reply);

@@ -13,7 +13,6 @@ struct reply_context {
   struct delivery *delivery;
   struct counters *counters;
   const struct config *config;
-  const struct shard_models *models; /* of a shard: it replies with parts, to the partials topic. NULL: it is none */
 };
 
 /* Verify that a query may name this reply_topic; empty stands for the configured answer topic.

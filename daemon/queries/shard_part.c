@@ -6,36 +6,10 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
-#include "daemon/queries/model_digest.h"
 #include "ingest/wire_partial.h"
 
 /* A topic, three numbers, and what is between them. */
 enum { KEY_BYTES = TOPIC_NAME_MAX + 80 };
-
-struct shard_models {
-  char (*digests)[MODEL_DIGEST_BYTES]; /* [n_spaces] */
-};
-
-err_t shard_models_open(const struct config *config, struct shard_models **out)
-{
-  AUTO(shard_models_close) struct shard_models *m = NULL;
-
-  TRY(mem_array(1, sizeof *m, &m));
-  TRY(mem_array(config->n_spaces, sizeof *m->digests, &m->digests));
-  for (size_t i = 0; i < config->n_spaces; i++)
-    TRY(model_digest(config->spaces[i].model_path, m->digests[i]));
-  *out = m;
-  m = NULL;
-  return ERR_OK;
-}
-
-void shard_models_close(struct shard_models **m)
-{
-  if (*m)
-    mem_free(&(*m)->digests);
-  mem_free(m);
-}
 
 /* Name the query's record. With its timestamp: offsets begin again when a topic is deleted and created again. */
 static err_t make_key(const struct config *config, const struct pending_query *query, struct region *r,
@@ -55,8 +29,8 @@ static uint64_t left_us(const struct pending_query *query)
   return left_ns > 0 ? (uint64_t)(left_ns / CLOCK_NS_PER_US) : 0;
 }
 
-err_t shard_part_make(const struct config *config, const struct shard_models *models, const struct pending_query *query,
-                      const struct answer *answer, struct region *r, struct shard_part *out)
+err_t shard_part_make(const struct config *config, const struct pending_query *query, const struct answer *answer,
+                      struct region *r, struct shard_part *out)
 {
   struct span encoded;
   struct partial partial = {
@@ -76,7 +50,7 @@ err_t shard_part_make(const struct config *config, const struct shard_models *mo
   };
 
   if (!answer->error)
-    partial.model = span_of_str(models->digests[query->space]);
+    partial.model = span_of_str(answer->model);
   TRY(make_key(config, query, r, &out->key));
   TRY(wire_encode_partial(&partial, r, &out->head));
   TRY(wire_encode_answer(answer, WIRE_PROTOBUF, r, &encoded));

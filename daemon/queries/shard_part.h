@@ -6,12 +6,6 @@
 #include "daemon/config/config.h"
 #include "daemon/queries/pending_query.h"
 
-/* The digests of the models, by space. */
-struct shard_models;
-
-err_t shard_models_open(const struct config *config, struct shard_models **out);
-void shard_models_close(struct shard_models **m);
-
 /* A part, in the region that made it. */
 struct shard_part {
   struct span key;  /* of the record: the same in every shard */
@@ -20,7 +14,7 @@ struct shard_part {
 };
 
 /* Make the part of an answer or an error. */
-err_t shard_part_make(const struct config *config, const struct shard_models *models, const struct pending_query *query,
-                      const struct answer *answer, struct region *r, struct shard_part *out);
+err_t shard_part_make(const struct config *config, const struct pending_query *query, const struct answer *answer,
+                      struct region *r, struct shard_part *out);
 
 #endif

@@ -33,6 +33,8 @@ static struct answer whole_answer(void)
   return (struct answer){
     .id = span_of_str("id"),
     .space = span_of_str("books"),
+    .generation = 2,
+    .model = "0123456789abcdef",
     .method = { .name = "combined", .args = { 40, 7 }, .n_args = 2 },
     .hits = hits,
     .n_hits = 2,

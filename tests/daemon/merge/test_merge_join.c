@@ -205,6 +205,24 @@ static void watermarks_are_united_in_order(void **state)
   region_fini(&region);
 }
 
+static void the_answer_names_the_generation_and_the_model_of_its_parts(void **state)
+{
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  make_pair(&p, 5, 2);
+  for (size_t i = 0; i < 2; i++) {
+    p.parts[i].answer.generation = 3;
+    snprintf(p.parts[i].answer.model, sizeof p.parts[i].answer.model, "%s", "0123456789abcdef");
+  }
+  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_int_equal(out.generation, 3);
+  assert_string_equal(out.model, "0123456789abcdef");
+  region_fini(&region);
+}
+
 static void counts_are_summed_and_times_are_the_slowest(void **state)
 {
   struct region region = { 0 };
@@ -264,6 +282,7 @@ int main(void)
     cmocka_unit_test(a_bound_below_the_last_hit_proves_a_part_exact),
     cmocka_unit_test(a_missing_shard_may_have_any_item),
     cmocka_unit_test(watermarks_are_united_in_order),
+    cmocka_unit_test(the_answer_names_the_generation_and_the_model_of_its_parts),
     cmocka_unit_test(counts_are_summed_and_times_are_the_slowest),
     cmocka_unit_test(an_item_that_was_a_hit_of_its_shard_may_be_outranked),
   };

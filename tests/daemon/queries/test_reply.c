@@ -50,7 +50,7 @@ static int open_all(void **state)
     .tracker = tracker,
   };
   assert_ok(delivery_open(&delivery_config, &delivery));
-  with = (struct reply_context){ delivery, &counters, &config, NULL };
+  with = (struct reply_context){ delivery, &counters, &config };
   return 0;
 }
 
