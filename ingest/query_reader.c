@@ -12,11 +12,9 @@
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_closing.h"
 #include "ingest/kafka_renewal.h"
+#include "ingest/query_commits.h"
 #include "ingest/query_queues.h"
 #include "ingest/retried_header.h"
-
-/* The commit interval bounds how many queries are answered twice after a crash. */
-enum { COMMIT_INTERVAL_MS = 20, COMMIT_TIMEOUT_MS = 3000, COMMIT_PARTITIONS = 1024 };
 
 /* Maximum wait for the group's events while records arrive, and maximum number of events handled at once. */
 enum { EVENTS_INTERVAL_MS = 10, EVENTS_AT_ONCE = 64 };
@@ -37,8 +35,8 @@ struct query_reader {
   char *group;
   struct offset_tracker *tracker;
   struct query_queues queues;
+  struct query_commits commits;
   rd_kafka_message_t *message; /* that of the last poll */
-  int64_t commit_due_ns;
   int64_t events_due_ns;
   int64_t away_due_ns;
   uint64_t generation;
@@ -51,8 +49,6 @@ struct query_reader {
   int n_awaited;                /* the partitions that the group waits for */
   int64_t give_up_ns;           /* when they are given up at the latest; 0: they are kept */
   bool is_closing;
-  bool is_committing;   /* a commit is under way */
-  bool has_uncommitted; /* queries may be open, or answered and not committed */
   int64_t wake_due_ns;
   char member[QUERY_MEMBER_MAX + 1];
   struct former_member former;
@@ -76,45 +72,16 @@ static const struct kafka_property defaults[] = {
   { "fetch.error.backoff.ms", "50" },
 };
 
-/* Note a failed commit, and commit the same offsets again later. Otherwise a restart would answer their queries again.
- */
-static void note_failed_commit(struct query_reader *r, rd_kafka_resp_err_t error)
+/* May offsets be committed? While the topic is away they may not: they mean nothing in a new topic. */
+static bool may_commit(const struct query_reader *r)
 {
-  log_warn("query_commit", "error=%s", rd_kafka_err2name(error));
-  offset_tracker_tell_again(r->tracker);
-  r->has_uncommitted = true;
+  return !r->is_standby && !atomic_load(&r->is_topic_away);
 }
 
-static rd_kafka_resp_err_t commit_positions(struct query_reader *r, const rd_kafka_topic_partition_list_t *positions,
-                                            bool is_async)
+static void commit_and_wait(struct query_reader *r)
 {
-  if (!is_async)
-    return kafka_commit_within(r->rk, positions, COMMIT_TIMEOUT_MS);
-  rd_kafka_resp_err_t error = rd_kafka_commit(r->rk, positions, true);
-  r->is_committing = error == RD_KAFKA_RESP_ERR_NO_ERROR;
-  return error;
-}
-
-/* Commit the committable offsets. While the topic is away nothing is committed: its offsets mean nothing in a new
- * topic.
- */
-static void commit(struct query_reader *r, bool is_async)
-{
-  struct position positions[COMMIT_PARTITIONS];
-  rd_kafka_topic_partition_list_t *list;
-
-  if (r->is_standby || atomic_load(&r->is_topic_away))
-    return;
-  size_t n = offset_tracker_committable(r->tracker, positions, COMMIT_PARTITIONS);
-  if (n == 0)
-    return;
-  list = rd_kafka_topic_partition_list_new((int)n);
-  for (size_t i = 0; i < n; i++)
-    rd_kafka_topic_partition_list_add(list, r->topic, positions[i].partition)->offset = positions[i].next;
-  rd_kafka_resp_err_t error = commit_positions(r, list, is_async);
-  rd_kafka_topic_partition_list_destroy(list);
-  if (error)
-    note_failed_commit(r, error);
+  if (may_commit(r))
+    query_commits_wait(&r->commits);
 }
 
 /* Forward the partitions' records to a queue of ours. librdkafka keeps the forwarding when it starts to fetch and
@@ -165,8 +132,8 @@ static void take_assignment(struct query_reader *r, rd_kafka_topic_partition_lis
 static void give_up_assignment(struct query_reader *r)
 {
   if (!rd_kafka_assignment_lost(r->rk)) { /* lost partitions belong to another member already */
-    offset_tracker_tell_again(r->tracker);
-    commit(r, false);
+    query_commits_repeat(&r->commits);
+    commit_and_wait(r);
   }
   forget(r);
   rd_kafka_assign(r->rk, NULL);
@@ -204,9 +171,9 @@ static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_
 
   (void)rk;
   (void)offsets;
-  r->is_committing = false;
-  if (!r->is_standby && error && error != RD_KAFKA_RESP_ERR__NO_OFFSET)
-    note_failed_commit(r, error);
+  r->commits.is_under_way = false;
+  if (!r->is_standby)
+    query_commits_end(&r->commits, error);
 }
 
 static err_t subscribe(struct query_reader *r)
@@ -240,6 +207,7 @@ err_t query_reader_open(const struct kafka_layers *layers, const char *topic, co
   rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
   rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
   TRY(kafka_client_new(RD_KAFKA_CONSUMER, conf, &r->rk));
+  r->commits = (struct query_commits){ .rk = r->rk, .topic = r->topic, .tracker = r->tracker };
   kafka_stats_watch(r->rk, all.client);
   rd_kafka_poll_set_consumer(r->rk);
   TRY(query_queues_open(r->rk, &r->queues));
@@ -274,7 +242,7 @@ static void close_client(struct query_reader *r)
 
   r->is_closing = true;
   if (!is_lost) {
-    commit(r, false);
+    commit_and_wait(r);
     if (r->is_awaited)
       give_up_awaited(r);
     rd_kafka_consumer_close(r->rk);
@@ -364,35 +332,14 @@ void query_reader_retire(struct query_reader **r)
     return;
   bool is_lost = rd_kafka_fatal_error((*r)->rk, reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR;
   if (!is_lost && !rd_kafka_assignment_lost((*r)->rk)) {
-    offset_tracker_tell_again((*r)->tracker);
-    commit(*r, false);
+    query_commits_repeat(&(*r)->commits);
+    commit_and_wait(*r);
   }
   offset_tracker_forget((*r)->tracker);
   query_reader_abandon(r);
 }
 
 /* ---- What is due from time to time ---- */
-
-/* Is a commit under way? One without an answer counts as failed after a while, and its positions are committed again.
- */
-static bool is_commit_under_way(struct query_reader *r, int64_t now_ns)
-{
-  if (r->is_committing && now_ns >= r->commit_due_ns + COMMIT_TIMEOUT_MS * CLOCK_NS_PER_MS) {
-    r->is_committing = false;
-    offset_tracker_tell_again(r->tracker);
-  }
-  return r->is_committing;
-}
-
-/* Commit, one request at a time. Queries that are open now may be committable next time. */
-static void commit_now_and_then(struct query_reader *r, int64_t now_ns)
-{
-  if (now_ns < r->commit_due_ns || is_commit_under_way(r, now_ns))
-    return;
-  r->commit_due_ns = now_ns + COMMIT_INTERVAL_MS * CLOCK_NS_PER_MS;
-  r->has_uncommitted = offset_tracker_n_held(r->tracker) > 0;
-  commit(r, true);
-}
 
 static void give_up_when_answered(struct query_reader *r, int64_t now_ns)
 {
@@ -426,7 +373,8 @@ static err_t look_for_former(struct query_reader *r, int64_t now_ns)
 
 static err_t do_what_is_due(struct query_reader *r, int64_t now_ns)
 {
-  commit_now_and_then(r, now_ns);
+  if (may_commit(r))
+    query_commits_begin(&r->commits, now_ns);
   give_up_when_answered(r, now_ns);
   wake_client(r, now_ns);
   return look_for_former(r, now_ns);
@@ -439,8 +387,8 @@ static int64_t wait_ns(const struct query_reader *r, int64_t left_ns)
 
   if (r->give_up_ns)
     most_ns = DRAIN_STEP_MS * CLOCK_NS_PER_MS;
-  else if (r->has_uncommitted)
-    most_ns = COMMIT_INTERVAL_MS * CLOCK_NS_PER_MS;
+  else if (r->commits.has_uncommitted)
+    most_ns = QUERY_COMMITS_INTERVAL_MS * CLOCK_NS_PER_MS;
   return left_ns < most_ns ? left_ns : most_ns;
 }
 
@@ -542,7 +490,7 @@ static err_t pop_record(struct query_reader *r, bool *has_record, struct query_r
   if (!m)
     return ERR_OK;
   TRY(offset_tracker_begin(r->tracker, m->partition, m->offset, &ticket));
-  r->has_uncommitted = true;
+  r->commits.has_uncommitted = true;
   atomic_store(&r->denied, NULL);
   *out = (struct query_record){
     .has_key = m->key != NULL,

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding and checking a record, and the queries that wait until the catalogue is read far enough. */
+#include "daemon/queries/query_intake.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/space_name.h"
+#include "daemon/config/config_shard.h"
+
+/* Waiting queries that one step releases: few enough that their replies do not fill the producer's queue. */
+enum { RECHECKED_MAX = 64 };
+
+static void refuse(struct query_intake *in, struct pending_query *query, enum answer_error error, const char *message)
+{
+  reply_error(&in->reply, query, error, message, &in->scratch);
+  query_queue_free_query(in->queue, query);
+}
+
+static void refuse_and_count(struct query_intake *in, struct pending_query *query, enum answer_error error,
+                             const char *message)
+{
+  counters_add(&in->with->counters->refused, 1);
+  refuse(in, query, error, message);
+}
+
+/* ---- Deadlines ---- */
+
+/* Return the deadline by the monotonic clock: a later step of the wall clock does not change it. */
+static int64_t deadline_of(const struct query *query, int64_t now_ns)
+{
+  int64_t left_ms, left_ns, deadline_ns;
+
+  if (!query->has_deadline)
+    return PENDING_NO_DEADLINE;
+  bool is_far = __builtin_sub_overflow(query->deadline_unix_ms, clock_unix_ms(), &left_ms) ||
+                __builtin_mul_overflow(left_ms, CLOCK_NS_PER_MS, &left_ns) ||
+                __builtin_add_overflow(left_ns, now_ns, &deadline_ns);
+  if (is_far)
+    return query->deadline_unix_ms > 0 ? PENDING_NO_DEADLINE : 0;
+  return deadline_ns;
+}
+
+static void push_query(struct query_intake *in, struct pending_query *query)
+{
+  char message[160];
+  int64_t left_ns = query->deadline_ns - clock_now_ns();
+
+  if (query->deadline_ns != PENDING_NO_DEADLINE) {
+    int64_t estimate_ns = query_queue_estimate_ns(in->queue, query);
+    if (left_ns < estimate_ns) {
+      snprintf(message, sizeof message,
+               "the deadline is in %" PRId64 " ms, and the answer would take about %" PRId64 " ms",
+               left_ns / CLOCK_NS_PER_MS, estimate_ns / CLOCK_NS_PER_MS);
+      refuse_and_count(in, query, ANSWER_DEADLINE_PASSED, message);
+      return;
+    }
+  }
+  query_queue_push(in->queue, query);
+}
+
+/* ---- Waiting for at_least ---- */
+
+static void refuse_unseen(struct query_intake *in, struct pending_query *query, int64_t now_ns)
+{
+  bool is_late = query->deadline_ns <= now_ns;
+  enum at_least_end end = is_late ? AT_LEAST_DEADLINE : query->query.no_wait ? AT_LEAST_NO_WAIT : AT_LEAST_TIMEOUT;
+  char message[400];
+
+  at_least_explain(&in->sources, &query->query, end, &in->explain_scratch, message, sizeof message);
+  refuse(in, query, is_late ? ANSWER_DEADLINE_PASSED : ANSWER_NOT_SEEN, message);
+}
+
+void query_intake_recheck(struct query_intake *in)
+{
+  int64_t now_ns = clock_now_ns();
+
+  for (struct pending_query *query = at_least_list_take_ended(&in->waiting, &in->sources, now_ns, RECHECKED_MAX), *next;
+       query; query = next) {
+    next = query->next;
+    if (query->is_seen)
+      push_query(in, query);
+    else
+      refuse_unseen(in, query, now_ns);
+  }
+}
+
+static void wait_for_at_least(struct query_intake *in, struct pending_query *query)
+{
+  if (!at_least_list_has_room(&in->waiting, query)) {
+    refuse_and_count(in, query, ANSWER_UNAVAILABLE,
+                     "too many queries wait for their at_least: send the query again later");
+    return;
+  }
+  query->give_up_ns =
+      query->received_ns + (int64_t)config_number(&in->with->config->query.at_least_timeout_ms) * CLOCK_NS_PER_MS;
+  at_least_list_push(&in->waiting, query);
+}
+
+/* ---- Taking queries ---- */
+
+static void send_dead_letter(struct query_intake *in, const struct query_record *record)
+{
+  struct dead_letter letter = {
+    .topic = in->with->config->catalogue.dead_letter_topic,
+    .has_key = record->has_key,
+    .key = record->key,
+    .has_value = record->has_value,
+    .value = record->value,
+    .content_type = record->content_type,
+    .retried = record->retried,
+    .source_topic = in->with->config->query.topic,
+    .partition = record->partition,
+    .offset = record->offset,
+    .reason = err_message(),
+    .kind = LETTER_UNREADABLE,
+    .waiter = DEAD_LETTER_WAITER_QUERY,
+    .ticket = record->ticket,
+  };
+
+  delivery_send_dead_letter(in->with->delivery, &letter);
+}
+
+/* Return the index of a space that the configuration has, or a generation of it. */
+static size_t find_space(const struct config *config, struct span text)
+{
+  struct space_name name;
+  size_t i = 0;
+
+  if (!space_name_parse(text, &name))
+    return 0;
+  while (i + 1 < config->n_spaces && !span_equal(span_of_str(config->spaces[i].name), name.space))
+    i++;
+  return i;
+}
+
+/* A record that is no query is one for every shard: the first one sends the letter for all. */
+static void send_dead_letter_once(struct query_intake *in, const struct query_record *record)
+{
+  if (in->with->config->catalogue.shard.index == 0)
+    send_dead_letter(in, record);
+  else
+    offset_tracker_done(in->with->tracker, record->ticket);
+}
+
+static err_t check_query(const struct query_intake *in, struct pending_query *query)
+{
+  TRY(reply_verify_topic(&in->reply, query->query.reply_topic)); /* its error goes to the answer topic */
+  if (query->is_key_too_long)
+    FAIL(ERR_QUERY, "the record's key is longer than %d bytes, and the answer would carry it", QUERY_KEY_MAX);
+  if (query->query.exclude_seen_by.n > 0 && !in->with->seen)
+    FAIL(ERR_QUERY, "exclude_seen_by: the daemon reads no seen topic: configure seen.topic");
+  if (query->query.like.n > 0 && config_is_shard(in->with->config))
+    FAIL(ERR_QUERY, "like: the catalogue is sharded, and only one shard has the item: send its data in the query");
+  TRY(engine_check_query(in->with->engine, &query->query, &query->number, &query->method));
+  query->space = find_space(in->with->config, query->query.space);
+  TRY(engine_check_filter(in->with->engine, &query->query, &query->region));
+  if (query->query.tree)
+    query_queue_weigh(in->queue, query); /* with the tree */
+  return ERR_OK;
+}
+
+static void accept(struct query_intake *in, struct pending_query *query)
+{
+  config_shard_keep(in->with->config, query->query.at_least, &query->query.n_at_least);
+  err_code_t err = check_query(in, query);
+
+  if (err != ERR_OK)
+    refuse(in, query, reply_error_of(err), err_message());
+  else if (query->deadline_ns < query->received_ns)
+    refuse_and_count(in, query, ANSWER_DEADLINE_PASSED, "the deadline had passed when the query was read");
+  else if (at_least_is_reached(&in->sources, &query->query))
+    push_query(in, query);
+  else if (query->query.no_wait)
+    refuse_unseen(in, query, query->received_ns);
+  else
+    wait_for_at_least(in, query);
+}
+
+/* Return when the query was written, by our monotonic clock: a later step of the wall clock does not change the age of
+ * its answer. 0 if its timestamp cannot be believed. */
+static int64_t asked_ns_of(struct query_intake *in, const struct query_record *record, int64_t now_ns)
+{
+  int64_t age_ms = clock_unix_ms() - record->timestamp_ms;
+
+  age_watch_look(&in->ages);
+  if (record->timestamp_ms < 0 || !age_watch_believes(&in->ages, age_ms))
+    return 0;
+  return now_ns - (age_ms > 0 ? age_ms * CLOCK_NS_PER_MS : 0);
+}
+
+/* The reply carries the key, so a key that is too long for most topics is left out. */
+static err_t take_key(const struct query_record *record, struct pending_query *query)
+{
+  query->is_key_too_long = record->key.n > QUERY_KEY_MAX;
+  query->has_key = record->has_key && !query->is_key_too_long;
+  return region_copy(&query->region, query->has_key ? record->key : (struct span){ 0 }, &query->key);
+}
+
+/* Copy what the reply needs of the record. */
+static err_t note_record(struct query_intake *in, const struct query_record *record, struct pending_query *query)
+{
+  query->query = (struct query){ 0 };
+  query->format = wire_format_of(record->value, record->content_type);
+  query->ticket = record->ticket;
+  query->received_ns = clock_now_ns();
+  query->asked_ns = asked_ns_of(in, record, query->received_ns);
+  query->partition = record->partition;
+  query->offset = record->offset;
+  query->timestamp_ms = record->timestamp_ms;
+  query->deadline_ns = PENDING_NO_DEADLINE;
+  for (size_t i = 0; i < TRACE_HEADERS; i++)
+    TRY(region_copy(&query->region, record->trace.value[i], &query->trace.value[i]));
+  return take_key(record, query);
+}
+
+err_t query_intake_take(struct query_intake *in, const struct query_record *record, struct pending_query *query)
+{
+  counters_add(&in->with->counters->queries, 1);
+  TRY(note_record(in, record, query));
+  err_code_t err = wire_decode_query(record->value, query->format, &query->region, &query->query);
+  query_queue_weigh(in->queue, query);
+  if (err == ERR_OK) {
+    query->deadline_ns = deadline_of(&query->query, query->received_ns);
+    accept(in, query);
+  } else if (err == ERR_WIRE) {
+    send_dead_letter_once(in, record);
+    query_queue_free_query(in->queue, query);
+  } else if (err_class(err) == ERR_CLASS_REJECT) {
+    refuse(in, query, ANSWER_BAD_QUERY, err_message());
+  } else {
+    return err;
+  }
+  return ERR_OK;
+}
+
+/* ---- Opening, and queries that are given up ---- */
+
+void query_intake_init(const struct query_thread_context *context, struct query_queue *queue, size_t max_waiting,
+                       struct query_intake *out)
+{
+  *out = (struct query_intake){
+    .with = context,
+    .reply = { context->delivery, context->counters, context->config },
+    .queue = queue,
+    .sources = { context->engine, context->seen },
+    .waiting = { .max_queries = max_waiting, .max_bytes = context->config->query.memory_bytes / 2 },
+  };
+}
+
+void query_intake_fini(struct query_intake *in)
+{
+  region_fini(&in->scratch);
+  region_fini(&in->explain_scratch);
+}
+
+static void drop(struct query_intake *in, struct pending_query *queries)
+{
+  for (struct pending_query *query = queries, *next; query; query = next) {
+    next = query->next;
+    offset_tracker_done(in->with->tracker, query->ticket); /* its assignment is over: this commits nothing */
+    query_queue_free_query(in->queue, query);
+  }
+}
+
+void query_intake_drop(struct query_intake *in)
+{
+  drop(in, at_least_list_take_all(&in->waiting));
+  drop(in, query_queue_take_all(in->queue));
+}
+
+void query_intake_refuse_waiting(struct query_intake *in)
+{
+  for (struct pending_query *query = at_least_list_take_all(&in->waiting), *next; query; query = next) {
+    next = query->next;
+    refuse(in, query, ANSWER_UNAVAILABLE, "the daemon is stopping: send the query again");
+  }
+}
