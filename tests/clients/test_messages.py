@@ -85,10 +85,18 @@ class Answers(unittest.TestCase):
         self.assertEqual((answer.hits, answer.hits[0].text), ([(b"a\xff", 3.0)], "a\\xff"))
         self.assertEqual((answer.exact, answer.bound, answer.epoch, answer.watermark), (True, 1.0, 5, {2: 7}))
         self.assertIsNone(answer.time_unix_ms)
+        self.assertEqual(answer.shards, {})
         self.assertIsNone(answer_of(pb.Answer()).bound)
+
+    def test_a_part_of_the_shards(self):
+        made = Query("films", 2, vector=[1, 2], allow_partial=True).message("id", 1700)
+        self.assertTrue(made.allow_partial)
+        answer = answer_of(pb.Answer(parts=pb.Parts(answered=3, of=4), generation=2, model="ab"))
+        self.assertEqual((answer.shards, answer.generation, answer.model), ({"answered": 3, "of": 4}, 2, "ab"))
 
     def test_errors_have_their_code(self):
         for code, name, can_retry in ((1, "BAD_QUERY", False), (5, "NOT_SEEN", True), (6, "UNAVAILABLE", True),
+                                      (8, "PARTIAL", True),
                                       (77, "77", False)):
             with self.assertRaises(QueryError) as caught:
                 answer_of(pb.Answer(error=pb.Error(code=code, message="why")))

@@ -2,7 +2,7 @@
 """An answer as its caller sees it."""
 
 from dataclasses import dataclass
-from typing import List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional
 
 from . import sluice_pb2 as pb
 from .errors import QueryError
@@ -34,6 +34,7 @@ class Answer:
     time_unix_ms: Optional[int]   # the time of that state, if items can expire
     generation: int               # of the space, that was searched; 0: the daemon is too old to say it
     model: str                    # the first 16 hexadecimal digits of the SHA-256 of its model file
+    shards: Dict[str, int]        # {"answered": 3, "of": 4} of a sharded catalogue; empty if it is not
     message: pb.Answer            # the whole message, with counts and times
 
 
@@ -51,6 +52,7 @@ def answer_of(message: pb.Answer) -> Answer:
         time_unix_ms=message.time_unix_ms if message.HasField("time_unix_ms") else None,
         generation=message.generation,
         model=message.model,
+        shards={"answered": message.parts.answered, "of": message.parts.of} if message.HasField("parts") else {},
         message=message)
 
 

@@ -17,7 +17,7 @@ class QueryError(SluiceError):
     @property
     def can_retry(self) -> bool:
         """Can the same query succeed if it is sent again?"""
-        return self.code in ("NOT_SEEN", "UNAVAILABLE")
+        return self.code in ("NOT_SEEN", "UNAVAILABLE", "PARTIAL")
 
 
 class NoAnswer(SluiceError, TimeoutError):

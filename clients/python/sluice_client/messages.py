@@ -36,12 +36,14 @@ class Query:
     components: Optional[Numbers] = None
     query_gate: Optional[Numbers] = None
     like: Optional[Key] = None                    # more like this item, in place of a vector
+    allow_partial: bool = False                   # of shards that answer in time, without those that do not
     explain: Iterable[Key] = ()                   # the answer's message says why each is a hit or not
 
     def message(self, query_id: str, deadline_unix_ms: int) -> pb.Query:
         """Return the message, with an id and a deadline."""
         out = pb.Query(id=query_id, space=self.space, k=self.k, method=self.method, filter=self.filter,
-                       no_wait=self.no_wait, deadline_unix_ms=deadline_unix_ms,
+                       no_wait=self.no_wait, allow_partial=self.allow_partial,
+                       deadline_unix_ms=deadline_unix_ms,
                        exclude=[key_bytes(key) for key in self.exclude],
                        explain=[key_bytes(key) for key in self.explain],
                        parameters=[value_of(parameter) for parameter in self.parameters],
