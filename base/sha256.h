@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256, the digest by which people and topics name a model file. Source: FIPS 180-4. */
+/* SHA-256, the digest by which people and topics name a model file. */
 #ifndef BASE_SHA256_H
 #define BASE_SHA256_H
 
+#include <stdio.h>
+
+#include "base/err.h"
 #include "base/span.h"
 
-enum { SHA256_BYTES = 32, SHA256_BLOCK_BYTES = 64, SHA256_HEX_BYTES = 2 * SHA256_BYTES + 1 };
+enum { SHA256_BYTES = 32, SHA256_HEX_BYTES = 2 * SHA256_BYTES + 1 };
 
-/* A digest under way. */
-struct sha256 {
-  uint32_t state[8];
-  uint64_t n_bytes;
-  uint8_t rest[SHA256_BLOCK_BYTES]; /* the last n_bytes % SHA256_BLOCK_BYTES bytes */
-};
+/* Write the digest of bytes in lower-case hexadecimal digits, with a zero byte.
+ *
+ * Returns ERR_OK; ERR_MEMORY; ERR_SYSTEM when libcrypto refuses. */
+err_t sha256_hex(struct span bytes, char hex[SHA256_HEX_BYTES]);
 
-/* Begin a digest, add bytes in any pieces, then write it in lower-case hexadecimal digits, with a zero byte. */
-void sha256_init(struct sha256 *s);
-void sha256_add(struct sha256 *s, struct span bytes);
-void sha256_finish(struct sha256 *s, char hex[SHA256_HEX_BYTES]);
-
-/* The digest of bytes that are all there. */
-void sha256_hex(struct span bytes, char hex[SHA256_HEX_BYTES]);
+/* The same for a file, from where it stands to its end.
+ *
+ * Returns what sha256_hex() does; ERR_SYSTEM also when the file cannot be read to its end. Blocks: on the file. */
+err_t sha256_file(FILE *in, char hex[SHA256_HEX_BYTES]);
 
 #endif

@@ -49,7 +49,7 @@ err_t space_init(const struct engine_space *config, struct space *out)
 
   TRY(init_names(config, out));
   TRY(open_file(config, &file, &out->similarity));
-  sha256_hex(safetensors_bytes(file), out->digest);
+  TRY(sha256_hex(safetensors_bytes(file), out->digest));
   return out->similarity->model_open(file, &out->model);
 }
 

@@ -14,7 +14,7 @@
 #include "daemon/ctl/ctl_model_list.h"
 #include "daemon/ctl/ctl_model_topic.h"
 
-enum { TIMEOUT_S_DEFAULT = 60, TIMEOUT_S_MAX = 1000000, READ_BYTES = 1 << 20 };
+enum { TIMEOUT_S_DEFAULT = 60, TIMEOUT_S_MAX = 1000000 };
 
 #define COVERAGE_DEFAULT 99.9
 
@@ -149,21 +149,14 @@ static err_t run_list(struct request *r)
 
 static err_t digest_of(const char *path, char hex[SHA256_HEX_BYTES])
 {
-  static uint8_t bytes[READ_BYTES];
-  struct sha256 sha256;
   FILE *in = fopen(path, "rb");
-  size_t n;
 
   if (!in)
     FAIL(ERR_USAGE, "%s cannot be read", path);
-  sha256_init(&sha256);
-  while ((n = fread(bytes, 1, sizeof bytes, in)) > 0)
-    sha256_add(&sha256, span_of(bytes, n));
-  bool has_failed = ferror(in);
+  err_code_t err = sha256_file(in, hex);
   fclose(in);
-  if (has_failed)
-    FAIL(ERR_SYSTEM, "%s cannot be read to its end", path);
-  sha256_finish(&sha256, hex);
+  if (err)
+    FAIL(err, "%s has no digest: %s", path, err_message());
   return ERR_OK;
 }
 
