@@ -81,16 +81,23 @@ static err_t set_file(struct model_entry *entry, const struct model_generation *
   return mem_copy_str(asked->path, &entry->path);
 }
 
+/* Is it the file that the entry has, or is loading? A generation that was retired has none. */
+static bool has_file(const struct model_entry *entry, const struct model_generation *asked)
+{
+  bool was_retired = entry->phase == MODEL_REMOVING || entry->phase == MODEL_REMOVED;
+
+  return !was_retired && entry->path && strcmp(entry->path, asked->path) == 0 &&
+         strcmp(entry->digest, asked->digest) == 0;
+}
+
 /* Another record of this generation: load what it says. A model that is loaded stays, because its parts were made for
  * it. */
 static err_t change_file(struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
 {
-  bool has_digest = strcmp(entry->digest, asked->digest) == 0;
-
-  if (entry->path && has_digest && strcmp(entry->path, asked->path) == 0)
+  if (has_file(entry, asked))
     return ERR_OK;
   if (entry->is_in_engine) {
-    if (!has_digest && !*entry->problem) {
+    if (strcmp(entry->digest, asked->digest) != 0 && !*entry->problem) {
       snprintf(entry->problem, sizeof entry->problem,
                "the control topic names another model for it now: a generation keeps its model. Add a new generation");
       log_error("model_changed", "generation=%s note=\"%s\"", entry->name, entry->problem);

@@ -259,6 +259,19 @@ static void a_retired_generation_leaves_the_engine_and_the_store(void **state)
   assert_true(span_equal(item.parts[0].space, span_of_str("books@2")));
 }
 
+static void a_retired_generation_that_is_added_again_is_loaded_again(void **state)
+{
+  struct fixture *f = *state;
+
+  add(f, 2, 1, f->digests[1]);
+  step_to(f, 2, MODEL_READY, true);
+  retire(f, 2);
+  step_to(f, 2, MODEL_REMOVED, true);
+  add(f, 2, 1, f->digests[1]);
+  step_to(f, 2, MODEL_READY, true);
+  assert_items(f, 2, 0);
+}
+
 static void a_current_generation_that_is_retired_gives_way_to_the_switch_before_it(void **state)
 {
   struct fixture *f = *state;
@@ -289,6 +302,7 @@ int main(void)
     CASE(a_loaded_generation_keeps_its_model),
     CASE(parts_that_do_not_fit_the_model_are_counted_and_left_out),
     CASE(a_retired_generation_leaves_the_engine_and_the_store),
+    CASE(a_retired_generation_that_is_added_again_is_loaded_again),
     CASE(a_current_generation_that_is_retired_gives_way_to_the_switch_before_it),
   };
 
