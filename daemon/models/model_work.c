@@ -351,9 +351,11 @@ static err_t remove_parts(struct model_work *w, struct model_entry *entry, const
   return ERR_OK;
 }
 
-static bool may_remove(const struct model_work *w)
+/* Records that were read before the retirement may still reach the store during a first fill, and be in a second
+ * catalogue during a rebuild. Only a walk after that finds all parts. */
+static bool may_remove(const struct model_work *w, bool may_fill)
 {
-  return clock_now_ns() >= w->remove_due_ns;
+  return may_fill && !store_is_rebuilding(w->store) && clock_now_ns() >= w->remove_due_ns;
 }
 
 static err_t walk(struct model_work *w, bool may_fill, const struct model_entry **removed)
@@ -363,7 +365,7 @@ static err_t walk(struct model_work *w, bool may_fill, const struct model_entry 
 
   if (filling && may_fill)
     return fill(w, filling);
-  return removing && may_remove(w) ? remove_parts(w, removing, removed) : ERR_OK;
+  return removing && may_remove(w, may_fill) ? remove_parts(w, removing, removed) : ERR_OK;
 }
 
 /* ---- Steps ---- */
@@ -393,6 +395,6 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
   TRY(walk(w, may_fill, removed));
   TRY(switch_spaces(w));
   *is_busy = (may_fill && model_entries_find_phase(&w->entries, MODEL_FILLING)) ||
-             (may_remove(w) && model_entries_find_phase(&w->entries, MODEL_REMOVING));
+             (may_remove(w, may_fill) && model_entries_find_phase(&w->entries, MODEL_REMOVING));
   return ERR_OK;
 }

@@ -177,6 +177,16 @@ static void assert_items(const struct fixture *f, uint32_t generation, uint64_t 
   assert_int_equal(info.n_items, n);
 }
 
+static struct item_change read_item(const struct fixture *f, const char *key, struct region *region)
+{
+  struct item_change item;
+  bool is_found;
+
+  assert_ok(store_read_item(f->store, span_of_str(key), SIZE_MAX, region, &is_found, &item));
+  assert_true(is_found);
+  return item;
+}
+
 /* ---- Cases ---- */
 
 static void a_generation_gets_the_parts_that_the_store_has_and_answers_only_then(void **state)
@@ -244,8 +254,6 @@ static void a_retired_generation_leaves_the_engine_and_the_store(void **state)
   struct fixture *f = *state;
   AUTO(region_fini) struct region region = { 0 };
   struct engine_space_info info;
-  struct item_change item;
-  bool is_found;
 
   add(f, 2, 1, f->digests[1]);
   switch_to(f, (const uint32_t[]){ 2 }, 1);
@@ -253,10 +261,35 @@ static void a_retired_generation_leaves_the_engine_and_the_store(void **state)
   retire(f, 1);
   step_to(f, 1, MODEL_REMOVED, true);
   assert_false(find_info(f, 1, &info));
-  assert_ok(store_read_item(f->store, span_of_str("04999"), SIZE_MAX, &region, &is_found, &item));
-  assert_true(is_found);
+  const struct item_change item = read_item(f, "04999", &region);
   assert_int_equal(item.n_parts, 2);
   assert_true(span_equal(item.parts[0].space, span_of_str("books@2")));
+}
+
+/* Records that were read before the generation was retired may be in the second catalogue already. */
+static void parts_are_deleted_when_no_second_catalogue_is_being_built(void **state)
+{
+  static const float numbers[] = { 1, 2 };
+  struct part parts[] = { { .space = span_of_str("books"), .vector = { numbers, 1 } },
+                          { .space = span_of_str("books@2"), .vector = { numbers, 2 } } };
+  struct item_change change = { .key = span_of_str("new"), .parts = parts, .n_parts = 2 };
+  struct fixture *f = *state;
+  AUTO(region_fini) struct region region = { 0 };
+  const struct model_entry *removed;
+  bool is_busy = true;
+
+  add(f, 2, 1, f->digests[1]);
+  step_to(f, 2, MODEL_READY, true);
+  assert_ok(store_begin_rebuild(f->store));
+  assert_ok(store_apply(f->store, &change, 1, NULL, 0, NULL));
+  retire(f, 2);
+  for (int i = 0; i < ITEMS; i++)
+    assert_ok(model_work_step(&f->work, true, &is_busy, &removed));
+  assert_int_equal(entry(f, 2)->phase, MODEL_REMOVING);
+  assert_false(is_busy);
+  assert_ok(store_finish_rebuild(f->store));
+  step_to(f, 2, MODEL_REMOVED, true);
+  assert_int_equal(read_item(f, "new", &region).n_parts, 1);
 }
 
 static void a_retired_generation_that_is_added_again_is_loaded_again(void **state)
@@ -302,6 +335,7 @@ int main(void)
     CASE(a_loaded_generation_keeps_its_model),
     CASE(parts_that_do_not_fit_the_model_are_counted_and_left_out),
     CASE(a_retired_generation_leaves_the_engine_and_the_store),
+    CASE(parts_are_deleted_when_no_second_catalogue_is_being_built),
     CASE(a_retired_generation_that_is_added_again_is_loaded_again),
     CASE(a_current_generation_that_is_retired_gives_way_to_the_switch_before_it),
   };
