@@ -68,12 +68,34 @@ static err_t connect(struct models_topic *t, const struct store_position *stored
   return ERR_OK;
 }
 
-/* Open another consumer: this one may have cached metadata of a former topic. */
+/* Open another consumer: this one may have cached metadata of a former topic. On error it stays. */
 static err_t reopen(struct models_topic *t)
 {
+  struct topic_reader *next;
+
+  TRY(topic_reader_open_again(&t->layers, t->name, &next));
+  if (topic_reader_is_outdated(t->reader))
+    log_info("kafka_client_renewed", "client=models");
   topic_reader_abandon(&t->reader);
+  t->reader = next;
+  t->must_reopen = false;
   t->is_connected = false;
-  return topic_reader_open(&t->layers, t->name, &t->reader);
+  return ERR_OK;
+}
+
+/* If the certificates have changed, let another consumer take over. While they do not fit, this one goes on. */
+static err_t renew(struct models_topic *t)
+{
+  if (!topic_reader_is_outdated(t->reader) || !renewal_wait_is_over(&t->renewal))
+    return ERR_OK;
+  err_code_t err = reopen(t);
+  if (err == ERR_KAFKA_RETRY) {
+    renewal_wait_begin(&t->renewal, "models");
+    return ERR_OK;
+  }
+  TRY(err);
+  renewal_wait_end(&t->renewal);
+  return ERR_OK;
 }
 
 /* ---- What goes wrong ---- */
@@ -100,7 +122,9 @@ static err_t recover(struct models_topic *t, err_code_t err)
   } else {
     return err;
   }
-  return reopen(t);
+  t->must_reopen = true;
+  t->is_connected = false;
+  return ERR_OK;
 }
 
 static err_t check_events(const struct models_topic *t, const struct topic_events *events)
@@ -158,10 +182,7 @@ static err_t poll_connected(struct models_topic *t, int timeout_ms, size_t max, 
 static err_t poll_or_connect(struct models_topic *t, const struct store_position *stored, int timeout_ms, size_t max,
                              struct topic_record *records, size_t *n)
 {
-  if (topic_reader_is_outdated(t->reader)) {
-    log_info("kafka_client_renewed", "client=models");
-    TRY(reopen(t));
-  }
+  TRY(t->must_reopen ? reopen(t) : renew(t));
   if (!t->is_connected)
     TRY(connect(t, stored));
   return poll_connected(t, timeout_ms, max, records, n);

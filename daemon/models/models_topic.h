@@ -8,6 +8,7 @@
 #define DAEMON_MODELS_MODELS_TOPIC_H
 
 #include "daemon/catalogue/topic_position.h"
+#include "daemon/renewal_wait.h"
 #include "ingest/topic_reader.h"
 
 enum { MODELS_PROBLEM_BYTES = 512 };
@@ -17,6 +18,8 @@ struct models_topic {
   const char *name;
   struct topic_reader *reader; /* owned */
   struct topic_positions positions;
+  struct renewal_wait renewal;
+  bool must_reopen;                   /* something went wrong: another consumer is opened before the next attempt */
   bool is_connected;                  /* the partition is being read */
   bool is_another_one;                /* it does not continue the store: the stored position means nothing */
   bool has_caught_up;                 /* it was read to where it ended when it was first connected */
