@@ -92,9 +92,26 @@ void model_entry_fail(struct model_entry *entry)
   model_entry_enter(entry, MODEL_FAILED);
 }
 
+void model_entry_note_asked(struct model_entry *entry, const char *digest)
+{
+  bool is_another = strcmp(entry->digest, digest) != 0;
+
+  if (is_another && !*entry->problem) {
+    snprintf(entry->problem, sizeof entry->problem,
+             "the control topic names another model for it now: a generation keeps its model. Add a new generation");
+    log_error("model_changed", "generation=%s note=\"%s\"", entry->name, entry->problem);
+    entry->names_another = true;
+  }
+  if (!is_another && entry->names_another) {
+    *entry->problem = '\0';
+    entry->names_another = false;
+  }
+}
+
 void model_entry_reset(struct model_entry *entry)
 {
   entry->walk = (struct store_walk){ 0 };
   entry->n_walked = entry->n_filled = entry->n_unusable = 0;
   *entry->problem = '\0';
+  entry->names_another = false;
 }

@@ -38,6 +38,10 @@ void model_entry_enter(struct model_entry *entry, enum model_phase phase);
 /* The calling thread's newest failure is what is wrong with the entry: log it, and enter MODEL_FAILED. */
 void model_entry_fail(struct model_entry *entry);
 
+/* The control topic names a model with this digest for a loaded entry. If it is another one, that is its problem, and
+ * it is logged. Once it is the loaded one again, the problem is gone. */
+void model_entry_note_asked(struct model_entry *entry, const char *digest);
+
 /* Forget what was done and what was wrong, for another attempt. */
 void model_entry_reset(struct model_entry *entry);
 

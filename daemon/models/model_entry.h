@@ -28,6 +28,7 @@ struct model_entry {
   uint32_t generation;
   enum model_phase phase;
   bool is_in_engine;
+  bool names_another;                  /* the problem is that the control topic names another model for it */
   bool is_clean;                       /* the store has none of its parts: a process before this one has deleted them */
   char digest[MODEL_DIGEST_CHARS + 1]; /* of the model that is loaded, or should be; "": of the configuration */
   char *path;                          /* NULL: of the configuration */

@@ -14,6 +14,7 @@ static void note_unusable(struct model_entry *entry, const struct item_change *i
   if (entry->n_unusable++ > 0)
     return;
   snprintf(entry->problem, sizeof entry->problem, "item %s: %s", log_quote(item->key), err_message());
+  entry->names_another = false;
   log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is not served until the item is sent again\"",
            log_quote(item->key), log_failure());
 }

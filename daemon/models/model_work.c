@@ -94,16 +94,12 @@ static bool has_file(const struct model_entry *entry, const struct model_generat
  * it. */
 static err_t change_file(struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
 {
-  if (has_file(entry, asked))
-    return ERR_OK;
   if (entry->is_in_engine) {
-    if (strcmp(entry->digest, asked->digest) != 0 && !*entry->problem) {
-      snprintf(entry->problem, sizeof entry->problem,
-               "the control topic names another model for it now: a generation keeps its model. Add a new generation");
-      log_error("model_changed", "generation=%s note=\"%s\"", entry->name, entry->problem);
-    }
+    model_entry_note_asked(entry, asked->digest);
     return ERR_OK;
   }
+  if (has_file(entry, asked))
+    return ERR_OK;
   if (w->loading.is_under_way && w->loading_entry == entry)
     return ERR_OK; /* looked at again when loading has ended */
   TRY(set_file(entry, asked));

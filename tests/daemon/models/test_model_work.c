@@ -235,6 +235,9 @@ static void a_loaded_generation_keeps_its_model(void **state)
   step_to(f, 2, MODEL_READY, true);
   assert_non_null(strstr(entry(f, 2)->problem, "another model"));
   assert_items(f, 2, ITEMS);
+  add(f, 2, 1, f->digests[1]);
+  step_to(f, 2, MODEL_READY, true);
+  assert_string_equal(entry(f, 2)->problem, "");
 }
 
 /* The parts of generation 3 are given to a model of two numbers. */
