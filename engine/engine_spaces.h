@@ -15,8 +15,8 @@
 /* A loaded model that no arena knows yet. */
 struct engine_model;
 
-/* Load the model of a generation. Returns ERR_MODEL with the file and what is wrong; ERR_MEMORY. Thread: any. Blocks:
- * as long as the file needs; a large bilinear model takes minutes. */
+/* Load the model of a generation. Returns ERR_MODEL with the file and what is wrong; ERR_MEMORY; ERR_SYSTEM.
+ * Thread: any. Blocks: as long as the file needs; a large bilinear model takes minutes. */
 err_t engine_load_model(const struct engine_space *space, struct engine_model **out);
 void engine_model_close(struct engine_model **m);
 

@@ -20,8 +20,8 @@ struct space {
 
 struct engine_space;
 
-/* Load the model. space_table_put() gives the number. Returns ERR_MODEL or ERR_MEMORY; the space may be given to
- * space_fini() then too. */
+/* Load the model. space_table_put() gives the number. Returns ERR_MODEL, ERR_MEMORY or ERR_SYSTEM; the space may be
+ * given to space_fini() then too. */
 err_t space_init(const struct engine_space *config, struct space *out);
 void space_fini(struct space *s);
 
