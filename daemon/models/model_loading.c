@@ -8,7 +8,10 @@ static err_t load(struct model_loading *l)
 {
   AUTO(engine_model_close) struct engine_model *model = NULL;
 
-  TRY(engine_load_model(&l->space, &model));
+  err_code_t err = engine_load_model(&l->space, &model);
+  if (err == ERR_MEMORY) /* the daemon and its other models go on */
+    FAIL(ERR_FULL, "%s does not fit into memory: %s", l->path, err_message());
+  TRY(err);
   if (strcmp(engine_model_digest(model), l->digest) != 0)
     FAIL(ERR_MODEL,
          "%s has the SHA-256 %s, but the control topic says %s: deploy the right file, or add the right digest",

@@ -35,7 +35,8 @@ void model_loading_begin(struct model_loading *l, const struct engine_space *spa
 
 /* Take the model, if loading has ended. Otherwise *is_done is false.
  *
- * Returns ERR_MODEL with the reason when the file cannot be used or has another digest; ERR_MEMORY; ERR_SYSTEM.
+ * Returns ERR_MODEL with the reason when the file cannot be used or has another digest; ERR_FULL when there is no
+ * memory to load it; ERR_SYSTEM.
  */
 err_t model_loading_end(struct model_loading *l, bool *is_done, struct engine_model **out);
 

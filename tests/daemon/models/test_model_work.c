@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -15,6 +17,15 @@
 #include "tests/support/assert_ok.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
+
+/* A sanitizer needs more address space than a limit would leave. gcc and clang announce it in different ways. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_SANITIZER 1
+#elif defined(__has_feature)
+#define HAS_SANITIZER (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define HAS_SANITIZER 0
+#endif
 
 enum { ITEMS = 5000, GENERATIONS = 4 };
 
@@ -225,6 +236,25 @@ static void what_cannot_be_used_fails_with_the_reason_and_the_former_generation_
   assert_current(f, 2);
 }
 
+/* The file is a hole of 64 GiB, of which nothing is read. */
+static void a_model_without_memory_to_load_it_fails_and_nothing_else(void **state)
+{
+  const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY }, low = { UINT64_C(32) << 30, RLIM_INFINITY };
+  struct fixture *f = *state;
+
+  if (HAS_SANITIZER)
+    skip();
+  snprintf(f->models[3], PATH_MAX, "%s/large", f->dir.path);
+  fclose(fopen(f->models[3], "wb"));
+  assert_int_equal(truncate(f->models[3], INT64_C(64) << 30), 0);
+  assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+  add(f, 2, 3, f->digests[1]);
+  step_to(f, 2, MODEL_FAILED, true);
+  assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+  assert_non_null(strstr(entry(f, 2)->problem, "does not fit into memory"));
+  assert_current(f, 1);
+}
+
 static void a_loaded_generation_keeps_its_model(void **state)
 {
   struct fixture *f = *state;
@@ -335,6 +365,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     CASE(a_generation_gets_the_parts_that_the_store_has_and_answers_only_then),
     CASE(what_cannot_be_used_fails_with_the_reason_and_the_former_generation_answers),
+    CASE(a_model_without_memory_to_load_it_fails_and_nothing_else),
     CASE(a_loaded_generation_keeps_its_model),
     CASE(parts_that_do_not_fit_the_model_are_counted_and_left_out),
     CASE(a_retired_generation_leaves_the_engine_and_the_store),
