@@ -307,7 +307,10 @@ static bool must_stay(const struct model_work *w, const struct model_entry *entr
 static err_t leave_behind(struct model_work *w)
 {
   for (size_t i = w->entries.n; i-- > 0;) {
-    if (!must_stay(w, w->entries.v[i]) && w->entries.v[i]->phase != MODEL_REMOVED)
+    struct model_entry *entry = w->entries.v[i];
+    if (is_asked_for(w, entry))
+      entry->is_clean = false; /* it gets parts again */
+    else if (!must_stay(w, entry) && entry->phase != MODEL_REMOVED)
       TRY(leave(w, i));
   }
   return ERR_OK;

@@ -338,6 +338,21 @@ static void a_retired_generation_that_is_added_again_is_loaded_again(void **stat
   assert_items(f, 2, 0);
 }
 
+/* A process before this one has deleted its parts, and then the retirement was forgotten. */
+static void parts_that_came_after_a_forgotten_retirement_are_deleted_by_the_next_one(void **state)
+{
+  struct fixture *f = *state;
+  AUTO(region_fini) struct region region = { 0 };
+
+  assert_ok(model_work_note_removed(&f->work, span_of_str("books"), 1));
+  add(f, 2, 1, f->digests[1]);
+  switch_to(f, (const uint32_t[]){ 2 }, 1);
+  step_to(f, 2, MODEL_READY, true);
+  retire(f, 1);
+  step_to(f, 1, MODEL_REMOVED, true);
+  assert_int_equal(read_item(f, "04999", &region).n_parts, 2);
+}
+
 static void a_current_generation_that_is_retired_gives_way_to_the_switch_before_it(void **state)
 {
   struct fixture *f = *state;
@@ -371,6 +386,7 @@ int main(void)
     CASE(a_retired_generation_leaves_the_engine_and_the_store),
     CASE(parts_are_deleted_when_no_second_catalogue_is_being_built),
     CASE(a_retired_generation_that_is_added_again_is_loaded_again),
+    CASE(parts_that_came_after_a_forgotten_retirement_are_deleted_by_the_next_one),
     CASE(a_current_generation_that_is_retired_gives_way_to_the_switch_before_it),
   };
 
