@@ -205,12 +205,13 @@ static err_t send_batch(struct merge_thread *t)
 static void commit_now_and_then(struct merge_thread *t)
 {
   int64_t now_ns = clock_now_ns();
-  struct position *positions;
+  struct position *positions = NULL;
 
   if (now_ns < t->commit_due_ns || t->batch.n > 0)
     return;
   t->commit_due_ns = now_ns + COMMIT_EVERY_MS * CLOCK_NS_PER_MS;
-  partial_reader_commit(t->reader, positions, list_positions(t, &positions));
+  size_t n = list_positions(t, &positions);
+  partial_reader_commit(t->reader, positions, n);
 }
 
 /* ---- The loop ---- */
