@@ -102,13 +102,14 @@ static err_t fail_missing(const struct layout *layout, struct region *r, struct 
 static err_t fail_models(const struct layout *layout, const struct merge_part *other, struct region *r,
                          struct answer *out)
 {
-  const struct partial *a = &layout->parts[0].head, *b = &other->head;
+  const struct merge_part *first = &layout->parts[0];
 
   return make_error(layout, ANSWER_PARTIAL, r, out,
                     "the shards have different models, so their scores cannot be compared: shard %" PRIu32
-                    " has %.*s, shard %" PRIu32 " has %.*s",
-                    a->shard, (int)a->model.n, (const char *)a->model.p, b->shard, (int)b->model.n,
-                    (const char *)b->model.p);
+                    " has generation %" PRIu32 ", %.*s; shard %" PRIu32 " has generation %" PRIu32 ", %.*s",
+                    first->head.shard, first->answer.generation, (int)first->head.model.n,
+                    (const char *)first->head.model.p, other->head.shard, other->answer.generation,
+                    (int)other->head.model.n, (const char *)other->head.model.p);
 }
 
 static err_t pass_error(const struct layout *layout, const struct merge_part *part, struct region *r,
@@ -120,39 +121,45 @@ static err_t pass_error(const struct layout *layout, const struct merge_part *pa
 
 /* ---- Answers ---- */
 
-/* List the parts with a model, and return their number. */
-static size_t list_model(const struct layout *layout, struct span model, const struct merge_part **out)
+/* Can the scores of two parts be compared? Generations may have the same file: that of `dot` has no weights. */
+static bool is_same_model(const struct merge_part *a, const struct merge_part *b)
+{
+  return a->answer.generation == b->answer.generation && span_equal(a->head.model, b->head.model);
+}
+
+/* List the parts with hits that have the model of one, and return their number. */
+static size_t list_model(const struct layout *layout, const struct merge_part *one, const struct merge_part **out)
 {
   size_t n = 0;
 
   for (size_t i = 0; i < layout->n; i++) {
-    if (!layout->parts[i].answer.error && span_equal(layout->parts[i].head.model, model))
+    if (!layout->parts[i].answer.error && is_same_model(&layout->parts[i], one))
       out[n++] = &layout->parts[i];
   }
   return n;
 }
 
-/* Find the model that most parts have; of equally many, that of the first shard. */
-static struct span choose_model(const struct layout *layout, const struct merge_part **scratch)
+/* List the parts with the model that most parts have; of equally many, that of the first shard. Return their number; 0:
+ * all have errors. */
+static size_t list_most(const struct layout *layout, const struct merge_part **out)
 {
-  struct span best = { 0 };
+  const struct merge_part *best = &layout->parts[0];
   size_t n_best = 0;
 
   for (size_t i = 0; i < layout->n; i++) {
-    struct span model = layout->parts[i].head.model;
-    size_t n = list_model(layout, model, scratch);
+    size_t n = list_model(layout, &layout->parts[i], out);
     if (n > n_best) {
-      best = model;
+      best = &layout->parts[i];
       n_best = n;
     }
   }
-  return best;
+  return list_model(layout, best, out);
 }
 
 static const struct merge_part *find_other_model(const struct layout *layout)
 {
   for (size_t i = 1; i < layout->n; i++) {
-    if (!span_equal(layout->parts[i].head.model, layout->parts[0].head.model))
+    if (!is_same_model(&layout->parts[i], &layout->parts[0]))
       return &layout->parts[i];
   }
   return NULL;
@@ -172,6 +179,6 @@ err_t merge_decide(struct merge_part *parts, size_t n, struct region *r, struct 
   if (is_strict && other)
     return fail_models(&layout, other, r, out);
   TRY(region_array(r, layout.n, sizeof *joined, &joined));
-  size_t n_joined = list_model(&layout, choose_model(&layout, joined), joined);
+  size_t n_joined = list_most(&layout, joined);
   return n_joined ? merge_join(joined, n_joined, r, out) : pass_error(&layout, error, r, out);
 }

@@ -6,7 +6,7 @@
 #include "daemon/merge/merge_join.h"
 
 /* Make the answer from the parts that have come. They may be of several layouts (numbers of shards): the most complete
- * one is used. Parts of different models are never joined.
+ * one is used. Parts of different models, or of different generations of one, are never joined.
  *
  *   every shard has answered           the joined answer; or the error of the first shard that has one
  *   a shard is missing, or has an      with allow_partial the joined answer of the others, else the first shard's

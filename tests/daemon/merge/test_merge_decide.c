@@ -38,7 +38,10 @@ static struct merge_part *add(uint32_t shard, uint32_t of, const char *model, bo
 {
   parts[n_parts] = (struct merge_part){
     .head = { .shard = shard, .of = of, .model = span_of_str(model), .k = 5, .allow_partial = allow_partial },
-    .answer = { .id = span_of_str("id"), .space = span_of_str("books"), .receipt = { .is_exact = true } },
+    .answer = { .id = span_of_str("id"),
+                .space = span_of_str("books"),
+                .generation = 1,
+                .receipt = { .is_exact = true } },
   };
   return &parts[n_parts++];
 }
@@ -131,8 +134,30 @@ static void different_models_are_not_joined(void **state)
   add(0, 2, "one", false);
   add(1, 2, "two", false);
   decide();
-  assert_error(ANSWER_PARTIAL, "the shards have different models, so their scores cannot be compared: shard 0 has one, "
-                               "shard 1 has two");
+  assert_error(ANSWER_PARTIAL, "the shards have different models, so their scores cannot be compared: shard 0 has "
+                               "generation 1, one; shard 1 has generation 1, two");
+}
+
+static void generations_with_the_same_file_are_not_joined(void **state)
+{
+  (void)state;
+  add(0, 2, "m", false);
+  add(1, 2, "m", false)->answer.generation = 2;
+  decide();
+  assert_error(ANSWER_PARTIAL, "the shards have different models, so their scores cannot be compared: shard 0 has "
+                               "generation 1, m; shard 1 has generation 2, m");
+}
+
+static void of_different_generations_the_most_frequent_is_used(void **state)
+{
+  (void)state;
+  add(0, 3, "m", true)->answer.generation = 2;
+  add(1, 3, "m", true);
+  add(2, 3, "m", true)->answer.generation = 2;
+  decide();
+  assert_int_equal(out.error, ANSWER_OK);
+  assert_int_equal(out.n_parts, 2);
+  assert_int_equal(out.generation, 2);
 }
 
 static void of_different_models_the_most_frequent_is_used(void **state)
@@ -170,6 +195,8 @@ int main(void)
     cmocka_unit_test_setup(a_query_may_allow_missing_and_failed_shards, begin),
     cmocka_unit_test_setup(an_error_of_all_shards_is_one_even_if_some_may_be_missing, begin),
     cmocka_unit_test_setup(different_models_are_not_joined, begin),
+    cmocka_unit_test_setup(generations_with_the_same_file_are_not_joined, begin),
+    cmocka_unit_test_setup(of_different_generations_the_most_frequent_is_used, begin),
     cmocka_unit_test_setup(of_different_models_the_most_frequent_is_used, begin),
     cmocka_unit_test_setup(the_most_complete_layout_is_used, begin),
   };
