@@ -252,6 +252,8 @@ static err_t replace_refused(struct merge_batch *b)
     else
       TRY(replace(b, reply, b->messages[i].reason));
   }
+  if (b->n == 0) /* nothing will be sent that would clear it */
+    merge_batch_clear(b);
   return ERR_OK;
 }
 
