@@ -17,9 +17,9 @@ enum { ASK_TIMEOUT_MS = 5000, ASK_TIMES = 8 };
 struct partition {
   int32_t partition;
   int64_t committed;    /* the group's position; the first offset if it has none */
-  int64_t end_at_start; /* when it was assigned */
+  int64_t end_at_start; /* when it was assigned: at first that of what was committed, see has_marks() */
+  bool knows_end;       /* that is the end of all its records */
   int64_t next;         /* after the last record that was read */
-  bool has_marks;       /* it was read to that end */
 };
 
 struct partial_reader {
@@ -231,10 +231,8 @@ static err_t note_error(struct partial_reader *r, const rd_kafka_message_t *m)
 
   switch (m->err) {
   case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-    if (p) {
-      p->has_marks = true;
+    if (p)
       p->next = m->offset > p->next ? m->offset : p->next;
-    }
     return ERR_OK;
   case RD_KAFKA_RESP_ERR__FATAL:
     FAIL(ERR_KAFKA, "parts cannot be read: %s", rd_kafka_message_errstr(m));
@@ -287,10 +285,28 @@ static bool take_record(struct partial_reader *r, struct partial_record *out)
   return true;
 }
 
+/* Was the partition read to its end? Brokers say at first where the oldest open transaction begins. That may be one of
+ * the former owner, which the group counts as committed already. So what was fetched then says where its marks end. */
+static bool has_marks(struct partial_reader *r, struct partition *p)
+{
+  int64_t first, end;
+
+  if (p->next < p->end_at_start)
+    return false;
+  if (!p->knows_end) {
+    rd_kafka_resp_err_t error = rd_kafka_get_watermark_offsets(r->rk, r->topic, p->partition, &first, &end);
+    if (error || end < 0) /* nothing was fetched yet */
+      return false;
+    p->end_at_start = end;
+    p->knows_end = true;
+  }
+  return p->next >= p->end_at_start;
+}
+
 static bool all_have_marks(struct partial_reader *r)
 {
   for (size_t i = 0; i < r->n; i++) {
-    if (!r->partitions[i].has_marks && r->partitions[i].next < r->partitions[i].end_at_start)
+    if (!has_marks(r, &r->partitions[i]))
       return false;
   }
   return r->is_assigned;

@@ -10,6 +10,8 @@ import time
 import unittest
 from pathlib import Path
 
+import confluent_kafka
+
 import data
 import models
 import real_broker
@@ -340,6 +342,43 @@ class Failures(ShardsCase):
         eventually(lambda: merge.status()["counters"]["late"] >= len(parts), "the parts to be dropped after a restart")
         load.more(10)
         self.check_once(load)
+
+    def test_marks_of_a_transaction_that_is_still_open_count(self):
+        load = self.open("marks", 2, n_merges=1)
+        load.more(5)
+        self.check_once(load)
+        merge = self.layout.merges[0]
+        merge.stop()
+        load.more(1)
+        query_id = list(load.queries)[-1]
+        load.system.client.flush()
+        reader, parts = TopicReader(broker.bootstrap, self.system.topic("partials")), []
+
+        def has_parts():
+            for record in reader.read():
+                partial = pb.Partial.FromString(record.value)
+                if partial.kind == pb.Partial.PART and pb.Answer.FromString(partial.answer).id == query_id:
+                    parts.append(record)
+            return len(parts) == 2
+        eventually(has_parts, "the parts of the last query")
+        other = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "another merge"})
+        other.init_transactions()
+        other.begin_transaction()
+        other.produce(self.system.topic("partials"), pb.Partial(kind=pb.Partial.ANSWERED).SerializeToString(),
+                      parts[0].key, parts[0].partition)
+        other.flush()
+        merge.start()
+        eventually(lambda: "which queries are answered" in (merge.get("/readyz") or [0, ""])[1],
+                   "the merge to wait for the mark")
+        time.sleep(2)  # longer than the reading of all that is committed takes
+        self.assertIn("which queries are answered", merge.get("/readyz")[1])
+        other.commit_transaction()
+        merge.wait_ready()
+        eventually(lambda: merge.status()["counters"]["late"] == len(parts), "the parts to be dropped")
+        del load.queries[query_id]
+        load.more(5)
+        self.check_once(load)
+        self.assertFalse(load.answers(query_id))
 
     def test_a_partials_topic_that_comes_later(self):
         self.system = self.make("later", with_partials=False)
