@@ -17,6 +17,9 @@
 
 enum { POLL_MS = 100, RETRY_MS = 100, RECORDS_AT_ONCE = 1000, COMMIT_EVERY_MS = 1000, PREPARE_MS = 1000 };
 
+/* How long the thread fills a batch: while no broker answers, each look for a topic that a query names takes time. */
+enum { FILL_MS = 1000 };
+
 /* After how many seconds of silence a shard is no longer shown. */
 enum { FORGET_SHARD_S = 600 };
 
@@ -153,8 +156,9 @@ static err_t read_records(struct merge_thread *t)
 static err_t fill_batch(struct merge_thread *t)
 {
   AUTO(open_join_close) struct open_join *join = NULL;
+  int64_t end_ns = clock_now_ns() + FILL_MS * CLOCK_NS_PER_MS;
 
-  while (merge_batch_has_room(&t->batch) && (join = open_joins_take_ready(t->joins))) {
+  while (merge_batch_has_room(&t->batch) && clock_now_ns() < end_ns && (join = open_joins_take_ready(t->joins))) {
     TRY(merge_batch_add(&t->batch, join));
     hist_add(&t->with.figures->wait_us, (uint64_t)((clock_now_ns() - join->since_ns) / CLOCK_NS_PER_US));
     open_join_close(&join);
