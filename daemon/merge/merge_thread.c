@@ -89,13 +89,21 @@ static void note_unusable(struct merge_thread *t, const struct partial_record *r
            log_failure());
 }
 
+/* Without a key, parts of all queries would be parts of one. */
+static err_t decode(const struct partial_record *record, struct region *r, struct partial *out)
+{
+  if (record->key.n == 0)
+    FAIL(ERR_WIRE, "the record has no key");
+  return wire_decode_partial(record->value, r, out);
+}
+
 static err_t take_record(struct merge_thread *t, const struct partial_record *record)
 {
   struct partial partial;
   int64_t now_ns = clock_now_ns();
 
   region_reset(&t->scratch);
-  err_code_t err = wire_decode_partial(record->value, &t->scratch, &partial);
+  err_code_t err = decode(record, &t->scratch, &partial);
   if (err == ERR_WIRE) {
     note_unusable(t, record);
     return ERR_OK;

@@ -334,6 +334,9 @@ class Failures(ShardsCase):
                                                     record.partition)
             self.system.client.flush()
         merge = self.layout.merges[0]
+        self.system.client.producer.produce(self.system.topic("partials"), parts[0].value)
+        self.system.client.flush()
+        eventually(lambda: merge.status()["counters"]["unusable"] == 1, "the part without a key to be dropped")
         send_again()
         eventually(lambda: merge.status()["counters"]["late"] == len(parts), "the parts to be dropped")
         merge.kill()
