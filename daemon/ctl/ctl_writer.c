@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "daemon/config/config_shard.h"
 #include "ingest/topics.h"
 #include "ingest/wire.h"
 
@@ -168,11 +169,26 @@ static err_t look(struct ctl_writer *w, uint64_t *behind)
   return ERR_OK;
 }
 
+/* A shard never reads the partitions of others: records there are not waited for. */
+static err_t keep_own_partitions(struct ctl_writer *w)
+{
+  size_t n = w->positions.n;
+
+  config_shard_keep(w->ctx->config, w->positions.items, &w->positions.n);
+  if (w->positions.n == n)
+    return ERR_OK;
+  if (w->positions.n == 0)
+    FAIL(ERR_SYSTEM, "Kafka has the records, but another shard reads them: this one cannot say when they are visible");
+  fprintf(stderr, "Records in %zu partitions are read by other shards, and not waited for.\n", n - w->positions.n);
+  return ERR_OK;
+}
+
 err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns)
 {
   uint64_t total, behind;
   int64_t moved_ns = clock_now_ns();
 
+  TRY(keep_own_partitions(w));
   TRY(look(w, &total));
   behind = total;
   if (progress)

@@ -62,12 +62,13 @@ void ctl_writer_idle(struct ctl_writer *w, int64_t until_ns);
 /* Wait until Kafka has confirmed every record. Returns ERR_KAFKA with the first reason if it did not take all. */
 err_t ctl_writer_flush(struct ctl_writer *w);
 
-/* Wait until queries see every delivered record.
+/* Wait until queries see every delivered record. A shard is asked only for those of its own partitions.
  *
  * progress    begun here; NULL: show none
  * visible_ns  when the last record became visible, by clock_now_ns()
  *
- * Returns ERR_SYSTEM if the daemon does not answer or makes no progress for a minute.
+ * Returns ERR_SYSTEM if the daemon does not answer or makes no progress for a minute, or if all records are for other
+ * shards.
  */
 err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns);
 

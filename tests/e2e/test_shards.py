@@ -4,6 +4,7 @@
 when processes die."""
 
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,7 +18,7 @@ import models
 import real_broker
 import shards
 import wire
-from harness import SLOWNESS, Case, System, TopicReader, eventually, to_yaml
+from harness import SLOWNESS, Case, System, TopicReader, build_dir, eventually, to_yaml
 from wire import pb
 
 N_ITEMS = 2000
@@ -487,6 +488,21 @@ class Failures(ShardsCase):
         load.more(5)  # the other spaces are not affected
         del load.queries[query.id]
         self.check_once(load)
+
+    def test_sluicectl_waits_for_the_records_of_its_shard(self):
+        self.open("puts", 2, n_merges=0)
+        first, second = ({key: self.puts(shard, key) for key in self.keys[:12]} for shard in self.layout.shards)
+        self.assertEqual({key for key, is_own in first.items() if is_own},
+                         {key for key, is_own in second.items() if not is_own})
+        self.assertEqual(set(first.values()), {True, False})
+
+    def puts(self, shard, key):
+        """Change an item. Return whether the shard reads its partition, as sluicectl says."""
+        command = [build_dir() / "sluicectl", "--config", shard.config_path, "put", key, '{"attributes": {"price": 1}}']
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30 * SLOWNESS)
+        if done.returncode:
+            self.assertIn("another shard reads them", done.stderr)
+        return done.returncode == 0
 
     def test_layouts_that_cannot_be_are_refused(self):
         self.open("refused", 2, partitions=3, n_merges=0)
