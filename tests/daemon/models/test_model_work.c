@@ -245,8 +245,10 @@ static void a_model_without_memory_to_load_it_fails_and_nothing_else(void **stat
   if (HAS_SANITIZER)
     skip();
   snprintf(f->models[3], PATH_MAX, "%s/large", f->dir.path);
-  fclose(fopen(f->models[3], "wb"));
-  assert_int_equal(truncate(f->models[3], INT64_C(64) << 30), 0);
+  FILE *file = fopen(f->models[3], "wb");
+  assert_non_null(file);
+  assert_int_equal(ftruncate(fileno(file), INT64_C(64) << 30), 0);
+  fclose(file);
   assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
   add(f, 2, 3, f->digests[1]);
   step_to(f, 2, MODEL_FAILED, true);
