@@ -285,22 +285,19 @@ static bool take_record(struct partial_reader *r, struct partial_record *out)
   return true;
 }
 
-/* Was the partition read to its end? Brokers say at first where the oldest open transaction begins. That may be one of
- * the former owner, which the group counts as committed already. So what was fetched then says where its marks end. */
+/* Was the partition read to its end? Brokers say at first where the oldest open transaction begins. It may be one of
+ * the former owner whose positions are committed already. So the first fetch says where the marks end. */
 static bool has_marks(struct partial_reader *r, struct partition *p)
 {
   int64_t first, end;
 
-  if (p->next < p->end_at_start)
+  if (p->next < p->end_at_start || p->knows_end)
+    return p->next >= p->end_at_start;
+  if (rd_kafka_get_watermark_offsets(r->rk, r->topic, p->partition, &first, &end) || end < 0) /* nothing was fetched */
     return false;
-  if (!p->knows_end) {
-    rd_kafka_resp_err_t error = rd_kafka_get_watermark_offsets(r->rk, r->topic, p->partition, &first, &end);
-    if (error || end < 0) /* nothing was fetched yet */
-      return false;
-    p->end_at_start = end;
-    p->knows_end = true;
-  }
-  return p->next >= p->end_at_start;
+  p->end_at_start = end;
+  p->knows_end = true;
+  return p->next >= end;
 }
 
 static bool all_have_marks(struct partial_reader *r)
