@@ -305,7 +305,8 @@ class Failures(ShardsCase):
         print(f" [{len(answers)} queries] ", end="", flush=True)
 
     def test_a_merge_that_was_suspended_answers_nothing_again(self):
-        load = self.open("zombie", 2, merge_config={"query": {"kafka": {"session.timeout.ms": 2000}}})
+        load = self.open("zombie", 2, merge_config={"query": {"kafka": {"session.timeout.ms": 2000}},
+                                                    "merge": {"wait_ms": int(60000 * SLOWNESS)}})
         first, second = self.layout.merges
         load.more(20)
         first.process.send_signal(signal.SIGSTOP)
