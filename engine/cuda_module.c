@@ -11,8 +11,8 @@
 
 #define FILE_NAME "libsluice_cuda.so"
 
-/* Defined if the program contains the backend. */
-extern const struct cuda_module sluice_cuda_module __attribute__((weak));
+/* Defined only if the program contains the backend. */
+#pragma weak sluice_cuda_module
 
 static struct {
   pthread_once_t once;
