@@ -15,7 +15,14 @@
 #include "ingest/partial_reader.h"
 #include "ingest/wire_partial.h"
 
-enum { POLL_MS = 100, RETRY_MS = 100, RECORDS_AT_ONCE = 1000, COMMIT_EVERY_MS = 1000, PREPARE_MS = 1000 };
+enum {
+  POLL_MS = 100,
+  RETRY_MS = 100,
+  RECORDS_AT_ONCE = 1000,
+  COMMIT_EVERY_MS = 1000,
+  PREPARE_MS = 1000,
+  TOPIC_MS = 1000
+};
 
 /* How long the thread fills a batch: while no broker answers, each look for a topic that a query names takes time. */
 enum { FILL_MS = 1000 };
@@ -265,7 +272,8 @@ static err_t step(struct merge_thread *t)
   return ERR_OK;
 }
 
-/* Before anything is read: a former daemon of the same name may have left a transaction open. */
+/* Before anything is read: a former daemon of the same name may have left a transaction open. And librdkafka would let
+ * the first mark, and so the second batch, wait for a second until it knows the topic. */
 static err_t prepare(struct merge_thread *t)
 {
   err_code_t err;
@@ -274,6 +282,8 @@ static err_t prepare(struct merge_thread *t)
     pulse_beat();
     log_warn("merge_waiting", "reason=%s", log_failure());
   }
+  if (err == ERR_OK)
+    (void)transaction_has_topic(t->transaction, t->with.config->query.partials_topic, TOPIC_MS);
   return err;
 }
 
