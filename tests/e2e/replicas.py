@@ -111,6 +111,7 @@ class Load:
         self.prefix = secrets.token_hex(4)
         self.sent = {}                     # id -> when
         self.answered = defaultdict(list)  # id -> [when]
+        self.times = {}                    # id -> what the answer says of its times
         self.errors = []
         self.is_sending, self.is_reading = True, True
         settings = {**QUIET, "bootstrap.servers": replicas.broker.bootstrap}
@@ -170,6 +171,7 @@ class Load:
             if answer.HasField("error"):
                 self.errors.append(f"{answer.id}: {answer.error}")
             self.answered[answer.id].append(time.monotonic())
+            self.times[answer.id] = answer.times
 
     def n_sent(self):
         return len(self.sent)
