@@ -11,10 +11,15 @@ struct ctl_retry_options {
 };
 
 /* Write the record of each selected letter to the partition where it was, say so, and wait until the daemon has read
- * those of the catalogue. Left out, with the reason, are: letters without a value, those of topics that the
- * configuration does not have, items that have a newer record, and, if letters were not named by their places, records
- * that came back from an earlier retry, and those of other topics than the catalogue's if the selection names none. A
- * letter is not marked: its record is written again each time that it is selected.
+ * those of the catalogue. A letter is not marked: its record is written again each time that it is selected.
+ *
+ * Left out, with the reason, are:
+ *   - letters without a value
+ *   - letters of topics that the configuration does not have
+ *   - items that have a newer record
+ * and, unless letters were named by their places:
+ *   - records that came back from an earlier retry
+ *   - records of other topics than the catalogue's, if the selection names none
  *
  * Returns ERR_ITEM if the daemon refused a record again, or if a letter that was named was left out; ERR_KAFKA; the
  * errors of a writer. */
