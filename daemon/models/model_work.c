@@ -380,7 +380,8 @@ err_t model_work_note_loaded(struct model_work *w)
     if (w->entries.v[i]->phase == MODEL_FILLING)
       model_entry_enter(w->entries.v[i], MODEL_READY);
   }
-  return switch_spaces(w);
+  TRY(switch_spaces(w));
+  return leave_behind(w); /* before the first query: nobody sees a retired generation that a start has loaded */
 }
 
 err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const struct model_entry **removed)

@@ -50,8 +50,9 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
 /* Is a generation being loaded, or to be loaded? */
 bool model_work_is_loading(const struct model_work *w);
 
-/* The engine was loaded from the store, with all generations that it has: those that were being filled are ready, and
- * those that should answer do so from now on. Errors as engine_set_current(). */
+/* The engine was loaded from the store, with all generations that it has: those that were being filled are ready,
+ * those that should answer do so from now on, and those that were retired have left it. Errors as
+ * engine_set_current() and engine_remove_space(). */
 err_t model_work_note_loaded(struct model_work *w);
 
 /* Return the generation that should answer queries for a space, by the newest switch. */

@@ -355,6 +355,24 @@ static void parts_that_came_after_a_forgotten_retirement_are_deleted_by_the_next
   assert_int_equal(read_item(f, "04999", &region).n_parts, 2);
 }
 
+/* The configured generation is loaded at every start; by then it may have been retired long ago. */
+static void a_start_leaves_the_retired_generation_behind_before_the_first_query(void **state)
+{
+  struct fixture *f = *state;
+  struct engine_space_info info;
+
+  assert_ok(model_work_note_removed(&f->work, span_of_str("books"), 1));
+  add(f, 2, 1, f->digests[1]);
+  switch_to(f, (const uint32_t[]){ 2 }, 1);
+  retire(f, 1);
+  step_to(f, 2, MODEL_FILLING, false);
+  assert_int_equal(entry(f, 1)->phase, MODEL_READY);
+  assert_ok(model_work_note_loaded(&f->work));
+  assert_current(f, 2);
+  assert_int_equal(entry(f, 1)->phase, MODEL_REMOVED);
+  assert_false(find_info(f, 1, &info));
+}
+
 static void a_current_generation_that_is_retired_gives_way_to_the_switch_before_it(void **state)
 {
   struct fixture *f = *state;
@@ -389,6 +407,7 @@ int main(void)
     CASE(parts_are_deleted_when_no_second_catalogue_is_being_built),
     CASE(a_retired_generation_that_is_added_again_is_loaded_again),
     CASE(parts_that_came_after_a_forgotten_retirement_are_deleted_by_the_next_one),
+    CASE(a_start_leaves_the_retired_generation_behind_before_the_first_query),
     CASE(a_current_generation_that_is_retired_gives_way_to_the_switch_before_it),
   };
 
