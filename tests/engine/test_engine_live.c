@@ -27,7 +27,9 @@ enum {
   SEARCHERS = 3,
   BATCH = 3,
   ENOUGH_SEARCHES = 200,
-  MAX_SECONDS = 4,
+  MIN_EPOCHS = 50,
+  ENOUGH_S = 4,
+  AT_MOST_S = 120, /* on a machine that is busy */
 };
 
 /* The catalogue of one epoch; 255 means no item. */
@@ -348,8 +350,8 @@ static void every_answer_is_right_for_the_epoch_that_it_names(void **state)
     workers[i].dice.state = seed + 100 + i;
     assert_int_equal(pthread_create(&workers[i].thread, NULL, i < SEARCHERS ? search_on : watch_on, &workers[i]), 0);
   }
-  int64_t end_ns = clock_now_ns() + MAX_SECONDS * CLOCK_NS_PER_S;
-  while (epoch < EPOCHS && clock_now_ns() < end_ns) {
+  int64_t begin_ns = clock_now_ns(), end_ns = begin_ns + AT_MOST_S * CLOCK_NS_PER_S;
+  while (epoch < MIN_EPOCHS || (epoch < EPOCHS && clock_now_ns() - begin_ns < ENOUGH_S * CLOCK_NS_PER_S)) {
     epoch++;
     if (epoch % REPLACE_EVERY == 0)
       replace_epoch(&dice, epoch);
@@ -369,7 +371,7 @@ static void every_answer_is_right_for_the_epoch_that_it_names(void **state)
     assert_true(atomic_load(&workers[i].n_searches) > 0);
     n_epochs += workers[i].n_epochs;
   }
-  assert_true(epoch >= 50 && n_epochs >= 10); /* searches and writes did run at the same time */
+  assert_true(n_epochs >= 10); /* searches and writes did run at the same time */
   engine_close(&engine);
 }
 
