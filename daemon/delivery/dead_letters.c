@@ -222,48 +222,72 @@ static void log_letter(struct dead_letters *l, const struct dead_letter *letter,
            letter->partition, letter->offset, log_quote(letter->key), log_quote(span_of_str(reason)));
 }
 
-bool dead_letters_send(struct dead_letters *l, const struct dead_letter *letter)
-{
-  char partition[16], offset[24], reason[1024]; /* a copy: letter->reason may be err_message(), which changes */
-  struct sent_letter *made;
+/* A letter's message. It is borrowed from the letter and from itself: it must not move. */
+struct letter_message {
+  struct sender_message message;
+  struct sender_header headers[SENDER_HEADERS_MAX];
+  char partition[16], offset[24];
+  char reason[1024]; /* a copy: the letter's may be err_message(), which changes */
+};
 
-  snprintf(reason, sizeof reason, "%s", letter->reason);
-  snprintf(partition, sizeof partition, "%" PRId32, letter->partition);
-  snprintf(offset, sizeof offset, "%" PRId64, letter->offset);
-  struct sender_header headers[SENDER_HEADERS_MAX] = {
-    { "sluice.topic", span_of_str(letter->source_topic) },
-    { "sluice.partition", span_of_str(partition) },
-    { "sluice.offset", span_of_str(offset) },
-    { "sluice.reason", span_of_str(reason) },
-  };
-  size_t n_headers = 4;
+static void add_header(struct letter_message *m, const char *name, struct span value)
+{
+  m->headers[m->message.n_headers++] = (struct sender_header){ name, value };
+}
+
+static void add_headers(struct letter_message *m, const struct dead_letter *letter)
+{
+  snprintf(m->partition, sizeof m->partition, "%" PRId32, letter->partition);
+  snprintf(m->offset, sizeof m->offset, "%" PRId64, letter->offset);
+  snprintf(m->reason, sizeof m->reason, "%s", letter->reason);
+  add_header(m, "sluice.topic", span_of_str(letter->source_topic));
+  add_header(m, "sluice.partition", span_of_str(m->partition));
+  add_header(m, "sluice.offset", span_of_str(m->offset));
+  add_header(m, "sluice.reason", span_of_str(m->reason));
   if (letter->content_type.n)
-    headers[n_headers++] = (struct sender_header){ "content-type", letter->content_type };
+    add_header(m, "content-type", letter->content_type);
   if (letter->retried.n && letter->retried.n <= RETRIED_DIGITS_MAX)
-    headers[n_headers++] = (struct sender_header){ RETRIED_HEADER, letter->retried };
-  struct sender_message message = {
+    add_header(m, RETRIED_HEADER, letter->retried);
+}
+
+static void write_message(const struct dead_letter *letter, struct letter_message *out)
+{
+  out->message = (struct sender_message){
     .topic = letter->topic,
     .has_key = letter->has_key,
     .key = letter->key,
     .has_value = letter->has_value,
     .value = letter->value,
-    .headers = headers,
-    .n_headers = n_headers,
+    .headers = out->headers,
   };
+  add_headers(out, letter);
+}
 
+/* Give the message to the outlet. Returns false if the letter was not taken. */
+static bool pass_on(struct dead_letters *l, struct sent_letter *letter, const struct sender_message *message)
+{
+  if (!append(l, letter))
+    return false;
+  if (outlet_send(l->outlet, &letter->item, message))
+    return true;
+  detach(l, letter);
+  atomic_fetch_sub(&l->n_open, 1);
+  return false;
+}
+
+bool dead_letters_send(struct dead_letters *l, const struct dead_letter *letter)
+{
+  struct letter_message text;
+  struct sent_letter *made;
+
+  write_message(letter, &text);
   if (make_letter(letter, &made) != ERR_OK)
     return false;
-  if (!append(l, made)) {
+  if (!pass_on(l, made, &text.message)) {
     mem_free(&made);
     return false;
   }
-  if (!outlet_send(l->outlet, &made->item, &message)) {
-    detach(l, made);
-    atomic_fetch_sub(&l->n_open, 1);
-    mem_free(&made);
-    return false;
-  }
-  log_letter(l, letter, reason);
+  log_letter(l, letter, text.reason);
   return true;
 }
 
