@@ -12,6 +12,7 @@
 #include "ingest/kafka_renewal.h"
 #include "ingest/kafka_repeats.h"
 #include "ingest/kafka_trouble.h"
+#include "ingest/retried_header.h"
 
 enum { TEXT_BYTES = 512 };
 
@@ -149,6 +150,21 @@ struct span kafka_header(const rd_kafka_message_t *message, const char *name)
       rd_kafka_header_get_last(headers, name, &value, &n) != RD_KAFKA_RESP_ERR_NO_ERROR || !value)
     return (struct span){ 0 };
   return span_of(value, n);
+}
+
+struct topic_record kafka_record(const rd_kafka_message_t *m)
+{
+  return (struct topic_record){
+    .has_key = m->key != NULL,
+    .key = span_of(m->key, m->key_len),
+    .has_value = m->payload != NULL,
+    .value = span_of(m->payload, m->len),
+    .content_type = kafka_header(m, "content-type"),
+    .retried = kafka_header(m, RETRIED_HEADER),
+    .partition = m->partition,
+    .offset = m->offset,
+    .timestamp_ms = rd_kafka_message_timestamp(m, NULL),
+  };
 }
 
 struct trace_headers kafka_trace_headers(const rd_kafka_message_t *message)

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/span.h"
 #include "ingest/kafka_properties.h"
+#include "ingest/topic_record.h"
 #include "ingest/trace_headers.h"
 
 /* Make a client configuration from layers of properties. librdkafka's log lines and errors go to our log. The caller
@@ -50,6 +51,9 @@ void kafka_credentials_end(rd_kafka_t *rk);
 
 /* Return the value of a header, or an empty span if there is none. Valid as long as the message. */
 struct span kafka_header(const rd_kafka_message_t *message, const char *name);
+
+/* Return the record of a message without an error. Valid as long as the message. */
+struct topic_record kafka_record(const rd_kafka_message_t *message);
 
 /* Return the headers of a trace; those that are too long are empty. Valid as long as the message. */
 struct trace_headers kafka_trace_headers(const rd_kafka_message_t *message);

@@ -14,7 +14,6 @@
 #include "ingest/kafka_renewal.h"
 #include "ingest/query_commits.h"
 #include "ingest/query_queues.h"
-#include "ingest/retried_header.h"
 
 /* Maximum wait for the group's events while records arrive, and maximum number of events handled at once. */
 enum { EVENTS_INTERVAL_MS = 10, EVENTS_AT_ONCE = 64 };
@@ -492,19 +491,7 @@ static err_t pop_record(struct query_reader *r, bool *has_record, struct query_r
   TRY(offset_tracker_begin(r->tracker, m->partition, m->offset, &ticket));
   r->commits.has_uncommitted = true;
   atomic_store(&r->denied, NULL);
-  *out = (struct query_record){
-    .has_key = m->key != NULL,
-    .key = span_of(m->key, m->key_len),
-    .has_value = m->payload != NULL,
-    .value = span_of(m->payload, m->len),
-    .content_type = kafka_header(m, "content-type"),
-    .retried = kafka_header(m, RETRIED_HEADER),
-    .trace = kafka_trace_headers(m),
-    .partition = m->partition,
-    .offset = m->offset,
-    .timestamp_ms = rd_kafka_message_timestamp(m, NULL),
-    .ticket = ticket,
-  };
+  *out = (struct query_record){ kafka_record(m), kafka_trace_headers(m), ticket };
   *has_record = true;
   return ERR_OK;
 }

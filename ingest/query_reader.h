@@ -12,9 +12,9 @@
 #define INGEST_QUERY_READER_H
 
 #include "base/err.h"
-#include "base/span.h"
 #include "ingest/kafka_properties.h"
 #include "ingest/offset_tracker.h"
+#include "ingest/topic_record.h"
 #include "ingest/trace_headers.h"
 
 struct query_reader;
@@ -22,19 +22,11 @@ struct query_reader;
 /* Bytes of a member's id: client.id, a hyphen and a UUID. Longer ones count as unknown. */
 enum { QUERY_MEMBER_MAX = 255 };
 
-/* A record of the topic. Spans are valid until the next poll. */
+/* A record of the topic. Valid until the next poll. */
 struct query_record {
-  bool has_key;
-  struct span key;
-  bool has_value; /* false: a tombstone, which is not a query */
-  struct span value;
-  struct span content_type;
-  struct span retried; /* the header of ingest/retried_header.h */
+  struct topic_record record;
   struct trace_headers trace;
-  int32_t partition;
-  int64_t offset;
-  int64_t timestamp_ms; /* since 1970; -1: the record has none */
-  uint32_t ticket;      /* the caller passes it to offset_tracker_done() once */
+  uint32_t ticket; /* the caller passes it to offset_tracker_done() once */
 };
 
 /* Open the consumer. It joins the group, once that has forgotten the former member.

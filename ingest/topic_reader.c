@@ -2,9 +2,6 @@
 /* A consumer of a whole topic, on top of a librdkafka consumer with manual assignment. */
 #include "ingest/topic_reader.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -12,7 +9,6 @@
 #include "ingest/kafka_closing.h"
 #include "ingest/kafka_renewal.h"
 #include "ingest/kafka_trouble.h"
-#include "ingest/retried_header.h"
 #include "ingest/topic_policy_ask.h"
 
 enum { DRAIN_CHUNK = 512, STEP_MS = 200 };
@@ -61,13 +57,6 @@ static bool is_sign_of_absence(rd_kafka_resp_err_t error)
   default:
     return false;
   }
-}
-
-uint64_t topic_record_digest(const struct topic_record *record)
-{
-  uint64_t key = XXH3_64bits(record->key.p, record->key.n);
-
-  return XXH3_64bits_withSeed(record->value.p, record->value.n, key + record->has_value);
 }
 
 /* Note errors that the client reports by itself instead of in a message, above all that the topic or all brokers are
@@ -312,21 +301,6 @@ void topic_reader_unassign(struct topic_reader *r)
   rd_kafka_assign(r->rk, NULL);
 }
 
-static struct topic_record record_of(const rd_kafka_message_t *m)
-{
-  return (struct topic_record){
-    .has_key = m->key != NULL,
-    .key = span_of(m->key, m->key_len),
-    .has_value = m->payload != NULL,
-    .value = span_of(m->payload, m->len),
-    .content_type = kafka_header(m, "content-type"),
-    .retried = kafka_header(m, RETRIED_HEADER),
-    .partition = m->partition,
-    .offset = m->offset,
-    .timestamp_ms = rd_kafka_message_timestamp(m, NULL),
-  };
-}
-
 struct poll {
   struct topic_reader *reader;
   struct topic_record *records;
@@ -379,7 +353,7 @@ static void take(struct poll *p, rd_kafka_message_t *m)
     rd_kafka_message_destroy(m);
     return;
   }
-  p->records[p->n++] = record_of(m);
+  p->records[p->n++] = kafka_record(m);
   r->messages[r->n_messages++] = m;
 }
 

@@ -10,29 +10,11 @@
 
 #include "base/err.h"
 #include "base/item.h"
-#include "base/span.h"
 #include "ingest/kafka_properties.h"
 #include "ingest/topic_policy.h"
+#include "ingest/topic_record.h"
 
 struct topic_reader;
-
-/* A record of the topic, or a note that a partition was read to its end. Spans are valid until the
- * record is released. */
-struct topic_record {
-  bool is_end; /* no record: all records below `offset` were returned. Markers and aborted transactions never are */
-  bool has_key;
-  struct span key;
-  bool has_value; /* false: a tombstone */
-  struct span value;
-  struct span content_type;
-  struct span retried; /* the header of ingest/retried_header.h */
-  int32_t partition;
-  int64_t offset;
-  int64_t timestamp_ms;
-};
-
-/* Return a digest of key and value, to recognise the record later. */
-uint64_t topic_record_digest(const struct topic_record *record);
 
 /* Open a reader without any partitions. Does not wait for the broker. Returns ERR_CONFIG for a bad property. */
 err_t topic_reader_open(const struct kafka_layers *layers, const char *topic, struct topic_reader **out);

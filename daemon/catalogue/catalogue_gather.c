@@ -6,42 +6,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/delivery/record_letter.h"
 
 /* How long an idle thread waits for a record before it goes through its loop. */
 enum { POLL_MS = 50 };
-
-static enum counters_letter kind_of(err_code_t err)
-{
-  switch (err) {
-  case ERR_WIRE:
-    return LETTER_UNREADABLE;
-  case ERR_SPACE:
-    return LETTER_UNKNOWN_SPACE;
-  case ERR_TOO_LARGE:
-    return LETTER_TOO_LARGE;
-  default:
-    return LETTER_UNUSABLE;
-  }
-}
-
-static struct dead_letter letter_of(const struct catalogue *c, const struct topic_record *record, err_code_t err)
-{
-  return (struct dead_letter){
-    .topic = c->with.config->catalogue.dead_letter_topic,
-    .has_key = record->has_key,
-    .key = record->key,
-    .has_value = record->has_value,
-    .value = record->value,
-    .content_type = record->content_type,
-    .retried = record->retried,
-    .source_topic = c->with.config->catalogue.topic,
-    .partition = record->partition,
-    .offset = record->offset,
-    .reason = err_message(),
-    .kind = kind_of(err),
-    .waiter = DEAD_LETTER_WAITER_CATALOGUE,
-  };
-}
 
 static void count_lost_letter(struct catalogue *c)
 {
@@ -66,9 +34,10 @@ static struct open_letter *open_letter(struct catalogue *c, const struct store_p
 static void send_letter(struct catalogue *c, const struct topic_record *record, err_code_t err)
 {
   struct store_position before = topic_positions_before(&c->topic.positions, record);
-  struct dead_letter letter = letter_of(c, record, err);
+  struct dead_letter letter = record_letter_of(record, c->with.config->catalogue.dead_letter_topic, c->topic.name, err);
   struct open_letter *open = open_letter(c, &before);
 
+  letter.waiter = DEAD_LETTER_WAITER_CATALOGUE;
   letter.is_settled = open ? &open->is_settled : NULL;
   if (open && delivery_send_dead_letter(c->with.delivery, &letter))
     return;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/delivery/record_letter.h"
 #include "daemon/models/models_topic.h"
 #include "ingest/model_record.h"
 #include "store/store_models.h"
@@ -75,20 +76,7 @@ static err_t restore(struct models *m)
 
 static void refuse(struct models *m, const struct topic_record *record, err_code_t err)
 {
-  struct dead_letter letter = {
-    .topic = m->with.config->catalogue.dead_letter_topic,
-    .has_key = record->has_key,
-    .key = record->key,
-    .has_value = record->has_value,
-    .value = record->value,
-    .content_type = record->content_type,
-    .retried = record->retried,
-    .source_topic = m->topic.name,
-    .partition = record->partition,
-    .offset = record->offset,
-    .reason = err_message(),
-    .kind = err == ERR_WIRE ? LETTER_UNREADABLE : LETTER_UNUSABLE,
-  };
+  struct dead_letter letter = record_letter_of(record, m->with.config->catalogue.dead_letter_topic, m->topic.name, err);
 
   log_error("model_record_refused", "offset=%" PRId64 " key=%s reason=%s", record->offset, log_quote(record->key),
             log_failure());

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/space_name.h"
 #include "daemon/config/config_shard.h"
+#include "daemon/delivery/record_letter.h"
 
 /* Waiting queries that one step releases: few enough that their replies do not fill the producer's queue. */
 enum { RECHECKED_MAX = 64 };
@@ -100,25 +101,14 @@ static void wait_for_at_least(struct query_intake *in, struct pending_query *que
 
 /* ---- Taking queries ---- */
 
-static void send_dead_letter(struct query_intake *in, const struct query_record *record)
+static void send_dead_letter(struct query_intake *in, const struct query_record *taken, err_code_t err)
 {
-  struct dead_letter letter = {
-    .topic = in->with->config->catalogue.dead_letter_topic,
-    .has_key = record->has_key,
-    .key = record->key,
-    .has_value = record->has_value,
-    .value = record->value,
-    .content_type = record->content_type,
-    .retried = record->retried,
-    .source_topic = in->with->config->query.topic,
-    .partition = record->partition,
-    .offset = record->offset,
-    .reason = err_message(),
-    .kind = LETTER_UNREADABLE,
-    .waiter = DEAD_LETTER_WAITER_QUERY,
-    .ticket = record->ticket,
-  };
+  const struct config *config = in->with->config;
+  struct dead_letter letter =
+      record_letter_of(&taken->record, config->catalogue.dead_letter_topic, config->query.topic, err);
 
+  letter.waiter = DEAD_LETTER_WAITER_QUERY;
+  letter.ticket = taken->ticket;
   delivery_send_dead_letter(in->with->delivery, &letter);
 }
 
@@ -136,12 +126,12 @@ static size_t find_space(const struct config *config, struct span text)
 }
 
 /* A record that is no query is one for every shard: the first one sends the letter for all. */
-static void send_dead_letter_once(struct query_intake *in, const struct query_record *record)
+static void send_dead_letter_once(struct query_intake *in, const struct query_record *taken, err_code_t err)
 {
   if (in->with->config->catalogue.shard.index == 0)
-    send_dead_letter(in, record);
+    send_dead_letter(in, taken, err);
   else
-    offset_tracker_done(in->with->tracker, record->ticket);
+    offset_tracker_done(in->with->tracker, taken->ticket);
 }
 
 static err_t check_query(const struct query_intake *in, struct pending_query *query)
@@ -180,7 +170,7 @@ static void accept(struct query_intake *in, struct pending_query *query)
 
 /* Return when the query was written, by our monotonic clock: a later step of the wall clock does not change the age of
  * its answer. 0 if its timestamp cannot be believed. */
-static int64_t asked_ns_of(struct query_intake *in, const struct query_record *record, int64_t now_ns)
+static int64_t asked_ns_of(struct query_intake *in, const struct topic_record *record, int64_t now_ns)
 {
   int64_t age_ms = clock_unix_ms() - record->timestamp_ms;
 
@@ -191,7 +181,7 @@ static int64_t asked_ns_of(struct query_intake *in, const struct query_record *r
 }
 
 /* The reply carries the key, so a key that is too long for most topics is left out. */
-static err_t take_key(const struct query_record *record, struct pending_query *query)
+static err_t take_key(const struct topic_record *record, struct pending_query *query)
 {
   query->is_key_too_long = record->key.n > QUERY_KEY_MAX;
   query->has_key = record->has_key && !query->is_key_too_long;
@@ -199,11 +189,13 @@ static err_t take_key(const struct query_record *record, struct pending_query *q
 }
 
 /* Copy what the reply needs of the record. */
-static err_t note_record(struct query_intake *in, const struct query_record *record, struct pending_query *query)
+static err_t note_record(struct query_intake *in, const struct query_record *taken, struct pending_query *query)
 {
+  const struct topic_record *record = &taken->record;
+
   query->query = (struct query){ 0 };
   query->format = wire_format_of(record->value, record->content_type);
-  query->ticket = record->ticket;
+  query->ticket = taken->ticket;
   query->received_ns = clock_now_ns();
   query->asked_ns = asked_ns_of(in, record, query->received_ns);
   query->partition = record->partition;
@@ -211,21 +203,21 @@ static err_t note_record(struct query_intake *in, const struct query_record *rec
   query->timestamp_ms = record->timestamp_ms;
   query->deadline_ns = PENDING_NO_DEADLINE;
   for (size_t i = 0; i < TRACE_HEADERS; i++)
-    TRY(region_copy(&query->region, record->trace.value[i], &query->trace.value[i]));
+    TRY(region_copy(&query->region, taken->trace.value[i], &query->trace.value[i]));
   return take_key(record, query);
 }
 
-err_t query_intake_take(struct query_intake *in, const struct query_record *record, struct pending_query *query)
+err_t query_intake_take(struct query_intake *in, const struct query_record *taken, struct pending_query *query)
 {
   counters_add(&in->with->counters->queries, 1);
-  TRY(note_record(in, record, query));
-  err_code_t err = wire_decode_query(record->value, query->format, &query->region, &query->query);
+  TRY(note_record(in, taken, query));
+  err_code_t err = wire_decode_query(taken->record.value, query->format, &query->region, &query->query);
   query_queue_weigh(in->queue, query);
   if (err == ERR_OK) {
     query->deadline_ns = deadline_of(&query->query, query->received_ns);
     accept(in, query);
   } else if (err == ERR_WIRE) {
-    send_dead_letter_once(in, record);
+    send_dead_letter_once(in, taken, err);
     query_queue_free_query(in->queue, query);
   } else if (err_class(err) == ERR_CLASS_REJECT) {
     refuse(in, query, ANSWER_BAD_QUERY, err_message());

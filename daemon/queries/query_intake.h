@@ -28,7 +28,7 @@ void query_intake_fini(struct query_intake *in);
 
 /* Decode and check a record, and answer it with an error, queue it, or let it wait. Takes over the pool's query.
  * Returns ERR_MEMORY. */
-err_t query_intake_take(struct query_intake *in, const struct query_record *record, struct pending_query *query);
+err_t query_intake_take(struct query_intake *in, const struct query_record *taken, struct pending_query *query);
 
 /* Queue waiting queries whose at_least is reached, and refuse those that have waited too long. */
 void query_intake_recheck(struct query_intake *in);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/catalogue/letter_window.h"
+#include "daemon/delivery/record_letter.h"
 #include "daemon/pulse.h"
 #include "daemon/renewal_wait.h"
 #include "daemon/seen/seen_batch.h"
@@ -58,23 +59,10 @@ static void send_letter(struct seen *s, const struct topic_record *record, err_c
 {
   struct store_position before = topic_positions_before(&s->topic.positions, record);
   struct open_letter *open = letter_window_push(&s->letters, &before);
-  struct dead_letter letter = {
-    .topic = s->with.config->catalogue.dead_letter_topic,
-    .has_key = record->has_key,
-    .key = record->key,
-    .has_value = record->has_value,
-    .value = record->value,
-    .content_type = record->content_type,
-    .retried = record->retried,
-    .source_topic = s->topic.name,
-    .partition = record->partition,
-    .offset = record->offset,
-    .reason = err_message(),
-    .kind = err == ERR_WIRE ? LETTER_UNREADABLE : LETTER_UNUSABLE, /* a too large one is ERR_ITEM */
-    .waiter = DEAD_LETTER_WAITER_CATALOGUE,
-    .is_settled = open ? &open->is_settled : NULL,
-  };
+  struct dead_letter letter = record_letter_of(record, s->with.config->catalogue.dead_letter_topic, s->topic.name, err);
 
+  letter.waiter = DEAD_LETTER_WAITER_CATALOGUE;
+  letter.is_settled = open ? &open->is_settled : NULL;
   if (open && delivery_send_dead_letter(s->with.delivery, &letter))
     return;
   if (open)

@@ -34,19 +34,19 @@ static struct query_reader *open_reader(const char *group)
 static struct query_record next_record(struct query_reader *r)
 {
   int64_t end_ns = kafka_deadline_ns();
-  struct query_record record;
+  struct query_record taken;
   bool has_record = false;
   char want[16];
 
   while (!has_record && clock_now_ns() < end_ns)
-    assert_ok(query_reader_poll(r, 100, true, &has_record, &record));
+    assert_ok(query_reader_poll(r, 100, true, &has_record, &taken));
   assert_true(has_record);
   assert_true(query_reader_is_assigned(r));
-  snprintf(want, sizeof want, "q%d", (int)record.offset);
-  assert_true(span_equal(record.value, span_of_str(want)));
-  assert_true(record.has_key && span_equal(record.key, span_of_str("key")));
-  assert_true(span_equal(record.content_type, span_of_str("application/json")));
-  return record;
+  snprintf(want, sizeof want, "q%d", (int)taken.record.offset);
+  assert_true(span_equal(taken.record.value, span_of_str(want)));
+  assert_true(taken.record.has_key && span_equal(taken.record.key, span_of_str("key")));
+  assert_true(span_equal(taken.record.content_type, span_of_str("application/json")));
+  return taken;
 }
 
 static void send_queries(void)
@@ -84,7 +84,7 @@ static void assert_reader_stays_without_taking(void)
 
   assert_ok(offset_tracker_open(&tracker));
   assert_ok(query_reader_open(&layers, "queries", "patient", "", tracker, &r));
-  assert_int_equal(next_record(r).offset, 0);
+  assert_int_equal(next_record(r).record.offset, 0);
   uint64_t generation = query_reader_generation(r);
   for (int64_t end_ns = clock_now_ns() + 8 * CLOCK_NS_PER_S; clock_now_ns() < end_ns;) {
     assert_ok(query_reader_poll(r, 50, false, &has_record, &record));
@@ -93,7 +93,7 @@ static void assert_reader_stays_without_taking(void)
   }
   assert_int_equal(offset_tracker_n_held(tracker), 1);
   for (int i = 1; i < QUERIES; i++)
-    assert_int_equal(next_record(r).offset, i);
+    assert_int_equal(next_record(r).record.offset, i);
   assert_int_equal(query_reader_generation(r), generation);
   query_reader_close(&r);
   offset_tracker_close(&tracker);
@@ -104,17 +104,17 @@ static void assert_retired_reader_commits_again(void)
 {
   struct query_reader *r = open_reader("retired");
   struct position under_way[1];
-  struct query_record record;
+  struct query_record taken;
 
   for (int i = 0; i < 3; i++)
     offset_tracker_done(tracker, next_record(r).ticket);
-  record = next_record(r);                                 /* not answered */
+  taken = next_record(r);                                  /* not answered */
   (void)offset_tracker_committable(tracker, under_way, 1); /* 0, if the reader itself has just begun a commit */
   query_reader_retire(&r);
   assert_null(r);
   offset_tracker_close(&tracker);
   r = open_reader("retired");
-  assert_int_equal(next_record(r).offset, record.offset);
+  assert_int_equal(next_record(r).record.offset, taken.record.offset);
   query_reader_close(&r);
   offset_tracker_close(&tracker);
 }
@@ -196,9 +196,9 @@ static void a_second_reader_continues_at_the_first_query_that_is_not_done(void *
   assert_partitions_wait_for_answers();
   r = open_reader("group");
   for (int i = 0; i < QUERIES; i++) {
-    struct query_record record = next_record(r);
-    assert_int_equal(record.offset, i); /* a new group starts at the oldest query */
-    tickets[i] = record.ticket;
+    struct query_record taken = next_record(r);
+    assert_int_equal(taken.record.offset, i); /* a new group starts at the oldest query */
+    tickets[i] = taken.ticket;
   }
   assert_int_equal(offset_tracker_n_open(tracker), QUERIES);
   for (int i = 0; i < QUERIES; i++) {
@@ -212,9 +212,9 @@ static void a_second_reader_continues_at_the_first_query_that_is_not_done(void *
   assert_null(r);
 
   r = open_reader("group");
-  struct query_record record = next_record(r);
-  assert_int_equal(record.offset, 2);
-  offset_tracker_done(tracker, record.ticket);
+  struct query_record taken = next_record(r);
+  assert_int_equal(taken.record.offset, 2);
+  offset_tracker_done(tracker, taken.ticket);
   assert_fatal_error_is_told(r);
   query_reader_close(&r);
   offset_tracker_close(&tracker);
