@@ -27,8 +27,10 @@ struct models {
   bool has_position;
   struct store_position position; /* where the store stands */
   struct topic_record records[POLL_RECORDS];
-  struct store_model_record rows[POLL_RECORDS]; /* those of the records that make sense */
-  struct model_change changes[POLL_RECORDS];    /* what they say */
+  struct store_model_record rows[POLL_RECORDS];       /* those of the records that make sense */
+  struct model_change changes[POLL_RECORDS];          /* what they say */
+  const struct topic_record *senseless[POLL_RECORDS]; /* the other records */
+  size_t n_senseless;
   struct region region;
   _Atomic bool has_caught_up;
 };
@@ -98,21 +100,31 @@ static err_t decode(struct models *m, const struct topic_record *record, struct 
   return model_record_decode(record->key, record->has_value, record->value, &m->region, out);
 }
 
-/* Decode the records, and keep those that make sense. */
+/* Decode the records, and part those that make sense from the others. */
 static err_t decode_all(struct models *m, size_t n_records, size_t *n)
 {
-  *n = 0;
+  *n = m->n_senseless = 0;
   for (size_t i = 0; i < n_records; i++) {
     const struct topic_record *record = &m->records[i];
     err_code_t err = decode(m, record, &m->changes[*n]);
     if (err_class(err) == ERR_CLASS_REJECT) {
-      refuse(m, record, err);
+      m->senseless[m->n_senseless++] = record;
       continue;
     }
     TRY(err);
     m->rows[(*n)++] = (struct store_model_record){ record->key, record->has_value, record->value };
   }
   return ERR_OK;
+}
+
+/* Refuse the records that make no sense, once the position is behind them: on a full disk all are read again. They are
+ * decoded once more, for the reason. */
+static void refuse_senseless(struct models *m)
+{
+  struct model_change change;
+
+  for (size_t i = 0; i < m->n_senseless; i++)
+    refuse(m, m->senseless[i], decode(m, m->senseless[i], &change));
 }
 
 /* Store first: what is done must not be forgotten by a crash. */
@@ -126,6 +138,7 @@ static err_t take(struct models *m, size_t n_records)
   m->position = *position;
   m->has_position = true;
   m->topic.is_another_one = false;
+  refuse_senseless(m);
   for (size_t i = 0; i < n; i++)
     TRY(model_state_apply(&m->state, &m->changes[i]));
   log_info("model_records", "records=%zu next=%" PRId64, n, m->position.at.next);

@@ -199,6 +199,30 @@ class Disk(FullCase):
         self.assertEqual(system.daemon.log()[before:].count("event=embedded_broker_begins_anew"), 1)
         system.daemon.stop()
 
+    def test_a_record_of_the_control_topic_is_refused_once(self):
+        system = self.open("rollout", {"store": {"path": str(Path(self.disk) / "store")},
+                                       "models": {"topic": "rollout.models"}})
+        self.fill()
+        system.producer.produce(system.topic("models"), b"{", b"codes@2")
+        for generation in range(3, 63):  # more than the store's free pages can take
+            text = json.dumps({"add": {"path": f"/{'long' * 1000}/{generation}", "sha256": "0" * 64}})
+            system.producer.produce(system.topic("models"), text.encode(), b"codes@%d" % generation)
+        system.producer.flush(60)
+        eventually(lambda: "make room" in (self.status()["models"]["problem"] or ""), "the problem")
+        tries = self.count("models_topic")
+        eventually(lambda: self.count("models_topic") >= tries + 2, "two more attempts")
+        os.unlink(Path(self.disk) / "filler")
+        eventually(lambda: not self.status()["models"]["problem"], "the end of the problem")
+        eventually(lambda: len(self.status()["models"]["generations"]) == 61, "all records")
+        self.assertEqual(self.count("model_record_refused"), 1)
+        self.assertEqual(self.status()["models"]["refused_records"], 1)
+        system.wait_dead_letters({(system.topic("models"), 0, 0)})
+        self.assertEqual(self.count("dead_letter"), 1)
+        system.daemon.stop()
+
+    def count(self, event):
+        return self.system.daemon.log().count(f"event={event} ")
+
     def see(self, users):
         items = json.dumps({"items": [f"an item {i:03}" for i in range(100)]})
         for user in users:
