@@ -28,3 +28,24 @@ err_t catalogue_step_models(struct catalogue *c)
 {
   return c->models ? models_step(c->models, !c->is_filling, &c->has_model_work) : ERR_OK;
 }
+
+/* Wait a little, or not at all while there is more to do. */
+static err_t step_and_wait(struct catalogue *c, int64_t left_ns)
+{
+  int64_t left_ms = left_ns / CLOCK_NS_PER_MS + 1;
+
+  pulse_beat();
+  TRY(catalogue_step_models(c));
+  return c->has_model_work ? catalogue_pass_time(c) : catalogue_wait(c, left_ms < STEP_MS ? (int)left_ms : STEP_MS);
+}
+
+err_t catalogue_wait_to_reopen(struct catalogue *c, int wait_ms)
+{
+  int64_t end_ns = clock_now_ns() + wait_ms * CLOCK_NS_PER_MS, now_ns;
+  bool was_outdated = topic_reader_is_outdated(c->topic.reader); /* by certificates that cannot be used yet */
+
+  while ((now_ns = clock_now_ns()) < end_ns && !catalogue_is_stopping(c) &&
+         topic_reader_is_outdated(c->topic.reader) == was_outdated)
+    TRY(step_and_wait(c, end_ns - now_ns));
+  return ERR_OK;
+}

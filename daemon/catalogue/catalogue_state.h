@@ -213,16 +213,18 @@ err_t catalogue_commit(struct catalogue *c);
 err_t catalogue_await_models(struct catalogue *c);
 err_t catalogue_step_models(struct catalogue *c);
 
+/* The same file: wait before the next attempt to read the topic, and do what the control topic asks for meanwhile. No
+ * batch may be under way. A stop ends the wait, and certificates that change do. */
+err_t catalogue_wait_to_reopen(struct catalogue *c, int wait_ms);
+
 /* catalogue_sweep.c: delete some items that have been expired for catalogue.delete_expired_after_s. Uses c->scratch. */
 err_t catalogue_sweep(struct catalogue *c);
 
 /* catalogue_time.c: publish an epoch if an item has expired or come out of its embargo; return the time until that is
- * due, at most `most_ms`; wait, and publish such epochs meanwhile. A stop ends the wait, and for a caller that reopens
- * the reader afterwards, certificates that change meanwhile. */
+ * due, at most `most_ms`; wait, and publish such epochs meanwhile. A stop ends the wait. */
 err_t catalogue_pass_time(struct catalogue *c);
 int catalogue_ms_until_change(const struct catalogue *c, int most_ms);
 err_t catalogue_wait(struct catalogue *c, int wait_ms);
-err_t catalogue_wait_to_reopen(struct catalogue *c, int wait_ms);
 
 /* catalogue_report_update.c: update the report, a few times a second at most. */
 err_t catalogue_report_update(struct catalogue *c);

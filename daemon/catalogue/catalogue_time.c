@@ -52,14 +52,3 @@ err_t catalogue_wait(struct catalogue *c, int wait_ms)
     TRY(wait_a_step(c, end_ns - now_ns));
   return ERR_OK;
 }
-
-err_t catalogue_wait_to_reopen(struct catalogue *c, int wait_ms)
-{
-  int64_t end_ns = clock_now_ns() + wait_ms * CLOCK_NS_PER_MS, now_ns;
-  bool was_outdated = topic_reader_is_outdated(c->topic.reader); /* by certificates that cannot be used yet */
-
-  while ((now_ns = clock_now_ns()) < end_ns && !catalogue_is_stopping(c) &&
-         topic_reader_is_outdated(c->topic.reader) == was_outdated)
-    TRY(wait_a_step(c, end_ns - now_ns));
-  return ERR_OK;
-}

@@ -280,6 +280,16 @@ class Rollout(Case):
         self.await_phase(3, "ready")
         self.assertEqual(self.ask(), {2})
 
+    def test_without_the_catalogue_topic_the_rollout_goes_on(self):
+        self.put([1, 2], range(50))
+        broker.delete_topic(self.system.topic("catalogue"))
+        eventually(lambda: "catalogue" in self.daemon.get("/readyz")[1], "the topic being away")
+        self.write_record("books@2", {"add": {"path": str(paths[2]), "sha256": digest(paths[2])}})
+        self.assertEqual(self.await_phase(2, "ready")["items"], 50)
+        self.write_record("books", {"switches": [{"to": 2, "at_ms": int(time.time() * 1000)}]})
+        eventually(lambda: self.current() == [2], "the switch")
+        self.assertEqual(self.daemon.get("/readyz")[0], 503)
+
     def test_what_must_not_be_is_refused_with_the_reason(self):
         self.put([1, 2], range(20))
         self.add(2)
