@@ -18,16 +18,23 @@ static size_t threads_beside_searches(void)
   return (cores_available() + 1) / 2;
 }
 
-static void note_unusable(struct catalogue *c, const struct item_change *change, const struct part *part, bool is_known)
+/* The newest failure says why the part does not fit. */
+static void note_unfit(struct catalogue *c, struct span key, struct span part)
 {
-  if (c->is_filling) /* they were counted when the records were read */
-    return;
-  pthread_mutex_lock(&c->unusable_lock);
-  if (!is_known)
-    unknown_names_count_part(&c->batch.unknown_spaces, part->space, c->with.config->catalogue.unknown_spaces);
-  else if (c->n_unusable++ == 0)
+  if (c->n_unusable++ == 0)
     log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is not served until the item is sent again\"",
-             log_quote(change->key), log_failure());
+             log_quote(key), log_failure());
+  if (c->models)
+    models_note_unusable(c->models, part, key);
+}
+
+static void note_unusable(struct catalogue *c, struct span key, struct span part, bool is_known)
+{
+  pthread_mutex_lock(&c->unusable_lock);
+  if (is_known)
+    note_unfit(c, key, part);
+  else if (!c->is_filling) /* otherwise it was counted when its record was read */
+    unknown_names_count_part(&c->batch.unknown_spaces, part, c->with.config->catalogue.unknown_spaces);
   pthread_mutex_unlock(&c->unusable_lock);
 }
 
@@ -41,7 +48,7 @@ void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *chan
     if (is_known && engine_check_part(c->with.engine, part) == ERR_OK)
       change->parts[n++] = *part;
     else
-      note_unusable(c, change, part, is_known);
+      note_unusable(c, change->key, part->space, is_known);
   }
   change->n_parts = n;
 }
@@ -87,6 +94,9 @@ static err_t load(struct catalogue *c, size_t n_threads, const struct position *
   int64_t begin = clock_now_ns();
 
   store_stats(c->with.store, &stats);
+  c->n_unusable = 0;
+  if (c->models)
+    models_note_loading(c->models);
   struct load load = { c, stats.n_items, begin, 0, begin + SAY_EVERY_S * CLOCK_NS_PER_S };
   struct store_loading loading = {
     .store = c->with.store,

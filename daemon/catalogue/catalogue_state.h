@@ -82,10 +82,10 @@ struct catalogue {
   struct renewal_wait renewal;
   struct catalogue_rebuild rebuild;
   struct letter_window letters;
-  struct item_format format;    /* of the records */
+  struct item_format format; /* of the records */
   struct item_batch_rules rules;
-  struct models *models; /* generations of models; NULL: there is no control topic */
-  bool has_model_work;   /* models_step() has more to do at once */
+  struct models *models;        /* generations of models; NULL: there is no control topic */
+  bool has_model_work;          /* models_step() has more to do at once */
   struct item_batch batch;      /* the newest one, and the counts of unknown spaces */
   bool is_batch_waiting;        /* `batch` is stored while the next one is read */
   struct item_batch storing;    /* the one before, while the store writes it */
@@ -112,7 +112,7 @@ struct catalogue {
   bool has_logged_lost_letters;
   bool must_stop;                /* by policy, the newest error ends the daemon */
   pthread_mutex_t unusable_lock; /* for n_unusable and batch.unknown: several threads load the store */
-  uint64_t n_unusable;           /* stored parts that do not fit the current models */
+  uint64_t n_unusable;           /* stored parts that do not fit their models, since the newest load began */
   bool is_filling;               /* a first fill: records go to the store alone */
   int64_t fill_begin_ns;         /* when it began */
   int64_t fill_say_due_ns;       /* no log line about it before this */

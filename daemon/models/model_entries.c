@@ -108,6 +108,21 @@ void model_entry_note_asked(struct model_entry *entry, const char *digest)
   }
 }
 
+void model_entry_note_unusable(struct model_entry *entry, struct span key)
+{
+  if (entry->n_unusable++ > 0)
+    return;
+  snprintf(entry->problem, sizeof entry->problem, "item %s: %s", log_quote(key), err_message());
+  entry->names_another = false;
+}
+
+void model_entry_forget_unusable(struct model_entry *entry)
+{
+  if (entry->n_unusable > 0 && !entry->names_another)
+    *entry->problem = '\0';
+  entry->n_unusable = 0;
+}
+
 void model_entry_reset(struct model_entry *entry)
 {
   entry->walk = (struct store_walk){ 0 };

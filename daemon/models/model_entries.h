@@ -42,6 +42,15 @@ void model_entry_fail(struct model_entry *entry);
  * it is logged. Once it is the loaded one again, the problem is gone. */
 void model_entry_note_asked(struct model_entry *entry, const char *digest);
 
+/* The store has a part that the model cannot use; the calling thread's newest failure says why. Count it. The first one
+ * is the entry's problem.
+ *
+ * key  of the item */
+void model_entry_note_unusable(struct model_entry *entry, struct span key);
+
+/* Forget the parts that could not be used: they are counted anew. */
+void model_entry_forget_unusable(struct model_entry *entry);
+
 /* Forget what was done and what was wrong, for another attempt. */
 void model_entry_reset(struct model_entry *entry);
 

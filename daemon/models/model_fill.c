@@ -3,20 +3,17 @@
  * them. */
 #include "daemon/models/model_fill.h"
 
-#include <stdio.h>
-
 #include "base/log.h"
+#include "daemon/models/model_entries.h"
 
 enum { FILL_ITEMS = 2048, REMOVE_ITEMS = 1024 };
 
 static void note_unusable(struct model_entry *entry, const struct item_change *item)
 {
-  if (entry->n_unusable++ > 0)
-    return;
-  snprintf(entry->problem, sizeof entry->problem, "item %s: %s", log_quote(item->key), err_message());
-  entry->names_another = false;
-  log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is not served until the item is sent again\"",
-           log_quote(item->key), log_failure());
+  if (entry->n_unusable == 0)
+    log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is not served until the item is sent again\"",
+             log_quote(item->key), log_failure());
+  model_entry_note_unusable(entry, item->key);
 }
 
 /* Reduce an item to the entry's part. Returns false if it has none that can be used. */

@@ -54,6 +54,16 @@ static size_t find_space(const struct model_work *w, struct span name)
   return i;
 }
 
+/* Return the entry of a canonical name; NULL: there is none. */
+static struct model_entry *find_entry(const struct model_work *w, struct span canonical)
+{
+  struct space_name name;
+
+  if (!space_name_parse(canonical, &name))
+    return NULL;
+  return model_entries_find(&w->entries, find_space(w, name.space), name.generation ? name.generation : 1);
+}
+
 err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t generation)
 {
   size_t i = find_space(w, space);
@@ -372,6 +382,20 @@ static err_t walk(struct model_work *w, bool may_fill, const struct model_entry 
 bool model_work_is_loading(const struct model_work *w)
 {
   return w->loading.is_under_way || model_entries_find_phase(&w->entries, MODEL_WAITING);
+}
+
+void model_work_note_loading(struct model_work *w)
+{
+  for (size_t i = 0; i < w->entries.n; i++)
+    model_entry_forget_unusable(w->entries.v[i]);
+}
+
+void model_work_note_unusable(struct model_work *w, struct span part, struct span key)
+{
+  struct model_entry *entry = find_entry(w, part);
+
+  if (entry)
+    model_entry_note_unusable(entry, key);
 }
 
 err_t model_work_note_loaded(struct model_work *w)

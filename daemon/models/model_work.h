@@ -50,6 +50,17 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
 /* Is a generation being loaded, or to be loaded? */
 bool model_work_is_loading(const struct model_work *w);
 
+/* The engine is about to be loaded from the store: the parts that no model can use are counted anew. */
+void model_work_note_loading(struct model_work *w);
+
+/* Count such a part; the calling thread's newest failure says why.
+ *
+ * part  its canonical name
+ * key   of the item
+ *
+ * Thread: any, one at a time, while the catalogue thread loads the engine. */
+void model_work_note_unusable(struct model_work *w, struct span part, struct span key);
+
 /* The engine was loaded from the store, with all generations that it has: those that were being filled are ready,
  * those that should answer do so from now on, and those that were retired have left it. Errors as
  * engine_set_current() and engine_remove_space(). */

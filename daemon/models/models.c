@@ -212,6 +212,16 @@ bool models_are_loading(const struct models *m)
   return model_work_is_loading(&m->work);
 }
 
+void models_note_loading(struct models *m)
+{
+  model_work_note_loading(&m->work);
+}
+
+void models_note_unusable(struct models *m, struct span part, struct span key)
+{
+  model_work_note_unusable(&m->work, part, key);
+}
+
 err_t models_note_loaded(struct models *m)
 {
   TRY(model_work_note_loaded(&m->work));

@@ -47,6 +47,11 @@ err_t models_step(struct models *m, bool may_fill, bool *is_busy);
 /* Is a generation being loaded, or to be loaded? */
 bool models_are_loading(const struct models *m);
 
+/* The engine is about to be loaded from the store; a stored part cannot be used by its model. Threads and parameters as
+ * model_work_note_loading() and model_work_note_unusable(). */
+void models_note_loading(struct models *m);
+void models_note_unusable(struct models *m, struct span part, struct span key);
+
 /* The engine was loaded from the store, with all generations that it has: none needs to be filled, and those that
  * should answer do so from now on. Errors as engine_set_current(). */
 err_t models_note_loaded(struct models *m);

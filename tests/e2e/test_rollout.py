@@ -290,6 +290,23 @@ class Rollout(Case):
         eventually(lambda: self.current() == [2], "the switch")
         self.assertEqual(self.daemon.get("/readyz")[0], 503)
 
+    def test_parts_that_a_model_cannot_use_are_counted_after_a_restart_too(self):
+        self.put([1], range(20))
+        item = pb.Item()
+        item.parts["books@2"].vector.CopyFrom(wire.vector([0.5] * 3))
+        for i in range(5):
+            self.system.put(b"item-%d" % i, item)
+        self.assertEqual(self.system.producer.flush(30), 0)
+        eventually(lambda: self.daemon.status()["counters"]["applied"] == 25, "all items")
+        self.add(2)
+        for _ in range(2):
+            self.assertEqual(self.rows()[2]["unusable_parts"], 5)
+            self.assertIn("where the model needs 12", self.rows()[2]["problem"])
+            self.daemon.stop()
+            self.daemon.start().wait_ready()
+        self.assertEqual(self.rows()[2]["unusable_parts"], 5)
+        self.assertEqual(self.rows()[1]["unusable_parts"], 0)
+
     def test_what_must_not_be_is_refused_with_the_reason(self):
         self.put([1, 2], range(20))
         self.add(2)
