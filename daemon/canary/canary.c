@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/pulse.h"
+#include "daemon/renewal_wait.h"
 #include "ingest/sender.h"
 
 enum { STEP_MS_MAX = 100 };
@@ -19,6 +20,7 @@ struct canary {
   struct canary_context with;
   struct kafka_layers layers;
   struct sender *sender;
+  struct renewal_wait renewal;
   enum phase phase;
   int64_t due_ns;
   int64_t written_ns;
@@ -79,12 +81,13 @@ static void renew(struct canary *c)
 {
   struct sender *next;
 
-  if (!sender_is_outdated(c->sender))
+  if (!sender_is_outdated(c->sender) || !renewal_wait_is_over(&c->renewal))
     return;
   if (sender_open(&c->layers, on_report, c, &next) != ERR_OK) {
-    log_warn("kafka_client_not_renewed", "client=canary reason=%s", log_failure());
+    renewal_wait_begin(&c->renewal, "canary");
     return;
   }
+  renewal_wait_end(&c->renewal);
   sender_close(&c->sender);
   c->sender = next;
   log_info("kafka_client_renewed", "client=canary");

@@ -8,16 +8,20 @@
 #include "base/clock.h"
 #include "base/log_recent.h"
 
-static inline bool log_watch_has(const char *words)
+/* Return how many of the newest warnings have the words. */
+static inline size_t log_watch_count(const char *words)
 {
   struct log_line lines[LOG_RECENT_MAX];
-  size_t n = log_recent_get(lines);
+  size_t n = log_recent_get(lines), n_found = 0;
 
-  for (size_t i = 0; i < n; i++) {
-    if (strstr(lines[i].text, words))
-      return true;
-  }
-  return false;
+  for (size_t i = 0; i < n; i++)
+    n_found += strstr(lines[i].text, words) != NULL;
+  return n_found;
+}
+
+static inline bool log_watch_has(const char *words)
+{
+  return log_watch_count(words) > 0;
 }
 
 static inline void log_watch_wait(const char *words)

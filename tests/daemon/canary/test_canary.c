@@ -9,6 +9,8 @@
 
 #include "daemon/canary/canary.h"
 #include "tests/support/catalogue_fixture.h"
+#include "tests/support/log_watch.h"
+#include "tests/support/tls_property.h"
 
 static const struct hist_window since_start;
 
@@ -93,11 +95,34 @@ static void a_canary_that_is_not_visible_is_not_measured(void **state)
   kafka_fixture_fini(&kafka);
 }
 
+static void certificates_that_do_not_fit_are_waited_for(void **state)
+{
+  struct kafka_fixture kafka;
+
+  (void)state;
+  catalogue_fixture_open_broker(&kafka);
+  struct catalogue_fixture *f = catalogue_fixture_open(&kafka, NULL, false);
+  catalogue_fixture_wait_until_live(f);
+  f->config.query.answer_kafka = (struct kafka_properties){ tls_property, 1 };
+  struct canary *c = open_canary(f, f->engine, 5);
+  wait_for_visible(f, 1);
+  tls_property_renew(false);
+  log_watch_wait("event=kafka_client_not_renewed client=canary");
+  wait_for_visible(f, n_visible(f) + 20); /* the former producer goes on */
+  assert_int_equal(log_watch_count("event=kafka_client_not_renewed client=canary"), 1);
+  tls_property_renew(true);
+  wait_for_visible(f, n_visible(f) + 20);
+  canary_close(&c);
+  catalogue_fixture_close(f);
+  kafka_fixture_fini(&kafka);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(canaries_are_measured_and_change_no_item, catalogue_fixture_reset),
     cmocka_unit_test_setup(a_canary_that_is_not_visible_is_not_measured, catalogue_fixture_reset),
+    cmocka_unit_test_setup(certificates_that_do_not_fit_are_waited_for, catalogue_fixture_reset),
   };
 
   catalogue_fixture_make_folder();
