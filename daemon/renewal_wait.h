@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The wait for certificates that cannot be used yet: while a certificate and its key are being written one after the
- * other, they do not fit. The owner of a client goes on with the one it has, and tries again later.
+ * other, they do not fit. The owner of a client goes on with the one it has, or without one, and tries again later.
  *
  * Thread: one.
  */
@@ -24,6 +24,9 @@ bool renewal_wait_is_over(const struct renewal_wait *w);
  * client  name of the client, for the log
  */
 void renewal_wait_begin(struct renewal_wait *w, const char *client);
+
+/* The same before the first client is opened. */
+void renewal_wait_begin_first(struct renewal_wait *w, const char *client);
 
 /* The client was opened. */
 void renewal_wait_end(struct renewal_wait *w);

@@ -202,14 +202,21 @@ static err_t check_clock(struct service *s)
   return ERR_OK;
 }
 
+/* If the certificate of the consumer cannot be used now, the next step tries again. */
+static err_t start_queries(struct service *s)
+{
+  TRY(query_thread_join(s->query_thread, &s->has_started_queries));
+  if (!s->has_started_queries)
+    return ERR_OK;
+  delivery_prepare(s->delivery);
+  return query_thread_start(s->query_thread);
+}
+
 err_t service_step(struct service *s)
 {
   TRY(check_clock(s));
-  if (catalogue_is_serving(s->catalogue) && !s->has_started_queries) {
-    s->has_started_queries = true;
-    delivery_prepare(s->delivery);
-    TRY(query_thread_start(s->query_thread));
-  }
+  if (catalogue_is_serving(s->catalogue) && !s->has_started_queries)
+    TRY(start_queries(s));
   set_not_ready(s, why_not_ready(s));
   status_step(&s->status);
   return ERR_OK;

@@ -32,6 +32,7 @@ static const struct journal_event events[] = {
   { "fatal", "9d7a02733fe84d4488b37ec8d6ed2257", "The daemon ends because of an error" },
   { "kafka_client", "7aa074a7d11e44d383d595dddc79644e", "A Kafka client reports a fault" },
   { "kafka_client_left", "2f941581367d4913be844bb3991ac32a", "A Kafka client cannot be closed" },
+  { "kafka_client_not_opened", "cbaaeb22f8864a1a9c7ea38bf92f15d7", "A Kafka client cannot be opened yet" },
   { "kafka_client_not_renewed", "56abf1d3718b414e87b49ed70921e543", "A Kafka client did not take up new certificates" },
   { "kafka_client_renewed", "895e708448ad4972ba48d092beb30ce4", "A Kafka client has taken up new certificates" },
   { "kafka_error", "a1abeb94b969426c9855a540f84919c6", "A Kafka client reports an error" },

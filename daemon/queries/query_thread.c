@@ -79,7 +79,8 @@ const struct search_figures *query_thread_figures(const struct query_thread *t)
 const char *query_thread_denied(struct query_thread *t)
 {
   pthread_mutex_lock(&t->reader_lock);
-  const char *denied = t->reader ? query_reader_denied(t->reader) : NULL;
+  const char *unopened = t->renewal.is_said ? "the certificate of the query consumer cannot be used" : NULL;
+  const char *denied = t->reader ? query_reader_denied(t->reader) : unopened;
   pthread_mutex_unlock(&t->reader_lock);
   return denied;
 }
@@ -116,15 +117,22 @@ static void drop_reassigned(struct query_thread *t)
 /* Overrides the reader's default, which skips no query. */
 static const struct kafka_property start_at_latest[] = { { "auto.offset.reset", "latest" } };
 
+static struct kafka_layers reader_layers(const struct query_thread *t)
+{
+  struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &t->with.config->query.kafka, true);
+
+  if (t->with.config->query.starts_at_latest)
+    layers.layer[layers.n++] = (struct kafka_properties){ start_at_latest, 1 };
+  return layers;
+}
+
 static err_t open_reader(const struct query_thread *t, const char *former, struct query_reader **out)
 {
   const struct config *config = t->with.config;
-  struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &config->query.kafka, true);
+  struct kafka_layers layers = reader_layers(t);
   char group[CONFIG_GROUP_BYTES];
 
   config_shard_group(config, group);
-  if (config->query.starts_at_latest)
-    layers.layer[layers.n++] = (struct kafka_properties){ start_at_latest, 1 };
   layers.client = "queries";
   return query_reader_open(&layers, config->query.topic, group, former, t->with.tracker, out);
 }
@@ -269,6 +277,8 @@ err_t query_thread_open(const struct query_thread_context *context, struct query
   TRY(mem_array(1, sizeof *t, &t));
   t->with = *context;
   pthread_mutex_init(&t->reader_lock, NULL);
+  struct kafka_layers layers = reader_layers(t);
+  TRY(kafka_client_check(true, &layers)); /* what is wrong later was changed since then */
   TRY(search_figures_open(context->config->n_spaces + ENGINE_SPACES_MORE, has_number, context->engine, &t->figures));
   TRY(open_queue(t));
   *out = t;
@@ -276,13 +286,28 @@ err_t query_thread_open(const struct query_thread_context *context, struct query
   return ERR_OK;
 }
 
+err_t query_thread_join(struct query_thread *t, bool *is_open)
+{
+  *is_open = t->reader != NULL;
+  if (*is_open || !renewal_wait_is_over(&t->renewal))
+    return ERR_OK;
+  if (!t->with.config->embedded_broker.is_enabled) /* its groups end with the process */
+    query_member_read(t->with.config->store_path, t->member);
+  err_code_t err = open_reader(t, t->member, &t->reader);
+  if (err == ERR_CONFIG) { /* it was good when the daemon was started */
+    renewal_wait_begin_first(&t->renewal, "queries");
+    return ERR_OK;
+  }
+  TRY(err);
+  renewal_wait_end(&t->renewal);
+  *is_open = true;
+  return ERR_OK;
+}
+
 err_t query_thread_start(struct query_thread *t)
 {
   const struct config *config = t->with.config;
 
-  if (!config->embedded_broker.is_enabled) /* its groups end with the process */
-    query_member_read(config->store_path, t->member);
-  TRY(open_reader(t, t->member, &t->reader));
   struct search_context searches = { t->with.engine,           t->queue,    &t->intake.reply, t->figures, t->with.alarm,
                                      config->query.batch_size, t->with.seen };
   TRY(search_workers_open(engine_setup_n_workers(config, t->with.engine), &searches, &t->workers));

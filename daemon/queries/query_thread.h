@@ -30,10 +30,17 @@ struct query_thread_context {
   struct alarm *alarm;
 };
 
-/* Open the pool of queries. query_thread_start() opens the consumer, the workers and the thread. */
+/* Open the pool of queries. Returns ERR_CONFIG when the consumer could not be opened with its properties. */
 err_t query_thread_open(const struct query_thread_context *context, struct query_thread **out);
 
-/* Start to read queries: the catalogue has caught up. Thread: main. */
+/* Open the consumer, which joins the group: the catalogue has caught up.
+ *
+ * is_open  set; false: its certificate and key do not fit, which is logged. Try again: they may be being written
+ *
+ * Thread: main. */
+err_t query_thread_join(struct query_thread *t, bool *is_open);
+
+/* Open the workers and the thread, after query_thread_join(). Thread: main. */
 err_t query_thread_start(struct query_thread *t);
 
 /* Take no more queries, and answer the accepted ones for a few seconds at most. The rest stay uncommitted: another
@@ -55,7 +62,7 @@ const struct search_figures *query_thread_figures(const struct query_thread *t);
 /* Is the query topic missing? Thread: main. */
 bool query_thread_is_topic_away(struct query_thread *t);
 
-/* See query_reader_denied(). */
+/* See query_reader_denied(); before there is a consumer, why it cannot be opened. Thread: main. */
 const char *query_thread_denied(struct query_thread *t);
 
 #endif

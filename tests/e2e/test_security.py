@@ -452,6 +452,24 @@ class Renewal(SecurityCase):
         self.answer_one()
         eventually(lambda: not system.daemon.status()["seen"]["problem"], "the end of the problem")
 
+    def test_a_key_that_does_not_fit_yet_is_waited_for_at_the_start_too(self):
+        """The files change after the daemon has started, and before it opens the consumer of queries."""
+        system = self.make_client("half-written-start")
+        self.put_certificate(broker.authority, "sluice")
+        broker.delete_topic(system.topic("catalogue"))
+        system.daemon.start()
+        self.wait_not_ready("catalogue", 30)
+        former = self.files[1].read_text()
+        self.put_certificate(broker.authority, "sluice")
+        right = self.files[1].read_text()
+        self.files[1].write_text(former)
+        broker.create_topic(system.topic("catalogue"), 1, {"cleanup.policy": "compact"})
+        eventually(lambda: "event=kafka_client_not_opened client=queries" in system.daemon.log(), "the event")
+        self.wait_not_ready("certificate")
+        self.assertEqual(system.daemon.log().count("event=kafka_client_not_opened"), 1)
+        self.files[1].write_text(right)
+        self.recover()
+
     def test_a_refused_certificate_leaves_the_queries_to_the_former_consumer(self):
         others = [shutil.copy(source, broker.folder / f"others{source.suffix}")
                   for source in broker.authority.issue("sluice")]

@@ -189,6 +189,7 @@ static void open_queries(void)
   struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
   struct query_thread_context context = { &config, &setup, engine, NULL, NULL, NULL, &counters, &alarm_ };
   struct seen_context of_seen = { &config, &setup, NULL, &counters, &alarm_ };
+  bool has_joined;
   struct delivery_config with = {
     .layers = &layers,
     .query_topic = "queries",
@@ -208,6 +209,8 @@ static void open_queries(void)
   assert_ok(seen_open(&of_seen, &seen));
   context.seen = seen;
   assert_ok(query_thread_open(&context, &queries));
+  assert_ok(query_thread_join(queries, &has_joined));
+  assert_true(has_joined);
   assert_ok(query_thread_start(queries));
 }
 
