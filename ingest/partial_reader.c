@@ -31,6 +31,8 @@ struct partial_reader {
   size_t n, capacity;
   struct position *positions; /* [n] */
   size_t positions_capacity;
+  struct partial_reach *reach; /* [n] */
+  size_t reach_capacity;
   uint64_t generation;
   bool is_assigned;
   bool is_topic_away;
@@ -203,6 +205,7 @@ static void close_reader(void *object)
   }
   mem_free(&r->partitions);
   mem_free(&r->positions);
+  mem_free(&r->reach);
   mem_free(&r->topic);
   mem_free(&r);
 }
@@ -285,15 +288,24 @@ static bool take_record(struct partial_reader *r, struct partial_record *out)
   return true;
 }
 
+/* Find the end of a partition's log as of the newest fetch. Returns false if nothing was fetched. */
+static bool find_end(struct partial_reader *r, int32_t partition, int64_t *end)
+{
+  int64_t first;
+
+  return rd_kafka_get_watermark_offsets(r->rk, r->topic, partition, &first, end) == RD_KAFKA_RESP_ERR_NO_ERROR &&
+         *end >= 0;
+}
+
 /* Was the partition read to its end? Brokers say at first where the oldest open transaction begins. It may be one of
  * the former owner whose positions are committed already. So the first fetch says where the marks end. */
 static bool has_marks(struct partial_reader *r, struct partition *p)
 {
-  int64_t first, end;
+  int64_t end;
 
   if (p->next < p->end_at_start || p->knows_end)
     return p->next >= p->end_at_start;
-  if (rd_kafka_get_watermark_offsets(r->rk, r->topic, p->partition, &first, &end) || end < 0) /* nothing was fetched */
+  if (!find_end(r, p->partition, &end))
     return false;
   p->end_at_start = end;
   p->knows_end = true;
@@ -377,6 +389,19 @@ size_t partial_reader_positions(struct partial_reader *r, struct position **out)
     r->positions[i] = (struct position){ p->partition, p->next > p->committed ? p->next : p->committed };
   }
   *out = r->positions;
+  return r->n;
+}
+
+size_t partial_reader_reach(struct partial_reader *r, struct partial_reach **out)
+{
+  if (mem_grow(r->n, sizeof *r->reach, &r->reach_capacity, &r->reach) != ERR_OK)
+    return 0;
+  for (size_t i = 0; i < r->n; i++) {
+    const struct partition *p = &r->partitions[i];
+    int64_t end;
+    r->reach[i] = (struct partial_reach){ p->partition, p->next, find_end(r, p->partition, &end) ? end : 0 };
+  }
+  *out = r->reach;
   return r->n;
 }
 

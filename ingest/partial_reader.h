@@ -29,6 +29,13 @@ struct partial_record {
   bool is_for_marks; /* it is read for its mark: a part is read again later */
 };
 
+/* How far a partition was read. */
+struct partial_reach {
+  int32_t partition;
+  int64_t next; /* after the last record that was read */
+  int64_t end;  /* of the log, with open transactions, as of the newest fetch; 0: nothing was fetched */
+};
+
 /* Open the consumer and join the group.
  *
  * is_stopping  true: the daemon stops, and nothing waits for a broker. Outlives the reader
@@ -64,6 +71,10 @@ bool partial_reader_is_topic_away(const struct partial_reader *r);
 /* List the position after the last record of each partition, in an array that is valid until the next poll. The caller
  * may lower them, and commits them. */
 size_t partial_reader_positions(struct partial_reader *r, struct position **out);
+
+/* List how far the partitions are read, in an array that is valid until the next poll. A partition with an open
+ * transaction is read to where that begins: its end stays ahead. Blocks: no. */
+size_t partial_reader_reach(struct partial_reader *r, struct partial_reach **out);
 
 /* Commit positions without waiting. An error is logged. */
 void partial_reader_commit(struct partial_reader *r, const struct position *positions, size_t n);

@@ -233,6 +233,17 @@ static void commit_now_and_then(struct merge_thread *t)
   partial_reader_commit(t->reader, positions, n);
 }
 
+static void note_time(struct merge_thread *t)
+{
+  int64_t now_ns = clock_now_ns();
+  struct partial_reach *reach = NULL;
+
+  if (now_ns < open_joins_due_ns(t->joins))
+    return;
+  size_t n = partial_reader_reach(t->reader, &reach);
+  open_joins_note_time(t->joins, now_ns, reach, n);
+}
+
 /* ---- The loop ---- */
 
 static const char *why_not_ready(const struct merge_thread *t)
@@ -261,7 +272,7 @@ static err_t step(struct merge_thread *t)
   pulse_beat();
   TRY(read_records(t));
   if (partial_reader_has_marks(t->reader)) {
-    open_joins_note_time(t->joins, clock_now_ns());
+    note_time(t);
     if (t->batch.n == 0)
       TRY(fill_batch(t));
     if (t->batch.n > 0)

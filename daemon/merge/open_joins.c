@@ -6,6 +6,9 @@
 
 enum { BUCKETS = 1 << 14 };
 
+/* How soon to look again at queries that are kept although their time is up. */
+enum { LOOK_AGAIN_NS = 10000000 };
+
 TAILQ_HEAD(join_list, open_join);
 
 struct open_joins {
@@ -195,8 +198,44 @@ int64_t open_joins_due_ns(const struct open_joins *j)
   return j->due_ns;
 }
 
+/* Return how far a partition is read. One that is not ours any more has no end. */
+static struct partial_reach find_reach(const struct partial_reach *reach, size_t n, int32_t partition)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (reach[i].partition == partition)
+      return reach[i];
+  }
+  return (struct partial_reach){ .partition = partition };
+}
+
+/* May a part of a query whose time is up be in the log, where it could not be read yet? */
+static bool may_have_part(const struct open_joins *j, struct open_join *join, const struct partial_reach *reach)
+{
+  bool has_deadline = join->give_up_ns < join->since_ns + j->wait_ns;
+
+  if (has_deadline || !open_joins_have_room(j))
+    return false;
+  if (!join->end_then)
+    join->end_then = reach->end;
+  return reach->next < join->end_then;
+}
+
+static void note_time(struct open_joins *j, struct open_join *join, int64_t now_ns, const struct partial_reach *reach)
+{
+  int64_t due_ns = join->give_up_ns;
+
+  if (due_ns <= now_ns && !may_have_part(j, join, reach)) {
+    mark_ready(j, join);
+    return;
+  }
+  if (due_ns <= now_ns)
+    due_ns = now_ns + LOOK_AGAIN_NS;
+  if (due_ns < j->due_ns)
+    j->due_ns = due_ns;
+}
+
 /* The times of queries are in no order, because deadlines differ. All are looked at once one may be up. */
-void open_joins_note_time(struct open_joins *j, int64_t now_ns)
+void open_joins_note_time(struct open_joins *j, int64_t now_ns, const struct partial_reach *reach, size_t n)
 {
   struct open_join *join;
 
@@ -204,12 +243,10 @@ void open_joins_note_time(struct open_joins *j, int64_t now_ns)
     return;
   j->due_ns = INT64_MAX;
   for (size_t p = 0; p < j->n_partitions; p++) {
+    struct partial_reach of_partition = find_reach(reach, n, (int32_t)p);
     TAILQ_FOREACH(join, &j->order[p], in_order)
     {
-      if (join->give_up_ns <= now_ns)
-        mark_ready(j, join);
-      else if (join->give_up_ns < j->due_ns)
-        j->due_ns = join->give_up_ns;
+      note_time(j, join, now_ns, &of_partition);
     }
   }
 }

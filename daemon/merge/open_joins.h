@@ -11,6 +11,7 @@
 
 #include "base/partial.h"
 #include "daemon/merge/places.h"
+#include "ingest/partial_reader.h"
 
 struct open_part {
   struct open_part *next;
@@ -30,6 +31,7 @@ struct open_join {
   int64_t first_offset; /* of its first part */
   int64_t since_ns;     /* when that came */
   int64_t give_up_ns;
+  int64_t end_then;        /* of the partition, when the wait was over: it is read to there first; 0: it is not over */
   struct open_part *parts; /* in no order */
   size_t n_parts;
   size_t n_bytes;
@@ -59,10 +61,14 @@ struct open_joins_part {
 err_t open_joins_add(struct open_joins *j, const struct open_joins_part *part, int64_t now_ns,
                      enum open_joins_added *out);
 
-/* Make the queries ready whose time is up. */
-void open_joins_note_time(struct open_joins *j, int64_t now_ns);
+/* Make the queries ready whose time is up. One that has waited for wait_ns, and not up to a deadline, is kept until its
+ * partition is read to the end that it had then: a transaction that somebody left open may keep its parts from us.
+ * While there is no room nothing is read, and none is kept.
+ *
+ * reach  [n] how far the partitions are read */
+void open_joins_note_time(struct open_joins *j, int64_t now_ns, const struct partial_reach *reach, size_t n);
 
-/* Return when the next query's time is up; INT64_MAX: there is none. */
+/* Return when to call open_joins_note_time() next; INT64_MAX: never. */
 int64_t open_joins_due_ns(const struct open_joins *j);
 
 /* Take the query that has been ready for longest; NULL: none is. The caller frees it with open_join_close(). */

@@ -357,15 +357,7 @@ class Failures(ShardsCase):
         load.more(1)
         query_id = list(load.queries)[-1]
         load.system.client.flush()
-        reader, parts = TopicReader(broker.bootstrap, self.system.topic("partials")), []
-
-        def has_parts():
-            for record in reader.read():
-                partial = pb.Partial.FromString(record.value)
-                if partial.kind == pb.Partial.PART and pb.Answer.FromString(partial.answer).id == query_id:
-                    parts.append(record)
-            return len(parts) == 2
-        eventually(has_parts, "the parts of the last query")
+        parts = self.wait_parts(TopicReader(broker.bootstrap, self.system.topic("partials")), query_id, 2)
         other = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "another merge"})
         other.init_transactions()
         other.begin_transaction()
@@ -384,6 +376,45 @@ class Failures(ShardsCase):
         load.more(5)
         self.check_once(load)
         self.assertFalse(load.answers(query_id))
+
+    def test_a_part_behind_a_transaction_that_is_still_open_is_waited_for(self):
+        wait_s = 3 * SLOWNESS
+        load = self.open("left-open", 2, n_merges=1, merge_config={"merge": {"wait_ms": int(wait_s * 1000)}})
+        load.more(5)
+        self.check_once(load)
+        merge, late = self.layout.merges[0], self.layout.shards[1]
+        late.stop()
+        other = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "a dead merge"})
+        other.init_transactions()
+        other.begin_transaction()
+        reader = TopicReader(broker.bootstrap, self.system.topic("partials"))
+        load.more(1)
+        query_id = list(load.queries)[-1]
+        parts = self.wait_parts(reader, query_id, 1)
+        other.produce(self.system.topic("partials"), pb.Partial(kind=pb.Partial.ANSWERED).SerializeToString(),
+                      b"of another query", parts[0].partition)
+        other.flush()
+        eventually(lambda: merge.status()["counters"]["open_queries"] == 1, "the first part")
+        time.sleep(wait_s + 1)
+        self.assertEqual(merge.status()["counters"]["open_queries"], 1)
+        late.start().wait_ready()
+        eventually(lambda: late.status()["counters"]["queries"] >= 1, "the query in the other shard")
+        other.abort_transaction()
+        answer = self.check_once(load)[query_id][0]
+        self.assertEqual((answer.parts.answered, answer.parts.of), (2, 2))
+
+    def wait_parts(self, reader, query_id, n):
+        """Wait until the partials topic has n parts of a query, and return their records."""
+        parts = []
+
+        def has_parts():
+            for record in reader.read():
+                partial = pb.Partial.FromString(record.value)
+                if partial.kind == pb.Partial.PART and pb.Answer.FromString(partial.answer).id == query_id:
+                    parts.append(record)
+            return len(parts) == n
+        eventually(has_parts, "the parts of the last query")
+        return parts
 
     def test_a_partials_topic_that_comes_later(self):
         self.system = self.make("later", with_partials=False)

@@ -101,9 +101,9 @@ static void a_query_waits_from_its_first_part_on(void **state)
   add_within("q", 0, 3, (struct where){ 0, 1 }, 100, false, 0);
   add_within("q", 1, 3, (struct where){ 0, 2 }, WAIT_NS, false, 0);
   assert_int_equal(open_joins_due_ns(joins), 100 + WAIT_NS);
-  open_joins_note_time(joins, 99 + WAIT_NS);
+  open_joins_note_time(joins, 99 + WAIT_NS, NULL, 0);
   assert_int_equal(take("q"), 0);
-  open_joins_note_time(joins, 100 + WAIT_NS);
+  open_joins_note_time(joins, 100 + WAIT_NS, NULL, 0);
   assert_int_equal(take("q"), 2);
   assert_int_equal(open_joins_due_ns(joins), INT64_MAX);
 }
@@ -114,13 +114,66 @@ static void a_deadline_ends_the_wait_and_the_latest_of_the_shards_counts(void **
   add_within("q", 0, 3, (struct where){ 0, 1 }, 0, true, 100);
   assert_int_equal(open_joins_due_ns(joins), 100000);
   add_within("q", 1, 3, (struct where){ 0, 1 }, 0, true, 500); /* this shard's clock is behind */
-  open_joins_note_time(joins, 100000);
+  open_joins_note_time(joins, 100000, NULL, 0);
   assert_int_equal(take("q"), 0);
   assert_int_equal(open_joins_due_ns(joins), 500000);
-  open_joins_note_time(joins, 500000);
+  open_joins_note_time(joins, 500000, NULL, 0);
   assert_int_equal(take("q"), 2);
   add_within("far", 0, 3, (struct where){ 0, 2 }, 0, true, UINT64_MAX);
   assert_int_equal(open_joins_due_ns(joins), WAIT_NS);
+}
+
+/* Note a time, when the query's partition 1 is read to an offset. */
+static void note_reach(int64_t now_ns, int64_t next, int64_t end)
+{
+  const struct partial_reach reach[] = { { 0, 3, 900 }, { 1, next, end } };
+
+  open_joins_note_time(joins, now_ns, reach, 2);
+}
+
+static void a_query_is_kept_until_its_partition_is_read_to_the_end_that_it_had(void **state)
+{
+  (void)state;
+  add("q", 0, 2, (struct where){ 1, 10 });
+  note_reach(WAIT_NS, 11, 13);
+  assert_int_equal(take("q"), 0);
+  assert_in_range(open_joins_due_ns(joins), WAIT_NS + 1, INT64_MAX - 1);
+  note_reach(open_joins_due_ns(joins), 12, 20);
+  assert_int_equal(take("q"), 0);
+  note_reach(open_joins_due_ns(joins), 13, 20); /* what came later does not matter */
+  assert_int_equal(take("q"), 1);
+  assert_int_equal(open_joins_due_ns(joins), INT64_MAX);
+}
+
+static void a_query_that_is_kept_is_ready_with_its_last_part(void **state)
+{
+  (void)state;
+  add("q", 0, 2, (struct where){ 1, 10 });
+  note_reach(WAIT_NS, 11, 13);
+  add("q", 1, 2, (struct where){ 1, 12 });
+  assert_int_equal(take("q"), 2);
+}
+
+static void a_deadline_does_not_wait_for_the_end(void **state)
+{
+  (void)state;
+  add_within("q", 0, 2, (struct where){ 1, 10 }, 0, true, 100);
+  note_reach(100000, 11, 13);
+  assert_int_equal(take("q"), 1);
+}
+
+/* Nothing is read without room: the partition would never be read to its end. */
+static void without_room_no_query_is_kept(void **state)
+{
+  char key[16];
+
+  (void)state;
+  for (int i = 0; open_joins_have_room(joins); i++) {
+    snprintf(key, sizeof key, "q%d", i);
+    add(key, 0, 2, (struct where){ 1, 10 + i });
+  }
+  note_reach(WAIT_NS, 11, 1000);
+  assert_int_equal(take("q0"), 1);
 }
 
 static void the_oldest_part_of_each_partition_is_known(void **state)
@@ -196,6 +249,11 @@ int main(void)
     cmocka_unit_test_setup_teardown(parts_of_another_layout_do_not_complete_a_query, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_query_waits_from_its_first_part_on, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_deadline_ends_the_wait_and_the_latest_of_the_shards_counts, open_all, close_all),
+    cmocka_unit_test_setup_teardown(a_query_is_kept_until_its_partition_is_read_to_the_end_that_it_had, open_all,
+                                    close_all),
+    cmocka_unit_test_setup_teardown(a_query_that_is_kept_is_ready_with_its_last_part, open_all, close_all),
+    cmocka_unit_test_setup_teardown(a_deadline_does_not_wait_for_the_end, open_all, close_all),
+    cmocka_unit_test_setup_teardown(without_room_no_query_is_kept, open_all, close_all),
     cmocka_unit_test_setup_teardown(the_oldest_part_of_each_partition_is_known, open_all, close_all),
     cmocka_unit_test_setup_teardown(an_answered_query_is_dropped, open_all, close_all),
     cmocka_unit_test_setup_teardown(memory_is_bounded_and_freed, open_all, close_all),
