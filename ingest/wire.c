@@ -83,17 +83,30 @@ err_t wire_limit_end(const struct wire_limit *limit, err_code_t err, err_code_t 
   return err;
 }
 
+static err_t verify_size(struct span value, size_t max)
+{
+  if (value.n > max)
+    FAIL(ERR_WIRE, "%zu bytes are more than the limit of %zu for a message", value.n, max);
+  return ERR_OK;
+}
+
 err_t wire_message_read(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
                         err_code_t field_error, struct region *r, ProtobufCMessage **out)
 {
-  if (value.n > WIRE_VALUE_MAX)
-    FAIL(ERR_WIRE, "%zu bytes are more than the limit of %d for a message", value.n, (int)WIRE_VALUE_MAX);
+  TRY(verify_size(value, WIRE_VALUE_MAX));
   if (format == WIRE_PROTOBUF)
     return protobuf_message_read(value, type, limits, field_error, r, out);
 
   struct json_rules rules = rules_of(NULL);
   rules.limits = limits;
   return json_message_read(value, type, &rules, field_error, r, out);
+}
+
+err_t wire_message_read_ours(struct span value, const ProtobufCMessageDescriptor *type, struct region *r,
+                             ProtobufCMessage **out)
+{
+  TRY(verify_size(value, WIRE_PARTIAL_MAX));
+  return protobuf_message_read(value, type, limits, ERR_WIRE, r, out);
 }
 
 err_t wire_message_write(const ProtobufCMessage *message, enum wire_format format, const char *const *always,

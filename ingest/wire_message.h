@@ -13,6 +13,10 @@
 /* Limits on the bytes of a value, and on the spaces that an item can name. */
 enum { WIRE_VALUE_MAX = 4 << 20, WIRE_PARTS_MAX = 256 };
 
+/* Limit on the bytes of a shard's part, and of the answer in it: the largest has 100,000 hits (query.max_k), with keys
+ * of 256 bytes. Brokers take so much only if they are told to. */
+enum { WIRE_PARTIAL_MAX = 32 << 20 };
+
 /* Limit on the memory that decoding a value takes: WIRE_TAKEN_TIMES its size plus WIRE_TAKEN_MORE, but at most
  * WIRE_TAKEN_MAX. Honest messages take up to 28 times their size, for keys of two bytes: protobuf-c keeps 32 to 64
  * bytes for each field while it reads. Lists of empty messages take more, but have at most 4,096 elements. */
@@ -41,6 +45,11 @@ err_t wire_limit_end(const struct wire_limit *limit, err_code_t err, err_code_t 
  */
 err_t wire_message_read(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
                         err_code_t field_error, struct region *r, ProtobufCMessage **out);
+
+/* Read a value that another daemon of ours has written: protobuf, of up to WIRE_PARTIAL_MAX bytes. Returns ERR_OK;
+ * ERR_WIRE; ERR_MEMORY. */
+err_t wire_message_read_ours(struct span value, const ProtobufCMessageDescriptor *type, struct region *r,
+                             ProtobufCMessage **out);
 
 /* Write a message.
  *

@@ -52,6 +52,31 @@ static struct answer whole_answer(void)
   };
 }
 
+/* The largest answer that can be asked for is above the limit of what clients may send. */
+static void the_largest_answer_is_read_again(void **state)
+{
+  enum { HITS = 100000 };
+  static uint8_t keys[HITS + ITEM_KEY_MAX];
+  static struct hit hits[HITS];
+  struct answer answer = whole_answer(), back;
+  struct span head, encoded, value;
+  struct partial read;
+
+  (void)state;
+  for (size_t i = 0; i < HITS; i++)
+    hits[i] = (struct hit){ span_of(keys + i, ITEM_KEY_MAX), (float)i };
+  answer.hits = hits;
+  answer.n_hits = HITS;
+  assert_ok(wire_encode_partial(&(struct partial){ .of = 1 }, &region, &head));
+  assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &encoded));
+  assert_ok(wire_complete_partial(head, encoded, &region, &value));
+  assert_in_range(value.n, (uint64_t)HITS * ITEM_KEY_MAX, 32 << 20);
+  assert_ok(wire_decode_partial(value, &region, &read));
+  assert_ok(wire_decode_answer(read.answer, &region, &back));
+  assert_int_equal(back.n_hits, HITS);
+  assert_true(back.hits[HITS - 1].score == (float)(HITS - 1));
+}
+
 static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
 {
   static const struct span trace[] = { { (const uint8_t *)"00-1", 4 }, { 0 }, { (const uint8_t *)"k=v", 3 } };
@@ -130,6 +155,7 @@ static void records_that_cannot_be_are_refused(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_largest_answer_is_read_again),
     cmocka_unit_test(an_answer_in_a_part_is_the_one_that_was_put_in),
     cmocka_unit_test(an_error_in_a_part_is_the_one_that_was_put_in),
     cmocka_unit_test(records_that_cannot_be_are_refused),
