@@ -269,6 +269,17 @@ static void pause(struct partial_reader *r, bool is_paused)
   r->is_paused = is_paused;
 }
 
+/* Offsets that fall mean that the topic was deleted and created again: the former positions mean nothing in it. */
+static void note_offset(struct partial_reader *r, struct partition *p, int64_t offset)
+{
+  if (offset < p->next) {
+    log_info("partials_replaced", "topic=%s partition=%" PRId32 " from=%" PRId64 " former=%" PRId64, r->topic,
+             p->partition, offset, p->next);
+    p->committed = offset;
+  }
+  p->next = offset + 1;
+}
+
 /* A record of a former assignment has no partition here, and is not taken. */
 static bool take_record(struct partial_reader *r, struct partial_record *out)
 {
@@ -277,7 +288,7 @@ static bool take_record(struct partial_reader *r, struct partial_record *out)
 
   if (!p)
     return false;
-  p->next = m->offset + 1;
+  note_offset(r, p, m->offset);
   *out = (struct partial_record){
     .key = span_of(m->key, m->key_len),
     .value = span_of(m->payload, m->len),

@@ -106,6 +106,20 @@ static err_t grow_partitions(struct open_joins *j, int32_t partition)
   return ERR_OK;
 }
 
+/* Put a query into the order of its partition. It is the last one, unless offsets have begun again. */
+static void put_in_order(struct open_joins *j, struct open_join *join)
+{
+  struct join_list *list = &j->order[join->partition];
+  struct open_join *before = TAILQ_LAST(list, join_list);
+
+  while (before && before->first_offset > join->first_offset)
+    before = TAILQ_PREV(before, join_list, in_order);
+  if (before)
+    TAILQ_INSERT_AFTER(list, before, join, in_order);
+  else
+    TAILQ_INSERT_HEAD(list, join, in_order);
+}
+
 static err_t add_join(struct open_joins *j, const struct open_joins_part *part, struct place place, int64_t now_ns,
                       struct open_join **out)
 {
@@ -120,7 +134,7 @@ static err_t add_join(struct open_joins *j, const struct open_joins_part *part, 
   join->first_offset = part->offset;
   join->since_ns = now_ns;
   join->n_bytes = sizeof *join + part->key.n;
-  TAILQ_INSERT_TAIL(&j->order[part->partition], join, in_order);
+  put_in_order(j, join);
   *find_link(j, place) = join;
   j->n++;
   j->n_bytes += join->n_bytes;
@@ -215,7 +229,7 @@ static bool may_have_part(const struct open_joins *j, struct open_join *join, co
 
   if (has_deadline || !open_joins_have_room(j))
     return false;
-  if (!join->end_then)
+  if (!join->end_then || reach->end < join->end_then) /* less than it was: the topic was created again */
     join->end_then = reach->end;
   return reach->next < join->end_then;
 }

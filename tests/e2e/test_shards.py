@@ -434,6 +434,31 @@ class Failures(ShardsCase):
         load.more(5)
         self.check_once(load)
 
+    def test_a_partials_topic_that_is_made_anew_is_read_from_its_beginning(self):
+        load = self.open("anew", 2, n_merges=1)
+        load.more(100)
+        self.check_once(load)
+        self.layout.merges[0].stop()
+        self.layout.merges[0].start().wait_ready()  # it begins at the positions that the former topic has
+        broker.delete_topic(self.system.topic("partials"))
+        broker.create_topic(self.system.topic("partials"), 4)
+        load.more(20)
+        self.check_once(load)
+        eventually(lambda: all(end >= position > 0 for position, end in self.positions()), "positions in the new topic")
+        self.layout.merges[0].kill()
+        load.more(20)
+        self.layout.merges[0].start()
+        self.check_once(load)
+
+    def positions(self):
+        """Return the group's position in each partition of the partials topic, and the partition's end."""
+        reader = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"{self.system.prefix}.sharded.merge"})
+        try:
+            partitions = [confluent_kafka.TopicPartition(self.system.topic("partials"), p) for p in range(4)]
+            return [(p.offset, reader.get_watermark_offsets(p, 10)[1]) for p in reader.committed(partitions, 10)]
+        finally:
+            reader.close()
+
     def test_answers_without_transactions(self):
         load = self.open("plain", 2, n_merges=1, merge_config={"merge": {"delivery": "at_least_once"}})
         load.more(20)

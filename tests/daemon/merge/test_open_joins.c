@@ -190,6 +190,32 @@ static void the_oldest_part_of_each_partition_is_known(void **state)
   assert_int_equal(open_joins_oldest(joins, 0), 20);
 }
 
+/* Offsets begin again when the topic is deleted and created again. */
+static void the_oldest_part_of_a_partition_that_begins_again_is_known(void **state)
+{
+  (void)state;
+  add("former", 0, 2, (struct where){ 1, 1000 });
+  add("a", 0, 2, (struct where){ 1, 3 });
+  add("b", 0, 2, (struct where){ 1, 4 });
+  assert_int_equal(open_joins_oldest(joins, 1), 3);
+  open_joins_drop(joins, place_of(span_of_str("a")));
+  assert_int_equal(open_joins_oldest(joins, 1), 4);
+  open_joins_drop(joins, place_of(span_of_str("b")));
+  assert_int_equal(open_joins_oldest(joins, 1), 1000);
+}
+
+static void an_end_that_the_partition_has_not_any_more_is_not_waited_for(void **state)
+{
+  (void)state;
+  add("q", 0, 2, (struct where){ 1, 1000 });
+  note_reach(WAIT_NS, 1001, 1003);
+  assert_int_equal(take("q"), 0);
+  note_reach(open_joins_due_ns(joins), 4, 5);
+  assert_int_equal(take("q"), 0);
+  note_reach(open_joins_due_ns(joins), 5, 9);
+  assert_int_equal(take("q"), 1);
+}
+
 static void an_answered_query_is_dropped(void **state)
 {
   (void)state;
@@ -255,6 +281,8 @@ int main(void)
     cmocka_unit_test_setup_teardown(a_deadline_does_not_wait_for_the_end, open_all, close_all),
     cmocka_unit_test_setup_teardown(without_room_no_query_is_kept, open_all, close_all),
     cmocka_unit_test_setup_teardown(the_oldest_part_of_each_partition_is_known, open_all, close_all),
+    cmocka_unit_test_setup_teardown(the_oldest_part_of_a_partition_that_begins_again_is_known, open_all, close_all),
+    cmocka_unit_test_setup_teardown(an_end_that_the_partition_has_not_any_more_is_not_waited_for, open_all, close_all),
     cmocka_unit_test_setup_teardown(an_answered_query_is_dropped, open_all, close_all),
     cmocka_unit_test_setup_teardown(memory_is_bounded_and_freed, open_all, close_all),
     cmocka_unit_test(places_are_kept_for_a_while),
