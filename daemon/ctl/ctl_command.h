@@ -45,6 +45,7 @@ extern const struct ctl_command ctl_tail_command;
 extern const struct ctl_command ctl_watch_command;
 extern const struct ctl_command ctl_query_command;
 extern const struct ctl_command ctl_bench_command;
+extern const struct ctl_command ctl_layout_command;
 extern const struct ctl_command ctl_status_command;
 extern const struct ctl_command ctl_wait_command;
 extern const struct ctl_command ctl_rebuild_command;

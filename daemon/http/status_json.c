@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log_recent.h"
+#include "daemon/config/config_shard.h"
 #include "daemon/http/catalogue_status.h"
 #include "daemon/http/json_put.h"
 #include "daemon/http/process_metrics.h"
@@ -21,7 +22,9 @@ static json_t *kafka_json(const struct status *s)
   json_put_text(kafka, "bootstrap", kafka_setup_bootstrap(s->kafka));
   json_put_text(kafka, "catalogue_topic", config->catalogue.topic);
   json_put_text(kafka, "query_topic", config->query.topic);
+  json_put_text(kafka, "query_group", config->query.group);
   json_put_text(kafka, "answer_topic", config->query.answer_topic);
+  json_put_text(kafka, "partials_topic", config_is_shard(config) ? config->query.partials_topic : NULL);
   json_put_text(kafka, "dead_letter_topic", config->catalogue.dead_letter_topic);
   json_put_text(kafka, "seen_topic", *config->seen.topic ? config->seen.topic : NULL);
   json_put_text(kafka, "models_topic", *config->models.topic ? config->models.topic : NULL);
@@ -165,7 +168,7 @@ static void put_readiness(const struct status *s, json_t *root)
 /* Which shard the daemon is; null if it has the whole catalogue. */
 static json_t *shard_json(const struct config *config)
 {
-  if (config->catalogue.shard.of == 0)
+  if (!config_is_shard(config))
     return json_null();
   json_t *shard = json_object();
   json_put_count(shard, "index", config->catalogue.shard.index);

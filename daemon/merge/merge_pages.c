@@ -88,6 +88,7 @@ static json_t *kafka_json(const struct merge_view *view)
   json_t *kafka = json_object();
 
   json_put_text(kafka, "bootstrap", view->bootstrap);
+  json_put_text(kafka, "query_group", view->config->query.group);
   json_put_text(kafka, "partials_topic", view->config->query.partials_topic);
   json_put_text(kafka, "answer_topic", view->config->query.answer_topic);
   return kafka;

@@ -2,8 +2,10 @@
 """Shards and merges beside a daemon with the whole catalogue, on the same topics."""
 
 import collections
+import json
+import subprocess
 
-from harness import Daemon, eventually, merged
+from harness import SLOWNESS, Daemon, build_dir, eventually, merged
 
 
 class Layout:
@@ -65,6 +67,15 @@ class Layout:
 
     def logs(self):
         return "\n".join(f"--- {daemon.folder.name}\n{daemon.log_tail(25)}" for daemon in self.daemons())
+
+
+def show_layout(daemons, code=0):
+    """Return what `sluicectl layout --json` prints about these daemons."""
+    at = ",".join(f"127.0.0.1:{daemon.port}" for daemon in daemons)
+    done = subprocess.run([build_dir() / "sluicectl", "layout", "--json", "--at", at], capture_output=True, text=True,
+                          timeout=60 * SLOWNESS)
+    assert done.returncode == code, f"exit status {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    return json.loads(done.stdout)
 
 
 def by_topic(client, query_id):

@@ -220,6 +220,22 @@ class Same(ShardsCase):
         self.assertEqual(status["shard"], {"index": 2, "of": N_SHARDS})
         self.assertEqual({p["partition"] % N_SHARDS for p in status["catalogue_log"]}, {2})
 
+    def test_sluicectl_shows_the_layout(self):
+        first, last = self.layout.shards[0], self.layout.shards[-1]
+        found = shards.show_layout(self.layout.daemons())
+        self.assertEqual([d["role"] for d in found["daemons"]], ["shard"] * N_SHARDS + ["merge"] * 2)
+        self.assertEqual([(row["of"], row["state"]) for row in found["layouts"]], [(N_SHARDS, "complete")])
+        self.assertEqual(sum(d["items"] for d in found["daemons"][:N_SHARDS]), self.system.daemon.status()["items"])
+        self.assertEqual([p["partition"] for p in found["daemons"][1]["positions"]], [1, 5])
+        self.assertEqual(found["problems"], [])
+        found = shards.show_layout([last, *self.layout.merges])  # the others are heard of
+        self.assertEqual(found["layouts"][0]["shards"][0]["daemons"], 0)
+        found = shards.show_layout([first, last], code=1)
+        self.assertIn("as shard 1, 2", found["problems"][0])
+        text = first.ctl("layout", "--at", *(f"127.0.0.1:{d.port}" for d in self.layout.daemons()))
+        self.assertRegex(text, rf"shard 3 of {N_SHARDS} +127.0.0.1:{last.port} +[0-9,]+ +[0-9,]+  ready")
+        self.assertIn("no daemon is ready, or heard of, as shard 1, 2, 3", first.ctl("layout", code=1))
+
 
 class Load:
     """Queries at a steady pace, and the answers to them."""
