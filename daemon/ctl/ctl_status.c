@@ -18,16 +18,31 @@ static const char *text_of(const json_t *object, const char *name)
   return text ? text : "?";
 }
 
-static void print_head(const json_t *status)
+static bool is_merge(const json_t *status)
+{
+  return strcmp(text_of(status, "role"), "merge") == 0;
+}
+
+/* Print the first line, up to how long the daemon has been up. */
+static void print_state(const json_t *status)
 {
   double uptime_s = json_number_value(json_object_get(status, "uptime_s"));
   bool is_ready = json_is_true(json_object_get(status, "ready"));
+  const json_t *shard = json_object_get(status, "shard");
 
+  printf("sluiced %s, %s", text_of(status, "version"), is_merge(status) ? "merge, " : "");
+  if (json_is_object(shard))
+    printf("shard %" PRIu64 " of %" PRIu64 ", ", ctl_json_count(shard, "index"), ctl_json_count(shard, "of"));
+  printf("%s%s, up %s", is_ready ? "ready" : "NOT READY: ", is_ready ? "" : text_of(status, "not_ready"),
+         ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s);
+}
+
+static void print_head(const json_t *status)
+{
   const char *reason = json_string_value(json_object_get(status, "backend_reason"));
 
-  printf("sluiced %s, %s%s, up %s, %s kernels\n", text_of(status, "version"), is_ready ? "ready" : "NOT READY: ",
-         is_ready ? "" : text_of(status, "not_ready"), ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s,
-         text_of(status, "isa"));
+  print_state(status);
+  printf(", %s kernels\n", text_of(status, "isa"));
   printf("backend    %s%s%s\n", text_of(status, "backend"), reason ? ", because the GPU is NOT USED: " : "",
          reason ? reason : "");
   printf("catalogue  %s items, epoch %" PRIu64 ", published %s ago\n",
@@ -41,14 +56,15 @@ static void print_kafka(const json_t *status)
     const char *name;
     const char *label;
   } rows[] = {
-    { "bootstrap", "broker" },     { "catalogue_topic", "items" },          { "query_topic", "queries" },
-    { "answer_topic", "answers" }, { "dead_letter_topic", "dead letters" }, { "seen_topic", "seen" },
+    { "bootstrap", "broker" },        { "catalogue_topic", "items" }, { "query_topic", "queries" },
+    { "partials_topic", "partials" }, { "answer_topic", "answers" },  { "dead_letter_topic", "dead letters" },
+    { "seen_topic", "seen" },
   };
   const json_t *kafka = json_object_get(status, "kafka");
 
   puts("Kafka");
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    if (!json_is_null(json_object_get(kafka, rows[i].name))) /* no seen topic is configured */
+    if (json_is_string(json_object_get(kafka, rows[i].name))) /* null: no such topic is configured */
       printf("  %-16s %s\n", rows[i].label, text_of(kafka, rows[i].name));
   }
 }
@@ -80,8 +96,7 @@ static void print_spaces(const json_t *status)
   json_t *space;
 
   puts("spaces");
-  json_array_foreach(json_object_get(status, "spaces"), i, space)
-    print_space(space);
+  json_array_foreach(json_object_get(status, "spaces"), i, space) print_space(space);
 }
 
 /* Print how many items are not returned because of their lifetimes, and when that changes. */
@@ -153,8 +168,7 @@ static void print_latency(const json_t *status, const char *field, const char *t
 
   if (list)
     puts(title);
-  json_object_foreach(list, name, quantiles)
-    print_quantiles(name, quantiles);
+  json_object_foreach(list, name, quantiles) print_quantiles(name, quantiles);
 }
 
 static bool is_printed_above(const char *name)
@@ -164,7 +178,7 @@ static bool is_printed_above(const char *name)
                                        "spaces",         "isa",        "uptime_s",  "watermark",
                                        "rebuild",        "latency_us", "counters",  "backends_failed",
                                        "backend_reason", "attributes", "lifetimes", "latency_since_start_us",
-                                       "epoch_age_s" };
+                                       "epoch_age_s",    "role",       "shard",     "shards" };
 
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     if (strcmp(name, names[i]) == 0)
@@ -208,10 +222,38 @@ static void print_rest(json_t *status)
     if (is_printed_above(name) || !json_is_object(value))
       continue;
     puts(name);
-    json_object_foreach(value, inner, inner_value)
-      print_value(inner, inner_value);
+    json_object_foreach(value, inner, inner_value) print_value(inner, inner_value);
   }
 }
+
+/* ---- The role merge ---- */
+
+static void print_shards(const json_t *status)
+{
+  size_t i;
+  json_t *row;
+
+  puts("shards that were heard of");
+  json_array_foreach(json_object_get(status, "shards"), i, row)
+      printf("  shard %" PRIu64 " of %-6" PRIu64 " %s ago\n", ctl_json_count(row, "shard"), ctl_json_count(row, "of"),
+             ctl_format_span((int64_t)(json_number_value(json_object_get(row, "heard_s")) * 1e9)).s);
+  if (json_array_size(json_object_get(status, "shards")) == 0)
+    puts("  none");
+}
+
+static void print_merge(json_t *status)
+{
+  print_state(status);
+  putchar('\n');
+  print_shards(status);
+  print_kafka(status);
+  print_latency(status, "latency_us", "latency of the last one to two minutes: p50, p95, p99");
+  print_latency(status, "latency_since_start_us", "latency since the start: p50, p95, p99");
+  print_counters(status);
+  print_rest(status);
+}
+
+/* ---- A daemon with a catalogue ---- */
 
 static void print_status(json_t *status)
 {
@@ -246,7 +288,7 @@ static err_t run_status(const struct ctl_options *options, int argc, char **argv
   TRY(ctl_context_open_for_http(options, &ctx));
   TRY(ctl_context_status(ctx, &status));
   if (!prints_json)
-    print_status(status);
+    is_merge(status) ? print_merge(status) : print_status(status);
   else if (json_dumpf(status, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER) == 0)
     putchar('\n');
   return ERR_OK;

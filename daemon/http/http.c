@@ -116,13 +116,27 @@ static enum MHD_Result respond_asset(struct MHD_Connection *connection, const ch
   return respond(connection, MHD_HTTP_OK, type, text, MHD_RESPMEM_PERSISTENT);
 }
 
+/* Answer what is the same whatever the role. Returns false for another page. */
+static bool respond_common(struct MHD_Connection *connection, const char *url, enum MHD_Result *result)
+{
+  if (strcmp(url, "/page.css") == 0)
+    *result = respond_asset(connection, "text/css; charset=utf-8", page_css);
+  else if (strcmp(url, "/page.js") == 0)
+    *result = respond_asset(connection, "text/javascript; charset=utf-8", page_js);
+  else if (strcmp(url, "/healthz") == 0)
+    *result = respond_text(connection, MHD_HTTP_OK, "ok\n");
+  else
+    return false;
+  return true;
+}
+
 static enum MHD_Result respond_other(const struct http *h, struct MHD_Connection *connection, const char *url)
 {
   const struct other_pages *pages = h->status->other;
   const char *not_ready = status_not_ready(h->status);
 
-  if (strcmp(url, "/healthz") == 0)
-    return respond_text(connection, MHD_HTTP_OK, "ok\n");
+  if (strcmp(url, "/") == 0)
+    return respond_made(connection, "text/html; charset=utf-8", pages->page(pages->context, not_ready));
   if (strcmp(url, "/readyz") == 0)
     return respond_text_made(connection, not_ready ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK,
                              pages->ready(pages->context, not_ready));
@@ -130,7 +144,7 @@ static enum MHD_Result respond_other(const struct http *h, struct MHD_Connection
     return respond_made(connection, "application/json", pages->status(pages->context, not_ready));
   if (strcmp(url, "/metrics") == 0)
     return respond_made(connection, "text/plain; version=0.0.4", pages->metrics(pages->context, not_ready));
-  return respond_text(connection, MHD_HTTP_NOT_FOUND, "not found: try /healthz, /readyz, /status or /metrics\n");
+  return respond_text(connection, MHD_HTTP_NOT_FOUND, "not found: try /, /healthz, /readyz, /status or /metrics\n");
 }
 
 static enum MHD_Result respond_page(struct http *h, struct MHD_Connection *connection, const char *url)
@@ -139,12 +153,6 @@ static enum MHD_Result respond_page(struct http *h, struct MHD_Connection *conne
 
   if (strcmp(url, "/") == 0)
     return respond_made(connection, "text/html; charset=utf-8", page_html(h->status, may_see_data(h, connection)));
-  if (strcmp(url, "/page.css") == 0)
-    return respond_asset(connection, "text/css; charset=utf-8", page_css);
-  if (strcmp(url, "/page.js") == 0)
-    return respond_asset(connection, "text/javascript; charset=utf-8", page_js);
-  if (strcmp(url, "/healthz") == 0)
-    return respond_text(connection, MHD_HTTP_OK, "ok\n");
   if (strcmp(url, "/readyz") == 0)
     return respond_ready(connection, status_not_ready(h->status));
   if (strcmp(url, "/status") == 0)
@@ -182,6 +190,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     *upload_size = 0;
     return MHD_YES;
   }
+  enum MHD_Result result;
+  if (respond_common(connection, url, &result))
+    return result;
   return h->status->other ? respond_other(h, connection, url) : respond_page(h, connection, url);
 }
 

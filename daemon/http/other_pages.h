@@ -8,6 +8,7 @@
  * not_ready  why the daemon is not; NULL: it is ready */
 struct other_pages {
   const void *context;
+  char *(*page)(const void *context, const char *not_ready); /* the status page, as HTML */
   char *(*ready)(const void *context, const char *not_ready);
   char *(*status)(const void *context, const char *not_ready);
   char *(*metrics)(const void *context, const char *not_ready);

@@ -9,6 +9,7 @@
 #include "daemon/http/json_put.h"
 #include "daemon/http/process_metrics.h"
 #include "daemon/http/models_status.h"
+#include "daemon/http/quantiles_json.h"
 #include "daemon/http/seen_status.h"
 #include "daemon/http/store_metrics.h"
 
@@ -114,17 +115,6 @@ static json_t *counters_json(const struct counters *c)
   return object;
 }
 
-static json_t *quantiles_json(const struct hist_window *w, const struct hist *h)
-{
-  json_t *object = json_object();
-
-  json_put_count(object, "count", hist_window_count(w, h));
-  json_put_count(object, "p50", hist_window_quantile(w, h, 0.5));
-  json_put_count(object, "p95", hist_window_quantile(w, h, 0.95));
-  json_put_count(object, "p99", hist_window_quantile(w, h, 0.99));
-  return object;
-}
-
 /* Quantiles in microseconds. Those since the start hide what is slow now, those of the last minutes what was rare.
  *
  * windows  which durations; all zeros: those since the start */
@@ -208,6 +198,7 @@ json_t *status_json_tree(struct status *s, bool shows_data)
 
   engine_epoch_get(s->engine, &epoch, positions, WATERMARK_MAX);
   json_put_text(root, "version", SLUICE_VERSION);
+  json_put_text(root, "role", "search");
   put_readiness(s, root);
   json_put(root, "shard", shard_json(s->config));
   json_put_count(root, "epoch", epoch.number);

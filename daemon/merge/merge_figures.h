@@ -39,4 +39,12 @@ struct merge_figures {
 #undef MERGE_HIST
 };
 
+/* The durations of the last one to two minutes. Main turns the windows. */
+struct merge_windows {
+#define MERGE_WINDOW(field, name, help) struct hist_window field;
+  MERGE_HISTS(MERGE_WINDOW)
+#undef MERGE_WINDOW
+  struct hist_window answer_us;
+};
+
 #endif

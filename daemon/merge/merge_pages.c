@@ -12,6 +12,8 @@
 #include "daemon/http/metric_print.h"
 #include "daemon/http/metrics.h"
 #include "daemon/http/process_metrics.h"
+#include "daemon/http/quantiles_json.h"
+#include "daemon/merge/merge_page.h"
 
 static double seconds_since(int64_t ns)
 {
@@ -109,9 +111,22 @@ static json_t *counters_json(const struct merge_view *view)
   return object;
 }
 
-static char *make_status(const void *context, const char *not_ready)
+/* Quantiles in microseconds.
+ *
+ * windows  which durations; all zeros: those since the start */
+static json_t *latency_json(const struct merge_view *view, const struct merge_windows *windows)
 {
-  const struct merge_view *view = context;
+  json_t *object = json_object();
+
+  json_put(object, "answer", quantiles_json(&windows->answer_us, &view->counters->answer_us));
+  json_put(object, "wait", quantiles_json(&windows->wait_us, &view->figures->wait_us));
+  json_put(object, "send", quantiles_json(&windows->send_us, &view->figures->send_us));
+  return object;
+}
+
+static json_t *status_tree(const struct merge_view *view, const char *not_ready)
+{
+  static const struct merge_windows since_start;
   json_t *root = json_object();
 
   json_put_text(root, "version", SLUICE_VERSION);
@@ -121,9 +136,27 @@ static char *make_status(const void *context, const char *not_ready)
   json_put_real(root, "uptime_s", seconds_since(view->started_ns));
   json_put(root, "kafka", kafka_json(view));
   json_put(root, "shards", shards_json(view));
+  json_put(root, "latency_us", latency_json(view, view->windows));
+  json_put(root, "latency_since_start_us", latency_json(view, &since_start));
   json_put(root, "counters", counters_json(view));
   json_put_count(root, "memory_bytes", process_resident_bytes());
+  return root;
+}
+
+static char *make_status(const void *context, const char *not_ready)
+{
+  json_t *root = status_tree(context, not_ready);
   char *text = json_dumps(root, JSON_COMPACT);
+
+  json_decref(root);
+  return text;
+}
+
+static char *make_page(const void *context, const char *not_ready)
+{
+  json_t *root = status_tree(context, not_ready);
+  char *text = merge_page_html(root);
+
   json_decref(root);
   return text;
 }
@@ -183,5 +216,5 @@ static char *make_metrics(const void *context, const char *not_ready)
 
 struct other_pages merge_pages(const struct merge_view *view)
 {
-  return (struct other_pages){ view, make_ready, make_status, make_metrics };
+  return (struct other_pages){ view, make_page, make_ready, make_status, make_metrics };
 }

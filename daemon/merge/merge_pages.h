@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bodies of /readyz, /status and /metrics of the role merge. */
+/* The bodies of /, /readyz, /status and /metrics of the role merge. */
 #ifndef DAEMON_MERGE_MERGE_PAGES_H
 #define DAEMON_MERGE_MERGE_PAGES_H
 
@@ -15,6 +15,7 @@ struct merge_view {
   const char *bootstrap;
   struct counters *counters;
   struct merge_figures *figures;
+  struct merge_windows *windows;
   struct shards_heard *heard;
   int64_t started_ns;
 };

@@ -10,7 +10,7 @@
 #include "ingest/kafka_closing.h"
 #include "ingest/kafka_trouble.h"
 
-enum { CLIENTS_TIMEOUT_S = 5 };
+enum { CLIENTS_TIMEOUT_S = 5, WINDOW_S = 60 };
 
 err_t merge_service_open(const struct config *config, struct merge_service *s)
 {
@@ -29,6 +29,7 @@ err_t merge_service_open(const struct config *config, struct merge_service *s)
     .bootstrap = kafka_setup_bootstrap(&s->kafka),
     .counters = &s->counters,
     .figures = &s->figures,
+    .windows = &s->windows,
     .heard = s->heard,
     .started_ns = s->status.started_ns,
   };
@@ -38,11 +39,26 @@ err_t merge_service_open(const struct config *config, struct merge_service *s)
   return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);
 }
 
+/* The windows begin with zeros, so the first ones are those since the start. */
+static void turn_windows(struct merge_service *s)
+{
+  if (clock_now_ns() < s->windows_due_ns)
+    return;
+  if (s->windows_due_ns) {
+#define MERGE_TURN(field, name, help) hist_window_turn(&s->windows.field, &s->figures.field);
+    MERGE_HISTS(MERGE_TURN)
+#undef MERGE_TURN
+    hist_window_turn(&s->windows.answer_us, &s->counters.answer_us);
+  }
+  s->windows_due_ns = clock_now_ns() + WINDOW_S * CLOCK_NS_PER_S;
+}
+
 void merge_service_step(struct merge_service *s)
 {
   const char *reason = merge_thread_not_ready(s->thread);
   const char *trouble = reason ? kafka_trouble_newest() : NULL;
 
+  turn_windows(s);
   reason = trouble ? trouble : reason;
   if (reason != status_not_ready(&s->status))
     log_info("readiness", "ready=%s%s%s", reason ? "no" : "yes", reason ? " reason=" : "",

@@ -10,6 +10,8 @@
 struct merge_service {
   struct counters counters;
   struct merge_figures figures;
+  struct merge_windows windows;
+  int64_t windows_due_ns; /* when they are turned */
   struct alarm alarm;
   struct kafka_setup kafka;
   struct shards_heard *heard;

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import confluent_kafka
@@ -219,6 +220,33 @@ class Same(ShardsCase):
         status = self.layout.shards[2].status()
         self.assertEqual(status["shard"], {"index": 2, "of": N_SHARDS})
         self.assertEqual({p["partition"] % N_SHARDS for p in status["catalogue_log"]}, {2})
+
+    def test_a_merge_shows_its_status(self):
+        self.ask_both([self.draw("dot", "exact") for _ in range(5)])
+        merge = max(self.layout.merges, key=lambda m: m.status()["counters"]["answers"])
+        text = merge.ctl("status")
+        self.assertRegex(text, r"^sluiced [0-9.]+, merge, ready, up ")
+        for i in range(N_SHARDS):
+            self.assertRegex(text, rf"\n  shard {i} of {N_SHARDS} +[0-9.]+ m?s ago\n")
+        for line in (r"partials +same.partials", r"answers +same.merged", r"wait +[0-9.]+ m?s, .* \(of [0-9,]+\)",
+                     r"answers +[1-9]"):
+            self.assertRegex(text, rf"\n  {line}")
+        for word in ("kernels", "epoch", "items"):
+            self.assertNotIn(word, text)
+        self.assertIn(f", shard 2 of {N_SHARDS}, ready, up ", self.layout.shards[2].ctl("status"))
+
+    def test_a_merge_has_a_status_page(self):
+        merge = self.layout.merges[0]
+        page = ElementTree.fromstring(merge.get("/")[1])
+        self.assertEqual(page.findtext("head/title"), "Sluice: ready")
+        rows = [["".join(cell.itertext()) for cell in row] for row in page.iter("tr")]
+        for i in range(N_SHARDS):
+            self.assertIn([str(i), str(N_SHARDS)], [row[:2] for row in rows])
+        self.assertIn("first part of a query to its last", [row[0] for row in rows])
+        self.assertIsNotNone(page.find("body/main/details"))  # the script needs it
+        for path in ("/page.css", "/page.js", "/healthz"):
+            self.assertEqual(merge.get(path)[0], 200, path)
+        self.assertEqual(merge.get("/items/x")[0], 404)
 
     def test_sluicectl_shows_the_layout(self):
         first, last = self.layout.shards[0], self.layout.shards[-1]
