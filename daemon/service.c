@@ -155,6 +155,15 @@ static const char *in_trouble_or(const char *reason)
   return trouble ? trouble : reason;
 }
 
+/* May queries be read? Later they are, however far the catalogue is behind. */
+static bool may_start_queries(const struct service *s)
+{
+  uint64_t max_lag = s->status.config->catalogue.ready_max_lag;
+
+  return catalogue_is_serving(s->catalogue) &&
+         (max_lag == 0 || catalogue_report_is_near(catalogue_report_of(s->catalogue), max_lag));
+}
+
 /* Return why the daemon is not ready, or NULL. Nothing else decides this; status_not_ready() shows the result. */
 static const char *why_not_ready(const struct service *s)
 {
@@ -167,6 +176,8 @@ static const char *why_not_ready(const struct service *s)
     return in_trouble_or(catalogue_phase_name(phase));
   if (phase != CATALOGUE_LIVE)
     return catalogue_phase_name(phase);
+  if (!s->has_started_queries && s->status.config->catalogue.ready_max_lag > 0)
+    return in_trouble_or("catching up: more than catalogue.ready_max_lag records are not applied");
   if (query_thread_denied(s->query_thread))
     return query_thread_denied(s->query_thread);
   if (query_thread_is_topic_away(s->query_thread))
@@ -215,7 +226,7 @@ static err_t start_queries(struct service *s)
 err_t service_step(struct service *s)
 {
   TRY(check_clock(s));
-  if (catalogue_is_serving(s->catalogue) && !s->has_started_queries)
+  if (!s->has_started_queries && may_start_queries(s))
     TRY(start_queries(s));
   set_not_ready(s, why_not_ready(s));
   status_step(&s->status);

@@ -37,6 +37,21 @@ err_t catalogue_report_resize(struct catalogue_report *r, size_t n)
   return ERR_OK;
 }
 
+bool catalogue_report_is_near(struct catalogue_report *r, uint64_t max)
+{
+  uint64_t lag = 0;
+
+  catalogue_report_lock(r);
+  bool is_known = r->n > 0 && !r->is_away;
+  for (size_t i = 0; i < r->n && is_known; i++) {
+    const struct report_partition *p = &r->partitions[i];
+    is_known = p->is_foreign || p->end >= 0;
+    lag += !p->is_foreign && p->end > p->next ? (uint64_t)(p->end - p->next) : 0;
+  }
+  catalogue_report_unlock(r);
+  return is_known && lag <= max;
+}
+
 void catalogue_report_problem(struct catalogue_report *r, const char *text)
 {
   catalogue_report_lock(r);

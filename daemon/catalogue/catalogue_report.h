@@ -8,6 +8,8 @@
 #define DAEMON_CATALOGUE_CATALOGUE_REPORT_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "daemon/config/unknown_names.h"
@@ -56,6 +58,10 @@ void catalogue_report_unlock(struct catalogue_report *r);
 /* Set the number of partitions; new ones are zeros. Call between lock and unlock. Returns ERR_MEMORY: then nothing has
  * changed. */
 err_t catalogue_report_resize(struct catalogue_report *r, size_t n);
+
+/* Are at most `max` records of all partitions not applied yet? False while the end of a partition is not known. Locks
+ * the report itself. */
+bool catalogue_report_is_near(struct catalogue_report *r, uint64_t max);
 
 /* Set the reason why the catalogue is not live; "" if it is. Locks the report itself. */
 void catalogue_report_problem(struct catalogue_report *r, const char *text);

@@ -84,6 +84,7 @@ struct config {
     uint64_t partitions_refresh_ms;
     char *group;
     uint64_t commit_interval_ms; /* 0: never */
+    uint64_t ready_max_lag;      /* 0: no limit */
     struct kafka_properties kafka;
   } catalogue;
   struct {

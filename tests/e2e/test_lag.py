@@ -8,7 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 import data
 import models
@@ -72,6 +72,30 @@ class Lag(Case):
         (group,) = broker.admin().list_groups(GROUP, timeout=30)
         self.assertEqual((group.state, group.members), ("Empty", []))  # no members: nothing can be rebalanced
         self.assertNotIn("positions_not_committed", system.daemon.log())
+        system.daemon.stop()
+
+    def test_a_start_waits_until_the_lag_is_small(self):
+        """A transaction that is open at the start holds records back, so the topic seems to be read to its end."""
+        system = self.open("near", ready_max_lag=10)
+        self.write(b"first", 50)
+        eventually(lambda: self.row()["next"] == 50, "the first items")
+        system.daemon.stop()
+        writer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "transactional.id": "near"})
+        writer.init_transactions()
+        writer.begin_transaction()
+        for i in range(11):
+            writer.produce(self.topic, system.items.item().SerializeToString(), b"second-%04d" % i, 0)
+        writer.flush()
+        system.daemon.start()
+        eventually(lambda: "ready_max_lag" in (system.daemon.get("/readyz") or [0, ""])[1], "the daemon to wait")
+        query = system.send(system.queries.draw("codes", "exact", k=100))
+        system.client.flush()
+        (group,) = broker.admin().list_groups("near.group", timeout=30)
+        self.assertEqual(group.members, [])
+        writer.commit_transaction()
+        answer = system.client.wait([query.id])[query.id]
+        self.assertEqual(len(answer.hits), 61)  # the first answer has seen all
+        system.daemon.wait_ready()
         system.daemon.stop()
 
     def test_committed_positions_are_never_read(self):
