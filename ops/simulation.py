@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+import shared_cores
+
 
 @dataclass(frozen=True)
 class Times:
@@ -24,6 +26,10 @@ class Times:
     hop_ms: float = 2.0  # from a producer through Kafka to a consumer, median
     hop_spread: float = 0.4
     join_ms: float = 0.01  # what a merge does for each part
+    # Means of processor time, which count where processes share cores (shared_cores.py):
+    client_ms: float = 0.0  # of the client for a query and its answer
+    broker_ms: float = 0.0  # of the broker for a record that comes in, and for one that goes out
+    daemon_ms: float = 0.0  # of a shard for a query, besides the search
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,8 @@ class Layout:
     merges: int = 1  # 0: no merge; the only shard answers
     workers: int = 1  # searches at a time in each daemon
     batch_max: int = 32  # queries of one batch
-    cores: int = 0  # all daemons share this many cores; 0: each worker has one of its own
+    cores: int = 0  # all processes share so many cores; 0: each worker has one of its own
+    others: float = 0.0  # threads of other programs that always work on these cores
 
     def daemons(self):
         return self.shards * self.replicas + self.merges
@@ -49,6 +56,8 @@ class Trouble:
     wait_ms: float = 200.0  # a merge answers without the missing parts after this time
     dead_at_ms: float = -1.0  # a replica of the first shard dies; -1: none
     dead_for_ms: float = 6000.0  # until Kafka gives its partitions to the others (session.timeout.ms)
+    pause_at_ms: float = -1.0  # the group of the first shard rebalances: none of its replicas reads; -1: never
+    pause_for_ms: float = 300.0  # what ops/bench replicas measured for daemons that leave or join in good order
     slow_brokers: float = 0.0  # this share of the partitions is led by brokers that take `slow_factor` times as long
     slow_factor: float = 10.0
     hedge: bool = False  # every replica answers every query, and the merge takes the first part
@@ -109,15 +118,26 @@ def serve_unsorted(arrivals, order, *how):
     return done, busy
 
 
-def owners(arrivals, replicas, partition_draw, trouble, is_first_shard):
-    """Return (which replica reads each query, when it can). A dead replica's queries wait for the group."""
-    owner = (partition_draw * 65536).astype(np.int64) % replicas
-    if trouble.dead_at_ms < 0 or not is_first_shard:
+def paused(arrivals, at, until):
+    """Queries that arrive while their group rebalances are read when it has ended."""
+    return np.where((arrivals >= at) & (arrivals < until), until, arrivals)
+
+
+def owners(arrivals, replicas, partition_draw, trouble):
+    """Return (which replica reads each query of the first shard, when it can). A dead one's wait for the group."""
+    owner = owner_of(partition_draw, replicas)
+    if trouble.pause_at_ms >= 0:
+        arrivals = paused(arrivals, trouble.pause_at_ms, trouble.pause_at_ms + trouble.pause_for_ms)
+    if trouble.dead_at_ms < 0:
         return owner, arrivals
     back = trouble.dead_at_ms + trouble.dead_for_ms
     is_stranded = (owner == 0) & (arrivals >= trouble.dead_at_ms)
     owner = np.where(is_stranded & (replicas > 1), 1 % replicas, owner)
     return owner, np.where(is_stranded & (arrivals < back), back, arrivals)
+
+
+def owner_of(partition_draw, replicas):
+    return (partition_draw * 65536).astype(np.int64) % replicas
 
 
 def shard_parts(rng, layout, times, trouble, arrivals, partition_draw, is_first_shard):
@@ -127,7 +147,9 @@ def shard_parts(rng, layout, times, trouble, arrivals, partition_draw, is_first_
     if trouble.hedge:
         groups = [np.arange(n) for _ in range(layout.replicas)]
     else:
-        owner, arrivals = owners(arrivals, layout.replicas, partition_draw, trouble, is_first_shard)
+        owner = owner_of(partition_draw, layout.replicas)
+        if is_first_shard:
+            owner, arrivals = owners(arrivals, layout.replicas, partition_draw, trouble)
         groups = [np.flatnonzero(owner == r) for r in range(layout.replicas)]
     found = np.full(n, np.inf)
     most = 0.0
@@ -138,14 +160,6 @@ def shard_parts(rng, layout, times, trouble, arrivals, partition_draw, is_first_
         found[mine] = np.minimum(found[mine], done)
         most = max(most, busy / layout.workers)
     return found, most
-
-
-def shared_parts(rng, layout, times, trouble, arrivals):
-    """All shards on a machine whose cores they share. arrivals [shards][n]. Returns as shard_parts(), but all shards."""
-    flat = arrivals.reshape(-1)
-    done, busy = serve_unsorted(flat, np.argsort(flat, kind="stable"), layout.cores, 1, times.batch_ms, times.query_ms,
-                                factors(rng, times, trouble, len(flat)))
-    return done.reshape(arrivals.shape), busy / layout.cores
 
 
 def join(arrivals, join_ms):
@@ -177,28 +191,39 @@ def merge_parts(layout, times, trouble, parts, sent, partition_draw):
     return ready, ~is_late, most
 
 
-def simulate(layout, times, rate, seconds, trouble=Trouble(), seed=1):
-    """Simulate queries that come at random moments, `rate` a second, for so many seconds. Returns an Outcome."""
+def simulate(layout, times, rate, seconds, trouble=Trouble(), seed=1, is_even=False):
+    """Simulate queries, `rate` a second, for so many seconds. Returns an Outcome.
+
+    is_even  they come at even distances; if not, at random moments
+    """
     rng = np.random.default_rng(seed)
     n = max(1, int(rate * seconds))
-    sent = np.cumsum(rng.exponential(1000.0 / rate, n))
+    sent = np.cumsum(np.full(n, 1000.0 / rate) if is_even else rng.exponential(1000.0 / rate, n))
     partition = rng.random(n)
-    read = np.stack([sent + hops(rng, times, trouble, partition) for _ in range(layout.shards)])
-    if layout.cores:
-        found, most = shared_parts(rng, layout, times, trouble, read)
-    else:
-        served = [shard_parts(rng, layout, times, trouble, read[s], partition, s == 0) for s in range(layout.shards)]
-        found, most = np.stack([done for done, _ in served]), max(busy for _, busy in served)
-    span = max(sent[-1], 1.0)
-    complete, merge_busy, joined = np.ones(n, bool), 0.0, found[0]
+    kind = on_shared_cores if layout.cores else on_own_cores
+    latency_ms, complete, search_busy, merge_busy = kind(rng, layout, times, trouble, sent, partition)
+    span, copies = max(sent[-1], 1.0), layout.replicas if trouble.hedge else 1
+    n_parts = layout.shards * copies if layout.merges else 0
+    return Outcome(latency_ms, complete, search_busy / span, merge_busy / span, rate * (2 + n_parts),
+                   rate * (1 + n_parts + layout.shards * copies), warm_up=n // 20)
+
+
+def on_shared_cores(rng, layout, times, trouble, sent, partition):
+    """The load of searches is that of the cores, whoever works."""
+    latency_ms, complete, busy = shared_cores.run(rng, layout, times, trouble, sent, partition)
+    return latency_ms, complete, busy / layout.cores, 0.0
+
+
+def on_own_cores(rng, layout, times, trouble, sent, partition):
+    read = [sent + hops(rng, times, trouble, partition) for _ in range(layout.shards)]
+    served = [shard_parts(rng, layout, times, trouble, read[s], partition, s == 0) for s in range(layout.shards)]
+    found, most = np.stack([done for done, _ in served]), max(busy for _, busy in served)
+    complete, merge_busy, joined = np.ones(len(sent), bool), 0.0, found[0]
     if layout.merges:
         parts = np.stack([found[s] + hops(rng, times, trouble, partition) for s in range(layout.shards)])
         joined, complete, merge_busy = merge_parts(layout, times, trouble, parts, sent, partition)
-    answered = joined + hops(rng, times, trouble, rng.random(n))
-    copies = layout.replicas if trouble.hedge else 1
-    n_parts = layout.shards * copies if layout.merges else 0
-    return Outcome(answered - sent, complete, most / span, merge_busy / span, rate * (2 + n_parts),
-                   rate * (1 + n_parts + layout.shards * copies), warm_up=n // 20)
+    answered = joined + hops(rng, times, trouble, rng.random(len(sent)))
+    return answered - sent, complete, most, merge_busy
 
 
 def at_shard_size(times, items, measured_items):

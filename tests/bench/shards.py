@@ -3,9 +3,12 @@
 """Measure one daemon, and two and four shards with a merge, on a real broker under open-loop load, beside what
 ops/simulate's model predicts for them.
 
-The model gets its times from the first run alone: what a search takes, and what is left of a wait is two ways through
-Kafka. Shards search their share of the items, and all processes share the machine's cores. ops/bench shards runs it.
-The exit status is 1 if a query was lost, answered twice, or not by all shards.
+The model gets its times from the first run: what a search takes, and the processor time of the daemon, the broker and
+the client for a query. What is left of a wait is two ways through Kafka. A merge's time for a part is from the first run
+that has a merge. Shards search their share of the items. All processes share the cores with each other and with other
+programs, whose processor time meanwhile is measured.
+"searches" are predictions of a model in which only searches take processor time. ops/bench shards runs it. The exit
+status is 1 if a query was lost, answered twice, or not by all shards.
 """
 
 import argparse
@@ -13,6 +16,8 @@ import json
 import os
 import signal
 import sys
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +27,15 @@ sys.path[:0] = [str(ROOT / "ops"), str(ROOT / "tests" / "e2e"), str(ROOT / "test
 import data  # noqa: E402
 import kafka_broker  # noqa: E402
 from harness import Daemon, merged  # noqa: E402
+from processor_time import Meter  # noqa: E402
 from replicas import SPACE, Load, Replicas  # noqa: E402
 from simulation import Layout, Times, at_shard_size, simulate  # noqa: E402
 
 NO_BROKER = 77  # ctest calls this skipped; CI has a broker
-COLUMNS = ("shards", "queries", "lost", "twice", "median_ms", "predicted_median_ms", "p99_ms", "predicted_p99_ms",
-           "searched_ms", "merged_ms")
+IDLE_S = 5  # measured before the load, so that a query is not charged with what daemons and broker always do
+COLUMNS = ("shards", "queries", "lost", "twice", "median_ms", "predicted_median_ms", "searches_median_ms", "p99_ms",
+           "predicted_p99_ms", "searches_p99_ms", "searched_ms", "merged_ms", "client_ms", "broker_ms", "daemons_ms",
+           "merge_ms", "idle_cores", "other_cores")
 
 
 class Shards(Replicas):
@@ -69,36 +77,67 @@ class Shards(Replicas):
         super().close()
 
 
+@dataclass(frozen=True)
+class Run:
+    """A load that was answered, and the processor time meanwhile."""
+
+    load: Load
+    n_shards: int
+    query_ms: dict  # processor time of client, broker, daemons and merge for a query
+    idle_cores: float  # that they use without queries
+    other_cores: float  # that other programs used
+
+    def records(self):
+        """How often the broker takes in or gives out a record for a query: the query, its parts and the answer."""
+        return 4 if self.n_shards == 1 else 3 * self.n_shards + 3
+
+
 def parts_us(load, field):
     return np.array([getattr(load.times[i], field) for i in load.sent])
 
 
-def times_of(load):
-    """Return the times of the first run, for the model."""
-    searched_ms = parts_us(load, "searched_us") / 1000
-    ways_ms = load.waits_ms() - searched_ms - parts_us(load, "queued_us") / 1000
-    hop_ms = float(np.median(ways_ms)) / 2
-    spread = float(np.log(searched_ms).std())
-    hop_spread = float(np.log(np.maximum(ways_ms / 2, 0.01)).std()) * np.sqrt(2)
-    return Times(batch_ms=0, query_ms=float(np.median(searched_ms)), spread=spread, hop_ms=hop_ms,
-                 hop_spread=hop_spread)
+def spread_of(values):
+    return float(np.log(np.maximum(values, 0.01)).std())
 
 
-def predict(times, n_shards, options):
-    layout = Layout(shards=n_shards, merges=int(n_shards > 1), cores=os.cpu_count(), batch_max=1)
+def times_of(run):
+    """Return the times of the first run, for the model; those of a merge are not known."""
+    searched_ms = parts_us(run.load, "searched_us") / 1000
+    ways_ms = run.load.waits_ms() - searched_ms - parts_us(run.load, "queued_us") / 1000
+    median_ms, broker_ms = float(np.median(searched_ms)), run.query_ms["broker"] / run.records()
+    daemon_ms = max(0.0, run.query_ms["daemons"] - float(searched_ms.mean()))
+    worked_ms = run.query_ms["client"] + run.query_ms["broker"] + daemon_ms
+    return Times(batch_ms=0, query_ms=median_ms, spread=spread_of(searched_ms),
+                 hop_ms=max(0.0, float(np.median(ways_ms)) - worked_ms) / 2,
+                 hop_spread=spread_of(ways_ms / 2) * np.sqrt(2), join_ms=0, client_ms=run.query_ms["client"],
+                 broker_ms=broker_ms, daemon_ms=daemon_ms)
+
+
+def of_searches(times):
+    """The same times, if only searches took processor time."""
+    worked_ms = times.client_ms + 4 * times.broker_ms + times.daemon_ms
+    return replace(times, hop_ms=times.hop_ms + worked_ms / 2, join_ms=0.01, client_ms=0, broker_ms=0, daemon_ms=0)
+
+
+def predict(times, n_shards, others, options):
+    layout = Layout(shards=n_shards, merges=int(n_shards > 1), cores=os.cpu_count(), others=others, batch_max=1)
     at_size = at_shard_size(times, options.items / n_shards, options.items)
-    return simulate(layout, at_size, options.rate, max(options.seconds, 200), seed=7)
+    return simulate(layout, at_size, options.rate, max(options.seconds, 200), seed=7, is_even=True)
 
 
-def row_of(n_shards, load, predicted, options):
-    waits = load.waits_ms()
-    return {"workload": "shards", "shards": n_shards, "items": options.items, "method": load.method, "k": load.k,
+def row_of(run, predicted, searches, options):
+    load, waits = run.load, run.load.waits_ms()
+    return {"workload": "shards", "shards": run.n_shards, "items": options.items, "method": load.method, "k": load.k,
             "queries_per_s": options.rate, "delivery": options.delivery, "cores": os.cpu_count(),
             "queries": len(load.sent), "lost": len(load.lost()), "twice": len(load.twice()),
             "batch": 1, "threads": 1, "median_ms": round(float(np.median(waits)), 2),
             "p95_ms": round(float(np.percentile(waits, 95)), 2), "p99_ms": round(float(np.percentile(waits, 99)), 2),
             "predicted_median_ms": round(predicted.quantile(0.5), 2),
             "predicted_p99_ms": round(predicted.quantile(0.99), 2),
+            "searches_median_ms": round(searches.quantile(0.5), 2),
+            "searches_p99_ms": round(searches.quantile(0.99), 2),
+            **{f"{name}_ms": round(ms, 3) for name, ms in run.query_ms.items()},
+            "idle_cores": round(run.idle_cores, 3), "other_cores": round(run.other_cores, 3),
             "searched_ms": round(float(np.median(parts_us(load, "searched_us"))) / 1000, 3),
             "merged_ms": round(float(np.median(parts_us(load, "merged_us"))) / 1000, 3)}
 
@@ -115,17 +154,49 @@ def show(row, options, is_first):
     print(edge + gap.join(str(row[c]) for c in COLUMNS) + edge.rstrip(), flush=True)
 
 
+def processes_of(broker, system):
+    """Return the names and process ids of all who take part. This process is the client."""
+    return {"client": [os.getpid()], "broker": [broker.process.pid],
+            "daemons": [daemon.process.pid for daemon in system.daemons],
+            "merge": [system.merge.process.pid] if system.merge else []}
+
+
+def meter_load(load, processes, n_shards, options):
+    """Send the load, and return its run. What all do without queries is measured after it."""
+    meter = Meter(processes)
+    load.wait_sent(int(options.rate * options.seconds))
+    load.finish(60)
+    used, other_cores = meter.read()
+    span_ms, meter = 1000 * meter.span_s(), Meter(processes)
+    time.sleep(min(IDLE_S, options.seconds))
+    idle, _ = meter.read()
+    query_ms = {name: max(0.0, used[name] - idle[name]) * span_ms / load.n_sent() for name in used}
+    return Run(load, n_shards, query_ms, sum(idle.values()), other_cores)
+
+
 def measure(broker, n_shards, options):
-    """Return the load of one layout, which is complete."""
+    """Return the run of one layout, which is complete."""
     system = Shards(broker, n_shards, options.items, options.delivery)
     try:
         system.open(60 + options.items / 5000)
         with Load(system, options.rate, method=options.method) as load:
-            load.wait_sent(int(options.rate * options.seconds))
-            load.finish(60)
+            return meter_load(load, processes_of(broker, system), n_shards, options)
     finally:
         system.close()
-    return load
+
+
+def measure_all(broker, options):
+    """Yield the row of each layout, and predict it from the first one."""
+    measure(broker, 1, options)  # does not count: a broker that has just started is slow
+    times = join_ms = None
+    for n_shards in [1, *options.shards]:
+        run = measure(broker, n_shards, options)
+        times = times or times_of(run)
+        if n_shards > 1:
+            join_ms = join_ms or run.query_ms["merge"] / n_shards
+        others = run.idle_cores + run.other_cores
+        predicted = predict(replace(times, join_ms=join_ms or 0), n_shards, others, options)
+        yield row_of(run, predicted, predict(of_searches(times), n_shards, 0, options), options)
 
 
 def parse():
@@ -142,19 +213,16 @@ def parse():
 
 
 def main():
-    options, rows, times = parse(), [], None
+    options, rows = parse(), []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that daemons and broker end too
     reason = kafka_broker.why_unavailable()
     if reason:
         print(f"shards: no broker: {reason}", file=sys.stderr)
         sys.exit(1 if data.CI else NO_BROKER)
     with kafka_broker.KafkaBroker(properties={"group.initial.rebalance.delay.ms": 0}) as broker:
-        measure(broker, 1, options)  # does not count: a broker that has just started is slow
-        for n_shards in [1, *options.shards]:
-            load = measure(broker, n_shards, options)
-            times = times or times_of(load)
-            rows.append(row_of(n_shards, load, predict(times, n_shards, options), options))
-            show(rows[-1], options, len(rows) == 1)
+        for row in measure_all(broker, options):
+            show(row, options, not rows)
+            rows.append(row)
     sys.exit(any(row["lost"] or row["twice"] for row in rows))
 
 

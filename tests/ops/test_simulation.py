@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulation of shards and merges beside results of queueing theory that are known exactly."""
 
+import json
 import subprocess
 import sys
+import tempfile
 import unittest
+import xml.etree.ElementTree
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +15,12 @@ import numpy as np
 
 OPS = Path(__file__).resolve().parents[2] / "ops"
 sys.path.insert(0, str(OPS))
+import line_chart  # noqa: E402
+import shared_cores  # noqa: E402
 import simulation  # noqa: E402
 from simulation import Layout, Times, Trouble, simulate  # noqa: E402
 
+SVG = "{http://www.w3.org/2000/svg}"
 NO_HOP = Times(batch_ms=0, query_ms=1, spread=0, hop_ms=0, hop_spread=0, join_ms=0)
 
 
@@ -96,6 +102,114 @@ class Troubles(unittest.TestCase):
         self.assertGreater(shared.quantile(0.5), alone.quantile(0.5))
 
 
+    def test_a_rebalance_holds_up_its_shard_alone(self):
+        trouble = Trouble(pause_at_ms=5000, pause_for_ms=300, wait_ms=1e9)
+        latency = simulate(self.layout, NO_HOP, 200, 20, trouble).latency_ms
+        self.assertGreater(latency.max(), 290)
+        self.assertAlmostEqual(float((latency > 20).mean()), 0.3 / 20, delta=0.006)
+
+
+class SharedCores(unittest.TestCase):
+    def test_work_that_shares_a_core_takes_as_long_as_theory_says(self):
+        """Processor sharing: the mean is that of the work by 1 - load, whatever its distribution."""
+        rng, machine, times = np.random.default_rng(4), shared_cores.Machine(1), []
+        process = shared_cores.Process(threads=10**9)
+        for at, work in zip(np.cumsum(rng.exponential(1 / 0.6, 20_000)), rng.lognormal(-0.5, 1, 20_000)):
+            def begin(at=at, work=work):
+                machine.work(process, work, lambda: times.append(machine.now - at))
+            machine.at(float(at), begin)
+        machine.run()
+        self.assertAlmostEqual(np.mean(times[1000:]) * (1 - 0.6), 1, delta=0.1)
+        self.assertAlmostEqual(machine.busy / machine.now, 0.6, delta=0.02)
+
+    def test_pieces_share_cores_and_none_gets_more_than_one(self):
+        machine, ends = shared_cores.Machine(2), {}
+        for name, ms in (("a", 1), ("b", 3), ("c", 3)):
+            machine.work(shared_cores.Process(), ms, lambda name=name: ends.setdefault(name, machine.now))
+        machine.run()
+        # Three on two cores until a ends at 1.5; then each of the others has a core for the 2 ms left.
+        self.assertEqual({name: round(end, 9) for name, end in ends.items()}, {"a": 1.5, "b": 3.5, "c": 3.5})
+
+    def test_other_programs_take_their_part(self):
+        machine, ends = shared_cores.Machine(2, others=3), []
+        machine.work(shared_cores.Process(), 3, lambda: ends.append(machine.now))
+        machine.run()
+        self.assertEqual(ends, [6])  # half of a core: a quarter of two
+
+    def test_a_process_does_one_thing_after_the_other(self):
+        machine, process, ends = shared_cores.Machine(2), shared_cores.Process(), []
+        for _ in range(2):
+            machine.work(process, 5, lambda: ends.append(machine.now))
+        machine.run()
+        self.assertEqual(ends, [5, 10])
+
+    def test_with_cores_to_spare_it_is_the_model_of_own_cores(self):
+        times = replace(NO_HOP, spread=0.4, hop_ms=2, hop_spread=0.4)
+        layout = Layout(shards=4, merges=1, batch_max=1)
+        own, shared = (simulate(replace(layout, cores=cores), times, 5, 1000) for cores in (0, 100))
+        for q in (0.5, 0.99):
+            self.assertAlmostEqual(shared.quantile(q) / own.quantile(q), 1, delta=0.04)
+
+    def test_each_process_adds_its_time(self):
+        times = replace(NO_HOP, join_ms=0.5, client_ms=2, broker_ms=0.25, daemon_ms=3)
+        alone = simulate(Layout(merges=0, cores=2), times, 1, 50)
+        self.assertAlmostEqual(alone.quantile(0.5), 1 + 2 + 3 + 4 * 0.25, places=6)
+        merged = simulate(Layout(merges=1, cores=2), times, 1, 50)
+        self.assertAlmostEqual(merged.quantile(0.5), 1 + 2 + 3 + 6 * 0.25 + 0.5, places=6)
+
+    def test_a_lost_shard_costs_the_wait(self):
+        outcome = simulate(Layout(shards=2, merges=1, cores=2), NO_HOP, 1, 50, Trouble(lost_shards=1, wait_ms=70))
+        self.assertFalse(outcome.complete.any())
+        self.assertAlmostEqual(outcome.quantile(0.5), 71, places=6)
+
+
+class Plots(unittest.TestCase):
+    def plot(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            rows, drawing = Path(folder) / "rows.json", Path(folder) / "plot.svg"
+            rows.write_text(text)
+            done = subprocess.run([OPS / "plot-load", rows, drawing], capture_output=True, text=True)
+            return done, drawing.read_text() if drawing.exists() else ""
+
+    def test_the_plot_of_the_page_is_that_of_its_numbers(self):
+        images = OPS.parent / "docs" / "images"
+        done, drawing = self.plot((images / "scale-load.json").read_text())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(drawing, (images / "scale-load.svg").read_text())
+
+    def test_each_scenario_has_a_panel_with_three_lines(self):
+        row = {"rate": 10, "p50": 1, "p99": 2, "p99.9": 3, "complete": 1, "search_load": 0.5, "merge_load": 0}
+        rows = [{**row, "scenario": name, "rate": rate} for name in ("calm & quiet", "lost") for rate in (10, 20)]
+        rows.append({**row, "scenario": "lost", "rate": 30, "search_load": 1.2})
+        done, drawing = self.plot("\n".join(map(json.dumps, rows)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        root = xml.etree.ElementTree.fromstring(drawing)
+        self.assertEqual(len(root.findall(f"{SVG}polyline")), 6)
+        words = [text.text for text in root.iter(f"{SVG}text")]
+        self.assertIn("calm & quiet", words)
+        self.assertIn("overloaded from 30 on", words)
+
+    def test_other_input_is_refused(self):
+        for text in ("no JSON", "{}", "[]"):
+            done, _ = self.plot(text)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("is not what ops/simulate --json prints", done.stderr)
+
+    def test_ticks_are_round_numbers_within_the_axis(self):
+        self.assertEqual(line_chart.log_ticks(0.9, 30), [1, 2, 5, 10, 20])
+        self.assertEqual(line_chart.log_ticks(0.001, 100), [0.001, 0.01, 0.1, 1, 10, 100])
+        self.assertEqual(line_chart.even_ticks(0, 6000), [0, 1000, 2000, 3000, 4000, 5000, 6000])
+
+    def test_tails_are_drawn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            drawing = Path(folder) / "tails.svg"
+            done = subprocess.run([OPS / "simulate", "--shards", "2", "--seconds", "1", "--rate", "100", "--items", "1e6",
+                                   "--plot", drawing], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            root = xml.etree.ElementTree.parse(drawing).getroot()
+            self.assertEqual(len(root.findall(f"{SVG}polyline")), 7)
+
+
 class Command(unittest.TestCase):
     def simulate(self, *words):
         return subprocess.run([OPS / "simulate", *words], capture_output=True, text=True)
@@ -105,7 +219,7 @@ class Command(unittest.TestCase):
         first, second = self.simulate(*words), self.simulate(*words)
         self.assertEqual(first.returncode, 0, first.stderr)
         self.assertEqual(first.stdout, second.stdout)
-        self.assertEqual(first.stdout.count("\n"), 6)
+        self.assertEqual(first.stdout.count("\n"), 7)
 
     def test_overload_is_said(self):
         done = self.simulate("--shards", "1", "--replicas", "1", "--rate", "5000", "--seconds", "2", "--scenario",
@@ -114,7 +228,9 @@ class Command(unittest.TestCase):
 
     def test_bad_numbers_are_refused_by_name(self):
         for words, name in ((("--rate", "0"), "--rate"), (("--wait-ms", "-1"), "--wait-ms"),
-                            (("--merges", "0"), "--merges")):
+                            (("--merges", "0"), "--merges"), (("--rate", "5", "-1"), "--rate"),
+                            (("--plot", "x.svg", "--rate", "5", "6"), "--plot"),
+                            (("--cores", "2", "--scenario", "a rebalance"), "--cores")):
             done = self.simulate(*words)
             self.assertEqual(done.returncode, 2)
             self.assertIn(name, done.stderr)
