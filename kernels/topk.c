@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A binary heap with the worst kept item at its root. Entries become a heap when there are K of them. */
+/* A binary heap with the worst kept item at its root. Entries become a heap when there are K of them. Many entries are
+ * sorted by score first; then only ties are left to a heap. */
 #include "kernels/topk.h"
 
 #include <assert.h>
 #include <math.h>
+
+#include "kernels/score_sort.h"
+
+enum { SORT_MIN = 64 }; /* from so many entries on, a sort by score is faster than popping the heap */
 
 void topk_init(struct topk *t, struct topk_entry *heap, size_t k, topk_key_order order, const void *context)
 {
@@ -66,13 +71,36 @@ void topk_push(struct topk *t, float score, uint32_t slot)
   }
 }
 
-size_t topk_finish(struct topk *t)
+/* Sort entries that are a heap. */
+static void sort_heap(struct topk *t)
 {
-  if (t->n < t->k)
-    make_heap(t);
   for (size_t last = t->n; last-- > 1;) {
     swap(&t->heap[0], &t->heap[last]);
     sift_down(t, 0, last);
   }
+}
+
+/* Sort by score, then each run of equal scores by key. */
+static void sort_many(struct topk *t)
+{
+  score_sort(t->heap, t->n);
+  for (size_t begin = 0, end; begin < t->n; begin = end) {
+    for (end = begin + 1; end < t->n && t->heap[end].score == t->heap[begin].score;)
+      end++;
+    struct topk run = { t->heap + begin, end - begin, end - begin, t->order, t->context };
+    make_heap(&run);
+    sort_heap(&run);
+  }
+}
+
+size_t topk_finish(struct topk *t)
+{
+  if (t->n >= SORT_MIN) {
+    sort_many(t);
+    return t->n;
+  }
+  if (t->n < t->k)
+    make_heap(t);
+  sort_heap(t);
   return t->n;
 }

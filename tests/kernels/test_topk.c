@@ -110,6 +110,25 @@ static void the_best_k_come_out_sorted_whatever_the_ties_and_the_arrival(void **
   }
 }
 
+static void many_entries_come_out_sorted_too(void **state)
+{
+  static const size_t values[] = { 1, 40, 1000000 };
+  enum { N = 6000, K = 5000 };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+    struct topk_entry *entries = entries_new(N, values[i]);
+    uint32_t *keys = permutation_new(N), *arrival = permutation_new(N);
+    entries[7].score = INFINITY;
+    entries[8].score = -INFINITY;
+    check_one(entries, arrival, keys, N, K);
+    check_one(entries, arrival, keys, N, N + 1);
+    free(arrival);
+    free(keys);
+    free(entries);
+  }
+}
+
 /* The threshold after each push is the K-th best score so far. */
 static void the_threshold_rises_to_the_kth_best_score(void **state)
 {
@@ -161,6 +180,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_best_k_come_out_sorted_whatever_the_ties_and_the_arrival),
+    cmocka_unit_test(many_entries_come_out_sorted_too),
     cmocka_unit_test(the_threshold_rises_to_the_kth_best_score),
     cmocka_unit_test(infinite_scores_are_ordered_like_others),
     cmocka_unit_test(nothing_pushed_gives_nothing),
