@@ -96,7 +96,7 @@ err_t recjpq_scan_admitted(struct recjpq_search *s, size_t n_slots, struct regio
 
   TRY(init_gathered(s->columns, scratch, &gathered));
   search_words(s, &gathered, 0, bits_words(n_slots));
-  recjpq_offer_ties(s);
+  recjpq_offer_waiting(s);
   return ERR_OK;
 }
 
@@ -118,7 +118,7 @@ static err_t search_items(const struct recjpq_columns *c, struct search_batch *b
       search_words(&searches[q], &gathered, steps.first, steps.end - steps.first);
   }
   for (size_t q = 0; q < batch->n; q++)
-    recjpq_offer_ties(&searches[q]);
+    recjpq_offer_waiting(&searches[q]);
   return ERR_OK;
 }
 

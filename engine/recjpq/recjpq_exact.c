@@ -74,10 +74,10 @@ struct rings {
   struct ring_pair *pairs;
   size_t n_pairs;
   struct ring rings[RINGS_MAX];
-  uint8_t ring;                 /* the ring that is being enumerated */
-  struct visit visits[VISITS];  /* cells whose heads are being prefetched: the oldest is visits[n_visited % VISITS] */
-  size_t n_visited, n_begun;    /* cells whose pieces have been added, and cells added */
-  size_t n_before;              /* n_begun when the ring began */
+  uint8_t ring;                /* the ring that is being enumerated */
+  struct visit visits[VISITS]; /* cells whose heads are being prefetched: the oldest is visits[n_visited % VISITS] */
+  size_t n_visited, n_begun;   /* cells whose pieces have been added, and cells added */
+  size_t n_before;             /* n_begun when the ring began */
   struct ring_group groups[2];
   unsigned current;      /* the group being filled; the pieces of the other one are being prefetched */
   size_t n_cells_max;    /* cells that can be visited in the time of a scan */
@@ -348,11 +348,12 @@ static err_t init_rings(struct recjpq_search *s, const struct search_batch *batc
 }
 
 /* Return the score that the K-th best item will have, judged by the items found so far. Suppose that the levels of such
- * an item are spread over the pairs at random. While the rings have yet to cover the part x of the limit, all pairs have
- * missed it with probability x^(pairs - 1) at most. The others have been found. */
+ * an item are spread over the pairs at random. While the rings have yet to cover the part x of the limit, all pairs
+ * have missed it with probability x^(pairs - 1) at most. The others have been found. */
 static float predict_threshold(struct rings *r)
 {
   const struct topk *found = &r->search->result->topk;
+  const struct recjpq_hits *hits = &r->search->hits;
   double x = (double)levels_left(r, r->search->deficits.limit) / (r->search->deficits.limit + 1), missed = 1;
 
   for (size_t i = 1; i < r->n_pairs; i++)
@@ -360,6 +361,8 @@ static float predict_threshold(struct rings *r)
   kth_best_restart(&r->found, 1 + (size_t)((double)(found->k - 1) * (1 - missed)));
   for (size_t i = 0; i < found->n; i++)
     kth_best_add(&r->found, found->heap[i].score);
+  for (size_t i = 0; i < hits->n; i++)
+    kth_best_add(&r->found, hits->entries[i].score);
   kth_best_cut(&r->found);
   return fmaxf(fmaxf(recjpq_threshold(r->search), r->search->expected), r->found.threshold);
 }
@@ -409,7 +412,7 @@ static bool visit_rings(struct rings *r)
     visit_ring(r, p, ring_end(p, left));
   }
   finish_rings(r);
-  recjpq_offer_ties(r->search);
+  recjpq_offer_waiting(r->search);
   return true;
 }
 

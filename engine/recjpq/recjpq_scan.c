@@ -10,21 +10,32 @@ enum {
 };
 
 /* Ties that the threshold has left behind cost a comparison of scores here, and no key is read. */
-void recjpq_offer_ties(struct recjpq_search *s)
+static void offer_ties(struct recjpq_search *s)
 {
   for (size_t i = 0; i < s->n_ties; i++)
     topk_push(&s->result->topk, s->ties[i].score, s->ties[i].slot);
   s->n_ties = 0;
 }
 
+void recjpq_offer_waiting(struct recjpq_search *s)
+{
+  if (s->hits.entries)
+    recjpq_hits_give(&s->hits, &s->result->topk);
+  offer_ties(s);
+}
+
 void recjpq_offer(struct recjpq_search *s, float score, uint32_t slot)
 {
+  if (s->hits.entries) {
+    recjpq_hits_add(&s->hits, score, slot, &s->result->topk);
+    return;
+  }
   if (score != topk_threshold(&s->result->topk)) {
     topk_push(&s->result->topk, score, slot);
     return;
   }
   if (s->n_ties == RECJPQ_TIES_MAX)
-    recjpq_offer_ties(s);
+    offer_ties(s);
   s->ties[s->n_ties++] = (struct topk_entry){ score, slot };
 }
 
@@ -41,9 +52,9 @@ static void score_slot(struct recjpq_search *s, uint32_t slot)
 {
   const struct recjpq_columns *c = s->columns;
   size_t n_splits = c->model->n_splits;
-  float score = c->codes ? recjpq_score(s->subitem_scores, c->codes + slot * n_splits, n_splits)
-                         : recjpq_score_by_step(s->subitem_scores, recjpq_plane_of(c, slot), RECJPQ_BLOCK_ITEMS,
-                                                n_splits);
+  float score = c->codes
+                    ? recjpq_score(s->subitem_scores, c->codes + slot * n_splits, n_splits)
+                    : recjpq_score_by_step(s->subitem_scores, recjpq_plane_of(c, slot), RECJPQ_BLOCK_ITEMS, n_splits);
 
   if (score >= recjpq_threshold(s) && score < s->ceiling && recjpq_is_candidate(s, slot))
     recjpq_offer(s, score, slot);
@@ -137,7 +148,7 @@ void recjpq_scan_block(struct recjpq_search *s, size_t first, size_t n_slots)
 void recjpq_scan_end(struct recjpq_search *s)
 {
   score_pending(s);
-  recjpq_offer_ties(s);
+  recjpq_offer_waiting(s);
 }
 
 void recjpq_scan(struct recjpq_search *s, size_t n_slots)

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "engine/recjpq/recjpq_deficits.h"
+#include "engine/recjpq/recjpq_hits.h"
 #include "engine/recjpq/recjpq_seen.h"
 
 enum {
@@ -30,6 +31,7 @@ struct recjpq_search {
   size_t n_quiet;                       /* consecutive blocks in which hardly any item passed the filter */
   size_t n_pending;                     /* slots */
   uint32_t pending[RECJPQ_PENDING_MAX]; /* passed the filter; scored once their codes are prefetched */
+  struct recjpq_hits hits;              /* for large K: what was offered and is not in the heap yet */
   size_t n_ties;
   struct topk_entry ties[RECJPQ_TIES_MAX]; /* tied with the K-th best item found; not offered to the heap yet */
 };
@@ -37,15 +39,15 @@ struct recjpq_search {
 /* The lowest score that may still enter the top K: the K-th best score found, or the floor if that is higher. */
 static inline float recjpq_threshold(const struct recjpq_search *s)
 {
-  return fmaxf(s->floor, topk_threshold(&s->result->topk));
+  return fmaxf(fmaxf(s->floor, s->hits.threshold), topk_threshold(&s->result->topk));
 }
 
-/* Offer an admitted item. Items that tie with the K-th best one wait: their keys decide, and reading those is slow.
- * Items with the same codes tie, so there may be thousands. */
+/* Offer an admitted item. For large K it waits in a list. For small K, items that tie with the K-th best one wait:
+ * their keys decide, and reading those is slow. Items with the same codes tie, so there may be thousands. */
 void recjpq_offer(struct recjpq_search *s, float score, uint32_t slot);
 
-/* Offer the items that wait. The heap is not complete before that. */
-void recjpq_offer_ties(struct recjpq_search *s);
+/* Offer the items that wait to the heap. It is not complete before that. */
+void recjpq_offer_waiting(struct recjpq_search *s);
 
 /* After items were offered: lower the limit of the deficits to the threshold. */
 void recjpq_lower_limit(struct recjpq_search *s);

@@ -13,6 +13,7 @@ const struct recjpq_rule recjpq_rule_usual = {
   .guess_k_min = 512,
   .guess_items_per_hit = 64,
   .guess_deviations = 4,
+  .list_k_min = 256,
 };
 
 /* Does a query admit nearly all of these items? */
@@ -50,9 +51,12 @@ err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *ba
     .floor = result->floor,
     .expected = -INFINITY,
     .ceiling = INFINITY,
+    .hits = { .threshold = -INFINITY },
     .admits_most = admits_most(&result->admit, subitems.n_items),
     .n_tables = c->model->n_splits - c->model->n_splits * 3 / 8,
   };
+  if (rule->list_k_min > 0 && result->topk.k >= rule->list_k_min)
+    TRY(recjpq_hits_init(result->topk.k, batch->scratch, &out->hits));
   TRY(recjpq_deficits_init(c->model, batch->kernels, &subitems, batch->scratch, &out->deficits));
   if (!has_floor && batch->n_items >= rule->warm_up_items_min)
     TRY(find_floor(out, batch, rule));

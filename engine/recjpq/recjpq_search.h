@@ -13,6 +13,7 @@ struct recjpq_rule {
   size_t guess_k_min;         /* from this K on, the first threshold is guessed (recjpq_guess.h), */
   size_t guess_items_per_hit; /* if so many items are admitted for each of K; 0: never */
   size_t guess_deviations;    /* the guess is so many standard deviations below the expected threshold */
+  size_t list_k_min;          /* from this K on, hits are gathered in a list (recjpq_hits.h); 0: never */
 };
 
 extern const struct recjpq_rule recjpq_rule_usual;

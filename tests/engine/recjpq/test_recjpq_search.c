@@ -418,7 +418,8 @@ static void check_admitted(struct world *w, struct request *requests, size_t n)
   }
 }
 
-/* Search by rings, whatever the size of the catalogue, and give up never, at once, or at any point on the way. */
+/* Search by rings, whatever the size of the catalogue, and give up never, at once, or at any point on the way. Hits are
+ * gathered in a list or not. */
 static void check_rings(struct world *w, struct request *requests, size_t n)
 {
   static const size_t slots_per_cell[] = { 0, 1, 4, 20, 100000 };
@@ -427,6 +428,7 @@ static void check_rings(struct world *w, struct request *requests, size_t n)
   for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
     for (size_t i = 0; i < sizeof slots_per_cell / sizeof slots_per_cell[0]; i++) {
       struct recjpq_rule rule = { .warm_up_items_min = 1, .slots_per_cell = slots_per_cell[i] };
+      rule.list_k_min = dice_below(&w->dice, 2);
       search(w, "exact", isa, &rule, requests, n, results);
       for (size_t q = 0; q < n; q++)
         assert_best(&requests[q], &results[q]);
@@ -443,6 +445,7 @@ static void check_guesses(struct world *w, struct request *requests, size_t n)
   for (size_t i = 0; i < 6; i++) {
     struct recjpq_rule rule = { .warm_up_items_min = 1, .guess_k_min = 1, .guess_items_per_hit = 1 };
     rule.guess_deviations = i % 2 ? 4 : 0;
+    rule.list_k_min = dice_below(&w->dice, 2);
     rule.slots_per_cell = i < 2 ? 0 : i < 4 ? 4 : 100000;
     for (size_t m = 0; m < 2; m++) {
       search(w, m == 0 ? "exact" : "pqtopk", isa, &rule, requests, n, results);
