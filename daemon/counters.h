@@ -29,6 +29,9 @@
   X(answers, "sluice_answers_total", "Answers with hits")                                                              \
   X(refused, "sluice_refused_total", "Queries refused without a search: no room, or no time to meet the deadline")     \
   X(searches, "sluice_searches_total", "Batches of queries searched")                                                  \
+  X(tried, "sluice_tried_queries_total", "Queries of the status page that were searched")                              \
+  X(tries_refused, "sluice_tried_queries_refused_total",                                                               \
+    "Queries of the status page refused or given up, because queries from Kafka or another one went first")            \
   X(filtered, "sluice_filtered_queries_total", "Queries with a filter that were searched")                             \
   X(filtered_few, "sluice_filtered_few_queries_total",                                                                 \
     "Of these, queries that admitted so few items that each was scored, without the method's own search")              \

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "daemon/config/config_shard.h"
 #include "daemon/engine_setup.h"
+#include "daemon/http/http_hosts.h"
 #include "daemon/models/models.h"
 #include "engine/cuda_module.h"
 #include "ingest/kafka_closing.h"
@@ -92,10 +93,20 @@ static err_t open_seen(const struct config *config, struct service *s)
   return *config->seen.topic ? seen_open(&context, &s->seen) : ERR_OK;
 }
 
+/* A shard has no trials: its items are some of the catalogue's, and the others' would be missing. */
+static bool has_trials(const struct config *config)
+{
+  struct http_hosts hosts;
+
+  http_hosts_init(config->http.listen, &config->http.hosts, &hosts);
+  return !config_is_shard(config) &&
+         (config->http.trials == CONFIG_TRIALS_ON || (config->http.trials == CONFIG_TRIALS_AUTO && hosts.is_loopback));
+}
+
 static err_t open_queries(const struct config *config, struct service *s)
 {
   struct query_thread_context context = {
-    config, &s->kafka, s->engine, s->seen, s->delivery, s->tracker, &s->counters, &s->alarm,
+    config, &s->kafka, s->engine, s->seen, s->delivery, s->tracker, &s->counters, &s->alarm, has_trials(config),
   };
 
   return query_thread_open(&context, &s->query_thread);
@@ -142,6 +153,7 @@ err_t service_open(const struct config *config, struct service *s)
   s->status.store = s->store;
   s->status.catalogue = s->catalogue;
   s->status.seen = s->seen;
+  s->status.trial = query_thread_trial(s->query_thread);
   history_init(&s->status.history);
   s->status.searches = query_thread_figures(s->query_thread);
   return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);

@@ -12,6 +12,7 @@
 #include "engine/arena_fill.h"
 #include "engine/attributes/attribute_check.h"
 #include "engine/engine_publish.h"
+#include "engine/like.h"
 
 /* Load a space of the configuration. The first generation of a name is the current one. */
 static err_t open_space(const struct engine_space *config, struct space_table *table)
@@ -354,6 +355,7 @@ static void describe(const struct engine *e, const struct arena_space *in, struc
     .generation = space->generation,
     .is_current = in->is_current,
     .similarity = space->similarity->name,
+    .takes_like = like_is_possible(space, &e->backends),
     .n_items = in->n_items,
     .n_alive = arena_space_n_alive(in),
     .bytes_per_item = columns->ops->bytes_per_item(space->model),

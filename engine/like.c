@@ -9,17 +9,27 @@ static const struct columns_ops *ops_of(const struct backend *backend, const str
   return backend->columns[space->similarity->kind];
 }
 
+static bool can_read(const struct space *space, const struct backends *backends)
+{
+  for (size_t b = 0; b < backends->n; b++) {
+    if (ops_of(backends->at[b], space)->read_vector)
+      return true;
+  }
+  return false;
+}
+
+bool like_is_possible(const struct space *space, const struct backends *backends)
+{
+  return space->similarity->has_alike_queries && can_read(space, backends);
+}
+
 err_t like_check(const struct query *query, const struct space *space, const struct backends *backends)
 {
-  bool can_read = false;
-
   if (query->vector.n || query->components.n || query->query_gate.n || query->has_user_id)
     FAIL(ERR_QUERY, "like: the query has data of its own as well");
   if (!space->similarity->has_alike_queries)
     FAIL(ERR_QUERY, "like: a query of a %s space has other data than an item: send a vector", space->similarity->name);
-  for (size_t b = 0; b < backends->n; b++)
-    can_read |= ops_of(backends->at[b], space)->read_vector != NULL;
-  if (!can_read)
+  if (!can_read(space, backends))
     FAIL(ERR_QUERY, "like: the items are in the memory of a GPU only (engine.backend: cuda)");
   return ERR_OK;
 }

@@ -7,6 +7,9 @@
 #include "base/region.h"
 #include "engine/arena.h"
 
+/* Have the items of a space data that a query can have, in host memory? */
+bool like_is_possible(const struct space *space, const struct backends *backends);
+
 /* Verify that a query may be like an item of a space: it has no data of its own, and the items of the space have data
  * that a query can have, in host memory. Returns ERR_QUERY. */
 err_t like_check(const struct query *query, const struct space *space, const struct backends *backends);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/space_name.h"
 #include "daemon/config/config_checks.h"
 #include "daemon/config/config_reader.h"
 #include "daemon/config/config_settings.h"
@@ -86,6 +87,18 @@ static void free_settings(struct config *c)
     if (c->given)
       mem_free(&c->given[i]);
   }
+}
+
+size_t config_find_space(const struct config *c, struct span name)
+{
+  struct space_name of;
+  size_t i = 0;
+
+  if (!space_name_parse(name, &of))
+    return 0;
+  while (i < c->n_spaces && !span_equal(span_of_str(c->spaces[i].name), of.space))
+    i++;
+  return i < c->n_spaces ? i : 0;
 }
 
 void config_close(struct config **config)

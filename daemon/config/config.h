@@ -24,6 +24,9 @@ struct config_list {
 /* Who may read the HTTP pages with data. */
 enum config_data { CONFIG_DATA_LOCAL, CONFIG_DATA_ALL, CONFIG_DATA_OFF };
 
+/* Is there a box on the status page to try a query? Automatic: if http.listen is a loopback address. */
+enum config_trials { CONFIG_TRIALS_AUTO, CONFIG_TRIALS_ON, CONFIG_TRIALS_OFF };
+
 /* What the daemon does: it searches a catalogue, or joins the parts of answers that shards send. */
 enum config_role { CONFIG_ROLE_SEARCH, CONFIG_ROLE_MERGE };
 
@@ -135,6 +138,7 @@ struct config {
     char *listen;             /* address:port */
     struct config_list hosts; /* further host names that requests may use */
     enum config_data data;
+    enum config_trials trials; /* try_queries */
   } http;
   struct {
     bool is_enabled;
@@ -176,6 +180,9 @@ err_t config_blame(const struct config *c, const char *setting, err_code_t err);
 
 /* The same for a space, by its index. */
 err_t config_blame_space(const struct config *c, size_t space, err_code_t err);
+
+/* Return the index of the space of a name, which may have a generation. 0 if there is none. */
+size_t config_find_space(const struct config *c, struct span name);
 
 /* Return a number that a reload may change meanwhile. Thread: any. */
 static inline uint64_t config_number(const uint64_t *number)

@@ -44,6 +44,19 @@ static bool choose_data(struct config *c, const char *word)
   return false;
 }
 
+static bool choose_trials(struct config *c, const char *word)
+{
+  static const char *const words[] = { "auto", "on", "off" };
+
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(word, words[i]) == 0) {
+      c->http.trials = (enum config_trials)i;
+      return true;
+    }
+  }
+  return false;
+}
+
 static bool choose_format(struct config *c, const char *word)
 {
   c->catalogue.is_json = strcmp(word, "json") == 0;
@@ -355,6 +368,11 @@ const struct setting settings[] = {
     .meaning = "Who may read the pages with data, `/items/KEY` and `/seen/USER`, and the lines of the log in `/` and "
                "`/status`. `local`: clients on this machine, which a proxy on it is too. `all`: whoever reaches "
                "`http.listen`. `off`: nobody." },
+  { .path = "http.try_queries", .type = SETTING_CHOICE, .default_text = "auto",
+    .choices = "`auto`, `on`, `off`", .choose = choose_trials,
+    .meaning = "A box on the status page to try a query by an item's key, for those who may see data (`http.data`). "
+               "`auto`: if `http.listen` is a loopback address; elsewhere people reach it who may not write queries. "
+               "A shard has none." },
   { .path = "embedded_broker.enabled", .type = SETTING_BOOL, .offset = AT(embedded_broker.is_enabled),
     .default_text = "false",
     .meaning = "Run a broker inside the daemon, to try Sluice without Kafka. It is reachable from this machine only, "

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/region.h"
+#include "daemon/http/url_key.h"
 #include "ingest/json_bytes.h"
 #include "ingest/wire.h"
 #include "store/store.h"
@@ -57,31 +58,6 @@ bool data_page_is_allowed(const struct status *s, int fd, bool is_host_known)
   enum config_data data = s->config->http.data;
 
   return data == CONFIG_DATA_ALL || (data == CONFIG_DATA_LOCAL && is_host_known && is_local(fd));
-}
-
-/* ---- Keys in URLs ---- */
-
-static int digit_of(char c)
-{
-  const char *digits = "0123456789abcdef";
-  const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
-
-  return at ? (int)(at - digits) : -1;
-}
-
-/* Decode a percent-coded key (RFC 3986). Returns false if it is not one of 1 to ITEM_KEY_MAX bytes. */
-static bool decode_key(const char *text, uint8_t key[ITEM_KEY_MAX], size_t *n)
-{
-  for (*n = 0; *text; (*n)++) {
-    if (*n == ITEM_KEY_MAX)
-      return false;
-    int high = *text == '%' ? digit_of(text[1]) : 0, low = *text == '%' && high >= 0 ? digit_of(text[2]) : 0;
-    if (high < 0 || low < 0)
-      return false;
-    key[*n] = *text == '%' ? (uint8_t)(high * 16 + low) : (uint8_t)*text;
-    text += *text == '%' ? 3 : 1;
-  }
-  return *n > 0;
 }
 
 /* ---- Pages ---- */
@@ -167,7 +143,7 @@ static void make(const struct status *s, size_t i, const char *coded, bool is_al
     say(page, FORBIDDEN, "the daemon's setting http.data does not allow this page%s\n",
         s->config->http.data == CONFIG_DATA_OFF ? ""
                                                 : " from another machine, or under a name that is not in http.hosts");
-  } else if (!decode_key(coded, key, &n)) {
+  } else if (!url_key_decode(coded, key, &n)) {
     say(page, BAD_REQUEST, "%s expects 1 to %d bytes, percent-coded\n", pages[i].prefix, ITEM_KEY_MAX);
   } else {
     err_code_t err = pages[i].show(s, span_of(key, n), &region, page);

@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "daemon/http/data_page.h"
 #include "daemon/http/http_hosts.h"
+#include "daemon/http/http_trial.h"
 #include "daemon/http/metrics.h"
 #include "daemon/http/page.h"
 #include "daemon/http/status_json.h"
@@ -38,6 +39,7 @@ struct http {
   struct MHD_Daemon *server;
   struct status *status;
   struct http_hosts hosts;
+  struct http_trial trial;
   struct slot slots[SLOTS]; /* used by the thread only */
   int stop_fd;              /* an eventfd */
   pthread_t thread;
@@ -59,7 +61,7 @@ static enum MHD_Result respond(struct MHD_Connection *connection, unsigned code,
   MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
   MHD_add_response_header(response, "Content-Security-Policy",
                           "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
-                          "frame-ancestors 'none'; base-uri 'none'; form-action 'none'");
+                          "frame-ancestors 'none'; base-uri 'none'; form-action 'self'");
   if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
     MHD_add_response_header(response, "Allow", "GET, HEAD");
   result = MHD_queue_response(connection, code, response);
@@ -130,6 +132,32 @@ static bool respond_common(struct MHD_Connection *connection, const char *url, e
   return true;
 }
 
+/* The time of the connection begins again: the request was read, and the search takes TRIAL_WAIT_S at most. */
+static void renew_time(struct MHD_Connection *connection)
+{
+  struct slot *slot = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+
+  if (slot)
+    slot->begun_ns = clock_now_ns();
+}
+
+static enum MHD_Result respond_trial(struct http *h, struct MHD_Connection *connection, bool is_head)
+{
+  struct data_page page;
+
+  if (!h->status->trial)
+    return respond_text(connection, MHD_HTTP_NOT_FOUND, "no queries can be tried here: see http.try_queries\n");
+  if (!may_see_data(h, connection))
+    return respond_text(connection, MHD_HTTP_FORBIDDEN, "the daemon's setting http.data does not allow this page\n");
+  if (!http_trial_take(&h->trial, connection, &page) &&
+      !http_trial_serve(&h->trial, h->status, connection, is_head, &page)) {
+    renew_time(connection);
+    return MHD_YES;
+  }
+  return page.text ? respond(connection, page.code, "text/html; charset=utf-8", page.text, MHD_RESPMEM_MUST_FREE)
+                   : MHD_NO;
+}
+
 static enum MHD_Result respond_other(const struct http *h, struct MHD_Connection *connection, const char *url)
 {
   const struct other_pages *pages = h->status->other;
@@ -193,7 +221,11 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
   enum MHD_Result result;
   if (respond_common(connection, url, &result))
     return result;
-  return h->status->other ? respond_other(h, connection, url) : respond_page(h, connection, url);
+  if (h->status->other)
+    return respond_other(h, connection, url);
+  if (strcmp(url, "/try") == 0)
+    return respond_trial(h, connection, strcmp(method, "HEAD") == 0);
+  return respond_page(h, connection, url);
 }
 
 /* ---- Connections ---- */
@@ -256,13 +288,14 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 static void on_answered(void *context, struct MHD_Connection *connection, void **request,
                         enum MHD_RequestTerminationCode code)
 {
-  struct slot *slot = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+  struct http *h = context;
+  struct data_page page;
 
-  (void)context;
   (void)request;
   (void)code;
-  if (slot)
-    slot->begun_ns = clock_now_ns();
+  if (http_trial_take(&h->trial, connection, &page)) /* the client left before it could get the page */
+    free(page.text);
+  renew_time(connection);
 }
 
 static int step_ms(struct http *h)
@@ -278,13 +311,16 @@ static void *serve(void *context)
   struct pollfd fds[] = {
     { .fd = MHD_get_daemon_info(h->server, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, .events = POLLIN },
     { .fd = h->stop_fd, .events = POLLIN },
+    { .fd = h->status->trial ? trial_fd(h->status->trial) : -1, .events = POLLIN },
   };
 
   while (!fds[1].revents) {
-    poll(fds, 2, step_ms(h));
+    poll(fds, 3, step_ms(h));
+    http_trial_step(&h->trial, h->status);
     MHD_run(h->server);
     shut_late(h);
   }
+  http_trial_end(&h->trial, h->status);
   return NULL;
 }
 
@@ -324,7 +360,7 @@ static err_t start_server(struct http *h, const char *listen)
   struct addrinfo *address;
 
   TRY(resolve(listen, &address));
-  unsigned flags = MHD_USE_EPOLL | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
+  unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
   h->server = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_SOCK_ADDR, address->ai_addr,
                                MHD_OPTION_CONNECTION_LIMIT, (unsigned)SLOTS, MHD_OPTION_NOTIFY_CONNECTION,
                                on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_answered, h,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP endpoint: GET and HEAD of /healthz, /readyz, /status, /metrics, and the pages of data_page.h. It changes
- * nothing in the daemon.
+/* The HTTP endpoint: GET and HEAD of /healthz, /readyz, /status, /metrics, the pages of data_page.h, and
+ * /try. It changes nothing in the daemon.
  *
  * One thread serves all connections. A request must be read and answered within HTTP_REQUEST_S seconds, counted from
  * the opening of the connection or from the previous answer. Otherwise the connection is closed, even if it is active.

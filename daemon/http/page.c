@@ -9,6 +9,7 @@
 #include "daemon/http/html_print.h"
 #include "daemon/http/page_parts.h"
 #include "daemon/http/status_json.h"
+#include "daemon/http/try_page.h"
 
 /* Parts of the page -------------------- */
 
@@ -118,6 +119,15 @@ static void print_look_up(FILE *out)
         out);
 }
 
+/* A box to try a query. Without scripts it is a page of its own, which is not renewed while somebody types. */
+static void print_try(FILE *out, const struct status *s)
+{
+  try_form_print(out, s, NULL, " hidden=\"\"");
+  fputs("<section id=\"tried\" aria-live=\"polite\"></section>"
+        "<noscript><p><a href=\"try\">Try a query by an item's key</a></p></noscript>\n",
+        out);
+}
+
 static void print_page(FILE *out, struct status *s, json_t *root, bool shows_data)
 {
   page_parts_head(out, root);
@@ -131,6 +141,8 @@ static void print_page(FILE *out, struct status *s, json_t *root, bool shows_dat
   page_parts_foot(out);
   if (shows_data)
     print_look_up(out);
+  if (shows_data && s->trial)
+    print_try(out, s);
   fputs("<script src=\"page.js\"></script></body></html>\n", out);
 }
 

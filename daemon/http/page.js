@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Renew the page every two seconds, without losing the reader's place, and show an item by its key. */
+/* Renew the page every two seconds, without losing the reader's place, show an item by its key, and try queries. */
 "use strict";
 
 const periodMs = 2000;
@@ -39,6 +39,20 @@ async function lookUp(form) {
   }
 }
 
+/* The daemon's page without scripts has the answer; its section replaces ours. */
+async function tryQuery(form) {
+  const shown = document.querySelector("#tried");
+  shown.setAttribute("aria-busy", "true");
+  try {
+    const response = await fetch("try?" + new URLSearchParams(new FormData(form)), { cache: "no-store" });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    shown.replaceChildren(...page.querySelector("#tried").childNodes);
+  } catch {
+    shown.textContent = "The daemon does not answer.";
+  }
+  shown.removeAttribute("aria-busy");
+}
+
 const form = document.querySelector("#look-up");
 if (form) {
   form.hidden = false;
@@ -49,6 +63,15 @@ if (form) {
   form.elements.key.value = new URLSearchParams(location.search).get("item") ?? "";
   if (form.elements.key.value)
     lookUp(form);
+}
+
+const trial = document.querySelector("#try");
+if (trial) {
+  trial.hidden = false;
+  trial.addEventListener("submit", (event) => {
+    event.preventDefault();
+    tryQuery(trial);
+  });
 }
 
 setTimeout(step, periodMs);

@@ -8,6 +8,7 @@
 #include "daemon/catalogue/catalogue.h"
 #include "daemon/http/history.h"
 #include "daemon/http/other_pages.h"
+#include "daemon/queries/trial.h"
 #include "daemon/seen/seen.h"
 #include "daemon/search_figures.h"
 
@@ -18,7 +19,8 @@ struct status {
   const struct kafka_setup *kafka;
   struct engine *engine;
   struct catalogue *catalogue;
-  struct seen *seen; /* NULL: no seen topic is read */
+  struct seen *seen;   /* NULL: no seen topic is read */
+  struct trial *trial; /* NULL: no queries can be tried here */
   struct counters *counters;
   const struct search_figures *searches;
   enum isa isa;

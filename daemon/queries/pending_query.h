@@ -11,6 +11,8 @@
 /* Longest record key, in bytes. The reply carries the same key. */
 enum { QUERY_KEY_MAX = 4096 };
 
+struct trial;
+
 struct pending_query {
   struct pending_query *next; /* in the list that holds the query */
   struct region region;       /* holds everything that the spans below point to */
@@ -30,6 +32,7 @@ struct pending_query {
   int64_t deadline_ns; /* by clock_now_ns(); PENDING_NO_DEADLINE if the query has none */
   int64_t give_up_ns;  /* when its wait ends */
   bool is_seen;        /* what it waits for was reached */
+  struct trial *trial; /* what waits for the answer; NULL: the query is from Kafka */
   size_t space;        /* index in the configuration: its weight */
   size_t number;       /* of the generation to search (engine.h) */
   struct method method;

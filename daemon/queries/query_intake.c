@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/space_name.h"
 #include "daemon/config/config_shard.h"
 #include "daemon/delivery/record_letter.h"
 
@@ -112,19 +111,6 @@ static void send_dead_letter(struct query_intake *in, const struct query_record 
   delivery_send_dead_letter(in->with->delivery, &letter);
 }
 
-/* Return the index of a space that the configuration has, or a generation of it. */
-static size_t find_space(const struct config *config, struct span text)
-{
-  struct space_name name;
-  size_t i = 0;
-
-  if (!space_name_parse(text, &name))
-    return 0;
-  while (i + 1 < config->n_spaces && !span_equal(span_of_str(config->spaces[i].name), name.space))
-    i++;
-  return i;
-}
-
 /* A record that is no query is one for every shard: the first one sends the letter for all. */
 static void send_dead_letter_once(struct query_intake *in, const struct query_record *taken, err_code_t err)
 {
@@ -144,7 +130,7 @@ static err_t check_query(const struct query_intake *in, struct pending_query *qu
   if (query->query.like.n > 0 && config_is_shard(in->with->config))
     FAIL(ERR_QUERY, "like: the catalogue is sharded, and only one shard has the item: send its data in the query");
   TRY(engine_check_query(in->with->engine, &query->query, &query->number, &query->method));
-  query->space = find_space(in->with->config, query->query.space);
+  query->space = config_find_space(in->with->config, query->query.space);
   TRY(engine_check_filter(in->with->engine, &query->query, &query->region));
   if (query->query.tree)
     query_queue_weigh(in->queue, query); /* with the tree */

@@ -16,6 +16,7 @@ struct query_queue {
   pthread_cond_t pushed;
   struct fair_queue *fair;
   _Atomic size_t n_waiting;      /* fair_queue_n(), for those who look without the lock */
+  struct pending_query *trial;   /* it waits until no other query does; NULL: there is none */
   struct pending_query *queries; /* [n_queries]; the first n_used have been in use */
   size_t n_queries;
   size_t n_used;
@@ -107,6 +108,7 @@ static void put(struct query_queue *q, struct pending_query *query)
   q->bytes -= query->bytes;
   region_trim(&query->region, has_room ? KEPT_BYTES : 0);
   query->bytes = region_bytes(&query->region);
+  query->trial = NULL;
   q->kept_bytes += query->bytes;
   query->next = q->free_queries;
   q->free_queries = query;
@@ -122,7 +124,10 @@ void query_queue_free_query(struct query_queue *q, struct pending_query *query)
 void query_queue_push(struct query_queue *q, struct pending_query *query)
 {
   pthread_mutex_lock(&q->mutex);
-  fair_queue_push(q->fair, query);
+  if (query->trial)
+    q->trial = query;
+  else
+    fair_queue_push(q->fair, query);
   note_waiting(q);
   pthread_cond_signal(&q->pushed);
   pthread_mutex_unlock(&q->mutex);
@@ -139,11 +144,21 @@ int64_t query_queue_estimate_ns(struct query_queue *q, const struct pending_quer
   return estimate_ns;
 }
 
+/* Is there a trial, and nothing else that waits? */
+static bool has_trial_only(const struct query_queue *q)
+{
+  return q->trial && fair_queue_n(q->fair) == 0 && !q->is_ended;
+}
+
 bool query_queue_pop(struct query_queue *q, struct query_batch *batch)
 {
   pthread_mutex_lock(&q->mutex);
-  while (fair_queue_n(q->fair) == 0 && !q->is_ended)
+  while (fair_queue_n(q->fair) == 0 && !q->trial && !q->is_ended)
     pthread_cond_wait(&q->pushed, &q->mutex);
+  if (has_trial_only(q)) {
+    fair_queue_push(q->fair, q->trial);
+    q->trial = NULL;
+  }
   int64_t now_ns = clock_now_ns();
   bool has_batch = !(q->is_ended && now_ns >= q->end_ns) && fair_queue_pop(q->fair, now_ns, batch);
   note_waiting(q);
@@ -177,6 +192,17 @@ void query_queue_finish(struct query_queue *q, struct query_batch *batch, size_t
     put(q, batch->queries[i]);
   batch->n = 0;
   pthread_mutex_unlock(&q->mutex);
+}
+
+bool query_queue_withdraw_trial(struct query_queue *q)
+{
+  pthread_mutex_lock(&q->mutex);
+  struct pending_query *query = q->trial;
+  q->trial = NULL;
+  if (query)
+    put(q, query);
+  pthread_mutex_unlock(&q->mutex);
+  return query != NULL;
 }
 
 struct pending_query *query_queue_take_all(struct query_queue *q)

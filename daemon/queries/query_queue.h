@@ -27,7 +27,8 @@ void query_queue_weigh(struct query_queue *q, struct pending_query *query);
 /* Give a query back to the pool. Queries of a batch are given back by query_queue_finish(). */
 void query_queue_free_query(struct query_queue *q, struct pending_query *query);
 
-/* Add a query to those that wait for a worker. */
+/* Add a query to those that wait for a worker. A trial, of which there is one at a time, is searched when no other
+ * query waits. */
 void query_queue_push(struct query_queue *q, struct pending_query *query);
 
 /* Estimate how long it would take to answer this query if it were pushed now. */
@@ -50,7 +51,10 @@ bool query_queue_pop_between(struct query_queue *q, const struct query_batch *ru
  */
 void query_queue_finish(struct query_queue *q, struct query_batch *batch, size_t n_searched, int64_t cost_ns);
 
-/* Take all queries that wait for a worker: a list linked by `next`. */
+/* Free the trial if no worker has taken it. Returns false if there is none. */
+bool query_queue_withdraw_trial(struct query_queue *q);
+
+/* Take all queries that wait for a worker: a list linked by `next`. The trial stays. */
 struct pending_query *query_queue_take_all(struct query_queue *q);
 
 /* End the queue: nothing is pushed any more, and batches can be popped until end_ns (clock_now_ns()). */

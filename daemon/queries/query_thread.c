@@ -45,6 +45,7 @@ struct query_thread {
   struct query_queue *queue;
   struct search_workers *workers;
   struct search_figures *figures;
+  struct trial *trial;               /* NULL: there are none */
   uint32_t *weights;                 /* [n_spaces] */
   char member[QUERY_MEMBER_MAX + 1]; /* the id that is kept in the store's folder */
   uint64_t generation;               /* of the assignment that the pending queries belong to */
@@ -69,6 +70,11 @@ bool query_thread_is_topic_away(struct query_thread *t)
   bool is_away = t->reader && query_reader_is_topic_away(t->reader);
   pthread_mutex_unlock(&t->reader_lock);
   return is_away;
+}
+
+struct trial *query_thread_trial(const struct query_thread *t)
+{
+  return t->trial;
 }
 
 const struct search_figures *query_thread_figures(const struct query_thread *t)
@@ -259,6 +265,19 @@ static err_t open_queue(struct query_thread *t)
   return ERR_OK;
 }
 
+static err_t open_trial(struct query_thread *t)
+{
+  struct trial_context context = { t->with.config, t->with.engine, t->queue, t->with.counters };
+
+  return t->with.has_trials ? trial_open(&context, &t->trial) : ERR_OK;
+}
+
+static void allow_trials(struct query_thread *t, bool has_workers)
+{
+  if (t->trial)
+    trial_allow(t->trial, has_workers);
+}
+
 /* Does the engine have a space of this number? */
 static bool has_number(void *engine, size_t number)
 {
@@ -281,6 +300,7 @@ err_t query_thread_open(const struct query_thread_context *context, struct query
   TRY(kafka_client_check(true, &layers)); /* what is wrong later was changed since then */
   TRY(search_figures_open(context->config->n_spaces + ENGINE_SPACES_MORE, has_number, context->engine, &t->figures));
   TRY(open_queue(t));
+  TRY(open_trial(t));
   *out = t;
   t = NULL;
   return ERR_OK;
@@ -314,11 +334,13 @@ err_t query_thread_start(struct query_thread *t)
   if (pthread_create(&t->thread, NULL, run, t) != 0)
     FAIL(ERR_SYSTEM, "the query thread cannot be started");
   t->has_thread = true;
+  allow_trials(t, true);
   return ERR_OK;
 }
 
 void query_thread_stop(struct query_thread *t)
 {
+  allow_trials(t, false);
   atomic_store(&t->is_stopping, true);
   if (t->has_thread)
     pthread_join(t->thread, NULL);
@@ -348,6 +370,7 @@ void query_thread_close(struct query_thread **t)
   pthread_mutex_destroy(&(*t)->reader_lock);
   query_queue_close(&(*t)->queue);
   search_figures_close(&(*t)->figures);
+  trial_close(&(*t)->trial);
   mem_free(&(*t)->weights);
   query_intake_fini(&(*t)->intake);
   mem_free(t);

@@ -13,6 +13,7 @@
 #include "daemon/config/config.h"
 #include "daemon/kafka_setup.h"
 #include "daemon/queries/reply.h"
+#include "daemon/queries/trial.h"
 #include "daemon/search_figures.h"
 #include "daemon/seen/seen.h"
 #include "engine/engine.h"
@@ -28,6 +29,7 @@ struct query_thread_context {
   struct offset_tracker *tracker;
   struct counters *counters;
   struct alarm *alarm;
+  bool has_trials; /* the status page may try queries */
 };
 
 /* Open the pool of queries. Returns ERR_CONFIG when the consumer could not be opened with its properties. */
@@ -55,6 +57,9 @@ void query_thread_close(struct query_thread **t);
 
 /* Has the consumer group given this daemon its partitions, and does the topic exist? Thread: main. */
 bool query_thread_is_assigned(struct query_thread *t);
+
+/* What tries queries; NULL: nothing does. It lives as long as the query thread. */
+struct trial *query_thread_trial(const struct query_thread *t);
 
 /* The figures of all searches. They live as long as the query thread. Thread: any. */
 const struct search_figures *query_thread_figures(const struct query_thread *t);

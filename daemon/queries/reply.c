@@ -7,6 +7,7 @@
 #include "base/glob.h"
 #include "base/log.h"
 #include "daemon/config/config_shard.h"
+#include "daemon/queries/trial.h"
 
 /* ---- Topics that queries may name ---- */
 
@@ -117,6 +118,10 @@ static void send_answer(const struct reply_context *with, const struct pending_q
     .error_message = message,
   };
 
+  if (query->trial) {
+    trial_answer(query->trial, answer, scratch);
+    return;
+  }
   if (try_answer(with, query, answer, scratch) == ERR_OK) {
     counters_add(answer->error ? &with->counters->errors[answer->error] : &with->counters->answers, 1);
     return;

@@ -21,7 +21,8 @@ struct reply_context {
  */
 err_t reply_verify_topic(const struct reply_context *with, struct span topic);
 
-/* Send the answer to a query: to the topic that the query names if that is allowed, else to the answer topic.
+/* Send the answer to a query: to the topic that the query names if that is allowed, else to the answer topic. That to a
+ * trial goes to whoever tries it.
  *
  * answer   its id and error are set here
  * scratch  is reset

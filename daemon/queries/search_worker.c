@@ -137,7 +137,8 @@ static void reply_all(struct worker *w, const struct lane *lane, int64_t began_n
   for (size_t i = 0; i < batch->n; i++) {
     int64_t queued_us = (began_ns - batch->queries[i]->received_ns) / CLOCK_NS_PER_US;
     lane->answers[i].queued_us = queued_us > 0 ? (uint32_t)queued_us : 0;
-    hist_add(&w->all->reply.counters->queued_us, lane->answers[i].queued_us);
+    if (!batch->queries[i]->trial) /* it waits for all others, however long */
+      hist_add(&w->all->reply.counters->queued_us, lane->answers[i].queued_us);
     if (lane->answers[i].error) {
       reply_error(&w->all->reply, batch->queries[i], lane->answers[i].error, lane->answers[i].error_message,
                   &w->scratch);

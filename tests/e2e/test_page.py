@@ -25,6 +25,7 @@ KEY = "<b>a/b?c%41</b>"
 
 class PageCase(unittest.TestCase):
     http = {}
+    host = "127.0.0.1"  # of http.listen
 
     @classmethod
     def setUpClass(cls):
@@ -36,6 +37,8 @@ class PageCase(unittest.TestCase):
                              "http": cls.http, "attributes": {"price": "number"}, "spaces": {"films": {"model": str(model)}}},
                             cls.folder.name)
         cls.addClassCleanup(cls.daemon.kill)
+        written = cls.daemon.config_path.read_text()
+        cls.daemon.config_path.write_text(written.replace("127.0.0.1", cls.host))
         cls.daemon.start()
         cls.daemon.wait_ready()
         for i, key in enumerate(("film-0", "film-1", KEY)):

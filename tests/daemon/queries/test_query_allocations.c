@@ -187,7 +187,7 @@ static void make_config(void)
 static void open_queries(void)
 {
   struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
-  struct query_thread_context context = { &config, &setup, engine, NULL, NULL, NULL, &counters, &alarm_ };
+  struct query_thread_context context = { &config, &setup, engine, NULL, NULL, NULL, &counters, &alarm_, false };
   struct seen_context of_seen = { &config, &setup, NULL, &counters, &alarm_ };
   bool has_joined;
   struct delivery_config with = {

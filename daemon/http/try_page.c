@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Print the form and the answer as HTML, complete without scripts. The script of the status page takes the section
+ * #tried out of it. */
+#include "daemon/http/try_page.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/html_print.h"
+#include "daemon/http/url_key.h"
+
+/* ---- The form ---- */
+
+/* A name of a space has no characters that are coded, so a coded one is the name of none. */
+static bool copy_space(const char *text, char out[SPACE_NAME_MAX + 1])
+{
+  size_t n = strlen(text);
+
+  if (n == 0 || n > SPACE_NAME_MAX)
+    return false;
+  memcpy(out, text, n + 1);
+  return true;
+}
+
+static bool read_k(const char *text, uint32_t *k)
+{
+  char *end;
+  unsigned long value = strtoul(text, &end, 10);
+
+  if (*text < '0' || *text > '9' || *end || value < 1 || value > TRIAL_K_MAX)
+    return false;
+  *k = (uint32_t)value;
+  return true;
+}
+
+const char *try_form_read(const char *key, const char *space, const char *k, struct try_form *out)
+{
+  *out = (struct try_form){ .k = TRY_K_DEFAULT };
+  bool has_key = key && url_key_decode(key, out->key, &out->n_key);
+  bool has_space = space && copy_space(space, out->space);
+  bool has_k = !k || read_k(k, &out->k);
+
+  if (!has_key) {
+    out->n_key = 0;
+    return "key: expects 1 to 256 bytes, percent-coded";
+  }
+  if (!has_space)
+    return "space: expects the name of a space";
+  return has_k ? NULL : "k: expects a number from 1 to 100";
+}
+_Static_assert(TRIAL_K_MAX == 100 && ITEM_KEY_MAX == 256, "the messages say so");
+
+/* Print the key if it is text. */
+static void print_key(FILE *out, const struct try_form *form)
+{
+  json_t *text = form ? json_stringn((const char *)form->key, form->n_key) : NULL;
+
+  html_print_text(out, text ? json_string_value(text) : "");
+  json_decref(text);
+}
+
+/* Print the spaces where an item's own vector can be a query. Returns how many there are. */
+static size_t print_spaces(FILE *out, const struct status *s, const struct try_form *form)
+{
+  struct engine_space_info info;
+  size_t n = 0;
+
+  for (size_t i = 0; i < engine_n_spaces(s->engine); i++) {
+    if (!engine_space_get(s->engine, i, &info) || !info.is_current || !info.takes_like)
+      continue;
+    fprintf(out, "<option%s>", form && strcmp(form->space, info.name) == 0 ? " selected=\"\"" : "");
+    html_print_text(out, info.name);
+    fputs("</option>", out);
+    n++;
+  }
+  return n;
+}
+
+void try_form_print(FILE *out, const struct status *s, const struct try_form *form, const char *attributes)
+{
+  fprintf(out,
+          "<form id=\"try\" action=\"try\"%s><label>Search items like <input name=\"key\" required=\"\" "
+          "autocomplete=\"off\" placeholder=\"the key of an item\" value=\"",
+          attributes);
+  print_key(out, form);
+  fputs("\"/></label> <label>in <select name=\"space\" required=\"\">", out);
+  size_t n = print_spaces(out, s, form);
+  fprintf(out,
+          "</select></label> <label>best <input name=\"k\" type=\"number\" min=\"1\" max=\"%d\" value=\"%u\"/></label> "
+          "<button>Search</button>%s</form>\n",
+          TRIAL_K_MAX, form ? form->k : TRY_K_DEFAULT,
+          n ? "" : "<p>No space takes queries by an item's key: those of a mol or bilinear model have other data.</p>");
+}
+
+/* ---- What came of it ---- */
+
+static void print_problem(FILE *out, const char *message)
+{
+  fputs("<p class=\"problem\">", out);
+  html_print_text(out, message);
+  fputs("</p>\n", out);
+}
+
+/* A key that is not text is an object with its base64. */
+static void print_hit(FILE *out, size_t rank, const json_t *hit)
+{
+  const json_t *key = json_object_get(hit, "key");
+  const json_t *coded = json_object_get(key, "base64");
+
+  fprintf(out, "<tr><td class=\"number\">%zu</td><td>%s", rank, coded ? "base64 " : "");
+  html_print_text(out, json_string_value(coded ? coded : key));
+  fprintf(out, "</td><td class=\"number\">%.6g</td></tr>\n", json_number_value(json_object_get(hit, "score")));
+}
+
+static void print_hits(FILE *out, const json_t *hits)
+{
+  fputs(
+      "<div class=\"wide\"><table><thead><tr><th class=\"number\">rank</th><th>key</th><th class=\"number\">score</th>"
+      "</tr></thead><tbody>\n",
+      out);
+  for (size_t i = 0; i < json_array_size(hits); i++)
+    print_hit(out, i + 1, json_array_get(hits, i));
+  fputs("</tbody></table></div>\n", out);
+}
+
+static double number(const json_t *answer, const char *group, const char *name)
+{
+  return json_number_value(json_object_get(group ? json_object_get(answer, group) : answer, name));
+}
+
+static void print_receipt(FILE *out, const json_t *answer)
+{
+  const json_t *receipt = json_object_get(answer, "receipt"), *bound = json_object_get(receipt, "bound");
+  bool is_exact = json_is_true(json_object_get(receipt, "exact"));
+
+  fprintf(out, "<p id=\"receipt\">Receipt: %s.", is_exact ? "exact, these are the best of all" : "approximate");
+  if (json_is_number(bound))
+    fprintf(out, " No other item scores above %.6g.", json_number_value(bound));
+  else if (is_exact)
+    fputs(" There are no more items.", out);
+  fputs("</p>\n<p id=\"effort\">Waited ", out);
+  html_print_number(out, number(answer, "times", "queued_us") / 1000);
+  fputs(" ms, searched ", out);
+  html_print_number(out, number(answer, "times", "searched_us") / 1000);
+  fputs(" ms. Scored ", out);
+  html_print_number(out, number(answer, "counts", "scored"));
+  fputs(" of ", out);
+  html_print_number(out, number(answer, "counts", "items"));
+  fputs(" items in epoch ", out);
+  html_print_number(out, number(answer, NULL, "epoch"));
+  fputs(".</p>\n", out);
+}
+
+static void print_answer(FILE *out, const char *text)
+{
+  json_t *answer = json_loads(text, 0, NULL);
+  const json_t *error = json_object_get(answer, "error"), *message = json_object_get(error, "message");
+
+  if (!answer) {
+    print_problem(out, "The answer cannot be shown.");
+  } else if (error) {
+    print_problem(out, json_string_value(message) ? json_string_value(message) : "The query failed.");
+  } else {
+    print_hits(out, json_object_get(answer, "hits"));
+    print_receipt(out, answer);
+  }
+  json_decref(answer);
+}
+
+static void print_page(FILE *out, const struct status *s, const struct try_form *form, const char *answer,
+                       const char *message)
+{
+  fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
+        "<link rel=\"stylesheet\" href=\"page.css\"/><title>Sluice: try a query</title></head>\n"
+        "<body><main><h1>Try a query</h1>\n",
+        out);
+  try_form_print(out, s, form, "");
+  fputs("<section id=\"tried\" aria-live=\"polite\">", out);
+  if (message)
+    print_problem(out, message);
+  if (answer)
+    print_answer(out, answer);
+  fputs("</section>\n<footer><a href=\"./\">The state of the daemon</a></footer></main></body></html>\n", out);
+}
+
+struct data_page try_page_make(const struct status *s, const struct try_form *form, const char *answer, unsigned code,
+                               const char *message)
+{
+  struct data_page page = { .code = code };
+  size_t n;
+  FILE *out = open_memstream(&page.text, &n);
+
+  if (!out)
+    return page;
+  print_page(out, s, form, answer, message);
+  if (fclose(out) == 0)
+    return page;
+  free(page.text);
+  page.text = NULL;
+  return page;
+}
