@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import tempfile
 import unittest
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,22 @@ class Texts(unittest.TestCase):
                 continue
             for named in re.findall(rf"`((?:{folders})/[\w./-]*)", read(path)):
                 self.assertTrue((data.ROOT / named).exists(), f"{path}: {named}")
+
+    def test_pictures_are_drawn_well(self):
+        folder = data.ROOT / "docs/images"
+        subprocess.run([folder / "draw", "--check"], check=True)
+        for path in folder.glob("*.svg"):
+            drawn = path.read_text(encoding="utf-8")
+            box = ElementTree.fromstring(drawn).get("viewBox").split()
+            self.assertIn("prefers-color-scheme: dark", drawn, path)
+            self.assertIsNone(re.search(r"<script|href|url\(|@import", drawn), path)
+            for part in ElementTree.fromstring(drawn).iter():
+                for name, end in (("x", box[2]), ("cx", box[2]), ("y", box[3]), ("cy", box[3])):
+                    self.assertLessEqual(float(part.get(name, 0)), float(end), path)
+
+    def test_every_picture_is_in_a_document(self):
+        for path in (data.ROOT / "docs/images").glob("*.???"):
+            self.assertTrue(any(f"images/{path.name})" in read(document) for document in DOCUMENTS), path)
 
     def test_the_architecture_leads_to_files(self):
         files = re.findall(r"`(?:daemon|engine|store|ingest)/[\w./]+`", read("docs/architecture.md"))
