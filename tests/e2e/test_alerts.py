@@ -163,9 +163,80 @@ class Alerts(unittest.TestCase):
             self.assertEqual(rule["runbook"], f"docs/operations.md#{alert.lower()}")
 
 
+def labels_of(metric):
+    """Return the labels of a metric by docs/metrics.md, and those that Prometheus adds."""
+    name = re.sub(r"_(bucket|sum|count)$", "", metric)
+    table = (data.ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    row = re.search(rf"^\| `{name}` \| \w+ \| (.*?) \|", table, re.MULTILINE)
+    return {"instance", "job", *re.findall(r"`(\w+)`", row.group(1))}
+
+
+def unit_of(expression):
+    """Return the units of Grafana that fit the values of a query."""
+    names = metrics_of(expression)
+    if re.search(r"\) / (sum|rate)", expression):
+        return {"percentunit"}
+    if "process_cpu_seconds_total" in names:
+        return {"none"}  # seconds a second: processors
+    if "rate(" in expression and "histogram_quantile(" not in expression:
+        return {"reqps", "cps"}
+    if all("_seconds" in name for name in names):
+        return {"s"}
+    return {"bytes"} if all(name.endswith("_bytes") for name in names) else {"short", "none"}
+
+
 class Dashboard(unittest.TestCase):
     def setUp(self):
-        self.panels = [p for p in json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"] if p["type"] != "row"]
+        self.dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+        self.panels = [p for p in self.dashboard["panels"] if p["type"] != "row"]
+        self.targets = [(p, t) for p in self.panels for t in p["targets"]]
+
+    def test_panels_are_of_known_types_with_ids_of_their_own(self):
+        ids = [panel["id"] for panel in self.dashboard["panels"]]
+        self.assertEqual(len(ids), len(set(ids)))
+        self.assertLessEqual({panel["type"] for panel in self.panels}, {"stat", "timeseries"})
+        for panel in self.panels:
+            names = [target["refId"] for target in panel["targets"]]
+            self.assertEqual(len(names), len(set(names)), panel["title"])
+
+    def test_everything_asks_the_chosen_data_source(self):
+        source, *others = self.dashboard["templating"]["list"]
+        self.assertEqual((source["name"], source["type"], source["query"]), ("datasource", "datasource", "prometheus"))
+        for part in (*others, *self.panels):
+            self.assertEqual(part["datasource"], {"type": "prometheus", "uid": "${datasource}"})
+
+    def test_variables_are_defined(self):
+        defined = {variable["name"] for variable in self.dashboard["templating"]["list"]}
+        used = set(re.findall(r"\$\{?(\w+)", json.dumps(self.dashboard)))
+        self.assertEqual(used, defined | {"__rate_interval"})  # that is Grafana's own
+
+    def test_every_query_is_of_the_chosen_daemons(self):
+        for panel, target in self.targets:
+            selectors = re.findall(r"\b(?:sluice|process)_\w+(\{.*?\})?", target["expr"])
+            self.assertEqual(set(selectors), {'{instance=~"$instance"}'}, panel["title"])
+
+    def test_counters_are_rated_and_gauges_are_not(self):
+        for panel, target in self.targets:
+            for metric in metrics_of(target["expr"]):
+                is_counter = re.search(r"_(total|bucket)$", metric) is not None
+                is_rated = re.search(rf"(rate|increase)\({metric}\b", target["expr"]) is not None
+                self.assertEqual(is_counter, is_rated, panel["title"])
+
+    def test_legends_have_labels_that_the_query_keeps(self):
+        for panel, target in self.targets:
+            kept = re.search(r"by \(([\w, ]+)\)", target["expr"])
+            labels = set.union(*map(labels_of, metrics_of(target["expr"])))
+            if kept:
+                self.assertLessEqual(set(kept.group(1).split(", ")), labels | {"le"}, panel["title"])
+            elif "sum(" in target["expr"] or "max(" in target["expr"]:
+                labels = set()
+            shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+            self.assertLessEqual(shown, set(kept.group(1).split(", ")) if kept else labels, panel["title"])
+
+    def test_units_fit_the_queries(self):
+        for panel, target in self.targets:
+            self.assertIn(panel["fieldConfig"]["defaults"]["unit"], unit_of(target["expr"]),
+                          f'{panel["title"]}: {target["expr"]}')
 
     def test_metrics_exist(self):
         used = set()
