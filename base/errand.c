@@ -2,12 +2,22 @@
 /* Starting a thread for one call, and keeping its failure, whose message belongs to that thread. */
 #include "base/errand.h"
 
+static _Atomic size_t n_left;
+
+static void drop(struct errand *e)
+{
+  e->drop(e->context);
+  atomic_fetch_sub(&n_left, 1);
+}
+
 static void *run(void *context)
 {
   struct errand *e = context;
 
   progress_listener_set(e->listener);
   err_keep(e->body(e->context), &e->failure);
+  if (atomic_exchange(&e->is_met, true))
+    drop(e);
   return NULL;
 }
 
@@ -16,10 +26,25 @@ bool errand_begin(errand_body body, void *context, struct errand *out)
   out->body = body;
   out->context = context;
   out->listener = progress_listener_get();
+  atomic_init(&out->is_met, false);
   return pthread_create(&out->thread, NULL, run, out) == 0;
 }
 
 void errand_join(struct errand *errand)
 {
   pthread_join(errand->thread, NULL);
+}
+
+void errand_leave(struct errand *errand, void (*drop_context)(void *context))
+{
+  errand->drop = drop_context;
+  atomic_fetch_add(&n_left, 1);
+  pthread_detach(errand->thread);
+  if (atomic_exchange(&errand->is_met, true))
+    drop(errand);
+}
+
+size_t errand_n_left(void)
+{
+  return atomic_load(&n_left);
 }

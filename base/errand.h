@@ -4,6 +4,7 @@
 #define BASE_ERRAND_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/err.h"
 #include "base/progress.h"
@@ -16,6 +17,8 @@ struct errand {
   void *context;
   struct progress_listener listener; /* of the thread that began it */
   struct err_kept failure;           /* of the body */
+  void (*drop)(void *context);       /* of an errand that was left behind */
+  _Atomic bool is_met;               /* the body has returned, or the errand was left behind: the second one drops */
 };
 
 /* Begin to call body(context) in a new thread. The errand must stay where it is until errand_join(). Returns false, and
@@ -25,5 +28,13 @@ bool errand_begin(errand_body body, void *context, struct errand *out);
 /* Wait until the body has returned. Call it once for each errand that was begun; then errand->failure tells how the
  * body ended. */
 void errand_join(struct errand *errand);
+
+/* Do not wait for the body, because the process is about to end. drop(context) is called once the body has returned. It
+ * may free the errand. Call this instead of errand_join(). Does not block. */
+void errand_leave(struct errand *errand, void (*drop)(void *context));
+
+/* Return how many errands were left behind and run on. If there are any, the process must not run exit handlers,
+ * because their threads still use the libraries. Thread: any. */
+size_t errand_n_left(void);
 
 #endif

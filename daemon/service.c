@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "base/errand.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/config/config_shard.h"
@@ -297,6 +298,16 @@ static void close_delivery(struct service *s)
   delivery_close(&d);
 }
 
+/* Has every thread ended? */
+static bool has_left_nobody(void)
+{
+  bool is_loading = errand_n_left() > 0;
+
+  if (is_loading)
+    log_info("load_left", "note=\"the process ends while a model is being loaded\"");
+  return !is_loading;
+}
+
 /* Close the clients first: they need the embedded broker to close. It has a client of its own. */
 static bool close_kafka(struct service *s)
 {
@@ -337,5 +348,5 @@ bool service_close(struct service *s)
   bool is_closed = close_kafka(s);
   if (s->alarm.fd >= 0)
     alarm_fini(&s->alarm);
-  return is_closed;
+  return has_left_nobody() && is_closed;
 }

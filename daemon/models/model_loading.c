@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The errand that loads a file, and the check of its digest. */
+/* The errand that loads a file, and the check of its digest. All that it touches is its own, so that it can be left
+ * behind. */
 #include "daemon/models/model_loading.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
-static err_t load(struct model_loading *l)
+#include "base/clock.h"
+#include "base/errand.h"
+#include "base/mem.h"
+
+/* How long a stop waits for a model that is being loaded. */
+enum { DROP_WAIT_MS = 1000, DROP_STEP_MS = 5 };
+
+struct model_load {
+  _Atomic bool is_done;
+  bool has_thread;
+  struct engine_space space; /* its texts are in the fields below */
+  char name[SPACE_NAME_MAX + 1];
+  char path[MODEL_PATH_MAX + 1];
+  char digest[MODEL_DIGEST_CHARS + 1]; /* that the file must have */
+  struct engine_model *model;
+  struct errand errand;
+};
+
+static err_t load(struct model_load *l)
 {
   AUTO(engine_model_close) struct engine_model *model = NULL;
 
@@ -23,51 +43,90 @@ static err_t load(struct model_loading *l)
 
 static err_code_t run(void *context)
 {
-  struct model_loading *l = context;
+  struct model_load *l = context;
   err_code_t err = load(l);
 
   atomic_store(&l->is_done, true);
   return err;
 }
 
-void model_loading_begin(struct model_loading *l, const struct engine_space *space, const char *path,
-                         const char *digest)
+/* The catalogue thread shows by itself that it makes progress, and this thread may outlive it. */
+static err_code_t run_apart(void *context)
 {
-  l->space = *space;
-  l->space.model_path = l->path;
-  l->model = NULL;
-  snprintf(l->path, sizeof l->path, "%s", path);
-  snprintf(l->digest, sizeof l->digest, "%s", digest);
-  atomic_store(&l->is_done, false);
-  l->is_under_way = true;
-  l->has_thread = errand_begin(run, l, &l->errand);
-  if (!l->has_thread)
-    err_keep(run(l), &l->errand.failure);
+  progress_listener_set((struct progress_listener){ 0 });
+  return run(context);
 }
 
-static void wait_for_end(struct model_loading *l)
+static err_t make_load(const struct engine_space *space, const char *path, const char *digest, struct model_load **out)
 {
-  if (l->has_thread)
-    errand_join(&l->errand);
-  l->has_thread = false;
-  l->is_under_way = false;
+  struct model_load *l;
+
+  TRY(mem_array(1, sizeof *l, &l));
+  snprintf(l->name, sizeof l->name, "%s", space->name);
+  snprintf(l->path, sizeof l->path, "%s", path);
+  snprintf(l->digest, sizeof l->digest, "%s", digest);
+  l->space = *space;
+  l->space.name = l->name;
+  l->space.model_path = l->path;
+  *out = l;
+  return ERR_OK;
+}
+
+static void close_load(void *load)
+{
+  struct model_load *l = load;
+
+  engine_model_close(&l->model);
+  mem_free(&l);
+}
+
+err_t model_loading_begin(struct model_loading *l, const struct engine_space *space, const char *path,
+                          const char *digest)
+{
+  TRY(make_load(space, path, digest, &l->load));
+  l->is_under_way = true;
+  l->load->has_thread = errand_begin(run_apart, l->load, &l->load->errand);
+  if (!l->load->has_thread)
+    err_keep(run(l->load), &l->load->errand.failure);
+  return ERR_OK;
+}
+
+static struct model_load *take(struct model_loading *l)
+{
+  struct model_load *load = l->load;
+
+  *l = (struct model_loading){ 0 };
+  return load;
 }
 
 err_t model_loading_end(struct model_loading *l, bool *is_done, struct engine_model **out)
 {
-  *is_done = atomic_load(&l->is_done);
+  *is_done = atomic_load(&l->load->is_done);
   if (!*is_done)
     return ERR_OK;
-  wait_for_end(l);
-  TRY(err_give_back(&l->errand.failure));
-  *out = l->model;
-  l->model = NULL;
-  return ERR_OK;
+  struct model_load *load = take(l);
+  if (load->has_thread)
+    errand_join(&load->errand);
+  err_code_t err = err_give_back(&load->errand.failure);
+  if (err == ERR_OK) {
+    *out = load->model;
+    load->model = NULL;
+  }
+  close_load(load);
+  return err;
 }
 
 void model_loading_drop(struct model_loading *l)
 {
-  if (l->is_under_way)
-    wait_for_end(l);
-  engine_model_close(&l->model);
+  int64_t until_ns = clock_now_ns() + DROP_WAIT_MS * CLOCK_NS_PER_MS;
+
+  if (!l->is_under_way)
+    return;
+  struct model_load *load = take(l);
+  while (!atomic_load(&load->is_done) && clock_now_ns() < until_ns)
+    clock_sleep_ns(DROP_STEP_MS * CLOCK_NS_PER_MS);
+  if (!load->has_thread)
+    close_load(load);
+  else
+    errand_leave(&load->errand, close_load);
 }

@@ -148,7 +148,7 @@ static bool is_asked_for(const struct model_work *w, const struct model_entry *e
 
 /* ---- Loading ---- */
 
-static void load(struct model_work *w, struct model_entry *entry)
+static err_t load(struct model_work *w, struct model_entry *entry)
 {
   const struct config_space *configured = &w->config->spaces[entry->space];
   struct engine_space space = {
@@ -158,9 +158,10 @@ static void load(struct model_work *w, struct model_entry *entry)
     .generation = entry->generation,
   };
 
+  TRY(model_loading_begin(&w->loading, &space, entry->path, entry->digest));
   w->loading_entry = entry;
   model_entry_enter(entry, MODEL_LOADING);
-  model_loading_begin(&w->loading, &space, entry->path, entry->digest);
+  return ERR_OK;
 }
 
 /* Return when the file was changed; 0: there is none. */
@@ -182,7 +183,7 @@ static bool may_retry(struct model_entry *entry)
   return time_of(entry->path) != entry->file_time;
 }
 
-static void begin_loading(struct model_work *w)
+static err_t begin_loading(struct model_work *w)
 {
   for (size_t i = 0; i < w->entries.n && !w->loading.is_under_way; i++) {
     struct model_entry *entry = w->entries.v[i];
@@ -190,8 +191,9 @@ static void begin_loading(struct model_work *w)
       continue;
     entry->file_time = time_of(entry->path);
     *entry->problem = '\0';
-    load(w, entry);
+    TRY(load(w, entry));
   }
+  return ERR_OK;
 }
 
 /* Errors of a model are its own; others end the daemon. */
@@ -413,7 +415,7 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
   *removed = NULL;
   TRY(end_loading(w));
   TRY(follow_state(w));
-  begin_loading(w);
+  TRY(begin_loading(w));
   TRY(switch_spaces(w));
   TRY(leave_behind(w));
   TRY(walk(w, may_fill, removed));

@@ -67,11 +67,58 @@ static void its_failure_waits_for_the_caller(void **state)
   assert_string_equal(err_origin(), "here:1");
 }
 
+/* ---- Leaving ---- */
+
+static void note_drop(void *context)
+{
+  *(_Atomic bool *)context = true;
+}
+
+static err_code_t end_at_once(void *context)
+{
+  (void)context;
+  return ERR_OK;
+}
+
+static void an_errand_that_is_left_is_dropped_when_it_ends(void **state)
+{
+  static struct meeting m = { .result = ERR_OK };
+  static struct errand errand;
+
+  (void)state;
+  assert_true(errand_begin(meet, &m, &errand));
+  errand_leave(&errand, note_drop); /* the first member of its context is the flag */
+  while (!atomic_load(&m.has_begun))
+    ;
+  assert_int_equal(errand_n_left(), 1);
+  atomic_store(&m.has_begun, false);
+  atomic_store(&m.may_end, true);
+  while (errand_n_left() > 0)
+    ;
+  assert_true(atomic_load(&m.has_begun));
+}
+
+static void an_errand_that_has_ended_is_dropped_when_it_is_left(void **state)
+{
+  _Atomic bool is_dropped = false;
+  struct errand errand;
+
+  (void)state;
+  assert_true(errand_begin(end_at_once, &is_dropped, &errand));
+  while (!atomic_load(&errand.is_met))
+    ;
+  errand_leave(&errand, note_drop);
+  assert_true(atomic_load(&is_dropped));
+  assert_int_equal(errand_n_left(), 0);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_errand_runs_beside_its_caller),
     cmocka_unit_test(its_failure_waits_for_the_caller),
+    cmocka_unit_test(an_errand_that_is_left_is_dropped_when_it_ends),
+    cmocka_unit_test(an_errand_that_has_ended_is_dropped_when_it_is_left),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/errand.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
@@ -394,6 +395,23 @@ static void a_current_generation_that_is_retired_gives_way_to_the_switch_before_
   assert_items(f, 2, ITEMS);
 }
 
+/* Nothing waits for the load, and nothing of it is lost: see the leak sanitizer. */
+static void work_ends_while_a_model_is_being_loaded(void **state)
+{
+  struct fixture *f = *state;
+  const struct model_entry *removed;
+  bool is_busy;
+
+  add(f, 2, 1, f->digests[1]);
+  assert_ok(model_work_step(&f->work, false, &is_busy, &removed));
+  assert_true(f->work.loading.is_under_way);
+  model_work_fini(&f->work);
+  assert_false(f->work.loading.is_under_way);
+  while (errand_n_left() > 0)
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  assert_ok(model_work_init(&f->config, f->engine, f->store, &f->state, &f->work));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -409,6 +427,7 @@ int main(void)
     CASE(parts_that_came_after_a_forgotten_retirement_are_deleted_by_the_next_one),
     CASE(a_start_leaves_the_retired_generation_behind_before_the_first_query),
     CASE(a_current_generation_that_is_retired_gives_way_to_the_switch_before_it),
+    CASE(work_ends_while_a_model_is_being_loaded),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
