@@ -8,6 +8,7 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "daemon/catalogue/store_loading.h"
+#include "daemon/models/part_names.h"
 
 /* How often a long load says how far it is. */
 enum { SAY_EVERY_S = 10 };
@@ -38,6 +39,12 @@ static void note_unusable(struct catalogue *c, struct span key, struct span part
   pthread_mutex_unlock(&c->unusable_lock);
 }
 
+/* Is it of a retired generation, whose parts are not all deleted yet? */
+static bool is_being_removed(const struct catalogue *c, const struct part *part)
+{
+  return c->models && part_names_is_retired(models_state(c->models), part->space);
+}
+
 void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *change)
 {
   size_t n = 0;
@@ -47,7 +54,7 @@ void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *chan
     bool is_known = engine_has_space(c->with.engine, part->space);
     if (is_known && engine_check_part(c->with.engine, part) == ERR_OK)
       change->parts[n++] = *part;
-    else
+    else if (!is_being_removed(c, part))
       note_unusable(c, change->key, part->space, is_known);
   }
   change->n_parts = n;

@@ -127,10 +127,10 @@ class Daemon:
         assert code == 200, f"/status answers {code}: {body}"
         return json.loads(body)
 
-    def ctl(self, *words, code=0):
+    def ctl(self, *words, code=0, timeout_s=60):
         """Run sluicectl, check its exit status, and return what it printed."""
         done = subprocess.run([build_dir() / "sluicectl", "--config", self.config_path, *words], capture_output=True,
-                              text=True, timeout=60 * SLOWNESS)
+                              text=True, timeout=timeout_s * SLOWNESS)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 

@@ -153,10 +153,13 @@ class Load:
             self.sent[query_id] = time.monotonic()
             self._ask(query_id, int(self.rng.integers(self.n_partitions)))
 
+    def _make(self, query_id):
+        return pb.Query(id=query_id, space=SPACE, method=self.method, k=self.k,
+                        vector=wire.vector(self.rng.standard_normal(MODEL["d"])))
+
     def _ask(self, query_id, partition):
-        query = pb.Query(id=query_id, space=SPACE, method=self.method, k=self.k,
-                         vector=wire.vector(self.rng.standard_normal(MODEL["d"])))
-        self.producer.produce(self.replicas.topic("queries"), query.SerializeToString(), partition=partition)
+        value = self._make(query_id).SerializeToString()
+        self.producer.produce(self.replicas.topic("queries"), value, partition=partition)
         self.producer.poll(0)
 
     def _read(self):
@@ -171,7 +174,10 @@ class Load:
             if answer.HasField("error"):
                 self.errors.append(f"{answer.id}: {answer.error}")
             self.answered[answer.id].append(time.monotonic())
-            self.times[answer.id] = answer.times
+            self._note(answer)
+
+    def _note(self, answer):
+        self.times[answer.id] = answer.times
 
     def n_sent(self):
         return len(self.sent)

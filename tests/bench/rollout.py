@@ -1,0 +1,358 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measure what a rollout of a new model costs the queries that are answered meanwhile, on a real broker under open-loop
+load, and check the answers.
+
+    idle         nothing happens: what the other rows are compared with
+    fill         the new generation's parts are in the store already, and its model is added
+    apply        the model is there already, and a new generation's parts arrive: all at once, in one transaction
+    switch       sluicectl switches to the new generation and back; the time is that of the slowest
+    retire       the former generations are retired: until their parts are deleted, and their memory is free
+
+ops/bench rollout runs it. A wait is the time from sending a query to its answer; a search is its part in the engine.
+The exit status is 1 if a query was lost or answered twice, or if an answer of a sample is not that of the generation
+that it names, or if memory or parts of a retired generation are left.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from confluent_kafka import Producer
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "broker")]
+import data  # noqa: E402
+import kafka_broker  # noqa: E402
+import models  # noqa: E402
+import wire  # noqa: E402
+from harness import QUIET, SLOWNESS, eventually, merged  # noqa: E402
+from replicas import MODEL, SPACE, Load, Replicas  # noqa: E402
+from wire import pb  # noqa: E402
+
+NO_BROKER = 77  # ctest calls this skipped; CI has a broker
+GENERATIONS = (1, 2, 3)
+COLUMNS = ("case", "took_s", "queries", "lost", "twice", "wrong", "median_ms", "p99_ms", "p99_ratio", "searched_p99_ms",
+           "searched_p99_ratio", "anonymous_mib", "anonymous_ratio")
+SAMPLE = 40           # answers that are checked for each case
+SHORTEST_S = 1        # a shorter case is measured by the queries of this time
+MEMORY_ALLOWED = 1.1  # after the retirement, of what there was before
+MEMORY_SLACK_MIB = 8  # of a small catalogue's process, which is no data
+
+
+def part_name(generation):
+    return f"{SPACE}@{generation}"
+
+
+class Rollout(Replicas):
+    """One daemon, and the codes that each item has in each generation."""
+
+    def __init__(self, broker, n_items, n_partitions):
+        self.codes = {}
+        super().__init__(broker, 1, n_items, n_partitions)
+        broker.create_topic(self.topic("models"), 1, {"cleanup.policy": "compact"})
+        self.daemon = self.daemons[0]
+        self.paths = {g: Path(self.folder.name) / f"codes-{g}.safetensors" for g in GENERATIONS[1:]}
+        for path in self.paths.values():
+            models.random_recjpq(self.rng, path, **MODEL)
+        self.paths[1] = Path(self.base["spaces"][SPACE]["model"])
+        self.models = {g: models.load(path) for g, path in self.paths.items()}
+
+    def _daemon(self, number):
+        self.base = merged(self.base, {"models": {"topic": self.topic("models")}})
+        return super()._daemon(number)
+
+    def _write_items(self):
+        self.write_parts(1)
+
+    def write_parts(self, generation, transaction=None):
+        """Write the generation's part of each item. With a transaction, they are there when it is committed."""
+        codes = self.rng.integers(0, MODEL["b"], (self.n_items, MODEL["m"]), np.uint8)
+        item = pb.Item()
+        item.parts[part_name(generation)].codes = bytes(MODEL["m"])
+        head = item.SerializeToString()[:-MODEL["m"]]  # the codes are the last bytes of the record
+        producer = self.open_producer() if transaction is None else transaction  # with an empty queue it is false
+        for number in range(self.n_items):
+            self.write(producer, b"%08d" % number, head + codes[number].tobytes())
+        assert producer.flush(600 * SLOWNESS) == 0, "items could not be written"
+        self.codes[generation] = codes
+
+    def write(self, producer, key, value):
+        while True:
+            try:
+                producer.produce(self.topic("catalogue"), value, key)
+                break
+            except BufferError:
+                producer.poll(0.1)
+
+    def open_producer(self, **more):
+        return Producer({**QUIET, "bootstrap.servers": self.broker.bootstrap, "linger.ms": 50, "acks": "all",
+                         "queue.buffering.max.messages": 1000000, **more})
+
+    def open_transaction(self):
+        producer = self.open_producer(**{"transactional.id": self.prefix, "transaction.timeout.ms": 900000})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        return producer
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    def row(self, generation):
+        rows = self.daemon.status()["models"]["generations"]
+        return next((row for row in rows if row["generation"] == generation), {})
+
+    def await_read(self, timeout_s):
+        """Wait until the daemon has applied all that was written."""
+        eventually(lambda: all(p["lag"] == 0 for p in self.daemon.status()["catalogue_log"]), "the catalogue", timeout_s)
+
+    def memory_mib(self):
+        """Return the daemon's anonymous memory. Pages of files, as those of the store, are the page cache's."""
+        status = Path(f"/proc/{self.daemon.process.pid}/status").read_text()
+        return int(status.split("RssAnon:")[1].split()[0]) / 1024
+
+    def parts_of(self, number):
+        """Return the names of an item's parts in the store."""
+        return set(json.loads(self.daemon.ctl("get", "--value", f"{number:08d}"))["parts"])
+
+    # ------------------------------------------------------------------------------------------------ judging
+
+    def is_right(self, query, answer):
+        """Is it the answer of the generation that it names? Every item's score is computed."""
+        if answer.generation not in self.codes or len(answer.hits) != query.k:
+            return False
+        centroids = self.models[answer.generation].centroids
+        lookup = np.einsum("mbd,md->mb", centroids, wire.floats_of(query.vector).reshape(len(centroids), -1))
+        codes = self.codes[answer.generation]
+        scores = sum(lookup[m][codes[:, m]] for m in range(len(centroids)))
+        hits = np.array([int(hit.key) for hit in answer.hits])
+        got = np.array([hit.score for hit in answer.hits])
+        best = np.sort(np.partition(scores, -query.k)[-query.k:])[::-1]
+        slack = 1e-5 * (scores.max() - scores.min())
+        return len(set(hits)) == query.k and all(np.abs(due - got).max() <= slack for due in (scores[hits], best))
+
+
+class Answers(Load):
+    """Load that keeps what it needs to judge."""
+
+    def __init__(self, *arguments, **more):
+        self.queries, self.answers = {}, {}
+        super().__init__(*arguments, **more)
+
+    def _make(self, query_id):
+        self.queries[query_id] = super()._make(query_id)
+        return self.queries[query_id]
+
+    def _note(self, answer):
+        super()._note(answer)
+        self.answers[answer.id] = answer
+
+
+class Window:
+    """A stretch of time, and the queries that were sent in it."""
+
+    def __init__(self, load):
+        self.load, self.began = load, time.monotonic()
+        self.took_s = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        if self.took_s is None:
+            self.took_s = time.monotonic() - self.began
+        time.sleep(max(0.0, SHORTEST_S - (time.monotonic() - self.began)))
+        self.ended = time.monotonic()
+
+    def ids(self):
+        return [i for i, at in list(self.load.sent.items()) if self.began <= at < self.ended]
+
+
+# ---- The cases, in the order of a rollout: each returns its window ----
+
+
+def idle(rollout, load, options):
+    with Window(load) as window:
+        time.sleep(options.seconds)
+    return window
+
+
+def add(rollout, generation, options):
+    rollout.daemon.ctl("model", "add", SPACE, "--file", str(rollout.paths[generation]), "--timeout-s",
+                       str(options.start_timeout), timeout_s=options.start_timeout)
+
+
+def fill(rollout, load, options):
+    with Window(load) as window:
+        add(rollout, 2, options)
+    return window
+
+
+def switch(rollout, load, options):
+    """There and back, several times. The answer comes when the daemon answers with the other generation."""
+    times = []
+    with Window(load) as window:
+        for generation in [2, 1] * options.rounds + [2]:
+            began = time.monotonic()
+            rollout.daemon.ctl("model", "switch", SPACE, str(generation))
+            times.append(time.monotonic() - began)
+            time.sleep(0.5)
+        window.took_s = max(times)
+    return window
+
+
+def apply(rollout, load, options):
+    with Window(load) as window:
+        rollout.transaction.commit_transaction(600)
+        eventually(lambda: rollout.row(3)["coverage"] == 1, "the parts", options.start_timeout)
+    return window
+
+
+def retire(rollout, load, options):
+    rollout.daemon.ctl("model", "switch", SPACE, "3")
+    with Window(load) as window:
+        for generation in (1, 2):
+            rollout.daemon.ctl("model", "retire", SPACE, str(generation), "--timeout-s", str(options.start_timeout),
+                               timeout_s=options.start_timeout)
+        window.memory_is_back = wait_for_memory(rollout)
+    return window
+
+
+def is_little(rollout):
+    return rollout.memory_mib() <= rollout.memory_before * MEMORY_ALLOWED + MEMORY_SLACK_MIB
+
+
+def wait_for_memory(rollout):
+    """Return whether the daemon gives back the memory of what is gone. Its allocator does that within seconds."""
+    try:
+        return eventually(lambda: is_little(rollout), "the memory", 30, 0.1)
+    except AssertionError:
+        return False
+
+
+CASES = {"idle": idle, "fill": fill, "switch": switch, "apply": apply, "retire": retire}
+
+
+# ---- Rows ----
+
+
+def row_of(case, rollout, load, window, options):
+    ids = window.ids()
+    waits = np.array([1000 * (load.answered[i][0] - load.sent[i]) for i in ids])
+    searched = np.array([load.times[i].searched_us for i in ids]) / 1000
+    sample = data.generator(case).permutation(ids)[:SAMPLE]
+    wrong = [i for i in sample if not rollout.is_right(load.queries[i], load.answers[i])]
+    at = {f"p{p}_ms": round(float(np.percentile(waits, p)), 2) for p in (95, 99)}
+    return {"workload": "rollout", "case": case, "items": options.items, "method": load.method, "k": load.k, "batch": 1,
+            "threads": os.cpu_count(), "queries_per_s": options.rate, "took_s": round(window.took_s, 3),
+            "queries": len(ids), "lost": 0, "twice": sum(len(load.answered[i]) > 1 for i in ids), "wrong": len(wrong),
+            "checked": len(sample), "median_ms": round(float(np.median(waits)), 2), **at,
+            "searched_median_ms": round(float(np.median(searched)), 3),
+            "searched_p99_ms": round(float(np.percentile(searched, 99)), 3),
+            "anonymous_mib": round(window.memory_mib), "generations": sorted({load.answers[i].generation for i in ids})}
+
+
+def compare(rows, rollout):
+    """Say how much worse than idle each case is, and how much memory each had of that before the rollout."""
+    for row in rows:
+        row["p99_ratio"] = round(row["p99_ms"] / rows[0]["p99_ms"], 2)
+        row["searched_p99_ratio"] = round(row["searched_p99_ms"] / max(rows[0]["searched_p99_ms"], 0.001), 2)
+        row["anonymous_ratio"] = round(row["anonymous_mib"] / rollout.memory_before, 2)
+    return rows
+
+
+def show(rows, options):
+    if options.json:
+        print("\n".join(json.dumps(row) for row in rows))
+        return
+    edge, gap = ("| ", " | ") if options.markdown else ("", "  ")
+    print(edge + gap.join(COLUMNS) + edge.rstrip())
+    if options.markdown:
+        print("|" + "---|" * len(COLUMNS))
+    for row in rows:
+        print(edge + gap.join(str(row[c]) for c in COLUMNS) + edge.rstrip())
+
+
+# ---- The run ----
+
+
+def prepare(rollout, options):
+    """Bring the daemon to where the rollout begins. Parts of generation 3 wait in a transaction that is open."""
+    rollout.start(timeout_s=options.start_timeout)
+    rollout.write_parts(2)
+    rollout.await_read(options.start_timeout)
+    rollout.transaction = rollout.open_transaction()
+    rollout.write_parts(3, rollout.transaction)
+
+
+def run_cases(rollout, load, options):
+    windows = {}
+    rollout.memory_before = rollout.memory_mib()
+    for case, run in CASES.items():
+        if case == "apply":
+            add(rollout, 3, options)
+        windows[case] = run(rollout, load, options)
+        print(f"{case}: {windows[case].took_s:.2f} s", file=sys.stderr, flush=True)
+        windows[case].memory_mib = rollout.memory_mib()
+    return windows
+
+
+def find_faults(rollout, windows, rows, load):
+    left = {name for number in (0, rollout.n_items // 2, rollout.n_items - 1) for name in rollout.parts_of(number)}
+    faults = [f"{len(load.lost())} queries are lost"] if load.lost() else []
+    faults += [f"{row['case']}: {row['twice']} queries were answered twice" for row in rows if row["twice"]]
+    faults += [f"{row['case']}: {row['wrong']} of {row['checked']} answers are wrong" for row in rows if row["wrong"]]
+    faults += [] if windows["retire"].memory_is_back else ["memory of the retired generations is not free"]
+    faults += [] if left == {part_name(3)} else [f"items have the parts {left} after the retirement"]
+    return faults
+
+
+def measure(broker, options):
+    """Return the rows, and what is wrong."""
+    rollout = Rollout(broker, options.items, options.partitions)
+    try:
+        prepare(rollout, options)
+        with Answers(rollout, options.rate, method=options.method) as load:
+            windows = run_cases(rollout, load, options)
+            load.finish(60)
+        rows = compare([row_of(case, rollout, load, w, options) for case, w in windows.items()], rollout)
+        return rows, find_faults(rollout, windows, rows, load)
+    finally:
+        rollout.close()
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="ops/bench rollout")
+    parser.add_argument("--items", type=int, default=2200000)
+    parser.add_argument("--rate", type=float, default=200, help="queries per second")
+    parser.add_argument("--seconds", type=float, default=20, help="of the measurement without a rollout")
+    parser.add_argument("--rounds", type=int, default=3, help="how often to switch there and back")
+    parser.add_argument("--method", default="prune(8)", help=f"of space {SPACE}, which is recjpq")
+    parser.add_argument("--partitions", type=int, default=3, help="of the query topic")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    options.start_timeout = 120 + options.items // 2000
+    return options
+
+
+def main():
+    options = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that daemon and broker end too
+    reason = kafka_broker.why_unavailable()
+    if reason:
+        print(f"rollout: no broker: {reason}", file=sys.stderr)
+        sys.exit(1 if data.CI else NO_BROKER)
+    with kafka_broker.KafkaBroker(properties={"group.initial.rebalance.delay.ms": 0}) as broker:
+        rows, faults = measure(broker, options)
+    show(rows, options)
+    for fault in faults:
+        print(f"rollout: {fault}", file=sys.stderr)
+    sys.exit(bool(faults))
+
+
+main()

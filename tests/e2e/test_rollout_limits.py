@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of models at the daemon's limits: generations that do not fit into memory, and a stop while one is loaded."""
+
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import data
+import generations
+import models
+import real_broker
+import safetensors_io
+from generations import ControlTopic, current, rows
+from harness import Case, System, build_dir, eventually, to_yaml
+
+N_ITEMS = 100
+DIM = 256         # the vectors take most of the memory
+SLOW_DIM = 3000   # of a bilinear model whose decomposition takes many seconds
+
+
+def setUpModule():
+    global broker, folder
+    broker = real_broker.open_for()
+    folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
+    unittest.addModuleCleanup(folder.cleanup)
+
+
+class Limits(Case):
+    def open(self, name, paths, config=None):
+        spaces = {f"books@{number}": models.load(path) for number, path in paths.items()}
+        config = {**(config or {}), "models": {"topic": f"{name}.models"}}
+        self.system = System({"books": paths[1]}, spaces, config, broker.bootstrap, name, name)
+        self.addCleanup(self.system.close)
+        for kind in ("catalogue", "queries", "answers", "dead-letters"):
+            broker.create_topic(self.system.topic(kind))
+        broker.create_topic(self.system.topic("models"), 1, {"cleanup.policy": "compact"})
+        self.system.open()
+        self.daemon, self.control = self.system.daemon, ControlTopic(self.system, "books", paths)
+
+    def await_phase(self, number, phase):
+        return eventually(lambda: rows(self.daemon).get(number, {}).get("phase") == phase and rows(self.daemon)[number],
+                          f"{number} being {phase}", 60)
+
+    def ask(self, number):
+        """Ask for the generation, and check the answers."""
+        queries = [self.system.queries.draw(f"books@{number}", "exact", at_least=self.system.positions())
+                   for _ in range(3)]
+        for query in queries:
+            self.system.send(query)
+        for answer in self.system.client.wait([query.id for query in queries]).values():
+            self.assertEqual(answer.generation, number)
+            answer.space = f"books@{number}"
+            self.system.oracle.check(next(q for q in queries if q.id == answer.id), answer)
+
+
+class Memory(Limits):
+    @staticmethod
+    def items_that_fit(path):
+        """Return how many items this machine has memory for, with one generation. --check-config says it."""
+        with tempfile.TemporaryDirectory() as place:
+            config = Path(place) / "sluice.yaml"
+            config.write_text(to_yaml({"embedded_broker": {"enabled": True}, "store": {"path": f"{place}/store"},
+                                       "spaces": {"books": {"model": str(path)}},
+                                       "catalogue": {"max_items": 4000000000}}) + "\n")
+            done = subprocess.run([build_dir() / "sluiced", "--check-config", "--config", config], capture_output=True,
+                                  text=True)
+        return int(re.search(r"at most (\d+) items fit", done.stdout + done.stderr).group(1))
+
+    def test_a_generation_that_does_not_fit_says_so_and_fits_when_another_is_retired(self):
+        paths = generations.write_models(data.generator("fit"), folder.name, (1, 2, 3), n=DIM)
+        # Two generations take less than this machine has, and three take more.
+        self.open("fit", paths, {"catalogue": {"max_items": self.items_that_fit(paths[1]) * 2 // 5}})
+        for i in range(N_ITEMS):
+            self.system.put(b"item-%d" % i, self.system.items.item(["books@1", "books@2", "books@3"]))
+        self.system.sync()
+        self.control.add(2)
+        self.await_phase(2, "ready")
+        self.control.add(3)
+        self.control.switch(3)
+        problem = self.await_phase(3, "failed")["problem"]
+        self.assertRegex(problem, r"generation 3 of space books needs \d+ bytes \(.* GiB\) in the two arenas.*left")
+        self.assertEqual(current(self.daemon), 1)
+        for number in (1, 2):
+            self.ask(number)
+        self.control.retire(2)
+        self.await_phase(3, "ready")
+        eventually(lambda: current(self.daemon) == 3, "the switch")
+        self.ask(3)
+        self.ask(1)
+
+
+class Stop(Limits):
+    def test_a_stop_does_not_wait_for_a_model_that_is_being_loaded(self):
+        self.open("stop", generations.write_models(data.generator("stop"), folder.name, (1,), n=12))
+        self.control.paths[2] = Path(folder.name) / "slow.safetensors"
+        numbers = np.random.default_rng(data.SEED).standard_normal((SLOW_DIM, SLOW_DIM), np.float32)
+        safetensors_io.write(self.control.paths[2], {"W": numbers}, {"sluice.similarity": "bilinear"})
+        self.control.add(2)
+        self.await_phase(2, "loading")
+        began = time.monotonic()
+        self.daemon.stop()
+        took_s = time.monotonic() - began
+        self.assertNotIn("event=stop_gave_up", self.daemon.log())
+        self.assertIn("event=load_left", self.daemon.log())
+        print(f" [{took_s:.1f} s] ", end="", flush=True)
+
+
+if __name__ == "__main__":
+    data.main()
