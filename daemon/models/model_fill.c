@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step is one transaction of the store, and one epoch if there are parts. Steps are small, because updates wait for
+/* One step is one transaction of the store, and one epoch if there are parts. Steps are short, because updates wait for
  * them. */
 #include "daemon/models/model_fill.h"
 
 #include "base/log.h"
 #include "daemon/models/model_entries.h"
 
-enum { FILL_ITEMS = 2048, REMOVE_ITEMS = 1024 };
+enum { SHORT_STEP_MS = 100, LONG_STEP_MS = 300 };
 
 static void note_unusable(struct model_entry *entry, const struct item_change *item)
 {
@@ -37,13 +37,14 @@ static bool keep_part(struct model_entry *entry, const struct engine *engine, st
   return false;
 }
 
-err_t model_fill_step(struct model_entry *entry, struct engine *engine, struct store *store, struct region *region)
+err_t model_fill_step(struct model_entry *entry, struct engine *engine, struct store *store, size_t max,
+                      struct region *region)
 {
   struct item_change *changes;
   size_t n, n_kept = 0;
 
   region_reset(region);
-  TRY(store_walk_read(store, &entry->walk, FILL_ITEMS, region, &changes, &n));
+  TRY(store_walk_read(store, &entry->walk, max, region, &changes, &n));
   for (size_t i = 0; i < n; i++) {
     if (keep_part(entry, engine, &changes[i]))
       changes[n_kept++] = changes[i];
@@ -53,12 +54,19 @@ err_t model_fill_step(struct model_entry *entry, struct engine *engine, struct s
   return n_kept ? engine_apply(engine, changes, n_kept, NULL, 0) : ERR_OK;
 }
 
-err_t model_fill_remove_step(struct model_entry *entry, struct store *store)
+size_t model_fill_pace(size_t n, size_t max, int64_t took_ms)
+{
+  if (took_ms < SHORT_STEP_MS)
+    return n < max / 2 ? 2 * n : max;
+  return took_ms > LONG_STEP_MS && n >= 2 * FILL_ITEMS_MIN ? n / 2 : n;
+}
+
+err_t model_fill_remove_step(struct model_entry *entry, struct store *store, size_t max)
 {
   size_t n_removed;
 
-  TRY(store_walk_remove(store, &entry->walk, REMOVE_ITEMS, span_of_str(entry->name), &n_removed));
-  entry->n_walked += REMOVE_ITEMS;
+  TRY(store_walk_remove(store, &entry->walk, max, span_of_str(entry->name), &n_removed));
+  entry->n_walked += max;
   entry->n_filled += n_removed;
   return ERR_OK;
 }

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "daemon/models/model_fill.h"
 
-enum { SLICE_MS = 10, LOOK_EVERY_MS = 1000, FULL_WAIT_MS = 1000 };
+enum { LOOK_EVERY_MS = 1000, FULL_WAIT_MS = 1000 };
 
 static struct span space_name(const struct model_work *w, size_t space)
 {
@@ -26,6 +26,7 @@ err_t model_work_init(const struct config *config, struct engine *engine, struct
   struct model_entry *entry;
 
   *out = (struct model_work){ .config = config, .engine = engine, .store = store, .state = state };
+  out->fill_items = out->remove_items = FILL_ITEMS_MIN;
   TRY(mem_array(config->n_spaces, sizeof *out->current, &out->current));
   for (size_t i = 0; i < config->n_spaces; i++) {
     out->current[i] = 1;
@@ -330,12 +331,18 @@ static err_t leave_behind(struct model_work *w)
 
 /* ---- Walks ---- */
 
+/* Adapt the number of items of the steps. */
+static void pace(size_t *n_items, size_t max, int64_t begin_ns)
+{
+  *n_items = model_fill_pace(*n_items, max, (clock_now_ns() - begin_ns) / CLOCK_NS_PER_MS);
+}
+
 static err_t fill(struct model_work *w, struct model_entry *entry)
 {
-  int64_t end_ns = clock_now_ns() + SLICE_MS * CLOCK_NS_PER_MS;
+  int64_t begin_ns = clock_now_ns();
 
-  while (!entry->walk.is_over && clock_now_ns() < end_ns)
-    TRY(model_fill_step(entry, w->engine, w->store, &w->region));
+  TRY(model_fill_step(entry, w->engine, w->store, w->fill_items, &w->region));
+  pace(&w->fill_items, FILL_ITEMS_MAX, begin_ns);
   if (!entry->walk.is_over)
     return ERR_OK;
   region_trim(&w->region, 0);
@@ -348,13 +355,15 @@ static err_t fill(struct model_work *w, struct model_entry *entry)
 /* On a full disk, try again later: a delete writes too. */
 static err_t remove_parts(struct model_work *w, struct model_entry *entry, const struct model_entry **removed)
 {
-  err_code_t err = model_fill_remove_step(entry, w->store);
+  int64_t begin_ns = clock_now_ns();
+  err_code_t err = model_fill_remove_step(entry, w->store, w->remove_items);
 
   if (err == ERR_STORE_FULL) {
     w->remove_due_ns = clock_now_ns() + FULL_WAIT_MS * CLOCK_NS_PER_MS;
     return ERR_OK;
   }
   TRY(err);
+  pace(&w->remove_items, REMOVE_ITEMS_MAX, begin_ns);
   if (!entry->walk.is_over)
     return ERR_OK;
   model_entry_enter(entry, MODEL_REMOVED);

@@ -25,6 +25,7 @@ struct model_work {
   struct model_loading loading;
   struct model_entry *loading_entry; /* whose file is being loaded */
   uint32_t *current;                 /* [config->n_spaces] the generation that answers */
+  size_t fill_items, remove_items;   /* of the next step of a fill, and of deletes */
   int64_t remove_due_ns;             /* no deletes from the store before this: its disk was full */
   struct region region;
 };

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/errand.h"
+#include "daemon/models/model_fill.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
@@ -395,6 +396,20 @@ static void a_current_generation_that_is_retired_gives_way_to_the_switch_before_
   assert_items(f, 2, ITEMS);
 }
 
+static void steps_grow_until_one_takes_long(void **state)
+{
+  size_t n = FILL_ITEMS_MIN;
+
+  (void)state;
+  for (int i = 0; i < 10; i++)
+    n = model_fill_pace(n, FILL_ITEMS_MAX, 1);
+  assert_int_equal(n, FILL_ITEMS_MAX);
+  assert_int_equal(model_fill_pace(n, FILL_ITEMS_MAX, 200), n);
+  for (int i = 0; i < 10; i++)
+    n = model_fill_pace(n, FILL_ITEMS_MAX, 1000);
+  assert_int_equal(n, FILL_ITEMS_MIN);
+}
+
 /* Nothing waits for the load, and nothing of it is lost: see the leak sanitizer. */
 static void work_ends_while_a_model_is_being_loaded(void **state)
 {
@@ -427,6 +442,7 @@ int main(void)
     CASE(parts_that_came_after_a_forgotten_retirement_are_deleted_by_the_next_one),
     CASE(a_start_leaves_the_retired_generation_behind_before_the_first_query),
     CASE(a_current_generation_that_is_retired_gives_way_to_the_switch_before_it),
+    cmocka_unit_test(steps_grow_until_one_takes_long),
     CASE(work_ends_while_a_model_is_being_loaded),
   };
 
