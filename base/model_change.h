@@ -27,6 +27,7 @@ struct model_change {
   uint32_t generation;                 /* 0: the change is about the space's switches */
   struct span digest;                  /* MODEL_ADD: SHA-256 of the file, as MODEL_DIGEST_CHARS lower-case hex digits */
   struct span path;                    /* MODEL_ADD: of the file; absolute */
+  uint32_t derives_from;               /* an earlier generation, whose parts it uses; 0: it has parts of its own */
   const struct model_switch *switches; /* MODEL_SWITCHES: [n_switches], times never fall */
   size_t n_switches;
 };

@@ -64,6 +64,19 @@ static err_t copy_text(json_t *json, const char *name, struct region *region, st
   return region_copy(region, span_of(json_string_value(text), json_string_length(text)), out);
 }
 
+/* ---- derive ---- */
+
+/* An earlier generation: so there are no circles. */
+static err_t read_derive(json_t *json, struct model_change *out)
+{
+  if (!json)
+    return ERR_OK;
+  if (!json_is_integer(json) || json_integer_value(json) < 1 || json_integer_value(json) >= out->generation)
+    FAIL(ERR_ITEM, "derive: expects the number of an earlier generation, whose parts this one uses");
+  out->derives_from = (uint32_t)json_integer_value(json);
+  return ERR_OK;
+}
+
 /* ---- add ---- */
 
 static bool is_digest(struct span text)
@@ -79,14 +92,15 @@ static bool is_digest(struct span text)
 
 static err_t read_add(json_t *add, struct region *region, struct model_change *out)
 {
-  static const char *const members[] = { "path", "sha256" };
+  static const char *const members[] = { "path", "sha256", "derive" };
 
   out->kind = MODEL_ADD;
   if (!json_is_object(add))
     FAIL(ERR_ITEM, "add: expects an object with path and sha256");
   if (out->generation == 1)
     FAIL(ERR_ITEM, "add: the model of generation 1 is the one of the configuration: add generation 2 or later");
-  TRY(verify_members("add", add, members, 2));
+  TRY(verify_members("add", add, members, 3));
+  TRY(read_derive(json_object_get(add, "derive"), out));
   TRY(copy_text(add, "path", region, &out->path));
   TRY(copy_text(add, "sha256", region, &out->digest));
   if (out->path.n < 1 || out->path.n > MODEL_PATH_MAX || out->path.p[0] != '/' ||
@@ -138,18 +152,20 @@ static err_t read_switches(json_t *list, struct region *region, struct model_cha
 
 static err_t read_generation(json_t *json, struct region *region, struct model_change *out)
 {
-  static const char *const members[] = { "add", "retire", "time" };
+  static const char *const members[] = { "add", "retire", "derive", "time" };
   json_t *add = json_object_get(json, "add"), *retire = json_object_get(json, "retire");
 
-  TRY(verify_members("the record of a generation", json, members, 3));
+  TRY(verify_members("the record of a generation", json, members, 4));
   if (!add == !retire)
     FAIL(ERR_ITEM, "the record of a generation has either add or retire");
+  if (add && json_object_get(json, "derive"))
+    FAIL(ERR_ITEM, "derive: is a member of add, except in the record of a generation that is retired");
   if (add)
     return read_add(add, region, out);
   if (!json_is_true(retire))
     FAIL(ERR_ITEM, "retire: expects true");
   out->kind = MODEL_RETIRE;
-  return ERR_OK;
+  return read_derive(json_object_get(json, "derive"), out);
 }
 
 static err_t read_space(json_t *json, struct region *region, struct model_change *out)
@@ -195,13 +211,27 @@ static json_t *switches_json(const struct model_change *change)
   return list;
 }
 
+/* Add where a generation derives from, if it does. */
+static json_t *put_derive(json_t *object, const struct model_change *change)
+{
+  if (change->derives_from)
+    json_object_set_new(object, "derive", json_integer(change->derives_from));
+  return object;
+}
+
+static json_t *add_json(const struct model_change *change)
+{
+  return put_derive(json_pack("{s:o, s:o}", "path", text_json(change->path), "sha256", text_json(change->digest)),
+                    change);
+}
+
 static json_t *change_json(const struct model_change *change)
 {
   switch (change->kind) {
   case MODEL_ADD:
-    return json_pack("{s:{s:o, s:o}}", "add", "path", text_json(change->path), "sha256", text_json(change->digest));
+    return json_pack("{s:o}", "add", add_json(change));
   case MODEL_RETIRE:
-    return json_pack("{s:b}", "retire", 1);
+    return put_derive(json_pack("{s:b}", "retire", 1), change);
   default:
     return json_pack("{s:o}", "switches", switches_json(change));
   }

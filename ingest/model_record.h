@@ -3,11 +3,16 @@
  *
  *   key       value
  *   books@2   {"add": {"path": "/srv/models/2.safetensors", "sha256": "9f86..."}}
+ *   books@2   {"add": {"path": "/srv/models/2.safetensors", "sha256": "9f86...", "derive": 1}}
  *   books@2   {"retire": true}
+ *   books@2   {"retire": true, "derive": 1}
  *   books     {"switches": [{"to": 2, "at_ms": 1700000000000}]}
  *
  * A value may also have "time", for people. No other members are allowed: what is misspelt must not be ignored. A null
  * value forgets the key.
+ *
+ * A generation with "derive" has no parts of its own: it uses those of an earlier generation. The record of its
+ * retirement says so too, because older records of the catalogue name it.
  *
  * A record is judged by itself alone. So it does not matter which of the records before it compaction has removed.
  *

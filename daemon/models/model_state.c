@@ -60,6 +60,37 @@ bool model_state_is_retired(const struct model_state *s, struct span space, uint
   return g && g->is_retired;
 }
 
+static uint32_t root_of(const struct model_space *space, uint32_t number)
+{
+  const struct model_generation *g = model_state_generation(space, number);
+
+  while (g && g->derives_from) { /* always an earlier one */
+    number = g->derives_from;
+    g = model_state_generation(space, number);
+  }
+  return number;
+}
+
+uint32_t model_state_root(const struct model_state *s, struct span space, uint32_t number)
+{
+  return root_of(model_state_find(s, space), number);
+}
+
+bool model_state_uses_parts(const struct model_state *s, struct span space, uint32_t root)
+{
+  const struct model_space *found = model_state_find(s, space);
+  const struct model_generation *own = model_state_generation(found, root);
+
+  if (!own || !own->is_retired)
+    return true;
+  for (size_t i = 0; i < found->n_generations; i++) {
+    const struct model_generation *g = &found->generations[i];
+    if (!g->is_retired && root_of(found, g->number) == root)
+      return true;
+  }
+  return false;
+}
+
 uint32_t model_state_at(const struct model_state *s, struct span space, int64_t time_ms)
 {
   const struct model_space *found = model_state_find(s, space);
@@ -101,7 +132,9 @@ static void forget_generation(struct model_space *space, uint32_t number)
 
 static err_t put_generation(struct model_space *space, const struct model_change *change)
 {
-  struct model_generation generation = { .number = change->generation, .is_retired = change->kind == MODEL_RETIRE };
+  struct model_generation generation = { .number = change->generation,
+                                         .is_retired = change->kind == MODEL_RETIRE,
+                                         .derives_from = change->derives_from };
 
   TRY(mem_grow(space->n_generations + 1, sizeof *space->generations, &space->generations_capacity,
                &space->generations));

@@ -17,6 +17,7 @@ struct model_generation {
   bool is_retired;                     /* then there is neither path nor digest */
   char digest[MODEL_DIGEST_CHARS + 1]; /* "": the model is the one of the configuration */
   char *path;                          /* NULL: the same */
+  uint32_t derives_from;               /* the generation whose parts it uses; 0: it has parts of its own */
 };
 
 struct model_space {
@@ -48,6 +49,12 @@ const struct model_generation *model_state_generation(const struct model_space *
 
 /* Was this generation retired? */
 bool model_state_is_retired(const struct model_state *s, struct span space, uint32_t number);
+
+/* Return the generation whose parts this one uses: its root. It is the generation itself, unless that was derived. */
+uint32_t model_state_root(const struct model_state *s, struct span space, uint32_t number);
+
+/* Are the parts of this root used? Retired generations use none. */
+bool model_state_uses_parts(const struct model_state *s, struct span space, uint32_t root);
 
 /* Return the generation that was current at a time, by the history of switches alone. Before the first switch, and in a
  * space without any, that is 1. */

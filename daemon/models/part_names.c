@@ -13,6 +13,8 @@ static err_t resolve(const struct model_state *models, int64_t time_ms, struct r
     return ERR_OK;
   if (parsed.generation == 0)
     parsed.generation = models ? model_state_at(models, parsed.space, time_ms) : 1;
+  if (models)
+    parsed.generation = model_state_root(models, parsed.space, parsed.generation);
   if (!space_name_print(&parsed, canonical))
     FAIL(ERR_ITEM, "parts[%s]: with its generation, the name of the space has more than %d bytes", log_quote(*name),
          SPACE_NAME_MAX);
@@ -24,8 +26,7 @@ static err_t verify_apart(const struct item_change *change, size_t i)
 {
   for (size_t j = 0; j < change->n_parts; j++) {
     if (j != i && span_equal(change->parts[j].space, change->parts[i].space))
-      FAIL(ERR_ITEM, "parts[%s]: two parts are of this generation, one of them under another name",
-           log_quote(change->parts[i].space));
+      FAIL(ERR_ITEM, "parts[%s]: it is there twice, once under another name", log_quote(change->parts[i].space));
   }
   return ERR_OK;
 }
@@ -47,5 +48,5 @@ bool part_names_is_retired(const struct model_state *models, struct span canonic
   struct space_name name;
 
   return models && models->n > 0 && space_name_parse(canonical, &name) &&
-         model_state_is_retired(models, name.space, name.generation ? name.generation : 1);
+         !model_state_uses_parts(models, name.space, name.generation ? name.generation : 1);
 }

@@ -35,9 +35,20 @@ static void each_kind_of_record_is_read(void **state)
   assert_true(span_equal(change.path, span_of_str("/m/2")));
   assert_true(span_equal(change.digest, span_of_str(DIGEST)));
 
+  assert_int_equal(change.derives_from, 0);
+
+  assert_ok(decode("books@3", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\",\"derive\":2}}", &change));
+  assert_int_equal(change.kind, MODEL_ADD);
+  assert_int_equal(change.derives_from, 2);
+
   assert_ok(decode("books@1", "{\"retire\":true}", &change));
   assert_int_equal(change.kind, MODEL_RETIRE);
   assert_int_equal(change.generation, 1);
+  assert_int_equal(change.derives_from, 0);
+
+  assert_ok(decode("books@3", "{\"retire\":true,\"derive\":1}", &change));
+  assert_int_equal(change.kind, MODEL_RETIRE);
+  assert_int_equal(change.derives_from, 1);
 
   assert_ok(decode("books", "{\"switches\":[{\"to\":2,\"at_ms\":5},{\"to\":1,\"at_ms\":5}]}", &change));
   assert_int_equal(change.kind, MODEL_SWITCHES);
@@ -81,7 +92,14 @@ static void a_record_that_makes_no_sense_is_refused_with_the_place(void **state)
     { "books@2", "{\"add\":{\"path\":\"/m\"}}", "add.sha256: expects a text" },
     { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "0\"}}", "add.sha256: expects 64" },
     { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"g123\"}}", "add.sha256: expects 64" },
-    { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\",\"derive\":1}}", "no member \"derive\"" },
+    { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\",\"parts\":1}}", "no member \"parts\"" },
+    { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\",\"derive\":2}}", "derive: expects" },
+    { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\",\"derive\":0}}", "derive: expects" },
+    { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\",\"derive\":true}}", "derive: expects" },
+    { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\"},\"derive\":1}", "derive: is a member of add" },
+    { "books@2", "{\"retire\":true,\"derive\":2}", "derive: expects" },
+    { "books@1", "{\"retire\":true,\"derive\":1}", "derive: expects" },
+    { "books", "{\"switches\":[{\"to\":2,\"at_ms\":1}],\"derive\":1}", "no member \"derive\"" },
     { "books", "{}", "switches: expects a list" },
     { "books", "{\"switches\":[]}", "switches: expects a list" },
     { "books", "{\"switches\":[2]}", "switches[0]: expects an object" },
@@ -139,18 +157,20 @@ static void what_is_written_is_read_again(void **state)
   assert_int_equal(again.n_switches, 2);
   assert_memory_equal(again.switches, switches, sizeof switches);
 
-  change = (struct model_change){ .kind = MODEL_ADD,
-                                  .path = span_of_str("/a \"b\"/\xc3\xa9"),
-                                  .digest = span_of_str(DIGEST) };
+  change = (struct model_change){
+    .kind = MODEL_ADD, .path = span_of_str("/a \"b\"/\xc3\xa9"), .digest = span_of_str(DIGEST), .derives_from = 2
+  };
   assert_ok(model_record_encode(&change, &region, &text));
   assert_ok(model_record_decode(span_of_str("books@3"), true, text, &region, &again));
   assert_true(span_equal(again.path, change.path));
   assert_true(span_equal(again.digest, change.digest));
+  assert_int_equal(again.derives_from, 2);
 
-  change = (struct model_change){ .kind = MODEL_RETIRE };
+  change = (struct model_change){ .kind = MODEL_RETIRE, .derives_from = 2 };
   assert_ok(model_record_encode(&change, &region, &text));
   assert_ok(model_record_decode(span_of_str("books@3"), true, text, &region, &again));
   assert_int_equal(again.kind, MODEL_RETIRE);
+  assert_int_equal(again.derives_from, 2);
   region_fini(&region);
 }
 

@@ -86,6 +86,50 @@ static void a_later_record_of_a_generation_replaces_the_earlier_one(void **state
   model_state_fini(&s);
 }
 
+static struct model_change derived(struct model_change change, uint32_t from)
+{
+  change.derives_from = from;
+  return change;
+}
+
+static void a_derived_generation_has_the_parts_of_its_root(void **state)
+{
+  struct span books = span_of_str("books");
+  struct model_state s = { 0 };
+
+  (void)state;
+  assert_int_equal(model_state_root(&s, books, 2), 2);
+  apply(&s, derived(add("books", 4, "/m/4"), 3)); /* its root comes later */
+  assert_int_equal(model_state_root(&s, books, 4), 3);
+  apply(&s, derived(add("books", 3, "/m/3"), 1));
+  apply(&s, add("books", 5, "/m/5"));
+  assert_int_equal(model_state_root(&s, books, 3), 1);
+  assert_int_equal(model_state_root(&s, books, 4), 1);
+  assert_int_equal(model_state_root(&s, books, 5), 5);
+  assert_int_equal(model_state_root(&s, span_of_str("films"), 3), 3);
+  model_state_fini(&s);
+}
+
+static void parts_are_used_until_the_last_generation_of_their_root_is_retired(void **state)
+{
+  struct span books = span_of_str("books");
+  struct model_state s = { 0 };
+
+  (void)state;
+  assert_true(model_state_uses_parts(&s, books, 1));
+  apply(&s, derived(add("books", 2, "/m/2"), 1));
+  apply(&s, derived(add("books", 3, "/m/3"), 1));
+  apply(&s, of_kind(MODEL_RETIRE, "books", 1));
+  apply(&s, derived(of_kind(MODEL_RETIRE, "books", 2), 1));
+  assert_true(model_state_uses_parts(&s, books, 1));
+  assert_int_equal(model_state_root(&s, books, 2), 1); /* records of the time when it was current still name it */
+  apply(&s, derived(of_kind(MODEL_RETIRE, "books", 3), 1));
+  assert_false(model_state_uses_parts(&s, books, 1));
+  apply(&s, derived(add("books", 4, "/m/4"), 1));
+  assert_true(model_state_uses_parts(&s, books, 1));
+  model_state_fini(&s);
+}
+
 /* ---- Compaction ---- */
 
 enum { KEYS = 9, RECORDS = 60 };
@@ -102,11 +146,11 @@ static struct model_change draw(struct dice *dice, uint32_t k)
     return dice_below(dice, 8) ? switches(space, history, 1 + dice_below(dice, 3)) : of_kind(MODEL_FORGET, space, 0);
   switch (dice_below(dice, 4)) {
   case 0:
-    return of_kind(MODEL_RETIRE, space, 1 + k % 3);
+    return derived(of_kind(MODEL_RETIRE, space, 1 + k % 3), (uint32_t)dice_below(dice, 1 + k % 3));
   case 1:
     return of_kind(MODEL_FORGET, space, 1 + k % 3);
   default:
-    return add(space, 1 + k % 3, paths[dice_below(dice, 3)]);
+    return derived(add(space, 1 + k % 3, paths[dice_below(dice, 3)]), (uint32_t)dice_below(dice, 1 + k % 3));
   }
 }
 
@@ -133,6 +177,8 @@ static void assert_same(const struct model_state *a, const struct model_state *b
     for (uint32_t g = 1; g <= 4; g++)
       assert_same_generation(model_state_generation(model_state_find(a, space), g),
                              model_state_generation(model_state_find(b, space), g));
+    for (uint32_t g = 1; g <= 4; g++)
+      assert_int_equal(model_state_root(a, space, g), model_state_root(b, space, g));
   }
 }
 
@@ -169,6 +215,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_generation_is_current_from_its_switch_until_the_next_one),
     cmocka_unit_test(a_later_record_of_a_generation_replaces_the_earlier_one),
+    cmocka_unit_test(a_derived_generation_has_the_parts_of_its_root),
+    cmocka_unit_test(parts_are_used_until_the_last_generation_of_their_root_is_retired),
     cmocka_unit_test(compaction_at_any_place_leaves_the_same_state),
   };
 

@@ -79,6 +79,60 @@ static void a_name_with_a_generation_means_it_at_any_time(void **state)
   model_state_fini(&s);
 }
 
+/* Generation 4 derives from 1, and 6 from 5. Books is switched to 4 at 300, and to 6 at 400. */
+static void derive_some(struct model_state *s)
+{
+  static const struct model_switch history[] = { { 2, 100 }, { 1, 200 }, { 4, 300 }, { 6, 400 } };
+  struct model_change change = {
+    .kind = MODEL_SWITCHES, .space = span_of_str("books"), .switches = history, .n_switches = 4
+  };
+
+  make_state(s);
+  assert_ok(model_state_apply(s, &change));
+  change =
+      (struct model_change){ .kind = MODEL_RETIRE, .space = span_of_str("books"), .generation = 4, .derives_from = 1 };
+  assert_ok(model_state_apply(s, &change));
+  change.generation = 6;
+  change.derives_from = 5;
+  assert_ok(model_state_apply(s, &change));
+}
+
+static void parts_of_a_derived_generation_are_those_of_its_root(void **state)
+{
+  static const char *const names[] = { "books@4", "books" };
+  struct part parts[2];
+  struct model_state s;
+
+  (void)state;
+  derive_some(&s);
+  assert_name(&s, 0, "books@4", "books");
+  assert_name(&s, 300, "books", "books");
+  assert_name(&s, 0, "books@6", "books@5");
+  assert_name(&s, 400, "books", "books@5");
+  assert_fails(resolve(&s, 300, names, 2, parts), ERR_ITEM, "twice");
+  assert_fails(resolve(&s, 0, names, 2, parts), ERR_ITEM, "twice");
+  model_state_fini(&s);
+}
+
+static void parts_are_those_of_a_retired_generation_when_all_that_derive_are_retired(void **state)
+{
+  struct model_change change = { .kind = MODEL_RETIRE, .space = span_of_str("books"), .generation = 5 };
+  struct model_state s;
+
+  (void)state;
+  derive_some(&s);
+  assert_false(part_names_is_retired(&s, span_of_str("books"))); /* only 4 is */
+  assert_false(part_names_is_retired(&s, span_of_str("books@5")));
+  assert_ok(model_state_apply(&s, &change));
+  assert_true(part_names_is_retired(&s, span_of_str("books@5")));
+  change = (struct model_change){ .kind = MODEL_ADD, .space = change.space, .generation = 7, .derives_from = 5 };
+  change.path = span_of_str("/m");
+  change.digest = span_of_str("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+  assert_ok(model_state_apply(&s, &change));
+  assert_false(part_names_is_retired(&s, span_of_str("books@5")));
+  model_state_fini(&s);
+}
+
 static void two_parts_of_one_generation_are_refused(void **state)
 {
   static const char *const names[] = { "films", "books", "books@2" }, *const firsts[] = { "books", "books@1" };
@@ -117,6 +171,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_plain_name_means_the_generation_of_the_records_time),
     cmocka_unit_test(a_name_with_a_generation_means_it_at_any_time),
+    cmocka_unit_test(parts_of_a_derived_generation_are_those_of_its_root),
+    cmocka_unit_test(parts_are_those_of_a_retired_generation_when_all_that_derive_are_retired),
     cmocka_unit_test(two_parts_of_one_generation_are_refused),
     cmocka_unit_test(a_name_that_becomes_too_long_is_refused),
   };
