@@ -125,16 +125,25 @@ static err_t put_part(const struct arena *a, struct arena_space *space, uint32_t
   return ERR_OK;
 }
 
+/* Put a part, or drop the one that was there before the space refused its next state. */
+static err_t take_part(const struct arena *a, uint32_t slot, const struct prepared_part *part)
+{
+  struct arena_space *space = &a->spaces[part->space];
+
+  if (part->bytes)
+    return put_part(a, space, slot, part->bytes);
+  drop_part(a, space, slot);
+  return ERR_OK;
+}
+
 static err_t put_item(struct arena *a, uint32_t slot, const struct prepared_change *change)
 {
   const struct item_change *item = change->change;
 
   if (item->is_whole)
     drop_all(a, slot);
-  for (size_t i = 0; i < item->n_parts; i++) {
-    if (change->parts[i].space != PREPARE_NO_SPACE)
-      TRY(put_part(a, &a->spaces[change->parts[i].space], slot, change->parts[i].bytes));
-  }
+  for (size_t i = 0; i < change->n_parts; i++)
+    TRY(take_part(a, slot, &change->parts[i]));
   for (size_t i = 0; i < item->n_attributes; i++) {
     if (change->attributes[i] != ATTRIBUTE_NONE)
       TRY(attribute_columns_put(a->attributes, slot, change->attributes[i], &item->attributes[i].value));

@@ -55,8 +55,8 @@ static err_t fill_item(struct arena_fill *f, uint32_t slot, const struct prepare
 
   TRY(key_text_make(item->key, &text));
   keys_fill(&a->keys, slot, text);
-  for (size_t i = 0; i < item->n_parts; i++) {
-    if (change->parts[i].space != PREPARE_NO_SPACE)
+  for (size_t i = 0; i < change->n_parts; i++) {
+    if (change->parts[i].bytes)
       TRY(fill_part(f, &a->spaces[change->parts[i].space], slot, change->parts[i].bytes));
   }
   for (size_t i = 0; i < item->n_attributes; i++) {

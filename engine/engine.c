@@ -103,18 +103,24 @@ err_t engine_share_searches(struct engine *e, const struct engine_threads *threa
 
 bool engine_has_space(const struct engine *e, struct span name)
 {
-  return space_table_find_part(&e->spaces, name) != SPACE_TABLE_NONE;
+  return space_table_next_user(&e->spaces, name, 0) != SPACE_TABLE_NONE;
 }
 
 err_t engine_check_part(const struct engine *e, const struct part *part)
 {
-  size_t place = space_table_find_part(&e->spaces, part->space);
+  size_t place = space_table_next_user(&e->spaces, part->space, 0);
+  err_code_t err = ERR_OK;
 
   if (place == SPACE_TABLE_NONE)
     FAIL(ERR_SPACE, "there is no space %s: add it to `spaces` of the configuration, or omit the part",
          log_quote(part->space));
-  const struct space *space = e->spaces.entries[place].space;
-  return space->similarity->check_part(space->model, part);
+  for (; place != SPACE_TABLE_NONE; place = space_table_next_user(&e->spaces, part->space, place + 1)) {
+    const struct space *space = e->spaces.entries[place].space;
+    err = space->similarity->check_part(space->model, part);
+    if (err == ERR_OK)
+      break;
+  }
+  return err;
 }
 
 err_t engine_check_item(const struct engine *e, const struct item_change *change)
@@ -138,24 +144,12 @@ err_t engine_normalize_attribute(const struct engine *e, struct region *region, 
   return lifetimes_verify_unit(&e->lifetimes, index, attribute->name, attribute->value.integer);
 }
 
-/* What batches are prepared for: the spaces and attributes of the engine. */
-static struct prepare_target target_of(const struct engine *e)
-{
-  return (struct prepare_target){ &e->spaces, &e->attributes, e->kernels };
-}
-
 err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n, const struct position *positions,
                    size_t n_positions)
 {
-  const struct prepare_target target = target_of(e);
-  struct prepared_change *prepared;
+  const struct prepare_target target = engine_publish_target(e);
 
-  region_reset(&e->batch);
-  TRY(prepare_changes(&target, changes, n, &e->batch, &prepared));
-  const struct epoch epoch = engine_publish_next(e, positions, n_positions);
-  err_code_t err = engine_publish(e, &epoch, prepared, n);
-  prepare_drop_texts(prepared, n);
-  return err;
+  return engine_publish_changes(e, &target, changes, n, positions, n_positions);
 }
 
 err_t engine_pass_time(struct engine *e, bool *has_published)
@@ -193,7 +187,7 @@ struct engine_filling {
 err_t engine_take(struct engine_filling *filling, struct region *scratch, size_t first,
                   const struct item_change *changes, size_t n)
 {
-  const struct prepare_target target = target_of(filling->engine);
+  const struct prepare_target target = engine_publish_target(filling->engine);
   struct prepared_change *prepared;
 
   TRY(prepare_changes(&target, changes, n, scratch, &prepared));
@@ -354,6 +348,7 @@ static void describe(const struct engine *e, const struct arena_space *in, struc
     .number = space->number,
     .generation = space->generation,
     .is_current = in->is_current,
+    .n_refused = atomic_load(&space->n_refused),
     .similarity = space->similarity->name,
     .takes_like = like_is_possible(space, &e->backends),
     .n_items = in->n_items,

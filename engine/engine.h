@@ -24,6 +24,7 @@ struct engine_space {
   size_t dim;             /* dimension of a vector, if the model file does not state it; 0: the file does */
   bool has_no_cells;      /* recjpq: keep no cells; only codes, which all methods scan */
   uint32_t generation;    /* of this name; 0 and 1: the first */
+  uint32_t parts_of;      /* it uses the parts of this generation; 0: it has its own */
 };
 
 /* Where the arenas are kept. ENGINE_CPU: in host memory. ENGINE_CUDA: in a GPU's memory. ENGINE_AUTO: in both, so that
@@ -114,12 +115,14 @@ enum engine_fault {
 typedef err_code_t (*engine_problem)(void *context, err_code_t err, enum engine_fault fault, size_t space);
 err_t engine_check(const struct engine_config *config, engine_problem problem, void *context);
 
-/* Does the engine have a space for parts of this name? `books@2` is generation 2 of `books`. A part of `books` is one
- * of generation 1, whichever is current. Thread: as engine_check_part(). */
+/* Does the engine have a space for parts of this name? `books@2` is a part of generation 2 of `books`. A part of
+ * `books` is one of generation 1, whichever is current. Several generations may use the same parts. Thread: as
+ * engine_check_part(). */
 bool engine_has_space(const struct engine *e, struct span name);
 
-/* Verify that a part can be applied: its space exists, and it has the shape that the space needs. Returns ERR_ITEM or
- * ERR_SPACE with the reason. Thread: catalogue, and the threads of a feed (engine_replace()) while it runs. */
+/* Verify that a part can be applied: a space for it exists, and it has the shape that the space needs. If several
+ * generations use it, one of them that takes it is enough. Returns ERR_ITEM or ERR_SPACE with the reason. Thread:
+ * catalogue, and the threads of a feed (engine_replace()) while it runs. */
 err_t engine_check_part(const struct engine *e, const struct part *part);
 
 /* Verify all parts of a change in the same way. */
@@ -137,7 +140,8 @@ err_t engine_normalize_attribute(const struct engine *e, struct region *region, 
 
 /* Apply changes in order and publish them as the next epoch, together with the positions. Returns when both arenas have
  * the changes. Parts must have passed engine_check_part(), and attributes engine_normalize_attribute(); parts of
- * unknown spaces and unknown attributes are ignored.
+ * unknown spaces and unknown attributes are ignored. Of several generations that use a part, those that refuse it count
+ * that, and have no part of the item afterwards.
  *
  * Returns ERR_FULL if the items do not fit (the message says how many bytes an item takes); ERR_MEMORY; ERR_DEVICE if
  * the GPU fails and there is no other backend. The engine must not be used after an error. Thread: catalogue. Blocks:
@@ -236,10 +240,11 @@ enum { ENGINE_SPACES_MORE = 64 };
 enum { ENGINE_DIGEST_BYTES = 65 };
 struct engine_space_info {
   char name[SPACE_NAME_MAX + 1];
-  char part_name[SPACE_NAME_MAX + 1]; /* as in the store: with the generation, unless that is the first one */
+  char part_name[SPACE_NAME_MAX + 1]; /* of the parts that it uses, as in the store */
   size_t number;
   uint32_t generation;
   bool is_current;                  /* queries that name no generation get it */
+  uint64_t n_refused;               /* parts that it refused and another generation took */
   char digest[ENGINE_DIGEST_BYTES]; /* SHA-256 of the model file, in hexadecimal digits */
   const char *similarity;
   bool takes_like; /* an item's own data can be a query */

@@ -44,6 +44,24 @@ err_t engine_publish(struct engine *e, const struct epoch *epoch, struct prepare
   return ERR_OK;
 }
 
+struct prepare_target engine_publish_target(const struct engine *e)
+{
+  return (struct prepare_target){ &e->spaces, &e->attributes, e->kernels, .only = SPACE_TABLE_NONE };
+}
+
+err_t engine_publish_changes(struct engine *e, const struct prepare_target *target, const struct item_change *changes,
+                             size_t n, const struct position *positions, size_t n_positions)
+{
+  struct prepared_change *prepared;
+
+  region_reset(&e->batch);
+  TRY(prepare_changes(target, changes, n, &e->batch, &prepared));
+  const struct epoch epoch = engine_publish_next(e, positions, n_positions);
+  err_code_t err = engine_publish(e, &epoch, prepared, n);
+  prepare_drop_texts(prepared, n);
+  return err;
+}
+
 err_t engine_publish_edit(struct engine *e, const struct epoch *epoch, engine_edit edit, void *context)
 {
   edit(pair_back(e->pair), context);

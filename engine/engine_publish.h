@@ -26,6 +26,14 @@ void engine_publish_note_time(struct engine *e);
  * engine_apply(). */
 err_t engine_publish(struct engine *e, const struct epoch *epoch, struct prepared_change *changes, size_t n);
 
+/* What batches are prepared for: all spaces and attributes of the engine. */
+struct prepare_target engine_publish_target(const struct engine *e);
+
+/* Prepare changes for a target, and publish them with positions as the next epoch. Errors and blocking as
+ * engine_apply(). */
+err_t engine_publish_changes(struct engine *e, const struct prepare_target *target, const struct item_change *changes,
+                             size_t n, const struct position *positions, size_t n_positions);
+
 /* Publish an epoch with the same items, in which each arena has been edited.
  *
  * edit  called for the back arena, before and after the flip

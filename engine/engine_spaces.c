@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "engine/arena_space.h"
 #include "engine/engine_publish.h"
+#include "engine/shared_parts.h"
 
 struct engine_model {
   struct space space;
@@ -58,6 +59,7 @@ static err_t verify_new(const struct engine *e, const struct space *space)
   if (space_table_room(&e->spaces) == SPACE_TABLE_NONE)
     FAIL(ERR_FULL, "there are %zu spaces, and no room for another: remove generations that nobody needs",
          e->spaces.capacity);
+  TRY(shared_parts_verify(&e->spaces, space));
   return engine_verify_room(e, space);
 }
 
@@ -108,7 +110,7 @@ err_t engine_add_space(struct engine *e, struct engine_model **model)
   return err;
 }
 
-/* ---- Switching and removing ---- */
+/* ---- Filling ---- */
 
 static err_t find(const struct engine *e, struct span name, uint32_t generation, size_t *place)
 {
@@ -117,6 +119,26 @@ static err_t find(const struct engine *e, struct span name, uint32_t generation,
     FAIL(ERR_SPACE, "space %s has no generation %u", log_quote(name), generation);
   return ERR_OK;
 }
+
+err_t engine_check_fill(const struct engine *e, struct span name, uint32_t generation, const struct part *part)
+{
+  size_t place;
+
+  TRY(find(e, name, generation, &place));
+  const struct space *space = e->spaces.entries[place].space;
+  return space->similarity->check_part(space->model, part);
+}
+
+err_t engine_fill_space(struct engine *e, struct span name, uint32_t generation, const struct item_change *changes,
+                        size_t n)
+{
+  struct prepare_target target = engine_publish_target(e);
+
+  TRY(find(e, name, generation, &target.only));
+  return engine_publish_changes(e, &target, changes, n, NULL, 0);
+}
+
+/* ---- Switching and removing ---- */
 
 static void take_over_current(struct arena *back, void *context)
 {

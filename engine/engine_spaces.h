@@ -4,6 +4,7 @@
  *
  *   engine_load_model()    read a model, beside everything
  *   engine_add_space()     the generation is there, and nobody has a part of it. engine_apply() puts parts
+ *   engine_fill_space()    it gets parts that there were before, and other generations that use them do not
  *   engine_set_current()   queries that name no generation get this one
  *   engine_remove_space()  the generation and its parts are gone, and their memory is free
  */
@@ -28,10 +29,21 @@ const char *engine_model_digest(const struct engine_model *m);
  * model  taken and set to NULL on success; unchanged on error
  *
  * Returns ERR_FULL with the bytes if it does not fit, on any backend that holds the catalogue, or if there are too many
- * spaces; ERR_SPACE if there is no space of this name, or it has the generation. The engine is as before then. Other
- * errors, thread and blocking as engine_apply().
+ * spaces; ERR_SPACE if there is no space of this name, or it has the generation; ERR_MODEL if it shares parts with
+ * another generation, and its model needs others. The engine is as before then. Other errors, thread and blocking as
+ * engine_apply().
  */
 err_t engine_add_space(struct engine *e, struct engine_model **model);
+
+/* Verify that a generation can use a part. Its name is not looked at. Returns ERR_ITEM with the reason; ERR_SPACE if
+ * there is no such generation. Thread: as engine_check_part(). */
+err_t engine_check_fill(const struct engine *e, struct span name, uint32_t generation, const struct part *part);
+
+/* Put parts into one generation as the next epoch, and into no other that uses them. They must have passed
+ * engine_check_fill(). Returns ERR_SPACE if there is no such generation. Other errors, thread and blocking as
+ * engine_apply(). */
+err_t engine_fill_space(struct engine *e, struct span name, uint32_t generation, const struct item_change *changes,
+                        size_t n);
 
 /* Make a generation the current one of its name. Does nothing if it is that already. Queries that were checked before
  * and name no generation have to be checked again: searcher_search() says so.

@@ -27,19 +27,65 @@ static err_t index_attributes(const struct attributes *attributes, const struct 
   return ERR_OK;
 }
 
+/* Return the next space that gets the part. */
+static size_t next_user(const struct prepare_target *target, const struct part *part, size_t from)
+{
+  size_t place = space_table_next_user(target->spaces, part->space, from);
+
+  while (target->only != SPACE_TABLE_NONE && place != SPACE_TABLE_NONE && place != target->only)
+    place = space_table_next_user(target->spaces, part->space, place + 1);
+  return place;
+}
+
+static size_t count_users(const struct prepare_target *target, const struct part *part)
+{
+  size_t n = 0;
+
+  for (size_t s = next_user(target, part, 0); s != SPACE_TABLE_NONE; s = next_user(target, part, s + 1))
+    n++;
+  return n;
+}
+
+/* A part has been checked: some space takes it. That says nothing about the others. */
+static bool is_refused(struct space *space, const struct part *part, size_t n_users)
+{
+  if (n_users == 1 || space->similarity->check_part(space->model, part) == ERR_OK)
+    return false;
+  atomic_fetch_add(&space->n_refused, 1);
+  return true;
+}
+
+/* List the spaces that get the part. */
+static void index_part(const struct prepare_target *target, const struct part *part, size_t n_users,
+                       struct prepared_change *out, size_t *counts)
+{
+  for (size_t s = next_user(target, part, 0); s != SPACE_TABLE_NONE; s = next_user(target, part, s + 1)) {
+    bool is_taken = !is_refused(target->spaces->entries[s].space, part, n_users);
+    out->parts[out->n_parts++] = (struct prepared_part){ .space = s, .part = is_taken ? part : NULL };
+    counts[s] += is_taken;
+  }
+}
+
+static err_t index_parts(const struct prepare_target *target, const struct item_change *change, struct region *region,
+                         struct prepared_change *out, size_t *counts)
+{
+  size_t n = 0;
+
+  for (size_t p = 0; p < change->n_parts; p++)
+    n += count_users(target, &change->parts[p]);
+  TRY(region_array(region, n, sizeof *out->parts, &out->parts));
+  for (size_t p = 0; p < change->n_parts; p++)
+    index_part(target, &change->parts[p], count_users(target, &change->parts[p]), out, counts);
+  return ERR_OK;
+}
+
 static err_t index_changes(const struct prepare_target *target, const struct item_change *changes, size_t n,
                            struct region *region, struct prepared_change *out, size_t *counts)
 {
   for (size_t i = 0; i < n; i++) {
     out[i].change = &changes[i];
     TRY(index_attributes(target->attributes, &changes[i], region, &out[i].attributes));
-    TRY(region_array(region, changes[i].n_parts, sizeof *out[i].parts, &out[i].parts));
-    for (size_t p = 0; p < changes[i].n_parts; p++) {
-      size_t space = space_table_find_part(target->spaces, changes[i].parts[p].space);
-      if (space != PREPARE_NO_SPACE)
-        counts[space]++;
-      out[i].parts[p].space = space;
-    }
+    TRY(index_parts(target, &changes[i], region, &out[i], counts));
   }
   return ERR_OK;
 }
@@ -52,12 +98,13 @@ static err_t group_by_space(size_t n_spaces, const size_t *counts, struct prepar
     TRY(region_array(region, counts[s], sizeof *groups[s].prepared, &groups[s].prepared));
   }
   for (size_t i = 0; i < n; i++) {
-    for (size_t p = 0; p < changes[i].change->n_parts; p++) {
-      if (changes[i].parts[p].space == PREPARE_NO_SPACE)
+    for (size_t p = 0; p < changes[i].n_parts; p++) {
+      struct prepared_part *part = &changes[i].parts[p];
+      struct space_parts *group = &groups[part->space];
+      if (!part->part)
         continue;
-      struct space_parts *group = &groups[changes[i].parts[p].space];
-      group->parts[group->n] = &changes[i].change->parts[p];
-      group->prepared[group->n++] = &changes[i].parts[p];
+      group->parts[group->n] = part->part;
+      group->prepared[group->n++] = part;
     }
   }
   return ERR_OK;

@@ -10,19 +10,19 @@
 #include "engine/key_text.h"
 #include "engine/space_table.h"
 
-/* Stands for a space that the engine does not have: its part is ignored. */
-#define PREPARE_NO_SPACE SPACE_TABLE_NONE
-
+/* A part as one space keeps it. */
 struct prepared_part {
-  size_t space;         /* its place, or PREPARE_NO_SPACE */
-  const uint8_t *bytes; /* in the format of columns_ops.put */
+  size_t space;            /* its place */
+  const struct part *part; /* NULL: the space refuses it, and has no part of the item afterwards */
+  const uint8_t *bytes;    /* in the format of columns_ops.put; NULL: the same */
 };
 
 struct prepared_change {
   const struct item_change *change;
-  struct prepared_part *parts; /* [change->n_parts] */
-  size_t *attributes;          /* [change->n_attributes] index of the attribute, or ATTRIBUTE_NONE: it is ignored */
-  struct key_text *text;       /* of a key that an arena did not have; made by the first arena, shared by the second */
+  struct prepared_part *parts; /* [n_parts] one for each space that uses a part of the change */
+  size_t n_parts;
+  size_t *attributes;    /* [change->n_attributes] index of the attribute, or ATTRIBUTE_NONE: it is ignored */
+  struct key_text *text; /* of a key that an arena did not have; made by the first arena, shared by the second */
 };
 
 /* What the changes are prepared for. */
@@ -30,10 +30,12 @@ struct prepare_target {
   const struct space_table *spaces;
   const struct attributes *attributes;
   const struct kernels *kernels;
+  size_t only; /* the place of the only space that gets parts; SPACE_TABLE_NONE: all do */
 };
 
-/* Prepare n changes whose parts and attributes have been checked. Parts of unknown spaces and unknown attributes are
- * ignored. `*out` [n] lives in the region. Returns ERR_MEMORY. */
+/* Prepare n changes whose parts and attributes have been checked. Parts that no space uses and unknown attributes are
+ * ignored. If several spaces use a part, each checks it again, and counts what it refuses. `*out` [n] lives in the
+ * region. Returns ERR_MEMORY. */
 err_t prepare_changes(const struct prepare_target *target, const struct item_change *changes, size_t n,
                       struct region *region, struct prepared_change **out);
 

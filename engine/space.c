@@ -34,10 +34,11 @@ static err_t open_file(const struct engine_space *config, struct safetensors **f
 static err_t init_names(const struct engine_space *config, struct space *out)
 {
   const struct space_name name = { span_of_str(config->name), config->generation > 0 ? config->generation : 1 };
-  const struct space_name plain = { .space = name.space };
+  const struct space_name plain = { .space = name.space },
+                          part = { name.space, config->parts_of > 0 ? config->parts_of : name.generation };
 
   *out = (struct space){ .generation = name.generation };
-  if (!space_name_print(&plain, out->name) || !space_name_print(&name, out->part_name))
+  if (!space_name_print(&plain, out->name) || !space_name_print(&part, out->part_name))
     FAIL(ERR_MODEL, "generation %u of space %s: the name would have more than %d bytes", name.generation,
          log_quote(name.space), SPACE_NAME_MAX);
   return ERR_OK;

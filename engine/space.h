@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A space: a name, a generation, a model, and its similarity. Each generation of a name is a space of its own. It does
- * not change while an arena has it. */
+ * not change while an arena has it, except for its count. */
 #ifndef ENGINE_SPACE_H
 #define ENGINE_SPACE_H
+
+#include <stdatomic.h>
 
 #include "base/item.h"
 #include "base/sha256.h"
@@ -10,12 +12,13 @@
 
 struct space {
   char name[SPACE_NAME_MAX + 1];      /* without the generation */
-  char part_name[SPACE_NAME_MAX + 1]; /* of its parts: with the generation, unless that is the first one */
+  char part_name[SPACE_NAME_MAX + 1]; /* of the parts that it uses: with the generation, unless that is the first one */
   uint32_t generation;                /* from 1 on */
   size_t number;                      /* no other space of the engine has it, nor had */
   char digest[SHA256_HEX_BYTES];      /* of the model file; "" after space_check() */
   const struct similarity *similarity;
   struct model *model;
+  _Atomic uint64_t n_refused; /* parts that it refused and another generation took */
 };
 
 struct engine_space;

@@ -3,7 +3,6 @@
 #include "engine/space_table.h"
 
 #include "base/mem.h"
-#include "base/space_name.h"
 
 err_t space_table_init(size_t capacity, struct space_table *out)
 {
@@ -62,14 +61,21 @@ size_t space_table_find(const struct space_table *t, struct span name, uint32_t 
   return SPACE_TABLE_NONE;
 }
 
-size_t space_table_find_part(const struct space_table *t, struct span part_name)
+static bool uses(const struct space *space, struct span part_name)
 {
-  struct space_name name;
+  static const char first[] = "@1"; /* `books@1` is another name for `books` */
+  struct span used = span_of_str(space->part_name);
 
-  for (size_t i = 0; i < t->n; i++) {
-    if (t->entries[i].space && span_equal(part_name, span_of_str(t->entries[i].space->part_name)))
+  if (part_name.n == used.n + 2 && memcmp(part_name.p + used.n, first, 2) == 0)
+    part_name.n = used.n;
+  return span_equal(part_name, used);
+}
+
+size_t space_table_next_user(const struct space_table *t, struct span part_name, size_t from)
+{
+  for (size_t i = from; i < t->n; i++) {
+    if (t->entries[i].space && uses(t->entries[i].space, part_name))
       return i;
   }
-  return space_name_parse(part_name, &name) && name.generation == 1 ? space_table_find(t, name.space, 1)
-                                                                    : SPACE_TABLE_NONE;
+  return SPACE_TABLE_NONE;
 }

@@ -44,7 +44,8 @@ struct space *space_table_take(struct space_table *t, size_t place);
 /* Find a generation, or the current one (0). */
 size_t space_table_find(const struct space_table *t, struct span name, uint32_t generation);
 
-/* Find the space that a part belongs to: a name without a generation means the first. */
-size_t space_table_find_part(const struct space_table *t, struct span part_name);
+/* Find the next space that uses parts of this name, in this place or a later one. A name without a generation means the
+ * first. */
+size_t space_table_next_user(const struct space_table *t, struct span part_name, size_t from);
 
 #endif

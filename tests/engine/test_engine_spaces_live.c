@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches while generations of a space are added, filled, switched to and removed: each answer is right for exactly
- * the epoch and the generation that it names, with filters, lifetimes and whole catalogues that are replaced. */
+ * the epoch and the generation that it names, with filters, lifetimes, parts that several generations use, and whole
+ * catalogues that are replaced. */
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -24,6 +25,7 @@ enum {
   ITEMS = 70,
   SPLITS = 3,
   SUBITEMS = 10,
+  LAST_SUBITEMS = 9, /* of the last generation: it refuses a code */
   SPLIT_DIM = 2,
   GENERATIONS = 5, /* 1..5; each comes and goes many times */
   EPOCHS = 1500,
@@ -59,6 +61,21 @@ static struct state states[EPOCHS + 1]; /* written before its epoch is published
 static struct engine *engine;
 static _Atomic bool is_over;
 static _Atomic int64_t now_ms;
+
+/* Generations 4 and 5 use the parts of 1. */
+static size_t root_of(size_t generation)
+{
+  return generation >= 4 ? 1 : generation;
+}
+
+static bool takes(size_t generation, const uint8_t *codes)
+{
+  bool is_taken = true;
+
+  for (size_t m = 0; m < SPLITS; m++)
+    is_taken &= generation < GENERATIONS || codes[m] < LAST_SUBITEMS;
+  return is_taken;
+}
 
 static int64_t tell_time(void *context)
 {
@@ -306,7 +323,7 @@ struct change {
   char names[GENERATIONS][16];
 };
 
-/* Make the change of an item from its state: the parts that `puts` has. */
+/* Make the change of an item from its state: the parts of the roots that `puts` has. */
 static void make_put(const struct state *s, size_t i, unsigned puts, struct change *c)
 {
   c->change = (struct item_change){ .key = key_of(i, c->key), .parts = c->parts, .attributes = c->values };
@@ -323,18 +340,39 @@ static void make_put(const struct state *s, size_t i, unsigned puts, struct chan
   }
 }
 
+/* Draw codes that a generation takes, if there is one that uses the parts of this root. */
+static void draw_codes(struct dice *dice, const struct state *s, size_t root, uint8_t *out)
+{
+  bool has_user, is_taken;
+
+  do {
+    has_user = is_taken = false;
+    for (size_t m = 0; m < SPLITS; m++)
+      out[m] = (uint8_t)dice_below(dice, SUBITEMS);
+    for (size_t g = 1; g <= GENERATIONS; g++) {
+      has_user |= root_of(g) == root && s->of[g].is_there;
+      is_taken |= root_of(g) == root && s->of[g].is_there && takes(g, out);
+    }
+  } while (has_user && !is_taken);
+}
+
 /* Draw new parts of an item, of generations that are there and of others: those are ignored. */
 static unsigned draw_parts(struct dice *dice, struct state *s, size_t i)
 {
   unsigned puts = 0;
+  uint8_t codes[SPLITS];
 
-  for (size_t g = 1; g <= GENERATIONS; g++) {
-    if (dice_below(dice, 2))
+  for (size_t root = 1; root <= GENERATIONS; root++) {
+    if (root_of(root) != root || dice_below(dice, 2))
       continue;
-    for (size_t m = 0; m < SPLITS; m++)
-      s->of[g].codes[i][m] = (uint8_t)dice_below(dice, SUBITEMS);
-    s->of[g].has[i] = s->of[g].is_there;
-    puts |= 1u << g;
+    draw_codes(dice, s, root, codes);
+    for (size_t g = root; g <= GENERATIONS; g++) {
+      if (root_of(g) != root)
+        continue;
+      memcpy(s->of[g].codes[i], codes, SPLITS);
+      s->of[g].has[i] = s->of[g].is_there && takes(g, codes);
+    }
+    puts |= 1u << root;
   }
   return puts;
 }
@@ -375,7 +413,7 @@ static err_code_t feed(void *context, struct engine_filling *filling)
   for (size_t i = 0; i < ITEMS; i++) {
     unsigned puts = 0;
     for (size_t g = 1; g <= GENERATIONS; g++)
-      puts |= s->of[g].has[i] ? 1u << g : 0;
+      puts |= s->of[g].has[i] ? 1u << root_of(g) : 0;
     make_put(s, i, puts, &made);
     if (s->is_live[i])
       TRY(engine_take(filling, &scratch, slot++, &made.change, 1));
@@ -399,7 +437,8 @@ static void add(struct state *s, size_t generation)
 {
   const struct engine_space space = { .name = "pq",
                                       .model_path = paths[generation],
-                                      .generation = (uint32_t)generation };
+                                      .generation = (uint32_t)generation,
+                                      .parts_of = (uint32_t)root_of(generation) };
   struct engine_model *model = NULL;
 
   assert_ok(engine_load_model(&space, &model));
@@ -407,6 +446,20 @@ static void add(struct state *s, size_t generation)
   s->of[generation].is_there = true;
   assert_ok(engine_add_space(engine, &model));
   assert_null(model);
+}
+
+/* Put a part into one generation, and into no other that uses it. */
+static void fill_one(struct dice *dice, struct state *s, size_t generation, size_t i)
+{
+  struct change made;
+
+  make_put(s, i, 1u << root_of(generation), &made);
+  for (size_t m = 0; m < SPLITS; m++)
+    s->of[generation].codes[i][m] = (uint8_t)dice_below(dice, LAST_SUBITEMS);
+  s->of[generation].has[i] = true;
+  made.parts[0].codes.p = s->of[generation].codes[i];
+  assert_ok(engine_check_fill(engine, span_of_str("pq"), (uint32_t)generation, &made.parts[0]));
+  assert_ok(engine_fill_space(engine, span_of_str("pq"), (uint32_t)generation, &made.change, 1));
 }
 
 static void remove_generation(struct state *s, size_t generation)
@@ -419,7 +472,7 @@ static void remove_generation(struct state *s, size_t generation)
 static void next_epoch(struct dice *dice, size_t epoch)
 {
   struct state *s = &states[epoch];
-  size_t generation = 1 + dice_below(dice, GENERATIONS), kind = dice_below(dice, 6);
+  size_t generation = 1 + dice_below(dice, GENERATIONS), kind = dice_below(dice, 7), i = dice_below(dice, ITEMS);
 
   *s = states[epoch - 1];
   atomic_fetch_add(&now_ms, (int64_t)dice_below(dice, 3));
@@ -432,9 +485,21 @@ static void next_epoch(struct dice *dice, size_t epoch)
     assert_ok(engine_set_current(engine, span_of_str("pq"), (uint32_t)generation));
   } else if (kind == 2 && s->of[generation].is_there && s->current != generation) {
     remove_generation(s, generation);
+  } else if (kind == 3 && s->of[generation].is_there && s->is_live[i]) {
+    fill_one(dice, s, generation, i);
   } else {
     apply_some(dice, s);
   }
+}
+
+/* Write the first sub-items of each split. */
+static void write_model(const char *path, float from[SPLITS][SUBITEMS][SPLIT_DIM], size_t n_subitems)
+{
+  float packed[SPLITS * SUBITEMS * SPLIT_DIM];
+
+  for (size_t m = 0; m < SPLITS; m++)
+    memcpy(packed + m * n_subitems * SPLIT_DIM, from[m], n_subitems * sizeof *from[m]);
+  model_file_write_recjpq(path, packed, SPLITS, n_subitems, SPLIT_DIM);
 }
 
 static void write_models(struct dice *dice)
@@ -443,7 +508,7 @@ static void write_models(struct dice *dice)
     for (size_t i = 0; i < (size_t)SPLITS * SUBITEMS * SPLIT_DIM; i++)
       (&centroids[g][0][0][0])[i] = (float)dice_below(dice, 9) * 0.25f - 1.0f;
     snprintf(paths[g], sizeof paths[g], "%s/%zu.safetensors", dir.path, g);
-    model_file_write_recjpq(paths[g], &centroids[g][0][0][0], SPLITS, SUBITEMS, SPLIT_DIM);
+    write_model(paths[g], centroids[g], g < GENERATIONS ? SUBITEMS : LAST_SUBITEMS);
   }
 }
 
