@@ -27,6 +27,9 @@ struct request {
   uint64_t generation; /* 0: not given */
   const char *file;
   const char *path;
+  bool is_derived;
+  uint64_t derived_from; /* 0: the current generation */
+  bool is_kept;          /* the retired generation's parts stay */
   double min_coverage;
   bool is_forced;
   bool prints_json;
@@ -58,6 +61,9 @@ static err_t parse_option(struct request *r, int option, char **argv)
   case 'p':
     r->path = optarg;
     return ERR_OK;
+  case 'd':
+    r->is_derived = true;
+    return optarg ? ctl_parse_number("--derive", optarg, 1, SPACE_GENERATION_MAX, &r->derived_from) : ERR_OK;
   case 'c':
     return parse_percent(optarg, &r->min_coverage);
   case 'F':
@@ -79,15 +85,11 @@ static err_t parse_option(struct request *r, int option, char **argv)
 static err_t parse_options(struct request *r, int argc, char **argv)
 {
   static const struct option known[] = {
-    { "generation", required_argument, NULL, 'g' },
-    { "file", required_argument, NULL, 'f' },
-    { "path", required_argument, NULL, 'p' },
-    { "min-coverage", required_argument, NULL, 'c' },
-    { "force", no_argument, NULL, 'F' },
-    { "at-least", required_argument, NULL, 'a' },
-    { "json", no_argument, NULL, 'j' },
-    { "timeout-s", required_argument, NULL, 't' },
-    { 0 },
+    { "generation", required_argument, NULL, 'g' },   { "file", required_argument, NULL, 'f' },
+    { "path", required_argument, NULL, 'p' },         { "derive", optional_argument, NULL, 'd' },
+    { "min-coverage", required_argument, NULL, 'c' }, { "force", no_argument, NULL, 'F' },
+    { "at-least", required_argument, NULL, 'a' },     { "json", no_argument, NULL, 'j' },
+    { "timeout-s", required_argument, NULL, 't' },    { 0 },
   };
   int option;
 
@@ -169,8 +171,27 @@ static uint64_t next_generation(const struct request *r)
   return (largest > 1 ? largest : 1) + 1;
 }
 
+/* Find the generation whose parts the new one uses. 0: it has its own. */
+static err_t find_root(const struct request *r, uint32_t *root)
+{
+  uint32_t from = r->derived_from ? (uint32_t)r->derived_from : wanted(r);
+
+  *root = 0;
+  if (!r->is_derived)
+    return ERR_OK;
+  if (from > 1 && !model_state_generation(model_state_find(&r->state, space_of(r)), from))
+    FAIL(ERR_USAGE, "--derive: there is no %s@%" PRIu32, r->space, from);
+  *root = model_state_root(&r->state, space_of(r), from);
+  if (!model_state_uses_parts(&r->state, space_of(r), *root))
+    FAIL(ERR_USAGE, "--derive: the parts of %s@%" PRIu32 " are deleted, because it was retired", r->space, *root);
+  if (*root >= r->generation)
+    FAIL(ERR_USAGE, "--derive: %s@%" PRIu32 " is not earlier than %s@%" PRIu64, r->space, *root, r->space,
+         r->generation);
+  return ERR_OK;
+}
+
 /* A number belongs to one model for ever: items carry parts that were made for it. */
-static err_t verify_new(const struct request *r, const char *digest)
+static err_t verify_new(const struct request *r, const char *digest, uint32_t root)
 {
   const struct model_generation *known =
       model_state_generation(model_state_find(&r->state, space_of(r)), (uint32_t)r->generation);
@@ -181,6 +202,9 @@ static err_t verify_new(const struct request *r, const char *digest)
   if (known && strcmp(known->digest, digest) != 0)
     FAIL(ERR_USAGE, "%s@%" PRIu64 " is another model, with the digest %s: the next number is %" PRIu64, r->space,
          r->generation, known->digest, next_generation(r));
+  if (known && known->derives_from != root)
+    FAIL(ERR_USAGE, "%s@%" PRIu64 " was added %s --derive: the next number is %" PRIu64, r->space, r->generation,
+         known->derives_from ? "with" : "without", next_generation(r));
   return ERR_OK;
 }
 
@@ -201,6 +225,7 @@ static err_code_t is_loaded(void *context, const json_t *row, bool *is_there, ch
 static err_t run_add(struct request *r)
 {
   char digest[SHA256_HEX_BYTES], absolute[PATH_MAX];
+  uint32_t root;
 
   if (!r->file)
     FAIL(ERR_USAGE, "model add expects --file");
@@ -212,11 +237,13 @@ static err_t run_add(struct request *r)
     FAIL(ERR_USAGE, "--path expects the absolute path where the daemons find the file");
   TRY(ctl_model_topic_read(r->ctx, &r->state));
   r->generation = r->generation ? r->generation : next_generation(r);
-  TRY(verify_new(r, digest));
+  TRY(find_root(r, &root));
+  TRY(verify_new(r, digest, root));
   TRY(write_change(r, MODEL_ADD,
                    (struct model_change){ .generation = (uint32_t)r->generation,
                                           .digest = span_of_str(digest),
-                                          .path = span_of_str(r->path) }));
+                                          .path = span_of_str(r->path),
+                                          .derives_from = root }));
   TRY(await(r, is_loaded, (int64_t)r->timeout_s));
   printf("%s@%" PRIu64 " is ready: %s\n", r->space, r->generation, digest);
   return ERR_OK;
@@ -287,10 +314,11 @@ static err_t run_switch(struct request *r)
 
 static err_code_t is_gone(void *context, const json_t *row, bool *is_there, char reason[CTL_MODEL_REASON_BYTES])
 {
-  const struct request *r = context;
+  struct request *r = context;
   const char *phase = json_string_value(json_object_get(row, "phase"));
 
-  *is_there = phase && strcmp(phase, "removed") == 0;
+  r->is_kept = phase && strcmp(phase, "kept") == 0;
+  *is_there = r->is_kept || (phase && strcmp(phase, "removed") == 0);
   snprintf(reason, CTL_MODEL_REASON_BYTES, "%s@%" PRIu64 " is not removed yet", r->space, r->generation);
   return ERR_OK;
 }
@@ -301,11 +329,16 @@ static err_t run_retire(struct request *r)
   TRY(ctl_model_topic_read(r->ctx, &r->state));
   if (wanted(r) == r->generation)
     FAIL(ERR_USAGE, "%s@%" PRIu64 " is the current generation: switch to another one first", r->space, r->generation);
-  if (r->generation > 1 && !model_state_generation(model_state_find(&r->state, space_of(r)), (uint32_t)r->generation))
+  const struct model_generation *known =
+      model_state_generation(model_state_find(&r->state, space_of(r)), (uint32_t)r->generation);
+  if (r->generation > 1 && !known)
     FAIL(ERR_USAGE, "there is no %s@%" PRIu64, r->space, r->generation);
-  TRY(write_change(r, MODEL_RETIRE, (struct model_change){ .generation = (uint32_t)r->generation }));
+  TRY(write_change(
+      r, MODEL_RETIRE,
+      (struct model_change){ .generation = (uint32_t)r->generation, .derives_from = known ? known->derives_from : 0 }));
   TRY(await(r, is_gone, (int64_t)r->timeout_s));
-  printf("%s@%" PRIu64 " is gone, and its parts\n", r->space, r->generation);
+  printf("%s@%" PRIu64 " is gone%s\n", r->space, r->generation,
+         r->is_kept ? ". Its parts stay: a generation that derives from it uses them" : ", and its parts");
   return ERR_OK;
 }
 
@@ -374,22 +407,25 @@ const struct ctl_command ctl_model_command = {
   .name = "model",
   .arguments = "list [SPACE] | add SPACE --file FILE | switch SPACE N | retire SPACE N",
   .summary = "add a new generation of a space's model, switch to it, or retire one",
-  .help = "  list [SPACE]      show the generations: phase, items, and which one answers. status is the same\n"
-          "  add SPACE         add a generation, and wait until it is loaded and has all parts that there are\n"
-          "  switch SPACE N    let generation N answer, and wait until it does. The way back is the same\n"
-          "  retire SPACE N    remove a generation that does not answer, with its parts, and wait for that\n"
-          "\n"
-          "  --file FILE       add: the model file. Its SHA-256 goes into the record\n"
-          "  --path PATH       add: where the daemons find the file (default: FILE's absolute path)\n"
-          "  --generation N    add: the number (default: the next one). A number is never used for another model\n"
-          "  --min-coverage P  switch: refuse below this percentage of the current generation's items (default:\n"
-          "                    99.9)\n"
-          "  --force           switch: whatever the coverage is\n"
-          "  --timeout-s N     wait at most N seconds (default: 60). switch: wait also for the coverage\n"
-          "  --at-least HOST   ask and wait for the daemon at this address:port too; may be repeated\n"
-          "  --json            list: print what the daemon's /status has\n"
-          "\n"
-          "The commands write to the control topic (models.topic), which all daemons of a catalogue read:\n"
-          "docs/rollout.md has the procedure.\n",
+  .help =
+      "  list [SPACE]      show the generations: phase, items, and which one answers. status is the same\n"
+      "  add SPACE         add a generation, and wait until it is loaded and has all parts that there are\n"
+      "  switch SPACE N    let generation N answer, and wait until it does. The way back is the same\n"
+      "  retire SPACE N    remove a generation that does not answer, with its parts, and wait for that\n"
+      "\n"
+      "  --file FILE       add: the model file. Its SHA-256 goes into the record\n"
+      "  --derive[=N]      add: the model uses the parts of generation N (default: of the current one), because only\n"
+      "                    its networks have changed. Items need no new parts\n"
+      "  --path PATH       add: where the daemons find the file (default: FILE's absolute path)\n"
+      "  --generation N    add: the number (default: the next one). A number is never used for another model\n"
+      "  --min-coverage P  switch: refuse below this percentage of the current generation's items (default:\n"
+      "                    99.9)\n"
+      "  --force           switch: whatever the coverage is\n"
+      "  --timeout-s N     wait at most N seconds (default: 60). switch: wait also for the coverage\n"
+      "  --at-least HOST   ask and wait for the daemon at this address:port too; may be repeated\n"
+      "  --json            list: print what the daemon's /status has\n"
+      "\n"
+      "The commands write to the control topic (models.topic), which all daemons of a catalogue read:\n"
+      "docs/rollout.md has the procedure.\n",
   .run = run_model,
 };

@@ -29,9 +29,12 @@ static void print_row(const json_t *row, FILE *out)
   const char *problem = text_of(row, "problem");
 
   snprintf(name, sizeof name, "%s@%" PRIu64, text_of(row, "space"), ctl_json_count(row, "generation"));
-  fprintf(out, "%-24s %-8s %-9s %14s %9.3f %%  %.16s\n", name, mark_of(row), text_of(row, "phase"),
+  fprintf(out, "%-24s %-8s %-9s %14s %9.3f %%  %.16s", name, mark_of(row), text_of(row, "phase"),
           ctl_format_count(ctl_json_count(row, "items")).s, 100 * json_number_value(json_object_get(row, "coverage")),
           text_of(row, "digest"));
+  if (json_is_integer(json_object_get(row, "derives_from")))
+    fprintf(out, "  parts of @%" PRIu64, ctl_json_count(row, "derives_from"));
+  fputc('\n', out);
   if (*problem)
     fprintf(out, "  %s\n", problem);
 }

@@ -25,6 +25,14 @@ static bool find_info(struct engine *engine, const struct models_report_row *row
   return false;
 }
 
+/* Those that the fill found, and those that came later. */
+static uint64_t unusable_parts(struct engine *engine, const struct models_report_row *row)
+{
+  struct engine_space_info info;
+
+  return row->n_unusable + (find_info(engine, row, false, &info) ? info.n_refused : 0);
+}
+
 static struct coverage coverage_of(struct engine *engine, const struct models_report_row *row)
 {
   struct engine_space_info info, current;
@@ -50,6 +58,7 @@ static json_t *row_json(struct engine *engine, const struct models_report_row *r
 
   json_put_text(object, "space", row->space);
   json_put_count(object, "generation", row->generation);
+  json_put(object, "derives_from", row->root == row->generation ? json_null() : json_integer(row->root));
   json_put_text(object, "phase", model_phase_word(row->phase));
   json_put_bool(object, "current", row->is_current);
   json_put_bool(object, "wanted", row->is_wanted);
@@ -59,7 +68,7 @@ static json_t *row_json(struct engine *engine, const struct models_report_row *r
   json_put_count(object, "missing_items", coverage.n_missing);
   json_put_real(object, "coverage", coverage.ratio);
   json_put_count(object, "walked_items", row->n_walked);
-  json_put_count(object, "unusable_parts", row->n_unusable);
+  json_put_count(object, "unusable_parts", unusable_parts(engine, row));
   json_put_text(object, "problem", *row->problem ? row->problem : NULL);
   return object;
 }
@@ -138,9 +147,10 @@ static void print_coverage(struct engine *engine, const struct models_report *r,
                         coverage_of(engine, &r->rows[i]).ratio);
   }
   metric_print_head(out, "sluice_model_unusable_parts", "gauge",
-                    "Stored parts that the model of a generation cannot use");
+                    "Parts that the model of a generation cannot use: stored ones, and those that another one takes");
   for (size_t i = 0; r && i < r->n; i++)
-    metric_print_count(out, "sluice_model_unusable_parts", label_of(&r->rows[i], &label), r->rows[i].n_unusable);
+    metric_print_count(out, "sluice_model_unusable_parts", label_of(&r->rows[i], &label),
+                       unusable_parts(engine, &r->rows[i]));
 }
 
 void models_status_metrics(struct models *m, struct engine *engine, FILE *out)

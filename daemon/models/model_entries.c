@@ -10,9 +10,9 @@
 const char *model_phase_word(enum model_phase phase)
 {
   static const char *const words[] = {
-    [MODEL_WAITING] = "waiting", [MODEL_LOADING] = "loading", [MODEL_FAILED] = "failed",
-    [MODEL_FILLING] = "filling", [MODEL_READY] = "ready",     [MODEL_REMOVING] = "removing",
-    [MODEL_REMOVED] = "removed",
+    [MODEL_WAITING] = "waiting",   [MODEL_LOADING] = "loading", [MODEL_FAILED] = "failed",
+    [MODEL_FILLING] = "filling",   [MODEL_READY] = "ready",     [MODEL_KEPT] = "kept",
+    [MODEL_REMOVING] = "removing", [MODEL_REMOVED] = "removed",
   };
 
   return words[phase];
@@ -62,6 +62,7 @@ err_t model_entries_add(struct model_entries *e, size_t space, struct span name,
   entry->space = space;
   entry->generation = generation;
   space_name_print(&(struct space_name){ name, generation }, entry->name); /* the record's key had room for it */
+  model_entry_set_root(entry, generation);
   memmove(e->v + i + 1, e->v + i, (e->n - i) * sizeof *e->v);
   e->v[i] = entry;
   e->n++;
@@ -75,6 +76,15 @@ void model_entries_drop(struct model_entries *e, size_t i)
   mem_free(&e->v[i]);
   e->n--;
   memmove(e->v + i, e->v + i + 1, (e->n - i) * sizeof *e->v);
+}
+
+void model_entry_set_root(struct model_entry *entry, uint32_t root)
+{
+  struct space_name name;
+
+  space_name_parse(span_of_str(entry->name), &name);
+  name.generation = entry->root = root;
+  space_name_print(&name, entry->part_name); /* an earlier generation has a name that is no longer */
 }
 
 void model_entry_enter(struct model_entry *entry, enum model_phase phase)
@@ -92,13 +102,14 @@ void model_entry_fail(struct model_entry *entry)
   model_entry_enter(entry, MODEL_FAILED);
 }
 
-void model_entry_note_asked(struct model_entry *entry, const char *digest)
+void model_entry_note_asked(struct model_entry *entry, const char *digest, uint32_t root)
 {
-  bool is_another = strcmp(entry->digest, digest) != 0;
+  bool is_another = strcmp(entry->digest, digest) != 0 || entry->root != root;
 
   if (is_another && !*entry->problem) {
     snprintf(entry->problem, sizeof entry->problem,
-             "the control topic names another model for it now: a generation keeps its model. Add a new generation");
+             "the control topic names another model for it now, or other parts: a generation keeps its model. Add a "
+             "new generation");
     log_error("model_changed", "generation=%s note=\"%s\"", entry->name, entry->problem);
     entry->names_another = true;
   }

@@ -14,6 +14,7 @@ enum model_phase {
   MODEL_FAILED,   /* it cannot be used: see the problem */
   MODEL_FILLING,  /* it gets the parts that the store has */
   MODEL_READY,    /* it has all parts that there are */
+  MODEL_KEPT,     /* it is retired, and its parts stay: a generation that derives from it uses them */
   MODEL_REMOVING, /* it is retired: its parts are being deleted from the store */
   MODEL_REMOVED,  /* they are deleted */
 };
@@ -26,9 +27,11 @@ struct model_entry {
   size_t space;                  /* index of config->spaces */
   char name[SPACE_NAME_MAX + 1]; /* canonical: books, books@2 */
   uint32_t generation;
+  uint32_t root;                      /* the generation whose parts it uses: itself, unless it derives from another */
+  char part_name[SPACE_NAME_MAX + 1]; /* of these parts */
   enum model_phase phase;
   bool is_in_engine;
-  bool names_another;                  /* the problem is that the control topic names another model for it */
+  bool names_another;                  /* the problem is that the control topic says something else about it */
   bool is_clean;                       /* the store has none of its parts: a process before this one has deleted them */
   char digest[MODEL_DIGEST_CHARS + 1]; /* of the model that is loaded, or should be; "": of the configuration */
   char *path;                          /* NULL: of the configuration */

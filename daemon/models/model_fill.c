@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "daemon/models/model_entries.h"
+#include "engine/engine_spaces.h"
 
 enum { SHORT_STEP_MS = 100, LONG_STEP_MS = 300 };
 
@@ -16,15 +17,21 @@ static void note_unusable(struct model_entry *entry, const struct item_change *i
   model_entry_note_unusable(entry, item->key);
 }
 
+static struct span space_of(const struct model_entry *entry)
+{
+  struct space_name name;
+
+  space_name_parse(span_of_str(entry->name), &name);
+  return name.space;
+}
+
 /* Reduce an item to the entry's part. Returns false if it has none that can be used. */
 static bool keep_part(struct model_entry *entry, const struct engine *engine, struct item_change *item)
 {
-  struct span name = span_of_str(entry->name);
-
   for (size_t i = 0; i < item->n_parts; i++) {
-    if (!span_equal(item->parts[i].space, name))
+    if (!span_equal(item->parts[i].space, span_of_str(entry->part_name)))
       continue;
-    if (engine_check_part(engine, &item->parts[i]) != ERR_OK) {
+    if (engine_check_fill(engine, space_of(entry), entry->generation, &item->parts[i]) != ERR_OK) {
       note_unusable(entry, item);
       return false;
     }
@@ -51,7 +58,7 @@ err_t model_fill_step(struct model_entry *entry, struct engine *engine, struct s
   }
   entry->n_walked += n;
   entry->n_filled += n_kept;
-  return n_kept ? engine_apply(engine, changes, n_kept, NULL, 0) : ERR_OK;
+  return n_kept ? engine_fill_space(engine, space_of(entry), entry->generation, changes, n_kept) : ERR_OK;
 }
 
 size_t model_fill_pace(size_t n, size_t max, int64_t took_ms)

@@ -12,8 +12,9 @@
 #include "engine/engine.h"
 #include "store/store.h"
 
-/* Give the engine the entry's parts of the next items, in one epoch. The engine must have the generation, and the same
- * items as the store. Parts that the model cannot use are counted. entry->walk.is_over afterwards: that was all.
+/* Give the entry's generation its parts of the next items, and no other that uses them, in one epoch. The engine must
+ * have the generation, and the same items as the store. Parts that the model cannot use are counted.
+ * entry->walk.is_over afterwards: that was all.
  *
  * max     how many items
  * region  reset

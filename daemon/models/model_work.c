@@ -83,37 +83,40 @@ err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t 
 
 /* ---- Following the state ---- */
 
-static err_t set_file(struct model_entry *entry, const struct model_generation *asked)
+static err_t set_file(struct model_entry *entry, const struct model_generation *asked, uint32_t root)
 {
   mem_free(&entry->path);
   snprintf(entry->digest, sizeof entry->digest, "%s", asked->digest);
+  model_entry_set_root(entry, root);
   model_entry_reset(entry);
   entry->is_clean = false;
   return mem_copy_str(asked->path, &entry->path);
 }
 
 /* Is it the file that the entry has, or is loading? A generation that was retired has none. */
-static bool has_file(const struct model_entry *entry, const struct model_generation *asked)
+static bool has_file(const struct model_entry *entry, const struct model_generation *asked, uint32_t root)
 {
-  bool was_retired = entry->phase == MODEL_REMOVING || entry->phase == MODEL_REMOVED;
+  bool was_retired = entry->phase == MODEL_KEPT || entry->phase == MODEL_REMOVING || entry->phase == MODEL_REMOVED;
 
   return !was_retired && entry->path && strcmp(entry->path, asked->path) == 0 &&
-         strcmp(entry->digest, asked->digest) == 0;
+         strcmp(entry->digest, asked->digest) == 0 && entry->root == root;
 }
 
 /* Another record of this generation: load what it says. A model that is loaded stays, because its parts were made for
  * it. */
 static err_t change_file(struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
 {
+  uint32_t root = model_state_root(w->state, space_name(w, entry->space), asked->number);
+
   if (entry->is_in_engine) {
-    model_entry_note_asked(entry, asked->digest);
+    model_entry_note_asked(entry, asked->digest, root);
     return ERR_OK;
   }
-  if (has_file(entry, asked))
+  if (has_file(entry, asked, root))
     return ERR_OK;
   if (w->loading.is_under_way && w->loading_entry == entry)
     return ERR_OK; /* looked at again when loading has ended */
-  TRY(set_file(entry, asked));
+  TRY(set_file(entry, asked, root));
   model_entry_enter(entry, MODEL_WAITING);
   return ERR_OK;
 }
@@ -157,6 +160,7 @@ static err_t load(struct model_work *w, struct model_entry *entry)
     .dim = configured->dim,
     .has_no_cells = !configured->has_cells,
     .generation = entry->generation,
+    .parts_of = entry->root,
   };
 
   TRY(model_loading_begin(&w->loading, &space, entry->path, entry->digest));
@@ -289,8 +293,21 @@ static void retry_failed(struct model_work *w)
     w->entries.v[i]->file_time = -1;
 }
 
-/* A generation that nobody asks for any more leaves the engine, unless it has to answer. A retired one then leaves the
- * store; one whose record was deleted keeps its parts there, as those of any unknown space. */
+/* A retired generation leaves the store, too, once no other one uses its parts. */
+static void retire(struct model_work *w, struct model_entry *entry)
+{
+  bool is_used = model_state_uses_parts(w->state, space_name(w, entry->space), entry->generation);
+  enum model_phase next = is_used ? MODEL_KEPT : entry->is_clean ? MODEL_REMOVED : MODEL_REMOVING;
+
+  entry->is_clean &= !is_used;
+  if (entry->phase == next || (entry->phase == MODEL_REMOVED && !is_used))
+    return;
+  model_entry_reset(entry);
+  model_entry_enter(entry, next);
+}
+
+/* A generation that nobody asks for any more leaves the engine, unless it has to answer. One whose record was deleted
+ * keeps its parts in the store, as those of any unknown space. */
 static err_t leave(struct model_work *w, size_t i)
 {
   struct model_entry *entry = w->entries.v[i];
@@ -303,9 +320,9 @@ static err_t leave(struct model_work *w, size_t i)
     entry->phase = MODEL_WAITING;
     retry_failed(w);
   }
-  if (is_retired && entry->phase != MODEL_REMOVING)
-    model_entry_enter(entry, entry->is_clean ? MODEL_REMOVED : MODEL_REMOVING);
-  if (!is_retired)
+  if (is_retired)
+    retire(w, entry);
+  else if (entry->phase != MODEL_REMOVED)
     model_entries_drop(&w->entries, i);
   return ERR_OK;
 }
@@ -323,7 +340,7 @@ static err_t leave_behind(struct model_work *w)
     struct model_entry *entry = w->entries.v[i];
     if (is_asked_for(w, entry))
       entry->is_clean = false; /* it gets parts again */
-    else if (!must_stay(w, entry) && entry->phase != MODEL_REMOVED)
+    else if (!must_stay(w, entry))
       TRY(leave(w, i));
   }
   return ERR_OK;

@@ -35,6 +35,7 @@ static void copy_entry(const struct model_work *work, const struct model_entry *
   *row = (struct models_report_row){
     .space = space->name,
     .generation = entry->generation,
+    .root = entry->root,
     .phase = entry->phase,
     .is_in_engine = entry->is_in_engine,
     .is_current = work->current[entry->space] == entry->generation,

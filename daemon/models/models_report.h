@@ -13,6 +13,7 @@
 struct models_report_row {
   const char *space; /* name in the configuration */
   uint32_t generation;
+  uint32_t root; /* the generation whose parts it uses */
   enum model_phase phase;
   bool is_in_engine;
   bool is_current; /* it answers */
