@@ -112,6 +112,7 @@ class Oracle:
         self.rejected = {}  # (partition, offset) -> reason
         self.ends = {}
         self.cached = (None, None)
+        self.roots = {}  # {space: the space whose parts it uses}
         self.worst_error = 0.0
         self.checked = 0
         # If true, an approximate method may search all items, as a GPU may. Its answer must then be exact and say so.
@@ -143,7 +144,16 @@ class Oracle:
         for name, value in attributes.items():
             if value is not None and not filters.is_of(self.types[name], value):
                 raise wire.WireError(f"{name} is {value!r}")
-        return Kept({name: self.spaces[name].row_of(part) for name, part in item.parts.items()}, attributes)
+        return Kept(self._rows(item.parts), attributes)
+
+    def _rows(self, parts):
+        """Return the rows of the parts, by space: those that share a part have one each."""
+        rows = {}
+        for name, part in parts.items():
+            root = self.roots.get(name, name)
+            for user in [root, *(space for space, other in self.roots.items() if other == root)]:
+                rows[user] = self.spaces[user].row_of(part)
+        return rows
 
     def end(self):
         """Return the watermark after all the records that were fed."""

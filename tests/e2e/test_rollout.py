@@ -70,6 +70,7 @@ class Load:
 
 
 class Rollout(Case):
+    """A daemon with a control topic, the steps of a rollout, and the check of answers. test_derive.py uses it too."""
     count = 0
 
     def setUp(self):
@@ -158,8 +159,8 @@ class Rollout(Case):
         answer = self.system.client.wait([query.id])[query.id]
         self.assertEqual(pb.Error.Code.Name(answer.error.code), code)
 
-    # ---------------------------------------------------------------------------------------------------- cases
 
+class Generations(Rollout):
     def test_a_generation_is_added_filled_switched_to_and_retired_under_load(self):
         self.put([1])
         with Load(self):
