@@ -167,13 +167,11 @@ static err_t add_filter(struct engine_racer *r, size_t index, struct region *reg
 err_t engine_racer_init(struct bench_engine *e, const char *method, const float *queries, size_t n_queries, size_t dim,
                         uint32_t k, size_t batch, struct engine_racer *out)
 {
-  size_t space;
-
   *out = (struct engine_racer){ .engine = e, .queries = queries, .dim = dim, .n_queries = n_queries, .batch = batch };
   out->k = k;
   for (size_t i = 0; i < n_queries; i++) {
     struct query query = make_query(out, method, i);
-    TRY(engine_check_query(e->engine, &query, &space, &out->method));
+    TRY(engine_check_query(e->engine, &query, &out->space, &out->method));
   }
   return ERR_OK;
 }
@@ -190,7 +188,7 @@ err_t engine_racer_try(struct engine_racer *r, size_t round)
     TRY(add_filter(r, round * r->batch + i, &filters, &queries[i]));
     pointers[i] = &queries[i];
   }
-  return searcher_search(r->engine->searcher, 0, &r->method, pointers, r->batch, r->answers);
+  return searcher_search(r->engine->searcher, r->space, &r->method, pointers, r->batch, r->answers);
 }
 
 void engine_racer_search(struct engine_racer *r, size_t round)

@@ -50,6 +50,7 @@ size_t bench_engine_bytes(const struct bench_engine *e);
 struct engine_racer {
   struct bench_engine *engine;
   struct method method;
+  size_t space;         /* number */
   const float *queries; /* [n_queries][dim] */
   size_t dim, n_queries, batch;
   uint32_t k;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/bench restart: how long the daemon takes from its store to a searchable catalogue. The store is filled first, and
- * answers after the load must be those before it, to the bit. */
+/* ops/bench restart: how long the daemon takes from its store to a searchable catalogue, and to a generation of a model
+ * that derives from another one. The store is filled first, and answers after the load must be those before it, to the
+ * bit. */
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/mem.h"
 #include "daemon/catalogue/store_loading.h"
+#include "daemon/models/model_entries.h"
+#include "daemon/models/model_fill.h"
+#include "engine/engine_spaces.h"
 #include "tests/bench/bench_clock.h"
 #include "tests/bench/bench_engine.h"
 #include "tests/bench/mol_data.h"
@@ -84,12 +88,13 @@ struct kept_hit {
 };
 
 /* Search all queries and keep the hits. */
-static void search(struct bench *b, struct bench_engine *engine, struct kept_hit hits[QUERIES][K], size_t n_hits[QUERIES])
+static void search(struct bench *b, struct bench_engine *engine, struct kept_hit hits[QUERIES][K],
+                   size_t n_hits[QUERIES])
 {
   static struct engine_racer racer;
 
-  bench_check(engine_racer_init(engine, b->subject->method, b->subject->queries, QUERIES, b->subject->dim, K, 1,
-                                &racer));
+  bench_check(
+      engine_racer_init(engine, b->subject->method, b->subject->queries, QUERIES, b->subject->dim, K, 1, &racer));
   for (size_t q = 0; q < QUERIES; q++) {
     engine_racer_search(&racer, q);
     n_hits[q] = racer.answers[0].n_hits;
@@ -159,6 +164,52 @@ static struct bench_row load(struct bench *b, const char *variant, size_t n_thre
   return make_row(b, variant, bench_quantile(ms, N_LOADS, 0.5), n_threads, true);
 }
 
+static void add_derived(struct bench *b, struct engine *engine)
+{
+  struct engine_space space = { .name = "bench", .model_path = b->subject->model, .generation = 2, .parts_of = 1 };
+  struct engine_model *model = NULL;
+
+  bench_check(engine_load_model(&space, &model));
+  bench_check(engine_add_space(engine, &model));
+}
+
+/* Take the steps that the daemon takes. Return the milliseconds. */
+static double fill_derived(const struct bench *b, struct engine *engine, struct model_entry *entry)
+{
+  AUTO(region_fini) struct region region = { 0 };
+  size_t n = FILL_ITEMS_MIN;
+  double start = bench_wall_ms();
+
+  while (!entry->walk.is_over) {
+    double begin = bench_wall_ms();
+    bench_check(model_fill_step(entry, engine, b->store, n, &region));
+    n = model_fill_pace(n, FILL_ITEMS_MAX, (int64_t)(bench_wall_ms() - begin));
+    bench_progress("items derived", entry->n_filled, b->options.items);
+  }
+  return bench_wall_ms() - start;
+}
+
+/* Fill a generation that uses the parts of the first one. Its model is the same one, so its answers are too. */
+static struct bench_row derive(struct bench *b, struct kept_hit before[QUERIES][K], const size_t n_before[QUERIES])
+{
+  struct model_entries entries = { 0 };
+  struct model_entry *entry;
+  struct bench_engine engine = { 0 };
+
+  open_engine(b, &engine);
+  struct store_loading loading = { .store = b->store, .engine = engine.engine, .n_threads = cores_available() };
+  bench_check(store_loading_run(&loading));
+  add_derived(b, engine.engine);
+  bench_check(model_entries_add(&entries, 0, span_of_str("bench"), 2, &entry));
+  model_entry_set_root(entry, 1);
+  double ms = fill_derived(b, engine.engine, entry);
+  bench_check(engine_set_current(engine.engine, span_of_str("bench"), 2));
+  compare(b, &engine, before, n_before);
+  model_entries_fini(&entries);
+  bench_engine_close(&engine);
+  return make_row(b, "a derived generation, step by step", ms, 1, true);
+}
+
 static void run_subject(const struct bench_options *options, const struct subject *subject)
 {
   static struct bench b;
@@ -167,7 +218,7 @@ static void run_subject(const struct bench_options *options, const struct subjec
   struct bench_engine engine = { 0 };
   double store_ms = 0, engine_ms = 0;
   char store_path[320];
-  struct bench_row rows[4];
+  struct bench_row rows[5];
 
   b = (struct bench){ .options = *options, .subject = subject };
   snprintf(store_path, sizeof store_path, "%s/%s-store", options->dir, subject->name);
@@ -180,7 +231,8 @@ static void run_subject(const struct bench_options *options, const struct subjec
   rows[1] = make_row(&b, "into both arenas, batch by batch", engine_ms, 1, false);
   rows[2] = load(&b, "from the store, 1 thread", 1, before, n_before);
   rows[3] = load(&b, "from the store, all processors", cores_available(), before, n_before);
-  report_rows(options, rows, 4);
+  rows[4] = derive(&b, before, n_before);
+  report_rows(options, rows, 5);
   store_close(&b.store);
 }
 
