@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "store/directory_lock.h"
+#include "store/model_files.h"
 #include "store/seen_private.h"
 #include "store/store_models.h"
 #include "store/store_private.h"
@@ -146,6 +147,34 @@ static void target_remove(const struct target *to)
     rmdir(to->path);
 }
 
+/* The files have their names, and so has the folder. */
+static err_t copy_model_files(const char *path, const char *to)
+{
+  char folder[PATH_MAX];
+
+  TRY(model_files_copy(path, to));
+  TRY(join(to, "models", folder));
+  return access(folder, F_OK) == 0 ? sync_path(folder) : ERR_OK;
+}
+
+static bool is_no_file_needed(void *context, const char digest[SHA256_HEX_BYTES])
+{
+  (void)context;
+  (void)digest;
+  return false;
+}
+
+/* Remove the model files that a copy has made. What cannot be removed stays. */
+static void remove_model_files(const char *to)
+{
+  char folder[PATH_MAX];
+  size_t n;
+
+  err_code_t err = model_files_sweep(to, is_no_file_needed, NULL, &n);
+  if (err == ERR_OK && join(to, "models", folder) == ERR_OK)
+    rmdir(folder);
+}
+
 /* What users have seen comes first: a copy that is killed then leaves no whole catalogue that lacks it. */
 static err_t copy_all(const char *path, struct target *to, struct target *seen_to)
 {
@@ -156,6 +185,7 @@ static err_t copy_all(const char *path, struct target *to, struct target *seen_t
     TRY(target_make(seen_to));
     TRY(copy_env(seen, seen_to));
   }
+  TRY(copy_model_files(path, to->path));
   TRY(copy_env(path, to));
   if (!to->has_made_path)
     return ERR_OK;
@@ -177,6 +207,7 @@ static err_t copy_locked(const char *path, struct target *to, struct target *see
     return ERR_OK;
   err_keep(err, &kept);
   target_remove(seen_to);
+  remove_model_files(to->path);
   unlink(lock_file);
   target_remove(to);
   return err_give_back(&kept);
@@ -304,6 +335,7 @@ err_t store_backup_verify(const char *path, struct store_contents *out)
   if (!has_store(path)) /* opening it would create one */
     FAIL(ERR_STORE, "there is no store in %s", path);
   TRY(verify_items(path, out));
+  TRY(model_files_verify(path, &out->n_model_files));
   TRY(join(path, seen_folder, seen));
   out->has_seen = has_store(seen);
   return out->has_seen ? verify_seen(seen, out) : ERR_OK;

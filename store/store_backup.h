@@ -10,6 +10,8 @@
  * the two is copied in one transaction, so it has the items and the positions of one moment, and without free pages.
  * Meanwhile a process that writes cannot reuse the pages that it frees.
  *
+ * Model files that came through a topic are copied too.
+ *
  * to  a directory that does not exist, or that is empty; its parent must exist. It is locked meanwhile
  *
  * Returns ERR_STORE when there is no store, or when something is in `to`; ERR_STORE_IN_USE when another process uses
@@ -25,6 +27,7 @@ struct store_contents {
   size_t n_partitions; /* with a position */
   bool has_seen;
   uint64_t n_seen_items;
+  size_t n_model_files; /* that came through a topic */
 };
 
 /* Read every record of a store that no process has open, and verify its checksum, and that the tables agree.

@@ -42,6 +42,8 @@ err_t ctl_store_verify(const char *path)
     printf(", %s states of keys kept aside", ctl_format_count(contents.n_aside).s);
   if (contents.has_seen)
     printf(", %s seen items", ctl_format_count(contents.n_seen_items).s);
+  if (contents.n_model_files)
+    printf(", %zu %s", contents.n_model_files, ctl_plural(contents.n_model_files, "model file", "model files"));
   puts("; every record is good");
   return ERR_OK;
 }
