@@ -7,6 +7,9 @@
 
 enum { MODEL_DIGEST_CHARS = 64, MODEL_PATH_MAX = 4095, MODEL_SWITCHES_MAX = 64 };
 
+/* A larger file is a mistake. */
+#define MODEL_FILE_BYTES_MAX (UINT64_C(1) << 40)
+
 /* From a time on, a generation is the current one of its space. */
 struct model_switch {
   uint32_t to;
@@ -26,7 +29,9 @@ struct model_change {
   struct span space;                   /* the plain name */
   uint32_t generation;                 /* 0: the change is about the space's switches */
   struct span digest;                  /* MODEL_ADD: SHA-256 of the file, as MODEL_DIGEST_CHARS lower-case hex digits */
-  struct span path;                    /* MODEL_ADD: of the file; absolute */
+  struct span path;                    /* MODEL_ADD: of the file; absolute. Empty: it is in the topic of files */
+  bool is_in_topic;                    /* MODEL_ADD: the file is in the topic of files, by its digest */
+  uint64_t n_bytes;                    /* MODEL_ADD: of a file in that topic; up to MODEL_FILE_BYTES_MAX */
   uint32_t derives_from;               /* an earlier generation, whose parts it uses; 0: it has parts of its own */
   const struct model_switch *switches; /* MODEL_SWITCHES: [n_switches], times never fall */
   size_t n_switches;

@@ -2,6 +2,7 @@
 /* Reading and writing the JSON of control records. */
 #include "ingest/model_record.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -90,22 +91,49 @@ static bool is_digest(struct span text)
   return true;
 }
 
-static err_t read_add(json_t *add, struct region *region, struct model_change *out)
+static err_t read_path(json_t *add, struct region *region, struct model_change *out)
 {
-  static const char *const members[] = { "path", "sha256", "derive" };
-
-  out->kind = MODEL_ADD;
-  if (!json_is_object(add))
-    FAIL(ERR_ITEM, "add: expects an object with path and sha256");
-  if (out->generation == 1)
-    FAIL(ERR_ITEM, "add: the model of generation 1 is the one of the configuration: add generation 2 or later");
-  TRY(verify_members("add", add, members, 3));
-  TRY(read_derive(json_object_get(add, "derive"), out));
   TRY(copy_text(add, "path", region, &out->path));
-  TRY(copy_text(add, "sha256", region, &out->digest));
+  if (json_object_get(add, "bytes"))
+    FAIL(ERR_ITEM, "add.bytes: belongs to a file in the topic, not to a path");
   if (out->path.n < 1 || out->path.n > MODEL_PATH_MAX || out->path.p[0] != '/' ||
       memchr(out->path.p, '\0', out->path.n))
     FAIL(ERR_ITEM, "add.path: expects an absolute path of at most %d bytes", MODEL_PATH_MAX);
+  return ERR_OK;
+}
+
+/* The file is in the topic of files. */
+static err_t read_topic(json_t *add, struct model_change *out)
+{
+  const json_t *bytes = json_object_get(add, "bytes");
+
+  if (json_object_get(add, "path"))
+    FAIL(ERR_ITEM, "add: expects either path or topic");
+  if (!json_is_true(json_object_get(add, "topic")))
+    FAIL(ERR_ITEM, "add.topic: expects true");
+  if (!json_is_integer(bytes) || json_integer_value(bytes) < 1 ||
+      (uint64_t)json_integer_value(bytes) > MODEL_FILE_BYTES_MAX)
+    FAIL(ERR_ITEM, "add.bytes: expects the size of the file, which is at most %" PRIu64 " bytes", MODEL_FILE_BYTES_MAX);
+  out->is_in_topic = true;
+  out->n_bytes = (uint64_t)json_integer_value(bytes);
+  return ERR_OK;
+}
+
+static err_t read_add(json_t *add, struct region *region, struct model_change *out)
+{
+  static const char *const members[] = {
+    "path", "sha256", "topic", "bytes", "derive",
+  };
+
+  out->kind = MODEL_ADD;
+  if (!json_is_object(add))
+    FAIL(ERR_ITEM, "add: expects an object with sha256, and with path or topic");
+  if (out->generation == 1)
+    FAIL(ERR_ITEM, "add: the model of generation 1 is the one of the configuration: add generation 2 or later");
+  TRY(verify_members("add", add, members, sizeof members / sizeof *members));
+  TRY(read_derive(json_object_get(add, "derive"), out));
+  TRY(json_object_get(add, "topic") ? read_topic(add, out) : read_path(add, region, out));
+  TRY(copy_text(add, "sha256", region, &out->digest));
   if (!is_digest(out->digest))
     FAIL(ERR_ITEM, "add.sha256: expects %d lower-case hex digits, as sha256sum prints them", MODEL_DIGEST_CHARS);
   return ERR_OK;
@@ -221,8 +249,11 @@ static json_t *put_derive(json_t *object, const struct model_change *change)
 
 static json_t *add_json(const struct model_change *change)
 {
-  return put_derive(json_pack("{s:o, s:o}", "path", text_json(change->path), "sha256", text_json(change->digest)),
-                    change);
+  json_t *add = change->is_in_topic ? json_pack("{s:b, s:I}", "topic", 1, "bytes", (json_int_t)change->n_bytes)
+                                    : json_pack("{s:o}", "path", text_json(change->path));
+
+  json_object_set_new(add, "sha256", text_json(change->digest));
+  return put_derive(add, change);
 }
 
 static json_t *change_json(const struct model_change *change)

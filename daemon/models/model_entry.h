@@ -35,6 +35,8 @@ struct model_entry {
   bool is_clean;                       /* the store has none of its parts: a process before this one has deleted them */
   char digest[MODEL_DIGEST_CHARS + 1]; /* of the model that is loaded, or should be; "": of the configuration */
   char *path;                          /* NULL: of the configuration */
+  bool is_in_topic;                    /* its file comes through the topic of files, and has `path` then */
+  uint64_t n_bytes;                    /* of that file */
   struct store_walk walk;
   uint64_t n_walked;                 /* items that the walk has seen */
   uint64_t n_filled;                 /* parts that it has given to the engine */

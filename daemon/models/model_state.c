@@ -139,7 +139,10 @@ static err_t put_generation(struct model_space *space, const struct model_change
   TRY(mem_grow(space->n_generations + 1, sizeof *space->generations, &space->generations_capacity,
                &space->generations));
   if (change->kind == MODEL_ADD) {
-    TRY(mem_copy(change->path, &generation.path));
+    if (!change->is_in_topic)
+      TRY(mem_copy(change->path, &generation.path));
+    generation.is_in_topic = change->is_in_topic;
+    generation.n_bytes = change->n_bytes;
     memcpy(generation.digest, change->digest.p, MODEL_DIGEST_CHARS);
   }
   forget_generation(space, change->generation);

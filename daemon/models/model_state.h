@@ -16,7 +16,9 @@ struct model_generation {
   uint32_t number;
   bool is_retired;                     /* then there is neither path nor digest */
   char digest[MODEL_DIGEST_CHARS + 1]; /* "": the model is the one of the configuration */
-  char *path;                          /* NULL: the same */
+  char *path;                          /* NULL: the same, or it is in the topic of files */
+  bool is_in_topic;                    /* the file is in the topic of files */
+  uint64_t n_bytes;                    /* of a file in that topic */
   uint32_t derives_from;               /* the generation whose parts it uses; 0: it has parts of its own */
 };
 

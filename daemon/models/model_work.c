@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/models/model_fill.h"
+#include "store/model_files.h"
 
 enum { LOOK_EVERY_MS = 1000, FULL_WAIT_MS = 1000 };
 
@@ -83,23 +84,39 @@ err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t 
 
 /* ---- Following the state ---- */
 
-static err_t set_file(struct model_entry *entry, const struct model_generation *asked, uint32_t root)
+/* Find out where the file is, or will be. */
+static err_t set_path(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
 {
+  char fetched[PATH_MAX];
+
   mem_free(&entry->path);
+  if (!asked->is_in_topic)
+    return mem_copy_str(asked->path, &entry->path);
+  TRY(model_files_path(w->config->store_path, asked->digest, "", fetched));
+  return mem_copy_str(fetched, &entry->path);
+}
+
+static err_t set_file(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked,
+                      uint32_t root)
+{
+  TRY(set_path(w, entry, asked));
   snprintf(entry->digest, sizeof entry->digest, "%s", asked->digest);
+  entry->is_in_topic = asked->is_in_topic;
+  entry->n_bytes = asked->n_bytes;
   model_entry_set_root(entry, root);
   model_entry_reset(entry);
   entry->is_clean = false;
-  return mem_copy_str(asked->path, &entry->path);
+  return ERR_OK;
 }
 
 /* Is it the file that the entry has, or is loading? A generation that was retired has none. */
 static bool has_file(const struct model_entry *entry, const struct model_generation *asked, uint32_t root)
 {
   bool was_retired = entry->phase == MODEL_KEPT || entry->phase == MODEL_REMOVING || entry->phase == MODEL_REMOVED;
+  bool has_source = entry->path && entry->is_in_topic == asked->is_in_topic && entry->n_bytes == asked->n_bytes &&
+                    (asked->is_in_topic || strcmp(entry->path, asked->path) == 0);
 
-  return !was_retired && entry->path && strcmp(entry->path, asked->path) == 0 &&
-         strcmp(entry->digest, asked->digest) == 0 && entry->root == root;
+  return !was_retired && has_source && strcmp(entry->digest, asked->digest) == 0 && entry->root == root;
 }
 
 /* Another record of this generation: load what it says. A model that is loaded stays, because its parts were made for
@@ -116,7 +133,7 @@ static err_t change_file(struct model_work *w, struct model_entry *entry, const 
     return ERR_OK;
   if (w->loading.is_under_way && w->loading_entry == entry)
     return ERR_OK; /* looked at again when loading has ended */
-  TRY(set_file(entry, asked, root));
+  TRY(set_file(w, entry, asked, root));
   model_entry_enter(entry, MODEL_WAITING);
   return ERR_OK;
 }

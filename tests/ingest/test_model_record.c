@@ -62,6 +62,19 @@ static void each_kind_of_record_is_read(void **state)
   assert_int_equal(change.kind, MODEL_FORGET);
 }
 
+static void a_file_may_be_in_the_topic(void **state)
+{
+  struct model_change change;
+
+  (void)state;
+  assert_ok(decode("books@2", "{\"add\":{\"topic\":true,\"bytes\":1048577,\"sha256\":\"" DIGEST "\"}}", &change));
+  assert_int_equal(change.kind, MODEL_ADD);
+  assert_true(change.is_in_topic);
+  assert_int_equal(change.n_bytes, 1048577);
+  assert_int_equal(change.path.n, 0);
+  assert_true(span_equal(change.digest, span_of_str(DIGEST)));
+}
+
 static void a_record_that_makes_no_sense_is_refused_with_the_place(void **state)
 {
   static const struct {
@@ -100,6 +113,13 @@ static void a_record_that_makes_no_sense_is_refused_with_the_place(void **state)
     { "books@2", "{\"retire\":true,\"derive\":2}", "derive: expects" },
     { "books@1", "{\"retire\":true,\"derive\":1}", "derive: expects" },
     { "books", "{\"switches\":[{\"to\":2,\"at_ms\":1}],\"derive\":1}", "no member \"derive\"" },
+    { "books@2", "{\"add\":{\"path\":\"/m\",\"bytes\":1,\"sha256\":\"" DIGEST "\"}}", "add.bytes: belongs" },
+    { "books@2", "{\"add\":{\"path\":\"/m\",\"topic\":true,\"sha256\":\"" DIGEST "\"}}", "either path or topic" },
+    { "books@2", "{\"add\":{\"topic\":1,\"bytes\":1,\"sha256\":\"" DIGEST "\"}}", "add.topic: expects true" },
+    { "books@2", "{\"add\":{\"topic\":true,\"sha256\":\"" DIGEST "\"}}", "add.bytes: expects the size" },
+    { "books@2", "{\"add\":{\"topic\":true,\"bytes\":0,\"sha256\":\"" DIGEST "\"}}", "add.bytes: expects" },
+    { "books@2", "{\"add\":{\"topic\":true,\"bytes\":1099511627777,\"sha256\":\"" DIGEST "\"}}", "add.bytes" },
+    { "books@2", "{\"add\":{\"topic\":true,\"bytes\":1}}", "add.sha256: expects a text" },
     { "books", "{}", "switches: expects a list" },
     { "books", "{\"switches\":[]}", "switches: expects a list" },
     { "books", "{\"switches\":[2]}", "switches[0]: expects an object" },
@@ -166,6 +186,15 @@ static void what_is_written_is_read_again(void **state)
   assert_true(span_equal(again.digest, change.digest));
   assert_int_equal(again.derives_from, 2);
 
+  change = (struct model_change){
+    .kind = MODEL_ADD, .is_in_topic = true, .n_bytes = MODEL_FILE_BYTES_MAX, .digest = span_of_str(DIGEST)
+  };
+  assert_ok(model_record_encode(&change, &region, &text));
+  assert_ok(model_record_decode(span_of_str("books@3"), true, text, &region, &again));
+  assert_true(again.is_in_topic);
+  assert_int_equal(again.n_bytes, MODEL_FILE_BYTES_MAX);
+  assert_true(span_equal(again.digest, change.digest));
+
   change = (struct model_change){ .kind = MODEL_RETIRE, .derives_from = 2 };
   assert_ok(model_record_encode(&change, &region, &text));
   assert_ok(model_record_decode(span_of_str("books@3"), true, text, &region, &again));
@@ -178,6 +207,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_kind_of_record_is_read),
+    cmocka_unit_test(a_file_may_be_in_the_topic),
     cmocka_unit_test(a_record_that_makes_no_sense_is_refused_with_the_place),
     cmocka_unit_test(a_history_has_at_most_64_switches),
     cmocka_unit_test(what_is_written_is_read_again),
