@@ -122,7 +122,9 @@ struct config {
     struct kafka_properties kafka;
   } seen;
   struct {
-    char *topic; /* "": none is read */
+    char *topic;       /* "": none is read */
+    char *files_topic; /* "": there is none */
+    uint64_t max_file_bytes;
   } models;
   char *store_path;
   struct config_space *spaces;

@@ -65,6 +65,7 @@ static err_t verify_topics(const struct config *c)
     { "query.partials_topic", c->query.partials_topic },
     { "seen.topic", c->seen.topic },
     { "models.topic", c->models.topic },
+    { "models.files_topic", c->models.files_topic },
   };
   size_t n_roles = sizeof roles / sizeof roles[0];
 

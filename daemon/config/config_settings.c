@@ -312,6 +312,13 @@ const struct setting settings[] = {
   { .path = "models.topic", .type = SETTING_TOPIC, .offset = AT(models.topic), .default_text = "",
     .meaning = "Topic that adds, switches and retires generations of models (rollout.md). Empty: there is "
                "none. It has one partition and should be compacted. It is read with `catalogue.kafka`." },
+  { .path = "models.files_topic", .type = SETTING_TOPIC, .offset = AT(models.files_topic), .default_text = "",
+    .meaning = "Topic that carries model files (rollout.md). Empty: there is none. It should be compacted. It is read "
+               "with `catalogue.kafka`." },
+  { .path = "models.max_file_bytes", .type = SETTING_NUMBER, .offset = AT(models.max_file_bytes), .min = 1,
+    .max = 1099511627776, .default_text = "17179869184",
+    .meaning = "A larger model file is not fetched from `models.files_topic`: the disk of the store must have room "
+               "for it." },
 
   { .path = "store.path", .type = SETTING_PATH, .offset = AT(store_path), .min = 1, .max = 4000,
     .meaning = "Directory of the store." },
