@@ -11,6 +11,7 @@
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_model_daemons.h"
+#include "daemon/ctl/ctl_model_files.h"
 #include "daemon/ctl/ctl_model_list.h"
 #include "daemon/ctl/ctl_model_topic.h"
 
@@ -31,6 +32,7 @@ struct request {
   uint64_t derived_from; /* 0: the current generation */
   bool is_kept;          /* the retired generation's parts stay */
   double min_coverage;
+  bool uploads;
   bool is_forced;
   bool prints_json;
   uint64_t timeout_s;
@@ -64,6 +66,9 @@ static err_t parse_option(struct request *r, int option, char **argv)
   case 'd':
     r->is_derived = true;
     return optarg ? ctl_parse_number("--derive", optarg, 1, SPACE_GENERATION_MAX, &r->derived_from) : ERR_OK;
+  case 'u':
+    r->uploads = true;
+    return ERR_OK;
   case 'c':
     return parse_percent(optarg, &r->min_coverage);
   case 'F':
@@ -85,11 +90,17 @@ static err_t parse_option(struct request *r, int option, char **argv)
 static err_t parse_options(struct request *r, int argc, char **argv)
 {
   static const struct option known[] = {
-    { "generation", required_argument, NULL, 'g' },   { "file", required_argument, NULL, 'f' },
-    { "path", required_argument, NULL, 'p' },         { "derive", optional_argument, NULL, 'd' },
-    { "min-coverage", required_argument, NULL, 'c' }, { "force", no_argument, NULL, 'F' },
-    { "at-least", required_argument, NULL, 'a' },     { "json", no_argument, NULL, 'j' },
-    { "timeout-s", required_argument, NULL, 't' },    { 0 },
+    { "generation", required_argument, NULL, 'g' },
+    { "file", required_argument, NULL, 'f' },
+    { "path", required_argument, NULL, 'p' },
+    { "derive", optional_argument, NULL, 'd' },
+    { "upload", no_argument, NULL, 'u' },
+    { "min-coverage", required_argument, NULL, 'c' },
+    { "force", no_argument, NULL, 'F' },
+    { "at-least", required_argument, NULL, 'a' },
+    { "json", no_argument, NULL, 'j' },
+    { "timeout-s", required_argument, NULL, 't' },
+    { 0 },
   };
   int option;
 
@@ -215,11 +226,43 @@ static err_code_t is_loaded(void *context, const json_t *row, bool *is_there, ch
   const char *problem = json_string_value(json_object_get(row, "problem"));
 
   phase = phase ? phase : "not read yet";
+  problem = problem ? problem : "";
   if (strcmp(phase, "failed") == 0)
-    FAIL(ERR_SYSTEM, "%s@%" PRIu64 " cannot be used: %s", r->space, r->generation, problem ? problem : "");
+    FAIL(ERR_SYSTEM, "%s@%" PRIu64 " cannot be used: %s", r->space, r->generation, problem);
   *is_there = strcmp(phase, "ready") == 0;
-  snprintf(reason, CTL_MODEL_REASON_BYTES, "%s@%" PRIu64 " is not ready: %s", r->space, r->generation, phase);
+  snprintf(reason, CTL_MODEL_REASON_BYTES, "%s@%" PRIu64 " is not ready: %s%s%s", r->space, r->generation, phase,
+           *problem ? ": " : "", problem);
   return ERR_OK;
+}
+
+/* Find out where the daemons find the file. `absolute` is memory for that. */
+static err_t choose_path(struct request *r, char absolute[PATH_MAX])
+{
+  if (r->uploads && r->path)
+    FAIL(ERR_USAGE, "either --path or --upload");
+  if (r->uploads)
+    return ERR_OK;
+  if (!r->path)
+    r->path = realpath(r->file, absolute);
+  if (!r->path || *r->path != '/')
+    FAIL(ERR_USAGE, "--path expects the absolute path where the daemons find the file");
+  return ERR_OK;
+}
+
+/* Make the record. A file that is uploaded is in the topic before it. */
+static err_t write_add(struct request *r, const char *digest, uint32_t root)
+{
+  struct model_change change = { .generation = (uint32_t)r->generation,
+                                 .digest = span_of_str(digest),
+                                 .derives_from = root };
+
+  if (r->uploads) {
+    change.is_in_topic = true;
+    TRY(ctl_model_files_upload(r->ctx, r->file, digest, &change.n_bytes));
+  } else {
+    change.path = span_of_str(r->path);
+  }
+  return write_change(r, MODEL_ADD, change);
 }
 
 static err_t run_add(struct request *r)
@@ -231,19 +274,12 @@ static err_t run_add(struct request *r)
     FAIL(ERR_USAGE, "model add expects --file");
   TRY(verify_space(r));
   TRY(digest_of(r->file, digest));
-  if (!r->path)
-    r->path = realpath(r->file, absolute);
-  if (!r->path || *r->path != '/')
-    FAIL(ERR_USAGE, "--path expects the absolute path where the daemons find the file");
+  TRY(choose_path(r, absolute));
   TRY(ctl_model_topic_read(r->ctx, &r->state));
   r->generation = r->generation ? r->generation : next_generation(r);
   TRY(find_root(r, &root));
   TRY(verify_new(r, digest, root));
-  TRY(write_change(r, MODEL_ADD,
-                   (struct model_change){ .generation = (uint32_t)r->generation,
-                                          .digest = span_of_str(digest),
-                                          .path = span_of_str(r->path),
-                                          .derives_from = root }));
+  TRY(write_add(r, digest, root));
   TRY(await(r, is_loaded, (int64_t)r->timeout_s));
   printf("%s@%" PRIu64 " is ready: %s\n", r->space, r->generation, digest);
   return ERR_OK;
@@ -336,6 +372,7 @@ static err_t run_retire(struct request *r)
   TRY(write_change(
       r, MODEL_RETIRE,
       (struct model_change){ .generation = (uint32_t)r->generation, .derives_from = known ? known->derives_from : 0 }));
+  TRY(ctl_model_files_forget(r->ctx, &r->state, known));
   TRY(await(r, is_gone, (int64_t)r->timeout_s));
   printf("%s@%" PRIu64 " is gone%s\n", r->space, r->generation,
          r->is_kept ? ". Its parts stay: a generation that derives from it uses them" : ", and its parts");
@@ -417,6 +454,7 @@ const struct ctl_command ctl_model_command = {
       "  --derive[=N]      add: the model uses the parts of generation N (default: of the current one), because only\n"
       "                    its networks have changed. Items need no new parts\n"
       "  --path PATH       add: where the daemons find the file (default: FILE's absolute path)\n"
+      "  --upload          add: write the file to models.files_topic, from which the daemons fetch it\n"
       "  --generation N    add: the number (default: the next one). A number is never used for another model\n"
       "  --min-coverage P  switch: refuse below this percentage of the current generation's items (default:\n"
       "                    99.9)\n"

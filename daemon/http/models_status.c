@@ -64,6 +64,10 @@ static json_t *row_json(struct engine *engine, const struct models_report_row *r
   json_put_bool(object, "wanted", row->is_wanted);
   json_put_text(object, "digest", has_info ? info.digest : *row->digest ? row->digest : NULL);
   json_put_text(object, "path", row->path);
+  if (row->is_in_topic) {
+    json_put_count(object, "file_bytes", row->n_bytes);
+    json_put_count(object, "fetched_bytes", row->n_fetched);
+  }
   json_put_count(object, "items", coverage.n_items);
   json_put_count(object, "missing_items", coverage.n_missing);
   json_put_real(object, "coverage", coverage.ratio);
@@ -132,7 +136,7 @@ static void print_failed(const struct models_report *r, FILE *out)
 
   metric_print_head(out, "sluice_model_failed", "gauge", "1 for a generation that cannot be used, otherwise 0");
   for (size_t i = 0; r && i < r->n; i++)
-    metric_print_count(out, "sluice_model_failed", label_of(&r->rows[i], &label), r->rows[i].phase == MODEL_FAILED);
+    metric_print_count(out, "sluice_model_failed", label_of(&r->rows[i], &label), r->rows[i].is_failed);
 }
 
 static void print_coverage(struct engine *engine, const struct models_report *r, FILE *out)

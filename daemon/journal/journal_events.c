@@ -40,6 +40,7 @@ static const struct journal_event events[] = {
   { "merge_waiting", "6d39f89b0da149989ff73b9d9fa49a73", "Joined answers wait" },
   { "model_changed", "4d79ba90ff5046b48d8b78a1fb12d3fb", "The record of a loaded model names another one" },
   { "model_failed", "ecf77dc3061145b3896e431f10f013e0", "A generation of a model cannot be used" },
+  { "model_not_fetched", "8115f5a3d8c1488f8c71062835db4b2c", "The file of a generation was not fetched" },
   { "model_record_ignored", "f613b04aa5fb4358b7d89c324768b3f2", "A stored control record is ignored" },
   { "model_record_refused", "640665ccf8c04c3daa9486f10139e9b4", "A control record makes no sense" },
   { "model_switched", "ef0158af05324713a867aaaceb33901d", "Another generation of a model answers" },

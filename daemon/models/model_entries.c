@@ -10,9 +10,9 @@
 const char *model_phase_word(enum model_phase phase)
 {
   static const char *const words[] = {
-    [MODEL_WAITING] = "waiting",   [MODEL_LOADING] = "loading", [MODEL_FAILED] = "failed",
-    [MODEL_FILLING] = "filling",   [MODEL_READY] = "ready",     [MODEL_KEPT] = "kept",
-    [MODEL_REMOVING] = "removing", [MODEL_REMOVED] = "removed",
+    [MODEL_WAITING] = "waiting", [MODEL_FETCHING] = "fetching", [MODEL_LOADING] = "loading",
+    [MODEL_FAILED] = "failed",   [MODEL_FILLING] = "filling",   [MODEL_READY] = "ready",
+    [MODEL_KEPT] = "kept",       [MODEL_REMOVING] = "removing", [MODEL_REMOVED] = "removed",
   };
 
   return words[phase];
@@ -137,6 +137,9 @@ void model_entry_forget_unusable(struct model_entry *entry)
 void model_entry_reset(struct model_entry *entry)
 {
   entry->walk = (struct store_walk){ 0 };
+  entry->is_fetched = false;
+  entry->n_fetched = entry->n_fetch_failures = 0;
+  entry->fetch_due_ns = 0;
   entry->n_walked = entry->n_filled = entry->n_unusable = 0;
   *entry->problem = '\0';
   entry->names_another = false;

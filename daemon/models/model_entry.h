@@ -9,7 +9,8 @@
 enum { MODEL_PROBLEM_BYTES = 512 };
 
 enum model_phase {
-  MODEL_WAITING,  /* to be loaded */
+  MODEL_WAITING,  /* to be loaded; before that, its file may have to be fetched */
+  MODEL_FETCHING, /* its file comes from the topic of files */
   MODEL_LOADING,  /* its file is being read */
   MODEL_FAILED,   /* it cannot be used: see the problem */
   MODEL_FILLING,  /* it gets the parts that the store has */
@@ -37,6 +38,10 @@ struct model_entry {
   char *path;                          /* NULL: of the configuration */
   bool is_in_topic;                    /* its file comes through the topic of files, and has `path` then */
   uint64_t n_bytes;                    /* of that file */
+  uint64_t n_fetched;                  /* bytes of it that were found in the topic */
+  bool is_fetched;                     /* it is there, with the right digest */
+  uint64_t n_fetch_failures;           /* since it was last there; the problem says why */
+  int64_t fetch_due_ns;                /* no attempt to fetch it before this */
   struct store_walk walk;
   uint64_t n_walked;                 /* items that the walk has seen */
   uint64_t n_filled;                 /* parts that it has given to the engine */

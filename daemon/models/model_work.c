@@ -38,8 +38,15 @@ err_t model_work_init(const struct config *config, struct engine *engine, struct
   return ERR_OK;
 }
 
+void model_work_fetch_from(struct model_work *w, const struct kafka_layers *layers)
+{
+  model_fetching_init(w->config, layers, &w->fetching);
+  w->must_sweep = true; /* a process before this one may have left some behind */
+}
+
 void model_work_fini(struct model_work *w)
 {
+  model_fetching_drop(&w->fetching);
   model_loading_drop(&w->loading);
   model_entries_fini(&w->entries);
   mem_free(&w->current);
@@ -133,6 +140,10 @@ static err_t change_file(struct model_work *w, struct model_entry *entry, const 
     return ERR_OK;
   if (w->loading.is_under_way && w->loading_entry == entry)
     return ERR_OK; /* looked at again when loading has ended */
+  if (model_fetching_is_of(&w->fetching, entry)) {
+    model_fetching_cancel(&w->fetching);
+    return ERR_OK; /* the same */
+  }
   TRY(set_file(w, entry, asked, root));
   model_entry_enter(entry, MODEL_WAITING);
   return ERR_OK;
@@ -165,6 +176,42 @@ static bool is_asked_for(const struct model_work *w, const struct model_entry *e
       model_state_generation(model_state_find(w->state, space_name(w, entry->space)), entry->generation);
 
   return asked ? !asked->is_retired : entry->generation == 1;
+}
+
+/* ---- Fetching ---- */
+
+static void begin_fetching(struct model_work *w)
+{
+  for (size_t i = 0; i < w->entries.n && !w->fetching.errand; i++) {
+    if (is_asked_for(w, w->entries.v[i]) && model_fetching_is_due(w->entries.v[i]))
+      model_fetching_begin(&w->fetching, w->entries.v[i]);
+  }
+}
+
+static bool is_file_needed(void *context, const char digest[SHA256_HEX_BYTES])
+{
+  const struct model_work *w = context;
+
+  for (size_t i = 0; i < w->entries.n; i++) {
+    const struct model_entry *entry = w->entries.v[i];
+    if (entry->is_in_topic && is_asked_for(w, entry) && strcmp(entry->digest, digest) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* Remove the files of generations that are not asked for any more. What cannot be removed only takes room. */
+static void sweep_files(struct model_work *w)
+{
+  size_t n = 0;
+
+  if (w->fetching.errand) /* it makes a file */
+    return;
+  w->must_sweep = false;
+  if (model_files_sweep(w->config->store_path, is_file_needed, w, &n) != ERR_OK)
+    log_info("model_files_kept", "reason=%s", log_failure());
+  else if (n > 0)
+    log_info("model_files_removed", "files=%zu", n);
 }
 
 /* ---- Loading ---- */
@@ -210,6 +257,12 @@ static err_t begin_loading(struct model_work *w)
   for (size_t i = 0; i < w->entries.n && !w->loading.is_under_way; i++) {
     struct model_entry *entry = w->entries.v[i];
     if (!is_asked_for(w, entry) || !entry->path || (entry->phase != MODEL_WAITING && !may_retry(entry)))
+      continue;
+    if (entry->phase == MODEL_FAILED && entry->is_in_topic) {
+      model_entry_reset(entry); /* the file may be another one, or gone */
+      model_entry_enter(entry, MODEL_WAITING);
+    }
+    if (model_fetching_is_needed(entry))
       continue;
     entry->file_time = time_of(entry->path);
     *entry->problem = '\0';
@@ -321,6 +374,7 @@ static void retire(struct model_work *w, struct model_entry *entry)
     return;
   model_entry_reset(entry);
   model_entry_enter(entry, next);
+  w->must_sweep = w->fetching.config != NULL;
 }
 
 /* A generation that nobody asks for any more leaves the engine, unless it has to answer. One whose record was deleted
@@ -357,6 +411,8 @@ static err_t leave_behind(struct model_work *w)
     struct model_entry *entry = w->entries.v[i];
     if (is_asked_for(w, entry))
       entry->is_clean = false; /* it gets parts again */
+    else if (model_fetching_is_of(&w->fetching, entry))
+      model_fetching_cancel(&w->fetching);
     else if (!must_stay(w, entry))
       TRY(leave(w, i));
   }
@@ -424,9 +480,21 @@ static err_t walk(struct model_work *w, bool may_fill, const struct model_entry 
 
 /* ---- Steps ---- */
 
+/* Is it on its way into the engine? One whose file could not be fetched waits for somebody. */
+static bool is_coming(const struct model_entry *entry)
+{
+  bool is_waiting = entry->phase == MODEL_WAITING || entry->phase == MODEL_FETCHING;
+
+  return is_waiting && entry->n_fetch_failures == 0;
+}
+
 bool model_work_is_loading(const struct model_work *w)
 {
-  return w->loading.is_under_way || model_entries_find_phase(&w->entries, MODEL_WAITING);
+  for (size_t i = 0; i < w->entries.n; i++) {
+    if (is_coming(w->entries.v[i]))
+      return true;
+  }
+  return w->loading.is_under_way;
 }
 
 void model_work_note_loading(struct model_work *w)
@@ -457,12 +525,16 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
 {
   *removed = NULL;
   TRY(end_loading(w));
+  model_fetching_step(&w->fetching);
   TRY(follow_state(w));
+  begin_fetching(w);
   TRY(begin_loading(w));
   TRY(switch_spaces(w));
   TRY(leave_behind(w));
   TRY(walk(w, may_fill, removed));
   TRY(switch_spaces(w));
+  if (w->must_sweep && may_fill)
+    sweep_files(w);
   *is_busy = (may_fill && model_entries_find_phase(&w->entries, MODEL_FILLING)) ||
              (may_remove(w, may_fill) && model_entries_find_phase(&w->entries, MODEL_REMOVING));
   return ERR_OK;

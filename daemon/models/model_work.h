@@ -13,6 +13,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/models/model_entries.h"
+#include "daemon/models/model_fetching.h"
 #include "daemon/models/model_loading.h"
 #include "daemon/models/model_state.h"
 
@@ -22,6 +23,8 @@ struct model_work {
   struct store *store;
   const struct model_state *state;
   struct model_entries entries;
+  struct model_fetching fetching; /* see model_work_fetch_from() */
+  bool must_sweep;                /* there may be model files that nobody needs */
   struct model_loading loading;
   struct model_entry *loading_entry; /* whose file is being loaded */
   uint32_t *current;                 /* [config->n_spaces] the generation that answers */
@@ -34,6 +37,10 @@ struct model_work {
 err_t model_work_init(const struct config *config, struct engine *engine, struct store *store,
                       const struct model_state *state, struct model_work *out);
 void model_work_fini(struct model_work *w);
+
+/* Fetch model files with a consumer of these properties, which must outlive the work. Without this call no file can be
+ * fetched. */
+void model_work_fetch_from(struct model_work *w, const struct kafka_layers *layers);
 
 /* Note that the parts of a retired generation are deleted already. */
 err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t generation);
@@ -48,7 +55,7 @@ err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t 
  */
 err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const struct model_entry **removed);
 
-/* Is a generation being loaded, or to be loaded? */
+/* Is a generation being loaded, or to be loaded? One whose file could not be fetched does not count. */
 bool model_work_is_loading(const struct model_work *w);
 
 /* The engine is about to be loaded from the store: the parts that no model can use are counted anew. */

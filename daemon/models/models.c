@@ -235,6 +235,7 @@ struct models_report *models_report_of(struct models *m)
 
 /* ---- Opening and closing ---- */
 
+/* Files are read with the properties of the control topic. */
 static err_t open_topic(struct models *m)
 {
   const struct config *config = m->with.config;
@@ -243,6 +244,8 @@ static err_t open_topic(struct models *m)
   m->group = (struct kafka_property){ "group.id", config->catalogue.group };
   if (config->catalogue.commit_interval_ms > 0) /* otherwise we may perhaps use no group */
     layers.layer[layers.n++] = (struct kafka_properties){ &m->group, 1 };
+  if (*config->models.files_topic)
+    model_work_fetch_from(&m->work, &layers);
   layers.client = "models";
   return models_topic_init(&layers, config->models.topic, &m->topic);
 }

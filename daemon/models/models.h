@@ -44,7 +44,7 @@ bool models_have_caught_up(const struct models *m);
  */
 err_t models_step(struct models *m, bool may_fill, bool *is_busy);
 
-/* Is a generation being loaded, or to be loaded? */
+/* Is a generation being loaded, or to be loaded? One whose file could not be fetched does not count. */
 bool models_are_loading(const struct models *m);
 
 /* The engine is about to be loaded from the store; a stored part cannot be used by its model. Threads and parameters as

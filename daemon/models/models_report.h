@@ -16,8 +16,12 @@ struct models_report_row {
   uint32_t root; /* the generation whose parts it uses */
   enum model_phase phase;
   bool is_in_engine;
-  bool is_current; /* it answers */
-  bool is_wanted;  /* it should answer */
+  bool is_current;  /* it answers */
+  bool is_wanted;   /* it should answer */
+  bool is_failed;   /* it cannot be used, or its file cannot be fetched */
+  bool is_in_topic; /* its file comes from the topic of files */
+  uint64_t n_bytes; /* of that file */
+  uint64_t n_fetched;
   char digest[MODEL_DIGEST_CHARS + 1];
   char path[256]; /* its beginning */
   uint64_t n_walked;
