@@ -77,7 +77,8 @@ static err_t run_topics(const struct ctl_options *options, int argc, char **argv
 const struct ctl_command ctl_topics_command = {
   .name = "topics",
   .arguments = "create [--partitions N]",
-  .summary = "create the topics for items, queries, answers and dead letters, the seen topic, and that of shards",
+  .summary =
+      "create the topics for items, queries, answers and dead letters, the seen topic, and those of models and shards",
   .help = "  --partitions N   partitions of each topic (default: 4). Choose with care: if partitions are added later,\n"
           "                   keys move to other partitions\n"
           "\n"

@@ -139,6 +139,7 @@ void model_entry_reset(struct model_entry *entry)
   entry->walk = (struct store_walk){ 0 };
   entry->is_fetched = false;
   entry->n_fetched = entry->n_fetch_failures = 0;
+  entry->read_in_vain = 0;
   entry->fetch_due_ns = 0;
   entry->n_walked = entry->n_filled = entry->n_unusable = 0;
   *entry->problem = '\0';

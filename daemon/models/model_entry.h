@@ -41,6 +41,7 @@ struct model_entry {
   uint64_t n_fetched;                  /* bytes of it that were found in the topic */
   bool is_fetched;                     /* it is there, with the right digest */
   uint64_t n_fetch_failures;           /* since it was last there; the problem says why */
+  uint64_t read_in_vain;               /* see struct model_fetch */
   int64_t fetch_due_ns;                /* no attempt to fetch it before this */
   struct store_walk walk;
   uint64_t n_walked;                 /* items that the walk has seen */

@@ -32,6 +32,7 @@ struct pass {
   struct topic_reader *reader;
   struct partition *partitions; /* [n_partitions] */
   int n_partitions;
+  uint64_t mark;   /* of what the topic has: another one after each record */
   uint8_t *chunks; /* [n_chunks] enum chunk */
   uint64_t n_chunks;
   struct topic_record records[POLL_RECORDS];
@@ -73,6 +74,7 @@ static err_t assign(struct pass *p)
     struct partition *at = &p->partitions[i];
     TRY(verify_wanted(p->fetch));
     TRY(topic_reader_bounds(p->reader, i, BROKER_TIMEOUT_MS, &at->next, &at->end));
+    p->mark = (p->mark * 31 + (uint64_t)at->next) * 31 + (uint64_t)at->end + 1;
     if (at->next < at->end)
       TRY(topic_reader_assign(p->reader, i, at->next));
   }
@@ -182,15 +184,30 @@ static err_t verify_chunks(const struct pass *p)
   return ERR_OK;
 }
 
+/* Does the topic have other records than when it was last read in vain? It may be large, so it is not read for nothing.
+ */
+static err_t verify_changed(struct pass *p)
+{
+  struct model_fetch *f = p->fetch;
+
+  f->is_unchanged = f->read_in_vain && p->mark == f->read_in_vain;
+  if (f->is_unchanged)
+    FAIL(ERR_MODEL, "topic %s has no more of model file %s than before", f->topic, f->digest);
+  return ERR_OK;
+}
+
 static err_t read_topic(struct pass *p)
 {
-  TRY(verify_wanted(p->fetch));
+  struct model_fetch *f = p->fetch;
+
+  TRY(verify_wanted(f));
   TRY(open_reader(p));
   TRY(assign(p));
+  TRY(verify_changed(p));
+  TRY(model_file_open(f->directory, f->digest, f->n_bytes, &p->file));
   TRY(read_all(p));
-  TRY(verify_chunks(p));
-  topic_reader_abandon(&p->reader);
-  return ERR_OK;
+  f->read_in_vain = p->mark; /* unless the file turns out to be there */
+  return verify_chunks(p);
 }
 
 static err_t fetch(struct pass *p)
@@ -199,7 +216,6 @@ static err_t fetch(struct pass *p)
 
   p->n_chunks = model_chunk_count(f->n_bytes);
   TRY(mem_array(p->n_chunks, sizeof *p->chunks, &p->chunks));
-  TRY(model_file_open(f->directory, f->digest, f->n_bytes, &p->file));
   atomic_store(&f->uses_kafka, true);
   err_code_t err = read_topic(p);
   if (p->reader)

@@ -20,6 +20,8 @@ struct model_fetch {
   char directory[PATH_MAX];   /* of the store */
   char digest[MODEL_DIGEST_CHARS + 1];
   uint64_t n_bytes;
+  uint64_t read_in_vain;      /* mark of the topic when it was last read for this file, and lacked it; 0: it was not */
+  bool is_unchanged;          /* the topic still has that mark, so it was not read again */
   _Atomic bool is_cancelled;  /* end soon */
   _Atomic bool uses_kafka;    /* it is in a part that ends within seconds after is_cancelled */
   _Atomic uint64_t n_fetched; /* bytes of the file that were found so far */

@@ -16,7 +16,7 @@
 enum { DROP_WAIT_MS = 1000, DROP_STEP_MS = 5 };
 
 /* The first pause before another attempt, and how often it is doubled. */
-enum { PAUSE_MS = 2000, PAUSE_DOUBLINGS_MAX = 5 };
+enum { PAUSE_MS = 2000, PAUSE_DOUBLINGS_MAX = 3 };
 
 struct model_fetch_errand {
   struct model_fetch fetch;
@@ -46,18 +46,24 @@ bool model_fetching_is_of(const struct model_fetching *f, const struct model_ent
 
 /* ---- Beginning ---- */
 
-/* The calling thread's newest failure is why there is no file. The same one is logged once. */
-static void note_failure(struct model_entry *entry)
+/* Fetch again after a pause. */
+static void pause_fetch(struct model_entry *entry)
 {
   int n_doublings = entry->n_fetch_failures < PAUSE_DOUBLINGS_MAX ? (int)entry->n_fetch_failures : PAUSE_DOUBLINGS_MAX;
 
+  entry->n_fetch_failures++;
+  entry->fetch_due_ns = clock_now_ns() + ((int64_t)PAUSE_MS << n_doublings) * CLOCK_NS_PER_MS;
+  model_entry_enter(entry, MODEL_WAITING);
+}
+
+/* The calling thread's newest failure is why there is no file. The same one is logged once. */
+static void note_failure(struct model_entry *entry)
+{
   if (strncmp(entry->problem, err_message(), sizeof entry->problem - 1) != 0)
     log_error("model_not_fetched", "generation=%s reason=%s note=\"it is tried again; the former generations answer\"",
               entry->name, log_failure());
   snprintf(entry->problem, sizeof entry->problem, "%s", err_message());
-  entry->n_fetch_failures++;
-  entry->fetch_due_ns = clock_now_ns() + ((int64_t)PAUSE_MS << n_doublings) * CLOCK_NS_PER_MS;
-  model_entry_enter(entry, MODEL_WAITING);
+  pause_fetch(entry);
 }
 
 static err_t verify_allowed(const struct model_fetching *f, const struct model_entry *entry)
@@ -89,6 +95,7 @@ static err_t begin(struct model_fetching *f, const struct model_entry *entry)
   e->fetch.layers = f->layers;
   e->fetch.topic = f->config->models.files_topic;
   e->fetch.n_bytes = entry->n_bytes;
+  e->fetch.read_in_vain = entry->read_in_vain;
   snprintf(e->fetch.directory, sizeof e->fetch.directory, "%s", f->config->store_path);
   snprintf(e->fetch.digest, sizeof e->fetch.digest, "%s", entry->digest);
   if (!errand_begin(run, e, &e->errand)) {
@@ -117,10 +124,15 @@ void model_fetching_cancel(struct model_fetching *f)
     atomic_store(&f->errand->fetch.is_cancelled, true);
 }
 
-static void note_end(struct model_entry *entry, err_code_t err)
+static void note_end(struct model_entry *entry, const struct model_fetch *fetch, err_code_t err)
 {
+  entry->read_in_vain = err == ERR_MODEL ? fetch->read_in_vain : 0;
   if (err == ERR_STOPPING) {
     model_entry_enter(entry, MODEL_WAITING);
+    return;
+  }
+  if (err != ERR_OK && fetch->is_unchanged) {
+    pause_fetch(entry); /* the problem is the same */
     return;
   }
   if (err != ERR_OK) {
@@ -143,7 +155,7 @@ void model_fetching_step(struct model_fetching *f)
   if (!atomic_load(&e->is_done))
     return;
   errand_join(&e->errand);
-  note_end(f->entry, err_give_back(&e->errand.failure));
+  note_end(f->entry, &e->fetch, err_give_back(&e->errand.failure));
   mem_free(&f->errand);
 }
 

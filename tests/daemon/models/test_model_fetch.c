@@ -155,6 +155,22 @@ static void an_empty_topic_lacks_all_chunks(void **state)
   assert_refused(*state, ERR_MODEL, "3 of 3 chunks are missing, the first is 0");
 }
 
+static void a_topic_that_has_not_changed_is_not_read_again(void **state)
+{
+  struct fixture *f = *state;
+
+  write_chunk(f, 0);
+  assert_refused(f, ERR_MODEL, "2 of 3 chunks are missing");
+  assert_false(f->fetch.is_unchanged);
+  assert_refused(f, ERR_MODEL, "no more of model file");
+  assert_true(f->fetch.is_unchanged);
+  write_chunk(f, 1);
+  assert_refused(f, ERR_MODEL, "1 of 3 chunks are missing");
+  assert_false(f->fetch.is_unchanged);
+  write_chunk(f, 2);
+  assert_fetched(f);
+}
+
 static void one_that_is_cancelled_ends(void **state)
 {
   struct fixture *f = *state;
@@ -172,6 +188,7 @@ int main(void)
     CASE(a_file_that_is_there_needs_no_topic),
     CASE(the_newest_chunk_counts),
     CASE(an_empty_topic_lacks_all_chunks),
+    CASE(a_topic_that_has_not_changed_is_not_read_again),
     CASE(one_that_is_cancelled_ends),
   };
 

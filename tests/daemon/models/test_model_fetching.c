@@ -123,6 +123,7 @@ static void what_is_missing_is_the_entrys_problem_until_it_comes(void **state)
   assert_int_equal(f->entry.n_fetch_failures, 1);
   int64_t first_pause_ns = f->entry.fetch_due_ns - clock_now_ns();
   fetch(f);
+  assert_waits(f, "chunks are missing");
   assert_int_equal(f->entry.n_fetch_failures, 2);
   assert_true(f->entry.fetch_due_ns - clock_now_ns() > first_pause_ns);
   upload(f);
