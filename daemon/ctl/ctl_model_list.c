@@ -35,6 +35,9 @@ static void print_row(const json_t *row, FILE *out)
   if (json_is_integer(json_object_get(row, "derives_from")))
     fprintf(out, "  parts of @%" PRIu64, ctl_json_count(row, "derives_from"));
   fputc('\n', out);
+  if (strcmp(text_of(row, "phase"), "fetching") == 0)
+    fprintf(out, "  fetched %s of %s bytes\n", ctl_format_count(ctl_json_count(row, "fetched_bytes")).s,
+            ctl_format_count(ctl_json_count(row, "file_bytes")).s);
   if (*problem)
     fprintf(out, "  %s\n", problem);
 }

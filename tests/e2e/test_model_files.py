@@ -244,6 +244,14 @@ class ModelFiles(Case):
         self.assertIn("books@2 is ready", self.upload(2))
         self.ask(2, "books@2")
 
+    def test_nothing_is_added_if_the_topic_does_not_take_the_file(self):
+        broker.delete_topic(self.system.topic("model-files"))
+        broker.create_topic(self.system.topic("model-files"), 1, {"max.message.bytes": "1000"})
+        self.upload(2, code=1)
+        self.assertEqual((self.row(2), self.live_chunks()), ({}, set()))
+        self.upload(2, "--path", "/srv/model", code=2)
+        self.ask(1)
+
     def test_a_daemon_without_a_topic_of_files_says_so(self):
         self.daemon.stop()
         config = merged(self.daemon.config, {"models": {"files_topic": ""}})

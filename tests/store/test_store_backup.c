@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "store/directory_lock.h"
+#include "store/model_file.h"
+#include "store/model_files.h"
 #include "store/seen_store.h"
 #include "tests/support/store_fixture.h"
 
@@ -83,6 +85,41 @@ static void a_copy_has_everything(void **state)
   assert_int_equal(positions[0].at.partition, 2);
   assert_int_equal(positions[0].at.next, ITEMS);
   assert_int_equal(store_backup_verify(copy, &(struct store_contents){ 0 }), ERR_STORE_IN_USE);
+}
+
+/* Put a model file into a store that is closed. */
+static void put_model_file(const char *store, char digest[SHA256_HEX_BYTES])
+{
+  struct span bytes = span_of_str("a model");
+  struct model_file *file = NULL;
+
+  assert_ok(sha256_hex(bytes, digest));
+  assert_ok(model_file_open(store, digest, bytes.n, &file));
+  assert_ok(model_file_write(file, 0, bytes));
+  assert_ok(model_file_commit(file));
+  model_file_close(&file);
+}
+
+static void a_copy_has_the_model_files(void **state)
+{
+  struct fixture *f = *state;
+  char store[PATH_MAX], copy[PATH_MAX], seen[PATH_MAX], digest[SHA256_HEX_BYTES];
+  struct store_contents found;
+  bool is_there;
+
+  fill_and_close(f, store, copy);
+  put_model_file(store, digest);
+  assert_ok(store_backup_copy(store, copy));
+  assert_ok(store_backup_verify(copy, &found));
+  assert_int_equal(found.n_model_files, 1);
+  assert_ok(model_files_find(copy, digest, &is_there));
+  assert_true(is_there);
+  temp_dir_remove(copy);
+
+  snprintf(seen, sizeof seen, "%.4000s/data.mdb", store); /* it is copied last */
+  assert_int_equal(truncate(seen, 100), 0);
+  assert_int_equal(store_backup_copy(store, copy), ERR_STORE);
+  assert_int_equal(access(copy, F_OK), -1);
 }
 
 static void nothing_is_overwritten(void **state)
@@ -192,6 +229,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     STORE_TEST(a_copy_has_everything),
+    STORE_TEST(a_copy_has_the_model_files),
     STORE_TEST(nothing_is_overwritten),
     STORE_TEST(others_may_not_read_a_copy),
     STORE_TEST(a_directory_that_a_daemon_opens_is_left_alone),

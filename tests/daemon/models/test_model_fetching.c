@@ -3,10 +3,12 @@
 #include "daemon/models/model_fetching.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -133,6 +135,23 @@ static void what_is_missing_is_the_entrys_problem_until_it_comes(void **state)
   assert_int_equal(f->entry.n_fetch_failures, 0);
 }
 
+static void a_full_disk_is_waited_for(void **state)
+{
+  struct fixture *f = *state;
+  struct rlimit former, none = { .rlim_cur = 0 };
+
+  upload(f);
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &former), 0);
+  none.rlim_max = former.rlim_max;
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+  fetch(f);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &former), 0);
+  assert_waits(f, "make room on the disk");
+  fetch(f);
+  assert_false(model_fetching_is_needed(&f->entry));
+}
+
 static void what_is_not_allowed_is_not_begun(void **state)
 {
   struct fixture *f = *state;
@@ -174,8 +193,11 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
-    CASE(a_fetched_file_can_be_loaded),      CASE(what_is_missing_is_the_entrys_problem_until_it_comes),
-    CASE(what_is_not_allowed_is_not_begun),  CASE(a_file_that_nobody_needs_any_more_is_no_failure),
+    CASE(a_fetched_file_can_be_loaded),
+    CASE(what_is_missing_is_the_entrys_problem_until_it_comes),
+    CASE(a_full_disk_is_waited_for),
+    CASE(what_is_not_allowed_is_not_begun),
+    CASE(a_file_that_nobody_needs_any_more_is_no_failure),
     CASE(a_stop_does_not_wait_for_the_file),
   };
 
