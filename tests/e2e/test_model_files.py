@@ -49,6 +49,10 @@ def chunks(path):
     return {f"{digest(path)}/{i}": content[at:at + CHUNK] for i, at in enumerate(range(0, len(content), CHUNK))}
 
 
+def damaged(content):
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
 def add_record(path, **changes):
     return {"add": {"topic": True, "bytes": Path(path).stat().st_size, "sha256": digest(path), **changes}}
 
@@ -186,7 +190,7 @@ class ModelFiles(Case):
         folder.mkdir(exist_ok=True)
         (folder / f"{digest(paths[3])}.safetensors.part").write_bytes(b"half of another one")
         (folder / f"{digest(paths[3])}.safetensors").write_bytes(paths[3].read_bytes())  # nobody needs it
-        (folder / self.name_of(2)).write_bytes(paths[2].read_bytes()[:-1] + b"?")  # the disk has damaged it
+        (folder / self.name_of(2)).write_bytes(damaged(paths[2].read_bytes()))  # by the disk
         self.daemon.start().wait_ready()
         self.assertEqual(self.row(2)["phase"], "ready")
         self.ask(2, "books@2")
@@ -215,7 +219,7 @@ class ModelFiles(Case):
         self.write("model-files", {**right, key: right[key][:-1]})
         self.write("models", {"books@2": add_record(paths[2])})
         self.await_problem(2, f"{key} has not the 524288 bytes")
-        self.write("model-files", {key: right[key][:-1] + b"?"})
+        self.write("model-files", {key: damaged(right[key])})
         self.await_problem(2, "make a file with the SHA-256")
         self.ask(1)
         self.assertIn("books@2 is ready", self.upload(2))  # the newest chunks count
@@ -275,6 +279,12 @@ class ModelFiles(Case):
         eventually(lambda: self.fetched() == set(), "the sweep")
         self.ask(1)
 
+    def test_a_derived_model_is_uploaded_too(self):
+        self.upload(2, "--derive")
+        row = self.row(2)
+        self.assertEqual((row["derives_from"], row["coverage"], row["items"]), (1, 1, N_ITEMS))
+        self.assertEqual(self.fetched(), {self.name_of(2)})
+
     def test_a_backup_has_the_file(self):
         self.upload(2)
         self.daemon.ctl("model", "switch", "books", "2")
@@ -288,7 +298,7 @@ class ModelFiles(Case):
         self.ask(2)
         self.daemon.stop()
         path = self.system.folder / "store" / "models" / self.name_of(2)
-        path.write_bytes(path.read_bytes()[:-1] + b"?")
+        path.write_bytes(damaged(path.read_bytes()))
         done = subprocess.run([build_dir() / "sluicectl", "--config", self.daemon.config_path, "verify"],
                               capture_output=True, text=True, timeout=60 * SLOWNESS)
         self.assertNotEqual(done.returncode, 0)

@@ -548,6 +548,46 @@ static void a_start_after_the_retirement_of_the_root_keeps_its_parts(void **stat
   assert_true(engine_has_space(f->engine, span_of_str("books")));
 }
 
+/* ---- Files in a topic ---- */
+
+static void add_from_topic(struct fixture *f, uint32_t generation, uint64_t n_bytes)
+{
+  struct model_change change = { .kind = MODEL_ADD, .space = span_of_str("books"), .generation = generation };
+
+  change.digest = span_of_str(f->digests[1]);
+  change.is_in_topic = true;
+  change.n_bytes = n_bytes;
+  assert_ok(model_state_apply(&f->state, &change));
+}
+
+/* Nobody fetches files here: so it is as if none could be fetched. */
+static void a_file_that_cannot_be_fetched_holds_nothing_up(void **state)
+{
+  struct fixture *f = *state;
+  const struct model_entry *removed;
+  bool is_busy;
+
+  f->config.store_path = f->dir.path;
+  add_from_topic(f, 2, 100);
+  assert_ok(model_work_step(&f->work, true, &is_busy, &removed));
+  assert_int_equal(entry(f, 2)->phase, MODEL_WAITING);
+  assert_non_null(strstr(entry(f, 2)->problem, "models.files_topic"));
+  assert_non_null(strstr(entry(f, 2)->path, f->digests[1]));
+  assert_false(model_work_is_loading(&f->work));
+  assert_false(is_busy);
+  add_from_topic(f, 2, 101); /* another record: it is tried at once */
+  assert_ok(model_work_step(&f->work, true, &is_busy, &removed));
+  assert_int_equal(entry(f, 2)->n_bytes, 101);
+  assert_int_equal(entry(f, 2)->n_fetch_failures, 1);
+  add(f, 2, 1, f->digests[1]); /* now by its path */
+  step_to(f, 2, MODEL_READY, true);
+  assert_string_equal(entry(f, 2)->problem, "");
+  add_from_topic(f, 3, 100);
+  retire(f, 3);
+  step_to(f, 3, MODEL_REMOVED, true);
+  assert_string_equal(entry(f, 3)->problem, "");
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -570,6 +610,7 @@ int main(void)
     CASE(what_is_left_of_a_root_stays_when_another_generation_derives_from_it),
     CASE(a_model_that_needs_other_parts_than_its_root_fails_with_the_reason),
     CASE(a_start_after_the_retirement_of_the_root_keeps_its_parts),
+    CASE(a_file_that_cannot_be_fetched_holds_nothing_up),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
