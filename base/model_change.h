@@ -33,6 +33,7 @@ struct model_change {
   bool is_in_topic;                    /* MODEL_ADD: the file is in the topic of files, by its digest */
   uint64_t n_bytes;                    /* MODEL_ADD: of a file in that topic; up to MODEL_FILE_BYTES_MAX */
   uint32_t derives_from;               /* an earlier generation, whose parts it uses; 0: it has parts of its own */
+  double shadow;                       /* MODEL_ADD: share of the queries that are compared in it, from 0 to 1 */
   const struct model_switch *switches; /* MODEL_SWITCHES: [n_switches], times never fall */
   size_t n_switches;
 };

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "ingest/json_parse.h"
 
+enum { SHARE_DIGITS = 9 }; /* so people read 0.05, not the nearest binary fraction */
+
 /* ---- Keys ---- */
 
 /* Has the name only characters that a configured one may have? */
@@ -119,10 +121,21 @@ static err_t read_topic(json_t *add, struct model_change *out)
   return ERR_OK;
 }
 
+/* The share of the queries that are compared; none by default. */
+static err_t read_shadow(json_t *add, struct model_change *out)
+{
+  const json_t *shadow = json_object_get(add, "shadow");
+
+  out->shadow = json_number_value(shadow);
+  if (shadow && (!json_is_number(shadow) || out->shadow < 0 || out->shadow > 1))
+    FAIL(ERR_ITEM, "add.shadow: expects a share of the queries, from 0 to 1");
+  return ERR_OK;
+}
+
 static err_t read_add(json_t *add, struct region *region, struct model_change *out)
 {
   static const char *const members[] = {
-    "path", "sha256", "topic", "bytes", "derive",
+    "path", "sha256", "topic", "bytes", "derive", "shadow",
   };
 
   out->kind = MODEL_ADD;
@@ -132,6 +145,7 @@ static err_t read_add(json_t *add, struct region *region, struct model_change *o
     FAIL(ERR_ITEM, "add: the model of generation 1 is the one of the configuration: add generation 2 or later");
   TRY(verify_members("add", add, members, sizeof members / sizeof *members));
   TRY(read_derive(json_object_get(add, "derive"), out));
+  TRY(read_shadow(add, out));
   TRY(json_object_get(add, "topic") ? read_topic(add, out) : read_path(add, region, out));
   TRY(copy_text(add, "sha256", region, &out->digest));
   if (!is_digest(out->digest))
@@ -253,6 +267,8 @@ static json_t *add_json(const struct model_change *change)
                                     : json_pack("{s:o}", "path", text_json(change->path));
 
   json_object_set_new(add, "sha256", text_json(change->digest));
+  if (change->shadow > 0)
+    json_object_set_new(add, "shadow", json_real(change->shadow));
   return put_derive(add, change);
 }
 
@@ -271,7 +287,7 @@ static json_t *change_json(const struct model_change *change)
 err_t model_record_encode(const struct model_change *change, struct region *region, struct span *out)
 {
   AUTO(json_decrefp) json_t *json = change_json(change);
-  char *text = json ? json_dumps(json, 0) : NULL;
+  char *text = json ? json_dumps(json, JSON_REAL_PRECISION(SHARE_DIGITS)) : NULL;
 
   if (!text)
     FAIL(ERR_ITEM, "the path of a model must be UTF-8");

@@ -5,6 +5,7 @@
  *   books@2   {"add": {"path": "/srv/models/2.safetensors", "sha256": "9f86..."}}
  *   books@2   {"add": {"path": "/srv/models/2.safetensors", "sha256": "9f86...", "derive": 1}}
  *   books@2   {"add": {"topic": true, "bytes": 1048576, "sha256": "9f86..."}}
+ *   books@2   {"add": {"path": "/srv/models/2.safetensors", "sha256": "9f86...", "shadow": 0.05}}
  *   books@2   {"retire": true}
  *   books@2   {"retire": true, "derive": 1}
  *   books     {"switches": [{"to": 2, "at_ms": 1700000000000}]}

@@ -53,6 +53,21 @@ const struct model_generation *model_state_generation(const struct model_space *
   return space && i < space->n_generations && space->generations[i].number == number ? &space->generations[i] : NULL;
 }
 
+struct model_change model_state_record(const struct model_space *space, const struct model_generation *generation)
+{
+  return (struct model_change){
+    .kind = MODEL_ADD,
+    .space = span_of_str(space->name),
+    .generation = generation->number,
+    .digest = span_of_str(generation->digest),
+    .path = generation->path ? span_of_str(generation->path) : span_of(NULL, 0),
+    .is_in_topic = generation->is_in_topic,
+    .n_bytes = generation->n_bytes,
+    .derives_from = generation->derives_from,
+    .shadow = generation->shadow,
+  };
+}
+
 bool model_state_is_retired(const struct model_state *s, struct span space, uint32_t number)
 {
   const struct model_generation *g = model_state_generation(model_state_find(s, space), number);
@@ -144,6 +159,7 @@ static err_t put_generation(struct model_space *space, const struct model_change
     generation.is_in_topic = change->is_in_topic;
     generation.n_bytes = change->n_bytes;
     memcpy(generation.digest, change->digest.p, MODEL_DIGEST_CHARS);
+    generation.shadow = change->shadow;
   }
   forget_generation(space, change->generation);
   size_t i = generation_place(space, change->generation);

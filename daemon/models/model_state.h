@@ -20,6 +20,7 @@ struct model_generation {
   bool is_in_topic;                    /* the file is in the topic of files */
   uint64_t n_bytes;                    /* of a file in that topic */
   uint32_t derives_from;               /* the generation whose parts it uses; 0: it has parts of its own */
+  double shadow;                       /* share of the queries that are compared in it; 0: none */
 };
 
 struct model_space {
@@ -48,6 +49,10 @@ const struct model_space *model_state_find(const struct model_state *s, struct s
 
 /* Return what was said about a generation, or NULL. `space` may be NULL. */
 const struct model_generation *model_state_generation(const struct model_space *space, uint32_t number);
+
+/* Return the record that says what is known of a generation that was added: the change that made it so. Its texts are
+ * those of the generation. */
+struct model_change model_state_record(const struct model_space *space, const struct model_generation *generation);
 
 /* Was this generation retired? */
 bool model_state_is_retired(const struct model_state *s, struct span space, uint32_t number);

@@ -34,6 +34,10 @@ static void each_kind_of_record_is_read(void **state)
   assert_true(span_equal(change.space, span_of_str("books")));
   assert_true(span_equal(change.path, span_of_str("/m/2")));
   assert_true(span_equal(change.digest, span_of_str(DIGEST)));
+  assert_float_equal(change.shadow, 0, 0);
+
+  assert_ok(decode("books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\",\"shadow\":1}}", &change));
+  assert_float_equal(change.shadow, 1, 0);
 
   assert_int_equal(change.derives_from, 0);
 
@@ -120,6 +124,9 @@ static void a_record_that_makes_no_sense_is_refused_with_the_place(void **state)
     { "books@2", "{\"add\":{\"topic\":true,\"bytes\":0,\"sha256\":\"" DIGEST "\"}}", "add.bytes: expects" },
     { "books@2", "{\"add\":{\"topic\":true,\"bytes\":1099511627777,\"sha256\":\"" DIGEST "\"}}", "add.bytes" },
     { "books@2", "{\"add\":{\"topic\":true,\"bytes\":1}}", "add.sha256: expects a text" },
+    { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\",\"shadow\":1.5}}", "add.shadow: expects" },
+    { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\",\"shadow\":-0.1}}", "add.shadow: expects" },
+    { "books@2", "{\"add\":{\"path\":\"/m\",\"sha256\":\"" DIGEST "\",\"shadow\":\"1\"}}", "add.shadow: expects" },
     { "books", "{}", "switches: expects a list" },
     { "books", "{\"switches\":[]}", "switches: expects a list" },
     { "books", "{\"switches\":[2]}", "switches[0]: expects an object" },
@@ -177,14 +184,18 @@ static void what_is_written_is_read_again(void **state)
   assert_int_equal(again.n_switches, 2);
   assert_memory_equal(again.switches, switches, sizeof switches);
 
-  change = (struct model_change){
-    .kind = MODEL_ADD, .path = span_of_str("/a \"b\"/\xc3\xa9"), .digest = span_of_str(DIGEST), .derives_from = 2
-  };
+  change = (struct model_change){ .kind = MODEL_ADD,
+                                  .path = span_of_str("/a \"b\"/\xc3\xa9"),
+                                  .digest = span_of_str(DIGEST),
+                                  .derives_from = 2,
+                                  .shadow = 0.05 };
   assert_ok(model_record_encode(&change, &region, &text));
   assert_ok(model_record_decode(span_of_str("books@3"), true, text, &region, &again));
   assert_true(span_equal(again.path, change.path));
   assert_true(span_equal(again.digest, change.digest));
   assert_int_equal(again.derives_from, 2);
+  assert_float_equal(again.shadow, 0.05, 1e-12);
+  assert_non_null(memmem(text.p, text.n, "\"shadow\": 0.05", 14));
 
   change = (struct model_change){
     .kind = MODEL_ADD, .is_in_topic = true, .n_bytes = MODEL_FILE_BYTES_MAX, .digest = span_of_str(DIGEST)

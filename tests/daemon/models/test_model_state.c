@@ -59,6 +59,32 @@ static void a_generation_is_current_from_its_switch_until_the_next_one(void **st
   model_state_fini(&s);
 }
 
+static void a_generation_is_written_again_as_it_was_read(void **state)
+{
+  struct model_change change = add("books", 2, "/m/2"), again;
+  struct model_state s = { 0 };
+
+  (void)state;
+  change.derives_from = 1;
+  change.shadow = 0.25;
+  apply(&s, change);
+  const struct model_space *books = model_state_find(&s, span_of_str("books"));
+  again = model_state_record(books, model_state_generation(books, 2));
+  assert_int_equal(again.kind, MODEL_ADD);
+  assert_true(span_equal(again.space, change.space) && again.generation == 2);
+  assert_true(span_equal(again.path, change.path) && span_equal(again.digest, change.digest));
+  assert_int_equal(again.derives_from, 1);
+  assert_float_equal(again.shadow, 0.25, 0);
+  change.is_in_topic = true;
+  change.n_bytes = 77;
+  change.shadow = 0;
+  apply(&s, change);
+  again = model_state_record(books, model_state_generation(books, 2));
+  assert_true(again.is_in_topic && again.n_bytes == 77 && again.path.n == 0);
+  assert_float_equal(model_state_generation(books, 2)->shadow, 0, 0);
+  model_state_fini(&s);
+}
+
 static void a_later_record_of_a_generation_replaces_the_earlier_one(void **state)
 {
   struct model_state s = { 0 };
@@ -214,6 +240,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_generation_is_current_from_its_switch_until_the_next_one),
+    cmocka_unit_test(a_generation_is_written_again_as_it_was_read),
     cmocka_unit_test(a_later_record_of_a_generation_replaces_the_earlier_one),
     cmocka_unit_test(a_derived_generation_has_the_parts_of_its_root),
     cmocka_unit_test(parts_are_used_until_the_last_generation_of_their_root_is_retired),
