@@ -309,6 +309,10 @@ void searcher_limit_threads(struct searcher *s, size_t n);
  * between  a searcher of the same engine that searches only then: it counts as no further thread */
 void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pause)(void *context), void *context);
 
+/* From now on, search in the calling thread alone, and take no thread from other searches: for searches that nobody
+ * waits for. Thread: the one that owns the searcher. */
+void searcher_set_aside(struct searcher *s);
+
 /* Search one batch: at most max_batch checked queries of one space and one method.
  *
  * answers  [n]; every field is written except id and queued_us. Hits, explanations and watermark belong to the searcher

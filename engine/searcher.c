@@ -17,7 +17,7 @@ struct searcher {
   struct device_worker *workers[BACKENDS_MAX];
   struct members *members; /* NULL: the engine has no team */
   struct search_pause pause;
-  bool is_between; /* searches in the pauses of another searcher, whose thread counts already */
+  bool is_uncounted; /* its searches take no thread from others */
 };
 
 static err_t open_workers(struct searcher *s)
@@ -69,7 +69,13 @@ void searcher_limit_threads(struct searcher *s, size_t n)
 void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pause)(void *context), void *context)
 {
   s->pause = (struct search_pause){ pause, context };
-  between->is_between = true;
+  between->is_uncounted = true;
+}
+
+void searcher_set_aside(struct searcher *s)
+{
+  members_close(&s->members);
+  s->is_uncounted = true;
 }
 
 static err_t init_result(const struct arena *arena, const struct query *query, const struct admit *admit,
@@ -418,7 +424,7 @@ err_t searcher_search(struct searcher *s, size_t space, const struct method *met
 {
   assert(n >= 1 && n <= s->engine->max_batch);
   const struct arena *front = pair_acquire(s->engine->pair);
-  bool is_counted = s->engine->team && !s->is_between;
+  bool is_counted = s->engine->team && !s->is_uncounted;
   int64_t begin = clock_now_ns();
 
   if (is_counted)
