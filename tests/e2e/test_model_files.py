@@ -6,6 +6,7 @@ answer is compared with the oracle of the generation that it names."""
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,7 @@ from pathlib import Path
 import data
 import models
 import real_broker
+import wire
 from harness import SLOWNESS, Case, Daemon, System, TopicReader, build_dir, eventually, merged
 from wire import pb
 
@@ -278,6 +280,19 @@ class ModelFiles(Case):
         self.assertEqual(self.live_chunks(), set())
         eventually(lambda: self.fetched() == set(), "the sweep")
         self.ask(1)
+
+    def test_the_script_of_a_pipeline_uploads(self):
+        item = {"parts": {"books": wire.part_json(self.system.items.part("books@2"))}}
+        items = self.system.folder / "items.jsonl"
+        items.write_text("".join(json.dumps({"key": f"item-{i}", "value": item}) + "\n" for i in range(N_ITEMS)))
+        environment = {**os.environ, "SLUICECTL": f"{build_dir() / 'sluicectl'} --config {self.daemon.config_path}",
+                       "ADD_OPTIONS": "--upload"}
+        done = subprocess.run([data.ROOT / "examples" / "rollout" / "retrain", "books", paths[2], items],
+                              env=environment, capture_output=True, text=True, timeout=120 * SLOWNESS)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.system.sync()
+        self.ask(2)
+        self.assertEqual(self.fetched(), {self.name_of(2)})
 
     def test_a_derived_model_is_uploaded_too(self):
         self.upload(2, "--derive")
