@@ -40,6 +40,8 @@
     "Items admitted, summed over the queries with a filter")                                                           \
   X(seen_records, "sluice_seen_records_total", "Records read from the seen topic")                                     \
   X(seen_queries, "sluice_seen_queries_total", "Searched queries that left out what a user has seen")                  \
+  X(shadow_records_lost, "sluice_model_shadow_records_lost_total",                                                     \
+    "Comparisons of generations that models.shadow_topic did not take")                                                \
   X(undeliverable, "sluice_undeliverable_total", "Replies and dead letters given up because no broker accepted them")
 
 /* What is wrong with a dead letter. */

@@ -8,10 +8,10 @@
 static err_t create_topics(struct kafka_setup *s)
 {
   const char *topics[] = {
-    s->config->catalogue.topic,   s->config->catalogue.dead_letter_topic,
-    s->config->query.topic,       s->config->query.answer_topic,
-    s->config->seen.topic,        config_is_shard(s->config) ? s->config->query.partials_topic : "",
-    s->config->models.files_topic
+    s->config->catalogue.topic,    s->config->catalogue.dead_letter_topic,
+    s->config->query.topic,        s->config->query.answer_topic,
+    s->config->seen.topic,         config_is_shard(s->config) ? s->config->query.partials_topic : "",
+    s->config->models.files_topic, s->config->models.shadow_topic
   };
 
   for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++) {

@@ -106,8 +106,18 @@ static bool has_trials(const struct config *config)
 
 static err_t open_queries(const struct config *config, struct service *s)
 {
+  struct models *models = catalogue_models(s->catalogue);
   struct query_thread_context context = {
-    config, &s->kafka, s->engine, s->seen, s->delivery, s->tracker, &s->counters, &s->alarm, has_trials(config),
+    .config = config,
+    .kafka = &s->kafka,
+    .engine = s->engine,
+    .seen = s->seen,
+    .delivery = s->delivery,
+    .tracker = s->tracker,
+    .counters = &s->counters,
+    .alarm = &s->alarm,
+    .has_trials = has_trials(config),
+    .shadows = models ? models_shadows(models) : NULL,
   };
 
   return query_thread_open(&context, &s->query_thread);

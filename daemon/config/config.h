@@ -125,6 +125,7 @@ struct config {
     char *topic;       /* "": none is read */
     char *files_topic; /* "": there is none */
     uint64_t max_file_bytes;
+    char *shadow_topic; /* "": comparisons are not written */
   } models;
   char *store_path;
   struct config_space *spaces;

@@ -66,6 +66,7 @@ static err_t verify_topics(const struct config *c)
     { "seen.topic", c->seen.topic },
     { "models.topic", c->models.topic },
     { "models.files_topic", c->models.files_topic },
+    { "models.shadow_topic", c->models.shadow_topic },
   };
   size_t n_roles = sizeof roles / sizeof roles[0];
 
@@ -98,6 +99,14 @@ static err_t verify_groups(const struct config *c)
   if (c->catalogue.commit_interval_ms > 0 && strcmp(c->catalogue.group, c->query.group) == 0)
     FAIL(ERR_CONFIG, "%s:%d: catalogue.group and query.group are the same group, %s: each needs its own", c->path,
          line_of(c, line_of(c, "catalogue.group") ? "catalogue.group" : "query.group"), c->query.group);
+  return ERR_OK;
+}
+
+static err_t verify_models(const struct config *c)
+{
+  if (*c->models.shadow_topic && !*c->models.topic)
+    FAIL(ERR_CONFIG, "%s:%d: models.shadow_topic is set, but models.topic, which says what is compared, is not",
+         c->path, line_of(c, "models.shadow_topic"));
   return ERR_OK;
 }
 
@@ -153,6 +162,7 @@ err_t config_checks_run(const struct config *c, struct problems *problems)
   TRY(problems_note(problems, verify_topics(c)));
   TRY(problems_note(problems, verify_groups(c)));
   TRY(problems_note(problems, verify_canary(c)));
+  TRY(problems_note(problems, verify_models(c)));
   TRY(problems_note(problems, verify_shard(c)));
   TRY(problems_note(problems, verify_role(c)));
   TRY(config_fields_check(c, problems));

@@ -319,6 +319,9 @@ const struct setting settings[] = {
     .max = 1099511627776, .default_text = "17179869184",
     .meaning = "A larger model file is not fetched from `models.files_topic`: the disk of the store must have room "
                "for it." },
+  { .path = "models.shadow_topic", .type = SETTING_TOPIC, .offset = AT(models.shadow_topic), .default_text = "",
+    .meaning = "Topic for a record of each query that is compared in two generations (rollout.md). Empty: there is "
+               "none. It is written with `query.answer_kafka`." },
 
   { .path = "store.path", .type = SETTING_PATH, .offset = AT(store_path), .min = 1, .max = 4000,
     .meaning = "Directory of the store." },

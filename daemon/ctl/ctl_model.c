@@ -19,6 +19,9 @@ enum { TIMEOUT_S_DEFAULT = 60, TIMEOUT_S_MAX = 1000000 };
 
 #define COVERAGE_DEFAULT 99.9
 
+/* A record has nine digits of a share. */
+#define SHARE_ACCURACY 1e-8
+
 /* What a command line says. */
 struct request {
   struct ctl_context *ctx;
@@ -33,11 +36,14 @@ struct request {
   bool is_kept;          /* the retired generation's parts stay */
   double min_coverage;
   bool uploads;
+  double share;
+  bool has_share;
   bool is_forced;
   bool prints_json;
   uint64_t timeout_s;
   bool has_timeout;
-  int64_t next; /* the offset after the record that was written; 0: none was */
+  char problem[CTL_MODEL_REASON_BYTES]; /* why nothing is compared, as the last daemon says; "" */
+  int64_t next;                         /* the offset after the record that was written; 0: none was */
 };
 
 /* ---- Parsing ---- */
@@ -49,6 +55,17 @@ static err_t parse_percent(const char *text, double *out)
   *out = strtod(text, &end);
   if (end == text || *end != '\0' || !(*out >= 0 && *out <= 100))
     FAIL(ERR_USAGE, "--min-coverage expects a percentage from 0 to 100, not %s", text);
+  return ERR_OK;
+}
+
+static err_t parse_share(struct request *r, const char *text)
+{
+  char *end;
+
+  r->has_share = true;
+  r->share = strtod(text, &end);
+  if (end == text || *end != '\0' || !(r->share >= 0 && r->share <= 1))
+    FAIL(ERR_USAGE, "--share expects a share of the queries from 0 to 1, such as 0.05, not %s", text);
   return ERR_OK;
 }
 
@@ -71,6 +88,8 @@ static err_t parse_option(struct request *r, int option, char **argv)
     return ERR_OK;
   case 'c':
     return parse_percent(optarg, &r->min_coverage);
+  case 's':
+    return parse_share(r, optarg);
   case 'F':
     r->is_forced = true;
     return ERR_OK;
@@ -97,6 +116,7 @@ static err_t parse_options(struct request *r, int argc, char **argv)
     { "upload", no_argument, NULL, 'u' },
     { "min-coverage", required_argument, NULL, 'c' },
     { "force", no_argument, NULL, 'F' },
+    { "share", required_argument, NULL, 's' },
     { "at-least", required_argument, NULL, 'a' },
     { "json", no_argument, NULL, 'j' },
     { "timeout-s", required_argument, NULL, 't' },
@@ -379,6 +399,62 @@ static err_t run_retire(struct request *r)
   return ERR_OK;
 }
 
+/* ---- shadow ---- */
+
+/* Has the daemon read the share? */
+static err_code_t has_asked_share(void *context, const json_t *row, bool *is_there, char reason[CTL_MODEL_REASON_BYTES])
+{
+  struct request *r = context;
+  const json_t *shadow = json_object_get(row, "shadow");
+  const char *problem = json_string_value(json_object_get(shadow, "problem"));
+  double difference = json_number_value(json_object_get(shadow, "share")) - r->share;
+
+  *is_there = difference < SHARE_ACCURACY && difference > -SHARE_ACCURACY;
+  snprintf(reason, CTL_MODEL_REASON_BYTES, "%s@%" PRIu64 " has another share", r->space, r->generation);
+  snprintf(r->problem, sizeof r->problem, "%s", problem ? problem : "");
+  return ERR_OK;
+}
+
+static err_t verify_added(const struct request *r, const struct model_generation *known)
+{
+  if (r->generation == 1)
+    FAIL(ERR_USAGE,
+         "%s@1 is the model of the configuration: only an added generation can be compared with the current "
+         "one",
+         r->space);
+  if (!known || known->is_retired)
+    FAIL(ERR_USAGE, "%s@%" PRIu64 " %s", r->space, r->generation, known ? "was retired" : "is not there: add it first");
+  return ERR_OK;
+}
+
+static void say_compared(const struct request *r)
+{
+  if (r->share > 0)
+    printf("%s@%" PRIu64 " is compared for %g %% of the queries\n", r->space, r->generation, 100 * r->share);
+  else
+    printf("%s@%" PRIu64 " is compared no more\n", r->space, r->generation);
+  if (*r->problem)
+    printf("nothing is compared now: %s\n", r->problem);
+}
+
+/* The record is written again as it is, with another share. */
+static err_t run_shadow(struct request *r)
+{
+  if (!r->has_share)
+    FAIL(ERR_USAGE, "model shadow expects --share");
+  TRY(verify_space(r));
+  TRY(ctl_model_topic_read(r->ctx, &r->state));
+  const struct model_space *space = model_state_find(&r->state, space_of(r));
+  const struct model_generation *known = model_state_generation(space, (uint32_t)r->generation);
+  TRY(verify_added(r, known));
+  struct model_change change = model_state_record(space, known);
+  change.shadow = r->share;
+  TRY(write_change(r, MODEL_ADD, change));
+  TRY(await(r, has_asked_share, (int64_t)r->timeout_s));
+  say_compared(r);
+  return ERR_OK;
+}
+
 /* ---- The command ---- */
 
 struct verb {
@@ -389,7 +465,7 @@ struct verb {
 
 static const struct verb verbs[] = {
   { "list", 0, 1, run_list },     { "status", 0, 1, run_list },   { "add", 1, 1, run_add },
-  { "switch", 2, 2, run_switch }, { "retire", 2, 2, run_retire },
+  { "switch", 2, 2, run_switch }, { "retire", 2, 2, run_retire }, { "shadow", 2, 2, run_shadow },
 };
 
 static const struct verb *find_verb(const char *name)
@@ -423,7 +499,7 @@ static err_t run_request(const struct ctl_options *options, int argc, char **arg
   TRY(parse_options(r, argc, argv));
   const struct verb *verb = optind < argc ? find_verb(argv[optind]) : NULL;
   if (!verb)
-    FAIL(ERR_USAGE, "model expects one of list, status, add, switch and retire");
+    FAIL(ERR_USAGE, "model expects one of list, status, add, shadow, switch and retire");
   TRY(take_arguments(r, verb, argc - optind - 1, argv + optind + 1));
   TRY(open_context(options, verb, r));
   return verb->run(r);
@@ -442,11 +518,14 @@ static err_t run_model(const struct ctl_options *options, int argc, char **argv)
 
 const struct ctl_command ctl_model_command = {
   .name = "model",
-  .arguments = "list [SPACE] | add SPACE --file FILE | switch SPACE N | retire SPACE N",
-  .summary = "add a new generation of a space's model, switch to it, or retire one",
+  .arguments = "list [SPACE] | add SPACE --file FILE | shadow SPACE N --share S | "
+               "switch SPACE N | retire SPACE N",
+  .summary = "add a new generation of a space's model, compare it, switch to it, or retire one",
   .help =
       "  list [SPACE]      show the generations: phase, items, and which one answers. status is the same\n"
       "  add SPACE         add a generation, and wait until it is loaded and has all parts that there are\n"
+      "  shadow SPACE N    search a share of the queries in generation N too, after their answers, and compare\n"
+      "                    the hits: list shows what comes of it. N keeps its share until the next shadow\n"
       "  switch SPACE N    let generation N answer, and wait until it does. The way back is the same\n"
       "  retire SPACE N    remove a generation that does not answer, with its parts, and wait for that\n"
       "\n"
@@ -458,6 +537,7 @@ const struct ctl_command ctl_model_command = {
       "  --generation N    add: the number (default: the next one). A number is never used for another model\n"
       "  --min-coverage P  switch: refuse below this percentage of the current generation's items (default:\n"
       "                    99.9)\n"
+      "  --share S         shadow: the share of the queries, from 0 to 1, such as 0.05. 0 ends it\n"
       "  --force           switch: whatever the coverage is\n"
       "  --timeout-s N     wait at most N seconds (default: 60). switch: wait also for the coverage\n"
       "  --at-least HOST   ask and wait for the daemon at this address:port too; may be repeated\n"

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_json.h"
 
@@ -21,6 +22,50 @@ static const char *mark_of(const json_t *row)
   if (json_is_true(json_object_get(row, "current")))
     return "current";
   return json_is_true(json_object_get(row, "wanted")) ? "next" : "";
+}
+
+static void print_mean(const json_t *shadow, const char *name, FILE *out)
+{
+  const json_t *mean = json_object_get(shadow, name);
+
+  if (json_is_number(mean))
+    fprintf(out, ", %s %.4f", name, json_number_value(mean));
+}
+
+static void print_latency(const json_t *shadow, FILE *out)
+{
+  int64_t p99_ns = (int64_t)ctl_json_count(json_object_get(shadow, "shadow_us"), "p99") * CLOCK_NS_PER_US;
+  int64_t current_ns = (int64_t)ctl_json_count(json_object_get(shadow, "current_us"), "p99") * CLOCK_NS_PER_US;
+
+  if (ctl_json_count(shadow, "compared") > 0)
+    fprintf(out, ", p99 %s (current %s)", ctl_format_span(p99_ns).s, ctl_format_span(current_ns).s);
+}
+
+/* What came of comparing it with the current generation, if it was or should be. */
+static void print_shadow(const json_t *shadow, FILE *out)
+{
+  const char *problem = text_of(shadow, "problem"), *reason = text_of(shadow, "reason");
+  const json_t *dropped = json_object_get(shadow, "dropped"), *value;
+  const char *word;
+
+  if (!json_is_object(shadow))
+    return;
+  fprintf(out, "  compared for %g %% of the queries: %s so far",
+          100 * json_number_value(json_object_get(shadow, "share")),
+          ctl_format_count(ctl_json_count(shadow, "compared")).s);
+  print_mean(shadow, "overlap", out);
+  print_mean(shadow, "correlation", out);
+  print_latency(shadow, out);
+  json_object_foreach((json_t *)(uintptr_t)dropped, word, value)
+  {
+    if (json_integer_value(value) > 0)
+      fprintf(out, ", %s %s", ctl_format_count((uint64_t)json_integer_value(value)).s, word);
+  }
+  fputc('\n', out);
+  if (*problem)
+    fprintf(out, "  nothing is compared now: %s\n", problem);
+  if (*reason)
+    fprintf(out, "  the newest query that could not be compared: %s\n", reason);
 }
 
 static void print_row(const json_t *row, FILE *out)
@@ -40,6 +85,7 @@ static void print_row(const json_t *row, FILE *out)
             ctl_format_count(ctl_json_count(row, "file_bytes")).s);
   if (*problem)
     fprintf(out, "  %s\n", problem);
+  print_shadow(json_object_get(row, "shadow"), out);
 }
 
 void ctl_model_list_print(const json_t *models, const char *space, FILE *out)

@@ -43,6 +43,7 @@ static err_t create_all(struct ctl_context *ctx, int n_partitions)
     { "answers", c->query.answer_topic, &c->query.answer_kafka, { NULL, 0 } },
     { "dead letters", c->catalogue.dead_letter_topic, &c->catalogue.kafka, { NULL, 0 } },
     { "seen", c->seen.topic, &c->seen.kafka, { NULL, 0 } },
+    { "comparisons", c->models.shadow_topic, &c->query.answer_kafka, { NULL, 0 } },
     { "model files", c->models.files_topic, &c->catalogue.kafka, { compacted, 1 } },
     { "partials", config_is_shard(c) ? c->query.partials_topic : "", &c->query.answer_kafka, { NULL, 0 } },
   };

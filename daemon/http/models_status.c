@@ -6,6 +6,7 @@
 
 #include "daemon/http/json_put.h"
 #include "daemon/http/metric_print.h"
+#include "daemon/http/shadow_status.h"
 
 /* The items of a generation in the front epoch. */
 struct coverage {
@@ -49,7 +50,7 @@ static struct coverage coverage_of(struct engine *engine, const struct models_re
 
 /* ---- /status ---- */
 
-static json_t *row_json(struct engine *engine, const struct models_report_row *row)
+static json_t *row_json(struct models *m, struct engine *engine, const struct models_report_row *row)
 {
   struct coverage coverage = coverage_of(engine, row);
   struct engine_space_info info;
@@ -74,15 +75,16 @@ static json_t *row_json(struct engine *engine, const struct models_report_row *r
   json_put_count(object, "walked_items", row->n_walked);
   json_put_count(object, "unusable_parts", unusable_parts(engine, row));
   json_put_text(object, "problem", *row->problem ? row->problem : NULL);
+  json_put(object, "shadow", shadow_status_json(models_shadows(m), row->space, row->generation));
   return object;
 }
 
-static json_t *rows_json(struct engine *engine, const struct models_report *r)
+static json_t *rows_json(struct models *m, struct engine *engine, const struct models_report *r)
 {
   json_t *list = json_array();
 
   for (size_t i = 0; i < r->n; i++)
-    json_array_append_new(list, row_json(engine, &r->rows[i]));
+    json_array_append_new(list, row_json(m, engine, &r->rows[i]));
   return list;
 }
 
@@ -98,7 +100,7 @@ json_t *models_status_json(struct models *m, struct engine *engine)
   json_put(object, "next", r->next < 0 ? json_null() : json_integer(r->next));
   json_put_count(object, "refused_records", r->n_refused);
   json_put_text(object, "refused", *r->refused ? r->refused : NULL);
-  json_put(object, "generations", rows_json(engine, r));
+  json_put(object, "generations", rows_json(m, engine, r));
   models_report_unlock(r);
   return object;
 }
@@ -172,4 +174,5 @@ void models_status_metrics(struct models *m, struct engine *engine, FILE *out)
                        r ? r->n_refused : 0);
   if (r)
     models_report_unlock(r);
+  shadow_status_metrics(m ? models_shadows(m) : NULL, out);
 }

@@ -29,6 +29,7 @@ static json_t *kafka_json(const struct status *s)
   json_put_text(kafka, "dead_letter_topic", config->catalogue.dead_letter_topic);
   json_put_text(kafka, "seen_topic", *config->seen.topic ? config->seen.topic : NULL);
   json_put_text(kafka, "models_topic", *config->models.topic ? config->models.topic : NULL);
+  json_put_text(kafka, "shadow_topic", *config->models.shadow_topic ? config->models.shadow_topic : NULL);
   return kafka;
 }
 

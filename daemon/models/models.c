@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/delivery/record_letter.h"
+#include "daemon/models/model_shadows.h"
 #include "daemon/models/models_topic.h"
 #include "ingest/model_record.h"
 #include "store/store_models.h"
@@ -24,6 +25,7 @@ struct models {
   struct model_state state;
   struct model_work work;
   struct models_report report;
+  struct shadow_board shadows;
   bool has_position;
   struct store_position position; /* where the store stands */
   struct topic_record records[POLL_RECORDS];
@@ -183,7 +185,8 @@ static err_t report(struct models *m)
   m->report.next = m->has_position ? m->position.at.next : -1;
   snprintf(m->report.problem, sizeof m->report.problem, "%s", m->topic.problem);
   models_report_unlock(&m->report);
-  return err;
+  TRY(err);
+  return model_shadows_list(&m->work, &m->shadows);
 }
 
 err_t models_step(struct models *m, bool may_fill, bool *is_busy)
@@ -228,6 +231,11 @@ err_t models_note_loaded(struct models *m)
   return report(m);
 }
 
+struct shadow_board *models_shadows(struct models *m)
+{
+  return &m->shadows;
+}
+
 struct models_report *models_report_of(struct models *m)
 {
   return &m->report;
@@ -257,6 +265,7 @@ err_t models_open(const struct models_context *context, struct models **out)
   TRY(mem_array(1, sizeof *m, &m));
   m->with = *context;
   models_report_init(&m->report);
+  TRY(shadow_board_init(context->config, &m->shadows));
   TRY(model_work_init(context->config, context->engine, context->store, &m->state, &m->work));
   TRY(restore(m));
   TRY(open_topic(m));
@@ -274,6 +283,7 @@ void models_close(struct models **m)
   models_topic_fini(&(*m)->topic);
   model_state_fini(&(*m)->state);
   models_report_fini(&(*m)->report);
+  shadow_board_fini(&(*m)->shadows);
   region_fini(&(*m)->region);
   mem_free(m);
 }

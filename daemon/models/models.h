@@ -13,6 +13,7 @@
 #include "daemon/delivery/delivery.h"
 #include "daemon/kafka_setup.h"
 #include "daemon/models/models_report.h"
+#include "daemon/shadow/shadow_board.h"
 
 struct models;
 
@@ -55,6 +56,9 @@ void models_note_unusable(struct models *m, struct span part, struct span key);
 /* The engine was loaded from the store, with all generations that it has: none needs to be filled, and those that
  * should answer do so from now on. Errors as engine_set_current(). */
 err_t models_note_loaded(struct models *m);
+
+/* Return which generations are compared, and what came of it. Thread: any. */
+struct shadow_board *models_shadows(struct models *m);
 
 /* Return the report. Lock it to read it. Thread: any. */
 struct models_report *models_report_of(struct models *m);

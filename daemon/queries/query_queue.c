@@ -133,6 +133,11 @@ void query_queue_push(struct query_queue *q, struct pending_query *query)
   pthread_mutex_unlock(&q->mutex);
 }
 
+size_t query_queue_n_waiting(const struct query_queue *q)
+{
+  return atomic_load_explicit(&q->n_waiting, memory_order_relaxed);
+}
+
 int64_t query_queue_estimate_ns(struct query_queue *q, const struct pending_query *query)
 {
   const struct query_class of = query_class_of(query);
@@ -175,7 +180,7 @@ void query_queue_note_pause(struct query_queue *q, const struct query_batch *run
 
 bool query_queue_pop_between(struct query_queue *q, const struct query_batch *running, struct query_batch *batch)
 {
-  if (atomic_load_explicit(&q->n_waiting, memory_order_relaxed) == 0)
+  if (query_queue_n_waiting(q) == 0)
     return false;
   pthread_mutex_lock(&q->mutex);
   bool has_batch = !q->is_ended && fair_queue_pop_between(q->fair, running, clock_now_ns(), batch);

@@ -31,6 +31,9 @@ void query_queue_free_query(struct query_queue *q, struct pending_query *query);
  * query waits. */
 void query_queue_push(struct query_queue *q, struct pending_query *query);
 
+/* How many queries wait for a worker? Thread: any. Blocks: no. */
+size_t query_queue_n_waiting(const struct query_queue *q);
+
 /* Estimate how long it would take to answer this query if it were pushed now. */
 int64_t query_queue_estimate_ns(struct query_queue *q, const struct pending_query *query);
 

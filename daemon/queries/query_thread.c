@@ -328,8 +328,18 @@ err_t query_thread_start(struct query_thread *t)
 {
   const struct config *config = t->with.config;
 
-  struct search_context searches = { t->with.engine,           t->queue,    &t->intake.reply, t->figures, t->with.alarm,
-                                     config->query.batch_size, t->with.seen };
+  struct search_context searches = {
+    .engine = t->with.engine,
+    .queue = t->queue,
+    .reply = &t->intake.reply,
+    .figures = t->figures,
+    .alarm = t->with.alarm,
+    .max_batch = config->query.batch_size,
+    .seen = t->with.seen,
+    .shadows = t->with.shadows,
+    .kafka = t->with.kafka,
+  };
+
   TRY(search_workers_open(engine_setup_n_workers(config, t->with.engine), &searches, &t->workers));
   if (pthread_create(&t->thread, NULL, run, t) != 0)
     FAIL(ERR_SYSTEM, "the query thread cannot be started");

@@ -16,6 +16,7 @@
 #include "daemon/queries/trial.h"
 #include "daemon/search_figures.h"
 #include "daemon/seen/seen.h"
+#include "daemon/shadow/shadow_board.h"
 #include "engine/engine.h"
 
 struct query_thread;
@@ -29,7 +30,8 @@ struct query_thread_context {
   struct offset_tracker *tracker;
   struct counters *counters;
   struct alarm *alarm;
-  bool has_trials; /* the status page may try queries */
+  bool has_trials;              /* the status page may try queries */
+  struct shadow_board *shadows; /* NULL: there are no generations to compare */
 };
 
 /* Open the pool of queries. Returns ERR_CONFIG when the consumer could not be opened with its properties. */

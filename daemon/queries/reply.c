@@ -23,7 +23,9 @@ static bool is_reserved(const struct reply_context *with, struct span topic)
 
   return span_equal(topic, span_of_str(c->query.topic)) || span_equal(topic, span_of_str(c->catalogue.topic)) ||
          span_equal(topic, span_of_str(c->seen.topic)) || span_equal(topic, span_of_str(c->query.partials_topic)) ||
-         span_equal(topic, span_of_str(c->catalogue.dead_letter_topic));
+         span_equal(topic, span_of_str(c->catalogue.dead_letter_topic)) ||
+         span_equal(topic, span_of_str(c->models.topic)) || span_equal(topic, span_of_str(c->models.files_topic)) ||
+         span_equal(topic, span_of_str(c->models.shadow_topic));
 }
 
 static bool is_allowed(const struct reply_context *with, struct span topic)

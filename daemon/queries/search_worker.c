@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "daemon/pulse.h"
 #include "daemon/queries/seen_sets.h"
+#include "daemon/queries/shadow_thread.h"
 
 /* Memory for what users have seen that a lane keeps between batches, if there were more users than sets are kept:
  * enough for 32 users with 10,000 items each. */
@@ -26,6 +27,7 @@ struct lane {
   struct region seen;             /* what users of the batch have seen, if it is not held */
   struct seen_set **held;         /* [max_batch]: the first n_held: what the others have seen */
   size_t n_held;
+  size_t n_searched; /* queries of the batch */
 };
 
 struct worker {
@@ -43,7 +45,8 @@ struct search_workers {
   struct engine *engine;
   struct query_queue *queue;
   struct reply_context reply;
-  struct seen_sets *seen; /* NULL: there is no seen topic */
+  struct seen_sets *seen;        /* NULL: there is no seen topic */
+  struct shadow_thread *shadows; /* NULL: nothing is compared */
   struct search_figures *figures;
   struct alarm *alarm;
   _Atomic bool has_alarmed;
@@ -152,10 +155,26 @@ static void reply_all(struct worker *w, const struct lane *lane, int64_t began_n
   counters_add(&w->all->reply.counters->searches, 1);
 }
 
+/* Let the shadow thread take answered queries. The others stay in the batch. */
+static void offer_to_shadows(struct worker *w, struct lane *lane)
+{
+  struct query_batch *batch = &lane->batch;
+  size_t n = 0;
+
+  for (size_t i = 0; i < batch->n; i++) {
+    struct pending_query *query = batch->queries[i];
+    if (lane->answers[i].error || !shadow_thread_offer(w->all->shadows, query))
+      batch->queries[n++] = query;
+  }
+  batch->n = n;
+}
+
 /* The generation that the queries were checked for was removed, or is not current any more. Check them again, and let
  * them wait for their search again. One that names the generation itself is refused. */
-static void check_again(struct worker *w, struct query_batch *batch)
+static void check_again(struct worker *w, struct lane *lane)
 {
+  struct query_batch *batch = &lane->batch;
+
   for (size_t i = 0; i < batch->n; i++) {
     struct pending_query *query = batch->queries[i];
     err_code_t err = engine_check_query(w->all->engine, &query->query, &query->number, &query->method);
@@ -166,7 +185,7 @@ static void check_again(struct worker *w, struct query_batch *batch)
       query_queue_free_query(w->all->queue, query);
     }
   }
-  batch->n = 0;
+  batch->n = lane->n_searched = 0;
 }
 
 /* Search the batch of a lane and reply. Returns the time of the search. */
@@ -184,10 +203,12 @@ static int64_t search_batch(struct worker *w, struct lane *lane, int64_t began_n
   int64_t cost_ns = clock_now_ns() - began_ns;
   if (err == ERR_OK) {
     reply_all(w, lane, began_ns);
+    if (w->all->shadows)
+      offer_to_shadows(w, lane);
     return cost_ns;
   }
   if (err == ERR_SPACE_CHANGED) {
-    check_again(w, batch);
+    check_again(w, lane);
     return cost_ns;
   }
   log_error("search_failed", "queries=%zu reason=%s", batch->n, log_failure());
@@ -207,9 +228,10 @@ static void serve(struct worker *w, struct lane *lane)
   w->between_ns = 0;
   drop_late(w, &lane->batch, w->all->queue, began_ns);
   exclude_all_seen(w, lane);
+  lane->n_searched = lane->batch.n;
   int64_t cost_ns = lane->batch.n ? search_batch(w, lane, began_ns) : 0;
   release_seen(w, lane);
-  query_queue_finish(w->all->queue, &lane->batch, lane->batch.n, cost_ns - w->between_ns);
+  query_queue_finish(w->all->queue, &lane->batch, lane->n_searched, cost_ns - w->between_ns);
 }
 
 /* Between two steps of the usual search: serve the short batches that come first. */
@@ -289,6 +311,22 @@ static err_t open_worker(struct search_workers *all, struct engine *engine, size
   return ERR_OK;
 }
 
+static err_t open_shadows(const struct search_context *context, struct search_workers *all)
+{
+  const struct shadow_context shadows = {
+    .config = context->reply->config,
+    .kafka = context->kafka,
+    .engine = context->engine,
+    .queue = context->queue,
+    .board = context->shadows,
+    .seen = all->seen,
+    .counters = context->reply->counters,
+    .alarm = context->alarm,
+  };
+
+  return context->shadows ? shadow_thread_open(&shadows, &all->shadows) : ERR_OK;
+}
+
 err_t search_workers_open(size_t n, const struct search_context *context, struct search_workers **out)
 {
   struct search_workers *all;
@@ -302,6 +340,7 @@ err_t search_workers_open(size_t n, const struct search_context *context, struct
     TRY(seen_sets_open(context->seen, engine_key_hash(context->engine), &all->seen));
   all->figures = context->figures;
   all->alarm = context->alarm;
+  TRY(open_shadows(context, all));
   TRY(mem_array(n, sizeof *all->workers, &all->workers));
   all->n = n;
   for (size_t i = 0; i < n; i++)
@@ -321,6 +360,7 @@ void search_workers_close(struct search_workers **w)
     close_lane(&worker->between);
     region_fini(&worker->scratch);
   }
+  shadow_thread_close(&(*w)->shadows);
   seen_sets_close(&(*w)->seen);
   mem_free(&(*w)->workers);
   mem_free(w);

@@ -6,6 +6,7 @@
 #include "daemon/alarm.h"
 #include "daemon/queries/reply.h"
 #include "daemon/search_figures.h"
+#include "daemon/shadow/shadow_board.h"
 #include "daemon/seen/seen.h"
 #include "engine/engine.h"
 
@@ -19,7 +20,9 @@ struct search_context {
   struct search_figures *figures;    /* they count their searches here */
   struct alarm *alarm;
   size_t max_batch;
-  struct seen *seen; /* NULL: no query excludes what a user has seen */
+  struct seen *seen;            /* NULL: no query excludes what a user has seen */
+  struct shadow_board *shadows; /* NULL: there are no generations to compare */
+  const struct kafka_setup *kafka;
 };
 
 /* Start n workers. A worker whose engine cannot go on raises the alarm. `*out` is written even on error:

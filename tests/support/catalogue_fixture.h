@@ -102,6 +102,7 @@ static inline struct catalogue_fixture *catalogue_fixture_open(const struct kafk
   f->config.catalogue.dead_letter_topic = "letters";
   f->config.models.topic = "";
   f->config.models.files_topic = "";
+  f->config.models.shadow_topic = "";
   f->config.catalogue.publish_interval_ms = 1;
   f->config.catalogue.batch_items = 50;
   f->config.catalogue.partitions_refresh_ms = 200;

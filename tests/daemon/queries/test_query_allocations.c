@@ -171,6 +171,7 @@ static void make_config(void)
   config.query.answer_topic = (char *)"answers";
   config.query.partials_topic = (char *)"partials";
   config.seen.topic = (char *)"seen";
+  config.models.topic = config.models.files_topic = config.models.shadow_topic = (char *)"";
   config.seen.max_per_user = 100;
   config.catalogue.partitions_refresh_ms = 60000;
   config.store_path = dir.path;
@@ -187,7 +188,9 @@ static void make_config(void)
 static void open_queries(void)
 {
   struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
-  struct query_thread_context context = { &config, &setup, engine, NULL, NULL, NULL, &counters, &alarm_, false };
+  struct query_thread_context context = {
+    .config = &config, .kafka = &setup, .engine = engine, .counters = &counters, .alarm = &alarm_
+  };
   struct seen_context of_seen = { &config, &setup, NULL, &counters, &alarm_ };
   bool has_joined;
   struct delivery_config with = {

@@ -24,6 +24,9 @@ static char *patterns[] = { (char *)"min?", (char *)"team.*" };
 static const struct config config = {
   .catalogue = { .topic = (char *)"items", .dead_letter_topic = (char *)"team.letters" },
   .seen = { .topic = (char *)"seen" },
+  .models = { .topic = (char *)"team.models",
+              .files_topic = (char *)"team.files",
+              .shadow_topic = (char *)"team.comparisons" },
   .query = { .topic = (char *)"queries",
              .answer_topic = (char *)"answers",
              .partials_topic = (char *)"partials",
@@ -144,9 +147,21 @@ static void a_topic_that_no_setting_allows_gets_no_reply(void **state)
     const char *topic;
     bool is_allowed;
   } rows[] = {
-    { "", true },           { "answers", true },     { "mine", true }, { "min", false },   { "miners", false },
-    { "team.7", true },     { "teams", false },      { "team.", true }, { "items", false }, { "queries", false },
-    { "team.letters", false }, { "other", false },
+    { "", true },
+    { "answers", true },
+    { "mine", true },
+    { "min", false },
+    { "miners", false },
+    { "team.7", true },
+    { "teams", false },
+    { "team.", true },
+    { "items", false },
+    { "queries", false },
+    { "team.letters", false },
+    { "team.models", false },
+    { "team.files", false },
+    { "team.comparisons", false },
+    { "other", false },
   };
   struct pending_query query = query_of("u1");
 
