@@ -163,7 +163,7 @@ static void offer_to_shadows(struct worker *w, struct lane *lane)
 
   for (size_t i = 0; i < batch->n; i++) {
     struct pending_query *query = batch->queries[i];
-    if (lane->answers[i].error || !shadow_thread_offer(w->all->shadows, query))
+    if (query->trial || lane->answers[i].error || !shadow_thread_offer(w->all->shadows, query))
       batch->queries[n++] = query;
   }
   batch->n = n;

@@ -47,7 +47,7 @@ def say(text):
 
 def up_to_date(directory):
     here = os.path.dirname(os.path.abspath(__file__))
-    programs = [p for p in glob.glob(here + "/*.py") if not p.endswith("/show.py")]
+    programs = [p for p in glob.glob(here + "/*.py") if not p.endswith(("/show.py", "/retrain.py"))]
     newest = max([os.stat(p).st_mtime for p in programs] + [aptlists.newest_list_time()])
     paths = [os.path.join(directory, name) for name in OUTPUTS]
     return all(os.path.exists(p) and os.stat(p).st_mtime > newest for p in paths)
