@@ -6,6 +6,14 @@
 
 #include "base/cores.h"
 
+/* The shadow thread has a searcher, too. */
+static size_t n_searchers(const struct config *config)
+{
+  size_t n_workers = config->query.workers > 0 ? config->query.workers : 1;
+
+  return n_workers + (*config->models.topic != '\0');
+}
+
 void engine_setup_make(const struct config *config, struct engine_space *spaces, struct engine_config *out)
 {
   for (size_t i = 0; i < config->n_spaces; i++)
@@ -23,7 +31,7 @@ void engine_setup_make(const struct config *config, struct engine_space *spaces,
     .max_batch = config->query.batch_size,
     .isa = config->is_isa_auto ? isa_detect() : config->isa,
     .backend = config->backend,
-    .n_workers = config->query.workers,
+    .n_workers = n_searchers(config),
     .attributes = config->attributes,
     .lifetimes = { .not_before = config->catalogue.not_before, .expires = config->catalogue.expires },
   };

@@ -200,11 +200,12 @@ static void any_number_of_threads_gives_the_same_answers(void **state)
 {
   struct dice dice = { seed + 1 };
   struct engine *e = open_shared_engine(MEMBERS);
-  struct searcher *one = open_limited(e, 1), *shared[N_LIMITS];
+  struct searcher *one = open_limited(e, 1), *aside = open_limited(e, MEMBERS), *shared[N_LIMITS];
   struct answer expected[BATCH], answers[BATCH];
   struct question q;
 
   (void)state;
+  searcher_set_aside(aside);
   for (size_t i = 0; i < N_LIMITS; i++)
     shared[i] = open_limited(e, limits[i]);
   for (size_t round = 0; round < ROUNDS; round++) {
@@ -214,12 +215,15 @@ static void any_number_of_threads_gives_the_same_answers(void **state)
       churn(e, &dice, 200, true);
     draw_question(&dice, &q);
     fixture_search(e, one, q.queries, q.n, expected);
+    fixture_search(e, aside, q.queries, q.n, answers);
+    assert_same(&q, 1, expected, answers);
     for (size_t i = 0; i < N_LIMITS; i++) {
       fixture_search(e, shared[i], q.queries, q.n, answers);
       assert_same(&q, limits[i], expected, answers);
     }
   }
   searcher_close(&one);
+  searcher_close(&aside);
   for (size_t i = 0; i < N_LIMITS; i++)
     searcher_close(&shared[i]);
   engine_close(&e);

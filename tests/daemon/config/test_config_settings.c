@@ -170,7 +170,17 @@ static void no_two_roles_share_a_topic(void **state)
   assert_refused("query:\n  topic: sluice.catalogue\n" REST, 2, "catalogue.topic", "query.topic");
   assert_refused("query:\n  answer_topic: x\ncatalogue:\n  dead_letter_topic: x\n" REST, 4, "same topic", "x");
   assert_refused("seen:\n  topic: sluice.queries\n" REST, 2, "seen.topic", "query.topic");
+  assert_refused("models:\n  topic: m\n  shadow_topic: m\n" REST, 3, "models.topic", "models.shadow_topic");
   assert_refused("seen:\n  topic: a b\n" REST, 2, "seen.topic", "A-Z a-z 0-9 . _ -");
+}
+
+static void comparisons_need_the_topic_that_asks_for_them(void **state)
+{
+  (void)state;
+  assert_refused("models:\n  shadow_topic: c\n" REST, 2, "models.shadow_topic is set, but models.topic", "");
+  struct config *c = open_text("models:\n  topic: m\n  shadow_topic: c\n" REST);
+  assert_string_equal(c->models.shadow_topic, "c");
+  config_close(&c);
 }
 
 static void choices_are_words_of_their_list(void **state)
@@ -287,6 +297,7 @@ int main(void)
     cmocka_unit_test(strings_are_taken_at_their_longest_and_refused_beyond),
     cmocka_unit_test(topics_have_the_characters_that_kafka_allows),
     cmocka_unit_test(no_two_roles_share_a_topic),
+    cmocka_unit_test(comparisons_need_the_topic_that_asks_for_them),
     cmocka_unit_test(choices_are_words_of_their_list),
     cmocka_unit_test(a_listening_address_is_numeric_with_a_port),
     cmocka_unit_test(booleans_are_true_or_false),
