@@ -54,8 +54,8 @@ static err_t filter_parts(struct item_batch *b, const struct item_batch_rules *r
 
   for (size_t i = 0; i < change->n_parts; i++) {
     struct part *part = &change->parts[i];
-    bool is_retired = part_names_is_retired(rules->models, part->space);
-    bool is_known = !is_retired && engine_has_space(rules->engine, part->space);
+    bool is_known = engine_has_space(rules->engine, part->space); /* a retired one too, if it has to go on answering */
+    bool is_retired = !is_known && part_names_is_retired(rules->models, part->space);
     enum unknown_policy policy = is_retired ? UNKNOWN_SKIP : rules->unknown_spaces;
     if (is_known || policy == UNKNOWN_REFUSE)
       TRY(engine_check_part(rules->engine, part));

@@ -95,6 +95,28 @@ class Memory(Limits):
         self.ask(1)
 
 
+class LastOne(Limits):
+    def test_a_retired_generation_that_has_to_go_on_answering_is_still_updated(self):
+        """Nobody should retire the only generation, but a record that is written by hand may."""
+        paths = generations.write_models(data.generator("last"), folder.name, (1, 2), n=12)
+        self.open("last", paths)
+        self.control.retire(1)
+        eventually(lambda: self.daemon.status()["models"]["next"] == 1, "the record")
+        for restarts in (False, True):
+            if restarts:
+                self.daemon.stop()
+                self.daemon.start().wait_ready()
+            for i in range(N_ITEMS):
+                self.system.put(b"item-%d" % i, self.system.items.item(["books@1", "books@2"]))
+            self.system.sync()
+            self.assertEqual(current(self.daemon), 1)
+            self.ask(1)
+        self.control.add(2)
+        self.control.switch(2)
+        self.await_phase(1, "removed")
+        self.ask(2)
+
+
 class Stop(Limits):
     def test_a_stop_does_not_wait_for_a_model_that_is_being_loaded(self):
         self.open("stop", generations.write_models(data.generator("stop"), folder.name, (1,), n=12))
