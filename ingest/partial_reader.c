@@ -386,6 +386,16 @@ bool partial_reader_is_assigned(const struct partial_reader *r)
   return r->is_assigned;
 }
 
+bool partial_reader_is_member(const struct partial_reader *r)
+{
+  char *id = rd_kafka_memberid(r->rk);
+  bool is_member = id && *id;
+
+  if (id)
+    rd_kafka_mem_free(r->rk, id);
+  return is_member;
+}
+
 bool partial_reader_is_topic_away(const struct partial_reader *r)
 {
   return r->is_topic_away;

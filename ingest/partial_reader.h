@@ -65,6 +65,9 @@ bool partial_reader_has_marks(const struct partial_reader *r);
 /* Has the group made its assignment, perhaps an empty one? */
 bool partial_reader_is_assigned(const struct partial_reader *r);
 
+/* Does the group know this consumer? Blocks: until the client's thread answers. */
+bool partial_reader_is_member(const struct partial_reader *r);
+
 /* Is the topic missing? */
 bool partial_reader_is_topic_away(const struct partial_reader *r);
 

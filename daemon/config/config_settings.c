@@ -206,9 +206,9 @@ const struct setting settings[] = {
     .meaning = "How often to commit them. 0: never." },
   { .path = "catalogue.ready_max_lag", .type = SETTING_NUMBER, .offset = AT(catalogue.ready_max_lag),
     .min = 0, .max = 1000000000000, .default_text = "0",
-    .meaning = "A daemon that starts reads the topic up to where it ended at the start, and then joins the query group. "
-               "If this is not 0, it also waits until its lag, the records of all its partitions that are not applied, is "
-               "at most this. Later it does not leave the group because of its lag. 0: no limit." },
+    .meaning = "A daemon that starts reads the topic up to where it ended at the start, and then joins the query "
+               "group. If this is not 0, it also waits until its lag, the records of all its partitions that are not "
+               "applied, is at most this. Later it does not leave the group because of its lag. 0: no limit." },
   { .path = "catalogue.shard.index", .type = SETTING_NUMBER, .offset = AT(catalogue.shard.index),
     .min = 0, .max = 1023, .default_text = "0",
     .meaning = "Which shard this daemon is: it keeps the items of the catalogue partitions whose number, modulo "

@@ -4,15 +4,13 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/merge/merge_batch.h"
+#include "daemon/merge/merge_clients.h"
 #include "daemon/pulse.h"
-#include "ingest/partial_reader.h"
 #include "ingest/wire_partial.h"
 
 enum {
@@ -30,20 +28,16 @@ enum { FILL_MS = 1000 };
 /* After how many seconds of silence a shard is no longer shown. */
 enum { FORGET_SHARD_S = 600 };
 
-/* Room for a host's name, an address, and what is put around them. */
-enum { NAME_BYTES = 600, GROUP_BYTES = 300 };
-
 struct merge_thread {
   struct merge_thread_context with;
-  struct transaction *transaction;
-  struct partial_reader *reader;
+  struct merge_clients clients;
+  struct merge_handover handover; /* to clients with other certificates */
   struct open_joins *joins;
   struct places *answered;
   struct merge_batch batch; /* on its way; empty: nothing is */
   uint64_t generation;      /* of the assignment that all of this belongs to */
   int64_t commit_due_ns;
   struct region scratch;
-  char transactional_id[NAME_BYTES];
   _Atomic(const char *) not_ready;
   _Atomic bool is_stopping;
   struct pulse pulse;
@@ -126,15 +120,19 @@ static err_t take_record(struct merge_thread *t, const struct partial_record *re
   return ERR_OK;
 }
 
-/* After a new assignment everything is read again. */
-static void drop_reassigned(struct merge_thread *t)
+/* Forget all that was read: everything is read again. */
+static void drop_all(struct merge_thread *t)
 {
-  if (partial_reader_generation(t->reader) == t->generation)
-    return;
-  t->generation = partial_reader_generation(t->reader);
+  t->generation = partial_reader_generation(t->clients.reader);
   open_joins_clear(t->joins);
   places_clear(t->answered);
   merge_batch_clear(&t->batch);
+}
+
+static void drop_reassigned(struct merge_thread *t)
+{
+  if (partial_reader_generation(t->clients.reader) != t->generation)
+    drop_all(t);
 }
 
 /* How long may the thread wait for a record? */
@@ -153,13 +151,13 @@ static err_t read_records(struct merge_thread *t)
   bool takes_records = t->batch.n == 0 && open_joins_have_room(t->joins), has_record = false;
   struct partial_record record;
 
-  TRY(partial_reader_poll(t->reader, wait_ms(t), takes_records, &has_record, &record));
+  TRY(partial_reader_poll(t->clients.reader, wait_ms(t), takes_records, &has_record, &record));
   drop_reassigned(t);
   for (int i = 0; has_record && i < RECORDS_AT_ONCE; i++) {
     TRY(take_record(t, &record));
     if (!open_joins_have_room(t->joins))
       break;
-    TRY(partial_reader_poll(t->reader, 0, true, &has_record, &record));
+    TRY(partial_reader_poll(t->clients.reader, 0, true, &has_record, &record));
     drop_reassigned(t);
   }
   return ERR_OK;
@@ -184,7 +182,7 @@ static err_t fill_batch(struct merge_thread *t)
 /* List the positions to commit: below the first part of the oldest query that waits. */
 static size_t list_positions(struct merge_thread *t, struct position **out)
 {
-  size_t n = partial_reader_positions(t->reader, out);
+  size_t n = partial_reader_positions(t->clients.reader, out);
 
   for (size_t i = 0; i < n; i++) {
     int64_t oldest = open_joins_oldest(t->joins, (*out)[i].partition);
@@ -208,7 +206,7 @@ static err_t send_batch(struct merge_thread *t)
 {
   struct position *positions = NULL;
   size_t n = list_positions(t, &positions);
-  err_code_t err = merge_batch_send(&t->batch, t->reader, positions, n);
+  err_code_t err = merge_batch_send(&t->batch, t->clients.reader, positions, n);
 
   if (err == ERR_OK)
     return note_sent(t);
@@ -230,7 +228,7 @@ static void commit_now_and_then(struct merge_thread *t)
     return;
   t->commit_due_ns = now_ns + COMMIT_EVERY_MS * CLOCK_NS_PER_MS;
   size_t n = list_positions(t, &positions);
-  partial_reader_commit(t->reader, positions, n);
+  partial_reader_commit(t->clients.reader, positions, n);
 }
 
 static void note_time(struct merge_thread *t)
@@ -240,7 +238,7 @@ static void note_time(struct merge_thread *t)
 
   if (now_ns < open_joins_due_ns(t->joins))
     return;
-  size_t n = partial_reader_reach(t->reader, &reach);
+  size_t n = partial_reader_reach(t->clients.reader, &reach);
   open_joins_note_time(t->joins, now_ns, reach, n);
 }
 
@@ -248,11 +246,11 @@ static void note_time(struct merge_thread *t)
 
 static const char *why_not_ready(const struct merge_thread *t)
 {
-  if (partial_reader_is_topic_away(t->reader))
+  if (partial_reader_is_topic_away(t->clients.reader))
     return "waiting for the partials topic";
-  if (!partial_reader_is_assigned(t->reader))
+  if (!partial_reader_is_assigned(t->clients.reader))
     return "waiting for the partitions of the partials topic";
-  return partial_reader_has_marks(t->reader) ? NULL : "reading which queries are answered";
+  return partial_reader_has_marks(t->clients.reader) ? NULL : "reading which queries are answered";
 }
 
 static void show(struct merge_thread *t)
@@ -267,11 +265,55 @@ static void show(struct merge_thread *t)
     atomic_store(&t->not_ready, why_not_ready(t));
 }
 
+/* Before anything is read: a former daemon of the same name may have left a transaction open. And librdkafka would let
+ * the first mark, and so the second batch, wait for a second until it knows the topic. */
+static err_t prepare(struct merge_thread *t)
+{
+  err_code_t err;
+
+  while ((err = transaction_init(t->clients.transaction, PREPARE_MS)) == ERR_KAFKA_RETRY &&
+         !atomic_load(&t->is_stopping)) {
+    pulse_beat();
+    log_warn("merge_waiting", "reason=%s", log_failure());
+  }
+  if (err == ERR_OK)
+    (void)transaction_has_topic(t->clients.transaction, t->with.config->query.partials_topic, TOPIC_MS);
+  return err;
+}
+
+/* Let the clients with the new certificates take over. */
+static err_t take_over(struct merge_thread *t)
+{
+  log_info("kafka_client_renewed", "client=partials open_queries=%zu", open_joins_count(t->joins));
+  merge_clients_fini(&t->clients);
+  t->clients = merge_handover_end(&t->handover);
+  t->batch.with.transaction = t->clients.transaction;
+  drop_all(t);
+  TRY(prepare(t));
+  log_info("kafka_client_renewed", "client=answers");
+  return ERR_OK;
+}
+
+static struct merge_clients_context clients_context(const struct merge_thread *t)
+{
+  return (struct merge_clients_context){ t->with.config, t->with.kafka, &t->is_stopping };
+}
+
+static err_t hand_over(struct merge_thread *t)
+{
+  struct merge_clients_context context = clients_context(t);
+  bool is_due;
+
+  TRY(merge_handover_step(&t->handover, &context, &t->clients, &is_due));
+  return is_due ? take_over(t) : ERR_OK;
+}
+
 static err_t step(struct merge_thread *t)
 {
   pulse_beat();
+  TRY(hand_over(t));
   TRY(read_records(t));
-  if (partial_reader_has_marks(t->reader)) {
+  if (partial_reader_has_marks(t->clients.reader)) {
     note_time(t);
     if (t->batch.n == 0)
       TRY(fill_batch(t));
@@ -283,37 +325,12 @@ static err_t step(struct merge_thread *t)
   return ERR_OK;
 }
 
-/* Before anything is read: a former daemon of the same name may have left a transaction open. And librdkafka would let
- * the first mark, and so the second batch, wait for a second until it knows the topic. */
-static err_t prepare(struct merge_thread *t)
-{
-  err_code_t err;
-
-  while ((err = transaction_init(t->transaction, PREPARE_MS)) == ERR_KAFKA_RETRY && !atomic_load(&t->is_stopping)) {
-    pulse_beat();
-    log_warn("merge_waiting", "reason=%s", log_failure());
-  }
-  if (err == ERR_OK)
-    (void)transaction_has_topic(t->transaction, t->with.config->query.partials_topic, TOPIC_MS);
-  return err;
-}
-
-static err_t open_reader(struct merge_thread *t)
-{
-  const struct config *config = t->with.config;
-  struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &config->query.kafka, true);
-  char group[GROUP_BYTES];
-
-  snprintf(group, sizeof group, "%s.merge", config->query.group);
-  layers.client = "partials";
-  return partial_reader_open(&layers, config->query.partials_topic, group, (int64_t)config->merge.remember_ms,
-                             &t->is_stopping, &t->reader);
-}
-
 static err_t follow(struct merge_thread *t)
 {
+  struct merge_clients_context context = clients_context(t);
+
   TRY(prepare(t));
-  TRY(open_reader(t));
+  TRY(merge_clients_open_reader(&context, &t->clients));
   while (!atomic_load(&t->is_stopping))
     TRY(step(t));
   return ERR_OK;
@@ -327,32 +344,10 @@ static void *run(void *context)
   err_code_t err = follow(t);
   if (err != ERR_OK && !atomic_load(&t->is_stopping))
     alarm_raise(t->with.alarm, "merge", err);
-  partial_reader_close(&t->reader);
+  partial_reader_close(&t->handover.next.reader);
+  partial_reader_close(&t->clients.reader);
   pulse_rest();
   return NULL;
-}
-
-/* A name that no other daemon has, and that a restart keeps. */
-static void name_transactions(struct merge_thread *t)
-{
-  const struct config *config = t->with.config;
-  char host[256] = "";
-
-  gethostname(host, sizeof host - 1);
-  if (*config->merge.instance)
-    snprintf(t->transactional_id, NAME_BYTES, "%s.merge.%s", config->query.group, config->merge.instance);
-  else
-    snprintf(t->transactional_id, NAME_BYTES, "%s.merge.%s.%s", config->query.group, host, config->http.listen);
-}
-
-static err_t open_transaction(struct merge_thread *t)
-{
-  const struct config *config = t->with.config;
-  struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &config->query.answer_kafka, false);
-
-  layers.client = "answers";
-  name_transactions(t);
-  return transaction_open(&layers, config->merge.is_exactly_once ? t->transactional_id : NULL, &t->transaction);
 }
 
 err_t merge_thread_open(const struct merge_thread_context *context, struct merge_thread **out)
@@ -365,8 +360,9 @@ err_t merge_thread_open(const struct merge_thread_context *context, struct merge
   atomic_store(&t->not_ready, "waiting for brokers");
   TRY(open_joins_open(config->merge.memory_bytes, (int64_t)config->merge.wait_ms * CLOCK_NS_PER_MS, &t->joins));
   TRY(places_open((int64_t)config->merge.remember_ms * CLOCK_NS_PER_MS, &t->answered));
-  TRY(open_transaction(t));
-  struct merge_batch_context batch = { config, context->counters, context->figures, t->transaction };
+  struct merge_clients_context clients = clients_context(t);
+  TRY(merge_clients_open_producer(&clients, &t->clients));
+  struct merge_batch_context batch = { config, context->counters, context->figures, t->clients.transaction };
   TRY(merge_batch_init(&batch, &t->batch));
   if (pthread_create(&t->thread, NULL, run, t) != 0)
     FAIL(ERR_SYSTEM, "the merge thread cannot be started");
@@ -384,7 +380,8 @@ void merge_thread_close(struct merge_thread **t)
   if ((*t)->has_thread)
     pthread_join((*t)->thread, NULL);
   merge_batch_fini(&(*t)->batch);
-  transaction_close(&(*t)->transaction);
+  merge_clients_fini(&(*t)->handover.next);
+  merge_clients_fini(&(*t)->clients);
   open_joins_close(&(*t)->joins);
   places_close(&(*t)->answered);
   region_fini(&(*t)->scratch);

@@ -257,24 +257,8 @@ class Reload(SecurityCase):
         self.assertEqual(pb.Error.Code.Name(answer.error.code), "NOT_SEEN")
 
 
-class Renewal(SecurityCase):
-    """Certificates that change are taken up by SIGHUP: other clients take over, and no query is lost or repeated."""
-
-    CLIENTS = ("catalogue", "seen", "queries", "answers", "dead_letters")
-
-    def make_client(self, name, others=None, **topics):
-        """Make a daemon whose certificate is in files that keep their names.
-
-        others: files of another certificate, which all clients have but the consumer of queries
-        """
-        def named(files):
-            return dict(zip(("ssl.certificate.location", "ssl.key.location"), map(str, files)))
-        self.files = [broker.folder / f"{name}.{kind}" for kind in ("pem", "key")]
-        query = {"query": {"kafka": named(self.files)}} if others else {}
-        system = self.make(name, tls("MTLS", **named(others or self.files)), {"seen": {"topic": f"{name}.seen"}, **query},
-                           **topics)
-        broker.create_topic(f"{name}.seen", 2)
-        return system
+class Reissue:
+    """Certificates in files that keep their names. CLIENTS: the clients that are replaced when these change."""
 
     def put_certificate(self, authority, name, **times):
         for source, file in zip(authority.issue(name, **times), self.files):
@@ -301,6 +285,26 @@ class Renewal(SecurityCase):
 
     def ask(self, n):
         return [self.system.send(self.system.queries.draw("movies", "pqtopk", k=5)) for _ in range(n)]
+
+
+class Renewal(SecurityCase, Reissue):
+    """Certificates that change are taken up by SIGHUP: other clients take over, and no query is lost or repeated."""
+
+    CLIENTS = ("catalogue", "seen", "queries", "answers", "dead_letters")
+
+    def make_client(self, name, others=None, **topics):
+        """Make a daemon whose certificate is in files that keep their names.
+
+        others: files of another certificate, which all clients have but the consumer of queries
+        """
+        def named(files):
+            return dict(zip(("ssl.certificate.location", "ssl.key.location"), map(str, files)))
+        self.files = [broker.folder / f"{name}.{kind}" for kind in ("pem", "key")]
+        query = {"query": {"kafka": named(self.files)}} if others else {}
+        system = self.make(name, tls("MTLS", **named(others or self.files)), {"seen": {"topic": f"{name}.seen"}, **query},
+                           **topics)
+        broker.create_topic(f"{name}.seen", 2)
+        return system
 
     def expiry(self, use="certificate"):
         page = self.system.daemon.get("/metrics")[1]
@@ -501,6 +505,79 @@ class Renewal(SecurityCase):
         self.put_certificate(broker.authority, "sluice")
         self.hang_up('event=reloaded .*changed="certificates"')
         self.recover()
+
+
+class MergeRenewal(SecurityCase, Reissue):
+    """The same for the role merge, which joins the parts of a single shard. The shard keeps its certificate."""
+
+    CLIENTS = ("partials", "answers")
+    NEEDED = (("TOPIC", "partials", "READ"), ("TOPIC", "partials", "WRITE"), ("TOPIC", "answers", "WRITE"),
+              ("GROUP", "group.merge", "READ"), ("TRANSACTIONAL_ID", "group.merge.renewed", "WRITE"))
+
+    def open_merge(self, name, user, delivery):
+        certificate, key = broker.authority.issue("sluice")
+        shard = tls("MTLS", **{"ssl.certificate.location": str(certificate), "ssl.key.location": str(key)})
+        query = {"partials_topic": f"{name}.partials"}
+        system = self.make(name, shard, {"catalogue": {"shard": {"index": 0, "of": 1}}, "query": query})
+        broker.create_topic(system.topic("partials"), 2)
+        self.files = [broker.folder / f"{name}.{kind}" for kind in ("pem", "key")]
+        self.put_certificate(broker.authority, user)
+        own = dict(zip(("ssl.certificate.location", "ssl.key.location"), map(str, self.files)))
+        folder = system.folder / "merge"
+        folder.mkdir()
+        self.merge = Daemon({"role": "merge", "kafka": {**shard, **own},
+                             "query": {**query, "group": system.topic("group"), "answer_topic": system.topic("answers")},
+                             "merge": {"instance": "renewed", "wait_ms": int(20000 * SLOWNESS), "delivery": delivery}},
+                            folder).start()
+        self.addCleanup(lambda: self.merge.is_running() and self.merge.kill())
+        system.open()
+        self.merge.wait_ready()
+        self.answer_one()
+        return system
+
+    def answer_each_once(self, queries):
+        self.assert_answered(queries, 60)
+        eventually(lambda: self.merge.status()["counters"]["open_queries"] == 0, "the merge to have no parts")
+        self.system.client.poll(0.5)
+        for query in queries:
+            self.assertEqual(len(self.system.client.replies[query.id]), 1, query.id)
+
+    def test_a_merge_loses_and_repeats_no_query(self):
+        for delivery in ("exactly_once", "at_least_once"):
+            with self.subTest(delivery):
+                self.open_merge(f"merge-{delivery.replace('_', '-')}", "sluice", delivery)
+                queries = []
+                for _ in range(2):
+                    self.put_certificate(broker.authority, "sluice")
+                    queries += self.ask(50)
+                    self.renew(lambda: queries.extend(self.ask(3)), self.merge)
+                    queries += self.ask(50)
+                self.merge.wait_ready()
+                self.answer_each_once(queries)
+                self.merge.stop()
+
+    def test_both_clients_of_a_merge_have_the_new_one(self):
+        def change_all(change):
+            for resource, kind, operation in self.NEEDED:
+                broker.change(change, "User:CN=former", resource, f"merge-acl.{kind}", operation)
+        change_all("allow")
+        self.open_merge("merge-acl", "former", "exactly_once")
+        self.put_certificate(broker.authority, "sluice")
+        self.renew(daemon=self.merge)
+        change_all("forbid")
+        self.answer_each_once(self.ask(5))
+        self.merge.stop()
+
+    def test_a_refused_certificate_leaves_the_merge_to_the_former_clients(self):
+        self.open_merge("merge-refused", "sluice", "exactly_once")
+        self.put_certificate(strangers, "sluice")
+        before = self.hang_up(r'event=reloaded .*changed="certificates"', daemon=self.merge)
+        eventually(lambda: "event=kafka_refused" in self.merge.log()[before:], "brokers to refuse the certificate")
+        self.answer_each_once(self.ask(5))
+        self.put_certificate(broker.authority, "sluice")
+        self.renew(daemon=self.merge)
+        self.answer_each_once(self.ask(5))
+        self.merge.stop()
 
 
 NEEDED = (("TOPIC", "catalogue", "READ"), ("TOPIC", "catalogue", "DESCRIBE_CONFIGS"), ("TOPIC", "queries", "READ"),
