@@ -9,16 +9,16 @@ from harness import SLOWNESS, Daemon, build_dir, eventually, merged
 
 
 class Layout:
-    """n shards and some merges of a System: their answers go to a topic of their own, `PREFIX.merged`. The System's
+    """n shards, each with some replicas, and some merges of a System: their answers go to a topic of their own, `PREFIX.merged`. The System's
     daemon has the whole catalogue and answers the same queries in `PREFIX.answers`."""
 
-    def __init__(self, system, n, n_merges=2, shard_config=None, merge_config=None, name="sharded"):
+    def __init__(self, system, n, n_merges=2, shard_config=None, merge_config=None, name="sharded", n_replicas=1):
         self.system, self.n = system, n
         self.answer_topic = system.topic("merged")
         group = {"query": {"group": f"{system.prefix}.{name}", "partials_topic": system.topic("partials"),
                            "answer_topic": self.answer_topic}}
         self.base = merged(system.daemon.config, group)
-        self.shards = [self.shard(i, n, shard_config) for i in range(n)]
+        self.shards = [self.shard(i, n, shard_config, r) for i in range(n) for r in range(n_replicas)]
         self.merges = [self.merge(f"{name}-{i}", merge_config) for i in range(n_merges)]
 
     def _daemon(self, name, config):
@@ -26,8 +26,8 @@ class Layout:
         folder.mkdir(exist_ok=True)
         return Daemon(config, folder)
 
-    def shard(self, index, of, config=None):
-        name = f"shard-{index}-of-{of}"
+    def shard(self, index, of, config=None, replica=0):
+        name = f"shard-{index}-of-{of}" + (f"-replica-{replica}" if replica else "")
         own = {"catalogue": {"shard": {"index": index, "of": of}},
                "store": {"path": str(self.system.folder / name / "store")}}
         return self._daemon(name, merged(merged(self.base, own), config or {}))

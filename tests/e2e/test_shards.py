@@ -554,6 +554,28 @@ class Failures(ShardsCase):
         self.assertLess(found[soon.id].times.merged_us, wait_ms * 900)
         self.assertRegex(self.layout.merges[0].get("/readyz")[1], r"shard 1 of 3: heard")
 
+    def test_replicas_of_a_shard_take_over(self):
+        """Two shards with two replicas each. What the survivor searches again is answered once."""
+        load = self.open("replicated", 2, n_merges=1, n_replicas=2,
+                         merge_config={"merge": {"wait_ms": int(60000 * SLOWNESS)}})
+        victim, other = self.layout.shards[2:]
+        load.until(lambda: all(d.log().count("event=query_partitions") for d in self.layout.shards), "all replicas to join")
+        load.more(40)
+        found = shards.show_layout(self.layout.daemons())
+        self.assertEqual([(s["daemons"], s["ready"]) for s in found["layouts"][0]["shards"]], [(2, 2), (2, 2)])
+        before = len(other.log())
+        victim.kill()
+        load.more(40)
+        load.until(lambda: "assigned=3" in other.log()[before:], "the other replica to take over")
+        found = shards.show_layout(self.layout.daemons(), code=1)
+        self.assertIn(f"127.0.0.1:{victim.port} does not answer", "".join(found["problems"]))
+        self.assertEqual([s["daemons"] for s in found["layouts"][0]["shards"]], [2, 1])
+        victim.start()
+        load.until(self.layout.are_ready, "the killed replica to be ready")
+        load.more(20)
+        answers = self.check_once(load)
+        self.assertEqual({(a[0].parts.answered, a[0].parts.of) for a in answers.values()}, {(2, 2)})
+
     def test_from_two_shards_to_four(self):
         load = self.open("grow", 2, n_merges=1)
         load.more(30)
@@ -563,6 +585,9 @@ class Failures(ShardsCase):
         for shard in newer.shards:
             shard.start()
         load.until(newer.are_ready, "the new shards")
+        found = shards.show_layout(self.layout.daemons() + newer.daemons())
+        self.assertEqual([(row["of"], row["state"]) for row in found["layouts"]], [(2, "complete"), (4, "complete")])
+        self.assertIn("two layouts: shard 0 is of 2", "".join(found["notes"]))
         load.more(30)
         for shard in self.layout.shards:
             shard.stop()
