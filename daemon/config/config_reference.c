@@ -4,50 +4,37 @@
 
 #include "daemon/config/config_settings.h"
 
+/* What a setting of a type may be: a text, before the bounds, or what comes after them. */
+struct values {
+  const char *text;
+  const char *unit;
+  bool has_bounds;
+};
+
+static const struct values values_of[] = {
+  [SETTING_NUMBER] = { "", "", true },
+  [SETTING_BOOL] = { "`true`, `false`", "", false },
+  [SETTING_CHOICE] = { "", "", false }, /* each has its own */
+  [SETTING_TEXT] = { "a string of ", " bytes", true },
+  [SETTING_TOPIC] = { "a topic", "", false },
+  [SETTING_PATH] = { "a path, relative to the configuration file's directory", "", false },
+  [SETTING_ADDRESS] = { "numeric address:port, `[address]:port` for IPv6", "", false },
+  [SETTING_LIST] = { "a list of strings, each of ", " bytes", true },
+  [SETTING_PATTERNS] = { "a list of topics; `*` matches any text, `?` one character", "", false },
+  [SETTING_PROPERTIES] = { "a map of librdkafka properties", "", false },
+  [SETTING_FIELD] = { "a path", "", false },
+  [SETTING_FIELDS] = { "a map of names to paths", "", false },
+  [SETTING_ATTRIBUTES] = { "a map of names to `bool`, `keyword`, `keywords`, `integer`, `number` or `time`", "",
+                           false },
+};
+
 static void write_values(const struct setting *s, FILE *out)
 {
-  switch (s->type) {
-  case SETTING_NUMBER:
-    fprintf(out, "%llu to %llu", (unsigned long long)s->min, (unsigned long long)s->max);
-    break;
-  case SETTING_BOOL:
-    fputs("`true`, `false`", out);
-    break;
-  case SETTING_CHOICE:
-    fputs(s->choices, out);
-    break;
-  case SETTING_TEXT:
-    fprintf(out, "a string of %llu to %llu bytes", (unsigned long long)s->min, (unsigned long long)s->max);
-    break;
-  case SETTING_TOPIC:
-    fputs("a topic", out);
-    break;
-  case SETTING_PATH:
-    fputs("a path, relative to the configuration file's directory", out);
-    break;
-  case SETTING_ADDRESS:
-    fputs("numeric address:port, `[address]:port` for IPv6", out);
-    break;
-  case SETTING_LIST:
-    fprintf(out, "a list of strings, each of %llu to %llu bytes", (unsigned long long)s->min,
-            (unsigned long long)s->max);
-    break;
-  case SETTING_PATTERNS:
-    fputs("a list of topics; `*` matches any text, `?` one character", out);
-    break;
-  case SETTING_PROPERTIES:
-    fputs("a map of librdkafka properties", out);
-    break;
-  case SETTING_FIELD:
-    fputs("a path", out);
-    break;
-  case SETTING_FIELDS:
-    fputs("a map of names to paths", out);
-    break;
-  case SETTING_ATTRIBUTES:
-    fputs("a map of names to `bool`, `keyword`, `keywords`, `integer`, `number` or `time`", out);
-    break;
-  }
+  const struct values *values = &values_of[s->type];
+
+  fputs(s->type == SETTING_CHOICE ? s->choices : values->text, out);
+  if (values->has_bounds)
+    fprintf(out, "%llu to %llu%s", (unsigned long long)s->min, (unsigned long long)s->max, values->unit);
 }
 
 static void write_default(const struct setting *s, FILE *out)

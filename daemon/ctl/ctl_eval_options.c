@@ -27,44 +27,36 @@ static err_t take_backend(const char *name, enum engine_backend *out)
   return ERR_OK;
 }
 
-static err_t take_option(struct eval_options *o, int option)
+/* Return where an option that is a text is kept; NULL: it is no such option. */
+static const char **text_of(struct eval_options *o, int option)
 {
   switch (option) {
   case 'm':
-    o->model_path = optarg;
-    return ERR_OK;
+    return &o->model_path;
   case 'i':
-    o->items_path = optarg;
-    return ERR_OK;
+    return &o->items_path;
   case 'q':
-    o->queries_path = optarg;
-    return ERR_OK;
+    return &o->queries_path;
   case 'o':
-    o->output_path = optarg;
-    return ERR_OK;
-  case 'M':
-    o->methods[o->n_methods++] = *optarg ? optarg : "exact";
-    return ERR_OK;
+    return &o->output_path;
   case 'f':
-    o->filter = optarg;
-    return ERR_OK;
+    return &o->filter;
   case 'P':
-    o->parameters = optarg;
-    return ERR_OK;
+    return &o->parameters;
   case 'a':
-    o->attributes_path = optarg;
-    return ERR_OK;
+    return &o->attributes_path;
   case 'n':
-    o->not_before = optarg;
-    return ERR_OK;
+    return &o->not_before;
   case 'e':
-    o->expires = optarg;
-    return ERR_OK;
-  case 'w':
-    o->has_at = true;
-    return ctl_parse_time("--at", optarg, o->at_unix_ms, &o->at_unix_ms);
-  case 'A':
-    return eval_attributes_add(o->attributes, &o->n_attributes, optarg);
+    return &o->expires;
+  default:
+    return NULL;
+  }
+}
+
+static err_t take_number(struct eval_options *o, int option)
+{
+  switch (option) {
   case 'k':
     return ctl_parse_number("-k", optarg, 1, K_MAX, &o->k);
   case 'b':
@@ -73,19 +65,44 @@ static err_t take_option(struct eval_options *o, int option)
     return ctl_parse_number("--threads", optarg, 1, THREADS_MAX, &o->n_threads);
   case 'p':
     return ctl_parse_number("--threads-per-search", optarg, 1, TEAM_MAX, &o->threads_per_search);
+  default:
+    FAIL(ERR_USAGE, "unknown option of eval, or its value is missing");
+  }
+}
+
+static err_t take_value(struct eval_options *o, int option)
+{
+  switch (option) {
+  case 'M':
+    o->methods[o->n_methods++] = *optarg ? optarg : "exact";
+    return ERR_OK;
+  case 'w':
+    o->has_at = true;
+    return ctl_parse_time("--at", optarg, o->at_unix_ms, &o->at_unix_ms);
+  case 'A':
+    return eval_attributes_add(o->attributes, &o->n_attributes, optarg);
   case 's':
     return take_isa(optarg, &o->isa);
   case 'B':
     return take_backend(optarg, &o->backend);
-  case 'j':
-    o->prints_json = true;
-    return ERR_OK;
-  case 'T':
-    o->has_targets = true;
-    return ERR_OK;
   default:
-    FAIL(ERR_USAGE, "unknown option of eval, or its value is missing");
+    return take_number(o, option);
   }
+}
+
+static err_t take_option(struct eval_options *o, int option)
+{
+  const char **text = text_of(o, option);
+
+  if (text)
+    *text = optarg;
+  else if (option == 'j')
+    o->prints_json = true;
+  else if (option == 'T')
+    o->has_targets = true;
+  else
+    return take_value(o, option);
+  return ERR_OK;
 }
 
 static err_t verify_filter(const struct eval_options *o)
