@@ -127,7 +127,8 @@ static void take_assignment(struct query_reader *r, rd_kafka_topic_partition_lis
   }
 }
 
-/* A commit under way may fail, and nobody would repeat it: so all positions are committed again. */
+/* A commit under way may fail, and nobody would repeat it: so all positions are committed again. The queries that were
+ * not answered are another member's from now on; but nobody reads again those of a topic that is away. */
 static void give_up_assignment(struct query_reader *r)
 {
   if (!rd_kafka_assignment_lost(r->rk)) { /* lost partitions belong to another member already */
@@ -136,6 +137,7 @@ static void give_up_assignment(struct query_reader *r)
   }
   forget(r);
   rd_kafka_assign(r->rk, NULL);
+  r->generation += !atomic_load(&r->is_topic_away);
 }
 
 static void note_assigned(struct query_reader *r, bool is_assigned, int n_partitions)

@@ -93,8 +93,8 @@ bool query_reader_is_topic_away(struct query_reader *r);
 /* Return what the broker does not allow, as text that can follow "not ready: "; NULL: nothing. Thread: any. */
 const char *query_reader_denied(struct query_reader *r);
 
-/* Return the number of the assignment; it rises whenever partitions are assigned. Records of an earlier assignment that
- * are not done are read again, by this member or another. */
+/* Return the number of the assignment; it rises whenever partitions are assigned or given up. Records of an earlier
+ * assignment that are not done are read again, by this member or another. While the topic is away it does not rise. */
 uint64_t query_reader_generation(const struct query_reader *r);
 
 #endif

@@ -110,8 +110,8 @@ static void log_held(struct query_thread *t)
   }
 }
 
-/* After a new assignment the queries of the old one are read again, by this daemon or another. Drop those that no
- * worker has begun: they would be answered twice. */
+/* When the partitions are given up, and after a new assignment, the queries of the old one are read again, by this
+ * daemon or another. Drop those that no worker has begun: they would be answered twice. */
 static void drop_reassigned(struct query_thread *t)
 {
   if (query_reader_generation(t->reader) == t->generation)

@@ -163,6 +163,34 @@ static void assert_partitions_wait_for_answers(void)
   offset_tracker_close(&others);
 }
 
+/* The group gets its partition although queries were not answered. Their answers would be second ones: the caller must
+ * know at once, and not when it has partitions again. */
+static void assert_given_up_queries_are_told(void)
+{
+  struct kafka_layers layers = kafka_fixture_layers(&kafka, true);
+  struct offset_tracker *others;
+  struct query_reader *r, *other;
+  int64_t end_ns = kafka_deadline_ns();
+
+  assert_ok(offset_tracker_open(&tracker));
+  assert_ok(offset_tracker_open(&others));
+  assert_ok(query_reader_open(&layers, "queries", "giving up", "", tracker, &r));
+  next_record(r);
+  uint64_t generation = query_reader_generation(r);
+  assert_ok(query_reader_open(&layers, "queries", "giving up", "", others, &other));
+  while (query_reader_is_assigned(r) && clock_now_ns() < end_ns) {
+    assert_int_equal(query_reader_generation(r), generation);
+    poll_without_taking(other);
+    poll_without_taking(r);
+  }
+  assert_false(query_reader_is_assigned(r));
+  assert_true(query_reader_generation(r) > generation);
+  query_reader_close(&r);
+  query_reader_close(&other);
+  offset_tracker_close(&tracker);
+  offset_tracker_close(&others);
+}
+
 /* A fatal error, as when another member fences this one. It must be reported: otherwise a daemon would be ready and
  * answer nothing. */
 static void assert_fatal_error_is_told(struct query_reader *r)
@@ -194,6 +222,7 @@ static void a_second_reader_continues_at_the_first_query_that_is_not_done(void *
   assert_reader_stays_without_taking();
   assert_retired_reader_commits_again();
   assert_partitions_wait_for_answers();
+  assert_given_up_queries_are_told();
   r = open_reader("group");
   for (int i = 0; i < QUERIES; i++) {
     struct query_record taken = next_record(r);
