@@ -12,14 +12,15 @@
 
 /* ---- The form ---- */
 
-/* A name of a space has no characters that are coded, so a coded one is the name of none. */
-static bool copy_space(const char *text, char out[SPACE_NAME_MAX + 1])
+static bool read_space(const char *text, char out[SPACE_NAME_MAX + 1])
 {
-  size_t n = strlen(text);
+  uint8_t name[ITEM_KEY_MAX];
+  size_t n;
 
-  if (n == 0 || n > SPACE_NAME_MAX)
+  if (!url_key_decode(text, name, &n) || n > SPACE_NAME_MAX || memchr(name, 0, n))
     return false;
-  memcpy(out, text, n + 1);
+  memcpy(out, name, n);
+  out[n] = '\0';
   return true;
 }
 
@@ -38,7 +39,7 @@ const char *try_form_read(const char *key, const char *space, const char *k, str
 {
   *out = (struct try_form){ .k = TRY_K_DEFAULT };
   bool has_key = key && url_key_decode(key, out->key, &out->n_key);
-  bool has_space = space && copy_space(space, out->space);
+  bool has_space = space && read_space(space, out->space);
   bool has_k = !k || read_k(k, &out->k);
 
   if (!has_key) {
@@ -60,6 +61,20 @@ static void print_key(FILE *out, const struct try_form *form)
   json_decref(text);
 }
 
+/* Print a space as an option. A generation that is not current has its number. */
+static void print_space(FILE *out, const struct engine_space_info *info, const char *chosen)
+{
+  char name[SPACE_NAME_MAX + 16];
+
+  if (info->is_current)
+    snprintf(name, sizeof name, "%s", info->name);
+  else
+    snprintf(name, sizeof name, "%s@%u", info->name, info->generation);
+  fprintf(out, "<option%s>", strcmp(chosen, name) == 0 ? " selected=\"\"" : "");
+  html_print_text(out, name);
+  fputs("</option>", out);
+}
+
 /* Print the spaces where an item's own vector can be a query. Returns how many there are. */
 static size_t print_spaces(FILE *out, const struct status *s, const struct try_form *form)
 {
@@ -67,11 +82,9 @@ static size_t print_spaces(FILE *out, const struct status *s, const struct try_f
   size_t n = 0;
 
   for (size_t i = 0; i < engine_n_spaces(s->engine); i++) {
-    if (!engine_space_get(s->engine, i, &info) || !info.is_current || !info.takes_like)
+    if (!engine_space_get(s->engine, i, &info) || !info.takes_like)
       continue;
-    fprintf(out, "<option%s>", form && strcmp(form->space, info.name) == 0 ? " selected=\"\"" : "");
-    html_print_text(out, info.name);
-    fputs("</option>", out);
+    print_space(out, &info, form ? form->space : "");
     n++;
   }
   return n;
@@ -139,7 +152,12 @@ static void print_receipt(FILE *out, const json_t *answer)
     fprintf(out, " No other item scores above %.6g.", json_number_value(bound));
   else if (is_exact)
     fputs(" There are no more items.", out);
-  fputs("</p>\n<p id=\"effort\">Waited ", out);
+  fputs("</p>\n", out);
+}
+
+static void print_effort(FILE *out, const json_t *answer)
+{
+  fputs("<p id=\"effort\">Waited ", out);
   html_print_number(out, number(answer, "times", "queued_us") / 1000);
   fputs(" ms, searched ", out);
   html_print_number(out, number(answer, "times", "searched_us") / 1000);
@@ -164,6 +182,7 @@ static void print_answer(FILE *out, const char *text)
   } else {
     print_hits(out, json_object_get(answer, "hits"));
     print_receipt(out, answer);
+    print_effort(out, answer);
   }
   json_decref(answer);
 }

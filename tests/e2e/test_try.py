@@ -92,6 +92,11 @@ class Try(PageCase):
 
     def test_keys_of_any_bytes(self):
         self.assertEqual(self.problem("/try?key=%00%ff&space=films", 200), "like: no item has this key")
+        self.assertIn("there is no space", self.problem("/try?key=a&space=%ff%0a", 400))
+        self.assertEqual(self.problem("/try?key=a&space=%00", 400), "space: expects the name of a space")
+
+    def test_a_generation_can_be_named(self):
+        self.assertEqual(len(self.hits(self.section(url_of("film-1", space="films@1")))), 2)
 
     def test_without_a_query_there_is_the_form(self):
         code, body = self.ask("/try")
