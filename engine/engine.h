@@ -139,9 +139,9 @@ err_t engine_normalize_attribute(const struct engine *e, struct region *region, 
                                  bool *is_known);
 
 /* Apply changes in order and publish them as the next epoch, together with the positions. Returns when both arenas have
- * the changes. Parts must have passed engine_check_part(), and attributes engine_normalize_attribute(); parts of
- * unknown spaces and unknown attributes are ignored. Of several generations that use a part, those that refuse it count
- * that, and have no part of the item afterwards.
+ * the changes. Parts must have passed engine_check_part() since a space was last added or removed, and attributes
+ * engine_normalize_attribute(); parts of unknown spaces and unknown attributes are ignored. Of several generations that
+ * use a part, those that refuse it count that, and have no part of the item afterwards.
  *
  * Returns ERR_FULL if the items do not fit (the message says how many bytes an item takes); ERR_MEMORY; ERR_DEVICE if
  * the GPU fails and there is no other backend. The engine must not be used after an error. Thread: catalogue. Blocks:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generations of a space that are added, filled, switched to and removed on the device: answers are those of the
- * processor, and memory of the device is given back. */
+/* Generations of a space that are added, filled, switched to and removed on the device, with parts of their own and
+ * with those of another one: answers are those of the processor, and memory of the device is given back. */
 #include "engine/engine_spaces.h"
 #include "kernels/device.h"
 #include "tests/gpu/twins.h"
@@ -10,7 +10,7 @@
 enum { ITEMS = 400, DIM = 24, NEW_DIM = 40, N_QUERIES = 6, K = 12 };
 
 static struct twins twins;
-static char paths[2][PATH_MAX + 32];
+static char paths[3][PATH_MAX + 32];
 
 static void put_items(const char *space, size_t dim, size_t first, size_t end)
 {
@@ -44,15 +44,20 @@ static void check_search(const char *space, size_t dim, uint32_t generation, siz
   CHECK(twins.cuda_answers[0].n_hits == (n_items < K ? n_items : K), "%zu hits", twins.cuda_answers[0].n_hits);
 }
 
-static err_t try_add(struct engine *e, uint32_t generation, const char *path)
+static err_t try_derive(struct engine *e, uint32_t generation, const char *path, uint32_t parts_of)
 {
-  const struct engine_space space = { .name = "v", .model_path = path, .generation = generation };
+  const struct engine_space space = { .name = "v", .model_path = path, .generation = generation, .parts_of = parts_of };
   struct engine_model *model = NULL;
 
   TRY(engine_load_model(&space, &model));
   err_code_t err = engine_add_space(e, &model);
   engine_model_close(&model);
   return err;
+}
+
+static err_t try_add(struct engine *e, uint32_t generation, const char *path)
+{
+  return try_derive(e, generation, path, 0);
 }
 
 static void add(uint32_t generation, const char *path)
@@ -104,6 +109,19 @@ static void live(void)
 #endif
 }
 
+/* A generation that uses the parts of the first one. */
+static void share_parts(void)
+{
+  CHECK_OK(try_derive(twins.cpu, 3, paths[2], 1));
+  CHECK_OK(try_derive(twins.cuda, 3, paths[2], 1));
+  put_items("v", DIM, 0, ITEMS / 2);
+  check_search("v@3", DIM, 3, ITEMS / 2);
+  check_search("v", DIM, 1, ITEMS);
+  remove_generation(3);
+  put_items("v", DIM, ITEMS / 3, ITEMS);
+  check_search("v", DIM, 1, ITEMS);
+}
+
 int main(void)
 {
   struct temp_dir dir;
@@ -111,14 +129,15 @@ int main(void)
   check_begin("gpu_spaces");
   twins.dice.state = dice_seed();
   temp_dir_init(&dir);
-  for (size_t i = 0; i < 2; i++) {
+  for (size_t i = 0; i < 3; i++) {
     snprintf(paths[i], sizeof paths[i], "%s/%zu.safetensors", dir.path, i);
-    vector_file_write_plain(paths[i], "dot", i ? NEW_DIM : DIM);
+    vector_file_write_plain(paths[i], i == 2 ? "cosine" : "dot", i == 1 ? NEW_DIM : DIM);
   }
   twins_open(&twins, "v", paths[0], 0, ITEMS, ITEMS);
   put_items("v", DIM, 0, ITEMS);
   live();
   live();
+  share_parts();
 #ifdef SLUICE_CUDA_MODEL
   size_t all_bytes = (size_t)16 << 30;
   cuda_model_set_memory(all_bytes - free_bytes() + 100); /* 100 bytes are left */
