@@ -22,8 +22,11 @@ class Derived(test_rollout.Rollout):
 
     def setUp(self):
         super().setUp()
-        self.system.oracle.roots = {"books@2": "books", "books@3": "books"}
+        self.share_parts()
         self.paths = test_rollout.paths
+
+    def share_parts(self):
+        self.system.oracle.roots = {"books@2": "books", "books@3": "books"}
 
     # ---------------------------------------------------------------------------------------------------- steps
 
@@ -161,6 +164,27 @@ class Derived(test_rollout.Rollout):
         self.daemon.start().wait_ready()
         self.assertEqual(self.ask() | self.ask(1), {1, 3})
         self.assertEqual(self.rows()[3]["coverage"], 1)
+
+    def test_a_rebuild_fills_derived_generations_without_their_root(self):
+        self.put([1], range(80))
+        self.derive(2)
+        self.switch(2)
+        self.retire(1)
+        self.daemon.stop()
+        topic = self.system.topic("catalogue")
+        test_rollout.broker.delete_topic(topic)
+        test_rollout.broker.create_topic(topic, 2)
+        self.system.connect()
+        self.share_parts()
+        self.put([1], range(50))
+        self.put([2], range(40, 100))
+        self.daemon.start()
+        eventually(lambda: (self.daemon.get("/status") or [0])[0] == 200 and self.daemon.status()["ready"]
+                   and self.rows()[2]["items"] == 100, "the new catalogue")
+        self.assertEqual(self.daemon.status()["counters"]["discontinuities"], 1)
+        self.put([1], range(10))
+        self.assertEqual(self.ask(), {2})
+        self.assertEqual((self.rows()[1]["phase"], self.rows()[2]["coverage"]), ("kept", 1))
 
     def test_what_cannot_be_derived_is_refused_with_the_reason(self):
         self.put([1], range(20))
