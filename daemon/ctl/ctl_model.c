@@ -480,10 +480,11 @@ static const struct verb *find_verb(const char *name)
 static err_t take_arguments(struct request *r, const struct verb *verb, int argc, char **argv)
 {
   if (argc < verb->n_min || argc > verb->n_max)
-    FAIL(ERR_USAGE, "model %s expects %s", verb->name,
+    FAIL(ERR_USAGE, "model %s expects %s%s", verb->name,
          verb->n_max == 2 ? "a space and a generation"
          : verb->n_min    ? "a space"
-                          : "a space at most");
+                          : "a space at most",
+         r->is_derived ? "; a number belongs to --derive=N" : "");
   r->space = argc > 0 ? argv[0] : NULL;
   return argc == 2 ? ctl_parse_number("the generation", argv[1], 1, SPACE_GENERATION_MAX, &r->generation) : ERR_OK;
 }
@@ -530,8 +531,8 @@ const struct ctl_command ctl_model_command = {
       "  retire SPACE N    remove a generation that does not answer, with its parts, and wait for that\n"
       "\n"
       "  --file FILE       add: the model file. Its SHA-256 goes into the record\n"
-      "  --derive[=N]      add: the model uses the parts of generation N (default: of the current one), because only\n"
-      "                    its networks have changed. Items need no new parts\n"
+      "  --derive[=N]      add: use the parts of generation N (default: the current one), as only networks\n"
+      "                    have changed\n"
       "  --path PATH       add: where the daemons find the file (default: FILE's absolute path)\n"
       "  --upload          add: write the file to models.files_topic, from which the daemons fetch it\n"
       "  --generation N    add: the number (default: the next one). A number is never used for another model\n"
