@@ -7,7 +7,9 @@ It is driven through a pipe (--remote-debugging-pipe), so no port and no library
 import base64
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -28,7 +30,8 @@ class Browser:
         self.rest = b""
 
     def __enter__(self):
-        self.profile = tempfile.TemporaryDirectory(prefix="sluice-browser-")
+        # Processes of the browser may write to it for a moment after its end.
+        self.profile = tempfile.TemporaryDirectory(prefix="sluice-browser-", ignore_cleanup_errors=True)
         read_commands, self.commands = os.pipe()
         self.answers, write_answers = os.pipe()
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -38,23 +41,37 @@ class Browser:
         script = f'exec 3<&{read_commands} 4>&{write_answers}; exec "$@"'
         self.process = subprocess.Popen(["bash", "-c", script, "bash", *words], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        pass_fds=(read_commands, write_answers))
+                                        pass_fds=(read_commands, write_answers), start_new_session=True)
         os.close(read_commands)
         os.close(write_answers)
-        pages = [target for target in self.send("Target.getTargets")["targetInfos"] if target["type"] == "page"]
         self.session = None
-        self.session = self.send("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)["sessionId"]
+        try:
+            self.attach()
+        except AssertionError:
+            self.__exit__()
+            raise
         return self
 
+    def attach(self):
+        pages = [target for target in self.send("Target.getTargets")["targetInfos"] if target["type"] == "page"]
+        self.session = self.send("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)["sessionId"]
+
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+        try:
+            self.session = None
+            self.send("Browser.close")
+            self.process.wait(10 * harness.SLOWNESS)
+        except (AssertionError, OSError, subprocess.TimeoutExpired):
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
         os.close(self.commands)
         os.close(self.answers)
         self.profile.cleanup()
 
     def read_message(self):
         while b"\0" not in self.rest:
+            readable, _, _ = select.select([self.answers], [], [], 60 * harness.SLOWNESS)
+            assert readable, "the browser does not answer"
             more = os.read(self.answers, 1 << 16)
             assert more, "the browser has ended"
             self.rest += more
@@ -65,7 +82,7 @@ class Browser:
         """Send a command of the DevTools protocol, and return its result."""
         self.n_sent += 1
         command = {"id": self.n_sent, "method": method, "params": parameters}
-        if getattr(self, "session", None):
+        if self.session:
             command["sessionId"] = self.session
         os.write(self.commands, json.dumps(command).encode() + b"\0")
         while True:
