@@ -2,8 +2,8 @@
 """One machine whose cores are shared by all: the client, the broker, the shards and the merge.
 
 Whoever has something to do gets an equal part of the cores, and never more than one core for each thread. That is how
-the system's scheduler divides them, so a short piece of work does not wait for a long one to end. Other programs take
-part as so many threads that always work.
+the system's scheduler divides them, so a short piece of work does not wait for a long one to end. Other programs are
+not in the model: the scheduler prefers a process that mostly sleeps to those that always work.
 """
 
 import heapq
@@ -22,8 +22,8 @@ class Process:
 
 
 class Machine:
-    def __init__(self, cores, others=0.0):
-        self.cores, self.others, self.now, self.busy = cores, others, 0.0, 0.0
+    def __init__(self, cores):
+        self.cores, self.now, self.busy = cores, 0.0, 0.0
         self.running = []  # [remaining ms, process, then]
         self.events, self.order = [], itertools.count()
 
@@ -44,7 +44,7 @@ class Machine:
     def run(self):
         """Go on until nothing is left to do."""
         while self.events or self.running:
-            speed = min(1.0, self.cores / max(1.0, len(self.running) + self.others))
+            speed = min(1.0, self.cores / max(1, len(self.running)))
             next_end = min((left for left, _, _ in self.running), default=np.inf) / speed + self.now
             next_event = self.events[0][0] if self.events else np.inf
             self._advance(min(next_end, next_event), speed)
@@ -85,7 +85,7 @@ class OneMachine:
     """The processes of a layout, and the way of a query through them."""
 
     def __init__(self, rng, layout, times, trouble, n_queries):
-        self.machine, self.times, self.trouble = Machine(layout.cores, layout.others), times, trouble
+        self.machine, self.times, self.trouble = Machine(layout.cores), times, trouble
         self.client, self.broker = Process(), Process(threads=8)
         self.shards = [[Process(layout.workers) for _ in range(layout.replicas)] for _ in range(layout.shards)]
         self.merges = [Process() for _ in range(layout.merges)]

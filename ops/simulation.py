@@ -40,7 +40,6 @@ class Layout:
     workers: int = 1  # searches at a time in each daemon
     batch_max: int = 32  # queries of one batch
     cores: int = 0  # all processes share so many cores; 0: each worker has one of its own
-    others: float = 0.0  # threads of other programs that always work on these cores
 
     def daemons(self):
         return self.shards * self.replicas + self.merges

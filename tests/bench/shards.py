@@ -5,8 +5,8 @@ ops/simulate's model predicts for them.
 
 The model gets its times from the first run: what a search takes, and the processor time of the daemon, the broker and
 the client for a query. What is left of a wait is two ways through Kafka. A merge's time for a part is from the first run
-that has a merge. Shards search their share of the items. All processes share the cores with each other and with other
-programs, whose processor time meanwhile is measured.
+that has a merge. Shards search their share of the items. All these processes share the cores. What other programs use
+of them is measured, but not in the model.
 "searches" are predictions of a model in which only searches take processor time. ops/bench shards runs it. The exit
 status is 1 if a query was lost, answered twice, or not by all shards.
 """
@@ -119,8 +119,8 @@ def of_searches(times):
     return replace(times, hop_ms=times.hop_ms + worked_ms / 2, join_ms=0.01, client_ms=0, broker_ms=0, daemon_ms=0)
 
 
-def predict(times, n_shards, others, options):
-    layout = Layout(shards=n_shards, merges=int(n_shards > 1), cores=os.cpu_count(), others=others, batch_max=1)
+def predict(times, n_shards, options):
+    layout = Layout(shards=n_shards, merges=int(n_shards > 1), cores=os.cpu_count(), batch_max=1)
     at_size = at_shard_size(times, options.items / n_shards, options.items)
     return simulate(layout, at_size, options.rate, max(options.seconds, 200), seed=7, is_even=True)
 
@@ -194,9 +194,8 @@ def measure_all(broker, options):
         times = times or times_of(run)
         if n_shards > 1:
             join_ms = join_ms or run.query_ms["merge"] / n_shards
-        others = run.idle_cores + run.other_cores
-        predicted = predict(replace(times, join_ms=join_ms or 0), n_shards, others, options)
-        yield row_of(run, predicted, predict(of_searches(times), n_shards, 0, options), options)
+        predicted = predict(replace(times, join_ms=join_ms or 0), n_shards, options)
+        yield row_of(run, predicted, predict(of_searches(times), n_shards, options), options)
 
 
 def parse():

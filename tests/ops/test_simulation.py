@@ -130,12 +130,6 @@ class SharedCores(unittest.TestCase):
         # Three on two cores until a ends at 1.5; then each of the others has a core for the 2 ms left.
         self.assertEqual({name: round(end, 9) for name, end in ends.items()}, {"a": 1.5, "b": 3.5, "c": 3.5})
 
-    def test_other_programs_take_their_part(self):
-        machine, ends = shared_cores.Machine(2, others=3), []
-        machine.work(shared_cores.Process(), 3, lambda: ends.append(machine.now))
-        machine.run()
-        self.assertEqual(ends, [6])  # half of a core: a quarter of two
-
     def test_a_process_does_one_thing_after_the_other(self):
         machine, process, ends = shared_cores.Machine(2), shared_cores.Process(), []
         for _ in range(2):
