@@ -282,9 +282,10 @@ class ModelFiles(Case):
         self.ask(1)
 
     def test_the_script_of_a_pipeline_uploads(self):
-        item = {"parts": {"books": wire.part_json(self.system.items.part("books@2"))}}
+        parts = [wire.part_json(self.system.items.part("books@2")) for _ in range(N_ITEMS)]
         items = self.system.folder / "items.jsonl"
-        items.write_text("".join(json.dumps({"key": f"item-{i}", "value": item}) + "\n" for i in range(N_ITEMS)))
+        items.write_text("".join(json.dumps({"key": f"item-{i}", "value": {"parts": {"books": part}}}) + "\n"
+                                 for i, part in enumerate(parts)))
         environment = {**os.environ, "SLUICECTL": f"{build_dir() / 'sluicectl'} --config {self.daemon.config_path}",
                        "ADD_OPTIONS": "--upload"}
         done = subprocess.run([data.ROOT / "examples" / "rollout" / "retrain", "books", paths[2], items],
