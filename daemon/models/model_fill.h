@@ -2,7 +2,7 @@
 /* The two walks through the store that a generation needs: giving the engine the parts that came before the model, and
  * deleting the parts of a retired generation.
  *
- * Thread: catalogue. Blocks: some milliseconds.
+ * Thread: catalogue. Blocks: some tenths of a second; model_fill_pace() bounds it.
  */
 #ifndef DAEMON_MODELS_MODEL_FILL_H
 #define DAEMON_MODELS_MODEL_FILL_H
@@ -22,7 +22,7 @@
 err_t model_fill_step(struct model_entry *entry, struct engine *engine, struct store *store, size_t max,
                       struct region *region);
 
-enum { FILL_ITEMS_MIN = 2048, FILL_ITEMS_MAX = 32768, REMOVE_ITEMS_MAX = 8192 };
+enum { FILL_ITEMS_MIN = 2048, FILL_ITEMS_MAX = 16384, REMOVE_ITEMS_MAX = 8192 };
 
 /* Return how many items the next step should have, from FILL_ITEMS_MIN to `max`. Each step waits once for the searches
  * that run, or for a commit, so large steps are faster in all. But updates of the catalogue wait for a step. So a step

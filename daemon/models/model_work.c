@@ -421,10 +421,12 @@ static err_t leave_behind(struct model_work *w)
 
 /* ---- Walks ---- */
 
-/* Adapt the number of items of the steps. */
-static void pace(size_t *n_items, size_t max, int64_t begin_ns)
+/* Adapt the number of items of the steps. The next walk may have other models and other items, so it begins anew. */
+static void pace(const struct model_entry *entry, size_t *n_items, size_t max, int64_t begin_ns)
 {
-  *n_items = model_fill_pace(*n_items, max, (clock_now_ns() - begin_ns) / CLOCK_NS_PER_MS);
+  int64_t took_ms = (clock_now_ns() - begin_ns) / CLOCK_NS_PER_MS;
+
+  *n_items = entry->walk.is_over ? FILL_ITEMS_MIN : model_fill_pace(*n_items, max, took_ms);
 }
 
 static err_t fill(struct model_work *w, struct model_entry *entry)
@@ -432,7 +434,7 @@ static err_t fill(struct model_work *w, struct model_entry *entry)
   int64_t begin_ns = clock_now_ns();
 
   TRY(model_fill_step(entry, w->engine, w->store, w->fill_items, &w->region));
-  pace(&w->fill_items, FILL_ITEMS_MAX, begin_ns);
+  pace(entry, &w->fill_items, FILL_ITEMS_MAX, begin_ns);
   if (!entry->walk.is_over)
     return ERR_OK;
   region_trim(&w->region, 0);
@@ -453,7 +455,7 @@ static err_t remove_parts(struct model_work *w, struct model_entry *entry, const
     return ERR_OK;
   }
   TRY(err);
-  pace(&w->remove_items, REMOVE_ITEMS_MAX, begin_ns);
+  pace(entry, &w->remove_items, REMOVE_ITEMS_MAX, begin_ns);
   if (!entry->walk.is_over)
     return ERR_OK;
   model_entry_enter(entry, MODEL_REMOVED);
