@@ -269,12 +269,16 @@ static err_t choose_path(struct request *r, char absolute[PATH_MAX])
   return ERR_OK;
 }
 
-/* Make the record. A file that is uploaded is in the topic before it. */
+/* Make the record. A file that is uploaded is in the topic before it. A generation that is added again keeps its share.
+ */
 static err_t write_add(struct request *r, const char *digest, uint32_t root)
 {
+  const struct model_generation *known =
+      model_state_generation(model_state_find(&r->state, space_of(r)), (uint32_t)r->generation);
   struct model_change change = { .generation = (uint32_t)r->generation,
                                  .digest = span_of_str(digest),
-                                 .derives_from = root };
+                                 .derives_from = root,
+                                 .shadow = known ? known->shadow : 0 };
 
   if (r->uploads) {
     change.is_in_topic = true;

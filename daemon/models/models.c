@@ -178,15 +178,16 @@ static err_t mark_removed(struct models *m, const struct model_entry *entry)
   return err == ERR_STORE_FULL ? ERR_OK : err;
 }
 
+/* The comparisons first: who sees a generation in another phase sees what that means for them. */
 static err_t report(struct models *m)
 {
+  TRY(model_shadows_list(&m->work, &m->shadows));
   models_report_lock(&m->report);
   err_code_t err = models_report_copy(&m->report, &m->work);
   m->report.next = m->has_position ? m->position.at.next : -1;
   snprintf(m->report.problem, sizeof m->report.problem, "%s", m->topic.problem);
   models_report_unlock(&m->report);
-  TRY(err);
-  return model_shadows_list(&m->work, &m->shadows);
+  return err;
 }
 
 err_t models_step(struct models *m, bool may_fill, bool *is_busy)

@@ -321,7 +321,6 @@ static err_t open_shadows(const struct search_context *context, struct search_wo
     .board = context->shadows,
     .seen = all->seen,
     .counters = context->reply->counters,
-    .alarm = context->alarm,
   };
 
   return context->shadows ? shadow_thread_open(&shadows, &all->shadows) : ERR_OK;

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/pulse.h"
 #include "daemon/queries/shadow_search.h"
 #include "daemon/shadow/shadow_topic.h"
 
@@ -30,7 +29,6 @@ struct shadow_thread {
   struct shadow_search search;
   struct shadow_topic topic;
   struct region seen; /* what a user has seen, if no set is held */
-  struct pulse pulse;
   pthread_t thread;
   bool has_thread;
 };
@@ -171,11 +169,8 @@ static err_t acquire_seen(struct shadow_thread *t, struct pending_query *query, 
 /* Wait until no query waits for a worker. Returns false if the thread has to end. */
 static bool give_way(const struct shadow_thread *t)
 {
-  while (query_queue_n_waiting(t->with.queue) > 0 && !atomic_load(&t->is_stopping)) {
-    pulse_beat();
+  while (query_queue_n_waiting(t->with.queue) > 0 && !atomic_load(&t->is_stopping))
     clock_sleep_ns(BUSY_MS * CLOCK_NS_PER_MS);
-  }
-  pulse_beat();
   return !atomic_load(&t->is_stopping);
 }
 
@@ -200,22 +195,20 @@ static void step(struct shadow_thread *t)
   bool awaits_reports = shadow_topic_poll(&t->topic, 0);
   struct pending_query *query = pop(t, !awaits_reports);
 
-  pulse_beat();
   if (query) {
     compare(t, query);
     query_queue_free_query(t->with.queue, query);
   } else if (awaits_reports) {
     shadow_topic_poll(&t->topic, REPORTS_MS);
   }
-  pulse_rest();
 }
 
+/* The thread has no pulse: with its low priority a long search may take minutes, and that is no reason for a restart.
+ */
 static void *run(void *context)
 {
   struct shadow_thread *t = context;
 
-  pulse_begin(&t->with.alarm->pulses, &t->pulse, "shadow");
-  pulse_rest();
   if (setpriority(PRIO_PROCESS, 0, NICE) != 0) /* in Linux, that of the calling thread */
     log_info("shadow_thread", "note=\"it has the priority of the others: the system does not allow a lower one\"");
   while (!atomic_load(&t->is_stopping))

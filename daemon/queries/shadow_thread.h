@@ -10,7 +10,6 @@
 #ifndef DAEMON_QUERIES_SHADOW_THREAD_H
 #define DAEMON_QUERIES_SHADOW_THREAD_H
 
-#include "daemon/alarm.h"
 #include "daemon/counters.h"
 #include "daemon/kafka_setup.h"
 #include "daemon/queries/query_queue.h"
@@ -32,7 +31,6 @@ struct shadow_context {
   struct shadow_board *board;
   struct seen_sets *seen; /* NULL: there is no seen topic */
   struct counters *counters;
-  struct alarm *alarm;
 };
 
 /* Start the thread. */

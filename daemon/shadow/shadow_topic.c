@@ -12,6 +12,9 @@
 
 enum { CLOSE_TIMEOUT_MS = 500, DIGITS = 9 };
 
+/* Records that wait for their broker, at most: they take memory. */
+enum { WAITING_MAX = 256 };
+
 static void note_lost(const struct shadow_topic *t, const char *reason)
 {
   counters_add(&t->counters->shadow_records_lost, 1);
@@ -122,7 +125,9 @@ void shadow_topic_send(struct shadow_topic *t, const struct shadow_record *recor
   if (!t->sender)
     return;
   renew(t);
-  if (shadow_topic_encode(record, region, &message.value) != ERR_OK)
+  if (sender_n_waiting(t->sender) >= WAITING_MAX)
+    note_lost(t, "too many records wait for their broker");
+  else if (shadow_topic_encode(record, region, &message.value) != ERR_OK)
     note_lost(t, err_message());
   else if (sender_try(t->sender, &message, &reason) != SENDER_QUEUED)
     note_lost(t, reason);

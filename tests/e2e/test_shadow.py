@@ -254,9 +254,8 @@ class Shadow(Case):
         eventually(lambda: "/there/is/no/such/file" in ((self.row(2) or {}).get("problem") or ""), "the problem")
         self.assertIn("nothing is compared now: it is failed", self.daemon.ctl("model", "list"))
         self.ask([self.draw() for _ in range(5)])
-        self.add(2)  # the record has no share: the comparison is over
-        eventually(lambda: self.row(2)["share"] == 0, "the share")
-        self.shadow(2, 1)
+        self.add(2)  # with the right file; the share stays
+        self.assertEqual((self.row(2)["share"], self.row(2)["problem"]), (1, None))
         self.ask([self.draw() for _ in range(5)])
         self.assertEqual(self.await_compared(2, 5)["problem"], None)
         self.daemon.ctl("model", "switch", "books", "2")

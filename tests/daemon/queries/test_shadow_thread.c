@@ -28,7 +28,6 @@ static struct config_space space = { .name = (char *)"v" };
 static struct config config = { .spaces = &space, .n_spaces = 1 };
 static struct kafka_setup setup = { .config = &config };
 static struct counters counters;
-static struct alarm alarm_;
 static struct temp_dir dir;
 static char plain[PATH_MAX], wider[PATH_MAX];
 static struct engine *engine;
@@ -95,11 +94,10 @@ static int open_all(void **state)
   config.kafka = (struct kafka_properties){ kafka.properties, 1 };
   config.models.shadow_topic = (char *)"comparisons";
   config.query.memory_bytes = 16 << 20;
-  assert_ok(alarm_init(&alarm_));
   open_engine();
   assert_ok(query_queue_open(&queue_config, config.query.memory_bytes, &queue));
   assert_ok(shadow_board_init(&config, &board));
-  const struct shadow_context context = { &config, &setup, engine, queue, &board, NULL, &counters, &alarm_ };
+  const struct shadow_context context = { &config, &setup, engine, queue, &board, NULL, &counters };
   assert_ok(shadow_thread_open(&context, &shadows));
   return 0;
 }
@@ -112,7 +110,6 @@ static int close_all(void **state)
   query_queue_close(&queue);
   engine_close(&engine);
   temp_dir_fini(&dir);
-  alarm_fini(&alarm_);
   kafka_fixture_fini(&kafka);
   return 0;
 }
@@ -357,7 +354,7 @@ static void a_broker_that_is_away_stops_no_comparison(void **state)
   put_items("v@2", "abc");
   shadow_thread_close(&shadows);
   config.kafka = (struct kafka_properties){ nobody, 1 };
-  const struct shadow_context context = { &config, &setup, engine, queue, &board, NULL, &counters, &alarm_ };
+  const struct shadow_context context = { &config, &setup, engine, queue, &board, NULL, &counters };
   assert_ok(shadow_thread_open(&context, &shadows));
   compare_with(2, 1);
   assert_true(offer(make("v", 2)));
