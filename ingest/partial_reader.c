@@ -143,6 +143,7 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event, rd_kafka_top
     r->is_topic_away &= partitions->cnt == 0;
     r->failure = take_assignment(r, partitions);
   } else {
+    rd_kafka_resume_partitions(rk, partitions); /* or a partition that comes back would still be paused */
     rd_kafka_assign(rk, NULL);
   }
   log_info("partials_partitions", "topic=%s %s=%d", r->topic, r->is_assigned ? "assigned" : "revoked", partitions->cnt);
