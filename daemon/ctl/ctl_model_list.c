@@ -41,12 +41,22 @@ static void print_latency(const json_t *shadow, FILE *out)
     fprintf(out, ", p99 %s (current %s)", ctl_format_span(p99_ns).s, ctl_format_span(current_ns).s);
 }
 
+static void print_dropped(json_t *dropped, FILE *out)
+{
+  const char *word;
+  json_t *n;
+
+  json_object_foreach(dropped, word, n)
+  {
+    if (json_integer_value(n) > 0)
+      fprintf(out, ", %s %s", ctl_format_count((uint64_t)json_integer_value(n)).s, word);
+  }
+}
+
 /* What came of comparing it with the current generation, if it was or should be. */
 static void print_shadow(const json_t *shadow, FILE *out)
 {
   const char *problem = text_of(shadow, "problem"), *reason = text_of(shadow, "reason");
-  const json_t *dropped = json_object_get(shadow, "dropped"), *value;
-  const char *word;
 
   if (!json_is_object(shadow))
     return;
@@ -56,11 +66,7 @@ static void print_shadow(const json_t *shadow, FILE *out)
   print_mean(shadow, "overlap", out);
   print_mean(shadow, "correlation", out);
   print_latency(shadow, out);
-  json_object_foreach((json_t *)(uintptr_t)dropped, word, value)
-  {
-    if (json_integer_value(value) > 0)
-      fprintf(out, ", %s %s", ctl_format_count((uint64_t)json_integer_value(value)).s, word);
-  }
+  print_dropped(json_object_get(shadow, "dropped"), out);
   fputc('\n', out);
   if (*problem)
     fprintf(out, "  nothing is compared now: %s\n", problem);
