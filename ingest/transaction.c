@@ -156,8 +156,10 @@ static err_t try_transaction(struct transaction *t, struct transaction_message *
 
   TRY(check(rd_kafka_begin_transaction(rk), "begun", must_abort));
   *must_abort = true;
-  if (!queue_all(t, messages, n))
+  if (!queue_all(t, messages, n)) { /* the others first: an abort may fail while their partitions are being added */
+    TRY(sender_flush(t->sender, FLUSH_TIMEOUT_MS));
     FAIL(ERR_KAFKA_RETRY, "a message was refused");
+  }
   TRY(add_positions(t, r, positions, n_positions));
   err_code_t err = check(rd_kafka_commit_transaction(rk, COMMIT_TIMEOUT_MS), "committed", must_abort);
   if (err == ERR_KAFKA_RETRY && !*must_abort) /* it may have been committed: only the same call may tell */

@@ -108,7 +108,7 @@ def style_sheet():
     dashes = "".join(f".s{i}{{stroke-dasharray:{dash}}}" for i, (_, _, dash) in enumerate(STYLES) if dash)
     return ("<style>text{fill:#1f2328}.page{fill:#fff}.grid{stroke:#d0d7de}.line{fill:none;stroke-width:2}"
             f".title{{font-weight:bold}}{dashes}{rules(0)}"
-            "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.page{fill:#0d1117}.grid{stroke:#30363d}"
+            "@media (prefers-color-scheme: dark){text{fill:#e6edf3}.page{fill:#0d1117}.grid{stroke:#30363d}"
             f"{rules(1)}}}</style>")
 
 

@@ -174,8 +174,8 @@ def labels_of(metric):
 def unit_of(expression):
     """Return the units of Grafana that fit the values of a query."""
     names = metrics_of(expression)
-    if re.search(r"\) / (sum|rate)", expression):
-        return {"percentunit"}
+    if re.search(r"\) / (sum|rate)", expression):  # a share, or a correlation, from -1 to 1
+        return {"none"} if expression.endswith(" - 1") else {"percentunit"}
     if "process_cpu_seconds_total" in names:
         return {"none"}  # seconds a second: processors
     if "rate(" in expression and "histogram_quantile(" not in expression:
