@@ -27,6 +27,7 @@ function(carried_library target header name)
   endforeach()
 endfunction()
 
+carried_library(crypto openssl/evp.h libcrypto.so.3)
 carried_library(jansson jansson.h libjansson.so.4)
 carried_library(xxhash xxhash.h libxxhash.so.0)
 carried_library(lapacke lapacke.h liblapacke.so.3 liblapack.so.3 libblas.so.3 libtmglib.so.3 libgfortran.so.5
