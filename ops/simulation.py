@@ -56,7 +56,7 @@ class Trouble:
     dead_at_ms: float = -1.0  # a replica of the first shard dies; -1: none
     dead_for_ms: float = 6000.0  # until Kafka gives its partitions to the others (session.timeout.ms)
     pause_at_ms: float = -1.0  # the group of the first shard rebalances: none of its replicas reads; -1: never
-    pause_for_ms: float = 300.0  # what ops/bench replicas measured for daemons that leave or join in good order
+    pause_for_ms: float = 300.0  # assumed. In ops/bench replicas no query waited that long for a restart
     slow_brokers: float = 0.0  # this share of the partitions is led by brokers that take `slow_factor` times as long
     slow_factor: float = 10.0
     hedge: bool = False  # every replica answers every query, and the merge takes the first part
