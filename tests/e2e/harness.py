@@ -38,6 +38,8 @@ import kafka_node  # noqa: E402
 SLOWNESS = float(os.environ.get("SLUICE_SLOWNESS") or (8 if data.QUICK else 1))
 # The clients outlive the daemon's embedded broker. This hides their log lines about the lost connection.
 QUIET = {"log_level": 2}
+# For transactions that stay open while a test waits. The default of 60 s is too short on a busy machine.
+PATIENT = {"transaction.timeout.ms": 600000}
 SANITIZER_WORDS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "WARNING: ThreadSanitizer", "runtime error:")
 
 

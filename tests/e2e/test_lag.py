@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 import data
 import models
 import real_broker
-from harness import QUIET, Case, System, eventually
+from harness import PATIENT, QUIET, Case, System, eventually
 
 sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
 import kafka_faults  # noqa: E402
@@ -80,7 +80,7 @@ class Lag(Case):
         self.write(b"first", 50)
         eventually(lambda: self.row()["next"] == 50, "the first items")
         system.daemon.stop()
-        writer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "transactional.id": "near"})
+        writer = Producer({**QUIET, **PATIENT, "bootstrap.servers": broker.bootstrap, "transactional.id": "near"})
         writer.init_transactions()
         writer.begin_transaction()
         for i in range(11):

@@ -19,7 +19,7 @@ import models
 import real_broker
 import shards
 import wire
-from harness import SLOWNESS, Case, System, TopicReader, build_dir, eventually, to_yaml
+from harness import PATIENT, SLOWNESS, Case, System, TopicReader, build_dir, eventually, to_yaml
 from wire import pb
 
 N_ITEMS = 2000
@@ -402,8 +402,7 @@ class Failures(ShardsCase):
         query_id = list(load.queries)[-1]
         load.system.client.flush()
         parts = self.wait_parts(TopicReader(broker.bootstrap, self.system.topic("partials")), query_id, 2)
-        other = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "another merge"})
-        other.init_transactions()
+        other = self.open_transactional("another merge")
         other.begin_transaction()
         other.produce(self.system.topic("partials"), pb.Partial(kind=pb.Partial.ANSWERED).SerializeToString(),
                       parts[0].key, parts[0].partition)
@@ -428,8 +427,7 @@ class Failures(ShardsCase):
         self.check_once(load)
         merge, late = self.layout.merges[0], self.layout.shards[1]
         late.stop()
-        other = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "a dead merge"})
-        other.init_transactions()
+        other = self.open_transactional("a dead merge")
         other.begin_transaction()
         reader = TopicReader(broker.bootstrap, self.system.topic("partials"))
         load.more(1)
@@ -446,6 +444,12 @@ class Failures(ShardsCase):
         other.abort_transaction()
         answer = self.check_once(load)[query_id][0]
         self.assertEqual((answer.parts.answered, answer.parts.of), (2, 2))
+
+    def open_transactional(self, name):
+        """Return a producer of transactions that stay open for as long as a test takes."""
+        producer = confluent_kafka.Producer({**PATIENT, "bootstrap.servers": broker.bootstrap, "transactional.id": name})
+        producer.init_transactions()
+        return producer
 
     def wait_parts(self, reader, query_id, n):
         """Wait until the partials topic has n parts of a query, and return their records."""
@@ -561,6 +565,7 @@ class Failures(ShardsCase):
         victim, other = self.layout.shards[2:]
         load.until(lambda: all(d.log().count("event=query_partitions") for d in self.layout.shards), "all replicas to join")
         load.more(40)
+        load.until(self.layout.are_ready, "the end of the rebalances")
         found = shards.show_layout(self.layout.daemons())
         self.assertEqual([(s["daemons"], s["ready"]) for s in found["layouts"][0]["shards"]], [(2, 2), (2, 2)])
         before = len(other.log())
