@@ -84,9 +84,12 @@ static err_t set_role(struct ctl_layout_daemon *d, const json_t *status)
 {
   const char *role = json_string_value(json_object_get(status, "role"));
   const json_t *shard = json_object_get(status, "shard");
+  bool is_merge = role && strcmp(role, "merge") == 0;
 
-  d->role = role && strcmp(role, "merge") == 0 ? CTL_LAYOUT_MERGE : CTL_LAYOUT_WHOLE;
-  return d->role == CTL_LAYOUT_WHOLE && json_is_object(shard) ? set_shard(d, shard) : ERR_OK;
+  if (!is_merge && json_is_object(shard))
+    return set_shard(d, shard);
+  d->role = is_merge ? CTL_LAYOUT_MERGE : CTL_LAYOUT_WHOLE;
+  return ERR_OK;
 }
 
 err_t ctl_layout_daemon_set(struct ctl_layout_daemon *d, json_t *status)

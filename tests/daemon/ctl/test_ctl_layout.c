@@ -224,6 +224,7 @@ static void answers_that_are_no_status_are_refused(void **state)
   assert_fails(ctl_layout_daemon_set(&d, json_loads("[1]", 0, NULL)), ERR_SYSTEM, "the status of a sluiced");
   assert_fails(ctl_layout_daemon_set(&d, json_loads("{\"ready\":true,\"shard\":{\"index\":4,\"of\":4}}", 0, NULL)),
                ERR_SYSTEM, "shard 4 of 4, which makes no sense");
+  assert_int_equal(d.role, CTL_LAYOUT_UNKNOWN);
   assert_null(d.status);
 }
 
