@@ -9,8 +9,8 @@ from harness import SLOWNESS, Daemon, build_dir, eventually, merged
 
 
 class Layout:
-    """n shards, each with some replicas, and some merges of a System: their answers go to a topic of their own, `PREFIX.merged`. The System's
-    daemon has the whole catalogue and answers the same queries in `PREFIX.answers`."""
+    """n shards, each with some replicas, and some merges of a System: their answers go to a topic of their own,
+    `PREFIX.merged`. The System's daemon has the whole catalogue and answers the same queries in `PREFIX.answers`."""
 
     def __init__(self, system, n, n_merges=2, shard_config=None, merge_config=None, name="sharded", n_replicas=1):
         self.system, self.n = system, n

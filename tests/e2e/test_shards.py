@@ -447,7 +447,8 @@ class Failures(ShardsCase):
 
     def open_transactional(self, name):
         """Return a producer of transactions that stay open for as long as a test takes."""
-        producer = confluent_kafka.Producer({**PATIENT, "bootstrap.servers": broker.bootstrap, "transactional.id": name})
+        producer = confluent_kafka.Producer({**PATIENT, "bootstrap.servers": broker.bootstrap,
+                                             "transactional.id": name})
         producer.init_transactions()
         return producer
 
