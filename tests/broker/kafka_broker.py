@@ -25,6 +25,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "ops"))
 from kafka_node import KafkaMissing, KafkaNode, why_unavailable  # noqa: E402, F401
 
+TIMEOUT_S = 120  # of a request, and of waiting for what it has asked for. A busy machine may need most of it
+
 # Short intervals and few threads. With the defaults, some of a broker's periodic work runs only every few minutes.
 FOR_TESTS = {
     "num.partitions": 1,
@@ -87,18 +89,18 @@ class KafkaBroker(KafkaNode):
     @staticmethod
     def _finish(futures):
         for future in futures.values():
-            future.result(30)
+            future.result(TIMEOUT_S)
 
     def wait_for_brokers(self, count):
-        deadline = time.monotonic() + 30
-        while len(self.admin().list_topics(timeout=10).brokers) < count:
+        deadline = time.monotonic() + TIMEOUT_S
+        while len(self.admin().list_topics(timeout=TIMEOUT_S).brokers) < count:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{count} brokers did not appear within 30 s")
+                raise RuntimeError(f"{count} brokers did not appear within {TIMEOUT_S} s")
             time.sleep(0.05)
 
-    def wait_for(self, condition, what, timeout_s=30):
+    def wait_for(self, condition, what, timeout_s=TIMEOUT_S):
         deadline = time.monotonic() + timeout_s
-        while not condition(self.admin().list_topics(timeout=10).topics):
+        while not condition(self.admin().list_topics(timeout=TIMEOUT_S).topics):
             if time.monotonic() > deadline:
                 raise RuntimeError(f"waited {timeout_s} s for {what}, without success")
             time.sleep(0.05)

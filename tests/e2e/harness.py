@@ -172,7 +172,7 @@ class Daemon:
 
 
 def partitions_of(consumer, topic):
-    found = consumer.list_topics(topic, timeout=10).topics[topic]
+    found = consumer.list_topics(topic, timeout=60).topics[topic]
     return sorted(found.partitions) if found.error is None else []
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
@@ -48,12 +47,8 @@ class Commands(unittest.TestCase):
                                   env={**os.environ, "PATH": path})
         self.addCleanup(daemon.wait)
         self.addCleanup(daemon.kill)
-        for _ in range(300):
-            words = [harness.build_dir() / "sluicectl", "--config", self.folder / config, "status"]
-            if subprocess.run(words, capture_output=True).returncode == 0:
-                return
-            time.sleep(0.1)
-        self.fail("the daemon did not start")
+        words = [harness.build_dir() / "sluicectl", "--config", self.folder / config, "status"]
+        harness.eventually(lambda: subprocess.run(words, capture_output=True).returncode == 0, "the daemon", 60, 0.1)
 
     @staticmethod
     def without_times(text):

@@ -121,7 +121,7 @@ class Load:
         topic = replicas.topic("answers")
         ends = [TopicPartition(topic, p, OFFSET_END) for p in partitions_of(self.consumer, topic)]
         for partition in ends:
-            partition.offset = self.consumer.get_watermark_offsets(partition, timeout=10)[1]
+            partition.offset = self.consumer.get_watermark_offsets(partition, timeout=60)[1]
         self.consumer.assign(ends)
         self.threads = [threading.Thread(target=self._send, daemon=True),
                         threading.Thread(target=self._read, daemon=True)]

@@ -57,7 +57,8 @@ class Shards(unittest.TestCase):
 
     def test_a_layout_that_it_cannot_show_is_refused(self):
         for words, reason in ((["--shards", "1"], "from 2 to 16"), (["--shards", "4", "--keep"], "do not go together")):
-            done = subprocess.run([data.ROOT / "ops" / "demo", *words], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([data.ROOT / "ops" / "demo", *words], capture_output=True, text=True,
+                                  timeout=60 * harness.SLOWNESS)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertIn(reason, done.stderr)
 

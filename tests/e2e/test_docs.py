@@ -246,7 +246,7 @@ class Documents(unittest.TestCase):
 
     def ctl(self, *arguments):
         done = subprocess.run([harness.build_dir() / "sluicectl", "--config", self.daemon.config_path, *arguments],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=60 * harness.SLOWNESS)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
@@ -271,7 +271,8 @@ class Documents(unittest.TestCase):
     def run_python(self, text):
         program = Path(self.folder.name) / "example.py"
         program.write_text(text.replace("127.0.0.1:9092", self.daemon.status()["kafka"]["bootstrap"]), encoding="utf-8")
-        done = subprocess.run(["/usr/bin/python3", program], capture_output=True, text=True, timeout=90)
+        done = subprocess.run(["/usr/bin/python3", program], capture_output=True, text=True,
+                              timeout=90 * harness.SLOWNESS)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip()
 
@@ -302,10 +303,11 @@ class Documents(unittest.TestCase):
             words = [word.replace("packages/packages-mol", f"{golden}/weights").replace(
                 "packages/packages-eval.safetensors", str(asked)) for word in words]
             if "--check-config" in words or "sluicectl" in words[0]:
-                done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=data.ROOT)
+                done = subprocess.run(words, capture_output=True, text=True, timeout=60 * harness.SLOWNESS,
+                                      cwd=data.ROOT)
                 self.assertEqual(done.returncode, 0, line + done.stderr)
             else:  # a daemon is already running; a second one must refuse to start
-                done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+                done = subprocess.run(words, capture_output=True, text=True, timeout=60 * harness.SLOWNESS)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn("another process", done.stderr)
 
@@ -361,7 +363,7 @@ class ModelsPage(unittest.TestCase):
     def run_python(cls, text):
         path = os.pathsep.join((str(cls.folder), str(data.ROOT / "tests" / "e2e")))
         done = subprocess.run(["/usr/bin/python3", "-c", text], cwd=cls.folder, capture_output=True, text=True,
-                              timeout=120, env={**os.environ, "PYTHONPATH": path})
+                              timeout=120 * harness.SLOWNESS, env={**os.environ, "PYTHONPATH": path})
         if done.returncode:
             raise AssertionError(f"{text}\n{done.stderr}")
 
@@ -402,7 +404,7 @@ for path in glob.glob("*.pt.npy"):
     def evaluate(self, model, items="items.safetensors"):
         words = ["--model", model, "--items", items, "--queries", "queries.safetensors", "-k", "300", "--output", "o"]
         return subprocess.run([harness.build_dir() / "sluicectl", "eval", *words], cwd=self.folder, capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=60 * harness.SLOWNESS)
 
     def assert_serves(self, model, scores, items="items.safetensors", first_id=1):
         """Check the scores that eval finds. scores: the expected ones [queries, items]."""
@@ -462,7 +464,7 @@ for path in glob.glob("*.pt.npy"):
         for words, shown in ((plain, "HR@100"), (filtered, "1 of 300 items admitted")):
             self.assertEqual(words[0], "sluicectl")
             done = subprocess.run([harness.build_dir() / words[0], *words[1:]], cwd=self.folder, capture_output=True,
-                                  text=True, timeout=60)
+                                  text=True, timeout=60 * harness.SLOWNESS)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("average(2000)", done.stdout)
             self.assertIn(shown, done.stdout)

@@ -62,8 +62,8 @@ class Clock(Case):
         topic = self.system.topic("queries")
         try:
             wanted = [TopicPartition(topic, p) for p in range(3)]
-            ends = [consumer.get_watermark_offsets(p, 10)[1] for p in wanted]
-            committed = [max(0, p.offset) for p in consumer.committed(wanted, 10)]
+            ends = [consumer.get_watermark_offsets(p, 60)[1] for p in wanted]
+            committed = [max(0, p.offset) for p in consumer.committed(wanted, 60)]
         finally:
             consumer.close()
         return committed == ends

@@ -84,9 +84,9 @@ class Jobs(Case):
     def uncommitted(self, consumer):
         """Return the number of queries whose offsets the group has not committed."""
         topic = self.system.topic("queries")
-        ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), 10)[1] for p in range(3)}
+        ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), 60)[1] for p in range(3)}
         partitions = [TopicPartition(topic, p) for p in range(3)]
-        at = {p.partition: max(p.offset, 0) for p in consumer.committed(partitions, 10)}
+        at = {p.partition: max(p.offset, 0) for p in consumer.committed(partitions, 60)}
         return sum(ends[p] - at[p] for p in ends)
 
     def consumer(self):

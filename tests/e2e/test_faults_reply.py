@@ -48,11 +48,11 @@ class Commits:
     def __init__(self, system):
         self.topic = system.topic("queries")
         self.consumer = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": system.topic("group")})
-        self.partitions = sorted(self.consumer.list_topics(self.topic, timeout=10).topics[self.topic].partitions)
+        self.partitions = sorted(self.consumer.list_topics(self.topic, timeout=60).topics[self.topic].partitions)
 
     def lag(self):
-        places = self.consumer.committed([TopicPartition(self.topic, p) for p in self.partitions], timeout=10)
-        ends = [self.consumer.get_watermark_offsets(place, timeout=10)[1] for place in places]
+        places = self.consumer.committed([TopicPartition(self.topic, p) for p in self.partitions], timeout=60)
+        ends = [self.consumer.get_watermark_offsets(place, timeout=60)[1] for place in places]
         return sum(end - max(place.offset, 0) for place, end in zip(places, ends))
 
     def wait_for_all(self, timeout_s=30):

@@ -66,7 +66,7 @@ class Stop(Case):
         consumer = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": f"{self.system.prefix}.group"})
         topic = self.system.topic("queries")
         try:
-            return {p.partition: p.offset for p in consumer.committed([TopicPartition(topic, i) for i in range(3)], 10)
+            return {p.partition: p.offset for p in consumer.committed([TopicPartition(topic, i) for i in range(3)], 60)
                     if p.offset >= 0}
         finally:
             consumer.close()

@@ -504,7 +504,7 @@ class Failures(ShardsCase):
         reader = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"{self.system.prefix}.sharded.merge"})
         try:
             partitions = [confluent_kafka.TopicPartition(self.system.topic("partials"), p) for p in range(4)]
-            return [(p.offset, reader.get_watermark_offsets(p, 10)[1]) for p in reader.committed(partitions, 10)]
+            return [(p.offset, reader.get_watermark_offsets(p, 60)[1]) for p in reader.committed(partitions, 60)]
         finally:
             reader.close()
 

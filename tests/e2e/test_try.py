@@ -21,10 +21,11 @@ def url_of(key, space="films", k="2"):
 
 class Try(PageCase):
     def ask(self, path, method="GET", headers=None):
-        """Return the status and the body of an answer. After a search, trials rest: then ask again."""
+        """Return the status and the body of an answer. After a search trials rest, and while the machine is busy they
+        may not get their turn: then ask again."""
         def answer():
             code, body = self.ask_once(path, method, headers)
-            return code != 503 and (code, body)
+            return code not in (503, 504) and (code, body)
         return eventually(answer, "the end of a rest", 60)
 
     def ask_once(self, path, method, headers):
