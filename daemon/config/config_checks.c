@@ -104,6 +104,9 @@ static err_t verify_groups(const struct config *c)
 
 static err_t verify_models(const struct config *c)
 {
+  if (*c->models.files_topic && !*c->models.topic)
+    FAIL(ERR_CONFIG, "%s:%d: models.files_topic is set, but models.topic, which says what is fetched, is not", c->path,
+         line_of(c, "models.files_topic"));
   if (*c->models.shadow_topic && !*c->models.topic)
     FAIL(ERR_CONFIG, "%s:%d: models.shadow_topic is set, but models.topic, which says what is compared, is not",
          c->path, line_of(c, "models.shadow_topic"));

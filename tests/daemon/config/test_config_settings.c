@@ -174,9 +174,10 @@ static void no_two_roles_share_a_topic(void **state)
   assert_refused("seen:\n  topic: a b\n" REST, 2, "seen.topic", "A-Z a-z 0-9 . _ -");
 }
 
-static void comparisons_need_the_topic_that_asks_for_them(void **state)
+static void files_and_comparisons_need_the_topic_that_asks_for_them(void **state)
 {
   (void)state;
+  assert_refused("models:\n  files_topic: f\n" REST, 2, "models.files_topic is set, but models.topic", "");
   assert_refused("models:\n  shadow_topic: c\n" REST, 2, "models.shadow_topic is set, but models.topic", "");
   struct config *c = open_text("models:\n  topic: m\n  shadow_topic: c\n" REST);
   assert_string_equal(c->models.shadow_topic, "c");
@@ -297,7 +298,7 @@ int main(void)
     cmocka_unit_test(strings_are_taken_at_their_longest_and_refused_beyond),
     cmocka_unit_test(topics_have_the_characters_that_kafka_allows),
     cmocka_unit_test(no_two_roles_share_a_topic),
-    cmocka_unit_test(comparisons_need_the_topic_that_asks_for_them),
+    cmocka_unit_test(files_and_comparisons_need_the_topic_that_asks_for_them),
     cmocka_unit_test(choices_are_words_of_their_list),
     cmocka_unit_test(a_listening_address_is_numeric_with_a_port),
     cmocka_unit_test(booleans_are_true_or_false),
