@@ -167,7 +167,7 @@ def join(arrivals, join_ms):
     return np.maximum.accumulate(arrivals - steps) + steps + join_ms
 
 
-def merge_parts(layout, times, trouble, parts, sent, partition_draw):
+def merge_parts(layout, times, trouble, parts, partition_draw):
     """Join the parts of each query: parts [shards][n], when they reach the merge. Returns (when, complete, load)."""
     n_shards, n = parts.shape
     n_here = n_shards - trouble.lost_shards
@@ -220,7 +220,7 @@ def on_own_cores(rng, layout, times, trouble, sent, partition):
     complete, merge_busy, joined = np.ones(len(sent), bool), 0.0, found[0]
     if layout.merges:
         parts = np.stack([found[s] + hops(rng, times, trouble, partition) for s in range(layout.shards)])
-        joined, complete, merge_busy = merge_parts(layout, times, trouble, parts, sent, partition)
+        joined, complete, merge_busy = merge_parts(layout, times, trouble, parts, partition)
     answered = joined + hops(rng, times, trouble, rng.random(len(sent)))
     return answered - sent, complete, most, merge_busy
 
