@@ -84,8 +84,7 @@ static err_t choose_path(struct ctl_model_request *r, char absolute[PATH_MAX])
   return ERR_OK;
 }
 
-/* Make the record. A file that is uploaded is in the topic before it. A generation that is added again keeps its share.
- */
+/* An uploaded file is in its topic before the record. A generation that is added again keeps its share. */
 static err_t write_add(struct ctl_model_request *r, const char *digest, uint32_t root)
 {
   const struct model_generation *known =

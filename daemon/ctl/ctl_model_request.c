@@ -35,40 +35,49 @@ static err_t parse_share(struct ctl_model_request *r, const char *text)
   return ERR_OK;
 }
 
-static err_t parse_option(struct ctl_model_request *r, int option, char **argv)
+static err_t parse_number(struct ctl_model_request *r, int option)
 {
   switch (option) {
   case 'g':
     return ctl_parse_number("--generation", optarg, 2, SPACE_GENERATION_MAX, &r->generation);
+  case 'd':
+    r->is_derived = true;
+    return optarg ? ctl_parse_number("--derive", optarg, 1, SPACE_GENERATION_MAX, &r->derived_from) : ERR_OK;
+  case 'c':
+    return parse_percent(optarg, &r->min_coverage);
+  case 's':
+    return parse_share(r, optarg);
+  default:
+    r->has_timeout = true;
+    return ctl_parse_number("--timeout-s", optarg, 1, TIMEOUT_S_MAX, &r->timeout_s);
+  }
+}
+
+static err_t parse_option(struct ctl_model_request *r, int option, char **argv)
+{
+  switch (option) {
   case 'f':
     r->file = optarg;
     return ERR_OK;
   case 'p':
     r->path = optarg;
     return ERR_OK;
-  case 'd':
-    r->is_derived = true;
-    return optarg ? ctl_parse_number("--derive", optarg, 1, SPACE_GENERATION_MAX, &r->derived_from) : ERR_OK;
   case 'u':
     r->uploads = true;
     return ERR_OK;
-  case 'c':
-    return parse_percent(optarg, &r->min_coverage);
-  case 's':
-    return parse_share(r, optarg);
   case 'F':
     r->is_forced = true;
     return ERR_OK;
-  case 'a':
-    return ctl_model_daemons_add(&r->daemons, optarg);
   case 'j':
     r->prints_json = true;
     return ERR_OK;
-  case 't':
-    r->has_timeout = true;
-    return ctl_parse_number("--timeout-s", optarg, 1, TIMEOUT_S_MAX, &r->timeout_s);
-  default:
+  case 'a':
+    return ctl_model_daemons_add(&r->daemons, optarg);
+  case '?':
+  case ':':
     FAIL(ERR_USAGE, "%s: unknown option of model, or its value is missing", argv[optind - 1]);
+  default:
+    return parse_number(r, option);
   }
 }
 
