@@ -156,7 +156,7 @@ static err_t try_transaction(struct transaction *t, struct transaction_message *
 
   TRY(check(rd_kafka_begin_transaction(rk), "begun", must_abort));
   *must_abort = true;
-  if (!queue_all(t, messages, n)) { /* the others first: an abort may fail while their partitions are being added */
+  if (!queue_all(t, messages, n)) { /* the others first: brokers refuse to abort before they know a partition */
     TRY(sender_flush(t->sender, FLUSH_TIMEOUT_MS));
     FAIL(ERR_KAFKA_RETRY, "a message was refused");
   }
@@ -201,6 +201,13 @@ err_t transaction_send(struct transaction *t, struct transaction_message *messag
   if (!must_abort)
     FAIL(ERR_KAFKA, "%s", err_message());
   return abort_transaction(t, messages, n);
+}
+
+bool transaction_is_fenced(const struct transaction *t)
+{
+  char reason[8];
+
+  return rd_kafka_fatal_error(sender_client(t->sender), reason, sizeof reason) == RD_KAFKA_RESP_ERR__FENCED;
 }
 
 /* ---- Topics ---- */

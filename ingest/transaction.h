@@ -38,9 +38,12 @@ err_t transaction_init(struct transaction *t, int timeout_ms);
  *
  * Returns ERR_OK: all are delivered; ERR_KAFKA_RETRY: the fates say which message failed and why. In a transaction none
  * is delivered then, and a message whose fate is SENDER_CLOSED was only aborted with the others; ERR_KAFKA when the
- * producer is lost, for instance because another one has the same id. Blocks: up to some seconds. */
+ * producer is lost: nobody knows what is delivered until another one is prepared. Blocks: up to some seconds. */
 err_t transaction_send(struct transaction *t, struct transaction_message *messages, size_t n, struct partial_reader *r,
                        const struct position *positions, size_t n_positions);
+
+/* Is the producer lost because another one has its id now? */
+bool transaction_is_fenced(const struct transaction *t);
 
 /* Has the broker this topic? Topics that it had are remembered. Blocks: up to timeout_ms, for a new one. */
 bool transaction_has_topic(struct transaction *t, const char *topic, int timeout_ms);

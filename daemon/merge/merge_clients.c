@@ -5,10 +5,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "daemon/pulse.h"
 #include "ingest/kafka_renewal.h"
 
 /* Room for a host's name, an address, and what is put around them. */
 enum { HOST_BYTES = 256, NAME_BYTES = 600, GROUP_BYTES = 300 };
+
+enum { PREPARE_MS = 1000, TOPIC_MS = 1000 };
 
 /* ---- Opening ---- */
 
@@ -52,6 +56,22 @@ void merge_clients_fini(struct merge_clients *c)
 {
   partial_reader_close(&c->reader);
   transaction_close(&c->transaction);
+}
+
+/* A former daemon of the same name may have left a transaction open. And librdkafka would let the first mark, and so
+ * the second batch, wait for a second until it knows the topic. */
+err_t merge_clients_prepare(const struct merge_clients_context *context, struct merge_clients *c)
+{
+  err_code_t err;
+
+  while ((err = transaction_init(c->transaction, PREPARE_MS)) == ERR_KAFKA_RETRY &&
+         !atomic_load(context->is_stopping)) {
+    pulse_beat();
+    log_warn("merge_waiting", "reason=%s", log_failure());
+  }
+  if (err == ERR_OK)
+    (void)transaction_has_topic(c->transaction, context->config->query.partials_topic, TOPIC_MS);
+  return err;
 }
 
 /* ---- Handover ---- */
@@ -112,6 +132,13 @@ err_t merge_handover_step(struct merge_handover *h, const struct merge_clients_c
   TRY(partial_reader_poll(h->next.reader, 0, false, &has_record, &none));
   *is_due = is_let_in(h, former);
   return ERR_OK;
+}
+
+err_t merge_handover_at_once(struct merge_handover *h, const struct merge_clients_context *context)
+{
+  merge_clients_fini(&h->next);
+  *h = (struct merge_handover){ 0 };
+  return open_next(context, &h->next);
 }
 
 struct merge_clients merge_handover_end(struct merge_handover *h)

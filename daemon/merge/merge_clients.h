@@ -8,6 +8,8 @@
  * 3. The next producer is prepared, which fences the former one, and the next consumer reads the marks, then the parts
  *    of all queries that are not answered. So none is lost or answered twice, as after a restart.
  *
+ * Clients that are lost are replaced in the same way, without a wait.
+ *
  * Thread: merge, but for opening the first producer.
  */
 #ifndef DAEMON_MERGE_MERGE_CLIENTS_H
@@ -41,6 +43,10 @@ err_t merge_clients_open_reader(const struct merge_clients_context *context, str
 
 void merge_clients_fini(struct merge_clients *c);
 
+/* Prepare the producer, before anything is read. Blocks: until brokers answer, or the daemon is stopping. Returns
+ * ERR_KAFKA_RETRY in the latter case; ERR_KAFKA. */
+err_t merge_clients_prepare(const struct merge_clients_context *context, struct merge_clients *c);
+
 /* A replacement that is under way. All zeros: none is. */
 struct merge_handover {
   struct merge_clients next;
@@ -54,6 +60,10 @@ struct merge_handover {
  * is_due  set: the former clients can be closed, and merge_handover_end() called */
 err_t merge_handover_step(struct merge_handover *h, const struct merge_clients_context *context,
                           const struct merge_clients *former, bool *is_due);
+
+/* Open the next clients now, and give up those that are under way: the former ones are lost. merge_handover_end() may
+ * follow at once. */
+err_t merge_handover_at_once(struct merge_handover *h, const struct merge_clients_context *context);
 
 /* Return the next clients, which the caller owns now. */
 struct merge_clients merge_handover_end(struct merge_handover *h);

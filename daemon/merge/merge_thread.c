@@ -13,14 +13,10 @@
 #include "daemon/pulse.h"
 #include "ingest/wire_partial.h"
 
-enum {
-  POLL_MS = 100,
-  RETRY_MS = 100,
-  RECORDS_AT_ONCE = 1000,
-  COMMIT_EVERY_MS = 1000,
-  PREPARE_MS = 1000,
-  TOPIC_MS = 1000
-};
+enum { POLL_MS = 100, RETRY_MS = 100, RECORDS_AT_ONCE = 1000, COMMIT_EVERY_MS = 1000 };
+
+/* How long the next producer must last before it may be replaced too. */
+enum { AGAIN_S = 60 };
 
 /* How long the thread fills a batch: while no broker answers, each look for a topic that a query names takes time. */
 enum { FILL_MS = 1000 };
@@ -30,6 +26,7 @@ enum { FORGET_SHARD_S = 600 };
 
 struct merge_thread {
   struct merge_thread_context with;
+  struct merge_clients_context clients_with;
   struct merge_clients clients;
   struct merge_handover handover; /* to clients with other certificates */
   struct open_joins *joins;
@@ -37,6 +34,7 @@ struct merge_thread {
   struct merge_batch batch; /* on its way; empty: nothing is */
   uint64_t generation;      /* of the assignment that all of this belongs to */
   int64_t commit_due_ns;
+  int64_t again_ns; /* clients that are lost before this are not replaced */
   struct region scratch;
   _Atomic(const char *) not_ready;
   _Atomic bool is_stopping;
@@ -163,6 +161,45 @@ static err_t read_records(struct merge_thread *t)
   return ERR_OK;
 }
 
+/* ---- Clients ---- */
+
+/* Go on with other clients. They read again what is not answered. */
+static err_t replace_clients(struct merge_thread *t, struct merge_clients next)
+{
+  merge_clients_fini(&t->clients);
+  t->clients = next;
+  t->batch.with.transaction = next.transaction;
+  drop_all(t);
+  return merge_clients_prepare(&t->clients_with, &t->clients);
+}
+
+/* Let the clients with the new certificates take over. */
+static err_t take_over(struct merge_thread *t)
+{
+  log_info("kafka_client_renewed", "client=partials open_queries=%zu", open_joins_count(t->joins));
+  TRY(replace_clients(t, merge_handover_end(&t->handover)));
+  log_info("kafka_client_renewed", "client=answers");
+  return ERR_OK;
+}
+
+/* May a lost producer be replaced? Not if another daemon has taken its place, or if the one before did not last. */
+static bool may_begin_again(const struct merge_thread *t)
+{
+  return !transaction_is_fenced(t->clients.transaction) && clock_now_ns() >= t->again_ns;
+}
+
+/* Do what a restart would do: the producer is lost. That can happen though nothing is wrong here: librdkafka may end a
+ * transaction that the broker has not begun yet, or brokers may be away for too long. */
+static err_t begin_again(struct merge_thread *t)
+{
+  log_warn("merge_waiting", "answers=%zu reason=%s note=\"other clients begin again, as after a restart\"", t->batch.n,
+           log_failure());
+  t->again_ns = clock_now_ns() + AGAIN_S * CLOCK_NS_PER_S;
+  atomic_store(&t->not_ready, "waiting for brokers");
+  TRY(merge_handover_at_once(&t->handover, &t->clients_with));
+  return replace_clients(t, merge_handover_end(&t->handover));
+}
+
 /* ---- Answers ---- */
 
 /* Take the queries that are ready into the batch. */
@@ -210,6 +247,8 @@ static err_t send_batch(struct merge_thread *t)
 
   if (err == ERR_OK)
     return note_sent(t);
+  if (err == ERR_KAFKA && may_begin_again(t))
+    return begin_again(t);
   if (err != ERR_KAFKA_RETRY)
     return err;
   atomic_store(&t->not_ready, "waiting for the topics of answers");
@@ -265,46 +304,11 @@ static void show(struct merge_thread *t)
     atomic_store(&t->not_ready, why_not_ready(t));
 }
 
-/* Before anything is read: a former daemon of the same name may have left a transaction open. And librdkafka would let
- * the first mark, and so the second batch, wait for a second until it knows the topic. */
-static err_t prepare(struct merge_thread *t)
-{
-  err_code_t err;
-
-  while ((err = transaction_init(t->clients.transaction, PREPARE_MS)) == ERR_KAFKA_RETRY &&
-         !atomic_load(&t->is_stopping)) {
-    pulse_beat();
-    log_warn("merge_waiting", "reason=%s", log_failure());
-  }
-  if (err == ERR_OK)
-    (void)transaction_has_topic(t->clients.transaction, t->with.config->query.partials_topic, TOPIC_MS);
-  return err;
-}
-
-/* Let the clients with the new certificates take over. */
-static err_t take_over(struct merge_thread *t)
-{
-  log_info("kafka_client_renewed", "client=partials open_queries=%zu", open_joins_count(t->joins));
-  merge_clients_fini(&t->clients);
-  t->clients = merge_handover_end(&t->handover);
-  t->batch.with.transaction = t->clients.transaction;
-  drop_all(t);
-  TRY(prepare(t));
-  log_info("kafka_client_renewed", "client=answers");
-  return ERR_OK;
-}
-
-static struct merge_clients_context clients_context(const struct merge_thread *t)
-{
-  return (struct merge_clients_context){ t->with.config, t->with.kafka, &t->is_stopping };
-}
-
 static err_t hand_over(struct merge_thread *t)
 {
-  struct merge_clients_context context = clients_context(t);
   bool is_due;
 
-  TRY(merge_handover_step(&t->handover, &context, &t->clients, &is_due));
+  TRY(merge_handover_step(&t->handover, &t->clients_with, &t->clients, &is_due));
   return is_due ? take_over(t) : ERR_OK;
 }
 
@@ -327,10 +331,8 @@ static err_t step(struct merge_thread *t)
 
 static err_t follow(struct merge_thread *t)
 {
-  struct merge_clients_context context = clients_context(t);
-
-  TRY(prepare(t));
-  TRY(merge_clients_open_reader(&context, &t->clients));
+  TRY(merge_clients_prepare(&t->clients_with, &t->clients));
+  TRY(merge_clients_open_reader(&t->clients_with, &t->clients));
   while (!atomic_load(&t->is_stopping))
     TRY(step(t));
   return ERR_OK;
@@ -360,8 +362,8 @@ err_t merge_thread_open(const struct merge_thread_context *context, struct merge
   atomic_store(&t->not_ready, "waiting for brokers");
   TRY(open_joins_open(config->merge.memory_bytes, (int64_t)config->merge.wait_ms * CLOCK_NS_PER_MS, &t->joins));
   TRY(places_open((int64_t)config->merge.remember_ms * CLOCK_NS_PER_MS, &t->answered));
-  struct merge_clients_context clients = clients_context(t);
-  TRY(merge_clients_open_producer(&clients, &t->clients));
+  t->clients_with = (struct merge_clients_context){ config, context->kafka, &t->is_stopping };
+  TRY(merge_clients_open_producer(&t->clients_with, &t->clients));
   struct merge_batch_context batch = { config, context->counters, context->figures, t->clients.transaction };
   TRY(merge_batch_init(&batch, &t->batch));
   if (pthread_create(&t->thread, NULL, run, t) != 0)

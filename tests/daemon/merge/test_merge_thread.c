@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The merge thread and a broker that fails requests: what becomes of a producer that is lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <poll.h>
+
+#include "base/clock.h"
+#include "daemon/merge/merge_thread.h"
+#include "ingest/wire.h"
+#include "ingest/wire_partial.h"
+#include "tests/support/kafka_tap.h"
+#include "tests/support/log_watch.h"
+#include "tests/support/stubborn_broker.h"
+
+enum { END_TRANSACTION = 26 }; /* Kafka's number of the request */
+
+static struct stubborn_broker broker;
+static struct config config;
+static struct kafka_setup setup;
+static struct counters counters;
+static struct merge_figures figures;
+static struct shards_heard *heard;
+static struct alarm alarms;
+static struct merge_thread *merge;
+static struct sender *shard;
+static struct kafka_tap answers;
+static struct region scratch;
+
+static void configure(void)
+{
+  config = (struct config){
+    .kafka = { broker.properties, 2 },
+    .query = { .group = "group", .partials_topic = "partials", .answer_topic = "answers" },
+    .merge = { .instance = "one",
+               .is_exactly_once = true,
+               .wait_ms = KAFKA_TIMEOUT_MS,
+               .remember_ms = KAFKA_TIMEOUT_MS,
+               .memory_bytes = 1 << 20 },
+  };
+  setup = (struct kafka_setup){ .config = &config };
+}
+
+static int begin(void **state)
+{
+  struct merge_thread_context context = { &config, &setup, &counters, &figures, NULL, &alarms };
+
+  (void)state;
+  stubborn_broker_init(&broker);
+  rd_kafka_mock_topic_create(broker.cluster, "partials", 1, 1);
+  rd_kafka_mock_topic_create(broker.cluster, "answers", 1, 1);
+  configure();
+  assert_ok(alarm_init(&alarms));
+  assert_ok(shards_heard_open(&heard));
+  struct kafka_layers layers = stubborn_broker_layers(&broker, false, NULL, 0);
+  assert_ok(sender_open(&layers, NULL, NULL, &shard));
+  kafka_tap_open(&answers, rd_kafka_mock_cluster_bootstraps(broker.cluster), "answers", 1);
+  context.heard = heard;
+  assert_ok(merge_thread_open(&context, &merge));
+  return 0;
+}
+
+static int end(void **state)
+{
+  (void)state;
+  merge_thread_close(&merge);
+  kafka_tap_fini(&answers);
+  sender_close(&shard);
+  shards_heard_close(&heard);
+  alarm_fini(&alarms);
+  stubborn_broker_fini(&broker);
+  region_fini(&scratch);
+  return 0;
+}
+
+/* Write the answer of a layout with one shard. */
+static void write_part(const char *id)
+{
+  struct answer answer = { .id = span_of_str(id), .space = span_of_str("books"), .generation = 1 };
+  struct partial partial = { .of = 1, .k = 1, .model = span_of_str("m") };
+  struct span head, encoded, value;
+
+  region_reset(&scratch);
+  assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &scratch, &encoded));
+  assert_ok(wire_encode_partial(&partial, &scratch, &head));
+  assert_ok(wire_complete_partial(head, encoded, &scratch, &value));
+  struct sender_message message = {
+    .topic = "partials", .has_key = true, .key = span_of_str(id), .has_value = true, .value = value
+  };
+  assert_ok(sender_send(shard, &message));
+  assert_ok(sender_flush(shard, KAFKA_TIMEOUT_MS));
+}
+
+static bool is_answer(const rd_kafka_message_t *m, const char *id)
+{
+  struct answer answer;
+
+  region_reset(&scratch);
+  assert_ok(wire_decode_answer(span_of(m->payload, m->len), &scratch, &answer));
+  return span_equal(answer.id, span_of_str(id));
+}
+
+static void wait_for_answer(const char *id)
+{
+  bool is_found = false;
+
+  while (!is_found) {
+    rd_kafka_message_t *m = kafka_tap_next(&answers, 2 * KAFKA_TIMEOUT_MS);
+    assert_non_null(m);
+    is_found = is_answer(m, id);
+    rd_kafka_message_destroy(m);
+  }
+}
+
+static void fail_next_end(rd_kafka_resp_err_t error)
+{
+  rd_kafka_mock_push_request_errors(broker.cluster, END_TRANSACTION, 1, error);
+}
+
+static bool has_alarm(void)
+{
+  struct pollfd fd = { .fd = alarms.fd, .events = POLLIN };
+
+  return poll(&fd, 1, 0) == 1;
+}
+
+static void wait_for_alarm(void)
+{
+  int64_t end_ns = kafka_deadline_ns();
+
+  while (!has_alarm() && clock_now_ns() < end_ns)
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  assert_int_equal(alarm_failure(&alarms), ERR_KAFKA);
+}
+
+/* The broker knows nothing of a transaction that librdkafka wants to end. The second time, that is no accident. */
+static void a_producer_that_is_lost_is_replaced_once_in_a_while(void **state)
+{
+  (void)state;
+  fail_next_end(RD_KAFKA_RESP_ERR_INVALID_TXN_STATE);
+  write_part("first");
+  wait_for_answer("first"); /* the mock shows what is not committed */
+  write_part("second");
+  wait_for_answer("second");
+  assert_true(log_watch_has("other clients begin again"));
+  assert_false(has_alarm());
+  fail_next_end(RD_KAFKA_RESP_ERR_INVALID_TXN_STATE);
+  write_part("third");
+  wait_for_alarm();
+}
+
+static void a_producer_that_is_fenced_is_not_replaced(void **state)
+{
+  (void)state;
+  fail_next_end(RD_KAFKA_RESP_ERR_PRODUCER_FENCED);
+  write_part("first");
+  wait_for_alarm();
+  assert_non_null(strstr(err_message(), "another daemon with the same merge.instance"));
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_producer_that_is_lost_is_replaced_once_in_a_while, begin, end),
+    cmocka_unit_test_setup_teardown(a_producer_that_is_fenced_is_not_replaced, begin, end),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
