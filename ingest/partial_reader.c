@@ -19,6 +19,7 @@ struct partition {
   int64_t committed;    /* the group's position; the first offset if it has none */
   int64_t end_at_start; /* when it was assigned: at first that of what was committed, see has_marks() */
   bool knows_end;       /* that is the end of all its records */
+  bool was_fetched;     /* since it was assigned: librdkafka keeps the end that it knew before */
   int64_t next;         /* after the last record that was read */
 };
 
@@ -235,8 +236,10 @@ static err_t note_error(struct partial_reader *r, const rd_kafka_message_t *m)
 
   switch (m->err) {
   case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-    if (p)
+    if (p) {
       p->next = m->offset > p->next ? m->offset : p->next;
+      p->was_fetched = true;
+    }
     return ERR_OK;
   case RD_KAFKA_RESP_ERR__FATAL:
     FAIL(ERR_KAFKA, "parts cannot be read: %s", rd_kafka_message_errstr(m));
@@ -277,6 +280,8 @@ static void note_offset(struct partial_reader *r, struct partition *p, int64_t o
     log_info("partials_replaced", "topic=%s partition=%" PRId32 " from=%" PRId64 " former=%" PRId64, r->topic,
              p->partition, offset, p->next);
     p->committed = offset;
+    p->end_at_start = offset;
+    p->knows_end = false;
   }
   p->next = offset + 1;
 }
@@ -290,6 +295,7 @@ static bool take_record(struct partial_reader *r, struct partial_record *out)
   if (!p)
     return false;
   note_offset(r, p, m->offset);
+  p->was_fetched = true;
   *out = (struct partial_record){
     .key = span_of(m->key, m->key_len),
     .value = span_of(m->payload, m->len),
@@ -317,7 +323,7 @@ static bool has_marks(struct partial_reader *r, struct partition *p)
 
   if (p->next < p->end_at_start || p->knows_end)
     return p->next >= p->end_at_start;
-  if (!find_end(r, p->partition, &end))
+  if (!p->was_fetched || !find_end(r, p->partition, &end))
     return false;
   p->end_at_start = end;
   p->knows_end = true;
