@@ -53,12 +53,13 @@ static void renew(struct shadow_topic *t)
 {
   struct sender *next;
 
-  if (!sender_is_outdated(t->sender))
+  if (!sender_is_outdated(t->sender) || !renewal_wait_is_over(&t->renewal))
     return;
   if (sender_open(&t->layers, on_report, t, &next) != ERR_OK) {
-    log_warn("kafka_client_not_renewed", "client=shadow reason=%s", log_failure());
+    renewal_wait_begin(&t->renewal, "shadow");
     return;
   }
+  renewal_wait_end(&t->renewal);
   sender_close(&t->sender);
   t->sender = next;
   log_info("kafka_client_renewed", "client=shadow");

@@ -10,6 +10,7 @@
 
 #include "daemon/counters.h"
 #include "daemon/kafka_setup.h"
+#include "daemon/renewal_wait.h"
 #include "daemon/shadow/shadow_measures.h"
 #include "ingest/sender.h"
 
@@ -19,6 +20,7 @@ struct shadow_topic {
   const char *name;
   struct counters *counters;
   struct sender *sender; /* NULL: there is no topic */
+  struct renewal_wait renewal;
 };
 
 /* Open the producer, if the configuration names a topic. */

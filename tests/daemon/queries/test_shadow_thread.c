@@ -18,7 +18,9 @@
 #include "tests/support/engine_fixture.h"
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/kafka_tap.h"
+#include "tests/support/log_watch.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/tls_property.h"
 #include "tests/support/vector_file.h"
 
 enum { PATIENCE_S = 60 };
@@ -92,6 +94,7 @@ static int open_all(void **state)
   kafka_fixture_init(&kafka);
   assert_ok(embedded_broker_create_topic(kafka.broker, "comparisons", 1));
   config.kafka = (struct kafka_properties){ kafka.properties, 1 };
+  config.query.answer_kafka = (struct kafka_properties){ tls_property, 1 };
   config.models.shadow_topic = (char *)"comparisons";
   config.query.memory_bytes = 16 << 20;
   open_engine();
@@ -363,6 +366,22 @@ static void a_broker_that_is_away_stops_no_comparison(void **state)
   assert_int_equal(counters_get(&counters.shadow_records_lost), 1);
 }
 
+static void certificates_that_do_not_fit_are_waited_for(void **state)
+{
+  (void)state;
+  add(2, plain);
+  put_items("v", "ab");
+  put_items("v@2", "ab");
+  compare_with(2, 1);
+  tls_property_renew(false);
+  for (int i = 0; i < 20; i++)
+    assert_true(offer(make("v", 2)));
+  assert_int_equal(await(2, 20).n_compared, 20);
+  assert_int_equal(log_watch_count("event=kafka_client_not_renewed client=shadow"), 1);
+  assert_int_equal(counters_get(&counters.shadow_records_lost), 0); /* the former producer goes on */
+  tls_property_renew(true);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -374,6 +393,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(a_busy_daemon_compares_less, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_stop_drops_what_waits, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_broker_that_is_away_stops_no_comparison, open_all, close_all),
+    cmocka_unit_test_setup_teardown(certificates_that_do_not_fit_are_waited_for, open_all, close_all),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
