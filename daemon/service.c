@@ -199,10 +199,10 @@ static const char *why_not_ready(const struct service *s)
     return in_trouble_or(catalogue_phase_name(phase));
   if (phase != CATALOGUE_LIVE)
     return catalogue_phase_name(phase);
-  if (!s->has_started_queries && s->status.config->catalogue.ready_max_lag > 0)
-    return in_trouble_or("catching up: more than catalogue.ready_max_lag records are not applied");
   if (query_thread_denied(s->query_thread))
     return query_thread_denied(s->query_thread);
+  if (!s->has_started_queries && s->status.config->catalogue.ready_max_lag > 0)
+    return in_trouble_or("catching up: more than catalogue.ready_max_lag records are not applied");
   if (query_thread_is_topic_away(s->query_thread))
     return "waiting for the query topic";
   if (!query_thread_is_assigned(s->query_thread))
