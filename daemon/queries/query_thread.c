@@ -85,7 +85,8 @@ const struct search_figures *query_thread_figures(const struct query_thread *t)
 const char *query_thread_denied(struct query_thread *t)
 {
   pthread_mutex_lock(&t->reader_lock);
-  const char *unopened = t->renewal.is_said ? "the certificate of the query consumer cannot be used" : NULL;
+  bool is_unopened = !t->reader && t->renewal.is_said; /* with a reader, it is the thread's */
+  const char *unopened = is_unopened ? "the certificate of the query consumer cannot be used" : NULL;
   const char *denied = t->reader ? query_reader_denied(t->reader) : unopened;
   pthread_mutex_unlock(&t->reader_lock);
   return denied;
