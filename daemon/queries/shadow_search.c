@@ -2,6 +2,8 @@
 /* Two searches, again if an epoch came between them. The first answer is copied, because a searcher keeps one. */
 #include "daemon/queries/shadow_search.h"
 
+#include <stdatomic.h>
+
 #include "base/space_name.h"
 
 /* Epochs can follow each other so fast that no two searches fit between them. */
@@ -58,6 +60,8 @@ static err_t search(struct shadow_search *s, const struct query *query, struct s
   struct method method;
   size_t space;
 
+  if (atomic_load(s->is_stopping))
+    FAIL(ERR_STOPPING, "the daemon is stopping: the query is not compared");
   asked.space = name;
   asked.n_explain = 0;
   TRY(engine_check_query(s->engine, &asked, &space, &method));

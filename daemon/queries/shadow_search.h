@@ -3,7 +3,8 @@
  *
  * The current generation is searched again. What its answer had would not do: items, and what the user has seen, may
  * have changed since, and its search shared the cores with helpers and its time with a batch. So both searches run
- * alone in one thread, on the same epoch, and the models make the difference.
+ * alone in one thread, on the same epoch, and the models make the difference. Only if epochs follow each other faster
+ * than searches do, the epochs of the third try differ.
  *
  * Thread: the one that owns it.
  */
@@ -13,10 +14,11 @@
 #include "daemon/shadow/shadow_measures.h"
 #include "engine/engine.h"
 
-/* All zeros but the engine: no query was searched. */
+/* All zeros but the first two: no query was searched. */
 struct shadow_search {
   struct engine *engine;
-  struct searcher *searcher; /* opened when it is needed first */
+  const _Atomic bool *is_stopping; /* no search begins then */
+  struct searcher *searcher;       /* opened when it is needed first */
   struct region region;
 };
 
@@ -33,7 +35,8 @@ struct shadow_pair {
  * is_shadow_first  the order of the two searches: the second one may find more in the caches
  *
  * Returns ERR_SPACE if there is no such generation (any more), or it is the current one; ERR_SPACE_CHANGED if it has
- * changed meanwhile; ERR_METHOD or ERR_QUERY if one of the two cannot search the query; other errors of the engine.
+ * changed meanwhile; ERR_METHOD or ERR_QUERY if one of the two cannot search the query; ERR_STOPPING; other errors of
+ * the engine.
  */
 err_t shadow_search_both(struct shadow_search *s, const struct query *query, uint32_t generation, bool is_shadow_first,
                          struct shadow_pair *out);

@@ -183,7 +183,7 @@ static void compare(struct shadow_thread *t, struct pending_query *query)
 
   for (size_t i = 0; i < n && give_way(t); i++) {
     err_code_t err = seen_err == ERR_OK ? compare_with(t, query, generations[i]) : seen_err;
-    if (err != ERR_OK)
+    if (err != ERR_OK && err != ERR_STOPPING)
       note_failure(t, query, generations[i], err);
   }
   if (held)
@@ -224,7 +224,7 @@ err_t shadow_thread_open(const struct shadow_context *context, struct shadow_thr
 
   TRY(mem_array(1, sizeof *t, &t));
   t->with = *context;
-  t->search.engine = context->engine;
+  t->search = (struct shadow_search){ .engine = context->engine, .is_stopping = &t->is_stopping };
   pthread_mutex_init(&t->mutex, NULL);
   pthread_cond_init(&t->offered, NULL);
   TRY(shadow_topic_open(context->config, context->kafka, context->counters, &t->topic));

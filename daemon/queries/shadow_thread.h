@@ -36,7 +36,7 @@ struct shadow_context {
 /* Start the thread. */
 err_t shadow_thread_open(const struct shadow_context *context, struct shadow_thread **out);
 
-/* End it after its current comparison. Queries that wait are dropped. */
+/* End it after its current search. Queries that wait are dropped. */
 void shadow_thread_close(struct shadow_thread **t);
 
 /* Offer a query that was answered. Returns true if it was taken: it is no longer the caller's. Thread: any. Blocks: no.

@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
+#include "daemon/queries/shadow_search.h"
 #include "engine/engine_spaces.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/kafka_fixture.h"
@@ -347,6 +348,22 @@ static void a_stop_drops_what_waits(void **state)
   assert_null(query_queue_take_query(queue));
 }
 
+/* A search may take long, and a comparison has up to six. */
+static void no_search_begins_after_a_stop(void **state)
+{
+  static const _Atomic bool is_stopping = true;
+  struct shadow_search search = { .engine = engine, .is_stopping = &is_stopping };
+  struct pending_query *query;
+  struct shadow_pair pair;
+
+  (void)state;
+  add(2, plain);
+  query = make("v", 2);
+  assert_int_equal(shadow_search_both(&search, &query->query, 2, false, &pair), ERR_STOPPING);
+  shadow_search_fini(&search);
+  query_queue_free_query(queue, query);
+}
+
 static void a_broker_that_is_away_stops_no_comparison(void **state)
 {
   static const struct kafka_property nobody[] = { { "bootstrap.servers", "127.0.0.1:1" } };
@@ -392,6 +409,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(what_cannot_be_compared_is_counted_by_its_reason, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_busy_daemon_compares_less, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_stop_drops_what_waits, open_all, close_all),
+    cmocka_unit_test_setup_teardown(no_search_begins_after_a_stop, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_broker_that_is_away_stops_no_comparison, open_all, close_all),
     cmocka_unit_test_setup_teardown(certificates_that_do_not_fit_are_waited_for, open_all, close_all),
   };
