@@ -196,7 +196,10 @@ static err_t begin_again(struct merge_thread *t)
            log_failure());
   t->again_ns = clock_now_ns() + AGAIN_S * CLOCK_NS_PER_S;
   atomic_store(&t->not_ready, "waiting for brokers");
-  TRY(merge_handover_at_once(&t->handover, &t->clients_with));
+  err_code_t err = merge_handover_at_once(&t->handover, &t->clients_with);
+  if (err == ERR_CONFIG) /* certificates are being changed: a restart may help */
+    FAIL(ERR_KAFKA, "%s", err_message());
+  TRY(err);
   return replace_clients(t, merge_handover_end(&t->handover));
 }
 
