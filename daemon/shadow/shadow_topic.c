@@ -38,7 +38,11 @@ err_t shadow_topic_open(const struct config *config, const struct kafka_setup *k
   if (!*out->name)
     return ERR_OK;
   out->layers = kafka_setup_layers(kafka, &config->query.answer_kafka, false);
-  return sender_open(&out->layers, on_report, out, &out->sender);
+  err_code_t err = sender_open(&out->layers, on_report, out, &out->sender);
+  if (err != ERR_CONFIG)
+    return err;
+  renewal_wait_begin_first(&out->renewal, "shadow"); /* it was good when the daemon was started */
+  return ERR_OK;
 }
 
 void shadow_topic_close(struct shadow_topic *t)
@@ -48,12 +52,12 @@ void shadow_topic_close(struct shadow_topic *t)
   sender_close(&t->sender);
 }
 
-/* Take up new certificates. */
+/* Open the producer if it is not open yet, or if there are new certificates. */
 static void renew(struct shadow_topic *t)
 {
   struct sender *next;
 
-  if (!sender_is_outdated(t->sender) || !renewal_wait_is_over(&t->renewal))
+  if ((t->sender && !sender_is_outdated(t->sender)) || !renewal_wait_is_over(&t->renewal))
     return;
   if (sender_open(&t->layers, on_report, t, &next) != ERR_OK) {
     renewal_wait_begin(&t->renewal, "shadow");
@@ -123,10 +127,12 @@ void shadow_topic_send(struct shadow_topic *t, const struct shadow_record *recor
   };
   const char *reason;
 
-  if (!t->sender)
+  if (!*t->name)
     return;
   renew(t);
-  if (sender_n_waiting(t->sender) >= WAITING_MAX)
+  if (!t->sender)
+    note_lost(t, "the producer cannot be opened yet");
+  else if (sender_n_waiting(t->sender) >= WAITING_MAX)
     note_lost(t, "too many records wait for their broker");
   else if (shadow_topic_encode(record, region, &message.value) != ERR_OK)
     note_lost(t, err_message());

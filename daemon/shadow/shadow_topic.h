@@ -19,7 +19,7 @@ struct shadow_topic {
   struct kafka_layers layers;
   const char *name;
   struct counters *counters;
-  struct sender *sender; /* NULL: there is no topic */
+  struct sender *sender; /* NULL: there is no topic, or its producer cannot be opened yet */
   struct renewal_wait renewal;
 };
 

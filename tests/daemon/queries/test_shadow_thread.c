@@ -399,6 +399,37 @@ static void certificates_that_do_not_fit_are_waited_for(void **state)
   tls_property_renew(true);
 }
 
+/* Queries may be read long after the start, while certificates are being changed. */
+static void a_producer_that_cannot_be_opened_yet_is_opened_later(void **state)
+{
+  const struct shadow_context context = { &config, &setup, engine, queue, &board, NULL, &counters };
+  struct kafka_tap tap;
+  rd_kafka_message_t *m;
+  uint64_t n = 1;
+
+  (void)state;
+  add(2, plain);
+  put_items("v", "ab");
+  put_items("v@2", "ab");
+  compare_with(2, 1);
+  shadow_thread_close(&shadows);
+  tls_property_renew(false);
+  assert_ok(shadow_thread_open(&context, &shadows));
+  assert_true(offer(make("v", 2)));
+  assert_int_equal(await(2, n).n_compared, 1);
+  assert_int_equal(counters_get(&counters.shadow_records_lost), 1);
+  assert_true(log_watch_has("event=kafka_client_not_opened client=shadow"));
+  tls_property_renew(true);
+  kafka_tap_init(&tap, &kafka, "comparisons", 1);
+  while (!(m = kafka_tap_next(&tap, 50)) && n < PATIENCE_S * 20) {
+    assert_true(offer(make("v", 2)));
+    await(2, ++n);
+  }
+  assert_non_null(m);
+  rd_kafka_message_destroy(m);
+  kafka_tap_fini(&tap);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -412,6 +443,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(no_search_begins_after_a_stop, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_broker_that_is_away_stops_no_comparison, open_all, close_all),
     cmocka_unit_test_setup_teardown(certificates_that_do_not_fit_are_waited_for, open_all, close_all),
+    cmocka_unit_test_setup_teardown(a_producer_that_cannot_be_opened_yet_is_opened_later, open_all, close_all),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
