@@ -103,7 +103,8 @@ static err_t begin_partitions(struct partial_reader *r, rd_kafka_topic_partition
 {
   rd_kafka_topic_partition_list_t *committed = rd_kafka_topic_partition_list_copy(partitions);
   rd_kafka_topic_partition_list_t *marks = rd_kafka_topic_partition_list_copy(partitions);
-  err_code_t err = ask_positions(r, committed, marks);
+  bool has_partitions = partitions->cnt > 0; /* librdkafka refuses to ask for none */
+  err_code_t err = has_partitions ? ask_positions(r, committed, marks) : ERR_OK;
 
   r->n = 0;
   for (int i = 0; i < partitions->cnt && err == ERR_OK; i++)
