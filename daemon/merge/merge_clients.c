@@ -58,16 +58,51 @@ void merge_clients_fini(struct merge_clients *c)
   transaction_close(&c->transaction);
 }
 
+static err_t open_like(const struct merge_clients_context *context, const struct merge_clients *former,
+                       struct merge_clients *out)
+{
+  AUTO(merge_clients_fini) struct merge_clients next = { 0 };
+
+  TRY(merge_clients_open_producer(context, &next));
+  if (former->reader)
+    TRY(merge_clients_open_reader(context, &next));
+  *out = next;
+  next = (struct merge_clients){ 0 };
+  return ERR_OK;
+}
+
+/* Take up new certificates at once: nothing was read yet, and the former ones may be why brokers do not answer. */
+static err_t renew(const struct merge_clients_context *context, struct merge_clients *c, struct renewal_wait *wait)
+{
+  struct merge_clients next;
+
+  if (c->version == kafka_renewal_version() || !renewal_wait_is_over(wait))
+    return ERR_OK;
+  err_code_t err = open_like(context, c, &next);
+  if (err == ERR_CONFIG) { /* it was good before */
+    renewal_wait_begin(wait, "answers");
+    return ERR_OK;
+  }
+  TRY(err);
+  renewal_wait_end(wait);
+  merge_clients_fini(c);
+  *c = next;
+  log_info("kafka_client_renewed", "client=answers");
+  return ERR_OK;
+}
+
 /* A former daemon of the same name may have left a transaction open. And librdkafka would let the first mark, and so
  * the second batch, wait for a second until it knows the topic. */
 err_t merge_clients_prepare(const struct merge_clients_context *context, struct merge_clients *c)
 {
+  struct renewal_wait wait = { 0 };
   err_code_t err;
 
   while ((err = transaction_init(c->transaction, PREPARE_MS)) == ERR_KAFKA_RETRY &&
          !atomic_load(context->is_stopping)) {
     pulse_beat();
     log_warn("merge_waiting", "reason=%s", log_failure());
+    TRY(renew(context, c, &wait));
   }
   if (err == ERR_OK)
     (void)transaction_has_topic(c->transaction, context->config->query.partials_topic, TOPIC_MS);
@@ -76,23 +111,12 @@ err_t merge_clients_prepare(const struct merge_clients_context *context, struct 
 
 /* ---- Handover ---- */
 
-static err_t open_next(const struct merge_clients_context *context, struct merge_clients *out)
-{
-  AUTO(merge_clients_fini) struct merge_clients next = { 0 };
-
-  TRY(merge_clients_open_producer(context, &next));
-  TRY(merge_clients_open_reader(context, &next));
-  *out = next;
-  next = (struct merge_clients){ 0 };
-  return ERR_OK;
-}
-
 /* Begin, and give up the handover that is under way: its clients have former certificates too. */
 static err_t begin(struct merge_handover *h, const struct merge_clients_context *context,
                    const struct merge_clients *former)
 {
   struct merge_clients next;
-  err_code_t err = open_next(context, &next);
+  err_code_t err = open_like(context, former, &next);
 
   if (err == ERR_CONFIG) { /* it was good before */
     renewal_wait_begin(&h->wait, "partials");
@@ -134,11 +158,12 @@ err_t merge_handover_step(struct merge_handover *h, const struct merge_clients_c
   return ERR_OK;
 }
 
-err_t merge_handover_at_once(struct merge_handover *h, const struct merge_clients_context *context)
+err_t merge_handover_at_once(struct merge_handover *h, const struct merge_clients_context *context,
+                             const struct merge_clients *former)
 {
   merge_clients_fini(&h->next);
   *h = (struct merge_handover){ 0 };
-  return open_next(context, &h->next);
+  return open_like(context, former, &h->next);
 }
 
 struct merge_clients merge_handover_end(struct merge_handover *h)

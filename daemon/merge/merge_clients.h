@@ -43,8 +43,8 @@ err_t merge_clients_open_reader(const struct merge_clients_context *context, str
 
 void merge_clients_fini(struct merge_clients *c);
 
-/* Prepare the producer, before anything is read. Blocks: until brokers answer, or the daemon is stopping. Returns
- * ERR_KAFKA_RETRY in the latter case; ERR_KAFKA. */
+/* Prepare the producer, before anything is read. If certificates change meanwhile, the clients are replaced. Blocks:
+ * until brokers answer, or the daemon is stopping. Returns ERR_KAFKA_RETRY in the latter case; ERR_KAFKA. */
 err_t merge_clients_prepare(const struct merge_clients_context *context, struct merge_clients *c);
 
 /* A replacement that is under way. All zeros: none is. */
@@ -63,7 +63,8 @@ err_t merge_handover_step(struct merge_handover *h, const struct merge_clients_c
 
 /* Open the next clients now, and give up those that are under way: the former ones are lost. merge_handover_end() may
  * follow at once. */
-err_t merge_handover_at_once(struct merge_handover *h, const struct merge_clients_context *context);
+err_t merge_handover_at_once(struct merge_handover *h, const struct merge_clients_context *context,
+                             const struct merge_clients *former);
 
 /* Return the next clients, which the caller owns now. */
 struct merge_clients merge_handover_end(struct merge_handover *h);

@@ -168,9 +168,10 @@ static err_t replace_clients(struct merge_thread *t, struct merge_clients next)
 {
   merge_clients_fini(&t->clients);
   t->clients = next;
-  t->batch.with.transaction = next.transaction;
+  err_code_t err = merge_clients_prepare(&t->clients_with, &t->clients);
+  t->batch.with.transaction = t->clients.transaction;
   drop_all(t);
-  return merge_clients_prepare(&t->clients_with, &t->clients);
+  return err;
 }
 
 /* Let the clients with the new certificates take over. */
@@ -196,7 +197,7 @@ static err_t begin_again(struct merge_thread *t)
            log_failure());
   t->again_ns = clock_now_ns() + AGAIN_S * CLOCK_NS_PER_S;
   atomic_store(&t->not_ready, "waiting for brokers");
-  err_code_t err = merge_handover_at_once(&t->handover, &t->clients_with);
+  err_code_t err = merge_handover_at_once(&t->handover, &t->clients_with, &t->clients);
   if (err == ERR_CONFIG) /* certificates are being changed: a restart may help */
     FAIL(ERR_KAFKA, "%s", err_message());
   TRY(err);
@@ -335,6 +336,7 @@ static err_t step(struct merge_thread *t)
 static err_t follow(struct merge_thread *t)
 {
   TRY(merge_clients_prepare(&t->clients_with, &t->clients));
+  t->batch.with.transaction = t->clients.transaction;
   TRY(merge_clients_open_reader(&t->clients_with, &t->clients));
   while (!atomic_load(&t->is_stopping))
     TRY(step(t));

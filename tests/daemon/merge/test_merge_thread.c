@@ -15,6 +15,7 @@
 #include "tests/support/kafka_tap.h"
 #include "tests/support/log_watch.h"
 #include "tests/support/stubborn_broker.h"
+#include "tests/support/tls_property.h"
 
 enum { END_TRANSACTION = 26 }; /* Kafka's number of the request */
 
@@ -34,7 +35,11 @@ static void configure(void)
 {
   config = (struct config){
     .kafka = { broker.properties, 2 },
-    .query = { .group = "group", .partials_topic = "partials", .answer_topic = "answers" },
+    .query = { .group = "group",
+               .partials_topic = "partials",
+               .answer_topic = "answers",
+               .kafka = { tls_property, 1 },
+               .answer_kafka = { tls_property, 1 } },
     .merge = { .instance = "one",
                .is_exactly_once = true,
                .wait_ms = KAFKA_TIMEOUT_MS,
@@ -44,10 +49,15 @@ static void configure(void)
   setup = (struct kafka_setup){ .config = &config };
 }
 
+static void open_merge(const struct config *with, struct merge_thread **out)
+{
+  struct merge_thread_context context = { with, &setup, &counters, &figures, heard, &alarms };
+
+  assert_ok(merge_thread_open(&context, out));
+}
+
 static int begin(void **state)
 {
-  struct merge_thread_context context = { &config, &setup, &counters, &figures, NULL, &alarms };
-
   (void)state;
   stubborn_broker_init(&broker);
   rd_kafka_mock_topic_create(broker.cluster, "partials", 1, 1);
@@ -58,8 +68,7 @@ static int begin(void **state)
   struct kafka_layers layers = stubborn_broker_layers(&broker, false, NULL, 0);
   assert_ok(sender_open(&layers, NULL, NULL, &shard));
   kafka_tap_open(&answers, rd_kafka_mock_cluster_bootstraps(broker.cluster), "answers", 1);
-  context.heard = heard;
-  assert_ok(merge_thread_open(&context, &merge));
+  open_merge(&config, &merge);
   return 0;
 }
 
@@ -161,11 +170,57 @@ static void a_producer_that_is_fenced_is_not_replaced(void **state)
   assert_non_null(strstr(err_message(), "another daemon with the same merge.instance"));
 }
 
+static void wait_until_ready(const struct merge_thread *t)
+{
+  int64_t end_ns = clock_now_ns() + 2 * KAFKA_TIMEOUT_MS * CLOCK_NS_PER_MS;
+
+  while (merge_thread_not_ready(t) && !has_alarm() && clock_now_ns() < end_ns)
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  assert_null(merge_thread_not_ready(t));
+}
+
+/* The topic has one partition. */
+static void a_merge_that_gets_no_partition_waits_for_one(void **state)
+{
+  struct config another = config;
+  struct merge_thread *second;
+
+  (void)state;
+  another.merge.instance = "two";
+  wait_until_ready(merge);
+  open_merge(&another, &second);
+  wait_until_ready(second);
+  wait_until_ready(merge);
+  write_part("first");
+  wait_for_answer("first");
+  merge_thread_close(&second);
+  write_part("second");
+  wait_for_answer("second");
+  assert_false(has_alarm());
+}
+
+/* A certificate that has expired may be why no broker answers. */
+static void certificates_that_change_before_brokers_answer_are_taken_up(void **state)
+{
+  (void)state;
+  merge_thread_close(&merge);
+  rd_kafka_mock_broker_set_down(broker.cluster, 1);
+  open_merge(&config, &merge);
+  tls_property_renew(false);
+  log_watch_wait("event=kafka_client_not_renewed client=answers");
+  tls_property_renew(true);
+  rd_kafka_mock_broker_set_up(broker.cluster, 1);
+  write_part("first");
+  wait_for_answer("first");
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_producer_that_is_lost_is_replaced_once_in_a_while, begin, end),
     cmocka_unit_test_setup_teardown(a_producer_that_is_fenced_is_not_replaced, begin, end),
+    cmocka_unit_test_setup_teardown(a_merge_that_gets_no_partition_waits_for_one, begin, end),
+    cmocka_unit_test_setup_teardown(certificates_that_change_before_brokers_answer_are_taken_up, begin, end),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
