@@ -169,11 +169,16 @@ static err_t follow_state(struct model_work *w)
   return ERR_OK;
 }
 
+/* Return what the state says about this generation, or NULL. */
+static const struct model_generation *find_asked(const struct model_work *w, const struct model_entry *entry)
+{
+  return model_state_generation(model_state_find(w->state, space_name(w, entry->space)), entry->generation);
+}
+
 /* Should this generation be there? */
 static bool is_asked_for(const struct model_work *w, const struct model_entry *entry)
 {
-  const struct model_generation *asked =
-      model_state_generation(model_state_find(w->state, space_name(w, entry->space)), entry->generation);
+  const struct model_generation *asked = find_asked(w, entry);
 
   return asked ? !asked->is_retired : entry->generation == 1;
 }
@@ -292,6 +297,15 @@ static err_t add_model(struct model_work *w, struct model_entry *entry, struct e
   return ERR_OK;
 }
 
+/* Does the state still ask for the model that was being loaded? */
+static bool is_still_asked_for(const struct model_work *w, const struct model_entry *entry)
+{
+  const struct model_generation *asked = find_asked(w, entry);
+
+  return asked && !asked->is_retired && strcmp(asked->digest, entry->digest) == 0 &&
+         entry->root == model_state_root(w->state, space_name(w, entry->space), entry->generation);
+}
+
 static err_t end_loading(struct model_work *w)
 {
   struct engine_model *model = NULL;
@@ -303,6 +317,11 @@ static err_t end_loading(struct model_work *w)
   if (!is_done)
     return ERR_OK;
   struct model_entry *entry = w->loading_entry;
+  if (!is_still_asked_for(w, entry)) {
+    engine_model_close(&model);
+    model_entry_enter(entry, MODEL_WAITING); /* for another model, or to leave */
+    return ERR_OK;
+  }
   if (err != ERR_OK)
     return judge(entry, err);
   return add_model(w, entry, &model);

@@ -446,6 +446,44 @@ static void work_ends_while_a_model_is_being_loaded(void **state)
   assert_ok(model_work_init(&f->config, f->engine, f->store, &f->state, &f->work));
 }
 
+static void begin_to_load(struct fixture *f)
+{
+  const struct model_entry *removed;
+  bool is_busy;
+
+  assert_ok(model_work_step(&f->work, true, &is_busy, &removed));
+  assert_true(f->work.loading.is_under_way);
+}
+
+static void another_record_counts_while_the_model_of_the_former_one_is_being_loaded(void **state)
+{
+  struct fixture *f = *state;
+  struct engine_space_info info;
+
+  add(f, 2, 2, f->digests[2]);
+  begin_to_load(f);
+  add(f, 2, 1, f->digests[1]);
+  step_to(f, 2, MODEL_READY, true);
+  assert_string_equal(entry(f, 2)->problem, "");
+  assert_true(find_info(f, 2, &info));
+  assert_string_equal(info.digest, f->digests[1]);
+  assert_int_equal(info.n_items, ITEMS);
+}
+
+static void a_generation_that_is_retired_while_it_is_being_loaded_does_not_reach_the_engine(void **state)
+{
+  struct fixture *f = *state;
+  struct engine_epoch before, after;
+
+  add(f, 2, 1, f->digests[1]);
+  begin_to_load(f);
+  engine_epoch_get(f->engine, &before, NULL, 0);
+  retire(f, 2);
+  step_to(f, 2, MODEL_REMOVED, true);
+  engine_epoch_get(f->engine, &after, NULL, 0);
+  assert_int_equal(after.number, before.number);
+}
+
 /* ---- Derived generations ---- */
 
 static void a_derived_generation_is_filled_with_the_parts_of_its_root(void **state)
@@ -605,6 +643,8 @@ int main(void)
     CASE(a_current_generation_that_is_retired_gives_way_to_the_switch_before_it),
     cmocka_unit_test(steps_grow_until_one_takes_long),
     CASE(work_ends_while_a_model_is_being_loaded),
+    CASE(another_record_counts_while_the_model_of_the_former_one_is_being_loaded),
+    CASE(a_generation_that_is_retired_while_it_is_being_loaded_does_not_reach_the_engine),
     CASE(a_derived_generation_is_filled_with_the_parts_of_its_root),
     CASE(the_parts_of_a_retired_root_stay_until_nothing_derives_from_it),
     CASE(what_is_left_of_a_root_stays_when_another_generation_derives_from_it),
