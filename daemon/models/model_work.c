@@ -63,16 +63,6 @@ static size_t find_space(const struct model_work *w, struct span name)
   return i;
 }
 
-/* Return the entry of a canonical name; NULL: there is none. */
-static struct model_entry *find_entry(const struct model_work *w, struct span canonical)
-{
-  struct space_name name;
-
-  if (!space_name_parse(canonical, &name))
-    return NULL;
-  return model_entries_find(&w->entries, find_space(w, name.space), name.generation ? name.generation : 1);
-}
-
 err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t generation)
 {
   size_t i = find_space(w, space);
@@ -526,10 +516,16 @@ void model_work_note_loading(struct model_work *w)
 
 void model_work_note_unusable(struct model_work *w, struct span part, struct span key)
 {
-  struct model_entry *entry = find_entry(w, part);
+  struct space_name name;
 
-  if (entry)
-    model_entry_note_unusable(entry, key);
+  if (!space_name_parse(part, &name))
+    return;
+  for (size_t i = 0; i < w->entries.n; i++) {
+    struct model_entry *entry = w->entries.v[i];
+    if (entry->is_in_engine && entry->root == (name.generation ? name.generation : 1) &&
+        span_equal(space_name(w, entry->space), name.space))
+      model_entry_note_unusable(entry, key);
+  }
 }
 
 err_t model_work_note_loaded(struct model_work *w)

@@ -61,7 +61,7 @@ bool model_work_is_loading(const struct model_work *w);
 /* The engine is about to be loaded from the store: the parts that no model can use are counted anew. */
 void model_work_note_loading(struct model_work *w);
 
-/* Count such a part; the calling thread's newest failure says why.
+/* Count such a part, for each generation that uses it; the calling thread's newest failure says why.
  *
  * part  its canonical name
  * key   of the item

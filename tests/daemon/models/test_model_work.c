@@ -586,6 +586,24 @@ static void a_start_after_the_retirement_of_the_root_keeps_its_parts(void **stat
   assert_true(engine_has_space(f->engine, span_of_str("books")));
 }
 
+/* At a start, or after a rebuild: all of the generations that use the part refuse it. */
+static void a_part_that_no_model_can_use_is_counted_for_each_generation_of_its_root(void **state)
+{
+  struct fixture *f = *state;
+
+  derive(f, 4, 0, 1);
+  derive(f, 5, 0, 1);
+  switch_to(f, (const uint32_t[]){ 4 }, 1);
+  step_to(f, 5, MODEL_READY, true);
+  retire(f, 1);
+  step_to(f, 1, MODEL_KEPT, true);
+  model_work_note_loading(&f->work);
+  model_work_note_unusable(&f->work, span_of_str("books"), span_of_str("a"));
+  assert_int_equal(entry(f, 4)->n_unusable, 1);
+  assert_int_equal(entry(f, 5)->n_unusable, 1);
+  assert_int_equal(entry(f, 1)->n_unusable, 0);
+}
+
 /* ---- Files in a topic ---- */
 
 static void add_from_topic(struct fixture *f, uint32_t generation, uint64_t n_bytes)
@@ -650,6 +668,7 @@ int main(void)
     CASE(what_is_left_of_a_root_stays_when_another_generation_derives_from_it),
     CASE(a_model_that_needs_other_parts_than_its_root_fails_with_the_reason),
     CASE(a_start_after_the_retirement_of_the_root_keeps_its_parts),
+    CASE(a_part_that_no_model_can_use_is_counted_for_each_generation_of_its_root),
     CASE(a_file_that_cannot_be_fetched_holds_nothing_up),
   };
 
