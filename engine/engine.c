@@ -232,12 +232,22 @@ static err_t date(struct arena *a, const struct epoch *epoch)
   return arena_advance(a, epoch->positions, epoch->n_positions);
 }
 
+/* All parts are prepared again. */
+static void forget_refused(struct engine *e)
+{
+  for (size_t i = 0; i < e->spaces.n; i++) {
+    if (e->spaces.entries[i].space)
+      atomic_store(&e->spaces.entries[i].space->n_refused, 0);
+  }
+}
+
 static err_t fill_back(struct engine *e, engine_feed feed, void *context)
 {
   struct engine_filling filling = { .engine = e };
   struct arena *back;
 
   TRY(renew_back(e, &back));
+  forget_refused(e);
   arena_fill_begin(back, &filling.fill);
   err_code_t err = feed(context, &filling);
   if (err == ERR_OK)

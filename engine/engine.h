@@ -244,7 +244,7 @@ struct engine_space_info {
   size_t number;
   uint32_t generation;
   bool is_current;                  /* queries that name no generation get it */
-  uint64_t n_refused;               /* parts that it refused and another generation took */
+  uint64_t n_refused;               /* parts that it refused and another one took, since engine_replace() */
   char digest[ENGINE_DIGEST_BYTES]; /* SHA-256 of the model file, in hexadecimal digits */
   const char *similarity;
   bool takes_like; /* an item's own data can be a query */

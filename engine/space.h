@@ -18,7 +18,7 @@ struct space {
   char digest[SHA256_HEX_BYTES];      /* of the model file; "" after space_check() */
   const struct similarity *similarity;
   struct model *model;
-  _Atomic uint64_t n_refused; /* parts that it refused and another generation took */
+  _Atomic uint64_t n_refused; /* as in struct engine_space_info */
 };
 
 struct engine_space;
