@@ -27,7 +27,6 @@ err_t model_work_init(const struct config *config, struct engine *engine, struct
   struct model_entry *entry;
 
   *out = (struct model_work){ .config = config, .engine = engine, .store = store, .state = state };
-  out->fill_items = out->remove_items = FILL_ITEMS_MIN;
   TRY(mem_array(config->n_spaces, sizeof *out->current, &out->current));
   for (size_t i = 0; i < config->n_spaces; i++) {
     out->current[i] = 1;
@@ -430,23 +429,28 @@ static err_t leave_behind(struct model_work *w)
 
 /* ---- Walks ---- */
 
-/* Adapt the number of items of the steps. The next walk may have other models and other items, so it begins anew. */
-static void pace(const struct model_entry *entry, size_t *n_items, size_t max, int64_t begin_ns)
+/* Return the number of items of the next step. A walk begins with few: its model and its items may be slower than those
+ * of the walk before it. */
+static size_t step_items(const struct model_entry *entry, size_t n_items)
 {
-  int64_t took_ms = (clock_now_ns() - begin_ns) / CLOCK_NS_PER_MS;
+  return entry->n_walked == 0 ? FILL_ITEMS_MIN : n_items;
+}
 
-  *n_items = entry->walk.is_over ? FILL_ITEMS_MIN : model_fill_pace(*n_items, max, took_ms);
+/* Adapt the number of items of the steps. */
+static void pace(size_t *n_items, size_t max, int64_t begin_ns)
+{
+  *n_items = model_fill_pace(*n_items, max, (clock_now_ns() - begin_ns) / CLOCK_NS_PER_MS);
 }
 
 static err_t fill(struct model_work *w, struct model_entry *entry)
 {
   int64_t begin_ns = clock_now_ns();
 
+  w->fill_items = step_items(entry, w->fill_items);
   TRY(model_fill_step(entry, w->engine, w->store, w->fill_items, &w->region));
-  pace(entry, &w->fill_items, FILL_ITEMS_MAX, begin_ns);
+  pace(&w->fill_items, FILL_ITEMS_MAX, begin_ns);
   if (!entry->walk.is_over)
     return ERR_OK;
-  region_trim(&w->region, 0);
   log_info("model_filled", "generation=%s items=%" PRIu64 " parts=%" PRIu64 " unusable_parts=%" PRIu64, entry->name,
            entry->n_walked, entry->n_filled, entry->n_unusable);
   model_entry_enter(entry, MODEL_READY);
@@ -457,14 +461,15 @@ static err_t fill(struct model_work *w, struct model_entry *entry)
 static err_t remove_parts(struct model_work *w, struct model_entry *entry, const struct model_entry **removed)
 {
   int64_t begin_ns = clock_now_ns();
-  err_code_t err = model_fill_remove_step(entry, w->store, w->remove_items);
 
+  w->remove_items = step_items(entry, w->remove_items);
+  err_code_t err = model_fill_remove_step(entry, w->store, w->remove_items);
   if (err == ERR_STORE_FULL) {
     w->remove_due_ns = clock_now_ns() + FULL_WAIT_MS * CLOCK_NS_PER_MS;
     return ERR_OK;
   }
   TRY(err);
-  pace(entry, &w->remove_items, REMOVE_ITEMS_MAX, begin_ns);
+  pace(&w->remove_items, REMOVE_ITEMS_MAX, begin_ns);
   if (!entry->walk.is_over)
     return ERR_OK;
   model_entry_enter(entry, MODEL_REMOVED);
@@ -486,6 +491,7 @@ static err_t walk(struct model_work *w, bool may_fill, const struct model_entry 
 
   if (filling && may_fill)
     return fill(w, filling);
+  region_trim(&w->region, 0); /* of a fill that has ended */
   return removing && may_remove(w, may_fill) ? remove_parts(w, removing, removed) : ERR_OK;
 }
 

@@ -446,6 +446,23 @@ static void work_ends_while_a_model_is_being_loaded(void **state)
   assert_ok(model_work_init(&f->config, f->engine, f->store, &f->state, &f->work));
 }
 
+/* The walk of generation 2 has grown its steps, and is given up. */
+static void each_walk_begins_with_small_steps(void **state)
+{
+  struct fixture *f = *state;
+
+  add(f, 2, 1, f->digests[1]);
+  step_to(f, 2, MODEL_FILLING, true);
+  assert_int_equal(entry(f, 2)->n_walked, FILL_ITEMS_MIN);
+  retire(f, 2);
+  add(f, 3, 2, f->digests[2]);
+  step_to(f, 3, MODEL_FILLING, true);
+  assert_int_equal(entry(f, 3)->n_walked, FILL_ITEMS_MIN);
+  retire(f, 3);
+  step_to(f, 3, MODEL_REMOVED, true);
+  assert_null(f->work.region.first); /* no memory is kept for it */
+}
+
 static void begin_to_load(struct fixture *f)
 {
   const struct model_entry *removed;
@@ -660,6 +677,7 @@ int main(void)
     CASE(a_start_leaves_the_retired_generation_behind_before_the_first_query),
     CASE(a_current_generation_that_is_retired_gives_way_to_the_switch_before_it),
     cmocka_unit_test(steps_grow_until_one_takes_long),
+    CASE(each_walk_begins_with_small_steps),
     CASE(work_ends_while_a_model_is_being_loaded),
     CASE(another_record_counts_while_the_model_of_the_former_one_is_being_loaded),
     CASE(a_generation_that_is_retired_while_it_is_being_loaded_does_not_reach_the_engine),
