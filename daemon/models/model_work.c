@@ -80,6 +80,12 @@ err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t 
 
 /* ---- Following the state ---- */
 
+/* Perhaps nobody needs a file any more. */
+static void sweep_soon(struct model_work *w)
+{
+  w->must_sweep = w->fetching.config != NULL;
+}
+
 /* Find out where the file is, or will be. */
 static err_t set_path(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
 {
@@ -135,6 +141,7 @@ static err_t change_file(struct model_work *w, struct model_entry *entry, const 
   }
   TRY(set_file(w, entry, asked, root));
   model_entry_enter(entry, MODEL_WAITING);
+  sweep_soon(w);
   return ERR_OK;
 }
 
@@ -382,7 +389,7 @@ static void retire(struct model_work *w, struct model_entry *entry)
     return;
   model_entry_reset(entry);
   model_entry_enter(entry, next);
-  w->must_sweep = w->fetching.config != NULL;
+  sweep_soon(w);
 }
 
 /* A generation that nobody asks for any more leaves the engine, unless it has to answer. One whose record was deleted
@@ -399,10 +406,12 @@ static err_t leave(struct model_work *w, size_t i)
     entry->phase = MODEL_WAITING;
     retry_failed(w);
   }
-  if (is_retired)
+  if (is_retired) {
     retire(w, entry);
-  else if (entry->phase != MODEL_REMOVED)
+  } else if (entry->phase != MODEL_REMOVED) {
     model_entries_drop(&w->entries, i);
+    sweep_soon(w);
+  }
   return ERR_OK;
 }
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/errand.h"
 #include "daemon/models/model_fill.h"
+#include "store/model_files.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
@@ -633,6 +634,47 @@ static void add_from_topic(struct fixture *f, uint32_t generation, uint64_t n_by
   assert_ok(model_state_apply(&f->state, &change));
 }
 
+/* Put the file of generation 2 where a fetch would. */
+static void have_file(struct fixture *f, char path[PATH_MAX])
+{
+  assert_ok(model_files_make_folder(f->dir.path));
+  assert_ok(model_files_path(f->dir.path, f->digests[1], "", path));
+  assert_int_equal(link(f->models[1], path), 0);
+}
+
+static void assert_swept(struct fixture *f, const char *path)
+{
+  const struct model_entry *removed;
+  bool is_busy;
+
+  assert_int_equal(access(path, F_OK), 0);
+  assert_ok(model_work_step(&f->work, true, &is_busy, &removed));
+  assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_file_is_removed_once_no_record_names_it(void **state)
+{
+  const struct model_change forget = { .kind = MODEL_FORGET, .space = span_of_str("books"), .generation = 2 };
+  const struct kafka_layers layers = { 0 };
+  struct fixture *f = *state;
+  char path[PATH_MAX];
+
+  f->config.store_path = f->dir.path;
+  f->config.models.files_topic = "files";
+  f->config.models.max_file_bytes = UINT64_MAX;
+  model_work_fetch_from(&f->work, &layers);
+  have_file(f, path);
+  add_from_topic(f, 2, 100);
+  step_to(f, 2, MODEL_READY, true);
+  assert_ok(model_state_apply(&f->state, &forget));
+  assert_swept(f, path);
+  have_file(f, path);
+  add_from_topic(f, 2, 100);
+  step_to(f, 2, MODEL_READY, true);
+  retire(f, 2);
+  assert_swept(f, path);
+}
+
 /* Nobody fetches files here: so it is as if none could be fetched. */
 static void a_file_that_cannot_be_fetched_holds_nothing_up(void **state)
 {
@@ -687,6 +729,7 @@ int main(void)
     CASE(a_model_that_needs_other_parts_than_its_root_fails_with_the_reason),
     CASE(a_start_after_the_retirement_of_the_root_keeps_its_parts),
     CASE(a_part_that_no_model_can_use_is_counted_for_each_generation_of_its_root),
+    CASE(a_file_is_removed_once_no_record_names_it),
     CASE(a_file_that_cannot_be_fetched_holds_nothing_up),
   };
 
