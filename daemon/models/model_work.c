@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries follow the state; one file at a time is loaded, and one walk at a time is taken. */
+/* The entries follow the state, and one file at a time is loaded. */
 #include "daemon/models/model_work.h"
 
 #include <inttypes.h>
@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/models/model_fill.h"
+#include "daemon/models/model_walks.h"
 #include "store/model_files.h"
 
-enum { LOOK_EVERY_MS = 1000, FULL_WAIT_MS = 1000 };
+enum { LOOK_EVERY_MS = 1000 };
 
 static struct span space_name(const struct model_work *w, size_t space)
 {
@@ -436,74 +436,6 @@ static err_t leave_behind(struct model_work *w)
   return ERR_OK;
 }
 
-/* ---- Walks ---- */
-
-/* Return the number of items of the next step. A walk begins with few: its model and its items may be slower than those
- * of the walk before it. */
-static size_t step_items(const struct model_entry *entry, size_t n_items)
-{
-  return entry->n_walked == 0 ? FILL_ITEMS_MIN : n_items;
-}
-
-/* Adapt the number of items of the steps. */
-static void pace(size_t *n_items, size_t max, int64_t begin_ns)
-{
-  *n_items = model_fill_pace(*n_items, max, (clock_now_ns() - begin_ns) / CLOCK_NS_PER_MS);
-}
-
-static err_t fill(struct model_work *w, struct model_entry *entry)
-{
-  int64_t begin_ns = clock_now_ns();
-
-  w->fill_items = step_items(entry, w->fill_items);
-  TRY(model_fill_step(entry, w->engine, w->store, w->fill_items, &w->region));
-  pace(&w->fill_items, FILL_ITEMS_MAX, begin_ns);
-  if (!entry->walk.is_over)
-    return ERR_OK;
-  log_info("model_filled", "generation=%s items=%" PRIu64 " parts=%" PRIu64 " unusable_parts=%" PRIu64, entry->name,
-           entry->n_walked, entry->n_filled, entry->n_unusable);
-  model_entry_enter(entry, MODEL_READY);
-  return ERR_OK;
-}
-
-/* On a full disk, try again later: a delete writes too. */
-static err_t remove_parts(struct model_work *w, struct model_entry *entry, const struct model_entry **removed)
-{
-  int64_t begin_ns = clock_now_ns();
-
-  w->remove_items = step_items(entry, w->remove_items);
-  err_code_t err = model_fill_remove_step(entry, w->store, w->remove_items);
-  if (err == ERR_STORE_FULL) {
-    w->remove_due_ns = clock_now_ns() + FULL_WAIT_MS * CLOCK_NS_PER_MS;
-    return ERR_OK;
-  }
-  TRY(err);
-  pace(&w->remove_items, REMOVE_ITEMS_MAX, begin_ns);
-  if (!entry->walk.is_over)
-    return ERR_OK;
-  model_entry_enter(entry, MODEL_REMOVED);
-  *removed = entry;
-  return ERR_OK;
-}
-
-/* Records that were read before the retirement may still reach the store during a first fill, and be in a second
- * catalogue during a rebuild. Only a walk after that finds all parts. */
-static bool may_remove(const struct model_work *w, bool may_fill)
-{
-  return may_fill && !store_is_rebuilding(w->store) && clock_now_ns() >= w->remove_due_ns;
-}
-
-static err_t walk(struct model_work *w, bool may_fill, const struct model_entry **removed)
-{
-  struct model_entry *filling = model_entries_find_phase(&w->entries, MODEL_FILLING),
-                     *removing = model_entries_find_phase(&w->entries, MODEL_REMOVING);
-
-  if (filling && may_fill)
-    return fill(w, filling);
-  region_trim(&w->region, 0); /* of a fill that has ended */
-  return removing && may_remove(w, may_fill) ? remove_parts(w, removing, removed) : ERR_OK;
-}
-
 /* ---- Steps ---- */
 
 /* Is it on its way into the engine? One whose file could not be fetched waits for somebody. */
@@ -563,11 +495,10 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
   TRY(begin_loading(w));
   TRY(switch_spaces(w));
   TRY(leave_behind(w));
-  TRY(walk(w, may_fill, removed));
+  TRY(model_walks_step(w, may_fill, removed));
   TRY(switch_spaces(w));
   if (w->must_sweep && may_fill)
     sweep_files(w);
-  *is_busy = (may_fill && model_entries_find_phase(&w->entries, MODEL_FILLING)) ||
-             (may_remove(w, may_fill) && model_entries_find_phase(&w->entries, MODEL_REMOVING));
+  *is_busy = model_walks_are_due(w, may_fill);
   return ERR_OK;
 }
