@@ -205,6 +205,7 @@ static err_t read_topic(struct pass *p)
   TRY(assign(p));
   TRY(verify_changed(p));
   TRY(model_file_open(f->directory, f->digest, f->n_bytes, &p->file));
+  atomic_store(&f->n_fetched, 0);
   TRY(read_all(p));
   f->read_in_vain = p->mark; /* unless the file turns out to be there */
   return verify_chunks(p);
@@ -230,7 +231,6 @@ err_t model_fetch_run(struct model_fetch *f)
   AUTO(pass_fini) struct pass p = { .fetch = f };
   bool is_there;
 
-  atomic_store(&f->n_fetched, 0);
   TRY(model_files_find(f->directory, f->digest, &is_there));
   return is_there ? ERR_OK : fetch(&p);
 }

@@ -24,7 +24,7 @@ struct model_fetch {
   bool is_unchanged;          /* the topic still has that mark, so it was not read again */
   _Atomic bool is_cancelled;  /* end soon */
   _Atomic bool uses_kafka;    /* it is in a part that ends within seconds after is_cancelled */
-  _Atomic uint64_t n_fetched; /* bytes of the file that were found so far */
+  _Atomic uint64_t n_fetched; /* bytes of the file that the newest reading of the topic has found */
 };
 
 /* Return at once if the file is there, with the right digest. Otherwise fetch it.

@@ -96,6 +96,7 @@ static err_t begin(struct model_fetching *f, const struct model_entry *entry)
   e->fetch.topic = f->config->models.files_topic;
   e->fetch.n_bytes = entry->n_bytes;
   e->fetch.read_in_vain = entry->read_in_vain;
+  atomic_init(&e->fetch.n_fetched, entry->n_fetched);
   snprintf(e->fetch.directory, sizeof e->fetch.directory, "%s", f->config->store_path);
   snprintf(e->fetch.digest, sizeof e->fetch.digest, "%s", entry->digest);
   if (!errand_begin(run, e, &e->errand)) {

@@ -164,6 +164,7 @@ static void a_topic_that_has_not_changed_is_not_read_again(void **state)
   assert_false(f->fetch.is_unchanged);
   assert_refused(f, ERR_MODEL, "no more of model file");
   assert_true(f->fetch.is_unchanged);
+  assert_int_equal(atomic_load(&f->fetch.n_fetched), MODEL_CHUNK_BYTES);
   write_chunk(f, 1);
   assert_refused(f, ERR_MODEL, "1 of 3 chunks are missing");
   assert_false(f->fetch.is_unchanged);
