@@ -32,6 +32,15 @@ static err_t find_floor(struct recjpq_search *s, struct search_batch *batch, con
   return ERR_OK;
 }
 
+/* If many items are wanted, gather them in a list. */
+static err_t init_hits(struct recjpq_search *s, struct region *scratch, const struct recjpq_rule *rule)
+{
+  size_t k = s->result->topk.k;
+
+  s->hits = (struct recjpq_hits){ .threshold = -INFINITY };
+  return rule->list_k_min > 0 && k >= rule->list_k_min ? recjpq_hits_init(k, scratch, &s->hits) : ERR_OK;
+}
+
 err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *batch, size_t query,
                          const struct recjpq_rule *rule, struct recjpq_search *out)
 {
@@ -51,12 +60,10 @@ err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *ba
     .floor = result->floor,
     .expected = -INFINITY,
     .ceiling = INFINITY,
-    .hits = { .threshold = -INFINITY },
     .admits_most = admits_most(&result->admit, subitems.n_items),
     .n_tables = c->model->n_splits - c->model->n_splits * 3 / 8,
   };
-  if (rule->list_k_min > 0 && result->topk.k >= rule->list_k_min)
-    TRY(recjpq_hits_init(result->topk.k, batch->scratch, &out->hits));
+  TRY(init_hits(out, batch->scratch, rule));
   TRY(recjpq_deficits_init(c->model, batch->kernels, &subitems, batch->scratch, &out->deficits));
   if (!has_floor && batch->n_items >= rule->warm_up_items_min)
     TRY(find_floor(out, batch, rule));
