@@ -2,6 +2,7 @@
 /* What a fetch means for its entry: it goes on to be loaded, waits with a problem, or is given up. */
 #include "daemon/models/model_fetching.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -16,6 +19,7 @@
 #include "base/sha256.h"
 #include "daemon/models/model_entries.h"
 #include "ingest/model_chunk.h"
+#include "store/model_files.h"
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/temp_dir.h"
 
@@ -167,17 +171,40 @@ static void what_is_not_allowed_is_not_begun(void **state)
   assert_waits(f, "models.files_topic names none");
 }
 
+/* Begin to fetch while the disk hangs: the file is a pipe that nobody writes. */
+static void begin_beside_hanging_disk(struct fixture *f, char pipe[PATH_MAX])
+{
+  assert_ok(model_files_make_folder(f->dir.path));
+  assert_ok(model_files_path(f->dir.path, f->entry.digest, "", pipe));
+  assert_int_equal(mkfifo(pipe, 0600), 0);
+  model_fetching_begin(&f->fetching, &f->entry);
+  assert_non_null(f->fetching.errand);
+}
+
+/* Waits until the fetch has begun to read. */
+static void end_hanging(const char *pipe)
+{
+  int fd = open(pipe, O_WRONLY | O_CLOEXEC);
+
+  assert_true(fd >= 0);
+  close(fd);
+}
+
 static void a_file_that_nobody_needs_any_more_is_no_failure(void **state)
 {
   struct fixture *f = *state;
   int64_t end_ns = kafka_deadline_ns();
+  char pipe[PATH_MAX];
 
-  model_fetching_begin(&f->fetching, &f->entry);
+  begin_beside_hanging_disk(f, pipe);
   model_fetching_cancel(&f->fetching);
+  end_hanging(pipe);
   while (f->fetching.errand && clock_now_ns() < end_ns)
     model_fetching_step(&f->fetching);
-  assert_int_equal(f->entry.phase, MODEL_WAITING);
-  assert_in_range(f->entry.n_fetch_failures, 0, 1); /* it may have ended before it heard of that */
+  assert_null(f->fetching.errand);
+  assert_int_equal(f->entry.n_fetch_failures, 0);
+  assert_string_equal(f->entry.problem, "");
+  assert_true(model_fetching_is_due(&f->entry));
 }
 
 static void a_stop_does_not_wait_for_the_file(void **state)
@@ -187,6 +214,18 @@ static void a_stop_does_not_wait_for_the_file(void **state)
   model_fetching_begin(&f->fetching, &f->entry);
   model_fetching_drop(&f->fetching);
   assert_null(f->fetching.errand);
+}
+
+static void a_stop_leaves_a_disk_behind_that_hangs(void **state)
+{
+  struct fixture *f = *state;
+  char pipe[PATH_MAX];
+
+  begin_beside_hanging_disk(f, pipe);
+  model_fetching_drop(&f->fetching);
+  assert_null(f->fetching.errand);
+  assert_int_equal(errand_n_left(), 1);
+  end_hanging(pipe);
 }
 
 int main(void)
@@ -199,6 +238,7 @@ int main(void)
     CASE(what_is_not_allowed_is_not_begun),
     CASE(a_file_that_nobody_needs_any_more_is_no_failure),
     CASE(a_stop_does_not_wait_for_the_file),
+    CASE(a_stop_leaves_a_disk_behind_that_hangs),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
