@@ -23,7 +23,7 @@ struct model_fetch {
   uint64_t read_in_vain;      /* mark of the topic when it was last read for this file, and lacked it; 0: it was not */
   bool is_unchanged;          /* the topic still has that mark, so it was not read again */
   _Atomic bool is_cancelled;  /* end soon */
-  _Atomic bool uses_kafka;    /* it is in a part that ends within seconds after is_cancelled */
+  _Atomic bool uses_kafka;    /* it reads the topic: ends soon after is_cancelled, unless the disk hangs */
   _Atomic uint64_t n_fetched; /* bytes of the file that the newest reading of the topic has found */
 };
 

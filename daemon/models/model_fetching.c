@@ -12,7 +12,7 @@
 #include "daemon/models/model_entries.h"
 #include "daemon/models/model_fetch.h"
 
-/* A stop waits for a fetch that writes or reads the disk so long, and for Kafka until it answers. */
+/* A stop waits so long for a file that is being verified, and for the reading of the topic until that ends. */
 enum { DROP_WAIT_MS = 1000, DROP_STEP_MS = 5 };
 
 /* The first pause before another attempt, and how often it is doubled. */

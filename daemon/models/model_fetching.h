@@ -24,8 +24,9 @@ struct model_fetching {
 /* config, layers  must outlive it; the layers' texts too */
 void model_fetching_init(const struct config *config, const struct kafka_layers *layers, struct model_fetching *out);
 
-/* Forget the file, because the process is about to end. Kafka is waited for some seconds at most. A disk that takes
- * longer is left behind: errand_n_left() counts it then. */
+/* Forget the file, because the process is about to end. Reading the topic ends within some seconds, unless the disk
+ * hangs that the chunks are written to. A file that is being verified is left behind after a moment: errand_n_left()
+ * counts it then. */
 void model_fetching_drop(struct model_fetching *f);
 
 /* Must the file of this entry be fetched, or looked at, before it is loaded? */
