@@ -378,10 +378,21 @@ static void retry_failed(struct model_work *w)
     w->entries.v[i]->file_time = -1;
 }
 
+/* Does a generation use the parts of this one? A retired one may have to go on answering with them. */
+static bool are_parts_used(const struct model_work *w, const struct model_entry *root)
+{
+  for (size_t i = 0; i < w->entries.n; i++) {
+    const struct model_entry *entry = w->entries.v[i];
+    if (entry->is_in_engine && entry->space == root->space && entry->root == root->generation)
+      return true;
+  }
+  return model_state_uses_parts(w->state, space_name(w, root->space), root->generation);
+}
+
 /* A retired generation leaves the store, too, once no other one uses its parts. */
 static void retire(struct model_work *w, struct model_entry *entry)
 {
-  bool is_used = model_state_uses_parts(w->state, space_name(w, entry->space), entry->generation);
+  bool is_used = are_parts_used(w, entry);
   enum model_phase next = is_used ? MODEL_KEPT : entry->is_clean ? MODEL_REMOVED : MODEL_REMOVING;
 
   entry->is_clean &= !is_used;

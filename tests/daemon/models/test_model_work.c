@@ -604,6 +604,27 @@ static void a_start_after_the_retirement_of_the_root_keeps_its_parts(void **stat
   assert_true(engine_has_space(f->engine, span_of_str("books")));
 }
 
+/* It is retired by hand, and there is no other one. */
+static void the_parts_of_a_retired_root_stay_while_one_that_derives_from_it_has_to_answer(void **state)
+{
+  struct fixture *f = *state;
+  AUTO(region_fini) struct region region = { 0 };
+
+  derive(f, 4, 0, 1);
+  switch_to(f, (const uint32_t[]){ 4 }, 1);
+  step_to(f, 4, MODEL_READY, true);
+  retire(f, 1);
+  retire_derived(f, 4, 1);
+  step_to(f, 1, MODEL_KEPT, true);
+  assert_current(f, 4);
+  assert_int_equal(read_item(f, "04999", &region).n_parts, 3);
+  add(f, 2, 1, f->digests[1]);
+  switch_to(f, (const uint32_t[]){ 4, 2 }, 2);
+  step_to(f, 1, MODEL_REMOVED, true);
+  assert_current(f, 2);
+  assert_int_equal(read_item(f, "04999", &region).n_parts, 2);
+}
+
 /* At a start, or after a rebuild: all of the generations that use the part refuse it. */
 static void a_part_that_no_model_can_use_is_counted_for_each_generation_of_its_root(void **state)
 {
@@ -728,6 +749,7 @@ int main(void)
     CASE(what_is_left_of_a_root_stays_when_another_generation_derives_from_it),
     CASE(a_model_that_needs_other_parts_than_its_root_fails_with_the_reason),
     CASE(a_start_after_the_retirement_of_the_root_keeps_its_parts),
+    CASE(the_parts_of_a_retired_root_stay_while_one_that_derives_from_it_has_to_answer),
     CASE(a_part_that_no_model_can_use_is_counted_for_each_generation_of_its_root),
     CASE(a_file_is_removed_once_no_record_names_it),
     CASE(a_file_that_cannot_be_fetched_holds_nothing_up),
