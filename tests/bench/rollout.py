@@ -243,6 +243,8 @@ CASES = {"idle": idle, "fill": fill, "switch": switch, "apply": apply, "retire":
 def row_of(case, rollout, load, window, options):
     sent = window.ids()
     ids = [i for i in sent if i in load.answers]
+    if not ids:
+        sys.exit(f"rollout: {case}: none of {len(sent)} queries was answered: this machine is too slow for --rate")
     waits = np.array([1000 * (load.answered[i][0] - load.sent[i]) for i in ids])
     searched = np.array([load.times[i].searched_us for i in ids]) / 1000
     sample = data.generator(case).permutation(ids)[:SAMPLE]
