@@ -8,36 +8,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define NO_CLASS UINT32_MAX
-
-/* The newest measurement weighs 1 / AVERAGE_OF in the moving average. */
-enum { AVERAGE_OF = 4 };
-
 /* A batch may interrupt one that takes at least so many times as long. */
 enum { SHORT_SHARE = 4 };
 
 /* A search pauses for so much longer than it has searched, at most: its epoch is held meanwhile, and publication waits.
  */
 #define PAUSED_NS_MAX CLOCK_NS_PER_S
-
-/* An older measurement refuses no query: the next query measures again. */
-#define FRESH_NS CLOCK_NS_PER_S
-
-struct class
-{
-  struct query_class of;
-  uint32_t next_in_table;
-  uint32_t next_active; /* next class of the space in which queries wait */
-  struct pending_query *first;
-  struct pending_query *last;
-  size_t n;
-  size_t n_running; /* batches that workers have */
-  double virtual_ns;
-  int64_t cost_ns;      /* average time of a query; 0: never measured */
-  int64_t full_cost_ns; /* the same over batches that were at least half full */
-  int64_t measured_ns;  /* when the last batch ended */
-  bool pauses;          /* between the steps of its batches */
-};
 
 struct space {
   double weight;
@@ -60,12 +36,7 @@ struct fair_queue {
   struct fair_queue_config with;
   struct space *spaces;
   double newest_ns; /* virtual time of the space that was chosen last */
-  struct class *classes;
-  size_t max_classes;
-  size_t n_classes; /* places in `classes` that were ever used */
-  size_t next_idle; /* where the search for an idle class continues */
-  uint32_t *table;  /* [table_mask + 1] by hash */
-  size_t table_mask;
+  struct class_queues classes;
   struct running_batch *runs; /* [n_runs] */
   size_t n_runs;
   size_t n;
@@ -77,17 +48,11 @@ err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue 
 
   TRY(mem_array(1, sizeof *f, &f));
   f->with = *config;
-  f->max_classes =
-      config->n_queries + 2 * config->n_workers; /* as many as can be busy: a new class finds an idle one */
   TRY(mem_array(config->n_spaces, sizeof *f->spaces, &f->spaces));
   for (size_t i = 0; i < config->n_spaces; i++)
-    f->spaces[i] = (struct space){ .weight = config->weights[i], .active = NO_CLASS };
-  TRY(mem_reserve(f->max_classes, sizeof *f->classes, &f->classes));
-  for (f->table_mask = 63; f->table_mask < f->max_classes; f->table_mask = 2 * f->table_mask + 1)
-    ;
-  TRY(mem_array(f->table_mask + 1, sizeof *f->table, &f->table));
-  memset(f->table, 0xff, (f->table_mask + 1) * sizeof *f->table); /* NO_CLASS */
-  f->n_runs = 2 * config->n_workers;                              /* each may have one in between */
+    f->spaces[i] = (struct space){ .weight = config->weights[i], .active = CLASS_QUEUES_NONE };
+  f->n_runs = 2 * config->n_workers; /* each may have one in between */
+  TRY(class_queues_init(config->n_queries + f->n_runs, &f->classes));
   TRY(mem_array(f->n_runs, sizeof *f->runs, &f->runs));
   *out = f;
   f = NULL;
@@ -98,9 +63,8 @@ void fair_queue_close(struct fair_queue **f)
 {
   if (!*f)
     return;
-  mem_release(&(*f)->classes, (*f)->max_classes, sizeof *(*f)->classes);
+  class_queues_fini(&(*f)->classes);
   mem_free(&(*f)->spaces);
-  mem_free(&(*f)->table);
   mem_free(&(*f)->runs);
   mem_free(f);
 }
@@ -110,82 +74,9 @@ size_t fair_queue_n(const struct fair_queue *f)
   return f->n;
 }
 
-/* ---- The table of classes ---- */
-
-/* Hash by FNV-1a. */
-static size_t hash_of(const struct query_class *of)
-{
-  const uint8_t *bytes = (const uint8_t *)&of->method;
-  uint64_t hash = 0xcbf29ce484222325u ^ of->space ^ of->number << 16;
-
-  for (size_t i = 0; i < sizeof of->method; i++)
-    hash = (hash ^ bytes[i]) * 0x100000001b3u;
-  return (size_t)(hash ^ hash >> 32);
-}
-
-static bool is_same(const struct query_class *a, const struct query_class *b)
-{
-  return a->space == b->space && a->number == b->number && memcmp(&a->method, &b->method, sizeof a->method) == 0;
-}
-
-static uint32_t find_class(const struct fair_queue *f, const struct query_class *of)
-{
-  uint32_t i = f->table[hash_of(of) & f->table_mask];
-
-  while (i != NO_CLASS && !is_same(&f->classes[i].of, of))
-    i = f->classes[i].next_in_table;
-  return i;
-}
-
-static void drop_from_table(struct fair_queue *f, uint32_t index)
-{
-  const struct class *c = &f->classes[index];
-  uint32_t *link = &f->table[hash_of(&c->of) & f->table_mask];
-
-  while (*link != index)
-    link = &f->classes[*link].next_in_table;
-  *link = c->next_in_table;
-}
-
-/* Return a place for a new class: an unused one, else that of an idle class, whose measurements are lost. */
-static uint32_t take_place(struct fair_queue *f)
-{
-  if (f->n_classes < f->max_classes)
-    return (uint32_t)f->n_classes++;
-  while (f->classes[f->next_idle].n || f->classes[f->next_idle].n_running)
-    f->next_idle = (f->next_idle + 1) % f->max_classes;
-  drop_from_table(f, (uint32_t)f->next_idle);
-  return (uint32_t)f->next_idle;
-}
-
-static uint32_t find_or_make_class(struct fair_queue *f, const struct query_class *of)
-{
-  uint32_t index = find_class(f, of);
-
-  if (index != NO_CLASS)
-    return index;
-  index = take_place(f);
-  uint32_t *slot = &f->table[hash_of(of) & f->table_mask];
-  f->classes[index] = (struct class){ .of = *of, .next_in_table = *slot };
-  *slot = index;
-  return index;
-}
-
 /* ---- Costs ---- */
 
-/* The expected time of a query in a long queue, where batches are full. The average over all batches is too high if
- * most were small. The average over full batches may be old. The smaller of the two refuses fewer queries. */
-static int64_t queued_cost(const struct class *c)
-{
-  return c->full_cost_ns && c->full_cost_ns < c->cost_ns ? c->full_cost_ns : c->cost_ns;
-}
-
-static double waiting_cost(const struct class *c)
-{
-  return (double)c->n * (double)queued_cost(c);
-}
-
-static size_t batch_limit(const struct fair_queue *f, const struct class *c)
+static size_t batch_limit(const struct fair_queue *f, const struct class_queue *c)
 {
   if (c->cost_ns == 0)
     return 1;
@@ -193,22 +84,10 @@ static size_t batch_limit(const struct fair_queue *f, const struct class *c)
   return n < 1 ? 1 : (size_t)n < f->with.max_batch ? (size_t)n : f->with.max_batch;
 }
 
-static bool is_fresh(const struct class *c, int64_t now_ns)
-{
-  return c->cost_ns && now_ns - c->measured_ns < FRESH_NS;
-}
-
-static void charge(struct fair_queue *f, struct class *c, double cost_ns)
+static void charge(struct fair_queue *f, struct class_queue *c, double cost_ns)
 {
   c->virtual_ns += cost_ns; /* all classes of a space have the same weight */
   f->spaces[c->of.space].virtual_ns += cost_ns / f->spaces[c->of.space].weight;
-}
-
-static void average(int64_t *cost_ns, int64_t newest_ns)
-{
-  *cost_ns = *cost_ns ? *cost_ns + (newest_ns - *cost_ns) / AVERAGE_OF : newest_ns;
-  if (*cost_ns < 1)
-    *cost_ns = 1;
 }
 
 /* ---- Pushing and popping ---- */
@@ -220,10 +99,10 @@ static double later(double a, double b)
 
 static void activate(struct fair_queue *f, uint32_t index)
 {
-  struct class *c = &f->classes[index];
+  struct class_queue *c = &f->classes.at[index];
   struct space *space = &f->spaces[c->of.space];
 
-  if (space->active == NO_CLASS)
+  if (space->active == CLASS_QUEUES_NONE)
     space->virtual_ns = later(space->virtual_ns, f->newest_ns);
   c->virtual_ns = later(c->virtual_ns, space->newest_ns);
   c->next_active = space->active;
@@ -233,18 +112,12 @@ static void activate(struct fair_queue *f, uint32_t index)
 void fair_queue_push(struct fair_queue *f, struct pending_query *query)
 {
   const struct query_class of = query_class_of(query);
-  uint32_t index = find_or_make_class(f, &of);
-  struct class *c = &f->classes[index];
+  uint32_t index = class_queues_get(&f->classes, &of);
+  struct class_queue *c = &f->classes.at[index];
 
-  query->next = NULL;
-  if (c->n == 0) {
-    c->first = query;
+  if (c->n == 0)
     activate(f, index);
-  } else {
-    c->last->next = query;
-  }
-  c->last = query;
-  c->n++;
+  class_queue_push(c, query);
   f->n++;
 }
 
@@ -254,7 +127,7 @@ static struct space *next_space(struct fair_queue *f)
 
   for (size_t i = 0; i < f->with.n_spaces; i++) {
     struct space *space = &f->spaces[i];
-    if (space->active != NO_CLASS && (!best || space->virtual_ns < best->virtual_ns))
+    if (space->active != CLASS_QUEUES_NONE && (!best || space->virtual_ns < best->virtual_ns))
       best = space;
   }
   return best;
@@ -266,8 +139,8 @@ static uint32_t *next_class(struct fair_queue *f, struct space *space)
 {
   uint32_t *best = &space->active;
 
-  for (uint32_t *link = best; *link != NO_CLASS; link = &f->classes[*link].next_active) {
-    if (f->classes[*link].virtual_ns <= f->classes[*best].virtual_ns)
+  for (uint32_t *link = best; *link != CLASS_QUEUES_NONE; link = &f->classes.at[*link].next_active) {
+    if (f->classes.at[*link].virtual_ns <= f->classes.at[*best].virtual_ns)
       best = link;
   }
   return best;
@@ -288,7 +161,7 @@ static size_t take_run(struct fair_queue *f, int64_t now_ns, const struct query_
 /* Take at most `limit` queries of the class of a link. */
 static void take_batch(struct fair_queue *f, uint32_t *link, size_t limit, int64_t now_ns, struct query_batch *batch)
 {
-  struct class *c = &f->classes[*link];
+  struct class_queue *c = &f->classes.at[*link];
   struct space *space = &f->spaces[c->of.space];
 
   f->newest_ns = later(f->newest_ns, space->virtual_ns);
@@ -303,7 +176,7 @@ static void take_batch(struct fair_queue *f, uint32_t *link, size_t limit, int64
     *link = c->next_active;
   c->n_running++;
   batch->estimate_ns = (int64_t)batch->n * c->cost_ns;
-  batch->is_fresh = is_fresh(c, now_ns);
+  batch->is_fresh = class_queue_is_fresh(c, now_ns);
   batch->run = take_run(f, now_ns, batch);
   charge(f, c, (double)batch->estimate_ns);
 }
@@ -315,7 +188,7 @@ bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *ba
   if (!space)
     return false;
   uint32_t *link = next_class(f, space);
-  take_batch(f, link, batch_limit(f, &f->classes[*link]), now_ns, batch);
+  take_batch(f, link, batch_limit(f, &f->classes.at[*link]), now_ns, batch);
   return true;
 }
 
@@ -342,11 +215,11 @@ static bool has_paused_enough(const struct running_batch *run, int64_t now_ns)
 
 void fair_queue_note_pause(struct fair_queue *f, const struct query_batch *running)
 {
-  f->classes[running->class].pauses = true;
+  f->classes.at[running->class].pauses = true;
 }
 
 /* How many queries of a class may interrupt a batch that takes this long? */
-static size_t between_limit(const struct fair_queue *f, const struct class *c, int64_t running_ns)
+static size_t between_limit(const struct fair_queue *f, const struct class_queue *c, int64_t running_ns)
 {
   if (c->cost_ns == 0)
     return 0;
@@ -362,8 +235,8 @@ static uint32_t *next_between(struct fair_queue *f, struct space *space, uint32_
 {
   uint32_t *best = NULL;
 
-  for (uint32_t *link = &space->active; *link != NO_CLASS; link = &f->classes[*link].next_active) {
-    const struct class *c = &f->classes[*link];
+  for (uint32_t *link = &space->active; *link != CLASS_QUEUES_NONE; link = &f->classes.at[*link].next_active) {
+    const struct class_queue *c = &f->classes.at[*link];
     if (*link != own && c->virtual_ns < max_ns && between_limit(f, c, running_ns) > 0) {
       max_ns = c->virtual_ns;
       best = link;
@@ -375,7 +248,7 @@ static uint32_t *next_between(struct fair_queue *f, struct space *space, uint32_
 bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *running, int64_t now_ns,
                             struct query_batch *batch)
 {
-  const struct class *own = &f->classes[running->class];
+  const struct class_queue *own = &f->classes.at[running->class];
   const struct space *own_space = &f->spaces[own->of.space];
   const struct running_batch *run = &f->runs[running->run];
   int64_t running_ns = running_time(run, now_ns);
@@ -397,7 +270,7 @@ bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *runn
   }
   if (!best)
     return false;
-  take_batch(f, best, between_limit(f, &f->classes[*best], running_ns), now_ns, batch);
+  take_batch(f, best, between_limit(f, &f->classes.at[*best], running_ns), now_ns, batch);
   batch->is_between = true;
   batch->outer_run = running->run;
   f->runs[batch->run].is_between = true;
@@ -406,19 +279,15 @@ bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *runn
 
 void fair_queue_done(struct fair_queue *f, const struct query_batch *batch, size_t n, int64_t cost_ns, int64_t now_ns)
 {
-  struct class *c = &f->classes[batch->class];
+  struct class_queue *c = &f->classes.at[batch->class];
 
   f->runs[batch->run].is_used = false;
   if (batch->is_between)
     f->runs[batch->outer_run].between_ns += cost_ns;
   c->n_running--;
   charge(f, c, (double)(cost_ns - batch->estimate_ns));
-  if (n == 0)
-    return;
-  if (2 * n >= batch_limit(f, c))
-    average(&c->full_cost_ns, cost_ns / (int64_t)n);
-  average(&c->cost_ns, cost_ns / (int64_t)n);
-  c->measured_ns = now_ns;
+  if (n > 0)
+    class_queue_measure(c, n, 2 * n >= batch_limit(f, c), cost_ns, now_ns);
 }
 
 struct pending_query *fair_queue_take_all(struct fair_queue *f)
@@ -426,8 +295,8 @@ struct pending_query *fair_queue_take_all(struct fair_queue *f)
   struct pending_query *all = NULL;
 
   for (size_t i = 0; i < f->with.n_spaces; i++) {
-    for (uint32_t *link = &f->spaces[i].active; *link != NO_CLASS; *link = f->classes[*link].next_active) {
-      struct class *c = &f->classes[*link];
+    for (uint32_t *link = &f->spaces[i].active; *link != CLASS_QUEUES_NONE; *link = f->classes.at[*link].next_active) {
+      struct class_queue *c = &f->classes.at[*link];
       c->last->next = all;
       all = c->first;
       c->first = NULL;
@@ -448,7 +317,7 @@ static double smaller(double a, double b)
 /* May a query of cost own_ns interrupt this batch? */
 static bool is_interruptible(const struct fair_queue *f, const struct running_batch *run, double own_ns, int64_t now_ns)
 {
-  return own_ns > 0 && f->classes[run->class].pauses && !run->is_between && !has_paused_enough(run, now_ns) &&
+  return own_ns > 0 && f->classes.at[run->class].pauses && !run->is_between && !has_paused_enough(run, now_ns) &&
          SHORT_SHARE * own_ns <= (double)running_time(run, now_ns);
 }
 
@@ -471,9 +340,9 @@ static double space_cost(const struct fair_queue *f, size_t space, uint32_t own,
 {
   double cost_ns = 0;
 
-  for (uint32_t i = f->spaces[space].active; i != NO_CLASS; i = f->classes[i].next_active) {
+  for (uint32_t i = f->spaces[space].active; i != CLASS_QUEUES_NONE; i = f->classes.at[i].next_active) {
     if (i != own)
-      cost_ns += smaller(waiting_cost(&f->classes[i]), limit_ns);
+      cost_ns += smaller(class_queue_waiting_ns(&f->classes.at[i]), limit_ns);
   }
   return cost_ns;
 }
@@ -482,21 +351,21 @@ static double space_cost(const struct fair_queue *f, size_t space, uint32_t own,
  * same time, and each other space gets its share by weight. None gets more than its waiting queries need. */
 int64_t fair_queue_estimate_ns(const struct fair_queue *f, const struct query_class *of, int64_t now_ns)
 {
-  uint32_t index = find_class(f, of);
-  const struct class *c = index == NO_CLASS ? NULL : &f->classes[index];
+  uint32_t index = class_queues_find(&f->classes, of);
+  const struct class_queue *c = index == CLASS_QUEUES_NONE ? NULL : &f->classes.at[index];
   double cost_ns = 0, own_ns = 0, batch_ns = 0;
 
-  if (c && (c->n || c->n_running || is_fresh(c, now_ns))) {
+  if (c && (c->n || c->n_running || class_queue_is_fresh(c, now_ns))) {
     size_t limit = batch_limit(f, c);
-    cost_ns = c->n ? (double)queued_cost(c) : (double)c->cost_ns;
-    own_ns = waiting_cost(c) + cost_ns;
+    cost_ns = c->n ? (double)class_queue_cost_ns(c) : (double)c->cost_ns;
+    own_ns = class_queue_waiting_ns(c) + cost_ns;
     batch_ns = smaller(own_ns, (double)limit * cost_ns);
   }
   double total_ns = own_ns + space_cost(f, of->space, index, own_ns);
   double share_ns = total_ns / f->spaces[of->space].weight;
   for (size_t i = 0; i < f->with.n_spaces; i++) {
     if (i != of->space)
-      total_ns += smaller(space_cost(f, i, NO_CLASS, INFINITY), share_ns * f->spaces[i].weight);
+      total_ns += smaller(space_cost(f, i, CLASS_QUEUES_NONE, INFINITY), share_ns * f->spaces[i].weight);
   }
   return (int64_t)((running_cost(f, cost_ns, now_ns) + total_ns - batch_ns) / (double)f->with.n_workers + batch_ns);
 }

@@ -22,19 +22,7 @@
 #ifndef DAEMON_QUERIES_FAIR_QUEUE_H
 #define DAEMON_QUERIES_FAIR_QUEUE_H
 
-#include "daemon/queries/pending_query.h"
-
-/* What queries have in common that are searched together. */
-struct query_class {
-  size_t space;  /* as pending_query.space; its generations share a weight */
-  size_t number; /* as pending_query.number */
-  struct method method;
-};
-
-static inline struct query_class query_class_of(const struct pending_query *query)
-{
-  return (struct query_class){ query->space, query->number, query->method };
-}
+#include "daemon/queries/class_queues.h"
 
 struct fair_queue_config {
   const uint32_t *weights; /* [n_spaces], each at least 1; borrowed */
