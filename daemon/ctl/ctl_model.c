@@ -19,17 +19,26 @@ enum { TIMEOUT_S_DEFAULT = 60 };
 
 /* ---- list, status ---- */
 
+static err_t print_json(const json_t *models)
+{
+  if (json_dumpf(models, stdout, JSON_COMPACT) != 0)
+    FAIL(ERR_SYSTEM, "the generations cannot be written");
+  putchar('\n');
+  return ERR_OK;
+}
+
 static err_t run_list(struct ctl_model_request *r)
 {
   for (size_t i = 0; i < r->daemons.n; i++) {
     AUTO(ctl_json_close) json_t *models = NULL;
     TRY(ctl_model_daemons_ask(r->daemons.http[i], &models));
-    if (r->daemons.n > 1 && !r->prints_json)
+    if (r->prints_json) {
+      TRY(print_json(models));
+      continue;
+    }
+    if (r->daemons.n > 1)
       printf("%s%s\n", i ? "\n" : "", http_get_base(r->daemons.http[i]));
-    if (r->prints_json && json_dumpf(models, stdout, JSON_COMPACT) == 0)
-      putchar('\n');
-    else
-      ctl_model_list_print(models, r->space, stdout);
+    ctl_model_list_print(models, r->space, stdout);
   }
   return ERR_OK;
 }
@@ -195,29 +204,28 @@ const struct ctl_command ctl_model_command = {
   .arguments = "list [SPACE] | add SPACE --file FILE | shadow SPACE N --share S | "
                "switch SPACE N | retire SPACE N",
   .summary = "add a new generation of a space's model, compare it, switch to it, or retire one",
-  .help =
-      "  list [SPACE]      show the generations: phase, items, and which one answers. status is the same\n"
-      "  add SPACE         add a generation, and wait until it is loaded and has all parts that there are\n"
-      "  shadow SPACE N    search a share of the queries in generation N too, after their answers, and compare\n"
-      "                    the hits: list shows what comes of it. N keeps its share until the next shadow\n"
-      "  switch SPACE N    let generation N answer, and wait until it does. The way back is the same\n"
-      "  retire SPACE N    remove a generation that does not answer, with its parts, and wait for that\n"
-      "\n"
-      "  --file FILE       add: the model file. Its SHA-256 goes into the record\n"
-      "  --derive[=N]      add: use the parts of generation N (default: the current one), as only networks\n"
-      "                    have changed\n"
-      "  --path PATH       add: where the daemons find the file (default: FILE's absolute path)\n"
-      "  --upload          add: write the file to models.files_topic, from which the daemons fetch it\n"
-      "  --generation N    add: the number (default: the next one). A number is never used for another model\n"
-      "  --min-coverage P  switch: refuse below this percentage of the current generation's items (default:\n"
-      "                    99.9)\n"
-      "  --share S         shadow: the share of the queries, from 0 to 1, such as 0.05. 0 ends it\n"
-      "  --force           switch: whatever the coverage is\n"
-      "  --timeout-s N     wait at most N seconds (default: 60). switch: wait also for the coverage\n"
-      "  --at-least HOST   ask and wait for the daemon at this address:port too; may be repeated\n"
-      "  --json            list: print what the daemon's /status has\n"
-      "\n"
-      "The commands write to the control topic (models.topic), which all daemons of a catalogue read:\n"
-      "docs/rollout.md has the procedure.\n",
+  .help = "  list [SPACE]      show the generations: phase, items, and which one answers. status is the same\n"
+          "  add SPACE         add a generation, and wait until it is loaded and has all parts that there are\n"
+          "  shadow SPACE N    search a share of the queries in generation N too, after their answers, and compare\n"
+          "                    the hits: list shows what comes of it. N keeps its share until the next shadow\n"
+          "  switch SPACE N    let generation N answer, and wait until it does. The way back is the same\n"
+          "  retire SPACE N    remove a generation that does not answer, with its parts, and wait for that\n"
+          "\n"
+          "  --file FILE       add: the model file. Its SHA-256 goes into the record\n"
+          "  --derive[=N]      add: use the parts of generation N (default: the current one), as only networks\n"
+          "                    have changed\n"
+          "  --path PATH       add: where the daemons find the file (default: FILE's absolute path)\n"
+          "  --upload          add: write the file to models.files_topic, from which the daemons fetch it\n"
+          "  --generation N    add: the number (default: the next one). A number is never used for another model\n"
+          "  --min-coverage P  switch: refuse below this percentage of the current generation's items (default:\n"
+          "                    99.9)\n"
+          "  --share S         shadow: the share of the queries, from 0 to 1, such as 0.05. 0 ends it\n"
+          "  --force           switch: whatever the coverage is\n"
+          "  --timeout-s N     wait at most N seconds (default: 60). switch: wait also for the coverage\n"
+          "  --at-least HOST   ask and wait for the daemon at this address:port too; may be repeated\n"
+          "  --json            list: print what the daemon's /status has\n"
+          "\n"
+          "The commands write to the control topic (models.topic), which all daemons of a catalogue read:\n"
+          "docs/rollout.md has the procedure.\n",
   .run = run_model,
 };

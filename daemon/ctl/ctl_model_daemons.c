@@ -67,33 +67,55 @@ struct wait {
   int64_t until_ns;
 };
 
-static err_t ask_for_goal(struct http_get *http, const struct wait *w, bool *is_there,
+static err_t look_for_goal(const json_t *models, const struct wait *w, bool *is_there,
+                           char reason[CTL_MODEL_REASON_BYTES])
+{
+  const char *problem = json_string_value(json_object_get(models, "problem"));
+
+  if (json_integer_value(json_object_get(models, "next")) >= w->next)
+    return w->goal(w->context, ctl_model_daemons_find(models, w->space, w->generation), is_there, reason);
+  *is_there = false;
+  snprintf(reason, CTL_MODEL_REASON_BYTES, "it has not read the record%s%s", problem ? ": " : "",
+           problem ? problem : "");
+  return ERR_OK;
+}
+
+/* Ask a daemon how far it is. One that has answered may be away for a while: it may be starting again.
+ *
+ * reason  what is missing, whole: it names the daemon
+ */
+static err_t ask_for_goal(struct http_get *http, const struct wait *w, bool *has_answered, bool *is_there,
                           char reason[CTL_MODEL_REASON_BYTES])
 {
   AUTO(ctl_json_close) json_t *models = NULL;
+  char missing[CTL_MODEL_REASON_BYTES] = "";
 
-  TRY(ctl_model_daemons_ask(http, &models));
-  *is_there = json_integer_value(json_object_get(models, "next")) >= w->next;
-  snprintf(reason, CTL_MODEL_REASON_BYTES, "it has not read the record%s%s",
-           json_is_string(json_object_get(models, "problem")) ? ": " : "",
-           json_is_string(json_object_get(models, "problem")) ? json_string_value(json_object_get(models, "problem"))
-                                                              : "");
-  return *is_there ? w->goal(w->context, ctl_model_daemons_find(models, w->space, w->generation), is_there, reason)
-                   : ERR_OK;
+  *is_there = false;
+  err_code_t err = ctl_model_daemons_ask(http, &models);
+  if (err != ERR_OK && !*has_answered)
+    return err;
+  if (err != ERR_OK) {
+    snprintf(reason, CTL_MODEL_REASON_BYTES, "%s", err_message());
+    return ERR_OK;
+  }
+  *has_answered = true;
+  TRY(look_for_goal(models, w, is_there, missing));
+  snprintf(reason, CTL_MODEL_REASON_BYTES, "the daemon at %s: %.900s", http_get_base(http), missing);
+  return ERR_OK;
 }
 
 /* Wait for one daemon. */
 static err_t await_one(struct http_get *http, const struct wait *w)
 {
   char reason[CTL_MODEL_REASON_BYTES] = "";
-  bool is_there = false;
+  bool has_answered = false, is_there = false;
 
   for (;;) {
-    TRY(ask_for_goal(http, w, &is_there, reason));
+    TRY(ask_for_goal(http, w, &has_answered, &is_there, reason));
     if (is_there)
       return ERR_OK;
     if (clock_now_ns() >= w->until_ns)
-      FAIL(ERR_SYSTEM, "the daemon at %s: %s", http_get_base(http), reason);
+      FAIL(ERR_SYSTEM, "%s", reason);
     clock_sleep_ns(PERIOD_MS * CLOCK_NS_PER_MS);
   }
 }

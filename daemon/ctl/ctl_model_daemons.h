@@ -30,8 +30,9 @@ enum { CTL_MODEL_REASON_BYTES = 1024 };
 typedef err_code_t (*ctl_model_goal)(void *context, const json_t *row, bool *is_there,
                                      char reason[CTL_MODEL_REASON_BYTES]);
 
-/* Wait until all daemons have read the control topic up to `next`, and have got there. Returns ERR_SYSTEM with the
- * daemon and what is missing after timeout_ms; 0: ask each once. */
+/* Wait until all daemons have read the control topic up to `next`, and have got there. Each must answer when it is
+ * first asked; later it may be away for a while. Returns ERR_SYSTEM with the daemon and what is missing after
+ * timeout_ms; 0: ask each once. */
 err_t ctl_model_daemons_await(struct ctl_model_daemons *d, const char *space, uint32_t generation, ctl_model_goal goal,
                               void *context, int64_t next, int64_t timeout_ms);
 

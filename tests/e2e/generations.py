@@ -9,6 +9,11 @@ from pathlib import Path
 import models
 
 
+def part_name(generation):
+    """The name of a generation's part of "books": generation 1 has the plain one."""
+    return "books" if generation == 1 else f"books@{generation}"
+
+
 def digest(path):
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 

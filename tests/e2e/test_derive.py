@@ -9,8 +9,9 @@ import time
 
 import data
 import test_rollout
+from generations import digest, part_name
 from harness import eventually
-from test_rollout import N_ITEMS, digest, part_name
+from test_rollout import N_ITEMS
 
 
 def setUpModule():

@@ -4,7 +4,6 @@
 or are killed meanwhile, with chunks that are missing or wrong, and removed with the last generation that has them. Each
 answer is compared with the oracle of the generation that it names."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -18,16 +17,13 @@ import data
 import models
 import real_broker
 import wire
+from generations import digest, part_name
 from harness import SLOWNESS, Case, Daemon, System, TopicReader, build_dir, eventually, merged
 from wire import pb
 
 CHUNK = 512 * 1024
 N_ITEMS = 60
 GENERATIONS = (1, 2, 3)
-
-
-def part_name(generation):
-    return "books" if generation == 1 else f"books@{generation}"
 
 
 def setUpModule():
@@ -39,10 +35,6 @@ def setUpModule():
     for g in GENERATIONS:  # a little more than two chunks
         models.random_vectors(data.generator(f"files {g}"), paths[g], "bilinear", n=512)
     spaces = {part_name(g): models.load(paths[g]) for g in GENERATIONS}
-
-
-def digest(path):
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def chunks(path):

@@ -4,7 +4,6 @@
 while queries are answered, while daemons are down, and beside kills. The oracle knows all generations: each answer must
 be that of the generation that it names."""
 
-import hashlib
 import json
 import os
 import subprocess
@@ -18,15 +17,12 @@ import data
 import models
 import real_broker
 import wire
+from generations import digest, part_name
 from harness import SLOWNESS, Case, Daemon, System, build_dir, eventually, merged
 from wire import pb
 
 N_ITEMS = 300
 GENERATIONS = (1, 2, 3)
-
-
-def part_name(generation):
-    return "books" if generation == 1 else f"books@{generation}"
 
 
 def setUpModule():
@@ -38,10 +34,6 @@ def setUpModule():
     for g in GENERATIONS:
         models.random_vectors(data.generator(f"rollout {g}"), paths[g], "bilinear", n=12)
     spaces = {part_name(g): models.load(paths[g]) for g in GENERATIONS}
-
-
-def digest(path):
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 class Load:
@@ -187,6 +179,27 @@ class Generations(Rollout):
         self.daemon.stop()
         self.daemon.start().wait_ready()
         self.assertEqual((self.current(), self.rows()[1]["phase"]), ([2], "removed"))
+        self.assertEqual(self.ask(), {2})
+
+    def test_a_switch_that_waits_for_the_coverage_outlives_a_restart_of_the_daemon(self):
+        self.put([1])
+        self.put([1, 2], range(200))
+        self.add(2)
+        words = ["model", "switch", "books", "2", "--timeout-s", str(int(60 * SLOWNESS))]
+        waiting = subprocess.Popen([build_dir() / "sluicectl", "--config", self.daemon.config_path, *words],
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(waiting.kill)
+        sockets = Path(f"/proc/{waiting.pid}/fd")
+        eventually(lambda: any("socket:" in os.readlink(fd) for fd in sockets.iterdir()), "a question")
+        time.sleep(0.5 * SLOWNESS)  # for the first answer: without one, it does not wait
+        self.daemon.stop()
+        time.sleep(0.3)  # nothing answers
+        self.daemon.start().wait_ready()
+        self.assertEqual((self.current(), waiting.poll()), ([1], None))
+        self.put([2], range(200, N_ITEMS))
+        printed = waiting.communicate(timeout=120 * SLOWNESS)[0]
+        self.assertEqual(waiting.returncode, 0, printed)
+        self.assertIn("books@2 answers", printed)
         self.assertEqual(self.ask(), {2})
 
     def test_a_plain_part_belongs_to_the_generation_of_its_records_time(self):

@@ -3,7 +3,6 @@
 """Tests of the comparison of a generation with the current one, with a real broker. The oracle checks each answer that
 clients get, and both answers of each comparison. The measures are computed again from the lists of hits."""
 
-import hashlib
 import json
 import re
 import tempfile
@@ -15,16 +14,13 @@ from scipy.stats import kendalltau
 import data
 import models
 import real_broker
+from generations import digest, part_name
 from harness import Case, System, TopicReader, eventually
 from wire import answer_from_json, key_json, pb
 
 N_ITEMS = 300
 TYPES = {"year": "integer", "country": "keyword"}
 USER = b"user"
-
-
-def part_name(generation):
-    return "books" if generation == 1 else f"books@{generation}"
 
 
 def setUpModule():
@@ -130,7 +126,7 @@ class Shadow(Case):
 
     def check_answer(self, query, answer, generation):
         self.assertEqual((answer.generation, answer.space), (generation, "books"))
-        self.assertEqual(answer.model, hashlib.sha256(paths[generation].read_bytes()).hexdigest()[:16])
+        self.assertEqual(answer.model, digest(paths[generation])[:16])
         answer.space = part_name(generation)
         self.system.oracle.check(self.judged(query, generation), answer)
 
@@ -248,7 +244,7 @@ class Shadow(Case):
     def test_the_reason_shows_while_nothing_is_compared(self):
         self.put([1, 2], range(50))
         record = {"add": {"path": "/there/is/no/such/file", "shadow": 1,
-                          "sha256": hashlib.sha256(paths[2].read_bytes()).hexdigest()}}
+                          "sha256": digest(paths[2])}}
         self.system.producer.produce(self.system.topic("models"), json.dumps(record).encode(), b"books@2")
         assert self.system.producer.flush(30) == 0
         eventually(lambda: "/there/is/no/such/file" in ((self.row(2) or {}).get("problem") or ""), "the problem")
