@@ -11,6 +11,7 @@
 #include "daemon/config/config_shard.h"
 #include "daemon/engine_setup.h"
 #include "daemon/http/http_hosts.h"
+#include "daemon/models/model_start.h"
 #include "daemon/models/models.h"
 #include "engine/cuda_module.h"
 #include "ingest/kafka_closing.h"
@@ -32,10 +33,12 @@ static const struct kafka_property one_partitioner[] = { { "partitioner", "consi
 static err_t open_engine(const struct config *config, struct service *s)
 {
   AUTO(mem_free) struct engine_space *spaces = NULL;
+  AUTO(region_fini) struct region region = { 0 };
   struct engine_config engine_config;
 
   TRY(mem_array(config->n_spaces, sizeof *spaces, &spaces));
   engine_setup_make(config, spaces, &engine_config);
+  TRY(model_start_choose(config, s->store, &region, spaces));
   s->status.isa = engine_config.isa;
   TRY(engine_setup_open(config, &engine_config, &s->engine));
   return engine_setup_share(config, s->engine);
@@ -130,9 +133,10 @@ static err_t open_canary(const struct config *config, struct service *s)
   return config->canary.interval_ms > 0 ? canary_open(&context, &s->canary) : ERR_OK;
 }
 
-static err_t open_store(const struct config *config, struct service *s)
+/* Tell the store what the configuration says of it. If the engine refuses the configuration, the store never gets it:
+ * attributes that are dropped by mistake would be lost. */
+static err_t configure_store(const struct config *config, struct service *s)
 {
-  TRY(store_open(config->store_path, &s->store));
   err_code_t err = store_set_shard(s->store, config->catalogue.shard.index, config->catalogue.shard.of);
   if (err == ERR_CONFIG)
     return config_blame(config, "catalogue.shard.of", err);
@@ -150,9 +154,10 @@ err_t service_open(const struct config *config, struct service *s)
   s->status.started_ns = clock_now_ns();
   atomic_store(&s->status.not_ready, "starting");
   TRY(alarm_init(&s->alarm));
+  TRY(store_open(config->store_path, &s->store));
   TRY(open_engine(config, s));
   log_backend(s->engine);
-  TRY(open_store(config, s));
+  TRY(configure_store(config, s));
   TRY(kafka_setup_open(config, &s->kafka));
   TRY(offset_tracker_open(&s->tracker));
   TRY(open_delivery(config, s));

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/models/model_path.h"
 #include "daemon/models/model_walks.h"
 #include "store/model_files.h"
 
@@ -19,21 +20,66 @@ static struct span space_name(const struct model_work *w, size_t space)
   return span_of_str(w->config->spaces[space].name);
 }
 
+/* ---- The file of a generation ---- */
+
+/* Perhaps nobody needs a file any more. */
+static void sweep_soon(struct model_work *w)
+{
+  w->must_sweep = w->fetching.config != NULL;
+}
+
+/* Find out where the file is, or will be. */
+static err_t set_path(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
+{
+  char path[PATH_MAX];
+
+  TRY(model_path_get(w->config->store_path, asked, path));
+  mem_free(&entry->path);
+  return mem_copy_str(path, &entry->path);
+}
+
+static err_t set_file(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked,
+                      uint32_t root)
+{
+  TRY(set_path(w, entry, asked));
+  snprintf(entry->digest, sizeof entry->digest, "%s", asked->digest);
+  entry->is_in_topic = asked->is_in_topic;
+  entry->n_bytes = asked->n_bytes;
+  model_entry_set_root(entry, root);
+  model_entry_reset(entry);
+  entry->is_clean = false;
+  return ERR_OK;
+}
+
 /* ---- Opening and closing ---- */
+
+/* Add the generation with which the engine was opened (model_start.h). */
+static err_t add_first(struct model_work *w, size_t space)
+{
+  const struct span name = space_name(w, space);
+  struct engine_space_info info = { .generation = 1 };
+  struct model_entry *entry;
+
+  (void)engine_space_get(w->engine, space, &info);
+  TRY(model_entries_add(&w->entries, space, name, info.generation, &entry));
+  if (info.generation > 1) {
+    const struct model_generation *asked = model_state_generation(model_state_find(w->state, name), info.generation);
+    TRY(set_file(w, entry, asked, model_state_root(w->state, name, info.generation)));
+    snprintf(entry->digest, sizeof entry->digest, "%s", info.digest);
+  }
+  w->current[space] = info.generation;
+  entry->phase = MODEL_READY;
+  entry->is_in_engine = true;
+  return ERR_OK;
+}
 
 err_t model_work_init(const struct config *config, struct engine *engine, struct store *store,
                       const struct model_state *state, struct model_work *out)
 {
-  struct model_entry *entry;
-
   *out = (struct model_work){ .config = config, .engine = engine, .store = store, .state = state };
   TRY(mem_array(config->n_spaces, sizeof *out->current, &out->current));
-  for (size_t i = 0; i < config->n_spaces; i++) {
-    out->current[i] = 1;
-    TRY(model_entries_add(&out->entries, i, span_of_str(config->spaces[i].name), 1, &entry));
-    entry->phase = MODEL_READY;
-    entry->is_in_engine = true;
-  }
+  for (size_t i = 0; i < config->n_spaces; i++)
+    TRY(add_first(out, i));
   return ERR_OK;
 }
 
@@ -79,37 +125,6 @@ err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t 
 }
 
 /* ---- Following the state ---- */
-
-/* Perhaps nobody needs a file any more. */
-static void sweep_soon(struct model_work *w)
-{
-  w->must_sweep = w->fetching.config != NULL;
-}
-
-/* Find out where the file is, or will be. */
-static err_t set_path(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
-{
-  char fetched[PATH_MAX];
-
-  mem_free(&entry->path);
-  if (!asked->is_in_topic)
-    return mem_copy_str(asked->path, &entry->path);
-  TRY(model_files_path(w->config->store_path, asked->digest, "", fetched));
-  return mem_copy_str(fetched, &entry->path);
-}
-
-static err_t set_file(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked,
-                      uint32_t root)
-{
-  TRY(set_path(w, entry, asked));
-  snprintf(entry->digest, sizeof entry->digest, "%s", asked->digest);
-  entry->is_in_topic = asked->is_in_topic;
-  entry->n_bytes = asked->n_bytes;
-  model_entry_set_root(entry, root);
-  model_entry_reset(entry);
-  entry->is_clean = false;
-  return ERR_OK;
-}
 
 /* Is it the file that the entry has, or is loading? A generation that was retired has none. */
 static bool has_file(const struct model_entry *entry, const struct model_generation *asked, uint32_t root)

@@ -33,7 +33,10 @@ struct model_work {
   struct region region;
 };
 
-/* state  read at each step; must outlive the work */
+/* Begin with the generations with which the engine was opened.
+ *
+ * state  knows those that are not the model of the configuration; read at each step; must outlive the work
+ */
 err_t model_work_init(const struct config *config, struct engine *engine, struct store *store,
                       const struct model_state *state, struct model_work *out);
 void model_work_fini(struct model_work *w);

@@ -8,15 +8,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/delivery/record_letter.h"
+#include "daemon/models/model_rows.h"
 #include "daemon/models/model_shadows.h"
 #include "daemon/models/models_topic.h"
 #include "ingest/model_record.h"
-#include "store/store_models.h"
 
 enum { POLL_RECORDS = 64 };
-
-/* A row of the store that is no record: the parts of this retired generation are deleted. No space has such a name. */
-static const char removed_mark = '!';
 
 struct models {
   struct models_context with;
@@ -39,39 +36,27 @@ struct models {
 
 /* ---- What the store has ---- */
 
-static err_t restore_mark(struct models *m, struct span key)
+static err_t restore_marks(struct models *m, const struct model_rows *rows)
 {
   struct space_name name;
 
-  if (!space_name_parse(span_of(key.p + 1, key.n - 1), &name))
-    return ERR_OK;
-  return model_work_note_removed(&m->work, name.space, name.generation ? name.generation : 1);
-}
-
-/* A record that an older version accepted, and this one does not, is as good as none. */
-static err_t restore_record(struct models *m, const struct store_model_record *row)
-{
-  struct model_change change;
-  err_code_t err = model_record_decode(row->key, true, row->value, &m->region, &change);
-
-  if (err_class(err) == ERR_CLASS_REJECT) {
-    log_warn("model_record_ignored", "key=%s reason=%s", log_quote(row->key), log_failure());
-    return ERR_OK;
+  for (size_t i = 0; i < rows->n; i++) {
+    if (model_rows_is_mark(&rows->at[i], &name))
+      TRY(model_work_note_removed(&m->work, name.space, name.generation));
   }
-  TRY(err);
-  return model_state_apply(&m->state, &change);
+  return ERR_OK;
 }
 
+/* The work begins with what the engine has, and what the state says about it. */
 static err_t restore(struct models *m)
 {
-  struct store_model_record *rows;
-  size_t n;
+  struct model_rows rows;
 
-  TRY(store_models_get(m->with.store, &m->region, &rows, &n, &m->has_position, &m->position));
-  for (size_t i = 0; i < n; i++) {
-    bool is_mark = rows[i].key.n > 1 && rows[i].key.p[0] == (uint8_t)removed_mark;
-    TRY(is_mark ? restore_mark(m, rows[i].key) : restore_record(m, &rows[i]));
-  }
+  TRY(model_rows_read(m->with.store, &m->region, &m->state, &rows));
+  m->has_position = rows.has_position;
+  m->position = rows.position;
+  TRY(model_work_init(m->with.config, m->with.engine, m->with.store, &m->state, &m->work));
+  TRY(restore_marks(m, &rows));
   region_reset(&m->region);
   return ERR_OK;
 }
@@ -165,19 +150,6 @@ static err_t read_topic(struct models *m)
 
 /* ---- Steps ---- */
 
-/* Remember that the parts are deleted, so that no later start looks for them. On a full disk it is forgotten. */
-static err_t mark_removed(struct models *m, const struct model_entry *entry)
-{
-  char key[SPACE_NAME_MAX + 2];
-  struct store_model_record row = { .has_value = true };
-
-  row.key = span_of(key, (size_t)snprintf(key, sizeof key, "%c%s", removed_mark, entry->name));
-  if (!m->has_position || row.key.n > SPACE_NAME_MAX)
-    return ERR_OK;
-  err_code_t err = store_models_put(m->with.store, &row, 1, &m->position);
-  return err == ERR_STORE_FULL ? ERR_OK : err;
-}
-
 /* The comparisons first: who sees a generation in another phase sees what that means for them. */
 static err_t report(struct models *m)
 {
@@ -196,8 +168,8 @@ err_t models_step(struct models *m, bool may_fill, bool *is_busy)
 
   TRY(read_topic(m));
   TRY(model_work_step(&m->work, may_fill, is_busy, &removed));
-  if (removed)
-    TRY(mark_removed(m, removed));
+  if (removed && m->has_position)
+    TRY(model_rows_put_mark(m->with.store, removed->name, &m->position));
   return report(m);
 }
 
@@ -267,7 +239,6 @@ err_t models_open(const struct models_context *context, struct models **out)
   m->with = *context;
   models_report_init(&m->report);
   TRY(shadow_board_init(context->config, &m->shadows));
-  TRY(model_work_init(context->config, context->engine, context->store, &m->state, &m->work));
   TRY(restore(m));
   TRY(open_topic(m));
   TRY(report(m));

@@ -4,6 +4,7 @@
 while queries are answered, while daemons are down, and beside kills. The oracle knows all generations: each answer must
 be that of the generation that it names."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -34,6 +35,16 @@ def setUpModule():
     for g in GENERATIONS:
         models.random_vectors(data.generator(f"rollout {g}"), paths[g], "bilinear", n=12)
     spaces = {part_name(g): models.load(paths[g]) for g in GENERATIONS}
+
+
+@contextlib.contextmanager
+def without_file(path):
+    away = path.with_suffix(".away")
+    path.rename(away)
+    try:
+        yield
+    finally:
+        away.rename(path)
 
 
 class Load:
@@ -332,6 +343,29 @@ class Generations(Rollout):
         self.daemon.ctl("model", "retire", "books", "1")
         self.daemon.ctl("model", "switch", "books", "1", code=1)
         self.assertEqual(self.ask(), {2})
+
+    def test_the_file_of_a_retired_configuration_is_not_needed(self):
+        self.put([1, 2, 3])
+        for generation, former in ((2, 1), (3, 2)):
+            self.add(generation)
+            self.switch(generation)
+            self.daemon.ctl("model", "retire", "books", str(former))
+            self.daemon.stop()
+            with without_file(paths[1]):
+                self.daemon.start().wait_ready()
+            self.assertEqual((self.current(), self.rows()[1]["phase"]), ([generation], "removed"))
+            self.assertEqual(self.rows()[generation]["digest"], digest(paths[generation]))
+            self.assertEqual(self.rows()[generation]["problem"], None)
+            self.assertEqual(self.ask(), {generation})
+            self.put([generation], range(20))
+            self.assertEqual(self.ask(generation), {generation})
+        with without_file(paths[3]):  # then it is the configuration's, which has no parts any more
+            self.daemon.stop()
+            self.daemon.start().wait_ready()
+            self.assertIn(str(paths[3]), self.await_phase(3, "failed")["problem"])
+        self.await_phase(3, "ready")
+        eventually(lambda: self.current() == [3], "generation 3")
+        self.assertEqual(self.ask(), {3})
 
     def test_kills_at_any_step_lose_nothing(self):
         """Kill the daemon again and again while a generation is added, filled, switched to and the former retired."""
