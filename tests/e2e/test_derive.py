@@ -79,7 +79,7 @@ class Derived(test_rollout.Rollout):
             self.assertIn("Its parts stay", self.retire(1))
         self.ask_for_error(1, "UNKNOWN_SPACE")
         self.put([1], range(100))
-        self.system.put(b"item-299", None)
+        self.system.put_raw(b"item-299", None)
         self.put([2], range(N_ITEMS, N_ITEMS + 20))
         self.assertEqual(self.ask(), {2})
         self.assertEqual(self.parts_of("item-0"), ["books"])
