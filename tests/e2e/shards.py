@@ -69,6 +69,14 @@ class Layout:
         return "\n".join(f"--- {daemon.folder.name}\n{daemon.log_tail(25)}" for daemon in self.daemons())
 
 
+def same(answer):
+    """What of an answer must not depend on the shards."""
+    return ([(hit.key, hit.score) for hit in answer.hits], answer.receipt.SerializeToString(deterministic=True),
+            [(p.partition, p.next) for p in answer.watermark], answer.counts.items,
+            answer.counts.admitted if answer.counts.HasField("admitted") else None,
+            [e.SerializeToString(deterministic=True) for e in answer.explanations])
+
+
 def show_layout(daemons, code=0):
     """Return what `sluicectl layout --json` prints about these daemons."""
     at = ",".join(f"127.0.0.1:{daemon.port}" for daemon in daemons)

@@ -46,14 +46,6 @@ def exact_methods(model):
     return [method for method in model.methods() if models.parse_method(method)[0] in model.exact_methods]
 
 
-def same(answer):
-    """What of an answer must not depend on the shards."""
-    return ([(hit.key, hit.score) for hit in answer.hits], answer.receipt.SerializeToString(deterministic=True),
-            [(p.partition, p.next) for p in answer.watermark], answer.counts.items,
-            answer.counts.admitted if answer.counts.HasField("admitted") else None,
-            [e.SerializeToString(deterministic=True) for e in answer.explanations])
-
-
 class ShardsCase(Case):
     layout = None
 
@@ -149,7 +141,7 @@ class Same(ShardsCase):
                        for method in exact_methods(model) for _ in range(6)]
             for query, whole, joined in self.ask_both(queries):
                 self.assertFalse(whole.HasField("error"), whole.error.message)
-                self.assertEqual(same(joined), same(whole), f"{query.space} {query.method} k={query.k}")
+                self.assertEqual(shards.same(joined), shards.same(whole), f"{query.space} {query.method} k={query.k}")
                 self.assertEqual((joined.parts.answered, joined.parts.of), (N_SHARDS, N_SHARDS))
                 n += 1
         print(f" [{n} answers compared] ", end="", flush=True)
@@ -182,7 +174,7 @@ class Same(ShardsCase):
         _, whole, joined = self.ask_both([query])[0]
         self.assertFalse(joined.HasField("error"), joined.error.message)
         self.assertFalse({hit.key for hit in joined.hits} & set(best[::2]))
-        self.assertEqual(same(joined), same(whole))
+        self.assertEqual(shards.same(joined), shards.same(whole))
 
     def test_errors_are_those_of_a_shard(self):
         queries = [self.draw("dot", "exact"), self.draw("dot", "exact"), self.draw("dot", "exact")]
