@@ -319,7 +319,7 @@ static bool has_left_nobody(void)
   bool is_loading = errand_n_left() > 0;
 
   if (is_loading)
-    log_info("load_left", "note=\"the process ends while a model is being loaded\"");
+    log_info("load_left", "note=\"the process ends while a model file is being fetched or loaded\"");
   return !is_loading;
 }
 

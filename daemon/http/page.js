@@ -39,14 +39,19 @@ async function lookUp(form) {
   }
 }
 
-/* The daemon's page without scripts has the answer; its section replaces ours. */
+/* The daemon's page without scripts has the answer; its section replaces ours. What is refused before that is plain
+ * text. */
 async function tryQuery(form) {
   const shown = document.querySelector("#tried");
   shown.setAttribute("aria-busy", "true");
   try {
     const response = await fetch("try?" + new URLSearchParams(new FormData(form)), { cache: "no-store" });
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    shown.replaceChildren(...page.querySelector("#tried").childNodes);
+    const text = await response.text();
+    const answer = new DOMParser().parseFromString(text, "text/html").querySelector("#tried");
+    if (answer)
+      shown.replaceChildren(...answer.childNodes);
+    else
+      shown.textContent = `The daemon refuses: ${text.trim()} (status ${response.status})`;
   } catch {
     shown.textContent = "The daemon does not answer.";
   }

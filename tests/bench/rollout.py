@@ -341,7 +341,7 @@ def parse():
     parser.add_argument("--rate", type=float, default=200, help="queries per second")
     parser.add_argument("--seconds", type=float, default=20, help="of the measurement without a rollout")
     parser.add_argument("--rounds", type=int, default=3, help="how often to switch there and back")
-    parser.add_argument("--method", default="prune(8)", help=f"of space {SPACE}, which is recjpq")
+    parser.add_argument("--method", default="exact", help=f"of space {SPACE}, which is recjpq")
     parser.add_argument("--partitions", type=int, default=3, help="of the query topic")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")

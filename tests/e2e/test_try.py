@@ -151,6 +151,18 @@ class Try(PageCase):
             tab.wait_for(f"document.querySelector('main').dataset.renewed > {renewed}")
             self.assertEqual(tab.run("document.querySelectorAll('#tried tbody tr').length"), 2)  # it stays
 
+    def test_a_browser_shows_why_the_daemon_refuses(self):
+        self.need_browser()
+        with browser.Browser() as tab:
+            tab.open(f"http://127.0.0.1:{self.daemon.port}/")
+            tab.wait_for("!document.querySelector('#try').hidden")
+            tab.run("const real = fetch; fetch = () => real('no-such-page');"
+                    "document.querySelector('#try input[name=key]').value = 'film-1';"
+                    "document.querySelector('#try button').click()")
+            tab.wait_for("document.querySelector('#tried').textContent.includes('status 404')")
+            refusal = self.daemon.get("/no-such-page")[1].strip()
+            self.assertIn(refusal, tab.run("document.querySelector('#tried').textContent"))
+
     def test_a_browser_without_scripts_follows_the_link(self):
         self.need_browser()
         with browser.Browser() as tab:
