@@ -15,7 +15,7 @@
 enum {
   COMPONENT_DIM_MAX = 1024,
   Y_BITS_MAX = 10,
-  Y_BITS_MIN = 3,    /* a segment is 2^(y_bits - 2) wide */
+  Y_BITS_MIN = 3, /* a segment is 2^(y_bits - 2) wide */
   W2_MAX = 127,
   LOGIT_MAX = 8191, /* |F~| |G~| in units of logits, with room for rounding */
 };
@@ -61,8 +61,7 @@ static bool w1_fits(const struct mol_shape *shape, const struct mol_screen_layer
       sum += weight + 0.5;
       largest = fmax(largest, weight);
     }
-    if (largest > INT16_MAX ||
-        sum * LOGIT_MAX + ldexp(fabs((double)layer->bias[j]), y_bits + 16) + 65536 > INT32_MAX)
+    if (largest > INT16_MAX || sum * LOGIT_MAX + ldexp(fabs((double)layer->bias[j]), y_bits + 16) + 65536 > INT32_MAX)
       return false;
   }
   return true;
@@ -88,7 +87,8 @@ static void fill_w1(const struct mol_shape *shape, const struct mol_screen_layer
   }
 }
 
-/* Fill W2's bytes, one scale for each output. rest [n_logits][n_hidden] receives W2 - W2~. Returns the bias's norm. */
+/* Fill W2's integers, one scale for each output. rest [n_logits][n_hidden] receives W2 - W2~. Returns the bias's norm.
+ */
 static double fill_w2(const struct mol_shape *shape, const struct mol_screen_layer *layer, struct mol_screen *s,
                       double *rest)
 {
@@ -100,7 +100,9 @@ static double fill_w2(const struct mol_shape *shape, const struct mol_screen_lay
     if (!logit_at(shape, o, &p))
       continue;
     const double *weights = layer->weights + p * shape->gate_hidden;
-    int8_t *row = s->w2 + o / SCREEN_OUTPUTS * SCREEN_OUTPUTS * s->n_hidden + o % SCREEN_OUTPUTS * SCREEN_GROUP;
+    size_t block = o / SCREEN_OUTPUTS * SCREEN_OUTPUTS * s->n_hidden;
+    int8_t *row = s->w2 + block + o % SCREEN_OUTPUTS * SCREEN_GROUP;
+    int16_t *pairs = s->w2_pairs + block + o % SCREEN_OUTPUTS * 2;
     double largest = 0, sum = 0;
     for (size_t j = 0; j < shape->gate_hidden; j++)
       largest = fmax(largest, fabs(weights[j]));
@@ -109,6 +111,7 @@ static double fill_w2(const struct mol_shape *shape, const struct mol_screen_lay
       double number = s->units[o] > 0 ? rint(weights[j] / (double)s->units[o]) : 0;
       number = fmax(-W2_MAX, fmin(number, W2_MAX));
       row[j / SCREEN_GROUP * SCREEN_OUTPUTS * SCREEN_GROUP + place_of[j % SCREEN_GROUP]] = (int8_t)number;
+      pairs[j / 2 * SCREEN_OUTPUTS * 2 + j % 2] = (int16_t)number;
       rest[p * shape->gate_hidden + j] = weights[j] - number * (double)s->units[o];
       sum += weights[j];
     }
@@ -184,6 +187,7 @@ static err_t allocate(struct mol_screen *s)
   TRY(mem_array(s->n_hidden * s->n_pairs * 2, sizeof *s->w1, &s->w1));
   TRY(mem_array(s->n_hidden, sizeof *s->b1, &s->b1));
   TRY(mem_array(s->n_out * s->n_hidden, sizeof *s->w2, &s->w2));
+  TRY(mem_array(s->n_out * s->n_hidden, sizeof *s->w2_pairs, &s->w2_pairs));
   TRY(mem_array(s->n_out, sizeof *s->units, &s->units));
   TRY(mem_array(s->n_out, sizeof *s->b2, &s->b2));
   return mem_array(s->n_out, sizeof *s->logits, &s->logits);
@@ -233,6 +237,7 @@ void mol_screen_fini(struct mol_screen *screen)
   mem_free(&screen->w1);
   mem_free(&screen->b1);
   mem_free(&screen->w2);
+  mem_free(&screen->w2_pairs);
   mem_free(&screen->units);
   mem_free(&screen->b2);
   mem_free(&screen->logits);

@@ -63,20 +63,22 @@ enum {
 /* Inputs of W1 and outputs of W2 are sorted by item component; an item component's P_q numbers are padded to an even
  * count. */
 struct mol_screen {
-  size_t n_pairs;           /* of logits */
-  size_t n_hidden;          /* rounded up to SCREEN_OUTPUTS */
-  size_t n_out;             /* rounded up to SCREEN_OUTPUTS */
-  int16_t *w1;              /* [n_hidden / SCREEN_OUTPUTS][n_pairs][SCREEN_OUTPUTS][2] */
-  int32_t *b1;              /* [n_hidden], plus half a unit of y */
-  int8_t *w2;               /* [n_out / SCREEN_OUTPUTS][n_hidden / SCREEN_GROUP][SCREEN_OUTPUTS][SCREEN_GROUP]; the
-                               units of a group in the order 0, 2, 1, 3 */
-  float *units, *b2;        /* [n_out] value of the integer 1 in w2; bias of h~ + h_0 */
-  int32_t *logits;          /* [n_out] number p of the logit, or -1: padding */
-  int y_bits;               /* y~ is a multiple of 2^-y_bits */
-  int h_bits;               /* h~ is a multiple of 2^-h_bits; |y| < 2^(15 - h_bits) or the item passes */
-  double h_zero;            /* h_0: larger than -SiLU by what h~ may be off */
-  int h_slack;              /* no integer of h~ + h_0 is above that of |y~| plus this */
-  float logit_unit;         /* value of the integer 1 of a logit */
+  size_t n_pairs;    /* of logits */
+  size_t n_hidden;   /* rounded up to SCREEN_OUTPUTS */
+  size_t n_out;      /* rounded up to SCREEN_OUTPUTS */
+  int16_t *w1;       /* [n_hidden / SCREEN_OUTPUTS][n_pairs][SCREEN_OUTPUTS][2] */
+  int32_t *b1;       /* [n_hidden], plus half a unit of y */
+  int8_t *w2;        /* [n_out / SCREEN_OUTPUTS][n_hidden / SCREEN_GROUP][SCREEN_OUTPUTS][SCREEN_GROUP]; the
+                        units of a group in the order 0, 2, 1, 3 */
+  int16_t *w2_pairs; /* [n_out / SCREEN_OUTPUTS][n_hidden / 2][SCREEN_OUTPUTS][2]: the same numbers, for levels
+                        without products of bytes */
+  float *units, *b2; /* [n_out] value of the integer 1 in w2; bias of h~ + h_0 */
+  int32_t *logits;   /* [n_out] number p of the logit, or -1: padding */
+  int y_bits;        /* y~ is a multiple of 2^-y_bits */
+  int h_bits;        /* h~ is a multiple of 2^-h_bits; |y| < 2^(15 - h_bits) or the item passes */
+  double h_zero;     /* h_0: larger than -SiLU by what h~ may be off */
+  int h_slack;       /* no integer of h~ + h_0 is above that of |y~| plus this */
+  float logit_unit;  /* value of the integer 1 of a logit */
   int16_t slopes[SCREEN_SEGMENTS], offsets[SCREEN_SEGMENTS]; /* SiLU(y) + h_0 - y / 2 as lines of |y| */
 
   /* Factors of delta. */

@@ -42,7 +42,8 @@ void select_avx512(struct kernels *table);
 /* Overwrite mol_bounds(). */
 void mol_bounds_vnni(struct kernels *table);
 
-/* Overwrite mol_screen() and mol_screen_items(). */
+/* Overwrite mol_screen() and the functions that go with it. */
+void mol_screen_avx2_fill(struct kernels *table);
 void mol_screen_vnni_fill(struct kernels *table);
 
 /* The parts of mol_score()'s scratch, each aligned to 64. */

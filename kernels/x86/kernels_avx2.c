@@ -18,4 +18,5 @@ void variant_avx2(struct kernels *table)
   fill_sketch_rows(table);
   mol_lists_avx2(table);
   select_avx2(table);
+  mol_screen_avx2_fill(table);
 }
