@@ -11,7 +11,6 @@ was lost, or answered twice without a kill.
 """
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "broker")]
 import data  # noqa: E402
 import kafka_broker  # noqa: E402
 from replicas import Load, Replicas  # noqa: E402
+from result_rows import ResultRows  # noqa: E402
 
 # As in production: the broker's own limits, and the daemon's default session time-out.
 BROKER = {"group.initial.rebalance.delay.ms": 3000, "group.min.session.timeout.ms": 6000}
@@ -75,18 +75,6 @@ def row_of(case, load, options):
             "longest_ms": round(float(waits.max()), 2)}
 
 
-def show(row, options, is_first):
-    if options.json:
-        print(json.dumps(row), flush=True)
-        return
-    edge, gap = ("| ", " | ") if options.markdown else ("", "  ")
-    if is_first:
-        print(edge + gap.join(COLUMNS) + edge.rstrip(), flush=True)
-        if options.markdown:
-            print("|" + "---|" * len(COLUMNS), flush=True)
-    print(edge + gap.join(str(row[c]) for c in COLUMNS) + edge.rstrip(), flush=True)
-
-
 def measure(replicas, case, options):
     n_started = 1 if case == "more" else DAEMONS
     replicas.start(range(n_started), options.start_timeout)
@@ -120,6 +108,7 @@ def parse():
 
 def main():
     options, rows = parse(), []
+    table = ResultRows(COLUMNS, options)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that daemons and broker end too
     reason = kafka_broker.why_unavailable()
     if reason:
@@ -130,7 +119,7 @@ def main():
         try:
             for case in options.methods:
                 rows.append(measure(replicas, case, options))
-                show(rows[-1], options, len(rows) == 1)
+                table.show(rows[-1])
         finally:
             replicas.close()
     sys.exit(not all(is_right(row) for row in rows))

@@ -33,6 +33,7 @@ import models  # noqa: E402
 import wire  # noqa: E402
 from harness import QUIET, SLOWNESS, eventually, merged  # noqa: E402
 from replicas import MODEL, SPACE, Load, Replicas  # noqa: E402
+from result_rows import ResultRows  # noqa: E402
 from wire import pb  # noqa: E402
 
 NO_BROKER = 77  # ctest calls this skipped; CI has a broker
@@ -108,7 +109,8 @@ class Rollout(Replicas):
 
     def await_read(self, timeout_s):
         """Wait until the daemon has applied all that was written."""
-        eventually(lambda: all(p["lag"] == 0 for p in self.daemon.status()["catalogue_log"]), "the catalogue", timeout_s)
+        eventually(lambda: all(p["lag"] == 0 for p in self.daemon.status()["catalogue_log"]), "the catalogue",
+                   timeout_s)
 
     def memory_mib(self):
         """Return the daemon's anonymous memory. Pages of files, as those of the store, are the page cache's."""
@@ -252,11 +254,12 @@ def row_of(case, rollout, load, window, options):
     at = {f"p{p}_ms": round(float(np.percentile(waits, p)), 2) for p in (95, 99)}
     return {"workload": "rollout", "case": case, "items": options.items, "method": load.method, "k": load.k, "batch": 1,
             "threads": os.cpu_count(), "queries_per_s": options.rate, "took_s": round(window.took_s, 3),
-            "queries": len(sent), "lost": len(sent) - len(ids), "twice": sum(len(load.answered[i]) > 1 for i in ids), "wrong": len(wrong),
-            "checked": len(sample), "median_ms": round(float(np.median(waits)), 2), **at,
+            "queries": len(sent), "lost": len(sent) - len(ids), "twice": sum(len(load.answered[i]) > 1 for i in ids),
+            "wrong": len(wrong), "checked": len(sample), "median_ms": round(float(np.median(waits)), 2), **at,
             "searched_median_ms": round(float(np.median(searched)), 3),
             "searched_p99_ms": round(float(np.percentile(searched, 99)), 3),
-            "anonymous_mib": round(window.memory_mib, 1), "generations": sorted({load.answers[i].generation for i in ids})}
+            "anonymous_mib": round(window.memory_mib, 1),
+            "generations": sorted({load.answers[i].generation for i in ids})}
 
 
 def compare(rows, rollout):
@@ -266,18 +269,6 @@ def compare(rows, rollout):
         row["searched_p99_ratio"] = round(row["searched_p99_ms"] / max(rows[0]["searched_p99_ms"], 0.001), 2)
         row["anonymous_ratio"] = round(row["anonymous_mib"] / rollout.memory_before, 2)
     return rows
-
-
-def show(rows, options):
-    if options.json:
-        print("\n".join(json.dumps(row) for row in rows))
-        return
-    edge, gap = ("| ", " | ") if options.markdown else ("", "  ")
-    print(edge + gap.join(COLUMNS) + edge.rstrip())
-    if options.markdown:
-        print("|" + "---|" * len(COLUMNS))
-    for row in rows:
-        print(edge + gap.join(str(row[c]) for c in COLUMNS) + edge.rstrip())
 
 
 # ---- The run ----
@@ -314,7 +305,7 @@ def find_faults(rollout, windows, rows, load):
 
 
 def finish(load):
-    """Wait for all answers. With a rate that is too high for the machine they do not come in time, and count as lost."""
+    """Wait for all answers. If the rate is too high for the machine, some do not come in time, and count as lost."""
     try:
         load.finish(60)
     except AssertionError as error:
@@ -359,7 +350,9 @@ def main():
         sys.exit(1 if data.CI else NO_BROKER)
     with kafka_broker.KafkaBroker(properties={"group.initial.rebalance.delay.ms": 0}) as broker:
         rows, faults = measure(broker, options)
-    show(rows, options)
+    table = ResultRows(COLUMNS, options)
+    for row in rows:
+        table.show(row)
     for fault in faults:
         print(f"rollout: {fault}", file=sys.stderr)
     sys.exit(bool(faults))

@@ -4,15 +4,14 @@
 ops/simulate's model predicts for them.
 
 The model gets its times from the first run: what a search takes, and the processor time of the daemon, the broker and
-the client for a query. What is left of a wait is two ways through Kafka. A merge's time for a part is from the first run
-that has a merge. Shards search their share of the items. All these processes share the cores. What other programs use
-of them is measured, but not in the model.
-"searches" are predictions of a model in which only searches take processor time. ops/bench shards runs it. The exit
-status is 1 if a query was lost, answered twice, or not by all shards.
+the client for a query. What is left of a wait is two ways through Kafka. A merge's time for a part is from the first
+run that has a merge. Shards search their share of the items. All these processes share the cores. What other programs
+use of them is measured, but not in the model. "searches" are predictions of a model in which only searches take
+processor time. ops/bench shards runs it. The exit status is 1 if a query was lost, answered twice, or not by all
+shards.
 """
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -29,6 +28,7 @@ import kafka_broker  # noqa: E402
 from harness import Daemon, merged  # noqa: E402
 from processor_time import Meter  # noqa: E402
 from replicas import SPACE, Load, Replicas  # noqa: E402
+from result_rows import ResultRows  # noqa: E402
 from simulation import Layout, Times, at_shard_size, simulate  # noqa: E402
 
 NO_BROKER = 77  # ctest calls this skipped; CI has a broker
@@ -142,18 +142,6 @@ def row_of(run, predicted, searches, options):
             "merged_ms": round(float(np.median(parts_us(load, "merged_us"))) / 1000, 3)}
 
 
-def show(row, options, is_first):
-    if options.json:
-        print(json.dumps(row), flush=True)
-        return
-    edge, gap = ("| ", " | ") if options.markdown else ("", "  ")
-    if is_first:
-        print(edge + gap.join(COLUMNS) + edge.rstrip(), flush=True)
-        if options.markdown:
-            print("|" + "---|" * len(COLUMNS), flush=True)
-    print(edge + gap.join(str(row[c]) for c in COLUMNS) + edge.rstrip(), flush=True)
-
-
 def processes_of(broker, system):
     """Return the names and process ids of all who take part. This process is the client."""
     return {"client": [os.getpid()], "broker": [broker.process.pid],
@@ -213,6 +201,7 @@ def parse():
 
 def main():
     options, rows = parse(), []
+    table = ResultRows(COLUMNS, options)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that daemons and broker end too
     reason = kafka_broker.why_unavailable()
     if reason:
@@ -220,7 +209,7 @@ def main():
         sys.exit(1 if data.CI else NO_BROKER)
     with kafka_broker.KafkaBroker(properties={"group.initial.rebalance.delay.ms": 0}) as broker:
         for row in measure_all(broker, options):
-            show(row, options, not rows)
+            table.show(row)
             rows.append(row)
     sys.exit(any(row["lost"] or row["twice"] for row in rows))
 
