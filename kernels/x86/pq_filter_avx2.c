@@ -6,7 +6,10 @@
 #include "kernels/pq_filter.h"
 #include "kernels/variants.h"
 
-enum { LANES = 32 };
+enum {
+  LANES = 32,
+  FEW_ASKED = 6, /* so few items of a register are looked up faster one by one */
+};
 
 /* For each byte: b if bit 7 of `choice` is set, else a. */
 static inline __m256i choose(__m256i a, __m256i b, __m256i choice)
@@ -78,12 +81,55 @@ size_t pq_filter_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t 
   return found;
 }
 
+/* Look up some items of a register one by one. asked: their bits. indices: gets at + the item's lane. */
+static size_t filter_one_by_one(const struct filter *f, size_t n_tables, const uint8_t *codes, uint32_t asked,
+                                uint8_t limit, uint32_t at, uint32_t *indices)
+{
+  size_t found = 0;
+
+  for (; asked; asked &= asked - 1) {
+    uint32_t lane = (uint32_t)__builtin_ctz(asked), sum = 0;
+    for (size_t t = 0; t < n_tables; t++)
+      sum += f->tables[t][codes[f->rows[t] * f->stride + lane]];
+    indices[found] = at + lane;
+    found += sum <= limit;
+  }
+  return found;
+}
+
+/* pq_scan() with a filter. Items that are not admitted cost nothing if they fill a register, or if they leave few. */
+static size_t scan_admitted(const struct filter *f, size_t n_tables, const uint8_t *codes, size_t n, uint8_t limit,
+                            const uint64_t *admitted, uint32_t *indices)
+{
+  size_t found = 0, n_first = pq_filter_first_tables(n_tables);
+
+  for (size_t i = 0; i < n; i += LANES) {
+    uint32_t asked = (uint32_t)(admitted[i / 64] >> (i % 64));
+    if (n - i < LANES)
+      asked &= (1u << (n - i)) - 1;
+    if (__builtin_popcount(asked) <= FEW_ASKED) {
+      found += filter_one_by_one(f, n_tables, codes + i, asked, limit, (uint32_t)i, indices + found);
+      continue;
+    }
+    __m256i sum = add_entries(f, 0, n_first, codes + i, _mm256_setzero_si256());
+    asked &= survivors(sum, limit);
+    if (asked)
+      asked &= survivors(add_entries(f, n_first, n_tables, codes + i, sum), limit);
+    for (; asked; asked &= asked - 1)
+      indices[found++] = (uint32_t)i + (uint32_t)__builtin_ctz(asked);
+  }
+  return found;
+}
+
 size_t pq_scan_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
                     uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices)
 {
+  struct filter f = { tables, rows, PQ_BLOCK_ITEMS };
+
   (void)next;
-  n = pq_filter_avx2(tables, rows, n_tables, codes, PQ_BLOCK_ITEMS, n, 0, limit, indices);
-  return pq_keep_admitted(admitted, indices, n);
+  if (admitted)
+    return scan_admitted(&f, n_tables, codes, n, limit, admitted, indices);
+  return pq_filter_avx2(tables, rows, n_tables, codes, PQ_BLOCK_ITEMS, n, 0, limit, indices);
 }
 
 size_t pq_cells_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const struct pq_piece *pieces,

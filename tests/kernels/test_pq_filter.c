@@ -118,6 +118,14 @@ static void check_filter(pq_filter filter)
   case_free(&large);
 }
 
+/* Draw the bits of 64 items: none, half of them, or one of sixteen. */
+static uint64_t draw_admitted(void)
+{
+  uint64_t few = dice_u64(&dice) & dice_u64(&dice) & dice_u64(&dice);
+
+  return dice_u64(&dice) & (uint64_t[]){ 0, UINT64_MAX, few }[dice_below(&dice, 3)];
+}
+
 /* Rows always have PQ_BLOCK_ITEMS codes, of which a case uses n. */
 static void check_scan(pq_scan scan)
 {
@@ -129,7 +137,7 @@ static void check_scan(pq_scan scan)
     uint32_t *found = block_new(c.n, sizeof *found);
     uint64_t *admitted = block_new((c.n + 63) / 64, sizeof *admitted);
     for (size_t w = 0; w < (c.n + 63) / 64; w++)
-      admitted[w] = dice_below(&dice, 4) ? dice_u64(&dice) : 0;
+      admitted[w] = draw_admitted();
     c.base = 0;
     c.admitted = dice_below(&dice, 3) ? admitted : NULL;
     memcpy(tables, c.tables, sizeof tables);
