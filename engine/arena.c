@@ -3,7 +3,10 @@
  */
 #include "engine/arena.h"
 
+#include <assert.h>
+
 #include "base/mem.h"
+#include "base/size.h"
 #include "engine/arena_alive.h"
 #include "engine/arena_space.h"
 
@@ -195,14 +198,44 @@ static void give_back(struct arena *a)
   a->high_slots = from;
 }
 
-/* The table entry of a key is prefetched this many changes before it is used. */
-enum { KEYS_AHEAD = 8 };
+/* Changes whose memory is fetched together. */
+enum { GROUP = 32 };
+
+static_assert(KEYS_NONE == COLUMNS_NEW_SLOT, "a key without a slot gets a new one");
+
+static void prefetch_part(const struct arena *a, uint32_t slot, const struct prepared_part *part, int step)
+{
+  const struct arena_space *space = &a->spaces[part->space];
+
+  ARENA_FOR_EACH_BACKEND (a, b) {
+    struct columns *columns = space->on[b];
+    if (part->bytes && columns->ops->prefetch)
+      columns->ops->prefetch(columns, slot, part->bytes, step);
+  }
+}
+
+/* Fetch what a group of changes will touch. A key that has another slot when its turn comes gained nothing. */
+static void prefetch_group(const struct arena *a, const struct prepared_change *changes, size_t n)
+{
+  struct span keys[GROUP];
+  uint32_t slots[GROUP];
+
+  for (size_t i = 0; i < n; i++)
+    keys[i] = changes[i].change->key;
+  keys_find_all(&a->keys, keys, n, slots);
+  for (int step = 0; step < COLUMNS_PREFETCH_STEPS; step++) {
+    for (size_t i = 0; i < n; i++) {
+      for (size_t p = 0; p < changes[i].n_parts; p++)
+        prefetch_part(a, slots[i], &changes[i].parts[p], step);
+    }
+  }
+}
 
 err_t arena_apply(struct arena *a, struct prepared_change *changes, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
-    if (n - i > KEYS_AHEAD)
-      keys_prefetch(&a->keys, changes[i + KEYS_AHEAD].change->key);
+    if (i % GROUP == 0)
+      prefetch_group(a, changes + i, size_min(GROUP, n - i));
     uint32_t slot = keys_find(&a->keys, changes[i].change->key);
     if (changes[i].change->is_delete) {
       if (slot != KEYS_NONE)

@@ -81,6 +81,9 @@ static inline struct search_batch search_batch_part(const struct search_batch *b
   return part;
 }
 
+#define COLUMNS_NEW_SLOT UINT32_MAX
+enum { COLUMNS_PREFETCH_STEPS = 2 };
+
 /* While columns are filled, a block of this many slots belongs to one thread. */
 enum { COLUMNS_FILL_SLOTS = 512 };
 
@@ -95,6 +98,11 @@ struct columns_ops {
 
   /* Write a prepared part into a slot. is_new: the slot has no part of this space yet. */
   err_t (*put)(struct columns *c, uint32_t slot, bool is_new, const uint8_t *prepared);
+
+  /* Fetch what put() will touch into the cache. Called for several parts in turn: step 0 for each of them, then step 1,
+   * then put. What was fetched may turn out to be of no use. NULL: put() needs no help.
+   * slot  COLUMNS_NEW_SLOT: the slot after those in use, or near it */
+  void (*prefetch)(const struct columns *c, uint32_t slot, const uint8_t *prepared, int step);
 
   /* Put a part into a slot of columns that are being filled: they were empty, nobody searches them, no slot is written
    * twice, and flush comes at the end. Several threads may call this at once, each for other blocks of

@@ -187,6 +187,28 @@ static void copy_entry(const struct cell_pair *p, struct cell cell, size_t from,
   slots[to] = slots[from];
 }
 
+/* The place of the next entry of a cell, in each row of codes. */
+static void prefetch_entry(const struct cell_pair *p, struct cell cell)
+{
+  const uint8_t *entry = codes_at(p, cell.start) + cell.n;
+
+  for (size_t m = 0; m < p->n_others; m++)
+    __builtin_prefetch(entry + m * cell_entries(cell), 1);
+  __builtin_prefetch(slots_at(p, cell.start) + cell.n, 1);
+}
+
+void cells_prefetch(const struct cells *c, const uint8_t *codes, int step)
+{
+  for (size_t i = 0; i < c->n_pairs; i++) {
+    const struct cell_pair *p = &c->pairs[i];
+    const struct cell *cell = &p->cells[cell_of(c, p, codes)];
+    if (step == 0)
+      __builtin_prefetch(cell, 1);
+    else if (cell->n > 0)
+      prefetch_entry(p, *cell);
+  }
+}
+
 err_t cells_insert(struct cells *c, uint32_t slot, const uint8_t *codes)
 {
   for (size_t i = 0; i < c->n_pairs; i++) {

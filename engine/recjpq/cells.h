@@ -41,8 +41,8 @@ struct cells {
   size_t capacity;   /* slots */
   size_t n_pairs;    /* 0: there are no cells, only `lengths` */
   struct cell_pair *pairs;
-  uint32_t *places;  /* [capacity][n_pairs]: the position of a slot in its cell */
-  uint32_t *lengths; /* [M][B]: number of items that have a sub-item */
+  uint32_t *places;              /* [capacity][n_pairs]: the position of a slot in its cell */
+  uint32_t *lengths;             /* [M][B]: number of items that have a sub-item */
   _Atomic uint32_t deferred_end; /* deferred slots are below this */
 };
 
@@ -61,6 +61,10 @@ size_t cells_bytes(const struct cells *c);
  * cells_insert() returns ERR_MEMORY when the pool is full; the cells must not be used after that. */
 err_t cells_insert(struct cells *c, uint32_t slot, const uint8_t *codes);
 void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes);
+
+/* Fetch what cells_insert() will touch into the cache: in step 0 the heads of the cells, in step 1 the places of the
+ * entries. */
+void cells_prefetch(const struct cells *c, const uint8_t *codes, int step);
 
 /* Insert many slots into empty cells at once: first defer each of them, in any order and in several threads, then build
  * the cells. Nothing else may change in between. A build without deferred slots does nothing.

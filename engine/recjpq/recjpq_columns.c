@@ -78,6 +78,22 @@ static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint
   return cells_insert(&c->cells, slot, prepared);
 }
 
+static void prefetch(const struct columns *columns, uint32_t slot, const uint8_t *prepared, int step)
+{
+  const struct recjpq_columns *c = recjpq_columns_of(columns);
+  size_t n_splits = c->model->n_splits;
+
+  cells_prefetch(&c->cells, prepared, step);
+  if (slot == COLUMNS_NEW_SLOT || step > 0)
+    return;
+  for (size_t m = 0; m < n_splits; m++)
+    __builtin_prefetch(recjpq_plane_of(c, slot) + m * RECJPQ_BLOCK_ITEMS, 1);
+  if (!c->model->has_cells)
+    return;
+  __builtin_prefetch(c->codes + (size_t)slot * n_splits, 1);
+  __builtin_prefetch(c->cells.places + (size_t)slot * c->cells.n_pairs, 1);
+}
+
 static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepared)
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
@@ -150,6 +166,7 @@ const struct columns_ops recjpq_columns_cpu = {
   .close = close_columns,
   .bytes_per_item = bytes_per_item,
   .put = put,
+  .prefetch = prefetch,
   .fill = fill,
   .copy = copy,
   .drop = drop,
