@@ -119,27 +119,32 @@ err_t kafka_credentials_apply(rd_kafka_conf_t *conf, const struct kafka_login **
   return err;
 }
 
-/* Replace the client of one entry. */
+/* Replace the client of one entry. The caller holds the mutex. */
 static void change_client(rd_kafka_t *from, rd_kafka_t *to, const struct kafka_login *login)
 {
-  pthread_mutex_lock(&all.mutex);
   for (size_t i = 0; i < CLIENTS_MAX; i++) {
     if (all.clients[i].rk == from) {
       all.clients[i].rk = to;
       all.clients[i].login = login;
-      break;
+      return;
     }
   }
-  pthread_mutex_unlock(&all.mutex);
 }
 
 void kafka_credentials_begin(rd_kafka_t *rk, const struct kafka_login *login)
 {
-  if (login)
-    change_client(NULL, rk, login);
+  if (!login)
+    return;
+  pthread_mutex_lock(&all.mutex);
+  change_client(NULL, rk, login);
+  if (login->now.password != login->password) /* perhaps since kafka_credentials_apply() */
+    set(rk, &login->now);
+  pthread_mutex_unlock(&all.mutex);
 }
 
 void kafka_credentials_end(rd_kafka_t *rk)
 {
+  pthread_mutex_lock(&all.mutex);
   change_client(rk, NULL, NULL);
+  pthread_mutex_unlock(&all.mutex);
 }

@@ -11,7 +11,7 @@
 #include "ingest/kafka_client.h"
 #include "ingest/kafka_credentials.h"
 
-static rd_kafka_t *open_client(const char *user, const char *password)
+static rd_kafka_conf_t *conf_of(const char *user, const char *password)
 {
   const struct kafka_property own[] = {
     { "bootstrap.servers", "127.0.0.1:1" }, { "security.protocol", "SASL_PLAINTEXT" }, { "sasl.mechanism", "PLAIN" },
@@ -19,10 +19,16 @@ static rd_kafka_t *open_client(const char *user, const char *password)
   };
   struct kafka_layers layers = { .layer = { { own, sizeof own / sizeof own[0] } }, .n = 1 };
   rd_kafka_conf_t *conf;
-  rd_kafka_t *rk;
 
   assert_int_equal(kafka_conf_make(&layers, &conf), ERR_OK);
-  assert_int_equal(kafka_client_new(RD_KAFKA_PRODUCER, conf, &rk), ERR_OK);
+  return conf;
+}
+
+static rd_kafka_t *open_client(const char *user, const char *password)
+{
+  rd_kafka_t *rk;
+
+  assert_int_equal(kafka_client_new(RD_KAFKA_PRODUCER, conf_of(user, password), &rk), ERR_OK);
   return rk;
 }
 
@@ -79,6 +85,23 @@ static void a_client_that_is_opened_after_the_change_has_it(void **state)
   kafka_client_destroy(rk, 0);
 }
 
+static void a_client_that_is_being_opened_during_the_change_has_it(void **state)
+{
+  rd_kafka_conf_t *conf = conf_of("e", "old");
+  const struct kafka_login *login;
+  char reason[512];
+
+  (void)state;
+  assert_int_equal(kafka_credentials_apply(conf, &login), ERR_OK);
+  kafka_credentials_replace(&(struct kafka_credentials){ "e", "old" }, &(struct kafka_credentials){ "e", "new" });
+  rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, reason, sizeof reason);
+  assert_non_null(rk);
+  assert_credentials(rk, "e", "old");
+  kafka_credentials_begin(rk, login);
+  assert_credentials(rk, "e", "new");
+  kafka_client_destroy(rk, 0);
+}
+
 static void a_password_may_be_long(void **state)
 {
   char old[3000], new[3000];
@@ -98,6 +121,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_client_keeps_to_its_own_section),
     cmocka_unit_test(a_client_that_is_opened_after_the_change_has_it),
+    cmocka_unit_test(a_client_that_is_being_opened_during_the_change_has_it),
     cmocka_unit_test(a_password_may_be_long),
   };
 
