@@ -4,6 +4,13 @@
 
 #include "base/log.h"
 
+/* Is a name with this generation, or without one (0), already the canonical one of the generation that it means? Most
+ * are. */
+static bool is_canonical(struct span name, uint32_t written, uint32_t generation)
+{
+  return name.n <= SPACE_NAME_MAX && generation == (written ? written : 1) && written != 1;
+}
+
 static err_t resolve(const struct model_state *models, int64_t time_ms, struct region *region, struct span *name)
 {
   char canonical[SPACE_NAME_MAX + 1];
@@ -11,14 +18,17 @@ static err_t resolve(const struct model_state *models, int64_t time_ms, struct r
 
   if (!space_name_parse(*name, &parsed))
     return ERR_OK;
-  if (parsed.generation == 0)
+  uint32_t written = parsed.generation;
+  if (written == 0)
     parsed.generation = models ? model_state_at(models, parsed.space, time_ms) : 1;
   if (models)
     parsed.generation = model_state_root(models, parsed.space, parsed.generation);
+  if (is_canonical(*name, written, parsed.generation))
+    return ERR_OK;
   if (!space_name_print(&parsed, canonical))
     FAIL(ERR_ITEM, "parts[%s]: with its generation, the name of the space has more than %d bytes", log_quote(*name),
          SPACE_NAME_MAX);
-  return span_equal(span_of_str(canonical), *name) ? ERR_OK : region_copy(region, span_of_str(canonical), name);
+  return region_copy(region, span_of_str(canonical), name);
 }
 
 /* Decoding refuses equal names, so only a part with a new name can be one of two. */
