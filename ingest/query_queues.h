@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two queues of the query consumer, and a wait for both: the group's events, and the partitions' records. Private
- * to query_reader.c. */
+ * to the files of the query reader. */
 #ifndef INGEST_QUERY_QUEUES_H
 #define INGEST_QUERY_QUEUES_H
 
