@@ -244,13 +244,17 @@ struct kernels {
                         uint8_t *table);
 
   /* pq_filter() with base 0 over a block, for catalogues larger than the cache. It processes one row of codes after
-   * another and prefetches the next row; during the last row, the first row of `next`.
+   * another and prefetches later rows, during the last ones the first rows of `next`.
    *
    * codes     [][PQ_BLOCK_ITEMS]: n of each row are used
    * admitted  only items whose bit is set can pass: a word for each 64 of the n items; NULL: all
    * next      the block that the caller scans after this one, or NULL */
   size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
                     uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
+
+  /* pq_scan() filters so many slots in the time in which a cell is found in memory and filtered by pq_cells(), its items
+   * aside: measured where it matters, in a search of a large catalogue. */
+  size_t pq_slots_per_cell;
 
   /* Gather the codes of listed items into a block for pq_scan(): block[m][i] = codes[slots[i]][m]. It prefetches the
    * codes of later slots.

@@ -129,6 +129,7 @@ void variant_ref(struct kernels *table)
   table->pq_best = pq_best_ref;
   table->pq_levels = pq_levels_ref;
   table->pq_scan = pq_scan_ref;
+  table->pq_slots_per_cell = 1;
   table->pq_gather = pq_gather_ref;
   table->filter_ge = filter_ge_ref;
   variant_ref_sketch(table);

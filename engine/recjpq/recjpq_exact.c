@@ -21,6 +21,7 @@
  * too. After a trial of 3 % of a scan's time, the threshold is nearly final, and cells are counted before they are
  * visited: see is_worth_it(). The scan keeps the hits of the rings and skips the items that they have seen.
  */
+#include "base/size.h"
 #include "engine/kth_best.h"
 #include "engine/receipt.h"
 #include "engine/recjpq/recjpq_admitted.h"
@@ -34,6 +35,7 @@ enum {
   VISITS = 32,        /* cells between the prefetch of a cell's head and its use */
   RINGS_MAX = 64,     /* more rings than can have cells in flight, in `visits` and two groups, and one that begins */
   ITEMS_PER_CELL = 2, /* scoring as many items costs as much as visiting a cell */
+  CELLS_PER_HIT = 3,  /* for each of the K, cells score more items than a scan; scoring them costs as much as this */
   SLOTS_PER_ITEM = 2, /* filtering an item of a visited cell costs as much as scanning this many slots */
   TRIAL = 32,         /* the rings' cost after this part of the time of a scan is known well enough to choose */
 };
@@ -287,14 +289,17 @@ static size_t n_slots_scanned(const struct admit *admit, size_t n_slots)
 }
 
 /* Number of cells that can be visited in the time of a scan. */
-static size_t n_cells_max(const struct recjpq_columns *c, const struct search_batch *batch, const struct admit *admit,
-                          const struct recjpq_rule *rule)
+static size_t n_cells_max(const struct recjpq_columns *c, const struct search_batch *batch,
+                          const struct search_result *result, const struct recjpq_rule *rule)
 {
   size_t n_cells = c->model->n_subitems * (c->model->n_splits > 1 ? c->model->n_subitems : 1);
+  size_t per_cell =
+      rule->slots_per_cell == RECJPQ_BY_KERNELS ? batch->kernels->pq_slots_per_cell : rule->slots_per_cell;
 
-  if (rule->slots_per_cell == 0)
+  if (per_cell == 0)
     return SIZE_MAX / 4;
-  return n_slots_scanned(admit, batch->n_slots) / (rule->slots_per_cell + SLOTS_PER_ITEM * batch->n_items / n_cells);
+  size_t n = n_slots_scanned(&result->admit, batch->n_slots) / (per_cell + SLOTS_PER_ITEM * batch->n_items / n_cells);
+  return n - size_min(n / 2, CELLS_PER_HIT * result->topk.k);
 }
 
 static err_t init_pair(struct rings *r, const struct recjpq_levels *levels, struct region *scratch, size_t index)
@@ -327,7 +332,7 @@ static err_t init_rings(struct recjpq_search *s, const struct search_batch *batc
   r->search = s;
   r->n_pairs = cells->n_pairs;
   r->n_visited = r->n_begun = r->n_before = 0;
-  r->n_cells_max = n_cells_max(s->columns, batch, &s->result->admit, rule);
+  r->n_cells_max = n_cells_max(s->columns, batch, s->result, rule);
   r->n_unchecked = s->is_guess ? 0 : r->n_cells_max / TRIAL; /* a guess is nearly final from the start */
   r->groups[0].n = r->groups[1].n = 0;
   r->groups[0].ring = r->groups[1].ring = r->ring = 0;

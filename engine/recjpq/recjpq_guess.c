@@ -7,13 +7,26 @@
 enum {
   PIECE_ITEMS = 1024,
   SHARE = 17, /* one of this many pieces is in the sample: an odd number, so that they lie at all places of blocks */
+  SLOW_SLOTS_PER_CELL = 64,
+  SLOW_K_FACTOR = 3,
+  EXPECTED_DEVIATIONS = 1, /* rather too low: cells that turn out to be too many cost more than a scan begun early */
 };
 
-bool recjpq_guess_pays(const struct search_result *result, uint64_t n_items, const struct recjpq_rule *rule)
+/* The sample takes a part of the time of a scan. Where scans are slow, cells save most of it, and K must be larger for
+ * the sample to pay. */
+static size_t k_min(const struct kernels *kernels, const struct recjpq_rule *rule)
+{
+  bool scans_slowly = rule->slots_per_cell == RECJPQ_BY_KERNELS && kernels->pq_slots_per_cell < SLOW_SLOTS_PER_CELL;
+
+  return rule->guess_k_min * (scans_slowly ? SLOW_K_FACTOR : 1);
+}
+
+bool recjpq_guess_pays(const struct kernels *kernels, const struct search_result *result, uint64_t n_items,
+                       const struct recjpq_rule *rule)
 {
   uint64_t n = result->admit.admits_parts ? n_items : result->admit.n_admitted;
 
-  return rule->guess_items_per_hit > 0 && result->topk.k >= rule->guess_k_min &&
+  return rule->guess_items_per_hit > 0 && result->topk.k >= k_min(kernels, rule) &&
          n / rule->guess_items_per_hit >= result->topk.k;
 }
 
@@ -67,7 +80,7 @@ err_t recjpq_guess(struct recjpq_search *s, const struct search_batch *batch, co
   kth_best_cut(&best);
   s->floor = best.threshold;
   s->is_guess = true;
-  best.k = choose_rank(k, 0);
+  best.k = choose_rank(k, EXPECTED_DEVIATIONS);
   kth_best_cut(&best);
   s->expected = best.threshold;
   return ERR_OK;

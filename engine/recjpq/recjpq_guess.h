@@ -10,7 +10,8 @@
 #include "engine/recjpq/recjpq_search.h"
 
 /* Is K so large, and are so many items admitted, that a guess takes less time than a proof? */
-bool recjpq_guess_pays(const struct search_result *result, uint64_t n_items, const struct recjpq_rule *rule);
+bool recjpq_guess_pays(const struct kernels *kernels, const struct search_result *result, uint64_t n_items,
+                       const struct recjpq_rule *rule);
 
 /* Set the search's floor to a guess. Returns ERR_MEMORY. */
 err_t recjpq_guess(struct recjpq_search *s, const struct search_batch *batch, const struct recjpq_rule *rule);

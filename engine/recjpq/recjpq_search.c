@@ -9,8 +9,8 @@
 const struct recjpq_rule recjpq_rule_usual = {
   .warm_up_items_min = 1 << 17,
   .scan_items_max = 1 << 18,
-  .slots_per_cell = 180,
-  .guess_k_min = 512,
+  .slots_per_cell = RECJPQ_BY_KERNELS,
+  .guess_k_min = 160,
   .guess_items_per_hit = 64,
   .guess_deviations = 4,
   .list_k_min = 256,
@@ -25,7 +25,7 @@ static bool admits_most(const struct admit *admit, uint64_t n_items)
 /* Members of a team tell each other their floors, so these must be proven. */
 static err_t find_floor(struct recjpq_search *s, struct search_batch *batch, const struct recjpq_rule *rule)
 {
-  if (!batch->share && recjpq_guess_pays(s->result, s->deficits.subitems.n_items, rule))
+  if (!batch->share && recjpq_guess_pays(s->kernels, s->result, s->deficits.subitems.n_items, rule))
     return recjpq_guess(s, batch, rule);
   if (s->columns->model->has_cells)
     TRY(recjpq_warm_up(s, batch));

@@ -5,11 +5,14 @@
 
 #include "engine/recjpq/recjpq_scan.h"
 
+#define RECJPQ_BY_KERNELS SIZE_MAX
+
 /* Sizes at which a search changes its strategy. */
 struct recjpq_rule {
   uint64_t warm_up_items_min; /* with fewer items, a scan takes no longer than a warm-up */
   uint64_t scan_items_max;    /* `exact`: up to this many items a scan is as fast at the median, and steadier */
-  size_t slots_per_cell;      /* `exact`: visiting a cell costs as much as scanning this many slots; 0: never scan */
+  size_t slots_per_cell;      /* `exact`: visiting a cell costs as much as scanning this many slots; 0: never scan;
+                                 RECJPQ_BY_KERNELS: as many as the kernels say */
   size_t guess_k_min;         /* from this K on, the first threshold is guessed (recjpq_guess.h), */
   size_t guess_items_per_hit; /* if so many items are admitted for each of K; 0: never */
   size_t guess_deviations;    /* the guess is so many standard deviations below the expected threshold */

@@ -13,6 +13,7 @@ void variant_avx2(struct kernels *table)
   table->pq_filter = pq_filter_avx2;
   table->pq_cells = pq_cells_avx2;
   table->pq_scan = pq_scan_avx2;
+  table->pq_slots_per_cell = 20;
   table->pq_gather = pq_gather_avx2;
   fill_sketch(table);
   fill_sketch_rows(table);

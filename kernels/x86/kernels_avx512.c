@@ -15,6 +15,7 @@ void variant_avx512(struct kernels *table)
   table->pq_best = pq_best_avx512;
   table->pq_levels = pq_levels_avx512;
   table->pq_scan = pq_scan_avx512;
+  table->pq_slots_per_cell = 120;
   fill_sketch(table);
   fill_sketch_rows(table);
   mol_lists_avx512(table);

@@ -9,4 +9,5 @@ void variant_avx512_vbmi(struct kernels *table)
   table->pq_filter = pq_filter_vbmi;
   table->pq_cells = pq_cells_vbmi;
   table->pq_scan = pq_scan_vbmi;
+  table->pq_slots_per_cell = 165;
 }
