@@ -28,6 +28,7 @@
 #include "engine/recjpq/recjpq_guess.h"
 #include "engine/recjpq/recjpq_levels.h"
 #include "engine/recjpq/recjpq_methods.h"
+#include "engine/recjpq/recjpq_unchecked.h"
 
 enum {
   RING_LEVELS = 8,
@@ -87,6 +88,8 @@ struct rings {
   struct kth_best found; /* scratch memory of predict_threshold() */
   uint8_t *codes;        /* [M] */
   uint32_t passed[GROUP_PIECES * PQ_PIECE_ITEMS]; /* of a group */
+  size_t n_scored;                                /* items of the group whose slots are being prefetched */
+  struct recjpq_unchecked_item scored[GROUP_PIECES * PQ_PIECE_ITEMS];
 };
 
 /* Rings -------------------- */
@@ -160,7 +163,7 @@ static size_t plan(struct rings *r, int limit, size_t most)
 
 /* Cells -------------------- */
 
-static void visit_item(struct rings *r, const struct ring *ring, size_t cell, size_t i)
+static void score_item(struct rings *r, const struct ring *ring, size_t cell, size_t i)
 {
   struct recjpq_search *s = r->search;
   const struct cells *cells = &s->columns->cells;
@@ -171,9 +174,22 @@ static void visit_item(struct rings *r, const struct ring *ring, size_t cell, si
   s->result->counts.scored++;
   if (score < recjpq_threshold(s) || recjpq_was_seen(&ring->seen, r->codes))
     return;
-  uint32_t slot = cell_slots(p, p->cells[cell])[i];
-  if (recjpq_admit(s, slot))
-    recjpq_offer(s, score, slot);
+  const uint32_t *slot = &cell_slots(p, p->cells[cell])[i];
+  __builtin_prefetch(slot); /* in cold memory */
+  r->scored[r->n_scored++] = (struct recjpq_unchecked_item){ score, slot };
+}
+
+/* Offer the admitted items. */
+static void offer_scored(struct rings *r)
+{
+  struct recjpq_search *s = r->search;
+
+  for (size_t i = 0; i < r->n_scored; i++) {
+    const struct recjpq_unchecked_item *item = &r->scored[i];
+    if (item->score >= recjpq_threshold(s) && recjpq_admit(s, *item->slot))
+      recjpq_offer(s, item->score, *item->slot);
+  }
+  r->n_scored = 0;
 }
 
 /* Filter the pieces that have been prefetched, and score the items that pass. Meanwhile, prefetch the pieces of the
@@ -190,8 +206,9 @@ static void swap_groups(struct rings *r)
   s->result->counts.candidates += n;
   for (size_t i = 0; i < n; i++) {
     size_t piece = r->passed[i] / PQ_PIECE_ITEMS;
-    visit_item(r, ring, due->cells[piece], due->firsts[piece] + r->passed[i] % PQ_PIECE_ITEMS);
+    score_item(r, ring, due->cells[piece], due->firsts[piece] + r->passed[i] % PQ_PIECE_ITEMS);
   }
+  offer_scored(r);
   recjpq_deficits_tighten(&s->deficits, recjpq_threshold(s));
   due->n = 0;
   due->ring = full->ring;
@@ -331,7 +348,7 @@ static err_t init_rings(struct recjpq_search *s, const struct search_batch *batc
 
   r->search = s;
   r->n_pairs = cells->n_pairs;
-  r->n_visited = r->n_begun = r->n_before = 0;
+  r->n_visited = r->n_begun = r->n_before = r->n_scored = 0;
   r->n_cells_max = n_cells_max(s->columns, batch, s->result, rule);
   r->n_unchecked = s->is_guess ? 0 : r->n_cells_max / TRIAL; /* a guess is nearly final from the start */
   r->groups[0].n = r->groups[1].n = 0;

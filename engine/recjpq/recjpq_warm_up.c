@@ -36,6 +36,8 @@ struct warm_up {
   size_t cells[GROUP_PIECES];  /* the cell of each piece */
   size_t firsts[GROUP_PIECES]; /* its first item in the cell */
   uint32_t passed[GROUP_PIECES * PQ_PIECE_ITEMS];
+  size_t n_scored; /* items of the group whose slots are being prefetched */
+  struct recjpq_unchecked_item scored[GROUP_PIECES * PQ_PIECE_ITEMS];
 };
 
 /* Find the best n sub-items, best first. The n-th best of the lanes' best is a lower bound on the n-th best of all, so
@@ -81,11 +83,26 @@ static void score_item(struct warm_up *w, const struct cell_pair *p, size_t cell
   float score = recjpq_score(s->subitem_scores, codes, cells->n_splits);
   if (!(score > w->best.threshold) || was_seen(w, p, codes))
     return;
-  const uint32_t *slot = &cell_slots(p, p->cells[cell])[i]; /* in cold memory */
+  const uint32_t *slot = &cell_slots(p, p->cells[cell])[i];
+  if (!w->unchecked && !s->result->admit.admits_parts) {
+    __builtin_prefetch(slot); /* in cold memory */
+    w->scored[w->n_scored++] = (struct recjpq_unchecked_item){ score, slot };
+    return;
+  }
   if (w->unchecked)
     recjpq_unchecked_add(w->unchecked, score, slot, w->best.threshold);
-  if (w->unchecked || s->result->admit.admits_parts || recjpq_admit(s, *slot))
-    kth_best_add(&w->best, score);
+  kth_best_add(&w->best, score);
+}
+
+/* Add the scores of admitted items. */
+static void admit_scored(struct warm_up *w)
+{
+  for (size_t i = 0; i < w->n_scored; i++) {
+    const struct recjpq_unchecked_item *item = &w->scored[i];
+    if (item->score > w->best.threshold && recjpq_admit(w->search, *item->slot))
+      kth_best_add(&w->best, item->score);
+  }
+  w->n_scored = 0;
 }
 
 /* Quantise for the floor: without one, every item passes. */
@@ -107,6 +124,7 @@ static void score_pieces(struct warm_up *w, const struct cell_pair *p)
     size_t piece = w->passed[i] / PQ_PIECE_ITEMS;
     score_item(w, p, w->cells[piece], w->firsts[piece] + w->passed[i] % PQ_PIECE_ITEMS);
   }
+  admit_scored(w);
   w->n_pieces = 0;
   if (s->floor > -INFINITY) {
     recjpq_deficits_tighten(&s->deficits, w->best.threshold);
