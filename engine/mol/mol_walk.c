@@ -4,9 +4,19 @@
 
 #include <string.h>
 
-/* Gathering scattered items costs more than loading those of consecutive slots. A list pays if it is this many times
- * shorter. */
-enum { LIST_PAYS_AT = 2 };
+enum {
+  SHARING_MIN = 4,  /* queries that make up for gathering scattered items */
+  SHARED_SPARE = 16 /* of so many slots, they need not visit one: less is not worth a list */
+};
+
+/* Gathering scattered items costs more than loading those of consecutive slots. For one query a list pays if it has
+ * half of the slots or fewer. Where several share what is gathered, searching it takes most of the time. */
+static size_t list_max(const struct search_batch *batch)
+{
+  size_t n = batch->n_slots;
+
+  return batch->n < SHARING_MIN ? n / 2 : n - n / SHARED_SPARE;
+}
 
 /* Unite what the queries admit. Returns false if the filter of some query admits everything, or if it has none. */
 static bool unite(const struct search_batch *batch, size_t n_words, uint64_t *words)
@@ -46,7 +56,7 @@ err_t mol_walk_init(const struct search_batch *batch, struct mol_walk *out)
   if (!unite(batch, n_words, words))
     return ERR_OK;
   size_t n = bits_count(words, n_words);
-  if (n > batch->n_slots / LIST_PAYS_AT)
+  if (n > list_max(batch))
     return ERR_OK;
   TRY(region_array(batch->scratch, n, sizeof *slots, &slots));
   list(words, n_words, slots);
