@@ -244,6 +244,20 @@ void sketch_prefetch(const struct sketch *s, size_t first, size_t n)
     __builtin_prefetch(rows + at, 0, 2);
 }
 
+void sketch_prefetch_listed(const struct sketch *s, const uint32_t *slots, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    const uint8_t *row = row_of(s, slots[i]);
+    for (size_t at = 0; at < row_bytes(s); at += LINE_BYTES)
+      __builtin_prefetch(row + at);
+    __builtin_prefetch(row + row_bytes(s) - 1); /* a row need not begin with a line */
+    __builtin_prefetch(&s->scales[slots[i]]);
+    __builtin_prefetch(&s->errors[slots[i]]);
+    if (s->tails)
+      __builtin_prefetch(&s->tails[slots[i]]);
+  }
+}
+
 /* The part of a set that is computed in one step. */
 struct step {
   size_t first, n, n_blocks;

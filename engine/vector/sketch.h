@@ -93,6 +93,9 @@ void sketch_set_arrange(struct sketch_set *set, const struct kernels *kernels, s
 /* Prefetch the bytes of slots first..first+n-1 into the second-level cache. */
 void sketch_prefetch(const struct sketch *s, size_t first, size_t n);
 
+/* Prefetch all that the bounds of the listed slots read. */
+void sketch_prefetch_listed(const struct sketch *s, const uint32_t *slots, size_t n);
+
 static inline uint32_t sketch_set_slot(const struct sketch_set *set, size_t i)
 {
   return set->slots ? set->slots[i] : (uint32_t)(set->first + i);

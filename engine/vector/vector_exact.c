@@ -17,9 +17,12 @@ enum {
   CLAIM_CHUNKS_MAX = 256,
   ROWS_AHEAD = 8,   /* of the next chunk, prefetched for a single query: the kernel prefetches the others */
   LISTED_MIN = 128, /* items that are worth a scan of their own */
-  LISTED_MAX = LISTED_MIN + VECTOR_CHUNK_ITEMS,
-  LISTED_BYTES = 600,   /* of a scan take as long as listing an item, and jumping to it */
-  ARRANGED_QUERIES = 4, /* queries for which arranging sketches pays */
+  LISTED_MAX = 2 * VECTOR_CHUNK_ITEMS,
+  SHORT_BYTES = 256,      /* a scan reads shorter sketches faster than they are prefetched during it */
+  JUMP_BYTES = 600,       /* of a scan take as long as listing an item, and jumping to it, */
+  SHORT_JUMP_BYTES = 300, /* or to a short sketch */
+  ARRANGED_QUERIES = 4,   /* queries for which arranging sketches pays */
+  ARRANGED_SPEED = 2,     /* each of them takes half the time of a query alone */
 };
 
 /* Queries that admit the same items, except for those that each excludes. */
@@ -142,23 +145,51 @@ static void scan_listed(struct exact_search *s, struct exact_group *group)
   group->n_listed = 0;
 }
 
+static size_t sketch_bytes(const struct exact_search *s)
+{
+  return s->columns->sketch.n_groups * SKETCH_GROUP;
+}
+
+static bool are_short(const struct exact_search *s)
+{
+  return sketch_bytes(s) < SHORT_BYTES;
+}
+
+/* List the admitted items of a chunk. Short sketches are prefetched here, and many are scanned at a time. */
 static void list_chunk(struct exact_search *s, struct exact_group *group, const struct vector_chunk *chunk)
 {
-  group->n_listed += s->batch->kernels->list_bits(group->admit->words + chunk->first / 64, bits_words(chunk->n),
-                                                  (uint32_t)chunk->first, group->listed + group->n_listed);
-  if (group->n_listed >= LISTED_MIN)
+  uint32_t *listed = group->listed + group->n_listed;
+  size_t n = s->batch->kernels->list_bits(group->admit->words + chunk->first / 64, bits_words(chunk->n),
+                                          (uint32_t)chunk->first, listed);
+
+  group->n_listed += n;
+  if (are_short(s))
+    sketch_prefetch_listed(&s->columns->sketch, listed, n);
+  if (group->n_listed >= (are_short(s) ? s->chunks.n_items : LISTED_MIN))
     scan_listed(s, group);
+}
+
+/* What an item costs a group that scans whole chunks, which all queries of the batch share, or lists its items: in
+ * bytes that are read in that time. */
+static size_t cost_shared(const struct exact_search *s, const struct exact_group *group)
+{
+  return group->n * sketch_bytes(s) / (s->batch->n < ARRANGED_QUERIES ? 1 : ARRANGED_SPEED);
+}
+
+static size_t cost_listed(const struct exact_search *s, const struct exact_group *group)
+{
+  size_t jump = are_short(s) ? SHORT_JUMP_BYTES : JUMP_BYTES, bytes = sketch_bytes(s);
+
+  return jump + (group->n < ARRANGED_QUERIES ? group->n * bytes : bytes + group->n * bytes / ARRANGED_SPEED);
 }
 
 /* Does a group admit so many items of a chunk that all of them are scanned in less time? */
 static bool admits_most(const struct exact_search *s, const struct exact_group *group, const struct vector_chunk *chunk)
 {
-  size_t bytes = s->columns->sketch.n_groups * SKETCH_GROUP;
-
   if (group->admit->admits_all)
     return true;
-  return bits_count(group->admit->words + chunk->first / 64, bits_words(chunk->n)) * (bytes + LISTED_BYTES) >
-         chunk->n * bytes;
+  size_t n_admitted = bits_count(group->admit->words + chunk->first / 64, bits_words(chunk->n));
+  return n_admitted * cost_listed(s, group) > chunk->n * cost_shared(s, group);
 }
 
 /* Scan a chunk for the groups that admit most of it, then list its items for the others. */
