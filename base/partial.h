@@ -28,7 +28,7 @@ struct partial {
   bool has_deadline;
   uint64_t left_us; /* until the deadline, when the part was sent */
   bool allow_partial;
-  const struct span *trace; /* [n_trace] values of headers, in the order of ingest/trace_headers.h */
+  const struct span *trace; /* [n_trace] values of headers, in the order of ingest/kafka/trace_headers.h */
   size_t n_trace;
   int64_t asked_unix_ms; /* timestamp of the query's record; -1: it has none */
   struct span answer;    /* a protobuf Answer */

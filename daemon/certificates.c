@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ingest/kafka_renewal.h"
+#include "ingest/kafka/kafka_renewal.h"
 
 enum { N_SECTIONS = 5, FILE_BYTES_MAX = 16 << 20 };
 

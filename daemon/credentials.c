@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ingest/kafka_credentials.h"
+#include "ingest/kafka/kafka_credentials.h"
 
 enum { N_ROLES = 4 };
 

@@ -5,7 +5,7 @@
 #define DAEMON_KAFKA_SETUP_H
 
 #include "daemon/config/config.h"
-#include "ingest/embedded_broker.h"
+#include "ingest/kafka/embedded_broker.h"
 
 struct kafka_setup {
   struct embedded_broker *broker;    /* NULL: a real broker is used */

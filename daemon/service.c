@@ -14,9 +14,9 @@
 #include "daemon/models/model_start.h"
 #include "daemon/models/models.h"
 #include "engine/cuda_module.h"
-#include "ingest/kafka_closing.h"
-#include "ingest/kafka_trouble.h"
-#include "ingest/kafka_waits.h"
+#include "ingest/kafka/kafka_closing.h"
+#include "ingest/kafka/kafka_trouble.h"
+#include "ingest/kafka/kafka_waits.h"
 
 /* How long a stop waits for the delivery of pending replies, and then for Kafka clients to close. */
 enum { DELIVERY_TIMEOUT_S = 9, CLIENTS_TIMEOUT_S = 5, CLIENTS_STEP_MS = 100 };
@@ -228,7 +228,7 @@ static void set_not_ready(struct service *s, const char *reason)
 }
 
 /* Log steps of the wall clock. Our waits do not depend on it, and usually librdkafka's do not either
- * (ingest/kafka_waits.h). If they do, a large step back would freeze librdkafka, and only a restart helps. */
+ * (ingest/kafka/kafka_waits.h). If they do, a large step back would freeze librdkafka, and only a restart helps. */
 static err_t check_clock(struct service *s)
 {
   int64_t by_ms = clock_watch_step(&s->clock);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "daemon/pulse.h"
 #include "daemon/renewal_wait.h"
-#include "ingest/sender.h"
+#include "ingest/kafka/sender.h"
 
 enum { STEP_MS_MAX = 100 };
 

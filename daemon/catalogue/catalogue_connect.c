@@ -3,7 +3,7 @@
 #include "daemon/catalogue/catalogue_state.h"
 
 #include "base/log.h"
-#include "ingest/kafka_trouble.h"
+#include "ingest/kafka/kafka_trouble.h"
 
 /* Set the epoch's watermark to the positions in this topic. They may be lower than before, if this is another topic. */
 static err_t publish_positions(struct catalogue *c)

@@ -4,7 +4,7 @@
 #define DAEMON_CATALOGUE_CATALOGUE_FORMAT_H
 
 #include "daemon/config/config.h"
-#include "ingest/item_format.h"
+#include "ingest/wire/item_format.h"
 
 /* Make the format. On error, what has been made is in `out`. The caller frees it with mapping_fini(). Returns
  * ERR_MEMORY; ERR_CONFIG never, because reading the configuration has checked all of it. */

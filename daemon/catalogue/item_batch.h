@@ -10,13 +10,13 @@
 #include "daemon/config/unknown_names.h"
 #include "daemon/models/model_state.h"
 #include "engine/engine.h"
-#include "ingest/item_format.h"
+#include "ingest/wire/item_format.h"
 
 struct item_batch {
   struct item_change *changes; /* [capacity]; keys are borrowed from the records, or in the region */
   size_t n;
   size_t capacity;
-  size_t value_bytes; /* of the records that the changes come from */
+  size_t value_bytes;                      /* of the records that the changes come from */
   struct region region;                    /* decoded parts and attributes, and mapped keys */
   struct unknown_names unknown_spaces;     /* counts since the start; a reset keeps them */
   struct unknown_names unknown_attributes; /* the same */

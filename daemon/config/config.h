@@ -13,7 +13,7 @@
 #include "daemon/config/unknown_names.h"
 #include "daemon/config/problems.h"
 #include "engine/engine.h"
-#include "ingest/kafka_properties.h"
+#include "ingest/kafka/kafka_properties.h"
 #include "kernels/kernels.h"
 
 struct config_list {
@@ -77,9 +77,9 @@ struct config {
     bool is_json;   /* format: json; else Sluice's own messages */
     bool is_framed; /* framing: confluent */
     struct {
-      char *key;     /* paths (ingest/json_path.h); "": the record's key */
-      char *deleted; /* "": none */
-      bool is_debezium; /* envelope: debezium */
+      char *key;                    /* paths (ingest/json/json_path.h); "": the record's key */
+      char *deleted;                /* "": none */
+      bool is_debezium;             /* envelope: debezium */
       struct config_fields vectors; /* by space */
       struct config_fields codes;   /* by space */
       struct config_fields attributes;
@@ -109,7 +109,7 @@ struct config {
     struct kafka_properties answer_kafka;
   } query;
   struct {
-    char *instance; /* "": the host and http.listen */
+    char *instance;       /* "": the host and http.listen */
     bool is_exactly_once; /* delivery: exactly_once */
     uint64_t wait_ms;
     uint64_t remember_ms;

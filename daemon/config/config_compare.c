@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/config/config_settings.h"
-#include "ingest/kafka_renewal.h"
+#include "ingest/kafka/kafka_renewal.h"
 
 static bool are_texts_equal(const char *a, const char *b)
 {

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "daemon/config/config_settings.h"
-#include "ingest/json_path.h"
+#include "ingest/json/json_path.h"
 
 err_t config_fields_add(struct config_fields *fields, struct span name, struct span path, int line)
 {

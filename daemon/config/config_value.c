@@ -9,7 +9,7 @@
 #include "base/query.h"
 #include "daemon/config/config_fields.h"
 #include "daemon/config/config_settings.h"
-#include "ingest/json_path.h"
+#include "ingest/json/json_path.h"
 
 enum { ADDRESS_BYTES_MAX = 64, PORT_MAX = 65535 };
 

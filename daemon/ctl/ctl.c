@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/ctl_say.h"
-#include "ingest/kafka_closing.h"
+#include "ingest/kafka/kafka_closing.h"
 
 #ifndef SLUICE_VERSION
 #define SLUICE_VERSION "unknown"

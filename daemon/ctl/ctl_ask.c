@@ -11,8 +11,8 @@
 #include "daemon/ctl/ctl_answer.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_say.h"
-#include "ingest/topics.h"
-#include "ingest/wire.h"
+#include "ingest/kafka/topics.h"
+#include "ingest/wire/wire.h"
 
 enum { TIMEOUT_MS_DEFAULT = 10000, TIMEOUT_MS_MAX = 3600000, POLL_MS = 20, ANSWERS_AT_ONCE = 256 };
 

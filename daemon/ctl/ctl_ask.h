@@ -6,8 +6,8 @@
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/ctl_queries.h"
-#include "ingest/answer_reader.h"
-#include "ingest/sender.h"
+#include "ingest/readers/answer_reader.h"
+#include "ingest/kafka/sender.h"
 
 struct ctl_ask {
   struct ctl_context *ctx;

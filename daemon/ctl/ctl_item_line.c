@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "daemon/ctl/ctl_json.h"
-#include "ingest/base64.h"
-#include "ingest/wire.h"
+#include "ingest/json/base64.h"
+#include "ingest/wire/wire.h"
 
 struct scanner {
   struct span text;

@@ -9,9 +9,9 @@
 #include "daemon/ctl/ctl_json.h"
 #include "daemon/ctl/ctl_payload.h"
 #include "daemon/ctl/ctl_safe.h"
-#include "ingest/json_bytes.h"
-#include "ingest/retried_header.h"
-#include "ingest/wire.h"
+#include "ingest/json/json_bytes.h"
+#include "ingest/kafka/retried_header.h"
+#include "ingest/wire/wire.h"
 
 enum { REASON_MAX = 1024, DIGITS_MAX = 18 };
 

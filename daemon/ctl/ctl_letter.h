@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "daemon/config/config.h"
-#include "ingest/topic_scan.h"
+#include "ingest/readers/topic_scan.h"
 
 /* It borrows its bytes from the record. */
 struct ctl_letter {

@@ -3,7 +3,7 @@
 #include "daemon/ctl/ctl_payload.h"
 
 #include "base/region.h"
-#include "ingest/json_bytes.h"
+#include "ingest/json/json_bytes.h"
 
 json_t *ctl_payload_json(struct span value, struct span content_type, enum wire_kind kind)
 {

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "ingest/wire.h"
+#include "ingest/wire/wire.h"
 
 /* Return a value as a message if it is one, else as text, else as {"base64": "..."}. The caller owns it; NULL: no
  * memory.

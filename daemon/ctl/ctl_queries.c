@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/ctl/ctl_json.h"
-#include "ingest/json_bytes.h"
+#include "ingest/json/json_bytes.h"
 
 enum { ID_BYTES = 64 };
 

@@ -10,7 +10,7 @@
 #include "daemon/ctl/ctl_items.h"
 #include "daemon/ctl/ctl_retried.h"
 #include "daemon/ctl/ctl_writer.h"
-#include "ingest/retried_header.h"
+#include "ingest/kafka/retried_header.h"
 
 enum { FLUSH_TIMEOUT_MS = 30000, WHY_BYTES = 512 };
 
@@ -117,7 +117,8 @@ static bool needs_option(const struct retry *r, const struct ctl_letter *letter,
   else if (!is_of(letter, r->ctx->config->catalogue.topic) && !is_chosen(r))
     snprintf(why, WHY_BYTES, "it is of topic %s; to retry it, name it, or say --topic", log_quote(letter->topic));
   else if (is_key_unknown(r, letter))
-    snprintf(why, WHY_BYTES, "the item may have a newer record, which is not looked for with catalogue.format: json; "
+    snprintf(why, WHY_BYTES,
+             "the item may have a newer record, which is not looked for with catalogue.format: json; "
              "to write it all the same, use --overwrite");
   else
     return false;

@@ -7,8 +7,8 @@
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_payload.h"
-#include "ingest/json_bytes.h"
-#include "ingest/topic_scan.h"
+#include "ingest/json/json_bytes.h"
+#include "ingest/readers/topic_scan.h"
 
 enum { STEP_MS = 1000, RECORDS_MAX = 1000000000 };
 

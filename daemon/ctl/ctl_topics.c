@@ -7,7 +7,7 @@
 #include "daemon/config/config_shard.h"
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/ctl_format.h"
-#include "ingest/topics.h"
+#include "ingest/kafka/topics.h"
 
 enum { PARTITIONS_DEFAULT = 4, PARTITIONS_MAX = 10000 };
 

@@ -10,7 +10,7 @@
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_letters.h"
 #include "daemon/ctl/ctl_say.h"
-#include "ingest/wire.h"
+#include "ingest/wire/wire.h"
 
 /* How long a letter is waited for, and how many of each partition are looked at. */
 enum { LETTER_TRIES = 20, LETTER_WAIT_MS = 100, LETTERS_LOOKED_AT = 100, REASON_BYTES = 1024 };

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/config/config_shard.h"
-#include "ingest/topics.h"
-#include "ingest/wire.h"
+#include "ingest/kafka/topics.h"
+#include "ingest/wire/wire.h"
 
 enum {
   POLL_MS = 50,
@@ -65,8 +65,10 @@ static err_t verify_daemon(struct ctl_writer *w)
 err_t ctl_writer_verify_format(const struct config *config)
 {
   if (config->catalogue.is_json || config->catalogue.is_framed)
-    FAIL(ERR_CONFIG, "sluicectl writes items in Sluice's own form, and topic %s has another one (%s): write to it as "
-         "its other producers do", config->catalogue.topic,
+    FAIL(ERR_CONFIG,
+         "sluicectl writes items in Sluice's own form, and topic %s has another one (%s): write to it as "
+         "its other producers do",
+         config->catalogue.topic,
          config->catalogue.is_json ? "catalogue.format: json" : "catalogue.framing: confluent");
   return ERR_OK;
 }

@@ -8,7 +8,7 @@
 #include "daemon/ctl/ctl_positions.h"
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/ctl_resume.h"
-#include "ingest/sender.h"
+#include "ingest/kafka/sender.h"
 
 enum { CTL_REASON_BYTES = 256 };
 

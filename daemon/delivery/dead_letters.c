@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "ingest/retried_header.h"
+#include "ingest/kafka/retried_header.h"
 
 enum { LETTERS_MAX = 10000, BYTES_MAX = 64 << 20, LOG_AFTER_S = 10, TICKET_TIMEOUT_S = 60 };
 

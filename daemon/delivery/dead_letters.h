@@ -9,7 +9,7 @@
 
 #include "daemon/counters.h"
 #include "daemon/delivery/outlet.h"
-#include "ingest/offset_tracker.h"
+#include "ingest/readers/offset_tracker.h"
 
 struct dead_letters;
 
@@ -29,7 +29,7 @@ struct dead_letter {
   bool has_value;
   struct span value;
   struct span content_type; /* of the message; empty for none */
-  struct span retried;      /* the same: its header of ingest/retried_header.h */
+  struct span retried;      /* the same: its header of ingest/kafka/retried_header.h */
   const char *source_topic;
   int32_t partition;
   int64_t offset;

@@ -15,9 +15,9 @@
 #include "daemon/counters.h"
 #include "daemon/delivery/dead_letters.h"
 #include "daemon/delivery/reply_pool.h"
-#include "ingest/kafka_properties.h"
-#include "ingest/trace_headers.h"
-#include "ingest/wire.h"
+#include "ingest/kafka/kafka_properties.h"
+#include "ingest/kafka/trace_headers.h"
+#include "ingest/wire/wire.h"
 
 struct delivery;
 
@@ -51,7 +51,7 @@ struct delivery_reply {
   struct span key;
   struct span id;    /* of the query, for an error in place of the reply */
   struct span space; /* likewise */
-  struct span head;  /* of a shard: the head of its part (ingest/wire_partial.h), for an error; else empty */
+  struct span head;  /* of a shard: the head of its part (ingest/wire/wire_partial.h), for an error; else empty */
   struct span value;
   struct trace_headers trace; /* headers of the query, which the reply has too */
   enum wire_format format;

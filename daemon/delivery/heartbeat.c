@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "ingest/wire_partial.h"
+#include "ingest/wire/wire_partial.h"
 
 enum { KEY_BYTES = 80 };
 

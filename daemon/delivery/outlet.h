@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "daemon/pulse.h"
-#include "ingest/sender.h"
+#include "ingest/kafka/sender.h"
 
 struct outlet;
 

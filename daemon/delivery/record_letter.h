@@ -4,7 +4,7 @@
 #define DAEMON_DELIVERY_RECORD_LETTER_H
 
 #include "daemon/delivery/dead_letters.h"
-#include "ingest/topic_record.h"
+#include "ingest/kafka/topic_record.h"
 
 /* Return the letter of a record, for which nobody waits. The calling thread's newest failure is its reason, until the
  * next one.

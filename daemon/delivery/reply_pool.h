@@ -10,8 +10,8 @@
 #define DAEMON_DELIVERY_REPLY_POOL_H
 
 #include "daemon/delivery/reply_topics.h"
-#include "ingest/trace_headers.h"
-#include "ingest/wire.h"
+#include "ingest/kafka/trace_headers.h"
+#include "ingest/wire/wire.h"
 
 struct reply_pool;
 
@@ -34,8 +34,8 @@ struct reply_record {
   uint32_t ticket;
   int32_t partition; /* of the query's record */
   int64_t offset;
-  int64_t asked_ns;     /* as in struct delivery_reply */
-  size_t n_value_bytes; /* of the answer */
+  int64_t asked_ns;           /* as in struct delivery_reply */
+  size_t n_value_bytes;       /* of the answer */
   struct trace_headers trace; /* these five point into `bytes` */
   struct span key;
   struct span id;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "daemon/http/metric_print.h"
-#include "ingest/certificate.h"
-#include "ingest/kafka_renewal.h"
+#include "ingest/kafka/certificate.h"
+#include "ingest/kafka/kafka_renewal.h"
 
 enum { N_SECTIONS = 5 };
 

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/region.h"
 #include "daemon/http/url_key.h"
-#include "ingest/json_bytes.h"
-#include "ingest/wire.h"
+#include "ingest/json/json_bytes.h"
+#include "ingest/wire/wire.h"
 #include "store/store.h"
 
 enum { OK = 200, BAD_REQUEST = 400, FORBIDDEN = 403, NOT_FOUND = 404, INTERNAL = 500, ITEM_BYTES_MAX = 1 << 20 };

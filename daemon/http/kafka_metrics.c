@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "daemon/http/metric_print.h"
-#include "ingest/kafka_stats.h"
+#include "ingest/kafka/kafka_stats.h"
 
 static double connected(const struct kafka_broker_stats *b)
 {

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "daemon/merge/merge_decide.h"
 #include "daemon/queries/reply.h"
-#include "ingest/wire_partial.h"
+#include "ingest/wire/wire_partial.h"
 
 enum { HEADERS = 1 + TRACE_HEADERS, TOPIC_TIMEOUT_MS = 500, UNSURE_MAX = 20 };
 

@@ -12,9 +12,9 @@
 #include "daemon/counters.h"
 #include "daemon/merge/merge_figures.h"
 #include "daemon/merge/open_joins.h"
-#include "ingest/trace_headers.h"
-#include "ingest/transaction.h"
-#include "ingest/wire.h"
+#include "ingest/kafka/trace_headers.h"
+#include "ingest/readers/transaction.h"
+#include "ingest/wire/wire.h"
 
 enum { MERGE_BATCH_MAX = 256, MERGE_BATCH_BYTES = 8 << 20 };
 

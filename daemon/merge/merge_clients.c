@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "daemon/pulse.h"
-#include "ingest/kafka_renewal.h"
+#include "ingest/kafka/kafka_renewal.h"
 
 /* Room for a host's name, an address, and what is put around them. */
 enum { HOST_BYTES = 256, NAME_BYTES = 600, GROUP_BYTES = 300 };

@@ -18,8 +18,8 @@
 #include "daemon/config/config.h"
 #include "daemon/kafka_setup.h"
 #include "daemon/renewal_wait.h"
-#include "ingest/partial_reader.h"
-#include "ingest/transaction.h"
+#include "ingest/readers/partial_reader.h"
+#include "ingest/readers/transaction.h"
 
 /* All zeros: none are open. */
 struct merge_clients {

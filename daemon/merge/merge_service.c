@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "ingest/kafka_closing.h"
-#include "ingest/kafka_trouble.h"
+#include "ingest/kafka/kafka_closing.h"
+#include "ingest/kafka/kafka_trouble.h"
 
 enum { CLIENTS_TIMEOUT_S = 5, WINDOW_S = 60 };
 

@@ -11,7 +11,7 @@
 #include "daemon/merge/merge_batch.h"
 #include "daemon/merge/merge_clients.h"
 #include "daemon/pulse.h"
-#include "ingest/wire_partial.h"
+#include "ingest/wire/wire_partial.h"
 
 enum { POLL_MS = 100, RETRY_MS = 100, RECORDS_AT_ONCE = 1000, COMMIT_EVERY_MS = 1000 };
 

@@ -11,7 +11,7 @@
 
 #include "base/partial.h"
 #include "daemon/merge/places.h"
-#include "ingest/partial_reader.h"
+#include "ingest/readers/partial_reader.h"
 
 struct open_part {
   struct open_part *next;

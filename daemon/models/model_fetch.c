@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "ingest/model_chunk.h"
-#include "ingest/topic_reader.h"
+#include "ingest/wire/model_chunk.h"
+#include "ingest/readers/topic_reader.h"
 #include "store/model_file.h"
 #include "store/model_files.h"
 

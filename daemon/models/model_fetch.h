@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "base/model_change.h"
-#include "ingest/kafka_properties.h"
+#include "ingest/kafka/kafka_properties.h"
 
 struct model_fetch {
   struct kafka_layers layers; /* of a consumer; used only while uses_kafka is set */

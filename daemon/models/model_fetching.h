@@ -9,7 +9,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/models/model_entry.h"
-#include "ingest/kafka_properties.h"
+#include "ingest/kafka/kafka_properties.h"
 
 struct model_fetch_errand;
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "ingest/model_record.h"
+#include "ingest/wire/model_record.h"
 
 static const char mark = '!';
 

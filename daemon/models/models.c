@@ -11,7 +11,7 @@
 #include "daemon/models/model_rows.h"
 #include "daemon/models/model_shadows.h"
 #include "daemon/models/models_topic.h"
-#include "ingest/model_record.h"
+#include "ingest/wire/model_record.h"
 
 enum { POLL_RECORDS = 64 };
 

@@ -9,7 +9,7 @@
 
 #include "daemon/catalogue/topic_position.h"
 #include "daemon/renewal_wait.h"
-#include "ingest/topic_reader.h"
+#include "ingest/readers/topic_reader.h"
 
 enum { MODELS_PROBLEM_BYTES = 512 };
 

@@ -5,8 +5,8 @@
 
 #include "base/query.h"
 #include "base/region.h"
-#include "ingest/trace_headers.h"
-#include "ingest/wire.h"
+#include "ingest/kafka/trace_headers.h"
+#include "ingest/wire/wire.h"
 
 /* Longest record key, in bytes. The reply carries the same key. */
 enum { QUERY_KEY_MAX = 4096 };

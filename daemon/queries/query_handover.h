@@ -12,7 +12,7 @@
 #ifndef DAEMON_QUERIES_QUERY_HANDOVER_H
 #define DAEMON_QUERIES_QUERY_HANDOVER_H
 
-#include "ingest/query_reader.h"
+#include "ingest/readers/query_reader.h"
 
 /* All zeros: none is under way. */
 struct query_handover {

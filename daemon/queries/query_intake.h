@@ -7,7 +7,7 @@
 #include "daemon/age_watch.h"
 #include "daemon/queries/at_least_list.h"
 #include "daemon/queries/query_thread.h"
-#include "ingest/query_reader.h"
+#include "ingest/readers/query_reader.h"
 
 struct query_intake {
   const struct query_thread_context *with;

@@ -16,7 +16,7 @@
 #include "daemon/queries/query_member.h"
 #include "daemon/queries/search_worker.h"
 #include "daemon/renewal_wait.h"
-#include "ingest/query_reader.h"
+#include "ingest/readers/query_reader.h"
 
 /* How long to wait for a record: while nothing else can happen, and while something else may be due. */
 enum { IDLE_POLL_MS = 100, BUSY_POLL_MS = 1 };

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "ingest/wire_partial.h"
+#include "ingest/wire/wire_partial.h"
 
 /* A topic, three numbers, and what is between them. */
 enum { KEY_BYTES = TOPIC_NAME_MAX + 80 };

@@ -16,7 +16,7 @@
 #include "daemon/seen/seen_batch.h"
 #include "daemon/seen/seen_topic.h"
 #include "daemon/seen/user_stamps.h"
-#include "ingest/kafka_trouble.h"
+#include "ingest/kafka/kafka_trouble.h"
 
 /* A batch ends when no record is there, or with the poll that reaches this many records or bytes. A poll takes few: the
  * largest records take some MB each. */

@@ -3,7 +3,7 @@
 #include "daemon/seen/seen_batch.h"
 
 #include "base/mem.h"
-#include "ingest/wire.h"
+#include "ingest/wire/wire.h"
 
 /* Memory that is kept between batches. */
 enum { KEPT_BYTES = 4 << 20 };

@@ -8,7 +8,7 @@
 
 #include "base/region.h"
 #include "base/seen_change.h"
-#include "ingest/topic_reader.h"
+#include "ingest/readers/topic_reader.h"
 
 /* All zeros: empty. */
 struct seen_batch {

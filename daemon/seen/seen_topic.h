@@ -8,7 +8,7 @@
 #define DAEMON_SEEN_SEEN_TOPIC_H
 
 #include "daemon/catalogue/topic_position.h"
-#include "ingest/topic_reader.h"
+#include "ingest/readers/topic_reader.h"
 #include "store/seen_store.h"
 
 struct seen_topic {

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
-#include "ingest/wire.h"
+#include "ingest/wire/wire.h"
 
 enum { CLOSE_TIMEOUT_MS = 500, DIGITS = 9 };
 

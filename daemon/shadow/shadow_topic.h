@@ -12,7 +12,7 @@
 #include "daemon/kafka_setup.h"
 #include "daemon/renewal_wait.h"
 #include "daemon/shadow/shadow_measures.h"
-#include "ingest/sender.h"
+#include "ingest/kafka/sender.h"
 
 /* It must not move while it is open. */
 struct shadow_topic {

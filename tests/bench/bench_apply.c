@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "ingest/wire.h"
+#include "ingest/wire/wire.h"
 #include "tests/bench/bench_clock.h"
 #include "tests/bench/bench_engine.h"
 #include "tests/bench/mol_data.h"

@@ -10,20 +10,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ingest/item_format.h"
-#include "ingest/wire.h"
-#include "ingest/wire_partial.h"
-#include "ingest/wire_message.h"
+#include "ingest/wire/item_format.h"
+#include "ingest/wire/wire.h"
+#include "ingest/wire/wire_partial.h"
+#include "ingest/wire/wire_message.h"
 #include "tests/support/dice.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define CHECK(condition)                                                             \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);      \
-      abort();                                                                       \
-    }                                                                                \
+#define CHECK(condition)                                                        \
+  do {                                                                          \
+    if (!(condition)) {                                                         \
+      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+      abort();                                                                  \
+    }                                                                           \
   } while (0)
 
 static struct region region;
@@ -281,7 +281,10 @@ enum { VALUE_MAX = 8192 };
 /* One good message of each kind. They are literals, so their last byte, a zero, does not belong to them. */
 static const struct span *seeds(size_t *n)
 {
-#define SEED(literal) { (const uint8_t *)(literal), sizeof(literal) - 1 }
+#define SEED(literal)                               \
+  {                                                 \
+    (const uint8_t *)(literal), sizeof(literal) - 1 \
+  }
   static const struct span list[] = {
     SEED("{\"parts\":{\"books\":{\"vector\":[1,-2.5,3e-3]},\"c\":{\"codes\":[1,2,255],\"itemGate\":{\"type\":\"F16\","
          "\"data\":\"ADwAwA==\"},\"components\":{\"values\":[0.5]}}}}"),
@@ -346,14 +349,44 @@ static const struct span *seeds(size_t *n)
 
 /* Pieces that random bytes would seldom form. */
 static const struct span words[] = {
-#define WORD(literal) { (const uint8_t *)(literal), sizeof(literal) - 1 }
-  WORD("null"), WORD("1e39"), WORD("-1"), WORD("{"), WORD("}"), WORD("["), WORD("]"), WORD("\"\""), WORD("\\u0000"),
-  WORD("\xff"), WORD("\x80\x80"), WORD("\"base64\":"), WORD("\x0a\x00"), WORD("\x7f"), WORD("4294967296"),
-  WORD("\"parts\":{"), WORD("1e400"), WORD("9223372036854775808"), WORD("{},"), WORD("[],"),
-  WORD("\"attributes\":{\"a\":"), WORD("\x12\x05\x0a\x01z\x12\x00"), WORD("\x72\x00"), WORD("\x22\x01" "a"),
-  WORD("\x2a\x05\x1d\x00\x00\x00\x00"), WORD("\x1a\x00"), WORD("\x78\x01"), WORD("\x4a\x01" "a"), WORD("\x52\x00"),
+#define WORD(literal)                               \
+  {                                                 \
+    (const uint8_t *)(literal), sizeof(literal) - 1 \
+  }
+  WORD("null"),
+  WORD("1e39"),
+  WORD("-1"),
+  WORD("{"),
+  WORD("}"),
+  WORD("["),
+  WORD("]"),
+  WORD("\"\""),
+  WORD("\\u0000"),
+  WORD("\xff"),
+  WORD("\x80\x80"),
+  WORD("\"base64\":"),
+  WORD("\x0a\x00"),
+  WORD("\x7f"),
+  WORD("4294967296"),
+  WORD("\"parts\":{"),
+  WORD("1e400"),
+  WORD("9223372036854775808"),
+  WORD("{},"),
+  WORD("[],"),
+  WORD("\"attributes\":{\"a\":"),
+  WORD("\x12\x05\x0a\x01z\x12\x00"),
+  WORD("\x72\x00"),
+  WORD("\x22\x01"
+       "a"),
+  WORD("\x2a\x05\x1d\x00\x00\x00\x00"),
+  WORD("\x1a\x00"),
+  WORD("\x78\x01"),
+  WORD("\x4a\x01"
+       "a"),
+  WORD("\x52\x00"),
   /* lengths that are larger than any value */
-  WORD("\x2a\xff\xff\xff\xff\x07"), WORD("\x0a\xff\xff\xff\xff\x0f"),
+  WORD("\x2a\xff\xff\xff\xff\x07"),
+  WORD("\x0a\xff\xff\xff\xff\x0f"),
   WORD("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
 #undef WORD
 };

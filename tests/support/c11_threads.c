@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* C11 threads on POSIX threads, for builds with the thread sanitizer. The sanitizer knows only POSIX threads;
  * librdkafka uses C11 threads. Linked into every program of such a build, in front of the C library's functions.
- * cnd_timedwait() is in ingest/kafka_waits.c. */
+ * cnd_timedwait() is in ingest/kafka/kafka_waits.c. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -11,8 +11,11 @@
 
 static int result_of(int error)
 {
-  return error == 0 ? thrd_success : error == ENOMEM ? thrd_nomem : error == EBUSY ? thrd_busy
-         : error == ETIMEDOUT ? thrd_timedout : thrd_error;
+  return error == 0           ? thrd_success
+         : error == ENOMEM    ? thrd_nomem
+         : error == EBUSY     ? thrd_busy
+         : error == ETIMEDOUT ? thrd_timedout
+                              : thrd_error;
 }
 
 struct start {

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "ingest/item_format.h"
+#include "ingest/wire/item_format.h"
 #include "tests/support/assert_ok.h"
 
 static struct region region;

@@ -4,9 +4,9 @@
 #define TESTS_SUPPORT_KAFKA_FIXTURE_H
 
 #include "base/clock.h"
-#include "ingest/topic_reader.h"
-#include "ingest/embedded_broker.h"
-#include "ingest/sender.h"
+#include "ingest/readers/topic_reader.h"
+#include "ingest/kafka/embedded_broker.h"
+#include "ingest/kafka/sender.h"
 #include "tests/support/assert_ok.h"
 
 enum { KAFKA_TIMEOUT_MS = 10000 };

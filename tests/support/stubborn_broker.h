@@ -6,7 +6,7 @@
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 
-#include "ingest/kafka_properties.h"
+#include "ingest/kafka/kafka_properties.h"
 #include "tests/support/assert_ok.h"
 
 struct stubborn_broker {

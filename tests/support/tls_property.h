@@ -4,7 +4,7 @@
 #ifndef TESTS_SUPPORT_TLS_PROPERTY_H
 #define TESTS_SUPPORT_TLS_PROPERTY_H
 
-#include "ingest/kafka_renewal.h"
+#include "ingest/kafka/kafka_renewal.h"
 
 /* For the layers of a client: a consumer takes the first one only. */
 static struct kafka_property tls_property[2] = { { "ssl.endpoint.identification.algorithm", "none" },

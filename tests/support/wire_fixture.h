@@ -6,10 +6,10 @@
 #include <float.h>
 #include <math.h>
 
-#include "ingest/message_field.h"
-#include "ingest/numbers.h"
-#include "ingest/wire.h"
-#include "ingest/wire_message.h"
+#include "ingest/wire/message_field.h"
+#include "ingest/json/numbers.h"
+#include "ingest/wire/wire.h"
+#include "ingest/wire/wire_message.h"
 #include "tests/support/dice.h"
 
 enum { ROUNDS = 200 };
@@ -87,8 +87,9 @@ static inline struct span roll_bytes(struct dice *d, size_t most)
 /* Make a text of 1..most bytes, without a zero byte: plain, or with characters of up to four bytes. */
 static inline struct span roll_text(struct dice *d, size_t most)
 {
-  static const char *const characters[] = { "a", "Z", "\"", "\\", "\n", " ", "\xc3\xbc", "\xe2\x82\xac",
-                                            "\xf0\x9f\x90\x9f" };
+  static const char *const characters[] = {
+    "a", "Z", "\"", "\\", "\n", " ", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x90\x9f"
+  };
   size_t n = 0, want = 1 + dice_below(d, most);
   char *text = zeros(most + 8);
 

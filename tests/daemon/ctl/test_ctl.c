@@ -20,7 +20,7 @@
 #include "daemon/catalogue/catalogue_rebuild.h"
 #include "daemon/ctl/ctl_rebuild.h"
 #include "daemon/ctl/ctl_series.h"
-#include "ingest/wire.h"
+#include "ingest/wire/wire.h"
 #include "tests/support/dice.h"
 
 #define MS CLOCK_NS_PER_MS
@@ -45,11 +45,24 @@ static void durations_have_two_digits_and_a_fitting_unit(void **state)
     int64_t ns;
     const char *text;
   } rows[] = {
-    { 0, "0.00 ms" },           { 250000, "0.25 ms" },        { 994000, "0.99 ms" },       { 996000, "1.0 ms" },
-    { 9940 * 1000, "9.9 ms" },  { 9960 * 1000, "10 ms" },     { 12 * MS, "12 ms" },        { 999 * MS, "999 ms" },
-    { 999600 * 1000, "1.0 s" }, { 3200 * MS, "3.2 s" },       { 9960 * MS, "10 s" },       { 59 * S, "59 s" },
-    { 60 * S, "1 min 0 s" },    { 245 * S, "4 min 5 s" },     { 3600 * S, "1 h 0 min" },   { 11520 * S, "3 h 12 min" },
-    { 47 * 3600 * S, "47 h 0 min" }, { 52 * 3600 * S, "2 d 4 h" },
+    { 0, "0.00 ms" },
+    { 250000, "0.25 ms" },
+    { 994000, "0.99 ms" },
+    { 996000, "1.0 ms" },
+    { 9940 * 1000, "9.9 ms" },
+    { 9960 * 1000, "10 ms" },
+    { 12 * MS, "12 ms" },
+    { 999 * MS, "999 ms" },
+    { 999600 * 1000, "1.0 s" },
+    { 3200 * MS, "3.2 s" },
+    { 9960 * MS, "10 s" },
+    { 59 * S, "59 s" },
+    { 60 * S, "1 min 0 s" },
+    { 245 * S, "4 min 5 s" },
+    { 3600 * S, "1 h 0 min" },
+    { 11520 * S, "3 h 12 min" },
+    { 47 * 3600 * S, "47 h 0 min" },
+    { 52 * 3600 * S, "2 d 4 h" },
   };
 
   (void)state;
@@ -365,8 +378,16 @@ static void unusable_queries_are_refused(void **state)
   (void)state;
   ctl_queries_init(&q);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
-  const char *bad[] = { "", "[]", "3", "{", "{} {}", "{\"id\":3}", "{\"id\":\"a\"}", "{\"k\":1,\"k\":2}",
-                        "{\"reply_topic\":\"other\"}", "{\"replyTopic\":\"other\"}" };
+  const char *bad[] = { "",
+                        "[]",
+                        "3",
+                        "{",
+                        "{} {}",
+                        "{\"id\":3}",
+                        "{\"id\":\"a\"}",
+                        "{\"k\":1,\"k\":2}",
+                        "{\"reply_topic\":\"other\"}",
+                        "{\"replyTopic\":\"other\"}" };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
     assert_int_equal(add(&q, bad[i]), ERR_QUERY);
   assert_int_equal(q.n, 1);
@@ -401,8 +422,9 @@ static void only_the_first_answer_to_an_open_query_is_taken(void **state)
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"c\"}"), ERR_OK);
-  const char *others[] = { "", "\x0a\x01", "{\"id\":\"z\"}", "{\"id\":3}", "[\"a\"]", "{\"hits\":[]}",
-                           "{\"id\":\"a\"" };
+  const char *others[] = {
+    "", "\x0a\x01", "{\"id\":\"z\"}", "{\"id\":3}", "[\"a\"]", "{\"hits\":[]}", "{\"id\":\"a\""
+  };
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
     assert_int_equal(ctl_queries_take(&q, span_of_str(others[i])), ERR_OK);
   assert_int_equal(q.n_open, 3);
@@ -488,7 +510,7 @@ static void times_on_the_command_line_are_moments_or_spans(void **state)
     const char *text;
     int64_t unix_ms;
   } rows[] = {
-    { "90s", 1000000000 - 90000 }, { "10m", 1000000000 - 600000 }, { "2h", 1000000000 - 7200000 },
+    { "90s", 1000000000 - 90000 },    { "10m", 1000000000 - 600000 },       { "2h", 1000000000 - 7200000 },
     { "7d", 1000000000 - 604800000 }, { "1970-01-02T00:00:00Z", 86400000 }, { "0s", 1000000000 },
   };
   const char *bad[] = { "", "s", "10", "10w", "10mm", "-5m", "1.5h", "9999999999s", "yesterday" };

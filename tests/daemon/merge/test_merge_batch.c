@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/merge/merge_batch.h"
-#include "ingest/wire_partial.h"
+#include "ingest/wire/wire_partial.h"
 #include "tests/support/assert_ok.h"
 
 static struct config config;

@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "daemon/merge/merge_thread.h"
-#include "ingest/wire.h"
-#include "ingest/wire_partial.h"
+#include "ingest/wire/wire.h"
+#include "ingest/wire/wire_partial.h"
 #include "tests/support/kafka_tap.h"
 #include "tests/support/log_watch.h"
 #include "tests/support/stubborn_broker.h"

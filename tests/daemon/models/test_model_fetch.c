@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/sha256.h"
-#include "ingest/model_chunk.h"
+#include "ingest/wire/model_chunk.h"
 #include "store/model_files.h"
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/temp_dir.h"

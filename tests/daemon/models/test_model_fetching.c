@@ -18,7 +18,7 @@
 #include "base/errand.h"
 #include "base/sha256.h"
 #include "daemon/models/model_entries.h"
-#include "ingest/model_chunk.h"
+#include "ingest/wire/model_chunk.h"
 #include "store/model_files.h"
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/temp_dir.h"

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sluicectl bench: load a running daemon with queries at a rate, and measure its answers. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "daemon/ctl/bench/ctl_bench_report.h"
+#include "daemon/ctl/bench/ctl_bench_svg.h"
+#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_interrupt.h"
+#include "daemon/ctl/ctl_say.h"
+#include "daemon/ctl/ctl_space.h"
+
+enum {
+  RATE_DEFAULT = 100,
+  RATE_MAX = 1000000,
+  DURATION_S_DEFAULT = 10,
+  DURATION_S_MAX = 86400,
+  COUNT_MAX = 50000000,
+  K_DEFAULT = 10,
+  K_MAX = 10000000,
+  RANDOM_DEFAULT = 1000,
+  RANDOM_MAX = 1000000,
+  TIMEOUT_MS_DEFAULT = 10000,
+  TIMEOUT_MS_MAX = 3600000,
+};
+
+struct request {
+  struct ctl_context *ctx;
+  struct ctl_space space;
+  struct bench_pool pool;
+  struct bench_pool_options options;
+  uint64_t rate, duration_s, count, timeout_ms;
+  const char *plot; /* NULL: none */
+  bool has_seed;
+  bool prints_json;
+};
+
+static void request_fini(struct request *r)
+{
+  bench_pool_fini(&r->pool);
+  ctl_context_close(&r->ctx);
+}
+
+static err_t take_number(struct request *r, int option)
+{
+  switch (option) {
+  case 'r':
+    return ctl_parse_number("--rate", optarg, 1, RATE_MAX, &r->rate);
+  case 'd':
+    return ctl_parse_number("--duration-s", optarg, 1, DURATION_S_MAX, &r->duration_s);
+  case 'c':
+    return ctl_parse_number("--count", optarg, 1, COUNT_MAX, &r->count);
+  case 'k':
+    return ctl_parse_number("--k", optarg, 1, K_MAX, &r->options.k);
+  case 'n':
+    return ctl_parse_number("--random", optarg, 1, RANDOM_MAX, &r->options.n_random);
+  case 'S':
+    r->has_seed = true;
+    return ctl_parse_number("--seed", optarg, 0, UINT64_MAX, &r->options.seed);
+  default:
+    return ctl_parse_number("--timeout-ms", optarg, 1, TIMEOUT_MS_MAX, &r->timeout_ms);
+  }
+}
+
+static err_t take_option(struct request *r, int option)
+{
+  switch (option) {
+  case 's':
+    r->options.space = optarg;
+    return ERR_OK;
+  case 'm':
+    r->options.method = optarg;
+    return ERR_OK;
+  case 'q':
+    r->options.path = optarg;
+    return ERR_OK;
+  case 't':
+    r->options.tensor = optarg;
+    return ERR_OK;
+  case 'F':
+    r->options.filter = optarg;
+    return ERR_OK;
+  case 'P':
+    r->options.parameters = optarg;
+    return ERR_OK;
+  case 'p':
+    r->plot = optarg;
+    return ERR_OK;
+  case 'j':
+    r->prints_json = true;
+    return ERR_OK;
+  default:
+    return take_number(r, option);
+  }
+}
+
+static err_t verify_options(const struct request *r)
+{
+  if (r->count && r->duration_s)
+    FAIL(ERR_USAGE, "give --duration-s or --count, not both");
+  if (r->options.parameters && !r->options.filter)
+    FAIL(ERR_USAGE, "--parameters are for a filter: give it as --filter TEXT");
+  if (r->options.path && (r->has_seed || r->options.n_random))
+    FAIL(ERR_USAGE, "--seed and --random are for random queries: leave them out, or --queries");
+  if (r->options.tensor && !r->options.path)
+    FAIL(ERR_USAGE, "--tensor is for --queries FILE.safetensors");
+  return ERR_OK;
+}
+
+static err_t take_options(struct request *r, int argc, char **argv)
+{
+  static const struct option known[] = {
+    { "space", required_argument, NULL, 's' },
+    { "rate", required_argument, NULL, 'r' },
+    { "duration-s", required_argument, NULL, 'd' },
+    { "count", required_argument, NULL, 'c' },
+    { "k", required_argument, NULL, 'k' },
+    { "method", required_argument, NULL, 'm' },
+    { "queries", required_argument, NULL, 'q' },
+    { "tensor", required_argument, NULL, 't' },
+    { "random", required_argument, NULL, 'n' },
+    { "seed", required_argument, NULL, 'S' },
+    { "filter", required_argument, NULL, 'F' },
+    { "parameters", required_argument, NULL, 'P' },
+    { "timeout-ms", required_argument, NULL, 'T' },
+    { "plot", required_argument, NULL, 'p' },
+    { "json", no_argument, NULL, 'j' },
+    { 0 },
+  };
+  int option;
+
+  while ((option = getopt_long(argc, argv, ":k:", known, NULL)) != -1) {
+    if (option == '?' || option == ':')
+      FAIL(ERR_USAGE, "%s: unknown option of bench, or its value is missing", argv[optind - 1]);
+    TRY(take_option(r, option));
+  }
+  if (optind < argc)
+    FAIL(ERR_USAGE, "%s: bench expects options only", argv[optind]);
+  return verify_options(r);
+}
+
+/* Fill in what was not given. */
+static void complete_options(struct request *r)
+{
+  if (!r->count)
+    r->count = r->rate * (r->duration_s ? r->duration_s : DURATION_S_DEFAULT);
+  if (!r->options.n_random)
+    r->options.n_random = RANDOM_DEFAULT;
+  if (!r->has_seed)
+    r->options.seed = (uint64_t)clock_unix_ms();
+}
+
+/* Queries of lines may each name their space; all others are of one. */
+static err_t find_space(struct request *r)
+{
+  err_code_t result = ctl_space_find(r->ctx, r->options.space, &r->space);
+
+  if (result == ERR_USAGE && r->options.path && !r->options.space)
+    return ERR_OK;
+  TRY(result);
+  r->options.space = r->space.name;
+  r->options.query_vector = r->space.lengths.query_vector;
+  return ERR_OK;
+}
+
+static err_t report_all(const struct request *r, const struct bench_result *result)
+{
+  const struct bench_setting setting = {
+    .space = r->options.space,
+    .method = r->options.method,
+    .filter = r->options.filter,
+    .queries = r->options.path,
+    .k = r->options.k,
+    .n_queries = r->pool.n,
+    .seed = r->options.seed,
+    .per_s = (double)r->rate,
+  };
+  struct bench_report report;
+  char text[256];
+
+  TRY(bench_report_make(result, &report));
+  (r->prints_json ? bench_report_print_json : bench_report_print)(&report, result, &setting, stdout);
+  fflush(stdout);
+  const char *doubt = bench_report_doubt(result, text, sizeof text);
+  if (doubt)
+    ctl_say("%s", doubt);
+  if (r->plot)
+    TRY(bench_svg_write(r->plot, &report));
+  if (report.n_errors || (report.n_missing && !result->is_interrupted))
+    FAIL(ERR_QUERY, "%s of %s queries were not answered, or with an error",
+         ctl_format_count(report.n_errors + report.n_missing).s, ctl_format_count(report.n_sent).s);
+  return ERR_OK;
+}
+
+static err_t run_bench(const struct ctl_options *options, int argc, char **argv)
+{
+  AUTO(request_fini)
+  struct request r = { .rate = RATE_DEFAULT, .timeout_ms = TIMEOUT_MS_DEFAULT, .options.k = K_DEFAULT };
+  AUTO(bench_result_fini) struct bench_result result = { 0 };
+
+  TRY(take_options(&r, argc, argv));
+  complete_options(&r);
+  if (r.count > COUNT_MAX)
+    FAIL(ERR_USAGE, "--rate and --duration-s would be %s queries; at most %s are kept", ctl_format_count(r.count).s,
+         ctl_format_count(COUNT_MAX).s);
+  TRY(ctl_context_open(options, &r.ctx));
+  r.options.answer_topic = r.ctx->config->query.answer_topic;
+  TRY(find_space(&r));
+  TRY(bench_pool_open(&r.options, &r.pool));
+  ctl_interrupt_catch();
+  const struct bench_plan plan = { (double)r.rate, r.count, (int64_t)r.timeout_ms };
+  TRY(bench_run(r.ctx, &r.pool, &plan, &result));
+  return report_all(&r, &result);
+}
+
+const struct ctl_command ctl_bench_command = {
+  .name = "bench",
+  .arguments = "[--space NAME] [--rate N] [--duration-s N | --count N] [--k N] [--method METHOD] [--queries FILE]",
+  .summary = "load a running daemon with queries at a rate, and measure the latency of its answers",
+  .help =
+      "  --space NAME      the space (default: the only one)\n"
+      "  --rate N          queries a second (default: 100)\n"
+      "  --duration-s N    send for N seconds (default: 10)\n"
+      "  --count N         send N queries\n"
+      "  --k N             hits of each query (default: 10)\n"
+      "  --method METHOD   such as exact (default) or 'average(4000)'\n"
+      "  --filter TEXT     a filter for all queries: 'price < $1 and country in $2'\n"
+      "  --parameters JSON the values of $1, $2, ... in it: '[20, [\"de\", \"at\"]]'\n"
+      "  --queries FILE    send these, again and again: a .jsonl file with one query on each line, as for query\n"
+      "                    --file; or a .npy or .safetensors file with one vector in each row. Lines need not have\n"
+      "                    the fields that the options above give\n"
+      "  --tensor NAME     the tensor of a .safetensors file (default: the only one with two dimensions)\n"
+      "  --random N        without --queries: send N random vectors of normal numbers, again and again (default: "
+      "1000)\n"
+      "  --seed N          of the random vectors; each run prints the seed that it used\n"
+      "  --timeout-ms N    how long to wait for answers after the last query (default: 10000)\n"
+      "  --json            print one JSON object, with durations in microseconds\n"
+      "  --plot FILE.svg   draw the histogram\n"
+      "\n"
+      "Queries are sent when they are due, whether or not the daemon keeps up, and the latency of each is from when "
+      "it\n"
+      "was due until its answer was read. So a pause of the daemon counts for all queries that it delays. Answers "
+      "with\n"
+      "an error and missing ones are counted apart. queued and searched are the daemon's own times. One query is sent\n"
+      "before all others, and does not count. Ctrl-C ends the load and prints what was measured. Standard error says\n"
+      "so if sluicectl itself was the limit. The exit status is 1 if a query was answered with an error, or not at "
+      "all.\n",
+  .run = run_bench,
+};

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrange the answers as tensors, add metadata, and write the file. */
+#include "daemon/ctl/eval/ctl_eval_output.h"
+
+#include <stdio.h>
+
+#include "engine/model/safetensors_write.h"
+
+err_t eval_output_write(const char *path, const char *model_path, const char *method,
+                        const struct eval_answers *answers)
+{
+  const struct tensor_shape lists = { .n_dims = 2, .dim = { answers->n, answers->k } };
+  const struct tensor_shape column = { .n_dims = 1, .dim = { answers->n } };
+  size_t n_hits = answers->n * answers->k;
+  const struct tensor tensors[] = {
+    { "top_ids", TENSOR_I64, lists, span_of(answers->ids, n_hits * sizeof *answers->ids) },
+    { "top_scores", TENSOR_F32, lists, span_of(answers->scores, n_hits * sizeof *answers->scores) },
+    { "bound", TENSOR_F32, column, span_of(answers->bound, answers->n * sizeof *answers->bound) },
+    { "exact", TENSOR_U8, column, span_of(answers->exact, answers->n * sizeof *answers->exact) },
+  };
+  char k[24];
+  const struct safetensors_entry metadata[] = { { "model", model_path }, { "method", method }, { "k", k } };
+
+  snprintf(k, sizeof k, "%zu", answers->k);
+  return safetensors_write(path, metadata, sizeof metadata / sizeof metadata[0], tensors,
+                           sizeof tensors / sizeof tensors[0]);
+}

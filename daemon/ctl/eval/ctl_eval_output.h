@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Write the answers of sluicectl eval to a file, for other programs. */
+#ifndef DAEMON_CTL_CTL_EVAL_OUTPUT_H
+#define DAEMON_CTL_CTL_EVAL_OUTPUT_H
+
+#include "daemon/ctl/eval/ctl_eval_run.h"
+
+/* Write top_ids, top_scores, exact and bound to a safetensors file, with model, method and k in its metadata.
+ * Returns ERR_SYSTEM with the path and the reason. */
+err_t eval_output_write(const char *path, const char *model_path, const char *method,
+                        const struct eval_answers *answers);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A scan from the first record, and a producer for one record. */
+#include "daemon/ctl/model/ctl_model_topic.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "ingest/wire/model_record.h"
+#include "ingest/kafka/sender.h"
+#include "ingest/readers/topic_scan.h"
+
+enum { STEP_MS = 200, STILL_TIMEOUT_MS = 30000, FLUSH_TIMEOUT_MS = 30000, REASON_BYTES = 256 };
+
+static err_t verify_topic(const struct ctl_context *ctx)
+{
+  if (!*ctx->config->models.topic)
+    FAIL(ERR_CONFIG, "%s has no models.topic: name the topic that controls generations of models", ctx->config->path);
+  return ERR_OK;
+}
+
+/* ---- Reading ---- */
+
+static err_t take(struct region *region, const struct topic_scan_record *record, struct model_state *out)
+{
+  struct model_change change;
+  err_code_t err = model_record_decode(record->key, record->has_value, record->value, region, &change);
+
+  if (err_class(err) == ERR_CLASS_REJECT)
+    return ERR_OK;
+  TRY(err);
+  return model_state_apply(out, &change);
+}
+
+static err_t read_scan(struct ctl_context *ctx, struct topic_scan *scan, struct model_state *out)
+{
+  int64_t moved_ns = clock_now_ns();
+  struct topic_scan_record record;
+  enum topic_scan_found found;
+
+  for (;;) {
+    TRY(topic_scan_next(scan, STEP_MS, &record, &found));
+    if (found == TOPIC_SCAN_END)
+      return ERR_OK;
+    if (found == TOPIC_SCAN_RECORD) {
+      TRY(take(&ctx->region, &record, out));
+      moved_ns = clock_now_ns();
+    }
+    if (clock_now_ns() - moved_ns > STILL_TIMEOUT_MS * CLOCK_NS_PER_MS)
+      FAIL(ERR_KAFKA_RETRY, "topic %s cannot be read to its end: nothing came for %d s", ctx->config->models.topic,
+           STILL_TIMEOUT_MS / 1000);
+  }
+}
+
+err_t ctl_model_topic_read(struct ctl_context *ctx, struct model_state *out)
+{
+  AUTO(topic_scan_close) struct topic_scan *scan = NULL;
+  const struct topic_scan_range range = { .newest = TOPIC_SCAN_FROM_FIRST };
+  struct kafka_layers layers;
+
+  *out = (struct model_state){ 0 };
+  TRY(verify_topic(ctx));
+  TRY(ctl_context_layers(ctx, NULL, 0, &ctx->config->catalogue.kafka, &layers));
+  TRY(topic_scan_open(&layers, ctx->config->models.topic, &range, CTL_KAFKA_TIMEOUT_MS, &scan));
+  return read_scan(ctx, scan, out);
+}
+
+/* ---- Writing ---- */
+
+struct fate {
+  bool is_delivered;
+  int64_t offset;
+  char reason[REASON_BYTES];
+};
+
+static void on_report(void *context, const struct sender_report *report)
+{
+  struct fate *fate = context;
+
+  fate->is_delivered = report->fate == SENDER_DELIVERED;
+  fate->offset = report->offset;
+  snprintf(fate->reason, sizeof fate->reason, "%s", report->reason ? report->reason : "");
+}
+
+static err_t send(struct sender *sender, const struct ctl_context *ctx, const struct model_change *change,
+                  struct region *region)
+{
+  char key[SPACE_NAME_MAX + 1];
+  struct space_name name = { change->space, change->generation };
+  struct sender_message message = { .topic = ctx->config->models.topic, .has_key = true, .has_value = true };
+
+  if (!space_name_print(&name, key))
+    FAIL(ERR_USAGE, "with its generation, the name of the space has more than %d bytes", SPACE_NAME_MAX);
+  message.key = span_of_str(key);
+  if (change->generation == 1) /* the plain name is the key of the switches */
+    message.key =
+        span_of(key, (size_t)snprintf(key, sizeof key, "%.*s@1", (int)change->space.n, (const char *)change->space.p));
+  TRY(model_record_encode(change, region, &message.value));
+  return sender_send(sender, &message);
+}
+
+err_t ctl_model_topic_write(struct ctl_context *ctx, const struct model_change *change, int64_t *next)
+{
+  static const struct kafka_property defaults[] = { { "acks", "all" }, { "message.timeout.ms", "20000" } };
+  AUTO(sender_close) struct sender *sender = NULL;
+  struct fate fate = { .reason = "no answer" };
+  struct kafka_layers layers;
+
+  TRY(verify_topic(ctx));
+  TRY(ctl_context_layers(ctx, defaults, 2, &ctx->config->catalogue.kafka, &layers));
+  TRY(sender_open(&layers, on_report, &fate, &sender));
+  TRY(send(sender, ctx, change, &ctx->region));
+  TRY(sender_flush(sender, FLUSH_TIMEOUT_MS));
+  if (!fate.is_delivered)
+    FAIL(ERR_KAFKA, "topic %s did not take the record: %s", ctx->config->models.topic, fate.reason);
+  *next = fate.offset + 1;
+  return ERR_OK;
+}

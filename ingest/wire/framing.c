@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking framing off. */
+#include "ingest/wire/framing.h"
+
+enum { FRAME_BYTES = 5, VARINT_BYTES_MAX = 5, INDEXES_MAX = 32 };
+
+bool framing_is_there(struct span value)
+{
+  return value.n >= FRAME_BYTES && value.p[0] == 0;
+}
+
+static struct span skip(struct span bytes, size_t n)
+{
+  return span_of(bytes.p + n, bytes.n - n);
+}
+
+err_t framing_strip(struct span *value)
+{
+  if (value->n > 0 && value->p[0] != 0)
+    FAIL(ERR_WIRE, "the value is not framed as catalogue.framing says: its first byte is 0x%02x, not 0", value->p[0]);
+  if (!framing_is_there(*value))
+    FAIL(ERR_WIRE, "the value is not framed as catalogue.framing says: it has %zu bytes, and the framing alone has %d",
+         value->n, FRAME_BYTES);
+  *value = skip(*value, FRAME_BYTES);
+  return ERR_OK;
+}
+
+static bool take_varint(struct span *bytes, uint64_t *out)
+{
+  *out = 0;
+  for (size_t i = 0; i < bytes->n && i < VARINT_BYTES_MAX; i++) {
+    *out |= (uint64_t)(bytes->p[i] & 0x7f) << 7 * i;
+    if (bytes->p[i] < 0x80) {
+      *bytes = skip(*bytes, i + 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+err_t framing_strip_indexes(struct span *value)
+{
+  struct span rest = *value;
+  uint64_t zigzag, index;
+
+  bool is_list = take_varint(&rest, &zigzag) && zigzag % 2 == 0 && zigzag / 2 <= INDEXES_MAX;
+  for (uint64_t i = 0; is_list && i < zigzag / 2; i++)
+    is_list = take_varint(&rest, &index);
+  if (!is_list)
+    FAIL(ERR_WIRE, "no list of message indexes follows the schema's id, as in framed protobuf");
+  *value = rest;
+  return ERR_OK;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Verifying protobuf bytes field by field, then decoding them with protobuf-c. */
+#include "ingest/wire/protobuf_message.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum { FIELDS_MAX = 32, PATH_BYTES = 128, KEPT_BYTES = 768 };
+
+/* Read a varint. Returns its size in bytes, or 0 if there is none. */
+static size_t read_varint(struct span bytes, uint64_t *out)
+{
+  uint64_t value = 0;
+
+  for (size_t i = 0; i < bytes.n && i < 10; i++) {
+    value |= (uint64_t)(bytes.p[i] & 0x7f) << 7 * i;
+    if (bytes.p[i] < 0x80) {
+      *out = value;
+      return i + 1;
+    }
+  }
+  return 0;
+}
+
+/* One field of an encoded message. */
+struct wire_field {
+  uint32_t id;
+  bool has_content; /* of wire type "length-delimited" */
+  struct span content;
+};
+
+/* Take the next field off the bytes. Returns false, and leaves the bytes unchanged, if they do not start with a field.
+ */
+static bool take_field(struct span *bytes, struct wire_field *out)
+{
+  uint64_t tag, value;
+  size_t n = read_varint(*bytes, &tag);
+
+  if (n == 0 || tag >> 3 == 0)
+    return false;
+  struct span rest = span_of(bytes->p + n, bytes->n - n);
+  *out = (struct wire_field){ .id = (uint32_t)(tag >> 3), .has_content = (tag & 7) == 2 };
+  switch (tag & 7) {
+  case 0:
+    n = read_varint(rest, &value);
+    break;
+  case 1:
+    n = 8;
+    break;
+  case 2:
+    n = read_varint(rest, &value);
+    break;
+  case 5:
+    n = 4;
+    break;
+  default:
+    return false;
+  }
+  if (n == 0 || n > rest.n || (out->has_content && value > rest.n - n))
+    return false;
+  if (out->has_content) {
+    out->content = span_of(rest.p + n, value);
+    n += value;
+  }
+  *bytes = span_of(rest.p + n, rest.n - n);
+  return true;
+}
+
+/* Find the descriptor of a message, string or bytes field; NULL for numbers and unknown fields. */
+static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *type, const struct wire_field *at)
+{
+  return at->has_content ? protobuf_c_message_descriptor_get_field(type, at->id) : NULL;
+}
+
+static bool is_text(const ProtobufCFieldDescriptor *field)
+{
+  return field->type == PROTOBUF_C_TYPE_STRING && field->label != PROTOBUF_C_LABEL_REPEATED;
+}
+
+static bool has_zero(struct span text)
+{
+  return text.n > 0 && memchr(text.p, 0, text.n);
+}
+
+/* ---- Verifying ---- */
+
+/* The verifier's place in the message: a linked list on the stack. It is printed only for an error. */
+struct place {
+  const struct place *up;
+  const char *name;
+};
+
+static size_t print_path(const struct place *at, const char *name, char *out, size_t size)
+{
+  size_t n = at ? print_path(at->up, at->name, out, size) : 0;
+  int more = snprintf(out + n, size - n, "%s%s", n ? "." : "", name);
+
+  n += more > 0 ? (size_t)more : 0;
+  return n < size ? n : size - 1;
+}
+
+struct verifier {
+  const struct message_limit *limits;
+  err_code_t field_error;
+};
+
+static err_t fail_field(const struct verifier *v, const struct place *at, const ProtobufCFieldDescriptor *field,
+                        const char *reason)
+{
+  char path[PATH_BYTES];
+
+  print_path(at, field->name, path, sizeof path);
+  FAIL(v->field_error, "%s: %s", path, reason);
+}
+
+/* Verify one length-delimited field.
+ *
+ * count  how often this field has occurred, including this time
+ */
+static err_t verify_content(const struct verifier *v, const struct place *at, const ProtobufCFieldDescriptor *field,
+                            struct span content, size_t count)
+{
+  bool is_number = field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_BYTES &&
+                   field->type != PROTOBUF_C_TYPE_MESSAGE;
+
+  if (field->label != PROTOBUF_C_LABEL_REPEATED && count > 1 && !is_number)
+    return fail_field(v, at, field, "it occurs twice");
+  if (field->type == PROTOBUF_C_TYPE_STRING && has_zero(content))
+    return fail_field(v, at, field, "text with a zero character");
+  return ERR_OK;
+}
+
+static err_t verify_counts(const struct verifier *v, const struct place *at, const ProtobufCMessageDescriptor *type,
+                           const size_t *counts)
+{
+  char reason[64];
+
+  for (unsigned i = 0; i < type->n_fields; i++) {
+    size_t most = counts[i] ? message_field_limit(&type->fields[i], v->limits) : 0;
+    if (counts[i] <= most)
+      continue;
+    snprintf(reason, sizeof reason, "%zu elements, at most %zu", counts[i], most);
+    return fail_field(v, at, &type->fields[i], reason);
+  }
+  return ERR_OK;
+}
+
+/* Verify a message and the messages in it. The schema limits the depth of the recursion, not the bytes. The first wrong
+ * field is reported only if all bytes are a message; otherwise the error is ERR_WIRE. */
+static err_t verify_message(const struct verifier *v, const struct place *at, struct span bytes,
+                            const ProtobufCMessageDescriptor *type)
+{
+  size_t counts[FIELDS_MAX] = { 0 };
+  struct wire_field taken;
+  err_code_t err = ERR_OK;
+
+  assert(type->n_fields <= FIELDS_MAX);
+  while (bytes.n > 0) {
+    if (!take_field(&bytes, &taken))
+      FAIL(ERR_WIRE, "not a protobuf message of type %s%s", type->name,
+           bytes.p[0] == 0 ? " (framed for a schema registry? See catalogue.framing; queries are not framed)" : "");
+    const ProtobufCFieldDescriptor *field = find_field(type, &taken);
+    if (!field || err != ERR_OK)
+      continue;
+    err = verify_content(v, at, field, taken.content, ++counts[field - type->fields]);
+    if (err == ERR_OK && field->type == PROTOBUF_C_TYPE_MESSAGE)
+      err = verify_message(v, &(struct place){ at, field->name }, taken.content, field->descriptor);
+    if (err == ERR_WIRE)
+      return err;
+  }
+  return err == ERR_OK ? verify_counts(v, at, type, counts) : err;
+}
+
+/* ---- Reading ---- */
+
+/* An allocator for protobuf-c that takes memory from a region. Freeing does nothing: the region frees everything. */
+struct region_allocator {
+  struct region *region;
+  err_code_t err;
+};
+
+static void *allocate(void *context, size_t size)
+{
+  struct region_allocator *a = context;
+  void *p;
+
+  a->err = region_array(a->region, 1, size, &p);
+  return a->err == ERR_OK ? p : NULL;
+}
+
+static void ignore_free(void *context, void *p)
+{
+  (void)context;
+  (void)p;
+}
+
+static err_t unpack(struct span value, const ProtobufCMessageDescriptor *type, struct region *r, ProtobufCMessage **out)
+{
+  struct region_allocator context = { .region = r };
+  ProtobufCAllocator allocator = { .alloc = allocate, .free = ignore_free, .allocator_data = &context };
+  ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, value.n, value.p);
+
+  if (!message && context.err != ERR_OK)
+    return context.err;
+  if (!message)
+    FAIL(ERR_WIRE, "not a protobuf message of type %s", type->name);
+  *out = message;
+  return ERR_OK;
+}
+
+/* Decode only the strings of the outermost message, without those that occur twice or have a zero byte. */
+static err_t read_texts(struct span value, const ProtobufCMessageDescriptor *type, struct region *r,
+                        ProtobufCMessage **out)
+{
+  ProtobufCMessage *message;
+  bool is_seen[FIELDS_MAX] = { 0 };
+  struct wire_field taken;
+  struct span text;
+
+  TRY(region_array(r, 1, type->sizeof_message, &message));
+  protobuf_c_message_init(type, message);
+  while (value.n > 0 && take_field(&value, &taken)) {
+    const ProtobufCFieldDescriptor *field = find_field(type, &taken);
+    if (!field || !is_text(field))
+      continue;
+    bool is_usable = !is_seen[field - type->fields] && !has_zero(taken.content);
+    is_seen[field - type->fields] = true;
+    TRY(region_copy(r, is_usable ? taken.content : (struct span){ 0 }, &text));
+    *(const char **)message_field_at(message, field) = (const char *)text.p;
+  }
+  *out = message;
+  return ERR_OK;
+}
+
+err_t protobuf_message_read(struct span value, const ProtobufCMessageDescriptor *type,
+                            const struct message_limit *limits, err_code_t field_error, struct region *r,
+                            ProtobufCMessage **out)
+{
+  struct verifier v = { .limits = limits, .field_error = field_error };
+  struct region_mark start = region_mark(r);
+  char kept[KEPT_BYTES];
+
+  err_code_t err = verify_message(&v, NULL, value, type);
+  if (err == ERR_OK)
+    err = unpack(value, type, r, out);
+  if (err == ERR_OK || (err != field_error && err != ERR_TOO_LARGE))
+    return err;
+  snprintf(kept, sizeof kept, "%s", err_message());
+  region_rewind(r, start);
+  TRY(read_texts(value, type, r, out));
+  FAIL(err, "%s", kept);
+}

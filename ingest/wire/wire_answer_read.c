@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding the answers of shards. */
+#include <stdio.h>
+
+#include "ingest/wire/message_field.h"
+#include "ingest/wire/wire_message.h"
+#include "ingest/wire/wire_partial.h"
+
+/* Read a method that wire_answer.c has printed, such as "average(4000)". Without a name it is that of an error. */
+static err_t read_method(const char *text, struct method *out)
+{
+  size_t n = strcspn(text, "(");
+  int n_read = sscanf(text + n, "(%u,%u", &out->args[0], &out->args[1]);
+
+  if (n >= METHOD_NAME_MAX)
+    FAIL(ERR_WIRE, "method: a name of %zu bytes is too long", n);
+  memcpy(out->name, text, n);
+  out->n_args = n_read > 0 ? (unsigned)n_read : 0;
+  return ERR_OK;
+}
+
+static err_t read_hits(const Sluice__V1__Answer *m, struct region *r, struct answer *out)
+{
+  TRY(region_array(r, m->n_hits, sizeof *out->hits, &out->hits));
+  for (size_t i = 0; i < m->n_hits; i++)
+    out->hits[i] = (struct hit){ span_of(m->hits[i]->key.data, m->hits[i]->key.len), m->hits[i]->score };
+  out->n_hits = m->n_hits;
+  return ERR_OK;
+}
+
+static struct explanation explanation_of(const Sluice__V1__Explanation *m)
+{
+  bool has_score = message_has(&m->base, "score");
+
+  return (struct explanation){
+    .key = span_of(m->key.data, m->key.len),
+    .verdict = (enum verdict)m->verdict,
+    .has_score = has_score,
+    .score = has_score ? m->score : 0.0f,
+    .rank = m->rank,
+  };
+}
+
+static err_t read_explanations(const Sluice__V1__Answer *m, struct region *r, struct answer *out)
+{
+  TRY(region_array(r, m->n_explanations, sizeof *out->explanations, &out->explanations));
+  for (size_t i = 0; i < m->n_explanations; i++)
+    out->explanations[i] = explanation_of(m->explanations[i]);
+  out->n_explanations = m->n_explanations;
+  return ERR_OK;
+}
+
+static err_t read_watermark(const Sluice__V1__Answer *m, struct region *r, struct answer *out)
+{
+  struct position *positions;
+
+  TRY(region_array(r, m->n_watermark, sizeof *positions, &positions));
+  for (size_t i = 0; i < m->n_watermark; i++)
+    positions[i] = (struct position){ m->watermark[i]->partition, m->watermark[i]->next };
+  out->watermark = positions;
+  out->n_watermark = m->n_watermark;
+  return ERR_OK;
+}
+
+static void read_receipt(const Sluice__V1__Receipt *m, struct receipt *out)
+{
+  if (!m)
+    return;
+  out->is_exact = m->exact;
+  out->has_bound = message_has(&m->base, "bound");
+  out->bound = out->has_bound ? m->bound : 0.0f;
+}
+
+static void read_counts(const Sluice__V1__Counts *m, struct counts *out)
+{
+  if (!m)
+    return;
+  *out = (struct counts){ .items = m->items, .scored = m->scored, .candidates = m->candidates };
+  out->has_admitted = message_has(&m->base, "admitted");
+  out->admitted = out->has_admitted ? m->admitted : 0;
+}
+
+static void read_error(const Sluice__V1__Error *m, struct answer *out)
+{
+  if (!m)
+    return;
+  bool is_known = m->code > 0 && (int)m->code <= (int)ANSWER_PARTIAL;
+  out->error = is_known ? (enum answer_error)m->code : ANSWER_INTERNAL;
+  out->error_message = m->message;
+}
+
+err_t wire_decode_answer(struct span value, struct region *r, struct answer *out)
+{
+  ProtobufCMessage *message = NULL;
+
+  TRY(wire_message_read_ours(value, &sluice__v1__answer__descriptor, r, &message));
+  const Sluice__V1__Answer *m = (const Sluice__V1__Answer *)message;
+  *out = (struct answer){ .id = span_of_str(m->id), .space = span_of_str(m->space), .epoch = m->epoch };
+  TRY(read_method(m->method, &out->method));
+  TRY(read_hits(m, r, out));
+  TRY(read_explanations(m, r, out));
+  TRY(read_watermark(m, r, out));
+  read_receipt(m->receipt, &out->receipt);
+  read_counts(m->counts, &out->counts);
+  read_error(m->error, out);
+  out->generation = m->generation;
+  snprintf(out->model, sizeof out->model, "%s", m->model);
+  out->queued_us = m->times ? m->times->queued_us : 0;
+  out->searched_us = m->times ? m->times->searched_us : 0;
+  out->has_time = message_has(&m->base, "time_unix_ms");
+  out->time_unix_ms = out->has_time ? m->time_unix_ms : 0;
+  return ERR_OK;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Closing clients: closings that end at once, later, and never. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "ingest/kafka/kafka_closing.h"
+
+static _Atomic bool may_end;
+static _Atomic int n_closed;
+
+static void close_at_once(void *object)
+{
+  (void)object;
+  atomic_fetch_add(&n_closed, 1);
+}
+
+static void close_when_told(void *object)
+{
+  while (!atomic_load(&may_end))
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  close_at_once(object);
+}
+
+static void a_closing_is_waited_for(void **state)
+{
+  (void)state;
+  kafka_closing_run("short", close_at_once, NULL);
+  assert_int_equal(atomic_load(&n_closed), 1);
+  assert_int_equal(kafka_closing_log_left(), 0);
+}
+
+static void closings_run_side_by_side_and_one_that_never_ends_is_left(void **state)
+{
+  int64_t began_ns = clock_now_ns();
+
+  (void)state;
+  atomic_store(&n_closed, 0);
+  kafka_closing_together();
+  kafka_closing_run("endless", close_when_told, NULL);
+  kafka_closing_run("short", close_at_once, NULL);
+  kafka_closing_run("endless", close_when_told, NULL);
+  assert_int_equal(kafka_closing_wait(clock_now_ns() + 300 * CLOCK_NS_PER_MS), 2);
+  assert_int_equal(atomic_load(&n_closed), 1);
+  assert_int_equal(kafka_closing_log_left(), 2);
+  assert_true(clock_now_ns() - began_ns < 10 * CLOCK_NS_PER_S);
+
+  atomic_store(&may_end, true);
+  assert_int_equal(kafka_closing_wait(clock_now_ns() + 60 * CLOCK_NS_PER_S), 0);
+  assert_int_equal(atomic_load(&n_closed), 3);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_closing_is_waited_for),
+    cmocka_unit_test(closings_run_side_by_side_and_one_that_never_ends_is_left),
+  };
+
+  log_set_level(LOG_LEVEL_ERROR);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

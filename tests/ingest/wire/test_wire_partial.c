@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of the records of the partials topic: what is written is read again, and nonsense is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "ingest/wire/wire.h"
+#include "ingest/wire/wire_partial.h"
+#include "tests/support/assert_ok.h"
+
+static struct region region;
+
+static int end(void **state)
+{
+  (void)state;
+  region_fini(&region);
+  return 0;
+}
+
+static struct answer whole_answer(void)
+{
+  static struct hit hits[] = { { { (const uint8_t *)"a", 1 }, 1.5f }, { { (const uint8_t *)"bb", 2 }, -0.25f } };
+  static struct explanation explanations[] = {
+    { .key = { (const uint8_t *)"a", 1 }, .verdict = VERDICT_HIT, .has_score = true, .score = 1.5f, .rank = 1 },
+    { .key = { (const uint8_t *)"x", 1 }, .verdict = VERDICT_NO_ITEM },
+  };
+  static const struct position watermark[] = { { 0, 7 }, { 4, 9 } };
+
+  return (struct answer){
+    .id = span_of_str("id"),
+    .space = span_of_str("books"),
+    .generation = 2,
+    .model = "0123456789abcdef",
+    .method = { .name = "combined", .args = { 40, 7 }, .n_args = 2 },
+    .hits = hits,
+    .n_hits = 2,
+    .explanations = explanations,
+    .n_explanations = 2,
+    .receipt = { .has_bound = true, .bound = 2.0f },
+    .epoch = 12,
+    .has_time = true,
+    .time_unix_ms = 1234,
+    .watermark = watermark,
+    .n_watermark = 2,
+    .counts = { .items = 10, .scored = 5, .candidates = 6, .has_admitted = true, .admitted = 0 },
+    .queued_us = 3,
+    .searched_us = 4,
+  };
+}
+
+/* The largest answer that can be asked for is above the limit of what clients may send. */
+static void the_largest_answer_is_read_again(void **state)
+{
+  enum { HITS = 100000 };
+  static uint8_t keys[HITS + ITEM_KEY_MAX];
+  static struct hit hits[HITS];
+  struct answer answer = whole_answer(), back;
+  struct span head, encoded, value;
+  struct partial read;
+
+  (void)state;
+  for (size_t i = 0; i < HITS; i++)
+    hits[i] = (struct hit){ span_of(keys + i, ITEM_KEY_MAX), (float)i };
+  answer.hits = hits;
+  answer.n_hits = HITS;
+  assert_ok(wire_encode_partial(&(struct partial){ .of = 1 }, &region, &head));
+  assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &encoded));
+  assert_ok(wire_complete_partial(head, encoded, &region, &value));
+  assert_in_range(value.n, (uint64_t)HITS * ITEM_KEY_MAX, 32 << 20);
+  assert_ok(wire_decode_partial(value, &region, &read));
+  assert_ok(wire_decode_answer(read.answer, &region, &back));
+  assert_int_equal(back.n_hits, HITS);
+  assert_true(back.hits[HITS - 1].score == (float)(HITS - 1));
+}
+
+static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
+{
+  static const struct span trace[] = { { (const uint8_t *)"00-1", 4 }, { 0 }, { (const uint8_t *)"k=v", 3 } };
+  struct answer answer = whole_answer(), back;
+  struct span head, encoded, value, again;
+  struct partial partial = { .shard = 2,
+                             .of = 3,
+                             .model = span_of_str("digest"),
+                             .has_key = true,
+                             .is_json = true,
+                             .reply_topic = span_of_str("replies"),
+                             .k = 10,
+                             .has_deadline = true,
+                             .left_us = 0,
+                             .allow_partial = true,
+                             .trace = trace,
+                             .n_trace = 3,
+                             .asked_unix_ms = -1 };
+  struct partial read;
+
+  (void)state;
+  assert_ok(wire_encode_partial(&partial, &region, &head));
+  assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &encoded));
+  assert_ok(wire_complete_partial(head, encoded, &region, &value));
+  assert_ok(wire_decode_partial(value, &region, &read));
+  assert_int_equal(read.shard, 2);
+  assert_int_equal(read.of, 3);
+  assert_true(span_equal(read.model, partial.model));
+  assert_true(read.has_key && read.key.n == 0);
+  assert_true(read.is_json && read.allow_partial);
+  assert_true(span_equal(read.reply_topic, partial.reply_topic));
+  assert_int_equal(read.k, 10);
+  assert_true(read.has_deadline && read.left_us == 0);
+  assert_int_equal(read.n_trace, 3);
+  assert_true(span_equal(read.trace[2], trace[2]));
+  assert_int_equal(read.asked_unix_ms, -1);
+  assert_ok(wire_decode_answer(read.answer, &region, &back));
+  assert_ok(wire_encode_answer(&back, WIRE_PROTOBUF, &region, &again));
+  /* below_last_hit is computed by the merge, so this is all that an answer has */
+  assert_true(span_equal(again, encoded));
+}
+
+static void an_error_in_a_part_is_the_one_that_was_put_in(void **state)
+{
+  struct answer error = { .id = span_of_str("id"), .error = ANSWER_NOT_SEEN, .error_message = "not yet" }, back;
+  struct span encoded;
+
+  (void)state;
+  assert_ok(wire_encode_answer(&error, WIRE_PROTOBUF, &region, &encoded));
+  assert_ok(wire_decode_answer(encoded, &region, &back));
+  assert_int_equal(back.error, ANSWER_NOT_SEEN);
+  assert_string_equal(back.error_message, "not yet");
+}
+
+static void records_that_cannot_be_are_refused(void **state)
+{
+  const struct partial bad[] = { { .shard = 3, .of = 3, .answer = span_of_str("x") },
+                                 { .shard = 0, .of = 0, .answer = span_of_str("x") },
+                                 { .shard = 0, .of = PARTIAL_SHARDS_MAX + 1, .answer = span_of_str("x") },
+                                 { .shard = 0, .of = 1 },
+                                 { .kind = PARTIAL_HEARTBEAT },
+                                 { .kind = 7, .of = 1 } };
+  struct partial out;
+  struct span value;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    assert_ok(wire_encode_partial(&bad[i], &region, &value));
+    assert_int_equal(wire_decode_partial(value, &region, &out), ERR_WIRE);
+  }
+  assert_int_equal(wire_decode_partial(span_of_str("\xff\xff"), &region, &out), ERR_WIRE);
+  assert_ok(wire_encode_partial(&(struct partial){ .kind = PARTIAL_ANSWERED }, &region, &value));
+  assert_ok(wire_decode_partial(value, &region, &out));
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_largest_answer_is_read_again),
+    cmocka_unit_test(an_answer_in_a_part_is_the_one_that_was_put_in),
+    cmocka_unit_test(an_error_in_a_part_is_the_one_that_was_put_in),
+    cmocka_unit_test(records_that_cannot_be_are_refused),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, end);
+}
