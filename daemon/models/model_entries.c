@@ -102,9 +102,9 @@ void model_entry_fail(struct model_entry *entry)
   model_entry_enter(entry, MODEL_FAILED);
 }
 
-void model_entry_note_asked(struct model_entry *entry, const char *digest, uint32_t root)
+void model_entry_note_asked(struct model_entry *entry, const char *digest, bool has_root)
 {
-  bool is_another = strcmp(entry->digest, digest) != 0 || entry->root != root;
+  bool is_another = strcmp(entry->digest, digest) != 0 || !has_root;
 
   if (is_another && !*entry->problem) {
     snprintf(entry->problem, sizeof entry->problem,

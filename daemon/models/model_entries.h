@@ -41,9 +41,9 @@ void model_entry_enter(struct model_entry *entry, enum model_phase phase);
 /* The calling thread's newest failure is what is wrong with the entry: log it, and enter MODEL_FAILED. */
 void model_entry_fail(struct model_entry *entry);
 
-/* The control topic names a model with this digest and this root for a loaded entry. If these are others, that is its
- * problem, and it is logged. Once they are those of the loaded one again, the problem is gone. */
-void model_entry_note_asked(struct model_entry *entry, const char *digest, uint32_t root);
+/* The control topic names a model with this digest for a loaded entry. If it is another one, or has another root, that
+ * is its problem, and it is logged. Once it is the loaded one again, the problem is gone. */
+void model_entry_note_asked(struct model_entry *entry, const char *digest, bool has_root);
 
 /* The store has a part that the model cannot use; the calling thread's newest failure says why. Count it. The first one
  * is the entry's problem.

@@ -30,6 +30,7 @@ struct model_entry {
   uint32_t generation;
   uint32_t root;                      /* the generation whose parts it uses: itself, unless it derives from another */
   char part_name[SPACE_NAME_MAX + 1]; /* of these parts */
+  bool lacks_root;                    /* the root is not known yet: no record is of this generation */
   enum model_phase phase;
   bool is_in_engine;
   bool names_another;                  /* the problem is that the control topic says something else about it */

@@ -31,8 +31,8 @@ static const struct model_generation *find_loadable(const struct model_space *sa
 {
   for (size_t i = said->n_switches; i-- > 0;) {
     const struct model_generation *g = model_state_generation(said, said->switches[i].to);
-    if (g && !g->is_retired && g->number > 1 && model_path_get(store_path, g, path) == ERR_OK &&
-        has_digest(path, g->digest))
+    if (g && !g->is_retired && g->number > 1 && !model_state_lacks_root(said, g->number) &&
+        model_path_get(store_path, g, path) == ERR_OK && has_digest(path, g->digest))
       return g;
   }
   return NULL;

@@ -91,6 +91,13 @@ uint32_t model_state_root(const struct model_state *s, struct span space, uint32
   return root_of(model_state_find(s, space), number);
 }
 
+bool model_state_lacks_root(const struct model_space *space, uint32_t number)
+{
+  uint32_t root = root_of(space, number);
+
+  return root != number && root > 1 && !model_state_generation(space, root); /* generation 1 needs no record */
+}
+
 bool model_state_uses_parts(const struct model_state *s, struct span space, uint32_t root)
 {
   const struct model_space *found = model_state_find(s, space);
@@ -100,7 +107,7 @@ bool model_state_uses_parts(const struct model_state *s, struct span space, uint
     return true;
   for (size_t i = 0; i < found->n_generations; i++) {
     const struct model_generation *g = &found->generations[i];
-    if (!g->is_retired && root_of(found, g->number) == root)
+    if (!g->is_retired && (root_of(found, g->number) == root || model_state_lacks_root(found, g->number)))
       return true;
   }
   return false;

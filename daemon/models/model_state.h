@@ -57,10 +57,15 @@ struct model_change model_state_record(const struct model_space *space, const st
 /* Was this generation retired? */
 bool model_state_is_retired(const struct model_state *s, struct span space, uint32_t number);
 
-/* Return the generation whose parts this one uses: its root. It is the generation itself, unless that was derived. */
+/* Return the generation whose parts this one uses: its root. It is the generation itself, unless that was derived.
+ * See model_state_lacks_root(). */
 uint32_t model_state_root(const struct model_state *s, struct span space, uint32_t number);
 
-/* Are the parts of this root used? Retired generations use none. */
+/* Does this generation derive, perhaps through others, from one that no record is of? Then its root is not known yet:
+ * the record that is missing may name another one. */
+bool model_state_lacks_root(const struct model_space *space, uint32_t number);
+
+/* Are the parts of this root used? Retired generations use none. One whose root is not known yet may use any. */
 bool model_state_uses_parts(const struct model_state *s, struct span space, uint32_t root);
 
 /* Return the generation that was current at a time, by the history of switches alone. Before the first switch, and in a

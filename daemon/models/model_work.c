@@ -38,14 +38,16 @@ static err_t set_path(const struct model_work *w, struct model_entry *entry, con
   return mem_copy_str(path, &entry->path);
 }
 
-static err_t set_file(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked,
-                      uint32_t root)
+static err_t set_file(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
 {
+  const struct span name = space_name(w, entry->space);
+
   TRY(set_path(w, entry, asked));
   snprintf(entry->digest, sizeof entry->digest, "%s", asked->digest);
   entry->is_in_topic = asked->is_in_topic;
   entry->n_bytes = asked->n_bytes;
-  model_entry_set_root(entry, root);
+  model_entry_set_root(entry, model_state_root(w->state, name, asked->number));
+  entry->lacks_root = model_state_lacks_root(model_state_find(w->state, name), asked->number);
   model_entry_reset(entry);
   entry->is_clean = false;
   return ERR_OK;
@@ -64,7 +66,7 @@ static err_t add_first(struct model_work *w, size_t space)
   TRY(model_entries_add(&w->entries, space, name, info.generation, &entry));
   if (info.generation > 1) {
     const struct model_generation *asked = model_state_generation(model_state_find(w->state, name), info.generation);
-    TRY(set_file(w, entry, asked, model_state_root(w->state, name, info.generation)));
+    TRY(set_file(w, entry, asked));
     snprintf(entry->digest, sizeof entry->digest, "%s", info.digest);
   }
   w->current[space] = info.generation;
@@ -126,27 +128,34 @@ err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t 
 
 /* ---- Following the state ---- */
 
+/* Is the entry's root the one that the state names? */
+static bool has_root(const struct model_work *w, const struct model_entry *entry)
+{
+  const struct span name = space_name(w, entry->space);
+
+  return entry->root == model_state_root(w->state, name, entry->generation) &&
+         entry->lacks_root == model_state_lacks_root(model_state_find(w->state, name), entry->generation);
+}
+
 /* Is it the file that the entry has, or is loading? A generation that was retired has none. */
-static bool has_file(const struct model_entry *entry, const struct model_generation *asked, uint32_t root)
+static bool has_file(const struct model_entry *entry, const struct model_generation *asked)
 {
   bool was_retired = entry->phase == MODEL_KEPT || entry->phase == MODEL_REMOVING || entry->phase == MODEL_REMOVED;
   bool has_source = entry->path && entry->is_in_topic == asked->is_in_topic && entry->n_bytes == asked->n_bytes &&
                     (asked->is_in_topic || strcmp(entry->path, asked->path) == 0);
 
-  return !was_retired && has_source && strcmp(entry->digest, asked->digest) == 0 && entry->root == root;
+  return !was_retired && has_source && strcmp(entry->digest, asked->digest) == 0;
 }
 
 /* Another record of this generation: load what it says. A model that is loaded stays, because its parts were made for
  * it. */
 static err_t change_file(struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
 {
-  uint32_t root = model_state_root(w->state, space_name(w, entry->space), asked->number);
-
   if (entry->is_in_engine) {
-    model_entry_note_asked(entry, asked->digest, root);
+    model_entry_note_asked(entry, asked->digest, has_root(w, entry));
     return ERR_OK;
   }
-  if (has_file(entry, asked, root))
+  if (has_file(entry, asked) && has_root(w, entry))
     return ERR_OK;
   if (w->loading.is_under_way && w->loading_entry == entry)
     return ERR_OK; /* looked at again when loading has ended */
@@ -154,7 +163,7 @@ static err_t change_file(struct model_work *w, struct model_entry *entry, const 
     model_fetching_cancel(&w->fetching);
     return ERR_OK; /* the same */
   }
-  TRY(set_file(w, entry, asked, root));
+  TRY(set_file(w, entry, asked));
   model_entry_enter(entry, MODEL_WAITING);
   sweep_soon(w);
   return ERR_OK;
@@ -232,6 +241,24 @@ static void sweep_files(struct model_work *w)
 
 /* ---- Loading ---- */
 
+/* Errors of a model are its own; others end the daemon. */
+static err_t judge(struct model_entry *entry, err_code_t err)
+{
+  if (err != ERR_MODEL && err != ERR_FULL && err != ERR_SPACE)
+    return err;
+  model_entry_fail(entry);
+  return ERR_OK;
+}
+
+/* With a root that is not known yet, it would be filled with other parts now than after the next start. */
+static err_t verify_root(const struct model_work *w, const struct model_entry *entry)
+{
+  if (entry->lacks_root)
+    FAIL(ERR_MODEL, "it derives from %s@%" PRIu32 ", of which the control topic has no record: add that generation too",
+         w->config->spaces[entry->space].name, entry->root);
+  return ERR_OK;
+}
+
 static err_t load(struct model_work *w, struct model_entry *entry)
 {
   const struct config_space *configured = &w->config->spaces[entry->space];
@@ -243,6 +270,7 @@ static err_t load(struct model_work *w, struct model_entry *entry)
     .parts_of = entry->root,
   };
 
+  TRY(verify_root(w, entry));
   TRY(model_loading_begin(&w->loading, &space, entry->path, entry->digest));
   w->loading_entry = entry;
   model_entry_enter(entry, MODEL_LOADING);
@@ -282,17 +310,8 @@ static err_t begin_loading(struct model_work *w)
       continue;
     entry->file_time = time_of(entry->path);
     *entry->problem = '\0';
-    TRY(load(w, entry));
+    TRY(judge(entry, load(w, entry)));
   }
-  return ERR_OK;
-}
-
-/* Errors of a model are its own; others end the daemon. */
-static err_t judge(struct model_entry *entry, err_code_t err)
-{
-  if (err != ERR_MODEL && err != ERR_FULL && err != ERR_SPACE)
-    return err;
-  model_entry_fail(entry);
   return ERR_OK;
 }
 
@@ -313,8 +332,7 @@ static bool is_still_asked_for(const struct model_work *w, const struct model_en
 {
   const struct model_generation *asked = find_asked(w, entry);
 
-  return asked && !asked->is_retired && strcmp(asked->digest, entry->digest) == 0 &&
-         entry->root == model_state_root(w->state, space_name(w, entry->space), entry->generation);
+  return asked && !asked->is_retired && strcmp(asked->digest, entry->digest) == 0 && has_root(w, entry);
 }
 
 static err_t end_loading(struct model_work *w)

@@ -103,6 +103,22 @@ class Derived(test_rollout.Rollout):
         self.put([2], range(5))  # it was retired, and its parts are those of the root
         self.assertEqual(self.ask(), {3})
 
+    def test_a_chain_has_the_same_root_whichever_of_its_records_comes_first(self):
+        self.put([1])
+        self.write_record("books@3", {"add": {**self.record_of(3)["add"], "derive": 2}})
+        for _ in range(2):  # a start does not wait for the other record
+            self.assertIn("derives from books@2", self.await_phase(3, "failed")["problem"])
+            self.assertEqual(self.ask(), {1})
+            self.restart()
+        self.write_record("books@2", self.record_of(2))
+        for _ in range(2):
+            self.await_phase(2, "ready")
+            row = self.await_phase(3, "ready")
+            self.assertEqual((row["derives_from"], row["items"], row["problem"]), (1, N_ITEMS, None))
+            self.put([1], range(40))
+            self.assertEqual(self.ask(2) | self.ask(3), {2, 3})
+            self.restart()
+
     def test_restarts_in_each_state_change_nothing(self):
         self.put([1], range(100))
         self.derive(2)

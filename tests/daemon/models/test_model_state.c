@@ -127,12 +127,15 @@ static void a_derived_generation_has_the_parts_of_its_root(void **state)
   assert_int_equal(model_state_root(&s, books, 2), 2);
   apply(&s, derived(add("books", 4, "/m/4"), 3)); /* its root comes later */
   assert_int_equal(model_state_root(&s, books, 4), 3);
+  assert_true(model_state_lacks_root(model_state_find(&s, books), 4));
   apply(&s, derived(add("books", 3, "/m/3"), 1));
   apply(&s, add("books", 5, "/m/5"));
   assert_int_equal(model_state_root(&s, books, 3), 1);
   assert_int_equal(model_state_root(&s, books, 4), 1);
+  assert_false(model_state_lacks_root(model_state_find(&s, books), 4));
   assert_int_equal(model_state_root(&s, books, 5), 5);
   assert_int_equal(model_state_root(&s, span_of_str("films"), 3), 3);
+  assert_false(model_state_lacks_root(NULL, 3));
   model_state_fini(&s);
 }
 
@@ -153,6 +156,12 @@ static void parts_are_used_until_the_last_generation_of_their_root_is_retired(vo
   assert_false(model_state_uses_parts(&s, books, 1));
   apply(&s, derived(add("books", 4, "/m/4"), 1));
   assert_true(model_state_uses_parts(&s, books, 1));
+  apply(&s, derived(add("books", 4, "/m/4"), 3)); /* 3 derives from 1 */
+  assert_true(model_state_uses_parts(&s, books, 1));
+  apply(&s, of_kind(MODEL_FORGET, "books", 3)); /* its next record may say so again */
+  assert_true(model_state_uses_parts(&s, books, 1));
+  apply(&s, add("books", 3, "/m/3"));
+  assert_false(model_state_uses_parts(&s, books, 1));
   model_state_fini(&s);
 }
 

@@ -77,6 +77,7 @@ static void a_model_that_needs_other_parts_than_its_root_fails_with_the_reason(v
   derive(f, 4, 1, 1);
   step_to(f, 4, MODEL_FAILED, true);
   assert_non_null(strstr(entry(f, 4)->problem, "needs a vector of 2 numbers of an item, and a part has a vector of 1"));
+  add(f, 2, 1, f->digests[1]);
   derive(f, 4, 1, 2); /* another record is another attempt */
   step_to(f, 4, MODEL_READY, true);
   assert_items(f, 4, ITEMS);
@@ -84,6 +85,25 @@ static void a_model_that_needs_other_parts_than_its_root_fails_with_the_reason(v
   step_to(f, 4, MODEL_READY, true);
   assert_non_null(strstr(entry(f, 4)->problem, "or other parts"));
   assert_items(f, 4, ITEMS);
+}
+
+/* The record may name another root, and the parts would depend on when it came. */
+static void a_generation_that_derives_from_one_without_a_record_waits_for_it(void **state)
+{
+  struct fixture *f = *state;
+
+  derive(f, 5, 0, 4);
+  step_to(f, 5, MODEL_FAILED, true);
+  assert_non_null(strstr(entry(f, 5)->problem, "derives from books@4, of which the control topic has no record"));
+  retire(f, 1);
+  step_to(f, 1, MODEL_READY, true); /* it has to answer */
+  derive(f, 4, 0, 1);
+  step_to(f, 5, MODEL_READY, true);
+  assert_items(f, 5, ITEMS);
+  derive(f, 4, 0, 2); /* there is no record of this one either */
+  step_to(f, 5, MODEL_READY, true);
+  assert_non_null(strstr(entry(f, 5)->problem, "or other parts"));
+  assert_items(f, 5, ITEMS);
 }
 
 static void a_start_after_the_retirement_of_the_root_keeps_its_parts(void **state)
@@ -148,6 +168,7 @@ int main(void)
     CASE(the_parts_of_a_retired_root_stay_until_nothing_derives_from_it),
     CASE(what_is_left_of_a_root_stays_when_another_generation_derives_from_it),
     CASE(a_model_that_needs_other_parts_than_its_root_fails_with_the_reason),
+    CASE(a_generation_that_derives_from_one_without_a_record_waits_for_it),
     CASE(a_start_after_the_retirement_of_the_root_keeps_its_parts),
     CASE(the_parts_of_a_retired_root_stay_while_one_that_derives_from_it_has_to_answer),
     CASE(a_part_that_no_model_can_use_is_counted_for_each_generation_of_its_root),
