@@ -20,30 +20,14 @@ static void count_lost_letter(struct catalogue *c)
   counters_add(&c->with.counters->dead_letters_lost, 1);
 }
 
-/* A large batch may have more dead letters than the window: make room as they are delivered. */
-static struct open_letter *open_letter(struct catalogue *c, const struct store_position *before)
-{
-  struct open_letter *open = letter_window_push(&c->letters, before);
-
-  if (!open && letter_window_settle(&c->letters))
-    open = letter_window_push(&c->letters, before);
-  return open;
-}
-
 /* Send a dead letter for a record. If too many wait for delivery already, it is lost and counted. */
 static void send_letter(struct catalogue *c, const struct topic_record *record, err_code_t err)
 {
-  struct store_position before = topic_positions_before(&c->topic.positions, record);
+  struct store_position before = topic_position_before(record);
   struct dead_letter letter = record_letter_of(record, c->with.config->catalogue.dead_letter_topic, c->topic.name, err);
-  struct open_letter *open = open_letter(c, &before);
 
-  letter.waiter = DEAD_LETTER_WAITER_CATALOGUE;
-  letter.is_settled = open ? &open->is_settled : NULL;
-  if (open && delivery_send_dead_letter(c->with.delivery, &letter))
-    return;
-  if (open)
-    letter_window_pop(&c->letters);
-  count_lost_letter(c);
+  if (!letter_window_send(&c->letters, c->with.delivery, &before, letter))
+    count_lost_letter(c);
 }
 
 static err_t add_record(struct catalogue *c, const struct topic_record *record)

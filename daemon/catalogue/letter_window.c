@@ -48,6 +48,31 @@ bool letter_window_settle(struct letter_window *w)
   return has_settled;
 }
 
+/* Many may be sent at once: make room as they are delivered. */
+static struct open_letter *open_letter(struct letter_window *w, const struct store_position *before)
+{
+  struct open_letter *open = letter_window_push(w, before);
+
+  if (!open && letter_window_settle(w))
+    open = letter_window_push(w, before);
+  return open;
+}
+
+bool letter_window_send(struct letter_window *w, struct delivery *delivery, const struct store_position *before,
+                        struct dead_letter letter)
+{
+  struct open_letter *open = open_letter(w, before);
+
+  if (!open)
+    return false;
+  letter.waiter = DEAD_LETTER_WAITER_CATALOGUE;
+  letter.is_settled = &open->is_settled;
+  if (delivery_send_dead_letter(delivery, &letter))
+    return true;
+  letter_window_pop(w);
+  return false;
+}
+
 const struct store_position *letter_window_hold(const struct letter_window *w, int32_t partition)
 {
   for (size_t i = 0; i < w->n; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dead letters of the catalogue that are not delivered yet, and the positions that they hold back.
+/* Dead letters of a topic that are not delivered yet, and the positions that they hold back.
  *
  * The stored position must not pass a bad record before its dead letter is delivered. But a dead-letter topic that is
- * away must not stop the catalogue either. So later records are applied, while the stored position of the partition
+ * away must not stop the reading either. So later records are applied, while the stored position of the partition
  * stays before its oldest open letter. After a crash, records are read again from there: those that were applied are
  * skipped, and the letters are sent again.
  *
- * Thread: catalogue; the delivery thread sets is_settled.
+ * Thread: the owner's; the delivery thread sets is_settled.
  */
 #ifndef DAEMON_CATALOGUE_LETTER_WINDOW_H
 #define DAEMON_CATALOGUE_LETTER_WINDOW_H
@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/err.h"
+#include "daemon/delivery/delivery.h"
 #include "store/store.h"
 
 /* Maximum number of open letters. */
@@ -27,7 +28,7 @@ struct open_letter {
 
 struct letter_window {
   struct open_letter *letters; /* [LETTER_WINDOW_MAX], a ring */
-  size_t first; /* index of the oldest */
+  size_t first;                /* index of the oldest */
   size_t n;
 };
 
@@ -39,6 +40,15 @@ struct open_letter *letter_window_push(struct letter_window *w, const struct sto
 
 /* Remove the newest letter, which was not sent. */
 void letter_window_pop(struct letter_window *w);
+
+/* Send a letter. Its partition is held back until it is settled.
+ *
+ * before  position of the partition before the record
+ *
+ * Returns false if too many letters are open or on their way: it was not sent, and holds nothing back.
+ */
+bool letter_window_send(struct letter_window *w, struct delivery *delivery, const struct store_position *before,
+                        struct dead_letter letter);
 
 /* Remove settled letters, oldest first, up to the first open one. Returns true if there were any. */
 bool letter_window_settle(struct letter_window *w);

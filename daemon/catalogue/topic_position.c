@@ -95,27 +95,27 @@ static err_t verify_record(const struct topic_positions *t, const struct topic_p
   return ERR_OK;
 }
 
-static struct store_position position_before(const struct topic_position *p, const struct topic_record *record)
+struct store_position topic_position_before(const struct topic_record *record)
 {
-  struct store_position position = p->position;
-
-  position.at.next = record->offset;
-  return position;
+  return (struct store_position){
+    .at = { record->partition, record->offset },
+    .last_offset = record->offset,
+    .last_digest = topic_record_digest(record),
+    .last_timestamp_ms = record->timestamp_ms,
+  };
 }
 
 static void move_past(struct topic_position *p, const struct topic_record *record)
 {
   bool is_first = p->position.last_offset < 0;
 
-  p->position.at.next = record->offset + 1;
-  p->position.last_offset = record->offset;
-  p->position.last_digest = topic_record_digest(record);
-  p->position.last_timestamp_ms = record->timestamp_ms;
-  p->is_changed = true;
+  p->position = topic_position_before(record);
   if (is_first) {
-    p->first = position_before(p, record);
+    p->first = p->position;
     p->has_new_first = true;
   }
+  p->position.at.next++;
+  p->is_changed = true;
 }
 
 err_t topic_positions_advance(struct topic_positions *t, const struct topic_record *record, bool *is_new)
@@ -131,11 +131,6 @@ err_t topic_positions_advance(struct topic_positions *t, const struct topic_reco
   if (*is_new)
     move_past(p, record);
   return ERR_OK;
-}
-
-struct store_position topic_positions_before(const struct topic_positions *t, const struct topic_record *record)
-{
-  return position_before(&t->items[record->partition], record);
 }
 
 size_t topic_positions_list_first(const struct topic_positions *t, struct store_position *positions)

@@ -66,9 +66,8 @@ bool topic_position_matches(const struct store_position *last, const struct topi
  * Returns ERR_DISCONTINUITY when the record shows that the topic is another one. */
 err_t topic_positions_advance(struct topic_positions *t, const struct topic_record *record, bool *is_new);
 
-/* Return the position just before a record. The record must be the one that was passed to topic_positions_advance()
- * last. Reading that resumes there reads this record first, and verifies it. */
-struct store_position topic_positions_before(const struct topic_positions *t, const struct topic_record *record);
+/* Return the position just before a record. Reading that resumes there reads this record first, and verifies it. */
+struct store_position topic_position_before(const struct topic_record *record);
 
 /* List the positions at first records that were read and are not stored yet, and return their number. They are stored
  * even if all later positions are held back: otherwise the store would have no record to compare.

@@ -57,17 +57,11 @@ struct seen {
 /* Send a dead letter. Until it is delivered, the stored position stays before its record. */
 static void send_letter(struct seen *s, const struct topic_record *record, err_code_t err)
 {
-  struct store_position before = topic_positions_before(&s->topic.positions, record);
-  struct open_letter *open = letter_window_push(&s->letters, &before);
+  struct store_position before = topic_position_before(record);
   struct dead_letter letter = record_letter_of(record, s->with.config->catalogue.dead_letter_topic, s->topic.name, err);
 
-  letter.waiter = DEAD_LETTER_WAITER_CATALOGUE;
-  letter.is_settled = open ? &open->is_settled : NULL;
-  if (open && delivery_send_dead_letter(s->with.delivery, &letter))
-    return;
-  if (open)
-    letter_window_pop(&s->letters);
-  counters_add(&s->with.counters->dead_letters_lost, 1);
+  if (!letter_window_send(&s->letters, s->with.delivery, &before, letter))
+    counters_add(&s->with.counters->dead_letters_lost, 1);
 }
 
 static err_t add_record(struct seen *s, const struct topic_record *record)
