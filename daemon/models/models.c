@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/catalogue/letter_window.h"
 #include "daemon/delivery/record_letter.h"
 #include "daemon/models/model_rows.h"
 #include "daemon/models/model_shadows.h"
@@ -24,7 +25,8 @@ struct models {
   struct models_report report;
   struct shadow_board shadows;
   bool has_position;
-  struct store_position position; /* where the store stands */
+  struct store_position position; /* after the records that were taken; the store may stand before it */
+  struct letter_window letters;   /* of records that make no sense */
   struct topic_record records[POLL_RECORDS];
   struct store_model_record rows[POLL_RECORDS];       /* those of the records that make sense */
   struct model_change changes[POLL_RECORDS];          /* what they say */
@@ -61,11 +63,32 @@ static err_t restore(struct models *m)
   return ERR_OK;
 }
 
+/* ---- Where the store stands ---- */
+
+/* Return the position to store when the topic was read up to this one. It stays before a record whose dead letter no
+ * broker has yet. So a start may take records again: then the newest of each key counts again. */
+static const struct store_position *position_to_store(const struct models *m, const struct store_position *read)
+{
+  const struct store_position *hold = letter_window_hold(&m->letters, read->at.partition);
+
+  return hold ? hold : read;
+}
+
+/* Let the stored position follow the letters. On a full disk it does so later, with the next record or letter. */
+static err_t note_letters(struct models *m)
+{
+  if (!letter_window_settle(&m->letters))
+    return ERR_OK;
+  err_code_t err = store_models_put(m->with.store, NULL, 0, position_to_store(m, &m->position));
+  return err == ERR_STORE_FULL ? ERR_OK : err;
+}
+
 /* ---- What the topic has ---- */
 
 static void refuse(struct models *m, const struct topic_record *record, err_code_t err)
 {
   struct dead_letter letter = record_letter_of(record, m->with.config->catalogue.dead_letter_topic, m->topic.name, err);
+  struct store_position before = topic_position_before(record);
 
   log_error("model_record_refused", "offset=%" PRId64 " key=%s reason=%s", record->offset, log_quote(record->key),
             log_failure());
@@ -74,7 +97,7 @@ static void refuse(struct models *m, const struct topic_record *record, err_code
   snprintf(m->report.refused, sizeof m->report.refused, "offset %" PRId64 ", key %s: %s", record->offset,
            log_quote(record->key), err_message());
   models_report_unlock(&m->report);
-  if (!delivery_send_dead_letter(m->with.delivery, &letter))
+  if (!letter_window_send(&m->letters, m->with.delivery, &before, letter))
     counters_add(&m->with.counters->dead_letters_lost, 1);
 }
 
@@ -104,7 +127,7 @@ static err_t decode_all(struct models *m, size_t n_records, size_t *n)
   return ERR_OK;
 }
 
-/* Refuse the records that make no sense, once the position is behind them: on a full disk all are read again. They are
+/* Refuse the records that make no sense, once the others are stored: on a full disk all are read again. They are
  * decoded once more, for the reason. */
 static void refuse_senseless(struct models *m)
 {
@@ -114,6 +137,17 @@ static void refuse_senseless(struct models *m)
     refuse(m, m->senseless[i], decode(m, m->senseless[i], &change));
 }
 
+/* Store the records that make sense. The position does not pass the first one that makes none: its letter comes later.
+ */
+static err_t store_rows(struct models *m, size_t n, const struct store_position *read)
+{
+  struct store_position next = m->n_senseless > 0 ? topic_position_before(m->senseless[0]) : *read;
+
+  if (m->topic.is_another_one) /* the letters are of the former one */
+    letter_window_forget(&m->letters);
+  return store_models_put(m->with.store, m->rows, n, position_to_store(m, &next));
+}
+
 /* Store first: what is done must not be forgotten by a crash. */
 static err_t take(struct models *m, size_t n_records)
 {
@@ -121,7 +155,7 @@ static err_t take(struct models *m, size_t n_records)
   size_t n;
 
   TRY(decode_all(m, n_records, &n));
-  TRY(store_models_put(m->with.store, m->rows, n, position));
+  TRY(store_rows(m, n, position));
   m->position = *position;
   m->has_position = true;
   m->topic.is_another_one = false;
@@ -136,6 +170,7 @@ static err_t read_topic(struct models *m)
 {
   size_t n;
 
+  TRY(note_letters(m));
   region_reset(&m->region);
   TRY(models_topic_poll(&m->topic, m->has_position ? &m->position : NULL, 0, POLL_RECORDS, m->records, &n));
   if (n > 0) {
@@ -169,7 +204,7 @@ err_t models_step(struct models *m, bool may_fill, bool *is_busy)
   TRY(read_topic(m));
   TRY(model_work_step(&m->work, may_fill, is_busy, &removed));
   if (removed && m->has_position)
-    TRY(model_rows_put_mark(m->with.store, removed->name, &m->position));
+    TRY(model_rows_put_mark(m->with.store, removed->name, position_to_store(m, &m->position)));
   return report(m);
 }
 
@@ -239,6 +274,7 @@ err_t models_open(const struct models_context *context, struct models **out)
   m->with = *context;
   models_report_init(&m->report);
   TRY(shadow_board_init(context->config, &m->shadows));
+  TRY(letter_window_init(&m->letters));
   TRY(restore(m));
   TRY(open_topic(m));
   TRY(report(m));
@@ -256,6 +292,7 @@ void models_close(struct models **m)
   model_state_fini(&(*m)->state);
   models_report_fini(&(*m)->report);
   shadow_board_fini(&(*m)->shadows);
+  letter_window_fini(&(*m)->letters);
   region_fini(&(*m)->region);
   mem_free(m);
 }

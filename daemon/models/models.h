@@ -28,6 +28,8 @@ struct models_context {
 
 /* Open the consumer, and read what the store has of the control topic. The context is copied. */
 err_t models_open(const struct models_context *context, struct models **out);
+
+/* Stop and close. The delivery must be closed before: it sets flags in dead letters that are freed here. */
 void models_close(struct models **m);
 
 /* What was asked for so far. */

@@ -289,6 +289,23 @@ class Generations(Rollout):
         self.assertIn("switches", status["refused"])
         self.assertEqual(self.ask(2), {2})
 
+    def test_the_letter_of_a_senseless_record_outlives_a_kill(self):
+        """The topic of dead letters is away, so none has it yet. The records after it count meanwhile."""
+        self.put([1, 2], range(20))
+        broker.delete_topic(self.system.topic("dead-letters"))
+        self.write_record("books@3", b"{")
+        self.write_record("books@2", {"add": {"path": str(paths[2]), "sha256": digest(paths[2])}})
+        self.await_phase(2, "ready")
+        self.assertEqual(self.daemon.status()["models"]["refused_records"], 1)
+        self.daemon.kill()
+        broker.create_topic(self.system.topic("dead-letters"), 1)
+        self.daemon.start().wait_ready()
+        self.system.wait_dead_letters({(self.system.topic("models"), 0, 0)})
+        self.assertEqual(self.ask(2), {2})
+        self.daemon.stop()
+        self.daemon.start().wait_ready()
+        self.assertEqual(self.daemon.status()["models"]["refused_records"], 0)  # it was sent, so it is not read again
+
     def test_without_the_control_topic_everything_stays_as_it_was(self):
         self.put([1, 2], range(50))
         self.add(2)
