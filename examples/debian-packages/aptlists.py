@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 
-LISTS = "/var/lib/apt/lists"
+LISTS = os.environ.get("APT_LISTS") or "/var/lib/apt/lists"
 CAT_FILE = "/usr/lib/apt/apt-helper"
 KEPT = {
     "Source", "Section", "Maintainer", "Homepage", "Description", "Tag", "Provides",

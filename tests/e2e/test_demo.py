@@ -1,19 +1,29 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the demo of shards, with a small catalogue and the embedded broker."""
+"""Tests of the demo, with small catalogues and the embedded broker."""
 
+import base64
 import json
+import os
 import re
 import subprocess
 import tempfile
 import unittest
+from datetime import datetime
 from pathlib import Path
+
+import numpy as np
 
 import data
 import harness
 import models
+import wire
+from wire import pb
 
 N_ITEMS, N_QUERIES, N_SHARDS = 400, 6, 4
+DIM = 256      # of the vectors that the example makes
+N_GROUPS = 60  # of packages that are related
+ASKED = ("gimp", "firefox-esr", "postgresql", "python3-numpy", "nginx")  # packages that the demo asks about
 
 
 class Shards(unittest.TestCase):
@@ -61,6 +71,76 @@ class Shards(unittest.TestCase):
                                   timeout=60 * harness.SLOWNESS)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertIn(reason, done.stderr)
+
+
+class Rollout(unittest.TestCase):
+    """The whole demo, with a second model."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-demo-")
+        self.addCleanup(folder.cleanup)
+        self.work = Path(folder.name)
+        self.data = self.work / "data"
+        self.data.mkdir()
+        self.rng = data.generator("rollout demo")
+        self.names = [*ASKED, *(f"package-{i}" for i in range(N_ITEMS - len(ASKED)))]
+        self.vectors = self.rng.standard_normal((N_ITEMS, DIM)).astype("<f2")
+        models.random_mol(self.rng, self.data / "packages-mol.safetensors", dq=DIM, dx=DIM, uid_hash=())
+        models.random_recjpq(self.rng, self.data / "packages-pq.safetensors", m=8, b=64, d=64)
+        self.write_items()
+        self.write_queries()
+        (self.data / "summaries.tsv").write_text("".join(f"{name}\tthe package {name}\n" for name in self.names))
+        (self.work / "of_Packages").write_text("".join(f"Package: {name}\nProvides: group-{i % N_GROUPS}\n\n"
+                                                       for i, name in enumerate(self.names)))
+
+    def write_items(self):
+        with open(self.data / "items.jsonl", "w", encoding="utf-8") as out:
+            for i, (name, row) in enumerate(zip(self.names, self.vectors)):
+                vector = {"type": "F16", "data": base64.b64encode(row.tobytes()).decode()}
+                value = {"parts": {"packages": {"vector": vector},
+                                   "packages-pq": {"codes": self.rng.integers(0, 64, 8).tolist()}},
+                         "attributes": {"section": ("graphics", "web")[i % 2], "size": 1000 * i, "priority": "optional"}}
+                out.write(json.dumps({"key": name, "value": value}, separators=(",", ":")) + "\n")
+
+    def write_queries(self):
+        with open(self.data / "queries.jsonl", "w", encoding="utf-8") as out:
+            for name in ASKED:
+                for space, tag, n in (("packages", "mol", DIM), ("packages-pq", "pq", 64)):
+                    query = {"id": f"packages like {name} ({tag})", "space": space, "k": 8, "exclude": [name],
+                             "vector": self.rng.standard_normal(n).round(4).tolist()}
+                    out.write(json.dumps(query, separators=(",", ":")) + "\n")
+
+    def check_answer(self, answers, model, generation):
+        """The demo's question before or after the rollout was answered by this generation, with its best hits."""
+        answer = json.loads((self.work / answers).read_text())
+        model = models.load(self.data / model)
+        query = json.loads((self.data / "queries.jsonl").read_text().splitlines()[0])
+        rows = [model.row_of(pb.Part(vector=wire.vector(row.astype(np.float32)))) for row in self.vectors]
+        scores = model.scores(pb.Query(vector=wire.vector(np.array(query["vector"], np.float32))), np.array(rows))
+        got = [scores[self.names.index(hit["key"])] for hit in answer["hits"]]
+        self.assertEqual(answer.get("generation", 1), generation)
+        np.testing.assert_allclose(got, np.sort(scores[1:])[:-9:-1], atol=1e-3)  # gimp, the first, is excluded
+
+    def check_load(self, printed):
+        """Queries were asked from before the second model came until after the last switch, and all were answered."""
+        log = (self.work / "sluiced.log").read_text()
+        times = [datetime.fromisoformat(line.split()[0]) for line in log.splitlines()
+                 if " event=model_switched " in line or "packages@2 phase=loading" in line]
+        self.assertEqual([line.rpartition(" to=")[2] for line in log.splitlines() if "event=model_switched" in line],
+                         ["2", "1", "2"])
+        n, took, unit = re.search(r"sent +([0-9,]+) in ([0-9.,]+) (m?s)", printed).groups()
+        self.assertIn(f"answered  {n}; 0 with an error; 0 open or missing at the end", printed)
+        self.assertGreater(float(took.replace(",", "")) / (1000 if unit == "ms" else 1),
+                           (times[-1] - times[0]).total_seconds())
+
+    def test_a_second_model_is_trained_and_switched_to_and_no_query_is_lost(self):
+        command = [data.ROOT / "ops" / "demo", "--rollout", "--prepared", harness.build_dir(), self.work]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300 * harness.SLOWNESS,
+                              env={**os.environ, "APT_LISTS": str(self.work)})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.check_answer("former.jsonl", "packages-mol.safetensors", 1)
+        self.check_answer("latter.jsonl", "packages-mol-2.safetensors", 2)
+        self.check_load(done.stdout)
 
 
 if __name__ == "__main__":
