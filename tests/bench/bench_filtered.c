@@ -178,7 +178,7 @@ static void report(struct bench *b, const struct race *race)
 static void race_at(struct bench *b, enum kind kind, double share)
 {
   AUTO(race_fini) struct race race = { 0 };
-  char name[48];
+  char variant[32];
 
   b->kind = kind;
   b->share = share;
@@ -187,9 +187,10 @@ static void race_at(struct bench *b, enum kind kind, double share)
   race.context = b;
   race.truth_of = truth_of;
   race.score_of = score_of;
+  snprintf(variant, sizeof variant, "%g %% %s", 100 * share, kind_names[kind]);
+  race.variant = variant;
   race_add(&race, "scalar", &b->plain, engine_racer_run, NULL); /* the scan: ratios are to it */
-  snprintf(name, sizeof name, "exact, %g %% %s", 100 * share, kind_names[kind]);
-  struct racer *racer = race_add(&race, name, b, filtered_run, filtered_collect);
+  struct racer *racer = race_add(&race, "exact", b, filtered_run, filtered_collect);
   racer->prepare = filtered_prepare;
   racer->must_be_exact = true;
   race_run(&race);

@@ -227,11 +227,25 @@ static double score_of(void *context, size_t round, size_t query, uint32_t item)
 
 /* Races -------------------- */
 
+static void name_variant(const struct bench *b, size_t bytes, char *out)
+{
+  struct limits l = b->limits;
+  const char *name = b->subject->name;
+
+  if (l.n_excluded)
+    snprintf(out, bytes, "%s, %zu %s%s", name, l.n_excluded, l.is_liked ? "liked " : "",
+             l.is_seen ? "seen" : "excluded");
+  else if (l.n_filters)
+    snprintf(out, bytes, "%s, %g %%, %zu filters", name, 100 * l.share, l.n_filters);
+  else
+    snprintf(out, bytes, "%s, %g %%", name, 100 * l.share);
+}
+
 static void race_at(struct bench *b, struct limits limits, size_t batch)
 {
   AUTO(race_fini) struct race race = { 0 };
   const struct subject *s = b->subject;
-  char name[64];
+  char variant[64];
 
   b->limits = limits;
   b->batch = batch;
@@ -239,19 +253,13 @@ static void race_at(struct bench *b, struct limits limits, size_t batch)
   memset(b->has_truth, 0, sizeof b->has_truth);
   bench_check(race_init(&b->options, s->items, s->k, batch, &race));
   bench_check(engine_racer_init(&b->engine, "exact", s->queries, QUERIES, s->dim, s->k, batch, &b->plain));
-  race.variant = s->name;
+  name_variant(b, sizeof variant, variant);
+  race.variant = variant;
   race.context = b;
   race.truth_of = truth_of;
   race.score_of = score_of;
   race_add(&race, "scalar", &b->plain, engine_racer_run, NULL); /* without a filter: ratios are to it */
-  if (limits.n_excluded)
-    snprintf(name, sizeof name, "exact, %zu %s%s", limits.n_excluded, limits.is_liked ? "liked " : "",
-             limits.is_seen ? "seen" : "excluded");
-  else if (limits.n_filters)
-    snprintf(name, sizeof name, "exact, %g %%, %zu filters", 100 * limits.share, limits.n_filters);
-  else
-    snprintf(name, sizeof name, "exact, %g %%", 100 * limits.share);
-  struct racer *racer = race_add(&race, name, b, run, collect);
+  struct racer *racer = race_add(&race, "exact", b, run, collect);
   racer->prepare = prepare;
   racer->must_be_exact = true;
   race_run(&race);
