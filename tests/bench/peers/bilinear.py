@@ -1,17 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peers for exact search under a bilinear W: numpy (OpenBLAS sgemv) and Faiss's exact index, both on q' = W^T q."""
-from common import best, load, load_model, note, serve
+from common import best, load, load_model, serve
+from flat import index, items
 
-import faiss
-import numpy as np
-
-faiss.omp_set_num_threads(1)
 W = load_model()["W"]
-items = load("items")
-index = faiss.IndexFlatIP(items.shape[1])
-for begin in range(0, len(items), 65536):
-    index.add(np.ascontiguousarray(items[begin:begin + 65536]))
-note(f"IndexFlatIP: {index.ntotal} items")
 
 serve(load("queries"), {
     "numpy:sgemv": ("exact", lambda q, k: best((q @ W) @ items.T if len(q) > 1 else (items @ (q[0] @ W))[None], k)),

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faiss as a peer for recjpq: its exact index on the decoded vectors, and its two product quantisers."""
+from codes import SPLITS, centroids, codes, dim, use_centroids
 from common import load, note, serve
 
 import faiss
 import numpy as np
 
-SPLITS, SUBITEMS = 8, 256
 CHUNK = 65536
 TRAINING = 65536
-
-faiss.omp_set_num_threads(1)
-codes, queries = load("codes"), load("queries")
-centroids = np.ascontiguousarray(load("centroids")).reshape(SPLITS, SUBITEMS, -1)
-dim = SPLITS * centroids.shape[2]
 
 
 def vectors(rows):
@@ -31,8 +26,7 @@ def flat():
 def pq():
     """Return a product quantiser with the same codes and centroids."""
     index = faiss.IndexPQ(dim, SPLITS, 8, faiss.METRIC_INNER_PRODUCT)
-    faiss.copy_array_to_vector(centroids.ravel(), index.pq.centroids)
-    index.is_trained = True
+    use_centroids(index)
     faiss.copy_array_to_vector(np.ascontiguousarray(codes).ravel(), index.codes)
     index.ntotal = len(codes)
     return index
@@ -53,7 +47,7 @@ def searching(what, index):
     return lambda q, k: index.search(q, k)[1]
 
 
-serve(queries, {
+serve(load("queries"), {
     "faiss:IndexPQ": ("exact", searching("IndexPQ", pq())),
     "faiss:IndexPQFastScan": ("exact", searching("IndexPQFastScan", fast_scan())),
     "faiss:IndexFlatIP": ("exact", searching("IndexFlatIP", flat())),
