@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench filtered: RecJPQ's `exact` with filters that admit few or many items, beside the exhaustive scan without a
  * filter. Filters are random, or admit the items that the query likes best, or those that it likes least. They are
- * evaluated before a search is timed. */
+ * evaluated before a search is timed, and peers get them evaluated. */
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "tests/bench/bench_engine.h"
+#include "tests/bench/bench_peer.h"
 #include "tests/bench/recjpq_data.h"
 
 enum { QUERIES = 128, K = 10, FILTER_BYTES = 64, ATTRIBUTES = 2, UPDATE_ITEMS = 4096 };
@@ -25,6 +26,7 @@ struct bench {
   uint8_t *is_absent;
   size_t code_items[RECJPQ_SUBITEMS]; /* items with each code of the first split */
   struct engine_racer plain, filtered;
+  struct peer *peer;
   /* Of the current race and round. */
   enum kind kind;
   double share;
@@ -71,17 +73,6 @@ static void choose_codes(struct bench *b)
   b->lot_below = (double)wanted / (double)n;
 }
 
-static void mark_absent(struct bench *b)
-{
-  bool is_in[RECJPQ_SUBITEMS] = { false };
-
-  for (size_t c = 0; c < b->n_codes; c++)
-    is_in[b->codes[c].integer] = true;
-  for (size_t i = 0; i < b->data.n_items; i++)
-    b->is_absent[i] =
-        !((double)b->lot[i] < b->lot_below) || (b->n_codes > 0 && !is_in[b->data.codes[i * RECJPQ_SPLITS]]);
-}
-
 /* Make the round's filter and query. */
 static void make_query(struct bench *b, size_t round)
 {
@@ -106,6 +97,28 @@ static void make_query(struct bench *b, size_t round)
                              .parameters = parameters,
                              .n_parameters = b->n_codes ? 1 : 0 };
   bench_check(engine_check_filter(b->engine.engine, &b->query, &b->region));
+}
+
+/* Make the round's query, and mark the items that its filter does not admit. */
+static void mark_absent(struct bench *b, size_t round)
+{
+  bool is_in[RECJPQ_SUBITEMS] = { false };
+
+  if (b->round != round)
+    make_query(b, round);
+  for (size_t c = 0; c < b->n_codes; c++)
+    is_in[b->codes[c].integer] = true;
+  for (size_t i = 0; i < b->data.n_items; i++)
+    b->is_absent[i] =
+        !((double)b->lot[i] < b->lot_below) || (b->n_codes > 0 && !is_in[b->data.codes[i * RECJPQ_SPLITS]]);
+}
+
+static void tell_peers(void *context, size_t round)
+{
+  struct bench *b = context;
+
+  mark_absent(b, round);
+  peer_write_filters(&b->options, b->is_absent, 1, b->data.n_items);
 }
 
 static void search(struct bench *b, struct query query)
@@ -145,9 +158,7 @@ static const struct truth *truth_of(void *context, size_t round)
 {
   struct bench *b = context;
 
-  if (b->round != round)
-    make_query(b, round);
-  mark_absent(b);
+  mark_absent(b, round);
   recjpq_data_scan(&b->tables, b->data.codes, b->is_absent, b->data.n_items, K + 1, &b->truth);
   return &b->truth;
 }
@@ -162,17 +173,17 @@ static double score_of(void *context, size_t round, size_t query, uint32_t item)
   return recjpq_data_score(&b->tables, b->data.codes + (size_t)item * RECJPQ_SPLITS);
 }
 
-/* Report the two rows. The steps compare shares of one kind. */
+/* Report the rows: the scan, the filtered search, and peers. The steps compare shares of one kind. */
 static void report(struct bench *b, const struct race *race)
 {
-  struct bench_row rows[2];
+  struct bench_row rows[RACERS_MAX];
   struct bench_row *filtered = &rows[1];
 
   race_rows(race, rows);
   filtered->p95_to_scalar = filtered->cpu_p95_ms / rows[0].cpu_p95_ms;
   filtered->p95_step = b->p95_ms > 0 ? filtered->cpu_p95_ms / b->p95_ms : 0;
   b->p95_ms = filtered->cpu_p95_ms;
-  report_rows(&b->options, rows, 2);
+  report_rows(&b->options, rows, race->n_racers);
 }
 
 static void race_at(struct bench *b, enum kind kind, double share)
@@ -187,12 +198,14 @@ static void race_at(struct bench *b, enum kind kind, double share)
   race.context = b;
   race.truth_of = truth_of;
   race.score_of = score_of;
+  race.tell_peers = tell_peers;
   snprintf(variant, sizeof variant, "%g %% %s", 100 * share, kind_names[kind]);
   race.variant = variant;
   race_add(&race, "scalar", &b->plain, engine_racer_run, NULL); /* the scan: ratios are to it */
   struct racer *racer = race_add(&race, "exact", b, filtered_run, filtered_collect);
   racer->prepare = filtered_prepare;
   racer->must_be_exact = true;
+  peer_join(b->peer, &race);
   race_run(&race);
   report(b, &race);
 }
@@ -249,11 +262,13 @@ int main(int argc, char **argv)
   bench_check(engine_racer_init(&b.engine, "exact", b.data.queries, QUERIES, RECJPQ_DIM, K, 1, &b.filtered));
   for (size_t i = 0; i < b.data.n_items; i++)
     b.code_items[b.data.codes[i * RECJPQ_SPLITS]]++;
+  peer_open(&b.options, &b.peer);
   for (int kind = 0; kind < N_KINDS; kind++) {
     b.p95_ms = 0;
     for (size_t i = 0; i < SHARES; i++)
       race_at(&b, (enum kind)kind, shares[i]);
   }
+  peer_close(&b.peer);
   bench_engine_close(&b.engine);
   recjpq_data_close(&b.data);
   region_fini(&b.region);

@@ -2,7 +2,7 @@
 /* ops/bench filtered_vectors: `exact` of mol, bilinear and dot with filters that admit few or many items, shared by a
  * batch or different for each of its queries, and with excluded keys; the latter for recjpq too. Each row takes turns
  * with the same search without a filter. Answers are compared with brute force under the same filter, and each hit with
- * the filter.
+ * the filter. Peers race under filters, over the vectors of bilinear and dot.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "engine/key_set.h"
 #include "tests/bench/bench_engine.h"
+#include "tests/bench/bench_peer.h"
 #include "tests/bench/bilinear_data.h"
 #include "tests/bench/mol_data.h"
 #include "tests/bench/recjpq_data.h"
@@ -32,6 +33,7 @@ struct subject {
   double tolerance;   /* on a score */
   bool has_keys_only; /* no races with filters */
   const char *judge;  /* a method that takes excluded keys in another way */
+  bool has_peers;
 };
 
 /* What the queries of a race admit. */
@@ -53,6 +55,7 @@ struct bench {
   float *lot; /* [items] uniform in 0..1: the attribute `lot` */
   uint8_t (*keys)[BENCH_KEY_BYTES];
   struct engine_racer plain;
+  struct peer *peer;
   /* Of the current race. */
   struct limits limits;
   size_t batch, round;
@@ -65,6 +68,11 @@ struct bench {
 
 /* Queries -------------------- */
 
+static size_t n_filters_of(const struct bench *b)
+{
+  return b->limits.n_filters ? b->limits.n_filters : 1;
+}
+
 static void set_filter(struct bench *b, size_t q, struct query *query)
 {
   char *text;
@@ -72,7 +80,7 @@ static void set_filter(struct bench *b, size_t q, struct query *query)
   if (b->limits.share == 1)
     return;
   bench_check(region_array(&b->region, FILTER_BYTES, 1, &text));
-  size_t n_filters = b->limits.n_filters ? b->limits.n_filters : 1;
+  size_t n_filters = n_filters_of(b);
   b->lows[q] = (1 - b->limits.share) * (double)(q % n_filters) / (double)n_filters;
   snprintf(text, FILTER_BYTES, "lot >= %.9f and lot < %.9f", b->lows[q], b->lows[q] + b->limits.share);
   query->filter = span_of_str(text);
@@ -155,9 +163,16 @@ static void run(void *self, size_t round)
 
 /* Judging -------------------- */
 
+/* Does the filter admit the item, if its bounds are moved outwards by `slack`? */
+static bool is_in_filter(const struct bench *b, size_t q, size_t item, double slack)
+{
+  double lot = (double)b->lot[item], low = b->lows[q];
+
+  return b->limits.share == 1 || (lot >= low - slack && lot < low + b->limits.share + slack);
+}
+
 static bool is_admitted(const struct bench *b, size_t q, uint32_t item)
 {
-  double lot = (double)b->lot[item];
   const struct query *query = &b->queries[q];
   const struct span *keys = query->seen ? query->seen->keys : query->exclude;
 
@@ -165,7 +180,7 @@ static bool is_admitted(const struct bench *b, size_t q, uint32_t item)
     if (bench_item_of(keys[i]) == item)
       return false;
   }
-  return b->limits.share == 1 || (lot >= b->lows[q] - 1e-9 && lot < b->lows[q] + b->limits.share + 1e-9);
+  return is_in_filter(b, q, item, 1e-9);
 }
 
 static void collect(void *self, struct found *found)
@@ -227,6 +242,21 @@ static double score_of(void *context, size_t round, size_t query, uint32_t item)
 
 /* Races -------------------- */
 
+/* All rounds of a race have the same filters, so peers are told them once. */
+static void tell_peers(struct bench *b)
+{
+  size_t n_filters = n_filters_of(b), n_items = b->subject->items;
+  uint8_t *is_absent;
+
+  prepare(b, 0);
+  bench_check(mem_array(n_filters, n_items, &is_absent));
+  for (size_t f = 0; f < n_filters; f++)
+    for (size_t i = 0; i < n_items; i++)
+      is_absent[f * n_items + i] = !is_in_filter(b, f, i, 0);
+  peer_write_filters(&b->options, is_absent, n_filters, n_items);
+  mem_free(&is_absent);
+}
+
 static void name_variant(const struct bench *b, size_t bytes, char *out)
 {
   struct limits l = b->limits;
@@ -262,6 +292,10 @@ static void race_at(struct bench *b, struct limits limits, size_t batch)
   struct racer *racer = race_add(&race, "exact", b, run, collect);
   racer->prepare = prepare;
   racer->must_be_exact = true;
+  if (b->peer && limits.share < 1) {
+    tell_peers(b);
+    peer_join(b->peer, &race);
+  }
   race_run(&race);
   race_report(&race);
 }
@@ -351,7 +385,10 @@ static void run_subject(struct bench *b, const struct subject *subject, const ch
   open_engine(b, model);
   find_method(b, "exact", &b->exact);
   find_method(b, subject->judge, &b->brute_force);
+  if (subject->has_peers)
+    peer_open(&b->options, &b->peer);
   race_all(b);
+  peer_close(&b->peer);
   searcher_close(&b->judge);
   bench_engine_close(&b->engine);
   mem_free(&b->lot);
@@ -374,7 +411,7 @@ static void run_mol(struct bench *b, size_t items)
   mol_data_open_planted(&b->options.dice, items, QUERIES, &data);
   run_subject(b,
               &(struct subject){ "mol", items, MOL_DIM, 32, 100, data.queries, mol_data_part_of, &data, 4e-4, false,
-                                 "brute_force" },
+                                 "brute_force", false },
               mol_data_write(&data, &b->options));
   mol_data_close(&data);
 }
@@ -386,7 +423,7 @@ static void run_recjpq(struct bench *b, size_t items)
   recjpq_data_open(&b->options.dice, items, QUERIES, &data);
   run_subject(b,
               &(struct subject){ "recjpq", items, RECJPQ_DIM, 32, 10, data.queries, recjpq_data_part_of, &data, 1e-4,
-                                 true, "prune(8)" },
+                                 true, "prune(8)", false },
               recjpq_data_write(&data, &b->options));
   recjpq_data_close(&data);
 }
@@ -394,15 +431,16 @@ static void run_recjpq(struct bench *b, size_t items)
 static void run_vectors(struct bench *b, size_t items)
 {
   static struct bilinear_data data;
-  struct subject subject = { "bilinear", items, BILINEAR_DIM, 1, 10, NULL, bilinear_data_part_of, &data,
-                             1e-3,       false, "brute_force" };
+  struct subject subject = { "bilinear", items, BILINEAR_DIM,  1,   10, NULL, bilinear_data_part_of, &data,
+                             1e-3,       false, "brute_force", true };
 
   bilinear_data_open(&b->options.dice, items, QUERIES, &data);
   subject.queries = data.queries;
+  const char *path = bilinear_data_write(&data, &b->options); /* and the vectors, for the peers of both */
   if (is_wanted(b, "bilinear"))
-    run_subject(b, &subject, bilinear_data_write(&data, &b->options));
+    run_subject(b, &subject, path);
   subject.name = "dot";
-  const char *path = bench_path(&b->options, "dot.safetensors");
+  path = bench_path(&b->options, "model.safetensors"); /* where peers look for W, and do not find it now */
   vector_file_write_plain(path, "dot", BILINEAR_DIM);
   if (is_wanted(b, "dot"))
     run_subject(b, &subject, path);

@@ -8,13 +8,14 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "tests/bench/bench_npy.h"
 
 enum { LINE_BYTES = 1 << 16 };
 
 struct peer_method {
   struct peer *peer;
+  const struct race *race;
   char name[48], rival[48];
-  size_t batch, k;
 };
 
 struct peer {
@@ -96,11 +97,18 @@ void peer_close(struct peer **peer)
   mem_free(peer);
 }
 
+static void peer_prepare(void *self, size_t round)
+{
+  const struct race *race = ((struct peer_method *)self)->race;
+
+  race->tell_peers(race->context, round);
+}
+
 static void peer_run(void *self, size_t round)
 {
   struct peer_method *m = self;
 
-  fprintf(m->peer->to, "run %s %zu %zu %zu\n", m->name, round, m->batch, m->k);
+  fprintf(m->peer->to, "run %s %zu %zu %zu\n", m->name, round, m->race->batch, m->race->k);
   fflush(m->peer->to);
   read_line(m->peer);
 }
@@ -121,10 +129,13 @@ static void peer_collect(void *self, struct found *found)
 
   strtod(m->peer->line, &at);
   strtod(at, &at);
-  for (size_t q = 0; q < m->batch; q++) {
+  for (size_t q = 0; q < m->race->batch; q++) {
     found[q] = (struct found){ 0 };
-    for (; found[q].n < m->k; found[q].n++)
-      found[q].ids[found[q].n] = (uint32_t)strtoul(at, &at, 10);
+    for (size_t i = 0; i < m->race->k; i++) {
+      long id = strtol(at, &at, 10);
+      if (id >= 0)
+        found[q].ids[found[q].n++] = (uint32_t)id;
+    }
   }
 }
 
@@ -132,11 +143,16 @@ void peer_join(struct peer *peer, struct race *race)
 {
   for (size_t i = 0; peer && i < peer->n_methods; i++) {
     struct peer_method *method = &peer->methods[i];
-    method->batch = race->batch;
-    method->k = race->k;
+    method->race = race;
     struct racer *racer = race_add(race, method->name, method, peer_run, peer_collect);
+    racer->prepare = race->tell_peers ? peer_prepare : NULL;
     racer->is_peer = true;
     racer->told = peer_told;
     snprintf(racer->rival, sizeof racer->rival, "%s", method->rival);
   }
+}
+
+void peer_write_filters(const struct bench_options *options, const uint8_t *is_absent, size_t n_filters, size_t n_items)
+{
+  npy_write(bench_path(options, "absent.npy"), "|u1", is_absent, n_filters, n_items, 1);
 }

@@ -66,6 +66,8 @@ struct race {
   const struct truth *(*truth_of)(void *context, size_t round);
   /* Return an item's score in double precision. */
   double (*score_of)(void *context, size_t round, size_t query, uint32_t item);
+  /* Tell a peer the filters of a round, before each of its runs. NULL: no filters that change between rounds. */
+  void (*tell_peers)(void *context, size_t round);
   double memory_rate; /* memory peak in bytes per nanosecond; 0: unknown */
   double fma_rate;    /* multiply-adds a nanosecond */
 };

@@ -2,7 +2,7 @@
 """Code shared by the peer programs: one thread, the data in the temporary folder, and the protocol with the benchmark.
 
 The benchmark writes "run METHOD ROUND BATCH K". The peer answers with one line, "MS CPU_MS ID ID ...", with K ids per
-query.
+query. Under filters the benchmark has written absent.npy before, and -1 stands for no id.
 """
 import json
 import os
@@ -20,8 +20,11 @@ def folder():
 
 
 def load(name):
-    """Return a memory-mapped array that the benchmark wrote. All its readers share the pages."""
-    return np.load(os.path.join(folder(), name + ".npy"), mmap_mode="r")
+    """Return a memory-mapped array that the benchmark wrote. All its readers share the pages.
+
+    It is mapped copy-on-write, because PyTorch warns of arrays that cannot be written.
+    """
+    return np.load(os.path.join(folder(), name + ".npy"), mmap_mode="c")
 
 
 def load_model():
@@ -51,15 +54,20 @@ def serve(queries, methods):
     """Run searches for the benchmark until it closes stdin.
 
     methods: {name: (the Sluice method to compare with, search(queries [batch, dim], k) -> ids [batch, k])}
+
+    A method under filters has a third entry, prepare(absent [filters, items]). It is not timed, and search() gets its
+    result as a third argument. filtering.py makes such methods.
     """
     out = os.fdopen(os.dup(1), "w")
-    print("ready", *(f"{name}={rival}" for name, (rival, _) in methods.items()), file=out, flush=True)
+    print("ready", *(f"{name}={rival}" for name, (rival, *_) in methods.items()), file=out, flush=True)
     for line in sys.stdin:
         _, name, start, batch, k = line.split()
         start, batch, k = int(start), int(batch), int(k)
         rows = np.ascontiguousarray(queries[np.arange(start * batch, (start + 1) * batch) % len(queries)])
+        _, search, *prepare = methods[name]
+        filters = [make(np.array(load("absent"))) for make in prepare]  # a copy: the benchmark writes the file again
         begin, cpu = time.perf_counter(), time.process_time()
-        ids = methods[name][1](rows, k)
+        ids = search(rows, k, *filters)
         ms, cpu_ms = (time.perf_counter() - begin) * 1e3, (time.process_time() - cpu) * 1e3
         ids = np.asarray(ids).reshape(batch, -1)[:, :k]
         print(f"{ms:.6f} {cpu_ms:.6f}", *ids.ravel().tolist(), file=out, flush=True)
