@@ -30,7 +30,7 @@ err_t mol_search_brute_force(const struct columns *columns, struct search_batch 
   struct mol_tile tile;
   struct mol_walk walk;
 
-  TRY(mol_walk_init(batch, &walk));
+  TRY(mol_walk_init(c, batch, &walk));
   TRY(mol_tile_init(c, batch->scratch, &tile));
   while (share_claim(batch, 0, (walk.n + MOL_LANES - 1) / MOL_LANES, n_each, &steps)) {
     for (size_t i = steps.first; i < steps.end; i++)

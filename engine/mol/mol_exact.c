@@ -263,7 +263,7 @@ err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, co
   struct share_steps steps;
   struct mol_walk walk;
 
-  TRY(mol_walk_init(batch, &walk));
+  TRY(mol_walk_init(c, batch, &walk));
   TRY(init_tiles(c, batch, tiles));
   TRY(mol_tile_init(c, batch->scratch, &gathered)); /* filled while the other one is in use */
   TRY(region_array(batch->scratch, batch->n, sizeof *queries, &queries));
@@ -328,7 +328,7 @@ static enum scan_kind choose_for_own(const struct search_batch *batch, size_t n_
 }
 
 /* Choose the fastest scan. */
-static err_t choose_scan(const struct search_batch *batch, enum scan_kind *out)
+static err_t choose_scan(const struct mol_columns *c, const struct search_batch *batch, enum scan_kind *out)
 {
   struct region_mark mark = region_mark(batch->scratch);
   bool has_own = false;
@@ -339,7 +339,7 @@ static err_t choose_scan(const struct search_batch *batch, enum scan_kind *out)
   *out = choose_for_same(batch);
   if (!has_own)
     return ERR_OK;
-  TRY(mol_walk_init(batch, &walk));
+  TRY(mol_walk_init(c, batch, &walk));
   *out = choose_for_own(batch, walk.n);
   region_rewind(batch->scratch, mark);
   return ERR_OK;
@@ -376,7 +376,7 @@ err_t mol_search_exact(const struct columns *columns, struct search_batch *batch
 
   TRY(region_array(batch->scratch, batch->n, sizeof *floors, &floors));
   TRY(seed_claimed(c, batch, floors));
-  TRY(choose_scan(batch, &kind));
+  TRY(choose_scan(c, batch, &kind));
   if (kind == SCAN_ADMITTED)
     return mol_exact_scan_admitted(c, batch, JOB_SCAN, floors);
   return kind == SCAN_ALONE ? scan_each(c, batch, floors) : mol_exact_scan(c, batch, floors);

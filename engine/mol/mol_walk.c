@@ -4,18 +4,22 @@
 
 #include <string.h>
 
+#include "engine/mol/mol_tile.h"
+
 enum {
   SHARING_MIN = 4,  /* queries that make up for gathering scattered items */
-  SHARED_SPARE = 16 /* of so many slots, they need not visit one: less is not worth a list */
+  SHARED_SPARE = 8, /* for them, a list must leave out at least one slot in so many */
 };
 
-/* Gathering scattered items costs more than loading those of consecutive slots. For one query a list pays if it has
- * half of the slots or fewer. Where several share what is gathered, searching it takes most of the time. */
-static size_t list_max(const struct search_batch *batch)
+/* Gathering scattered items costs more than loading those of consecutive slots. A list pays if it has half of the slots
+ * or fewer. Where several queries screen what is gathered, searching it takes most of the time, so that longer lists
+ * pay. Without screening, only the sketches of consecutive slots drop items. */
+static size_t list_max(const struct mol_columns *c, const struct search_batch *batch)
 {
+  bool is_shared = batch->n >= SHARING_MIN && mol_tile_can_screen(c, batch->kernels);
   size_t n = batch->n_slots;
 
-  return batch->n < SHARING_MIN ? n / 2 : n - n / SHARED_SPARE;
+  return is_shared ? n - n / SHARED_SPARE : n / 2;
 }
 
 /* Unite what the queries admit. Returns false if the filter of some query admits everything, or if it has none. */
@@ -43,7 +47,7 @@ static void list(const uint64_t *words, size_t n_words, uint32_t *slots)
   }
 }
 
-err_t mol_walk_init(const struct search_batch *batch, struct mol_walk *out)
+err_t mol_walk_init(const struct mol_columns *c, const struct search_batch *batch, struct mol_walk *out)
 {
   size_t n_words = bits_words(batch->n_slots);
   uint64_t *words;
@@ -56,7 +60,7 @@ err_t mol_walk_init(const struct search_batch *batch, struct mol_walk *out)
   if (!unite(batch, n_words, words))
     return ERR_OK;
   size_t n = bits_count(words, n_words);
-  if (n > list_max(batch))
+  if (n > list_max(c, batch))
     return ERR_OK;
   TRY(region_array(batch->scratch, n, sizeof *slots, &slots));
   list(words, n_words, slots);

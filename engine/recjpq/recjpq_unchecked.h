@@ -7,6 +7,7 @@
 #include "base/region.h"
 #include "engine/admit.h"
 
+/* An item that was scored, and whose slot has not been read yet. */
 struct recjpq_unchecked_item {
   float score;
   const uint32_t *slot;
