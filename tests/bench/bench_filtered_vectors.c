@@ -17,7 +17,7 @@
 #include "tests/bench/recjpq_data.h"
 #include "tests/support/vector_file.h"
 
-enum { QUERIES = BENCH_BATCH_MAX, FILTER_BYTES = 64, UPDATE_ITEMS = 4096 };
+enum { LIKED = 128, QUERIES = BENCH_BATCH_MAX, FILTER_BYTES = 64, UPDATE_ITEMS = 4096 };
 
 static const double shares[] = { 0.5, 0.3, 0.1, 0.03, 0.01, 0.001 };
 enum { SHARES = sizeof shares / sizeof shares[0] };
@@ -42,7 +42,7 @@ struct limits {
   size_t n_filters; /* of a batch: its queries have them in turn; 0: one */
   size_t n_excluded;
   bool is_seen;  /* the excluded keys are a set that was made before */
-  bool is_liked; /* they are the best items of the query, as far as a search returns so many, and then any others */
+  bool is_liked; /* they are the LIKED best items of the query, and then any others */
 };
 
 struct bench {
@@ -90,7 +90,7 @@ static void set_filter(struct bench *b, size_t q, struct query *query)
 /* Put the best items of the query in the place of the first excluded ones. */
 static void exclude_liked(struct bench *b, struct query *query)
 {
-  struct query liked = { .space = query->space, .k = BENCH_K_MAX, .vector = query->vector };
+  struct query liked = { .space = query->space, .k = LIKED, .vector = query->vector };
   const struct query *queries = &liked;
   struct answer answer;
 
