@@ -108,8 +108,10 @@ struct store_position topic_position_before(const struct topic_record *record)
 static void move_past(struct topic_position *p, const struct topic_record *record)
 {
   bool is_first = p->position.last_offset < 0;
+  int64_t committed_unix_ms = p->position.committed_unix_ms; /* of the store: reading does not change it */
 
   p->position = topic_position_before(record);
+  p->position.committed_unix_ms = committed_unix_ms;
   if (is_first) {
     p->first = p->position;
     p->has_new_first = true;

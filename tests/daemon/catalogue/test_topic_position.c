@@ -93,6 +93,21 @@ static void after_a_restart_the_last_record_is_read_again_and_is_not_new(void **
 }
 
 /* Before that, it may be another topic of the same length. */
+static void reading_on_keeps_the_time_of_the_last_commit(void **state)
+{
+  struct topic_positions t = { 0 };
+  struct store_position stored = stored_at(0, 41, 42, "last", 100);
+  int64_t from;
+
+  (void)state;
+  stored.committed_unix_ms = 1234;
+  assert_ok(topic_positions_add(&t, &stored, 0, 44, &from));
+  assert_false(take(&t, record_at(0, 41, "last", 100)));
+  assert_true(take(&t, record_at(0, 42, "v", 100)));
+  assert_int_equal(t.items[0].position.committed_unix_ms, 1234);
+  topic_positions_fini(&t);
+}
+
 static void without_new_records_it_has_caught_up_once_the_last_one_was_read_again(void **state)
 {
   struct topic_positions t = { 0 };
@@ -325,6 +340,7 @@ int main(void)
     cmocka_unit_test(a_new_partition_is_read_from_its_first_record),
     cmocka_unit_test(an_empty_partition_has_caught_up_at_once),
     cmocka_unit_test(after_a_restart_the_last_record_is_read_again_and_is_not_new),
+    cmocka_unit_test(reading_on_keeps_the_time_of_the_last_commit),
     cmocka_unit_test(without_new_records_it_has_caught_up_once_the_last_one_was_read_again),
     cmocka_unit_test(another_record_at_the_last_offset_is_another_topic),
     cmocka_unit_test(after_compaction_the_next_record_may_have_any_timestamp),
