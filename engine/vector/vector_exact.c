@@ -18,7 +18,7 @@ enum {
   ROWS_AHEAD = 8,   /* of the next chunk, prefetched for a single query: the kernel prefetches the others */
   LISTED_MIN = 128, /* items that are worth a scan of their own */
   LISTED_MAX = 2 * VECTOR_CHUNK_ITEMS,
-  SHORT_BYTES = 256,      /* a scan reads shorter sketches faster than they are prefetched during it */
+  SHORT_BYTES = 256,      /* shorter sketches are prefetched when they are listed: a scan is too fast for it */
   JUMP_BYTES = 600,       /* of a scan take as long as listing an item, and jumping to it, */
   SHORT_JUMP_BYTES = 300, /* or to a short sketch */
   ARRANGED_QUERIES = 4,   /* queries for which arranging sketches pays */
