@@ -3,17 +3,13 @@
 #include "daemon/queries/shadow_thread.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 
+#include "base/background.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/queries/shadow_search.h"
 #include "daemon/shadow/shadow_topic.h"
-
-/* The thread runs when the others do not need the core. Not at the lowest priority: an epoch that it searches cannot be
- * replaced until it has ended. */
-enum { NICE = 10 };
 
 /* How long to wait while queries wait for a worker; for reports, while there is nothing to compare. */
 enum { BUSY_MS = 1, REPORTS_MS = 20 };
@@ -203,13 +199,14 @@ static void step(struct shadow_thread *t)
   }
 }
 
-/* The thread has no pulse: with its low priority a long search may take minutes, and that is no reason for a restart.
- */
+/* The thread runs when the others do not need the core. Not at the lowest priority: an epoch that it searches cannot be
+ * replaced until it has ended. It has no pulse: with its priority a long search may take minutes, and that is no reason
+ * for a restart. */
 static void *run(void *context)
 {
   struct shadow_thread *t = context;
 
-  if (setpriority(PRIO_PROCESS, 0, NICE) != 0) /* in Linux, that of the calling thread */
+  if (!background_stay())
     log_info("shadow_thread", "note=\"it has the priority of the others: the system does not allow a lower one\"");
   while (!atomic_load(&t->is_stopping))
     step(t);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Priorities of threads in Linux: the calls that are said to be about processes are about one thread. */
+#include "base/background.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* A thread of this nice value has about a tenth of the weight of others. */
+enum { STAY_NICE = 10 };
+
+static bool set_policy(pid_t thread, int policy)
+{
+  struct sched_param param = { 0 };
+
+  return sched_setscheduler(thread, policy, &param) == 0;
+}
+
+/* Who may not return must not go. Whether the system allows it depends on capabilities, limits and filters of system
+ * calls. So a thread that is there for nothing else tries it. */
+static void *try_it(void *context)
+{
+  struct background *b = context;
+
+  b->is_possible = set_policy(0, SCHED_IDLE) && set_policy(0, b->policy);
+  return NULL;
+}
+
+bool background_init(struct background *b)
+{
+  pthread_t thread;
+
+  b->thread = gettid();
+  b->policy = sched_getscheduler(0);
+  if (b->policy != SCHED_OTHER && b->policy != SCHED_BATCH)
+    return false;
+  if (pthread_create(&thread, NULL, try_it, b) == 0)
+    pthread_join(thread, NULL);
+  return b->is_possible;
+}
+
+void background_enter(struct background *b)
+{
+  if (!b->is_possible || !set_policy(0, SCHED_IDLE))
+    return;
+  b->is_in = true;
+  atomic_store(&b->since_ns, clock_now_ns());
+}
+
+/* If the other thread brings this one forward just now, that does what this does. */
+void background_leave(struct background *b)
+{
+  if (!b->is_in)
+    return;
+  atomic_store(&b->since_ns, 0);
+  b->is_in = false;
+  set_policy(0, b->policy);
+}
+
+/* If the thread leaves and enters again just now, it is brought forward too early: that harms nobody. */
+void background_relieve(struct background *b, int64_t limit_ns)
+{
+  int64_t since_ns = atomic_load(&b->since_ns);
+
+  if (since_ns && clock_now_ns() - since_ns > limit_ns && atomic_compare_exchange_strong(&b->since_ns, &since_ns, 0))
+    set_policy(b->thread, b->policy);
+}
+
+bool background_stay(void)
+{
+  return getpriority(PRIO_PROCESS, 0) >= STAY_NICE || setpriority(PRIO_PROCESS, 0, STAY_NICE) == 0;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread goes to the background and returns; it is brought forward if it is there for long; it does not go where it
+ * could not return from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <grp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/background.h"
+#include "base/clock.h"
+
+enum { NOBODY = 65534, HOUR_S = 3600, IN_VAIN = 99 };
+
+static int policy(void)
+{
+  return sched_getscheduler(0);
+}
+
+/* Skip where this process may not: the other tests show what happens then. */
+static void init_or_skip(struct background *b)
+{
+  if (!background_init(b))
+    skip();
+}
+
+static void a_thread_goes_and_returns(void **state)
+{
+  struct background b;
+
+  (void)state;
+  init_or_skip(&b);
+  for (int i = 0; i < 2; i++) {
+    background_enter(&b);
+    assert_int_equal(policy(), SCHED_IDLE);
+    background_leave(&b);
+    assert_int_equal(policy(), SCHED_OTHER);
+  }
+}
+
+static void leaving_without_entering_does_nothing(void **state)
+{
+  struct background b = { 0 };
+
+  (void)state;
+  background_enter(&b);
+  assert_int_equal(policy(), SCHED_OTHER);
+  background_leave(&b);
+  background_relieve(&b, 0);
+  assert_int_equal(policy(), SCHED_OTHER);
+}
+
+static void *relieve(void *b)
+{
+  background_relieve(b, HOUR_S * CLOCK_NS_PER_S);
+  return NULL;
+}
+
+static void *relieve_at_once(void *b)
+{
+  background_relieve(b, -1);
+  return NULL;
+}
+
+static void call(void *(*body)(void *), struct background *b)
+{
+  pthread_t thread;
+
+  assert_int_equal(pthread_create(&thread, NULL, body, b), 0);
+  pthread_join(thread, NULL);
+}
+
+static void another_thread_brings_it_forward_after_the_limit(void **state)
+{
+  struct background b;
+
+  (void)state;
+  init_or_skip(&b);
+  background_enter(&b);
+  call(relieve, &b);
+  assert_int_equal(policy(), SCHED_IDLE);
+  call(relieve_at_once, &b);
+  assert_int_equal(policy(), SCHED_OTHER);
+  background_leave(&b);
+  assert_int_equal(policy(), SCHED_OTHER);
+  background_enter(&b); /* it may go again */
+  assert_int_equal(policy(), SCHED_IDLE);
+  background_leave(&b);
+}
+
+static void a_thread_in_front_is_left_alone(void **state)
+{
+  struct background b;
+
+  (void)state;
+  init_or_skip(&b);
+  background_enter(&b);
+  background_leave(&b);
+  assert_true(sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 }) == 0);
+  call(relieve_at_once, &b);
+  assert_int_equal(policy(), SCHED_BATCH);
+  background_init(&b); /* it returns to what it was */
+  background_enter(&b);
+  assert_int_equal(policy(), SCHED_IDLE);
+  background_leave(&b);
+  assert_int_equal(policy(), SCHED_BATCH);
+  assert_true(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }) == 0);
+}
+
+/* Return the policies of a process of a user without rights: in the background, and after it. IN_VAIN: the limit cannot
+ * be set here. */
+static int policies_of_nobody(rlim_t nice)
+{
+  struct rlimit limit = { nice, nice };
+  int status;
+  pid_t child = fork();
+
+  assert_true(child >= 0);
+  if (child == 0) {
+    struct background b;
+    if (setrlimit(RLIMIT_NICE, &limit) != 0 || setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
+      _exit(IN_VAIN);
+    background_init(&b);
+    background_enter(&b);
+    int in = policy();
+    background_leave(&b);
+    _exit(10 * in + policy());
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+static void who_could_not_return_does_not_go(void **state)
+{
+  int policies = policies_of_nobody(0);
+
+  (void)state;
+  if (policies == IN_VAIN)
+    skip();
+  assert_int_equal(policies, 10 * SCHED_OTHER + SCHED_OTHER);
+}
+
+static void a_limit_of_the_nice_value_lets_it_go(void **state)
+{
+  int policies = policies_of_nobody(20);
+
+  (void)state;
+  if (policies == IN_VAIN)
+    skip();
+  assert_int_equal(policies, 10 * SCHED_IDLE + SCHED_OTHER);
+}
+
+static void *stay(void *nice)
+{
+  background_stay();
+  *(int *)nice = getpriority(PRIO_PROCESS, 0);
+  return NULL;
+}
+
+static void a_thread_stays_there_alone(void **state)
+{
+  int before = getpriority(PRIO_PROCESS, 0), nice = 0;
+  pthread_t thread;
+
+  (void)state;
+  assert_int_equal(pthread_create(&thread, NULL, stay, &nice), 0);
+  pthread_join(thread, NULL);
+  assert_int_equal(nice, before > 10 ? before : 10);
+  assert_int_equal(getpriority(PRIO_PROCESS, 0), before);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_thread_goes_and_returns),
+    cmocka_unit_test(leaving_without_entering_does_nothing),
+    cmocka_unit_test(another_thread_brings_it_forward_after_the_limit),
+    cmocka_unit_test(a_thread_in_front_is_left_alone),
+    cmocka_unit_test(who_could_not_return_does_not_go),
+    cmocka_unit_test(a_limit_of_the_nice_value_lets_it_go),
+    cmocka_unit_test(a_thread_stays_there_alone),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
