@@ -254,6 +254,7 @@ static err_t start_queries(struct service *s)
 err_t service_step(struct service *s)
 {
   TRY(check_clock(s));
+  catalogue_bring_forward(s->catalogue);
   if (!s->has_started_queries && may_start_queries(s))
     TRY(start_queries(s));
   set_not_ready(s, why_not_ready(s));

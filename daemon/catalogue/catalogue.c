@@ -10,6 +10,9 @@
  * interval. */
 enum { TOUCH_EVERY_MS = 10 * 60 * 1000 };
 
+/* How long one step may stay in the background: updates wait for its end. */
+enum { BACKGROUND_MS = 200 };
+
 /* Have the positions stored even without new records: after dead letters were settled, and every TOUCH_EVERY_MS. */
 static void touch_positions(struct catalogue *c)
 {
@@ -82,6 +85,9 @@ static void *run(void *context)
   struct catalogue *c = context;
 
   pulse_begin(&c->with.alarm->pulses, &c->pulse, "catalogue");
+  if (!background_init(&c->background))
+    log_info("no_background", "note=\"filling and removing generations compete with searches: the system does not let "
+                              "a thread raise its priority again; LimitNICE=+0 would\"");
   err_code_t err = follow(c);
   pulse_rest();
   if (err != ERR_OK && err != ERR_STOPPING)
@@ -93,7 +99,7 @@ static void *run(void *context)
 static err_t open_models(struct catalogue *c)
 {
   struct models_context context = {
-    c->with.config, c->with.kafka, c->with.engine, c->with.store, c->with.delivery, c->with.counters,
+    c->with.config, c->with.kafka, c->with.engine, c->with.store, c->with.delivery, c->with.counters, &c->background,
   };
 
   c->rules = (struct item_batch_rules){ c->with.engine, c->with.config->catalogue.unknown_spaces, NULL };
@@ -142,9 +148,15 @@ struct models *catalogue_models(struct catalogue *c)
   return c->models;
 }
 
+void catalogue_bring_forward(struct catalogue *c)
+{
+  background_relieve(&c->background, BACKGROUND_MS * CLOCK_NS_PER_MS);
+}
+
 void catalogue_ask_to_stop(struct catalogue *c)
 {
   atomic_store(&c->is_stopping, true);
+  background_relieve(&c->background, 0);
 }
 
 void catalogue_stop(struct catalogue *c)

@@ -35,6 +35,10 @@ struct catalogue_context {
 /* Start the thread. The context is copied; what it points to must outlive the catalogue. */
 err_t catalogue_open(const struct catalogue_context *context, struct catalogue **out);
 
+/* If a step that no query waits for has stood back for long on a busy machine, let it go on like any other. Call it
+ * often. Thread: main. */
+void catalogue_bring_forward(struct catalogue *c);
+
 /* Ask the thread to stop after its current batch. Does not wait. Thread: any. */
 void catalogue_ask_to_stop(struct catalogue *c);
 

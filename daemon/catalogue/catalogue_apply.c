@@ -211,10 +211,26 @@ err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_co
   return ERR_OK;
 }
 
-err_t catalogue_apply(struct catalogue *c)
+/* Does no query wait for the batch? Then generations that do not answer get parts: perhaps all of them, all at once. */
+static bool can_wait(const struct catalogue *c)
+{
+  return c->models && c->batch.n > 0 && models_can_wait(c->models, c->batch.changes, c->batch.n);
+}
+
+static err_t apply(struct catalogue *c)
 {
   struct batch_write write;
 
   TRY(catalogue_begin_write(c, &c->batch, &write));
   return catalogue_end_write(c, &write, catalogue_store_write(&write));
+}
+
+err_t catalogue_apply(struct catalogue *c)
+{
+  if (!can_wait(c))
+    return apply(c);
+  background_enter(&c->background);
+  err_code_t err = apply(c);
+  background_leave(&c->background);
+  return err;
 }

@@ -26,6 +26,7 @@
 #ifndef DAEMON_CATALOGUE_CATALOGUE_STATE_H
 #define DAEMON_CATALOGUE_CATALOGUE_STATE_H
 
+#include "base/background.h"
 #include "daemon/age_watch.h"
 #include "daemon/catalogue/catalogue.h"
 #include "daemon/catalogue/catalogue_rebuild.h"
@@ -84,6 +85,7 @@ struct catalogue {
   struct letter_window letters;
   struct item_format format; /* of the records */
   struct item_batch_rules rules;
+  struct background background; /* for what no query waits for */
   struct models *models;        /* generations of models; NULL: there is no control topic */
   bool has_model_work;          /* models_step() has more to do at once */
   struct item_batch batch;      /* the newest one, and the counts of unknown spaces */

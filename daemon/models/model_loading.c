@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "base/background.h"
 #include "base/clock.h"
 #include "base/errand.h"
 #include "base/mem.h"
@@ -50,9 +51,11 @@ static err_code_t run(void *context)
   return err;
 }
 
-/* The catalogue thread shows by itself that it makes progress, and this thread may outlive it. */
+/* The catalogue thread shows by itself that it makes progress, and this thread may outlive it. Searches come first: to
+ * decompose a large model takes minutes. */
 static err_code_t run_apart(void *context)
 {
+  background_stay();
   progress_listener_set((struct progress_listener){ 0 });
   return run(context);
 }

@@ -402,7 +402,62 @@ static err_t switch_spaces(struct model_work *w)
   return ERR_OK;
 }
 
+/* ---- What nobody waits for ---- */
+
+static void go_to_background(struct model_work *w)
+{
+  if (w->background)
+    background_enter(w->background);
+}
+
+static void return_to_front(struct model_work *w)
+{
+  if (w->background)
+    background_leave(w->background);
+}
+
+/* Does the generation that answers use the part? */
+static bool is_part_searched(const struct model_work *w, const struct part *part)
+{
+  struct space_name name;
+
+  if (!space_name_parse(part->space, &name))
+    return false;
+  size_t space = find_space(w, name.space);
+  if (space == w->config->n_spaces)
+    return false;
+  const struct model_entry *answering = model_entries_find(&w->entries, space, w->current[space]);
+  return answering->root == (name.generation ? name.generation : 1);
+}
+
+bool model_work_can_wait(const struct model_work *w, const struct item_change *change)
+{
+  if (change->is_delete || change->n_attributes > 0)
+    return false;
+  for (size_t i = 0; i < change->n_parts; i++) {
+    if (is_part_searched(w, &change->parts[i]))
+      return false;
+  }
+  return true;
+}
+
+static err_t take_walk(struct model_work *w, bool may_fill, const struct model_entry **removed)
+{
+  go_to_background(w);
+  err_code_t err = model_walks_step(w, may_fill, removed);
+  return_to_front(w);
+  return err;
+}
+
 /* ---- Removing ---- */
+
+static err_t leave_engine(struct model_work *w, const struct model_entry *entry)
+{
+  go_to_background(w);
+  err_code_t err = engine_remove_space(w->engine, space_name(w, entry->space), entry->generation);
+  return_to_front(w);
+  return err;
+}
 
 /* There is more memory now: what did not fit may fit. */
 static void retry_failed(struct model_work *w)
@@ -444,7 +499,7 @@ static err_t leave(struct model_work *w, size_t i)
   bool is_retired = model_state_is_retired(w->state, space_name(w, entry->space), entry->generation);
 
   if (entry->is_in_engine) {
-    TRY(engine_remove_space(w->engine, space_name(w, entry->space), entry->generation));
+    TRY(leave_engine(w, entry));
     model_entry_reset(entry);
     entry->is_in_engine = false;
     entry->phase = MODEL_WAITING;
@@ -539,7 +594,7 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
   TRY(begin_loading(w));
   TRY(switch_spaces(w));
   TRY(leave_behind(w));
-  TRY(model_walks_step(w, may_fill, removed));
+  TRY(take_walk(w, may_fill, removed));
   TRY(switch_spaces(w));
   if (w->must_sweep && may_fill)
     sweep_files(w);

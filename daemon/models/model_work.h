@@ -11,6 +11,7 @@
 #ifndef DAEMON_MODELS_MODEL_WORK_H
 #define DAEMON_MODELS_MODEL_WORK_H
 
+#include "base/background.h"
 #include "daemon/config/config.h"
 #include "daemon/models/model_entries.h"
 #include "daemon/models/model_fetching.h"
@@ -30,6 +31,7 @@ struct model_work {
   uint32_t *current;                 /* [config->n_spaces] the generation that answers */
   size_t fill_items, remove_items;   /* of the next step of a fill, and of deletes */
   int64_t remove_due_ns;             /* no deletes from the store before this: its disk was full */
+  struct background *background;     /* of the thread: nobody waits for a fill or a removal; NULL: both stay in front */
   struct region region;
 };
 
@@ -76,6 +78,9 @@ void model_work_note_unusable(struct model_work *w, struct span part, struct spa
  * those that should answer do so from now on, and those that were retired have left it. Errors as
  * engine_set_current() and engine_remove_space(). */
 err_t model_work_note_loaded(struct model_work *w);
+
+/* Does no query wait for this change? That is so if it has only parts, and no generation that answers uses them. */
+bool model_work_can_wait(const struct model_work *w, const struct item_change *change);
 
 /* Return the generation that should answer queries for a space, by the newest switch. */
 uint32_t model_work_wanted(const struct model_work *w, size_t space);

@@ -58,6 +58,7 @@ static err_t restore(struct models *m)
   m->has_position = rows.has_position;
   m->position = rows.position;
   TRY(model_work_init(m->with.config, m->with.engine, m->with.store, &m->state, &m->work));
+  m->work.background = m->with.background;
   TRY(restore_marks(m, &rows));
   region_reset(&m->region);
   return ERR_OK;
@@ -237,6 +238,15 @@ err_t models_note_loaded(struct models *m)
 {
   TRY(model_work_note_loaded(&m->work));
   return report(m);
+}
+
+bool models_can_wait(const struct models *m, const struct item_change *changes, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (!model_work_can_wait(&m->work, &changes[i]))
+      return false;
+  }
+  return true;
 }
 
 struct shadow_board *models_shadows(struct models *m)

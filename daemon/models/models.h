@@ -24,6 +24,7 @@ struct models_context {
   struct store *store;
   struct delivery *delivery;
   struct counters *counters;
+  struct background *background; /* of the catalogue thread */
 };
 
 /* Open the consumer, and read what the store has of the control topic. The context is copied. */
@@ -58,6 +59,10 @@ void models_note_unusable(struct models *m, struct span part, struct span key);
 /* The engine was loaded from the store, with all generations that it has: none needs to be filled, and those that
  * should answer do so from now on. Errors as engine_set_current(). */
 err_t models_note_loaded(struct models *m);
+
+/* Does no query wait for these changes, checked and not empty? That is so if generations that do not answer have all of
+ * their parts. */
+bool models_can_wait(const struct models *m, const struct item_change *changes, size_t n);
 
 /* Return which generations are compared, and what came of it. Thread: any. */
 struct shadow_board *models_shadows(struct models *m);

@@ -201,6 +201,13 @@ def the_hardening_is_in_force():
     same(Path(f"/proc/{show('MainPID')}").owner(), "sluice")
 
 
+def the_daemon_may_stand_back_for_searches():
+    """Where systemd itself may not raise the limit, as in some containers, the daemon says that it does not."""
+    limits = Path(f"/proc/{show('MainPID')}/limits").read_text()
+    may_return = re.search(r"Max nice priority +20 ", limits) is not None
+    same(not events("no_background"), may_return, "no_background")
+
+
 def a_reload_takes_effect_and_a_wrong_one_changes_nothing():
     pid, right = show("MainPID"), CONFIG.read_text()
     CONFIG.write_text(right + "log:\n  level: debug\n")
@@ -311,7 +318,8 @@ def a_purge_deletes_the_store():
 STEPS = (the_package_installs_and_starts_nothing, the_units_have_no_fault, without_a_configuration_a_start_fails_once,
          a_wrong_configuration_fails_once_and_is_explained, an_instance_has_its_own_configuration_and_store,
          a_start_waits_for_kafka_beyond_its_time_limit, a_start_ends_when_the_daemon_is_ready,
-         the_hardening_is_in_force, a_reload_takes_effect_and_a_wrong_one_changes_nothing,
+         the_hardening_is_in_force, the_daemon_may_stand_back_for_searches,
+         a_reload_takes_effect_and_a_wrong_one_changes_nothing,
          the_journal_has_each_event_with_its_fields, the_journal_explains_events, a_killed_daemon_is_restarted,
          a_credential_reaches_the_daemon, a_stopped_daemon_is_restarted_by_the_watchdog,
          a_daemon_that_always_fails_is_given_up, an_upgrade_restarts_a_running_daemon_but_no_instance, a_stop_is_clean,

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of models at the daemon's limits: generations that do not fit into memory, and a stop while one is loaded."""
+"""Tests of models at the daemon's limits: generations that do not fit into memory, a stop while one is loaded, and a
+fill on a machine that is always busy."""
 
+import contextlib
+import os
 import re
 import subprocess
 import tempfile
@@ -20,6 +23,7 @@ from generations import ControlTopic, current, rows
 from harness import Case, System, build_dir, eventually, to_yaml
 
 N_ITEMS = 100
+N_FILLED = 6000   # take several steps
 DIM = 256         # the vectors take most of the memory
 SLOW_DIM = 3000   # of a bilinear model whose decomposition takes many seconds
 
@@ -114,6 +118,43 @@ class LastOne(Limits):
         self.control.add(2)
         self.control.switch(2)
         self.await_phase(1, "removed")
+        self.ask(2)
+
+
+@contextlib.contextmanager
+def busy_cores():
+    """Keep all cores busy, at the lowest priority but that of the background. Other tests run beside this one."""
+    loops = [subprocess.Popen(["nice", "-n", "19", "sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count())]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+class BusyMachine(Limits):
+    def policies(self):
+        """Return the scheduling policies of the daemon's threads."""
+        found = set()
+        for path in Path(f"/proc/{self.daemon.process.pid}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):  # the thread has ended
+                found.add(int(path.read_text().rpartition(")")[2].split()[38]))
+        return found
+
+    def test_a_fill_stands_back_ends_all_the_same_and_returns(self):
+        self.open("busy", generations.write_models(data.generator("busy"), folder.name, (1, 2), n=DIM))
+        for i in range(N_FILLED):
+            self.system.put(b"item-%d" % i, self.system.items.item(["books@1", "books@2"]))
+        self.system.sync()
+        may_stand_back = "event=no_background" not in self.daemon.log()
+        seen = set()
+        with busy_cores():
+            self.control.add(2)
+            eventually(lambda: seen.update(self.policies()) or rows(self.daemon).get(2, {}).get("phase") == "ready",
+                       "the fill", 60, 0)
+        self.assertEqual(os.SCHED_IDLE in seen, may_stand_back)
+        eventually(lambda: self.policies() == {os.SCHED_OTHER}, "the return of all threads")
         self.ask(2)
 
 

@@ -243,6 +243,32 @@ static void work_ends_while_a_model_is_being_loaded(void **state)
 }
 
 /* The walk of generation 2 has grown its steps, and is given up. */
+static bool can_wait(struct fixture *f, const char *space)
+{
+  struct part parts[] = { { .space = span_of_str("books@3") }, { .space = span_of_str(space) } };
+  struct item_change change = { .key = span_of_str("any"), .parts = parts, .n_parts = 2 };
+
+  return model_work_can_wait(&f->work, &change);
+}
+
+static void changes_wait_if_all_parts_are_of_generations_that_do_not_answer(void **state)
+{
+  struct attribute_value attribute = { .name = span_of_str("year") };
+  struct fixture *f = *state;
+
+  assert_true(can_wait(f, "books@2"));
+  assert_true(can_wait(f, "films"));
+  assert_true(can_wait(f, "books@two"));
+  assert_false(can_wait(f, "books"));
+  add(f, 2, 1, f->digests[1]);
+  switch_to(f, (const uint32_t[]){ 2 }, 1);
+  step_to(f, 2, MODEL_READY, true);
+  assert_false(can_wait(f, "books@2"));
+  assert_true(can_wait(f, "books"));
+  assert_false(model_work_can_wait(&f->work, &(struct item_change){ .is_delete = true }));
+  assert_false(model_work_can_wait(&f->work, &(struct item_change){ .attributes = &attribute, .n_attributes = 1 }));
+}
+
 static void each_walk_begins_with_small_steps(void **state)
 {
   struct fixture *f = *state;
@@ -312,6 +338,7 @@ int main(void)
     CASE(a_start_leaves_the_retired_generation_behind_before_the_first_query),
     CASE(a_current_generation_that_is_retired_gives_way_to_the_switch_before_it),
     cmocka_unit_test(steps_grow_until_one_takes_long),
+    CASE(changes_wait_if_all_parts_are_of_generations_that_do_not_answer),
     CASE(each_walk_begins_with_small_steps),
     CASE(work_ends_while_a_model_is_being_loaded),
     CASE(another_record_counts_while_the_model_of_the_former_one_is_being_loaded),

@@ -17,6 +17,9 @@ static void a_derived_generation_is_filled_with_the_parts_of_its_root(void **sta
   assert_int_equal(entry(f, 4)->n_unusable, 0);
   assert_items(f, 4, ITEMS);
   assert_items(f, 1, ITEMS - 1); /* the fill is for the new one alone */
+  switch_to(f, (const uint32_t[]){ 4 }, 1);
+  step_to(f, 4, MODEL_READY, true);
+  assert_false(model_work_can_wait(&f->work, &change)); /* they are the parts of the one that answers */
   assert_ok(engine_apply(f->engine, &change, 1, NULL, 0));
   assert_items(f, 1, ITEMS);
 }
