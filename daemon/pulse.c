@@ -2,6 +2,7 @@
 /* Pulses of threads, in a list that only grows: adding needs no lock, and main may read it any time. */
 #include "daemon/pulse.h"
 
+#include <pthread.h>
 #include <stddef.h>
 
 #include "base/clock.h"
@@ -23,6 +24,7 @@ void pulse_begin(struct pulses *all, struct pulse *pulse, const char *thread)
   while (!atomic_compare_exchange_weak(&all->first, &pulse->next, pulse))
     ;
   own = pulse;
+  pthread_setname_np(pthread_self(), thread); /* for `top -H` and debuggers */
   progress_listener_set((struct progress_listener){ beat, pulse });
 }
 

@@ -20,7 +20,7 @@ struct pulses {
   _Atomic(struct pulse *) first;
 };
 
-/* Give the calling thread a pulse. `pulse` must outlive `all`. */
+/* Give the calling thread a pulse and a name of at most 15 bytes. `pulse` must outlive `all`. */
 void pulse_begin(struct pulses *all, struct pulse *pulse, const char *thread);
 
 /* Note that the calling thread makes progress; note that it waits for work, which may take any time. Do nothing if the

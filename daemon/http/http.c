@@ -314,6 +314,7 @@ static void *serve(void *context)
     { .fd = h->status->trial ? trial_fd(h->status->trial) : -1, .events = POLLIN },
   };
 
+  pthread_setname_np(pthread_self(), "http");
   while (!fds[1].revents) {
     poll(fds, 3, step_ms(h));
     http_trial_step(&h->trial, h->status);

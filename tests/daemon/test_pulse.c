@@ -17,8 +17,12 @@ static struct pulse ours, others;
 
 static void *beat_once(void *unused)
 {
+  char name[16];
+
   pulse_begin(&all, &others, "other");
   pulse_beat();
+  assert_int_equal(pthread_getname_np(pthread_self(), name, sizeof name), 0);
+  assert_string_equal(name, "other");
   return unused;
 }
 
