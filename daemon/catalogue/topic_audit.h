@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit of the catalogue topic: is a record that was applied some time ago still at its offset?
+/* The audit of a topic, of the catalogue or of models: is a record that was applied some time ago still at its offset?
  *
  * A topic can be deleted, created again, and at once be filled beyond our offset. Its consumer notices nothing and goes
  * on at that offset in the new topic. So a second consumer reads one record of each partition every few seconds: the

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/catalogue/letter_window.h"
@@ -273,7 +274,8 @@ static err_t open_topic(struct models *m)
   if (*config->models.files_topic)
     model_work_fetch_from(&m->work, &layers);
   layers.client = "models";
-  return models_topic_init(&layers, config->models.topic, &m->topic);
+  return models_topic_init(&layers, config->models.topic,
+                           (int64_t)config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS, &m->topic);
 }
 
 err_t models_open(const struct models_context *context, struct models **out)

@@ -11,9 +11,10 @@
 /* The catalogue thread waits for none of this, so the attempts are rare and short. */
 enum { BROKER_TIMEOUT_MS = 2000, RETRY_MS = 1000 };
 
-err_t models_topic_init(const struct kafka_layers *layers, const char *name, struct models_topic *out)
+err_t models_topic_init(const struct kafka_layers *layers, const char *name, int64_t audit_ns, struct models_topic *out)
 {
   *out = (struct models_topic){ .layers = *layers, .name = name };
+  topic_audit_init(layers, name, audit_ns, &out->audit);
   return topic_reader_open(layers, name, &out->reader);
 }
 
@@ -21,6 +22,7 @@ void models_topic_fini(struct models_topic *t)
 {
   if (t->reader)
     topic_reader_close(&t->reader);
+  topic_audit_fini(&t->audit);
   topic_positions_fini(&t->positions);
 }
 
@@ -64,6 +66,7 @@ static err_t connect(struct models_topic *t, const struct store_position *stored
   topic_reader_unassign(t->reader);
   TRY(verify_partitions(t));
   TRY(assign(t, t->is_another_one ? NULL : stored));
+  TRY(topic_audit_begin(&t->audit, &t->positions));
   t->is_connected = true;
   return ERR_OK;
 }
@@ -167,6 +170,14 @@ static void note_reading(struct models_topic *t)
   t->has_caught_up |= topic_positions_have_caught_up(&t->positions);
 }
 
+/* If the broker does not answer the audit, begin it again: reading goes on without it. */
+static err_t audit(struct models_topic *t)
+{
+  err_code_t err = topic_audit_step(&t->audit, &t->positions);
+
+  return err_class(err) == ERR_CLASS_RETRY ? topic_audit_begin(&t->audit, &t->positions) : err;
+}
+
 static err_t poll_connected(struct models_topic *t, int timeout_ms, size_t max, struct topic_record *records, size_t *n)
 {
   struct topic_events events;
@@ -176,7 +187,8 @@ static err_t poll_connected(struct models_topic *t, int timeout_ms, size_t max, 
   for (size_t i = 0; i < n_polled; i++)
     TRY(take(t, &records[i], records, n));
   note_reading(t);
-  return check_events(t, &events);
+  TRY(check_events(t, &events));
+  return audit(t);
 }
 
 static err_t poll_or_connect(struct models_topic *t, const struct store_position *stored, int timeout_ms, size_t max,

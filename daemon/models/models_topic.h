@@ -7,6 +7,7 @@
 #ifndef DAEMON_MODELS_MODELS_TOPIC_H
 #define DAEMON_MODELS_MODELS_TOPIC_H
 
+#include "daemon/catalogue/topic_audit.h"
 #include "daemon/catalogue/topic_position.h"
 #include "daemon/renewal_wait.h"
 #include "ingest/readers/topic_reader.h"
@@ -18,6 +19,7 @@ struct models_topic {
   const char *name;
   struct topic_reader *reader; /* owned */
   struct topic_positions positions;
+  struct topic_audit audit; /* a topic that is replaced within a moment looks like the former one */
   struct renewal_wait renewal;
   bool must_reopen;                   /* something went wrong: another consumer is opened before the next attempt */
   bool is_connected;                  /* the partition is being read */
@@ -28,7 +30,9 @@ struct models_topic {
   char problem[MODELS_PROBLEM_BYTES]; /* why it is not being read; "" if it is */
 };
 
-err_t models_topic_init(const struct kafka_layers *layers, const char *name, struct models_topic *out);
+/* audit_ns  the longest time between two audits */
+err_t models_topic_init(const struct kafka_layers *layers, const char *name, int64_t audit_ns,
+                        struct models_topic *out);
 void models_topic_fini(struct models_topic *t);
 
 /* Take the records that have arrived, in order. They are valid until the next call. If the topic or its brokers are

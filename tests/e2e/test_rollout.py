@@ -7,6 +7,7 @@ be that of the generation that it names."""
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import threading
@@ -321,6 +322,24 @@ class Generations(Rollout):
         self.write_record("books@3", {"add": {"path": str(paths[3]), "sha256": digest(paths[3])}})
         self.await_phase(3, "ready")
         self.assertEqual(self.ask(), {2})
+
+    def test_a_control_topic_that_is_replaced_within_a_moment_is_read_again(self):
+        """The daemon does not see it happen, and the new topic goes beyond the daemon's position at once."""
+        self.put([1, 2, 3], range(50))
+        self.add(2)
+        self.assertEqual(self.daemon.status()["models"]["next"], 1)
+        time.sleep(4)  # for an audit with that record: they are 2.05 s apart
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        broker.delete_topic(self.system.topic("models"))
+        broker.create_topic(self.system.topic("models"), 1, {"cleanup.policy": "compact"})
+        for generation in (3, 2):
+            self.write_record(f"books@{generation}",
+                              {"add": {"path": str(paths[generation]), "sha256": digest(paths[generation])}})
+        self.daemon.process.send_signal(signal.SIGCONT)
+        self.await_phase(3, "ready")
+        self.assertIn("event=models_discontinuity", self.daemon.log())
+        self.assertEqual(self.ask(3), {3})
+        self.assertEqual(self.ask(2), {2})
 
     def test_without_the_catalogue_topic_the_rollout_goes_on(self):
         self.put([1, 2], range(50))

@@ -14,6 +14,8 @@
 
 enum { RECORDS = 8 };
 
+static const int64_t AUDIT_NS = 60 * CLOCK_NS_PER_S;
+
 static struct topic_record records[RECORDS];
 
 static void produce(const struct kafka_fixture *kafka, const char *key)
@@ -52,7 +54,7 @@ static void certificates_that_do_not_fit_leave_the_former_consumer_in_place(void
   kafka_fixture_init(&kafka);
   assert_ok(embedded_broker_create_topic(kafka.broker, "models", 1));
   layers = kafka_fixture_layers_with(&kafka, true, tls_property, 1);
-  assert_ok(models_topic_init(&layers, "models", &t));
+  assert_ok(models_topic_init(&layers, "models", AUDIT_NS, &t));
   produce(&kafka, "a");
   expect(&t, "a", &stored);
   tls_property_renew(false);
