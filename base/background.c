@@ -13,6 +13,9 @@
 /* A thread of this nice value has about a tenth of the weight of others. */
 enum { STAY_NICE = 10 };
 
+/* How long a thread that was brought forward stays there, in times the limit. */
+enum { FRONT = 10 };
+
 static bool set_policy(pid_t thread, int policy)
 {
   struct sched_param param = { 0 };
@@ -45,10 +48,12 @@ bool background_init(struct background *b)
 
 void background_enter(struct background *b)
 {
-  if (!b->is_possible || !set_policy(0, SCHED_IDLE))
+  int64_t now_ns = clock_now_ns();
+
+  if (!b->is_possible || now_ns < atomic_load(&b->front_until_ns) || !set_policy(0, SCHED_IDLE))
     return;
   b->is_in = true;
-  atomic_store(&b->since_ns, clock_now_ns());
+  atomic_store(&b->since_ns, now_ns);
 }
 
 /* If the other thread brings this one forward just now, that does what this does. */
@@ -64,10 +69,12 @@ void background_leave(struct background *b)
 /* If the thread leaves and enters again just now, it is brought forward too early: that harms nobody. */
 void background_relieve(struct background *b, int64_t limit_ns)
 {
-  int64_t since_ns = atomic_load(&b->since_ns);
+  int64_t since_ns = atomic_load(&b->since_ns), now_ns = clock_now_ns();
 
-  if (since_ns && clock_now_ns() - since_ns > limit_ns && atomic_compare_exchange_strong(&b->since_ns, &since_ns, 0))
-    set_policy(b->thread, b->policy);
+  if (!since_ns || now_ns - since_ns <= limit_ns || !atomic_compare_exchange_strong(&b->since_ns, &since_ns, 0))
+    return;
+  atomic_store(&b->front_until_ns, now_ns + FRONT * limit_ns);
+  set_policy(b->thread, b->policy);
 }
 
 bool background_stay(void)

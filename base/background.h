@@ -18,8 +18,9 @@ struct background {
   bool is_possible;
   bool is_in; /* for the thread alone: it is in the background, or was brought forward */
   pid_t thread;
-  int policy;               /* of the thread in front */
-  _Atomic int64_t since_ns; /* when it went there; 0: it is not there */
+  int policy;                     /* of the thread in front */
+  _Atomic int64_t since_ns;       /* when it went there; 0: it is not there */
+  _Atomic int64_t front_until_ns; /* it was brought forward, and does not go again before this */
 };
 
 /* Prepare the calling thread. It can go to the background only if the system would let it return: as a process that may
@@ -36,7 +37,9 @@ bool background_init(struct background *b);
 void background_enter(struct background *b);
 void background_leave(struct background *b);
 
-/* If the thread has been in the background for longer than this, bring it forward until it leaves. Thread: any one. */
+/* If the thread has been in the background for longer than this, bring it forward, and let it stay there for ten times
+ * as long. So where the processor is never free, it has its share of it for ten elevenths of the time. Thread: any one.
+ */
 void background_relieve(struct background *b, int64_t limit_ns);
 
 /* Lower the priority of the calling thread for good, so that it still gets a tenth of what others get. Returns false if

@@ -34,7 +34,7 @@ static void init_or_skip(struct background *b)
 
 static void a_thread_goes_and_returns(void **state)
 {
-  struct background b;
+  struct background b = { 0 };
 
   (void)state;
   init_or_skip(&b);
@@ -64,6 +64,13 @@ static void *relieve(void *b)
   return NULL;
 }
 
+static void *relieve_soon(void *b)
+{
+  clock_sleep_ns(2 * CLOCK_NS_PER_MS);
+  background_relieve(b, CLOCK_NS_PER_MS);
+  return NULL;
+}
+
 static void *relieve_at_once(void *b)
 {
   background_relieve(b, -1);
@@ -80,7 +87,7 @@ static void call(void *(*body)(void *), struct background *b)
 
 static void another_thread_brings_it_forward_after_the_limit(void **state)
 {
-  struct background b;
+  struct background b = { 0 };
 
   (void)state;
   init_or_skip(&b);
@@ -91,14 +98,35 @@ static void another_thread_brings_it_forward_after_the_limit(void **state)
   assert_int_equal(policy(), SCHED_OTHER);
   background_leave(&b);
   assert_int_equal(policy(), SCHED_OTHER);
-  background_enter(&b); /* it may go again */
+  background_enter(&b); /* it may go again at once: ten times the limit are over */
+  assert_int_equal(policy(), SCHED_IDLE);
+  background_leave(&b);
+}
+
+static void who_was_brought_forward_stays_there_for_a_while(void **state)
+{
+  struct background b = { 0 };
+
+  (void)state;
+  init_or_skip(&b);
+  background_enter(&b);
+  call(relieve_soon, &b);
+  background_leave(&b);
+  int64_t until_ns = atomic_load(&b.front_until_ns);
+  assert_true(until_ns > 0);
+  background_enter(&b);
+  int meanwhile = policy();
+  assert_true(meanwhile == SCHED_OTHER || clock_now_ns() >= until_ns);
+  background_leave(&b);
+  clock_sleep_ns(10 * CLOCK_NS_PER_MS);
+  background_enter(&b);
   assert_int_equal(policy(), SCHED_IDLE);
   background_leave(&b);
 }
 
 static void a_thread_in_front_is_left_alone(void **state)
 {
-  struct background b;
+  struct background b = { 0 };
 
   (void)state;
   init_or_skip(&b);
@@ -125,7 +153,7 @@ static int policies_of_nobody(rlim_t nice)
 
   assert_true(child >= 0);
   if (child == 0) {
-    struct background b;
+    struct background b = { 0 };
     if (setrlimit(RLIMIT_NICE, &limit) != 0 || setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
       _exit(IN_VAIN);
     background_init(&b);
@@ -184,6 +212,7 @@ int main(void)
     cmocka_unit_test(a_thread_goes_and_returns),
     cmocka_unit_test(leaving_without_entering_does_nothing),
     cmocka_unit_test(another_thread_brings_it_forward_after_the_limit),
+    cmocka_unit_test(who_was_brought_forward_stays_there_for_a_while),
     cmocka_unit_test(a_thread_in_front_is_left_alone),
     cmocka_unit_test(who_could_not_return_does_not_go),
     cmocka_unit_test(a_limit_of_the_nice_value_lets_it_go),
