@@ -50,7 +50,7 @@ void background_enter(struct background *b)
 {
   int64_t now_ns = clock_now_ns();
 
-  if (!b->is_possible || now_ns < atomic_load(&b->front_until_ns) || !set_policy(0, SCHED_IDLE))
+  if (!b || !b->is_possible || now_ns < atomic_load(&b->front_until_ns) || !set_policy(0, SCHED_IDLE))
     return;
   b->is_in = true;
   atomic_store(&b->since_ns, now_ns);
@@ -59,7 +59,7 @@ void background_enter(struct background *b)
 /* If the other thread brings this one forward just now, that does what this does. */
 void background_leave(struct background *b)
 {
-  if (!b->is_in)
+  if (!b || !b->is_in)
     return;
   atomic_store(&b->since_ns, 0);
   b->is_in = false;

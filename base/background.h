@@ -32,8 +32,8 @@ struct background {
  * Returns false if it is not possible. */
 bool background_init(struct background *b);
 
-/* Go to the background; return from it. In between, the thread must start no threads: they would stay there. Thread:
- * the one that was prepared. */
+/* Go to the background; return from it. In between, the thread must start no threads: they would stay there. NULL:
+ * the thread stays where it is. Thread: the one that was prepared. */
 void background_enter(struct background *b);
 void background_leave(struct background *b);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries follow the state, and one file at a time is loaded. */
+/* The steps, and one file at a time that is loaded. What they are made of is in files of their own: model_follow.c,
+ * model_fetching.c, model_loading.c, model_walks.c, model_leave.c. */
 #include "daemon/models/model_work.h"
 
 #include <inttypes.h>
@@ -9,56 +10,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/models/model_path.h"
+#include "daemon/models/model_asked.h"
+#include "daemon/models/model_follow.h"
+#include "daemon/models/model_leave.h"
 #include "daemon/models/model_walks.h"
 #include "store/model_files.h"
 
 enum { LOOK_EVERY_MS = 1000 };
-
-static struct span space_name(const struct model_work *w, size_t space)
-{
-  return span_of_str(w->config->spaces[space].name);
-}
-
-/* ---- The file of a generation ---- */
-
-/* Perhaps nobody needs a file any more. */
-static void sweep_soon(struct model_work *w)
-{
-  w->must_sweep = w->fetching.config != NULL;
-}
-
-/* Find out where the file is, or will be. */
-static err_t set_path(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
-{
-  char path[PATH_MAX];
-
-  TRY(model_path_get(w->config->store_path, asked, path));
-  mem_free(&entry->path);
-  return mem_copy_str(path, &entry->path);
-}
-
-static err_t set_file(const struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
-{
-  const struct span name = space_name(w, entry->space);
-
-  TRY(set_path(w, entry, asked));
-  snprintf(entry->digest, sizeof entry->digest, "%s", asked->digest);
-  entry->is_in_topic = asked->is_in_topic;
-  entry->n_bytes = asked->n_bytes;
-  model_entry_set_root(entry, model_state_root(w->state, name, asked->number));
-  entry->lacks_root = model_state_lacks_root(model_state_find(w->state, name), asked->number);
-  model_entry_reset(entry);
-  entry->is_clean = false;
-  return ERR_OK;
-}
 
 /* ---- Opening and closing ---- */
 
 /* Add the generation with which the engine was opened (model_start.h). */
 static err_t add_first(struct model_work *w, size_t space)
 {
-  const struct span name = space_name(w, space);
+  const struct span name = model_asked_name(w, space);
   struct engine_space_info info = { .generation = 1 };
   struct model_entry *entry;
 
@@ -66,7 +31,7 @@ static err_t add_first(struct model_work *w, size_t space)
   TRY(model_entries_add(&w->entries, space, name, info.generation, &entry));
   if (info.generation > 1) {
     const struct model_generation *asked = model_state_generation(model_state_find(w->state, name), info.generation);
-    TRY(set_file(w, entry, asked));
+    TRY(model_follow_set_file(w, entry, asked));
     snprintf(entry->digest, sizeof entry->digest, "%s", info.digest);
   }
   w->current[space] = info.generation;
@@ -100,107 +65,20 @@ void model_work_fini(struct model_work *w)
   region_fini(&w->region);
 }
 
-/* Return the index of a configured space; n_spaces: it is not configured. */
-static size_t find_space(const struct model_work *w, struct span name)
-{
-  size_t i = 0;
-
-  while (i < w->config->n_spaces && !span_equal(space_name(w, i), name))
-    i++;
-  return i;
-}
-
 err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t generation)
 {
-  size_t i = find_space(w, space);
+  size_t i = model_asked_space(w, space);
   struct model_entry *entry;
 
   if (i == w->config->n_spaces)
     return ERR_OK;
   entry = model_entries_find(&w->entries, i, generation);
   if (!entry)
-    TRY(model_entries_add(&w->entries, i, space_name(w, i), generation, &entry));
+    TRY(model_entries_add(&w->entries, i, model_asked_name(w, i), generation, &entry));
   if (!entry->is_in_engine) /* the first generation is: the engine has loaded it */
     entry->phase = MODEL_REMOVED;
   entry->is_clean = true;
   return ERR_OK;
-}
-
-/* ---- Following the state ---- */
-
-/* Is the entry's root the one that the state names? */
-static bool has_root(const struct model_work *w, const struct model_entry *entry)
-{
-  const struct span name = space_name(w, entry->space);
-
-  return entry->root == model_state_root(w->state, name, entry->generation) &&
-         entry->lacks_root == model_state_lacks_root(model_state_find(w->state, name), entry->generation);
-}
-
-/* Is it the file that the entry has, or is loading? A generation that was retired has none. */
-static bool has_file(const struct model_entry *entry, const struct model_generation *asked)
-{
-  bool was_retired = entry->phase == MODEL_KEPT || entry->phase == MODEL_REMOVING || entry->phase == MODEL_REMOVED;
-  bool has_source = entry->path && entry->is_in_topic == asked->is_in_topic && entry->n_bytes == asked->n_bytes &&
-                    (asked->is_in_topic || strcmp(entry->path, asked->path) == 0);
-
-  return !was_retired && has_source && strcmp(entry->digest, asked->digest) == 0;
-}
-
-/* Another record of this generation: load what it says. A model that is loaded stays, because its parts were made for
- * it. */
-static err_t change_file(struct model_work *w, struct model_entry *entry, const struct model_generation *asked)
-{
-  if (entry->is_in_engine) {
-    model_entry_note_asked(entry, asked->digest, has_root(w, entry));
-    return ERR_OK;
-  }
-  if (has_file(entry, asked) && has_root(w, entry))
-    return ERR_OK;
-  if (w->loading.is_under_way && w->loading_entry == entry)
-    return ERR_OK; /* looked at again when loading has ended */
-  if (model_fetching_is_of(&w->fetching, entry)) {
-    model_fetching_cancel(&w->fetching);
-    return ERR_OK; /* the same */
-  }
-  TRY(set_file(w, entry, asked));
-  model_entry_enter(entry, MODEL_WAITING);
-  sweep_soon(w);
-  return ERR_OK;
-}
-
-static err_t follow_generation(struct model_work *w, size_t space, const struct model_generation *asked)
-{
-  struct model_entry *entry = model_entries_find(&w->entries, space, asked->number);
-
-  if (!entry)
-    TRY(model_entries_add(&w->entries, space, space_name(w, space), asked->number, &entry));
-  return asked->is_retired ? ERR_OK : change_file(w, entry, asked);
-}
-
-static err_t follow_state(struct model_work *w)
-{
-  for (size_t i = 0; i < w->state->n; i++) {
-    const struct model_space *said = &w->state->spaces[i];
-    size_t space = find_space(w, span_of_str(said->name));
-    for (size_t g = 0; space < w->config->n_spaces && g < said->n_generations; g++)
-      TRY(follow_generation(w, space, &said->generations[g]));
-  }
-  return ERR_OK;
-}
-
-/* Return what the state says about this generation, or NULL. */
-static const struct model_generation *find_asked(const struct model_work *w, const struct model_entry *entry)
-{
-  return model_state_generation(model_state_find(w->state, space_name(w, entry->space)), entry->generation);
-}
-
-/* Should this generation be there? */
-static bool is_asked_for(const struct model_work *w, const struct model_entry *entry)
-{
-  const struct model_generation *asked = find_asked(w, entry);
-
-  return asked ? !asked->is_retired : entry->generation == 1;
 }
 
 /* ---- Fetching ---- */
@@ -208,7 +86,7 @@ static bool is_asked_for(const struct model_work *w, const struct model_entry *e
 static void begin_fetching(struct model_work *w)
 {
   for (size_t i = 0; i < w->entries.n && !w->fetching.errand; i++) {
-    if (is_asked_for(w, w->entries.v[i]) && model_fetching_is_due(w->entries.v[i]))
+    if (model_is_asked_for(w, w->entries.v[i]) && model_fetching_is_due(w->entries.v[i]))
       model_fetching_begin(&w->fetching, w->entries.v[i]);
   }
 }
@@ -219,7 +97,7 @@ static bool is_file_needed(void *context, const char digest[SHA256_HEX_BYTES])
 
   for (size_t i = 0; i < w->entries.n; i++) {
     const struct model_entry *entry = w->entries.v[i];
-    if (entry->is_in_topic && is_asked_for(w, entry) && strcmp(entry->digest, digest) == 0)
+    if (entry->is_in_topic && model_is_asked_for(w, entry) && strcmp(entry->digest, digest) == 0)
       return true;
   }
   return false;
@@ -300,7 +178,7 @@ static err_t begin_loading(struct model_work *w)
 {
   for (size_t i = 0; i < w->entries.n && !w->loading.is_under_way; i++) {
     struct model_entry *entry = w->entries.v[i];
-    if (!is_asked_for(w, entry) || !entry->path || (entry->phase != MODEL_WAITING && !may_retry(entry)))
+    if (!model_is_asked_for(w, entry) || !entry->path || (entry->phase != MODEL_WAITING && !may_retry(entry)))
       continue;
     if (entry->phase == MODEL_FAILED && entry->is_in_topic) {
       model_entry_reset(entry); /* the file may be another one, or gone */
@@ -330,9 +208,9 @@ static err_t add_model(struct model_work *w, struct model_entry *entry, struct e
 /* Does the state still ask for the model that was being loaded? */
 static bool is_still_asked_for(const struct model_work *w, const struct model_entry *entry)
 {
-  const struct model_generation *asked = find_asked(w, entry);
+  const struct model_generation *asked = model_asked_of(w, entry);
 
-  return asked && !asked->is_retired && strcmp(asked->digest, entry->digest) == 0 && has_root(w, entry);
+  return asked && !asked->is_retired && strcmp(asked->digest, entry->digest) == 0 && model_follow_has_root(w, entry);
 }
 
 static err_t end_loading(struct model_work *w)
@@ -360,20 +238,20 @@ static err_t end_loading(struct model_work *w)
 
 uint32_t model_work_wanted(const struct model_work *w, size_t space)
 {
-  return model_state_at(w->state, space_name(w, space), INT64_MAX);
+  return model_state_at(w->state, model_asked_name(w, space), INT64_MAX);
 }
 
 static bool can_answer(const struct model_work *w, size_t space, uint32_t generation)
 {
   const struct model_entry *entry = model_entries_find(&w->entries, space, generation);
 
-  return entry && entry->phase == MODEL_READY && is_asked_for(w, entry);
+  return entry && entry->phase == MODEL_READY && model_is_asked_for(w, entry);
 }
 
 /* Return the generation that answers from now on. */
 static uint32_t choose(const struct model_work *w, size_t space)
 {
-  const struct model_space *said = model_state_find(w->state, space_name(w, space));
+  const struct model_space *said = model_state_find(w->state, model_asked_name(w, space));
 
   for (size_t i = said ? said->n_switches : 0; i-- > 0;) {
     if (can_answer(w, space, said->switches[i].to))
@@ -388,7 +266,7 @@ static err_t switch_space(struct model_work *w, size_t space)
 
   if (to == w->current[space])
     return ERR_OK;
-  TRY(engine_set_current(w->engine, space_name(w, space), to));
+  TRY(engine_set_current(w->engine, model_asked_name(w, space), to));
   log_info("model_switched", "space=%s from=%" PRIu32 " to=%" PRIu32, w->config->spaces[space].name, w->current[space],
            to);
   w->current[space] = to;
@@ -404,18 +282,6 @@ static err_t switch_spaces(struct model_work *w)
 
 /* ---- What nobody waits for ---- */
 
-static void go_to_background(struct model_work *w)
-{
-  if (w->background)
-    background_enter(w->background);
-}
-
-static void return_to_front(struct model_work *w)
-{
-  if (w->background)
-    background_leave(w->background);
-}
-
 /* Does the generation that answers use the part? */
 static bool is_part_searched(const struct model_work *w, const struct part *part)
 {
@@ -423,7 +289,7 @@ static bool is_part_searched(const struct model_work *w, const struct part *part
 
   if (!space_name_parse(part->space, &name))
     return false;
-  size_t space = find_space(w, name.space);
+  size_t space = model_asked_space(w, name.space);
   if (space == w->config->n_spaces)
     return false;
   const struct model_entry *answering = model_entries_find(&w->entries, space, w->current[space]);
@@ -443,96 +309,10 @@ bool model_work_can_wait(const struct model_work *w, const struct item_change *c
 
 static err_t take_walk(struct model_work *w, bool may_fill, const struct model_entry **removed)
 {
-  go_to_background(w);
+  background_enter(w->background);
   err_code_t err = model_walks_step(w, may_fill, removed);
-  return_to_front(w);
+  background_leave(w->background);
   return err;
-}
-
-/* ---- Removing ---- */
-
-static err_t leave_engine(struct model_work *w, const struct model_entry *entry)
-{
-  go_to_background(w);
-  err_code_t err = engine_remove_space(w->engine, space_name(w, entry->space), entry->generation);
-  return_to_front(w);
-  return err;
-}
-
-/* There is more memory now: what did not fit may fit. */
-static void retry_failed(struct model_work *w)
-{
-  for (size_t i = 0; i < w->entries.n; i++)
-    w->entries.v[i]->file_time = -1;
-}
-
-/* Does a generation use the parts of this one? A retired one may have to go on answering with them. */
-static bool are_parts_used(const struct model_work *w, const struct model_entry *root)
-{
-  for (size_t i = 0; i < w->entries.n; i++) {
-    const struct model_entry *entry = w->entries.v[i];
-    if (entry->is_in_engine && entry->space == root->space && entry->root == root->generation)
-      return true;
-  }
-  return model_state_uses_parts(w->state, space_name(w, root->space), root->generation);
-}
-
-/* A retired generation leaves the store, too, once no other one uses its parts. */
-static void retire(struct model_work *w, struct model_entry *entry)
-{
-  bool is_used = are_parts_used(w, entry);
-  enum model_phase next = is_used ? MODEL_KEPT : entry->is_clean ? MODEL_REMOVED : MODEL_REMOVING;
-
-  entry->is_clean &= !is_used;
-  if (entry->phase == next || (entry->phase == MODEL_REMOVED && !is_used))
-    return;
-  model_entry_reset(entry);
-  model_entry_enter(entry, next);
-  sweep_soon(w);
-}
-
-/* A generation that nobody asks for any more leaves the engine, unless it has to answer. One whose record was deleted
- * keeps its parts in the store, as those of any unknown space. */
-static err_t leave(struct model_work *w, size_t i)
-{
-  struct model_entry *entry = w->entries.v[i];
-  bool is_retired = model_state_is_retired(w->state, space_name(w, entry->space), entry->generation);
-
-  if (entry->is_in_engine) {
-    TRY(leave_engine(w, entry));
-    model_entry_reset(entry);
-    entry->is_in_engine = false;
-    entry->phase = MODEL_WAITING;
-    retry_failed(w);
-  }
-  if (is_retired) {
-    retire(w, entry);
-  } else if (entry->phase != MODEL_REMOVED) {
-    model_entries_drop(&w->entries, i);
-    sweep_soon(w);
-  }
-  return ERR_OK;
-}
-
-static bool must_stay(const struct model_work *w, const struct model_entry *entry)
-{
-  bool is_loading = w->loading.is_under_way && w->loading_entry == entry;
-
-  return is_asked_for(w, entry) || is_loading || (entry->is_in_engine && w->current[entry->space] == entry->generation);
-}
-
-static err_t leave_behind(struct model_work *w)
-{
-  for (size_t i = w->entries.n; i-- > 0;) {
-    struct model_entry *entry = w->entries.v[i];
-    if (is_asked_for(w, entry))
-      entry->is_clean = false; /* it gets parts again */
-    else if (model_fetching_is_of(&w->fetching, entry))
-      model_fetching_cancel(&w->fetching);
-    else if (!must_stay(w, entry))
-      TRY(leave(w, i));
-  }
-  return ERR_OK;
 }
 
 /* ---- Steps ---- */
@@ -569,7 +349,7 @@ void model_work_note_unusable(struct model_work *w, struct span part, struct spa
   for (size_t i = 0; i < w->entries.n; i++) {
     struct model_entry *entry = w->entries.v[i];
     if (entry->is_in_engine && entry->root == (name.generation ? name.generation : 1) &&
-        span_equal(space_name(w, entry->space), name.space))
+        span_equal(model_asked_name(w, entry->space), name.space))
       model_entry_note_unusable(entry, key);
   }
 }
@@ -581,7 +361,7 @@ err_t model_work_note_loaded(struct model_work *w)
       model_entry_enter(w->entries.v[i], MODEL_READY);
   }
   TRY(switch_spaces(w));
-  return leave_behind(w); /* before the first query: nobody sees a retired generation that a start has loaded */
+  return model_leave_behind(w); /* before the first query: nobody sees a retired generation that a start has loaded */
 }
 
 err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const struct model_entry **removed)
@@ -589,11 +369,11 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
   *removed = NULL;
   TRY(end_loading(w));
   model_fetching_step(&w->fetching);
-  TRY(follow_state(w));
+  TRY(model_follow_state(w));
   begin_fetching(w);
   TRY(begin_loading(w));
   TRY(switch_spaces(w));
-  TRY(leave_behind(w));
+  TRY(model_leave_behind(w));
   TRY(take_walk(w, may_fill, removed));
   TRY(switch_spaces(w));
   if (w->must_sweep && may_fill)
