@@ -53,6 +53,7 @@ void attribute_column_fini(struct attribute_column *c)
   mem_release(&c->sets, n_words * 64, sizeof *c->sets);
   dictionary_fini(&c->texts);
   change_log_fini(&c->values);
+  slot_marks_fini(&c->marks);
 }
 
 /* Writing -------------------- */
@@ -434,6 +435,18 @@ static err_t get_set(const struct attribute_column *c, uint32_t slot, struct reg
     qsort(texts, set->n, sizeof *texts, compare_texts);
   *out = (struct value){ VALUE_LIST, .list = { texts, set->n } };
   return ERR_OK;
+}
+
+struct attribute_cell attribute_column_cell(const struct attribute_column *c, uint32_t slot)
+{
+  bool is_present = bits_get(c->present, slot);
+  struct attribute_cell cell = { .is_present = is_present, .is_true = c->truths && bits_get(c->truths, slot) };
+
+  if (is_present && c->numbers)
+    cell.value = c->numbers[slot];
+  else if (is_present && c->codes)
+    cell.value = c->codes[slot];
+  return cell;
 }
 
 err_t attribute_column_get(const struct attribute_column *c, uint32_t slot, struct region *region, struct value *out)

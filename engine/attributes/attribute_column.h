@@ -11,6 +11,7 @@
 #include "engine/attributes/attribute_columns.h"
 #include "engine/attributes/code_set.h"
 #include "engine/attributes/dictionary.h"
+#include "engine/attributes/slot_marks.h"
 #include "engine/attributes/value_buckets.h"
 
 /* One attribute. A type has the arrays that its comment names. Slots without the attribute have zeros, but numbers[]
@@ -28,6 +29,7 @@ struct attribute_column {
   struct code_set *sets;        /* keywords: [n_words * 64] */
   struct dictionary texts;      /* keyword, keywords */
   struct change_log values;     /* by slot */
+  struct slot_marks marks;      /* without memory unless attribute_columns_mark() was called */
   pthread_mutex_t lock;         /* of texts, while several threads fill */
 };
 
@@ -50,6 +52,8 @@ err_t attribute_column_fill(struct attribute_column *c, uint32_t slot, const str
 err_t attribute_column_copy(struct attribute_column *c, const struct attribute_column *from, size_t first, size_t n);
 err_t attribute_column_finish(struct attribute_column *c, size_t n_slots);
 err_t attribute_column_get(const struct attribute_column *c, uint32_t slot, struct region *region, struct value *out);
+
+struct attribute_cell attribute_column_cell(const struct attribute_column *c, uint32_t slot);
 
 /* Map a number to an integer, so that integers are in the order of the numbers. -0 becomes 0. */
 static inline int64_t attribute_column_key(double number)

@@ -58,21 +58,58 @@ size_t attribute_columns_bytes_per_item(const struct attributes *attributes)
   return total;
 }
 
+/* Marks -------------------- */
+
+err_t attribute_columns_mark(struct attribute_columns *c)
+{
+  for (size_t i = 0; i < c->n; i++)
+    TRY(slot_marks_init(c->n_words, &c->v[i].marks));
+  return ERR_OK;
+}
+
+static void mark(struct attribute_column *c, uint32_t slot)
+{
+  if (c->marks.words)
+    slot_marks_set(&c->marks, slot);
+}
+
+bool attribute_columns_take_marks(struct attribute_columns *c, size_t attribute, size_t from, size_t *word,
+                                  uint64_t *slots)
+{
+  return slot_marks_take(&c->v[attribute].marks, from, word, slots);
+}
+
+struct attribute_cell attribute_columns_cell(const struct attribute_columns *c, size_t attribute, uint32_t slot)
+{
+  return attribute_column_cell(&c->v[attribute], slot);
+}
+
+/* Writing -------------------- */
+
 err_t attribute_columns_put(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value)
 {
+  mark(&c->v[attribute], slot);
   return attribute_column_put(&c->v[attribute], slot, value);
 }
 
 void attribute_columns_drop(struct attribute_columns *c, uint32_t slot)
 {
-  for (size_t i = 0; i < c->n; i++)
+  for (size_t i = 0; i < c->n; i++) {
+    if (bits_get(c->v[i].present, slot))
+      mark(&c->v[i], slot);
     attribute_column_drop(&c->v[i], slot);
+  }
 }
 
 err_t attribute_columns_move(struct attribute_columns *c, uint32_t from, uint32_t to)
 {
-  for (size_t i = 0; i < c->n; i++)
+  for (size_t i = 0; i < c->n; i++) {
+    if (bits_get(c->v[i].present, from)) {
+      mark(&c->v[i], from);
+      mark(&c->v[i], to);
+    }
     TRY(attribute_column_move(&c->v[i], from, to));
+  }
   return ERR_OK;
 }
 
@@ -96,8 +133,11 @@ err_t attribute_columns_copy(struct attribute_columns *c, const struct attribute
 
 err_t attribute_columns_finish(struct attribute_columns *c, size_t n_slots)
 {
-  for (size_t i = 0; i < c->n; i++)
+  for (size_t i = 0; i < c->n; i++) {
+    if (c->v[i].marks.words)
+      slot_marks_set_all(&c->v[i].marks, n_slots);
     TRY(attribute_column_finish(&c->v[i], n_slots));
+  }
   return ERR_OK;
 }
 

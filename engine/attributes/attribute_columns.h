@@ -68,6 +68,23 @@ const struct change_log *attribute_columns_changes(const struct attribute_column
 /* Number of slots that have the attribute. */
 uint64_t attribute_columns_count(const struct attribute_columns *c, size_t attribute);
 
+/* What a copy of a column elsewhere keeps of a slot. */
+struct attribute_cell {
+  bool is_present;
+  bool is_true;  /* bool */
+  int64_t value; /* integer, time; number: its key, an integer in the order of the numbers; keyword: its text's code. 0
+                  * if the slot has no value, and for sets of keywords */
+};
+struct attribute_cell attribute_columns_cell(const struct attribute_columns *c, size_t attribute, uint32_t slot);
+
+/* From now on, mark slots whose values are written, for the one who keeps copies. The columns are empty. Returns
+ * ERR_MEMORY; ERR_SYSTEM. */
+err_t attribute_columns_mark(struct attribute_columns *c);
+
+/* Take the marks of the first word of 64 slots at or after `from` that has some: as slot_marks_take(). */
+bool attribute_columns_take_marks(struct attribute_columns *c, size_t attribute, size_t from, size_t *word,
+                                  uint64_t *slots);
+
 /* The column of an attribute of type `time`. Valid until the columns change. */
 struct attribute_times {
   const uint64_t *present; /* a bit for each slot: it has the attribute */
