@@ -10,6 +10,22 @@
 #include "engine/arena_alive.h"
 #include "engine/arena_space.h"
 
+/* Open copies of the attributes, which are empty, on the backend that keeps some. */
+static err_t open_copies(struct arena *a, const struct attributes *attributes)
+{
+  ARENA_FOR_EACH_BACKEND (a, b) {
+    const struct backend *backend = a->backends->at[b];
+    if (attributes->n == 0 || !backend->attributes.open)
+      continue;
+    err_code_t err = backend->attributes.open(attributes, a->capacity, &a->copies[b]);
+    if (err != ERR_OK)
+      TRY(backends_fail(a->backends, b, err));
+    else
+      TRY(attribute_columns_mark(a->attributes));
+  }
+  return ERR_OK;
+}
+
 err_t arena_init(const struct arena_plan *plan, struct arena *out)
 {
   *out = (struct arena){ .capacity = plan->capacity,
@@ -25,7 +41,8 @@ err_t arena_init(const struct arena_plan *plan, struct arena *out)
     if (entry->space)
       TRY(arena_space_open(out, entry->space, entry->is_current, true, &out->spaces[i]));
   }
-  return attribute_columns_open(plan->attributes, plan->kernels, plan->capacity, &out->attributes);
+  TRY(attribute_columns_open(plan->attributes, plan->kernels, plan->capacity, &out->attributes));
+  return open_copies(out, plan->attributes);
 }
 
 void arena_fini(struct arena *a)
@@ -34,6 +51,10 @@ void arena_fini(struct arena *a)
     arena_space_close(a, space);
   mem_free(&a->spaces);
   change_log_fini(&a->slots);
+  for (size_t b = 0; b < BACKENDS_MAX; b++) {
+    if (a->copies[b])
+      a->backends->at[b]->attributes.close(&a->copies[b]);
+  }
   attribute_columns_close(&a->attributes);
   lifetimes_fini(&a->lifetimes);
   keys_fini(&a->keys, a->n_slots);
@@ -165,11 +186,21 @@ static err_t flush_space(const struct arena *a, const struct arena_space *space)
   return ERR_OK;
 }
 
+static err_t flush_attributes(const struct arena *a)
+{
+  ARENA_FOR_EACH_BACKEND (a, b) {
+    err_code_t err = a->copies[b] ? a->backends->at[b]->attributes.flush(a->copies[b], a->attributes) : ERR_OK;
+    if (err != ERR_OK)
+      TRY(backends_fail(a->backends, b, err));
+  }
+  return ERR_OK;
+}
+
 err_t arena_flush(struct arena *a)
 {
   ARENA_FOR_EACH_SPACE (a, space)
     TRY(flush_space(a, space));
-  return ERR_OK;
+  return flush_attributes(a);
 }
 
 /* Give back memory when the catalogue has become much smaller. This happens only in large steps: slots are freed and

@@ -53,7 +53,8 @@ struct arena {
   struct arena_space *spaces; /* [n_spaces], with holes; ARENA_FOR_EACH_SPACE */
   size_t n_spaces;
   struct attribute_columns *attributes;
-  struct lifetimes lifetimes; /* with the epoch's time */
+  struct device_attributes *copies[BACKENDS_MAX]; /* of the attributes; NULL: the backend keeps none */
+  struct lifetimes lifetimes;                     /* with the epoch's time */
   uint64_t epoch;
   struct position *watermark; /* ordered by partition */
   size_t n_watermark;

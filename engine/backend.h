@@ -10,6 +10,9 @@
 #include "engine/engine.h"
 #include "engine/similarity.h"
 
+struct attribute_columns;
+struct device_attributes;
+
 struct backend {
   enum backend_kind kind;
   const char *name;
@@ -24,6 +27,17 @@ struct backend {
   /* Open and close what a search worker needs on this backend. NULL: nothing. capacity: slots of an arena. */
   err_t (*worker_open)(size_t capacity, struct device_worker **out);
   void (*worker_close)(struct device_worker **w);
+
+  /* Copies of an arena's attribute columns in the backend's own memory, so that it can make words of filters itself.
+   * NULL: it keeps none, and the host makes all words. open, close and flush are those of device_attributes.h.
+   * bytes_per_slot and fixed_bytes: what the copies of one arena take. */
+  struct {
+    err_t (*open)(const struct attributes *attributes, size_t capacity, struct device_attributes **out);
+    void (*close)(struct device_attributes **a);
+    err_t (*flush)(struct device_attributes *a, struct attribute_columns *columns);
+    size_t (*bytes_per_slot)(const struct attributes *attributes);
+    size_t (*fixed_bytes)(void);
+  } attributes;
 
   /* Does a query admit so few items that it is searched apart from queries that admit more, with
    * search_batch.admits_few? NULL: the method's row decides. */

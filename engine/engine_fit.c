@@ -11,9 +11,10 @@ enum { USUAL_KEY_BYTES = 24 };
 /* Some forty allocations on a device, each rounded up to 2 MiB. */
 enum { DEVICE_SLACK_BYTES = 80 << 20 };
 
+/* Bytes of an item in one arena. */
 static size_t columns_bytes_per_item(const struct engine *e, const struct backend *backend)
 {
-  size_t bytes = 0;
+  size_t bytes = backend->attributes.open ? backend->attributes.bytes_per_slot(&e->attributes) : 0;
 
   for (size_t i = 0; i < e->spaces.n; i++) {
     const struct space *space = e->spaces.entries[i].space;
@@ -74,6 +75,8 @@ static struct need need_of_device(const struct engine *e, const struct backend *
     const struct space *space = e->spaces.entries[i].space;
     need.fixed += space ? fixed_bytes(backend, space) : 0;
   }
+  if (backend->attributes.open && e->attributes.n > 0)
+    need.fixed += 2.0 * (double)backend->attributes.fixed_bytes();
   if (backend->worker_bytes) {
     enum { MANY = 1 << 20 }; /* bytes are rounded up, so the slope is that of many slots */
     double least = (double)backend->worker_bytes(0);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/backend.h"
+#include "engine/cuda/device_attributes.h"
 #include "engine/cuda/device_worker.h"
 #include "engine/cuda/funnel.h"
 #include "engine/cuda_module.h"
@@ -65,6 +66,11 @@ const struct backend backend_cuda = {
   .worker_bytes = device_worker_bytes,
   .worker_open = device_worker_open,
   .worker_close = device_worker_close,
+  .attributes = { .open = device_attributes_open,
+                  .close = device_attributes_close,
+                  .flush = device_attributes_flush,
+                  .bytes_per_slot = device_attributes_bytes_per_slot,
+                  .fixed_bytes = device_attributes_fixed_bytes },
   .admits_few = funnel_admits_few,
   .search_of = search_of,
   .search = run,
