@@ -47,14 +47,25 @@ static struct device_words_place *find(struct device_words *w, uint64_t id)
   return oldest;
 }
 
+/* Use a place. */
+static uint64_t *use(struct device_words *w, struct device_words_place *place)
+{
+  place->last_use = ++w->n_uses;
+  return w->device + (size_t)(place - w->places) * w->n_words;
+}
+
+uint64_t *device_words_room(struct device_words *w)
+{
+  return use(w, find(w, 0));
+}
+
 err_t device_words_send(struct device_words *w, struct device_stream *stream, const uint64_t *words, size_t n_slots,
                         uint64_t id, const uint64_t **out)
 {
   struct device_words_place *place = find(w, id);
   size_t at = (size_t)(place - w->places) * w->n_words, bytes = bits_words(n_slots) * sizeof *words;
 
-  place->last_use = ++w->n_uses;
-  *out = w->device + at;
+  *out = use(w, place);
   if (id != 0 && place->id == id)
     return ERR_OK;
   memcpy(w->host + at, words, bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of filters (engine/admit.h) on the device, for one search worker. The processor makes words, and they are
- * copied when a search needs them. Words with an identity stay: a filter that comes again in an epoch is not copied
- * again. When there is no room, the words that were used longest ago are replaced.
+/* The words of filters (engine/admit.h) on the device, for one search worker. Words that the processor makes are copied
+ * when a search needs them. Words with an identity stay: a filter that comes again in an epoch is not copied again.
+ * Words that the device makes (device_programs.h) have their places here too. When there is no room, the words that
+ * were used longest ago are replaced.
  *
  * Everything is allocated at open. Thread: the worker.
  */
@@ -33,6 +34,9 @@ size_t device_words_bytes(size_t capacity);
 /* Returns ERR_DEVICE or ERR_MEMORY. */
 err_t device_words_open(size_t capacity, struct device_words *out);
 void device_words_close(struct device_words *w);
+
+/* Return room for words that the device makes. They stay as those of device_words_send(), and have no identity. */
+uint64_t *device_words_room(struct device_words *w);
 
 /* Return words on the device, and start a copy of them unless they are there. The device's words stay as they are until
  * DEVICE_WORDS_MAX more calls, and the stream must be idle before these.
