@@ -5,17 +5,19 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/arena_program.h"
 #include "engine/exclusion.h"
 
 /* So few keys are turned into slots about as fast as the search would look items up, and the answer says how many items
  * are admitted. */
 enum { LATE_MIN = 256 };
 
-/* A filter of the batch, evaluated. */
+/* A filter of the batch, evaluated, or as a program for a device that evaluates it. */
 struct selection {
   struct span key; /* equal for equal filters */
   uint64_t id;     /* as admit.words_id */
   struct filter_words words;
+  const struct filter_program *program; /* NULL: there are words */
 };
 
 /* The batch while its filters are evaluated. */
@@ -23,7 +25,7 @@ struct finding {
   const struct arena *arena;
   const struct arena_space *space;
   struct exclusion exclusion;
-  bool checks_late;
+  bool checks_late, makes_words;
   struct region *region;
   struct selection *selections;
   size_t n_selections;
@@ -85,6 +87,46 @@ static uint64_t space_words_id(const struct finding *f)
   return UINT64_C(1) << 63 | version << SPACE_NUMBER_BITS | f->space->space->number;
 }
 
+static size_t n_keys_of(const struct query *query)
+{
+  return query->n_exclude + (query->seen ? query->seen->n : 0);
+}
+
+/* Does a query need host words whatever the device can make? Excluded keys and explained items are looked up in them.
+ */
+static bool needs_words(const struct finding *f, const struct query *query)
+{
+  return !f->makes_words || n_keys_of(query) > 0 || query->n_explain > 0;
+}
+
+/* Make the program of a filter that the cache does not have. NULL: host words are better, or there is no program. */
+static err_t make_program(const struct finding *f, const struct filter_scope *scope, const struct filter_sight *sight,
+                          const struct filter_key *key, const struct filter_program **out)
+{
+  uint64_t former = filter_cache_newest(f->out->cache, key);
+
+  *out = NULL;
+  if (filter_cache_ask(f->out->cache, key) || (former > 0 && filter_words_can_patch(scope, sight, former)))
+    return ERR_OK;
+  return arena_program_make(scope->arena, scope->filter, f->region, out);
+}
+
+/* Find the words of a filter in the cache, or evaluate it. */
+static err_t select_words(struct finding *f, const struct filter_scope *scope, const struct filter_sight *sight,
+                          const struct filter_key *key, struct selection *out)
+{
+  struct filter_entry *entry;
+
+  TRY(filter_cache_begin(f->out->cache, key, sight->known_since, &entry));
+  if (!entry)
+    return evaluate_selection(f, scope, out);
+  hold(f, entry);
+  TRY(evaluate_entry(f, scope, sight, entry));
+  out->words = filter_entry_words(entry);
+  out->id = filter_entry_id(entry);
+  return ERR_OK;
+}
+
 static err_t select_slots(struct finding *f, const struct query *query, struct selection *out)
 {
   const struct filter_scope scope = { f->arena, space_of(f), query->tree };
@@ -93,18 +135,18 @@ static err_t select_slots(struct finding *f, const struct query *query, struct s
   filter_sight_look(f->arena, scope.space, query->tree, &sight);
   const struct filter_key key = { query->tree_key, f->space->space->number, sight.version };
   struct filter_entry *entry = filter_cache_acquire(f->out->cache, &key);
-  out->key = query->tree_key;
+  *out = (struct selection){ .key = query->tree_key };
   if (entry) {
     hold(f, entry);
-  } else {
-    TRY(filter_cache_begin(f->out->cache, &key, sight.known_since, &entry));
-    if (!entry)
-      return evaluate_selection(f, &scope, out);
-    hold(f, entry);
-    TRY(evaluate_entry(f, &scope, &sight, entry));
+    out->words = filter_entry_words(entry);
+    out->id = filter_entry_id(entry);
+    return ERR_OK;
   }
-  out->words = filter_entry_words(entry);
-  out->id = filter_entry_id(entry);
+  if (!needs_words(f, query))
+    TRY(make_program(f, &scope, &sight, &key, &out->program));
+  if (!out->program)
+    return select_words(f, &scope, &sight, &key, out);
+  filter_cache_note(f->out->cache, false);
   return ERR_OK;
 }
 
@@ -114,17 +156,12 @@ static err_t find_selection(struct finding *f, const struct query *query, const 
   struct selection *new = &f->selections[f->n_selections];
 
   for (*out = f->selections; *out < new; (*out)++) {
-    if (span_equal((*out)->key, query->tree_key))
+    if (span_equal((*out)->key, query->tree_key) && !((*out)->program && needs_words(f, query)))
       return ERR_OK;
   }
   TRY(select_slots(f, query, new));
   f->n_selections++;
   return ERR_OK;
-}
-
-static size_t n_keys_of(const struct query *query)
-{
-  return query->n_exclude + (query->seen ? query->seen->n : 0);
 }
 
 /* Copy all excluded keys of a query to one array. */
@@ -176,12 +213,24 @@ static err_t exclude(const struct finding *f, const struct query *query, struct 
   return exclusion_apply(&f->exclusion, keys, n_keys_of(query), f->region, out);
 }
 
+/* The device will make the words. */
+static void admit_by_program(const struct finding *f, const struct filter_program *program, struct admit *out)
+{
+  uint64_t n_alive = arena_space_n_alive(f->space);
+
+  *out = (struct admit){ .program = program, .n_admitted = program->most < n_alive ? program->most : n_alive };
+}
+
 static err_t find(struct finding *f, const struct query *query, struct admit *out)
 {
   const struct selection *selection = NULL;
 
   if (query->tree)
     TRY(find_selection(f, query, &selection));
+  if (selection && selection->program) {
+    admit_by_program(f, selection->program, out);
+    return ERR_OK;
+  }
   out->words = selection ? selection->words.words : arena_space_words(f->space);
   out->words_id = selection ? selection->id : space_words_id(f);
   out->n_admitted = selection ? selection->words.n : arena_space_n_alive(f->space);
@@ -200,6 +249,7 @@ err_t admission_find(const struct admission_target *target, const struct query *
                        .space = &arena->spaces[target->space],
                        .exclusion = { &arena->keys, bits_words(arena->n_slots) },
                        .checks_late = target->checks_late,
+                       .makes_words = target->makes_words,
                        .region = region,
                        .out = out };
 

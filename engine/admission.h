@@ -3,6 +3,11 @@
  *
  * Queries with the same filter share the bits: in a batch, and, by the cache, until something changes that the filter
  * sees.
+ *
+ * Where a device can make the bits, a filter that comes for the first time becomes a program for it. Host bits are the
+ * better choice otherwise: if the cache has them, they may be on the device already; if it has those of a former
+ * version, a few words are patched; and a filter that comes a second time in a version will come a third time. All
+ * these have an exact count before the search, too.
  */
 #ifndef ENGINE_ADMISSION_H
 #define ENGINE_ADMISSION_H
@@ -19,6 +24,7 @@ struct admission_target {
   size_t space;
   struct filter_cache *cache;
   bool checks_late; /* the search can look up excluded keys when an item may enter the top K */
+  bool makes_words; /* the search can make the words of a filter from its program (struct admit) */
 };
 
 /* What a batch admits. All zeros: nothing is held. */

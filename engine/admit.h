@@ -7,13 +7,17 @@
 #include "base/bits.h"
 #include "base/region.h"
 #include "engine/late_keys.h"
+#include "kernels/filter_program.h"
 
 struct admit {
   const uint64_t *words;    /* bit s: slot s has a part, is alive and passes the filter. Bits from n_slots on are 0 */
   uint64_t words_id;        /* words with the same id are the same, as long as the engine is open; 0: unknown */
   const uint32_t *excluded; /* slots in rising order; the bit of each is set. Other excluded slots have no bit */
   size_t n_excluded;
-  uint64_t n_admitted;          /* admitted slots; those of late keys count too */
+  uint64_t n_admitted; /* admitted slots; those of late keys count too */
+  /* Not NULL: the device makes the words, by this program, and `words` is NULL. No slot is excluded. Until the search
+   * has counted, n_admitted is at least the number of admitted slots. */
+  const struct filter_program *program;
   const struct late_keys *late; /* excluded keys that the slots above do not have; NULL: there are none */
   bool admits_all;              /* every slot of the arena is admitted; words need not be read */
   bool admits_parts;            /* every slot that has a part is admitted */

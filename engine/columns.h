@@ -36,6 +36,7 @@ struct search_result {
   struct counts counts;
 };
 
+struct device_attributes;
 struct device_worker;
 struct share;
 
@@ -51,6 +52,7 @@ enum { SHARE_JOBS = 4 }; /* jobs of a search that members claim steps of, one jo
 struct search_batch {
   const struct kernels *kernels;
   struct device_worker *worker; /* the worker's memory on the device; NULL if the columns are in host memory */
+  const struct device_attributes *attributes; /* copies of the arena's attributes on the device; NULL: there are none */
   const struct method *method;
   const struct prepared_queries *prepared; /* [n], from similarity.prepare_queries */
   size_t prepared_bytes;                   /* of one query */

@@ -22,6 +22,9 @@ struct filter_entry {
   uint64_t last_use;
 };
 
+/* Filters that are remembered as asked for. */
+enum { ASKED = 1024 };
+
 struct filter_cache {
   pthread_mutex_t lock;         /* of all that follows, except words and keys of entries that are not committed */
   struct filter_entry *entries; /* [n_entries] */
@@ -30,6 +33,7 @@ struct filter_cache {
   size_t n_words;
   uint64_t n_uses;
   uint64_t n_ids;
+  uint64_t asked[ASKED]; /* hashes of filters and versions, each at its place */
   struct filter_cache_stats stats;
 };
 
@@ -133,6 +137,29 @@ static struct filter_entry *find_newest(struct filter_cache *c, const struct fil
       newest = e;
   }
   return newest;
+}
+
+uint64_t filter_cache_newest(struct filter_cache *c, const struct filter_key *key)
+{
+  uint64_t hash = hash_of(key);
+
+  pthread_mutex_lock(&c->lock);
+  const struct filter_entry *newest = find_newest(c, key, hash);
+  uint64_t version = newest ? newest->key.version : 0;
+  pthread_mutex_unlock(&c->lock);
+  return version;
+}
+
+bool filter_cache_ask(struct filter_cache *c, const struct filter_key *key)
+{
+  const uint64_t all[] = { hash_of(key), key->space, key->version };
+  uint64_t hash = XXH3_64bits(all, sizeof all), *at = &c->asked[hash % ASKED];
+
+  pthread_mutex_lock(&c->lock);
+  bool was_asked = *at == hash;
+  *at = hash;
+  pthread_mutex_unlock(&c->lock);
+  return was_asked;
 }
 
 /* Is it better to replace `e` than `other`, which may be NULL? */

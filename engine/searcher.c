@@ -207,6 +207,7 @@ static err_t search_group(const struct search *s, int kind)
   struct search_batch batch = {
     .kernels = searcher->engine->kernels,
     .worker = searcher->workers[s->backend],
+    .attributes = s->arena->copies[s->backend],
     .method = s->method,
     .n = group->n,
     .prepared_bytes = space->similarity->prepared_query_bytes,
@@ -307,11 +308,22 @@ static err_t resolve(const struct search *s, const struct query *const *queries,
   return ERR_OK;
 }
 
+/* Can the search make words of filters? The choice of how to search a query then rests on a bound of what it admits,
+ * until the bits are kept on the host. An exact answer is the same either way. That of an approximate method is not:
+ * with few admitted items it would be exact for one of two equal queries. */
+static bool makes_words(const struct search *s)
+{
+  return s->arena->copies[s->backend] && s->row->is_exact;
+}
+
 /* Divide the batch into groups. */
 static err_t divide(struct search *s, const struct query *const *queries, size_t n, struct answer *answers)
 {
-  const struct admission_target target = { s->arena, place_of(s), s->searcher->engine->filters,
-                                           s->row->checks_late && backend_of(s)->kind == BACKEND_CPU };
+  const struct admission_target target = { .arena = s->arena,
+                                           .space = place_of(s),
+                                           .cache = s->searcher->engine->filters,
+                                           .checks_late = s->row->checks_late && backend_of(s)->kind == BACKEND_CPU,
+                                           .makes_words = makes_words(s) };
   struct region *region = &s->searcher->scratch;
 
   TRY(admission_find(&target, queries, n, region, &s->admission));

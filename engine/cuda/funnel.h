@@ -20,6 +20,9 @@
  * exception: they are found like admitted ones and dropped by the host, so a query that excludes E items asks for
  * K + E.
  *
+ * The device makes the words of some queries at the beginning (struct admit.program). How many items these admit is
+ * known after the search. Before, it has a bound, and that decides whether they are few.
+ *
  * Queries that admit few items are searched apart from others (search_batch.admits_few). Their admitted items fit into
  * a list, so there is no scan: step 2 lists all of them, and step 1 is left out.
  */
@@ -27,6 +30,7 @@
 #define ENGINE_CUDA_FUNNEL_H
 
 #include "engine/cuda/device_columns.h"
+#include "engine/cuda/device_programs.h"
 #include "engine/cuda/device_worker.h"
 #include "kernels/cuda/admitted.h"
 #include "kernels/cuda/candidates.h"
@@ -46,8 +50,9 @@ struct funnel_group {
   const uint32_t *ks;         /* [n]: K */
   const uint32_t *n_excluded; /* [n]: E; NULL: zeros */
   struct admitted_words admitted;
-  const uint64_t *const *words; /* [n]: admitted.of on the host; NULL if that is */
-  float *floors;              /* [n] */
+  const uint64_t *const *words;    /* [n]: admitted.of on the host; NULL if that is */
+  struct device_programs programs; /* of the queries whose words the device makes */
+  float *floors;                   /* [n] */
   float *thresholds;          /* [n]; after the last step the ranks[q]-th best score found, -inf if there are fewer */
   struct device_lists lists;  /* n of them */
   struct device_lists scored; /* the lists to score: `lists`, or what refine leaves of them */

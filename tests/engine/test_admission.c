@@ -326,6 +326,106 @@ static void a_filter_is_evaluated_again_after_the_catalogue_is_replaced(void **s
   close_world(w);
 }
 
+/* Programs for a device -------------------- */
+
+/* Find what queries admit where a device can make words. out lives in the world's region. */
+static void admit_for_device(struct world *w, struct query *queries, size_t n, struct admission *out)
+{
+  const struct admission_target target = { .arena = pair_front(w->engine->pair),
+                                           .cache = w->engine->filters,
+                                           .makes_words = true };
+  const struct query *pointers[4];
+
+  *out = (struct admission){ 0 };
+  region_reset(&w->region);
+  for (size_t i = 0; i < n; i++) {
+    assert_ok(engine_check_filter(w->engine, &queries[i], &w->region));
+    pointers[i] = &queries[i];
+  }
+  assert_ok(admission_find(&target, pointers, n, &w->region, out));
+}
+
+/* Does a query with this filter get a program? */
+static bool has_program(struct world *w, const char *filter)
+{
+  struct query query = { .space = span_of_str("a"), .k = 1, .filter = span_of_str(filter) };
+  struct admission admission;
+
+  admit_for_device(w, &query, 1, &admission);
+  const struct admit *admit = &admission.admits[0];
+  bool is_made = admit->program != NULL;
+  assert_int_equal(admit->words == NULL, is_made);
+  admission_release(&admission);
+  return is_made;
+}
+
+static void the_first_of_a_version_is_up_to_the_device_and_the_second_is_kept(void **state)
+{
+  struct world *w = open_world();
+
+  (void)state;
+  for (int i = 3; i < 100; i++) {
+    char key[8];
+    snprintf(key, sizeof key, "%d", i);
+    put_value(w, key, number_of("price", i));
+  }
+  assert_true(has_program(w, "price > 50"));
+  assert_false(has_program(w, "price > 50"));
+  assert_false(has_program(w, "price > 50"));
+  assert_true(has_program(w, "price > 51"));
+  assert_false(has_program(w, "tags has 'sale'")); /* texts of sets are not on the device */
+  for (int i = 3; i < 100; i++) {                  /* too many changes to patch words */
+    char key[8];
+    snprintf(key, sizeof key, "%d", i);
+    put_value(w, key, number_of("price", i + 1));
+  }
+  assert_true(has_program(w, "price > 50"));
+  close_world(w);
+}
+
+static void words_are_patched_rather_than_made_by_the_device(void **state)
+{
+  struct world *w = open_world();
+  struct item_change items[ITEMS - 10];
+  char keys[ITEMS - 10][8];
+
+  (void)state;
+  for (size_t i = 0; i < ITEMS - 10; i++)
+    items[i] = (struct item_change){ .key = span_of(keys[i], (size_t)snprintf(keys[i], sizeof keys[i], "%zu", i)) };
+  fixture_apply(w->engine, items, ITEMS - 10);
+  assert_true(has_program(w, "has(tags) or price > 50"));
+  assert_false(has_program(w, "has(tags) or price > 50"));
+  put_value(w, "one", text_of("country", "at")); /* which the filter does not name */
+  assert_false(has_program(w, "has(tags) or price > 50"));
+  close_world(w);
+}
+
+static void a_query_that_looks_items_up_gets_words(void **state)
+{
+  struct world *w = open_world();
+  struct span key = span_of_str("two");
+  struct query queries[3];
+  struct admission admission;
+
+  (void)state;
+  for (size_t i = 0; i < 3; i++)
+    queries[i] = (struct query){ .space = span_of_str("a"), .k = 1, .filter = span_of_str("price > 1") };
+  queries[1].exclude = &key;
+  queries[1].n_exclude = 1;
+  queries[2].explain = &key;
+  queries[2].n_explain = 1;
+  admit_for_device(w, queries, 3, &admission);
+  const struct admit *admits = admission.admits;
+  assert_non_null(admits[0].program);
+  assert_int_equal(admits[0].n_admitted, 1); /* a bound: one item has a price */
+  assert_null(admits[1].program);
+  assert_int_equal(admits[1].n_admitted, 0);
+  assert_null(admits[2].program);
+  assert_int_equal(admits[2].n_admitted, 1);
+  admission_release(&admission);
+  close_world(w);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -337,6 +437,9 @@ int main(void)
     cmocka_unit_test(a_filter_stays_while_parts_of_other_spaces_come_or_go),
     cmocka_unit_test(a_filter_is_evaluated_again_when_an_item_expires_or_is_renewed),
     cmocka_unit_test(a_filter_is_evaluated_again_after_the_catalogue_is_replaced),
+    cmocka_unit_test(the_first_of_a_version_is_up_to_the_device_and_the_second_is_kept),
+    cmocka_unit_test(words_are_patched_rather_than_made_by_the_device),
+    cmocka_unit_test(a_query_that_looks_items_up_gets_words),
   };
 
   return cmocka_run_group_tests(tests, write_model, remove_model);

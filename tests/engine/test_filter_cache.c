@@ -228,6 +228,35 @@ static void the_words_of_a_former_version_in_use_are_copied(void **state)
   filter_cache_close(&c);
 }
 
+static void a_filter_is_known_that_was_asked_for_in_its_version(void **state)
+{
+  struct filter_cache *c = open_cache(SOME);
+  const struct filter_key all[] = { key_of("a", 0, 5), key_of("b", 0, 5), key_of("a", 1, 5), key_of("a", 0, 6) };
+
+  (void)state;
+  for (size_t i = 0; i < 4; i++)
+    assert_false(filter_cache_ask(c, &all[i]));
+  for (size_t i = 0; i < 4; i++)
+    assert_true(filter_cache_ask(c, &all[i]));
+  filter_cache_close(&c);
+}
+
+static void the_newest_version_is_known(void **state)
+{
+  struct filter_cache *c = open_cache(SOME);
+  const struct filter_key key = key_of("a", 0, 9);
+
+  (void)state;
+  assert_int_equal(filter_cache_newest(c, &key), 0);
+  put(c, key_of("a", 0, 5));
+  put(c, key_of("a", 1, 7));
+  put(c, key_of("b", 0, 8));
+  assert_int_equal(filter_cache_newest(c, &key), 5);
+  put(c, key_of("a", 0, 6));
+  assert_int_equal(filter_cache_newest(c, &key), 6);
+  filter_cache_close(&c);
+}
+
 static void what_was_made_is_counted(void **state)
 {
   struct filter_cache *c = open_cache(SOME);
@@ -435,6 +464,8 @@ int main(void)
     cmocka_unit_test(a_new_version_replaces_the_older_one_of_its_filter),
     cmocka_unit_test(a_new_version_begins_with_the_words_of_the_former_one),
     cmocka_unit_test(the_words_of_a_former_version_in_use_are_copied),
+    cmocka_unit_test(a_filter_is_known_that_was_asked_for_in_its_version),
+    cmocka_unit_test(the_newest_version_is_known),
     cmocka_unit_test(what_was_made_is_counted),
     cmocka_unit_test(an_older_version_takes_no_room),
     cmocka_unit_test(an_entry_in_use_is_not_replaced),

@@ -14,10 +14,13 @@ enum { ITEMS = 40, SPLITS = 3, SUBITEMS = 16, K = 7, ROUNDS = 3 };
 
 static char model_path[4096];
 
+static const struct attribute rank = { { (const uint8_t *)"rank", 4 }, ATTRIBUTE_INTEGER };
+
 static err_t put_items(struct engine *e, uint8_t salt)
 {
   static struct item_change changes[ITEMS];
   static struct part parts[ITEMS];
+  static struct attribute_value values[ITEMS];
   static uint8_t codes[ITEMS][SPLITS];
   static char keys[ITEMS][8];
 
@@ -25,9 +28,12 @@ static err_t put_items(struct engine *e, uint8_t salt)
     for (size_t m = 0; m < SPLITS; m++)
       codes[i][m] = (uint8_t)((i * (m + 3) + salt) % SUBITEMS);
     parts[i] = (struct part){ .space = span_of_str("pq"), .codes = span_of(codes[i], SPLITS) };
+    values[i] = (struct attribute_value){ rank.name, { .kind = VALUE_INTEGER, .integer = (int64_t)i + salt } };
     changes[i] = (struct item_change){ .key = span_of(keys[i], (size_t)sprintf(keys[i], "%03zu", i)),
                                        .parts = &parts[i],
                                        .n_parts = 1,
+                                       .attributes = &values[i],
+                                       .n_attributes = 1,
                                        .is_delete = (i + salt) % 9 == 0 };
   }
   return engine_apply(e, changes, ITEMS, NULL, 0);
@@ -43,6 +49,7 @@ struct found {
 
 static err_t search(struct engine *e, struct searcher *s, struct found *out)
 {
+  AUTO(region_fini) struct region region = { 0 };
   static const float vector[SPLITS] = { 1.0f, -0.5f, 0.25f };
   struct query query = { .space = span_of_str("pq"), .k = K, .vector = { vector, SPLITS } };
   const struct query *queries[] = { &query };
@@ -50,7 +57,9 @@ static err_t search(struct engine *e, struct searcher *s, struct found *out)
   struct method method;
   size_t space;
 
+  query.filter = span_of_str("rank < 30 or rank > 35"); /* the device makes its words */
   TRY(engine_check_query(e, &query, &space, &method));
+  TRY(engine_check_filter(e, &query, &region));
   TRY(searcher_search(s, space, &method, queries, 1, &answer));
   *out = (struct found){ .n = answer.n_hits };
   for (size_t i = 0; i < answer.n_hits; i++) {
@@ -79,7 +88,7 @@ static err_t live(enum engine_backend backend, struct found *found, const char *
   AUTO(engine_close) struct engine *e = NULL;
   AUTO(searcher_close) struct searcher *s = NULL;
   struct engine_space space = { .name = "pq", .model_path = model_path };
-  struct engine_config config = { &space, 1, ITEMS, K, 4, isa_detect(), backend, 1, { 0 }, { 0 } };
+  struct engine_config config = { &space, 1, ITEMS, K, 4, isa_detect(), backend, 1, { &rank, 1 }, { 0 } };
   size_t n_failed;
 
   TRY(engine_open(&config, &e));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several threads search the device while batches of changes are published. Every answer must be the complete answer of
- * the epoch that it names. */
+/* Several threads search the device while batches of changes are published, with and without filters. Every answer must
+ * be the complete answer of the epoch that it names. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -17,6 +17,8 @@ enum { ITEMS = 300, EPOCHS = 60, SEARCHERS = 3 };
 enum { ITEMS = 20000, EPOCHS = 2000, SEARCHERS = 4 };
 #endif
 enum { SPLITS = 2, SUBITEMS = 256, K = 10, BATCH = 5 };
+
+static const struct attribute turn = { { (const uint8_t *)"turn", 4 }, ATTRIBUTE_INTEGER };
 
 static float centroids[SPLITS * SUBITEMS];
 static struct engine *engine;
@@ -43,8 +45,15 @@ static bool is_live(size_t i, size_t epoch)
   return (i + version(i, epoch)) % 5 != 0;
 }
 
+/* The attribute of an item, which changes with it. */
+static size_t turn_of(size_t i, size_t epoch)
+{
+  return (i * 5 + version(i, epoch)) % 7;
+}
+
 static void publish(size_t epoch)
 {
+  static struct attribute_value values[ITEMS];
   static struct item_change changes[ITEMS];
   static struct part parts[ITEMS];
   static uint8_t codes[ITEMS][SPLITS];
@@ -60,32 +69,44 @@ static void publish(size_t epoch)
     changes[n].is_delete = !is_live(i, epoch);
     changes[n].parts = &parts[n];
     changes[n].n_parts = changes[n].is_delete ? 0 : 1;
+    values[n] = (struct attribute_value){ turn.name, { .kind = VALUE_INTEGER, .integer = (int64_t)turn_of(i, epoch) } };
+    changes[n].attributes = &values[n];
+    changes[n].n_attributes = changes[n].n_parts;
     n++;
   }
   CHECK_OK(engine_apply(engine, changes, n, NULL, 0));
 }
 
-/* Check that the answer has the K best items of its epoch. */
-static void check_answer(const float *vector, const struct answer *answer)
+enum { ALL_TURNS = 7 };
+
+/* Does a query for the turns below `below` admit an item? */
+static bool is_admitted(size_t i, size_t epoch, size_t below)
+{
+  return is_live(i, epoch) && turn_of(i, epoch) < below;
+}
+
+/* Check that the answer has the K best items of its epoch that the query admits. */
+static void check_answer(const float *vector, size_t below, const struct answer *answer)
 {
   size_t n_better = 0, n_live = 0;
 
   for (size_t i = 0; i < ITEMS && answer->epoch > 0; i++)
-    n_live += is_live(i, answer->epoch);
+    n_live += is_admitted(i, answer->epoch, below);
+  CHECK(answer->counts.admitted == n_live, "%zu admitted, not %zu", (size_t)answer->counts.admitted, n_live);
   CHECK(answer->n_hits == (K < n_live ? K : n_live), "%zu hits", answer->n_hits);
   for (size_t h = 0; h < answer->n_hits; h++) {
     size_t i = strtoul((const char *)answer->hits[h].key.p, NULL, 10);
     uint8_t codes[SPLITS];
     codes_of(i, answer->epoch, codes);
     float score = vector[0] * centroids[codes[0]] + vector[1] * centroids[SUBITEMS + codes[1]];
-    CHECK(is_live(i, answer->epoch) && score == answer->hits[h].score, "item %zu of epoch %zu: %g, not %g", i,
-          (size_t)answer->epoch, (double)answer->hits[h].score, (double)score);
+    CHECK(is_admitted(i, answer->epoch, below) && score == answer->hits[h].score, "item %zu of epoch %zu: %g, not %g",
+          i, (size_t)answer->epoch, (double)answer->hits[h].score, (double)score);
   }
   for (size_t i = 0; i < ITEMS && answer->n_hits == K; i++) {
     uint8_t codes[SPLITS];
     codes_of(i, answer->epoch, codes);
     n_better +=
-        is_live(i, answer->epoch) &&
+        is_admitted(i, answer->epoch, below) &&
         vector[0] * centroids[codes[0]] + vector[1] * centroids[SUBITEMS + codes[1]] > answer->hits[K - 1].score;
   }
   CHECK(n_better < K, "%zu items of epoch %zu are better than the last hit", n_better, (size_t)answer->epoch);
@@ -94,6 +115,7 @@ static void check_answer(const float *vector, const struct answer *answer)
 static void *search(void *context)
 {
   struct dice dice = { (uint64_t)(uintptr_t)context };
+  struct region region = { 0 };
   struct searcher *s;
 
   CHECK_OK(searcher_open(engine, &s));
@@ -102,20 +124,28 @@ static void *search(void *context)
     const struct query *pointers[BATCH];
     struct answer answers[BATCH] = { 0 };
     float vectors[BATCH][SPLITS];
+    size_t belows[BATCH];
+    char filters[BATCH][16];
     struct method method;
     size_t space;
+    region_reset(&region);
     for (size_t q = 0; q < BATCH; q++) {
       dice_fill(&dice, vectors[q], SPLITS, 1.0f);
       queries[q] = (struct query){ .space = span_of_str("pq"), .k = K, .vector = { vectors[q], SPLITS } };
       pointers[q] = &queries[q];
+      belows[q] = dice_below(&dice, ALL_TURNS + 1);
+      if (belows[q] < ALL_TURNS)
+        queries[q].filter = span_of(filters[q], (size_t)sprintf(filters[q], "turn < %zu", belows[q]));
+      CHECK_OK(engine_check_filter(engine, &queries[q], &region));
       CHECK_OK(engine_check_query(engine, &queries[q], &space, &method));
     }
     CHECK_OK(searcher_search(s, space, &method, pointers, BATCH, answers));
     for (size_t q = 0; q < BATCH; q++)
-      check_answer(vectors[q], &answers[q]);
+      check_answer(vectors[q], belows[q], &answers[q]);
     atomic_fetch_add(&n_searches, 1);
   }
   searcher_close(&s);
+  region_fini(&region);
   return NULL;
 }
 
@@ -125,7 +155,7 @@ int main(void)
   struct temp_dir dir;
   char path[sizeof dir.path + 32];
   struct engine_space space = { .name = "pq", .model_path = path };
-  struct engine_config config = { &space, 1, ITEMS, K, BATCH, isa_detect(), ENGINE_CUDA, 1, { 0 }, { 0 } };
+  struct engine_config config = { &space, 1, ITEMS, K, BATCH, isa_detect(), ENGINE_CUDA, 1, { &turn, 1 }, { 0 } };
   pthread_t threads[SEARCHERS];
 
   check_begin("gpu_live");
