@@ -92,11 +92,11 @@ static size_t n_keys_of(const struct query *query)
   return query->n_exclude + (query->seen ? query->seen->n : 0);
 }
 
-/* Does a query need host words whatever the device can make? Excluded keys and explained items are looked up in them.
- */
+/* Does a query need host words whatever the device can make? Explained items are looked up in them, and long lists of
+ * excluded keys cleared. */
 static bool needs_words(const struct finding *f, const struct query *query)
 {
-  return !f->makes_words || n_keys_of(query) > 0 || query->n_explain > 0;
+  return !f->makes_words || query->n_explain > 0 || !exclusion_is_short(&f->exclusion, n_keys_of(query));
 }
 
 /* Make the program of a filter that the cache does not have. NULL: host words are better, or there is no program. */
@@ -213,12 +213,20 @@ static err_t exclude(const struct finding *f, const struct query *query, struct 
   return exclusion_apply(&f->exclusion, keys, n_keys_of(query), f->region, out);
 }
 
-/* The device will make the words. */
-static void admit_by_program(const struct finding *f, const struct filter_program *program, struct admit *out)
+/* The device will make the words. Excluded slots are a list. */
+static err_t admit_by_program(const struct finding *f, const struct query *query, const struct filter_program *program,
+                              struct admit *out)
 {
   uint64_t n_alive = arena_space_n_alive(f->space);
+  const struct attribute_selection *filter;
+  struct span *keys;
 
   *out = (struct admit){ .program = program, .n_admitted = program->most < n_alive ? program->most : n_alive };
+  if (n_keys_of(query) == 0)
+    return ERR_OK;
+  TRY(join_keys(query, f->region, &keys));
+  TRY(attribute_selection_bind(f->arena->attributes, query->tree, f->region, &filter));
+  return exclusion_list(&f->exclusion, keys, n_keys_of(query), arena_space_words(f->space), filter, f->region, out);
 }
 
 static err_t find(struct finding *f, const struct query *query, struct admit *out)
@@ -227,10 +235,8 @@ static err_t find(struct finding *f, const struct query *query, struct admit *ou
 
   if (query->tree)
     TRY(find_selection(f, query, &selection));
-  if (selection && selection->program) {
-    admit_by_program(f, selection->program, out);
-    return ERR_OK;
-  }
+  if (selection && selection->program)
+    return admit_by_program(f, query, selection->program, out);
   out->words = selection ? selection->words.words : arena_space_words(f->space);
   out->words_id = selection ? selection->id : space_words_id(f);
   out->n_admitted = selection ? selection->words.n : arena_space_n_alive(f->space);

@@ -15,30 +15,35 @@ struct admit {
   const uint32_t *excluded; /* slots in rising order; the bit of each is set. Other excluded slots have no bit */
   size_t n_excluded;
   uint64_t n_admitted; /* admitted slots; those of late keys count too */
-  /* Not NULL: the device makes the words, by this program, and `words` is NULL. No slot is excluded. Until the search
-   * has counted, n_admitted is at least the number of admitted slots. */
+  /* Not NULL: the device makes the words, by this program, and `words` is NULL. Until the search has counted,
+   * n_admitted is at least the number of admitted slots. */
   const struct filter_program *program;
   const struct late_keys *late; /* excluded keys that the slots above do not have; NULL: there are none */
   bool admits_all;              /* every slot of the arena is admitted; words need not be read */
   bool admits_parts;            /* every slot that has a part is admitted */
 };
 
-/* Is a slot admitted, as far as late keys do not matter? */
-static inline bool admit_but_late(const struct admit *a, uint32_t slot)
+/* Is a slot in the list of excluded ones? */
+static inline bool admit_excludes(const struct admit *a, uint32_t slot)
 {
-  if (!bits_get(a->words, slot))
-    return false;
   size_t low = 0, high = a->n_excluded;
+
   while (low < high) {
     size_t middle = low + (high - low) / 2;
     if (a->excluded[middle] == slot)
-      return false;
+      return true;
     if (a->excluded[middle] < slot)
       low = middle + 1;
     else
       high = middle;
   }
-  return true;
+  return false;
+}
+
+/* Is a slot admitted, as far as late keys do not matter? There are words. */
+static inline bool admit_but_late(const struct admit *a, uint32_t slot)
+{
+  return bits_get(a->words, slot) && !admit_excludes(a, slot);
 }
 
 /* Is a slot that passes the former admitted? */

@@ -88,6 +88,11 @@ static err_t clear_slots(const uint32_t *slots, size_t n, size_t n_words, struct
   return ERR_OK;
 }
 
+bool exclusion_is_short(const struct exclusion *e, size_t n)
+{
+  return n <= LISTED_ALWAYS || n <= e->n_words / WORDS_PER_KEY;
+}
+
 err_t exclusion_apply(const struct exclusion *e, const struct span *keys, size_t n, struct region *region,
                       struct admit *admit)
 {
@@ -98,7 +103,33 @@ err_t exclusion_apply(const struct exclusion *e, const struct span *keys, size_t
   n = keep_admitted(admit->words, slots, n);
   if (n == 0)
     return ERR_OK;
-  if (n <= LISTED_ALWAYS || n <= e->n_words / WORDS_PER_KEY)
+  if (exclusion_is_short(e, n))
     return list_slots(slots, n, region, admit);
   return clear_slots(slots, n, e->n_words, region, admit);
+}
+
+/* Keep the slots that the filter admits. Returns their number. */
+static size_t keep_passing(const struct attribute_selection *filter, uint32_t *slots, size_t n)
+{
+  size_t n_kept = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    uint64_t word;
+    attribute_selection_words(filter, slots[i] / 64, 1, &word);
+    if (word >> slots[i] % 64 & 1)
+      slots[n_kept++] = slots[i];
+  }
+  return n_kept;
+}
+
+err_t exclusion_list(const struct exclusion *e, const struct span *keys, size_t n, const uint64_t *among,
+                     const struct attribute_selection *filter, struct region *region, struct admit *admit)
+{
+  uint32_t *slots;
+
+  TRY(region_array(region, n, sizeof *slots, &slots));
+  keys_find_all(e->keys, keys, n, slots);
+  n = keep_admitted(among, slots, n);
+  n = keep_passing(filter, slots, n);
+  return n > 0 ? list_slots(slots, n, region, admit) : ERR_OK;
 }

@@ -268,7 +268,7 @@ static void count_admitted(const struct funnel *f, const struct funnel_group *gr
   for (size_t q = group->first; q < group->first + group->n; q++) {
     struct admit *admit = &f->batch->results[q].admit;
     if (admit->program)
-      admit->n_admitted = device_programs_count(&group->programs, admit->program);
+      admit->n_admitted = device_programs_count(&group->programs, admit->program) - admit->n_excluded;
   }
 }
 
@@ -333,7 +333,7 @@ static err_t open_lists(const struct funnel *f, const struct plan *plan, struct 
 /* Is a slot that the device has found admitted? It knows words, but not excluded slots. */
 static bool is_admitted(const struct admit *admit, uint32_t slot)
 {
-  return admit->program || admit_slot(admit, slot);
+  return admit->program ? !admit_excludes(admit, slot) : admit_slot(admit, slot);
 }
 
 static void offer(struct search_result *result, const uint32_t *slots, const float *scores, size_t n)

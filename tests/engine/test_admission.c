@@ -400,28 +400,37 @@ static void words_are_patched_rather_than_made_by_the_device(void **state)
   close_world(w);
 }
 
-static void a_query_that_looks_items_up_gets_words(void **state)
+/* The few that are excluded are looked up by themselves: "two" has a price above 1, "one" has none. */
+static void a_query_that_looks_many_items_up_gets_words(void **state)
 {
+  enum { MANY = 100 };
   struct world *w = open_world();
-  struct span key = span_of_str("two");
-  struct query queries[3];
+  struct span few[] = { span_of_str("one"), span_of_str("two"), span_of_str("none") }, many[MANY];
+  struct query queries[4];
   struct admission admission;
 
   (void)state;
-  for (size_t i = 0; i < 3; i++)
+  for (size_t i = 0; i < MANY; i++)
+    many[i] = few[i % 3];
+  for (size_t i = 0; i < 4; i++)
     queries[i] = (struct query){ .space = span_of_str("a"), .k = 1, .filter = span_of_str("price > 1") };
-  queries[1].exclude = &key;
-  queries[1].n_exclude = 1;
-  queries[2].explain = &key;
+  queries[1].exclude = few;
+  queries[1].n_exclude = 3;
+  queries[2].explain = few;
   queries[2].n_explain = 1;
-  admit_for_device(w, queries, 3, &admission);
+  queries[3].exclude = many;
+  queries[3].n_exclude = MANY;
+  admit_for_device(w, queries, 4, &admission);
   const struct admit *admits = admission.admits;
   assert_non_null(admits[0].program);
   assert_int_equal(admits[0].n_admitted, 1); /* a bound: one item has a price */
-  assert_null(admits[1].program);
+  assert_ptr_equal(admits[1].program, admits[0].program);
+  assert_int_equal(admits[1].n_excluded, 1);
   assert_int_equal(admits[1].n_admitted, 0);
   assert_null(admits[2].program);
   assert_int_equal(admits[2].n_admitted, 1);
+  assert_null(admits[3].program);
+  assert_int_equal(admits[3].n_admitted, 0);
   admission_release(&admission);
   close_world(w);
 }
@@ -439,7 +448,7 @@ int main(void)
     cmocka_unit_test(a_filter_is_evaluated_again_after_the_catalogue_is_replaced),
     cmocka_unit_test(the_first_of_a_version_is_up_to_the_device_and_the_second_is_kept),
     cmocka_unit_test(words_are_patched_rather_than_made_by_the_device),
-    cmocka_unit_test(a_query_that_looks_items_up_gets_words),
+    cmocka_unit_test(a_query_that_looks_many_items_up_gets_words),
   };
 
   return cmocka_run_group_tests(tests, write_model, remove_model);

@@ -160,12 +160,74 @@ static void keys_that_are_not_admitted_cost_nothing(void **state)
   close_world(w);
 }
 
+/* Open columns of one attribute, a bool that is true for about half of the slots. */
+static struct attribute_columns *open_columns(struct world *w)
+{
+  const struct attribute attribute = { span_of_str("a"), ATTRIBUTE_BOOL };
+  const struct attributes attributes = { &attribute, 1 };
+  const struct kernels *kernels;
+  struct attribute_columns *c;
+
+  assert_ok(kernels_get(isa_detect(), &kernels));
+  assert_ok(attribute_columns_open(&attributes, kernels, SLOTS, &c));
+  for (uint32_t slot = 0; slot < SLOTS; slot++) {
+    const struct value value = { VALUE_BOOL, .is_true = dice_below(&w->dice, 2) };
+    assert_ok(attribute_columns_put(c, slot, 0, &value));
+  }
+  return c;
+}
+
+/* The list is that of words which the filter has made. */
+static void check_list(struct world *w, const struct attribute_selection *filter, const uint64_t *among, size_t n)
+{
+  const struct exclusion e = { &w->keys, WORDS };
+  struct admit wanted, found = { .n_admitted = SLOTS };
+
+  assert_true(exclusion_is_short(&e, n));
+  exclude(w, n, &wanted);
+  assert_ok(exclusion_list(&e, w->excluded, n, among, filter, &w->region, &found));
+  assert_int_equal(found.n_excluded, wanted.n_excluded);
+  assert_int_equal(found.n_admitted, SLOTS - wanted.n_excluded);
+  for (size_t i = 0; i < found.n_excluded; i++)
+    assert_int_equal(found.excluded[i], wanted.excluded[i]);
+}
+
+static void a_short_list_needs_no_words(void **state)
+{
+  static const size_t lengths[] = { 0, 1, 8, 31, SHORT_MAX };
+  static uint64_t among[WORDS], passing[WORDS];
+  const struct filter_node is_true = { .kind = FILTER_IS, .is_true = true };
+  struct world *w = open_world();
+  struct attribute_columns *columns = open_columns(w);
+  const struct attribute_selection *filter;
+  struct region region = { 0 };
+
+  (void)state;
+  assert_false(exclusion_is_short(&(struct exclusion){ &w->keys, WORDS }, SHORT_MAX + 1));
+  assert_ok(attribute_selection_bind(columns, &is_true, &region, &filter));
+  attribute_selection_words(filter, 0, bits_words(SLOTS), passing);
+  for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    draw_admitted(w, 2);
+    memcpy(among, w->words, sizeof among);
+    for (size_t k = 0; k < WORDS; k++)
+      w->words[k] &= passing[k];
+    memcpy(w->expected, w->words, sizeof w->words);
+    draw_excluded(w, lengths[i]);
+    expect_excluded(w, lengths[i]);
+    check_list(w, filter, among, lengths[i]);
+  }
+  attribute_columns_close(&columns);
+  region_fini(&region);
+  close_world(w);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(all_lists_take_out_the_same_slots),
     cmocka_unit_test(a_long_list_becomes_bits),
     cmocka_unit_test(keys_that_are_not_admitted_cost_nothing),
+    cmocka_unit_test(a_short_list_needs_no_words),
   };
 
   seed = dice_seed();

@@ -140,7 +140,7 @@ static void check_ask(struct world *w, const struct ask *ask, enum with with)
                               .k = K,
                               .vector = { vectors[q], DIM },
                               .exclude = excluded,
-                              .n_exclude = with == EXCLUDED ? MANY_EXCLUDED : 0 };
+                              .n_exclude = with == EXCLUDED || (with == FILTERS && q > 0) ? MANY_EXCLUDED : 0 };
     if (with == FILTERS)
       add_filter(w, &made[q], filters[q], sizeof filters[q]);
     queries[q] = &made[q];
