@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "engine/columns.h"
-#include "engine/engine.h"
+#include "engine/engine_config.h"
 #include "engine/similarity.h"
 
 struct attribute_columns;

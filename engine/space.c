@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/space_name.h"
-#include "engine/engine.h"
+#include "engine/engine_config.h"
 
 /* Add the dimension from the configuration, for models whose file has none. */
 static err_t supply_dim(struct safetensors *file, size_t dim)
