@@ -7,7 +7,7 @@
 #include "store/aside.h"
 #include "store/refused.h"
 #include "store/slots.h"
-#include "store/store.h"
+#include "store/store_effect.h"
 
 struct key_context {
   struct slots *slots; /* its scratch region lives for one change */

@@ -3,7 +3,7 @@
 #ifndef STORE_POSITIONS_H
 #define STORE_POSITIONS_H
 
-#include "store/store.h"
+#include "store/store_position.h"
 #include "store/tables.h"
 
 /* All zeros are an empty list. */

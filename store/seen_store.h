@@ -16,7 +16,7 @@
 
 #include "base/region.h"
 #include "base/seen_change.h"
-#include "store/store.h"
+#include "store/store_position.h"
 
 struct seen_store;
 

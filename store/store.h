@@ -41,6 +41,8 @@
 #include "base/err.h"
 #include "base/item.h"
 #include "base/region.h"
+#include "store/store_effect.h"
+#include "store/store_position.h"
 
 struct store;
 
@@ -49,17 +51,6 @@ enum { STORE_SCAN_KEY_MAX = 511 };
 
 /* How long tombstones are remembered: 7 days, 7 times Kafka's default of delete.retention.ms. */
 #define STORE_TOMBSTONE_MS (INT64_C(7) * 24 * 3600 * 1000)
-
-/* Where the store stands in a partition. The last applied record is kept with it: a topic that was deleted and created
- * again has another record at that offset. */
-struct store_position {
-  struct position at;        /* at.next: the first offset not yet applied */
-  int64_t last_offset;       /* offset of the last applied record, -1 if there is none */
-  uint64_t last_digest;      /* digest of that record, computed by the caller */
-  int64_t last_timestamp_ms; /* timestamp of that record */
-  int64_t committed_unix_ms; /* when store_apply() last committed a position of this partition; set by the store. 0: the
-                              * row was written by a version that kept no time */
-};
 
 /* The log that a catalogue follows. The caller owns the texts that it puts. Texts that the store returns are valid
  * until the next store_source_put(), rebuild call or store_forget_log(). */
@@ -98,15 +89,6 @@ err_t store_set_attributes(struct store *s, const struct attributes *attributes)
  * ERR_STORE; ERR_MEMORY.
  */
 err_t store_set_shard(struct store *s, uint64_t index, uint64_t of);
-
-/* What became of a change. */
-enum store_effect {
-  STORE_APPLIED, /* the catalogue changed: store_effects.changes has one change for it */
-  STORE_SKIPPED, /* nothing to do: it was applied before, or it deletes an item that does not exist */
-  STORE_ASIDE,   /* kept aside: another partition has a newer record of the key */
-  STORE_REFUSED, /* the catalogue is full: see store_set_limit() */
-  STORE_UNFIT,   /* dropped: merged with the stored item it would exceed the size of a record */
-};
 
 /* The effects of a batch. The store owns the arrays; they are valid until its next store_apply(). The changes may point
  * into memory that the caller passed to store_apply(). */

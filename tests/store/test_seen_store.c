@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/store.h"
 #include "tests/support/dice.h"
 #include "tests/support/seen_model.h"
 #include "tests/support/temp_dir.h"

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A position of a topic as stores keep it. Apart from store.h because the store of items and the seen store share it.
+ */
+#ifndef STORE_STORE_POSITION_H
+#define STORE_STORE_POSITION_H
+
+#include "base/item.h"
+
+/* Where the store stands in a partition. The last applied record is kept with it: a topic that was deleted and created
+ * again has another record at that offset. */
+struct store_position {
+  struct position at;        /* at.next: the first offset not yet applied */
+  int64_t last_offset;       /* offset of the last applied record, -1 if there is none */
+  uint64_t last_digest;      /* digest of that record, computed by the caller */
+  int64_t last_timestamp_ms; /* timestamp of that record */
+  int64_t committed_unix_ms; /* when store_apply() last committed a position of this partition; set by the store. 0: the
+                              * row was written by a version that kept no time */
+};
+
+#endif
