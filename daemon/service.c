@@ -13,7 +13,7 @@
 #include "daemon/http/http_hosts.h"
 #include "daemon/models/model_start.h"
 #include "daemon/models/models.h"
-#include "engine/cuda_module.h"
+#include "engine/backend/cuda_module.h"
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/kafka_trouble.h"
 #include "ingest/kafka/kafka_waits.h"

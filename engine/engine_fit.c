@@ -3,7 +3,7 @@
  * check of a configuration (engine_check.c) needs it without an engine. */
 #include <unistd.h>
 
-#include "engine/cuda_module.h"
+#include "engine/backend/cuda_module.h"
 #include "engine/engine_state.h"
 
 enum { USUAL_KEY_BYTES = 24 };

@@ -2,7 +2,7 @@
 /* The left-right scheme, seen from the writer: the back arena, the flip, the other arena. */
 #include "engine/engine_publish.h"
 
-#include "engine/arena_alive.h"
+#include "engine/arena/arena_alive.h"
 
 int64_t engine_publish_time(struct engine *e)
 {

@@ -7,9 +7,9 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/arena_space.h"
+#include "engine/arena/arena_space.h"
+#include "engine/arena/shared_parts.h"
 #include "engine/engine_publish.h"
-#include "engine/shared_parts.h"
 
 struct engine_model {
   struct space space;

@@ -3,11 +3,11 @@
 #ifndef ENGINE_ENGINE_STATE_H
 #define ENGINE_ENGINE_STATE_H
 
+#include "engine/admission/filter_cache.h"
+#include "engine/arena/lifetimes.h"
+#include "engine/arena/pair.h"
 #include "engine/engine.h"
-#include "engine/filter_cache.h"
-#include "engine/lifetimes.h"
-#include "engine/pair.h"
-#include "engine/team.h"
+#include "engine/search/team.h"
 
 struct engine {
   struct space_table spaces;

@@ -5,8 +5,8 @@
 
 #include "base/query.h"
 #include "base/region.h"
-#include "engine/admit.h"
-#include "engine/arena.h"
+#include "engine/arena/arena.h"
+#include "engine/similarity/admit.h"
 
 /* What is explained. */
 struct explain {

@@ -5,7 +5,7 @@
 
 #include "base/query.h"
 #include "base/region.h"
-#include "engine/arena.h"
+#include "engine/arena/arena.h"
 
 /* Have the items of a space data that a query can have, in host memory? */
 bool like_is_possible(const struct space *space, const struct backends *backends);

@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/admission.h"
+#include "engine/admission/admission.h"
 #include "engine/engine_state.h"
 #include "engine/explain.h"
 #include "engine/like.h"
-#include "engine/members.h"
+#include "engine/search/members.h"
 
 struct searcher {
   struct engine *engine;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU of this machine, if there is one: its memory and its streams.
  *
- * cuda/device.cu implements this; programs reach it through engine/cuda_module.h, because not every machine has it.
- * Only device_is_in_machine() is in every program. A stream works asynchronously and in order; device_wait() waits
+ * cuda/device.cu implements this; programs reach it through engine/backend/cuda_module.h, because not every machine has
+ * it. Only device_is_in_machine() is in every program. A stream works asynchronously and in order; device_wait() waits
  * until it is idle. A device error is ERR_DEVICE; the device cannot be used after it. The host must not dereference
  * device pointers.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applying a batch: changes and positions in one transaction. Each batch also forgets some tombstones and frees some
  * rows of dropped catalogues. */
-#include "store/key_apply.h"
+#include "store/keys/key_apply.h"
 #include "store/store_private.h"
 
 #include "base/mem.h"

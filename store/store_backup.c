@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/directory_lock.h"
-#include "store/model_files.h"
-#include "store/seen_private.h"
+#include "store/lmdb/directory_lock.h"
+#include "store/models/model_files.h"
+#include "store/seen/seen_private.h"
 #include "store/store_models.h"
 #include "store/store_private.h"
 

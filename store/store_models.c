@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "store/seal.h"
+#include "store/lmdb/seal.h"
 #include "store/store_private.h"
 
 static const char prefix[] = "model/";

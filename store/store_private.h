@@ -3,15 +3,15 @@
 #ifndef STORE_STORE_PRIVATE_H
 #define STORE_STORE_PRIVATE_H
 
-#include "store/aside.h"
-#include "store/attribute_ids.h"
-#include "store/env.h"
-#include "store/meta.h"
-#include "store/positions.h"
-#include "store/refused.h"
-#include "store/slots.h"
+#include "store/keys/aside.h"
+#include "store/keys/refused.h"
+#include "store/keys/slots.h"
+#include "store/lmdb/env.h"
+#include "store/lmdb/meta.h"
+#include "store/lmdb/positions.h"
+#include "store/lmdb/tables.h"
+#include "store/record/attribute_ids.h"
 #include "store/store.h"
-#include "store/tables.h"
 
 #include <stdatomic.h>
 

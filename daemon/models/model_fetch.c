@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "ingest/wire/model_chunk.h"
 #include "ingest/readers/topic_reader.h"
-#include "store/model_file.h"
-#include "store/model_files.h"
+#include "store/models/model_file.h"
+#include "store/models/model_files.h"
 
 enum { BROKER_TIMEOUT_MS = 2000, POLL_MS = 100, STILL_MS = 30000, POLL_RECORDS = 64 };
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "store/model_files.h"
+#include "store/models/model_files.h"
 
 err_t model_path_get(const char *store_path, const struct model_generation *generation, char out[PATH_MAX])
 {

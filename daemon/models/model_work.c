@@ -14,7 +14,7 @@
 #include "daemon/models/model_follow.h"
 #include "daemon/models/model_leave.h"
 #include "daemon/models/model_walks.h"
-#include "store/model_files.h"
+#include "store/models/model_files.h"
 
 enum { LOOK_EVERY_MS = 1000 };
 

@@ -7,7 +7,7 @@
 #define DAEMON_QUERIES_SEEN_SETS_H
 
 #include "daemon/seen/seen.h"
-#include "engine/key_set.h"
+#include "engine/keys/key_set.h"
 
 enum {
   SEEN_SETS_KEPT = 64,

@@ -13,7 +13,7 @@
 #include "daemon/delivery/delivery.h"
 #include "daemon/kafka_setup.h"
 #include "daemon/seen/seen_progress.h"
-#include "store/seen_store.h"
+#include "store/seen/seen_store.h"
 
 struct seen;
 

@@ -9,7 +9,7 @@
 
 #include "daemon/catalogue/topic_position.h"
 #include "ingest/readers/topic_reader.h"
-#include "store/seen_store.h"
+#include "store/seen/seen_store.h"
 
 struct seen_topic {
   struct kafka_layers layers;

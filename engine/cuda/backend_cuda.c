@@ -2,11 +2,11 @@
 /* The GPU backend: columns in GPU memory, searched by its kernels. It is the module that programs find at run time. */
 #include <string.h>
 
-#include "engine/backend.h"
+#include "engine/backend/backend.h"
+#include "engine/backend/cuda_module.h"
 #include "engine/cuda/device_attributes.h"
 #include "engine/cuda/device_worker.h"
 #include "engine/cuda/funnel.h"
-#include "engine/cuda_module.h"
 #include "engine/mol/mol_methods.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/vector/vector_methods.h"

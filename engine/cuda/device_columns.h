@@ -8,8 +8,8 @@
 #ifndef ENGINE_CUDA_DEVICE_COLUMNS_H
 #define ENGINE_CUDA_DEVICE_COLUMNS_H
 
-#include "engine/columns.h"
 #include "engine/cuda/row_log.h"
+#include "engine/similarity/columns.h"
 
 enum { DERIVED_MAX = 6 };
 

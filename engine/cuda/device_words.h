@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of filters (engine/admit.h) on the device, for one search worker. Words that the processor makes are copied
- * when a search needs them. Words with an identity stay: a filter that comes again in an epoch is not copied again.
- * Words that the device makes (device_programs.h) have their places here too. When there is no room, the words that
- * were used longest ago are replaced.
+/* The words of filters (engine/similarity/admit.h) on the device, for one search worker. Words that the processor makes
+ * are copied when a search needs them. Words with an identity stay: a filter that comes again in an epoch is not copied
+ * again. Words that the device makes (device_programs.h) have their places here too. When there is no room, the words
+ * that were used longest ago are replaced.
  *
  * Everything is allocated at open. Thread: the worker.
  */

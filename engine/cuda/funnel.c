@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/size.h"
-#include "engine/receipt.h"
+#include "engine/search/receipt.h"
 
 enum {
   LIST_USUAL = 16384,  /* least capacity of a list */

@@ -12,7 +12,7 @@
 #include "engine/cuda/mol_cuda.h"
 #include "engine/mol/mol_bound.h"
 #include "engine/mol/mol_methods.h"
-#include "engine/receipt.h"
+#include "engine/search/receipt.h"
 
 enum { TIED = 1024 /* room for ties among the candidates */ };
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "engine/cuda/vector_cuda.h"
-#include "engine/receipt.h"
+#include "engine/search/receipt.h"
 #include "engine/vector/vector_methods.h"
 #include "kernels/cuda/vector_score.h"
 

@@ -16,7 +16,7 @@
 #include "engine/mol/mol_bound.h"
 #include "engine/mol/mol_candidates.h"
 #include "engine/mol/mol_methods.h"
-#include "engine/receipt.h"
+#include "engine/search/receipt.h"
 
 /* BruteForceTopKMoL(q, G, K). nth_best [n]: the largest dot product that an item outside G may have. */
 static err_t score_candidates(const struct mol_columns *c, struct search_batch *batch,

@@ -3,8 +3,8 @@
 #include "engine/mol/mol_tile.h"
 #include "engine/mol/mol_methods.h"
 #include "engine/mol/mol_walk.h"
-#include "engine/receipt.h"
-#include "engine/share.h"
+#include "engine/search/receipt.h"
+#include "engine/search/share.h"
 
 enum { CLAIM_TILES = 32 }; /* tiles, times queries, that take some 100 us or more: a claim has about as many */
 

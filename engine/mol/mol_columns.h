@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
-#include "engine/columns.h"
 #include "engine/mol/mol_model.h"
+#include "engine/similarity/columns.h"
 
 struct mol_columns {
   struct columns base;

@@ -26,8 +26,8 @@
 #include "engine/mol/mol_shared_tile.h"
 #include "engine/mol/mol_sketch.h"
 #include "engine/mol/mol_walk.h"
-#include "engine/receipt.h"
-#include "engine/share.h"
+#include "engine/search/receipt.h"
+#include "engine/search/share.h"
 
 enum {
   SEEDS_MIN = 512,   /* items that are scored to get the first threshold: at least this many, */

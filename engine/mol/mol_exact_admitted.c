@@ -15,8 +15,8 @@
 #include "engine/mol/mol_rows.h"
 #include "engine/mol/mol_shared_tile.h"
 #include "engine/mol/mol_sketch.h"
-#include "engine/receipt.h"
-#include "engine/share.h"
+#include "engine/search/receipt.h"
+#include "engine/search/share.h"
 
 enum {
   CHUNK = MOL_ROWS_SLOTS,

@@ -4,7 +4,7 @@
 #ifndef ENGINE_MOL_MOL_METHODS_H
 #define ENGINE_MOL_MOL_METHODS_H
 
-#include "engine/methods.h"
+#include "engine/similarity/methods.h"
 
 extern const struct methods mol_methods;
 

@@ -11,7 +11,7 @@
 
 #include "base/query.h"
 #include "base/region.h"
-#include "engine/similarity.h"
+#include "engine/similarity/similarity.h"
 #include "kernels/kernels.h"
 
 /* y = x W + b with W [n_in][n_out]. PyTorch's (out, in) is transposed at load. */

@@ -13,8 +13,8 @@
 #ifndef ENGINE_MOL_MOL_SCORER_H
 #define ENGINE_MOL_MOL_SCORER_H
 
-#include "engine/kth_best.h"
 #include "engine/mol/mol_tile.h"
+#include "engine/search/kth_best.h"
 
 /* A set of slots, as a bitmap. */
 struct slot_set {

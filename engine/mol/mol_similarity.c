@@ -4,7 +4,7 @@
 #include "engine/mol/mol_methods.h"
 #include "engine/mol/mol_network.h"
 #include "engine/mol/mol_sketch.h"
-#include "engine/similarity.h"
+#include "engine/similarity/similarity.h"
 
 /* Number of items that go through the item network together: enough to reuse the weights, few enough to stay in cache.
  */

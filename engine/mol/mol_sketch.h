@@ -14,7 +14,7 @@
 #define ENGINE_MOL_MOL_SKETCH_H
 
 #include "engine/mol/mol_model.h"
-#include "engine/shortlist.h"
+#include "engine/search/shortlist.h"
 
 /* Fill an item's sketch, short_average and residual (in units of 1/127) from its components and average. */
 void mol_sketch_item(const struct mol_shape *shape, struct mol_item *item);

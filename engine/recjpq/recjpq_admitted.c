@@ -5,10 +5,10 @@
 #include "engine/recjpq/recjpq_admitted.h"
 
 #include "base/size.h"
-#include "engine/receipt.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_search.h"
-#include "engine/share.h"
+#include "engine/search/receipt.h"
+#include "engine/search/share.h"
 
 enum {
   BLOCK_WORDS = RECJPQ_BLOCK_ITEMS / 64,

@@ -6,9 +6,9 @@
 
 #include <assert.h>
 
-#include "engine/columns.h"
 #include "engine/recjpq/cells.h"
 #include "engine/recjpq/recjpq_model.h"
+#include "engine/similarity/columns.h"
 
 enum { RECJPQ_BLOCK_ITEMS = PQ_BLOCK_ITEMS };
 

@@ -2,10 +2,10 @@
 /* Method `default`: the baseline that the RecJPQPrune paper calls Transformer Default. Each item's embedding is
  * reconstructed from the embeddings of its sub-items (Equation 3) and multiplied with the query (Equation 2). Products
  * are added within each split first, then over the splits, so the scores are the same as in the other methods. */
-#include "engine/receipt.h"
 #include "engine/recjpq/recjpq_columns.h"
 #include "engine/recjpq/recjpq_methods.h"
-#include "engine/share.h"
+#include "engine/search/receipt.h"
+#include "engine/search/share.h"
 
 enum { CLAIM_BLOCKS = 32 }; /* they take some 50 us or more: a claim has this many */
 

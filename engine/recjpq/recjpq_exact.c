@@ -22,13 +22,13 @@
  * visited: see is_worth_it(). The scan keeps the hits of the rings and skips the items that they have seen.
  */
 #include "base/size.h"
-#include "engine/kth_best.h"
-#include "engine/receipt.h"
 #include "engine/recjpq/recjpq_admitted.h"
 #include "engine/recjpq/recjpq_guess.h"
 #include "engine/recjpq/recjpq_levels.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_unchecked.h"
+#include "engine/search/kth_best.h"
+#include "engine/search/receipt.h"
 
 enum {
   RING_LEVELS = 8,

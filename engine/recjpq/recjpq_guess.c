@@ -2,7 +2,7 @@
 /* The sample, and the rank in it that stands for the K-th best of all items. */
 #include "engine/recjpq/recjpq_guess.h"
 
-#include "engine/kth_best.h"
+#include "engine/search/kth_best.h"
 
 enum {
   PIECE_ITEMS = 1024,

@@ -6,7 +6,7 @@
 #ifndef ENGINE_RECJPQ_RECJPQ_HITS_H
 #define ENGINE_RECJPQ_RECJPQ_HITS_H
 
-#include "engine/kth_best.h"
+#include "engine/search/kth_best.h"
 #include "kernels/topk.h"
 
 struct recjpq_hits {

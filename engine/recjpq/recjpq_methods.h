@@ -4,7 +4,7 @@
 #ifndef ENGINE_RECJPQ_RECJPQ_METHODS_H
 #define ENGINE_RECJPQ_RECJPQ_METHODS_H
 
-#include "engine/methods.h"
+#include "engine/similarity/methods.h"
 
 extern const struct methods recjpq_methods;
 

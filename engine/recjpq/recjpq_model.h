@@ -9,7 +9,7 @@
 
 #include <assert.h>
 
-#include "engine/similarity.h"
+#include "engine/similarity/similarity.h"
 #include "kernels/kernels.h"
 
 enum { RECJPQ_SPLITS_MAX = 64 };

@@ -5,10 +5,10 @@
  * items that cannot reach the K-th best score found so far. Scores are computed only for the items that pass.
  */
 #include "base/size.h"
-#include "engine/receipt.h"
+#include "engine/search/receipt.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_guess.h"
-#include "engine/share.h"
+#include "engine/search/share.h"
 
 enum {
   CLAIM_BLOCKS = 32,    /* blocks, times queries, that take some 20 us: a claim has about as many, */

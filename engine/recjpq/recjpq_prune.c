@@ -24,9 +24,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/receipt.h"
 #include "engine/recjpq/recjpq_columns.h"
 #include "engine/recjpq/recjpq_methods.h"
+#include "engine/search/receipt.h"
 
 enum { CELLS_AHEAD = 8 }; /* a cell is prefetched this many cells before it is visited */
 

@@ -3,7 +3,7 @@
 #include "engine/model/shape_check.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_model.h"
-#include "engine/similarity.h"
+#include "engine/similarity/similarity.h"
 
 static err_t check_part(const struct model *model, const struct part *part)
 {

@@ -5,7 +5,7 @@
 #define ENGINE_RECJPQ_RECJPQ_UNCHECKED_H
 
 #include "base/region.h"
-#include "engine/admit.h"
+#include "engine/similarity/admit.h"
 
 /* An item that was scored, and whose slot has not been read yet. */
 struct recjpq_unchecked_item {

@@ -4,8 +4,8 @@
 #include "engine/recjpq/recjpq_warm_up.h"
 
 #include "base/size.h"
-#include "engine/kth_best.h"
 #include "engine/recjpq/recjpq_unchecked.h"
+#include "engine/search/kth_best.h"
 
 enum {
   ITEMS_MIN = 128,

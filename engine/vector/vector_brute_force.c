@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Method `brute_force` over vectors: score every item. */
-#include "engine/receipt.h"
-#include "engine/share.h"
+#include "engine/search/receipt.h"
+#include "engine/search/share.h"
 #include "engine/vector/vector_columns.h"
 #include "engine/vector/vector_methods.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/share.h"
+#include "engine/search/share.h"
 
 enum {
   CANDIDATES_MIN = 1024,

@@ -12,7 +12,7 @@
 #ifndef ENGINE_VECTOR_VECTOR_CANDIDATES_H
 #define ENGINE_VECTOR_VECTOR_CANDIDATES_H
 
-#include "engine/kth_best.h"
+#include "engine/search/kth_best.h"
 #include "engine/vector/vector_columns.h"
 
 struct vector_candidates {

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#include "engine/columns.h"
+#include "engine/similarity/columns.h"
 #include "engine/vector/vector_model.h"
 
 struct vector_columns {

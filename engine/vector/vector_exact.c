@@ -6,8 +6,8 @@
  * read.
  */
 #include "base/size.h"
-#include "engine/receipt.h"
-#include "engine/share.h"
+#include "engine/search/receipt.h"
+#include "engine/search/share.h"
 #include "engine/vector/vector_candidates.h"
 #include "engine/vector/vector_methods.h"
 

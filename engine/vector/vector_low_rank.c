@@ -19,7 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/receipt.h"
+#include "engine/search/receipt.h"
 #include "engine/vector/vector_columns.h"
 #include "engine/vector/vector_methods.h"
 

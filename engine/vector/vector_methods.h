@@ -4,7 +4,7 @@
 #ifndef ENGINE_VECTOR_VECTOR_METHODS_H
 #define ENGINE_VECTOR_VECTOR_METHODS_H
 
-#include "engine/methods.h"
+#include "engine/similarity/methods.h"
 
 extern const struct methods vector_methods; /* dot, cosine, weighted_dot */
 extern const struct methods bilinear_methods;

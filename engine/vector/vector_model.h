@@ -15,7 +15,7 @@
 
 #include <assert.h>
 
-#include "engine/similarity.h"
+#include "engine/similarity/similarity.h"
 #include "engine/vector/sketch.h"
 
 struct vector_model {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "engine/method.h"
+#include "engine/similarity/method.h"
 
 enum { FILL_BATCH = 4096 };
 

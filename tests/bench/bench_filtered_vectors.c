@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/key_set.h"
+#include "engine/keys/key_set.h"
 #include "tests/bench/bench_engine.h"
 #include "tests/bench/bench_peer.h"
 #include "tests/bench/bilinear_data.h"

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/keys.h"
+#include "engine/keys/keys.h"
 #include "tests/bench/bench_engine.h"
 #include "tests/bench/dot_data.h"
 #include "tests/bench/mol_data.h"

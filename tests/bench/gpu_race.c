@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "engine/backend.h"
+#include "engine/backend/backend.h"
 #include "engine/cuda/device_worker.h"
 #include "engine/engine_state.h"
 #include "tests/bench/bench_clock.h"

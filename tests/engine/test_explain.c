@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/key_set.h"
+#include "engine/keys/key_set.h"
 #include "kernels/device.h"
 #include "tests/support/two_spaces.h"
 #include "tests/support/vector_file.h"

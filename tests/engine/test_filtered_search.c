@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/filter/filter.h"
-#include "engine/key_set.h"
+#include "engine/keys/key_set.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/filter_clauses.h"
 #include "tests/support/mol_file.h"

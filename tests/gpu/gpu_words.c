@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of filters that the device makes are those of engine/filter_words.h, to the bit: random filters of every
- * operator and type, in both arenas, while items come, change, go and expire, the catalogue grows and shrinks, and is
- * replaced. */
+/* Words of filters that the device makes are those of engine/admission/filter_words.h, to the bit: random filters of
+ * every operator and type, in both arenas, while items come, change, go and expire, the catalogue grows and shrinks,
+ * and is replaced. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "engine/arena_program.h"
+#include "engine/admission/filter_words.h"
+#include "engine/arena/arena_program.h"
 #include "engine/cuda/device_columns.h"
 #include "engine/cuda/device_programs.h"
 #include "engine/engine_state.h"
-#include "engine/filter_words.h"
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"

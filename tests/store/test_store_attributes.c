@@ -2,7 +2,7 @@
 /* Attributes in the store: changes of the configuration, removed values, and stores of schema 2. */
 #include "store/store_private.h"
 
-#include "store/record_attributes.h"
+#include "store/record/record_attributes.h"
 #include "tests/support/store_fixture.h"
 
 static struct region region;

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/directory_lock.h"
-#include "store/model_file.h"
-#include "store/model_files.h"
-#include "store/seen_store.h"
+#include "store/lmdb/directory_lock.h"
+#include "store/models/model_file.h"
+#include "store/models/model_files.h"
+#include "store/seen/seen_store.h"
 #include "tests/support/store_fixture.h"
 
 enum { ITEMS = 200 };

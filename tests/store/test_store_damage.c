@@ -2,7 +2,7 @@
 /* Damage of every kind: an error that says what and where, never a crash or a wrong item. */
 #include "store/store.h"
 
-#include "store/seal.h"
+#include "store/lmdb/seal.h"
 #include "tests/support/store_fixture.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * The tests make writes fail in two ways. They fill a small file system, where one may be mounted. And this program
  * replaces the C library's calls that LMDB uses with ones that fail on demand.
  */
-#include "store/env.h"
+#include "store/lmdb/env.h"
 
 #include "tests/support/store_fixture.h"
 

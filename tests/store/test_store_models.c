@@ -3,7 +3,7 @@
  * when they are damaged. */
 #include "store/store_models.h"
 
-#include "store/seal.h"
+#include "store/lmdb/seal.h"
 #include "store/store_backup.h"
 #include "tests/support/store_fixture.h"
 

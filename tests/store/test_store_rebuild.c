@@ -3,7 +3,7 @@
  */
 #include "store/store.h"
 
-#include "store/seal.h"
+#include "store/lmdb/seal.h"
 #include "tests/support/store_fixture.h"
 
 static uint64_t seed;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "store/seen_private.h"
+#include "store/seen/seen_private.h"
 #include "tests/support/assert_ok.h"
 
 enum { SEEN_MODEL_USERS = 12, SEEN_MODEL_ITEMS = 400 };

@@ -12,7 +12,7 @@
 #include "base/item.h"
 #include "base/mem.h"
 #include "base/region.h"
-#include "store/record.h"
+#include "store/record/record.h"
 #include "store/store_private.h"
 #include "tests/support/dice.h"
 

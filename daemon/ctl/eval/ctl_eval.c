@@ -14,10 +14,10 @@
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/ctl_say.h"
-#include "engine/method.h"
-#include "engine/similarity.h"
+#include "engine/similarity/method.h"
+#include "engine/similarity/similarity.h"
 #include "engine/model/safetensors_write.h"
-#include "engine/similarity.h"
+#include "engine/similarity/similarity.h"
 
 /* A method to run. */
 struct eval_method {

@@ -19,7 +19,7 @@
 #include "base/sha256.h"
 #include "daemon/models/model_entries.h"
 #include "ingest/wire/model_chunk.h"
-#include "store/model_files.h"
+#include "store/models/model_files.h"
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/temp_dir.h"
 

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "store/model_files.h"
+#include "store/models/model_files.h"
 
 static void add_from_topic(struct fixture *f, uint32_t generation, uint64_t n_bytes)
 {

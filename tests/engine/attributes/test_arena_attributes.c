@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/parallel.h"
-#include "engine/admission.h"
+#include "engine/admission/admission.h"
 #include "engine/engine_state.h"
 #include "tests/support/attribute_model.h"
 #include "tests/support/engine_fixture.h"

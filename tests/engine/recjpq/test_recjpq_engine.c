@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "engine/engine.h"
-#include "engine/method.h"
+#include "engine/similarity/method.h"
 #include "tests/support/dice.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/model_file.h"

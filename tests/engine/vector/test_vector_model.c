@@ -10,7 +10,7 @@
 #include <dlfcn.h>
 #include <lapacke.h>
 
-#include "engine/space.h"
+#include "engine/arena/space.h"
 #include "engine/engine.h"
 #include "engine/vector/vector_model.h"
 #include "tests/support/assert_ok.h"

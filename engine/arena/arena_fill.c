@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fills an empty arena with new items, on all its backends, or with the items of the other arena. */
+#include "engine/arena/arena_fill.h"
+
+#include "engine/arena/arena_alive.h"
+
+/* The table entry of a key is prefetched this many items before it is written. */
+enum { KEYS_AHEAD = 8 };
+
+void arena_fill_begin(struct arena *a, struct arena_fill *out)
+{
+  *out = (struct arena_fill){ .arena = a, .lock = PTHREAD_MUTEX_INITIALIZER };
+}
+
+static void note_end(struct arena_fill *f, size_t end)
+{
+  size_t known = atomic_load(&f->end);
+
+  while (known < end && !atomic_compare_exchange_weak(&f->end, &known, end))
+    ;
+}
+
+void arena_fill_abandon(struct arena_fill *f)
+{
+  f->arena->n_slots = f->arena->high_slots = f->end;
+}
+
+/* Put a part into the columns of one backend. */
+static err_t fill_columns(struct arena_fill *f, struct columns *columns, uint32_t slot, const uint8_t *bytes)
+{
+  if (columns->ops->fill)
+    return columns->ops->fill(columns, slot, bytes);
+  pthread_mutex_lock(&f->lock);
+  err_code_t err = columns->ops->put(columns, slot, true, bytes);
+  pthread_mutex_unlock(&f->lock);
+  return err;
+}
+
+static err_t fill_part(struct arena_fill *f, struct arena_space *space, uint32_t slot, const uint8_t *bytes)
+{
+  ARENA_FOR_EACH_BACKEND (f->arena, b) {
+    err_code_t err = fill_columns(f, space->on[b], slot, bytes);
+    if (err != ERR_OK)
+      TRY(backends_fail(f->arena->backends, b, err));
+  }
+  bits_set(space->has_part, slot); /* a block of slots, and so each of its words, belongs to one thread */
+  return ERR_OK;
+}
+
+static err_t fill_item(struct arena_fill *f, uint32_t slot, const struct prepared_change *change)
+{
+  const struct item_change *item = change->change;
+  struct arena *a = f->arena;
+  struct key_text *text;
+
+  TRY(key_text_make(item->key, &text));
+  keys_fill(&a->keys, slot, text);
+  for (size_t i = 0; i < change->n_parts; i++) {
+    if (change->parts[i].bytes)
+      TRY(fill_part(f, &a->spaces[change->parts[i].space], slot, change->parts[i].bytes));
+  }
+  for (size_t i = 0; i < item->n_attributes; i++) {
+    if (change->attributes[i] != ATTRIBUTE_NONE)
+      TRY(attribute_columns_fill(a->attributes, slot, change->attributes[i], &item->attributes[i].value));
+  }
+  return ERR_OK;
+}
+
+err_t arena_fill_put(struct arena_fill *f, size_t first, const struct prepared_change *changes, size_t n)
+{
+  struct arena *a = f->arena;
+
+  if (n > a->capacity || first > a->capacity - n)
+    return arena_fail_full(a);
+  note_end(f, first + n);
+  for (size_t i = 0; i < n; i++) {
+    if (n - i > KEYS_AHEAD)
+      keys_prefetch(&a->keys, changes[i + KEYS_AHEAD].change->key);
+    TRY(fill_item(f, (uint32_t)(first + i), &changes[i]));
+  }
+  atomic_fetch_add(&f->n_items, n);
+  return ERR_OK;
+}
+
+static err_t copy_columns(struct arena_fill *f, struct columns *columns, const struct columns *from, uint32_t first,
+                          size_t n)
+{
+  if (columns->ops->fill)
+    return columns->ops->copy(columns, from, first, n);
+  pthread_mutex_lock(&f->lock);
+  err_code_t err = columns->ops->copy(columns, from, first, n);
+  pthread_mutex_unlock(&f->lock);
+  return err;
+}
+
+/* Copy the parts of slots first..first+n-1, which all have one. */
+static err_t copy_parts(struct arena_fill *f, size_t space, const struct arena *from, uint32_t first, size_t n)
+{
+  struct arena *a = f->arena;
+
+  ARENA_FOR_EACH_BACKEND (a, b) {
+    err_code_t err = copy_columns(f, a->spaces[space].on[b], from->spaces[space].on[b], first, n);
+    if (err != ERR_OK)
+      TRY(backends_fail(a->backends, b, err));
+  }
+  for (size_t slot = first; slot < first + n; slot++)
+    bits_set(a->spaces[space].has_part, slot);
+  return ERR_OK;
+}
+
+/* Copy the parts of a space: each run of slots that have one. */
+static err_t copy_space(struct arena_fill *f, size_t space, const struct arena *from, uint32_t first, uint32_t end)
+{
+  const uint64_t *has_part = from->spaces[space].has_part;
+  uint32_t slot = first;
+
+  while (slot < end) {
+    uint32_t run = slot;
+    while (slot < end && bits_get(has_part, slot))
+      slot++;
+    if (slot > run)
+      TRY(copy_parts(f, space, from, run, slot - run));
+    else
+      slot++;
+  }
+  return ERR_OK;
+}
+
+err_t arena_fill_copy(struct arena_fill *f, const struct arena *from, size_t block)
+{
+  struct arena *a = f->arena;
+  size_t first = block * COLUMNS_FILL_SLOTS, end = first + COLUMNS_FILL_SLOTS;
+
+  end = end < from->n_slots ? end : from->n_slots;
+  note_end(f, end);
+  for (size_t slot = first; slot < end; slot++) {
+    if (end - slot > KEYS_AHEAD)
+      keys_prefetch(&a->keys, keys_get(&from->keys, (uint32_t)slot + KEYS_AHEAD));
+    keys_fill(&a->keys, (uint32_t)slot, key_text_keep(from->keys.texts[slot]));
+  }
+  ARENA_FOR_EACH_SPACE (a, space)
+    TRY(copy_space(f, (size_t)(space - a->spaces), from, (uint32_t)first, (uint32_t)end));
+  TRY(attribute_columns_copy(a->attributes, from->attributes, first, end - first));
+  atomic_fetch_add(&f->n_items, end - first);
+  return ERR_OK;
+}
+
+err_t arena_fill_finish(struct arena_fill *f)
+{
+  struct arena *a = f->arena;
+
+  a->n_slots = a->high_slots = f->n_items;
+  change_log_touch_all(&a->slots);
+  ARENA_FOR_EACH_SPACE (a, space)
+    space->n_items += bits_count(space->has_part, bits_words(a->n_slots));
+  TRY(attribute_columns_finish(a->attributes, a->n_slots));
+  arena_alive_look_at_all(a);
+  return arena_flush(a);
+}

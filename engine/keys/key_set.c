@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making sets of keys, and probing them. */
+#include "engine/keys/key_set.h"
+
+#include "base/size.h"
+
+enum {
+  FILTER_BITS_PER_KEY = 8, /* at least, and at most twice as many */
+  FILTER_BITS_MIN = 512,
+  GROUP = 64 /* keys that are hashed, and whose places are prefetched, before they are put */
+};
+
+static err_t reserve(size_t n, struct region *region, struct key_set *out)
+{
+  size_t n_entries = 64, n_bits = FILTER_BITS_MIN;
+
+  out->filter_shift = 23;
+  for (; n_bits < FILTER_BITS_PER_KEY * n; n_bits *= 2)
+    out->filter_shift--;
+  while (n_entries < 2 * n)
+    n_entries *= 2;
+  out->mask = n_entries - 1;
+  TRY(region_array(region, bits_words(n_bits), sizeof *out->filter, &out->filter));
+  return region_array(region, n_entries, sizeof *out->table, &out->table);
+}
+
+const struct span *key_set_next(const struct key_set *s, uint32_t hash, size_t *at)
+{
+  for (;;) {
+    struct key_set_entry entry = s->table[*at & s->mask];
+    if (entry.index_plus_1 == 0)
+      return NULL;
+    ++*at;
+    if (entry.hash == hash)
+      return &s->keys[entry.index_plus_1 - 1];
+  }
+}
+
+/* A key that the set has is not put again: a list that repeats one key would be slow to probe. */
+static void put(struct key_set *s, uint32_t hash, size_t index)
+{
+  size_t at = hash;
+
+  for (const struct span *key; (key = key_set_next(s, hash, &at));) {
+    if (span_equal(*key, s->keys[index]))
+      return;
+  }
+  s->table[at & s->mask] = (struct key_set_entry){ hash, (uint32_t)index + 1 };
+  bits_set(s->filter, hash >> s->filter_shift);
+}
+
+static void put_group(struct key_set *s, size_t first, size_t n)
+{
+  uint32_t hashes[GROUP];
+  size_t next = first + n;
+
+  for (size_t i = next; i < size_min(next + GROUP, s->n); i++)
+    __builtin_prefetch(s->keys[i].p);
+  for (size_t i = 0; i < n; i++) {
+    hashes[i] = key_hash_of(s->hash, s->keys[first + i]);
+    __builtin_prefetch(&s->table[hashes[i] & s->mask], 1);
+  }
+  for (size_t i = 0; i < n; i++)
+    put(s, hashes[i], first + i);
+}
+
+err_t key_set_init(const struct key_hash *hash, const struct span *keys, size_t n, struct region *region,
+                   struct key_set *out)
+{
+  *out = (struct key_set){ .hash = hash, .keys = keys, .n = n };
+  TRY(reserve(n, region, out));
+  for (size_t i = 0; i < n; i += GROUP)
+    put_group(out, i, size_min(n - i, GROUP));
+  return ERR_OK;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Columns: what an arena keeps of one space, indexed by slot. Also a batch of queries that is searched in them.
+ *
+ * Each pair of a similarity and a backend (backend.h) has one table of operations. The catalogue thread writes the
+ * columns of the back arena. Many workers search the columns of the front arena at the same time; searches write
+ * nothing.
+ */
+#ifndef ENGINE_COLUMNS_H
+#define ENGINE_COLUMNS_H
+
+#include <string.h>
+
+#include "base/query.h"
+#include "base/region.h"
+#include "engine/similarity/admit.h"
+#include "kernels/kernels.h"
+#include "kernels/topk.h"
+
+struct model;
+
+/* The first member of every columns struct: the operations that opened it. */
+struct columns {
+  const struct columns_ops *ops;
+};
+
+/* Queries that a similarity has prepared: an array of a type of its own. The header of its model has a function that
+ * casts to that type. */
+struct prepared_queries;
+
+/* One query of a batch and its result. If members of a team share the search (share.h), each has its own. */
+struct search_result {
+  struct admit admit;
+  float floor;      /* a score that K admitted items are known to reach; -inf: none is known */
+  struct topk topk; /* initialised and finished by the caller */
+  struct receipt receipt;
+  struct counts counts;
+};
+
+struct device_attributes;
+struct device_worker;
+struct share;
+
+/* What a search on the processor calls between its steps. */
+struct search_pause {
+  void (*call)(void *context); /* NULL: nothing */
+  void *context;
+};
+
+enum { SHARE_JOBS = 4 }; /* jobs of a search that members claim steps of, one job after the other */
+
+/* A batch: queries of one space and one method that are searched together. */
+struct search_batch {
+  const struct kernels *kernels;
+  struct device_worker *worker; /* the worker's memory on the device; NULL if the columns are in host memory */
+  const struct device_attributes *attributes; /* copies of the arena's attributes on the device; NULL: there are none */
+  const struct method *method;
+  const struct prepared_queries *prepared; /* [n], from similarity.prepare_queries */
+  size_t prepared_bytes;                   /* of one query */
+  size_t n;
+  struct search_result *results; /* [n] */
+  size_t n_slots;                /* slots of the arena */
+  uint64_t n_items;              /* slots that have a part of this space */
+  bool admits_few;               /* on a GPU: every query admits few items. Just these are scored */
+  struct region *scratch;
+
+  /* Of one member of the team that shares the search. See share.h. */
+  const struct search_pause *pause;
+  struct share *share; /* NULL: the search has one member */
+  size_t member;
+  size_t n_claimed[SHARE_JOBS]; /* without a share: steps that were claimed */
+};
+
+/* Return the n queries from `first` on as a batch that nobody shares. Its results are those of the batch. */
+static inline struct search_batch search_batch_part(const struct search_batch *batch, size_t first, size_t n)
+{
+  struct search_batch part = *batch;
+
+  part.prepared = (const struct prepared_queries *)((const char *)batch->prepared + first * batch->prepared_bytes);
+  part.results = batch->results + first;
+  part.n = n;
+  part.share = NULL;
+  memset(part.n_claimed, 0, sizeof part.n_claimed);
+  return part;
+}
+
+#define COLUMNS_NEW_SLOT UINT32_MAX
+enum { COLUMNS_PREFETCH_STEPS = 2 };
+
+/* While columns are filled, a block of this many slots belongs to one thread. */
+enum { COLUMNS_FILL_SLOTS = 512 };
+
+struct columns_ops {
+  /* Reserve columns for `capacity` slots. The model must stay valid while they are open. */
+  err_t (*open)(const struct model *model, size_t capacity, struct columns **out);
+  void (*close)(struct columns **c);
+  size_t (*bytes_per_item)(const struct model *model);
+
+  /* Bytes that columns take whatever their capacity is. NULL: few. */
+  size_t (*fixed_bytes)(const struct model *model);
+
+  /* Write a prepared part into a slot. is_new: the slot has no part of this space yet. */
+  err_t (*put)(struct columns *c, uint32_t slot, bool is_new, const uint8_t *prepared);
+
+  /* Fetch what put() will touch into the cache. Called for several parts in turn: step 0 for each of them, then step 1,
+   * then put. What was fetched may turn out to be of no use. NULL: put() needs no help.
+   * slot  COLUMNS_NEW_SLOT: the slot after those in use, or near it */
+  void (*prefetch)(const struct columns *c, uint32_t slot, const uint8_t *prepared, int step);
+
+  /* Put a part into a slot of columns that are being filled: they were empty, nobody searches them, no slot is written
+   * twice, and flush comes at the end. Several threads may call this at once, each for other blocks of
+   * COLUMNS_FILL_SLOTS slots. NULL: use put, in one thread at a time. */
+  err_t (*fill)(struct columns *c, uint32_t slot, const uint8_t *prepared);
+
+  /* Copy the parts of slots first..first+n-1, which all have one, into columns that are being filled, from columns of
+   * the same model that may be searched meanwhile. The slots are in one block of COLUMNS_FILL_SLOTS. Threads as for
+   * fill; if fill is NULL, in one thread at a time. */
+  err_t (*copy)(struct columns *c, const struct columns *from, uint32_t first, size_t n);
+
+  /* Remove the part of a slot that has one. */
+  void (*drop)(struct columns *c, uint32_t slot);
+
+  /* Move the part of slot `from` to slot `to`, which has none. Afterwards `from` has none. */
+  void (*move)(struct columns *c, uint32_t from, uint32_t to);
+
+  /* Give back the memory of slots from..to-1, which have no part. Slots from `to` on must not have had one since the
+   * last call. NULL: there is nothing to give back. */
+  void (*trim)(struct columns *c, size_t from, size_t to);
+
+  /* Read the vector of a slot that has a part: the query's data that is like it. It lives in the region. NULL: the
+   * columns cannot tell. Only for similarities with has_alike_queries. Returns ERR_MEMORY. */
+  err_t (*read_vector)(const struct columns *c, uint32_t slot, struct region *region, struct floats *out);
+
+  /* Make all writes visible to searches that begin from now on. NULL: they are visible anyway. */
+  err_t (*flush)(struct columns *c);
+};
+
+extern const struct columns_ops mol_columns_cuda;
+extern const struct columns_ops recjpq_columns_cuda;
+extern const struct columns_ops vector_columns_cuda;
+
+extern const struct columns_ops mol_columns_cpu;
+extern const struct columns_ops recjpq_columns_cpu;
+extern const struct columns_ops vector_columns_cpu; /* dot, cosine, weighted_dot, bilinear */
+
+#endif

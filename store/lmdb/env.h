@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The LMDB environment of a store: its directory, lock, memory map and transactions.
+ *
+ * data.mdb is a sparse file that is kept as long as the map (`du` shows what it takes on the disk). LMDB may leave the
+ * last pages of a file unwritten, and reading past the end of a mapped file kills the process. So a file that is
+ * shorter than its newest transaction needs has been cut, and is refused.
+ *
+ * Thread: the one that opened it; env_read() from any.
+ */
+#ifndef STORE_ENV_H
+#define STORE_ENV_H
+
+#include "base/err.h"
+#include "base/span.h"
+#include "store/lmdb/directory_lock.h"
+
+#include <lmdb.h>
+#include <pthread.h>
+
+struct env {
+  char *path;
+  struct directory_lock lock;
+  pthread_rwlock_t map_lock; /* env_read() holds it shared. It is held alone while the map changes or is lost */
+  MDB_env *mdb; /* NULL: lost, see env_is_lost() */
+  size_t page_bytes;
+  size_t map_bytes;
+  size_t used_bytes; /* used part of the map, as of the newest transaction */
+  size_t txn_id;     /* id of the newest transaction */
+  bool is_full;      /* the running transaction has filled the map */
+  unsigned n_grown;  /* how often the map was doubled */
+  unsigned n_redone; /* how often a transaction was run again after that */
+};
+
+/* Open the environment in a directory, or create it. The directory is created if it is missing.
+ *
+ * map_bytes  size of a new map, a multiple of the page size. A larger existing map keeps its size
+ *
+ * Returns the same errors as store_open().
+ */
+err_t env_open(const char *path, size_t map_bytes, struct env **out);
+void env_close(struct env **env);
+
+/* Is the environment lost? It is after a failure that LMDB does not survive, such as a header page that could not be
+ * written. All calls then fail until env_reopen(). After that the tables must be opened again. */
+bool env_is_lost(const struct env *env);
+
+/* Reopen a lost environment.
+ *
+ * Returns ERR_STORE when the newest transaction on the disk is not the one that memory knows: it may be the failed one.
+ */
+err_t env_reopen(struct env *env);
+
+/* Give the environment up. It is then lost. */
+void env_lose(struct env *env);
+
+/* Run `body` in a write transaction and commit it. If 80 % of the map are used, the map is doubled first. If the
+ * transaction still fills it, the transaction is aborted, the map is doubled and `body` runs again. So `body` must
+ * begin by resetting its results, and keep them in its context until env_write() returns.
+ *
+ * Returns ERR_OK when the transaction is committed. Otherwise nothing has changed, and the error is body's or LMDB's:
+ * ERR_STORE_FULL when the disk is full; the caller may repeat the call later.
+ */
+typedef err_code_t (*env_body)(void *context, MDB_txn *txn);
+err_t env_write(struct env *env, env_body body, void *context);
+
+/* Run `body` in a read transaction, and end the transaction. Tables that `body` opened stay open if it succeeds. Only
+ * the thread that opened the environment may open tables. `body` must not call env_read(). Up to 510 threads may read
+ * at a time. Thread: any. Blocks: while the map grows. */
+err_t env_read(struct env *env, env_body body, void *context);
+
+/* Convert an LMDB result to our error, with the path and the remedy: ERR_OK for success, ERR_STORE_CORRUPT for damage,
+ * ERR_STORE_FULL for a full disk, else ERR_STORE.
+ *
+ * what  the failed action, such as "write an item"
+ */
+#define env_verify(env, rc, what) env_verify_at((env), (rc), (what), __FILE__, __LINE__)
+err_t env_verify_at(struct env *env, int rc, const char *what, const char *file, int line);
+
+/* Close a cursor, for AUTO(env_close_cursor). A cursor of a read transaction must be closed before the transaction
+ * ends. */
+void env_close_cursor(MDB_cursor **cursor);
+
+/* The remedy for a damaged store, for error messages. */
+#define ENV_REMEDY "move the directory away: the daemon then builds a new store from the log"
+
+/* Convert between LMDB's bytes and ours. Nothing is copied. */
+static inline MDB_val env_value(struct span bytes)
+{
+  return (MDB_val){ .mv_size = bytes.n, .mv_data = (void *)(uintptr_t)bytes.p };
+}
+
+static inline struct span env_span(MDB_val value)
+{
+  return span_of(value.mv_data, value.mv_size);
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table `meta`: facts about the store as a whole. Each is a sealed value under its name. */
+#ifndef STORE_META_H
+#define STORE_META_H
+
+#include "store/lmdb/tables.h"
+
+/* Version of the stored format. Raise it when an older daemon could misread what this one writes. */
+enum { META_SCHEMA = 3 };
+
+#define META_NO_SIDE UINT64_MAX
+
+struct meta_side {
+  uint64_t generation; /* of its log; records of an older generation come from a forgotten log */
+  uint64_t n_items;
+};
+
+/* The state of the store, stored in this form. */
+struct meta {
+  uint64_t live;       /* a side */
+  uint64_t rebuilt;    /* the side being rebuilt, or META_NO_SIDE */
+  uint64_t n_rebuilds; /* rebuilds begun since the store was created */
+  uint64_t generation; /* the newest generation in use */
+  struct meta_side sides[TABLES_SIDES];
+};
+
+/* Return the side that follows the log. */
+static inline size_t meta_current(const struct meta *meta)
+{
+  return meta->rebuilt == META_NO_SIDE ? meta->live : meta->rebuilt;
+}
+
+/* Is the side neither live nor being rebuilt? Its rows are then freed. */
+static inline bool meta_is_dropped(const struct meta *meta, size_t side)
+{
+  return side != meta->live && side != meta->rebuilt;
+}
+
+/* Get or put the schema version of the store. Getting one that is newer than META_SCHEMA is ERR_STORE_CORRUPT, with the
+ * remedy. */
+err_t meta_get_schema(struct env *env, MDB_txn *txn, MDB_dbi table, uint64_t *out);
+err_t meta_put_schema(struct env *env, MDB_txn *txn, MDB_dbi table);
+
+/* Get or put the state of the store. Getting one that is missing or impossible is ERR_STORE_CORRUPT, with the remedy.
+ */
+err_t meta_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out);
+err_t meta_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct meta *meta);
+
+/* Get or put single values. A text is a copy that the caller frees with mem_free(), or NULL if there is none. Putting
+ * NULL deletes the text. */
+err_t meta_get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t *out);
+err_t meta_get_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, char **out);
+err_t meta_put_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, const char *text);
+
+/* Get or put any bytes, at most META_VALUE_MAX. Those that are got are valid until the transaction writes or ends. */
+enum { META_VALUE_MAX = 8192 };
+err_t meta_get_bytes(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, bool *is_found, struct span *out);
+err_t meta_put_bytes(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, struct span bytes);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One user's log within a transaction: the items that the user has seen, in the order in which they were recorded.
+ *
+ * The rows of a user are consecutive: (length of the user, user, number of the chunk) -> chunk. A record rewrites the
+ * newest chunk or adds one, so its cost does not depend on the length of the log. An item that is seen again moves to
+ * the end, if it is in the newest chunk; else the log has it twice. When the log may have an eighth more items than it
+ * has to keep, it is compacted: each item stays once, and the newest are kept.
+ */
+#ifndef STORE_SEEN_LOG_H
+#define STORE_SEEN_LOG_H
+
+#include "base/region.h"
+#include "base/seen_change.h"
+#include "store/lmdb/env.h"
+#include "store/seen/seen_chunk.h"
+
+/* What all logs have together. */
+struct seen_counts {
+  uint64_t n_users;
+  uint64_t n_items; /* an item that a log has twice counts twice */
+};
+
+struct seen_log {
+  struct env *env;
+  MDB_txn *txn;
+  MDB_dbi table;
+  struct region *scratch;
+  struct seen_counts *counts; /* changed with the log; NULL if it is only read */
+  int64_t now_unix_ms;
+  int64_t expired_before_unix_ms; /* older items count as not seen */
+  uint64_t max_items;
+};
+
+/* The key of a row. */
+enum { SEEN_KEY_MAX = 1 + SEEN_USER_MAX + 8 };
+struct seen_key {
+  uint8_t bytes[SEEN_KEY_MAX];
+  size_t n;
+};
+
+/* Make the key of a user's chunk. The chunks of a user are in order of their numbers. */
+void seen_key_make(struct span user, uint64_t chunk, struct seen_key *out);
+
+/* Return the part of a row's key that all rows of its user share. Returns an empty span if it is no such key. */
+struct span seen_key_user(struct span key);
+
+/* Add items to the end of a user's log. A time in the future counts as now. */
+err_t seen_log_append(struct seen_log *log, const struct seen_change *change);
+
+/* Delete a user's log. */
+err_t seen_log_delete(struct seen_log *log, struct span user);
+
+/* Read the keys that a user's log has, except the expired ones. A key may be there twice. They live in log->scratch.
+ *
+ * oldest_unix_ms  the earliest of their times; INT64_MAX: there are none
+ *
+ * Returns ERR_STORE_CORRUPT; ERR_MEMORY.
+ */
+err_t seen_log_read(struct seen_log *log, struct span user, struct span **keys, size_t *n, int64_t *oldest_unix_ms);
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing the seen store, and its transactions. */
+#include "store/seen/seen_store.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "store/lmdb/meta.h"
+#include "store/seen/seen_private.h"
+
+/* Size of a new map: address space and a sparse file, not memory or disk. */
+enum { MAP_BYTES = 1 << 30 };
+
+/* Version of the stored format. */
+static const uint64_t schema = 1;
+
+/* ---- Opening ---- */
+
+static err_t open_table(struct seen_store *s, MDB_txn *txn, const char *name, unsigned flags, MDB_dbi *out)
+{
+  int rc = mdb_dbi_open(txn, name, flags, out);
+
+  if (rc == MDB_NOTFOUND)
+    FAIL(ERR_STORE_CORRUPT, "store %s is not a whole store: its LMDB environment has no table `%s`: " ENV_REMEDY,
+         s->env->path, name);
+  return env_verify(s->env, rc, "open a table");
+}
+
+static err_t open_logs(struct seen_store *s, MDB_txn *txn, unsigned flags)
+{
+  TRY(open_table(s, txn, "seen", flags, &s->logs));
+  return open_table(s, txn, "seen_positions", flags, &s->positions_table);
+}
+
+static err_code_t create(void *context, MDB_txn *txn)
+{
+  struct seen_store *s = context;
+
+  TRY(tables_create_meta(s->env, txn, &s->meta));
+  TRY(open_logs(s, txn, MDB_CREATE));
+  TRY(meta_put_bytes(s->env, txn, s->meta, "seen_schema", span_of(&schema, sizeof schema)));
+  return meta_put_bytes(s->env, txn, s->meta, "seen_counts", span_of(&s->counts, sizeof s->counts));
+}
+
+static err_t verify_schema(struct seen_store *s, MDB_txn *txn)
+{
+  uint64_t found;
+
+  TRY(meta_get_number(s->env, txn, s->meta, "seen_schema", &found));
+  if (found != schema)
+    FAIL(ERR_STORE_CORRUPT,
+         "store %s has schema %llu, this version reads %llu: run the version that wrote it, or " ENV_REMEDY,
+         s->env->path, (unsigned long long)found, (unsigned long long)schema);
+  return ERR_OK;
+}
+
+static err_t load_counts(struct seen_store *s, MDB_txn *txn)
+{
+  struct span value;
+  bool is_found;
+
+  TRY(meta_get_bytes(s->env, txn, s->meta, "seen_counts", &is_found, &value));
+  if (!is_found || value.n != sizeof s->counts)
+    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: no `seen_counts` in table `meta`: " ENV_REMEDY, s->env->path);
+  memcpy(&s->counts, value.p, sizeof s->counts);
+  return ERR_OK;
+}
+
+struct look {
+  struct seen_store *store;
+  bool is_new;
+};
+
+static err_code_t look(void *context, MDB_txn *txn)
+{
+  struct look *l = context;
+  struct seen_store *s = l->store;
+
+  TRY(tables_open_meta(s->env, txn, &s->meta, &l->is_new));
+  if (l->is_new)
+    return ERR_OK;
+  TRY(verify_schema(s, txn));
+  TRY(open_logs(s, txn, 0));
+  TRY(load_counts(s, txn));
+  return positions_get(s->env, txn, s->positions_table, &s->positions);
+}
+
+static err_t open_tables(struct seen_store *s)
+{
+  struct look l = { .store = s };
+
+  TRY(env_read(s->env, look, &l));
+  if (!l.is_new)
+    return ERR_OK;
+  TRY(env_write(s->env, create, s));
+  return env_read(s->env, look, &l);
+}
+
+err_t seen_store_open_sized(const char *path, const struct seen_store_limits *limits, size_t map_bytes,
+                            struct seen_store **out)
+{
+  AUTO(seen_store_close) struct seen_store *s = NULL;
+
+  TRY(mem_array(1, sizeof *s, &s));
+  s->clock_unix_ms = clock_unix_ms;
+  s->limits = *limits;
+  TRY(env_open(path, map_bytes, &s->env));
+  TRY(open_tables(s));
+  seen_store_publish(s, &(struct seen_counts){ s->counts.n_users, s->counts.n_items });
+  *out = s;
+  s = NULL;
+  return ERR_OK;
+}
+
+err_t seen_store_open(const char *path, const struct seen_store_limits *limits, struct seen_store **out)
+{
+  return seen_store_open_sized(path, limits, MAP_BYTES, out);
+}
+
+void seen_store_close(struct seen_store **s)
+{
+  if (!*s)
+    return;
+  env_close(&(*s)->env);
+  positions_fini(&(*s)->positions);
+  positions_fini(&(*s)->draft);
+  region_fini(&(*s)->scratch);
+  mem_free(s);
+}
+
+/* ---- Transactions ---- */
+
+/* Reopen the environment after a failure that LMDB does not survive. */
+static err_t ensure_open(struct seen_store *s)
+{
+  if (!env_is_lost(s->env))
+    return ERR_OK;
+  TRY(env_reopen(s->env));
+  err_code_t err = open_tables(s);
+  if (err != ERR_OK)
+    env_lose(s->env);
+  return err;
+}
+
+err_t seen_store_write(struct seen_store *s, env_body body, void *context)
+{
+  TRY(ensure_open(s));
+  return env_write(s->env, body, context);
+}
+
+void seen_store_publish(struct seen_store *s, const struct seen_counts *counts)
+{
+  s->counts = *counts;
+  atomic_store_explicit(&s->stats.n_users, counts->n_users, memory_order_relaxed);
+  atomic_store_explicit(&s->stats.n_items, counts->n_items, memory_order_relaxed);
+  atomic_store_explicit(&s->stats.used_bytes, s->env->used_bytes, memory_order_relaxed);
+}
+
+err_t seen_store_put_counts(struct seen_store *s, MDB_txn *txn, const struct seen_counts *counts)
+{
+  if (counts->n_users == s->counts.n_users && counts->n_items == s->counts.n_items)
+    return ERR_OK;
+  return meta_put_bytes(s->env, txn, s->meta, "seen_counts", span_of(counts, sizeof *counts));
+}
+
+int64_t seen_store_expired_before(const struct seen_store *s, int64_t now_unix_ms)
+{
+  return s->limits.ttl_ms ? now_unix_ms - s->limits.ttl_ms : INT64_MIN;
+}
+
+/* A batch of changes, and what the transaction makes of the counts. */
+struct batch {
+  struct seen_store *store;
+  const struct seen_change *changes;
+  size_t n;
+  const struct store_position *positions;
+  size_t n_positions;
+  struct seen_counts counts;
+};
+
+static err_t apply_changes(struct batch *b, MDB_txn *txn)
+{
+  struct seen_store *s = b->store;
+  int64_t now_unix_ms = s->clock_unix_ms();
+  struct seen_log log = { s->env,
+                          txn,
+                          s->logs,
+                          &s->scratch,
+                          &b->counts,
+                          now_unix_ms,
+                          seen_store_expired_before(s, now_unix_ms),
+                          s->limits.max_per_user };
+
+  for (size_t i = 0; i < b->n; i++) {
+    region_reset(&s->scratch);
+    progress_note();
+    TRY(b->changes[i].is_forgotten ? seen_log_delete(&log, b->changes[i].user) : seen_log_append(&log, &b->changes[i]));
+  }
+  return ERR_OK;
+}
+
+static err_t apply_positions(struct batch *b, MDB_txn *txn)
+{
+  struct seen_store *s = b->store;
+
+  TRY(positions_copy(&s->positions, &s->draft));
+  for (size_t i = 0; i < b->n_positions; i++) {
+    struct store_position position = b->positions[i];
+    position.committed_unix_ms = s->clock_unix_ms();
+    TRY(positions_advance(&s->draft, &position));
+    TRY(positions_put(s->env, txn, s->positions_table, positions_find(&s->draft, position.at.partition)));
+  }
+  return ERR_OK;
+}
+
+static err_code_t apply(void *context, MDB_txn *txn)
+{
+  struct batch *b = context;
+
+  b->counts = b->store->counts;
+  TRY(apply_changes(b, txn));
+  TRY(apply_positions(b, txn));
+  return seen_store_put_counts(b->store, txn, &b->counts);
+}
+
+err_t seen_store_apply(struct seen_store *s, const struct seen_change *changes, size_t n,
+                       const struct store_position *positions, size_t n_positions)
+{
+  struct batch b = { s, changes, n, positions, n_positions, { 0 } };
+
+  TRY(seen_store_write(s, apply, &b));
+  seen_store_publish(s, &b.counts);
+  struct positions was = s->positions;
+  s->positions = s->draft;
+  s->draft = was;
+  return ERR_OK;
+}
+
+const struct store_position *seen_store_positions(const struct seen_store *s, size_t *n)
+{
+  *n = s->positions.n;
+  return s->positions.rows;
+}
+
+static err_code_t forget_positions(void *context, MDB_txn *txn)
+{
+  struct seen_store *s = context;
+
+  return env_verify(s->env, mdb_drop(txn, s->positions_table, 0), "forget the positions");
+}
+
+err_t seen_store_forget_positions(struct seen_store *s)
+{
+  TRY(seen_store_write(s, forget_positions, s));
+  positions_clear(&s->positions);
+  return ERR_OK;
+}
+
+/* ---- Reading ---- */
+
+struct reading {
+  const struct seen_store *store;
+  struct seen_log log;
+  struct span user;
+  struct span **keys;
+  size_t *n;
+  int64_t *oldest_unix_ms;
+};
+
+static err_code_t read_log(void *context, MDB_txn *txn)
+{
+  struct reading *r = context;
+
+  r->log.txn = txn;
+  return seen_log_read(&r->log, r->user, r->keys, r->n, r->oldest_unix_ms);
+}
+
+err_t seen_store_read(struct seen_store *s, struct span user, struct region *region, struct span **keys, size_t *n,
+                      int64_t *oldest_unix_ms)
+{
+  struct reading r = {
+    .log = { .env = s->env,
+             .table = s->logs,
+             .scratch = region,
+             .expired_before_unix_ms = seen_store_expired_before(s, s->clock_unix_ms()) },
+    .user = user,
+    .keys = keys,
+    .n = n,
+    .oldest_unix_ms = oldest_unix_ms,
+  };
+
+  return env_read(s->env, read_log, &r);
+}
+
+bool seen_store_is_expired(const struct seen_store *s, int64_t time_unix_ms)
+{
+  return time_unix_ms < seen_store_expired_before(s, s->clock_unix_ms());
+}
+
+void seen_store_stats(const struct seen_store *s, struct seen_store_stats *out)
+{
+  *out = (struct seen_store_stats){
+    .n_users = atomic_load_explicit(&s->stats.n_users, memory_order_relaxed),
+    .n_items = atomic_load_explicit(&s->stats.n_items, memory_order_relaxed),
+    .used_bytes = atomic_load_explicit(&s->stats.used_bytes, memory_order_relaxed),
+  };
+}
