@@ -105,8 +105,10 @@ static err_t make_program(const struct finding *f, const struct filter_scope *sc
 {
   uint64_t former = filter_cache_newest(f->out->cache, key);
 
+  bool can_patch = former > 0 && former < key->version && filter_words_can_patch(scope, sight, former);
+
   *out = NULL;
-  if (filter_cache_ask(f->out->cache, key) || (former > 0 && filter_words_can_patch(scope, sight, former)))
+  if (filter_cache_ask(f->out->cache, key) || can_patch)
     return ERR_OK;
   return arena_program_make(scope->arena, scope->filter, f->region, out);
 }

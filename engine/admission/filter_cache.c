@@ -152,6 +152,8 @@ uint64_t filter_cache_newest(struct filter_cache *c, const struct filter_key *ke
 
 bool filter_cache_ask(struct filter_cache *c, const struct filter_key *key)
 {
+  if (c->n_entries == 0 || key->tree.n > FILTER_CACHE_TREE_BYTES)
+    return false;
   const uint64_t all[] = { hash_of(key), key->space, key->version };
   uint64_t hash = XXH3_64bits(all, sizeof all), *at = &c->asked[hash % ASKED];
 

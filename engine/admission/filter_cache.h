@@ -60,7 +60,7 @@ err_t filter_cache_begin(struct filter_cache *c, const struct filter_key *key, u
 uint64_t filter_cache_newest(struct filter_cache *c, const struct filter_key *key);
 
 /* Has a filter been asked for in this version, since the last filters that came? Notes that it is asked for now. Only a
- * guess of what will come again: it may be wrong, if rarely. */
+ * guess of what will come again: it may be wrong, if rarely. False for a filter that cannot be kept. */
 bool filter_cache_ask(struct filter_cache *c, const struct filter_key *key);
 
 /* The version whose words a new entry has; 0: none. filter_entry_words() describes them. */

@@ -241,6 +241,21 @@ static void a_filter_is_known_that_was_asked_for_in_its_version(void **state)
   filter_cache_close(&c);
 }
 
+static void what_cannot_be_kept_was_never_asked_for(void **state)
+{
+  static char text[FILTER_CACHE_TREE_BYTES + 1];
+  struct filter_cache *some = open_cache(SOME), *none = open_cache(0);
+  const struct filter_key key = key_of("a", 0, 5), long_key = { span_of(text, sizeof text), 0, 5 };
+
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    assert_false(filter_cache_ask(some, &long_key));
+    assert_false(filter_cache_ask(none, &key));
+  }
+  filter_cache_close(&some);
+  filter_cache_close(&none);
+}
+
 static void the_newest_version_is_known(void **state)
 {
   struct filter_cache *c = open_cache(SOME);
@@ -465,6 +480,7 @@ int main(void)
     cmocka_unit_test(a_new_version_begins_with_the_words_of_the_former_one),
     cmocka_unit_test(the_words_of_a_former_version_in_use_are_copied),
     cmocka_unit_test(a_filter_is_known_that_was_asked_for_in_its_version),
+    cmocka_unit_test(what_cannot_be_kept_was_never_asked_for),
     cmocka_unit_test(the_newest_version_is_known),
     cmocka_unit_test(what_was_made_is_counted),
     cmocka_unit_test(an_older_version_takes_no_room),
