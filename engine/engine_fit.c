@@ -35,6 +35,8 @@ size_t engine_host_bytes_per_pair(const struct engine *e)
   for (size_t b = 0; b < e->backends.n; b++) {
     if (!e->backends.at[b]->memory)
       bytes += columns_bytes_per_item(e, e->backends.at[b]);
+    if (e->backends.at[b]->attributes.open)
+      bytes += e->attributes.n / 7 + 1; /* marks of slots: a little more than a bit for each */
   }
   return 2 * bytes + keys_bytes_per_pair(USUAL_KEY_BYTES);
 }
