@@ -13,8 +13,11 @@ enum { BROKER_TIMEOUT_MS = 2000, RETRY_MS = 1000 };
 
 err_t models_topic_init(const struct kafka_layers *layers, const char *name, int64_t audit_ns, struct models_topic *out)
 {
+  struct kafka_layers unwatched = *layers; /* the name of the client in the statistics is that of the reader */
+
   *out = (struct models_topic){ .layers = *layers, .name = name };
-  topic_audit_init(layers, name, audit_ns, &out->audit);
+  unwatched.client = NULL;
+  topic_audit_init(&unwatched, name, audit_ns, &out->audit);
   return topic_reader_open(layers, name, &out->reader);
 }
 
