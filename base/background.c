@@ -50,10 +50,12 @@ void background_enter(struct background *b)
 {
   int64_t now_ns = clock_now_ns();
 
-  if (!b || !b->is_possible || now_ns < atomic_load(&b->front_until_ns) || !set_policy(0, SCHED_IDLE))
+  if (!b || !b->is_possible || now_ns < atomic_load(&b->front_until_ns))
     return;
   b->is_in = true;
-  atomic_store(&b->since_ns, now_ns);
+  atomic_store(&b->since_ns, now_ns); /* first: nobody would bring it forward from where nobody knows it to be */
+  if (!set_policy(0, SCHED_IDLE) || now_ns < atomic_load(&b->front_until_ns)) /* it was brought forward on its way */
+    background_leave(b);
 }
 
 /* If the other thread brings this one forward just now, that does what this does. */
@@ -61,9 +63,19 @@ void background_leave(struct background *b)
 {
   if (!b || !b->is_in)
     return;
-  atomic_store(&b->since_ns, 0);
   b->is_in = false;
   set_policy(0, b->policy);
+  atomic_store(&b->since_ns, 0);
+}
+
+/* Does nothing if the thread is in front. */
+static void bring_forward(struct background *b, int64_t since_ns, int64_t until_ns)
+{
+  if (!since_ns || !atomic_compare_exchange_strong(&b->since_ns, &since_ns, 0))
+    return;
+  if (atomic_load(&b->front_until_ns) < until_ns)
+    atomic_store(&b->front_until_ns, until_ns);
+  set_policy(b->thread, b->policy);
 }
 
 /* If the thread leaves and enters again just now, it is brought forward too early: that harms nobody. */
@@ -71,10 +83,14 @@ void background_relieve(struct background *b, int64_t limit_ns)
 {
   int64_t since_ns = atomic_load(&b->since_ns), now_ns = clock_now_ns();
 
-  if (!since_ns || now_ns - since_ns <= limit_ns || !atomic_compare_exchange_strong(&b->since_ns, &since_ns, 0))
-    return;
-  atomic_store(&b->front_until_ns, now_ns + FRONT * limit_ns);
-  set_policy(b->thread, b->policy);
+  if (now_ns - since_ns > limit_ns)
+    bring_forward(b, since_ns, now_ns + FRONT * limit_ns);
+}
+
+void background_end(struct background *b)
+{
+  atomic_store(&b->front_until_ns, INT64_MAX);
+  bring_forward(b, atomic_load(&b->since_ns), INT64_MAX);
 }
 
 bool background_stay(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that nobody waits for. While a thread does it, every other thread of the machine gets the processor first
- * (SCHED_IDLE): a search that begins does not even wait for the end of a time slice.
+/* Work that can wait. While a thread does it, every other thread of the machine gets the processor first (SCHED_IDLE):
+ * a search that begins does not even wait for the end of a time slice. Only threads in control groups with a weight of
+ * their own compete with those of this group as a whole.
  *
  * A machine that is always busy would not let the thread go on at all, and somebody may wait for what it does next. So
  * another thread looks, and brings it forward when it has stood back for too long.
@@ -41,6 +42,9 @@ void background_leave(struct background *b);
  * as long. So where the processor is never free, it has its share of it for ten elevenths of the time. Thread: any one.
  */
 void background_relieve(struct background *b, int64_t limit_ns);
+
+/* Bring the thread forward for good. Thread: any one; the same one that calls background_relieve(), or after it. */
+void background_end(struct background *b);
 
 /* Lower the priority of the calling thread for good, so that it still gets a tenth of what others get. Returns false if
  * the system does not allow it. */

@@ -156,7 +156,7 @@ void catalogue_bring_forward(struct catalogue *c)
 void catalogue_ask_to_stop(struct catalogue *c)
 {
   atomic_store(&c->is_stopping, true);
-  background_relieve(&c->background, 0);
+  background_end(&c->background); /* somebody waits for its end now, and main does not look any more */
 }
 
 void catalogue_stop(struct catalogue *c)

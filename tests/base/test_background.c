@@ -124,6 +124,30 @@ static void who_was_brought_forward_stays_there_for_a_while(void **state)
   background_leave(&b);
 }
 
+static void *end(void *b)
+{
+  background_end(b);
+  return NULL;
+}
+
+static void who_was_brought_forward_for_good_does_not_go_again(void **state)
+{
+  (void)state;
+  for (int is_in = 0; is_in < 2; is_in++) {
+    struct background b = { 0 };
+    init_or_skip(&b);
+    if (is_in)
+      background_enter(&b);
+    call(end, &b);
+    assert_int_equal(policy(), SCHED_OTHER);
+    background_leave(&b);
+    call(relieve_at_once, &b);
+    background_enter(&b);
+    assert_int_equal(policy(), SCHED_OTHER);
+    background_leave(&b);
+  }
+}
+
 static void a_thread_in_front_is_left_alone(void **state)
 {
   struct background b = { 0 };
@@ -213,6 +237,7 @@ int main(void)
     cmocka_unit_test(leaving_without_entering_does_nothing),
     cmocka_unit_test(another_thread_brings_it_forward_after_the_limit),
     cmocka_unit_test(who_was_brought_forward_stays_there_for_a_while),
+    cmocka_unit_test(who_was_brought_forward_for_good_does_not_go_again),
     cmocka_unit_test(a_thread_in_front_is_left_alone),
     cmocka_unit_test(who_could_not_return_does_not_go),
     cmocka_unit_test(a_limit_of_the_nice_value_lets_it_go),
