@@ -211,10 +211,14 @@ err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_co
   return ERR_OK;
 }
 
-/* Does no query wait for the batch? Then generations that do not answer get parts: perhaps all of them, all at once. */
+/* Can the batch wait? Then generations that do not answer get parts: perhaps all of them, all at once. While nobody
+ * searches the items that it goes to, it does not: and if the disk is full then, threads are started to load the store.
+ */
 static bool can_wait(const struct catalogue *c)
 {
-  return c->models && c->batch.n > 0 && models_can_wait(c->models, c->batch.changes, c->batch.n);
+  bool is_searched = !c->is_filling && !store_is_rebuilding(c->with.store);
+
+  return is_searched && c->models && c->batch.n > 0 && models_can_wait(c->models, c->batch.changes, c->batch.n);
 }
 
 static err_t apply(struct catalogue *c)

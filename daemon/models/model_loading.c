@@ -17,6 +17,7 @@ enum { DROP_WAIT_MS = 1000, DROP_STEP_MS = 5 };
 struct model_load {
   _Atomic bool is_done;
   bool has_thread;
+  bool is_behind_searches;
   struct engine_space space; /* its texts are in the fields below */
   char name[SPACE_NAME_MAX + 1];
   char path[MODEL_PATH_MAX + 1];
@@ -55,7 +56,10 @@ static err_code_t run(void *context)
  * decompose a large model takes minutes. */
 static err_code_t run_apart(void *context)
 {
-  background_stay();
+  const struct model_load *l = context;
+
+  if (l->is_behind_searches)
+    background_stay();
   progress_listener_set((struct progress_listener){ 0 });
   return run(context);
 }
@@ -84,9 +88,10 @@ static void close_load(void *load)
 }
 
 err_t model_loading_begin(struct model_loading *l, const struct engine_space *space, const char *path,
-                          const char *digest)
+                          const char *digest, bool are_there_searches)
 {
   TRY(make_load(space, path, digest, &l->load));
+  l->load->is_behind_searches = are_there_searches;
   l->is_under_way = true;
   l->load->has_thread = errand_begin(run_apart, l->load, &l->load->errand);
   if (!l->load->has_thread)

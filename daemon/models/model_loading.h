@@ -22,11 +22,12 @@ struct model_loading {
  * space   its name is copied; its path is not used
  * path    at most MODEL_PATH_MAX bytes
  * digest  MODEL_DIGEST_CHARS hex digits
+ * are_there_searches  they come first: the thread has a low priority
  *
  * Returns ERR_MEMORY: then nothing has begun.
  */
 err_t model_loading_begin(struct model_loading *l, const struct engine_space *space, const char *path,
-                          const char *digest);
+                          const char *digest, bool are_there_searches);
 
 /* Take the model, if loading has ended. Otherwise *is_done is false.
  *

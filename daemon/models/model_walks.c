@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A generation that is being filled comes first, because queries may wait for it. */
+/* A generation that is being filled comes first, because somebody may wait to switch to it. */
 #include "daemon/models/model_walks.h"
 
 #include <inttypes.h>

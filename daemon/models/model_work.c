@@ -137,7 +137,7 @@ static err_t verify_root(const struct model_work *w, const struct model_entry *e
   return ERR_OK;
 }
 
-static err_t load(struct model_work *w, struct model_entry *entry)
+static err_t load(struct model_work *w, struct model_entry *entry, bool are_there_searches)
 {
   const struct config_space *configured = &w->config->spaces[entry->space];
   struct engine_space space = {
@@ -149,7 +149,7 @@ static err_t load(struct model_work *w, struct model_entry *entry)
   };
 
   TRY(verify_root(w, entry));
-  TRY(model_loading_begin(&w->loading, &space, entry->path, entry->digest));
+  TRY(model_loading_begin(&w->loading, &space, entry->path, entry->digest, are_there_searches));
   w->loading_entry = entry;
   model_entry_enter(entry, MODEL_LOADING);
   return ERR_OK;
@@ -174,7 +174,7 @@ static bool may_retry(struct model_entry *entry)
   return time_of(entry->path) != entry->file_time;
 }
 
-static err_t begin_loading(struct model_work *w)
+static err_t begin_loading(struct model_work *w, bool are_there_searches)
 {
   for (size_t i = 0; i < w->entries.n && !w->loading.is_under_way; i++) {
     struct model_entry *entry = w->entries.v[i];
@@ -188,7 +188,7 @@ static err_t begin_loading(struct model_work *w)
       continue;
     entry->file_time = time_of(entry->path);
     *entry->problem = '\0';
-    TRY(judge(entry, load(w, entry)));
+    TRY(judge(entry, load(w, entry, are_there_searches)));
   }
   return ERR_OK;
 }
@@ -298,7 +298,7 @@ static bool is_part_searched(const struct model_work *w, const struct part *part
 
 bool model_work_can_wait(const struct model_work *w, const struct item_change *change)
 {
-  if (change->is_delete || change->n_attributes > 0)
+  if (change->is_delete || change->is_whole || change->n_attributes > 0)
     return false;
   for (size_t i = 0; i < change->n_parts; i++) {
     if (is_part_searched(w, &change->parts[i]))
@@ -371,7 +371,7 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
   model_fetching_step(&w->fetching);
   TRY(model_follow_state(w));
   begin_fetching(w);
-  TRY(begin_loading(w));
+  TRY(begin_loading(w, may_fill));
   TRY(switch_spaces(w));
   TRY(model_leave_behind(w));
   TRY(take_walk(w, may_fill, removed));

@@ -31,7 +31,7 @@ struct model_work {
   uint32_t *current;                 /* [config->n_spaces] the generation that answers */
   size_t fill_items, remove_items;   /* of the next step of a fill, and of deletes */
   int64_t remove_due_ns;             /* no deletes from the store before this: its disk was full */
-  struct background *background;     /* of the thread: nobody waits for a fill or a removal; NULL: both stay in front */
+  struct background *background;     /* of the thread: fills and removals can wait; NULL: both stay in front */
   struct region region;
 };
 
@@ -79,7 +79,8 @@ void model_work_note_unusable(struct model_work *w, struct span part, struct spa
  * engine_set_current() and engine_remove_space(). */
 err_t model_work_note_loaded(struct model_work *w);
 
-/* Does no query wait for this change? That is so if it has only parts, and no generation that answers uses them. */
+/* Can this change wait, because it does not change what current generations answer? That is so if it only adds parts
+ * that none of them uses. Who waits for its position, or asks for a generation by name, waits with it. */
 bool model_work_can_wait(const struct model_work *w, const struct item_change *change);
 
 /* Return the generation that should answer queries for a space, by the newest switch. */

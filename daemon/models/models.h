@@ -60,8 +60,7 @@ void models_note_unusable(struct models *m, struct span part, struct span key);
  * should answer do so from now on. Errors as engine_set_current(). */
 err_t models_note_loaded(struct models *m);
 
-/* Does no query wait for these changes, checked and not empty? That is so if generations that do not answer have all of
- * their parts. */
+/* Can these changes wait? See model_work_can_wait(). */
 bool models_can_wait(const struct models *m, const struct item_change *changes, size_t n);
 
 /* Return which generations are compared, and what came of it. Thread: any. */

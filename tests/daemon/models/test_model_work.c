@@ -242,7 +242,6 @@ static void work_ends_while_a_model_is_being_loaded(void **state)
   assert_ok(model_work_init(&f->config, f->engine, f->store, &f->state, &f->work));
 }
 
-/* The walk of generation 2 has grown its steps, and is given up. */
 static bool can_wait(struct fixture *f, const char *space)
 {
   struct part parts[] = { { .space = span_of_str("books@3") }, { .space = span_of_str(space) } };
@@ -266,9 +265,11 @@ static void changes_wait_if_all_parts_are_of_generations_that_do_not_answer(void
   assert_false(can_wait(f, "books@2"));
   assert_true(can_wait(f, "books"));
   assert_false(model_work_can_wait(&f->work, &(struct item_change){ .is_delete = true }));
+  assert_false(model_work_can_wait(&f->work, &(struct item_change){ .is_whole = true })); /* others are dropped */
   assert_false(model_work_can_wait(&f->work, &(struct item_change){ .attributes = &attribute, .n_attributes = 1 }));
 }
 
+/* The walk of generation 2 has grown its steps, and is given up. */
 static void each_walk_begins_with_small_steps(void **state)
 {
   struct fixture *f = *state;
