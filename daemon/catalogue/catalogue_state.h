@@ -32,11 +32,11 @@
 #include "daemon/catalogue/catalogue_rebuild.h"
 #include "daemon/catalogue/catalogue_topic.h"
 #include "daemon/catalogue/item_batch.h"
-#include "daemon/catalogue/letter_window.h"
-#include "daemon/catalogue/topic_audit.h"
 #include "daemon/models/models.h"
 #include "daemon/pulse.h"
 #include "daemon/renewal_wait.h"
+#include "daemon/topic/letter_window.h"
+#include "daemon/topic/topic_audit.h"
 
 /* A broker that refuses us is asked again less often: a person has to act first. */
 enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_RETRY_MS = 500, CATALOGUE_REFUSED_MS = 2000 };

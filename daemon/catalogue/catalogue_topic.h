@@ -7,8 +7,8 @@
 #ifndef DAEMON_CATALOGUE_CATALOGUE_TOPIC_H
 #define DAEMON_CATALOGUE_CATALOGUE_TOPIC_H
 
-#include "daemon/catalogue/topic_position.h"
 #include "daemon/config/config.h"
+#include "daemon/topic/topic_position.h"
 
 struct catalogue_topic {
   struct kafka_layers layers;

@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/catalogue/letter_window.h"
 #include "daemon/delivery/record_letter.h"
 #include "daemon/models/model_rows.h"
 #include "daemon/models/model_shadows.h"
 #include "daemon/models/models_topic.h"
+#include "daemon/topic/letter_window.h"
 #include "ingest/wire/model_record.h"
 
 enum { POLL_RECORDS = 64 };

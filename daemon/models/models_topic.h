@@ -7,9 +7,9 @@
 #ifndef DAEMON_MODELS_MODELS_TOPIC_H
 #define DAEMON_MODELS_MODELS_TOPIC_H
 
-#include "daemon/catalogue/topic_audit.h"
-#include "daemon/catalogue/topic_position.h"
 #include "daemon/renewal_wait.h"
+#include "daemon/topic/topic_audit.h"
+#include "daemon/topic/topic_position.h"
 #include "ingest/readers/topic_reader.h"
 
 enum { MODELS_PROBLEM_BYTES = 512 };

@@ -9,13 +9,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/catalogue/letter_window.h"
 #include "daemon/delivery/record_letter.h"
 #include "daemon/pulse.h"
 #include "daemon/renewal_wait.h"
 #include "daemon/seen/seen_batch.h"
 #include "daemon/seen/seen_topic.h"
 #include "daemon/seen/user_stamps.h"
+#include "daemon/topic/letter_window.h"
 #include "ingest/kafka/kafka_trouble.h"
 
 /* A batch ends when no record is there, or with the poll that reaches this many records or bytes. A poll takes few: the

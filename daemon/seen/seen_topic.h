@@ -7,7 +7,7 @@
 #ifndef DAEMON_SEEN_SEEN_TOPIC_H
 #define DAEMON_SEEN_SEEN_TOPIC_H
 
-#include "daemon/catalogue/topic_position.h"
+#include "daemon/topic/topic_position.h"
 #include "ingest/readers/topic_reader.h"
 #include "store/seen/seen_store.h"
 

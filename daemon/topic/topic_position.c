@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The position in each partition, and the comparison of the last applied record with the one that the topic has now. */
-#include "daemon/catalogue/topic_position.h"
+#include "daemon/topic/topic_position.h"
 
 #include <inttypes.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The audit of a topic, one at a time: it fetches one record of each partition. The consumer stays open,
  * because opening one takes a moment in which nothing would be published. */
-#include "daemon/catalogue/topic_audit.h"
+#include "daemon/topic/topic_audit.h"
 
 #include <inttypes.h>
 

@@ -8,8 +8,8 @@
  *
  * Thread: the owner's; the delivery thread sets is_settled.
  */
-#ifndef DAEMON_CATALOGUE_LETTER_WINDOW_H
-#define DAEMON_CATALOGUE_LETTER_WINDOW_H
+#ifndef DAEMON_TOPIC_LETTER_WINDOW_H
+#define DAEMON_TOPIC_LETTER_WINDOW_H
 
 #include <stdatomic.h>
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/catalogue/letter_window.h"
+#include "daemon/topic/letter_window.h"
 #include "tests/support/assert_ok.h"
 
 static struct open_letter *push(struct letter_window *w, int32_t partition, int64_t next)

@@ -7,12 +7,13 @@
  * everything that was read before this audit came from this topic. The next audit reads the record that is the newest
  * now.
  *
- * Thread: catalogue. Blocks: only to open the consumer, and up to 1 s for a broker's bounds of a partition.
+ * Thread: the one that reads the topic. Blocks: only to open the consumer, and up to 1 s for a broker's bounds of a
+ * partition.
  */
-#ifndef DAEMON_CATALOGUE_TOPIC_AUDIT_H
-#define DAEMON_CATALOGUE_TOPIC_AUDIT_H
+#ifndef DAEMON_TOPIC_TOPIC_AUDIT_H
+#define DAEMON_TOPIC_TOPIC_AUDIT_H
 
-#include "daemon/catalogue/topic_position.h"
+#include "daemon/topic/topic_position.h"
 
 /* The record that the audit reads from one partition. */
 struct audit_anchor {
@@ -29,12 +30,12 @@ struct topic_audit {
   const char *topic;
   struct topic_reader *reader; /* NULL before the first audit of a topic */
   bool is_running;
-  struct audit_anchor *anchors;    /* [n], index is the partition */
+  struct audit_anchor *anchors; /* [n], index is the partition */
   size_t n;
   size_t capacity;
-  int64_t max_interval_ns;         /* between two audits */
-  int64_t due_ns;                  /* start of the next audit, or time limit of the running one */
-  size_t n_awaited;                /* anchors with is_awaited */
+  int64_t max_interval_ns; /* between two audits */
+  int64_t due_ns;          /* start of the next audit, or time limit of the running one */
+  size_t n_awaited;        /* anchors with is_awaited */
   enum topic_audit_request request;
 };
 

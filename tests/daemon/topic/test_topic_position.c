@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/catalogue/topic_position.h"
+#include "daemon/topic/topic_position.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far the catalogue thread has read each partition of the catalogue topic. It also checks that the topic is still
- * the one that filled the store.
+/* How far each partition of a topic has been read: of the catalogue, of models, or of what users have seen. It also
+ * checks that the topic is still the one that filled the store.
  *
  * Kafka does not tell a client that a topic was deleted and created again. So the store keeps the digest and the
  * timestamp of the last record that it applied from each partition. The timestamp matters: a topic that is written
@@ -9,10 +9,10 @@
  * has removed it, nothing can be compared, and the topic is taken for the same one. A topic that is not compacted has
  * no such holes.
  *
- * Thread: catalogue.
+ * Thread: the one that reads the topic.
  */
-#ifndef DAEMON_CATALOGUE_TOPIC_POSITION_H
-#define DAEMON_CATALOGUE_TOPIC_POSITION_H
+#ifndef DAEMON_TOPIC_TOPIC_POSITION_H
+#define DAEMON_TOPIC_TOPIC_POSITION_H
 
 #include "ingest/readers/topic_reader.h"
 #include "store/store.h"

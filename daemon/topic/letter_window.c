@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open dead letters, in a ring in the order of sending. They may settle in any order. */
-#include "daemon/catalogue/letter_window.h"
+#include "daemon/topic/letter_window.h"
 
 #include "base/mem.h"
 
