@@ -309,7 +309,8 @@ bool model_work_can_wait(const struct model_work *w, const struct item_change *c
 
 static err_t take_walk(struct model_work *w, bool may_fill, const struct model_entry **removed)
 {
-  background_enter(w->background);
+  if (model_walks_are_due(w, may_fill))
+    background_enter(w->background);
   err_code_t err = model_walks_step(w, may_fill, removed);
   background_leave(w->background);
   return err;

@@ -6,6 +6,7 @@ fill on a machine that is always busy."""
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -142,19 +143,56 @@ class BusyMachine(Limits):
                 found.add(int(path.read_text().rpartition(")")[2].split()[38]))
         return found
 
-    def test_a_fill_stands_back_ends_all_the_same_and_returns(self):
-        self.open("busy", generations.write_models(data.generator("busy"), folder.name, (1, 2), n=DIM))
-        for i in range(N_FILLED):
-            self.system.put(b"item-%d" % i, self.system.items.item(["books@1", "books@2"]))
+    def open_with_items(self, name):
+        """Return whether the daemon may stand back here."""
+        self.open(name, generations.write_models(data.generator(name), folder.name, (1, 2), n=DIM))
+        self.put(["books@1", "books@2"])
         self.system.sync()
         may_stand_back = "event=no_background" not in self.daemon.log()
+        if data.CI:
+            self.assertTrue(may_stand_back)
+        return may_stand_back
+
+    def put(self, parts):
+        for i in range(N_FILLED):
+            self.system.put(b"item-%d" % i, self.system.items.item(parts))
+
+    def policies_until(self, condition, what):
         seen = set()
+        eventually(lambda: seen.update(self.policies()) or condition(), what, 60, 0)
+        return seen
+
+    def policies_of_updates(self, parts):
+        """All records are there when the daemon looks, so its batches are large."""
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        self.put(parts)
+        self.system.sync()
+        end = {p.partition: p.next for p in self.system.positions()}
+        self.daemon.process.send_signal(signal.SIGCONT)
+
+        def is_applied():
+            return {p["partition"]: p["next"] for p in self.daemon.status()["catalogue_log"]} == end
+        return self.policies_until(is_applied, "the updates")
+
+    def test_a_fill_stands_back_ends_all_the_same_and_returns(self):
+        may_stand_back = self.open_with_items("busy")
         with busy_cores():
             self.control.add(2)
-            eventually(lambda: seen.update(self.policies()) or rows(self.daemon).get(2, {}).get("phase") == "ready",
-                       "the fill", 60, 0)
+            seen = self.policies_until(lambda: rows(self.daemon).get(2, {}).get("phase") == "ready", "the fill")
         self.assertEqual(os.SCHED_IDLE in seen, may_stand_back)
         eventually(lambda: self.policies() == {os.SCHED_OTHER}, "the return of all threads")
+        self.ask(2)
+
+    def test_updates_stand_back_only_if_current_answers_do_not_show_them(self):
+        may_stand_back = self.open_with_items("updates")
+        self.control.add(2)
+        self.await_phase(2, "ready")
+        with busy_cores():
+            shown = self.policies_of_updates(["books@1", "books@2"])
+            hidden = self.policies_of_updates(["books@2"])
+        self.assertEqual(shown, {os.SCHED_OTHER})
+        self.assertEqual(os.SCHED_IDLE in hidden, may_stand_back)
+        self.ask(1)
         self.ask(2)
 
 
