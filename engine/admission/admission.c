@@ -103,12 +103,12 @@ static bool needs_words(const struct finding *f, const struct query *query)
 static err_t make_program(const struct finding *f, const struct filter_scope *scope, const struct filter_sight *sight,
                           const struct filter_key *key, const struct filter_program **out)
 {
-  uint64_t former = filter_cache_newest(f->out->cache, key);
-
-  bool can_patch = former > 0 && former < key->version && filter_words_can_patch(scope, sight, former);
+  uint64_t newest;
+  bool will_come_again = filter_cache_ask(f->out->cache, key, &newest);
+  bool can_patch = newest > 0 && newest < key->version && filter_words_can_patch(scope, sight, newest);
 
   *out = NULL;
-  if (filter_cache_ask(f->out->cache, key) || can_patch)
+  if (will_come_again || can_patch)
     return ERR_OK;
   return arena_program_make(scope->arena, scope->filter, f->region, out);
 }

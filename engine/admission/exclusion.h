@@ -30,9 +30,10 @@ bool exclusion_is_short(const struct exclusion *e, size_t n);
 /* The same for a short list where there are no words: the filter is evaluated for the slots of the keys alone. That
  * takes at most about an eighth of the time for all slots.
  *
- * among   bits of the slots that the query admits without its filter
- * filter  bound to the attributes of the arena
- * admit   n_admitted is set, to a number or a bound of what the filter admits
+ * among   bits of the slots that the query admits without its filter.
+ * filter  bound to the attributes of the arena.
+ * admit   out: the listed slots, and n_admitted less their number. Before, n_admitted counts what the filter admits, or
+ *         bounds it.
  */
 err_t exclusion_list(const struct exclusion *e, const struct span *keys, size_t n, const uint64_t *among,
                      const struct attribute_selection *filter, struct region *region, struct admit *admit);

@@ -139,25 +139,18 @@ static struct filter_entry *find_newest(struct filter_cache *c, const struct fil
   return newest;
 }
 
-uint64_t filter_cache_newest(struct filter_cache *c, const struct filter_key *key)
+bool filter_cache_ask(struct filter_cache *c, const struct filter_key *key, uint64_t *newest_version)
 {
-  uint64_t hash = hash_of(key);
-
-  pthread_mutex_lock(&c->lock);
-  const struct filter_entry *newest = find_newest(c, key, hash);
-  uint64_t version = newest ? newest->key.version : 0;
-  pthread_mutex_unlock(&c->lock);
-  return version;
-}
-
-bool filter_cache_ask(struct filter_cache *c, const struct filter_key *key)
-{
+  *newest_version = 0;
   if (c->n_entries == 0 || key->tree.n > FILTER_CACHE_TREE_BYTES)
     return false;
   const uint64_t all[] = { hash_of(key), key->space, key->version };
   uint64_t hash = XXH3_64bits(all, sizeof all), *at = &c->asked[hash % ASKED];
 
   pthread_mutex_lock(&c->lock);
+  const struct filter_entry *newest = find_newest(c, key, all[0]);
+  if (newest)
+    *newest_version = newest->key.version;
   bool was_asked = *at == hash;
   *at = hash;
   pthread_mutex_unlock(&c->lock);

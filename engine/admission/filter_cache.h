@@ -54,14 +54,12 @@ struct filter_entry *filter_cache_acquire(struct filter_cache *c, const struct f
 err_t filter_cache_begin(struct filter_cache *c, const struct filter_key *key, uint64_t since,
                          struct filter_entry **out);
 
-/* The newest version of a filter of which there are words; 0: there is none. The words may be gone before they are
- * used.
- */
-uint64_t filter_cache_newest(struct filter_cache *c, const struct filter_key *key);
-
 /* Has a filter been asked for in this version, since the last filters that came? Notes that it is asked for now. Only a
- * guess of what will come again: it may be wrong, if rarely. False for a filter that cannot be kept. */
-bool filter_cache_ask(struct filter_cache *c, const struct filter_key *key);
+ * guess of what will come again: it may be wrong, if rarely. False for a filter that cannot be kept.
+ *
+ * newest_version  of which there are words of the filter; 0: there are none. They may be gone before they are used
+ */
+bool filter_cache_ask(struct filter_cache *c, const struct filter_key *key, uint64_t *newest_version);
 
 /* The version whose words a new entry has; 0: none. filter_entry_words() describes them. */
 uint64_t filter_entry_former(const struct filter_entry *entry);

@@ -232,12 +232,13 @@ static void a_filter_is_known_that_was_asked_for_in_its_version(void **state)
 {
   struct filter_cache *c = open_cache(SOME);
   const struct filter_key all[] = { key_of("a", 0, 5), key_of("b", 0, 5), key_of("a", 1, 5), key_of("a", 0, 6) };
+  uint64_t newest;
 
   (void)state;
   for (size_t i = 0; i < 4; i++)
-    assert_false(filter_cache_ask(c, &all[i]));
+    assert_false(filter_cache_ask(c, &all[i], &newest));
   for (size_t i = 0; i < 4; i++)
-    assert_true(filter_cache_ask(c, &all[i]));
+    assert_true(filter_cache_ask(c, &all[i], &newest));
   filter_cache_close(&c);
 }
 
@@ -246,14 +247,24 @@ static void what_cannot_be_kept_was_never_asked_for(void **state)
   static char text[FILTER_CACHE_TREE_BYTES + 1];
   struct filter_cache *some = open_cache(SOME), *none = open_cache(0);
   const struct filter_key key = key_of("a", 0, 5), long_key = { span_of(text, sizeof text), 0, 5 };
+  uint64_t newest = 1;
 
   (void)state;
   for (int i = 0; i < 2; i++) {
-    assert_false(filter_cache_ask(some, &long_key));
-    assert_false(filter_cache_ask(none, &key));
+    assert_false(filter_cache_ask(some, &long_key, &newest));
+    assert_false(filter_cache_ask(none, &key, &newest));
   }
+  assert_int_equal(newest, 0);
   filter_cache_close(&some);
   filter_cache_close(&none);
+}
+
+static uint64_t newest_of(struct filter_cache *c, const struct filter_key *key)
+{
+  uint64_t newest;
+
+  filter_cache_ask(c, key, &newest);
+  return newest;
 }
 
 static void the_newest_version_is_known(void **state)
@@ -262,13 +273,13 @@ static void the_newest_version_is_known(void **state)
   const struct filter_key key = key_of("a", 0, 9);
 
   (void)state;
-  assert_int_equal(filter_cache_newest(c, &key), 0);
+  assert_int_equal(newest_of(c, &key), 0);
   put(c, key_of("a", 0, 5));
   put(c, key_of("a", 1, 7));
   put(c, key_of("b", 0, 8));
-  assert_int_equal(filter_cache_newest(c, &key), 5);
+  assert_int_equal(newest_of(c, &key), 5);
   put(c, key_of("a", 0, 6));
-  assert_int_equal(filter_cache_newest(c, &key), 6);
+  assert_int_equal(newest_of(c, &key), 6);
   filter_cache_close(&c);
 }
 
