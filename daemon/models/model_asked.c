@@ -27,8 +27,3 @@ bool model_is_asked_for(const struct model_work *w, const struct model_entry *en
 
   return asked ? !asked->is_retired : entry->generation == 1;
 }
-
-void model_sweep_soon(struct model_work *w)
-{
-  w->must_sweep = w->fetching.config != NULL;
-}

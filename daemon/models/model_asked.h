@@ -20,7 +20,4 @@ const struct model_generation *model_asked_of(const struct model_work *w, const 
 /* Should this generation be there? */
 bool model_is_asked_for(const struct model_work *w, const struct model_entry *entry);
 
-/* Perhaps nobody needs a file any more: look soon. */
-void model_sweep_soon(struct model_work *w);
-
 #endif

@@ -70,7 +70,7 @@ static err_t change_file(struct model_work *w, struct model_entry *entry, const 
   }
   TRY(model_follow_set_file(w, entry, asked));
   model_entry_enter(entry, MODEL_WAITING);
-  model_sweep_soon(w);
+  model_work_sweep_soon(w);
   return ERR_OK;
 }
 

@@ -42,7 +42,7 @@ static void retire(struct model_work *w, struct model_entry *entry)
     return;
   model_entry_reset(entry);
   model_entry_enter(entry, next);
-  model_sweep_soon(w);
+  model_work_sweep_soon(w);
 }
 
 /* A generation that nobody asks for any more leaves the engine, unless it has to answer. One whose record was deleted
@@ -63,7 +63,7 @@ static err_t leave(struct model_work *w, size_t i)
     retire(w, entry);
   } else if (entry->phase != MODEL_REMOVED) {
     model_entries_drop(&w->entries, i);
-    model_sweep_soon(w);
+    model_work_sweep_soon(w);
   }
   return ERR_OK;
 }

@@ -35,6 +35,12 @@ struct model_work {
   struct region region;
 };
 
+/* Perhaps nobody needs a file any more: look soon. */
+static inline void model_work_sweep_soon(struct model_work *w)
+{
+  w->must_sweep = w->fetching.config != NULL;
+}
+
 /* Begin with the generations with which the engine was opened.
  *
  * state  knows those that are not the model of the configuration; read at each step; must outlive the work
