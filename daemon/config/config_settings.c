@@ -196,7 +196,8 @@ const struct setting settings[] = {
                "row." },
   { .path = "catalogue.partitions_refresh_ms", .type = SETTING_NUMBER, .offset = AT(catalogue.partitions_refresh_ms),
     .min = 100, .max = 3600000, .default_text = "30000",
-    .meaning = "How often to look for new partitions of the topic, and of `seen.topic`." },
+    .meaning = "How often to look for new partitions of the topic, and of `seen.topic`. The time between two audits of "
+               "the topic, and of `models.topic`, is not longer." },
   { .path = "catalogue.group", .type = SETTING_TEXT, .offset = AT(catalogue.group), .min = 1, .max = 255,
     .default_text = "sluice-catalogue",
     .meaning = "Group that the positions in the catalogue topic are committed to, for Kafka's tools only: the daemon "
