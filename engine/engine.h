@@ -193,6 +193,7 @@ struct engine_space_info {
   char digest[ENGINE_DIGEST_BYTES]; /* SHA-256 of the model file, in hexadecimal digits */
   const char *similarity;
   bool takes_like; /* an item's own data can be a query */
+  bool has_index;  /* false: see engine_build_index() */
   uint64_t n_items;
   uint64_t n_alive;      /* of them; all, if lifetimes are not kept */
   size_t bytes_per_item; /* of one arena, keys not included */
@@ -219,6 +220,9 @@ void engine_filters_get(struct engine *e, struct engine_filters *out);
  * if there is none in this place (any more). Thread: any. */
 size_t engine_n_spaces(const struct engine *e);
 bool engine_space_get(struct engine *e, size_t place, struct engine_space_info *out);
+
+/* Find a generation of a space; generation 0: the current one. Thread: any. */
+bool engine_space_find(struct engine *e, struct span name, uint32_t generation, struct engine_space_info *out);
 
 /* Verify a query and find its space and method. A query for `books` gets the current generation, one for `books@2`
  * generation 2.

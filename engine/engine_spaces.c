@@ -70,6 +70,7 @@ static err_t make_columns(struct engine *e, const struct space *space, struct ad
     err_code_t err = arena_space_open(&e->pair->arenas[i], space, false, false, &out->made[i]);
     if (err != ERR_OK)
       FAIL(ERR_FULL, "generation %u of space %s does not fit: %s", space->generation, space->name, err_message());
+    arena_space_defer_index(&e->pair->arenas[i], &out->made[i]);
   }
   return ERR_OK;
 }
@@ -81,12 +82,13 @@ static void drop_columns(struct engine *e, struct adding *adding)
     arena_space_close(&e->pair->arenas[i], &adding->made[i]);
 }
 
-static void put_space(struct arena *back, void *context)
+static err_code_t put_space(struct arena *back, void *context)
 {
   struct adding *adding = context;
 
   back->spaces[adding->place] = adding->made[adding->next++];
   back->n_spaces = adding->place < back->n_spaces ? back->n_spaces : adding->place + 1;
+  return ERR_OK;
 }
 
 err_t engine_add_space(struct engine *e, struct engine_model **model)
@@ -138,14 +140,31 @@ err_t engine_fill_space(struct engine *e, struct span name, uint32_t generation,
   return engine_publish_changes(e, &target, changes, n, NULL, 0);
 }
 
+/* ---- Building its index ---- */
+
+static err_code_t build_step(struct arena *back, void *place)
+{
+  return arena_space_build_index(back, &back->spaces[*(const size_t *)place], 1);
+}
+
+err_t engine_build_index(struct engine *e, struct span name, uint32_t generation)
+{
+  size_t place;
+
+  TRY(find(e, name, generation, &place));
+  const struct epoch epoch = engine_publish_next(e, NULL, 0);
+  return engine_publish_edit(e, &epoch, build_step, &place);
+}
+
 /* ---- Switching and removing ---- */
 
-static void take_over_current(struct arena *back, void *context)
+static err_code_t take_over_current(struct arena *back, void *context)
 {
   const struct space_table *table = context;
 
   ARENA_FOR_EACH_SPACE (back, in)
     in->is_current = table->entries[in - back->spaces].is_current;
+  return ERR_OK;
 }
 
 err_t engine_set_current(struct engine *e, struct span name, uint32_t generation)
@@ -168,13 +187,14 @@ struct removing {
   size_t n_taken;
 };
 
-static void take_space(struct arena *back, void *context)
+static err_code_t take_space(struct arena *back, void *context)
 {
   struct removing *removing = context;
   struct arena_space *in = &back->spaces[removing->place];
 
   removing->taken[removing->n_taken++] = *in;
   *in = (struct arena_space){ 0 };
+  return ERR_OK;
 }
 
 /* Free what is in no arena any more. Nobody reads it: the last search in it has ended. */

@@ -5,6 +5,7 @@
  *   engine_load_model()    read a model, beside everything
  *   engine_add_space()     the generation is there, and nobody has a part of it. engine_apply() puts parts
  *   engine_fill_space()    it gets parts that there were before, and other generations that use them do not
+ *   engine_build_index()   what only makes searches faster is built, once few parts come any more
  *   engine_set_current()   queries that name no generation get this one
  *   engine_remove_space()  the generation and its parts are gone, and their memory is free
  */
@@ -44,6 +45,13 @@ err_t engine_check_fill(const struct engine *e, struct span name, uint32_t gener
  * engine_apply(). */
 err_t engine_fill_space(struct engine *e, struct span name, uint32_t generation, const struct item_change *changes,
                         size_t n);
+
+/* Take one step to build the index of a generation, which only makes searches faster. An added generation does without,
+ * so that many parts can be put fast. Once it is complete (engine_space_info.has_index), it is kept. A step is a pair
+ * of splits of a RecJPQ model.
+ *
+ * Returns ERR_SPACE if there is no such generation. Other errors, thread and blocking as engine_apply(). */
+err_t engine_build_index(struct engine *e, struct span name, uint32_t generation);
 
 /* Make a generation the current one of its name. Does nothing if it is that already. Queries that were checked before
  * and name no generation have to be checked again: searcher_search() says so.

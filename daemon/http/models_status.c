@@ -15,15 +15,9 @@ struct coverage {
   double ratio;       /* share of the current generation's items that this one has */
 };
 
-static bool find_info(struct engine *engine, const struct models_report_row *row, bool is_current,
-                      struct engine_space_info *out)
+static bool find_info(struct engine *engine, const struct models_report_row *row, struct engine_space_info *out)
 {
-  for (size_t i = 0; i < engine_n_spaces(engine); i++) {
-    if (engine_space_get(engine, i, out) && strcmp(out->name, row->space) == 0 &&
-        (is_current ? out->is_current : out->generation == row->generation))
-      return true;
-  }
-  return false;
+  return engine_space_find(engine, span_of_str(row->space), row->generation, out);
 }
 
 /* Those that the fill found, and those that came later. */
@@ -31,7 +25,7 @@ static uint64_t unusable_parts(struct engine *engine, const struct models_report
 {
   struct engine_space_info info;
 
-  return row->n_unusable + (find_info(engine, row, false, &info) ? info.n_refused : 0);
+  return row->n_unusable + (find_info(engine, row, &info) ? info.n_refused : 0);
 }
 
 static struct coverage coverage_of(struct engine *engine, const struct models_report_row *row)
@@ -39,7 +33,7 @@ static struct coverage coverage_of(struct engine *engine, const struct models_re
   struct engine_space_info info, current;
   struct coverage c = { 0 };
 
-  if (!find_info(engine, row, false, &info) || !find_info(engine, row, true, &current))
+  if (!find_info(engine, row, &info) || !engine_space_find(engine, span_of_str(row->space), 0, &current))
     return c;
   c.n_items = info.n_items;
   c.n_missing = engine_count_missing(engine, span_of_str(row->space), current.generation, row->generation);
@@ -54,7 +48,7 @@ static json_t *row_json(struct models *m, struct engine *engine, const struct mo
 {
   struct coverage coverage = coverage_of(engine, row);
   struct engine_space_info info;
-  bool has_info = find_info(engine, row, false, &info);
+  bool has_info = find_info(engine, row, &info);
   json_t *object = json_object();
 
   json_put_text(object, "space", row->space);

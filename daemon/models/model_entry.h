@@ -23,6 +23,13 @@ enum model_phase {
 /* Return the phase as a word: "filling". */
 const char *model_phase_word(enum model_phase phase);
 
+/* When the index of a generation in the engine is built (model_index.h). */
+struct model_index {
+  bool is_due;
+  uint64_t n_items; /* at the newest look */
+  int64_t look_due_ns;
+};
+
 /* A generation of a configured space. */
 struct model_entry {
   size_t space;                  /* index of config->spaces */
@@ -33,6 +40,7 @@ struct model_entry {
   bool lacks_root;                    /* the root is not known yet: no record is of this generation */
   enum model_phase phase;
   bool is_in_engine;
+  struct model_index index;
   bool names_another;                  /* the problem is that the control topic says something else about it */
   bool is_clean;                       /* the store has none of its parts: a process before this one has deleted them */
   char digest[MODEL_DIGEST_CHARS + 1]; /* of the model that is loaded, or should be; "": of the configuration */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A generation that is being filled comes first, because somebody may wait to switch to it. */
+/* An index comes first: it takes few steps. Then a generation that is being filled, because somebody may wait to switch
+ * to it. */
 #include "daemon/models/model_walks.h"
 
 #include <inttypes.h>
@@ -7,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/models/model_fill.h"
+#include "daemon/models/model_index.h"
 
 enum { FULL_WAIT_MS = 1000 };
 
@@ -30,11 +32,21 @@ static err_t fill(struct model_work *w, struct model_entry *entry)
   w->fill_items = step_items(entry, w->fill_items);
   TRY(model_fill_step(entry, w->engine, w->store, w->fill_items, &w->region));
   pace(&w->fill_items, FILL_ITEMS_MAX, begin_ns);
+  if (entry->walk.is_over)
+    log_info("model_filled", "generation=%s items=%" PRIu64 " parts=%" PRIu64 " unusable_parts=%" PRIu64, entry->name,
+             entry->n_walked, entry->n_filled, entry->n_unusable);
+  return ERR_OK;
+}
+
+/* Fill first, then build the index, if the parts are there. */
+static err_t make_ready(struct model_work *w, struct model_entry *entry)
+{
   if (!entry->walk.is_over)
-    return ERR_OK;
-  log_info("model_filled", "generation=%s items=%" PRIu64 " parts=%" PRIu64 " unusable_parts=%" PRIu64, entry->name,
-           entry->n_walked, entry->n_filled, entry->n_unusable);
-  model_entry_enter(entry, MODEL_READY);
+    TRY(fill(w, entry));
+  else
+    TRY(model_index_step(w, entry));
+  if (entry->walk.is_over && !model_index_pays(w, entry))
+    model_entry_enter(entry, MODEL_READY);
   return ERR_OK;
 }
 
@@ -68,16 +80,18 @@ static bool may_remove(const struct model_work *w, bool may_fill)
 err_t model_walks_step(struct model_work *w, bool may_fill, const struct model_entry **removed)
 {
   struct model_entry *filling = model_entries_find_phase(&w->entries, MODEL_FILLING),
-                     *removing = model_entries_find_phase(&w->entries, MODEL_REMOVING);
+                     *removing = model_entries_find_phase(&w->entries, MODEL_REMOVING), *lacking = model_index_due(w);
 
+  if (lacking && may_fill)
+    return model_index_step(w, lacking);
   if (filling && may_fill)
-    return fill(w, filling);
+    return make_ready(w, filling);
   region_trim(&w->region, 0); /* of a fill that has ended */
   return removing && may_remove(w, may_fill) ? remove_parts(w, removing, removed) : ERR_OK;
 }
 
 bool model_walks_are_due(const struct model_work *w, bool may_fill)
 {
-  return (may_fill && model_entries_find_phase(&w->entries, MODEL_FILLING)) ||
+  return (may_fill && (model_entries_find_phase(&w->entries, MODEL_FILLING) || model_index_due(w))) ||
          (may_remove(w, may_fill) && model_entries_find_phase(&w->entries, MODEL_REMOVING));
 }

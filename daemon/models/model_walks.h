@@ -8,8 +8,8 @@
 
 #include "daemon/models/model_work.h"
 
-/* Take one step: fill a generation, or delete the parts of a retired one. Parameters and errors as
- * model_work_step(). */
+/* Take one step: fill a generation, build an index, or delete the parts of a retired generation. Parameters and errors
+ * as model_work_step(). */
 err_t model_walks_step(struct model_work *w, bool may_fill, const struct model_entry **removed);
 
 /* Is there another step that can be taken now? */

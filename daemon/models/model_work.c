@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps, and one file at a time that is loaded. What they are made of is in files of their own: model_follow.c,
- * model_fetching.c, model_loading.c, model_walks.c, model_leave.c. */
+ * model_fetching.c, model_loading.c, model_walks.c, model_index.c, model_leave.c. */
 #include "daemon/models/model_work.h"
 
 #include <inttypes.h>
@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "daemon/models/model_asked.h"
 #include "daemon/models/model_follow.h"
+#include "daemon/models/model_index.h"
 #include "daemon/models/model_leave.h"
 #include "daemon/models/model_walks.h"
 #include "store/models/model_files.h"
@@ -201,6 +202,7 @@ static err_t add_model(struct model_work *w, struct model_entry *entry, struct e
   if (err != ERR_OK)
     return judge(entry, err);
   entry->is_in_engine = true;
+  entry->index = (struct model_index){ 0 };
   model_entry_enter(entry, MODEL_FILLING);
   return ERR_OK;
 }
@@ -375,6 +377,7 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
   TRY(begin_loading(w, may_fill));
   TRY(switch_spaces(w));
   TRY(model_leave_behind(w));
+  model_index_look(w);
   TRY(take_walk(w, may_fill, removed));
   TRY(switch_spaces(w));
   if (w->must_sweep && may_fill)

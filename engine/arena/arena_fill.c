@@ -3,6 +3,7 @@
 #include "engine/arena/arena_fill.h"
 
 #include "engine/arena/arena_alive.h"
+#include "engine/arena/arena_space.h"
 
 /* The table entry of a key is prefetched this many items before it is written. */
 enum { KEYS_AHEAD = 8 };
@@ -10,6 +11,8 @@ enum { KEYS_AHEAD = 8 };
 void arena_fill_begin(struct arena *a, struct arena_fill *out)
 {
   *out = (struct arena_fill){ .arena = a, .lock = PTHREAD_MUTEX_INITIALIZER };
+  ARENA_FOR_EACH_SPACE (a, space)
+    arena_space_defer_index(a, space);
 }
 
 static void note_end(struct arena_fill *f, size_t end)
@@ -151,8 +154,10 @@ err_t arena_fill_finish(struct arena_fill *f)
 
   a->n_slots = a->high_slots = f->n_items;
   change_log_touch_all(&a->slots);
-  ARENA_FOR_EACH_SPACE (a, space)
+  ARENA_FOR_EACH_SPACE (a, space) {
     space->n_items += bits_count(space->has_part, bits_words(a->n_slots));
+    TRY(arena_space_build_index(a, space, SIZE_MAX));
+  }
   TRY(attribute_columns_finish(a->attributes, a->n_slots));
   arena_alive_look_at_all(a);
   return arena_flush(a);

@@ -29,6 +29,32 @@ err_t arena_space_open(const struct arena *a, const struct space *space, bool is
   return open_columns(a, space, may_lose_a_backend, out);
 }
 
+void arena_space_defer_index(const struct arena *a, const struct arena_space *space)
+{
+  ARENA_FOR_EACH_BACKEND (a, b) {
+    if (space->on[b]->ops->defer_index)
+      space->on[b]->ops->defer_index(space->on[b]);
+  }
+}
+
+err_t arena_space_build_index(const struct arena *a, const struct arena_space *space, size_t n_steps)
+{
+  ARENA_FOR_EACH_BACKEND (a, b) {
+    if (space->on[b]->ops->build_index)
+      TRY(space->on[b]->ops->build_index(space->on[b], space->has_part, a->n_slots, n_steps));
+  }
+  return ERR_OK;
+}
+
+bool arena_space_has_index(const struct arena *a, const struct arena_space *space)
+{
+  ARENA_FOR_EACH_BACKEND (a, b) {
+    if (space->on[b]->ops->has_index && !space->on[b]->ops->has_index(space->on[b]))
+      return false;
+  }
+  return true;
+}
+
 void arena_space_close(const struct arena *a, struct arena_space *space)
 {
   for (size_t b = 0; b < BACKENDS_MAX; b++) {

@@ -43,7 +43,7 @@ err_t cells_init(size_t n_splits, size_t n_subitems, size_t capacity, bool is_on
   if (capacity > ENTRIES_MAX)
     FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %d items fit in a recjpq space", capacity, ENTRIES_MAX);
   TRY(mem_array((n_splits + 1) / 2, sizeof *out->pairs, &out->pairs));
-  out->n_pairs = (n_splits + 1) / 2;
+  out->n_pairs = out->n_built = (n_splits + 1) / 2;
   TRY(mem_reserve(capacity, out->n_pairs * sizeof *out->places, &out->places));
   for (size_t i = 0; i < out->n_pairs; i++) {
     struct cell_pair *p = &out->pairs[i];
@@ -199,7 +199,7 @@ static void prefetch_entry(const struct cell_pair *p, struct cell cell)
 
 void cells_prefetch(const struct cells *c, const uint8_t *codes, int step)
 {
-  for (size_t i = 0; i < c->n_pairs; i++) {
+  for (size_t i = 0; i < c->n_built; i++) {
     const struct cell_pair *p = &c->pairs[i];
     const struct cell *cell = &p->cells[cell_of(c, p, codes)];
     if (step == 0)
@@ -211,7 +211,7 @@ void cells_prefetch(const struct cells *c, const uint8_t *codes, int step)
 
 err_t cells_insert(struct cells *c, uint32_t slot, const uint8_t *codes)
 {
-  for (size_t i = 0; i < c->n_pairs; i++) {
+  for (size_t i = 0; i < c->n_built; i++) {
     struct cell_pair *p = &c->pairs[i];
     struct cell *cell = &p->cells[cell_of(c, p, codes)];
     if (!make_room(p, cell))
@@ -226,7 +226,7 @@ err_t cells_insert(struct cells *c, uint32_t slot, const uint8_t *codes)
 
 void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes)
 {
-  for (size_t i = 0; i < c->n_pairs; i++) {
+  for (size_t i = 0; i < c->n_built; i++) {
     struct cell_pair *p = &c->pairs[i];
     struct cell *cell = &p->cells[cell_of(c, p, codes)];
     uint32_t hole = *place_of(c, slot, i), last = --cell->n;
@@ -242,7 +242,7 @@ void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes)
 
 void cells_rename(struct cells *c, uint32_t from, uint32_t to, const uint8_t *codes)
 {
-  for (size_t i = 0; i < c->n_pairs; i++) {
+  for (size_t i = 0; i < c->n_built; i++) {
     struct cell_pair *p = &c->pairs[i];
     uint32_t place = *place_of(c, from, i);
     slots_at(p, p->cells[cell_of(c, p, codes)].start)[place] = to;

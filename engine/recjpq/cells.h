@@ -10,12 +10,13 @@
  * (cell_pool.h), which doubles when it is full and halves when only a quarter is in use. Each slot knows its place in
  * its cell of each pair. So changing an item costs a few writes for each pair, and nothing is ever rebuilt.
  *
+ * Where very many items come at once, building the cells afterwards is ten times as fast as inserting each item. So
+ * cells can be deferred. Until they are built, searches scan.
+ *
  * Thread: written by the writer of the arena; read by many threads while nobody writes.
  */
 #ifndef ENGINE_RECJPQ_CELLS_H
 #define ENGINE_RECJPQ_CELLS_H
-
-#include <stdatomic.h>
 
 #include "engine/recjpq/cell_pool.h"
 #include "kernels/kernels.h"
@@ -40,10 +41,10 @@ struct cells {
   size_t n_subitems; /* B */
   size_t capacity;   /* slots */
   size_t n_pairs;    /* 0: there are no cells, only `lengths` */
+  size_t n_built;    /* the cells of the pairs before this one hold all items, those of the others none */
   struct cell_pair *pairs;
-  uint32_t *places;              /* [capacity][n_pairs]: the position of a slot in its cell */
-  uint32_t *lengths;             /* [M][B]: number of items that have a sub-item */
-  _Atomic uint32_t deferred_end; /* deferred slots are below this */
+  uint32_t *places;  /* [capacity][n_pairs]: the position of a slot in its cell */
+  uint32_t *lengths; /* [M][B]: number of items that have a sub-item */
 };
 
 /* Reserve memory for `capacity` slots. is_on: false for columns without cells. Returns ERR_CONFIG or ERR_MEMORY; `*out`
@@ -66,15 +67,27 @@ void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes);
  * entries. */
 void cells_prefetch(const struct cells *c, const uint8_t *codes, int step);
 
-/* Insert many slots into empty cells at once: first defer each of them, in any order and in several threads, then build
- * the cells. Nothing else may change in between. A build without deferred slots does nothing.
+/* Let empty cells wait for cells_build(). Until then, the other functions only count. */
+void cells_defer(struct cells *c);
+
+/* While all pairs wait, or if there are none: cells_insert() of a slot for several threads at once. */
+void cells_count(struct cells *c, const uint8_t *codes);
+
+/* Build the cells of the next pairs that wait, if any.
  *
- * codes  [capacity][M]: the codes of deferred slots, each < B
+ * codes    [capacity][M]: of the slots, each < B
+ * slots    a bit for each slot that was inserted
+ * n_slots  all of these slots are below
+ * n        how many pairs at most; several are built in several threads
  *
- * cells_build() returns ERR_MEMORY; the cells must not be used after that. */
-void cells_defer(struct cells *c, uint32_t slot);
-void cells_count(struct cells *c, const uint8_t *codes); /* without cells, in the place of cells_defer() */
-err_t cells_build(struct cells *c, const uint8_t *codes);
+ * Returns ERR_MEMORY; the cells must not be used after that. */
+err_t cells_build(struct cells *c, const uint8_t *codes, const uint64_t *slots, size_t n_slots, size_t n);
+
+/* Are there cells, and do they hold all items? */
+static inline bool cells_are_complete(const struct cells *c)
+{
+  return c->n_pairs > 0 && c->n_built == c->n_pairs;
+}
 
 /* Give back the memory of slots from..to-1, which are in no cell. Slots from `to` on must not have been in a cell since
  * the last call. A pool gives its memory back when no cell has an item. */

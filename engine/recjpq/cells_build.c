@@ -4,29 +4,25 @@
  */
 #include "engine/recjpq/cells.h"
 
+#include <stdatomic.h>
+
+#include "base/bits.h"
 #include "base/cores.h"
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "base/progress.h"
-
-/* In `places` of the first pair: the slot waits for cells_build(). No cell has that many items. */
-#define DEFERRED UINT32_MAX
+#include "base/size.h"
 
 enum {
-  PREFETCH_MAX = 16,      /* codes are read this many items ahead */
-  THREADS_FROM = 100000,  /* for fewer items threads do not pay */
-  NOTE_CELLS = 256,       /* cells that are written between two notes of progress */
+  PREFETCH_MAX = 16,     /* codes are read this many items ahead */
+  THREADS_FROM = 100000, /* for fewer items threads do not pay */
+  NOTE_CELLS = 256,      /* cells that are written between two notes of progress */
   CELL_ITEMS_MAX = (1 << 27) - 1
 };
 
-void cells_defer(struct cells *c, uint32_t slot)
+void cells_defer(struct cells *c)
 {
-  uint32_t end = atomic_load_explicit(&c->deferred_end, memory_order_relaxed);
-
-  c->places[(size_t)slot * c->n_pairs] = DEFERRED;
-  while (end <= slot && !atomic_compare_exchange_weak_explicit(&c->deferred_end, &end, slot + 1, memory_order_relaxed,
-                                                               memory_order_relaxed))
-    ;
+  c->n_built = 0;
 }
 
 void cells_count(struct cells *c, const uint8_t *codes)
@@ -35,13 +31,14 @@ void cells_count(struct cells *c, const uint8_t *codes)
     __atomic_fetch_add(&c->lengths[m * c->n_subitems + codes[m]], 1, __ATOMIC_RELAXED);
 }
 
-/* The deferred slots, and the pairs that threads take from them. */
+/* The slots, and the pairs that threads take. */
 struct building {
   struct cells *cells;
   const uint8_t *codes; /* [capacity][M] */
   uint32_t *slots;      /* [n], in rising order */
   size_t n;
   _Atomic size_t next_pair;
+  size_t end_pair;
 };
 
 static const uint8_t *codes_of(const struct building *b, uint32_t slot)
@@ -52,19 +49,6 @@ static const uint8_t *codes_of(const struct building *b, uint32_t slot)
 static size_t n_cells_of(const struct cells *c, const struct cell_pair *p)
 {
   return p->n_splits == 2 ? c->n_subitems * c->n_subitems : c->n_subitems;
-}
-
-static void list_slots(struct building *b, uint32_t end)
-{
-  struct cells *c = b->cells;
-
-  for (uint32_t slot = 0; slot < end; slot++) {
-    if (c->places[(size_t)slot * c->n_pairs] != DEFERRED)
-      continue;
-    b->slots[b->n++] = slot;
-    for (size_t m = 0; m < c->n_splits; m++)
-      c->lengths[m * c->n_subitems + codes_of(b, slot)[m]]++;
-  }
 }
 
 /* Give each cell of the pair the number of its items and the smallest pool block for them.
@@ -155,23 +139,27 @@ static err_code_t build_pairs(void *context)
   size_t pair;
 
   TRY(mem_array(b->cells->n_subitems * b->cells->n_subitems, sizeof *filled, &filled));
-  while ((pair = atomic_fetch_add(&b->next_pair, 1)) < b->cells->n_pairs)
+  while ((pair = atomic_fetch_add(&b->next_pair, 1)) < b->end_pair)
     TRY(build_pair(b, pair, filled));
   return ERR_OK;
 }
 
-err_t cells_build(struct cells *c, const uint8_t *codes)
+err_t cells_build(struct cells *c, const uint8_t *codes, const uint64_t *slots, size_t n_slots, size_t n)
 {
-  AUTO(mem_free) uint32_t *slots = NULL;
-  uint32_t end = atomic_load(&c->deferred_end);
+  AUTO(mem_free) uint32_t *list = NULL;
+  size_t n_pairs = size_min(n, c->n_pairs - c->n_built);
 
-  if (end == 0)
+  if (n_pairs == 0)
     return ERR_OK;
-  TRY(mem_array(end, sizeof *slots, &slots));
-  struct building b = { .cells = c, .codes = codes, .slots = slots };
-  list_slots(&b, end);
-  size_t n_threads = b.n < THREADS_FROM ? 1 : cores_available();
-  TRY(parallel_run(n_threads < c->n_pairs ? n_threads : c->n_pairs, build_pairs, &b));
-  atomic_store(&c->deferred_end, 0);
+  TRY(mem_array(bits_count(slots, bits_words(n_slots)), sizeof *list, &list));
+  struct building b = {
+    .cells = c, .codes = codes, .slots = list, .next_pair = c->n_built, .end_pair = c->n_built + n_pairs
+  };
+  for (uint32_t slot = 0; slot < n_slots; slot++) {
+    if (bits_get(slots, slot))
+      b.slots[b.n++] = slot;
+  }
+  TRY(parallel_run(b.n < THREADS_FROM ? 1 : size_min(n_pairs, cores_available()), build_pairs, &b));
+  c->n_built = b.end_pair;
   return ERR_OK;
 }

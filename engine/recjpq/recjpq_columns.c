@@ -88,10 +88,10 @@ static void prefetch(const struct columns *columns, uint32_t slot, const uint8_t
     return;
   for (size_t m = 0; m < n_splits; m++)
     __builtin_prefetch(recjpq_plane_of(c, slot) + m * RECJPQ_BLOCK_ITEMS, 1);
-  if (!c->model->has_cells)
-    return;
-  __builtin_prefetch(c->codes + (size_t)slot * n_splits, 1);
-  __builtin_prefetch(c->cells.places + (size_t)slot * c->cells.n_pairs, 1);
+  if (c->model->has_cells)
+    __builtin_prefetch(c->codes + (size_t)slot * n_splits, 1);
+  if (c->cells.n_built > 0)
+    __builtin_prefetch(c->cells.places + (size_t)slot * c->cells.n_pairs, 1);
 }
 
 static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepared)
@@ -99,10 +99,7 @@ static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepare
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
 
   write_codes(c, slot, prepared);
-  if (c->model->has_cells)
-    cells_defer(&c->cells, slot);
-  else
-    cells_count(&c->cells, prepared);
+  cells_count(&c->cells, prepared);
   return ERR_OK;
 }
 
@@ -118,11 +115,26 @@ static err_t copy(struct columns *columns, const struct columns *from, uint32_t 
   return ERR_OK;
 }
 
-static err_t flush(struct columns *columns)
+static void defer_index(struct columns *columns)
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
 
-  return c->model->has_cells ? cells_build(&c->cells, c->codes) : ERR_OK;
+  cells_defer(&c->cells);
+}
+
+/* A step is a pair of splits. */
+static err_t build_index(struct columns *columns, const uint64_t *has_part, size_t n_slots, size_t n_steps)
+{
+  struct recjpq_columns *c = (struct recjpq_columns *)columns;
+
+  return cells_build(&c->cells, c->codes, has_part, n_slots, n_steps);
+}
+
+static bool has_index(const struct columns *columns)
+{
+  const struct recjpq_columns *c = recjpq_columns_of(columns);
+
+  return !c->model->has_cells || cells_are_complete(&c->cells);
 }
 
 static void move(struct columns *columns, uint32_t from, uint32_t to)
@@ -173,5 +185,7 @@ const struct columns_ops recjpq_columns_cpu = {
   .move = move,
   .trim = trim,
   .read_vector = read_vector,
-  .flush = flush,
+  .defer_index = defer_index,
+  .build_index = build_index,
+  .has_index = has_index,
 };

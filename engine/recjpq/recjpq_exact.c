@@ -470,7 +470,7 @@ static err_t find_hits(struct recjpq_search *s, const struct search_batch *batch
 {
   struct rings rings;
 
-  if (s->columns->model->has_cells && batch->n_items > rule->scan_items_max && s->floor > -INFINITY) {
+  if (cells_are_complete(&s->columns->cells) && batch->n_items > rule->scan_items_max && s->floor > -INFINITY) {
     TRY(init_rings(s, batch, rule, &rings));
     if (visit_rings(&rings))
       return ERR_OK;

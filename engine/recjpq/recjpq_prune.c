@@ -220,7 +220,7 @@ static err_t search(const struct columns *columns, struct search_batch *batch, c
   const struct recjpq_query *queries = recjpq_queries_of(batch->prepared);
   struct pruning p = { .columns = c };
 
-  if (!c->model->has_cells) /* the scan is exact, which is more than these methods promise */
+  if (!cells_are_complete(&c->cells)) /* the scan is exact, which is more than these methods promise */
     return recjpq_search_pqtopk(columns, batch);
   TRY(region_array(batch->scratch, c->model->n_splits, sizeof *p.splits, &p.splits));
   TRY(region_array(batch->scratch, c->model->n_splits, 1, &p.codes));

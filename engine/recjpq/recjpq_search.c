@@ -27,7 +27,7 @@ static err_t find_floor(struct recjpq_search *s, struct search_batch *batch, con
 {
   if (!batch->share && recjpq_guess_pays(s->kernels, s->result, s->deficits.subitems.n_items, rule))
     return recjpq_guess(s, batch, rule);
-  if (s->columns->model->has_cells)
+  if (cells_are_complete(&s->columns->cells))
     TRY(recjpq_warm_up(s, batch));
   return ERR_OK;
 }

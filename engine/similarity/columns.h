@@ -107,8 +107,8 @@ struct columns_ops {
   void (*prefetch)(const struct columns *c, uint32_t slot, const uint8_t *prepared, int step);
 
   /* Put a part into a slot of columns that are being filled: they were empty, nobody searches them, no slot is written
-   * twice, and flush comes at the end. Several threads may call this at once, each for other blocks of
-   * COLUMNS_FILL_SLOTS slots. NULL: use put, in one thread at a time. */
+   * twice, defer_index() comes before, and build_index() and flush() come at the end. Several threads may call this at
+   * once, each for other blocks of COLUMNS_FILL_SLOTS slots. NULL: use put, in one thread at a time. */
   err_t (*fill)(struct columns *c, uint32_t slot, const uint8_t *prepared);
 
   /* Copy the parts of slots first..first+n-1, which all have one, into columns that are being filled, from columns of
@@ -129,6 +129,22 @@ struct columns_ops {
   /* Read the vector of a slot that has a part: the query's data that is like it. It lives in the region. NULL: the
    * columns cannot tell. Only for similarities with has_alike_queries. Returns ERR_MEMORY. */
   err_t (*read_vector)(const struct columns *c, uint32_t slot, struct region *region, struct floats *out);
+
+  /* What only makes searches faster is an index. Stop keeping it while many parts come: it is built afterwards, and
+   * until it is complete, searches do without. The columns are empty. NULL: there is no index. */
+  void (*defer_index)(struct columns *c);
+
+  /* Build a deferred index, in several threads if there is more than one step. Does nothing if it is complete.
+   *
+   * has_part  a bit for each slot with a part
+   * n_slots   slots from here on have none
+   * n_steps   how many steps at most
+   *
+   * Returns ERR_MEMORY; the columns must not be used after that. NULL: there is no index. */
+  err_t (*build_index)(struct columns *c, const uint64_t *has_part, size_t n_slots, size_t n_steps);
+
+  /* Is the index complete, or off? NULL: there is none to wait for. */
+  bool (*has_index)(const struct columns *c);
 
   /* Make all writes visible to searches that begin from now on. NULL: they are visible anyway. */
   err_t (*flush)(struct columns *c);

@@ -61,6 +61,7 @@ static struct state states[EPOCHS + 1]; /* written before its epoch is published
 static struct engine *engine;
 static _Atomic bool is_over;
 static _Atomic int64_t now_ms;
+static uint64_t n_indexed; /* how often the index of an added generation became complete */
 
 /* Generations 4 and 5 use the parts of 1. */
 static size_t root_of(size_t generation)
@@ -468,11 +469,40 @@ static void remove_generation(struct state *s, size_t generation)
   assert_ok(engine_remove_space(engine, span_of_str("pq"), (uint32_t)generation));
 }
 
+static bool has_index(size_t generation)
+{
+  struct engine_space_info info;
+
+  assert_true(engine_space_find(engine, span_of_str("pq"), (uint32_t)generation, &info));
+  return info.has_index;
+}
+
+/* An answer is the same without an index, with a part of it, and with all of it. */
+static void build_index(size_t generation)
+{
+  bool had_index = has_index(generation);
+
+  assert_ok(engine_build_index(engine, span_of_str("pq"), (uint32_t)generation));
+  assert_true(!had_index || has_index(generation));
+  n_indexed += !had_index && has_index(generation);
+}
+
+/* Return a generation without an index; or the given one. */
+static size_t draw_lacking(struct dice *dice, const struct state *s, size_t otherwise)
+{
+  for (size_t i = 0; i < GENERATIONS; i++) {
+    size_t generation = 1 + (i + otherwise) % GENERATIONS;
+    if (s->of[generation].is_there && !has_index(generation) && dice_below(dice, 8))
+      return generation;
+  }
+  return otherwise;
+}
+
 /* Draw what the next epoch changes, write its state, and publish it. */
 static void next_epoch(struct dice *dice, size_t epoch)
 {
   struct state *s = &states[epoch];
-  size_t generation = 1 + dice_below(dice, GENERATIONS), kind = dice_below(dice, 7), i = dice_below(dice, ITEMS);
+  size_t generation = 1 + dice_below(dice, GENERATIONS), kind = dice_below(dice, 9), i = dice_below(dice, ITEMS);
 
   *s = states[epoch - 1];
   atomic_fetch_add(&now_ms, (int64_t)dice_below(dice, 3));
@@ -487,6 +517,8 @@ static void next_epoch(struct dice *dice, size_t epoch)
     remove_generation(s, generation);
   } else if (kind == 3 && s->of[generation].is_there && s->is_live[i]) {
     fill_one(dice, s, generation, i);
+  } else if ((kind == 4 || kind == 5) && s->of[generation].is_there) {
+    build_index(draw_lacking(dice, s, generation));
   } else {
     apply_some(dice, s);
   }
@@ -558,7 +590,7 @@ static struct tally tally(struct worker *workers)
 
 static bool has_seen_all(const struct tally *t)
 {
-  return t->n_of_others > 0 && t->n_pinned > 0 && t->n_changed > 0 && t->n_unknown > 0;
+  return t->n_of_others > 0 && t->n_pinned > 0 && t->n_changed > 0 && t->n_unknown > 0 && n_indexed > 0;
 }
 
 /* Publish epochs beside the searchers until they have met everything that can happen. Returns the number of epochs. */
@@ -603,8 +635,8 @@ static void every_answer_is_right_for_its_epoch_and_its_generation(void **state)
   }
   struct tally t = tally(workers);
   printf("%zu epochs, %" PRIu64 " searches: %" PRIu64 " by later generations, %" PRIu64 " pinned; %" PRIu64
-         " checked again, %" PRIu64 " of unknown generations\n",
-         epoch, t.n_searches, t.n_of_others, t.n_pinned, t.n_changed, t.n_unknown);
+         " checked again, %" PRIu64 " of unknown generations; %" PRIu64 " indexes built\n",
+         epoch, t.n_searches, t.n_of_others, t.n_pinned, t.n_changed, t.n_unknown, n_indexed);
   assert_true(epoch >= MIN_EPOCHS && has_seen_all(&t));
   engine_close(&engine);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The work on generations with a real engine and a real store, and without Kafka. The store has parts of generations 1
- * to 3 of one space, each with a dimension of its own; the engine has generation 1. */
+ * to 3 of one space, each with a dimension or a number of codes of its own; the engine has generation 1. */
 #ifndef TESTS_SUPPORT_MODEL_WORK_FIXTURE_H
 #define TESTS_SUPPORT_MODEL_WORK_FIXTURE_H
 
@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "daemon/models/model_work.h"
 #include "tests/support/assert_ok.h"
+#include "tests/support/model_file.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
 
@@ -22,6 +23,7 @@ enum { ITEMS = 5000, GENERATIONS = 4 };
 
 struct fixture {
   struct temp_dir dir;
+  bool has_codes;
   char models[GENERATIONS][PATH_MAX]; /* of generations 1, 2 and 3 with different dimensions, and a damaged one */
   char digests[GENERATIONS][65];
   struct config_space space;
@@ -32,14 +34,34 @@ struct fixture {
   struct model_work work;
 };
 
-/* Generation g has vectors of g numbers. */
+/* Generation g has vectors of g numbers, or 2 g codes. */
+static inline void make_model(const struct fixture *f, size_t g)
+{
+  static const float centroids[2 * GENERATIONS * 4];
+
+  if (f->has_codes)
+    model_file_write_recjpq(f->models[g - 1], centroids, 2 * g, 4, 1);
+  else
+    vector_file_write_plain(f->models[g - 1], "dot", g);
+}
+
+static inline struct part make_part(const struct fixture *f, const char *space, size_t g)
+{
+  static const uint8_t codes[2 * GENERATIONS] = { 1, 2, 3, 0, 3 };
+  static const float numbers[GENERATIONS] = { 1, 2, 3 };
+
+  if (f->has_codes)
+    return (struct part){ .space = span_of_str(space), .codes = span_of(codes, 2 * g) };
+  return (struct part){ .space = span_of_str(space), .vector = { numbers, g } };
+}
+
 static inline void make_models(struct fixture *f)
 {
   for (size_t g = 0; g < GENERATIONS - 1; g++) {
     struct engine_space space = { .name = "books", .model_path = f->models[g] };
     struct engine_model *model = NULL;
     snprintf(f->models[g], PATH_MAX, "%s/%zu", f->dir.path, g + 1);
-    vector_file_write_plain(f->models[g], "dot", g + 1);
+    make_model(f, g + 1);
     assert_ok(engine_load_model(&space, &model));
     snprintf(f->digests[g], sizeof f->digests[g], "%s", engine_model_digest(model));
     engine_model_close(&model);
@@ -50,14 +72,13 @@ static inline void make_models(struct fixture *f)
 /* Each item has a part of each of the generations 1 to 3. */
 static inline void fill_store(struct fixture *f)
 {
-  static const float numbers[] = { 1, 2, 3 };
   static const char *const names[] = { "books", "books@2", "books@3" };
   static struct item_change changes[ITEMS];
   static char keys[ITEMS][8];
   struct part parts[3];
 
   for (size_t i = 0; i < 3; i++)
-    parts[i] = (struct part){ .space = span_of_str(names[i]), .vector = { numbers, i + 1 } };
+    parts[i] = make_part(f, names[i], i + 1);
   for (size_t i = 0; i < ITEMS; i++) {
     size_t n = (size_t)snprintf(keys[i], sizeof keys[i], "%05zu", i);
     changes[i] = (struct item_change){ .key = span_of(keys[i], n), .parts = parts, .n_parts = 3, .offset = (int64_t)i };
@@ -68,12 +89,13 @@ static inline void fill_store(struct fixture *f)
   assert_ok(engine_apply(f->engine, changes, ITEMS, NULL, 0));
 }
 
-static inline int setup(void **state)
+static inline int setup_with(void **state, bool has_codes)
 {
   struct fixture *f = calloc(1, sizeof *f);
   char path[PATH_MAX + 8];
 
   assert_non_null(f);
+  f->has_codes = has_codes;
   temp_dir_init(&f->dir);
   make_models(f);
   f->space = (struct config_space){ .name = "books", .model_path = f->models[0], .has_cells = true };
@@ -89,6 +111,11 @@ static inline int setup(void **state)
   assert_ok(model_work_init(&f->config, f->engine, f->store, &f->state, &f->work));
   *state = f;
   return 0;
+}
+
+static inline int setup(void **state)
+{
+  return setup_with(state, false);
 }
 
 static inline int teardown(void **state)

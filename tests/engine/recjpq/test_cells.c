@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/bits.h"
 #include "engine/recjpq/cells.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
@@ -150,21 +151,26 @@ static void cells_can_be_built_at_once(void **state)
   static const size_t shapes[][3] = { { 500, 1, 1 }, { 700, 3, 7 },    { 2000, 5, 31 }, { 31, 2, 2 },
                                       { 1, 1, 256 }, { 3000, 2, 256 }, { 900, 8, 5 },   { 3000, 9, 3 } };
   static uint8_t codes[MAX_SLOTS * MAX_SPLITS];
+  static uint64_t slots[(MAX_SLOTS + 63) / 64];
 
   (void)state;
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
     struct world *w = open_world(shapes[s][0], shapes[s][1], shapes[s][2]);
-    assert_ok(cells_build(&w->cells, codes)); /* of nothing */
+    memset(slots, 0, sizeof slots);
+    cells_defer(&w->cells);
     for (uint32_t i = 0; i < w->capacity; i++) {
       uint32_t slot = (i + 17) % (uint32_t)w->capacity;
       size_t spread = 1 + dice_below(&w->dice, w->n_subitems);
       for (size_t m = 0; m < w->n_splits; m++)
         w->codes[slot][m] = codes[slot * w->n_splits + m] = (uint8_t)dice_below(&w->dice, spread);
       w->is_in[slot] = w->capacity < 3 || dice_below(&w->dice, 3) > 0;
-      if (w->is_in[slot])
-        cells_defer(&w->cells, slot);
+      if (w->is_in[slot]) {
+        cells_count(&w->cells, w->codes[slot]);
+        bits_set(slots, slot);
+      }
     }
-    assert_ok(cells_build(&w->cells, codes));
+    assert_ok(cells_build(&w->cells, codes, slots, w->capacity, SIZE_MAX));
+    assert_true(cells_are_complete(&w->cells));
     check_all(w);
     for (uint32_t slot = 0; slot < w->capacity; slot++) {
       if (!w->is_in[slot])
@@ -172,7 +178,53 @@ static void cells_can_be_built_at_once(void **state)
       else if (dice_below(&w->dice, 2))
         remove_slot(w, slot);
     }
-    assert_ok(cells_build(&w->cells, codes)); /* there is nothing to do */
+    assert_ok(cells_build(&w->cells, codes, slots, w->capacity, SIZE_MAX)); /* there is nothing to do */
+    check_all(w);
+    close_world(w);
+  }
+}
+
+/* Insert, remove or rename any slot; its codes and its bit follow. */
+static void change(struct world *w, uint8_t *codes, uint64_t *slots)
+{
+  uint32_t slot = (uint32_t)dice_below(&w->dice, w->capacity), other = (uint32_t)dice_below(&w->dice, w->capacity);
+
+  if (!w->is_in[slot]) {
+    insert(w, slot, 1 + dice_below(&w->dice, 256));
+    other = slot;
+  } else if (dice_below(&w->dice, 3) == 0 && !w->is_in[other]) {
+    rename_slot(w, slot, other);
+    bits_clear(slots, slot);
+  } else {
+    remove_slot(w, slot);
+    bits_clear(slots, slot);
+    return;
+  }
+  memcpy(codes + other * w->n_splits, w->codes[other], w->n_splits);
+  bits_set(slots, other);
+}
+
+/* Pair by pair, while slots come, go and move. */
+static void cells_can_be_built_in_steps_under_churn(void **state)
+{
+  static const size_t shapes[][3] = { { 500, 1, 1 }, { 700, 3, 7 }, { 2000, 5, 31 }, { 900, 8, 5 }, { 3000, 9, 3 } };
+  static uint8_t codes[MAX_SLOTS * MAX_SPLITS];
+  static uint64_t slots[(MAX_SLOTS + 63) / 64];
+
+  (void)state;
+  for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+    struct world *w = open_world(shapes[s][0], shapes[s][1], shapes[s][2]);
+    size_t n_steps = 0;
+    memset(slots, 0, sizeof slots);
+    cells_defer(&w->cells);
+    for (;;) {
+      assert_int_equal(cells_are_complete(&w->cells), n_steps == w->cells.n_pairs);
+      for (int i = 0; i < 4000; i++)
+        change(w, codes, slots);
+      if (n_steps++ == w->cells.n_pairs)
+        break;
+      assert_ok(cells_build(&w->cells, codes, slots, w->capacity, 1));
+    }
     check_all(w);
     close_world(w);
   }
@@ -300,6 +352,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(cells_are_the_sets_of_their_slots_under_churn),
     cmocka_unit_test(cells_can_be_built_at_once),
+    cmocka_unit_test(cells_can_be_built_in_steps_under_churn),
     cmocka_unit_test(room_is_used_again_when_the_distribution_changes),
     cmocka_unit_test(all_room_comes_back_when_everything_is_removed),
     cmocka_unit_test(blocks_do_not_overlap_and_lie_at_multiples_of_their_size),
