@@ -10,7 +10,6 @@
 #include "base/progress.h"
 #include "engine/arena/arena_alive.h"
 #include "engine/arena/arena_fill.h"
-#include "engine/arena/arena_space.h"
 #include "engine/attributes/attribute_check.h"
 #include "engine/engine_publish.h"
 #include "engine/like.h"
@@ -166,11 +165,10 @@ err_t engine_pass_time(struct engine *e, bool *has_published)
   return ERR_OK;
 }
 
-static err_code_t forget_watermark(struct arena *back, void *context)
+static void forget_watermark(struct arena *back, void *context)
 {
   (void)context;
   arena_forget_watermark(back);
-  return ERR_OK;
 }
 
 err_t engine_set_positions(struct engine *e, const struct position *positions, size_t n)
@@ -351,8 +349,7 @@ size_t engine_n_spaces(const struct engine *e)
   return n;
 }
 
-static void describe(const struct engine *e, const struct arena *a, const struct arena_space *in,
-                     struct engine_space_info *out)
+static void describe(const struct engine *e, const struct arena_space *in, struct engine_space_info *out)
 {
   const struct space *space = in->space;
   const struct columns *columns = in->on[atomic_load(&e->backends.first)];
@@ -364,7 +361,6 @@ static void describe(const struct engine *e, const struct arena *a, const struct
     .n_refused = atomic_load(&space->n_refused),
     .similarity = space->similarity->name,
     .takes_like = like_is_possible(space, &e->backends),
-    .has_index = arena_space_has_index(a, in),
     .n_items = in->n_items,
     .n_alive = arena_space_n_alive(in),
     .bytes_per_item = columns->ops->bytes_per_item(space->model),
@@ -381,7 +377,7 @@ bool engine_space_get(struct engine *e, size_t place, struct engine_space_info *
   bool is_there = place < front->n_spaces && front->spaces[place].space;
 
   if (is_there)
-    describe(e, front, &front->spaces[place], out);
+    describe(e, &front->spaces[place], out);
   pair_release(e->pair, front);
   return is_there;
 }

@@ -193,7 +193,6 @@ struct engine_space_info {
   char digest[ENGINE_DIGEST_BYTES]; /* SHA-256 of the model file, in hexadecimal digits */
   const char *similarity;
   bool takes_like; /* an item's own data can be a query */
-  bool has_index;  /* false: see engine_build_index() */
   uint64_t n_items;
   uint64_t n_alive;      /* of them; all, if lifetimes are not kept */
   size_t bytes_per_item; /* of one arena, keys not included */

@@ -64,11 +64,11 @@ err_t engine_publish_changes(struct engine *e, const struct prepare_target *targ
 
 err_t engine_publish_edit(struct engine *e, const struct epoch *epoch, engine_edit edit, void *context)
 {
-  TRY(edit(pair_back(e->pair), context));
+  edit(pair_back(e->pair), context);
   TRY(apply_to_back(e, epoch, NULL, 0));
   pair_publish(e->pair);
   pair_wait_for_readers(e->pair);
-  TRY(edit(pair_back(e->pair), context));
+  edit(pair_back(e->pair), context);
   TRY(apply_to_back(e, epoch, NULL, 0));
   engine_publish_note_time(e);
   return ERR_OK;

@@ -36,10 +36,9 @@ err_t engine_publish_changes(struct engine *e, const struct prepare_target *targ
 
 /* Publish an epoch with the same items, in which each arena has been edited.
  *
- * edit  called for the back arena, before and after the flip. Its errors are returned; the engine must not be used
- *       after one
+ * edit  called for the back arena, before and after the flip
  */
-typedef err_code_t (*engine_edit)(struct arena *back, void *context);
+typedef void (*engine_edit)(struct arena *back, void *context);
 err_t engine_publish_edit(struct engine *e, const struct epoch *epoch, engine_edit edit, void *context);
 
 #endif

@@ -82,13 +82,12 @@ static void drop_columns(struct engine *e, struct adding *adding)
     arena_space_close(&e->pair->arenas[i], &adding->made[i]);
 }
 
-static err_code_t put_space(struct arena *back, void *context)
+static void put_space(struct arena *back, void *context)
 {
   struct adding *adding = context;
 
   back->spaces[adding->place] = adding->made[adding->next++];
   back->n_spaces = adding->place < back->n_spaces ? back->n_spaces : adding->place + 1;
-  return ERR_OK;
 }
 
 err_t engine_add_space(struct engine *e, struct engine_model **model)
@@ -142,29 +141,41 @@ err_t engine_fill_space(struct engine *e, struct span name, uint32_t generation,
 
 /* ---- Building its index ---- */
 
-static err_code_t build_step(struct arena *back, void *place)
+static bool has_index_in(const struct arena *a, size_t place)
 {
-  return arena_space_build_index(back, &back->spaces[*(const size_t *)place], 1);
+  return arena_space_has_index(a, &a->spaces[place]);
 }
 
+bool engine_has_index(const struct engine *e, struct span name, uint32_t generation)
+{
+  size_t place = space_table_find(&e->spaces, name, generation);
+
+  return place == SPACE_TABLE_NONE ||
+         (has_index_in(&e->pair->arenas[0], place) && has_index_in(&e->pair->arenas[1], place));
+}
+
+/* The back arena may be ahead of the front arena here: an index changes no answer. */
 err_t engine_build_index(struct engine *e, struct span name, uint32_t generation)
 {
   size_t place;
 
   TRY(find(e, name, generation, &place));
-  const struct epoch epoch = engine_publish_next(e, NULL, 0);
-  return engine_publish_edit(e, &epoch, build_step, &place);
+  if (has_index_in(pair_back(e->pair), place)) {
+    const struct epoch epoch = engine_publish_next(e, NULL, 0);
+    TRY(engine_publish(e, &epoch, NULL, 0));
+  }
+  const struct arena *back = pair_back(e->pair);
+  return arena_space_build_index(back, &back->spaces[place], 1);
 }
 
 /* ---- Switching and removing ---- */
 
-static err_code_t take_over_current(struct arena *back, void *context)
+static void take_over_current(struct arena *back, void *context)
 {
   const struct space_table *table = context;
 
   ARENA_FOR_EACH_SPACE (back, in)
     in->is_current = table->entries[in - back->spaces].is_current;
-  return ERR_OK;
 }
 
 err_t engine_set_current(struct engine *e, struct span name, uint32_t generation)
@@ -187,14 +198,13 @@ struct removing {
   size_t n_taken;
 };
 
-static err_code_t take_space(struct arena *back, void *context)
+static void take_space(struct arena *back, void *context)
 {
   struct removing *removing = context;
   struct arena_space *in = &back->spaces[removing->place];
 
   removing->taken[removing->n_taken++] = *in;
   *in = (struct arena_space){ 0 };
-  return ERR_OK;
 }
 
 /* Free what is in no arena any more. Nobody reads it: the last search in it has ended. */

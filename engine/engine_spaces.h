@@ -46,9 +46,13 @@ err_t engine_check_fill(const struct engine *e, struct span name, uint32_t gener
 err_t engine_fill_space(struct engine *e, struct span name, uint32_t generation, const struct item_change *changes,
                         size_t n);
 
-/* Take one step to build the index of a generation, which only makes searches faster. An added generation does without,
- * so that many parts can be put fast. Once it is complete (engine_space_info.has_index), it is kept. A step is a pair
- * of splits of a RecJPQ model.
+/* Does a generation have its index, or need none? An added one is without, so that many parts can be put fast; it only
+ * makes searches faster. From engine_replace() on all have theirs. true: also if there is no such generation. Thread:
+ * catalogue. */
+bool engine_has_index(const struct engine *e, struct span name, uint32_t generation);
+
+/* Take one step to build the index of a generation: a pair of splits of a RecJPQ model, in one arena. Once the index is
+ * complete, it is kept. May publish an epoch with the same items.
  *
  * Returns ERR_SPACE if there is no such generation. Other errors, thread and blocking as engine_apply(). */
 err_t engine_build_index(struct engine *e, struct span name, uint32_t generation);

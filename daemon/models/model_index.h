@@ -22,6 +22,6 @@ void model_index_look(struct model_work *w);
 struct model_entry *model_index_due(const struct model_work *w);
 
 /* Take one step. Errors as engine_build_index(). */
-err_t model_index_step(struct model_work *w, struct model_entry *entry);
+err_t model_index_step(struct model_work *w, const struct model_entry *entry);
 
 #endif

@@ -29,7 +29,7 @@ enum {
   SPLIT_DIM = 2,
   GENERATIONS = 5, /* 1..5; each comes and goes many times */
   EPOCHS = 1500,
-  REPLACE_EVERY = 23,
+  REPLACE_EVERY = 41,
   SEARCHERS = 3,
   BATCH = 2,
   MIN_EPOCHS = 50,
@@ -471,10 +471,7 @@ static void remove_generation(struct state *s, size_t generation)
 
 static bool has_index(size_t generation)
 {
-  struct engine_space_info info;
-
-  assert_true(engine_space_find(engine, span_of_str("pq"), (uint32_t)generation, &info));
-  return info.has_index;
+  return engine_has_index(engine, span_of_str("pq"), (uint32_t)generation);
 }
 
 /* An answer is the same without an index, with a part of it, and with all of it. */
@@ -498,11 +495,19 @@ static size_t draw_lacking(struct dice *dice, const struct state *s, size_t othe
   return otherwise;
 }
 
+static bool is_published(size_t epoch)
+{
+  struct engine_epoch front;
+
+  engine_epoch_get(engine, &front, NULL, 0);
+  return front.number == epoch;
+}
+
 /* Draw what the next epoch changes, write its state, and publish it. */
 static void next_epoch(struct dice *dice, size_t epoch)
 {
   struct state *s = &states[epoch];
-  size_t generation = 1 + dice_below(dice, GENERATIONS), kind = dice_below(dice, 9), i = dice_below(dice, ITEMS);
+  size_t generation = 1 + dice_below(dice, GENERATIONS), kind = dice_below(dice, 11), i = dice_below(dice, ITEMS);
 
   *s = states[epoch - 1];
   atomic_fetch_add(&now_ms, (int64_t)dice_below(dice, 3));
@@ -517,8 +522,10 @@ static void next_epoch(struct dice *dice, size_t epoch)
     remove_generation(s, generation);
   } else if (kind == 3 && s->of[generation].is_there && s->is_live[i]) {
     fill_one(dice, s, generation, i);
-  } else if ((kind == 4 || kind == 5) && s->of[generation].is_there) {
+  } else if (kind >= 4 && kind < 8 && s->of[generation].is_there) {
     build_index(draw_lacking(dice, s, generation));
+    if (!is_published(epoch)) /* the step has changed the back arena alone */
+      apply_some(dice, s);
   } else {
     apply_some(dice, s);
   }

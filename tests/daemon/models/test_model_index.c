@@ -12,10 +12,7 @@ static int setup_codes(void **state)
 
 static bool has_index(const struct fixture *f, uint32_t generation)
 {
-  struct engine_space_info info;
-
-  assert_true(find_info(f, generation, &info));
-  return info.has_index;
+  return engine_has_index(f->engine, span_of_str("books"), generation);
 }
 
 /* Delete the stored parts of a generation: they are still to come. */
