@@ -227,7 +227,7 @@ class Reader:
 
     def __init__(self, broker, topic, offset=0, partition=0, **properties):
         self.logged = []
-        self.consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "try", "fetch.wait.max.ms": 10,
+        self.consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "try",
                                   "enable.auto.commit": False, "enable.partition.eof": True,
                                   "auto.offset.reset": "error", "log_level": 5, "logger": self,
                                   "error_cb": lambda e: self.logged.append(f"callback {e.name()}"), **properties})

@@ -185,7 +185,7 @@ class TopicReader:
 
     def read(self):
         consumer = Consumer({**QUIET, "bootstrap.servers": self.bootstrap, "group.id": "reader",
-                             "enable.auto.commit": False, "enable.partition.eof": True, "fetch.wait.max.ms": 1,
+                             "enable.auto.commit": False, "enable.partition.eof": True, "fetch.wait.max.ms": 10,
                              "isolation.level": "read_committed"})
         records, waiting = [], set(partitions_of(consumer, self.topic))
         consumer.assign([TopicPartition(self.topic, p, self.next.get(p, OFFSET_BEGINNING)) for p in waiting])
@@ -212,13 +212,13 @@ class Reply:
 
 
 class Client:
-    """Sends queries, and reads a set of answer topics from their beginning."""
+    """Sends queries, and reads a set of answer topics from their beginning. fetch_wait_ms: see System."""
 
-    def __init__(self, bootstrap, query_topic, answer_topics):
+    def __init__(self, bootstrap, query_topic, answer_topics, fetch_wait_ms):
         self.query_topic = query_topic
         self.producer = Producer({**QUIET, "bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
         self.consumer = Consumer({**QUIET, "bootstrap.servers": bootstrap, "group.id": "client",
-                                  "enable.auto.commit": False, "fetch.wait.max.ms": 1,
+                                  "enable.auto.commit": False, "fetch.wait.max.ms": fetch_wait_ms,
                                   "fetch.message.max.bytes": 8 << 20})
         self.consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for topic in answer_topics
                               for p in partitions_of(self.consumer, topic)])
@@ -277,7 +277,7 @@ class Kcat:
     def follow(self, topic):
         """Return a queue that receives the (key, value) of every record of the topic, from its beginning."""
         process = subprocess.Popen([*self.command, "-C", "-t", topic, "-o", "beginning", "-u", "-q",
-                                    "-X", "fetch.wait.max.ms=1", "-f", "%k\t%s\n"],
+                                    "-X", "fetch.wait.max.ms=10", "-f", "%k\t%s\n"],
                                    stdout=subprocess.PIPE)
         self.followers.append(process)
         out = queue.Queue()
@@ -304,12 +304,15 @@ class System:
                  types=None, lifetimes=None):
         self.folder = Path(tempfile.mkdtemp(prefix="sluice-e2e-"))
         self.models, self.prefix, self.bootstrap = models, prefix, bootstrap
+        # The embedded broker answers only after this time. Kafka answers when there are records, and fetches that find
+        # none would keep it busy.
+        self.fetch_wait_ms = 100 if bootstrap else 1
         base = {
             "catalogue": {"topic": f"{prefix}.catalogue", "dead_letter_topic": f"{prefix}.dead-letters",
-                          "max_items": 60000, "kafka": {"fetch.wait.max.ms": 100 if bootstrap else 1}},
+                          "max_items": 60000, "kafka": {"fetch.wait.max.ms": self.fetch_wait_ms}},
             "query": {"topic": f"{prefix}.queries", "answer_topic": f"{prefix}.answers", "group": f"{prefix}.group",
                       "max_k": 50000, "at_least_timeout_ms": int(20000 * SLOWNESS),
-                      "kafka": {"fetch.wait.max.ms": 100 if bootstrap else 1}},
+                      "kafka": {"fetch.wait.max.ms": self.fetch_wait_ms}},
             "store": {"path": str(self.folder / "store")},
             "spaces": {name: {"model": str(path)} for name, path in paths.items()},
         }
@@ -352,7 +355,8 @@ class System:
 
     def connect(self, answer_topics=()):
         self.producer = Producer({**QUIET, "bootstrap.servers": self.bootstrap, "linger.ms": 5, "acks": "all"})
-        self.client = Client(self.bootstrap, self.topic("queries"), [self.topic("answers"), *answer_topics])
+        self.client = Client(self.bootstrap, self.topic("queries"), [self.topic("answers"), *answer_topics],
+                             self.fetch_wait_ms)
         self.follow_catalogue()
 
     def follow_catalogue(self):

@@ -308,6 +308,16 @@ class Failures(ShardsCase):
         self.layout.open()
         return Load(self.system, self.layout.answer_topic)
 
+    def parts_of(self, load, query_id):
+        """Say what the partials topic has of a query."""
+        records = [(r, pb.Partial.FromString(r.value)) for r in
+                   TopicReader(broker.bootstrap, self.system.topic("partials")).read()]
+        keys = {r.key for r, p in records if pb.Answer.FromString(p.answer).id == query_id}
+        found = [f"partition {r.partition}, offset {r.offset}: {pb.Partial.Kind.Name(p.kind)} of shard {p.shard}"
+                 for r, p in records if r.key in keys]
+        counters = [f"{d.folder.name}: {d.status()['counters']}" for d in self.layout.daemons() if d.is_running()]
+        return "\n".join([f"query {query_id} of {len(load.queries)}; the topic has of it:", *found, *counters])
+
     def check_once(self, load, codes=()):
         """Check that every query has one answer, with hits, or with an error of one of the codes."""
         answers = load.wait()
@@ -317,7 +327,8 @@ class Failures(ShardsCase):
         for query_id, found in answers.items():
             self.assertEqual(len(found), 1, f"{len(found)} answers to {query_id}")
             if found[0].HasField("error"):
-                self.assertIn(pb.Error.Code.Name(found[0].error.code), codes, found[0].error.message)
+                self.assertIn(pb.Error.Code.Name(found[0].error.code), codes,
+                              f"{found[0].error.message}\n{self.parts_of(load, query_id)}")
             else:
                 self.assertEqual(len(found[0].hits), 10)
         return answers
