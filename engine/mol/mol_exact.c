@@ -38,7 +38,6 @@ enum {
   CHUNKS_UNTIL_RETRY = 15,
   ALONE_TIMES = 3,    /* an item takes so many times longer if no other query shares its tile */
   ADMITTED_TIMES = 2, /* the same if the queries share its sketch */
-  SHARING_MIN = 4,    /* queries that make up for loading a tile */
   CLAIM_CHUNKS = 4,   /* chunks, times queries, that take some 100 us or more: a claim has about as many */
 };
 
@@ -227,7 +226,7 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
     if (admits_none(e, walk, first, n))
       continue;
     /* Where several queries share the tiles, dropping items first saves less than it costs to gather the others. */
-    bool is_shared = batch->n >= SHARING_MIN, is_screened = is_shared && mol_scorer_choose_screen(&e->scorer, n);
+    bool is_shared = batch->n >= MOL_SHARING_MIN, is_screened = is_shared && mol_scorer_choose_screen(&e->scorer, n);
     if (!is_screened && prune_walk(e, walk, first, n, batch->n))
       continue;
     enum mol_tile_use use = is_screened ? MOL_TILE_SCREEN : choose_use(e, n, !is_shared);
@@ -310,7 +309,7 @@ enum scan_kind {
 /* Choose for queries that have the same filter, or none. */
 static enum scan_kind choose_for_same(const struct search_batch *batch)
 {
-  bool is_few = batch->n < SHARING_MIN && batch->results[0].admit.n_admitted <= batch->n_slots / 2;
+  bool is_few = batch->n < MOL_SHARING_MIN && batch->results[0].admit.n_admitted <= batch->n_slots / 2;
 
   return is_few && mol_exact_scan_admitted_pays(batch) ? SCAN_ADMITTED : SCAN_TOGETHER;
 }

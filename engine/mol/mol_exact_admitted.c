@@ -22,8 +22,7 @@ enum {
   CHUNK = MOL_ROWS_SLOTS,
   CHUNK_BLOCKS = CHUNK / SKETCH_BLOCK_ITEMS,
   CLAIM_CHUNKS = 16,  /* chunks, times queries, that take some 100 us or more */
-  SHARING_MIN = 4,    /* queries that make up for loading a tile, or */
-  ROWS_PAY_AT = 4,    /* for turning sketches into rows */
+  ROWS_PAY_AT = 4,    /* queries that make up for turning sketches into rows */
   BLOCKS_PAY_AT = 8,  /* comparing a whole block takes an eighth of the time of searching its items */
   KEPT_MAX_16TH = 15, /* sketches pay if they keep at most so many sixteenths of the items */
   CHUNKS_UNTIL_RETRY = 15,
@@ -42,7 +41,7 @@ struct admitted_query {
 struct filter_group {
   const uint64_t *words;
   size_t first, n; /* in scan.order */
-  /* If there are SHARING_MIN or more: */
+  /* If there are MOL_SHARING_MIN or more: */
   uint32_t slots[MOL_LANES]; /* gathered for the next tile */
   size_t n_slots;
   uint32_t waiting[MOL_LANES]; /* a full tile, prefetched, to be searched next */
@@ -88,7 +87,7 @@ static bool do_sketches_pay(const struct search_batch *batch)
   uint64_t n_admitted = 0;
 
   for (size_t q = 0; q < batch->n; q++)
-    n_admitted += count_same(batch, q) < SHARING_MIN ? batch->results[q].admit.n_admitted : 0;
+    n_admitted += count_same(batch, q) < MOL_SHARING_MIN ? batch->results[q].admit.n_admitted : 0;
   return n_admitted * (batch->n < ROWS_PAY_AT ? BLOCKS_PAY_AT : 1) >= batch->n_slots;
 }
 
@@ -97,7 +96,7 @@ bool mol_exact_scan_admitted_pays(const struct search_batch *batch)
   size_t n_sharing = 0;
 
   for (size_t q = 0; q < batch->n; q++)
-    n_sharing += count_same(batch, q) >= SHARING_MIN;
+    n_sharing += count_same(batch, q) >= MOL_SHARING_MIN;
   return 2 * n_sharing >= batch->n || do_sketches_pay(batch);
 }
 
@@ -303,7 +302,7 @@ static void search_together(struct scan *s, struct filter_group *group, const st
 
 static void search_group(struct scan *s, struct filter_group *group, const struct chunk *chunk)
 {
-  if (group->n >= SHARING_MIN)
+  if (group->n >= MOL_SHARING_MIN)
     search_together(s, group, chunk);
   else
     search_apart(s, group, chunk);

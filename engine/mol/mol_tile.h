@@ -10,6 +10,9 @@
 
 #include "engine/mol/mol_columns.h"
 
+/* Queries that make up for gathering or loading the items of a tile. */
+enum { MOL_SHARING_MIN = 4 };
+
 /* One tile, its results, and scratch memory. */
 struct mol_tile {
   float *components; /* [P_x d_P][MOL_LANES] */

@@ -7,7 +7,6 @@
 #include "engine/mol/mol_tile.h"
 
 enum {
-  SHARING_MIN = 4,  /* queries that make up for gathering scattered items */
   SHARED_SPARE = 8, /* for them, a list must leave out at least one slot in so many */
 };
 
@@ -16,7 +15,7 @@ enum {
  * pay. Without screening, only the sketches of consecutive slots drop items. */
 static size_t list_max(const struct mol_columns *c, const struct search_batch *batch)
 {
-  bool is_shared = batch->n >= SHARING_MIN && mol_tile_can_screen(c, batch->kernels);
+  bool is_shared = batch->n >= MOL_SHARING_MIN && mol_tile_can_screen(c, batch->kernels);
   size_t n = batch->n_slots;
 
   return is_shared ? n - n / SHARED_SPARE : n / 2;
