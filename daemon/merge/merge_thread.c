@@ -151,9 +151,9 @@ static err_t read_records(struct merge_thread *t)
 
   TRY(partial_reader_poll(t->clients.reader, wait_ms(t), takes_records, &has_record, &record));
   drop_reassigned(t);
-  for (int i = 0; has_record && i < RECORDS_AT_ONCE; i++) {
+  for (int n = 1; has_record; n++) {
     TRY(take_record(t, &record));
-    if (!open_joins_have_room(t->joins))
+    if (n == RECORDS_AT_ONCE || !open_joins_have_room(t->joins)) /* what is polled must be taken */
       break;
     TRY(partial_reader_poll(t->clients.reader, 0, true, &has_record, &record));
     drop_reassigned(t);

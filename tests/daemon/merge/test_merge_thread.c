@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The merge thread and a broker that fails requests: what becomes of a producer that is lost. */
+/* The merge thread and a broker that fails requests: what becomes of a producer that is lost, and of a backlog. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "daemon/merge/merge_thread.h"
@@ -85,8 +86,8 @@ static int end(void **state)
   return 0;
 }
 
-/* Write the answer of a layout with one shard. */
-static void write_part(const char *id)
+/* Send the answer of a layout with one shard. */
+static void send_part(const char *id)
 {
   struct answer answer = { .id = span_of_str(id), .space = span_of_str("books"), .generation = 1 };
   struct partial partial = { .of = 1, .k = 1, .model = span_of_str("m") };
@@ -100,6 +101,11 @@ static void write_part(const char *id)
     .topic = "partials", .has_key = true, .key = span_of_str(id), .has_value = true, .value = value
   };
   assert_ok(sender_send(shard, &message));
+}
+
+static void write_part(const char *id)
+{
+  send_part(id);
   assert_ok(sender_flush(shard, KAFKA_TIMEOUT_MS));
 }
 
@@ -170,6 +176,36 @@ static void a_producer_that_is_fenced_is_not_replaced(void **state)
   assert_non_null(strstr(err_message(), "another daemon with the same merge.instance"));
 }
 
+/* Many parts wait when the merge begins. It takes them in portions. */
+static void every_part_of_a_backlog_is_answered(void **state)
+{
+  enum { PARTS = 3500 };
+  static bool is_answered[PARTS];
+  char id[16];
+
+  (void)state;
+  merge_thread_close(&merge);
+  for (int i = 0; i < PARTS; i++) {
+    snprintf(id, sizeof id, "%d", i);
+    send_part(id);
+  }
+  assert_ok(sender_flush(shard, KAFKA_TIMEOUT_MS));
+  open_merge(&config, &merge);
+  for (int n = 0; n < PARTS; n++) {
+    struct answer answer;
+    rd_kafka_message_t *m = kafka_tap_next(&answers, 2 * KAFKA_TIMEOUT_MS);
+    assert_non_null(m);
+    region_reset(&scratch);
+    assert_ok(wire_decode_answer(span_of(m->payload, m->len), &scratch, &answer));
+    assert_true(answer.id.n < sizeof id);
+    snprintf(id, sizeof id, "%.*s", (int)answer.id.n, (const char *)answer.id.p);
+    assert_in_range(atoi(id), 0, PARTS - 1);
+    assert_false(is_answered[atoi(id)]);
+    is_answered[atoi(id)] = true;
+    rd_kafka_message_destroy(m);
+  }
+}
+
 static void wait_until_ready(const struct merge_thread *t)
 {
   int64_t end_ns = clock_now_ns() + 2 * KAFKA_TIMEOUT_MS * CLOCK_NS_PER_MS;
@@ -220,6 +256,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_producer_that_is_lost_is_replaced_once_in_a_while, begin, end),
     cmocka_unit_test_setup_teardown(a_producer_that_is_fenced_is_not_replaced, begin, end),
+    cmocka_unit_test_setup_teardown(every_part_of_a_backlog_is_answered, begin, end),
     cmocka_unit_test_setup_teardown(a_merge_that_gets_no_partition_waits_for_one, begin, end),
     cmocka_unit_test_setup_teardown(certificates_that_change_before_brokers_answer_are_taken_up, begin, end),
   };
