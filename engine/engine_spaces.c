@@ -141,31 +141,31 @@ err_t engine_fill_space(struct engine *e, struct span name, uint32_t generation,
 
 /* ---- Building its index ---- */
 
-static bool has_index_in(const struct arena *a, size_t place)
+static bool lacks_index_in(const struct arena *a, size_t place)
 {
-  return arena_space_has_index(a, &a->spaces[place]);
+  return !arena_space_has_index(a, &a->spaces[place]);
 }
 
-bool engine_has_index(const struct engine *e, struct span name, uint32_t generation)
+bool engine_lacks_index(const struct engine *e, struct span name, uint32_t generation)
 {
   size_t place = space_table_find(&e->spaces, name, generation);
 
-  return place == SPACE_TABLE_NONE ||
-         (has_index_in(&e->pair->arenas[0], place) && has_index_in(&e->pair->arenas[1], place));
+  return place != SPACE_TABLE_NONE &&
+         (lacks_index_in(&e->pair->arenas[0], place) || lacks_index_in(&e->pair->arenas[1], place));
 }
 
-/* The back arena may be ahead of the front arena here: an index changes no answer. */
+/* The back arena may be ahead of the front arena here: an index changes no exact answer. */
 err_t engine_build_index(struct engine *e, struct span name, uint32_t generation)
 {
   size_t place;
 
   TRY(find(e, name, generation, &place));
-  if (has_index_in(pair_back(e->pair), place)) {
+  if (!lacks_index_in(pair_back(e->pair), place)) {
     const struct epoch epoch = engine_publish_next(e, NULL, 0);
     TRY(engine_publish(e, &epoch, NULL, 0));
   }
   const struct arena *back = pair_back(e->pair);
-  return arena_space_build_index(back, &back->spaces[place], 1);
+  return arena_space_build_index(back, &back->spaces[place], false);
 }
 
 /* ---- Switching and removing ---- */

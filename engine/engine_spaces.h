@@ -46,13 +46,13 @@ err_t engine_check_fill(const struct engine *e, struct span name, uint32_t gener
 err_t engine_fill_space(struct engine *e, struct span name, uint32_t generation, const struct item_change *changes,
                         size_t n);
 
-/* Does a generation have its index, or need none? An added one is without, so that many parts can be put fast; it only
- * makes searches faster. From engine_replace() on all have theirs. true: also if there is no such generation. Thread:
- * catalogue. */
-bool engine_has_index(const struct engine *e, struct span name, uint32_t generation);
+/* Does a generation lack its index on the backend that searches? An added one is without, so that many parts can be put
+ * fast; it only makes searches faster. engine_replace() builds those of generations that are current, or that half of
+ * the items have parts of. Thread: catalogue. */
+bool engine_lacks_index(const struct engine *e, struct span name, uint32_t generation);
 
-/* Take one step to build the index of a generation: a pair of splits of a RecJPQ model, in one arena. Once the index is
- * complete, it is kept. May publish an epoch with the same items.
+/* Take one step of about a tenth of a second to build the index of a generation, in one of the arenas. Once the index
+ * is complete, it is kept. May publish an epoch with the same items.
  *
  * Returns ERR_SPACE if there is no such generation. Other errors, thread and blocking as engine_apply(). */
 err_t engine_build_index(struct engine *e, struct span name, uint32_t generation);

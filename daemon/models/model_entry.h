@@ -13,7 +13,7 @@ enum model_phase {
   MODEL_FETCHING, /* its file comes from the topic of files */
   MODEL_LOADING,  /* its file is being read */
   MODEL_FAILED,   /* it cannot be used: see the problem */
-  MODEL_FILLING,  /* it gets the parts that the store has */
+  MODEL_FILLING,  /* it gets the parts that the store has, and then perhaps its index */
   MODEL_READY,    /* it has all parts that there are */
   MODEL_KEPT,     /* it is retired, and its parts stay: a generation that derives from it uses them */
   MODEL_REMOVING, /* it is retired: its parts are being deleted from the store */
@@ -23,11 +23,12 @@ enum model_phase {
 /* Return the phase as a word: "filling". */
 const char *model_phase_word(enum model_phase phase);
 
-/* When the index of a generation in the engine is built (model_index.h). */
-struct model_index {
+/* For the index of a generation in the engine (model_index.h). */
+struct index_watch {
   bool is_due;
   uint64_t n_items; /* at the newest look */
   int64_t look_due_ns;
+  int64_t poured_ns; /* when parts last poured in, or the first look; 0: there was none */
 };
 
 /* A generation of a configured space. */
@@ -40,7 +41,7 @@ struct model_entry {
   bool lacks_root;                    /* the root is not known yet: no record is of this generation */
   enum model_phase phase;
   bool is_in_engine;
-  struct model_index index;
+  struct index_watch index;
   bool names_another;                  /* the problem is that the control topic says something else about it */
   bool is_clean;                       /* the store has none of its parts: a process before this one has deleted them */
   char digest[MODEL_DIGEST_CHARS + 1]; /* of the model that is loaded, or should be; "": of the configuration */

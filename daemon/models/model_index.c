@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts pour in as long as a generation grows by more than a small share of its items in a second. */
+/* Parts pour in as long as a generation grows much within a second: by more than a small share, or a number that is
+ * inserted easily. */
 #include "daemon/models/model_index.h"
 
 #include <inttypes.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "daemon/models/model_asked.h"
 #include "engine/engine_spaces.h"
 
-/* Building the index costs as much as inserting a tenth of the items: one that was begun too early costs little. */
-enum { LOOK_EVERY_MS = 1000, POURING_SHARE = 64 };
+enum { LOOK_EVERY_MS = 1000, POURING_SHARE = 64, POURING_PARTS = 10000 };
+
+/* A producer may pause for some seconds. */
+enum { QUIET_S = 5 };
 
 static uint64_t count_items(const struct model_work *w, const struct model_entry *entry, uint32_t generation)
 {
@@ -20,40 +24,71 @@ static uint64_t count_items(const struct model_work *w, const struct model_entry
   return info.n_items;
 }
 
-static bool lacks_index(const struct model_work *w, const struct model_entry *entry)
+/* Does a generation have parts of nearly all items that the current one has, or of half of them? */
+static bool has_all_parts(const struct model_work *w, const struct model_entry *entry)
 {
-  return !engine_has_index(w->engine, model_asked_name(w, entry->space), entry->generation);
+  uint64_t n_items = count_items(w, entry, entry->generation), n = count_items(w, entry, 0);
+
+  return n_items > 0 && n_items >= n - n / 1000;
 }
 
-bool model_index_pays(const struct model_work *w, const struct model_entry *entry)
+static bool has_most_parts(const struct model_work *w, const struct model_entry *entry)
 {
   uint64_t n_items = count_items(w, entry, entry->generation);
 
-  return lacks_index(w, entry) && n_items > 0 && n_items >= count_items(w, entry, 0) / 2;
+  return n_items > 0 && n_items >= count_items(w, entry, 0) / 2;
 }
 
-static void look_at(struct model_index *index, uint64_t n_items)
+bool model_index_is_lacking(const struct model_work *w, const struct model_entry *entry)
 {
-  index->is_due = n_items > 0 && n_items <= index->n_items + index->n_items / POURING_SHARE;
-  index->n_items = n_items;
-  index->look_due_ns = clock_now_ns() + LOOK_EVERY_MS * CLOCK_NS_PER_MS;
+  return entry->is_in_engine && engine_lacks_index(w->engine, model_asked_name(w, entry->space), entry->generation);
+}
+
+bool model_index_comes_first(const struct model_work *w, const struct model_entry *entry)
+{
+  return model_index_is_lacking(w, entry) && has_most_parts(w, entry);
+}
+
+static void look_at(const struct model_work *w, struct model_entry *entry)
+{
+  uint64_t n_items = count_items(w, entry, entry->generation);
+  struct index_watch *watch = &entry->index;
+  int64_t now_ns = clock_now_ns();
+
+  if (!watch->poured_ns || n_items > watch->n_items + size_min(watch->n_items / POURING_SHARE, POURING_PARTS))
+    watch->poured_ns = now_ns;
+  bool is_quiet = now_ns - watch->poured_ns >= QUIET_S * CLOCK_NS_PER_S;
+  watch->is_due = has_all_parts(w, entry) || (has_most_parts(w, entry) && is_quiet);
+  watch->n_items = n_items;
+  watch->look_due_ns = now_ns + LOOK_EVERY_MS * CLOCK_NS_PER_MS;
 }
 
 void model_index_look(struct model_work *w)
 {
   for (size_t i = 0; i < w->entries.n; i++) {
     struct model_entry *entry = w->entries.v[i];
-    if (entry->phase == MODEL_READY && clock_now_ns() >= entry->index.look_due_ns && lacks_index(w, entry))
-      look_at(&entry->index, count_items(w, entry, entry->generation));
+    if (entry->phase == MODEL_READY && clock_now_ns() >= entry->index.look_due_ns && model_index_is_lacking(w, entry))
+      look_at(w, entry);
   }
+}
+
+/* Does the generation answer, or is its index all that it lacks to do so? */
+static bool is_wanted(const struct model_work *w, const struct model_entry *entry)
+{
+  const struct model_space *said = model_state_find(w->state, model_asked_name(w, entry->space));
+  bool is_wanted = entry->generation == w->current[entry->space];
+
+  for (size_t i = 0; said && i < said->n_switches; i++)
+    is_wanted |= said->switches[i].to == entry->generation;
+  return is_wanted;
 }
 
 struct model_entry *model_index_due(const struct model_work *w)
 {
   for (size_t i = 0; i < w->entries.n; i++) {
     struct model_entry *entry = w->entries.v[i];
-    bool is_due = entry->index.is_due || entry->generation == w->current[entry->space];
-    if (entry->phase == MODEL_READY && is_due && lacks_index(w, entry))
+    bool is_due = entry->phase == MODEL_READY && (entry->index.is_due || is_wanted(w, entry));
+    if (is_due && model_index_is_lacking(w, entry))
       return entry;
   }
   return NULL;
@@ -61,10 +96,17 @@ struct model_entry *model_index_due(const struct model_work *w)
 
 err_t model_index_step(struct model_work *w, const struct model_entry *entry)
 {
-  if (!lacks_index(w, entry))
-    return ERR_OK;
   TRY(engine_build_index(w->engine, model_asked_name(w, entry->space), entry->generation));
-  if (!lacks_index(w, entry))
+  if (!model_index_is_lacking(w, entry))
     log_info("model_indexed", "generation=%s items=%" PRIu64, entry->name, count_items(w, entry, entry->generation));
+  return ERR_OK;
+}
+
+err_t model_index_build_wanted(struct model_work *w)
+{
+  struct model_entry *entry;
+
+  while ((entry = model_index_due(w)))
+    TRY(model_index_step(w, entry));
   return ERR_OK;
 }

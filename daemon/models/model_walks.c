@@ -45,7 +45,7 @@ static err_t make_ready(struct model_work *w, struct model_entry *entry)
     TRY(fill(w, entry));
   else
     TRY(model_index_step(w, entry));
-  if (entry->walk.is_over && !model_index_pays(w, entry))
+  if (entry->walk.is_over && !model_index_comes_first(w, entry))
     model_entry_enter(entry, MODEL_READY);
   return ERR_OK;
 }

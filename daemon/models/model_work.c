@@ -202,7 +202,7 @@ static err_t add_model(struct model_work *w, struct model_entry *entry, struct e
   if (err != ERR_OK)
     return judge(entry, err);
   entry->is_in_engine = true;
-  entry->index = (struct model_index){ 0 };
+  entry->index = (struct index_watch){ 0 };
   model_entry_enter(entry, MODEL_FILLING);
   return ERR_OK;
 }
@@ -243,11 +243,13 @@ uint32_t model_work_wanted(const struct model_work *w, size_t space)
   return model_state_at(w->state, model_asked_name(w, space), INT64_MAX);
 }
 
+/* Searches without an index may be more than the machine can do. The current generation has one, or had. */
 static bool can_answer(const struct model_work *w, size_t space, uint32_t generation)
 {
   const struct model_entry *entry = model_entries_find(&w->entries, space, generation);
 
-  return entry && entry->phase == MODEL_READY && model_is_asked_for(w, entry);
+  return entry && entry->phase == MODEL_READY && model_is_asked_for(w, entry) &&
+         (generation == w->current[space] || !model_index_is_lacking(w, entry));
 }
 
 /* Return the generation that answers from now on. */
@@ -363,6 +365,7 @@ err_t model_work_note_loaded(struct model_work *w)
     if (w->entries.v[i]->phase == MODEL_FILLING)
       model_entry_enter(w->entries.v[i], MODEL_READY);
   }
+  TRY(model_index_build_wanted(w));
   TRY(switch_spaces(w));
   return model_leave_behind(w); /* before the first query: nobody sees a retired generation that a start has loaded */
 }

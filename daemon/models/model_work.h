@@ -31,7 +31,7 @@ struct model_work {
   uint32_t *current;                 /* [config->n_spaces] the generation that answers */
   size_t fill_items, remove_items;   /* of the next step of a fill, and of deletes */
   int64_t remove_due_ns;             /* no deletes from the store before this: its disk was full */
-  struct background *background;     /* of the thread: fills and removals can wait; NULL: both stay in front */
+  struct background *background;     /* of the thread: fills, indexes and removals can wait; NULL: they do not */
   struct region region;
 };
 
@@ -56,7 +56,8 @@ void model_work_fetch_from(struct model_work *w, const struct kafka_layers *laye
 /* Note that the parts of a retired generation are deleted already. */
 err_t model_work_note_removed(struct model_work *w, struct span space, uint32_t generation);
 
-/* Do a little: look at what the state asks for, take a loaded model, fill or remove for a few milliseconds, switch.
+/* Do a little: look at what the state asks for, take a loaded model, fill, index or remove for a tenth of a second,
+ * switch.
  *
  * may_fill  the engine has the items that the store has
  * is_busy   there is more to do that need not wait for anything

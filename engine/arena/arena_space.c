@@ -37,22 +37,20 @@ void arena_space_defer_index(const struct arena *a, const struct arena_space *sp
   }
 }
 
-err_t arena_space_build_index(const struct arena *a, const struct arena_space *space, size_t n_steps)
+err_t arena_space_build_index(const struct arena *a, const struct arena_space *space, bool is_all)
 {
   ARENA_FOR_EACH_BACKEND (a, b) {
     if (space->on[b]->ops->build_index)
-      TRY(space->on[b]->ops->build_index(space->on[b], space->has_part, a->n_slots, n_steps));
+      TRY(space->on[b]->ops->build_index(space->on[b], space->has_part, a->n_slots, is_all));
   }
   return ERR_OK;
 }
 
 bool arena_space_has_index(const struct arena *a, const struct arena_space *space)
 {
-  ARENA_FOR_EACH_BACKEND (a, b) {
-    if (space->on[b]->ops->has_index && !space->on[b]->ops->has_index(space->on[b]))
-      return false;
-  }
-  return true;
+  const struct columns *columns = space->on[atomic_load(&a->backends->first)];
+
+  return !columns->ops->has_index || columns->ops->has_index(columns);
 }
 
 void arena_space_close(const struct arena *a, struct arena_space *space)

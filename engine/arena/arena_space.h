@@ -16,9 +16,10 @@
 err_t arena_space_open(const struct arena *a, const struct space *space, bool is_current, bool may_lose_a_backend,
                        struct arena_space *out);
 
-/* The operations of columns_ops, on all backends. arena_space_build_index() returns ERR_MEMORY. */
+/* The operations of columns_ops: on all backends; the last one on the backend that searches.
+ * arena_space_build_index() returns ERR_MEMORY. */
 void arena_space_defer_index(const struct arena *a, const struct arena_space *space);
-err_t arena_space_build_index(const struct arena *a, const struct arena_space *space, size_t n_steps);
+err_t arena_space_build_index(const struct arena *a, const struct arena_space *space, bool is_all);
 bool arena_space_has_index(const struct arena *a, const struct arena_space *space);
 
 /* Free the columns, in the arena or not. The place becomes a hole. */

@@ -197,9 +197,17 @@ static void prefetch_entry(const struct cell_pair *p, struct cell cell)
   __builtin_prefetch(slots_at(p, cell.start) + cell.n, 1);
 }
 
+/* The number of pairs that keep an item in a cell. */
+static size_t n_kept(const struct cells *c, const uint8_t *codes)
+{
+  bool is_in_next = c->n_built < c->n_pairs && codes[c->pairs[c->n_built].first] < c->n_built_codes;
+
+  return c->n_built + is_in_next;
+}
+
 void cells_prefetch(const struct cells *c, const uint8_t *codes, int step)
 {
-  for (size_t i = 0; i < c->n_built; i++) {
+  for (size_t i = 0, n = n_kept(c, codes); i < n; i++) {
     const struct cell_pair *p = &c->pairs[i];
     const struct cell *cell = &p->cells[cell_of(c, p, codes)];
     if (step == 0)
@@ -211,7 +219,7 @@ void cells_prefetch(const struct cells *c, const uint8_t *codes, int step)
 
 err_t cells_insert(struct cells *c, uint32_t slot, const uint8_t *codes)
 {
-  for (size_t i = 0; i < c->n_built; i++) {
+  for (size_t i = 0, n = n_kept(c, codes); i < n; i++) {
     struct cell_pair *p = &c->pairs[i];
     struct cell *cell = &p->cells[cell_of(c, p, codes)];
     if (!make_room(p, cell))
@@ -226,7 +234,7 @@ err_t cells_insert(struct cells *c, uint32_t slot, const uint8_t *codes)
 
 void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes)
 {
-  for (size_t i = 0; i < c->n_built; i++) {
+  for (size_t i = 0, n = n_kept(c, codes); i < n; i++) {
     struct cell_pair *p = &c->pairs[i];
     struct cell *cell = &p->cells[cell_of(c, p, codes)];
     uint32_t hole = *place_of(c, slot, i), last = --cell->n;
@@ -242,7 +250,7 @@ void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes)
 
 void cells_rename(struct cells *c, uint32_t from, uint32_t to, const uint8_t *codes)
 {
-  for (size_t i = 0; i < c->n_built; i++) {
+  for (size_t i = 0, n = n_kept(c, codes); i < n; i++) {
     struct cell_pair *p = &c->pairs[i];
     uint32_t place = *place_of(c, from, i);
     slots_at(p, p->cells[cell_of(c, p, codes)].start)[place] = to;

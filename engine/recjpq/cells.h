@@ -41,10 +41,11 @@ struct cells {
   size_t n_subitems; /* B */
   size_t capacity;   /* slots */
   size_t n_pairs;    /* 0: there are no cells, only `lengths` */
-  size_t n_built;    /* the cells of the pairs before this one hold all items, those of the others none */
   struct cell_pair *pairs;
-  uint32_t *places;  /* [capacity][n_pairs]: the position of a slot in its cell */
-  uint32_t *lengths; /* [M][B]: number of items that have a sub-item */
+  size_t n_built;       /* pairs whose cells hold all items; those of the others hold none, but for */
+  size_t n_built_codes; /* cells of the next pair whose first code is below this */
+  uint32_t *places;     /* [capacity][n_pairs]: the position of a slot in its cell */
+  uint32_t *lengths;    /* [M][B]: number of items that have a sub-item */
 };
 
 /* Reserve memory for `capacity` slots. is_on: false for columns without cells. Returns ERR_CONFIG or ERR_MEMORY; `*out`
@@ -67,21 +68,22 @@ void cells_remove(struct cells *c, uint32_t slot, const uint8_t *codes);
  * entries. */
 void cells_prefetch(const struct cells *c, const uint8_t *codes, int step);
 
-/* Let empty cells wait for cells_build(). Until then, the other functions only count. */
+/* Let empty cells wait for cells_build(). Until then, what is inserted is counted, and goes to cells that are built. */
 void cells_defer(struct cells *c);
 
-/* While all pairs wait, or if there are none: cells_insert() of a slot for several threads at once. */
+/* While no cells are built, or if there are none: cells_insert() of a slot for several threads at once. */
 void cells_count(struct cells *c, const uint8_t *codes);
 
-/* Build the cells of the next pairs that wait, if any.
+/* Build all cells, in several threads; none is built yet. Or build the next cells that wait, if any.
  *
  * codes    [capacity][M]: of the slots, each < B
  * slots    a bit for each slot that was inserted
  * n_slots  all of these slots are below
- * n        how many pairs at most; several are built in several threads
+ * n_items  take the next codes of one pair until they have so many items
  *
- * Returns ERR_MEMORY; the cells must not be used after that. */
-err_t cells_build(struct cells *c, const uint8_t *codes, const uint64_t *slots, size_t n_slots, size_t n);
+ * Return ERR_MEMORY; the cells must not be used after that. */
+err_t cells_build(struct cells *c, const uint8_t *codes, const uint64_t *slots, size_t n_slots);
+err_t cells_build_some(struct cells *c, const uint8_t *codes, const uint64_t *slots, size_t n_slots, size_t n_items);
 
 /* Are there cells, and do they hold all items? */
 static inline bool cells_are_complete(const struct cells *c)

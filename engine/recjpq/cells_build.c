@@ -4,6 +4,7 @@
  */
 #include "engine/recjpq/cells.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "base/bits.h"
@@ -16,13 +17,16 @@
 enum {
   PREFETCH_MAX = 16,     /* codes are read this many items ahead */
   THREADS_FROM = 100000, /* for fewer items threads do not pay */
-  NOTE_CELLS = 256,      /* cells that are written between two notes of progress */
+  NOTE_CELLS = 256,      /* cells that are written, and */
+  NOTE_SLOTS = 1 << 16,  /* slots that are looked at between two notes of progress */
   CELL_ITEMS_MAX = (1 << 27) - 1
 };
 
 void cells_defer(struct cells *c)
 {
-  c->n_built = 0;
+  for (size_t i = 0; i < c->n_pairs; i++)
+    assert(c->pairs[i].pool.n_taken == 0);
+  c->n_built = c->n_built_codes = 0;
 }
 
 void cells_count(struct cells *c, const uint8_t *codes)
@@ -31,14 +35,20 @@ void cells_count(struct cells *c, const uint8_t *codes)
     __atomic_fetch_add(&c->lengths[m * c->n_subitems + codes[m]], 1, __ATOMIC_RELAXED);
 }
 
-/* The slots, and the pairs that threads take. */
+/* Cells of a pair: those whose first code is in a range. */
+struct cell_range {
+  struct cell_pair *pair;
+  size_t place; /* of the pair */
+  size_t from, end;
+};
+
+/* The slots of a range, or of all ranges that threads take. */
 struct building {
   struct cells *cells;
   const uint8_t *codes; /* [capacity][M] */
   uint32_t *slots;      /* [n], in rising order */
   size_t n;
   _Atomic size_t next_pair;
-  size_t end_pair;
 };
 
 static const uint8_t *codes_of(const struct building *b, uint32_t slot)
@@ -46,22 +56,24 @@ static const uint8_t *codes_of(const struct building *b, uint32_t slot)
   return b->codes + (size_t)slot * b->cells->n_splits;
 }
 
-static size_t n_cells_of(const struct cells *c, const struct cell_pair *p)
+/* Number of cells that have a first code below this. */
+static size_t n_cells_below(const struct cells *c, const struct cell_pair *p, size_t code)
 {
-  return p->n_splits == 2 ? c->n_subitems * c->n_subitems : c->n_subitems;
+  return p->n_splits == 2 ? code * c->n_subitems : code;
 }
 
-/* Give each cell of the pair the number of its items and the smallest pool block for them.
+/* Give each cell the number of its items and the smallest pool block for them.
  *
- * filled  [cells]: zeros, and again zeros afterwards
+ * filled  [cells of the pair]: zeros, and again zeros afterwards
  */
-static err_t take_blocks(const struct building *b, struct cell_pair *p, uint32_t *filled)
+static err_t take_blocks(const struct building *b, const struct cell_range *r, uint32_t *filled)
 {
-  size_t n_cells = n_cells_of(b->cells, p);
+  struct cell_pair *p = r->pair;
+  size_t end = n_cells_below(b->cells, p, r->end);
 
   for (size_t i = 0; i < b->n; i++)
     filled[cell_of(b->cells, p, codes_of(b, b->slots[i]))]++;
-  for (size_t i = 0; i < n_cells; i++) {
+  for (size_t i = n_cells_below(b->cells, p, r->from); i < end; i++) {
     struct cell cell = { .n = filled[i] & CELL_ITEMS_MAX };
     if (cell.n == 0)
       continue;
@@ -76,16 +88,16 @@ static err_t take_blocks(const struct building *b, struct cell_pair *p, uint32_t
 }
 
 /* Write each slot into its cell. */
-static void scatter_slots(const struct building *b, struct cell_pair *p, size_t pair, uint32_t *filled)
+static void scatter_slots(const struct building *b, const struct cell_range *r, uint32_t *filled)
 {
   struct cells *c = b->cells;
 
   for (size_t i = 0; i < b->n; i++) {
     uint32_t slot = b->slots[i];
-    size_t index = cell_of(c, p, codes_of(b, slot));
+    size_t index = cell_of(c, r->pair, codes_of(b, slot));
     uint32_t place = filled[index]++;
-    p->slots[(size_t)p->cells[index].start * CELL_UNIT + place] = slot;
-    c->places[(size_t)slot * c->n_pairs + pair] = place;
+    r->pair->slots[(size_t)r->pair->cells[index].start * CELL_UNIT + place] = slot;
+    c->places[(size_t)slot * c->n_pairs + r->place] = place;
   }
 }
 
@@ -113,19 +125,19 @@ static void write_codes(const struct building *b, struct cell_pair *p, struct ce
   }
 }
 
-static err_t build_pair(const struct building *b, size_t pair, uint32_t *filled)
+/* Build the cells of a range from the slots that belong there. */
+static err_t build_range(const struct building *b, const struct cell_range *r, uint32_t *filled)
 {
-  struct cell_pair *p = &b->cells->pairs[pair];
-  size_t n_cells = n_cells_of(b->cells, p);
+  struct cell_pair *p = r->pair;
+  size_t end = n_cells_below(b->cells, p, r->end);
 
-  memset(filled, 0, n_cells * sizeof *filled);
-  TRY(take_blocks(b, p, filled));
+  TRY(take_blocks(b, r, filled));
   progress_note();
-  scatter_slots(b, p, pair, filled);
-  for (size_t i = 0; i < n_cells; i++) {
+  scatter_slots(b, r, filled);
+  for (size_t i = n_cells_below(b->cells, p, r->from); i < end; i++) {
     if (i % NOTE_CELLS == 0)
       progress_note();
-    if (i + 1 < n_cells)
+    if (i + 1 < end)
       prefetch_codes(b, p, p->cells[i + 1]);
     write_codes(b, p, p->cells[i]);
   }
@@ -136,30 +148,85 @@ static err_code_t build_pairs(void *context)
 {
   AUTO(mem_free) uint32_t *filled = NULL;
   struct building *b = context;
-  size_t pair;
+  size_t n_subitems = b->cells->n_subitems, i;
 
-  TRY(mem_array(b->cells->n_subitems * b->cells->n_subitems, sizeof *filled, &filled));
-  while ((pair = atomic_fetch_add(&b->next_pair, 1)) < b->end_pair)
-    TRY(build_pair(b, pair, filled));
+  TRY(mem_array(n_subitems * n_subitems, sizeof *filled, &filled));
+  while ((i = atomic_fetch_add(&b->next_pair, 1)) < b->cells->n_pairs) {
+    struct cell_range all = { &b->cells->pairs[i], i, 0, n_subitems };
+    TRY(build_range(b, &all, filled));
+    memset(filled, 0, n_subitems * n_subitems * sizeof *filled);
+  }
   return ERR_OK;
 }
 
-err_t cells_build(struct cells *c, const uint8_t *codes, const uint64_t *slots, size_t n_slots, size_t n)
+/* Return the next cells that wait, up to the first code with which they have so many items. */
+static struct cell_range next_range(const struct cells *c, size_t n_items)
 {
-  AUTO(mem_free) uint32_t *list = NULL;
-  size_t n_pairs = size_min(n, c->n_pairs - c->n_built);
+  struct cell_range r = { &c->pairs[c->n_built], c->n_built, c->n_built_codes, c->n_built_codes };
+  const uint32_t *lengths = c->lengths + r.pair->first * c->n_subitems;
 
-  if (n_pairs == 0)
-    return ERR_OK;
-  TRY(mem_array(bits_count(slots, bits_words(n_slots)), sizeof *list, &list));
-  struct building b = {
-    .cells = c, .codes = codes, .slots = list, .next_pair = c->n_built, .end_pair = c->n_built + n_pairs
-  };
+  for (size_t n = 0; r.end < c->n_subitems && n < n_items; r.end++)
+    n += lengths[r.end];
+  return r;
+}
+
+static size_t count_items(const struct cells *c, const struct cell_range *r)
+{
+  size_t n = 0;
+
+  for (size_t code = r->from; code < r->end; code++)
+    n += c->lengths[r->pair->first * c->n_subitems + code];
+  return n;
+}
+
+/* List the slots of a range. */
+static err_t list_slots(struct building *b, const uint64_t *slots, size_t n_slots, const struct cell_range *r)
+{
+  TRY(mem_array(count_items(b->cells, r), sizeof *b->slots, &b->slots));
   for (uint32_t slot = 0; slot < n_slots; slot++) {
-    if (bits_get(slots, slot))
-      b.slots[b.n++] = slot;
+    uint8_t code = codes_of(b, slot)[r->pair->first];
+    if (slot % NOTE_SLOTS == 0)
+      progress_note();
+    if (bits_get(slots, slot) && code >= r->from && code < r->end)
+      b->slots[b->n++] = slot;
   }
-  TRY(parallel_run(b.n < THREADS_FROM ? 1 : size_min(n_pairs, cores_available()), build_pairs, &b));
-  c->n_built = b.end_pair;
+  return ERR_OK;
+}
+
+static void building_fini(struct building *b)
+{
+  mem_free(&b->slots);
+}
+
+err_t cells_build(struct cells *c, const uint8_t *codes, const uint64_t *slots, size_t n_slots)
+{
+  AUTO(building_fini) struct building b = { .cells = c, .codes = codes };
+
+  if (c->n_pairs == 0)
+    return ERR_OK;
+  assert(c->n_built == 0 && c->n_built_codes == 0);
+  struct cell_range all = { c->pairs, 0, 0, c->n_subitems };
+  TRY(list_slots(&b, slots, n_slots, &all));
+  TRY(parallel_run(b.n < THREADS_FROM ? 1 : size_min(c->n_pairs, cores_available()), build_pairs, &b));
+  c->n_built = c->n_pairs;
+  return ERR_OK;
+}
+
+err_t cells_build_some(struct cells *c, const uint8_t *codes, const uint64_t *slots, size_t n_slots, size_t n_items)
+{
+  AUTO(building_fini) struct building b = { .cells = c, .codes = codes };
+  AUTO(mem_free) uint32_t *filled = NULL;
+
+  if (c->n_built == c->n_pairs)
+    return ERR_OK;
+  struct cell_range range = next_range(c, n_items);
+  TRY(list_slots(&b, slots, n_slots, &range));
+  TRY(mem_array(n_cells_below(c, range.pair, c->n_subitems), sizeof *filled, &filled));
+  TRY(build_range(&b, &range, filled));
+  c->n_built_codes = range.end;
+  if (range.end == c->n_subitems) {
+    c->n_built++;
+    c->n_built_codes = 0;
+  }
   return ERR_OK;
 }

@@ -4,6 +4,9 @@
 
 #include "base/mem.h"
 
+/* Items of a step to build the cells. */
+enum { STEP_ITEMS = 1 << 19 };
+
 static size_t n_blocks(size_t capacity)
 {
   return (capacity + RECJPQ_BLOCK_ITEMS - 1) / RECJPQ_BLOCK_ITEMS;
@@ -122,12 +125,13 @@ static void defer_index(struct columns *columns)
   cells_defer(&c->cells);
 }
 
-/* A step is a pair of splits. */
-static err_t build_index(struct columns *columns, const uint64_t *has_part, size_t n_slots, size_t n_steps)
+static err_t build_index(struct columns *columns, const uint64_t *has_part, size_t n_slots, bool is_all)
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
 
-  return cells_build(&c->cells, c->codes, has_part, n_slots, n_steps);
+  if (is_all)
+    return cells_build(&c->cells, c->codes, has_part, n_slots);
+  return cells_build_some(&c->cells, c->codes, has_part, n_slots, STEP_ITEMS);
 }
 
 static bool has_index(const struct columns *columns)

@@ -10,7 +10,10 @@
 /* Filters that admit few items: the same for all exact methods. */
 #define ADMITTED .items_per_admitted = RECJPQ_SLOTS_PER_ADMITTED, .search_admitted = recjpq_search_admitted
 
-#define BATCH_SIZE { .name = "BS", .max = PQ_SUBITEMS }
+#define BATCH_SIZE                   \
+  {                                  \
+    .name = "BS", .max = PQ_SUBITEMS \
+  }
 
 static const struct method_row rows[] = {
   {

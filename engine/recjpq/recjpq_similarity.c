@@ -37,8 +37,8 @@ static struct model_lengths lengths(const struct model *model)
   const struct recjpq_model *m = recjpq_model_of(model);
 
   return (struct model_lengths){ .item_codes = m->n_splits,
-                               .n_subitems = m->n_subitems,
-                               .query_vector = m->n_splits * m->split_dim };
+                                 .n_subitems = m->n_subitems,
+                                 .query_vector = m->n_splits * m->split_dim };
 }
 
 /* The codes, padded to a multiple of 4 bytes. */

@@ -134,14 +134,15 @@ struct columns_ops {
    * until it is complete, searches do without. The columns are empty. NULL: there is no index. */
   void (*defer_index)(struct columns *c);
 
-  /* Build a deferred index, in several threads if there is more than one step. Does nothing if it is complete.
+  /* Build a deferred index.
    *
    * has_part  a bit for each slot with a part
    * n_slots   slots from here on have none
-   * n_steps   how many steps at most
+   * is_all    build all of it, in several threads; none is built yet. false: take a step of about a tenth of a second,
+   *           or do nothing if it is complete
    *
    * Returns ERR_MEMORY; the columns must not be used after that. NULL: there is no index. */
-  err_t (*build_index)(struct columns *c, const uint64_t *has_part, size_t n_slots, size_t n_steps);
+  err_t (*build_index)(struct columns *c, const uint64_t *has_part, size_t n_slots, bool is_all);
 
   /* Is the index complete, or off? NULL: there is none to wait for. */
   bool (*has_index)(const struct columns *c);

@@ -214,8 +214,14 @@ def apply(rollout, load, options):
     return window
 
 
+def switch_at_once(rollout, load, options):
+    """As soon as the parts are there. The daemon builds their index first."""
+    with Window(load) as window:
+        rollout.daemon.ctl("model", "switch", SPACE, "3", timeout_s=options.start_timeout)
+    return window
+
+
 def retire(rollout, load, options):
-    rollout.daemon.ctl("model", "switch", SPACE, "3")
     with Window(load) as window:
         for generation in (1, 2):
             rollout.daemon.ctl("model", "retire", SPACE, str(generation), "--timeout-s", str(options.start_timeout),
@@ -236,7 +242,8 @@ def wait_for_memory(rollout):
         return False
 
 
-CASES = {"idle": idle, "fill": fill, "switch": switch, "apply": apply, "retire": retire}
+CASES = {"idle": idle, "fill": fill, "switch": switch, "apply": apply, "switch_at_once": switch_at_once,
+         "retire": retire}
 
 
 # ---- Rows ----

@@ -471,7 +471,7 @@ static void remove_generation(struct state *s, size_t generation)
 
 static bool has_index(size_t generation)
 {
-  return engine_has_index(engine, span_of_str("pq"), (uint32_t)generation);
+  return !engine_lacks_index(engine, span_of_str("pq"), (uint32_t)generation);
 }
 
 /* An answer is the same without an index, with a part of it, and with all of it. */

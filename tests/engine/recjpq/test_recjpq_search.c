@@ -103,6 +103,8 @@ static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split
   for (uint32_t i = 0; i < MAX_SLOTS; i++)
     w->keys[i] = (uint32_t)(dice_u64(&w->dice) << 14 | i);
   assert_ok(recjpq_columns_cpu.open(&w->model.base, MAX_SLOTS, &w->columns));
+  if (dice_below(&w->dice, 2))
+    recjpq_columns_cpu.defer_index(w->columns);
   return w;
 }
 
@@ -153,8 +155,11 @@ static void delete (struct world *w, uint32_t slot)
   w->keys[last] = key;
 }
 
+/* If the index is deferred, searches meet no index, a part of it, and all of it. */
 static void churn(struct world *w, enum draw draw, size_t n_steps)
 {
+  if (dice_below(&w->dice, 2))
+    assert_ok(recjpq_columns_cpu.build_index(w->columns, w->has_part, w->n_slots, false));
   for (size_t i = 0; i < n_steps; i++) {
     size_t what = dice_below(&w->dice, 8);
     if (w->n_slots < MAX_SLOTS && (what < 5 || w->n_slots == 0))
