@@ -29,7 +29,7 @@ static bool has_all_parts(const struct model_work *w, const struct model_entry *
 {
   uint64_t n_items = count_items(w, entry, entry->generation), n = count_items(w, entry, 0);
 
-  return n_items > 0 && n_items >= n - n / 1000;
+  return n > 0 && n_items >= n - n / 1000;
 }
 
 static bool has_most_parts(const struct model_work *w, const struct model_entry *entry)
