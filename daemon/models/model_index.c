@@ -83,15 +83,28 @@ static bool is_wanted(const struct model_work *w, const struct model_entry *entr
   return is_wanted;
 }
 
-struct model_entry *model_index_due(const struct model_work *w)
+/* Return the first ready generation that lacks its index and is wanted, or due. */
+static struct model_entry *find_lacking(const struct model_work *w, bool must_be_wanted)
 {
   for (size_t i = 0; i < w->entries.n; i++) {
     struct model_entry *entry = w->entries.v[i];
-    bool is_due = entry->phase == MODEL_READY && (entry->index.is_due || is_wanted(w, entry));
-    if (is_due && model_index_is_lacking(w, entry))
+    bool is_asked_for = must_be_wanted ? is_wanted(w, entry) : entry->index.is_due;
+    if (entry->phase == MODEL_READY && is_asked_for && model_index_is_lacking(w, entry))
       return entry;
   }
   return NULL;
+}
+
+bool model_index_is_awaited(const struct model_work *w)
+{
+  return find_lacking(w, true) != NULL;
+}
+
+struct model_entry *model_index_due(const struct model_work *w)
+{
+  struct model_entry *wanted = find_lacking(w, true);
+
+  return wanted ? wanted : find_lacking(w, false);
 }
 
 err_t model_index_step(struct model_work *w, const struct model_entry *entry)

@@ -23,6 +23,9 @@ void model_index_look(struct model_work *w);
 /* Return a ready generation whose index should be built now; NULL: there is none. */
 struct model_entry *model_index_due(const struct model_work *w);
 
+/* Does a generation that should answer wait for its index? */
+bool model_index_is_awaited(const struct model_work *w);
+
 /* Take one step. Errors as engine_build_index(). */
 err_t model_index_step(struct model_work *w, const struct model_entry *entry);
 
