@@ -5,7 +5,7 @@
  *   engine_load_model()    read a model, beside everything
  *   engine_add_space()     the generation is there, and nobody has a part of it. engine_apply() puts parts
  *   engine_fill_space()    it gets parts that there were before, and other generations that use them do not
- *   engine_build_index()   what only makes searches faster is built, once few parts come any more
+ *   engine_build_index()   what only makes searches faster is built, once the parts are there
  *   engine_set_current()   queries that name no generation get this one
  *   engine_remove_space()  the generation and its parts are gone, and their memory is free
  */

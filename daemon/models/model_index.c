@@ -76,11 +76,12 @@ void model_index_look(struct model_work *w)
 static bool is_wanted(const struct model_work *w, const struct model_entry *entry)
 {
   const struct model_space *said = model_state_find(w->state, model_asked_name(w, entry->space));
-  bool is_wanted = entry->generation == w->current[entry->space];
 
-  for (size_t i = 0; said && i < said->n_switches; i++)
-    is_wanted |= said->switches[i].to == entry->generation;
-  return is_wanted;
+  for (size_t i = 0; said && i < said->n_switches; i++) {
+    if (said->switches[i].to == entry->generation)
+      return true;
+  }
+  return entry->generation == w->current[entry->space];
 }
 
 /* Return the first ready generation that lacks its index and is wanted, or due. */
@@ -119,7 +120,7 @@ err_t model_index_build_wanted(struct model_work *w)
 {
   struct model_entry *entry;
 
-  while ((entry = model_index_due(w)))
+  while ((entry = find_lacking(w, true)))
     TRY(model_index_step(w, entry));
   return ERR_OK;
 }

@@ -29,7 +29,8 @@ bool model_index_is_awaited(const struct model_work *w);
 /* Take one step. Errors as engine_build_index(). */
 err_t model_index_step(struct model_work *w, const struct model_entry *entry);
 
-/* Build the indexes of the generations that should answer: nobody searches yet. Errors as engine_build_index(). */
+/* Build the indexes of the generations that should answer, all at once: they answer from the first query after a load.
+ * Errors as engine_build_index(). */
 err_t model_index_build_wanted(struct model_work *w);
 
 #endif
