@@ -34,5 +34,6 @@ carried_library(lapacke lapacke.h liblapacke.so.3 liblapack.so.3 libblas.so.3 li
                 libquadmath.so.0)
 
 # RPATH instead of RUNPATH, because the loader uses it for indirect dependencies too.
-list(APPEND CMAKE_BUILD_RPATH ${libraries_dir}/lib)
+# The second place: for programs that were copied from where they were built.
+list(APPEND CMAKE_BUILD_RPATH ${libraries_dir}/lib $ORIGIN/../gpu-libraries/lib)
 add_link_options(LINKER:--disable-new-dtags LINKER:-rpath-link,${libraries_dir}/lib)
