@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench gpu: every method on a GPU, beside the peak rates of its memory, tensor cores and shared memory, measured
- * in the same run. SLUICE_GPU_QUICK in the environment selects the sizes of a smoke test. */
+ * in the same run. In the environment, SLUICE_GPU_QUICK selects the sizes of a smoke test, and SLUICE_BENCH_PROFILE one
+ * search of each method, without times, for a profiler. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ static void open_device(struct gpu_bench *b)
     exit(77);
   }
   b->is_quick = getenv("SLUICE_GPU_QUICK");
+  b->is_profiled = getenv("SLUICE_BENCH_PROFILE");
   bench_check(
       gpu_ceilings_open(b->is_quick ? QUICK_COPY_BYTES : COPY_BYTES, b->is_quick ? QUICK_LOOPS : LOOPS, &b->ceilings));
   bench_check(device_timer_open(&b->timer));
@@ -97,7 +99,7 @@ static void race_subject(struct gpu_bench *b)
   }
   if (n > 0)
     report_rows(&b->options, rows, n);
-  if (s->live_method && gpu_bench_wants(b, "live")) {
+  if (s->live_method && !b->is_profiled && gpu_bench_wants(b, "live")) {
     n = gpu_live_race_run(b, rows);
     if (n > 0 && b->options.format != BENCH_JSON)
       printf("\nwhile 1,000,000 updates a second are asked for (items/s: reached; target: p99 at most 1.2 of idle)\n");

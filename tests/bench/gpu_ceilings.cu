@@ -2,9 +2,13 @@
 /* The loops that measure a GPU's peak rates: copies, tensor cores, shared memory. */
 #include "tests/bench/gpu_ceilings.h"
 
+#ifndef SLUICE_CUDA_MODEL
+#include <cuda_profiler_api.h>
+#endif
 #include <stdlib.h>
 
 #include "kernels/cuda/device_timer.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/warp.cuh"
 
 enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 8, RUNS = 7, CHAINS = 8, TABLE = 8192, PATTERN_BYTES = 1 << 20 };
@@ -171,4 +175,15 @@ err_code_t gpu_ceilings_mma_rate(struct gpu_ceilings *c, double *out)
 err_code_t gpu_ceilings_shared_rate(struct gpu_ceilings *c, double *out)
 {
   return best_rate(c, run_shared, 4.0 * (double)c->loops * c->n_blocks * THREADS, out);
+}
+
+err_code_t gpu_ceilings_profile(bool is_on)
+{
+#ifdef SLUICE_CUDA_MODEL
+  (void)is_on;
+  return ERR_OK;
+#else
+  cudaError_t error = is_on ? cudaProfilerStart() : cudaProfilerStop();
+  return error == cudaSuccess ? ERR_OK : cuda_failure(error, "no profile");
+#endif
 }

@@ -30,6 +30,9 @@ err_t gpu_ceilings_mma_rate(struct gpu_ceilings *c, double *out);
 /* Measure reads from shared memory without bank conflicts: words per nanosecond. */
 err_t gpu_ceilings_shared_rate(struct gpu_ceilings *c, double *out);
 
+/* Begin or end what a profiler looks at, if it was told to look at nothing else (ncu --profile-from-start off). */
+err_t gpu_ceilings_profile(bool is_on);
+
 #ifdef __cplusplus
 }
 #endif

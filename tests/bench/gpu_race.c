@@ -2,6 +2,7 @@
 /* One method's race on a GPU: warm up, time rounds, and compare a sample of answers with the processor's. */
 #include "tests/bench/gpu_race.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/backend/backend.h"
@@ -136,6 +137,15 @@ static struct bench_row make_row(const struct gpu_bench *b, const struct gpu_cas
   };
 }
 
+static void profile(struct gpu_bench *b, struct engine_racer *racer, const struct gpu_case *c)
+{
+  bench_check(gpu_ceilings_flush(b->ceilings));
+  fprintf(stderr, "bench: profiles %s, batch %zu\n", c->name, c->batch);
+  bench_check(gpu_ceilings_profile(true));
+  engine_racer_search(racer, 1);
+  bench_check(gpu_ceilings_profile(false));
+}
+
 bool gpu_race_run(struct gpu_bench *b, const struct gpu_case *given, struct bench_row *row)
 {
   static struct engine_racer racer;
@@ -153,6 +163,10 @@ bool gpu_race_run(struct gpu_bench *b, const struct gpu_case *given, struct benc
   if (c.batch > 1)
     judge(b, &c, &racer.answers[c.batch - 1], c.batch - 1);
   warm_up(b, &racer);
+  if (b->is_profiled) {
+    profile(b, &racer, &c);
+    return false;
+  }
   time_searches(b->cuda.engine, b->timer);
   size_t n = time_rounds(b, &racer, wall, device);
   time_searches(b->cuda.engine, NULL);

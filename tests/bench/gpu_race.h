@@ -14,8 +14,9 @@ struct gpu_bench {
   struct gpu_limits limits;
   struct gpu_ceilings *ceilings;
   struct device_timer *timer;
-  bool is_quick;  /* SLUICE_GPU_QUICK: one search of each method, with few queries */
-  bool is_turn;   /* nothing else measures now */
+  bool is_quick;    /* SLUICE_GPU_QUICK: one search of each method, with few queries */
+  bool is_profiled; /* SLUICE_BENCH_PROFILE: one search of each method, for a profiler; no times */
+  bool is_turn;     /* nothing else measures now */
   struct gpu_subject *subject;
   struct bench_engine cuda, cpu;
 };
