@@ -134,38 +134,64 @@ static float max_norm(const float *components, size_t n, size_t dim)
   return __builtin_sqrtf(max);
 }
 
-static err_t prepare_query(const struct mol_model *m, const struct kernels *kernels, const struct query *query,
-                           struct region *region, struct mol_query *out)
+/* Run the networks of all queries that have a vector, so that the weights are read once. Others bring what the networks
+ * would compute. */
+static err_t run_networks(const struct mol_model *m, const struct kernels *kernels, const struct query *const *queries,
+                          size_t n, struct region *region, struct mol_query *out)
 {
-  size_t n = m->shape.n_query_components;
-  size_t dim = m->shape.component_dim;
+  size_t dim = (m->shape.n_query_components - m->n_user_tables) * m->shape.component_dim, n_raw = 0, row = 0;
+  float *x, *projected, *gates;
 
-  TRY(region_array(region, n * dim, sizeof *out->components, &out->components));
-  TRY(region_array(region, m->n_logits, sizeof *out->gate, &out->gate));
-  TRY(region_array(region, dim, sizeof *out->average, &out->average));
-  if (query->vector.n) {
-    TRY(mol_network_project(&m->query_projection, kernels, query->vector.v, 1, region, out->components));
-    TRY(mol_network_gate(&m->query_gate, kernels, query->vector.v, 1, region, out->gate));
-    add_user_components(m, query, out->components);
-  } else {
-    memcpy(out->components, query->components.v, query->components.n * sizeof *out->components);
-    memcpy(out->gate, query->query_gate.v, query->query_gate.n * sizeof *out->gate);
+  TRY(region_array(region, n * m->query_dim, sizeof *x, &x));
+  TRY(region_array(region, n * dim, sizeof *projected, &projected));
+  TRY(region_array(region, n * m->n_logits, sizeof *gates, &gates));
+  for (size_t i = 0; i < n; i++) {
+    if (queries[i]->vector.n)
+      memcpy(x + n_raw++ * m->query_dim, queries[i]->vector.v, m->query_dim * sizeof *x);
   }
-  kernels_normalize(out->components, n, dim, m->eps);
-  mol_network_average(out->components, n, dim, out->average);
-  out->max_norm = max_norm(out->components, n, dim);
+  if (n_raw == 0)
+    return ERR_OK;
+  TRY(mol_network_project(&m->query_projection, kernels, x, n_raw, region, projected));
+  TRY(mol_network_gate(&m->query_gate, kernels, x, n_raw, region, gates));
+  for (size_t i = 0; i < n; i++) {
+    if (!queries[i]->vector.n)
+      continue;
+    memcpy(out[i].components, projected + row * dim, dim * sizeof *projected);
+    memcpy(out[i].gate, gates + row++ * m->n_logits, m->n_logits * sizeof *gates);
+    add_user_components(m, queries[i], out[i].components);
+  }
   return ERR_OK;
+}
+
+static void use_ready_made_query(const struct query *query, struct mol_query *out)
+{
+  if (query->vector.n)
+    return;
+  memcpy(out->components, query->components.v, query->components.n * sizeof *out->components);
+  memcpy(out->gate, query->query_gate.v, query->query_gate.n * sizeof *out->gate);
 }
 
 static err_t prepare_queries(const struct model *model, const struct kernels *kernels,
                              const struct query *const *queries, size_t n, struct region *region,
                              struct prepared_queries **prepared)
 {
+  const struct mol_model *m = mol_model_of(model);
+  size_t n_components = m->shape.n_query_components, dim = m->shape.component_dim;
   struct mol_query *out;
 
   TRY(region_array(region, n, sizeof *out, &out));
-  for (size_t i = 0; i < n; i++)
-    TRY(prepare_query(mol_model_of(model), kernels, queries[i], region, &out[i]));
+  for (size_t i = 0; i < n; i++) {
+    TRY(region_array(region, n_components * dim, sizeof *out->components, &out[i].components));
+    TRY(region_array(region, m->n_logits, sizeof *out->gate, &out[i].gate));
+    TRY(region_array(region, dim, sizeof *out->average, &out[i].average));
+  }
+  TRY(run_networks(m, kernels, queries, n, region, out));
+  for (size_t i = 0; i < n; i++) {
+    use_ready_made_query(queries[i], &out[i]);
+    kernels_normalize(out[i].components, n_components, dim, m->eps);
+    mol_network_average(out[i].components, n_components, dim, out[i].average);
+    out[i].max_norm = max_norm(out[i].components, n_components, dim);
+  }
   *prepared = (struct prepared_queries *)out;
   return ERR_OK;
 }

@@ -57,22 +57,36 @@ static err_t prepare_parts(const struct model *model, const struct kernels *kern
   return ERR_OK;
 }
 
+/* Score the sub-items of one split for all queries, so that its centroids are read once (section 3.2). */
+static void score_split(const struct recjpq_model *m, const struct kernels *kernels, const struct query *const *queries,
+                        size_t n, size_t split, float *x, float *y, struct recjpq_query *out)
+{
+  size_t dim = m->split_dim;
+
+  for (size_t i = 0; i < n; i++)
+    memcpy(x + i * dim, queries[i]->vector.v + split * dim, dim * sizeof *x);
+  kernels->linear(x, n, dim, m->centroids + split * dim * PQ_SUBITEMS, NULL, PQ_SUBITEMS, y);
+  for (size_t i = 0; i < n; i++)
+    memcpy(out[i].subitem_scores + split * PQ_SUBITEMS, y + i * PQ_SUBITEMS, PQ_SUBITEMS * sizeof *y);
+}
+
 static err_t prepare_queries(const struct model *model, const struct kernels *kernels,
                              const struct query *const *queries, size_t n, struct region *region,
                              struct prepared_queries **prepared)
 {
   const struct recjpq_model *m = recjpq_model_of(model);
   struct recjpq_query *out;
+  float *x, *y;
 
   TRY(region_array(region, n, sizeof *out, &out));
+  TRY(region_array(region, n * m->split_dim, sizeof *x, &x));
+  TRY(region_array(region, n * PQ_SUBITEMS, sizeof *y, &y));
   for (size_t i = 0; i < n; i++) {
-    float *scores;
-    TRY(region_array(region, m->n_splits * PQ_SUBITEMS, sizeof *scores, &scores));
-    for (size_t s = 0; s < m->n_splits; s++) /* section 3.2: one small matrix product for each split */
-      kernels->linear(queries[i]->vector.v + s * m->split_dim, 1, m->split_dim,
-                      m->centroids + s * m->split_dim * PQ_SUBITEMS, NULL, PQ_SUBITEMS, scores + s * PQ_SUBITEMS);
-    out[i] = (struct recjpq_query){ queries[i]->vector.v, scores };
+    out[i].vector = queries[i]->vector.v;
+    TRY(region_array(region, m->n_splits * PQ_SUBITEMS, sizeof *out->subitem_scores, &out[i].subitem_scores));
   }
+  for (size_t split = 0; split < m->n_splits; split++)
+    score_split(m, kernels, queries, n, split, x, y, out);
   *prepared = (struct prepared_queries *)out;
   return ERR_OK;
 }
