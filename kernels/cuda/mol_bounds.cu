@@ -32,14 +32,14 @@ static __device__ __forceinline__ struct bounds find_bounds(const struct mol_hal
 }
 
 /* Bound the items of both sets. Each lane gets the bounds of its item and query. */
-template <class S, bool IS_LISTS>
+template <class S, bool IS_SINGLE>
 static __device__ __forceinline__ struct bounds bound_both(const struct bound_work &work, const bound_memory<S> &m,
                                                            const unsigned char *items, const struct bound_sets &sets)
 {
   uint32_t logits[SETS][S::STEPS][4], squares[SETS][2] = {};
   float half_w[SETS][S::M][4], sums[SETS][2][SUMS] = {}, mine[SUMS];
 
-  find_logits<S, IS_LISTS>(m, sets, logits);
+  find_logits<S, IS_SINGLE>(m, sets, logits);
   run_gate<S>(m, logits, half_w, squares);
 #pragma unroll
   for (unsigned s = 0; s < SETS; s++) {
@@ -59,8 +59,8 @@ static __device__ __forceinline__ struct bounds bound_both(const struct bound_wo
   return find_bounds(work.factors, mine, m.query[sets.lane_query], residuals_of<S>(items, sets.lane_row));
 }
 
-/* Report the largest lower bound of a group of 16 items in a scan. Lanes with the same lane % 4 / 2 have the same
- * query. One warp. */
+/* Report the largest lower bound of each set's 16 items in a scan, at number `at` of the query's. Lanes with the same
+ * lane % 4 / 2 have the same set. One warp. */
 static __device__ __forceinline__ void report_maximum(const struct bound_work &work, uint32_t slot, uint32_t query,
                                                       uint32_t at, float lower)
 {
@@ -75,6 +75,17 @@ static __device__ __forceinline__ void report_maximum(const struct bound_work &w
     work.maxima[(size_t)query * (work.n / GROUP_ITEMS) + at] = best;
 }
 
+template <class S, bool IS_SINGLE>
+static __device__ __forceinline__ void find_maxima(const struct bound_work &work, const bound_memory<S> &m,
+                                                   const unsigned char *items, const struct bound_place &at)
+{
+  struct bound_sets sets = choose_sets<S, IS_SINGLE>(items, at.group, at.pair);
+  struct bounds found = bound_both<S, IS_SINGLE>(work, m, items, sets);
+
+  report_maximum(work, first_slot<S>(work, at.tile) + sets.lane_row, at.first_query + sets.lane_query,
+                 at.tile * S::GROUPS + sets.lane_row / GROUP_ITEMS, found.lower);
+}
+
 /* Scan for maxima. */
 template <int N_COMPONENTS, int DIM>
 static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREADS, 1)
@@ -83,10 +94,18 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREAD
   typedef sizes<N_COMPONENTS, DIM, false> S;
 
   scan_tiles<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
-    struct bound_sets sets = choose_sets<S, false>(items, at.group, at.pair);
-    struct bounds found = bound_both<S, false>(work, m, items, sets);
-    report_maximum(work, first_slot<S>(work, at.tile) + sets.lane_row,
-                   at.first_query + sets.lane_query, at.tile * S::GROUPS + at.group, found.lower);
+    find_maxima<S, false>(work, m, items, at);
+  });
+}
+
+template <int N_COMPONENTS, int DIM>
+static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1)
+    bound_maxima_single(struct bound_work work)
+{
+  typedef sizes<N_COMPONENTS, DIM, true> S;
+
+  scan_single<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
+    find_maxima<S, true>(work, m, items, at);
   });
 }
 
@@ -105,61 +124,36 @@ static __device__ __forceinline__ void bound_entries(const struct bound_work &wo
   work.lowers[(size_t)blockIdx.y * work.lists.capacity + i] = found.lower;
 }
 
-/* Bound the entries of lists. The grid is [blocks][lists]. Each warp loads and bounds tiles of its own: while it waits,
- * the others work. */
+/* Bound the entries of lists. */
 template <int N_COMPONENTS, int DIM>
-static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1)
-    bound_lists(struct bound_work work)
+static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1) bound_lists(struct bound_work work)
 {
   typedef sizes<N_COMPONENTS, DIM, true> S;
-  uint32_t n_warps = blockDim.x / WARP_LANES, warp = threadIdx.x / WARP_LANES;
-  uint32_t n = list_length(work.lists, blockIdx.y), n_tiles = (n + S::TILE - 1) / S::TILE;
-  uint32_t tile = blockIdx.x + warp * gridDim.x; /* short lists are spread over blocks */
-  bound_memory<S> m = divide_memory<S>(1, n_warps);
-  unsigned char *items = m.tiles + warp * S::TILE_BYTES;
+  uint32_t n = list_length(work.lists, blockIdx.y);
 
-  if (blockIdx.x >= n_tiles)
-    return;
-  for (unsigned i = threadIdx.x; i < bound_weight_bytes(S::L) / 16; i += blockDim.x)
-    copy_async(shared_memory<uint4>() + i, work.weights + i);
-  if (tile < n_tiles)
-    load_entries<S>(work, n, tile, items);
-  copy_async_commit();
-  if (warp == 0)
-    load_query<S>(work, m, 0, blockIdx.y);
-  copy_async_wait<0>();
-  __syncthreads();
-  while (tile < n_tiles) {
-    bound_entries<S>(work, m, items, n, tile);
-    tile += gridDim.x * n_warps;
-    __syncwarp();
-    if (tile < n_tiles)
-      load_entries<S>(work, n, tile, items);
-    copy_async_commit();
-    copy_async_wait<0>();
-    __syncwarp();
-  }
+  work_on_own_tiles<S>(
+      work, (n + S::TILE - 1) / S::TILE,
+      [&](uint32_t tile, unsigned char *items) { load_entries<S>(work, n, tile, items); },
+      [&](const bound_memory<S> &m, const unsigned char *items, uint32_t tile) {
+        bound_entries<S>(work, m, items, n, tile);
+      });
 }
 
 template <int N_COMPONENTS, int DIM> struct run_maxima {
   static err_code_t run(struct device_stream *stream, const struct bound_work &work, unsigned n_blocks)
   {
-    return launch_scan<sizes<N_COMPONENTS, DIM, false>>(stream, work, n_blocks, bound_maxima<N_COMPONENTS, DIM>);
+    return launch_either<N_COMPONENTS, DIM>(stream, work, n_blocks, bound_maxima_single<N_COMPONENTS, DIM>,
+                                            bound_maxima<N_COMPONENTS, DIM>);
   }
 };
 
 template <int N_COMPONENTS, int DIM> struct run_lists {
-  static err_code_t run(struct device_stream *stream, struct bound_work work, unsigned n_blocks)
+  static err_code_t run(struct device_stream *stream, const struct bound_work &work, unsigned n_blocks)
   {
     typedef sizes<N_COMPONENTS, DIM, true> S;
-    unsigned n_lists = (unsigned)work.lists.n_lists, n_tiles = blocks_for(work.lists.capacity, S::TILE);
-    unsigned share = n_blocks / n_lists ? n_blocks / n_lists : 1, n_warps = S::WARPS;
 
-    while (n_warps > 1 && memory_bytes<S>(1, n_warps) > device_shared_bytes(SIZE_MAX))
-      n_warps--;
-    work.n_group = 1;
-    return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_lists), n_warps * WARP_LANES,
-                  memory_bytes<S>(1, n_warps), bound_lists<N_COMPONENTS, DIM>, work);
+    return launch_single<S>(stream, work, (unsigned)work.lists.n_lists, blocks_for(work.lists.capacity, S::TILE),
+                            n_blocks, bound_lists<N_COMPONENTS, DIM>);
   }
 };
 

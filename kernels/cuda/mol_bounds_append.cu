@@ -47,34 +47,36 @@ static __device__ __forceinline__ bool reaches(const uint32_t logits[S::STEPS][4
   return is_reached;
 }
 
-/* Does a warp's pair of queries admit any of its 16 items? */
-template <class S>
+/* Does a warp's pair of queries admit any of its 16 items, or its single query any of the 32? */
+template <class S, bool IS_SINGLE>
 static __device__ __forceinline__ bool admits_any(const struct bound_work &work, const struct bound_place &at)
 {
   uint32_t query = at.first_query + at.pair * SETS, first = first_slot<S>(work, at.tile) + at.group * GROUP_ITEMS;
+  const uint32_t items = IS_SINGLE ? ~0u : 0xffff;
+  const unsigned n = IS_SINGLE ? 1 : SETS;
   uint32_t bits = 0;
 
-  for (unsigned s = 0; s < SETS && query + s < work.n_queries; s++)
+  for (unsigned s = 0; s < n && query + s < work.n_queries; s++)
     bits |= admitted_bits(work.admitted, query + s, first);
-  return bits & 0xffff;
+  return bits & items;
 }
 
-/* Screen 16 items for two queries. One warp. */
-template <class S>
+/* Screen 16 items for two queries, or 32 for one. One warp. */
+template <class S, bool IS_SINGLE>
 static __device__ __forceinline__ void screen(const struct bound_work &work, const bound_memory<S> &m,
                                               const unsigned char *items, const struct bound_place &at)
 {
-  struct bound_sets sets = choose_sets<S, false>(items, at.group, at.pair);
+  struct bound_sets sets = choose_sets<S, IS_SINGLE>(items, at.group, at.pair);
   uint32_t logits[SETS][S::STEPS][4], squares[SETS][2] = {};
   float floors[SETS][2], half_w[SETS][S::M][4], sums[SETS][2][SUMS] = {}, mine[SUMS];
   bool is_reached = false;
 
-  if (work.admitted.of && !admits_any<S>(work, at))
+  if (work.admitted.of && !admits_any<S, IS_SINGLE>(work, at))
     return;
-  find_logits<S, false>(m, sets, logits);
+  find_logits<S, IS_SINGLE>(m, sets, logits);
 #pragma unroll
   for (unsigned s = 0; s < SETS; s++) {
-    find_floors<S>(m.query[sets.query[s]], items, at.group, floors[s]);
+    find_floors<S>(m.query[sets.query[s]], items, IS_SINGLE ? s : at.group, floors[s]);
     is_reached |= reaches<S>(logits[s], floors[s]);
   }
   if (!__any_sync(WARP_ALL, is_reached))
@@ -105,14 +107,26 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREAD
   typedef sizes<N_COMPONENTS, DIM, false> S;
 
   scan_tiles<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
-    screen<S>(work, m, items, at);
+    screen<S, false>(work, m, items, at);
+  });
+}
+
+template <int N_COMPONENTS, int DIM>
+static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1)
+    bound_append_single(struct bound_work work)
+{
+  typedef sizes<N_COMPONENTS, DIM, true> S;
+
+  scan_single<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
+    screen<S, true>(work, m, items, at);
   });
 }
 
 template <int N_COMPONENTS, int DIM> struct run_append {
   static err_code_t run(struct device_stream *stream, const struct bound_work &work, unsigned n_blocks)
   {
-    return launch_scan<sizes<N_COMPONENTS, DIM, false>>(stream, work, n_blocks, bound_append<N_COMPONENTS, DIM>);
+    return launch_either<N_COMPONENTS, DIM>(stream, work, n_blocks, bound_append_single<N_COMPONENTS, DIM>,
+                                            bound_append<N_COMPONENTS, DIM>);
   }
 };
 

@@ -2,8 +2,8 @@
 /* The layers of mol_bounds.h, which bounds and screening share: logits, the cross gate, and the softmax's weights with
  * their error.
  *
- * A warp works on two sets, each of 16 items and one query. In a scan the two sets have the same items and two queries;
- * in lists they have one query and two groups of items. The tensor core's output of one layer is, lane for lane, its
+ * A warp works on two sets, each of 16 items and one query. The two sets have the same items and two queries, or one
+ * query and two groups of items. The tensor core's output of one layer is, lane for lane, its
  * input of the next. The logits of two item components are the 16 inputs of a step of the first layer, and 16 hidden
  * units are the inputs of a step of the second. So only weights, queries and items come from shared memory. All loads
  * are 4, 8 or 16 bytes per lane from different banks.
@@ -26,8 +26,8 @@ struct bound_sets {
   uint32_t lane_query; /* of the block's */
 };
 
-/* Choose the sets of a warp: in a scan 16 items and two queries, in lists 32 items and one query. */
-template <class S, bool IS_LISTS>
+/* Choose the sets of a warp: 16 items and two queries, or 32 items and a block's only query. */
+template <class S, bool IS_SINGLE>
 static __device__ __forceinline__ struct bound_sets choose_sets(const unsigned char *items, unsigned group,
                                                                 uint32_t pair)
 {
@@ -37,25 +37,24 @@ static __device__ __forceinline__ struct bound_sets choose_sets(const unsigned c
 
 #pragma unroll
   for (unsigned s = 0; s < SETS; s++) {
-    unsigned row = (IS_LISTS ? s : group) * GROUP_ITEMS;
+    unsigned row = (IS_SINGLE ? s : group) * GROUP_ITEMS;
     sets.rows[s] = rows + row * S::ROW;
     sets.gates[s] = gates + row * S::GATE_ROW;
-    sets.query[s] = IS_LISTS ? 0 : pair * SETS + s;
+    sets.query[s] = IS_SINGLE ? 0 : pair * SETS + s;
   }
-  sets.lane_row = (IS_LISTS ? set : group) * GROUP_ITEMS + lane / 4 + lane % 2 * 8;
-  sets.lane_query = IS_LISTS ? 0 : pair * SETS + set;
+  sets.lane_row = (IS_SINGLE ? set : group) * GROUP_ITEMS + lane / 4 + lane % 2 * 8;
+  sets.lane_query = IS_SINGLE ? 0 : pair * SETS + set;
   return sets;
 }
 
-template <class S>
-static __device__ __forceinline__ const float *residuals_of(const unsigned char *items, unsigned row)
+template <class S> static __device__ __forceinline__ const float *residuals_of(const unsigned char *items, unsigned row)
 {
   return reinterpret_cast<const float *>(items + S::TILE * (S::ROW + S::GATE_ROW) * sizeof(uint16_t)) +
          row * MOL_RESIDUALS;
 }
 
 /* Compute the logits of both sets, laid out as inputs of the first layer. */
-template <class S, bool IS_LISTS>
+template <class S, bool IS_SINGLE>
 static __device__ __forceinline__ void find_logits(const bound_memory<S> &m, const struct bound_sets &sets,
                                                    uint32_t logits[SETS][S::STEPS][4])
 {
@@ -70,7 +69,7 @@ static __device__ __forceinline__ void find_logits(const bound_memory<S> &m, con
   for (int step = 0; step < d_steps; step++) {
     uint32_t b[SETS][2];
 #pragma unroll
-    for (int s = 0; s < (IS_LISTS ? 1 : SETS); s++) {
+    for (int s = 0; s < (IS_SINGLE ? 1 : SETS); s++) {
       uint2 both = m.components[(sets.query[s] * d_steps + step) * WARP_LANES + warp_lane()];
       b[s][0] = both.x;
       b[s][1] = both.y;
@@ -81,9 +80,9 @@ static __device__ __forceinline__ void find_logits(const bound_memory<S> &m, con
 #pragma unroll
       for (int s = 0; s < SETS; s++) {
         const float zeros[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
-        if (s == 0 || IS_LISTS)
+        if (s == 0 || IS_SINGLE)
           load_matrices(a, rows[s] + c * S::D + step * BOUND_STEP);
-        mma_f16(sums[s][c], a, b[IS_LISTS ? 0 : s], step == 0 ? zeros : sums[s][c]);
+        mma_f16(sums[s][c], a, b[IS_SINGLE ? 0 : s], step == 0 ? zeros : sums[s][c]);
       }
     }
   }
@@ -195,8 +194,7 @@ static __device__ __forceinline__ void mix(const uint32_t logits[S::STEPS][4], c
 }
 
 /* Add up the four lanes of a row. Lane t of the four gets the sums of set t / 2, row t % 2. */
-template <int N>
-static __device__ __forceinline__ void add_lanes(const float sums[SETS][2][N], float out[N])
+template <int N> static __device__ __forceinline__ void add_lanes(const float sums[SETS][2][N], float out[N])
 {
   bool is_second = warp_lane() & 2, is_high = warp_lane() & 1;
 

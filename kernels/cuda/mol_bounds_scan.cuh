@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scan of tiles of items for mol_bounds.h: its loop and its launch, for bounds and for screening. */
+/* The loops over tiles of items for mol_bounds.h, and their launches, for bounds and for screening. Either the warps of
+ * a block share tiles, and each works on some of the block's queries; or a block has one query, and each of its warps
+ * works on tiles of its own. The first reads items once for many queries, the second keeps all warps busy with one. */
 #ifndef KERNELS_CUDA_MOL_BOUNDS_SCAN_CUH
 #define KERNELS_CUDA_MOL_BOUNDS_SCAN_CUH
 
 #include "kernels/cuda/mol_bounds_layers.cuh"
 
+/* Up to so many queries, a scan has blocks for each of them. More of them share blocks. */
+enum { SINGLE_QUERIES_MAX = 2 };
+
 /* Where a warp's work of a scan belongs. */
 struct bound_place {
-  unsigned group;       /* of 16 items in the tile */
-  uint32_t pair;        /* of the block's queries */
+  unsigned group; /* of 16 items in the tile; 0 for a single query */
+  uint32_t pair;  /* of the block's queries; likewise */
   uint32_t tile;
   uint32_t first_query; /* of the block */
 };
@@ -25,13 +30,13 @@ static __device__ __forceinline__ void scan_tiles(const struct bound_work &work,
   for (unsigned i = threadIdx.x; i < bound_weight_bytes(S::L) / 16; i += S::THREADS)
     copy_async(shared_memory<uint4>() + i, work.weights + i);
   if (blockIdx.x < n_tiles)
-    load_tile<S>(work, blockIdx.x, m.tiles);
+    load_tile<S>(work, blockIdx.x, m.tiles, threadIdx.x, S::THREADS);
   copy_async_commit();
   for (uint32_t q = warp; q < work.n_group; q += S::WARPS) /* queries past the end repeat the last one */
     load_query<S>(work, m, q, first_query + q < work.n_queries ? first_query + q : work.n_queries - 1);
   for (uint32_t tile = blockIdx.x, i = 0; tile < n_tiles; tile += gridDim.x, i++) {
     if (tile + gridDim.x < n_tiles)
-      load_tile<S>(work, tile + gridDim.x, m.tiles + (i + 1) % 2 * S::TILE_BYTES);
+      load_tile<S>(work, tile + gridDim.x, m.tiles + (i + 1) % 2 * S::TILE_BYTES, threadIdx.x, S::THREADS);
     copy_async_commit();
     copy_async_wait<1>();
     __syncthreads();
@@ -40,6 +45,66 @@ static __device__ __forceinline__ void scan_tiles(const struct bound_work &work,
     __syncthreads();
   }
   copy_async_wait<0>(); /* for a block without tiles */
+}
+
+/* Call load(tile, items) and then work_on(m, items, tile) for all tiles, with room for one tile per warp. While a warp
+ * waits for its tile, the others work. The grid is [blocks][queries]. */
+template <class S, class LOAD, class WORK_ON>
+static __device__ __forceinline__ void work_on_own_tiles(const struct bound_work &work, uint32_t n_tiles, LOAD load,
+                                                         WORK_ON work_on)
+{
+  uint32_t n_warps = blockDim.x / WARP_LANES, warp = threadIdx.x / WARP_LANES;
+  uint32_t tile = blockIdx.x + warp * gridDim.x; /* few tiles are spread over blocks */
+  bound_memory<S> m = divide_memory<S>(1, n_warps);
+  unsigned char *items = m.tiles + warp * S::TILE_BYTES;
+
+  if (blockIdx.x >= n_tiles)
+    return;
+  for (unsigned i = threadIdx.x; i < bound_weight_bytes(S::L) / 16; i += blockDim.x)
+    copy_async(shared_memory<uint4>() + i, work.weights + i);
+  if (tile < n_tiles)
+    load(tile, items);
+  copy_async_commit();
+  if (warp == 0)
+    load_query<S>(work, m, 0, blockIdx.y);
+  copy_async_wait<0>();
+  __syncthreads();
+  while (tile < n_tiles) {
+    work_on(m, items, tile);
+    tile += gridDim.x * n_warps;
+    __syncwarp();
+    if (tile < n_tiles)
+      load(tile, items);
+    copy_async_commit();
+    copy_async_wait<0>();
+    __syncwarp();
+  }
+}
+
+/* A scan for one query per block. Call work_on(m, items, place) for all tiles. */
+template <class S, class WORK_ON>
+static __device__ __forceinline__ void scan_single(const struct bound_work &work, WORK_ON work_on)
+{
+  work_on_own_tiles<S>(
+      work, (work.n + S::TILE - 1) / S::TILE,
+      [&](uint32_t tile, unsigned char *items) { load_tile<S>(work, tile, items, warp_lane(), WARP_LANES); },
+      [&](const bound_memory<S> &m, const unsigned char *items, uint32_t tile) {
+        work_on(m, items, { 0, 0, tile, blockIdx.y });
+      });
+}
+
+/* Launch a kernel that works on n_tiles tiles for each of n_queries. */
+template <class S, class KERNEL>
+static err_code_t launch_single(struct device_stream *stream, struct bound_work work, unsigned n_queries,
+                                unsigned n_tiles, unsigned n_blocks, KERNEL kernel)
+{
+  unsigned share = n_blocks / n_queries ? n_blocks / n_queries : 1, n_warps = S::WARPS;
+
+  while (n_warps > 1 && memory_bytes<S>(1, n_warps) > device_shared_bytes(SIZE_MAX))
+    n_warps--;
+  work.n_group = 1;
+  return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_queries), n_warps * WARP_LANES,
+                memory_bytes<S>(1, n_warps), kernel, work);
 }
 
 template <class S, class KERNEL>
@@ -54,6 +119,18 @@ static err_code_t launch_scan(struct device_stream *stream, struct bound_work wo
   unsigned share = n_blocks / n_groups ? n_blocks / n_groups : 1;
   return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_groups), S::THREADS,
                 memory_bytes<S>(work.n_group, S::STAGES), kernel, work);
+}
+
+/* Launch a scan by `single` if the queries are few, else by `shared`. */
+template <int N_COMPONENTS, int DIM, class KERNEL>
+static err_code_t launch_either(struct device_stream *stream, const struct bound_work &work, unsigned n_blocks,
+                                KERNEL single, KERNEL shared)
+{
+  typedef sizes<N_COMPONENTS, DIM, true> S;
+
+  if (work.n_queries <= SINGLE_QUERIES_MAX)
+    return launch_single<S>(stream, work, work.n_queries, blocks_for(work.n, S::TILE), n_blocks, single);
+  return launch_scan<sizes<N_COMPONENTS, DIM, false>>(stream, work, n_blocks, shared);
 }
 
 /* Call RUN<P_x, d_P>::run() for the gate's shape. */

@@ -28,9 +28,10 @@ enum {
   QUERY_FLOOR
 };
 
-/* A kernel's sizes, which follow from P_x and d_P. Item rows in shared memory are padded by 16 bytes, so the eight rows
- * that a warp reads at once are in different banks. */
-template <int N_COMPONENTS, int DIM, bool IS_LISTS> struct sizes {
+/* A kernel's sizes, which follow from P_x and d_P. IS_SINGLE: a block has one query, and each of its warps has tiles of
+ * its own. Else a block has many queries, and its warps share tiles. Item rows in shared memory are padded by 16 bytes,
+ * so the eight rows that a warp reads at once are in different banks. */
+template <int N_COMPONENTS, int DIM, bool IS_SINGLE> struct sizes {
   enum {
     M = N_COMPONENTS,
     D = DIM,
@@ -39,16 +40,16 @@ template <int N_COMPONENTS, int DIM, bool IS_LISTS> struct sizes {
     CHUNKS = BOUND_HIDDEN / BOUND_STEP,
     ROW = M * D + 8, /* halves */
     GATE_ROW = L + 8,
-    TILE = IS_LISTS       ? SETS * GROUP_ITEMS /* each warp has its own */
+    TILE = IS_SINGLE      ? SETS * GROUP_ITEMS
            : M * D <= 256 ? 64
            : M * D <= 512 ? 32
                           : 16,
-    WARPS = 8, /* for lists: at most; as many as have room for their tiles */
+    WARPS = 8, /* of a block with one query: at most; as many as have room for their tiles */
     THREADS = WARPS * WARP_LANES,
-    STAGES = 2,                   /* of a scan */
-    GROUPS = TILE / GROUP_ITEMS, /* groups of items per tile of a scan; a warp works on one */
+    STAGES = 2, /* of tiles that warps share */
+    GROUPS = TILE / GROUP_ITEMS,
     TILE_BYTES = TILE * (ROW * 2 + GATE_ROW * 2 + MOL_RESIDUALS * 4),
-    QUERIES_MAX = IS_LISTS       ? 1
+    QUERIES_MAX = IS_SINGLE      ? 1
                   : M * D <= 512 ? 32
                                  : 16,
     QUERY_BYTES = BOUND_QUERY_COMPONENTS * D * 2 + (L + SIZES_OF_A_QUERY) * 4,
@@ -86,15 +87,14 @@ template <class S> struct bound_memory {
   float *scratch;                   /* [WARPS][GRAM] */
 };
 
-/* n_tiles is STAGES in a scan, the number of warps for lists. */
+/* n_tiles is STAGES, or the number of warps if each has its own. */
 template <class S> static size_t memory_bytes(size_t n_group, size_t n_tiles)
 {
   return bound_weight_bytes(S::L) + n_tiles * S::TILE_BYTES + n_group * S::QUERY_BYTES +
          S::WARPS * GRAM * sizeof(float);
 }
 
-template <class S>
-static __device__ __forceinline__ bound_memory<S> divide_memory(uint32_t n_group, uint32_t n_tiles)
+template <class S> static __device__ __forceinline__ bound_memory<S> divide_memory(uint32_t n_group, uint32_t n_tiles)
 {
   bound_memory<S> m;
 
@@ -258,10 +258,13 @@ static __device__ __forceinline__ void load_chunk(const struct bound_work &work,
     copy_async(residuals + row * MOL_RESIDUALS * 4, work.items.residuals + slot * MOL_RESIDUALS);
 }
 
-/* Start to prefetch a tile of a scan. The whole block calls this. Items past the end repeat the last one. */
-template <class S> static __device__ void load_tile(const struct bound_work &work, uint32_t tile, unsigned char *to)
+/* Start to prefetch a tile of a scan. n_threads call this, this one is number `thread`. Items past the end repeat the
+ * last one. */
+template <class S>
+static __device__ void load_tile(const struct bound_work &work, uint32_t tile, unsigned char *to, unsigned thread,
+                                 unsigned n_threads)
 {
-  for (unsigned i = threadIdx.x; i < S::TILE * S::CHUNKS_OF_AN_ITEM; i += S::THREADS) {
+  for (unsigned i = thread; i < S::TILE * S::CHUNKS_OF_AN_ITEM; i += n_threads) {
     unsigned row = i / S::CHUNKS_OF_AN_ITEM;
     uint32_t slot = first_slot<S>(work, tile) + row;
     load_chunk<S>(work, slot < work.end ? slot : work.end - 1, row, i % S::CHUNKS_OF_AN_ITEM, to);
