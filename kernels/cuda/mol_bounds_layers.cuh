@@ -114,55 +114,82 @@ static __device__ __forceinline__ void activate(const float y[2][4], uint32_t hi
   }
 }
 
-/* Run both layers. Writes w / 2 to `gates` and the sums of squared hidden units to `squares`, as activate() does. */
+/* Compute 16 hidden units' inputs of both sets. */
+template <class S>
+static __device__ __forceinline__ void run_first(const bound_memory<S> &m, int chunk,
+                                                 const uint32_t logits[SETS][S::STEPS][4], float y[SETS][2][4])
+{
+  const uint4 *first = m.first + chunk * S::STEPS * WARP_LANES + warp_lane();
+  const float4 *bias = m.bias1 + warp_lane() % 4;
+
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+#pragma unroll
+    for (int s = 0; s < SETS; s++)
+      load_quad(y[s][i], bias + (chunk * 2 + i) * 4);
+  }
+#pragma unroll
+  for (int step = 0; step < S::STEPS; step++) {
+    uint4 w = first[step * WARP_LANES];
+    const uint32_t b[2][2] = { { w.x, w.y }, { w.z, w.w } };
+#pragma unroll
+    for (int s = 0; s < SETS; s++) {
+      mma_f16(y[s][0], logits[s][step], b[0], y[s][0]);
+      mma_f16(y[s][1], logits[s][step], b[1], y[s][1]);
+    }
+  }
+}
+
+/* Activate 16 hidden units of both sets and add their part of the second layer. */
+template <class S>
+static __device__ __forceinline__ void run_second(const bound_memory<S> &m, int chunk, const float y[SETS][2][4],
+                                                  float gates[SETS][S::M][4], uint32_t squares[SETS][2])
+{
+  const uint4 *second = m.second + chunk * S::STEPS * WARP_LANES + warp_lane();
+  uint32_t hidden[SETS][4];
+
+#pragma unroll
+  for (int s = 0; s < SETS; s++)
+    activate(y[s], hidden[s], squares[s]);
+#pragma unroll
+  for (int step = 0; step < S::STEPS; step++) {
+    uint4 w = second[step * WARP_LANES];
+    const uint32_t b[2][2] = { { w.x, w.y }, { w.z, w.w } };
+#pragma unroll
+    for (int s = 0; s < SETS; s++) {
+      mma_f16(gates[s][2 * step], hidden[s], b[0], gates[s][2 * step]);
+      mma_f16(gates[s][2 * step + 1], hidden[s], b[1], gates[s][2 * step + 1]);
+    }
+  }
+}
+
+/* Run both layers. Writes w / 2 to `gates` and the sums of squared hidden units to `squares`, as activate() does. The
+ * tensor cores begin with the next 16 hidden units while the special functions work on these. CHUNKS is even. */
 template <class S>
 static __device__ __forceinline__ void run_gate(const bound_memory<S> &m, const uint32_t logits[SETS][S::STEPS][4],
                                                 float gates[SETS][S::M][4], uint32_t squares[SETS][2])
 {
-  const float4 *bias1 = m.bias1 + warp_lane() % 4, *bias2 = m.bias2 + warp_lane() % 4;
+  const float4 *bias2 = m.bias2 + warp_lane() % 4;
+  float y[2][SETS][2][4];
 
+  static_assert(S::CHUNKS % 2 == 0, "two chunks at a time");
 #pragma unroll
   for (int c = 0; c < S::M; c++) {
 #pragma unroll
     for (int s = 0; s < SETS; s++)
       load_quad(gates[s][c], bias2 + c * 4);
   }
+  run_first<S>(m, 0, logits, y[0]);
 #pragma unroll 1
-  for (int chunk = 0; chunk < S::CHUNKS; chunk++) {
-    const uint4 *first = m.first + chunk * S::STEPS * WARP_LANES + warp_lane();
-    const uint4 *second = m.second + chunk * S::STEPS * WARP_LANES + warp_lane();
-    float y[SETS][2][4];
-    uint32_t hidden[SETS][4];
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-#pragma unroll
-      for (int s = 0; s < SETS; s++)
-        load_quad(y[s][i], bias1 + (chunk * 2 + i) * 4);
-    }
-#pragma unroll
-    for (int step = 0; step < S::STEPS; step++) {
-      uint4 w = first[step * WARP_LANES];
-      const uint32_t b[2][2] = { { w.x, w.y }, { w.z, w.w } };
-#pragma unroll
-      for (int s = 0; s < SETS; s++) {
-        mma_f16(y[s][0], logits[s][step], b[0], y[s][0]);
-        mma_f16(y[s][1], logits[s][step], b[1], y[s][1]);
-      }
-    }
-#pragma unroll
-    for (int s = 0; s < SETS; s++)
-      activate(y[s], hidden[s], squares[s]);
-#pragma unroll
-    for (int step = 0; step < S::STEPS; step++) {
-      uint4 w = second[step * WARP_LANES];
-      const uint32_t b[2][2] = { { w.x, w.y }, { w.z, w.w } };
-#pragma unroll
-      for (int s = 0; s < SETS; s++) {
-        mma_f16(gates[s][2 * step], hidden[s], b[0], gates[s][2 * step]);
-        mma_f16(gates[s][2 * step + 1], hidden[s], b[1], gates[s][2 * step + 1]);
-      }
-    }
+  for (int chunk = 0; chunk < S::CHUNKS - 2; chunk += 2) {
+    run_first<S>(m, chunk + 1, logits, y[1]);
+    run_second<S>(m, chunk, y[0], gates, squares);
+    run_first<S>(m, chunk + 2, logits, y[0]);
+    run_second<S>(m, chunk + 1, y[1], gates, squares);
   }
+  run_first<S>(m, S::CHUNKS - 1, logits, y[1]);
+  run_second<S>(m, S::CHUNKS - 2, y[0], gates, squares);
+  run_second<S>(m, S::CHUNKS - 1, y[1], gates, squares);
 }
 
 /* A logit's weight in the softmax, times a constant that all share. half_z is half the argument of its gate's SiLU. */
