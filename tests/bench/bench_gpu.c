@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/bench gpu: every method on a GPU, beside the peak rates of its memory, tensor cores and shared memory, measured
- * in the same run. In the environment, SLUICE_GPU_QUICK selects the sizes of a smoke test, and SLUICE_BENCH_PROFILE one
- * search of each method, without times, for a profiler. */
+/* ops/bench gpu: every method on a GPU, beside the peak rates of its memory, tensor cores, special functions and shared
+ * memory, measured in the same run. In the environment, SLUICE_GPU_QUICK selects the sizes of a smoke test, and
+ * SLUICE_BENCH_PROFILE one search of each method, without times, for a profiler. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +49,10 @@ static void report_ceilings(struct gpu_bench *b)
                "TFLOP/s");
   b->limits.flops = cublas > b->limits.flops ? cublas : b->limits.flops;
 #endif
+  bench_check(gpu_ceilings_tanh_rate(b->ceilings, &b->limits.tanh));
+  report_limit(&b->options, "gpu_tanh_per_ns", "tanh in f32", b->limits.tanh, "a nanosecond");
+  bench_check(gpu_ceilings_exp2_rate(b->ceilings, &b->limits.exp2));
+  report_limit(&b->options, "gpu_exp2_per_ns", "exp2 in f32", b->limits.exp2, "a nanosecond");
   bench_check(gpu_ceilings_shared_rate(b->ceilings, &b->limits.shared));
   report_limit(&b->options, "gpu_shared_words_per_ns", "words from shared memory", b->limits.shared, "a nanosecond");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops that measure a GPU's peak rates: copies, tensor cores, shared memory. */
+/* The loops that measure a GPU's peak rates: copies, tensor cores, special functions, shared memory. */
 #include "tests/bench/gpu_ceilings.h"
 
 #ifndef SLUICE_CUDA_MODEL
@@ -26,6 +26,7 @@ static const double MMA_FLOPS = 2.0 * 16 * 8 * 16;
 
 static __global__ void __launch_bounds__(THREADS) mma_loop(const uint32_t *random, size_t loops, float *out)
 {
+  begin_kernel();
   size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;
   uint32_t a[4], b[2];
   float d[CHAINS][4] = {};
@@ -48,6 +49,7 @@ static __global__ void __launch_bounds__(THREADS) mma_loop(const uint32_t *rando
 
 static __global__ void __launch_bounds__(THREADS) shared_loop(const uint32_t *random, size_t loops, uint32_t *out)
 {
+  begin_kernel();
   uint32_t *table = shared_memory<uint32_t>(), sum[4] = {}, at = threadIdx.x;
 
   for (unsigned i = threadIdx.x; i < TABLE; i += THREADS)
@@ -60,6 +62,24 @@ static __global__ void __launch_bounds__(THREADS) shared_loop(const uint32_t *ra
     at = (at + 97 * WARP_LANES + 1) % (TABLE / 4); /* a different row each time, and no two lanes in one bank */
   }
   out[(size_t)blockIdx.x * THREADS + threadIdx.x] = sum[0] + sum[1] + sum[2] + sum[3];
+}
+
+template <bool IS_TANH>
+static __global__ void __launch_bounds__(THREADS) special_loop(const uint32_t *random, size_t loops, float *out)
+{
+  begin_kernel();
+  float x[CHAINS], sum = 0;
+
+  for (int c = 0; c < CHAINS; c++)
+    x[c] = __uint_as_float((random[threadIdx.x * CHAINS + c] & 0x807fffffu) | 0x3f000000u); /* 1/2 to 1, any sign */
+  for (size_t loop = 0; loop < loops; loop++) {
+#pragma unroll
+    for (int c = 0; c < CHAINS; c++)
+      x[c] = IS_TANH ? fast_tanh(x[c]) : fast_exp2(-x[c]);
+  }
+  for (int c = 0; c < CHAINS; c++)
+    sum += x[c];
+  out[(size_t)blockIdx.x * THREADS + threadIdx.x] = sum;
 }
 
 void gpu_ceilings_close(struct gpu_ceilings **ceilings)
@@ -144,6 +164,18 @@ static err_code_t run_shared(struct gpu_ceilings *c)
                 c->loops, (uint32_t *)c->to);
 }
 
+static err_code_t run_tanh(struct gpu_ceilings *c)
+{
+  return launch(c->stream, c->n_blocks, THREADS, 0, special_loop<true>, (const uint32_t *)c->from, c->loops,
+                (float *)c->to);
+}
+
+static err_code_t run_exp2(struct gpu_ceilings *c)
+{
+  return launch(c->stream, c->n_blocks, THREADS, 0, special_loop<false>, (const uint32_t *)c->from, c->loops,
+                (float *)c->to);
+}
+
 /* Return work per nanosecond in the fastest of a few runs. The first one warms up. */
 static err_code_t best_rate(struct gpu_ceilings *c, err_code_t (*run)(struct gpu_ceilings *), double work, double *out)
 {
@@ -175,6 +207,16 @@ err_code_t gpu_ceilings_mma_rate(struct gpu_ceilings *c, double *out)
 err_code_t gpu_ceilings_shared_rate(struct gpu_ceilings *c, double *out)
 {
   return best_rate(c, run_shared, 4.0 * (double)c->loops * c->n_blocks * THREADS, out);
+}
+
+err_code_t gpu_ceilings_tanh_rate(struct gpu_ceilings *c, double *out)
+{
+  return best_rate(c, run_tanh, (double)CHAINS * (double)c->loops * c->n_blocks * THREADS, out);
+}
+
+err_code_t gpu_ceilings_exp2_rate(struct gpu_ceilings *c, double *out)
+{
+  return best_rate(c, run_exp2, (double)CHAINS * (double)c->loops * c->n_blocks * THREADS, out);
 }
 
 err_code_t gpu_ceilings_profile(bool is_on)

@@ -30,6 +30,10 @@ err_t gpu_ceilings_mma_rate(struct gpu_ceilings *c, double *out);
 /* Measure reads from shared memory without bank conflicts: words per nanosecond. */
 err_t gpu_ceilings_shared_rate(struct gpu_ceilings *c, double *out);
 
+/* Measure the special functions tanh and exp2, in f32: results per nanosecond. */
+err_t gpu_ceilings_tanh_rate(struct gpu_ceilings *c, double *out);
+err_t gpu_ceilings_exp2_rate(struct gpu_ceilings *c, double *out);
+
 /* Begin or end what a profiler looks at, if it was told to look at nothing else (ncu --profile-from-start off). */
 err_t gpu_ceilings_profile(bool is_on);
 

@@ -20,6 +20,7 @@ double gpu_work_floor_ms(const struct gpu_work *work, const struct gpu_limits *l
   double ns = work->bytes / limits->copy;
 
   ns = fmax(ns, work->flops / limits->flops);
+  ns = fmax(ns, work->tanhs / limits->tanh + work->exp2s / limits->exp2); /* one unit computes both */
   return fmax(ns, work->lookups / limits->shared) * 1e-6;
 }
 
@@ -35,6 +36,8 @@ static void add_candidates(struct gpu_work *work, double batch, double n)
 {
   work->bytes += batch * n * (COMPONENT_BYTES + GATE_BYTES);
   work->flops += batch * n * 2 * mol_data_pair_fmas();
+  work->tanhs += batch * n * (MOL_HIDDEN + MOL_LOGITS);
+  work->exp2s += batch * n * MOL_LOGITS;
 }
 
 static void add_averages(struct gpu_work *work, double batch, double n_items, double n)
@@ -53,8 +56,12 @@ static void add_pairs(struct gpu_work *work, double batch, double n_items, doubl
 
 static struct gpu_work mol_exact(const struct gpu_case *c, double n_items)
 {
+  double n_pairs = (double)c->batch * n_items;
+
   return (struct gpu_work){ .bytes = n_items * (COMPONENT_BYTES + GATE_BYTES),
-                            .flops = (double)c->batch * n_items * 2 * mol_data_pair_fmas() };
+                            .flops = n_pairs * 2 * mol_data_pair_fmas(),
+                            .tanhs = n_pairs * (MOL_HIDDEN + MOL_LOGITS),
+                            .exp2s = n_pairs * MOL_LOGITS };
 }
 
 static struct gpu_work mol_average(const struct gpu_case *c, double n_items)

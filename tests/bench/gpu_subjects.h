@@ -7,7 +7,7 @@
 
 /* Measured peaks of the device: bytes, operations and words per nanosecond. */
 struct gpu_limits {
-  double copy, flops, shared;
+  double copy, flops, shared, tanh, exp2;
 };
 
 /* The least work that a search must do. */
@@ -15,6 +15,7 @@ struct gpu_work {
   double bytes;   /* bytes that must be read from the device's memory, once */
   double flops;   /* on tensor cores */
   double lookups; /* words from shared memory */
+  double tanhs, exp2s;
 };
 
 struct gpu_case {
