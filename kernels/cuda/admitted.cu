@@ -38,6 +38,7 @@ static __device__ __forceinline__ void append_word(const struct device_lists &li
 static __global__ void __launch_bounds__(THREADS)
     append_words(struct admitted_words admitted, size_t first, size_t end, struct device_lists lists)
 {
+  begin_kernel();
   size_t list = blockIdx.y, n_words = (end + ADMITTED_SLOTS - 1) / ADMITTED_SLOTS;
   const uint64_t *words = admitted.of[list];
 

@@ -221,6 +221,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
     scan(struct average_scan_input in, struct shared_layout layout, struct scan_range range, const float *floors,
          float *maxima, struct device_lists lists)
 {
+  begin_kernel();
   struct query_error *errors = shared_memory<struct query_error>();
   uint32_t *buffers = reinterpret_cast<uint32_t *>(errors + GROUPS_MAX * GROUP);
   half_bits *numbers = reinterpret_cast<half_bits *>(buffers + WARPS * APPEND_BUFFER_BYTES / 4);

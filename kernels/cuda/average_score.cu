@@ -12,6 +12,7 @@ static const unsigned blocks_max = 128; /* per list */
 
 static __global__ void __launch_bounds__(THREADS) score(struct average_score_input in, struct device_lists lists)
 {
+  begin_kernel();
   size_t q = blockIdx.y;
   uint32_t n = list_length(lists, q);
   const float *query = in.queries + q * in.dim;

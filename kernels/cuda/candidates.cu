@@ -18,6 +18,7 @@ static __device__ __forceinline__ bool is_new(uint32_t *seen, uint32_t slot)
 static __global__ void __launch_bounds__(THREADS)
     add(struct device_lists from, const float *thresholds, uint32_t *seen, size_t n_words, struct device_lists to)
 {
+  begin_kernel();
   size_t list = blockIdx.y;
   uint32_t n = list_length(from, list);
   float least = thresholds ? thresholds[list] : -INFINITY;
@@ -38,6 +39,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 static __global__ void __launch_bounds__(THREADS) copy_overflow(struct device_lists from, struct device_lists to)
 {
+  begin_kernel();
   size_t list = (size_t)blockIdx.x * THREADS + threadIdx.x;
 
   if (list < from.n_lists && from.n[list] > from.capacity)

@@ -38,6 +38,17 @@ size_t device_shared_bytes(size_t most)
   return (size_t)n < most ? (size_t)n : most;
 }
 
+bool device_overlaps_launches()
+{
+#ifdef SLUICE_CUDA_MODEL
+  return false;
+#else
+  int major = 0;
+
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major >= 9;
+#endif
+}
+
 /* Set what holds for the whole process, before CUDA starts. Waits that do not poll sleep. Kernels are loaded at once:
  * else each would take memory at its first launch, after the memory was counted, and a driver that compiles them would
  * do so during queries. The environment may choose otherwise. */

@@ -32,11 +32,48 @@ template <class T> __device__ __forceinline__ T *shared_memory()
 #endif
 }
 
+/* Every kernel's first call: what the stream did before it has ended when this returns. On devices that can, a kernel
+ * begins while the one before it ends, so that its launch takes no time of its own, and lets the next one do likewise
+ * (programmatic dependent launch). So nothing may access device memory before this. */
+static __device__ __forceinline__ void begin_kernel()
+{
+#ifdef SLUICE_CUDA_MODEL
+  cuda_model_begin_kernel();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* Can this device begin a kernel before the one before it has ended? */
+bool device_overlaps_launches();
+
 /* Shared memory that a block of this device can have, in bytes: at least SHARED_BYTES_USUAL, but never above `most`. */
 size_t device_shared_bytes(size_t most);
 
-/* Launch a kernel in a stream. Returns ERR_DEVICE on failure. A kernel's shared-memory limit belongs to the whole
- * process, so every thread sets it to the same value: all that the device has. */
+#ifndef SLUICE_CUDA_MODEL
+template <class... Parameters, class... Arguments>
+cudaError_t launch_overlapping(struct device_stream *stream, dim3 grid, unsigned n_threads, size_t shared_bytes,
+                               void (*kernel)(Parameters...), Arguments... arguments)
+{
+  cudaLaunchAttribute overlap = {};
+  cudaLaunchConfig_t config = {};
+
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  config.gridDim = grid;
+  config.blockDim = n_threads;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = cuda_stream(stream);
+  config.attrs = &overlap;
+  config.numAttrs = device_overlaps_launches();
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+#endif
+
+/* Launch a kernel in a stream. Its first call must be begin_kernel(). Returns ERR_DEVICE on failure. A kernel's
+ * shared-memory limit belongs to the whole process, so every thread sets it to the same value: all that the device has.
+ */
 template <class... Parameters, class... Arguments>
 err_code_t launch(struct device_stream *stream, dim3 grid, unsigned n_threads, size_t shared_bytes,
                   void (*kernel)(Parameters...), Arguments... arguments)
@@ -49,10 +86,8 @@ err_code_t launch(struct device_stream *stream, dim3 grid, unsigned n_threads, s
   if (shared_bytes > SHARED_BYTES_USUAL)
     error =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)device_shared_bytes(SIZE_MAX));
-  if (error == cudaSuccess) {
-    kernel<<<grid, n_threads, shared_bytes, cuda_stream(stream)>>>(arguments...);
-    error = cudaGetLastError();
-  }
+  if (error == cudaSuccess)
+    error = launch_overlapping(stream, grid, n_threads, shared_bytes, kernel, arguments...);
 #endif
   return error == cudaSuccess ? ERR_OK : cuda_failure(error, "cannot launch a kernel");
 }

@@ -125,6 +125,7 @@ static __global__ void __launch_bounds__(N_THREADS, 1)
     threshold(const float *scores, size_t stride, const uint32_t *n, uint32_t length, struct lists_ranks ranks,
               float *thresholds)
 {
+  begin_kernel();
   uint32_t list = blockIdx.x, rank = ranks.more + (ranks.of ? ranks.of[list] : 0);
   struct keys<N_THREADS, KEYS> keys;
   float found = -INFINITY;
@@ -144,6 +145,7 @@ static __global__ void __launch_bounds__(N_THREADS, 1)
 static __global__ void __launch_bounds__(THREADS)
     keep(struct device_lists from, const float *thresholds, struct device_lists to)
 {
+  begin_kernel();
   size_t list = blockIdx.y;
   uint32_t n = list_length(from, list);
   float least = thresholds[list];
@@ -159,6 +161,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 static __global__ void __launch_bounds__(THREADS) raise(float *floors, const float *others, size_t n)
 {
+  begin_kernel();
   size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
 
   if (i < n && others[i] > floors[i])

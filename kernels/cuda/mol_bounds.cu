@@ -91,6 +91,7 @@ template <int N_COMPONENTS, int DIM>
 static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREADS, 1)
     bound_maxima(struct bound_work work)
 {
+  begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, false> S;
 
   scan_tiles<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
@@ -102,6 +103,7 @@ template <int N_COMPONENTS, int DIM>
 static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1)
     bound_maxima_single(struct bound_work work)
 {
+  begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, true> S;
 
   scan_single<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
@@ -128,6 +130,7 @@ static __device__ __forceinline__ void bound_entries(const struct bound_work &wo
 template <int N_COMPONENTS, int DIM>
 static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1) bound_lists(struct bound_work work)
 {
+  begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, true> S;
   uint32_t n = list_length(work.lists, blockIdx.y);
 

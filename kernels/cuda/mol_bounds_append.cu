@@ -104,6 +104,7 @@ template <int N_COMPONENTS, int DIM>
 static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREADS, 1)
     bound_append(struct bound_work work)
 {
+  begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, false> S;
 
   scan_tiles<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
@@ -115,6 +116,7 @@ template <int N_COMPONENTS, int DIM>
 static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1)
     bound_append_single(struct bound_work work)
 {
+  begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, true> S;
 
   scan_single<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {

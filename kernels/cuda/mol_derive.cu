@@ -84,6 +84,7 @@ static __device__ void derive_item(const float *row, const struct item_sizes &si
 static __global__ void __launch_bounds__(THREADS) derive(struct device_rows rows, struct item_sizes sizes,
                                                          const uint32_t *slots, size_t n, struct mol_derive_arrays to)
 {
+  begin_kernel();
   size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
 
   if (i < n && rows.present[slots[i]]) /* the same for all lanes */

@@ -16,6 +16,7 @@ static __device__ __forceinline__ size_t query_of(const struct mol_pair_queries 
 
 static __global__ void begin(struct mol_pair_union out, size_t n)
 {
+  begin_kernel();
   size_t q = (size_t)blockIdx.x * THREADS + threadIdx.x;
 
   if (q >= n)
@@ -27,6 +28,7 @@ static __global__ void begin(struct mol_pair_union out, size_t n)
 static __global__ void spread(size_t n_lists, size_t n_rows, struct mol_pair_queries queries,
                               struct lists_ranks of_queries, uint32_t *of_lists)
 {
+  begin_kernel();
   size_t list = (size_t)blockIdx.x * THREADS + threadIdx.x;
 
   if (list < n_lists)
@@ -80,6 +82,7 @@ static __global__ void __launch_bounds__(THREADS)
     score(struct mol_pairs_input in, struct mol_pair_queries queries, const float *floors, const float *estimates,
           struct device_lists lists)
 {
+  begin_kernel();
   float *tile = shared_memory<float>() + threadIdx.x / WARP_LANES * WARP_LANES * PITCH;
   size_t list = blockIdx.x, row = list % in.rows.n, dim = in.component_dim;
   size_t offset = (in.first_component + list / in.rows.n) * dim;
@@ -113,6 +116,7 @@ static __global__ void __launch_bounds__(THREADS)
     add_lists(size_t n_rows, struct mol_pair_queries queries, struct device_lists lists, const float *thresholds,
               struct mol_pair_union out)
 {
+  begin_kernel();
   size_t list = blockIdx.x, query = query_of(queries, list % n_rows);
   uint32_t n = list_length(lists, list);
   float least = thresholds[list];
@@ -130,6 +134,7 @@ static __global__ void __launch_bounds__(THREADS)
 static __global__ void sum_up(size_t n_rows, size_t n_components, struct mol_pair_queries queries,
                               struct device_lists lists, const float *thresholds, struct mol_pair_union out)
 {
+  begin_kernel();
   size_t query = blockIdx.x, first = query * queries.n_components, end = first + queries.n_components;
   float best = -INFINITY;
   bool has_overflowed = false;
@@ -155,6 +160,7 @@ static __global__ void sum_up(size_t n_rows, size_t n_components, struct mol_pai
 static __global__ void __launch_bounds__(THREADS)
     add_all(const uint8_t *present, size_t n_slots, struct mol_pair_queries queries, struct mol_pair_union out)
 {
+  begin_kernel();
   size_t query = blockIdx.x;
 
   for (size_t first = (size_t)blockIdx.y * THREADS; first < n_slots; first += (size_t)gridDim.y * THREADS) {

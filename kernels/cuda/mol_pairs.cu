@@ -291,6 +291,7 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
     scan(struct mol_pairs_input in, struct scan_range range, const float *floors, float *maxima,
          struct device_lists lists)
 {
+  begin_kernel();
   typedef scan_sizes<GROUPS, ROW_WARPS> S;
   half_bits *ring = shared_memory<half_bits>(); /* [STAGES][S::STAGE] */
   float *starts = reinterpret_cast<float *>(ring + STAGES * S::STAGE);
@@ -351,6 +352,7 @@ static __global__ void __launch_bounds__(THREADS)
     scan_long(struct mol_pairs_input in, struct scan_range range, const float *floors, float *maxima,
               struct device_lists lists)
 {
+  begin_kernel();
   size_t n_lists = in.n_components * in.rows.n, dim = in.component_dim;
   size_t n = n_lists * range.n_tiles;
 

@@ -12,6 +12,7 @@ static __device__ float round_up(double x)
 /* One thread per row. */
 static __global__ void prepare(struct mol_pairs_rows rows, size_t dim, size_t half_dim)
 {
+  begin_kernel();
   size_t row = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
 
   if (row >= rows.n)

@@ -223,6 +223,7 @@ template <bool IS_SHARED>
 static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
     score_lists(struct mol_score_input in, struct score_sizes s, struct device_lists lists)
 {
+  begin_kernel();
   for (size_t q = blockIdx.y; q < lists.n_lists; q += gridDim.y) {
     struct score_tile tile = open_tile<IS_SHARED>(in, s, q);
     uint32_t n = list_length(lists, q);
@@ -242,6 +243,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
     score_append(struct mol_score_input in, struct score_sizes s, size_t begin, size_t end, const float *floors,
                  struct device_lists lists)
 {
+  begin_kernel();
   for (size_t q = blockIdx.y; q < in.n_queries; q += gridDim.y) {
     struct score_tile tile = open_tile<IS_SHARED>(in, s, q);
     for (size_t first = begin + (size_t)blockIdx.x * WARP_LANES; first < end; first += (size_t)gridDim.x * WARP_LANES) {

@@ -91,6 +91,7 @@ static __device__ void find_scale(const float (&scores)[SPLITS], struct pq_packe
 template <int Q>
 static __global__ void __launch_bounds__(SUBITEMS) prepare(struct pq_scan_input in, struct pq_packed_levels levels)
 {
+  begin_kernel();
   typedef layout<Q> L;
   size_t query = blockIdx.x, group = query / Q;
   float *lows = shared_memory<float>(), scores[SPLITS];
@@ -217,6 +218,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     find_maxima(struct pq_scan_input in, struct pq_packed_levels levels, size_t n_slots, size_t stride, size_t n_tiles,
                 float *maxima)
 {
+  begin_kernel();
   typedef layout<Q> L;
   struct reader<Q> r;
 
@@ -298,6 +300,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     scan(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t first, uint32_t end, const float *floors,
          struct device_lists lists)
 {
+  begin_kernel();
   typedef layout<Q> L;
   uint16_t *shared_starts = reinterpret_cast<uint16_t *>(shared_memory<uint8_t>() + L::TABLE_BYTES);
   uint32_t step = gridDim.x * WARPS * L::ITEMS, n_pairs = (end + 1) / 2; /* a lane takes two adjacent items at a time */

@@ -60,6 +60,7 @@ template <int Q, bool IS_MAXIMA>
 static __global__ void __launch_bounds__(THREADS) scan(struct pq_scan_input in, struct scan_range range,
                                                        const float *floors, float *maxima, struct device_lists lists)
 {
+  begin_kernel();
   float *tables = shared_memory<float>();
   size_t first_query = (size_t)blockIdx.y * Q, query = first_query + threadIdx.x % Q;
   unsigned sub = threadIdx.x % WARP_LANES / Q;
@@ -145,6 +146,7 @@ err_code_t pq_scan_append(struct device_stream *stream, const struct pq_scan_inp
 /* One thread per entry. The tables are read through the cache. */
 static __global__ void __launch_bounds__(SCORE_THREADS) score(struct pq_scan_input in, struct device_lists lists)
 {
+  begin_kernel();
   size_t list = blockIdx.y;
   uint32_t n = list_length(lists, list);
   const float *tables = in.subitem_scores + list * in.n_splits * SUBITEMS;

@@ -75,6 +75,7 @@ static __device__ __forceinline__ bool passes(const struct program_words_task &t
 
 static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT) make_words(struct program_words_input input)
 {
+  begin_kernel();
   const struct program_words_task task = input.tasks[blockIdx.y];
   uint32_t n_set = 0;
 

@@ -14,6 +14,7 @@ static __device__ void copy_row(uint8_t *to, const uint8_t *from, size_t bytes)
 
 static __global__ void gather(struct device_rows rows, const uint32_t *slots, size_t n, uint8_t *staging)
 {
+  begin_kernel();
   size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
 
   if (i < n)
@@ -23,6 +24,7 @@ static __global__ void gather(struct device_rows rows, const uint32_t *slots, si
 static __global__ void scatter(struct device_rows rows, const uint32_t *slots, const int32_t *sources, size_t n,
                                const uint8_t *staging)
 {
+  begin_kernel();
   size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
 
   if (i >= n)

@@ -8,6 +8,7 @@ enum { THREADS = 256 };
 
 static __global__ void scatter(const struct value_column *columns, const struct value_cell *cells, size_t n)
 {
+  begin_kernel();
   size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
 
   if (i >= n)

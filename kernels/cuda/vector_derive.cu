@@ -74,6 +74,7 @@ static __global__ void __launch_bounds__(THREADS)
     derive_items(struct device_rows rows, size_t n, size_t tail_at, const uint32_t *slots, size_t n_slots,
                  struct vector_halves items)
 {
+  begin_kernel();
   size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
 
   if (i >= n_slots || !rows.present[slots[i]]) /* the same for all lanes */
@@ -92,6 +93,7 @@ static __global__ void __launch_bounds__(THREADS)
 static __global__ void __launch_bounds__(THREADS) derive_queries(const double *q, const float *tails, size_t n_queries,
                                                                  size_t n_all, size_t n, struct vector_halves queries)
 {
+  begin_kernel();
   size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
 
   if (i >= n_queries)

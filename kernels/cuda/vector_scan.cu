@@ -230,6 +230,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
     scan(struct vector_scan_input in, struct scan_range range, const float *floors, float *maxima,
          struct device_lists lists)
 {
+  begin_kernel();
   size_t first_query = (size_t)blockIdx.y * Q;
   struct block_queries queries = load_queries<Q, IS_SHARED>(in, first_query, floors);
 

@@ -26,6 +26,7 @@ static __device__ __forceinline__ double dot_f64(const double *q, const float *r
 static __global__ void __launch_bounds__(THREADS)
     score(struct device_rows rows, const double *q, size_t n, struct device_lists lists)
 {
+  begin_kernel();
   size_t list = blockIdx.y;
   uint32_t length = list_length(lists, list);
 

@@ -20,11 +20,11 @@ enum { IS_SANITIZED = 0 };
 /* What the host does wrong around the kernel. */
 enum host_fault {
   HOST_NOTHING,
-  HOST_READS_DEVICE,   /* reads device memory by its address */
-  HOST_WRITES_DEVICE,  /* writes it */
-  HOST_CHANGES_SENT,   /* changes the input after the copy's start */
-  HOST_READS_EARLY,    /* reads the output before the wait */
-  HOST_USES_FREED,     /* lets a kernel read memory that was freed */
+  HOST_READS_DEVICE,    /* reads device memory by its address */
+  HOST_WRITES_DEVICE,   /* writes it */
+  HOST_CHANGES_SENT,    /* changes the input after the copy's start */
+  HOST_READS_EARLY,     /* reads the output before the wait */
+  HOST_USES_FREED,      /* lets a kernel read memory that was freed */
   HOST_COPIES_UNWRITTEN /* copies device memory that nobody wrote */
 };
 
@@ -57,6 +57,8 @@ static const struct planted cases[] = {
   { "unwritten", PLANTED_UNWRITTEN, HOST_NOTHING, A_WATCH, "watch", "memory that nobody wrote" },
   { "unwritten shared", PLANTED_UNWRITTEN_SHARED, HOST_NOTHING, A_WATCH, "watch", "memory that nobody wrote" },
   { "behind", PLANTED_BEHIND, HOST_NOTHING, NOTHING, "on", "" },
+  { "no begin", PLANTED_NO_BEGIN, HOST_NOTHING, NOTHING, "on", "does not call begin_kernel" },
+  { "late begin", PLANTED_LATE_BEGIN, HOST_NOTHING, A_WATCH, "watch", "accessed before begin_kernel" },
   { "divergent", PLANTED_DIVERGENT, HOST_NOTHING, NOTHING, "on", "deadlock" },
   { "misaligned load", PLANTED_MISALIGNED_LOAD, HOST_NOTHING, AN_ADDRESS_SANITIZER, "on", "misaligned address" },
   { "the host reads", PLANTED_NOTHING, HOST_READS_DEVICE, NOTHING, "on", "the host touches device memory" },

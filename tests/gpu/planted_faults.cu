@@ -65,6 +65,9 @@ static __device__ uint32_t sum_of(enum planted_fault fault, struct shared *s)
 
 static __global__ void add_up(enum planted_fault fault, const uint32_t *in, uint32_t *out)
 {
+  uint32_t early = fault == PLANTED_LATE_BEGIN ? in[0] : 0;
+  if (fault != PLANTED_NO_BEGIN)
+    begin_kernel();
   struct shared *s = shared_memory<struct shared>();
   unsigned t = threadIdx.x, mine = blockIdx.x * (N / BLOCKS) + t;
 
@@ -75,7 +78,7 @@ static __global__ void add_up(enum planted_fault fault, const uint32_t *in, uint
       out[0] = 1;
   }
   load(fault, in, s);
-  uint32_t sum = sum_of(fault, s);
+  uint32_t sum = sum_of(fault, s) + early;
   if (fault == PLANTED_NO_WAIT || fault == PLANTED_WAIT_FOR_OLDER)
     copy_async_wait<0>();
   if (fault == PLANTED_DIVERGENT) {

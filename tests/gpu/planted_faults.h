@@ -28,6 +28,8 @@ enum planted_fault {
   PLANTED_UNWRITTEN_SHARED, /* a read of shared memory that only an earlier block wrote */
   PLANTED_BEHIND,           /* a read behind an array */
   PLANTED_DIVERGENT,        /* half of a block is at a barrier, the other half has ended */
+  PLANTED_NO_BEGIN,         /* a kernel that does not call begin_kernel() */
+  PLANTED_LATE_BEGIN,       /* ... that reads device memory before it does */
   PLANTED_MISALIGNED_LOAD   /* a uint2 at an address that is no multiple of 8 */
 };
 

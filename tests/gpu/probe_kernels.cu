@@ -55,6 +55,7 @@ static __device__ float error_of(float found, double wanted)
 static __global__ void __launch_bounds__(THREADS)
     sweep(enum probe_function function, uint32_t first, uint32_t stride, uint64_t n, unsigned long long *found)
 {
+  begin_kernel();
   unsigned long long worst = 0, n_wrong = 0;
 
   for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (uint64_t)gridDim.x * THREADS) {
@@ -75,6 +76,7 @@ static __global__ void __launch_bounds__(THREADS)
 static __global__ void __launch_bounds__(THREADS)
     multiply(size_t n, const uint32_t *a, const uint32_t *b, const float *c, float *d)
 {
+  begin_kernel();
   size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
   unsigned g = warp_lane() / 4, t = warp_lane() % 4;
 

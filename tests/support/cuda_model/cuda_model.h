@@ -67,6 +67,7 @@ extern __constinit thread_local struct cuda_model_thread cuda_model_now;
 #define blockDim  (cuda_model_now.block_size)
 #define gridDim   (cuda_model_now.grid)
 
+void cuda_model_begin_kernel();
 void __syncthreads();
 void __syncwarp();
 void __threadfence();

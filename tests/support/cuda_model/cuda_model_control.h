@@ -27,8 +27,8 @@ extern "C" {
 void cuda_model_set_present(bool is_present);
 void cuda_model_set_memory(size_t bytes);
 
-/* Set the CUDA version that the driver supports, as 13000 for 13.0. The runtime's is 13.0; an older driver cannot start.
- * 0: there is no driver. */
+/* Set the CUDA version that the driver supports, as 13000 for 13.0. The runtime's is 13.0; an older driver cannot
+ * start. 0: there is no driver. */
 void cuda_model_set_driver(int version);
 
 /* Set the shared memory of a block, in bytes. The default is 227 KiB, a Hopper card's; an A100 has 163 KiB, an L4 99

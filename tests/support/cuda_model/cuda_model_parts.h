@@ -44,6 +44,7 @@ unsigned char *cuda_model_limit_shared(unsigned char *end, size_t bytes);
  * number is unique in a host thread. A step is the part of a warp's interval between two __syncwarp(). */
 struct cuda_model_place {
   bool is_watched; /* a kernel runs, and the watch is on */
+  bool has_begun;  /* the thread has called begin_kernel() */
   uint32_t block, interval, step, warp, lane;
   const unsigned char *shared_end;
 };

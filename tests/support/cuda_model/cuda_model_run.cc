@@ -38,6 +38,7 @@ struct copy {
 struct fiber {
   void *stack_pointer;
   unsigned char *stack;
+  bool has_begun; /* has called begin_kernel() */
   unsigned group; /* of the next asynchronous copy */
   std::vector<copy> copies;
 };
@@ -170,6 +171,8 @@ static void fiber_main()
   __sanitizer_finish_switch_fiber(NULL, &scheduler_bottom, &scheduler_size);
 #endif
   (*m->body)();
+  if (!m->now->fibers[m->current].has_begun)
+    cuda_model_stop("a kernel does not call begin_kernel()");
   if (!m->now->fibers[m->current].copies.empty())
     cuda_model_stop("a thread ends before the asynchronous copies that it started");
   m->now->states[m->current] = DONE;
@@ -194,6 +197,7 @@ static void prepare_fiber(fiber *f)
   for (int i = 0; i < 6; i++)
     *--top = NULL;
   f->stack_pointer = top;
+  f->has_begun = false;
   f->group = 0;
   f->copies.clear();
 }
@@ -204,6 +208,7 @@ static void be(unsigned thread)
   m->current = thread;
   cuda_model_now.thread.x = thread;
   if (cuda_model_place.is_watched) {
+    cuda_model_place.has_begun = m->now->fibers[thread].has_begun;
     cuda_model_place.interval = m->now->interval;
     cuda_model_place.warp = thread / WARP;
     cuda_model_place.step = m->now->warps[thread / WARP].step;
@@ -426,6 +431,12 @@ static void begin_block(block *b, dim3 index, dim3 grid, size_t shared_bytes)
   memset(b->identity.shared, CUDA_MODEL_GARBAGE, shared_bytes);
   b->number = (index.z * grid.y + index.y) * grid.x + index.x;
   begin_interval(b);
+}
+
+void cuda_model_begin_kernel()
+{
+  m->now->fibers[m->current].has_begun = true;
+  cuda_model_place.has_begun = true;
 }
 
 void cuda_model_run(dim3 grid, unsigned n_threads, size_t shared_bytes, const std::function<void()> &body)

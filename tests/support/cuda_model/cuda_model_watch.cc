@@ -192,6 +192,8 @@ static void watch(const void *p, size_t n, access kind, const void *from)
   shadow *s = shadow_of(p);
   who now = {};
 
+  if (!here.has_begun && !is_shared(p))
+    cuda_model_stop("device memory is accessed before begin_kernel()");
   now.machine = machine & 0xff;
   now.interval = here.interval;
   now.warp = here.warp & 63;
@@ -273,11 +275,11 @@ void cuda_model_watch_forget(const void *p, size_t n)
 
 /* What -fsanitize=thread calls. The names are the compiler's. With the address sanitizer kernels have no such calls. */
 #if !defined(__SANITIZE_ADDRESS__)
-#define ACCESS(name, n, kind)                                                       \
-  extern "C" void __tsan_##name(const void *p)                                      \
-  {                                                                                 \
-    if (cuda_model_place.is_watched && cuda_model_is_device(p))                     \
-      watch(p, n, kind, __builtin_return_address(0));                               \
+#define ACCESS(name, n, kind)                                   \
+  extern "C" void __tsan_##name(const void *p)                  \
+  {                                                             \
+    if (cuda_model_place.is_watched && cuda_model_is_device(p)) \
+      watch(p, n, kind, __builtin_return_address(0));           \
   }
 ACCESS(read1, 1, READ)
 ACCESS(read2, 2, READ)
