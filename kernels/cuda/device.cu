@@ -8,7 +8,7 @@
 
 /* How long a wait polls before it sleeps. To be woken takes tens of microseconds: too much for a search of 50, little
  * for one of milliseconds, during which polling would keep a core busy. */
-static const long long POLL_NS = 250000;
+static const long long POLL_NS = 1000000;
 
 static void give(void *out, void *memory)
 {
