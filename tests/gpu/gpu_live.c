@@ -166,7 +166,7 @@ int main(void)
   CHECK_OK(engine_open(&config, &engine));
   for (size_t i = 0; i < SEARCHERS; i++)
     CHECK(pthread_create(&threads[i], NULL, search, (void *)(uintptr_t)(dice_u64(&dice) | 1)) == 0, "no thread");
-  size_t n_epochs = check_size(EPOCHS, 40);
+  size_t n_epochs = check_size(EPOCHS, 12);
 
   for (size_t epoch = 1; epoch <= n_epochs || atomic_load(&n_searches) <= SEARCHERS; epoch++)
     publish(epoch);
