@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scalar reference of dot_i8(), sketch_bounds() and dot_f64(), for sketches and vectors. kernels_ref.c has the
- * other kernels. */
+/* The scalar reference of dot_i8(), sketch_bounds(), dot_f64() and dots_f64(), for sketches and vectors. kernels_ref.c
+ * has the other kernels. */
 #include <math.h>
 #include <string.h>
 
@@ -92,6 +92,14 @@ static double dot_f64_ref(const double *query, const float *row, size_t n)
   return sums[0];
 }
 
+static void dots_f64_ref(const double *rows, size_t n_rows, const float *const *vectors, size_t n_vectors, size_t dim,
+                         double *out)
+{
+  for (size_t v = 0; v < n_vectors; v++)
+    for (size_t r = 0; r < n_rows; r++)
+      out[v * n_rows + r] = dot_f64_ref(rows + r * dim, vectors[v], dim);
+}
+
 void variant_ref_sketch(struct kernels *table)
 {
   table->dot_i8 = dot_i8_ref;
@@ -100,4 +108,5 @@ void variant_ref_sketch(struct kernels *table)
   table->block_rows = block_rows_ref;
   table->sketch_bounds = sketch_bounds_ref;
   table->dot_f64 = dot_f64_ref;
+  table->dots_f64 = dots_f64_ref;
 }

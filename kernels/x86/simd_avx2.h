@@ -21,6 +21,8 @@ enum {
   MATH_REGS = 4,
   LINEAR_ROWS = 4,
   LINEAR_REGS = 3,
+  DOTS_ROWS = 4,
+  DOTS_VECTORS = 3,
   LISTS_ROWS = 4,
   LISTS_REGS = 2,
 };

@@ -20,6 +20,8 @@ enum {
   MATH_REGS = 4,   /* registers that exp and SiLU process together */
   LINEAR_ROWS = 6, /* a tile of linear(): rows x registers of outputs */
   LINEAR_REGS = 4,
+  DOTS_ROWS = 4, /* a tile of dots_f64(): rows x vectors */
+  DOTS_VECTORS = 4,
   LISTS_ROWS = 8, /* a tile of mol_lists(): rows of queries x registers of items */
   LISTS_REGS = 2,
 };

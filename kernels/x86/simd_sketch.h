@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of sketch_ref.c, written once for all instruction sets. Include it after a simd_numbers_*.h. Private to
- * the variant files. */
+/* dot_i8(), dot_i8_pair() and sketch_bounds(), written once for all instruction sets. Include it after a
+ * simd_numbers_*.h. Private to the variant files. */
 #ifndef KERNELS_X86_SIMD_SKETCH_H
 #define KERNELS_X86_SIMD_SKETCH_H
-
-#include <string.h>
 
 #include "kernels/x86/simd_math.h"
 
@@ -125,56 +123,11 @@ static void VARIANT(sketch_bounds)(const int32_t *sums, const struct sketch_item
     floats_store(bounds + i, floats_add(sketch_score(sums, items, weights, i), sketch_slack(items, weights, i)));
 }
 
-/* dot_f64 -------------------- */
-
-enum { PARTIAL_SUMS = 32, PARTIAL_REGS = PARTIAL_SUMS / DOUBLES_N };
-
-TILE void add_products(const double *query, const float *row, doubles sums[PARTIAL_REGS])
-{
-  UNROLL for (int i = 0; i < PARTIAL_REGS; i++) sums[i] =
-      doubles_fma(doubles_load(query + i * DOUBLES_N), doubles_from_floats(row + i * DOUBLES_N), sums[i]);
-}
-
-TILE double sum_by_halves(doubles sums[PARTIAL_REGS])
-{
-  double last[DOUBLES_N];
-
-  UNROLL for (int half = PARTIAL_REGS / 2; half > 0; half /= 2)
-  {
-    UNROLL for (int i = 0; i < half; i++) sums[i] = doubles_add(sums[i], sums[i + half]);
-  }
-  doubles_store(last, sums[0]);
-  UNROLL for (int half = DOUBLES_N / 2; half > 0; half /= 2)
-  {
-    UNROLL for (int i = 0; i < half; i++) last[i] += last[i + half];
-  }
-  return last[0];
-}
-
-static double VARIANT(dot_f64)(const double *query, const float *row, size_t n)
-{
-  doubles sums[PARTIAL_REGS];
-  size_t k = 0;
-
-  UNROLL for (int i = 0; i < PARTIAL_REGS; i++) sums[i] = doubles_zero();
-  for (; k + PARTIAL_SUMS <= n; k += PARTIAL_SUMS)
-    add_products(query + k, row + k, sums);
-  if (k < n) {
-    double last_query[PARTIAL_SUMS] = { 0 };
-    float last_row[PARTIAL_SUMS] = { 0 };
-    memcpy(last_query, query + k, (n - k) * sizeof *query);
-    memcpy(last_row, row + k, (n - k) * sizeof *row);
-    add_products(last_query, last_row, sums);
-  }
-  return sum_by_halves(sums);
-}
-
 static void fill_sketch(struct kernels *table)
 {
   table->dot_i8 = VARIANT(dot_i8);
   table->dot_i8_pair = VARIANT(dot_i8_pair);
   table->sketch_bounds = VARIANT(sketch_bounds);
-  table->dot_f64 = VARIANT(dot_f64);
 }
 
 #endif

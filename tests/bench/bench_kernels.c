@@ -329,14 +329,15 @@ enum {
   VECTOR_BLOCKS = VECTOR_ITEMS / SKETCH_BLOCK_ITEMS,
   VECTOR_DIM = 128,
   ROW_DIM = 768,
-  ROWS = 64
+  ROWS = 64,
+  BATCH = 32
 };
 
 static uint8_t *sketch_bytes;
 static int16_t sketch_numbers[VECTOR_DIM];
 static int32_t sketch_sums[VECTOR_ITEMS];
 static float sketch_scales[VECTOR_ITEMS], sketch_upper[VECTOR_ITEMS], *rows;
-static double row_query[ROW_DIM], row_sums[ROWS];
+static double row_query[ROW_DIM], row_sums[ROWS], *matrix, matrix_sums[BATCH * ROW_DIM];
 
 static void vector_fill(struct dice *dice)
 {
@@ -382,6 +383,30 @@ static void dot_f64_run(const struct kernels *kernels)
     row_sums[i] = kernels->dot_f64(row_query, rows + i * ROW_DIM, ROW_DIM);
 }
 
+/* A batch of queries times a square matrix, as they are rotated for bilinear. */
+static void matrix_fill(struct dice *dice)
+{
+  rows_fill(dice);
+  for (size_t i = 0; i < ROW_DIM * ROW_DIM; i++)
+    matrix[i] = (double)dice_float(dice, 1.0f);
+}
+
+static void dot_f64_matrix_run(const struct kernels *kernels)
+{
+  for (size_t k = 0; k < ROW_DIM; k++)
+    for (size_t i = 0; i < BATCH; i++)
+      matrix_sums[i * ROW_DIM + k] = kernels->dot_f64(matrix + k * ROW_DIM, rows + i * ROW_DIM, ROW_DIM);
+}
+
+static void dots_f64_run(const struct kernels *kernels)
+{
+  const float *vectors[BATCH];
+
+  for (size_t i = 0; i < BATCH; i++)
+    vectors[i] = rows + i * ROW_DIM;
+  kernels->dots_f64(matrix, ROW_DIM, vectors, BATCH, ROW_DIM, matrix_sums);
+}
+
 static void inputs_open(void)
 {
   check(mem_array((size_t)SKETCH_ITEMS * BOOKS_X, SKETCH_DIM, &sketch_blocks));
@@ -399,6 +424,7 @@ static void inputs_open(void)
   check(mem_array(PQ_SPLITS * PQ_SUBITEMS, 1, &pq_tables));
   scan_scores = floats_new(SCAN_ITEMS);
   rows = floats_new(ROWS * ROW_DIM);
+  check(mem_array((size_t)ROW_DIM * ROW_DIM, sizeof *matrix, &matrix));
   check(mem_array((size_t)VECTOR_ITEMS * VECTOR_DIM, sizeof *sketch_bytes, &sketch_bytes));
   check(mem_array((size_t)SCAN_ITEMS * PQ_SPLITS, sizeof *pq_codes, &pq_codes));
   check(mem_array(SCAN_ITEMS, sizeof *filter_indices, &filter_indices));
@@ -471,6 +497,8 @@ int main(int argc, char **argv)
     { "dot_i8_pair 128/pair", 2 * VECTOR_ITEMS, 0, vector_fill, dot_i8_pair_run },
     { "sketch_bounds/item", VECTOR_ITEMS, 0, vector_fill, bounds_run },
     { "dot_f64 768/item", ROWS, 0, rows_fill, dot_f64_run },
+    { "dot_f64 768/pair", ROW_DIM * BATCH, 0, matrix_fill, dot_f64_matrix_run },
+    { "dots_f64 768/pair", ROW_DIM * BATCH, 0, matrix_fill, dots_f64_run },
   };
   struct bench b = { .rounds = 15 };
   long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 15;

@@ -328,6 +328,74 @@ static void dot_f64_is_the_same_at_every_level(void **state)
   check_dot_f64(4099, FILL_MIXED);
 }
 
+/* dots_f64 -------------------- */
+
+struct dots_inputs {
+  double *rows;
+  float **vectors;
+  size_t n_rows;
+  size_t n_vectors;
+  size_t dim;
+};
+
+/* Each vector is a heap block of its own, the same number of floats. */
+static struct dots_inputs dots_inputs_new(size_t n_rows, size_t n_vectors, size_t dim, enum fill fill)
+{
+  struct dots_inputs in = { NULL, block_new(n_vectors, sizeof *in.vectors), n_rows, n_vectors, dim };
+  float *numbers = floats_filled(&dice, fill, n_rows * dim);
+
+  in.rows = block_new(n_rows * dim, sizeof *in.rows);
+  for (size_t i = 0; i < n_rows * dim; i++)
+    in.rows[i] = (double)numbers[i] * (1 + (double)dice_float(&dice, 0x1p-26f));
+  for (size_t v = 0; v < n_vectors; v++)
+    in.vectors[v] = floats_filled(&dice, fill, dim);
+  free(numbers);
+  return in;
+}
+
+static void dots_inputs_free(struct dots_inputs *in)
+{
+  for (size_t v = 0; v < in->n_vectors; v++)
+    free(in->vectors[v]);
+  free(in->vectors);
+  free(in->rows);
+}
+
+/* Every level gives the bits of the reference's dot_f64(), and writes nothing after them. */
+static void check_dots_f64(size_t n_rows, size_t n_vectors, size_t dim, enum fill fill)
+{
+  struct dots_inputs in = dots_inputs_new(n_rows, n_vectors, dim, fill);
+  size_t n = n_vectors * n_rows;
+  double *wanted = block_new(n + 1, sizeof *wanted), *found = block_new(n + 1, sizeof *found);
+
+  for (size_t i = 0; i < n; i++)
+    wanted[i] = table(ISA_REF)->dot_f64(in.rows + i % n_rows * dim, in.vectors[i / n_rows], dim);
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    memset(found, 0xa5, (n + 1) * sizeof *found);
+    table(isa)->dots_f64(in.rows, n_rows, (const float *const *)in.vectors, n_vectors, dim, found);
+    if (memcmp(found, wanted, (n + 1) * sizeof *found) != 0)
+      fail_msg("dots_f64 %s: %zu rows, %zu vectors, dim %zu", isa_name(isa), n_rows, n_vectors, dim);
+  }
+  free(found);
+  free(wanted);
+  dots_inputs_free(&in);
+}
+
+static void dots_f64_are_those_of_dot_f64_at_every_level(void **state)
+{
+  static const size_t dims[] = { 96, 127, 768, 1001, 4099 };
+
+  (void)state;
+  for (size_t dim = 0; dim <= 70; dim++)
+    for (size_t n_rows = 0; n_rows < 10; n_rows++)
+      for (size_t n_vectors = 0; n_vectors < 10; n_vectors++)
+        check_dots_f64(n_rows, n_vectors, dim, (enum fill)dice_below(&dice, N_FILLS));
+  for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+    check_dots_f64(9, 32, dims[i], FILL_RANDOM);
+    check_dots_f64(7, 33, dims[i], FILL_MIXED);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -337,6 +405,7 @@ int main(void)
     cmocka_unit_test(block_rows_arranges_the_same_bytes_at_every_level),
     cmocka_unit_test(bounds_take_the_steps_of_their_formula_at_every_level),
     cmocka_unit_test(dot_f64_is_the_same_at_every_level),
+    cmocka_unit_test(dots_f64_are_those_of_dot_f64_at_every_level),
   };
 
   dice.state = dice_seed();
