@@ -127,13 +127,20 @@ static void weigh_query(const struct vector_model *m, const float *vector, doubl
     divide_by_norm(q, m->dim);
 }
 
-/* Compute q' = diag(sigma) U^T q for all queries, so that each row of U is read once. */
-static void rotate_queries(const struct vector_model *m, const struct kernels *kernels,
-                           const struct query *const *queries, size_t n, struct vector_query *out)
+/* Compute q' = diag(sigma) U^T q for all queries, so that each row of U is read once. q [n][row_dim] */
+static err_t rotate_queries(const struct vector_model *m, const struct kernels *kernels,
+                            const struct query *const *queries, size_t n, struct region *region, double *q)
 {
-  for (size_t k = 0; k < m->row_dim; k++)
-    for (size_t i = 0; i < n; i++)
-      out[i].q[k] = m->sigma[k] * kernels->dot_f64(m->u + k * m->dim, queries[i]->vector.v, m->dim);
+  const float **vectors;
+
+  TRY(region_array(region, n, sizeof(float *), &vectors));
+  for (size_t i = 0; i < n; i++)
+    vectors[i] = queries[i]->vector.v;
+  kernels->dots_f64(m->u, m->row_dim, vectors, n, m->dim, q);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < m->row_dim; k++)
+      q[i * m->row_dim + k] *= m->sigma[k];
+  return ERR_OK;
 }
 
 static err_t prepare_queries(const struct model *model, const struct kernels *kernels,
@@ -142,13 +149,14 @@ static err_t prepare_queries(const struct model *model, const struct kernels *ke
 {
   const struct vector_model *m = vector_model_of(model);
   struct vector_query *out;
+  double *q;
 
   TRY(region_array(region, n, sizeof *out, &out));
-  for (size_t i = 0; i < n; i++)
-    TRY(region_array(region, m->row_dim, sizeof *out[i].q, &out[i].q));
+  TRY(region_array(region, n * m->row_dim, sizeof *q, &q));
   if (m->u)
-    rotate_queries(m, kernels, queries, n, out);
+    TRY(rotate_queries(m, kernels, queries, n, region, q));
   for (size_t i = 0; i < n; i++) {
+    out[i].q = q + i * m->row_dim;
     if (!m->u)
       weigh_query(m, queries[i]->vector.v, out[i].q);
     TRY(vector_query_sketch(m, out[i].q, m->row_dim, region, &out[i].sketch));
