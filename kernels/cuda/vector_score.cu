@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/append.cuh"
 
-enum { THREADS = 256, WARPS = THREADS / WARP_LANES, ENTRIES_PER_WARP = 8 };
+enum { THREADS = 256, WARPS = THREADS / WARP_LANES };
 
 /* Most lists are short. So the grid has few more blocks than run at a time, but at least BLOCKS_LEAST per list. */
 enum { BLOCKS_TOTAL = 2048, BLOCKS_LEAST = 8 };
@@ -14,6 +14,7 @@ static __device__ __forceinline__ double dot_f64(const double *q, const float *r
 {
   double sum = 0;
 
+#pragma unroll 8 /* as many reads are on their way at a time */
   for (size_t first = 0; first < n; first += WARP_LANES) {
     size_t k = first + warp_lane();
     sum = fma(k < n ? q[k] : 0.0, k < n ? (double)row[k] : 0.0, sum);
@@ -42,7 +43,7 @@ static __global__ void __launch_bounds__(THREADS)
 err_code_t vector_score(struct device_stream *stream, const struct device_rows *rows, const double *q, size_t n,
                         const struct device_lists *lists)
 {
-  unsigned n_blocks = blocks_for(lists->capacity, WARPS * ENTRIES_PER_WARP);
+  unsigned n_blocks = blocks_for(lists->capacity, WARPS);
 
   if (n_blocks == 0 || lists->n_lists == 0)
     return ERR_OK;
