@@ -17,6 +17,8 @@ struct fixture_case {
   bool has_ties; /* if so, ids are compared up to ties */
 };
 
+enum { MIXED = 6 /* queries of a batch */ };
+
 static const struct fixture_case cases[] = { { "small_uid", false }, { "books", false }, { "edge", true } };
 
 struct golden_case {
@@ -222,6 +224,39 @@ static void a_batch_and_single_queries_give_the_same_bytes(void **state)
   close_case(&c);
 }
 
+/* Every other query brings its components and gate, so rows of the query networks are not those of the batch. */
+static void a_batch_may_mix_raw_and_ready_made_queries(void **state)
+{
+  struct golden_case c = { 0 };
+  struct query queries[MIXED];
+  struct answer batch[MIXED], one;
+  struct searcher *second;
+
+  (void)state;
+  open_case("small_uid", isa_detect(), &c);
+  assert_true(c.n_queries >= MIXED);
+  const float *components = GOLDEN_F32(c.expected, "q_comp", 0, 0, 0);
+  const float *gates = GOLDEN_F32(c.expected, "gate_q", 0, 0);
+  size_t n_components = golden_extent(c.expected, "q_comp", 1) * golden_extent(c.expected, "q_comp", 2);
+  size_t n_gate = golden_extent(c.expected, "gate_q", 1);
+  for (size_t q = 0; q < MIXED; q++) {
+    queries[q] = query_of(&c, q, 20, "exact");
+    if (q % 2 == 0) {
+      queries[q].vector = (struct floats){ 0 };
+      queries[q].components = (struct floats){ components + q * n_components, n_components };
+      queries[q].query_gate = (struct floats){ gates + q * n_gate, n_gate };
+    }
+  }
+  fixture_search(c.engine, c.searcher, queries, MIXED, batch);
+  assert_ok(searcher_open(c.engine, &second));
+  for (size_t q = 0; q < MIXED; q++) {
+    fixture_search(c.engine, second, &queries[q], 1, &one);
+    fixture_assert_same_hits(&one, &batch[q]);
+  }
+  searcher_close(&second);
+  close_case(&c);
+}
+
 static void every_isa_gives_the_same_bytes(void **state)
 {
   struct golden_case reference = { 0 };
@@ -349,6 +384,7 @@ int main(void)
     cmocka_unit_test(lists_of_pairs_return_the_golden_candidates_rescored),
     cmocka_unit_test(average_receipts_hold_for_every_n),
     cmocka_unit_test(a_batch_and_single_queries_give_the_same_bytes),
+    cmocka_unit_test(a_batch_may_mix_raw_and_ready_made_queries),
     cmocka_unit_test(every_isa_gives_the_same_bytes),
     cmocka_unit_test(ready_made_components_score_like_raw_vectors),
     cmocka_unit_test(excluded_keys_are_not_returned_and_the_rest_is_still_exact),
