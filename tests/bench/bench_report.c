@@ -6,7 +6,7 @@
 
 #include "tests/bench/bench_machine.h"
 
-enum { CELL_BYTES = 48, COLUMNS = 24, LIMITS_MAX = 8 };
+enum { CELL_BYTES = 48, COLUMNS = 26, LIMITS_MAX = 8 };
 
 static struct {
   const char *key;
@@ -84,6 +84,16 @@ static bool device_cell(const struct bench_row *r, char *text)
 static bool device_p95_cell(const struct bench_row *r, char *text)
 {
   return print_ms(r->device_p95_ms, text);
+}
+
+static bool before_cell(const struct bench_row *r, char *text)
+{
+  return print_ms(r->before_ms, text);
+}
+
+static bool after_cell(const struct bench_row *r, char *text)
+{
+  return print_ms(r->after_ms, text);
 }
 
 static bool target_cell(const struct bench_row *r, char *text)
@@ -167,6 +177,8 @@ static const struct column columns[COLUMNS] = {
   { "CPU p95", cpu_p95_cell },
   { "device ms", device_cell },
   { "device p95", device_p95_cell },
+  { "before ms", before_cell },
+  { "after ms", after_cell },
   { "target ms", target_cell },
   { "of ceiling", ceiling_cell },
   { "scalar / it", scalar_cell },
@@ -232,6 +244,8 @@ static void json_row(const struct bench_options *options, const struct bench_row
     printf(",\"device\":\"%s\"", r->device);
   json_number("device_median_ms", r->device_ms);
   json_number("device_p95_ms", r->device_p95_ms);
+  json_number("before_median_ms", r->before_ms);
+  json_number("after_median_ms", r->after_ms);
   json_number("target_ms", r->target_ms);
   json_number("of_ceiling", r->of_ceiling);
   json_number("ratio_to_scalar", r->ratio_to_scalar);

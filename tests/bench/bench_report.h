@@ -16,10 +16,11 @@ struct bench_row {
   double cpu_ms, cpu_p95_ms;        /* CPU time of the thread; ratios are of this */
   const char *device;               /* for a search on a GPU: the GPU's name */
   double device_ms, device_p95_ms;  /* time from the first to the last operation, by the GPU's clock */
+  double before_ms, after_ms;       /* of median_ms: before the backend's search, and after it */
   double target_ms;                 /* the goal */
   double of_ceiling;                /* shortest time that the GPU's measured peaks allow / device_ms */
   double ratio_to_scalar;           /* the scalar reference's median / this one */
-  const char *other; /* ratio_to_other: the time of `other` / this one; inverted in a peer's row */
+  const char *other;                /* ratio_to_other: the time of `other` / this one; inverted in a peer's row */
   double ratio_to_other;
   double p95_to_scalar;       /* this p95 / that of the scalar row, in CPU time */
   double p95_step;            /* this p95 / that of the row before it in the report */

@@ -72,14 +72,24 @@ static void warm_up(const struct gpu_bench *b, struct engine_racer *racer)
     engine_racer_search(racer, i);
 }
 
-static struct device_timer *timer; /* of run_timed() */
+/* Of run_timed(). */
+static struct device_timer *timer;
+static double began, ended; /* wall times */
+
+/* The times of a case's rounds, in ms. */
+struct times {
+  double wall[RACE_ROUNDS_MAX], device[RACE_ROUNDS_MAX];
+  double before[RACE_ROUNDS_MAX], after[RACE_ROUNDS_MAX]; /* the backend's search */
+};
 
 /* Search as the cuda backend does, with the timer. */
 static err_t run_timed(method_search *search, const struct columns *columns, struct search_batch *batch)
 {
   batch->worker->timer = timer;
   batch->worker->is_timed = false;
+  began = bench_wall_ms();
   err_code_t err = backend_cuda.search(search, columns, batch);
+  ended = bench_wall_ms();
   batch->worker->timer = NULL;
   return err;
 }
@@ -96,7 +106,7 @@ static void time_searches(struct engine *e, struct device_timer *by)
 }
 
 /* Returns the number of rounds. */
-static size_t time_rounds(struct gpu_bench *b, struct engine_racer *racer, double *wall, double *device)
+static size_t time_rounds(struct gpu_bench *b, struct engine_racer *racer, struct times *t)
 {
   size_t n = 0, least = b->is_quick ? 1 : 2;
   double begin = bench_wall_ms();
@@ -105,17 +115,19 @@ static size_t time_rounds(struct gpu_bench *b, struct engine_racer *racer, doubl
     bench_check(gpu_ceilings_flush(b->ceilings));
     double start = bench_wall_ms();
     engine_racer_search(racer, 1 + n);
-    wall[n] = bench_wall_ms() - start;
-    bench_check(device_timer_read(b->timer, &device[n++]));
+    double end = bench_wall_ms();
+    t->wall[n] = end - start;
+    t->before[n] = began - start;
+    t->after[n] = end - ended;
+    bench_check(device_timer_read(b->timer, &t->device[n++]));
   }
   return n;
 }
 
-static struct bench_row make_row(const struct gpu_bench *b, const struct gpu_case *c, size_t n, const double *wall,
-                                 const double *device)
+static struct bench_row make_row(const struct gpu_bench *b, const struct gpu_case *c, size_t n, const struct times *t)
 {
   struct gpu_work work = c->work(c, (double)b->options.items);
-  double device_ms = bench_quantile(device, n, 0.5);
+  double device_ms = bench_quantile(t->device, n, 0.5);
 
   return (struct bench_row){
     .method = c->name,
@@ -124,11 +136,13 @@ static struct bench_row make_row(const struct gpu_bench *b, const struct gpu_cas
     .batch = c->batch,
     .threads = 1,
     .n_runs = n,
-    .median_ms = bench_quantile(wall, n, 0.5),
-    .p95_ms = bench_quantile(wall, n, 0.95),
+    .median_ms = bench_quantile(t->wall, n, 0.5),
+    .p95_ms = bench_quantile(t->wall, n, 0.95),
     .device = b->device.name,
     .device_ms = device_ms,
-    .device_p95_ms = bench_quantile(device, n, 0.95),
+    .device_p95_ms = bench_quantile(t->device, n, 0.95),
+    .before_ms = bench_quantile(t->before, n, 0.5),
+    .after_ms = bench_quantile(t->after, n, 0.5),
     .target_ms = b->options.items == b->subject->default_items ? c->target_ms : 0,
     .of_ceiling = device_ms > 0 ? gpu_work_floor_ms(&work, &b->limits) / device_ms : 0,
     .verdict = c->is_exact ? VERDICT_EXACT : VERDICT_UNCHECKED, /* if one were not, the exit status would be 1 */
@@ -149,7 +163,7 @@ static void profile(struct gpu_bench *b, struct engine_racer *racer, const struc
 bool gpu_race_run(struct gpu_bench *b, const struct gpu_case *given, struct bench_row *row)
 {
   static struct engine_racer racer;
-  static double wall[RACE_ROUNDS_MAX], device[RACE_ROUNDS_MAX];
+  static struct times times;
   struct gpu_case c = *given;
 
   if (b->is_quick && c.batch > QUICK_BATCH)
@@ -168,8 +182,8 @@ bool gpu_race_run(struct gpu_bench *b, const struct gpu_case *given, struct benc
     return false;
   }
   time_searches(b->cuda.engine, b->timer);
-  size_t n = time_rounds(b, &racer, wall, device);
+  size_t n = time_rounds(b, &racer, &times);
   time_searches(b->cuda.engine, NULL);
-  *row = make_row(b, &c, n, wall, device);
+  *row = make_row(b, &c, n, &times);
   return true;
 }
