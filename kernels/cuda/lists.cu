@@ -8,6 +8,7 @@ enum {
   SHORT_KEYS = 16,
   LONG_THREADS = 1024,
   LONG_KEYS = 42, /* with the rest, all registers of a thread */
+  FEW_KEYS = 4,   /* most lists have much more room than entries */
   DIGITS = 256,
   DIGIT_BITS = 8,
   KEY_BITS = 32
@@ -36,8 +37,7 @@ template <int N_THREADS, int KEYS> struct keys {
 };
 
 /* All reads are on their way at the same time. */
-template <int N_THREADS, int KEYS>
-static __device__ __forceinline__ void load_keys(struct keys<N_THREADS, KEYS> &keys)
+template <int N_THREADS, int KEYS> static __device__ __forceinline__ void load_keys(struct keys<N_THREADS, KEYS> &keys)
 {
   float scores[KEYS];
 
@@ -119,6 +119,17 @@ static __device__ uint32_t select_key(const struct keys<N_THREADS, KEYS> &keys, 
   return prefix;
 }
 
+/* Return the rank-th largest of n scores. One block. */
+template <int N_THREADS, int KEYS> static __device__ float select_score(const float *scores, uint32_t n, uint32_t rank)
+{
+  struct keys<N_THREADS, KEYS> keys;
+
+  keys.scores = scores;
+  keys.n = n;
+  load_keys(keys);
+  return score_of(select_key(keys, rank, shared_memory<uint32_t>()));
+}
+
 /* One block per list. n is NULL if every list has `length` entries. */
 template <int N_THREADS, int KEYS>
 static __global__ void __launch_bounds__(N_THREADS, 1)
@@ -127,15 +138,13 @@ static __global__ void __launch_bounds__(N_THREADS, 1)
 {
   begin_kernel();
   uint32_t list = blockIdx.x, rank = ranks.more + (ranks.of ? ranks.of[list] : 0);
-  struct keys<N_THREADS, KEYS> keys;
+  uint32_t n_scores = n ? stored_entries(n[list], length) : length;
   float found = -INFINITY;
 
-  keys.scores = scores + list * stride;
-  keys.n = n ? stored_entries(n[list], length) : length;
-  if (rank <= keys.n) {
-    load_keys(keys);
-    found = score_of(select_key(keys, rank, shared_memory<uint32_t>()));
-  }
+  scores += list * stride;
+  if (rank <= n_scores)
+    found = n_scores <= N_THREADS * FEW_KEYS ? select_score<N_THREADS, FEW_KEYS>(scores, n_scores, rank)
+                                             : select_score<N_THREADS, KEYS>(scores, n_scores, rank);
   if (found != found)
     found = -INFINITY;
   if (threadIdx.x == 0)
@@ -185,8 +194,8 @@ static err_code_t find_thresholds(struct device_stream *stream, const float *sco
     return ERR_OK;
   bool is_short = stride <= (size_t)SHORT_THREADS * SHORT_KEYS;
   return launch(stream, (unsigned)n_lists, is_short ? SHORT_THREADS : LONG_THREADS, (DIGITS + 2) * sizeof(uint32_t),
-                is_short ? threshold<SHORT_THREADS, SHORT_KEYS> : threshold<LONG_THREADS, LONG_KEYS>, scores, stride,
-                n, (uint32_t)stride, ranks, thresholds);
+                is_short ? threshold<SHORT_THREADS, SHORT_KEYS> : threshold<LONG_THREADS, LONG_KEYS>, scores, stride, n,
+                (uint32_t)stride, ranks, thresholds);
 }
 
 err_code_t lists_threshold(struct device_stream *stream, const struct device_lists *lists, struct lists_ranks ranks,

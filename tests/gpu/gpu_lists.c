@@ -207,7 +207,7 @@ static void check_long(size_t n)
 
 int main(void)
 {
-  static const size_t lengths[] = { 1, 1024, 4095, 4096, 4097, 43007, 43008, 43009, LONG_MAX };
+  static const size_t lengths[] = { 1, 1024, 1025, 4095, 4096, 4097, 43007, 43008, 43009, LONG_MAX };
 
   dice.state = dice_seed();
   check_begin("gpu_lists");
