@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How long a wait polls before it sleeps. To be woken takes tens of microseconds: too much for a search of 50, little
- * for one of milliseconds, during which polling would keep a core busy. */
+/* How long a wait polls before it sleeps. To be woken takes up to 0.2 ms: too much for a search of that length, little
+ * for one of several milliseconds, during which polling would keep a core busy. */
 static const long long POLL_NS = 1000000;
 
 static void give(void *out, void *memory)
@@ -38,14 +38,29 @@ size_t device_shared_bytes(size_t most)
   return (size_t)n < most ? (size_t)n : most;
 }
 
+#ifndef SLUICE_CUDA_MODEL
+static __global__ void nothing()
+{
+  begin_kernel();
+}
+
+/* Were the kernels that run here compiled for 9.0 or above, so that begin_kernel() waits? */
+static bool kernels_wait()
+{
+  cudaFuncAttributes attributes;
+
+  return cudaFuncGetAttributes(&attributes, nothing) == cudaSuccess && attributes.ptxVersion >= 90;
+}
+#endif
+
 bool device_overlaps_launches()
 {
 #ifdef SLUICE_CUDA_MODEL
   return false;
 #else
-  int major = 0;
+  static const bool overlaps = kernels_wait();
 
-  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major >= 9;
+  return overlaps;
 #endif
 }
 

@@ -15,14 +15,16 @@ static const struct {
 
 static void check_shapes_and_batches(void)
 {
-  static const size_t batches[] = { 5, 17, 32, 33 };
+  static const size_t batches[] = { 5, 8, 17, 32, 33 };
 
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
-    make_world(shapes[s].m, shapes[s].d, 20, s == 0 ? 263 : 62, 1 + s);
-    check_world("random", true);
+    for (size_t n_queries = 1; n_queries <= 3; n_queries++) { /* up to two are scanned in another way */
+      make_world(shapes[s].m, shapes[s].d, 20, s == 0 ? 263 : 62, n_queries);
+      check_world("random", true);
+    }
   }
   for (size_t b = 0; b < sizeof batches / sizeof batches[0]; b++) {
-    make_world(8, b == 1 ? 128 : 32, 20, b == 3 ? 62 : 31, batches[b]);
+    make_world(8, b == 2 ? 128 : 32, 20, b == 4 ? 62 : 31, batches[b]);
     check_world("batch", true);
   }
 }

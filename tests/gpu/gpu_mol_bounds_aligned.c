@@ -104,7 +104,7 @@ static void check_aligned_one(size_t m, size_t d, enum aligned kind, float sign)
   float w1 = is_sharp ? 0x1p-7f : tailed(ldexpf(1, -3 - (int)dice_below(&dice, 6)));
   float w2 = is_sharp ? 0x1p-7f : tailed(ldexpf(1, -3 - (int)dice_below(&dice, 6)));
 
-  make_world(m, d, is_sharp ? 32 : ldexpf(1, (int)dice_below(&dice, 6)), is_sharp ? 33 : 17, 2);
+  make_world(m, d, is_sharp ? 32 : ldexpf(1, (int)dice_below(&dice, 6)), is_sharp ? 33 : 17, 2 + dice_below(&dice, 2));
   if (kind == ALIGNED_ITEMS)
     w2 = 0x1p-8f;
   if (kind == ALIGNED_HIDDEN) {

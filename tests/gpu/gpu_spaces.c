@@ -78,6 +78,7 @@ static void remove_generation(uint32_t generation)
   CHECK_OK(engine_remove_space(twins.cuda, span_of_str("v"), generation));
 }
 
+#ifdef SLUICE_CUDA_MODEL /* a real device is shared */
 static size_t free_bytes(void)
 {
   size_t bytes = 0;
@@ -85,11 +86,14 @@ static size_t free_bytes(void)
   CHECK_OK(device_free_bytes(&bytes));
   return bytes;
 }
+#endif
 
 /* A whole life, twice: the second time in the place of the first. */
 static void live(void)
 {
+#ifdef SLUICE_CUDA_MODEL
   size_t before = free_bytes();
+#endif
 
   add(2, paths[1]);
   check_search("v@2", NEW_DIM, 2, 0);
@@ -101,7 +105,7 @@ static void live(void)
   check_search("v", NEW_DIM, 2, ITEMS);
   switch_to(1);
   check_search("v", DIM, 1, ITEMS);
-#ifdef SLUICE_CUDA_MODEL /* a real device is shared */
+#ifdef SLUICE_CUDA_MODEL
   CHECK(free_bytes() < before, "a generation takes memory of the device");
 #endif
   remove_generation(2);
