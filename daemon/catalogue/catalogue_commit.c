@@ -34,10 +34,11 @@ err_t catalogue_commit(struct catalogue *c)
       positions[n++] = c->topic.positions.items[i].position.at;
   }
   uint64_t digest = digest_of(positions, n);
-  if (digest == c->committed_digest && now < c->commit_again_ns)
+  if (digest == c->topic.committed_digest && now < c->commit_again_ns)
     return ERR_OK;
-  c->committed_digest = digest;
-  c->commit_again_ns = now + UNCHANGED_EVERY_S * CLOCK_NS_PER_S;
-  topic_reader_commit(c->topic.reader, positions, n);
+  if (topic_reader_commit(c->topic.reader, positions, n)) {
+    c->topic.committed_digest = digest;
+    c->commit_again_ns = now + UNCHANGED_EVERY_S * CLOCK_NS_PER_S;
+  }
   return ERR_OK;
 }

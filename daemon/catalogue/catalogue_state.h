@@ -97,14 +97,13 @@ struct catalogue {
   struct damages damages;
   struct age_watch ages;
   struct pulse pulse;
-  int64_t refresh_due_ns;  /* next look for added partitions */
-  int64_t report_due_ns;   /* next update of the report */
-  int64_t touch_due_ns;    /* next store of positions without new records */
-  int64_t room_due_ns;     /* when waiting items are read again, however little room there is */
-  int64_t tidy_due_ns;     /* no store_tidy() before this */
-  int64_t commit_due_ns;   /* next commit for Kafka's tools */
-  int64_t commit_again_ns; /* when positions that have not changed are committed again */
-  uint64_t committed_digest;
+  int64_t refresh_due_ns;      /* next look for added partitions */
+  int64_t report_due_ns;       /* next update of the report */
+  int64_t touch_due_ns;        /* next store of positions without new records */
+  int64_t room_due_ns;         /* when waiting items are read again, however little room there is */
+  int64_t tidy_due_ns;         /* no store_tidy() before this */
+  int64_t commit_due_ns;       /* next commit for Kafka's tools */
+  int64_t commit_again_ns;     /* when positions that have not changed are committed again */
   struct kafka_property group; /* of the consumers */
   int64_t sweep_due_ns;        /* no catalogue_sweep() before this */
   int64_t read_all_unix_ms;    /* when the brokers had no record that was not applied, for catalogue_sweep() */

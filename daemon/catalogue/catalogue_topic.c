@@ -47,6 +47,7 @@ void catalogue_topic_take_over(struct catalogue_topic *t, struct topic_reader **
   t->reader = *next;
   *next = NULL;
   t->must_reopen = false;
+  t->committed_digest = 0;
   topic_positions_clear(&t->positions);
 }
 

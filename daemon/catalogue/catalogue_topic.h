@@ -16,6 +16,7 @@ struct catalogue_topic {
   const struct config *config; /* which partitions are ours */
   struct store *store;
   struct topic_reader *reader; /* owned */
+  uint64_t committed_digest;   /* of the positions that this reader has begun to commit (catalogue_commit.c); 0: none */
   struct topic_positions positions;
   bool must_reopen;               /* catalogue_topic_leave() was called */
   bool has_resumed;               /* since the daemon's start */

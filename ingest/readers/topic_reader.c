@@ -83,15 +83,18 @@ static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_
              rd_kafka_err2name(error));
 }
 
-void topic_reader_commit(struct topic_reader *r, const struct position *positions, size_t n)
+bool topic_reader_commit(struct topic_reader *r, const struct position *positions, size_t n)
 {
-  if (r->is_committing || n == 0)
-    return;
+  if (r->is_committing)
+    return false;
+  if (n == 0)
+    return true;
   rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
   for (size_t i = 0; i < n; i++)
     rd_kafka_topic_partition_list_add(list, r->topic, positions[i].partition)->offset = positions[i].next;
   r->is_committing = rd_kafka_commit(r->rk, list, true) == RD_KAFKA_RESP_ERR_NO_ERROR;
   rd_kafka_topic_partition_list_destroy(list);
+  return r->is_committing;
 }
 
 err_t topic_reader_open(const struct kafka_layers *layers, const char *topic, struct topic_reader **out)

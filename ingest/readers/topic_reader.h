@@ -53,9 +53,9 @@ err_t topic_reader_assign(struct topic_reader *r, int32_t partition, int64_t off
  * Blocks: no. */
 int64_t topic_reader_log_end(struct topic_reader *r, int32_t partition);
 
-/* Commit positions to the group, for Kafka's tools: nothing here ever reads them. An error is logged. Does nothing
- * while the broker has not answered the last commit. Blocks: no. */
-void topic_reader_commit(struct topic_reader *r, const struct position *positions, size_t n);
+/* Begin to commit positions to the group, for Kafka's tools: nothing here ever reads them. An error is logged. Returns
+ * false if it could not begin, as while the broker has not answered the last commit: try again. Blocks: no. */
+bool topic_reader_commit(struct topic_reader *r, const struct position *positions, size_t n);
 
 /* Stop reading one partition. */
 void topic_reader_leave(struct topic_reader *r, int32_t partition);

@@ -74,6 +74,16 @@ class Lag(Case):
         self.assertNotIn("positions_not_committed", system.daemon.log())
         system.daemon.stop()
 
+    def test_the_last_positions_are_committed_though_commits_take_long(self):
+        """Nearly always the broker has not answered the last commit when records come, the last of all too."""
+        system = self.open("fast", commit_interval_ms=1)
+        for round_ in range(20):
+            for i in range(10):
+                self.write(b"%d-%d" % (round_, i), 1)
+            expected = [10 * round_ + 10]
+            eventually(lambda: self.committed(1) == expected, f"{expected} to be committed", 20)
+        system.daemon.stop()
+
     def test_a_start_waits_until_the_lag_is_small(self):
         """A transaction that is open at the start holds records back, so the topic seems to be read to its end."""
         system = self.open("near", ready_max_lag=10)

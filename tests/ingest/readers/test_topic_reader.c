@@ -353,6 +353,24 @@ static void partitions_are_read_each_from_its_own_offset(void **state)
   topic_reader_close(&r);
 }
 
+static void a_commit_waits_until_the_last_one_is_answered(void **state)
+{
+  struct topic_reader *r = open_reader("committed");
+  int64_t deadline_ns = clock_now_ns() + KAFKA_TIMEOUT_MS * CLOCK_NS_PER_MS;
+  struct position at = { .partition = 0, .next = 1 };
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(kafka.broker, "committed", 1));
+  assert_true(topic_reader_commit(r, &at, 1));
+  at.next = 2;
+  assert_false(topic_reader_commit(r, &at, 1));
+  while (!topic_reader_commit(r, &at, 1)) {
+    assert_true(clock_now_ns() < deadline_ns);
+    poll_once(r, 10, 50);
+  }
+  topic_reader_close(&r);
+}
+
 static void a_digest_tells_key_value_and_tombstone_apart(void **state)
 {
   struct topic_record rows[] = {
@@ -416,6 +434,7 @@ int main(void)
     cmocka_unit_test(an_offset_outside_the_log_is_an_event),
     cmocka_unit_test(brokers_that_go_away_are_an_event),
     cmocka_unit_test(partitions_are_read_each_from_its_own_offset),
+    cmocka_unit_test(a_commit_waits_until_the_last_one_is_answered),
     cmocka_unit_test(a_digest_tells_key_value_and_tombstone_apart),
     cmocka_unit_test(without_a_broker_calls_ask_to_be_repeated),
     cmocka_unit_test(an_unknown_property_is_a_configuration_error),
