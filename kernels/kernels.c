@@ -58,14 +58,6 @@ void mol_pack(const float *w, size_t n_in, size_t n_out, float *packed)
   }
 }
 
-void kernels_gelu(float *x, size_t n)
-{
-  const double sqrt_half = 0x1.6a09e667f3bcdp-1;
-
-  for (size_t i = 0; i < n; i++)
-    x[i] = (float)(0.5 * x[i] * (1.0 + erf(x[i] * sqrt_half)));
-}
-
 /* The norms of ROWS rows. Several independent sums hide the latency of the additions. The square of a float is exact in
  * double and cannot overflow, so a multiply and an add give the bits of a fused multiply-add. */
 enum { ROWS = 4 };

@@ -139,6 +139,9 @@ struct kernels {
   /* x[i] = math_silu(x[i]) (kernels/math_ref.h). In place. */
   void (*silu)(float *x, size_t n);
 
+  /* x[i] = gelu_of(x[i]) (kernels/gelu_ref.h). In place. */
+  void (*gelu)(float *x, size_t n);
+
   /* out[c][i] = rows[i][c] for i < n_rows <= MOL_LANES, 0 in the other lanes.
    * out [n_cols][MOL_LANES], aligned to 64. */
   void (*transpose)(const float *const *rows, size_t n_rows, size_t n_cols, float *out);
@@ -413,9 +416,6 @@ size_t mol_screen_query_numbers(const struct mol_shape *shape);
  */
 void mol_screen_prepare(const struct mol_shape *shape, const struct mol_reduced_gate *gate, const float *components,
                         const float *query_gate, int16_t *numbers, struct mol_screen_query *out);
-
-/* GELU in its exact form, x * Phi(x), in place. Not hot: the same code on every machine. */
-void kernels_gelu(float *x, size_t n);
 
 /* Return the L2 norm of n floats. Squares, their sum in rising order, and the root are in double. */
 double kernels_norm(const float *x, size_t n);

@@ -2,6 +2,7 @@
 /* The scalar reference: every variant must give its results to the last bit. Written for clarity, not for speed. */
 #include <math.h>
 
+#include "kernels/gelu_ref.h"
 #include "kernels/math_ref.h"
 #include "kernels/pq_filter.h"
 #include "kernels/variants.h"
@@ -16,6 +17,12 @@ static void linear_ref(const float *x, size_t n, size_t n_in, const float *w, co
       y[i * n_out + j] = sum;
     }
   }
+}
+
+static void gelu_ref(float *x, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    x[i] = gelu_of(x[i]);
 }
 
 static void silu_ref(float *x, size_t n)
@@ -121,6 +128,7 @@ void variant_ref(struct kernels *table)
 {
   table->linear = linear_ref;
   table->silu = silu_ref;
+  table->gelu = gelu_ref;
   table->transpose = transpose_ref;
   table->mol_score = mol_score_ref;
   table->dot_blocks = dot_blocks_ref;

@@ -20,7 +20,7 @@ static err_t apply_glu(const struct mol_projection *p, const struct kernels *ker
   for (size_t i = 0; i < n; i++)
     memcpy(activated + i * n_hidden, h + i * 2 * n_hidden, n_hidden * sizeof *h);
   if (p->is_gelu)
-    kernels_gelu(activated, n * n_hidden);
+    kernels->gelu(activated, n * n_hidden);
   else
     kernels->silu(activated, n * n_hidden);
   for (size_t i = 0; i < n; i++)

@@ -4,6 +4,7 @@
 #include "kernels/x86/simd_avx2.h"
 #include "kernels/x86/simd_numbers_avx2.h"
 #include "kernels/x86/simd_dots.h"
+#include "kernels/x86/simd_gelu.h"
 #include "kernels/x86/simd_kernels.h"
 #include "kernels/x86/simd_sketch.h"
 #include "kernels/x86/simd_sketch_rows.h"
@@ -17,6 +18,7 @@ void variant_avx2(struct kernels *table)
   table->pq_slots_per_cell = 20;
   table->pq_gather = pq_gather_avx2;
   fill_dots(table);
+  fill_gelu(table);
   fill_sketch(table);
   fill_sketch_rows(table);
   mol_lists_avx2(table);

@@ -4,6 +4,7 @@
 #include "kernels/x86/simd_avx512.h"
 #include "kernels/x86/simd_numbers_avx512.h"
 #include "kernels/x86/simd_dots.h"
+#include "kernels/x86/simd_gelu.h"
 #include "kernels/x86/simd_kernels.h"
 #include "kernels/x86/simd_sketch.h"
 #include "kernels/x86/simd_sketch_rows.h"
@@ -18,6 +19,7 @@ void variant_avx512(struct kernels *table)
   table->pq_scan = pq_scan_avx512;
   table->pq_slots_per_cell = 120;
   fill_dots(table);
+  fill_gelu(table);
   fill_sketch(table);
   fill_sketch_rows(table);
   mol_lists_avx512(table);

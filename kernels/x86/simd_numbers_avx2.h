@@ -139,4 +139,45 @@ static inline doubles doubles_add(doubles a, doubles b)
   return _mm256_add_pd(a, b);
 }
 
+static inline doubles doubles_set1(double x)
+{
+  return _mm256_set1_pd(x);
+}
+
+static inline doubles doubles_sub(doubles a, doubles b)
+{
+  return _mm256_sub_pd(a, b);
+}
+
+static inline doubles doubles_mul(doubles a, doubles b)
+{
+  return _mm256_mul_pd(a, b);
+}
+
+static inline doubles doubles_div(doubles a, doubles b)
+{
+  return _mm256_div_pd(a, b);
+}
+
+static inline doubles doubles_max(doubles a, doubles b)
+{
+  return _mm256_max_pd(a, b);
+}
+
+static inline doubles doubles_min(doubles a, doubles b)
+{
+  return _mm256_min_pd(a, b);
+}
+
+static inline doubles doubles_scale(doubles x, doubles shifted)
+{
+  return _mm256_castsi256_pd(
+      _mm256_add_epi64(_mm256_castpd_si256(x), _mm256_slli_epi64(_mm256_castpd_si256(shifted), 52)));
+}
+
+static inline void doubles_store_floats(float *p, doubles v)
+{
+  _mm_storeu_ps(p, _mm256_cvtpd_ps(v));
+}
+
 #endif

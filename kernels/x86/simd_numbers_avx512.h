@@ -152,4 +152,48 @@ static inline doubles doubles_add(doubles a, doubles b)
   return _mm512_add_pd(a, b);
 }
 
+static inline doubles doubles_set1(double x)
+{
+  return _mm512_set1_pd(x);
+}
+
+static inline doubles doubles_sub(doubles a, doubles b)
+{
+  return _mm512_sub_pd(a, b);
+}
+
+static inline doubles doubles_mul(doubles a, doubles b)
+{
+  return _mm512_mul_pd(a, b);
+}
+
+static inline doubles doubles_div(doubles a, doubles b)
+{
+  return _mm512_div_pd(a, b);
+}
+
+/* a > b ? a : b, so b if one is NaN. doubles_min() likewise. */
+static inline doubles doubles_max(doubles a, doubles b)
+{
+  return _mm512_max_pd(a, b);
+}
+
+static inline doubles doubles_min(doubles a, doubles b)
+{
+  return _mm512_min_pd(a, b);
+}
+
+/* x times 2^n, where n is in the low bits of `shifted`. */
+static inline doubles doubles_scale(doubles x, doubles shifted)
+{
+  return _mm512_castsi512_pd(
+      _mm512_add_epi64(_mm512_castpd_si512(x), _mm512_slli_epi64(_mm512_castpd_si512(shifted), 52)));
+}
+
+/* Round to DOUBLES_N floats. */
+static inline void doubles_store_floats(float *p, doubles v)
+{
+  _mm256_storeu_ps(p, _mm512_cvtpd_ps(v));
+}
+
 #endif

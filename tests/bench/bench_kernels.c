@@ -183,6 +183,11 @@ static void linear_run(const struct kernels *kernels)
   kernels->linear(linear_x, LINEAR_ITEMS, LINEAR_IN, linear_w, linear_bias, LINEAR_OUT, linear_y);
 }
 
+static void gelu_run(const struct kernels *kernels)
+{
+  kernels->gelu(linear_y, LINEAR_ITEMS * LINEAR_OUT);
+}
+
 static void silu_run(const struct kernels *kernels)
 {
   kernels->silu(linear_y, LINEAR_ITEMS * LINEAR_OUT);
@@ -488,6 +493,7 @@ int main(int argc, char **argv)
     { "transpose/item", BOOKS_BLOCKS * MOL_LANES, 0, mol_fill, transpose_run },
     { "linear 64x256/item", LINEAR_ITEMS, LINEAR_IN * LINEAR_OUT, linear_fill, linear_run },
     { "silu/float", LINEAR_ITEMS * LINEAR_OUT, 0, linear_fill, silu_run },
+    { "gelu/float", LINEAR_ITEMS * LINEAR_OUT, 0, linear_fill, gelu_run },
     { "dot_blocks 32/item", SCAN_ITEMS, DOT_DIM, dot_fill, dot_run },
     { "pq_filter 8/item", SCAN_ITEMS, 0, pq_fill, pq_run },
     { "pq_scan 8/item", SCAN_ITEMS, 0, pq_fill, pq_scan_run },

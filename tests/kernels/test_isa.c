@@ -83,6 +83,7 @@ static void assert_is_complete(const struct kernels *k)
 {
   assert_non_null(k->linear);
   assert_non_null(k->silu);
+  assert_non_null(k->gelu);
   assert_non_null(k->transpose);
   assert_non_null(k->mol_score);
   assert_non_null(k->dot_blocks);
