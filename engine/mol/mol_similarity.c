@@ -142,15 +142,18 @@ static err_t run_networks(const struct mol_model *m, const struct kernels *kerne
   size_t dim = (m->shape.n_query_components - m->n_user_tables) * m->shape.component_dim, n_raw = 0, row = 0;
   float *x, *projected, *gates;
 
-  TRY(region_array(region, n * m->query_dim, sizeof *x, &x));
-  TRY(region_array(region, n * dim, sizeof *projected, &projected));
-  TRY(region_array(region, n * m->n_logits, sizeof *gates, &gates));
-  for (size_t i = 0; i < n; i++) {
-    if (queries[i]->vector.n)
-      memcpy(x + n_raw++ * m->query_dim, queries[i]->vector.v, m->query_dim * sizeof *x);
-  }
+  for (size_t i = 0; i < n; i++)
+    n_raw += queries[i]->vector.n > 0;
   if (n_raw == 0)
     return ERR_OK;
+  TRY(region_array(region, n_raw * m->query_dim, sizeof *x, &x));
+  TRY(region_array(region, n_raw * dim, sizeof *projected, &projected));
+  TRY(region_array(region, n_raw * m->n_logits, sizeof *gates, &gates));
+  for (size_t i = 0; i < n; i++) {
+    if (queries[i]->vector.n)
+      memcpy(x + row++ * m->query_dim, queries[i]->vector.v, m->query_dim * sizeof *x);
+  }
+  row = 0;
   TRY(mol_network_project(&m->query_projection, kernels, x, n_raw, region, projected));
   TRY(mol_network_gate(&m->query_gate, kernels, x, n_raw, region, gates));
   for (size_t i = 0; i < n; i++) {

@@ -51,18 +51,14 @@ static bool kernels_wait()
 
   return cudaFuncGetAttributes(&attributes, nothing) == cudaSuccess && attributes.ptxVersion >= 90;
 }
-#endif
 
 bool device_overlaps_launches()
 {
-#ifdef SLUICE_CUDA_MODEL
-  return false;
-#else
   static const bool overlaps = kernels_wait();
 
   return overlaps;
-#endif
 }
+#endif
 
 /* Set what holds for the whole process, before CUDA starts. Waits that do not poll sleep. Kernels are loaded at once:
  * else each would take memory at its first launch, after the memory was counted, and a driver that compiles them would

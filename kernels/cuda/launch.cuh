@@ -33,10 +33,9 @@ template <class T> __device__ __forceinline__ T *shared_memory()
 }
 
 /* Every kernel's first call: what the stream did before it has ended when this returns. On devices that can, a kernel
- * begins while the one before it ends, so that its launch takes no time of its own, and lets the next one do likewise
- * (programmatic dependent launch). So nothing may access device memory before this. Reads of constants (__ldg,
- * __restrict__) may be moved to before this call, so they are for what no kernel of the stream writes, such as items
- * and weights. */
+ * begins while the one before it ends, and its launch takes no time of its own (programmatic dependent launch). So
+ * nothing may access device memory before this. Reads of constants (__ldg, __restrict__) may be moved to before this
+ * call, so they are for what no kernel of the stream writes, such as items and weights. */
 static __device__ __forceinline__ void begin_kernel()
 {
 #ifdef SLUICE_CUDA_MODEL
@@ -47,13 +46,13 @@ static __device__ __forceinline__ void begin_kernel()
 #endif
 }
 
-/* Can a kernel begin before the one before it has ended? Devices and kernels of 9.0 and above can. */
-bool device_overlaps_launches();
-
 /* Shared memory that a block of this device can have, in bytes: at least SHARED_BYTES_USUAL, but never above `most`. */
 size_t device_shared_bytes(size_t most);
 
 #ifndef SLUICE_CUDA_MODEL
+/* Can a kernel begin before the one before it has ended? Devices and kernels of 9.0 and above can. */
+bool device_overlaps_launches();
+
 template <class... Parameters, class... Arguments>
 cudaError_t launch_overlapping(struct device_stream *stream, dim3 grid, unsigned n_threads, size_t shared_bytes,
                                void (*kernel)(Parameters...), Arguments... arguments)

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/append.cuh"
 
-enum { THREADS = 256, WARPS = THREADS / WARP_LANES };
+enum { THREADS = 256, WARPS = THREADS / WARP_LANES, TOGETHER = 8 };
 
 /* Most lists are short. So the grid has few more blocks than run at a time, but at least BLOCKS_LEAST per list. */
 enum { BLOCKS_TOTAL = 2048, BLOCKS_LEAST = 8 };
@@ -13,9 +13,22 @@ enum { BLOCKS_TOTAL = 2048, BLOCKS_LEAST = 8 };
 static __device__ __forceinline__ double dot_f64(const double *q, const float *row, size_t n)
 {
   double sum = 0;
+  size_t first = 0;
 
-#pragma unroll 8 /* as many reads are on their way at a time */
-  for (size_t first = 0; first < n; first += WARP_LANES) {
+  /* Without a branch between them, TOGETHER numbers of each are read at the same time. */
+  for (; first + TOGETHER * WARP_LANES <= n; first += TOGETHER * WARP_LANES) {
+    double mine[TOGETHER];
+    float numbers[TOGETHER];
+#pragma unroll
+    for (int i = 0; i < TOGETHER; i++) {
+      mine[i] = q[first + i * WARP_LANES + warp_lane()];
+      numbers[i] = row[first + i * WARP_LANES + warp_lane()];
+    }
+#pragma unroll
+    for (int i = 0; i < TOGETHER; i++)
+      sum = fma(mine[i], (double)numbers[i], sum);
+  }
+  for (; first < n; first += WARP_LANES) {
     size_t k = first + warp_lane();
     sum = fma(k < n ? q[k] : 0.0, k < n ? (double)row[k] : 0.0, sum);
   }
