@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device.h by calls of the CUDA runtime. Errors name the bytes or the step that failed. */
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/warpgroup.cuh"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +57,26 @@ bool device_overlaps_launches()
   static const bool overlaps = kernels_wait();
 
   return overlaps;
+}
+
+/* Is the kernels' machine code that of Hopper? Then it may have its products of warpgroups. */
+static bool kernels_are_hopper()
+{
+  cudaFuncAttributes attributes;
+
+  return cudaFuncGetAttributes(&attributes, nothing) == cudaSuccess && attributes.binaryVersion == 90;
+}
+
+unsigned device_warps_together()
+{
+  static const bool is_hopper = kernels_are_hopper();
+
+  return is_hopper ? WARPGROUP_WARPS : 1;
+}
+#else
+unsigned device_warps_together()
+{
+  return cuda_model_has_warpgroups() ? WARPGROUP_WARPS : 1;
 }
 #endif
 

@@ -31,36 +31,34 @@ static __device__ __forceinline__ struct bounds find_bounds(const struct mol_hal
   return { is_known && upper == upper ? upper : INFINITY, is_known && lower == lower ? lower : -INFINITY };
 }
 
-/* Bound the items of both sets. Each lane gets the bounds of its item and query. */
-template <class S, bool IS_SINGLE>
-static __device__ __forceinline__ struct bounds bound_both(const struct bound_work &work, const bound_memory<S> &m,
-                                                           const unsigned char *items, const struct bound_sets &sets)
+/* Bound a strip's items. Each lane gets the bounds of its item. One warpgroup. */
+template <class S>
+static __device__ __forceinline__ struct bounds bound_strip_items(const struct bound_work &work,
+                                                                  const bound_memory<S> &m, const unsigned char *items,
+                                                                  const struct bound_strip &strip)
 {
-  uint32_t logits[SETS][S::STEPS][4], squares[SETS][2] = {};
-  float half_w[SETS][S::M][4], sums[SETS][2][SUMS] = {}, mine[SUMS];
+  uint32_t logits[S::STEPS][4], squares[2] = {};
+  float half_w[S::M][4], sums[2][SUMS] = {}, mine[SUMS];
 
-  find_logits<S, IS_SINGLE>(m, sets, logits);
+  find_logits<S>(m, strip, logits);
   run_gate<S>(m, logits, half_w, squares);
-#pragma unroll
-  for (unsigned s = 0; s < SETS; s++) {
-    mix<S>(logits[s], half_w[s], sets.gates[s], m.gates + sets.query[s] * S::L, [&](int row, float e, float l) {
-      float *sum = sums[s][row], r = e * l;
-      sum[SUM_NUM] += r;
-      sum[SUM_DEN] += e;
-      sum[SUM_A] = fmaf(e, e, sum[SUM_A]);
-      sum[SUM_E] = fmaf(e, r, sum[SUM_E]);
-      sum[SUM_C] = fmaf(r, r, sum[SUM_C]);
-      sum[SUM_LOGITS] = fmaf(l, l, sum[SUM_LOGITS]);
-    });
-    sums[s][0][SUM_HIDDEN] = half_pair_sum(squares[s][0]);
-    sums[s][1][SUM_HIDDEN] = half_pair_sum(squares[s][1]);
-  }
+  mix<S>(logits, half_w, strip.gates, m.gates + strip.query * S::L, [&](int row, float e, float l) {
+    float *sum = sums[row], r = e * l;
+    sum[SUM_NUM] += r;
+    sum[SUM_DEN] += e;
+    sum[SUM_A] = fmaf(e, e, sum[SUM_A]);
+    sum[SUM_E] = fmaf(e, r, sum[SUM_E]);
+    sum[SUM_C] = fmaf(r, r, sum[SUM_C]);
+    sum[SUM_LOGITS] = fmaf(l, l, sum[SUM_LOGITS]);
+  });
+  sums[0][SUM_HIDDEN] = half_pair_sum(squares[0]);
+  sums[1][SUM_HIDDEN] = half_pair_sum(squares[1]);
   add_lanes<SUMS>(sums, mine);
-  return find_bounds(work.factors, mine, m.query[sets.lane_query], residuals_of<S>(items, sets.lane_row));
+  return find_bounds(work.factors, mine, m.query[strip.query], residuals_of<S>(items, strip.lane_row));
 }
 
-/* Report the largest lower bound of each set's 16 items in a scan, at number `at` of the query's. Lanes with the same
- * lane % 4 / 2 have the same set. One warp. */
+/* Report the largest lower bound of a strip in a scan, at number `at` of the query's. Every lane has the bound of
+ * `slot`, its item. One warp. */
 static __device__ __forceinline__ void report_maximum(const struct bound_work &work, uint32_t slot, uint32_t query,
                                                       uint32_t at, float lower)
 {
@@ -68,22 +66,20 @@ static __device__ __forceinline__ void report_maximum(const struct bound_work &w
 
   if (work.admitted.of && query < work.n_queries && slot < work.end && !is_admitted(work.admitted, query, slot))
     best = -INFINITY;
-  best = fmaxf(best, __shfl_xor_sync(WARP_ALL, best, 1));
-  for (int step = 4; step < WARP_LANES; step *= 2)
-    best = fmaxf(best, __shfl_xor_sync(WARP_ALL, best, step));
-  if ((warp_lane() & ~2u) == 0 && query < work.n_queries)
-    work.maxima[(size_t)query * (work.n / GROUP_ITEMS) + at] = best;
+  best = warp_max(best);
+  if (warp_lane() == 0 && query < work.n_queries && at < work.n / STRIP_ITEMS)
+    work.maxima[(size_t)query * (work.n / STRIP_ITEMS) + at] = best;
 }
 
-template <class S, bool IS_SINGLE>
+template <class S>
 static __device__ __forceinline__ void find_maxima(const struct bound_work &work, const bound_memory<S> &m,
                                                    const unsigned char *items, const struct bound_place &at)
 {
-  struct bound_sets sets = choose_sets<S, IS_SINGLE>(items, at.group, at.pair);
-  struct bounds found = bound_both<S, IS_SINGLE>(work, m, items, sets);
+  struct bound_strip strip = choose_strip<S>(items, at.strip, at.query);
+  struct bounds found = bound_strip_items<S>(work, m, items, strip);
 
-  report_maximum(work, first_slot<S>(work, at.tile) + sets.lane_row, at.first_query + sets.lane_query,
-                 at.tile * S::GROUPS + sets.lane_row / GROUP_ITEMS, found.lower);
+  report_maximum(work, first_slot<S>(work, at.tile) + strip.lane_row, at.first_query + at.query,
+                 at.tile * S::STRIPS + at.strip, found.lower);
 }
 
 /* Scan for maxima. */
@@ -95,7 +91,7 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREAD
   typedef sizes<N_COMPONENTS, DIM, false> S;
 
   scan_tiles<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
-    find_maxima<S, false>(work, m, items, at);
+    find_maxima<S>(work, m, items, at);
   });
 }
 
@@ -107,20 +103,20 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS
   typedef sizes<N_COMPONENTS, DIM, true> S;
 
   scan_single<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
-    find_maxima<S, true>(work, m, items, at);
+    find_maxima<S>(work, m, items, at);
   });
 }
 
-/* Bound a tile of list entries and write their bounds. One warp. */
+/* Bound a tile of list entries and write their bounds. One warpgroup. */
 template <class S>
 static __device__ __forceinline__ void bound_entries(const struct bound_work &work, const bound_memory<S> &m,
                                                      const unsigned char *items, uint32_t n, uint32_t tile)
 {
-  struct bound_sets sets = choose_sets<S, true>(items, 0, 0);
-  struct bounds found = bound_both<S, true>(work, m, items, sets);
-  uint32_t i = tile * S::TILE + sets.lane_row;
+  struct bound_strip strip = choose_strip<S>(items, 0, 0);
+  struct bounds found = bound_strip_items<S>(work, m, items, strip);
+  uint32_t i = tile * S::TILE + strip.lane_row;
 
-  if (i >= n)
+  if (!strip.is_reporter || i >= n)
     return;
   work.lists.scores[(size_t)blockIdx.y * work.lists.capacity + i] = found.upper;
   work.lowers[(size_t)blockIdx.y * work.lists.capacity + i] = found.lower;
@@ -162,8 +158,10 @@ template <int N_COMPONENTS, int DIM> struct run_lists {
 
 template <int N_COMPONENTS, int DIM> static size_t least_bytes()
 {
-  size_t scan = memory_bytes<sizes<N_COMPONENTS, DIM, false>>(SETS, sizes<N_COMPONENTS, DIM, false>::STAGES),
-         lists = memory_bytes<sizes<N_COMPONENTS, DIM, true>>(1, 1);
+  typedef sizes<N_COMPONENTS, DIM, false> SHARED;
+  typedef sizes<N_COMPONENTS, DIM, true> SINGLE;
+  size_t scan = memory_bytes<SHARED>(SHARED::WARPGROUP_QUERIES, SHARED::STAGES),
+         lists = memory_bytes<SINGLE>(1, device_warps_together());
 
   return scan > lists ? scan : lists;
 }

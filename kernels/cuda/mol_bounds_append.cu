@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The screening of mol_bounds.h: append the items that may reach the floor. It needs neither the score nor its bounds,
- * only step 10 of the proof: two sums in place of five, and no division. A warp does not need the gate either if its
- * logits are all below the floors. */
+ * only step 10 of the proof: two sums in place of five, and no division. A warpgroup does not need the gate either if
+ * its logits are all below the floors. */
 #include "kernels/cuda/mol_bounds.h"
 
 #include "kernels/cuda/mol_bounds_scan.cuh"
@@ -18,19 +18,19 @@ static __device__ __forceinline__ bool is_below_floor(const struct mol_half_fact
   return fmaf(kappa, fast_sqrt(fmaf(sums[SUM_SQUARES], 1 + 0x1p-12f, 0x1p-110f)), sums[SUM_ABOVE]) < 0.0f;
 }
 
-/* Find the floors of a lane's two rows of one set. */
+/* Find the floors of a lane's two rows. */
 template <class S>
-static __device__ __forceinline__ void find_floors(const float *query, const unsigned char *items, unsigned group,
+static __device__ __forceinline__ void find_floors(const float *query, const unsigned char *items, unsigned strip,
                                                    float floors[2])
 {
 #pragma unroll
   for (unsigned row = 0; row < 2; row++) {
-    const float *residuals = residuals_of<S>(items, group * GROUP_ITEMS + warp_lane() / 4 + row * 8);
+    const float *residuals = residuals_of<S>(items, strip * STRIP_ITEMS + warp_lane() / 4 + row * 8);
     floors[row] = fmaf(-query[QUERY_MIX_PER_RESIDUAL], residuals[MOL_RESIDUAL_COMPONENT], query[QUERY_FLOOR]);
   }
 }
 
-/* Does any of a lane's logits of one set reach its row's floor? NaN does. */
+/* Does any of a lane's logits reach its row's floor? NaN does. */
 template <class S>
 static __device__ __forceinline__ bool reaches(const uint32_t logits[S::STEPS][4], const float floors[2])
 {
@@ -47,55 +47,44 @@ static __device__ __forceinline__ bool reaches(const uint32_t logits[S::STEPS][4
   return is_reached;
 }
 
-/* Does a warp's pair of queries admit any of its 16 items, or its single query any of the 32? */
-template <class S, bool IS_SINGLE>
+/* Does a warp's query admit any of its items? A warp may have a query or items past the end. */
+template <class S>
 static __device__ __forceinline__ bool admits_any(const struct bound_work &work, const struct bound_place &at)
 {
-  uint32_t query = at.first_query + at.pair * SETS, first = first_slot<S>(work, at.tile) + at.group * GROUP_ITEMS;
-  const uint32_t items = IS_SINGLE ? ~0u : 0xffff;
-  const unsigned n = IS_SINGLE ? 1 : SETS;
-  uint32_t bits = 0;
+  uint32_t query = at.first_query + at.query, first = first_slot<S>(work, at.tile) + at.strip * STRIP_ITEMS;
 
-  for (unsigned s = 0; s < n && query + s < work.n_queries; s++)
-    bits |= admitted_bits(work.admitted, query + s, first);
-  return bits & items;
+  return query < work.n_queries && first < work.end && admitted_bits(work.admitted, query, first) & 0xffff;
 }
 
-/* Screen 16 items for two queries, or 32 for one. One warp. */
-template <class S, bool IS_SINGLE>
+/* Screen a strip of items for one query. One warpgroup. */
+template <class S>
 static __device__ __forceinline__ void screen(const struct bound_work &work, const bound_memory<S> &m,
                                               const unsigned char *items, const struct bound_place &at)
 {
-  struct bound_sets sets = choose_sets<S, IS_SINGLE>(items, at.group, at.pair);
-  uint32_t logits[SETS][S::STEPS][4], squares[SETS][2] = {};
-  float floors[SETS][2], half_w[SETS][S::M][4], sums[SETS][2][SUMS] = {}, mine[SUMS];
-  bool is_reached = false;
+  struct bound_strip strip = choose_strip<S>(items, at.strip, at.query);
+  const float *sizes = m.query[at.query];
+  uint32_t logits[S::STEPS][4], squares[2] = {};
+  float floors[2], half_w[S::M][4], sums[2][SUMS] = {}, mine[SUMS];
 
-  if (work.admitted.of && !admits_any<S, IS_SINGLE>(work, at))
+  if (work.admitted.of && !warpgroup_any(admits_any<S>(work, at)))
     return;
-  find_logits<S, IS_SINGLE>(m, sets, logits);
-#pragma unroll
-  for (unsigned s = 0; s < SETS; s++) {
-    find_floors<S>(m.query[sets.query[s]], items, IS_SINGLE ? s : at.group, floors[s]);
-    is_reached |= reaches<S>(logits[s], floors[s]);
-  }
-  if (!__any_sync(WARP_ALL, is_reached))
+  find_logits<S>(m, strip, logits);
+  find_floors<S>(sizes, items, at.strip, floors);
+  if (!warpgroup_any(reaches<S>(logits, floors)))
     return;
   run_gate<S>(m, logits, half_w, squares);
-#pragma unroll
-  for (unsigned s = 0; s < SETS; s++) {
-    mix<S>(logits[s], half_w[s], sets.gates[s], m.gates + sets.query[s] * S::L, [&](int row, float e, float l) {
-      float *sum = sums[s][row], above = e * (l - floors[s][row]);
-      sum[SUM_ABOVE] += above;
-      sum[SUM_SQUARES] = fmaf(above, above, sum[SUM_SQUARES]);
-      sum[SUM_LOGITS] = fmaf(l, l, sum[SUM_LOGITS]);
-    });
-    sums[s][0][SUM_HIDDEN] = half_pair_sum(squares[s][0]);
-    sums[s][1][SUM_HIDDEN] = half_pair_sum(squares[s][1]);
-  }
+  find_floors<S>(sizes, items, at.strip, floors); /* again: registers are short */
+  mix<S>(logits, half_w, strip.gates, m.gates + at.query * S::L, [&](int row, float e, float l) {
+    float *sum = sums[row], above = e * (l - floors[row]);
+    sum[SUM_ABOVE] += above;
+    sum[SUM_SQUARES] = fmaf(above, above, sum[SUM_SQUARES]);
+    sum[SUM_LOGITS] = fmaf(l, l, sum[SUM_LOGITS]);
+  });
+  sums[0][SUM_HIDDEN] = half_pair_sum(squares[0]);
+  sums[1][SUM_HIDDEN] = half_pair_sum(squares[1]);
   add_lanes<SUMS>(sums, mine);
-  uint32_t slot = first_slot<S>(work, at.tile) + sets.lane_row, query = at.first_query + sets.lane_query;
-  if (!is_below_floor(work.factors, mine, m.query[sets.lane_query], residuals_of<S>(items, sets.lane_row)) &&
+  uint32_t slot = first_slot<S>(work, at.tile) + strip.lane_row, query = at.first_query + at.query;
+  if (strip.is_reporter && !is_below_floor(work.factors, mine, sizes, residuals_of<S>(items, strip.lane_row)) &&
       slot < work.end && query < work.n_queries && work.present[slot] && is_admitted(work.admitted, query, slot))
     append(work.lists, query, slot, INFINITY);
 }
@@ -108,7 +97,7 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREAD
   typedef sizes<N_COMPONENTS, DIM, false> S;
 
   scan_tiles<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
-    screen<S, false>(work, m, items, at);
+    screen<S>(work, m, items, at);
   });
 }
 
@@ -120,7 +109,7 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS
   typedef sizes<N_COMPONENTS, DIM, true> S;
 
   scan_single<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
-    screen<S, true>(work, m, items, at);
+    screen<S>(work, m, items, at);
   });
 }
 

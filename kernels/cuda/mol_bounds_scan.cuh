@@ -12,69 +12,80 @@ enum { SINGLE_QUERIES_MAX = 2 };
 
 /* Where a warp's work of a scan belongs. */
 struct bound_place {
-  unsigned group; /* of 16 items in the tile; 0 for a single query */
-  uint32_t pair;  /* of the block's queries; likewise */
+  unsigned strip; /* of the tile */
+  uint32_t query; /* of the block's */
   uint32_t tile;
   uint32_t first_query; /* of the block */
 };
 
-/* Call work_on(work, m, items, place) for all pairs of queries and groups of items. A tile of items is prefetched while
- * the one before is computed. The grid is [blocks][groups of n_group queries]. */
+/* Start to load the weights. */
+template <class S> static __device__ __forceinline__ void load_weights(const struct bound_work &work)
+{
+  for (unsigned i = threadIdx.x; i < bound_weight_bytes(S::L) / 16; i += blockDim.x)
+    copy_async(shared_memory<uint4>() + i, work.weights + i);
+}
+
+/* Call work_on(m, items, place) for all queries and strips of items, by whole warpgroups. A tile of items is prefetched
+ * while the one before is computed. The grid is [blocks][groups of n_group queries]. */
 template <class S, class WORK_ON>
 static __device__ __forceinline__ void scan_tiles(const struct bound_work &work, WORK_ON work_on)
 {
   bound_memory<S> m = divide_memory<S>(work.n_group, S::STAGES);
-  unsigned warp = threadIdx.x / WARP_LANES;
+  unsigned warp = warp_number();
   uint32_t first_query = blockIdx.y * work.n_group, n_tiles = (work.n + S::TILE - 1) / S::TILE;
 
-  for (unsigned i = threadIdx.x; i < bound_weight_bytes(S::L) / 16; i += S::THREADS)
-    copy_async(shared_memory<uint4>() + i, work.weights + i);
+  load_weights<S>(work);
+  copy_async_commit();
   if (blockIdx.x < n_tiles)
     load_tile<S>(work, blockIdx.x, m.tiles, threadIdx.x, S::THREADS);
   copy_async_commit();
   for (uint32_t q = warp; q < work.n_group; q += S::WARPS) /* queries past the end repeat the last one */
     load_query<S>(work, m, q, first_query + q < work.n_queries ? first_query + q : work.n_queries - 1);
+  copy_async_wait<1>();
+  warpgroup_publish();
   for (uint32_t tile = blockIdx.x, i = 0; tile < n_tiles; tile += gridDim.x, i++) {
     if (tile + gridDim.x < n_tiles)
       load_tile<S>(work, tile + gridDim.x, m.tiles + (i + 1) % 2 * S::TILE_BYTES, threadIdx.x, S::THREADS);
     copy_async_commit();
     copy_async_wait<1>();
     __syncthreads();
-    for (uint32_t pair = warp / S::GROUPS; pair < (work.n_group + SETS - 1) / SETS; pair += S::WARPS / S::GROUPS)
-      work_on(m, m.tiles + i % S::STAGES * S::TILE_BYTES, { warp % S::GROUPS, pair, tile, first_query });
+    for (uint32_t q = warp / S::STRIPS; q < work.n_group; q += S::WARPS / S::STRIPS)
+      work_on(m, m.tiles + i % S::STAGES * S::TILE_BYTES, { warp % S::STRIPS, q, tile, first_query });
     __syncthreads();
   }
   copy_async_wait<0>(); /* for a block without tiles */
 }
 
-/* Call load(tile, items) and then work_on(m, items, tile) for all tiles, with room for one tile per warp. While a warp
- * waits for its tile, the others work. The grid is [blocks][queries]. */
+/* Call load(tile, items) and then work_on(m, items, tile) for all tiles, with room for one tile per warp. While a
+ * warpgroup waits for its tiles, the others work. Its warps go on together, so some may work on tiles past the end. The
+ * grid is [blocks][queries]. */
 template <class S, class LOAD, class WORK_ON>
 static __device__ __forceinline__ void work_on_own_tiles(const struct bound_work &work, uint32_t n_tiles, LOAD load,
                                                          WORK_ON work_on)
 {
-  uint32_t n_warps = blockDim.x / WARP_LANES, warp = threadIdx.x / WARP_LANES;
-  uint32_t tile = blockIdx.x + warp * gridDim.x; /* few tiles are spread over blocks */
+  uint32_t n_warps = blockDim.x / WARP_LANES, warp = warp_number();
+  uint32_t first = blockIdx.x + warp / WARPGROUP_WARPS * WARPGROUP_WARPS * gridDim.x; /* of the warpgroup */
+  uint32_t later = warp % WARPGROUP_WARPS * gridDim.x; /* few tiles are spread over blocks */
   bound_memory<S> m = divide_memory<S>(1, n_warps);
   unsigned char *items = m.tiles + warp * S::TILE_BYTES;
 
   if (blockIdx.x >= n_tiles)
     return;
-  for (unsigned i = threadIdx.x; i < bound_weight_bytes(S::L) / 16; i += blockDim.x)
-    copy_async(shared_memory<uint4>() + i, work.weights + i);
-  if (tile < n_tiles)
-    load(tile, items);
+  load_weights<S>(work);
+  if (first < n_tiles)
+    load(first + later, items);
   copy_async_commit();
   if (warp == 0)
     load_query<S>(work, m, 0, blockIdx.y);
   copy_async_wait<0>();
+  warpgroup_publish();
   __syncthreads();
-  while (tile < n_tiles) {
-    work_on(m, items, tile);
-    tile += gridDim.x * n_warps;
+  while (first < n_tiles) {
+    work_on(m, items, first + later);
+    first += gridDim.x * n_warps;
     __syncwarp();
-    if (tile < n_tiles)
-      load(tile, items);
+    if (first < n_tiles)
+      load(first + later, items);
     copy_async_commit();
     copy_async_wait<0>();
     __syncwarp();
@@ -93,28 +104,45 @@ static __device__ __forceinline__ void scan_single(const struct bound_work &work
       });
 }
 
+/* The warps of a block that works on one query: as many as have room for their tiles. 0 if the device has not enough
+ * shared memory. */
+template <class S> static unsigned single_warps()
+{
+  unsigned together = device_warps_together(), n_warps = S::WARPS;
+
+  while (n_warps > 0 && memory_bytes<S>(1, n_warps) > device_shared_bytes(SIZE_MAX))
+    n_warps -= together;
+  return n_warps;
+}
+
 /* Launch a kernel that works on n_tiles tiles for each of n_queries. */
 template <class S, class KERNEL>
 static err_code_t launch_single(struct device_stream *stream, struct bound_work work, unsigned n_queries,
                                 unsigned n_tiles, unsigned n_blocks, KERNEL kernel)
 {
-  unsigned share = n_blocks / n_queries ? n_blocks / n_queries : 1, n_warps = S::WARPS;
+  unsigned share = n_blocks / n_queries ? n_blocks / n_queries : 1, n_warps = single_warps<S>();
 
-  while (n_warps > 1 && memory_bytes<S>(1, n_warps) > device_shared_bytes(SIZE_MAX))
-    n_warps--;
   work.n_group = 1;
   return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_queries), n_warps * WARP_LANES,
                 memory_bytes<S>(1, n_warps), kernel, work);
 }
 
+/* The most queries of a block whose warps share tiles. 0 if the device has not enough shared memory. */
+template <class S> static uint32_t shared_queries()
+{
+  uint32_t most = S::QUERIES_MAX;
+
+  while (most > 0 && memory_bytes<S>(most, S::STAGES) > device_shared_bytes(SIZE_MAX))
+    most -= S::WARPGROUP_QUERIES;
+  return most;
+}
+
 template <class S, class KERNEL>
 static err_code_t launch_scan(struct device_stream *stream, struct bound_work work, unsigned n_blocks, KERNEL kernel)
 {
-  uint32_t most = S::QUERIES_MAX, even = (work.n_queries + 1) / SETS * SETS;
+  uint32_t most = shared_queries<S>(), whole = blocks_for(work.n_queries, S::WARPGROUP_QUERIES) * S::WARPGROUP_QUERIES;
 
-  while (most > SETS && memory_bytes<S>(most, S::STAGES) > device_shared_bytes(SIZE_MAX))
-    most -= SETS;
-  work.n_group = even < most ? even : most;
+  work.n_group = whole < most ? whole : most;
   unsigned n_groups = blocks_for(work.n_queries, work.n_group), n_tiles = blocks_for(work.n, S::TILE);
   unsigned share = n_blocks / n_groups ? n_blocks / n_groups : 1;
   return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_groups), S::THREADS,

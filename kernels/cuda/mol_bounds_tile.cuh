@@ -7,10 +7,10 @@
 #include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
 #include "kernels/cuda/mol_half_gate.cuh"
+#include "kernels/cuda/warpgroup.cuh"
 
 enum {
-  SETS = 2,
-  GROUP_ITEMS = 16,
+  STRIP_ITEMS = 16, /* that a warp works on */
   DEVICE_TILE = 64,
   SIZES_OF_A_QUERY = 8,
   GRAM = BOUND_QUERY_COMPONENTS * BOUND_QUERY_COMPONENTS
@@ -29,25 +29,25 @@ enum {
 };
 
 /* A kernel's sizes, which follow from P_x and d_P. IS_SINGLE: a block has one query, and each of its warps has tiles of
- * its own. Else a block has many queries, and its warps share tiles. Item rows in shared memory are padded by 16 bytes,
- * so the eight rows that a warp reads at once are in different banks. */
+ * its own, of one strip. Else a block has many queries, and its warps share tiles. Item rows in shared memory are
+ * padded by 16 bytes, so the eight rows that a warp reads at once are in different banks. */
 template <int N_COMPONENTS, int DIM, bool IS_SINGLE> struct sizes {
   enum {
     M = N_COMPONENTS,
     D = DIM,
     L = M * BOUND_QUERY_COMPONENTS,
     STEPS = L / BOUND_STEP,
-    CHUNKS = BOUND_HIDDEN / BOUND_STEP,
     ROW = M * D + 8, /* halves */
     GATE_ROW = L + 8,
-    TILE = IS_SINGLE      ? SETS * GROUP_ITEMS
+    TILE = IS_SINGLE      ? STRIP_ITEMS
            : M * D <= 256 ? 64
            : M * D <= 512 ? 32
                           : 16,
-    WARPS = 8, /* of a block with one query: at most; as many as have room for their tiles */
+    WARPS = 16, /* of a block with one query: at most; as many as have room for their tiles */
     THREADS = WARPS * WARP_LANES,
     STAGES = 2, /* of tiles that warps share */
-    GROUPS = TILE / GROUP_ITEMS,
+    STRIPS = TILE / STRIP_ITEMS,
+    WARPGROUP_QUERIES = IS_SINGLE ? 1 : WARPGROUP_WARPS / STRIPS,
     TILE_BYTES = TILE * (ROW * 2 + GATE_ROW * 2 + MOL_RESIDUALS * 4),
     QUERIES_MAX = IS_SINGLE      ? 1
                   : M * D <= 512 ? 32
@@ -78,8 +78,7 @@ struct bound_work {
 
 /* The arrays in a block's shared memory. */
 template <class S> struct bound_memory {
-  const uint4 *first, *second;      /* weights of the two layers */
-  const float4 *bias1, *bias2;      /* times 1/2 */
+  const half_bits *ones, *first, *second; /* as struct mol_half_gate has them */
   unsigned char *tiles;             /* [n_tiles][TILE_BYTES] */
   uint2 *components;                /* [n_group][d_P / 16][32]: b[0] and b[1] of mma_f16() */
   float *gates;                     /* [n_group][L]: times 1/2, in item-major order */
@@ -98,10 +97,9 @@ template <class S> static __device__ __forceinline__ bound_memory<S> divide_memo
 {
   bound_memory<S> m;
 
-  m.first = shared_memory<uint4>();
-  m.second = m.first + S::CHUNKS * S::STEPS * WARP_LANES;
-  m.bias1 = reinterpret_cast<const float4 *>(m.second + S::CHUNKS * S::STEPS * WARP_LANES);
-  m.bias2 = m.bias1 + BOUND_HIDDEN / 2;
+  m.ones = shared_memory<half_bits>();
+  m.first = m.ones + BOUND_ONES;
+  m.second = m.first + bound_first_halves(S::L);
   m.tiles = shared_memory<unsigned char>() + bound_weight_bytes(S::L);
   m.components = reinterpret_cast<uint2 *>(m.tiles + n_tiles * S::TILE_BYTES);
   m.gates = reinterpret_cast<float *>(m.components + n_group * (S::D / BOUND_STEP) * WARP_LANES);
@@ -264,6 +262,7 @@ template <class S>
 static __device__ void load_tile(const struct bound_work &work, uint32_t tile, unsigned char *to, unsigned thread,
                                  unsigned n_threads)
 {
+#pragma unroll 1 /* registers are short */
   for (unsigned i = thread; i < S::TILE * S::CHUNKS_OF_AN_ITEM; i += n_threads) {
     unsigned row = i / S::CHUNKS_OF_AN_ITEM;
     uint32_t slot = first_slot<S>(work, tile) + row;
@@ -275,22 +274,24 @@ static __device__ void load_tile(const struct bound_work &work, uint32_t tile, u
 template <class S>
 static __device__ void load_entries(const struct bound_work &work, uint32_t n, uint32_t tile, unsigned char *to)
 {
-  uint32_t mine = tile * S::TILE + warp_lane();
+  uint32_t mine = tile * S::TILE + warp_lane() % S::TILE;
   uint32_t slot = work.lists.slots[(size_t)blockIdx.y * work.lists.capacity + (mine < n ? mine : n - 1)];
 
-  static_assert((int)S::TILE == (int)WARP_LANES, "a lane for each entry");
-  for (unsigned i = warp_lane(); i < S::TILE * S::CHUNKS_OF_AN_ITEM; i += WARP_LANES) {
-    unsigned row = i / S::CHUNKS_OF_AN_ITEM;
-    load_chunk<S>(work, __shfl_sync(WARP_ALL, slot, (int)row), row, i % S::CHUNKS_OF_AN_ITEM, to);
+  static_assert((int)S::TILE <= (int)WARP_LANES, "a lane for each entry");
+  for (unsigned first = 0; first < S::TILE * S::CHUNKS_OF_AN_ITEM; first += WARP_LANES) {
+    unsigned i = first + warp_lane(), row = i / S::CHUNKS_OF_AN_ITEM;
+    uint32_t of_row = __shfl_sync(WARP_ALL, slot, (int)(row % S::TILE));
+    if (row < S::TILE)
+      load_chunk<S>(work, of_row, row, i % S::CHUNKS_OF_AN_ITEM, to);
   }
 }
 
-/* The row that a lane gives to load_matrices() for the first step of a group of 16 items. */
+/* The row that a lane gives to load_matrices() for the first step of a strip. */
 template <class S> static __device__ __forceinline__ const uint16_t *operand_row(const uint16_t *rows)
 {
   unsigned lane = warp_lane();
 
-  return rows + lane % GROUP_ITEMS * S::ROW + lane / GROUP_ITEMS * 8;
+  return rows + lane % STRIP_ITEMS * S::ROW + lane / STRIP_ITEMS * 8;
 }
 
 #endif

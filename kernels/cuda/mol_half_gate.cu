@@ -3,6 +3,8 @@
  * proof's factors. */
 #include "kernels/cuda/mol_half_gate.cuh"
 
+#include "kernels/cuda/warpgroup.cuh"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,8 +45,8 @@ static double double_from(uint16_t half)
   return half & 0x8000 ? -size : size;
 }
 
-static err_code_t find_norms(const double *w, const double *rounding, size_t n_logits, const float *bias,
-                             size_t n_bias, struct layer_norms *out)
+static err_code_t find_norms(const double *w, const double *rounding, size_t n_logits, const float *bias, size_t n_bias,
+                             struct layer_norms *out)
 {
   TRY(matrix_spectral_norm(w, n_logits, H, &out->spectral));
   TRY(matrix_spectral_norm(rounding, n_logits, H, &out->rounding));
@@ -56,23 +58,27 @@ static err_code_t find_norms(const double *w, const double *rounding, size_t n_l
 
 /* Return the factors of steps 2 to 6 of the proof. `through` is step 4's bound on |W2 D W1|. */
 static struct mol_half_factors find_factors(size_t n_logits, const struct layer_norms *first,
-                                             const struct layer_norms *second, double through)
+                                            const struct layer_norms *second, double through)
 {
   const double u = 0x1p-24, slope = 1.1, l = (double)n_logits, h = H, second_order = (double)BOUND_SECOND_ORDER;
-  const double steps = (double)MMA_ERROR / BOUND_STEP, tanh_error = 0x1p-12 + 0x1p-22;
-  double sums1 = l * steps + (l + 4) * u, sums2 = h * steps + (h + 4) * u;
+  const double tanh_error = 0x1p-12 + 0x1p-22, steps1 = l / BOUND_STEP + 1, steps2 = h / BOUND_STEP + 1;
+  double sums1 = steps1 * (double)MMA_ERROR + (l + BOUND_STEP + 4) * u;
+  double sums2 = steps2 * (double)MMA_ERROR + (h + BOUND_STEP + 4) * u;
   double norm1 = first->frobenius + first->rounding_frobenius, norm2 = second->frobenius + second->rounding_frobenius;
   /* What subnormal halves lose in a layer, per largest input or weight: twice, because weights are halved. */
-  double lost = 2 * (double)MMA_LOST, lost1 = lost * sqrt(h) * l / BOUND_STEP, lost2 = lost * sqrt(l) * h / BOUND_STEP;
+  double lost = 2 * (double)MMA_LOST, lost1 = lost * sqrt(h) * steps1, lost2 = lost * sqrt(l) * steps2;
+  /* What the biases, as sums of two halves, are off, and what their own step loses beside numbers that are 1. */
+  double bias1 = 0x1p-22 * first->bias + sqrt(h) * 0x1p-24 + lost1 * (1 + first->bias);
+  double bias2 = 0x1p-22 * second->bias + sqrt(l) * 0x1p-24 + lost2 * (1 + second->bias);
   double logits = second->spectral * (slope * (first->rounding + sums1 * norm1 + lost1) +
                                       tanh_error * (first->spectral + first->rounding));
   double hidden = second->spectral * (0x1p-11 + 0x1p-21) + second->rounding + sums2 * norm2 + lost2;
-  double constant = second->spectral * ((slope * sums1 + tanh_error) * first->bias + sqrt(h) * 0x1p-25 +
-                                        slope * lost1 * norm1) +
-                    sums2 * second->bias + lost2 * norm2;
+  double constant = second->spectral * (slope * (sums1 * first->bias + bias1 + lost1 * norm1) +
+                                        tanh_error * first->bias + sqrt(h) * 0x1p-25) +
+                    sums2 * second->bias + bias2 + lost2 * norm2;
   /* Step 6: SiLU's own error, and |w'| by |h'| and a constant. */
   double silu = 0x1p-12 + 0x1p-18, gates_per_hidden = second->spectral + second->rounding + sums2 * norm2 + lost2;
-  double gates_constant = (1 + sums2) * second->bias + lost2 * norm2;
+  double gates_constant = (1 + sums2) * second->bias + bias2 + lost2 * norm2;
   struct mol_half_factors out;
 
   out.logit_errors = (float)(second_order * slope * through);
@@ -185,45 +191,37 @@ static err_code_t find_gate_factors(const struct mol_shape *shape, const struct 
   return ERR_OK;
 }
 
-static unsigned join_halves(uint16_t low, uint16_t high)
+/* Write half of an output's bias as the weights of inputs k and k + 1, whose sum it is. */
+static void pack_bias(float bias, size_t n_columns, size_t k, size_t column, half_bits *out)
 {
-  return (unsigned)low | (unsigned)high << 16;
-}
+  double half = (double)bias / 2;
+  half_bits high = half_from(half);
 
-/* Write output i's bias to both of its places. */
-static void pack_bias(float bias, size_t i, float *out)
-{
-  float *quad = out + i / 2 * 4;
-
-  quad[i % 2] = quad[i % 2 + 2] = bias;
+  out[warpgroup_place(n_columns, k, column)] = high;
+  out[warpgroup_place(n_columns, k + 1, column)] = half_from(half - double_from(high));
 }
 
 /* Write the weights and biases in the order that struct mol_half_gate documents. */
 static void pack(const struct mol_shape *shape, const struct mol_gate *gate, const struct gate_matrices *w, uint4 *out)
 {
-  size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components, n_steps = n_logits / BOUND_STEP;
-  uint4 *second = out + bound_layer_bytes(n_logits) / sizeof *out;
-  float *first_bias = reinterpret_cast<float *>(second + bound_layer_bytes(n_logits) / sizeof *out);
-  float *second_bias = first_bias + 2 * H;
+  size_t n_logits = BOUND_QUERY_COMPONENTS * shape->n_item_components;
+  half_bits *ones = reinterpret_cast<half_bits *>(out), *first = ones + BOUND_ONES;
+  half_bits *second = first + bound_first_halves(n_logits);
 
-  for (size_t at = 0; at < H / BOUND_STEP * n_steps * WARP_LANES; at++) {
-    size_t lane = at % WARP_LANES, g = lane / 4, t = lane % 4;
-    size_t unit = at / WARP_LANES / n_steps * BOUND_STEP, logit = at / WARP_LANES % n_steps * BOUND_STEP;
-    const uint16_t *w1 = w->first_half + (logit + 2 * t) * H + unit + g;
-    const uint16_t *w2 = w->second_half + (logit + g) * H + unit + 2 * t;
-    out[at].x = join_halves(w1[0], w1[H]);
-    out[at].y = join_halves(w1[8 * H], w1[9 * H]);
-    out[at].z = join_halves(w1[8], w1[H + 8]);
-    out[at].w = join_halves(w1[8 * H + 8], w1[9 * H + 8]);
-    second[at].x = join_halves(w2[0], w2[1]);
-    second[at].y = join_halves(w2[8], w2[9]);
-    second[at].z = join_halves(w2[8 * H], w2[8 * H + 1]);
-    second[at].w = join_halves(w2[8 * H + 8], w2[8 * H + 9]);
+  memset(out, 0, bound_weight_bytes(n_logits));
+  for (size_t item = 0; item < BOUND_ONES / BOUND_STEP; item++)
+    ones[warpgroup_place(BOUND_ONES / BOUND_STEP, 0, item)] = ones[warpgroup_place(BOUND_ONES / BOUND_STEP, 1, item)] =
+        half_from(1);
+  for (size_t i = 0; i < n_logits; i++) {
+    for (size_t j = 0; j < H; j++) {
+      first[warpgroup_place(H, i, j)] = w->first_half[i * H + j];
+      second[warpgroup_place(n_logits, j, i)] = w->second_half[i * H + j];
+    }
   }
   for (size_t j = 0; j < H; j++)
-    pack_bias(gate->b1[j] / 2, j, first_bias);
+    pack_bias(gate->b1[j], H, n_logits, j, first);
   for (size_t i = 0; i < n_logits; i++)
-    pack_bias(gate->b2[logit_at(shape, i)] / 2, i, second_bias);
+    pack_bias(gate->b2[logit_at(shape, i)], n_logits, H, i, second);
 }
 
 static err_code_t upload(const struct mol_half_gate *gate, const struct mol_gate *weights,
@@ -239,7 +237,7 @@ static err_code_t upload(const struct mol_half_gate *gate, const struct mol_gate
 }
 
 err_code_t mol_half_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct device_stream *stream,
-                               struct mol_half_gate **out)
+                              struct mol_half_gate **out)
 {
   AUTO(mol_half_gate_close) struct mol_half_gate *opened = NULL;
   AUTO(mem_free) struct gate_matrices *matrices = NULL;

@@ -29,6 +29,12 @@ static __device__ __forceinline__ unsigned warp_lane()
   return threadIdx.x % WARP_LANES;
 }
 
+/* The warp's number in its block. The compiler sees that all lanes have the same. */
+static __device__ __forceinline__ unsigned warp_number()
+{
+  return __shfl_sync(WARP_ALL, threadIdx.x / WARP_LANES, 0);
+}
+
 static __device__ __forceinline__ float warp_sum(float x)
 {
   for (int step = 16; step > 0; step /= 2)
@@ -151,20 +157,6 @@ static __device__ __forceinline__ void load_matrices(uint32_t out[4], const half
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
                : "r"((unsigned)__cvta_generic_to_shared(row))
-               : "memory");
-#endif
-}
-
-/* Load four floats from shared memory into registers of their own: tensor cores need a sum's four in adjacent ones.
- * Where several sums start from the same numbers, the compiler would load these once and copy them. */
-static __device__ __forceinline__ void load_quad(float out[4], const float4 *shared)
-{
-#ifdef SLUICE_CUDA_MODEL
-  out[0] = shared->x, out[1] = shared->y, out[2] = shared->z, out[3] = shared->w;
-#else
-  asm volatile("ld.volatile.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
-               : "=f"(out[0]), "=f"(out[1]), "=f"(out[2]), "=f"(out[3])
-               : "r"((unsigned)__cvta_generic_to_shared(shared))
                : "memory");
 #endif
 }

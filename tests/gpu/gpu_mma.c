@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds out how the device's tensor cores add, and compares their errors with what kernels/cuda/warp.cuh assumes
- * (MMA_ERROR and MMA_LOST), on products that are chosen to lose much. On the model it does so for each known way. */
+ * (MMA_ERROR and MMA_LOST), on products that are chosen to lose much: of warps, and of warpgroups where there are any.
+ * On the model it does so for each known way. */
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static const double mma_error = 0x1.2p-19, mma_lost = 0x1p-32, smallest_normal =
 
 static struct dice dice;
 static struct device_stream *stream;
+static bool is_together; /* products of warpgroups? */
 static uint16_t *a, *b, *device_a, *device_b;
 static float *c, *d, *device_c, *device_d;
 
@@ -50,7 +52,7 @@ static void multiply(size_t n)
   CHECK_OK(device_copy_in(stream, device_a, a, n * M * K * sizeof *a));
   CHECK_OK(device_copy_in(stream, device_b, b, n * N * K * sizeof *b));
   CHECK_OK(device_copy_in(stream, device_c, c, n * M * N * sizeof *c));
-  CHECK_OK(probe_mma(stream, n, device_a, device_b, device_c, device_d));
+  CHECK_OK(probe_mma(stream, is_together, n, device_a, device_b, device_c, device_d));
   CHECK_OK(device_copy_out(stream, d, device_d, n * M * N * sizeof *d));
   CHECK_OK(device_wait(stream));
 }
@@ -125,7 +127,7 @@ static void compare(size_t i, size_t m, size_t n, struct most *most)
 
 static void check_errors(size_t n_rounds)
 {
-  static const char *const names[DRAWS] = { "anything",       "one large", "cancelling",
+  static const char *const names[DRAWS] = { "anything",           "one large",         "cancelling",
                                             "one subnormal side", "one normal number", "all subnormal" };
 
   for (enum draw draw = 0; draw < DRAWS; draw++) {
@@ -194,6 +196,19 @@ static struct facts check(const char *name, size_t n_rounds)
   return facts;
 }
 
+/* Check products of warpgroups. They add as those of warps do: `warps`. */
+static void check_together(const char *name, size_t n_rounds, struct facts warps)
+{
+  if (!probe_has_warpgroups())
+    return;
+  is_together = true;
+  struct facts facts = check(name, n_rounds);
+  is_together = false;
+  CHECK(facts.fraction_bits == warps.fraction_bits && facts.is_one_sum == warps.is_one_sum &&
+            facts.is_unnormal == warps.is_unnormal,
+        "products of warpgroups add in another way");
+}
+
 int main(void)
 {
   dice.state = dice_seed();
@@ -208,8 +223,9 @@ int main(void)
   cuda_model_set_tensor_cores(CUDA_MODEL_HOPPER);
   struct facts hopper = check("as Hopper", check_size(2, 1));
   CHECK(hopper.fraction_bits == 25 && hopper.is_one_sum && hopper.is_unnormal, "the probe is wrong");
+  check_together("as Hopper, warpgroups", check_size(2, 1), hopper);
 #else
-  check("this device", check_size(16, 1));
+  check_together("this device, warpgroups", check_size(16, 1), check("this device", check_size(16, 1)));
 #endif
   close_arrays();
   return check_end("gpu_mma");

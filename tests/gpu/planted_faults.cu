@@ -2,15 +2,16 @@
 /* The kernels of planted_faults.h. */
 #include "tests/gpu/planted_faults.h"
 
-#include "kernels/cuda/warp.cuh"
+#include "kernels/cuda/warpgroup.cuh"
 
-enum { N = 256, THREADS = 128, BLOCKS = 4, HALVES = 2 };
+enum { N = 256, THREADS = 128, BLOCKS = 4, HALVES = 2, MATRICES = 4, ONE = 0x3c00 };
 
 struct shared {
   uint32_t numbers[N];
   uint32_t sums[THREADS / WARP_LANES];
   uint32_t lanes[THREADS];
   uint32_t extra;
+  alignas(16) half_bits ones[MATRICES * 2 * MATRIX_HALVES];
 };
 
 /* Copy the input to shared memory, in two groups of asynchronous copies. */
@@ -63,6 +64,31 @@ static __device__ uint32_t sum_of(enum planted_fault fault, struct shared *s)
   return sum;
 }
 
+/* Multiply ones by ones. Returns 0 if each sum is 16. */
+static __device__ uint32_t multiply_ones(enum planted_fault fault, struct shared *s)
+{
+  const uint32_t a[4] = { ONE * 0x10001, ONE * 0x10001, ONE * 0x10001, ONE * 0x10001 };
+  float sums[MATRICES][4] = {};
+  uint32_t n_wrong = 0;
+
+  for (unsigned i = threadIdx.x; i < MATRICES * 2 * MATRIX_HALVES; i += THREADS)
+    s->ones[i] = ONE;
+  warpgroup_publish();
+  __syncthreads();
+  if (fault == PLANTED_WARP_MISSING && threadIdx.x < WARP_LANES)
+    return 0;
+  warpgroup_begin();
+  warpgroup_add(sums, a, s->ones, 0);
+  warpgroup_commit();
+  if (fault != PLANTED_NO_PRODUCT_WAIT && fault != PLANTED_NEVER_PRODUCT_WAIT)
+    warpgroup_wait(0, sums);
+  for (unsigned i = 0; i < MATRICES * 4; i++)
+    n_wrong += sums[i / 4][i % 4] != 16;
+  if (fault == PLANTED_NO_PRODUCT_WAIT)
+    warpgroup_wait(0, sums);
+  return n_wrong;
+}
+
 static __global__ void add_up(enum planted_fault fault, const uint32_t *in, uint32_t *out)
 {
   uint32_t early = fault == PLANTED_LATE_BEGIN ? in[0] : 0;
@@ -78,7 +104,7 @@ static __global__ void add_up(enum planted_fault fault, const uint32_t *in, uint
       out[0] = 1;
   }
   load(fault, in, s);
-  uint32_t sum = sum_of(fault, s) + early;
+  uint32_t sum = sum_of(fault, s) + early + multiply_ones(fault, s);
   if (fault == PLANTED_NO_WAIT || fault == PLANTED_WAIT_FOR_OLDER)
     copy_async_wait<0>();
   if (fault == PLANTED_DIVERGENT) {

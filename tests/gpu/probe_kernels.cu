@@ -4,7 +4,7 @@
 
 #include <float.h>
 
-#include "kernels/cuda/warp.cuh"
+#include "kernels/cuda/warpgroup.cuh"
 
 enum { THREADS = 256, BLOCKS = 2048, WARPS = THREADS / WARP_LANES, M = 16, N = 8, K = 16 };
 
@@ -73,27 +73,77 @@ static __global__ void __launch_bounds__(THREADS)
     atomicAdd(&found[1], n_wrong);
 }
 
+/* A lane's part of product i, as mma_f16() wants it. */
+struct operands {
+  uint32_t a[4], b[2];
+  float c[4];
+};
+
+static __device__ __forceinline__ struct operands load_operands(size_t i, const uint32_t *a, const uint32_t *b,
+                                                                const float *c)
+{
+  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
+
+  a += i * (M * K / 2);
+  b += i * (N * K / 2);
+  c += i * (M * N);
+  return { { a[g * 8 + t], a[(g + 8) * 8 + t], a[g * 8 + t + 4], a[(g + 8) * 8 + t + 4] },
+           { b[g * 8 + t], b[g * 8 + t + 4] },
+           { c[g * 8 + 2 * t], c[g * 8 + 2 * t + 1], c[(g + 8) * 8 + 2 * t], c[(g + 8) * 8 + 2 * t + 1] } };
+}
+
+static __device__ __forceinline__ void store_result(size_t i, const float mine[4], float *d)
+{
+  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
+
+  for (unsigned k = 0; k < 4; k++)
+    d[i * (M * N) + (g + k / 2 * 8) * 8 + 2 * t + k % 2] = mine[k];
+}
+
 static __global__ void __launch_bounds__(THREADS)
     multiply(size_t n, const uint32_t *a, const uint32_t *b, const float *c, float *d)
 {
   begin_kernel();
   size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
-  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
 
   if (i >= n)
     return;
-  a += i * (M * K / 2);
-  b += i * (N * K / 2);
-  c += i * (M * N);
-  d += i * (M * N);
-  const uint32_t mine_a[4] = { a[g * 8 + t], a[(g + 8) * 8 + t], a[g * 8 + t + 4], a[(g + 8) * 8 + t + 4] };
-  const uint32_t mine_b[2] = { b[g * 8 + t], b[g * 8 + t + 4] };
-  const float mine_c[4] = { c[g * 8 + 2 * t], c[g * 8 + 2 * t + 1], c[(g + 8) * 8 + 2 * t],
-                            c[(g + 8) * 8 + 2 * t + 1] };
-  float mine_d[4];
-  mma_f16(mine_d, mine_a, mine_b, mine_c);
-  for (unsigned k = 0; k < 4; k++)
-    d[(g + k / 2 * 8) * 8 + 2 * t + k % 2] = mine_d[k];
+  struct operands of = load_operands(i, a, b, c);
+  float mine[4];
+  mma_f16(mine, of.a, of.b, of.c);
+  store_result(i, mine, d);
+}
+
+/* The same by warpgroups. Warp w of each multiplies its A by the B of all four, and keeps the columns of its own. */
+static __global__ void __launch_bounds__(WARPGROUP_THREADS)
+    multiply_together(size_t n, const uint32_t *a, const uint32_t *b, const float *c, float *d)
+{
+  begin_kernel();
+  half_bits *columns = shared_memory<half_bits>();
+  unsigned w = threadIdx.x / WARP_LANES;
+  size_t i = (size_t)blockIdx.x * WARPGROUP_WARPS + w;
+  struct operands of = load_operands(i < n ? i : n - 1, a, b, c);
+  float sums[WARPGROUP_WARPS][4] = {};
+
+  for (unsigned k = 0; k < 2; k++)
+    reinterpret_cast<uint32_t *>(columns)[(2 * w + k) * WARP_LANES + warp_lane()] = of.b[k];
+  warpgroup_publish();
+  __syncthreads();
+#pragma unroll
+  for (unsigned j = 0; j < WARPGROUP_WARPS; j++) {
+#pragma unroll
+    for (unsigned k = 0; k < 4; k++)
+      sums[j][k] = of.c[k];
+  }
+  warpgroup_begin();
+  warpgroup_add(sums, of.a, columns, 0);
+  warpgroup_commit();
+  warpgroup_wait(0, sums);
+#pragma unroll
+  for (unsigned j = 0; j < WARPGROUP_WARPS; j++) {
+    if (j == w && i < n)
+      store_result(i, sums[j], d);
+  }
 }
 
 err_code_t probe_sweep(struct device_stream *stream, enum probe_function function, uint32_t first, uint32_t stride,
@@ -105,9 +155,19 @@ err_code_t probe_sweep(struct device_stream *stream, enum probe_function functio
                 reinterpret_cast<unsigned long long *>(found));
 }
 
-err_code_t probe_mma(struct device_stream *stream, size_t n, const uint16_t *a, const uint16_t *b, const float *c,
-                     float *d)
+err_code_t probe_mma(struct device_stream *stream, bool is_together, size_t n, const uint16_t *a, const uint16_t *b,
+                     const float *c, float *d)
 {
-  return launch(stream, blocks_for(n, WARPS), THREADS, 0, multiply, n, reinterpret_cast<const uint32_t *>(a),
-                reinterpret_cast<const uint32_t *>(b), c, d);
+  const uint32_t *pairs_a = reinterpret_cast<const uint32_t *>(a), *pairs_b = reinterpret_cast<const uint32_t *>(b);
+
+  if (is_together)
+    return launch(stream, blocks_for(n, WARPGROUP_WARPS), WARPGROUP_THREADS,
+                  WARPGROUP_WARPS * 2 * MATRIX_HALVES * sizeof(half_bits), multiply_together, n, pairs_a, pairs_b, c,
+                  d);
+  return launch(stream, blocks_for(n, WARPS), THREADS, 0, multiply, n, pairs_a, pairs_b, c, d);
+}
+
+bool probe_has_warpgroups(void)
+{
+  return device_warps_together() == WARPGROUP_WARPS;
 }

@@ -3,6 +3,7 @@
 #ifndef TESTS_GPU_PROBE_KERNELS_H
 #define TESTS_GPU_PROBE_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,14 +27,18 @@ struct probe_found {
 err_code_t probe_sweep(struct device_stream *stream, enum probe_function function, uint32_t first, uint32_t stride,
                        uint64_t n, struct probe_found *found);
 
-/* Compute n products with mma_f16(): d = a b + c. All are device memory, at multiples of 16.
+/* Compute n products with mma_f16(), or with warpgroup_add() if is_together: d = a b + c. All are device memory,
+ * at multiples of 16.
  *
  * a  [n][16][16] halves
  * b  [n][8][16] halves: each row is a column of B
  * c  [n][16][8], d likewise
  */
-err_code_t probe_mma(struct device_stream *stream, size_t n, const uint16_t *a, const uint16_t *b, const float *c,
-                     float *d);
+err_code_t probe_mma(struct device_stream *stream, bool is_together, size_t n, const uint16_t *a, const uint16_t *b,
+                     const float *c, float *d);
+
+/* Has the device products of warpgroups? Elsewhere warpgroup_add() calls mma_f16(). */
+bool probe_has_warpgroups(void);
 
 #ifdef __cplusplus
 }

@@ -7,9 +7,10 @@
  * to freed memory, a host that touches device memory.
  *
  * What may be late is late. An asynchronous copy to shared memory happens when its thread waits for it; until then
- * there are NaNs. Copies and kernels run only when their stream is waited for, which reveals host code that reads or
- * reuses memory too early; or at once; or one or the other at random: cuda_model_control.h has the modes. Pinned memory
- * must not change between a copy's start and the wait. New memory, including shared memory, is filled with garbage.
+ * there are NaNs. The same holds for products of a warpgroup. Copies and kernels run only when their stream is waited
+ * for, which reveals host code that reads or reuses memory too early; or at once; or one or the other at random:
+ * cuda_model_control.h has the modes. Pinned memory must not change between a copy's start and the wait. New memory,
+ * including shared memory, is filled with garbage.
  *
  * In the mode `watch` each access of a kernel is checked for races and for memory that nobody wrote
  * (cuda_model_watch.cc).
@@ -155,6 +156,15 @@ template <class T> T atomicExch(T *p, T value)
 void cuda_model_copy_async(void *shared, const void *global);
 void cuda_model_copy_async_commit();
 void cuda_model_copy_async_wait(unsigned pending);
+
+/* The asynchronous products of a warpgroup: four warps that call these together. d: [n][4] sums of 8 columns each, as
+ * cuda_model_mma_f16() has them. b: [n][2][8][8] halves in shared memory. */
+bool cuda_model_has_warpgroups(); /* unless tensor cores are Ampere's */
+bool cuda_model_warpgroup_any(bool is_true);
+void cuda_model_warpgroup_begin();
+void cuda_model_warpgroup_multiply(float *d, unsigned n, const uint32_t a[4], const uint16_t *b, bool adds);
+void cuda_model_warpgroup_commit();
+void cuda_model_warpgroup_wait(unsigned pending);
 
 static inline int __popc(unsigned x)
 {

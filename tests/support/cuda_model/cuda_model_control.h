@@ -8,8 +8,8 @@
  *   mixed    each time either, at random
  *   watch    each access of a kernel is checked for races and for memory that nobody wrote; a kernel takes some five
  *            times as long. The address sanitizer's build cannot watch
- *   ampere   tensor cores add as those of that generation do, see below
- *   hopper
+ *   ampere   tensor cores add as those of that generation do, see below, and there are no warpgroups
+ *   hopper   likewise, with warpgroups, which is the default
  *
  * SLUICE_SEED sets the random order of blocks, warps and lanes. Without it the clock does; messages name the seed. The
  * host cannot touch device memory unless SLUICE_CUDA_MODEL_PROTECT=off. */

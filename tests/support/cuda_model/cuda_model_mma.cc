@@ -70,6 +70,11 @@ extern "C" void cuda_model_set_tensor_cores(enum cuda_model_tensor_cores cores)
   tensor_cores = cores;
 }
 
+bool cuda_model_has_warpgroups()
+{
+  return tensor_cores != CUDA_MODEL_AMPERE;
+}
+
 enum { PRODUCTS = 16, SUBNORMAL_EXPONENT = -14, EXPONENT_OF_ZERO = -1000 };
 
 /* A row of A or a column of B: numbers, and their exponents. Subnormal halves have that of the smallest normal one. */

@@ -2,6 +2,8 @@
 /* Runs kernels on the processor: every thread of a block is a fiber. Several blocks run at a time, and blocks, warps
  * and lanes take turns in random order. */
 #include <atomic>
+#include <map>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/cuda_model/cuda_model_control.h"
+#include "tests/support/cuda_model/cuda_model_mma.h"
 #include "tests/support/cuda_model/cuda_model_parts.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -20,18 +23,29 @@
 enum {
   STACK_BYTES = 128 * 1024,
   WARP = 32,
+  WARPGROUP = 4 * WARP,
   THREADS_MOST = 1024,
   FIBERS_MOST = 2048,
   BLOCKS_AT_A_TIME = 4,
   SHARED_MOST = 256 * 1024
 };
 
-enum fiber_state : unsigned char { READY, AT_BLOCK, AT_WARP, DONE };
+enum fiber_state : unsigned char { READY, AT_BLOCK, AT_WARPGROUP, AT_WARP, DONE };
 
 /* An asynchronous copy of 16 bytes that its thread has not waited for. */
 struct copy {
   void *to;
   const void *from;
+  unsigned group;
+};
+
+/* A product of a warpgroup that its thread has not waited for. */
+struct product {
+  float *d; /* [n][4]: not a number until then */
+  unsigned n;
+  uint32_t a[4];
+  const uint16_t *b;
+  bool adds;
   unsigned group;
 };
 
@@ -41,6 +55,14 @@ struct fiber {
   bool has_begun; /* has called begin_kernel() */
   unsigned group; /* of the next asynchronous copy */
   std::vector<copy> copies;
+  unsigned product_group; /* of the next product */
+  std::vector<product> products;
+  std::map<float *, std::vector<float>> sums; /* of those products */
+};
+
+struct warpgroup {
+  unsigned n_arrived, parity;
+  bool is_any[2];
 };
 
 struct warp {
@@ -52,6 +74,7 @@ struct block {
   std::vector<fiber> fibers;
   fiber_state states[THREADS_MOST]; /* of the fibers */
   std::vector<warp> warps;
+  warpgroup warpgroups[THREADS_MOST / WARPGROUP];
   unsigned n_at_block, n_done;
   uint32_t interval, number;
   unsigned char *shared_end;
@@ -175,6 +198,8 @@ static void fiber_main()
     cuda_model_stop("a kernel does not call begin_kernel()");
   if (!m->now->fibers[m->current].copies.empty())
     cuda_model_stop("a thread ends before the asynchronous copies that it started");
+  if (!m->now->fibers[m->current].products.empty())
+    cuda_model_stop("a thread ends before the products of its warpgroup");
   m->now->states[m->current] = DONE;
   m->now->n_done++;
   yield(true);
@@ -200,6 +225,9 @@ static void prepare_fiber(fiber *f)
   f->has_begun = false;
   f->group = 0;
   f->copies.clear();
+  f->product_group = 0;
+  f->products.clear();
+  f->sums.clear();
 }
 
 /* Say who runs now, for kernels and for the watch. */
@@ -340,6 +368,91 @@ void cuda_model_copy_async_wait(unsigned pending)
   f->copies.resize(kept);
 }
 
+/* Wait for the warpgroup's other threads. A block that has no whole group there, or of which some warps never come, is
+ * a deadlock. It orders no accesses to memory. */
+bool cuda_model_warpgroup_any(bool is_true)
+{
+  unsigned first = m->current / WARPGROUP * WARPGROUP;
+  block *b = m->now;
+  warpgroup *g = &b->warpgroups[m->current / WARPGROUP];
+  unsigned parity = g->parity;
+
+  if (g->n_arrived == 0)
+    g->is_any[parity] = false;
+  g->is_any[parity] |= is_true;
+  if (++g->n_arrived < WARPGROUP) {
+    wait_in(AT_WARPGROUP);
+  } else {
+    g->n_arrived = 0;
+    g->parity = 1 - parity;
+    memset(b->states + first, READY, WARPGROUP);
+  }
+  return g->is_any[parity];
+}
+
+void cuda_model_warpgroup_begin()
+{
+  cuda_model_warpgroup_any(false);
+}
+
+/* Products happen as late as they may, like copies: so b must not change before the wait. */
+void cuda_model_warpgroup_multiply(float *d, unsigned n, const uint32_t a[4], const uint16_t *b, bool adds)
+{
+  fiber *f = &m->now->fibers[m->current];
+
+  if ((uintptr_t)b % 16)
+    cuda_model_stop("a warpgroup's operand at %p: no multiple of 16", (const void *)b);
+  if (f->sums.count(d) == 0)
+    f->sums[d] = std::vector<float>(d, d + 4 * n);
+  for (unsigned i = 0; i < 4 * n; i++)
+    d[i] = NAN;
+  f->products.push_back({ d, n, { a[0], a[1], a[2], a[3] }, b, adds, f->product_group });
+}
+
+void cuda_model_warpgroup_commit()
+{
+  m->now->fibers[m->current].product_group++;
+}
+
+static void run_product(const product &p, float *sums)
+{
+  enum { MATRIX_WORDS = 32 };
+  static const float zeros[4] = {};
+
+  for (unsigned i = 0; i < p.n; i++) {
+    uint32_t b[2];
+    for (unsigned k = 0; k < 2; k++) {
+      const uint16_t *word = p.b + ((2 * i + k) * MATRIX_WORDS + m->current % WARP) * 2;
+      cuda_model_watch_access(word, sizeof b[k], false);
+      memcpy(&b[k], word, sizeof b[k]);
+    }
+    cuda_model_mma_f16(sums + 4 * i, p.a, b, p.adds ? sums + 4 * i : zeros);
+  }
+}
+
+void cuda_model_warpgroup_wait(unsigned pending)
+{
+  fiber *f = &m->now->fibers[m->current];
+  std::vector<product> left;
+
+  for (const product &p : f->products) {
+    if (p.group + pending >= f->product_group)
+      left.push_back(p);
+    else
+      run_product(p, f->sums[p.d].data());
+  }
+  for (const product &p : f->products) {
+    bool is_left = false;
+    for (const product &other : left)
+      is_left |= other.d == p.d;
+    if (is_left || f->sums.count(p.d) == 0)
+      continue;
+    memcpy(p.d, f->sums[p.d].data(), 4 * p.n * sizeof *p.d);
+    f->sums.erase(p.d);
+  }
+  f->products = left;
+}
+
 /* Numbers below n in random order: the i-th is (i * factor + offset) % n with factor coprime to n. */
 struct shuffled {
   unsigned n, factor, offset;
@@ -424,6 +537,7 @@ static void begin_block(block *b, dim3 index, dim3 grid, size_t shared_bytes)
   memset(b->states, READY, m->n_threads);
   for (unsigned w = 0; w < n_warps; w++)
     b->warps[w].n_arrived = b->warps[w].parity = 0;
+  memset(b->warpgroups, 0, sizeof b->warpgroups);
   b->identity.block = index;
   b->identity.block_size = dim3(m->n_threads);
   b->identity.grid = grid;
