@@ -212,10 +212,21 @@ static __device__ __forceinline__ float fast_reciprocal(float x)
 static __device__ __forceinline__ void copy_async(void *shared, const void *global)
 {
 #ifdef SLUICE_CUDA_MODEL
-  cuda_model_copy_async(shared, global);
+  cuda_model_copy_async(shared, global, 16);
 #else
   unsigned at = (unsigned)__cvta_generic_to_shared(shared);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
+#endif
+}
+
+/* The same for one float, for rows that are not aligned to 16 bytes, or that are transposed. */
+static __device__ __forceinline__ void copy_async_float(float *shared, const float *global)
+{
+#ifdef SLUICE_CUDA_MODEL
+  cuda_model_copy_async(shared, global, sizeof *shared);
+#else
+  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(global) : "memory");
 #endif
 }
 

@@ -573,6 +573,10 @@ int main(void)
   check_shape((struct mol_shape){ 3, 2, 301, 20, 7.0f }, 65, 2);    /* a component in several pieces */
   check_shape((struct mol_shape){ 16, 17, 3, 1200, 20.0f }, 40, 2); /* tiles exceed shared memory */
   check_shape((struct mol_shape){ 1, 1, 9000, 3, 20.0f }, 70, 3);   /* queries read from global memory */
+#ifdef SLUICE_CUDA_MODEL
+  cuda_model_set_shared(99 * 1024); /* a card with room for tiles, but not for the weights */
+  check_shape((struct mol_shape){ 8, 8, 32, 128, 20.0f }, 100, 3);
+#endif
   device_stream_close(&stream);
   return check_end("gpu_mol_kernels");
 }

@@ -153,7 +153,7 @@ template <class T> T atomicExch(T *p, T value)
 }
 
 /* cp.async of 16 bytes, cp.async.commit_group and cp.async.wait_group. */
-void cuda_model_copy_async(void *shared, const void *global);
+void cuda_model_copy_async(void *shared, const void *global, size_t n); /* 4, 8 or 16 bytes */
 void cuda_model_copy_async_commit();
 void cuda_model_copy_async_wait(unsigned pending);
 

@@ -36,6 +36,7 @@ enum fiber_state : unsigned char { READY, AT_BLOCK, AT_WARPGROUP, AT_WARP, DONE 
 struct copy {
   void *to;
   const void *from;
+  size_t n;
   unsigned group;
 };
 
@@ -334,16 +335,16 @@ unsigned __ballot_sync(unsigned, int predicate)
 
 /* Asynchronous copies happen as late as they may: when their thread waits for them. Until then there are bytes that are
  * NaN in every format. */
-void cuda_model_copy_async(void *shared, const void *global)
+void cuda_model_copy_async(void *shared, const void *global, size_t n)
 {
   fiber *f = &m->now->fibers[m->current];
 
-  if ((uintptr_t)shared % 16 || (uintptr_t)global % 16)
-    cuda_model_stop("an asynchronous copy from %p to %p: not multiples of 16", global, shared);
-  cuda_model_watch_access(shared, 16, true);
-  cuda_model_watch_unwrite(shared, 16);
-  memset(shared, 0xff, 16);
-  f->copies.push_back({ shared, global, f->group });
+  if ((uintptr_t)shared % n || (uintptr_t)global % n)
+    cuda_model_stop("an asynchronous copy from %p to %p: not multiples of %zu", global, shared, n);
+  cuda_model_watch_access(shared, n, true);
+  cuda_model_watch_unwrite(shared, n);
+  memset(shared, 0xff, n);
+  f->copies.push_back({ shared, global, n, f->group });
 }
 
 void cuda_model_copy_async_commit()
@@ -361,9 +362,9 @@ void cuda_model_copy_async_wait(unsigned pending)
       f->copies[kept++] = c;
       continue;
     }
-    cuda_model_watch_access(c.from, 16, false);
-    cuda_model_watch_access(c.to, 16, true);
-    memcpy(c.to, c.from, 16);
+    cuda_model_watch_access(c.from, c.n, false);
+    cuda_model_watch_access(c.to, c.n, true);
+    memcpy(c.to, c.from, c.n);
   }
   f->copies.resize(kept);
 }
