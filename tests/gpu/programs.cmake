@@ -47,6 +47,7 @@ sluice_gpu_test(gpu_spaces)
 sluice_gpu_test(gpu_threads)
 sluice_gpu_test(gpu_vector)
 sluice_gpu_test(gpu_vector_kernels)
+sluice_gpu_test(gpu_vector_rotate m)
 sluice_gpu_test(gpu_words m)
 foreach(name IN LISTS gpu_sweeps)
   target_sources(${name} PRIVATE ${gpu_dir}/probe_kernels.cu)
@@ -61,7 +62,7 @@ if(SLUICE_CUDA STREQUAL "MODEL")
                               COMPILE_OPTIONS "${cuda_model_options}")
   if(NOT SLUICE_SANITIZE)
     sluice_gpu_watched(gpu_filters gpu_lists gpu_live gpu_mol gpu_mol_bounds gpu_mol_bounds_aligned gpu_mol_candidates
-                       gpu_mol_kernels gpu_mol_pairs gpu_recjpq gpu_threads gpu_vector gpu_vector_kernels gpu_words
-                       gpu_pq_kernels)
+                       gpu_mol_kernels gpu_mol_pairs gpu_recjpq gpu_threads gpu_vector gpu_vector_kernels
+                       gpu_vector_rotate gpu_words gpu_pq_kernels)
   endif()
 endif()
