@@ -199,6 +199,19 @@ static err_t run(const struct search *s, int kind, struct search_batch *batch)
   return on->search(on->search_of(s->row), columns, batch);
 }
 
+/* Run the query's side of the model: here, or what is left of it for a device that runs it. */
+static err_t prepare_queries(const struct search *s, const struct group *group, struct search_batch *batch)
+{
+  const struct space *space = s->in->space;
+  const struct columns_ops *ops = s->in->on[s->backend]->ops;
+  struct prepared_queries *prepared;
+
+  TRY((ops->prepare_queries ? ops->prepare_queries : space->similarity->prepare_queries)(
+      space->model, batch->kernels, group->queries, group->n, batch->scratch, &prepared));
+  batch->prepared = prepared;
+  return ERR_OK;
+}
+
 static err_t search_group(const struct search *s, int kind)
 {
   struct searcher *searcher = s->searcher;
@@ -217,14 +230,11 @@ static err_t search_group(const struct search *s, int kind)
     .scratch = &searcher->scratch,
     .pause = &searcher->pause,
   };
-  struct prepared_queries *prepared;
 
   TRY(region_array(batch.scratch, group->n, sizeof *batch.results, &batch.results));
   for (size_t i = 0; i < group->n; i++)
     TRY(init_result(s->arena, group->queries[i], group->admits[i], batch.scratch, &batch.results[i]));
-  TRY(space->similarity->prepare_queries(space->model, batch.kernels, group->queries, group->n, batch.scratch,
-                                         &prepared));
-  batch.prepared = prepared;
+  TRY(prepare_queries(s, group, &batch));
   TRY(run(s, kind, &batch));
   for (size_t i = 0; i < group->n; i++)
     batch.results[i].counts.scores_admitted = kind != GROUP_ALL;

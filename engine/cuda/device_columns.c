@@ -85,7 +85,7 @@ size_t device_columns_bytes_per_item(const struct device_columns_ops *ops, const
 
 size_t device_columns_fixed_bytes(const struct device_columns_ops *ops, const struct model *model)
 {
-  return row_log_device_bytes(ops->layout(model).row_bytes);
+  return row_log_device_bytes(ops->layout(model).row_bytes) + (ops->shared_bytes ? ops->shared_bytes(model) : 0);
 }
 
 static err_t write_log(struct device_columns *c)

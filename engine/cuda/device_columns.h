@@ -39,6 +39,9 @@ struct device_columns_ops {
   err_t (*open)(const struct model *model, struct device_stream *stream, void **shared);
   void (*close)(void **shared);
 
+  /* The bytes of that data on the device. NULL: few. */
+  size_t (*shared_bytes)(const struct model *model);
+
   /* Compute the derived arrays of these slots from their rows, in the stream, skipping absent slots. slots [n] on the
    * device. NULL: there are no derived arrays. */
   err_t (*derive)(struct device_columns *c, const uint32_t *slots, size_t n, struct device_stream *stream);
@@ -63,8 +66,8 @@ void device_columns_drop(struct columns *columns, uint32_t slot);
 void device_columns_move(struct columns *columns, uint32_t from, uint32_t to);
 err_t device_columns_flush(struct columns *columns);
 
-/* Define a columns_ops called `name` from a device_columns_ops. */
-#define DEVICE_COLUMNS(name, device_ops)                                                     \
+/* Define a columns_ops called `name` from a device_columns_ops. What follows that are more initialisers of it. */
+#define DEVICE_COLUMNS(name, device_ops, ...)                                                \
   static err_t name##_open(const struct model *model, size_t capacity, struct columns **out) \
   {                                                                                          \
     return device_columns_open(&(name), &(device_ops), model, capacity, out);                \
@@ -85,6 +88,7 @@ err_t device_columns_flush(struct columns *columns);
                                     .copy = device_columns_copy,                             \
                                     .drop = device_columns_drop,                             \
                                     .move = device_columns_move,                             \
-                                    .flush = device_columns_flush }
+                                    .flush = device_columns_flush,                           \
+                                    __VA_ARGS__ }
 
 #endif

@@ -4,8 +4,6 @@
  */
 #include "engine/cuda/vector_cuda.h"
 
-#include <math.h>
-
 #include "base/size.h"
 #include "engine/vector/vector_methods.h"
 #include "kernels/cuda/vector_scan.h"
@@ -60,7 +58,7 @@ struct uploaded {
 
 static size_t query_bytes(const struct funnel *f)
 {
-  return ((const struct search_of *)f->context)->n * sizeof(double) + sizeof(float);
+  return vector_cuda_query_bytes(f->columns, ((const struct search_of *)f->context)->n).input;
 }
 
 /* The items that refine() scores: those with the largest upper bounds. */
@@ -82,13 +80,8 @@ static size_t scratch_bytes(const struct funnel *f)
 
   size_t seeds = f->ops->refine ? seeds_room(f->batch) * SEED_BYTES + sizeof(uint32_t) : 0;
 
-  return vector_halves_stride(of->n_sketched) * sizeof(uint16_t) + sizeof(struct vector_sizes) + seeds;
-}
-
-/* A query's tail, rounded up to f32. */
-static float tail_of(const struct vector_model *m, const double *q, const struct search_of *of)
-{
-  return nextafterf((float)vector_query_tail(m, q, of->n_sketched, of->n), INFINITY);
+  return vector_cuda_query_bytes(f->columns, of->n).scratch + vector_halves_stride(of->n_sketched) * sizeof(uint16_t) +
+         sizeof(struct vector_sizes) + seeds;
 }
 
 static err_t upload(const struct funnel *f, struct funnel_group *group)
@@ -97,22 +90,15 @@ static err_t upload(const struct funnel *f, struct funnel_group *group)
   const struct search_of *of = f->context;
   struct device_worker *w = funnel_worker(f);
   struct uploaded *u;
-  double *q;
-  float *tails, *device_tails;
 
   TRY(region_array(f->batch->scratch, 1, sizeof *u, &u));
-  TRY(device_worker_input(w, group->n, of->n * sizeof *q, &q, &u->q));
-  TRY(device_worker_input(w, group->n, sizeof *tails, &tails, &device_tails));
-  for (size_t i = 0; i < group->n; i++) {
-    memcpy(q + i * of->n, queries[i].q, of->n * sizeof *q);
-    tails[i] = tail_of(vector_cuda_model(f->columns), queries[i].q, of);
-  }
+  TRY(vector_cuda_send_queries(f->columns, w, queries, group->n, of->n, &u->q));
   u->halves.stride = vector_halves_stride(of->n_sketched);
   TRY(device_worker_array(w, group->n, u->halves.stride * sizeof *u->halves.numbers, &u->halves.numbers));
   TRY(device_worker_array(w, group->n, sizeof *u->halves.sizes, &u->halves.sizes));
-  TRY(device_worker_send(w));
   group->queries = u;
-  return vector_derive_queries(w->stream, u->q, device_tails, group->n, of->n, of->n_sketched, &u->halves);
+  return vector_derive_queries(w->stream, u->q, vector_cuda_sigma(f->columns), group->n, of->n, of->n_sketched,
+                               &u->halves);
 }
 
 static struct vector_scan_input scan_input(const struct funnel *f, const struct funnel_group *group)
@@ -206,6 +192,12 @@ err_t vector_cuda_search_exact(const struct columns *columns, struct search_batc
   return vector_cuda_search(c, batch, vector_cuda_model(c)->row_dim);
 }
 
-static const struct device_columns_ops vector_ops = { .layout = layout, .derive = derive };
+static const struct device_columns_ops vector_ops = {
+  .layout = layout,
+  .open = vector_cuda_open_rotation,
+  .close = vector_cuda_close_rotation,
+  .shared_bytes = vector_cuda_rotation_bytes,
+  .derive = derive,
+};
 
-DEVICE_COLUMNS(vector_columns_cuda, vector_ops);
+DEVICE_COLUMNS(vector_columns_cuda, vector_ops, .prepare_queries = vector_cuda_prepare_queries);

@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/size.h"
 #include "engine/cuda/vector_cuda.h"
 #include "engine/search/receipt.h"
 #include "engine/vector/vector_methods.h"
@@ -46,22 +47,20 @@ static err_t score_kept(const struct device_columns *c, struct search_batch *bat
   struct device_lists lists = { .n_lists = n, .capacity = k_max };
   uint32_t *lengths, *slots;
   float *scores;
-  double *q, *device_q;
+  double *q;
 
   device_worker_reset(w);
   TRY(device_worker_input(w, n, sizeof *lengths, &lengths, &lists.n));
   TRY(device_worker_input(w, n * k_max, sizeof *slots, &slots, &lists.slots));
-  TRY(device_worker_input(w, n * row_dim, sizeof *q, &q, &device_q));
   TRY(device_worker_output(w, n * k_max, sizeof *scores, &lists.scores, &scores));
   for (size_t i = 0; i < n; i++) {
     const struct topk *topk = &kept->results[first + i].topk;
     lengths[i] = (uint32_t)topk->n;
     for (size_t j = 0; j < topk->n; j++)
       slots[i * k_max + j] = topk->heap[j].slot;
-    memcpy(q + i * row_dim, queries[first + i].q, row_dim * sizeof *q);
   }
-  TRY(device_worker_send(w));
-  TRY(vector_score(w->stream, &c->rows, device_q, row_dim, &lists));
+  TRY(vector_cuda_send_queries(c, w, queries + first, n, row_dim, &q));
+  TRY(vector_score(w->stream, &c->rows, q, row_dim, &lists));
   TRY(device_worker_receive(w));
   for (size_t i = 0; i < n; i++) {
     for (size_t j = 0; j < lengths[i]; j++)
@@ -78,7 +77,9 @@ static err_t score_all_kept(const struct device_columns *c, struct search_batch 
 
   for (size_t q = 0; q < batch->n; q++)
     k_max = kept->results[q].topk.n > k_max ? kept->results[q].topk.n : k_max;
-  size_t bytes = vector_cuda_model(c)->row_dim * sizeof(double) + k_max * 8 + MORE;
+  struct vector_cuda_bytes query = vector_cuda_query_bytes(c, vector_cuda_model(c)->row_dim);
+  /* A worker has more scratch than room for inputs. */
+  size_t bytes = size_max(query.input, query.scratch) + k_max * 8 + MORE;
   size_t n_together = (DEVICE_MIRROR_BYTES - SMALL) / bytes;
   n_together = n_together < 1 ? 1 : n_together;
   for (size_t q = 0; q < batch->n; q += n_together)

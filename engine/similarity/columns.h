@@ -54,7 +54,7 @@ struct search_batch {
   struct device_worker *worker; /* the worker's memory on the device; NULL if the columns are in host memory */
   const struct device_attributes *attributes; /* copies of the arena's attributes on the device; NULL: there are none */
   const struct method *method;
-  const struct prepared_queries *prepared; /* [n], from similarity.prepare_queries */
+  const struct prepared_queries *prepared; /* [n], from the prepare_queries of the columns or the similarity */
   size_t prepared_bytes;                   /* of one query */
   size_t n;
   struct search_result *results; /* [n] */
@@ -97,6 +97,10 @@ struct columns_ops {
 
   /* Bytes that columns take whatever their capacity is. NULL: few. */
   size_t (*fixed_bytes)(const struct model *model);
+
+  /* Prepare queries for searches of such columns, as similarity.prepare_queries does. NULL: that one does it. */
+  err_t (*prepare_queries)(const struct model *model, const struct kernels *kernels, const struct query *const *queries,
+                           size_t n, struct region *region, struct prepared_queries **prepared);
 
   /* Write a prepared part into a slot. is_new: the slot has no part of this space yet. */
   err_t (*put)(struct columns *c, uint32_t slot, bool is_new, const uint8_t *prepared);

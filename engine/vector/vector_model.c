@@ -257,6 +257,24 @@ err_t vector_model_check_bilinear(const struct safetensors *file, struct model *
   return is_small(&tensors) ? open_bilinear(&tensors, out) : ERR_OK;
 }
 
+static void divide_by_norm(double *q, size_t n)
+{
+  double sum = 0;
+
+  for (size_t k = 0; k < n; k++)
+    sum += q[k] * q[k];
+  for (size_t k = 0; k < n && sum > 0; k++)
+    q[k] /= sqrt(sum);
+}
+
+void vector_query_weigh(const struct vector_model *m, const float *vector, double *q)
+{
+  for (size_t k = 0; k < m->dim; k++)
+    q[k] = (double)vector[k] * (m->weights ? (double)m->weights[k] : 1.0);
+  if (m->base.kind == SIMILARITY_COSINE)
+    divide_by_norm(q, m->dim);
+}
+
 double vector_query_tail(const struct vector_model *m, const double *q, size_t from, size_t to)
 {
   double sum = 0;

@@ -36,8 +36,9 @@ enum {
   N_VECTOR_SIZES
 };
 
-/* A query, prepared for search. */
+/* A query, prepared for search. On a GPU it has just its vector: the device computes q' (vector_queries_cuda.c). */
 struct vector_query {
+  const float *vector;        /* [dim]; the query's own */
   double *q;                  /* [row_dim]: q' */
   struct sketch_query sketch; /* bounds on q'^T b */
 };
@@ -63,6 +64,9 @@ void vector_model_close(struct model **model);
 /* Verify everything that vector_model_open_bilinear() would. A large model is not decomposed, and `*out` is left
  * unchanged. */
 err_t vector_model_check_bilinear(const struct safetensors *file, struct model **out);
+
+/* Compute q' of a query that is not rotated, of every similarity but bilinear. vector and q [dim] */
+void vector_query_weigh(const struct vector_model *m, const float *vector, double *q);
 
 /* Return the query's tail: |diag(sigma)^(1/2) a| over from <= k < to, where q' = diag(sigma) a. Multiplied with an
  * item's tail, it bounds that part of the score (Cauchy-Schwarz). Returns 0 if the range is empty. */

@@ -108,25 +108,6 @@ static err_t prepare_parts(const struct model *model, const struct kernels *kern
   return ERR_OK;
 }
 
-static void divide_by_norm(double *q, size_t n)
-{
-  double sum = 0;
-
-  for (size_t k = 0; k < n; k++)
-    sum += q[k] * q[k];
-  for (size_t k = 0; k < n && sum > 0; k++)
-    q[k] /= sqrt(sum);
-}
-
-/* Compute q' of a query that is not rotated. */
-static void weigh_query(const struct vector_model *m, const float *vector, double *q)
-{
-  for (size_t k = 0; k < m->dim; k++)
-    q[k] = (double)vector[k] * (m->weights ? (double)m->weights[k] : 1.0);
-  if (m->base.kind == SIMILARITY_COSINE)
-    divide_by_norm(q, m->dim);
-}
-
 /* Compute q' = diag(sigma) U^T q for all queries, so that each row of U is read once. q [n][row_dim] */
 static err_t rotate_queries(const struct vector_model *m, const struct kernels *kernels,
                             const struct query *const *queries, size_t n, struct region *region, double *q)
@@ -156,9 +137,10 @@ static err_t prepare_queries(const struct model *model, const struct kernels *ke
   if (m->u)
     TRY(rotate_queries(m, kernels, queries, n, region, q));
   for (size_t i = 0; i < n; i++) {
+    out[i].vector = queries[i]->vector.v;
     out[i].q = q + i * m->row_dim;
     if (!m->u)
-      weigh_query(m, queries[i]->vector.v, out[i].q);
+      vector_query_weigh(m, out[i].vector, out[i].q);
     TRY(vector_query_sketch(m, out[i].q, m->row_dim, region, &out[i].sketch));
   }
   *prepared = (struct prepared_queries *)out;

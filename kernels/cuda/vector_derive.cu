@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/warp.cuh"
 
-enum { THREADS = 128, WARPS = THREADS / WARP_LANES };
+enum { THREADS = 128, WARPS = THREADS / WARP_LANES, TOGETHER = 8 };
 
 /* Limits of the scales' exponents. An item's scale, a query's and their product must fit f32: 2^42 * 2^84 < 2^127.
  * Items are below 2^42. */
@@ -90,7 +90,28 @@ static __global__ void __launch_bounds__(THREADS)
                           inflate((double)x[tail_at]) };
 }
 
-static __global__ void __launch_bounds__(THREADS) derive_queries(const double *q, const float *tails, size_t n_queries,
+/* Return the tail of a query: |diag(sigma)^(1/2) a| over n <= k < n_all, where q = diag(sigma) a. One warp. The factor
+ * exceeds what the sum may lose. */
+static __device__ double tail_of(const double *q, const double *sigma, size_t n, size_t n_all)
+{
+  double sum = 0;
+
+  for (size_t first = n; first < n_all; first += TOGETHER * WARP_LANES) {
+    double mine[TOGETHER], of[TOGETHER];
+#pragma unroll
+    for (int i = 0; i < TOGETHER; i++) { /* all reads are under way at the same time */
+      size_t k = first + i * WARP_LANES + warp_lane();
+      mine[i] = k < n_all ? q[k] : 0.0;
+      of[i] = k < n_all ? sigma[k] : 0.0;
+    }
+#pragma unroll
+    for (int i = 0; i < TOGETHER; i++)
+      sum += of[i] > 0 ? mine[i] * (mine[i] / of[i]) : 0.0;
+  }
+  return sqrt(warp_sum_f64(sum)) * (1 + 0x1p-40);
+}
+
+static __global__ void __launch_bounds__(THREADS) derive_queries(const double *q, const double *sigma, size_t n_queries,
                                                                  size_t n_all, size_t n, struct vector_halves queries)
 {
   begin_kernel();
@@ -100,10 +121,11 @@ static __global__ void __launch_bounds__(THREADS) derive_queries(const double *q
     return;
   int exponent = exponent_of(q + i * n_all, n, QUERY_SCALE_MAX);
   struct rounded r = round_vector(q + i * n_all, n, exponent, queries.numbers + i * queries.stride, queries.stride);
+  double tail = sigma ? tail_of(q + i * n_all, sigma, n, n_all) : 0;
 
   if (warp_lane() == 0)
     queries.sizes[i] = { (float)r.scale, inflate(size_of(r.norm16) * r.scale), inflate(r.error * r.scale),
-                         inflate((double)tails[i]) };
+                         inflate(tail) };
 }
 
 err_code_t vector_derive_items(struct device_stream *stream, const struct device_rows *rows, size_t n, size_t tail_at,
@@ -114,10 +136,10 @@ err_code_t vector_derive_items(struct device_stream *stream, const struct device
                                n_slots, *items);
 }
 
-err_code_t vector_derive_queries(struct device_stream *stream, const double *q, const float *tails, size_t n_queries,
+err_code_t vector_derive_queries(struct device_stream *stream, const double *q, const double *sigma, size_t n_queries,
                                  size_t n_all, size_t n, const struct vector_halves *queries)
 {
   return n_queries == 0 ? ERR_OK
-                        : launch(stream, blocks_for(n_queries, WARPS), THREADS, 0, derive_queries, q, tails, n_queries,
+                        : launch(stream, blocks_for(n_queries, WARPS), THREADS, 0, derive_queries, q, sigma, n_queries,
                                  n_all, n, *queries);
 }

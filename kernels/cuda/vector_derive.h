@@ -42,9 +42,12 @@ static inline size_t vector_halves_stride(size_t n)
 err_t vector_derive_items(struct device_stream *stream, const struct device_rows *rows, size_t n, size_t tail_at,
                           const uint32_t *slots, size_t n_slots, const struct vector_halves *items);
 
-/* Derive the halves of queries from the first n of each query's n_all numbers. q [n_queries][n_all] and tails
- * [n_queries] on the device. */
-err_t vector_derive_queries(struct device_stream *stream, const double *q, const float *tails, size_t n_queries,
+/* Derive the halves of queries from the first n of each query's n_all numbers.
+ *
+ * q      [n_queries][n_all] on the device
+ * sigma  [n_all] on the device: the tail is the root of the sum of q_k^2 / sigma_k over the numbers after the first n.
+ *        NULL: there is no tail */
+err_t vector_derive_queries(struct device_stream *stream, const double *q, const double *sigma, size_t n_queries,
                             size_t n_all, size_t n, const struct vector_halves *queries);
 
 #ifdef __cplusplus

@@ -34,14 +34,15 @@ struct world {
   float *rows;    /* [n_items][n + 1]; this and the following arrays are pinned */
   uint8_t *present;
   uint32_t *slots;
-  double *q; /* [QUERIES_MAX][n] */
-  float *tails, *floors;
+  double *q;     /* [QUERIES_MAX][n] */
+  double *sigma; /* [n] */
+  float *floors;
   struct device_stream *stream;
   struct device_rows device_rows;
   struct vector_halves items, queries;
   uint32_t *device_slots;
-  double *device_q;
-  float *device_tails, *device_floors, *device_maxima;
+  double *device_q, *device_sigma;
+  float *device_floors, *device_maxima;
   struct device_lists lists;
 };
 
@@ -74,7 +75,7 @@ static void open_world(struct world *w, size_t n, size_t n_used, size_t n_items,
   w->present = host_array(n_items, 1);
   w->slots = host_array(n_items, sizeof *w->slots);
   w->q = host_array(QUERIES_MAX * n, sizeof *w->q);
-  w->tails = host_array(QUERIES_MAX, sizeof *w->tails);
+  w->sigma = host_array(n, sizeof *w->sigma);
   w->floors = host_array(QUERIES_MAX, sizeof *w->floors);
   w->device_rows.row_bytes = (n + 1) * sizeof(float);
   w->device_rows.bytes = device_array(w, n_items, w->device_rows.row_bytes);
@@ -85,7 +86,7 @@ static void open_world(struct world *w, size_t n, size_t n_used, size_t n_items,
                                        device_array(w, QUERIES_MAX, sizeof(struct vector_sizes)) };
   w->device_slots = device_array(w, n_items, sizeof *w->slots);
   w->device_q = device_array(w, QUERIES_MAX * n, sizeof *w->q);
-  w->device_tails = device_array(w, QUERIES_MAX, sizeof *w->tails);
+  w->device_sigma = device_array(w, n, sizeof *w->sigma);
   w->device_floors = device_array(w, QUERIES_MAX, sizeof *w->floors);
   w->device_maxima = device_array(w, QUERIES_MAX * (n_items / TILE), sizeof *w->device_maxima);
   w->lists = (struct device_lists){ QUERIES_MAX, n_items, device_array(w, QUERIES_MAX, sizeof(uint32_t)),
@@ -97,9 +98,9 @@ static void close_world(struct world *w)
 {
   void *of_device[] = { w->device_rows.bytes, w->device_rows.present, w->items.numbers, w->items.sizes,
                         w->queries.numbers,   w->queries.sizes,       w->device_slots,  w->device_q,
-                        w->device_tails,      w->device_floors,       w->device_maxima, w->lists.n,
+                        w->device_sigma,      w->device_floors,       w->device_maxima, w->lists.n,
                         w->lists.slots,       w->lists.scores };
-  void *of_host[] = { w->rows, w->present, w->slots, w->q, w->tails, w->floors };
+  void *of_host[] = { w->rows, w->present, w->slots, w->q, w->sigma, w->floors };
 
   for (size_t i = 0; i < sizeof of_device / sizeof of_device[0]; i++)
     device_free(&of_device[i]);
@@ -157,18 +158,33 @@ static double draw_number(struct dice *d, enum draw draw, double size)
   }
 }
 
-/* Draw a vector. Returns the norm of its tail, the numbers without halves, slightly enlarged. */
-static double draw_vector(struct world *w, enum draw draw, double *x)
+static void draw_vector(struct world *w, enum draw draw, double *x)
 {
-  double size = pow(10, (double)dice_float(&w->dice, 30.0f)), tail = 0;
+  double size = pow(10, (double)dice_float(&w->dice, 30.0f));
   bool is_zero = draw == DRAW_SPARSE && dice_below(&w->dice, 4) == 0;
 
   for (size_t k = 0; k < w->n; k++) {
     x[k] = is_zero ? 0 : draw_number(&w->dice, draw, size);
     x[k] = fmin(fmax(x[k], -(double)FLT_MAX), (double)FLT_MAX);
-    tail += k < w->n_used ? 0 : (double)(float)x[k] * (double)(float)x[k];
   }
-  return sqrt(tail) * (1 + 1e-6);
+}
+
+/* Return an item's tail, |diag(sigma)^(1/2) b| over the numbers without halves, slightly enlarged. */
+static float tail_of(const struct world *w, const float *b)
+{
+  double sum = 0;
+
+  for (size_t k = w->n_used; k < w->n; k++)
+    sum += w->sigma[k] * ((double)b[k] * (double)b[k]);
+  return (float)(sqrt(sum) * (1 + 1e-6));
+}
+
+/* Some numbers of queries are 0, as where a model's singular value is. */
+static void draw_sigma(struct world *w)
+{
+  for (size_t k = 0; k < w->n; k++)
+    w->sigma[k] = dice_below(&w->dice, 10) ? exp((double)dice_float(&w->dice, 6.0f)) : 0;
+  copy_in(w, w->device_sigma, w->sigma, w->n * sizeof *w->sigma);
 }
 
 static void fill_items(struct world *w, enum draw draw)
@@ -177,10 +193,10 @@ static void fill_items(struct world *w, enum draw draw)
 
   for (size_t i = 0; i < w->n_items; i++) {
     float *row = w->rows + i * (w->n + 1);
-    double tail = draw_vector(w, draw, x);
+    draw_vector(w, draw, x);
     for (size_t k = 0; k < w->n; k++)
       row[k] = (float)x[k];
-    row[w->n] = (float)tail;
+    row[w->n] = tail_of(w, row);
     w->present[i] = dice_below(&w->dice, 10) != 0;
     w->slots[i] = (uint32_t)i;
   }
@@ -195,24 +211,20 @@ static void fill_items(struct world *w, enum draw draw)
 /* Upload n queries: the first n_distinct of w->q, repeated. */
 static void upload_queries(struct world *w, size_t n_distinct, size_t n)
 {
-  for (size_t q = n_distinct; q < n; q++) {
+  for (size_t q = n_distinct; q < n; q++)
     memcpy(w->q + q * w->n, w->q + q % n_distinct * w->n, w->n * sizeof *w->q);
-    w->tails[q] = w->tails[q % n_distinct];
-  }
   copy_in(w, w->device_q, w->q, n * w->n * sizeof *w->q);
-  copy_in(w, w->device_tails, w->tails, n * sizeof *w->tails);
-  CHECK_OK(vector_derive_queries(w->stream, w->device_q, w->device_tails, n, w->n, w->n_used, &w->queries));
+  CHECK_OK(vector_derive_queries(w->stream, w->device_q, w->device_sigma, n, w->n, w->n_used, &w->queries));
   CHECK_OK(device_wait(w->stream));
 }
 
 static void draw_queries(struct world *w, enum draw draw, size_t n)
 {
   for (size_t q = 0; q < n; q++) {
-    double tail = draw_vector(w, draw, w->q + q * w->n);
+    draw_vector(w, draw, w->q + q * w->n);
     double scale = draw == DRAW_HUGE && q % 2 ? 1e15 : 1; /* queries are in double */
     for (size_t k = 0; k < w->n; k++)
-      w->q[q * w->n + k] *= scale;
-    w->tails[q] = nextafterf((float)(tail * scale * (1 + 1e-6)), INFINITY);
+      w->q[q * w->n + k] *= k >= w->n_used && w->sigma[k] == 0 ? 0 : scale;
   }
 }
 
@@ -446,6 +458,7 @@ static void check_dim(size_t n, size_t n_used, size_t n_tiles, uint64_t seed)
 
   open_world(&w, n, n_used, n_tiles * TILE, seed);
   for (enum draw draw = DRAW_GAUSS; draw < N_DRAWS; draw++) {
+    draw_sigma(&w);
     fill_items(&w, draw);
     check_uppers(&w, draw, 3);
     check_uppers(&w, DRAW_GAUSS, 1);
