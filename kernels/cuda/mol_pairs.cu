@@ -244,10 +244,10 @@ struct cursor {
 /* The sizes of a scan. */
 template <int GROUPS, int ROW_WARPS> struct scan_sizes {
   enum {
-    TOGETHER = GROUPS == 1 ? 2 : 1,
     ITEM_WARPS = WARPS / ROW_WARPS,
     BLOCK_ROWS = ROW_WARPS * ROWS,
-    BUFFER = TILE * GROUPS * GROUP, /* numbers of a component of a tile */
+    BUFFER = TILE * GROUPS * GROUP,             /* numbers of a component of a tile */
+    TOGETHER = GROUPS > 1 ? 1 : 8 / ITEM_WARPS, /* stages of 32 KiB at most, and what registers allow */
     STAGE = TOGETHER * ITEM_WARPS * BUFFER
   };
 };
@@ -257,8 +257,7 @@ template <int GROUPS, int ROW_WARPS> static size_t block_bytes(size_t n_componen
 {
   typedef scan_sizes<GROUPS, ROW_WARPS> S;
 
-  return STAGES * S::STAGE * sizeof(half_bits) + n_components * S::BLOCK_ROWS * sizeof(float) +
-         WARPS * PASSED_BYTES;
+  return STAGES * S::STAGE * sizeof(half_bits) + n_components * S::BLOCK_ROWS * sizeof(float) + WARPS * PASSED_BYTES;
 }
 
 template <class S>
@@ -327,8 +326,8 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
       residuals = load_residuals(in, (size_t)(work.tile_index + n_together) * range.stride * TILE, range.n_slots);
     }
     if (work.tile_index < range.n_tiles && work.first_row < n_rows &&
-        (IS_MAXIMA || is_tile_admitted(in.rows.admitted, work.first_row, least(ROWS, n_rows - work.first_row),
-                                       work.first_slot))) {
+        (IS_MAXIMA ||
+         is_tile_admitted(in.rows.admitted, work.first_row, least(ROWS, n_rows - work.first_row), work.first_slot))) {
 #pragma unroll 1
       for (uint32_t c = 0; c < S::TOGETHER && at.component + c < n_components; c++) {
         const half_bits *buffer = ring + stage * S::STAGE + (c * S::ITEM_WARPS + mine) * S::BUFFER;
