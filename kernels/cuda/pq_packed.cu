@@ -22,21 +22,28 @@ enum {
   ROWS_BYTES = SUBITEMS * ROW_BYTES,
   QUERIES_MAX = 32,
   SCALE_WARPS = SUBITEMS / WARP_LANES,
-  SCALE_BYTES = (SPLITS + SCALE_WARPS * 2 * SPLITS + 1) * 4,
   LEVELS = 32758,
   PASSED = 1 << 15 /* set in a half word that reaches its floor */
 };
 
 #define SCORE_MAX 0x1p120f
 
+/* A block's shared memory while it finds a query's scale. */
+struct scale_memory {
+  struct pq_packed_scale scale;
+  float most[SCALE_WARPS][SPLITS], least[SCALE_WARPS][SPLITS]; /* largest scores, and largest negated scores */
+  float lows[SPLITS];
+  uint32_t is_wild;
+};
+
 /* The layout of the tables of Q queries. */
 template <int Q> struct layout {
   enum {
-    WORDS = Q < 8 ? Q / 2 : 4,               /* of a lane, two queries each */
-    LANES = Q / (2 * WORDS),                 /* of an item */
-    ITEMS = WARP_LANES / LANES,              /* of a warp */
-    PIECE = 2 * Q,                           /* bytes: the levels of Q queries for one sub-item */
-    PIECES = ROW_BYTES / PIECE,              /* of a row: as many items are read at the same time */
+    WORDS = Q < 8 ? Q / 2 : 4,                  /* of a lane, two queries each */
+    LANES = Q / (2 * WORDS),                    /* of an item */
+    ITEMS = WARP_LANES / LANES,                 /* of a warp */
+    PIECE = 2 * Q,                              /* bytes: the levels of Q queries for one sub-item */
+    PIECES = ROW_BYTES / PIECE,                 /* of a row: as many items are read at the same time */
     SPREAD = PIECES < SPLITS ? PIECES : SPLITS, /* splits of a row */
     COPIES = PIECES / SPREAD,
     TABLE_BYTES = SPLITS / SPREAD * ROWS_BYTES
@@ -48,40 +55,51 @@ template <int WORDS> struct alignas(4 * WORDS) words {
   uint32_t of[WORDS];
 };
 
-/* Find a query's scale. All threads of a block of SUBITEMS threads call this, each with the scores of its sub-item. */
-static __device__ void find_scale(const float (&scores)[SPLITS], struct pq_packed_scale *out, float *lows)
+/* Add up a query's scale from the extremes of its splits: lane m has those of split m. One warp. */
+static __device__ struct pq_packed_scale scale_of(float most, float least, bool is_wild)
 {
-  float *parts = lows + SPLITS; /* [SCALE_WARPS][2][SPLITS]: largest scores, and largest negated scores */
-  uint32_t *is_wild = reinterpret_cast<uint32_t *>(parts + SCALE_WARPS * 2 * SPLITS);
+  double low = 0, range = 0, largest = 0;
 
+#pragma unroll
+  for (int m = 0; m < SPLITS; m++) {
+    float above = __shfl_sync(WARP_ALL, most, m), below = __shfl_sync(WARP_ALL, least, m);
+    low -= (double)below;
+    range += (double)above + (double)below;
+    largest += (double)fmaxf(above, below);
+  }
+  return { low, !is_wild && range > 0 ? LEVELS / range : 0.0, largest * (16 * 0x1p-24) + 0x1p-140 };
+}
+
+/* Find a query's scale. All threads of a block of SUBITEMS threads call this, each with the scores of its sub-item. */
+static __device__ void find_scale(const float (&scores)[SPLITS], struct scale_memory *memory)
+{
   if (threadIdx.x == 0)
-    *is_wild = 0;
+    memory->is_wild = 0;
   __syncthreads();
+#pragma unroll
   for (int m = 0; m < SPLITS; m++) {
     float most = warp_max(scores[m]), least = warp_max(-scores[m]);
     if (!(fabsf(scores[m]) <= SCORE_MAX))
-      atomicOr(is_wild, 1u);
+      atomicOr(&memory->is_wild, 1u);
     if (warp_lane() == 0) {
-      parts[threadIdx.x / WARP_LANES * 2 * SPLITS + m] = most;
-      parts[(threadIdx.x / WARP_LANES * 2 + 1) * SPLITS + m] = least;
+      memory->most[threadIdx.x / WARP_LANES][m] = most;
+      memory->least[threadIdx.x / WARP_LANES][m] = least;
     }
   }
   __syncthreads();
-  if (threadIdx.x == 0) {
-    double low = 0, range = 0, largest = 0;
-    for (int m = 0; m < SPLITS; m++) {
-      float most = parts[m], least = parts[SPLITS + m];
-      for (int w = 1; w < SCALE_WARPS; w++) {
-        most = fmaxf(most, parts[w * 2 * SPLITS + m]);
-        least = fmaxf(least, parts[(w * 2 + 1) * SPLITS + m]);
-      }
-      lows[m] = -least;
-      low -= (double)least;
-      range += (double)most + (double)least;
-      largest += (double)fmaxf(most, least);
+  if (threadIdx.x < WARP_LANES) {
+    unsigned m = warp_lane() % SPLITS;
+    float most = memory->most[0][m], least = memory->least[0][m];
+#pragma unroll
+    for (int w = 1; w < SCALE_WARPS; w++) {
+      most = fmaxf(most, memory->most[w][m]);
+      least = fmaxf(least, memory->least[w][m]);
     }
-    bool has_rate = !*is_wild && range > 0;
-    *out = { low, has_rate ? LEVELS / range : 0.0, largest * (16 * 0x1p-24) + 0x1p-140 };
+    struct pq_packed_scale scale = scale_of(most, least, memory->is_wild);
+    if (warp_lane() == 0)
+      memory->scale = scale;
+    if (warp_lane() < SPLITS)
+      memory->lows[m] = -least;
   }
   __syncthreads();
 }
@@ -94,17 +112,20 @@ static __global__ void __launch_bounds__(SUBITEMS) prepare(struct pq_scan_input 
   begin_kernel();
   typedef layout<Q> L;
   size_t query = blockIdx.x, group = query / Q;
-  float *lows = shared_memory<float>(), scores[SPLITS];
+  struct scale_memory *memory = shared_memory<struct scale_memory>();
+  float scores[SPLITS];
   uint8_t *row = levels.tables + group * L::TABLE_BYTES + threadIdx.x * ROW_BYTES + query % Q * sizeof(uint16_t);
 
 #pragma unroll
   for (int m = 0; m < SPLITS; m++)
     scores[m] = query < in.n_queries ? in.subitem_scores[(query * SPLITS + m) * SUBITEMS + threadIdx.x] : 0.0f;
-  find_scale(scores, levels.scales + query, lows);
-  double rate = levels.scales[query].rate;
+  find_scale(scores, memory);
+  double rate = memory->scale.rate;
+  if (threadIdx.x == 0)
+    levels.scales[query] = memory->scale;
 #pragma unroll
   for (int m = 0; m < SPLITS; m++) {
-    double level = rate > 0 ? ceil(((double)scores[m] - (double)lows[m]) * rate) : 0.0;
+    double level = rate > 0 ? ceil(((double)scores[m] - (double)memory->lows[m]) * rate) : 0.0;
     uint8_t *piece = row + m / L::SPREAD * ROWS_BYTES + m % L::SPREAD * L::COPIES * L::PIECE;
     for (int copy = 0; copy < L::COPIES; copy++)
       *reinterpret_cast<uint16_t *>(piece + copy * L::PIECE) = (uint16_t)level;
@@ -157,7 +178,7 @@ static __device__ __forceinline__ void add_levels(const struct reader<Q> &r, uin
     uint32_t word = codes[step / 4], turn = r.turns[step % 4];
     uint32_t row = (word << turn | word >> (32 - turn)) & (SUBITEMS - 1) * ROW_BYTES;
     levels[step] = *reinterpret_cast<const struct words<L::WORDS> *>(r.tables + step / L::SPREAD * ROWS_BYTES +
-                                                                      (row | r.pieces[step % L::SPREAD]));
+                                                                     (row | r.pieces[step % L::SPREAD]));
   }
 #pragma unroll
   for (int w = 0; w < L::WORDS; w++) {
@@ -201,9 +222,9 @@ static __device__ float lower_bound(const struct pq_packed_scale &scale, uint32_
 /* A mask of the lane's queries that admit the slot, a half word each. */
 template <int Q>
 static __device__ struct words<layout<Q>::WORDS> admitted_halves(const struct pq_scan_input &in, unsigned first_query,
-                                                                 uint32_t slot)
-{
-  struct words<layout<Q>::WORDS> halves = {};
+                                                                 uint32_t slot) {
+  struct words<layout<Q>::WORDS> halves = {
+  };
 
   for (int i = 0; i < 2 * layout<Q>::WORDS; i++) {
     size_t query = (size_t)blockIdx.y * Q + first_query + i;
@@ -225,7 +246,8 @@ static __global__ void __launch_bounds__(THREADS, 1)
   open_reader<Q>(load_tables<Q>(levels), r);
   __syncthreads();
   for (size_t t = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES; t < n_tiles; t += (size_t)gridDim.x * WARPS) {
-    struct words<L::WORDS> best = {};
+    struct words<L::WORDS> best = {
+    };
     for (unsigned i = 2 * r.item; i < TILE; i += 2 * L::ITEMS) {
       size_t slot = t * stride * TILE + i;
       uint4 codes = load_codes(in, slot / 2);
@@ -385,8 +407,8 @@ static dim3 grid_of(const struct run &run, unsigned n_blocks, unsigned n_groups)
 
 template <int Q> static err_code_t prepare_with(const struct run &run)
 {
-  return launch(run.stream, blocks_for(run.in->n_queries, Q) * Q, SUBITEMS, SCALE_BYTES, prepare<Q>, *run.in,
-                *run.levels);
+  return launch(run.stream, blocks_for(run.in->n_queries, Q) * Q, SUBITEMS, sizeof(struct scale_memory), prepare<Q>,
+                *run.in, *run.levels);
 }
 
 template <int Q> static err_code_t maxima_with(const struct run &run)
@@ -421,9 +443,9 @@ err_code_t pq_packed_prepare(struct device_stream *stream, const struct pq_scan_
 {
   struct run run = { stream, input, levels, 0, 0, 1, 0, NULL, NULL, NULL };
 
-  return input->n_queries ? call(run, { prepare_with<2>, prepare_with<4>, prepare_with<8>, prepare_with<16>,
-                                        prepare_with<32> })
-                          : ERR_OK;
+  return input->n_queries
+             ? call(run, { prepare_with<2>, prepare_with<4>, prepare_with<8>, prepare_with<16>, prepare_with<32> })
+             : ERR_OK;
 }
 
 err_code_t pq_packed_maxima(struct device_stream *stream, const struct pq_scan_input *input,
