@@ -16,8 +16,9 @@ enum {
   STAGES = 2,
   COMPONENTS_MAX = 16, /* of one launch: their floors lie in shared memory */
   PASSED_MAX = 128,    /* entries in a warp's buffer */
-  PASSED_BYTES = PASSED_MAX * 3 * 4,
-  SUMS = 4 * ROW_TILES /* of a lane and 16 items */
+  PASSED_BYTES = (PASSED_MAX * 3 + 1) * 4,
+  SUMS = 4 * ROW_TILES, /* of a lane and 16 items */
+  AT_A_TIME = 2         /* times 16 items: one group's products hide the other's latency */
 };
 
 struct scan_range {
@@ -45,45 +46,78 @@ static __device__ void drop_others(const struct mol_pairs_rows &rows, const stru
   }
 }
 
-/* Write the largest lower bound of each row. */
-template <int GROUPS>
-static __device__ void find_maxima(const half_bits *buffer, const struct work &work, const struct mol_pairs_rows &rows,
-                                   const struct row_part<GROUPS> &part, float *maxima, uint32_t n_tiles)
+/* Raise best[j] to the largest sums of a tile's items with the lane's row 8 (j / 2) + 2 t + j % 2, t = lane % 4.
+ * IS_WHOLE: every row admits all 64 items, and all are present. */
+template <int GROUPS, bool IS_WHOLE>
+static __device__ __forceinline__ void raise_best(const half_bits *buffer, const struct work &work,
+                                                  const struct mol_pairs_rows &rows,
+                                                  const struct row_part<GROUPS> &part, float (&best)[2 * ROW_TILES])
 {
-  unsigned g = warp_lane() / 4, t = warp_lane() % 4, lane_place = ::lane_place<GROUPS>();
-  float best[2 * ROW_TILES];
+  unsigned g = warp_lane() / 4, lane_place = ::lane_place<GROUPS>();
 
-#pragma unroll
-  for (int j = 0; j < 2 * ROW_TILES; j++)
-    best[j] = -INFINITY;
-#pragma unroll 1
+#pragma unroll 2
   for (unsigned i = 0; i < TILE / STEP_ITEMS; i++) {
     uint32_t items[GROUPS * GROUP_STEPS][4];
-    float of_low = is_present(work.tile, STEP_ITEMS * i + g) ? 0.0f : -INFINITY;
-    float of_high = is_present(work.tile, STEP_ITEMS * i + g + 8) ? 0.0f : -INFINITY;
+    float of_low = IS_WHOLE || is_present(work.tile, STEP_ITEMS * i + g) ? 0.0f : -INFINITY;
+    float of_high = IS_WHOLE || is_present(work.tile, STEP_ITEMS * i + g + 8) ? 0.0f : -INFINITY;
     float start[4] = { of_low, of_low, of_high, of_high };
     load_items<GROUPS>(buffer, i, lane_place, items);
 #pragma unroll
     for (int j = 0; j < ROW_TILES; j++) {
       float sums[4];
       multiply<GROUPS>(items, part, j, start, sums);
-      if (rows.admitted.of)
+      if (!IS_WHOLE && rows.admitted.of)
         drop_others(rows, work, i, j, sums);
       best[2 * j] = fmaxf(best[2 * j], fmaxf(sums[0], sums[2]));
       best[2 * j + 1] = fmaxf(best[2 * j + 1], fmaxf(sums[1], sums[3]));
     }
   }
+}
+
+/* Return the largest x[j] of the lanes with the same lane % 4, where j has bits 2 to 4 of the lane's number as its
+ * highest to lowest bits. */
+static __device__ __forceinline__ float spread_maxima(const float (&x)[2 * ROW_TILES])
+{
+  float left[ROW_TILES];
+
+  static_assert(ROW_TILES == 4, "three halvings");
 #pragma unroll
-  for (int j = 0; j < 2 * ROW_TILES; j++) {
-    uint32_t row = work.first_row + 8 * (j / 2) + 2 * t + j % 2;
-    for (int step = 4; step < WARP_LANES; step *= 2)
-      best[j] = fmaxf(best[j], __shfl_xor_sync(WARP_ALL, best[j], step));
-    if (g == 0 && row < rows.n) {
-      float margin = fmaf(part.norm[j], work.tile.residual, part.base[j]);
-      float bound = work.tile.residual < INFINITY ? best[j] - margin : -INFINITY;
-      maxima[(size_t)(work.first_list + row) * n_tiles + work.tile_index] = bound;
-    }
+  for (int j = 0; j < 4; j++) {
+    bool is_high = warp_lane() & 4;
+    left[j] = fmaxf(is_high ? x[j + 4] : x[j], __shfl_xor_sync(WARP_ALL, is_high ? x[j] : x[j + 4], 4));
   }
+#pragma unroll
+  for (int j = 0; j < 2; j++) {
+    bool is_high = warp_lane() & 8;
+    left[j] = fmaxf(is_high ? left[j + 2] : left[j], __shfl_xor_sync(WARP_ALL, is_high ? left[j] : left[j + 2], 8));
+  }
+  bool is_high = warp_lane() & 16;
+  return fmaxf(is_high ? left[1] : left[0], __shfl_xor_sync(WARP_ALL, is_high ? left[0] : left[1], 16));
+}
+
+/* Write the largest lower bound of each row. */
+template <int GROUPS>
+static __device__ void find_maxima(const half_bits *buffer, const struct work &work, const struct mol_pairs_rows &rows,
+                                   const struct row_part<GROUPS> &part, float *maxima, uint32_t n_tiles)
+{
+  unsigned lane = warp_lane(), j = (lane & 4) | (lane >> 2 & 2) | lane >> 4;
+  uint32_t row = work.first_row + 8 * (j / 2) + 2 * (lane % 4) + j % 2;
+  float best[2 * ROW_TILES];
+
+#pragma unroll
+  for (int i = 0; i < 2 * ROW_TILES; i++)
+    best[i] = -INFINITY;
+  if (work.tile.present == ~UINT64_C(0) && !rows.admitted.of)
+    raise_best<GROUPS, true>(buffer, work, rows, part, best);
+  else
+    raise_best<GROUPS, false>(buffer, work, rows, part, best);
+#pragma unroll
+  for (int i = 0; i < 2 * ROW_TILES; i++)
+    best[i] -= fmaf(part.norm[i], work.tile.residual, part.base[i]);
+  float bound = spread_maxima(best);
+  if (row < rows.n)
+    maxima[(size_t)(work.first_list + row) * n_tiles + work.tile_index] =
+        work.tile.residual < INFINITY ? bound : -INFINITY;
 }
 
 /* Load a block's floors, as far as they do not depend on the items: starts [n_components][n_rows], in shared memory.
@@ -101,53 +135,60 @@ static __device__ void load_starts(const struct mol_pairs_input &in, const float
   }
 }
 
-/* A warp's buffer of entries that passed, in shared memory. A full buffer goes to the lists at once, so the warp waits
- * once for many atomic operations. They are on many lists: counting the entries of each first would save none. */
+/* A warp's buffer of entries that passed, in shared memory. It goes to the lists when it is half full, so the warp
+ * waits once for many atomic operations. They are on many lists: counting the entries of each first would save none. */
 struct passed_items {
-  uint32_t n;              /* the same in all lanes */
   uint32_t *lists, *slots; /* [PASSED_MAX] */
   float *dots;             /* [PASSED_MAX]: estimates of the dot products */
+  uint32_t *n;             /* entries that were offered; what has no room goes to the lists at once */
 };
 
 /* memory: PASSED_BYTES of shared memory, of this warp alone. */
 static __device__ __forceinline__ struct passed_items open_passed(uint32_t *memory)
 {
-  return { 0, memory, memory + PASSED_MAX, reinterpret_cast<float *>(memory + 2 * PASSED_MAX) };
+  struct passed_items passed = { memory, memory + PASSED_MAX, reinterpret_cast<float *>(memory + 2 * PASSED_MAX),
+                                 memory + 3 * PASSED_MAX };
+
+  if (warp_lane() == 0)
+    *passed.n = 0;
+  __syncwarp();
+  return passed;
 }
 
-static __device__ void flush_passed(struct passed_items &passed, const struct device_lists &lists)
+static __device__ void flush_passed(const struct passed_items &passed, const struct device_lists &lists)
 {
   enum { EACH = PASSED_MAX / WARP_LANES };
-  uint32_t at[EACH];
+  uint32_t n = *passed.n, at[EACH];
 
-  __syncwarp();
 #pragma unroll
   for (unsigned i = 0; i < EACH; i++) {
     unsigned entry = i * WARP_LANES + warp_lane();
-    at[i] = entry < passed.n ? atomicAdd(&lists.n[passed.lists[entry]], 1u) : 0;
+    at[i] = entry < n ? atomicAdd(&lists.n[passed.lists[entry]], 1u) : 0;
   }
 #pragma unroll
   for (unsigned i = 0; i < EACH; i++) {
     unsigned entry = i * WARP_LANES + warp_lane();
-    if (entry < passed.n && at[i] < lists.capacity) {
+    if (entry < n && at[i] < lists.capacity) {
       lists.slots[passed.lists[entry] * lists.capacity + at[i]] = passed.slots[entry];
       lists.scores[passed.lists[entry] * lists.capacity + at[i]] = passed.dots[entry];
     }
   }
   __syncwarp();
-  passed.n = 0;
+  if (warp_lane() == 0)
+    *passed.n = 0;
+  __syncwarp();
 }
 
 /* Return x[at]. The array stays in registers. */
-static __device__ __forceinline__ float pick(const float (&x)[SUMS], unsigned at)
+template <int N> static __device__ __forceinline__ float pick(const float (&x)[N], unsigned at)
 {
-  float left[SUMS / 2];
+  float left[N / 2];
 
 #pragma unroll
-  for (int i = 0; i < SUMS / 2; i++)
-    left[i] = at & SUMS / 2 ? x[i + SUMS / 2] : x[i];
+  for (int i = 0; i < N / 2; i++)
+    left[i] = at & N / 2 ? x[i + N / 2] : x[i];
 #pragma unroll
-  for (unsigned half = SUMS / 4; half > 0; half /= 2) {
+  for (unsigned half = N / 4; half > 0; half /= 2) {
 #pragma unroll
     for (unsigned i = 0; i < half; i++)
       left[i] = at & half ? left[i + half] : left[i];
@@ -155,78 +196,113 @@ static __device__ __forceinline__ float pick(const float (&x)[SUMS], unsigned at
   return left[0];
 }
 
-/* Append the items of a lane's sums whose bits are set in `bits`, highest bit first, each to its row's list. `dots` are
- * the estimates of all. The whole warp calls this. */
-static __device__ void append_passed(const struct mol_pairs_input &in, const struct work &work, unsigned i,
-                                     unsigned bits, const float (&dots)[SUMS], struct passed_items &passed,
-                                     const struct device_lists &lists)
+/* Append one of a lane's items to a row's list. */
+static __device__ __forceinline__ void add_passed(const struct passed_items &passed, const struct device_lists &lists,
+                                                  uint32_t list, uint32_t slot, float dot)
 {
-  unsigned hits;
+  uint32_t at = atomicAdd(passed.n, 1u);
 
-  while ((hits = __ballot_sync(WARP_ALL, bits != 0)) != 0) {
-    unsigned at = (unsigned)__clz((int)(bits | 1)) - 16, item = STEP_ITEMS * i + warp_lane() / 4 + at % 4 / 2 * 8;
+  if (at >= PASSED_MAX) {
+    append(lists, list, slot, dot);
+    return;
+  }
+  passed.lists[at] = list;
+  passed.slots[at] = slot;
+  passed.dots[at] = dot;
+}
+
+/* Append the items of a lane's sums whose bits are set in `bits`, highest bit first, each to its row's list. The whole
+ * warp calls this. */
+static __device__ void append_passed(const struct mol_pairs_input &in, const struct work &work, unsigned i,
+                                     unsigned bits, const float (&sums)[SUMS], const float (&starts)[SUMS / 2],
+                                     const struct passed_items &passed, const struct device_lists &lists)
+{
+  while (bits) {
+    unsigned at = (unsigned)__clz((int)bits) - 16, item = STEP_ITEMS * i + warp_lane() / 4 + at % 4 / 2 * 8;
     uint32_t row = work.first_row + 8 * (at / 4) + 2 * (warp_lane() % 4) + at % 2;
-    bool is_hit = bits != 0 && row < in.rows.n && is_present(work.tile, item) &&
-                  is_admitted(in.rows.admitted, row, work.first_slot + item);
-    hits = __ballot_sync(WARP_ALL, is_hit);
-    if (passed.n + (uint32_t)__popc(hits) > PASSED_MAX)
-      flush_passed(passed, lists);
-    if (is_hit) {
-      uint32_t entry = passed.n + (uint32_t)__popc(hits & ((1u << warp_lane()) - 1));
-      passed.lists[entry] = work.first_list + row;
-      passed.slots[entry] = work.first_slot + item;
-      passed.dots[entry] = pick(dots, at);
-    }
-    passed.n += (uint32_t)__popc(hits);
+    if (row < in.rows.n && is_present(work.tile, item) && is_admitted(in.rows.admitted, row, work.first_slot + item))
+      add_passed(passed, lists, work.first_list + row, work.first_slot + item,
+                 pick(sums, at) - pick(starts, at / 4 * 2 + at % 2));
     bits &= ~(0x8000u >> at);
   }
+  __syncwarp();
+  uint32_t n = *passed.n;
+  __syncwarp(); /* all lanes have read it before one of them goes on to add */
+  if (n >= PASSED_MAX / 2)
+    flush_passed(passed, lists);
+}
+
+/* The bits of sums that are not negative, the first one highest. */
+static __device__ __forceinline__ unsigned passed_bits(const float (&sums)[SUMS])
+{
+  unsigned signs = 0;
+
+#pragma unroll
+  for (int i = 0; i < SUMS; i++)
+    signs = signs << 1 | __float_as_uint(sums[i]) >> 31;
+  return ~signs & 0xffffu;
+}
+
+/* Compute the sums of 16 items and the warp's rows. Returns the AND of their bits. */
+template <int GROUPS>
+static __device__ __forceinline__ unsigned multiply_all(const uint32_t (&items)[GROUPS * GROUP_STEPS][4],
+                                                        const struct row_part<GROUPS> &part,
+                                                        const float (&start)[2 * ROW_TILES], float (&sums)[SUMS])
+{
+  unsigned all = ~0u;
+
+#pragma unroll
+  for (int j = 0; j < ROW_TILES; j++) {
+    const float both[4] = { start[2 * j], start[2 * j + 1], start[2 * j], start[2 * j + 1] };
+    float four[4];
+    multiply<GROUPS>(items, part, j, both, four);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      sums[4 * j + k] = four[k];
+      all &= __float_as_uint(four[k]);
+    }
+  }
+  return all;
 }
 
 template <int GROUPS>
 static __device__ void append_items(const struct mol_pairs_input &in, const half_bits *buffer, const struct work &work,
                                     const struct row_part<GROUPS> &part, const float *starts,
-                                    struct passed_items &passed, const struct device_lists &lists)
+                                    const struct passed_items &passed, const struct device_lists &lists)
 {
   unsigned lane_place = ::lane_place<GROUPS>();
-  float start[ROW_TILES][4], dots[SUMS];
+  float start[2 * ROW_TILES];
 
   if (!(work.tile.residual < INFINITY)) {
+    float sums[SUMS];
 #pragma unroll
     for (int j = 0; j < SUMS; j++)
-      dots[j] = NAN;
+      sums[j] = start[j / 2] = NAN;
 #pragma unroll 1
     for (unsigned i = 0; i < TILE / STEP_ITEMS; i++)
-      append_passed(in, work, i, 0xffffu, dots, passed, lists);
+      append_passed(in, work, i, 0xffffu, sums, start, passed, lists);
     return;
   }
 #pragma unroll
   for (int j = 0; j < ROW_TILES; j++) {
     float2 two = *reinterpret_cast<const float2 *>(starts + 8 * j + 2 * (warp_lane() % 4));
-    start[j][0] = fmaf(part.norm[2 * j], work.tile.residual, two.x);
-    start[j][1] = fmaf(part.norm[2 * j + 1], work.tile.residual, two.y);
-    start[j][2] = __uint_as_float(in_register(__float_as_uint(start[j][0])));
-    start[j][3] = __uint_as_float(in_register(__float_as_uint(start[j][1])));
+    start[2 * j] = fmaf(part.norm[2 * j], work.tile.residual, two.x);
+    start[2 * j + 1] = fmaf(part.norm[2 * j + 1], work.tile.residual, two.y);
   }
 #pragma unroll 1
-  for (unsigned i = 0; i < TILE / STEP_ITEMS; i++) {
-    uint32_t items[GROUPS * GROUP_STEPS][4];
-    float sums[ROW_TILES][4];
-    unsigned below = 0xffffffffu; /* the AND of all sums' bits: its sign bit is set if no item passes */
-    load_items<GROUPS>(buffer, i, lane_place, items);
+  for (unsigned i = 0; i < TILE / STEP_ITEMS; i += AT_A_TIME) {
+    float sums[AT_A_TIME][SUMS];
+    unsigned below[AT_A_TIME]; /* the AND of all sums' bits: its sign bit is set if no item passes */
 #pragma unroll
-    for (int j = 0; j < ROW_TILES; j++) {
-      multiply<GROUPS>(items, part, j, start[j], sums[j]);
-      below &= __float_as_uint(sums[j][0]) & __float_as_uint(sums[j][1]);
-      below &= __float_as_uint(sums[j][2]) & __float_as_uint(sums[j][3]);
+    for (int n = 0; n < AT_A_TIME; n++) {
+      uint32_t items[GROUPS * GROUP_STEPS][4];
+      load_items<GROUPS>(buffer, i + n, lane_place, items);
+      below[n] = multiply_all<GROUPS>(items, part, start, sums[n]);
     }
-    if (__any_sync(WARP_ALL, !(below >> 31))) {
-      unsigned signs = 0;
 #pragma unroll
-      for (int j = 0; j < SUMS; j++) {
-        signs = signs << 1 | __float_as_uint(sums[j / 4][j % 4]) >> 31;
-        dots[j] = sums[j / 4][j % 4] - start[j / 4][j % 4];
-      }
-      append_passed(in, work, i, ~signs & 0xffffu, dots, passed, lists);
+    for (int n = 0; n < AT_A_TIME; n++) {
+      if (__any_sync(WARP_ALL, !(below[n] >> 31)))
+        append_passed(in, work, i + n, passed_bits(sums[n]), sums[n], start, passed, lists);
     }
   }
 }
