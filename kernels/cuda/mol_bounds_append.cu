@@ -9,6 +9,8 @@
 /* Sums over the logits of one item and query; HIDDEN is over the hidden units. */
 enum { SUM_ABOVE, SUM_SQUARES, SUM_LOGITS, SUM_HIDDEN, SUMS };
 
+enum { OFTEN_REACHED = 64, TEST_AGAIN = 16 };
+
 /* Is the score below the floor for certain? NaN gives false. */
 static __device__ __forceinline__ bool is_below_floor(const struct mol_half_factors &factors, const float sums[SUMS],
                                                       const float *query, const float *residuals)
@@ -56,10 +58,19 @@ static __device__ __forceinline__ bool admits_any(const struct bound_work &work,
   return query < work.n_queries && first < work.end && admitted_bits(work.admitted, query, first) & 0xffff;
 }
 
-/* Screen a strip of items for one query. One warpgroup. */
+/* Are the logits of a warpgroup tested? To ask its warps takes a while. After many times in a row in which some logit
+ * reached the floor, the group asks only now and then. */
+static __device__ __forceinline__ bool tests_logits(uint32_t n_reached)
+{
+  return n_reached < OFTEN_REACHED || n_reached % TEST_AGAIN == 0;
+}
+
+/* Screen a strip of items for one query. n_reached: how many times in a row some logit reached the floor, or was not
+ * tested. One warpgroup. */
 template <class S>
 static __device__ __forceinline__ void screen(const struct bound_work &work, const bound_memory<S> &m,
-                                              const unsigned char *items, const struct bound_place &at)
+                                              const unsigned char *items, const struct bound_place &at,
+                                              uint32_t &n_reached)
 {
   struct bound_strip strip = choose_strip<S>(items, at.strip, at.query);
   const float *sizes = m.query[at.query];
@@ -70,10 +81,12 @@ static __device__ __forceinline__ void screen(const struct bound_work &work, con
     return;
   find_logits<S>(m, strip, logits);
   find_floors<S>(sizes, items, at.strip, floors);
-  if (!warpgroup_any(reaches<S>(logits, floors)))
+  if (tests_logits(n_reached) && !warpgroup_any(reaches<S>(logits, floors))) {
+    n_reached = 0;
     return;
+  }
+  n_reached++;
   run_gate<S>(m, logits, half_w, squares);
-  find_floors<S>(sizes, items, at.strip, floors); /* again: registers are short */
   mix<S>(logits, half_w, strip.gates, m.gates + at.query * S::L, [&](int row, float e, float l) {
     float *sum = sums[row], above = e * (l - floors[row]);
     sum[SUM_ABOVE] += above;
@@ -95,9 +108,10 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREAD
 {
   begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, false> S;
+  uint32_t n_reached = 0;
 
   scan_tiles<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
-    screen<S>(work, m, items, at);
+    screen<S>(work, m, items, at, n_reached);
   });
 }
 
@@ -107,9 +121,10 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS
 {
   begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, true> S;
+  uint32_t n_reached = 0;
 
   scan_single<S>(work, [&](const bound_memory<S> &m, const unsigned char *items, const struct bound_place &at) {
-    screen<S>(work, m, items, at);
+    screen<S>(work, m, items, at, n_reached);
   });
 }
 

@@ -44,14 +44,13 @@ static __device__ __forceinline__ void scan_tiles(const struct bound_work &work,
   copy_async_wait<1>();
   warpgroup_publish();
   for (uint32_t tile = blockIdx.x, i = 0; tile < n_tiles; tile += gridDim.x, i++) {
+    copy_async_wait<0>();
+    __syncthreads(); /* the tile is there, and nobody works on the one before it any more */
     if (tile + gridDim.x < n_tiles)
-      load_tile<S>(work, tile + gridDim.x, m.tiles + (i + 1) % 2 * S::TILE_BYTES, threadIdx.x, S::THREADS);
+      load_tile<S>(work, tile + gridDim.x, m.tiles + (i + 1) % S::STAGES * S::TILE_BYTES, threadIdx.x, S::THREADS);
     copy_async_commit();
-    copy_async_wait<1>();
-    __syncthreads();
     for (uint32_t q = warp / S::STRIPS; q < work.n_group; q += S::WARPS / S::STRIPS)
       work_on(m, m.tiles + i % S::STAGES * S::TILE_BYTES, { warp % S::STRIPS, q, tile, first_query });
-    __syncthreads();
   }
   copy_async_wait<0>(); /* for a block without tiles */
 }

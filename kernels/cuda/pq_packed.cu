@@ -104,8 +104,8 @@ static __device__ void find_scale(const float (&scores)[SPLITS], struct scale_me
   __syncthreads();
 }
 
-/* Write the levels of one query of a group to all copies. One block of SUBITEMS threads for each. Queries past the end
- * have levels of 0. */
+/* Write the levels of one query of a group and one split to all copies. One block of SUBITEMS threads for each: finding
+ * the scale takes less time than writing all splits. Queries past the end have levels of 0. */
 template <int Q>
 static __global__ void __launch_bounds__(SUBITEMS) prepare(struct pq_scan_input in, struct pq_packed_levels levels)
 {
@@ -121,10 +121,12 @@ static __global__ void __launch_bounds__(SUBITEMS) prepare(struct pq_scan_input 
     scores[m] = query < in.n_queries ? in.subitem_scores[(query * SPLITS + m) * SUBITEMS + threadIdx.x] : 0.0f;
   find_scale(scores, memory);
   double rate = memory->scale.rate;
-  if (threadIdx.x == 0)
+  if (threadIdx.x == 0 && blockIdx.y == 0)
     levels.scales[query] = memory->scale;
 #pragma unroll
   for (int m = 0; m < SPLITS; m++) {
+    if (m != (int)blockIdx.y)
+      continue;
     double level = rate > 0 ? ceil(((double)scores[m] - (double)memory->lows[m]) * rate) : 0.0;
     uint8_t *piece = row + m / L::SPREAD * ROWS_BYTES + m % L::SPREAD * L::COPIES * L::PIECE;
     for (int copy = 0; copy < L::COPIES; copy++)
@@ -407,8 +409,8 @@ static dim3 grid_of(const struct run &run, unsigned n_blocks, unsigned n_groups)
 
 template <int Q> static err_code_t prepare_with(const struct run &run)
 {
-  return launch(run.stream, blocks_for(run.in->n_queries, Q) * Q, SUBITEMS, sizeof(struct scale_memory), prepare<Q>,
-                *run.in, *run.levels);
+  return launch(run.stream, dim3(blocks_for(run.in->n_queries, Q) * Q, SPLITS), SUBITEMS, sizeof(struct scale_memory),
+                prepare<Q>, *run.in, *run.levels);
 }
 
 template <int Q> static err_code_t maxima_with(const struct run &run)
