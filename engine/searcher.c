@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/size.h"
 #include "engine/admission/admission.h"
 #include "engine/engine_state.h"
 #include "engine/explain.h"
@@ -93,26 +94,34 @@ static err_t init_result(const struct arena *arena, const struct query *query, c
   return ERR_OK;
 }
 
-enum { HITS_AHEAD = 16 }; /* hits between the two steps of a prefetch, and until the key is read */
+enum { HITS_AHEAD = 16 }; /* hits until a prefetched key is read */
 
-/* Prefetch the keys of later hits, which are scattered in memory. */
-static void prefetch_keys(const struct keys *keys, const struct topk_entry *hits, size_t n)
+/* The keys of hits are scattered in memory. Prefetch where they are before the hits are sorted, and then the first ones
+ * themselves. */
+static size_t sort_hits(const struct keys *keys, struct topk *hits)
 {
-  if (n > 2 * HITS_AHEAD)
-    keys_prefetch_place(keys, hits[2 * HITS_AHEAD].slot);
-  if (n > HITS_AHEAD)
-    keys_prefetch_text(keys, hits[HITS_AHEAD].slot);
+  size_t n;
+
+  for (size_t i = 0; i < hits->n; i++)
+    keys_prefetch_place(keys, hits->heap[i].slot);
+  n = topk_finish(hits);
+  for (size_t i = 0; i < size_min(n, HITS_AHEAD); i++)
+    keys_prefetch_text(keys, hits->heap[i].slot);
+  return n;
 }
 
 static err_t copy_hits(const struct arena *arena, struct search_result *result, struct region *region,
                        struct answer *answer)
 {
-  answer->n_hits = topk_finish(&result->topk);
+  const struct topk_entry *hits = result->topk.heap;
+
+  answer->n_hits = sort_hits(&arena->keys, &result->topk);
   TRY(region_array(region, answer->n_hits, sizeof *answer->hits, &answer->hits));
   for (size_t i = 0; i < answer->n_hits; i++) {
-    prefetch_keys(&arena->keys, result->topk.heap + i, answer->n_hits - i);
-    TRY(region_copy(region, keys_get(&arena->keys, result->topk.heap[i].slot), &answer->hits[i].key));
-    answer->hits[i].score = result->topk.heap[i].score;
+    if (i + HITS_AHEAD < answer->n_hits)
+      keys_prefetch_text(&arena->keys, hits[i + HITS_AHEAD].slot);
+    TRY(region_copy(region, keys_get(&arena->keys, hits[i].slot), &answer->hits[i].key));
+    answer->hits[i].score = hits[i].score;
   }
   return ERR_OK;
 }
