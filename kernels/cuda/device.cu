@@ -59,19 +59,29 @@ bool device_overlaps_launches()
   return overlaps;
 }
 
-/* Is the kernels' machine code that of Hopper? Then it may have its products of warpgroups. */
-static bool kernels_are_hopper()
+/* Its launch bound tells whether the code that runs here was compiled with products of warpgroups. */
+#ifdef HAS_WARPGROUPS
+static __global__ void __launch_bounds__(WARPGROUP_THREADS) together()
+#else
+static __global__ void __launch_bounds__(WARP_LANES) together()
+#endif
+{
+  begin_kernel();
+}
+
+static bool kernels_have_warpgroups()
 {
   cudaFuncAttributes attributes;
 
-  return cudaFuncGetAttributes(&attributes, nothing) == cudaSuccess && attributes.binaryVersion == 90;
+  return cudaFuncGetAttributes(&attributes, together) == cudaSuccess && attributes.binaryVersion == 90 &&
+         attributes.maxThreadsPerBlock >= WARPGROUP_THREADS;
 }
 
 unsigned device_warps_together()
 {
-  static const bool is_hopper = kernels_are_hopper();
+  static const bool has_warpgroups = kernels_have_warpgroups();
 
-  return is_hopper ? WARPGROUP_WARPS : 1;
+  return has_warpgroups ? WARPGROUP_WARPS : 1;
 }
 #else
 unsigned device_warps_together()

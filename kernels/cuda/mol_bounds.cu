@@ -84,8 +84,7 @@ static __device__ __forceinline__ void find_maxima(const struct bound_work &work
 
 /* Scan for maxima. */
 template <int N_COMPONENTS, int DIM>
-static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREADS, 1)
-    bound_maxima(struct bound_work work)
+static __global__ void __launch_bounds__(BOUND_THREADS, 1) bound_maxima(struct bound_work work)
 {
   begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, false> S;
@@ -96,8 +95,7 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREAD
 }
 
 template <int N_COMPONENTS, int DIM>
-static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1)
-    bound_maxima_single(struct bound_work work)
+static __global__ void __launch_bounds__(BOUND_THREADS, 1) bound_maxima_single(struct bound_work work)
 {
   begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, true> S;
@@ -124,7 +122,7 @@ static __device__ __forceinline__ void bound_entries(const struct bound_work &wo
 
 /* Bound the entries of lists. */
 template <int N_COMPONENTS, int DIM>
-static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1) bound_lists(struct bound_work work)
+static __global__ void __launch_bounds__(BOUND_THREADS, 1) bound_lists(struct bound_work work)
 {
   begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, true> S;

@@ -103,8 +103,7 @@ static __device__ __forceinline__ void screen(const struct bound_work &work, con
 }
 
 template <int N_COMPONENTS, int DIM>
-static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREADS, 1)
-    bound_append(struct bound_work work)
+static __global__ void __launch_bounds__(BOUND_THREADS, 1) bound_append(struct bound_work work)
 {
   begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, false> S;
@@ -116,8 +115,7 @@ static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, false>::THREAD
 }
 
 template <int N_COMPONENTS, int DIM>
-static __global__ void __launch_bounds__(sizes<N_COMPONENTS, DIM, true>::THREADS, 1)
-    bound_append_single(struct bound_work work)
+static __global__ void __launch_bounds__(BOUND_THREADS, 1) bound_append_single(struct bound_work work)
 {
   begin_kernel();
   typedef sizes<N_COMPONENTS, DIM, true> S;

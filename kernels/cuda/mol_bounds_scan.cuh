@@ -18,6 +18,16 @@ struct bound_place {
   uint32_t first_query; /* of the block */
 };
 
+/* Threads of a block whose warps share tiles. A constant, but on the model. */
+static __device__ __forceinline__ unsigned block_threads()
+{
+#ifdef SLUICE_CUDA_MODEL
+  return blockDim.x;
+#else
+  return BOUND_THREADS;
+#endif
+}
+
 /* Start to load the weights. */
 template <class S> static __device__ __forceinline__ void load_weights(const struct bound_work &work)
 {
@@ -37,9 +47,10 @@ static __device__ __forceinline__ void scan_tiles(const struct bound_work &work,
   load_weights<S>(work);
   copy_async_commit();
   if (blockIdx.x < n_tiles)
-    load_tile<S>(work, blockIdx.x, m.tiles, threadIdx.x, S::THREADS);
+    load_tile<S>(work, blockIdx.x, m.tiles, threadIdx.x, block_threads());
   copy_async_commit();
-  for (uint32_t q = warp; q < work.n_group; q += S::WARPS) /* queries past the end repeat the last one */
+  for (uint32_t q = warp; q < work.n_group;
+       q += block_threads() / WARP_LANES) /* queries past the end repeat the last one */
     load_query<S>(work, m, q, first_query + q < work.n_queries ? first_query + q : work.n_queries - 1);
   copy_async_wait<1>();
   warpgroup_publish();
@@ -47,9 +58,9 @@ static __device__ __forceinline__ void scan_tiles(const struct bound_work &work,
     copy_async_wait<0>();
     __syncthreads(); /* the tile is there, and nobody works on the one before it any more */
     if (tile + gridDim.x < n_tiles)
-      load_tile<S>(work, tile + gridDim.x, m.tiles + (i + 1) % S::STAGES * S::TILE_BYTES, threadIdx.x, S::THREADS);
+      load_tile<S>(work, tile + gridDim.x, m.tiles + (i + 1) % S::STAGES * S::TILE_BYTES, threadIdx.x, block_threads());
     copy_async_commit();
-    for (uint32_t q = warp / S::STRIPS; q < work.n_group; q += S::WARPS / S::STRIPS)
+    for (uint32_t q = warp / S::STRIPS; q < work.n_group; q += block_threads() / WARP_LANES / S::STRIPS)
       work_on(m, m.tiles + i % S::STAGES * S::TILE_BYTES, { warp % S::STRIPS, q, tile, first_query });
   }
   copy_async_wait<0>(); /* for a block without tiles */
@@ -103,11 +114,17 @@ static __device__ __forceinline__ void scan_single(const struct bound_work &work
       });
 }
 
+/* The warps of a block whose warps share tiles, and the most of others. */
+static inline unsigned bound_warps()
+{
+  return device_warps_together() == WARPGROUP_WARPS ? BOUND_WARPS : BOUND_WARPS_ALONE;
+}
+
 /* The warps of a block that works on one query: as many as have room for their tiles. 0 if the device has not enough
  * shared memory. */
 template <class S> static unsigned single_warps()
 {
-  unsigned together = device_warps_together(), n_warps = S::WARPS;
+  unsigned together = device_warps_together(), n_warps = bound_warps();
 
   while (n_warps > 0 && memory_bytes<S>(1, n_warps) > device_shared_bytes(SIZE_MAX))
     n_warps -= together;
@@ -144,7 +161,7 @@ static err_code_t launch_scan(struct device_stream *stream, struct bound_work wo
   work.n_group = whole < most ? whole : most;
   unsigned n_groups = blocks_for(work.n_queries, work.n_group), n_tiles = blocks_for(work.n, S::TILE);
   unsigned share = n_blocks / n_groups ? n_blocks / n_groups : 1;
-  return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_groups), S::THREADS,
+  return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_groups), bound_warps() * WARP_LANES,
                 memory_bytes<S>(work.n_group, S::STAGES), kernel, work);
 }
 

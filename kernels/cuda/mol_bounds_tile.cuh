@@ -28,6 +28,16 @@ enum {
   QUERY_FLOOR
 };
 
+/* Warps of a block: as many as registers allow. Without warpgroups, a warp has weights in registers too. A block with
+ * one query may have fewer, if its shared memory has no room for more tiles. */
+enum { BOUND_WARPS = 16, BOUND_WARPS_ALONE = 8 };
+
+#if defined(__CUDA_ARCH__) && !defined(HAS_WARPGROUPS)
+#define BOUND_THREADS (BOUND_WARPS_ALONE * WARP_LANES)
+#else /* also on the host, which has no use for it, and the most on the model, which runs either kind */
+#define BOUND_THREADS (BOUND_WARPS * WARP_LANES)
+#endif
+
 /* A kernel's sizes, which follow from P_x and d_P. IS_SINGLE: a block has one query, and each of its warps has tiles of
  * its own, of one strip. Else a block has many queries, and its warps share tiles. Item rows in shared memory are
  * padded by 16 bytes, so the eight rows that a warp reads at once are in different banks. */
@@ -43,8 +53,6 @@ template <int N_COMPONENTS, int DIM, bool IS_SINGLE> struct sizes {
            : M * D <= 256 ? 64
            : M * D <= 512 ? 32
                           : 16,
-    WARPS = 16, /* of a block with one query: at most; as many as have room for their tiles */
-    THREADS = WARPS * WARP_LANES,
     STAGES = 2, /* of tiles that warps share */
     STRIPS = TILE / STRIP_ITEMS,
     WARPGROUP_QUERIES = IS_SINGLE ? 1 : WARPGROUP_WARPS / STRIPS,
@@ -79,18 +87,18 @@ struct bound_work {
 /* The arrays in a block's shared memory. */
 template <class S> struct bound_memory {
   const half_bits *ones, *first, *second; /* as struct mol_half_gate has them */
-  unsigned char *tiles;             /* [n_tiles][TILE_BYTES] */
-  uint2 *components;                /* [n_group][d_P / 16][32]: b[0] and b[1] of mma_f16() */
-  float *gates;                     /* [n_group][L]: times 1/2, in item-major order */
-  float (*query)[SIZES_OF_A_QUERY]; /* [n_group] */
-  float *scratch;                   /* [WARPS][GRAM] */
+  unsigned char *tiles;                   /* [n_tiles][TILE_BYTES] */
+  uint2 *components;                      /* [n_group][d_P / 16][32]: b[0] and b[1] of mma_f16() */
+  float *gates;                           /* [n_group][L]: times 1/2, in item-major order */
+  float (*query)[SIZES_OF_A_QUERY];       /* [n_group] */
+  float *scratch;                         /* [BOUND_WARPS][GRAM] */
 };
 
 /* n_tiles is STAGES, or the number of warps if each has its own. */
 template <class S> static size_t memory_bytes(size_t n_group, size_t n_tiles)
 {
   return bound_weight_bytes(S::L) + n_tiles * S::TILE_BYTES + n_group * S::QUERY_BYTES +
-         S::WARPS * GRAM * sizeof(float);
+         BOUND_WARPS * GRAM * sizeof(float);
 }
 
 template <class S> static __device__ __forceinline__ bound_memory<S> divide_memory(uint32_t n_group, uint32_t n_tiles)
