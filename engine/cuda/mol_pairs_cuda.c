@@ -14,7 +14,7 @@
 
 enum {
   TILES_PER_RANK = 16, /* tiles sampled for a floor, per requested item */
-  TILES_USUAL = 4096,  /* ... but about this many: a block can select among so many maxima quickly (lists.cu) */
+  TILES_USUAL = 4096,  /* ... but up to this many: a block can select among so many maxima quickly (lists.cu) */
   TILES_SHARE = 32,    /* ... and at least every 32nd tile: this keeps lists short in large catalogues */
   LIST_MORE = 256,
 };
@@ -68,8 +68,8 @@ static size_t capacity_of(size_t n_all_tiles, size_t n_tiles, size_t rank)
 
 static struct plan plan_lists(const struct search_batch *batch, size_t rank)
 {
-  size_t n_all = funnel_n_tiles(batch), wanted = most(most(TILES_PER_RANK * rank, TILES_USUAL), n_all / TILES_SHARE);
-  struct plan plan = { .stride = most(1, (n_all + wanted - 1) / wanted) };
+  size_t n_all = funnel_n_tiles(batch), least = most(TILES_PER_RANK * rank, n_all / TILES_SHARE);
+  struct plan plan = { .stride = most(1, size_min(n_all / least, (n_all + TILES_USUAL - 1) / TILES_USUAL)) };
 
   plan.n_tiles = most(1, (n_all + plan.stride - 1) / plan.stride);
   plan.capacity = size_min(capacity_of(n_all, plan.n_tiles, rank), batch->n_items);

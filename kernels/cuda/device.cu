@@ -2,6 +2,7 @@
 /* device.h by calls of the CUDA runtime. Errors name the bytes or the step that failed. */
 #include "kernels/cuda/warpgroup.cuh"
 
+#include <atomic>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -69,21 +70,32 @@ static __global__ void __launch_bounds__(WARP_LANES) together()
   begin_kernel();
 }
 
-static bool kernels_have_warpgroups()
+/* What device_find_together() has found; a launch must not guess it. */
+static std::atomic<unsigned> n_together;
+
+err_code_t device_find_together()
 {
   cudaFuncAttributes attributes;
+  cudaError_t error = cudaFuncGetAttributes(&attributes, together);
 
-  return cudaFuncGetAttributes(&attributes, together) == cudaSuccess && attributes.binaryVersion == 90 &&
-         attributes.maxThreadsPerBlock >= WARPGROUP_THREADS;
+  if (error != cudaSuccess)
+    return cuda_failure(error, "cannot read a kernel's attributes");
+  n_together = attributes.binaryVersion == 90 && attributes.maxThreadsPerBlock >= WARPGROUP_THREADS
+                   ? (unsigned)WARPGROUP_WARPS
+                   : 1;
+  return ERR_OK;
 }
 
 unsigned device_warps_together()
 {
-  static const bool has_warpgroups = kernels_have_warpgroups();
-
-  return has_warpgroups ? WARPGROUP_WARPS : 1;
+  return n_together;
 }
 #else
+err_code_t device_find_together()
+{
+  return ERR_OK;
+}
+
 unsigned device_warps_together()
 {
   return cuda_model_has_warpgroups() ? WARPGROUP_WARPS : 1;

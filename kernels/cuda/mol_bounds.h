@@ -8,8 +8,9 @@
  *
  * The proof. Vector norms are Euclidean. Matrix norms are spectral, or Frobenius where marked _F. u = 2^-24. x is
  * mol_score()'s value, x' the kernel's, and x16 is x rounded to half precision. A sum of n terms in f32, in any order,
- * is off by at most (n + 1) u times the sum of the terms' magnitudes; one mma_f16() by at most m = MMA_ERROR times
- * that sum. One factor, BOUND_SECOND_ORDER of mol_half_gate.cuh, covers everything of second order.
+ * is off by at most (n + 1) u times the sum of the terms' magnitudes; one step of the tensor core, of a warp or of a
+ * warpgroup, by at most m = MMA_ERROR times that sum. One factor, BOUND_SECOND_ORDER of mol_half_gate.cuh, covers
+ * everything of second order.
  *
  * 1. Logits: l = T F g. F has the query's components, G the item's. F16 is T F rounded, and dG = G - G16. Then
  *    |l - l'| <= |T F - F16| |G|_F + |T F| |dG|_F + (m d_P / 16 + (d_P + 4) u) |T F|_F |G|_F. The spectral norms are
@@ -17,16 +18,17 @@
  *    stored residual. No component of an item is longer than MOL_BOUND_NORM_MAX. Rounding l' to half precision, as an
  *    operand and for the mix, adds 2^-11 |l'|, and 2^-25 sqrt(L) for subnormal numbers.
  * 2. Before the hidden layer's SiLU: y - y' = W1 (l - l') + (W1 - W1_16) l' + rest, with
- *    |rest| <= (m (L / 16 + 1) + (L + 20) u) (|W1|_F |l'| + |b1|) + 2^-22 |b1| + 2^-24 sqrt(H). The tensor core adds the
- *    bias in a step of its own, as the sum of two halves, of half the bias.
+ *    |rest| <= (m (L / 16 + 1) + (L + 20) u) (|W1|_F |l'| + |b1|) + 2^-22 |b1| + 2^-24 sqrt(H). The tensor core adds
+ *    half the bias in a step of its own, as the sum of two halves.
  * 3. SiLU's slope is within 0.5 +- 0.6. So SiLU(y) - SiLU(y') = D (y - y') for a diagonal D with entries in that
  *    range. The kernel's SiLU is y/2 + y/2 tanh(y/2). The special-function unit's tanh makes it off by 2^-12 |y'|.
  *    mol_score()'s SiLU has a relative error of 2^-22. Rounding to half precision adds 2^-11 |h'| and 2^-25 sqrt(H).
  *    The sum of the squares of rounded h' is kept in two halves a lane, 16 of them in each. So it is too small by a
  *    relative 2^-7 at most, and by 2^-18 where squares are subnormal: find_kappa() adds more.
  * 4. w - w' = W2 (h - h') + (W2 - W2_16) h' + rest, with |rest| as in step 2: H and L change places, and h' and b2 take
- *    the places of l' and b1. The error from step 1 is multiplied by |W2 D W1| <= 0.5 |W2 W1| + 0.6 |W2 / S| |S W1|, for any diagonal S. All other
- *    errors of steps 2 and 3 are multiplied by 1.1 |W2|.
+ *    the places of l' and b1. The error from step 1 is multiplied by
+ *    |W2 D W1| <= 0.5 |W2 W1| + 0.6 |W2 / S| |S W1|, for any diagonal S. All other errors of steps 2 and 3 are
+ *    multiplied by 1.1 |W2|.
  * 5. |z - z'| <= |w - w'| + max |query gate| |v - v16| + 2 u |z'|.
  * 6. So the logarithms of the softmax's weights are off by a vector of norm
  *    delta = 1.1 |z - z'| + (2^-12 + 2^-18) |z'| + 2^-14, apart from a constant that all share. The second term is

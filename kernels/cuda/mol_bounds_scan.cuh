@@ -126,7 +126,7 @@ template <class S> static unsigned single_warps()
 {
   unsigned together = device_warps_together(), n_warps = bound_warps();
 
-  while (n_warps > 0 && memory_bytes<S>(1, n_warps) > device_shared_bytes(SIZE_MAX))
+  while (n_warps > 0 && memory_bytes<S>(1, n_warps, 1) > device_shared_bytes(SIZE_MAX))
     n_warps -= together;
   return n_warps;
 }
@@ -140,7 +140,7 @@ static err_code_t launch_single(struct device_stream *stream, struct bound_work 
 
   work.n_group = 1;
   return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_queries), n_warps * WARP_LANES,
-                memory_bytes<S>(1, n_warps), kernel, work);
+                memory_bytes<S>(1, n_warps, 1), kernel, work);
 }
 
 /* The most queries of a block whose warps share tiles. 0 if the device has not enough shared memory. */
@@ -148,7 +148,7 @@ template <class S> static uint32_t shared_queries()
 {
   uint32_t most = S::QUERIES_MAX;
 
-  while (most > 0 && memory_bytes<S>(most, S::STAGES) > device_shared_bytes(SIZE_MAX))
+  while (most > 0 && memory_bytes<S>(most, S::STAGES, bound_warps()) > device_shared_bytes(SIZE_MAX))
     most -= S::WARPGROUP_QUERIES;
   return most;
 }
@@ -162,7 +162,7 @@ static err_code_t launch_scan(struct device_stream *stream, struct bound_work wo
   unsigned n_groups = blocks_for(work.n_queries, work.n_group), n_tiles = blocks_for(work.n, S::TILE);
   unsigned share = n_blocks / n_groups ? n_blocks / n_groups : 1;
   return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_groups), bound_warps() * WARP_LANES,
-                memory_bytes<S>(work.n_group, S::STAGES), kernel, work);
+                memory_bytes<S>(work.n_group, S::STAGES, bound_warps()), kernel, work);
 }
 
 /* Launch a scan by `single` if the queries are few, else by `shared`. */

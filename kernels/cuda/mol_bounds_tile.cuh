@@ -91,14 +91,13 @@ template <class S> struct bound_memory {
   uint2 *components;                      /* [n_group][d_P / 16][32]: b[0] and b[1] of mma_f16() */
   float *gates;                           /* [n_group][L]: times 1/2, in item-major order */
   float (*query)[SIZES_OF_A_QUERY];       /* [n_group] */
-  float *scratch;                         /* [BOUND_WARPS][GRAM] */
+  float *scratch;                         /* [warps][GRAM] */
 };
 
-/* n_tiles is STAGES, or the number of warps if each has its own. */
-template <class S> static size_t memory_bytes(size_t n_group, size_t n_tiles)
+/* n_tiles is STAGES, or the number of warps if each has its own. n_warps: those that load queries. */
+template <class S> static size_t memory_bytes(size_t n_group, size_t n_tiles, size_t n_warps)
 {
-  return bound_weight_bytes(S::L) + n_tiles * S::TILE_BYTES + n_group * S::QUERY_BYTES +
-         BOUND_WARPS * GRAM * sizeof(float);
+  return bound_weight_bytes(S::L) + n_tiles * S::TILE_BYTES + n_group * S::QUERY_BYTES + n_warps * GRAM * sizeof(float);
 }
 
 template <class S> static __device__ __forceinline__ bound_memory<S> divide_memory(uint32_t n_group, uint32_t n_tiles)

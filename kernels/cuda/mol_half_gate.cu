@@ -243,6 +243,7 @@ err_code_t mol_half_gate_open(const struct mol_shape *shape, const struct mol_ga
   AUTO(mem_free) struct gate_matrices *matrices = NULL;
 
   *out = NULL;
+  TRY(device_find_together());
   if (!is_covered(shape, gate) || bound_least_bytes(shape) > device_shared_bytes(SIZE_MAX))
     return ERR_OK;
   TRY(mem_array(1, sizeof *opened, &opened));

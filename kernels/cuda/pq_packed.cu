@@ -224,9 +224,9 @@ static __device__ float lower_bound(const struct pq_packed_scale &scale, uint32_
 /* A mask of the lane's queries that admit the slot, a half word each. */
 template <int Q>
 static __device__ struct words<layout<Q>::WORDS> admitted_halves(const struct pq_scan_input &in, unsigned first_query,
-                                                                 uint32_t slot) {
-  struct words<layout<Q>::WORDS> halves = {
-  };
+                                                                 uint32_t slot)
+{
+  struct words<layout<Q>::WORDS> halves = {};
 
   for (int i = 0; i < 2 * layout<Q>::WORDS; i++) {
     size_t query = (size_t)blockIdx.y * Q + first_query + i;
@@ -248,8 +248,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
   open_reader<Q>(load_tables<Q>(levels), r);
   __syncthreads();
   for (size_t t = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES; t < n_tiles; t += (size_t)gridDim.x * WARPS) {
-    struct words<L::WORDS> best = {
-    };
+    struct words<L::WORDS> best = {};
     for (unsigned i = 2 * r.item; i < TILE; i += 2 * L::ITEMS) {
       size_t slot = t * stride * TILE + i;
       uint4 codes = load_codes(in, slot / 2);

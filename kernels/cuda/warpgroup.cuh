@@ -216,6 +216,9 @@ template <int N_MATRICES> static __device__ __forceinline__ void warpgroup_wait(
 #endif
 }
 
+/* Find out what device_warps_together() returns, once before the first call of it. Returns ERR_DEVICE on failure. */
+err_code_t device_find_together();
+
 /* Warps of a block that a device takes together: WARPGROUP_WARPS, or 1 where there are no warpgroups. */
 unsigned device_warps_together();
 

@@ -35,6 +35,14 @@ static const struct mol_file shapes[] = {
 /* The first shape with the weights of a freshly initialised model, for which bounds are useful. */
 static const struct mol_file fresh = { 8, 8, 32, 128, VECTOR_DIM, 0, 0.17f };
 
+#ifdef SLUICE_CUDA_MODEL
+/* Shapes with bounds on cards with less shared memory. */
+static const struct mol_file small[] = {
+  { 8, 4, 32, 128, VECTOR_DIM, 0, 0.3f },
+  { 8, 8, 16, 128, VECTOR_DIM, 0, 0.3f },
+};
+#endif
+
 struct world {
   struct twins t;
   const struct mol_file *shape;
@@ -357,6 +365,8 @@ int main(void)
     cuda_model_set_shared(kib * 1024);
     check_shape(&shapes[0], DRAW_RANDOM, seed + 200);
     check_shape(&shapes[3], DRAW_CLUSTER, seed + 201);
+    for (size_t s = 0; s < sizeof small / sizeof small[0]; s++)
+      check_shape(&small[s], DRAW_RANDOM, seed + 202 + s);
   }
 #endif
   return check_end("gpu_mol");

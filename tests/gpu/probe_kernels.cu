@@ -169,5 +169,5 @@ err_code_t probe_mma(struct device_stream *stream, bool is_together, size_t n, c
 
 bool probe_has_warpgroups(void)
 {
-  return device_warps_together() == WARPGROUP_WARPS;
+  return device_find_together() == ERR_OK && device_warps_together() == WARPGROUP_WARPS;
 }
