@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / "ops"), str(ROOT / "tests" / "e2e"), str(ROOT / "test
 import data  # noqa: E402
 import kafka_broker  # noqa: E402
 from harness import Daemon, merged  # noqa: E402
-from processor_time import Meter  # noqa: E402
+from processor_time import TICK_MS, Meter  # noqa: E402
 from replicas import SPACE, Load, Replicas  # noqa: E402
 from result_rows import ResultRows  # noqa: E402
 from simulation import Layout, Times, at_shard_size, simulate  # noqa: E402
@@ -172,7 +172,8 @@ def meter_load(load, processes, n_shards, options):
     span_ms, meter = 1000 * meter.span_s(), Meter(processes)
     time.sleep(min(IDLE_S, options.seconds))
     idle, _ = meter.read()
-    query_ms = {name: max(0.0, used[name] - idle[name]) * span_ms / load.n_sent() for name in used}
+    least = {name: TICK_MS if processes[name] else 0.0 for name in used}  # the clock tells no less
+    query_ms = {name: max(least[name], (used[name] - idle[name]) * span_ms) / load.n_sent() for name in used}
     return Run(load, n_shards, query_ms, sum(idle.values()), other_cores)
 
 
