@@ -5,8 +5,9 @@
 
 #include "base/clock.h"
 
-/* Positions are committed even if they have not changed, because a broker forgets a group that is not used. */
-enum { UNCHANGED_EVERY_S = 600 };
+/* Positions are committed even if they have not changed, because a broker forgets a group that is not used. Those that
+ * it has refused are committed again after some intervals: not after each, because each refusal is logged. */
+enum { UNCHANGED_EVERY_S = 600, REFUSED_INTERVALS = 10 };
 
 /* Return a number that differs, in all likelihood, after any position has changed. */
 static uint64_t digest_of(const struct position *positions, size_t n)
@@ -34,6 +35,8 @@ err_t catalogue_commit(struct catalogue *c)
       positions[n++] = c->topic.positions.items[i].position.at;
   }
   uint64_t digest = digest_of(positions, n);
+  if (topic_reader_take_refusal(c->topic.reader) && c->commit_again_ns > now + REFUSED_INTERVALS * interval_ns)
+    c->commit_again_ns = now + REFUSED_INTERVALS * interval_ns;
   if (digest == c->topic.committed_digest && now < c->commit_again_ns)
     return ERR_OK;
   if (topic_reader_commit(c->topic.reader, positions, n)) {

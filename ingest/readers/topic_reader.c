@@ -26,6 +26,7 @@ struct topic_reader {
   uint64_t version;   /* kafka_renewal_version() when it was opened */
   bool is_away;       /* the client has reported an absence since the last poll */
   bool is_committing; /* the broker has not answered the last commit */
+  bool is_refused;    /* the broker has refused a commit, and nobody has been told */
 };
 
 static const struct kafka_property defaults[] = {
@@ -77,10 +78,20 @@ static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_
   (void)rk;
   (void)offsets;
   r->is_committing = false;
-  if (error && error != RD_KAFKA_RESP_ERR__DESTROY)
-    log_warn("positions_not_committed",
-             "topic=%s error=%s note=\"Kafka's tools show an old lag; nothing else depends on it\"", r->topic,
-             rd_kafka_err2name(error));
+  if (!error || error == RD_KAFKA_RESP_ERR__DESTROY)
+    return;
+  r->is_refused = true;
+  log_warn("positions_not_committed",
+           "topic=%s error=%s note=\"Kafka's tools show an old lag; nothing else depends on it\"", r->topic,
+           rd_kafka_err2name(error));
+}
+
+bool topic_reader_take_refusal(struct topic_reader *r)
+{
+  bool is_refused = r->is_refused;
+
+  r->is_refused = false;
+  return is_refused;
 }
 
 bool topic_reader_commit(struct topic_reader *r, const struct position *positions, size_t n)

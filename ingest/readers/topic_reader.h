@@ -57,6 +57,9 @@ int64_t topic_reader_log_end(struct topic_reader *r, int32_t partition);
  * false if it could not begin, as while the broker has not answered the last commit: try again. Blocks: no. */
 bool topic_reader_commit(struct topic_reader *r, const struct position *positions, size_t n);
 
+/* Has the broker refused a commit since this was last asked? Blocks: no. */
+bool topic_reader_take_refusal(struct topic_reader *r);
+
 /* Stop reading one partition. */
 void topic_reader_leave(struct topic_reader *r, int32_t partition);
 

@@ -135,6 +135,8 @@ class Lag(Case):
         eventually(lambda: "event=positions_not_committed" in system.daemon.log(), "the event")
         system.check_catalogue()
         self.assertEqual(self.row()["lag"], 0)
+        member.close()
+        eventually(lambda: self.committed(1) == [10], "the same positions to be committed when the group is empty")
         system.daemon.stop()
 
     def test_nothing_is_committed_if_it_is_turned_off(self):
