@@ -152,8 +152,8 @@ template <class T> T atomicExch(T *p, T value)
   return cuda_model_atomic(p, [=](T) { return value; });
 }
 
-/* cp.async of 16 bytes, cp.async.commit_group and cp.async.wait_group. */
-void cuda_model_copy_async(void *shared, const void *global, size_t n); /* 4, 8 or 16 bytes */
+/* cp.async of n bytes, 4, 8 or 16; cp.async.commit_group and cp.async.wait_group. */
+void cuda_model_copy_async(void *shared, const void *global, size_t n);
 void cuda_model_copy_async_commit();
 void cuda_model_copy_async_wait(unsigned pending);
 

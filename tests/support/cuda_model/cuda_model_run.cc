@@ -32,7 +32,7 @@ enum {
 
 enum fiber_state : unsigned char { READY, AT_BLOCK, AT_WARPGROUP, AT_WARP, DONE };
 
-/* An asynchronous copy of 16 bytes that its thread has not waited for. */
+/* An asynchronous copy that its thread has not waited for. */
 struct copy {
   void *to;
   const void *from;
