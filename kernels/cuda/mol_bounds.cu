@@ -159,7 +159,7 @@ template <int N_COMPONENTS, int DIM> static size_t least_bytes()
   typedef sizes<N_COMPONENTS, DIM, false> SHARED;
   typedef sizes<N_COMPONENTS, DIM, true> SINGLE;
   size_t scan = memory_bytes<SHARED>(SHARED::WARPGROUP_QUERIES, SHARED::STAGES, bound_warps()),
-         lists = memory_bytes<SINGLE>(1, device_warps_together(), 1);
+         lists = memory_bytes<SINGLE>(1, device_warps_together(), WARPS_OF_A_QUERY);
 
   return scan > lists ? scan : lists;
 }

@@ -49,9 +49,7 @@ static __device__ __forceinline__ void scan_tiles(const struct bound_work &work,
   if (blockIdx.x < n_tiles)
     load_tile<S>(work, blockIdx.x, m.tiles, threadIdx.x, block_threads());
   copy_async_commit();
-  for (uint32_t q = warp; q < work.n_group;
-       q += block_threads() / WARP_LANES) /* queries past the end repeat the last one */
-    load_query<S>(work, m, q, first_query + q < work.n_queries ? first_query + q : work.n_queries - 1);
+  load_queries<S>(work, m, first_query, block_threads());
   copy_async_wait<1>();
   warpgroup_publish();
   for (uint32_t tile = blockIdx.x, i = 0; tile < n_tiles; tile += gridDim.x, i++) {
@@ -85,11 +83,9 @@ static __device__ __forceinline__ void work_on_own_tiles(const struct bound_work
   if (first < n_tiles)
     load(first + later, items);
   copy_async_commit();
-  if (warp == 0)
-    load_query<S>(work, m, 0, blockIdx.y);
   copy_async_wait<0>();
   warpgroup_publish();
-  __syncthreads();
+  load_queries<S>(work, m, blockIdx.y, blockDim.x); /* its barriers are also for the copies */
   while (first < n_tiles) {
     work_on(m, items, first + later);
     first += gridDim.x * n_warps;
@@ -126,7 +122,7 @@ template <class S> static unsigned single_warps()
 {
   unsigned together = device_warps_together(), n_warps = bound_warps();
 
-  while (n_warps > 0 && memory_bytes<S>(1, n_warps, 1) > device_shared_bytes(SIZE_MAX))
+  while (n_warps > 0 && memory_bytes<S>(1, n_warps, WARPS_OF_A_QUERY) > device_shared_bytes(SIZE_MAX))
     n_warps -= together;
   return n_warps;
 }
@@ -140,7 +136,7 @@ static err_code_t launch_single(struct device_stream *stream, struct bound_work 
 
   work.n_group = 1;
   return launch(stream, dim3(n_tiles < share ? n_tiles : share, n_queries), n_warps * WARP_LANES,
-                memory_bytes<S>(1, n_warps, 1), kernel, work);
+                memory_bytes<S>(1, n_warps, WARPS_OF_A_QUERY), kernel, work);
 }
 
 /* The most queries of a block whose warps share tiles. 0 if the device has not enough shared memory. */

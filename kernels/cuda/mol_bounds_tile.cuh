@@ -13,20 +13,26 @@ enum {
   STRIP_ITEMS = 16, /* that a warp works on */
   DEVICE_TILE = 64,
   SIZES_OF_A_QUERY = 8,
+  WARPS_OF_A_QUERY = 2, /* that load it */
   GRAM = BOUND_QUERY_COMPONENTS * BOUND_QUERY_COMPONENTS
 };
 
-/* A query's sizes in shared memory. The error of its logits is ERROR + PER_RESIDUAL * the item's residual. MIX_ERROR
- * and MIX_PER_RESIDUAL are the same for step 8. FLOOR is for screening: the floor less MIX_ERROR. */
+/* A query's sizes in shared memory, and in their place first what they are computed from. The error of its logits is
+ * ERROR + PER_RESIDUAL * the item's residual. MIX_ERROR and MIX_PER_RESIDUAL are the same for step 8. FLOOR is for
+ * screening: the floor less MIX_ERROR. */
 enum {
   QUERY_ERROR,
   QUERY_PER_RESIDUAL,
   QUERY_MIX_ERROR,
   QUERY_MIX_PER_RESIDUAL,
   QUERY_MIX_ROUNDING,
-  QUERY_MAX_GATE,
-  QUERY_FLOOR
+  QUERY_FLOOR,
+  QUERY_MAX_GATE
 };
+
+/* Norms of a query's scaled components, then those of their rounding errors: spectral, Frobenius, and of the largest
+ * row. They lie in front of QUERY_MAX_GATE. */
+enum { NORM_SPECTRAL, NORM_FROBENIUS, NORM_LARGEST, NORMS };
 
 /* Warps of a block: as many as registers allow. Without warpgroups, a warp has weights in registers too. A block with
  * one query may have fewer, if its shared memory has no room for more tiles. */
@@ -62,8 +68,7 @@ template <int N_COMPONENTS, int DIM, bool IS_SINGLE> struct sizes {
                                  : 16,
     QUERY_BYTES = BOUND_QUERY_COMPONENTS * D * 2 + (L + SIZES_OF_A_QUERY) * 4,
     CHUNKS_OF_COMPONENTS = M * D / 8, /* 16 bytes each */
-    CHUNKS_OF_GATES = L / 8,
-    CHUNKS_OF_AN_ITEM = CHUNKS_OF_COMPONENTS + CHUNKS_OF_GATES + 1
+    CHUNKS_OF_GATES = L / 8
   };
 };
 
@@ -115,6 +120,19 @@ template <class S> static __device__ __forceinline__ bound_memory<S> divide_memo
   return m;
 }
 
+/* The number of a symmetric 8 x 8 matrix's square in row `row` and column `column`. */
+static __device__ __forceinline__ float square_at(const float *matrix, unsigned row, unsigned column)
+{
+  const float4 *a = reinterpret_cast<const float4 *>(matrix + row * 8);
+  const float4 *b = reinterpret_cast<const float4 *>(matrix + column * 8);
+  float sum = 0.0f;
+
+#pragma unroll
+  for (unsigned i = 0; i < 2; i++)
+    sum = fmaf(a[i].w, b[i].w, fmaf(a[i].z, b[i].z, fmaf(a[i].y, b[i].y, fmaf(a[i].x, b[i].x, sum))));
+  return sum;
+}
+
 /* Return, in every lane, an upper bound on the spectral norm of 8 rows, at most 4% above it. `gram` has the rows' inner
  * products and is overwritten. The spectral norm is the square root of |gram|, and |gram| is at most
  * |gram^16|_F^(1/16). Dividing by the trace keeps the powers from underflowing. */
@@ -125,22 +143,20 @@ static __device__ float spectral_norm(float *gram, float trace)
 
   if (trace > 0.0f) { /* the same in all lanes */
     float mine[2] = { gram[lane] / trace, gram[lane + WARP_LANES] / trace };
+#pragma unroll 1
     for (int squaring = 0; squaring < 4; squaring++) {
       __syncwarp();
       gram[lane] = mine[0];
       gram[lane + WARP_LANES] = mine[1];
       __syncwarp();
-      for (unsigned i = 0; i < 2; i++) {
-        unsigned row = lane / 8 + 4 * i, column = lane % 8;
-        mine[i] = 0.0f;
-        for (unsigned k = 0; k < 8; k++)
-          mine[i] = fmaf(gram[row * 8 + k], gram[k * 8 + column], mine[i]);
-      }
+      for (unsigned i = 0; i < 2; i++)
+        mine[i] = square_at(gram, lane / 8 + 4 * i, lane % 8);
     }
     power = warp_sum(fmaf(mine[0], mine[0], mine[1] * mine[1]));
+#pragma unroll 1
     for (int root = 0; root < 6; root++)
-      power = sqrtf(power);
-    power *= 1.001f * sqrtf(trace); /* gram's rounding is at most 8 d_P u of its norm */
+      power = fast_sqrt(power);
+    power *= 1.001f * fast_sqrt(trace); /* gram's rounding is at most 8 d_P u of its norm */
   }
   __syncwarp();
   return trace > 0.0f ? power : trace;
@@ -154,22 +170,31 @@ static __device__ __forceinline__ float scaled(float f, float inv_temperature, b
   return is_rounding ? x - float_of(half_of(x)) : x;
 }
 
-/* Find the norms of the 8 scaled rows, or of their rounding errors: spectral, Frobenius, and the largest row's. One
- * warp. */
+static __device__ __forceinline__ float4 scaled(float4 f, float inv_temperature, bool is_rounding)
+{
+  return { scaled(f.x, inv_temperature, is_rounding), scaled(f.y, inv_temperature, is_rounding),
+           scaled(f.z, inv_temperature, is_rounding), scaled(f.w, inv_temperature, is_rounding) };
+}
+
+/* Find the norms of the 8 scaled rows, or of their rounding errors. Lane 0 writes them. One warp. */
 template <class S>
 static __device__ void find_query_norms(const float *components, float inv_temperature, bool is_rounding, float *gram,
-                                        float norms[3])
+                                        float norms[NORMS])
 {
-  unsigned lane = warp_lane();
-  float trace = 0.0f, most = 0.0f;
+  const float4 *rows = reinterpret_cast<const float4 *>(components);
+  unsigned lane = warp_lane(), row = lane / 8, column = lane % 8;
+  float trace = 0.0f, most = 0.0f, low = 0.0f, high = 0.0f; /* low, high: products of rows `row` and `row` + 4 */
 
-  for (unsigned i = 0; i < 2; i++) {
-    const float *a = components + (lane / 8 + 4 * i) * S::D, *b = components + lane % 8 * S::D;
-    float sum = 0.0f;
-    for (unsigned k = 0; k < S::D; k++)
-      sum = fmaf(scaled(a[k], inv_temperature, is_rounding), scaled(b[k], inv_temperature, is_rounding), sum);
-    gram[lane + i * WARP_LANES] = sum;
+#pragma unroll 4
+  for (unsigned k = 0; k < S::D / 4; k++) {
+    float4 a = scaled(rows[row * (S::D / 4) + k], inv_temperature, is_rounding);
+    float4 b = scaled(rows[(row + 4) * (S::D / 4) + k], inv_temperature, is_rounding);
+    float4 c = scaled(rows[column * (S::D / 4) + k], inv_temperature, is_rounding);
+    low = fmaf(a.w, c.w, fmaf(a.z, c.z, fmaf(a.y, c.y, fmaf(a.x, c.x, low))));
+    high = fmaf(b.w, c.w, fmaf(b.z, c.z, fmaf(b.y, c.y, fmaf(b.x, c.x, high))));
   }
+  gram[lane] = low;
+  gram[lane + WARP_LANES] = high;
   __syncwarp();
   for (unsigned n = 0; n < BOUND_QUERY_COMPONENTS; n++) {
     float square = gram[n * (BOUND_QUERY_COMPONENTS + 1)];
@@ -177,35 +202,12 @@ static __device__ void find_query_norms(const float *components, float inv_tempe
     most = fmaxf(most, square); /* drops NaN, which the trace keeps */
   }
   __syncwarp();
-  norms[0] = spectral_norm(gram, trace);
-  norms[1] = sqrtf(trace);
-  norms[2] = sqrtf(most);
-}
-
-/* Compute steps 1 and 8 of the proof for one query. One warp. */
-template <class S>
-static __device__ void find_query_sizes(const float *components, const float *gates, float inv_temperature, float *gram,
-                                        float *out)
-{
-  const float u = 0x1p-24f, sums = S::D / BOUND_STEP * MMA_ERROR + (S::D + 6) * u;
-  const float longest = BOUND_SECOND_ORDER * MOL_BOUND_NORM_MAX;
-  float norms[3], rounding[3], gate = 0.0f;
-
-  find_query_norms<S>(components, inv_temperature, false, gram, norms);
-  find_query_norms<S>(components, inv_temperature, true, gram, rounding);
-  for (unsigned p = warp_lane(); p < S::L; p += WARP_LANES)
-    gate = fmaxf(gate, fabsf(gates[p])); /* drops NaN, which makes the score NaN anyway */
-  gate = warp_max(gate);
-  if (warp_lane() != 0)
-    return;
-  float max_logit = longest * norms[2];
-  out[QUERY_ERROR] = longest * sqrtf((float)S::M) * (rounding[0] + sums * norms[1]) + 0x1p-21f;
-  out[QUERY_PER_RESIDUAL] = BOUND_SECOND_ORDER * sqrtf((float)S::M) * norms[0];
-  out[QUERY_MIX_ERROR] =
-      longest * (rounding[2] + sums * norms[2]) + (0x1p-11f + (2 * S::L + 4) * u) * max_logit + 0x1p-21f;
-  out[QUERY_MIX_PER_RESIDUAL] = BOUND_SECOND_ORDER * norms[2];
-  out[QUERY_MIX_ROUNDING] = 48 * u * max_logit;
-  out[QUERY_MAX_GATE] = gate;
+  float spectral = spectral_norm(gram, trace);
+  if (lane == 0) {
+    norms[NORM_SPECTRAL] = spectral;
+    norms[NORM_FROBENIUS] = sqrtf(trace);
+    norms[NORM_LARGEST] = sqrtf(most);
+  }
 }
 
 /* The floor of step 10 for an item without a residual, with room for every rounding of it. */
@@ -214,29 +216,90 @@ static __device__ __forceinline__ float lowered_floor(float floor, float mix_err
   return floor - fmaf(0x1p-20f, fabsf(floor), mix_error);
 }
 
+/* Compute steps 1 and 8 of the proof for one query, from its norms, which it replaces. One thread. */
 template <class S>
-static __device__ void load_query(const struct bound_work &work, const bound_memory<S> &m, uint32_t q, uint32_t query)
+static __device__ __forceinline__ void find_query_sizes(const struct bound_work &work, uint32_t query,
+                                                        float sizes[SIZES_OF_A_QUERY])
 {
-  const float *components = work.query_components + (size_t)query * BOUND_QUERY_COMPONENTS * S::D;
-  const float *gates = work.query_gates + (size_t)query * S::L;
+  const float u = 0x1p-24f, sums = S::D / BOUND_STEP * MMA_ERROR + (S::D + 6) * u;
+  const float longest = BOUND_SECOND_ORDER * MOL_BOUND_NORM_MAX;
+  float norms[NORMS], rounding[NORMS];
+
+  for (int i = 0; i < NORMS; i++) {
+    norms[i] = sizes[i];
+    rounding[i] = sizes[NORMS + i];
+  }
+  float max_logit = longest * norms[NORM_LARGEST];
+  sizes[QUERY_ERROR] =
+      longest * sqrtf((float)S::M) * (rounding[NORM_SPECTRAL] + sums * norms[NORM_FROBENIUS]) + 0x1p-21f;
+  sizes[QUERY_PER_RESIDUAL] = BOUND_SECOND_ORDER * sqrtf((float)S::M) * norms[NORM_SPECTRAL];
+  sizes[QUERY_MIX_ERROR] = longest * (rounding[NORM_LARGEST] + sums * norms[NORM_LARGEST]) +
+                           (0x1p-11f + (2 * S::L + 4) * u) * max_logit + 0x1p-21f;
+  sizes[QUERY_MIX_PER_RESIDUAL] = BOUND_SECOND_ORDER * norms[NORM_LARGEST];
+  sizes[QUERY_MIX_ROUNDING] = 48 * u * max_logit;
+  if (work.floors)
+    sizes[QUERY_FLOOR] = lowered_floor(work.floors[query], sizes[QUERY_MIX_ERROR]);
+}
+
+/* Load a query's components, as the tensor core's second operand. One warp. */
+template <class S>
+static __device__ __forceinline__ void load_query_components(const float *components, float inv_temperature, uint2 *out)
+{
   unsigned lane = warp_lane();
 
   for (unsigned step = 0; step < S::D / BOUND_STEP; step++) {
     float x[4];
     for (unsigned i = 0; i < 4; i++) {
       unsigned k = step * BOUND_STEP + lane % 4 * 2 + i / 2 * 8 + i % 2;
-      x[i] = scaled(components[lane / 4 * S::D + k], work.inv_temperature, false);
+      x[i] = scaled(components[lane / 4 * S::D + k], inv_temperature, false);
     }
     uint2 both;
     both.x = half_pair(x[0], x[1]);
     both.y = half_pair(x[2], x[3]);
-    m.components[(q * (S::D / BOUND_STEP) + step) * WARP_LANES + lane] = both;
+    out[step * WARP_LANES + lane] = both;
   }
-  for (unsigned i = lane; i < S::L; i += WARP_LANES)
-    m.gates[q * S::L + i] = 0.5f * gates[i % BOUND_QUERY_COMPONENTS * S::M + i / BOUND_QUERY_COMPONENTS];
-  find_query_sizes<S>(components, gates, work.inv_temperature, m.scratch + threadIdx.x / WARP_LANES * GRAM, m.query[q]);
-  if (lane == 0 && work.floors)
-    m.query[q][QUERY_FLOOR] = lowered_floor(work.floors[query], m.query[q][QUERY_MIX_ERROR]);
+}
+
+/* Load a query's gates. Returns the largest in lane 0. One warp. */
+template <class S> static __device__ __forceinline__ float load_query_gates(const float *gates, float *out)
+{
+  float largest = 0.0f;
+
+#pragma unroll
+  for (unsigned i = warp_lane(); i < S::L; i += WARP_LANES) {
+    float gate = gates[i % BOUND_QUERY_COMPONENTS * S::M + i / BOUND_QUERY_COMPONENTS];
+    largest = fmaxf(largest, fabsf(gate)); /* drops NaN, which makes the score NaN anyway */
+    out[i] = 0.5f * gate;
+  }
+  return warp_max(largest);
+}
+
+/* Load a block's queries; those past the end repeat the last one. Two warps share a query. Has barriers. */
+template <class S>
+static __device__ __forceinline__ void load_queries(const struct bound_work &work, const bound_memory<S> &m,
+                                                    uint32_t first_query, unsigned n_threads)
+{
+  uint32_t last = work.n_queries - 1;
+
+  for (uint32_t half = threadIdx.x / WARP_LANES; half < 2 * work.n_group; half += n_threads / WARP_LANES) {
+    uint32_t q = half / 2, query = first_query + q < last ? first_query + q : last;
+    const float *components = work.query_components + (size_t)query * BOUND_QUERY_COMPONENTS * S::D;
+    bool is_rounding = half % 2;
+    find_query_norms<S>(components, work.inv_temperature, is_rounding, m.scratch + threadIdx.x / WARP_LANES * GRAM,
+                        m.query[q] + is_rounding * NORMS);
+    if (is_rounding) {
+      float gate = load_query_gates<S>(work.query_gates + (size_t)query * S::L, m.gates + q * S::L);
+      if (warp_lane() == 0)
+        m.query[q][QUERY_MAX_GATE] = gate;
+    } else {
+      load_query_components<S>(components, work.inv_temperature, m.components + q * (S::D / BOUND_STEP) * WARP_LANES);
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x < work.n_group)
+    find_query_sizes<S>(work, first_query + threadIdx.x < last ? first_query + threadIdx.x : last,
+                        m.query[threadIdx.x]);
+  __syncthreads();
 }
 
 /* The first slot of a tile of a scan. The kernel's tiles divide those of 64 items that a stride counts. */
@@ -247,50 +310,52 @@ template <class S> static __device__ __forceinline__ uint32_t first_slot(const s
   return work.first + i / DEVICE_TILE * work.stride * DEVICE_TILE + i % DEVICE_TILE;
 }
 
-/* Start to prefetch 16 bytes of an item: chunk `chunk` of CHUNKS_OF_AN_ITEM, to row `row` of a tile. */
-template <class S>
-static __device__ __forceinline__ void load_chunk(const struct bound_work &work, size_t slot, unsigned row,
-                                                  unsigned chunk, unsigned char *tile)
+/* Start to prefetch a tile's items, whose slots are slot_of(row). n_threads call this, this one is number `thread`.
+ * slot_of() may need whole warps. AT_A_TIME: how often the loops are unrolled, where registers allow. */
+template <class S, int AT_A_TIME, class SLOT_OF>
+static __device__ __forceinline__ void load_rows(const struct bound_work &work, unsigned char *to, unsigned thread,
+                                                 unsigned n_threads, SLOT_OF slot_of)
 {
-  unsigned char *gates = tile + S::TILE * S::ROW * 2, *residuals = gates + S::TILE * S::GATE_ROW * 2;
+  unsigned char *gates = to + S::TILE * S::ROW * 2, *residuals = gates + S::TILE * S::GATE_ROW * 2;
 
-  if (chunk < S::CHUNKS_OF_COMPONENTS)
-    copy_async(tile + row * S::ROW * 2 + chunk * 16, work.items.components + slot * S::M * S::D + chunk * 8);
-  else if (chunk < S::CHUNKS_OF_COMPONENTS + S::CHUNKS_OF_GATES)
-    copy_async(gates + row * S::GATE_ROW * 2 + (chunk - S::CHUNKS_OF_COMPONENTS) * 16,
-               work.items.gates + slot * S::L + (chunk - S::CHUNKS_OF_COMPONENTS) * 8);
-  else
-    copy_async(residuals + row * MOL_RESIDUALS * 4, work.items.residuals + slot * MOL_RESIDUALS);
+#pragma unroll AT_A_TIME
+  for (unsigned i = thread; i < S::TILE * S::CHUNKS_OF_COMPONENTS; i += n_threads) {
+    unsigned row = i / S::CHUNKS_OF_COMPONENTS, chunk = i % S::CHUNKS_OF_COMPONENTS;
+    copy_async(to + row * S::ROW * 2 + chunk * 16,
+               work.items.components + (size_t)slot_of(row) * (S::M * S::D) + chunk * 8);
+  }
+#pragma unroll AT_A_TIME
+  for (unsigned i = thread; i < S::TILE * S::CHUNKS_OF_GATES; i += n_threads) {
+    unsigned row = i / S::CHUNKS_OF_GATES, chunk = i % S::CHUNKS_OF_GATES;
+    copy_async(gates + row * S::GATE_ROW * 2 + chunk * 16, work.items.gates + (size_t)slot_of(row) * S::L + chunk * 8);
+  }
+  uint32_t slot = slot_of(thread % S::TILE);
+  if (thread < S::TILE)
+    copy_async(residuals + thread * MOL_RESIDUALS * 4, work.items.residuals + (size_t)slot * MOL_RESIDUALS);
 }
 
-/* Start to prefetch a tile of a scan. n_threads call this, this one is number `thread`. Items past the end repeat the
- * last one. */
+/* Start to prefetch a tile of a scan. Items past the end repeat the last one. */
 template <class S>
-static __device__ void load_tile(const struct bound_work &work, uint32_t tile, unsigned char *to, unsigned thread,
-                                 unsigned n_threads)
+static __device__ __forceinline__ void load_tile(const struct bound_work &work, uint32_t tile, unsigned char *to,
+                                                 unsigned thread, unsigned n_threads)
 {
-#pragma unroll 1 /* registers are short */
-  for (unsigned i = thread; i < S::TILE * S::CHUNKS_OF_AN_ITEM; i += n_threads) {
-    unsigned row = i / S::CHUNKS_OF_AN_ITEM;
-    uint32_t slot = first_slot<S>(work, tile) + row;
-    load_chunk<S>(work, slot < work.end ? slot : work.end - 1, row, i % S::CHUNKS_OF_AN_ITEM, to);
-  }
+  uint32_t first = first_slot<S>(work, tile), last = work.end - 1;
+
+  load_rows<S, 1>(work, to, thread, n_threads, [&](unsigned row) { return first + row < last ? first + row : last; });
 }
 
 /* The same for a tile of a list of n entries. One warp. */
 template <class S>
-static __device__ void load_entries(const struct bound_work &work, uint32_t n, uint32_t tile, unsigned char *to)
+static __device__ __forceinline__ void load_entries(const struct bound_work &work, uint32_t n, uint32_t tile,
+                                                    unsigned char *to)
 {
   uint32_t mine = tile * S::TILE + warp_lane() % S::TILE;
   uint32_t slot = work.lists.slots[(size_t)blockIdx.y * work.lists.capacity + (mine < n ? mine : n - 1)];
 
   static_assert((int)S::TILE <= (int)WARP_LANES, "a lane for each entry");
-  for (unsigned first = 0; first < S::TILE * S::CHUNKS_OF_AN_ITEM; first += WARP_LANES) {
-    unsigned i = first + warp_lane(), row = i / S::CHUNKS_OF_AN_ITEM;
-    uint32_t of_row = __shfl_sync(WARP_ALL, slot, (int)(row % S::TILE));
-    if (row < S::TILE)
-      load_chunk<S>(work, of_row, row, i % S::CHUNKS_OF_AN_ITEM, to);
-  }
+  static_assert(S::TILE * S::CHUNKS_OF_GATES % WARP_LANES == 0, "whole warps copy chunks");
+  load_rows<S, 4>(work, to, warp_lane(), WARP_LANES,
+                  [&](unsigned row) { return __shfl_sync(WARP_ALL, slot, (int)row); });
 }
 
 /* The row that a lane gives to load_matrices() for the first step of a strip. */
