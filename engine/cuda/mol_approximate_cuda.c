@@ -55,27 +55,36 @@ static size_t scratch_bytes(const struct funnel *f)
 
 /* A group's candidates while they are collected. */
 struct finding {
-  struct device_lists all;        /* candidates of both kinds, each once */
-  struct device_lists of_pairs;   /* candidates of the pairs, if any */
-  struct device_lists overflowed; /* only n is used: not 0 where a list of the pairs overflowed */
-  struct device_lists offered;    /* only n is used: the lengths of the lists by average */
-  uint32_t *seen;
+  struct device_lists all;           /* candidates of both kinds, each once */
+  struct candidates_origins origins; /* lists that must not have overflowed */
+  uint32_t *n_offered;               /* [group->n] zeros: for the lengths of the lists by average */
+  uint32_t *seen;                    /* NULL if there are candidates of one kind only */
 };
+
+/* Only with candidates of both kinds can an item be found twice. */
+static size_t n_seen_words(const struct funnel *f)
+{
+  const struct approximate *a = f->context;
+
+  return a->n_pairs && a->n_average ? funnel_n_words(f->batch) : 0;
+}
 
 static err_t open_finding(const struct funnel *f, const struct funnel_group *group, struct finding *out)
 {
   struct mol_cuda_queries *queries = group->queries;
   struct device_worker *w = funnel_worker(f);
-  size_t n_zeros = group->n * (1 + funnel_n_words(f->batch));
-  uint32_t *zeros;
+  size_t n_zeros = group->n * (1 + n_seen_words(f));
 
   TRY(funnel_lists(w, group->n, room_of(f), &out->all));
   TRY(device_worker_output(w, group->n, sizeof *out->all.n, &out->all.n, &queries->n_found));
   TRY(lists_clear(w->stream, &out->all));
-  TRY(device_worker_array(w, n_zeros, sizeof *zeros, &zeros));
-  out->offered = (struct device_lists){ .n_lists = group->n, .capacity = group->lists.capacity, .n = zeros };
-  out->seen = zeros + group->n;
-  return device_fill(w->stream, zeros, 0, n_zeros * sizeof *zeros);
+  TRY(device_worker_array(w, n_zeros, sizeof *out->n_offered, &out->n_offered));
+  out->seen = n_seen_words(f) ? out->n_offered + group->n : NULL;
+  out->origins.n[0] = out->all.n;
+  out->origins.capacity[0] = out->all.capacity;
+  out->origins.n[1] = out->n_offered;
+  out->origins.capacity[1] = group->lists.capacity;
+  return device_fill(w->stream, out->n_offered, 0, n_zeros * sizeof *out->n_offered);
 }
 
 /* Add the candidates of the pairs. Their scores are set to 0: candidates_add() skips -inf, and theirs are undefined. */
@@ -85,24 +94,24 @@ static err_t add_pairs(const struct funnel *f, const struct funnel_group *group,
   struct device_worker *w = funnel_worker(f);
   struct mol_cuda_queries *queries = group->queries;
   struct mol_pairs_source source = mol_cuda_pairs_source(f, group);
-  struct device_lists *lists = &finding->of_pairs;
   struct mol_pairs_found found;
 
-  TRY(funnel_lists(w, group->n, pairs_room(f), lists));
-  finding->overflowed = (struct device_lists){ .n_lists = group->n };
-  TRY(device_worker_array(w, group->n, sizeof *finding->overflowed.n, &finding->overflowed.n));
+  TRY(funnel_lists(w, group->n, pairs_room(f), &found.candidates));
+  TRY(device_worker_array(w, group->n, sizeof *found.has_overflowed, &found.has_overflowed));
   TRY(device_worker_output(w, group->n, sizeof *found.nth_best, &found.nth_best, &queries->nth_best));
-  found.candidates = *lists;
-  found.has_overflowed = finding->overflowed.n;
+  finding->origins.n[2] = found.has_overflowed; /* 0 or not, as with a capacity of 0 */
   TRY(mol_pairs_cuda_candidates(f, group, &source, (uint32_t)a->n_pairs, &found));
-  TRY(device_fill(w->stream, lists->scores, 0, group->n * lists->capacity * sizeof *lists->scores));
-  return candidates_add(w->stream, lists, NULL, finding->seen, funnel_n_words(f->batch), &finding->all);
+  TRY(device_fill(w->stream, found.candidates.scores, 0,
+                  group->n * found.candidates.capacity * sizeof *found.candidates.scores));
+  return candidates_add(w->stream, &found.candidates, NULL, finding->seen, funnel_n_words(f->batch), NULL,
+                        &finding->all);
 }
 
 /* Keep the candidates that may be among the K best, and score them. K candidates reach the K-th best lower bound, so a
  * candidate whose upper bound is below it cannot be one of the K best. */
-static err_t keep_by_bounds(const struct funnel *f, const struct funnel_group *group, const struct device_lists *all)
+static err_t keep_by_bounds(const struct funnel *f, const struct funnel_group *group, const struct finding *finding)
 {
+  const struct device_lists *all = &finding->all;
   struct device_worker *w = funnel_worker(f);
   struct mol_bounds_input input = mol_cuda_bound_input(f, group);
   struct device_lists by_lowers = *all;
@@ -110,14 +119,14 @@ static err_t keep_by_bounds(const struct funnel *f, const struct funnel_group *g
   TRY(device_worker_array(w, group->n * all->capacity, sizeof *by_lowers.scores, &by_lowers.scores));
   TRY(mol_bounds_lists(w->stream, &input, all, by_lowers.scores));
   TRY(lists_threshold(w->stream, &by_lowers, (struct lists_ranks){ group->ranks, 0 }, group->floors));
-  TRY(candidates_add(w->stream, all, group->floors, NULL, 0, &group->lists));
+  TRY(candidates_add(w->stream, all, group->floors, NULL, 0, &finding->origins, &group->lists));
   return mol_cuda_score(f, group, &group->lists);
 }
 
-static err_t keep_by_scores(const struct funnel *f, const struct funnel_group *group, const struct device_lists *all)
+static err_t keep_by_scores(const struct funnel *f, const struct funnel_group *group, const struct finding *finding)
 {
-  TRY(mol_cuda_score(f, group, all));
-  return candidates_add(funnel_worker(f)->stream, all, NULL, NULL, 0, &group->lists);
+  TRY(mol_cuda_score(f, group, &finding->all));
+  return candidates_add(funnel_worker(f)->stream, &finding->all, NULL, NULL, 0, &finding->origins, &group->lists);
 }
 
 /* Put the candidates and their scores into group->lists. A list is marked as overflowed if any list before it was. */
@@ -125,21 +134,16 @@ static err_t append(const struct funnel *f, const struct funnel_group *group, st
                     const float *floors)
 {
   const struct approximate *a = f->context;
-  struct device_worker *w = funnel_worker(f);
   struct finding finding = { 0 };
 
   (void)range; /* always all slots */
   (void)floors;
   TRY(open_finding(f, group, &finding));
   if (a->n_average)
-    TRY(mol_cuda_candidates_of_average(f, group, a->n_average, true, finding.seen, &finding.all, finding.offered.n));
+    TRY(mol_cuda_candidates_of_average(f, group, a->n_average, true, finding.seen, &finding.all, finding.n_offered));
   if (a->n_pairs)
     TRY(add_pairs(f, group, &finding));
-  TRY(mol_cuda_has_bounds(f) ? keep_by_bounds(f, group, &finding.all) : keep_by_scores(f, group, &finding.all));
-  TRY(candidates_copy_overflow(w->stream, &finding.offered, &group->lists));
-  if (a->n_pairs)
-    TRY(candidates_copy_overflow(w->stream, &finding.overflowed, &group->lists));
-  return candidates_copy_overflow(w->stream, &finding.all, &group->lists);
+  return mol_cuda_has_bounds(f) ? keep_by_bounds(f, group, &finding) : keep_by_scores(f, group, &finding);
 }
 
 static void collect(const struct funnel *f, const struct funnel_group *group)

@@ -66,8 +66,9 @@ static err_t find_floors(const struct funnel *f, const struct funnel_group *grou
   return lists_threshold_of(w->stream, maxima, group->n, n_tiles * AVERAGE_SCAN_MAXIMA, ranks, floors);
 }
 
-/* Compute the dot products of all entries of group->lists. */
-static err_t score_lists(const struct funnel *f, const struct funnel_group *group, bool admitted)
+/* Compute the dot products of all entries of the lists. */
+static err_t score_lists(const struct funnel *f, const struct funnel_group *group, bool admitted,
+                         const struct device_lists *lists)
 {
   const struct mol_cuda_queries *queries = group->queries;
   struct mol_item_layout item = mol_item_layout(mol_cuda_model(f));
@@ -78,7 +79,7 @@ static err_t score_lists(const struct funnel *f, const struct funnel_group *grou
 
   if (admitted)
     input.excluded = queries->excluded;
-  return average_score_lists(funnel_worker(f)->stream, &input, &group->lists);
+  return average_score_lists(funnel_worker(f)->stream, &input, lists);
 }
 
 err_t mol_cuda_candidates_of_average(const struct funnel *f, const struct funnel_group *group, size_t n_best,
@@ -87,12 +88,12 @@ err_t mol_cuda_candidates_of_average(const struct funnel *f, const struct funnel
   struct device_worker *w = funnel_worker(f);
   struct average_scan_input input = scan_input(f, group);
   struct lists_ranks ranks = { NULL, (uint32_t)n_best };
+  struct device_lists offered = group->lists;
 
+  offered.n = n_offered;
   TRY(find_floors(f, group, n_best, admitted, group->floors));
-  TRY(average_scan_append(w->stream, &input, 0, f->batch->n_slots, group->floors, &group->lists));
-  TRY(score_lists(f, group, admitted));
-  TRY(lists_threshold(w->stream, &group->lists, ranks, group->thresholds));
-  TRY(candidates_add(w->stream, &group->lists, group->thresholds, seen, funnel_n_words(f->batch), to));
-  TRY(device_copy(w->stream, n_offered, group->lists.n, group->n * sizeof *n_offered));
-  return lists_clear(w->stream, &group->lists);
+  TRY(average_scan_append(w->stream, &input, 0, f->batch->n_slots, group->floors, &offered));
+  TRY(score_lists(f, group, admitted, &offered));
+  TRY(lists_threshold(w->stream, &offered, ranks, group->thresholds));
+  return candidates_add(w->stream, &offered, group->thresholds, seen, funnel_n_words(f->batch), NULL, to);
 }

@@ -27,7 +27,7 @@ struct mol_cuda_queries {
   const float *averages;   /* [n][d_P] */
   struct candidates_excluded excluded;
   struct admitted_words rows_admitted; /* [n][P_q] */
-  float *work; /* work space for mol_score.h; NULL: it needs none */
+  float *work;                         /* work space for mol_score.h; NULL: it needs none */
   /* Outputs on the host, [n]; NULL where the method has none. */
   const float *nth_best;   /* from mol_pairs_cuda_candidates() */
   const uint32_t *n_seeds; /* two_pass: candidates that gave the floor */
@@ -80,11 +80,12 @@ size_t mol_cuda_average_room(const struct search_batch *batch, size_t n);
 size_t mol_cuda_average_bytes(const struct search_batch *batch, size_t n);
 
 /* TopKAvg: add to `to` each query's n_best items by the dot product of averaged vectors, and all that tie with the last
- * one. group->lists must be empty; it is used for the search and emptied again.
+ * one. The entries of group->lists are used for the search, but not its lengths: it must be empty, and stays so.
  *
  * admitted   true: skip items that the query excludes; false: treat them like those that it admits
  * seen       see candidates_add()
- * n_offered  [group->n] on the device: gets the lengths of group->lists, which show the overflowed ones
+ * n_offered  [group->n] zeros on the device: gets the lengths of the lists of the search, which have the capacity of
+ *            group->lists; longer ones have overflowed
  */
 err_t mol_cuda_candidates_of_average(const struct funnel *f, const struct funnel_group *group, size_t n_best,
                                      bool admitted, uint32_t *seen, const struct device_lists *to, uint32_t *n_offered);

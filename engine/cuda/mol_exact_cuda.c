@@ -56,8 +56,9 @@ static err_t floor_of_average(const struct funnel *f, struct funnel_group *group
   if (!is_worth_seeding(f->batch)) /* the empty lists give -inf */
     return lists_threshold(w->stream, &group->lists, ranks, group->floors);
   TRY(funnel_lists(w, group->n, seeds_room(f->batch), &seeds));
-  TRY(device_worker_array(w, group->n, sizeof *n_offered, &n_offered));
-  TRY(lists_clear(w->stream, &seeds));
+  TRY(device_worker_array(w, 2 * group->n, sizeof *n_offered, &n_offered));
+  TRY(device_fill(w->stream, n_offered, 0, 2 * group->n * sizeof *n_offered));
+  seeds.n = n_offered + group->n;
   TRY(mol_cuda_candidates_of_average(f, group, n_seeds_of(f->batch), false, NULL, &seeds, n_offered));
   return floors_of_seeds(f, group, &seeds, ranks);
 }
