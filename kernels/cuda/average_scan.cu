@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scan of averaged vectors (average_scan.h) on tensor cores.
  *
- * A warp multiplies 64 items by up to 32 queries at a time. Items are read straight from global memory, queries from
- * shared memory, where they are in half precision. A dot product may add its numbers in any order. So a lane takes four
- * adjacent numbers of every sixteen and reads 8 bytes at once.
+ * A warp multiplies up to 32 queries by a tile of 64 items, one half of the tile after the other. Queries are the
+ * tensor core's rows and lie in shared memory, in half precision and in the order of its operands. Items are its
+ * columns and are read straight from global memory. A dot product may add its numbers in any order. So a lane takes
+ * eight adjacent numbers of every 32, reads 16 bytes at once, and has two operands. It reads its part of the next tile
+ * as soon as it has multiplied this one's.
+ *
+ * The tensor core adds products to a number that each query starts with. If that is its error less its floor, the sign
+ * of the sum shows whether the upper bound reaches the floor.
  */
 #include "kernels/cuda/average_scan.h"
 
@@ -14,282 +19,509 @@ enum {
   THREADS = 256,
   WARPS = THREADS / WARP_LANES,
   TILE = 64,
-  TILE_ROWS = 16, /* items in one tensor-core operand */
-  OPERANDS = TILE / TILE_ROWS,
-  STEP = 16, /* numbers per tensor-core step */
-  GROUP = 8, /* queries in one operand */
-  GROUPS_MAX = 4,
+  HALVES = 2,
+  HALF = TILE / HALVES,
+  COLUMNS = 8, /* items in one operand */
+  GROUPS = HALF / COLUMNS,
+  ROWS = 16,            /* queries in one operand */
+  STEP = 16,            /* numbers per tensor-core step */
+  STEPS = 2,            /* in a piece */
+  PIECE = STEPS * STEP, /* numbers of an item that are read at once */
+  LANE_NUMBERS = 8,     /* of them, those of a lane */
+  FEW = 8,              /* queries of a block, at most: a lane then has one of them, else four */
+  MANY = 32,
   BLOCKS_RESIDENT = 2, /* per multiprocessor */
   SHARED_BYTES_MAX = 100 * 1024
 };
 
 #define ITEM_NORM_MAX  (1.0f + 0x1p-9f)
+#define ITEM_RESIDUAL  (0x1p-11f * (1.0f + 0x1p-6f))
 #define STEP_ERROR     (1.5f * 0x1p-21f) /* per product; 16 of them exceed MMA_ERROR */
 #define ROUNDED_UP     (1.0f + 0x1p-12f)
 #define UNDERFLOW_NORM 0x1p-60f
 
+/* A bit for each of a lane's items and queries in a half. Bit 8 c + 2 i + b is item 8 c + 2 (lane % 4) + b and query
+ * 8 i + lane / 4 of the block. */
+typedef uint32_t lane_bits;
+
+#define FIRST_QUERY_BITS 0x03030303u
+#define ALL_QUERIES      0x55u /* times bits of the first query: the same of all four */
+
+/* Where numbers come from. */
+enum source {
+  ONE_PIECE,    /* an item is one piece, and the queries are in shared memory */
+  PIECES,       /* items have more of them */
+  PIECES_GLOBAL /* and the queries are read from global memory, because they do not fit */
+};
+
 struct scan_range {
-  size_t first, n_slots, stride, n_tiles; /* tile t starts at slot first + t * stride * TILE and ends below n_slots */
+  uint32_t first, n_slots, stride, n_tiles; /* tile t starts at slot first + t * stride * TILE and ends below n_slots */
 };
 
-/* A query's error bound: an item's error is residual * norm + base. */
-struct query_error {
-  float norm, base, floor;
+struct item_sizes {
+  uint32_t padded; /* numbers per item, with padding */
+  uint32_t pieces; /* the last one may be half empty */
 };
 
-/* Shared memory holds the errors of GROUP * G queries, the warps' buffers, then the queries' numbers. The pitch avoids
- * bank conflicts between eight queries. */
-struct shared_layout {
-  size_t padded; /* numbers per item or query, with padding */
-  size_t pitch;  /* numbers from one query to the next; 0: the queries do not fit and are read from global memory */
+/* A block's queries. Shared memory holds the warps' buffers, then the starts, then the numbers. */
+struct block_queries {
+  uint32_t first, n;
+  float *starts;      /* what products are added to; for maxima, the errors */
+  half_bits *numbers; /* [pieces][operands][STEPS][WARP_LANES][8] */
 };
 
-/* Load a query in half precision, where it fits, and compute its error. One warp. A query past the end is all zeros. */
-static __device__ void load_query(const struct average_scan_input &in, const struct shared_layout &layout, size_t q,
-                                  float floor, half_bits *numbers, struct query_error *error)
+template <int Q> static constexpr __host__ __device__ unsigned operands_of()
 {
-  float squares = 0.0f, lost = 0.0f;
-
-  for (size_t k = warp_lane(); k < layout.padded; k += WARP_LANES) {
-    float x = q < in.n_queries && k < in.dim ? in.queries[q * in.dim + k] : 0.0f;
-    half_bits half = half_of(x);
-    float rest = x - float_of(half);
-    if (layout.pitch)
-      numbers[k] = half;
-    squares += x * x;
-    lost += rest * rest;
-  }
-  float norm = fmaf(sqrtf(warp_sum(squares)), ROUNDED_UP, UNDERFLOW_NORM);
-  float residual = fmaf(sqrtf(warp_sum(lost)), ROUNDED_UP, UNDERFLOW_NORM);
-  float sums = (float)(layout.padded + 8) * STEP_ERROR * ITEM_NORM_MAX * (norm + residual);
-  float of_subnormals = (float)(layout.padded / STEP) * MMA_LOST * (2.0f + norm + residual);
-  if (warp_lane() == 0)
-    *error = { norm, fmaf(ITEM_NORM_MAX, residual, sums + of_subnormals), floor };
+  return (Q + ROWS - 1) / ROWS;
 }
 
-/* Numbers k to k + 3 of query q. */
-static __device__ __forceinline__ uint2 query_numbers(const struct average_scan_input &in,
-                                                      const struct shared_layout &layout, const half_bits *numbers,
-                                                      size_t first_query, unsigned q, size_t k)
+template <int Q> static constexpr __host__ __device__ unsigned lane_queries()
 {
-  uint2 pairs = { 0, 0 };
-
-  if (layout.pitch)
-    return *reinterpret_cast<const uint2 *>(numbers + q * layout.pitch + k);
-  if (first_query + q < in.n_queries) {
-    const float *from = in.queries + (first_query + q) * in.dim;
-    pairs.x = half_pair(k < in.dim ? from[k] : 0.0f, k + 1 < in.dim ? from[k + 1] : 0.0f);
-    pairs.y = half_pair(k + 2 < in.dim ? from[k + 2] : 0.0f, k + 3 < in.dim ? from[k + 3] : 0.0f);
-  }
-  return pairs;
+  return Q / COLUMNS;
 }
 
-/* Fill products[i][j]: 16 items from item 16 i by 8 queries from query 8 j, in the tensor core's layout. */
-template <int G>
-static __device__ __forceinline__ void multiply_tile(const struct average_scan_input &in,
-                                                     const struct shared_layout &layout, const half_bits *numbers,
-                                                     size_t first_query, size_t first_slot,
-                                                     float products[OPERANDS][G][4])
+/* The place among the block's queries of the lane's query i. */
+static __device__ __forceinline__ unsigned place_of(unsigned i)
 {
-  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
-  const uint16_t *rows = in.items.averages + (first_slot + g) * layout.padded + 4 * t;
+  return i * 8 + warp_lane() / 4;
+}
+
+/* Queries -------------------- */
+
+/* The largest difference between a dot product and its bound's product (steps 1 to 4 of the proof). */
+static __device__ __forceinline__ float error_of(float norm, float residual, float n)
+{
+  float of_halves = fmaf(ITEM_NORM_MAX, residual, ITEM_RESIDUAL * norm);
+  float of_sums = (n + 8.0f) * STEP_ERROR * ITEM_NORM_MAX * (norm + residual);
+  float of_subnormals = n / STEP * MMA_LOST * (2.0f + norm + residual);
+
+  return (of_halves + of_sums + of_subnormals) * ROUNDED_UP;
+}
+
+/* What the products are added to (step 5). */
+static __device__ __forceinline__ float start_of(float error, float n, float floor)
+{
+  float of_sums = (n + 8.0f) * STEP_ERROR;
+
+  return fmaf(of_sums, fabsf(floor), error) * (1.0f + 2.0f * of_sums) * ROUNDED_UP - floor;
+}
+
+/* Where number k of query q is in block_queries.numbers: the order of the operands that multiply_piece() needs. */
+template <int Q> static __device__ __forceinline__ uint32_t number_at(unsigned q, uint32_t k)
+{
+  uint32_t operand = k / PIECE * operands_of<Q>() + q / ROWS, lane = q % 8 * 4 + k % PIECE / LANE_NUMBERS;
+  uint32_t step = k % 8 / 4, pair = k % 4 / 2 * 2 + q % ROWS / 8;
+
+  return ((operand * STEPS + step) * WARP_LANES + lane) * 8 + pair * 2 + k % 2;
+}
+
+/* Load the block's queries and compute their starts. A warp loads some of them at the same time. A query past the end
+ * is all zeros. */
+template <int Q, int SOURCE, bool IS_MAXIMA>
+static __device__ __forceinline__ void load_queries(const struct average_scan_input &in, const struct item_sizes &sizes,
+                                                    const float *floors, const struct block_queries &to)
+{
+  enum { EACH = operands_of<Q>() * ROWS / WARPS };
+  unsigned warp = threadIdx.x / WARP_LANES;
+  float squares[EACH] = {}, lost[EACH] = {}, query_floors[EACH];
 
 #pragma unroll
-  for (int i = 0; i < OPERANDS; i++) {
+  for (unsigned i = 0; i < EACH; i++)
+    query_floors[i] = !IS_MAXIMA && i * WARPS + warp < to.n ? floors[to.first + i * WARPS + warp] : 0.0f;
+#pragma unroll 1
+  for (uint32_t k = warp_lane(); k < sizes.pieces * PIECE; k += WARP_LANES) {
+    float x[EACH];
 #pragma unroll
-    for (int j = 0; j < G; j++)
-      products[i][j][0] = products[i][j][1] = products[i][j][2] = products[i][j][3] = 0.0f;
-  }
-  for (size_t k = 0; k < layout.padded; k += STEP) {
-    uint32_t a[OPERANDS][4];
-#pragma unroll
-    for (int i = 0; i < OPERANDS; i++) {
-      uint2 upper = *reinterpret_cast<const uint2 *>(rows + (size_t)(i * TILE_ROWS) * layout.padded + k);
-      uint2 lower = *reinterpret_cast<const uint2 *>(rows + (size_t)(i * TILE_ROWS + 8) * layout.padded + k);
-      a[i][0] = upper.x;
-      a[i][1] = lower.x;
-      a[i][2] = upper.y;
-      a[i][3] = lower.y;
+    for (unsigned i = 0; i < EACH; i++) {
+      unsigned q = i * WARPS + warp;
+      x[i] = q < to.n && k < in.dim ? in.queries[(to.first + q) * in.dim + k] : 0.0f;
     }
 #pragma unroll
-    for (int j = 0; j < G; j++) {
-      uint2 pairs = query_numbers(in, layout, numbers, first_query, j * GROUP + g, k + 4 * t);
-      uint32_t b[2] = { pairs.x, pairs.y };
+    for (unsigned i = 0; i < EACH; i++) {
+      half_bits half = half_of(x[i]);
+      float rest = x[i] - float_of(half);
+      if (SOURCE != PIECES_GLOBAL)
+        to.numbers[number_at<Q>(i * WARPS + warp, k)] = half;
+      squares[i] += x[i] * x[i];
+      lost[i] += rest * rest;
+    }
+  }
+  float n = (float)(sizes.pieces * PIECE);
 #pragma unroll
-      for (int i = 0; i < OPERANDS; i++)
-        mma_f16(products[i][j], a[i], b, products[i][j]);
+  for (unsigned i = 0; i < EACH; i++) {
+    float norm = fmaf(sqrtf(warp_sum(squares[i])), ROUNDED_UP, UNDERFLOW_NORM);
+    float residual = fmaf(sqrtf(warp_sum(lost[i])), ROUNDED_UP, UNDERFLOW_NORM);
+    float error = error_of(norm, residual, n);
+    if (warp_lane() == 0)
+      to.starts[i * WARPS + warp] = IS_MAXIMA ? error : start_of(error, n, query_floors[i]);
+  }
+}
+
+/* The operand of a step with queries 16 o to 16 o + 15. */
+struct query_operand {
+  uint32_t pairs[4];
+};
+
+/* Numbers k and k + 1 of the block's query q. */
+static __device__ __forceinline__ uint32_t read_pair(const struct average_scan_input &in,
+                                                     const struct block_queries &queries, unsigned q, uint32_t k)
+{
+  const float *from = in.queries + (queries.first + q) * in.dim;
+
+  return q < queries.n ? half_pair(k < in.dim ? from[k] : 0.0f, k + 1 < in.dim ? from[k + 1] : 0.0f) : 0;
+}
+
+template <int Q, int SOURCE>
+static __device__ __forceinline__ struct query_operand load_operand(const struct average_scan_input &in,
+                                                                    const struct block_queries &queries, uint32_t piece,
+                                                                    unsigned o, unsigned step)
+{
+  uint32_t k = piece * PIECE + warp_lane() % 4 * LANE_NUMBERS + step * 4;
+
+  if (SOURCE != PIECES_GLOBAL) {
+    uint32_t at = ((piece * operands_of<Q>() + o) * STEPS + step) * WARP_LANES + warp_lane();
+    uint4 four = reinterpret_cast<const uint4 *>(queries.numbers)[at];
+    return { { four.x, four.y, four.z, four.w } };
+  }
+  return { { read_pair(in, queries, place_of(2 * o), k), read_pair(in, queries, place_of(2 * o + 1), k),
+             read_pair(in, queries, place_of(2 * o), k + 2), read_pair(in, queries, place_of(2 * o + 1), k + 2) } };
+}
+
+/* Tiles -------------------- */
+
+/* What a warp reads of a tile before the items' numbers. */
+struct tile {
+  uint32_t number;         /* range.n_tiles or more: there are no more tiles */
+  uint64_t admitted;       /* the tile's slots that the block's query warp_lane() admits; unused without filters */
+  bool is_present[HALVES]; /* item warp_lane() of each half */
+};
+
+static __device__ __forceinline__ uint32_t first_slot(const struct scan_range &range, uint32_t tile)
+{
+  return range.first + tile * range.stride * TILE;
+}
+
+static __device__ __forceinline__ uint64_t admitted_slots(const struct average_scan_input &in,
+                                                          const struct block_queries &queries, uint32_t slot)
+{
+  if (warp_lane() >= queries.n)
+    return 0;
+  const uint64_t *words = in.admitted.of[queries.first + warp_lane()];
+  return words ? words[slot / ADMITTED_SLOTS] : ~(uint64_t)0;
+}
+
+/* Find the warp's next tile, from `number` on, that one of the block's queries admits items of. For maxima, each tile
+ * counts. */
+template <bool IS_MAXIMA>
+static __device__ __forceinline__ struct tile find_tile(const struct average_scan_input &in,
+                                                        const struct scan_range &range,
+                                                        const struct block_queries &queries, uint32_t number)
+{
+  struct tile tile = { number, 0, {} };
+
+  for (; in.admitted.of && tile.number < range.n_tiles; tile.number += gridDim.x * WARPS) {
+    tile.admitted = admitted_slots(in, queries, first_slot(range, tile.number));
+    if (IS_MAXIMA || __any_sync(WARP_ALL, tile.admitted != 0))
+      break;
+  }
+#pragma unroll
+  for (int h = 0; h < HALVES; h++) {
+    uint32_t slot = first_slot(range, tile.number) + h * HALF + warp_lane();
+    tile.is_present[h] = tile.number < range.n_tiles && slot < range.n_slots && in.present[slot];
+  }
+  return tile;
+}
+
+/* Of a half's items, those that are present and that the lane's queries admit. */
+template <int Q>
+static __device__ __forceinline__ lane_bits allowed_bits(const struct average_scan_input &in, const struct tile &tile,
+                                                         int half)
+{
+  unsigned first = warp_lane() % 4 * 2;
+  lane_bits present = __ballot_sync(WARP_ALL, tile.is_present[half]) >> first & FIRST_QUERY_BITS, admitted = 0;
+
+  if (!in.admitted.of)
+    return Q == FEW ? present : present * ALL_QUERIES;
+  uint32_t slots = (uint32_t)(tile.admitted >> half * HALF);
+#pragma unroll
+  for (unsigned i = 0; i < lane_queries<Q>(); i++)
+    admitted |= (__shfl_sync(WARP_ALL, slots, (int)place_of(i)) >> first & present) << 2 * i;
+  return admitted;
+}
+
+/* The lane's part of a piece of a half's items: eight numbers of one item in each group of eight. */
+struct piece {
+  uint4 groups[GROUPS];
+};
+
+/* Behind the end of an item any numbers will do: the queries have zeros there. 2^32 groups of eight numbers are 64 GiB,
+ * and the items' other arrays are several times as large. */
+static __device__ __forceinline__ void load_piece(const struct average_scan_input &in, const struct item_sizes &sizes,
+                                                  uint32_t first_slot, uint32_t piece, struct piece &out)
+{
+  const uint4 *from = reinterpret_cast<const uint4 *>(in.items.averages);
+  uint32_t of_item = sizes.padded / LANE_NUMBERS, k = piece * (PIECE / LANE_NUMBERS) + warp_lane() % 4;
+  uint32_t at = (first_slot + warp_lane() / 4) * of_item + (k < of_item ? k : 0);
+
+#pragma unroll
+  for (int c = 0; c < GROUPS; c++)
+    out.groups[c] = from[at + c * COLUMNS * of_item];
+}
+
+/* A lane's sums of a half: of its query i and item 8 c + 2 (lane % 4) + b at [c][i / 2][i % 2 * 2 + b]. */
+template <int Q> struct half_sums {
+  float of[GROUPS][operands_of<Q>()][4];
+};
+
+/* Add the products of a piece to the sums, or to the starts if it is the first one. */
+template <int Q, int SOURCE, bool IS_FIRST>
+static __device__ __forceinline__ void multiply_piece(const struct average_scan_input &in,
+                                                      const struct block_queries &queries, const struct piece &items,
+                                                      uint32_t piece, const float (&starts)[operands_of<Q>()][4],
+                                                      struct half_sums<Q> &sums)
+{
+#pragma unroll
+  for (unsigned o = 0; o < operands_of<Q>(); o++) {
+    struct query_operand low = load_operand<Q, SOURCE>(in, queries, piece, o, 0);
+    struct query_operand high = load_operand<Q, SOURCE>(in, queries, piece, o, 1);
+#pragma unroll
+    for (int c = 0; c < GROUPS; c++) {
+      const uint4 &item = items.groups[c];
+      const uint32_t item_low[2] = { item.x, item.y }, item_high[2] = { item.z, item.w };
+      mma_f16(sums.of[c][o], low.pairs, item_low, IS_FIRST ? starts[o] : sums.of[c][o]);
+      mma_f16(sums.of[c][o], high.pairs, item_high, sums.of[c][o]);
     }
   }
 }
 
-/* The residuals of a tile's items `lane` and `lane + 32`; -1 if the item is absent. */
-static __device__ __forceinline__ float2 load_residuals(const struct average_scan_input &in, size_t first,
-                                                        size_t n_slots)
+/* Multiply a half whose first piece has been read. Then read the first piece of the same half of the next tile. After
+ * the last tile this reads one that is in the cache: a condition would keep the pieces from staying in their registers.
+ */
+template <int Q, int SOURCE>
+static __device__ __forceinline__ void multiply_half(const struct average_scan_input &in,
+                                                     const struct item_sizes &sizes, const struct scan_range &range,
+                                                     const struct block_queries &queries, uint32_t tile, uint32_t next,
+                                                     int half, const float (&starts)[operands_of<Q>()][4],
+                                                     struct piece &items, struct half_sums<Q> &sums)
 {
-  size_t slot = first + warp_lane();
-  float2 r = { -1.0f, -1.0f };
-
-  if (slot < n_slots && in.present[slot])
-    r.x = in.items.residuals[slot * MOL_RESIDUALS + MOL_RESIDUAL_AVERAGE];
-  slot += WARP_LANES;
-  if (slot < n_slots && in.present[slot])
-    r.y = in.items.residuals[slot * MOL_RESIDUALS + MOL_RESIDUAL_AVERAGE];
-  return r;
+  multiply_piece<Q, SOURCE, true>(in, queries, items, 0, starts, sums);
+#pragma unroll 1
+  for (uint32_t piece = 1; SOURCE != ONE_PIECE && piece < sizes.pieces; piece++) {
+    load_piece(in, sizes, first_slot(range, tile) + half * HALF, piece, items);
+    multiply_piece<Q, SOURCE, false>(in, queries, items, piece, starts, sums);
+  }
+  load_piece(in, sizes, first_slot(range, next < range.n_tiles ? next : 0) + half * HALF, 0, items);
 }
 
-/* The residual of the lane's item in a row of eight. */
-static __device__ __forceinline__ float residual_of(float2 residuals, int row)
-{
-  return __shfl_sync(WARP_ALL, row < OPERANDS ? residuals.x : residuals.y, row % OPERANDS * 8 + (int)warp_lane() / 4);
-}
+/* Maxima -------------------- */
 
-/* Write the largest lower bound of each query among the lane's eight items. */
-template <int G>
-static __device__ __forceinline__ void write_maxima(const struct average_scan_input &in,
-                                                    const float (&products)[OPERANDS][G][4], float2 residuals,
-                                                    const struct query_error *errors, size_t first_query,
-                                                    size_t first_slot, size_t tile, size_t n_tiles, float *maxima)
+/* Raise the lane's maxima to the sums of the allowed items. */
+template <int Q>
+static __device__ __forceinline__ void raise_maxima(const struct half_sums<Q> &sums, lane_bits allowed,
+                                                    float (&most)[lane_queries<Q>()])
 {
-  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
-  float best[G][2];
+  bool are_all = __all_sync(WARP_ALL, allowed == FIRST_QUERY_BITS * (Q == FEW ? 1 : ALL_QUERIES));
 
 #pragma unroll
-  for (int j = 0; j < G; j++)
-    best[j][0] = best[j][1] = -INFINITY;
+  for (int c = 0; c < GROUPS; c++) {
 #pragma unroll
-  for (int row = 0; row < 2 * OPERANDS; row++) { /* a lane has two rows of each operand */
-    float residual = residual_of(residuals, row);
+    for (unsigned i = 0; i < lane_queries<Q>(); i++) {
 #pragma unroll
-    for (int i = 0; i < 2 * G; i++) {
-      const struct query_error &e = errors[i / 2 * GROUP + 2 * t + i % 2];
-      float lower = products[row / 2][i / 2][row % 2 * 2 + i % 2] - fmaf(residual, e.norm, e.base);
-      if (in.admitted.of) {
-        size_t query = first_query + i / 2 * GROUP + 2 * t + i % 2, slot = first_slot + row * 8 + g;
-        if (query < in.n_queries && !is_admitted(in.admitted, query, (uint32_t)slot))
-          lower = -INFINITY;
+      for (unsigned b = 0; b < 2; b++) {
+        if (are_all || allowed >> (8 * c + 2 * i + b) & 1)
+          most[i] = fmaxf(most[i], sums.of[c][i / 2][i % 2 * 2 + b]);
       }
-      if (!(residual < 0.0f))
-        best[i / 2][i % 2] = fmaxf(best[i / 2][i % 2], lower);
     }
-  }
-#pragma unroll
-  for (int i = 0; i < 2 * G; i++) {
-    size_t query = first_query + i / 2 * GROUP + 2 * t + i % 2;
-    if (query < in.n_queries)
-      maxima[(query * n_tiles + tile) * AVERAGE_SCAN_MAXIMA + g] = best[i / 2][i % 2];
   }
 }
 
-/* Append the items whose upper bound reaches the floor. */
-template <int G>
-static __device__ __forceinline__ void append_tile(const struct average_scan_input &in,
-                                                   const float (&products)[OPERANDS][G][4], float2 residuals,
-                                                   const struct query_error *errors, size_t first_query,
-                                                   size_t first_slot, struct append_buffer &buffer,
-                                                   const struct device_lists &lists)
+/* Write the maxima of a tile. */
+template <int Q>
+static __device__ __forceinline__ void write_maxima(const struct block_queries &queries, uint32_t tile,
+                                                    uint32_t n_tiles, const float (&most)[lane_queries<Q>()],
+                                                    float *maxima)
 {
-  unsigned g = warp_lane() / 4, t = warp_lane() % 4;
-  uint64_t passed = 0; /* a bit for each of the lane's bounds */
-
 #pragma unroll
-  for (int row = 0; row < 2 * OPERANDS; row++) {
-    float residual = residual_of(residuals, row);
-    uint32_t of_row = 0;
-#pragma unroll
-    for (int i = 0; i < 2 * G; i++) {
-      const struct query_error &e = errors[i / 2 * GROUP + 2 * t + i % 2];
-      float upper = products[row / 2][i / 2][row % 2 * 2 + i % 2] + fmaf(residual, e.norm, e.base);
-      of_row |= !(upper < e.floor) ? 1u << i : 0;
-    }
-    passed |= (uint64_t)(residual < 0.0f ? 0 : of_row) << (row * 2 * G);
-  }
-  while (__any_sync(WARP_ALL, passed != 0)) {
-    unsigned low = (unsigned)passed, bit = (unsigned)(low ? __ffs((int)low) : __ffs((int)(passed >> 32)) + 32) - 1;
-    unsigned place = bit % (2 * G) / 2 * GROUP + 2 * t + bit % 2;
-    uint32_t slot = (uint32_t)(first_slot + bit / (2 * G) * 8 + g);
-    bool is_hit = passed != 0 && first_query + place < in.n_queries;
-    if (in.admitted.of && is_hit)
-      is_hit = is_admitted(in.admitted, first_query + place, slot);
-    append_buffer_push(buffer, lists, first_query, is_hit, place, slot);
-    passed &= passed - 1;
+  for (unsigned i = 0; i < lane_queries<Q>(); i++) {
+    size_t place = place_of(i), at = (queries.first + place) * n_tiles + tile;
+    if (place < queries.n) /* -inf in place of NaN */
+      maxima[at * AVERAGE_SCAN_MAXIMA + warp_lane() % 4] = fmaxf(most[i] - queries.starts[place], -INFINITY);
   }
 }
 
-/* Scan every tile of the range for 8 G queries. Writes `maxima` if IS_MAXIMA, else appends to `lists`. */
-template <int G, bool IS_MAXIMA>
+/* Appends -------------------- */
+
+/* The bits of the lane's queries that have no finite start: each item may reach their floors. And of those past the
+ * end, which no item reaches. */
+struct odd_queries {
+  lane_bits unbounded, missing;
+};
+
+template <int Q> static __device__ __forceinline__ struct odd_queries find_odd(const struct block_queries &queries)
+{
+  struct odd_queries odd = {};
+
+#pragma unroll
+  for (unsigned i = 0; i < lane_queries<Q>(); i++) {
+    odd.unbounded |= !(fabsf(queries.starts[place_of(i)]) < INFINITY) ? FIRST_QUERY_BITS << 2 * i : 0;
+    odd.missing |= place_of(i) < queries.n ? 0 : FIRST_QUERY_BITS << 2 * i;
+  }
+  return odd;
+}
+
+/* The bits of the sums that are negative. */
+template <int Q> static __device__ __forceinline__ lane_bits negative_bits(const struct half_sums<Q> &sums)
+{
+  lane_bits bits = 0;
+
+#pragma unroll
+  for (int c = 0; c < GROUPS; c++) {
+    lane_bits of_group = 0;
+#pragma unroll
+    for (int n = 2 * lane_queries<Q>() - 1; n >= 0; n--)
+      of_group = of_group << 1 | __float_as_uint(sums.of[c][n / 4][n % 4]) >> 31;
+    bits += of_group << 8 * c;
+  }
+  return bits;
+}
+
+/* Append the items of both halves whose bits are set. A lane adds a few of them at a time, so there is always room. */
+static __device__ __forceinline__ void append_passed(const struct block_queries &queries, uint32_t first_slot,
+                                                     lane_bits lower, lane_bits upper, struct append_buffer &buffer,
+                                                     const struct device_lists &lists)
+{
+  uint32_t slot = first_slot + warp_lane() % 4 * 2;
+
+  while (__any_sync(WARP_ALL, lower | upper)) {
+    uint32_t n = min((uint32_t)(__popc(lower) + __popc(upper)), (uint32_t)APPEND_EACH);
+    uint2 *entries = buffer.entries + append_buffer_reserve(buffer, lists, queries.first, n);
+#pragma unroll 1
+    for (uint32_t i = 0; i < n; i++) {
+      lane_bits left = lower ? lower : upper;
+      unsigned bit = (unsigned)__ffs((int)left) - 1;
+      entries[i] = { slot + (lower ? 0 : HALF) + bit / 8 * 8 + bit % 2, place_of(bit % 8 / 2) };
+      left &= left - 1;
+      upper = lower ? upper : left;
+      lower = lower ? left : 0;
+    }
+  }
+}
+
+/* Load what a lane's query starts with, for both of its items in an operand. The operand is four registers in a row:
+ * two that the compiler sees to be equal would be put together again before each use. */
+static __device__ __forceinline__ void load_start(const struct block_queries &queries, unsigned i, float start[2])
+{
+  start[0] = queries.starts[place_of(i)];
+  start[1] = __uint_as_float(in_register(__float_as_uint(start[0])));
+}
+
+/* The kernel -------------------- */
+
+/* Scan every tile of the range for Q queries. Writes `maxima` if IS_MAXIMA, else appends to `lists`. */
+template <int Q, int SOURCE, bool IS_MAXIMA>
 static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
-    scan(struct average_scan_input in, struct shared_layout layout, struct scan_range range, const float *floors,
+    scan(struct average_scan_input in, struct item_sizes sizes, struct scan_range range, const float *floors,
          float *maxima, struct device_lists lists)
 {
   begin_kernel();
-  struct query_error *errors = shared_memory<struct query_error>();
-  uint32_t *buffers = reinterpret_cast<uint32_t *>(errors + GROUPS_MAX * GROUP);
-  half_bits *numbers = reinterpret_cast<half_bits *>(buffers + WARPS * APPEND_BUFFER_BYTES / 4);
-  size_t first_query = (size_t)blockIdx.y * G * GROUP, step = range.stride * TILE;
-  size_t n_queries = in.n_queries - first_query < G * GROUP ? in.n_queries - first_query : (size_t)(G * GROUP);
-  size_t warp = threadIdx.x / WARP_LANES, tile = (size_t)blockIdx.x * WARPS + warp;
-  struct append_buffer buffer = append_buffer_open(buffers + warp * (APPEND_BUFFER_BYTES / 4));
+  uint8_t *buffers = shared_memory<uint8_t>();
+  float *block_starts = reinterpret_cast<float *>(buffers + WARPS * APPEND_BUFFER_BYTES);
+  uint32_t first_query = blockIdx.y * Q, warp = threadIdx.x / WARP_LANES, step = gridDim.x * WARPS;
+  struct block_queries queries = { first_query, min((uint32_t)in.n_queries - first_query, (uint32_t)Q), block_starts,
+                                   reinterpret_cast<half_bits *>(block_starts + MANY) };
+  struct append_buffer buffer = append_buffer_open(buffers + warp * APPEND_BUFFER_BYTES);
+  struct tile tile = find_tile<IS_MAXIMA>(in, range, queries, blockIdx.x * WARPS + warp);
+  struct piece items[HALVES];
+  float starts[operands_of<Q>()][4] = {};
+  struct odd_queries odd = {};
 
-  for (unsigned q = (unsigned)warp; q < G * GROUP; q += WARPS)
-    load_query(in, layout, first_query + q, !IS_MAXIMA && first_query + q < in.n_queries ? floors[first_query + q] : 0,
-               numbers + q * layout.pitch, &errors[q]);
+#pragma unroll
+  for (int h = 0; h < HALVES && tile.number < range.n_tiles; h++)
+    load_piece(in, sizes, first_slot(range, tile.number) + h * HALF, 0, items[h]);
+  load_queries<Q, SOURCE, IS_MAXIMA>(in, sizes, floors, queries);
   __syncthreads();
-  float2 residuals = load_residuals(in, range.first + tile * step, range.n_slots);
-  for (; tile < range.n_tiles; tile += (size_t)gridDim.x * WARPS) {
-    size_t first = range.first + tile * step;
-    float products[OPERANDS][G][4];
-    float2 next = load_residuals(in, first + (size_t)gridDim.x * WARPS * step, range.n_slots);
-    if (IS_MAXIMA || is_tile_admitted(in.admitted, first_query, n_queries, first)) {
-      multiply_tile<G>(in, layout, numbers, first_query, first, products);
+  if (!IS_MAXIMA) {
+#pragma unroll
+    for (unsigned i = 0; i < lane_queries<Q>(); i++)
+      load_start(queries, i, &starts[i / 2][i % 2 * 2]);
+    odd = find_odd<Q>(queries);
+  }
+#pragma unroll 1
+  while (tile.number < range.n_tiles) {
+    struct tile next = find_tile<IS_MAXIMA>(in, range, queries, tile.number + step);
+    lane_bits passed[HALVES];
+    float most[lane_queries<Q>()];
+#pragma unroll
+    for (unsigned i = 0; i < lane_queries<Q>(); i++)
+      most[i] = -INFINITY;
+#pragma unroll
+    for (int h = 0; h < HALVES; h++) {
+      struct half_sums<Q> sums;
+      lane_bits allowed = allowed_bits<Q>(in, tile, h);
+      multiply_half<Q, SOURCE>(in, sizes, range, queries, tile.number, next.number, h, starts, items[h], sums);
       if (IS_MAXIMA)
-        write_maxima<G>(in, products, residuals, errors, first_query, first, tile, range.n_tiles, maxima);
+        raise_maxima<Q>(sums, allowed, most);
       else
-        append_tile<G>(in, products, residuals, errors, first_query, first, buffer, lists);
+        passed[h] = ((~negative_bits<Q>(sums) & ~odd.missing) | odd.unbounded) & allowed;
     }
-    residuals = next;
+    if (IS_MAXIMA)
+      write_maxima<Q>(queries, tile.number, range.n_tiles, most, maxima);
+    else
+      append_passed(queries, first_slot(range, tile.number), passed[0], passed[1], buffer, lists);
+    tile = next;
   }
   if (!IS_MAXIMA)
-    append_buffer_flush(buffer, lists, first_query);
+    append_buffer_flush<true>(buffer, append_buffer_open(buffers).lengths, lists, first_query);
 }
 
-static size_t block_bytes(const struct shared_layout *layout, size_t n_groups)
+template <int Q> static size_t block_bytes(const struct item_sizes *sizes)
 {
-  return GROUPS_MAX * GROUP * sizeof(struct query_error) + WARPS * APPEND_BUFFER_BYTES +
-         n_groups * GROUP * layout->pitch * sizeof(half_bits);
+  return WARPS * APPEND_BUFFER_BYTES + MANY * sizeof(float) +
+         operands_of<Q>() * ROWS * sizes->pieces * PIECE * sizeof(half_bits);
 }
 
-template <int G, bool IS_MAXIMA>
+template <int Q> static bool fits(const struct item_sizes *sizes)
+{
+  return block_bytes<Q>(sizes) <= device_shared_bytes(SHARED_BYTES_MAX);
+}
+
+template <int Q, int SOURCE, bool IS_MAXIMA>
 static err_code_t run_with(struct device_stream *stream, const struct average_scan_input *in,
-                           struct shared_layout layout, struct scan_range range, const float *floors, float *maxima,
+                           const struct item_sizes &sizes, struct scan_range range, const float *floors, float *maxima,
                            const struct device_lists *lists)
 {
-  unsigned n_blocks = blocks_for(range.n_tiles, WARPS), n_groups = blocks_for(in->n_queries, G * GROUP);
+  static const struct item_sizes no_numbers = {};
+  unsigned n_blocks = blocks_for(range.n_tiles, WARPS), n_groups = blocks_for(in->n_queries, Q);
   unsigned most = in->n_blocks * BLOCKS_RESIDENT / n_groups ? in->n_blocks * BLOCKS_RESIDENT / n_groups : 1;
+  size_t shared_bytes = block_bytes<Q>(SOURCE == PIECES_GLOBAL ? &no_numbers : &sizes);
 
-  if (block_bytes(&layout, G) > device_shared_bytes(SHARED_BYTES_MAX))
-    layout.pitch = 0;
-  return launch(stream, dim3(n_blocks < most ? n_blocks : most, n_groups), THREADS, block_bytes(&layout, G),
-                scan<G, IS_MAXIMA>, *in, layout, range, floors, maxima, *lists);
+  return launch(stream, dim3(n_blocks < most ? n_blocks : most, n_groups), THREADS, shared_bytes,
+                scan<Q, SOURCE, IS_MAXIMA>, *in, sizes, range, floors, maxima, *lists);
 }
 
 template <bool IS_MAXIMA>
 static err_code_t run(struct device_stream *stream, const struct average_scan_input *in, struct scan_range range,
                       const float *floors, float *maxima, const struct device_lists *lists)
 {
-  size_t padded = mol_halves_stride(in->dim, STEP);
-  struct shared_layout layout = { padded, (padded / STEP | 1) * STEP };
+  uint32_t padded = (uint32_t)mol_halves_stride(in->dim, STEP);
+  struct item_sizes sizes = { padded, (padded + PIECE - 1) / PIECE };
+  bool is_one = sizes.pieces == 1;
 
   if (range.n_tiles == 0 || in->n_queries == 0)
     return ERR_OK;
-  if (in->n_queries > GROUP && block_bytes(&layout, GROUPS_MAX) <= device_shared_bytes(SHARED_BYTES_MAX))
-    return run_with<GROUPS_MAX, IS_MAXIMA>(stream, in, layout, range, floors, maxima, lists);
-  return run_with<1, IS_MAXIMA>(stream, in, layout, range, floors, maxima, lists);
+  if (in->n_queries > FEW && fits<MANY>(&sizes))
+    return (is_one ? run_with<MANY, ONE_PIECE, IS_MAXIMA> : run_with<MANY, PIECES, IS_MAXIMA>)(stream, in, sizes, range,
+                                                                                               floors, maxima, lists);
+  if (fits<FEW>(&sizes))
+    return (is_one ? run_with<FEW, ONE_PIECE, IS_MAXIMA> : run_with<FEW, PIECES, IS_MAXIMA>)(stream, in, sizes, range,
+                                                                                             floors, maxima, lists);
+  return run_with<FEW, PIECES_GLOBAL, IS_MAXIMA>(stream, in, sizes, range, floors, maxima, lists);
 }
 
 err_code_t average_scan_maxima(struct device_stream *stream, const struct average_scan_input *input, size_t n_slots,
                                size_t stride, size_t n_tiles, float *maxima)
 {
-  struct scan_range range = { 0, n_slots, stride, n_tiles };
+  struct scan_range range = { 0, (uint32_t)n_slots, (uint32_t)stride, (uint32_t)n_tiles };
   struct device_lists none = {};
 
   return run<true>(stream, input, range, NULL, maxima, &none);
@@ -298,7 +530,7 @@ err_code_t average_scan_maxima(struct device_stream *stream, const struct averag
 err_code_t average_scan_append(struct device_stream *stream, const struct average_scan_input *input, size_t first,
                                size_t n, const float *floors, const struct device_lists *lists)
 {
-  struct scan_range range = { first, first + n, 1, (n + TILE - 1) / TILE };
+  struct scan_range range = { (uint32_t)first, (uint32_t)(first + n), 1, blocks_for(n, TILE) };
 
   return run<false>(stream, input, range, floors, NULL, lists);
 }

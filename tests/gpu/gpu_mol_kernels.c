@@ -426,7 +426,7 @@ static float dot(const float *a, const float *b, size_t n)
  * off by the error. */
 static float slack_of(size_t dim)
 {
-  return 0x1.2p-9f + (float)dim * 0x1p-19f;
+  return 0x1.2p-9f + (float)dim * 0x1.8p-19f;
 }
 
 static void check_maxima(const struct catalogue *c, const struct average_scan_input *in, const float *queries,
@@ -441,7 +441,7 @@ static void check_maxima(const struct catalogue *c, const struct average_scan_in
     for (size_t i = 0; i < n; i++) {
       float most = -INFINITY, got = maxima[q * n + i];
       for (size_t j = 0; j < TILE / AVERAGE_SCAN_MAXIMA; j++) {
-        size_t slot = i / AVERAGE_SCAN_MAXIMA * stride * TILE + i % AVERAGE_SCAN_MAXIMA + j * AVERAGE_SCAN_MAXIMA;
+        size_t slot = i / AVERAGE_SCAN_MAXIMA * stride * TILE + i % AVERAGE_SCAN_MAXIMA * 2 + j / 2 * 8 + j % 2;
         if (slot < c->n_slots && c->present[slot])
           most = fmaxf(most, dot(queries + q * in->dim, average_of(c, slot), in->dim));
       }
