@@ -73,18 +73,20 @@ static err_t open_finding(const struct funnel *f, const struct funnel_group *gro
 {
   struct mol_cuda_queries *queries = group->queries;
   struct device_worker *w = funnel_worker(f);
-  size_t n_zeros = group->n * (1 + n_seen_words(f));
+  size_t n_seen = group->n * n_seen_words(f);
 
   TRY(funnel_lists(w, group->n, room_of(f), &out->all));
-  TRY(device_worker_output(w, group->n, sizeof *out->all.n, &out->all.n, &queries->n_found));
-  TRY(lists_clear(w->stream, &out->all));
-  TRY(device_worker_array(w, n_zeros, sizeof *out->n_offered, &out->n_offered));
-  out->seen = n_seen_words(f) ? out->n_offered + group->n : NULL;
+  TRY(device_worker_output(w, 2 * group->n, sizeof *out->all.n, &out->all.n, &queries->n_found));
+  out->n_offered = out->all.n + group->n; /* cleared together; the host has no use for them */
+  TRY(device_fill(w->stream, out->all.n, 0, 2 * group->n * sizeof *out->all.n));
   out->origins.n[0] = out->all.n;
   out->origins.capacity[0] = out->all.capacity;
   out->origins.n[1] = out->n_offered;
   out->origins.capacity[1] = group->lists.capacity;
-  return device_fill(w->stream, out->n_offered, 0, n_zeros * sizeof *out->n_offered);
+  if (n_seen == 0)
+    return ERR_OK;
+  TRY(device_worker_array(w, n_seen, sizeof *out->seen, &out->seen));
+  return device_fill(w->stream, out->seen, 0, n_seen * sizeof *out->seen);
 }
 
 /* Add the candidates of the pairs. Their scores are set to 0: candidates_add() skips -inf, and theirs are undefined. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device lists: thresholds, and the entries that reach them, compared with sorting on the host. */
+/* Device lists: thresholds, the entries that reach them, and candidates, compared with sorting on the host. */
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cuda/candidates.h"
 #include "kernels/cuda/lists.h"
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"
@@ -164,6 +165,112 @@ static void check_lists(void)
     device_free(&all[i]);
 }
 
+enum { SEEN_WORDS = (3 * CAPACITY_MAX + LISTS_MAX) / 32 + 1 };
+
+/* What candidates_add() is given besides lists. */
+struct adding {
+  bool has_thresholds, has_seen, has_origins;
+  float thresholds[LISTS_MAX];
+  uint32_t seen[LISTS_MAX * SEEN_WORDS];
+  uint32_t lengths[LISTS_MAX]; /* of the lists that may have overflowed */
+  size_t capacity;
+};
+
+static void draw_adding(struct adding *out)
+{
+  out->has_thresholds = dice_below(&dice, 2);
+  out->has_seen = dice_below(&dice, 2);
+  out->has_origins = dice_below(&dice, 2);
+  out->capacity = dice_below(&dice, 3);
+  for (size_t i = 0; i < LISTS_MAX; i++) {
+    out->thresholds[i] = dice_below(&dice, 4) ? dice_float(&dice, 1e-3f) : -INFINITY;
+    out->lengths[i] = dice_below(&dice, 8) ? (uint32_t)dice_below(&dice, 4) : LISTS_INVALID;
+  }
+  for (size_t i = 0; i < LISTS_MAX * SEEN_WORDS; i++)
+    out->seen[i] = (uint32_t)dice_u64(&dice);
+}
+
+static bool is_due(const struct adding *a, size_t list, uint32_t slot, float score)
+{
+  bool is_seen = a->has_seen && a->seen[list * SEEN_WORDS + slot / 32] >> slot % 32 & 1;
+
+  return score > -INFINITY && (!a->has_thresholds || score >= a->thresholds[list]) && !is_seen;
+}
+
+/* Check list i after it was added to; it had room for half of a list. */
+static void check_added_list(const struct lists *in, const struct adding *a, size_t i, const struct lists *got)
+{
+  const uint32_t *slots = in->slots + i * in->capacity;
+  const float *scores = in->scores + i * in->capacity;
+  size_t n = stored(in, i), n_due = 0;
+  static uint8_t is_found[CAPACITY_MAX];
+
+  if (a->has_origins && (a->lengths[i] > a->capacity || in->n[i] > in->capacity)) {
+    CHECK(got->n[i] == LISTS_INVALID, "list %zu is not marked: %u entries", i, got->n[i]);
+    return;
+  }
+  memset(is_found, 0, sizeof is_found);
+  for (size_t j = 0; j < n; j++)
+    n_due += is_due(a, i, slots[j], scores[j]);
+  CHECK(got->n[i] == n_due, "list %zu: %u items were added, not %zu", i, got->n[i], n_due);
+  for (size_t j = 0; j < n_due && j < got->capacity; j++) {
+    uint32_t slot = got->slots[i * got->capacity + j];
+    size_t at = (slot - i) / 3;
+    CHECK(at < n && slot == slots[at] && !is_found[at] && is_due(a, i, slot, scores[at]) &&
+              memcmp(&scores[at], &got->scores[i * got->capacity + j], 4) == 0,
+          "list %zu: entry %zu should not have been added", i, j);
+    is_found[at] = 1;
+  }
+}
+
+static void check_seen(const struct lists *in, const struct adding *a, const struct lists *got, const uint32_t *seen)
+{
+  for (size_t i = 0; a->has_seen && i < in->n_lists; i++) {
+    uint32_t due[SEEN_WORDS];
+    memcpy(due, a->seen + i * SEEN_WORDS, sizeof due);
+    for (size_t j = 0; got->n[i] != LISTS_INVALID && j < stored(in, i); j++) {
+      uint32_t slot = in->slots[i * in->capacity + j];
+      if (is_due(a, i, slot, in->scores[i * in->capacity + j]))
+        due[slot / 32] |= 1u << slot % 32;
+    }
+    CHECK(memcmp(due, seen + i * SEEN_WORDS, sizeof due) == 0, "list %zu: other bits are set", i);
+  }
+}
+
+static void check_candidates(void)
+{
+  static struct lists in, got;
+  static struct adding a;
+  static uint32_t seen[LISTS_MAX * SEEN_WORDS];
+
+  draw_lists(&in);
+  draw_adding(&a);
+  size_t entries = in.n_lists * in.capacity;
+  struct device_lists from = { in.n_lists, in.capacity, to_device(in.n, in.n_lists * 4),
+                               to_device(in.slots, entries * 4), to_device(in.scores, entries * 4) };
+  got.capacity = in.capacity / 2 + 1;
+  struct device_lists to = { in.n_lists, got.capacity, to_device(in.n, in.n_lists * 4),
+                             to_device(in.slots, in.n_lists * got.capacity * 4),
+                             to_device(in.scores, in.n_lists * got.capacity * 4) };
+  float *thresholds = to_device(a.thresholds, sizeof a.thresholds);
+  uint32_t *device_seen = to_device(a.seen, sizeof a.seen), *lengths = to_device(a.lengths, sizeof a.lengths);
+  struct candidates_origins origins = { .n = { from.n, NULL, lengths }, .capacity = { from.capacity, 0, a.capacity } };
+
+  CHECK_OK(lists_clear(stream, &to));
+  CHECK_OK(candidates_add(stream, &from, a.has_thresholds ? thresholds : NULL, a.has_seen ? device_seen : NULL,
+                          SEEN_WORDS, a.has_origins ? &origins : NULL, &to));
+  from_device(got.n, to.n, in.n_lists * 4);
+  from_device(got.slots, to.slots, in.n_lists * got.capacity * 4);
+  from_device(got.scores, to.scores, in.n_lists * got.capacity * 4);
+  from_device(seen, device_seen, sizeof seen);
+  for (size_t i = 0; i < in.n_lists; i++)
+    check_added_list(&in, &a, i, &got);
+  check_seen(&in, &a, &got, seen);
+  void *all[] = { from.n, from.slots, from.scores, to.n, to.slots, to.scores, thresholds, device_seen, lengths };
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    device_free(&all[i]);
+}
+
 static void check_raise(void)
 {
   float floors[LISTS_MAX], others[LISTS_MAX], found[LISTS_MAX];
@@ -214,6 +321,8 @@ int main(void)
   CHECK_OK(device_stream_open(&stream));
   for (size_t round = 0; round < check_size(60, 10); round++)
     check_lists();
+  for (size_t round = 0; round < check_size(60, 10); round++)
+    check_candidates();
   for (size_t round = 0; round < 20; round++)
     check_raise();
   for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
