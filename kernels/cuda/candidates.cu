@@ -62,9 +62,7 @@ static __device__ __forceinline__ uint32_t reserve(uint32_t *n_entries, uint32_t
   if (threadIdx.x == 0)
     *begin = all > 0 ? atomicAdd(n_entries, all) : 0;
   __syncthreads();
-  before += *begin;
-  __syncthreads(); /* before the next part's counts */
-  return before;
+  return before + *begin; /* the next part writes counts after this barrier, and *begin after one more */
 }
 
 /* Append the block's hits. The whole block calls this. */

@@ -57,10 +57,10 @@ static float draw_score(size_t kind)
   return dice_float(&dice, kind == 1 ? 1e3f : 1e-3f);
 }
 
-static void draw_lists(struct lists *out)
+static void draw_lists_of(size_t n_lists, size_t capacity, struct lists *out)
 {
-  out->n_lists = 1 + dice_below(&dice, LISTS_MAX);
-  out->capacity = 1 + dice_below(&dice, dice_below(&dice, 4) ? 100 : CAPACITY_MAX);
+  out->n_lists = n_lists;
+  out->capacity = capacity;
   for (size_t i = 0; i < out->n_lists; i++) {
     size_t kind = dice_below(&dice, 3);
     out->n[i] = (uint32_t)dice_below(&dice, out->capacity + out->capacity / 4 + 2); /* some lists overflow */
@@ -71,6 +71,13 @@ static void draw_lists(struct lists *out)
       out->scores[i * out->capacity + j] = draw_score(kind);
     }
   }
+}
+
+static void draw_lists(struct lists *out)
+{
+  size_t n_lists = 1 + dice_below(&dice, LISTS_MAX);
+
+  draw_lists_of(n_lists, 1 + dice_below(&dice, dice_below(&dice, 4) ? 100 : CAPACITY_MAX), out);
 }
 
 /* Entries of list i that count. */
@@ -165,7 +172,7 @@ static void check_lists(void)
     device_free(&all[i]);
 }
 
-enum { SEEN_WORDS = (3 * CAPACITY_MAX + LISTS_MAX) / 32 + 1 };
+enum { SEEN_WORDS = (3 * LONG_MAX + LISTS_MAX) / 32 + 1 };
 
 /* What candidates_add() is given besides lists. */
 struct adding {
@@ -203,7 +210,7 @@ static void check_added_list(const struct lists *in, const struct adding *a, siz
   const uint32_t *slots = in->slots + i * in->capacity;
   const float *scores = in->scores + i * in->capacity;
   size_t n = stored(in, i), n_due = 0;
-  static uint8_t is_found[CAPACITY_MAX];
+  static uint8_t is_found[LONG_MAX];
 
   if (a->has_origins && (a->lengths[i] > a->capacity || in->n[i] > in->capacity)) {
     CHECK(got->n[i] == LISTS_INVALID, "list %zu is not marked: %u entries", i, got->n[i]);
@@ -226,7 +233,7 @@ static void check_added_list(const struct lists *in, const struct adding *a, siz
 static void check_seen(const struct lists *in, const struct adding *a, const struct lists *got, const uint32_t *seen)
 {
   for (size_t i = 0; a->has_seen && i < in->n_lists; i++) {
-    uint32_t due[SEEN_WORDS];
+    static uint32_t due[SEEN_WORDS];
     memcpy(due, a->seen + i * SEEN_WORDS, sizeof due);
     for (size_t j = 0; got->n[i] != LISTS_INVALID && j < stored(in, i); j++) {
       uint32_t slot = in->slots[i * in->capacity + j];
@@ -237,13 +244,17 @@ static void check_seen(const struct lists *in, const struct adding *a, const str
   }
 }
 
-static void check_candidates(void)
+/* is_long: one list, of which a block copies several parts. */
+static void check_candidates(bool is_long)
 {
   static struct lists in, got;
   static struct adding a;
   static uint32_t seen[LISTS_MAX * SEEN_WORDS];
 
-  draw_lists(&in);
+  if (is_long)
+    draw_lists_of(1, LONG_MAX, &in);
+  else
+    draw_lists(&in);
   draw_adding(&a);
   size_t entries = in.n_lists * in.capacity;
   struct device_lists from = { in.n_lists, in.capacity, to_device(in.n, in.n_lists * 4),
@@ -322,7 +333,7 @@ int main(void)
   for (size_t round = 0; round < check_size(60, 10); round++)
     check_lists();
   for (size_t round = 0; round < check_size(60, 10); round++)
-    check_candidates();
+    check_candidates(round % 5 == 0);
   for (size_t round = 0; round < 20; round++)
     check_raise();
   for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)

@@ -429,6 +429,38 @@ static float slack_of(size_t dim)
   return 0x1.2p-9f + (float)dim * 0x1.8p-19f;
 }
 
+/* The items that each query admits, as bits. */
+static struct {
+  uint64_t *bits[QUERIES_MAX];     /* NULL: all */
+  const uint64_t *of[QUERIES_MAX]; /* the same on the device */
+} words;
+
+static void draw_words(const struct catalogue *c, size_t n_queries)
+{
+  size_t n = c->n_padded / TILE;
+
+  for (size_t q = 0; q < n_queries; q++) {
+    words.bits[q] = dice_below(&dice, 4) ? calloc(n, sizeof *words.bits[q]) : NULL;
+    for (size_t i = 0; words.bits[q] && i < n; i++)
+      words.bits[q][i] = dice_below(&dice, 3) ? dice_u64(&dice) & dice_u64(&dice) : 0;
+    words.of[q] = words.bits[q] ? to_device(words.bits[q], n * sizeof *words.bits[q]) : NULL;
+  }
+}
+
+static void drop_words(size_t n_queries)
+{
+  for (size_t q = 0; q < n_queries; q++) {
+    free(words.bits[q]);
+    words.bits[q] = NULL;
+    device_free(&words.of[q]);
+  }
+}
+
+static bool counts(const struct catalogue *c, size_t q, size_t slot)
+{
+  return slot < c->n_slots && c->present[slot] && (!words.bits[q] || words.bits[q][slot / 64] >> slot % 64 & 1);
+}
+
 static void check_maxima(const struct catalogue *c, const struct average_scan_input *in, const float *queries,
                          size_t stride)
 {
@@ -442,7 +474,7 @@ static void check_maxima(const struct catalogue *c, const struct average_scan_in
       float most = -INFINITY, got = maxima[q * n + i];
       for (size_t j = 0; j < TILE / AVERAGE_SCAN_MAXIMA; j++) {
         size_t slot = i / AVERAGE_SCAN_MAXIMA * stride * TILE + i % AVERAGE_SCAN_MAXIMA * 2 + j / 2 * 8 + j % 2;
-        if (slot < c->n_slots && c->present[slot])
+        if (counts(c, q, slot))
           most = fmaxf(most, dot(queries + q * in->dim, average_of(c, slot), in->dim));
       }
       CHECK(got <= most, "query %zu, maximum %zu: the lower bound %.9g is above %.9g", q, i, (double)got, (double)most);
@@ -471,13 +503,12 @@ static void check_append(const struct catalogue *c, const struct average_scan_in
     memset(is_found, 0, c->n_slots);
     for (size_t i = 0; i < got.n[q]; i++) {
       uint32_t slot = got.slots[q * lists.capacity + i];
-      CHECK(slot >= first && slot < c->n_slots && c->present[slot] && !is_found[slot], "slot %u is not one to find",
-            slot);
+      CHECK(slot >= first && counts(c, q, slot) && !is_found[slot], "slot %u is not one to find", slot);
       is_found[slot] = 1;
     }
     for (size_t slot = first; slot < c->n_slots; slot++) {
       float product = dot(queries + q * in->dim, average_of(c, slot), in->dim);
-      CHECK(is_found[slot] || !c->present[slot] || product < floors[q], "query %zu: slot %zu with %.9g is lost", q,
+      CHECK(is_found[slot] || !counts(c, q, slot) || product < floors[q], "query %zu: slot %zu with %.9g is lost", q,
             slot, (double)product);
       CHECK(!is_found[slot] || product >= floors[q] - slack_of(in->dim),
             "query %zu: slot %zu with %.9g is far below %.9g", q, slot, (double)product, (double)floors[q]);
@@ -529,6 +560,37 @@ static void check_average_scores(const struct catalogue *c, const struct average
   free(slots);
 }
 
+/* A query beyond half's range has no bounds: it must find all items, and its maxima are -inf. */
+static void check_unbounded(const struct catalogue *c, struct average_scan_input in)
+{
+  float *query = calloc(in.dim, sizeof *query), floor = 1.0f,
+        *maxima = device_zeros(AVERAGE_SCAN_MAXIMA * sizeof(float));
+  struct device_lists lists = lists_new(1, c->n_slots);
+  size_t n_present = 0;
+
+  for (size_t k = 0; k < in.dim; k++)
+    query[k] = k % 2 ? 1e6f : -1e6f;
+  in.queries = to_device(query, in.dim * sizeof *query);
+  in.n_queries = 1;
+  float *device_floor = to_device(&floor, sizeof floor);
+  CHECK_OK(average_scan_append(stream, &in, 0, c->n_slots, device_floor, &lists));
+  CHECK_OK(average_scan_maxima(stream, &in, c->n_slots, 1, 1, maxima));
+  struct host_lists got = lists_read(&lists);
+  float *found = from_device(maxima, AVERAGE_SCAN_MAXIMA * sizeof *found);
+  for (size_t slot = 0; slot < c->n_slots; slot++)
+    n_present += c->present[slot];
+  CHECK(got.n[0] == n_present, "a query without bounds found %u items of %zu", got.n[0], n_present);
+  for (size_t i = 0; i < AVERAGE_SCAN_MAXIMA; i++)
+    CHECK(isinf(found[i]) && found[i] < 0, "a query without bounds has a lower bound: %g", (double)found[i]);
+  host_lists_free(&got);
+  lists_free(&lists);
+  device_free(&in.queries);
+  device_free(&device_floor);
+  device_free(&maxima);
+  free(found);
+  free(query);
+}
+
 static void check_averages(const struct catalogue *c, size_t n_queries)
 {
   size_t dim = c->shape.component_dim;
@@ -541,12 +603,20 @@ static void check_averages(const struct catalogue *c, size_t n_queries)
                                    .dim = dim,
                                    .queries = to_device(queries, n_queries * dim * sizeof *queries),
                                    .n_queries = n_queries,
-                                   .n_blocks = N_BLOCKS };
+                                   .n_blocks = 1 };
   check_maxima(c, &in, queries, 1);
   check_maxima(c, &in, queries, 3);
   check_append(c, &in, queries, 0);
   check_append(c, &in, queries, c->n_slots > TILE ? TILE : 0);
   check_average_scores(c, &in, queries);
+  check_unbounded(c, in);
+  draw_words(c, n_queries);
+  in.admitted.of = to_device(words.of, n_queries * sizeof words.of[0]);
+  check_maxima(c, &in, queries, 1);
+  check_maxima(c, &in, queries, 2);
+  check_append(c, &in, queries, 0);
+  device_free(&in.admitted.of);
+  drop_words(n_queries);
   device_free(&in.queries);
   free(queries);
 }
@@ -573,6 +643,9 @@ int main(void)
   check_shape((struct mol_shape){ 3, 2, 301, 20, 7.0f }, 65, 2);    /* a component in several pieces */
   check_shape((struct mol_shape){ 16, 17, 3, 1200, 20.0f }, 40, 2); /* tiles exceed shared memory */
   check_shape((struct mol_shape){ 1, 1, 9000, 3, 20.0f }, 70, 3);   /* queries read from global memory */
+  check_shape((struct mol_shape){ 1, 1, 20, 1, 20.0f }, 2500, 33);  /* several tiles for each warp of a scan */
+  check_shape((struct mol_shape){ 1, 1, 40, 1, 20.0f }, 2500, 20);
+  check_shape((struct mol_shape){ 1, 1, 48, 1, 20.0f }, 2100, 4);
 #ifdef SLUICE_CUDA_MODEL
   cuda_model_set_shared(99 * 1024); /* a card with room for tiles, but not for the weights */
   check_shape((struct mol_shape){ 8, 8, 32, 128, 20.0f }, 100, 3);
