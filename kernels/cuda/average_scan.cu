@@ -315,23 +315,29 @@ static __device__ __forceinline__ void multiply_half(const struct average_scan_i
 
 /* Maxima -------------------- */
 
-/* Raise the lane's maxima to the sums of the allowed items. */
-template <int Q>
-static __device__ __forceinline__ void raise_maxima(const struct half_sums<Q> &sums, lane_bits allowed,
-                                                    float (&most)[lane_queries<Q>()])
+/* Replace the sums of items that are not allowed. */
+template <int Q> static __device__ __forceinline__ void drop_others(lane_bits allowed, struct half_sums<Q> &sums)
 {
-  bool are_all = __all_sync(WARP_ALL, allowed == FIRST_QUERY_BITS * (Q == FEW ? 1 : ALL_QUERIES));
-
 #pragma unroll
   for (int c = 0; c < GROUPS; c++) {
 #pragma unroll
-    for (unsigned i = 0; i < lane_queries<Q>(); i++) {
+    for (unsigned n = 0; n < 2 * lane_queries<Q>(); n++)
+      sums.of[c][n / 4][n % 4] = allowed >> (8 * c + n) & 1 ? sums.of[c][n / 4][n % 4] : -INFINITY;
+  }
+}
+
+/* Raise the lane's maxima to the sums of the allowed items. Mostly all are. */
+template <int Q>
+static __device__ __forceinline__ void raise_maxima(struct half_sums<Q> &sums, lane_bits allowed,
+                                                    float (&most)[lane_queries<Q>()])
+{
+  if (!__all_sync(WARP_ALL, allowed == FIRST_QUERY_BITS * (Q == FEW ? 1 : ALL_QUERIES)))
+    drop_others<Q>(allowed, sums);
 #pragma unroll
-      for (unsigned b = 0; b < 2; b++) {
-        if (are_all || allowed >> (8 * c + 2 * i + b) & 1)
-          most[i] = fmaxf(most[i], sums.of[c][i / 2][i % 2 * 2 + b]);
-      }
-    }
+  for (int c = 0; c < GROUPS; c++) {
+#pragma unroll
+    for (unsigned n = 0; n < 2 * lane_queries<Q>(); n++)
+      most[n / 2] = fmaxf(most[n / 2], sums.of[c][n / 4][n % 4]);
   }
 }
 
