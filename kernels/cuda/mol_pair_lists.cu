@@ -7,7 +7,14 @@
 #include "kernels/cuda/excluded.cuh"
 #include "kernels/cuda/mol_pairs_tile.cuh"
 
-enum { THREADS = 256, WARPS = THREADS / WARP_LANES, LIST_BLOCKS_MAX = 16, PITCH = WARP_LANES + 1 };
+enum {
+  THREADS = 256,
+  QUERY_BLOCKS_MAX = 16,
+  LIST_THREADS = 128, /* of a block that works on one list: most lists are short */
+  LIST_WARPS = LIST_THREADS / WARP_LANES,
+  EACH = 4, /* entries of a thread whose loads and atomic operations are in flight together */
+  PITCH = WARP_LANES + 1
+};
 
 static __device__ __forceinline__ size_t query_of(const struct mol_pair_queries &queries, size_t row)
 {
@@ -35,31 +42,42 @@ static __global__ void spread(size_t n_lists, size_t n_rows, struct mol_pair_que
     of_lists[list] = of_queries.more + (of_queries.of ? of_queries.of[query_of(queries, list % n_rows)] : 0);
 }
 
-/* Load 32 numbers of each of 32 items into shared memory. The warp reads one item's row at a time, so its reads are
- * coalesced. row is the lane's item, or NULL if the lane has none. */
-static __device__ __forceinline__ void load_numbers(const float *row, size_t k, size_t dim, float *tile)
+/* Load 32 numbers of each wanted item into shared memory, all of them at the same time. The warp reads one item's row
+ * with each instruction, so its reads are coalesced. row is the lane's item. */
+static __device__ __forceinline__ void load_numbers(const float *row, unsigned wanted, size_t k, size_t dim,
+                                                    float *tile)
 {
   unsigned lane = warp_lane();
 
-  for (unsigned i = 0; i < WARP_LANES; i++) {
-    const float *of_item = reinterpret_cast<const float *>(
-        __shfl_sync(WARP_ALL, (unsigned long long)reinterpret_cast<uintptr_t>(row), (int)i));
-    if (of_item && k + lane < dim)
-      tile[i * PITCH + lane] = of_item[k + lane];
+  for (; wanted; wanted &= wanted - 1) {
+    int i = __ffs((int)wanted) - 1;
+    const float *of_item =
+        reinterpret_cast<const float *>(__shfl_sync(WARP_ALL, (unsigned long long)reinterpret_cast<uintptr_t>(row), i));
+    if (k + lane < dim)
+      copy_async_float(tile + i * PITCH + lane, of_item + k + lane);
   }
+  copy_async_commit();
+  copy_async_wait<0>();
   __syncwarp();
 }
 
-/* The dot product of f and the lane's item, summed in the order of kernels_ref.c. */
-static __device__ float dot(const float *f, const float *row, size_t dim, float *tile)
+/* The dot product of f and the lane's item, summed in the order of kernels_ref.c. is_wanted: it has one. */
+static __device__ float dot(const float *f, const float *row, bool is_wanted, size_t dim, float *tile)
 {
+  unsigned wanted = __ballot_sync(WARP_ALL, is_wanted);
+  const float *mine = tile + warp_lane() * PITCH;
   float sum = 0.0f;
 
-  for (size_t k = 0; k < dim; k += WARP_LANES) {
-    size_t n = dim - k < WARP_LANES ? dim - k : (size_t)WARP_LANES;
-    load_numbers(row, k, dim, tile);
-    for (size_t i = 0; i < n && row; i++)
-      sum = fmaf(f[k + i], tile[warp_lane() * PITCH + i], sum);
+  for (size_t k = 0; k < dim && wanted; k += WARP_LANES) {
+    load_numbers(row, wanted, k, dim, tile);
+    if (is_wanted && dim - k >= WARP_LANES) {
+#pragma unroll
+      for (size_t i = 0; i < WARP_LANES; i++)
+        sum = fmaf(f[k + i], mine[i], sum);
+    } else if (is_wanted) {
+      for (size_t i = 0; i < dim - k; i++)
+        sum = fmaf(f[k + i], mine[i], sum);
+    }
     __syncwarp();
   }
   return sum;
@@ -77,42 +95,77 @@ static __device__ float estimate_error(const struct mol_pairs_input &in, size_t 
   return fmaf(4 * slack, margin + fabsf(floor), margin) * (1.0f + 0x1p-20f);
 }
 
+/* A warp's room for 32 items. Before it, the block's shared memory has the row's numbers. */
+static __host__ __device__ __forceinline__ size_t row_room(size_t dim)
+{
+  return (dim + WARP_LANES - 1) / WARP_LANES * WARP_LANES;
+}
+
 /* Score every entry of every list. A warp takes 32 entries at a time. */
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(LIST_THREADS)
     score(struct mol_pairs_input in, struct mol_pair_queries queries, const float *floors, const float *estimates,
           struct device_lists lists)
 {
   begin_kernel();
-  float *tile = shared_memory<float>() + threadIdx.x / WARP_LANES * WARP_LANES * PITCH;
   size_t list = blockIdx.x, row = list % in.rows.n, dim = in.component_dim;
   size_t offset = (in.first_component + list / in.rows.n) * dim;
+  float *f = shared_memory<float>(), *tile = f + row_room(dim) + threadIdx.x / WARP_LANES * WARP_LANES * PITCH;
   uint32_t n = list_length(lists, list);
   float error = estimate_error(in, row, floors[list]);
   float least = estimates[list] - 2 * error - 0x1p-22f * fabsf(estimates[list]);
 
-  for (uint32_t first = (blockIdx.y * WARPS + threadIdx.x / WARP_LANES) * WARP_LANES; first < n;
-       first += gridDim.y * THREADS) {
+  for (size_t k = threadIdx.x; k < dim; k += LIST_THREADS)
+    f[k] = in.rows.vectors[row * dim + k];
+  __syncthreads();
+  for (uint32_t first = (blockIdx.y * LIST_WARPS + threadIdx.x / WARP_LANES) * WARP_LANES; first < n;
+       first += gridDim.y * LIST_THREADS) {
     size_t at = list * lists.capacity + first + warp_lane();
     bool is_in = first + warp_lane() < n;
     uint32_t slot = is_in ? lists.slots[at] : 0;
     const float *item = reinterpret_cast<const float *>(in.items.bytes + slot * in.items.row_bytes) + offset;
     bool is_near = is_in && !(lists.scores[at] < least); /* also where there is no estimate */
-    float sum = dot(in.rows.vectors + row * dim, is_near ? item : NULL, dim, tile);
+    float sum = dot(f, item, is_near, dim, tile);
     if (is_in)
-      lists.scores[at] =
-          is_near && !is_excluded(queries.excluded, query_of(queries, row), slot) ? sum : -INFINITY;
+      lists.scores[at] = is_near && !is_excluded(queries.excluded, query_of(queries, row), slot) ? sum : -INFINITY;
   }
 }
 
-static __device__ void add(const struct mol_pair_union &out, size_t query, bool is_in, uint32_t slot, float score)
+/* Add a thread's N entries to a query's candidates, those with is_in that are not among them yet. The whole warp calls
+ * this. */
+template <int N>
+static __device__ __forceinline__ void add(const struct mol_pair_union &out, size_t query, const bool is_in[N],
+                                           const uint32_t slots[N], const float scores[N])
 {
-  uint32_t bit = 1u << slot % 32;
-  bool is_new = is_in && !(atomicOr(&out.seen[query * out.n_words + slot / 32], bit) & bit);
+  const struct device_lists &to = out.candidates;
+  uint32_t seen[N], n = 0, first = 0, before = (1u << warp_lane()) - 1;
+  unsigned added[N];
 
-  append_warp(out.candidates, query, is_new, slot, score);
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    seen[i] = is_in[i] ? atomicOr(&out.seen[query * out.n_words + slots[i] / 32], 1u << slots[i] % 32) : ~0u;
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    added[i] = __ballot_sync(WARP_ALL, !(seen[i] >> slots[i] % 32 & 1));
+    n += (uint32_t)__popc(added[i]);
+  }
+  if (n == 0)
+    return;
+  if (warp_lane() == 0)
+    first = atomicAdd(&to.n[query], n);
+  first = __shfl_sync(WARP_ALL, first, 0);
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    uint32_t at = first + (uint32_t)__popc(added[i] & before);
+    if (added[i] >> warp_lane() & 1 && at < to.capacity) {
+      to.slots[query * to.capacity + at] = slots[i];
+      to.scores[query * to.capacity + at] = scores[i];
+    }
+    first += (uint32_t)__popc(added[i]);
+  }
 }
 
-static __global__ void __launch_bounds__(THREADS)
+/* A block adds the entries of one list, EACH of a thread at a time. */
+static __global__ void __launch_bounds__(LIST_THREADS)
     add_lists(size_t n_rows, struct mol_pair_queries queries, struct device_lists lists, const float *thresholds,
               struct mol_pair_union out)
 {
@@ -121,11 +174,19 @@ static __global__ void __launch_bounds__(THREADS)
   uint32_t n = list_length(lists, list);
   float least = thresholds[list];
 
-  for (uint32_t first = blockIdx.y * THREADS; first < n; first += gridDim.y * THREADS) {
-    size_t at = list * lists.capacity + first + threadIdx.x;
-    bool is_in = first + threadIdx.x < n;
-    float score = is_in ? lists.scores[at] : -INFINITY;
-    add(out, query, is_in && score >= least && score > -INFINITY, is_in ? lists.slots[at] : 0, score);
+  for (uint32_t first = blockIdx.y * LIST_THREADS * EACH; first < n; first += gridDim.y * LIST_THREADS * EACH) {
+    uint32_t slots[EACH];
+    float scores[EACH];
+    bool is_in[EACH];
+#pragma unroll
+    for (uint32_t i = 0; i < EACH; i++) {
+      uint32_t entry = first + i * LIST_THREADS + threadIdx.x;
+      size_t at = list * lists.capacity + entry;
+      scores[i] = entry < n ? lists.scores[at] : -INFINITY;
+      slots[i] = entry < n ? lists.slots[at] : 0;
+      is_in[i] = scores[i] >= least && scores[i] > -INFINITY;
+    }
+    add<EACH>(out, query, is_in, slots, scores);
   }
 }
 
@@ -167,7 +228,9 @@ static __global__ void __launch_bounds__(THREADS)
     size_t slot = first + threadIdx.x;
     bool is_in = slot < n_slots && present[slot] && is_admitted(queries.admitted, query, (uint32_t)slot) &&
                  !is_excluded(queries.excluded, query, (uint32_t)slot);
-    add(out, query, is_in, is_in ? (uint32_t)slot : 0, 0.0f);
+    const uint32_t slots[1] = { is_in ? (uint32_t)slot : 0 };
+    const float scores[1] = { 0.0f };
+    add<1>(out, query, &is_in, slots, scores);
   }
 }
 
@@ -196,12 +259,13 @@ err_code_t mol_pair_lists_spread(struct device_stream *stream, const struct mol_
            : ERR_OK;
 }
 
-/* Most lists are short, so each gets few blocks. The blocks loop over what is left of a long list. */
-static dim3 blocks_of(size_t n_lists, size_t n)
+/* A block for each list, which loops over what is left of a long one. More where that leaves the device idle. */
+static dim3 list_blocks(const struct mol_pairs_input *in, const struct device_lists *lists, unsigned n_entries)
 {
-  unsigned n_blocks = blocks_for(n + 1, 4 * THREADS);
+  size_t n_lists = n_lists_of(in);
+  unsigned most = blocks_for(lists->capacity + 1, n_entries), share = blocks_for(4 * in->n_blocks, n_lists);
 
-  return dim3((unsigned)n_lists, n_blocks > LIST_BLOCKS_MAX ? (unsigned)LIST_BLOCKS_MAX : n_blocks);
+  return dim3((unsigned)n_lists, share < most ? share : most);
 }
 
 err_code_t mol_pair_lists_score(struct device_stream *stream, const struct mol_pairs_input *input,
@@ -210,9 +274,9 @@ err_code_t mol_pair_lists_score(struct device_stream *stream, const struct mol_p
 {
   if (n_lists_of(input) == 0)
     return ERR_OK;
-  return launch(stream, blocks_of(n_lists_of(input), lists->capacity), THREADS,
-                WARPS * WARP_LANES * PITCH * sizeof(float), score, *input, *queries, floors, estimates,
-                *lists);
+  return launch(stream, list_blocks(input, lists, LIST_THREADS), LIST_THREADS,
+                (row_room(input->component_dim) + LIST_WARPS * WARP_LANES * PITCH) * sizeof(float), score, *input,
+                *queries, floors, estimates, *lists);
 }
 
 err_code_t mol_pair_union_add(struct device_stream *stream, const struct mol_pairs_input *input,
@@ -223,8 +287,8 @@ err_code_t mol_pair_union_add(struct device_stream *stream, const struct mol_pai
 
   if (n_lists == 0)
     return ERR_OK;
-  TRY(launch(stream, blocks_of(n_lists, lists->capacity), THREADS, 0, add_lists, n_rows, *queries, *lists, thresholds,
-             *out));
+  TRY(launch(stream, list_blocks(input, lists, LIST_THREADS * EACH), LIST_THREADS, 0, add_lists, n_rows, *queries,
+             *lists, thresholds, *out));
   return launch(stream, (unsigned)queries->n, WARP_LANES, 0, sum_up, n_rows, input->n_components, *queries, *lists,
                 thresholds, *out);
 }
@@ -236,7 +300,9 @@ err_code_t mol_pair_union_all(struct device_stream *stream, const uint8_t *prese
 
   if (queries->n == 0 || n_slots == 0)
     return ERR_OK;
-  TRY(launch(stream, blocks_of(queries->n, n_slots), THREADS, 0, add_all, present, n_slots, *queries, *out));
+  unsigned n_blocks = blocks_for(n_slots, 4 * THREADS);
+  dim3 blocks((unsigned)queries->n, n_blocks < QUERY_BLOCKS_MAX ? n_blocks : (unsigned)QUERY_BLOCKS_MAX);
+  TRY(launch(stream, blocks, THREADS, 0, add_all, present, n_slots, *queries, *out));
   return launch(stream, (unsigned)queries->n, WARP_LANES, 0, sum_up, (size_t)0, (size_t)0, *queries, none,
                 (const float *)NULL, *out);
 }
