@@ -179,17 +179,21 @@ static size_t count_items(const struct cells *c, const struct cell_range *r)
   return n;
 }
 
-/* List the slots of a range. */
+/* List the slots of a range. Whether a slot is in it cannot be predicted, so each is written, and the next one writes
+ * over it if it is not. */
 static err_t list_slots(struct building *b, const uint64_t *slots, size_t n_slots, const struct cell_range *r)
 {
-  TRY(mem_array(count_items(b->cells, r), sizeof *b->slots, &b->slots));
+  size_t n = 0, n_codes = r->end - r->from;
+
+  TRY(mem_array(count_items(b->cells, r) + 1, sizeof *b->slots, &b->slots));
   for (uint32_t slot = 0; slot < n_slots; slot++) {
-    uint8_t code = codes_of(b, slot)[r->pair->first];
+    size_t code = codes_of(b, slot)[r->pair->first];
     if (slot % NOTE_SLOTS == 0)
       progress_note();
-    if (bits_get(slots, slot) && code >= r->from && code < r->end)
-      b->slots[b->n++] = slot;
+    b->slots[n] = slot;
+    n += bits_get(slots, slot) & (code - r->from < n_codes);
   }
+  b->n = n;
   return ERR_OK;
 }
 
