@@ -154,7 +154,8 @@ bool engine_lacks_index(const struct engine *e, struct span name, uint32_t gener
          (lacks_index_in(&e->pair->arenas[0], place) || lacks_index_in(&e->pair->arenas[1], place));
 }
 
-/* The back arena may be ahead of the front arena here: an index changes no exact answer. */
+/* The arenas may have different parts of the index: it changes no exact answer. What the front arena has is copied: in
+ * both arenas each item has the same slot, since every change is in both before the next one begins. */
 err_t engine_build_index(struct engine *e, struct span name, uint32_t generation)
 {
   size_t place;
@@ -164,8 +165,8 @@ err_t engine_build_index(struct engine *e, struct span name, uint32_t generation
     const struct epoch epoch = engine_publish_next(e, NULL, 0);
     TRY(engine_publish(e, &epoch, NULL, 0));
   }
-  const struct arena *back = pair_back(e->pair);
-  return arena_space_build_index(back, &back->spaces[place], false);
+  const struct arena *back = pair_back(e->pair), *front = pair_front(e->pair);
+  return arena_space_continue_index(back, &back->spaces[place], &front->spaces[place]);
 }
 
 /* ---- Switching and removing ---- */

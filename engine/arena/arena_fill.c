@@ -157,7 +157,7 @@ err_t arena_fill_finish(struct arena_fill *f)
   ARENA_FOR_EACH_SPACE (a, space) {
     space->n_items += bits_count(space->has_part, bits_words(a->n_slots));
     if (space->is_current || 2 * space->n_items >= a->n_slots) /* the parts of another one may be still to come */
-      TRY(arena_space_build_index(a, space, true));
+      TRY(arena_space_build_index(a, space));
   }
   TRY(attribute_columns_finish(a->attributes, a->n_slots));
   arena_alive_look_at_all(a);

@@ -37,11 +37,21 @@ void arena_space_defer_index(const struct arena *a, const struct arena_space *sp
   }
 }
 
-err_t arena_space_build_index(const struct arena *a, const struct arena_space *space, bool is_all)
+err_t arena_space_build_index(const struct arena *a, const struct arena_space *space)
 {
   ARENA_FOR_EACH_BACKEND (a, b) {
     if (space->on[b]->ops->build_index)
-      TRY(space->on[b]->ops->build_index(space->on[b], space->has_part, a->n_slots, is_all));
+      TRY(space->on[b]->ops->build_index(space->on[b], space->has_part, a->n_slots));
+  }
+  return ERR_OK;
+}
+
+err_t arena_space_continue_index(const struct arena *a, const struct arena_space *space,
+                                 const struct arena_space *other)
+{
+  ARENA_FOR_EACH_BACKEND (a, b) {
+    if (space->on[b]->ops->continue_index)
+      TRY(space->on[b]->ops->continue_index(space->on[b], other->on[b], space->has_part, a->n_slots));
   }
   return ERR_OK;
 }

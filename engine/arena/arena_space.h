@@ -16,10 +16,15 @@
 err_t arena_space_open(const struct arena *a, const struct space *space, bool is_current, bool may_lose_a_backend,
                        struct arena_space *out);
 
-/* The operations of columns_ops: on all backends; the last one on the backend that searches.
- * arena_space_build_index() returns ERR_MEMORY. */
+/* The operations of columns_ops: on all backends; the last one on the backend that searches. Building an index may
+ * return ERR_MEMORY.
+ *
+ * other  the same space in the other arena, which must not have changes that this one lacks, nor lack any
+ */
 void arena_space_defer_index(const struct arena *a, const struct arena_space *space);
-err_t arena_space_build_index(const struct arena *a, const struct arena_space *space, bool is_all);
+err_t arena_space_build_index(const struct arena *a, const struct arena_space *space);
+err_t arena_space_continue_index(const struct arena *a, const struct arena_space *space,
+                                 const struct arena_space *other);
 bool arena_space_has_index(const struct arena *a, const struct arena_space *space);
 
 /* Free the columns, in the arena or not. The place becomes a hole. */

@@ -85,6 +85,17 @@ void cells_count(struct cells *c, const uint8_t *codes);
 err_t cells_build(struct cells *c, const uint8_t *codes, const uint64_t *slots, size_t n_slots);
 err_t cells_build_some(struct cells *c, const uint8_t *codes, const uint64_t *slots, size_t n_slots, size_t n_items);
 
+/* Has one building of deferred cells come further than another one, of the same model? */
+bool cells_are_ahead(const struct cells *c, const struct cells *of);
+
+/* Copy the next cells that wait from other cells, which are ahead, and hold the same slots with the same codes.
+ *
+ * from     may be read by searches meanwhile
+ * n_items  as in cells_build_some(); no further than the other cells are built
+ *
+ * Returns ERR_MEMORY; `to` must not be used after that. */
+err_t cells_copy_some(struct cells *to, const struct cells *from, size_t n_items);
+
 /* Are there cells, and do they hold all items? */
 static inline bool cells_are_complete(const struct cells *c)
 {

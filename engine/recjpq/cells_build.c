@@ -2,8 +2,6 @@
 /* Building all cells at once, by a counting sort of the slots for each pair of splits. Several times faster than one
  * insertion after the other: a cell gets its pool block once and in its final size, and its codes are written in order.
  */
-#include "engine/recjpq/cells.h"
-
 #include <assert.h>
 #include <stdatomic.h>
 
@@ -13,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "base/size.h"
+#include "engine/recjpq/cell_range.h"
 
 enum {
   PREFETCH_MAX = 16,     /* codes are read this many items ahead */
@@ -35,13 +34,6 @@ void cells_count(struct cells *c, const uint8_t *codes)
     __atomic_fetch_add(&c->lengths[m * c->n_subitems + codes[m]], 1, __ATOMIC_RELAXED);
 }
 
-/* Cells of a pair: those whose first code is in a range. */
-struct cell_range {
-  struct cell_pair *pair;
-  size_t place; /* of the pair */
-  size_t from, end;
-};
-
 /* The slots of a range, or of all ranges that threads take. */
 struct building {
   struct cells *cells;
@@ -56,12 +48,6 @@ static const uint8_t *codes_of(const struct building *b, uint32_t slot)
   return b->codes + (size_t)slot * b->cells->n_splits;
 }
 
-/* Number of cells that have a first code below this. */
-static size_t n_cells_below(const struct cells *c, const struct cell_pair *p, size_t code)
-{
-  return p->n_splits == 2 ? code * c->n_subitems : code;
-}
-
 /* Give each cell the number of its items and the smallest pool block for them.
  *
  * filled  [cells of the pair]: zeros, and again zeros afterwards
@@ -69,11 +55,11 @@ static size_t n_cells_below(const struct cells *c, const struct cell_pair *p, si
 static err_t take_blocks(const struct building *b, const struct cell_range *r, uint32_t *filled)
 {
   struct cell_pair *p = r->pair;
-  size_t end = n_cells_below(b->cells, p, r->end);
+  size_t end = cell_range_n_below(b->cells, p, r->end);
 
   for (size_t i = 0; i < b->n; i++)
     filled[cell_of(b->cells, p, codes_of(b, b->slots[i]))]++;
-  for (size_t i = n_cells_below(b->cells, p, r->from); i < end; i++) {
+  for (size_t i = cell_range_n_below(b->cells, p, r->from); i < end; i++) {
     struct cell cell = { .n = filled[i] & CELL_ITEMS_MAX };
     if (cell.n == 0)
       continue;
@@ -129,12 +115,12 @@ static void write_codes(const struct building *b, struct cell_pair *p, struct ce
 static err_t build_range(const struct building *b, const struct cell_range *r, uint32_t *filled)
 {
   struct cell_pair *p = r->pair;
-  size_t end = n_cells_below(b->cells, p, r->end);
+  size_t end = cell_range_n_below(b->cells, p, r->end);
 
   TRY(take_blocks(b, r, filled));
   progress_note();
   scatter_slots(b, r, filled);
-  for (size_t i = n_cells_below(b->cells, p, r->from); i < end; i++) {
+  for (size_t i = cell_range_n_below(b->cells, p, r->from); i < end; i++) {
     if (i % NOTE_CELLS == 0)
       progress_note();
     if (i + 1 < end)
@@ -157,17 +143,6 @@ static err_code_t build_pairs(void *context)
     memset(filled, 0, n_subitems * n_subitems * sizeof *filled);
   }
   return ERR_OK;
-}
-
-/* Return the next cells that wait, up to the first code with which they have so many items. */
-static struct cell_range next_range(const struct cells *c, size_t n_items)
-{
-  struct cell_range r = { &c->pairs[c->n_built], c->n_built, c->n_built_codes, c->n_built_codes };
-  const uint32_t *lengths = c->lengths + r.pair->first * c->n_subitems;
-
-  for (size_t n = 0; r.end < c->n_subitems && n < n_items; r.end++)
-    n += lengths[r.end];
-  return r;
 }
 
 static size_t count_items(const struct cells *c, const struct cell_range *r)
@@ -223,14 +198,10 @@ err_t cells_build_some(struct cells *c, const uint8_t *codes, const uint64_t *sl
 
   if (c->n_built == c->n_pairs)
     return ERR_OK;
-  struct cell_range range = next_range(c, n_items);
+  struct cell_range range = cell_range_next(c, n_items);
   TRY(list_slots(&b, slots, n_slots, &range));
-  TRY(mem_array(n_cells_below(c, range.pair, c->n_subitems), sizeof *filled, &filled));
+  TRY(mem_array(cell_range_n_below(c, range.pair, c->n_subitems), sizeof *filled, &filled));
   TRY(build_range(&b, &range, filled));
-  c->n_built_codes = range.end;
-  if (range.end == c->n_subitems) {
-    c->n_built++;
-    c->n_built_codes = 0;
-  }
+  cell_range_finish(c, &range);
   return ERR_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* Items of a step to build the cells. */
+/* Items of a step to build or copy the cells. */
 enum { STEP_ITEMS = 1 << 19 };
 
 static size_t n_blocks(size_t capacity)
@@ -125,12 +125,20 @@ static void defer_index(struct columns *columns)
   cells_defer(&c->cells);
 }
 
-static err_t build_index(struct columns *columns, const uint64_t *has_part, size_t n_slots, bool is_all)
+static err_t build_index(struct columns *columns, const uint64_t *has_part, size_t n_slots)
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
 
-  if (is_all)
-    return cells_build(&c->cells, c->codes, has_part, n_slots);
+  return cells_build(&c->cells, c->codes, has_part, n_slots);
+}
+
+static err_t continue_index(struct columns *columns, const struct columns *other, const uint64_t *has_part,
+                            size_t n_slots)
+{
+  struct recjpq_columns *c = (struct recjpq_columns *)columns;
+
+  if (other && cells_are_ahead(&recjpq_columns_of(other)->cells, &c->cells))
+    return cells_copy_some(&c->cells, &recjpq_columns_of(other)->cells, STEP_ITEMS);
   return cells_build_some(&c->cells, c->codes, has_part, n_slots, STEP_ITEMS);
 }
 
@@ -191,5 +199,6 @@ const struct columns_ops recjpq_columns_cpu = {
   .read_vector = read_vector,
   .defer_index = defer_index,
   .build_index = build_index,
+  .continue_index = continue_index,
   .has_index = has_index,
 };

@@ -138,15 +138,21 @@ struct columns_ops {
    * until it is complete, searches do without. The columns are empty. NULL: there is no index. */
   void (*defer_index)(struct columns *c);
 
-  /* Build a deferred index.
+  /* Build all of a deferred index, in several threads; none is built yet.
    *
    * has_part  a bit for each slot with a part
    * n_slots   slots from here on have none
-   * is_all    build all of it, in several threads; none is built yet. false: take a step of about a tenth of a second,
-   *           or do nothing if it is complete
    *
    * Returns ERR_MEMORY; the columns must not be used after that. NULL: there is no index. */
-  err_t (*build_index)(struct columns *c, const uint64_t *has_part, size_t n_slots, bool is_all);
+  err_t (*build_index)(struct columns *c, const uint64_t *has_part, size_t n_slots);
+
+  /* Take a step of at most about a tenth of a second to build a deferred index, or do nothing if it is complete.
+   *
+   * other  columns of the same model with the same parts in the same slots, which may be searched meanwhile: what they
+   *        have of the index is copied. NULL: there are none
+   *
+   * Other parameters, errors and NULL as build_index. */
+  err_t (*continue_index)(struct columns *c, const struct columns *other, const uint64_t *has_part, size_t n_slots);
 
   /* Is the index complete, or off? NULL: there is none to wait for. */
   bool (*has_index)(const struct columns *c);

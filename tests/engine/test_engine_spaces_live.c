@@ -523,7 +523,9 @@ static void next_epoch(struct dice *dice, size_t epoch)
   } else if (kind == 3 && s->of[generation].is_there && s->is_live[i]) {
     fill_one(dice, s, generation, i);
   } else if (kind >= 4 && kind < 8 && s->of[generation].is_there) {
-    build_index(draw_lacking(dice, s, generation));
+    do
+      build_index(draw_lacking(dice, s, generation));
+    while (!is_published(epoch) && dice_below(dice, 3));
     if (!is_published(epoch)) /* the step has changed the back arena alone */
       apply_some(dice, s);
   } else {

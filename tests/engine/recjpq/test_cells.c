@@ -12,11 +12,12 @@
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
 
-enum { MAX_SLOTS = 3000, MAX_SPLITS = 9 };
+enum { MAX_SLOTS = 3000, MAX_SPLITS = 9, STEPS_MAX = 10000 };
 
 struct world {
   struct dice dice;
   struct cells cells;
+  struct cells other; /* gets the same changes; without splits: there are none */
   size_t capacity, n_splits, n_subitems;
   bool is_in[MAX_SLOTS];
   uint8_t codes[MAX_SLOTS][MAX_SPLITS];
@@ -40,6 +41,7 @@ static struct world *open_world(size_t capacity, size_t n_splits, size_t n_subit
 static void close_world(struct world *w)
 {
   cells_fini(&w->cells);
+  cells_fini(&w->other);
   free(w);
 }
 
@@ -48,18 +50,24 @@ static void insert(struct world *w, uint32_t slot, size_t spread)
   for (size_t m = 0; m < w->n_splits; m++)
     w->codes[slot][m] = (uint8_t)dice_below(&w->dice, spread < w->n_subitems ? spread : w->n_subitems);
   assert_ok(cells_insert(&w->cells, slot, w->codes[slot]));
+  if (w->other.n_splits > 0)
+    assert_ok(cells_insert(&w->other, slot, w->codes[slot]));
   w->is_in[slot] = true;
 }
 
 static void remove_slot(struct world *w, uint32_t slot)
 {
   cells_remove(&w->cells, slot, w->codes[slot]);
+  if (w->other.n_splits > 0)
+    cells_remove(&w->other, slot, w->codes[slot]);
   w->is_in[slot] = false;
 }
 
 static void rename_slot(struct world *w, uint32_t from, uint32_t to)
 {
   cells_rename(&w->cells, from, to, w->codes[from]);
+  if (w->other.n_splits > 0)
+    cells_rename(&w->other, from, to, w->codes[from]);
   memcpy(w->codes[to], w->codes[from], sizeof w->codes[to]);
   w->is_in[to] = true;
   w->is_in[from] = false;
@@ -233,6 +241,73 @@ static void cells_can_be_built_in_steps_under_churn(void **state)
   }
 }
 
+static void swap_cells(struct world *w)
+{
+  struct cells cells = w->cells;
+
+  w->cells = w->other;
+  w->other = cells;
+}
+
+static void check_both(struct world *w)
+{
+  check_all(w);
+  swap_cells(w);
+  check_all(w);
+}
+
+/* Copy what the other cells are ahead; otherwise build. Returns whether it was a copy that ended where the other cells
+ * end, in the middle of a pair. */
+static bool build_or_copy(struct world *w, const uint8_t *codes, const uint64_t *slots, size_t n_items,
+                          size_t *n_copies)
+{
+  if (!cells_are_ahead(&w->other, &w->cells)) {
+    assert_ok(cells_build_some(&w->cells, codes, slots, w->capacity, n_items));
+    return false;
+  }
+  assert_ok(cells_copy_some(&w->cells, &w->other, n_items));
+  assert_false(cells_are_ahead(&w->cells, &w->other));
+  ++*n_copies;
+  return w->cells.n_built_codes > 0 && !cells_are_ahead(&w->other, &w->cells);
+}
+
+/* Two cells help each other while slots come, go and move. Either may be ahead, by a part of a pair or by all. */
+static void cells_can_be_copied_in_steps_under_churn(void **state)
+{
+  enum { ROUNDS = 4 };
+  static const size_t shapes[][3] = { { 500, 1, 1 },    { 700, 3, 7 }, { 2000, 5, 31 }, { 31, 2, 2 },   { 1, 1, 256 },
+                                      { 3000, 2, 256 }, { 900, 8, 5 }, { 3000, 9, 3 },  { 2000, 4, 31 } };
+  static uint8_t codes[MAX_SLOTS * MAX_SPLITS];
+  static uint64_t slots[(MAX_SLOTS + 63) / 64];
+  size_t n_copies = 0, n_ends = 0;
+
+  (void)state;
+  for (size_t i = 0; i < ROUNDS * sizeof shapes / sizeof shapes[0]; i++) {
+    const size_t *shape = shapes[i / ROUNDS];
+    struct world *w = open_world(shape[0], shape[1], shape[2]);
+    w->dice.state += i;
+    assert_ok(cells_init(w->n_splits, w->n_subitems, w->capacity, true, &w->other));
+    memset(slots, 0, sizeof slots);
+    cells_defer(&w->cells);
+    cells_defer(&w->other);
+    for (int n = 0; !cells_are_complete(&w->cells) || !cells_are_complete(&w->other); n++) {
+      assert_true(n < STEPS_MAX);
+      for (int j = 0; j < 2000; j++)
+        change(w, codes, slots);
+      for (size_t j = dice_below(&w->dice, 4); j > 0; j--)
+        n_ends += build_or_copy(w, codes, slots, 1 + dice_below(&w->dice, w->capacity / 8 + 1), &n_copies);
+      if (dice_below(&w->dice, 2))
+        swap_cells(w);
+    }
+    check_both(w);
+    for (int j = 0; j < 4000; j++)
+      change(w, codes, slots);
+    check_both(w);
+    close_world(w);
+  }
+  assert_true(n_copies > 0 && n_ends > 0);
+}
+
 /* Put all slots into one cell, then spread them, then put them into one again. Pool blocks of every size are used and
  * freed. */
 static void room_is_used_again_when_the_distribution_changes(void **state)
@@ -356,6 +431,7 @@ int main(void)
     cmocka_unit_test(cells_are_the_sets_of_their_slots_under_churn),
     cmocka_unit_test(cells_can_be_built_at_once),
     cmocka_unit_test(cells_can_be_built_in_steps_under_churn),
+    cmocka_unit_test(cells_can_be_copied_in_steps_under_churn),
     cmocka_unit_test(room_is_used_again_when_the_distribution_changes),
     cmocka_unit_test(all_room_comes_back_when_everything_is_removed),
     cmocka_unit_test(blocks_do_not_overlap_and_lie_at_multiples_of_their_size),

@@ -22,7 +22,8 @@ enum { MAX_SLOTS = 9000, MAX_SPLITS = 9, MAX_SUBITEMS = 256, MAX_DIM = 4, MAX_BA
 struct world {
   struct dice dice;
   struct recjpq_model model;
-  struct columns *columns;
+  struct columns *columns; /* are searched */
+  struct columns *other;   /* get the same changes, and are searched in turn with them */
   size_t n_slots;
   uint64_t n_items;
   uint64_t has_part[MAX_SLOTS / 64 + 1];
@@ -103,14 +104,18 @@ static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split
   for (uint32_t i = 0; i < MAX_SLOTS; i++)
     w->keys[i] = (uint32_t)(dice_u64(&w->dice) << 14 | i);
   assert_ok(recjpq_columns_cpu.open(&w->model.base, MAX_SLOTS, &w->columns));
-  if (dice_below(&w->dice, 2))
+  assert_ok(recjpq_columns_cpu.open(&w->model.base, MAX_SLOTS, &w->other));
+  if (dice_below(&w->dice, 2)) {
     recjpq_columns_cpu.defer_index(w->columns);
+    recjpq_columns_cpu.defer_index(w->other);
+  }
   return w;
 }
 
 static void close_world(struct world *w)
 {
   recjpq_columns_cpu.close(&w->columns);
+  recjpq_columns_cpu.close(&w->other);
   region_fini(&w->region);
   free(w->model.centroids);
   free(w);
@@ -125,6 +130,7 @@ static void put(struct world *w, uint32_t slot, enum draw draw)
     prepared[m] = w->codes[slot][m] = draw_code(w, draw, m, cluster);
   bool is_new = !bits_get(w->has_part, slot);
   assert_ok(recjpq_columns_cpu.put(w->columns, slot, is_new, prepared));
+  assert_ok(recjpq_columns_cpu.put(w->other, slot, is_new, prepared));
   w->n_items += is_new;
   bits_set(w->has_part, slot);
 }
@@ -134,6 +140,7 @@ static void drop(struct world *w, uint32_t slot)
   if (!bits_get(w->has_part, slot))
     return;
   recjpq_columns_cpu.drop(w->columns, slot);
+  recjpq_columns_cpu.drop(w->other, slot);
   bits_clear(w->has_part, slot);
   w->n_items--;
 }
@@ -146,6 +153,7 @@ static void delete (struct world *w, uint32_t slot)
   drop(w, slot);
   if (slot != last && bits_get(w->has_part, last)) {
     recjpq_columns_cpu.move(w->columns, last, slot);
+    recjpq_columns_cpu.move(w->other, last, slot);
     memcpy(w->codes[slot], w->codes[last], sizeof w->codes[slot]);
     bits_set(w->has_part, slot);
     bits_clear(w->has_part, last);
@@ -155,11 +163,21 @@ static void delete (struct world *w, uint32_t slot)
   w->keys[last] = key;
 }
 
-/* If the index is deferred, searches meet no index, a part of it, and all of it. */
+static void swap_columns(struct world *w)
+{
+  struct columns *columns = w->columns;
+
+  w->columns = w->other;
+  w->other = columns;
+}
+
+/* If the index is deferred, searches meet no index, a part of it, and all of it, built or copied. */
 static void churn(struct world *w, enum draw draw, size_t n_steps)
 {
+  for (size_t i = dice_below(&w->dice, 4); i > 0; i--)
+    assert_ok(recjpq_columns_cpu.continue_index(w->columns, w->other, w->has_part, w->n_slots));
   if (dice_below(&w->dice, 2))
-    assert_ok(recjpq_columns_cpu.build_index(w->columns, w->has_part, w->n_slots, false));
+    swap_columns(w);
   for (size_t i = 0; i < n_steps; i++) {
     size_t what = dice_below(&w->dice, 8);
     if (w->n_slots < MAX_SLOTS && (what < 5 || w->n_slots == 0))
