@@ -54,8 +54,7 @@ enum { AVERAGE_SCAN_MAXIMA = 4 };
 
 /* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t][g] to the largest lower
  * bound on a dot product among the tile's items 2 g, 2 g + 1, 2 g + 8, 2 g + 9, 2 g + 16, ... that query q admits; -inf
- * if there are none. Both
- * functions return ERR_DEVICE on failure. */
+ * if there are none. Both functions return ERR_DEVICE on failure. */
 err_t average_scan_maxima(struct device_stream *stream, const struct average_scan_input *input, size_t n_slots,
                           size_t stride, size_t n_tiles, float *maxima);
 

@@ -72,11 +72,10 @@ static __device__ void derive_item(const float *row, const struct item_sizes &si
   for (size_t m = 0; m < sizes.n_item; m++)
     of_component = larger(of_component, round_numbers(row + m * sizes.dim, sizes.dim, components + m * sizes.dim));
   float of_gate = round_gates(row + n_components, sizes, to.gates + slot * sizes.gates_stride, &gate_norm);
-  float of_average = round_numbers(row + n_components + n_gates, sizes.dim, to.averages + slot * sizes.averages_stride);
+  round_numbers(row + n_components + n_gates, sizes.dim, to.averages + slot * sizes.averages_stride);
   if (warp_lane() == 0) {
     residuals[MOL_RESIDUAL_COMPONENT] = of_component;
     residuals[MOL_RESIDUAL_GATE] = of_gate;
-    residuals[MOL_RESIDUAL_AVERAGE] = of_average;
     residuals[MOL_GATE_NORM] = gate_norm;
   }
 }

@@ -25,9 +25,8 @@ static inline size_t mol_halves_stride(size_t n, size_t group)
 enum {
   MOL_RESIDUAL_COMPONENT, /* the largest |g_m - half(g_m)| over the item's components */
   MOL_RESIDUAL_GATE,      /* |v - half(v)|; +inf if a gate is beyond half's range */
-  MOL_RESIDUAL_AVERAGE,   /* |a - half(a)| */
   MOL_GATE_NORM,          /* |half(v)| */
-  MOL_RESIDUALS
+  MOL_RESIDUALS = 4       /* 16 bytes, which kernels copy at a time; the last number is not used */
 };
 
 #endif
