@@ -50,6 +50,7 @@ static __device__ __forceinline__ void scan_tiles(const struct bound_work &work,
     load_tile<S>(work, blockIdx.x, m.tiles, threadIdx.x, block_threads());
   copy_async_commit();
   load_queries<S>(work, m, first_query, block_threads());
+  find_sizes<S>(work, m, first_query);
   copy_async_wait<1>();
   warpgroup_publish();
   for (uint32_t tile = blockIdx.x, i = 0; tile < n_tiles; tile += gridDim.x, i++) {
@@ -83,9 +84,10 @@ static __device__ __forceinline__ void work_on_own_tiles(const struct bound_work
   if (first < n_tiles)
     load(first + later, items);
   copy_async_commit();
+  load_queries<S>(work, m, blockIdx.y, blockDim.x);
   copy_async_wait<0>();
   warpgroup_publish();
-  load_queries<S>(work, m, blockIdx.y, blockDim.x); /* its barriers are also for the copies */
+  find_sizes<S>(work, m, blockIdx.y); /* its barriers are also for the copies */
   while (first < n_tiles) {
     work_on(m, items, first + later);
     first += gridDim.x * n_warps;

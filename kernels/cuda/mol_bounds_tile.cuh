@@ -13,7 +13,7 @@ enum {
   STRIP_ITEMS = 16, /* that a warp works on */
   DEVICE_TILE = 64,
   SIZES_OF_A_QUERY = 8,
-  WARPS_OF_A_QUERY = 2, /* that load it */
+  WARPS_OF_A_QUERY = 2, /* that find norms */
   GRAM = BOUND_QUERY_COMPONENTS * BOUND_QUERY_COMPONENTS
 };
 
@@ -274,31 +274,43 @@ template <class S> static __device__ __forceinline__ float load_query_gates(cons
   return warp_max(largest);
 }
 
-/* Load a block's queries; those past the end repeat the last one. Two warps share a query. Has barriers. */
+/* The query at place q of the block's. Queries past the end repeat the last one. */
+static __device__ __forceinline__ uint32_t query_at(const struct bound_work &work, uint32_t first_query, uint32_t q)
+{
+  return first_query + q < work.n_queries ? first_query + q : work.n_queries - 1;
+}
+
+/* Load a block's queries, but for the sizes that find_sizes() finds of all. Four warps share a query, so none waits for
+ * memory more than once: two find norms, one loads the components, one the gates. */
 template <class S>
 static __device__ __forceinline__ void load_queries(const struct bound_work &work, const bound_memory<S> &m,
                                                     uint32_t first_query, unsigned n_threads)
 {
-  uint32_t last = work.n_queries - 1;
+  uint32_t warp = threadIdx.x / WARP_LANES, n = work.n_group;
 
-  for (uint32_t half = threadIdx.x / WARP_LANES; half < 2 * work.n_group; half += n_threads / WARP_LANES) {
-    uint32_t q = half / 2, query = first_query + q < last ? first_query + q : last;
+  for (uint32_t i = warp; i < 4 * n; i += n_threads / WARP_LANES) {
+    uint32_t q = i < 2 * n ? i / 2 : i % n, query = query_at(work, first_query, q);
     const float *components = work.query_components + (size_t)query * BOUND_QUERY_COMPONENTS * S::D;
-    bool is_rounding = half % 2;
-    find_query_norms<S>(components, work.inv_temperature, is_rounding, m.scratch + threadIdx.x / WARP_LANES * GRAM,
-                        m.query[q] + is_rounding * NORMS);
-    if (is_rounding) {
+    if (i < 2 * n) {
+      find_query_norms<S>(components, work.inv_temperature, i % 2, m.scratch + warp * GRAM, m.query[q] + i % 2 * NORMS);
+    } else if (i < 3 * n) {
+      load_query_components<S>(components, work.inv_temperature, m.components + q * (S::D / BOUND_STEP) * WARP_LANES);
+    } else {
       float gate = load_query_gates<S>(work.query_gates + (size_t)query * S::L, m.gates + q * S::L);
       if (warp_lane() == 0)
         m.query[q][QUERY_MAX_GATE] = gate;
-    } else {
-      load_query_components<S>(components, work.inv_temperature, m.components + q * (S::D / BOUND_STEP) * WARP_LANES);
     }
   }
+}
+
+/* Find the sizes of the queries that load_queries() has loaded. Has barriers. */
+template <class S>
+static __device__ __forceinline__ void find_sizes(const struct bound_work &work, const bound_memory<S> &m,
+                                                  uint32_t first_query)
+{
   __syncthreads();
   if (threadIdx.x < work.n_group)
-    find_query_sizes<S>(work, first_query + threadIdx.x < last ? first_query + threadIdx.x : last,
-                        m.query[threadIdx.x]);
+    find_query_sizes<S>(work, query_at(work, first_query, threadIdx.x), m.query[threadIdx.x]);
   __syncthreads();
 }
 
