@@ -72,12 +72,34 @@ static void split(struct part p, float pivot, struct part *above, struct part *b
   *below = (struct part){ rest.entries + n_equal, rest.n - n_equal };
 }
 
+static bool never_falls(const struct topk_entry *entries, size_t n)
+{
+  for (size_t i = 1; i < n; i++) {
+    if (entries[i].score < entries[i - 1].score)
+      return false;
+  }
+  return true;
+}
+
+static void reverse(struct topk_entry *entries, size_t n)
+{
+  for (size_t i = 0; i < n / 2; i++) {
+    struct topk_entry low = entries[i];
+    entries[i] = entries[n - 1 - i];
+    entries[n - 1 - i] = low;
+  }
+}
+
 void score_sort(struct topk_entry *entries, size_t n)
 {
   struct part waiting[WAITING_MAX], p = { entries, n };
   size_t n_waiting = 0;
   uint64_t dice = n;
 
+  if (never_falls(entries, n)) {
+    reverse(entries, n);
+    return;
+  }
   for (;;) {
     while (p.n > SHORT) {
       struct part above, below;

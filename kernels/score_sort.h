@@ -5,7 +5,8 @@
 
 #include "kernels/topk.h"
 
-/* Sort in place, highest scores first. Entries with equal scores come in any order. No score may be NaN. */
+/* Sort in place, highest scores first. Entries with equal scores come in any order. No score may be NaN. Entries whose
+ * scores never fall are only reversed. */
 void score_sort(struct topk_entry *entries, size_t n);
 
 #endif

@@ -13,6 +13,7 @@ enum {
   LIST_RANKS = 8,      /* ... and at least this many times the rank */
   HITS_MORE = 256,     /* room for ties among the returned hits */
   TILES_PER_RANK = 16, /* tiles sampled for a floor, at least, per requested item */
+  SORTED_LEAST = 512,  /* hits of a group that are sorted on the device: for fewer, its start takes longer */
   FEW_SHARE = 8,       /* a query admits few items if they are at most this part of all, and fit into a usual list */
 };
 
@@ -272,6 +273,16 @@ static void count_admitted(const struct funnel *f, const struct funnel_group *gr
   }
 }
 
+/* The hits that the queries of a group ask for. */
+static size_t n_hits_of(const struct funnel *f, const struct funnel_group *group)
+{
+  size_t n = 0;
+
+  for (size_t q = 0; q < group->n; q++)
+    n += f->batch->results[group->first + q].topk.k;
+  return n;
+}
+
 /* Run the steps from floors to hits, all on the device. */
 static err_t find_hits(const struct funnel *f, struct funnel_group *group)
 {
@@ -290,7 +301,8 @@ static err_t find_hits(const struct funnel *f, struct funnel_group *group)
   if (f->ops->score)
     TRY(f->ops->score(f, group, &group->scored));
   TRY(lists_threshold(w->stream, &group->scored, (struct lists_ranks){ group->ranks, 0 }, group->thresholds));
-  return lists_keep(w->stream, &group->scored, group->thresholds, &group->hits);
+  TRY(lists_keep(w->stream, &group->scored, group->thresholds, &group->hits));
+  return n_hits_of(f, group) < SORTED_LEAST ? ERR_OK : lists_sort(w->stream, &group->hits);
 }
 
 /* A group's outputs on the host. */
@@ -336,9 +348,10 @@ static bool is_admitted(const struct admit *admit, uint32_t slot)
   return admit->program ? !admit_excludes(admit, slot) : admit_slot(admit, slot);
 }
 
+/* Offer hits, the worst first if they are sorted: so they are a heap as they come, and are sorted in no time. */
 static void offer(struct search_result *result, const uint32_t *slots, const float *scores, size_t n)
 {
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = n; i-- > 0;) {
     if (scores[i] >= topk_threshold(&result->topk) && is_admitted(&result->admit, slots[i]))
       topk_push(&result->topk, scores[i], slots[i]);
   }

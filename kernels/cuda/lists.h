@@ -52,6 +52,11 @@ err_t lists_raise(struct device_stream *stream, float *floors, const float *othe
 err_t lists_keep(struct device_stream *stream, const struct device_lists *from, const float *thresholds,
                  const struct device_lists *to);
 
+/* Sort each list by score, the best first. Longer lists, and those that have overflowed, stay as they are. Each slot is
+ * at most once in a list, and no score is NaN. */
+enum { LISTS_SORTED_MAX = 1024 };
+err_t lists_sort(struct device_stream *stream, const struct device_lists *lists);
+
 #ifdef __cplusplus
 }
 #endif

@@ -172,6 +172,47 @@ static void check_lists(void)
     device_free(&all[i]);
 }
 
+/* Is list i sorted, and has the entries that it had? Each slot was there once. */
+static void check_sorted(const struct lists *was, const struct lists *now, size_t i)
+{
+  const uint32_t *slots = now->slots + i * now->capacity;
+  const float *scores = now->scores + i * now->capacity;
+
+  for (size_t j = 0; j < stored(was, i); j++) {
+    size_t from = (slots[j] - i) / 3;
+    CHECK(slots[j] % 3 == i % 3 && from < stored(was, i), "list %zu, entry %zu: slot %u", i, j, slots[j]);
+    CHECK(memcmp(&scores[j], &was->scores[i * was->capacity + from], sizeof *scores) == 0,
+          "list %zu, entry %zu has the score of another", i, j);
+    CHECK(j == 0 || scores[j] < scores[j - 1] || (scores[j] == scores[j - 1] && slots[j] != slots[j - 1]),
+          "list %zu: entry %zu is not in order", i, j);
+  }
+}
+
+static void check_sort(void)
+{
+  static struct lists in, out;
+
+  draw_lists(&in);
+  for (size_t i = 0; i < in.n_lists * in.capacity; i++)
+    in.scores[i] = draw_score(dice_below(&dice, 2));
+  size_t entries = in.n_lists * in.capacity;
+  struct device_lists lists = { in.n_lists, in.capacity, to_device(in.n, in.n_lists * 4),
+                                to_device(in.slots, entries * 4), to_device(in.scores, entries * 4) };
+  CHECK_OK(lists_sort(stream, &lists));
+  out = in;
+  from_device(out.slots, lists.slots, entries * 4);
+  from_device(out.scores, lists.scores, entries * 4);
+  for (size_t i = 0; i < in.n_lists; i++) {
+    if (in.n[i] <= in.capacity && in.n[i] <= LISTS_SORTED_MAX)
+      check_sorted(&in, &out, i);
+    else
+      CHECK(memcmp(in.slots + i * in.capacity, out.slots + i * in.capacity, in.capacity * 4) == 0, "list %zu", i);
+  }
+  device_free(&lists.n);
+  device_free(&lists.slots);
+  device_free(&lists.scores);
+}
+
 enum { SEEN_WORDS = (3 * LONG_MAX + LISTS_MAX) / 32 + 1 };
 
 /* What candidates_add() is given besides lists. */
@@ -325,13 +366,15 @@ static void check_long(size_t n)
 
 int main(void)
 {
-  static const size_t lengths[] = { 1, 1024, 1025, 4095, 4096, 4097, 43007, 43008, 43009, LONG_MAX };
+  static const size_t lengths[] = { 1, 1024, 1025, 4095, 4096, 4097, 16383, 16384, 16385, 24576, 24577, LONG_MAX };
 
   dice.state = dice_seed();
   check_begin("gpu_lists");
   CHECK_OK(device_stream_open(&stream));
   for (size_t round = 0; round < check_size(60, 10); round++)
     check_lists();
+  for (size_t round = 0; round < check_size(30, 10); round++)
+    check_sort();
   for (size_t round = 0; round < check_size(60, 10); round++)
     check_candidates(round % 5 == 0);
   for (size_t round = 0; round < 20; round++)

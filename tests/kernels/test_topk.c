@@ -129,6 +129,30 @@ static void many_entries_come_out_sorted_too(void **state)
   }
 }
 
+/* Entries that come in the order of their scores, the worst or the best first. */
+static void entries_in_order_come_out_sorted(void **state)
+{
+  static const size_t values[] = { 3, 1000000 };
+  enum { N = 300 };
+
+  (void)state;
+  for (size_t round = 0; round < 8; round++) {
+    struct topk_entry *entries = entries_new(N, values[round % 2]);
+    uint32_t *keys = permutation_new(N), *none = block_new(N, sizeof *none);
+    for (uint32_t i = 0; i < N; i++)
+      none[i] = i;
+    oracle_keys = none; /* ties by slot: not the order that they have at the end */
+    qsort(entries, N, sizeof *entries, compare_entries);
+    for (uint32_t i = 0; i < N; i++)
+      none[i] = round % 4 < 2 ? N - 1 - i : i;
+    for (size_t k = N - 100; k <= N + 1; k += 50)
+      check_one(entries, none, keys, N, k);
+    free(none);
+    free(keys);
+    free(entries);
+  }
+}
+
 /* The threshold after each push is the K-th best score so far. */
 static void the_threshold_rises_to_the_kth_best_score(void **state)
 {
@@ -181,6 +205,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_best_k_come_out_sorted_whatever_the_ties_and_the_arrival),
     cmocka_unit_test(many_entries_come_out_sorted_too),
+    cmocka_unit_test(entries_in_order_come_out_sorted),
     cmocka_unit_test(the_threshold_rises_to_the_kth_best_score),
     cmocka_unit_test(infinite_scores_are_ordered_like_others),
     cmocka_unit_test(nothing_pushed_gives_nothing),
