@@ -235,12 +235,14 @@ static __device__ void append_passed(const struct mol_pairs_input &in, const str
 /* The bits of sums that are not negative, the first one highest. */
 static __device__ __forceinline__ unsigned passed_bits(const float (&sums)[SUMS])
 {
-  unsigned signs = 0;
+  unsigned high = 0, low = 0; /* two chains instead of one: they do not wait for each other */
 
 #pragma unroll
-  for (int i = 0; i < SUMS; i++)
-    signs = signs << 1 | __float_as_uint(sums[i]) >> 31;
-  return ~signs & 0xffffu;
+  for (int i = 0; i < SUMS / 2; i++) {
+    high = high << 1 | __float_as_uint(sums[i]) >> 31;
+    low = low << 1 | __float_as_uint(sums[SUMS / 2 + i]) >> 31;
+  }
+  return ~(high << SUMS / 2 | low) & 0xffffu;
 }
 
 /* Compute the sums of 16 items and the warp's rows. Returns the AND of their bits. */
@@ -324,7 +326,8 @@ template <int GROUPS, int ROW_WARPS> struct scan_sizes {
     BLOCK_ROWS = ROW_WARPS * ROWS,
     BUFFER = TILE * GROUPS * GROUP,             /* numbers of a component of a tile */
     TOGETHER = GROUPS > 1 ? 1 : 8 / ITEM_WARPS, /* stages of 32 KiB at most, and what registers allow */
-    STAGE = TOGETHER * ITEM_WARPS * BUFFER
+    STAGE = TOGETHER * ITEM_WARPS * BUFFER,
+    READS_AHEAD = GROUPS != 2 /* where registers allow, what is read of a tile is on its way during the one before */
   };
 };
 
@@ -346,16 +349,40 @@ static __device__ __forceinline__ void advance(struct cursor &at, uint32_t n_com
   }
 }
 
+/* The first number of the items that a step has of tile i. */
+static __device__ __forceinline__ const half_bits *numbers_of(const struct mol_pairs_input &in,
+                                                              const struct scan_range &range, const struct cursor &at,
+                                                              unsigned i)
+{
+  return in.halves.components + (size_t)(at.first_tile + i) * range.stride * TILE * range.item_halves +
+         (in.first_component + at.component) * in.component_dim;
+}
+
 /* Start to prefetch a step's items. Does nothing past the last tile. stage: [TOGETHER][ITEM_WARPS][BUFFER] */
 template <int GROUPS, class S>
-static __device__ void load_step(const struct mol_pairs_input &in, const struct scan_range &range,
-                                 const struct cursor &at, half_bits *stage)
+static __device__ __forceinline__ void load_step(const struct mol_pairs_input &in, const struct scan_range &range,
+                                                 const struct cursor &at, half_bits *stage)
 {
-  for (unsigned c = 0; c < S::TOGETHER && at.component + c < in.n_components; c++) {
-    for (unsigned i = 0; i < S::ITEM_WARPS && at.first_tile + i < range.n_tiles; i++)
-      load_tile<GROUPS, THREADS>(in, (size_t)(at.first_tile + i) * range.stride * TILE,
-                                 in.first_component + at.component + c, range.item_halves,
-                                 stage + (c * S::ITEM_WARPS + i) * S::BUFFER);
+  uint32_t n = least((uint32_t)in.n_components - at.component, S::TOGETHER), dim = (uint32_t)in.component_dim;
+  uint32_t n_tiles = at.first_tile < range.n_tiles ? least(range.n_tiles - at.first_tile, S::ITEM_WARPS) : 0;
+  uint32_t stride = (uint32_t)range.item_halves;
+
+  if (in.component_dim % PIECE == 0) {
+    tile_copier<GROUPS, THREADS> copier = copier_of<GROUPS, THREADS>(in, stride);
+#pragma unroll 1
+    for (unsigned i = 0; i < n_tiles; i++) {
+      const half_bits *from = numbers_of(in, range, at, i);
+#pragma unroll
+      for (unsigned c = 0; c < S::TOGETHER; c++) {
+        if (c < n)
+          load_pieces<GROUPS>(copier, from + c * dim, stride, stage + (c * S::ITEM_WARPS + i) * S::BUFFER);
+      }
+    }
+  } else {
+#pragma unroll 1
+    for (unsigned i = 0; i < n_tiles * n; i++)
+      load_numbers<GROUPS, THREADS>(dim, numbers_of(in, range, at, i / n) + i % n * dim, stride,
+                                    stage + (i % n * S::ITEM_WARPS + i / n) * S::BUFFER);
   }
   copy_async_commit();
 }
@@ -375,7 +402,7 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
   uint32_t n_components = (uint32_t)in.n_components, n_together = gridDim.x * S::ITEM_WARPS;
   uint32_t row_of_block = warp / S::ITEM_WARPS * ROWS;
   struct passed_items passed = open_passed(buffers + warp * (PASSED_BYTES / 4));
-  struct cursor load = { blockIdx.x * S::ITEM_WARPS, 0 }, at = load;
+  struct cursor at = { blockIdx.x * S::ITEM_WARPS, 0 };
   struct row_part<GROUPS> part;
   struct work work;
 
@@ -386,20 +413,23 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
     load_starts(in, floors, blockIdx.y * S::BLOCK_ROWS, S::BLOCK_ROWS, 2 * slack_of(GROUPS), starts);
   load_rows<GROUPS>(in.rows, work.first_row, part);
   __syncthreads();
-  load_step<GROUPS, S>(in, range, load, ring);
-  advance<S>(load, n_components, n_together);
+  load_step<GROUPS, S>(in, range, at, ring);
 
-  float2 residuals = load_residuals(in, (size_t)(at.first_tile + mine) * range.stride * TILE, range.n_slots);
+  struct tile_reads reads = read_tile(in, (size_t)(at.first_tile + mine) * range.stride * TILE, range.n_slots);
   for (uint32_t stage = 0; at.first_tile < range.n_tiles; stage = 1 - stage) {
     copy_async_wait<0>();
     __syncthreads();
-    load_step<GROUPS, S>(in, range, load, ring + (1 - stage) * S::STAGE);
-    advance<S>(load, n_components, n_together);
+    struct cursor next = at;
+    advance<S>(next, n_components, n_together);
+    load_step<GROUPS, S>(in, range, next, ring + (1 - stage) * S::STAGE);
     if (at.component == 0) {
       work.tile_index = at.first_tile + mine;
       work.first_slot = work.tile_index * range.stride * TILE;
-      work.tile = tile_of(residuals);
-      residuals = load_residuals(in, (size_t)(work.tile_index + n_together) * range.stride * TILE, range.n_slots);
+      if (!S::READS_AHEAD)
+        reads = read_tile(in, work.first_slot, range.n_slots);
+      work.tile = tile_of(reads);
+      if (S::READS_AHEAD)
+        reads = read_tile(in, (size_t)(work.tile_index + n_together) * range.stride * TILE, range.n_slots);
     }
     if (work.tile_index < range.n_tiles && work.first_row < n_rows &&
         (IS_MAXIMA ||

@@ -34,29 +34,41 @@ struct tile {
   float residual;
 };
 
-/* Load the residuals of a tile's items `lane` and `lane + 32`. Negative if the item is absent. */
-static __device__ __forceinline__ float2 load_residuals(const struct mol_pairs_input &in, size_t first, size_t n_slots)
-{
-  size_t slot = first + warp_lane();
-  float2 r = { -1.0f, -1.0f };
+/* What a lane reads of a tile, of items `lane` and `lane + 32`. The reads do not wait for each other, and nothing waits
+ * for them until tile_of() is called. */
+struct tile_reads {
+  uint8_t present[2];
+  float residuals[2];
+};
 
-  if (slot < n_slots && in.items.present[slot])
-    r.x = in.halves.residuals[slot * MOL_RESIDUALS + MOL_RESIDUAL_COMPONENT];
-  slot += WARP_LANES;
-  if (slot < n_slots && in.items.present[slot])
-    r.y = in.halves.residuals[slot * MOL_RESIDUALS + MOL_RESIDUAL_COMPONENT];
-  r.x = r.x < INFINITY ? r.x : INFINITY;
-  r.y = r.y < INFINITY ? r.y : INFINITY;
-  return r;
+static __device__ __forceinline__ struct tile_reads read_tile(const struct mol_pairs_input &in, size_t first,
+                                                              size_t n_slots)
+{
+  struct tile_reads reads = {};
+
+#pragma unroll
+  for (unsigned i = 0; i < 2; i++) {
+    size_t slot = first + i * WARP_LANES + warp_lane();
+    if (slot < n_slots) {
+      reads.present[i] = in.items.present[slot];
+      reads.residuals[i] = in.halves.residuals[slot * MOL_RESIDUALS + MOL_RESIDUAL_COMPONENT];
+    }
+  }
+  return reads;
 }
 
-static __device__ __forceinline__ struct tile tile_of(float2 residuals)
+static __device__ __forceinline__ struct tile tile_of(const struct tile_reads &reads)
 {
-  struct tile tile;
+  struct tile tile = {};
+  float most = 0.0f;
 
-  tile.present = __ballot_sync(WARP_ALL, residuals.x >= 0.0f);
-  tile.present |= (uint64_t)__ballot_sync(WARP_ALL, residuals.y >= 0.0f) << WARP_LANES;
-  tile.residual = warp_max(fmaxf(fmaxf(residuals.x, residuals.y), 0.0f));
+#pragma unroll
+  for (unsigned i = 0; i < 2; i++) {
+    tile.present |= (uint64_t)__ballot_sync(WARP_ALL, reads.present[i]) << i * WARP_LANES;
+    if (reads.present[i])
+      most = reads.residuals[i] < INFINITY ? fmaxf(most, reads.residuals[i]) : INFINITY;
+  }
+  tile.residual = warp_max(most);
   return tile;
 }
 
@@ -73,30 +85,52 @@ template <int GROUPS> static __device__ __forceinline__ unsigned place(unsigned 
   return (item * (GROUPS * GROUP_PIECES) + (piece ^ turn)) * PIECE;
 }
 
-/* Start to prefetch component m of a tile's items. A block of N_THREADS calls this. The padding of rows is not written.
- */
-template <int GROUPS, int N_THREADS>
-static __device__ void load_tile(const struct mol_pairs_input &in, size_t first, size_t m, size_t stride,
-                                 half_bits *buffer)
-{
-  size_t dim = in.component_dim;
-  const half_bits *from = in.halves.components + first * stride + m * dim;
+/* What a thread of a block copies of each component of a tile: EACH pieces, of as many items. */
+template <int GROUPS, int N_THREADS> struct tile_copier {
+  enum {
+    PIECES = GROUPS * GROUP_PIECES, /* of an item */
+    EACH = TILE * PIECES / N_THREADS,
+    APART = N_THREADS / PIECES /* items; the same permutation of pieces */
+  };
+  uint32_t from, to; /* the first number, in the tile and in the buffer */
+  bool is_in;        /* the piece is not padding */
+};
 
-  static_assert(TILE * GROUPS * GROUP_PIECES % N_THREADS == 0, "every thread copies as much");
-  if (dim % PIECE == 0) {
+/* Found anew for each step: registers are short. */
+template <int GROUPS, int N_THREADS>
+static __device__ __forceinline__ tile_copier<GROUPS, N_THREADS> copier_of(const struct mol_pairs_input &in,
+                                                                           uint32_t stride)
+{
+  typedef tile_copier<GROUPS, N_THREADS> C;
+  uint32_t thread = in_register(threadIdx.x), item = thread / C::PIECES, piece = thread % C::PIECES;
+
+  static_assert(TILE * C::PIECES % N_THREADS == 0 && C::APART % 8 == 0, "every thread copies as much");
+  return { item * stride + piece * PIECE, place<GROUPS>(item, piece), piece * PIECE < in.component_dim };
+}
+
+/* Start to prefetch a component of a tile's items, whose first number is `from`. The padding of rows is not written. */
+template <int GROUPS, int N_THREADS>
+static __device__ __forceinline__ void load_pieces(const tile_copier<GROUPS, N_THREADS> &copier, const half_bits *from,
+                                                   uint32_t stride, half_bits *buffer)
+{
+  typedef tile_copier<GROUPS, N_THREADS> C;
+
 #pragma unroll
-    for (unsigned n = 0; n < TILE * GROUPS * GROUP_PIECES; n += N_THREADS) {
-      unsigned i = n + threadIdx.x;
-      unsigned item = i / (GROUPS * GROUP_PIECES), piece = i % (GROUPS * GROUP_PIECES);
-      if (piece * PIECE < dim)
-        copy_async(buffer + place<GROUPS>(item, piece), from + item * stride + piece * PIECE);
-    }
-  } else {
-    for (unsigned i = threadIdx.x; i < TILE * GROUPS * GROUP; i += N_THREADS) {
-      unsigned item = i / (GROUPS * GROUP), k = i % (GROUPS * GROUP);
-      if (k < dim)
-        buffer[place<GROUPS>(item, k / PIECE) + k % PIECE] = from[item * stride + k];
-    }
+  for (uint32_t i = 0; i < C::EACH; i++) {
+    if (copier.is_in)
+      copy_async(buffer + copier.to + i * (C::APART * GROUPS * GROUP), from + copier.from + i * C::APART * stride);
+  }
+}
+
+/* The same for items that are not aligned to pieces, at once. */
+template <int GROUPS, int N_THREADS>
+static __device__ void load_numbers(uint32_t dim, const half_bits *from, uint32_t stride, half_bits *buffer)
+{
+#pragma unroll 1
+  for (uint32_t i = threadIdx.x; i < TILE * GROUPS * GROUP; i += N_THREADS) {
+    uint32_t item = i / (GROUPS * GROUP), k = i % (GROUPS * GROUP);
+    if (k < dim)
+      buffer[place<GROUPS>(item, k / PIECE) + k % PIECE] = from[item * stride + k];
   }
 }
 
