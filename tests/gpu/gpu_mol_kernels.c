@@ -311,35 +311,88 @@ static const float *padded_to_device(const float *rows, size_t n, size_t n_out)
   return device;
 }
 
+/* Compare the scores of lists of n[q] entries, some of which may have overflowed. */
+static void check_lists(const struct catalogue *c, const struct scorer *s, const struct mol_score_input *in,
+                        size_t capacity, const uint32_t *slots, const uint32_t *n)
+{
+  struct device_lists lists = lists_new(in->n_queries, capacity);
+
+  device_free(&lists.n);
+  device_free(&lists.slots);
+  lists.n = to_device(n, in->n_queries * sizeof *n);
+  lists.slots = to_device(slots, in->n_queries * capacity * sizeof *slots);
+  CHECK_OK(mol_score_lists(stream, in, &lists));
+  struct host_lists got = lists_read(&lists);
+  for (size_t q = 0; q < in->n_queries; q++) {
+    size_t n_stored = n[q] == LISTS_INVALID ? 0 : n[q] < capacity ? n[q] : capacity;
+    for (size_t i = 0; i < n_stored; i++) {
+      float want = score_ref(s, c, q, slots[q * capacity + i]), have = got.scores[q * capacity + i];
+      CHECK(memcmp(&want, &have, sizeof want) == 0, "query %zu, entry %zu of %u: %.9g instead of %.9g", q, i, n[q],
+            (double)have, (double)want);
+    }
+    CHECK(n_stored == capacity || got.scores[q * capacity + n_stored] == 0.0f,
+          "query %zu: a score past the end of a list of %u", q, n[q]);
+  }
+  host_lists_free(&got);
+  lists_free(&lists);
+}
+
 static void check_list_scores(const struct catalogue *c, const struct scorer *s, const struct mol_score_input *in)
 {
-  struct device_lists lists = lists_new(in->n_queries, c->n_slots + 3);
-  uint32_t *slots = calloc(lists.capacity * in->n_queries, sizeof *slots), *n = calloc(in->n_queries, sizeof *n);
+  size_t capacity = c->n_slots + 3;
+  uint32_t *slots = calloc(capacity * in->n_queries, sizeof *slots), *n = calloc(in->n_queries, sizeof *n);
 
   for (size_t q = 0; q < in->n_queries; q++) {
     for (size_t slot = 0; slot < c->n_slots; slot++) {
       if (c->present[slot] && dice_below(&dice, 3))
-        slots[q * lists.capacity + n[q]++] = (uint32_t)slot;
+        slots[q * capacity + n[q]++] = (uint32_t)slot;
     }
   }
-  device_free(&lists.n);
-  device_free(&lists.slots);
-  lists.n = to_device(n, in->n_queries * sizeof *n);
-  lists.slots = to_device(slots, in->n_queries * lists.capacity * sizeof *slots);
-  CHECK_OK(mol_score_lists(stream, in, &lists));
-  struct host_lists got = lists_read(&lists);
-  for (size_t q = 0; q < in->n_queries; q++) {
-    for (size_t i = 0; i < n[q]; i++) {
-      float want = score_ref(s, c, q, slots[q * lists.capacity + i]), have = got.scores[q * lists.capacity + i];
-      CHECK(memcmp(&want, &have, sizeof want) == 0, "query %zu, entry %zu: %.9g instead of %.9g", q, i, (double)have,
-            (double)want);
-    }
-    CHECK(got.scores[q * lists.capacity + n[q]] == 0.0f, "query %zu: a score past the end of the list", q);
-  }
-  host_lists_free(&got);
-  lists_free(&lists);
+  check_lists(c, s, in, capacity, slots, n);
   free(slots);
   free(n);
+}
+
+/* Lists around the borders of tiles, and of what a list's blocks share. Alone, a list has 2 N_BLOCKS blocks. */
+static void check_list_lengths(const struct catalogue *c, const struct scorer *s, const struct mol_score_input *in)
+{
+  enum { N = 22, WIDE = 32, NARROW = 8, BLOCKS = 2 * N_BLOCKS, CAPACITY = BLOCKS * (WIDE + NARROW) + 2 };
+  static const uint32_t lengths[N] = { 0,
+                                       1,
+                                       NARROW - 1,
+                                       NARROW,
+                                       NARROW + 1,
+                                       WIDE - 1,
+                                       WIDE,
+                                       WIDE + 1,
+                                       2 * WIDE - 1,
+                                       2 * WIDE,
+                                       2 * WIDE + 1,
+                                       2 * (WIDE + NARROW),
+                                       2 * (WIDE + NARROW) + 1,
+                                       BLOCKS * NARROW,
+                                       BLOCKS * NARROW + 1,
+                                       BLOCKS * WIDE - 1,
+                                       BLOCKS * WIDE,
+                                       BLOCKS * WIDE + 1,
+                                       CAPACITY - 2,
+                                       CAPACITY - 1,
+                                       CAPACITY + 9,
+                                       LISTS_INVALID };
+  uint32_t *slots = calloc(CAPACITY * in->n_queries, sizeof *slots);
+  struct mol_score_input of_one = *in;
+
+  for (size_t i = 0; i < CAPACITY * in->n_queries; i++) {
+    do
+      slots[i] = (uint32_t)dice_below(&dice, c->n_slots);
+    while (!c->present[slots[i]]);
+  }
+  of_one.n_queries = 1;
+  for (size_t i = 0; i < N; i++)
+    check_lists(c, s, &of_one, CAPACITY, slots, &lengths[i]);
+  for (size_t i = 0; i + in->n_queries <= N; i += in->n_queries)
+    check_lists(c, s, in, CAPACITY, slots, &lengths[i]);
+  free(slots);
 }
 
 static void check_append_scores(const struct catalogue *c, const struct scorer *s, const struct mol_score_input *in)
@@ -400,6 +453,8 @@ static void check_scores(const struct catalogue *c, size_t n_queries)
     .work = work ? device_zeros(work) : NULL
   };
   check_list_scores(c, &s, &in);
+  if (c->n_logits * hidden <= 64 * 128) /* the reference takes long for larger models */
+    check_list_lengths(c, &s, &in);
   check_append_scores(c, &s, &in);
   const void *of_device[] = { in.gate.w1, in.gate.b1, in.gate.w2, in.gate.b2, in.components, in.gates, in.work };
   for (size_t i = 0; i < sizeof of_device / sizeof of_device[0]; i++)
