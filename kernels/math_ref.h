@@ -59,12 +59,24 @@ MATH_FUNCTION float math_exp(float x)
   return p;
 }
 
-/* Return SiLU(x) = x / (1 + exp(-x)). An x below -MATH_EXP_MAX counts as -MATH_EXP_MAX: there SiLU is 0 to within
- * 1e-36, and the numerator cannot grow while exp is clamped. NaN stays NaN. */
+/* SiLU(x) = x / (1 + exp(-x)) is the quotient of the next two, the second for what the first returns. An x below
+ * -MATH_EXP_MAX counts as -MATH_EXP_MAX: there SiLU is 0 to within 1e-36, and the numerator cannot grow while exp is
+ * clamped. NaN stays NaN. */
+MATH_FUNCTION float math_silu_dividend(float x)
+{
+  return -MATH_EXP_MAX > x ? -MATH_EXP_MAX : x;
+}
+
+MATH_FUNCTION float math_silu_divisor(float x)
+{
+  return 1.0f + math_exp(-x);
+}
+
+/* Return SiLU(x). */
 MATH_FUNCTION float math_silu(float x)
 {
-  x = -MATH_EXP_MAX > x ? -MATH_EXP_MAX : x;
-  return x / (1.0f + math_exp(-x));
+  x = math_silu_dividend(x);
+  return x / math_silu_divisor(x);
 }
 
 #endif

@@ -20,7 +20,7 @@
 
 #include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
-#include "kernels/math_ref.h"
+#include "kernels/cuda/silu.cuh"
 
 enum {
   THREADS = 256,
@@ -344,11 +344,9 @@ static __device__ __forceinline__ void find_hidden(const struct mol_score_input 
     float sums[OUTPUTS][N];
     sum_outputs<OUTPUTS, N>(tile.logits + place() * N, s.n_logits, tile.gate.w1 + row, s.hidden_stride,
                             tile.gate.b1 + row, sums);
+    silu_all<OUTPUTS * N>(&sums[0][0]);
 #pragma unroll
     for (unsigned i = 0; i < OUTPUTS; i++) {
-#pragma unroll
-      for (int j = 0; j < N; j++)
-        sums[i][j] = math_silu(sums[i][j]);
       if (row + i < s.hidden)
         store<N>(tile.numbers + (row + i) * PITCH + place() * N, sums[i]);
     }
@@ -368,16 +366,21 @@ static __device__ void find_gates(const struct mol_score_input &in, const struct
       query_gates[i] = p + i < s.n_logits ? in.gates[tile.q * s.n_logits + p + i] : 0.0f;
     sum_outputs<HALF_OUTPUTS, N>(tile.numbers + place() * N, s.hidden, tile.gate.w2 + p, s.logits_stride,
                                  tile.gate.b2 + p, sums);
+    float *gates = tile.numbers + (s.gates_row + p) * PITCH + place() * N;
 #pragma unroll
     for (unsigned i = 0; i < HALF_OUTPUTS; i++) {
-      if (p + i < s.n_logits) {
-        float *gates = tile.numbers + (s.gates_row + p + i) * PITCH + place() * N, item_gates[N];
-        load<N>(item_gates, gates);
+      float item_gates[N] = {};
+      if (p + i < s.n_logits)
+        load<N>(item_gates, gates + i * PITCH);
 #pragma unroll
-        for (int j = 0; j < N; j++)
-          sums[i][j] = math_silu(fmaf(query_gates[i], item_gates[j], sums[i][j]));
-        store<N>(gates, sums[i]);
-      }
+      for (int j = 0; j < N; j++)
+        sums[i][j] = fmaf(query_gates[i], item_gates[j], sums[i][j]);
+    }
+    silu_all<HALF_OUTPUTS * N>(&sums[0][0]);
+#pragma unroll
+    for (unsigned i = 0; i < HALF_OUTPUTS; i++) {
+      if (p + i < s.n_logits)
+        store<N>(gates + i * PITCH, sums[i]);
     }
   }
   __syncthreads();
