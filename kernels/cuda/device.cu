@@ -39,6 +39,13 @@ size_t device_shared_bytes(size_t most)
   return (size_t)n < most ? (size_t)n : most;
 }
 
+size_t device_cache_bytes()
+{
+  int n = 0;
+
+  return cudaDeviceGetAttribute(&n, cudaDevAttrL2CacheSize, 0) == cudaSuccess && n > 0 ? (size_t)n : 0;
+}
+
 #ifndef SLUICE_CUDA_MODEL
 static __global__ void nothing()
 {

@@ -49,6 +49,9 @@ static __device__ __forceinline__ void begin_kernel()
 /* Shared memory that a block of this device can have, in bytes: at least SHARED_BYTES_USUAL, but never above `most`. */
 size_t device_shared_bytes(size_t most);
 
+/* Bytes of the device's level-2 cache; 0 if unknown. */
+size_t device_cache_bytes();
+
 #ifndef SLUICE_CUDA_MODEL
 /* Can a kernel begin before the one before it has ended? Devices and kernels of 9.0 and above can. */
 bool device_overlaps_launches();

@@ -23,6 +23,8 @@ enum {
   QUERIES_MAX = 32,
   SCALE_WARPS = SUBITEMS / WARP_LANES,
   LEVELS = 32758,
+  RUN_PAIRS = 256, /* adjacent pairs of items; all codes of a run stay in the cache, or none */
+  RUNS = 64,       /* ... of which some stay, so both kinds are read all the time */
   PASSED = 1 << 15 /* set in a half word that reaches its floor */
 };
 
@@ -209,6 +211,16 @@ static __device__ __forceinline__ uint4 load_codes(const struct pq_scan_input &i
   return reinterpret_cast<const uint4 *>(in.rows.bytes)[pair];
 }
 
+/* The same for a scan of all items. The level-2 cache has room for a part of them. Reads of the others say that they
+ * leave it first, so this part stays there from one search to the next. Else each item would drive out one that the
+ * next search reads sooner. */
+static __device__ __forceinline__ uint4 scan_codes(const struct pq_scan_input &in, uint32_t pair, uint32_t n_kept)
+{
+  const uint4 *at = reinterpret_cast<const uint4 *>(in.rows.bytes) + pair;
+
+  return pair / RUN_PAIRS % RUNS < n_kept ? *at : __ldcs(at);
+}
+
 static __device__ __forceinline__ uint32_t larger_halves(uint32_t a, uint32_t b)
 {
   return max(a >> 16, b >> 16) << 16 | max(a & 0xffff, b & 0xffff);
@@ -320,8 +332,8 @@ static __device__ __forceinline__ void append_passed(const struct pq_scan_input 
 /* Absent items have codes too. So `present` and the words of filters are read only for items that pass. */
 template <int Q>
 static __global__ void __launch_bounds__(THREADS, 1)
-    scan(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t first, uint32_t end, const float *floors,
-         struct device_lists lists)
+    scan(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t first, uint32_t end, uint32_t n_kept,
+         const float *floors, struct device_lists lists)
 {
   begin_kernel();
   typedef layout<Q> L;
@@ -340,16 +352,16 @@ static __global__ void __launch_bounds__(THREADS, 1)
   uint32_t pair = first / 2 + (blockIdx.x * WARPS + threadIdx.x / WARP_LANES) * L::ITEMS + r.item;
   uint4 next = {}, after = {};
   if (pair < n_pairs)
-    next = load_codes(in, pair);
+    next = scan_codes(in, pair, n_kept);
   if (pair + step < n_pairs)
-    after = load_codes(in, pair + step);
+    after = scan_codes(in, pair + step, n_kept);
 #pragma unroll 1
   for (; pair < n_pairs; pair += step) {
     uint4 codes = next;
     struct words<L::WORDS> sums = starts;
     next = after;
     if (pair + 2 * step < n_pairs)
-      after = load_codes(in, pair + 2 * step);
+      after = scan_codes(in, pair + 2 * step, n_kept);
     add_levels<Q>(r, codes.x, codes.y, sums);
     append_passed<Q>(in, r.first_query, sums, 2 * pair, end, lists);
     sums = starts;
@@ -420,13 +432,22 @@ template <int Q> static err_code_t maxima_with(const struct run &run)
                 run.stride, run.n_tiles, run.maxima);
 }
 
+/* Of RUNS runs, as many as take half of the cache: where both of its partitions keep what one of them reads from
+ * the other's memory, an item may be there twice. */
+static uint32_t kept_runs(size_t n_items)
+{
+  size_t room = device_cache_bytes() / 2, bytes = n_items * SPLITS;
+
+  return (uint32_t)(room < bytes ? room * RUNS / bytes : (size_t)RUNS);
+}
+
 template <int Q> static err_code_t append_with(const struct run &run)
 {
   unsigned n_blocks = blocks_for(run.end - run.first, (size_t)WARPS * 2 * layout<Q>::ITEMS);
 
   return launch(run.stream, grid_of(run, n_blocks, blocks_for(run.in->n_queries, Q)), THREADS,
                 layout<Q>::TABLE_BYTES + Q * sizeof(uint16_t), scan<Q>, *run.in, *run.levels, (uint32_t)run.first,
-                (uint32_t)run.end, run.floors, *run.lists);
+                (uint32_t)run.end, kept_runs(run.end), run.floors, *run.lists);
 }
 
 /* Call the variant of a function for the group's number of queries. */
