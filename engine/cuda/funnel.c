@@ -283,6 +283,19 @@ static size_t n_hits_of(const struct funnel *f, const struct funnel_group *group
   return n;
 }
 
+/* Score what is left in the lists, and copy to the hits what reaches the last threshold. */
+static err_t copy_hits(const struct funnel *f, const struct funnel_group *group)
+{
+  struct device_stream *stream = funnel_worker(f)->stream;
+
+  if (f->ops->hits)
+    return f->ops->hits(f, group);
+  if (f->ops->score)
+    TRY(f->ops->score(f, group, &group->scored));
+  TRY(lists_threshold(stream, &group->scored, (struct lists_ranks){ group->ranks, 0 }, group->thresholds));
+  return lists_keep(stream, &group->scored, group->thresholds, &group->hits);
+}
+
 /* Run the steps from floors to hits, all on the device. */
 static err_t find_hits(const struct funnel *f, struct funnel_group *group)
 {
@@ -298,10 +311,7 @@ static err_t find_hits(const struct funnel *f, struct funnel_group *group)
     TRY(f->ops->refine(f, group));
     TRY(lists_keep(w->stream, &group->lists, group->floors, &group->scored));
   }
-  if (f->ops->score)
-    TRY(f->ops->score(f, group, &group->scored));
-  TRY(lists_threshold(w->stream, &group->scored, (struct lists_ranks){ group->ranks, 0 }, group->thresholds));
-  TRY(lists_keep(w->stream, &group->scored, group->thresholds, &group->hits));
+  TRY(copy_hits(f, group));
   return n_hits_of(f, group) < SORTED_LEAST ? ERR_OK : lists_sort(w->stream, &group->hits);
 }
 

@@ -99,6 +99,10 @@ struct funnel_ops {
   /* Score all entries of these lists, one list per query of the group. NULL: append has scored them. */
   err_t (*score)(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists);
 
+  /* Replaces the end of a first search: score all entries of group->scored, set the group's thresholds[q] to the
+   * ranks[q]-th best score or -inf, and set hits to the entries that reach them. NULL: these are steps of their own. */
+  err_t (*hits)(const struct funnel *f, const struct funnel_group *group);
+
   /* Replaces append when a query is searched again range by range. For approximate searches, whose append does not
    * cover all items; the second search is exact. NULL: append. */
   err_t (*exhaust)(const struct funnel *f, const struct funnel_group *group, struct slot_range range,

@@ -7,6 +7,7 @@
 #include "engine/cuda/funnel.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_model.h"
+#include "kernels/cuda/pq_hits.h"
 #include "kernels/cuda/pq_packed.h"
 #include "kernels/cuda/pq_scan.h"
 
@@ -112,6 +113,14 @@ static err_t score(const struct funnel *f, const struct funnel_group *group, con
   return pq_scan_score_lists(funnel_worker(f)->stream, &input, lists);
 }
 
+static err_t hits(const struct funnel *f, const struct funnel_group *group)
+{
+  struct pq_scan_input input = scan_input(f, group);
+
+  return pq_hits_find(funnel_worker(f)->stream, &input, &group->scored, (struct lists_ranks){ group->ranks, 0 },
+                      group->thresholds, &group->hits);
+}
+
 /* A scan of bounds. A second search, range by range, scans in f32, so that lists have only items that reach a floor. */
 static const struct funnel_ops packed_ops = {
   .upload = upload,
@@ -120,10 +129,11 @@ static const struct funnel_ops packed_ops = {
   .maxima = packed_maxima,
   .append = packed_append,
   .score = score,
+  .hits = hits,
   .exhaust = append,
 };
 
-/* No scan: every admitted item is scored. */
+/* No scan: every admitted item is scored. Lists are long, so many blocks score one. */
 static const struct funnel_ops few_ops = {
   .upload = upload,
   .query_bytes = table_bytes,

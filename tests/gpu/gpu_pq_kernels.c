@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cuda/pq_hits.h"
 #include "kernels/cuda/pq_packed.h"
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"
@@ -31,11 +32,14 @@ static struct {
   float *scores, *floors, *maxima;
   uint32_t *n_listed, *slots;
   float *listed_scores;
+  float *thresholds;
+  uint32_t *n_hits, *hit_slots;
+  float *hit_scores;
   enum draw draws[QUERIES_MAX];
   struct device_stream *stream;
   struct device_rows rows;
-  float *device_scores, *device_floors, *device_maxima;
-  struct device_lists lists;
+  float *device_scores, *device_floors, *device_maxima, *device_thresholds;
+  struct device_lists lists, hits;
 } w;
 
 static void open_world(void)
@@ -49,6 +53,10 @@ static void open_world(void)
   CHECK_OK(device_alloc_host(QUERIES_MAX, sizeof(uint32_t), &w.n_listed));
   CHECK_OK(device_alloc_host(QUERIES_MAX * ITEMS_MAX, sizeof(uint32_t), &w.slots));
   CHECK_OK(device_alloc_host(QUERIES_MAX * ITEMS_MAX, sizeof(float), &w.listed_scores));
+  CHECK_OK(device_alloc_host(QUERIES_MAX, sizeof(float), &w.thresholds));
+  CHECK_OK(device_alloc_host(QUERIES_MAX, sizeof(uint32_t), &w.n_hits));
+  CHECK_OK(device_alloc_host(QUERIES_MAX * ITEMS_MAX, sizeof(uint32_t), &w.hit_slots));
+  CHECK_OK(device_alloc_host(QUERIES_MAX * ITEMS_MAX, sizeof(float), &w.hit_scores));
   w.rows.row_bytes = M;
   CHECK_OK(device_alloc(ITEMS_MAX, M, &w.rows.bytes));
   CHECK_OK(device_alloc(ITEMS_MAX, 1, &w.rows.present));
@@ -58,16 +66,25 @@ static void open_world(void)
   CHECK_OK(device_alloc(QUERIES_MAX, sizeof(uint32_t), &w.lists.n));
   CHECK_OK(device_alloc(QUERIES_MAX * ITEMS_MAX, sizeof(uint32_t), &w.lists.slots));
   CHECK_OK(device_alloc(QUERIES_MAX * ITEMS_MAX, sizeof(float), &w.lists.scores));
+  CHECK_OK(device_alloc(QUERIES_MAX, sizeof(float), &w.device_thresholds));
+  CHECK_OK(device_alloc(QUERIES_MAX, sizeof(uint32_t), &w.hits.n));
+  CHECK_OK(device_alloc(QUERIES_MAX * ITEMS_MAX, sizeof(uint32_t), &w.hits.slots));
+  CHECK_OK(device_alloc(QUERIES_MAX * ITEMS_MAX, sizeof(float), &w.hits.scores));
   /* Whole lists are copied to the host, with entries that no kernel wrote. */
   CHECK_OK(device_fill(w.stream, w.lists.slots, 0, QUERIES_MAX * ITEMS_MAX * sizeof(uint32_t)));
   CHECK_OK(device_fill(w.stream, w.lists.scores, 0, QUERIES_MAX * ITEMS_MAX * sizeof(float)));
+  CHECK_OK(device_fill(w.stream, w.hits.slots, 0, QUERIES_MAX * ITEMS_MAX * sizeof(uint32_t)));
+  CHECK_OK(device_fill(w.stream, w.hits.scores, 0, QUERIES_MAX * ITEMS_MAX * sizeof(float)));
 }
 
 static void close_world(void)
 {
-  void *pinned[] = { w.codes, w.present, w.scores, w.floors, w.maxima, w.n_listed, w.slots, w.listed_scores };
-  void *device[] = { w.rows.bytes,    w.rows.present, w.device_scores, w.device_floors,
-                     w.device_maxima, w.lists.n,      w.lists.slots,   w.lists.scores };
+  void *pinned[] = { w.codes, w.present,       w.scores,     w.floors, w.maxima,    w.n_listed,
+                     w.slots, w.listed_scores, w.thresholds, w.n_hits, w.hit_slots, w.hit_scores };
+  void *device[] = {
+    w.rows.bytes,  w.rows.present, w.device_scores,     w.device_floors, w.device_maxima, w.lists.n,
+    w.lists.slots, w.lists.scores, w.device_thresholds, w.hits.n,        w.hits.slots,    w.hits.scores
+  };
 
   for (size_t i = 0; i < sizeof pinned / sizeof pinned[0]; i++)
     device_free_host(&pinned[i]);
@@ -137,6 +154,8 @@ static void draw_world(size_t n_items, size_t n_queries)
   CHECK_OK(device_copy_in(w.stream, w.device_floors, w.floors, n_queries * sizeof(float)));
   w.lists.n_lists = n_queries;
   w.lists.capacity = n_items;
+  w.hits.n_lists = n_queries;
+  w.hits.capacity = 1 + dice_below(&w.dice, n_items); /* some lists of hits overflow */
 }
 
 /* The largest difference between a bound and a score. Ordinary scores are within 100 units of 32758 in their range. */
@@ -194,6 +213,63 @@ static void check_list(size_t q, size_t first, size_t n)
           (double)score_of(q, slot), (double)w.floors[q]);
 }
 
+static int falling(const void *a, const void *b)
+{
+  const float *x = a, *y = b;
+
+  return (*x < *y) - (*x > *y);
+}
+
+/* The rank-th best score of a list; NaN is none. */
+static float threshold_of(size_t q, size_t rank)
+{
+  static float sorted[ITEMS_MAX];
+  size_t n = 0;
+
+  for (size_t i = 0; i < w.n_listed[q]; i++) {
+    float score = w.listed_scores[q * w.lists.capacity + i];
+    if (score == score)
+      sorted[n++] = score;
+  }
+  qsort(sorted, n, sizeof *sorted, falling);
+  return rank <= n ? sorted[rank - 1] : -INFINITY;
+}
+
+/* Hits are all listed items that reach the threshold, or as many of them as there is room for. */
+static void check_hits(size_t q, size_t rank)
+{
+  static uint8_t is_hit[ITEMS_MAX];
+  float least = threshold_of(q, rank);
+  size_t n_due = 0, n_stored = w.n_hits[q] < w.hits.capacity ? w.n_hits[q] : w.hits.capacity;
+
+  for (size_t i = 0; i < w.n_listed[q]; i++)
+    n_due += w.listed_scores[q * w.lists.capacity + i] >= least;
+  CHECK(w.thresholds[q] == least, "query %zu: the threshold is %.9g, not %.9g", q, (double)w.thresholds[q],
+        (double)least);
+  CHECK(w.n_hits[q] == n_due, "query %zu: %u hits, not %zu", q, w.n_hits[q], n_due);
+  memset(is_hit, 0, sizeof is_hit);
+  for (size_t i = 0; i < n_stored; i++) {
+    uint32_t slot = w.hit_slots[q * w.hits.capacity + i];
+    float score = w.hit_scores[q * w.hits.capacity + i], due = score_of(q, slot);
+    CHECK(memcmp(&score, &due, sizeof due) == 0 && due >= least && !is_hit[slot], "query %zu: hit %u scores %.9g", q,
+          slot, (double)score);
+    is_hit[slot] = 1;
+  }
+}
+
+/* Find hits of the lists that another kernel has scored. check() has set the outputs of that one. */
+static void find_hits(const struct pq_scan_input *input, uint32_t rank)
+{
+  size_t n = w.lists.n_lists, n_entries = n * w.hits.capacity;
+
+  CHECK_OK(device_fill(w.stream, w.lists.scores, 0, n * w.lists.capacity * sizeof(float)));
+  CHECK_OK(pq_hits_find(w.stream, input, &w.lists, (struct lists_ranks){ NULL, rank }, w.device_thresholds, &w.hits));
+  CHECK_OK(device_copy_out(w.stream, w.thresholds, w.device_thresholds, n * sizeof(float)));
+  CHECK_OK(device_copy_out(w.stream, w.n_hits, w.hits.n, n * sizeof(uint32_t)));
+  CHECK_OK(device_copy_out(w.stream, w.hit_slots, w.hits.slots, n_entries * sizeof(uint32_t)));
+  CHECK_OK(device_copy_out(w.stream, w.hit_scores, w.hits.scores, n_entries * sizeof(float)));
+}
+
 static void check(size_t n_items, size_t n_queries)
 {
   struct pq_scan_input input = {
@@ -202,6 +278,7 @@ static void check(size_t n_items, size_t n_queries)
   struct pq_packed_levels levels;
   size_t stride = 1 + dice_below(&w.dice, 3), n_tiles = (n_items + stride * TILE - 1) / (stride * TILE);
   size_t first = dice_below(&w.dice, n_items) / TILE * TILE, n = 1 + dice_below(&w.dice, n_items - first);
+  uint32_t rank = 1 + (uint32_t)dice_below(&w.dice, 30);
   size_t bytes = pq_packed_table_bytes(n_queries) + pq_packed_n_scales(n_queries) * sizeof *levels.scales;
 
   CHECK(bytes <= n_queries * PQ_PACKED_QUERY_BYTES, "%zu queries take %zu bytes", n_queries, bytes);
@@ -217,10 +294,12 @@ static void check(size_t n_items, size_t n_queries)
   CHECK_OK(device_copy_out(w.stream, w.n_listed, w.lists.n, n_queries * sizeof(uint32_t)));
   CHECK_OK(device_copy_out(w.stream, w.slots, w.lists.slots, n_queries * n_items * sizeof(uint32_t)));
   CHECK_OK(device_copy_out(w.stream, w.listed_scores, w.lists.scores, n_queries * n_items * sizeof(float)));
+  find_hits(&input, rank);
   CHECK_OK(device_wait(w.stream));
   for (size_t q = 0; q < n_queries; q++) {
     check_maxima(q, stride, n_tiles);
     check_list(q, first, n);
+    check_hits(q, rank);
   }
   device_free(&levels.tables);
   device_free(&levels.scales);
