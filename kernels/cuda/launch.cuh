@@ -32,6 +32,26 @@ template <class T> __device__ __forceinline__ T *shared_memory()
 #endif
 }
 
+/* The 32-bit address of a place in the block's shared memory, and the T there. With sums of such addresses, a loop does
+ * not add the memory's beginning to each offset. */
+static __device__ __forceinline__ uint32_t shared_address(const void *p)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return (uint32_t)(static_cast<const unsigned char *>(p) - shared_memory<unsigned char>());
+#else
+  return (uint32_t)__cvta_generic_to_shared(p);
+#endif
+}
+
+template <class T> __device__ __forceinline__ const T &shared_at(uint32_t address)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return *reinterpret_cast<const T *>(shared_memory<unsigned char>() + address);
+#else
+  return *static_cast<const T *>(__cvta_shared_to_generic(address));
+#endif
+}
+
 /* Every kernel's first call: what the stream did before it has ended when this returns. On devices that can, a kernel
  * begins while the one before it ends, and its launch takes no time of its own (programmatic dependent launch). So
  * nothing may access device memory before this. Reads of constants (__ldg, __restrict__) may be moved to before this

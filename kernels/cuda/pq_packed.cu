@@ -136,11 +136,12 @@ static __global__ void __launch_bounds__(SUBITEMS) prepare(struct pq_scan_input 
   }
 }
 
+static_assert(ROW_BYTES < 256, "a byte of a stride");
+
 /* What a lane needs for its sums. */
 template <int Q> struct reader {
-  const uint8_t *tables;
-  uint32_t pieces[layout<Q>::SPREAD]; /* byte within a row, by step */
-  uint32_t turns[4];                  /* rotation that brings the code of a step to its row's offset */
+  uint32_t pieces[layout<Q>::SPREAD]; /* shared address of the piece in a split's first row, by step */
+  uint32_t strides[4];                /* ROW_BYTES in the byte of a word that has the code of a step, else 0 */
   bool is_swapped;                    /* the codes' two words change places */
   unsigned item, first_query;         /* of a warp's items; of a group's queries */
 };
@@ -152,16 +153,16 @@ template <int Q> static __device__ __forceinline__ void open_reader(const uint8_
   typedef layout<Q> L;
   unsigned at_once = warp_lane() / L::LANES % L::PIECES, x = at_once % L::SPREAD, copy = at_once / L::SPREAD;
 
-  r.tables = tables;
   r.item = warp_lane() / L::LANES;
   r.first_query = warp_lane() % L::LANES * (2 * L::WORDS);
   r.is_swapped = x >= 4;
 #pragma unroll
   for (unsigned step = 0; step < L::SPREAD; step++)
-    r.pieces[step] = in_register(((step ^ x) * L::COPIES + copy) * L::PIECE + r.first_query * sizeof(uint16_t));
+    r.pieces[step] = in_register(shared_address(tables + ((step ^ x) * L::COPIES + copy) * L::PIECE) +
+                                 r.first_query * (uint32_t)sizeof(uint16_t));
 #pragma unroll
   for (unsigned step = 0; step < 4; step++)
-    r.turns[step] = in_register((39 - 8 * (step ^ (x & 3))) % 32); /* bit 0 of the code becomes bit 7 */
+    r.strides[step] = in_register((uint32_t)ROW_BYTES << 8 * (step ^ (x & 3)));
 }
 
 /* Add the levels of an item to its sums. codes: the low word has splits 0 to 3. */
@@ -179,10 +180,8 @@ static __device__ __forceinline__ void add_levels(const struct reader<Q> &r, uin
   }
 #pragma unroll
   for (int step = 0; step < SPLITS; step++) {
-    uint32_t word = codes[step / 4], turn = r.turns[step % 4];
-    uint32_t row = (word << turn | word >> (32 - turn)) & (SUBITEMS - 1) * ROW_BYTES;
-    levels[step] = *reinterpret_cast<const struct words<L::WORDS> *>(r.tables + step / L::SPREAD * ROWS_BYTES +
-                                                                     (row | r.pieces[step % L::SPREAD]));
+    uint32_t at = add_byte_products(codes[step / 4], r.strides[step % 4], r.pieces[step % L::SPREAD]);
+    levels[step] = shared_at<struct words<L::WORDS>>(at + step / L::SPREAD * ROWS_BYTES);
   }
 #pragma unroll
   for (int w = 0; w < L::WORDS; w++) {

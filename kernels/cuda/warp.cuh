@@ -24,6 +24,18 @@ static __device__ __forceinline__ uint32_t in_register(uint32_t x)
   return x;
 }
 
+/* sum + the products of a's bytes with b's, in one instruction. */
+static __device__ __forceinline__ uint32_t add_byte_products(uint32_t a, uint32_t b, uint32_t sum)
+{
+#ifdef SLUICE_CUDA_MODEL
+  for (int i = 0; i < 32; i += 8)
+    sum += (a >> i & 0xff) * (b >> i & 0xff);
+  return sum;
+#else
+  return __dp4a(a, b, sum);
+#endif
+}
+
 static __device__ __forceinline__ unsigned warp_lane()
 {
   return threadIdx.x % WARP_LANES;
