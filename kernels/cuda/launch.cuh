@@ -55,7 +55,8 @@ template <class T> __device__ __forceinline__ const T &shared_at(uint32_t addres
 /* Every kernel's first call: what the stream did before it has ended when this returns. On devices that can, a kernel
  * begins while the one before it ends, and its launch takes no time of its own (programmatic dependent launch). So
  * nothing may access device memory before this. Reads of constants (__ldg, __restrict__) may be moved to before this
- * call, so they are for what no kernel of the stream writes, such as items and weights. */
+ * call, so they are for what no kernel of the stream writes, such as items and weights. prefetch_early() may precede it
+ * too. */
 static __device__ __forceinline__ void begin_kernel()
 {
 #ifdef SLUICE_CUDA_MODEL
@@ -63,6 +64,23 @@ static __device__ __forceinline__ void begin_kernel()
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* Before begin_kernel(): fetch what the kernel reads first into the level-2 cache, while the kernel before it ends. It
+ * is the first to leave the cache again. This changes no memory, and what it fetches may change later. Nothing on
+ * devices whose kernels do not begin early. from, n: multiples of 16. */
+static __device__ __forceinline__ void prefetch_early(const void *from, uint32_t n)
+{
+#if !defined(SLUICE_CUDA_MODEL) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{ .reg .b64 policy;\n"
+      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, policy; }" ::"l"(__cvta_generic_to_global(from)),
+      "r"(n));
+#else
+  (void)from;
+  (void)n;
 #endif
 }
 
