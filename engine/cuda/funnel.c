@@ -331,25 +331,25 @@ static err_t open_lists(const struct funnel *f, const struct plan *plan, struct 
 {
   struct device_worker *w = f->batch->worker;
   size_t n = group->n, n_entries = n * plan->hits_capacity;
-  struct device_lists all = { .n_lists = 3 * n };
 
   TRY(funnel_lists(w, n, plan->list_capacity, &group->lists));
   group->hits = (struct device_lists){ .n_lists = n, .capacity = plan->hits_capacity };
-  TRY(device_worker_output(w, all.n_lists, sizeof *all.n, &all.n, &out->n_listed));
+  group->all = (struct device_lists){ .n_lists = 3 * n };
+  TRY(device_worker_output(w, 3 * n, sizeof *group->all.n, &group->all.n, &out->n_listed));
   TRY(device_worker_output(w, n, sizeof *out->thresholds, &group->thresholds, &out->thresholds));
   TRY(device_worker_output(w, n_entries, sizeof *out->slots, &group->hits.slots, &out->slots));
   TRY(device_worker_output(w, n_entries, sizeof *out->scores, &group->hits.scores, &out->scores));
-  group->lists.n = all.n;
+  group->lists.n = group->all.n;
   group->scored = group->lists;
   out->n_scored = out->n_listed;
   if (f->ops->refine) {
     TRY(funnel_lists(w, n, plan->list_capacity, &group->scored));
-    group->scored.n = all.n + n;
+    group->scored.n = group->all.n + n;
     out->n_scored = out->n_listed + n;
   }
-  group->hits.n = all.n + 2 * n;
+  group->hits.n = group->all.n + 2 * n;
   out->n_hits = out->n_listed + 2 * n;
-  return lists_clear(w->stream, &all);
+  return f->ops->empties_lists ? ERR_OK : lists_clear(w->stream, &group->all);
 }
 
 /* Is a slot that the device has found admitted? It knows words, but not excluded slots. */

@@ -57,6 +57,7 @@ struct funnel_group {
   struct device_lists lists;  /* n of them */
   struct device_lists scored; /* the lists to score: `lists`, or what refine leaves of them */
   struct device_lists hits;
+  struct device_lists all; /* all three, for their lengths alone */
 };
 
 struct funnel {
@@ -86,6 +87,9 @@ struct funnel_ops {
    * -inf if there is none. */
   err_t (*maxima)(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
                   float *maxima);
+
+  /* maxima empties group->all too, so no operation of its own has to. */
+  bool empties_lists;
 
   /* Append to list q the admitted items of the range that may reach floors[q]. Their scores may be undefined. */
   err_t (*append)(const struct funnel *f, const struct funnel_group *group, struct slot_range range,

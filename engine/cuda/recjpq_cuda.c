@@ -82,7 +82,7 @@ static const struct funnel_ops scan_ops = {
   .append = append,
 };
 
-/* Compute the levels, and from them the maxima. */
+/* Compute the levels, and from them the maxima. Empty the lists. */
 static err_t packed_maxima(const struct funnel *f, const struct funnel_group *group, size_t stride, size_t n_tiles,
                            float *maxima)
 {
@@ -92,7 +92,7 @@ static err_t packed_maxima(const struct funnel *f, const struct funnel_group *gr
 
   TRY(device_worker_array(w, pq_packed_table_bytes(group->n), 1, &levels->tables));
   TRY(device_worker_array(w, pq_packed_n_scales(group->n), sizeof *levels->scales, &levels->scales));
-  TRY(pq_packed_prepare(w->stream, &input, levels));
+  TRY(pq_packed_prepare(w->stream, &input, levels, &group->all));
   return pq_packed_maxima(w->stream, &input, levels, f->batch->n_slots, stride, n_tiles, maxima);
 }
 
@@ -127,6 +127,7 @@ static const struct funnel_ops packed_ops = {
   .query_bytes = table_bytes,
   .scratch_bytes = packed_bytes,
   .maxima = packed_maxima,
+  .empties_lists = true,
   .append = packed_append,
   .score = score,
   .hits = hits,

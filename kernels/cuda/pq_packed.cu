@@ -108,11 +108,17 @@ static __device__ void find_scale(const float (&scores)[SPLITS], struct scale_me
 }
 
 /* Write the levels of one query of a group and one split to all copies. One block of SUBITEMS threads for each: finding
- * the scale takes less time than writing all splits. Queries past the end have levels of 0. */
+ * the scale takes less time than writing all splits. Queries past the end have levels of 0. The first block also
+ * empties lists. */
 template <int Q>
-static __global__ void __launch_bounds__(SUBITEMS) prepare(struct pq_scan_input in, struct pq_packed_levels levels)
+static __global__ void __launch_bounds__(SUBITEMS)
+    prepare(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t *counters, size_t n_counters)
 {
   begin_kernel();
+  if (blockIdx.x == 0 && blockIdx.y == 0) {
+    for (size_t i = threadIdx.x; i < n_counters; i += SUBITEMS)
+      counters[i] = 0;
+  }
   typedef layout<Q> L;
   size_t query = blockIdx.x, group = query / Q;
   struct scale_memory *memory = shared_memory<struct scale_memory>();
@@ -440,7 +446,7 @@ static dim3 grid_of(const struct run &run, unsigned n_blocks, unsigned n_groups)
 template <int Q> static err_code_t prepare_with(const struct run &run)
 {
   return launch(run.stream, dim3(blocks_for(run.in->n_queries, Q) * Q, SPLITS), SUBITEMS, sizeof(struct scale_memory),
-                prepare<Q>, *run.in, *run.levels);
+                prepare<Q>, *run.in, *run.levels, run.lists->n, run.lists->n_lists);
 }
 
 template <int Q> static err_code_t maxima_with(const struct run &run)
@@ -480,9 +486,9 @@ static err_code_t call(const struct run &run, err_code_t (*const (&variants)[5])
 }
 
 err_code_t pq_packed_prepare(struct device_stream *stream, const struct pq_scan_input *input,
-                             const struct pq_packed_levels *levels)
+                             const struct pq_packed_levels *levels, const struct device_lists *lists)
 {
-  struct run run = { stream, input, levels, 0, 0, 1, 0, NULL, NULL, NULL };
+  struct run run = { stream, input, levels, 0, 0, 1, 0, NULL, NULL, lists };
 
   return input->n_queries
              ? call(run, { prepare_with<2>, prepare_with<4>, prepare_with<8>, prepare_with<16>, prepare_with<32> })

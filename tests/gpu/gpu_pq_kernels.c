@@ -285,8 +285,7 @@ static void check(size_t n_items, size_t n_queries)
   draw_world(n_items, n_queries);
   CHECK_OK(device_alloc(pq_packed_table_bytes(n_queries), 1, &levels.tables));
   CHECK_OK(device_alloc(pq_packed_n_scales(n_queries), sizeof *levels.scales, &levels.scales));
-  CHECK_OK(lists_clear(w.stream, &w.lists));
-  CHECK_OK(pq_packed_prepare(w.stream, &input, &levels));
+  CHECK_OK(pq_packed_prepare(w.stream, &input, &levels, &w.lists));
   CHECK_OK(pq_packed_maxima(w.stream, &input, &levels, n_items, stride, n_tiles, w.device_maxima));
   CHECK_OK(pq_packed_append(w.stream, &input, &levels, first, n, w.device_floors, &w.lists));
   CHECK_OK(pq_scan_score_lists(w.stream, &input, &w.lists));
