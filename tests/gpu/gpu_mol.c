@@ -322,14 +322,14 @@ static void check_more(const struct mol_file *shape, enum draw draw, uint64_t se
   world_close(w);
 }
 
-/* More items with the same score and average than a list can keep: the query is searched again range by range, and the
- * answer is exact. */
-static void check_many_ties(uint64_t seed)
+/* More items with the same score and average than lists can keep: the query is searched again range by range, and the
+ * answer is exact. MANY items overflow every list, MORE of them only the candidates. */
+static void check_many_ties(size_t n_items, uint64_t seed)
 {
-  static const char *const methods[] = { "exact", "average(30)", "combined(1,1)" };
-  struct world *w = world_open(&shapes[2], DRAW_FEW, MANY, seed);
+  static const char *const methods[] = { "exact", "average(30)", "per_embedding(30)", "combined(1,1)" };
+  struct world *w = world_open(&shapes[2], DRAW_FEW, n_items, seed);
 
-  churn(w, MANY, true);
+  churn(w, n_items, true);
   make_queries(w, 2, K_MAX);
   for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
     search(w, 2, methods[m]);
@@ -359,7 +359,8 @@ int main(void)
     check_more(&shapes[1], DRAW_CLUSTER, seed + 101);
     check_more(&shapes[4], DRAW_FEW, seed + 102);
   }
-  check_many_ties(seed + 103);
+  check_many_ties(MANY, seed + 103);
+  check_many_ties(MORE, seed + 105);
 #ifdef SLUICE_CUDA_MODEL
   for (size_t kib = 99; kib < 200; kib += 64) { /* cards with less shared memory */
     cuda_model_set_shared(kib * 1024);
