@@ -574,6 +574,38 @@ static void check_append(const struct catalogue *c, const struct average_scan_in
   free(is_found);
 }
 
+/* Append all items that count to lists that are too short for them. One list more must stay empty. */
+static void check_append_full(const struct catalogue *c, const struct average_scan_input *in)
+{
+  struct device_lists lists = lists_new(in->n_queries + 1, c->n_slots / 3 + 1);
+  float floors[QUERIES_MAX];
+  uint8_t *is_found = calloc(c->n_slots, 1);
+
+  for (size_t q = 0; q < in->n_queries; q++)
+    floors[q] = -INFINITY;
+  float *device_floors = to_device(floors, in->n_queries * sizeof *floors);
+  CHECK_OK(average_scan_append(stream, in, 0, c->n_slots, device_floors, &lists));
+  struct host_lists got = lists_read(&lists);
+  for (size_t q = 0; q < in->n_queries; q++) {
+    size_t n = 0;
+    memset(is_found, 0, c->n_slots);
+    for (size_t slot = 0; slot < c->n_slots; slot++)
+      n += counts(c, q, slot);
+    CHECK(got.n[q] == n, "query %zu: %u items reach no floor, not %zu", q, got.n[q], n);
+    for (size_t i = 0; i < n && i < lists.capacity; i++) {
+      uint32_t slot = got.slots[q * lists.capacity + i];
+      CHECK(counts(c, q, slot) && !is_found[slot], "query %zu: slot %u is not one to find", q, slot);
+      is_found[slot] = 1;
+    }
+  }
+  for (size_t i = 0; i < lists.capacity; i++)
+    CHECK(got.slots[in->n_queries * lists.capacity + i] == 0, "an entry lies behind the last list");
+  host_lists_free(&got);
+  lists_free(&lists);
+  device_free(&device_floors);
+  free(is_found);
+}
+
 /* Check the exact dot products of list entries; excluded items get -inf. */
 static void check_average_scores(const struct catalogue *c, const struct average_scan_input *in, const float *queries)
 {
@@ -669,6 +701,7 @@ static void check_averages(const struct catalogue *c, size_t n_queries)
   check_maxima(c, &in, queries, 1);
   check_maxima(c, &in, queries, 2);
   check_append(c, &in, queries, 0);
+  check_append_full(c, &in);
   device_free(&in.admitted.of);
   drop_words(n_queries);
   device_free(&in.queries);
