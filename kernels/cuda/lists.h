@@ -2,8 +2,8 @@
 /* Lists of scored items in device memory, one or more for each query. Scans append to them, and the functions below
  * find the best of each list.
  *
- * Nothing is sorted on the device. Radix selection finds a list's N-th best score, and every entry that reaches it is
- * kept, ties included. The host knows the keys and orders what comes back.
+ * Nothing is sorted on the device. A list's N-th best score is found by selection (lists.cu), and every entry that
+ * reaches it is kept, ties included. The host knows the keys and orders what comes back.
  */
 #ifndef KERNELS_CUDA_LISTS_H
 #define KERNELS_CUDA_LISTS_H
