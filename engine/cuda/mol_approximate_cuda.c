@@ -39,10 +39,18 @@ static size_t pairs_room(const struct funnel *f)
                   f->batch->n_slots);
 }
 
+/* Only with candidates of both kinds can an item be found twice. */
+static size_t n_seen_words(const struct funnel *f)
+{
+  const struct approximate *a = f->context;
+
+  return a->n_pairs && a->n_average ? funnel_n_words(f->batch) : 0;
+}
+
 static size_t scratch_bytes(const struct funnel *f)
 {
   const struct approximate *a = f->context;
-  size_t bytes = mol_cuda_work_bytes(f) + room_of(f) * 8 + funnel_n_words(f->batch) * sizeof(uint32_t);
+  size_t bytes = mol_cuda_work_bytes(f) + room_of(f) * 8 + n_seen_words(f) * sizeof(uint32_t);
 
   if (a->n_pairs)
     bytes += mol_pairs_cuda_query_bytes(f, (uint32_t)a->n_pairs) + pairs_room(f) * 8;
@@ -60,14 +68,6 @@ struct finding {
   uint32_t *n_offered;               /* [group->n] zeros: for the lengths of the lists by average */
   uint32_t *seen;                    /* NULL if there are candidates of one kind only */
 };
-
-/* Only with candidates of both kinds can an item be found twice. */
-static size_t n_seen_words(const struct funnel *f)
-{
-  const struct approximate *a = f->context;
-
-  return a->n_pairs && a->n_average ? funnel_n_words(f->batch) : 0;
-}
 
 static err_t open_finding(const struct funnel *f, const struct funnel_group *group, struct finding *out)
 {
