@@ -41,7 +41,18 @@ struct answers {
   float *nth_best;
 };
 
-static void find(uint32_t n_best, struct answers *out)
+/* Allocate room for `capacity` candidates of each query and `more` queries. */
+static void open_found(size_t capacity, size_t more, struct mol_pairs_found *out)
+{
+  device_worker_reset(t.worker);
+  region_reset(&t.region);
+  CHECK_OK(funnel_lists(t.worker, t.n_queries + more, capacity, &out->candidates));
+  CHECK_OK(device_worker_array(t.worker, t.n_queries, sizeof *out->nth_best, &out->nth_best));
+  CHECK_OK(device_worker_array(t.worker, t.n_queries, sizeof *out->has_overflowed, &out->has_overflowed));
+  out->candidates.n_lists = t.n_queries;
+}
+
+static void find_into(uint32_t n_best, const struct mol_pairs_found *found)
 {
   static const struct method method;
   struct search_batch batch = { .worker = t.worker,
@@ -53,22 +64,26 @@ static void find(uint32_t n_best, struct answers *out)
                                 .scratch = &t.region };
   struct funnel f = { .columns = &t.columns, .batch = &batch };
   struct funnel_group group = { .first = 0, .n = t.n_queries };
-  struct mol_pairs_found found;
-  struct device_stream *stream = t.worker->stream;
 
-  region_reset(&t.region);
-  CHECK_OK(funnel_lists(t.worker, group.n, t.n_slots, &found.candidates));
-  CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.nth_best, &found.nth_best));
-  CHECK_OK(device_worker_array(t.worker, group.n, sizeof *found.has_overflowed, &found.has_overflowed));
   CHECK_OK(funnel_upload_ranks(&f, &group));
   CHECK_OK(funnel_upload_excluded(&f, &group, &t.source.excluded));
   CHECK_OK(device_worker_send(t.worker));
-  CHECK_OK(mol_pairs_cuda_candidates(&f, &group, &t.source, n_best, &found));
-  CHECK_OK(device_copy_out(stream, out->n, found.candidates.n, group.n * sizeof *out->n));
-  CHECK_OK(device_copy_out(stream, out->nth_best, found.nth_best, group.n * sizeof *out->nth_best));
-  CHECK_OK(device_copy_out(stream, out->has_overflowed, found.has_overflowed, group.n * sizeof *out->has_overflowed));
+  CHECK_OK(mol_pairs_cuda_candidates(&f, &group, &t.source, n_best, found));
+}
+
+static void find(uint32_t n_best, struct answers *out)
+{
+  struct mol_pairs_found found;
+  struct device_stream *stream = t.worker->stream;
+
+  open_found(t.n_slots, 0, &found);
+  find_into(n_best, &found);
+  CHECK_OK(device_copy_out(stream, out->n, found.candidates.n, t.n_queries * sizeof *out->n));
+  CHECK_OK(device_copy_out(stream, out->nth_best, found.nth_best, t.n_queries * sizeof *out->nth_best));
+  CHECK_OK(
+      device_copy_out(stream, out->has_overflowed, found.has_overflowed, t.n_queries * sizeof *out->has_overflowed));
   CHECK_OK(device_wait(stream));
-  for (size_t q = 0; q < group.n; q++) /* beyond its length a list was never written */
+  for (size_t q = 0; q < t.n_queries; q++) /* beyond its length a list was never written */
     CHECK_OK(device_copy_out(stream, out->slots + q * t.n_slots, found.candidates.slots + q * t.n_slots,
                              out->n[q] * sizeof *out->slots));
   CHECK_OK(device_wait(stream));
@@ -102,7 +117,6 @@ static size_t check_answers(uint32_t n_best)
 
   for (size_t q = 0; q < n; q++)
     t.results[q].topk.k = 1 + dice_below(&t.dice, 2 * t.n_items + 1);
-  device_worker_reset(t.worker);
   find(n_best, &a);
   for (size_t q = 0; q < n; q++) {
     n_overflowed += a.has_overflowed[q] != 0;
@@ -164,6 +178,43 @@ static void check_overflow(void)
   close_fixture();
 }
 
+/* More candidates than there is room for: what is stored are candidates, and nothing lies behind the last list. n_best:
+ * from lists, or all items. */
+static void check_short_union(uint32_t n_best)
+{
+  enum { QUERIES = 3, ROOM = 10, ENTRIES = (QUERIES + 1) * ROOM };
+  static uint8_t is_candidate[ITEMS_MAX];
+  struct mol_pairs_found found;
+  struct device_stream *stream = t.worker->stream;
+  uint32_t *n = on_host(QUERIES, sizeof *n), *slots = on_host(ENTRIES, sizeof *slots);
+  uint32_t *has_overflowed = on_host(QUERIES, sizeof *has_overflowed);
+
+  open_fixture(&shapes[0], 300, QUERIES, DRAW_UNIFORM, 1);
+  upload();
+  open_found(ROOM, 1, &found);
+  CHECK_OK(device_fill(stream, found.candidates.slots, 0xff, ENTRIES * sizeof *slots));
+  find_into(n_best, &found);
+  CHECK_OK(device_copy_out(stream, n, found.candidates.n, QUERIES * sizeof *n));
+  CHECK_OK(device_copy_out(stream, slots, found.candidates.slots, ENTRIES * sizeof *slots));
+  CHECK_OK(device_copy_out(stream, has_overflowed, found.has_overflowed, QUERIES * sizeof *has_overflowed));
+  CHECK_OK(device_wait(stream));
+  for (size_t q = 0; q < QUERIES; q++) {
+    expect(q, n_best, is_candidate);
+    CHECK(n[q] > ROOM && has_overflowed[q] == 1, "query %zu: %u candidates, but no overflow", q, n[q]);
+    for (size_t i = 0; i < ROOM; i++) {
+      uint32_t slot = slots[q * ROOM + i];
+      CHECK(slot < t.n_slots && is_candidate[slot], "query %zu: slot %u is no candidate, or listed twice", q, slot);
+      is_candidate[slot] = 0;
+    }
+  }
+  for (size_t i = QUERIES * ROOM; i < ENTRIES; i++)
+    CHECK(slots[i] == UINT32_MAX, "an entry lies behind the last list");
+  close_fixture();
+  device_free_host(&n);
+  device_free_host(&slots);
+  device_free_host(&has_overflowed);
+}
+
 int main(void)
 {
   static const size_t sizes[] = { 0, 1, 2, 63, 64, 65, 67 };
@@ -181,6 +232,8 @@ int main(void)
     check_candidates(&shapes[s], ITEMS_MAX, s == 0 ? 7 : s == 4 ? 33 : 1, DRAW_UNIFORM, false);
   }
   check_overflow();
+  check_short_union(20);
+  check_short_union(300);
   device_worker_close(&t.worker);
   region_fini(&t.region);
   return check_end("gpu_mol_candidates");
