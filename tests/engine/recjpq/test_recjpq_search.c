@@ -506,6 +506,36 @@ static void every_method_keeps_its_promise_while_items_come_and_go(void **state)
   free(requests);
 }
 
+/* The items in the cells of the first two splits. */
+static size_t count_indexed(const struct columns *columns)
+{
+  const struct cells *cells = &recjpq_columns_of(columns)->cells;
+  size_t n = 0;
+
+  for (size_t i = 0; i < cells->n_subitems * cells->n_subitems; i++)
+    n += cells->pairs[0].cells[i].n;
+  return n;
+}
+
+/* The second columns are said to have no items: what they built themselves would be empty. */
+static void an_index_that_others_have_is_copied(void **state)
+{
+  struct world *w = open_world(3, 30, 2, 0);
+
+  (void)state;
+  recjpq_columns_cpu.defer_index(w->columns);
+  recjpq_columns_cpu.defer_index(w->other);
+  while (w->n_slots < 900)
+    put(w, (uint32_t)w->n_slots++, DRAW_UNIFORM);
+  while (!recjpq_columns_cpu.has_index(w->other))
+    assert_ok(recjpq_columns_cpu.continue_index(w->other, NULL, w->has_part, w->n_slots));
+  while (!recjpq_columns_cpu.has_index(w->columns))
+    assert_ok(recjpq_columns_cpu.continue_index(w->columns, w->other, NULL, 0));
+  assert_int_equal(count_indexed(w->other), w->n_slots);
+  assert_int_equal(count_indexed(w->columns), w->n_slots);
+  close_world(w);
+}
+
 /* 2^24 + 1.5 rounds to 2^24 + 2. So an item with a lower sum ties with the best one and comes first by its key. A
  * filter that ignored rounding would miss it. */
 static void items_that_tie_only_by_rounding_are_found(void **state)
@@ -591,6 +621,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_method_keeps_its_promise_while_items_come_and_go),
+    cmocka_unit_test(an_index_that_others_have_is_copied),
     cmocka_unit_test(items_that_tie_only_by_rounding_are_found),
     cmocka_unit_test(catalogues_of_several_blocks_keep_the_promise_too),
     cmocka_unit_test(an_excluded_key_does_not_change_the_plan),
