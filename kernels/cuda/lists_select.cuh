@@ -229,7 +229,6 @@ static __device__ uint32_t select_key(const struct keys<N_THREADS, KEYS> &keys, 
     if (range.bits == 0)
       return largest - range.first; /* all keys of the bin are equal */
     if (count > CANDIDATES) {
-      __syncthreads(); /* everybody has read the bin */
       clear_bins<N_THREADS>(shared);
       __syncthreads();
     }
