@@ -39,6 +39,17 @@ def setUpModule():
     topic = harness.TopicReader(daemon.status()["kafka"]["bootstrap"], "sluice.queries")
 
 
+def n_answers():
+    return daemon.status()["counters"]["answers"]
+
+
+def answers_nothing():
+    """Does the daemon answer no query for half a second?"""
+    answers = n_answers()
+    time.sleep(0.5)
+    return n_answers() == answers
+
+
 class Bench(unittest.TestCase):
     def command(self, *words):
         patient = ["--timeout-ms", str(int(10000 * harness.SLOWNESS))]  # unless the words say otherwise
@@ -59,10 +70,11 @@ class Bench(unittest.TestCase):
 
     def start(self, *words):
         """Start a load, and wait until the daemon has answered some of it."""
-        answers = daemon.status()["counters"]["answers"]
+        eventually(answers_nothing, "the end of the answers to the load before", 60)
+        answers = n_answers()
         process = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: process.poll() is None and process.kill())
-        eventually(lambda: daemon.status()["counters"]["answers"] > answers + 20, "answers", 60)
+        eventually(lambda: n_answers() > answers + 20, "answers", 60)
         return process
 
 
