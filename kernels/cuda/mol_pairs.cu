@@ -8,15 +8,14 @@
  */
 #include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
+#include "kernels/cuda/mol_pairs_passed.cuh"
 #include "kernels/cuda/mol_pairs_tile.cuh"
 
 enum {
   THREADS = 256,
   WARPS = THREADS / WARP_LANES,
   STAGES = 2,
-  COMPONENTS_MAX = 16, /* of one launch: their floors lie in shared memory */
-  PASSED_MAX = 128,    /* entries in a warp's buffer */
-  PASSED_BYTES = (PASSED_MAX * 3 + 1) * 4,
+  COMPONENTS_MAX = 16,  /* of one launch: their floors lie in shared memory */
   SUMS = 4 * ROW_TILES, /* of a lane and 16 items */
   AT_A_TIME = 2         /* times 16 items: one group's products hide the other's latency */
 };
@@ -135,50 +134,6 @@ static __device__ void load_starts(const struct mol_pairs_input &in, const float
   }
 }
 
-/* A warp's buffer of entries that passed, in shared memory. It goes to the lists when it is half full, so the warp
- * waits once for many atomic operations. They are on many lists: counting the entries of each first would save none. */
-struct passed_items {
-  uint32_t *lists, *slots; /* [PASSED_MAX] */
-  float *dots;             /* [PASSED_MAX]: estimates of the dot products */
-  uint32_t *n;             /* entries that were offered; what has no room goes to the lists at once */
-};
-
-/* memory: PASSED_BYTES of shared memory, of this warp alone. */
-static __device__ __forceinline__ struct passed_items open_passed(uint32_t *memory)
-{
-  struct passed_items passed = { memory, memory + PASSED_MAX, reinterpret_cast<float *>(memory + 2 * PASSED_MAX),
-                                 memory + 3 * PASSED_MAX };
-
-  if (warp_lane() == 0)
-    *passed.n = 0;
-  __syncwarp();
-  return passed;
-}
-
-static __device__ void flush_passed(const struct passed_items &passed, const struct device_lists &lists)
-{
-  enum { EACH = PASSED_MAX / WARP_LANES };
-  uint32_t n = *passed.n, at[EACH];
-
-#pragma unroll
-  for (unsigned i = 0; i < EACH; i++) {
-    unsigned entry = i * WARP_LANES + warp_lane();
-    at[i] = entry < n ? atomicAdd(&lists.n[passed.lists[entry]], 1u) : 0;
-  }
-#pragma unroll
-  for (unsigned i = 0; i < EACH; i++) {
-    unsigned entry = i * WARP_LANES + warp_lane();
-    if (entry < n && at[i] < lists.capacity) {
-      lists.slots[passed.lists[entry] * lists.capacity + at[i]] = passed.slots[entry];
-      lists.scores[passed.lists[entry] * lists.capacity + at[i]] = passed.dots[entry];
-    }
-  }
-  __syncwarp();
-  if (warp_lane() == 0)
-    *passed.n = 0;
-  __syncwarp();
-}
-
 /* Return x[at]. The array stays in registers. */
 template <int N> static __device__ __forceinline__ float pick(const float (&x)[N], unsigned at)
 {
@@ -194,21 +149,6 @@ template <int N> static __device__ __forceinline__ float pick(const float (&x)[N
       left[i] = at & half ? left[i + half] : left[i];
   }
   return left[0];
-}
-
-/* Append one of a lane's items to a row's list. */
-static __device__ __forceinline__ void add_passed(const struct passed_items &passed, const struct device_lists &lists,
-                                                  uint32_t list, uint32_t slot, float dot)
-{
-  uint32_t at = atomicAdd(passed.n, 1u);
-
-  if (at >= PASSED_MAX) {
-    append(lists, list, slot, dot);
-    return;
-  }
-  passed.lists[at] = list;
-  passed.slots[at] = slot;
-  passed.dots[at] = dot;
 }
 
 /* Append the items of a lane's sums whose bits are set in `bits`, highest bit first, each to its row's list. The whole
