@@ -51,8 +51,9 @@ err_t engine_fill_space(struct engine *e, struct span name, uint32_t generation,
  * the items have parts of. Thread: catalogue. */
 bool engine_lacks_index(const struct engine *e, struct span name, uint32_t generation);
 
-/* Take one step of at most about a tenth of a second to build the index of a generation in one of the arenas, or to
- * copy what the other one has of it. Once the index is complete, it is kept. May publish an epoch with the same items.
+/* Take one step towards the index of a generation in one of the arenas: build a part of it, or copy what the other
+ * arena has. A step takes about a tenth of a second at most. Once the index is complete, it is kept. May publish an
+ * epoch with the same items.
  *
  * Returns ERR_SPACE if there is no such generation. Other errors, thread and blocking as engine_apply(). */
 err_t engine_build_index(struct engine *e, struct span name, uint32_t generation);

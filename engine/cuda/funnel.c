@@ -358,7 +358,7 @@ static bool is_admitted(const struct admit *admit, uint32_t slot)
   return admit->program ? !admit_excludes(admit, slot) : admit_slot(admit, slot);
 }
 
-/* Offer hits, the worst first if they are sorted: so they are a heap as they come, and are sorted in no time. */
+/* Offer hits, the worst first if they are sorted: so they are a heap as they come, and are only reversed at the end. */
 static void offer(struct search_result *result, const uint32_t *slots, const float *scores, size_t n)
 {
   for (size_t i = n; i-- > 0;) {

@@ -137,7 +137,7 @@ static err_t continue_index(struct columns *columns, const struct columns *other
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
 
-  if (other && cells_are_ahead(&recjpq_columns_of(other)->cells, &c->cells))
+  if (cells_are_ahead(&recjpq_columns_of(other)->cells, &c->cells))
     return cells_copy_some(&c->cells, &recjpq_columns_of(other)->cells, STEP_ITEMS);
   return cells_build_some(&c->cells, c->codes, has_part, n_slots, STEP_ITEMS);
 }

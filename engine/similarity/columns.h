@@ -149,7 +149,7 @@ struct columns_ops {
   /* Take a step of at most about a tenth of a second to build a deferred index, or do nothing if it is complete.
    *
    * other  columns of the same model with the same parts in the same slots, which may be searched meanwhile: what they
-   *        have of the index is copied. NULL: there are none
+   *        have of the index is copied
    *
    * Other parameters, errors and NULL as build_index. */
   err_t (*continue_index)(struct columns *c, const struct columns *other, const uint64_t *has_part, size_t n_slots);

@@ -528,7 +528,7 @@ static void an_index_that_others_have_is_copied(void **state)
   while (w->n_slots < 900)
     put(w, (uint32_t)w->n_slots++, DRAW_UNIFORM);
   while (!recjpq_columns_cpu.has_index(w->other))
-    assert_ok(recjpq_columns_cpu.continue_index(w->other, NULL, w->has_part, w->n_slots));
+    assert_ok(recjpq_columns_cpu.continue_index(w->other, w->columns, w->has_part, w->n_slots));
   while (!recjpq_columns_cpu.has_index(w->columns))
     assert_ok(recjpq_columns_cpu.continue_index(w->columns, w->other, NULL, 0));
   assert_int_equal(count_indexed(w->other), w->n_slots);
