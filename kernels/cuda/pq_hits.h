@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* Score the entries of every list as pq_scan_score_lists() does, set thresholds[i] as lists_threshold() does, and set
- * list i of `hits` to the entries that reach it, as lists_keep() does with an empty list. For lists of up to some
- * thousand entries: one block works on each. There is one list for each query of the input. Returns ERR_DEVICE on
+/* Score the entries of every list as pq_scan_score_lists() does. Set thresholds[i] as lists_threshold() does. Set list
+ * i of `hits` to the entries that reach it, as lists_keep() does with an empty list. For lists of up to some thousand
+ * entries: one block works on each. There is one list for each query of the input. Returns ERR_DEVICE on
  * failure. */
 err_t pq_hits_find(struct device_stream *stream, const struct pq_scan_input *input, const struct device_lists *lists,
                    struct lists_ranks ranks, float *thresholds, const struct device_lists *hits);
