@@ -87,7 +87,8 @@ static void draw_centroids(struct world *w)
   }
 }
 
-static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split_dim, uint64_t salt)
+static struct world *open_world_with(size_t n_splits, size_t n_subitems, size_t split_dim, uint64_t salt,
+                                     bool has_cells)
 {
   struct world *w = calloc(1, sizeof *w);
 
@@ -97,7 +98,7 @@ static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split
     .n_splits = n_splits,
     .n_subitems = n_subitems,
     .split_dim = split_dim,
-    .has_cells = dice_below(&w->dice, 4) > 0,
+    .has_cells = has_cells,
   };
   w->model.centroids = calloc(n_splits * split_dim * PQ_SUBITEMS, sizeof(float));
   draw_centroids(w);
@@ -110,6 +111,14 @@ static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split
     recjpq_columns_cpu.defer_index(w->other);
   }
   return w;
+}
+
+/* Usually with cells. */
+static struct world *open_world(size_t n_splits, size_t n_subitems, size_t split_dim, uint64_t salt)
+{
+  struct dice d = { seed + 1000003 * salt + 1 };
+
+  return open_world_with(n_splits, n_subitems, split_dim, salt, dice_below(&d, 4) > 0);
 }
 
 static void close_world(struct world *w)
@@ -520,7 +529,7 @@ static size_t count_indexed(const struct columns *columns)
 /* The second columns are said to have no items: what they built themselves would be empty. */
 static void an_index_that_others_have_is_copied(void **state)
 {
-  struct world *w = open_world(3, 30, 2, 0);
+  struct world *w = open_world_with(3, 30, 2, 0, true);
 
   (void)state;
   recjpq_columns_cpu.defer_index(w->columns);
