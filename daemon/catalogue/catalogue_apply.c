@@ -211,14 +211,14 @@ err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_co
   return ERR_OK;
 }
 
-/* Can the batch wait? Then generations that do not answer get parts: perhaps all of them, all at once. While nobody
- * searches the items that it goes to, it does not: and if the disk is full then, threads are started to load the store.
- */
-static bool can_wait(const struct catalogue *c)
+/* While nobody searches the items that the batch goes to, it does not wait: and if the disk is full then, threads are
+ * started to load the store. */
+bool catalogue_can_wait(const struct catalogue *c, size_t first)
 {
   bool is_searched = !c->is_filling && !store_is_rebuilding(c->with.store);
+  size_t n = c->batch.n - first;
 
-  return is_searched && c->models && c->batch.n > 0 && models_can_wait(c->models, c->batch.changes, c->batch.n);
+  return is_searched && c->models && n > 0 && models_can_wait(c->models, c->batch.changes + first, n);
 }
 
 static err_t apply(struct catalogue *c)
@@ -231,7 +231,7 @@ static err_t apply(struct catalogue *c)
 
 err_t catalogue_apply(struct catalogue *c)
 {
-  if (!can_wait(c))
+  if (!catalogue_can_wait(c, 0))
     return apply(c);
   background_enter(&c->background);
   err_code_t err = apply(c);

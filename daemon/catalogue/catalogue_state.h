@@ -86,6 +86,7 @@ struct catalogue {
   struct item_format format; /* of the records */
   struct item_batch_rules rules;
   struct background background; /* for what no query waits for */
+  bool newest_can_wait;         /* what the newest poll brought */
   struct models *models;        /* generations of models; NULL: there is no control topic */
   bool has_model_work;          /* models_step() has more to do at once */
   struct item_batch batch;      /* the newest one, and the counts of unknown spaces */
@@ -192,6 +193,10 @@ err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting
 
 /* catalogue_apply.c: store the newest batch and the positions in one transaction, then publish the batch. */
 err_t catalogue_apply(struct catalogue *c);
+
+/* Can the newest batch's changes from `first` on wait? Then generations that do not answer get parts: perhaps all of
+ * them, all at once. false: there are none. */
+bool catalogue_can_wait(const struct catalogue *c, size_t first);
 
 /* If the store has refused items since the last call, serve what it has, and enter the phase of a full catalogue. All
  * records that were read must be in the store. */
